@@ -1,0 +1,26 @@
+/* The route table: a row is the whole security story of an endpoint. The guard enforces it, and tests walk it. */
+#pragma once
+#include "core/scope.h"
+#include "http/request.h"
+
+struct call;
+
+enum route_who { WHO_API_KEY, WHO_SESSION, WHO_ANYONE };
+enum route_flags {
+    ROUTE_JSON = 1 << 0,    /* takes a JSON body */
+    ROUTE_CSRF = 1 << 1,    /* a session changes something: X-CSRF-Token and Origin */
+    ROUTE_STEP_UP = 1 << 2, /* needs a recent step-up */
+    ROUTE_ORIGIN = 1 << 3,  /* Origin alone (login) */
+};
+
+struct route {
+    enum http_method method; /* GET rows answer HEAD too */
+    const char *path;        /* one "{id}" segment at most */
+    void (*handle)(struct call *call);
+    enum route_who who;
+    scope_set scope;
+    unsigned flags;
+};
+
+extern const struct route ROUTES[];
+extern const size_t ROUTE_COUNT;

@@ -1,0 +1,26 @@
+/* What handlers need, in one plain struct that the app fills and owns. */
+#pragma once
+#include "auth/key_check.h"
+#include "auth/password.h"
+#include "auth/session_auth.h"
+#include "auth/usage.h"
+#include "core/route_policy.h"
+#include "http/request.h"
+#include "store/key_store.h"
+
+struct service {
+    struct keyring *keyring;
+    struct store *store;
+    struct key_checker *checker;
+    struct password_pool *passwords;
+    struct usage *usage;
+    const struct route_policy *policy; /* replaced on SIGHUP */
+    struct session_limits session_limits;
+    struct text public_origin; /* "https://console.example.org" */
+    bool grant_any;            /* --grant-policy any */
+    bool draining;
+};
+
+/* The handlers of the two listeners (http_handler); arg is the struct service. */
+void api_handle_public(struct http_request *request, void *service);
+void api_handle_internal(struct http_request *request, void *service);

@@ -1,0 +1,40 @@
+/* Is this token a key that is accepted now? The check path of design 5: shape and checksum, digest, then what is known
+ * of the digest. Today every check reads the store; a cache under a lease slots in between digest and store, which is
+ * why an answer can come at once or later. */
+#pragma once
+#include "base/attr.h"
+#include "core/key.h"
+#include "core/keyring.h"
+#include "core/problem.h"
+#include "store/store.h"
+
+struct key_checker;
+
+enum key_check_result {
+    KEY_CHECK_ACCEPTED,
+    KEY_CHECK_INVALID, /* unknown, malformed, failing its checksum */
+    KEY_CHECK_REVOKED, /* key is set: it says of which kind */
+    KEY_CHECK_UNAVAILABLE,
+};
+/* key is valid during the call. */
+typedef void key_checked(void *arg, enum key_check_result result, const struct key_record *key);
+
+/* One check; the caller's memory (a request's arena), untouched until done has run. */
+struct key_check {
+    struct key_checker *checker;
+    key_checked *done;
+    void *arg;
+    size_t generation;
+    struct text token; /* only while older master keys may have to be tried; the caller keeps it */
+};
+
+struct key_checker *key_checker_create(struct keyring *keyring, struct store *store);
+void key_checker_destroy(struct key_checker *checker);
+/* Either true: decided at once, ret_result and *ret_key (the checker's, valid until its next call; NULL unless accepted
+ * or revoked) are set and done will not run; or false: done runs exactly once, later. */
+MUST_CHECK bool key_check_begin(struct key_checker *checker, struct key_check *check, struct text token,
+                                key_checked *done, void *arg, enum key_check_result *ret_result,
+                                const struct key_record **ret_key);
+/* The digest under which a new secret is stored. */
+void key_checker_digest(struct key_checker *checker, struct text secret, uint8_t ret_digest[KEY_DIGEST_BYTES]);
+enum problem_code key_check_problem(enum key_check_result result, const struct key_record *key);

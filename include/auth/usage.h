@@ -1,0 +1,16 @@
+/* Uses of keys, gathered in memory and written each interval, each use counted exactly once (design 4). A crash of the
+ * node loses at most one interval. */
+#pragma once
+#include "core/key.h"
+#include "store/usage_store.h"
+#include <uv.h>
+
+struct usage;
+
+struct usage *usage_create(uv_loop_t *loop, struct store *store, uint32_t interval_ms);
+/* One accepted check. No allocation unless the table grows (up to 65,536 keys between two flushes; beyond, it is told
+ * in a metric). */
+void usage_count(struct usage *usage, const struct key_record *key, int64_t wall_ms);
+/* Writes what is gathered, then runs done, once, later: at the latest after timeout_ms. */
+void usage_drain(struct usage *usage, uint32_t timeout_ms, void (*done)(void *arg), void *arg);
+void usage_close(struct usage *usage, void (*closed)(void *arg), void *arg);

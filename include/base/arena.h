@@ -1,0 +1,26 @@
+/* Memory of one request: bump allocation, and a list of things to undo. arena_finish() runs the deferred
+ * calls, last first, then frees all blocks. */
+#pragma once
+#include "base/text.h"
+
+struct arena_block;
+struct arena_deferred;
+
+struct arena {
+    struct arena_block *blocks; /* heap blocks, newest first */
+    struct arena_deferred *deferred;
+    char *cursor, *end;
+    char *first; /* the caller's first block, kept across arena_finish() */
+    size_t first_bytes;
+};
+
+/* first: storage for the common case (16-byte aligned), owned by the caller, outliving the arena. */
+void arena_init(struct arena *a, void *first, size_t first_bytes);
+/* Zeroed, 16-byte aligned, never NULL. Callers cap what a peer can size. */
+void *arena_alloc(struct arena *a, size_t bytes);
+/* Copy with a NUL behind it. */
+struct text arena_copy(struct arena *a, struct text t);
+/* Runs fn(arg) in arena_finish(). */
+void arena_defer(struct arena *a, void (*fn)(void *arg), void *arg);
+/* Leaves the arena as after arena_init(). */
+void arena_finish(struct arena *a);

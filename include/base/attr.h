@@ -1,0 +1,9 @@
+/* Compiler attributes under names that say what they are for. */
+#pragma once
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+#define PRINTF_LIKE(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
+#define NORETURN __attribute__((noreturn))
+#define UNUSED __attribute__((unused))
+/* Calls fn(&variable) when the variable leaves its scope. */
+#define CLEANUP(fn) __attribute__((cleanup(fn)))

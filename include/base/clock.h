@@ -1,0 +1,20 @@
+/* Time behind two functions that tests can replace, and its printed forms. */
+#pragma once
+#include "base/text.h"
+#include <stdint.h>
+
+enum { CLOCK_RFC3339_BYTES = 25, CLOCK_HTTP_DATE_BYTES = 30, CLOCK_DATE_BYTES = 11 };
+
+/* Milliseconds since 1970-01-01 UTC; may step. For what is shown or stored, never for deadlines. */
+int64_t clock_wall_ms(void);
+/* Nanoseconds of CLOCK_BOOTTIME: never steps, runs on while the machine sleeps. For deadlines and leases. */
+uint64_t clock_boot_ns(void);
+/* NULL restores the real clock. */
+void clock_replace_wall_for_test(int64_t (*wall_ms)(void));
+
+/* "2026-01-31T12:00:00.000Z" (RFC 3339). */
+void clock_print_rfc3339(int64_t wall_ms, char ret_text[CLOCK_RFC3339_BYTES]);
+/* "Sat, 31 Jan 2026 12:00:00 GMT" (RFC 9110 IMF-fixdate). */
+void clock_print_http_date(int64_t wall_ms, char ret_text[CLOCK_HTTP_DATE_BYTES]);
+/* "2026-01-31", the UTC day. */
+void clock_print_date(int64_t wall_ms, char ret_text[CLOCK_DATE_BYTES]);

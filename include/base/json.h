@@ -1,0 +1,62 @@
+/* JSON (RFC 8259): a strict gate around cJSON, readers driven by a table of fields, and a writer.
+ * The only module that includes cJSON.h. It lives in base because the policy file (auth), the command line
+ * (admin) and the ready file (app) speak JSON as well as HTTP does. */
+#pragma once
+#include "base/attr.h"
+#include "base/text.h"
+#include <stdint.h>
+
+struct json; /* a value inside a parsed document */
+
+enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+
+/* Parses one JSON object. Refused beyond RFC 8259's syntax: invalid UTF-8, a duplicate member, nesting deeper
+ * than 16, "\u0000", lone surrogates, anything but white space behind the object. NULL on refusal; *ret_why
+ * (may be NULL) then says what is wrong, a string constant. */
+MUST_CHECK struct json *json_parse_object(struct text body, const char **ret_why);
+/* Wipes every string first (bodies carry passwords), then frees. NULL is fine. */
+void json_free(struct json *document);
+
+enum json_type json_type(const struct json *value);
+const struct json *json_member(const struct json *object, const char *name); /* NULL when absent */
+struct text json_text(const struct json *string);
+bool json_bool(const struct json *boolean);
+/* False unless the number is an integer of at most 2^53 in magnitude. */
+MUST_CHECK bool json_integer(const struct json *number, int64_t *ret_value);
+/* Iteration over arrays and objects, in document order: NULL ends it. */
+const struct json *json_first(const struct json *container);
+const struct json *json_next(const struct json *value);
+/* The member's name, of a value inside an object. */
+struct text json_name(const struct json *value);
+
+/* Reading an object by a table. */
+enum json_field_type { JSON_FIELD_TEXT, JSON_FIELD_ARRAY }; /* struct text; const struct json * */
+struct json_field {
+    const char *name;
+    enum json_field_type type;
+    bool required;
+    size_t offset; /* in the target struct; an absent optional field is left as it was */
+};
+enum json_read_result { JSON_READ_OK, JSON_READ_MISSING, JSON_READ_WRONG_TYPE, JSON_READ_UNKNOWN };
+/* Members that the table does not name are refused. On refusal ret_name tells the member: it points into the
+ * table or the document. Views in the target live as long as the document. */
+MUST_CHECK enum json_read_result json_read(const struct json *object, const struct json_field *fields, size_t count,
+                                           void *target, struct text *ret_name);
+
+/* Writing. Separators are put by the writer; whether all fitted is told by the buffer. */
+struct json_writer {
+    struct buf *out;
+    bool need_comma;
+};
+void json_object_begin(struct json_writer *w);
+void json_object_end(struct json_writer *w);
+void json_array_begin(struct json_writer *w);
+void json_array_end(struct json_writer *w);
+void json_key(struct json_writer *w, const char *name);
+/* Valid UTF-8 passes; bytes that are not become U+FFFD. Control characters are escaped. */
+void json_put_text(struct json_writer *w, struct text t);
+void json_put_integer(struct json_writer *w, int64_t value);
+void json_put_bool(struct json_writer *w, bool value);
+void json_put_null(struct json_writer *w);
+/* key + value in one. */
+void json_put_member(struct json_writer *w, const char *name, struct text value);

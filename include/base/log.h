@@ -1,0 +1,32 @@
+/* Structured log lines on stderr, logfmt or JSON: time, level, message, fields. Only the edge logs (api, app,
+ * links); libraries return. No field ever carries a secret, a cookie, a code, a password or a whole header. */
+#pragma once
+#include "base/text.h"
+#include <stdint.h>
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+enum log_format { LOG_LOGFMT, LOG_JSON };
+
+struct log_field {
+    const char *name; /* NULL ends a list */
+    struct text text;
+    int64_t integer;
+    bool is_integer;
+};
+
+/* LOG(LOG_INFO, "node serves", log_text("address", a), log_int("pid", p)); at least one field. */
+#define LOG(level, message, ...)                                                     \
+    do {                                                                             \
+        if ((level) >= log_threshold)                                                \
+            log_write(level, message, (const struct log_field[]){__VA_ARGS__, {0}}); \
+    } while (0)
+
+extern enum log_level log_threshold;
+
+void log_configure(enum log_level threshold, enum log_format format);
+struct log_field log_text(const char *name, struct text value);
+struct log_field log_str(const char *name, const char *value);
+struct log_field log_int(const char *name, int64_t value);
+/* Control characters and quotes are escaped; a line is cut at 4 KiB; a slow or broken stderr never blocks or
+ * stops the node: the line is dropped and counted. */
+void log_write(enum log_level level, const char *message, const struct log_field *fields);

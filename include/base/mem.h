@@ -1,0 +1,11 @@
+/* Heap memory for what is small and of our own making: running out of it aborts, in one place.
+ * Whatever a peer can size is capped first and lives in a struct buf (base/text.h), which can fail politely. */
+#pragma once
+#include <stddef.h>
+
+/* Zeroed memory, never NULL. */
+void *mem_alloc(size_t bytes);
+/* As realloc(), never NULL; what is added is not zeroed. */
+void *mem_resize(void *ptr, size_t bytes);
+/* NUL-terminated copy of len bytes. */
+char *mem_copy_text(const char *ptr, size_t len);

@@ -1,0 +1,62 @@
+/* Byte strings: borrowed views (struct text) and growing buffers with a mandatory maximum (struct buf).
+ * This module is the only place that copies into growing memory. */
+#pragma once
+#include "base/attr.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A view of bytes that somebody else owns; not NUL-terminated. ptr may be NULL only if len is 0. */
+struct text {
+    const char *ptr;
+    size_t len;
+};
+
+#define TEXT(literal) ((struct text){"" literal, sizeof(literal) - 1})
+/* For printf's "%.*s". */
+#define TEXT_ARG(t) (int)(t).len, (t).ptr ? (t).ptr : ""
+
+struct text text_of(const char *nul_terminated);
+bool text_equal(struct text a, struct text b);
+/* ASCII case is ignored; for protocol names only, never for secrets. */
+bool text_equal_nocase(struct text a, struct text b);
+bool text_starts_with(struct text t, struct text prefix);
+struct text text_skip(struct text t, size_t bytes);
+/* Removes blanks and tabs (RFC 9110 OWS) at both ends. */
+struct text text_trim(struct text t);
+/* Takes everything before the first separator off *rest; false when *rest was exhausted (ptr NULL) before. */
+bool text_next(struct text *rest, char separator, struct text *ret_part);
+/* Decimal digits only, no sign, no leading zero unless "0"; at most max. */
+MUST_CHECK bool text_to_u64(struct text t, uint64_t max, uint64_t *ret_value);
+/* Number of Unicode code points; false when it is not valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
+MUST_CHECK bool text_count_utf8(struct text t, size_t *ret_count);
+
+/* A growing buffer. Once an append would pass max, it and every later one does nothing and failed stays set,
+ * so that a sequence of appends needs one check at its end. */
+struct buf {
+    char *ptr;
+    size_t len;
+    size_t capacity;
+    size_t max;
+    bool failed;
+    bool fixed; /* ptr is the caller's storage: never grown, never freed */
+};
+
+void buf_init(struct buf *b, size_t max_bytes);
+void buf_init_fixed(struct buf *b, char *storage, size_t bytes);
+/* Frees; a zeroed or finished buf is fine. */
+void buf_finish(struct buf *b);
+/* Wipes the content, then frees: for what held secrets. Growth wipes what it leaves behind as well. */
+void buf_wipe(struct buf *b);
+void buf_clear(struct buf *b);
+/* Drops the first bytes and moves the rest to the front. */
+void buf_consume(struct buf *b, size_t bytes);
+/* Room for `bytes` more at ptr + len, or NULL (and failed). The caller adds to len what it wrote. */
+char *buf_reserve(struct buf *b, size_t bytes);
+void buf_append(struct buf *b, const void *ptr, size_t bytes);
+void buf_append_text(struct buf *b, struct text t);
+void buf_append_str(struct buf *b, const char *nul_terminated);
+void buf_append_char(struct buf *b, char c);
+void buf_append_u64(struct buf *b, uint64_t value);
+PRINTF_LIKE(2, 3) void buf_printf(struct buf *b, const char *format, ...);
+struct text buf_text(const struct buf *b);

@@ -1,0 +1,27 @@
+/* Typed identifiers: a prefix and a lower-case ULID (48 bits of milliseconds, 80 random bits, Crockford base32), so
+ * that they sort by creation as text. "key_01jd…" */
+#pragma once
+#include "base/text.h"
+#include <stdint.h>
+
+enum id_kind { ID_NONE, ID_KEY, ID_DEVICE, ID_ACCOUNT, ID_USER, ID_REQUEST, ID_EVENT };
+
+enum { ID_TEXT_BYTES = 32, ULID_TEXT_CHARS = 26, ULID_BYTES = 16 };
+
+struct id {
+    char text[ID_TEXT_BYTES]; /* NUL-terminated; empty for ID_NONE */
+};
+
+/* A new one; wall_ms becomes its first part. Public quality randomness: an id is no secret. */
+struct id id_mint(enum id_kind kind, int64_t wall_ms);
+/* From a ULID's 16 bytes, most significant first. */
+struct id id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES]);
+/* The whole text must be one id of that kind, in its canonical form. */
+MUST_CHECK bool id_parse(enum id_kind kind, struct text t, struct id *ret_id);
+/* The kind that the prefix names, ID_NONE if the text is no id. */
+enum id_kind id_kind_of(struct text t);
+/* The ULID's bytes; the id must be a valid one. */
+void id_to_bytes(const struct id *id, uint8_t ret_ulid[ULID_BYTES]);
+int64_t id_time_ms(const struct id *id);
+struct text id_text(const struct id *id);
+bool id_equal(const struct id *a, const struct id *b);

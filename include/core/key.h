@@ -1,0 +1,37 @@
+/* API and device keys: their values and rules. */
+#pragma once
+#include "core/id.h"
+#include "core/limits.h"
+#include "core/scope.h"
+
+enum key_kind { KEY_API, KEY_DEVICE };
+enum key_mode { MODE_TEST, MODE_LIVE };
+
+enum { KEY_DIGEST_BYTES = 32, KEY_LAST4_BYTES = 5 };
+
+/* What is known of a key. Everything but revoked_ms and last_used_ms is fixed for its lifetime. */
+struct key_record {
+    struct id id;
+    struct id account;
+    enum key_kind kind;
+    enum key_mode mode;
+    scope_set scopes;
+    int64_t created_ms;
+    int64_t revoked_ms;   /* 0 while active */
+    int64_t last_used_ms; /* 0 when never used, or not asked for */
+    char last4[KEY_LAST4_BYTES];
+    uint16_t name_len;
+    char name[KEY_NAME_MAX_BYTES]; /* UTF-8, not NUL-terminated; only name_len bytes are set */
+};
+
+struct text key_name(const struct key_record *key);
+/* False unless 1 to 200 code points of valid UTF-8 without control characters. */
+MUST_CHECK bool key_set_name(struct key_record *key, struct text name);
+void key_set_last4(struct key_record *key, struct text secret);
+/* Copies only what is set: a record is mostly name. */
+void key_copy(struct key_record *to, const struct key_record *from);
+
+struct text key_mode_text(enum key_mode mode);
+MUST_CHECK bool key_mode_parse(struct text t, enum key_mode *ret_mode);
+struct text key_kind_text(enum key_kind kind); /* "api_key", "device_key" */
+enum id_kind key_id_kind(enum key_kind kind);

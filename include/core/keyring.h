@@ -1,0 +1,40 @@
+/* The master key and what is derived from it (design 8): HKDF-SHA-256 (RFC 5869) gives one key a purpose. Retired
+ * master keys still verify; only the first one makes new digests. All fixed contexts are made once: no EVP fetch and
+ * no allocation of ours in any call after keyring_create(). Loop thread only. */
+#pragma once
+#include "base/text.h"
+
+enum { KEYRING_MASTER_BYTES = 32, KEYRING_DIGEST_BYTES = 32, KEYRING_MAX_GENERATIONS = 2 };
+
+enum keyring_purpose {
+    KEYRING_KEY_DIGEST,     /* secrets of API and device keys */
+    KEYRING_SESSION_DIGEST, /* session cookies */
+    KEYRING_DEVICE_CODE,    /* device codes */
+    KEYRING_CSRF,           /* CSRF tokens from session ids */
+    KEYRING_THROTTLE,       /* names of throttle counters: the store needs no email in clear there */
+    KEYRING_PASSWORD,       /* pepper of password hashes */
+    KEYRING_PURPOSES
+};
+
+struct keyring;
+
+/* masters: generations x 32 bytes, the current one first; copied, the caller wipes his own. */
+struct keyring *keyring_create(const uint8_t (*masters)[KEYRING_MASTER_BYTES], size_t generations);
+/* Wipes. NULL is fine. */
+void keyring_destroy(struct keyring *keyring);
+size_t keyring_generations(const struct keyring *keyring);
+/* HMAC-SHA-256 of the text under that purpose's key of that generation, 0 being the current one. */
+void keyring_digest(struct keyring *keyring, enum keyring_purpose purpose, size_t generation, struct text t,
+                    uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
+
+enum { KEYRING_SEAL_OVERHEAD = 1 + 12 + 16 }; /* version, nonce, tag */
+
+/* AES-256-GCM with the bound text as additional data: what was sealed for one user cannot be moved to another.
+ * ret_sealed has room for plain_bytes + KEYRING_SEAL_OVERHEAD. */
+void keyring_seal(struct keyring *keyring, struct text bound_to, const uint8_t *plain, size_t plain_bytes,
+                  uint8_t *ret_sealed);
+/* False when it was not sealed so; tries every generation. ret_plain has room for sealed_bytes - overhead. */
+MUST_CHECK bool keyring_open(struct keyring *keyring, struct text bound_to, const uint8_t *sealed, size_t sealed_bytes,
+                             uint8_t *ret_plain);
+/* Reads a master key from text: 64 hex digits or base64 of 32 bytes, white space around it ignored. */
+MUST_CHECK bool keyring_parse_master(struct text t, uint8_t ret_master[KEYRING_MASTER_BYTES]);

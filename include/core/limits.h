@@ -1,0 +1,18 @@
+/* Every cap of the domain, with its reason. What an operator may change is in app/settings.c instead. */
+#pragma once
+
+enum {
+    KEY_NAME_MAX_CHARS = 200, /* spec 2.1, in code points */
+    KEY_NAME_MAX_BYTES = 800, /* four bytes a code point at most */
+    EMAIL_MAX_BYTES = 254,    /* RFC 5321 4.5.3.1.3, less the angle brackets */
+    ACCOUNT_NAME_MAX_CHARS = 200,
+    ACCOUNT_NAME_MAX_BYTES = 800,
+    PASSWORD_MIN_CHARS = 12, /* api.md 5 */
+    PASSWORD_MAX_CHARS = 256,
+    PASSWORD_MAX_BYTES = 1024, /* four bytes a code point; hashing cost does not grow with it */
+    LIST_LIMIT_MAX = 100,
+    LIST_LIMIT_STANDARD = 20,
+    USAGE_DAYS_MAX = 366,
+    USAGE_KEYS_LISTED = 100, /* the most used keys; a full list would grow with the account */
+    CLIENT_REQUEST_ID_MAX_BYTES = 64,
+};

@@ -1,0 +1,18 @@
+/* Request paths, brought to the one form that is matched (RFC 3986 section 6.2.2). */
+#pragma once
+#include "base/text.h"
+
+/* Decodes percent escapes of unreserved characters, removes dot segments, folds repeated slashes, upper-cases the
+ * hex digits of escapes that stay. False, to be answered with 400, for what cannot be read in one way only: not
+ * beginning with '/', an encoded slash, backslash, NUL or control character, a broken escape, invalid UTF-8 behind
+ * the escapes, dot segments that climb above the root. ret_path has room for path.len bytes. */
+MUST_CHECK bool path_normalise(struct text path, char *ret_path, size_t *ret_len);
+
+/* Splits a request target at its first '?'; *ret_query is {NULL, 0} where there is none. */
+void path_split_query(struct text target, struct text *ret_path, struct text *ret_query);
+
+/* One parameter of a query string, decoded (RFC 3986 escapes; '+' is a blank as in HTML forms). Call until it returns
+ * PATH_QUERY_END. Names and values are written into `storage`, query.len bytes large, by repeated calls. */
+enum path_query_result { PATH_QUERY_ITEM, PATH_QUERY_END, PATH_QUERY_MALFORMED };
+enum path_query_result path_next_parameter(struct text *rest, char **storage, struct text *ret_name,
+                                           struct text *ret_value);

@@ -1,0 +1,22 @@
+/* The secrets of API and device keys (api.md 2): "svc_sk_test_", "svc_sk_live_" or "svc_dk_", 32 random base62
+ * characters, 6 base62 characters of the CRC-32 of all that stands before them. */
+#pragma once
+#include "base/text.h"
+#include "core/key.h"
+
+enum {
+    SECRET_RANDOM_CHARS = 32,
+    SECRET_CHECKSUM_CHARS = 6,
+    SECRET_MAX_CHARS = 12 + SECRET_RANDOM_CHARS + SECRET_CHECKSUM_CHARS,
+};
+
+struct secret {
+    char text[SECRET_MAX_CHARS + 1];
+};
+
+/* A new secret; the caller wipes it with secret_wipe(). */
+void secret_mint(enum key_kind kind, enum key_mode mode, struct secret *ret_secret);
+void secret_wipe(void *secret); /* fits arena_defer() */
+struct text secret_text(const struct secret *secret);
+/* Shape and checksum only: what fails here is refused without asking the store. */
+MUST_CHECK bool secret_parse(struct text t, enum key_kind *ret_kind, enum key_mode *ret_mode);

@@ -1,0 +1,22 @@
+/* Answering a request: exactly one reply each; a second one is a programming error and stops the node. Replies to a
+ * client that is gone do nothing. HEAD is answered as GET without the body. */
+#pragma once
+#include "core/problem.h"
+#include "http/request.h"
+
+/* Adds one header line to the reply to come; the value is copied, and refused (CHECK) if it holds a control
+ * character. */
+void http_response_header(struct http_request *request, struct text name, struct text value);
+/* content_type {NULL, 0}: no body and no Content-Type (with 204 no Content-Length either). The body is copied into
+ * what is sent, and what is sent is wiped after. */
+void http_reply(struct http_request *request, int status, struct text content_type, struct text body);
+/* A JSON body; a buffer that failed becomes 500. */
+void http_reply_json(struct http_request *request, int status, const struct buf *json);
+/* The error body of api.md 1 with its headers: WWW-Authenticate, Retry-After, Allow. */
+void http_reply_problem(struct http_request *request, const struct problem *problem);
+/* Answer and then close the connection. */
+void http_response_close(struct http_request *request);
+/* To be called before the reply: done runs exactly once, later. delivered: the peer's TCP has acknowledged the whole
+ * answer (on a unix socket: it was read). Not delivered: the connection failed first, or 10 s passed. */
+void http_response_on_delivered(struct http_request *request, void (*done)(void *arg, bool delivered), void *arg);
+bool http_request_replied(const struct http_request *request);

@@ -1,0 +1,40 @@
+/* Accounts and their users in Redis. */
+#pragma once
+#include "core/account.h"
+#include "core/totp.h"
+#include "core/keyring.h"
+#include "store/store.h"
+
+enum { PASSWORD_HASH_BYTES = 160, TOTP_SEALED_BYTES = TOTP_SECRET_BYTES + KEYRING_SEAL_OVERHEAD };
+
+struct user_record {
+    struct id id;
+    struct id account;
+    char email[EMAIL_MAX_BYTES + 1];
+    char account_name[ACCOUNT_NAME_MAX_BYTES + 1];
+    char password_hash[PASSWORD_HASH_BYTES]; /* printable, NUL-terminated; see auth/password.h */
+    uint8_t totp_sealed[TOTP_SEALED_BYTES];  /* keyring_seal() bound to the user's id */
+    int64_t created_ms;
+};
+typedef void user_found(void *arg, enum store_result result, const struct user_record *user);
+
+void account_store_create(struct store *store, const struct id *account, struct text name, store_done *done, void *arg);
+/* STORE_REFUSED: no such account. STORE_CONFLICT: the email is taken. Event user.created. */
+void account_store_add_user(struct store *store, const struct user_record *user, const struct audit_origin *origin,
+                            store_done *done, void *arg);
+void account_store_find_user(struct store *store, struct text email, user_found *done, void *arg);
+/* Replaces password_hash and/or totp_sealed (NULL: stays), forgets the last TOTP step, ends all sessions of the user.
+ * Events user.totp_reset, user.password_reset. */
+void account_store_reset_user(struct store *store, const struct id *user, const char *password_hash,
+                              const uint8_t *totp_sealed, const struct audit_origin *origin, store_done *done,
+                              void *arg);
+typedef void users_listed(void *arg, enum store_result result, const struct user_record *users, size_t count);
+void account_store_list_users(struct store *store, const struct id *account /* NULL: all */, users_listed *done,
+                              void *arg);
+
+struct account_row {
+    struct id id;
+    char name[ACCOUNT_NAME_MAX_BYTES + 1];
+};
+typedef void accounts_listed(void *arg, enum store_result result, const struct account_row *accounts, size_t count);
+void account_store_list(struct store *store, accounts_listed *done, void *arg);

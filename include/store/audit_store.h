@@ -1,0 +1,16 @@
+/* The audit trail of an account, newest first. Events are written by the scripts that do what they record. Their ids
+ * are made of the stream's entry ids, so that a page's cursor finds its place without a search. */
+#pragma once
+#include "store/store.h"
+
+struct audit_event {
+    struct id id;
+    struct text type; /* "api_key.created", … */
+    int64_t created_ms;
+    struct text actor, target, ip, request_id; /* empty: none */
+};
+typedef void audit_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
+                          bool has_more);
+/* STORE_NOT_FOUND: starting_after (empty: none) is no event id of this account. */
+void audit_store_list(struct store *store, const struct id *account, unsigned limit, const struct id *starting_after,
+                      audit_listed *done, void *arg);

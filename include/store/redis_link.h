@@ -1,0 +1,48 @@
+/* One asynchronous connection to Redis, on libuv, with hiredis' reader for the replies. It owns connecting (names are
+ * resolved without blocking), reconnecting with backoff and jitter, the deadline of each call, and the truth about
+ * outcomes. Commands of one loop turn leave in one write. Loop thread only. */
+#pragma once
+#include "store/reply.h"
+#include <uv.h>
+
+enum redis_outcome {
+    REDIS_REPLIED,  /* reply is set (it may be an error reply) */
+    REDIS_NOT_SENT, /* surely not executed */
+    REDIS_LOST,     /* no answer in time: executed or not, nobody knows */
+};
+typedef void redis_done(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+
+/* Where Redis is, parsed from redis://[user:password@]host[:port][/db] or unix:[//]/path[?db=N&user=…&password=…]. */
+struct redis_target {
+    bool is_unix;
+    char host[256]; /* or the socket's path */
+    uint16_t port;
+    unsigned db;
+    char user[128];
+    char password[256];
+};
+/* False with one sentence in ret_why, which never quotes the password. */
+MUST_CHECK bool redis_target_parse(struct text url, struct redis_target *ret_target, struct buf *ret_why);
+
+struct redis_link_settings {
+    const char *name;    /* for log lines and CLIENT SETNAME: "reads", "changes" */
+    uint32_t timeout_ms; /* of every call, and of connecting */
+    uint32_t backoff_max_ms;
+    size_t calls_max; /* calls under way; beyond: REDIS_NOT_SENT */
+};
+
+struct redis_link;
+
+/* Starts connecting at once. ready (may be NULL) runs whenever the link becomes usable (true) or is lost (false). */
+struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target *target,
+                                     const struct redis_link_settings *settings, void (*ready)(void *arg, bool ready),
+                                     void *arg);
+/* Fails all calls under way (later), frees. closed runs once, last. */
+void redis_link_close(struct redis_link *link, void (*closed)(void *arg), void *arg);
+bool redis_link_is_ready(const struct redis_link *link);
+/* Queues one command; done runs exactly once, never inside this call, within timeout_ms. The arguments are copied. */
+void redis_link_call(struct redis_link *link, size_t argc, const struct text *argv, redis_done *done, void *arg);
+/* The same for a command that is already in the Redis protocol's form: the check path. */
+void redis_link_call_raw(struct redis_link *link, struct text command, redis_done *done, void *arg);
+/* Why it is not ready, for log lines and doctor: a constant or the link's own text. */
+const char *redis_link_trouble(const struct redis_link *link);

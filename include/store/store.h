@@ -1,0 +1,60 @@
+/* The store: two links to one Redis (one for checks and other reads, one for changes, so that a change that waits for
+ * replicas never holds up a check), the embedded scripts, the key prefix. Other store headers are its verbs.
+ * All verbs are asynchronous: done runs exactly once, later, within the timeout. */
+#pragma once
+#include "core/id.h"
+#include "store/redis_link.h"
+
+enum store_result {
+    STORE_OK,
+    STORE_NOT_FOUND,
+    STORE_CONFLICT,    /* exists already, was used already: the verb says which */
+    STORE_REFUSED,     /* the verb says when */
+    STORE_UNAVAILABLE, /* surely not done: Redis is away, refuses writes, answers nonsense */
+    STORE_UNKNOWN,     /* no answer in time: it may have been done */
+};
+
+struct store;
+
+struct store_settings {
+    struct redis_target target;
+    uint32_t timeout_ms;
+    const char *prefix;   /* "chatelaine:" */
+    int64_t min_replicas; /* changes are answered after WAIT for as many */
+    int64_t audit_max;    /* events kept per account */
+    bool unsafe_redis;    /* serve although Redis is not durable */
+};
+
+/* ready runs whenever store_is_ready() changes. */
+struct store *store_create(uv_loop_t *loop, const struct store_settings *settings, void (*ready)(void *arg), void *arg);
+void store_close(struct store *store, void (*closed)(void *arg), void *arg);
+
+/* Both links up, the schema version known and not newer than ours, Redis durable (or unsafe_redis) and writable: looked
+ * at on each connection, and again every few seconds. */
+bool store_is_ready(const struct store *store);
+/* Why not, one sentence for readyz, logs and doctor. */
+const char *store_trouble(const struct store *store);
+
+/* What Redis is, for doctor and the check at start. */
+struct store_facts {
+    char redis_version[32];
+    bool appendonly, appendfsync_always, no_fsync_on_rewrite_off, noeviction, writable;
+    int64_t replicas;
+    int64_t schema;         /* 0: an empty store */
+    int64_t clock_ahead_ms; /* of Redis against ours */
+    bool config_readable;   /* CONFIG GET may be forbidden by ACL: then the four flags are unknown */
+};
+void store_examine(struct store *store,
+                   void (*done)(void *arg, enum store_result result, const struct store_facts *facts), void *arg);
+/* The first unfit fact that endangers the promise, as a sentence with its remedy; NULL when fit. */
+const char *store_judge(const struct store_facts *facts, int64_t min_replicas);
+
+/* For verbs that only tell whether it was done. */
+typedef void store_done(void *arg, enum store_result result);
+
+/* Who did it, for the audit event that is written with each change (api.md 5). */
+struct audit_origin {
+    struct text actor;      /* "key_…", "usr_…", or "operator" for the command line, "system" */
+    struct text ip;         /* empty for the command line */
+    struct text request_id; /* empty for the command line */
+};

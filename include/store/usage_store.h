@@ -1,0 +1,32 @@
+/* Usage counters and last use in Redis. */
+#pragma once
+#include "core/key.h"
+#include "store/store.h"
+
+struct usage_entry {
+    struct id key;
+    struct id account;
+    enum key_mode mode;
+    uint32_t uses;
+    int64_t day_ms; /* any time within the UTC day they belong to */
+    int64_t last_used_ms;
+};
+enum { USAGE_BATCH_MAX = 256 };
+
+/* Adds a batch. sender is the node session's random name, sequence counts its batches: a batch that is sent again
+ * under the same number counts once. last_used never goes back. */
+void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_entry *entries,
+                       size_t count, store_done *done, void *arg);
+
+struct usage_day {
+    char date[11];
+    int64_t test_requests, live_requests;
+};
+struct usage_key_total {
+    struct id key;
+    int64_t requests;
+};
+typedef void usage_read(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
+                        const struct usage_key_total *keys, size_t key_count);
+/* The last `days` UTC days, today last, and the totals of the most used keys. */
+void usage_store_read(struct store *store, const struct id *account, unsigned days, usage_read *done, void *arg);
