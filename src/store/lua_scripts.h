@@ -1,0 +1,34 @@
+/* The Lua scripts, embedded at build time: SCRIPT_<file name>, each text behind prelude.lua. */
+#pragma once
+#include "base/text.h"
+
+enum script {
+    SCRIPT_schema_claim,
+    SCRIPT_key_insert,
+    SCRIPT_key_get,
+    SCRIPT_key_list,
+    SCRIPT_key_revoke,
+    SCRIPT_account_create,
+    SCRIPT_account_list,
+    SCRIPT_user_create,
+    SCRIPT_user_find,
+    SCRIPT_user_reset,
+    SCRIPT_user_list,
+    SCRIPT_login_begin,
+    SCRIPT_login_fail,
+    SCRIPT_session_create,
+    SCRIPT_session_load,
+    SCRIPT_session_step_up,
+    SCRIPT_session_end,
+    SCRIPT_audit_list,
+    SCRIPT_usage_flush,
+    SCRIPT_usage_read,
+    SCRIPT_COUNT
+};
+
+struct lua_script {
+    const char *name;
+    struct text body;
+};
+
+extern const struct lua_script LUA_SCRIPTS[SCRIPT_COUNT];

@@ -1,0 +1,33 @@
+/* What the verbs of the store share: calling a script, or a plain command on the link of reads. */
+#pragma once
+#include "lua_scripts.h"
+#include "store/store.h"
+
+/* reply is set with STORE_OK alone, and valid during the call. It is the script's reply without its first item: every
+ * script returns an array that begins with "ok", "not_found", "conflict" or "refused", told here as the result; items
+ * that follow are at reply->items[0], …; with "conflict" and "refused" they are passed too. */
+typedef void script_done(void *arg, enum store_result result, const struct redis_reply *reply);
+
+enum script_link {
+    SCRIPT_READS,   /* reads, and writes that need not wait for replicas */
+    SCRIPT_CHANGES, /* changes: durable, and on --min-replicas replicas (WAIT), before done says STORE_OK; too few
+                       replicas in time: STORE_UNKNOWN */
+};
+/* Calls a script as EVALSHA sha 0 <prefix> argv…, or EVAL where Redis does not know it. The prefix ("chatelaine:") is
+ * ARGV[1]; argv (copied) begins at ARGV[2]. Error replies are logged, rate-limited, and told as STORE_UNAVAILABLE; a
+ * reply of a wrong shape is logged and told as STORE_UNAVAILABLE too. */
+void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
+                       const struct text *argv, script_done *done, void *arg);
+struct redis_link *store_reads(struct store *store);
+uv_loop_t *store_loop(struct store *store);
+struct text store_prefix(const struct store *store);
+int64_t store_audit_max(const struct store *store);
+/* Maps a plain command's outcome; logs error replies. STORE_OK alone: the reply may be read. */
+enum store_result store_outcome(struct store *store, enum redis_outcome outcome, const struct redis_reply *reply);
+/* One rate-limited warning that Redis answered something that can't be. */
+void store_malformed(struct store *store, const char *what);
+/* key_store.c keeps its discards here: called on store_close(); done when all are finished. */
+struct key_discards;
+struct key_discards **store_discards(struct store *store);
+/* In key_store.c: frees them (timers included); closed runs once, later or at once; NULL discards: at once. */
+void key_discards_close(struct key_discards *discards, void (*closed)(void *arg), void *arg);
