@@ -1,0 +1,25 @@
+#include "leak_guard.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_LEAK_SANITIZER 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_LEAK_SANITIZER 1
+#endif
+
+#ifdef HAS_LEAK_SANITIZER
+#include <sanitizer/lsan_interface.h>
+#include <stdlib.h>
+
+void leak_guard(void)
+{
+    if (__lsan_do_recoverable_leak_check() != 0)
+        abort(); /* a failing assertion in .fini would not fail the test */
+}
+#else
+void leak_guard(void)
+{
+}
+#endif

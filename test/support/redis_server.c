@@ -1,0 +1,242 @@
+#include "redis_server.h"
+#include "deadline.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { ARGS_MAX = 16, ANSWER_WITHIN_S = 20, UP_WITHIN_MS = 20000 };
+
+/* A port that was free a moment ago: the kernel hands such ports out in turn, so it stays free long enough. */
+static uint16_t free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+        test_give_up("no free port: %s", strerror(errno));
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+static int connect_unix(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval patience = {.tv_sec = ANSWER_WITHIN_S};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || strlen(path) >= sizeof address.sun_path)
+        test_give_up("socket %s", path);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void send_command(FILE *stream, size_t argc, const char *const *argv)
+{
+    fprintf(stream, "*%zu\r\n", argc);
+    for (size_t i = 0; i < argc; i++)
+        fprintf(stream, "$%zu\r\n%s\r\n", strlen(argv[i]), argv[i]);
+    fflush(stream);
+}
+
+/* Reads one reply of the protocol and writes it as text; false when the connection ended. */
+static bool read_reply(FILE *stream, FILE *out)
+{
+    char line[512];
+    long count;
+
+    if (!fgets(line, sizeof line, stream))
+        return false;
+    line[strcspn(line, "\r\n")] = '\0';
+    count = strtol(line + 1, NULL, 10);
+    switch (line[0]) {
+    case '$':
+        if (count < 0)
+            return fputs("(nil)", out) >= 0;
+        for (long i = 0; i < count; i++)
+            fputc(fgetc(stream), out);
+        return fgetc(stream) == '\r' && fgetc(stream) == '\n';
+    case '*':
+        for (long i = 0; i < count; i++) {
+            if (!read_reply(stream, out))
+                return false;
+            fputc('\n', out);
+        }
+        return true;
+    case '-':
+        return fputs(line, out) >= 0;
+    default:
+        return fputs(line + 1, out) >= 0;
+    }
+}
+
+/* False when the server cannot be reached or goes away. */
+static bool ask(const struct redis_server *server, char *ret_reply, size_t size, size_t argc, const char *const *argv)
+{
+    int fd = connect_unix(server->socket_path);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "r+");
+    char *reply = NULL;
+    size_t len = 0;
+    FILE *out;
+    bool done = true;
+
+    if (!stream)
+        return false;
+    if (server->options.password) {
+        char ignored[64] = "";
+
+        out = fmemopen(ignored, sizeof ignored, "w");
+        send_command(stream, 2, (const char *const[]){"AUTH", server->options.password});
+        done = read_reply(stream, out);
+        fclose(out);
+    }
+    out = open_memstream(&reply, &len);
+    send_command(stream, argc, argv);
+    done = done && read_reply(stream, out);
+    fclose(out);
+    fclose(stream);
+    snprintf(ret_reply, size, "%s", reply);
+    free(reply);
+    return done;
+}
+
+static size_t collect(va_list args, const char **argv)
+{
+    size_t argc = 0;
+    const char *arg;
+
+    while ((arg = va_arg(args, const char *)) != NULL) {
+        if (argc == ARGS_MAX)
+            test_give_up("too many arguments for Redis");
+        argv[argc++] = arg;
+    }
+    return argc;
+}
+
+void redis_server_ask(const struct redis_server *server, char *ret_reply, size_t size, ...)
+{
+    const char *argv[ARGS_MAX];
+    va_list args;
+    size_t argc;
+
+    va_start(args, size);
+    argc = collect(args, argv);
+    va_end(args);
+    if (!ask(server, ret_reply, size, argc, argv))
+        test_give_up("Redis does not answer %s", argv[0]);
+}
+
+void redis_server_tell(const struct redis_server *server, ...)
+{
+    const char *argv[ARGS_MAX];
+    char reply[256];
+    va_list args;
+    size_t argc;
+
+    va_start(args, server);
+    argc = collect(args, argv);
+    va_end(args);
+    if (!ask(server, reply, sizeof reply, argc, argv) || reply[0] == '-')
+        test_give_up("Redis, %s: %s", argv[0], reply);
+}
+
+static bool answers(const struct redis_server *server)
+{
+    char reply[64];
+
+    return ask(server, reply, sizeof reply, 1, (const char *const[]){"PING"}) && strcmp(reply, "PONG") == 0;
+}
+
+static void run(struct redis_server *server)
+{
+    struct deadline deadline = deadline_in(UP_WITHIN_MS);
+    char port[8];
+    const char *argv[32] = {"redis-server",
+                            "--dir",
+                            server->folder,
+                            "--unixsocket",
+                            server->socket_path,
+                            "--port",
+                            port,
+                            "--bind",
+                            "127.0.0.1",
+                            "--save",
+                            "",
+                            "--appendfsync",
+                            "always",
+                            "--loglevel",
+                            "warning",
+                            "--daemonize",
+                            "no",
+                            "--maxmemory-policy",
+                            "noeviction",
+                            "--appendonly",
+                            server->options.not_durable ? "no" : "yes"};
+    size_t argc = 21;
+
+    snprintf(port, sizeof port, "%u", server->port);
+    if (server->options.password) {
+        argv[argc++] = "--requirepass";
+        argv[argc++] = server->options.password;
+    }
+    unlink(server->socket_path);
+    process_start(&server->process, server->folder, "redis", argv);
+    while (!answers(server)) {
+        if (process_wait(&server->process, 5) || deadline_left_ms(deadline) == 0)
+            test_give_up("redis-server does not come up, see %s", server->process.out_path);
+    }
+}
+
+void redis_server_start(struct redis_server *server, const struct redis_server_options *options)
+{
+    *server = (struct redis_server){.options = options ? *options : (struct redis_server_options){0}};
+    folder_make(server->folder);
+    snprintf(server->socket_path, sizeof server->socket_path, "%.100s/redis.sock", server->folder);
+    snprintf(server->url, sizeof server->url, "unix:%s%s%.40s", server->socket_path,
+             server->options.password ? "?password=" : "", server->options.password ? server->options.password : "");
+    server->port = server->options.tcp ? free_port() : 0;
+    run(server);
+}
+
+void redis_server_kill(struct redis_server *server)
+{
+    process_kill(&server->process);
+}
+
+void redis_server_restart(struct redis_server *server)
+{
+    process_kill(&server->process);
+    run(server);
+}
+
+void redis_server_freeze(struct redis_server *server)
+{
+    process_signal(&server->process, SIGSTOP);
+}
+
+void redis_server_thaw(struct redis_server *server)
+{
+    process_signal(&server->process, SIGCONT);
+}
+
+void redis_server_stop(struct redis_server *server)
+{
+    process_kill(&server->process);
+    folder_remove(server->folder);
+}

@@ -1,0 +1,40 @@
+/* A redis-server of the test's own: on a unix socket in a new folder, as durable as production asks for (appendonly,
+ * fsync on every write, noeviction). It dies with the test. All calls block. */
+#pragma once
+#include "process.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct redis_server_options {
+    bool tcp;             /* listens on a free port of 127.0.0.1 too */
+    const char *password; /* requirepass; NULL: none */
+    bool not_durable;     /* appendonly no: what serve and doctor must refuse */
+};
+
+struct redis_server {
+    struct process process;
+    struct redis_server_options options;
+    char folder[PROCESS_PATH_BYTES];
+    char socket_path[PROCESS_PATH_BYTES];
+    char url[PROCESS_PATH_BYTES + 64]; /* for --redis: unix:/path[?password=…] */
+    uint16_t port;                     /* 0 without tcp */
+};
+
+/* Returns when it answers PING; aborts the test when it does not. options may be NULL. */
+void redis_server_start(struct redis_server *server, const struct redis_server_options *options);
+/* SIGKILL; its data stays. */
+void redis_server_kill(struct redis_server *server);
+/* The same server again on the same data, once more killed before if it runs. */
+void redis_server_restart(struct redis_server *server);
+/* SIGSTOP and SIGCONT: a Redis that takes connections and never answers. */
+void redis_server_freeze(struct redis_server *server);
+void redis_server_thaw(struct redis_server *server);
+/* Ends it and removes its folder. */
+void redis_server_stop(struct redis_server *server);
+
+/* One command over a connection of its own, arguments up to a NULL. The reply as text: strings as they are, integers in
+ * decimal, "(nil)", errors with a leading "-", the elements of arrays each ended by a newline. Cut to size - 1 bytes.
+ */
+__attribute__((sentinel)) void redis_server_ask(const struct redis_server *server, char *ret_reply, size_t size, ...);
+/* The same where only success matters: aborts on an error reply. */
+__attribute__((sentinel)) void redis_server_tell(const struct redis_server *server, ...);

@@ -1,0 +1,78 @@
+#include "test_loop.h"
+
+#include <stdlib.h>
+
+struct limit {
+    uv_timer_t timer;
+    bool passed;
+};
+
+static void limit_passed(uv_timer_t *timer)
+{
+    struct limit *limit = timer->data;
+
+    limit->passed = true;
+}
+
+static void limit_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+bool test_loop_until(uv_loop_t *loop, test_loop_predicate *predicate, void *arg, unsigned timeout_ms)
+{
+    struct limit *limit = calloc(1, sizeof *limit);
+    bool holds;
+
+    if (!limit)
+        abort();
+    uv_timer_init(loop, &limit->timer);
+    limit->timer.data = limit;
+    uv_update_time(loop);
+    uv_timer_start(&limit->timer, limit_passed, timeout_ms, 0);
+    while (!(holds = predicate(arg)) && !limit->passed)
+        uv_run(loop, UV_RUN_ONCE);
+    uv_close((uv_handle_t *)&limit->timer, limit_closed);
+    return holds;
+}
+
+static bool is_set(void *flag)
+{
+    return *(const bool *)flag;
+}
+
+bool test_loop_until_set(uv_loop_t *loop, const bool *flag, unsigned timeout_ms)
+{
+    union {
+        const bool *flag;
+        void *arg;
+    } borrowed = {.flag = flag};
+
+    return test_loop_until(loop, is_set, borrowed.arg, timeout_ms);
+}
+
+static bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+void test_loop_for(uv_loop_t *loop, unsigned ms)
+{
+    test_loop_until(loop, never, NULL, ms);
+}
+
+static bool is_idle(void *loop)
+{
+    return !uv_loop_alive(loop);
+}
+
+bool test_loop_finish(uv_loop_t *loop)
+{
+    /* Not test_loop_until(): its own timer would keep the loop alive. */
+    uint64_t give_up_ns = uv_hrtime() + 5000000000u;
+
+    while (!is_idle(loop) && uv_hrtime() < give_up_ns)
+        uv_run(loop, UV_RUN_NOWAIT);
+    return uv_loop_close(loop) == 0;
+}
