@@ -1,0 +1,94 @@
+# Sourced by scripts that need a running deployment of their own: a private durable Redis, nodes, an account, a user who is
+# signed in. Everything lives in $dir and ends with the script. The caller has set: name (for messages), binary.
+# shellcheck shell=bash
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/chatelaine-$name.XXXXXX")
+pids=()
+
+say() { printf '\033[1m[%s]\033[0m %s\n' "$name" "$*" >&2; }
+die() {
+  say "$*"
+  exit 1
+}
+deployment_end() {
+  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+  for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
+  rm -rf "$dir"
+}
+trap deployment_end EXIT
+trap 'exit 130' INT TERM
+
+build_release() {
+  say "building the release"
+  { cmake --preset release && cmake --build --preset release; } >"$dir/build.log" 2>&1 ||
+    { tail -30 "$dir/build.log"; die "the build failed"; }
+}
+# start_redis [COMMAND PREFIX…]: $CHATELAINE_REDIS names it afterwards.
+start_redis() {
+  mkdir "$dir/redis"
+  "$@" redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$dir/redis" --appendonly yes --appendfsync always \
+    --maxmemory-policy noeviction --save '' --daemonize no >"$dir/redis.log" 2>&1 &
+  pids+=($!)
+  for _ in $(seq 200); do [ -S "$dir/redis.sock" ] && break; sleep 0.05; done
+  [ -S "$dir/redis.sock" ] || die "Redis did not start: $(tail -3 "$dir/redis.log")"
+  "$binary" master-key >"$dir/master" && chmod 600 "$dir/master"
+  export CHATELAINE_REDIS="unix:$dir/redis.sock" CHATELAINE_MASTER_KEY_FILE="$dir/master"
+}
+# start_node ID SECONDS [COMMAND PREFIX…]: sets node_pid and url; waits that long for it to be ready.
+start_node() {
+  local id=$1 patience=$2
+  shift 2
+  "$@" "$binary" serve --listen 127.0.0.1:0 --internal-listen 127.0.0.1:0 --public-origin https://console.test \
+    --ready-file "$dir/ready.$id" --log-level warn &
+  node_pid=$!
+  pids+=("$node_pid")
+  for _ in $(seq $((patience * 500))); do [ -s "$dir/ready.$id" ] && break; sleep 0.002; done
+  [ -s "$dir/ready.$id" ] || die "node $id did not become ready"
+  url=http://$(jq -r .listen "$dir/ready.$id")
+}
+
+# --- a person at the console: curl, with the cookie and the CSRF token kept here -----------------------------------
+cookie='' csrf='' seed='' status=''
+# http METHOD PATH [curl options]: prints the body; the status is in $dir/status.
+http() {
+  local method=$1 path=$2
+  shift 2
+  curl -sS -X "$method" -D "$dir/head" -o "$dir/body" -w '%{http_code}' "$url$path" "$@" >"$dir/status"
+  cat "$dir/body"
+}
+# console METHOD PATH [JSON]: with session and CSRF token.
+console() {
+  http "$1" "$2" -H 'Origin: https://console.test' ${cookie:+-H "Cookie: $cookie"} ${csrf:+-H "X-CSRF-Token: $csrf"} \
+    ${3:+-H 'Content-Type: application/json' -d "$3"}
+}
+expect() { # STATUS WHAT: the last answer had that status
+  status=$(cat "$dir/status")
+  [ "$status" = "$1" ] || die "$2: expected $1, got $status: $(cat "$dir/body")"
+}
+take_cookie() { cookie=$(sed -n 's/^[Ss]et-[Cc]ookie: \(__Host-session=[^;]*\).*/\1/p' "$dir/head"); }
+make_account() {
+  account=$("$binary" account create --name Demo --json | jq -r .id)
+  echo 'correct horse battery staple' >"$dir/password"
+  seed=$("$binary" user create --account "$account" --email ada@console.test --password-file "$dir/password" --json |
+    jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
+}
+# A code counts once, and one step either side is accepted: the step before signs in, the present one steps up.
+totp() { oathtool --totp --base32 --now "$1" "$seed"; }
+sign_in() {
+  cookie='' csrf=''
+  console POST /v1/auth/login \
+    "{\"email\":\"ada@console.test\",\"password\":\"correct horse battery staple\",\"totp\":\"$(totp 'now - 30 seconds')\"}" >/dev/null
+  expect 200 'sign-in'
+  csrf=$(jq -r .csrf_token "$dir/body")
+  take_cookie
+}
+step_up() {
+  console POST /v1/console/step_up "{\"password\":\"correct horse battery staple\",\"totp\":\"$(totp now)\"}" >/dev/null
+  expect 200 'step-up'
+  take_cookie
+}
+first_key() { # prints nothing; sets first
+  console POST /v1/console/api_keys '{"name":"first","mode":"live"}' >/dev/null
+  expect 201 'creating the first key'
+  first=$(jq -r .secret "$dir/body")
+}
