@@ -1,5 +1,5 @@
 /* Memory of one request: bump allocation, and a list of things to undo. arena_finish() runs the deferred
- * calls, last first, then frees all blocks. */
+ * calls, last first, then wipes what was used (requests carry passwords) and frees all blocks. */
 #pragma once
 #include "base/text.h"
 

@@ -21,7 +21,7 @@ enum json_type json_type(const struct json *value);
 const struct json *json_member(const struct json *object, const char *name); /* NULL when absent */
 struct text json_text(const struct json *string);
 bool json_bool(const struct json *boolean);
-/* False unless the number is an integer of at most 2^53 in magnitude. */
+/* False unless the number is an integer of at most 2^53 - 1 in magnitude: beyond, neighbours are not told apart. */
 MUST_CHECK bool json_integer(const struct json *number, int64_t *ret_value);
 /* Iteration over arrays and objects, in document order: NULL ends it. */
 const struct json *json_first(const struct json *container);
@@ -53,7 +53,8 @@ void json_object_end(struct json_writer *w);
 void json_array_begin(struct json_writer *w);
 void json_array_end(struct json_writer *w);
 void json_key(struct json_writer *w, const char *name);
-/* Valid UTF-8 passes; bytes that are not become U+FFFD. Control characters are escaped. */
+/* Valid UTF-8 passes; bytes that are not become U+FFFD. Control characters are escaped, DEL and
+ * U+0080 to U+009F among them. */
 void json_put_text(struct json_writer *w, struct text t);
 void json_put_integer(struct json_writer *w, int64_t value);
 void json_put_bool(struct json_writer *w, bool value);

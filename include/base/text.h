@@ -31,6 +31,9 @@ MUST_CHECK bool text_to_u64(struct text t, uint64_t max, uint64_t *ret_value);
 /* Number of Unicode code points; false when it is not valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
 MUST_CHECK bool text_count_utf8(struct text t, size_t *ret_count);
 
+/* Bytes of the code point that t begins with; 0 when t is empty or does not begin with valid UTF-8. */
+size_t text_utf8_length(struct text t);
+
 /* A growing buffer. Once an append would pass max, it and every later one does nothing and failed stays set,
  * so that a sequence of appends needs one check at its end. */
 struct buf {
@@ -48,6 +51,7 @@ void buf_init_fixed(struct buf *b, char *storage, size_t bytes);
 void buf_finish(struct buf *b);
 /* Wipes the content, then frees: for what held secrets. Growth wipes what it leaves behind as well. */
 void buf_wipe(struct buf *b);
+/* Empties it for the next use: failed is unset, the memory stays. */
 void buf_clear(struct buf *b);
 /* Drops the first bytes and moves the rest to the front. */
 void buf_consume(struct buf *b, size_t bytes);

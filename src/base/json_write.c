@@ -1,0 +1,136 @@
+#include "base/json.h"
+
+#include <string.h>
+
+static void begin_value(struct json_writer *w)
+{
+    if (w->need_comma)
+        buf_append_char(w->out, ',');
+    w->need_comma = true;
+}
+
+static void open_container(struct json_writer *w, char c)
+{
+    begin_value(w);
+    buf_append_char(w->out, c);
+    w->need_comma = false;
+}
+
+static void close_container(struct json_writer *w, char c)
+{
+    buf_append_char(w->out, c);
+    w->need_comma = true;
+}
+
+void json_object_begin(struct json_writer *w)
+{
+    open_container(w, '{');
+}
+
+void json_object_end(struct json_writer *w)
+{
+    close_container(w, '}');
+}
+
+void json_array_begin(struct json_writer *w)
+{
+    open_container(w, '[');
+}
+
+void json_array_end(struct json_writer *w)
+{
+    close_container(w, ']');
+}
+
+/* U+0080 to U+009F: RFC 8259 lets them pass, but terminals act on them. Of DEL the same holds. */
+static bool is_c1_control(const unsigned char *at, size_t length)
+{
+    return length == 2 && at[0] == 0xc2 && at[1] < 0xa0;
+}
+
+static void put_escape(struct buf *out, unsigned char code)
+{
+    static const char short_codes[] = "\"\\\b\f\n\r\t", short_names[] = "\"\\bfnrt";
+    static const char hex[] = "0123456789abcdef";
+    const char *found = memchr(short_codes, code, sizeof short_codes - 1);
+    if (found) {
+        const char escape[] = {'\\', short_names[found - short_codes]};
+        buf_append(out, escape, sizeof escape);
+    } else {
+        const char escape[] = {'\\', 'u', '0', '0', hex[code >> 4], hex[code & 15]};
+        buf_append(out, escape, sizeof escape);
+    }
+}
+
+/* How many bytes from the start of t need no change. */
+static size_t plain_run(struct text t)
+{
+    size_t run = 0;
+    while (run < t.len && t.ptr[run] >= 0x20 && t.ptr[run] < 0x7f && t.ptr[run] != '"' && t.ptr[run] != '\\')
+        run++;
+    return run;
+}
+
+static void put_string(struct buf *out, struct text t)
+{
+    static const struct text replacement = {"\xef\xbf\xbd", 3};
+    buf_append_char(out, '"');
+    for (size_t length; t.len > 0; t = text_skip(t, length)) {
+        length = plain_run(t);
+        if (length > 0) {
+            buf_append(out, t.ptr, length);
+            continue;
+        }
+        const unsigned char *at = (const unsigned char *)t.ptr;
+        length = text_utf8_length(t);
+        if (length == 0) {
+            buf_append_text(out, replacement);
+            length = 1;
+        } else if (length == 1 || is_c1_control(at, length)) {
+            put_escape(out, at[length - 1]);
+        } else {
+            buf_append(out, t.ptr, length);
+        }
+    }
+    buf_append_char(out, '"');
+}
+
+void json_key(struct json_writer *w, const char *name)
+{
+    begin_value(w);
+    put_string(w->out, text_of(name));
+    buf_append_char(w->out, ':');
+    w->need_comma = false;
+}
+
+void json_put_text(struct json_writer *w, struct text t)
+{
+    begin_value(w);
+    put_string(w->out, t);
+}
+
+void json_put_integer(struct json_writer *w, int64_t value)
+{
+    begin_value(w);
+    if (value < 0)
+        buf_append_char(w->out, '-');
+    buf_append_u64(w->out, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+void json_put_bool(struct json_writer *w, bool value)
+{
+    begin_value(w);
+    buf_append_str(w->out, value ? "true" : "false");
+}
+
+void json_put_null(struct json_writer *w)
+{
+    begin_value(w);
+    buf_append_str(w->out, "null");
+}
+
+void json_put_member(struct json_writer *w, const char *name, struct text value)
+{
+    json_key(w, name);
+    json_put_text(w, value);
+}

@@ -1,0 +1,30 @@
+#include "base/mem.h"
+
+#include "base/check.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *mem_alloc(size_t bytes)
+{
+    void *ptr = calloc(1, bytes ? bytes : 1);
+    CHECK(ptr);
+    return ptr;
+}
+
+void *mem_resize(void *ptr, size_t bytes)
+{
+    void *resized = realloc(ptr, bytes ? bytes : 1);
+    CHECK(resized);
+    return resized;
+}
+
+char *mem_copy_text(const char *ptr, size_t len)
+{
+    CHECK(len < SIZE_MAX);
+    char *copy = mem_alloc(len + 1);
+    if (len)
+        memcpy(copy, ptr, len);
+    return copy;
+}

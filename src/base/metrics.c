@@ -1,0 +1,38 @@
+#include "base/metrics.h"
+
+#include <string.h>
+
+struct metric_row {
+    const char *type, *name, *labels, *help;
+};
+
+static const struct metric_row rows[METRIC_COUNT] = {
+#define METRIC_ROW(id, type, name, labels, help) [id] = {#type, name, labels, help},
+    METRICS_TABLE(METRIC_ROW)
+#undef METRIC_ROW
+};
+
+int64_t metric_values[METRIC_COUNT];
+
+static void print_head(struct buf *out, const struct metric_row *row)
+{
+    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name, row->type);
+}
+
+static void print_sample(struct buf *out, const struct metric_row *row, int64_t value)
+{
+    bool has_labels = row->labels[0] != '\0';
+    buf_printf(out, "%s%s%s%s %lld\n", row->name, has_labels ? "{" : "", row->labels, has_labels ? "}" : "",
+               (long long)value);
+}
+
+void metrics_print(struct buf *out, const char *version)
+{
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        if (i == 0 || strcmp(rows[i - 1].name, rows[i].name) != 0)
+            print_head(out, &rows[i]);
+        print_sample(out, &rows[i], metric_values[i]);
+    }
+    print_head(out, &(struct metric_row){"gauge", "chatelaine_build_info", "", "The version that runs; always 1."});
+    buf_printf(out, "chatelaine_build_info{version=\"%s\"} 1\n", version);
+}

@@ -1,0 +1,315 @@
+#include "base/options.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTION_NAME_MAX_BYTES = 48 };
+
+#define ENVIRONMENT_PREFIX "CHATELAINE_"
+
+/* One run of options_read(). */
+struct reader {
+    const struct option_table *tables;
+    size_t table_count;
+    void *target;
+    struct buf *why;
+};
+
+/* A value for a row, and where it was written: "--name" or "CHATELAINE_NAME". */
+struct setting {
+    const struct option_row *row;
+    struct text source;
+    const char *value;
+};
+
+static void store(const struct reader *r, const struct option_row *row, const void *value, size_t bytes)
+{
+    memcpy((char *)r->target + row->offset, value, bytes);
+}
+
+static void store_text(const struct reader *r, const struct option_row *row, const char *value)
+{
+    store(r, row, &value, sizeof value);
+}
+
+static void store_integer(const struct reader *r, const struct option_row *row, int64_t value)
+{
+    store(r, row, &value, sizeof value);
+}
+
+static void store_flag(const struct reader *r, const struct option_row *row, bool value)
+{
+    store(r, row, &value, sizeof value);
+}
+
+static void store_choice(const struct reader *r, const struct option_row *row, int value)
+{
+    store(r, row, &value, sizeof value);
+}
+
+static bool integer_parse(struct text t, int64_t *ret_value)
+{
+    bool is_negative = text_starts_with(t, TEXT("-"));
+    uint64_t magnitude;
+    if (!text_to_u64(text_skip(t, is_negative), INT64_MAX, &magnitude))
+        return false;
+    *ret_value = is_negative ? -(int64_t)magnitude : (int64_t)magnitude;
+    return true;
+}
+
+static bool set_integer(const struct reader *r, const struct setting *s)
+{
+    int64_t value;
+    if (!integer_parse(text_of(s->value), &value) || value < s->row->min || value > s->row->max) {
+        buf_printf(r->why, "%.*s must be a whole number from %lld to %lld, not \"%s\".", TEXT_ARG(s->source),
+                   (long long)s->row->min, (long long)s->row->max, s->value);
+        return false;
+    }
+    store_integer(r, s->row, value);
+    return true;
+}
+
+static bool is_one_of(struct text value, const char *words, int *ret_index)
+{
+    struct text rest = text_of(words), word;
+    for (int i = 0; text_next(&rest, '|', &word); i++) {
+        if (!text_equal(word, value))
+            continue;
+        *ret_index = i;
+        return true;
+    }
+    return false;
+}
+
+static bool set_flag(const struct reader *r, const struct setting *s)
+{
+    int index;
+    if (!is_one_of(text_of(s->value), "true|1|yes|on|false|0|no|off", &index)) {
+        buf_printf(r->why, "%.*s must be true or false, not \"%s\".", TEXT_ARG(s->source), s->value);
+        return false;
+    }
+    store_flag(r, s->row, index < 4);
+    return true;
+}
+
+/* "a, b or c" */
+static void print_alternatives(const char *choices, struct buf *out)
+{
+    struct text rest = text_of(choices), choice;
+    bool is_first = true;
+    while (text_next(&rest, '|', &choice)) {
+        buf_append_str(out, is_first ? "" : rest.ptr ? ", " : " or ");
+        buf_append_text(out, choice);
+        is_first = false;
+    }
+}
+
+static bool set_choice(const struct reader *r, const struct setting *s)
+{
+    int index;
+    if (!is_one_of(text_of(s->value), s->row->choices, &index)) {
+        buf_printf(r->why, "%.*s must be ", TEXT_ARG(s->source));
+        print_alternatives(s->row->choices, r->why);
+        buf_printf(r->why, ", not \"%s\".", s->value);
+        return false;
+    }
+    store_choice(r, s->row, index);
+    return true;
+}
+
+static bool set(const struct reader *r, const struct setting *s)
+{
+    switch (s->row->type) {
+    case OPTION_TEXT:
+        store_text(r, s->row, s->value);
+        return true;
+    case OPTION_INTEGER:
+        return set_integer(r, s);
+    case OPTION_FLAG:
+        return set_flag(r, s);
+    case OPTION_CHOICE:
+        return set_choice(r, s);
+    }
+    UNREACHABLE();
+}
+
+static void set_to_nothing(const struct reader *r, const struct option_row *row)
+{
+    switch (row->type) {
+    case OPTION_TEXT:
+        store_text(r, row, NULL);
+        break;
+    case OPTION_INTEGER:
+        store_integer(r, row, 0);
+        break;
+    case OPTION_FLAG:
+        store_flag(r, row, false);
+        break;
+    case OPTION_CHOICE:
+        store_choice(r, row, 0);
+        break;
+    }
+}
+
+static bool set_standard(const struct reader *r, const struct option_row *row)
+{
+    if (row->standard)
+        return set(r, &(struct setting){row, text_of(row->name), row->standard});
+    set_to_nothing(r, row);
+    return true;
+}
+
+static void print_environment_name(const char *name, struct buf *out)
+{
+    buf_append_str(out, ENVIRONMENT_PREFIX);
+    for (; *name; name++)
+        buf_append_char(out, *name == '-' ? '_' : *name >= 'a' && *name <= 'z' ? (char)(*name - 'a' + 'A') : *name);
+}
+
+/* A variable that is set to nothing counts as not set: compose files pass them on like that. */
+static bool set_from_environment(const struct reader *r, const struct option_row *row)
+{
+    char storage[sizeof ENVIRONMENT_PREFIX + OPTION_NAME_MAX_BYTES];
+    struct buf name;
+    buf_init_fixed(&name, storage, sizeof storage);
+    print_environment_name(row->name, &name);
+    buf_append_char(&name, '\0');
+    CHECK(!name.failed);
+
+    const char *value = getenv(storage);
+    return !value || !*value || set(r, &(struct setting){row, text_of(storage), value});
+}
+
+static bool for_each_row(const struct reader *r, bool (*fn)(const struct reader *, const struct option_row *))
+{
+    for (size_t t = 0; t < r->table_count; t++)
+        for (size_t i = 0; i < r->tables[t].count; i++)
+            if (!fn(r, &r->tables[t].rows[i]))
+                return false;
+    return true;
+}
+
+static const struct option_row *find_row(const struct reader *r, struct text name)
+{
+    for (size_t t = 0; t < r->table_count; t++)
+        for (size_t i = 0; i < r->tables[t].count; i++)
+            if (text_equal(text_of(r->tables[t].rows[i].name), name))
+                return &r->tables[t].rows[i];
+    return NULL;
+}
+
+/* Insertions, deletions and replacements that make b of a (Levenshtein), by rows of the usual matrix. */
+static size_t edit_distance(struct text a, struct text b)
+{
+    size_t row[OPTION_NAME_MAX_BYTES + 1];
+    CHECK(b.len <= OPTION_NAME_MAX_BYTES);
+    for (size_t j = 0; j <= b.len; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a.len; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b.len; j++) {
+            size_t replaced = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
+            size_t shorter = row[j - 1] < row[j] ? row[j - 1] : row[j];
+            diagonal = row[j];
+            row[j] = replaced < shorter + 1 ? replaced : shorter + 1;
+        }
+    }
+    return row[b.len];
+}
+
+/* The name that was probably meant; NULL when none is near. */
+static const char *nearest_name(const struct reader *r, struct text name)
+{
+    size_t nearest = 1 + (name.len < 6 ? 2 : name.len / 3);
+    const char *found = NULL;
+    if (name.len > OPTION_NAME_MAX_BYTES)
+        return NULL;
+    for (size_t t = 0; t < r->table_count; t++) {
+        for (size_t i = 0; i < r->tables[t].count; i++) {
+            size_t distance = edit_distance(name, text_of(r->tables[t].rows[i].name));
+            if (distance >= nearest)
+                continue;
+            nearest = distance;
+            found = r->tables[t].rows[i].name;
+        }
+    }
+    return found;
+}
+
+static void explain_unknown(const struct reader *r, struct text written, struct text name)
+{
+    const char *meant = nearest_name(r, name);
+    buf_printf(r->why, "There is no option %.*s", TEXT_ARG(written));
+    if (meant)
+        buf_printf(r->why, "; did you mean --%s?", meant);
+    else
+        buf_append_str(r->why, "; --help lists those that there are.");
+}
+
+/* Reads the option at argv[at], which begins with '-'. Returns how many arguments it takes, 0 on failure. */
+static int read_option(const struct reader *r, int argc, char **argv, int at)
+{
+    struct text rest = text_of(argv[at]), written;
+    text_next(&rest, '=', &written);
+    struct text name = text_skip(written, text_starts_with(written, TEXT("--")) ? 2 : 1);
+    const struct option_row *row = name.len + 2 == written.len ? find_row(r, name) : NULL;
+    if (!row) {
+        explain_unknown(r, written, name);
+        return 0;
+    }
+
+    const char *next = at + 1 < argc ? argv[at + 1] : NULL;
+    bool is_next_option = next && strncmp(next, "--", 2) == 0;
+    struct setting s = {row, written, rest.ptr};
+    int taken = 1;
+    if (!s.value && row->type == OPTION_FLAG) {
+        s.value = "true";
+    } else if (!s.value && next && !is_next_option) {
+        s.value = next;
+        taken = 2;
+    }
+    if (!s.value) {
+        buf_printf(r->why, "%.*s needs a value", TEXT_ARG(written));
+        if (is_next_option)
+            buf_printf(r->why, "; one that begins with -- is written %.*s=%s", TEXT_ARG(written), next);
+        buf_append_char(r->why, '.');
+        return 0;
+    }
+    return set(r, &s) ? taken : 0;
+}
+
+/* Those that are no options move to the front; order stays. */
+static bool read_arguments(const struct reader *r, int argc, char **argv, int *ret_rest)
+{
+    int rest = 0;
+    bool are_options_over = false;
+    for (int at = 0; at < argc;) {
+        char *argument = argv[at];
+        bool is_option = !are_options_over && argument[0] == '-' && argument[1] != '\0';
+        if (!is_option) {
+            argv[rest++] = argument;
+            at++;
+        } else if (strcmp(argument, "--") == 0) {
+            are_options_over = true;
+            at++;
+        } else {
+            int taken = read_option(r, argc, argv, at);
+            if (taken == 0)
+                return false;
+            at += taken;
+        }
+    }
+    *ret_rest = rest;
+    return true;
+}
+
+bool options_read(const struct option_table *tables, size_t table_count, void *target, int argc, char **argv,
+                  int *ret_rest, struct buf *ret_why)
+{
+    struct reader r = {tables, table_count, target, ret_why};
+    CHECK(for_each_row(&r, set_standard));
+    return for_each_row(&r, set_from_environment) && read_arguments(&r, argc, argv, ret_rest);
+}

@@ -1,0 +1,115 @@
+#include "base/options.h"
+
+#include <string.h>
+
+/* Where the help of an option begins, where it ends, and what stays on one line before it. */
+enum { HELP_INDENT = 30, HELP_WIDTH = 110, OPTION_INDENT = 2 };
+
+static const char *value_name(const struct option_row *row)
+{
+    if (row->type == OPTION_FLAG)
+        return NULL;
+    if (row->type == OPTION_CHOICE)
+        return row->choices;
+    return row->value_name ? row->value_name : row->type == OPTION_INTEGER ? "N" : "TEXT";
+}
+
+static bool has_shown_standard(const struct option_row *row)
+{
+    return row->type != OPTION_FLAG && row->standard && row->standard[0] != '\0';
+}
+
+static void print_spaces(size_t count, struct buf *out)
+{
+    while (count-- > 0)
+        buf_append_char(out, ' ');
+}
+
+/* Words in the column that begins at HELP_INDENT, `used` bytes of which are taken. */
+static void print_wrapped(struct text help, size_t *used, struct buf *out)
+{
+    struct text word;
+    while (text_next(&help, ' ', &word)) {
+        if (*used > HELP_INDENT && *used + 1 + word.len > HELP_WIDTH) {
+            buf_append_char(out, '\n');
+            print_spaces(HELP_INDENT, out);
+            *used = HELP_INDENT;
+        }
+        if (*used > HELP_INDENT) {
+            buf_append_char(out, ' ');
+            ++*used;
+        }
+        buf_append_text(out, word);
+        *used += word.len;
+    }
+}
+
+static void print_help_row(const struct option_row *row, struct buf *out)
+{
+    const char *value = value_name(row);
+    size_t used = OPTION_INDENT + strlen("--") + strlen(row->name) + (value ? 1 + strlen(value) : 0);
+    print_spaces(OPTION_INDENT, out);
+    buf_printf(out, "--%s%s%s", row->name, value ? " " : "", value ? value : "");
+    if (used + 2 > HELP_INDENT) {
+        buf_append_char(out, '\n');
+        used = 0;
+    }
+    print_spaces(HELP_INDENT - used, out);
+
+    used = HELP_INDENT;
+    print_wrapped(text_of(row->help), &used, out);
+    if (has_shown_standard(row)) {
+        print_wrapped(TEXT("(default"), &used, out);
+        print_wrapped(text_of(row->standard), &used, out);
+        buf_append_char(out, ')');
+    }
+    buf_append_char(out, '\n');
+}
+
+void options_print_help(const struct option_table *table, struct buf *out)
+{
+    for (size_t i = 0; i < table->count; i++)
+        print_help_row(&table->rows[i], out);
+}
+
+/* Text that no macro is seen in: a leading dot or quote would call one, a backslash begins an escape, and a plain
+ * hyphen may be set as a dash. */
+static void print_man_text(const char *text, struct buf *out)
+{
+    if (*text == '.' || *text == '\'')
+        buf_append_str(out, "\\&");
+    for (; *text; text++) {
+        if (*text == '\\')
+            buf_append_str(out, "\\e");
+        else if (*text == '-')
+            buf_append_str(out, "\\-");
+        else
+            buf_append_char(out, *text);
+    }
+}
+
+static void print_man_row(const struct option_row *row, struct buf *out)
+{
+    buf_append_str(out, ".It Fl \\-");
+    print_man_text(row->name, out);
+    if (value_name(row)) {
+        buf_append_str(out, " Ar ");
+        print_man_text(value_name(row), out);
+    }
+    buf_append_char(out, '\n');
+    print_man_text(row->help, out);
+    if (has_shown_standard(row)) {
+        buf_append_str(out, "\nThe default is ");
+        print_man_text(row->standard, out);
+        buf_append_char(out, '.');
+    }
+    buf_append_char(out, '\n');
+}
+
+void options_print_man(const struct option_table *table, struct buf *out)
+{
+    buf_append_str(out, ".Bl -tag -width Ds\n");
+    for (size_t i = 0; i < table->count; i++)
+        print_man_row(&table->rows[i], out);
+    buf_append_str(out, ".El\n");
+}

@@ -1,0 +1,16 @@
+#include "base/secure.h"
+
+#include <openssl/crypto.h>
+
+bool secure_equal(struct text a, struct text b)
+{
+    if (a.len != b.len)
+        return false;
+    return a.len == 0 || CRYPTO_memcmp(a.ptr, b.ptr, a.len) == 0;
+}
+
+void secure_wipe(void *ptr, size_t bytes)
+{
+    if (bytes)
+        OPENSSL_cleanse(ptr, bytes);
+}

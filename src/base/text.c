@@ -1,0 +1,288 @@
+#include "base/text.h"
+
+#include "base/check.h"
+#include "base/secure.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUF_FIRST_BYTES = 256, BUF_PRINTF_BYTES = 512, U64_DIGITS = 20 };
+
+struct text text_of(const char *nul_terminated)
+{
+    return (struct text){nul_terminated, nul_terminated ? strlen(nul_terminated) : 0};
+}
+
+bool text_equal(struct text a, struct text b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static unsigned char ascii_lower(char c)
+{
+    return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+}
+
+bool text_equal_nocase(struct text a, struct text b)
+{
+    if (a.len != b.len)
+        return false;
+    for (size_t i = 0; i < a.len; i++)
+        if (ascii_lower(a.ptr[i]) != ascii_lower(b.ptr[i]))
+            return false;
+    return true;
+}
+
+bool text_starts_with(struct text t, struct text prefix)
+{
+    return t.len >= prefix.len && text_equal((struct text){t.ptr, prefix.len}, prefix);
+}
+
+struct text text_skip(struct text t, size_t bytes)
+{
+    size_t skipped = bytes < t.len ? bytes : t.len;
+    return t.ptr ? (struct text){t.ptr + skipped, t.len - skipped} : t;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+struct text text_trim(struct text t)
+{
+    while (t.len > 0 && is_blank(t.ptr[0]))
+        t = text_skip(t, 1);
+    while (t.len > 0 && is_blank(t.ptr[t.len - 1]))
+        t.len--;
+    return t;
+}
+
+bool text_next(struct text *rest, char separator, struct text *ret_part)
+{
+    if (!rest->ptr)
+        return false;
+
+    const char *found = rest->len ? memchr(rest->ptr, separator, rest->len) : NULL;
+    if (found) {
+        *ret_part = (struct text){rest->ptr, (size_t)(found - rest->ptr)};
+        *rest = text_skip(*rest, ret_part->len + 1);
+    } else {
+        *ret_part = *rest;
+        *rest = (struct text){0};
+    }
+    return true;
+}
+
+bool text_to_u64(struct text t, uint64_t max, uint64_t *ret_value)
+{
+    if (t.len == 0 || (t.len > 1 && t.ptr[0] == '0'))
+        return false;
+
+    uint64_t value = 0;
+    for (size_t i = 0; i < t.len; i++) {
+        if (t.ptr[i] < '0' || t.ptr[i] > '9')
+            return false;
+        uint64_t digit = (uint64_t)(t.ptr[i] - '0');
+        if (value > max / 10 || digit > max - value * 10)
+            return false;
+        value = value * 10 + digit;
+    }
+    *ret_value = value;
+    return true;
+}
+
+static bool is_continuation(unsigned char c)
+{
+    return (c & 0xc0) == 0x80;
+}
+
+size_t text_utf8_length(struct text t)
+{
+    const unsigned char *at = (const unsigned char *)t.ptr;
+    if (t.len == 0)
+        return 0;
+    if (at[0] < 0x80)
+        return 1;
+
+    size_t length = at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
+    if (length == 0 || t.len < length)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if (!is_continuation(at[i]))
+            return 0;
+
+    bool is_overlong = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
+    bool is_surrogate = at[0] == 0xed && at[1] > 0x9f;
+    bool is_beyond_unicode = at[0] == 0xf4 && at[1] > 0x8f;
+    return is_overlong || is_surrogate || is_beyond_unicode ? 0 : length;
+}
+
+static bool is_ascii_word(const char *ptr)
+{
+    uint64_t word;
+    memcpy(&word, ptr, sizeof word);
+    return (word & UINT64_C(0x8080808080808080)) == 0;
+}
+
+bool text_count_utf8(struct text t, size_t *ret_count)
+{
+    size_t count = 0;
+    while (t.len > 0) {
+        if (t.len >= sizeof(uint64_t) && is_ascii_word(t.ptr)) {
+            count += sizeof(uint64_t);
+            t = text_skip(t, sizeof(uint64_t));
+            continue;
+        }
+        size_t length = text_utf8_length(t);
+        if (length == 0)
+            return false;
+        count++;
+        t = text_skip(t, length);
+    }
+    *ret_count = count;
+    return true;
+}
+
+void buf_init(struct buf *b, size_t max_bytes)
+{
+    *b = (struct buf){.max = max_bytes};
+}
+
+void buf_init_fixed(struct buf *b, char *storage, size_t bytes)
+{
+    *b = (struct buf){.ptr = storage, .capacity = bytes, .max = bytes, .fixed = true};
+}
+
+void buf_finish(struct buf *b)
+{
+    if (!b->fixed)
+        free(b->ptr);
+    *b = (struct buf){0};
+}
+
+void buf_wipe(struct buf *b)
+{
+    secure_wipe(b->ptr, b->capacity);
+    buf_finish(b);
+}
+
+void buf_clear(struct buf *b)
+{
+    b->len = 0;
+    b->failed = false;
+}
+
+void buf_consume(struct buf *b, size_t bytes)
+{
+    CHECK(bytes <= b->len);
+    b->len -= bytes;
+    if (b->len)
+        memmove(b->ptr, b->ptr + bytes, b->len);
+}
+
+/* Not realloc(): that would leave a copy of a secret in freed memory. */
+static bool buf_grow(struct buf *b, size_t needed)
+{
+    size_t capacity = b->capacity ? b->capacity : BUF_FIRST_BYTES;
+    while (capacity < needed)
+        capacity = capacity > b->max / 2 ? b->max : capacity * 2;
+    if (capacity > b->max)
+        capacity = b->max;
+
+    char *grown = malloc(capacity ? capacity : 1);
+    if (!grown)
+        return false;
+    if (b->len)
+        memcpy(grown, b->ptr, b->len);
+    secure_wipe(b->ptr, b->capacity);
+    free(b->ptr);
+    b->ptr = grown;
+    b->capacity = capacity;
+    return true;
+}
+
+char *buf_reserve(struct buf *b, size_t bytes)
+{
+    if (b->failed)
+        return NULL;
+    bool is_full = bytes > b->max - b->len;
+    bool must_grow = !b->ptr || bytes > b->capacity - b->len;
+    if (is_full || (must_grow && (b->fixed || !buf_grow(b, b->len + bytes)))) {
+        b->failed = true;
+        return NULL;
+    }
+    return b->ptr + b->len;
+}
+
+void buf_append(struct buf *b, const void *ptr, size_t bytes)
+{
+    if (bytes == 0)
+        return;
+    char *room = buf_reserve(b, bytes);
+    if (!room)
+        return;
+    memcpy(room, ptr, bytes);
+    b->len += bytes;
+}
+
+void buf_append_text(struct buf *b, struct text t)
+{
+    buf_append(b, t.ptr, t.len);
+}
+
+void buf_append_str(struct buf *b, const char *nul_terminated)
+{
+    buf_append(b, nul_terminated, strlen(nul_terminated));
+}
+
+void buf_append_char(struct buf *b, char c)
+{
+    buf_append(b, &c, 1);
+}
+
+void buf_append_u64(struct buf *b, uint64_t value)
+{
+    char digits[U64_DIGITS];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    buf_append(b, digits + at, sizeof digits - at);
+}
+
+/* Into a space of its own first: vsnprintf() ends with a NUL, for which an exactly full buffer has no room. */
+void buf_printf(struct buf *b, const char *format, ...)
+{
+    char small[BUF_PRINTF_BYTES], *large = NULL;
+    va_list args;
+    va_start(args, format);
+    int printed = vsnprintf(small, sizeof small, format, args);
+    va_end(args);
+    CHECK(printed >= 0);
+
+    size_t len = (size_t)printed;
+    if (b->failed || len > b->max - b->len) {
+        b->failed = true;
+    } else if (len < sizeof small) {
+        buf_append(b, small, len);
+    } else if ((large = malloc(len + 1))) {
+        va_start(args, format);
+        vsnprintf(large, len + 1, format, args);
+        va_end(args);
+        buf_append(b, large, len);
+        secure_wipe(large, len);
+        free(large);
+    } else {
+        b->failed = true;
+    }
+    secure_wipe(small, len < sizeof small ? len : sizeof small);
+}
+
+struct text buf_text(const struct buf *b)
+{
+    return (struct text){b->ptr, b->len};
+}
