@@ -1,0 +1,20 @@
+# Tests of the tests: sanitizer findings must fail a run, and so must a forbidden include or function.
+if(CHATELAINE_SANITIZE MATCHES "address")
+  foreach(canary leak undefined)
+    add_executable(canary_${canary} ${CMAKE_CURRENT_LIST_DIR}/canary_${canary}.c)
+    target_link_libraries(canary_${canary} PRIVATE test_support)
+    add_test(NAME meta_canary_${canary}_fails COMMAND canary_${canary})
+    set_tests_properties(meta_canary_${canary}_fails PROPERTIES WILL_FAIL TRUE TIMEOUT 60)
+    add_test(NAME meta_canary_${canary}_is_reported COMMAND canary_${canary})
+  endforeach()
+  set_tests_properties(meta_canary_leak_is_reported PROPERTIES TIMEOUT 60 PASS_REGULAR_EXPRESSION "LeakSanitizer")
+  set_tests_properties(meta_canary_undefined_is_reported PROPERTIES TIMEOUT 60 PASS_REGULAR_EXPRESSION "runtime error:")
+endif()
+
+foreach(check layers banned)
+  add_test(NAME meta_check_${check} COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-${check})
+  add_test(NAME meta_check_${check}_can_fail
+           COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-${check} ${CMAKE_CURRENT_LIST_DIR}/wrong-layers)
+  set_tests_properties(meta_check_${check} PROPERTIES TIMEOUT 60)
+  set_tests_properties(meta_check_${check}_can_fail PROPERTIES TIMEOUT 60 WILL_FAIL TRUE)
+endforeach()
