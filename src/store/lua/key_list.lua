@@ -1,0 +1,47 @@
+-- A page of an account's keys, newest first, merged from several sets. The work is bounded by the limit and the number
+-- of sets, however many keys there are.
+-- ARGV: prefix, account, limit, direction, cursor ('' none), set...
+--   direction: 'older' lists what follows the cursor, 'newer' what stands directly before it
+--   set: '<class>:<state>', see key_set() in the prelude
+-- Returns: ok, has_more (0 or 1: further keys in that direction), key record...
+
+local account, limit, newer, cursor = ARGV[2], tonumber(ARGV[3]), ARGV[4] == 'newer', ARGV[5]
+
+-- Ids of different kinds differ in their prefix; what is compared is the ULID behind it.
+local function ulid(id)
+    return id:sub(-26)
+end
+
+local function ids_of(set)
+    local name = K.account_keys(account, set)
+    local id_prefix = set:sub(1, 2) == 'dk' and 'dev_' or 'key_'
+    local from = cursor ~= '' and '(' .. id_prefix .. ulid(cursor)
+    if newer then
+        return redis.call('ZRANGEBYLEX', name, from or '-', '+', 'LIMIT', 0, limit + 1)
+    end
+    return redis.call('ZREVRANGEBYLEX', name, from or '+', '-', 'LIMIT', 0, limit + 1)
+end
+
+local ids = {}
+for i = 6, #ARGV do
+    for _, id in ipairs(ids_of(ARGV[i])) do
+        ids[#ids + 1] = id
+    end
+end
+table.sort(ids, function(a, b)
+    if newer then
+        return ulid(a) < ulid(b)
+    end
+    return ulid(a) > ulid(b)
+end)
+
+local count = math.min(#ids, limit)
+local reply = {'ok', #ids > limit and 1 or 0}
+for i = 1, count do
+    local record = key_record(ids[newer and count + 1 - i or i])
+    if not record then
+        error('a key of ' .. account .. ' is listed and does not exist')
+    end
+    reply[i + 2] = record
+end
+return reply

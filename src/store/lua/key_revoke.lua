@@ -1,0 +1,21 @@
+-- Revokes a key, for ever. Once `revoked` is set nothing changes it. The invalidation is published each time, for a
+-- node may have missed an earlier one.
+-- ARGV: prefix, id, account ('' any), kind ('' any), test only ('1' or '0'), actor, ip, request id, events kept
+-- Returns: ok, key record as after; not_found: unknown, or hidden from the view
+-- Event: <kind>.revoked, the first time
+
+local id = ARGV[2]
+local record, digest = key_record(id)
+if not record or not key_visible(record, ARGV[3], ARGV[4], ARGV[5]) then
+    return {'not_found'}
+end
+if not record[9] then
+    local kind, account, mode = record[2], record[3], record[4]
+    record[9] = string.format('%.0f', math.max(tonumber(record[8]), now_ms()))
+    redis.call('HSET', K.key(digest), 'revoked', record[9])
+    redis.call('ZREM', K.account_keys(account, key_set(kind, mode, 'active')), id)
+    redis.call('ZADD', K.account_keys(account, key_set(kind, mode, 'revoked')), 0, id)
+    audit(account, kind .. '.revoked', id, origin_from(6))
+end
+redis.call('PUBLISH', K.invalidations(), digest)
+return {'ok', record}

@@ -1,0 +1,192 @@
+-- What all scripts share; embedded in front of each. Every script is called as EVALSHA sha 0 prefix argument...: the
+-- names of keys are made here, of the prefix in ARGV[1], and are not passed as KEYS. That fits one Redis (with replicas
+-- and Sentinel), not Redis Cluster.
+-- A script answers an array that begins with 'ok', 'not_found', 'conflict' or 'refused'. It checks first and writes
+-- afterwards, since Redis does not undo what a script wrote before an error.
+
+local prefix = ARGV[1]
+
+local K = {
+    schema = function() return prefix .. 'schema' end,
+    invalidations = function() return prefix .. 'inv' end,
+    key = function(digest) return prefix .. 'key:' .. digest end,
+    key_id = function(id) return prefix .. 'id:' .. id end,
+    accounts = function() return prefix .. 'accounts' end,
+    account = function(account) return prefix .. 'acct:' .. account end,
+    account_keys = function(account, set) return prefix .. 'acct:' .. account .. ':keys:' .. set end,
+    account_users = function(account) return prefix .. 'acct:' .. account .. ':users' end,
+    last_used = function(account) return prefix .. 'acct:' .. account .. ':last_used' end,
+    audit = function(account) return prefix .. 'acct:' .. account .. ':audit' end,
+    usage = function(account) return prefix .. 'acct:' .. account .. ':usage' end,
+    usage_of_key = function(account, id) return prefix .. 'acct:' .. account .. ':usage:' .. id end,
+    usage_keys = function(account) return prefix .. 'acct:' .. account .. ':usage_keys' end,
+    usage_sequence = function(sender) return prefix .. 'usage:seq:' .. sender end,
+    user = function(user) return prefix .. 'user:' .. user end,
+    user_sessions = function(user) return prefix .. 'user:' .. user .. ':sessions' end,
+    email = function(email) return prefix .. 'email:' .. email end,
+    session = function(digest) return prefix .. 'session:' .. digest end,
+    throttle = function(tag) return prefix .. 'throttle:' .. tag end,
+}
+
+local function now_ms()
+    local time = redis.call('TIME')
+    return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+local function exists(name)
+    return redis.call('EXISTS', name) == 1
+end
+
+-- Appends one event to the account's trail. origin: {actor, ip, request id, events kept}.
+local function audit(account, event, target, origin)
+    redis.call('XADD', K.audit(account), 'MAXLEN', '~', origin[4], '*', 'type', event, 'actor', origin[1],
+               'target', target, 'ip', origin[2], 'request_id', origin[3])
+end
+
+-- The four arguments from ARGV[first] on as audit() takes them; actor replaces the given one where it is not nil.
+local function origin_from(first, actor)
+    return {actor or ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3]}
+end
+
+-- The sorted set of its account that holds a key's id: '<class>:<state>'.
+local function key_set(kind, mode, state)
+    return (kind == 'device_key' and 'dk' or 'ak-' .. mode) .. ':' .. state
+end
+
+-- A key's record as all scripts answer it: {id, kind, account, mode, scopes, last4, name, created, revoked, last used},
+-- the last two false where there is none; and its digest. nil for an unknown id.
+local function key_record(id)
+    local digest = redis.call('GET', K.key_id(id))
+    if not digest then
+        return nil
+    end
+    local record = redis.call('HMGET', K.key(digest), 'id', 'kind', 'account', 'mode', 'scopes', 'last4', 'name',
+                              'created', 'revoked')
+    if record[1] ~= id or not record[3] then
+        error('the record of ' .. id .. ' is missing or another key\'s')
+    end
+    record[10] = redis.call('HGET', K.last_used(record[3]), id)
+    return record, digest
+end
+
+-- Whether a view shows the record. account: '' for any; kind: '' for any; test_only: '1' or '0'.
+local function key_visible(record, account, kind, test_only)
+    return (account == '' or record[3] == account) and (kind == '' or record[2] == kind)
+        and (test_only ~= '1' or record[4] == 'test')
+end
+
+-- A user as all scripts answer it: {id, account, email, created, account name, password, totp}; the last two only with
+-- secrets. nil for an unknown id.
+local function user_record(user, with_secrets)
+    local fields = redis.call('HMGET', K.user(user), 'account', 'email', 'created', 'password', 'totp')
+    if not fields[1] then
+        return nil
+    end
+    local record = {user, fields[1], fields[2], fields[3], redis.call('HGET', K.account(fields[1]), 'name')}
+    if with_secrets then
+        record[6], record[7] = fields[4], fields[5]
+    end
+    return record
+end
+
+-- A TOTP code is accepted once: its step must be later than the last one that was taken.
+local function totp_step_is_new(user, step)
+    local last = redis.call('HGET', K.user(user), 'totp_step')
+    return not last or tonumber(step) > tonumber(last)
+end
+
+-- Takes a session away from its user.
+local function session_forget(digest, user)
+    redis.call('DEL', K.session(digest))
+    redis.call('SREM', K.user_sessions(user), digest)
+end
+
+-- A live session {sid, user, created, expires, seen, step_up}, numbers being numbers; nil where it is unknown or over,
+-- by the limits now in force. limits: {idle, absolute, step-up window} in ms.
+local function session_read(digest, limits, now)
+    local s = redis.call('HMGET', K.session(digest), 'sid', 'user', 'created', 'expires', 'seen', 'step_up')
+    if not s[1] then
+        return nil
+    end
+    local session = {sid = s[1], user = s[2], created = tonumber(s[3]), expires = tonumber(s[4]),
+                     seen = tonumber(s[5]), step_up = tonumber(s[6] or '0')}
+    session.expires = math.min(session.expires, session.created + limits[2])
+    if now >= session.expires or now - session.seen >= limits[1] or not exists(K.user(session.user)) then
+        session_forget(digest, session.user)
+        return nil
+    end
+    return session
+end
+
+-- Notes the use of a session: it lives until the idle limit or its end, whichever comes first.
+local function session_touch(digest, session, limits, now)
+    redis.call('HSET', K.session(digest), 'seen', now)
+    redis.call('PEXPIRE', K.session(digest), math.min(limits[1], session.expires - now))
+end
+
+-- A session as all scripts answer it: 'ok', sid, created, expires, end of the step-up (0: none), user record.
+local function session_reply(session, limits, now)
+    local step_up_expires = session.step_up > 0 and session.step_up + limits[3] or 0
+    if step_up_expires <= now then
+        step_up_expires = 0
+    end
+    return {'ok', session.sid, session.created, session.expires, math.min(step_up_expires, session.expires),
+            user_record(session.user, false)}
+end
+
+local function limits_from(first)
+    return {tonumber(ARGV[first]), tonumber(ARGV[first + 1]), tonumber(ARGV[first + 2])}
+end
+
+-- A throttle counts attempts before they are judged, so that parallel ones cannot pass the limit; success takes them
+-- back. The free-th attempt within the window, and each after it, starts a wait that doubles each time.
+local THROTTLE_WINDOW_MS = 15 * 60 * 1000
+local THROTTLE_FIRST_WAIT_MS = 30 * 1000
+
+local function throttle_read(tag)
+    local t = redis.call('HMGET', K.throttle(tag), 'n', 'first', 'until')
+    return {n = tonumber(t[1] or '0'), first = tonumber(t[2] or '0'), wait_until = tonumber(t[3] or '0')}
+end
+
+-- Milliseconds to wait; 0: the attempt may be made.
+local function throttle_wait(tag, now)
+    return math.max(0, throttle_read(tag).wait_until - now)
+end
+
+local function throttle_write(tag, t, now)
+    redis.call('HSET', K.throttle(tag), 'n', t.n, 'first', t.first, 'until', t.wait_until)
+    redis.call('PEXPIRE', K.throttle(tag), math.max(1, math.max(t.first + THROTTLE_WINDOW_MS, t.wait_until) - now))
+end
+
+-- Counts one attempt; only where throttle_wait() is 0.
+local function throttle_count(tag, free, now)
+    local t = throttle_read(tag)
+    if t.n == 0 or now - t.first >= THROTTLE_WINDOW_MS then
+        t = {n = 0, first = now, wait_until = 0}
+    end
+    t.n = t.n + 1
+    if t.n >= free then
+        t.wait_until = now + math.min(THROTTLE_FIRST_WAIT_MS * 2 ^ math.min(t.n - free, 20), THROTTLE_WINDOW_MS)
+    end
+    throttle_write(tag, t, now)
+end
+
+local THROTTLE_FREE_PER_USER = 5
+local THROTTLE_FREE_PER_ADDRESS = 20
+
+-- A correct attempt: the user's counter goes, the address gets its attempt back, and its wait ends where it is below
+-- the limit again. A wait that other failures have earned stays.
+local function throttle_forgive(user_tag, ip_tag, now)
+    redis.call('DEL', K.throttle(user_tag))
+    local t = throttle_read(ip_tag)
+    if t.n <= 1 then
+        redis.call('DEL', K.throttle(ip_tag))
+        return
+    end
+    t.n = t.n - 1
+    if t.n < THROTTLE_FREE_PER_ADDRESS then
+        t.wait_until = 0
+    end
+    throttle_write(ip_tag, t, now)
+end
+

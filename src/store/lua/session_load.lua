@@ -1,0 +1,15 @@
+-- A live session, and its use noted; seldom enough that most calls only read.
+-- ARGV: prefix, digest, idle, absolute and step-up limit in ms
+-- Returns: ok, session; not_found: unknown or over
+
+local SEEN_STEP_MS = 10000
+
+local digest, limits, now = ARGV[2], limits_from(3), now_ms()
+local session = session_read(digest, limits, now)
+if not session then
+    return {'not_found'}
+end
+if now - session.seen >= math.min(SEEN_STEP_MS, limits[1] / 10) then
+    session_touch(digest, session, limits, now)
+end
+return session_reply(session, limits, now)

@@ -1,0 +1,21 @@
+-- The users of one account or of all, oldest first within each; for the command line, the work grows with their number.
+-- ARGV: prefix, account ('' all)
+-- Returns: ok, user record without secrets...
+
+local accounts = {ARGV[2]}
+if ARGV[2] == '' then
+    accounts = redis.call('ZRANGE', K.accounts(), 0, -1)
+end
+local reply = {'ok'}
+for _, account in ipairs(accounts) do
+    local users = redis.call('SMEMBERS', K.account_users(account))
+    table.sort(users)
+    for _, user in ipairs(users) do
+        local record = user_record(user, false)
+        if not record then
+            error('a user of ' .. account .. ' is listed and does not exist')
+        end
+        reply[#reply + 1] = record
+    end
+end
+return reply

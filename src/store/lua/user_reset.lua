@@ -1,0 +1,25 @@
+-- Replaces a user's password or TOTP secret or both, and ends all sessions. The last TOTP step is forgotten only with
+-- the secret that it belongs to: else a code could be used again behind a new password.
+-- ARGV: prefix, user, password ('' stays), totp ('' stays), actor, ip, request id, events kept
+-- Returns: ok; not_found
+-- Events: user.password_reset, user.totp_reset
+
+local user, password, totp = ARGV[2], ARGV[3], ARGV[4]
+local account = redis.call('HGET', K.user(user), 'account')
+if not account then
+    return {'not_found'}
+end
+if password ~= '' then
+    redis.call('HSET', K.user(user), 'password', password)
+    audit(account, 'user.password_reset', user, origin_from(5))
+end
+if totp ~= '' then
+    redis.call('HSET', K.user(user), 'totp', totp)
+    redis.call('HDEL', K.user(user), 'totp_step')
+    audit(account, 'user.totp_reset', user, origin_from(5))
+end
+for _, digest in ipairs(redis.call('SMEMBERS', K.user_sessions(user))) do
+    redis.call('DEL', K.session(digest))
+end
+redis.call('DEL', K.user_sessions(user))
+return {'ok'}
