@@ -5,7 +5,9 @@
 /* Decodes percent escapes of unreserved characters, removes dot segments, folds repeated slashes, upper-cases the
  * hex digits of escapes that stay. False, to be answered with 400, for what cannot be read in one way only: not
  * beginning with '/', an encoded slash, backslash, NUL or control character, a broken escape, invalid UTF-8 behind
- * the escapes, dot segments that climb above the root. ret_path has room for path.len bytes. */
+ * the escapes, bytes that a request line may not have, dot segments that climb above the root or past a folded slash
+ * ("/a//../b"), dot segments with a parameter ("/..;x"). Escapes are decoded once: "%252e" stays. A slash at the end
+ * stays. ret_path has room for path.len bytes, and must not overlap path. */
 MUST_CHECK bool path_normalise(struct text path, char *ret_path, size_t *ret_len);
 
 /* Splits a request target at its first '?'; *ret_query is {NULL, 0} where there is none. */

@@ -61,7 +61,8 @@ struct problem {
     const char *message;             /* a constant; NULL: the catalogue's */
     char param[PROBLEM_PARAM_BYTES]; /* empty: none; cut where longer */
     scope_set required_scopes;
-    bool has_required_scopes; /* with insufficient_scope and scope_not_grantable, also where the set is empty */
+    bool has_required_scopes; /* insufficient_scope: an array, also where the set is empty. scope_not_grantable: the
+                                 missing ones, told in the message */
     bool session_realm;       /* a 401 of the console: WWW-Authenticate: Session */
     uint32_t retry_after_s;   /* 0: the catalogue's, 1 s for every 503 */
     const char *allow;        /* with method_not_allowed: "GET, HEAD" */

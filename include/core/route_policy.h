@@ -7,7 +7,8 @@
  *
  * A path covers itself and all below it; the longest matching one counts. "read" speaks for GET and HEAD, "write" for
  * all other methods; a scope name; null: no key may (403); left out: the method is not allowed (405). Routes of the
- * product itself (/v1/api_keys, /v1/whoami, /v1/auth, /v1/console) can't be named. */
+ * product itself (/v1/api_keys, /v1/whoami, /v1/auth, /v1/console) can't be named; what lies below /v1/api_keys needs
+ * keys:manage whatever the file says. */
 #pragma once
 #include "core/scope.h"
 

@@ -1,0 +1,114 @@
+#include "core/id.h"
+#include "base/check.h"
+#include "base/random.h"
+
+#include <string.h>
+
+enum { PREFIX_CHARS_MAX = 5, BITS_PER_CHAR = 5, RANDOM_BYTES = 10, TIME_BYTES = 6 };
+
+static const struct text PREFIXES[] = {
+    [ID_NONE] = {NULL, 0},   [ID_KEY] = {"key_", 4},     [ID_DEVICE] = {"dev_", 4}, [ID_ACCOUNT] = {"acct_", 5},
+    [ID_USER] = {"usr_", 4}, [ID_REQUEST] = {"req_", 4}, [ID_EVENT] = {"evt_", 4},
+};
+enum { KIND_COUNT = sizeof PREFIXES / sizeof PREFIXES[0] };
+
+static const char ALPHABET[33] = "0123456789abcdefghjkmnpqrstvwxyz";
+
+_Static_assert(PREFIX_CHARS_MAX + ULID_TEXT_CHARS < ID_TEXT_BYTES, "an id fits struct id");
+
+/* 0 to 31, or -1. Crockford's aliases (i, l, o, capitals) are refused: an id has one spelling. */
+static int value_of(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    const char *at = c >= 'a' && c <= 'z' ? strchr(ALPHABET + 10, c) : NULL;
+    return at ? (int)(at - ALPHABET) : -1;
+}
+
+/* 26 characters hold 130 bits: the first one only three of the 128. */
+static void print_ulid(const uint8_t ulid[ULID_BYTES], char *ret_chars)
+{
+    unsigned __int128 rest = 0;
+    for (size_t i = 0; i < ULID_BYTES; i++)
+        rest = rest << 8 | ulid[i];
+    for (size_t i = ULID_TEXT_CHARS; i-- > 0; rest >>= BITS_PER_CHAR)
+        ret_chars[i] = ALPHABET[(unsigned)rest & 31];
+}
+
+static bool ulid_text_valid(const char *chars)
+{
+    for (size_t i = 0; i < ULID_TEXT_CHARS; i++)
+        if (value_of(chars[i]) < 0)
+            return false;
+    return chars[0] <= '7';
+}
+
+struct id id_mint(enum id_kind kind, int64_t wall_ms)
+{
+    uint8_t ulid[ULID_BYTES];
+    for (size_t i = 0; i < TIME_BYTES; i++)
+        ulid[i] = (uint8_t)((uint64_t)wall_ms >> (8 * (TIME_BYTES - 1 - i)));
+    random_public(ulid + TIME_BYTES, RANDOM_BYTES);
+    return id_from_bytes(kind, ulid);
+}
+
+struct id id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES])
+{
+    CHECK(kind > ID_NONE && (int)kind < KIND_COUNT);
+    struct id id = {{0}};
+    memcpy(id.text, PREFIXES[kind].ptr, PREFIXES[kind].len);
+    print_ulid(ulid, id.text + PREFIXES[kind].len);
+    return id;
+}
+
+bool id_parse(enum id_kind kind, struct text t, struct id *ret_id)
+{
+    if (kind == ID_NONE || id_kind_of(t) != kind)
+        return false;
+    struct id id = {{0}};
+    memcpy(id.text, t.ptr, t.len);
+    *ret_id = id;
+    return true;
+}
+
+enum id_kind id_kind_of(struct text t)
+{
+    for (int kind = ID_KEY; kind < KIND_COUNT; kind++)
+        if (text_starts_with(t, PREFIXES[kind]))
+            return t.len == PREFIXES[kind].len + ULID_TEXT_CHARS && ulid_text_valid(t.ptr + PREFIXES[kind].len)
+                       ? (enum id_kind)kind
+                       : ID_NONE;
+    return ID_NONE;
+}
+
+void id_to_bytes(const struct id *id, uint8_t ret_ulid[ULID_BYTES])
+{
+    enum id_kind kind = id_kind_of(id_text(id));
+    CHECK(kind != ID_NONE);
+    const char *chars = id->text + PREFIXES[kind].len;
+    unsigned __int128 bits = 0;
+    for (size_t i = 0; i < ULID_TEXT_CHARS; i++)
+        bits = bits << BITS_PER_CHAR | (unsigned)value_of(chars[i]);
+    for (size_t i = ULID_BYTES; i-- > 0; bits >>= 8)
+        ret_ulid[i] = (uint8_t)bits;
+}
+
+int64_t id_time_ms(const struct id *id)
+{
+    uint8_t ulid[ULID_BYTES];
+    id_to_bytes(id, ulid);
+    int64_t ms = 0;
+    for (size_t i = 0; i < TIME_BYTES; i++)
+        ms = ms << 8 | ulid[i];
+    return ms;
+}
+
+struct text id_text(const struct id *id)
+{
+    return (struct text){id->text, strnlen(id->text, ID_TEXT_BYTES)};
+}
+
+bool id_equal(const struct id *a, const struct id *b)
+{
+    return text_equal(id_text(a), id_text(b));
+}

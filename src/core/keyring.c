@@ -1,0 +1,207 @@
+#include "core/keyring.h"
+#include "base/check.h"
+#include "base/encode.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "base/secure.h"
+
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEAL_VERSION = 1, NONCE_BYTES = 12, TAG_BYTES = 16, DERIVED_BYTES = 32, HEX_CHARS = 2 * KEYRING_MASTER_BYTES };
+
+_Static_assert(KEYRING_SEAL_OVERHEAD == 1 + NONCE_BYTES + TAG_BYTES, "the overhead is what is written");
+
+/* HKDF's info: what sets the derived keys apart. They are part of the stored format: never change one. */
+static const char *const LABELS[KEYRING_PURPOSES] = {
+    [KEYRING_KEY_DIGEST] = "chatelaine 1 key digest",   [KEYRING_SESSION_DIGEST] = "chatelaine 1 session digest",
+    [KEYRING_DEVICE_CODE] = "chatelaine 1 device code", [KEYRING_CSRF] = "chatelaine 1 csrf token",
+    [KEYRING_THROTTLE] = "chatelaine 1 throttle tag",   [KEYRING_PASSWORD] = "chatelaine 1 password pepper",
+};
+static const char SEAL_LABEL[] = "chatelaine 1 seal";
+
+struct generation {
+    EVP_MAC_CTX *macs[KEYRING_PURPOSES]; /* keyed; EVP_MAC_init() without a key starts the next message */
+    EVP_CIPHER_CTX *opener;
+};
+
+struct keyring {
+    size_t count;
+    struct generation generations[KEYRING_MAX_GENERATIONS];
+    EVP_CIPHER_CTX *sealer; /* of the current generation */
+};
+
+static void derive(EVP_KDF *kdf, const uint8_t master[KEYRING_MASTER_BYTES], const char *label,
+                   uint8_t ret_key[DERIVED_BYTES])
+{
+    EVP_KDF_CTX *context = EVP_KDF_CTX_new(kdf);
+    CHECK(context);
+    char digest[] = "SHA256";
+    OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
+        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)master, KEYRING_MASTER_BYTES),
+        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)label, strlen(label)),
+        OSSL_PARAM_construct_end(),
+    };
+    CHECK(EVP_KDF_derive(context, ret_key, DERIVED_BYTES, parameters) == 1);
+    EVP_KDF_CTX_free(context);
+}
+
+static EVP_MAC_CTX *make_mac(EVP_MAC *hmac, const uint8_t key[DERIVED_BYTES])
+{
+    EVP_MAC_CTX *context = EVP_MAC_CTX_new(hmac);
+    CHECK(context);
+    char digest[] = "SHA256";
+    OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+                               OSSL_PARAM_construct_end()};
+    CHECK(EVP_MAC_init(context, key, DERIVED_BYTES, parameters) == 1);
+    return context;
+}
+
+static EVP_CIPHER_CTX *make_cipher(const EVP_CIPHER *gcm, const uint8_t key[DERIVED_BYTES], int encrypt)
+{
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    CHECK(context && EVP_CipherInit_ex2(context, gcm, key, NULL, encrypt, NULL) == 1);
+    return context;
+}
+
+struct algorithms {
+    EVP_KDF *hkdf;
+    EVP_MAC *hmac;
+    EVP_CIPHER *gcm;
+};
+
+static void fill_generation(struct keyring *keyring, const struct algorithms *with, size_t index,
+                            const uint8_t master[KEYRING_MASTER_BYTES])
+{
+    struct generation *generation = &keyring->generations[index];
+    uint8_t key[DERIVED_BYTES];
+    for (int purpose = 0; purpose < KEYRING_PURPOSES; purpose++) {
+        derive(with->hkdf, master, LABELS[purpose], key);
+        generation->macs[purpose] = make_mac(with->hmac, key);
+    }
+    derive(with->hkdf, master, SEAL_LABEL, key);
+    generation->opener = make_cipher(with->gcm, key, 0);
+    if (index == 0)
+        keyring->sealer = make_cipher(with->gcm, key, 1);
+    secure_wipe(key, sizeof key);
+}
+
+struct keyring *keyring_create(const uint8_t (*masters)[KEYRING_MASTER_BYTES], size_t generations)
+{
+    CHECK(generations >= 1 && generations <= KEYRING_MAX_GENERATIONS);
+    const struct algorithms with = {
+        .hkdf = EVP_KDF_fetch(NULL, "HKDF", NULL),
+        .hmac = EVP_MAC_fetch(NULL, "HMAC", NULL),
+        .gcm = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL),
+    };
+    CHECK(with.hkdf && with.hmac && with.gcm);
+    struct keyring *keyring = mem_alloc(sizeof *keyring);
+    keyring->count = generations;
+    for (size_t i = 0; i < generations; i++)
+        fill_generation(keyring, &with, i, masters[i]);
+    EVP_CIPHER_free(with.gcm);
+    EVP_MAC_free(with.hmac);
+    EVP_KDF_free(with.hkdf);
+    return keyring;
+}
+
+void keyring_destroy(struct keyring *keyring)
+{
+    if (!keyring)
+        return;
+    for (size_t i = 0; i < keyring->count; i++) {
+        for (int purpose = 0; purpose < KEYRING_PURPOSES; purpose++)
+            EVP_MAC_CTX_free(keyring->generations[i].macs[purpose]);
+        EVP_CIPHER_CTX_free(keyring->generations[i].opener);
+    }
+    EVP_CIPHER_CTX_free(keyring->sealer);
+    secure_wipe(keyring, sizeof *keyring);
+    free(keyring);
+}
+
+size_t keyring_generations(const struct keyring *keyring)
+{
+    return keyring->count;
+}
+
+void keyring_digest(struct keyring *keyring, enum keyring_purpose purpose, size_t generation, struct text t,
+                    uint8_t ret_digest[KEYRING_DIGEST_BYTES])
+{
+    CHECK(generation < keyring->count && purpose < KEYRING_PURPOSES);
+    EVP_MAC_CTX *mac = keyring->generations[generation].macs[purpose];
+    size_t written = 0;
+    CHECK(EVP_MAC_init(mac, NULL, 0, NULL) == 1);
+    CHECK(EVP_MAC_update(mac, (const unsigned char *)t.ptr, t.len) == 1);
+    CHECK(EVP_MAC_final(mac, ret_digest, &written, KEYRING_DIGEST_BYTES) == 1 && written == KEYRING_DIGEST_BYTES);
+}
+
+/* Sets the nonce and feeds the additional data; the key stays from make_cipher(). */
+static void begin_message(EVP_CIPHER_CTX *context, const uint8_t *nonce, struct text bound_to)
+{
+    int written;
+    CHECK(bound_to.len <= INT32_MAX);
+    CHECK(EVP_CipherInit_ex2(context, NULL, NULL, nonce, -1, NULL) == 1);
+    CHECK(EVP_CipherUpdate(context, NULL, &written, (const unsigned char *)bound_to.ptr, (int)bound_to.len) == 1);
+}
+
+void keyring_seal(struct keyring *keyring, struct text bound_to, const uint8_t *plain, size_t plain_bytes,
+                  uint8_t *ret_sealed)
+{
+    uint8_t *nonce = ret_sealed + 1, *body = nonce + NONCE_BYTES;
+    int written;
+    CHECK(plain_bytes <= INT32_MAX);
+    ret_sealed[0] = SEAL_VERSION;
+    random_secret(nonce, NONCE_BYTES);
+    begin_message(keyring->sealer, nonce, bound_to);
+    CHECK(EVP_CipherUpdate(keyring->sealer, body, &written, plain, (int)plain_bytes) == 1);
+    CHECK(EVP_CipherFinal_ex(keyring->sealer, body + plain_bytes, &written) == 1);
+    CHECK(EVP_CIPHER_CTX_ctrl(keyring->sealer, EVP_CTRL_AEAD_GET_TAG, TAG_BYTES, body + plain_bytes) == 1);
+}
+
+/* Whatever fails here fails because the bytes were not sealed so. ret_plain holds unverified bytes then. */
+static bool open_with(EVP_CIPHER_CTX *opener, struct text bound_to, const uint8_t *sealed, size_t plain_bytes,
+                      uint8_t *ret_plain)
+{
+    const uint8_t *nonce = sealed + 1, *body = nonce + NONCE_BYTES;
+    uint8_t tag[TAG_BYTES];
+    int written;
+    memcpy(tag, body + plain_bytes, TAG_BYTES);
+    begin_message(opener, nonce, bound_to);
+    return EVP_CipherUpdate(opener, ret_plain, &written, body, (int)plain_bytes) == 1 &&
+           EVP_CIPHER_CTX_ctrl(opener, EVP_CTRL_AEAD_SET_TAG, TAG_BYTES, tag) == 1 &&
+           EVP_CipherFinal_ex(opener, ret_plain + plain_bytes, &written) == 1;
+}
+
+bool keyring_open(struct keyring *keyring, struct text bound_to, const uint8_t *sealed, size_t sealed_bytes,
+                  uint8_t *ret_plain)
+{
+    if (sealed_bytes < KEYRING_SEAL_OVERHEAD || sealed_bytes > INT32_MAX || sealed[0] != SEAL_VERSION)
+        return false;
+    const size_t plain_bytes = sealed_bytes - KEYRING_SEAL_OVERHEAD;
+    for (size_t i = 0; i < keyring->count; i++)
+        if (open_with(keyring->generations[i].opener, bound_to, sealed, plain_bytes, ret_plain))
+            return true;
+    secure_wipe(ret_plain, plain_bytes);
+    return false;
+}
+
+static struct text trim_lines(struct text t)
+{
+    while (t.len && strchr(" \t\r\n", t.ptr[0]) && t.ptr[0])
+        t = text_skip(t, 1);
+    while (t.len && strchr(" \t\r\n", t.ptr[t.len - 1]) && t.ptr[t.len - 1])
+        t.len--;
+    return t;
+}
+
+bool keyring_parse_master(struct text t, uint8_t ret_master[KEYRING_MASTER_BYTES])
+{
+    const struct text key = trim_lines(t);
+    return key.len == HEX_CHARS ? decode_hex(key, ret_master, KEYRING_MASTER_BYTES)
+                                : decode_base64(key, ret_master, KEYRING_MASTER_BYTES);
+}

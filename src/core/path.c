@@ -1,0 +1,214 @@
+#include "core/path.h"
+
+#include <string.h>
+
+enum byte_class {
+    BYTE_REFUSED,    /* raw: not in a path, or read differently by different servers */
+    BYTE_PLAIN,      /* stays raw, and stays escaped where it came so */
+    BYTE_UNRESERVED, /* RFC 3986 section 2.3: the same escaped or not, so always unescaped */
+};
+
+/* Refused are control characters, blanks, bytes beyond ASCII, and # \ " < > ^ ` { | } ? as in the request line. */
+static const uint8_t CLASSES[256] = {
+    ['a' ... 'z'] = BYTE_UNRESERVED,
+    ['A' ... 'Z'] = BYTE_UNRESERVED,
+    ['0' ... '9'] = BYTE_UNRESERVED,
+    ['-'] = BYTE_UNRESERVED,
+    ['.'] = BYTE_UNRESERVED,
+    ['_'] = BYTE_UNRESERVED,
+    ['~'] = BYTE_UNRESERVED,
+    ['!'] = BYTE_PLAIN,
+    ['$'] = BYTE_PLAIN,
+    ['&'] = BYTE_PLAIN,
+    ['\''] = BYTE_PLAIN,
+    ['('] = BYTE_PLAIN,
+    [')'] = BYTE_PLAIN,
+    ['*'] = BYTE_PLAIN,
+    ['+'] = BYTE_PLAIN,
+    [','] = BYTE_PLAIN,
+    [';'] = BYTE_PLAIN,
+    ['='] = BYTE_PLAIN,
+    [':'] = BYTE_PLAIN,
+    ['@'] = BYTE_PLAIN,
+    ['['] = BYTE_PLAIN,
+    [']'] = BYTE_PLAIN,
+};
+
+enum { ESCAPE_CHARS = 3, UTF8_MAX_BYTES = 4 };
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* The byte that an escape at the beginning of t stands for, or -1. */
+static int read_escape(struct text t)
+{
+    if (t.len < ESCAPE_CHARS || t.ptr[0] != '%')
+        return -1;
+    const int high = hex_value(t.ptr[1]), low = hex_value(t.ptr[2]);
+    return high < 0 || low < 0 ? -1 : high << 4 | low;
+}
+
+struct output {
+    char *bytes;
+    size_t len;
+};
+
+static void put(struct output *out, char c)
+{
+    out->bytes[out->len++] = c;
+}
+
+static void put_escape(struct output *out, int byte)
+{
+    put(out, '%');
+    put(out, "0123456789ABCDEF"[byte >> 4]);
+    put(out, "0123456789ABCDEF"[byte & 15]);
+}
+
+/* Escapes beyond ASCII must together be one UTF-8 character, and no control character (U+0080 to U+009F). */
+static bool put_character(struct text *rest, struct output *out)
+{
+    char bytes[UTF8_MAX_BYTES];
+    size_t count = 0;
+    int byte;
+    while (count < UTF8_MAX_BYTES && (byte = read_escape(text_skip(*rest, count * ESCAPE_CHARS))) >= 0x80)
+        bytes[count++] = (char)byte;
+    const size_t length = text_utf8_length((struct text){bytes, count});
+    if (length == 0 || (length == 2 && (uint8_t)bytes[0] == 0xc2 && (uint8_t)bytes[1] < 0xa0))
+        return false;
+    for (size_t i = 0; i < length; i++)
+        put_escape(out, (uint8_t)bytes[i]);
+    *rest = text_skip(*rest, length * ESCAPE_CHARS);
+    return true;
+}
+
+static bool put_escaped(struct text *rest, struct output *out)
+{
+    const int byte = read_escape(*rest);
+    if (byte >= 0x80)
+        return put_character(rest, out);
+    if (byte < 0x20 || byte == 0x7f || byte == '/' || byte == '\\')
+        return false;
+    if (CLASSES[byte] == BYTE_UNRESERVED)
+        put(out, (char)byte);
+    else
+        put_escape(out, byte);
+    *rest = text_skip(*rest, ESCAPE_CHARS);
+    return true;
+}
+
+/* One segment, up to the next '/' or the end. */
+static bool put_segment(struct text *rest, struct output *out)
+{
+    while (rest->len && rest->ptr[0] != '/') {
+        if (rest->ptr[0] == '%') {
+            if (!put_escaped(rest, out))
+                return false;
+            continue;
+        }
+        if (CLASSES[(uint8_t)rest->ptr[0]] == BYTE_REFUSED)
+            return false;
+        put(out, rest->ptr[0]);
+        *rest = text_skip(*rest, 1);
+    }
+    return true;
+}
+
+/* "..;x" is a dot segment to servers that cut path parameters off first, and a name to all others. */
+static bool is_dots_with_parameter(struct text segment)
+{
+    size_t dots = 0;
+    while (dots < segment.len && segment.ptr[dots] == '.')
+        dots++;
+    const struct text behind = text_skip(segment, dots);
+    return (dots == 1 || dots == 2) && (text_starts_with(behind, TEXT(";")) || text_starts_with(behind, TEXT("%3B")));
+}
+
+static void drop_last_segment(struct output *out)
+{
+    while (out->bytes[--out->len] != '/')
+        continue;
+}
+
+/* out holds "/a/b", without a slash at its end; a segment is judged once it stands there. floor is the length at which
+ * slashes were folded last: "/a//../b" is "/a/b" to who removes dot segments first and "/b" to who folds first, so
+ * nothing may climb past it. At the root it is 0, which is the rule against climbing above. */
+bool path_normalise(struct text path, char *ret_path, size_t *ret_len)
+{
+    struct output out = {ret_path, 0};
+    struct text rest = path;
+    size_t floor = 0;
+    bool ends_in_slash = false;
+    if (path.len == 0 || path.ptr[0] != '/')
+        return false;
+    while (rest.len) {
+        const size_t before = out.len;
+        rest = text_skip(rest, 1);
+        put(&out, '/');
+        if (!put_segment(&rest, &out))
+            return false;
+        const struct text segment = {out.bytes + before + 1, out.len - before - 1};
+        const bool is_up = text_equal(segment, TEXT(".."));
+        if (is_dots_with_parameter(segment) || (is_up && before <= floor))
+            return false;
+        ends_in_slash = segment.len == 0 || is_up || text_equal(segment, TEXT("."));
+        if (!ends_in_slash)
+            continue;
+        if (segment.len == 0 && rest.len)
+            floor = before;
+        out.len = before;
+        if (is_up)
+            drop_last_segment(&out);
+    }
+    if (ends_in_slash)
+        put(&out, '/');
+    *ret_len = out.len;
+    return true;
+}
+
+void path_split_query(struct text target, struct text *ret_path, struct text *ret_query)
+{
+    const char *mark = target.len ? memchr(target.ptr, '?', target.len) : NULL;
+    const size_t path_bytes = mark ? (size_t)(mark - target.ptr) : target.len;
+    *ret_path = (struct text){target.ptr, path_bytes};
+    *ret_query = mark ? text_skip(target, path_bytes + 1) : (struct text){NULL, 0};
+}
+
+/* Decodes into *storage and moves it on. */
+static bool decode_part(struct text part, char **storage, struct text *ret_decoded)
+{
+    char *const start = *storage;
+    while (part.len) {
+        int byte = part.ptr[0] == '+' ? ' ' : (uint8_t)part.ptr[0];
+        const bool is_escape = byte == '%';
+        if (is_escape && (byte = read_escape(part)) < 0)
+            return false;
+        if (byte == 0)
+            return false;
+        *(*storage)++ = (char)byte;
+        part = text_skip(part, is_escape ? ESCAPE_CHARS : 1);
+    }
+    size_t chars;
+    *ret_decoded = (struct text){start, (size_t)(*storage - start)};
+    return text_count_utf8(*ret_decoded, &chars);
+}
+
+enum path_query_result path_next_parameter(struct text *rest, char **storage, struct text *ret_name,
+                                           struct text *ret_value)
+{
+    struct text item, name;
+    do {
+        if (!text_next(rest, '&', &item))
+            return PATH_QUERY_END;
+    } while (item.len == 0);
+    const bool has_value = text_next(&item, '=', &name) && item.ptr;
+    const struct text value = has_value ? item : (struct text){"", 0};
+    return decode_part(name, storage, ret_name) && decode_part(value, storage, ret_value) ? PATH_QUERY_ITEM
+                                                                                          : PATH_QUERY_MALFORMED;
+}

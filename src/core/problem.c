@@ -1,0 +1,138 @@
+#include "core/problem.h"
+#include "base/check.h"
+#include "base/json.h"
+
+#include <string.h>
+
+struct row {
+    int status;
+    const char *code;
+    const char *message;
+};
+
+static const struct row ROWS[PROBLEM_COUNT] = {
+#define PROBLEM_ROW(id, status, code, message) [id] = {status, code, message},
+    PROBLEM_TABLE(PROBLEM_ROW)
+#undef PROBLEM_ROW
+};
+
+static const struct row *row_of(enum problem_code code)
+{
+    CHECK(code > PROBLEM_NONE && code < PROBLEM_COUNT);
+    return &ROWS[code];
+}
+
+struct problem problem_of(enum problem_code code)
+{
+    return (struct problem){.code = code};
+}
+
+struct problem problem_param(enum problem_code code, struct text param)
+{
+    struct problem p = problem_of(code);
+    const size_t len = param.len < PROBLEM_PARAM_BYTES - 1 ? param.len : PROBLEM_PARAM_BYTES - 1;
+    if (len)
+        memcpy(p.param, param.ptr, len);
+    return p;
+}
+
+int problem_status(enum problem_code code)
+{
+    return row_of(code)->status;
+}
+
+const char *problem_code_text(enum problem_code code)
+{
+    return row_of(code)->code;
+}
+
+const char *problem_type(enum problem_code code)
+{
+    const int status = problem_status(code);
+    if (status >= 500)
+        return "api_error";
+    switch (status) {
+    case 401:
+        return "authentication_error";
+    case 403:
+        return "permission_error";
+    case 429:
+        return "rate_limit_error";
+    default:
+        return "invalid_request_error";
+    }
+}
+
+const char *problem_message(const struct problem *p)
+{
+    return p->message ? p->message : row_of(p->code)->message;
+}
+
+enum { MESSAGE_MAX_BYTES = 512 };
+
+/* required_scopes belongs to insufficient_scope alone (api.md 1), so the scopes that cannot be granted are named in the
+ * text. */
+static void print_message(const struct problem *p, struct json_writer *w)
+{
+    char storage[MESSAGE_MAX_BYTES];
+    struct buf text;
+    buf_init_fixed(&text, storage, sizeof storage);
+    buf_append_str(&text, problem_message(p));
+    if (p->code == PROBLEM_SCOPE_NOT_GRANTABLE && p->required_scopes) {
+        buf_append_str(&text, " Missing: ");
+        scope_print(p->required_scopes, ' ', &text);
+        buf_append_char(&text, '.');
+    }
+    json_put_member(w, "message", buf_text(&text));
+}
+
+static void print_scopes(scope_set scopes, struct json_writer *w)
+{
+    json_key(w, "required_scopes");
+    json_array_begin(w);
+    for (unsigned n = 0; n < SCOPE_COUNT; n++)
+        if (scopes >> n & 1)
+            json_put_text(w, scope_name(n));
+    json_array_end(w);
+}
+
+void problem_print(const struct problem *p, struct text request_id, struct buf *out)
+{
+    struct json_writer w = {.out = out};
+    json_object_begin(&w);
+    json_key(&w, "error");
+    json_object_begin(&w);
+    json_put_member(&w, "type", text_of(problem_type(p->code)));
+    json_put_member(&w, "code", text_of(problem_code_text(p->code)));
+    print_message(p, &w);
+    if (p->param[0])
+        json_put_member(&w, "param", text_of(p->param));
+    if (p->code == PROBLEM_INSUFFICIENT_SCOPE && p->has_required_scopes)
+        print_scopes(p->required_scopes, &w);
+    json_put_member(&w, "request_id", request_id);
+    json_object_end(&w);
+    json_object_end(&w);
+}
+
+void problem_print_challenge(const struct problem *p, struct buf *out)
+{
+    if (problem_status(p->code) == 401 && p->session_realm) {
+        buf_append_str(out, "Session realm=\"console\"");
+        return;
+    }
+    if (problem_status(p->code) == 401) {
+        buf_append_str(out, "Bearer realm=\"api\"");
+        if (p->code != PROBLEM_MISSING_CREDENTIALS)
+            buf_append_str(out, ", error=\"invalid_token\"");
+        return;
+    }
+    if (p->code != PROBLEM_INSUFFICIENT_SCOPE)
+        return;
+    buf_append_str(out, "Bearer realm=\"api\", error=\"insufficient_scope\"");
+    /* RFC 6750 allows no empty scope attribute. */
+    if (p->required_scopes) {
+        buf_append_str(out, ", scope=\"");
+        scope_print(p->required_scopes, ' ', out);
+        buf_append_char(out, '"');
+    }
+}

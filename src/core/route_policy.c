@@ -1,0 +1,265 @@
+#include "core/route_policy.h"
+#include "base/check.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "core/path.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUTES_MAX = 1000, PATH_MAX_BYTES = 1024, NAMED_MAX_BYTES = 80, POLICY_VERSION = 1 };
+
+/* What a row says of one of the two ways to use a path. */
+enum access {
+    ACCESS_NONE, /* left out: 405 */
+    ACCESS_DENY, /* null: 403 */
+    ACCESS_SCOPE,
+};
+
+struct use {
+    enum access access;
+    scope_set scope;
+};
+
+struct policy_row {
+    struct text path; /* begins with "/v1/", no slash at its end; the policy's own memory */
+    struct use read, write;
+};
+
+struct route_policy {
+    struct policy_row *rows;
+    size_t count;
+};
+
+#define WITH(name)         \
+    {                      \
+        ACCESS_SCOPE, name \
+    }
+#define PATH(literal)                \
+    {                                \
+        literal, sizeof(literal) - 1 \
+    }
+
+/* The product's own, in force beside every file. */
+static const struct policy_row OWN_ROW = {PATH("/v1/api_keys"), WITH(SCOPE_KEYS_MANAGE), WITH(SCOPE_KEYS_MANAGE)};
+
+static const struct policy_row STANDARD_ROWS[] = {
+    {PATH("/v1/patients"), WITH(SCOPE_PATIENTS_READ), WITH(SCOPE_PATIENTS_WRITE)},
+    {PATH("/v1/exchanges"), WITH(SCOPE_EXCHANGES_READ), WITH(SCOPE_EXCHANGES_WRITE)},
+    {PATH("/v1/webhooks"), WITH(SCOPE_WEBHOOKS_MANAGE), WITH(SCOPE_WEBHOOKS_MANAGE)},
+    {PATH("/v1/documents"), {ACCESS_DENY, SCOPE_NONE}, WITH(SCOPE_DOCUMENTS_WRITE)},
+    {PATH("/v1/usage"), WITH(SCOPE_USAGE_READ), {ACCESS_NONE, SCOPE_NONE}},
+    {PATH("/v1/audit"), WITH(SCOPE_AUDIT_READ), {ACCESS_NONE, SCOPE_NONE}},
+    {PATH("/v1/team"), WITH(SCOPE_TEAM_MANAGE), WITH(SCOPE_TEAM_MANAGE)},
+    {PATH("/v1/organisation"), WITH(SCOPE_ORG_MANAGE), WITH(SCOPE_ORG_MANAGE)},
+    {PATH("/v1/sandbox"), WITH(SCOPE_SANDBOX_MANAGE), WITH(SCOPE_SANDBOX_MANAGE)},
+};
+enum { STANDARD_COUNT = sizeof STANDARD_ROWS / sizeof STANDARD_ROWS[0] };
+
+static const struct text OWN_PATHS[] = {PATH("/v1/api_keys"), PATH("/v1/whoami"), PATH("/v1/auth"),
+                                        PATH("/v1/console")};
+enum { OWN_PATH_COUNT = sizeof OWN_PATHS / sizeof OWN_PATHS[0] };
+
+static bool covers(struct text prefix, struct text path)
+{
+    return text_starts_with(path, prefix) && (path.len == prefix.len || path.ptr[prefix.len] == '/');
+}
+
+static void add_row(struct route_policy *policy, struct policy_row row)
+{
+    row.path.ptr = mem_copy_text(row.path.ptr, row.path.len);
+    policy->rows[policy->count++] = row;
+}
+
+static struct route_policy *create_with_room(size_t rows)
+{
+    struct route_policy *policy = mem_alloc(sizeof *policy);
+    policy->rows = mem_alloc((rows + 1) * sizeof *policy->rows);
+    add_row(policy, OWN_ROW);
+    return policy;
+}
+
+struct route_policy *route_policy_standard(void)
+{
+    struct route_policy *policy = create_with_room(STANDARD_COUNT);
+    for (size_t i = 0; i < STANDARD_COUNT; i++)
+        add_row(policy, STANDARD_ROWS[i]);
+    return policy;
+}
+
+void route_policy_destroy(struct route_policy *policy)
+{
+    if (!policy)
+        return;
+    for (size_t i = 0; i < policy->count; i++)
+        free((char *)policy->rows[i].path.ptr);
+    free(policy->rows);
+    free(policy);
+}
+
+/* What a sentence quotes of the file. */
+static int quoted_bytes(struct text t)
+{
+    return (int)(t.len < NAMED_MAX_BYTES ? t.len : NAMED_MAX_BYTES);
+}
+
+static bool refuse_path(struct buf *ret_why, struct text path, const char *what)
+{
+    buf_printf(ret_why, "The path \"%.*s\" %s.", quoted_bytes(path), path.ptr, what);
+    return false;
+}
+
+static bool path_valid(struct text path, struct buf *ret_why)
+{
+    char normal[PATH_MAX_BYTES];
+    size_t len;
+    if (path.len > PATH_MAX_BYTES)
+        return refuse_path(ret_why, path, "is longer than 1,024 bytes");
+    if (!text_starts_with(path, TEXT("/v1/")) || path.len == TEXT("/v1/").len)
+        return refuse_path(ret_why, path, "does not name a route below /v1/");
+    if (!path_normalise(path, normal, &len) || !text_equal(path, (struct text){normal, len}))
+        return refuse_path(ret_why, path, "is not in its normalised form");
+    if (path.ptr[path.len - 1] == '/')
+        return refuse_path(ret_why, path, "ends in a slash; it covers all below it without one");
+    for (size_t i = 0; i < OWN_PATH_COUNT; i++)
+        if (covers(OWN_PATHS[i], path))
+            return refuse_path(ret_why, path, "is a route of the product itself and cannot be set");
+    return true;
+}
+
+/* A scope's name or null; name is "read" or "write". */
+static bool read_use(const struct json *value, struct text path, const char *name, struct use *ret_use,
+                     struct buf *ret_why)
+{
+    if (json_type(value) == JSON_NULL) {
+        *ret_use = (struct use){ACCESS_DENY, SCOPE_NONE};
+        return true;
+    }
+    if (json_type(value) != JSON_STRING) {
+        buf_printf(ret_why, "\"%s\" of \"%.*s\" is neither a scope nor null.", name, quoted_bytes(path), path.ptr);
+        return false;
+    }
+    const struct text scope = json_text(value);
+    *ret_use = (struct use){ACCESS_SCOPE, scope_parse(scope)};
+    if (ret_use->scope)
+        return true;
+    buf_printf(ret_why, "\"%s\" of \"%.*s\" names an unknown scope, \"%.*s\".", name, quoted_bytes(path), path.ptr,
+               quoted_bytes(scope), scope.ptr);
+    return false;
+}
+
+static bool members_known(const struct json *object, const char *const *names, size_t count, const char *where,
+                          struct buf *ret_why)
+{
+    for (const struct json *member = json_first(object); member; member = json_next(member)) {
+        const struct text name = json_name(member);
+        bool known = false;
+        for (size_t i = 0; i < count; i++)
+            known |= text_equal(name, text_of(names[i]));
+        if (known)
+            continue;
+        buf_printf(ret_why, "%s has an unknown member, \"%.*s\".", where, quoted_bytes(name), name.ptr);
+        return false;
+    }
+    return true;
+}
+
+static bool read_row(const struct json *value, struct policy_row *ret_row, struct buf *ret_why)
+{
+    static const char *const NAMES[] = {"path", "read", "write"};
+    const struct json *path = json_type(value) == JSON_OBJECT ? json_member(value, "path") : NULL;
+    if (!path || json_type(path) != JSON_STRING) {
+        buf_append_str(ret_why, "Each of \"routes\" must be an object with a \"path\".");
+        return false;
+    }
+    *ret_row = (struct policy_row){.path = json_text(path)};
+    if (!path_valid(ret_row->path, ret_why) || !members_known(value, NAMES, 3, "A route", ret_why))
+        return false;
+    const struct json *read = json_member(value, "read"), *write = json_member(value, "write");
+    if (!read && !write)
+        return refuse_path(ret_why, ret_row->path, "has neither \"read\" nor \"write\"");
+    return (!read || read_use(read, ret_row->path, "read", &ret_row->read, ret_why)) &&
+           (!write || read_use(write, ret_row->path, "write", &ret_row->write, ret_why));
+}
+
+static bool read_rows(const struct json *routes, struct route_policy *policy, struct buf *ret_why)
+{
+    for (const struct json *value = json_first(routes); value; value = json_next(value)) {
+        struct policy_row row;
+        if (!read_row(value, &row, ret_why))
+            return false;
+        for (size_t i = 0; i < policy->count; i++)
+            if (text_equal(row.path, policy->rows[i].path))
+                return refuse_path(ret_why, row.path, "appears twice");
+        add_row(policy, row);
+    }
+    return true;
+}
+
+static struct route_policy *read_document(const struct json *document, struct buf *ret_why)
+{
+    static const char *const NAMES[] = {"version", "routes"};
+    const struct json *version = json_member(document, "version"), *routes = json_member(document, "routes");
+    int64_t number;
+    if (!members_known(document, NAMES, 2, "The policy", ret_why))
+        return NULL;
+    if (!version || json_type(version) != JSON_NUMBER || !json_integer(version, &number) || number != POLICY_VERSION) {
+        buf_append_str(ret_why, "\"version\" must be 1.");
+        return NULL;
+    }
+    size_t count = 0;
+    if (routes && json_type(routes) == JSON_ARRAY)
+        for (const struct json *value = json_first(routes); value; value = json_next(value))
+            count++;
+    if (count == 0 || count > ROUTES_MAX) {
+        buf_append_str(ret_why, "\"routes\" must be a list of 1 to 1,000 routes.");
+        return NULL;
+    }
+    struct route_policy *policy = create_with_room(count);
+    if (read_rows(routes, policy, ret_why))
+        return policy;
+    route_policy_destroy(policy);
+    return NULL;
+}
+
+struct route_policy *route_policy_parse(struct text json, struct buf *ret_why)
+{
+    const char *why = "";
+    struct json *document = json_parse_object(json, &why);
+    if (!document) {
+        buf_printf(ret_why, "The policy is not one JSON object: %s.", why);
+        return NULL;
+    }
+    struct route_policy *policy = read_document(document, ret_why);
+    json_free(document);
+    return policy;
+}
+
+static const struct policy_row *find_row(const struct route_policy *policy, struct text path)
+{
+    const struct policy_row *longest = NULL;
+    for (size_t i = 0; i < policy->count; i++)
+        if (covers(policy->rows[i].path, path) && (!longest || policy->rows[i].path.len > longest->path.len))
+            longest = &policy->rows[i];
+    return longest;
+}
+
+enum policy_verdict route_policy_find(const struct route_policy *policy, struct text path, bool is_read,
+                                      scope_set *ret_scope, const char **ret_allow)
+{
+    const struct policy_row *row = find_row(policy, path);
+    if (!row)
+        return POLICY_UNKNOWN;
+    const struct use *use = is_read ? &row->read : &row->write;
+    switch (use->access) {
+    case ACCESS_NONE:
+        *ret_allow = is_read ? "POST, PUT, PATCH, DELETE" : "GET, HEAD";
+        return POLICY_METHOD;
+    case ACCESS_DENY:
+        return POLICY_DENY;
+    case ACCESS_SCOPE:
+        *ret_scope = use->scope;
+        return POLICY_SCOPE;
+    }
+    UNREACHABLE();
+}

@@ -1,0 +1,103 @@
+#include "core/secret.h"
+#include "base/random.h"
+#include "base/secure.h"
+
+#include <string.h>
+#include <zlib.h>
+
+enum { BASE = 62, RANDOM_BATCH_BYTES = 48 };
+
+static const char ALPHABET[BASE + 1] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/* By byte: is it one of the alphabet? */
+static const bool IS_BASE62[256] = {['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true};
+
+struct shape {
+    struct text prefix;
+    enum key_kind kind;
+    enum key_mode mode;
+};
+
+/* A device key acts in live mode (api.md 6). */
+static const struct shape SHAPES[] = {
+    {{"svc_sk_live_", 12}, KEY_API, MODE_LIVE},
+    {{"svc_sk_test_", 12}, KEY_API, MODE_TEST},
+    {{"svc_dk_", 7}, KEY_DEVICE, MODE_LIVE},
+};
+enum { SHAPE_COUNT = sizeof SHAPES / sizeof SHAPES[0] };
+
+static const struct shape *shape_for(enum key_kind kind, enum key_mode mode)
+{
+    for (size_t i = 0; i < SHAPE_COUNT - 1; i++)
+        if (SHAPES[i].kind == kind && SHAPES[i].mode == mode)
+            return &SHAPES[i];
+    return &SHAPES[SHAPE_COUNT - 1];
+}
+
+/* Bytes of the last, incomplete cycle through the alphabet are thrown away, so each character is equally likely. */
+static void draw_base62(char *ret_chars, size_t count)
+{
+    uint8_t bytes[RANDOM_BATCH_BYTES];
+    size_t drawn = 0;
+    while (drawn < count) {
+        random_secret(bytes, sizeof bytes);
+        for (size_t i = 0; i < sizeof bytes && drawn < count; i++)
+            if (bytes[i] < 256 / BASE * BASE)
+                ret_chars[drawn++] = ALPHABET[bytes[i] % BASE];
+    }
+    secure_wipe(bytes, sizeof bytes);
+}
+
+static void print_checksum(struct text covered, char ret_chars[SECRET_CHECKSUM_CHARS])
+{
+    uint32_t crc = (uint32_t)crc32(0, (const Bytef *)covered.ptr, (uInt)covered.len);
+    for (size_t i = SECRET_CHECKSUM_CHARS; i-- > 0; crc /= BASE)
+        ret_chars[i] = ALPHABET[crc % BASE];
+}
+
+void secret_mint(enum key_kind kind, enum key_mode mode, struct secret *ret_secret)
+{
+    const struct text prefix = shape_for(kind, mode)->prefix;
+    const size_t covered = prefix.len + SECRET_RANDOM_CHARS;
+    memset(ret_secret, 0, sizeof *ret_secret);
+    memcpy(ret_secret->text, prefix.ptr, prefix.len);
+    draw_base62(ret_secret->text + prefix.len, SECRET_RANDOM_CHARS);
+    print_checksum((struct text){ret_secret->text, covered}, ret_secret->text + covered);
+}
+
+void secret_wipe(void *secret)
+{
+    secure_wipe(secret, sizeof(struct secret));
+}
+
+struct text secret_text(const struct secret *secret)
+{
+    return (struct text){secret->text, strnlen(secret->text, SECRET_MAX_CHARS)};
+}
+
+static const struct shape *shape_of(struct text t)
+{
+    for (size_t i = 0; i < SHAPE_COUNT; i++)
+        if (t.len == SHAPES[i].prefix.len + SECRET_RANDOM_CHARS + SECRET_CHECKSUM_CHARS &&
+            text_starts_with(t, SHAPES[i].prefix))
+            return &SHAPES[i];
+    return NULL;
+}
+
+bool secret_parse(struct text t, enum key_kind *ret_kind, enum key_mode *ret_mode)
+{
+    const struct shape *shape = shape_of(t);
+    if (!shape)
+        return false;
+    bool is_base62 = true;
+    for (size_t i = shape->prefix.len; i < t.len; i++)
+        is_base62 &= IS_BASE62[(unsigned char)t.ptr[i]];
+    char checksum[SECRET_CHECKSUM_CHARS];
+    const size_t covered = t.len - SECRET_CHECKSUM_CHARS;
+    print_checksum((struct text){t.ptr, covered}, checksum);
+    if (!is_base62 || !secure_equal((struct text){checksum, sizeof checksum}, text_skip(t, covered)))
+        return false;
+    *ret_kind = shape->kind;
+    *ret_mode = shape->mode;
+    return true;
+}
