@@ -1,0 +1,123 @@
+#include "base/arena.h"
+
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+
+#include <stdalign.h>
+#include <string.h>
+
+TestSuite(arena, .fini = leak_guard);
+
+Test(arena, gives_zeroed_aligned_memory_also_without_a_first_block)
+{
+    struct arena a;
+    arena_init(&a, NULL, 0);
+    for (size_t bytes = 0; bytes < 300; bytes++) {
+        unsigned char *ptr = arena_alloc(&a, bytes);
+        cr_assert_not_null(ptr);
+        cr_assert_eq((uintptr_t)ptr % 16, 0);
+        for (size_t i = 0; i < bytes; i++)
+            cr_assert_eq(ptr[i], 0);
+        memset(ptr, 0xff, bytes);
+    }
+    arena_finish(&a);
+}
+
+Test(arena, parts_do_not_overlap)
+{
+    alignas(16) char first[100];
+    struct arena a;
+    arena_init(&a, first, sizeof first);
+    char *parts[50];
+    for (int i = 0; i < 50; i++) {
+        parts[i] = arena_alloc(&a, 700);
+        memset(parts[i], i, 700);
+    }
+    for (int i = 0; i < 50; i++)
+        for (int j = 0; j < 700; j++)
+            cr_assert_eq(parts[i][j], i);
+    arena_finish(&a);
+}
+
+Test(arena, uses_the_first_block_first_and_again_after_finish)
+{
+    alignas(16) char first[256];
+    memset(first, 0xff, sizeof first);
+    struct arena a;
+    arena_init(&a, first, sizeof first);
+    for (int round = 0; round < 3; round++) {
+        char *ptr = arena_alloc(&a, 100);
+        cr_assert_eq((void *)ptr, (void *)first);
+        cr_assert_eq(ptr[99], 0);
+        memset(ptr, 'x', 100);
+        arena_alloc(&a, 50 * 1000);
+        arena_finish(&a);
+    }
+}
+
+Test(arena, finish_wipes_what_was_used)
+{
+    alignas(16) char first[64];
+    struct arena a;
+    arena_init(&a, first, sizeof first);
+    arena_copy(&a, TEXT("password"));
+    arena_finish(&a);
+    for (size_t i = 0; i < 16; i++)
+        cr_assert_eq(first[i], 0);
+
+    memset(first, 'x', sizeof first);
+    arena_copy(&a, TEXT("password"));
+    arena_alloc(&a, 5000);
+    arena_finish(&a);
+    for (size_t i = 0; i < sizeof first; i++)
+        cr_assert_eq(first[i], 0);
+}
+
+Test(arena, copy_ends_with_nul)
+{
+    struct arena a;
+    arena_init(&a, NULL, 0);
+    struct text copy = arena_copy(&a, (struct text){"abcdef", 3});
+    cr_assert_eq(copy.len, 3);
+    cr_assert_str_eq(copy.ptr, "abc");
+    copy = arena_copy(&a, (struct text){NULL, 0});
+    cr_assert_str_eq(copy.ptr, "");
+    arena_finish(&a);
+}
+
+static char order[8];
+static char one[] = "1", two[] = "2", three[] = "3";
+
+static void note(void *arg)
+{
+    order[strlen(order)] = *(char *)arg;
+}
+
+Test(arena, deferred_calls_run_once_last_first)
+{
+    struct arena a;
+    arena_init(&a, NULL, 0);
+    arena_defer(&a, note, one);
+    arena_defer(&a, note, two);
+    arena_defer(&a, note, three);
+    arena_finish(&a);
+    cr_assert_str_eq(order, "321");
+    arena_finish(&a);
+    cr_assert_str_eq(order, "321");
+}
+
+static void defer_another(void *arg)
+{
+    arena_defer(arg, note, two);
+    note(one);
+}
+
+Test(arena, a_deferred_call_may_defer_another)
+{
+    struct arena a;
+    arena_init(&a, NULL, 0);
+    arena_defer(&a, defer_another, &a);
+    arena_finish(&a);
+    cr_assert_str_eq(order, "12");
+}

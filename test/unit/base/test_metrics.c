@@ -1,0 +1,69 @@
+#include "base/metrics.h"
+
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(metrics, .fini = leak_guard);
+
+static int count_of(struct text t, const char *needle)
+{
+    int count = 0;
+    size_t len = strlen(needle);
+    for (; t.len >= len; t = text_skip(t, 1))
+        count += text_starts_with(t, text_of(needle));
+    return count;
+}
+
+static void print(struct buf *out)
+{
+    buf_init(out, 64 * 1024);
+    metrics_print(out, "1.2.3");
+    cr_assert_not(out->failed);
+}
+
+Test(metrics, samples_show_their_values)
+{
+    metric_add(METRIC_CONNECTIONS, 5);
+    metric_add(METRIC_CONNECTIONS, -2);
+    metric_add(METRIC_CHECK_REVOKED, INT64_C(9000000000));
+    struct buf out;
+    print(&out);
+    cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_connections 3\n"), 1);
+    cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_checks_total{result=\"revoked\"} 9000000000\n"), 1);
+    cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_checks_total{result=\"accepted\"} 0\n"), 1);
+    cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_build_info{version=\"1.2.3\"} 1\n"), 1);
+    buf_finish(&out);
+}
+
+Test(metrics, the_form_is_that_of_prometheus)
+{
+    struct buf out;
+    print(&out);
+    struct text rest = buf_text(&out), line, type_name = {0};
+    char head[100];
+    cr_assert_eq(out.ptr[out.len - 1], '\n');
+    rest.len--;
+    while (text_next(&rest, '\n', &line)) {
+        struct text words = line, word;
+        cr_assert(text_next(&words, ' ', &word));
+        if (text_equal(word, TEXT("#"))) {
+            text_next(&words, ' ', &word);
+            bool is_type = text_equal(word, TEXT("TYPE"));
+            cr_assert(is_type || text_equal(word, TEXT("HELP")));
+            text_next(&words, ' ', &type_name);
+            snprintf(head, sizeof head, "# %.*s %.*s ", TEXT_ARG(word), TEXT_ARG(type_name));
+            cr_expect_eq(count_of(buf_text(&out), head), 1, "%s stands once", head);
+            if (is_type)
+                cr_expect(text_equal(words, TEXT("counter")) || text_equal(words, TEXT("gauge")));
+            else
+                cr_expect_gt(words.len, 10, "%s needs help", head);
+        } else {
+            cr_expect(text_starts_with(line, type_name), "%.*s has the name of its group", TEXT_ARG(line));
+        }
+    }
+    buf_finish(&out);
+}
