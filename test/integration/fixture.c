@@ -1,0 +1,401 @@
+#include "fixture.h"
+#include "auth/key_check.h"
+#include "auth/session_auth.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/random.h"
+#include "core/secret.h"
+#include "core/totp.h"
+#include "store/account_store.h"
+#include "store/key_store.h"
+#include "store/session_store.h"
+#include "test_loop.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STORE_WITHIN_MS = 10000, COMMAND_WITHIN_MS = 60000 };
+
+#define MASTER_KEY_HEX "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
+/* A store of the test's own, for the length of one verb. */
+struct direct {
+    uv_loop_t loop;
+    struct store *store;
+    struct keyring *keyring;
+    bool done;
+    enum store_result result;
+};
+
+static const struct audit_origin NOBODY = {.actor = {"operator", 8}};
+
+static bool store_ready(void *direct)
+{
+    return store_is_ready(((struct direct *)direct)->store);
+}
+
+static void ready_changed(void *direct)
+{
+    (void)direct;
+}
+
+static void direct_open(struct direct *direct, const struct fixture *fixture)
+{
+    struct store_settings settings = {.timeout_ms = 5000, .prefix = "chatelaine:", .audit_max = 100000};
+    uint8_t master[1][KEYRING_MASTER_BYTES];
+    struct buf why;
+
+    *direct = (struct direct){0};
+    buf_init(&why, 200);
+    if (!redis_target_parse(text_of(fixture->redis.url), &settings.target, &why) ||
+        !keyring_parse_master(TEXT(MASTER_KEY_HEX), master[0]))
+        test_give_up("%.*s", TEXT_ARG(buf_text(&why)));
+    buf_finish(&why);
+    uv_loop_init(&direct->loop);
+    direct->keyring = keyring_create((const uint8_t(*)[KEYRING_MASTER_BYTES])master, 1);
+    direct->store = store_create(&direct->loop, &settings, ready_changed, direct);
+    if (!test_loop_until(&direct->loop, store_ready, direct, STORE_WITHIN_MS))
+        test_give_up("the store does not become ready: %s", store_trouble(direct->store));
+}
+
+static void direct_closed(void *direct)
+{
+    ((struct direct *)direct)->done = true;
+}
+
+static void direct_finish(struct direct *direct)
+{
+    direct->done = false;
+    store_close(direct->store, direct_closed, direct);
+    if (!test_loop_until_set(&direct->loop, &direct->done, STORE_WITHIN_MS) || !test_loop_finish(&direct->loop))
+        test_give_up("the store does not close");
+    keyring_destroy(direct->keyring);
+}
+
+static void verb_done(void *arg, enum store_result result)
+{
+    struct direct *direct = arg;
+
+    direct->result = result;
+    direct->done = true;
+}
+
+static void key_verb_done(void *arg, enum store_result result, const struct key_record *key)
+{
+    (void)key;
+    verb_done(arg, result);
+}
+
+static void session_verb_done(void *arg, enum store_result result, const struct session_record *session)
+{
+    (void)session;
+    verb_done(arg, result);
+}
+
+static void direct_expect(struct direct *direct, const char *verb)
+{
+    if (!test_loop_until_set(&direct->loop, &direct->done, STORE_WITHIN_MS) || direct->result != STORE_OK)
+        test_give_up("%s: result %d", verb, (int)direct->result);
+    direct->done = false;
+}
+
+static struct id id_read(enum id_kind kind, const char *given)
+{
+    struct id id;
+
+    if (!id_parse(kind, text_of(given), &id))
+        test_give_up("not an id: %s", given);
+    return id;
+}
+
+void fixture_add_account(struct fixture *fixture, char ret_account[ID_TEXT_BYTES])
+{
+    struct id id = id_mint(ID_ACCOUNT, clock_wall_ms());
+    struct direct direct;
+
+    direct_open(&direct, fixture);
+    account_store_create(direct.store, &id, TEXT("North Clinic"), verb_done, &direct);
+    direct_expect(&direct, "account_store_create");
+    direct_finish(&direct);
+    snprintf(ret_account, ID_TEXT_BYTES, "%s", id.text);
+}
+
+void fixture_add_key(struct fixture *fixture, const char *account, enum key_kind kind, enum key_mode mode,
+                     scope_set scopes, struct fixture_key *ret_key)
+{
+    int64_t now_ms = clock_wall_ms();
+    struct key_record key = {.id = id_mint(key_id_kind(kind), now_ms),
+                             .account = id_read(ID_ACCOUNT, account ? account : fixture->account),
+                             .kind = kind,
+                             .mode = mode,
+                             .scopes = scopes,
+                             .created_ms = now_ms};
+    uint8_t digest[KEY_DIGEST_BYTES];
+    struct secret secret;
+    struct direct direct;
+
+    secret_mint(kind, mode, &secret);
+    key_set_last4(&key, secret_text(&secret));
+    if (!key_set_name(&key, TEXT("fixture")))
+        test_give_up("key_set_name");
+    direct_open(&direct, fixture);
+    keyring_digest(direct.keyring, KEYRING_KEY_DIGEST, 0, secret_text(&secret), digest);
+    key_store_insert(direct.store, &key, digest, &NOBODY, verb_done, &direct);
+    direct_expect(&direct, "key_store_insert");
+    direct_finish(&direct);
+    snprintf(ret_key->id, sizeof ret_key->id, "%s", key.id.text);
+    snprintf(ret_key->secret, sizeof ret_key->secret, "%s", secret.text);
+}
+
+void fixture_revoke_key(struct fixture *fixture, const struct fixture_key *key)
+{
+    struct id id = id_read(id_kind_of(text_of(key->id)), key->id);
+    struct key_view view = {.any_kind = true};
+    struct direct direct;
+
+    direct_open(&direct, fixture);
+    key_store_revoke(direct.store, &view, &id, &NOBODY, key_verb_done, &direct);
+    direct_expect(&direct, "key_store_revoke");
+    direct_finish(&direct);
+}
+
+/* A user whom nobody can sign in as: the hash belongs to no password. */
+static void add_user_without_password(struct fixture *fixture)
+{
+    struct user_record user = {.id = id_mint(ID_USER, clock_wall_ms()),
+                               .account = id_read(ID_ACCOUNT, fixture->account),
+                               .created_ms = clock_wall_ms()};
+    struct direct direct;
+
+    snprintf(user.email, sizeof user.email, "nobody@clinic.test");
+    snprintf(user.password_hash, sizeof user.password_hash,
+             "scrypt$17$8$1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
+    direct_open(&direct, fixture);
+    account_store_add_user(direct.store, &user, &NOBODY, verb_done, &direct);
+    direct_expect(&direct, "account_store_add_user");
+    direct_finish(&direct);
+    fixture->user = (struct fixture_user){0};
+    snprintf(fixture->user.id, sizeof fixture->user.id, "%s", user.id.text);
+    snprintf(fixture->user.email, sizeof fixture->user.email, "nobody@clinic.test");
+}
+
+static const struct session_limits LIMITS = {.idle_ms = 1800000, .absolute_ms = 43200000, .step_up_ms = 300000};
+
+/* Each session takes a TOTP step of its own, counted far below the present: real sign-ins stay possible. */
+static int64_t next_step(void)
+{
+    static int64_t step = 1000;
+
+    return step++;
+}
+
+static void begin_session(struct direct *direct, const struct fixture_user *user, const uint8_t *digest,
+                          const char *sid)
+{
+    char email_tag[THROTTLE_TAG_CHARS + 1], ip_tag[THROTTLE_TAG_CHARS + 1];
+    struct session_start start = {.user = id_read(ID_USER, user->id),
+                                  .totp_step = next_step(),
+                                  .token_digest = digest,
+                                  .sid = sid,
+                                  .email_tag = {email_tag, THROTTLE_TAG_CHARS},
+                                  .ip_tag = {ip_tag, THROTTLE_TAG_CHARS}};
+
+    throttle_tag(direct->keyring, TEXT("email"), text_of(user->email), email_tag);
+    throttle_tag(direct->keyring, TEXT("ip"), TEXT("192.0.2.7"), ip_tag);
+    session_store_create(direct->store, &start, &LIMITS, &NOBODY, session_verb_done, direct);
+    direct_expect(direct, "session_store_create");
+}
+
+static void step_up(struct direct *direct, const uint8_t *old_digest, const uint8_t *new_digest)
+{
+    char user_tag[THROTTLE_TAG_CHARS + 1], ip_tag[THROTTLE_TAG_CHARS + 1];
+
+    throttle_tag(direct->keyring, TEXT("user"), TEXT("fixture"), user_tag);
+    throttle_tag(direct->keyring, TEXT("ip"), TEXT("192.0.2.7"), ip_tag);
+    session_store_step_up(direct->store, old_digest, new_digest, next_step(), text_of(user_tag), text_of(ip_tag),
+                          &LIMITS, &NOBODY, session_verb_done, direct);
+    direct_expect(direct, "session_store_step_up");
+}
+
+static void mint_token(struct direct *direct, struct session_token *ret_token, uint8_t *ret_digest)
+{
+    session_token_mint(ret_token);
+    if (!session_token_digest(direct->keyring, text_of(ret_token->text), ret_digest))
+        test_give_up("a new token is not well-formed");
+}
+
+void fixture_add_session(struct fixture *fixture, const struct fixture_user *user, bool stepped_up,
+                         struct fixture_session *ret_session)
+{
+    struct id sid = id_mint(ID_REQUEST, clock_wall_ms());
+    uint8_t digest[KEYRING_DIGEST_BYTES], old_digest[KEYRING_DIGEST_BYTES];
+    struct session_token token;
+    struct direct direct;
+
+    direct_open(&direct, fixture);
+    mint_token(&direct, &token, digest);
+    begin_session(&direct, user ? user : &fixture->user, digest, sid.text + sizeof "req_" - 1);
+    if (stepped_up) {
+        memcpy(old_digest, digest, sizeof old_digest);
+        mint_token(&direct, &token, digest);
+        step_up(&direct, old_digest, digest);
+    }
+    snprintf(ret_session->token, sizeof ret_session->token, "%s", token.text);
+    csrf_token_print(direct.keyring, sid.text + sizeof "req_" - 1, ret_session->csrf);
+    direct_finish(&direct);
+}
+
+void fixture_add_node(struct fixture *fixture, const char *const *more)
+{
+    char name[16];
+
+    if (fixture->node_count == FIXTURE_NODES_MAX)
+        test_give_up("too many nodes");
+    snprintf(name, sizeof name, "node%zu", fixture->node_count);
+    node_start(&fixture->nodes[fixture->node_count++], fixture->folder, name, fixture->redis.url,
+               fixture->master_key_path, more);
+}
+
+void fixture_start(struct fixture *fixture, size_t nodes, const char *const *more)
+{
+    *fixture = (struct fixture){0};
+    folder_make(fixture->folder);
+    snprintf(fixture->master_key_path, sizeof fixture->master_key_path, "%.150s/master.key", fixture->folder);
+    snprintf(fixture->password_path, sizeof fixture->password_path, "%.150s/password", fixture->folder);
+    file_write(fixture->master_key_path, MASTER_KEY_HEX "\n");
+    file_write(fixture->password_path, FIXTURE_PASSWORD "\n");
+    redis_server_start(&fixture->redis, NULL);
+    fixture_add_account(fixture, fixture->account);
+    add_user_without_password(fixture);
+    fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &fixture->manager);
+    for (size_t i = 0; i < nodes; i++)
+        fixture_add_node(fixture, more);
+}
+
+void fixture_stop(struct fixture *fixture)
+{
+    for (size_t i = 0; i < fixture->node_count; i++) {
+        if (fixture->nodes[i].process.pid != 0)
+            node_stop(&fixture->nodes[i]);
+    }
+    redis_server_stop(&fixture->redis);
+    folder_remove(fixture->folder);
+}
+
+int fixture_run(struct fixture *fixture, const char *const *args, const char *input, char **ret_out, char **ret_err)
+{
+    static unsigned runs;
+    struct process process;
+    const char *argv[32] = {node_binary()};
+    size_t argc = 1;
+    char name[24];
+    int exit_code;
+
+    while (*args && argc < 24)
+        argv[argc++] = *args++;
+    argv[argc++] = "--redis";
+    argv[argc++] = fixture->redis.url;
+    argv[argc++] = "--master-key-file";
+    argv[argc++] = fixture->master_key_path;
+    snprintf(name, sizeof name, "command%u", runs++);
+    exit_code = process_run(&process, fixture->folder, name, argv, input, COMMAND_WITHIN_MS);
+    if (ret_out)
+        *ret_out = file_read(process.out_path);
+    if (ret_err)
+        *ret_err = file_read(process.err_path);
+    return exit_code;
+}
+
+static void copy_member(const struct json *object, const char *name, char *ret_value, size_t size)
+{
+    const struct json *value = json_member(object, name);
+
+    if (!value || json_type(value) != JSON_STRING)
+        test_give_up("the program's answer has no %s", name);
+    snprintf(ret_value, size, "%.*s", TEXT_ARG(json_text(value)));
+}
+
+void fixture_add_user(struct fixture *fixture, const char *email, struct fixture_user *ret_user)
+{
+    const char *args[] = {"user",    "create", "--account",       fixture->account,
+                          "--email", email,    "--password-file", fixture->password_path,
+                          "--json",  NULL};
+    char *out, *err;
+    struct json *answer;
+
+    if (fixture_run(fixture, args, NULL, &out, &err) != 0)
+        test_give_up("user create: %s", err);
+    answer = json_parse_object(text_of(out), NULL);
+    if (!answer)
+        test_give_up("user create printed: %s", out);
+    copy_member(answer, "id", ret_user->id, sizeof ret_user->id);
+    copy_member(answer, "totp_uri", ret_user->totp_uri, sizeof ret_user->totp_uri);
+    snprintf(ret_user->email, sizeof ret_user->email, "%s", email);
+    json_free(answer);
+    free(out);
+    free(err);
+}
+
+void fixture_totp(const struct fixture_user *user, int steps, char ret_code[8])
+{
+    struct totp_secret secret;
+
+    if (!totp_parse_uri(text_of(user->totp_uri), &secret))
+        test_give_up("not an otpauth address: %s", user->totp_uri);
+    totp_print(secret.bytes, sizeof secret.bytes, totp_step(clock_wall_ms()) + steps, TOTP_DIGITS, ret_code);
+}
+
+bool fixture_read_cookie(const struct http_answer *answer, char ret_token[FIXTURE_TOKEN_BYTES])
+{
+    static const char NAME[] = "__Host-session=";
+    char value[512];
+
+    if (!http_answer_field(answer, "set-cookie", value, sizeof value) || strncmp(value, NAME, sizeof NAME - 1) != 0)
+        return false;
+    snprintf(ret_token, FIXTURE_TOKEN_BYTES, "%.*s", (int)strcspn(value + sizeof NAME - 1, ";"),
+             value + sizeof NAME - 1);
+    return true;
+}
+
+int fixture_login(struct fixture *fixture, size_t node, const struct fixture_user *user, const char *password,
+                  const char *code, struct fixture_session *ret_session, struct http_answer *ret_answer)
+{
+    char now[8], body[512];
+
+    fixture_totp(user, 0, now);
+    snprintf(body, sizeof body, "{\"email\":\"%s\",\"password\":\"%s\",\"totp\":\"%s\"}", user->email, password,
+             code ? code : now);
+    fixture_call(fixture, node, &(struct http_call){.method = "POST", .target = "/v1/auth/login", .json = body},
+                 ret_answer);
+    if (ret_answer->status == 200 && ret_session &&
+        (!fixture_read_cookie(ret_answer, ret_session->token) ||
+         !http_answer_json(ret_answer, "csrf_token", ret_session->csrf, sizeof ret_session->csrf)))
+        test_give_up("a login without cookie or CSRF token: %s%s", ret_answer->head, ret_answer->body);
+    return ret_answer->status;
+}
+
+int fixture_call(const struct fixture *fixture, size_t node, const struct http_call *call,
+                 struct http_answer *ret_answer)
+{
+    return http_call(fixture->nodes[node].port, call, ret_answer);
+}
+
+void fixture_create_key(const struct fixture *fixture, size_t node, const char *json, struct fixture_key *ret_key)
+{
+    struct http_answer answer;
+    struct http_call call = {
+        .method = "POST", .target = "/v1/api_keys", .bearer = fixture->manager.secret, .json = json};
+
+    if (fixture_call(fixture, node, &call, &answer) != 201 ||
+        !http_answer_json(&answer, "id", ret_key->id, sizeof ret_key->id) ||
+        !http_answer_json(&answer, "secret", ret_key->secret, sizeof ret_key->secret))
+        test_give_up("no key was created: %s%s", answer.head, answer.body);
+}
+
+int fixture_try_key(const struct fixture *fixture, size_t node, const char *secret)
+{
+    struct http_answer answer;
+
+    return fixture_call(fixture, node, &(struct http_call){.target = "/v1/whoami", .bearer = secret}, &answer);
+}

@@ -1,0 +1,78 @@
+/* What nearly every integration test needs: a Redis of its own, real nodes on it, an account, and credentials. Keys and
+ * sessions are put into the store by the product's own verbs, which costs no password hash. */
+#pragma once
+#include "core/key.h"
+#include "http_client.h"
+#include "node.h"
+#include "redis_server.h"
+
+enum { FIXTURE_NODES_MAX = 3, FIXTURE_TOKEN_BYTES = 64 };
+
+#define FIXTURE_PASSWORD "correct-Horse-battery-9"
+
+struct fixture_key {
+    char id[ID_TEXT_BYTES];
+    char secret[FIXTURE_TOKEN_BYTES];
+};
+
+struct fixture_session {
+    char token[FIXTURE_TOKEN_BYTES];
+    char csrf[FIXTURE_TOKEN_BYTES];
+};
+
+struct fixture_user {
+    char id[ID_TEXT_BYTES];
+    char email[64];
+    char totp_uri[512]; /* empty without a real password */
+};
+
+struct fixture {
+    struct redis_server redis;
+    struct node nodes[FIXTURE_NODES_MAX];
+    size_t node_count;
+    char folder[PROCESS_PATH_BYTES];
+    char master_key_path[PROCESS_PATH_BYTES];
+    char password_path[PROCESS_PATH_BYTES];
+    char account[ID_TEXT_BYTES];
+    struct fixture_user user;   /* cannot sign in: no true password */
+    struct fixture_key manager; /* live, every scope */
+};
+
+/* Starts Redis and `nodes` nodes (0 is fine: account and keys are there all the same). more: further arguments of
+ * `serve`, up to a NULL; may be NULL. Aborts the test on any failure. */
+void fixture_start(struct fixture *fixture, size_t nodes, const char *const *more);
+/* Drains the nodes, each of which must end cleanly, then stops Redis. Nodes that the test ended itself are left out. */
+void fixture_stop(struct fixture *fixture);
+void fixture_add_node(struct fixture *fixture, const char *const *more);
+
+void fixture_add_account(struct fixture *fixture, char ret_account[ID_TEXT_BYTES]);
+/* An active key. account NULL: the fixture's own. */
+void fixture_add_key(struct fixture *fixture, const char *account, enum key_kind kind, enum key_mode mode,
+                     scope_set scopes, struct fixture_key *ret_key);
+void fixture_revoke_key(struct fixture *fixture, const struct fixture_key *key);
+/* A session of the fixture's user, or of another. stepped_up: with a fresh step-up. Times of the limits are the
+ * standard ones. */
+void fixture_add_session(struct fixture *fixture, const struct fixture_user *user, bool stepped_up,
+                         struct fixture_session *ret_session);
+
+/* Runs the program's own `user create`, with FIXTURE_PASSWORD: costs one password hash. */
+void fixture_add_user(struct fixture *fixture, const char *email, struct fixture_user *ret_user);
+/* The code that a user's app would show now, or steps later. */
+void fixture_totp(const struct fixture_user *user, int steps, char ret_code[8]);
+/* POST /v1/auth/login; code NULL: the current one. ret_session may be NULL; it is filled on 200. Returns the status. */
+int fixture_login(struct fixture *fixture, size_t node, const struct fixture_user *user, const char *password,
+                  const char *code, struct fixture_session *ret_session, struct http_answer *ret_answer);
+/* The new token in an answer's Set-Cookie; false where there is none. */
+bool fixture_read_cookie(const struct http_answer *answer, char ret_token[FIXTURE_TOKEN_BYTES]);
+
+/* Runs the program with these arguments (up to a NULL), --redis and --master-key-file added. ret_out and ret_err (may
+ * be NULL) are freed by the caller. Returns the exit code. */
+int fixture_run(struct fixture *fixture, const char *const *args, const char *input, char **ret_out, char **ret_err);
+
+/* One request to a node's public listener on a connection of its own. Returns the status. */
+int fixture_call(const struct fixture *fixture, size_t node, const struct http_call *call,
+                 struct http_answer *ret_answer);
+/* POST /v1/api_keys by the manager key; stops the test unless 201. */
+void fixture_create_key(const struct fixture *fixture, size_t node, const char *json, struct fixture_key *ret_key);
+/* The status that a key gets on GET /v1/whoami. */
+int fixture_try_key(const struct fixture *fixture, size_t node, const char *secret);
