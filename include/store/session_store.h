@@ -28,13 +28,17 @@ void session_store_begin_login(struct store *store, struct text email, struct te
 void session_store_begin_step_up(struct store *store, const struct id *user, struct text user_tag, struct text ip_tag,
                                  login_begun *done, void *arg);
 
-/* Takes the TOTP step (STORE_CONFLICT: it, or a later one, was used), forgives the attempt, makes the session. */
+/* Takes the TOTP step (STORE_CONFLICT: it, or a later one, was used), forgives the attempt, makes the session.
+ * STORE_REFUSED: no such user, or not as verified any more. */
 struct session_start {
     struct id user;
     int64_t totp_step;
     const uint8_t *token_digest; /* 32 bytes */
     const char *sid;
     struct text email_tag, ip_tag;
+    /* What password and code were verified against: where either was reset since, the session would outlive the reset.
+     * NULL: not compared. */
+    const struct user_record *verified;
 };
 void session_store_create(struct store *store, const struct session_start *start, const struct session_limits *limits,
                           const struct audit_origin *origin, session_found *done, void *arg);

@@ -1,11 +1,17 @@
 -- Revokes a key, for ever. Once `revoked` is set nothing changes it. The invalidation is published each time, for a
 -- node may have missed an earlier one.
--- ARGV: prefix, id, account ('' any), kind ('' any), test only ('1' or '0'), actor, ip, request id, events kept
+-- ARGV: prefix, id, account ('' any), kind ('' any), test only ('1' or '0'), actor, ip, request id, events kept,
+--   discard ('1': of an unknown id the insertion may still be on its way, and is to find the id taken; or '0')
 -- Returns: ok, key record as after; not_found: unknown, or hidden from the view
 -- Event: <kind>.revoked, the first time
 
+local DISCARD_KEPT_S = 86400
+
 local id = ARGV[2]
 local record, digest = key_record(id)
+if not record and ARGV[10] == '1' then
+    redis.call('SET', K.key_id(id), '', 'EX', DISCARD_KEPT_S)
+end
 if not record or not key_visible(record, ARGV[3], ARGV[4], ARGV[5]) then
     return {'not_found'}
 end

@@ -54,10 +54,11 @@ local function key_set(kind, mode, state)
 end
 
 -- A key's record as all scripts answer it: {id, kind, account, mode, scopes, last4, name, created, revoked, last used},
--- the last two false where there is none; and its digest. nil for an unknown id.
+-- the last two false where there is none; and its digest. nil for an unknown id, and for one that was discarded before
+-- its insertion came ('').
 local function key_record(id)
     local digest = redis.call('GET', K.key_id(id))
-    if not digest then
+    if not digest or digest == '' then
         return nil
     end
     local record = redis.call('HMGET', K.key(digest), 'id', 'kind', 'account', 'mode', 'scopes', 'last4', 'name',

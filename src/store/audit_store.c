@@ -1,0 +1,156 @@
+#include "store/audit_store.h"
+
+#include "base/mem.h"
+#include "verb_internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* An event's id is a ULID made of 48 bits of time (the stream entry's), 48 bits of its account and the entry's 32 bits
+ * of sequence: so it can be turned back into the entry's id, and tells whose event it is. */
+enum { TIME_BYTES = 6, OWNER_BYTES = 6, SEQUENCE_BYTES = 4 };
+
+static void put_bytes(uint8_t *to, size_t bytes, uint64_t value)
+{
+    for (size_t i = bytes; i-- > 0; value >>= 8)
+        to[i] = (uint8_t)value;
+}
+
+static uint64_t take_bytes(const uint8_t *from, size_t bytes)
+{
+    uint64_t value = 0;
+
+    for (size_t i = 0; i < bytes; i++)
+        value = value << 8 | from[i];
+    return value;
+}
+
+static void owner_of(const struct id *account, uint8_t ret_owner[OWNER_BYTES])
+{
+    uint8_t ulid[ULID_BYTES];
+
+    id_to_bytes(account, ulid);
+    memcpy(ret_owner, ulid + ULID_BYTES - OWNER_BYTES, OWNER_BYTES);
+}
+
+static struct id event_id(const uint8_t owner[OWNER_BYTES], uint64_t ms, uint64_t sequence)
+{
+    uint8_t ulid[ULID_BYTES];
+
+    put_bytes(ulid, TIME_BYTES, ms);
+    memcpy(ulid + TIME_BYTES, owner, OWNER_BYTES);
+    put_bytes(ulid + TIME_BYTES + OWNER_BYTES, SEQUENCE_BYTES, sequence);
+    return id_from_bytes(ID_EVENT, ulid);
+}
+
+/* The stream entry's id, "<ms>-<sequence>"; "none", which audit_list.lua knows, for what is no event of the owner. */
+static void print_entry_id(const struct id *event, const uint8_t owner[OWNER_BYTES], struct buf *out)
+{
+    uint8_t ulid[ULID_BYTES];
+
+    if (id_kind_of(id_text(event)) != ID_EVENT) {
+        buf_append_str(out, "none");
+        return;
+    }
+    id_to_bytes(event, ulid);
+    if (memcmp(ulid + TIME_BYTES, owner, OWNER_BYTES) != 0) {
+        buf_append_str(out, "none");
+        return;
+    }
+    buf_append_u64(out, take_bytes(ulid, TIME_BYTES));
+    buf_append_char(out, '-');
+    buf_append_u64(out, take_bytes(ulid + TIME_BYTES + OWNER_BYTES, SEQUENCE_BYTES));
+}
+
+struct audit_call {
+    struct store *store;
+    uint8_t owner[OWNER_BYTES];
+    unsigned limit;
+    audit_listed *done;
+    void *arg;
+};
+
+static bool read_entry_id(const struct redis_reply *reply, const uint8_t owner[OWNER_BYTES], struct audit_event *event)
+{
+    struct text rest, ms_text, sequence_text;
+    uint64_t ms, sequence;
+
+    if (!reply_text(reply, &rest) || !text_next(&rest, '-', &ms_text) || !text_next(&rest, '-', &sequence_text) ||
+        rest.ptr || !text_to_u64(ms_text, (UINT64_C(1) << 48) - 1, &ms) ||
+        !text_to_u64(sequence_text, UINT32_MAX, &sequence))
+        return false;
+    event->created_ms = (int64_t)ms;
+    event->id = event_id(owner, ms, sequence);
+    return true;
+}
+
+static bool read_fields(const struct redis_reply *fields, struct audit_event *event)
+{
+    const struct {
+        struct text name;
+        struct text *value;
+    } expected[] = {
+        {TEXT("type"), &event->type}, {TEXT("actor"), &event->actor},           {TEXT("target"), &event->target},
+        {TEXT("ip"), &event->ip},     {TEXT("request_id"), &event->request_id},
+    };
+    const size_t count = sizeof expected / sizeof *expected;
+
+    if (!fields || fields->type != REPLY_ARRAY || fields->count != 2 * count)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct text name;
+
+        if (!reply_text(reply_at(fields, 2 * i), &name) || !text_equal(name, expected[i].name) ||
+            !reply_text(reply_at(fields, 2 * i + 1), expected[i].value))
+            return false;
+    }
+    return true;
+}
+
+static bool read_events(const struct redis_reply *reply, const uint8_t owner[OWNER_BYTES], struct audit_event *events)
+{
+    for (size_t i = 0; i < reply->count; i++) {
+        const struct redis_reply *entry = reply_at(reply, i);
+
+        if (!read_entry_id(reply_at(entry, 0), owner, &events[i]) || !read_fields(reply_at(entry, 1), &events[i]))
+            return false;
+    }
+    return true;
+}
+
+static void audit_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct audit_call call = *(struct audit_call *)arg;
+    struct audit_event *events = mem_alloc((call.limit + 1) * sizeof *events);
+    size_t count = 0;
+
+    free(arg);
+    if (result == STORE_OK && (reply->count > call.limit + 1 || !read_events(reply, call.owner, events))) {
+        store_malformed(call.store, "audit trail");
+        result = STORE_UNAVAILABLE;
+    }
+    if (result == STORE_OK)
+        count = reply->count;
+    call.done(call.arg, result, events, count > call.limit ? call.limit : count, count > call.limit);
+    free(events);
+}
+
+void audit_store_list(struct store *store, const struct id *account, unsigned limit, const struct id *starting_after,
+                      audit_listed *done, void *arg)
+{
+    struct audit_call *call = mem_alloc(sizeof *call);
+    char storage[64];
+    struct buf after;
+    struct script_args args;
+
+    *call = (struct audit_call){.store = store, .limit = limit, .done = done, .arg = arg};
+    owner_of(account, call->owner);
+    buf_init_fixed(&after, storage, sizeof storage);
+    if (starting_after && starting_after->text[0] != '\0')
+        print_entry_id(starting_after, call->owner, &after);
+
+    args_begin(&args);
+    args_add(&args, id_text(account));
+    args_add_int(&args, (int64_t)limit + 1);
+    args_add(&args, buf_text(&after));
+    store_call_script(store, SCRIPT_audit_list, SCRIPT_READS, args.count, args.argv, audit_called, call);
+}

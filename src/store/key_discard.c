@@ -1,0 +1,200 @@
+/* Keys whose secret nobody got are revoked, however long it takes Redis to answer. */
+#include "base/check.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "key_internal.h"
+#include "verb_internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DISCARDS_MAX = 10000, /* a Redis that is gone for long, under a flood of creations: some 2 MB */
+    DISCARDS_AT_ONCE = 16,
+    PAUSE_FIRST_MS = 250,
+    PAUSE_MAX_MS = 5000,
+    ORIGIN_TEXT_BYTES = 72,
+};
+
+struct origin_text {
+    uint8_t len;
+    char chars[ORIGIN_TEXT_BYTES];
+};
+
+struct key_discard {
+    struct list node; /* in waiting; of its own while under way */
+    struct key_discards *kept_by;
+    struct id id;
+    struct origin_text actor, ip, request_id;
+};
+
+static void discards_send(struct key_discards *discards);
+static void discard_called(void *arg, enum store_result result, const struct redis_reply *reply);
+static void on_pause_over(uv_timer_t *timer);
+static void on_timer_closed(uv_handle_t *handle);
+
+struct key_discards *key_discards_of(struct store *store)
+{
+    struct key_discards **kept = store_discards(store);
+    struct key_discards *discards = *kept;
+
+    if (discards)
+        return discards;
+    discards = mem_alloc(sizeof *discards);
+    discards->store = store;
+    discards->pause_ms = PAUSE_FIRST_MS;
+    list_init(&discards->waiting);
+    CHECK(uv_timer_init(store_loop(store), &discards->timer) == 0);
+    discards->timer.data = discards;
+    *kept = discards;
+    return discards;
+}
+
+size_t key_store_discards(const struct store *store)
+{
+    /* Looking changes nothing; the accessor serves writers too. */
+    struct key_discards *discards = *store_discards((struct store *)(uintptr_t)store);
+
+    return discards ? discards->count : 0;
+}
+
+static void origin_keep(struct origin_text *kept, struct text t)
+{
+    kept->len = (uint8_t)(t.len < ORIGIN_TEXT_BYTES ? t.len : ORIGIN_TEXT_BYTES);
+    if (kept->len > 0)
+        memcpy(kept->chars, t.ptr, kept->len);
+}
+
+static struct text origin_kept(const struct origin_text *kept)
+{
+    return (struct text){kept->chars, kept->len};
+}
+
+static void log_lost(const struct id *id, const char *why)
+{
+    LOG(LOG_ERROR, "a key whose secret nobody got was not revoked; use: chatelaine key revoke",
+        log_text("id", id_text(id)), log_str("why", why));
+}
+
+void key_store_discard(struct store *store, const struct id *id, const struct audit_origin *origin)
+{
+    struct key_discards *discards = key_discards_of(store);
+    struct key_discard *discard;
+
+    if (discards->is_closing || discards->count >= DISCARDS_MAX) {
+        log_lost(id, discards->is_closing ? "the node stops" : "too many are waiting for Redis");
+        return;
+    }
+    discard = mem_alloc(sizeof *discard);
+    discard->kept_by = discards;
+    discard->id = *id;
+    origin_keep(&discard->actor, origin->actor);
+    origin_keep(&discard->ip, origin->ip);
+    origin_keep(&discard->request_id, origin->request_id);
+    list_append(&discards->waiting, &discard->node);
+    discards->count++;
+    discards_send(discards);
+}
+
+static void discards_send(struct key_discards *discards)
+{
+    struct list *node;
+
+    while (!discards->is_pausing && !discards->is_closing && discards->in_flight < DISCARDS_AT_ONCE &&
+           (node = list_first(&discards->waiting))) {
+        struct key_discard *discard = LIST_ENTRY(node, struct key_discard, node);
+        const struct audit_origin origin = {origin_kept(&discard->actor), origin_kept(&discard->ip),
+                                            origin_kept(&discard->request_id)};
+
+        list_remove(node);
+        discards->in_flight++;
+        key_store_revoke_discarded(discards->store, &discard->id, &origin, discard_called, discard);
+    }
+}
+
+static void pause_begin(struct key_discards *discards)
+{
+    if (discards->is_pausing)
+        return;
+    discards->is_pausing = true;
+    CHECK(uv_timer_start(&discards->timer, on_pause_over, discards->pause_ms, 0) == 0);
+    discards->pause_ms = discards->pause_ms * 2 < PAUSE_MAX_MS ? discards->pause_ms * 2 : PAUSE_MAX_MS;
+}
+
+static void discard_called(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+{
+    struct key_discard *discard = arg;
+    struct key_discards *discards = discard->kept_by;
+    bool is_answered = result == STORE_OK || result == STORE_NOT_FOUND;
+
+    discards->in_flight--;
+    if (is_answered || discards->is_closing) {
+        if (!is_answered)
+            log_lost(&discard->id, "the node stops");
+        discards->count--;
+        free(discard);
+    } else {
+        list_append(&discards->waiting, &discard->node);
+        pause_begin(discards);
+    }
+    if (is_answered && !discards->is_pausing)
+        discards->pause_ms = PAUSE_FIRST_MS;
+    discards_send(discards);
+    key_discards_try_end(discards);
+}
+
+static void on_pause_over(uv_timer_t *timer)
+{
+    struct key_discards *discards = timer->data;
+
+    discards->is_pausing = false;
+    discards_send(discards);
+}
+
+/* End */
+
+void key_discards_close(struct key_discards *discards, void (*closed)(void *arg), void *arg)
+{
+    struct list *node;
+
+    if (!discards) {
+        closed(arg);
+        return;
+    }
+    discards->is_closing = true;
+    discards->closed = closed;
+    discards->closed_arg = arg;
+    while ((node = list_first(&discards->waiting))) {
+        struct key_discard *discard = LIST_ENTRY(node, struct key_discard, node);
+
+        log_lost(&discard->id, "the node stops");
+        list_remove(node);
+        discards->count--;
+        free(discard);
+    }
+    uv_close((uv_handle_t *)&discards->timer, on_timer_closed);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct key_discards *discards = handle->data;
+
+    discards->is_timer_closed = true;
+    key_discards_try_end(discards);
+}
+
+void key_discards_try_end(struct key_discards *discards)
+{
+    void (*closed)(void *arg) = discards->closed;
+    void *closed_arg = discards->closed_arg;
+    struct key_find_call *call;
+
+    if (!discards->is_closing || !discards->is_timer_closed || discards->in_flight > 0 || discards->finds > 0)
+        return;
+    while ((call = discards->free_finds)) {
+        discards->free_finds = call->next_free;
+        free(call);
+    }
+    *store_discards(discards->store) = NULL;
+    free(discards);
+    closed(closed_arg);
+}

@@ -1,0 +1,386 @@
+#include "store/key_store.h"
+
+#include "base/check.h"
+#include "base/encode.h"
+#include "base/mem.h"
+#include "key_internal.h"
+#include "verb_internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Records. The fields of key:<digest>, in the order in which scripts and the check path read them. */
+
+enum key_field {
+    FIELD_ID,
+    FIELD_KIND,
+    FIELD_ACCOUNT,
+    FIELD_MODE,
+    FIELD_SCOPES,
+    FIELD_LAST4,
+    FIELD_NAME,
+    FIELD_CREATED,
+    FIELD_REVOKED,
+    FIELD_COUNT,
+    FIELD_LAST_USED = FIELD_COUNT, /* only from scripts */
+    FIELD_COUNT_SCRIPTS
+};
+
+/* Prefix and length only: the store holds no other ids than those that were minted, and this is the hot path. */
+static bool read_id(const struct redis_reply *reply, struct text prefix, struct id *ret_id)
+{
+    struct text t;
+
+    if (!reply_text(reply, &t) || t.len != prefix.len + ULID_TEXT_CHARS || !text_starts_with(t, prefix))
+        return false;
+    memcpy(ret_id->text, t.ptr, t.len);
+    ret_id->text[t.len] = '\0';
+    return true;
+}
+
+static bool read_kind(const struct redis_reply *reply, enum key_kind *ret_kind)
+{
+    struct text t;
+
+    if (!reply_text(reply, &t))
+        return false;
+    *ret_kind = text_equal(t, key_kind_text(KEY_API)) ? KEY_API : KEY_DEVICE;
+    return *ret_kind == KEY_API || text_equal(t, key_kind_text(KEY_DEVICE));
+}
+
+static bool read_mode(const struct redis_reply *reply, enum key_mode *ret_mode)
+{
+    struct text t;
+
+    return reply_text(reply, &t) && key_mode_parse(t, ret_mode);
+}
+
+static bool read_scopes(const struct redis_reply *reply, scope_set *ret_scopes)
+{
+    int64_t bits;
+
+    if (!reply_integer(reply, &bits) || bits < 0 || bits > SCOPE_ALL)
+        return false;
+    *ret_scopes = (scope_set)bits;
+    return true;
+}
+
+/* The name was judged when it was written; here only that it fits. */
+static bool read_name(const struct redis_reply *reply, struct key_record *key)
+{
+    struct text t;
+
+    if (!reply_text(reply, &t) || t.len < 1 || t.len > KEY_NAME_MAX_BYTES)
+        return false;
+    memcpy(key->name, t.ptr, t.len);
+    key->name_len = (uint16_t)t.len;
+    return true;
+}
+
+static bool read_last4(const struct redis_reply *reply, struct key_record *key)
+{
+    struct text t;
+
+    if (!reply_text(reply, &t) || t.len != KEY_LAST4_BYTES - 1)
+        return false;
+    key_set_last4(key, t);
+    return true;
+}
+
+/* nil: 0. */
+static bool read_time_or_nil(const struct redis_reply *reply, int64_t *ret_ms)
+{
+    *ret_ms = 0;
+    return reply && (reply->type == REPLY_NIL || reply_time(reply, ret_ms));
+}
+
+/* What the fields say of one another: a device key acts in live mode and only uploads documents, nothing is revoked
+ * before it was made. */
+static bool record_is_sound(const struct key_record *key)
+{
+    if (key->revoked_ms != 0 && key->revoked_ms < key->created_ms)
+        return false;
+    return key->kind == KEY_API || (key->mode == MODE_LIVE && scope_includes(SCOPE_DOCUMENTS_WRITE, key->scopes));
+}
+
+/* Sets all of ret_key but last_used_ms; its name is written only as far as it goes. */
+static bool record_read(const struct redis_reply *fields, struct key_record *ret_key)
+{
+    if (!read_kind(reply_at(fields, FIELD_KIND), &ret_key->kind))
+        return false;
+    return read_id(reply_at(fields, FIELD_ID), ret_key->kind == KEY_API ? TEXT("key_") : TEXT("dev_"), &ret_key->id) &&
+           read_id(reply_at(fields, FIELD_ACCOUNT), TEXT("acct_"), &ret_key->account) &&
+           read_mode(reply_at(fields, FIELD_MODE), &ret_key->mode) &&
+           read_scopes(reply_at(fields, FIELD_SCOPES), &ret_key->scopes) &&
+           read_last4(reply_at(fields, FIELD_LAST4), ret_key) && read_name(reply_at(fields, FIELD_NAME), ret_key) &&
+           reply_time(reply_at(fields, FIELD_CREATED), &ret_key->created_ms) &&
+           read_time_or_nil(reply_at(fields, FIELD_REVOKED), &ret_key->revoked_ms) && record_is_sound(ret_key);
+}
+
+static bool script_record_read(const struct redis_reply *fields, struct key_record *ret_key)
+{
+    return record_read(fields, ret_key) && read_time_or_nil(reply_at(fields, FIELD_LAST_USED), &ret_key->last_used_ms);
+}
+
+/* The check path */
+
+/* The one place outside the scripts' prelude that knows the name of a key in Redis. */
+static void print_find_command(struct buf *out, struct text prefix, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    static const char FIELDS[] = "\r\n$2\r\nid\r\n$4\r\nkind\r\n$7\r\naccount\r\n$4\r\nmode\r\n$6\r\nscopes\r\n"
+                                 "$5\r\nlast4\r\n$4\r\nname\r\n$7\r\ncreated\r\n$7\r\nrevoked\r\n";
+    const struct text record = TEXT("key:");
+
+    buf_append_text(out, TEXT("*11\r\n$5\r\nHMGET\r\n$"));
+    buf_append_u64(out, prefix.len + record.len + 2 * KEY_DIGEST_BYTES);
+    buf_append_text(out, TEXT("\r\n"));
+    buf_append_text(out, prefix);
+    buf_append_text(out, record);
+    encode_hex(out, digest, KEY_DIGEST_BYTES);
+    buf_append(out, FIELDS, sizeof FIELDS - 1);
+}
+
+static struct key_find_call *find_call_take(struct store *store)
+{
+    struct key_discards *kept_by = key_discards_of(store);
+    struct key_find_call *call = kept_by->free_finds;
+
+    if (call)
+        kept_by->free_finds = call->next_free;
+    else
+        call = mem_alloc(sizeof *call);
+    call->kept_by = kept_by;
+    kept_by->finds++;
+    return call;
+}
+
+static void find_call_give_back(struct key_find_call *call)
+{
+    struct key_discards *kept_by = call->kept_by;
+
+    call->next_free = kept_by->free_finds;
+    kept_by->free_finds = call;
+    kept_by->finds--;
+    if (kept_by->is_closing)
+        key_discards_try_end(kept_by);
+}
+
+static bool is_absent(const struct redis_reply *fields)
+{
+    for (size_t i = 0; i < FIELD_COUNT; i++)
+        if (fields->items[i]->type != REPLY_NIL)
+            return false;
+    return true;
+}
+
+static enum store_result find_read(struct store *store, const struct redis_reply *fields, struct key_record *ret_key)
+{
+    if (fields->type == REPLY_ARRAY && fields->count == FIELD_COUNT) {
+        if (record_read(fields, ret_key))
+            return STORE_OK;
+        if (is_absent(fields))
+            return STORE_NOT_FOUND;
+    }
+    store_malformed(store, "key");
+    return STORE_UNAVAILABLE;
+}
+
+static void find_replied(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct key_find_call *call = arg;
+    struct store *store = call->kept_by->store;
+    struct key_record key;
+    enum store_result result = store_outcome(store, outcome, reply);
+
+    key.last_used_ms = 0;
+    if (result == STORE_OK)
+        result = find_read(store, reply, &key);
+    call->done(call->arg, result, result == STORE_OK ? &key : NULL);
+    find_call_give_back(call);
+}
+
+void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], key_found *done, void *arg)
+{
+    struct key_find_call *call = find_call_take(store);
+    char storage[512];
+    struct buf command;
+
+    call->done = done;
+    call->arg = arg;
+    buf_init_fixed(&command, storage, sizeof storage);
+    print_find_command(&command, store_prefix(store), digest);
+    CHECK(!command.failed);
+    redis_link_call_raw(store_reads(store), buf_text(&command), find_replied, call);
+}
+
+/* Changes and reads by id */
+
+void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
+                      const struct audit_origin *origin, store_done *done, void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add_hex(&args, digest, KEY_DIGEST_BYTES);
+    args_add(&args, id_text(&key->id));
+    args_add(&args, key_kind_text(key->kind));
+    args_add(&args, id_text(&key->account));
+    args_add(&args, key_mode_text(key->mode));
+    args_add_int(&args, key->scopes);
+    args_add(&args, text_of(key->last4));
+    args_add(&args, key_name(key));
+    args_add_int(&args, key->created_ms);
+    args_add_origin(&args, store, origin);
+    verb_call_change(store, SCRIPT_key_insert, &args, done, arg);
+}
+
+struct key_call {
+    struct store *store;
+    bool is_change;
+    key_found *done;
+    void *arg;
+};
+
+static void key_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct key_call call = *(struct key_call *)arg;
+    struct key_record key;
+
+    free(arg);
+    if (result == STORE_OK && !script_record_read(reply_at(reply, 0), &key)) {
+        store_malformed(call.store, "key");
+        result = call.is_change ? STORE_UNKNOWN : STORE_UNAVAILABLE;
+    }
+    call.done(call.arg, result, result == STORE_OK ? &key : NULL);
+}
+
+static void call_key(struct store *store, enum script script, enum script_link link, const struct script_args *args,
+                     key_found *done, void *arg)
+{
+    struct key_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct key_call){store, link == SCRIPT_CHANGES, done, arg};
+    store_call_script(store, script, link, args->count, args->argv, key_called, call);
+}
+
+static void args_add_view(struct script_args *args, const struct key_view *view, const struct id *id)
+{
+    args_add(args, id_text(id));
+    args_add(args, id_text(&view->account));
+    args_add(args, view->any_kind ? TEXT("") : key_kind_text(view->kind));
+    args_add(args, view->test_only ? TEXT("1") : TEXT("0"));
+}
+
+void key_store_get(struct store *store, const struct key_view *view, const struct id *id, key_found *done, void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add_view(&args, view, id);
+    call_key(store, SCRIPT_key_get, SCRIPT_READS, &args, done, arg);
+}
+
+void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
+                      const struct audit_origin *origin, key_found *done, void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add_view(&args, view, id);
+    args_add_origin(&args, store, origin);
+    args_add(&args, TEXT("0"));
+    call_key(store, SCRIPT_key_revoke, SCRIPT_CHANGES, &args, done, arg);
+}
+
+void key_store_revoke_discarded(struct store *store, const struct id *id, const struct audit_origin *origin,
+                                script_done *done, void *arg)
+{
+    const struct key_view everything = {.any_kind = true};
+    struct script_args args;
+
+    args_begin(&args);
+    args_add_view(&args, &everything, id);
+    args_add_origin(&args, store, origin);
+    args_add(&args, TEXT("1"));
+    store_call_script(store, SCRIPT_key_revoke, SCRIPT_CHANGES, args.count, args.argv, done, arg);
+}
+
+/* Lists */
+
+/* The sorted sets of an account's keys, as key_set() in the scripts' prelude names them. */
+static const struct key_set {
+    enum key_kind kind;
+    enum key_mode mode;
+    enum key_status_filter status;
+    struct text name;
+} KEY_SETS[] = {
+    {KEY_API, MODE_TEST, KEYS_ACTIVE, {"ak-test:active", 14}},
+    {KEY_API, MODE_TEST, KEYS_REVOKED, {"ak-test:revoked", 15}},
+    {KEY_API, MODE_LIVE, KEYS_ACTIVE, {"ak-live:active", 14}},
+    {KEY_API, MODE_LIVE, KEYS_REVOKED, {"ak-live:revoked", 15}},
+    {KEY_DEVICE, MODE_LIVE, KEYS_ACTIVE, {"dk:active", 9}},
+    {KEY_DEVICE, MODE_LIVE, KEYS_REVOKED, {"dk:revoked", 10}},
+};
+
+static bool query_covers(const struct key_query *query, const struct key_set *set)
+{
+    return (query->view.any_kind || set->kind == query->view.kind) &&
+           (!query->view.test_only || set->mode == MODE_TEST) && (!query->by_mode || set->mode == query->mode) &&
+           (query->status == KEYS_ANY || set->status == query->status);
+}
+
+struct list_call {
+    struct store *store;
+    unsigned limit;
+    keys_listed *done;
+    void *arg;
+};
+
+static bool list_read(const struct redis_reply *reply, unsigned limit, struct key_record *keys, bool *ret_has_more)
+{
+    int64_t has_more;
+
+    if (!reply_integer(reply_at(reply, 0), &has_more) || reply->count - 1 > limit)
+        return false;
+    *ret_has_more = has_more != 0;
+    for (size_t i = 1; i < reply->count; i++)
+        if (!script_record_read(reply_at(reply, i), &keys[i - 1]))
+            return false;
+    return true;
+}
+
+static void list_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct list_call call = *(struct list_call *)arg;
+    struct key_record *keys = mem_alloc(call.limit * sizeof *keys);
+    bool has_more = false;
+
+    free(arg);
+    if (result == STORE_OK && !list_read(reply, call.limit, keys, &has_more)) {
+        store_malformed(call.store, "list of keys");
+        result = STORE_UNAVAILABLE;
+    }
+    if (result == STORE_OK)
+        call.done(call.arg, result, keys, reply->count - 1, has_more);
+    else
+        call.done(call.arg, result, NULL, 0, false);
+    free(keys);
+}
+
+void key_store_list(struct store *store, const struct key_query *query, keys_listed *done, void *arg)
+{
+    struct list_call *call = mem_alloc(sizeof *call);
+    bool is_newer = query->starting_after.text[0] == '\0' && query->ending_before.text[0] != '\0';
+    struct script_args args;
+
+    CHECK(query->limit >= 1 && query->limit <= LIST_LIMIT_MAX && query->view.account.text[0] != '\0');
+    *call = (struct list_call){store, query->limit, done, arg};
+    args_begin(&args);
+    args_add(&args, id_text(&query->view.account));
+    args_add_int(&args, query->limit);
+    args_add(&args, is_newer ? TEXT("newer") : TEXT("older"));
+    args_add(&args, id_text(is_newer ? &query->ending_before : &query->starting_after));
+    for (size_t i = 0; i < sizeof KEY_SETS / sizeof *KEY_SETS; i++)
+        if (query_covers(query, &KEY_SETS[i]))
+            args_add(&args, KEY_SETS[i].name);
+    store_call_script(store, SCRIPT_key_list, SCRIPT_READS, args.count, args.argv, list_called, call);
+}

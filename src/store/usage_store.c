@@ -1,0 +1,157 @@
+#include "store/usage_store.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "verb_internal.h"
+#include <stdlib.h>
+
+enum { MS_PER_DAY = 86400000, NUMBER_BYTES = 21, ENTRY_ARGS = 6 };
+
+/* The printed parts of one entry. */
+struct entry_text {
+    char date[CLOCK_DATE_BYTES];
+    char numbers[2 * NUMBER_BYTES];
+};
+
+struct flush_call {
+    store_done *done;
+    void *arg;
+};
+
+static void flush_called(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+{
+    struct flush_call call = *(struct flush_call *)arg;
+
+    free(arg);
+    call.done(call.arg, result);
+}
+
+static struct text print_number(struct buf *out, uint64_t value)
+{
+    size_t from = out->len;
+
+    buf_append_u64(out, value);
+    return text_skip(buf_text(out), from);
+}
+
+static void print_entry(const struct usage_entry *entry, struct entry_text *printed, struct text argv[ENTRY_ARGS])
+{
+    struct buf numbers;
+
+    buf_init_fixed(&numbers, printed->numbers, sizeof printed->numbers);
+    clock_print_date(entry->day_ms, printed->date);
+    argv[0] = id_text(&entry->account);
+    argv[1] = id_text(&entry->key);
+    argv[2] = key_mode_text(entry->mode);
+    argv[3] = text_of(printed->date);
+    argv[4] = print_number(&numbers, entry->uses);
+    argv[5] = print_number(&numbers, (uint64_t)entry->last_used_ms);
+    CHECK(!numbers.failed);
+}
+
+void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_entry *entries,
+                       size_t count, store_done *done, void *arg)
+{
+    struct flush_call *call = mem_alloc(sizeof *call);
+    struct entry_text *printed = mem_alloc((count + 1) * sizeof *printed);
+    struct text *argv = mem_alloc((2 + count * ENTRY_ARGS) * sizeof *argv);
+    char storage[NUMBER_BYTES];
+    struct buf number;
+
+    CHECK(count <= USAGE_BATCH_MAX);
+    *call = (struct flush_call){done, arg};
+    buf_init_fixed(&number, storage, sizeof storage);
+    argv[0] = sender;
+    argv[1] = print_number(&number, sequence);
+    for (size_t i = 0; i < count; i++)
+        print_entry(&entries[i], &printed[i], &argv[2 + i * ENTRY_ARGS]);
+    store_call_script(store, SCRIPT_usage_flush, SCRIPT_READS, 2 + count * ENTRY_ARGS, argv, flush_called, call);
+    free(argv);
+    free(printed);
+}
+
+struct read_call {
+    struct store *store;
+    usage_read *done;
+    void *arg;
+    size_t day_count;
+    struct usage_day days[];
+};
+
+/* A counter; nil is 0. */
+static bool read_counter(const struct redis_reply *reply, int64_t *ret_value)
+{
+    *ret_value = 0;
+    return reply && (reply->type == REPLY_NIL || (reply_integer(reply, ret_value) && *ret_value >= 0));
+}
+
+static bool read_days(const struct redis_reply *counters, struct usage_day *days, size_t count)
+{
+    if (!counters || counters->type != REPLY_ARRAY || counters->count != 2 * count)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (!read_counter(reply_at(counters, 2 * i), &days[i].test_requests) ||
+            !read_counter(reply_at(counters, 2 * i + 1), &days[i].live_requests))
+            return false;
+    }
+    return true;
+}
+
+static bool read_key_id(const struct redis_reply *reply, struct id *ret_id)
+{
+    return reply_id(reply, ID_KEY, ret_id) || reply_id(reply, ID_DEVICE, ret_id);
+}
+
+static bool read_totals(const struct redis_reply *totals, struct usage_key_total *keys, size_t *ret_count)
+{
+    if (!totals || totals->type != REPLY_ARRAY || totals->count % 2 != 0 || totals->count > 2 * USAGE_KEYS_LISTED)
+        return false;
+    for (size_t i = 0; i < totals->count / 2; i++) {
+        if (!read_key_id(reply_at(totals, 2 * i), &keys[i].key) ||
+            !reply_integer(reply_at(totals, 2 * i + 1), &keys[i].requests) || keys[i].requests < 0)
+            return false;
+    }
+    *ret_count = totals->count / 2;
+    return true;
+}
+
+static void read_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct read_call *call = arg;
+    struct usage_key_total *keys = mem_alloc(USAGE_KEYS_LISTED * sizeof *keys);
+    size_t key_count = 0;
+
+    if (result == STORE_OK && (!read_days(reply_at(reply, 0), call->days, call->day_count) ||
+                               !read_totals(reply_at(reply, 1), keys, &key_count))) {
+        store_malformed(call->store, "usage");
+        result = STORE_UNAVAILABLE;
+    }
+    if (result == STORE_OK)
+        call->done(call->arg, result, call->days, call->day_count, keys, key_count);
+    else
+        call->done(call->arg, result, NULL, 0, NULL, 0);
+    free(keys);
+    free(call);
+}
+
+void usage_store_read(struct store *store, const struct id *account, unsigned days, usage_read *done, void *arg)
+{
+    struct read_call *call = mem_alloc(sizeof *call + days * sizeof *call->days);
+    struct text *argv = mem_alloc((2 + (size_t)days) * sizeof *argv);
+    int64_t now_ms = clock_wall_ms();
+    char storage[NUMBER_BYTES];
+    struct buf number;
+
+    CHECK(days >= 1 && days <= USAGE_DAYS_MAX);
+    *call = (struct read_call){.store = store, .done = done, .arg = arg, .day_count = days};
+    buf_init_fixed(&number, storage, sizeof storage);
+    argv[0] = id_text(account);
+    argv[1] = print_number(&number, USAGE_KEYS_LISTED);
+    for (unsigned i = 0; i < days; i++) {
+        clock_print_date(now_ms - (int64_t)(days - 1 - i) * MS_PER_DAY, call->days[i].date);
+        argv[2 + i] = text_of(call->days[i].date);
+    }
+    store_call_script(store, SCRIPT_usage_read, SCRIPT_READS, 2 + (size_t)days, argv, read_called, call);
+    free(argv);
+}

@@ -1,0 +1,101 @@
+#include "verb_internal.h"
+
+#include "base/check.h"
+#include "base/encode.h"
+#include "base/mem.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void args_begin(struct script_args *args)
+{
+    args->count = 0;
+    buf_init_fixed(&args->printed, args->storage, sizeof args->storage);
+}
+
+void args_add(struct script_args *args, struct text value)
+{
+    CHECK(args->count < SCRIPT_ARGS_MAX);
+    args->argv[args->count++] = value;
+}
+
+/* What was printed behind `from` becomes the next argument. */
+static void add_printed(struct script_args *args, size_t from)
+{
+    CHECK(!args->printed.failed);
+    args_add(args, text_skip(buf_text(&args->printed), from));
+}
+
+void args_add_int(struct script_args *args, int64_t value)
+{
+    size_t from = args->printed.len;
+
+    buf_printf(&args->printed, "%" PRId64, value);
+    add_printed(args, from);
+}
+
+void args_add_hex(struct script_args *args, const void *bytes, size_t count)
+{
+    size_t from = args->printed.len;
+
+    encode_hex(&args->printed, bytes, count);
+    add_printed(args, from);
+}
+
+void args_add_origin(struct script_args *args, const struct store *store, const struct audit_origin *origin)
+{
+    args_add(args, origin->actor);
+    args_add_source(args, store, origin);
+}
+
+void args_add_source(struct script_args *args, const struct store *store, const struct audit_origin *origin)
+{
+    args_add(args, origin->ip);
+    args_add(args, origin->request_id);
+    args_add_int(args, store_audit_max(store));
+}
+
+struct change_call {
+    store_done *done;
+    void *arg;
+};
+
+static void change_called(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+{
+    struct change_call call = *(struct change_call *)arg;
+
+    free(arg);
+    call.done(call.arg, result);
+}
+
+void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,
+                      void *arg)
+{
+    struct change_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct change_call){done, arg};
+    store_call_script(store, script, SCRIPT_CHANGES, args->count, args->argv, change_called, call);
+}
+
+bool reply_time(const struct redis_reply *reply, int64_t *ret_ms)
+{
+    return reply_integer(reply, ret_ms) && *ret_ms > 0;
+}
+
+bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id)
+{
+    struct text t;
+
+    return reply_text(reply, &t) && id_parse(kind, t, ret_id);
+}
+
+bool reply_chars(const struct redis_reply *reply, char *ret_chars, size_t size)
+{
+    struct text t;
+
+    if (!reply_text(reply, &t) || t.len >= size || memchr(t.ptr, '\0', t.len))
+        return false;
+    memcpy(ret_chars, t.ptr, t.len);
+    ret_chars[t.len] = '\0';
+    return true;
+}

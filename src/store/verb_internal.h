@@ -1,0 +1,36 @@
+/* What the verbs of the store share: arguments of scripts, and readers of what scripts answer. */
+#pragma once
+#include "store/account_store.h"
+#include "store_internal.h"
+
+enum { SCRIPT_ARGS_MAX = 20, SCRIPT_ARGS_BYTES = 512 };
+
+/* Arguments of one call, on the caller's stack. Texts are borrowed; numbers and digests are printed into storage. */
+struct script_args {
+    size_t count;
+    struct text argv[SCRIPT_ARGS_MAX];
+    struct buf printed;
+    char storage[SCRIPT_ARGS_BYTES];
+};
+
+void args_begin(struct script_args *args);
+void args_add(struct script_args *args, struct text value);
+void args_add_int(struct script_args *args, int64_t value);
+void args_add_hex(struct script_args *args, const void *bytes, size_t count);
+/* The last arguments of each script that writes an event: actor, address, request id, events kept. */
+void args_add_origin(struct script_args *args, const struct store *store, const struct audit_origin *origin);
+/* The same without the actor, where the script knows it better. */
+void args_add_source(struct script_args *args, const struct store *store, const struct audit_origin *origin);
+
+/* A change that only tells whether it was done. */
+void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,
+                      void *arg);
+
+/* Readers of values; false for what can't be. */
+MUST_CHECK bool reply_time(const struct redis_reply *reply, int64_t *ret_ms); /* above 0 */
+MUST_CHECK bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id);
+/* A string of at most size - 1 bytes, none of them NUL, to be NUL-terminated in ret_chars. */
+MUST_CHECK bool reply_chars(const struct redis_reply *reply, char *ret_chars, size_t size);
+
+/* In account_store.c: a user record as user_record() in the prelude answers it. ret_user is filled in whole. */
+MUST_CHECK bool user_record_read(const struct redis_reply *reply, bool with_secrets, struct user_record *ret_user);
