@@ -1,0 +1,134 @@
+#include "base/json.h"
+
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+TestSuite(json_write, .fini = leak_guard);
+
+Test(json_write, puts_separators)
+{
+    struct buf out;
+    buf_init(&out, 1000);
+    struct json_writer w = {.out = &out};
+    json_object_begin(&w);
+    json_put_member(&w, "id", TEXT("key_1"));
+    json_key(&w, "scopes");
+    json_array_begin(&w);
+    json_put_text(&w, TEXT("a"));
+    json_put_null(&w);
+    json_array_begin(&w);
+    json_array_end(&w);
+    json_object_begin(&w);
+    json_object_end(&w);
+    json_array_end(&w);
+    json_key(&w, "n");
+    json_put_integer(&w, -5);
+    json_key(&w, "b");
+    json_put_bool(&w, true);
+    json_object_end(&w);
+    cr_assert_not(out.failed);
+    cr_assert(text_equal(buf_text(&out), TEXT("{\"id\":\"key_1\",\"scopes\":[\"a\",null,[],{}],\"n\":-5,\"b\":true}")));
+    buf_finish(&out);
+}
+
+Test(json_write, integers_of_all_sizes)
+{
+    static const struct {
+        int64_t value;
+        const char *text;
+    } cases[] = {
+        {0, "0"},
+        {-1, "-1"},
+        {INT64_MAX, "9223372036854775807"},
+        {INT64_MIN, "-9223372036854775808"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct buf out;
+        buf_init(&out, 100);
+        json_put_integer(&(struct json_writer){.out = &out}, cases[i].value);
+        cr_expect(text_equal(buf_text(&out), text_of(cases[i].text)), "%s", cases[i].text);
+        buf_finish(&out);
+    }
+}
+
+Test(json_write, escapes_what_must_not_stand_as_it_is)
+{
+    static const struct {
+        struct text value;
+        const char *text;
+    } cases[] = {
+        {{NULL, 0}, "\"\""},
+        {TEXT("plain /text'"), "\"plain /text'\""},
+        {TEXT("\"\\"), "\"\\\"\\\\\""},
+        {TEXT("\b\f\n\r\t"), "\"\\b\\f\\n\\r\\t\""},
+        {TEXT("\0\x01\x1b\x1f"), "\"\\u0000\\u0001\\u001b\\u001f\""},
+        {TEXT("\x7f\xc2\x80\xc2\x9f\xc2\xa0"), "\"\\u007f\\u0080\\u009f\xc2\xa0\""},
+        {TEXT("\xc3\xa4\xe2\x82\xac\xf0\x9f\x94\x91"), "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x94\x91\""},
+        {TEXT("a\xff"
+              "b"),
+         "\"a\xef\xbf\xbd"
+         "b\""},
+        {TEXT("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
+        {TEXT("x\xe2\x82"), "\"x\xef\xbf\xbd\xef\xbf\xbd\""},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct buf out;
+        buf_init(&out, 100);
+        json_put_text(&(struct json_writer){.out = &out}, cases[i].value);
+        cr_expect(text_equal(buf_text(&out), text_of(cases[i].text)), "case %zu: %.*s", i, TEXT_ARG(buf_text(&out)));
+        buf_finish(&out);
+    }
+}
+
+Test(json_write, names_are_escaped_too)
+{
+    struct buf out;
+    buf_init(&out, 100);
+    struct json_writer w = {.out = &out};
+    json_object_begin(&w);
+    json_put_member(&w, "a\"b", TEXT("c"));
+    json_object_end(&w);
+    cr_assert(text_equal(buf_text(&out), TEXT("{\"a\\\"b\":\"c\"}")));
+    buf_finish(&out);
+}
+
+/* Every code point but NUL, which is refused in what is read, is read back as it was written. */
+Test(json_write, the_reader_reads_it_back)
+{
+    for (unsigned first = 1; first < 0x110000; first += 997) {
+        char text[4];
+        unsigned c = first >= 0xd800 && first < 0xe000 ? 'x' : first;
+        size_t len = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+        static const unsigned char leads[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
+        for (size_t i = len; i-- > 1; c >>= 6)
+            text[i] = (char)(0x80 | (c & 0x3f));
+        text[0] = (char)(leads[len] | c);
+
+        struct buf out;
+        buf_init(&out, 100);
+        struct json_writer w = {.out = &out};
+        json_object_begin(&w);
+        json_put_member(&w, "a", (struct text){text, len});
+        json_object_end(&w);
+        struct json *document = json_parse_object(buf_text(&out), NULL);
+        cr_assert_not_null(document, "U+%04X", first);
+        cr_assert(text_equal(json_text(json_first(document)), (struct text){text, len}), "U+%04X", first);
+        json_free(document);
+        buf_finish(&out);
+    }
+}
+
+Test(json_write, what_does_not_fit_is_told)
+{
+    struct buf out;
+    buf_init(&out, 10);
+    struct json_writer w = {.out = &out};
+    json_object_begin(&w);
+    json_put_member(&w, "a", TEXT("0123456789"));
+    json_object_end(&w);
+    cr_assert(out.failed);
+    buf_finish(&out);
+}
