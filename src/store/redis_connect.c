@@ -1,0 +1,186 @@
+#include "redis_connect.h"
+#include "base/check.h"
+#include "base/mem.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { KEEPALIVE_S = 60, PORT_TEXT_BYTES = 6 };
+
+struct redis_connect {
+    uv_loop_t *loop;
+    const struct redis_target *target;
+    redis_connected *done;
+    void *arg;
+    uv_getaddrinfo_t resolve;
+    uv_timer_t later; /* the start, so that no failure is told inside redis_connect_start() */
+    uv_connect_t request;
+    struct addrinfo *addresses; /* NULL for a socket path */
+    unsigned rotation;
+    unsigned address_count, tried;
+    union redis_stream *stream; /* NULL while none is open */
+    bool is_resolving, is_cancelled;
+    int status;
+};
+
+static void begin(uv_timer_t *later);
+static void resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *addresses);
+static void try_next(struct redis_connect *connect);
+static void connected(uv_connect_t *request, int status);
+static void try_closed(uv_handle_t *handle);
+static void finish(struct redis_connect *connect);
+static void finished(uv_handle_t *later);
+
+struct redis_connect *redis_connect_start(uv_loop_t *loop, const struct redis_target *target, unsigned rotation,
+                                          redis_connected *done, void *arg)
+{
+    struct redis_connect *connect = mem_alloc(sizeof *connect);
+
+    *connect = (struct redis_connect){.loop = loop, .target = target, .rotation = rotation, .done = done, .arg = arg};
+    connect->resolve.data = connect->request.data = connect->later.data = connect;
+    CHECK(uv_timer_init(loop, &connect->later) == 0);
+    CHECK(uv_timer_start(&connect->later, begin, 0, 0) == 0);
+    return connect;
+}
+
+static void begin(uv_timer_t *later)
+{
+    struct redis_connect *connect = later->data;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    char port[PORT_TEXT_BYTES];
+
+    if (connect->is_cancelled || connect->target->is_unix) {
+        connect->address_count = 1;
+        try_next(connect);
+        return;
+    }
+    snprintf(port, sizeof port, "%u", connect->target->port);
+    connect->status = uv_getaddrinfo(connect->loop, &connect->resolve, resolved, connect->target->host, port, &hints);
+    connect->is_resolving = connect->status == 0;
+    if (!connect->is_resolving)
+        finish(connect);
+}
+
+static void resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *addresses)
+{
+    struct redis_connect *connect = resolve->data;
+
+    connect->is_resolving = false;
+    connect->status = status;
+    connect->addresses = addresses;
+    for (const struct addrinfo *a = addresses; a; a = a->ai_next)
+        connect->address_count++;
+    try_next(connect);
+}
+
+static const struct addrinfo *address_at(const struct redis_connect *connect, unsigned index)
+{
+    const struct addrinfo *address = connect->addresses;
+
+    for (unsigned i = index % connect->address_count; i > 0; i--)
+        address = address->ai_next;
+    return address;
+}
+
+static int start_tcp(struct redis_connect *connect, unsigned index)
+{
+    uv_tcp_t *tcp = &connect->stream->tcp;
+    int status = uv_tcp_connect(&connect->request, tcp, address_at(connect, index)->ai_addr, connected);
+
+    /* Both only better things: a connection without them works. */
+    if (status == 0) {
+        (void)uv_tcp_nodelay(tcp, 1);
+        (void)uv_tcp_keepalive(tcp, 1, KEEPALIVE_S);
+    }
+    return status;
+}
+
+static void try_next(struct redis_connect *connect)
+{
+    if (connect->is_cancelled || connect->tried == connect->address_count) {
+        finish(connect);
+        return;
+    }
+    unsigned index = connect->rotation + connect->tried++;
+    connect->stream = mem_alloc(sizeof *connect->stream);
+    connect->status = 0;
+    if (connect->target->is_unix) {
+        CHECK(uv_pipe_init(connect->loop, &connect->stream->pipe, 0) == 0);
+        connect->stream->handle.data = connect;
+        uv_pipe_connect(&connect->request, &connect->stream->pipe, connect->target->host, connected);
+        return;
+    }
+    CHECK(uv_tcp_init(connect->loop, &connect->stream->tcp) == 0);
+    connect->stream->handle.data = connect;
+    connect->status = start_tcp(connect, index);
+    if (connect->status != 0)
+        uv_close(&connect->stream->handle, try_closed);
+}
+
+static void connected(uv_connect_t *request, int status)
+{
+    struct redis_connect *connect = request->data;
+
+    connect->status = status;
+    if (connect->is_cancelled)
+        return; /* the cancel closed the stream: try_closed() goes on */
+    if (status != 0)
+        uv_close(&connect->stream->handle, try_closed);
+    else
+        finish(connect);
+}
+
+static void try_closed(uv_handle_t *handle)
+{
+    struct redis_connect *connect = handle->data;
+
+    free(connect->stream);
+    connect->stream = NULL;
+    try_next(connect);
+}
+
+static void finish(struct redis_connect *connect)
+{
+    uv_freeaddrinfo(connect->addresses);
+    connect->addresses = NULL;
+    uv_close((uv_handle_t *)&connect->later, finished);
+}
+
+static void tell(struct redis_connect *connect)
+{
+    connect->done(connect->arg, connect->status, connect->stream);
+    free(connect);
+}
+
+static void dropped(uv_handle_t *handle)
+{
+    struct redis_connect *connect = handle->data;
+
+    free(connect->stream);
+    connect->stream = NULL;
+    tell(connect);
+}
+
+static void finished(uv_handle_t *later)
+{
+    struct redis_connect *connect = later->data;
+
+    if (connect->is_cancelled)
+        connect->status = UV_ECANCELED;
+    /* Connected, then cancelled before it was told. */
+    if (connect->is_cancelled && connect->stream)
+        uv_close(&connect->stream->handle, dropped);
+    else
+        tell(connect);
+}
+
+void redis_connect_cancel(struct redis_connect *connect)
+{
+    if (connect->is_cancelled)
+        return;
+    connect->is_cancelled = true;
+    if (connect->is_resolving)
+        (void)uv_cancel((uv_req_t *)&connect->resolve);
+    else if (connect->stream && !uv_is_closing((uv_handle_t *)&connect->later) &&
+             !uv_is_closing(&connect->stream->handle))
+        uv_close(&connect->stream->handle, try_closed);
+}

@@ -1,0 +1,159 @@
+#include "base/encode.h"
+#include "base/secure.h"
+#include "store/redis_link.h"
+#include <string.h>
+#include <sys/un.h>
+
+enum {
+    REDIS_PORT = 6379,
+    REDIS_DB_MAX = 65535,
+    SOCKET_PATH_MAX_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) - 1
+};
+
+static bool refuse(struct buf *ret_why, const char *sentence)
+{
+    buf_append_str(ret_why, sentence);
+    return false;
+}
+
+/* Percent escapes away, into a NUL-terminated field; false where it does not fit, or has a NUL or a broken escape. */
+static bool decode_into(struct text t, char *ret_field, size_t field_bytes)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < t.len; i++) {
+        uint8_t byte = (uint8_t)t.ptr[i];
+
+        if (byte == '%') {
+            if (t.len - i < 3 || !decode_hex((struct text){t.ptr + i + 1, 2}, &byte, 1))
+                return false;
+            i += 2;
+        }
+        if (byte == 0 || used + 1 >= field_bytes)
+            return false;
+        ret_field[used++] = (char)byte;
+    }
+    ret_field[used] = '\0';
+    return true;
+}
+
+static bool parse_db(struct text t, unsigned *ret_db)
+{
+    uint64_t db;
+
+    if (!text_to_u64(t, REDIS_DB_MAX, &db))
+        return false;
+    *ret_db = (unsigned)db;
+    return true;
+}
+
+/* [user:password@], taken off *rest. The last '@' counts: a password may hold one. */
+static bool parse_user(struct text *rest, struct redis_target *target, struct buf *ret_why)
+{
+    const char *at = rest->len ? memrchr(rest->ptr, '@', rest->len) : NULL;
+    struct text password, user;
+
+    if (!at)
+        return true;
+    password = (struct text){rest->ptr, (size_t)(at - rest->ptr)};
+    *rest = text_skip(*rest, password.len + 1);
+    if (!text_next(&password, ':', &user) || !password.ptr)
+        return refuse(ret_why, "The Redis address has a user without a password: write redis://user:password@host, or "
+                               "redis://:password@host.");
+    if (!decode_into(user, target->user, sizeof target->user) ||
+        !decode_into(password, target->password, sizeof target->password))
+        return refuse(ret_why, "User or password in the Redis address is too long or wrongly percent-encoded.");
+    return true;
+}
+
+/* host, [v6 address], either with :port */
+static bool parse_host(struct text authority, struct redis_target *target, struct buf *ret_why)
+{
+    struct text host, port = {NULL, 0};
+    uint64_t number = REDIS_PORT;
+
+    if (text_starts_with(authority, TEXT("["))) {
+        struct text rest = text_skip(authority, 1);
+
+        if (!text_next(&rest, ']', &host) || !rest.ptr || (rest.len && rest.ptr[0] != ':'))
+            return refuse(ret_why, "The Redis address has an IPv6 address without its closing bracket.");
+        port = rest.len ? text_skip(rest, 1) : port;
+    } else {
+        port = authority;
+        if (!text_next(&port, ':', &host))
+            host = authority;
+    }
+    if (host.len == 0 || !decode_into(host, target->host, sizeof target->host))
+        return refuse(ret_why, "The Redis address has no valid host: write redis://host:port/db or unix:/path.");
+    if (port.ptr && (!text_to_u64(port, UINT16_MAX, &number) || number == 0))
+        return refuse(ret_why, "The port in the Redis address is not a number from 1 to 65535.");
+    target->port = (uint16_t)number;
+    return true;
+}
+
+static bool parse_tcp(struct text rest, struct redis_target *target, struct buf *ret_why)
+{
+    struct text authority, db;
+
+    if (!parse_user(&rest, target, ret_why))
+        return false;
+    db = rest;
+    if (!text_next(&db, '/', &authority))
+        authority = rest;
+    if (!parse_host(authority, target, ret_why))
+        return false;
+    if (db.len && !parse_db(db, &target->db))
+        return refuse(ret_why, "The database in the Redis address is not a number: write redis://host:port/0.");
+    return true;
+}
+
+static bool parse_parameter(struct text parameter, struct redis_target *target)
+{
+    struct text name, value = parameter;
+
+    if (!text_next(&value, '=', &name) || !value.ptr)
+        return false;
+    if (text_equal(name, TEXT("db")))
+        return parse_db(value, &target->db);
+    if (text_equal(name, TEXT("user")))
+        return decode_into(value, target->user, sizeof target->user);
+    if (text_equal(name, TEXT("password")))
+        return decode_into(value, target->password, sizeof target->password);
+    return false;
+}
+
+static bool parse_unix(struct text rest, struct redis_target *target, struct buf *ret_why)
+{
+    struct text query = rest, path, parameter;
+
+    if (!text_next(&query, '?', &path))
+        path = rest;
+    target->is_unix = true;
+    if (text_starts_with(path, TEXT("//")))
+        path = text_skip(path, 2);
+    if (!text_starts_with(path, TEXT("/")) || !decode_into(path, target->host, SOCKET_PATH_MAX_BYTES + 1))
+        return refuse(ret_why, "The Redis socket must be an absolute path of at most 107 bytes: unix:/path.");
+    while (text_next(&query, '&', &parameter))
+        if (!parse_parameter(parameter, target))
+            return refuse(ret_why, "What follows '?' in the Redis address can be db=N, user=… and password=… only.");
+    if (target->user[0] && !target->password[0])
+        return refuse(ret_why, "The Redis address has a user without a password.");
+    return true;
+}
+
+bool redis_target_parse(struct text url, struct redis_target *ret_target, struct buf *ret_why)
+{
+    struct redis_target target = {0};
+    bool is_good;
+
+    if (text_starts_with(url, TEXT("redis://")))
+        is_good = parse_tcp(text_skip(url, strlen("redis://")), &target, ret_why);
+    else if (text_starts_with(url, TEXT("unix:")))
+        is_good = parse_unix(text_skip(url, strlen("unix:")), &target, ret_why);
+    else
+        is_good = refuse(ret_why, "A Redis address begins with redis:// or unix: (TLS to Redis is not supported).");
+    if (is_good)
+        *ret_target = target;
+    secure_wipe(&target, sizeof target);
+    return is_good;
+}

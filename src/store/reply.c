@@ -1,0 +1,54 @@
+#include "store/reply.h"
+
+bool reply_text(const struct redis_reply *reply, struct text *ret_text)
+{
+    if (!reply || (reply->type != REPLY_STRING && reply->type != REPLY_STATUS))
+        return false;
+    *ret_text = reply->text;
+    return true;
+}
+
+bool reply_text_or_nil(const struct redis_reply *reply, struct text *ret_text)
+{
+    if (reply && reply->type == REPLY_NIL) {
+        *ret_text = (struct text){NULL, 0};
+        return true;
+    }
+    return reply_text(reply, ret_text);
+}
+
+bool reply_integer(const struct redis_reply *reply, int64_t *ret_value)
+{
+    struct text digits;
+    uint64_t magnitude;
+
+    if (reply && reply->type == REPLY_INTEGER) {
+        *ret_value = reply->integer;
+        return true;
+    }
+    if (!reply_text(reply, &digits))
+        return false;
+
+    bool is_negative = text_starts_with(digits, TEXT("-"));
+    if (!text_to_u64(text_skip(digits, is_negative), INT64_MAX, &magnitude) || (is_negative && magnitude == 0))
+        return false;
+    *ret_value = is_negative ? -(int64_t)magnitude : (int64_t)magnitude;
+    return true;
+}
+
+const struct redis_reply *reply_at(const struct redis_reply *reply, size_t index)
+{
+    if (!reply || reply->type != REPLY_ARRAY || index >= reply->count)
+        return NULL;
+    return reply->items[index];
+}
+
+struct text reply_error_kind(const struct redis_reply *reply)
+{
+    struct text rest, word;
+
+    if (!reply || reply->type != REPLY_ERROR)
+        return (struct text){NULL, 0};
+    rest = reply->text;
+    return text_next(&rest, ' ', &word) ? word : reply->text;
+}

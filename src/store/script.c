@@ -1,0 +1,393 @@
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/secure.h"
+#include "redis_command.h"
+#include "store_state.h"
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    COMMAND_MAX_BYTES = 1024 * 1024, /* a full batch of usage takes 40 KiB */
+    COMMAND_KEPT_BYTES = 4 * 1024,
+    LOGGED_ERROR_BYTES = 200,
+};
+
+enum script_class { SCRIPT_PLAIN, SCRIPT_CHANGE, SCRIPT_PROBE };
+
+/* One call of a script, from a list of free ones. */
+struct script_call {
+    struct list node; /* in store->refused or store->free_calls */
+    struct store *store;
+    enum script script;
+    enum script_class class;
+    script_done *done;
+    void *arg;
+    struct buf command;  /* EVALSHA … */
+    size_t arguments_at; /* behind the script's name: the same in EVAL */
+    bool is_eval;        /* Redis did not know it, the body was sent */
+    bool must_eval;      /* so it will be, once WAIT has answered too */
+    unsigned due;        /* replies */
+    struct arena kept;   /* the script's reply, while WAIT has not answered */
+    enum store_result result;
+    const struct redis_reply *reply;
+};
+
+static void call_send(struct script_call *call);
+static void script_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void wait_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void call_finish(struct script_call *call, const struct redis_reply *reply);
+
+void script_init(struct store *store)
+{
+    list_init(&store->refused);
+    list_init(&store->free_calls);
+    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+        struct text body = LUA_SCRIPTS[i].body;
+        unsigned char digest[EVP_MAX_MD_SIZE];
+        char hex[SCRIPT_SHA1_HEX_BYTES + 1];
+
+        CHECK(EVP_Digest(body.ptr, body.len, digest, NULL, EVP_sha1(), NULL) == 1);
+        for (size_t byte = 0; byte < SCRIPT_SHA1_HEX_BYTES / 2; byte++)
+            snprintf(hex + 2 * byte, 3, "%02x", digest[byte]);
+        memcpy(store->script_sha1[i], hex, SCRIPT_SHA1_HEX_BYTES);
+    }
+}
+
+/* Calls */
+
+static struct script_call *call_take(struct store *store)
+{
+    struct list *node = list_first(&store->free_calls);
+    struct script_call *call;
+
+    if (node) {
+        call = LIST_ENTRY(node, struct script_call, node);
+        list_remove(node);
+    } else {
+        call = mem_alloc(sizeof *call);
+        list_init(&call->node);
+        buf_init(&call->command, COMMAND_MAX_BYTES);
+    }
+    arena_init(&call->kept, NULL, 0);
+    call->store = store;
+    call->is_eval = call->must_eval = false;
+    call->due = 0;
+    call->reply = NULL;
+    return call;
+}
+
+/* Arguments carry digests and password hashes. */
+static void call_give_back(struct script_call *call)
+{
+    arena_finish(&call->kept);
+    secure_wipe(call->command.ptr, call->command.len);
+    buf_clear(&call->command);
+    if (call->command.capacity > COMMAND_KEPT_BYTES) {
+        buf_finish(&call->command);
+        buf_init(&call->command, COMMAND_MAX_BYTES);
+    }
+    list_append(&call->store->free_calls, &call->node);
+}
+
+void script_finish(struct store *store)
+{
+    struct list *node;
+
+    while ((node = list_first(&store->free_calls))) {
+        struct script_call *call = LIST_ENTRY(node, struct script_call, node);
+
+        list_remove(node);
+        buf_finish(&call->command);
+        free(call);
+    }
+}
+
+static struct script_call *call_begin(struct store *store, enum script script, size_t argc, const struct text *argv,
+                                      script_done *done, void *arg)
+{
+    struct script_call *call = call_take(store);
+
+    call->script = script;
+    call->done = done;
+    call->arg = arg;
+    redis_command_begin(&call->command, argc + 4);
+    redis_command_append(&call->command, TEXT("EVALSHA"));
+    redis_command_append(&call->command, (struct text){store->script_sha1[script], SCRIPT_SHA1_HEX_BYTES});
+    call->arguments_at = call->command.len;
+    redis_command_append(&call->command, TEXT("0"));
+    redis_command_append(&call->command, store_prefix(store));
+    for (size_t i = 0; i < argc; i++)
+        redis_command_append(&call->command, argv[i]);
+    /* What clients send was capped long before, far below this. */
+    CHECK(!call->command.failed);
+    return call;
+}
+
+static void refuse(struct script_call *call)
+{
+    list_append(&call->store->refused, &call->node);
+    store_wake(call->store);
+}
+
+void script_tell_refused(struct store *store)
+{
+    struct list batch, *node;
+
+    /* Only those of before: a callback that calls again must not keep the loop in this turn. */
+    list_init(&batch);
+    while ((node = list_first(&store->refused))) {
+        list_remove(node);
+        list_append(&batch, node);
+    }
+    while ((node = list_first(&batch))) {
+        struct script_call *call = LIST_ENTRY(node, struct script_call, node);
+
+        list_remove(node);
+        call->result = STORE_UNAVAILABLE;
+        call_finish(call, NULL);
+    }
+}
+
+void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
+                       const struct text *argv, script_done *done, void *arg)
+{
+    struct script_call *call = call_begin(store, script, argc, argv, done, arg);
+
+    call->class = link == SCRIPT_CHANGES ? SCRIPT_CHANGE : SCRIPT_PLAIN;
+    /* A Redis that is not durable must not acknowledge a change; reading from it does no harm. */
+    if (store->is_closing || (link == SCRIPT_CHANGES && store->unfit))
+        refuse(call);
+    else
+        call_send(call);
+}
+
+void script_call_probe(struct store *store, enum script script, size_t argc, const struct text *argv, script_done *done,
+                       void *arg)
+{
+    struct script_call *call = call_begin(store, script, argc, argv, done, arg);
+
+    call->class = SCRIPT_PROBE;
+    if (store->is_closing)
+        refuse(call);
+    else
+        call_send(call);
+}
+
+/* Sending */
+
+static struct redis_link *call_link(const struct script_call *call)
+{
+    return call->class == SCRIPT_PLAIN ? call->store->reads : call->store->changes;
+}
+
+static void send_eval(struct script_call *call)
+{
+    struct buf eval;
+    struct text arguments = text_skip(buf_text(&call->command), call->arguments_at);
+    struct text head = buf_text(&call->command);
+    struct text count;
+
+    /* The count of items is the same as in EVALSHA. */
+    CHECK(text_next(&head, '\n', &count));
+    buf_init(&eval, 2 * COMMAND_MAX_BYTES);
+    buf_append_text(&eval, count);
+    buf_append_char(&eval, '\n');
+    redis_command_append(&eval, TEXT("EVAL"));
+    redis_command_append(&eval, LUA_SCRIPTS[call->script].body);
+    buf_append_text(&eval, arguments);
+    CHECK(!eval.failed);
+    redis_link_call_raw(call_link(call), buf_text(&eval), script_answered, call);
+    buf_wipe(&eval);
+}
+
+/* WAIT speaks of all writes of its connection so far, thus of the script right before it. It gives up before our own
+ * deadline, so that the link is free again by then. */
+static void send_wait(struct script_call *call)
+{
+    const struct store_settings *settings = &call->store->settings;
+    char replicas[24], timeout[24];
+
+    snprintf(replicas, sizeof replicas, "%lld", (long long)settings->min_replicas);
+    snprintf(timeout, sizeof timeout, "%u", settings->timeout_ms - settings->timeout_ms / 4);
+    redis_link_call(call_link(call), 3, (struct text[]){TEXT("WAIT"), text_of(replicas), text_of(timeout)},
+                    wait_answered, call);
+}
+
+static void call_send(struct script_call *call)
+{
+    bool must_wait = call->class == SCRIPT_CHANGE && call->store->settings.min_replicas > 0;
+
+    call->is_eval = call->must_eval;
+    call->must_eval = false;
+    call->due = must_wait ? 2 : 1;
+    if (call->is_eval)
+        send_eval(call);
+    else
+        redis_link_call_raw(call_link(call), buf_text(&call->command), script_answered, call);
+    if (must_wait)
+        send_wait(call);
+}
+
+/* Answers */
+
+static bool result_parse(struct text word, enum store_result *ret_result)
+{
+    static const struct {
+        struct text word;
+        enum store_result result;
+    } RESULTS[] = {
+        {{"ok", 2}, STORE_OK},
+        {{"not_found", 9}, STORE_NOT_FOUND},
+        {{"conflict", 8}, STORE_CONFLICT},
+        {{"refused", 7}, STORE_REFUSED},
+    };
+
+    for (size_t i = 0; i < sizeof RESULTS / sizeof RESULTS[0]; i++) {
+        if (text_equal(word, RESULTS[i].word)) {
+            *ret_result = RESULTS[i].result;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Errors that say that Redis takes no writes at present. */
+static const char *refusal_of(struct text kind)
+{
+    static const struct {
+        struct text kind;
+        const char *reason;
+    } REFUSALS[] = {
+        {{"OOM", 3}, "Redis refuses writes, its memory is full: raise maxmemory, or free some."},
+        {{"READONLY", 8}, "Redis refuses writes, it is a replica: point --redis at the primary."},
+        {{"MISCONF", 7}, "Redis refuses writes, it cannot save to disk: see its log, free disk space."},
+        {{"NOREPLICAS", 10}, "Redis refuses writes, too few replicas are in touch with it: bring them back."},
+    };
+
+    for (size_t i = 0; i < sizeof REFUSALS / sizeof REFUSALS[0]; i++)
+        if (text_equal(kind, REFUSALS[i].kind))
+            return REFUSALS[i].reason;
+    return NULL;
+}
+
+/* The result and, where there is one, the array that the caller gets: *ret_rest, without the first item. */
+static enum store_result interpret(struct script_call *call, enum redis_outcome outcome,
+                                   const struct redis_reply *reply, struct redis_reply *ret_rest)
+{
+    enum store_result result = store_outcome(call->store, outcome, reply);
+    const char *refusal = outcome == REDIS_REPLIED ? refusal_of(reply_error_kind(reply)) : NULL;
+    struct text word;
+
+    if (refusal && call->class != SCRIPT_PLAIN)
+        store_doubt(call->store, refusal);
+    if (result != STORE_OK)
+        return result;
+    if (!reply_text(reply_at(reply, 0), &word) || !result_parse(word, &result)) {
+        store_malformed(call->store, LUA_SCRIPTS[call->script].name);
+        return STORE_UNAVAILABLE;
+    }
+    *ret_rest = (struct redis_reply){.type = REPLY_ARRAY, .count = reply->count - 1, .items = reply->items + 1};
+    return result;
+}
+
+static const struct redis_reply *copy_reply(struct arena *arena, const struct redis_reply *reply)
+{
+    struct redis_reply *copy = arena_alloc(arena, sizeof *copy);
+    const struct redis_reply **items;
+
+    *copy = *reply;
+    if (reply->text.ptr)
+        copy->text = arena_copy(arena, reply->text);
+    if (reply->type == REPLY_ARRAY) {
+        items = arena_alloc(arena, reply->count * sizeof(struct redis_reply *) + 1);
+        /* As deep as the reader allows replies to be. */
+        for (size_t i = 0; i < reply->count; i++)
+            items[i] = copy_reply(arena, reply->items[i]);
+        copy->items = items;
+    }
+    return copy;
+}
+
+static void script_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct script_call *call = arg;
+    struct redis_reply rest = {.type = REPLY_ARRAY};
+    bool is_unknown = outcome == REDIS_REPLIED && text_equal(reply_error_kind(reply), TEXT("NOSCRIPT"));
+
+    call->due--;
+    call->must_eval = is_unknown && !call->is_eval;
+    if (call->must_eval) {
+        if (call->due == 0)
+            call_send(call);
+        return;
+    }
+    call->result = interpret(call, outcome, reply, &rest);
+    if (call->due == 0)
+        call_finish(call, &rest);
+    else if (outcome == REDIS_REPLIED)
+        call->reply = copy_reply(&call->kept, &rest);
+}
+
+static void wait_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct script_call *call = arg;
+    int64_t replicas;
+
+    call->due--;
+    if (call->must_eval) {
+        call_send(call);
+        return;
+    }
+    /* Where nothing was changed nothing has to be anywhere. */
+    if (call->result == STORE_OK && (outcome != REDIS_REPLIED || !reply_integer(reply, &replicas) ||
+                                     replicas < call->store->settings.min_replicas)) {
+        call->result = STORE_UNKNOWN;
+        store_doubt(call->store, "Too few replicas acknowledge changes: bring them back, or lower --min-replicas.");
+    }
+    call_finish(call, call->reply);
+}
+
+static void call_finish(struct script_call *call, const struct redis_reply *reply)
+{
+    bool has_reply = call->result == STORE_OK || call->result == STORE_CONFLICT || call->result == STORE_REFUSED;
+
+    call->done(call->arg, call->result, has_reply ? reply : NULL);
+    call_give_back(call);
+}
+
+/* Logging */
+
+enum store_result store_outcome(struct store *store, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    if (outcome == REDIS_NOT_SENT)
+        return STORE_UNAVAILABLE;
+    if (outcome == REDIS_LOST)
+        return STORE_UNKNOWN;
+    if (reply->type != REPLY_ERROR)
+        return STORE_OK;
+
+    struct text kind = reply_error_kind(reply);
+    if (!text_equal(kind, TEXT("NOSCRIPT")) && store_may_log(store, &store->error_pause)) {
+        /* Some errors quote the arguments, which may be digests. */
+        static const char ARGUMENTS[] = ", with args";
+        struct text shown = reply->text;
+        const char *quoted = memmem(shown.ptr, shown.len, ARGUMENTS, sizeof ARGUMENTS - 1);
+
+        shown.len = quoted ? (size_t)(quoted - shown.ptr) : shown.len;
+        shown.len = shown.len < LOGGED_ERROR_BYTES ? shown.len : LOGGED_ERROR_BYTES;
+        LOG(LOG_WARN, "redis answered an error", log_text("error", shown),
+            log_int("suppressed", store->error_pause.suppressed));
+    }
+    return STORE_UNAVAILABLE;
+}
+
+void store_malformed(struct store *store, const char *what)
+{
+    if (store_may_log(store, &store->malformed_pause))
+        LOG(LOG_WARN, "redis answered something that cannot be", log_str("what", what),
+            log_int("suppressed", store->malformed_pause.suppressed));
+}

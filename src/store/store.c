@@ -1,0 +1,259 @@
+#include "store/store.h"
+#include "base/check.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/secure.h"
+#include "store_state.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    CALLS_MAX = 64 * 1024,    /* a link's calls under way: a second of full load */
+    PROBE_INTERVAL_MS = 5000, /* how soon a Redis that was reconfigured under way is noticed */
+    PROBE_AGAIN_MS = 1000,    /* while it is unfit: how soon it is trusted again */
+    LOG_PAUSE_MS = 5000,
+    BACKOFF_MAX_MS = 1000,
+};
+
+static const char NOT_EXAMINED[] = "Redis is being examined.";
+
+static void reads_told(void *arg, bool is_up);
+static void changes_told(void *arg, bool is_up);
+static void on_probe(uv_timer_t *probe);
+static void on_idle(uv_idle_t *idle);
+
+/* Readiness */
+
+bool store_is_ready(const struct store *store)
+{
+    return store->reads_up && store->changes_up && !store->unfit && !store->is_closing;
+}
+
+const char *store_trouble(const struct store *store)
+{
+    /* Its text is made on demand; the store is the same for the caller. */
+    char *text = (char *)(uintptr_t)store->trouble;
+    const struct redis_link *down = !store->changes_up ? store->changes : !store->reads_up ? store->reads : NULL;
+
+    if (store->is_closing)
+        return "The store is closed.";
+    if (down)
+        snprintf(text, sizeof store->trouble, "Redis cannot be reached: %s.", redis_link_trouble(down));
+    return down ? text : store->unfit ? store->unfit : "";
+}
+
+static void readiness_tell(struct store *store)
+{
+    bool is_ready = store_is_ready(store);
+
+    if (store->is_ready == is_ready || store->is_closing)
+        return;
+    store->is_ready = is_ready;
+    if (store->ready)
+        store->ready(store->arg);
+}
+
+static void unfit_set(struct store *store, const char *unfit)
+{
+    if (unfit && unfit != store->unfit && unfit != NOT_EXAMINED)
+        LOG(LOG_WARN, "redis is not fit, changes are refused", log_str("why", unfit));
+    else if (!unfit && store->unfit && store->unfit != NOT_EXAMINED)
+        LOG(LOG_INFO, "redis is fit again", log_str("link", "changes"));
+    store->unfit = unfit;
+}
+
+static void probe_in(struct store *store, uint64_t ms)
+{
+    if (!store->is_closing)
+        CHECK(uv_timer_start(&store->probe, on_probe, ms, 0) == 0);
+}
+
+void store_doubt(struct store *store, const char *reason)
+{
+    unfit_set(store, reason);
+    probe_in(store, PROBE_AGAIN_MS);
+    readiness_tell(store);
+}
+
+void store_judged(struct store *store, const char *unfit)
+{
+    /* Facts of a connection that is gone say nothing of the next. */
+    if (store->changes_up)
+        unfit_set(store, unfit);
+    probe_in(store, store->unfit ? PROBE_AGAIN_MS : PROBE_INTERVAL_MS);
+    readiness_tell(store);
+}
+
+static void reads_told(void *arg, bool is_up)
+{
+    struct store *store = arg;
+
+    store->reads_up = is_up;
+    readiness_tell(store);
+}
+
+static void changes_told(void *arg, bool is_up)
+{
+    struct store *store = arg;
+
+    store->changes_up = is_up;
+    store->unfit = NOT_EXAMINED;
+    if (is_up)
+        examination_start(store);
+    readiness_tell(store);
+}
+
+static void on_probe(uv_timer_t *probe)
+{
+    struct store *store = probe->data;
+
+    if (store->changes_up)
+        examination_start(store);
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+    CHECK(uv_idle_stop(idle) == 0);
+    script_tell_refused(idle->data);
+}
+
+/* What verbs use */
+
+struct redis_link *store_reads(struct store *store)
+{
+    return store->reads;
+}
+
+uv_loop_t *store_loop(struct store *store)
+{
+    return store->loop;
+}
+
+struct text store_prefix(const struct store *store)
+{
+    return text_of(store->prefix);
+}
+
+int64_t store_audit_max(const struct store *store)
+{
+    return store->settings.audit_max;
+}
+
+struct key_discards **store_discards(struct store *store)
+{
+    return &store->discards;
+}
+
+bool store_may_log(struct store *store, struct log_pause *pause)
+{
+    uint64_t now_ms = uv_now(store->loop);
+
+    if (now_ms < pause->until_ms) {
+        pause->suppressed++;
+        return false;
+    }
+    pause->until_ms = now_ms + LOG_PAUSE_MS;
+    return true;
+}
+
+/* Life */
+
+struct store *store_create(uv_loop_t *loop, const struct store_settings *settings, void (*ready)(void *arg), void *arg)
+{
+    struct store *store = mem_alloc(sizeof *store);
+    struct redis_link_settings link = {
+        .name = "reads",
+        .timeout_ms = settings->timeout_ms,
+        .backoff_max_ms = BACKOFF_MAX_MS,
+        .calls_max = CALLS_MAX,
+    };
+
+    CHECK(settings->timeout_ms > 0);
+    store->loop = loop;
+    store->settings = *settings;
+    secure_wipe(&store->settings.target, sizeof store->settings.target);
+    store->prefix = mem_copy_text(settings->prefix, text_of(settings->prefix).len);
+    store->settings.prefix = store->prefix;
+    store->ready = ready;
+    store->arg = arg;
+    store->unfit = NOT_EXAMINED;
+    script_init(store);
+    examination_init(store);
+    CHECK(uv_timer_init(loop, &store->probe) == 0);
+    CHECK(uv_timer_init(loop, &store->examination.timer) == 0);
+    CHECK(uv_idle_init(loop, &store->idle) == 0);
+    store->probe.data = store->examination.timer.data = store->idle.data = store;
+    store->reads = redis_link_create(loop, &settings->target, &link, reads_told, store);
+    link.name = "changes";
+    store->changes = redis_link_create(loop, &settings->target, &link, changes_told, store);
+    return store;
+}
+
+void store_wake(struct store *store)
+{
+    if (!uv_is_closing((uv_handle_t *)&store->idle))
+        CHECK(uv_idle_start(&store->idle, on_idle) == 0);
+}
+
+/* Closing goes in steps: the links fail what is under way, then the discards that this stopped are freed, then our own
+ * handles. */
+
+static void link_closed(void *arg);
+static void discards_closed(void *arg);
+static void handle_closed(uv_handle_t *handle);
+
+void store_close(struct store *store, void (*closed)(void *arg), void *arg)
+{
+    CHECK(!store->is_closing);
+    store->is_closing = true;
+    store->closed = closed;
+    store->closed_arg = arg;
+    store->closing = 2;
+    redis_link_close(store->reads, link_closed, store);
+    redis_link_close(store->changes, link_closed, store);
+}
+
+static void link_closed(void *arg)
+{
+    struct store *store = arg;
+    struct key_discards *discards = store->discards;
+
+    if (--store->closing > 0)
+        return;
+    store->reads = store->changes = NULL;
+    store->discards = NULL;
+    key_discards_close(discards, discards_closed, store);
+}
+
+static void discards_closed(void *arg)
+{
+    struct store *store = arg;
+    uv_handle_t *handles[] = {
+        (uv_handle_t *)&store->probe,
+        (uv_handle_t *)&store->examination.timer,
+        (uv_handle_t *)&store->idle,
+    };
+
+    store->closing = sizeof handles / sizeof handles[0];
+    for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
+        uv_close(handles[i], handle_closed);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct store *store = handle->data;
+
+    if (--store->closing > 0)
+        return;
+    while (!list_empty(&store->refused))
+        script_tell_refused(store);
+    examination_give_up(store);
+    script_finish(store);
+
+    void (*closed)(void *arg) = store->closed;
+    void *arg = store->closed_arg;
+    free(store->prefix);
+    free(store);
+    if (closed)
+        closed(arg);
+}

@@ -1,0 +1,279 @@
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "store_state.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Who called store_examine(). */
+struct examiner {
+    struct list node;
+    uint64_t deadline_ms;
+    void (*done)(void *arg, enum store_result result, const struct store_facts *facts);
+    void *arg;
+};
+
+/* Settings that only CONFIG GET tells, or tells more exactly than INFO. One command for each: Redis before 7.0 takes
+ * one name, and is to be told that it is too old. */
+static const struct config_setting {
+    const char *name, *fit;
+    size_t fact;
+} CONFIG_SETTINGS[CONFIG_SETTING_COUNT] = {
+    {"appendonly", "yes", offsetof(struct store_facts, appendonly)},
+    {"appendfsync", "always", offsetof(struct store_facts, appendfsync_always)},
+    {"no-appendfsync-on-rewrite", "no", offsetof(struct store_facts, no_fsync_on_rewrite_off)},
+    {"maxmemory-policy", "noeviction", offsetof(struct store_facts, noeviction)},
+};
+
+static void info_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void time_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply);
+
+void examination_init(struct store *store)
+{
+    list_init(&store->examination.waiting);
+    for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++)
+        store->examination.config_reads[row] = (struct config_read){store, row};
+}
+
+void examination_start(struct store *store)
+{
+    struct examination *e = &store->examination;
+    char schema[16];
+
+    if (e->is_running)
+        return;
+    e->is_running = true;
+    e->has_failed = false;
+    e->facts = (struct store_facts){.config_readable = true};
+    e->sent_wall_ms = clock_wall_ms();
+    e->due = 3 + CONFIG_SETTING_COUNT;
+    redis_link_call(store->changes, 1, (struct text[]){TEXT("TIME")}, time_answered, store);
+    redis_link_call(store->changes, 1, (struct text[]){TEXT("INFO")}, info_answered, store);
+    for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++)
+        redis_link_call(store->changes, 3,
+                        (struct text[]){TEXT("CONFIG"), TEXT("GET"), text_of(CONFIG_SETTINGS[row].name)},
+                        config_answered, &e->config_reads[row]);
+    snprintf(schema, sizeof schema, "%d", STORE_SCHEMA);
+    script_call_probe(store, SCRIPT_schema_claim, 1, (struct text[]){text_of(schema)}, schema_answered, store);
+}
+
+static void examiners_tell(struct store *store, enum store_result result, const struct store_facts *facts)
+{
+    struct list *node;
+
+    while ((node = list_first(&store->examination.waiting))) {
+        struct examiner *examiner = LIST_ENTRY(node, struct examiner, node);
+
+        list_remove(node);
+        examiner->done(examiner->arg, result, facts);
+        free(examiner);
+    }
+}
+
+static void part_done(struct store *store)
+{
+    struct examination *e = &store->examination;
+
+    if (--e->due > 0)
+        return;
+    e->is_running = false;
+    if (store->is_closing)
+        return; /* store_close() tells those who wait */
+
+    const char *unfit = judge_usable(&e->facts, store->settings.min_replicas);
+    if (!unfit && !store->settings.unsafe_redis)
+        unfit = judge_durable(&e->facts);
+    if (e->has_failed)
+        unfit = "Redis did not answer what it is: is it overloaded, or does its ACL forbid INFO and TIME?";
+    store_judged(store, unfit);
+    if (e->has_failed && !store->changes_up)
+        return; /* whoever waits is told with the next connection, or at his deadline */
+    examiners_tell(store, e->has_failed ? STORE_UNAVAILABLE : STORE_OK, e->has_failed ? NULL : &e->facts);
+}
+
+/* The value behind "name:" in INFO's lines. */
+static struct text info_value(struct text info, struct text name)
+{
+    struct text line, value;
+
+    while (text_next(&info, '\n', &line)) {
+        value = line;
+        if (!text_next(&value, ':', &line) || !value.ptr || !text_equal(line, name))
+            continue;
+        while (value.len && value.ptr[value.len - 1] == '\r')
+            value.len--;
+        return value;
+    }
+    return (struct text){NULL, 0};
+}
+
+/* Lines like "slave0:ip=…,port=…,state=online,offset=…,lag=0". */
+static int64_t count_replicas(struct text info)
+{
+    static const char ONLINE[] = ",state=online,";
+    struct text line;
+    int64_t count = 0;
+
+    while (text_next(&info, '\n', &line)) {
+        bool is_replica = text_starts_with(line, TEXT("slave")) && line.len > strlen("slave") &&
+                          line.ptr[strlen("slave")] >= '0' && line.ptr[strlen("slave")] <= '9';
+        count += is_replica && memmem(line.ptr, line.len, ONLINE, strlen(ONLINE));
+    }
+    return count;
+}
+
+static void info_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct store *store = arg;
+    struct store_facts *facts = &store->examination.facts;
+    struct text info;
+
+    if (store_outcome(store, outcome, reply) != STORE_OK || !reply_text(reply, &info)) {
+        store->examination.has_failed = true;
+    } else {
+        struct text version = info_value(info, TEXT("redis_version"));
+
+        snprintf(facts->redis_version, sizeof facts->redis_version, "%.*s", TEXT_ARG(version));
+        facts->replicas = count_replicas(info);
+        /* CONFIG GET comes behind and knows better; where it is forbidden this is all there is. */
+        facts->appendonly = text_equal(info_value(info, TEXT("aof_enabled")), TEXT("1"));
+        facts->noeviction = text_equal(info_value(info, TEXT("maxmemory_policy")), TEXT("noeviction"));
+    }
+    part_done(store);
+}
+
+static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    const struct config_read *read = arg;
+    const struct config_setting *setting = &CONFIG_SETTINGS[read->row];
+    struct examination *e = &read->store->examination;
+    struct text value;
+
+    if (outcome != REDIS_REPLIED)
+        e->has_failed = true;
+    else if (!reply_text(reply_at(reply, 1), &value))
+        e->facts.config_readable = false;
+    else
+        *(bool *)((char *)&e->facts + setting->fact) = text_equal(value, text_of(setting->fit));
+    part_done(read->store);
+}
+
+static void time_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct store *store = arg;
+    struct examination *e = &store->examination;
+    int64_t seconds, microseconds;
+
+    if (store_outcome(store, outcome, reply) != STORE_OK || !reply_integer(reply_at(reply, 0), &seconds) ||
+        !reply_integer(reply_at(reply, 1), &microseconds))
+        e->has_failed = true;
+    else
+        /* Redis read its clock somewhere between: halfway is the best guess. */
+        e->facts.clock_ahead_ms =
+            seconds * 1000 + microseconds / 1000 - (e->sent_wall_ms + (clock_wall_ms() - e->sent_wall_ms) / 2);
+    part_done(store);
+}
+
+static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct store *store = arg;
+    struct examination *e = &store->examination;
+    bool has_schema = (result == STORE_OK || result == STORE_REFUSED) && /* refused: it is newer than ours */
+                      reply_integer(reply_at(reply, 0), &e->facts.schema);
+
+    e->facts.writable = has_schema;
+    e->has_failed |= result == STORE_UNKNOWN;
+    part_done(store);
+}
+
+/* Judging */
+
+static bool is_version_fit(const char *version)
+{
+    struct text rest = text_of(version), major;
+    uint64_t number;
+
+    return text_next(&rest, '.', &major) && text_to_u64(major, INT32_MAX, &number) && number >= 7;
+}
+
+const char *judge_usable(const struct store_facts *facts, int64_t min_replicas)
+{
+    if (!is_version_fit(facts->redis_version))
+        return "Redis is older than 7.0: upgrade it.";
+    if (facts->schema > STORE_SCHEMA)
+        return "The store was written by a newer chatelaine: upgrade this one.";
+    if (!facts->writable)
+        return "Redis refuses to run our scripts or to write: point --redis at the primary, give its user the rights "
+               "+@all on our keys, and see that it has memory and disk space.";
+    if (facts->replicas < min_replicas)
+        return "Redis has fewer replicas online than --min-replicas asks for: bring them back, or lower it.";
+    return NULL;
+}
+
+const char *judge_durable(const struct store_facts *facts)
+{
+    if (!facts->appendonly)
+        return "Redis keeps no append-only file, a crash would lose keys and revocations: set appendonly yes.";
+    if (!facts->noeviction)
+        return "Redis may evict keys when its memory is full: set maxmemory-policy noeviction.";
+    if (!facts->config_readable)
+        return "Redis' user may not run CONFIG GET, so that durability cannot be checked: give it +config|get.";
+    if (!facts->appendfsync_always)
+        return "Redis does not sync each write to disk, a crash would lose revocations: set appendfsync always.";
+    if (!facts->no_fsync_on_rewrite_off)
+        return "Redis does not sync writes while it rewrites its file: set no-appendfsync-on-rewrite no.";
+    return NULL;
+}
+
+const char *store_judge(const struct store_facts *facts, int64_t min_replicas)
+{
+    const char *unfit = judge_usable(facts, min_replicas);
+
+    return unfit ? unfit : judge_durable(facts);
+}
+
+/* store_examine() */
+
+static void examiners_expire(uv_timer_t *timer)
+{
+    struct store *store = timer->data;
+    struct list *node;
+    uint64_t now_ms = uv_now(store->loop);
+
+    while ((node = list_first(&store->examination.waiting))) {
+        struct examiner *examiner = LIST_ENTRY(node, struct examiner, node);
+
+        if (examiner->deadline_ms > now_ms) {
+            CHECK(uv_timer_start(timer, examiners_expire, examiner->deadline_ms - now_ms, 0) == 0);
+            return;
+        }
+        list_remove(node);
+        examiner->done(examiner->arg, STORE_UNAVAILABLE, NULL);
+        free(examiner);
+    }
+}
+
+void examination_give_up(struct store *store)
+{
+    examiners_tell(store, STORE_UNAVAILABLE, NULL);
+}
+
+void store_examine(struct store *store,
+                   void (*done)(void *arg, enum store_result result, const struct store_facts *facts), void *arg)
+{
+    struct examination *e = &store->examination;
+    struct examiner *examiner = mem_alloc(sizeof *examiner);
+
+    *examiner =
+        (struct examiner){.deadline_ms = uv_now(store->loop) + store->settings.timeout_ms, .done = done, .arg = arg};
+    list_append(&e->waiting, &examiner->node);
+    if (store->is_closing)
+        return; /* told at the end of store_close() */
+    if (store->changes_up)
+        examination_start(store);
+    if (!uv_is_active((uv_handle_t *)&e->timer))
+        CHECK(uv_timer_start(&e->timer, examiners_expire, store->settings.timeout_ms, 0) == 0);
+}

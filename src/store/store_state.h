@@ -1,0 +1,93 @@
+/* The store's inside, shared by store.c (life, readiness), store_examine.c (what Redis is) and script.c (calls). */
+#pragma once
+#include "base/list.h"
+#include "store_internal.h"
+
+enum {
+    STORE_SCHEMA = 1,
+    SCRIPT_SHA1_HEX_BYTES = 40,
+    CONFIG_SETTING_COUNT = 4,
+};
+
+struct config_read {
+    struct store *store;
+    unsigned row; /* of the table in store_examine.c */
+};
+
+/* Looking at Redis; one at a time. */
+struct examination {
+    bool is_running, has_failed;
+    unsigned due; /* replies */
+    int64_t sent_wall_ms;
+    struct store_facts facts;
+    struct config_read config_reads[CONFIG_SETTING_COUNT];
+    struct list waiting; /* struct examiner: who asked by store_examine() */
+    uv_timer_t timer;    /* gives up on those who wait for a connection */
+};
+
+/* A warning that comes with every reply is logged once in a while only. */
+struct log_pause {
+    uint64_t until_ms;
+    int64_t suppressed;
+};
+
+struct store {
+    uv_loop_t *loop;
+    struct store_settings settings; /* target wiped, prefix our own copy */
+    char *prefix;
+    struct redis_link *reads, *changes; /* NULL once closed */
+    void (*ready)(void *arg);
+    void *arg;
+    bool is_ready;             /* as last told */
+    bool reads_up, changes_up; /* the links, as they told */
+    const char *unfit;         /* why changes are refused; NULL: they are not */
+    char trouble[256];
+
+    struct examination examination;
+    uv_timer_t probe; /* the next examination */
+
+    char script_sha1[SCRIPT_COUNT][SCRIPT_SHA1_HEX_BYTES];
+    struct list refused;    /* struct script_call: to be told from the next turn on */
+    struct list free_calls; /* struct script_call */
+    uv_idle_t idle;         /* tells the refused */
+    struct log_pause error_pause, malformed_pause;
+
+    struct key_discards *discards;
+    bool is_closing;
+    unsigned closing; /* parts that have not ended yet */
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+/* store.c */
+
+/* Changes are refused from now on, until an examination finds Redis fit. reason: a constant sentence. */
+void store_doubt(struct store *store, const char *reason);
+/* After an examination: unfit as above, or NULL. */
+void store_judged(struct store *store, const char *unfit);
+
+/* The refused are told in the next turn of the loop. */
+void store_wake(struct store *store);
+/* True at most once in a few seconds; counts the rest. */
+bool store_may_log(struct store *store, struct log_pause *pause);
+
+/* store_examine.c */
+
+void examination_init(struct store *store);
+/* Does nothing while one runs. The link of changes must be up. */
+void examination_start(struct store *store);
+/* Everyone who waits is told STORE_UNAVAILABLE; on store_close(), after the links have failed their calls. */
+void examination_give_up(struct store *store);
+/* The first fact that forbids changes with this Redis, also with unsafe_redis; then those it allows. */
+const char *judge_usable(const struct store_facts *facts, int64_t min_replicas);
+const char *judge_durable(const struct store_facts *facts);
+
+/* script.c */
+
+void script_init(struct store *store);
+/* Frees what is kept for later calls. */
+void script_finish(struct store *store);
+void script_tell_refused(struct store *store);
+/* A script on the link of changes that is called though Redis was not found fit, and does not wait for replicas. */
+void script_call_probe(struct store *store, enum script script, size_t argc, const struct text *argv, script_done *done,
+                       void *arg);

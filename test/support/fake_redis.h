@@ -1,0 +1,47 @@
+/* A Redis that misbehaves as told, on the test's own loop: on a free port of 127.0.0.1, or on a unix socket. It reads
+ * commands, remembers them, and answers by rules. Without any rule it answers PONG to PING and OK to all else. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+struct fake_redis;
+
+enum fake_action {
+    FAKE_ANSWER, /* sends `answer` */
+    FAKE_SILENT, /* never answers */
+    FAKE_CLOSE,  /* sends `answer` (may be NULL), then closes the connection */
+    FAKE_RESET,  /* closes the connection with a TCP reset */
+};
+
+struct fake_rule {
+    const char *command; /* how the command begins, its arguments joined by blanks; "" for all */
+    enum fake_action action;
+    const char *answer; /* bytes as Redis would send them; two replies in it: answered twice */
+    unsigned delay_ms;  /* before the answer; later commands of the connection wait too, as they do with Redis */
+    unsigned times;     /* then the rule is over; 0: never */
+    bool in_pieces;     /* one byte a write */
+};
+
+/* path: of a unix socket; NULL for TCP. */
+struct fake_redis *fake_redis_create(uv_loop_t *loop, const char *path);
+/* Closes everything; its memory is freed while the loop runs on. */
+void fake_redis_close(struct fake_redis *fake);
+uint16_t fake_redis_port(const struct fake_redis *fake);
+
+/* The newest rule that fits counts. Strings must outlive it. */
+void fake_redis_rule(struct fake_redis *fake, const struct fake_rule *rule);
+/* Away: the listener and all connections close; then back on the same address. */
+void fake_redis_go_away(struct fake_redis *fake);
+void fake_redis_come_back(struct fake_redis *fake);
+/* Sends bytes that nobody asked for on every connection. */
+void fake_redis_blurt(struct fake_redis *fake, const char *bytes);
+/* Reads nothing more from its connections, or goes on. */
+void fake_redis_stop_reading(struct fake_redis *fake, bool stop);
+
+/* Commands that began so and were read. */
+unsigned fake_redis_count(const struct fake_redis *fake, const char *command);
+/* The n-th of them, or NULL. */
+const char *fake_redis_command(const struct fake_redis *fake, const char *command, unsigned n);
+/* Connections accepted so far. */
+unsigned fake_redis_accepted(const struct fake_redis *fake);

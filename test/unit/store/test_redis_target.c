@@ -1,0 +1,89 @@
+#include "leak_guard.h"
+#include "store/redis_link.h"
+#include <criterion/criterion.h>
+#include <string.h>
+
+TestSuite(redis_target, .fini = leak_guard);
+
+Test(redis_target, reads_what_is_right)
+{
+    static const struct {
+        const char *url;
+        struct redis_target target;
+    } CASES[] = {
+        {"redis://localhost", {.host = "localhost", .port = 6379}},
+        {"redis://10.0.0.1:6380", {.host = "10.0.0.1", .port = 6380}},
+        {"redis://host:1/", {.host = "host", .port = 1}},
+        {"redis://host/15", {.host = "host", .port = 6379, .db = 15}},
+        {"redis://[::1]:65535/2", {.host = "::1", .port = 65535, .db = 2}},
+        {"redis://[fe80::1]", {.host = "fe80::1", .port = 6379}},
+        {"redis://:secret@host", {.host = "host", .port = 6379, .password = "secret"}},
+        {"redis://app:p%40s:s%2F@h:7/3", {.host = "h", .port = 7, .db = 3, .user = "app", .password = "p@s:s/"}},
+        {"redis://app:a@b@host", {.host = "host", .port = 6379, .user = "app", .password = "a@b"}},
+        {"unix:/run/redis.sock", {.is_unix = true, .host = "/run/redis.sock"}},
+        {"unix:///run/redis.sock?db=4", {.is_unix = true, .host = "/run/redis.sock", .db = 4}},
+        {"unix:/a%20b?user=u&password=p%26q", {.is_unix = true, .host = "/a b", .user = "u", .password = "p&q"}},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct redis_target *wanted = &CASES[i].target;
+        struct redis_target got;
+        struct buf why;
+
+        buf_init(&why, 1024);
+        cr_assert(redis_target_parse(text_of(CASES[i].url), &got, &why), "%s: %.*s", CASES[i].url,
+                  TEXT_ARG(buf_text(&why)));
+        cr_assert_eq(got.is_unix, wanted->is_unix, "%s", CASES[i].url);
+        cr_assert_str_eq(got.host, wanted->host, "%s", CASES[i].url);
+        cr_assert_eq(got.port, wanted->port, "%s", CASES[i].url);
+        cr_assert_eq(got.db, wanted->db, "%s", CASES[i].url);
+        cr_assert_str_eq(got.user, wanted->user, "%s", CASES[i].url);
+        cr_assert_str_eq(got.password, wanted->password, "%s", CASES[i].url);
+        buf_finish(&why);
+    }
+}
+
+Test(redis_target, refuses_what_is_wrong_without_telling_the_password)
+{
+    static const char *const CASES[] = {
+        "",
+        "localhost:6379",
+        "http://host",
+        "rediss://host",
+        "redis://",
+        "redis://:6379",
+        "redis://host:",
+        "redis://host:0",
+        "redis://host:65536",
+        "redis://host:6379x",
+        "redis://host/x",
+        "redis://host/0?a=b",
+        "redis://[::1",
+        "redis://[::1]x",
+        "redis://hunter2@host",
+        "redis://u:hunter2%@host",
+        "redis://u:hunter2%00@host",
+        "redis://:hunter2@",
+        "unix:",
+        "unix:relative",
+        "unix://host/path",
+        "unix:/path?",
+        "unix:/path?timeout=1",
+        "unix:/path?db=a&password=hunter2",
+        "unix:/path?user=u",
+        "unix:/"
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct redis_target got = {.port = 42};
+        struct buf why;
+
+        buf_init(&why, 1024);
+        cr_assert(!redis_target_parse(text_of(CASES[i]), &got, &why), "%s", CASES[i]);
+        cr_assert_eq(got.port, 42, "%s", CASES[i]);
+        cr_assert(why.len > 20, "%s", CASES[i]);
+        cr_assert_null(memmem(why.ptr, why.len, "hunter2", 7), "%s", CASES[i]);
+        buf_finish(&why);
+    }
+}
