@@ -11,6 +11,7 @@ enum route_flags {
     ROUTE_CSRF = 1 << 1,    /* a session changes something: X-CSRF-Token and Origin */
     ROUTE_STEP_UP = 1 << 2, /* needs a recent step-up */
     ROUTE_ORIGIN = 1 << 3,  /* Origin alone (login) */
+    ROUTE_QUERY = 1 << 4,   /* takes query parameters; elsewhere any is parameter_unknown */
 };
 
 struct route {

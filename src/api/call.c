@@ -1,0 +1,96 @@
+#include "call_internal.h"
+#include "base/log.h"
+#include "core/limits.h"
+
+void call_refuse_with(struct call *call, struct problem problem)
+{
+    problem.session_realm = call->session_realm;
+    http_reply_problem(call->request, &problem);
+}
+
+void call_refuse(struct call *call, enum problem_code code)
+{
+    call_refuse_with(call, problem_of(code));
+}
+
+void call_refuse_store(struct call *call, enum store_result result)
+{
+    bool unsure = result == STORE_UNAVAILABLE || result == STORE_UNKNOWN;
+
+    call_refuse(call, unsure ? PROBLEM_STORE_UNAVAILABLE : PROBLEM_INTERNAL_ERROR);
+}
+
+bool call_read_body(struct call *call, const struct json_field *fields, size_t count, void *target)
+{
+    static const enum problem_code CODES[] = {
+        [JSON_READ_MISSING] = PROBLEM_PARAMETER_MISSING,
+        [JSON_READ_WRONG_TYPE] = PROBLEM_PARAMETER_INVALID,
+        [JSON_READ_UNKNOWN] = PROBLEM_PARAMETER_UNKNOWN,
+    };
+    struct text name;
+    enum json_read_result result = json_read(call->body, fields, count, target, &name);
+
+    if (result != JSON_READ_OK)
+        call_refuse_with(call, problem_param(CODES[result], name));
+    return result == JSON_READ_OK;
+}
+
+bool call_read_query(struct call *call, query_reader *read, void *target)
+{
+    struct text query = http_request_query(call->request);
+    struct problem problem;
+
+    if (query.len == 0 || read(query, http_request_alloc(call->request, query.len), target, &problem))
+        return true;
+    call_refuse_with(call, problem);
+    return false;
+}
+
+const struct id *call_account(const struct call *call)
+{
+    return call->key ? &call->key->account : &call->session->user.account;
+}
+
+const struct id *call_actor(const struct call *call)
+{
+    return call->key ? &call->key->id : &call->session->user.id;
+}
+
+struct audit_origin call_origin(const struct call *call)
+{
+    bool known = call->key || call->session;
+
+    return (struct audit_origin){
+        .actor = known ? id_text(call_actor(call)) : (struct text){0},
+        .ip = http_request_peer(call->request),
+        .request_id = http_request_id(call->request),
+    };
+}
+
+static bool is_request_id_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+}
+
+/* The client's own X-Request-Id, or nothing where it is not of the form that is logged. */
+static struct text client_request_id(struct http_request *request)
+{
+    size_t count;
+    struct text id = http_request_header(request, TEXT("X-Request-Id"), &count);
+
+    if (count != 1 || id.len > CLIENT_REQUEST_ID_MAX_BYTES)
+        return (struct text){0};
+    for (size_t i = 0; i < id.len; i++)
+        if (!is_request_id_char(id.ptr[i]))
+            return (struct text){0};
+    return id;
+}
+
+void call_log(const struct call *call, const char *message, struct text account, struct text actor, struct text target)
+{
+    LOG(LOG_INFO, message, log_text("request_id", http_request_id(call->request)),
+        log_text("client_request_id", client_request_id(call->request)),
+        log_text("ip", http_request_peer(call->request)), log_text("account", account), log_text("actor", actor),
+        log_text("target", target));
+}

@@ -1,0 +1,51 @@
+/* One request on its way through the guard to its handler: what both know of it, and how handlers answer. Lives in the
+ * request's arena. */
+#pragma once
+#include "api/routes.h"
+#include "api/service.h"
+#include "base/json.h"
+#include "http/response.h"
+#include "query_internal.h"
+#include "routes_internal.h"
+
+/* The largest list answered: 100 keys with names of 800 bytes stay below 160 KiB, a year of usage below 80 KiB. */
+enum { ANSWER_MAX_BYTES = 256 * 1024 };
+/* One record, its longest name escaped. */
+enum { ANSWER_SMALL_BYTES = 4096 };
+
+struct call {
+    struct http_request *request;
+    struct service *service;
+    struct text path; /* normalised */
+    struct route_match match;
+    bool session_realm; /* a path of the console, or of its login */
+
+    /* The principal: one of these, or none on routes for anyone. */
+    const struct key_record *key;
+    const struct session_record *session;
+    uint8_t session_digest[KEYRING_DIGEST_BYTES]; /* of the session's cookie */
+    struct key_check check;
+
+    const struct json *body; /* of ROUTE_JSON rows */
+};
+
+/* Answers with a problem, in the realm of the call's path. */
+void call_refuse(struct call *call, enum problem_code code);
+void call_refuse_with(struct call *call, struct problem problem);
+/* What a verb's failure means to a client; the results that a verb gives a meaning of its own are its caller's. */
+void call_refuse_store(struct call *call, enum store_result result);
+
+/* Reads the body by a table; false: the call has been refused. */
+MUST_CHECK bool call_read_body(struct call *call, const struct json_field *fields, size_t count, void *target);
+
+/* The same for the query. */
+MUST_CHECK bool call_read_query(struct call *call, query_reader *read, void *target);
+
+/* The principal's account and own id; there must be a principal. */
+const struct id *call_account(const struct call *call);
+const struct id *call_actor(const struct call *call);
+/* For the audit event of a change; the actor is empty where there is no principal. Lives as long as the call. */
+struct audit_origin call_origin(const struct call *call);
+
+/* One line for what an operator must be able to find again. account, actor, target: empty where there is none. */
+void call_log(const struct call *call, const char *message, struct text account, struct text actor, struct text target);

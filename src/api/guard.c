@@ -1,0 +1,415 @@
+/* The ladder: one way in for every request of the public listener, in the order of checks of api.md 1. What lets a
+ * request pass is said by its row of the route table, or by the route policy where the path is not ours. */
+#include "api/service.h"
+#include "auth/bearer.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "call_internal.h"
+#include "core/path.h"
+#include "http/cookie.h"
+
+static void authenticate(struct call *call, enum route_who who);
+static void authenticate_key(struct call *call);
+static void key_checked_later(void *arg, enum key_check_result result, const struct key_record *key);
+static void authenticate_session(struct call *call);
+static void session_loaded(void *arg, enum store_result result, const struct session_record *session);
+static void find_route(struct call *call);
+static void authorise_foreign(struct call *call);
+static void authorise_row(struct call *call);
+static void enter(struct call *call);
+static void body_read(void *arg, enum http_body_result result, struct text body);
+
+/* The path */
+
+/* Nearly every path is in its normal form already: the server has refused all bytes that are never right. */
+static bool is_normal(struct text path)
+{
+    if (path.len == 0 || path.ptr[0] != '/')
+        return false;
+    for (size_t i = 0; i < path.len; i++) {
+        char c = path.ptr[i];
+
+        if (c == '%' || (c == '/' && i + 1 < path.len && (path.ptr[i + 1] == '/' || path.ptr[i + 1] == '.')))
+            return false;
+    }
+    return true;
+}
+
+static bool read_path(struct call *call)
+{
+    char *normal;
+
+    call->path = http_request_path(call->request);
+    if (is_normal(call->path))
+        return true;
+    normal = http_request_alloc(call->request, call->path.len + 1);
+    if (!path_normalise(call->path, normal, &call->path.len))
+        return false;
+    call->path.ptr = normal;
+    return true;
+}
+
+static bool lies_under(struct text path, struct text folder)
+{
+    return text_starts_with(path, folder) && (path.len == folder.len || path.ptr[folder.len] == '/');
+}
+
+void api_handle_public(struct http_request *request, void *arg)
+{
+    struct call *call = http_request_alloc(request, sizeof *call);
+
+    call->request = request;
+    call->service = arg;
+    if (!call->service->store) {
+        call_refuse(call, PROBLEM_SHUTTING_DOWN);
+        return;
+    }
+    if (!read_path(call)) {
+        call_refuse(call, PROBLEM_BAD_REQUEST);
+        return;
+    }
+    call->match = route_find(http_request_method(request), call->path);
+    if (lies_under(call->path, TEXT("/v1/console"))) {
+        call->session_realm = true;
+        authenticate(call, WHO_SESSION);
+    } else if (lies_under(call->path, TEXT("/v1/auth"))) {
+        call->session_realm = true;
+        authenticate(call, call->match.sibling ? call->match.sibling->who : WHO_ANYONE);
+    } else if (lies_under(call->path, TEXT("/v1"))) {
+        authenticate(call, WHO_API_KEY);
+    } else {
+        call_refuse(call, PROBLEM_NOT_FOUND);
+    }
+}
+
+/* The credential: 401 */
+
+static enum bearer_result read_bearer(struct call *call, struct text *ret_token)
+{
+    size_t count;
+    struct text header = http_request_header(call->request, TEXT("Authorization"), &count);
+
+    return count ? bearer_read(header, ret_token) : BEARER_ABSENT;
+}
+
+static enum cookie_result read_session_cookie(struct call *call, struct text *ret_token)
+{
+    size_t count;
+    struct text header = http_request_header(call->request, TEXT("Cookie"), &count);
+
+    return count ? cookie_find(header, SESSION_COOKIE_NAME, ret_token) : COOKIE_ABSENT;
+}
+
+static void authenticate(struct call *call, enum route_who who)
+{
+    struct text token;
+
+    switch (who) {
+    case WHO_API_KEY:
+        authenticate_key(call);
+        break;
+    case WHO_SESSION:
+        authenticate_session(call);
+        break;
+    case WHO_ANYONE:
+        if (read_bearer(call, &token) == BEARER_MALFORMED)
+            call_refuse(call, PROBLEM_BAD_REQUEST);
+        else
+            find_route(call);
+        break;
+    }
+}
+
+static void key_judged(struct call *call, enum key_check_result result, const struct key_record *key)
+{
+    static const enum metric REFUSALS[] = {
+        [KEY_CHECK_INVALID] = METRIC_CHECK_INVALID,
+        [KEY_CHECK_REVOKED] = METRIC_CHECK_REVOKED,
+        [KEY_CHECK_UNAVAILABLE] = METRIC_CHECK_UNAVAILABLE,
+    };
+    struct key_record *principal;
+
+    if (result != KEY_CHECK_ACCEPTED) {
+        metric_add(REFUSALS[result], 1);
+        call_refuse(call, key_check_problem(result, key));
+        return;
+    }
+    principal = http_request_alloc(call->request, sizeof *principal);
+    key_copy(principal, key);
+    call->key = principal;
+    find_route(call);
+}
+
+static void authenticate_key(struct call *call)
+{
+    enum key_check_result result;
+    const struct key_record *key;
+    struct text token;
+
+    switch (read_bearer(call, &token)) {
+    case BEARER_TOKEN:
+        break;
+    case BEARER_MALFORMED:
+        call_refuse(call, PROBLEM_BAD_REQUEST);
+        return;
+    case BEARER_ABSENT:
+    case BEARER_OTHER:
+        call_refuse(call, read_session_cookie(call, &token) == COOKIE_ABSENT ? PROBLEM_MISSING_CREDENTIALS
+                                                                             : PROBLEM_SESSION_NOT_ACCEPTED);
+        return;
+    }
+    if (key_check_begin(call->service->checker, &call->check, token, key_checked_later, call, &result, &key))
+        key_judged(call, result, key);
+    else
+        http_request_hold(call->request);
+}
+
+static void key_checked_later(void *arg, enum key_check_result result, const struct key_record *key)
+{
+    struct call *call = arg;
+
+    key_judged(call, result, key);
+    http_request_release(call->request);
+}
+
+static void authenticate_session(struct call *call)
+{
+    const struct service *service = call->service;
+    enum bearer_result bearer;
+    struct text token;
+
+    bearer = read_bearer(call, &token);
+    if (bearer == BEARER_MALFORMED || bearer == BEARER_TOKEN) {
+        call_refuse(call, bearer == BEARER_TOKEN ? PROBLEM_BEARER_NOT_ACCEPTED : PROBLEM_BAD_REQUEST);
+        return;
+    }
+    if (read_session_cookie(call, &token) != COOKIE_ONE ||
+        !session_token_digest(service->keyring, token, call->session_digest)) {
+        call_refuse(call, PROBLEM_INVALID_SESSION);
+        return;
+    }
+    http_request_hold(call->request);
+    session_store_load(service->store, call->session_digest, &service->session_limits, session_loaded, call);
+}
+
+static void session_loaded(void *arg, enum store_result result, const struct session_record *session)
+{
+    struct call *call = arg;
+    struct session_record *principal;
+
+    if (result == STORE_OK) {
+        principal = http_request_alloc(call->request, sizeof *principal);
+        *principal = *session;
+        call->session = principal;
+        find_route(call);
+    } else if (result == STORE_NOT_FOUND) {
+        call_refuse(call, PROBLEM_INVALID_SESSION);
+    } else {
+        call_refuse_store(call, result);
+    }
+    http_request_release(call->request);
+}
+
+/* Route and method: 404, 405 */
+
+static void refuse_method(struct call *call, const char *allow)
+{
+    struct problem problem = problem_of(PROBLEM_METHOD_NOT_ALLOWED);
+
+    problem.allow = allow;
+    call_refuse_with(call, problem);
+}
+
+static void find_route(struct call *call)
+{
+    char storage[64];
+    struct buf allow;
+
+    if (call->match.route) {
+        authorise_row(call);
+    } else if (call->match.sibling) {
+        buf_init_fixed(&allow, storage, sizeof storage);
+        route_print_allow(call->match.sibling, &allow);
+        refuse_method(call, http_request_copy(call->request, buf_text(&allow)).ptr);
+    } else if (call->key) {
+        authorise_foreign(call);
+    } else {
+        call_refuse(call, PROBLEM_NOT_FOUND);
+    }
+}
+
+/* Permission: 403 */
+
+static void refuse_scope(struct call *call, scope_set required)
+{
+    struct problem problem = problem_of(PROBLEM_INSUFFICIENT_SCOPE);
+
+    problem.required_scopes = required;
+    problem.has_required_scopes = true;
+    metric_add(METRIC_CHECK_FORBIDDEN, 1);
+    call_refuse_with(call, problem);
+}
+
+/* One accepted check: the key's use is counted, whatever its handler answers. */
+static void count_use(struct call *call)
+{
+    metric_add(METRIC_CHECK_ACCEPTED, 1);
+    usage_count(call->service->usage, call->key, clock_wall_ms());
+}
+
+/* A route of another backend, of which the policy knows; there is none behind this listener, so that what is allowed
+ * is not found. */
+static void authorise_foreign(struct call *call)
+{
+    enum http_method method = http_request_method(call->request);
+    const char *allow = NULL;
+    scope_set scope = SCOPE_NONE;
+
+    switch (route_policy_find(call->service->policy, call->path, method == HTTP_GET || method == HTTP_HEAD, &scope,
+                              &allow)) {
+    case POLICY_UNKNOWN:
+        call_refuse(call, PROBLEM_NOT_FOUND);
+        break;
+    case POLICY_METHOD:
+        refuse_method(call, allow);
+        break;
+    case POLICY_DENY:
+        refuse_scope(call, SCOPE_NONE);
+        break;
+    case POLICY_SCOPE:
+        if (!scope_includes(call->key->scopes, scope)) {
+            refuse_scope(call, scope);
+            break;
+        }
+        count_use(call);
+        call_refuse(call, PROBLEM_NOT_FOUND);
+        break;
+    }
+}
+
+static bool origin_is_ours(struct call *call)
+{
+    size_t count;
+    struct text origin = http_request_header(call->request, TEXT("Origin"), &count);
+
+    return count <= 1 && csrf_origin_matches(origin, count > 0, call->service->public_origin);
+}
+
+static bool csrf_token_is_right(struct call *call)
+{
+    size_t count;
+    struct text token = http_request_header(call->request, TEXT("X-CSRF-Token"), &count);
+
+    return count == 1 && csrf_token_matches(call->service->keyring, call->session->sid, token);
+}
+
+static void authorise_row(struct call *call)
+{
+    const struct route *route = call->match.route;
+
+    CHECK((route->who == WHO_API_KEY) == (call->key != NULL));
+    CHECK((route->who == WHO_SESSION) == (call->session != NULL));
+    if (call->key) {
+        /* Device keys write documents (another backend's route) and nothing else. */
+        if (call->key->kind != KEY_API || !scope_includes(call->key->scopes, route->scope)) {
+            refuse_scope(call, route->scope);
+            return;
+        }
+        count_use(call);
+    }
+    if ((route->flags & (ROUTE_CSRF | ROUTE_ORIGIN)) && !origin_is_ours(call)) {
+        call_refuse(call, PROBLEM_CSRF_FAILED);
+        return;
+    }
+    if ((route->flags & ROUTE_CSRF) && !csrf_token_is_right(call)) {
+        call_refuse(call, PROBLEM_CSRF_FAILED);
+        return;
+    }
+    if ((route->flags & ROUTE_STEP_UP) && call->session->step_up_expires_ms == 0) {
+        call_refuse(call, PROBLEM_STEP_UP_REQUIRED);
+        return;
+    }
+    enter(call);
+}
+
+/* Body and parameters: 415, 400 */
+
+/* "application/json", at most with "charset=utf-8" (RFC 9110 section 8.3.1). */
+static bool is_json_type(struct text value)
+{
+    struct text part;
+
+    if (!text_next(&value, ';', &part) || !text_equal_nocase(text_trim(part), TEXT("application/json")))
+        return false;
+    while (text_next(&value, ';', &part)) {
+        part = text_trim(part);
+        if (part.len && !text_equal_nocase(part, TEXT("charset=utf-8")) &&
+            !text_equal_nocase(part, TEXT("charset=\"utf-8\"")))
+            return false;
+    }
+    return true;
+}
+
+/* Without a body there is nothing to name a type of; a wrong name is refused all the same. */
+static bool content_type_fits(struct call *call)
+{
+    size_t count;
+    struct text type = http_request_header(call->request, TEXT("Content-Type"), &count);
+
+    return count ? is_json_type(type) : !http_request_has_body(call->request);
+}
+
+static void enter(struct call *call)
+{
+    const struct route *route = call->match.route;
+    bool takes_body = route->flags & ROUTE_JSON;
+
+    if ((takes_body || http_request_has_body(call->request)) && !content_type_fits(call)) {
+        call_refuse(call, PROBLEM_UNSUPPORTED_MEDIA_TYPE);
+        return;
+    }
+    if (!(route->flags & ROUTE_QUERY) && !call_read_query(call, query_read_nothing, NULL))
+        return;
+    if (!takes_body)
+        route->handle(call);
+    else if (http_request_has_body(call->request))
+        http_request_read_body(call->request, body_read, call);
+    else
+        call_refuse(call, PROBLEM_INVALID_JSON);
+}
+
+static void body_free(void *body)
+{
+    json_free(body);
+}
+
+static void refuse_json(struct call *call, const char *why)
+{
+    char storage[192];
+    struct buf message;
+    struct problem problem = problem_of(PROBLEM_INVALID_JSON);
+
+    buf_init_fixed(&message, storage, sizeof storage);
+    buf_printf(&message, "The body is not one valid JSON object: %s.", why);
+    problem.message = http_request_copy(call->request, buf_text(&message)).ptr;
+    call_refuse_with(call, problem);
+}
+
+static void body_read(void *arg, enum http_body_result result, struct text body)
+{
+    struct call *call = arg;
+    struct json *document;
+    const char *why;
+
+    if (result != HTTP_BODY_OK)
+        return;
+    document = json_parse_object(body, &why);
+    if (!document) {
+        refuse_json(call, why);
+        return;
+    }
+    http_request_defer(call->request, body_free, document);
+    call->body = document;
+    call->match.route->handle(call);
+}

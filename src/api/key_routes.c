@@ -1,0 +1,291 @@
+/* API keys, for integrations (/v1/api_keys) and for the console (/v1/console/api_keys): one code for both, which asks
+ * the principal what he may see and grant. */
+#include "base/clock.h"
+#include "base/secure.h"
+#include "call_internal.h"
+#include "core/secret.h"
+#include "handlers_internal.h"
+#include "views_internal.h"
+
+/* A test key sees test keys alone; a live key and a user see both modes. */
+static struct key_view visible_keys(const struct call *call)
+{
+    return (struct key_view){
+        .account = *call_account(call),
+        .kind = KEY_API,
+        .test_only = call->key && call->key->mode == MODE_TEST,
+    };
+}
+
+static void refuse_key(struct call *call, enum store_result result)
+{
+    if (result == STORE_NOT_FOUND)
+        call_refuse(call, PROBLEM_API_KEY_NOT_FOUND);
+    else
+        call_refuse_store(call, result);
+}
+
+static void reply_key(struct call *call, const struct key_record *key)
+{
+    char storage[ANSWER_SMALL_BYTES];
+    struct buf out;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    view_key(&(struct json_writer){.out = &out}, key);
+    http_reply_json(call->request, 200, &out);
+}
+
+/* POST: mint a key, store only its digest, show the secret once. */
+
+struct key_input {
+    struct text name;
+    struct text mode;
+    const struct json *scopes;
+};
+
+struct key_creation {
+    struct call *call;
+    struct key_record key;
+    struct secret secret; /* wiped when the request is freed */
+};
+
+static bool key_read(struct call *call, struct key_record *key);
+static bool key_may_be_granted(struct call *call, const struct key_record *key);
+static void key_stored(void *arg, enum store_result result);
+static void key_answered(struct key_creation *op);
+static void key_delivered(void *arg, bool delivered);
+static void key_discard(struct key_creation *op);
+
+void keys_create(struct call *call)
+{
+    struct key_creation *op = http_request_alloc(call->request, sizeof *op);
+    struct audit_origin origin = call_origin(call);
+    uint8_t digest[KEY_DIGEST_BYTES];
+
+    op->call = call;
+    http_request_defer(call->request, secret_wipe, &op->secret);
+    if (!key_read(call, &op->key) || !key_may_be_granted(call, &op->key))
+        return;
+    op->key.id = id_mint(ID_KEY, clock_wall_ms());
+    op->key.created_ms = id_time_ms(&op->key.id);
+    op->key.account = *call_account(call);
+    secret_mint(KEY_API, op->key.mode, &op->secret);
+    key_set_last4(&op->key, secret_text(&op->secret));
+    key_checker_digest(call->service->checker, secret_text(&op->secret), digest);
+
+    http_request_hold(call->request);
+    key_store_insert(call->service->store, &op->key, digest, &origin, key_stored, op);
+}
+
+static bool read_scopes(const struct json *list, scope_set *ret_scopes)
+{
+    scope_set scopes = SCOPE_NONE;
+
+    for (const struct json *item = json_first(list); item; item = json_next(item)) {
+        scope_set scope = json_type(item) == JSON_STRING ? scope_parse(json_text(item)) : SCOPE_NONE;
+
+        if (scope == SCOPE_NONE)
+            return false;
+        scopes |= scope;
+    }
+    *ret_scopes = scopes;
+    return scopes != SCOPE_NONE;
+}
+
+/* What they ask for; false: refused. */
+static bool key_read(struct call *call, struct key_record *key)
+{
+    static const struct json_field FIELDS[] = {
+        {"name", JSON_FIELD_TEXT, true, offsetof(struct key_input, name)},
+        {"mode", JSON_FIELD_TEXT, true, offsetof(struct key_input, mode)},
+        {"scopes", JSON_FIELD_ARRAY, false, offsetof(struct key_input, scopes)},
+    };
+    struct key_input input = {0};
+    const char *wrong = NULL;
+
+    if (!call_read_body(call, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+        return false;
+    key->kind = KEY_API;
+    key->scopes = SCOPE_ALL;
+    if (!key_set_name(key, input.name))
+        wrong = "name";
+    else if (!key_mode_parse(input.mode, &key->mode))
+        wrong = "mode";
+    else if (input.scopes && !read_scopes(input.scopes, &key->scopes))
+        wrong = "scopes";
+    if (wrong)
+        call_refuse_with(call, problem_param(PROBLEM_PARAMETER_INVALID, text_of(wrong)));
+    return !wrong;
+}
+
+/* A key grants only what it holds itself; a user of the console grants all. False: refused. */
+static bool key_may_be_granted(struct call *call, const struct key_record *key)
+{
+    struct problem problem;
+    scope_set missing;
+
+    if (!call->key)
+        return true;
+    if (call->key->mode == MODE_TEST && key->mode == MODE_LIVE) {
+        call_refuse_with(call, problem_param(PROBLEM_MODE_NOT_PERMITTED, TEXT("mode")));
+        return false;
+    }
+    missing = key->scopes & ~call->key->scopes;
+    if (missing == SCOPE_NONE || call->service->grant_any)
+        return true;
+    problem = problem_param(PROBLEM_SCOPE_NOT_GRANTABLE, TEXT("scopes"));
+    problem.required_scopes = missing;
+    problem.has_required_scopes = true;
+    call_refuse_with(call, problem);
+    return false;
+}
+
+static void key_stored(void *arg, enum store_result result)
+{
+    struct key_creation *op = arg;
+    struct http_request *request = op->call->request;
+
+    if (result == STORE_OK && !http_request_gone(request)) {
+        http_response_on_delivered(request, key_delivered, op); /* which releases */
+        key_answered(op);
+        return;
+    }
+    /* Stored, or perhaps stored, but nobody has the secret. */
+    if (result == STORE_OK || result == STORE_UNKNOWN)
+        key_discard(op);
+    call_refuse_store(op->call, result);
+    http_request_release(request);
+}
+
+static void key_answered(struct key_creation *op)
+{
+    struct call *call = op->call;
+    char storage[ANSWER_SMALL_BYTES], location_storage[64];
+    struct buf out, location;
+
+    buf_init_fixed(&location, location_storage, sizeof location_storage);
+    buf_append_text(&location, call->path);
+    buf_append_char(&location, '/');
+    buf_append_text(&location, id_text(&op->key.id));
+    http_response_header(call->request, TEXT("Location"), buf_text(&location));
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    view_key_created(&(struct json_writer){.out = &out}, &op->key, secret_text(&op->secret));
+    http_reply_json(call->request, 201, &out);
+    secure_wipe(storage, sizeof storage);
+    call_log(call, "key created", id_text(call_account(call)), id_text(call_actor(call)), id_text(&op->key.id));
+}
+
+static void key_delivered(void *arg, bool delivered)
+{
+    struct key_creation *op = arg;
+
+    if (!delivered)
+        key_discard(op);
+    http_request_release(op->call->request);
+}
+
+static void key_discard(struct key_creation *op)
+{
+    struct audit_origin origin = call_origin(op->call);
+
+    origin.actor = TEXT("system");
+    key_store_discard(op->call->service->store, &op->key.id, &origin);
+    call_log(op->call, "key discarded: its secret was not delivered", id_text(&op->key.account), origin.actor,
+             id_text(&op->key.id));
+}
+
+/* GET, the list */
+
+static void keys_found(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more);
+
+void keys_list(struct call *call)
+{
+    struct key_query query = {.view = visible_keys(call), .limit = LIST_LIMIT_STANDARD};
+
+    if (!call_read_query(call, query_read_keys, &query))
+        return;
+    http_request_hold(call->request);
+    key_store_list(call->service->store, &query, keys_found, call);
+}
+
+static void keys_found(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
+{
+    struct call *call = arg;
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ANSWER_MAX_BYTES);
+    if (result == STORE_OK) {
+        view_keys(&(struct json_writer){.out = &out}, keys, count, has_more);
+        http_reply_json(call->request, 200, &out);
+    } else {
+        call_refuse_store(call, result);
+    }
+    http_request_release(call->request);
+}
+
+/* GET, one */
+
+static void key_found_to_show(void *arg, enum store_result result, const struct key_record *key);
+
+/* What is no id of a key names no key. */
+static bool read_id(struct call *call, struct id *ret_id)
+{
+    bool valid = id_parse(ID_KEY, call->match.id, ret_id);
+
+    if (!valid)
+        call_refuse(call, PROBLEM_API_KEY_NOT_FOUND);
+    return valid;
+}
+
+void keys_show(struct call *call)
+{
+    struct key_view view = visible_keys(call);
+    struct id id;
+
+    if (!read_id(call, &id))
+        return;
+    http_request_hold(call->request);
+    key_store_get(call->service->store, &view, &id, key_found_to_show, call);
+}
+
+static void key_found_to_show(void *arg, enum store_result result, const struct key_record *key)
+{
+    struct call *call = arg;
+
+    if (result == STORE_OK)
+        reply_key(call, key);
+    else
+        refuse_key(call, result);
+    http_request_release(call->request);
+}
+
+/* DELETE: once this is answered with 200, no node accepts the key. Otherwise the answer promises nothing, and a
+ * revocation that was written stays. */
+
+static void key_revoked(void *arg, enum store_result result, const struct key_record *key);
+
+void keys_revoke(struct call *call)
+{
+    struct key_view view = visible_keys(call);
+    struct audit_origin origin = call_origin(call);
+    struct id id;
+
+    if (!read_id(call, &id))
+        return;
+    http_request_hold(call->request);
+    key_store_revoke(call->service->store, &view, &id, &origin, key_revoked, call);
+}
+
+static void key_revoked(void *arg, enum store_result result, const struct key_record *key)
+{
+    struct call *call = arg;
+
+    if (result == STORE_OK) {
+        reply_key(call, key);
+        call_log(call, "key revoked", id_text(call_account(call)), id_text(call_actor(call)), id_text(&key->id));
+    } else {
+        refuse_key(call, result);
+    }
+    http_request_release(call->request);
+}

@@ -1,0 +1,154 @@
+#include "query_internal.h"
+#include "core/limits.h"
+#include "core/path.h"
+
+struct parameter {
+    const char *name;
+    bool (*read)(struct text value, void *target);
+};
+
+/* The row's number, or count. */
+static size_t find_parameter(const struct parameter *rows, size_t count, struct text name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (text_equal(text_of(rows[i].name), name))
+            return i;
+    return count;
+}
+
+static bool read_all(struct text query, char *storage, const struct parameter *rows, size_t count, void *target,
+                     struct problem *ret_problem)
+{
+    enum path_query_result result;
+    struct text name, value;
+    unsigned seen = 0;
+
+    while ((result = path_next_parameter(&query, &storage, &name, &value)) == PATH_QUERY_ITEM) {
+        size_t row = find_parameter(rows, count, name);
+
+        if (row == count) {
+            *ret_problem = problem_param(PROBLEM_PARAMETER_UNKNOWN, name);
+            return false;
+        }
+        if ((seen & (1U << row)) || !rows[row].read(value, target)) {
+            *ret_problem = problem_param(PROBLEM_PARAMETER_INVALID, name);
+            return false;
+        }
+        seen |= 1U << row;
+    }
+    if (result == PATH_QUERY_MALFORMED)
+        *ret_problem = problem_of(PROBLEM_PARAMETER_INVALID);
+    return result == PATH_QUERY_END;
+}
+
+static bool read_count(struct text value, uint64_t max, unsigned *ret_count)
+{
+    uint64_t number;
+
+    if (!text_to_u64(value, max, &number) || number == 0)
+        return false;
+    *ret_count = (unsigned)number;
+    return true;
+}
+
+bool query_read_nothing(struct text query, char *storage, void *target, struct problem *ret_problem)
+{
+    return read_all(query, storage, NULL, 0, target, ret_problem);
+}
+
+static bool read_keys_limit(struct text value, void *target)
+{
+    struct key_query *query = target;
+
+    return read_count(value, LIST_LIMIT_MAX, &query->limit);
+}
+
+static bool read_keys_starting_after(struct text value, void *target)
+{
+    struct key_query *query = target;
+
+    return id_parse(key_id_kind(query->view.kind), value, &query->starting_after);
+}
+
+static bool read_keys_ending_before(struct text value, void *target)
+{
+    struct key_query *query = target;
+
+    return id_parse(key_id_kind(query->view.kind), value, &query->ending_before);
+}
+
+static bool read_keys_mode(struct text value, void *target)
+{
+    struct key_query *query = target;
+
+    query->by_mode = true;
+    return key_mode_parse(value, &query->mode);
+}
+
+static bool read_keys_status(struct text value, void *target)
+{
+    struct key_query *query = target;
+    bool active = text_equal(value, TEXT("active"));
+
+    query->status = active ? KEYS_ACTIVE : KEYS_REVOKED;
+    return active || text_equal(value, TEXT("revoked"));
+}
+
+bool query_read_keys(struct text query, char *storage, void *target, struct problem *ret_problem)
+{
+    static const struct parameter ROWS[] = {
+        {"limit", read_keys_limit},
+        {"starting_after", read_keys_starting_after},
+        {"ending_before", read_keys_ending_before},
+        {"mode", read_keys_mode},
+        {"status", read_keys_status},
+    };
+    const struct key_query *keys = target;
+
+    if (!read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem))
+        return false;
+    if (keys->starting_after.text[0] && keys->ending_before.text[0]) {
+        *ret_problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("ending_before"));
+        ret_problem->message = "Give starting_after or ending_before, not both.";
+        return false;
+    }
+    return true;
+}
+
+static bool read_events_limit(struct text value, void *target)
+{
+    struct event_query *query = target;
+
+    return read_count(value, LIST_LIMIT_MAX, &query->limit);
+}
+
+static bool read_events_starting_after(struct text value, void *target)
+{
+    struct event_query *query = target;
+
+    return id_parse(ID_EVENT, value, &query->starting_after);
+}
+
+bool query_read_events(struct text query, char *storage, void *target, struct problem *ret_problem)
+{
+    static const struct parameter ROWS[] = {
+        {"limit", read_events_limit},
+        {"starting_after", read_events_starting_after},
+    };
+
+    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
+}
+
+static bool read_usage_days(struct text value, void *target)
+{
+    struct usage_query *query = target;
+
+    return read_count(value, USAGE_DAYS_MAX, &query->days);
+}
+
+bool query_read_usage(struct text query, char *storage, void *target, struct problem *ret_problem)
+{
+    static const struct parameter ROWS[] = {{"days", read_usage_days}};
+
+    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
+}

@@ -1,0 +1,23 @@
+/* Records as clients see them (api.md 3 and 5). What is not written here cannot leak. */
+#pragma once
+#include "base/json.h"
+#include "store/audit_store.h"
+#include "store/key_store.h"
+#include "store/session_store.h"
+#include "store/usage_store.h"
+
+void view_key(struct json_writer *w, const struct key_record *key);
+/* The key object with its secret: the one answer that has it. */
+void view_key_created(struct json_writer *w, const struct key_record *key, struct text secret);
+void view_keys(struct json_writer *w, const struct key_record *keys, size_t count, bool has_more);
+void view_whoami(struct json_writer *w, const struct key_record *key);
+
+/* The answer of a login. */
+void view_login(struct json_writer *w, const struct session_record *session, struct text csrf_token);
+/* The same, with the step-up. */
+void view_session(struct json_writer *w, const struct session_record *session, struct text csrf_token);
+void view_step_up(struct json_writer *w, const struct session_record *session);
+
+void view_events(struct json_writer *w, const struct audit_event *events, size_t count, bool has_more);
+void view_usage(struct json_writer *w, const struct usage_day *days, size_t day_count,
+                const struct usage_key_total *keys, size_t key_count);

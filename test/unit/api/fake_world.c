@@ -1,0 +1,625 @@
+#include "fake_world.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/path.h"
+#include "leak_guard.h"
+#include "store/audit_store.h"
+#include "store/usage_store.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+struct world world;
+
+/* Completions */
+
+enum pending_kind {
+    PENDING_CHECK,
+    PENDING_SESSION,
+    PENDING_INSERT,
+    PENDING_KEY,
+    PENDING_KEYS,
+    PENDING_ATTEMPT,
+    PENDING_PASSWORD,
+    PENDING_CREATE,
+    PENDING_DONE,
+    PENDING_BODY,
+    PENDING_DELIVERY,
+};
+
+struct pending {
+    enum pending_kind kind;
+    union {
+        key_checked *check;
+        session_found *session;
+        store_done *stored;
+        key_found *key;
+        keys_listed *keys;
+        login_begun *attempt;
+        password_verified *password;
+        http_body_done *body;
+        void (*delivered)(void *arg, bool delivered);
+    } fn;
+    void *arg;
+    enum store_result result;
+    enum key_check_result check_result;
+    struct http_request *request;
+};
+
+enum { QUEUE_MAX = 16 };
+static struct pending queue[QUEUE_MAX];
+static size_t queue_length;
+
+static void queue_add(struct pending pending)
+{
+    CHECK(queue_length < QUEUE_MAX);
+    queue[queue_length++] = pending;
+}
+
+/* Requests */
+
+enum { HEADERS_MAX = 16 };
+
+struct http_request {
+    struct arena arena;
+    char first[2048];
+    enum http_method method;
+    struct text path, query, body;
+    struct text names[HEADERS_MAX], values[HEADERS_MAX];
+    size_t header_count;
+    bool has_body, gone;
+    unsigned holds;
+    int status;
+    struct buf answer, headers;
+    struct problem problem;
+    void (*delivered)(void *arg, bool delivered);
+    void *delivered_arg;
+};
+
+static void add_header(struct http_request *request, struct text line)
+{
+    struct text name;
+    char csrf[CSRF_TOKEN_CHARS + 1];
+
+    CHECK(request->header_count < HEADERS_MAX && text_next(&line, ':', &name));
+    line = text_trim(line);
+    if (text_equal(line, TEXT("$CSRF"))) {
+        csrf_token_print(world.service.keyring, world.session.sid, csrf);
+        line = arena_copy(&request->arena, text_of(csrf));
+    }
+    request->names[request->header_count] = name;
+    request->values[request->header_count++] = line;
+}
+
+static struct http_request *request_make(enum http_method method, const char *target, const char *headers,
+                                         const char *body)
+{
+    struct http_request *request = mem_alloc(sizeof *request);
+    struct text lines = text_of(headers), line;
+
+    arena_init(&request->arena, request->first, sizeof request->first);
+    buf_init(&request->answer, 1 << 20);
+    buf_init(&request->headers, 1 << 16);
+    request->method = method;
+    path_split_query(text_of(target), &request->path, &request->query);
+    request->has_body = body != NULL;
+    request->body = body ? text_of(body) : (struct text){0};
+    while (text_next(&lines, '\n', &line))
+        if (line.len)
+            add_header(request, line);
+    return request;
+}
+
+static void run_pending(struct pending p)
+{
+    const struct user_record *user = world.user_known ? &world.session.user : NULL;
+
+    switch (p.kind) {
+    case PENDING_CHECK:
+        p.fn.check(p.arg, p.check_result, &world.key);
+        break;
+    case PENDING_SESSION:
+        p.fn.session(p.arg, p.result, &world.session);
+        break;
+    case PENDING_INSERT:
+    case PENDING_DONE:
+        p.fn.stored(p.arg, p.result);
+        break;
+    case PENDING_KEY:
+        p.fn.key(p.arg, p.result, &world.key);
+        break;
+    case PENDING_KEYS:
+        p.fn.keys(p.arg, p.result, &world.key, 1, false);
+        break;
+    case PENDING_ATTEMPT:
+        p.fn.attempt(p.arg, p.result, user, 30);
+        break;
+    case PENDING_PASSWORD:
+        p.fn.password(p.arg, world.password_result);
+        break;
+    case PENDING_CREATE:
+        p.fn.session(p.arg, p.result, &world.session);
+        break;
+    case PENDING_BODY:
+        p.fn.body(p.arg, HTTP_BODY_OK, p.request->body);
+        http_request_release(p.request);
+        break;
+    case PENDING_DELIVERY:
+        p.fn.delivered(p.arg, world.delivered);
+        break;
+    }
+}
+
+static void run_all(void)
+{
+    while (queue_length) {
+        struct pending first = queue[0];
+
+        memmove(queue, queue + 1, --queue_length * sizeof *queue);
+        run_pending(first);
+    }
+}
+
+static struct http_request *dispatch(struct http_request *request,
+                                     void (*handler)(struct http_request *request, void *service), bool leaves)
+{
+    handler(request, &world.service);
+    cr_assert(request->status || request->holds || queue_length, "the handler neither answered nor waits");
+    request->gone = leaves;
+    run_all();
+    cr_assert_eq(request->holds, 0, "%u holds are left", request->holds);
+    cr_assert(request->status || request->gone, "there was no answer");
+    return request;
+}
+
+struct http_request *request_send(enum http_method method, const char *target, const char *headers, const char *body)
+{
+    return dispatch(request_make(method, target, headers, body), api_handle_public, false);
+}
+
+struct http_request *request_send_and_leave(enum http_method method, const char *target, const char *headers,
+                                            const char *body)
+{
+    return dispatch(request_make(method, target, headers, body), api_handle_public, true);
+}
+
+struct http_request *request_send_internal(enum http_method method, const char *target)
+{
+    return dispatch(request_make(method, target, "", NULL), api_handle_internal, false);
+}
+
+int answer_status(const struct http_request *request)
+{
+    return request->status;
+}
+
+const char *answer_body(const struct http_request *request)
+{
+    return request->answer.ptr ? request->answer.ptr : "";
+}
+
+const char *answer_headers(const struct http_request *request)
+{
+    return request->headers.ptr ? request->headers.ptr : "";
+}
+
+const struct problem *answer_problem(const struct http_request *request)
+{
+    return &request->problem;
+}
+
+void request_forget(struct http_request *request)
+{
+    arena_finish(&request->arena);
+    buf_finish(&request->answer);
+    buf_finish(&request->headers);
+    free(request);
+}
+
+enum http_method http_request_method(const struct http_request *request)
+{
+    return request->method;
+}
+
+struct text http_request_path(const struct http_request *request)
+{
+    return request->path;
+}
+
+struct text http_request_query(const struct http_request *request)
+{
+    return request->query;
+}
+
+struct text http_request_header(const struct http_request *request, struct text name, size_t *ret_count)
+{
+    struct text value = {0};
+
+    *ret_count = 0;
+    for (size_t i = 0; i < request->header_count; i++)
+        if (text_equal_nocase(request->names[i], name) && (*ret_count)++ == 0)
+            value = request->values[i];
+    return value;
+}
+
+struct text http_request_id(const struct http_request *request)
+{
+    (void)request;
+    return TEXT("req_01jd0000000000000000000001");
+}
+
+struct text http_request_peer(const struct http_request *request)
+{
+    (void)request;
+    return TEXT("192.0.2.1");
+}
+
+bool http_request_has_body(const struct http_request *request)
+{
+    return request->has_body;
+}
+
+void *http_request_alloc(struct http_request *request, size_t bytes)
+{
+    return arena_alloc(&request->arena, bytes);
+}
+
+struct text http_request_copy(struct http_request *request, struct text t)
+{
+    return arena_copy(&request->arena, t);
+}
+
+void http_request_defer(struct http_request *request, void (*fn)(void *arg), void *arg)
+{
+    arena_defer(&request->arena, fn, arg);
+}
+
+void http_request_hold(struct http_request *request)
+{
+    request->holds++;
+}
+
+void http_request_release(struct http_request *request)
+{
+    CHECK(request->holds > 0);
+    request->holds--;
+    cr_assert(request->holds || request->status || request->gone, "the last hold was released without an answer");
+}
+
+bool http_request_gone(const struct http_request *request)
+{
+    return request->gone;
+}
+
+void http_request_read_body(struct http_request *request, http_body_done *done, void *arg)
+{
+    http_request_hold(request);
+    queue_add((struct pending){PENDING_BODY, {.body = done}, .arg = arg, .request = request});
+}
+
+void http_response_header(struct http_request *request, struct text name, struct text value)
+{
+    buf_printf(&request->headers, "%.*s: %.*s\n", TEXT_ARG(name), TEXT_ARG(value));
+}
+
+void http_reply(struct http_request *request, int status, struct text content_type, struct text body)
+{
+    (void)content_type;
+    cr_assert(request->status == 0, "a second answer");
+    if (request->gone)
+        return;
+    request->status = status;
+    buf_append_text(&request->answer, body);
+    buf_append_char(&request->answer, '\0');
+    buf_append_char(&request->headers, '\0');
+    if (request->delivered)
+        queue_add((struct pending){
+            PENDING_DELIVERY, {.delivered = request->delivered}, .arg = request->delivered_arg, .request = request});
+}
+
+void http_reply_json(struct http_request *request, int status, const struct buf *json)
+{
+    cr_assert_not(json->failed);
+    http_reply(request, status, TEXT("application/json"), buf_text(json));
+}
+
+void http_reply_problem(struct http_request *request, const struct problem *problem)
+{
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, 4096);
+    request->problem = *problem;
+    problem_print(problem, http_request_id(request), &out);
+    http_reply(request, problem_status(problem->code), TEXT("application/json"), buf_text(&out));
+}
+
+void http_response_on_delivered(struct http_request *request, void (*done)(void *arg, bool delivered), void *arg)
+{
+    cr_assert_eq(request->status, 0, "too late to ask about delivery");
+    request->delivered = done;
+    request->delivered_arg = arg;
+}
+
+/* Keys */
+
+bool key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
+                     void *arg, enum key_check_result *ret_result, const struct key_record **ret_key)
+{
+    enum key_check_result result = KEY_CHECK_INVALID;
+
+    (void)checker;
+    (void)check;
+    if (text_equal(token, TEXT("good")))
+        result = KEY_CHECK_ACCEPTED;
+    else if (text_equal(token, TEXT("revoked")))
+        result = KEY_CHECK_REVOKED;
+    else if (text_equal(token, TEXT("away")))
+        result = KEY_CHECK_UNAVAILABLE;
+    if (!world.checks_at_once) {
+        queue_add((struct pending){PENDING_CHECK, {.check = done}, .arg = arg, .check_result = result});
+        return false;
+    }
+    *ret_result = result;
+    *ret_key = &world.key;
+    return true;
+}
+
+enum problem_code key_check_problem(enum key_check_result result, const struct key_record *key)
+{
+    (void)key;
+    switch (result) {
+    case KEY_CHECK_REVOKED:
+        return PROBLEM_API_KEY_REVOKED;
+    case KEY_CHECK_UNAVAILABLE:
+        return PROBLEM_STORE_UNAVAILABLE;
+    case KEY_CHECK_INVALID:
+    case KEY_CHECK_ACCEPTED:
+        break;
+    }
+    return PROBLEM_INVALID_API_KEY;
+}
+
+void key_checker_digest(struct key_checker *checker, struct text secret, uint8_t ret_digest[KEY_DIGEST_BYTES])
+{
+    (void)checker;
+    (void)secret;
+    memset(ret_digest, 7, KEY_DIGEST_BYTES);
+}
+
+void usage_count(struct usage *usage, const struct key_record *key, int64_t wall_ms)
+{
+    (void)usage;
+    (void)wall_ms;
+    cr_assert(id_equal(&key->id, &world.key.id));
+    world.uses++;
+}
+
+void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
+                      const struct audit_origin *origin, store_done *done, void *arg)
+{
+    (void)store;
+    (void)digest;
+    (void)origin;
+    world.inserts++;
+    key_copy(&world.inserted, key);
+    queue_add((struct pending){PENDING_INSERT, {.stored = done}, .arg = arg, .result = world.insert_result});
+}
+
+void key_store_discard(struct store *store, const struct id *id, const struct audit_origin *origin)
+{
+    (void)store;
+    (void)origin;
+    cr_assert(id_equal(id, &world.inserted.id));
+    world.discards++;
+}
+
+void key_store_get(struct store *store, const struct key_view *view, const struct id *id, key_found *done, void *arg)
+{
+    (void)store;
+    (void)id;
+    world.view = *view;
+    queue_add((struct pending){PENDING_KEY, {.key = done}, .arg = arg, .result = STORE_OK});
+}
+
+void key_store_list(struct store *store, const struct key_query *query, keys_listed *done, void *arg)
+{
+    (void)store;
+    world.view = query->view;
+    queue_add((struct pending){PENDING_KEYS, {.keys = done}, .arg = arg, .result = STORE_OK});
+}
+
+void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
+                      const struct audit_origin *origin, key_found *done, void *arg)
+{
+    (void)store;
+    (void)id;
+    (void)origin;
+    world.revokes++;
+    world.view = *view;
+    queue_add((struct pending){PENDING_KEY, {.key = done}, .arg = arg, .result = world.revoke_result});
+}
+
+/* Sessions and passwords */
+
+void session_store_load(struct store *store, const uint8_t token_digest[32], const struct session_limits *limits,
+                        session_found *done, void *arg)
+{
+    (void)store;
+    (void)token_digest;
+    (void)limits;
+    queue_add((struct pending){PENDING_SESSION, {.session = done}, .arg = arg, .result = world.session_result});
+}
+
+static void count_attempt(login_begun *done, void *arg)
+{
+    queue_add((struct pending){PENDING_ATTEMPT, {.attempt = done}, .arg = arg, .result = world.attempt_result});
+}
+
+void session_store_begin_login(struct store *store, struct text email, struct text email_tag, struct text ip_tag,
+                               login_begun *done, void *arg)
+{
+    (void)store;
+    (void)email;
+    cr_assert(email_tag.len == THROTTLE_TAG_CHARS && ip_tag.len == THROTTLE_TAG_CHARS);
+    count_attempt(done, arg);
+}
+
+void session_store_begin_step_up(struct store *store, const struct id *user, struct text user_tag, struct text ip_tag,
+                                 login_begun *done, void *arg)
+{
+    (void)store;
+    cr_assert(id_equal(user, &world.session.user.id));
+    cr_assert(user_tag.len == THROTTLE_TAG_CHARS && ip_tag.len == THROTTLE_TAG_CHARS);
+    count_attempt(done, arg);
+}
+
+void password_verify(struct password_pool *pool, struct text password, const char *hash, password_verified *done,
+                     void *arg)
+{
+    (void)pool;
+    world.proofs++;
+    world.had_hash = hash != NULL;
+    world.password_bytes = password.len;
+    queue_add((struct pending){PENDING_PASSWORD, {.password = done}, .arg = arg});
+}
+
+void session_store_create(struct store *store, const struct session_start *start, const struct session_limits *limits,
+                          const struct audit_origin *origin, session_found *done, void *arg)
+{
+    (void)store;
+    (void)limits;
+    (void)origin;
+    cr_assert(start->sid[0] && start->totp_step > 0);
+    world.creations++;
+    queue_add((struct pending){PENDING_CREATE, {.session = done}, .arg = arg, .result = world.create_result});
+}
+
+void session_store_step_up(struct store *store, const uint8_t old_digest[32], const uint8_t new_digest[32],
+                           int64_t totp_step, struct text user_tag, struct text ip_tag,
+                           const struct session_limits *limits, const struct audit_origin *origin, session_found *done,
+                           void *arg)
+{
+    (void)store;
+    (void)user_tag;
+    (void)ip_tag;
+    (void)limits;
+    (void)origin;
+    cr_assert(totp_step > 0 && memcmp(old_digest, new_digest, 32) != 0);
+    world.creations++;
+    queue_add((struct pending){PENDING_CREATE, {.session = done}, .arg = arg, .result = world.create_result});
+}
+
+void session_store_fail_login(struct store *store, const struct id *user, const struct audit_origin *origin,
+                              store_done *done, void *arg)
+{
+    (void)store;
+    (void)origin;
+    cr_assert_eq(user != NULL, world.user_known);
+    world.failures++;
+    queue_add((struct pending){PENDING_DONE, {.stored = done}, .arg = arg, .result = STORE_OK});
+}
+
+void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_origin *origin,
+                       store_done *done, void *arg)
+{
+    (void)store;
+    (void)token_digest;
+    (void)origin;
+    queue_add((struct pending){PENDING_DONE, {.stored = done}, .arg = arg, .result = world.end_result});
+}
+
+/* Other reads */
+
+void audit_store_list(struct store *store, const struct id *account, unsigned limit, const struct id *starting_after,
+                      audit_listed *done, void *arg)
+{
+    (void)store;
+    (void)account;
+    (void)limit;
+    (void)starting_after;
+    (void)done;
+    (void)arg;
+    cr_assert_fail("no case lists events");
+}
+
+void usage_store_read(struct store *store, const struct id *account, unsigned days, usage_read *done, void *arg)
+{
+    (void)store;
+    (void)account;
+    (void)days;
+    (void)done;
+    (void)arg;
+    cr_assert_fail("no case reads usage");
+}
+
+bool store_is_ready(const struct store *store)
+{
+    return store != NULL && world.session_result == STORE_OK;
+}
+
+const char *store_trouble(const struct store *store)
+{
+    (void)store;
+    return "Redis is away.";
+}
+
+/* The world */
+
+static const struct totp_secret TOTP_SECRET = {"12345678901234567890"};
+static struct route_policy *policy;
+
+static int64_t fixed_wall_ms(void)
+{
+    return 1234567890000; /* a time of RFC 6238's appendix B */
+}
+
+static struct id make_id(enum id_kind kind, const char *text)
+{
+    struct id id;
+
+    CHECK(id_parse(kind, text_of(text), &id));
+    return id;
+}
+
+void world_begin(void)
+{
+    static const uint8_t MASTER[1][KEYRING_MASTER_BYTES] = {{1}};
+    static char store; /* an address: nobody looks inside */
+    struct user_record *user = &world.session.user;
+
+    clock_replace_wall_for_test(fixed_wall_ms);
+    log_threshold = LOG_ERROR;
+    policy = route_policy_standard();
+
+    world = (struct world){
+        .service = {.keyring = keyring_create(MASTER, 1),
+                    .store = (struct store *)(void *)&store,
+                    .policy = policy,
+                    .public_origin = TEXT("https://console.test")},
+        .key = {.id = make_id(ID_KEY, "key_01jd0000000000000000000001"),
+                .account = make_id(ID_ACCOUNT, "acct_01jd0000000000000000000001"),
+                .mode = MODE_LIVE,
+                .scopes = SCOPE_ALL,
+                .created_ms = 1},
+        .checks_at_once = true,
+        .session = {.sid = "AAAAAAAAAAAAAAAAAAAAAA",
+                    .user = {.id = make_id(ID_USER, "usr_01jd0000000000000000000001"),
+                             .account = make_id(ID_ACCOUNT, "acct_01jd0000000000000000000001"),
+                             .email = "a@b.test"},
+                    .expires_ms = 1,
+                    .step_up_expires_ms = 1},
+        .user_known = true,
+        .delivered = true,
+    };
+    CHECK(key_set_name(&world.key, TEXT("Ward")));
+    keyring_seal(world.service.keyring, id_text(&user->id), TOTP_SECRET.bytes, sizeof TOTP_SECRET.bytes,
+                 user->totp_sealed);
+}
+
+void world_end(void)
+{
+    keyring_destroy(world.service.keyring);
+    route_policy_destroy(policy);
+    leak_guard();
+}

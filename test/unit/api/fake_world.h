@@ -1,0 +1,57 @@
+/* What lies around the api layer, faked at link time: requests that are written down, a store, keys and passwords that
+ * answer as they are told. Completions wait in a queue, so that each comes later, as the contracts say. What only
+ * computes (bearer, cookies, CSRF tokens, scopes, policy, JSON) is the real thing. */
+#pragma once
+#include "api/service.h"
+#include "http/response.h"
+
+/* A cookie of the right form; whether it is a session is said by world.session_result. */
+#define SESSION_COOKIE "Cookie: __Host-session=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"
+/* The fake check knows these tokens: good, revoked, away; it knows no other. */
+#define GOOD_KEY "Authorization: Bearer good\n"
+/* Becomes the CSRF token of world.session. */
+#define RIGHT_CSRF "X-CSRF-Token: $CSRF\n"
+/* The user's code at the world's time, which stands still. */
+#define RIGHT_CODE "005924"
+#define JSON_TYPE "Content-Type: application/json\n"
+
+struct world {
+    struct service service;
+
+    /* What the fakes answer. */
+    struct key_record key;
+    bool checks_at_once;
+    struct session_record session;
+    enum store_result session_result, insert_result, revoke_result, attempt_result, create_result, end_result;
+    bool user_known;
+    enum password_result password_result;
+    bool delivered;
+
+    /* What the fakes saw. */
+    unsigned uses, inserts, discards, revokes, proofs, failures, creations;
+    struct key_record inserted;
+    struct key_view view;
+    bool had_hash;
+    size_t password_bytes;
+};
+extern struct world world;
+
+/* A live key with all scopes, a session with a fresh step-up, a store that says yes. For a suite's .init and .fini;
+ * the latter looks for leaks as well. */
+void world_begin(void);
+void world_end(void);
+
+/* headers: lines "Name: value\n". body NULL: none. Sends it through api_handle_public(). */
+struct http_request *request_send(enum http_method method, const char *target, const char *headers, const char *body);
+/* The same, the client leaving before the first completion. */
+struct http_request *request_send_and_leave(enum http_method method, const char *target, const char *headers,
+                                            const char *body);
+/* Through api_handle_internal(). */
+struct http_request *request_send_internal(enum http_method method, const char *target);
+int answer_status(const struct http_request *request); /* 0: none */
+/* NULL-terminated; of a problem its body. */
+const char *answer_body(const struct http_request *request);
+/* All header lines, those of problems not among them. */
+const char *answer_headers(const struct http_request *request);
+const struct problem *answer_problem(const struct http_request *request);
+void request_forget(struct http_request *request);

@@ -1,0 +1,359 @@
+/* The ladder: every request takes the same steps, in the order of api.md 1. */
+#include "base/metrics.h"
+#include "fake_world.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+TestSuite(guard, .init = world_begin, .fini = world_end);
+
+struct step {
+    const char *what;
+    enum http_method method;
+    const char *target, *headers, *body;
+    int status;
+    const char *code; /* of the problem; NULL: none */
+};
+
+static void expect(const struct step *step)
+{
+    struct http_request *request = request_send(step->method, step->target, step->headers, step->body);
+    char code[64];
+
+    cr_assert_eq(answer_status(request), step->status, "%s: %d %s", step->what, answer_status(request),
+                 answer_body(request));
+    snprintf(code, sizeof code, "\"code\":\"%s\"", step->code ? step->code : "");
+    cr_assert_eq(strstr(answer_body(request), code) != NULL, step->code != NULL, "%s: %s", step->what,
+                 answer_body(request));
+    request_forget(request);
+}
+
+#define EXPECT_ALL(steps)                                            \
+    do {                                                             \
+        for (size_t i = 0; i < sizeof(steps) / sizeof *(steps); i++) \
+            expect(&(steps)[i]);                                     \
+    } while (0)
+
+#define TWO_COOKIES                                                       \
+    "Cookie: __Host-session=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA;" \
+    " __Host-session=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB\n"
+#define CREATE "{\"name\":\"n\",\"mode\":\"live\"}"
+
+Test(guard, path)
+{
+    static const struct step STEPS[] = {
+        {"elsewhere", HTTP_GET, "/", GOOD_KEY, NULL, 404, "not_found"},
+        {"a longer first segment", HTTP_GET, "/v12/whoami", "", NULL, 404, "not_found"},
+        {"an encoded slash", HTTP_GET, "/v1%2fwhoami", GOOD_KEY, NULL, 400, "bad_request"},
+        {"above the root", HTTP_GET, "/../v1/whoami", GOOD_KEY, NULL, 400, "bad_request"},
+        {"no path", HTTP_OPTIONS, "*", "", NULL, 400, "bad_request"},
+        {"an unreserved escape", HTTP_GET, "/v1/who%61mi", GOOD_KEY, NULL, 200, NULL},
+        {"dots", HTTP_GET, "/v1/api_keys/../whoami", GOOD_KEY, NULL, 200, NULL},
+        {"slashes", HTTP_GET, "//v1//whoami", GOOD_KEY, NULL, 200, NULL},
+        {"from keys to the console", HTTP_GET, "/v1/api_keys/../console/session", GOOD_KEY, NULL, 401,
+         "bearer_not_accepted"},
+    };
+
+    EXPECT_ALL(STEPS);
+}
+
+static const struct step KEY_CREDENTIALS[] = {
+    {"none", HTTP_GET, "/v1/whoami", "", NULL, 401, "missing_credentials"},
+    {"a cookie of another name", HTTP_GET, "/v1/whoami", "Cookie: a=b\n", NULL, 401, "missing_credentials"},
+    {"another scheme", HTTP_GET, "/v1/whoami", "Authorization: Basic YTpi\n", NULL, 401, "missing_credentials"},
+    {"a session", HTTP_GET, "/v1/whoami", SESSION_COOKIE, NULL, 401, "session_not_accepted"},
+    {"two sessions", HTTP_GET, "/v1/whoami", TWO_COOKIES, NULL, 401, "session_not_accepted"},
+    {"a malformed header", HTTP_GET, "/v1/whoami", "Authorization: Bearer\n", NULL, 400, "bad_request"},
+    {"an unknown key", HTTP_GET, "/v1/whoami", "Authorization: Bearer x\n", NULL, 401, "invalid_api_key"},
+    {"a revoked key", HTTP_GET, "/v1/whoami", "Authorization: Bearer revoked\n", NULL, 401, "api_key_revoked"},
+    {"a store that is away", HTTP_GET, "/v1/whoami", "Authorization: Bearer away\n", NULL, 503, "store_unavailable"},
+    {"a key", HTTP_GET, "/v1/whoami", GOOD_KEY, NULL, 200, NULL},
+    {"a key beside a session", HTTP_GET, "/v1/whoami", GOOD_KEY SESSION_COOKIE, NULL, 200, NULL},
+    {"credential before route", HTTP_GET, "/v1/nothing", "", NULL, 401, "missing_credentials"},
+    {"credential before method", HTTP_PUT, "/v1/whoami", "", NULL, 401, "missing_credentials"},
+};
+
+Test(guard, key_credentials_at_once)
+{
+    EXPECT_ALL(KEY_CREDENTIALS);
+}
+
+Test(guard, key_credentials_later)
+{
+    world.checks_at_once = false;
+    EXPECT_ALL(KEY_CREDENTIALS);
+}
+
+Test(guard, session_credentials)
+{
+    static const struct step STEPS[] = {
+        {"none", HTTP_GET, "/v1/console/session", "", NULL, 401, "invalid_session"},
+        {"a key", HTTP_GET, "/v1/console/session", GOOD_KEY, NULL, 401, "bearer_not_accepted"},
+        {"a key beside a session", HTTP_GET, "/v1/console/session", GOOD_KEY SESSION_COOKIE, NULL, 401,
+         "bearer_not_accepted"},
+        {"a malformed header", HTTP_GET, "/v1/console/session", "Authorization: Bearer\n" SESSION_COOKIE, NULL, 400,
+         "bad_request"},
+        {"two cookies", HTTP_GET, "/v1/console/session", TWO_COOKIES, NULL, 401, "invalid_session"},
+        {"not the form of a token", HTTP_GET, "/v1/console/session", "Cookie: __Host-session=x\n", NULL, 401,
+         "invalid_session"},
+        {"another spelling", HTTP_GET, "/v1/console/session",
+         "Cookie: __host-session=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n", NULL, 401, "invalid_session"},
+        {"a session", HTTP_GET, "/v1/console/session", SESSION_COOKIE, NULL, 200, NULL},
+        {"credential before route", HTTP_GET, "/v1/console/nothing", "", NULL, 401, "invalid_session"},
+        {"logout without a session", HTTP_POST, "/v1/auth/logout", "", NULL, 401, "invalid_session"},
+        {"logout with a key", HTTP_POST, "/v1/auth/logout", GOOD_KEY, NULL, 401, "bearer_not_accepted"},
+    };
+
+    EXPECT_ALL(STEPS);
+}
+
+Test(guard, session_refusals_name_their_realm)
+{
+    struct http_request *request = request_send(HTTP_GET, "/v1/console/session", "", NULL);
+
+    cr_assert(answer_problem(request)->session_realm);
+    request_forget(request);
+    request = request_send(HTTP_GET, "/v1/whoami", "", NULL);
+    cr_assert_not(answer_problem(request)->session_realm);
+    request_forget(request);
+}
+
+Test(guard, session_that_ended_or_cannot_be_known)
+{
+    static const struct step ENDED = {"ended", HTTP_GET, "/v1/console/session", SESSION_COOKIE,
+                                      NULL,    401,      "invalid_session"};
+    static const struct step AWAY = {"away", HTTP_GET, "/v1/console/session", SESSION_COOKIE,
+                                     NULL,   503,      "store_unavailable"};
+
+    world.session_result = STORE_NOT_FOUND;
+    expect(&ENDED);
+    world.session_result = STORE_UNAVAILABLE;
+    expect(&AWAY);
+    world.session_result = STORE_UNKNOWN;
+    expect(&AWAY);
+}
+
+Test(guard, route_and_method)
+{
+    static const struct step STEPS[] = {
+        {"unknown", HTTP_GET, "/v1/nothing", GOOD_KEY, NULL, 404, "not_found"},
+        {"below a row", HTTP_GET, "/v1/whoami/x", GOOD_KEY, NULL, 404, "not_found"},
+        {"no path of ours", HTTP_GET, "/v1", GOOD_KEY, NULL, 404, "not_found"},
+        {"a method that it lacks", HTTP_PUT, "/v1/whoami", GOOD_KEY, NULL, 405, "method_not_allowed"},
+        {"another backend's", HTTP_GET, "/v1/patients/7", GOOD_KEY, NULL, 404, "not_found"},
+        {"writing what is read", HTTP_POST, "/v1/usage", GOOD_KEY, NULL, 405, "method_not_allowed"},
+        {"HEAD", HTTP_HEAD, "/v1/whoami", GOOD_KEY, NULL, 200, NULL},
+        {"console, unknown", HTTP_GET, "/v1/console/nothing", SESSION_COOKIE, NULL, 404, "not_found"},
+        {"console, method", HTTP_PUT, "/v1/console/session", SESSION_COOKIE, NULL, 405, "method_not_allowed"},
+        {"auth, unknown", HTTP_GET, "/v1/auth/nothing", "", NULL, 404, "not_found"},
+        {"auth, method", HTTP_GET, "/v1/auth/login", "", NULL, 405, "method_not_allowed"},
+    };
+
+    EXPECT_ALL(STEPS);
+}
+
+Test(guard, method_not_allowed_tells_what_is)
+{
+    struct http_request *request = request_send(HTTP_PUT, "/v1/api_keys", GOOD_KEY, NULL);
+
+    cr_assert_str_eq(answer_problem(request)->allow, "GET, HEAD, POST");
+    request_forget(request);
+    request = request_send(HTTP_POST, "/v1/usage/x", GOOD_KEY, NULL);
+    cr_assert_str_eq(answer_problem(request)->allow, "GET, HEAD");
+    request_forget(request);
+}
+
+static void expect_scope(enum http_method method, const char *target, scope_set required)
+{
+    struct http_request *request = request_send(method, target, GOOD_KEY, NULL);
+
+    cr_assert_eq(answer_status(request), 403, "%s: %s", target, answer_body(request));
+    cr_assert_eq(answer_problem(request)->code, PROBLEM_INSUFFICIENT_SCOPE);
+    cr_assert(answer_problem(request)->has_required_scopes);
+    cr_assert_eq(answer_problem(request)->required_scopes, required, "%s", target);
+    request_forget(request);
+}
+
+Test(guard, scopes)
+{
+    world.key.scopes = SCOPE_ALL & ~(SCOPE_KEYS_MANAGE | SCOPE_PATIENTS_WRITE | SCOPE_AUDIT_READ);
+    expect_scope(HTTP_GET, "/v1/api_keys", SCOPE_KEYS_MANAGE);
+    expect_scope(HTTP_POST, "/v1/api_keys", SCOPE_KEYS_MANAGE);
+    expect_scope(HTTP_DELETE, "/v1/api_keys/x", SCOPE_KEYS_MANAGE);
+    expect_scope(HTTP_DELETE, "/v1/patients/7", SCOPE_PATIENTS_WRITE);
+    expect_scope(HTTP_HEAD, "/v1/audit", SCOPE_AUDIT_READ);
+    expect_scope(HTTP_GET, "/v1/documents", SCOPE_NONE);
+    cr_assert_eq(world.uses, 0);
+}
+
+Test(guard, device_keys_write_documents_and_nothing_else)
+{
+    static const struct step WRITE = {"write", HTTP_POST, "/v1/documents", GOOD_KEY, NULL, 404, "not_found"};
+
+    world.key.kind = KEY_DEVICE;
+    world.key.scopes = SCOPE_DOCUMENTS_WRITE;
+    expect_scope(HTTP_GET, "/v1/whoami", SCOPE_NONE);
+    expect_scope(HTTP_GET, "/v1/api_keys", SCOPE_KEYS_MANAGE);
+    expect_scope(HTTP_GET, "/v1/documents", SCOPE_NONE);
+    expect_scope(HTTP_GET, "/v1/patients", SCOPE_PATIENTS_READ);
+    cr_assert_eq(world.uses, 0);
+    expect(&WRITE);
+    cr_assert_eq(world.uses, 1);
+}
+
+Test(guard, accepted_checks_count_as_uses)
+{
+    static const struct step STEPS[] = {
+        {"ours", HTTP_GET, "/v1/whoami", GOOD_KEY, NULL, 200, NULL},
+        {"another backend's", HTTP_GET, "/v1/patients", GOOD_KEY, NULL, 404, "not_found"},
+        {"wrong parameters come later", HTTP_GET, "/v1/whoami?x=1", GOOD_KEY, NULL, 400, "parameter_unknown"},
+        {"unknown route", HTTP_GET, "/v1/nothing", GOOD_KEY, NULL, 404, "not_found"},
+        {"wrong method", HTTP_PUT, "/v1/whoami", GOOD_KEY, NULL, 405, "method_not_allowed"},
+        {"invalid key", HTTP_GET, "/v1/whoami", "Authorization: Bearer x\n", NULL, 401, "invalid_api_key"},
+    };
+    int64_t accepted = metric_values[METRIC_CHECK_ACCEPTED], invalid = metric_values[METRIC_CHECK_INVALID];
+
+    EXPECT_ALL(STEPS);
+    cr_assert_eq(world.uses, 3);
+    cr_assert_eq(metric_values[METRIC_CHECK_ACCEPTED] - accepted, 3);
+    cr_assert_eq(metric_values[METRIC_CHECK_INVALID] - invalid, 1);
+}
+
+Test(guard, csrf)
+{
+#define DELETE_KEY HTTP_DELETE, "/v1/console/api_keys/key_01jd0000000000000000000001"
+    static const struct step STEPS[] = {
+        {"no token", DELETE_KEY, SESSION_COOKIE, NULL, 403, "csrf_failed"},
+        {"a wrong token", DELETE_KEY, SESSION_COOKIE "X-CSRF-Token: x\n", NULL, 403, "csrf_failed"},
+        {"twice", DELETE_KEY, SESSION_COOKIE RIGHT_CSRF RIGHT_CSRF, NULL, 403, "csrf_failed"},
+        {"a foreign origin", DELETE_KEY, SESSION_COOKIE RIGHT_CSRF "Origin: https://evil.test\n", NULL, 403,
+         "csrf_failed"},
+        {"origin null", DELETE_KEY, SESSION_COOKIE RIGHT_CSRF "Origin: null\n", NULL, 403, "csrf_failed"},
+        {"a suffix", DELETE_KEY, SESSION_COOKIE RIGHT_CSRF "Origin: https://console.test.evil.test\n", NULL, 403,
+         "csrf_failed"},
+        {"without TLS", DELETE_KEY, SESSION_COOKIE RIGHT_CSRF "Origin: http://console.test\n", NULL, 403,
+         "csrf_failed"},
+        {"two origins", DELETE_KEY, SESSION_COOKIE RIGHT_CSRF "Origin: https://console.test\nOrigin: null\n", NULL, 403,
+         "csrf_failed"},
+        {"logout", HTTP_POST, "/v1/auth/logout", SESSION_COOKIE, NULL, 403, "csrf_failed"},
+        {"before the step-up", HTTP_POST, "/v1/console/api_keys", SESSION_COOKIE JSON_TYPE, CREATE, 403, "csrf_failed"},
+        {"login, foreign origin", HTTP_POST, "/v1/auth/login", "Origin: https://evil.test\n" JSON_TYPE, "{}", 403,
+         "csrf_failed"},
+        {"the right token", DELETE_KEY, SESSION_COOKIE RIGHT_CSRF, NULL, 200, NULL},
+        {"and our origin", DELETE_KEY, SESSION_COOKIE RIGHT_CSRF "Origin: https://console.test\n", NULL, 200, NULL},
+        {"reading needs none", HTTP_GET, "/v1/console/api_keys", SESSION_COOKIE "Origin: https://evil.test\n", NULL,
+         200, NULL},
+    };
+
+    EXPECT_ALL(STEPS);
+    cr_assert_eq(world.revokes, 2);
+}
+
+Test(guard, step_up)
+{
+    static const struct step OLD = {"too old", HTTP_POST, "/v1/console/api_keys", SESSION_COOKIE RIGHT_CSRF JSON_TYPE,
+                                    CREATE,    403,       "step_up_required"};
+    static const struct step FRESH = {
+        "fresh", HTTP_POST, "/v1/console/api_keys", SESSION_COOKIE RIGHT_CSRF JSON_TYPE, CREATE, 201, NULL};
+
+    world.session.step_up_expires_ms = 0;
+    expect(&OLD);
+    cr_assert_eq(world.inserts, 0);
+    world.session.step_up_expires_ms = 1;
+    expect(&FRESH);
+}
+
+Test(guard, body)
+{
+#define POST_KEYS HTTP_POST, "/v1/api_keys"
+    static const struct step STEPS[] = {
+        {"no type", POST_KEYS, GOOD_KEY, CREATE, 415, "unsupported_media_type"},
+        {"text", POST_KEYS, GOOD_KEY "Content-Type: text/plain\n", CREATE, 415, "unsupported_media_type"},
+        {"a form", POST_KEYS, GOOD_KEY "Content-Type: application/x-www-form-urlencoded\n", "a=b", 415,
+         "unsupported_media_type"},
+        {"a longer type", POST_KEYS, GOOD_KEY "Content-Type: application/json-patch\n", CREATE, 415,
+         "unsupported_media_type"},
+        {"another charset", POST_KEYS, GOOD_KEY "Content-Type: application/json; charset=latin1\n", CREATE, 415,
+         "unsupported_media_type"},
+        {"another parameter", POST_KEYS, GOOD_KEY "Content-Type: application/json; a=b\n", CREATE, 415,
+         "unsupported_media_type"},
+        {"an empty type", POST_KEYS, GOOD_KEY "Content-Type: \n", CREATE, 415, "unsupported_media_type"},
+        {"none", POST_KEYS, GOOD_KEY, NULL, 400, "invalid_json"},
+        {"none, typed", POST_KEYS, GOOD_KEY JSON_TYPE, NULL, 400, "invalid_json"},
+        {"empty", POST_KEYS, GOOD_KEY JSON_TYPE, "", 400, "invalid_json"},
+        {"no object", POST_KEYS, GOOD_KEY JSON_TYPE, "[]", 400, "invalid_json"},
+        {"twice the same", POST_KEYS, GOOD_KEY JSON_TYPE, "{\"name\":\"a\",\"name\":\"b\",\"mode\":\"test\"}", 400,
+         "invalid_json"},
+        {"a body that nobody wants", HTTP_DELETE, "/v1/api_keys/x", GOOD_KEY, "x", 415, "unsupported_media_type"},
+        {"a query that nobody wants", HTTP_POST, "/v1/api_keys?mode=test", GOOD_KEY JSON_TYPE, CREATE, 400,
+         "parameter_unknown"},
+        {"JSON", POST_KEYS, GOOD_KEY JSON_TYPE, CREATE, 201, NULL},
+        {"JSON in UTF-8", POST_KEYS, GOOD_KEY "Content-Type: Application/JSON;charset=UTF-8\n", CREATE, 201, NULL},
+        {"quoted", POST_KEYS, GOOD_KEY "Content-Type: application/json ; charset=\"utf-8\"\n", CREATE, 201, NULL},
+    };
+
+    EXPECT_ALL(STEPS);
+    cr_assert_eq(world.inserts, 3);
+}
+
+Test(guard, permission_comes_before_the_body)
+{
+    static const struct step STEP = {"scope", POST_KEYS, GOOD_KEY, "x", 403, "insufficient_scope"};
+
+    world.key.scopes = SCOPE_PATIENTS_READ;
+    expect(&STEP);
+}
+
+Test(guard, store_that_is_closed)
+{
+    static const struct step STEP = {"closed", HTTP_GET, "/v1/whoami", GOOD_KEY, NULL, 503, "shutting_down"};
+
+    world.service.store = NULL;
+    expect(&STEP);
+}
+
+Test(guard, client_that_left_is_no_trouble)
+{
+    static const char *const HEADERS[] = {GOOD_KEY, SESSION_COOKIE};
+    static const char *const TARGETS[] = {"/v1/api_keys", "/v1/console/api_keys"};
+
+    world.checks_at_once = false;
+    for (size_t i = 0; i < 2; i++) {
+        struct http_request *request = request_send_and_leave(HTTP_GET, TARGETS[i], HEADERS[i], NULL);
+
+        cr_assert_eq(answer_status(request), 0);
+        request_forget(request);
+    }
+}
+
+Test(guard, internal_listener)
+{
+    static const struct {
+        enum http_method method;
+        const char *target;
+        bool draining, store_away;
+        int status;
+        const char *body;
+    } CASES[] = {
+        {HTTP_GET, "/livez", false, true, 200, "{\"status\":\"ok\"}"},
+        {HTTP_HEAD, "/livez", true, false, 200, "{\"status\":\"ok\"}"},
+        {HTTP_GET, "/readyz", false, false, 200, "{\"status\":\"ok\"}"},
+        {HTTP_GET, "/readyz", false, true, 503, "{\"status\":\"unavailable\",\"reason\":\"Redis is away.\"}"},
+        {HTTP_GET, "/readyz", true, false, 503, "{\"status\":\"draining\",\"reason\":\"The node is shutting down.\"}"},
+        {HTTP_GET, "/metrics", false, false, 200, NULL},
+        {HTTP_POST, "/livez", false, false, 405, NULL},
+        {HTTP_GET, "/v1/whoami", false, false, 404, NULL},
+        {HTTP_GET, "/livez/", false, false, 404, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct http_request *request;
+
+        world.service.draining = CASES[i].draining;
+        world.session_result = CASES[i].store_away ? STORE_UNAVAILABLE : STORE_OK;
+        request = request_send_internal(CASES[i].method, CASES[i].target);
+        cr_assert_eq(answer_status(request), CASES[i].status, "%s", CASES[i].target);
+        if (CASES[i].body)
+            cr_assert_str_eq(answer_body(request), CASES[i].body);
+        request_forget(request);
+    }
+}

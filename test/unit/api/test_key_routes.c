@@ -1,0 +1,188 @@
+/* API keys: what may be granted, what may be seen, and that no key lives whose secret nobody got. */
+#include "core/secret.h"
+#include "fake_world.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+TestSuite(key_routes, .init = world_begin, .fini = world_end);
+
+#define BY_KEY GOOD_KEY JSON_TYPE
+#define BY_USER SESSION_COOKIE RIGHT_CSRF JSON_TYPE
+#define CREATE "{\"name\":\"n\",\"mode\":\"live\"}"
+
+struct refusal {
+    const char *body;
+    enum problem_code code;
+    const char *param;
+};
+
+static void expect_refusal(const struct refusal *refusal)
+{
+    struct http_request *request = request_send(HTTP_POST, "/v1/api_keys", BY_KEY, refusal->body);
+
+    cr_assert_eq(answer_problem(request)->code, refusal->code, "%s: %s", refusal->body, answer_body(request));
+    cr_assert_str_eq(answer_problem(request)->param, refusal->param, "%s", refusal->body);
+    request_forget(request);
+}
+
+Test(key_routes, wrong_parameters)
+{
+    static const struct refusal CASES[] = {
+        {"{}", PROBLEM_PARAMETER_MISSING, "name"},
+        {"{\"name\":\"n\"}", PROBLEM_PARAMETER_MISSING, "mode"},
+        {"{\"name\":1,\"mode\":\"test\"}", PROBLEM_PARAMETER_INVALID, "name"},
+        {"{\"name\":\"\",\"mode\":\"test\"}", PROBLEM_PARAMETER_INVALID, "name"},
+        {"{\"name\":\"n\",\"mode\":\"TEST\"}", PROBLEM_PARAMETER_INVALID, "mode"},
+        {"{\"name\":\"n\",\"mode\":null}", PROBLEM_PARAMETER_INVALID, "mode"},
+        {"{\"name\":\"n\",\"mode\":\"test\",\"scopes\":null}", PROBLEM_PARAMETER_INVALID, "scopes"},
+        {"{\"name\":\"n\",\"mode\":\"test\",\"scopes\":[]}", PROBLEM_PARAMETER_INVALID, "scopes"},
+        {"{\"name\":\"n\",\"mode\":\"test\",\"scopes\":\"keys:manage\"}", PROBLEM_PARAMETER_INVALID, "scopes"},
+        {"{\"name\":\"n\",\"mode\":\"test\",\"scopes\":[\"keys:manage\",\"x\"]}", PROBLEM_PARAMETER_INVALID, "scopes"},
+        {"{\"name\":\"n\",\"mode\":\"test\",\"scopes\":[\"keys:manage\",1]}", PROBLEM_PARAMETER_INVALID, "scopes"},
+        {"{\"name\":\"n\",\"mode\":\"test\",\"scope\":[]}", PROBLEM_PARAMETER_UNKNOWN, "scope"},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        expect_refusal(&CASES[i]);
+    cr_assert_eq(world.inserts, 0);
+}
+
+Test(key_routes, creation)
+{
+    struct http_request *request = request_send(
+        HTTP_POST, "/v1/api_keys", BY_KEY,
+        "{\"name\":\"n\",\"mode\":\"test\",\"scopes\":[\"patients:read\",\"exchanges:read\",\"patients:read\"]}");
+    const char *secret = strstr(answer_body(request), "\"secret\":\"");
+    char location[96];
+    enum key_kind kind;
+    enum key_mode mode;
+
+    cr_assert_eq(answer_status(request), 201);
+    cr_assert(secret);
+    cr_assert(secret_parse((struct text){secret + 10, 12 + SECRET_RANDOM_CHARS + SECRET_CHECKSUM_CHARS}, &kind, &mode));
+    cr_assert(kind == KEY_API && mode == MODE_TEST);
+    cr_assert_eq(world.inserted.scopes, SCOPE_PATIENTS_READ | SCOPE_EXCHANGES_READ);
+    cr_assert_eq(world.inserted.created_ms, id_time_ms(&world.inserted.id));
+    cr_assert(id_equal(&world.inserted.account, &world.key.account));
+    snprintf(location, sizeof location, "Location: /v1/api_keys/%s\n", world.inserted.id.text);
+    cr_assert(strstr(answer_headers(request), location), "%s", answer_headers(request));
+    cr_assert_eq(world.discards, 0);
+    request_forget(request);
+}
+
+Test(key_routes, creation_in_the_console)
+{
+    struct http_request *request = request_send(HTTP_POST, "/v1/console/api_keys", BY_USER, CREATE);
+    char location[96];
+
+    cr_assert_eq(answer_status(request), 201, "%s", answer_body(request));
+    cr_assert_eq(world.inserted.scopes, SCOPE_ALL);
+    snprintf(location, sizeof location, "Location: /v1/console/api_keys/%s\n", world.inserted.id.text);
+    cr_assert(strstr(answer_headers(request), location), "%s", answer_headers(request));
+    request_forget(request);
+}
+
+Test(key_routes, a_key_grants_what_it_holds)
+{
+    static const struct refusal MORE = {"{\"name\":\"n\",\"mode\":\"live\",\"scopes\":[\"org:manage\"]}",
+                                        PROBLEM_SCOPE_NOT_GRANTABLE, "scopes"};
+    static const struct refusal ALL = {CREATE, PROBLEM_SCOPE_NOT_GRANTABLE, "scopes"};
+    struct http_request *request;
+
+    world.key.scopes = SCOPE_KEYS_MANAGE | SCOPE_USAGE_READ;
+    expect_refusal(&MORE);
+    expect_refusal(&ALL);
+    request = request_send(HTTP_POST, "/v1/api_keys", BY_KEY, CREATE);
+    cr_assert_eq(answer_status(request), 403);
+    cr_assert_eq(answer_problem(request)->required_scopes, SCOPE_ALL & ~(SCOPE_KEYS_MANAGE | SCOPE_USAGE_READ));
+    request_forget(request);
+    cr_assert_eq(world.inserts, 0);
+
+    request = request_send(HTTP_POST, "/v1/api_keys", BY_KEY,
+                           "{\"name\":\"n\",\"mode\":\"live\",\"scopes\":[\"usage:read\"]}");
+    cr_assert_eq(answer_status(request), 201);
+    request_forget(request);
+    world.service.grant_any = true;
+    request = request_send(HTTP_POST, "/v1/api_keys", BY_KEY, CREATE);
+    cr_assert_eq(answer_status(request), 201);
+    request_forget(request);
+}
+
+Test(key_routes, a_test_key_stays_in_test)
+{
+    static const struct refusal LIVE = {CREATE, PROBLEM_MODE_NOT_PERMITTED, "mode"};
+    static const char *const TARGETS[] = {"/v1/api_keys", "/v1/api_keys/key_01jd0000000000000000000001"};
+
+    world.key.mode = MODE_TEST;
+    world.service.grant_any = true;
+    expect_refusal(&LIVE);
+    for (size_t i = 0; i < 2; i++) {
+        request_forget(request_send(HTTP_GET, TARGETS[i], GOOD_KEY, NULL));
+        cr_assert(world.view.test_only && id_equal(&world.view.account, &world.key.account));
+    }
+    request_forget(request_send(HTTP_DELETE, TARGETS[1], GOOD_KEY, NULL));
+    cr_assert(world.view.test_only);
+    request_forget(request_send(HTTP_GET, "/v1/console/api_keys", SESSION_COOKIE, NULL));
+    cr_assert_not(world.view.test_only);
+}
+
+static void create_with(enum store_result result, bool delivered, bool leaves, int status, unsigned discards)
+{
+    struct http_request *request;
+
+    world.discards = 0;
+    world.insert_result = result;
+    world.delivered = delivered;
+    request = (leaves ? request_send_and_leave : request_send)(HTTP_POST, "/v1/api_keys", BY_KEY, CREATE);
+    cr_assert_eq(answer_status(request), status, "%d", answer_status(request));
+    cr_assert_eq(world.discards, discards, "%u discards", world.discards);
+    request_forget(request);
+}
+
+Test(key_routes, a_key_whose_secret_nobody_got_is_discarded)
+{
+    create_with(STORE_OK, true, false, 201, 0);
+    create_with(STORE_OK, false, false, 201, 1);
+    create_with(STORE_OK, false, true, 0, 1);
+    create_with(STORE_UNKNOWN, true, false, 503, 1);
+    create_with(STORE_UNKNOWN, true, true, 0, 1);
+    create_with(STORE_UNAVAILABLE, true, false, 503, 0);
+}
+
+Test(key_routes, revocation)
+{
+    static const struct {
+        enum store_result result;
+        int status;
+        enum problem_code code;
+    } CASES[] = {
+        {STORE_OK, 200, PROBLEM_NONE},
+        {STORE_NOT_FOUND, 404, PROBLEM_API_KEY_NOT_FOUND},
+        {STORE_UNAVAILABLE, 503, PROBLEM_STORE_UNAVAILABLE},
+        {STORE_UNKNOWN, 503, PROBLEM_STORE_UNAVAILABLE},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct http_request *request;
+
+        world.revoke_result = CASES[i].result;
+        request = request_send(HTTP_DELETE, "/v1/api_keys/key_01jd0000000000000000000001", GOOD_KEY, NULL);
+        cr_assert_eq(answer_status(request), CASES[i].status);
+        cr_assert_eq(answer_problem(request)->code, CASES[i].code);
+        request_forget(request);
+    }
+}
+
+Test(key_routes, what_is_no_id_names_no_key)
+{
+    static const char *const TARGETS[] = {"/v1/api_keys/x", "/v1/api_keys/dev_01jd0000000000000000000001",
+                                          "/v1/api_keys/KEY_01JD0000000000000000000001"};
+
+    for (size_t i = 0; i < sizeof TARGETS / sizeof *TARGETS; i++) {
+        struct http_request *request = request_send(HTTP_DELETE, TARGETS[i], GOOD_KEY, NULL);
+
+        cr_assert_eq(answer_problem(request)->code, PROBLEM_API_KEY_NOT_FOUND, "%s", TARGETS[i]);
+        request_forget(request);
+    }
+    cr_assert_eq(world.revokes, 0);
+}

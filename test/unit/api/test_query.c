@@ -1,0 +1,162 @@
+/* Query parameters of the lists. */
+#include "api/query_internal.h"
+#include "core/limits.h"
+#include "leak_guard.h"
+#include <criterion/criterion.h>
+
+TestSuite(query, .fini = leak_guard);
+
+#define KEY_A "key_01jd0000000000000000000001"
+#define KEY_B "key_01jd0000000000000000000002"
+#define EVENT "evt_01jd0000000000000000000001"
+
+enum { STORAGE_BYTES = 512 };
+
+struct refusal {
+    const char *query;
+    enum problem_code code;
+    const char *param;
+};
+
+static void expect_refusals(query_reader *read, void *target, size_t target_bytes, const struct refusal *cases,
+                            size_t count)
+{
+    char untouched[sizeof(struct key_query)];
+
+    memcpy(untouched, target, target_bytes);
+    for (size_t i = 0; i < count; i++) {
+        char storage[STORAGE_BYTES];
+        struct problem problem = {0};
+
+        memcpy(target, untouched, target_bytes);
+        cr_assert_not(read(text_of(cases[i].query), storage, target, &problem), "%s", cases[i].query);
+        cr_assert_eq(problem.code, cases[i].code, "%s: %s", cases[i].query, problem_code_text(problem.code));
+        cr_assert_str_eq(problem.param, cases[i].param, "%s", cases[i].query);
+    }
+}
+
+static bool read_keys(const char *query, struct key_query *ret_query)
+{
+    char storage[STORAGE_BYTES];
+    struct problem problem;
+
+    *ret_query = (struct key_query){.limit = LIST_LIMIT_STANDARD};
+    return query_read_keys(text_of(query), storage, ret_query, &problem);
+}
+
+Test(query, keys_standard_values_stay)
+{
+    struct key_query query;
+
+    cr_assert(read_keys("", &query));
+    cr_assert_eq(query.limit, LIST_LIMIT_STANDARD);
+    cr_assert_not(query.by_mode);
+    cr_assert_eq(query.status, KEYS_ANY);
+    cr_assert(query.starting_after.text[0] == '\0' && query.ending_before.text[0] == '\0');
+}
+
+Test(query, keys_limit)
+{
+    struct key_query query;
+
+    cr_assert(read_keys("limit=1", &query) && query.limit == 1);
+    cr_assert(read_keys("limit=100", &query) && query.limit == 100);
+}
+
+Test(query, keys_all_at_once)
+{
+    struct key_query query;
+
+    cr_assert(read_keys("limit=7&starting_after=" KEY_A "&mode=live&status=revoked", &query));
+    cr_assert_eq(query.limit, 7);
+    cr_assert_str_eq(query.starting_after.text, KEY_A);
+    cr_assert(query.by_mode && query.mode == MODE_LIVE);
+    cr_assert_eq(query.status, KEYS_REVOKED);
+    cr_assert(read_keys("status=active&mode=test&ending_before=" KEY_B, &query));
+    cr_assert_str_eq(query.ending_before.text, KEY_B);
+    cr_assert(query.by_mode && query.mode == MODE_TEST);
+    cr_assert_eq(query.status, KEYS_ACTIVE);
+}
+
+Test(query, keys_escapes_are_decoded)
+{
+    struct key_query query;
+
+    cr_assert(read_keys("%6dode=%74est", &query) && query.by_mode && query.mode == MODE_TEST);
+}
+
+Test(query, keys_refusals)
+{
+    static const struct refusal CASES[] = {
+        {"limit=0", PROBLEM_PARAMETER_INVALID, "limit"},
+        {"limit=101", PROBLEM_PARAMETER_INVALID, "limit"},
+        {"limit=", PROBLEM_PARAMETER_INVALID, "limit"},
+        {"limit", PROBLEM_PARAMETER_INVALID, "limit"},
+        {"limit=-1", PROBLEM_PARAMETER_INVALID, "limit"},
+        {"limit=01", PROBLEM_PARAMETER_INVALID, "limit"},
+        {"limit=1e1", PROBLEM_PARAMETER_INVALID, "limit"},
+        {"limit=99999999999999999999999", PROBLEM_PARAMETER_INVALID, "limit"},
+        {"limit=5&limit=5", PROBLEM_PARAMETER_INVALID, "limit"},
+        {"mode=test&limit=5&mode=live", PROBLEM_PARAMETER_INVALID, "mode"},
+        {"mode=", PROBLEM_PARAMETER_INVALID, "mode"},
+        {"mode=Test", PROBLEM_PARAMETER_INVALID, "mode"},
+        {"status=any", PROBLEM_PARAMETER_INVALID, "status"},
+        {"starting_after=", PROBLEM_PARAMETER_INVALID, "starting_after"},
+        {"starting_after=" EVENT, PROBLEM_PARAMETER_INVALID, "starting_after"},
+        {"starting_after=" KEY_A "0", PROBLEM_PARAMETER_INVALID, "starting_after"},
+        {"ending_before=x", PROBLEM_PARAMETER_INVALID, "ending_before"},
+        {"starting_after=" KEY_A "&ending_before=" KEY_B, PROBLEM_PARAMETER_INVALID, "ending_before"},
+        {"Limit=5", PROBLEM_PARAMETER_UNKNOWN, "Limit"},
+        {"limit=5&page=2", PROBLEM_PARAMETER_UNKNOWN, "page"},
+        {"access_token=x", PROBLEM_PARAMETER_UNKNOWN, "access_token"},
+        {"limit=%zz", PROBLEM_PARAMETER_INVALID, ""},
+    };
+    struct key_query query = {.limit = LIST_LIMIT_STANDARD};
+
+    expect_refusals(query_read_keys, &query, sizeof query, CASES, sizeof CASES / sizeof *CASES);
+}
+
+Test(query, events)
+{
+    static const struct refusal CASES[] = {
+        {"limit=101", PROBLEM_PARAMETER_INVALID, "limit"},
+        {"starting_after=" KEY_A, PROBLEM_PARAMETER_INVALID, "starting_after"},
+        {"ending_before=" EVENT, PROBLEM_PARAMETER_UNKNOWN, "ending_before"},
+    };
+    struct event_query query = {.limit = LIST_LIMIT_STANDARD};
+    char storage[STORAGE_BYTES];
+    struct problem problem;
+
+    cr_assert(query_read_events(TEXT("starting_after=" EVENT "&limit=3"), storage, &query, &problem));
+    cr_assert_eq(query.limit, 3);
+    cr_assert_str_eq(query.starting_after.text, EVENT);
+    expect_refusals(query_read_events, &query, sizeof query, CASES, sizeof CASES / sizeof *CASES);
+}
+
+Test(query, usage)
+{
+    static const struct refusal CASES[] = {
+        {"days=0", PROBLEM_PARAMETER_INVALID, "days"},
+        {"days=367", PROBLEM_PARAMETER_INVALID, "days"},
+        {"days=7&days=7", PROBLEM_PARAMETER_INVALID, "days"},
+        {"limit=5", PROBLEM_PARAMETER_UNKNOWN, "limit"},
+    };
+    struct usage_query query = {.days = 30};
+    char storage[STORAGE_BYTES];
+    struct problem problem;
+
+    cr_assert(query_read_usage(TEXT("days=366"), storage, &query, &problem));
+    cr_assert_eq(query.days, USAGE_DAYS_MAX);
+    expect_refusals(query_read_usage, &query, sizeof query, CASES, sizeof CASES / sizeof *CASES);
+}
+
+Test(query, routes_without_parameters_know_none)
+{
+    char storage[STORAGE_BYTES];
+    struct problem problem = {0};
+
+    cr_assert(query_read_nothing(TEXT(""), storage, NULL, &problem));
+    cr_assert_not(query_read_nothing(TEXT("a=b"), storage, NULL, &problem));
+    cr_assert_eq(problem.code, PROBLEM_PARAMETER_UNKNOWN);
+    cr_assert_str_eq(problem.param, "a");
+}

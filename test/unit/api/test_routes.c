@@ -1,0 +1,156 @@
+/* The table itself: does each row say a story that the guard can enforce? */
+#include "api/routes.h"
+#include "api/routes_internal.h"
+#include "core/path.h"
+#include "leak_guard.h"
+#include <criterion/criterion.h>
+
+TestSuite(routes, .fini = leak_guard);
+
+static bool lies_under(const struct route *row, const char *folder)
+{
+    return text_starts_with(text_of(row->path), text_of(folder));
+}
+
+Test(routes, paths_are_normalised)
+{
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        /* "{id}" aside: braces never reach the table in a request. */
+        struct text path = text_of(ROUTES[i].path);
+        size_t brace = 0, len;
+        char normal[128];
+
+        while (brace < path.len && path.ptr[brace] != '{')
+            brace++;
+        cr_assert(brace == path.len || text_equal(text_skip(path, brace), TEXT("{id}")), "%s", ROUTES[i].path);
+        path.len = brace < path.len ? brace - 1 : brace;
+        cr_assert(path_normalise(path, normal, &len), "%s", ROUTES[i].path);
+        cr_assert(text_equal(path, (struct text){normal, len}), "%s", ROUTES[i].path);
+        cr_assert(lies_under(&ROUTES[i], "/v1/"), "%s", ROUTES[i].path);
+    }
+}
+
+Test(routes, method_and_path_are_unique)
+{
+    for (size_t i = 0; i < ROUTE_COUNT; i++)
+        for (size_t j = i + 1; j < ROUTE_COUNT; j++)
+            cr_assert(ROUTES[i].method != ROUTES[j].method ||
+                          !text_equal(text_of(ROUTES[i].path), text_of(ROUTES[j].path)),
+                      "%s stands twice", ROUTES[i].path);
+}
+
+/* The guard chooses the class of credential by path, before it looks at the row. */
+Test(routes, principal_follows_from_the_path)
+{
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        const struct route *row = &ROUTES[i];
+
+        if (lies_under(row, "/v1/console/"))
+            cr_assert_eq(row->who, WHO_SESSION, "%s", row->path);
+        else if (lies_under(row, "/v1/auth/"))
+            cr_assert_neq(row->who, WHO_API_KEY, "%s", row->path);
+        else
+            cr_assert_eq(row->who, WHO_API_KEY, "%s", row->path);
+        for (size_t j = 0; j < ROUTE_COUNT; j++)
+            cr_assert(!text_equal(text_of(row->path), text_of(ROUTES[j].path)) || row->who == ROUTES[j].who,
+                      "%s has rows for two kinds of principal", row->path);
+    }
+}
+
+Test(routes, flags_are_consistent)
+{
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        const struct route *row = &ROUTES[i];
+        bool mutates = row->method != HTTP_GET;
+        bool has_csrf = row->flags & ROUTE_CSRF;
+
+        cr_assert(row->handle, "%s", row->path);
+        cr_assert_eq(has_csrf, row->who == WHO_SESSION && mutates, "%s", row->path);
+        cr_assert(!(row->flags & ROUTE_ORIGIN) || row->who == WHO_ANYONE, "%s", row->path);
+        cr_assert(row->who != WHO_ANYONE || !mutates || (row->flags & ROUTE_ORIGIN), "%s", row->path);
+        cr_assert(!(row->flags & ROUTE_STEP_UP) || row->who == WHO_SESSION, "%s", row->path);
+        cr_assert(!(row->flags & ROUTE_JSON) || mutates, "%s", row->path);
+        cr_assert(!(row->flags & ROUTE_QUERY) || !mutates, "%s", row->path);
+        cr_assert(row->scope == SCOPE_NONE || row->who == WHO_API_KEY, "%s", row->path);
+    }
+}
+
+Test(routes, creating_a_key_in_the_console_needs_step_up)
+{
+    struct route_match match = route_find(HTTP_POST, TEXT("/v1/console/api_keys"));
+
+    cr_assert(match.route && (match.route->flags & ROUTE_STEP_UP));
+}
+
+Test(routes, managing_keys_needs_its_scope)
+{
+    for (size_t i = 0; i < ROUTE_COUNT; i++)
+        if (lies_under(&ROUTES[i], "/v1/api_keys"))
+            cr_assert_eq(ROUTES[i].scope, SCOPE_KEYS_MANAGE, "%s", ROUTES[i].path);
+}
+
+Test(routes, rows_are_found)
+{
+    static const struct {
+        enum http_method method;
+        const char *path;
+        const char *row; /* NULL: none of that method */
+        bool known;
+        const char *id;
+    } CASES[] = {
+        {HTTP_GET, "/v1/whoami", "/v1/whoami", true, ""},
+        {HTTP_HEAD, "/v1/whoami", "/v1/whoami", true, ""},
+        {HTTP_POST, "/v1/whoami", NULL, true, ""},
+        {HTTP_GET, "/v1/whoami/", NULL, false, ""},
+        {HTTP_GET, "/v1/whoam", NULL, false, ""},
+        {HTTP_GET, "/v1/whoamix", NULL, false, ""},
+        {HTTP_GET, "/V1/whoami", NULL, false, ""},
+        {HTTP_GET, "/v1/api_keys", "/v1/api_keys", true, ""},
+        {HTTP_GET, "/v1/api_keys/", NULL, false, ""},
+        {HTTP_GET, "/v1/api_keys/key_1", "/v1/api_keys/{id}", true, "key_1"},
+        {HTTP_DELETE, "/v1/api_keys/key_1", "/v1/api_keys/{id}", true, "key_1"},
+        {HTTP_HEAD, "/v1/api_keys/key_1", "/v1/api_keys/{id}", true, "key_1"},
+        {HTTP_PATCH, "/v1/api_keys/key_1", NULL, true, "key_1"},
+        {HTTP_DELETE, "/v1/api_keys", NULL, true, ""},
+        {HTTP_GET, "/v1/api_keys/key_1/x", NULL, false, ""},
+        {HTTP_GET, "/v1/api_keys/key_1/", NULL, false, ""},
+        {HTTP_DELETE, "/v1/console/api_keys/key_1", "/v1/console/api_keys/{id}", true, "key_1"},
+        {HTTP_OTHER, "/v1/auth/login", NULL, true, ""},
+        {HTTP_GET, "/", NULL, false, ""},
+        {HTTP_GET, "", NULL, false, ""},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct route_match match = route_find(CASES[i].method, text_of(CASES[i].path));
+
+        cr_assert_eq(match.sibling != NULL, CASES[i].known, "%s", CASES[i].path);
+        cr_assert(text_equal(match.id, text_of(CASES[i].id)), "%s", CASES[i].path);
+        if (CASES[i].row)
+            cr_assert(match.route && text_equal(text_of(match.route->path), text_of(CASES[i].row)), "%s",
+                      CASES[i].path);
+        else
+            cr_assert_null(match.route, "%s", CASES[i].path);
+    }
+}
+
+Test(routes, allow_lists_all_methods_of_a_path)
+{
+    static const struct {
+        const char *path, *allow;
+    } CASES[] = {
+        {"/v1/whoami", "GET, HEAD"}, {"/v1/api_keys", "GET, HEAD, POST"}, {"/v1/api_keys/x", "GET, HEAD, DELETE"},
+        {"/v1/auth/login", "POST"},  {"/v1/console/usage", "GET, HEAD"},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct route_match match = route_find(HTTP_OTHER, text_of(CASES[i].path));
+        char storage[64];
+        struct buf out;
+
+        cr_assert(match.sibling, "%s", CASES[i].path);
+        buf_init_fixed(&out, storage, sizeof storage);
+        route_print_allow(match.sibling, &out);
+        cr_assert(!out.failed && text_equal(buf_text(&out), text_of(CASES[i].allow)), "%s: %.*s", CASES[i].path,
+                  TEXT_ARG(buf_text(&out)));
+    }
+}

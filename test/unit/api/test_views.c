@@ -1,0 +1,190 @@
+/* Records as clients see them, byte for byte. */
+#include "api/views_internal.h"
+#include "leak_guard.h"
+#include <criterion/criterion.h>
+
+TestSuite(views, .fini = leak_guard);
+
+#define KEY_ID "key_01jd0000000000000000000001"
+#define ACCOUNT_ID "acct_01jd0000000000000000000001"
+#define USER_ID "usr_01jd0000000000000000000001"
+
+enum { STORAGE_BYTES = 8192 };
+
+static struct id make_id(enum id_kind kind, const char *text)
+{
+    struct id id;
+
+    cr_assert(id_parse(kind, text_of(text), &id), "%s", text);
+    return id;
+}
+
+static struct key_record make_key(void)
+{
+    struct key_record key = {
+        .id = make_id(ID_KEY, KEY_ID),
+        .account = make_id(ID_ACCOUNT, ACCOUNT_ID),
+        .kind = KEY_API,
+        .mode = MODE_TEST,
+        .scopes = SCOPE_PATIENTS_READ | SCOPE_EXCHANGES_READ,
+        .created_ms = 1000,
+        .last4 = "ab1Z",
+    };
+
+    cr_assert(key_set_name(&key, TEXT("Ward \"3\" \xc3\xa9")));
+    return key;
+}
+
+struct answer {
+    char storage[STORAGE_BYTES];
+    struct buf out;
+    struct json_writer w;
+};
+
+static struct json_writer *answer_begin(struct answer *answer)
+{
+    buf_init_fixed(&answer->out, answer->storage, sizeof answer->storage);
+    answer->w = (struct json_writer){.out = &answer->out};
+    return &answer->w;
+}
+
+static void expect(const struct answer *answer, const char *json)
+{
+    cr_assert_not(answer->out.failed);
+    cr_assert(text_equal(buf_text(&answer->out), text_of(json)), "%.*s", TEXT_ARG(buf_text(&answer->out)));
+}
+
+#define KEY_MEMBERS                                                                                    \
+    "\"id\":\"" KEY_ID "\",\"name\":\"Ward \\\"3\\\" \xc3\xa9\",\"last4\":\"ab1Z\",\"mode\":\"test\"," \
+    "\"scopes\":[\"exchanges:read\",\"patients:read\"],\"created_at\":\"1970-01-01T00:00:01.000Z\","
+
+Test(views, key_never_used)
+{
+    struct key_record key = make_key();
+    struct answer answer;
+
+    view_key(answer_begin(&answer), &key);
+    expect(&answer, "{" KEY_MEMBERS "\"last_used_at\":null,\"revoked_at\":null}");
+}
+
+Test(views, key_used_and_revoked)
+{
+    struct key_record key = make_key();
+    struct answer answer;
+
+    key.last_used_ms = 2000;
+    key.revoked_ms = 3000;
+    view_key(answer_begin(&answer), &key);
+    expect(&answer, "{" KEY_MEMBERS "\"last_used_at\":\"1970-01-01T00:00:02.000Z\","
+                    "\"revoked_at\":\"1970-01-01T00:00:03.000Z\"}");
+}
+
+Test(views, secret_is_in_the_answer_of_creation_alone)
+{
+    struct key_record key = make_key();
+    struct answer answer;
+
+    view_key_created(answer_begin(&answer), &key, TEXT("svc_sk_test_x"));
+    expect(&answer, "{" KEY_MEMBERS "\"last_used_at\":null,\"revoked_at\":null,\"secret\":\"svc_sk_test_x\"}");
+}
+
+Test(views, list)
+{
+    struct key_record key = make_key();
+    struct answer answer;
+
+    view_keys(answer_begin(&answer), NULL, 0, false);
+    expect(&answer, "{\"data\":[],\"has_more\":false}");
+    view_keys(answer_begin(&answer), &key, 1, true);
+    expect(&answer, "{\"data\":[{" KEY_MEMBERS "\"last_used_at\":null,\"revoked_at\":null}],\"has_more\":true}");
+}
+
+Test(views, whoami)
+{
+    struct key_record key = make_key();
+    struct answer answer;
+
+    view_whoami(answer_begin(&answer), &key);
+    expect(&answer, "{\"id\":\"" KEY_ID "\",\"kind\":\"api_key\",\"account_id\":\"" ACCOUNT_ID
+                    "\",\"name\":\"Ward \\\"3\\\" \xc3\xa9\",\"mode\":\"test\","
+                    "\"scopes\":[\"exchanges:read\",\"patients:read\"]}");
+}
+
+Test(views, longest_name_fits_a_small_answer)
+{
+    struct key_record key = make_key();
+    struct answer answer;
+    char name[KEY_NAME_MAX_BYTES];
+
+    for (size_t i = 0; i < sizeof name; i += 4)
+        memcpy(name + i, "\xf0\x9f\x94\x91", 4);
+    cr_assert(key_set_name(&key, (struct text){name, sizeof name}));
+    key.scopes = SCOPE_ALL;
+    key.last_used_ms = key.revoked_ms = 1;
+    view_key_created(answer_begin(&answer), &key, TEXT("svc_sk_test_01234567890123456789012345678901012345"));
+    cr_assert(!answer.out.failed && answer.out.len < 4096);
+}
+
+static struct session_record make_session(void)
+{
+    struct session_record session = {
+        .sid = "sid",
+        .user = {.id = make_id(ID_USER, USER_ID),
+                 .account = make_id(ID_ACCOUNT, ACCOUNT_ID),
+                 .email = "a@b.test",
+                 .account_name = "North",
+                 .password_hash = "scrypt$hash"},
+        .expires_ms = 5000,
+    };
+
+    return session;
+}
+
+#define LOGIN_MEMBERS                                                                      \
+    "\"user\":{\"id\":\"" USER_ID "\",\"email\":\"a@b.test\",\"account_id\":\"" ACCOUNT_ID \
+    "\",\"account_name\":\"North\"},\"csrf_token\":\"csrf\",\"expires_at\":\"1970-01-01T00:00:05.000Z\""
+
+Test(views, login_and_session)
+{
+    struct session_record session = make_session();
+    struct answer answer;
+
+    view_login(answer_begin(&answer), &session, TEXT("csrf"));
+    expect(&answer, "{" LOGIN_MEMBERS "}");
+    view_session(answer_begin(&answer), &session, TEXT("csrf"));
+    expect(&answer, "{" LOGIN_MEMBERS ",\"step_up_expires_at\":null}");
+    session.step_up_expires_ms = 4000;
+    view_session(answer_begin(&answer), &session, TEXT("csrf"));
+    expect(&answer, "{" LOGIN_MEMBERS ",\"step_up_expires_at\":\"1970-01-01T00:00:04.000Z\"}");
+    view_step_up(answer_begin(&answer), &session);
+    expect(&answer, "{\"step_up_expires_at\":\"1970-01-01T00:00:04.000Z\"}");
+}
+
+Test(views, events)
+{
+    struct audit_event event = {
+        .id = make_id(ID_EVENT, "evt_01jd0000000000000000000001"),
+        .type = TEXT("login.failed"),
+        .created_ms = 1000,
+        .target = TEXT(USER_ID),
+        .ip = TEXT("192.0.2.1"),
+    };
+    struct answer answer;
+
+    view_events(answer_begin(&answer), &event, 1, false);
+    expect(&answer, "{\"data\":[{\"id\":\"evt_01jd0000000000000000000001\",\"type\":\"login.failed\","
+                    "\"created_at\":\"1970-01-01T00:00:01.000Z\",\"actor\":null,\"target\":\"" USER_ID
+                    "\",\"ip\":\"192.0.2.1\",\"request_id\":null}],\"has_more\":false}");
+}
+
+Test(views, test_usage_is_never_billable)
+{
+    struct usage_day day = {.date = "2026-01-31", .test_requests = 7, .live_requests = 3};
+    struct usage_key_total total = {.key = make_id(ID_KEY, KEY_ID), .requests = 10};
+    struct answer answer;
+
+    view_usage(answer_begin(&answer), &day, 1, &total, 1);
+    expect(&answer, "{\"data\":[{\"date\":\"2026-01-31\",\"mode\":\"test\",\"requests\":7,\"billable\":0},"
+                    "{\"date\":\"2026-01-31\",\"mode\":\"live\",\"requests\":3,\"billable\":3}],"
+                    "\"keys\":[{\"id\":\"" KEY_ID "\",\"requests\":10}]}");
+}
