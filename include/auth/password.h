@@ -17,8 +17,9 @@ typedef void password_verified(void *arg, enum password_result result);
  * after. done runs exactly once, later. */
 void password_verify(struct password_pool *pool, struct text password, const char *hash, password_verified *done,
                      void *arg);
-/* "scrypt$17$8$1$<salt>$<hash>" (base64url), with a fresh 16-byte salt; blocks for its whole time: command line only.
- */
+/* "scrypt$17$8$1$<pepper>$<salt>$<hash>": pepper names the master key (8 hex digits that do not give it away), so that
+ * retired ones still verify; a fresh 16-byte salt and the hash in base64url. Blocks for its whole time: command line
+ * only. */
 void password_hash_now(struct keyring *keyring, struct text password, char ret_hash[PASSWORD_HASH_BYTES]);
-/* Whether the text has that form; generation and cost are read from it. */
+/* Whether the text has that form. Verifying takes pepper and cost from it; a cost above 17 is refused. */
 MUST_CHECK bool password_hash_valid(const char *hash);

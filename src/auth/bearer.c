@@ -1,0 +1,60 @@
+#include "auth/bearer.h"
+
+/* RFC 9110 section 5.6.2. */
+static const bool IS_TOKEN[256] = {
+    ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['!'] = true, ['#'] = true, ['$'] = true,
+    ['%'] = true,         ['&'] = true,         ['\''] = true,        ['*'] = true, ['+'] = true, ['-'] = true,
+    ['.'] = true,         ['^'] = true,         ['_'] = true,         ['`'] = true, ['|'] = true, ['~'] = true,
+};
+/* RFC 9110 section 11.2, without the '=' at its end. */
+static const bool IS_TOKEN68[256] = {
+    ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true, ['.'] = true,
+    ['_'] = true,         ['~'] = true,         ['+'] = true,         ['/'] = true,
+};
+
+static size_t span(struct text t, const bool allowed[256])
+{
+    size_t count = 0;
+    while (count < t.len && allowed[(unsigned char)t.ptr[count]])
+        count++;
+    return count;
+}
+
+static bool is_token68(struct text t)
+{
+    size_t end = span(t, IS_TOKEN68);
+    if (end == 0)
+        return false;
+    while (end < t.len && t.ptr[end] == '=')
+        end++;
+    return end == t.len;
+}
+
+static bool is_printable(struct text t)
+{
+    for (size_t i = 0; i < t.len; i++) {
+        const unsigned char c = (unsigned char)t.ptr[i];
+        if ((c < 0x20 && c != '\t') || c >= 0x7f)
+            return false;
+    }
+    return true;
+}
+
+enum bearer_result bearer_read(struct text header, struct text *ret_token)
+{
+    if (!header.ptr)
+        return BEARER_ABSENT;
+    const struct text value = text_trim(header);
+    const struct text scheme = {value.ptr, span(value, IS_TOKEN)};
+    struct text credentials = text_skip(value, scheme.len);
+    if (scheme.len == 0 || (credentials.len && credentials.ptr[0] != ' '))
+        return BEARER_MALFORMED;
+    while (credentials.len && credentials.ptr[0] == ' ')
+        credentials = text_skip(credentials, 1);
+    if (!text_equal_nocase(scheme, TEXT("Bearer")))
+        return is_printable(credentials) ? BEARER_OTHER : BEARER_MALFORMED;
+    if (!is_token68(credentials))
+        return BEARER_MALFORMED;
+    *ret_token = credentials;
+    return BEARER_TOKEN;
+}

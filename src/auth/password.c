@@ -1,0 +1,212 @@
+#include "auth/password.h"
+#include "base/check.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "base/secure.h"
+#include "password_hash_internal.h"
+
+#include <stdlib.h>
+
+struct password_pool {
+    uv_timer_t finisher; /* runs as soon as `finished` holds something */
+    struct keyring *keyring;
+    struct list running, waiting, finished;
+    unsigned running_count, waiting_count;
+    unsigned parallel, queue;
+    void (*closed)(void *arg); /* set: closing */
+    void *closed_arg;
+};
+
+struct job {
+    struct list link; /* in one of the pool's lists */
+    uv_work_t work;
+    struct password_pool *pool;
+    struct password_hash hash;
+    uint8_t peppered[KEYRING_DIGEST_BYTES];
+    bool can_match; /* the user and his pepper exist */
+    enum password_result result;
+    password_verified *done;
+    void *arg;
+};
+
+struct password_pool *password_pool_create(uv_loop_t *loop, struct keyring *keyring, unsigned parallel, unsigned queue)
+{
+    CHECK(parallel > 0);
+    struct password_pool *pool = mem_alloc(sizeof *pool);
+    CHECK(uv_timer_init(loop, &pool->finisher) == 0);
+    pool->finisher.data = pool;
+    pool->keyring = keyring;
+    pool->parallel = parallel;
+    pool->queue = queue;
+    list_init(&pool->running);
+    list_init(&pool->waiting);
+    list_init(&pool->finished);
+    return pool;
+}
+
+static void pool_closed(uv_handle_t *handle)
+{
+    struct password_pool *pool = handle->data;
+    void (*closed)(void *arg) = pool->closed;
+    void *arg = pool->closed_arg;
+    free(pool);
+    closed(arg);
+}
+
+static void close_if_idle(struct password_pool *pool)
+{
+    if (pool->closed && list_empty(&pool->running) && list_empty(&pool->waiting) && list_empty(&pool->finished) &&
+        !uv_is_closing((uv_handle_t *)&pool->finisher))
+        uv_close((uv_handle_t *)&pool->finisher, pool_closed);
+}
+
+static void deliver_finished(uv_timer_t *timer)
+{
+    struct password_pool *pool = timer->data;
+    struct list *node;
+    while ((node = list_first(&pool->finished))) {
+        struct job *job = LIST_ENTRY(node, struct job, link);
+        password_verified *done = job->done;
+        void *arg = job->arg;
+        const enum password_result result = job->result;
+        list_remove(node);
+        secure_wipe(job, sizeof *job);
+        free(job);
+        done(arg, result);
+    }
+    close_if_idle(pool);
+}
+
+/* The result is told in a turn of the loop of its own, never to whom is just starting a job. */
+static void finish(struct job *job, enum password_result result)
+{
+    struct password_pool *pool = job->pool;
+    job->result = result;
+    list_remove(&job->link);
+    list_append(&pool->finished, &job->link);
+    CHECK(uv_timer_start(&pool->finisher, deliver_finished, 0, 0) == 0);
+}
+
+/* On a thread of libuv's pool: it touches the job's own memory alone. */
+static void run_job(uv_work_t *work)
+{
+    struct job *job = LIST_ENTRY(work, struct job, work);
+    uint8_t derived[PASSWORD_DERIVED_BYTES];
+    if (!password_hash_derive(&job->hash, job->peppered, derived)) {
+        job->result = PASSWORD_OVERLOADED;
+        return;
+    }
+    const bool equal = secure_equal((struct text){(char *)derived, sizeof derived},
+                                    (struct text){(char *)job->hash.derived, sizeof job->hash.derived});
+    job->result = equal && job->can_match ? PASSWORD_MATCHES : PASSWORD_DIFFERS;
+    secure_wipe(derived, sizeof derived);
+}
+
+static void job_ran(uv_work_t *work, int status);
+
+static void start(struct job *job)
+{
+    struct password_pool *pool = job->pool;
+    pool->running_count++;
+    list_append(&pool->running, &job->link);
+    CHECK(uv_queue_work(pool->finisher.loop, &job->work, run_job, job_ran) == 0);
+}
+
+static void start_waiting(struct password_pool *pool)
+{
+    struct list *node = list_first(&pool->waiting);
+    if (!node || pool->running_count >= pool->parallel)
+        return;
+    pool->waiting_count--;
+    list_remove(node);
+    start(LIST_ENTRY(node, struct job, link));
+}
+
+static void job_ran(uv_work_t *work, int status)
+{
+    struct job *job = LIST_ENTRY(work, struct job, work);
+    struct password_pool *pool = job->pool;
+    pool->running_count--;
+    metric_add(METRIC_PASSWORD_QUEUE, -1);
+    if (job->result == PASSWORD_OVERLOADED)
+        metric_add(METRIC_PASSWORD_OVERLOADED, 1);
+    finish(job, status == UV_ECANCELED ? PASSWORD_CANCELLED : job->result);
+    start_waiting(pool);
+}
+
+static void enqueue(struct job *job)
+{
+    struct password_pool *pool = job->pool;
+    if (pool->closed) {
+        finish(job, PASSWORD_CANCELLED);
+        return;
+    }
+    if (pool->running_count >= pool->parallel && pool->waiting_count >= pool->queue) {
+        metric_add(METRIC_PASSWORD_OVERLOADED, 1);
+        finish(job, PASSWORD_OVERLOADED);
+        return;
+    }
+    metric_add(METRIC_PASSWORD_QUEUE, 1);
+    if (pool->running_count < pool->parallel) {
+        start(job);
+        return;
+    }
+    pool->waiting_count++;
+    list_append(&pool->waiting, &job->link);
+}
+
+void password_verify(struct password_pool *pool, struct text password, const char *hash, password_verified *done,
+                     void *arg)
+{
+    CHECK(!uv_is_closing((uv_handle_t *)&pool->finisher));
+    struct job *job = mem_alloc(sizeof *job);
+    size_t generation = 0;
+    list_init(&job->link);
+    job->pool = pool;
+    job->result = PASSWORD_CANCELLED;
+    job->done = done;
+    job->arg = arg;
+    job->can_match = hash && password_hash_parse(text_of(hash), &job->hash) &&
+                     password_pepper_find(pool->keyring, job->hash.pepper_name, &generation);
+    if (!job->can_match)
+        password_hash_dummy(&job->hash);
+    keyring_digest(pool->keyring, KEYRING_PASSWORD, generation, password, job->peppered);
+    enqueue(job);
+}
+
+void password_pool_close(struct password_pool *pool, void (*closed)(void *arg), void *arg)
+{
+    CHECK(!pool->closed);
+    pool->closed = closed;
+    pool->closed_arg = arg;
+    struct list *node;
+    while ((node = list_first(&pool->waiting))) {
+        pool->waiting_count--;
+        metric_add(METRIC_PASSWORD_QUEUE, -1);
+        finish(LIST_ENTRY(node, struct job, link), PASSWORD_CANCELLED);
+    }
+    /* What no thread has taken up yet ends here; uv_cancel() refuses the others, which end by themselves. */
+    for (node = pool->running.next; node != &pool->running; node = node->next)
+        (void)uv_cancel((uv_req_t *)&LIST_ENTRY(node, struct job, link)->work);
+    close_if_idle(pool);
+}
+
+void password_hash_now(struct keyring *keyring, struct text password, char ret_hash[PASSWORD_HASH_BYTES])
+{
+    struct password_hash hash = {.cost = PASSWORD_COST_STANDARD};
+    uint8_t peppered[KEYRING_DIGEST_BYTES];
+    random_secret(hash.salt, sizeof hash.salt);
+    password_pepper_name(keyring, 0, hash.pepper_name);
+    keyring_digest(keyring, KEYRING_PASSWORD, 0, password, peppered);
+    CHECK(password_hash_derive(&hash, peppered, hash.derived));
+    password_hash_print(&hash, ret_hash);
+    secure_wipe(peppered, sizeof peppered);
+}
+
+bool password_hash_valid(const char *hash)
+{
+    struct password_hash parsed;
+    return password_hash_parse(text_of(hash), &parsed);
+}

@@ -1,0 +1,114 @@
+#include "password_hash_internal.h"
+#include "base/check.h"
+#include "base/encode.h"
+#include "base/random.h"
+#include "base/secure.h"
+
+#include <openssl/evp.h>
+#include <string.h>
+
+enum {
+    BLOCK_SIZE = 8,
+    PARALLELISM = 1,
+    COST_MIN = 4, /* cheap hashes exist in tests alone: none is made by a command or a request */
+    MEMORY_MAX_BYTES = 160 << 20,
+};
+
+/* No password reads like this: a NUL is refused in each. */
+static const struct text PEPPER_NAME_INPUT = {"\0name of the pepper", 19};
+
+static bool read_number(struct text *rest, uint64_t min, uint64_t max, uint64_t *ret_value)
+{
+    struct text part;
+    return text_next(rest, '$', &part) && text_to_u64(part, max, ret_value) && *ret_value >= min;
+}
+
+static bool read_literal(struct text *rest, struct text literal)
+{
+    struct text part;
+    return text_next(rest, '$', &part) && text_equal(part, literal);
+}
+
+static bool read_pepper_name(struct text *rest, char ret_name[PASSWORD_PEPPER_NAME_CHARS + 1])
+{
+    struct text part;
+    uint8_t bytes[PASSWORD_PEPPER_NAME_CHARS / 2];
+    if (!text_next(rest, '$', &part) || !decode_hex(part, bytes, sizeof bytes))
+        return false;
+    memcpy(ret_name, part.ptr, PASSWORD_PEPPER_NAME_CHARS);
+    ret_name[PASSWORD_PEPPER_NAME_CHARS] = '\0';
+    return true;
+}
+
+static bool read_bytes(struct text *rest, uint8_t *ret_bytes, size_t count)
+{
+    struct text part;
+    return text_next(rest, '$', &part) && decode_base64url(part, ret_bytes, count);
+}
+
+bool password_hash_parse(struct text t, struct password_hash *ret_hash)
+{
+    struct password_hash hash = {0};
+    struct text rest = t;
+    uint64_t cost, block_size, parallelism;
+    if (!read_literal(&rest, TEXT("scrypt")) || !read_number(&rest, COST_MIN, PASSWORD_COST_STANDARD, &cost) ||
+        !read_number(&rest, BLOCK_SIZE, BLOCK_SIZE, &block_size) ||
+        !read_number(&rest, PARALLELISM, PARALLELISM, &parallelism) || !read_pepper_name(&rest, hash.pepper_name) ||
+        !read_bytes(&rest, hash.salt, sizeof hash.salt) || !read_bytes(&rest, hash.derived, sizeof hash.derived) ||
+        rest.ptr)
+        return false;
+    hash.cost = (unsigned)cost;
+    *ret_hash = hash;
+    return true;
+}
+
+void password_hash_print(const struct password_hash *hash, char ret_text[PASSWORD_HASH_BYTES])
+{
+    struct buf out;
+    buf_init_fixed(&out, ret_text, PASSWORD_HASH_BYTES);
+    buf_printf(&out, "scrypt$%u$%d$%d$%s$", hash->cost, BLOCK_SIZE, PARALLELISM, hash->pepper_name);
+    encode_base64url(&out, hash->salt, sizeof hash->salt);
+    buf_append_char(&out, '$');
+    encode_base64url(&out, hash->derived, sizeof hash->derived);
+    buf_append_char(&out, '\0');
+    CHECK(!out.failed);
+}
+
+void password_hash_dummy(struct password_hash *ret_hash)
+{
+    *ret_hash = (struct password_hash){.cost = PASSWORD_COST_STANDARD};
+    random_public(ret_hash->salt, sizeof ret_hash->salt);
+    random_public(ret_hash->derived, sizeof ret_hash->derived);
+}
+
+void password_pepper_name(struct keyring *keyring, size_t generation, char ret_name[PASSWORD_PEPPER_NAME_CHARS + 1])
+{
+    uint8_t digest[KEYRING_DIGEST_BYTES];
+    struct buf out;
+    keyring_digest(keyring, KEYRING_PASSWORD, generation, PEPPER_NAME_INPUT, digest);
+    buf_init_fixed(&out, ret_name, PASSWORD_PEPPER_NAME_CHARS + 1);
+    encode_hex(&out, digest, PASSWORD_PEPPER_NAME_CHARS / 2);
+    buf_append_char(&out, '\0');
+    CHECK(!out.failed);
+}
+
+bool password_pepper_find(struct keyring *keyring, const char *name, size_t *ret_generation)
+{
+    for (size_t i = 0; i < keyring_generations(keyring); i++) {
+        char here[PASSWORD_PEPPER_NAME_CHARS + 1];
+        password_pepper_name(keyring, i, here);
+        if (text_equal_nocase(text_of(here), text_of(name))) {
+            *ret_generation = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool password_hash_derive(const struct password_hash *hash, const uint8_t peppered[KEYRING_DIGEST_BYTES],
+                          uint8_t ret_derived[PASSWORD_DERIVED_BYTES])
+{
+    return EVP_PBE_scrypt((const char *)peppered, KEYRING_DIGEST_BYTES, hash->salt, sizeof hash->salt,
+                          UINT64_C(1) << hash->cost, BLOCK_SIZE, PARALLELISM, MEMORY_MAX_BYTES, ret_derived,
+                          PASSWORD_DERIVED_BYTES) == 1;
+}

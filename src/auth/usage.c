@@ -1,0 +1,197 @@
+#include "auth/usage.h"
+#include "base/check.h"
+#include "base/encode.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "usage_table_internal.h"
+
+#include <stdlib.h>
+
+enum { SENDER_BYTES = 16, BACKOFF_FIRST_MS = 50, TIMERS = 2 };
+
+/* Counting goes into `gathered` while `writing` is sent, a slice at a time; when all of it is written the two are
+ * swapped. */
+struct usage {
+    uv_timer_t ticker;   /* the next interval, or the next attempt */
+    uv_timer_t deadline; /* of a drain */
+    struct store *store;
+    uint32_t interval_ms, backoff_ms;
+    struct usage_table gathered, writing;
+    size_t written;    /* of writing */
+    size_t batch;      /* entries in the batch that is to be answered, or sent again */
+    uint64_t sequence; /* of that batch: the same at every attempt */
+    char sender[2 * SENDER_BYTES + 1];
+    bool is_sending; /* the store will call batch_done() */
+    void (*drained)(void *arg);
+    void *drained_arg;
+    unsigned timers_open;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+static void on_tick(uv_timer_t *timer);
+
+static void schedule(struct usage *usage, uint32_t delay_ms)
+{
+    CHECK(uv_timer_start(&usage->ticker, on_tick, delay_ms, 0) == 0);
+}
+
+static void name_sender(struct usage *usage)
+{
+    uint8_t bytes[SENDER_BYTES];
+    struct buf out;
+    random_public(bytes, sizeof bytes);
+    buf_init_fixed(&out, usage->sender, sizeof usage->sender);
+    encode_hex(&out, bytes, sizeof bytes);
+    buf_append_char(&out, '\0');
+    CHECK(!out.failed);
+}
+
+struct usage *usage_create(uv_loop_t *loop, struct store *store, uint32_t interval_ms)
+{
+    CHECK(interval_ms > 0);
+    struct usage *usage = mem_alloc(sizeof *usage);
+    CHECK(uv_timer_init(loop, &usage->ticker) == 0);
+    CHECK(uv_timer_init(loop, &usage->deadline) == 0);
+    usage->timers_open = TIMERS;
+    usage->ticker.data = usage->deadline.data = usage;
+    usage->store = store;
+    usage->interval_ms = interval_ms;
+    usage->sequence = 1;
+    usage_table_init(&usage->gathered);
+    usage_table_init(&usage->writing);
+    name_sender(usage);
+    schedule(usage, interval_ms);
+    return usage;
+}
+
+void usage_count(struct usage *usage, const struct key_record *key, int64_t wall_ms)
+{
+    if (!usage_table_add(&usage->gathered, key, wall_ms))
+        metric_add(METRIC_USAGE_DROPPED, 1);
+}
+
+static void finish_drain(struct usage *usage)
+{
+    void (*drained)(void *arg) = usage->drained;
+    if (!drained)
+        return;
+    usage->drained = NULL;
+    if (!usage->closed)
+        CHECK(uv_timer_stop(&usage->deadline) == 0);
+    drained(usage->drained_arg);
+}
+
+static void batch_done(void *arg, enum store_result result);
+
+static void send_batch(struct usage *usage)
+{
+    const size_t left = usage->writing.count - usage->written;
+    usage->batch = left < USAGE_BATCH_MAX ? left : USAGE_BATCH_MAX;
+    usage->is_sending = true;
+    usage_store_flush(usage->store, text_of(usage->sender), usage->sequence, usage->writing.entries + usage->written,
+                      usage->batch, batch_done, usage);
+}
+
+static void swap_tables(struct usage *usage)
+{
+    const struct usage_table empty = usage->writing;
+    usage->writing = usage->gathered;
+    usage->gathered = empty;
+    usage->written = 0;
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct usage *usage = timer->data;
+    if (usage->writing.count == 0)
+        swap_tables(usage);
+    if (usage->writing.count) {
+        send_batch(usage);
+        return;
+    }
+    schedule(usage, usage->interval_ms);
+    finish_drain(usage);
+}
+
+static void free_if_closed(struct usage *usage)
+{
+    if (usage->timers_open || usage->is_sending)
+        return;
+    void (*closed)(void *arg) = usage->closed;
+    void *arg = usage->closed_arg;
+    finish_drain(usage);
+    usage_table_finish(&usage->gathered);
+    usage_table_finish(&usage->writing);
+    free(usage);
+    closed(arg);
+}
+
+static void batch_written(struct usage *usage)
+{
+    for (size_t i = 0; i < usage->batch; i++)
+        metric_add(METRIC_USAGE_FLUSHED, usage->writing.entries[usage->written + i].uses);
+    usage->written += usage->batch;
+    usage->sequence++;
+    usage->backoff_ms = 0;
+    if (usage->written < usage->writing.count)
+        return;
+    usage_table_clear(&usage->writing);
+    usage->written = 0;
+}
+
+static uint32_t next_backoff(struct usage *usage)
+{
+    const uint32_t doubled = usage->backoff_ms ? usage->backoff_ms * 2 : BACKOFF_FIRST_MS;
+    usage->backoff_ms = doubled < usage->interval_ms ? doubled : usage->interval_ms;
+    return usage->backoff_ms;
+}
+
+/* Whatever went wrong, the batch may have been counted: it goes out again as it is, under its number. */
+static void batch_done(void *arg, enum store_result result)
+{
+    struct usage *usage = arg;
+    usage->is_sending = false;
+    if (result == STORE_OK)
+        batch_written(usage);
+    if (usage->closed)
+        free_if_closed(usage);
+    else if (result != STORE_OK)
+        schedule(usage, next_backoff(usage));
+    else if (usage->writing.count)
+        send_batch(usage);
+    else
+        schedule(usage, usage->drained ? 0 : usage->interval_ms);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+    finish_drain(timer->data);
+}
+
+void usage_drain(struct usage *usage, uint32_t timeout_ms, void (*done)(void *arg), void *arg)
+{
+    CHECK(!usage->drained && !usage->closed);
+    usage->drained = done;
+    usage->drained_arg = arg;
+    CHECK(uv_timer_start(&usage->deadline, on_deadline, timeout_ms, 0) == 0);
+    if (!usage->is_sending)
+        schedule(usage, 0);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    struct usage *usage = handle->data;
+    usage->timers_open--;
+    free_if_closed(usage);
+}
+
+void usage_close(struct usage *usage, void (*closed)(void *arg), void *arg)
+{
+    CHECK(!usage->closed);
+    usage->closed = closed;
+    usage->closed_arg = arg;
+    uv_close((uv_handle_t *)&usage->ticker, timer_closed);
+    uv_close((uv_handle_t *)&usage->deadline, timer_closed);
+}
