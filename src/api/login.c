@@ -133,6 +133,7 @@ static void login_proved(void *arg, enum proof_result result)
         .sid = op->sid,
         .email_tag = text_of(op->email_tag),
         .ip_tag = text_of(op->ip_tag),
+        .verified = &op->proof.user,
     };
 
     if (result == PROOF_WRONG) {
@@ -156,8 +157,8 @@ static void login_stored(void *arg, enum store_result result, const struct sessi
 {
     struct login *op = arg;
 
-    if (result == STORE_CONFLICT || result == STORE_NOT_FOUND) {
-        login_fail(op); /* the code was used before, or the user is gone: which is not told */
+    if (result == STORE_CONFLICT || result == STORE_REFUSED) {
+        login_fail(op); /* the code was used before, or the user was reset meanwhile: which is not told */
         return;
     }
     if (result == STORE_OK) {

@@ -490,7 +490,7 @@ void session_store_create(struct store *store, const struct session_start *start
     (void)store;
     (void)limits;
     (void)origin;
-    cr_assert(start->sid[0] && start->totp_step > 0);
+    cr_assert(start->sid[0] && start->totp_step > 0 && start->verified);
     world.creations++;
     queue_add((struct pending){PENDING_CREATE, {.session = done}, .arg = arg, .result = world.create_result});
 }

@@ -83,7 +83,7 @@ Test(login, wrong_in_any_way)
         {LOGIN_WRONG_CODE, true, PASSWORD_DIFFERS, STORE_OK},
         {LOGIN, false, PASSWORD_DIFFERS, STORE_OK},
         {LOGIN, true, PASSWORD_MATCHES, STORE_CONFLICT},
-        {LOGIN, true, PASSWORD_MATCHES, STORE_NOT_FOUND},
+        {LOGIN, true, PASSWORD_MATCHES, STORE_REFUSED},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
