@@ -1,6 +1,6 @@
 /* Settings from flags, else from environment variables, by one table that also prints --help and the man page.
- * "--redis-timeout-ms N" is also CHATELAINE_REDIS_TIMEOUT_MS; a row marked secret reads only a file, by
- * "--x-file PATH" or CHATELAINE_X_FILE, never a value from argv or the environment. */
+ * "--redis-timeout-ms N" is also CHATELAINE_REDIS_TIMEOUT_MS. Secrets are rows of paths, "--x-file PATH" or
+ * CHATELAINE_X_FILE: never a value in argv or the environment. */
 #pragma once
 #include "base/text.h"
 #include <stdint.h>
@@ -13,7 +13,7 @@ enum option_type {
 };
 
 struct option_row {
-    const char *name; /* "redis-timeout-ms" */
+    const char *name; /* "redis-timeout-ms"; at most 48 bytes */
     enum option_type type;
     size_t offset;          /* in the target struct */
     const char *standard;   /* default, as text; NULL: none */
@@ -28,12 +28,14 @@ struct option_table {
     size_t count;
 };
 
-/* Fills the target: defaults, then environment, then argv. Both "--name value" and "--name=value" are taken. What
- * is no option (or stands behind "--") is moved to the front of argv and counted in *ret_rest. On failure
- * false, and ret_why is a sentence that names the option. Text values point into argv, environment or the table. */
+/* Fills the target: defaults, then environment (a variable that is set to nothing counts as not set), then argv, where
+ * the last of several wins. Both "--name value" and "--name=value" are taken; a flag takes a value, true or false, only
+ * the second way. What is no option (or stands behind "--") is moved to the front of argv and counted in *ret_rest; so
+ * is a program's name in argv[0]. On failure false, and ret_why is a sentence that names the option. Text values point
+ * into argv, environment or the table. A default that its own row refuses aborts. */
 MUST_CHECK bool options_read(const struct option_table *tables, size_t table_count, void *target, int argc, char **argv,
                              int *ret_rest, struct buf *ret_why);
 /* One line or two a row. */
 void options_print_help(const struct option_table *table, struct buf *out);
-/* The same as man page source (mdoc). */
+/* The same as man page source (mdoc): a whole list, .Bl to .El. */
 void options_print_man(const struct option_table *table, struct buf *out);

@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include "address_sanitizer.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
@@ -366,7 +367,7 @@ Test(json, iterates_in_document_order)
 Test(json, free_wipes_strings_and_takes_null)
 {
     json_free(NULL);
-#ifndef __SANITIZE_ADDRESS__
+#ifndef HAS_ADDRESS_SANITIZER
     struct json *document = parse_good("{\"a\":\"an old password, long enough\"}");
     const volatile char *freed = json_text(json_member(document, "a")).ptr;
     json_free(document);

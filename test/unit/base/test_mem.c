@@ -1,5 +1,6 @@
 #include "base/mem.h"
 
+#include "address_sanitizer.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
@@ -42,7 +43,7 @@ Test(mem, copy_of_nothing_is_an_empty_string)
     free(text);
 }
 
-#ifndef __SANITIZE_ADDRESS__
+#ifndef HAS_ADDRESS_SANITIZER
 Test(mem, running_out_aborts, .signal = SIGABRT)
 {
     mem_alloc(SIZE_MAX / 2);
