@@ -1,0 +1,62 @@
+/* Every setting of a node and of the command line tool: one struct, and the table that fills it, prints --help and
+ * the man page. Groups stand apart so that a command takes only what it uses. */
+#pragma once
+#include "base/log.h"
+#include "base/options.h"
+
+enum grant_policy { GRANT_SUBSET, GRANT_ANY };
+
+struct settings {
+    /* store */
+    const char *redis;
+    const char *redis_file;
+    const char *prefix;
+    int64_t redis_timeout_ms;
+    int64_t min_replicas;
+    int64_t audit_max;
+    bool unsafe_redis;
+    /* keys */
+    const char *master_key_file;
+    const char *retired_master_key_file;
+    /* log */
+    int log_level;  /* enum log_level */
+    int log_format; /* enum log_format */
+    /* node */
+    const char *listen;
+    const char *internal_listen;
+    const char *public_origin;
+    const char *ready_file;
+    const char *policy_file;
+    int grant_policy; /* enum grant_policy */
+    bool reuse_port;
+    int64_t session_idle_ms;
+    int64_t session_absolute_ms;
+    int64_t step_up_ms;
+    int64_t usage_flush_ms;
+    int64_t password_parallel;
+    int64_t password_queue;
+    int64_t drain_ms;
+    /* limits */
+    int64_t head_max_bytes;
+    int64_t fields_max;
+    int64_t target_max_bytes;
+    int64_t body_max_bytes;
+    int64_t head_timeout_ms;
+    int64_t body_timeout_ms;
+    int64_t idle_timeout_ms;
+    int64_t write_timeout_ms;
+    int64_t connections_max;
+};
+
+/* Rows whose offsets count from the start of a struct settings. */
+extern const struct option_table SETTINGS_STORE;  /* which Redis, and how */
+extern const struct option_table SETTINGS_KEYS;   /* master keys */
+extern const struct option_table SETTINGS_LOG;    /* what is logged */
+extern const struct option_table SETTINGS_NODE;   /* addresses, sessions, passwords */
+extern const struct option_table SETTINGS_ORIGIN; /* the public origin alone */
+extern const struct option_table SETTINGS_LIMITS; /* limits and timeouts of HTTP */
+
+/* A public origin as a browser sends it in Origin: scheme://host[:port], http or https, lower case, no path, no port
+ * that is the scheme's own. False with one sentence in ret_why. */
+MUST_CHECK bool settings_check_origin(const char *origin, struct buf *ret_why);
+bool settings_origin_is_https(const char *origin);

@@ -1,0 +1,126 @@
+#include "config/key_file.h"
+
+#include "base/secure.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A master key is at most 64 digits; the rest is room for white space. */
+enum { MASTER_FILE_MAX_BYTES = 256 };
+
+static void close_fd(const int *fd)
+{
+    if (*fd > STDERR_FILENO)
+        close(*fd);
+}
+
+const char *key_file_judge(const char *path, mode_t mode, uid_t owner, uid_t reader)
+{
+    if (!S_ISREG(mode))
+        return "it is not a regular file";
+    if (mode & (S_IWGRP | S_IWOTH))
+        return "others can write to it; run chmod 0400 on it";
+    if (text_starts_with(text_of(path), TEXT("/run/secrets/")))
+        return NULL;
+    if (owner != reader && owner != 0)
+        return "another user owns it; give it to the user that runs this program (chown)";
+    if (mode & S_IROTH)
+        return "every user of this machine can read it; run chmod 0400 on it";
+    if ((mode & S_IRGRP) && (owner != 0 || reader == 0))
+        return "its group can read it; run chmod 0400 on it";
+    return NULL;
+}
+
+static bool read_all(int fd, struct buf *ret_content)
+{
+    ssize_t got;
+
+    do {
+        char *room = buf_reserve(ret_content, 1);
+        if (!room)
+            return false;
+        got = read(fd, room, ret_content->capacity - ret_content->len);
+        if (got > 0)
+            ret_content->len += (size_t)got;
+    } while (got > 0 || (got < 0 && errno == EINTR));
+    return got == 0;
+}
+
+static bool read_opened(int fd, const char *path, struct buf *ret_content, struct buf *ret_why)
+{
+    errno = 0;
+    if (!read_all(fd, ret_content)) {
+        if (ret_content->failed)
+            buf_printf(ret_why, "%s is too long for what it should hold", path);
+        else
+            buf_printf(ret_why, "cannot read %s: %s", path, strerror(errno));
+        return false;
+    }
+    if (ret_content->len > 0 && ret_content->ptr[ret_content->len - 1] == '\n')
+        ret_content->len--;
+    return true;
+}
+
+bool secret_file_read(const char *path, struct buf *ret_content, struct buf *ret_why)
+{
+    int fd CLEANUP(close_fd) = STDIN_FILENO;
+
+    if (text_equal(text_of(path), TEXT("-")))
+        return read_opened(fd, "standard input", ret_content, ret_why);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        buf_printf(ret_why, "cannot open %s: %s", path, strerror(errno));
+        return false;
+    }
+    return read_opened(fd, path, ret_content, ret_why);
+}
+
+static bool read_master(const char *option, const char *path, uint8_t ret_master[KEYRING_MASTER_BYTES],
+                        struct buf *ret_why)
+{
+    char storage[MASTER_FILE_MAX_BYTES];
+    struct buf content;
+    struct stat about;
+    int fd CLEANUP(close_fd) = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    if (fd < 0 || fstat(fd, &about) != 0) {
+        buf_printf(ret_why, "cannot open %s %s: %s", option, path, strerror(errno));
+        return false;
+    }
+    const char *unfit = key_file_judge(path, about.st_mode, about.st_uid, geteuid());
+    if (unfit) {
+        buf_printf(ret_why, "%s %s is refused: %s", option, path, unfit);
+        return false;
+    }
+    buf_init_fixed(&content, storage, sizeof storage);
+    bool is_read = read_opened(fd, path, &content, ret_why);
+    bool is_key = is_read && keyring_parse_master(buf_text(&content), ret_master);
+    secure_wipe(storage, sizeof storage);
+    if (is_read && !is_key)
+        buf_printf(ret_why, "%s %s holds no master key: it must be 32 bytes as 64 hex digits or as base64", option,
+                   path);
+    return is_key;
+}
+
+struct keyring *key_file_load(const struct settings *settings, struct buf *ret_why)
+{
+    uint8_t masters[KEYRING_MAX_GENERATIONS][KEYRING_MASTER_BYTES];
+    size_t generations = settings->retired_master_key_file ? 2 : 1;
+    struct keyring *keyring = NULL;
+
+    if (!settings->master_key_file) {
+        buf_append_str(ret_why,
+                       "no master key: make one with 'chatelaine master-key > FILE' (after umask 077) and give "
+                       "--master-key-file FILE");
+        return NULL;
+    }
+    if (read_master("--master-key-file", settings->master_key_file, masters[0], ret_why) &&
+        (generations < 2 ||
+         read_master("--retired-master-key-file", settings->retired_master_key_file, masters[1], ret_why)))
+        keyring = keyring_create((const uint8_t(*)[KEYRING_MASTER_BYTES])masters, generations);
+    secure_wipe(masters, sizeof masters);
+    return keyring;
+}
