@@ -15,7 +15,7 @@ TestSuite(options, .fini = leak_guard);
 
 struct target {
     const char *redis, *name, *key_file;
-    int64_t timeout_ms, offset;
+    int64_t timeout_ms, offset, count;
     bool unsafe, help;
     int policy, level;
 };
@@ -34,6 +34,7 @@ static const struct option_row OTHER_ROWS[] = {
     {"offset", OPTION_INTEGER, offsetof(struct target, offset), "-5", -10, 10, NULL, NULL, "An offset."},
     {"master-key-file", OPTION_TEXT, offsetof(struct target, key_file), NULL, 0, 0, NULL, "PATH", "The key."},
     {"level", OPTION_CHOICE, offsetof(struct target, level), NULL, 0, 0, "low|high", NULL, "How much."},
+    {"count", OPTION_INTEGER, offsetof(struct target, count), NULL, 1, 9, NULL, NULL, "How many."},
     {"help", OPTION_FLAG, offsetof(struct target, help), NULL, 0, 0, NULL, NULL, ".\\Shows this."},
 };
 static const struct option_table TABLES[] = {{STORE_ROWS, COUNT(STORE_ROWS)}, {OTHER_ROWS, COUNT(OTHER_ROWS)}};
@@ -76,6 +77,7 @@ Test(options, defaults)
     cr_assert_eq(target.policy, 0);
     cr_assert_null(target.name);
     cr_assert_eq(target.level, 0);
+    cr_assert_eq(target.count, 0, "no default is zero, whatever the range");
     cr_assert_eq(rest, 0);
 }
 
@@ -223,6 +225,7 @@ Test(options, help)
                    "  --offset N                  An offset. (default -5)\n"
                    "  --master-key-file PATH      The key.\n"
                    "  --level low|high            How much.\n"
+                   "  --count N                   How many.\n"
                    "  --help                      .\\Shows this.\n");
 }
 
@@ -234,6 +237,7 @@ Test(options, man_page)
                    ".It Fl \\-offset Ar N\nAn offset.\nThe default is \\-5.\n"
                    ".It Fl \\-master\\-key\\-file Ar PATH\nThe key.\n"
                    ".It Fl \\-level Ar low|high\nHow much.\n"
+                   ".It Fl \\-count Ar N\nHow many.\n"
                    ".It Fl \\-help\n\\&.\\eShows this.\n"
                    ".El\n");
 }
