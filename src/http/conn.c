@@ -1,0 +1,558 @@
+#include "conn_internal.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "base/secure.h"
+#include "http/response.h"
+#include "request_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static const enum deadline_class STATE_DEADLINES[] = {
+    [CONN_IDLE] = DEADLINE_IDLE,           [CONN_HEAD] = DEADLINE_HEAD,
+    [CONN_HANDLING] = DEADLINE_NONE, /* every wait of a handler has a limit of its own */
+    [CONN_BODY] = DEADLINE_BODY,           [CONN_WRITING] = DEADLINE_WRITE,
+    [CONN_DELIVERING] = DEADLINE_DELIVERY, [CONN_DISCARDING] = DEADLINE_BODY,
+    [CONN_LINGERING] = DEADLINE_LINGER,    [CONN_CLOSED] = DEADLINE_NONE,
+};
+
+static void conn_enter(struct conn *conn, enum conn_state state)
+{
+    CHECK(conn->state != CONN_CLOSED);
+    conn->state = state;
+    deadline_set(conn->server, conn, STATE_DEADLINES[state]);
+}
+
+/* The connection and its request go separate ways; the request lives on while it is held. */
+static void conn_part(struct conn *conn)
+{
+    struct http_request *request = conn->request;
+
+    if (!request)
+        return;
+    conn->request = NULL;
+    request->conn = NULL;
+    request_unpin(request);
+}
+
+static void conn_on_closed(uv_handle_t *handle)
+{
+    struct conn *conn = handle->data;
+    struct http_server *server = conn->server;
+
+    conn_part(conn);
+    buf_wipe(&conn->stash);
+    list_remove(&conn->in_server);
+    server->conn_count--;
+    metric_add(METRIC_CONNECTIONS, -1);
+    free(conn);
+    server_part_ended(server);
+}
+
+void conn_disconnect(struct conn *conn)
+{
+    if (conn->state == CONN_CLOSED)
+        return;
+    conn_enter(conn, CONN_CLOSED);
+    list_remove(&conn->in_ready);
+    if (conn->request)
+        request_lost(conn->request);
+    uv_close(&conn->io.handle, conn_on_closed);
+}
+
+/* Writing. */
+
+struct conn_write {
+    uv_write_t io;
+    size_t bytes;
+    char memory[];
+};
+
+static void conn_written(struct conn *conn);
+
+static void conn_on_write(uv_write_t *io, int status)
+{
+    struct conn_write *write = LIST_ENTRY(io, struct conn_write, io);
+    struct conn *conn = io->handle->data;
+
+    secure_wipe(write->memory, write->bytes);
+    free(write);
+    if (status != 0)
+        conn_disconnect(conn);
+    else if (conn->state == CONN_WRITING && uv_stream_get_write_queue_size(&conn->io.stream) == 0)
+        conn_written(conn);
+}
+
+/* What the socket's buffer does not take at once. */
+static void conn_queue(struct conn *conn, struct text rest)
+{
+    struct conn_write *write = mem_alloc(sizeof *write + rest.len);
+    uv_buf_t view = uv_buf_init(write->memory, (unsigned)rest.len);
+
+    memcpy(write->memory, rest.ptr, rest.len);
+    write->bytes = rest.len;
+    if (uv_write(&write->io, &conn->io.stream, &view, 1, conn_on_write) != 0) {
+        secure_wipe(write->memory, write->bytes);
+        free(write);
+        conn_disconnect(conn);
+    }
+}
+
+/* True: the socket has taken everything. */
+static bool conn_write(struct conn *conn, struct text bytes)
+{
+    uv_buf_t view = uv_buf_init((char *)bytes.ptr, (unsigned)bytes.len);
+    int taken = uv_try_write(&conn->io.stream, &view, 1);
+
+    if (taken >= 0 && (size_t)taken == bytes.len)
+        return true;
+    if (taken < 0 && taken != UV_EAGAIN)
+        conn_disconnect(conn);
+    else
+        conn_queue(conn, text_skip(bytes, taken < 0 ? 0 : (size_t)taken));
+    return false;
+}
+
+static void conn_await_writing(struct conn *conn)
+{
+    conn->unwritten_bytes = uv_stream_get_write_queue_size(&conn->io.stream);
+    conn_enter(conn, CONN_WRITING);
+}
+
+void conn_send_answer(struct conn *conn, struct text answer)
+{
+    if (conn_write(conn, answer))
+        conn_written(conn);
+    else if (conn->state != CONN_CLOSED)
+        conn_await_writing(conn);
+}
+
+static void conn_go_on(struct conn *conn)
+{
+    if (!conn->is_consuming && (conn->stash.len > 0 || conn->is_input_ended))
+        server_schedule(conn->server, conn);
+}
+
+/* Shuts down our side: the peer reads the answer to its end, then our end of file. */
+static void conn_linger(struct conn *conn)
+{
+    uv_os_fd_t fd;
+
+    if (conn->is_input_ended || uv_fileno(&conn->io.handle, &fd) != 0 || shutdown(fd, SHUT_WR) != 0) {
+        conn_disconnect(conn);
+        return;
+    }
+    conn_enter(conn, CONN_LINGERING);
+    conn_go_on(conn);
+}
+
+static void conn_next_request(struct conn *conn)
+{
+    conn_part(conn);
+    conn->scan = (struct head_scan){0};
+    conn_enter(conn, CONN_IDLE);
+    if (conn->server->state != SERVER_OPEN)
+        conn_linger(conn);
+    else
+        conn_go_on(conn);
+}
+
+static void conn_answered(struct conn *conn)
+{
+    if (conn->request->must_close) {
+        conn_part(conn);
+        conn_linger(conn);
+    } else if (!conn->request->parser.is_complete) {
+        conn_enter(conn, CONN_DISCARDING);
+        conn_go_on(conn);
+    } else {
+        conn_next_request(conn);
+    }
+}
+
+static void conn_written(struct conn *conn)
+{
+    if (delivery_begin(conn->request))
+        conn_enter(conn, CONN_DELIVERING);
+    else
+        conn_answered(conn);
+}
+
+void conn_delivered(struct conn *conn)
+{
+    CHECK(conn->state == CONN_DELIVERING);
+    conn_answered(conn);
+}
+
+/* Reading. */
+
+/* Answers what cannot become a request of the handler's: its head is unsound or late, or there is no room. */
+static void conn_refuse(struct conn *conn, enum problem_code code)
+{
+    if (!conn->request)
+        conn->request = request_create(conn);
+    request_refuse(conn->request, code);
+}
+
+static void conn_begin_request(struct conn *conn, struct text head)
+{
+    enum problem_code code;
+
+    conn->request = request_create(conn);
+    code = request_read_head(conn->request, head, conn->scan.lines);
+    if (code != PROBLEM_NONE) {
+        conn_refuse(conn, code);
+        return;
+    }
+    conn_enter(conn, CONN_HANDLING);
+    request_dispatch(conn->request);
+}
+
+static size_t conn_take_head(struct conn *conn, struct text input)
+{
+    size_t bytes = 0;
+    enum problem_code code;
+
+    switch (head_scan(&conn->scan, input, &conn->server->settings, &bytes, &code)) {
+    case HEAD_PARTIAL:
+        if (conn->state == CONN_IDLE)
+            conn_enter(conn, CONN_HEAD);
+        return 0;
+    case HEAD_WHOLE:
+        conn_begin_request(conn, (struct text){input.ptr, bytes});
+        return bytes;
+    case HEAD_REFUSED:
+        conn_refuse(conn, code);
+        return input.len;
+    }
+    UNREACHABLE();
+}
+
+static void conn_fail_body(struct conn *conn, enum problem_code code)
+{
+    struct http_request *request = conn->request;
+    http_body_done *done = request->body_done;
+
+    /* Answered first, so that the one who waits finds it answered. */
+    request->body_done = NULL;
+    request_pin(request);
+    request_refuse(request, code);
+    request->body_done = done;
+    request_body_ended(request, HTTP_BODY_FAILED);
+    request_unpin(request);
+}
+
+static void conn_end_body(struct conn *conn)
+{
+    if (conn->state == CONN_DISCARDING) {
+        conn_next_request(conn);
+        return;
+    }
+    conn_enter(conn, CONN_HANDLING);
+    request_body_ended(conn->request, HTTP_BODY_OK);
+}
+
+/* A client that has sent its body without waiting needs no 100 any more. */
+static void conn_send_continue(struct conn *conn, bool has_body_begun)
+{
+    struct http_request *request = conn->request;
+
+    if (!request->head.expects_continue || request->has_sent_continue || request->parser.is_complete)
+        return;
+    request->has_sent_continue = true;
+    if (!has_body_begun)
+        conn_write(conn, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
+}
+
+static size_t conn_take_body(struct conn *conn, struct text input)
+{
+    struct http_request *request = conn->request;
+    bool is_wanted = conn->state == CONN_BODY;
+    size_t used;
+
+    if (is_wanted)
+        conn_send_continue(conn, input.len > 0);
+    if (conn->state == CONN_CLOSED)
+        return 0;
+    switch (parser_read_body(&request->parser, input, is_wanted ? &request->body : NULL, &used)) {
+    case PARSER_MORE:
+        if (is_wanted && used > 0)
+            conn_enter(conn, CONN_BODY); /* each byte sets its deadline anew */
+        return used;
+    case PARSER_DONE:
+        conn_end_body(conn);
+        return used;
+    case PARSER_REFUSED:
+        if (is_wanted) {
+            conn_fail_body(conn, request->parser.problem);
+        } else {
+            conn_part(conn);
+            conn_linger(conn);
+        }
+        return input.len;
+    }
+    UNREACHABLE();
+}
+
+static size_t conn_drop(struct conn *conn, struct text input)
+{
+    conn->lingered_bytes += input.len;
+    if (conn->lingered_bytes > LINGER_MAX_BYTES)
+        conn_disconnect(conn);
+    return input.len;
+}
+
+/* One step on; false when no more can be done with this input. */
+static bool conn_step(struct conn *conn, struct text input, size_t *ret_used)
+{
+    enum conn_state state = conn->state;
+
+    *ret_used = 0;
+    switch (state) {
+    case CONN_IDLE:
+    case CONN_HEAD:
+        if (input.len > 0)
+            *ret_used = conn_take_head(conn, input);
+        break;
+    case CONN_BODY:
+    case CONN_DISCARDING:
+        *ret_used = conn_take_body(conn, input);
+        break;
+    case CONN_LINGERING:
+        *ret_used = conn_drop(conn, input);
+        break;
+    case CONN_HANDLING:
+    case CONN_WRITING:
+    case CONN_DELIVERING:
+    case CONN_CLOSED:
+        return false;
+    }
+    return *ret_used > 0 || ((state == CONN_BODY || state == CONN_DISCARDING) && conn->state != state);
+}
+
+/* Goes through the input as far as the requests in it are answered at once; returns how far. */
+static size_t conn_consume(struct conn *conn, struct text input)
+{
+    size_t total = 0, used;
+
+    conn->is_consuming = true;
+    while (conn_step(conn, text_skip(input, total), &used))
+        total += used;
+    conn->is_consuming = false;
+    return total;
+}
+
+/* After the end of the peer's input, what still waits for input will not get it. */
+static void conn_settle_end(struct conn *conn)
+{
+    switch (conn->state) {
+    case CONN_BODY:
+        conn_fail_body(conn, PROBLEM_BAD_REQUEST);
+        break;
+    case CONN_IDLE:
+    case CONN_HEAD:
+    case CONN_DISCARDING:
+    case CONN_LINGERING:
+        conn_disconnect(conn);
+        break;
+    case CONN_HANDLING:
+    case CONN_WRITING:
+    case CONN_DELIVERING:
+    case CONN_CLOSED:
+        break;
+    }
+}
+
+static void conn_alloc(uv_handle_t *handle, size_t suggested_bytes UNUSED, uv_buf_t *ret_buffer)
+{
+    struct conn *conn = handle->data;
+
+    *ret_buffer = uv_buf_init(conn->server->read_buffer, READ_BUFFER_BYTES);
+}
+
+static void conn_on_read(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer);
+
+/* Input goes on being read while a request is handled, as stopping costs two system calls; the stash is the limit. */
+static void conn_set_reading(struct conn *conn)
+{
+    bool wants_reading = !conn->is_input_ended && (conn->stash.len < STASH_STOP_BYTES || conn->state == CONN_HEAD);
+
+    if (conn->state == CONN_CLOSED || wants_reading == conn->is_reading)
+        return;
+    conn->is_reading = wants_reading;
+    if (!wants_reading)
+        uv_read_stop(&conn->io.stream);
+    else if (uv_read_start(&conn->io.stream, conn_alloc, conn_on_read) != 0)
+        conn_disconnect(conn);
+}
+
+static void conn_settle(struct conn *conn)
+{
+    if (conn->stash.ptr && conn->stash.len == 0) {
+        size_t max_bytes = conn->stash.max;
+
+        buf_wipe(&conn->stash);
+        buf_init(&conn->stash, max_bytes);
+    }
+    if (conn->is_input_ended)
+        conn_settle_end(conn);
+    conn_set_reading(conn);
+}
+
+static void conn_consume_stash(struct conn *conn)
+{
+    buf_consume(&conn->stash, conn_consume(conn, buf_text(&conn->stash)));
+}
+
+void conn_resume(struct conn *conn)
+{
+    conn_consume_stash(conn);
+    conn_settle(conn);
+}
+
+static void conn_receive(struct conn *conn, struct text input)
+{
+    /* Who sends on has probably read the answer: no need to wait for the tick. */
+    if (conn->state == CONN_DELIVERING)
+        delivery_poll(conn->request);
+    if (conn->stash.len > 0) {
+        buf_append_text(&conn->stash, input);
+        conn_consume_stash(conn);
+    } else {
+        buf_append_text(&conn->stash, text_skip(input, conn_consume(conn, input)));
+    }
+    CHECK(!conn->stash.failed);
+}
+
+static void conn_on_read(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
+{
+    struct conn *conn = stream->data;
+
+    if (bytes == UV_EOF)
+        conn->is_input_ended = true;
+    else if (bytes < 0)
+        conn_disconnect(conn);
+    else
+        conn_receive(conn, (struct text){buffer->base, (size_t)bytes});
+    if (bytes > 0)
+        secure_wipe(buffer->base, (size_t)bytes);
+    conn_settle(conn);
+}
+
+/* The request's wishes. */
+
+void conn_want_body(struct conn *conn)
+{
+    CHECK(conn->state == CONN_HANDLING);
+    conn_enter(conn, CONN_BODY);
+    if (!conn->is_consuming)
+        server_schedule(conn->server, conn);
+}
+
+/* Deadlines. */
+
+static void conn_expire_writing(struct conn *conn)
+{
+    if (uv_stream_get_write_queue_size(&conn->io.stream) < conn->unwritten_bytes)
+        conn_await_writing(conn);
+    else
+        conn_disconnect(conn);
+}
+
+void conn_expire(struct conn *conn)
+{
+    switch (conn->state) {
+    case CONN_HEAD:
+        conn_refuse(conn, PROBLEM_REQUEST_TIMEOUT);
+        break;
+    case CONN_BODY:
+        conn_fail_body(conn, PROBLEM_REQUEST_TIMEOUT);
+        break;
+    case CONN_WRITING:
+        conn_expire_writing(conn);
+        break;
+    case CONN_IDLE:
+    case CONN_DELIVERING:
+    case CONN_DISCARDING:
+    case CONN_LINGERING:
+        conn_disconnect(conn);
+        break;
+    case CONN_HANDLING:
+    case CONN_CLOSED:
+        UNREACHABLE();
+    }
+    conn_settle(conn);
+}
+
+/* Beginning. */
+
+static void print_peer(const struct sockaddr *address, char ret_peer[INET6_ADDRSTRLEN])
+{
+    static const uint8_t MAPPED_IPV4[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    const struct sockaddr_in6 *v6 = (const void *)address;
+
+    if (address->sa_family == AF_INET)
+        uv_ip4_name((const void *)address, ret_peer, INET6_ADDRSTRLEN);
+    else if (memcmp(&v6->sin6_addr, MAPPED_IPV4, sizeof MAPPED_IPV4) == 0)
+        uv_inet_ntop(AF_INET, v6->sin6_addr.s6_addr + sizeof MAPPED_IPV4, ret_peer, INET6_ADDRSTRLEN);
+    else
+        uv_ip6_name(v6, ret_peer, INET6_ADDRSTRLEN);
+}
+
+static bool conn_take_socket(struct conn *conn, uv_stream_t *listener)
+{
+    struct sockaddr_storage address;
+    int address_bytes = sizeof address;
+
+    if (uv_accept(listener, &conn->io.stream) != 0)
+        return false;
+    if (listener->type == UV_NAMED_PIPE) {
+        memcpy(conn->peer, "unix", sizeof "unix");
+        return true;
+    }
+    if (uv_tcp_nodelay(&conn->io.tcp, 1) != 0 ||
+        uv_tcp_getpeername(&conn->io.tcp, (struct sockaddr *)&address, &address_bytes) != 0)
+        return false;
+    print_peer((const struct sockaddr *)&address, conn->peer);
+    return true;
+}
+
+static struct conn *conn_create(struct http_server *server, uv_stream_t *listener)
+{
+    size_t head_max_bytes = (size_t)server->settings.head_max_bytes;
+    size_t stash_max_bytes = head_max_bytes > STASH_STOP_BYTES ? head_max_bytes : STASH_STOP_BYTES;
+    struct conn *conn = mem_alloc(sizeof *conn);
+    int result = listener->type == UV_NAMED_PIPE ? uv_pipe_init(server->loop, &conn->io.pipe, 0)
+                                                 : uv_tcp_init(server->loop, &conn->io.tcp);
+
+    CHECK(result == 0);
+    conn->io.handle.data = conn;
+    conn->server = server;
+    buf_init(&conn->stash, stash_max_bytes + READ_BUFFER_BYTES);
+    list_init(&conn->in_deadline);
+    list_init(&conn->in_ready);
+    list_append(&server->conns, &conn->in_server);
+    server->conn_count++;
+    metric_add(METRIC_CONNECTIONS, 1);
+    metric_add(METRIC_CONNECTIONS_TOTAL, 1);
+    return conn;
+}
+
+void conn_accept(struct http_server *server, uv_stream_t *listener, bool is_shed)
+{
+    struct conn *conn = conn_create(server, listener);
+
+    if (!conn_take_socket(conn, listener)) {
+        conn_disconnect(conn);
+        return;
+    }
+    conn_enter(conn, CONN_IDLE);
+    if (is_shed && server->conn_count > (size_t)server->settings.connections_max + SHED_ANSWERED_MAX)
+        conn_disconnect(conn);
+    else if (is_shed)
+        conn_refuse(conn, PROBLEM_OVERLOADED);
+    conn_set_reading(conn);
+}

@@ -1,0 +1,344 @@
+#include "head_internal.h"
+
+#include <string.h>
+
+/* RFC 9112 sets no length for the method; the longest that is registered has 17 characters. */
+enum { METHOD_MAX_BYTES = 32, FIELD_NAME_MAX_BYTES = 63, PORT_MAX_DIGITS = 5 };
+
+enum {
+    TOKEN = 1,  /* RFC 9110 tchar */
+    TARGET = 2, /* may stand in a request target */
+    HOST = 4,   /* may stand in a registered name */
+    DIGIT = 8,
+    HEX = 16,
+};
+
+#define UNRESERVED (TOKEN | TARGET | HOST)
+#define LETTERS(from, to) [from... to] = UNRESERVED
+static const uint8_t CLASSES[256] = {
+    LETTERS('g', 'z'),
+    LETTERS('G', 'Z'),
+    ['0' ... '9'] = UNRESERVED | DIGIT | HEX,
+    ['a' ... 'f'] = UNRESERVED | HEX,
+    ['A' ... 'F'] = UNRESERVED | HEX,
+    ['-'] = UNRESERVED,
+    ['.'] = UNRESERVED,
+    ['_'] = UNRESERVED,
+    ['~'] = UNRESERVED,
+    ['!'] = TOKEN | TARGET,
+    ['$'] = TOKEN | TARGET,
+    ['%'] = TOKEN | TARGET,
+    ['&'] = TOKEN | TARGET,
+    ['\''] = TOKEN | TARGET,
+    ['*'] = TOKEN | TARGET,
+    ['+'] = TOKEN | TARGET,
+    ['#'] = TOKEN,
+    ['^'] = TOKEN,
+    ['`'] = TOKEN,
+    ['|'] = TOKEN,
+    ['('] = TARGET,
+    [')'] = TARGET,
+    [','] = TARGET,
+    ['/'] = TARGET,
+    [':'] = TARGET,
+    [';'] = TARGET,
+    ['='] = TARGET,
+    ['?'] = TARGET,
+    ['@'] = TARGET,
+    ['['] = TARGET,
+    [']'] = TARGET,
+};
+
+static bool is_all(struct text t, uint8_t class)
+{
+    uint8_t all = class;
+
+    for (size_t i = 0; i < t.len; i++)
+        all &= CLASSES[(uint8_t)t.ptr[i]];
+    return all != 0;
+}
+
+static bool is_ascii(struct text t)
+{
+    uint8_t any = 0;
+
+    for (size_t i = 0; i < t.len; i++)
+        any |= (uint8_t)t.ptr[i];
+    return any < 0x80;
+}
+
+static struct text text_between(const char *from, const char *to)
+{
+    return (struct text){from, (size_t)(to - from)};
+}
+
+/* A line with its LF: ended by CRLF, no other CR, no NUL, no blank in front (obs-fold). */
+static bool line_is_sound(const char *line, const char *lf)
+{
+    size_t bytes = (size_t)(lf - line);
+
+    return bytes > 0 && lf[-1] == '\r' && line[0] != ' ' && line[0] != '\t' && !memchr(line, '\r', bytes - 1) &&
+           !memchr(line, '\0', bytes);
+}
+
+enum head_scan_result head_scan(struct head_scan *scan, struct text input, const struct http_settings *settings,
+                                size_t *ret_bytes, enum problem_code *ret_code)
+{
+    size_t limit = input.len < (size_t)settings->head_max_bytes ? input.len : (size_t)settings->head_max_bytes;
+
+    *ret_code = PROBLEM_BAD_REQUEST;
+    while (scan->scanned < limit) {
+        const char *line = input.ptr + scan->line_start;
+        const char *lf = memchr(input.ptr + scan->scanned, '\n', limit - scan->scanned);
+
+        if (!lf) {
+            scan->scanned = limit;
+            break;
+        }
+        if (!line_is_sound(line, lf))
+            return HEAD_REFUSED;
+        scan->scanned = scan->line_start = (size_t)(lf + 1 - input.ptr);
+        if (lf - line == 1) {
+            *ret_bytes = scan->scanned;
+            return scan->lines == 0 ? HEAD_REFUSED : HEAD_WHOLE;
+        }
+        if (scan->lines++ > (size_t)settings->fields_max) {
+            *ret_code = PROBLEM_HEADERS_TOO_LARGE;
+            return HEAD_REFUSED;
+        }
+    }
+    if (limit < (size_t)settings->head_max_bytes)
+        return HEAD_PARTIAL;
+    *ret_code = scan->lines == 0 ? PROBLEM_URI_TOO_LONG : PROBLEM_HEADERS_TOO_LARGE;
+    return HEAD_REFUSED;
+}
+
+static bool percent_escapes_are_sound(struct text target)
+{
+    const char *end = target.ptr + target.len;
+
+    for (const char *p = target.ptr; (p = memchr(p, '%', (size_t)(end - p))); p += 3) {
+        bool is_control;
+
+        if (end - p < 3 || !is_all((struct text){p + 1, 2}, HEX))
+            return false;
+        is_control = p[1] == '0' || p[1] == '1' || (p[1] == '7' && (p[2] == 'f' || p[2] == 'F'));
+        if (is_control)
+            return false;
+    }
+    return true;
+}
+
+static void split_query(struct http_head *head, struct text path_and_query)
+{
+    const char *mark = path_and_query.len > 0 ? memchr(path_and_query.ptr, '?', path_and_query.len) : NULL;
+    const char *end = path_and_query.ptr + path_and_query.len;
+
+    head->path = mark ? text_between(path_and_query.ptr, mark) : path_and_query;
+    head->query = mark ? text_between(mark + 1, end) : (struct text){NULL, 0};
+    if (head->path.len == 0)
+        head->path = TEXT("/");
+}
+
+/* absolute-form: "http://authority[/path][?query]". Whether the authority is ours is told by Host, later. */
+static bool split_absolute_form(struct http_head *head)
+{
+    static const struct text SCHEMES[] = {{"http://", 7}, {"https://", 8}};
+
+    for (size_t i = 0; i < sizeof SCHEMES / sizeof SCHEMES[0]; i++) {
+        struct text rest;
+        size_t bytes = 0;
+
+        if (head->target.len < SCHEMES[i].len ||
+            !text_equal_nocase((struct text){head->target.ptr, SCHEMES[i].len}, SCHEMES[i]))
+            continue;
+        rest = text_skip(head->target, SCHEMES[i].len);
+        while (bytes < rest.len && rest.ptr[bytes] != '/' && rest.ptr[bytes] != '?')
+            bytes++;
+        head->authority = (struct text){rest.ptr, bytes};
+        split_query(head, text_skip(rest, bytes));
+        return bytes > 0;
+    }
+    return false;
+}
+
+static enum problem_code check_target(struct http_head *head, const struct http_settings *settings)
+{
+    if (head->target.len == 0 || !is_all(head->target, TARGET) || !percent_escapes_are_sound(head->target))
+        return PROBLEM_BAD_REQUEST;
+    if (head->target.len > (size_t)settings->target_max_bytes)
+        return PROBLEM_URI_TOO_LONG;
+    if (text_equal(head->target, TEXT("*"))) {
+        head->path = head->target;
+        return text_equal(head->method, TEXT("OPTIONS")) ? PROBLEM_NONE : PROBLEM_BAD_REQUEST;
+    }
+    if (head->target.ptr[0] == '/')
+        split_query(head, head->target);
+    else if (!split_absolute_form(head))
+        return PROBLEM_BAD_REQUEST;
+    return PROBLEM_NONE;
+}
+
+static enum problem_code check_version(struct http_head *head, struct text version)
+{
+    head->is_http_1_0 = text_equal(version, TEXT("HTTP/1.0"));
+    if (head->is_http_1_0 || text_equal(version, TEXT("HTTP/1.1")))
+        return PROBLEM_NONE;
+    if (version.len == 8 && text_starts_with(version, TEXT("HTTP/")) &&
+        is_all((struct text){version.ptr + 5, 1}, DIGIT) && version.ptr[6] == '.' &&
+        is_all((struct text){version.ptr + 7, 1}, DIGIT))
+        return PROBLEM_HTTP_VERSION;
+    return PROBLEM_BAD_REQUEST;
+}
+
+enum problem_code head_read_request_line(struct http_head *head, struct text whole_head,
+                                         const struct http_settings *settings)
+{
+    const char *end = memchr(whole_head.ptr, '\r', whole_head.len);
+    const char *first = memchr(whole_head.ptr, ' ', (size_t)(end - whole_head.ptr));
+    const char *second = first ? memchr(first + 1, ' ', (size_t)(end - first - 1)) : NULL;
+    enum problem_code version_code, target_code;
+
+    if (!second)
+        return PROBLEM_BAD_REQUEST;
+    head->method = text_between(whole_head.ptr, first);
+    head->target = text_between(first + 1, second);
+    if (head->method.len == 0 || head->method.len > METHOD_MAX_BYTES || !is_all(head->method, TOKEN))
+        return PROBLEM_BAD_REQUEST;
+    version_code = check_version(head, text_between(second + 1, end));
+    if (version_code == PROBLEM_BAD_REQUEST)
+        return PROBLEM_BAD_REQUEST;
+    /* A CONNECT names an authority where others name a resource; we are no proxy, whatever it names. */
+    if (text_equal(head->method, TEXT("CONNECT")))
+        return version_code == PROBLEM_NONE ? PROBLEM_METHOD_NOT_ALLOWED : version_code;
+    target_code = check_target(head, settings);
+    return target_code != PROBLEM_NONE ? target_code : version_code;
+}
+
+static bool port_is_sound(struct text port)
+{
+    return port.len <= PORT_MAX_DIGITS && is_all(port, DIGIT);
+}
+
+/* "name", "name:port", "192.0.2.1:port", "[v6]:port". */
+static bool authority_is_sound(struct text authority)
+{
+    const char *end = authority.ptr + authority.len;
+    const char *mark;
+
+    if (authority.len == 0)
+        return false;
+    if (authority.ptr[0] == '[') {
+        mark = memchr(authority.ptr, ']', authority.len);
+        if (!mark || mark - authority.ptr < 3)
+            return false;
+        for (const char *p = authority.ptr + 1; p < mark; p++) {
+            if (*p != ':' && *p != '.' && !(CLASSES[(uint8_t)*p] & HEX))
+                return false;
+        }
+        mark++;
+        return mark == end || (*mark == ':' && port_is_sound(text_between(mark + 1, end)));
+    }
+    mark = memchr(authority.ptr, ':', authority.len);
+    if (!mark)
+        return is_all(authority, HOST);
+    return mark > authority.ptr && is_all(text_between(authority.ptr, mark), HOST) &&
+           port_is_sound(text_between(mark + 1, end));
+}
+
+/* The headers that decide framing, routing or identity: each at most once. */
+enum single {
+    SINGLE_HOST,
+    SINGLE_CONTENT_LENGTH,
+    SINGLE_TRANSFER_ENCODING,
+    SINGLE_EXPECT,
+    SINGLE_AUTHORIZATION,
+    SINGLE_COOKIE,
+    SINGLE_CONTENT_TYPE,
+    SINGLE_COUNT,
+};
+
+static const struct text SINGLES[SINGLE_COUNT] = {
+    [SINGLE_HOST] = {"host", 4},
+    [SINGLE_CONTENT_LENGTH] = {"content-length", 14},
+    [SINGLE_TRANSFER_ENCODING] = {"transfer-encoding", 17},
+    [SINGLE_EXPECT] = {"expect", 6},
+    [SINGLE_AUTHORIZATION] = {"authorization", 13},
+    [SINGLE_COOKIE] = {"cookie", 6},
+    [SINGLE_CONTENT_TYPE] = {"content-type", 12},
+};
+
+static enum single single_of(struct text name)
+{
+    enum single s = 0;
+
+    while (s < SINGLE_COUNT && !(SINGLES[s].len == name.len && text_equal_nocase(SINGLES[s], name)))
+        s++;
+    return s;
+}
+
+static bool collect_singles(const struct http_head *head, const struct http_field *ret_found[SINGLE_COUNT])
+{
+    for (size_t i = 0; i < head->field_count; i++) {
+        const struct http_field *field = &head->fields[i];
+        enum single s;
+
+        if (field->name.len == 0 || field->name.len > FIELD_NAME_MAX_BYTES || !is_all(field->name, TOKEN))
+            return false;
+        s = single_of(field->name);
+        if (s == SINGLE_COUNT)
+            continue;
+        if (ret_found[s] || !is_ascii(field->value))
+            return false;
+        ret_found[s] = field;
+    }
+    return true;
+}
+
+static bool host_is_sound(const struct http_head *head, const struct http_field *host)
+{
+    if (host && !authority_is_sound(host->value))
+        return false;
+    if (head->authority.len > 0)
+        return host && text_equal_nocase(host->value, head->authority);
+    return host || head->is_http_1_0;
+}
+
+static enum problem_code check_framing(struct http_head *head, const struct http_field *const found[SINGLE_COUNT],
+                                       const struct http_settings *settings)
+{
+    const struct http_field *length = found[SINGLE_CONTENT_LENGTH], *coding = found[SINGLE_TRANSFER_ENCODING];
+
+    if (coding) {
+        head->is_chunked = true;
+        return !length && !head->is_http_1_0 && text_equal_nocase(coding->value, TEXT("chunked")) ? PROBLEM_NONE
+                                                                                                  : PROBLEM_BAD_REQUEST;
+    }
+    if (!length)
+        return PROBLEM_NONE;
+    if (length->value.len == 0 || !is_all(length->value, DIGIT) ||
+        (length->value.len > 1 && length->value.ptr[0] == '0'))
+        return PROBLEM_BAD_REQUEST;
+    return text_to_u64(length->value, (uint64_t)settings->body_max_bytes, &head->content_length)
+               ? PROBLEM_NONE
+               : PROBLEM_BODY_TOO_LARGE;
+}
+
+enum problem_code head_check_fields(struct http_head *head, const struct http_settings *settings)
+{
+    const struct http_field *found[SINGLE_COUNT] = {NULL};
+    const struct http_field *expect;
+    enum problem_code code;
+
+    if (!collect_singles(head, found) || !host_is_sound(head, found[SINGLE_HOST]))
+        return PROBLEM_BAD_REQUEST;
+    code = check_framing(head, found, settings);
+    if (code != PROBLEM_NONE)
+        return code;
+    expect = found[SINGLE_EXPECT];
+    if (expect && !text_equal_nocase(expect->value, TEXT("100-continue")))
+        return PROBLEM_EXPECTATION_FAILED;
+    /* RFC 9110 10.1.1: an HTTP/1.0 client gets no 1xx. */
+    head->expects_continue = expect && !head->is_http_1_0;
+    return PROBLEM_NONE;
+}

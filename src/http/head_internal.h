@@ -1,0 +1,42 @@
+/* The head of a request and the rules for it that llhttp leaves to us (H1 to H8, H10, H12). Pure functions of
+ * bytes: no loop, no connection, no llhttp. Views point into the head, which the request owns. */
+#pragma once
+#include "core/problem.h"
+#include "http/server.h"
+
+struct http_field {
+    struct text name, value;
+};
+
+struct http_head {
+    struct text method, target, path, query;
+    struct text authority; /* of an absolute-form target */
+    struct http_field *fields;
+    size_t field_count;
+    uint64_t content_length;
+    bool is_http_1_0;
+    bool is_chunked;
+    bool keeps_alive;
+    bool expects_continue;
+};
+
+/* How far the search for the end of a head has come. Zeroed before the first byte; the input may then arrive in any
+ * pieces, as long as each call sees it from the head's first byte on. */
+struct head_scan {
+    size_t line_start;
+    size_t scanned;
+    size_t lines;
+};
+
+enum head_scan_result { HEAD_PARTIAL, HEAD_WHOLE, HEAD_REFUSED };
+/* Finds the empty line that ends the head and refuses what has no sound line structure (H1, H2) or is too large (H12),
+ * at once, without waiting for the end. ret_bytes: the length of a whole head; ret_code: why it is refused. */
+enum head_scan_result head_scan(struct head_scan *scan, struct text input, const struct http_settings *settings,
+                                size_t *ret_bytes, enum problem_code *ret_code);
+
+/* H3 and H4: sets method, target, path, query, authority and version from the first line. */
+enum problem_code head_read_request_line(struct http_head *head, struct text whole_head,
+                                         const struct http_settings *settings);
+/* H5 to H8 and H10, and that no header appears twice whose double meaning could be used against us. To be called when
+ * the field table is complete. */
+enum problem_code head_check_fields(struct http_head *head, const struct http_settings *settings);

@@ -1,0 +1,160 @@
+#include "parser_internal.h"
+
+#include "base/check.h"
+
+#include <llhttp.h>
+
+static struct text text_between(const char *from, const char *to)
+{
+    return (struct text){from, (size_t)(to - from)};
+}
+
+static int stop(struct http_parser *parser, enum problem_code problem)
+{
+    parser->problem = problem;
+    return HPE_USER;
+}
+
+/* After the head, header callbacks tell of trailers: bounded by the framing guard and dropped (H9). */
+static int on_field_name(llhttp_t *machine, const char *at, size_t bytes)
+{
+    struct http_parser *parser = machine->data;
+
+    if (parser->is_head_complete)
+        return 0;
+    if (parser->head->field_count == parser->field_room)
+        return stop(parser, PROBLEM_BAD_REQUEST);
+    parser->head->fields[parser->head->field_count++].name = (struct text){at, bytes};
+    return 0;
+}
+
+static int on_field_value(llhttp_t *machine, const char *at, size_t bytes)
+{
+    struct http_parser *parser = machine->data;
+    struct http_field *field;
+
+    if (parser->is_head_complete)
+        return 0;
+    CHECK(parser->head->field_count > 0);
+    field = &parser->head->fields[parser->head->field_count - 1];
+    /* In one piece, as the head is: several would be a folded line. */
+    if (field->value.len > 0)
+        return stop(parser, PROBLEM_BAD_REQUEST);
+    field->value = text_trim((struct text){at, bytes});
+    return 0;
+}
+
+static int on_head_complete(llhttp_t *machine)
+{
+    struct http_parser *parser = machine->data;
+
+    machine->upgrade = 0; /* H11: or llhttp would stop reading HTTP here */
+    parser->head->keeps_alive = llhttp_should_keep_alive(machine) != 0;
+    parser->is_head_complete = true;
+    return 0;
+}
+
+static int on_body(llhttp_t *machine, const char *at, size_t bytes)
+{
+    struct http_parser *parser = machine->data;
+
+    if (parser->head->is_chunked && !framing_check(&parser->framing, text_between(parser->framing_from, at)))
+        return stop(parser, PROBLEM_BAD_REQUEST);
+    parser->framing_from = at + bytes;
+    parser->body_bytes += bytes;
+    if (parser->body_bytes > parser->body_max_bytes)
+        return stop(parser, PROBLEM_BODY_TOO_LARGE);
+    if (parser->sink)
+        buf_append(parser->sink, at, bytes);
+    return 0;
+}
+
+static int on_message_complete(llhttp_t *machine)
+{
+    struct http_parser *parser = machine->data;
+
+    parser->is_complete = true;
+    return HPE_PAUSED;
+}
+
+static const llhttp_settings_t CALLBACKS = {
+    .on_header_field = on_field_name,
+    .on_header_value = on_field_value,
+    .on_headers_complete = on_head_complete,
+    .on_body = on_body,
+    .on_message_complete = on_message_complete,
+};
+
+/* llhttp and our own rules must have understood the same framing. */
+static bool framing_agrees(const struct http_parser *parser)
+{
+    const llhttp_t *machine = parser->machine;
+    bool is_chunked = (machine->flags & F_CHUNKED) != 0;
+    bool has_length = (machine->flags & F_CONTENT_LENGTH) != 0;
+
+    return parser->head->is_chunked == is_chunked &&
+           (has_length ? machine->content_length : 0) == parser->head->content_length;
+}
+
+static enum problem_code run_head(struct http_parser *parser, struct text bytes)
+{
+    llhttp_errno_t result = llhttp_execute(parser->machine, bytes.ptr, bytes.len);
+
+    if (parser->is_head_complete && (result == HPE_OK || result == HPE_PAUSED))
+        return PROBLEM_NONE;
+    /* The rest of the first line has been checked: what llhttp refuses before any field is the method. */
+    return parser->head->field_count == 0 && !parser->is_head_complete ? PROBLEM_NOT_IMPLEMENTED : PROBLEM_BAD_REQUEST;
+}
+
+enum problem_code parser_read_head(struct http_parser *parser, struct http_head *head, struct arena *arena,
+                                   struct text bytes, size_t lines, const struct http_settings *settings)
+{
+    enum problem_code code;
+
+    parser->head = head;
+    parser->body_max_bytes = (uint64_t)settings->body_max_bytes;
+    code = head_read_request_line(head, bytes, settings);
+    if (code != PROBLEM_NONE)
+        return code;
+    parser->field_room = lines - 1; /* the first is the request line */
+    head->fields = arena_alloc(arena, lines * sizeof head->fields[0]);
+    parser->machine = arena_alloc(arena, sizeof *parser->machine);
+    llhttp_init(parser->machine, HTTP_REQUEST, &CALLBACKS);
+    parser->machine->data = parser;
+    code = run_head(parser, bytes);
+    if (code == PROBLEM_NONE)
+        code = head_check_fields(head, settings);
+    if (code == PROBLEM_NONE && !framing_agrees(parser))
+        code = PROBLEM_BAD_REQUEST;
+    if (code == PROBLEM_NONE)
+        parser->is_complete = !head->is_chunked && head->content_length == 0;
+    return code;
+}
+
+enum parser_result parser_read_body(struct http_parser *parser, struct text input, struct buf *sink, size_t *ret_used)
+{
+    llhttp_errno_t result;
+    const char *end;
+
+    *ret_used = 0;
+    if (parser->is_complete)
+        return PARSER_DONE;
+    if (input.len == 0)
+        return PARSER_MORE;
+    parser->sink = sink;
+    parser->framing_from = input.ptr;
+    result = llhttp_execute(parser->machine, input.ptr, input.len);
+    if (result != HPE_OK && !(result == HPE_PAUSED && parser->is_complete)) {
+        if (parser->problem == PROBLEM_NONE)
+            parser->problem = PROBLEM_BAD_REQUEST;
+        return PARSER_REFUSED;
+    }
+    end = parser->is_complete ? llhttp_get_error_pos(parser->machine) : input.ptr + input.len;
+    CHECK(end >= input.ptr && end <= input.ptr + input.len);
+    if (parser->head->is_chunked && !framing_check(&parser->framing, text_between(parser->framing_from, end))) {
+        parser->problem = PROBLEM_BAD_REQUEST;
+        return PARSER_REFUSED;
+    }
+    *ret_used = (size_t)(end - input.ptr);
+    return parser->is_complete ? PARSER_DONE : PARSER_MORE;
+}

@@ -1,0 +1,32 @@
+/* llhttp behind a narrow door: one request's head in one piece, then its body in any pieces. This header does not
+ * include llhttp.h, whose names for methods are also ours. */
+#pragma once
+#include "base/arena.h"
+#include "framing_internal.h"
+#include "head_internal.h"
+
+struct llhttp__internal_s;
+
+struct http_parser {
+    struct llhttp__internal_s *machine; /* in the request's arena */
+    struct http_head *head;
+    size_t field_room;
+    struct framing framing;
+    struct buf *sink;         /* where the body goes; NULL: discarded */
+    const char *framing_from; /* within the piece at hand: the first byte not yet seen by the guard */
+    uint64_t body_bytes;
+    uint64_t body_max_bytes;
+    enum problem_code problem; /* why a callback stopped the parser */
+    bool is_head_complete;
+    bool is_complete; /* the whole message, body included */
+};
+
+/* Parses a whole head as found by head_scan() and fills `head`. The bytes must outlive both. On refusal `head` holds
+ * what was understood until then. */
+enum problem_code parser_read_head(struct http_parser *parser, struct http_head *head, struct arena *arena,
+                                   struct text bytes, size_t lines, const struct http_settings *settings);
+
+enum parser_result { PARSER_MORE, PARSER_DONE, PARSER_REFUSED };
+/* Takes body bytes; what follows the body is left: ret_used. PARSER_DONE at once where there is no body. The body is
+ * appended to sink (NULL: discarded) and may not pass settings->body_max_bytes. */
+enum parser_result parser_read_body(struct http_parser *parser, struct text input, struct buf *sink, size_t *ret_used);

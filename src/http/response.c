@@ -1,0 +1,186 @@
+#include "http/response.h"
+
+#include "base/check.h"
+#include "base/metrics.h"
+#include "base/secure.h"
+#include "request_internal.h"
+
+enum { PROBLEM_BODY_BYTES = 4096, CHALLENGE_BYTES = 1024, NUMBER_BYTES = 24 };
+
+/* X(status, reason): RFC 9110 section 15. */
+#define STATUS_TABLE(X)                                                                                          \
+    X(200, "OK")                                                                                                 \
+    X(201, "Created")                                                                                            \
+    X(202, "Accepted") X(204, "No Content") X(302, "Found") X(303, "See Other") X(304, "Not Modified")           \
+        X(307, "Temporary Redirect") X(308, "Permanent Redirect") X(400, "Bad Request") X(401, "Unauthorized")   \
+            X(403, "Forbidden") X(404, "Not Found") X(405, "Method Not Allowed") X(406, "Not Acceptable")        \
+                X(408, "Request Timeout") X(409, "Conflict") X(410, "Gone") X(412, "Precondition Failed")        \
+                    X(413, "Content Too Large") X(414, "URI Too Long") X(415, "Unsupported Media Type")          \
+                        X(417, "Expectation Failed") X(422, "Unprocessable Content") X(429, "Too Many Requests") \
+                            X(431, "Request Header Fields Too Large") X(500, "Internal Server Error")            \
+                                X(501, "Not Implemented") X(502, "Bad Gateway") X(503, "Service Unavailable")    \
+                                    X(504, "Gateway Timeout") X(505, "HTTP Version Not Supported")
+
+static struct text status_line(int status)
+{
+    switch (status) {
+#define STATUS_LINE(number, reason) \
+    case number:                    \
+        return TEXT("HTTP/1.1 " #number " " reason "\r\n");
+        STATUS_TABLE(STATUS_LINE)
+#undef STATUS_LINE
+    default:
+        UNREACHABLE();
+    }
+}
+
+static bool has_control_character(struct text t)
+{
+    for (size_t i = 0; i < t.len; i++) {
+        if ((uint8_t)t.ptr[i] < ' ' || t.ptr[i] == 0x7f)
+            return true;
+    }
+    return false;
+}
+
+void http_response_header(struct http_request *request, struct text name, struct text value)
+{
+    struct reply_line *line;
+    struct buf out;
+
+    CHECK(!has_control_character(name) && !has_control_character(value) && name.len > 0);
+    if (request->is_gone)
+        return;
+    line = arena_alloc(&request->arena, sizeof *line + name.len + value.len + 4);
+    buf_init_fixed(&out, (char *)(line + 1), name.len + value.len + 4);
+    buf_append_text(&out, name);
+    buf_append(&out, ": ", 2);
+    buf_append_text(&out, value);
+    buf_append(&out, "\r\n", 2);
+    line->line = buf_text(&out);
+    *request->last_line = line;
+    request->last_line = &line->next;
+}
+
+void http_response_close(struct http_request *request)
+{
+    request->must_close = true;
+}
+
+/* Whether the connection ends with this reply: because it was asked, or because a client that waits for 100 Continue
+ * may or may not send its body, and nobody could tell that body from the next request. */
+static bool ends_connection(const struct http_request *request)
+{
+    bool is_body_in_doubt =
+        request->head.expects_continue && !request->has_sent_continue && !request->parser.is_complete;
+
+    return request->must_close || !request->head.keeps_alive || is_body_in_doubt ||
+           request->server->state != SERVER_OPEN;
+}
+
+static bool status_has_body(int status)
+{
+    return status != 204 && status != 304;
+}
+
+static void print_head(const struct http_request *request, int status, struct text content_type, size_t body_bytes,
+                       struct buf *out)
+{
+    buf_append_text(out, status_line(status));
+    buf_append_text(out, server_date_line(request->server));
+    buf_append_text(out, request->server->settings.fixed_headers);
+    buf_append_text(out, TEXT("X-Request-Id: "));
+    buf_append_text(out, id_text(&request->id));
+    buf_append(out, "\r\n", 2);
+    for (const struct reply_line *line = request->first_line; line; line = line->next)
+        buf_append_text(out, line->line);
+    if (content_type.len > 0) {
+        buf_append_text(out, TEXT("Content-Type: "));
+        buf_append_text(out, content_type);
+        buf_append(out, "\r\n", 2);
+    }
+    if (status_has_body(status)) {
+        buf_append_text(out, TEXT("Content-Length: "));
+        buf_append_u64(out, body_bytes);
+        buf_append(out, "\r\n", 2);
+    }
+    if (request->must_close)
+        buf_append_text(out, TEXT("Connection: close\r\n"));
+    else if (request->head.is_http_1_0)
+        buf_append_text(out, TEXT("Connection: keep-alive\r\n"));
+    buf_append(out, "\r\n", 2);
+}
+
+static void scratch_clear(struct buf *scratch)
+{
+    if (scratch->capacity > SCRATCH_KEPT_BYTES) {
+        buf_wipe(scratch);
+        buf_init(scratch, REPLY_MAX_BYTES);
+        return;
+    }
+    secure_wipe(scratch->ptr, scratch->len);
+    buf_clear(scratch);
+}
+
+void http_reply(struct http_request *request, int status, struct text content_type, struct text body)
+{
+    struct buf *out = &request->server->scratch;
+
+    CHECK(!request->is_replied);
+    CHECK(!request->body_done || request->is_gone);
+    request->is_replied = true;
+    if (request->is_gone)
+        return;
+    metric_add(METRIC_REQUESTS, 1);
+    request->must_close = ends_connection(request);
+    if (content_type.len == 0)
+        body.len = 0;
+    print_head(request, status, content_type, body.len, out);
+    if (request->method != HTTP_HEAD && status_has_body(status))
+        buf_append_text(out, body);
+    CHECK(!out->failed);
+    conn_send_answer(request->conn, buf_text(out));
+    scratch_clear(out);
+}
+
+void http_reply_json(struct http_request *request, int status, const struct buf *json)
+{
+    if (json->failed) {
+        struct problem problem = problem_of(PROBLEM_INTERNAL_ERROR);
+
+        http_reply_problem(request, &problem);
+        return;
+    }
+    http_reply(request, status, TEXT("application/json"), buf_text(json));
+}
+
+static void add_number_header(struct http_request *request, struct text name, uint64_t value)
+{
+    char digits[NUMBER_BYTES];
+    struct buf out;
+
+    buf_init_fixed(&out, digits, sizeof digits);
+    buf_append_u64(&out, value);
+    http_response_header(request, name, buf_text(&out));
+}
+
+void http_reply_problem(struct http_request *request, const struct problem *problem)
+{
+    int status = problem_status(problem->code);
+    uint32_t retry_after_s = problem->retry_after_s == 0 && status == 503 ? 1 : problem->retry_after_s;
+    char body_storage[PROBLEM_BODY_BYTES], challenge_storage[CHALLENGE_BYTES];
+    struct buf body, challenge;
+
+    buf_init_fixed(&body, body_storage, sizeof body_storage);
+    buf_init_fixed(&challenge, challenge_storage, sizeof challenge_storage);
+    problem_print_challenge(problem, &challenge);
+    problem_print(problem, id_text(&request->id), &body);
+    CHECK(!body.failed && !challenge.failed);
+    if (challenge.len > 0)
+        http_response_header(request, TEXT("WWW-Authenticate"), buf_text(&challenge));
+    if (retry_after_s > 0)
+        add_number_header(request, TEXT("Retry-After"), retry_after_s);
+    if (problem->allow)
+        http_response_header(request, TEXT("Allow"), text_of(problem->allow));
+    http_reply(request, status, TEXT("application/json"), buf_text(&body));
+}

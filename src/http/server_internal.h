@@ -1,0 +1,91 @@
+/* The server's inside, shared by its listener, its connections and its requests. */
+#pragma once
+#include "base/list.h"
+#include "http/server.h"
+
+enum {
+    READ_BUFFER_BYTES = 64 * 1024,
+    /* A client may send ahead so much while its request is handled; beyond, we stop reading. */
+    STASH_STOP_BYTES = 16 * 1024,
+    FREE_REQUESTS_MAX = 64,
+    /* Replies larger than this give their memory back. */
+    SCRATCH_KEPT_BYTES = 256 * 1024,
+    REPLY_MAX_BYTES = 64 * 1024 * 1024,
+    LINGER_MS = 2000,
+    LINGER_MAX_BYTES = 256 * 1024,
+    DELIVERY_LIMIT_MS = 10 * 1000,
+    DELIVERY_POLL_MS = 10,
+    /* Connections beyond connections_max that are answered 503; still more are closed without a word. */
+    SHED_ANSWERED_MAX = 64,
+    DATE_LINE_BYTES = 48,
+};
+
+enum deadline_class {
+    DEADLINE_NONE,
+    DEADLINE_HEAD,
+    DEADLINE_BODY,
+    DEADLINE_IDLE,
+    DEADLINE_WRITE,
+    DEADLINE_DELIVERY,
+    DEADLINE_LINGER,
+    DEADLINE_CLASSES
+};
+
+enum server_state { SERVER_OPEN, SERVER_DRAINING, SERVER_CLOSING };
+
+struct conn;
+
+struct http_server {
+    uv_loop_t *loop;
+    struct http_settings settings;
+    http_handler *handler;
+    void *handler_arg;
+    enum server_state state;
+
+    struct list listeners;
+    struct list conns;
+    size_t conn_count;
+    size_t request_count; /* not yet freed, connected or not: a handler may outlive its connection */
+    uint64_t listener_quiet_until_ms;
+
+    /* All of a class have one timeout, so append order is deadline order, and one timer serves all. */
+    struct list deadlines[DEADLINE_CLASSES];
+    uint64_t timeouts_ms[DEADLINE_CLASSES];
+    uv_timer_t deadline_timer;
+    uint64_t deadline_due_ms; /* what the timer is set to; UINT64_MAX: it is not */
+
+    struct list ready; /* connections with input to go on with outside of any callback of theirs */
+    uv_idle_t ready_idle;
+
+    struct list deliveries;
+    uv_timer_t delivery_timer;
+
+    char *read_buffer;  /* lent to one read at a time */
+    struct buf scratch; /* where replies are formatted, each written before the next */
+    struct list free_requests;
+    size_t free_request_count;
+    char date_line[DATE_LINE_BYTES];
+    size_t date_line_bytes;
+    int64_t date_line_s;
+
+    uv_timer_t drain_timer;
+    void (*drained)(void *arg);
+    void *drained_arg;
+    void (*closed)(void *arg);
+    void *closed_arg;
+    unsigned open_handles; /* timers and the idle handle, while closing */
+};
+
+/* The handles of listeners are kept by listener.c. */
+void listener_close_all(struct http_server *server);
+
+void deadline_init(struct http_server *server);
+/* Leaves the class it was in. */
+void deadline_set(struct http_server *server, struct conn *conn, enum deadline_class class);
+
+/* To be told when a connection's handle is closed, or a request is freed: the server may now be done. */
+void server_part_ended(struct http_server *server);
+/* "Date: …\r\n", made once a second. */
+struct text server_date_line(struct http_server *server);
+/* Puts the connection on the list of those that go on in the next turn. */
+void server_schedule(struct http_server *server, struct conn *conn);

@@ -1,0 +1,409 @@
+#include "server_fixture.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "http/response.h"
+#include "test_loop.h"
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* The handler. */
+
+struct later {
+    uv_timer_t timer;
+    struct http_request *request;
+};
+
+static void reply_hello(struct http_request *request)
+{
+    http_reply(request, 200, TEXT("text/plain"), http_request_query(request));
+}
+
+static void later_closed(uv_handle_t *handle)
+{
+    struct later *later = handle->data;
+
+    free(later);
+}
+
+static void later_due(uv_timer_t *timer)
+{
+    struct later *later = timer->data;
+
+    reply_hello(later->request);
+    http_request_release(later->request);
+    uv_close((uv_handle_t *)timer, later_closed);
+}
+
+static void handle_later(struct fixture *fixture, struct http_request *request)
+{
+    struct later *later = mem_alloc(sizeof *later);
+
+    http_request_hold(request);
+    later->request = request;
+    later->timer.data = later;
+    uv_timer_init(&fixture->loop, &later->timer);
+    uv_timer_start(&later->timer, later_due, 1, 0);
+}
+
+struct body_wait {
+    struct fixture *fixture;
+    struct http_request *request;
+};
+
+static void echo_read(void *arg, enum http_body_result result, struct text body)
+{
+    struct body_wait *wait = arg;
+
+    if (result == HTTP_BODY_FAILED) {
+        cr_assert(http_request_replied(wait->request) || http_request_gone(wait->request));
+        wait->fixture->bodies_failed++;
+        return;
+    }
+    http_reply(wait->request, 200, TEXT("text/plain"), body);
+}
+
+static void read_body(struct fixture *fixture, struct http_request *request)
+{
+    struct body_wait *wait = http_request_alloc(request, sizeof *wait);
+
+    *wait = (struct body_wait){fixture, request};
+    http_request_read_body(request, echo_read, wait);
+}
+
+static void made_told(void *arg, bool delivered)
+{
+    struct fixture *fixture = arg;
+
+    cr_assert_eq(fixture->told, TOLD_NOTHING);
+    fixture->told = delivered ? TOLD_DELIVERED : TOLD_NOT_DELIVERED;
+}
+
+static void reply_made(struct fixture *fixture, struct http_request *request)
+{
+    http_response_on_delivered(request, made_told, fixture);
+    http_response_header(request, TEXT("Location"), TEXT("/made/1"));
+    http_reply(request, 201, TEXT("text/plain"), TEXT("secret"));
+}
+
+static void reply_big(struct http_request *request)
+{
+    uint64_t bytes;
+    char *memory;
+
+    cr_assert(text_to_u64(http_request_query(request), UINT32_MAX, &bytes));
+    memory = mem_alloc(bytes);
+    memset(memory, 'x', bytes);
+    http_reply(request, 200, TEXT("text/plain"), (struct text){memory, bytes});
+    free(memory);
+}
+
+static void reply_unread(struct http_request *request)
+{
+    struct problem problem = problem_of(PROBLEM_MISSING_CREDENTIALS);
+
+    http_reply_problem(request, &problem);
+}
+
+static void hold(struct fixture *fixture, struct http_request *request)
+{
+    http_request_hold(request);
+    fixture->held = request;
+}
+
+static void handle(struct http_request *request, void *arg)
+{
+    struct fixture *fixture = arg;
+    struct text path = http_request_path(request);
+
+    fixture->handled++;
+    if (text_equal(path, TEXT("/echo")))
+        read_body(fixture, request);
+    else if (text_equal(path, TEXT("/hold")) || text_equal(path, TEXT("/held-made")) ||
+             text_equal(path, TEXT("/body-later")))
+        hold(fixture, request);
+    else if (text_equal(path, TEXT("/later")))
+        handle_later(fixture, request);
+    else if (text_equal(path, TEXT("/big")))
+        reply_big(request);
+    else if (text_equal(path, TEXT("/unread")))
+        reply_unread(request);
+    else if (text_equal(path, TEXT("/made")))
+        reply_made(fixture, request);
+    else if (text_equal(path, TEXT("/none")))
+        http_reply(request, 204, (struct text){NULL, 0}, (struct text){NULL, 0});
+    else if (!text_equal(path, TEXT("/mute")))
+        reply_hello(request);
+}
+
+void fixture_answer_held(struct fixture *fixture)
+{
+    struct http_request *request = fixture->held;
+    struct text path = http_request_path(request);
+
+    fixture->held = NULL;
+    if (text_equal(path, TEXT("/body-later")))
+        read_body(fixture, request);
+    else if (text_equal(path, TEXT("/held-made")))
+        reply_made(fixture, request);
+    else
+        reply_hello(request);
+    http_request_release(request);
+}
+
+/* The fixture. */
+
+struct http_settings fixture_settings(void)
+{
+    return (struct http_settings){
+        .head_max_bytes = 16 * 1024,
+        .fields_max = 100,
+        .target_max_bytes = 8000,
+        .body_max_bytes = 64 * 1024,
+        .head_timeout_ms = 10 * 1000,
+        .body_timeout_ms = 10 * 1000,
+        .idle_timeout_ms = 75 * 1000,
+        .write_timeout_ms = 30 * 1000,
+        .connections_max = 100,
+        .fixed_headers = TEXT("Cache-Control: no-store\r\n"),
+    };
+}
+
+void fixture_start(struct fixture *fixture, const struct http_settings *settings, const char *address)
+{
+    *fixture = (struct fixture){0};
+    cr_assert_eq(uv_loop_init(&fixture->loop), 0);
+    fixture->server = http_server_create(&fixture->loop, settings, handle, fixture);
+    cr_assert_eq(http_server_listen(fixture->server, address, false, fixture->address), 0);
+}
+
+static void on_server_closed(void *arg)
+{
+    struct fixture *fixture = arg;
+
+    fixture->is_closed = true;
+}
+
+void fixture_close(struct fixture *fixture)
+{
+    http_server_close(fixture->server, on_server_closed, fixture);
+    cr_assert_not(fixture->is_closed, "closed within the call");
+    if (fixture->held)
+        fixture_answer_held(fixture);
+    cr_assert(test_loop_until_set(&fixture->loop, &fixture->is_closed, FIXTURE_TIMEOUT_MS));
+}
+
+void fixture_finish(struct fixture *fixture)
+{
+    fixture_close(fixture);
+    cr_assert(test_loop_finish(&fixture->loop));
+}
+
+bool fixture_until(struct fixture *fixture, bool (*predicate)(void *arg), void *arg)
+{
+    return test_loop_until(&fixture->loop, predicate, arg, FIXTURE_TIMEOUT_MS);
+}
+
+static bool has_held(void *arg)
+{
+    return ((struct fixture *)arg)->held;
+}
+
+void fixture_run_until_held(struct fixture *fixture)
+{
+    cr_assert(fixture_until(fixture, has_held, fixture));
+}
+
+struct connections_awaited {
+    struct fixture *fixture;
+    size_t count;
+};
+
+static bool has_connections(void *arg)
+{
+    struct connections_awaited *awaited = arg;
+
+    return http_server_connections(awaited->fixture->server) == awaited->count;
+}
+
+bool fixture_until_connections(struct fixture *fixture, size_t count)
+{
+    struct connections_awaited awaited = {fixture, count};
+
+    return fixture_until(fixture, has_connections, &awaited);
+}
+
+/* Peers. */
+
+static void peer_on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct peer *peer = poll->data;
+    ssize_t got;
+
+    (void)events;
+    cr_assert(status == 0 || status == UV_EBADF);
+    got = recv(peer->fd, peer->input + peer->bytes, PEER_INPUT_BYTES - 1 - peer->bytes, MSG_DONTWAIT);
+    if (got < 0 && errno == EAGAIN)
+        return;
+    if (got > 0) {
+        peer->bytes += (size_t)got;
+        peer->input[peer->bytes] = '\0';
+        return;
+    }
+    peer->is_ended = true;
+    peer->is_reset = got < 0;
+    uv_poll_stop(poll);
+}
+
+static int connect_to(const char *address)
+{
+    struct sockaddr_un local = {.sun_family = AF_UNIX};
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    char host[HTTP_ADDRESS_BYTES];
+    const char *colon = strrchr(address, ':');
+    const struct sockaddr *target = (const struct sockaddr *)&v4;
+    socklen_t bytes = sizeof v4;
+    int fd;
+
+    if (strncmp(address, "unix:", 5) == 0) {
+        snprintf(local.sun_path, sizeof local.sun_path, "%s", address + 5);
+        target = (const struct sockaddr *)&local;
+        bytes = sizeof local;
+    } else if (address[0] == '[') {
+        snprintf(host, sizeof host, "%.*s", (int)(colon - address) - 2, address + 1);
+        cr_assert_eq(uv_ip6_addr(host, (int)strtol(colon + 1, NULL, 10), &v6), 0);
+        target = (const struct sockaddr *)&v6;
+        bytes = sizeof v6;
+    } else {
+        snprintf(host, sizeof host, "%.*s", (int)(colon - address), address);
+        cr_assert_eq(uv_ip4_addr(host, (int)strtol(colon + 1, NULL, 10), &v4), 0);
+    }
+    fd = socket(target->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert(fd >= 0 && connect(fd, target, bytes) == 0, "%s: %s", address, strerror(errno));
+    return fd;
+}
+
+void peer_connect(struct peer *peer, struct fixture *fixture)
+{
+    *peer = (struct peer){.fixture = fixture, .input = mem_alloc(PEER_INPUT_BYTES)};
+    peer->fd = connect_to(fixture->address);
+    cr_assert_eq(uv_poll_init(&fixture->loop, &peer->poll, peer->fd), 0);
+    peer->poll.data = peer;
+    uv_poll_start(&peer->poll, UV_READABLE, peer_on_readable);
+}
+
+/* Lets the server take what its socket's buffer cannot. */
+void peer_send(struct peer *peer, const char *bytes, size_t count)
+{
+    uint64_t give_up_ms = uv_now(&peer->fixture->loop) + FIXTURE_TIMEOUT_MS;
+
+    while (count > 0) {
+        ssize_t sent = send(peer->fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (sent < 0 && errno != EAGAIN)
+            return;
+        if (sent > 0) {
+            bytes += sent;
+            count -= (size_t)sent;
+        }
+        uv_run(&peer->fixture->loop, UV_RUN_NOWAIT);
+        cr_assert(uv_now(&peer->fixture->loop) < give_up_ms);
+    }
+}
+
+void peer_send_str(struct peer *peer, const char *bytes)
+{
+    peer_send(peer, bytes, strlen(bytes));
+}
+
+void peer_half_close(struct peer *peer)
+{
+    shutdown(peer->fd, SHUT_WR);
+}
+
+void peer_pause(struct peer *peer, bool is_paused)
+{
+    if (is_paused)
+        uv_poll_stop(&peer->poll);
+    else
+        uv_poll_start(&peer->poll, UV_READABLE, peer_on_readable);
+}
+
+static void peer_on_poll_closed(uv_handle_t *handle)
+{
+    struct peer *peer = handle->data;
+
+    peer->is_poll_closed = true;
+}
+
+void peer_close(struct peer *peer)
+{
+    if (!peer->input)
+        return;
+    uv_close((uv_handle_t *)&peer->poll, peer_on_poll_closed);
+    close(peer->fd);
+    cr_assert(test_loop_until_set(&peer->fixture->loop, &peer->is_poll_closed, FIXTURE_TIMEOUT_MS));
+    free(peer->input);
+    peer->input = NULL;
+}
+
+void peer_reset(struct peer *peer)
+{
+    struct linger linger = {.l_onoff = 1};
+
+    setsockopt(peer->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+    peer_close(peer);
+}
+
+struct awaited_text {
+    const struct peer *peer;
+    const char *text;
+    size_t count;
+};
+
+size_t peer_count(const struct peer *peer, const char *text)
+{
+    size_t count = 0;
+
+    for (const char *at = peer->input; (at = strstr(at, text)); at += strlen(text))
+        count++;
+    return count;
+}
+
+static bool has_come(void *arg)
+{
+    struct awaited_text *awaited = arg;
+
+    return peer_count(awaited->peer, awaited->text) >= awaited->count;
+}
+
+bool peer_gets_count(struct peer *peer, const char *text, size_t count)
+{
+    struct awaited_text awaited = {peer, text, count};
+
+    return fixture_until(peer->fixture, has_come, &awaited);
+}
+
+bool peer_gets(struct peer *peer, const char *text)
+{
+    return peer_gets_count(peer, text, 1);
+}
+
+bool peer_is_ended(struct peer *peer)
+{
+    return test_loop_until_set(&peer->fixture->loop, &peer->is_ended, FIXTURE_TIMEOUT_MS);
+}
+
+void peer_forget(struct peer *peer)
+{
+    peer->bytes = 0;
+    peer->input[0] = '\0';
+}

@@ -1,0 +1,67 @@
+/* A server with a small handler and clients on the same loop, for tests of src/http over real sockets.
+ *
+ * The handler knows these paths: /hello (200, the query as body), /echo (reads the body and sends it back), /hold
+ * (waits for fixture_answer_held()), /later (answers in a later turn), /big (as many bytes as the query says), /unread
+ * (401 without reading the body), /made (201, and asks whether it was delivered), /body-later (reads the body once the
+ * test says so), /none (204), /mute (neither answers nor holds). */
+#pragma once
+#include "http/request.h"
+#include "http/server.h"
+
+enum { PEER_INPUT_BYTES = 2 * 1024 * 1024, FIXTURE_TIMEOUT_MS = 5000 };
+
+enum told { TOLD_NOTHING, TOLD_DELIVERED, TOLD_NOT_DELIVERED };
+
+struct fixture {
+    uv_loop_t loop;
+    struct http_server *server;
+    struct http_request *held;
+    char address[HTTP_ADDRESS_BYTES];
+    unsigned handled;       /* calls of the handler */
+    unsigned bodies_failed; /* bodies that ended in HTTP_BODY_FAILED */
+    enum told told;
+    bool is_closed;
+};
+
+struct peer {
+    struct fixture *fixture;
+    int fd;
+    uv_poll_t poll;
+    bool is_paused; /* does not read */
+    bool is_ended;  /* end of file or reset */
+    bool is_reset;
+    bool is_poll_closed;
+    size_t bytes;
+    char *input; /* NUL-terminated, PEER_INPUT_BYTES */
+};
+
+/* The defaults of include/http/server.h, with short timeouts where a test waits for them. */
+struct http_settings fixture_settings(void);
+void fixture_start(struct fixture *fixture, const struct http_settings *settings, const char *address);
+/* Closes the server; a request that is held is answered only after, when nobody listens any more. */
+void fixture_close(struct fixture *fixture);
+/* Closes the loop too, and asserts that nothing is left. */
+void fixture_finish(struct fixture *fixture);
+void fixture_answer_held(struct fixture *fixture);
+void fixture_run_until_held(struct fixture *fixture);
+
+void peer_connect(struct peer *peer, struct fixture *fixture);
+void peer_send(struct peer *peer, const char *bytes, size_t count);
+void peer_send_str(struct peer *peer, const char *bytes);
+void peer_half_close(struct peer *peer);
+/* Sends a reset. */
+void peer_reset(struct peer *peer);
+void peer_pause(struct peer *peer, bool is_paused);
+void peer_close(struct peer *peer);
+/* Whether the text comes within the fixture's timeout. */
+bool peer_gets(struct peer *peer, const char *text);
+/* How often the text has come. */
+size_t peer_count(const struct peer *peer, const char *text);
+bool peer_gets_count(struct peer *peer, const char *text, size_t count);
+/* Whether the server ends the connection in time. */
+bool peer_is_ended(struct peer *peer);
+void peer_forget(struct peer *peer);
+
+bool fixture_until(struct fixture *fixture, bool (*predicate)(void *arg), void *arg);
+/* Runs the loop until the server has that many connections. */
+bool fixture_until_connections(struct fixture *fixture, size_t count);

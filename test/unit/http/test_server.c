@@ -1,0 +1,658 @@
+#include "leak_guard.h"
+#include "server_fixture.h"
+#include "test_loop.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define HELLO "GET /hello?hi HTTP/1.1\r\nHost: t\r\n\r\n"
+
+static struct fixture fixture;
+static struct peer peer;
+
+static void start_with(const struct http_settings *settings)
+{
+    fixture_start(&fixture, settings, "127.0.0.1:0");
+    peer_connect(&peer, &fixture);
+}
+
+static void start(void)
+{
+    struct http_settings settings = fixture_settings();
+
+    start_with(&settings);
+}
+
+static void finish(void)
+{
+    peer_close(&peer);
+    fixture_finish(&fixture);
+}
+
+TestSuite(http_server, .fini = leak_guard, .timeout = 30);
+
+Test(http_server, answers_and_keeps_the_connection)
+{
+    start();
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    cr_assert(strstr(peer.input, "HTTP/1.1 200 OK\r\nDate: ") == peer.input);
+    cr_assert(strstr(peer.input, "GMT\r\nCache-Control: no-store\r\nX-Request-Id: req_"));
+    cr_assert(strstr(peer.input, "Content-Type: text/plain\r\nContent-Length: 2\r\n\r\nhi"));
+    cr_assert_not(strstr(peer.input, "Connection:"));
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets_count(&peer, "200 OK", 2));
+    cr_assert_eq(fixture.handled, 2);
+    finish();
+}
+
+/* count requests of one line each, numbered by their query, in as few segments as the kernel likes. */
+static void send_numbered(const char *path, unsigned count)
+{
+    struct buf all;
+
+    buf_init(&all, 1024 * 1024);
+    for (unsigned i = 0; i < count; i++)
+        buf_printf(&all, "GET %s?n%u. HTTP/1.1\r\nHost: t\r\n\r\n", path, i);
+    cr_assert_not(all.failed);
+    peer_send(&peer, all.ptr, all.len);
+    buf_finish(&all);
+}
+
+static void assert_numbered_answers(unsigned count)
+{
+    const char *at = peer.input;
+
+    cr_assert(peer_gets_count(&peer, "200 OK", count), "%zu came", peer_count(&peer, "200 OK"));
+    for (unsigned i = 0; i < count; i++) {
+        char body[32];
+
+        snprintf(body, sizeof body, "\r\n\r\nn%u.", i);
+        at = strstr(at, body);
+        cr_assert(at, "answer %u is missing or late", i);
+    }
+}
+
+Test(http_server, answers_a_hundred_pipelined_requests_in_order)
+{
+    start();
+    send_numbered("/hello", 100);
+    assert_numbered_answers(100);
+    finish();
+}
+
+Test(http_server, answers_pipelined_requests_in_order_when_handlers_wait)
+{
+    start();
+    send_numbered("/later", 50);
+    assert_numbered_answers(50);
+    finish();
+}
+
+Test(http_server, stops_reading_while_much_is_sent_ahead_and_loses_nothing)
+{
+    start();
+    peer_send_str(&peer, "GET /hold?n HTTP/1.1\r\nHost: t\r\n\r\n");
+    fixture_run_until_held(&fixture);
+    /* Some 300 KiB, far beyond the stash, whose overflow would stop the process. */
+    send_numbered("/hello", 8000);
+    test_loop_for(&fixture.loop, 20);
+    cr_assert_eq(fixture.handled, 1);
+    fixture_answer_held(&fixture);
+    cr_assert(peer_gets_count(&peer, "200 OK", 8001));
+    cr_assert_eq(fixture.handled, 8001);
+    finish();
+}
+
+Test(http_server, answers_a_half_closed_client_then_closes)
+{
+    start();
+    peer_send_str(&peer, HELLO HELLO);
+    peer_half_close(&peer);
+    cr_assert(peer_gets_count(&peer, "200 OK", 2));
+    cr_assert(peer_is_ended(&peer));
+    cr_assert_not(peer.is_reset);
+    finish();
+}
+
+Test(http_server, answers_a_client_that_half_closes_while_its_request_is_handled)
+{
+    start();
+    peer_send_str(&peer, "GET /hold?late HTTP/1.1\r\nHost: t\r\n\r\n" HELLO "GET /unfinished");
+    fixture_run_until_held(&fixture);
+    peer_half_close(&peer);
+    test_loop_for(&fixture.loop, 20);
+    cr_assert_not(http_request_gone(fixture.held));
+    fixture_answer_held(&fixture);
+    cr_assert(peer_gets(&peer, "\r\n\r\nlate"));
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    cr_assert(peer_is_ended(&peer));
+    cr_assert_eq(peer_count(&peer, "HTTP/1.1 "), 2);
+    finish();
+}
+
+/* What a client may have sent when it resets the connection, and whether the handler is then waiting. */
+static const struct reset_case {
+    const char *sent;
+    bool is_held;
+} RESETS[] = {
+    {"", false},
+    {"GET /hel", false},
+    {"GET /hold HTTP/1.1\r\nHost: t\r\n\r\n", true},
+    {"POST /body-later HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nab", true},
+    {"POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nab", false},
+    {"POST /unread HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nab", false},
+    {"GET /big?8000000 HTTP/1.1\r\nHost: t\r\n\r\n", false},
+    {"GET /made HTTP/1.1\r\nHost: t\r\n\r\n", false},
+    {"GET /held-made HTTP/1.1\r\nHost: t\r\n\r\n", true},
+    {"GET /hello\r\n\r\n", false},
+    {HELLO HELLO, false},
+};
+
+Test(http_server, survives_a_reset_in_every_state)
+{
+    for (size_t i = 0; i < sizeof RESETS / sizeof RESETS[0]; i++) {
+        start();
+        peer_pause(&peer, true);
+        peer_send_str(&peer, RESETS[i].sent);
+        if (RESETS[i].is_held)
+            fixture_run_until_held(&fixture);
+        else
+            test_loop_for(&fixture.loop, 5);
+        peer_reset(&peer);
+        cr_assert(fixture_until_connections(&fixture, 0), "case %zu", i);
+        if (RESETS[i].is_held) {
+            cr_assert(http_request_gone(fixture.held));
+            fixture_answer_held(&fixture);
+        }
+        fixture_finish(&fixture);
+    }
+}
+
+static bool is_told(void *arg)
+{
+    return ((struct fixture *)arg)->told != TOLD_NOTHING;
+}
+
+Test(http_server, tells_that_an_answer_was_delivered)
+{
+    start();
+    peer_send_str(&peer, "GET /made HTTP/1.1\r\nHost: t\r\n\r\n" HELLO);
+    cr_assert(peer_gets(&peer, "Location: /made/1\r\n"));
+    cr_assert(fixture_until(&fixture, is_told, &fixture));
+    cr_assert_eq(fixture.told, TOLD_DELIVERED);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"), "the next request is answered after");
+    finish();
+}
+
+Test(http_server, tells_that_an_answer_was_not_delivered_to_a_client_that_reset)
+{
+    start();
+    peer_send_str(&peer, "GET /held-made HTTP/1.1\r\nHost: t\r\n\r\n");
+    fixture_run_until_held(&fixture);
+    peer_reset(&peer);
+    cr_assert(fixture_until_connections(&fixture, 0));
+    fixture_answer_held(&fixture);
+    cr_assert_eq(fixture.told, TOLD_NOTHING, "told within the call");
+    cr_assert(fixture_until(&fixture, is_told, &fixture));
+    cr_assert_eq(fixture.told, TOLD_NOT_DELIVERED);
+    fixture_finish(&fixture);
+}
+
+Test(http_server, tells_that_an_answer_was_not_delivered_to_a_client_that_closed)
+{
+    start();
+    peer_send_str(&peer, "GET /held-made HTTP/1.1\r\nHost: t\r\n\r\n");
+    fixture_run_until_held(&fixture);
+    peer_close(&peer);
+    test_loop_for(&fixture.loop, 20);
+    cr_assert_not(http_request_gone(fixture.held), "an end of file is not yet an end");
+    fixture_answer_held(&fixture);
+    cr_assert(fixture_until(&fixture, is_told, &fixture));
+    cr_assert_eq(fixture.told, TOLD_NOT_DELIVERED);
+    fixture_finish(&fixture);
+}
+
+Test(http_server, echoes_bodies)
+{
+    static const char *const BODIES[] = {
+        "Content-Length: 5\r\n\r\nhello",
+        "Transfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;a=b\r\nlo\r\n0\r\nX-Trailer: 1\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n00\r\n\r\n",
+    };
+
+    start();
+    for (size_t i = 0; i < sizeof BODIES / sizeof BODIES[0]; i++) {
+        peer_forget(&peer);
+        peer_send_str(&peer, "POST /echo HTTP/1.1\r\nHost: t\r\n");
+        peer_send_str(&peer, BODIES[i]);
+        peer_send_str(&peer, HELLO);
+        cr_assert(peer_gets(&peer, "\r\n\r\nhelloHTTP/1.1 200 OK"), "%zu: %s", i, peer.input);
+        cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    }
+    finish();
+}
+
+Test(http_server, reads_an_empty_body_later_not_within_the_call)
+{
+    start();
+    peer_send_str(&peer, "GET /body-later HTTP/1.1\r\nHost: t\r\n\r\n");
+    fixture_run_until_held(&fixture);
+    fixture_answer_held(&fixture);
+    cr_assert_eq(peer_count(&peer, "200 OK"), 0);
+    cr_assert(peer_gets(&peer, "Content-Length: 0\r\n\r\n"));
+    finish();
+}
+
+Test(http_server, reads_a_body_that_was_sent_ahead)
+{
+    start();
+    peer_send_str(&peer, "POST /body-later HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nhello" HELLO);
+    fixture_run_until_held(&fixture);
+    fixture_answer_held(&fixture);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhelloHTTP/1.1 200 OK"));
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    finish();
+}
+
+Test(http_server, a_body_asked_for_when_the_client_is_gone_fails_later)
+{
+    start();
+    peer_send_str(&peer, "POST /body-later HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nhello");
+    fixture_run_until_held(&fixture);
+    peer_reset(&peer);
+    cr_assert(fixture_until_connections(&fixture, 0));
+    fixture_answer_held(&fixture);
+    cr_assert_eq(fixture.bodies_failed, 0);
+    fixture_finish(&fixture);
+    cr_assert_eq(fixture.bodies_failed, 1);
+}
+
+Test(http_server, never_takes_an_unread_body_for_a_request)
+{
+    start();
+    peer_send_str(&peer, "POST /unread HTTP/1.1\r\nHost: t\r\nContent-Length: 45\r\n\r\n" HELLO);
+    cr_assert(peer_gets(&peer, "401 Unauthorized"));
+    peer_send_str(&peer, "0123456789");
+    test_loop_for(&fixture.loop, 20);
+    cr_assert_eq(fixture.handled, 1);
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    finish();
+}
+
+Test(http_server, sends_100_continue_when_the_body_is_wanted)
+{
+    start();
+    peer_send_str(&peer, "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nExpect: 100-Continue\r\n\r\n");
+    cr_assert(peer_gets(&peer, "HTTP/1.1 100 Continue\r\n\r\n"));
+    peer_send_str(&peer, "ab" HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nab"));
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    finish();
+}
+
+Test(http_server, sends_no_100_continue_when_the_body_is_not_wanted_and_closes)
+{
+    start();
+    peer_send_str(&peer, "POST /unread HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    cr_assert(peer_gets(&peer, "401 Unauthorized"));
+    cr_assert(peer_is_ended(&peer));
+    cr_assert_eq(peer_count(&peer, "100 Continue"), 0);
+    cr_assert_eq(peer_count(&peer, "Connection: close"), 1);
+    finish();
+}
+
+Test(http_server, sends_no_100_continue_to_http_1_0_nor_when_the_body_is_there)
+{
+    start();
+    peer_send_str(&peer, "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nab");
+    cr_assert(peer_gets(&peer, "\r\n\r\nab"));
+    peer_send_str(&peer, "POST /echo HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    test_loop_for(&fixture.loop, 20);
+    peer_send_str(&peer, "cd");
+    cr_assert(peer_gets(&peer, "\r\n\r\ncd"));
+    cr_assert_eq(peer_count(&peer, "100 Continue"), 0);
+    finish();
+}
+
+Test(http_server, refuses_a_body_too_large_and_tells_the_handler)
+{
+    static const char *const HEADS[] = {
+        "Content-Length: 65537\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n10001\r\n",
+    };
+
+    for (size_t i = 0; i < sizeof HEADS / sizeof HEADS[0]; i++) {
+        char *body = calloc(1, 65537);
+
+        start();
+        peer_send_str(&peer, "POST /echo HTTP/1.1\r\nHost: t\r\n");
+        peer_send_str(&peer, HEADS[i]);
+        peer_send(&peer, body, 65537);
+        free(body);
+        cr_assert(peer_gets(&peer, "413 Content Too Large"));
+        cr_assert(peer_gets(&peer, "\"code\":\"body_too_large\""));
+        cr_assert(peer_is_ended(&peer));
+        cr_assert_not(peer.is_reset);
+        cr_assert_eq(fixture.bodies_failed, i);
+        finish();
+    }
+}
+
+Test(http_server, refuses_a_body_cut_short)
+{
+    start();
+    peer_send_str(&peer, "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nab");
+    peer_half_close(&peer);
+    cr_assert(peer_gets(&peer, "400 Bad Request"));
+    cr_assert(peer_is_ended(&peer));
+    cr_assert_eq(fixture.bodies_failed, 1);
+    finish();
+}
+
+Test(http_server, times_out_heads_and_bodies_with_408_and_idle_connections_in_silence)
+{
+    static const struct {
+        const char *sent, *answer;
+    } CASES[] = {
+        {"", ""},
+        {HELLO, "200 OK"},
+        {"GET /hello HTTP/1.1\r\nHo", "408 Request Timeout"},
+        {"POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nab", "408 Request Timeout"},
+        {"POST /unread HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nab", "401 Unauthorized"},
+    };
+    struct http_settings settings = fixture_settings();
+
+    settings.head_timeout_ms = settings.body_timeout_ms = settings.idle_timeout_ms = 60;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        start_with(&settings);
+        peer_send_str(&peer, CASES[i].sent);
+        cr_assert(peer_is_ended(&peer), "case %zu", i);
+        cr_assert_not(peer.is_reset);
+        cr_assert(strstr(peer.input, CASES[i].answer), "case %zu: %s", i, peer.input);
+        cr_assert_eq(peer_count(&peer, "HTTP/1.1"), CASES[i].answer[0] ? 1 : 0);
+        finish();
+    }
+}
+
+Test(http_server, a_head_that_trickles_has_one_deadline_from_its_first_byte)
+{
+    struct http_settings settings = fixture_settings();
+
+    settings.head_timeout_ms = 100;
+    start_with(&settings);
+    for (int i = 0; i < 30 && !peer.is_ended; i++) {
+        peer_send_str(&peer, i == 0 ? "GET /hello HTTP/1.1\r\nX: " : "a");
+        test_loop_for(&fixture.loop, 10);
+    }
+    cr_assert(peer_gets(&peer, "408 Request Timeout"));
+    finish();
+}
+
+Test(http_server, cuts_a_client_that_does_not_read_its_answer)
+{
+    struct http_settings settings = fixture_settings();
+
+    settings.write_timeout_ms = 60;
+    start_with(&settings);
+    peer_pause(&peer, true);
+    peer_send_str(&peer, "GET /big?30000000 HTTP/1.1\r\nHost: t\r\n\r\n");
+    cr_assert(fixture_until_connections(&fixture, 0));
+    finish();
+}
+
+Test(http_server, a_slow_reader_gets_all_of_a_large_answer)
+{
+    start();
+    peer_pause(&peer, true);
+    peer_send_str(&peer, "GET /big?1500000 HTTP/1.1\r\nHost: t\r\n\r\n" HELLO);
+    test_loop_for(&fixture.loop, 30);
+    peer_pause(&peer, false);
+    cr_assert(peer_gets(&peer, "xHTTP/1.1 200 OK"));
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    cr_assert_eq(strspn(strstr(peer.input, "\r\n\r\n") + 4, "x"), 1500000);
+    finish();
+}
+
+Test(http_server, the_answer_to_a_refused_head_is_not_lost_to_a_reset)
+{
+    char *garbage = calloc(1, 200 * 1024);
+
+    memset(garbage, 'a', 200 * 1024 - 1);
+    start();
+    peer_send(&peer, garbage, 100 * 1024);
+    cr_assert(peer_gets(&peer, "414 URI Too Long"));
+    peer_send(&peer, garbage, 50 * 1024);
+    cr_assert(peer_is_ended(&peer));
+    cr_assert_not(peer.is_reset);
+    free(garbage);
+    finish();
+}
+
+Test(http_server, http_1_0_and_connection_options)
+{
+    static const struct {
+        const char *head, *connection;
+        bool closes;
+    } CASES[] = {
+        {"GET /hello?hi HTTP/1.0\r\n\r\n", "Connection: close\r\n", true},
+        {"GET /hello?hi HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", "Connection: keep-alive\r\n", false},
+        {"GET /hello?hi HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n", "Connection: close\r\n", true},
+        {"GET /hello?hi HTTP/1.1\r\nHost: t\r\nConnection: x, Close\r\n\r\n", "Connection: close\r\n", true},
+        {"GET /hello?hi HTTP/1.1\r\nHost: t\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n", "", false},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        start();
+        peer_send_str(&peer, CASES[i].head);
+        peer_send_str(&peer, HELLO);
+        cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+        cr_assert(strstr(peer.input, CASES[i].connection));
+        if (CASES[i].closes)
+            cr_assert(peer_is_ended(&peer));
+        else
+            cr_assert(peer_gets_count(&peer, "\r\n\r\nhi", 2));
+        cr_assert_eq(fixture.handled, CASES[i].closes ? 1 : 2, "case %zu", i);
+        finish();
+    }
+}
+
+Test(http_server, head_and_204_have_no_body)
+{
+    start();
+    peer_send_str(&peer, "HEAD /hello?hi HTTP/1.1\r\nHost: t\r\n\r\nGET /none HTTP/1.1\r\nHost: t\r\n\r\n");
+    cr_assert(peer_gets(&peer, "204 No Content"));
+    cr_assert(strstr(peer.input, "Content-Length: 2\r\n\r\nHTTP/1.1 204 No Content"));
+    cr_assert_eq(peer_count(&peer, "Content-Length"), 1);
+    finish();
+}
+
+Test(http_server, connect_is_refused_with_allow_and_other_methods_reach_the_handler)
+{
+    start();
+    peer_send_str(&peer, "TRACE /hello?hi HTTP/1.1\r\nHost: t\r\n\r\nPROPFIND /hello?hi HTTP/1.1\r\nHost: t\r\n\r\n");
+    cr_assert(peer_gets_count(&peer, "200 OK", 2));
+    peer_send_str(&peer, "CONNECT t:443 HTTP/1.1\r\nHost: t\r\n\r\n");
+    cr_assert(peer_gets(&peer, "405 Method Not Allowed"));
+    cr_assert(peer_gets(&peer, "Allow: GET, HEAD"));
+    cr_assert_eq(fixture.handled, 2);
+    finish();
+}
+
+Test(http_server, sheds_what_is_beyond_its_connections)
+{
+    struct http_settings settings = fixture_settings();
+    struct peer second;
+
+    settings.connections_max = 1;
+    start_with(&settings);
+    cr_assert(fixture_until_connections(&fixture, 1));
+    peer_connect(&second, &fixture);
+    peer_send_str(&second, HELLO);
+    cr_assert(peer_gets(&second, "503 Service Unavailable"));
+    cr_assert(peer_gets(&second, "\"code\":\"overloaded\""));
+    cr_assert_eq(peer_count(&second, "Retry-After: 1\r\n"), 1);
+    cr_assert(peer_is_ended(&second));
+    peer_close(&second);
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    finish();
+}
+
+static void on_drained(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+Test(http_server, drains)
+{
+    struct peer idle;
+    bool is_drained = false;
+
+    start();
+    peer_connect(&idle, &fixture);
+    peer_send_str(&peer, "GET /hold?late HTTP/1.1\r\nHost: t\r\n\r\n");
+    fixture_run_until_held(&fixture);
+    cr_assert(fixture_until_connections(&fixture, 2));
+    http_server_drain(fixture.server, 4000, on_drained, &is_drained);
+    cr_assert(peer_is_ended(&idle));
+    cr_assert_not(is_drained);
+    fixture_answer_held(&fixture);
+    cr_assert(peer_gets(&peer, "\r\n\r\nlate"));
+    cr_assert(strstr(peer.input, "Connection: close\r\n"));
+    cr_assert(peer_is_ended(&peer));
+    peer_close(&peer);
+    peer_close(&idle);
+    cr_assert(test_loop_until_set(&fixture.loop, &is_drained, FIXTURE_TIMEOUT_MS));
+    fixture_finish(&fixture);
+}
+
+Test(http_server, cuts_what_is_open_when_the_grace_ends)
+{
+    bool is_drained = false;
+
+    start();
+    peer_send_str(&peer, "GET /hold?late HTTP/1.1\r\nHost: t\r\n\r\n");
+    fixture_run_until_held(&fixture);
+    http_server_drain(fixture.server, 30, on_drained, &is_drained);
+    cr_assert(test_loop_until_set(&fixture.loop, &is_drained, FIXTURE_TIMEOUT_MS));
+    cr_assert(http_request_gone(fixture.held));
+    finish();
+}
+
+Test(http_server, drained_is_told_later_also_without_connections)
+{
+    struct http_settings settings = fixture_settings();
+    bool is_drained = false;
+
+    fixture_start(&fixture, &settings, "127.0.0.1:0");
+    http_server_drain(fixture.server, 30, on_drained, &is_drained);
+    cr_assert_not(is_drained);
+    cr_assert(test_loop_until_set(&fixture.loop, &is_drained, FIXTURE_TIMEOUT_MS));
+    fixture_finish(&fixture);
+}
+
+static void leave_stale_socket(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    cr_assert_eq(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    close(fd);
+}
+
+Test(http_server, closes_in_every_state)
+{
+    for (size_t i = 0; i < sizeof RESETS / sizeof RESETS[0]; i++) {
+        start();
+        peer_send_str(&peer, RESETS[i].sent);
+        if (RESETS[i].is_held)
+            fixture_run_until_held(&fixture);
+        else
+            test_loop_for(&fixture.loop, 5);
+        fixture_close(&fixture);
+        peer_close(&peer);
+        cr_assert(test_loop_finish(&fixture.loop));
+    }
+}
+
+Test(http_server, listens_on_unix_sockets_and_replaces_a_stale_one)
+{
+    struct http_settings settings = fixture_settings();
+    char path[] = "/tmp/http-test-XXXXXX", address[64];
+
+    cr_assert(mkdtemp(path));
+    snprintf(address, sizeof address, "unix:%s/s", path);
+    for (int turn = 0; turn < 2; turn++) {
+        fixture_start(&fixture, &settings, address);
+        cr_assert_str_eq(fixture.address, address);
+        peer_connect(&peer, &fixture);
+        peer_send_str(&peer, HELLO "GET /made HTTP/1.1\r\nHost: t\r\n\r\n");
+        cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+        cr_assert(fixture_until(&fixture, is_told, &fixture));
+        cr_assert_eq(fixture.told, TOLD_DELIVERED);
+        finish();
+        leave_stale_socket(address + 5);
+    }
+    unlink(address + 5);
+    rmdir(path);
+}
+
+Test(http_server, listens_on_ipv6)
+{
+    struct http_settings settings = fixture_settings();
+
+    fixture_start(&fixture, &settings, "[::1]:0");
+    cr_assert(strncmp(fixture.address, "[::1]:", 6) == 0);
+    peer_connect(&peer, &fixture);
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    finish();
+}
+
+Test(http_server, refuses_addresses_it_cannot_use)
+{
+    static const char *const ADDRESSES[] = {"",
+                                            "127.0.0.1",
+                                            "localhost:0",
+                                            "127.0.0.1:65536",
+                                            "127.0.0.1:x",
+                                            "::1:80",
+                                            "[::1]",
+                                            "[::1",
+                                            "unix:/nowhere/at/all/socket"};
+    struct http_settings settings = fixture_settings();
+    char bound[HTTP_ADDRESS_BYTES];
+
+    fixture_start(&fixture, &settings, "127.0.0.1:0");
+    for (size_t i = 0; i < sizeof ADDRESSES / sizeof ADDRESSES[0]; i++)
+        cr_assert_neq(http_server_listen(fixture.server, ADDRESSES[i], false, bound), 0, "%s", ADDRESSES[i]);
+    cr_assert_eq(http_server_listen(fixture.server, fixture.address, false, bound), UV_EADDRINUSE);
+    fixture_finish(&fixture);
+}
+
+Test(http_server, two_servers_share_a_port)
+{
+    struct http_settings settings = fixture_settings();
+    char first[HTTP_ADDRESS_BYTES], second[HTTP_ADDRESS_BYTES];
+
+    fixture_start(&fixture, &settings, "127.0.0.1:0");
+    cr_assert_eq(http_server_listen(fixture.server, "127.0.0.1:0", true, first), 0);
+    cr_assert_eq(http_server_listen(fixture.server, first, true, second), 0);
+    cr_assert_str_eq(first, second);
+    fixture_finish(&fixture);
+}
+
+Test(http_server, a_handler_that_neither_answers_nor_holds_stops_the_node, .signal = SIGABRT, .fini = NULL)
+{
+    start();
+    peer_send_str(&peer, "GET /mute HTTP/1.1\r\nHost: t\r\n\r\n");
+    test_loop_for(&fixture.loop, 1000);
+}
