@@ -1,0 +1,501 @@
+/* Every script against a real Redis, as tables of commands and the replies they must get: what is there before, the
+ * call, what is there after. */
+#include "leak_guard.h"
+#include "redis_server.h"
+#include "store/lua_scripts.h"
+
+#include <criterion/criterion.h>
+#include <fnmatch.h>
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* command: words; '' is an empty one, $now and $now+N are milliseconds of Redis' clock, @name is a script with its
+ * arguments behind the prefix "t:".
+ * reply: a pattern of fnmatch(), arrays in parentheses; or ~N, a number up to N and above N - 5000. NULL: no error. */
+struct step {
+    const char *command, *reply;
+};
+
+enum { WORDS_MAX = 32, NUMBERS_BYTES = 512 };
+
+static struct redis_server server;
+static redisContext *redis;
+
+static void start(void)
+{
+    redis_server_start(&server, NULL);
+    redis = redisConnectUnix(server.socket_path);
+    cr_assert(redis && !redis->err);
+}
+
+static void stop(void)
+{
+    redisFree(redis);
+    redis_server_stop(&server);
+    leak_guard();
+}
+
+TestSuite(lua, .init = start, .fini = stop);
+
+static long long redis_now(void)
+{
+    redisReply *time = redisCommand(redis, "TIME");
+    long long ms = atoll(time->element[0]->str) * 1000 + atoll(time->element[1]->str) / 1000;
+
+    freeReplyObject(time);
+    return ms;
+}
+
+static void render(const redisReply *reply, FILE *out)
+{
+    switch (reply->type) {
+    case REDIS_REPLY_ARRAY:
+        fputc('(', out);
+        for (size_t i = 0; i < reply->elements; i++) {
+            fputs(i > 0 ? " " : "", out);
+            render(reply->element[i], out);
+        }
+        fputc(')', out);
+        break;
+    case REDIS_REPLY_INTEGER:
+        fprintf(out, "%lld", reply->integer);
+        break;
+    case REDIS_REPLY_NIL:
+        fputs("nil", out);
+        break;
+    default:
+        fprintf(out, "%s%s", reply->type == REDIS_REPLY_ERROR ? "-" : "", reply->str);
+    }
+}
+
+static char *script_text(const char *name)
+{
+    for (size_t i = 0; i < SCRIPT_COUNT; i++)
+        if (strcmp(LUA_SCRIPTS[i].name, name) == 0)
+            return strndup(LUA_SCRIPTS[i].body.ptr, LUA_SCRIPTS[i].body.len);
+    cr_assert_fail("no script %s", name);
+    return NULL;
+}
+
+/* The reply as text, to be freed. */
+static char *run(const char *command)
+{
+    char *words = strdup(command), *rest = words, *word, *body = NULL, *text = NULL;
+    char numbers[NUMBERS_BYTES];
+    size_t printed = 0, len = 0;
+    const char *argv[WORDS_MAX];
+    int argc = 0;
+
+    while ((word = strsep(&rest, " "))) {
+        if (word[0] == '@') {
+            argv[argc++] = "EVAL";
+            argv[argc++] = body = script_text(word + 1);
+            argv[argc++] = "0";
+            argv[argc++] = "t:";
+        } else if (strncmp(word, "$now", 4) == 0) {
+            argv[argc++] = numbers + printed;
+            printed += 1 + (size_t)snprintf(numbers + printed, sizeof numbers - printed, "%lld",
+                                            redis_now() + atoll(word + 4));
+        } else {
+            argv[argc++] = strcmp(word, "''") == 0 ? "" : word;
+        }
+    }
+    redisReply *reply = redisCommandArgv(redis, argc, argv, NULL);
+    FILE *out = open_memstream(&text, &len);
+
+    cr_assert(reply, "%s: %s", command, redis->errstr);
+    render(reply, out);
+    fclose(out);
+    freeReplyObject(reply);
+    free(body);
+    free(words);
+    return text;
+}
+
+static bool matches(const char *pattern, const char *reply)
+{
+    if (!pattern)
+        return reply[0] != '-';
+    if (pattern[0] == '~')
+        return atoll(reply) <= atoll(pattern + 1) && atoll(reply) > atoll(pattern + 1) - 5000;
+    return fnmatch(pattern, reply, 0) == 0;
+}
+
+static void run_steps(const struct step *steps, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *reply = run(steps[i].command);
+
+        cr_expect(matches(steps[i].reply, reply), "step %zu: %s\n  got  %s\n  want %s", i, steps[i].command, reply,
+                  steps[i].reply ? steps[i].reply : "no error");
+        free(reply);
+    }
+}
+
+#define STEPS(...)                                      \
+    do {                                                \
+        const struct step steps[] = {__VA_ARGS__};      \
+        run_steps(steps, sizeof steps / sizeof *steps); \
+    } while (0)
+
+#define ID(n) "0000000000000000000000000" n
+#define ACCOUNT                                        \
+    {                                                  \
+        "HSET t:acct:acct_A name North created 1", "2" \
+    }
+#define USER                                                                          \
+    {                                                                                 \
+        "@user_create usr_U acct_A a@b.test hash sealed 5 operator '' '' 100", "(ok)" \
+    }
+#define ORIGIN " usr_U 192.0.2.1 req_1 100"
+
+Test(lua, schema_claim)
+{
+    STEPS({"GET t:schema", "nil"}, {"@schema_claim 3", "(ok 3 *)"}, {"GET t:schema", "3"},
+          {"@schema_claim 2", "(refused 3)"}, {"@schema_claim 4", "(ok 3 *)"}, {"GET t:schema", "3"});
+}
+
+Test(lua, key_insert)
+{
+    STEPS({"@key_insert d1 key_1 api_key acct_A live 3 wxyz Name 7" ORIGIN, "(refused)"}, {"DBSIZE", "0"}, ACCOUNT,
+          {"@key_insert d1 key_1 api_key acct_A live 3 wxyz Name 7" ORIGIN, "(ok)"},
+          {"HMGET t:key:d1 id kind account mode scopes last4 name created revoked",
+           "(key_1 api_key acct_A live 3 wxyz Name 7 nil)"},
+          {"GET t:id:key_1", "d1"}, {"ZRANGE t:acct:acct_A:keys:ak-live:active 0 -1 WITHSCORES", "(key_1 0)"},
+          {"XRANGE t:acct:acct_A:audit - +",
+           "((* (type api_key.created actor usr_U target key_1 ip 192.0.2.1 request_id req_1)))"},
+          {"@key_insert d1 key_2 api_key acct_A live 3 wxyz Name 7" ORIGIN, "(conflict)"},
+          {"@key_insert d2 key_1 api_key acct_A live 3 wxyz Name 7" ORIGIN, "(conflict)"},
+          {"EXISTS t:id:key_2 t:key:d2", "0"}, {"XLEN t:acct:acct_A:audit", "1"},
+          {"@key_insert d3 dev_3 device_key acct_A live 1024 wxyz Name 7" ORIGIN, "(ok)"},
+          {"ZRANGE t:acct:acct_A:keys:dk:active 0 -1", "(dev_3)"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type device_key.created *)))"});
+}
+
+Test(lua, key_get)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1 api_key acct_A live 3 wxyz Name 7" ORIGIN, "(ok)"},
+          {"@key_get key_1 acct_A api_key 0", "(ok (key_1 api_key acct_A live 3 wxyz Name 7 nil nil))"},
+          {"@key_get key_1 '' '' 0", "(ok *)"}, {"@key_get key_9 acct_A api_key 0", "(not_found)"},
+          {"@key_get key_1 acct_B api_key 0", "(not_found)"}, {"@key_get key_1 acct_A device_key 0", "(not_found)"},
+          {"@key_get key_1 acct_A api_key 1", "(not_found)"}, {"HSET t:acct:acct_A:last_used key_1 99", "1"},
+          {"@key_get key_1 acct_A api_key 0", "(ok (key_1 api_key acct_A live 3 wxyz Name 7 nil 99))"},
+          /* A record that is another key's must never be answered. */
+          {"HSET t:key:d1 id key_2", "0"}, {"@key_get key_1 acct_A api_key 0", "-*"});
+}
+
+Test(lua, key_revoke)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1 api_key acct_A test 3 wxyz Name 7" ORIGIN, "(ok)"},
+          {"@key_revoke key_1 acct_B api_key 0" ORIGIN " 0", "(not_found)"},
+          {"@key_revoke key_9 acct_A api_key 0" ORIGIN " 0", "(not_found)"}, {"EXISTS t:id:key_9", "0"},
+          {"HGET t:key:d1 revoked", "nil"},
+          {"@key_revoke key_1 acct_A api_key 1" ORIGIN " 0",
+           "(ok (key_1 api_key acct_A test 3 wxyz Name 7 1???????????? nil))"},
+          {"ZRANGE t:acct:acct_A:keys:ak-test:active 0 -1", "()"},
+          {"ZRANGE t:acct:acct_A:keys:ak-test:revoked 0 -1", "(key_1)"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+           "((* (type api_key.revoked actor usr_U target key_1 ip 192.0.2.1 request_id req_1)))"},
+          /* Again: the first time stays, no second event. */
+          {"HSET t:key:d1 revoked 1234", "0"},
+          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0", "(ok (key_1 * Name 7 1234 nil))"},
+          {"HGET t:key:d1 revoked", "1234"}, {"XLEN t:acct:acct_A:audit", "2"});
+}
+
+Test(lua, key_revoke_is_never_before_creation)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1 api_key acct_A test 3 wxyz Name 99999999999999" ORIGIN, "(ok)"},
+          {"@key_revoke key_1 '' '' 0" ORIGIN " 0", "(ok (key_1 * 99999999999999 99999999999999 nil))"},
+          {"HGET t:key:d1 revoked", "99999999999999"});
+}
+
+Test(lua, key_revoke_publishes_each_time)
+{
+    redisContext *subscriber = redisConnectUnix(server.socket_path);
+    redisReply *message = redisCommand(subscriber, "SUBSCRIBE t:inv");
+
+    freeReplyObject(message);
+    STEPS(ACCOUNT, {"@key_insert d1 key_1 api_key acct_A test 3 wxyz Name 7" ORIGIN, "(ok)"});
+    for (int i = 0; i < 2; i++) {
+        STEPS({"@key_revoke key_1 '' '' 0" ORIGIN " 0", "(ok *)"});
+        cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK);
+        cr_expect_str_eq(message->element[2]->str, "d1");
+        freeReplyObject(message);
+    }
+    redisFree(subscriber);
+}
+
+Test(lua, discarded_before_its_insertion_a_key_is_never_made)
+{
+    STEPS(ACCOUNT, {"@key_revoke key_1 '' '' 0" ORIGIN " 1", "(not_found)"},
+          {"@key_insert d1 key_1 api_key acct_A test 3 wxyz Name 7" ORIGIN, "(conflict)"}, {"EXISTS t:key:d1", "0"},
+          {"@key_get key_1 '' '' 0", "(not_found)"}, {"TTL t:id:key_1", "~86400"},
+          /* A key that exists is revoked as always. */
+          {"@key_insert d2 key_2 api_key acct_A test 3 wxyz Name 7" ORIGIN, "(ok)"},
+          {"@key_revoke key_2 '' '' 0" ORIGIN " 1", "(ok *)"}, {"HEXISTS t:key:d2 revoked", "1"},
+          {"GET t:id:key_2", "d2"});
+}
+
+#define INSERT(n, mode)                                                                           \
+    {                                                                                             \
+        "@key_insert d" n " key_" ID(n) " api_key acct_A " mode " 3 wxyz N" n " 7" ORIGIN, "(ok)" \
+    }
+#define ALL_SETS " ak-test:active ak-test:revoked ak-live:active ak-live:revoked"
+
+Test(lua, key_list)
+{
+    STEPS(ACCOUNT, {"@key_list acct_A 2 older ''" ALL_SETS, "(ok 0)"}, INSERT("1", "test"), INSERT("2", "live"),
+          INSERT("3", "test"), INSERT("4", "live"), INSERT("5", "test"),
+          {"@key_revoke key_" ID("3") " '' '' 0" ORIGIN " 0", "(ok *)"},
+          {"@key_list acct_A 9 older ''" ALL_SETS, "(ok 0 (* N5 *) (* N4 *) (* N3 *) (* N2 *) (* N1 *))"},
+          {"@key_list acct_A 2 older ''" ALL_SETS, "(ok 1 (* N5 *) (* N4 *))"},
+          {"@key_list acct_A 2 older key_" ID("4") ALL_SETS, "(ok 1 (* N3 *) (* N2 *))"},
+          {"@key_list acct_A 2 older key_" ID("2") ALL_SETS, "(ok 0 (* N1 *))"},
+          {"@key_list acct_A 2 older key_" ID("1") ALL_SETS, "(ok 0)"},
+          /* Directly before the cursor, newest first. */
+          {"@key_list acct_A 2 newer key_" ID("1") ALL_SETS, "(ok 1 (* N3 *) (* N2 *))"},
+          {"@key_list acct_A 2 newer key_" ID("3") ALL_SETS, "(ok 0 (* N5 *) (* N4 *))"},
+          {"@key_list acct_A 2 newer key_" ID("5") ALL_SETS, "(ok 0)"},
+          /* A cursor need not exist. */
+          {"@key_list acct_A 1 older key_" ID("9") ALL_SETS, "(ok 1 (* N5 *))"},
+          {"@key_list acct_A 9 older '' ak-test:active ak-test:revoked", "(ok 0 (* N5 *) (* N3 *) (* N1 *))"},
+          {"@key_list acct_A 9 older '' ak-test:revoked ak-live:revoked", "(ok 0 (* N3 *))"},
+          {"@key_list acct_A 9 older '' ak-live:active", "(ok 0 (* N4 *) (* N2 *))"},
+          {"@key_list acct_A 9 older '' dk:active", "(ok 0)"}, {"@key_list acct_B 9 older ''" ALL_SETS, "(ok 0)"});
+}
+
+Test(lua, key_list_merges_kinds_by_time)
+{
+    STEPS(ACCOUNT, INSERT("1", "live"),
+          {"@key_insert d2 dev_" ID("2") " device_key acct_A live 1024 wxyz N2 7" ORIGIN, "(ok)"}, INSERT("3", "live"),
+          {"@key_list acct_A 9 older '' ak-live:active dk:active", "(ok 0 (* N3 *) (* N2 *) (* N1 *))"},
+          {"@key_list acct_A 9 older dev_" ID("2") " ak-live:active dk:active", "(ok 0 (* N1 *))"},
+          {"@key_list acct_A 9 newer key_" ID("1") " ak-live:active dk:active", "(ok 0 (* N3 *) (* N2 *))"});
+}
+
+Test(lua, accounts)
+{
+    STEPS({"@account_list", "(ok)"}, {"@account_create acct_B South 9", "(ok)"},
+          {"@account_create acct_A North 5", "(ok)"}, {"@account_create acct_A Other 6", "(conflict)"},
+          {"HMGET t:acct:acct_A name created", "(North 5)"}, {"@account_list", "(ok (acct_A North) (acct_B South))"});
+}
+
+Test(lua, user_create)
+{
+    STEPS({"@user_create usr_U acct_A a@b.test hash sealed 5" ORIGIN, "(refused)"}, {"DBSIZE", "0"}, ACCOUNT,
+          {"@user_create usr_U acct_A a@b.test hash sealed 5" ORIGIN, "(ok)"},
+          {"HMGET t:user:usr_U account email password totp totp_step created", "(acct_A a@b.test hash sealed nil 5)"},
+          {"GET t:email:a@b.test", "usr_U"}, {"SMEMBERS t:acct:acct_A:users", "(usr_U)"},
+          {"XRANGE t:acct:acct_A:audit - +",
+           "((* (type user.created actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
+          {"@user_create usr_V acct_A a@b.test hash sealed 5" ORIGIN, "(conflict)"},
+          {"@user_create usr_U acct_A c@b.test hash sealed 5" ORIGIN, "(conflict)"}, {"EXISTS t:user:usr_V", "0"},
+          {"EXISTS t:email:c@b.test", "0"}, {"XLEN t:acct:acct_A:audit", "1"});
+}
+
+Test(lua, user_find_and_list)
+{
+    STEPS({"@account_create acct_A North 1", "(ok)"}, {"@account_create acct_B South 1", "(ok)"}, USER,
+          {"@user_create usr_T acct_A t@b.test hash2 sealed2 6 operator '' '' 100", "(ok)"},
+          {"@user_create usr_V acct_B v@b.test hash3 sealed3 7 operator '' '' 100", "(ok)"},
+          {"@user_find a@b.test", "(ok (usr_U acct_A a@b.test 5 North hash sealed))"},
+          {"@user_find x@b.test", "(not_found)"},
+          {"@user_list acct_A", "(ok (usr_T acct_A t@b.test 6 North) (usr_U acct_A a@b.test 5 North))"},
+          {"@user_list ''", "(ok (usr_T *) (usr_U *) (usr_V acct_B v@b.test 7 South))"}, {"@user_list acct_C", "(ok)"});
+}
+
+#define CREATE(digest, step) \
+    "@session_create usr_U " step " " digest " sid1 ut it 1800000 43200000 300000 '' '' 192.0.2.1 req_1 100"
+#define LIMITS " 1800000 43200000 300000"
+
+Test(lua, user_reset)
+{
+    STEPS(
+        ACCOUNT, USER, {"@user_reset usr_X new '' operator '' '' 100", "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
+        {CREATE("s2", "8"), "(ok *)"}, {"@user_reset usr_U new '' operator '' '' 100", "(ok)"},
+        {"EXISTS t:session:s1 t:session:s2 t:user:usr_U:sessions", "0"},
+        /* The code of before must not open the door again. */
+        {"HMGET t:user:usr_U password totp totp_step", "(new sealed 8)"},
+        {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.password_reset actor operator target usr_U *)))"},
+        {"@user_reset usr_U '' sealed2 operator '' '' 100", "(ok)"},
+        {"HMGET t:user:usr_U password totp totp_step", "(new sealed2 nil)"},
+        {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.totp_reset *)))"});
+}
+
+Test(lua, login_begin_knows_users_by_email_and_id)
+{
+    STEPS(ACCOUNT, USER, {"@login_begin email a@b.test e1 i1", "(ok (usr_U acct_A a@b.test 5 North hash sealed))"},
+          {"@login_begin email x@b.test e2 i1", "(ok nil)"}, {"@login_begin user usr_U e3 i1", "(ok (usr_U *))"},
+          {"@login_begin user usr_X e3 i1", "(ok nil)"}, {"HMGET t:throttle:e1 n until", "(1 0)"},
+          {"HMGET t:throttle:i1 n until", "(4 0)"}, {"PTTL t:throttle:i1", "~900000"});
+}
+
+Test(lua, sixth_attempt_for_a_user_waits)
+{
+    STEPS({"@login_begin email x e i1", "(ok nil)"}, {"@login_begin email x e i2", "(ok nil)"},
+          {"@login_begin email x e i3", "(ok nil)"}, {"@login_begin email x e i4", "(ok nil)"},
+          {"@login_begin email x e i5", "(ok nil)"}, {"@login_begin email x e i6", "(refused 30)"},
+          /* A refused attempt is counted nowhere. */
+          {"HGET t:throttle:e n", "5"}, {"EXISTS t:throttle:i6", "0"},
+          /* The wait is over: one attempt, then twice the wait. */
+          {"HSET t:throttle:e until $now-1", "0"}, {"@login_begin email x e i7", "(ok nil)"},
+          {"@login_begin email x e i8", "(refused 60)"}, {"HSET t:throttle:e until $now-1", "0"},
+          {"@login_begin email x e i7", "(ok nil)"}, {"@login_begin email x e i8", "(refused 120)"},
+          /* Rounded up, so that who waits as told is let in. */
+          {"HSET t:throttle:e until $now+1999", "0"}, {"@login_begin email x e i8", "(refused 2)"});
+}
+
+Test(lua, waits_are_capped_and_forgotten_after_the_window)
+{
+    STEPS({"HSET t:throttle:e n 12 first $now-100000 until $now-1", "3"}, {"@login_begin email x e i1", "(ok nil)"},
+          {"@login_begin email x e i1", "(refused 900)"}, {"PTTL t:throttle:e", "~900000"},
+          {"HSET t:throttle:f n 12 first $now-900000 until $now-1", "3"}, {"@login_begin email x f i1", "(ok nil)"},
+          {"HMGET t:throttle:f n until", "(1 0)"},
+          /* Within a wait the window's end changes nothing. */
+          {"HSET t:throttle:g n 12 first $now-900000 until $now+50000", "3"},
+          {"@login_begin email x g i1", "(refused 50)"});
+}
+
+Test(lua, addresses_have_twenty_attempts)
+{
+    for (int i = 0; i < 20; i++) {
+        char command[64];
+
+        snprintf(command, sizeof command, "@login_begin email x e%d i", i);
+        STEPS({command, "(ok nil)"});
+    }
+    STEPS({"@login_begin email x e20 i", "(refused 30)"}, {"EXISTS t:throttle:e20", "0"},
+          {"HGET t:throttle:i n", "20"});
+}
+
+Test(lua, login_fail)
+{
+    STEPS(ACCOUNT, USER, {"@login_fail usr_U 192.0.2.1 req_1 100", "(ok)"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+           "((* (type login.failed actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
+          {"@login_fail '' 192.0.2.1 req_1 100", "(ok)"}, {"@login_fail usr_X 192.0.2.1 req_1 100", "(ok)"},
+          {"XLEN t:acct:acct_A:audit", "2"});
+}
+
+Test(lua, session_create)
+{
+    STEPS(ACCOUNT, {CREATE("s1", "7"), "(refused)"}, USER, {"SADD t:user:usr_U:sessions stale", "1"},
+          {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North))"},
+          {"HMGET t:session:s1 sid user account step_up", "(sid1 usr_U acct_A nil)"}, {"PTTL t:session:s1", "~1800000"},
+          {"SMEMBERS t:user:usr_U:sessions", "(s1)"}, {"PTTL t:user:usr_U:sessions", "~43200000"},
+          {"HGET t:user:usr_U totp_step", "7"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+           "((* (type session.created actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
+          {CREATE("s2", "7"), "(conflict)"}, {CREATE("s2", "6"), "(conflict)"}, {CREATE("s1", "8"), "(conflict)"},
+          {"EXISTS t:session:s2", "0"}, {"HGET t:user:usr_U totp_step", "7"}, {CREATE("s2", "8"), "(ok *)"},
+          {"SCARD t:user:usr_U:sessions", "2"});
+}
+
+#define CREATE_AS(password, totp) \
+    "@session_create usr_U 7 s1 sid1 ut it" LIMITS " " password " " totp " 192.0.2.1 req_1 100"
+
+Test(lua, session_create_notices_a_reset)
+{
+    STEPS(ACCOUNT, USER, {CREATE_AS("old", "sealed"), "(refused)"}, {CREATE_AS("hash", "old"), "(refused)"},
+          {"EXISTS t:session:s1", "0"}, {CREATE_AS("hash", "sealed"), "(ok *)"});
+}
+
+Test(lua, success_forgives_the_user_and_takes_one_attempt_from_the_address)
+{
+    STEPS(ACCOUNT, USER, {"HSET t:throttle:ut n 5 first $now until $now+30000", "3"},
+          {"HSET t:throttle:it n 20 first $now until $now+30000", "3"}, {CREATE("s1", "7"), "(ok *)"},
+          {"EXISTS t:throttle:ut", "0"}, {"HMGET t:throttle:it n until", "(19 0)"},
+          /* A wait that more failures have earned stays. */
+          {"HSET t:throttle:it n 22 until $now+120000", "0"}, {CREATE("s2", "8"), "(ok *)"},
+          {"HMGET t:throttle:it n until", "(21 1*)"}, {"@login_begin email x e it", "(refused 1*)"},
+          {"HSET t:throttle:it n 1", "0"}, {CREATE("s3", "9"), "(ok *)"}, {"EXISTS t:throttle:it", "0"});
+}
+
+Test(lua, session_load)
+{
+    STEPS(ACCOUNT, USER, {"@session_load s1" LIMITS, "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
+          {"@session_load s1" LIMITS, "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North))"},
+          /* Mostly it only reads. */
+          {"HSET t:session:s1 seen $now-5000", "0"}, {"PEXPIRE t:session:s1 999999", "1"},
+          {"@session_load s1" LIMITS, "(ok *)"}, {"PTTL t:session:s1", "~999999"},
+          {"HSET t:session:s1 seen $now-10001", "0"}, {"@session_load s1" LIMITS, "(ok *)"},
+          {"PTTL t:session:s1", "~1800000"},
+          /* With a short idle limit use is noted more often: no session ends that is in use. */
+          {"HSET t:session:s1 seen $now-101", "0"}, {"@session_load s1 1000 43200000 300000", "(ok *)"},
+          {"PTTL t:session:s1", "~1000"});
+}
+
+Test(lua, sessions_end_by_idle_and_absolute_limit)
+{
+    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"HSET t:session:s1 seen $now-1800000", "0"},
+          {"@session_load s1" LIMITS, "(not_found)"}, {"EXISTS t:session:s1", "0"},
+          {"SMEMBERS t:user:usr_U:sessions", "()"}, {CREATE("s2", "8"), "(ok *)"},
+          {"HSET t:session:s2 expires $now", "0"}, {"@session_load s2" LIMITS, "(not_found)"},
+          {CREATE("s3", "9"), "(ok *)"}, {"HSET t:session:s3 expires $now+60000 seen $now-20000", "0"},
+          {"@session_load s3" LIMITS, "(ok *)"}, {"PTTL t:session:s3", "~60000"},
+          /* A limit that was lowered holds for sessions of before. */
+          {"HSET t:session:s3 created $now-7200000", "0"}, {"@session_load s3 1800000 7200000 1", "(not_found)"},
+          {CREATE("s4", "10"), "(ok *)"}, {"DEL t:user:usr_U", "1"}, {"@session_load s4" LIMITS, "(not_found)"},
+          {"EXISTS t:session:s4", "0"});
+}
+
+#define STEP_UP(old, new, step) "@session_step_up " old " " new " " step " ut it" LIMITS " 192.0.2.1 req_1 100"
+
+Test(lua, session_step_up)
+{
+    STEPS(ACCOUNT, USER, {STEP_UP("s1", "s2", "7"), "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
+          {STEP_UP("s1", "s2", "7"), "(conflict)"}, {"EXISTS t:session:s1", "1"},
+          {"HSET t:throttle:ut n 3 first $now until 0", "3"},
+          {STEP_UP("s1", "s2", "8"), "(ok sid1 1* 1* 1* (usr_U *))"}, {"@session_load s1" LIMITS, "(not_found)"},
+          {"@session_load s2" LIMITS, "(ok sid1 1* 1* 1* (usr_U *))"}, {"SMEMBERS t:user:usr_U:sessions", "(s2)"},
+          {"HGET t:user:usr_U totp_step", "8"}, {"EXISTS t:throttle:ut", "0"}, {"PTTL t:session:s2", "~1800000"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+           "((* (type session.step_up actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
+          {"HSET t:session:s2 step_up $now-300000", "0"}, {"@session_load s2" LIMITS, "(ok sid1 1* 1* 0 (*))"});
+}
+
+Test(lua, session_end)
+{
+    STEPS(ACCOUNT, USER, {"@session_end s1 192.0.2.1 req_1 100", "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
+          {"@session_end s1 192.0.2.1 req_1 100", "(ok)"}, {"EXISTS t:session:s1 t:user:usr_U:sessions", "0"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+           "((* (type session.ended actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
+          {"@session_end s1 192.0.2.1 req_1 100", "(not_found)"});
+}
+
+Test(lua, audit_list)
+{
+    STEPS({"@audit_list acct_A 3 ''", "(ok)"}, {"XADD t:acct:acct_A:audit 5-0 f 1", "5-0"},
+          {"XADD t:acct:acct_A:audit 5-1 f 2", "5-1"}, {"XADD t:acct:acct_A:audit 6-0 f 3", "6-0"},
+          {"@audit_list acct_A 9 ''", "(ok (6-0 (f 3)) (5-1 (f 2)) (5-0 (f 1)))"},
+          {"@audit_list acct_A 2 ''", "(ok (6-0 (f 3)) (5-1 (f 2)))"}, {"@audit_list acct_A 9 5-1", "(ok (5-0 (f 1)))"},
+          {"@audit_list acct_A 9 5-0", "(ok)"}, {"@audit_list acct_A 9 none", "(not_found)"});
+}
+
+Test(lua, usage_flush)
+{
+    STEPS({"@usage_flush node 1 acct_A key_1 live 2026-01-31 5 100 acct_A key_2 test 2026-01-31 2 90", "(ok)"},
+          {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5 2026-01-31:test 2)"},
+          {"HGETALL t:acct:acct_A:usage:key_1", "(2026-01-31 5)"},
+          {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 2 key_1 5)"},
+          {"HGETALL t:acct:acct_A:last_used", "(key_1 100 key_2 90)"}, {"TTL t:usage:seq:node", "~86400"},
+          /* Sent again, and a late one of before: counted once. */
+          {"@usage_flush node 1 acct_A key_1 live 2026-01-31 5 100", "(ok)"},
+          {"HGET t:acct:acct_A:usage:key_1 2026-01-31", "5"},
+          /* last_used never goes back. */
+          {"@usage_flush node 2 acct_A key_1 live 2026-02-01 1 99", "(ok)"},
+          {"HGET t:acct:acct_A:last_used key_1", "100"}, {"HGET t:acct:acct_A:usage:key_1 2026-02-01", "1"},
+          {"@usage_flush other 1 acct_A key_1 live 2026-01-31 1 101", "(ok)"},
+          {"HMGET t:acct:acct_A:last_used key_1 key_2", "(101 90)"}, {"@usage_flush node 3", "(ok)"});
+}
+
+Test(lua, usage_read)
+{
+    STEPS({"@usage_read acct_A 2 2026-01-30 2026-01-31", "(ok (nil nil nil nil) ())"},
+          {"@usage_flush node 1 acct_A key_1 live 2026-01-31 5 100 acct_A key_2 test 2026-01-31 7 90 acct_A key_3 live "
+           "2026-01-29 1 80",
+           "(ok)"},
+          {"@usage_read acct_A 2 2026-01-30 2026-01-31", "(ok (nil nil 7 5) (key_2 7 key_1 5))"});
+}
