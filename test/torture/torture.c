@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { NODES = 2, THREADS = 8, SESSIONS_MAX = 64, BACK_WITHIN_MS = 2000, SETTLE_MS = 6000 };
@@ -32,6 +33,11 @@ static void violation(struct torture *torture, const char *what, const char *whi
     torture->violations++;
 }
 
+static void pause_ms(unsigned ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
+}
+
 static unsigned below(struct torture *torture, unsigned bound)
 {
     return (unsigned)rand_r(&torture->seed) % bound;
@@ -48,7 +54,7 @@ static void time_return(struct torture *torture)
                 violation(torture, "a node does not serve again", torture->fixture.nodes[node].ready_path);
                 return;
             }
-            usleep(5000);
+            pause_ms(5);
         }
     int64_t took = deadline_now_ms() - start;
     if (took > torture->worst_return_ms)
@@ -58,7 +64,7 @@ static void time_return(struct torture *torture)
 static void kill_redis(struct torture *torture)
 {
     redis_server_kill(&torture->fixture.redis);
-    usleep(200000 + below(torture, 1300) * 1000);
+    pause_ms(200 + below(torture, 1300));
     redis_server_restart(&torture->fixture.redis);
     torture->kills++;
     time_return(torture);
@@ -195,7 +201,7 @@ static void run_clients(struct torture *torture, int seconds)
     clients_start(&torture->plan, THREADS);
     while (deadline_now_ms() < end) {
         sign_one_in(torture);
-        usleep(1000000 + below(torture, 3000) * 1000);
+        pause_ms(1000 + below(torture, 3000));
         sign_one_in(torture);
         kill_redis(torture);
     }
@@ -239,7 +245,7 @@ int main(int argc, char **argv)
         fixture_add_user(&torture.fixture, email, &torture.users[i]);
     }
     run_clients(&torture, seconds);
-    usleep(SETTLE_MS * 1000);
+    pause_ms(SETTLE_MS);
     judge(&torture, seconds, seed);
     fixture_stop(&torture.fixture);
     history_destroy(torture.history);
