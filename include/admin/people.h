@@ -1,0 +1,23 @@
+/* Making accounts and users: the one way for the commands and for the development mode. */
+#pragma once
+#include "admin/store_session.h"
+#include "store/account_store.h"
+
+enum { TOTP_URI_MAX_BYTES = 1024 };
+#define TOTP_ISSUER TEXT("Chatelaine")
+
+struct new_user {
+    struct id id;
+    struct totp_secret totp; /* secure_wipe() it */
+};
+
+/* Each is EXIT_DONE, or the code of what was told on standard error. */
+MUST_CHECK int account_add(struct store_session *session, struct text name, struct id *ret_account);
+/* email: as account_normalise_email() left it; password: judged. */
+MUST_CHECK int user_add(struct store_session *session, struct keyring *keyring, const struct id *account,
+                        const char *email, struct text password, struct new_user *ret_user);
+/* email: normalised. */
+MUST_CHECK int user_find(struct store_session *session, const char *email, bool *ret_is_known, struct id *ret_user);
+/* Replaces what is not NULL, and ends the user's sessions. */
+MUST_CHECK int user_reset(struct store_session *session, const struct id *user, const char *password_hash,
+                          const uint8_t *totp_sealed);

@@ -1,0 +1,32 @@
+/* A short visit to the store, for commands: a loop of its own, on which one operation after the other is waited for. */
+#pragma once
+#include "admin/command.h"
+#include "admin/store_gate.h"
+
+struct store_session {
+    uv_loop_t loop;
+    struct store *store; /* read-only */
+    struct store_gate *gate;
+    struct store_settings settings;
+    uv_timer_t timer;
+    bool is_done; /* the operation under way has called store_session_done() */
+};
+
+/* Connects and waits until the store is ready. EXIT_DONE, or the code of what was told on standard error; then nothing
+ * is open. */
+MUST_CHECK int store_session_open(struct store_session *session, const struct settings *settings);
+/* Connects without waiting, for those who look at a Redis that may be unfit. */
+MUST_CHECK int store_session_open_unready(struct store_session *session, const struct settings *settings);
+/* Runs the loop until the callback of the one operation under way has called store_session_done(). */
+void store_session_wait(struct store_session *session);
+void store_session_done(struct store_session *session);
+void store_session_pause(struct store_session *session, uint64_t ms);
+void store_session_close(struct store_session *session);
+
+/* What the results of a verb mean to its user, as sentences; NULL where a verb never answers so. */
+struct store_refusals {
+    const char *not_found, *conflict, *refused;
+};
+/* EXIT_DONE for STORE_OK, else EXIT_FAILED after telling why. */
+MUST_CHECK int store_session_explain(struct store_session *session, enum store_result result,
+                                     const struct store_refusals *refusals);

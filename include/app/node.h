@@ -1,0 +1,28 @@
+/* One node on a loop: from settings to served requests, built up in one order and torn down in the opposite one. */
+#pragma once
+#include "config/settings.h"
+#include "http/server.h"
+#include <uv.h>
+
+struct node;
+
+struct node_events {
+    /* The store is ready for the first time: the node serves. */
+    void (*serving)(void *arg, struct node *node);
+    /* Redis is not fit to keep the promise; the node has said so and should be stopped. */
+    void (*unfit)(void *arg);
+    /* Torn down and freed; runs once, last. */
+    void (*stopped)(void *arg);
+    void *arg;
+};
+
+struct node *node_create(uv_loop_t *loop, const struct settings *settings, const struct node_events *events);
+/* Builds and listens. EXIT_DONE, or the code of what was told on standard error. Either way node_stop() ends it. */
+MUST_CHECK int node_start(struct node *node);
+/* Takes no new connections, lets requests finish within drain_ms, writes the counted uses, closes everything. */
+void node_stop(struct node *node, int64_t drain_ms);
+/* Reads the policy file again; a bad one changes nothing and is logged. */
+void node_reload(struct node *node);
+/* With the ports that were taken. */
+const char *node_address(const struct node *node);
+const char *node_internal_address(const struct node *node);

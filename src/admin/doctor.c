@@ -1,0 +1,144 @@
+#include "admin/commands.h"
+
+#include "admin_internal.h"
+#include "doctor_internal.h"
+
+#include "base/json.h"
+
+#include <sys/resource.h>
+
+enum { EXAMINE_TRIES = 3, EXAMINE_PAUSE_MS = 100, REPORT_MAX_BYTES = 64 * 1024 };
+
+static const char *const STATUS_NAMES[] = {[DOCTOR_OK] = "ok", [DOCTOR_WARN] = "warn", [DOCTOR_FAIL] = "fail"};
+
+static const struct option_row DOCTOR_ROWS[] = {ROW_JSON};
+static const struct option_table DOCTOR_TABLE = OPTION_TABLE(DOCTOR_ROWS);
+
+const struct option_group DOCTOR_OPTIONS[] = {{"Options", &DOCTOR_TABLE},   {"Redis", &SETTINGS_STORE},
+                                              {"Keys", &SETTINGS_KEYS},     {"Node", &SETTINGS_ORIGIN},
+                                              {"Limits", &SETTINGS_LIMITS}, {0}};
+
+struct examination {
+    struct store_session *session;
+    enum store_result result;
+    struct store_facts facts;
+};
+
+static void doctor_examined(void *arg, enum store_result result, const struct store_facts *facts)
+{
+    struct examination *examination = arg;
+
+    examination->result = result;
+    if (result == STORE_OK)
+        examination->facts = *facts;
+    store_session_done(examination->session);
+}
+
+/* Fills the part of the evidence that Redis gives. trouble keeps the text behind evidence->trouble. */
+static int examine_redis(struct doctor_evidence *evidence, struct buf *trouble)
+{
+    struct store_session session;
+    struct examination examination = {.session = &session, .result = STORE_UNAVAILABLE};
+    int code = store_session_open_unready(&session, evidence->settings);
+
+    if (code != EXIT_DONE)
+        return code;
+    for (int i = 0; i < EXAMINE_TRIES && examination.result != STORE_OK; i++) {
+        store_session_pause(&session, EXAMINE_PAUSE_MS);
+        store_examine(session.store, doctor_examined, &examination);
+        store_session_wait(&session);
+    }
+    evidence->is_reachable = examination.result == STORE_OK;
+    evidence->facts = examination.facts;
+    store_target_print(&session.settings.target, trouble);
+    buf_printf(trouble, ": %s", store_trouble(session.store));
+    buf_append_char(trouble, '\0');
+    evidence->trouble = trouble->ptr;
+    store_session_close(&session);
+    return EXIT_DONE;
+}
+
+static void examine_key(struct doctor_evidence *evidence, struct buf *trouble)
+{
+    struct keyring *keyring = key_file_load(evidence->settings, trouble);
+
+    buf_append_char(trouble, '\0');
+    evidence->key_trouble = keyring ? NULL : trouble->ptr;
+    keyring_destroy(keyring);
+}
+
+static void examine_origin(struct doctor_evidence *evidence, struct buf *trouble)
+{
+    const char *origin = evidence->settings->public_origin;
+    bool is_fit = !origin || settings_check_origin(origin, trouble);
+
+    buf_append_char(trouble, '\0');
+    evidence->origin_trouble = is_fit ? NULL : trouble->ptr;
+}
+
+static void print_json(const struct doctor_report *report, struct buf *out)
+{
+    struct json_writer w = {.out = out};
+
+    json_object_begin(&w);
+    json_key(&w, "fit");
+    json_put_bool(&w, doctor_is_fit(report));
+    json_key(&w, "checks");
+    json_array_begin(&w);
+    for (size_t i = 0; i < report->count; i++) {
+        const struct doctor_check *check = &report->checks[i];
+        json_object_begin(&w);
+        json_put_member(&w, "name", text_of(check->name));
+        json_put_member(&w, "status", text_of(STATUS_NAMES[check->status]));
+        json_put_member(&w, "detail", text_of(check->detail));
+        json_key(&w, "remedy");
+        if (check->remedy)
+            json_put_text(&w, text_of(check->remedy));
+        else
+            json_put_null(&w);
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    json_object_end(&w);
+    buf_append_char(out, '\n');
+}
+
+static void print_lines(const struct doctor_report *report, struct buf *out)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        const struct doctor_check *check = &report->checks[i];
+        buf_printf(out, "%-4s  %-25s  %s", STATUS_NAMES[check->status], check->name, check->detail);
+        if (check->remedy)
+            buf_printf(out, ". %s", check->remedy);
+        buf_append_char(out, '\n');
+    }
+    buf_append_str(out, doctor_is_fit(report) ? "Fit.\n" : "Not fit: see the lines that begin with fail.\n");
+}
+
+int doctor_run(const struct command_line *line)
+{
+    char redis_trouble[ADMIN_WHY_MAX_BYTES], key_trouble[ADMIN_WHY_MAX_BYTES], origin_trouble[ADMIN_WHY_MAX_BYTES];
+    struct buf redis, key, origin, out CLEANUP(buf_finish);
+    struct doctor_evidence evidence = {.settings = &line->settings};
+    struct doctor_report report;
+    struct rlimit files;
+
+    buf_init(&out, REPORT_MAX_BYTES);
+    buf_init_fixed(&redis, redis_trouble, sizeof redis_trouble);
+    buf_init_fixed(&key, key_trouble, sizeof key_trouble);
+    buf_init_fixed(&origin, origin_trouble, sizeof origin_trouble);
+    int code = examine_redis(&evidence, &redis);
+    if (code != EXIT_DONE)
+        return code;
+    examine_key(&evidence, &key);
+    examine_origin(&evidence, &origin);
+    evidence.file_limit = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 0;
+
+    doctor_judge(&evidence, &report);
+    if (line->json)
+        print_json(&report, &out);
+    else
+        print_lines(&report, &out);
+    code = command_print(buf_text(&out));
+    return code == EXIT_DONE && !doctor_is_fit(&report) ? EXIT_UNFIT : code;
+}

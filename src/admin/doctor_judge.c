@@ -1,0 +1,159 @@
+#include "doctor_internal.h"
+
+#include "base/check.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A one-time code counts one step of 30 s to either side: a second of difference is seen, half a step locks out. */
+enum { CLOCK_WARN_MS = 1000, CLOCK_FAIL_MS = 15000 };
+/* Listeners, links, the loop's own, log: what a node needs beside connections. */
+enum { FILES_BESIDE_CONNECTIONS = 64, LISTENERS = 2 };
+
+PRINTF_LIKE(5, 6)
+static void add(struct doctor_report *report, const char *name, enum doctor_status status, const char *remedy,
+                const char *format, ...)
+{
+    CHECK(report->count < DOCTOR_CHECKS_MAX);
+    struct doctor_check *check = &report->checks[report->count++];
+    va_list args;
+
+    check->name = name;
+    check->status = status;
+    check->remedy = status == DOCTOR_OK ? NULL : remedy;
+    va_start(args, format);
+    vsnprintf(check->detail, sizeof check->detail, format, args);
+    va_end(args);
+}
+
+static void judge_version(struct doctor_report *report, const struct store_facts *facts)
+{
+    struct text rest = text_of(facts->redis_version), major;
+    uint64_t number;
+    bool is_fit = text_next(&rest, '.', &major) && text_to_u64(major, INT32_MAX, &number) && number >= 7;
+
+    add(report, "redis-version", is_fit ? DOCTOR_OK : DOCTOR_FAIL, "Upgrade Redis to 7.0 or newer.", "Redis %s",
+        facts->redis_version);
+}
+
+static void judge_flag(struct doctor_report *report, const struct store_facts *facts, const char *name, bool is_fit,
+                       const char *fit_value, const char *remedy)
+{
+    if (!facts->config_readable)
+        add(report, name, DOCTOR_FAIL,
+            "Let this user of Redis run CONFIG GET (ACL SETUSER … +config|get), so that it can be checked.",
+            "unknown: Redis does not let us read its configuration");
+    else
+        add(report, name, is_fit ? DOCTOR_OK : DOCTOR_FAIL, remedy, is_fit ? "%s" : "not %s", fit_value);
+}
+
+static void judge_durability(struct doctor_report *report, const struct store_facts *facts)
+{
+    judge_flag(report, facts, "appendonly", facts->appendonly, "yes",
+               "Without it a restart loses changes: CONFIG SET appendonly yes, and the same in redis.conf.");
+    judge_flag(
+        report, facts, "appendfsync", facts->appendfsync_always, "always",
+        "Otherwise a crash brings revoked keys back: CONFIG SET appendfsync always, and the same in redis.conf.");
+    judge_flag(report, facts, "no-appendfsync-on-rewrite", facts->no_fsync_on_rewrite_off, "no",
+               "Otherwise changes are not durable during a rewrite: CONFIG SET no-appendfsync-on-rewrite no, and the "
+               "same in redis.conf.");
+    judge_flag(report, facts, "maxmemory-policy", facts->noeviction, "noeviction",
+               "Otherwise Redis may throw keys and revocations away: CONFIG SET maxmemory-policy noeviction, and the "
+               "same in redis.conf.");
+    add(report, "writable", facts->writable ? DOCTOR_OK : DOCTOR_FAIL,
+        "Redis refuses writes or scripts: is it a replica, out of memory or disk, or short of replicas "
+        "(min-replicas-to-write), or does its ACL forbid them?",
+        facts->writable ? "Redis takes our changes" : "Redis does not take our changes");
+}
+
+static void judge_replicas(struct doctor_report *report, const struct store_facts *facts, int64_t min_replicas)
+{
+    enum doctor_status status = DOCTOR_OK;
+    const char *remedy = NULL;
+
+    if (facts->replicas < min_replicas) {
+        status = DOCTOR_FAIL;
+        remedy = "Changes would be answered 503: start the missing replicas, or lower --min-replicas.";
+    } else if (min_replicas == 0) {
+        status = DOCTOR_WARN;
+        remedy = facts->replicas > 0
+                     ? "Changes are answered before a replica has them: give --min-replicas 1."
+                     : "The loss of this one machine's disk loses all: run a replica, and give --min-replicas 1.";
+    }
+    add(report, "replicas", status, remedy, "%" PRId64 " connected, --min-replicas %" PRId64, facts->replicas,
+        min_replicas);
+}
+
+static void judge_clock(struct doctor_report *report, int64_t ahead_ms)
+{
+    int64_t apart_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
+    enum doctor_status status = apart_ms > CLOCK_FAIL_MS   ? DOCTOR_FAIL
+                                : apart_ms > CLOCK_WARN_MS ? DOCTOR_WARN
+                                                           : DOCTOR_OK;
+
+    add(report, "clock", status, "Set both clocks by NTP: one-time codes count for seconds only.",
+        "Redis is %" PRId64 " ms %s of this machine", apart_ms, ahead_ms < 0 ? "behind" : "ahead");
+}
+
+static void judge_redis(struct doctor_report *report, const struct doctor_evidence *evidence)
+{
+    const struct store_facts *facts = &evidence->facts;
+    struct store_facts flawless = *facts;
+
+    add(report, "redis", evidence->is_reachable ? DOCTOR_OK : DOCTOR_FAIL,
+        "See that Redis runs, and that --redis names it, with user and password where it asks for them.", "%s",
+        evidence->is_reachable ? "answers" : evidence->trouble);
+    if (!evidence->is_reachable)
+        return;
+    judge_version(report, facts);
+    judge_durability(report, facts);
+    judge_replicas(report, facts, evidence->settings->min_replicas);
+    /* Only the schema is left to complain about. */
+    flawless.appendonly = flawless.appendfsync_always = flawless.no_fsync_on_rewrite_off = flawless.noeviction = true;
+    flawless.writable = flawless.config_readable = true;
+    snprintf(flawless.redis_version, sizeof flawless.redis_version, "7.0.0");
+    const char *schema_trouble = store_judge(&flawless, 0);
+    add(report, "schema", schema_trouble ? DOCTOR_FAIL : DOCTOR_OK, schema_trouble, "version %" PRId64, facts->schema);
+    judge_clock(report, facts->clock_ahead_ms);
+}
+
+static void judge_origin(struct doctor_report *report, const struct doctor_evidence *evidence)
+{
+    const char *origin = evidence->settings->public_origin;
+
+    if (!origin)
+        add(report, "public-origin", DOCTOR_WARN, "Give --public-origin as the nodes have it, to have it checked.",
+            "not given");
+    else if (evidence->origin_trouble)
+        add(report, "public-origin", DOCTOR_FAIL, "Give it as in https://console.example.org.", "%s",
+            evidence->origin_trouble);
+    else
+        add(report, "public-origin", settings_origin_is_https(origin) ? DOCTOR_OK : DOCTOR_WARN,
+            "Browsers send the session's cookie over https alone: put TLS in front, and give https://….", "%s", origin);
+}
+
+void doctor_judge(const struct doctor_evidence *evidence, struct doctor_report *ret_report)
+{
+    const struct settings *settings = evidence->settings;
+    uint64_t needed = (uint64_t)settings->connections_max * LISTENERS + FILES_BESIDE_CONNECTIONS;
+
+    *ret_report = (struct doctor_report){0};
+    judge_redis(ret_report, evidence);
+    add(ret_report, "master-key", evidence->key_trouble ? DOCTOR_FAIL : DOCTOR_OK,
+        "Without it no node starts: give --master-key-file as the nodes have it.", "%s",
+        evidence->key_trouble ? evidence->key_trouble : "readable by this user alone");
+    judge_origin(ret_report, evidence);
+    add(ret_report, "file-limit", evidence->file_limit >= needed ? DOCTOR_OK : DOCTOR_WARN,
+        "Connections beyond it are shed: raise the limit (ulimit -Hn, LimitNOFILE=), or lower --connections-max.",
+        "%" PRIu64 " open files, up to %" PRIu64 " may be needed", evidence->file_limit, needed);
+}
+
+bool doctor_is_fit(const struct doctor_report *report)
+{
+    for (size_t i = 0; i < report->count; i++)
+        if (report->checks[i].status == DOCTOR_FAIL)
+            return false;
+    return true;
+}

@@ -1,0 +1,147 @@
+#include "admin/commands.h"
+
+#include "admin_internal.h"
+
+#include "base/clock.h"
+#include "base/encode.h"
+#include "base/json.h"
+#include "base/random.h"
+#include "base/secure.h"
+#include "store/key_store.h"
+
+static const struct option_row REVOKE_ROWS[] = {
+    ROW_JSON,
+};
+static const struct option_row TOTP_ROWS[] = {
+    {.name = "file",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(file),
+     .value_name = "PATH",
+     .help = "A file with the address or secret ('-': standard input), which other users can't see as they see "
+             "arguments."},
+    {.name = "next",
+     .type = OPTION_FLAG,
+     .offset = COMMAND_OFFSET(next),
+     .help = "Print the code of the next 30 seconds, which a node accepts already: for a second code right after a "
+             "first one, as a code counts only once."},
+};
+static const struct option_table REVOKE_TABLE = OPTION_TABLE(REVOKE_ROWS);
+static const struct option_table TOTP_TABLE = OPTION_TABLE(TOTP_ROWS);
+
+const struct option_group KEY_REVOKE_OPTIONS[] = ADMIN_OPTIONS(REVOKE_TABLE);
+const struct option_group TOTP_OPTIONS[] = {{"Options", &TOTP_TABLE}, {0}};
+
+struct revocation {
+    struct store_session *session;
+    enum store_result result;
+    int64_t revoked_ms;
+};
+
+static void key_revoked(void *arg, enum store_result result, const struct key_record *key)
+{
+    struct revocation *revocation = arg;
+
+    revocation->result = result;
+    if (result == STORE_OK)
+        revocation->revoked_ms = key->revoked_ms;
+    store_session_done(revocation->session);
+}
+
+static int tell_revoked(const struct command_line *line, const struct id *id, int64_t revoked_ms)
+{
+    char revoked[CLOCK_RFC3339_BYTES];
+    struct buf out CLEANUP(buf_finish);
+
+    clock_print_rfc3339(revoked_ms, revoked);
+    buf_init(&out, ADMIN_WHY_MAX_BYTES);
+    if (line->json) {
+        struct json_writer w = {.out = &out};
+        json_object_begin(&w);
+        json_put_member(&w, "id", id_text(id));
+        json_put_member(&w, "revoked_at", text_of(revoked));
+        json_object_end(&w);
+    } else {
+        buf_printf(&out, "Key %s is revoked since %s; no node accepts it.", id->text, revoked);
+    }
+    buf_append_char(&out, '\n');
+    return command_print(buf_text(&out));
+}
+
+int key_revoke_run(const struct command_line *line)
+{
+    static const struct store_refusals REFUSALS = {.not_found = "there is no key with this id"};
+    const struct key_view everything = {.any_kind = true};
+    struct store_session session;
+    struct revocation revocation = {.session = &session};
+    struct text operand = text_of(line->operands[0]);
+    struct id id;
+
+    if (!id_parse(ID_KEY, operand, &id) && !id_parse(ID_DEVICE, operand, &id))
+        return command_fail(EXIT_USAGE, "'%s' is no key id (key_… or dev_…)", line->operands[0]);
+    int code = store_session_open(&session, &line->settings);
+    if (code != EXIT_DONE)
+        return code;
+    key_store_revoke(session.store, &everything, &id, &OPERATOR, key_revoked, &revocation);
+    store_session_wait(&session);
+    code = store_session_explain(&session, revocation.result, &REFUSALS);
+    store_session_close(&session);
+    return code == EXIT_DONE ? tell_revoked(line, &id, revocation.revoked_ms) : code;
+}
+
+static int totp_read_file(const char *path, struct totp_secret *ret_secret)
+{
+    char why_storage[ADMIN_WHY_MAX_BYTES];
+    struct buf why, content CLEANUP(buf_wipe);
+
+    buf_init_fixed(&why, why_storage, sizeof why_storage);
+    buf_init(&content, TOTP_URI_MAX_BYTES);
+    if (!secret_file_read(path, &content, &why))
+        return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
+    if (!totp_parse_uri(text_trim(buf_text(&content)), ret_secret))
+        return command_fail(EXIT_FAILED, "%s holds neither an otpauth:// address nor a base32 secret of %d bytes", path,
+                            TOTP_SECRET_BYTES);
+    return EXIT_DONE;
+}
+
+int totp_secret_obtain(const char *operand, struct totp_secret *ret_secret)
+{
+    struct text t = text_of(operand);
+
+    if (totp_parse_uri(t, ret_secret))
+        return EXIT_DONE;
+    if (text_starts_with(t, TEXT("otpauth:")))
+        return command_fail(EXIT_USAGE, "this otpauth address holds no secret of %d bytes", TOTP_SECRET_BYTES);
+    return totp_read_file(text_starts_with(t, TEXT("@")) ? operand + 1 : operand, ret_secret);
+}
+
+int totp_run(const struct command_line *line)
+{
+    char code_text[TOTP_DIGITS + 2];
+    struct totp_secret secret;
+    int code;
+
+    if (!line->file && line->operand_count == 0)
+        return command_fail(EXIT_USAGE, "totp needs an otpauth:// address, a base32 secret, a file's name, or --file");
+    code = line->file ? totp_read_file(line->file, &secret) : totp_secret_obtain(line->operands[0], &secret);
+    if (code != EXIT_DONE)
+        return code;
+    totp_print(secret.bytes, TOTP_SECRET_BYTES, totp_step(clock_wall_ms()) + (line->next ? 1 : 0), TOTP_DIGITS,
+               code_text);
+    secure_wipe(&secret, sizeof secret);
+    code_text[TOTP_DIGITS] = '\n';
+    return command_print((struct text){code_text, TOTP_DIGITS + 1});
+}
+
+int master_key_run(const struct command_line *line)
+{
+    uint8_t master[KEYRING_MASTER_BYTES];
+    struct buf out CLEANUP(buf_wipe);
+
+    (void)line;
+    random_secret(master, sizeof master);
+    buf_init(&out, ADMIN_WHY_MAX_BYTES);
+    encode_hex(&out, master, sizeof master);
+    buf_append_char(&out, '\n');
+    secure_wipe(master, sizeof master);
+    return command_print(buf_text(&out));
+}

@@ -1,0 +1,100 @@
+#include "admin/people.h"
+
+#include "admin_internal.h"
+
+#include "auth/password.h"
+#include "base/clock.h"
+#include "base/secure.h"
+
+#include <stdio.h>
+
+const struct audit_origin OPERATOR = {.actor = TEXT("operator")};
+
+struct stored {
+    struct store_session *session;
+    enum store_result result;
+};
+
+static void people_stored(void *arg, enum store_result result)
+{
+    struct stored *stored = arg;
+
+    stored->result = result;
+    store_session_done(stored->session);
+}
+
+int account_add(struct store_session *session, struct text name, struct id *ret_account)
+{
+    static const struct store_refusals REFUSALS = {.conflict = "this account exists already; try again"};
+    struct stored stored = {.session = session};
+    struct id account = id_mint(ID_ACCOUNT, clock_wall_ms());
+
+    account_store_create(session->store, &account, name, people_stored, &stored);
+    store_session_wait(session);
+    int code = store_session_explain(session, stored.result, &REFUSALS);
+    if (code == EXIT_DONE)
+        *ret_account = account;
+    return code;
+}
+
+int user_add(struct store_session *session, struct keyring *keyring, const struct id *account, const char *email,
+             struct text password, struct new_user *ret_user)
+{
+    static const struct store_refusals REFUSALS = {
+        .refused = "there is no such account; 'chatelaine account list' shows all",
+        .conflict = "a user with this email exists already; 'chatelaine user list' shows all",
+    };
+    struct stored stored = {.session = session};
+    struct user_record user = {.id = id_mint(ID_USER, clock_wall_ms()), .account = *account};
+
+    user.created_ms = id_time_ms(&user.id);
+    snprintf(user.email, sizeof user.email, "%s", email);
+    password_hash_now(keyring, password, user.password_hash);
+    totp_secret_mint(&ret_user->totp);
+    keyring_seal(keyring, id_text(&user.id), ret_user->totp.bytes, TOTP_SECRET_BYTES, user.totp_sealed);
+    account_store_add_user(session->store, &user, &OPERATOR, people_stored, &stored);
+    store_session_wait(session);
+    ret_user->id = user.id;
+    return store_session_explain(session, stored.result, &REFUSALS);
+}
+
+struct search {
+    struct store_session *session;
+    enum store_result result;
+    struct id user;
+};
+
+static void user_searched(void *arg, enum store_result result, const struct user_record *user)
+{
+    struct search *search = arg;
+
+    search->result = result;
+    if (result == STORE_OK)
+        search->user = user->id;
+    store_session_done(search->session);
+}
+
+int user_find(struct store_session *session, const char *email, bool *ret_is_known, struct id *ret_user)
+{
+    static const struct store_refusals NONE = {0};
+    struct search search = {.session = session};
+
+    account_store_find_user(session->store, text_of(email), user_searched, &search);
+    store_session_wait(session);
+    *ret_is_known = search.result == STORE_OK;
+    if (search.result == STORE_NOT_FOUND)
+        return EXIT_DONE;
+    *ret_user = search.user;
+    return store_session_explain(session, search.result, &NONE);
+}
+
+int user_reset(struct store_session *session, const struct id *user, const char *password_hash,
+               const uint8_t *totp_sealed)
+{
+    static const struct store_refusals REFUSALS = {.not_found = "the user does not exist any more"};
+    struct stored stored = {.session = session};
+
+    account_store_reset_user(session->store, user, password_hash, totp_sealed, &OPERATOR, people_stored, &stored);
+    store_session_wait(session);
+    return store_session_explain(session, stored.result, &REFUSALS);
+}

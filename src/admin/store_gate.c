@@ -1,0 +1,145 @@
+#include "admin/store_gate.h"
+
+#include "base/mem.h"
+#include "config/key_file.h"
+
+#include <stdlib.h>
+
+/* Readiness is looked for often at first, for a node must come up in a moment, and less often while Redis is away. */
+enum { LOOK_FIRST_MS = 2, LOOK_MAX_MS = 250 };
+
+struct store_gate {
+    struct store *store;
+    bool unsafe_redis;
+    store_gate_done *done; /* NULL once it ran, or may not run any more */
+    void *arg;
+    uv_timer_t timer;
+    uint64_t pause_ms;
+    bool examining;
+    bool timer_closed;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+bool store_settings_read(const struct settings *settings, struct store_settings *ret_store, struct buf *ret_why)
+{
+    struct buf url CLEANUP(buf_wipe);
+
+    buf_init(&url, STORE_URL_MAX_BYTES);
+    if (!settings->redis_file)
+        buf_append_str(&url, settings->redis);
+    else if (!secret_file_read(settings->redis_file, &url, ret_why))
+        return false;
+    *ret_store = (struct store_settings){
+        .timeout_ms = (uint32_t)settings->redis_timeout_ms,
+        .prefix = settings->prefix,
+        .min_replicas = settings->min_replicas,
+        .audit_max = settings->audit_max,
+        .unsafe_redis = settings->unsafe_redis,
+    };
+    return redis_target_parse(text_trim(buf_text(&url)), &ret_store->target, ret_why);
+}
+
+void store_target_print(const struct redis_target *target, struct buf *out)
+{
+    if (target->is_unix)
+        buf_printf(out, "unix:%s", target->host);
+    else
+        buf_printf(out, "redis://%s:%u", target->host, target->port);
+    if (target->db > 0)
+        buf_printf(out, target->is_unix ? "?db=%u" : "/%u", target->db);
+}
+
+static void gate_freed(struct store_gate *gate)
+{
+    if (!gate->closed || !gate->timer_closed || gate->examining)
+        return;
+    void (*closed)(void *arg) = gate->closed;
+    void *arg = gate->closed_arg;
+    free(gate);
+    closed(arg);
+}
+
+static void gate_finish(struct store_gate *gate, enum store_gate_result result, const char *why)
+{
+    store_gate_done *done = gate->done;
+
+    gate->done = NULL;
+    if (done)
+        done(gate->arg, result, why);
+}
+
+/* The first thing that waiting does not mend; a Redis that loads its file, or whose replicas are still away, is waited
+ * for like one that is down. */
+static const char *judge_lasting(const struct store_facts *facts, bool unsafe_redis)
+{
+    struct store_facts lasting = *facts;
+
+    lasting.writable = true;
+    if (unsafe_redis)
+        lasting.appendonly = lasting.appendfsync_always = lasting.no_fsync_on_rewrite_off = lasting.noeviction =
+            lasting.config_readable = true;
+    return store_judge(&lasting, 0);
+}
+
+static void gate_examined(void *arg, enum store_result result, const struct store_facts *facts)
+{
+    struct store_gate *gate = arg;
+
+    gate->examining = false;
+    if (gate->closed) {
+        gate_freed(gate);
+        return;
+    }
+    const char *unfit = result == STORE_OK ? judge_lasting(facts, gate->unsafe_redis) : NULL;
+    if (unfit && !store_is_ready(gate->store))
+        gate_finish(gate, STORE_GATE_UNFIT, unfit);
+}
+
+static void gate_look(uv_timer_t *timer)
+{
+    struct store_gate *gate = timer->data;
+
+    if (!gate->done)
+        return;
+    if (store_is_ready(gate->store)) {
+        gate_finish(gate, STORE_GATE_OPEN, NULL);
+        return;
+    }
+    gate->pause_ms = gate->pause_ms * 2 > LOOK_MAX_MS ? LOOK_MAX_MS : gate->pause_ms * 2;
+    /* From the third look on: a store that becomes ready at once needs no second opinion. */
+    if (gate->pause_ms > LOOK_FIRST_MS * 8 && !gate->examining) {
+        gate->examining = true;
+        store_examine(gate->store, gate_examined, gate);
+    }
+    uv_timer_start(&gate->timer, gate_look, gate->pause_ms, 0);
+}
+
+struct store_gate *store_gate_create(uv_loop_t *loop, struct store *store, bool unsafe_redis, store_gate_done *done,
+                                     void *arg)
+{
+    struct store_gate *gate = mem_alloc(sizeof *gate);
+
+    *gate = (struct store_gate){.store = store, .unsafe_redis = unsafe_redis, .done = done, .arg = arg};
+    gate->pause_ms = LOOK_FIRST_MS;
+    uv_timer_init(loop, &gate->timer);
+    gate->timer.data = gate;
+    uv_timer_start(&gate->timer, gate_look, LOOK_FIRST_MS, 0);
+    return gate;
+}
+
+static void gate_timer_closed(uv_handle_t *handle)
+{
+    struct store_gate *gate = handle->data;
+
+    gate->timer_closed = true;
+    gate_freed(gate);
+}
+
+void store_gate_close(struct store_gate *gate, void (*closed)(void *arg), void *arg)
+{
+    gate->done = NULL;
+    gate->closed = closed;
+    gate->closed_arg = arg;
+    uv_close((uv_handle_t *)&gate->timer, gate_timer_closed);
+}

@@ -1,0 +1,325 @@
+#include "admin/commands.h"
+
+#include "admin_internal.h"
+
+#include "admin/qr.h"
+#include "auth/password.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/secure.h"
+
+#include <unistd.h>
+
+#define ROW_EMAIL                                                                                     \
+    {                                                                                                 \
+        .name = "email", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(email), .value_name = "EMAIL", \
+        .help = "The address that the user signs in with. Required."                                  \
+    }
+#define ROW_PASSWORD_FILE                                                                                            \
+    {                                                                                                                \
+        .name = "password-file", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(password_file), .value_name = "PATH", \
+        .help = "A file with the password ('-': standard input); otherwise it is asked for on the terminal."         \
+    }
+
+static const struct option_row CREATE_ROWS[] = {
+    {.name = "account",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(account),
+     .value_name = "ID",
+     .help = "The account that the user belongs to. Required."},
+    ROW_EMAIL,
+    ROW_PASSWORD_FILE,
+    ROW_JSON,
+};
+static const struct option_row LIST_ROWS[] = {
+    {.name = "account",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(account),
+     .value_name = "ID",
+     .help = "Only the users of this account."},
+    ROW_JSON,
+};
+static const struct option_row RESET_TOTP_ROWS[] = {ROW_EMAIL, ROW_JSON};
+static const struct option_row RESET_PASSWORD_ROWS[] = {ROW_EMAIL, ROW_PASSWORD_FILE, ROW_JSON};
+
+static const struct option_table CREATE_TABLE = OPTION_TABLE(CREATE_ROWS);
+static const struct option_table LIST_TABLE = OPTION_TABLE(LIST_ROWS);
+static const struct option_table RESET_TOTP_TABLE = OPTION_TABLE(RESET_TOTP_ROWS);
+static const struct option_table RESET_PASSWORD_TABLE = OPTION_TABLE(RESET_PASSWORD_ROWS);
+
+const struct option_group USER_CREATE_OPTIONS[] = ADMIN_OPTIONS(CREATE_TABLE);
+const struct option_group USER_RESET_TOTP_OPTIONS[] = ADMIN_OPTIONS(RESET_TOTP_TABLE);
+const struct option_group USER_RESET_PASSWORD_OPTIONS[] = ADMIN_OPTIONS(RESET_PASSWORD_TABLE);
+const struct option_group USER_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_TABLE);
+
+static int read_email(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1])
+{
+    int code = command_require(line->email, "--email");
+
+    if (code == EXIT_DONE && !account_normalise_email(text_of(line->email), ret_email))
+        return command_fail(EXIT_USAGE, "--email '%s' is no email address", line->email);
+    return code;
+}
+
+static int read_account(const char *text, struct id *ret_account)
+{
+    if (id_parse(ID_ACCOUNT, text_of(text), ret_account))
+        return EXIT_DONE;
+    return command_fail(EXIT_USAGE, "--account '%s' is no account id (acct_…); 'chatelaine account list' shows all",
+                        text);
+}
+
+/* For people: the address as text and, on a terminal, as a QR code to scan. */
+static void put_totp(struct buf *out, const char *uri)
+{
+    if (isatty(STDOUT_FILENO)) {
+        buf_append_str(out, "\nScan this with an authenticator app:\n\n");
+        if (!qr_print(uri, out))
+            buf_append_str(out, "  (too long for a QR code)\n");
+    }
+    buf_printf(out, "\nOne-time codes (shown only now): %s\n", uri);
+}
+
+/* Tells of a user's new TOTP secret. created: with account and email, as `user create` does. */
+static int tell_totp(const struct command_line *line, const struct new_user *user, const char *account,
+                     const char *email)
+{
+    struct buf uri CLEANUP(buf_wipe), out CLEANUP(buf_wipe);
+
+    buf_init(&uri, TOTP_URI_MAX_BYTES);
+    buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
+    totp_print_uri(&user->totp, TOTP_ISSUER, text_of(email), &uri);
+    if (line->json) {
+        struct json_writer w = {.out = &out};
+        json_object_begin(&w);
+        json_put_member(&w, "id", id_text(&user->id));
+        if (account) {
+            json_put_member(&w, "account_id", text_of(account));
+            json_put_member(&w, "email", text_of(email));
+        }
+        json_put_member(&w, "totp_uri", buf_text(&uri));
+        json_object_end(&w);
+        buf_append_char(&out, '\n');
+    } else {
+        buf_printf(&out, account ? "User %s made: %s\n" : "User %s (%s) has a new TOTP secret; all sessions ended.\n",
+                   user->id.text, email);
+        buf_append_char(&uri, '\0');
+        put_totp(&out, uri.ptr);
+    }
+    return command_print(buf_text(&out));
+}
+
+static int user_create_with(const struct command_line *line, struct keyring *keyring, const struct id *account,
+                            const char *email, struct text password)
+{
+    struct store_session session;
+    struct new_user user;
+    int code = store_session_open(&session, &line->settings);
+
+    if (code != EXIT_DONE)
+        return code;
+    code = user_add(&session, keyring, account, email, password, &user);
+    store_session_close(&session);
+    if (code == EXIT_DONE)
+        code = tell_totp(line, &user, account->text, email);
+    secure_wipe(&user, sizeof user);
+    return code;
+}
+
+int user_create_run(const struct command_line *line)
+{
+    char email[EMAIL_MAX_BYTES + 1];
+    struct buf password CLEANUP(buf_wipe);
+    struct id account;
+    int code = command_require(line->account, "--account");
+
+    buf_init(&password, PASSWORD_MAX_BYTES + 1);
+    if (code == EXIT_DONE)
+        code = read_account(line->account, &account);
+    if (code == EXIT_DONE)
+        code = read_email(line, email);
+    if (code != EXIT_DONE)
+        return code;
+    struct keyring *keyring = command_keyring(line, &code);
+    if (keyring)
+        code = password_obtain(line->password_file, &password);
+    if (code == EXIT_DONE)
+        code = user_create_with(line, keyring, &account, email, buf_text(&password));
+    keyring_destroy(keyring);
+    return code;
+}
+
+struct listing {
+    struct store_session *session;
+    bool json;
+    enum store_result result;
+    struct buf out;
+};
+
+static void put_user(struct json_writer *w, const struct user_record *user)
+{
+    char created[CLOCK_RFC3339_BYTES];
+
+    clock_print_rfc3339(user->created_ms, created);
+    json_object_begin(w);
+    json_put_member(w, "id", id_text(&user->id));
+    json_put_member(w, "account_id", id_text(&user->account));
+    json_put_member(w, "email", text_of(user->email));
+    json_put_member(w, "created_at", text_of(created));
+    json_object_end(w);
+}
+
+static void user_list_json(struct buf *out, const struct user_record *users, size_t count)
+{
+    struct json_writer w = {.out = out};
+
+    json_object_begin(&w);
+    json_key(&w, "data");
+    json_array_begin(&w);
+    for (size_t i = 0; i < count; i++)
+        put_user(&w, &users[i]);
+    json_array_end(&w);
+    json_object_end(&w);
+    buf_append_char(out, '\n');
+}
+
+static void user_listed(void *arg, enum store_result result, const struct user_record *users, size_t count)
+{
+    struct listing *listing = arg;
+
+    listing->result = result;
+    if (result == STORE_OK && listing->json)
+        user_list_json(&listing->out, users, count);
+    else if (result == STORE_OK)
+        for (size_t i = 0; i < count; i++)
+            buf_printf(&listing->out, "%-30s  %-31s  %s\n", users[i].id.text, users[i].account.text, users[i].email);
+    store_session_done(listing->session);
+}
+
+int user_list_run(const struct command_line *line)
+{
+    static const struct store_refusals REFUSALS = {
+        .not_found = "there is no such account; 'chatelaine account list' shows all",
+        .refused = "there is no such account; 'chatelaine account list' shows all",
+    };
+    struct store_session session;
+    struct listing listing = {.session = &session, .json = line->json};
+    struct id account;
+    int code = line->account ? read_account(line->account, &account) : EXIT_DONE;
+
+    if (code == EXIT_DONE)
+        code = store_session_open(&session, &line->settings);
+    if (code != EXIT_DONE)
+        return code;
+    buf_init(&listing.out, ADMIN_OUTPUT_MAX_BYTES);
+    account_store_list_users(session.store, line->account ? &account : NULL, user_listed, &listing);
+    store_session_wait(&session);
+    code = store_session_explain(&session, listing.result, &REFUSALS);
+    if (code == EXIT_DONE)
+        code = command_print(buf_text(&listing.out));
+    buf_finish(&listing.out);
+    store_session_close(&session);
+    return code;
+}
+
+/* On failure nothing is open. */
+static int open_and_find(struct store_session *session, const struct settings *settings, const char *email,
+                         struct id *ret_user)
+{
+    int code = store_session_open(session, settings);
+    bool is_known;
+
+    if (code != EXIT_DONE)
+        return code;
+    code = user_find(session, email, &is_known, ret_user);
+    if (code == EXIT_DONE && !is_known)
+        code = command_fail(EXIT_FAILED, "there is no user with the email %s; 'chatelaine user list' shows all", email);
+    if (code != EXIT_DONE)
+        store_session_close(session);
+    return code;
+}
+
+static int reset_totp_with(const struct command_line *line, struct keyring *keyring, const char *email)
+{
+    struct store_session session;
+    struct new_user user;
+    uint8_t sealed[TOTP_SEALED_BYTES];
+    int code = open_and_find(&session, &line->settings, email, &user.id);
+
+    if (code != EXIT_DONE)
+        return code;
+    totp_secret_mint(&user.totp);
+    keyring_seal(keyring, id_text(&user.id), user.totp.bytes, TOTP_SECRET_BYTES, sealed);
+    code = user_reset(&session, &user.id, NULL, sealed);
+    store_session_close(&session);
+    if (code == EXIT_DONE)
+        code = tell_totp(line, &user, NULL, email);
+    secure_wipe(&user, sizeof user);
+    return code;
+}
+
+int user_reset_totp_run(const struct command_line *line)
+{
+    char email[EMAIL_MAX_BYTES + 1];
+    int code = read_email(line, email);
+
+    if (code != EXIT_DONE)
+        return code;
+    struct keyring *keyring = command_keyring(line, &code);
+    if (keyring)
+        code = reset_totp_with(line, keyring, email);
+    keyring_destroy(keyring);
+    return code;
+}
+
+static int tell_password_reset(const struct command_line *line, const struct id *user, const char *email)
+{
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ADMIN_WHY_MAX_BYTES);
+    if (line->json) {
+        struct json_writer w = {.out = &out};
+        json_object_begin(&w);
+        json_put_member(&w, "id", id_text(user));
+        json_object_end(&w);
+    } else {
+        buf_printf(&out, "User %s (%s) has a new password; all sessions ended.", user->text, email);
+    }
+    buf_append_char(&out, '\n');
+    return command_print(buf_text(&out));
+}
+
+static int reset_password_with(const struct command_line *line, struct keyring *keyring, const char *email)
+{
+    char hash[PASSWORD_HASH_BYTES];
+    struct store_session session;
+    struct buf password CLEANUP(buf_wipe);
+    struct id user;
+
+    buf_init(&password, PASSWORD_MAX_BYTES + 1);
+    int code = password_obtain(line->password_file, &password);
+    if (code == EXIT_DONE)
+        code = open_and_find(&session, &line->settings, email, &user);
+    if (code != EXIT_DONE)
+        return code;
+    password_hash_now(keyring, buf_text(&password), hash);
+    code = user_reset(&session, &user, hash, NULL);
+    store_session_close(&session);
+    if (code == EXIT_DONE)
+        code = tell_password_reset(line, &user, email);
+    return code;
+}
+
+int user_reset_password_run(const struct command_line *line)
+{
+    char email[EMAIL_MAX_BYTES + 1];
+    int code = read_email(line, email);
+
+    if (code != EXIT_DONE)
+        return code;
+    struct keyring *keyring = command_keyring(line, &code);
+    if (keyring)
+        code = reset_password_with(line, keyring, email);
+    keyring_destroy(keyring);
+    return code;
+}

@@ -1,0 +1,261 @@
+#include "app/dev.h"
+
+#include "dev_guide.h"
+#include "dev_redis.h"
+
+#include "admin/people.h"
+#include "app/process.h"
+#include "app/serve.h"
+#include "auth/password.h"
+#include "base/check.h"
+#include "base/encode.h"
+#include "base/random.h"
+#include "base/secure.h"
+#include "config/key_file.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEV_EMAIL "admin@chatelaine.localhost"
+#define DEV_ACCOUNT TEXT("Demo Clinic")
+
+/* 15 random bytes are DEV_PASSWORD_CHARS characters of base64url. */
+enum { DEV_PASSWORD_RANDOM_BYTES = 15, DEV_WHY_MAX_BYTES = 1024 };
+
+static const struct option_row DEV_ROWS[] = {
+    {.name = "dir",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct command_line, dir),
+     .standard = ".chatelaine",
+     .value_name = "PATH",
+     .help = "The folder that keeps everything: data, master key, password."},
+};
+static const struct option_table DEV_TABLE = {DEV_ROWS, sizeof DEV_ROWS / sizeof *DEV_ROWS};
+
+const struct option_group DEV_OPTIONS[] = {
+    {"Options", &DEV_TABLE}, {"Node", &SETTINGS_NODE}, {"Log", &SETTINGS_LOG}, {"Limits", &SETTINGS_LIMITS}, {0}};
+
+struct dev {
+    uv_loop_t loop;
+    struct dev_home home;
+    struct dev_redis redis;
+    struct dev_credentials credentials;
+    struct settings settings;
+    struct serve serve;
+    char listen[HTTP_ADDRESS_BYTES];
+    char origin[HTTP_ADDRESS_BYTES + 8];
+    bool is_first_start;
+};
+
+/* Settings */
+
+/* The store's settings as they are by default, but of our own Redis. */
+static int dev_fill_settings(struct dev *dev, const struct settings *given)
+{
+    char storage[DEV_WHY_MAX_BYTES];
+    struct buf why;
+    int rest;
+    struct settings store;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (!options_read(&SETTINGS_STORE, 1, &store, 0, NULL, &rest, &why))
+        return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
+    dev->settings = *given;
+    dev->settings.redis = dev->home.redis_url;
+    dev->settings.prefix = store.prefix;
+    dev->settings.redis_timeout_ms = store.redis_timeout_ms;
+    dev->settings.audit_max = store.audit_max;
+    dev->settings.master_key_file = dev->home.master_key;
+    dev->settings.listen = dev->listen;
+    dev->settings.public_origin = dev->origin;
+    return EXIT_DONE;
+}
+
+/* The origin must be known before the node listens, so a port that may be any is chosen here. */
+static uint16_t find_free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    CHECK(fd >= 0);
+    CHECK(bind(fd, (const struct sockaddr *)&address, sizeof address) == 0);
+    CHECK(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+static int dev_choose_origin(struct dev *dev, const char *listen)
+{
+    const char *colon = strrchr(listen, ':');
+    uint64_t port;
+
+    if (!colon || text_starts_with(text_of(listen), TEXT("unix:")) ||
+        !text_to_u64(text_of(colon + 1), UINT16_MAX, &port))
+        return command_fail(EXIT_USAGE, "dev needs --listen as host:port, not '%s'", listen);
+    if (port == 0)
+        port = find_free_port();
+    struct text host = {listen, (size_t)(colon - listen)};
+    bool is_any = text_equal(host, TEXT("0.0.0.0")) || text_equal(host, TEXT("[::]"));
+    snprintf(dev->listen, sizeof dev->listen, "%.*s:%u", TEXT_ARG(host), (unsigned)port);
+    if (is_any)
+        host = TEXT("127.0.0.1");
+    int length = snprintf(dev->origin, sizeof dev->origin, "http://%.*s", TEXT_ARG(host));
+    if (port != 80 && (size_t)length < sizeof dev->origin)
+        snprintf(dev->origin + length, sizeof dev->origin - (size_t)length, ":%u", (unsigned)port);
+    return EXIT_DONE;
+}
+
+/* The first account and user */
+
+static int keep_credentials(struct dev *dev, struct text password, const struct totp_secret *totp)
+{
+    struct buf uri;
+
+    snprintf(dev->credentials.email, sizeof dev->credentials.email, "%s", DEV_EMAIL);
+    snprintf(dev->credentials.password, sizeof dev->credentials.password, "%.*s", TEXT_ARG(password));
+    buf_init_fixed(&uri, dev->credentials.totp_uri, sizeof dev->credentials.totp_uri - 1);
+    totp_print_uri(totp, TOTP_ISSUER, TEXT(DEV_EMAIL), &uri);
+    CHECK(!uri.failed);
+    dev->credentials.totp_uri[uri.len] = '\0';
+    return dev_credentials_write(&dev->home, &dev->credentials);
+}
+
+static int make_user(struct store_session *session, struct keyring *keyring, struct text password,
+                     struct totp_secret *ret_totp)
+{
+    struct id account;
+    struct new_user user;
+    int code = account_add(session, DEV_ACCOUNT, &account);
+
+    if (code == EXIT_DONE)
+        code = user_add(session, keyring, &account, DEV_EMAIL, password, &user);
+    if (code == EXIT_DONE)
+        *ret_totp = user.totp;
+    secure_wipe(&user, sizeof user);
+    return code;
+}
+
+/* The user is there, and what he signs in with is not: he gets it anew. */
+static int renew_user(struct store_session *session, struct keyring *keyring, const struct id *user,
+                      struct text password, struct totp_secret *ret_totp)
+{
+    char hash[PASSWORD_HASH_BYTES];
+    uint8_t sealed[TOTP_SEALED_BYTES];
+
+    password_hash_now(keyring, password, hash);
+    totp_secret_mint(ret_totp);
+    keyring_seal(keyring, id_text(user), ret_totp->bytes, TOTP_SECRET_BYTES, sealed);
+    return user_reset(session, user, hash, sealed);
+}
+
+static int make_credentials(struct dev *dev, struct store_session *session, struct keyring *keyring,
+                            const struct id *known_user)
+{
+    uint8_t random[DEV_PASSWORD_RANDOM_BYTES];
+    char storage[DEV_PASSWORD_CHARS];
+    struct buf password;
+    struct totp_secret totp = {0};
+
+    random_secret(random, sizeof random);
+    buf_init_fixed(&password, storage, sizeof storage);
+    encode_base64url(&password, random, sizeof random);
+    int code = known_user ? renew_user(session, keyring, known_user, buf_text(&password), &totp)
+                          : make_user(session, keyring, buf_text(&password), &totp);
+    if (code == EXIT_DONE)
+        code = keep_credentials(dev, buf_text(&password), &totp);
+    secure_wipe(random, sizeof random);
+    secure_wipe(storage, sizeof storage);
+    secure_wipe(&totp, sizeof totp);
+    return code;
+}
+
+static int find_or_make_user(struct dev *dev, struct store_session *session, struct keyring *keyring)
+{
+    struct id user;
+    bool is_known;
+    int code = user_find(session, DEV_EMAIL, &is_known, &user);
+
+    if (code != EXIT_DONE || (is_known && dev_credentials_read(&dev->home, &dev->credentials)))
+        return code;
+    dev->is_first_start = true;
+    return make_credentials(dev, session, keyring, is_known ? &user : NULL);
+}
+
+static int dev_prepare_user(struct dev *dev)
+{
+    char storage[DEV_WHY_MAX_BYTES];
+    struct buf why;
+    struct store_session session;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    struct keyring *keyring = key_file_load(&dev->settings, &why);
+    if (!keyring)
+        return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
+    int code = store_session_open(&session, &dev->settings);
+    if (code == EXIT_DONE) {
+        code = find_or_make_user(dev, &session, keyring);
+        store_session_close(&session);
+    }
+    keyring_destroy(keyring);
+    if (code == EXIT_DONE)
+        code = dev_home_write(&dev->home, dev->home.totp_file, text_of(dev->credentials.totp_uri));
+    return code;
+}
+
+/* Serving */
+
+static void dev_serving(void *arg, struct node *node)
+{
+    struct dev *dev = arg;
+    const struct dev_guide guide = {.home = &dev->home,
+                                    .credentials = &dev->credentials,
+                                    .internal_address = node_internal_address(node),
+                                    .origin = dev->origin,
+                                    .show_qr = dev->is_first_start || isatty(STDOUT_FILENO)};
+
+    if (dev_guide_print(&guide) != EXIT_DONE)
+        serve_stop(&dev->serve, EXIT_FAILED);
+}
+
+static void dev_redis_ended(void *arg)
+{
+    struct dev *dev = arg;
+
+    serve_stop(&dev->serve, EXIT_FAILED);
+}
+
+static int dev_run(struct dev *dev, const struct command_line *line)
+{
+    int code = dev_home_open(&dev->home, line->dir);
+
+    if (code == EXIT_DONE)
+        code = dev_choose_origin(dev, line->settings.listen);
+    if (code == EXIT_DONE)
+        code = dev_fill_settings(dev, &line->settings);
+    if (code == EXIT_DONE)
+        code = dev_redis_start(&dev->redis, &dev->loop, &dev->home);
+    if (code == EXIT_DONE)
+        code = dev_prepare_user(dev);
+    if (code != EXIT_DONE)
+        return code;
+    dev->redis.ended = dev_redis_ended;
+    dev->redis.arg = dev;
+    return serve_run(&dev->serve, &dev->loop, &dev->settings, dev_serving, dev);
+}
+
+int dev_command(const struct command_line *line)
+{
+    struct dev dev = {0};
+
+    process_harden();
+    CHECK(uv_loop_init(&dev.loop) == 0);
+    int code = dev_run(&dev, line);
+    dev_redis_stop(&dev.redis);
+    dev_home_close(&dev.home);
+    CHECK(uv_loop_close(&dev.loop) == 0);
+    secure_wipe(&dev.credentials, sizeof dev.credentials);
+    return code;
+}

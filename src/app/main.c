@@ -1,0 +1,80 @@
+/* Arguments in, one command run, its exit code out. */
+#include "app/commands.h"
+
+#include <string.h>
+
+enum { HELP_MAX_BYTES = 64 * 1024 };
+
+static bool is_any_of(const char *argument, const char *a, const char *b)
+{
+    return strcmp(argument, a) == 0 || strcmp(argument, b) == 0;
+}
+
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (is_any_of(argv[i], "--help", "-h"))
+            return true;
+    return false;
+}
+
+/* command NULL: of the whole program. */
+static int print_help(const struct command *command)
+{
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, HELP_MAX_BYTES);
+    if (command)
+        command_print_help(command, &out);
+    else
+        commands_print_help(&out);
+    return command_print(buf_text(&out));
+}
+
+static int refuse_unknown(const char *word)
+{
+    const struct command *meant = command_suggest(word);
+
+    if (meant)
+        return command_fail(EXIT_USAGE, "there is no command '%s'; did you mean '%s'? 'chatelaine --help' lists all",
+                            word, meant->name);
+    return command_fail(EXIT_USAGE, "there is no command '%s'; 'chatelaine --help' lists all", word);
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct command_line line;
+    int code;
+
+    if (asks_for_help(argc, argv))
+        return print_help(command);
+    code = command_read(command, argc, argv, &line);
+    if (code != EXIT_DONE)
+        return code;
+    if (command->logs)
+        log_configure((enum log_level)line.settings.log_level, (enum log_format)line.settings.log_format);
+    else
+        log_configure(LOG_ERROR, LOG_LOGFMT);
+    return command->run(&line);
+}
+
+int main(int argc, char **argv)
+{
+    int words;
+
+    if (argc < 2) {
+        (void)print_help(NULL);
+        return EXIT_USAGE;
+    }
+    if (is_any_of(argv[1], "--version", "version"))
+        return command_print(TEXT("chatelaine " CHATELAINE_VERSION "\n"));
+    if (is_any_of(argv[1], "--help", "-h") || (argc == 2 && strcmp(argv[1], "help") == 0))
+        return print_help(NULL);
+    bool is_help = strcmp(argv[1], "help") == 0;
+    const struct command *command = command_find(argc - 1 - is_help, argv + 1 + is_help, &words);
+    if (!command)
+        return refuse_unknown(argv[1 + is_help]);
+    if (is_help)
+        return print_help(command);
+    return run(command, argc - 1 - words, argv + 1 + words);
+}

@@ -1,0 +1,96 @@
+#include "app/commands.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+enum { MAN_MAX_BYTES = 256 * 1024 };
+
+/* Free text between macros: a backslash would begin an escape, a dot or quote at the start of a line a macro. */
+static void put_text(struct buf *out, const char *text)
+{
+    bool at_line_start = true;
+
+    for (; *text; text++) {
+        if (at_line_start && (*text == '.' || *text == '\''))
+            buf_append_str(out, "\\&");
+        if (*text == '\\')
+            buf_append_str(out, "\\e");
+        else
+            buf_append_char(out, *text);
+        at_line_start = *text == '\n';
+    }
+    buf_append_char(out, '\n');
+}
+
+static void put_command(struct buf *out, const struct command *command)
+{
+    buf_printf(out, ".Ss %s", command->name);
+    if (command->operands)
+        buf_printf(out, command->optional_operand ? " [%s]" : " %s", command->operands);
+    buf_append_char(out, '\n');
+    put_text(out, command->summary);
+    out->len--;
+    buf_append_str(out, ".\n");
+    if (command->text)
+        put_text(out, command->text);
+    /* Groups that every command shares are described once, behind the commands. */
+    for (const struct option_group *group = command->groups; group->table; group++)
+        if (group->table != &SETTINGS_STORE && group->table != &SETTINGS_KEYS && group->table != &SETTINGS_LOG)
+            options_print_man(group->table, out);
+}
+
+static void put_shared(struct buf *out, const char *title, const struct option_table *table)
+{
+    buf_printf(out, ".Ss %s\n", title);
+    options_print_man(table, out);
+}
+
+static void put_head(struct buf *out)
+{
+    buf_append_str(out, ".Dd $Mdocdate$\n"
+                        ".Dt CHATELAINE 1\n"
+                        ".Os Chatelaine " CHATELAINE_VERSION "\n"
+                        ".Sh NAME\n"
+                        ".Nm chatelaine\n"
+                        ".Nd API keys and console sign-in, with revocation that holds\n"
+                        ".Sh SYNOPSIS\n"
+                        ".Nm chatelaine\n"
+                        ".Ar command\n"
+                        ".Op Ar option ...\n"
+                        ".Sh DESCRIPTION\n"
+                        "Once a revocation has been answered, no node accepts that key for a request that arrives\n"
+                        "later. All state is in Redis, which must be durable.\n"
+                        ".Sh COMMANDS\n");
+}
+
+static void put_tail(struct buf *out)
+{
+    buf_append_str(out,
+                   ".Sh ENVIRONMENT\n"
+                   "Every option can be set by a variable: the prefix CHATELAINE_, then its name in capitals with\n"
+                   "underscores, as in CHATELAINE_REDIS_TIMEOUT_MS. An option given as argument wins.\n"
+                   ".Sh EXIT STATUS\n"
+                   "0: done. 1: failed. 2: wrong usage. 3: Redis or settings are not fit.\n"
+                   ".Sh SIGNALS\n"
+                   "SIGTERM and SIGINT let a node finish its requests and end; a second one ends it at once.\n"
+                   "SIGHUP reads the policy file again.\n");
+}
+
+int man_run(const struct command_line *line)
+{
+    struct buf out CLEANUP(buf_finish);
+
+    (void)line;
+    buf_init(&out, MAN_MAX_BYTES);
+    put_head(&out);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (!COMMANDS[i].hidden)
+            put_command(&out, &COMMANDS[i]);
+    buf_append_str(&out, ".Sh SHARED OPTIONS\n");
+    put_shared(&out, "Redis", &SETTINGS_STORE);
+    put_shared(&out, "Keys", &SETTINGS_KEYS);
+    put_shared(&out, "Log", &SETTINGS_LOG);
+    put_tail(&out);
+    return command_print(buf_text(&out));
+}

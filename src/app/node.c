@@ -1,0 +1,384 @@
+#include "app/node.h"
+
+#include "ready_file.h"
+
+#include "admin/command.h"
+#include "admin/store_gate.h"
+#include "api/service.h"
+#include "base/mem.h"
+#include "base/secure.h"
+#include "config/key_file.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { NODE_WHY_MAX_BYTES = 1024, POLICY_MAX_BYTES = 1024 * 1024, FIXED_HEADERS_MAX_BYTES = 512 };
+
+struct node {
+    uv_loop_t *loop;
+    const struct settings *settings;
+    struct node_events events;
+
+    struct store_settings store_settings;
+    struct keyring *keyring;
+    struct route_policy *policy;
+    struct store *store;
+    struct store_gate *gate;
+    struct key_checker *checker;
+    struct password_pool *passwords;
+    struct usage *usage;
+    struct service service;
+    struct http_server *public_server, *internal_server;
+
+    char fixed_headers[FIXED_HEADERS_MAX_BYTES];
+    char address[HTTP_ADDRESS_BYTES], internal_address[HTTP_ADDRESS_BYTES];
+    bool is_serving; /* has been ready once */
+    bool is_stopping;
+    int64_t drain_ms;
+    size_t step;      /* of the teardown */
+    unsigned pending; /* completions that the step waits for */
+};
+
+struct node *node_create(uv_loop_t *loop, const struct settings *settings, const struct node_events *events)
+{
+    struct node *node = mem_alloc(sizeof *node);
+
+    node->loop = loop;
+    node->settings = settings;
+    node->events = *events;
+    return node;
+}
+
+const char *node_address(const struct node *node)
+{
+    return node->address;
+}
+
+const char *node_internal_address(const struct node *node)
+{
+    return node->internal_address;
+}
+
+/* Building up */
+
+static struct route_policy *policy_load(const char *path, struct buf *ret_why)
+{
+    struct buf content CLEANUP(buf_finish);
+
+    if (!path)
+        return route_policy_standard();
+    buf_init(&content, POLICY_MAX_BYTES);
+    if (!secret_file_read(path, &content, ret_why))
+        return NULL;
+    return route_policy_parse(buf_text(&content), ret_why);
+}
+
+static void node_store_changed(void *arg)
+{
+    struct node *node = arg;
+
+    if (node->is_stopping || !node->is_serving)
+        return;
+    if (store_is_ready(node->store))
+        LOG(LOG_INFO, "the store is ready again", log_str("address", node->address));
+    else
+        LOG(LOG_WARN, "the store is not ready: requests are answered 503", log_str("why", store_trouble(node->store)));
+}
+
+static void node_announce(struct node *node)
+{
+    char storage[NODE_WHY_MAX_BYTES];
+    struct buf why;
+
+    LOG(LOG_INFO, "node serves", log_str("address", node->address), log_str("internal_address", node->internal_address),
+        log_int("pid", getpid()));
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (node->settings->ready_file &&
+        !ready_file_write(node->settings->ready_file, node->address, node->internal_address, &why))
+        LOG(LOG_ERROR, "the ready file could not be written", log_text("why", buf_text(&why)));
+}
+
+static void node_gated(void *arg, enum store_gate_result result, const char *why)
+{
+    struct node *node = arg;
+
+    if (result == STORE_GATE_OPEN) {
+        node->is_serving = true;
+        node_announce(node);
+        node->events.serving(node->events.arg, node);
+        return;
+    }
+    (void)command_fail(EXIT_UNFIT,
+                       "%s ('chatelaine doctor' tells all that is unfit; --unsafe-redis accepts what a crash may lose)",
+                       why);
+    node->events.unfit(node->events.arg);
+}
+
+/* What is the same in every answer of both listeners. */
+static void node_make_fixed_headers(struct node *node, struct text *ret_headers)
+{
+    struct buf out;
+
+    buf_init_fixed(&out, node->fixed_headers, sizeof node->fixed_headers);
+    buf_append_str(&out, "Cache-Control: no-store\r\n"
+                         "X-Content-Type-Options: nosniff\r\n"
+                         "Referrer-Policy: no-referrer\r\n"
+                         "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n");
+    if (settings_origin_is_https(node->settings->public_origin))
+        buf_append_str(&out, "Strict-Transport-Security: max-age=63072000; includeSubDomains\r\n");
+    *ret_headers = buf_text(&out);
+}
+
+static int node_listen(struct http_server *server, const char *option, const char *address, bool reuse_port,
+                       char ret_bound[HTTP_ADDRESS_BYTES])
+{
+    int result = http_server_listen(server, address, reuse_port, ret_bound);
+
+    if (result == UV_EADDRINUSE)
+        return command_fail(EXIT_FAILED, "%s %s is in use by another program; give another address, or port 0 for any",
+                            option, address);
+    if (result != 0)
+        return command_fail(EXIT_FAILED, "can't listen on %s %s: %s; it must be host:port, [v6]:port or unix:/path",
+                            option, address, uv_strerror(result));
+    return EXIT_DONE;
+}
+
+static int node_start_http(struct node *node)
+{
+    const struct settings *s = node->settings;
+    struct http_settings http = {
+        .head_max_bytes = s->head_max_bytes,
+        .fields_max = s->fields_max,
+        .target_max_bytes = s->target_max_bytes,
+        .body_max_bytes = s->body_max_bytes,
+        .head_timeout_ms = s->head_timeout_ms,
+        .body_timeout_ms = s->body_timeout_ms,
+        .idle_timeout_ms = s->idle_timeout_ms,
+        .write_timeout_ms = s->write_timeout_ms,
+        .connections_max = s->connections_max,
+    };
+    int code;
+
+    node_make_fixed_headers(node, &http.fixed_headers);
+    node->public_server = http_server_create(node->loop, &http, api_handle_public, &node->service);
+    node->internal_server = http_server_create(node->loop, &http, api_handle_internal, &node->service);
+    code = node_listen(node->public_server, "--listen", s->listen, s->reuse_port, node->address);
+    if (code != EXIT_DONE)
+        return code;
+    return node_listen(node->internal_server, "--internal-listen", s->internal_listen, s->reuse_port,
+                       node->internal_address);
+}
+
+static void node_fill_service(struct node *node)
+{
+    const struct settings *s = node->settings;
+
+    node->service = (struct service){
+        .keyring = node->keyring,
+        .store = node->store,
+        .checker = node->checker,
+        .passwords = node->passwords,
+        .usage = node->usage,
+        .policy = node->policy,
+        .session_limits = {.idle_ms = s->session_idle_ms,
+                           .absolute_ms = s->session_absolute_ms,
+                           .step_up_ms = s->step_up_ms},
+        .public_origin = text_of(s->public_origin),
+        .grant_any = s->grant_policy == GRANT_ANY,
+    };
+}
+
+/* All that can be wrong before anything runs. */
+static bool node_read_settings(struct node *node, struct buf *ret_why)
+{
+    const struct settings *s = node->settings;
+
+    if (!s->public_origin) {
+        buf_append_str(ret_why, "--public-origin is required, as in https://console.example.org");
+        return false;
+    }
+    if (!settings_check_origin(s->public_origin, ret_why) || !store_settings_read(s, &node->store_settings, ret_why))
+        return false;
+    node->policy = policy_load(s->policy_file, ret_why);
+    if (!node->policy)
+        return false;
+    node->keyring = key_file_load(s, ret_why);
+    return node->keyring;
+}
+
+static void node_log_start(const struct node *node)
+{
+    char storage[STORE_URL_MAX_BYTES];
+    struct buf target;
+
+    buf_init_fixed(&target, storage, sizeof storage);
+    store_target_print(&node->store_settings.target, &target);
+    LOG(LOG_INFO, "node starts", log_str("version", CHATELAINE_VERSION), log_str("address", node->address),
+        log_str("internal_address", node->internal_address), log_text("redis", buf_text(&target)),
+        log_str("public_origin", node->settings->public_origin));
+    if (node->settings->unsafe_redis)
+        LOG(LOG_WARN, "--unsafe-redis: what Redis loses is lost, a lost revocation brings its key back to life",
+            log_text("redis", buf_text(&target)));
+}
+
+int node_start(struct node *node)
+{
+    const struct settings *s = node->settings;
+    char storage[NODE_WHY_MAX_BYTES];
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (!node_read_settings(node, &why))
+        return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
+    node->store = store_create(node->loop, &node->store_settings, node_store_changed, node);
+    node->checker = key_checker_create(node->keyring, node->store);
+    node->passwords =
+        password_pool_create(node->loop, node->keyring, (unsigned)s->password_parallel, (unsigned)s->password_queue);
+    node->usage = usage_create(node->loop, node->store, (uint32_t)s->usage_flush_ms);
+    node_fill_service(node);
+    int code = node_start_http(node);
+    if (code != EXIT_DONE)
+        return code;
+    node->gate = store_gate_create(node->loop, node->store, s->unsafe_redis, node_gated, node);
+    node_log_start(node);
+    return EXIT_DONE;
+}
+
+void node_reload(struct node *node)
+{
+    char storage[NODE_WHY_MAX_BYTES];
+    struct buf why;
+    struct route_policy *before = node->policy;
+
+    if (!node->settings->policy_file || node->is_stopping) {
+        LOG(LOG_INFO, "nothing to reload", log_str("signal", "SIGHUP"));
+        return;
+    }
+    buf_init_fixed(&why, storage, sizeof storage);
+    struct route_policy *policy = policy_load(node->settings->policy_file, &why);
+    if (!policy) {
+        LOG(LOG_ERROR, "the policy file is refused, the policy stays as it was", log_text("why", buf_text(&why)));
+        return;
+    }
+    node->policy = policy;
+    node->service.policy = policy;
+    route_policy_destroy(before);
+    LOG(LOG_INFO, "the policy file was read again", log_str("path", node->settings->policy_file));
+}
+
+/* Tearing down: each step starts what it waits for and counts it in pending; node_part_ended() goes on. */
+
+static void node_next_step(struct node *node);
+
+static void node_part_ended(void *arg)
+{
+    struct node *node = arg;
+
+    if (--node->pending == 0)
+        node_next_step(node);
+}
+
+static void step_close_gate(struct node *node)
+{
+    if (!node->gate)
+        return;
+    node->pending++;
+    store_gate_close(node->gate, node_part_ended, node);
+}
+
+static void step_drain_http(struct node *node)
+{
+    struct http_server *servers[] = {node->public_server, node->internal_server};
+
+    for (size_t i = 0; i < 2; i++) {
+        if (!servers[i])
+            continue;
+        node->pending++;
+        http_server_drain(servers[i], node->drain_ms, node_part_ended, node);
+    }
+}
+
+static void step_drain_usage(struct node *node)
+{
+    if (!node->usage)
+        return;
+    node->pending++;
+    usage_drain(node->usage, node->store_settings.timeout_ms, node_part_ended, node);
+}
+
+/* Closed servers have freed all requests: from here on nobody calls what is closed next. */
+static void step_close_http(struct node *node)
+{
+    struct http_server *servers[] = {node->internal_server, node->public_server};
+
+    for (size_t i = 0; i < 2; i++) {
+        if (!servers[i])
+            continue;
+        node->pending++;
+        http_server_close(servers[i], node_part_ended, node);
+    }
+}
+
+static void step_close_usage(struct node *node)
+{
+    if (!node->usage)
+        return;
+    node->pending++;
+    usage_close(node->usage, node_part_ended, node);
+}
+
+static void step_close_passwords(struct node *node)
+{
+    if (!node->passwords)
+        return;
+    node->pending++;
+    password_pool_close(node->passwords, node_part_ended, node);
+}
+
+static void step_close_store(struct node *node)
+{
+    if (!node->store)
+        return;
+    node->pending++;
+    store_close(node->store, node_part_ended, node);
+}
+
+static void node_finish(struct node *node)
+{
+    struct node_events events = node->events;
+
+    key_checker_destroy(node->checker);
+    keyring_destroy(node->keyring);
+    route_policy_destroy(node->policy);
+    secure_wipe(&node->store_settings, sizeof node->store_settings);
+    free(node);
+    events.stopped(events.arg);
+}
+
+static void (*const TEARDOWN[])(struct node *node) = {
+    step_close_gate,  step_drain_http,      step_drain_usage, step_close_http,
+    step_close_usage, step_close_passwords, step_close_store,
+};
+
+static void node_next_step(struct node *node)
+{
+    while (node->pending == 0) {
+        if (node->step == sizeof TEARDOWN / sizeof *TEARDOWN) {
+            node_finish(node);
+            return;
+        }
+        TEARDOWN[node->step++](node);
+    }
+}
+
+void node_stop(struct node *node, int64_t drain_ms)
+{
+    if (node->is_stopping)
+        return;
+    node->is_stopping = true;
+    node->drain_ms = drain_ms;
+    node->service.draining = true;
+    if (node->is_serving && node->settings->ready_file)
+        unlink(node->settings->ready_file);
+    node_next_step(node);
+}

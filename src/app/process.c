@@ -1,0 +1,21 @@
+#include "app/process.h"
+
+#include "base/check.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+void process_harden(void)
+{
+    const struct rlimit nothing = {0};
+    struct rlimit files;
+
+    CHECK(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0);
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(setrlimit(RLIMIT_CORE, &nothing) == 0);
+    CHECK(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+    CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
+    files.rlim_cur = files.rlim_max;
+    CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
+}

@@ -1,0 +1,49 @@
+#include "ready_file.h"
+
+#include "base/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { READY_MAX_BYTES = 1024 };
+
+static bool write_file(const char *path, struct text content)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+    if (fd < 0)
+        return false;
+    bool is_written = write(fd, content.ptr, content.len) == (ssize_t)content.len;
+    return close(fd) == 0 && is_written;
+}
+
+bool ready_file_write(const char *path, const char *listen, const char *internal_listen, struct buf *ret_why)
+{
+    char storage[READY_MAX_BYTES], temporary[PATH_MAX];
+    struct buf out;
+    struct json_writer w = {.out = &out};
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    json_object_begin(&w);
+    json_key(&w, "pid");
+    json_put_integer(&w, getpid());
+    json_put_member(&w, "listen", text_of(listen));
+    json_put_member(&w, "internal_listen", text_of(internal_listen));
+    json_object_end(&w);
+    buf_append_char(&out, '\n');
+
+    int length = snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof temporary) {
+        buf_append_str(ret_why, "--ready-file has too long a name");
+        return false;
+    }
+    if (write_file(temporary, buf_text(&out)) && rename(temporary, path) == 0)
+        return true;
+    buf_printf(ret_why, "cannot write --ready-file %s: %s", path, strerror(errno));
+    unlink(temporary);
+    return false;
+}
