@@ -68,7 +68,7 @@ expect() { # STATUS WHAT: the last answer had that status
 take_cookie() { cookie=$(sed -n 's/^[Ss]et-[Cc]ookie: \(__Host-session=[^;]*\).*/\1/p' "$dir/head"); }
 make_account() {
   account=$("$binary" account create --name Demo --json | jq -r .id)
-  echo 'correct horse battery staple' >"$dir/password"
+  echo 'amber falcons drift at 42' >"$dir/password"
   seed=$("$binary" user create --account "$account" --email ada@console.test --password-file "$dir/password" --json |
     jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
 }
@@ -77,13 +77,13 @@ totp() { oathtool --totp --base32 --now "$1" "$seed"; }
 sign_in() {
   cookie='' csrf=''
   console POST /v1/auth/login \
-    "{\"email\":\"ada@console.test\",\"password\":\"correct horse battery staple\",\"totp\":\"$(totp 'now - 30 seconds')\"}" >/dev/null
+    "{\"email\":\"ada@console.test\",\"password\":\"amber falcons drift at 42\",\"totp\":\"$(totp 'now - 30 seconds')\"}" >/dev/null
   expect 200 'sign-in'
   csrf=$(jq -r .csrf_token "$dir/body")
   take_cookie
 }
 step_up() {
-  console POST /v1/console/step_up "{\"password\":\"correct horse battery staple\",\"totp\":\"$(totp now)\"}" >/dev/null
+  console POST /v1/console/step_up "{\"password\":\"amber falcons drift at 42\",\"totp\":\"$(totp now)\"}" >/dev/null
   expect 200 'step-up'
   take_cookie
 }
