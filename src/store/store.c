@@ -216,13 +216,15 @@ void store_close(struct store *store, void (*closed)(void *arg), void *arg)
 static void link_closed(void *arg)
 {
     struct store *store = arg;
-    struct key_discards *discards = store->discards;
 
     if (--store->closing > 0)
         return;
     store->reads = store->changes = NULL;
-    store->discards = NULL;
-    key_discards_close(discards, discards_closed, store);
+    /* All completions come before the discards end, for one that cannot tell of its key discards it. */
+    while (!list_empty(&store->refused))
+        script_tell_refused(store);
+    examination_give_up(store);
+    key_discards_close(store->discards, discards_closed, store);
 }
 
 static void discards_closed(void *arg)
@@ -234,6 +236,7 @@ static void discards_closed(void *arg)
         (uv_handle_t *)&store->idle,
     };
 
+    store->discards = NULL;
     store->closing = sizeof handles / sizeof handles[0];
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
         uv_close(handles[i], handle_closed);
@@ -247,7 +250,6 @@ static void handle_closed(uv_handle_t *handle)
         return;
     while (!list_empty(&store->refused))
         script_tell_refused(store);
-    examination_give_up(store);
     script_finish(store);
 
     void (*closed)(void *arg) = store->closed;
