@@ -16,7 +16,7 @@
 
 enum { ANSWER_WITHIN_MS = 10000, SEND_WITHIN_MS = 10000, JSON_DEPTH = 8 };
 
-void http_client_connect(struct http_client *client, uint16_t port)
+bool http_client_try_connect(struct http_client *client, uint16_t port)
 {
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -24,9 +24,18 @@ void http_client_connect(struct http_client *client, uint16_t port)
 
     client->start = client->end = 0;
     client->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (client->fd < 0 || connect(client->fd, (struct sockaddr *)&address, sizeof address) != 0)
-        test_give_up("connect to port %u: %s", port, strerror(errno));
+    if (client->fd < 0 || connect(client->fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        http_client_close(client);
+        return false;
+    }
     setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return true;
+}
+
+void http_client_connect(struct http_client *client, uint16_t port)
+{
+    if (!http_client_try_connect(client, port))
+        test_give_up("connect to port %u: %s", port, strerror(errno));
 }
 
 void http_client_close(struct http_client *client)

@@ -21,9 +21,11 @@ struct http_answer {
     size_t body_len;
 };
 
-/* Connects to 127.0.0.1. */
+/* Connects to 127.0.0.1; stops the test when it cannot. */
 void http_client_connect(struct http_client *client, uint16_t port);
-/* NULL-safe in the sense that a closed one may be closed again. */
+/* The same for where nothing may listen. */
+bool http_client_try_connect(struct http_client *client, uint16_t port);
+/* A closed one may be closed again. */
 void http_client_close(struct http_client *client);
 /* Ends the connection by a reset: what the server has not yet sent is undeliverable. */
 void http_client_reset(struct http_client *client);

@@ -1,0 +1,244 @@
+/* Clients that leave, nodes that are told to stop. Redis is frozen to hold a request at the store for as long as a test
+ * wants. */
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(client_gone, .fini = leak_guard);
+
+enum { SETTLED_WITHIN_MS = 10000, ON_ITS_WAY_MS = 100 };
+
+static void send_create(const struct fixture *fixture, struct http_client *client, const char *name)
+{
+    char json[128];
+    struct http_call call = {
+        .method = "POST", .target = "/v1/api_keys", .bearer = fixture->manager.secret, .json = json};
+
+    snprintf(json, sizeof json, "{\"name\":\"%s\",\"mode\":\"test\"}", name);
+    http_client_connect(client, fixture->nodes[0].port);
+    http_client_send_call(client, &call);
+}
+
+/* Opens a creation up to the point where only the body is missing: the manager key has been checked by then, so that
+ * Redis can be frozen for the insertion alone. */
+static void send_create_head(const struct fixture *fixture, struct http_client *client)
+{
+    char head[512];
+    struct http_answer answer;
+
+    snprintf(head, sizeof head,
+             "POST /v1/api_keys HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\n"
+             "Content-Type: application/json\r\nContent-Length: 29\r\n\r\n",
+             fixture->manager.secret);
+    http_client_connect(client, fixture->nodes[0].port);
+    http_client_send(client, head, strlen(head));
+    cr_assert_eq(http_client_read(client, true, 5000, &answer), HTTP_CLIENT_ANSWER);
+    cr_assert_eq(answer.status, 100, "%s", answer.head);
+}
+
+/* How many test keys there are, and how many of them are active. */
+static void count_keys(const struct fixture *fixture, int *ret_all, int *ret_active)
+{
+    struct http_call call = {.target = "/v1/api_keys?mode=test&limit=100", .bearer = fixture->manager.secret};
+    struct http_answer answer;
+
+    cr_assert_eq(fixture_call(fixture, 0, &call, &answer), 200, "%s", answer.body);
+    *ret_all = http_answer_json_count(&answer, "data");
+    *ret_active = 0;
+    for (const char *at = answer.body; (at = strstr(at, "\"revoked_at\":null")) != NULL; at++)
+        (*ret_active)++;
+}
+
+static void await_no_active_key(const struct fixture *fixture, int at_least)
+{
+    struct deadline deadline = deadline_in(SETTLED_WITHIN_MS);
+    int all, active;
+
+    do {
+        count_keys(fixture, &all, &active);
+        if (all >= at_least && active == 0)
+            return;
+        poll(NULL, 0, 50);
+    } while (deadline_left_ms(deadline) > 0);
+    cr_expect_eq(active, 0, "%d of %d keys are active, and nobody has their secret", active, all);
+    cr_expect_geq(all, at_least, "%d keys: the test did not reach the store", all);
+}
+
+Test(client_gone, a_key_whose_client_left_before_the_store_answered_is_revoked, .timeout = 60)
+{
+    static const char *const MORE[] = {"--redis-timeout-ms", "5000", NULL};
+    struct http_client client;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, MORE);
+    for (int i = 1; i <= 3; i++) {
+        send_create_head(&fixture, &client);
+        redis_server_freeze(&fixture.redis);
+        http_client_send(&client, "{\"name\":\"gone\",\"mode\":\"test\"}", 29);
+        poll(NULL, 0, ON_ITS_WAY_MS);
+        http_client_reset(&client);
+        poll(NULL, 0, ON_ITS_WAY_MS);
+        redis_server_thaw(&fixture.redis);
+        await_no_active_key(&fixture, i);
+    }
+    fixture_stop(&fixture);
+}
+
+Test(client_gone, a_reset_at_any_moment_leaves_no_key_that_nobody_has, .timeout = 90)
+{
+    struct http_client client;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, NULL);
+    for (int i = 0; i < 40; i++) {
+        send_create(&fixture, &client, "gone");
+        poll(NULL, 0, i / 10);
+        http_client_reset(&client);
+    }
+    await_no_active_key(&fixture, 0);
+    fixture_stop(&fixture);
+}
+
+Test(client_gone, a_key_whose_creation_was_not_confirmed_in_time_is_revoked, .timeout = 60)
+{
+    static const char *const MORE[] = {"--redis-timeout-ms", "400", NULL};
+    struct http_client client;
+    struct http_answer answer;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, MORE);
+    send_create_head(&fixture, &client);
+    redis_server_freeze(&fixture.redis);
+    http_client_send(&client, "{\"name\":\"late\",\"mode\":\"test\"}", 29);
+    cr_assert_eq(http_client_read(&client, false, 5000, &answer), HTTP_CLIENT_ANSWER);
+    cr_expect_eq(answer.status, 503);
+    cr_expect_str_eq(http_answer_code(&answer), "store_unavailable");
+    cr_expect_null(strstr(answer.body, "svc_sk_"));
+    http_client_close(&client);
+    redis_server_thaw(&fixture.redis);
+    struct deadline back = deadline_in(SETTLED_WITHIN_MS);
+    while (fixture_try_key(&fixture, 0, fixture.manager.secret) != 200 && deadline_left_ms(back) > 0)
+        poll(NULL, 0, 50);
+    await_no_active_key(&fixture, 1);
+    fixture_stop(&fixture);
+}
+
+Test(client_gone, a_half_closed_client_still_gets_its_key, .timeout = 60)
+{
+    static const char *const MORE[] = {"--redis-timeout-ms", "5000", NULL};
+    struct http_client client;
+    struct http_answer answer;
+    struct fixture fixture;
+    char secret[FIXTURE_TOKEN_BYTES];
+
+    fixture_start(&fixture, 1, MORE);
+    redis_server_freeze(&fixture.redis);
+    send_create(&fixture, &client, "half");
+    http_client_half_close(&client);
+    poll(NULL, 0, ON_ITS_WAY_MS);
+    redis_server_thaw(&fixture.redis);
+    cr_assert_eq(http_client_read(&client, false, 10000, &answer), HTTP_CLIENT_ANSWER);
+    cr_assert_eq(answer.status, 201);
+    cr_assert(http_answer_json(&answer, "secret", secret, sizeof secret));
+    cr_expect(http_client_ended(&client, 5000));
+    http_client_close(&client);
+    cr_expect_eq(fixture_try_key(&fixture, 0, secret), 200);
+    fixture_stop(&fixture);
+}
+
+static bool accepts_connections(uint16_t port)
+{
+    struct http_client client;
+    struct http_answer answer;
+    bool answered;
+
+    if (!http_client_try_connect(&client, port))
+        return false;
+    http_client_send_call(&client, &(struct http_call){.target = "/v1/whoami"});
+    answered = http_client_read(&client, false, 1000, &answer) == HTTP_CLIENT_ANSWER && answer.status == 401;
+    http_client_close(&client);
+    return answered;
+}
+
+Test(client_gone, sigterm_lets_what_is_under_way_finish, .timeout = 60)
+{
+    static const char *const MORE[] = {"--redis-timeout-ms", "8000", NULL};
+    struct http_client busy, idle;
+    struct http_answer answer;
+    struct fixture fixture;
+    char value[32];
+
+    fixture_start(&fixture, 1, MORE);
+    http_client_connect(&idle, fixture.nodes[0].port);
+    http_client_call(&idle, &(struct http_call){.target = "/v1/whoami", .bearer = fixture.manager.secret}, &answer);
+    cr_assert_eq(answer.status, 200);
+    redis_server_freeze(&fixture.redis);
+    send_create(&fixture, &busy, "drained");
+    poll(NULL, 0, ON_ITS_WAY_MS);
+    process_signal(&fixture.nodes[0].process, SIGTERM);
+    cr_expect(http_client_ended(&idle, 5000), "an idle connection is closed");
+    cr_expect_not(accepts_connections(fixture.nodes[0].port), "no new connections");
+    redis_server_thaw(&fixture.redis);
+    cr_assert_eq(http_client_read(&busy, false, 10000, &answer), HTTP_CLIENT_ANSWER);
+    cr_expect_eq(answer.status, 201, "%s", answer.body);
+    cr_expect(http_answer_field(&answer, "Connection", value, sizeof value) && strcmp(value, "close") == 0);
+    cr_expect(http_client_ended(&busy, 5000));
+    http_client_close(&busy);
+    http_client_close(&idle);
+    node_expect_clean_end(&fixture.nodes[0]);
+    fixture_stop(&fixture);
+}
+
+Test(client_gone, sigterm_ends_in_time_though_a_client_stalls_and_redis_hangs, .timeout = 60)
+{
+    static const char *const MORE[] = {"--drain-ms", "1000", "--redis-timeout-ms", "30000", NULL};
+    struct http_client stalled, waiting;
+    struct fixture fixture;
+    int64_t began_ms;
+
+    fixture_start(&fixture, 1, MORE);
+    http_client_connect(&stalled, fixture.nodes[0].port);
+    http_client_send(&stalled, "GET /v1/whoami HTT", 18);
+    redis_server_freeze(&fixture.redis);
+    send_create(&fixture, &waiting, "never");
+    poll(NULL, 0, ON_ITS_WAY_MS);
+    began_ms = deadline_now_ms();
+    process_signal(&fixture.nodes[0].process, SIGTERM);
+    node_expect_clean_end(&fixture.nodes[0]);
+    cr_expect_lt(deadline_now_ms() - began_ms, 6000);
+    http_client_close(&stalled);
+    http_client_close(&waiting);
+    fixture_stop(&fixture);
+}
+
+Test(client_gone, many_clients_that_come_and_go, .timeout = 60)
+{
+    struct http_client clients[60];
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, NULL);
+    for (size_t round = 0; round < 3; round++) {
+        for (size_t i = 0; i < 60; i++) {
+            http_client_connect(&clients[i], fixture.nodes[0].port);
+            if (i % 3 != 0)
+                http_client_send_call(&clients[i],
+                                      &(struct http_call){.target = "/v1/api_keys", .bearer = fixture.manager.secret});
+            if (i % 3 == 1)
+                http_client_send(&clients[i], "POST /v1/api_keys HTTP/1.1\r\nHost: a\r\nContent-Le", 47);
+        }
+        for (size_t i = 0; i < 60; i++) {
+            if (i % 2)
+                http_client_reset(&clients[i]);
+            else
+                http_client_close(&clients[i]);
+        }
+    }
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
+    fixture_stop(&fixture);
+}

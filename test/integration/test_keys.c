@@ -1,0 +1,380 @@
+/* The life of API keys through two nodes: what one answers, the other must know. */
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(keys, .fini = leak_guard);
+
+enum { TEXT_BYTES = 512 };
+
+static const char *json_of(const struct http_answer *answer, const char *path)
+{
+    static char value[TEXT_BYTES];
+
+    if (!http_answer_json(answer, path, value, sizeof value))
+        snprintf(value, sizeof value, "(absent)");
+    return value;
+}
+
+static void ask(const struct fixture *fixture, size_t node, const char *method, const char *target, const char *bearer,
+                const char *json, struct http_answer *ret_answer)
+{
+    struct http_call call = {.method = method, .target = target, .bearer = bearer, .json = json};
+
+    fixture_call(fixture, node, &call, ret_answer);
+}
+
+static void key_path(const struct fixture_key *key, char ret_path[64])
+{
+    snprintf(ret_path, 64, "/v1/api_keys/%s", key->id);
+}
+
+Test(keys, what_one_node_creates_the_other_accepts_and_shows, .timeout = 60)
+{
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key key;
+    char path[64], last4[5];
+
+    fixture_start(&fixture, 2, NULL);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}", &key);
+    ask(&fixture, 1, "GET", "/v1/whoami", key.secret, NULL, &answer);
+    cr_expect_eq(answer.status, 200);
+    cr_expect_str_eq(json_of(&answer, "id"), key.id);
+    cr_expect_str_eq(json_of(&answer, "kind"), "api_key");
+    cr_expect_str_eq(json_of(&answer, "account_id"), fixture.account);
+    cr_expect_str_eq(json_of(&answer, "name"), "a");
+    cr_expect_str_eq(json_of(&answer, "mode"), "live");
+    cr_expect_str_eq(json_of(&answer, "scopes"), "patients:read");
+
+    key_path(&key, path);
+    ask(&fixture, 1, "GET", path, fixture.manager.secret, NULL, &answer);
+    cr_expect_eq(answer.status, 200);
+    snprintf(last4, sizeof last4, "%s", key.secret + strlen(key.secret) - 4);
+    cr_expect_str_eq(json_of(&answer, "last4"), last4);
+    cr_expect_str_eq(json_of(&answer, "revoked_at"), "null");
+    cr_expect_str_eq(json_of(&answer, "secret"), "(absent)");
+    fixture_stop(&fixture);
+}
+
+Test(keys, a_revocation_holds_at_every_node_once_it_is_answered, .timeout = 120)
+{
+    struct http_answer answer;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 2, NULL);
+    for (size_t i = 0; i < 30; i++) {
+        struct fixture_key key;
+        char path[64];
+
+        fixture_create_key(&fixture, i % 2, "{\"name\":\"a\",\"mode\":\"test\"}", &key);
+        cr_assert_eq(fixture_try_key(&fixture, 0, key.secret), 200);
+        cr_assert_eq(fixture_try_key(&fixture, 1, key.secret), 200);
+        key_path(&key, path);
+        ask(&fixture, i % 2, "DELETE", path, fixture.manager.secret, NULL, &answer);
+        cr_assert_eq(answer.status, 200);
+        cr_assert_str_eq(json_of(&answer, "id"), key.id);
+        cr_assert_str_neq(json_of(&answer, "revoked_at"), "null");
+        for (size_t node = 0; node < 2; node++) {
+            ask(&fixture, (i + node + 1) % 2, "GET", "/v1/whoami", key.secret, NULL, &answer);
+            cr_assert_eq(answer.status, 401);
+            cr_assert_str_eq(http_answer_code(&answer), "api_key_revoked");
+        }
+    }
+    fixture_stop(&fixture);
+}
+
+Test(keys, a_second_delete_answers_the_same, .timeout = 60)
+{
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key key;
+    char path[64], first[TEXT_BYTES];
+
+    fixture_start(&fixture, 2, NULL);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    key_path(&key, path);
+    ask(&fixture, 0, "DELETE", path, fixture.manager.secret, NULL, &answer);
+    cr_assert_eq(answer.status, 200);
+    snprintf(first, sizeof first, "%.500s", answer.body);
+    ask(&fixture, 1, "DELETE", path, fixture.manager.secret, NULL, &answer);
+    cr_expect_eq(answer.status, 200);
+    cr_expect_str_eq(answer.body, first);
+    ask(&fixture, 1, "GET", path, fixture.manager.secret, NULL, &answer);
+    cr_expect_str_eq(answer.body, first);
+    fixture_stop(&fixture);
+}
+
+Test(keys, a_key_may_revoke_itself, .timeout = 60)
+{
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key key;
+    char path[64];
+
+    fixture_start(&fixture, 2, NULL);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"test\",\"scopes\":[\"keys:manage\"]}", &key);
+    key_path(&key, path);
+    ask(&fixture, 0, "DELETE", path, key.secret, NULL, &answer);
+    cr_expect_eq(answer.status, 200);
+    cr_expect_str_neq(json_of(&answer, "revoked_at"), "null");
+    cr_expect_eq(fixture_try_key(&fixture, 0, key.secret), 401);
+    ask(&fixture, 1, "DELETE", path, key.secret, NULL, &answer);
+    cr_expect_eq(answer.status, 401);
+    cr_expect_str_eq(http_answer_code(&answer), "api_key_revoked");
+    fixture_stop(&fixture);
+}
+
+Test(keys, a_key_grants_only_what_it_holds, .timeout = 60)
+{
+    static const struct {
+        const char *json;
+        int status;
+    } CASES[] = {
+        {"{\"name\":\"a\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}", 201},
+        {"{\"name\":\"a\",\"mode\":\"live\",\"scopes\":[\"keys:manage\",\"patients:read\"]}", 201},
+        {"{\"name\":\"a\",\"mode\":\"test\",\"scopes\":[\"keys:manage\"]}", 201},
+        {"{\"name\":\"a\",\"mode\":\"live\",\"scopes\":[\"patients:read\",\"patients:write\"]}", 403},
+        {"{\"name\":\"a\",\"mode\":\"test\",\"scopes\":[\"usage:read\"]}", 403},
+        {"{\"name\":\"a\",\"mode\":\"live\"}", 403},
+    };
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key narrow;
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_KEYS_MANAGE | SCOPE_PATIENTS_READ, &narrow);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        ask(&fixture, 0, "POST", "/v1/api_keys", narrow.secret, CASES[i].json, &answer);
+        cr_expect_eq(answer.status, CASES[i].status, "%s: %d", CASES[i].json, answer.status);
+        if (CASES[i].status == 403)
+            cr_expect_str_eq(http_answer_code(&answer), "scope_not_grantable");
+    }
+    fixture_stop(&fixture);
+}
+
+Test(keys, the_grant_policy_any_lifts_the_bound, .timeout = 60)
+{
+    static const char *const MORE[] = {"--grant-policy", "any", NULL};
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key narrow;
+
+    fixture_start(&fixture, 1, MORE);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_TEST, SCOPE_KEYS_MANAGE, &narrow);
+    ask(&fixture, 0, "POST", "/v1/api_keys", narrow.secret, "{\"name\":\"a\",\"mode\":\"test\"}", &answer);
+    cr_expect_eq(answer.status, 201);
+    ask(&fixture, 0, "POST", "/v1/api_keys", narrow.secret, "{\"name\":\"a\",\"mode\":\"live\"}", &answer);
+    cr_expect_eq(answer.status, 403, "but test never touches live");
+    fixture_stop(&fixture);
+}
+
+enum { OLDER_KEYS = 47, PAGE = 10 };
+
+/* Remembers how often each of the older keys was seen. */
+static void count_page(const struct http_answer *answer, char older[OLDER_KEYS][ID_TEXT_BYTES], unsigned *seen,
+                       char ret_last[ID_TEXT_BYTES])
+{
+    int count = http_answer_json_count(answer, "data");
+
+    cr_assert_geq(count, 0, "%s", answer->body);
+    for (int i = 0; i < count; i++) {
+        char path[32];
+
+        snprintf(path, sizeof path, "data.%d.id", i);
+        snprintf(ret_last, ID_TEXT_BYTES, "%.31s", json_of(answer, path));
+        for (size_t k = 0; k < OLDER_KEYS; k++)
+            seen[k] += strcmp(older[k], ret_last) == 0;
+    }
+}
+
+Test(keys, walking_the_pages_while_keys_are_created_shows_each_older_one_once, .timeout = 120)
+{
+    char older[OLDER_KEYS][ID_TEXT_BYTES], last[ID_TEXT_BYTES] = "", target[128];
+    unsigned seen[OLDER_KEYS] = {0}, pages = 0;
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key key;
+
+    fixture_start(&fixture, 2, NULL);
+    for (size_t i = 0; i < OLDER_KEYS; i++) {
+        fixture_create_key(&fixture, i % 2, "{\"name\":\"older\",\"mode\":\"test\"}", &key);
+        memcpy(older[i], key.id, sizeof key.id);
+    }
+    do {
+        snprintf(target, sizeof target, "/v1/api_keys?limit=%d&mode=test%s%s", PAGE, *last ? "&starting_after=" : "",
+                 last);
+        ask(&fixture, pages % 2, "GET", target, fixture.manager.secret, NULL, &answer);
+        count_page(&answer, older, seen, last);
+        for (size_t i = 0; i < 3; i++)
+            fixture_create_key(&fixture, i % 2, "{\"name\":\"newer\",\"mode\":\"test\"}", &key);
+        cr_assert_lt(++pages, 20, "the walk does not end");
+    } while (strcmp(json_of(&answer, "has_more"), "true") == 0);
+    for (size_t i = 0; i < OLDER_KEYS; i++)
+        cr_expect_eq(seen[i], 1, "key %zu was shown %u times", i, seen[i]);
+    fixture_stop(&fixture);
+}
+
+Test(keys, ending_before_walks_back_to_the_newest, .timeout = 60)
+{
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key keys[5];
+    char target[128];
+
+    fixture_start(&fixture, 1, NULL);
+    for (size_t i = 0; i < 5; i++)
+        fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"test\"}", &keys[i]);
+    snprintf(target, sizeof target, "/v1/api_keys?mode=test&limit=2&ending_before=%s", keys[1].id);
+    ask(&fixture, 0, "GET", target, fixture.manager.secret, NULL, &answer);
+    cr_assert_eq(answer.status, 200);
+    cr_expect_eq(http_answer_json_count(&answer, "data"), 2);
+    cr_expect_str_eq(json_of(&answer, "data.0.id"), keys[3].id, "the two just newer, newest first");
+    cr_expect_str_eq(json_of(&answer, "data.1.id"), keys[2].id);
+    cr_expect_str_eq(json_of(&answer, "has_more"), "true");
+    fixture_stop(&fixture);
+}
+
+Test(keys, filters_by_mode_and_status, .timeout = 60)
+{
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key keys[6];
+
+    fixture_start(&fixture, 1, NULL);
+    for (size_t i = 0; i < 6; i++) {
+        char path[64];
+
+        fixture_create_key(
+            &fixture, 0, i % 2 ? "{\"name\":\"a\",\"mode\":\"test\"}" : "{\"name\":\"a\",\"mode\":\"live\"}", &keys[i]);
+        key_path(&keys[i], path);
+        if (i < 2)
+            ask(&fixture, 0, "DELETE", path, fixture.manager.secret, NULL, &answer);
+    }
+    ask(&fixture, 0, "GET", "/v1/api_keys?mode=test&status=active", fixture.manager.secret, NULL, &answer);
+    cr_expect_eq(http_answer_json_count(&answer, "data"), 2);
+    cr_expect_str_eq(json_of(&answer, "data.0.id"), keys[5].id);
+    ask(&fixture, 0, "GET", "/v1/api_keys?status=revoked", fixture.manager.secret, NULL, &answer);
+    cr_expect_eq(http_answer_json_count(&answer, "data"), 2);
+    cr_expect_str_eq(json_of(&answer, "data.0.id"), keys[1].id);
+    cr_expect_str_eq(json_of(&answer, "has_more"), "false");
+    ask(&fixture, 0, "GET", "/v1/api_keys?status=active&mode=live&limit=1", fixture.manager.secret, NULL, &answer);
+    cr_expect_str_eq(json_of(&answer, "data.0.id"), keys[4].id);
+    cr_expect_str_eq(json_of(&answer, "has_more"), "true");
+    fixture_stop(&fixture);
+}
+
+/* Waits for the flush of usage; "null" or an older time until then. */
+static void await_last_used(const struct fixture *fixture, size_t node, const struct fixture_key *key,
+                            const char *older_than, char ret_time[TEXT_BYTES])
+{
+    struct deadline deadline = deadline_in(10000);
+    struct http_answer answer;
+    char path[64];
+
+    key_path(key, path);
+    do {
+        ask(fixture, node, "GET", path, fixture->manager.secret, NULL, &answer);
+        snprintf(ret_time, TEXT_BYTES, "%s", json_of(&answer, "last_used_at"));
+        if (strcmp(ret_time, "null") != 0 && strcmp(ret_time, older_than) > 0)
+            return;
+        poll(NULL, 0, 20);
+    } while (deadline_left_ms(deadline) > 0);
+    cr_assert_fail("last_used_at does not move: %s", ret_time);
+}
+
+Test(keys, last_used_at_moves_never_goes_back_and_survives_a_restart, .timeout = 90)
+{
+    static const char *const MORE[] = {"--usage-flush-ms", "100", NULL};
+    char first[TEXT_BYTES], second[TEXT_BYTES], third[TEXT_BYTES];
+    struct fixture fixture;
+    struct fixture_key key;
+
+    fixture_start(&fixture, 2, MORE);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    fixture_try_key(&fixture, 0, key.secret);
+    await_last_used(&fixture, 1, &key, "", first);
+    fixture_try_key(&fixture, 1, key.secret);
+    await_last_used(&fixture, 0, &key, first, second);
+
+    node_stop(&fixture.nodes[0]);
+    redis_server_restart(&fixture.redis);
+    node_start(&fixture.nodes[0], fixture.folder, "again", fixture.redis.url, fixture.master_key_path, MORE);
+    await_last_used(&fixture, 0, &key, first, third);
+    cr_expect_str_eq(third, second);
+    fixture_stop(&fixture);
+}
+
+Test(keys, a_use_just_before_sigterm_is_flushed, .timeout = 60)
+{
+    static const char *const MORE[] = {"--usage-flush-ms", "60000", NULL};
+    char when[TEXT_BYTES];
+    struct fixture fixture;
+    struct fixture_key key;
+
+    fixture_start(&fixture, 2, MORE);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    cr_assert_eq(fixture_try_key(&fixture, 0, key.secret), 200);
+    node_stop(&fixture.nodes[0]);
+    await_last_used(&fixture, 1, &key, "", when);
+    fixture_stop(&fixture);
+}
+
+Test(keys, an_acknowledged_key_and_revocation_survive_the_crash_of_everything, .timeout = 90)
+{
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key kept, revoked;
+    char path[64];
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_create_key(&fixture, 0, "{\"name\":\"kept\",\"mode\":\"live\"}", &kept);
+    fixture_create_key(&fixture, 0, "{\"name\":\"revoked\",\"mode\":\"live\"}", &revoked);
+    key_path(&revoked, path);
+    ask(&fixture, 0, "DELETE", path, fixture.manager.secret, NULL, &answer);
+    cr_assert_eq(answer.status, 200);
+    redis_server_kill(&fixture.redis);
+    node_kill(&fixture.nodes[0]);
+    redis_server_restart(&fixture.redis);
+    node_start(&fixture.nodes[0], fixture.folder, "again", fixture.redis.url, fixture.master_key_path, NULL);
+    cr_expect_eq(fixture_try_key(&fixture, 0, kept.secret), 200);
+    ask(&fixture, 0, "GET", "/v1/whoami", revoked.secret, NULL, &answer);
+    cr_expect_eq(answer.status, 401);
+    cr_expect_str_eq(http_answer_code(&answer), "api_key_revoked");
+    fixture_stop(&fixture);
+}
+
+Test(keys, neither_the_store_nor_the_log_holds_a_secret, .timeout = 60)
+{
+    static const char *const MORE[] = {"--log-level", "debug", NULL};
+    char aof_path[PROCESS_PATH_BYTES + 64];
+    struct fixture fixture;
+    struct fixture_session session;
+    struct http_answer answer;
+    struct fixture_key key;
+    char *log, *aof;
+
+    fixture_start(&fixture, 1, MORE);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    cr_assert_eq(fixture_try_key(&fixture, 0, key.secret), 200);
+    fixture_add_session(&fixture, NULL, false, &session);
+    fixture_call(&fixture, 0, &(struct http_call){.target = "/v1/console/session", .cookie = session.token}, &answer);
+    cr_assert_eq(answer.status, 200);
+    snprintf(aof_path, sizeof aof_path, "%s/appendonlydir/appendonly.aof.1.incr.aof", fixture.redis.folder);
+    aof = file_read(aof_path);
+    log = node_log(&fixture.nodes[0]);
+    cr_expect_not_null(strstr(aof, key.id), "this looks at the wrong file");
+    cr_expect_null(strstr(aof, key.secret));
+    cr_expect_null(strstr(aof, session.token));
+    cr_expect_null(strstr(log, key.secret));
+    cr_expect_null(strstr(log, session.token));
+    cr_expect_null(strstr(log, session.csrf));
+    free(log);
+    free(aof);
+    fixture_stop(&fixture);
+}

@@ -1,0 +1,328 @@
+/* Redis crashing, hanging, refusing and lying. The node may answer 503, and must be back soon after Redis is; it must
+ * never accept a revoked key, never call a good key bad, and never answer 500. */
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(redis_faults, .fini = leak_guard);
+
+enum { TIMEOUT_MS = 500, SLACK_MS = 1500, BACK_WITHIN_MS = 2000 };
+
+static const char *const MORE[] = {"--redis-timeout-ms", "500", NULL};
+
+struct scene {
+    struct fixture fixture;
+    struct fixture_key revoked;
+    struct fixture_session session;
+};
+
+static void scene_start(struct scene *scene)
+{
+    fixture_start(&scene->fixture, 1, MORE);
+    fixture_add_key(&scene->fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &scene->revoked);
+    fixture_revoke_key(&scene->fixture, &scene->revoked);
+    fixture_add_session(&scene->fixture, NULL, true, &scene->session);
+}
+
+/* One request, answered in time. */
+static int timed_call(const struct scene *scene, const struct http_call *call, struct http_answer *ret_answer)
+{
+    int64_t began_ms = deadline_now_ms();
+    int status = fixture_call(&scene->fixture, 0, call, ret_answer);
+
+    cr_expect_lt(deadline_now_ms() - began_ms, TIMEOUT_MS + SLACK_MS, "%s took too long", call->target);
+    return status;
+}
+
+static void expect_unavailable(const struct http_answer *answer, const char *what)
+{
+    char value[32];
+
+    cr_expect_eq(answer->status, 503, "%s: %d %s", what, answer->status, answer->body);
+    cr_expect_str_eq(http_answer_code(answer), "store_unavailable", "%s", what);
+    cr_expect(http_answer_field(answer, "Retry-After", value, sizeof value), "%s", what);
+}
+
+static int check(const struct scene *scene, const char *secret, struct http_answer *ret_answer)
+{
+    return timed_call(scene, &(struct http_call){.target = "/v1/whoami", .bearer = secret}, ret_answer);
+}
+
+static int create(const struct scene *scene, struct http_answer *ret_answer)
+{
+    return timed_call(scene,
+                      &(struct http_call){.method = "POST",
+                                          .target = "/v1/api_keys",
+                                          .bearer = scene->fixture.manager.secret,
+                                          .json = "{\"name\":\"a\",\"mode\":\"test\"}"},
+                      ret_answer);
+}
+
+static int internal_status(const struct scene *scene, const char *target)
+{
+    struct http_answer answer;
+
+    return http_call(scene->fixture.nodes[0].internal_port, &(struct http_call){.target = target}, &answer);
+}
+
+/* What must hold whatever Redis does. */
+static void expect_no_wrong_answer(const struct scene *scene)
+{
+    struct http_answer answer;
+    int status;
+
+    status = check(scene, scene->fixture.manager.secret, &answer);
+    cr_expect(status == 200 || status == 503, "a good key: %d %s", status, answer.body);
+    status = check(scene, scene->revoked.secret, &answer);
+    cr_expect(status == 401 || status == 503, "a revoked key: %d %s", status, answer.body);
+    status = timed_call(scene, &(struct http_call){.target = "/v1/console/session", .cookie = scene->session.token},
+                        &answer);
+    cr_expect(status == 200 || status == 503, "a session: %d %s", status, answer.body);
+    status = create(scene, &answer);
+    cr_expect(status == 201 || status == 503, "creating: %d %s", status, answer.body);
+    cr_expect_eq(internal_status(scene, "/livez"), 200);
+}
+
+static void expect_back(const struct scene *scene)
+{
+    struct deadline deadline = deadline_in(BACK_WITHIN_MS);
+    struct http_answer answer;
+
+    while ((check(scene, scene->fixture.manager.secret, &answer) != 200 || create(scene, &answer) != 201 ||
+            internal_status(scene, "/readyz") != 200) &&
+           deadline_left_ms(deadline) > 0)
+        expect_no_wrong_answer(scene);
+    cr_expect_eq(check(scene, scene->fixture.manager.secret, &answer), 200, "not back: %s", answer.body);
+    cr_expect_eq(create(scene, &answer), 201, "not back: %s", answer.body);
+    cr_expect_eq(internal_status(scene, "/readyz"), 200, "not back");
+    cr_expect_eq(check(scene, scene->revoked.secret, &answer), 401);
+    cr_expect_str_eq(http_answer_code(&answer), "api_key_revoked");
+}
+
+Test(redis_faults, a_crash_and_a_restart, .timeout = 90)
+{
+    struct http_answer answer;
+    struct scene scene;
+
+    scene_start(&scene);
+    for (size_t i = 0; i < 3; i++) {
+        redis_server_kill(&scene.fixture.redis);
+        expect_no_wrong_answer(&scene);
+        check(&scene, scene.fixture.manager.secret, &answer);
+        expect_unavailable(&answer, "a check");
+        check(&scene, "svc_sk_live_x", &answer);
+        cr_expect_eq(answer.status, 401, "garbage needs no store");
+        create(&scene, &answer);
+        expect_unavailable(&answer, "creating");
+        cr_expect_eq(internal_status(&scene, "/readyz"), 503);
+        redis_server_restart(&scene.fixture.redis);
+        expect_back(&scene);
+    }
+    fixture_stop(&scene.fixture);
+}
+
+Test(redis_faults, requests_under_way_when_it_crashes, .timeout = 90)
+{
+    enum { CLIENTS = 8 };
+    struct http_client clients[CLIENTS];
+    struct http_answer answer;
+    struct scene scene;
+
+    scene_start(&scene);
+    redis_server_freeze(&scene.fixture.redis);
+    for (size_t i = 0; i < CLIENTS; i++) {
+        struct http_call call = {.target = "/v1/whoami",
+                                 .bearer = i % 2 ? scene.revoked.secret : scene.fixture.manager.secret};
+
+        http_client_connect(&clients[i], scene.fixture.nodes[0].port);
+        http_client_send_call(&clients[i], &call);
+    }
+    redis_server_kill(&scene.fixture.redis);
+    for (size_t i = 0; i < CLIENTS; i++) {
+        cr_assert_eq(http_client_read(&clients[i], false, TIMEOUT_MS + SLACK_MS, &answer), HTTP_CLIENT_ANSWER);
+        expect_unavailable(&answer, "under way");
+        http_client_close(&clients[i]);
+    }
+    redis_server_restart(&scene.fixture.redis);
+    expect_back(&scene);
+    fixture_stop(&scene.fixture);
+}
+
+Test(redis_faults, it_hangs, .timeout = 90)
+{
+    struct http_answer answer;
+    struct scene scene;
+
+    scene_start(&scene);
+    redis_server_freeze(&scene.fixture.redis);
+    check(&scene, scene.fixture.manager.secret, &answer);
+    expect_unavailable(&answer, "a check");
+    create(&scene, &answer);
+    expect_unavailable(&answer, "creating");
+    expect_no_wrong_answer(&scene);
+    redis_server_thaw(&scene.fixture.redis);
+    expect_back(&scene);
+    fixture_stop(&scene.fixture);
+}
+
+Test(redis_faults, it_pauses_its_clients, .timeout = 90)
+{
+    struct deadline deadline = deadline_in(10000);
+    struct http_answer answer;
+    struct scene scene;
+
+    scene_start(&scene);
+    redis_server_tell(&scene.fixture.redis, "CLIENT", "PAUSE", "1500", "ALL", NULL);
+    check(&scene, scene.fixture.manager.secret, &answer);
+    expect_unavailable(&answer, "a check");
+    while (check(&scene, scene.fixture.manager.secret, &answer) != 200 && deadline_left_ms(deadline) > 0)
+        expect_no_wrong_answer(&scene);
+    expect_back(&scene);
+    fixture_stop(&scene.fixture);
+}
+
+Test(redis_faults, it_closes_all_connections_again_and_again, .timeout = 90)
+{
+    struct scene scene;
+
+    scene_start(&scene);
+    for (size_t i = 0; i < 10; i++) {
+        redis_server_tell(&scene.fixture.redis, "CLIENT", "KILL", "TYPE", "normal", NULL);
+        expect_no_wrong_answer(&scene);
+    }
+    expect_back(&scene);
+    fixture_stop(&scene.fixture);
+}
+
+Test(redis_faults, it_forgets_all_scripts, .timeout = 90)
+{
+    struct http_answer answer;
+    struct scene scene;
+
+    scene_start(&scene);
+    for (size_t i = 0; i < 3; i++) {
+        redis_server_tell(&scene.fixture.redis, "SCRIPT", "FLUSH", NULL);
+        cr_expect_eq(create(&scene, &answer), 201, "%s", answer.body);
+        cr_expect_eq(check(&scene, scene.revoked.secret, &answer), 401);
+        cr_expect_eq(timed_call(&scene,
+                                &(struct http_call){.target = "/v1/console/session", .cookie = scene.session.token},
+                                &answer),
+                     200);
+    }
+    fixture_stop(&scene.fixture);
+}
+
+Test(redis_faults, it_becomes_a_replica, .timeout = 90)
+{
+    struct http_answer answer;
+    struct scene scene;
+
+    scene_start(&scene);
+    redis_server_tell(&scene.fixture.redis, "REPLICAOF", "127.0.0.1", "1", NULL);
+    create(&scene, &answer);
+    expect_unavailable(&answer, "creating");
+    expect_no_wrong_answer(&scene);
+    redis_server_tell(&scene.fixture.redis, "REPLICAOF", "NO", "ONE", NULL);
+    /* That it is writable again is looked at every few seconds only. */
+    struct deadline deadline = deadline_in(12000);
+    while (internal_status(&scene, "/readyz") != 200 && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 100);
+    expect_back(&scene);
+    fixture_stop(&scene.fixture);
+}
+
+Test(redis_faults, its_memory_is_full, .timeout = 90)
+{
+    struct http_answer answer;
+    char path[64];
+    struct scene scene;
+
+    scene_start(&scene);
+    redis_server_tell(&scene.fixture.redis, "CONFIG", "SET", "maxmemory", "1", NULL);
+    create(&scene, &answer);
+    expect_unavailable(&answer, "creating");
+    snprintf(path, sizeof path, "/v1/api_keys/%s", scene.fixture.manager.id);
+    timed_call(&scene, &(struct http_call){.method = "DELETE", .target = path, .bearer = scene.fixture.manager.secret},
+               &answer);
+    cr_expect(answer.status == 200 || answer.status == 503, "%d %s", answer.status, answer.body);
+    bool was_revoked = answer.status == 200;
+    redis_server_tell(&scene.fixture.redis, "CONFIG", "SET", "maxmemory", "0", NULL);
+    struct deadline deadline = deadline_in(12000);
+    while (internal_status(&scene, "/readyz") != 200 && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 100);
+    if (was_revoked)
+        cr_expect_eq(check(&scene, scene.fixture.manager.secret, &answer), 401);
+    else
+        expect_back(&scene);
+    fixture_stop(&scene.fixture);
+}
+
+/* The name of the only key record but the revoked one's; there are two, so that a test spoils both. */
+static void spoil_all_records(const struct scene *scene, bool whole)
+{
+    char names[4096], *rest = names, *name;
+
+    redis_server_ask(&scene->fixture.redis, names, sizeof names, "KEYS", "chatelaine:key:*", NULL);
+    while ((name = strsep(&rest, "\n")) != NULL) {
+        if (*name == '\0')
+            continue;
+        if (whole) {
+            redis_server_tell(&scene->fixture.redis, "DEL", name, NULL);
+            redis_server_tell(&scene->fixture.redis, "SET", name, "nonsense", NULL);
+        } else {
+            redis_server_tell(&scene->fixture.redis, "HSET", name, "mode", "7", "scopes", "all of them", "revoked",
+                              "yesterday", NULL);
+        }
+    }
+}
+
+static void expect_spoilt_records_are_refused(bool whole)
+{
+    struct http_answer answer;
+    struct scene scene;
+
+    scene_start(&scene);
+    spoil_all_records(&scene, whole);
+    check(&scene, scene.fixture.manager.secret, &answer);
+    expect_unavailable(&answer, "a record that is nonsense");
+    check(&scene, scene.revoked.secret, &answer);
+    expect_unavailable(&answer, "a record that is nonsense");
+    fixture_stop(&scene.fixture);
+}
+
+Test(redis_faults, a_record_of_the_wrong_type, .timeout = 60)
+{
+    expect_spoilt_records_are_refused(true);
+}
+
+Test(redis_faults, a_record_with_nonsense_in_its_fields, .timeout = 60)
+{
+    expect_spoilt_records_are_refused(false);
+}
+
+Test(redis_faults, serve_refuses_a_redis_that_is_not_durable, .timeout = 60)
+{
+    struct redis_server_options options = {.not_durable = true};
+    struct fixture fixture;
+    struct redis_server unfit;
+    char *out, *err;
+
+    fixture_start(&fixture, 0, NULL);
+    redis_server_start(&unfit, &options);
+    const char *args[] = {"serve",       "--public-origin",   NODE_ORIGIN,   "--listen",
+                          "127.0.0.1:0", "--internal-listen", "127.0.0.1:0", NULL};
+    struct redis_server durable = fixture.redis;
+    fixture.redis = unfit;
+    cr_expect_eq(fixture_run(&fixture, args, NULL, &out, &err), 3, "%s", err);
+    cr_expect_not_null(strstr(err, "appendonly"), "it names what to change: %s", err);
+    fixture.redis = durable;
+    free(out);
+    free(err);
+    redis_server_stop(&unfit);
+    fixture_stop(&fixture);
+}
