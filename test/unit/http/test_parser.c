@@ -1,0 +1,396 @@
+#include "http/parser_internal.h"
+
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(http_parser, .fini = leak_guard);
+
+static struct http_settings settings(void)
+{
+    return (struct http_settings){
+        .head_max_bytes = 1024, .fields_max = 5, .target_max_bytes = 100, .body_max_bytes = 1000};
+}
+
+struct parsed {
+    struct arena arena;
+    struct http_parser parser;
+    struct http_head head;
+    enum problem_code code;
+};
+
+static void parse(struct parsed *parsed, struct text bytes)
+{
+    struct http_settings limits = settings();
+    struct head_scan scan = {0};
+    size_t head_bytes = 0;
+
+    memset(parsed, 0, sizeof *parsed);
+    arena_init(&parsed->arena, NULL, 0);
+    switch (head_scan(&scan, bytes, &limits, &head_bytes, &parsed->code)) {
+    case HEAD_REFUSED:
+        return;
+    case HEAD_PARTIAL:
+        parsed->code = PROBLEM_REQUEST_TIMEOUT;
+        return;
+    case HEAD_WHOLE:
+        parsed->code =
+            parser_read_head(&parsed->parser, &parsed->head, &parsed->arena,
+                             arena_copy(&parsed->arena, (struct text){bytes.ptr, head_bytes}), scan.lines, &limits);
+    }
+}
+
+#define H "Host: t\r\n"
+#define GET(fields) TEXT("GET / HTTP/1.1\r\n" fields "\r\n")
+#define TARGET(target) TEXT("GET " target " HTTP/1.1\r\n" H "\r\n")
+#define HOST(value) GET("Host:" value "\r\n")
+#define CODING(value) GET(H "Transfer-Encoding:" value "\r\n")
+#define LENGTH(value) GET(H "Content-Length:" value "\r\n")
+
+static const struct refused_case {
+    struct text head;
+    enum problem_code code;
+} CASES[] = {
+    {GET(H), PROBLEM_NONE},
+    /* H1 */
+    {TEXT("GET / HTTP/1.1\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("GET / HTTP/1.1\r\nHost: t\n\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("GET / HTTP/1.1\r\n" H "\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X: a\rb\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X: a\r\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "\rX: a\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X: a\0b\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X\0: a\r\n"), PROBLEM_BAD_REQUEST},
+    /* H2: CVE-2024-27982 */
+    {GET(H " Content-Length: 5\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X: a\r\n b\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X: a\r\n\tb\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT(" GET / HTTP/1.1\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    /* H3 */
+    {TEXT("\r\nGET / HTTP/1.1\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("GET /\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("GET  / HTTP/1.1\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("GET /  HTTP/1.1\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("GET / HTTP/1.1 \r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("GET\t/ HTTP/1.1\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("GET /\tHTTP/1.1\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("GET  HTTP/1.1\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("G(T / HTTP/1.1\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("GET / HTTP/2.0\r\n" H "\r\n"), PROBLEM_HTTP_VERSION},
+    {TEXT("GET / HTTP/0.9\r\n" H "\r\n"), PROBLEM_HTTP_VERSION},
+    {TEXT("GET / HTTP/1.2\r\n" H "\r\n"), PROBLEM_HTTP_VERSION},
+    {TEXT("GET / HTTP/11\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("GET / http/1.1\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("GET / RTSP/1.0\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("PRI * HTTP/2.0\r\n\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("BREW / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NOT_IMPLEMENTED},
+    {TEXT("get / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NOT_IMPLEMENTED},
+    {TEXT("GETX / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NOT_IMPLEMENTED},
+    {TEXT("DESCRIBE / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NOT_IMPLEMENTED},
+    {TEXT("PROPFIND / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NONE},
+    {TEXT("TRACE / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NONE},
+    {TEXT("CONNECT t:443 HTTP/1.1\r\n" H "\r\n"), PROBLEM_METHOD_NOT_ALLOWED},
+    {TEXT("CONNECT / HTTP/1.1\r\n" H "\r\n"), PROBLEM_METHOD_NOT_ALLOWED},
+    /* H4 */
+    {TARGET("/a/b;c=1?d=e&f:@!$'()*+,[]"), PROBLEM_NONE},
+    {TARGET("/%41%7e%c3%bc"), PROBLEM_NONE},
+    {TARGET("a"), PROBLEM_BAD_REQUEST},
+    {TARGET("*"), PROBLEM_BAD_REQUEST},
+    {TARGET("/a#b"), PROBLEM_BAD_REQUEST},
+    {TARGET("/a\\b"), PROBLEM_BAD_REQUEST},
+    {TARGET("/\"a"), PROBLEM_BAD_REQUEST},
+    {TARGET("/<a"), PROBLEM_BAD_REQUEST},
+    {TARGET("/a>"), PROBLEM_BAD_REQUEST},
+    {TARGET("/^"), PROBLEM_BAD_REQUEST},
+    {TARGET("/`"), PROBLEM_BAD_REQUEST},
+    {TARGET("/{"), PROBLEM_BAD_REQUEST},
+    {TARGET("/|"), PROBLEM_BAD_REQUEST},
+    {TARGET("/}"), PROBLEM_BAD_REQUEST},
+    {TARGET("/\x7f"), PROBLEM_BAD_REQUEST},
+    {TARGET("/\xc3\xbc"), PROBLEM_BAD_REQUEST},
+    {TARGET("/\x01"), PROBLEM_BAD_REQUEST},
+    {TARGET("/\f"), PROBLEM_BAD_REQUEST},
+    {TARGET("/%"), PROBLEM_BAD_REQUEST},
+    {TARGET("/%4"), PROBLEM_BAD_REQUEST},
+    {TARGET("/%4g"), PROBLEM_BAD_REQUEST},
+    {TARGET("/%00"), PROBLEM_BAD_REQUEST},
+    {TARGET("/%0a"), PROBLEM_BAD_REQUEST},
+    {TARGET("/%1F"), PROBLEM_BAD_REQUEST},
+    {TARGET("/%7f"), PROBLEM_BAD_REQUEST},
+    {TARGET("http://t/a"), PROBLEM_NONE},
+    {TARGET("HTTP://T"), PROBLEM_NONE},
+    {TARGET("https://t?a"), PROBLEM_NONE},
+    {TARGET("http://u/a"), PROBLEM_BAD_REQUEST},
+    {TARGET("http://t:80/a"), PROBLEM_BAD_REQUEST},
+    {TARGET("http:///a"), PROBLEM_BAD_REQUEST},
+    {TARGET("ftp://t/a"), PROBLEM_BAD_REQUEST},
+    {TEXT("OPTIONS * HTTP/1.1\r\n" H "\r\n"), PROBLEM_NONE},
+    /* H5 */
+    {GET(H "X : a\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X\t: a\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H ": a\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X(: a\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X\xfc: a\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X: a\x01\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X: a\x7f\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X: a\xfc\r\n"), PROBLEM_NONE},
+    {GET(H "X_Y: a\tb\r\n"), PROBLEM_NONE},
+    {GET(H "X:\r\n"), PROBLEM_NONE},
+    {GET(H "Authorization: \xfc\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "Cookie: \xfc\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: 1\r\n"), PROBLEM_NONE},
+    {GET(H "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: 1\r\n"), PROBLEM_BAD_REQUEST},
+    /* H6 */
+    {GET(""), PROBLEM_BAD_REQUEST},
+    {TEXT("GET / HTTP/1.0\r\n\r\n"), PROBLEM_NONE},
+    {TEXT("GET / HTTP/1.0\r\nHost: a b\r\n\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H H), PROBLEM_BAD_REQUEST},
+    {GET(H "hOST: u\r\n"), PROBLEM_BAD_REQUEST},
+    {HOST(""), PROBLEM_BAD_REQUEST},
+    {HOST(" "), PROBLEM_BAD_REQUEST},
+    {HOST("\t t \t"), PROBLEM_NONE},
+    {HOST("a.b-c_d~1:8080"), PROBLEM_NONE},
+    {HOST("t:"), PROBLEM_NONE},
+    {HOST("[::1]"), PROBLEM_NONE},
+    {HOST("[::ffff:1.2.3.4]:80"), PROBLEM_NONE},
+    {HOST("[::1"), PROBLEM_BAD_REQUEST},
+    {HOST("[]"), PROBLEM_BAD_REQUEST},
+    {HOST("[::1]x"), PROBLEM_BAD_REQUEST},
+    {HOST("[::g]"), PROBLEM_BAD_REQUEST},
+    {HOST(":80"), PROBLEM_BAD_REQUEST},
+    {HOST("t:80:80"), PROBLEM_BAD_REQUEST},
+    {HOST("t:x"), PROBLEM_BAD_REQUEST},
+    {HOST("t:123456"), PROBLEM_BAD_REQUEST},
+    {HOST("a,b"), PROBLEM_BAD_REQUEST},
+    {HOST("a b"), PROBLEM_BAD_REQUEST},
+    {HOST("a/b"), PROBLEM_BAD_REQUEST},
+    {HOST("u@a"), PROBLEM_BAD_REQUEST},
+    {HOST("\xfc"), PROBLEM_BAD_REQUEST},
+    /* H7 */
+    {CODING("chunked"), PROBLEM_NONE},
+    {CODING(" Chunked  "), PROBLEM_NONE},
+    {CODING(""), PROBLEM_BAD_REQUEST},
+    {CODING("identity"), PROBLEM_BAD_REQUEST},
+    {CODING("gzip, chunked"), PROBLEM_BAD_REQUEST},
+    {CODING("chunked, chunked"), PROBLEM_BAD_REQUEST},
+    {CODING(",chunked"), PROBLEM_BAD_REQUEST},
+    {CODING("chunked,"), PROBLEM_BAD_REQUEST},
+    {CODING("chunkedchunked"), PROBLEM_BAD_REQUEST},
+    {CODING("xchunked"), PROBLEM_BAD_REQUEST},
+    {CODING("\"chunked\""), PROBLEM_BAD_REQUEST},
+    {CODING("chunked;a"), PROBLEM_BAD_REQUEST},
+    {CODING("\vchunked"), PROBLEM_BAD_REQUEST},
+    {CODING("chunked\r\nTransfer-Encoding: chunked"), PROBLEM_BAD_REQUEST},
+    {CODING("chunked\r\nContent-Length: 5"), PROBLEM_BAD_REQUEST},
+    {LENGTH("5\r\nTransfer-Encoding: chunked"), PROBLEM_BAD_REQUEST},
+    {TEXT("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), PROBLEM_BAD_REQUEST},
+    /* H8 */
+    {LENGTH("0"), PROBLEM_NONE},
+    {LENGTH(" 1000 "), PROBLEM_NONE},
+    {LENGTH("1001"), PROBLEM_BODY_TOO_LARGE},
+    {LENGTH("18446744073709551615"), PROBLEM_BODY_TOO_LARGE},
+    {LENGTH(""), PROBLEM_BAD_REQUEST},
+    {LENGTH("00"), PROBLEM_BAD_REQUEST},
+    {LENGTH("05"), PROBLEM_BAD_REQUEST},
+    {LENGTH("+5"), PROBLEM_BAD_REQUEST},
+    {LENGTH("-5"), PROBLEM_BAD_REQUEST},
+    {LENGTH("5 5"), PROBLEM_BAD_REQUEST},
+    {LENGTH("5,5"), PROBLEM_BAD_REQUEST},
+    {LENGTH("0x5"), PROBLEM_BAD_REQUEST},
+    {LENGTH("5\r\nContent-Length: 5"), PROBLEM_BAD_REQUEST},
+    {LENGTH("5\r\nContent-length: 6"), PROBLEM_BAD_REQUEST},
+    /* H10 */
+    {GET(H "Expect: 100-Continue\r\n"), PROBLEM_NONE},
+    {GET(H "Expect: 200-ok\r\n"), PROBLEM_EXPECTATION_FAILED},
+    {GET(H "Expect:\r\n"), PROBLEM_EXPECTATION_FAILED},
+    /* H11 */
+    {GET(H "Connection: upgrade\r\nUpgrade: websocket\r\n"), PROBLEM_NONE},
+    /* H12 */
+    {GET(H "Authorization: a\r\nAuthorization: a\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "Cookie: a\r\ncookie: a\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "Content-Type: a\r\nContent-Type: a\r\n"), PROBLEM_BAD_REQUEST},
+    {GET(H "X: a\r\nX: a\r\n"), PROBLEM_NONE},
+    {GET(H "a: 1\r\nb: 1\r\nc: 1\r\nd: 1\r\n"), PROBLEM_NONE},
+    {GET(H "a: 1\r\nb: 1\r\nc: 1\r\nd: 1\r\ne: 1\r\n"), PROBLEM_HEADERS_TOO_LARGE},
+    /* A whole head or nothing. */
+    {TEXT("GET / HTTP/1.1\r\n" H), PROBLEM_REQUEST_TIMEOUT},
+};
+
+Test(http_parser, holds_heads_to_the_rules)
+{
+    struct parsed parsed;
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        parse(&parsed, CASES[i].head);
+        cr_expect_eq(parsed.code, CASES[i].code, "%d, not %d: %s", parsed.code, CASES[i].code, CASES[i].head.ptr);
+        arena_finish(&parsed.arena);
+    }
+}
+
+/* "GET /aaa… HTTP/1.1" and one long field. */
+static enum problem_code code_of_sizes(size_t target_bytes, size_t value_bytes)
+{
+    struct parsed parsed;
+    struct buf head;
+
+    buf_init(&head, 4096);
+    buf_printf(&head, "GET /%0*d HTTP/1.1\r\n" H "X: ", (int)target_bytes - 1, 0);
+    buf_printf(&head, "%0*d\r\n\r\n", (int)value_bytes, 0);
+    cr_assert_not(head.failed);
+    parse(&parsed, buf_text(&head));
+    buf_finish(&head);
+    arena_finish(&parsed.arena);
+    return parsed.code;
+}
+
+Test(http_parser, bounds_target_and_head)
+{
+    size_t rest = strlen("GET / HTTP/1.1\r\n" H "X: \r\n\r\n");
+
+    cr_assert_eq(code_of_sizes(100, 1), PROBLEM_NONE);
+    cr_assert_eq(code_of_sizes(101, 1), PROBLEM_URI_TOO_LONG);
+    cr_assert_eq(code_of_sizes(2, 1024 - rest - 1), PROBLEM_NONE);
+    cr_assert_eq(code_of_sizes(2, 1024 - rest), PROBLEM_HEADERS_TOO_LARGE);
+    cr_assert_eq(code_of_sizes(1100, 1), PROBLEM_URI_TOO_LONG);
+}
+
+static void assert_parts(struct text request_line, struct text path, struct text query)
+{
+    struct parsed parsed;
+    struct buf head;
+
+    buf_init(&head, 4096);
+    buf_append_text(&head, request_line);
+    buf_append_str(&head, "\r\n" H "\r\n");
+    parse(&parsed, buf_text(&head));
+    cr_assert_eq(parsed.code, PROBLEM_NONE);
+    cr_assert(text_equal(parsed.head.path, path), "%.*s", TEXT_ARG(parsed.head.path));
+    cr_assert(text_equal(parsed.head.query, query), "%.*s", TEXT_ARG(parsed.head.query));
+    buf_finish(&head);
+    arena_finish(&parsed.arena);
+}
+
+Test(http_parser, splits_targets)
+{
+    assert_parts(TEXT("GET /a/b?c=d?e HTTP/1.1"), TEXT("/a/b"), TEXT("c=d?e"));
+    assert_parts(TEXT("GET /a? HTTP/1.1"), TEXT("/a"), TEXT(""));
+    assert_parts(TEXT("GET http://t/a?b HTTP/1.1"), TEXT("/a"), TEXT("b"));
+    assert_parts(TEXT("GET http://t?b HTTP/1.1"), TEXT("/"), TEXT("b"));
+    assert_parts(TEXT("OPTIONS * HTTP/1.1"), TEXT("*"), TEXT(""));
+}
+
+Test(http_parser, fills_the_field_table)
+{
+    struct parsed parsed;
+
+    parse(&parsed, GET("Host:t\r\nEmpty:\r\nX: \t a b \t\r\n"));
+    cr_assert_eq(parsed.code, PROBLEM_NONE);
+    cr_assert_eq(parsed.head.field_count, 3);
+    cr_assert(text_equal(parsed.head.fields[1].name, TEXT("Empty")));
+    cr_assert_eq(parsed.head.fields[1].value.len, 0);
+    cr_assert(text_equal(parsed.head.fields[2].value, TEXT("a b")));
+    cr_assert(parsed.head.keeps_alive);
+    cr_assert(parsed.parser.is_complete);
+    arena_finish(&parsed.arena);
+}
+
+#define CHUNKED "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n"
+#define TEN "aaaaaaaaaa"
+#define FIFTY TEN TEN TEN TEN TEN
+#define HUNDRED FIFTY FIFTY
+#define FIVE_HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED
+
+static const struct body_case {
+    const char *head, *body;
+    enum parser_result result;
+    const char *content;
+    const char *rest;
+} BODIES[] = {
+    {CHUNKED, "0\r\n\r\nrest", PARSER_DONE, "", "rest"},
+    {CHUNKED, "2\r\nab\r\n0\r\n\r\nGET", PARSER_DONE, "ab", "GET"},
+    {CHUNKED, "2\r\nab\r\n1\r\nc\r\n000\r\n\r\n", PARSER_DONE, "abc", ""},
+    {CHUNKED, "2;x=\"y z\"\r\nab\r\n0;x\r\n\r\n", PARSER_DONE, "ab", ""},
+    {CHUNKED, "2\r\nab\r\n0\r\nAuthorization: x\r\n\r\nrest", PARSER_DONE, "ab", "rest"},
+    {CHUNKED, "2\r\na", PARSER_MORE, "a", ""},
+    {CHUNKED, "2\r\nab\r\n0\r\n", PARSER_MORE, "ab", ""},
+    {CHUNKED, "2\nab\r\n0\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "2\r\nab\n0\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "2\r\nabXX0\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "2\r\nab\r\n0\r\n\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "2\r\nab\r\n0\r\nX: y\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "2\r\nab\r\n0\r\nX: y\r\n z\r\n\r\n", PARSER_DONE, "ab", ""},
+    {CHUNKED, "2;a\nb\r\nab\r\n0\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "2;\x01\r\nab\r\n0\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "2 \r\nab\r\n0\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, " 2\r\nab\r\n0\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "0x2\r\nab\r\n0\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "-2\r\nab\r\n0\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "\r\n2\r\nab\r\n0\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "00000000000000002\r\nab\r\n0\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "fffffffffffffffff\r\nab\r\n0\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "2;" HUNDRED "\r\nab\r\n0;" TEN TEN "\r\n\r\n", PARSER_DONE, "ab", ""},
+    {CHUNKED, "2;" HUNDRED "\r\nab\r\n0;" TEN TEN TEN "\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {CHUNKED, "0\r\nA: " FIVE_HUNDRED FIVE_HUNDRED "\r\n\r\n", PARSER_DONE, "", ""},
+    {CHUNKED, "0\r\nA: " FIVE_HUNDRED FIVE_HUNDRED FIFTY "\r\n\r\n", PARSER_REFUSED, NULL, NULL},
+    {"POST / HTTP/1.1\r\n" H "Content-Length: 3\r\n\r\n", "abcd", PARSER_DONE, "abc", "d"},
+    {"POST / HTTP/1.1\r\n" H "Content-Length: 3\r\nConnection: close\r\n\r\n", "abcd", PARSER_DONE, "abc", "d"},
+    {"POST / HTTP/1.1\r\n" H "Content-Length: 3\r\n\r\n", "a\n", PARSER_MORE, "a\n", ""},
+    {"POST / HTTP/1.1\r\n" H "\r\n", "abc", PARSER_DONE, "", "abc"},
+};
+
+/* In pieces of so many bytes. */
+static void assert_body(const struct body_case *c, size_t piece_bytes)
+{
+    struct parsed parsed;
+    struct buf sink;
+    struct text rest = text_of(c->body);
+    enum parser_result result = PARSER_MORE;
+
+    parse(&parsed, text_of(c->head));
+    cr_assert_eq(parsed.code, PROBLEM_NONE);
+    buf_init(&sink, 4096);
+    while (rest.len > 0 && result == PARSER_MORE) {
+        struct text piece = {rest.ptr, rest.len < piece_bytes ? rest.len : piece_bytes};
+        size_t used;
+
+        result = parser_read_body(&parsed.parser, piece, &sink, &used);
+        cr_assert(used <= piece.len);
+        rest = text_skip(rest, used);
+    }
+    cr_expect_eq(result, c->result, "%s", c->body);
+    if (result == PARSER_REFUSED) {
+        cr_expect_eq(parsed.parser.problem, PROBLEM_BAD_REQUEST, "%s", c->body);
+    } else if (c->content) {
+        cr_expect(text_equal(buf_text(&sink), text_of(c->content)), "%s", c->body);
+        cr_expect(text_equal(rest, text_of(c->rest)), "%s leaves %.*s", c->body, TEXT_ARG(rest));
+    }
+    buf_finish(&sink);
+    arena_finish(&parsed.arena);
+}
+
+Test(http_parser, reads_bodies_in_any_pieces)
+{
+    for (size_t i = 0; i < sizeof BODIES / sizeof BODIES[0]; i++) {
+        for (size_t piece_bytes = 1; piece_bytes < 9; piece_bytes++)
+            assert_body(&BODIES[i], piece_bytes);
+        assert_body(&BODIES[i], SIZE_MAX);
+    }
+}
+
+Test(http_parser, bounds_a_chunked_body)
+{
+    struct parsed parsed;
+    size_t used;
+    char body[1100];
+
+    parse(&parsed, TEXT(CHUNKED));
+    memset(body, 'a', sizeof body);
+    memcpy(body, "3e8\r\n", 5);
+    cr_assert_eq(parser_read_body(&parsed.parser, (struct text){body, 1005}, NULL, &used), PARSER_MORE);
+    cr_assert_eq(parser_read_body(&parsed.parser, TEXT("\r\n1\r\na"), NULL, &used), PARSER_REFUSED);
+    cr_assert_eq(parsed.parser.problem, PROBLEM_BODY_TOO_LARGE);
+    arena_finish(&parsed.arena);
+}
