@@ -33,11 +33,13 @@ struct redis_link_settings {
 
 struct redis_link;
 
-/* Starts connecting at once. ready (may be NULL) runs whenever the link becomes usable (true) or is lost (false). */
+/* Starts connecting at once. ready (may be NULL) runs whenever the link becomes usable (true) or is lost (false), not
+ * for redis_link_close(). */
 struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target *target,
                                      const struct redis_link_settings *settings, void (*ready)(void *arg, bool ready),
                                      void *arg);
-/* Fails all calls under way (later), frees. closed runs once, last. */
+/* Fails all calls under way (later), frees. closed runs once, last. Afterwards only callbacks of these calls may still
+ * call; they are told REDIS_NOT_SENT. A name that is being resolved is waited for, as long as the resolver takes. */
 void redis_link_close(struct redis_link *link, void (*closed)(void *arg), void *arg);
 bool redis_link_is_ready(const struct redis_link *link);
 /* Queues one command; done runs exactly once, never inside this call, within timeout_ms. The arguments are copied. */

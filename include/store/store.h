@@ -44,6 +44,7 @@ struct store_facts {
     int64_t clock_ahead_ms; /* of Redis against ours */
     bool config_readable;   /* CONFIG GET may be forbidden by ACL: then the four flags are unknown */
 };
+/* Without a connection it waits for one, up to the timeout; then STORE_UNAVAILABLE. Claims an empty store's schema. */
 void store_examine(struct store *store,
                    void (*done)(void *arg, enum store_result result, const struct store_facts *facts), void *arg);
 /* The first unfit fact that endangers the promise, as a sentence with its remedy; NULL when fit. */

@@ -282,7 +282,9 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
     const char *refusal = outcome == REDIS_REPLIED ? refusal_of(reply_error_kind(reply)) : NULL;
     struct text word;
 
-    if (refusal && call->class != SCRIPT_PLAIN)
+    if (call->class == SCRIPT_PROBE)
+        call->store->examination.refusal = refusal;
+    else if (refusal && call->class == SCRIPT_CHANGE)
         store_doubt(call->store, refusal);
     if (result != STORE_OK)
         return result;

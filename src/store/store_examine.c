@@ -48,6 +48,7 @@ void examination_start(struct store *store)
     e->is_running = true;
     e->has_failed = false;
     e->facts = (struct store_facts){.config_readable = true};
+    e->refusal = NULL;
     e->sent_wall_ms = clock_wall_ms();
     e->due = 3 + CONFIG_SETTING_COUNT;
     redis_link_call(store->changes, 1, (struct text[]){TEXT("TIME")}, time_answered, store);
@@ -86,6 +87,8 @@ static void part_done(struct store *store)
     const char *unfit = judge_usable(&e->facts, store->settings.min_replicas);
     if (!unfit && !store->settings.unsafe_redis)
         unfit = judge_durable(&e->facts);
+    if (unfit && !e->facts.writable && e->refusal)
+        unfit = e->refusal;
     if (e->has_failed)
         unfit = "Redis did not answer what it is: is it overloaded, or does its ACL forbid INFO and TIME?";
     store_judged(store, unfit);

@@ -20,6 +20,7 @@ struct examination {
     unsigned due; /* replies */
     int64_t sent_wall_ms;
     struct store_facts facts;
+    const char *refusal; /* Redis' own reason not to write, as a sentence; NULL: none of the known */
     struct config_read config_reads[CONFIG_SETTING_COUNT];
     struct list waiting; /* struct examiner: who asked by store_examine() */
     uv_timer_t timer;    /* gives up on those who wait for a connection */

@@ -3,6 +3,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#define A32 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
 TestSuite(redis_target, .fini = leak_guard);
 
 Test(redis_target, reads_what_is_right)
@@ -71,8 +73,7 @@ Test(redis_target, refuses_what_is_wrong_without_telling_the_password)
         "unix:/path?timeout=1",
         "unix:/path?db=a&password=hunter2",
         "unix:/path?user=u",
-        "unix:/"
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "unix:/" A32 A32 A32 A32,
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {

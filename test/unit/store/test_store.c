@@ -1,0 +1,579 @@
+#include "store/store.h"
+#include "fake_redis.h"
+#include "leak_guard.h"
+#include "redis_server.h"
+#include "store/store_internal.h"
+#include "test_loop.h"
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TIMEOUT_MS = 300, PATIENCE_MS = 10000 };
+
+struct world {
+    uv_loop_t loop;
+    struct redis_server server;
+    struct fake_redis *fake;
+    struct redis_target target;
+    struct store *store;
+    unsigned ready_told;
+    unsigned awaited;
+    bool is_calling, is_closed, is_examined;
+    enum store_result result;
+    char reply[128]; /* the texts of the last one, each ended by a blank; "-" for none */
+    struct store_facts facts;
+};
+
+static struct world w;
+
+static void ignore_sigpipe(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+}
+
+TestSuite(store, .init = ignore_sigpipe, .fini = leak_guard, .timeout = 60);
+
+static void on_ready(void *arg)
+{
+    (void)arg;
+    w.ready_told++;
+}
+
+static void open_world(void)
+{
+    memset(&w, 0, sizeof w);
+    cr_assert_eq(uv_loop_init(&w.loop), 0);
+}
+
+static void open_store(int64_t min_replicas, bool unsafe_redis)
+{
+    const struct store_settings settings = {
+        .target = w.target,
+        .timeout_ms = TIMEOUT_MS,
+        .prefix = "t:",
+        .min_replicas = min_replicas,
+        .audit_max = 100,
+        .unsafe_redis = unsafe_redis,
+    };
+
+    w.store = store_create(&w.loop, &settings, on_ready, NULL);
+    cr_assert_eq(w.ready_told, 0);
+}
+
+static void open_real(const struct redis_server_options *options)
+{
+    struct buf why;
+
+    open_world();
+    redis_server_start(&w.server, options);
+    buf_init(&why, 1000);
+    cr_assert(redis_target_parse(text_of(w.server.url), &w.target, &why));
+}
+
+static void until(test_loop_predicate *predicate, void *arg)
+{
+    cr_assert(test_loop_until(&w.loop, predicate, arg, PATIENCE_MS), "trouble: %s", store_trouble(w.store));
+}
+
+static bool is_ready(void *arg)
+{
+    (void)arg;
+    return store_is_ready(w.store);
+}
+
+static bool is_not_ready(void *arg)
+{
+    (void)arg;
+    return !store_is_ready(w.store);
+}
+
+/* arg: the address of its text */
+static bool has_trouble(void *arg)
+{
+    return strstr(store_trouble(w.store), *(const char **)arg);
+}
+
+static void until_trouble(const char *trouble)
+{
+    until(has_trouble, &trouble);
+    cr_assert(!store_is_ready(w.store));
+}
+
+static void on_closed(void *arg)
+{
+    (void)arg;
+    cr_assert(!w.is_closed);
+    w.is_closed = true;
+}
+
+static void close_store(void)
+{
+    store_close(w.store, on_closed, NULL);
+    cr_assert(!w.is_closed);
+    cr_assert(test_loop_until_set(&w.loop, &w.is_closed, PATIENCE_MS));
+    cr_assert_eq(w.awaited, 0, "closed is last");
+}
+
+static void close_world(void)
+{
+    close_store();
+    if (w.fake)
+        fake_redis_close(w.fake);
+    else
+        redis_server_stop(&w.server);
+    cr_assert(test_loop_finish(&w.loop));
+}
+
+static void on_done(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    (void)arg;
+    cr_assert(!w.is_calling, "completed inside the call");
+    w.awaited--;
+    w.result = result;
+    snprintf(w.reply, sizeof w.reply, "%s", reply ? "" : "-");
+    for (size_t i = 0; reply && i < reply->count; i++) {
+        struct text t = TEXT("?");
+
+        if (!reply_text(reply_at(reply, i), &t) && reply->items[i]->type == REPLY_INTEGER)
+            t = TEXT("#");
+        snprintf(w.reply + strlen(w.reply), sizeof w.reply - strlen(w.reply), "%.*s ", TEXT_ARG(t));
+    }
+}
+
+static void begin(enum script script, enum script_link link, size_t argc, const struct text *argv)
+{
+    w.awaited++;
+    w.is_calling = true;
+    store_call_script(w.store, script, link, argc, argv, on_done, NULL);
+    w.is_calling = false;
+}
+
+static bool nothing_awaited(void *arg)
+{
+    (void)arg;
+    return w.awaited == 0;
+}
+
+static enum store_result change(const char *account)
+{
+    begin(SCRIPT_account_create, SCRIPT_CHANGES, 3,
+          (struct text[]){text_of(account), TEXT("North Clinic"), TEXT("1767225600000")});
+    until(nothing_awaited, NULL);
+    return w.result;
+}
+
+static enum store_result read_key(void)
+{
+    begin(SCRIPT_key_get, SCRIPT_READS, 4, (struct text[]){TEXT("key_x"), TEXT(""), TEXT(""), TEXT("0")});
+    until(nothing_awaited, NULL);
+    return w.result;
+}
+
+static void on_examined(void *arg, enum store_result result, const struct store_facts *facts)
+{
+    (void)arg;
+    cr_assert_eq(facts != NULL, result == STORE_OK);
+    w.result = result;
+    w.is_examined = true;
+    if (facts)
+        w.facts = *facts;
+}
+
+static enum store_result examine(void)
+{
+    w.is_examined = false;
+    store_examine(w.store, on_examined, NULL);
+    cr_assert(!w.is_examined);
+    cr_assert(test_loop_until_set(&w.loop, &w.is_examined, PATIENCE_MS));
+    return w.result;
+}
+
+/* With a real Redis */
+
+Test(store, is_ready_with_a_durable_redis)
+{
+    open_real(NULL);
+    open_store(0, false);
+    cr_assert(!store_is_ready(w.store));
+    cr_assert_eq(examine(), STORE_OK);
+    until(is_ready, NULL);
+    cr_assert_str_eq(store_trouble(w.store), "");
+    cr_assert_eq(w.ready_told, 1);
+    cr_assert(w.facts.appendonly && w.facts.appendfsync_always && w.facts.no_fsync_on_rewrite_off);
+    cr_assert(w.facts.noeviction && w.facts.writable && w.facts.config_readable);
+    cr_assert_eq(w.facts.schema, 1);
+    cr_assert_eq(w.facts.replicas, 0);
+    cr_assert(w.facts.redis_version[0] >= '7', "%s", w.facts.redis_version);
+    cr_assert(w.facts.clock_ahead_ms > -1000 && w.facts.clock_ahead_ms < 1000);
+    cr_assert_null(store_judge(&w.facts, 0));
+    cr_assert_not_null(store_judge(&w.facts, 1));
+    close_world();
+}
+
+Test(store, calls_scripts_that_redis_does_not_know_or_has_forgotten)
+{
+    open_real(NULL);
+    open_store(0, false);
+    until(is_ready, NULL);
+    cr_assert_eq(change("acct_1"), STORE_OK);
+    redis_server_tell(&w.server, "SCRIPT", "FLUSH", NULL);
+    cr_assert_eq(change("acct_2"), STORE_OK);
+    cr_assert_eq(read_key(), STORE_NOT_FOUND);
+    cr_assert_str_eq(w.reply, "-");
+    close_world();
+}
+
+Test(store, gives_changes_no_redis_that_is_not_durable)
+{
+    open_real(&(struct redis_server_options){.not_durable = true});
+    open_store(0, false);
+    until_trouble("set appendonly yes");
+    cr_assert_eq(change("acct_1"), STORE_UNAVAILABLE);
+    cr_assert_eq(read_key(), STORE_NOT_FOUND, "reading goes on");
+    cr_assert_eq(w.ready_told, 0);
+
+    char reply[64];
+    redis_server_ask(&w.server, reply, sizeof reply, "EXISTS", "t:acct:acct_1", NULL);
+    cr_assert_str_eq(reply, "0");
+    close_world();
+}
+
+Test(store, serves_with_a_redis_that_is_not_durable_when_told)
+{
+    open_real(&(struct redis_server_options){.not_durable = true});
+    open_store(0, true);
+    until(is_ready, NULL);
+    cr_assert_eq(change("acct_1"), STORE_OK);
+    close_world();
+}
+
+Test(store, notices_a_redis_that_was_reconfigured_and_forgives_it)
+{
+    open_real(NULL);
+    open_store(0, false);
+    until(is_ready, NULL);
+    redis_server_tell(&w.server, "CONFIG", "SET", "appendfsync", "everysec", NULL);
+    until_trouble("set appendfsync always");
+    cr_assert_eq(change("acct_1"), STORE_UNAVAILABLE);
+    redis_server_tell(&w.server, "CONFIG", "SET", "appendfsync", "always", NULL);
+    until(is_ready, NULL);
+    cr_assert_eq(w.ready_told, 3);
+    close_world();
+}
+
+Test(store, names_what_makes_redis_unfit)
+{
+    static const struct {
+        const char *command[4];
+        const char *trouble;
+    } CASES[] = {
+        {{"CONFIG", "SET", "no-appendfsync-on-rewrite", "yes"}, "no-appendfsync-on-rewrite no"},
+        {{"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"}, "noeviction"},
+        {{"ACL", "SETUSER", "default", "-config"}, "+config|get"},
+        {{"ACL", "SETUSER", "default", "-evalsha"}, "refuses to run our scripts"},
+        {{"ACL", "SETUSER", "default", "-info"}, "ACL"},
+        {{"SET", "t:schema", "99"}, "newer chatelaine"},
+        {{"REPLICAOF", "127.0.0.1", "1"}, "it is a replica"},
+        {{"CONFIG", "SET", "maxmemory", "1"}, "memory is full"},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const char *const *c = CASES[i].command;
+
+        open_real(NULL);
+        redis_server_tell(&w.server, c[0], c[1], c[2], c[3], NULL);
+        open_store(0, false);
+        until_trouble(CASES[i].trouble);
+        cr_assert_eq(change("acct_1"), STORE_UNAVAILABLE, "case %zu", i);
+        close_world();
+    }
+}
+
+Test(store, comes_back_with_redis)
+{
+    open_real(NULL);
+    open_store(0, false);
+    until(is_ready, NULL);
+    cr_assert_eq(change("acct_1"), STORE_OK);
+    redis_server_kill(&w.server);
+    until_trouble("cannot be reached");
+    cr_assert_eq(change("acct_2"), STORE_UNAVAILABLE);
+    cr_assert_eq(read_key(), STORE_UNAVAILABLE);
+    redis_server_restart(&w.server);
+    cr_assert(test_loop_until(&w.loop, is_ready, NULL, 2000));
+    cr_assert_eq(change("acct_2"), STORE_OK);
+    cr_assert_eq(w.ready_told, 3);
+    close_world();
+}
+
+Test(store, does_not_know_while_redis_is_frozen)
+{
+    open_real(NULL);
+    open_store(0, false);
+    until(is_ready, NULL);
+    redis_server_freeze(&w.server);
+    cr_assert_eq(change("acct_1"), STORE_UNKNOWN);
+    cr_assert_eq(read_key(), STORE_UNKNOWN);
+    redis_server_thaw(&w.server);
+    until(is_ready, NULL);
+    cr_assert_eq(change("acct_2"), STORE_OK);
+    close_world();
+}
+
+/* With a fake one */
+
+static void rule(const char *command, enum fake_action action, const char *answer, unsigned times)
+{
+    fake_redis_rule(w.fake,
+                    &(struct fake_rule){.command = command, .action = action, .answer = answer, .times = times});
+}
+
+static const char FIT_INFO[] = "redis_version:7.0.15\r\naof_enabled:1\r\nmaxmemory_policy:noeviction\r\n"
+                               "slave0:ip=1,port=1,state=online,offset=0,lag=0\r\n"
+                               "slave1:ip=1,port=2,state=wait_bgsave,offset=0,lag=0\r\nslave_read_only:1\r\n";
+
+static void open_fake(void)
+{
+    static char info[512];
+
+    open_world();
+    w.fake = fake_redis_create(&w.loop, NULL);
+    w.target = (struct redis_target){.host = "127.0.0.1", .port = fake_redis_port(w.fake)};
+    snprintf(info, sizeof info, "$%zu\r\n%s\r\n", strlen(FIT_INFO), FIT_INFO);
+    rule("INFO", FAKE_ANSWER, info, 0);
+    rule("TIME", FAKE_ANSWER, "*2\r\n$10\r\n1767225600\r\n$1\r\n5\r\n", 0);
+    rule("CONFIG GET appendonly", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$3\r\nyes\r\n", 0);
+    rule("CONFIG GET appendfsync", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$6\r\nalways\r\n", 0);
+    rule("CONFIG GET no-appendfsync-on-rewrite", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$2\r\nno\r\n", 0);
+    rule("CONFIG GET maxmemory-policy", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$10\r\nnoeviction\r\n", 0);
+    rule("EVALSHA", FAKE_ANSWER, "*2\r\n$2\r\nok\r\n:1\r\n", 0);
+}
+
+static void open_fake_ready(int64_t min_replicas)
+{
+    open_fake();
+    open_store(min_replicas, false);
+    until(is_ready, NULL);
+}
+
+Test(store, maps_what_scripts_answer)
+{
+    static const struct {
+        const char *answer;
+        enum store_result result;
+        const char *reply;
+    } CASES[] = {
+        {"*3\r\n+ok\r\n$1\r\na\r\n:5\r\n", STORE_OK, "a # "},
+        {"*1\r\n$2\r\nok\r\n", STORE_OK, ""},
+        {"*1\r\n$9\r\nnot_found\r\n", STORE_NOT_FOUND, "-"},
+        {"*2\r\n$8\r\nconflict\r\n$1\r\nb\r\n", STORE_CONFLICT, "b "},
+        {"*2\r\n$7\r\nrefused\r\n:3\r\n", STORE_REFUSED, "# "},
+        {"*1\r\n$5\r\nother\r\n", STORE_UNAVAILABLE, "-"},
+        {"*0\r\n", STORE_UNAVAILABLE, "-"},
+        {"*1\r\n:1\r\n", STORE_UNAVAILABLE, "-"},
+        {"$2\r\nok\r\n", STORE_UNAVAILABLE, "-"},
+        {"$-1\r\n", STORE_UNAVAILABLE, "-"},
+        {"-ERR wrong\r\n", STORE_UNAVAILABLE, "-"},
+    };
+
+    open_fake_ready(0);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        rule("EVALSHA", FAKE_ANSWER, CASES[i].answer, 1);
+        cr_assert_eq(read_key(), CASES[i].result, "case %zu", i);
+        cr_assert_str_eq(w.reply, CASES[i].reply, "case %zu", i);
+    }
+    close_world();
+}
+
+Test(store, sends_the_body_once_where_the_script_is_unknown)
+{
+    open_fake_ready(0);
+    rule("EVALSHA", FAKE_ANSWER, "-NOSCRIPT No matching script.\r\n", 1);
+    rule("EVAL ", FAKE_ANSWER, "-NOSCRIPT never\r\n", 1);
+    cr_assert_eq(read_key(), STORE_UNAVAILABLE);
+    cr_assert_eq(fake_redis_count(w.fake, "EVAL "), 1);
+    rule("EVALSHA", FAKE_ANSWER, "-NOSCRIPT No matching script.\r\n", 1);
+    rule("EVAL ", FAKE_ANSWER, "*2\r\n$2\r\nok\r\n$1\r\nz\r\n", 1);
+    cr_assert_eq(read_key(), STORE_OK);
+    cr_assert_str_eq(w.reply, "z ");
+    /* The same arguments behind the body. */
+    const char *eval = fake_redis_command(w.fake, "EVAL ", 1);
+    cr_assert_str_eq(eval + strlen(eval) - strlen(" 0 t: key_x   0"), " 0 t: key_x   0");
+    close_world();
+}
+
+Test(store, answers_changes_when_replicas_have_them)
+{
+    static const struct {
+        const char *script, *wait;
+        enum store_result result;
+        const char *reply;
+        bool ready_after;
+    } CASES[] = {
+        {"*3\r\n$2\r\nok\r\n$1\r\na\r\n*1\r\n:1\r\n", ":1\r\n", STORE_OK, "a ? ", true},
+        {"*1\r\n$8\r\nconflict\r\n", ":0\r\n", STORE_CONFLICT, "", true},
+        {"-ERR wrong\r\n", ":1\r\n", STORE_UNAVAILABLE, "-", true},
+        {"*2\r\n$2\r\nok\r\n$1\r\na\r\n", ":0\r\n", STORE_UNKNOWN, "-", false},
+        {"*2\r\n$2\r\nok\r\n$1\r\na\r\n", "-ERR WAIT cannot be used\r\n", STORE_UNKNOWN, "-", false},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        open_fake_ready(1);
+        rule("EVALSHA", FAKE_ANSWER, CASES[i].script, 1);
+        rule("WAIT 1 225", FAKE_ANSWER, CASES[i].wait, 1);
+        cr_assert_eq(change("acct_1"), CASES[i].result, "case %zu", i);
+        cr_assert_str_eq(w.reply, CASES[i].reply, "case %zu", i);
+        cr_assert_eq(store_is_ready(w.store), CASES[i].ready_after, "case %zu", i);
+        until(is_ready, NULL);
+        close_world();
+    }
+}
+
+Test(store, waits_for_replicas_behind_the_body_too)
+{
+    open_fake_ready(1);
+    rule("WAIT", FAKE_ANSWER, ":1\r\n", 0);
+    rule("EVALSHA", FAKE_ANSWER, "-NOSCRIPT No matching script.\r\n", 1);
+    rule("EVAL ", FAKE_ANSWER, "*2\r\n$2\r\nok\r\n$1\r\nz\r\n", 1);
+    cr_assert_eq(change("acct_1"), STORE_OK);
+    cr_assert_str_eq(w.reply, "z ");
+    cr_assert_eq(fake_redis_count(w.fake, "WAIT"), 2);
+    close_world();
+}
+
+Test(store, does_not_know_when_the_connection_breaks_behind_the_script)
+{
+    open_fake_ready(1);
+    rule("WAIT", FAKE_CLOSE, NULL, 1);
+    cr_assert_eq(change("acct_1"), STORE_UNKNOWN);
+    until(is_ready, NULL);
+    close_world();
+}
+
+Test(store, refuses_changes_once_redis_refused_one)
+{
+    static const char *const ERRORS[] = {
+        "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+        "-READONLY You can't write against a read only replica.\r\n",
+        "-MISCONF Redis is configured to save RDB snapshots\r\n",
+        "-NOREPLICAS Not enough good replicas to write.\r\n",
+    };
+
+    open_fake_ready(0);
+    for (size_t i = 0; i < sizeof ERRORS / sizeof ERRORS[0]; i++) {
+        rule("EVALSHA", FAKE_ANSWER, ERRORS[i], 1);
+        cr_assert_eq(change("acct_1"), STORE_UNAVAILABLE);
+        cr_assert(!store_is_ready(w.store), "%s", ERRORS[i]);
+        cr_assert(strstr(store_trouble(w.store), "refuses writes"), "%s", store_trouble(w.store));
+
+        unsigned calls = fake_redis_count(w.fake, "EVALSHA");
+        cr_assert_eq(change("acct_1"), STORE_UNAVAILABLE);
+        cr_assert_eq(fake_redis_count(w.fake, "EVALSHA"), calls, "not sent");
+        until(is_ready, NULL);
+        cr_assert_eq(change("acct_1"), STORE_OK);
+    }
+    close_world();
+}
+
+Test(store, is_unavailable_while_redis_does_not_greet)
+{
+    open_fake_ready(0);
+    fake_redis_go_away(w.fake);
+    until(is_not_ready, NULL);
+    rule("PING", FAKE_SILENT, NULL, 0);
+    fake_redis_come_back(w.fake);
+    cr_assert_eq(change("acct_1"), STORE_UNAVAILABLE);
+    cr_assert_eq(examine(), STORE_UNAVAILABLE, "in time, though there is no connection");
+    close_world();
+}
+
+Test(store, judges_each_fact)
+{
+    const struct store_facts fit = {.redis_version = "7.2.4",
+                                    .appendonly = true,
+                                    .appendfsync_always = true,
+                                    .no_fsync_on_rewrite_off = true,
+                                    .noeviction = true,
+                                    .writable = true,
+                                    .replicas = 1,
+                                    .schema = 1,
+                                    .config_readable = true};
+    static const struct {
+        const char *version;
+        bool good;
+    } VERSIONS[] = {{"7.0.0", true}, {"8", true}, {"10.1.0", true}, {"6.2.14", false}, {"", false}, {"x", false}};
+    struct store_facts facts;
+
+    cr_assert_null(store_judge(&fit, 1));
+    cr_assert(strstr(store_judge(&fit, 2), "--min-replicas"));
+    for (size_t i = 0; i < sizeof VERSIONS / sizeof VERSIONS[0]; i++) {
+        facts = fit;
+        snprintf(facts.redis_version, sizeof facts.redis_version, "%s", VERSIONS[i].version);
+        cr_assert_eq(store_judge(&facts, 0) == NULL, VERSIONS[i].good, "%s", VERSIONS[i].version);
+    }
+#define EXPECT(fact, value, remedy)                          \
+    do {                                                     \
+        facts = fit;                                         \
+        facts.fact = value;                                  \
+        cr_assert(strstr(store_judge(&facts, 0), (remedy))); \
+    } while (0)
+    EXPECT(appendonly, false, "appendonly yes");
+    EXPECT(appendfsync_always, false, "appendfsync always");
+    EXPECT(no_fsync_on_rewrite_off, false, "no-appendfsync-on-rewrite no");
+    EXPECT(noeviction, false, "noeviction");
+    EXPECT(writable, false, "primary");
+    EXPECT(schema, 2, "upgrade");
+    EXPECT(config_readable, false, "+config|get");
+#undef EXPECT
+}
+
+/* Closing at every moment */
+
+Test(store, closes_before_the_loop_ran)
+{
+    open_fake();
+    open_store(0, false);
+    begin(SCRIPT_key_get, SCRIPT_READS, 0, NULL);
+    begin(SCRIPT_account_create, SCRIPT_CHANGES, 0, NULL);
+    store_examine(w.store, on_examined, NULL);
+    close_world();
+    cr_assert(w.is_examined);
+    cr_assert_eq(w.result, STORE_UNAVAILABLE);
+}
+
+static bool is_being_examined(void *arg)
+{
+    (void)arg;
+    return fake_redis_count(w.fake, "INFO") > 0;
+}
+
+Test(store, closes_while_it_examines)
+{
+    open_fake();
+    rule("INFO", FAKE_SILENT, NULL, 0);
+    open_store(0, false);
+    until(is_being_examined, NULL);
+    store_examine(w.store, on_examined, NULL);
+    close_world();
+    cr_assert(w.is_examined);
+    cr_assert_eq(w.ready_told, 0);
+}
+
+Test(store, closes_with_calls_sent_queued_and_refused)
+{
+    open_fake_ready(1);
+    rule("EVALSHA", FAKE_SILENT, NULL, 0);
+    begin(SCRIPT_account_create, SCRIPT_CHANGES, 0, NULL);
+    begin(SCRIPT_key_get, SCRIPT_READS, 0, NULL);
+    test_loop_for(&w.loop, 20);
+    begin(SCRIPT_key_get, SCRIPT_READS, 0, NULL);
+    store_close(w.store, on_closed, NULL);
+    begin(SCRIPT_key_get, SCRIPT_READS, 0, NULL);
+    cr_assert(test_loop_until_set(&w.loop, &w.is_closed, PATIENCE_MS));
+    cr_assert_eq(w.awaited, 0);
+    cr_assert_eq(w.ready_told, 1, "its owner knows");
+    fake_redis_close(w.fake);
+    cr_assert(test_loop_finish(&w.loop));
+}
