@@ -16,6 +16,9 @@ MUST_CHECK int account_add(struct store_session *session, struct text name, stru
 /* email: as account_normalise_email() left it; password: judged. */
 MUST_CHECK int user_add(struct store_session *session, struct keyring *keyring, const struct id *account,
                         const char *email, struct text password, struct new_user *ret_user);
+/* Hashes while the session waits. */
+void user_hash_password(struct store_session *session, struct keyring *keyring, struct text password,
+                        char ret_hash[PASSWORD_HASH_BYTES]);
 /* email: normalised. */
 MUST_CHECK int user_find(struct store_session *session, const char *email, bool *ret_is_known, struct id *ret_user);
 /* Replaces what is not NULL, and ends the user's sessions. */

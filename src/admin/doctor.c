@@ -50,8 +50,7 @@ static int examine_redis(struct doctor_evidence *evidence, struct buf *trouble)
     }
     evidence->is_reachable = examination.result == STORE_OK;
     evidence->facts = examination.facts;
-    store_target_print(&session.settings.target, trouble);
-    buf_printf(trouble, ": %s", store_trouble(session.store));
+    buf_append_str(trouble, store_trouble(session.store));
     buf_append_char(trouble, '\0');
     evidence->trouble = trouble->ptr;
     store_session_close(&session);
@@ -109,7 +108,7 @@ static void print_lines(const struct doctor_report *report, struct buf *out)
         const struct doctor_check *check = &report->checks[i];
         buf_printf(out, "%-4s  %-25s  %s", STATUS_NAMES[check->status], check->name, check->detail);
         if (check->remedy)
-            buf_printf(out, ". %s", check->remedy);
+            buf_printf(out, " -> %s", check->remedy);
         buf_append_char(out, '\n');
     }
     buf_append_str(out, doctor_is_fit(report) ? "Fit.\n" : "Not fit: see the lines that begin with fail.\n");

@@ -88,13 +88,14 @@ static int session_tell_trouble(struct store_session *session, const struct open
     char storage[STORE_URL_MAX_BYTES];
     struct buf target;
 
-    buf_init_fixed(&target, storage, sizeof storage);
-    store_target_print(&session->settings.target, &target);
-    if (opening->is_unfit)
+    if (opening->is_unfit) {
+        buf_init_fixed(&target, storage, sizeof storage);
+        store_target_print(&session->settings.target, &target);
         return command_fail(EXIT_UNFIT, "%.*s: %.*s ('chatelaine doctor' tells all that is unfit)",
                             TEXT_ARG(buf_text(&target)), TEXT_ARG(buf_text(&opening->why)));
-    return command_fail(EXIT_FAILED, "%.*s: %s (--redis says where it is; 'chatelaine doctor' looks closer)",
-                        TEXT_ARG(buf_text(&target)), store_trouble(session->store));
+    }
+    return command_fail(EXIT_FAILED, "%s (--redis says where it is; 'chatelaine doctor' looks closer)",
+                        store_trouble(session->store));
 }
 
 int store_session_open(struct store_session *session, const struct settings *settings)

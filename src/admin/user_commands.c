@@ -3,7 +3,6 @@
 #include "admin_internal.h"
 
 #include "admin/qr.h"
-#include "auth/password.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/secure.h"
@@ -302,7 +301,7 @@ static int reset_password_with(const struct command_line *line, struct keyring *
         code = open_and_find(&session, &line->settings, email, &user);
     if (code != EXIT_DONE)
         return code;
-    password_hash_now(keyring, buf_text(&password), hash);
+    user_hash_password(&session, keyring, buf_text(&password), hash);
     code = user_reset(&session, &user, hash, NULL);
     store_session_close(&session);
     if (code == EXIT_DONE)

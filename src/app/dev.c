@@ -6,7 +6,6 @@
 #include "admin/people.h"
 #include "app/process.h"
 #include "app/serve.h"
-#include "auth/password.h"
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/random.h"
@@ -145,7 +144,7 @@ static int renew_user(struct store_session *session, struct keyring *keyring, co
     char hash[PASSWORD_HASH_BYTES];
     uint8_t sealed[TOTP_SEALED_BYTES];
 
-    password_hash_now(keyring, password, hash);
+    user_hash_password(session, keyring, password, hash);
     totp_secret_mint(ret_totp);
     keyring_seal(keyring, id_text(user), ret_totp->bytes, TOTP_SECRET_BYTES, sealed);
     return user_reset(session, user, hash, sealed);

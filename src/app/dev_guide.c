@@ -72,33 +72,37 @@ static void put_sign_in(struct buf *out, const struct dev_guide *guide)
 
 static const char TRY_SESSION[] =
     "\n"
+    "  api() { curl -sS -w '\\n' -H 'Content-Type: application/json' \"$@\"; }\n"
+    "  field() { sed -n \"s/.*\\\"$1\\\":\\\"\\([^\\\"]*\\)\\\".*/\\1/p\"; }\n"
+    "\n"
     "  # Sign in; the session's cookie goes into a file\n"
-    "  CSRF=$(curl -sS -c \"$DIR/cookies\" \"$URL/v1/auth/login\" -H 'Content-Type: application/json' \\\n"
+    "  LOGIN=$(api \"$URL/v1/auth/login\" -c \"$DIR/cookies\" \\\n"
     "    -d \"{\\\"email\\\":\\\"$EMAIL\\\",\\\"password\\\":\\\"$PASSWORD\\\",\\\"totp\\\":\\\"$(\"$BIN\" totp "
-    "\"$DIR/totp.uri\")\\\"}\" \\\n"
-    "    | tee /dev/stderr | sed -n 's/.*\"csrf_token\":\"\\([^\"]*\\)\".*/\\1/p')\n"
-    "  curl -sS -b \"$DIR/cookies\" \"$URL/v1/console/session\"\n"
+    "\"$DIR/totp.uri\")\\\"}\")\n"
+    "  echo \"$LOGIN\"\n"
+    "  CSRF=$(echo \"$LOGIN\" | field csrf_token)\n"
+    "  api \"$URL/v1/console/session\" -b \"$DIR/cookies\"\n"
     "\n"
     "  # Password and code again, for what needs them; a code counts once, so this is the next one\n"
-    "  curl -sS -b \"$DIR/cookies\" -c \"$DIR/cookies\" \"$URL/v1/console/step_up\" -H \"X-CSRF-Token: $CSRF\" \\\n"
-    "    -H 'Content-Type: application/json' \\\n"
+    "  api \"$URL/v1/console/step_up\" -b \"$DIR/cookies\" -c \"$DIR/cookies\" -H \"X-CSRF-Token: $CSRF\" \\\n"
     "    -d \"{\\\"password\\\":\\\"$PASSWORD\\\",\\\"totp\\\":\\\"$(\"$BIN\" totp --next \"$DIR/totp.uri\")\\\"}\"\n";
 
 static const char TRY_KEY[] =
     "\n"
     "  # The first API key: its secret is shown once\n"
-    "  CREATED=$(curl -sS -b \"$DIR/cookies\" \"$URL/v1/console/api_keys\" -H \"X-CSRF-Token: $CSRF\" \\\n"
-    "    -H 'Content-Type: application/json' -d '{\"name\":\"First key\",\"mode\":\"test\"}' | tee /dev/stderr)\n"
-    "  KEY=$(printf %s \"$CREATED\" | sed -n 's/.*\"secret\":\"\\([^\"]*\\)\".*/\\1/p')\n"
-    "  ID=$(printf %s \"$CREATED\" | sed -n 's/.*\"id\":\"\\(key_[^\"]*\\)\".*/\\1/p')\n"
+    "  CREATED=$(api \"$URL/v1/console/api_keys\" -b \"$DIR/cookies\" -H \"X-CSRF-Token: $CSRF\" \\\n"
+    "    -d '{\"name\":\"First key\",\"mode\":\"test\"}')\n"
+    "  echo \"$CREATED\"\n"
+    "  KEY=$(echo \"$CREATED\" | field secret)\n"
+    "  ID=$(echo \"$CREATED\" | field id)\n"
     "\n"
     "  # Use it\n"
-    "  curl -sS -H \"Authorization: Bearer $KEY\" \"$URL/v1/whoami\"\n"
-    "  curl -sS -H \"Authorization: Bearer $KEY\" \"$URL/v1/api_keys\"\n"
+    "  api \"$URL/v1/whoami\" -H \"Authorization: Bearer $KEY\"\n"
+    "  api \"$URL/v1/api_keys\" -H \"Authorization: Bearer $KEY\"\n"
     "\n"
     "  # Revoke it; from the answer on no node accepts it: 401 api_key_revoked\n"
-    "  curl -sS -X DELETE -H \"Authorization: Bearer $KEY\" \"$URL/v1/api_keys/$ID\"\n"
-    "  curl -sS -H \"Authorization: Bearer $KEY\" \"$URL/v1/whoami\"\n";
+    "  api \"$URL/v1/api_keys/$ID\" -X DELETE -H \"Authorization: Bearer $KEY\"\n"
+    "  api \"$URL/v1/whoami\" -H \"Authorization: Bearer $KEY\"\n";
 
 static const char SECOND_NODE[] =
     "\n"

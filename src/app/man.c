@@ -1,9 +1,5 @@
 #include "app/commands.h"
 
-#include "base/clock.h"
-
-#include <string.h>
-
 enum { MAN_MAX_BYTES = 256 * 1024 };
 
 /* Free text between macros: a backslash would begin an escape, a dot or quote at the start of a line a macro. */
@@ -48,7 +44,7 @@ static void put_shared(struct buf *out, const char *title, const struct option_t
 
 static void put_head(struct buf *out)
 {
-    buf_append_str(out, ".Dd $Mdocdate$\n"
+    buf_append_str(out, ".Dd November 21, 2026\n"
                         ".Dt CHATELAINE 1\n"
                         ".Os Chatelaine " CHATELAINE_VERSION "\n"
                         ".Sh NAME\n"

@@ -138,8 +138,9 @@ static int node_listen(struct http_server *server, const char *option, const cha
         return command_fail(EXIT_FAILED, "%s %s is in use by another program; give another address, or port 0 for any",
                             option, address);
     if (result != 0)
-        return command_fail(EXIT_FAILED, "can't listen on %s %s: %s; it must be host:port, [v6]:port or unix:/path",
-                            option, address, uv_strerror(result));
+        return command_fail(result == UV_EINVAL ? EXIT_USAGE : EXIT_FAILED,
+                            "can't listen on %s %s: %s; it must be host:port, [v6]:port or unix:/path", option, address,
+                            uv_strerror(result));
     return EXIT_DONE;
 }
 
