@@ -1,0 +1,141 @@
+#include "store_fixture.h"
+#include "base/clock.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WITHIN_MS = 10000 };
+
+struct store_fixture fixture;
+
+const struct audit_origin SOMEBODY = {{"usr_somebody", 12}, {"192.0.2.1", 9}, {"req_1", 5}};
+
+static bool is_ready(void *arg)
+{
+    return store_is_ready(arg);
+}
+
+void fixture_start(void)
+{
+    struct store_settings settings = {.timeout_ms = 1000, .prefix = "t:", .audit_max = 1000};
+    struct buf why;
+
+    signal(SIGPIPE, SIG_IGN); /* as the program does: a Redis that went away is seen by EPIPE */
+    redis_server_start(&fixture.server, NULL);
+    buf_init(&why, 1000);
+    cr_assert(redis_target_parse(text_of(fixture.server.url), &settings.target, &why));
+    buf_finish(&why);
+    cr_assert_eq(uv_loop_init(&fixture.loop), 0);
+    fixture.store = store_create(&fixture.loop, &settings, NULL, NULL);
+    cr_assert(test_loop_until(&fixture.loop, is_ready, fixture.store, WITHIN_MS), "%s", store_trouble(fixture.store));
+}
+
+static void store_closed(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+void fixture_close_store(void)
+{
+    store_close(fixture.store, store_closed, &fixture.is_closed);
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_closed, WITHIN_MS));
+}
+
+void fixture_stop(void)
+{
+    if (!fixture.is_closed)
+        fixture_close_store();
+    if (!test_loop_finish(&fixture.loop))
+        abort(); /* a failed assertion here would not fail the test */
+    redis_server_stop(&fixture.server);
+    leak_guard();
+}
+
+void answer_done(void *arg, enum store_result result)
+{
+    struct answer *answer = arg;
+
+    answer->calls++;
+    answer->result = result;
+    answer->is_done = true;
+}
+
+enum store_result answer_wait(struct answer *answer)
+{
+    cr_assert(!answer->is_done, "completed inside the call");
+    cr_assert(test_loop_until_set(&fixture.loop, &answer->is_done, WITHIN_MS));
+    cr_assert_eq(answer->calls, 1);
+    return answer->result;
+}
+
+void key_answer_done(void *arg, enum store_result result, const struct key_record *key)
+{
+    struct key_answer *answer = arg;
+
+    cr_assert_eq(key != NULL, result == STORE_OK);
+    if (key)
+        key_copy(&answer->key, key);
+    answer_done(&answer->answer, result);
+}
+
+struct id some_account(void)
+{
+    struct id account = id_mint(ID_ACCOUNT, clock_wall_ms());
+    struct answer answer = {0};
+
+    account_store_create(fixture.store, &account, TEXT("North Clinic"), answer_done, &answer);
+    cr_assert_eq(answer_wait(&answer), STORE_OK);
+    return account;
+}
+
+struct user_record some_user(const struct id *account, const char *email)
+{
+    struct user_record user = {.id = id_mint(ID_USER, clock_wall_ms()), .account = *account, .created_ms = 1234};
+    struct answer answer = {0};
+
+    snprintf(user.email, sizeof user.email, "%s", email);
+    snprintf(user.password_hash, sizeof user.password_hash, "hash of %s", email);
+    for (uint8_t i = 0; i < TOTP_SEALED_BYTES; i++)
+        user.totp_sealed[i] = (uint8_t)(i * 7); /* any bytes, NUL among them */
+    account_store_add_user(fixture.store, &user, &SOMEBODY, answer_done, &answer);
+    cr_assert_eq(answer_wait(&answer), STORE_OK);
+    return user;
+}
+
+struct key_record some_key(const struct id *account, enum key_mode mode, uint8_t n,
+                           uint8_t ret_digest[KEY_DIGEST_BYTES])
+{
+    struct key_record key = {.account = *account, .kind = KEY_API, .mode = mode, .scopes = SCOPE_KEYS_MANAGE};
+
+    key.created_ms = clock_wall_ms() - 1000 + n;
+    key.id = id_mint(ID_KEY, key.created_ms);
+    cr_assert(key_set_name(&key, TEXT("Front d\xc3\xa4sk")));
+    key_set_last4(&key, TEXT("svc_sk_wxyz"));
+    memset(ret_digest, 0, KEY_DIGEST_BYTES);
+    ret_digest[0] = n;
+    return key;
+}
+
+enum store_result insert_key(const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    struct answer answer = {0};
+
+    key_store_insert(fixture.store, key, digest, &SOMEBODY, answer_done, &answer);
+    return answer_wait(&answer);
+}
+
+void expect_newest_event(const struct id *account, const char *type, long long count)
+{
+    char name[64], entry[512], length[32], expected[64];
+
+    snprintf(name, sizeof name, "t:acct:%s:audit", account->text);
+    redis_server_ask(&fixture.server, entry, sizeof entry, "XREVRANGE", name, "+", "-", "COUNT", "1", NULL);
+    redis_server_ask(&fixture.server, length, sizeof length, "XLEN", name, NULL);
+    snprintf(expected, sizeof expected, "type\n%s\n", type);
+    cr_expect(strstr(entry, expected), "want %s in %s", type, entry);
+    cr_expect_eq(atoll(length), count, "%s events", length);
+}

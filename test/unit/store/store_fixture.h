@@ -1,0 +1,47 @@
+/* A store on a loop, over a private Redis. */
+#pragma once
+#include "redis_server.h"
+#include "store/account_store.h"
+#include "store/key_store.h"
+#include "test_loop.h"
+
+struct store_fixture {
+    struct redis_server server;
+    uv_loop_t loop;
+    struct store *store;
+    bool is_closed;
+};
+extern struct store_fixture fixture; /* each test has a process of its own */
+
+/* .init and .fini of suites; the latter proves that the loop ends clean and nothing leaks. */
+void fixture_start(void);
+void fixture_stop(void);
+/* Within fixture_stop() otherwise: closes the store and runs the loop until it is closed. */
+void fixture_close_store(void);
+
+/* How a verb with store_done ended; calls counts its completions. */
+struct answer {
+    bool is_done;
+    unsigned calls;
+    enum store_result result;
+};
+void answer_done(void *arg, enum store_result result);
+/* Runs the loop until the answer is there. The verb must not have completed inside its call. */
+enum store_result answer_wait(struct answer *answer);
+
+/* The same for verbs that find one record, which is copied. */
+struct key_answer {
+    struct answer answer;
+    struct key_record key;
+};
+void key_answer_done(void *arg, enum store_result result, const struct key_record *key);
+
+extern const struct audit_origin SOMEBODY;
+struct id some_account(void);                                              /* created in the store */
+struct user_record some_user(const struct id *account, const char *email); /* likewise */
+/* A record as the API makes it; not in the store. digest: its first byte set to n, the rest 0. */
+struct key_record some_key(const struct id *account, enum key_mode mode, uint8_t n,
+                           uint8_t ret_digest[KEY_DIGEST_BYTES]);
+enum store_result insert_key(const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES]);
+/* The `type` of the account's newest event, and how many there are. */
+void expect_newest_event(const struct id *account, const char *type, long long count);
