@@ -32,7 +32,7 @@ static void put_account(struct json_writer *w, const struct id *id, struct text 
 int account_create_run(const struct command_line *line)
 {
     struct store_session session;
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = {0};
     struct id account;
     int code = command_require(line->name, "--name");
 

@@ -63,7 +63,7 @@ const char *node_internal_address(const struct node *node)
 
 static struct route_policy *policy_load(const char *path, struct buf *ret_why)
 {
-    struct buf content CLEANUP(buf_finish);
+    struct buf content CLEANUP(buf_finish) = {0};
 
     if (!path)
         return route_policy_standard();
