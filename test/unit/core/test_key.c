@@ -1,0 +1,96 @@
+#include "core/key.h"
+
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+TestSuite(key, .fini = leak_guard);
+
+static struct text repeat(char *storage, const char *unit, size_t times)
+{
+    const size_t bytes = strlen(unit);
+    for (size_t i = 0; i < times; i++)
+        memcpy(storage + i * bytes, unit, bytes);
+    return (struct text){storage, times * bytes};
+}
+
+Test(key, takes_names_of_1_to_200_code_points)
+{
+    static const struct {
+        const char *unit;
+        size_t times;
+        bool valid;
+    } CASES[] = {
+        {"a", 0, false},
+        {"a", 1, true},
+        {"a", 200, true},
+        {"a", 201, false},
+        {"\xc3\xa9", 200, true}, /* e acute */
+        {"\xc3\xa9", 201, false},
+        {"\xf0\x9f\x94\x91", 200, true}, /* four bytes each */
+        {"\xf0\x9f\x94\x91", 201, false},
+        {"a b", 1, true},
+        {" ", 1, true},
+        {"a\nb", 1, false},
+        {"\x1b[2J", 1, false},
+        {"a\x7f", 1, false},
+        {"\xc2\x85", 1, false}, /* U+0085, a control character */
+        {"\xc2\xa0", 1, true},  /* U+00A0, none */
+        {"\xff", 1, false},
+        {"\xc3", 1, false},
+        {"\xc0\xaf", 1, false},
+        {"\xed\xa0\x80", 1, false}, /* a surrogate */
+    };
+    char storage[1024];
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct key_record key = {0};
+        const struct text name = repeat(storage, CASES[i].unit, CASES[i].times);
+        cr_assert_eq(key_set_name(&key, name), CASES[i].valid, "case %zu", i);
+        cr_assert_eq(text_equal(key_name(&key), name), CASES[i].valid || name.len == 0, "case %zu", i);
+    }
+    struct key_record key = {0};
+    cr_assert_not(key_set_name(&key, (struct text){"a\0b", 3}));
+}
+
+Test(key, keeps_the_last_four_characters)
+{
+    struct key_record key;
+    key_set_last4(&key, TEXT("svc_sk_test_wxyz"));
+    cr_assert_str_eq(key.last4, "wxyz");
+}
+
+Test(key, copies_what_is_set)
+{
+    struct key_record from, to;
+    memset(&from, 0, sizeof from);
+    memset(&to, 0x55, sizeof to);
+    from.id = id_mint(ID_KEY, 7);
+    from.revoked_ms = 8;
+    from.scopes = SCOPE_ALL;
+    cr_assert(key_set_name(&from, TEXT("Integration")));
+    key_copy(&to, &from);
+    cr_assert(id_equal(&to.id, &from.id));
+    cr_assert(text_equal(key_name(&to), TEXT("Integration")));
+    cr_assert_eq(to.revoked_ms, 8);
+    cr_assert_eq(to.scopes, SCOPE_ALL);
+    cr_assert_eq(to.name[sizeof to.name - 1], 0x55);
+}
+
+Test(key, names_modes_and_kinds)
+{
+    enum key_mode mode = MODE_LIVE;
+    cr_assert(key_mode_parse(TEXT("test"), &mode) && mode == MODE_TEST);
+    cr_assert(key_mode_parse(TEXT("live"), &mode) && mode == MODE_LIVE);
+    cr_assert_not(key_mode_parse(TEXT("Test"), &mode));
+    cr_assert_not(key_mode_parse(TEXT("live "), &mode));
+    cr_assert_not(key_mode_parse(TEXT(""), &mode));
+    cr_assert_eq(mode, MODE_LIVE);
+    cr_assert(text_equal(key_mode_text(MODE_TEST), TEXT("test")));
+    cr_assert(text_equal(key_mode_text(MODE_LIVE), TEXT("live")));
+    cr_assert(text_equal(key_kind_text(KEY_API), TEXT("api_key")));
+    cr_assert(text_equal(key_kind_text(KEY_DEVICE), TEXT("device_key")));
+    cr_assert_eq(key_id_kind(KEY_API), ID_KEY);
+    cr_assert_eq(key_id_kind(KEY_DEVICE), ID_DEVICE);
+}

@@ -1,0 +1,117 @@
+#include "core/problem.h"
+
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+TestSuite(problem, .fini = leak_guard);
+
+enum { STORAGE_BYTES = 1024 };
+
+static void assert_prints(const struct problem *p, const char *expected)
+{
+    char storage[STORAGE_BYTES];
+    struct buf out;
+    buf_init_fixed(&out, storage, sizeof storage);
+    problem_print(p, TEXT("req_1"), &out);
+    cr_assert(text_equal(buf_text(&out), text_of(expected)), "%.*s", TEXT_ARG(buf_text(&out)));
+}
+
+static void assert_challenges(const struct problem *p, const char *expected)
+{
+    char storage[STORAGE_BYTES];
+    struct buf out;
+    buf_init_fixed(&out, storage, sizeof storage);
+    problem_print_challenge(p, &out);
+    cr_assert(text_equal(buf_text(&out), text_of(expected)), "%.*s", TEXT_ARG(buf_text(&out)));
+}
+
+Test(problem, each_row_has_what_the_contract_asks)
+{
+    for (int code = PROBLEM_NONE + 1; code < PROBLEM_COUNT; code++) {
+        const struct problem p = problem_of((enum problem_code)code);
+        const int status = problem_status(p.code);
+        const char *type = problem_type(p.code), *expected = "invalid_request_error";
+        if (status == 401)
+            expected = "authentication_error";
+        else if (status == 403)
+            expected = "permission_error";
+        else if (status == 429)
+            expected = "rate_limit_error";
+        else if (status >= 500)
+            expected = "api_error";
+        cr_assert(status >= 400 && status < 600);
+        cr_assert_str_eq(type, expected, "%s", problem_code_text(p.code));
+        cr_assert_gt(strlen(problem_message(&p)), 10);
+        for (int other = PROBLEM_NONE + 1; other < code; other++)
+            cr_assert_str_neq(problem_code_text(p.code), problem_code_text((enum problem_code)other));
+    }
+}
+
+Test(problem, prints_bodies)
+{
+    struct problem p = problem_of(PROBLEM_API_KEY_REVOKED);
+    assert_prints(&p, "{\"error\":{\"type\":\"authentication_error\",\"code\":\"api_key_revoked\","
+                      "\"message\":\"This API key has been revoked.\",\"request_id\":\"req_1\"}}");
+    p = problem_param(PROBLEM_PARAMETER_MISSING, TEXT("na\"me"));
+    p.message = "Say a name.";
+    assert_prints(&p, "{\"error\":{\"type\":\"invalid_request_error\",\"code\":\"parameter_missing\","
+                      "\"message\":\"Say a name.\",\"param\":\"na\\\"me\",\"request_id\":\"req_1\"}}");
+    p = problem_of(PROBLEM_INSUFFICIENT_SCOPE);
+    p.has_required_scopes = true;
+    assert_prints(&p, "{\"error\":{\"type\":\"permission_error\",\"code\":\"insufficient_scope\","
+                      "\"message\":\"The key lacks the scope for this request.\",\"required_scopes\":[],"
+                      "\"request_id\":\"req_1\"}}");
+    p.required_scopes = SCOPE_KEYS_MANAGE | SCOPE_ORG_MANAGE;
+    assert_prints(&p, "{\"error\":{\"type\":\"permission_error\",\"code\":\"insufficient_scope\","
+                      "\"message\":\"The key lacks the scope for this request.\","
+                      "\"required_scopes\":[\"keys:manage\",\"org:manage\"],\"request_id\":\"req_1\"}}");
+    p = problem_param(PROBLEM_SCOPE_NOT_GRANTABLE, TEXT("scopes"));
+    p.has_required_scopes = true;
+    p.required_scopes = SCOPE_KEYS_MANAGE | SCOPE_ORG_MANAGE;
+    assert_prints(&p, "{\"error\":{\"type\":\"permission_error\",\"code\":\"scope_not_grantable\","
+                      "\"message\":\"A key can grant only scopes that it holds itself. Missing: keys:manage "
+                      "org:manage.\",\"param\":\"scopes\",\"request_id\":\"req_1\"}}");
+}
+
+Test(problem, cuts_long_parameters)
+{
+    char name[200];
+    memset(name, 'x', sizeof name);
+    const struct problem p = problem_param(PROBLEM_PARAMETER_UNKNOWN, (struct text){name, sizeof name});
+    cr_assert_eq(strlen(p.param), PROBLEM_PARAM_BYTES - 1);
+    cr_assert_eq(strlen(problem_param(PROBLEM_PARAMETER_UNKNOWN, (struct text){NULL, 0}).param), 0);
+}
+
+Test(problem, challenges_as_rfc_6750_asks)
+{
+    static const struct {
+        enum problem_code code;
+        bool session_realm;
+        scope_set scopes;
+        const char *expected;
+    } CASES[] = {
+        {PROBLEM_MISSING_CREDENTIALS, false, 0, "Bearer realm=\"api\""},
+        {PROBLEM_INVALID_API_KEY, false, 0, "Bearer realm=\"api\", error=\"invalid_token\""},
+        {PROBLEM_API_KEY_REVOKED, false, 0, "Bearer realm=\"api\", error=\"invalid_token\""},
+        {PROBLEM_SESSION_NOT_ACCEPTED, false, 0, "Bearer realm=\"api\", error=\"invalid_token\""},
+        {PROBLEM_INSUFFICIENT_SCOPE, false, SCOPE_KEYS_MANAGE | SCOPE_ORG_MANAGE,
+         "Bearer realm=\"api\", error=\"insufficient_scope\", scope=\"keys:manage org:manage\""},
+        {PROBLEM_INSUFFICIENT_SCOPE, false, 0, "Bearer realm=\"api\", error=\"insufficient_scope\""},
+        {PROBLEM_INVALID_SESSION, true, 0, "Session realm=\"console\""},
+        {PROBLEM_BEARER_NOT_ACCEPTED, true, 0, "Session realm=\"console\""},
+        {PROBLEM_INVALID_LOGIN, true, 0, "Session realm=\"console\""},
+        {PROBLEM_CSRF_FAILED, true, 0, ""},
+        {PROBLEM_SCOPE_NOT_GRANTABLE, false, SCOPE_ORG_MANAGE, ""},
+        {PROBLEM_NOT_FOUND, false, 0, ""},
+        {PROBLEM_STORE_UNAVAILABLE, false, 0, ""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct problem p = problem_of(CASES[i].code);
+        p.session_realm = CASES[i].session_realm;
+        p.required_scopes = CASES[i].scopes;
+        assert_challenges(&p, CASES[i].expected);
+    }
+}

@@ -1,0 +1,116 @@
+#include "core/secret.h"
+
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+TestSuite(secret, .fini = leak_guard);
+
+/* Checksums reckoned by another program. */
+static const struct {
+    const char *text;
+    enum key_kind kind;
+    enum key_mode mode;
+} KNOWN[] = {
+    {"svc_sk_test_0123456789ABCDEFGHIJKLMNOPQRSTUV0SV0ja", KEY_API, MODE_TEST},
+    {"svc_sk_live_0123456789ABCDEFGHIJKLMNOPQRSTUV36BX0h", KEY_API, MODE_LIVE},
+    {"svc_dk_0123456789ABCDEFGHIJKLMNOPQRSTUV3ZASRa", KEY_DEVICE, MODE_LIVE},
+    {"svc_dk_000000000000000000000000000000080tQEE3", KEY_DEVICE, MODE_LIVE},
+};
+enum { KNOWN_COUNT = sizeof KNOWN / sizeof KNOWN[0] };
+
+static bool parses(const char *text, size_t len)
+{
+    enum key_kind kind;
+    enum key_mode mode;
+    return secret_parse((struct text){text, len}, &kind, &mode);
+}
+
+Test(secret, reads_known_ones)
+{
+    for (size_t i = 0; i < KNOWN_COUNT; i++) {
+        enum key_kind kind;
+        enum key_mode mode;
+        cr_assert(secret_parse(text_of(KNOWN[i].text), &kind, &mode), "%s", KNOWN[i].text);
+        cr_assert_eq(kind, KNOWN[i].kind);
+        cr_assert_eq(mode, KNOWN[i].mode);
+    }
+}
+
+Test(secret, every_changed_character_is_noticed)
+{
+    for (size_t i = 0; i < KNOWN_COUNT; i++)
+        for (size_t at = 0; at < strlen(KNOWN[i].text); at++)
+            for (int c = 0; c < 256; c++) {
+                char changed[SECRET_MAX_CHARS + 1];
+                const size_t len = strlen(KNOWN[i].text);
+                memcpy(changed, KNOWN[i].text, len);
+                changed[at] = (char)c;
+                cr_assert_eq(parses(changed, len), changed[at] == KNOWN[i].text[at], "%zu, byte %d", at, c);
+            }
+}
+
+Test(secret, refuses_other_shapes)
+{
+    static const char *const CASES[] = {
+        "",
+        "svc_sk_test_",
+        "svc_dk_",
+        "Bearer svc_sk_test_0123456789ABCDEFGHIJKLMNOPQRSTUV0SV0ja",
+        "svc_sk_test_0123456789ABCDEFGHIJKLMNOPQRSTUV0SV0ja ",
+        " svc_sk_test_0123456789ABCDEFGHIJKLMNOPQRSTUV0SV0ja",
+        /* These have a right checksum, and are wrong all the same. */
+        "svc_sk_prod_0123456789ABCDEFGHIJKLMNOPQRSTUV48mSsJ",
+        "svc_dk_test_0123456789ABCDEFGHIJKLMNOPQRSTUV0Qyk8J",
+        "svc_sk_test_0123456789ABCDEFGHIJKLMNOPQRSTU-44yVrq",
+        "svc_sk_test_0123456789ABCDEFGHIJKLMNOPQRSTU2FJyOE",
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++)
+        cr_assert_not(parses(CASES[i], strlen(CASES[i])), "%s", CASES[i]);
+    cr_assert_not(parses(NULL, 0));
+}
+
+Test(secret, what_is_minted_is_read_back)
+{
+    static const struct {
+        enum key_kind kind;
+        enum key_mode mode;
+        const char *prefix;
+    } CASES[] = {
+        {KEY_API, MODE_TEST, "svc_sk_test_"}, {KEY_API, MODE_LIVE, "svc_sk_live_"}, {KEY_DEVICE, MODE_LIVE, "svc_dk_"}};
+    for (size_t i = 0; i < 300; i++) {
+        const size_t c = i % 3;
+        struct secret secret, other;
+        enum key_kind kind;
+        enum key_mode mode;
+        secret_mint(CASES[c].kind, CASES[c].mode, &secret);
+        secret_mint(CASES[c].kind, CASES[c].mode, &other);
+        cr_assert(text_starts_with(secret_text(&secret), text_of(CASES[c].prefix)));
+        cr_assert(secret_parse(secret_text(&secret), &kind, &mode));
+        cr_assert(kind == CASES[c].kind && mode == CASES[c].mode);
+        cr_assert_not(text_equal(secret_text(&secret), secret_text(&other)));
+        secret_wipe(&secret);
+        cr_assert_eq(secret_text(&secret).len, 0);
+    }
+}
+
+/* 64,000 draws, 1,032 of each expected, standard deviation 32: a modulo bias would give the first 8 characters 1,250.
+ */
+Test(secret, draws_each_character_equally_often)
+{
+    size_t counts[256] = {0};
+    for (size_t i = 0; i < 2000; i++) {
+        struct secret secret;
+        secret_mint(KEY_DEVICE, MODE_LIVE, &secret);
+        for (size_t at = 7; at < 7 + SECRET_RANDOM_CHARS; at++)
+            counts[(unsigned char)secret.text[at]]++;
+    }
+    size_t distinct = 0;
+    for (int c = 0; c < 256; c++) {
+        distinct += counts[c] > 0;
+        cr_assert(counts[c] == 0 || (counts[c] > 830 && counts[c] < 1230), "%c: %zu", c, counts[c]);
+    }
+    cr_assert_eq(distinct, 62);
+}
