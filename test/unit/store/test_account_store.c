@@ -1,0 +1,180 @@
+#include "store_fixture.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(account_store, .init = fixture_start, .fini = fixture_stop);
+
+struct user_answer {
+    struct answer answer;
+    struct user_record user;
+};
+
+static void user_answer_done(void *arg, enum store_result result, const struct user_record *user)
+{
+    struct user_answer *answer = arg;
+
+    cr_assert_eq(user != NULL, result == STORE_OK);
+    if (user)
+        answer->user = *user;
+    answer_done(&answer->answer, result);
+}
+
+static enum store_result find_user(const char *email, struct user_answer *answer)
+{
+    *answer = (struct user_answer){0};
+    account_store_find_user(fixture.store, text_of(email), user_answer_done, answer);
+    return answer_wait(&answer->answer);
+}
+
+static enum store_result reset_user(const struct id *user, const char *password_hash, const uint8_t *totp_sealed)
+{
+    struct answer answer = {0};
+
+    account_store_reset_user(fixture.store, user, password_hash, totp_sealed, &SOMEBODY, answer_done, &answer);
+    return answer_wait(&answer);
+}
+
+static void expect_same(const struct user_record *got, const struct user_record *want)
+{
+    cr_expect(id_equal(&got->id, &want->id) && id_equal(&got->account, &want->account));
+    cr_expect_str_eq(got->email, want->email);
+    cr_expect_str_eq(got->account_name, "North Clinic");
+    cr_expect_eq(got->created_ms, want->created_ms);
+}
+
+Test(account_store, users_are_found_by_email)
+{
+    struct id account = some_account();
+    struct user_record user = some_user(&account, "ana@north.test");
+    struct user_answer answer;
+
+    cr_assert_eq(find_user("ana@north.test", &answer), STORE_OK);
+    expect_same(&answer.user, &user);
+    cr_expect_str_eq(answer.user.password_hash, user.password_hash);
+    cr_expect_arr_eq(answer.user.totp_sealed, user.totp_sealed, TOTP_SEALED_BYTES);
+    cr_expect_eq(find_user("bob@north.test", &answer), STORE_NOT_FOUND);
+    expect_newest_event(&account, "user.created", 1);
+}
+
+Test(account_store, a_user_needs_an_account_and_an_email_of_his_own)
+{
+    struct id account = some_account(), nowhere = id_mint(ID_ACCOUNT, 1);
+    struct user_record user = some_user(&account, "ana@north.test");
+    struct answer taken = {0}, homeless = {0}, twice = {0};
+
+    user.id = id_mint(ID_USER, 1);
+    account_store_add_user(fixture.store, &user, &SOMEBODY, answer_done, &taken);
+    cr_expect_eq(answer_wait(&taken), STORE_CONFLICT);
+    user.account = nowhere;
+    snprintf(user.email, sizeof user.email, "bob@north.test");
+    account_store_add_user(fixture.store, &user, &SOMEBODY, answer_done, &homeless);
+    cr_expect_eq(answer_wait(&homeless), STORE_REFUSED);
+    account_store_create(fixture.store, &account, TEXT("Again"), answer_done, &twice);
+    cr_expect_eq(answer_wait(&twice), STORE_CONFLICT);
+}
+
+Test(account_store, reset_replaces_what_is_given)
+{
+    struct id account = some_account(), nobody = id_mint(ID_USER, 1);
+    struct user_record user = some_user(&account, "ana@north.test");
+    uint8_t sealed[TOTP_SEALED_BYTES] = {9, 0, 8};
+    struct user_answer answer;
+
+    cr_assert_eq(reset_user(&user.id, "other hash", NULL), STORE_OK);
+    cr_assert_eq(find_user(user.email, &answer), STORE_OK);
+    cr_expect_str_eq(answer.user.password_hash, "other hash");
+    cr_expect_arr_eq(answer.user.totp_sealed, user.totp_sealed, TOTP_SEALED_BYTES);
+    expect_newest_event(&account, "user.password_reset", 2);
+
+    cr_assert_eq(reset_user(&user.id, NULL, sealed), STORE_OK);
+    cr_assert_eq(find_user(user.email, &answer), STORE_OK);
+    cr_expect_str_eq(answer.user.password_hash, "other hash");
+    cr_expect_arr_eq(answer.user.totp_sealed, sealed, TOTP_SEALED_BYTES);
+    expect_newest_event(&account, "user.totp_reset", 3);
+
+    cr_expect_eq(reset_user(&nobody, "hash", sealed), STORE_NOT_FOUND);
+}
+
+Test(account_store, users_that_cannot_be_are_never_answered)
+{
+    static const struct {
+        const char *field, *value;
+    } cases[] = {
+        {"account", "acct_1"}, {"email", NULL},  {"password", NULL},
+        {"totp", "short"},     {"created", "x"}, {"created", ""},
+    };
+    struct id account = some_account();
+    struct user_record user = some_user(&account, "ana@north.test");
+    struct user_answer answer;
+    char name[64];
+
+    snprintf(name, sizeof name, "t:user:%s", user.id.text);
+    redis_server_tell(&fixture.server, "COPY", name, "sound", NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (cases[i].value)
+            redis_server_tell(&fixture.server, "HSET", name, cases[i].field, cases[i].value, NULL);
+        else
+            redis_server_tell(&fixture.server, "HDEL", name, cases[i].field, NULL);
+        cr_expect_eq(find_user(user.email, &answer), STORE_UNAVAILABLE, "case %zu", i);
+        redis_server_tell(&fixture.server, "COPY", "sound", name, "REPLACE", NULL);
+    }
+    cr_expect_eq(find_user(user.email, &answer), STORE_OK);
+}
+
+struct rows {
+    struct answer answer;
+    size_t count;
+    struct user_record users[4];
+    struct account_row accounts[4];
+};
+
+static void rows_of_users(void *arg, enum store_result result, const struct user_record *users, size_t count)
+{
+    struct rows *rows = arg;
+
+    cr_assert_leq(count, 4);
+    memcpy(rows->users, users, count * sizeof *users);
+    rows->count = count;
+    answer_done(&rows->answer, result);
+}
+
+static void rows_of_accounts(void *arg, enum store_result result, const struct account_row *accounts, size_t count)
+{
+    struct rows *rows = arg;
+
+    cr_assert_leq(count, 4);
+    memcpy(rows->accounts, accounts, count * sizeof *accounts);
+    rows->count = count;
+    answer_done(&rows->answer, result);
+}
+
+static size_t list_users(const struct id *account, struct rows *rows)
+{
+    *rows = (struct rows){0};
+    account_store_list_users(fixture.store, account, rows_of_users, rows);
+    cr_assert_eq(answer_wait(&rows->answer), STORE_OK);
+    return rows->count;
+}
+
+Test(account_store, lists)
+{
+    struct id north = some_account(), south = some_account();
+    struct user_record ana = some_user(&north, "ana@north.test");
+    struct rows rows = {0};
+
+    some_user(&south, "bob@south.test");
+    some_user(&south, "eve@south.test");
+    cr_expect_eq(list_users(NULL, &rows), 3);
+    cr_expect_eq(list_users(&south, &rows), 2);
+    cr_expect_eq(list_users(&north, &rows), 1);
+    expect_same(&rows.users[0], &ana);
+    cr_expect_str_empty(rows.users[0].password_hash);
+
+    rows = (struct rows){0};
+    account_store_list(fixture.store, rows_of_accounts, &rows);
+    cr_assert_eq(answer_wait(&rows.answer), STORE_OK);
+    cr_assert_eq(rows.count, 2);
+    cr_expect_str_eq(rows.accounts[0].name, "North Clinic");
+}

@@ -1,0 +1,140 @@
+#include "store/audit_store.h"
+#include "store_fixture.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(audit_store, .init = fixture_start, .fini = fixture_stop);
+
+enum { EVENTS_MAX = 20 };
+
+struct trail {
+    struct answer answer;
+    size_t count;
+    bool has_more;
+    struct id ids[EVENTS_MAX];
+    int64_t created_ms;
+    char first[256]; /* of the first event: "type actor target ip request_id" */
+};
+
+static void trail_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
+                         bool has_more)
+{
+    struct trail *trail = arg;
+
+    cr_assert_leq(count, EVENTS_MAX);
+    for (size_t i = 0; i < count; i++)
+        trail->ids[i] = events[i].id;
+    if (count > 0) {
+        snprintf(trail->first, sizeof trail->first, "%.*s %.*s %.*s %.*s %.*s", TEXT_ARG(events[0].type),
+                 TEXT_ARG(events[0].actor), TEXT_ARG(events[0].target), TEXT_ARG(events[0].ip),
+                 TEXT_ARG(events[0].request_id));
+        trail->created_ms = events[0].created_ms;
+    }
+    trail->count = count;
+    trail->has_more = has_more;
+    answer_done(&trail->answer, result);
+}
+
+static enum store_result list_trail(const struct id *account, unsigned limit, const struct id *after,
+                                    struct trail *trail)
+{
+    *trail = (struct trail){0};
+    audit_store_list(fixture.store, account, limit, after, trail_listed, trail);
+    return answer_wait(&trail->answer);
+}
+
+/* An event at an entry id of our choice, as scripts write them. */
+static void add_event(const struct id *account, const char *entry, const char *target)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "t:acct:%s:audit", account->text);
+    redis_server_tell(&fixture.server, "XADD", name, entry, "type", "api_key.created", "actor", "usr_1", "target",
+                      target, "ip", "", "request_id", "req_1", NULL);
+}
+
+Test(audit_store, events_tell_what_scripts_wrote)
+{
+    struct id account = some_account();
+    struct user_record user = some_user(&account, "ana@north.test");
+    struct trail trail;
+    char expected[128];
+
+    cr_assert_eq(list_trail(&account, 5, NULL, &trail), STORE_OK);
+    cr_assert_eq(trail.count, 1);
+    snprintf(expected, sizeof expected, "user.created usr_somebody %s 192.0.2.1 req_1", user.id.text);
+    cr_expect_str_eq(trail.first, expected);
+    cr_expect_eq(id_kind_of(id_text(&trail.ids[0])), ID_EVENT);
+    cr_expect_eq(id_time_ms(&trail.ids[0]), trail.created_ms);
+}
+
+Test(audit_store, pages_are_exact_also_within_a_millisecond)
+{
+    struct id account = some_account(), none = {0};
+    struct trail all, page;
+
+    add_event(&account, "1700000000000-0", "a");
+    add_event(&account, "1700000000000-1", "b");
+    add_event(&account, "1700000000000-4294967295", "c");
+    add_event(&account, "1700000000001-0", "d");
+    cr_assert_eq(list_trail(&account, 10, &none, &all), STORE_OK);
+    cr_assert_eq(all.count, 4);
+    cr_expect_not(all.has_more);
+    cr_expect_str_eq(all.first, "api_key.created usr_1 d  req_1");
+    for (size_t i = 0; i + 1 < all.count; i++)
+        cr_expect_gt(strcmp(all.ids[i].text, all.ids[i + 1].text), 0, "ids sort by time");
+    for (unsigned limit = 1; limit <= 4; limit++) {
+        struct id after = none;
+        size_t seen = 0;
+
+        do {
+            cr_assert_eq(list_trail(&account, limit, &after, &page), STORE_OK);
+            for (size_t i = 0; i < page.count; i++)
+                cr_expect(id_equal(&page.ids[i], &all.ids[seen++]), "limit %u", limit);
+            after = page.ids[page.count - 1];
+        } while (page.has_more);
+        cr_expect_eq(seen, 4, "limit %u", limit);
+    }
+}
+
+Test(audit_store, cursors_of_others_are_refused)
+{
+    struct id account = some_account(), other = some_account(), key = id_mint(ID_KEY, 1);
+    struct trail trail;
+
+    add_event(&account, "5-0", "a");
+    add_event(&other, "5-0", "a");
+    cr_assert_eq(list_trail(&other, 1, NULL, &trail), STORE_OK);
+
+    struct id foreign = trail.ids[0];
+    cr_expect_eq(list_trail(&account, 1, &foreign, &trail), STORE_NOT_FOUND);
+    cr_expect_eq(list_trail(&account, 1, &key, &trail), STORE_NOT_FOUND);
+    cr_expect_eq(list_trail(&other, 1, &foreign, &trail), STORE_OK);
+    cr_expect_eq(trail.count, 0);
+}
+
+Test(audit_store, entries_that_cannot_be_are_never_answered)
+{
+    static const struct {
+        const char *fields[10];
+    } cases[] = {
+        {{"type", "x"}},
+        {{"type", "x", "actor", "x", "target", "x", "ip", "x", "wrong", "x"}},
+        {{"actor", "x", "type", "x", "target", "x", "ip", "x", "request_id", "x"}},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const *f = cases[i].fields;
+        struct id account = some_account();
+        struct trail trail;
+        char name[64];
+
+        snprintf(name, sizeof name, "t:acct:%s:audit", account.text);
+        redis_server_tell(&fixture.server, "XADD", name, "5-0", f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8],
+                          f[9], NULL);
+        cr_expect_eq(list_trail(&account, 1, NULL, &trail), STORE_UNAVAILABLE, "case %zu", i);
+        cr_expect_eq(trail.count, 0);
+    }
+}

@@ -1,0 +1,132 @@
+#include "store/usage_store.h"
+#include "base/clock.h"
+#include "store_fixture.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MS_PER_DAY = 86400000 };
+static const int64_t NOON = 1769860800000; /* 2026-01-31T12:00:00Z */
+
+static int64_t wall_at_noon(void)
+{
+    return NOON;
+}
+
+static void start_at_noon(void)
+{
+    fixture_start();
+    clock_replace_wall_for_test(wall_at_noon);
+}
+
+TestSuite(usage_store, .init = start_at_noon, .fini = fixture_stop);
+
+static enum store_result flush(const char *sender, uint64_t sequence, const struct usage_entry *entries, size_t count)
+{
+    struct answer answer = {0};
+
+    usage_store_flush(fixture.store, text_of(sender), sequence, entries, count, answer_done, &answer);
+    return answer_wait(&answer);
+}
+
+struct usage {
+    struct answer answer;
+    size_t day_count, key_count;
+    struct usage_day days[USAGE_DAYS_MAX];
+    struct usage_key_total keys[USAGE_KEYS_LISTED];
+};
+
+static void usage_done(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
+                       const struct usage_key_total *keys, size_t key_count)
+{
+    struct usage *usage = arg;
+
+    if (day_count > 0)
+        memcpy(usage->days, days, day_count * sizeof *days);
+    if (key_count > 0)
+        memcpy(usage->keys, keys, key_count * sizeof *keys);
+    usage->day_count = day_count;
+    usage->key_count = key_count;
+    answer_done(&usage->answer, result);
+}
+
+static enum store_result read_usage(const struct id *account, unsigned days, struct usage *usage)
+{
+    *usage = (struct usage){0};
+    usage_store_read(fixture.store, account, days, usage_done, usage);
+    return answer_wait(&usage->answer);
+}
+
+static void expect_day(const struct usage_day *day, const char *date, int64_t test, int64_t live)
+{
+    cr_expect_str_eq(day->date, date);
+    cr_expect(day->test_requests == test && day->live_requests == live, "%s: %d test, %d live", date,
+              (int)day->test_requests, (int)day->live_requests);
+}
+
+Test(usage_store, batches_are_counted_once)
+{
+    struct id account = id_mint(ID_ACCOUNT, 1), a = id_mint(ID_KEY, 2), b = id_mint(ID_DEVICE, 3);
+    const struct usage_entry entries[] = {
+        {a, account, MODE_LIVE, 5, NOON, NOON},
+        {b, account, MODE_TEST, 7, NOON, NOON - 1},
+        {a, account, MODE_LIVE, 2, NOON - MS_PER_DAY, NOON - MS_PER_DAY},
+    };
+    struct usage usage;
+
+    cr_assert_eq(flush("node", 1, entries, 3), STORE_OK);
+    cr_assert_eq(flush("node", 1, entries, 3), STORE_OK);
+    cr_assert_eq(read_usage(&account, 3, &usage), STORE_OK);
+    cr_assert_eq(usage.day_count, 3);
+    expect_day(&usage.days[0], "2026-01-29", 0, 0);
+    expect_day(&usage.days[1], "2026-01-30", 0, 2);
+    expect_day(&usage.days[2], "2026-01-31", 7, 5);
+    cr_assert_eq(usage.key_count, 2);
+    cr_expect_eq(usage.keys[0].requests, 7);
+    cr_expect_eq(usage.keys[1].requests, 7);
+
+    cr_assert_eq(flush("node", 2, entries, 1), STORE_OK);
+    cr_assert_eq(flush("other", 1, entries, 1), STORE_OK);
+    cr_assert_eq(read_usage(&account, 1, &usage), STORE_OK);
+    expect_day(&usage.days[0], "2026-01-31", 7, 15);
+    cr_expect(id_equal(&usage.keys[0].key, &a) && usage.keys[0].requests == 17);
+}
+
+Test(usage_store, full_batches_and_long_reads)
+{
+    struct id account = id_mint(ID_ACCOUNT, 1);
+    struct usage_entry *entries = calloc(USAGE_BATCH_MAX, sizeof *entries);
+    struct usage *usage = calloc(1, sizeof *usage);
+
+    for (uint32_t i = 0; i < USAGE_BATCH_MAX; i++)
+        entries[i] = (struct usage_entry){id_mint(ID_KEY, 1 + i), account, MODE_LIVE, 1 + i, NOON, NOON};
+    cr_assert_eq(flush("node", UINT32_MAX, entries, USAGE_BATCH_MAX), STORE_OK);
+    cr_assert_eq(read_usage(&account, USAGE_DAYS_MAX, usage), STORE_OK);
+    cr_assert_eq(usage->day_count, USAGE_DAYS_MAX);
+    expect_day(&usage->days[USAGE_DAYS_MAX - 1], "2026-01-31", 0, USAGE_BATCH_MAX * (USAGE_BATCH_MAX + 1) / 2);
+    cr_assert_eq(usage->key_count, USAGE_KEYS_LISTED);
+    for (size_t i = 0; i < USAGE_KEYS_LISTED; i++)
+        cr_expect_eq(usage->keys[i].requests, (int64_t)(USAGE_BATCH_MAX - i));
+    cr_assert_eq(flush("node", UINT64_C(1) << 40, entries, 0), STORE_OK);
+    free(usage);
+    free(entries);
+}
+
+Test(usage_store, counters_that_cannot_be_are_never_answered)
+{
+    struct id account = id_mint(ID_ACCOUNT, 1);
+    struct usage usage;
+    char name[64], keys[64];
+
+    snprintf(name, sizeof name, "t:acct:%s:usage", account.text);
+    snprintf(keys, sizeof keys, "t:acct:%s:usage_keys", account.text);
+    redis_server_tell(&fixture.server, "HSET", name, "2026-01-31:live", "-1", NULL);
+    cr_expect_eq(read_usage(&account, 1, &usage), STORE_UNAVAILABLE);
+    redis_server_tell(&fixture.server, "HSET", name, "2026-01-31:live", "many", NULL);
+    cr_expect_eq(read_usage(&account, 1, &usage), STORE_UNAVAILABLE);
+    redis_server_tell(&fixture.server, "DEL", name, NULL);
+    redis_server_tell(&fixture.server, "ZADD", keys, "3", "not an id", NULL);
+    cr_expect_eq(read_usage(&account, 1, &usage), STORE_UNAVAILABLE);
+}
