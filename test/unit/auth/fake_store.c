@@ -1,0 +1,42 @@
+#include "fake_store.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], key_found *done, void *arg)
+{
+    cr_assert_lt(store->find_count, FAKE_FINDS_MAX);
+    memcpy(store->finds[store->find_count].digest, digest, KEY_DIGEST_BYTES);
+    store->finds[store->find_count].done = done;
+    store->finds[store->find_count++].arg = arg;
+}
+
+void fake_store_answer_find(struct store *store, size_t nth, enum store_result result, const struct key_record *key)
+{
+    cr_assert_lt(nth, store->find_count);
+    store->finds[nth].done(store->finds[nth].arg, result, key);
+}
+
+void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_entry *entries,
+                       size_t count, store_done *done, void *arg)
+{
+    cr_assert_not(store->flush_waits, "one batch at a time");
+    cr_assert(count > 0 && count <= USAGE_BATCH_MAX && sender.len < sizeof store->sender);
+    memset(store->sender, 0, sizeof store->sender);
+    memcpy(store->sender, sender.ptr, sender.len);
+    memcpy(store->entries, entries, count * sizeof *entries);
+    store->entry_count = count;
+    store->sequence = sequence;
+    store->flush_done = done;
+    store->flush_arg = arg;
+    store->flush_count++;
+    store->flush_waits = true;
+}
+
+void fake_store_answer_flush(struct store *store, enum store_result result)
+{
+    cr_assert(store->flush_waits);
+    store->flush_waits = false;
+    store->flush_done(store->flush_arg, result);
+}

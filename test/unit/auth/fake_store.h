@@ -1,0 +1,27 @@
+/* The store's verbs that auth calls, in the hands of a test: calls are kept, and answered when the test says so. */
+#pragma once
+#include "store/key_store.h"
+#include "store/usage_store.h"
+
+enum { FAKE_FINDS_MAX = 8 };
+
+struct store {
+    struct {
+        uint8_t digest[KEY_DIGEST_BYTES];
+        key_found *done;
+        void *arg;
+    } finds[FAKE_FINDS_MAX];
+    size_t find_count; /* ever called */
+
+    bool flush_waits; /* for fake_store_answer_flush() */
+    size_t flush_count;
+    char sender[64];
+    uint64_t sequence;
+    struct usage_entry entries[USAGE_BATCH_MAX];
+    size_t entry_count;
+    store_done *flush_done;
+    void *flush_arg;
+};
+
+void fake_store_answer_find(struct store *store, size_t nth, enum store_result result, const struct key_record *key);
+void fake_store_answer_flush(struct store *store, enum store_result result);

@@ -1,0 +1,255 @@
+#include "auth/password.h"
+#include "auth/password_hash_internal.h"
+#include "base/metrics.h"
+
+#include "leak_guard.h"
+#include "test_loop.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+TestSuite(password, .fini = leak_guard);
+
+enum { JOBS_MAX = 8, DEADLINE_MS = 30000 };
+
+static const uint8_t MASTERS[2][KEYRING_MASTER_BYTES] = {
+    {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+     16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31},
+    {9},
+};
+static const uint8_t ROTATED[2][KEYRING_MASTER_BYTES] = {
+    {9},
+    {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+     16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31},
+};
+
+/* Of "lantern over grey water" under the first master key, made by another program; N = 2^10. */
+#define KNOWN_HASH "scrypt$10$8$1$dfe33130$AAECAwQFBgcICQoLDA0ODw$neU9H2Aiy0POJgIh_Q8Pw88g-2tYCqh8kz6w--oApxA"
+#define KNOWN_PASSWORD TEXT("lantern over grey water")
+
+struct answer {
+    int count;
+    enum password_result result;
+};
+
+static void on_verified(void *arg, enum password_result result)
+{
+    struct answer *answer = arg;
+    answer->count++;
+    answer->result = result;
+}
+
+struct fixture {
+    uv_loop_t loop;
+    struct keyring *keyring;
+    struct password_pool *pool;
+    struct answer answers[JOBS_MAX];
+    size_t started;
+    bool closed;
+};
+
+static void set_up(struct fixture *f, const uint8_t (*masters)[KEYRING_MASTER_BYTES], size_t generations,
+                   unsigned parallel, unsigned queue)
+{
+    memset(f, 0, sizeof *f);
+    metric_values[METRIC_PASSWORD_QUEUE] = metric_values[METRIC_PASSWORD_OVERLOADED] = 0;
+    cr_assert_eq(uv_loop_init(&f->loop), 0);
+    f->keyring = keyring_create(masters, generations);
+    f->pool = password_pool_create(&f->loop, f->keyring, parallel, queue);
+}
+
+static void on_closed(void *arg)
+{
+    struct fixture *f = arg;
+    for (size_t i = 0; i < f->started; i++)
+        cr_assert_eq(f->answers[i].count, 1, "every job has completed, once");
+    f->closed = true;
+}
+
+static void tear_down(struct fixture *f)
+{
+    password_pool_close(f->pool, on_closed, f);
+    cr_assert_not(f->closed);
+    cr_assert(test_loop_until_set(&f->loop, &f->closed, DEADLINE_MS));
+    cr_assert(test_loop_finish(&f->loop));
+    keyring_destroy(f->keyring);
+    cr_assert_eq(metric_values[METRIC_PASSWORD_QUEUE], 0);
+}
+
+static struct answer *verify(struct fixture *f, struct text password, const char *hash)
+{
+    struct answer *answer = &f->answers[f->started++];
+    password_verify(f->pool, password, hash, on_verified, answer);
+    cr_assert_eq(answer->count, 0, "never inside the call");
+    return answer;
+}
+
+static bool all_answered(void *arg)
+{
+    struct fixture *f = arg;
+    for (size_t i = 0; i < f->started; i++)
+        if (f->answers[i].count == 0)
+            return false;
+    return true;
+}
+
+static enum password_result verify_now(struct fixture *f, struct text password, const char *hash)
+{
+    struct answer *answer = verify(f, password, hash);
+    cr_assert(test_loop_until(&f->loop, all_answered, f, DEADLINE_MS));
+    cr_assert_eq(answer->count, 1);
+    return answer->result;
+}
+
+Test(password, verifies_a_known_hash)
+{
+    struct fixture f;
+    set_up(&f, MASTERS, 1, 2, 4);
+    cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, KNOWN_HASH), PASSWORD_MATCHES);
+    cr_assert_eq(verify_now(&f, TEXT("lantern over grey wateR"), KNOWN_HASH), PASSWORD_DIFFERS);
+    cr_assert_eq(verify_now(&f, TEXT("lantern over grey water "), KNOWN_HASH), PASSWORD_DIFFERS);
+    cr_assert_eq(verify_now(&f, TEXT(""), KNOWN_HASH), PASSWORD_DIFFERS);
+    tear_down(&f);
+}
+
+Test(password, long_passwords_count_whole)
+{
+    struct fixture f;
+    char long_one[1024], hash_text[PASSWORD_HASH_BYTES];
+    struct password_hash hash = {.cost = 10};
+    uint8_t peppered[KEYRING_DIGEST_BYTES];
+    memset(long_one, 'x', sizeof long_one);
+    set_up(&f, MASTERS, 1, 2, 4);
+    keyring_digest(f.keyring, KEYRING_PASSWORD, 0, (struct text){long_one, sizeof long_one}, peppered);
+    password_pepper_name(f.keyring, 0, hash.pepper_name);
+    cr_assert(password_hash_derive(&hash, peppered, hash.derived));
+    password_hash_print(&hash, hash_text);
+    cr_assert_eq(verify_now(&f, (struct text){long_one, sizeof long_one}, hash_text), PASSWORD_MATCHES);
+    long_one[1023] = 'y';
+    cr_assert_eq(verify_now(&f, (struct text){long_one, sizeof long_one}, hash_text), PASSWORD_DIFFERS);
+    tear_down(&f);
+}
+
+Test(password, a_retired_master_still_verifies)
+{
+    struct fixture f;
+    set_up(&f, ROTATED, 2, 2, 4);
+    cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, KNOWN_HASH), PASSWORD_MATCHES);
+    cr_assert_eq(verify_now(&f, TEXT("something else"), KNOWN_HASH), PASSWORD_DIFFERS);
+    tear_down(&f);
+}
+
+Test(password, a_forgotten_master_does_not)
+{
+    struct fixture f;
+    set_up(&f, ROTATED, 1, 2, 4);
+    cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, KNOWN_HASH), PASSWORD_DIFFERS);
+    tear_down(&f);
+}
+
+Test(password, an_unknown_user_differs)
+{
+    struct fixture f;
+    set_up(&f, MASTERS, 1, 2, 4);
+    cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, NULL), PASSWORD_DIFFERS);
+    cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, "no hash at all"), PASSWORD_DIFFERS);
+    tear_down(&f);
+}
+
+Test(password, new_hashes_verify_and_differ)
+{
+    struct fixture f;
+    char a[PASSWORD_HASH_BYTES], b[PASSWORD_HASH_BYTES];
+    set_up(&f, MASTERS, 2, 2, 4);
+    password_hash_now(f.keyring, KNOWN_PASSWORD, a);
+    password_hash_now(f.keyring, KNOWN_PASSWORD, b);
+    cr_assert(text_starts_with(text_of(a), TEXT("scrypt$17$8$1$")));
+    cr_assert(password_hash_valid(a) && password_hash_valid(b));
+    cr_assert_str_neq(a, b);
+    cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, a), PASSWORD_MATCHES);
+    tear_down(&f);
+}
+
+Test(password, beyond_the_queue_is_overload)
+{
+    struct fixture f;
+    set_up(&f, MASTERS, 1, 1, 2);
+    for (int i = 0; i < 5; i++)
+        verify(&f, KNOWN_PASSWORD, KNOWN_HASH);
+    cr_assert_eq(metric_values[METRIC_PASSWORD_QUEUE], 3);
+    cr_assert_eq(metric_values[METRIC_PASSWORD_OVERLOADED], 2);
+    cr_assert(test_loop_until(&f.loop, all_answered, &f, DEADLINE_MS));
+    for (int i = 0; i < 5; i++)
+        cr_assert_eq(f.answers[i].result, i < 3 ? PASSWORD_MATCHES : PASSWORD_OVERLOADED, "job %d", i);
+    cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, KNOWN_HASH), PASSWORD_MATCHES);
+    tear_down(&f);
+}
+
+/* on_closed() asserts that each has completed once. */
+Test(password, closing_ends_all_jobs)
+{
+    struct fixture f;
+    set_up(&f, MASTERS, 1, 2, 4);
+    for (int i = 0; i < 8; i++)
+        verify(&f, KNOWN_PASSWORD, KNOWN_HASH);
+    tear_down(&f);
+    for (int i = 2; i < 6; i++)
+        cr_assert_eq(f.answers[i].result, PASSWORD_CANCELLED, "job %d waited", i);
+    for (int i = 6; i < 8; i++)
+        cr_assert_eq(f.answers[i].result, PASSWORD_OVERLOADED, "job %d", i);
+    for (int i = 0; i < 2; i++)
+        cr_assert(f.answers[i].result == PASSWORD_MATCHES || f.answers[i].result == PASSWORD_CANCELLED);
+}
+
+struct retry {
+    struct fixture *f;
+    struct answer answer;
+};
+
+static void verify_again(void *arg, enum password_result result)
+{
+    struct retry *retry = arg;
+    cr_assert_eq(result, PASSWORD_CANCELLED);
+    password_verify(retry->f->pool, KNOWN_PASSWORD, KNOWN_HASH, on_verified, &retry->answer);
+    cr_assert_eq(retry->answer.count, 0);
+}
+
+Test(password, a_job_begun_while_closing_is_cancelled)
+{
+    struct fixture f;
+    set_up(&f, MASTERS, 1, 1, 1);
+    struct retry retry = {.f = &f};
+    verify(&f, KNOWN_PASSWORD, KNOWN_HASH);
+    password_verify(f.pool, KNOWN_PASSWORD, KNOWN_HASH, verify_again, &retry);
+    tear_down(&f);
+    cr_assert_eq(retry.answer.count, 1);
+    cr_assert_eq(retry.answer.result, PASSWORD_CANCELLED);
+}
+
+Test(password, knows_its_own_form)
+{
+    static const struct {
+        const char *hash;
+        bool valid;
+    } CASES[] = {
+        {KNOWN_HASH, true},
+        {"scrypt$17$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", true},
+        {"scrypt$18$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},
+        {"scrypt$3$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},
+        {"scrypt$017$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},
+        {"scrypt$17$16$1$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},
+        {"scrypt$17$8$2$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},
+        {"scrypt$17$8$1$0000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},
+        {"scrypt$17$8$1$zzzzzzzz$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},
+        {"scrypt$17$8$1$00000000$AAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},
+        {"scrypt$17$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},
+        {"scrypt$17$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA$", false},
+        {"scrypt$17$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA", false},
+        {"bcrypt$17$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},
+        {"scrypt", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++)
+        cr_assert_eq(password_hash_valid(CASES[i].hash), CASES[i].valid, "%s", CASES[i].hash);
+}

@@ -1,0 +1,296 @@
+#include "auth/usage.h"
+#include "auth/usage_table_internal.h"
+#include "base/metrics.h"
+
+#include "fake_store.h"
+#include "leak_guard.h"
+#include "test_loop.h"
+
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(usage, .fini = leak_guard);
+
+enum { INTERVAL_MS = 5, DEADLINE_MS = 10000, DAY_MS = 86400000 };
+static const int64_t NOON = INT64_C(20000) * DAY_MS + DAY_MS / 2;
+
+struct fixture {
+    uv_loop_t loop;
+    struct store store;
+    struct usage *usage;
+    int drained;
+    bool closed;
+};
+
+static void set_up(struct fixture *f)
+{
+    memset(f, 0, sizeof *f);
+    metric_values[METRIC_USAGE_FLUSHED] = metric_values[METRIC_USAGE_DROPPED] = 0;
+    cr_assert_eq(uv_loop_init(&f->loop), 0);
+    f->usage = usage_create(&f->loop, &f->store, INTERVAL_MS);
+}
+
+static void on_closed(void *arg)
+{
+    ((struct fixture *)arg)->closed = true;
+}
+
+static void tear_down(struct fixture *f)
+{
+    usage_close(f->usage, on_closed, f);
+    cr_assert(test_loop_until_set(&f->loop, &f->closed, DEADLINE_MS));
+    cr_assert(test_loop_finish(&f->loop));
+}
+
+static struct key_record make_key(enum key_mode mode)
+{
+    struct key_record key = {.mode = mode};
+    key.id = id_mint(ID_KEY, NOON);
+    key.account = id_mint(ID_ACCOUNT, NOON);
+    return key;
+}
+
+static void wait_for_batch(struct fixture *f)
+{
+    cr_assert(test_loop_until_set(&f->loop, &f->store.flush_waits, DEADLINE_MS));
+}
+
+static void assert_entry(const struct usage_entry *entry, const struct key_record *key, uint32_t uses, int64_t last_ms)
+{
+    cr_assert(id_equal(&entry->key, &key->id));
+    cr_assert(id_equal(&entry->account, &key->account));
+    cr_assert_eq(entry->mode, key->mode);
+    cr_assert_eq(entry->uses, uses);
+    cr_assert_eq(entry->last_used_ms, last_ms);
+}
+
+Test(usage, sends_what_was_counted)
+{
+    struct fixture f;
+    const struct key_record a = make_key(MODE_LIVE), b = make_key(MODE_TEST);
+    set_up(&f);
+    usage_count(f.usage, &a, NOON);
+    usage_count(f.usage, &b, NOON + 1);
+    usage_count(f.usage, &a, NOON + 5);
+    usage_count(f.usage, &a, NOON + 2); /* the clock stepped back: last use does not */
+    wait_for_batch(&f);
+    cr_assert_eq(f.store.entry_count, 2);
+    cr_assert_eq(f.store.sequence, 1);
+    cr_assert_eq(strlen(f.store.sender), 32);
+    assert_entry(&f.store.entries[0], &a, 3, NOON + 5);
+    assert_entry(&f.store.entries[1], &b, 1, NOON + 1);
+    cr_assert_eq(metric_values[METRIC_USAGE_FLUSHED], 0);
+    fake_store_answer_flush(&f.store, STORE_OK);
+    cr_assert_eq(metric_values[METRIC_USAGE_FLUSHED], 4);
+    tear_down(&f);
+    cr_assert_eq(f.store.flush_count, 1);
+}
+
+Test(usage, sends_nothing_when_nothing_was_used)
+{
+    struct fixture f;
+    const struct key_record key = make_key(MODE_LIVE);
+    set_up(&f);
+    test_loop_for(&f.loop, 10 * INTERVAL_MS);
+    cr_assert_eq(f.store.flush_count, 0);
+    usage_count(f.usage, &key, NOON);
+    wait_for_batch(&f);
+    fake_store_answer_flush(&f.store, STORE_OK);
+    test_loop_for(&f.loop, 10 * INTERVAL_MS);
+    cr_assert_eq(f.store.flush_count, 1);
+    tear_down(&f);
+}
+
+Test(usage, sends_the_same_batch_again_until_it_is_written)
+{
+    static const enum store_result FAILURES[] = {STORE_UNKNOWN, STORE_UNAVAILABLE, STORE_REFUSED};
+    struct fixture f;
+    const struct key_record key = make_key(MODE_LIVE);
+    char sender[64];
+    set_up(&f);
+    usage_count(f.usage, &key, NOON);
+    wait_for_batch(&f);
+    memcpy(sender, f.store.sender, sizeof sender);
+    for (size_t i = 0; i < 3; i++) {
+        usage_count(f.usage, &key, NOON + 1); /* belongs to the next batch, whatever becomes of this one */
+        fake_store_answer_flush(&f.store, FAILURES[i]);
+        cr_assert_not(f.store.flush_waits, "it backs off");
+        wait_for_batch(&f);
+        cr_assert_eq(f.store.sequence, 1);
+        cr_assert_str_eq(f.store.sender, sender);
+        cr_assert_eq(f.store.entry_count, 1);
+        assert_entry(&f.store.entries[0], &key, 1, NOON);
+    }
+    fake_store_answer_flush(&f.store, STORE_OK);
+    wait_for_batch(&f);
+    cr_assert_eq(f.store.sequence, 2);
+    cr_assert_str_eq(f.store.sender, sender);
+    assert_entry(&f.store.entries[0], &key, 3, NOON + 1);
+    fake_store_answer_flush(&f.store, STORE_OK);
+    cr_assert_eq(metric_values[METRIC_USAGE_FLUSHED], 4);
+    tear_down(&f);
+}
+
+Test(usage, each_sender_has_a_name_of_its_own)
+{
+    char first[64] = "";
+    for (int i = 0; i < 2; i++) {
+        struct fixture f;
+        const struct key_record key = make_key(MODE_LIVE);
+        set_up(&f);
+        usage_count(f.usage, &key, NOON);
+        wait_for_batch(&f);
+        cr_assert_str_neq(f.store.sender, first);
+        memcpy(first, f.store.sender, sizeof first);
+        fake_store_answer_flush(&f.store, STORE_OK);
+        tear_down(&f);
+    }
+}
+
+Test(usage, days_do_not_mix)
+{
+    struct fixture f;
+    const struct key_record key = make_key(MODE_LIVE);
+    const int64_t midnight = NOON - NOON % DAY_MS + DAY_MS;
+    set_up(&f);
+    usage_count(f.usage, &key, midnight - 2);
+    usage_count(f.usage, &key, midnight - 1);
+    usage_count(f.usage, &key, midnight);
+    usage_count(f.usage, &key, midnight + 1);
+    usage_count(f.usage, &key, midnight + 2);
+    wait_for_batch(&f);
+    cr_assert_eq(f.store.entry_count, 2);
+    assert_entry(&f.store.entries[0], &key, 2, midnight - 1);
+    assert_entry(&f.store.entries[1], &key, 3, midnight + 2);
+    cr_assert_eq(f.store.entries[0].day_ms / DAY_MS, (midnight - 1) / DAY_MS);
+    cr_assert_eq(f.store.entries[1].day_ms / DAY_MS, midnight / DAY_MS);
+    fake_store_answer_flush(&f.store, STORE_OK);
+    tear_down(&f);
+}
+
+Test(usage, many_keys_go_in_several_batches)
+{
+    enum { KEYS = 2 * USAGE_BATCH_MAX + 100 };
+    static const size_t SIZES[] = {USAGE_BATCH_MAX, USAGE_BATCH_MAX, 100};
+    struct fixture f;
+    struct key_record *keys = calloc(KEYS, sizeof *keys);
+    set_up(&f);
+    for (size_t i = 0; i < KEYS; i++)
+        keys[i] = make_key(MODE_LIVE);
+    for (int round = 0; round < 3; round++)
+        for (size_t i = 0; i < KEYS; i++)
+            usage_count(f.usage, &keys[i], NOON + round);
+    size_t seen = 0;
+    for (uint64_t batch = 0; batch < 3; batch++) {
+        wait_for_batch(&f);
+        cr_assert_eq(f.store.entry_count, SIZES[batch]);
+        cr_assert_eq(f.store.sequence, batch + 1);
+        for (size_t i = 0; i < f.store.entry_count; i++)
+            assert_entry(&f.store.entries[i], &keys[seen++], 3, NOON + 2);
+        fake_store_answer_flush(&f.store, STORE_OK);
+    }
+    cr_assert_eq(seen, KEYS);
+    cr_assert_eq(metric_values[METRIC_USAGE_FLUSHED], 3 * KEYS);
+    test_loop_for(&f.loop, 5 * INTERVAL_MS);
+    cr_assert_eq(f.store.flush_count, 3);
+    tear_down(&f);
+    free(keys);
+}
+
+static void on_drained(void *arg)
+{
+    ((struct fixture *)arg)->drained++;
+}
+
+static bool is_drained(void *arg)
+{
+    return ((struct fixture *)arg)->drained > 0;
+}
+
+Test(usage, drains_what_is_gathered)
+{
+    struct fixture f;
+    const struct key_record key = make_key(MODE_LIVE);
+    set_up(&f);
+    usage_count(f.usage, &key, NOON);
+    wait_for_batch(&f);
+    usage_count(f.usage, &key, NOON + 1);
+    usage_drain(f.usage, DEADLINE_MS, on_drained, &f);
+    cr_assert_eq(f.drained, 0);
+    fake_store_answer_flush(&f.store, STORE_OK);
+    wait_for_batch(&f);
+    cr_assert_eq(f.drained, 0);
+    fake_store_answer_flush(&f.store, STORE_OK);
+    cr_assert(test_loop_until(&f.loop, is_drained, &f, DEADLINE_MS));
+    tear_down(&f);
+    cr_assert_eq(f.drained, 1);
+    cr_assert_eq(f.store.flush_count, 2);
+}
+
+Test(usage, drains_nothing_at_once_but_later)
+{
+    struct fixture f;
+    set_up(&f);
+    usage_drain(f.usage, DEADLINE_MS, on_drained, &f);
+    cr_assert_eq(f.drained, 0);
+    cr_assert(test_loop_until(&f.loop, is_drained, &f, DEADLINE_MS / 10));
+    tear_down(&f);
+    cr_assert_eq(f.drained, 1);
+}
+
+Test(usage, a_drain_ends_at_its_deadline)
+{
+    struct fixture f;
+    const struct key_record key = make_key(MODE_LIVE);
+    set_up(&f);
+    usage_count(f.usage, &key, NOON);
+    usage_drain(f.usage, 20, on_drained, &f);
+    wait_for_batch(&f);
+    cr_assert(test_loop_until(&f.loop, is_drained, &f, DEADLINE_MS));
+    cr_assert(f.store.flush_waits);
+    fake_store_answer_flush(&f.store, STORE_UNKNOWN);
+    tear_down(&f);
+    cr_assert_eq(f.drained, 1);
+}
+
+Test(usage, closing_waits_for_the_store_and_ends_a_drain)
+{
+    struct fixture f;
+    const struct key_record key = make_key(MODE_LIVE);
+    set_up(&f);
+    usage_count(f.usage, &key, NOON);
+    usage_drain(f.usage, DEADLINE_MS, on_drained, &f);
+    wait_for_batch(&f);
+    usage_close(f.usage, on_closed, &f);
+    test_loop_for(&f.loop, 20);
+    cr_assert_not(f.closed);
+    fake_store_answer_flush(&f.store, STORE_UNAVAILABLE);
+    cr_assert(f.closed);
+    cr_assert_eq(f.drained, 1);
+    cr_assert(test_loop_finish(&f.loop));
+}
+
+Test(usage, the_table_holds_65536_keys_and_no_more)
+{
+    struct usage_table table;
+    usage_table_init(&table);
+    struct key_record first = make_key(MODE_TEST), key = first;
+    cr_assert(usage_table_add(&table, &first, NOON));
+    for (size_t i = 1; i < USAGE_TABLE_MAX; i++) {
+        key = make_key(MODE_LIVE);
+        cr_assert(usage_table_add(&table, &key, NOON));
+    }
+    cr_assert_eq(table.count, USAGE_TABLE_MAX);
+    cr_assert(usage_table_add(&table, &first, NOON + 1));
+    cr_assert(usage_table_add(&table, &key, NOON + 1));
+    key = make_key(MODE_LIVE);
+    cr_assert_not(usage_table_add(&table, &key, NOON));
+    assert_entry(&table.entries[0], &first, 2, NOON + 1);
+    usage_table_clear(&table);
+    cr_assert(usage_table_add(&table, &key, NOON));
+    cr_assert_eq(table.count, 1);
+    assert_entry(&table.entries[0], &key, 1, NOON);
+    usage_table_finish(&table);
+}
