@@ -1,0 +1,181 @@
+#include "admin/doctor_internal.h"
+
+#include "leak_guard.h"
+#include "process.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+TestSuite(doctor, .fini = leak_guard);
+
+static struct settings settings;
+static struct doctor_evidence evidence;
+static struct doctor_report report;
+
+/* A deployment of which nothing can be said. */
+static void make_fit(void)
+{
+    settings =
+        (struct settings){.public_origin = "https://console.example.org", .min_replicas = 1, .connections_max = 1000};
+    evidence = (struct doctor_evidence){
+        .settings = &settings,
+        .is_reachable = true,
+        .trouble = "",
+        .facts = {.redis_version = "7.0.15",
+                  .appendonly = true,
+                  .appendfsync_always = true,
+                  .no_fsync_on_rewrite_off = true,
+                  .noeviction = true,
+                  .writable = true,
+                  .replicas = 1,
+                  .schema = 1,
+                  .config_readable = true},
+        .file_limit = 100000,
+    };
+}
+
+static const struct doctor_check *check_named(const char *name)
+{
+    for (size_t i = 0; i < report.count; i++)
+        if (strcmp(report.checks[i].name, name) == 0)
+            return &report.checks[i];
+    test_give_up("no check is named %s", name);
+}
+
+Test(doctor, finds_nothing_in_a_fit_deployment)
+{
+    make_fit();
+    doctor_judge(&evidence, &report);
+    cr_assert(doctor_is_fit(&report));
+    cr_assert_geq(report.count, 13);
+    for (size_t i = 0; i < report.count; i++) {
+        cr_expect_eq(report.checks[i].status, DOCTOR_OK, "%s", report.checks[i].name);
+        cr_expect_null(report.checks[i].remedy, "%s", report.checks[i].name);
+    }
+}
+
+static void old_redis(void)
+{
+    snprintf(evidence.facts.redis_version, sizeof evidence.facts.redis_version, "6.2.14");
+}
+static void no_aof(void)
+{
+    evidence.facts.appendonly = false;
+}
+static void fsync_everysec(void)
+{
+    evidence.facts.appendfsync_always = false;
+}
+static void fsync_off_on_rewrite(void)
+{
+    evidence.facts.no_fsync_on_rewrite_off = false;
+}
+static void evicts(void)
+{
+    evidence.facts.noeviction = false;
+}
+static void config_hidden(void)
+{
+    evidence.facts.config_readable = false;
+}
+static void read_only(void)
+{
+    evidence.facts.writable = false;
+}
+static void replica_missing(void)
+{
+    evidence.facts.replicas = 0;
+}
+static void alone(void)
+{
+    evidence.facts.replicas = 0;
+    settings.min_replicas = 0;
+}
+static void replica_unused(void)
+{
+    settings.min_replicas = 0;
+}
+static void newer_schema(void)
+{
+    evidence.facts.schema = 99;
+}
+static void clock_a_little_off(void)
+{
+    evidence.facts.clock_ahead_ms = -1500;
+}
+static void clock_far_off(void)
+{
+    evidence.facts.clock_ahead_ms = 16000;
+}
+static void no_key(void)
+{
+    evidence.key_trouble = "no master key";
+}
+static void no_origin(void)
+{
+    settings.public_origin = NULL;
+}
+static void bad_origin(void)
+{
+    evidence.origin_trouble = "no origin";
+}
+static void plain_origin(void)
+{
+    settings.public_origin = "http://console.example.org";
+}
+static void few_files(void)
+{
+    evidence.file_limit = 1024;
+}
+static void unreachable(void)
+{
+    evidence.is_reachable = false;
+    evidence.trouble = "connection refused";
+}
+
+Test(doctor, finds_each_single_fault)
+{
+    static const struct {
+        void (*break_it)(void);
+        const char *check;
+        enum doctor_status status;
+    } CASES[] = {
+        {old_redis, "redis-version", DOCTOR_FAIL},
+        {no_aof, "appendonly", DOCTOR_FAIL},
+        {fsync_everysec, "appendfsync", DOCTOR_FAIL},
+        {fsync_off_on_rewrite, "no-appendfsync-on-rewrite", DOCTOR_FAIL},
+        {evicts, "maxmemory-policy", DOCTOR_FAIL},
+        {config_hidden, "appendfsync", DOCTOR_FAIL},
+        {read_only, "writable", DOCTOR_FAIL},
+        {replica_missing, "replicas", DOCTOR_FAIL},
+        {alone, "replicas", DOCTOR_WARN},
+        {replica_unused, "replicas", DOCTOR_WARN},
+        {newer_schema, "schema", DOCTOR_FAIL},
+        {clock_a_little_off, "clock", DOCTOR_WARN},
+        {clock_far_off, "clock", DOCTOR_FAIL},
+        {no_key, "master-key", DOCTOR_FAIL},
+        {no_origin, "public-origin", DOCTOR_WARN},
+        {bad_origin, "public-origin", DOCTOR_FAIL},
+        {plain_origin, "public-origin", DOCTOR_WARN},
+        {few_files, "file-limit", DOCTOR_WARN},
+        {unreachable, "redis", DOCTOR_FAIL},
+    };
+
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        make_fit();
+        CASES[i].break_it();
+        doctor_judge(&evidence, &report);
+        const struct doctor_check *check = check_named(CASES[i].check);
+        cr_expect_eq(check->status, CASES[i].status, "row %zu, %s: %s", i, check->name, check->detail);
+        cr_expect(check->remedy, "row %zu, %s", i, check->name);
+        cr_expect_eq(doctor_is_fit(&report), CASES[i].status == DOCTOR_WARN, "row %zu", i);
+        for (size_t c = 0; c < report.count; c++)
+            cr_expect(&report.checks[c] == check || CASES[i].break_it == config_hidden ||
+                          report.checks[c].status == DOCTOR_OK,
+                      "row %zu: %s too", i, report.checks[c].name);
+    }
+}
