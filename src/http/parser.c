@@ -102,8 +102,10 @@ static enum problem_code run_head(struct http_parser *parser, struct text bytes)
 
     if (parser->is_head_complete && (result == HPE_OK || result == HPE_PAUSED))
         return PROBLEM_NONE;
-    /* The rest of the first line has been checked: what llhttp refuses before any field is the method. */
-    return parser->head->field_count == 0 && !parser->is_head_complete ? PROBLEM_NOT_IMPLEMENTED : PROBLEM_BAD_REQUEST;
+    /* The rest of the first line has been checked. INVALID_CONSTANT: a method of another protocol that llhttp speaks. */
+    return result == HPE_INVALID_METHOD || (result == HPE_INVALID_CONSTANT && parser->head->field_count == 0)
+               ? PROBLEM_NOT_IMPLEMENTED
+               : PROBLEM_BAD_REQUEST;
 }
 
 enum problem_code parser_read_head(struct http_parser *parser, struct http_head *head, struct arena *arena,
