@@ -13,6 +13,13 @@
 #include <sanitizer/lsan_interface.h>
 #include <stdlib.h>
 
+/* The sanitizer asks this before each of its checks. Criterion's runner itself loses 48 bytes for a test with a
+ * .timeout now and then; none of our code runs there. BXFI_MAP is set in the processes that it starts for tests. */
+int __lsan_is_turned_off(void)
+{
+    return getenv("BXFI_MAP") == NULL;
+}
+
 void leak_guard(void)
 {
     if (__lsan_do_recoverable_leak_check() != 0)

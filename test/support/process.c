@@ -154,12 +154,11 @@ void folder_remove(const char *path)
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-char *file_read(const char *path)
+static char *read_whole(const char *path, size_t *ret_len)
 {
     FILE *file = fopen(path, "re");
     char *content = NULL;
-    size_t len = 0;
-    FILE *copy = open_memstream(&content, &len);
+    FILE *copy = open_memstream(&content, ret_len);
     int c;
 
     if (!copy)
@@ -170,6 +169,23 @@ char *file_read(const char *path)
         fclose(file);
     fclose(copy);
     return content;
+}
+
+char *file_read(const char *path)
+{
+    size_t len;
+
+    return read_whole(path, &len);
+}
+
+bool file_contains(const char *path, const char *text)
+{
+    size_t len;
+    char *content = read_whole(path, &len);
+    bool found = memmem(content, len, text, strlen(text)) != NULL;
+
+    free(content);
+    return found;
 }
 
 void file_write(const char *path, const char *content)

@@ -34,6 +34,8 @@ void folder_make(char ret_path[PROCESS_PATH_BYTES]);
 void folder_remove(const char *path);
 /* The whole file, NUL-terminated; the caller frees. Empty when there is none. */
 char *file_read(const char *path);
+/* Whether the file holds that text, behind bytes of any kind. */
+bool file_contains(const char *path, const char *text);
 void file_write(const char *path, const char *content);
 /* Stops the test with a message: for what a test needs and cannot have. */
 __attribute__((noreturn, format(printf, 1, 2))) void test_give_up(const char *format, ...);
