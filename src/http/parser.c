@@ -102,7 +102,7 @@ static enum problem_code run_head(struct http_parser *parser, struct text bytes)
 
     if (parser->is_head_complete && (result == HPE_OK || result == HPE_PAUSED))
         return PROBLEM_NONE;
-    /* The rest of the first line has been checked. INVALID_CONSTANT: a method of another protocol that llhttp speaks. */
+    /* The rest of the first line has been checked. INVALID_CONSTANT: a method of another protocol of llhttp's. */
     return result == HPE_INVALID_METHOD || (result == HPE_INVALID_CONSTANT && parser->head->field_count == 0)
                ? PROBLEM_NOT_IMPLEMENTED
                : PROBLEM_BAD_REQUEST;
