@@ -1,0 +1,26 @@
+# Fuzz targets: fuzz_<name>.c over corpus/<name>. With CHATELAINE_FUZZ (clang) real fuzzers, e.g.
+#   build/fuzz/test/fuzz_http -max_total_time=600 -dict=test/fuzz/http.dict build/corpus test/fuzz/corpus/http
+# Otherwise each replays its corpus as a test. An input that once failed goes into the corpus with the fix.
+foreach(name http json tokens)
+  set(target fuzz_${name})
+  add_executable(${target} ${CMAKE_CURRENT_LIST_DIR}/fuzz_${name}.c)
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../../src ${CMAKE_CURRENT_LIST_DIR}/../../src/http)
+  target_link_libraries(${target} PRIVATE http)
+  set(corpus ${CMAKE_CURRENT_LIST_DIR}/corpus/${name})
+  if(CHATELAINE_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer)
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    add_test(NAME ${target}_smoke COMMAND ${target} -runs=20000 -seed=1 ${corpus})
+    set_tests_properties(${target}_smoke PROPERTIES TIMEOUT 300)
+  else()
+    target_sources(${target} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/replay_main.c)
+    add_test(NAME ${target}_replay COMMAND ${target} ${corpus})
+    set_tests_properties(${target}_replay PROPERTIES TIMEOUT 120)
+  endif()
+endforeach()
+# Coverage feedback from the layers under test as well, not from the targets alone.
+if(CHATELAINE_FUZZ)
+  foreach(layer base core http)
+    target_compile_options(${layer} PRIVATE -fsanitize=fuzzer-no-link)
+  endforeach()
+endif()

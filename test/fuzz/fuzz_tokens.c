@@ -1,0 +1,131 @@
+/* The small languages: ids, secrets, scopes, cookies, paths, queries, one-time codes and their addresses, encodings.
+ * What is accepted prints to itself; what was brought to its one form stays as it is. */
+#include "base/check.h"
+#include "base/encode.h"
+#include "base/mem.h"
+#include "core/id.h"
+#include "core/path.h"
+#include "core/scope.h"
+#include "core/secret.h"
+#include "core/totp.h"
+#include "http/cookie.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
+
+static void try_id(struct text t)
+{
+    enum id_kind kind = id_kind_of(t);
+    uint8_t ulid[ULID_BYTES];
+    struct id id, again;
+
+    if (kind == ID_NONE || !id_parse(kind, t, &id))
+        return;
+    CHECK(text_equal(id_text(&id), t));
+    id_to_bytes(&id, ulid);
+    again = id_from_bytes(kind, ulid);
+    CHECK(id_equal(&id, &again));
+}
+
+static void try_secret(struct text t)
+{
+    enum key_kind kind;
+    enum key_mode mode;
+
+    if (secret_parse(t, &kind, &mode))
+        CHECK(t.len <= SECRET_MAX_CHARS);
+}
+
+static void try_scope(struct text t)
+{
+    scope_set scopes = scope_parse(t);
+    struct buf out;
+
+    if (scopes == SCOPE_NONE)
+        return;
+    buf_init(&out, 256);
+    scope_print(scopes, ' ', &out);
+    CHECK(text_equal(buf_text(&out), t));
+    buf_finish(&out);
+}
+
+static void try_path(struct text t)
+{
+    char *once = mem_alloc(t.len + 1), *twice = mem_alloc(t.len + 1);
+    size_t once_bytes, twice_bytes;
+
+    if (path_normalise(t, once, &once_bytes)) {
+        CHECK(once_bytes <= t.len && once[0] == '/');
+        CHECK(path_normalise((struct text){once, once_bytes}, twice, &twice_bytes));
+        CHECK(text_equal((struct text){once, once_bytes}, (struct text){twice, twice_bytes}));
+        CHECK(!memmem(once, once_bytes, "//", 2) && !memmem(once, once_bytes, "/../", 4));
+    }
+    free(once);
+    free(twice);
+}
+
+static void try_query(struct text t)
+{
+    char *memory = mem_alloc(t.len + 1), *storage = memory;
+    struct text name, value;
+
+    while (path_next_parameter(&t, &storage, &name, &value) == PATH_QUERY_ITEM)
+        ;
+    free(memory);
+}
+
+static void try_cookie(struct text t)
+{
+    struct text value = {NULL, 0};
+
+    if (cookie_find(t, TEXT("s"), &value) == COOKIE_ONE)
+        CHECK(value.ptr >= t.ptr + 2 && value.ptr + value.len <= t.ptr + t.len && !memchr(value.ptr, ';', value.len));
+}
+
+static void try_totp(struct text t)
+{
+    struct totp_secret secret = {0};
+    int64_t step;
+
+    if (totp_parse_uri(t, &secret) && totp_verify(&secret, t, 0, &step))
+        UNREACHABLE(); /* a code is no address */
+}
+
+static void try_encodings(struct text t)
+{
+    uint8_t decoded[32];
+    struct buf out;
+
+    buf_init(&out, 256);
+    if (decode_base64url(t, decoded, sizeof decoded)) {
+        encode_base64url(&out, decoded, sizeof decoded);
+        CHECK(text_equal(buf_text(&out), t));
+    }
+    buf_clear(&out);
+    if (decode_hex(t, decoded, sizeof decoded)) {
+        encode_hex(&out, decoded, sizeof decoded);
+        CHECK(text_equal_nocase(buf_text(&out), t));
+    }
+    if (decode_base64(t, decoded, sizeof decoded))
+        CHECK(t.len == 44);
+    buf_finish(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    static void (*const TRIES[])(struct text t) = {try_id,    try_secret, try_scope, try_path,
+                                                   try_query, try_cookie, try_totp,  try_encodings};
+    char *copy = mem_alloc(count + 1);
+    size_t characters;
+
+    if (count > 0)
+        memcpy(copy, bytes, count);
+    for (size_t i = 0; i < sizeof TRIES / sizeof TRIES[0]; i++)
+        TRIES[i]((struct text){copy, count});
+    if (text_count_utf8((struct text){copy, count}, &characters))
+        CHECK(characters <= count);
+    free(copy);
+    return 0;
+}
