@@ -17,10 +17,10 @@ struct node_events {
 };
 
 struct node *node_create(uv_loop_t *loop, const struct settings *settings, const struct node_events *events);
-/* Builds and listens. EXIT_DONE, or the code of what was told on standard error. Either way node_stop() ends it. */
-MUST_CHECK int node_start(struct node *node);
+/* Builds and listens. EXIT_DONE, or the code of what was told on standard error. Either way node_close() ends it. */
+MUST_CHECK int node_open(struct node *node);
 /* Takes no new connections, lets requests finish within drain_ms, writes the counted uses, closes everything. */
-void node_stop(struct node *node, int64_t drain_ms);
+void node_close(struct node *node, int64_t drain_ms);
 /* Reads the policy file again; a bad one changes nothing and is logged. */
 void node_reload(struct node *node);
 /* With the ports that were taken. */

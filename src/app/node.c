@@ -5,6 +5,7 @@
 #include "admin/command.h"
 #include "admin/store_gate.h"
 #include "api/service.h"
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
 #include "config/key_file.h"
@@ -18,6 +19,7 @@ struct node {
     uv_loop_t *loop;
     const struct settings *settings;
     struct node_events events;
+    uv_idle_t anchor; /* never runs: closing it last makes every end come later, also that of a node not yet built */
 
     struct store_settings store_settings;
     struct keyring *keyring;
@@ -46,6 +48,8 @@ struct node *node_create(uv_loop_t *loop, const struct settings *settings, const
     node->loop = loop;
     node->settings = settings;
     node->events = *events;
+    CHECK(uv_idle_init(loop, &node->anchor) == 0);
+    node->anchor.data = node;
     return node;
 }
 
@@ -68,6 +72,7 @@ static struct route_policy *policy_load(const char *path, struct buf *ret_why)
     if (!path)
         return route_policy_standard();
     buf_init(&content, POLICY_MAX_BYTES);
+    buf_printf(ret_why, "--policy-file %s: ", path);
     if (!secret_file_read(path, &content, ret_why))
         return NULL;
     return route_policy_parse(buf_text(&content), ret_why);
@@ -222,7 +227,7 @@ static void node_log_start(const struct node *node)
             log_text("redis", buf_text(&target)));
 }
 
-int node_start(struct node *node)
+int node_open(struct node *node)
 {
     const struct settings *s = node->settings;
     char storage[NODE_WHY_MAX_BYTES];
@@ -344,8 +349,9 @@ static void step_close_store(struct node *node)
     store_close(node->store, node_part_ended, node);
 }
 
-static void node_finish(struct node *node)
+static void node_finish(uv_handle_t *anchor)
 {
+    struct node *node = anchor->data;
     struct node_events events = node->events;
 
     key_checker_destroy(node->checker);
@@ -365,14 +371,14 @@ static void node_next_step(struct node *node)
 {
     while (node->pending == 0) {
         if (node->step == sizeof TEARDOWN / sizeof *TEARDOWN) {
-            node_finish(node);
+            uv_close((uv_handle_t *)&node->anchor, node_finish);
             return;
         }
         TEARDOWN[node->step++](node);
     }
 }
 
-void node_stop(struct node *node, int64_t drain_ms)
+void node_close(struct node *node, int64_t drain_ms)
 {
     if (node->is_stopping)
         return;

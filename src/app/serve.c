@@ -50,7 +50,7 @@ void serve_stop(struct serve *serve, int code)
         return;
     serve->is_stopping = true;
     serve->code = code;
-    node_stop(serve->node, code == EXIT_DONE ? serve->settings->drain_ms : 0);
+    node_close(serve->node, code == EXIT_DONE ? serve->settings->drain_ms : 0);
 }
 
 static void serve_signalled(uv_signal_t *handle, int number)
@@ -93,7 +93,7 @@ int serve_run(struct serve *serve, uv_loop_t *loop, const struct settings *setti
     serve_catch(serve, &serve->interrupt, serve_signalled, SIGINT);
     serve_catch(serve, &serve->hangup, serve_hung_up, SIGHUP);
     serve->node = node_create(loop, settings, &events);
-    int code = node_start(serve->node);
+    int code = node_open(serve->node);
     if (code != EXIT_DONE)
         serve_stop(serve, code);
     while (serve->node || serve->open_signals > 0)

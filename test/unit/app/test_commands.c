@@ -1,0 +1,147 @@
+#include "app/commands.h"
+
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+TestSuite(commands, .fini = leak_guard);
+
+enum { WORDS_MAX = 4 };
+
+/* Words apart by blanks, as an argument vector. */
+static int split(const char *line, char storage[WORDS_MAX][32], char *argv[WORDS_MAX])
+{
+    struct text rest = text_of(line), word;
+    int argc = 0;
+
+    for (; text_next(&rest, ' ', &word) && argc < WORDS_MAX; argc++) {
+        snprintf(storage[argc], 32, "%.*s", TEXT_ARG(word));
+        argv[argc] = storage[argc];
+    }
+    return argc;
+}
+
+Test(commands, are_found_by_one_word_or_two)
+{
+    static const struct {
+        const char *line, *name;
+        int words;
+    } CASES[] = {
+        {"serve --listen x", "serve", 1},
+        {"dev", "dev", 1},
+        {"user list --json", "user list", 2},
+        {"user reset-totp", "user reset-totp", 2},
+        {"account create", "account create", 2},
+        {"key revoke key_1", "key revoke", 2},
+        {"user", NULL, 0},
+        {"user lists", NULL, 0},
+        {"server", NULL, 0},
+        {"Serve", NULL, 0},
+        {"list user", NULL, 0},
+    };
+
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        char storage[WORDS_MAX][32], *argv[WORDS_MAX];
+        int words = 0, argc = split(CASES[i].line, storage, argv);
+        const struct command *command = command_find(argc, argv, &words);
+
+        cr_expect_eq(words, CASES[i].words, "%s", CASES[i].line);
+        cr_expect_eq(command != NULL, CASES[i].name != NULL, "%s", CASES[i].line);
+        if (command && CASES[i].name)
+            cr_expect_str_eq(command->name, CASES[i].name);
+    }
+}
+
+Test(commands, are_suggested_for_what_was_probably_meant)
+{
+    static const struct {
+        const char *word, *name;
+    } CASES[] = {{"server", "serve"},  {"accounts", "account create"},
+                 {"docter", "doctor"}, {"usr", "user create"},
+                 {"xyz", NULL},        {"", NULL}};
+
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        const struct command *command = command_suggest(CASES[i].word);
+
+        cr_expect_eq(command != NULL, CASES[i].name != NULL, "%s", CASES[i].word);
+        if (command && CASES[i].name)
+            cr_expect_str_eq(command->name, CASES[i].name);
+    }
+}
+
+Test(commands, take_their_options_and_operands)
+{
+    static const struct {
+        const char *command, *arguments;
+        int code;
+    } CASES[] = {
+        {"key revoke", "key_1", EXIT_DONE},
+        {"key revoke", "--json key_1 --min-replicas=1", EXIT_DONE},
+        {"key revoke", "", EXIT_USAGE},
+        {"key revoke", "key_1 key_2", EXIT_USAGE},
+        {"key revoke", "key_1 --email a", EXIT_USAGE},
+        {"totp", "", EXIT_DONE},
+        {"totp", "-", EXIT_DONE},
+        {"totp", "--next", EXIT_DONE},
+        {"serve", "x", EXIT_USAGE},
+        {"serve", "--drain-ms x", EXIT_USAGE},
+        {"serve", "--min-replicas -1", EXIT_USAGE},
+        {"account list", "--master-key-file f", EXIT_DONE},
+    };
+
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        char name_storage[WORDS_MAX][32], *name[WORDS_MAX], storage[WORDS_MAX][32], *argv[WORDS_MAX];
+        struct command_line line;
+        int words, argc = CASES[i].arguments[0] ? split(CASES[i].arguments, storage, argv) : 0;
+        const struct command *command = command_find(split(CASES[i].command, name_storage, name), name, &words);
+
+        cr_assert(command);
+        cr_expect_eq(command_read(command, argc, argv, &line), CASES[i].code, "%s %s", CASES[i].command,
+                     CASES[i].arguments);
+    }
+}
+
+Test(commands, list_themselves_but_for_the_hidden)
+{
+    struct buf out;
+
+    buf_init(&out, 64 * 1024);
+    commands_print_help(&out);
+    buf_append_char(&out, '\0');
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        char row[64];
+
+        snprintf(row, sizeof row, "\n  %s  ", COMMANDS[i].name);
+        cr_expect_eq(strstr(out.ptr, row) != NULL, !COMMANDS[i].hidden, "%s", COMMANDS[i].name);
+    }
+    buf_finish(&out);
+}
+
+Test(commands, help_names_every_option_in_lines_that_fit)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        struct buf out;
+        struct text rest, line;
+
+        buf_init(&out, 64 * 1024);
+        command_print_help(&COMMANDS[i], &out);
+        cr_assert_not(out.failed);
+        for (const struct option_group *group = COMMANDS[i].groups; group->table; group++) {
+            for (size_t row = 0; row < group->table->count; row++) {
+                char option[64];
+
+                snprintf(option, sizeof option, "\n  --%s", group->table->rows[row].name);
+                cr_expect(memmem(out.ptr, out.len, option, strlen(option)), "%s: %s", COMMANDS[i].name, option);
+            }
+        }
+        rest = buf_text(&out);
+        while (text_next(&rest, '\n', &line))
+            cr_expect_leq(line.len, 120, "%s: %.*s", COMMANDS[i].name, TEXT_ARG(line));
+        buf_finish(&out);
+    }
+}

@@ -1,0 +1,240 @@
+/* A node in the test's own process: what can go wrong at its start, and that nothing is left on the loop. */
+#include "app/node.h"
+
+#include "admin/command.h"
+#include "leak_guard.h"
+#include "process.h"
+#include "redis_server.h"
+#include "test_loop.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MASTER_KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
+
+static struct fixture {
+    uv_loop_t loop;
+    char folder[PROCESS_PATH_BYTES];
+    char key_path[PROCESS_PATH_BYTES + 16], ready_path[PROCESS_PATH_BYTES + 16], policy_path[PROCESS_PATH_BYTES + 16];
+    struct settings settings;
+    struct node *node;
+    bool is_serving, is_unfit, is_stopped;
+} fixture;
+
+static void node_serving(void *arg, struct node *node)
+{
+    struct fixture *f = arg;
+
+    cr_assert_eq(f->node, node);
+    cr_assert_not(f->is_serving);
+    f->is_serving = true;
+}
+
+static void node_unfit(void *arg)
+{
+    struct fixture *f = arg;
+
+    f->is_unfit = true;
+}
+
+static void node_stopped(void *arg)
+{
+    struct fixture *f = arg;
+
+    cr_assert_not(f->is_stopped);
+    f->is_stopped = true;
+}
+
+static void make_node(void)
+{
+    struct fixture *f = &fixture;
+    const struct option_table tables[] = {SETTINGS_STORE, SETTINGS_KEYS, SETTINGS_NODE, SETTINGS_ORIGIN,
+                                          SETTINGS_LIMITS};
+    const struct node_events events = {node_serving, node_unfit, node_stopped, f};
+    char storage[256];
+    struct buf why;
+    int rest;
+
+    log_configure(LOG_ERROR, LOG_LOGFMT);
+    folder_make(f->folder);
+    snprintf(f->key_path, sizeof f->key_path, "%.180s/key", f->folder);
+    snprintf(f->ready_path, sizeof f->ready_path, "%.180s/ready", f->folder);
+    snprintf(f->policy_path, sizeof f->policy_path, "%.180s/policy", f->folder);
+    file_write(f->key_path, MASTER_KEY);
+    cr_assert_eq(chmod(f->key_path, 0600), 0);
+    buf_init_fixed(&why, storage, sizeof storage);
+    cr_assert(options_read(tables, sizeof tables / sizeof *tables, &f->settings, 0, NULL, &rest, &why));
+    f->settings.redis = "unix:/nonexistent/redis.sock";
+    f->settings.master_key_file = f->key_path;
+    f->settings.ready_file = f->ready_path;
+    f->settings.public_origin = "https://console.test";
+    f->settings.listen = f->settings.internal_listen = "127.0.0.1:0";
+    cr_assert_eq(uv_loop_init(&f->loop), 0);
+    f->node = node_create(&f->loop, &f->settings, &events);
+}
+
+static void end_node(void)
+{
+    folder_remove(fixture.folder);
+    leak_guard();
+}
+
+TestSuite(node, .init = make_node, .fini = end_node);
+
+static void close_node(void)
+{
+    node_close(fixture.node, 0);
+    cr_assert_not(fixture.is_stopped, "stopping completes later");
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_stopped, 10000));
+    cr_assert(test_loop_finish(&fixture.loop));
+}
+
+Test(node, listens_while_redis_is_away)
+{
+    cr_assert_eq(node_open(fixture.node), EXIT_DONE);
+    cr_assert_str_neq(node_address(fixture.node), node_internal_address(fixture.node));
+    test_loop_for(&fixture.loop, 50);
+    cr_assert_not(fixture.is_serving);
+    cr_assert_not(fixture.is_unfit);
+    cr_assert_neq(access(fixture.ready_path, F_OK), 0);
+    close_node();
+}
+
+Test(node, serves_once_redis_is_there_and_takes_the_ready_file_away)
+{
+    struct redis_server redis;
+
+    redis_server_start(&redis, NULL);
+    fixture.settings.redis = redis.url;
+    cr_assert_eq(node_open(fixture.node), EXIT_DONE);
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_serving, 10000));
+    cr_assert_eq(access(fixture.ready_path, F_OK), 0);
+    close_node();
+    cr_assert_neq(access(fixture.ready_path, F_OK), 0);
+    redis_server_stop(&redis);
+}
+
+Test(node, refuses_a_redis_that_may_lose_changes)
+{
+    struct redis_server redis;
+
+    redis_server_start(&redis, &(struct redis_server_options){.not_durable = true});
+    fixture.settings.redis = redis.url;
+    cr_assert_eq(node_open(fixture.node), EXIT_DONE);
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_unfit, 10000));
+    cr_assert_not(fixture.is_serving);
+    close_node();
+    redis_server_stop(&redis);
+}
+
+Test(node, serves_it_when_told_to)
+{
+    struct redis_server redis;
+
+    redis_server_start(&redis, &(struct redis_server_options){.not_durable = true});
+    fixture.settings.redis = redis.url;
+    fixture.settings.unsafe_redis = true;
+    cr_assert_eq(node_open(fixture.node), EXIT_DONE);
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_serving, 10000));
+    cr_assert_not(fixture.is_unfit);
+    close_node();
+    redis_server_stop(&redis);
+}
+
+static void no_origin(void)
+{
+    fixture.settings.public_origin = NULL;
+}
+static void bad_origin(void)
+{
+    fixture.settings.public_origin = "https://console.test/";
+}
+static void no_key(void)
+{
+    fixture.settings.master_key_file = NULL;
+}
+static void open_key(void)
+{
+    cr_assert_eq(chmod(fixture.key_path, 0644), 0);
+}
+static void bad_redis(void)
+{
+    fixture.settings.redis = "http://127.0.0.1";
+}
+static void absent_policy(void)
+{
+    fixture.settings.policy_file = "/nonexistent";
+}
+static void bad_policy(void)
+{
+    file_write(fixture.policy_path, "{}");
+    fixture.settings.policy_file = fixture.policy_path;
+}
+static void bad_address(void)
+{
+    fixture.settings.listen = "nowhere";
+}
+static void bad_internal_address(void)
+{
+    fixture.settings.internal_listen = "nowhere";
+}
+
+/* Each leaves a node that is built to a different depth. */
+static void expect_refusal(void (*spoil)(void))
+{
+    spoil();
+    cr_assert_eq(node_open(fixture.node), EXIT_USAGE);
+    close_node();
+}
+
+#define REFUSAL(spoil)         \
+    Test(node, stops_##spoil)  \
+    {                          \
+        expect_refusal(spoil); \
+    }
+REFUSAL(no_origin)
+REFUSAL(bad_origin)
+REFUSAL(no_key)
+REFUSAL(open_key)
+REFUSAL(bad_redis)
+REFUSAL(absent_policy)
+REFUSAL(bad_policy)
+REFUSAL(bad_address)
+REFUSAL(bad_internal_address)
+
+Test(node, says_when_its_address_is_taken)
+{
+    static char taken[HTTP_ADDRESS_BYTES];
+    const struct node_events events = {node_serving, node_unfit, node_stopped, &fixture};
+    struct settings settings = fixture.settings;
+
+    cr_assert_eq(node_open(fixture.node), EXIT_DONE);
+    snprintf(taken, sizeof taken, "%s", node_address(fixture.node));
+    settings.listen = taken;
+    struct node *first = fixture.node;
+    fixture.node = node_create(&fixture.loop, &settings, &events);
+    cr_assert_eq(node_open(fixture.node), EXIT_FAILED);
+    node_close(fixture.node, 0);
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_stopped, 10000));
+    fixture.is_stopped = false;
+    fixture.node = first;
+    close_node();
+}
+
+Test(node, keeps_its_policy_when_the_new_one_is_bad)
+{
+    file_write(fixture.policy_path, "{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"read\":\"usage:read\"}]}");
+    fixture.settings.policy_file = fixture.policy_path;
+    cr_assert_eq(node_open(fixture.node), EXIT_DONE);
+    node_reload(fixture.node);
+    file_write(fixture.policy_path, "{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"read\":\"no:such\"}]}");
+    log_configure(LOG_ERROR + 1, LOG_LOGFMT);
+    node_reload(fixture.node);
+    unlink(fixture.policy_path);
+    node_reload(fixture.node);
+    close_node();
+}
