@@ -47,7 +47,7 @@ static void login_counted(void *arg, enum store_result result, const struct user
 static void login_proved(void *arg, enum proof_result result);
 static void login_stored(void *arg, enum store_result result, const struct session_record *session);
 static void login_fail(struct login *op);
-static void login_failed(void *arg, enum store_result result);
+static void login_recorded(void *arg, enum store_result result);
 
 void login_begin(struct call *call)
 {
@@ -172,24 +172,25 @@ static void login_stored(void *arg, enum store_result result, const struct sessi
     http_request_release(op->call->request);
 }
 
+/* Answers before it records: the event of a known user is written to disk, an unknown email has none, and the time
+ * until the answer must not tell the two apart. */
 static void login_fail(struct login *op)
 {
     struct audit_origin origin = call_origin(op->call);
+    const struct user_record *user = &op->proof.user;
 
-    session_store_fail_login(op->call->service->store, op->proof.known ? &op->proof.user.id : NULL, &origin,
-                             login_failed, op);
+    metric_add(METRIC_LOGIN_REFUSED, 1);
+    call_refuse(op->call, PROBLEM_INVALID_LOGIN);
+    call_log(op->call, "login refused", id_text(&user->account), (struct text){0}, id_text(&user->id));
+    session_store_fail_login(op->call->service->store, op->proof.known ? &user->id : NULL, &origin, login_recorded, op);
 }
 
 /* The login was wrong, whether or not that could be recorded. */
-static void login_failed(void *arg, enum store_result result)
+static void login_recorded(void *arg, enum store_result result)
 {
     struct login *op = arg;
 
     (void)result;
-    metric_add(METRIC_LOGIN_REFUSED, 1);
-    call_log(op->call, "login refused", id_text(&op->proof.user.account), (struct text){0},
-             id_text(&op->proof.user.id));
-    call_refuse(op->call, PROBLEM_INVALID_LOGIN);
     http_request_release(op->call->request);
 }
 
