@@ -60,6 +60,7 @@ static void client_create(struct client *client)
 
 static void client_check(struct client *client)
 {
+    char code[64];
     struct key_knowledge key;
     if (!history_pick(client->plan->history, &client->seed, &key))
         return;
@@ -71,7 +72,9 @@ static void client_check(struct client *client)
         client->plan->counts.accepted++;
     if (status == 401)
         client->plan->counts.refused++;
-    if (!history_judge(client->plan->history, &key, status, http_answer_code(&client->answer)))
+    if (!http_answer_json(&client->answer, "error.code", code, sizeof code))
+        code[0] = '\0';
+    if (!history_judge(client->plan->history, &key, status, code))
         client->plan->counts.violations++;
 }
 

@@ -5,10 +5,10 @@
 #include "../integration/fixture.h"
 #include "clients.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { NODES = 2, THREADS = 8, SESSIONS_MAX = 64, BACK_WITHIN_MS = 2000, SETTLE_MS = 6000 };
@@ -35,7 +35,7 @@ static void violation(struct torture *torture, const char *what, const char *whi
 
 static void pause_ms(unsigned ms)
 {
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
+    poll(NULL, 0, (int)ms);
 }
 
 static unsigned below(struct torture *torture, unsigned bound)
