@@ -118,6 +118,45 @@ static void hold(struct fixture *fixture, struct http_request *request)
     fixture->held = request;
 }
 
+static void reply_about(struct http_request *request)
+{
+    size_t count;
+    struct text value = http_request_header(request, TEXT("x-a"), &count);
+    char *storage = http_request_alloc(request, 1024);
+    struct buf out;
+
+    buf_init_fixed(&out, storage, 1024);
+    buf_printf(&out, "%d %.*s|%.*s|%.*s|%.*s|", http_request_method(request) == HTTP_DELETE,
+               TEXT_ARG(http_request_method_text(request)), TEXT_ARG(http_request_target(request)),
+               TEXT_ARG(http_request_path(request)), TEXT_ARG(http_request_query(request)));
+    buf_printf(&out, "%zu %.*s|%.*s|%d", count, TEXT_ARG(value), TEXT_ARG(http_request_peer(request)),
+               http_request_has_body(request));
+    http_response_header(request, TEXT("X-Same-Id"), http_request_id(request));
+    http_reply(request, 200, TEXT("text/plain"), http_request_copy(request, buf_text(&out)));
+}
+
+static void reply_json(struct http_request *request, size_t max_bytes)
+{
+    struct buf json;
+
+    buf_init(&json, max_bytes);
+    buf_append_str(&json, "{\"a\":1}");
+    http_reply_json(request, 201, &json);
+    buf_finish(&json);
+}
+
+/* What must stop the process. */
+static bool handle_wrongly(struct http_request *request, struct text path)
+{
+    if (text_equal(path, TEXT("/mute")))
+        return true;
+    if (text_equal(path, TEXT("/split")))
+        http_response_header(request, TEXT("X-A"), TEXT("a\r\nX-B: b"));
+    if (text_equal(path, TEXT("/twice")))
+        reply_hello(request);
+    return false;
+}
+
 static void handle(struct http_request *request, void *arg)
 {
     struct fixture *fixture = arg;
@@ -139,7 +178,13 @@ static void handle(struct http_request *request, void *arg)
         reply_made(fixture, request);
     else if (text_equal(path, TEXT("/none")))
         http_reply(request, 204, (struct text){NULL, 0}, (struct text){NULL, 0});
-    else if (!text_equal(path, TEXT("/mute")))
+    else if (text_equal(path, TEXT("/about")))
+        reply_about(request);
+    else if (text_equal(path, TEXT("/json")))
+        reply_json(request, 100);
+    else if (text_equal(path, TEXT("/json-too-large")))
+        reply_json(request, 5);
+    else if (!handle_wrongly(request, path))
         reply_hello(request);
 }
 
@@ -271,7 +316,7 @@ static int connect_to(const char *address)
     const char *colon = strrchr(address, ':');
     const struct sockaddr *target = (const struct sockaddr *)&v4;
     socklen_t bytes = sizeof v4;
-    int fd;
+    int fd, receive_bytes = 64 * 1024;
 
     if (strncmp(address, "unix:", 5) == 0) {
         snprintf(local.sun_path, sizeof local.sun_path, "%s", address + 5);
@@ -287,6 +332,8 @@ static int connect_to(const char *address)
         cr_assert_eq(uv_ip4_addr(host, (int)strtol(colon + 1, NULL, 10), &v4), 0);
     }
     fd = socket(target->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    /* Small, so that a large answer must wait for its reader. */
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
     cr_assert(fd >= 0 && connect(fd, target, bytes) == 0, "%s: %s", address, strerror(errno));
     return fd;
 }

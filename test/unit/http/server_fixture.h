@@ -3,12 +3,13 @@
  * The handler knows these paths: /hello (200, the query as body), /echo (reads the body and sends it back), /hold
  * (waits for fixture_answer_held()), /later (answers in a later turn), /big (as many bytes as the query says), /unread
  * (401 without reading the body), /made (201, and asks whether it was delivered), /body-later (reads the body once the
- * test says so), /none (204), /mute (neither answers nor holds). */
+ * test says so), /none (204), /mute (neither answers nor holds),
+ * /about (what the request looks like), /json, /json-too-large, /twice (two replies), /split (a header with CR LF). */
 #pragma once
 #include "http/request.h"
 #include "http/server.h"
 
-enum { PEER_INPUT_BYTES = 2 * 1024 * 1024, FIXTURE_TIMEOUT_MS = 5000 };
+enum { PEER_INPUT_BYTES = 16 * 1024 * 1024, FIXTURE_TIMEOUT_MS = 5000 };
 
 enum told { TOLD_NOTHING, TOLD_DELIVERED, TOLD_NOT_DELIVERED };
 

@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-TestSuite(http_pieces, .fini = leak_guard, .timeout = 60);
+TestSuite(http_pieces, .fini = leak_guard);
 
 #define HELLO "GET /hello?hi HTTP/1.1\r\nHost: t\r\n\r\n"
 

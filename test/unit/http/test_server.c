@@ -34,7 +34,7 @@ static void finish(void)
     fixture_finish(&fixture);
 }
 
-TestSuite(http_server, .fini = leak_guard, .timeout = 30);
+TestSuite(http_server, .fini = leak_guard);
 
 Test(http_server, answers_and_keeps_the_connection)
 {
@@ -411,12 +411,12 @@ Test(http_server, a_slow_reader_gets_all_of_a_large_answer)
 {
     start();
     peer_pause(&peer, true);
-    peer_send_str(&peer, "GET /big?1500000 HTTP/1.1\r\nHost: t\r\n\r\n" HELLO);
+    peer_send_str(&peer, "GET /big?12000000 HTTP/1.1\r\nHost: t\r\n\r\n" HELLO);
     test_loop_for(&fixture.loop, 30);
     peer_pause(&peer, false);
     cr_assert(peer_gets(&peer, "xHTTP/1.1 200 OK"));
     cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
-    cr_assert_eq(strspn(strstr(peer.input, "\r\n\r\n") + 4, "x"), 1500000);
+    cr_assert_eq(strspn(strstr(peer.input, "\r\n\r\n") + 4, "x"), 12000000);
     finish();
 }
 
@@ -650,9 +650,77 @@ Test(http_server, two_servers_share_a_port)
     fixture_finish(&fixture);
 }
 
-Test(http_server, a_handler_that_neither_answers_nor_holds_stops_the_node, .signal = SIGABRT, .fini = NULL)
+Test(http_server, what_breaks_the_contract_of_handlers_stops_the_node, .signal = SIGABRT)
 {
     start();
     peer_send_str(&peer, "GET /mute HTTP/1.1\r\nHost: t\r\n\r\n");
     test_loop_for(&fixture.loop, 1000);
+}
+
+Test(http_server, a_second_reply_stops_the_node, .signal = SIGABRT)
+{
+    start();
+    peer_send_str(&peer, "GET /twice HTTP/1.1\r\nHost: t\r\n\r\n");
+    test_loop_for(&fixture.loop, 1000);
+}
+
+Test(http_server, a_header_that_would_split_the_reply_stops_the_node, .signal = SIGABRT)
+{
+    start();
+    peer_send_str(&peer, "GET /split HTTP/1.1\r\nHost: t\r\n\r\n");
+    test_loop_for(&fixture.loop, 1000);
+}
+
+Test(http_server, shows_a_request_as_it_was_sent)
+{
+    char id[64] = "";
+
+    start();
+    peer_send_str(&peer, "DELETE http://t/about?a=b HTTP/1.1\r\nHost: t\r\nX-a: 1\r\nx_a: 3\r\nX-A: 2\r\n"
+                         "Content-Length: 2\r\n\r\nab");
+    cr_assert(peer_gets(&peer, "\r\n\r\n1 DELETE|http://t/about?a=b|/about|a=b|2 1|127.0.0.1|1"), "%s", peer.input);
+    snprintf(id, sizeof id, "X-Same-Id: %.30s\r\n", strstr(peer.input, "X-Request-Id: ") + strlen("X-Request-Id: "));
+    cr_assert(strstr(peer.input, id), "%s", peer.input);
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"), "the body is skipped");
+    finish();
+}
+
+Test(http_server, answers_json_and_500_where_it_did_not_fit)
+{
+    start();
+    peer_send_str(&peer, "GET /json HTTP/1.1\r\nHost: t\r\n\r\nGET /json-too-large HTTP/1.1\r\nHost: t\r\n\r\n");
+    cr_assert(peer_gets(&peer, "\r\n\r\n{\"a\":1}HTTP/1.1 500 Internal Server Error"));
+    cr_assert(peer_gets(&peer, "\"code\":\"internal_error\""));
+    cr_assert_eq(peer_count(&peer, "Content-Type: application/json\r\n"), 2);
+    finish();
+}
+
+Test(http_server, gives_memory_back_after_a_large_answer_and_answers_on)
+{
+    start();
+    for (int i = 0; i < 3; i++) {
+        peer_forget(&peer);
+        peer_send_str(&peer, "GET /big?400000 HTTP/1.1\r\nHost: t\r\n\r\n" HELLO);
+        cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    }
+    finish();
+}
+
+Test(http_server, a_hundred_clients_at_once)
+{
+    struct peer peers[100];
+
+    start();
+    for (size_t i = 0; i < 99; i++)
+        peer_connect(&peers[i], &fixture);
+    for (int turn = 1; turn <= 3; turn++) {
+        for (size_t i = 0; i < 99; i++)
+            peer_send_str(&peers[i], turn == 2 ? "GET /later?hi HTTP/1.1\r\nHost: t\r\n\r\n" : HELLO);
+        for (size_t i = 0; i < 99; i++)
+            cr_assert(peer_gets_count(&peers[i], "\r\n\r\nhi", (size_t)turn));
+    }
+    for (size_t i = 0; i < 99; i++)
+        peer_close(&peers[i]);
+    finish();
 }
