@@ -4,7 +4,6 @@
 #include "dev_redis.h"
 
 #include "admin/people.h"
-#include "app/process.h"
 #include "app/serve.h"
 #include "base/check.h"
 #include "base/encode.h"
@@ -249,7 +248,6 @@ int dev_command(const struct command_line *line)
 {
     struct dev dev = {0};
 
-    process_harden();
     CHECK(uv_loop_init(&dev.loop) == 0);
     int code = dev_run(&dev, line);
     dev_redis_stop(&dev.redis);

@@ -1,6 +1,8 @@
 /* Arguments in, one command run, its exit code out. */
 #include "app/commands.h"
 
+#include "app/process.h"
+
 #include <string.h>
 
 enum { HELP_MAX_BYTES = 64 * 1024 };
@@ -55,6 +57,7 @@ static int run(const struct command *command, int argc, char **argv)
         log_configure((enum log_level)line.settings.log_level, (enum log_format)line.settings.log_format);
     else
         log_configure(LOG_ERROR, LOG_LOGFMT);
+    process_harden();
     return command->run(&line);
 }
 

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 enum { NODE_WHY_MAX_BYTES = 1024, POLICY_MAX_BYTES = 1024 * 1024, FIXED_HEADERS_MAX_BYTES = 512 };
+/* Probes and metrics are answered at once. */
+enum { INTERNAL_DRAIN_MS = 1000 };
 
 struct node {
     uv_loop_t *loop;
@@ -292,16 +294,23 @@ static void step_close_gate(struct node *node)
     store_gate_close(node->gate, node_part_ended, node);
 }
 
-static void step_drain_http(struct node *node)
+static void step_drain_public(struct node *node)
 {
-    struct http_server *servers[] = {node->public_server, node->internal_server};
+    if (!node->public_server)
+        return;
+    node->pending++;
+    http_server_drain(node->public_server, node->drain_ms, node_part_ended, node);
+}
 
-    for (size_t i = 0; i < 2; i++) {
-        if (!servers[i])
-            continue;
-        node->pending++;
-        http_server_drain(servers[i], node->drain_ms, node_part_ended, node);
-    }
+/* After the public one, so that probes can see that the node drains. */
+static void step_drain_internal(struct node *node)
+{
+    int64_t most_ms = node->drain_ms < INTERNAL_DRAIN_MS ? node->drain_ms : INTERNAL_DRAIN_MS;
+
+    if (!node->internal_server)
+        return;
+    node->pending++;
+    http_server_drain(node->internal_server, most_ms, node_part_ended, node);
 }
 
 static void step_drain_usage(struct node *node)
@@ -363,8 +372,8 @@ static void node_finish(uv_handle_t *anchor)
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
-    step_close_gate,  step_drain_http,      step_drain_usage, step_close_http,
-    step_close_usage, step_close_passwords, step_close_store,
+    step_close_gate, step_drain_public, step_drain_internal,  step_drain_usage,
+    step_close_http, step_close_usage,  step_close_passwords, step_close_store,
 };
 
 static void node_next_step(struct node *node)

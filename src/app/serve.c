@@ -1,6 +1,5 @@
 #include "app/serve.h"
 
-#include "app/process.h"
 #include "base/check.h"
 
 #include <signal.h>
@@ -106,7 +105,6 @@ int serve_command(const struct command_line *line)
     struct serve serve;
     uv_loop_t loop;
 
-    process_harden();
     CHECK(uv_loop_init(&loop) == 0);
     int code = serve_run(&serve, &loop, &line->settings, NULL, NULL);
     CHECK(uv_loop_close(&loop) == 0);

@@ -1,0 +1,120 @@
+/* How a node ends: the binary, a request under way, and signals. */
+#include "http_client.h"
+#include "leak_guard.h"
+#include "process.h"
+#include "redis_server.h"
+
+#include <criterion/criterion.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MASTER_KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
+#define HALF_A_HEAD "GET /v1/whoami HTTP/1.1\r\nHost: t\r\n"
+
+enum { UP_WITHIN_MS = 10000, DOWN_WITHIN_MS = 15000 };
+
+static struct redis_server redis;
+static struct process serve;
+static struct http_client client; /* with a request that is not yet whole */
+static uint16_t internal_port;
+
+static uint16_t port_in(const char *ready, const char *name)
+{
+    const char *at = strstr(ready, name);
+
+    cr_assert(at);
+    at = strstr(at, "127.0.0.1:");
+    cr_assert(at);
+    return (uint16_t)strtoul(at + strlen("127.0.0.1:"), NULL, 10);
+}
+
+static void start_serve(void)
+{
+    char key_path[PROCESS_PATH_BYTES + 16], ready_path[PROCESS_PATH_BYTES + 16];
+    struct deadline deadline = deadline_in(UP_WITHIN_MS);
+
+    redis_server_start(&redis, NULL);
+    snprintf(key_path, sizeof key_path, "%s/key", redis.folder);
+    snprintf(ready_path, sizeof ready_path, "%s/ready", redis.folder);
+    file_write(key_path, MASTER_KEY);
+    cr_assert_eq(chmod(key_path, 0600), 0);
+    const char *const argv[] = {getenv("CHATELAINE_BINARY"),
+                                "serve",
+                                "--redis",
+                                redis.url,
+                                "--master-key-file",
+                                key_path,
+                                "--public-origin",
+                                "https://console.test",
+                                "--listen",
+                                "127.0.0.1:0",
+                                "--internal-listen",
+                                "127.0.0.1:0",
+                                "--ready-file",
+                                ready_path,
+                                NULL};
+    process_start(&serve, redis.folder, "serve", argv);
+    while (access(ready_path, R_OK) != 0)
+        if (process_wait(&serve, 10) || deadline_left_ms(deadline) == 0)
+            test_give_up("the node did not become ready");
+    char *ready = file_read(ready_path);
+    internal_port = port_in(ready, "\"internal_listen\"");
+    http_client_connect(&client, port_in(ready, "\"listen\""));
+    cr_assert(http_client_send(&client, HALF_A_HEAD, strlen(HALF_A_HEAD)));
+    free(ready);
+}
+
+static void stop_redis(void)
+{
+    http_client_close(&client);
+    redis_server_stop(&redis);
+    leak_guard();
+}
+
+TestSuite(serve, .init = start_serve, .fini = stop_redis, .timeout = 60);
+
+static void wait_until_drains(void)
+{
+    struct deadline deadline = deadline_in(DOWN_WITHIN_MS);
+
+    process_signal(&serve, SIGTERM);
+    while (!file_contains(serve.err_path, "the node drains"))
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+}
+
+static int readiness(void)
+{
+    struct http_answer answer;
+
+    return http_call(internal_port, &(struct http_call){.target = "/readyz"}, &answer);
+}
+
+Test(serve, finishes_what_is_under_way_and_tells_probes_meanwhile)
+{
+    struct http_answer answer;
+
+    cr_expect_eq(readiness(), 200);
+    wait_until_drains();
+    cr_expect_eq(readiness(), 503);
+    cr_assert(http_client_send(&client, "\r\n", 2));
+    cr_expect_eq(http_client_read(&client, false, DOWN_WITHIN_MS, &answer), HTTP_CLIENT_ANSWER);
+    cr_expect_eq(answer.status, 401);
+    cr_assert(process_wait(&serve, DOWN_WITHIN_MS));
+    cr_expect_eq(process_exit_code(&serve), 0);
+    cr_expect_not(file_contains(serve.err_path, "Sanitizer"));
+}
+
+Test(serve, ends_at_once_on_a_second_signal)
+{
+    cr_expect_eq(readiness(), 200);
+    wait_until_drains();
+    cr_expect_not(process_wait(&serve, 200));
+    process_signal(&serve, SIGINT);
+    cr_assert(process_wait(&serve, 2000));
+    cr_expect_eq(process_exit_code(&serve), 1);
+}
