@@ -8,17 +8,19 @@
 enum { PROBLEM_BODY_BYTES = 4096, CHALLENGE_BYTES = 1024, NUMBER_BYTES = 24 };
 
 /* X(status, reason): RFC 9110 section 15. */
-#define STATUS_TABLE(X)                                                                                          \
-    X(200, "OK")                                                                                                 \
-    X(201, "Created")                                                                                            \
-    X(202, "Accepted") X(204, "No Content") X(302, "Found") X(303, "See Other") X(304, "Not Modified")           \
-        X(307, "Temporary Redirect") X(308, "Permanent Redirect") X(400, "Bad Request") X(401, "Unauthorized")   \
-            X(403, "Forbidden") X(404, "Not Found") X(405, "Method Not Allowed") X(406, "Not Acceptable")        \
-                X(408, "Request Timeout") X(409, "Conflict") X(410, "Gone") X(412, "Precondition Failed")        \
-                    X(413, "Content Too Large") X(414, "URI Too Long") X(415, "Unsupported Media Type")          \
-                        X(417, "Expectation Failed") X(422, "Unprocessable Content") X(429, "Too Many Requests") \
-                            X(431, "Request Header Fields Too Large") X(500, "Internal Server Error")            \
-                                X(501, "Not Implemented") X(502, "Bad Gateway") X(503, "Service Unavailable")    \
+#define STATUS_TABLE(X)                                                                                         \
+    X(200, "OK")                                                                                                \
+    X(201, "Created")                                                                                           \
+    X(202, "Accepted")                                                                                          \
+    X(204, "No Content")                                                                                        \
+    X(302, "Found") X(303, "See Other") X(304, "Not Modified") X(307, "Temporary Redirect")                     \
+        X(308, "Permanent Redirect") X(400, "Bad Request") X(401, "Unauthorized") X(403, "Forbidden")           \
+            X(404, "Not Found") X(405, "Method Not Allowed") X(406, "Not Acceptable") X(408, "Request Timeout") \
+                X(409, "Conflict") X(410, "Gone") X(412, "Precondition Failed") X(413, "Content Too Large")     \
+                    X(414, "URI Too Long") X(415, "Unsupported Media Type") X(417, "Expectation Failed")        \
+                        X(422, "Unprocessable Content") X(429, "Too Many Requests")                             \
+                            X(431, "Request Header Fields Too Large") X(500, "Internal Server Error")           \
+                                X(501, "Not Implemented") X(502, "Bad Gateway") X(503, "Service Unavailable")   \
                                     X(504, "Gateway Timeout") X(505, "HTTP Version Not Supported")
 
 static struct text status_line(int status)

@@ -89,6 +89,8 @@ static const struct refused_case {
     {TEXT("get / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NOT_IMPLEMENTED},
     {TEXT("GETX / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NOT_IMPLEMENTED},
     {TEXT("DESCRIBE / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NOT_IMPLEMENTED},
+    {TEXT("GET / HTTP/1.1\r\n: a\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("GET / HTTP/1.1\r\nX : a\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
     {TEXT("PROPFIND / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NONE},
     {TEXT("TRACE / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NONE},
     {TEXT("CONNECT t:443 HTTP/1.1\r\n" H "\r\n"), PROBLEM_METHOD_NOT_ALLOWED},

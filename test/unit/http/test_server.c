@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -99,13 +100,13 @@ Test(http_server, stops_reading_while_much_is_sent_ahead_and_loses_nothing)
     start();
     peer_send_str(&peer, "GET /hold?n HTTP/1.1\r\nHost: t\r\n\r\n");
     fixture_run_until_held(&fixture);
-    /* Some 300 KiB, far beyond the stash, whose overflow would stop the process. */
-    send_numbered("/hello", 8000);
+    /* Some 100 KiB, beyond the stash, whose overflow would stop the process. */
+    send_numbered("/hello", 3000);
     test_loop_for(&fixture.loop, 20);
     cr_assert_eq(fixture.handled, 1);
     fixture_answer_held(&fixture);
-    cr_assert(peer_gets_count(&peer, "200 OK", 8001));
-    cr_assert_eq(fixture.handled, 8001);
+    cr_assert(peer_gets_count(&peer, "200 OK", 3001));
+    cr_assert_eq(fixture.handled, 3001);
     finish();
 }
 
@@ -603,6 +604,72 @@ Test(http_server, listens_on_unix_sockets_and_replaces_a_stale_one)
     }
     unlink(address + 5);
     rmdir(path);
+}
+
+/* A unix socket's answer counts as delivered when it is read, so a client that does not read can be tested there. */
+Test(http_server, waits_for_the_delivery_and_only_then_goes_on)
+{
+    struct http_settings settings = fixture_settings();
+    char path[] = "/tmp/http-test-XXXXXX", address[64];
+
+    cr_assert(mkdtemp(path));
+    snprintf(address, sizeof address, "unix:%s/s", path);
+    fixture_start(&fixture, &settings, address);
+    peer_connect(&peer, &fixture);
+    peer_pause(&peer, true);
+    peer_send_str(&peer, "GET /made HTTP/1.1\r\nHost: t\r\n\r\n");
+    test_loop_for(&fixture.loop, 30);
+    peer_send_str(&peer, HELLO);
+    test_loop_for(&fixture.loop, 30);
+    cr_assert_eq(fixture.told, TOLD_NOTHING);
+    cr_assert_eq(fixture.handled, 1);
+    peer_pause(&peer, false);
+    cr_assert(fixture_until(&fixture, is_told, &fixture));
+    cr_assert_eq(fixture.told, TOLD_DELIVERED);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    finish();
+    rmdir(path);
+}
+
+Test(http_server, survives_running_out_of_descriptors)
+{
+    struct rlimit limit, tight;
+    struct peer refused;
+    int next;
+
+    start();
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    peer_connect(&refused, &fixture);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    next = dup(0);
+    close(next);
+    tight = (struct rlimit){(rlim_t)next, limit.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    cr_assert(peer_is_ended(&refused), "taken and closed, not left waiting");
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets_count(&peer, "\r\n\r\nhi", 2));
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    peer_close(&refused);
+    peer_connect(&refused, &fixture);
+    peer_send_str(&refused, HELLO);
+    cr_assert(peer_gets(&refused, "\r\n\r\nhi"));
+    peer_close(&refused);
+    finish();
+}
+
+Test(http_server, names_an_ipv4_peer_of_an_ipv6_listener_as_ipv4)
+{
+    struct http_settings settings = fixture_settings();
+    char port[16];
+
+    fixture_start(&fixture, &settings, "[::]:0");
+    snprintf(port, sizeof port, "%s", strrchr(fixture.address, ':'));
+    snprintf(fixture.address, sizeof fixture.address, "127.0.0.1%s", port);
+    peer_connect(&peer, &fixture);
+    peer_send_str(&peer, "GET /about HTTP/1.1\r\nHost: t\r\n\r\n");
+    cr_assert(peer_gets(&peer, "|127.0.0.1|0"), "%s", peer.input);
+    finish();
 }
 
 Test(http_server, listens_on_ipv6)
