@@ -195,7 +195,7 @@ static bool buf_grow(struct buf *b, size_t needed)
     char *grown = malloc(capacity ? capacity : 1);
     if (!grown)
         return false;
-    if (b->len)
+    if (b->ptr)
         memcpy(grown, b->ptr, b->len);
     secure_wipe(b->ptr, b->capacity);
     free(b->ptr);
