@@ -122,6 +122,9 @@ Test(cli, wrong_usage_is_exit_code_2, .timeout = 60)
     folder_remove(fixture.folder);
 }
 
+/* With an umlaut, in UTF-8. */
+#define SOUTH_CLINIC "S\303\274d Clinic"
+
 Test(cli, accounts_and_users, .timeout = 90)
 {
     char account[64], user[64], uri[512], again[512], code[16];
@@ -129,10 +132,7 @@ Test(cli, accounts_and_users, .timeout = 90)
     struct run run;
 
     fixture_start(&fixture, 0, NULL);
-    RUN(&fixture, &run, "account", "create", "--name",
-        "S\xc3\xbc"
-        "d Clinic",
-        "--json");
+    RUN(&fixture, &run, "account", "create", "--name", SOUTH_CLINIC, "--json");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
     member(run.out, "id", account, sizeof account);
     cr_expect_eq(strncmp(account, "acct_", 5), 0);

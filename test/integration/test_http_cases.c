@@ -371,10 +371,11 @@ Test(http_cases, every_file_whole_and_in_single_bytes, .timeout = 180)
     c->client.fd = -1;
     name_credentials(c, &made);
     snprintf(pattern, sizeof pattern, "%s/test/http/*.case", source);
-    cr_assert_eq(glob(pattern, 0, NULL, &found), 0, "no files: %s", pattern);
-    for (size_t i = 0; i < 2 * found.gl_pathc; i++) {
-        c->single_bytes = i >= found.gl_pathc;
-        run_file(c, found.gl_pathv[i % found.gl_pathc]);
+    cr_assert(glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc > 0, "no files: %s", pattern);
+    for (int pass = 0; pass < 2; pass++) {
+        c->single_bytes = pass == 1;
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            run_file(c, found.gl_pathv[i]);
     }
     globfree(&found);
     http_client_close(&c->client);

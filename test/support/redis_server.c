@@ -71,7 +71,7 @@ static bool read_reply(FILE *stream, FILE *out)
             return fputs("(nil)", out) >= 0;
         for (long i = 0; i < count; i++)
             fputc(fgetc(stream), out);
-        return fgetc(stream) == '\r' && fgetc(stream) == '\n';
+        return fgets(line, sizeof line, stream) != NULL; /* the CRLF behind it */
     case '*':
         for (long i = 0; i < count; i++) {
             if (!read_reply(stream, out))
@@ -126,6 +126,8 @@ static size_t collect(va_list args, const char **argv)
             test_give_up("too many arguments for Redis");
         argv[argc++] = arg;
     }
+    if (argc == 0)
+        test_give_up("no command for Redis");
     return argc;
 }
 
