@@ -174,7 +174,8 @@ static bool call_push(struct redis_link *link, uint64_t begin, redis_done *done,
     }
     *call_at(link, link->count++) = (struct redis_call){done, arg, uv_now(link->loop) + link->timeout_ms, begin};
     metric_add(METRIC_REDIS_CALLS, 1);
-    if (!uv_is_active((uv_handle_t *)&link->timer))
+    /* The timer may be set to a later moment, when calls that were told already would be overdue. */
+    if (!uv_is_active((uv_handle_t *)&link->timer) || uv_timer_get_due_in(&link->timer) > link->timeout_ms)
         arm(link, link->timeout_ms);
     wake(link);
     return true;

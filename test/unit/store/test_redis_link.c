@@ -285,6 +285,22 @@ Test(redis_link, tells_each_call_at_its_own_deadline_while_redis_stalls)
     close_world();
 }
 
+/* When all that is under way was told, the timer waits for the connection to be overdue, much later. */
+Test(redis_link, keeps_the_deadline_of_a_call_behind_calls_that_were_told)
+{
+    open_ready();
+    rule("GET", FAKE_SILENT, NULL, 0);
+    call("GET", TEXT("first"));
+    until(nothing_awaited, NULL);
+
+    int64_t begin_ms = deadline_now_ms();
+    call("GET", TEXT("second"));
+    until(nothing_awaited, NULL);
+    cr_assert_lt(deadline_now_ms() - begin_ms, TIMEOUT_MS + SLACK_MS);
+    cr_assert_eq(w.lost, 2);
+    close_world();
+}
+
 Test(redis_link, gives_up_a_connection_that_is_long_overdue)
 {
     open_ready();
