@@ -396,6 +396,21 @@ Test(http_server, a_head_that_trickles_has_one_deadline_from_its_first_byte)
     finish();
 }
 
+Test(http_server, a_body_that_trickles_has_its_deadline_anew_with_each_byte)
+{
+    struct http_settings settings = fixture_settings();
+
+    settings.body_timeout_ms = 300;
+    start_with(&settings);
+    peer_send_str(&peer, "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 6\r\n\r\n");
+    for (int i = 0; i < 6; i++) {
+        test_loop_for(&fixture.loop, 100);
+        peer_send_str(&peer, "a");
+    }
+    cr_assert(peer_gets(&peer, "\r\n\r\naaaaaa"), "%s", peer.input);
+    finish();
+}
+
 Test(http_server, cuts_a_client_that_does_not_read_its_answer)
 {
     struct http_settings settings = fixture_settings();
@@ -582,6 +597,18 @@ Test(http_server, closes_in_every_state)
         peer_close(&peer);
         cr_assert(test_loop_finish(&fixture.loop));
     }
+}
+
+Test(http_server, closes_while_a_connection_is_about_to_go_on)
+{
+    start();
+    peer_send_str(&peer, "POST /body-later HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nhello");
+    fixture_run_until_held(&fixture);
+    fixture_answer_held(&fixture);
+    fixture_close(&fixture);
+    cr_assert_eq(fixture.bodies_failed, 1);
+    peer_close(&peer);
+    cr_assert(test_loop_finish(&fixture.loop));
 }
 
 Test(http_server, listens_on_unix_sockets_and_replaces_a_stale_one)
