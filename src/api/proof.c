@@ -25,6 +25,7 @@ void proof_begin(struct proof *proof, const struct user_record *user, void (*don
     struct text password = proof->password;
     const char *hash = NULL;
 
+    proof->begun_ms = clock_wall_ms();
     proof->done = done;
     proof->arg = arg;
     if (user) {
@@ -46,7 +47,7 @@ static bool code_is_right(struct proof *proof)
     struct totp_secret secret = {0};
     bool opened = keyring_open(proof->call->service->keyring, id_text(&proof->user.id), proof->user.totp_sealed,
                                sizeof proof->user.totp_sealed, secret.bytes);
-    bool matches = totp_verify(&secret, proof->totp, clock_wall_ms(), &proof->totp_step);
+    bool matches = totp_verify(&secret, proof->totp, proof->begun_ms, &proof->totp_step);
 
     secure_wipe(&secret, sizeof secret);
     return opened && matches;

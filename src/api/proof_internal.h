@@ -11,6 +11,7 @@ struct proof {
     struct text password, totp; /* of the call's body */
     bool known;                 /* user is set */
     struct user_record user;    /* wiped when the request is freed */
+    int64_t begun_ms;           /* the code is judged by this moment, however long the password waits for its turn */
     int64_t totp_step;          /* set with PROOF_RIGHT: the code's step, not yet taken */
     void (*done)(void *arg, enum proof_result result);
     void *arg;

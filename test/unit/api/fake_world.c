@@ -481,6 +481,7 @@ void password_verify(struct password_pool *pool, struct text password, const cha
     world.proofs++;
     world.had_hash = hash != NULL;
     world.password_bytes = password.len;
+    world.wall_ms += world.password_takes_ms;
     queue_add((struct pending){PENDING_PASSWORD, {.password = done}, .arg = arg});
 }
 
@@ -569,9 +570,9 @@ const char *store_trouble(const struct store *store)
 static const struct totp_secret TOTP_SECRET = {"12345678901234567890"};
 static struct route_policy *policy;
 
-static int64_t fixed_wall_ms(void)
+static int64_t world_wall_ms(void)
 {
-    return 1234567890000; /* a time of RFC 6238's appendix B */
+    return world.wall_ms;
 }
 
 static struct id make_id(enum id_kind kind, const char *text)
@@ -588,11 +589,12 @@ void world_begin(void)
     static char store; /* an address: nobody looks inside */
     struct user_record *user = &world.session.user;
 
-    clock_replace_wall_for_test(fixed_wall_ms);
+    clock_replace_wall_for_test(world_wall_ms);
     log_threshold = LOG_ERROR;
     policy = route_policy_standard();
 
     world = (struct world){
+        .wall_ms = 1234567890000, /* a time of RFC 6238's appendix B */
         .service = {.keyring = keyring_create(MASTER, 1),
                     .store = (struct store *)(void *)&store,
                     .policy = policy,

@@ -11,7 +11,7 @@
 #define GOOD_KEY "Authorization: Bearer good\n"
 /* Becomes the CSRF token of world.session. */
 #define RIGHT_CSRF "X-CSRF-Token: $CSRF\n"
-/* The user's code at the world's time, which stands still. */
+/* The user's code at the time at which the world begins. */
 #define RIGHT_CODE "005924"
 #define JSON_TYPE "Content-Type: application/json\n"
 
@@ -25,6 +25,8 @@ struct world {
     enum store_result session_result, insert_result, revoke_result, attempt_result, create_result, end_result;
     bool user_known;
     enum password_result password_result;
+    int64_t password_takes_ms;
+    int64_t wall_ms; /* stands still but for that */
     bool delivered;
 
     /* What the fakes saw. */

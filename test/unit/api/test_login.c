@@ -98,6 +98,16 @@ Test(login, wrong_in_any_way)
     }
 }
 
+/* A password waits for its turn, and takes its time: the code is judged by when it came. */
+Test(login, code_that_was_right_when_it_came)
+{
+    world.password_takes_ms = 120000;
+    struct http_request *request = log_in(LOGIN);
+
+    cr_assert_eq(answer_status(request), 200, "%s", answer_body(request));
+    request_forget(request);
+}
+
 /* A user that does not exist has no code: nothing that is zero may stand for his secret. */
 Test(login, unknown_user_never_gets_in)
 {
