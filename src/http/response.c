@@ -7,33 +7,52 @@
 
 enum { PROBLEM_BODY_BYTES = 4096, CHALLENGE_BYTES = 1024, NUMBER_BYTES = 24 };
 
-/* X(status, reason): RFC 9110 section 15. */
-#define STATUS_TABLE(X)                                                                                         \
-    X(200, "OK")                                                                                                \
-    X(201, "Created")                                                                                           \
-    X(202, "Accepted")                                                                                          \
-    X(204, "No Content")                                                                                        \
-    X(302, "Found") X(303, "See Other") X(304, "Not Modified") X(307, "Temporary Redirect")                     \
-        X(308, "Permanent Redirect") X(400, "Bad Request") X(401, "Unauthorized") X(403, "Forbidden")           \
-            X(404, "Not Found") X(405, "Method Not Allowed") X(406, "Not Acceptable") X(408, "Request Timeout") \
-                X(409, "Conflict") X(410, "Gone") X(412, "Precondition Failed") X(413, "Content Too Large")     \
-                    X(414, "URI Too Long") X(415, "Unsupported Media Type") X(417, "Expectation Failed")        \
-                        X(422, "Unprocessable Content") X(429, "Too Many Requests")                             \
-                            X(431, "Request Header Fields Too Large") X(500, "Internal Server Error")           \
-                                X(501, "Not Implemented") X(502, "Bad Gateway") X(503, "Service Unavailable")   \
-                                    X(504, "Gateway Timeout") X(505, "HTTP Version Not Supported")
+/* RFC 9110 section 15. */
+static const struct status_row {
+    int status;
+    struct text line;
+} STATUSES[] = {
+    {200, TEXT("HTTP/1.1 200 OK\r\n")},
+    {201, TEXT("HTTP/1.1 201 Created\r\n")},
+    {202, TEXT("HTTP/1.1 202 Accepted\r\n")},
+    {204, TEXT("HTTP/1.1 204 No Content\r\n")},
+    {302, TEXT("HTTP/1.1 302 Found\r\n")},
+    {303, TEXT("HTTP/1.1 303 See Other\r\n")},
+    {304, TEXT("HTTP/1.1 304 Not Modified\r\n")},
+    {307, TEXT("HTTP/1.1 307 Temporary Redirect\r\n")},
+    {308, TEXT("HTTP/1.1 308 Permanent Redirect\r\n")},
+    {400, TEXT("HTTP/1.1 400 Bad Request\r\n")},
+    {401, TEXT("HTTP/1.1 401 Unauthorized\r\n")},
+    {403, TEXT("HTTP/1.1 403 Forbidden\r\n")},
+    {404, TEXT("HTTP/1.1 404 Not Found\r\n")},
+    {405, TEXT("HTTP/1.1 405 Method Not Allowed\r\n")},
+    {406, TEXT("HTTP/1.1 406 Not Acceptable\r\n")},
+    {408, TEXT("HTTP/1.1 408 Request Timeout\r\n")},
+    {409, TEXT("HTTP/1.1 409 Conflict\r\n")},
+    {410, TEXT("HTTP/1.1 410 Gone\r\n")},
+    {412, TEXT("HTTP/1.1 412 Precondition Failed\r\n")},
+    {413, TEXT("HTTP/1.1 413 Content Too Large\r\n")},
+    {414, TEXT("HTTP/1.1 414 URI Too Long\r\n")},
+    {415, TEXT("HTTP/1.1 415 Unsupported Media Type\r\n")},
+    {417, TEXT("HTTP/1.1 417 Expectation Failed\r\n")},
+    {422, TEXT("HTTP/1.1 422 Unprocessable Content\r\n")},
+    {429, TEXT("HTTP/1.1 429 Too Many Requests\r\n")},
+    {431, TEXT("HTTP/1.1 431 Request Header Fields Too Large\r\n")},
+    {500, TEXT("HTTP/1.1 500 Internal Server Error\r\n")},
+    {501, TEXT("HTTP/1.1 501 Not Implemented\r\n")},
+    {502, TEXT("HTTP/1.1 502 Bad Gateway\r\n")},
+    {503, TEXT("HTTP/1.1 503 Service Unavailable\r\n")},
+    {504, TEXT("HTTP/1.1 504 Gateway Timeout\r\n")},
+    {505, TEXT("HTTP/1.1 505 HTTP Version Not Supported\r\n")},
+};
 
 static struct text status_line(int status)
 {
-    switch (status) {
-#define STATUS_LINE(number, reason) \
-    case number:                    \
-        return TEXT("HTTP/1.1 " #number " " reason "\r\n");
-        STATUS_TABLE(STATUS_LINE)
-#undef STATUS_LINE
-    default:
-        UNREACHABLE();
+    for (size_t i = 0; i < sizeof STATUSES / sizeof STATUSES[0]; i++) {
+        if (STATUSES[i].status == status)
+            return STATUSES[i].line;
     }
+    UNREACHABLE();
 }
 
 static bool has_control_character(struct text t)
