@@ -35,6 +35,7 @@ MUST_CHECK int http_server_listen(struct http_server *server, const char *addres
 /* Stops accepting and closes idle connections; every answer from now on carries Connection: close. drained runs once,
  * later, when no connection is left, at the latest after grace_ms (what is still open then is cut). */
 void http_server_drain(struct http_server *server, int64_t grace_ms, void (*drained)(void *arg), void *arg);
-/* Cuts what is open, frees. closed runs once, later; the server is gone then. */
+/* Cuts what is open, frees. closed runs once, later, when the last request that a handler still holds was released;
+ * the server is gone then. */
 void http_server_close(struct http_server *server, void (*closed)(void *arg), void *arg);
 size_t http_server_connections(const struct http_server *server);
