@@ -7,6 +7,7 @@
 #include "base/secure.h"
 #include "password_hash_internal.h"
 
+#include <openssl/crypto.h>
 #include <stdlib.h>
 
 struct password_pool {
@@ -90,18 +91,23 @@ static void finish(struct job *job, enum password_result result)
 }
 
 /* On a thread of libuv's pool: it touches the job's own memory alone. */
+static enum password_result judge(const struct job *job)
+{
+    uint8_t derived[PASSWORD_DERIVED_BYTES];
+    if (!password_hash_derive(&job->hash, job->peppered, derived))
+        return PASSWORD_OVERLOADED;
+    const bool equal = secure_equal((struct text){(char *)derived, sizeof derived},
+                                    (struct text){(char *)job->hash.derived, sizeof job->hash.derived});
+    secure_wipe(derived, sizeof derived);
+    return equal && job->can_match ? PASSWORD_MATCHES : PASSWORD_DIFFERS;
+}
+
 static void run_job(uv_work_t *work)
 {
     struct job *job = LIST_ENTRY(work, struct job, work);
-    uint8_t derived[PASSWORD_DERIVED_BYTES];
-    if (!password_hash_derive(&job->hash, job->peppered, derived)) {
-        job->result = PASSWORD_OVERLOADED;
-        return;
-    }
-    const bool equal = secure_equal((struct text){(char *)derived, sizeof derived},
-                                    (struct text){(char *)job->hash.derived, sizeof job->hash.derived});
-    job->result = equal && job->can_match ? PASSWORD_MATCHES : PASSWORD_DIFFERS;
-    secure_wipe(derived, sizeof derived);
+    job->result = judge(job);
+    /* OpenSSL keeps some state a thread, which it frees too late for libuv's threads: they end behind its clean-up. */
+    OPENSSL_thread_stop();
 }
 
 static void job_ran(uv_work_t *work, int status);
