@@ -431,12 +431,14 @@ static void conn_on_read(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buf
 {
     struct conn *conn = stream->data;
 
-    if (bytes == UV_EOF)
+    if (bytes == UV_EOF) {
         conn->is_input_ended = true;
-    else if (bytes < 0)
+        conn_consume_stash(conn); /* what came before the end is there, though its turn may still be scheduled */
+    } else if (bytes < 0) {
         conn_disconnect(conn);
-    else
+    } else {
         conn_receive(conn, (struct text){buffer->base, (size_t)bytes});
+    }
     if (bytes > 0)
         secure_wipe(buffer->base, (size_t)bytes);
     conn_settle(conn);

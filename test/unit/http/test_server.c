@@ -261,6 +261,34 @@ Test(http_server, reads_a_body_that_was_sent_ahead)
     finish();
 }
 
+static void answer_held_on_wake(uv_poll_t *wake, int status, int events)
+{
+    (void)status, (void)events;
+    fixture_answer_held(&fixture);
+    uv_close((uv_handle_t *)wake, NULL);
+}
+
+/* The body is asked for and the client's end of file arrives in one turn of the loop, in that order. */
+Test(http_server, reads_a_body_that_was_sent_ahead_of_an_end_of_file)
+{
+    int wake[2];
+    uv_poll_t poll;
+
+    start();
+    peer_send_str(&peer, "POST /body-later HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nhello");
+    fixture_run_until_held(&fixture);
+    cr_assert_eq(pipe(wake), 0);
+    cr_assert_eq(uv_poll_init(&fixture.loop, &poll, wake[0]), 0);
+    cr_assert_eq(uv_poll_start(&poll, UV_READABLE, answer_held_on_wake), 0);
+    test_loop_for(&fixture.loop, 5);
+    cr_assert_eq(write(wake[1], "x", 1), 1);
+    peer_half_close(&peer);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhello"));
+    close(wake[0]);
+    close(wake[1]);
+    finish();
+}
+
 Test(http_server, a_body_asked_for_when_the_client_is_gone_fails_later)
 {
     start();
