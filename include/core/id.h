@@ -12,7 +12,8 @@ struct id {
     char text[ID_TEXT_BYTES]; /* NUL-terminated; empty for ID_NONE */
 };
 
-/* A new one; wall_ms becomes its first part. Public quality randomness: an id is no secret. */
+/* A new one; wall_ms becomes its first part. Those of one process and millisecond sort in the order of their making.
+ * Public quality randomness: an id is no secret. */
 struct id id_mint(enum id_kind kind, int64_t wall_ms);
 /* From a ULID's 16 bytes, most significant first. */
 struct id id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES]);

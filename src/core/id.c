@@ -43,12 +43,28 @@ static bool ulid_text_valid(const char *chars)
     return chars[0] <= '7';
 }
 
+static void count_on(uint8_t random[RANDOM_BYTES])
+{
+    for (size_t i = RANDOM_BYTES; i-- > 0;)
+        if (++random[i] != 0)
+            return;
+}
+
+/* Within one millisecond the random part counts on, so that what one process makes in turn also sorts in turn. */
 struct id id_mint(enum id_kind kind, int64_t wall_ms)
 {
+    static uint8_t last[ULID_BYTES];
     uint8_t ulid[ULID_BYTES];
     for (size_t i = 0; i < TIME_BYTES; i++)
         ulid[i] = (uint8_t)((uint64_t)wall_ms >> (8 * (TIME_BYTES - 1 - i)));
-    random_public(ulid + TIME_BYTES, RANDOM_BYTES);
+    if (memcmp(ulid, last, TIME_BYTES) != 0) {
+        random_public(ulid + TIME_BYTES, RANDOM_BYTES);
+        ulid[TIME_BYTES] &= 0x7f; /* room to count */
+    } else {
+        memcpy(ulid, last, sizeof ulid);
+        count_on(ulid + TIME_BYTES);
+    }
+    memcpy(last, ulid, sizeof last);
     return id_from_bytes(kind, ulid);
 }
 

@@ -57,9 +57,20 @@ Test(id, sorts_by_creation)
     }
 }
 
-Test(id, differs_each_time)
+Test(id, sorts_in_the_order_of_making_within_a_millisecond)
 {
-    const struct id a = id_mint(ID_KEY, 5), b = id_mint(ID_KEY, 5);
+    struct id older = id_mint(ID_KEY, 5);
+    for (int i = 0; i < 70000; i++) {
+        const struct id newer = id_mint(ID_KEY, 5);
+        cr_assert_lt(strncmp(older.text, newer.text, ID_TEXT_BYTES), 0);
+        older = newer;
+    }
+}
+
+Test(id, begins_anew_in_each_millisecond)
+{
+    const struct id a = id_mint(ID_KEY, 5), other = id_mint(ID_KEY, 6), b = id_mint(ID_KEY, 5);
+    cr_assert_not(id_equal(&a, &other));
     cr_assert_not(id_equal(&a, &b));
 }
 
