@@ -159,6 +159,36 @@ Test(login, twenty_parallel_logins_with_one_code_on_two_nodes_make_one_session, 
     fixture_stop(&fixture);
 }
 
+/* Unknown emails cost the same work as known ones: the bound must hold for them too. */
+Test(login, more_attempts_than_the_queue_holds_are_refused_at_once, .timeout = 120)
+{
+    enum { LOGINS = 8 };
+    static const char *const MORE[] = {"--password-parallel", "1", "--password-queue", "1", NULL};
+    static const char TOTP_URI[] = "otpauth://totp/x?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
+    struct parallel_login logins[LOGINS];
+    struct fixture_user users[LOGINS] = {0};
+    pthread_t threads[LOGINS];
+    struct fixture fixture;
+    unsigned overloaded = 0;
+
+    fixture_start(&fixture, 1, MORE);
+    for (size_t i = 0; i < LOGINS; i++) {
+        snprintf(users[i].email, sizeof users[i].email, "nobody%zu@clinic.test", i);
+        snprintf(users[i].totp_uri, sizeof users[i].totp_uri, "%s", TOTP_URI);
+        logins[i] = (struct parallel_login){&fixture, &users[i], "000000", 0, 0};
+        cr_assert_eq(pthread_create(&threads[i], NULL, log_in, &logins[i]), 0);
+    }
+    for (size_t i = 0; i < LOGINS; i++) {
+        pthread_join(threads[i], NULL);
+        overloaded += logins[i].status == 503;
+        cr_expect(logins[i].status == 401 || logins[i].status == 503, "%d", logins[i].status);
+    }
+    cr_expect_gt(overloaded, 0);
+    cr_expect_lt(overloaded, LOGINS, "some are served");
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
+    fixture_stop(&fixture);
+}
+
 Test(login, after_five_failures_an_email_must_wait_ever_longer, .timeout = 120)
 {
     struct fixture_user user;

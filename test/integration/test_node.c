@@ -1,0 +1,181 @@
+/* A node as its operator sees it: policy files, limits of connections, probes, metrics. */
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(node, .fini = leak_guard);
+
+static int ask_route(const struct fixture *fixture, const char *path, const struct fixture_key *key,
+                     struct http_answer *ret_answer)
+{
+    return fixture_call(fixture, 0, &(struct http_call){.target = path, .bearer = key->secret}, ret_answer);
+}
+
+static void await_status(const struct fixture *fixture, const char *path, int status, const char *code)
+{
+    struct deadline deadline = deadline_in(5000);
+    struct http_answer answer;
+
+    while ((ask_route(fixture, path, &fixture->manager, &answer) != status ||
+            strcmp(http_answer_code(&answer), code) != 0) &&
+           deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 20);
+    cr_expect_eq(answer.status, status, "%s: %s", path, answer.body);
+    cr_expect_str_eq(http_answer_code(&answer), code, "%s", path);
+}
+
+Test(node, a_policy_file_is_read_at_start_and_again_on_sighup, .timeout = 60)
+{
+    char policy[PROCESS_PATH_BYTES] = "/tmp/unused";
+    const char *more[] = {"--policy-file", policy, NULL};
+    struct fixture fixture;
+
+    fixture_start(&fixture, 0, NULL);
+    snprintf(policy, sizeof policy, "%.150s/policy.json", fixture.folder);
+    file_write(policy, "{\"version\":1,\"routes\":[{\"path\":\"/v1/beds\",\"read\":null,\"write\":\"org:manage\"}]}");
+    fixture_add_node(&fixture, more);
+    await_status(&fixture, "/v1/beds/7", 403, "insufficient_scope");
+    await_status(&fixture, "/v1/patients", 404, "not_found");
+
+    file_write(policy, "{\"version\":1,\"routes\":[{\"path\":\"/v1/patients\",\"write\":\"patients:write\"}]}");
+    process_signal(&fixture.nodes[0].process, SIGHUP);
+    await_status(&fixture, "/v1/patients", 405, "method_not_allowed");
+    await_status(&fixture, "/v1/beds/7", 404, "not_found");
+
+    file_write(policy, "{\"version\":1,\"routes\":[{\"path\":\"/v1/patients\",\"read\":\"no:such\"}]}");
+    process_signal(&fixture.nodes[0].process, SIGHUP);
+    struct deadline deadline = deadline_in(5000);
+    while (!file_contains(fixture.nodes[0].process.err_path, "the policy stays as it was") &&
+           deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 20);
+    cr_expect(file_contains(fixture.nodes[0].process.err_path, "the policy stays as it was"));
+    await_status(&fixture, "/v1/patients", 405, "method_not_allowed");
+    fixture_stop(&fixture);
+}
+
+Test(node, a_wrong_policy_file_stops_the_start, .timeout = 60)
+{
+    char policy[PROCESS_PATH_BYTES];
+    struct fixture fixture;
+    char *out, *err;
+
+    fixture_start(&fixture, 0, NULL);
+    snprintf(policy, sizeof policy, "%.150s/policy.json", fixture.folder);
+    file_write(policy, "{\"version\":1,\"routes\":[{\"path\":\"/v1/whoami\",\"read\":null}]}");
+    const char *args[] = {"serve",       "--public-origin", NODE_ORIGIN, "--listen", "127.0.0.1:0", "--internal-listen",
+                          "127.0.0.1:0", "--policy-file",   policy,      NULL};
+    cr_expect_eq(fixture_run(&fixture, args, NULL, &out, &err), 2, "%s", err);
+    cr_expect_not_null(strstr(err, "/v1/whoami"), "%s", err);
+    free(out);
+    free(err);
+    fixture_stop(&fixture);
+}
+
+Test(node, connections_beyond_the_limit_are_shed_and_the_others_served, .timeout = 60)
+{
+    enum { LIMIT = 10, BEYOND = 5 };
+    static const char *const MORE[] = {"--connections-max", "10", NULL};
+    struct http_call call = {.target = "/v1/whoami"};
+    struct http_client clients[LIMIT + BEYOND];
+    struct http_answer answer;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, MORE);
+    call.bearer = fixture.manager.secret;
+    for (size_t i = 0; i < LIMIT; i++) {
+        http_client_connect(&clients[i], fixture.nodes[0].port);
+        http_client_call(&clients[i], &call, &answer);
+        cr_assert_eq(answer.status, 200);
+    }
+    for (size_t i = LIMIT; i < LIMIT + BEYOND; i++) {
+        http_client_connect(&clients[i], fixture.nodes[0].port);
+        cr_assert_eq(http_client_read(&clients[i], false, 5000, &answer), HTTP_CLIENT_ANSWER);
+        cr_expect_eq(answer.status, 503);
+        cr_expect_str_eq(http_answer_code(&answer), "overloaded");
+        cr_expect(http_client_ended(&clients[i], 5000));
+        http_client_close(&clients[i]);
+    }
+    for (size_t i = 0; i < LIMIT; i++) {
+        http_client_call(&clients[i], &call, &answer);
+        cr_expect_eq(answer.status, 200);
+        http_client_close(&clients[i]);
+    }
+    struct deadline deadline = deadline_in(5000);
+    while (fixture_try_key(&fixture, 0, fixture.manager.secret) != 200 && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 20);
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200, "places are given back");
+    fixture_stop(&fixture);
+}
+
+/* The value of a metric's line, -1 where there is none. */
+static long metric_value(const struct fixture *fixture, const char *line_start)
+{
+    struct http_answer answer;
+    const char *at;
+
+    cr_assert_eq(http_call(fixture->nodes[0].internal_port, &(struct http_call){.target = "/metrics"}, &answer), 200);
+    at = strstr(answer.body, line_start);
+    return at ? strtol(at + strlen(line_start), NULL, 10) : -1;
+}
+
+Test(node, checks_are_counted_by_their_result, .timeout = 60)
+{
+    struct fixture fixture;
+    struct fixture_key revoked;
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &revoked);
+    fixture_revoke_key(&fixture, &revoked);
+    for (int i = 0; i < 3; i++)
+        fixture_try_key(&fixture, 0, fixture.manager.secret);
+    fixture_try_key(&fixture, 0, revoked.secret);
+    fixture_try_key(&fixture, 0, "garbage");
+    cr_expect_eq(metric_value(&fixture, "chatelaine_checks_total{result=\"accepted\"} "), 3);
+    cr_expect_eq(metric_value(&fixture, "chatelaine_checks_total{result=\"revoked\"} "), 1);
+    cr_expect_eq(metric_value(&fixture, "chatelaine_checks_total{result=\"invalid\"} "), 1);
+    fixture_stop(&fixture);
+}
+
+Test(node, a_second_node_on_the_same_address_says_so, .timeout = 60)
+{
+    struct fixture fixture;
+    char address[32];
+    char *out, *err;
+
+    fixture_start(&fixture, 1, NULL);
+    snprintf(address, sizeof address, "127.0.0.1:%u", fixture.nodes[0].port);
+    const char *args[] = {"serve", "--public-origin",   NODE_ORIGIN,   "--listen",
+                          address, "--internal-listen", "127.0.0.1:0", NULL};
+    cr_expect_eq(fixture_run(&fixture, args, NULL, &out, &err), 1, "%s", err);
+    cr_expect_not_null(strstr(err, address), "%s", err);
+    free(out);
+    free(err);
+    fixture_stop(&fixture);
+}
+
+Test(node, a_redis_with_a_password_over_tcp, .timeout = 60)
+{
+    struct redis_server_options options = {.tcp = true, .password = "open-sesame"};
+    struct redis_server redis;
+    struct fixture fixture;
+    struct node node;
+    char url[128];
+
+    fixture_start(&fixture, 0, NULL);
+    redis_server_start(&redis, &options);
+    snprintf(url, sizeof url, "redis://:open-sesame@127.0.0.1:%u", redis.port);
+    node_start(&node, fixture.folder, "tcp", url, fixture.master_key_path, NULL);
+    cr_expect_not(file_contains(node.process.err_path, "open-sesame"), "a password in the log");
+    node_stop(&node);
+    node_start(&node, fixture.folder, "socket", redis.url, fixture.master_key_path, NULL);
+    cr_expect_not(file_contains(node.process.err_path, "open-sesame"), "a password in the log");
+    node_stop(&node);
+    redis_server_stop(&redis);
+    fixture_stop(&fixture);
+}
