@@ -52,6 +52,7 @@ void json_object_begin(struct json_writer *w);
 void json_object_end(struct json_writer *w);
 void json_array_begin(struct json_writer *w);
 void json_array_end(struct json_writer *w);
+/* The name is one of ours: nothing in it needs an escape. */
 void json_key(struct json_writer *w, const char *name);
 /* Valid UTF-8 passes; bytes that are not become U+FFFD. Control characters are escaped, DEL and
  * U+0080 to U+009F among them. */

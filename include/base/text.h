@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A view of bytes that somebody else owns; not NUL-terminated. ptr may be NULL only if len is 0. */
 struct text {
@@ -57,10 +58,31 @@ void buf_clear(struct buf *b);
 void buf_consume(struct buf *b, size_t bytes);
 /* Room for `bytes` more at ptr + len, or NULL (and failed). The caller adds to len what it wrote. */
 char *buf_reserve(struct buf *b, size_t bytes);
-void buf_append(struct buf *b, const void *ptr, size_t bytes);
-void buf_append_text(struct buf *b, struct text t);
-void buf_append_str(struct buf *b, const char *nul_terminated);
-void buf_append_char(struct buf *b, char c);
+/* Inline where there is room already: answers are put together of some dozens of pieces. */
+void buf_append_slowly(struct buf *b, const void *ptr, size_t bytes);
+static inline void buf_append(struct buf *b, const void *ptr, size_t bytes)
+{
+    if (bytes == 0)
+        return;
+    if (b->failed || bytes > b->capacity - b->len) {
+        buf_append_slowly(b, ptr, bytes);
+        return;
+    }
+    memcpy(b->ptr + b->len, ptr, bytes);
+    b->len += bytes;
+}
+static inline void buf_append_text(struct buf *b, struct text t)
+{
+    buf_append(b, t.ptr, t.len);
+}
+static inline void buf_append_str(struct buf *b, const char *nul_terminated)
+{
+    buf_append(b, nul_terminated, strlen(nul_terminated));
+}
+static inline void buf_append_char(struct buf *b, char c)
+{
+    buf_append(b, &c, 1);
+}
 void buf_append_u64(struct buf *b, uint64_t value);
 PRINTF_LIKE(2, 3) void buf_printf(struct buf *b, const char *format, ...);
 struct text buf_text(const struct buf *b);

@@ -49,26 +49,39 @@ static int base32_value(char c)
 }
 
 /* Digits of `bits` bits each, the last one filled up with zero bits. */
-static void encode_digits(struct buf *out, const unsigned char *bytes, size_t count, unsigned bits,
-                          const char *alphabet)
+static inline void encode_digits(struct buf *out, const unsigned char *bytes, size_t count, unsigned bits,
+                                 const char *alphabet)
 {
     unsigned pending = 0, pending_bits = 0;
+    char *digit = buf_reserve(out, (count * 8 + bits - 1) / bits);
+    if (!digit)
+        return;
     for (size_t i = 0; i < count; i++) {
         pending = pending << 8 | bytes[i];
         pending_bits += 8;
         while (pending_bits >= bits) {
             pending_bits -= bits;
-            buf_append_char(out, alphabet[pending >> pending_bits]);
+            *digit++ = alphabet[pending >> pending_bits];
             pending &= (1U << pending_bits) - 1;
         }
     }
     if (pending_bits)
-        buf_append_char(out, alphabet[pending << (bits - pending_bits)]);
+        *digit++ = alphabet[pending << (bits - pending_bits)];
+    out->len = (size_t)(digit - out->ptr);
 }
 
+/* On the path of every check, so without the general digits' bookkeeping. */
 void encode_hex(struct buf *out, const void *bytes, size_t count)
 {
-    encode_digits(out, bytes, count, 4, HEX_LOWER);
+    const unsigned char *byte = bytes;
+    char *digit = buf_reserve(out, 2 * count);
+    if (!digit)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        digit[2 * i] = HEX_LOWER[byte[i] >> 4];
+        digit[2 * i + 1] = HEX_LOWER[byte[i] & 15];
+    }
+    out->len += 2 * count;
 }
 
 void encode_base64url(struct buf *out, const void *bytes, size_t count)

@@ -62,11 +62,13 @@ static void put_escape(struct buf *out, unsigned char code)
     }
 }
 
-/* How many bytes from the start of t need no change. */
+/* Bytes that need no change: printable ASCII but for the quote and the backslash. */
+static const bool PLAIN[256] = {[' ' ... '"' - 1] = true, ['"' + 1 ... '\\' - 1] = true, ['\\' + 1 ... '~'] = true};
+
 static size_t plain_run(struct text t)
 {
     size_t run = 0;
-    while (run < t.len && t.ptr[run] >= 0x20 && t.ptr[run] < 0x7f && t.ptr[run] != '"' && t.ptr[run] != '\\')
+    while (run < t.len && PLAIN[(unsigned char)t.ptr[run]])
         run++;
     return run;
 }
@@ -98,8 +100,9 @@ static void put_string(struct buf *out, struct text t)
 void json_key(struct json_writer *w, const char *name)
 {
     begin_value(w);
-    put_string(w->out, text_of(name));
-    buf_append_char(w->out, ':');
+    buf_append_char(w->out, '"');
+    buf_append_str(w->out, name);
+    buf_append(w->out, "\":", 2);
     w->need_comma = false;
 }
 

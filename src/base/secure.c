@@ -1,6 +1,7 @@
 #include "base/secure.h"
 
 #include <openssl/crypto.h>
+#include <string.h>
 
 bool secure_equal(struct text a, struct text b)
 {
@@ -12,5 +13,5 @@ bool secure_equal(struct text a, struct text b)
 void secure_wipe(void *ptr, size_t bytes)
 {
     if (bytes)
-        OPENSSL_cleanse(ptr, bytes);
+        explicit_bzero(ptr, bytes);
 }

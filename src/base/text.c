@@ -217,30 +217,13 @@ char *buf_reserve(struct buf *b, size_t bytes)
     return b->ptr + b->len;
 }
 
-void buf_append(struct buf *b, const void *ptr, size_t bytes)
+void buf_append_slowly(struct buf *b, const void *ptr, size_t bytes)
 {
-    if (bytes == 0)
-        return;
     char *room = buf_reserve(b, bytes);
     if (!room)
         return;
     memcpy(room, ptr, bytes);
     b->len += bytes;
-}
-
-void buf_append_text(struct buf *b, struct text t)
-{
-    buf_append(b, t.ptr, t.len);
-}
-
-void buf_append_str(struct buf *b, const char *nul_terminated)
-{
-    buf_append(b, nul_terminated, strlen(nul_terminated));
-}
-
-void buf_append_char(struct buf *b, char c)
-{
-    buf_append(b, &c, 1);
 }
 
 void buf_append_u64(struct buf *b, uint64_t value)

@@ -5,6 +5,8 @@
 #include <string.h>
 
 enum { PREFIX_CHARS_MAX = 5, BITS_PER_CHAR = 5, RANDOM_BYTES = 10, TIME_BYTES = 6 };
+/* Twelve digits are what 64 bits hold. */
+enum { CHUNK_CHARS = 12, CHUNK_BITS = CHUNK_CHARS * BITS_PER_CHAR };
 
 static const struct text PREFIXES[] = {
     [ID_NONE] = {NULL, 0},   [ID_KEY] = {"key_", 4},     [ID_DEVICE] = {"dev_", 4}, [ID_ACCOUNT] = {"acct_", 5},
@@ -25,14 +27,22 @@ static int value_of(char c)
     return at ? (int)(at - ALPHABET) : -1;
 }
 
+/* The value's last `count` digits. */
+static void print_digits(uint64_t value, char *ret_chars, size_t count)
+{
+    for (size_t i = count; i-- > 0; value >>= BITS_PER_CHAR)
+        ret_chars[i] = ALPHABET[value & 31];
+}
+
 /* 26 characters hold 130 bits: the first one only three of the 128. */
 static void print_ulid(const uint8_t ulid[ULID_BYTES], char *ret_chars)
 {
-    unsigned __int128 rest = 0;
+    unsigned __int128 value = 0;
     for (size_t i = 0; i < ULID_BYTES; i++)
-        rest = rest << 8 | ulid[i];
-    for (size_t i = ULID_TEXT_CHARS; i-- > 0; rest >>= BITS_PER_CHAR)
-        ret_chars[i] = ALPHABET[(unsigned)rest & 31];
+        value = value << 8 | ulid[i];
+    print_digits((uint64_t)(value >> 2 * CHUNK_BITS), ret_chars, ULID_TEXT_CHARS - 2 * CHUNK_CHARS);
+    print_digits((uint64_t)(value >> CHUNK_BITS), ret_chars + ULID_TEXT_CHARS - 2 * CHUNK_CHARS, CHUNK_CHARS);
+    print_digits((uint64_t)value, ret_chars + ULID_TEXT_CHARS - CHUNK_CHARS, CHUNK_CHARS);
 }
 
 static bool ulid_text_valid(const char *chars)

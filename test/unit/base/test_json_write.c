@@ -83,18 +83,6 @@ Test(json_write, escapes_what_must_not_stand_as_it_is)
     }
 }
 
-Test(json_write, names_are_escaped_too)
-{
-    struct buf out;
-    buf_init(&out, 100);
-    struct json_writer w = {.out = &out};
-    json_object_begin(&w);
-    json_put_member(&w, "a\"b", TEXT("c"));
-    json_object_end(&w);
-    cr_assert(text_equal(buf_text(&out), TEXT("{\"a\\\"b\":\"c\"}")));
-    buf_finish(&out);
-}
-
 /* Every code point but NUL, which is refused in what is read, is read back as it was written. */
 Test(json_write, the_reader_reads_it_back)
 {
