@@ -65,9 +65,23 @@ static void put_escape(struct buf *out, unsigned char code)
 /* Bytes that need no change: printable ASCII but for the quote and the backslash. */
 static const bool PLAIN[256] = {[' ' ... '"' - 1] = true, ['"' + 1 ... '\\' - 1] = true, ['\\' + 1 ... '~'] = true};
 
+/* Whether all eight bytes are plain. In each term a byte's high bit stands for a byte that is not; what a borrow or
+ * carry adds to that is behind a byte that is not plain either. */
+static bool is_plain_word(const char *ptr)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
+    uint64_t word;
+    memcpy(&word, ptr, sizeof word);
+    const uint64_t quotes = word ^ ones * '"', backslashes = word ^ ones * '\\';
+    const uint64_t controls = (word - ones * 0x20) & ~word, beyond = word | (word + ones);
+    return ((controls | beyond | ((quotes - ones) & ~quotes) | ((backslashes - ones) & ~backslashes)) & highs) == 0;
+}
+
 static size_t plain_run(struct text t)
 {
     size_t run = 0;
+    while (t.len - run >= sizeof(uint64_t) && is_plain_word(t.ptr + run))
+        run += sizeof(uint64_t);
     while (run < t.len && PLAIN[(unsigned char)t.ptr[run]])
         run++;
     return run;

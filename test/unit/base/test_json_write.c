@@ -109,6 +109,33 @@ Test(json_write, the_reader_reads_it_back)
     }
 }
 
+/* Strings are looked through eight bytes at a time: each character in each place must come back, and stand escaped
+ * where it has to. */
+Test(json_write, every_ascii_character_in_every_place)
+{
+    for (unsigned c = 1; c < 0x80; c++) {
+        for (size_t at = 0; at < 17; at++) {
+            char value[17];
+            struct buf out;
+            memset(value, 'a', sizeof value);
+            value[at] = (char)c;
+            buf_init(&out, 200);
+            struct json_writer w = {.out = &out};
+            json_object_begin(&w);
+            json_put_member(&w, "v", (struct text){value, sizeof value});
+            json_object_end(&w);
+
+            struct json *read = json_parse_object(buf_text(&out), NULL);
+            cr_assert_not_null(read, "character %u at %zu: %.*s", c, at, TEXT_ARG(buf_text(&out)));
+            cr_assert(text_equal(json_text(json_member(read, "v")), (struct text){value, sizeof value}));
+            const bool is_escaped = c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
+            cr_assert_eq(out.len > strlen("{\"v\":\"\"}") + sizeof value, is_escaped, "character %u at %zu", c, at);
+            json_free(read);
+            buf_finish(&out);
+        }
+    }
+}
+
 Test(json_write, what_does_not_fit_is_told)
 {
     struct buf out;
