@@ -17,7 +17,7 @@ struct option_row {
     enum option_type type;
     size_t offset;          /* in the target struct */
     const char *standard;   /* default, as text; NULL: none */
-    int64_t min, max;       /* of integers */
+    int64_t min, max;       /* of integers; of texts the most bytes, 0: any */
     const char *choices;    /* "strict401|full" */
     const char *value_name; /* "URL", for help */
     const char *help;

@@ -15,4 +15,5 @@ enum {
     USAGE_DAYS_MAX = 366,
     USAGE_KEYS_LISTED = 100, /* the most used keys; a full list would grow with the account */
     CLIENT_REQUEST_ID_MAX_BYTES = 64,
+    REDIS_PREFIX_MAX_BYTES = 64, /* it is in every name, and in a command of fixed size */
 };

@@ -19,7 +19,7 @@ struct store;
 struct store_settings {
     struct redis_target target;
     uint32_t timeout_ms;
-    const char *prefix;   /* "chatelaine:" */
+    const char *prefix;   /* "chatelaine:"; at most REDIS_PREFIX_MAX_BYTES */
     int64_t min_replicas; /* changes are answered after WAIT for as many */
     int64_t audit_max;    /* events kept per account */
     bool unsafe_redis;    /* serve although Redis is not durable */

@@ -59,6 +59,18 @@ static bool integer_parse(struct text t, int64_t *ret_value)
     return true;
 }
 
+static bool set_text(const struct reader *r, const struct setting *s)
+{
+    size_t length = strlen(s->value);
+    if (s->row->max > 0 && length > (size_t)s->row->max) {
+        buf_printf(r->why, "%.*s must have at most %lld bytes, not %zu.", TEXT_ARG(s->source), (long long)s->row->max,
+                   length);
+        return false;
+    }
+    store_text(r, s->row, s->value);
+    return true;
+}
+
 static bool set_integer(const struct reader *r, const struct setting *s)
 {
     int64_t value;
@@ -123,8 +135,7 @@ static bool set(const struct reader *r, const struct setting *s)
 {
     switch (s->row->type) {
     case OPTION_TEXT:
-        store_text(r, s->row, s->value);
-        return true;
+        return set_text(r, s);
     case OPTION_INTEGER:
         return set_integer(r, s);
     case OPTION_FLAG:

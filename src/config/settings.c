@@ -1,5 +1,7 @@
 #include "config/settings.h"
 
+#include "core/limits.h"
+
 #include <stddef.h>
 
 #define AT(field) offsetof(struct settings, field)
@@ -25,8 +27,9 @@ static const struct option_row STORE_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(prefix),
      .standard = "chatelaine:",
+     .max = REDIS_PREFIX_MAX_BYTES,
      .value_name = "TEXT",
-     .help = "What all names in Redis begin with."},
+     .help = "What all names in Redis begin with, at most 64 bytes."},
     {.name = "redis-timeout-ms",
      .type = OPTION_INTEGER,
      .offset = AT(redis_timeout_ms),

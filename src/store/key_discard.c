@@ -41,6 +41,7 @@ struct key_discards *key_discards_of(struct store *store)
         return discards;
     discards = mem_alloc(sizeof *discards);
     discards->store = store;
+    key_find_command_prepare(&discards->find_command, store_prefix(store));
     discards->pause_ms = PAUSE_FIRST_MS;
     list_init(&discards->waiting);
     CHECK(uv_timer_init(store_loop(store), &discards->timer) == 0);

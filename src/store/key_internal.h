@@ -1,5 +1,5 @@
-/* What the verbs on keys keep with the store, made on first use: the calls of the check path to be used again, and the
- * discards. */
+/* What the verbs on keys keep with the store, made on first use: the command and the calls of the check path to be used
+ * again, and the discards. */
 #pragma once
 #include "base/list.h"
 #include "store/key_store.h"
@@ -12,8 +12,15 @@ struct key_find_call {
     struct key_find_call *next_free;
 };
 
+/* The command of the check path, whole but for the digest's hex digits. */
+struct key_find_command {
+    size_t len, digits_at;
+    char storage[176 + REDIS_PREFIX_MAX_BYTES]; /* what is constant, the digits; the prefix */
+};
+
 struct key_discards {
     struct store *store;
+    struct key_find_command find_command;
     struct key_find_call *free_finds;
     size_t finds; /* under way */
 
@@ -29,6 +36,8 @@ struct key_discards {
 };
 
 struct key_discards *key_discards_of(struct store *store);
+/* In key_store.c. */
+void key_find_command_prepare(struct key_find_command *command, struct text prefix);
 /* Ends what key_discards_close() began, once nothing is under way. */
 void key_discards_try_end(struct key_discards *discards);
 

@@ -8,21 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Records. The fields of key:<digest>, in the order in which scripts and the check path read them. */
+/* Records. The fields of key:<digest>, in the order in which scripts answer them; a check reads the first ones alone,
+ * for each one more costs every check. */
 
 enum key_field {
     FIELD_ID,
-    FIELD_KIND,
     FIELD_ACCOUNT,
     FIELD_MODE,
     FIELD_SCOPES,
-    FIELD_LAST4,
     FIELD_NAME,
-    FIELD_CREATED,
     FIELD_REVOKED,
-    FIELD_COUNT,
-    FIELD_LAST_USED = FIELD_COUNT, /* only from scripts */
-    FIELD_COUNT_SCRIPTS
+    FIELDS_OF_CHECK,
+    FIELD_LAST4 = FIELDS_OF_CHECK,
+    FIELD_CREATED,
+    FIELD_KIND,
+    FIELD_LAST_USED, /* of the account's hash */
 };
 
 /* Prefix and length only: the store holds no other ids than those that were minted, and this is the hot path. */
@@ -37,14 +37,22 @@ static bool read_id(const struct redis_reply *reply, struct text prefix, struct 
     return true;
 }
 
-static bool read_kind(const struct redis_reply *reply, enum key_kind *ret_kind)
+/* The prefix tells the kind. */
+static bool read_key_id(const struct redis_reply *reply, struct key_record *key)
+{
+    key->kind = KEY_API;
+    if (read_id(reply, TEXT("key_"), &key->id))
+        return true;
+    key->kind = KEY_DEVICE;
+    return read_id(reply, TEXT("dev_"), &key->id);
+}
+
+/* The kind is stored too, for whoever looks into Redis and for scripts. */
+static bool kind_agrees(const struct redis_reply *reply, enum key_kind kind)
 {
     struct text t;
 
-    if (!reply_text(reply, &t))
-        return false;
-    *ret_kind = text_equal(t, key_kind_text(KEY_API)) ? KEY_API : KEY_DEVICE;
-    return *ret_kind == KEY_API || text_equal(t, key_kind_text(KEY_DEVICE));
+    return reply_text(reply, &t) && text_equal(t, key_kind_text(kind));
 }
 
 static bool read_mode(const struct redis_reply *reply, enum key_mode *ret_mode)
@@ -93,50 +101,65 @@ static bool read_time_or_nil(const struct redis_reply *reply, int64_t *ret_ms)
     return reply && (reply->type == REPLY_NIL || reply_time(reply, ret_ms));
 }
 
-/* What the fields say of one another: a device key acts in live mode and only uploads documents, nothing is revoked
- * before it was made. */
-static bool record_is_sound(const struct key_record *key)
+/* A device key acts in live mode and only uploads documents. */
+static bool kind_permits(const struct key_record *key)
 {
-    if (key->revoked_ms != 0 && key->revoked_ms < key->created_ms)
-        return false;
     return key->kind == KEY_API || (key->mode == MODE_LIVE && scope_includes(SCOPE_DOCUMENTS_WRITE, key->scopes));
 }
 
-/* Sets all of ret_key but last_used_ms; its name is written only as far as it goes. */
+/* What a check needs; the name is written only as far as it goes. */
 static bool record_read(const struct redis_reply *fields, struct key_record *ret_key)
 {
-    if (!read_kind(reply_at(fields, FIELD_KIND), &ret_key->kind))
-        return false;
-    return read_id(reply_at(fields, FIELD_ID), ret_key->kind == KEY_API ? TEXT("key_") : TEXT("dev_"), &ret_key->id) &&
+    return read_key_id(reply_at(fields, FIELD_ID), ret_key) &&
            read_id(reply_at(fields, FIELD_ACCOUNT), TEXT("acct_"), &ret_key->account) &&
            read_mode(reply_at(fields, FIELD_MODE), &ret_key->mode) &&
            read_scopes(reply_at(fields, FIELD_SCOPES), &ret_key->scopes) &&
-           read_last4(reply_at(fields, FIELD_LAST4), ret_key) && read_name(reply_at(fields, FIELD_NAME), ret_key) &&
-           reply_time(reply_at(fields, FIELD_CREATED), &ret_key->created_ms) &&
-           read_time_or_nil(reply_at(fields, FIELD_REVOKED), &ret_key->revoked_ms) && record_is_sound(ret_key);
+           read_name(reply_at(fields, FIELD_NAME), ret_key) &&
+           read_time_or_nil(reply_at(fields, FIELD_REVOKED), &ret_key->revoked_ms) && kind_permits(ret_key);
 }
 
+/* All of it. Nothing is revoked before it was made. */
 static bool script_record_read(const struct redis_reply *fields, struct key_record *ret_key)
 {
-    return record_read(fields, ret_key) && read_time_or_nil(reply_at(fields, FIELD_LAST_USED), &ret_key->last_used_ms);
+    return record_read(fields, ret_key) && read_last4(reply_at(fields, FIELD_LAST4), ret_key) &&
+           reply_time(reply_at(fields, FIELD_CREATED), &ret_key->created_ms) &&
+           (ret_key->revoked_ms == 0 || ret_key->revoked_ms >= ret_key->created_ms) &&
+           kind_agrees(reply_at(fields, FIELD_KIND), ret_key->kind) &&
+           read_time_or_nil(reply_at(fields, FIELD_LAST_USED), &ret_key->last_used_ms);
 }
 
 /* The check path */
 
 /* The one place outside the scripts' prelude that knows the name of a key in Redis. */
-static void print_find_command(struct buf *out, struct text prefix, const uint8_t digest[KEY_DIGEST_BYTES])
+void key_find_command_prepare(struct key_find_command *command, struct text prefix)
 {
-    static const char FIELDS[] = "\r\n$2\r\nid\r\n$4\r\nkind\r\n$7\r\naccount\r\n$4\r\nmode\r\n$6\r\nscopes\r\n"
-                                 "$5\r\nlast4\r\n$4\r\nname\r\n$7\r\ncreated\r\n$7\r\nrevoked\r\n";
+    static const uint8_t NO_DIGEST[KEY_DIGEST_BYTES];
     const struct text record = TEXT("key:");
+    struct buf out;
 
-    buf_append_text(out, TEXT("*11\r\n$5\r\nHMGET\r\n$"));
-    buf_append_u64(out, prefix.len + record.len + 2 * KEY_DIGEST_BYTES);
-    buf_append_text(out, TEXT("\r\n"));
-    buf_append_text(out, prefix);
-    buf_append_text(out, record);
-    encode_hex(out, digest, KEY_DIGEST_BYTES);
-    buf_append(out, FIELDS, sizeof FIELDS - 1);
+    CHECK(prefix.len <= REDIS_PREFIX_MAX_BYTES);
+    buf_init_fixed(&out, command->storage, sizeof command->storage);
+    buf_append_text(&out, TEXT("*8\r\n$5\r\nHMGET\r\n$"));
+    buf_append_u64(&out, prefix.len + record.len + 2 * KEY_DIGEST_BYTES);
+    buf_append_text(&out, TEXT("\r\n"));
+    buf_append_text(&out, prefix);
+    buf_append_text(&out, record);
+    command->digits_at = out.len;
+    encode_hex(&out, NO_DIGEST, KEY_DIGEST_BYTES);
+    buf_append_text(&out, TEXT("\r\n$2\r\nid\r\n$7\r\naccount\r\n$4\r\nmode\r\n$6\r\nscopes\r\n$4\r\nname\r\n"
+                               "$7\r\nrevoked\r\n"));
+    CHECK(!out.failed);
+    command->len = out.len;
+}
+
+/* Valid until the next one. */
+static struct text find_command(struct key_find_command *command, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    struct buf digits;
+
+    buf_init_fixed(&digits, command->storage + command->digits_at, 2 * KEY_DIGEST_BYTES);
+    encode_hex(&digits, digest, KEY_DIGEST_BYTES);
+    return (struct text){command->storage, command->len};
 }
 
 static struct key_find_call *find_call_take(struct store *store)
@@ -166,7 +189,7 @@ static void find_call_give_back(struct key_find_call *call)
 
 static bool is_absent(const struct redis_reply *fields)
 {
-    for (size_t i = 0; i < FIELD_COUNT; i++)
+    for (size_t i = 0; i < FIELDS_OF_CHECK; i++)
         if (fields->items[i]->type != REPLY_NIL)
             return false;
     return true;
@@ -174,7 +197,7 @@ static bool is_absent(const struct redis_reply *fields)
 
 static enum store_result find_read(struct store *store, const struct redis_reply *fields, struct key_record *ret_key)
 {
-    if (fields->type == REPLY_ARRAY && fields->count == FIELD_COUNT) {
+    if (fields->type == REPLY_ARRAY && fields->count == FIELDS_OF_CHECK) {
         if (record_read(fields, ret_key))
             return STORE_OK;
         if (is_absent(fields))
@@ -191,7 +214,8 @@ static void find_replied(void *arg, enum redis_outcome outcome, const struct red
     struct key_record key;
     enum store_result result = store_outcome(store, outcome, reply);
 
-    key.last_used_ms = 0;
+    key.created_ms = key.last_used_ms = 0;
+    memset(key.last4, 0, sizeof key.last4);
     if (result == STORE_OK)
         result = find_read(store, reply, &key);
     call->done(call->arg, result, result == STORE_OK ? &key : NULL);
@@ -201,15 +225,10 @@ static void find_replied(void *arg, enum redis_outcome outcome, const struct red
 void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], key_found *done, void *arg)
 {
     struct key_find_call *call = find_call_take(store);
-    char storage[512];
-    struct buf command;
 
     call->done = done;
     call->arg = arg;
-    buf_init_fixed(&command, storage, sizeof storage);
-    print_find_command(&command, store_prefix(store), digest);
-    CHECK(!command.failed);
-    redis_link_call_raw(store_reads(store), buf_text(&command), find_replied, call);
+    redis_link_call_raw(store_reads(store), find_command(&call->kept_by->find_command, digest), find_replied, call);
 }
 
 /* Changes and reads by id */

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/secure.h"
+#include "core/limits.h"
 #include "store_state.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,7 +169,7 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
         .calls_max = CALLS_MAX,
     };
 
-    CHECK(settings->timeout_ms > 0);
+    CHECK(settings->timeout_ms > 0 && text_of(settings->prefix).len <= REDIS_PREFIX_MAX_BYTES);
     store->loop = loop;
     store->settings = *settings;
     secure_wipe(&store->settings.target, sizeof store->settings.target);

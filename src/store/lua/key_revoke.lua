@@ -15,10 +15,10 @@ end
 if not record or not key_visible(record, ARGV[3], ARGV[4], ARGV[5]) then
     return {'not_found'}
 end
-if not record[9] then
-    local kind, account, mode = record[2], record[3], record[4]
-    record[9] = string.format('%.0f', math.max(tonumber(record[8]), now_ms()))
-    redis.call('HSET', K.key(digest), 'revoked', record[9])
+if not record[6] then
+    local account, mode, kind = record[2], record[3], record[9]
+    record[6] = string.format('%.0f', math.max(tonumber(record[8]), now_ms()))
+    redis.call('HSET', K.key(digest), 'revoked', record[6])
     redis.call('ZREM', K.account_keys(account, key_set(kind, mode, 'active')), id)
     redis.call('ZADD', K.account_keys(account, key_set(kind, mode, 'revoked')), 0, id)
     audit(account, kind .. '.revoked', id, origin_from(6))

@@ -53,27 +53,27 @@ local function key_set(kind, mode, state)
     return (kind == 'device_key' and 'dk' or 'ak-' .. mode) .. ':' .. state
 end
 
--- A key's record as all scripts answer it: {id, kind, account, mode, scopes, last4, name, created, revoked, last used},
--- the last two false where there is none; and its digest. nil for an unknown id, and for one that was discarded before
--- its insertion came ('').
+-- A key's record as all scripts answer it: {id, account, mode, scopes, name, revoked, last4, created, kind, last used},
+-- revoked and last used false where there is none; and its digest. What a check reads comes first, in the order of
+-- key_store.c. nil for an unknown id, and for one that was discarded before its insertion came ('').
 local function key_record(id)
     local digest = redis.call('GET', K.key_id(id))
     if not digest or digest == '' then
         return nil
     end
-    local record = redis.call('HMGET', K.key(digest), 'id', 'kind', 'account', 'mode', 'scopes', 'last4', 'name',
-                              'created', 'revoked')
-    if record[1] ~= id or not record[3] then
+    local record = redis.call('HMGET', K.key(digest), 'id', 'account', 'mode', 'scopes', 'name', 'revoked',
+                              'last4', 'created', 'kind')
+    if record[1] ~= id or not record[2] then
         error('the record of ' .. id .. ' is missing or another key\'s')
     end
-    record[10] = redis.call('HGET', K.last_used(record[3]), id)
+    record[10] = redis.call('HGET', K.last_used(record[2]), id)
     return record, digest
 end
 
 -- Whether a view shows the record. account: '' for any; kind: '' for any; test_only: '1' or '0'.
 local function key_visible(record, account, kind, test_only)
-    return (account == '' or record[3] == account) and (kind == '' or record[2] == kind)
-        and (test_only ~= '1' or record[4] == 'test')
+    return (account == '' or record[2] == account) and (kind == '' or record[9] == kind)
+        and (test_only ~= '1' or record[3] == 'test')
 end
 
 -- A user as all scripts answer it: {id, account, email, created, account name, password, totp}; the last two only with

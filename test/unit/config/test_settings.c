@@ -99,6 +99,23 @@ Test(settings, arguments_win_over_the_environment)
     cr_assert_eq(s.grant_policy, GRANT_ANY);
 }
 
+Test(settings, the_prefix_is_bounded)
+{
+    char storage[512], option[] = "--prefix=01234567890123456789012345678901234567890123456789012345678901234";
+    char *argv[] = {option};
+    struct buf why;
+    struct settings s;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    cr_assert_not(read_all(&s, 1, argv, &why));
+    cr_expect(text_equal(buf_text(&why), TEXT("--prefix must have at most 64 bytes, not 65.")), "%.*s",
+              TEXT_ARG(buf_text(&why)));
+    option[strlen(option) - 1] = '\0';
+    buf_clear(&why);
+    cr_assert(read_all(&s, 1, argv, &why), "%.*s", TEXT_ARG(buf_text(&why)));
+    cr_expect_eq(strlen(s.prefix), 64);
+}
+
 Test(settings, an_origin_is_scheme_host_and_port)
 {
     static const struct {

@@ -21,15 +21,21 @@ static bool is_ready(void *arg)
 
 void fixture_start(void)
 {
-    struct store_settings settings = {.timeout_ms = 1000, .prefix = "t:", .audit_max = 1000};
-    struct buf why;
-
     signal(SIGPIPE, SIG_IGN); /* as the program does: a Redis that went away is seen by EPIPE */
     redis_server_start(&fixture.server, NULL);
+    cr_assert_eq(uv_loop_init(&fixture.loop), 0);
+    fixture_open_store("t:");
+}
+
+void fixture_open_store(const char *prefix)
+{
+    struct store_settings settings = {.timeout_ms = 1000, .prefix = prefix, .audit_max = 1000};
+    struct buf why;
+
     buf_init(&why, 1000);
     cr_assert(redis_target_parse(text_of(fixture.server.url), &settings.target, &why));
     buf_finish(&why);
-    cr_assert_eq(uv_loop_init(&fixture.loop), 0);
+    fixture.is_closed = false;
     fixture.store = store_create(&fixture.loop, &settings, NULL, NULL);
     cr_assert(test_loop_until(&fixture.loop, is_ready, fixture.store, WITHIN_MS), "%s", store_trouble(fixture.store));
 }

@@ -18,6 +18,8 @@ void fixture_start(void);
 void fixture_stop(void);
 /* Within fixture_stop() otherwise: closes the store and runs the loop until it is closed. */
 void fixture_close_store(void);
+/* Another store over the same Redis, once the one before is closed; fixture_start() opens one with "t:". */
+void fixture_open_store(const char *prefix);
 
 /* How a verb with store_done ended; calls counts its completions. */
 struct answer {

@@ -1,6 +1,7 @@
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +31,26 @@ static enum store_result revoke_key(const struct key_view *view, const struct id
     return answer_wait(&answer->answer);
 }
 
-static void expect_same(const struct key_record *got, const struct key_record *want)
+static void expect_same_to_check(const struct key_record *got, const struct key_record *want)
 {
     cr_expect(id_equal(&got->id, &want->id) && id_equal(&got->account, &want->account));
     cr_expect(got->kind == want->kind && got->mode == want->mode && got->scopes == want->scopes);
+    cr_expect(text_equal(key_name(got), key_name(want)));
+}
+
+static void expect_same(const struct key_record *got, const struct key_record *want)
+{
+    expect_same_to_check(got, want);
     cr_expect_eq(got->created_ms, want->created_ms);
     cr_expect_str_eq(got->last4, want->last4);
-    cr_expect(text_equal(key_name(got), key_name(want)));
+}
+
+/* What a check does not read is told as nothing. */
+static void expect_found(const struct key_record *got, const struct key_record *want)
+{
+    expect_same_to_check(got, want);
+    cr_expect(got->created_ms == 0 && got->last_used_ms == 0);
+    cr_expect_str_eq(got->last4, "");
 }
 
 /* The name of the record is made twice: by the scripts' prelude, and here for the check path. */
@@ -50,12 +64,44 @@ Test(key_store, what_was_inserted_is_found)
     cr_expect_eq(find_key(digest, &answer), STORE_NOT_FOUND);
     cr_assert_eq(insert_key(&key, digest), STORE_OK);
     cr_assert_eq(find_key(digest, &answer), STORE_OK);
-    expect_same(&answer.key, &key);
+    expect_found(&answer.key, &key);
     cr_expect_eq(answer.key.revoked_ms, 0);
-    cr_expect_eq(answer.key.last_used_ms, 0);
+    cr_assert_eq(get_key(&EVERYTHING, &key.id, &answer), STORE_OK);
+    expect_same(&answer.key, &key);
     digest[31]++;
     cr_expect_eq(find_key(digest, &answer), STORE_NOT_FOUND);
     expect_newest_event(&account, "api_key.created", 1);
+}
+
+Test(key_store, is_found_behind_any_prefix)
+{
+    static const char *const PREFIXES[] = {
+        "", "t:", "%s*8\r\n:", "0123456789012345678901234567890123456789012345678901234567890123"};
+
+    for (size_t i = 0; i < sizeof PREFIXES / sizeof *PREFIXES; i++) {
+        uint8_t digest[KEY_DIGEST_BYTES];
+        struct key_answer answer;
+
+        fixture_close_store();
+        fixture_open_store(PREFIXES[i]);
+
+        struct id account = some_account();
+        struct key_record key = some_key(&account, MODE_LIVE, 0xab, digest);
+
+        cr_assert_eq(insert_key(&key, digest), STORE_OK, "%s", PREFIXES[i]);
+        cr_assert_eq(find_key(digest, &answer), STORE_OK, "%s", PREFIXES[i]);
+        expect_found(&answer.key, &key);
+    }
+}
+
+Test(key_store_prefix, over_64_bytes_stops_the_node, .signal = SIGABRT)
+{
+    const struct store_settings settings = {
+        .timeout_ms = 1000, .prefix = "01234567890123456789012345678901234567890123456789012345678901234"};
+    uv_loop_t loop;
+
+    cr_assert_eq(uv_loop_init(&loop), 0);
+    store_create(&loop, &settings, NULL, NULL);
 }
 
 Test(key_store, longest_name_and_device_key)
@@ -74,6 +120,8 @@ Test(key_store, longest_name_and_device_key)
     key.scopes = SCOPE_DOCUMENTS_WRITE;
     cr_assert_eq(insert_key(&key, digest), STORE_OK);
     cr_assert_eq(find_key(digest, &answer), STORE_OK);
+    expect_found(&answer.key, &key);
+    cr_assert_eq(get_key(&EVERYTHING, &key.id, &answer), STORE_OK);
     expect_same(&answer.key, &key);
     expect_newest_event(&account, "device_key.created", 1);
 }
@@ -277,24 +325,36 @@ Test(key_store, last_use_is_told_by_id_and_in_lists)
     cr_expect_eq(page.last_used_ms, 4711);
 }
 
+/* value: NULL takes the field away. */
+static void damage(const char *name, const char *field, const char *value)
+{
+    if (value)
+        redis_server_tell(&fixture.server, "HSET", name, field, value, NULL);
+    else
+        redis_server_tell(&fixture.server, "HDEL", name, field, NULL);
+}
+
 Test(key_store, records_that_cannot_be_are_never_answered)
 {
     static const struct {
         const char *field, *value;
     } cases[] = {
-        {"id", "key_1"},        {"id", "dev_01jd0000000000000000000000"},
-        {"id", NULL},           {"kind", "api"},
-        {"kind", "device_key"}, {"kind", NULL},
-        {"account", "acct_1"},  {"account", NULL},
-        {"mode", "both"},       {"mode", NULL},
-        {"scopes", "4096"},     {"scopes", "-1"},
-        {"scopes", "x"},        {"scopes", NULL},
-        {"last4", "abc"},       {"last4", "abcde"},
-        {"last4", NULL},        {"name", ""},
-        {"name", NULL},         {"created", "0"},
-        {"created", "x"},       {"created", NULL},
-        {"revoked", "1"},       {"revoked", ""},
+        {"id", "key_1"},       {"id", "dev_01jd0000000000000000000000"},
+        {"id", NULL},          {"id", "usr_01jd0000000000000000000000"},
+        {"account", "acct_1"}, {"account", NULL},
+        {"mode", "both"},      {"mode", NULL},
+        {"scopes", "4096"},    {"scopes", "-1"},
+        {"scopes", "x"},       {"scopes", NULL},
+        {"name", ""},          {"name", NULL},
+        {"revoked", "0"},      {"revoked", ""},
         {"revoked", "no"},
+    };
+    /* A check does not read these, or cannot tell. */
+    static const struct {
+        const char *field, *value;
+    } unchecked[] = {
+        {"kind", "api"}, {"kind", "device_key"}, {"kind", NULL},   {"last4", "abc"},  {"last4", "abcde"},
+        {"last4", NULL}, {"created", "0"},       {"created", "x"}, {"created", NULL}, {"revoked", "1"},
     };
     struct id account = some_account();
     const char *name = "t:key:0700000000000000000000000000000000000000000000000000000000000000";
@@ -305,12 +365,16 @@ Test(key_store, records_that_cannot_be_are_never_answered)
     cr_assert_eq(insert_key(&key, digest), STORE_OK);
     redis_server_tell(&fixture.server, "COPY", name, "sound", NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (cases[i].value)
-            redis_server_tell(&fixture.server, "HSET", name, cases[i].field, cases[i].value, NULL);
-        else
-            redis_server_tell(&fixture.server, "HDEL", name, cases[i].field, NULL);
+        damage(name, cases[i].field, cases[i].value);
         cr_expect_eq(find_key(digest, &answer), STORE_UNAVAILABLE, "find, case %zu", i);
         cr_expect_neq(get_key(&EVERYTHING, &key.id, &answer), STORE_OK, "get, case %zu", i);
+        redis_server_tell(&fixture.server, "COPY", "sound", name, "REPLACE", NULL);
+    }
+    for (size_t i = 0; i < sizeof unchecked / sizeof *unchecked; i++) {
+        damage(name, unchecked[i].field, unchecked[i].value);
+        cr_expect_eq(find_key(digest, &answer), STORE_OK, "find, unchecked case %zu", i);
+        cr_expect_eq(answer.key.kind, KEY_API);
+        cr_expect_neq(get_key(&EVERYTHING, &key.id, &answer), STORE_OK, "get, unchecked case %zu", i);
         redis_server_tell(&fixture.server, "COPY", "sound", name, "REPLACE", NULL);
     }
     cr_expect_eq(find_key(digest, &answer), STORE_OK);

@@ -161,8 +161,8 @@ Test(lua, key_insert)
 {
     STEPS({"@key_insert d1 key_1 api_key acct_A live 3 wxyz Name 7" ORIGIN, "(refused)"}, {"DBSIZE", "0"}, ACCOUNT,
           {"@key_insert d1 key_1 api_key acct_A live 3 wxyz Name 7" ORIGIN, "(ok)"},
-          {"HMGET t:key:d1 id kind account mode scopes last4 name created revoked",
-           "(key_1 api_key acct_A live 3 wxyz Name 7 nil)"},
+          {"HMGET t:key:d1 id account mode scopes name revoked last4 created kind",
+           "(key_1 acct_A live 3 Name nil wxyz 7 api_key)"},
           {"GET t:id:key_1", "d1"}, {"ZRANGE t:acct:acct_A:keys:ak-live:active 0 -1 WITHSCORES", "(key_1 0)"},
           {"XRANGE t:acct:acct_A:audit - +",
            "((* (type api_key.created actor usr_U target key_1 ip 192.0.2.1 request_id req_1)))"},
@@ -177,11 +177,11 @@ Test(lua, key_insert)
 Test(lua, key_get)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1 api_key acct_A live 3 wxyz Name 7" ORIGIN, "(ok)"},
-          {"@key_get key_1 acct_A api_key 0", "(ok (key_1 api_key acct_A live 3 wxyz Name 7 nil nil))"},
+          {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live 3 Name nil wxyz 7 api_key nil))"},
           {"@key_get key_1 '' '' 0", "(ok *)"}, {"@key_get key_9 acct_A api_key 0", "(not_found)"},
           {"@key_get key_1 acct_B api_key 0", "(not_found)"}, {"@key_get key_1 acct_A device_key 0", "(not_found)"},
           {"@key_get key_1 acct_A api_key 1", "(not_found)"}, {"HSET t:acct:acct_A:last_used key_1 99", "1"},
-          {"@key_get key_1 acct_A api_key 0", "(ok (key_1 api_key acct_A live 3 wxyz Name 7 nil 99))"},
+          {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live 3 Name nil wxyz 7 api_key 99))"},
           /* A record that is another key's must never be answered. */
           {"HSET t:key:d1 id key_2", "0"}, {"@key_get key_1 acct_A api_key 0", "-*"});
 }
@@ -193,21 +193,21 @@ Test(lua, key_revoke)
           {"@key_revoke key_9 acct_A api_key 0" ORIGIN " 0", "(not_found)"}, {"EXISTS t:id:key_9", "0"},
           {"HGET t:key:d1 revoked", "nil"},
           {"@key_revoke key_1 acct_A api_key 1" ORIGIN " 0",
-           "(ok (key_1 api_key acct_A test 3 wxyz Name 7 1???????????? nil))"},
+           "(ok (key_1 acct_A test 3 Name 1???????????? wxyz 7 api_key nil))"},
           {"ZRANGE t:acct:acct_A:keys:ak-test:active 0 -1", "()"},
           {"ZRANGE t:acct:acct_A:keys:ak-test:revoked 0 -1", "(key_1)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type api_key.revoked actor usr_U target key_1 ip 192.0.2.1 request_id req_1)))"},
           /* Again: the first time stays, no second event. */
           {"HSET t:key:d1 revoked 1234", "0"},
-          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0", "(ok (key_1 * Name 7 1234 nil))"},
+          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0", "(ok (key_1 * Name 1234 wxyz 7 api_key nil))"},
           {"HGET t:key:d1 revoked", "1234"}, {"XLEN t:acct:acct_A:audit", "2"});
 }
 
 Test(lua, key_revoke_is_never_before_creation)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1 api_key acct_A test 3 wxyz Name 99999999999999" ORIGIN, "(ok)"},
-          {"@key_revoke key_1 '' '' 0" ORIGIN " 0", "(ok (key_1 * 99999999999999 99999999999999 nil))"},
+          {"@key_revoke key_1 '' '' 0" ORIGIN " 0", "(ok (key_1 * 99999999999999 wxyz 99999999999999 api_key nil))"},
           {"HGET t:key:d1 revoked", "99999999999999"});
 }
 
