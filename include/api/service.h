@@ -18,7 +18,7 @@ struct service {
     struct session_limits session_limits;
     struct text public_origin; /* "https://console.example.org" */
     bool grant_any;            /* --grant-policy any */
-    bool draining;
+    bool draining;             /* new requests get 503 shutting_down */
 };
 
 /* The handlers of the two listeners (http_handler); arg is the struct service. */

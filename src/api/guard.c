@@ -61,7 +61,8 @@ void api_handle_public(struct http_request *request, void *arg)
 
     call->request = request;
     call->service = arg;
-    if (!call->service->store) {
+    /* What was begun before is finished; what begins now has other nodes. */
+    if (call->service->draining) {
         call_refuse(call, PROBLEM_SHUTTING_DOWN);
         return;
     }

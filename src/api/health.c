@@ -29,7 +29,7 @@ static void show_liveness(struct http_request *request, const struct service *se
 
 static void show_readiness(struct http_request *request, const struct service *service)
 {
-    if (service->draining || !service->store)
+    if (service->draining)
         reply_status(request, 503, "draining", "The node is shutting down.");
     else if (!store_is_ready(service->store))
         reply_status(request, 503, "unavailable", store_trouble(service->store));

@@ -303,12 +303,13 @@ Test(guard, permission_comes_before_the_body)
     expect(&STEP);
 }
 
-Test(guard, store_that_is_closed)
+Test(guard, draining)
 {
-    static const struct step STEP = {"closed", HTTP_GET, "/v1/whoami", GOOD_KEY, NULL, 503, "shutting_down"};
+    static const struct step STEP = {"draining", HTTP_GET, "/v1/whoami", GOOD_KEY, NULL, 503, "shutting_down"};
 
-    world.service.store = NULL;
+    world.service.draining = true;
     expect(&STEP);
+    cr_assert_eq(world.uses, 0);
 }
 
 Test(guard, client_that_left_is_no_trouble)
