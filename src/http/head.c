@@ -191,6 +191,26 @@ static enum problem_code check_version(struct http_head *head, struct text versi
     return PROBLEM_BAD_REQUEST;
 }
 
+/* What every version of llhttp knows; later ones know more, on which no verdict may depend. /check/ext-authz is asked
+ * with the method that is to be judged: so these are more than have a meaning here. */
+static bool method_is_known(struct text method)
+{
+    static const struct text KNOWN[] = {
+        {"GET", 3},     {"POST", 4},   {"HEAD", 4},         {"PUT", 3},      {"DELETE", 6},      {"PATCH", 5},
+        {"OPTIONS", 7}, {"TRACE", 5},  {"ACL", 3},          {"BIND", 4},     {"CHECKOUT", 8},    {"COPY", 4},
+        {"LINK", 4},    {"LOCK", 4},   {"M-SEARCH", 8},     {"MERGE", 5},    {"MKACTIVITY", 10}, {"MKCALENDAR", 10},
+        {"MKCOL", 5},   {"MOVE", 4},   {"NOTIFY", 6},       {"PROPFIND", 8}, {"PROPPATCH", 9},   {"PURGE", 5},
+        {"REBIND", 6},  {"REPORT", 6}, {"SEARCH", 6},       {"SOURCE", 6},   {"SUBSCRIBE", 9},   {"UNBIND", 6},
+        {"UNLINK", 6},  {"UNLOCK", 6}, {"UNSUBSCRIBE", 11},
+    };
+
+    for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++) {
+        if (text_equal(KNOWN[i], method))
+            return true;
+    }
+    return false;
+}
+
 enum problem_code head_read_request_line(struct http_head *head, struct text whole_head,
                                          const struct http_settings *settings)
 {
@@ -212,7 +232,11 @@ enum problem_code head_read_request_line(struct http_head *head, struct text who
     if (text_equal(head->method, TEXT("CONNECT")))
         return version_code == PROBLEM_NONE ? PROBLEM_METHOD_NOT_ALLOWED : version_code;
     target_code = check_target(head, settings);
-    return target_code != PROBLEM_NONE ? target_code : version_code;
+    if (target_code != PROBLEM_NONE)
+        return target_code;
+    if (version_code != PROBLEM_NONE)
+        return version_code;
+    return method_is_known(head->method) ? PROBLEM_NONE : PROBLEM_NOT_IMPLEMENTED;
 }
 
 static bool port_is_sound(struct text port)

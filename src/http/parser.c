@@ -101,12 +101,8 @@ static bool framing_agrees(const struct http_parser *parser)
 static enum problem_code run_head(struct http_parser *parser, struct text bytes)
 {
     llhttp_errno_t result = llhttp_execute(parser->machine, bytes.ptr, bytes.len);
-    const char *fields = (const char *)memchr(bytes.ptr, '\n', bytes.len) + 1;
 
-    if (parser->is_head_complete && (result == HPE_OK || result == HPE_PAUSED))
-        return PROBLEM_NONE;
-    /* The rest of the first line has been checked: what llhttp refuses there is the method. */
-    return llhttp_get_error_pos(parser->machine) < fields ? PROBLEM_NOT_IMPLEMENTED : PROBLEM_BAD_REQUEST;
+    return parser->is_head_complete && (result == HPE_OK || result == HPE_PAUSED) ? PROBLEM_NONE : PROBLEM_BAD_REQUEST;
 }
 
 enum problem_code parser_read_head(struct http_parser *parser, struct http_head *head, struct arena *arena,

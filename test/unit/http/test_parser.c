@@ -91,7 +91,10 @@ static const struct refused_case {
     {TEXT("DESCRIBE / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NOT_IMPLEMENTED},
     {TEXT("GET / HTTP/1.1\r\n: a\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
     {TEXT("GET / HTTP/1.1\r\nX : a\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
+    {TEXT("PRI / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NOT_IMPLEMENTED},
+    {TEXT("QUERY / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NOT_IMPLEMENTED}, /* known to llhttp 9, not to 8 */
     {TEXT("PROPFIND / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NONE},
+    {TEXT("UNSUBSCRIBE / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NONE},
     {TEXT("TRACE / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NONE},
     {TEXT("CONNECT t:443 HTTP/1.1\r\n" H "\r\n"), PROBLEM_METHOD_NOT_ALLOWED},
     {TEXT("CONNECT / HTTP/1.1\r\n" H "\r\n"), PROBLEM_METHOD_NOT_ALLOWED},
