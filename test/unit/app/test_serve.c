@@ -94,7 +94,8 @@ static int readiness(void)
     return http_call(internal_port, &(struct http_call){.target = "/readyz"}, &answer);
 }
 
-Test(serve, finishes_what_is_under_way_and_tells_probes_meanwhile)
+/* Of what was begun before, test_client_gone.c tells. */
+Test(serve, refuses_what_is_late_while_it_drains_and_tells_probes_meanwhile)
 {
     struct http_answer answer;
 
@@ -103,7 +104,7 @@ Test(serve, finishes_what_is_under_way_and_tells_probes_meanwhile)
     cr_expect_eq(readiness(), 503);
     cr_assert(http_client_send(&client, "\r\n", 2));
     cr_expect_eq(http_client_read(&client, false, DOWN_WITHIN_MS, &answer), HTTP_CLIENT_ANSWER);
-    cr_expect_eq(answer.status, 401);
+    cr_expect_eq(answer.status, 503);
     cr_assert(process_wait(&serve, DOWN_WITHIN_MS));
     cr_expect_eq(process_exit_code(&serve), 0);
     cr_expect_not(file_contains(serve.err_path, "Sanitizer"));
