@@ -3,13 +3,14 @@
 #include "core/key.h"
 #include "store/store.h"
 
+/* What each check touches stands together, in one cache line where it can. */
 struct usage_entry {
     struct id key;
-    struct id account;
-    enum key_mode mode;
-    uint32_t uses;
     int64_t day_ms; /* any time within the UTC day they belong to */
     int64_t last_used_ms;
+    uint32_t uses;
+    enum key_mode mode;
+    struct id account;
 };
 enum { USAGE_BATCH_MAX = 256 };
 
