@@ -70,9 +70,14 @@ Test(usage_store, batches_are_counted_once)
 {
     struct id account = id_mint(ID_ACCOUNT, 1), a = id_mint(ID_KEY, 2), b = id_mint(ID_DEVICE, 3);
     const struct usage_entry entries[] = {
-        {a, account, MODE_LIVE, 5, NOON, NOON},
-        {b, account, MODE_TEST, 7, NOON, NOON - 1},
-        {a, account, MODE_LIVE, 2, NOON - MS_PER_DAY, NOON - MS_PER_DAY},
+        {.key = a, .account = account, .mode = MODE_LIVE, .uses = 5, .day_ms = NOON, .last_used_ms = NOON},
+        {.key = b, .account = account, .mode = MODE_TEST, .uses = 7, .day_ms = NOON, .last_used_ms = NOON - 1},
+        {.key = a,
+         .account = account,
+         .mode = MODE_LIVE,
+         .uses = 2,
+         .day_ms = NOON - MS_PER_DAY,
+         .last_used_ms = NOON - MS_PER_DAY},
     };
     struct usage usage;
 
@@ -101,7 +106,12 @@ Test(usage_store, full_batches_and_long_reads)
     struct usage *usage = calloc(1, sizeof *usage);
 
     for (uint32_t i = 0; i < USAGE_BATCH_MAX; i++)
-        entries[i] = (struct usage_entry){id_mint(ID_KEY, 1 + i), account, MODE_LIVE, 1 + i, NOON, NOON};
+        entries[i] = (struct usage_entry){.key = id_mint(ID_KEY, 1 + i),
+                                          .account = account,
+                                          .mode = MODE_LIVE,
+                                          .uses = 1 + i,
+                                          .day_ms = NOON,
+                                          .last_used_ms = NOON};
     cr_assert_eq(flush("node", UINT32_MAX, entries, USAGE_BATCH_MAX), STORE_OK);
     cr_assert_eq(read_usage(&account, USAGE_DAYS_MAX, usage), STORE_OK);
     cr_assert_eq(usage->day_count, USAGE_DAYS_MAX);
