@@ -26,7 +26,7 @@ enum http_method {
     HTTP_OPTIONS,
     HTTP_CONNECT,
     HTTP_TRACE,
-    HTTP_OTHER, /* known to llhttp, of no meaning here: 405 */
+    HTTP_OTHER, /* known, of no meaning here: 405 */
 };
 
 enum http_method http_request_method(const struct http_request *request);
