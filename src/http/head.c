@@ -1,5 +1,7 @@
 #include "head_internal.h"
 
+#include "core/path.h"
+
 #include <string.h>
 
 /* RFC 9112 sets no length for the method; the longest that is registered has 17 characters. */
@@ -131,11 +133,7 @@ static bool percent_escapes_are_sound(struct text target)
 
 static void split_query(struct http_head *head, struct text path_and_query)
 {
-    const char *mark = path_and_query.len > 0 ? memchr(path_and_query.ptr, '?', path_and_query.len) : NULL;
-    const char *end = path_and_query.ptr + path_and_query.len;
-
-    head->path = mark ? text_between(path_and_query.ptr, mark) : path_and_query;
-    head->query = mark ? text_between(mark + 1, end) : (struct text){NULL, 0};
+    path_split_query(path_and_query, &head->path, &head->query);
     if (head->path.len == 0)
         head->path = TEXT("/");
 }
