@@ -24,11 +24,23 @@ struct redis_target {
 /* False with one sentence in ret_why, which never quotes the password. */
 MUST_CHECK bool redis_target_parse(struct text url, struct redis_target *ret_target, struct buf *ret_why);
 
+enum { REDIS_CHANNELS_MAX = 4 };
+
+/* What a link listens to. Such a link takes no calls; it is ready once its subscription is confirmed. */
+struct redis_subscription {
+    /* The channels of a new connection: asked on each, before it is ready. Returns how many; the texts must live until
+     * the call returns. */
+    size_t (*channels)(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
+    /* One message, in the order of the connection. False: it cannot be, and the connection is given up. */
+    bool (*message)(void *arg, struct text channel, struct text payload);
+};
+
 struct redis_link_settings {
     const char *name;    /* for log lines and CLIENT SETNAME: "reads", "changes" */
     uint32_t timeout_ms; /* of every call, and of connecting */
     uint32_t backoff_max_ms;
-    size_t calls_max; /* calls under way; beyond: REDIS_NOT_SENT */
+    size_t calls_max;                              /* calls under way; beyond: REDIS_NOT_SENT */
+    const struct redis_subscription *subscription; /* NULL: a link for calls */
 };
 
 struct redis_link;
@@ -42,6 +54,9 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
  * call; they are told REDIS_NOT_SENT. A name that is being resolved is waited for, as long as the resolver takes. */
 void redis_link_close(struct redis_link *link, void (*closed)(void *arg), void *arg);
 bool redis_link_is_ready(const struct redis_link *link);
+/* Gives the connection up, if there is one, and makes another; ready(false) runs inside this call where it was ready.
+ */
+void redis_link_renew(struct redis_link *link, const char *why);
 /* Queues one command; done runs exactly once, never inside this call, within timeout_ms. The arguments are copied. */
 void redis_link_call(struct redis_link *link, size_t argc, const struct text *argv, redis_done *done, void *arg);
 /* The same for a command that is already in the Redis protocol's form: the check path. */

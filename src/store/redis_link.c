@@ -44,6 +44,8 @@ struct redis_link {
     struct redis_target target;
     char name[32], where[WHERE_BYTES];
     uint32_t timeout_ms, backoff_max_ms;
+    const struct redis_subscription *subscription;
+    unsigned unconfirmed; /* channels, in LINK_GREETING */
     void (*ready)(void *arg, bool ready);
     void *arg;
 
@@ -76,12 +78,15 @@ struct redis_link {
     void *closed_arg;
 };
 
+static void lose(struct redis_link *link, const char *why);
+static void subscribe(struct redis_link *link);
 static void attempt_begin(struct redis_link *link);
 static void attempt_connected(void *arg, int status, union redis_stream *stream);
 static void greeting_begin(struct redis_link *link);
 static void greeting_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void name_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void ping_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void subscribe_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void wire_replied(void *arg, const struct redis_reply *reply);
 static void wire_broken(void *arg, const char *why);
 static void wire_closed(void *arg);
@@ -144,7 +149,7 @@ static void call_drop_first(struct redis_link *link)
 
 static bool is_greeting(redis_done *done)
 {
-    return done == greeting_answered || done == name_answered || done == ping_answered;
+    return done == greeting_answered || done == name_answered || done == ping_answered || done == subscribe_answered;
 }
 
 /* The connection is gone: nobody will answer. */
@@ -194,7 +199,7 @@ static bool call_send(struct redis_link *link, size_t argc, const struct text *a
 
 static bool can_call(const struct redis_link *link)
 {
-    return link->state == LINK_READY && link->count < link->calls_max;
+    return link->state == LINK_READY && !link->subscription && link->count < link->calls_max;
 }
 
 void redis_link_call(struct redis_link *link, size_t argc, const struct text *argv, redis_done *done, void *arg)
@@ -354,13 +359,8 @@ static void name_answered(void *arg, enum redis_outcome outcome, const struct re
     (void)arg, (void)outcome, (void)reply;
 }
 
-static void ping_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void become_ready(struct redis_link *link)
 {
-    struct redis_link *link = arg;
-
-    (void)outcome;
-    if (!greeting_is_good(link, reply))
-        return;
     CHECK(uv_timer_stop(&link->timer) == 0);
     link->state = LINK_READY;
     link->ready_since_ms = uv_now(link->loop);
@@ -370,12 +370,76 @@ static void ping_answered(void *arg, enum redis_outcome outcome, const struct re
         link->ready(link->arg, true);
 }
 
+static void ping_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct redis_link *link = arg;
+
+    (void)outcome;
+    if (!greeting_is_good(link, reply))
+        return;
+    if (link->subscription)
+        subscribe(link);
+    else
+        become_ready(link);
+}
+
+/* Listening */
+
+/* One command a channel, so that each has one reply. */
+static void subscribe(struct redis_link *link)
+{
+    struct text channels[REDIS_CHANNELS_MAX];
+    bool is_sent = true;
+
+    link->unconfirmed = (unsigned)link->subscription->channels(link->arg, channels);
+    for (unsigned i = 0; i < link->unconfirmed; i++)
+        is_sent &= call_send(link, 2, (struct text[]){TEXT("SUBSCRIBE"), channels[i]}, subscribe_answered, link);
+    if (!is_sent)
+        lose(link, "out of memory");
+}
+
+static bool is_push(const struct redis_reply *reply, struct text kind)
+{
+    struct text t;
+
+    return reply_text(reply_at(reply, 0), &t) && text_equal(t, kind);
+}
+
+static void subscribe_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct redis_link *link = arg;
+
+    (void)outcome;
+    if (!is_push(reply, TEXT("subscribe"))) {
+        (void)greeting_is_good(link, reply->type == REPLY_ERROR ? reply : &(struct redis_reply){.type = REPLY_NIL});
+        return;
+    }
+    if (--link->unconfirmed == 0)
+        become_ready(link);
+}
+
+/* Messages of channels that are confirmed already come before the link is ready: nobody waits for those. */
+static void message_came(struct redis_link *link, const struct redis_reply *reply)
+{
+    struct text channel, payload;
+
+    if (link->state != LINK_READY)
+        return;
+    if (!reply_text(reply_at(reply, 1), &channel) || !reply_text(reply_at(reply, 2), &payload) ||
+        !link->subscription->message(link->arg, channel, payload))
+        redis_link_renew(link, "it sent a message that makes no sense");
+}
+
 /* Replies */
 
 static void wire_replied(void *arg, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
 
+    if (link->subscription && is_push(reply, TEXT("message"))) {
+        message_came(link, reply);
+        return;
+    }
     if (link->count == 0) {
         lose(link, "it sent a reply to nothing");
         return;
@@ -455,6 +519,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     link->target = *target;
     link->timeout_ms = settings->timeout_ms;
     link->backoff_max_ms = settings->backoff_max_ms ? settings->backoff_max_ms : BACKOFF_MAX_STANDARD_MS;
+    link->subscription = settings->subscription;
     link->ready = ready;
     link->arg = arg;
     link->calls_max = settings->calls_max > GREETING_CALLS ? settings->calls_max : GREETING_CALLS;
@@ -537,6 +602,12 @@ void redis_link_close(struct redis_link *link, void (*closed)(void *arg), void *
         link->wire = NULL;
     }
     wake(link);
+}
+
+void redis_link_renew(struct redis_link *link, const char *why)
+{
+    if (link->state == LINK_GREETING || link->state == LINK_READY)
+        lose(link, why);
 }
 
 bool redis_link_is_ready(const struct redis_link *link)
