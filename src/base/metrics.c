@@ -14,9 +14,19 @@ static const struct metric_row rows[METRIC_COUNT] = {
 
 int64_t metric_values[METRIC_COUNT];
 
+/* A histogram's samples have suffixes that its own name has not. */
+static struct text family_of(const struct metric_row *row)
+{
+    struct text name = text_of(row->name);
+    if (strcmp(row->type, "histogram") == 0)
+        name.len = (size_t)(strrchr(row->name, '_') - row->name);
+    return name;
+}
+
 static void print_head(struct buf *out, const struct metric_row *row)
 {
-    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name, row->type);
+    struct text family = family_of(row);
+    buf_printf(out, "# HELP %.*s %s\n# TYPE %.*s %s\n", TEXT_ARG(family), row->help, TEXT_ARG(family), row->type);
 }
 
 static void print_sample(struct buf *out, const struct metric_row *row, int64_t value)
@@ -29,7 +39,7 @@ static void print_sample(struct buf *out, const struct metric_row *row, int64_t 
 void metrics_print(struct buf *out, const char *version)
 {
     for (int i = 0; i < METRIC_COUNT; i++) {
-        if (i == 0 || strcmp(rows[i - 1].name, rows[i].name) != 0)
+        if (i == 0 || !text_equal(family_of(&rows[i - 1]), family_of(&rows[i])))
             print_head(out, &rows[i]);
         print_sample(out, &rows[i], metric_values[i]);
     }
