@@ -1,8 +1,10 @@
 #include "store/key_store.h"
 
+#include "barrier_internal.h"
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/mem.h"
+#include "core/lease_rules.h"
 #include "key_internal.h"
 #include "verb_internal.h"
 #include <stdlib.h>
@@ -298,16 +300,72 @@ void key_store_get(struct store *store, const struct key_view *view, const struc
     call_key(store, SCRIPT_key_get, SCRIPT_READS, &args, done, arg);
 }
 
+struct revocation {
+    struct store *store;
+    struct barrier *barrier;
+    key_found *done;
+    void *arg;
+    struct key_record key;
+};
+
+static void revocation_finish(struct revocation *revocation, enum store_result result)
+{
+    revocation->done(revocation->arg, result, result == STORE_OK ? &revocation->key : NULL);
+    free(revocation);
+}
+
+static void barrier_over(void *arg, bool is_over)
+{
+    revocation_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
+}
+
+/* What was marked stays marked; what can't be promised is not answered as done. */
+static void revoke_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct revocation *revocation = arg;
+    int64_t again, lease_max_ms;
+
+    if (result != STORE_OK) {
+        barrier_drop(revocation->barrier);
+        revocation_finish(revocation, result);
+        return;
+    }
+    bool is_read = script_record_read(reply_at(reply, 0), &revocation->key) &&
+                   reply_integer(reply_at(reply, 1), &again) && reply_integer(reply_at(reply, 2), &lease_max_ms);
+    if (is_read && again && !RULE(RULE_AGAIN)) {
+        barrier_drop(revocation->barrier);
+        revocation_finish(revocation, STORE_OK);
+    } else if (!is_read ||
+               !barrier_wait(revocation->barrier, lease_max_ms, reply_at(reply, 3), barrier_over, revocation)) {
+        store_malformed(revocation->store, "revocation");
+        barrier_drop(revocation->barrier);
+        revocation_finish(revocation, STORE_UNKNOWN);
+    }
+}
+
+static void args_add_revocation(struct script_args *args, const struct store *store, const struct key_view *view,
+                                const struct id *id, const struct audit_origin *origin)
+{
+    args_begin(args);
+    args_add_view(args, view, id);
+    args_add_origin(args, store, origin);
+}
+
 void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
                       const struct audit_origin *origin, key_found *done, void *arg)
 {
+    struct revocation *revocation = mem_alloc(sizeof *revocation);
     struct script_args args;
 
-    args_begin(&args);
-    args_add_view(&args, view, id);
-    args_add_origin(&args, store, origin);
+    revocation->store = store;
+    revocation->barrier = barrier_begin(store_barriers(store));
+    revocation->done = done;
+    revocation->arg = arg;
+    args_add_revocation(&args, store, view, id, origin);
     args_add(&args, TEXT("0"));
-    call_key(store, SCRIPT_key_revoke, SCRIPT_CHANGES, &args, done, arg);
+    args_add(&args, barrier_session(revocation->barrier));
+    args_add(&args, barrier_name(revocation->barrier));
+    store_call_script(store, SCRIPT_key_revoke, SCRIPT_CHANGES, args.count, args.argv, revoke_called, revocation);
 }
 
 void key_store_revoke_discarded(struct store *store, const struct id *id, const struct audit_origin *origin,
@@ -316,10 +374,10 @@ void key_store_revoke_discarded(struct store *store, const struct id *id, const 
     const struct key_view everything = {.any_kind = true};
     struct script_args args;
 
-    args_begin(&args);
-    args_add_view(&args, &everything, id);
-    args_add_origin(&args, store, origin);
+    args_add_revocation(&args, store, &everything, id, origin);
     args_add(&args, TEXT("1"));
+    args_add(&args, TEXT("-"));
+    args_add(&args, TEXT("-"));
     store_call_script(store, SCRIPT_key_revoke, SCRIPT_CHANGES, args.count, args.argv, done, arg);
 }
 

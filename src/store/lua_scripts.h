@@ -23,6 +23,8 @@ enum script {
     SCRIPT_audit_list,
     SCRIPT_usage_flush,
     SCRIPT_usage_read,
+    SCRIPT_node_heartbeat,
+    SCRIPT_node_leave,
     SCRIPT_COUNT
 };
 

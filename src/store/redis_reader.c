@@ -30,9 +30,10 @@ static void *reserve(struct redis_reader *reader, size_t bytes)
     return arena_alloc(&reader->arena, bytes);
 }
 
-static struct redis_reply *create_reply(const redisReadTask *task, enum reply_type type)
+/* A reply with room for its text behind it. */
+static struct redis_reply *create_reply(const redisReadTask *task, enum reply_type type, size_t text_bytes)
 {
-    struct redis_reply *reply = reserve(task->privdata, sizeof *reply);
+    struct redis_reply *reply = reserve(task->privdata, sizeof *reply + text_bytes);
 
     if (!reply)
         return NULL;
@@ -54,11 +55,10 @@ static void *create_string(const redisReadTask *task, char *bytes, size_t count)
     if (type == REPLY_STRING && task->type != REDIS_REPLY_STRING)
         return NULL;
 
-    struct redis_reply *reply = create_reply(task, type);
-    char *copy = reply ? reserve(task->privdata, count + 1) : NULL;
-    if (!copy)
+    struct redis_reply *reply = create_reply(task, type, count + 1);
+    if (!reply)
         return NULL;
-    memcpy(copy, bytes, count);
+    char *copy = memcpy(reply + 1, bytes, count);
     reply->text = (struct text){copy, count};
     return reply;
 }
@@ -72,7 +72,7 @@ static void *create_array_of(const redisReadTask *task, size_t count)
     if (task->type != REDIS_REPLY_ARRAY || depth > REPLY_MAX_DEPTH || count > REPLY_MAX_BYTES / sizeof(void *))
         return NULL;
 
-    struct redis_reply *reply = create_reply(task, REPLY_ARRAY);
+    struct redis_reply *reply = create_reply(task, REPLY_ARRAY, 0);
     if (!reply)
         return NULL;
     reply->count = count;
@@ -82,7 +82,7 @@ static void *create_array_of(const redisReadTask *task, size_t count)
 
 static void *create_integer(const redisReadTask *task, long long value)
 {
-    struct redis_reply *reply = create_reply(task, REPLY_INTEGER);
+    struct redis_reply *reply = create_reply(task, REPLY_INTEGER, 0);
 
     if (reply)
         reply->integer = value;
@@ -91,7 +91,7 @@ static void *create_integer(const redisReadTask *task, long long value)
 
 static void *create_nil(const redisReadTask *task)
 {
-    return create_reply(task, REPLY_NIL);
+    return create_reply(task, REPLY_NIL, 0);
 }
 
 /* The arena owns the memory of replies, also of one that hiredis gives up half-built. */

@@ -16,7 +16,7 @@ enum {
     LOGGED_ERROR_BYTES = 200,
 };
 
-enum script_class { SCRIPT_PLAIN, SCRIPT_CHANGE, SCRIPT_PROBE };
+enum script_class { SCRIPT_PLAIN, SCRIPT_CHANGE, SCRIPT_HEARTBEAT, SCRIPT_PROBE };
 
 /* One call of a script, from a list of free ones. */
 struct script_call {
@@ -157,9 +157,15 @@ void store_call_script(struct store *store, enum script script, enum script_link
 {
     struct script_call *call = call_begin(store, script, argc, argv, done, arg);
 
-    call->class = link == SCRIPT_CHANGES ? SCRIPT_CHANGE : SCRIPT_PLAIN;
-    /* A Redis that is not durable must not acknowledge a change; reading from it does no harm. */
-    if (store->is_closing || (link == SCRIPT_CHANGES && store->unfit))
+    static const enum script_class CLASSES[] = {
+        [SCRIPT_READS] = SCRIPT_PLAIN,
+        [SCRIPT_CHANGES] = SCRIPT_CHANGE,
+        [SCRIPT_HEARTBEATS] = SCRIPT_HEARTBEAT,
+    };
+
+    call->class = CLASSES[link];
+    /* A Redis that is not durable must not acknowledge a change, nor grant a lease; reading from it does no harm. */
+    if (store->is_closing || (link != SCRIPT_READS && store->unfit))
         refuse(call);
     else
         call_send(call);

@@ -1,5 +1,7 @@
 #include "store/store.h"
+#include "barrier_internal.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/secure.h"
@@ -98,9 +100,12 @@ static void changes_told(void *arg, bool is_up)
     struct store *store = arg;
 
     store->changes_up = is_up;
+    store->changes_since_ns = is_up ? clock_boot_ns() : 0;
     store->unfit = NOT_EXAMINED;
     if (is_up)
         examination_start(store);
+    else
+        barriers_fail(store->barriers);
     readiness_tell(store);
 }
 
@@ -145,6 +150,31 @@ struct key_discards **store_discards(struct store *store)
     return &store->discards;
 }
 
+uint64_t store_changes_since_ns(const struct store *store)
+{
+    return store->changes_since_ns;
+}
+
+uint32_t store_timeout_ms(const struct store *store)
+{
+    return store->settings.timeout_ms;
+}
+
+struct node_session *store_session(const struct store *store)
+{
+    return store->session;
+}
+
+void store_set_session(struct store *store, struct node_session *session)
+{
+    store->session = session;
+}
+
+struct barriers *store_barriers(struct store *store)
+{
+    return store->barriers;
+}
+
 bool store_may_log(struct store *store, struct log_pause *pause)
 {
     uint64_t now_ms = uv_now(store->loop);
@@ -184,6 +214,7 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     CHECK(uv_timer_init(loop, &store->examination.timer) == 0);
     CHECK(uv_idle_init(loop, &store->idle) == 0);
     store->probe.data = store->examination.timer.data = store->idle.data = store;
+    store->barriers = barriers_create(store);
     store->reads = redis_link_create(loop, &settings->target, &link, reads_told, store);
     link.name = "changes";
     store->changes = redis_link_create(loop, &settings->target, &link, changes_told, store);
@@ -196,11 +227,12 @@ void store_wake(struct store *store)
         CHECK(uv_idle_start(&store->idle, on_idle) == 0);
 }
 
-/* Closing goes in steps: the links fail what is under way, then the discards that this stopped are freed, then our own
- * handles. */
+/* Closing goes in steps: the links fail what is under way, then the discards that this stopped are freed, then the
+ * barriers, then our own handles. */
 
 static void link_closed(void *arg);
 static void discards_closed(void *arg);
+static void barriers_closed(void *arg);
 static void handle_closed(uv_handle_t *handle);
 
 void store_close(struct store *store, void (*closed)(void *arg), void *arg)
@@ -225,10 +257,19 @@ static void link_closed(void *arg)
     while (!list_empty(&store->refused))
         script_tell_refused(store);
     examination_give_up(store);
+    barriers_fail(store->barriers);
     key_discards_close(store->discards, discards_closed, store);
 }
 
 static void discards_closed(void *arg)
+{
+    struct store *store = arg;
+
+    store->discards = NULL;
+    barriers_close(store->barriers, barriers_closed, store);
+}
+
+static void barriers_closed(void *arg)
 {
     struct store *store = arg;
     uv_handle_t *handles[] = {
@@ -237,7 +278,7 @@ static void discards_closed(void *arg)
         (uv_handle_t *)&store->idle,
     };
 
-    store->discards = NULL;
+    store->barriers = NULL;
     store->closing = sizeof handles / sizeof handles[0];
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
         uv_close(handles[i], handle_closed);

@@ -9,9 +9,10 @@
 typedef void script_done(void *arg, enum store_result result, const struct redis_reply *reply);
 
 enum script_link {
-    SCRIPT_READS,   /* reads, and writes that need not wait for replicas */
-    SCRIPT_CHANGES, /* changes: durable, and on --min-replicas replicas (WAIT), before done says STORE_OK; too few
-                       replicas in time: STORE_UNKNOWN */
+    SCRIPT_READS,      /* reads, and writes that need not wait for replicas */
+    SCRIPT_CHANGES,    /* changes: durable, and on --min-replicas replicas (WAIT), before done says STORE_OK; too few
+                          replicas in time: STORE_UNKNOWN */
+    SCRIPT_HEARTBEATS, /* as changes, but without waiting for replicas: nothing is promised by it */
 };
 /* Calls a script as EVALSHA sha 0 <prefix> argv…, or EVAL where Redis does not know it. The prefix ("chatelaine:") is
  * ARGV[1]; argv (copied) begins at ARGV[2]. Error replies are logged, rate-limited, and told as STORE_UNAVAILABLE; a
@@ -19,6 +20,23 @@ enum script_link {
 void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
                        const struct text *argv, script_done *done, void *arg);
 struct redis_link *store_reads(struct store *store);
+/* Since when the link of changes holds its connection, by clock_boot_ns(); 0 while it is down. */
+uint64_t store_changes_since_ns(const struct store *store);
+uint32_t store_timeout_ms(const struct store *store);
+/* A warning that comes again and again is logged once in a while only. */
+struct log_pause {
+    uint64_t until_ms;
+    int64_t suppressed;
+};
+/* True at most once in a few seconds; counts the rest. */
+bool store_may_log(struct store *store, struct log_pause *pause);
+/* The node's session; NULL for a store without, as commands have it. */
+struct node_session;
+struct node_session *store_session(const struct store *store);
+void store_set_session(struct store *store, struct node_session *session);
+/* barrier.c keeps its revocations under way here. */
+struct barriers;
+struct barriers *store_barriers(struct store *store);
 uv_loop_t *store_loop(struct store *store);
 struct text store_prefix(const struct store *store);
 int64_t store_audit_max(const struct store *store);

@@ -26,12 +26,6 @@ struct examination {
     uv_timer_t timer;    /* gives up on those who wait for a connection */
 };
 
-/* A warning that comes with every reply is logged once in a while only. */
-struct log_pause {
-    uint64_t until_ms;
-    int64_t suppressed;
-};
-
 struct store {
     uv_loop_t *loop;
     struct store_settings settings; /* target wiped, prefix our own copy */
@@ -54,6 +48,9 @@ struct store {
     struct log_pause error_pause, malformed_pause;
 
     struct key_discards *discards;
+    struct barriers *barriers;
+    struct node_session *session; /* NULL: none */
+    uint64_t changes_since_ns;    /* when the link of changes came up; 0 while it is down */
     bool is_closing;
     unsigned closing; /* parts that have not ended yet */
     void (*closed)(void *arg);
@@ -69,8 +66,6 @@ void store_judged(struct store *store, const char *unfit);
 
 /* The refused are told in the next turn of the loop. */
 void store_wake(struct store *store);
-/* True at most once in a few seconds; counts the rest. */
-bool store_may_log(struct store *store, struct log_pause *pause);
 
 /* store_examine.c */
 

@@ -1,8 +1,10 @@
 -- Revokes a key, for ever. Once `revoked` is set nothing changes it. The invalidation is published each time, for a
 -- node may have missed an earlier one.
 -- ARGV: prefix, id, account ('' any), kind ('' any), test only ('1' or '0'), actor, ip, request id, events kept,
---   discard ('1': of an unknown id the insertion may still be on its way, and is to find the id taken; or '0')
--- Returns: ok, key record as after; not_found: unknown, or hidden from the view
+--   discard ('1': of an unknown id the insertion may still be on its way, and is to find the id taken; or '0'),
+--   session that nodes shall acknowledge to ('-': none), barrier
+-- Returns: ok, key record as after, whether it was revoked before (1 or 0), lease_max, registry (session, what it holds,
+--   ...): who may still remember the key; not_found: unknown, or hidden from the view
 -- Event: <kind>.revoked, the first time
 
 local DISCARD_KEPT_S = 86400
@@ -15,7 +17,8 @@ end
 if not record or not key_visible(record, ARGV[3], ARGV[4], ARGV[5]) then
     return {'not_found'}
 end
-if not record[6] then
+local again = record[6] and 1 or 0
+if again == 0 then
     local account, mode, kind = record[2], record[3], record[9]
     record[6] = string.format('%.0f', math.max(tonumber(record[8]), now_ms()))
     redis.call('HSET', K.key(digest), 'revoked', record[6])
@@ -23,5 +26,5 @@ if not record[6] then
     redis.call('ZADD', K.account_keys(account, key_set(kind, mode, 'revoked')), 0, id)
     audit(account, kind .. '.revoked', id, origin_from(6))
 end
-redis.call('PUBLISH', K.invalidations(), digest)
-return {'ok', record}
+redis.call('PUBLISH', K.invalidations(), digest .. ' ' .. ARGV[11] .. ' ' .. ARGV[12])
+return {'ok', record, again, tonumber(redis.call('GET', K.lease_max()) or '0'), redis.call('HGETALL', K.nodes())}

@@ -189,25 +189,26 @@ Test(lua, key_get)
 Test(lua, key_revoke)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1 api_key acct_A test 3 wxyz Name 7" ORIGIN, "(ok)"},
-          {"@key_revoke key_1 acct_B api_key 0" ORIGIN " 0", "(not_found)"},
-          {"@key_revoke key_9 acct_A api_key 0" ORIGIN " 0", "(not_found)"}, {"EXISTS t:id:key_9", "0"},
+          {"@key_revoke key_1 acct_B api_key 0" ORIGIN " 0 - -", "(not_found)"},
+          {"@key_revoke key_9 acct_A api_key 0" ORIGIN " 0 - -", "(not_found)"}, {"EXISTS t:id:key_9", "0"},
           {"HGET t:key:d1 revoked", "nil"},
-          {"@key_revoke key_1 acct_A api_key 1" ORIGIN " 0",
-           "(ok (key_1 acct_A test 3 Name 1???????????? wxyz 7 api_key nil))"},
+          {"@key_revoke key_1 acct_A api_key 1" ORIGIN " 0 - -",
+           "(ok (key_1 acct_A test 3 Name 1???????????? wxyz 7 api_key nil) 0 0 ())"},
           {"ZRANGE t:acct:acct_A:keys:ak-test:active 0 -1", "()"},
           {"ZRANGE t:acct:acct_A:keys:ak-test:revoked 0 -1", "(key_1)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type api_key.revoked actor usr_U target key_1 ip 192.0.2.1 request_id req_1)))"},
           /* Again: the first time stays, no second event. */
           {"HSET t:key:d1 revoked 1234", "0"},
-          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0", "(ok (key_1 * Name 1234 wxyz 7 api_key nil))"},
+          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0 - -", "(ok (key_1 * Name 1234 wxyz 7 api_key nil) 1 0 ())"},
           {"HGET t:key:d1 revoked", "1234"}, {"XLEN t:acct:acct_A:audit", "2"});
 }
 
 Test(lua, key_revoke_is_never_before_creation)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1 api_key acct_A test 3 wxyz Name 99999999999999" ORIGIN, "(ok)"},
-          {"@key_revoke key_1 '' '' 0" ORIGIN " 0", "(ok (key_1 * 99999999999999 wxyz 99999999999999 api_key nil))"},
+          {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - -",
+           "(ok (key_1 * 99999999999999 wxyz 99999999999999 api_key nil) 0 0 ())"},
           {"HGET t:key:d1 revoked", "99999999999999"});
 }
 
@@ -219,22 +220,50 @@ Test(lua, key_revoke_publishes_each_time)
     freeReplyObject(message);
     STEPS(ACCOUNT, {"@key_insert d1 key_1 api_key acct_A test 3 wxyz Name 7" ORIGIN, "(ok)"});
     for (int i = 0; i < 2; i++) {
-        STEPS({"@key_revoke key_1 '' '' 0" ORIGIN " 0", "(ok *)"});
+        STEPS({"@key_revoke key_1 '' '' 0" ORIGIN " 0 - -", "(ok *)"});
         cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK);
-        cr_expect_str_eq(message->element[2]->str, "d1");
+        cr_expect_str_eq(message->element[2]->str, "d1 - -");
         freeReplyObject(message);
     }
     redisFree(subscriber);
 }
 
+Test(lua, node_heartbeat)
+{
+    redisContext *subscriber = redisConnectUnix(server.socket_path);
+    redisReply *message = redisCommand(subscriber, "SUBSCRIBE t:node:s1");
+
+    freeReplyObject(message);
+    STEPS({"@node_heartbeat s1 1 1000 n1", "(ok)"}, {"HGETALL t:nodes", "(s1 1 1000)"}, {"GET t:lease_max", "1000"},
+          {"@node_heartbeat s2 7 500 n2", "(ok)"}, {"HGET t:nodes s2", "7 500"}, {"GET t:lease_max", "1000"},
+          {"@node_heartbeat s1 2 3000 n3", "(ok)"}, {"HGET t:nodes s1", "2 3000"}, {"GET t:lease_max", "3000"},
+          /* What a revoker has to wait for. */
+          ACCOUNT, {"@key_insert d1 key_1 api_key acct_A test 3 wxyz Name 7" ORIGIN, "(ok)"},
+          {"@key_revoke key_1 acct_A api_key 1" ORIGIN " 0 s1 b1", "(ok (key_1 *) 0 3000 (s? * s? *))"});
+    cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK);
+    cr_expect_str_eq(message->element[2]->str, "lease n1");
+    freeReplyObject(message);
+    redisFree(subscriber);
+}
+
+Test(lua, node_leave)
+{
+    STEPS({"@node_heartbeat s1 1 1000 n1", "(ok)"}, {"@node_heartbeat s2 5 1000 n2", "(ok)"},
+          {"@node_heartbeat s3 9 1000 n3", "(ok)"}, {"@node_leave s1 ''", "(ok 1)"}, {"HKEYS t:nodes", "(s2 s3)"},
+          /* Swept only if nothing was heard of it since; the words of a registry entry are one argument. */
+          {"EVAL return(redis.call('HSET','t:nodes','s2','5')) 0", "0"}, {"@node_leave s2 4 s3 8 s9 1", "(ok 0)"},
+          {"HKEYS t:nodes", "(s2 s3)"}, {"@node_leave s2 5", "(ok 1)"}, {"HKEYS t:nodes", "(s3)"},
+          {"GET t:lease_max", "1000"});
+}
+
 Test(lua, discarded_before_its_insertion_a_key_is_never_made)
 {
-    STEPS(ACCOUNT, {"@key_revoke key_1 '' '' 0" ORIGIN " 1", "(not_found)"},
+    STEPS(ACCOUNT, {"@key_revoke key_1 '' '' 0" ORIGIN " 1 - -", "(not_found)"},
           {"@key_insert d1 key_1 api_key acct_A test 3 wxyz Name 7" ORIGIN, "(conflict)"}, {"EXISTS t:key:d1", "0"},
           {"@key_get key_1 '' '' 0", "(not_found)"}, {"TTL t:id:key_1", "~86400"},
           /* A key that exists is revoked as always. */
           {"@key_insert d2 key_2 api_key acct_A test 3 wxyz Name 7" ORIGIN, "(ok)"},
-          {"@key_revoke key_2 '' '' 0" ORIGIN " 1", "(ok *)"}, {"HEXISTS t:key:d2 revoked", "1"},
+          {"@key_revoke key_2 '' '' 0" ORIGIN " 1 - -", "(ok *)"}, {"HEXISTS t:key:d2 revoked", "1"},
           {"GET t:id:key_2", "d2"});
 }
 
@@ -248,7 +277,7 @@ Test(lua, key_list)
 {
     STEPS(ACCOUNT, {"@key_list acct_A 2 older ''" ALL_SETS, "(ok 0)"}, INSERT("1", "test"), INSERT("2", "live"),
           INSERT("3", "test"), INSERT("4", "live"), INSERT("5", "test"),
-          {"@key_revoke key_" ID("3") " '' '' 0" ORIGIN " 0", "(ok *)"},
+          {"@key_revoke key_" ID("3") " '' '' 0" ORIGIN " 0 - -", "(ok *)"},
           {"@key_list acct_A 9 older ''" ALL_SETS, "(ok 0 (* N5 *) (* N4 *) (* N3 *) (* N2 *) (* N1 *))"},
           {"@key_list acct_A 2 older ''" ALL_SETS, "(ok 1 (* N5 *) (* N4 *))"},
           {"@key_list acct_A 2 older key_" ID("4") ALL_SETS, "(ok 1 (* N3 *) (* N2 *))"},

@@ -1,0 +1,367 @@
+#include "barrier_internal.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "core/lease_rules.h"
+#include "node_session_internal.h"
+#include "verb_internal.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_PER_MS UINT64_C(1000000)
+
+enum {
+    HELD_BYTES = 40,     /* "<heartbeat number> <lease ms>" */
+    HOLDERS_MAX = 16384, /* nodes; beyond, the registry can't be right */
+    SWEPT_AT_ONCE = (SCRIPT_ARGS_MAX - 1) / 2,
+    /* W (rule 7): a node's clock may be 10 % slow, the revoker's 10 % fast, and some time to spare. */
+    WAIT_PERCENT = 125,
+    WAIT_SPARE_MS = 50,
+};
+
+/* A session that may still remember the key. */
+struct holder {
+    char session[SESSION_NAME_CHARS + 1];
+    char held[HELD_BYTES];
+    bool is_registered, has_acknowledged;
+};
+
+struct barrier {
+    struct list node;
+    struct barriers *kept_by;
+    char name[BARRIER_NAME_CHARS + 1];
+    struct session_name session; /* to whom nodes acknowledge */
+    struct holder *holders;
+    size_t count, count_max, missing;
+    bool is_waiting;
+    uint64_t began_ns;            /* when the script's reply was read */
+    uint64_t wait_ns, over_at_ns; /* W, and when it has passed since */
+    void (*done)(void *arg, bool is_over);
+    void *arg;
+};
+
+struct barriers {
+    struct store *store;
+    struct list under_way; /* struct barrier */
+    uint64_t next_name;
+    uv_timer_t timer; /* the first that will be over by time */
+    struct log_pause forced_pause;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+static void on_timer(uv_timer_t *timer);
+
+struct barriers *barriers_create(struct store *store)
+{
+    struct barriers *barriers = mem_alloc(sizeof *barriers);
+
+    barriers->store = store;
+    list_init(&barriers->under_way);
+    /* Not from 0: a late acknowledgement to a session of this process must not name another one's barrier. */
+    random_public(&barriers->next_name, sizeof barriers->next_name);
+    CHECK(uv_timer_init(store_loop(store), &barriers->timer) == 0);
+    barriers->timer.data = barriers;
+    return barriers;
+}
+
+struct barrier *barrier_begin(struct barriers *barriers)
+{
+    struct barrier *barrier = mem_alloc(sizeof *barrier);
+
+    barrier->kept_by = barriers;
+    snprintf(barrier->name, sizeof barrier->name, "%016" PRIx64, barriers->next_name++);
+    node_session_name(store_session(barriers->store), &barrier->session);
+    list_append(&barriers->under_way, &barrier->node);
+    return barrier;
+}
+
+struct text barrier_session(const struct barrier *barrier)
+{
+    return text_of(barrier->session.text);
+}
+
+struct text barrier_name(const struct barrier *barrier)
+{
+    return text_of(barrier->name);
+}
+
+void barrier_drop(struct barrier *barrier)
+{
+    list_remove(&barrier->node);
+    free(barrier->holders);
+    free(barrier);
+}
+
+static void finish(struct barrier *barrier, bool is_over)
+{
+    void (*done)(void *arg, bool is_over) = barrier->done;
+    void *arg = barrier->arg;
+
+    barrier_drop(barrier);
+    done(arg, is_over);
+}
+
+/* Holders */
+
+static struct holder *find_holder(struct barrier *barrier, struct text session)
+{
+    for (size_t i = 0; i < barrier->count; i++)
+        if (text_equal(session, (struct text){barrier->holders[i].session, SESSION_NAME_CHARS}))
+            return &barrier->holders[i];
+    return NULL;
+}
+
+static struct holder *add_holder(struct barrier *barrier, struct text session)
+{
+    struct holder *holder;
+
+    if (barrier->count == HOLDERS_MAX || session.len != SESSION_NAME_CHARS)
+        return NULL;
+    if (barrier->count == barrier->count_max) {
+        barrier->count_max = barrier->count_max ? 2 * barrier->count_max : 16;
+        barrier->holders = mem_resize(barrier->holders, barrier->count_max * sizeof *barrier->holders);
+    }
+    holder = &barrier->holders[barrier->count++];
+    *holder = (struct holder){0};
+    memcpy(holder->session, session.ptr, SESSION_NAME_CHARS);
+    return holder;
+}
+
+static bool read_registry(struct barrier *barrier, const struct redis_reply *registry)
+{
+    if (!registry || registry->type != REPLY_ARRAY || registry->count % 2 != 0)
+        return false;
+    for (size_t i = 0; i < registry->count; i += 2) {
+        struct holder *holder;
+        struct text session;
+
+        if (!reply_text(reply_at(registry, i), &session))
+            return false;
+        holder = find_holder(barrier, session); /* it was faster than the script's reply */
+        if (!holder)
+            holder = add_holder(barrier, session);
+        if (!holder || !reply_chars(reply_at(registry, i + 1), holder->held, sizeof holder->held))
+            return false;
+        holder->is_registered = true;
+        barrier->missing += !holder->has_acknowledged;
+    }
+    return true;
+}
+
+/* Deciding */
+
+/* What every holder has acknowledged is over at once, unless Redis may have been started again within W: it may have
+ * forgotten sessions whose leases still run (rule 7). */
+static uint64_t over_at_ns(const struct barrier *barrier)
+{
+    uint64_t sure_ns = store_changes_since_ns(barrier->kept_by->store) + barrier->wait_ns;
+
+    return barrier->missing == 0 && sure_ns < barrier->over_at_ns ? sure_ns : barrier->over_at_ns;
+}
+
+/* The loop's own time may lag, so that the timer can be early: then it is set again. */
+static void arm_at(struct barriers *barriers, uint64_t at_ns)
+{
+    uint64_t now_ns = clock_boot_ns();
+    uint64_t in_ms = (at_ns > now_ns ? at_ns - now_ns : 0) / NS_PER_MS + 1;
+
+    if (!uv_is_active((uv_handle_t *)&barriers->timer) || uv_timer_get_due_in(&barriers->timer) > in_ms)
+        CHECK(uv_timer_start(&barriers->timer, on_timer, in_ms, 0) == 0);
+}
+
+static void arm_for_first(struct barriers *barriers)
+{
+    uint64_t first_ns = UINT64_MAX;
+
+    for (struct list *node = barriers->under_way.next; node != &barriers->under_way; node = node->next) {
+        const struct barrier *barrier = LIST_ENTRY(node, struct barrier, node);
+        uint64_t at_ns = barrier->is_waiting ? over_at_ns(barrier) : UINT64_MAX;
+
+        first_ns = at_ns < first_ns ? at_ns : first_ns;
+    }
+    if (first_ns < UINT64_MAX)
+        arm_at(barriers, first_ns);
+}
+
+static void sweep_done(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    (void)arg, (void)result, (void)reply; /* what stays is swept by the next */
+}
+
+/* W has passed, so that these sessions have no lease; they leave the registry unless they sent a heartbeat since
+ * (rule 9). */
+static void sweep(struct barrier *barrier)
+{
+    struct script_args args;
+    size_t at = 0;
+
+    while (at < barrier->count) {
+        args_begin(&args);
+        for (; at < barrier->count && args.count < 2 * (size_t)SWEPT_AT_ONCE; at++) {
+            const struct holder *holder = &barrier->holders[at];
+
+            if (!holder->is_registered || holder->has_acknowledged)
+                continue;
+            args_add(&args, text_of(holder->session));
+            args_add(&args, text_of(holder->held));
+        }
+        if (args.count > 0)
+            store_call_script(barrier->kept_by->store, SCRIPT_node_leave, SCRIPT_HEARTBEATS, args.count, args.argv,
+                              sweep_done, NULL);
+    }
+}
+
+static void note_duration(uint64_t took_ms)
+{
+    static const struct {
+        uint64_t most_ms;
+        enum metric metric;
+    } BUCKETS[] = {
+        {1, METRIC_BARRIER_1},       {2, METRIC_BARRIER_2},       {5, METRIC_BARRIER_5},
+        {10, METRIC_BARRIER_10},     {50, METRIC_BARRIER_50},     {200, METRIC_BARRIER_200},
+        {1000, METRIC_BARRIER_1000}, {2000, METRIC_BARRIER_2000}, {UINT64_MAX, METRIC_BARRIER_INF},
+    };
+
+    for (size_t i = 0; i < sizeof BUCKETS / sizeof *BUCKETS; i++)
+        metric_add(BUCKETS[i].metric, took_ms <= BUCKETS[i].most_ms);
+    metric_add(METRIC_BARRIER_SUM, (int64_t)took_ms);
+    metric_add(METRIC_BARRIER_COUNT, 1);
+}
+
+static void finish_over(struct barrier *barrier)
+{
+    struct barriers *barriers = barrier->kept_by;
+    uint64_t took_ms = (clock_boot_ns() - barrier->began_ns) / NS_PER_MS;
+
+    note_duration(took_ms);
+    if (barrier->missing > 0) {
+        metric_add(METRIC_BARRIER_FORCED, 1);
+        if (store_may_log(barriers->store, &barriers->forced_pause))
+            LOG(LOG_WARN, "a revocation waited for leases to end, for nodes did not acknowledge it",
+                log_int("nodes", (int64_t)barrier->missing), log_int("waited_ms", (int64_t)took_ms),
+                log_int("suppressed", barriers->forced_pause.suppressed));
+        sweep(barrier);
+    }
+    finish(barrier, true);
+}
+
+static bool is_over(const struct barrier *barrier)
+{
+    return clock_boot_ns() >= over_at_ns(barrier) || !RULE(RULE_WAIT);
+}
+
+bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct redis_reply *registry,
+                  void (*done)(void *arg, bool is_over), void *arg)
+{
+    struct barriers *barriers = barrier->kept_by;
+    uint64_t own_ms = node_session_lease_ms(store_session(barriers->store));
+    uint64_t lease_ms = lease_max_ms > 0 ? (uint64_t)lease_max_ms : 0;
+
+    barrier->began_ns = clock_boot_ns();
+    if (!read_registry(barrier, registry))
+        return false;
+    barrier->done = done;
+    barrier->arg = arg;
+    barrier->is_waiting = true;
+    lease_ms = own_ms > lease_ms ? own_ms : lease_ms;
+    if (lease_ms > 0)
+        barrier->wait_ns =
+            (lease_ms * (RULE(RULE_MARGIN) ? WAIT_PERCENT : WAIT_PERCENT / 3) / 100 + WAIT_SPARE_MS) * NS_PER_MS;
+    barrier->over_at_ns = barrier->began_ns + barrier->wait_ns;
+    metric_add(METRIC_BARRIER_SESSIONS, (int64_t)barrier->missing);
+    if (is_over(barrier))
+        finish_over(barrier);
+    else
+        arm_at(barriers, over_at_ns(barrier));
+    return true;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct barriers *barriers = timer->data;
+    struct list *node = barriers->under_way.next;
+
+    while (node != &barriers->under_way) {
+        struct barrier *barrier = LIST_ENTRY(node, struct barrier, node);
+
+        if (barrier->is_waiting && is_over(barrier)) {
+            finish_over(barrier);
+            node = barriers->under_way.next; /* its callback may have ended others */
+        } else {
+            node = node->next;
+        }
+    }
+    arm_for_first(barriers);
+}
+
+void barriers_acknowledge(struct barriers *barriers, struct text session, struct text name)
+{
+    for (struct list *node = barriers->under_way.next; node != &barriers->under_way; node = node->next) {
+        struct barrier *barrier = LIST_ENTRY(node, struct barrier, node);
+        struct holder *holder;
+
+        if (!text_equal(name, (struct text){barrier->name, BARRIER_NAME_CHARS}))
+            continue;
+        holder = find_holder(barrier, session);
+        if (!holder)
+            holder = barrier->is_waiting ? NULL : add_holder(barrier, session);
+        if (holder && !holder->has_acknowledged) {
+            holder->has_acknowledged = true;
+            barrier->missing -= holder->is_registered;
+        }
+        if (!barrier->is_waiting || barrier->missing > 0)
+            return;
+        if (is_over(barrier))
+            finish_over(barrier);
+        else
+            arm_at(barriers, over_at_ns(barrier));
+        return;
+    }
+}
+
+/* Ends without a promise */
+
+void barriers_fail(struct barriers *barriers)
+{
+    struct list failed, *node, *next;
+
+    list_init(&failed);
+    for (node = barriers->under_way.next; node != &barriers->under_way; node = next) {
+        next = node->next;
+        if (!LIST_ENTRY(node, struct barrier, node)->is_waiting)
+            continue; /* its script's call tells */
+        list_remove(node);
+        list_append(&failed, node);
+    }
+    while ((node = list_first(&failed))) {
+        metric_add(METRIC_BARRIER_FAILED, 1);
+        finish(LIST_ENTRY(node, struct barrier, node), false);
+    }
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct barriers *barriers = handle->data;
+    void (*closed)(void *arg) = barriers->closed;
+    void *arg = barriers->closed_arg;
+
+    CHECK(list_empty(&barriers->under_way));
+    free(barriers);
+    closed(arg);
+}
+
+void barriers_close(struct barriers *barriers, void (*closed)(void *arg), void *arg)
+{
+    barriers_fail(barriers);
+    barriers->closed = closed;
+    barriers->closed_arg = arg;
+    uv_close((uv_handle_t *)&barriers->timer, on_closed);
+}

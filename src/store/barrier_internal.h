@@ -1,0 +1,30 @@
+/* The barrier (design 6, rules 5 to 8): when a revocation may be answered. It is over when every session in the
+ * registry that the script returned has acknowledged, or when W has passed since the script's reply: then every lease
+ * that ran when the key was marked has ended, whatever became of its node. */
+#pragma once
+#include "session_name_internal.h"
+#include "store/reply.h"
+#include "store_internal.h"
+
+struct barrier;
+
+struct barriers *barriers_create(struct store *store);
+/* Those under way are told false; then frees. closed runs once, later. */
+void barriers_close(struct barriers *barriers, void (*closed)(void *arg), void *arg);
+/* The link of changes is down: Redis may be another one now, nothing more can be promised. */
+void barriers_fail(struct barriers *barriers);
+
+/* Before the script is called, for acknowledgements can overtake its reply. */
+struct barrier *barrier_begin(struct barriers *barriers);
+/* What the script publishes: whom to acknowledge to, and which barrier. Valid until done or barrier_drop(). */
+struct text barrier_session(const struct barrier *barrier);
+struct text barrier_name(const struct barrier *barrier);
+/* The script changed nothing: frees. */
+void barrier_drop(struct barrier *barrier);
+/* The script has answered: lease_max_ms and the registry (session, what it holds, session, ...). done runs once,
+ * perhaps inside this call: true where no node accepts the key any more. False at once where the registry can't be. */
+MUST_CHECK bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct redis_reply *registry,
+                             void (*done)(void *arg, bool is_over), void *arg);
+
+/* A node has let go. */
+void barriers_acknowledge(struct barriers *barriers, struct text session, struct text barrier);

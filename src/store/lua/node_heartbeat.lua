@@ -1,0 +1,13 @@
+-- One heartbeat of a node's session: registers it, and echoes the nonce on the session's own channel, behind every
+-- invalidation that was published before. lease_max is what revokers compute their wait from; it only grows, for a lease
+-- that was granted before a restart may still run.
+-- ARGV: prefix, session, heartbeat number, lease in ms, nonce
+-- Returns: ok
+
+local lease = tonumber(ARGV[4])
+redis.call('HSET', K.nodes(), ARGV[2], ARGV[3] .. ' ' .. ARGV[4])
+if lease > tonumber(redis.call('GET', K.lease_max()) or '0') then
+    redis.call('SET', K.lease_max(), lease)
+end
+redis.call('PUBLISH', K.node(ARGV[2]), 'lease ' .. ARGV[5])
+return {'ok'}
