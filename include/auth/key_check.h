@@ -1,14 +1,20 @@
 /* Is this token a key that is accepted now? The check path of design 5: shape and checksum, digest, then what is known
- * of the digest. Today every check reads the store; a cache under a lease slots in between digest and store, which is
- * why an answer can come at once or later. */
+ * of the digest: from memory while the node has a lease (design 6), else by one read of the store, which checks of the
+ * same key share as far as that is right. */
 #pragma once
 #include "base/attr.h"
+#include "base/list.h"
 #include "core/key.h"
 #include "core/keyring.h"
 #include "core/problem.h"
-#include "store/store.h"
+#include "store/node_session.h"
 
 struct key_checker;
+
+/* What may be remembered: as many keys as both bounds allow. */
+struct key_memory {
+    size_t entries_max, bytes_max;
+};
 
 enum key_check_result {
     KEY_CHECK_ACCEPTED,
@@ -16,19 +22,24 @@ enum key_check_result {
     KEY_CHECK_REVOKED, /* key is set: it says of which kind */
     KEY_CHECK_UNAVAILABLE,
 };
-/* key is valid during the call. */
+/* key is valid during the call. Of a key that was remembered, created_ms, last_used_ms and last4 are not set, nor a
+ * long name (name_len 0). */
 typedef void key_checked(void *arg, enum key_check_result result, const struct key_record *key);
 
 /* One check; the caller's memory (a request's arena), untouched until done has run. */
 struct key_check {
     struct key_checker *checker;
+    struct list node; /* among those that wait for the same read */
     key_checked *done;
     void *arg;
     size_t generation;
     struct text token; /* only while older master keys may have to be tried; the caller keeps it */
 };
 
-struct key_checker *key_checker_create(struct keyring *keyring, struct store *store);
+/* session: NULL, or one that never caches: every check reads the store. Else the checker listens to it. */
+struct key_checker *key_checker_create(struct keyring *keyring, struct store *store, struct node_session *session,
+                                       const struct key_memory *memory);
+/* When no check is under way, and the session is closed. */
 void key_checker_destroy(struct key_checker *checker);
 /* Either true: decided at once, ret_result and *ret_key (the checker's, valid until its next call; NULL unless accepted
  * or revoked) are set and done will not run; or false: done runs exactly once, later. */

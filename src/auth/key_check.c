@@ -1,52 +1,122 @@
 #include "auth/key_check.h"
 #include "base/check.h"
 #include "base/mem.h"
+#include "base/metrics.h"
+#include "base/secure.h"
+#include "core/lease_rules.h"
 #include "core/secret.h"
+#include "key_cache_internal.h"
 #include "store/key_store.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+enum { READ_BUCKETS = 1024 };
 
 struct key_checker {
     struct keyring *keyring;
     struct store *store;
+    struct node_session *session;
+    struct key_cache *cache;         /* NULL: strict mode */
+    struct key_record found;         /* what the last hit answered */
+    struct list reads[READ_BUCKETS]; /* struct key_read, by digest */
 };
 
-struct key_checker *key_checker_create(struct keyring *keyring, struct store *store)
+/* A read of the store that fills the cache. Checks that came before it was sent are decided by it. One that came later
+ * may be decided by it only as it might by the cache, for between read and reply the key may have been revoked, and the
+ * revocation answered, before that check began. */
+struct key_read {
+    struct list node;
+    struct key_checker *checker;
+    uint8_t digest[KEY_DIGEST_BYTES];
+    uint64_t epoch;          /* when it was sent */
+    struct list early, late; /* struct key_check */
+};
+
+static void key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
+static void session_ended(void *arg);
+
+struct key_checker *key_checker_create(struct keyring *keyring, struct store *store, struct node_session *session,
+                                       const struct key_memory *memory)
 {
+    static const struct node_session_events EVENTS = {key_invalidated, session_ended};
     struct key_checker *checker = mem_alloc(sizeof *checker);
-    *checker = (struct key_checker){keyring, store};
+
+    checker->keyring = keyring;
+    checker->store = store;
+    checker->session = session;
+    for (size_t i = 0; i < READ_BUCKETS; i++)
+        list_init(&checker->reads[i]);
+    if (session && node_session_may_cache(session)) {
+        checker->cache = key_cache_create(memory->entries_max, memory->bytes_max);
+        node_session_listen(session, &EVENTS, checker);
+    }
     return checker;
 }
 
 void key_checker_destroy(struct key_checker *checker)
 {
+    if (!checker)
+        return;
+    key_cache_destroy(checker->cache);
     free(checker);
 }
 
-static void record_found(void *arg, enum store_result result, const struct key_record *key);
+/* What is remembered */
 
-/* Under the master key of check->generation. What is remembered of a digest would be asked here, before the store. */
-static void look_up(struct key_check *check)
+static void key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
 {
-    uint8_t digest[KEY_DIGEST_BYTES];
-    keyring_digest(check->checker->keyring, KEYRING_KEY_DIGEST, check->generation, check->token, digest);
-    key_store_find(check->checker->store, digest, record_found, check);
+    struct key_checker *checker = arg;
+
+    key_cache_drop(checker->cache, digest);
+    metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
 }
 
-bool key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
-                     void *arg, enum key_check_result *ret_result, const struct key_record **ret_key)
+static void session_ended(void *arg)
 {
-    enum key_kind kind;
-    enum key_mode mode;
-    if (!secret_parse(token, &kind, &mode)) {
-        *ret_result = KEY_CHECK_INVALID;
-        *ret_key = NULL;
-        return true;
+    struct key_checker *checker = arg;
+
+    key_cache_clear(checker->cache);
+    metric_set(METRIC_CACHE_ENTRIES, 0);
+}
+
+static enum key_cache_answer recall(struct key_checker *checker, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    static const enum metric METRICS[] = {
+        [KEY_CACHE_MISS] = METRIC_CACHE_MISS,
+        [KEY_CACHE_FOUND] = METRIC_CACHE_HIT,
+        [KEY_CACHE_UNKNOWN] = METRIC_CACHE_UNKNOWN,
+    };
+    enum key_cache_answer answer;
+    uint64_t now_ns;
+
+    if (!node_session_has_lease(checker->session, &now_ns)) {
+        metric_add(METRIC_CACHE_NO_LEASE, 1);
+        return KEY_CACHE_MISS;
     }
-    *check = (struct key_check){.checker = checker, .done = done, .arg = arg, .token = token};
-    look_up(check);
-    return false;
+    answer = key_cache_find(checker->cache, digest, now_ns, &checker->found);
+    metric_add(METRICS[answer], 1);
+    return answer;
 }
+
+/* Rule 3 of design 6. */
+static bool remember(const struct key_read *read, enum store_result result, const struct key_record *key)
+{
+    struct key_checker *checker = read->checker;
+    uint64_t now_ns;
+
+    if (!node_session_may_fill(checker->session, read->epoch))
+        return false;
+    bool has_lease = node_session_has_lease(checker->session, &now_ns);
+    if (result == STORE_OK)
+        key_cache_store(checker->cache, read->digest, key);
+    else if (result == STORE_NOT_FOUND)
+        key_cache_store_unknown(checker->cache, read->digest, now_ns);
+    metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
+    return has_lease;
+}
+
+/* Looking up */
 
 static enum key_check_result judge(enum store_result result, const struct key_record *key)
 {
@@ -64,16 +134,151 @@ static enum key_check_result judge(enum store_result result, const struct key_re
     return KEY_CHECK_UNAVAILABLE;
 }
 
+static void check_found(void *arg, enum store_result result, const struct key_record *key);
+static void read_for(struct key_check *check, const uint8_t digest[KEY_DIGEST_BYTES]);
+
 /* An unknown digest may be known under an older master key. */
-static void record_found(void *arg, enum store_result result, const struct key_record *key)
+static bool has_older_key(const struct key_check *check)
+{
+    return check->generation + 1 < keyring_generations(check->checker->keyring);
+}
+
+/* True: decided at once. False: check_found() will be told. */
+static bool look_up(struct key_check *check, enum store_result *ret_result, const struct key_record **ret_key)
+{
+    struct key_checker *checker = check->checker;
+    uint8_t digest[KEY_DIGEST_BYTES];
+
+    for (;; check->generation++) {
+        keyring_digest(checker->keyring, KEYRING_KEY_DIGEST, check->generation, check->token, digest);
+        switch (checker->cache ? recall(checker, digest) : KEY_CACHE_MISS) {
+        case KEY_CACHE_FOUND:
+            *ret_result = STORE_OK;
+            *ret_key = &checker->found;
+            return true;
+        case KEY_CACHE_UNKNOWN:
+            if (has_older_key(check))
+                continue;
+            *ret_result = STORE_NOT_FOUND;
+            *ret_key = NULL;
+            return true;
+        case KEY_CACHE_MISS:
+            if (checker->cache)
+                read_for(check, digest);
+            else
+                key_store_find(checker->store, digest, check_found, check);
+            return false;
+        }
+    }
+}
+
+bool key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
+                     void *arg, enum key_check_result *ret_result, const struct key_record **ret_key)
+{
+    enum store_result found;
+    enum key_kind kind;
+    enum key_mode mode;
+
+    if (!secret_parse(token, &kind, &mode)) {
+        *ret_result = KEY_CHECK_INVALID;
+        *ret_key = NULL;
+        return true;
+    }
+    *check = (struct key_check){.checker = checker, .done = done, .arg = arg, .token = token};
+    if (!look_up(check, &found, ret_key))
+        return false;
+    *ret_result = judge(found, *ret_key);
+    return true;
+}
+
+static void check_found(void *arg, enum store_result result, const struct key_record *key)
 {
     struct key_check *check = arg;
-    if (result == STORE_NOT_FOUND && check->generation + 1 < keyring_generations(check->checker->keyring)) {
+
+    if (result == STORE_NOT_FOUND && has_older_key(check)) {
         check->generation++;
-        look_up(check);
-        return;
+        if (!look_up(check, &result, &key))
+            return;
     }
     check->done(check->arg, judge(result, key), result == STORE_OK ? key : NULL);
+}
+
+/* Reads that are shared */
+
+static struct list *bucket_of(struct key_checker *checker, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    return &checker->reads[(digest[0] | (unsigned)digest[1] << 8) % READ_BUCKETS];
+}
+
+static struct key_read *find_read(struct key_checker *checker, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    const struct text wanted = {(const char *)digest, KEY_DIGEST_BYTES};
+    struct list *bucket = bucket_of(checker, digest);
+
+    for (struct list *node = bucket->next; node != bucket; node = node->next) {
+        struct key_read *read = LIST_ENTRY(node, struct key_read, node);
+
+        if (secure_equal((struct text){(const char *)read->digest, KEY_DIGEST_BYTES}, wanted))
+            return read;
+    }
+    return NULL;
+}
+
+static void read_answered(void *arg, enum store_result result, const struct key_record *key);
+
+static struct key_read *read_begin(struct key_checker *checker, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    struct key_read *read = mem_alloc(sizeof *read);
+
+    read->checker = checker;
+    memcpy(read->digest, digest, KEY_DIGEST_BYTES);
+    read->epoch = node_session_epoch(checker->session);
+    list_init(&read->early);
+    list_init(&read->late);
+    list_append(bucket_of(checker, digest), &read->node);
+    key_store_find(checker->store, digest, read_answered, read);
+    return read;
+}
+
+static void read_for(struct key_check *check, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    struct key_read *read = find_read(check->checker, digest);
+
+    if (read)
+        list_append(&read->late, &check->node);
+    else
+        list_append(&read_begin(check->checker, digest)->early, &check->node);
+}
+
+static void move_all(struct list *from, struct list *to)
+{
+    struct list *node;
+
+    while ((node = list_first(from))) {
+        list_remove(node);
+        list_append(to, node);
+    }
+}
+
+static void read_answered(void *arg, enum store_result result, const struct key_record *key)
+{
+    struct key_read *read = arg;
+    bool is_fresh = remember(read, result, key) || !RULE(RULE_JOIN);
+    bool is_failure = judge(result, key) == KEY_CHECK_UNAVAILABLE;
+    struct list *node;
+
+    list_remove(&read->node);
+    /* Those that came late and can't be decided by this read have all come before the next one. */
+    if (!is_fresh && !is_failure && !list_empty(&read->late))
+        move_all(&read->late, &read_begin(read->checker, read->digest)->early);
+    for (node = read->late.next; node != &read->late; node = node->next)
+        metric_add(METRIC_CACHE_SHARED, 1);
+    move_all(&read->late, &read->early);
+    while ((node = list_first(&read->early))) {
+        list_remove(node);
+        check_found(LIST_ENTRY(node, struct key_check, node), result, key);
+    }
+    free(read);
 }
 
 void key_checker_digest(struct key_checker *checker, struct text secret, uint8_t ret_digest[KEY_DIGEST_BYTES])

@@ -40,3 +40,31 @@ void fake_store_answer_flush(struct store *store, enum store_result result)
     store->flush_waits = false;
     store->flush_done(store->flush_arg, result);
 }
+
+bool node_session_may_cache(const struct node_session *session)
+{
+    (void)session;
+    return true;
+}
+
+void node_session_listen(struct node_session *session, const struct node_session_events *events, void *arg)
+{
+    session->events = *events;
+    session->arg = arg;
+}
+
+bool node_session_has_lease(const struct node_session *session, uint64_t *ret_now_ns)
+{
+    *ret_now_ns = session->now_ns;
+    return session->has_lease;
+}
+
+uint64_t node_session_epoch(const struct node_session *session)
+{
+    return session->epoch;
+}
+
+bool node_session_may_fill(const struct node_session *session, uint64_t epoch)
+{
+    return session->epoch == epoch;
+}

@@ -1,6 +1,8 @@
-/* The store's verbs that auth calls, in the hands of a test: calls are kept, and answered when the test says so. */
+/* The store's verbs that auth calls, and a node's session, in the hands of a test: calls are kept, and answered when
+ * the test says so. */
 #pragma once
 #include "store/key_store.h"
+#include "store/node_session.h"
 #include "store/usage_store.h"
 
 enum { FAKE_FINDS_MAX = 8 };
@@ -25,3 +27,10 @@ struct store {
 
 void fake_store_answer_find(struct store *store, size_t nth, enum store_result result, const struct key_record *key);
 void fake_store_answer_flush(struct store *store, enum store_result result);
+
+struct node_session {
+    bool has_lease;
+    uint64_t now_ns, epoch;
+    struct node_session_events events;
+    void *arg;
+};

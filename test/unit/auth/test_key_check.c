@@ -39,7 +39,7 @@ static void set_up(struct fixture *f, size_t generations)
 {
     memset(f, 0, sizeof *f);
     f->keyring = keyring_create(MASTERS, generations);
-    f->checker = key_checker_create(f->keyring, &f->store);
+    f->checker = key_checker_create(f->keyring, &f->store, NULL, NULL);
     secret_mint(KEY_API, MODE_TEST, &f->secret);
 }
 
@@ -177,4 +177,213 @@ Test(key_check, says_which_problem_it_is)
     cr_assert_eq(key_check_problem(KEY_CHECK_REVOKED, &api), PROBLEM_API_KEY_REVOKED);
     cr_assert_eq(key_check_problem(KEY_CHECK_REVOKED, &device), PROBLEM_DEVICE_KEY_REVOKED);
     cr_assert_eq(key_check_problem(KEY_CHECK_UNAVAILABLE, NULL), PROBLEM_STORE_UNAVAILABLE);
+}
+
+/* With a cache */
+
+enum { CHECKS = 4 };
+
+struct cached {
+    struct store store;
+    struct node_session session;
+    struct keyring *keyring;
+    struct key_checker *checker;
+    struct secret secret;
+    struct key_record key;
+    uint8_t digest[KEY_DIGEST_BYTES];
+    struct key_check checks[CHECKS];
+    struct answer answers[CHECKS];
+};
+
+static void set_up_cached(struct cached *f, size_t generations)
+{
+    memset(f, 0, sizeof *f);
+    f->session = (struct node_session){.has_lease = true, .now_ns = 1};
+    f->keyring = keyring_create(MASTERS, generations);
+    f->checker = key_checker_create(f->keyring, &f->store, &f->session, &(struct key_memory){64, 1 << 20});
+    f->key = (struct key_record){.id = id_mint(ID_KEY, 1), .account = id_mint(ID_ACCOUNT, 1), .mode = MODE_LIVE};
+    cr_assert(key_set_name(&f->key, TEXT("a key")));
+    secret_mint(KEY_API, MODE_LIVE, &f->secret);
+    key_checker_digest(f->checker, secret_text(&f->secret), f->digest);
+}
+
+static void tear_down_cached(struct cached *f)
+{
+    key_checker_destroy(f->checker);
+    keyring_destroy(f->keyring);
+}
+
+/* Whether it was decided at once; else answers[nth] will be. */
+static bool check(struct cached *f, size_t nth, enum key_check_result *ret_result)
+{
+    const struct key_record *key;
+
+    return key_check_begin(f->checker, &f->checks[nth], secret_text(&f->secret), on_checked, &f->answers[nth],
+                           ret_result, &key);
+}
+
+static void expect_at_once(struct cached *f, enum key_check_result expected)
+{
+    enum key_check_result result;
+
+    cr_assert(check(f, 0, &result));
+    cr_assert_eq(result, expected);
+}
+
+static void expect_read(struct cached *f, size_t nth)
+{
+    enum key_check_result result;
+    size_t before = f->store.find_count;
+
+    cr_assert_not(check(f, nth, &result));
+    cr_assert_eq(f->store.find_count, before + 1);
+}
+
+static void expect_joins(struct cached *f, size_t nth)
+{
+    enum key_check_result result;
+    size_t before = f->store.find_count;
+
+    cr_assert_not(check(f, nth, &result));
+    cr_assert_eq(f->store.find_count, before);
+}
+
+static void expect_answer(const struct cached *f, size_t nth, enum key_check_result result)
+{
+    cr_assert_eq(f->answers[nth].count, 1);
+    cr_assert_eq(f->answers[nth].result, result);
+}
+
+Test(key_check, what_was_read_is_remembered_under_a_lease)
+{
+    struct cached f;
+
+    set_up_cached(&f, 1);
+    expect_read(&f, 0);
+    fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
+    expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
+    expect_at_once(&f, KEY_CHECK_ACCEPTED);
+    f.session.has_lease = false;
+    expect_read(&f, 1);
+    f.session.has_lease = true;
+    f.session.events.invalidated(f.session.arg, f.digest);
+    expect_joins(&f, 2);
+    fake_store_answer_find(&f.store, 1, STORE_UNAVAILABLE, NULL);
+    expect_answer(&f, 1, KEY_CHECK_UNAVAILABLE);
+    expect_answer(&f, 2, KEY_CHECK_UNAVAILABLE);
+    tear_down_cached(&f);
+}
+
+Test(key_check, a_revoked_key_is_remembered_as_such)
+{
+    struct cached f;
+
+    set_up_cached(&f, 1);
+    f.key.revoked_ms = 7;
+    expect_read(&f, 0);
+    fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
+    expect_answer(&f, 0, KEY_CHECK_REVOKED);
+    expect_at_once(&f, KEY_CHECK_REVOKED);
+    tear_down_cached(&f);
+}
+
+Test(key_check, an_unknown_key_is_remembered_for_a_moment)
+{
+    struct cached f;
+
+    set_up_cached(&f, 1);
+    expect_read(&f, 0);
+    fake_store_answer_find(&f.store, 0, STORE_NOT_FOUND, NULL);
+    expect_answer(&f, 0, KEY_CHECK_INVALID);
+    expect_at_once(&f, KEY_CHECK_INVALID);
+    f.session.now_ns += UINT64_C(2000000000);
+    expect_read(&f, 1);
+    fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
+    expect_at_once(&f, KEY_CHECK_ACCEPTED);
+    tear_down_cached(&f);
+}
+
+Test(key_check, a_read_that_an_invalidation_overtook_fills_nothing)
+{
+    struct cached f;
+
+    set_up_cached(&f, 1);
+    expect_read(&f, 0);
+    f.session.epoch++;
+    fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
+    expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
+    expect_read(&f, 1);
+    fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
+    tear_down_cached(&f);
+}
+
+Test(key_check, the_end_of_a_session_forgets_everything)
+{
+    struct cached f;
+
+    set_up_cached(&f, 1);
+    expect_read(&f, 0);
+    fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
+    f.session.events.ended(f.session.arg);
+    expect_read(&f, 1);
+    fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
+    tear_down_cached(&f);
+}
+
+Test(key_check, checks_of_one_key_share_a_read)
+{
+    struct cached f;
+
+    set_up_cached(&f, 1);
+    expect_read(&f, 0);
+    expect_joins(&f, 1);
+    expect_joins(&f, 2);
+    fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
+    for (size_t i = 0; i < 3; i++)
+        expect_answer(&f, i, KEY_CHECK_ACCEPTED);
+    tear_down_cached(&f);
+}
+
+/* The revocation of a key may have been answered between a read and a check that joined it: what the read brings
+ * decides that check only as the cache might. */
+Test(key_check, who_came_after_a_read_is_not_decided_by_it_without_lease_or_after_an_invalidation)
+{
+    for (int case_number = 0; case_number < 2; case_number++) {
+        struct cached f;
+
+        set_up_cached(&f, 1);
+        expect_read(&f, 0);
+        expect_joins(&f, 1);
+        expect_joins(&f, 2);
+        if (case_number == 0)
+            f.session.has_lease = false;
+        else
+            f.session.epoch++;
+        fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
+        expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
+        cr_assert_eq(f.answers[1].count + f.answers[2].count, 0);
+        cr_assert_eq(f.store.find_count, 2, "one read more, for both");
+        expect_joins(&f, 3);
+        f.session.has_lease = true;
+        f.key.revoked_ms = 7;
+        fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
+        for (size_t i = 1; i < CHECKS; i++)
+            expect_answer(&f, i, KEY_CHECK_REVOKED);
+        tear_down_cached(&f);
+    }
+}
+
+Test(key_check, what_is_unknown_under_one_master_key_is_looked_up_under_the_older)
+{
+    struct cached f;
+
+    set_up_cached(&f, 2);
+    expect_read(&f, 0);
+    fake_store_answer_find(&f.store, 0, STORE_NOT_FOUND, NULL);
+    cr_assert_eq(f.answers[0].count, 0);
+    cr_assert_eq(f.store.find_count, 2);
+    fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
+    expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
+    expect_at_once(&f, KEY_CHECK_ACCEPTED);
+    tear_down_cached(&f);
 }
