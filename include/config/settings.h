@@ -32,6 +32,9 @@ struct settings {
     int64_t session_idle_ms;
     int64_t session_absolute_ms;
     int64_t step_up_ms;
+    int64_t lease_ms;
+    int64_t cache_entries;
+    int64_t cache_bytes;
     int64_t usage_flush_ms;
     int64_t password_parallel;
     int64_t password_queue;

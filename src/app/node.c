@@ -27,6 +27,7 @@ struct node {
     struct keyring *keyring;
     struct route_policy *policy;
     struct store *store;
+    struct node_session *session;
     struct store_gate *gate;
     struct key_checker *checker;
     struct password_pool *passwords;
@@ -232,6 +233,7 @@ static void node_log_start(const struct node *node)
 int node_open(struct node *node)
 {
     const struct settings *s = node->settings;
+    const struct key_memory memory = {(size_t)s->cache_entries, (size_t)s->cache_bytes};
     char storage[NODE_WHY_MAX_BYTES];
     struct buf why;
 
@@ -239,7 +241,8 @@ int node_open(struct node *node)
     if (!node_read_settings(node, &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     node->store = store_create(node->loop, &node->store_settings, node_store_changed, node);
-    node->checker = key_checker_create(node->keyring, node->store);
+    node->session = node_session_create(node->store, &node->store_settings.target, (uint32_t)s->lease_ms);
+    node->checker = key_checker_create(node->keyring, node->store, node->session, &memory);
     node->passwords =
         password_pool_create(node->loop, node->keyring, (unsigned)s->password_parallel, (unsigned)s->password_queue);
     node->usage = usage_create(node->loop, node->store, (uint32_t)s->usage_flush_ms);
@@ -292,6 +295,15 @@ static void step_close_gate(struct node *node)
         return;
     node->pending++;
     store_gate_close(node->gate, node_part_ended, node);
+}
+
+/* First of all, so that no revocation waits for this node. */
+static void step_leave_session(struct node *node)
+{
+    if (!node->session)
+        return;
+    node->pending++;
+    node_session_leave(node->session, node_part_ended, node);
 }
 
 static void step_drain_public(struct node *node)
@@ -350,6 +362,14 @@ static void step_close_passwords(struct node *node)
     password_pool_close(node->passwords, node_part_ended, node);
 }
 
+static void step_close_session(struct node *node)
+{
+    if (!node->session)
+        return;
+    node->pending++;
+    node_session_close(node->session, node_part_ended, node);
+}
+
 static void step_close_store(struct node *node)
 {
     if (!node->store)
@@ -372,8 +392,8 @@ static void node_finish(uv_handle_t *anchor)
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
-    step_close_gate, step_drain_public, step_drain_internal,  step_drain_usage,
-    step_close_http, step_close_usage,  step_close_passwords, step_close_store,
+    step_leave_session, step_close_gate,  step_drain_public,    step_drain_internal, step_drain_usage,
+    step_close_http,    step_close_usage, step_close_passwords, step_close_session,  step_close_store,
 };
 
 static void node_next_step(struct node *node)
