@@ -14,7 +14,7 @@ struct arena {
     size_t first_bytes;
 };
 
-/* first: storage for the common case (16-byte aligned), owned by the caller, outliving the arena. */
+/* first: zeroed storage for the common case (16-byte aligned), owned by the caller, outliving the arena. */
 void arena_init(struct arena *a, void *first, size_t first_bytes);
 /* Zeroed, 16-byte aligned, never NULL. Callers cap what a peer can size. */
 void *arena_alloc(struct arena *a, size_t bytes);
