@@ -4,7 +4,15 @@
 
 static const char BASE64URL[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 static const char BASE32[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-static const char HEX_LOWER[] = "0123456789abcdef";
+/* The two digits of each byte: a digest is printed with every check that asks the store. */
+static const char HEX_PAIRS[] = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+                                "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f"
+                                "404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f"
+                                "606162636465666768696a6b6c6d6e6f707172737475767778797a7b7c7d7e7f"
+                                "808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f"
+                                "a0a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3b4b5b6b7b8b9babbbcbdbebf"
+                                "c0c1c2c3c4c5c6c7c8c9cacbcccdcecfd0d1d2d3d4d5d6d7d8d9dadbdcdddedf"
+                                "e0e1e2e3e4e5e6e7e8e9eaebecedeeeff0f1f2f3f4f5f6f7f8f9fafbfcfdfeff";
 static const char HEX_UPPER[] = "0123456789ABCDEF";
 
 /* An alphabet for decoding: the value of a digit, or -1. */
@@ -77,10 +85,8 @@ void encode_hex(struct buf *out, const void *bytes, size_t count)
     char *digit = buf_reserve(out, 2 * count);
     if (!digit)
         return;
-    for (size_t i = 0; i < count; i++) {
-        digit[2 * i] = HEX_LOWER[byte[i] >> 4];
-        digit[2 * i + 1] = HEX_LOWER[byte[i] & 15];
-    }
+    for (size_t i = 0; i < count; i++)
+        memcpy(digit + 2 * i, HEX_PAIRS + 2 * (size_t)byte[i], 2);
     out->len += 2 * count;
 }
 
