@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { PREFIX_CHARS_MAX = 5, BITS_PER_CHAR = 5, RANDOM_BYTES = 10, TIME_BYTES = 6 };
+enum { PREFIX_CHARS_MAX = 5, BITS_PER_CHAR = 5, RANDOM_BYTES = 10, TIME_BYTES = 6, TIME_CHARS = 10 };
 /* Twelve digits are what 64 bits hold. */
 enum { CHUNK_CHARS = 12, CHUNK_BITS = CHUNK_CHARS * BITS_PER_CHAR };
 
@@ -53,38 +53,56 @@ static bool ulid_text_valid(const char *chars)
     return chars[0] <= '7';
 }
 
-static void count_on(uint8_t random[RANDOM_BYTES])
-{
-    for (size_t i = RANDOM_BYTES; i-- > 0;)
-        if (++random[i] != 0)
-            return;
-}
-
-/* Within one millisecond the random part counts on, so that what one process makes in turn also sorts in turn. */
-struct id id_mint(enum id_kind kind, int64_t wall_ms)
-{
-    static uint8_t last[ULID_BYTES];
-    uint8_t ulid[ULID_BYTES];
-    for (size_t i = 0; i < TIME_BYTES; i++)
-        ulid[i] = (uint8_t)((uint64_t)wall_ms >> (8 * (TIME_BYTES - 1 - i)));
-    if (memcmp(ulid, last, TIME_BYTES) != 0) {
-        random_public(ulid + TIME_BYTES, RANDOM_BYTES);
-        ulid[TIME_BYTES] &= 0x7f; /* room to count */
-    } else {
-        memcpy(ulid, last, sizeof ulid);
-        count_on(ulid + TIME_BYTES);
-    }
-    memcpy(last, ulid, sizeof last);
-    return id_from_bytes(kind, ulid);
-}
-
-struct id id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES])
+static struct id id_from_chars(enum id_kind kind, const char chars[ULID_TEXT_CHARS])
 {
     CHECK(kind > ID_NONE && (int)kind < KIND_COUNT);
     struct id id = {{0}};
     memcpy(id.text, PREFIXES[kind].ptr, PREFIXES[kind].len);
-    print_ulid(ulid, id.text + PREFIXES[kind].len);
+    memcpy(id.text + PREFIXES[kind].len, chars, ULID_TEXT_CHARS);
     return id;
+}
+
+/* The random part counts as its digits do. */
+static void count_on(char chars[ULID_TEXT_CHARS])
+{
+    for (size_t i = ULID_TEXT_CHARS; i-- > TIME_CHARS;) {
+        const int value = value_of(chars[i]);
+        chars[i] = ALPHABET[(value + 1) & 31];
+        if (value < 31)
+            return;
+    }
+}
+
+static void print_new(int64_t wall_ms, char ret_chars[ULID_TEXT_CHARS])
+{
+    uint8_t ulid[ULID_BYTES];
+    for (size_t i = 0; i < TIME_BYTES; i++)
+        ulid[i] = (uint8_t)((uint64_t)wall_ms >> (8 * (TIME_BYTES - 1 - i)));
+    random_public(ulid + TIME_BYTES, RANDOM_BYTES);
+    ulid[TIME_BYTES] &= 0x7f; /* room to count */
+    print_ulid(ulid, ret_chars);
+}
+
+/* Within one millisecond the random part counts on, so that what one process makes in turn also sorts in turn. It is
+ * the text that is kept and counted: every request has an id, and to print one costs more than the rest of its making.
+ */
+struct id id_mint(enum id_kind kind, int64_t wall_ms)
+{
+    static char last[ULID_TEXT_CHARS];
+    static int64_t last_ms = INT64_MIN;
+    if (wall_ms == last_ms)
+        count_on(last);
+    else
+        print_new(wall_ms, last);
+    last_ms = wall_ms;
+    return id_from_chars(kind, last);
+}
+
+struct id id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES])
+{
+    char chars[ULID_TEXT_CHARS];
+    print_ulid(ulid, chars);
+    return id_from_chars(kind, chars);
 }
 
 bool id_parse(enum id_kind kind, struct text t, struct id *ret_id)
