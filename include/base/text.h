@@ -18,11 +18,35 @@ struct text {
 #define TEXT_ARG(t) (int)(t).len, (t).ptr ? (t).ptr : ""
 
 struct text text_of(const char *nul_terminated);
-bool text_equal(struct text a, struct text b);
+/* Inline, as are those below, so that a comparison with a literal needs no call. */
+static inline bool text_equal(struct text a, struct text b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
 /* ASCII case is ignored; for protocol names only, never for secrets. */
 bool text_equal_nocase(struct text a, struct text b);
-bool text_starts_with(struct text t, struct text prefix);
-struct text text_skip(struct text t, size_t bytes);
+static inline bool text_starts_with(struct text t, struct text prefix)
+{
+    return t.len >= prefix.len && text_equal((struct text){t.ptr, prefix.len}, prefix);
+}
+static inline struct text text_skip(struct text t, size_t bytes)
+{
+    size_t skipped = bytes < t.len ? bytes : t.len;
+    return t.ptr ? (struct text){t.ptr + skipped, t.len - skipped} : t;
+}
+/* The classes (bits of the table's entries) that all characters of t are in; all bits when t is empty. Four at a time,
+ * as each request has some 200 bytes looked at in this way. */
+static inline uint8_t text_classes(struct text t, const uint8_t classes[256])
+{
+    const unsigned char *at = (const unsigned char *)t.ptr;
+    uint8_t common = UINT8_MAX;
+    size_t i = 0;
+    for (; t.len - i >= 4; i += 4)
+        common &= classes[at[i]] & classes[at[i + 1]] & classes[at[i + 2]] & classes[at[i + 3]];
+    for (; i < t.len; i++)
+        common &= classes[at[i]];
+    return common;
+}
 /* Removes blanks and tabs (RFC 9110 OWS) at both ends. */
 struct text text_trim(struct text t);
 /* Takes everything before the first separator off *rest; false when *rest was exhausted (ptr NULL) before. */
@@ -56,10 +80,14 @@ void buf_wipe(struct buf *b);
 void buf_clear(struct buf *b);
 /* Drops the first bytes and moves the rest to the front. */
 void buf_consume(struct buf *b, size_t bytes);
-/* Room for `bytes` more at ptr + len, or NULL (and failed). The caller adds to len what it wrote. */
-char *buf_reserve(struct buf *b, size_t bytes);
-/* Inline where there is room already: answers are put together of some dozens of pieces. */
+/* What follows is inline where there is room already: answers are put together of some dozens of pieces. */
+char *buf_reserve_slowly(struct buf *b, size_t bytes);
 void buf_append_slowly(struct buf *b, const void *ptr, size_t bytes);
+/* Room for `bytes` more at ptr + len, or NULL (and failed). The caller adds to len what it wrote. */
+static inline char *buf_reserve(struct buf *b, size_t bytes)
+{
+    return b->failed || !b->ptr || bytes > b->capacity - b->len ? buf_reserve_slowly(b, bytes) : b->ptr + b->len;
+}
 static inline void buf_append(struct buf *b, const void *ptr, size_t bytes)
 {
     if (bytes == 0)

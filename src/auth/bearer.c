@@ -7,27 +7,24 @@ static const bool IS_TOKEN[256] = {
     ['.'] = true,         ['^'] = true,         ['_'] = true,         ['`'] = true, ['|'] = true, ['~'] = true,
 };
 /* RFC 9110 section 11.2, without the '=' at its end. */
-static const bool IS_TOKEN68[256] = {
-    ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true, ['.'] = true,
-    ['_'] = true,         ['~'] = true,         ['+'] = true,         ['/'] = true,
+static const uint8_t TOKEN68[256] = {
+    ['a' ... 'z'] = 1, ['A' ... 'Z'] = 1, ['0' ... '9'] = 1, ['-'] = 1, ['.'] = 1,
+    ['_'] = 1,         ['~'] = 1,         ['+'] = 1,         ['/'] = 1,
 };
 
-static size_t span(struct text t, const bool allowed[256])
+static size_t token_span(struct text t)
 {
     size_t count = 0;
-    while (count < t.len && allowed[(unsigned char)t.ptr[count]])
+    while (count < t.len && IS_TOKEN[(unsigned char)t.ptr[count]])
         count++;
     return count;
 }
 
 static bool is_token68(struct text t)
 {
-    size_t end = span(t, IS_TOKEN68);
-    if (end == 0)
-        return false;
-    while (end < t.len && t.ptr[end] == '=')
-        end++;
-    return end == t.len;
+    while (t.len && t.ptr[t.len - 1] == '=')
+        t.len--;
+    return t.len && (text_classes(t, TOKEN68) & 1);
 }
 
 static bool is_printable(struct text t)
@@ -45,7 +42,7 @@ enum bearer_result bearer_read(struct text header, struct text *ret_token)
     if (!header.ptr)
         return BEARER_ABSENT;
     const struct text value = text_trim(header);
-    const struct text scheme = {value.ptr, span(value, IS_TOKEN)};
+    const struct text scheme = {value.ptr, token_span(value)};
     struct text credentials = text_skip(value, scheme.len);
     if (scheme.len == 0 || (credentials.len && credentials.ptr[0] != ' '))
         return BEARER_MALFORMED;

@@ -63,33 +63,40 @@ static void put_escape(struct buf *out, unsigned char code)
 }
 
 /* Bytes that need no change: printable ASCII but for the quote and the backslash. */
-static const bool PLAIN[256] = {[' ' ... '"' - 1] = true, ['"' + 1 ... '\\' - 1] = true, ['\\' + 1 ... '~'] = true};
+static const uint8_t PLAIN[256] = {[' ' ... '"' - 1] = 1, ['"' + 1 ... '\\' - 1] = 1, ['\\' + 1 ... '~'] = 1};
 
-/* Whether all eight bytes are plain. In each term a byte's high bit stands for a byte that is not; what a borrow or
- * carry adds to that is behind a byte that is not plain either. */
-static bool is_plain_word(const char *ptr)
+static bool is_plain(struct text t)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
-    uint64_t word;
-    memcpy(&word, ptr, sizeof word);
-    const uint64_t quotes = word ^ ones * '"', backslashes = word ^ ones * '\\';
-    const uint64_t controls = (word - ones * 0x20) & ~word, beyond = word | (word + ones);
-    return ((controls | beyond | ((quotes - ones) & ~quotes) | ((backslashes - ones) & ~backslashes)) & highs) == 0;
+    return text_classes(t, PLAIN) & 1;
 }
 
 static size_t plain_run(struct text t)
 {
     size_t run = 0;
-    while (t.len - run >= sizeof(uint64_t) && is_plain_word(t.ptr + run))
-        run += sizeof(uint64_t);
     while (run < t.len && PLAIN[(unsigned char)t.ptr[run]])
         run++;
     return run;
 }
 
+/* The common case in one piece. False: something in it needs an escape, or there is no room without growing. */
+static bool put_plain_string(struct buf *out, struct text t)
+{
+    if (out->failed || out->capacity - out->len < 2 || t.len > out->capacity - out->len - 2 || !is_plain(t))
+        return false;
+    char *at = out->ptr + out->len;
+    at[0] = '"';
+    if (t.len)
+        memcpy(at + 1, t.ptr, t.len);
+    at[t.len + 1] = '"';
+    out->len += t.len + 2;
+    return true;
+}
+
 static void put_string(struct buf *out, struct text t)
 {
     static const struct text replacement = {"\xef\xbf\xbd", 3};
+    if (put_plain_string(out, t))
+        return;
     buf_append_char(out, '"');
     for (size_t length; t.len > 0; t = text_skip(t, length)) {
         length = plain_run(t);
@@ -113,10 +120,16 @@ static void put_string(struct buf *out, struct text t)
 
 void json_key(struct json_writer *w, const char *name)
 {
-    begin_value(w);
-    buf_append_char(w->out, '"');
-    buf_append_str(w->out, name);
-    buf_append(w->out, "\":", 2);
+    const size_t length = strlen(name);
+    char *at = buf_reserve(w->out, w->need_comma + length + 3);
+    if (!at)
+        return;
+    if (w->need_comma)
+        *at++ = ',';
+    *at++ = '"';
+    memcpy(at, name, length);
+    memcpy(at + length, "\":", 2);
+    w->out->len = (size_t)(at + length + 2 - w->out->ptr);
     w->need_comma = false;
 }
 

@@ -15,11 +15,6 @@ struct text text_of(const char *nul_terminated)
     return (struct text){nul_terminated, nul_terminated ? strlen(nul_terminated) : 0};
 }
 
-bool text_equal(struct text a, struct text b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 static unsigned char ascii_lower(char c)
 {
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
@@ -29,21 +24,11 @@ bool text_equal_nocase(struct text a, struct text b)
 {
     if (a.len != b.len)
         return false;
+    /* Most names are spelled as we spell them. */
     for (size_t i = 0; i < a.len; i++)
-        if (ascii_lower(a.ptr[i]) != ascii_lower(b.ptr[i]))
+        if (a.ptr[i] != b.ptr[i] && ascii_lower(a.ptr[i]) != ascii_lower(b.ptr[i]))
             return false;
     return true;
-}
-
-bool text_starts_with(struct text t, struct text prefix)
-{
-    return t.len >= prefix.len && text_equal((struct text){t.ptr, prefix.len}, prefix);
-}
-
-struct text text_skip(struct text t, size_t bytes)
-{
-    size_t skipped = bytes < t.len ? bytes : t.len;
-    return t.ptr ? (struct text){t.ptr + skipped, t.len - skipped} : t;
 }
 
 static bool is_blank(char c)
@@ -204,7 +189,7 @@ static bool buf_grow(struct buf *b, size_t needed)
     return true;
 }
 
-char *buf_reserve(struct buf *b, size_t bytes)
+char *buf_reserve_slowly(struct buf *b, size_t bytes)
 {
     if (b->failed)
         return NULL;

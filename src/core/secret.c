@@ -10,7 +10,7 @@ enum { BASE = 62, RANDOM_BATCH_BYTES = 48 };
 static const char ALPHABET[BASE + 1] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /* By byte: is it one of the alphabet? */
-static const bool IS_BASE62[256] = {['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true};
+static const uint8_t BASE62[256] = {['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1};
 
 struct shape {
     struct text prefix;
@@ -89,9 +89,7 @@ bool secret_parse(struct text t, enum key_kind *ret_kind, enum key_mode *ret_mod
     const struct shape *shape = shape_of(t);
     if (!shape)
         return false;
-    bool is_base62 = true;
-    for (size_t i = shape->prefix.len; i < t.len; i++)
-        is_base62 &= IS_BASE62[(unsigned char)t.ptr[i]];
+    const bool is_base62 = text_classes(text_skip(t, shape->prefix.len), BASE62) & 1;
     char checksum[SECRET_CHECKSUM_CHARS];
     const size_t covered = t.len - SECRET_CHECKSUM_CHARS;
     print_checksum((struct text){t.ptr, covered}, checksum);

@@ -53,20 +53,21 @@ static const uint8_t CLASSES[256] = {
 
 static bool is_all(struct text t, uint8_t class)
 {
-    uint8_t all = class;
-
-    for (size_t i = 0; i < t.len; i++)
-        all &= CLASSES[(uint8_t)t.ptr[i]];
-    return all != 0;
+    return (text_classes(t, CLASSES) & class) != 0;
 }
 
 static bool is_ascii(struct text t)
 {
-    uint8_t any = 0;
+    const uint64_t high_bits = UINT64_C(0x8080808080808080);
+    uint64_t any = 0, word;
 
+    for (; t.len >= sizeof word; t = text_skip(t, sizeof word)) {
+        memcpy(&word, t.ptr, sizeof word);
+        any |= word;
+    }
     for (size_t i = 0; i < t.len; i++)
         any |= (uint8_t)t.ptr[i];
-    return any < 0x80;
+    return (any & high_bits) == 0;
 }
 
 static struct text text_between(const char *from, const char *to)
@@ -280,14 +281,15 @@ enum single {
     SINGLE_COUNT,
 };
 
+/* Spelled as most clients do. */
 static const struct text SINGLES[SINGLE_COUNT] = {
-    [SINGLE_HOST] = {"host", 4},
-    [SINGLE_CONTENT_LENGTH] = {"content-length", 14},
-    [SINGLE_TRANSFER_ENCODING] = {"transfer-encoding", 17},
-    [SINGLE_EXPECT] = {"expect", 6},
-    [SINGLE_AUTHORIZATION] = {"authorization", 13},
-    [SINGLE_COOKIE] = {"cookie", 6},
-    [SINGLE_CONTENT_TYPE] = {"content-type", 12},
+    [SINGLE_HOST] = {"Host", 4},
+    [SINGLE_CONTENT_LENGTH] = {"Content-Length", 14},
+    [SINGLE_TRANSFER_ENCODING] = {"Transfer-Encoding", 17},
+    [SINGLE_EXPECT] = {"Expect", 6},
+    [SINGLE_AUTHORIZATION] = {"Authorization", 13},
+    [SINGLE_COOKIE] = {"Cookie", 6},
+    [SINGLE_CONTENT_TYPE] = {"Content-Type", 12},
 };
 
 static enum single single_of(struct text name)

@@ -109,30 +109,47 @@ Test(json_write, the_reader_reads_it_back)
     }
 }
 
-/* Strings are looked through eight bytes at a time: each character in each place must come back, and stand escaped
- * where it has to. */
+/* Strings are looked through several bytes at a time: each character in each place of each length must come back, and
+ * stand escaped where it has to. */
+static void assert_read_back(unsigned c, size_t at, size_t len)
+{
+    char value[20];
+    struct buf out;
+    memset(value, 'a', sizeof value);
+    value[at] = (char)c;
+    buf_init(&out, 200);
+    struct json_writer w = {.out = &out};
+    json_object_begin(&w);
+    json_put_member(&w, "v", (struct text){value, len});
+    json_object_end(&w);
+
+    struct json *read = json_parse_object(buf_text(&out), NULL);
+    cr_assert_not_null(read, "character %u at %zu of %zu: %.*s", c, at, len, TEXT_ARG(buf_text(&out)));
+    cr_assert(text_equal(json_text(json_member(read, "v")), (struct text){value, len}));
+    const bool is_escaped = c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
+    cr_assert_eq(out.len > strlen("{\"v\":\"\"}") + len, is_escaped, "character %u at %zu of %zu", c, at, len);
+    json_free(read);
+    buf_finish(&out);
+}
+
 Test(json_write, every_ascii_character_in_every_place)
 {
-    for (unsigned c = 1; c < 0x80; c++) {
-        for (size_t at = 0; at < 17; at++) {
-            char value[17];
-            struct buf out;
-            memset(value, 'a', sizeof value);
-            value[at] = (char)c;
-            buf_init(&out, 200);
-            struct json_writer w = {.out = &out};
-            json_object_begin(&w);
-            json_put_member(&w, "v", (struct text){value, sizeof value});
-            json_object_end(&w);
+    for (unsigned c = 1; c < 0x80; c++)
+        for (size_t len = 1; len <= 20; len++)
+            for (size_t at = 0; at < len; at++)
+                assert_read_back(c, at, len);
+}
 
-            struct json *read = json_parse_object(buf_text(&out), NULL);
-            cr_assert_not_null(read, "character %u at %zu: %.*s", c, at, TEXT_ARG(buf_text(&out)));
-            cr_assert(text_equal(json_text(json_member(read, "v")), (struct text){value, sizeof value}));
-            const bool is_escaped = c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
-            cr_assert_eq(out.len > strlen("{\"v\":\"\"}") + sizeof value, is_escaped, "character %u at %zu", c, at);
-            json_free(read);
-            buf_finish(&out);
-        }
+/* A string that just fits, and one that is a byte too long. */
+Test(json_write, fills_a_buffer_to_its_end)
+{
+    for (size_t room = 14; room <= 15; room++) {
+        char storage[15];
+        struct buf out;
+        buf_init_fixed(&out, storage, room);
+        json_put_member(&(struct json_writer){.out = &out}, "key", TEXT("1234567"));
+        cr_assert_eq(out.failed, room < 15);
+        cr_assert(out.failed || text_equal(buf_text(&out), TEXT("\"key\":\"1234567\"")));
     }
 }
 
