@@ -34,7 +34,7 @@ static void put_scopes(struct json_writer *w, scope_set scopes)
 {
     json_key(w, "scopes");
     json_array_begin(w);
-    for (unsigned n = 0; n < SCOPE_COUNT; n++)
+    for (unsigned n = 0; n < SCOPE_COUNT && scopes >> n; n++)
         if (scopes & (1U << n))
             json_put_text(w, scope_name(n));
     json_array_end(w);
