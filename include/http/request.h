@@ -40,6 +40,8 @@ struct text http_request_query(const struct http_request *request);
 struct text http_request_header(const struct http_request *request, struct text name, size_t *ret_count);
 /* The server's own id of this request, as answered in X-Request-Id. */
 struct text http_request_id(const struct http_request *request);
+/* clock_wall_ms() as of the turn of the loop, which spares reading the clock. */
+int64_t http_request_wall_ms(const struct http_request *request);
 /* The peer's address without its port: "192.0.2.1", "2001:db8::1", "unix". */
 struct text http_request_peer(const struct http_request *request);
 bool http_request_has_body(const struct http_request *request);

@@ -1,7 +1,6 @@
 #include "request_internal.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "http/response.h"
 
@@ -51,7 +50,7 @@ struct http_request *request_create(struct conn *conn)
     request->pins = 1;
     request->method = HTTP_OTHER;
     request->last_line = &request->first_line;
-    request->id = id_mint(ID_REQUEST, clock_wall_ms());
+    request->id = id_mint(ID_REQUEST, server_wall_ms(server));
     request->peer = arena_copy(&request->arena, text_of(conn->peer));
     server->request_count++;
     return request;
@@ -207,6 +206,11 @@ struct text http_request_header(const struct http_request *request, struct text 
 struct text http_request_id(const struct http_request *request)
 {
     return id_text(&request->id);
+}
+
+int64_t http_request_wall_ms(const struct http_request *request)
+{
+    return server_wall_ms(request->server);
 }
 
 struct text http_request_peer(const struct http_request *request)

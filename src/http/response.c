@@ -108,9 +108,7 @@ static void print_head(const struct http_request *request, int status, struct te
                        struct buf *out)
 {
     buf_append_text(out, status_line(status));
-    buf_append_text(out, server_date_line(request->server));
-    buf_append_text(out, request->server->settings.fixed_headers);
-    buf_append_text(out, TEXT("X-Request-Id: "));
+    buf_append_text(out, server_common_lines(request->server));
     buf_append_text(out, id_text(&request->id));
     buf_append(out, "\r\n", 2);
     for (const struct reply_line *line = request->first_line; line; line = line->next)

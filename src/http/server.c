@@ -35,23 +35,36 @@ void server_schedule(struct http_server *server, struct conn *conn)
     uv_idle_start(&server->ready_idle, ready_on_idle);
 }
 
-struct text server_date_line(struct http_server *server)
+int64_t server_wall_ms(struct http_server *server)
 {
-    int64_t now_ms = clock_wall_ms();
+    const uint64_t turn_ms = uv_now(server->loop);
 
-    if (now_ms / MS_PER_S != server->date_line_s || server->date_line_bytes == 0) {
+    if (turn_ms != server->wall_read_ms || server->wall_ms == 0) {
+        server->wall_ms = clock_wall_ms();
+        server->wall_read_ms = turn_ms;
+    }
+    return server->wall_ms;
+}
+
+struct text server_common_lines(struct http_server *server)
+{
+    const int64_t now_ms = server_wall_ms(server);
+    struct buf *lines = &server->common_lines;
+
+    if (now_ms / MS_PER_S != server->common_lines_s || lines->len == 0) {
         char date[CLOCK_HTTP_DATE_BYTES];
-        struct buf out;
 
         clock_print_http_date(now_ms, date);
-        buf_init_fixed(&out, server->date_line, sizeof server->date_line);
-        buf_append_text(&out, TEXT("Date: "));
-        buf_append_str(&out, date);
-        buf_append_text(&out, TEXT("\r\n"));
-        server->date_line_bytes = out.len;
-        server->date_line_s = now_ms / MS_PER_S;
+        buf_clear(lines);
+        buf_append_text(lines, TEXT("Date: "));
+        buf_append_str(lines, date);
+        buf_append_text(lines, TEXT("\r\n"));
+        buf_append_text(lines, server->settings.fixed_headers);
+        buf_append_text(lines, TEXT("X-Request-Id: "));
+        CHECK(!lines->failed);
+        server->common_lines_s = now_ms / MS_PER_S;
     }
-    return (struct text){server->date_line, server->date_line_bytes};
+    return buf_text(lines);
 }
 
 static void init_handles(struct http_server *server)
@@ -84,6 +97,7 @@ struct http_server *http_server_create(uv_loop_t *loop, const struct http_settin
     list_init(&server->free_requests);
     server->read_buffer = mem_alloc(READ_BUFFER_BYTES);
     buf_init(&server->scratch, REPLY_MAX_BYTES);
+    buf_init(&server->common_lines, REPLY_MAX_BYTES);
     deadline_init(server);
     init_handles(server);
     return server;
@@ -147,6 +161,7 @@ static void server_free(struct http_server *server)
         free(LIST_ENTRY(node, struct http_request, in_server));
     }
     buf_wipe(&server->scratch);
+    buf_finish(&server->common_lines);
     secure_wipe(server->read_buffer, READ_BUFFER_BYTES);
     free(server->read_buffer);
     free(server);

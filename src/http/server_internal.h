@@ -17,7 +17,6 @@ enum {
     DELIVERY_POLL_MS = 10,
     /* Connections beyond connections_max that are answered 503; still more are closed without a word. */
     SHED_ANSWERED_MAX = 64,
-    DATE_LINE_BYTES = 48,
 };
 
 enum deadline_class {
@@ -64,9 +63,10 @@ struct http_server {
     struct buf scratch; /* where replies are formatted, each written before the next */
     struct list free_requests;
     size_t free_request_count;
-    char date_line[DATE_LINE_BYTES];
-    size_t date_line_bytes;
-    int64_t date_line_s;
+    struct buf common_lines;
+    int64_t common_lines_s; /* the second that its Date tells */
+    int64_t wall_ms;        /* as of the loop's turn that began at wall_read_ms of the loop's own clock */
+    uint64_t wall_read_ms;
 
     uv_timer_t drain_timer;
     void (*drained)(void *arg);
@@ -85,7 +85,10 @@ void deadline_set(struct http_server *server, struct conn *conn, enum deadline_c
 
 /* To be told when a connection's handle is closed, or a request is freed: the server may now be done. */
 void server_part_ended(struct http_server *server);
-/* "Date: …\r\n", made once a second. */
-struct text server_date_line(struct http_server *server);
+/* The wall clock, read once in a turn of the loop: a request needs it several times, and none of them more exactly. */
+int64_t server_wall_ms(struct http_server *server);
+/* What every answer begins with after its status: "Date: …\r\n", the fixed headers, and "X-Request-Id: ". Made once a
+ * second. */
+struct text server_common_lines(struct http_server *server);
 /* Puts the connection on the list of those that go on in the next turn. */
 void server_schedule(struct http_server *server, struct conn *conn);
