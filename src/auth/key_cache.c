@@ -1,0 +1,422 @@
+#include "key_cache_internal.h"
+#include "base/check.h"
+#include "base/mem.h"
+#include "base/secure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Half of a digest tells keys apart as well as the whole: it is an HMAC under a secret key, so nobody can look for two
+ * that begin alike, and 128 bits do not meet by chance. Its bytes are uniform, so they are also all the hashes needed.
+ */
+enum { DIGEST_BYTES = 16, AT_HOME = 0, AT_TAG = 4, AT_GHOST = 8, AT_FINGERPRINT = 12 };
+
+enum { NAME_BYTES = 24, USES_MAX = 3 };
+enum { ENTRIES_MIN = 64, ENTRIES_LIMIT = 1 << 30, SLOTS_PER_ENTRY = 2 };
+/* The paper's figures: a tenth of the entries are on trial, and more than one use passes. */
+enum { TRIAL_SHARE = 10, TRIAL_USES = 1 };
+/* An eviction that finds this many entries in use takes the next one anyway: the event loop waits for it. */
+enum { SPARED_MAX = 32 };
+enum { UNKNOWN_SLOTS = 4096, UNKNOWN_NS = 1000000000 };
+
+static const uint32_t NO_ENTRY = UINT32_MAX;
+
+struct entry {
+    uint8_t digest[DIGEST_BYTES];
+    uint8_t id[ULID_BYTES];
+    uint8_t account[ULID_BYTES];
+    uint16_t scopes;
+    uint8_t name_len;
+    uint8_t is_device : 1;
+    uint8_t is_live : 1;
+    uint8_t is_revoked : 1;
+    uint8_t in_main : 1;
+    uint8_t uses : 2; /* since it came into its queue, less what the clock took; up to USES_MAX */
+    char name[NAME_BYTES];
+    uint32_t older, newer; /* in its queue; a free entry's `newer` is the next free one */
+};
+
+/* A digest that no key has; expires_ns is 0 where there is none. */
+struct unknown {
+    uint8_t digest[DIGEST_BYTES];
+    uint64_t expires_ns;
+};
+
+struct queue {
+    uint32_t oldest, newest;
+    size_t count;
+};
+
+struct key_cache {
+    struct entry *entries;
+    /* Open addressing with linear probing and no tombstones. A slot is 0, or an entry's number + 1 in the bits of
+     * number_mask and a piece of its digest above, which spares most looks at entries that are not the one sought. */
+    uint32_t *slots;
+    uint32_t *ghosts; /* one fingerprint a place: entries that left `trial` not long ago; 0: none */
+    struct unknown *unknown;
+    uint32_t number_mask;
+    uint32_t first_free;
+    size_t capacity, slot_count;
+    size_t touched; /* entries from here on were never used */
+    struct queue trial, main;
+    size_t bytes;
+};
+
+#define ENTRY_BYTES (sizeof(struct entry) + (SLOTS_PER_ENTRY + 1) * sizeof(uint32_t))
+#define FIXED_BYTES (sizeof(struct key_cache) + UNKNOWN_SLOTS * sizeof(struct unknown))
+
+_Static_assert(ENTRY_BYTES <= (size_t)KEY_CACHE_ENTRY_BYTES_MAX, "entry, slots and ghost keep the header's promise");
+_Static_assert(SCOPE_COUNT <= 16, "a scope set fits struct entry");
+_Static_assert(NAME_BYTES <= sizeof((struct key_record *)0)->name, "a kept name is copied whole");
+_Static_assert((UNKNOWN_SLOTS & (UNKNOWN_SLOTS - 1)) == 0, "a mask picks the place");
+
+static uint32_t load32(const uint8_t *bytes)
+{
+    uint32_t value;
+    memcpy(&value, bytes, sizeof value);
+    return value;
+}
+
+/* Evenly spread over 0 to count - 1, without a division and for any count. */
+static size_t scale(uint32_t hash, size_t count)
+{
+    return (size_t)((uint64_t)hash * count >> 32);
+}
+
+static bool digest_equal(const uint8_t *kept, const uint8_t *digest)
+{
+    return secure_equal((struct text){(const char *)kept, DIGEST_BYTES},
+                        (struct text){(const char *)digest, DIGEST_BYTES});
+}
+
+/* Create and destroy */
+
+static void *take(struct key_cache *cache, size_t count, size_t each)
+{
+    cache->bytes += count * each;
+    return mem_alloc(count * each);
+}
+
+static size_t capacity_within(size_t entries_max, size_t bytes_max)
+{
+    size_t capacity = bytes_max > FIXED_BYTES ? (bytes_max - FIXED_BYTES) / ENTRY_BYTES : 0;
+    if (capacity > entries_max)
+        capacity = entries_max;
+    if (capacity > ENTRIES_LIMIT)
+        capacity = ENTRIES_LIMIT;
+    return capacity < ENTRIES_MIN ? ENTRIES_MIN : capacity;
+}
+
+static void set_empty(struct key_cache *cache)
+{
+    cache->trial = cache->main = (struct queue){NO_ENTRY, NO_ENTRY, 0};
+    cache->first_free = NO_ENTRY;
+    cache->touched = 0;
+}
+
+struct key_cache *key_cache_create(size_t entries_max, size_t bytes_max)
+{
+    struct key_cache *cache = mem_alloc(sizeof *cache);
+    cache->bytes = sizeof *cache;
+    cache->capacity = capacity_within(entries_max, bytes_max);
+    cache->slot_count = cache->capacity * SLOTS_PER_ENTRY;
+    while (cache->number_mask < cache->capacity)
+        cache->number_mask = cache->number_mask << 1 | 1;
+    cache->entries = take(cache, cache->capacity, sizeof *cache->entries);
+    cache->slots = take(cache, cache->slot_count, sizeof *cache->slots);
+    cache->ghosts = take(cache, cache->capacity, sizeof *cache->ghosts);
+    cache->unknown = take(cache, UNKNOWN_SLOTS, sizeof *cache->unknown);
+    set_empty(cache);
+    return cache;
+}
+
+void key_cache_destroy(struct key_cache *cache)
+{
+    if (!cache)
+        return;
+    free(cache->entries);
+    free(cache->slots);
+    free(cache->ghosts);
+    free(cache->unknown);
+    free(cache);
+}
+
+/* The index */
+
+static size_t home_of(const struct key_cache *cache, const uint8_t *digest)
+{
+    return scale(load32(digest + AT_HOME), cache->slot_count);
+}
+
+static uint32_t tag_of(const struct key_cache *cache, const uint8_t *digest)
+{
+    return load32(digest + AT_TAG) & ~cache->number_mask;
+}
+
+static size_t slot_after(const struct key_cache *cache, size_t at)
+{
+    return at + 1 == cache->slot_count ? 0 : at + 1;
+}
+
+static uint32_t entry_number(const struct key_cache *cache, uint32_t slot)
+{
+    return (slot & cache->number_mask) - 1;
+}
+
+static struct entry *entry_at(const struct key_cache *cache, size_t at)
+{
+    return &cache->entries[entry_number(cache, cache->slots[at])];
+}
+
+/* Where that digest's slot is, or the empty one where it belongs. */
+static size_t find_slot(const struct key_cache *cache, const uint8_t *digest)
+{
+    const uint32_t tag = tag_of(cache, digest);
+    size_t at = home_of(cache, digest);
+    for (uint32_t slot; (slot = cache->slots[at]) != 0; at = slot_after(cache, at))
+        if ((slot & ~cache->number_mask) == tag && digest_equal(entry_at(cache, at)->digest, digest))
+            break;
+    return at;
+}
+
+/* Closes the gap: whatever follows and may stand there moves up, so that a search never meets a hole too soon.
+ * The distances are unsigned: one that goes round the table's end is huge, and is rightly the longer of the two. */
+static void empty_slot(struct key_cache *cache, size_t hole)
+{
+    for (size_t at = slot_after(cache, hole); cache->slots[at]; at = slot_after(cache, at)) {
+        const size_t home = home_of(cache, entry_at(cache, at)->digest);
+        if (at - home < at - hole)
+            continue;
+        cache->slots[hole] = cache->slots[at];
+        hole = at;
+    }
+    cache->slots[hole] = 0;
+}
+
+/* The two queues: an entry is in one of them, or free */
+
+static struct queue *queue_of(struct key_cache *cache, const struct entry *entry)
+{
+    return entry->in_main ? &cache->main : &cache->trial;
+}
+
+static void enqueue(struct key_cache *cache, struct entry *entry, bool in_main)
+{
+    const uint32_t number = (uint32_t)(entry - cache->entries);
+    entry->in_main = in_main;
+    struct queue *queue = queue_of(cache, entry);
+    entry->older = queue->newest;
+    entry->newer = NO_ENTRY;
+    if (queue->newest == NO_ENTRY)
+        queue->oldest = number;
+    else
+        cache->entries[queue->newest].newer = number;
+    queue->newest = number;
+    queue->count++;
+}
+
+static void dequeue(struct key_cache *cache, struct entry *entry)
+{
+    struct queue *queue = queue_of(cache, entry);
+    if (entry->older == NO_ENTRY)
+        queue->oldest = entry->newer;
+    else
+        cache->entries[entry->older].newer = entry->newer;
+    if (entry->newer == NO_ENTRY)
+        queue->newest = entry->older;
+    else
+        cache->entries[entry->newer].older = entry->older;
+    queue->count--;
+}
+
+static void remove_at(struct key_cache *cache, size_t at)
+{
+    struct entry *entry = entry_at(cache, at);
+    empty_slot(cache, at);
+    dequeue(cache, entry);
+    entry->newer = cache->first_free;
+    cache->first_free = (uint32_t)(entry - cache->entries);
+}
+
+/* Replacement */
+
+static uint32_t *ghost_place(struct key_cache *cache, const uint8_t *digest)
+{
+    return &cache->ghosts[scale(load32(digest + AT_GHOST), cache->capacity)];
+}
+
+static uint32_t fingerprint_of(const uint8_t *digest)
+{
+    return load32(digest + AT_FINGERPRINT) | 1;
+}
+
+static bool take_ghost(struct key_cache *cache, const uint8_t *digest)
+{
+    uint32_t *place = ghost_place(cache, digest);
+    if (*place != fingerprint_of(digest))
+        return false;
+    *place = 0;
+    return true;
+}
+
+/* The oldest one gets another round if it was used enough. */
+static bool spare(struct key_cache *cache, struct entry *oldest)
+{
+    if (oldest->uses <= (oldest->in_main ? 0 : TRIAL_USES))
+        return false;
+    oldest->uses = oldest->in_main ? (oldest->uses - 1) & USES_MAX : 0;
+    dequeue(cache, oldest);
+    enqueue(cache, oldest, true);
+    return true;
+}
+
+static struct entry *oldest_to_judge(struct key_cache *cache)
+{
+    const struct queue *queue = cache->trial.count * TRIAL_SHARE >= cache->capacity ? &cache->trial : &cache->main;
+    return &cache->entries[queue->oldest];
+}
+
+/* Only for a full cache, where neither queue that oldest_to_judge() picks is empty. */
+static void evict(struct key_cache *cache)
+{
+    struct entry *entry = oldest_to_judge(cache);
+    for (int spared = 0; spared < SPARED_MAX && spare(cache, entry); spared++)
+        entry = oldest_to_judge(cache);
+    if (!entry->in_main)
+        *ghost_place(cache, entry->digest) = fingerprint_of(entry->digest);
+    remove_at(cache, find_slot(cache, entry->digest));
+}
+
+static struct entry *take_free_entry(struct key_cache *cache)
+{
+    if (cache->first_free == NO_ENTRY)
+        return &cache->entries[cache->touched++];
+    struct entry *entry = &cache->entries[cache->first_free];
+    cache->first_free = entry->newer;
+    return entry;
+}
+
+/* Records */
+
+static void pack(struct entry *entry, const struct key_record *key)
+{
+    CHECK((key->scopes & ~(scope_set)SCOPE_ALL) == 0);
+    id_to_bytes(&key->id, entry->id);
+    id_to_bytes(&key->account, entry->account);
+    entry->scopes = (uint16_t)key->scopes;
+    entry->is_device = key->kind == KEY_DEVICE;
+    entry->is_live = key->mode == MODE_LIVE;
+    entry->is_revoked = key->revoked_ms != 0;
+    entry->name_len = key->name_len <= NAME_BYTES ? (uint8_t)key->name_len : 0;
+    memcpy(entry->name, key->name, entry->name_len);
+}
+
+static void unpack(const struct entry *entry, struct key_record *ret_key)
+{
+    ret_key->kind = entry->is_device ? KEY_DEVICE : KEY_API;
+    ret_key->mode = entry->is_live ? MODE_LIVE : MODE_TEST;
+    ret_key->id = id_from_bytes(key_id_kind(ret_key->kind), entry->id);
+    ret_key->account = id_from_bytes(ID_ACCOUNT, entry->account);
+    ret_key->scopes = entry->scopes;
+    ret_key->created_ms = 0;
+    ret_key->revoked_ms = entry->is_revoked;
+    ret_key->last_used_ms = 0;
+    memset(ret_key->last4, 0, sizeof ret_key->last4);
+    ret_key->name_len = entry->name_len;
+    memcpy(ret_key->name, entry->name, NAME_BYTES); /* all of it: cheaper than to count */
+}
+
+static struct entry *add(struct key_cache *cache, const uint8_t *digest)
+{
+    if (key_cache_count(cache) == cache->capacity)
+        evict(cache);
+    struct entry *entry = take_free_entry(cache);
+    memcpy(entry->digest, digest, DIGEST_BYTES);
+    entry->uses = 0;
+    enqueue(cache, entry, take_ghost(cache, digest));
+    cache->slots[find_slot(cache, digest)] = tag_of(cache, digest) | ((uint32_t)(entry - cache->entries) + 1);
+    return entry;
+}
+
+/* Unknown digests: one place for each, and the last comer has it */
+
+static struct unknown *unknown_place(const struct key_cache *cache, const uint8_t *digest)
+{
+    return &cache->unknown[load32(digest + AT_GHOST) & (UNKNOWN_SLOTS - 1)];
+}
+
+static void forget_unknown(struct key_cache *cache, const uint8_t *digest)
+{
+    struct unknown *place = unknown_place(cache, digest);
+    if (digest_equal(place->digest, digest))
+        place->expires_ns = 0;
+}
+
+static void forget_record(struct key_cache *cache, const uint8_t *digest)
+{
+    const size_t at = find_slot(cache, digest);
+    if (cache->slots[at])
+        remove_at(cache, at);
+}
+
+/* What the header offers */
+
+enum key_cache_answer key_cache_find(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns,
+                                     struct key_record *ret_key)
+{
+    const size_t at = find_slot(cache, digest);
+    if (cache->slots[at]) {
+        struct entry *entry = entry_at(cache, at);
+        if (entry->uses < USES_MAX)
+            entry->uses++;
+        unpack(entry, ret_key);
+        return KEY_CACHE_FOUND;
+    }
+    const struct unknown *place = unknown_place(cache, digest);
+    return now_ns < place->expires_ns && digest_equal(place->digest, digest) ? KEY_CACHE_UNKNOWN : KEY_CACHE_MISS;
+}
+
+void key_cache_store(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], const struct key_record *key)
+{
+    forget_unknown(cache, digest);
+    const size_t at = find_slot(cache, digest);
+    pack(cache->slots[at] ? entry_at(cache, at) : add(cache, digest), key);
+}
+
+void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns)
+{
+    forget_record(cache, digest);
+    struct unknown *place = unknown_place(cache, digest);
+    memcpy(place->digest, digest, DIGEST_BYTES);
+    place->expires_ns = now_ns + UNKNOWN_NS;
+}
+
+void key_cache_drop(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    forget_record(cache, digest);
+    forget_unknown(cache, digest);
+}
+
+/* Ghosts stay: they tell where an entry is put, not what it says. */
+void key_cache_clear(struct key_cache *cache)
+{
+    if (cache->touched)
+        memset(cache->slots, 0, cache->slot_count * sizeof *cache->slots);
+    memset(cache->unknown, 0, UNKNOWN_SLOTS * sizeof *cache->unknown);
+    set_empty(cache);
+}
+
+size_t key_cache_count(const struct key_cache *cache)
+{
+    return cache->trial.count + cache->main.count;
+}
+
+size_t key_cache_capacity(const struct key_cache *cache)
+{
+    return cache->capacity;
+}
+
+size_t key_cache_bytes(const struct key_cache *cache)
+{
+    return cache->bytes;
+}

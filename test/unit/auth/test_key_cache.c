@@ -1,0 +1,715 @@
+#include "auth/key_cache_internal.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(key_cache, .fini = leak_guard);
+
+enum { NAME_KEPT_MAX = 24, BYTES_PLENTY = 1 << 26 };
+static const uint64_t SECOND_NS = 1000000000;
+static const uint64_t NOW_NS = UINT64_C(5000) * 1000000000;
+
+struct digest {
+    uint8_t bytes[KEY_DIGEST_BYTES];
+};
+
+/* The same numbers in every run (splitmix64). */
+static uint64_t next_number(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static uint32_t number_below(uint64_t *state, uint32_t bound)
+{
+    return (uint32_t)(next_number(state) >> 32) % bound;
+}
+
+/* The digest of the n-th key. */
+static struct digest digest_of(uint64_t n)
+{
+    struct digest digest;
+    uint64_t state = n * 0x10001;
+    for (size_t i = 0; i < KEY_DIGEST_BYTES; i += sizeof state) {
+        const uint64_t part = next_number(&state);
+        memcpy(digest.bytes + i, &part, sizeof part);
+    }
+    return digest;
+}
+
+/* Every field follows from n, so that a record in the wrong place shows. */
+static struct key_record record_of(uint64_t n)
+{
+    uint64_t state = ~n;
+    uint8_t ulids[2][ULID_BYTES];
+    for (size_t i = 0; i < sizeof ulids; i++)
+        ulids[i / ULID_BYTES][i % ULID_BYTES] = (uint8_t)next_number(&state);
+    struct key_record key = {.kind = next_number(&state) & 1 ? KEY_DEVICE : KEY_API,
+                             .mode = next_number(&state) & 1 ? MODE_LIVE : MODE_TEST,
+                             .scopes = (scope_set)next_number(&state) & SCOPE_ALL,
+                             .created_ms = 1,
+                             .revoked_ms = next_number(&state) & 1 ? 1700000000000 : 0,
+                             .last_used_ms = 2,
+                             .last4 = "wxyz"};
+    key.id = id_from_bytes(key_id_kind(key.kind), ulids[0]);
+    key.account = id_from_bytes(ID_ACCOUNT, ulids[1]);
+    key.name_len = (uint16_t)(1 + number_below(&state, 2 * NAME_KEPT_MAX));
+    memset(key.name, 'a' + (int)number_below(&state, 26), key.name_len);
+    return key;
+}
+
+static enum key_cache_answer find(struct key_cache *cache, uint64_t n, uint64_t now_ns, struct key_record *ret_key)
+{
+    memset(ret_key, 0xa5, sizeof *ret_key); /* what the caller had there before must not matter */
+    return key_cache_find(cache, digest_of(n).bytes, now_ns, ret_key);
+}
+
+static enum key_cache_answer answer(struct key_cache *cache, uint64_t n, uint64_t now_ns)
+{
+    struct key_record key;
+    return find(cache, n, now_ns, &key);
+}
+
+static bool has(struct key_cache *cache, uint64_t n)
+{
+    return answer(cache, n, NOW_NS) == KEY_CACHE_FOUND;
+}
+
+static void store_record(struct key_cache *cache, uint64_t n, const struct key_record *key)
+{
+    key_cache_store(cache, digest_of(n).bytes, key);
+}
+
+static void store(struct key_cache *cache, uint64_t n)
+{
+    const struct key_record key = record_of(n);
+    store_record(cache, n, &key);
+}
+
+static void drop(struct key_cache *cache, uint64_t n)
+{
+    key_cache_drop(cache, digest_of(n).bytes);
+}
+
+static void store_unknown(struct key_cache *cache, uint64_t n, uint64_t now_ns)
+{
+    key_cache_store_unknown(cache, digest_of(n).bytes, now_ns);
+}
+
+/* `found` is `stored` as the header says it comes back. */
+static void assert_kept(const struct key_record *found, const struct key_record *stored)
+{
+    cr_assert(id_equal(&found->id, &stored->id));
+    cr_assert(id_equal(&found->account, &stored->account));
+    cr_assert_eq(found->kind, stored->kind);
+    cr_assert_eq(found->mode, stored->mode);
+    cr_assert_eq(found->scopes, stored->scopes);
+    cr_assert_eq(found->revoked_ms, stored->revoked_ms != 0);
+    cr_assert_eq(found->created_ms, 0);
+    cr_assert_eq(found->last_used_ms, 0);
+    cr_assert_eq(found->last4[0], '\0');
+    cr_assert_eq(found->name_len, stored->name_len <= NAME_KEPT_MAX ? stored->name_len : 0);
+    cr_assert_eq(memcmp(found->name, stored->name, found->name_len), 0);
+}
+
+static void assert_found(struct key_cache *cache, uint64_t n, const struct key_record *stored)
+{
+    struct key_record found;
+    cr_assert_eq(find(cache, n, NOW_NS, &found), KEY_CACHE_FOUND, "key %llu", (unsigned long long)n);
+    assert_kept(&found, stored);
+}
+
+/* What is kept of a record */
+
+Test(key_cache, record_comes_back_as_stored)
+{
+    static const struct {
+        enum key_kind kind;
+        enum key_mode mode;
+        scope_set scopes;
+        int64_t revoked_ms;
+        size_t name_len;
+    } CASES[] = {
+        {KEY_API, MODE_TEST, SCOPE_NONE, 0, 1},
+        {KEY_API, MODE_LIVE, SCOPE_ALL, 0, NAME_KEPT_MAX - 1},
+        {KEY_API, MODE_LIVE, SCOPE_SANDBOX_MANAGE, 1, NAME_KEPT_MAX},
+        {KEY_DEVICE, MODE_TEST, SCOPE_EXCHANGES_READ, INT64_MAX, NAME_KEPT_MAX + 1},
+        {KEY_DEVICE, MODE_LIVE, SCOPE_USAGE_READ | SCOPE_KEYS_MANAGE, 1700000000000, 255},
+        {KEY_DEVICE, MODE_LIVE, SCOPE_ALL, 0, 260}, /* a length whose low byte is short */
+        {KEY_API, MODE_TEST, SCOPE_NONE, 0, KEY_NAME_MAX_BYTES},
+    };
+    struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct key_record key = record_of(i);
+        uint8_t ulid[ULID_BYTES];
+        id_to_bytes(&key.id, ulid);
+        key.id = id_from_bytes(key_id_kind(CASES[i].kind), ulid);
+        key.kind = CASES[i].kind;
+        key.mode = CASES[i].mode;
+        key.scopes = CASES[i].scopes;
+        key.revoked_ms = CASES[i].revoked_ms;
+        key.name_len = (uint16_t)CASES[i].name_len;
+        for (size_t c = 0; c < CASES[i].name_len; c++)
+            key.name[c] = (char)('A' + c % 50);
+        store_record(cache, 1, &key); /* each over the one before */
+        assert_found(cache, 1, &key);
+        cr_assert_eq(key_cache_count(cache), 1);
+    }
+    key_cache_destroy(cache);
+}
+
+Test(key_cache, ids_keep_every_bit)
+{
+    struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
+    for (size_t bit = 0; bit <= 8 * ULID_BYTES; bit++) {
+        uint8_t ulid[ULID_BYTES] = {0};
+        if (bit < 8 * ULID_BYTES)
+            ulid[bit / 8] = (uint8_t)(1U << bit % 8);
+        else
+            memset(ulid, 0xff, sizeof ulid);
+        struct key_record key = {.kind = KEY_API, .id = id_from_bytes(ID_KEY, ulid)};
+        key.account = id_from_bytes(ID_ACCOUNT, ulid);
+        store_record(cache, bit, &key);
+        assert_found(cache, bit, &key);
+    }
+    key_cache_destroy(cache);
+}
+
+Test(key_cache, digests_that_share_their_beginning_are_told_apart)
+{
+    static const size_t CHANGED[] = {0, 3, 4, 7, 8, 11, 12, 15};
+    enum { CHANGED_COUNT = sizeof CHANGED / sizeof CHANGED[0] };
+    struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
+    const struct key_record first = record_of(0);
+    store(cache, 0);
+    for (size_t i = 0; i < CHANGED_COUNT; i++) {
+        struct digest other = digest_of(0);
+        other.bytes[CHANGED[i]] ^= 1;
+        struct key_record found;
+        cr_assert_eq(key_cache_find(cache, other.bytes, NOW_NS, &found), KEY_CACHE_MISS);
+        const struct key_record key = record_of(100 + i);
+        key_cache_store(cache, other.bytes, &key);
+        cr_assert_eq(key_cache_find(cache, other.bytes, NOW_NS, &found), KEY_CACHE_FOUND);
+        assert_kept(&found, &key);
+        key_cache_drop(cache, other.bytes);
+        assert_found(cache, 0, &first);
+    }
+    key_cache_destroy(cache);
+}
+
+/* Bounds */
+
+Test(key_cache, capacity_is_what_both_bounds_allow)
+{
+    static const struct {
+        size_t entries_max, bytes_max, low, high;
+    } CASES[] = {
+        {1000, BYTES_PLENTY, 1000, 1000},
+        {65, BYTES_PLENTY, 65, 65},
+        {64, BYTES_PLENTY, 64, 64},
+        {63, BYTES_PLENTY, 64, 64},
+        {0, 0, 64, 64},
+        {SIZE_MAX, 0, 64, 64},
+        {1000000, 10000, 64, 64}, /* less than what the cache needs with no entry at all */
+        {1000000, 2000000, 18000, 20833},
+        {1000000, 100663296, 1000000, 1000000}, /* the settings as they come */
+        {SIZE_MAX, 100663296, 1040000, 1048576},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct key_cache *cache = key_cache_create(CASES[i].entries_max, CASES[i].bytes_max);
+        const size_t capacity = key_cache_capacity(cache);
+        cr_assert(capacity >= CASES[i].low && capacity <= CASES[i].high, "case %zu: %zu", i, capacity);
+        cr_assert_eq(key_cache_count(cache), 0);
+        if (capacity > 64)
+            cr_assert_leq(key_cache_bytes(cache), CASES[i].bytes_max, "case %zu", i);
+        key_cache_destroy(cache);
+    }
+    key_cache_destroy(NULL);
+}
+
+Test(key_cache, entry_costs_96_bytes_at_most)
+{
+    enum { MILLION = 1000000, MORE = MILLION + 12345 };
+    struct key_cache *cache = key_cache_create(MILLION, 96 * (size_t)MILLION + (1 << 17));
+    struct key_cache *more = key_cache_create(MORE, SIZE_MAX);
+    struct key_cache *least = key_cache_create(0, 0);
+    cr_assert_eq(key_cache_capacity(cache), MILLION);
+    cr_assert_leq(key_cache_bytes(cache), 96 << 20);
+    /* Without what does not grow: the table of unknown digests. */
+    const size_t grown = key_cache_bytes(cache) - key_cache_bytes(least);
+    cr_assert_leq((double)grown / (MILLION - 64), KEY_CACHE_ENTRY_BYTES_MAX);
+    cr_assert_leq(key_cache_bytes(more) - key_cache_bytes(cache), (MORE - MILLION) * KEY_CACHE_ENTRY_BYTES_MAX);
+    key_cache_destroy(cache);
+    key_cache_destroy(more);
+    key_cache_destroy(least);
+}
+
+Test(key_cache, nothing_leaves_before_it_is_full)
+{
+    static const size_t CAPACITIES[] = {64, 65, 100, 1000, 4099};
+    for (size_t i = 0; i < sizeof CAPACITIES / sizeof CAPACITIES[0]; i++) {
+        const size_t capacity = CAPACITIES[i];
+        struct key_cache *cache = key_cache_create(capacity, BYTES_PLENTY);
+        for (size_t n = 0; n < capacity; n++)
+            store(cache, n);
+        for (size_t n = 0; n < capacity; n++) {
+            const struct key_record key = record_of(n);
+            assert_found(cache, n, &key);
+        }
+        cr_assert_eq(key_cache_count(cache), capacity);
+        store(cache, capacity);
+        cr_assert(has(cache, capacity));
+        cr_assert_eq(key_cache_count(cache), capacity);
+        key_cache_destroy(cache);
+    }
+}
+
+Test(key_cache, storing_again_takes_no_room)
+{
+    enum { CAPACITY = 64 };
+    struct key_cache *cache = key_cache_create(CAPACITY, BYTES_PLENTY);
+    for (size_t n = 0; n < CAPACITY; n++)
+        store(cache, n);
+    for (size_t n = 0; n < CAPACITY; n++)
+        store(cache, n);
+    for (size_t n = 0; n < CAPACITY; n++)
+        cr_assert(has(cache, n));
+    key_cache_destroy(cache);
+}
+
+/* Drop and clear */
+
+Test(key_cache, dropped_room_is_used_again)
+{
+    enum { CAPACITY = 100, ROUNDS = 50, DROPPED = 33 };
+    struct key_cache *cache = key_cache_create(CAPACITY, BYTES_PLENTY);
+    for (size_t n = 0; n < CAPACITY; n++)
+        store(cache, n);
+    for (size_t round = 0; round < ROUNDS; round++) {
+        const size_t oldest = round * DROPPED;
+        for (size_t n = oldest; n < oldest + DROPPED; n++) {
+            drop(cache, n);
+            drop(cache, n); /* what is not there is no matter */
+            cr_assert(!has(cache, n));
+        }
+        cr_assert_eq(key_cache_count(cache), CAPACITY - DROPPED);
+        for (size_t n = oldest + CAPACITY; n < oldest + CAPACITY + DROPPED; n++)
+            store(cache, n);
+        for (size_t n = oldest + DROPPED; n < oldest + DROPPED + CAPACITY; n++)
+            cr_assert(has(cache, n), "round %zu: key %zu was pushed out though there was room", round, n);
+    }
+    key_cache_destroy(cache);
+}
+
+Test(key_cache, clear_forgets_everything)
+{
+    enum { CAPACITY = 200 };
+    struct key_cache *cache = key_cache_create(CAPACITY, BYTES_PLENTY);
+    key_cache_clear(cache);
+    for (size_t round = 0; round < 3; round++) {
+        for (size_t n = 0; n < 2 * CAPACITY; n++)
+            store(cache, n);
+        store_unknown(cache, 5000, NOW_NS);
+        key_cache_clear(cache);
+        cr_assert_eq(key_cache_count(cache), 0);
+        for (size_t n = 0; n < 2 * CAPACITY; n++)
+            cr_assert_eq(answer(cache, n, NOW_NS), KEY_CACHE_MISS);
+        cr_assert_eq(answer(cache, 5000, NOW_NS), KEY_CACHE_MISS);
+        for (size_t n = 0; n < CAPACITY; n++)
+            store(cache, n);
+        for (size_t n = 0; n < CAPACITY; n++)
+            cr_assert(has(cache, n));
+        cr_assert_eq(key_cache_count(cache), CAPACITY);
+    }
+    key_cache_destroy(cache);
+}
+
+Test(key_cache, clear_forgets_unknown_digests_when_no_record_was_stored)
+{
+    struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
+    store_unknown(cache, 1, NOW_NS);
+    key_cache_clear(cache);
+    cr_assert_eq(answer(cache, 1, NOW_NS), KEY_CACHE_MISS);
+    key_cache_destroy(cache);
+}
+
+/* Unknown digests */
+
+Test(key_cache, unknown_is_known_for_a_second)
+{
+    static const struct {
+        uint64_t stored_ns, asked_ns;
+        enum key_cache_answer answer;
+    } CASES[] = {
+        {0, 0, KEY_CACHE_UNKNOWN}, /* a machine that has just booted */
+        {0, 999999999, KEY_CACHE_UNKNOWN},
+        {0, 1000000000, KEY_CACHE_MISS},
+        {7000000000, 7000000000, KEY_CACHE_UNKNOWN},
+        {7000000000, 7999999999, KEY_CACHE_UNKNOWN},
+        {7000000000, 8000000000, KEY_CACHE_MISS},
+        {7000000000, 8000000001, KEY_CACHE_MISS},
+        {7000000000, UINT64_MAX, KEY_CACHE_MISS},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
+        cr_assert_eq(answer(cache, 1, CASES[i].stored_ns), KEY_CACHE_MISS);
+        store_unknown(cache, 1, CASES[i].stored_ns);
+        cr_assert_eq(key_cache_count(cache), 0);
+        cr_assert_eq(answer(cache, 1, CASES[i].asked_ns), CASES[i].answer, "case %zu", i);
+        cr_assert_eq(answer(cache, 2, CASES[i].stored_ns), KEY_CACHE_MISS);
+        key_cache_destroy(cache);
+    }
+}
+
+Test(key_cache, unknown_is_renewed_by_storing_it_again)
+{
+    struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
+    store_unknown(cache, 1, NOW_NS);
+    store_unknown(cache, 1, NOW_NS + SECOND_NS / 2);
+    cr_assert_eq(answer(cache, 1, NOW_NS + SECOND_NS), KEY_CACHE_UNKNOWN);
+    cr_assert_eq(answer(cache, 1, NOW_NS + SECOND_NS + SECOND_NS / 2), KEY_CACHE_MISS);
+    key_cache_destroy(cache);
+}
+
+Test(key_cache, last_knowledge_wins)
+{
+    struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
+    store_unknown(cache, 1, NOW_NS);
+    store(cache, 1);
+    cr_assert(has(cache, 1));
+    drop(cache, 1);
+    cr_assert_eq(answer(cache, 1, NOW_NS), KEY_CACHE_MISS, "storing the record ended its being unknown");
+
+    store(cache, 1);
+    store_unknown(cache, 1, NOW_NS);
+    cr_assert_eq(answer(cache, 1, NOW_NS), KEY_CACHE_UNKNOWN);
+    cr_assert_eq(key_cache_count(cache), 0);
+    drop(cache, 1);
+    cr_assert_eq(answer(cache, 1, NOW_NS), KEY_CACHE_MISS);
+    key_cache_destroy(cache);
+}
+
+Test(key_cache, drop_spares_an_unknown_digest_in_the_same_place)
+{
+    enum { MANY = 100000 };
+    struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
+    store_unknown(cache, 0, NOW_NS);
+    for (size_t n = 1; n <= MANY; n++)
+        drop(cache, n);
+    for (size_t n = 1; n <= MANY; n++)
+        store(cache, n);
+    cr_assert_eq(answer(cache, 0, NOW_NS), KEY_CACHE_UNKNOWN);
+    key_cache_destroy(cache);
+}
+
+/* Replacement */
+
+enum { HOT_SHARE = 10, SCAN_FACTOR = 10, HITS_WANTED_PERCENT = 95 };
+
+/* Uses one hot key as a check does: found, or read and stored. */
+static bool use(struct key_cache *cache, uint64_t n)
+{
+    if (has(cache, n))
+        return true;
+    store(cache, n);
+    return false;
+}
+
+/* A scan goes by while a tenth of the capacity is used round and round, one hot use after each `scanned_a_use` keys of
+ * the scan. */
+static void assert_scan_resisted(size_t capacity, size_t scanned_a_use)
+{
+    struct key_cache *cache = key_cache_create(capacity, BYTES_PLENTY);
+    const size_t hot = capacity / HOT_SHARE;
+    for (size_t i = 0; i < 4 * hot; i++)
+        use(cache, i % hot);
+    size_t hits = 0, uses = 0;
+    for (size_t i = 0; i < SCAN_FACTOR * capacity; i++) {
+        use(cache, 1000000 + i);
+        if (i % scanned_a_use == 0)
+            hits += use(cache, uses++ % hot);
+    }
+    cr_assert_geq(100 * hits, HITS_WANTED_PERCENT * uses, "capacity %zu: %zu hits of %zu", capacity, hits, uses);
+    cr_assert_eq(key_cache_count(cache), capacity);
+    key_cache_destroy(cache);
+}
+
+Test(key_cache, scan_leaves_keys_in_use)
+{
+    assert_scan_resisted(64, 1);
+    assert_scan_resisted(1000, 1);
+    assert_scan_resisted(1000, 4);
+    assert_scan_resisted(20000, 1);
+    assert_scan_resisted(20000, 8);
+}
+
+/* Keys that come into use while a scan is already going on must get in. */
+Test(key_cache, keys_in_use_get_in_during_a_scan)
+{
+    enum { CAPACITY = 2000, HOT = CAPACITY / HOT_SHARE };
+    struct key_cache *cache = key_cache_create(CAPACITY, BYTES_PLENTY);
+    uint64_t scanned = 1000000;
+    for (size_t i = 0; i < 3 * CAPACITY; i++)
+        use(cache, scanned++);
+    for (size_t i = 0; i < 10 * HOT; i++) {
+        use(cache, scanned++);
+        use(cache, i % HOT);
+    }
+    size_t hits = 0;
+    for (size_t i = 0; i < 10 * HOT; i++) {
+        use(cache, scanned++);
+        hits += use(cache, i % HOT);
+    }
+    cr_assert_geq(100 * hits, HITS_WANTED_PERCENT * 10 * HOT, "%zu hits", hits);
+    key_cache_destroy(cache);
+}
+
+enum { SETTLED_CAPACITY = 1000, SETTLED_TRIAL = SETTLED_CAPACITY / 10, SCAN_FIRST = 1000000, SCAN_NEXT = 2000000 };
+
+/* A cache in which the main queue has its nine tenths, of keys that were used and no longer are, and a tenth is on
+ * trial. */
+static struct key_cache *create_settled(void)
+{
+    struct key_cache *cache = key_cache_create(SETTLED_CAPACITY, BYTES_PLENTY);
+    for (size_t i = 0; i < 3 * SETTLED_CAPACITY; i++)
+        use(cache, SCAN_FIRST + i % SETTLED_CAPACITY);
+    for (size_t i = SETTLED_CAPACITY; i < 3 * SETTLED_CAPACITY; i++)
+        use(cache, SCAN_FIRST + i);
+    return cache;
+}
+
+Test(key_cache, trial_lasts_a_tenth_of_the_capacity)
+{
+    struct key_cache *cache = create_settled();
+    store(cache, 1);
+    for (size_t i = 0; i < SETTLED_TRIAL - 2; i++)
+        store(cache, SCAN_NEXT + i);
+    store(cache, 2);
+    cr_assert(has(cache, 1));
+    for (size_t i = 0; i < SETTLED_TRIAL + 1; i++)
+        store(cache, SCAN_NEXT + SETTLED_TRIAL + i);
+    cr_assert(!has(cache, 1), "one use in its trial is not enough");
+    cr_assert(!has(cache, 2));
+    key_cache_destroy(cache);
+}
+
+/* Those used longer ago than a trial lasts: only the ghosts can tell that they came back. */
+Test(key_cache, key_that_comes_back_soon_is_kept)
+{
+    enum { KEYS = 50, SCANNED = 4 * SETTLED_TRIAL, ROUNDS = 8 };
+    struct key_cache *cache = create_settled();
+    size_t hits = 0, scanned = 0;
+    for (size_t round = 0; round < ROUNDS; round++) {
+        hits = 0;
+        for (size_t i = 0; i < KEYS; i++)
+            hits += use(cache, i);
+        for (size_t i = 0; i < SCANNED; i++)
+            use(cache, SCAN_NEXT + scanned++);
+        cr_assert(round > 0 || hits == 0);
+    }
+    cr_assert_geq(100 * hits, HITS_WANTED_PERCENT * KEYS, "%zu hits in the last round", hits);
+    key_cache_destroy(cache);
+}
+
+/* Keys that are used a few times and then never again pass their trial: the main queue must tell them apart too. */
+Test(key_cache, short_lived_keys_leave_those_in_use)
+{
+    enum { HOT = SETTLED_CAPACITY / HOT_SHARE, SHORT_LIVED = 10 * SETTLED_CAPACITY };
+    struct key_cache *cache = create_settled();
+    for (size_t i = 0; i < 4 * HOT; i++)
+        use(cache, i % HOT);
+    size_t hits = 0;
+    for (size_t i = 0; i < SHORT_LIVED; i++) {
+        for (size_t uses = 0; uses < 3; uses++)
+            use(cache, SCAN_NEXT + i);
+        hits += use(cache, i % HOT);
+    }
+    cr_assert_geq(100 * hits, HITS_WANTED_PERCENT * SHORT_LIVED, "%zu hits", hits);
+    key_cache_destroy(cache);
+}
+
+/* A store takes a bounded time: with all in use it spares the oldest few, and does not go through all of them. */
+Test(key_cache, eviction_looks_at_few_entries)
+{
+    enum { CAPACITY = 10000, OLDEST = 64 };
+    struct key_cache *cache = key_cache_create(CAPACITY, BYTES_PLENTY);
+    for (size_t i = 0; i < 4 * CAPACITY; i++)
+        use(cache, i % CAPACITY);
+    store(cache, CAPACITY);
+    cr_assert(has(cache, 0));
+    size_t kept = 0;
+    for (size_t i = 0; i < OLDEST; i++)
+        kept += has(cache, i);
+    cr_assert_eq(kept, OLDEST - 1);
+    key_cache_destroy(cache);
+}
+
+Test(key_cache, uses_are_not_inherited)
+{
+    enum { CAPACITY = 100 };
+    struct key_cache *cache = key_cache_create(CAPACITY, BYTES_PLENTY);
+    for (size_t i = 0; i < 4; i++)
+        use(cache, 0);
+    drop(cache, 0);
+    store(cache, 1);
+    for (size_t i = 0; i < 2 * CAPACITY; i++)
+        store(cache, SCAN_FIRST + i);
+    cr_assert(!has(cache, 1));
+    key_cache_destroy(cache);
+}
+
+/* All in use: something must go all the same, and the newest comes in. */
+Test(key_cache, newcomer_gets_in_when_all_are_in_use)
+{
+    enum { CAPACITY = 500, ROUNDS = 2000 };
+    struct key_cache *cache = key_cache_create(CAPACITY, BYTES_PLENTY);
+    for (size_t i = 0; i < 4 * CAPACITY; i++)
+        use(cache, i % CAPACITY);
+    for (size_t i = 0; i < ROUNDS; i++) {
+        store(cache, CAPACITY + i);
+        cr_assert(has(cache, CAPACITY + i));
+        for (size_t n = i; n < i + CAPACITY; n++)
+            has(cache, n);
+        cr_assert_eq(key_cache_count(cache), CAPACITY);
+    }
+    key_cache_destroy(cache);
+}
+
+Test(key_cache, flood_of_unknown_digests_pushes_no_record_out)
+{
+    enum { CAPACITY = 1000 };
+    struct key_cache *cache = key_cache_create(CAPACITY, BYTES_PLENTY);
+    for (size_t n = 0; n < CAPACITY; n++)
+        store(cache, n);
+    for (size_t i = 0; i < SCAN_FACTOR * CAPACITY; i++)
+        store_unknown(cache, 1000000 + i, NOW_NS);
+    cr_assert_eq(answer(cache, 1000000 + SCAN_FACTOR * CAPACITY - 1, NOW_NS), KEY_CACHE_UNKNOWN);
+    for (size_t n = 0; n < CAPACITY; n++)
+        cr_assert(has(cache, n));
+    key_cache_destroy(cache);
+}
+
+/* Against a naive model: what was stored last under each digest, and when it was called unknown */
+
+enum { KEYS_MAX = 600, CLEARED_ONE_IN = 3000, UNKNOWN_ONE_IN = 20 };
+
+struct model {
+    struct key_cache *cache;
+    uint64_t random, now_ns, versions;
+    size_t keys;
+    size_t count;                  /* records stored and not dropped */
+    uint64_t version[KEYS_MAX];    /* the record's number, 0: none */
+    uint64_t unknown_ns[KEYS_MAX]; /* when it was called unknown, 0: it was not */
+    bool is_exact;                 /* there is room for all keys: nothing may be missing */
+};
+
+static void model_forget(struct model *m, size_t n)
+{
+    m->count -= m->version[n] != 0;
+    m->version[n] = m->unknown_ns[n] = 0;
+}
+
+static void model_store(struct model *m, size_t n)
+{
+    const struct key_record key = record_of(++m->versions);
+    store_record(m->cache, n, &key);
+    model_forget(m, n);
+    m->version[n] = m->versions;
+    m->count++;
+}
+
+static void model_store_unknown(struct model *m, size_t n)
+{
+    store_unknown(m->cache, n, m->now_ns);
+    model_forget(m, n);
+    m->unknown_ns[n] = m->now_ns;
+}
+
+static void model_drop(struct model *m, size_t n)
+{
+    drop(m->cache, n);
+    model_forget(m, n);
+}
+
+static void model_clear(struct model *m)
+{
+    key_cache_clear(m->cache);
+    for (size_t n = 0; n < m->keys; n++)
+        model_forget(m, n);
+}
+
+static bool model_check(struct model *m, size_t n)
+{
+    struct key_record found;
+    const enum key_cache_answer answer = find(m->cache, n, m->now_ns, &found);
+    if (answer == KEY_CACHE_FOUND) {
+        cr_assert_neq(m->version[n], 0, "found after it was dropped");
+        const struct key_record stored = record_of(m->version[n]);
+        assert_kept(&found, &stored);
+        return true;
+    }
+    if (answer == KEY_CACHE_UNKNOWN) {
+        cr_assert_neq(m->unknown_ns[n], 0);
+        cr_assert_lt(m->now_ns - m->unknown_ns[n], SECOND_NS);
+    }
+    cr_assert(!m->is_exact || m->version[n] == 0, "a record is missing");
+    return false;
+}
+
+static void model_check_all(struct model *m)
+{
+    size_t found = 0;
+    for (size_t n = 0; n < m->keys; n++)
+        found += model_check(m, n);
+    cr_assert_eq(key_cache_count(m->cache), found);
+    cr_assert_leq(found, key_cache_capacity(m->cache));
+    if (m->is_exact)
+        cr_assert_eq(found, m->count);
+}
+
+static void model_step(struct model *m)
+{
+    /* The smaller of two draws, so that some keys are used more than others. */
+    const size_t a = number_below(&m->random, (uint32_t)m->keys), b = number_below(&m->random, (uint32_t)m->keys);
+    const size_t n = a < b ? a : b;
+    m->now_ns += number_below(&m->random, 10000000);
+    const uint32_t dice = number_below(&m->random, 100);
+    if (dice < 35) {
+        model_store(m, n);
+        cr_assert(model_check(m, n));
+    } else if (dice < 80) {
+        model_check(m, n);
+    } else if (dice < 100 - 100 / UNKNOWN_ONE_IN) {
+        model_drop(m, n);
+        cr_assert(!model_check(m, n));
+    } else {
+        model_store_unknown(m, n);
+        cr_assert_eq(answer(m->cache, n, m->now_ns), KEY_CACHE_UNKNOWN);
+    }
+    if (number_below(&m->random, CLEARED_ONE_IN) == 0)
+        model_clear(m);
+}
+
+Test(key_cache, random_operations_agree_with_a_model)
+{
+    enum { STEPS = 40000, CHECKED_EACH = 200 };
+    static const struct {
+        size_t capacity, keys;
+    } CASES[] = {{64, 64}, {64, 65}, {64, 80}, {64, 600}, {100, 400}, {257, 600}, {600, 600}};
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct model m = {.random = i, .now_ns = NOW_NS, .keys = CASES[i].keys};
+        m.is_exact = CASES[i].keys <= CASES[i].capacity;
+        m.cache = key_cache_create(CASES[i].capacity, BYTES_PLENTY);
+        for (size_t step = 0; step < STEPS; step++) {
+            model_step(&m);
+            if (step % CHECKED_EACH == 0)
+                model_check_all(&m);
+        }
+        key_cache_destroy(m.cache);
+    }
+}
