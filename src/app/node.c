@@ -297,13 +297,11 @@ static void step_close_gate(struct node *node)
     store_gate_close(node->gate, node_part_ended, node);
 }
 
-/* First of all, so that no revocation waits for this node. */
+/* First of all, so that no revocation waits for this node; the drain does not wait for it. */
 static void step_leave_session(struct node *node)
 {
-    if (!node->session)
-        return;
-    node->pending++;
-    node_session_leave(node->session, node_part_ended, node);
+    if (node->session)
+        node_session_leave(node->session);
 }
 
 static void step_drain_public(struct node *node)

@@ -52,9 +52,7 @@ struct node_session {
     bool is_under_way;       /* its script's reply */
     unsigned echoes_missed;  /* in a row, while the script was answered */
 
-    bool is_leaving;
-    void (*left)(void *arg);
-    void *left_arg;
+    bool is_leaving, is_leave_under_way;
     bool is_closing, is_ticker_closed;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -386,21 +384,17 @@ static bool link_message(void *arg, struct text channel, struct text payload)
 static void leave_answered(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct node_session *session = arg;
-    void (*left)(void *arg) = session->left;
 
     (void)result, (void)reply; /* one that stays in the registry is swept by the next revoker */
-    session->left = NULL;
-    left(session->left_arg);
+    session->is_leave_under_way = false;
     try_end(session);
 }
 
-void node_session_leave(struct node_session *session, void (*done)(void *arg), void *arg)
+void node_session_leave(struct node_session *session)
 {
     CHECK(!session->is_leaving);
-    session->is_leaving = true;
+    session->is_leaving = session->is_leave_under_way = true;
     session->is_awaited = false;
-    session->left = done;
-    session->left_arg = arg;
     forget_everything(session);
     lease_note(session);
     registry_leave(session, &session->id, leave_answered);
@@ -427,7 +421,8 @@ static void try_end(struct node_session *session)
     void (*closed)(void *arg) = session->closed;
     void *arg = session->closed_arg;
 
-    if (!session->is_closing || session->link || !session->is_ticker_closed || session->is_under_way || session->left)
+    if (!session->is_closing || session->link || !session->is_ticker_closed || session->is_under_way ||
+        session->is_leave_under_way)
         return;
     free(session);
     closed(arg);
