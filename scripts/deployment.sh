@@ -4,14 +4,19 @@
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/chatelaine-$name.XXXXXX")
 pids=()
+redis_prefix=() # what Redis is started by: taskset -c 1
+node_flags=()   # what the next nodes get beside what all get
 
 say() { printf '\033[1m[%s]\033[0m %s\n' "$name" "$*" >&2; }
 die() {
   say "$*"
   exit 1
 }
-deployment_end() {
-  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+deployment_end() { # what a measurement has stopped goes on, to end
+  for pid in "${pids[@]}"; do
+    kill "$pid" 2>/dev/null || true
+    kill -CONT "$pid" 2>/dev/null || true
+  done
   for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
   rm -rf "$dir"
 }
@@ -23,14 +28,27 @@ build_release() {
   { cmake --preset release && cmake --build --preset release; } >"$dir/build.log" 2>&1 ||
     { tail -30 "$dir/build.log"; die "the build failed"; }
 }
-# start_redis [COMMAND PREFIX…]: $CHATELAINE_REDIS names it afterwards.
+# forget PID: waits for its end, and it is not ended with the script any more.
+forget() {
+  local kept=() pid
+  wait "$1" 2>/dev/null || true
+  for pid in "${pids[@]}"; do [ "$pid" = "$1" ] || kept+=("$pid"); done
+  pids=("${kept[@]}")
+}
+redis() { redis-cli -s "$dir/redis.sock" "$@"; }
+# run_redis: sets redis_pid; again after forget, with the data of before.
+run_redis() {
+  "${redis_prefix[@]}" redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$dir/redis" --appendonly yes \
+    --appendfsync always --maxmemory-policy noeviction --save '' --daemonize no >>"$dir/redis.log" 2>&1 &
+  redis_pid=$!
+  pids+=("$redis_pid")
+  for _ in $(seq 1000); do [ "$(redis ping 2>/dev/null)" = PONG ] && return; sleep 0.02; done
+  die "Redis did not start: $(tail -3 "$dir/redis.log")"
+}
+# start_redis: $CHATELAINE_REDIS names it afterwards.
 start_redis() {
   mkdir "$dir/redis"
-  "$@" redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$dir/redis" --appendonly yes --appendfsync always \
-    --maxmemory-policy noeviction --save '' --daemonize no >"$dir/redis.log" 2>&1 &
-  pids+=($!)
-  for _ in $(seq 200); do [ -S "$dir/redis.sock" ] && break; sleep 0.05; done
-  [ -S "$dir/redis.sock" ] || die "Redis did not start: $(tail -3 "$dir/redis.log")"
+  run_redis
   "$binary" master-key >"$dir/master" && chmod 600 "$dir/master"
   export CHATELAINE_REDIS="unix:$dir/redis.sock" CHATELAINE_MASTER_KEY_FILE="$dir/master"
 }
@@ -39,12 +57,17 @@ start_node() {
   local id=$1 patience=$2
   shift 2
   "$@" "$binary" serve --listen 127.0.0.1:0 --internal-listen 127.0.0.1:0 --public-origin https://console.test \
-    --ready-file "$dir/ready.$id" --log-level warn &
+    --ready-file "$dir/ready.$id" --log-level warn "${node_flags[@]}" &
   node_pid=$!
   pids+=("$node_pid")
   for _ in $(seq $((patience * 500))); do [ -s "$dir/ready.$id" ] && break; sleep 0.002; done
   [ -s "$dir/ready.$id" ] || die "node $id did not become ready"
   url=http://$(jq -r .listen "$dir/ready.$id")
+}
+# stop_node PID: it drains.
+stop_node() {
+  kill "$1"
+  forget "$1"
 }
 
 # --- a person at the console: curl, with the cookie and the CSRF token kept here -----------------------------------

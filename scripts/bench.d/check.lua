@@ -1,0 +1,56 @@
+-- GET /v1/whoami with one key after the other, in a scattered order, all requests formatted beforehand. The argument is
+-- the file of secrets. In the environment:
+--   BENCH_ONCE      ends wrk, without its report, when each key was sent and answered once
+--   BENCH_PORTS     "1234 5678": a thread each checks at a port each, instead of all at the address that wrk was given
+--   BENCH_DELAY_MS  each connection pauses so long before each request
+--   BENCH_TIMELINE  a file: "milliseconds since 1970, answers 200, answers 503, others" for every 10 ms with answers
+
+local IN_FLIGHT = 1000 -- at most
+local STRIDE = 7919 -- a prime: neighbours in the file, neighbours in Redis' memory, do not come together
+local once, delay_ms, timeline = os.getenv("BENCH_ONCE"), os.getenv("BENCH_DELAY_MS"), os.getenv("BENCH_TIMELINE")
+local requests, count, at, sent = {}, 0, 0, 0
+
+if os.getenv("BENCH_PORTS") then
+  local next_port = os.getenv("BENCH_PORTS"):gmatch("%d+")
+  function setup(thread) thread.addr = wrk.lookup("127.0.0.1", next_port())[1] end
+end
+
+function init(args)
+  local before, after = wrk.format("GET", "/v1/whoami", {Authorization = "Bearer SECRET"}):match("^(.*)SECRET(.*)$")
+  for secret in io.lines(args[1]) do
+    count = count + 1
+    requests[count] = before .. secret .. after
+  end
+  math.randomseed(os.time())
+  at = math.random(0, count - 1)
+end
+
+function request()
+  at = (at + STRIDE) % count
+  sent = sent + 1
+  if once and sent > count + IN_FLIGHT then os.exit(0) end
+  return requests[at + 1]
+end
+
+if delay_ms then
+  function delay() return tonumber(delay_ms) end
+end
+
+if timeline then
+  local ffi = require("ffi")
+  ffi.cdef("struct bench_time { long s, ns; }; int clock_gettime(int clock, struct bench_time *time);")
+  local time, out, slot, answers = ffi.new("struct bench_time"), io.open(timeline, "w"), 0, {}
+  function response(status)
+    ffi.C.clock_gettime(0, time)
+    local now = tonumber(time.s) * 100 + math.floor(tonumber(time.ns) / 10000000)
+    if now ~= slot then
+      if slot > 0 then
+        out:write(string.format("%.0f %d %d %d\n", slot * 10, answers[200] or 0, answers[503] or 0, answers.other or 0))
+        out:flush()
+      end
+      slot, answers = now, {}
+    end
+    local kind = (status == 200 or status == 503) and status or "other"
+    answers[kind] = (answers[kind] or 0) + 1
+  end
+end

@@ -1,0 +1,51 @@
+# Sourced by scripts/bench. Each row has a cached node of its own, so that each begins with an empty cache.
+# shellcheck shell=bash disable=SC2154
+
+UNKNOWN_IN_HUNDRED=5
+REVOKE_EVERY_MS=100
+doomed='' # a file descriptor of ids
+
+# The file's secrets with some replaced by well-formed ones that were never added.
+mix_unknown() { # FILE RESULT
+  local step=$((100 / UNKNOWN_IN_HUNDRED))
+  "$build/test/bench/bench_fill" $(($(wc -l <"$1") / step + 1)) >"$dir/unknown.made"
+  awk -v step="$step" -v unknown="$dir/unknown.made" \
+    'NR % step == 0 {getline line <unknown; split(line, made, " "); $0 = made[1]} {print}' "$1" >"$2"
+}
+revoke_now_and_then() {
+  BENCH_BEARER=$first exec taskset -c 1 "$build/test/bench/bench_revoke" "$REVOKE_EVERY_MS" \
+    "$(port_of "${url_of[revoking]}")" <&"$doomed" >>"$dir/revoked"
+}
+bench_keys() {
+  local server rss_before rss_after
+  deployment keys one "$lease_ms" taskset -c 0
+  for server in some many mixed revoking; do node "$server" "$lease_ms" taskset -c 0; done
+  start_nginx
+  make_keys "$many_keys" "$dir/many"
+  make_keys $((rounds * (each + 2) * 1000 / REVOKE_EVERY_MS)) "$dir/doomed"
+  head -n "$keys" "$dir/many" >"$dir/keys"
+  head -n 1 "$dir/many" >"$dir/one"
+  mix_unknown "$dir/keys" "$dir/mixed"
+  label[one]='1 key' label[some]="$keys keys" label[many]="$many_keys keys"
+  label[mixed]="$keys keys, $UNKNOWN_IN_HUNDRED % of them unknown"
+  label[revoking]="$keys keys, another revoked each $REVOKE_EVERY_MS ms"
+  keys_of=([one]=$dir/one [many]=$dir/many [mixed]=$dir/mixed)
+  refused[mixed]=$UNKNOWN_IN_HUNDRED
+  aside[revoking]=revoke_now_and_then
+  exec {doomed}<"$dir/doomed.ids" # each round goes on where the one before stopped
+
+  warm one
+  rss_before=$(rss_kib "${pid_of[many]}")
+  warm many
+  settle
+  rss_after=$(rss_kib "${pid_of[many]}")
+  warm some mixed revoking
+  rounds_of nginx one some many mixed revoking
+  table 'cached checks' nginx one some many mixed revoking
+  printf '\n'
+  print_calls some many mixed revoking
+  printf 'Keys revoked meanwhile: %s, refused: %s.\n' "$(grep -c ' 200$' "$dir/revoked")" "$(grep -cv ' 200$' "$dir/revoked")"
+  exec {doomed}<&-
+  printf 'Memory of a node for each of %s cached keys, counting its uses included: %s bytes (%s KiB before, %s KiB after).\n' \
+    "$many_keys" $(((rss_after - rss_before) * 1024 / many_keys)) "$rss_before" "$rss_after"
+}

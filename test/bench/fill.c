@@ -1,0 +1,144 @@
+/* bench_fill COUNT [ACCOUNT]: mints API keys and prints "secret id" a line. With an account it adds them to the Redis
+ * of the environment (CHATELAINE_REDIS, CHATELAINE_MASTER_KEY_FILE, CHATELAINE_PREFIX), many at a time, which makes a
+ * million in a minute or two; without one they are keys that nobody knows. For scripts/bench. */
+#include "admin/store_session.h"
+#include "auth/key_check.h"
+#include "base/clock.h"
+#include "base/secure.h"
+#include "config/key_file.h"
+#include "core/secret.h"
+#include "store/key_store.h"
+#include <stdio.h>
+
+enum { IN_FLIGHT = 500, COUNT_MAX = 10000000, FILL_WHY_MAX_BYTES = 1024 };
+
+static const struct audit_origin ORIGIN = {.actor = TEXT("operator")};
+
+struct filling {
+    struct store_session session;
+    struct keyring *keyring;
+    struct key_record key; /* what all have in common */
+    uint64_t to_start;
+    unsigned in_flight;
+    enum store_result result; /* the last one that was not STORE_OK */
+};
+
+struct insertion {
+    struct filling *filling;
+    struct id id;
+    struct secret secret;
+};
+
+static void print_key(const struct secret *secret, const struct id *id)
+{
+    printf("%s %s\n", secret->text, id->text);
+}
+
+static void mint(struct secret *ret_secret, struct id *ret_id)
+{
+    secret_mint(KEY_API, MODE_LIVE, ret_secret);
+    *ret_id = id_mint(ID_KEY, clock_wall_ms());
+}
+
+static void insertion_done(void *arg, enum store_result result);
+
+static void insertion_begin(struct insertion *insertion)
+{
+    struct filling *filling = insertion->filling;
+    struct key_record *key = &filling->key;
+    uint8_t digest[KEY_DIGEST_BYTES];
+
+    filling->to_start--;
+    filling->in_flight++;
+    mint(&insertion->secret, &insertion->id);
+    key->id = insertion->id;
+    key->created_ms = id_time_ms(&key->id);
+    key_set_last4(key, secret_text(&insertion->secret));
+    keyring_digest(filling->keyring, KEYRING_KEY_DIGEST, 0, secret_text(&insertion->secret), digest);
+    key_store_insert(filling->session.store, key, digest, &ORIGIN, insertion_done, insertion);
+}
+
+/* After a failure no more are begun. */
+static void insertion_done(void *arg, enum store_result result)
+{
+    struct insertion *insertion = arg;
+    struct filling *filling = insertion->filling;
+
+    filling->in_flight--;
+    if (result != STORE_OK) {
+        filling->result = result;
+        filling->to_start = 0;
+    } else {
+        print_key(&insertion->secret, &insertion->id);
+    }
+    if (filling->to_start > 0)
+        insertion_begin(insertion);
+    else if (filling->in_flight == 0)
+        store_session_done(&filling->session);
+}
+
+static void fill(struct filling *filling)
+{
+    static struct insertion insertions[IN_FLIGHT];
+
+    for (size_t i = 0; i < IN_FLIGHT && filling->to_start > 0; i++) {
+        insertions[i].filling = filling;
+        insertion_begin(&insertions[i]);
+    }
+    if (filling->in_flight > 0)
+        store_session_wait(&filling->session);
+    secure_wipe(insertions, sizeof insertions);
+}
+
+static int fill_store(const struct settings *settings, const struct id *account, uint64_t count)
+{
+    static const struct store_refusals REFUSALS = {.conflict = "a key exists already", .refused = "no such account"};
+    static struct filling filling;
+    char storage[FILL_WHY_MAX_BYTES];
+    struct buf why;
+
+    filling.key = (struct key_record){.account = *account, .mode = MODE_LIVE, .scopes = SCOPE_PATIENTS_READ};
+    if (!key_set_name(&filling.key, TEXT("bench")))
+        return EXIT_FAILED;
+    filling.to_start = count;
+    buf_init_fixed(&why, storage, sizeof storage);
+    filling.keyring = key_file_load(settings, &why);
+    if (!filling.keyring)
+        return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
+    int code = store_session_open(&filling.session, settings);
+    if (code == EXIT_DONE) {
+        fill(&filling);
+        code = store_session_explain(&filling.session, filling.result, &REFUSALS);
+        store_session_close(&filling.session);
+    }
+    keyring_destroy(filling.keyring);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    static const char USAGE[] = "usage: bench_fill COUNT [ACCOUNT]";
+    const struct option_table tables[] = {SETTINGS_STORE, SETTINGS_KEYS};
+    char storage[FILL_WHY_MAX_BYTES];
+    struct settings settings = {0};
+    struct buf why;
+    uint64_t count;
+    struct id id;
+    int rest;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (!options_read(tables, sizeof tables / sizeof *tables, &settings, argc, argv, &rest, &why))
+        return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
+    if (rest < 2 || rest > 3 || !text_to_u64(text_of(argv[1]), COUNT_MAX, &count))
+        return command_fail(EXIT_USAGE, "%s", USAGE);
+    if (rest == 3)
+        return id_parse(ID_ACCOUNT, text_of(argv[2]), &id) ? fill_store(&settings, &id, count)
+                                                           : command_fail(EXIT_USAGE, "%s", USAGE);
+    for (; count > 0; count--) {
+        struct secret secret;
+
+        mint(&secret, &id);
+        print_key(&secret, &id);
+    }
+    return EXIT_DONE;
+}
