@@ -4,6 +4,7 @@
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
+#include <openssl/hmac.h>
 
 #include <string.h>
 
@@ -21,6 +22,17 @@ static void assert_digest(struct keyring *keyring, enum keyring_purpose purpose,
     cr_assert(decode_hex(text_of(hex), expected, sizeof expected));
     keyring_digest(keyring, purpose, generation, TEXT("svc_sk_test_abc"), digest);
     cr_assert_arr_eq(digest, expected, sizeof digest, "purpose %d", purpose);
+}
+
+/* HKDF (RFC 5869) without a salt, for a first block of output. */
+static void derive_key_digest_key(const uint8_t master[KEYRING_MASTER_BYTES], uint8_t ret_key[32])
+{
+    static const char INFO[] = "chatelaine 1 key digest\x01";
+    const uint8_t salt[32] = {0};
+    uint8_t pseudorandom[32];
+    cr_assert_not_null(HMAC(EVP_sha256(), salt, sizeof salt, master, KEYRING_MASTER_BYTES, pseudorandom, NULL));
+    cr_assert_not_null(HMAC(EVP_sha256(), pseudorandom, sizeof pseudorandom, (const unsigned char *)INFO,
+                            sizeof INFO - 1, ret_key, NULL));
 }
 
 /* Reckoned by another program from RFC 5869 and RFC 2104. What is stored hangs on these: they never change. */
@@ -70,6 +82,22 @@ Test(keyring, digests_empty_and_binary_text)
 
 enum { PLAIN_BYTES = 20, SEALED_BYTES = PLAIN_BYTES + KEYRING_SEAL_OVERHEAD };
 static const uint8_t PLAIN[PLAIN_BYTES] = "a secret of a user!";
+
+/* Messages around the lengths at which SHA-256 takes another block, against the library's HKDF and HMAC. */
+Test(keyring, digests_are_hmacs_of_any_length)
+{
+    char message[200];
+    uint8_t key[32], expected[KEYRING_DIGEST_BYTES], digest[KEYRING_DIGEST_BYTES];
+    struct keyring *keyring = keyring_create(MASTERS, 1);
+    derive_key_digest_key(MASTERS[0], key);
+    for (size_t len = 0; len <= sizeof message; len++) {
+        memset(message, (int)len, sizeof message);
+        keyring_digest(keyring, KEYRING_KEY_DIGEST, 0, (struct text){message, len}, digest);
+        cr_assert_not_null(HMAC(EVP_sha256(), key, sizeof key, (unsigned char *)message, len, expected, NULL));
+        cr_assert_arr_eq(digest, expected, sizeof digest, "%zu bytes", len);
+    }
+    keyring_destroy(keyring);
+}
 
 Test(keyring, opens_what_it_sealed)
 {
