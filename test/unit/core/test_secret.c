@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include <string.h>
+#include <zlib.h>
 
 TestSuite(secret, .fini = leak_guard);
 
@@ -93,6 +94,22 @@ Test(secret, what_is_minted_is_read_back)
         cr_assert_not(text_equal(secret_text(&secret), secret_text(&other)));
         secret_wipe(&secret);
         cr_assert_eq(secret_text(&secret).len, 0);
+    }
+}
+
+/* Each bit of each place counts as it does for zlib. */
+Test(secret, checksums_are_those_of_zlib)
+{
+    static const char DIGITS[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    for (int i = 0; i < 3000; i++) {
+        struct secret secret;
+        char expected[SECRET_CHECKSUM_CHARS + 1] = "";
+        secret_mint(i % 3 ? KEY_API : KEY_DEVICE, i % 3 == 1 ? MODE_TEST : MODE_LIVE, &secret);
+        const size_t covered = strlen(secret.text) - SECRET_CHECKSUM_CHARS;
+        unsigned long crc = crc32(0, (const Bytef *)secret.text, (uInt)covered);
+        for (size_t at = SECRET_CHECKSUM_CHARS; at-- > 0; crc /= 62)
+            expected[at] = DIGITS[crc % 62];
+        cr_assert_str_eq(secret.text + covered, expected, "%s", secret.text);
     }
 }
 
