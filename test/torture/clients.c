@@ -1,134 +1,510 @@
 #include "clients.h"
 
-#include "http_client.h"
+#include "exchange.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLIENTS_THREADS_MAX = 32, ANSWER_TIMEOUT_MS = 10000 };
-
-struct client {
-    struct clients_plan *plan;
-    unsigned seed;
-    struct http_client connections[CLIENTS_NODES_MAX];
-    struct http_answer answer;
+enum {
+    LIVES_MAX = 1024,
+    CREATIONS_MAX = HISTORY_KEYS_MAX * 2,
+    TURN_MS = 1,
+    CHECK_WITHIN_MS = 3000,
+    CHANGE_WITHIN_MS = 8000,
+    COMMANDS_MAX = 2, /* at once */
+    LAST_ANSWERS_MS = 10000,
+    NS_PER_MS = 1000000
 };
 
-static pthread_t threads[CLIENTS_THREADS_MAX];
-static unsigned thread_count;
+#define ID_CHARACTERS "0123456789abcdefghijklmnopqrstuvwxyz_"
+#define TOKEN_CHARACTERS ID_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ-"
 
-/* 0 where the connection broke: what became of the request is then not known. */
-static int client_call(struct client *client, const struct http_call *call)
+/* One key from its creation until it has been dead for a while. */
+struct life {
+    bool used;
+    bool dying; /* a revocation was tried */
+    uint32_t key;
+    int64_t die_at_ns;
+    int64_t retire_at_ns;
+    int64_t check_at_ns[CLUSTER_NODES];
+    unsigned revokes_open;
+};
+
+struct command {
+    struct process process; /* pid 0: free */
+    uint32_t key;
+    int64_t start_ns;
+};
+
+struct clients {
+    struct clients_plan plan;
+    pthread_t thread;
+    atomic_bool stop, ended;
+    unsigned seed;
+    struct exchange *exchange;
+    struct life lives[LIVES_MAX];
+    size_t life_count;
+    int64_t create_at_ns, sign_in_at_ns;
+    struct command commands[COMMANDS_MAX];
+    unsigned command_count;
+    size_t creation_count;
+    struct creation *creations;
+    unsigned signed_in;
+    struct fixture_session sessions[CLIENTS_USERS_MAX];
+    struct clients_counts counts;
+};
+
+/* A request under way. */
+struct asking {
+    struct clients *clients;
+    enum event_kind kind;
+    unsigned node;
+    uint32_t key;
+    size_t number; /* of a creation or a user */
+};
+
+static unsigned below(struct clients *clients, unsigned bound)
 {
-    unsigned node = (unsigned)rand_r(&client->seed) % client->plan->nodes;
-    struct http_client *connection = &client->connections[node];
-
-    if (connection->fd < 0)
-        http_client_connect(connection, client->plan->ports[node]);
-    http_client_send_call(connection, call);
-    if (http_client_read(connection, false, ANSWER_TIMEOUT_MS, &client->answer) != HTTP_CLIENT_ANSWER) {
-        http_client_close(connection);
-        client->plan->counts.broken++;
-        return 0;
-    }
-    if (client->answer.status == 503)
-        client->plan->counts.unavailable++;
-    return client->answer.status;
+    return (unsigned)rand_r(&clients->seed) % bound;
 }
 
-static void client_create(struct client *client)
+/* A random time between hundredths of the unit. */
+static int64_t span_ns(struct clients *clients, unsigned from, unsigned to)
 {
-    char id[HISTORY_ID_BYTES], secret[HISTORY_SECRET_BYTES];
-    const struct http_call call = {.method = "POST",
-                                   .target = "/v1/api_keys",
-                                   .bearer = client->plan->manager,
-                                   .json = "{\"name\":\"torture\",\"mode\":\"test\",\"scopes\":[\"patients:read\"]}"};
-
-    if (client_call(client, &call) != 201)
-        return;
-    if (!http_answer_json(&client->answer, "id", id, sizeof id) ||
-        !http_answer_json(&client->answer, "secret", secret, sizeof secret)) {
-        fprintf(stderr, "VIOLATION: a creation without id or secret: %s\n", client->answer.body);
-        client->plan->counts.violations++;
-        return;
-    }
-    history_created(client->plan->history, id, secret);
-    client->plan->counts.created++;
+    return (int64_t)(from * 1000 + below(clients, (to - from) * 1000)) * clients->plan.unit_ms * (NS_PER_MS / 100000);
 }
 
-static void client_check(struct client *client)
+static struct life *find_life(struct clients *clients, uint32_t key)
 {
-    char code[64];
-    struct key_knowledge key;
-    if (!history_pick(client->plan->history, &client->seed, &key))
-        return;
-
-    int status = client_call(client, &(struct http_call){.target = "/v1/whoami", .bearer = key.secret});
-    if (status == 0)
-        return;
-    if (status == 200)
-        client->plan->counts.accepted++;
-    if (status == 401)
-        client->plan->counts.refused++;
-    if (!http_answer_json(&client->answer, "error.code", code, sizeof code))
-        code[0] = '\0';
-    if (!history_judge(client->plan->history, &key, status, code))
-        client->plan->counts.violations++;
-}
-
-static void client_revoke(struct client *client)
-{
-    char target[64];
-    struct key_knowledge key;
-    if (!history_pick_to_revoke(client->plan->history, &client->seed, &key))
-        return;
-
-    snprintf(target, sizeof target, "/v1/api_keys/%s", key.id);
-    const struct http_call call = {.method = "DELETE", .target = target, .bearer = client->plan->manager};
-    if (client_call(client, &call) == 200) {
-        history_revoked(client->plan->history, key.index);
-        client->plan->counts.revoked++;
+    for (size_t i = 0; i < clients->life_count; i++) {
+        if (clients->lives[i].used && clients->lives[i].key == key)
+            return &clients->lives[i];
     }
-}
-
-static void *client_run(void *arg)
-{
-    struct client *client = arg;
-
-    while (!client->plan->stop) {
-        int dice = rand_r(&client->seed) % 100;
-        if (dice < 12)
-            client_create(client);
-        else if (dice < 20)
-            client_revoke(client);
-        else
-            client_check(client);
-    }
-    for (unsigned i = 0; i < client->plan->nodes; i++)
-        http_client_close(&client->connections[i]);
-    free(client);
     return NULL;
 }
 
-void clients_start(struct clients_plan *plan, unsigned count)
+static bool send_request(struct clients *clients, const struct asking *asking, const char *bytes, size_t len,
+                         unsigned late_ms, unsigned timeout_ms, exchange_done *done)
 {
-    for (unsigned i = 0; i < count && i < CLIENTS_THREADS_MAX; i++) {
-        struct client *client = calloc(1, sizeof *client);
-        client->plan = plan;
-        client->seed = plan->seed * 31 + i;
-        for (unsigned n = 0; n < CLIENTS_NODES_MAX; n++)
-            client->connections[n].fd = -1;
-        if (pthread_create(&threads[thread_count++], NULL, client_run, client) != 0)
-            abort();
+    struct asking *copy = malloc(sizeof *copy);
+
+    if (!copy)
+        abort();
+    *copy = *asking;
+    const struct exchange_request request = {.node = asking->node,
+                                             .bytes = bytes,
+                                             .len = len,
+                                             .late_ms = late_ms,
+                                             .timeout_ms = timeout_ms,
+                                             .done = done,
+                                             .arg = copy};
+    bool is_sent = exchange_send(clients->exchange, &request);
+    if (!is_sent)
+        free(copy);
+    else if (asking->kind < EVENT_KINDS)
+        clients->counts.asked[asking->kind]++;
+    return is_sent;
+}
+
+static enum event_code code_of(const struct exchange_answer *answer)
+{
+    if (answer->status < 400 || answer->status == 503)
+        return CODE_NONE;
+    return strstr(answer->body, "\"api_key_revoked\"") ? CODE_REVOKED : CODE_OTHER;
+}
+
+static void note(struct clients *clients, const struct asking *asking, uint32_t key,
+                 const struct exchange_answer *answer)
+{
+    const struct event event = {.start_ns = answer->start_ns,
+                                .end_ns = answer->end_ns,
+                                .key = key,
+                                .status = (uint16_t)answer->status,
+                                .node = (uint8_t)asking->node,
+                                .kind = (uint8_t)asking->kind,
+                                .code = (uint8_t)code_of(answer)};
+
+    clients->counts.answered[asking->kind] += answer->status != 0 && answer->status != 503;
+    if (!history_add(clients->plan.history, &event) && clients->plan.stop_at_violation)
+        clients->stop = true;
+}
+
+/* Checks */
+
+static void check_done(void *arg, const struct exchange_answer *answer)
+{
+    struct asking *asking = arg;
+    struct clients_counts *counts = &asking->clients->counts;
+    struct exchange_answer meant = *answer;
+
+    if (asking->kind == EVENT_ROUTE && meant.status == 404 && strstr(meant.body, "\"not_found\""))
+        meant.status = 200;
+    counts->accepted += meant.status == 200;
+    counts->refused += meant.status == 401;
+    counts->unavailable += meant.status == 503;
+    counts->unknown += meant.status == 0;
+    note(asking->clients, asking, asking->key, &meant);
+    free(asking);
+}
+
+/* Mostly at once; some arrive in two parts, so that the node's clock must be read after the second. */
+static void check(struct clients *clients, uint32_t key, unsigned node)
+{
+    char bytes[EXCHANGE_REQUEST_BYTES];
+    bool on_route = below(clients, 8) == 0;
+    unsigned late_ms = below(clients, 20) == 0 ? (unsigned)(span_ns(clients, 1, 150) / NS_PER_MS) : 0;
+    const struct asking asking = {clients, on_route ? EVENT_ROUTE : EVENT_CHECK, node, key, 0};
+    int len = snprintf(bytes, sizeof bytes, "GET %s HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n\r\n",
+                       on_route ? "/v1/patients/1" : "/v1/whoami", history_secret(clients->plan.history, key));
+
+    if (!send_request(clients, &asking, bytes, (size_t)len, late_ms, CHECK_WITHIN_MS, check_done))
+        clients->counts.kept_out++;
+}
+
+/* When the key should next be checked at a node: now and then while it lives, very often around its end. */
+static int64_t next_check_ns(struct clients *clients, const struct life *life, int64_t now_ns)
+{
+    int64_t revoked_ns = history_times(clients->plan.history, life->key)->revoked_ns;
+
+    if (revoked_ns == HISTORY_NEVER)
+        return now_ns + (life->dying ? span_ns(clients, 1, 12) : span_ns(clients, 5, 60));
+    int64_t dead_ns = now_ns - revoked_ns;
+    if (dead_ns < span_ns(clients, 10, 11))
+        return now_ns + span_ns(clients, 1, 3);
+    return now_ns + (dead_ns < span_ns(clients, 200, 201) ? span_ns(clients, 3, 20) : span_ns(clients, 20, 80));
+}
+
+/* Creations */
+
+static void life_begin(struct clients *clients, uint32_t key)
+{
+    /* Short lives are for reads that are under way when the revocation comes, long ones for caches. */
+    static const unsigned ENDS[][2] = {{1, 30}, {1, 30}, {20, 150}, {20, 150}, {100, 500}};
+    size_t which = below(clients, sizeof ENDS / sizeof *ENDS);
+    int64_t now_ns = history_now_ns();
+    size_t i = 0;
+
+    while (i < clients->life_count && clients->lives[i].used)
+        i++;
+    if (i == LIVES_MAX || below(clients, 20) == 0) /* some are never revoked */
+        return;
+    if (i == clients->life_count)
+        clients->life_count++;
+    struct life *life = &clients->lives[i];
+    *life = (struct life){.used = true, .key = key, .retire_at_ns = HISTORY_NEVER};
+    life->die_at_ns = now_ns + span_ns(clients, ENDS[which][0], ENDS[which][1]);
+    for (unsigned node = 0; node < CLUSTER_NODES; node++)
+        life->check_at_ns[node] = now_ns;
+}
+
+/* Copies what follows the mark in the text, as far as it is made of those characters; false without the mark. */
+static bool copy_after(const char *text, const char *mark, const char *characters, char *ret_value, size_t size)
+{
+    const char *at = strstr(text, mark);
+
+    if (!at)
+        return false;
+    at += strlen(mark);
+    snprintf(ret_value, size, "%.*s", (int)strspn(at, characters), at);
+    return true;
+}
+
+static void create_done(void *arg, const struct exchange_answer *answer)
+{
+    struct asking *asking = arg;
+    struct clients *clients = asking->clients;
+    char id[HISTORY_ID_BYTES] = "", secret[HISTORY_SECRET_BYTES] = "";
+    uint32_t key = HISTORY_NO_KEY;
+
+    clients->creations[asking->number].is_unknown = answer->status == 0;
+    if (answer->status == 201 && copy_after(answer->body, "\"id\":\"", ID_CHARACTERS, id, sizeof id) &&
+        copy_after(answer->body, "\"secret\":\"", TOKEN_CHARACTERS, secret, sizeof secret))
+        key = history_add_key(clients->plan.history, id, secret);
+    else if (answer->status == 201)
+        history_violation(clients->plan.history, "a creation without id or secret", answer->body);
+    note(clients, asking, key, answer);
+    if (key != HISTORY_NO_KEY)
+        life_begin(clients, key);
+    free(asking);
+}
+
+static void create(struct clients *clients)
+{
+    char bytes[EXCHANGE_REQUEST_BYTES], body[160];
+    unsigned node = below(clients, CLUSTER_NODES);
+    size_t number = clients->creation_count;
+    const struct asking asking = {clients, EVENT_CREATE, node, HISTORY_NO_KEY, number};
+
+    if (number == CREATIONS_MAX)
+        return;
+    int body_len = snprintf(body, sizeof body,
+                            "{\"name\":\"torture-%zu\",\"mode\":\"test\",\"scopes\":[\"patients:read\"]}", number);
+    int len = snprintf(bytes, sizeof bytes,
+                       "POST /v1/api_keys HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n"
+                       "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+                       clients->plan.cluster->fixture.manager.secret, body_len, body);
+    clients->creations[number] = (struct creation){
+        .node = (uint8_t)node, .incarnation = (uint16_t)cluster_incarnation(clients->plan.cluster, node)};
+    if (send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, create_done))
+        clients->creation_count++;
+}
+
+/* Revocations */
+
+static void revoke_ended(struct clients *clients, uint32_t key, const struct exchange_answer *answer)
+{
+    struct life *life = find_life(clients, key);
+    int64_t ms = (answer->end_ns - answer->start_ns) / NS_PER_MS;
+
+    if (answer->status == 200) {
+        clients->counts.revoke_ms_sum += (double)ms;
+        if (ms > clients->counts.revoke_ms_max)
+            clients->counts.revoke_ms_max = ms;
+    }
+    if (!life)
+        return;
+    life->revokes_open--;
+    if (answer->status != 200) {
+        if (life->revokes_open == 0)
+            life->die_at_ns = history_now_ns() + span_ns(clients, 1, 60);
+        return;
+    }
+    if (life->retire_at_ns == HISTORY_NEVER)
+        life->retire_at_ns = history_now_ns() + span_ns(clients, 250, 450);
+    /* The moment that the promise speaks of. */
+    for (unsigned node = 0; node < CLUSTER_NODES; node++)
+        life->check_at_ns[node] = 0;
+}
+
+static void revoke_done(void *arg, const struct exchange_answer *answer)
+{
+    struct asking *asking = arg;
+
+    note(asking->clients, asking, asking->key, answer);
+    revoke_ended(asking->clients, asking->key, answer);
+    free(asking);
+}
+
+static void revoke_at(struct clients *clients, struct life *life, unsigned node)
+{
+    char bytes[EXCHANGE_REQUEST_BYTES];
+    const struct asking asking = {clients, EVENT_REVOKE, node, life->key, 0};
+    int len = snprintf(bytes, sizeof bytes,
+                       "DELETE /v1/api_keys/%s HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n\r\n",
+                       history_id(clients->plan.history, life->key), clients->plan.cluster->fixture.manager.secret);
+
+    history_revoke_begins(clients->plan.history, life->key, history_now_ns());
+    if (send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, revoke_done))
+        life->revokes_open++;
+}
+
+static bool revoke_by_command(struct clients *clients, struct life *life)
+{
+    const struct fixture *fixture = &clients->plan.cluster->fixture;
+    const char *argv[] = {node_binary(),
+                          "key",
+                          "revoke",
+                          history_id(clients->plan.history, life->key),
+                          "--redis",
+                          fixture->redis.url,
+                          "--master-key-file",
+                          fixture->master_key_path,
+                          NULL};
+    struct command *command = clients->commands;
+
+    while (command < clients->commands + COMMANDS_MAX && command->process.pid != 0)
+        command++;
+    if (command == clients->commands + COMMANDS_MAX)
+        return false;
+    command->key = life->key;
+    command->start_ns = history_now_ns();
+    history_revoke_begins(clients->plan.history, life->key, command->start_ns);
+    process_start(&command->process, fixture->folder, "revoke", argv);
+    clients->counts.asked[EVENT_COMMAND]++;
+    life->revokes_open++;
+    return true;
+}
+
+static void look_at_commands(struct clients *clients)
+{
+    for (struct command *command = clients->commands; command < clients->commands + COMMANDS_MAX; command++) {
+        if (command->process.pid == 0 || !process_wait(&command->process, 0))
+            continue;
+        const struct asking asking = {clients, EVENT_COMMAND, CLUSTER_NODES, command->key, 0};
+        const struct exchange_answer answer = {.status = process_exit_code(&command->process) == 0 ? 200 : 0,
+                                               .start_ns = command->start_ns,
+                                               .end_ns = history_now_ns(),
+                                               .head = "",
+                                               .body = ""};
+        note(clients, &asking, command->key, &answer);
+        revoke_ended(clients, command->key, &answer);
     }
 }
 
-void clients_join(struct clients_plan *plan)
+/* Once, or at two nodes at about the same time. */
+static void revoke(struct clients *clients, struct life *life, int64_t now_ns)
 {
-    plan->stop = true;
-    for (unsigned i = 0; i < thread_count; i++)
-        pthread_join(threads[i], NULL);
-    thread_count = 0;
+    unsigned node = below(clients, CLUSTER_NODES);
+
+    life->dying = true;
+    life->die_at_ns = HISTORY_NEVER;
+    if (clients->command_count++ % 64 == 63 && revoke_by_command(clients, life))
+        return;
+    revoke_at(clients, life, node);
+    if (below(clients, 3) == 0)
+        revoke_at(clients, life, (node + 1 + below(clients, CLUSTER_NODES - 1)) % CLUSTER_NODES);
+    else if (below(clients, 3) == 0)
+        life->die_at_ns = now_ns + span_ns(clients, 1, 130); /* again, though the first may not be answered yet */
+    if (life->revokes_open == 0)
+        life->die_at_ns = now_ns + span_ns(clients, 1, 60);
+    for (unsigned i = 0; i < CLUSTER_NODES; i++)
+        life->check_at_ns[i] = now_ns;
+}
+
+/* People */
+
+static void sign_in_done(void *arg, const struct exchange_answer *answer)
+{
+    struct asking *asking = arg;
+    struct fixture_session *session = &asking->clients->sessions[asking->number];
+
+    if (answer->status == 200)
+        (void)copy_after(answer->head, "__Host-session=", TOKEN_CHARACTERS, session->token, sizeof session->token);
+    free(asking);
+}
+
+/* One user after the other, for a code counts once. Whether it works now depends on the faults; what was answered must
+ * hold. */
+static void sign_in(struct clients *clients)
+{
+    char bytes[EXCHANGE_REQUEST_BYTES], body[256], code[8];
+    const struct fixture_user *user = &clients->plan.users[clients->signed_in];
+    const struct asking asking = {clients, EVENT_KINDS, below(clients, CLUSTER_NODES), HISTORY_NO_KEY,
+                                  clients->signed_in++};
+
+    fixture_totp(user, 0, code);
+    int body_len = snprintf(body, sizeof body, "{\"email\":\"%s\",\"password\":\"%s\",\"totp\":\"%s\"}", user->email,
+                            FIXTURE_PASSWORD, code);
+    int len = snprintf(bytes, sizeof bytes,
+                       "POST /v1/auth/login HTTP/1.1\r\nHost: api.test\r\nContent-Type: application/json\r\n"
+                       "Content-Length: %d\r\n\r\n%s",
+                       body_len, body);
+    (void)send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, sign_in_done);
+}
+
+/* The thread */
+
+static void look_at_life(struct clients *clients, struct life *life, int64_t now_ns)
+{
+    if (life->retire_at_ns <= now_ns && life->revokes_open == 0) {
+        life->used = false;
+        return;
+    }
+    if (life->die_at_ns <= now_ns)
+        revoke(clients, life, now_ns);
+    for (unsigned node = 0; node < CLUSTER_NODES; node++) {
+        if (life->check_at_ns[node] > now_ns)
+            continue;
+        check(clients, life->key, node);
+        life->check_at_ns[node] = next_check_ns(clients, life, now_ns);
+    }
+}
+
+static void look_at_clock(struct clients *clients)
+{
+    int64_t now_ns = history_now_ns();
+
+    if (clients->create_at_ns <= now_ns) {
+        create(clients);
+        clients->create_at_ns =
+            now_ns + (int64_t)(below(clients, 2000) + 1) * NS_PER_MS / clients->plan.keys_per_second;
+    }
+    if (clients->signed_in < clients->plan.user_count && clients->sign_in_at_ns <= now_ns) {
+        sign_in(clients);
+        clients->sign_in_at_ns = now_ns + INT64_C(4000) * NS_PER_MS;
+    }
+    look_at_commands(clients);
+    for (size_t i = 0; i < clients->life_count; i++) {
+        if (clients->lives[i].used)
+            look_at_life(clients, &clients->lives[i], now_ns);
+    }
+}
+
+static bool is_command_open(const struct clients *clients)
+{
+    for (int i = 0; i < COMMANDS_MAX; i++) {
+        if (clients->commands[i].process.pid != 0)
+            return true;
+    }
+    return false;
+}
+
+static void *clients_run(void *arg)
+{
+    struct clients *clients = arg;
+
+    while (!clients->stop && !history_is_full(clients->plan.history)) {
+        exchange_turn(clients->exchange, TURN_MS);
+        look_at_clock(clients);
+    }
+    struct deadline deadline = deadline_in(LAST_ANSWERS_MS);
+    while ((exchange_open(clients->exchange) > 0 || is_command_open(clients)) && deadline_left_ms(deadline) > 0) {
+        exchange_turn(clients->exchange, TURN_MS);
+        look_at_commands(clients);
+    }
+    exchange_destroy(clients->exchange);
+    for (int i = 0; i < COMMANDS_MAX; i++)
+        process_kill(&clients->commands[i].process);
+    clients->ended = true;
+    return NULL;
+}
+
+struct clients *clients_start(const struct clients_plan *plan)
+{
+    struct clients *clients = calloc(1, sizeof *clients);
+
+    if (!clients)
+        abort();
+    clients->plan = *plan;
+    clients->seed = plan->seed * 31 + 17;
+    clients->exchange = exchange_create(cluster_open_socket, plan->cluster);
+    clients->creations = calloc(CREATIONS_MAX, sizeof *clients->creations);
+    if (!clients->creations || pthread_create(&clients->thread, NULL, clients_run, clients) != 0)
+        abort();
+    return clients;
+}
+
+bool clients_ended(const struct clients *clients)
+{
+    return clients->ended;
+}
+
+void clients_stop(struct clients *clients)
+{
+    clients->stop = true;
+    pthread_join(clients->thread, NULL);
+}
+
+const struct clients_counts *clients_counts(const struct clients *clients)
+{
+    return &clients->counts;
+}
+
+const struct creation *clients_creation(const struct clients *clients, size_t number)
+{
+    return number < clients->creation_count ? &clients->creations[number] : NULL;
+}
+
+bool clients_session(const struct clients *clients, unsigned user, struct fixture_session *ret_session)
+{
+    *ret_session = clients->sessions[user];
+    return ret_session->token[0] != '\0';
+}
+
+void clients_destroy(struct clients *clients)
+{
+    free(clients->creations);
+    free(clients);
 }

@@ -1,25 +1,51 @@
-/* Client threads: they create, check and revoke keys at random nodes and write down what they were told. */
+/* The clients, all of one thread: they create keys, check each at every node all its life, revoke it, here or there or
+ * at two nodes at once or by command, until that is answered, and check it most of all around that moment; people sign
+ * in meanwhile. What they ask and are told goes into the history. */
 #pragma once
+#include "cluster.h"
 #include "history.h"
 #include <stdatomic.h>
-#include <stdint.h>
 
-enum { CLIENTS_NODES_MAX = 8 };
-
-struct clients_counts {
-    atomic_long created, revoked, accepted, refused, unavailable, broken, violations;
-};
+enum { CLIENTS_USERS_MAX = 8 };
 
 struct clients_plan {
+    struct cluster *cluster;
     struct history *history;
-    const char *manager; /* a key with keys:manage */
-    uint16_t ports[CLIENTS_NODES_MAX];
-    unsigned nodes;
     unsigned seed;
-    atomic_bool stop;
-    struct clients_counts counts;
+    unsigned unit_ms;         /* what times are counted in: the lease */
+    unsigned keys_per_second; /* made, and revoked some time later */
+    bool stop_at_violation;
+    const struct fixture_user *users;
+    unsigned user_count;
 };
 
-/* Starts that many threads; clients_join() after plan->stop was set. */
-void clients_start(struct clients_plan *plan, unsigned threads);
-void clients_join(struct clients_plan *plan);
+struct clients_counts {
+    size_t asked[EVENT_KINDS], answered[EVENT_KINDS]; /* answered: other than 503 */
+    size_t accepted, refused, unavailable, unknown;   /* of the checks */
+    size_t kept_out;                                  /* checks that no connection was free for */
+    int64_t revoke_ms_max;
+    double revoke_ms_sum;
+};
+
+/* A creation that was sent. Its key's name is "torture-<number>". */
+struct creation {
+    uint8_t node;
+    uint16_t incarnation;
+    bool is_unknown; /* no answer came */
+};
+
+struct clients;
+
+struct clients *clients_start(const struct clients_plan *plan);
+/* It ended by itself: at a violation, or because the history is full. */
+bool clients_ended(const struct clients *clients);
+/* Ends what is under way and waits for the thread. */
+void clients_stop(struct clients *clients);
+
+/* After clients_stop(). */
+const struct clients_counts *clients_counts(const struct clients *clients);
+/* NULL when there was no such creation. */
+const struct creation *clients_creation(const struct clients *clients, size_t number);
+/* The session of that user; false when no sign-in was answered. */
+bool clients_session(const struct clients *clients, unsigned user, struct fixture_session *ret_session);
+void clients_destroy(struct clients *clients);

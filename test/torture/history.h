@@ -1,38 +1,87 @@
-/* What clients did and were told, held against the promise (design 1). All times are of one clock, this process's. */
+/* All that clients asked and were told, held against the promise (design 1): no check that began after a revocation's
+ * answer was accepted, and nothing that was acknowledged is lost. All times are of one clock, this process's. One
+ * thread writes; others read once it has ended. */
 #pragma once
-#include "deadline.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
-enum { HISTORY_ID_BYTES = 32, HISTORY_SECRET_BYTES = 64, HISTORY_KEYS_MAX = 200000 };
+enum {
+    HISTORY_ID_BYTES = 32,
+    HISTORY_SECRET_BYTES = 64,
+    HISTORY_KEYS_MAX = 1 << 18,
+    HISTORY_EVENTS_MAX = 1 << 23 /* 32 bytes each; a run ends early when it is full */
+};
 
-/* What was known of a key at one moment. */
-struct key_knowledge {
-    size_t index;
-    char id[HISTORY_ID_BYTES];
-    char secret[HISTORY_SECRET_BYTES];
-    bool revoke_tried;    /* a DELETE was sent */
-    bool revoke_answered; /* a DELETE was answered 200: from now on nobody may accept the key */
+#define HISTORY_NO_KEY UINT32_MAX
+#define HISTORY_NEVER INT64_MAX
+
+enum event_kind {
+    EVENT_CREATE,
+    EVENT_CHECK, /* /v1/whoami */
+    EVENT_ROUTE, /* a route of a backend: 200 stands for the 404 behind which there is none */
+    EVENT_REVOKE,
+    EVENT_COMMAND, /* `key revoke`; 200 stands for its success, 0 for anything else */
+    EVENT_KINDS
+};
+
+/* What a refusal said. */
+enum event_code { CODE_NONE, CODE_REVOKED, CODE_OTHER };
+
+struct event {
+    int64_t start_ns; /* before the first byte without which the request cannot have arrived was sent */
+    int64_t end_ns;   /* after its answer was read, or when it was given up */
+    uint32_t key;
+    uint16_t status; /* 0: not known what became of it */
+    uint8_t node;
+    uint8_t kind, code; /* enum event_kind, enum event_code */
+};
+
+/* What the events so far say about one key. */
+struct key_times {
+    int64_t created_ns;      /* its creation was answered */
+    int64_t revoke_tried_ns; /* the first revocation began */
+    int64_t revoked_ns;      /* a revocation was first answered */
 };
 
 struct history;
 
+int64_t history_now_ns(void);
 struct history *history_create(void);
 void history_destroy(struct history *history);
 
-/* A creation was answered 201. */
-void history_created(struct history *history, const char *id, const char *secret);
-/* A random key; false when there is none. To be taken before a request is sent. */
-bool history_pick(struct history *history, unsigned *seed, struct key_knowledge *ret_key);
-/* The same, marked as tried to revoke; only keys that are not so far. */
-bool history_pick_to_revoke(struct history *history, unsigned *seed, struct key_knowledge *ret_key);
-void history_revoked(struct history *history, size_t index);
-
-/* Judges the answer to a check against what was known before it was sent and what is known now. code: error.code, ""
- * for 200. False is a violation, printed with all that is known of it. */
-bool history_judge(struct history *history, const struct key_knowledge *before, int status, const char *code);
+/* Returns the new key's index, or HISTORY_NO_KEY when there is no room. */
+uint32_t history_add_key(struct history *history, const char *id, const char *secret);
+/* A revocation of that key is about to be sent: told at once, for it may have an effect before it has an end. */
+void history_revoke_begins(struct history *history, uint32_t key, int64_t start_ns);
+/* Adds and judges; a violation is printed with all that is known of the key, and counted. False when it is one. */
+bool history_add(struct history *history, const struct event *event);
+bool history_is_full(const struct history *history);
 
 size_t history_count(const struct history *history);
-void history_at(struct history *history, size_t index, struct key_knowledge *ret_key);
-/* The index of the key with that id, or HISTORY_KEYS_MAX. */
-size_t history_find(struct history *history, const char *id);
+const char *history_id(const struct history *history, uint32_t key);
+const char *history_secret(const struct history *history, uint32_t key);
+const struct key_times *history_times(const struct history *history, uint32_t key);
+/* HISTORY_NO_KEY when it was never acknowledged. */
+uint32_t history_find(struct history *history, const char *id);
+
+/* What is wrong with an event, given what is known of its key; NULL: nothing. */
+const char *history_verdict(const struct key_times *times, const struct event *event);
+/* Judges every event again from nothing but the events; a check of the checks made on the way. Violations are printed
+ * (the first few) and returned; ret_checked: how many checks began after their key's revocation was answered. */
+size_t history_judge(const struct history *history, size_t *ret_checked);
+
+/* Violations so far, and when the first was seen (ms after history_create). */
+size_t history_violations(const struct history *history);
+int64_t history_first_violation_ms(const struct history *history);
+/* One that no event tells: printed and counted likewise. */
+void history_violation(struct history *history, const char *what, const char *which);
+
+/* What was done to nodes and Redis, for whoever reads a violation. Any thread may call. Returns its number. */
+__attribute__((format(printf, 2, 3))) size_t history_fault_begin(struct history *history, const char *format, ...);
+void history_fault_end(struct history *history, size_t fault);
+size_t history_fault_count(const struct history *history);
+
+/* Every event and fault, one a line, in columns separated by tabs. */
+void history_write(struct history *history, FILE *out);

@@ -1,253 +1,294 @@
-/* scripts/torture: Redis is killed (SIGKILL) and started again, over and over, while clients create, check and revoke
- * keys and people sign in at two nodes. Afterwards everything that was ever answered is held against what there is.
- *
- *   torture [seconds] [seed] */
-#include "../integration/fixture.h"
-#include "clients.h"
+/* scripts/torture: three nodes and a Redis, with a proxy between that cuts, holds and delays, are killed, paused,
+ * partitioned and restarted at random from a seed, while clients create, check and revoke keys and people sign in.
+ * What they were told is judged on the way and, whole, at the end. See usage(). */
+#include "aftermath.h"
+#include "core/lease_rules.h"
+#include "nemesis.h"
+#include "netns.h"
+#include "self_test.h"
 
+#include <getopt.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { NODES = 2, THREADS = 8, SESSIONS_MAX = 64, BACK_WITHIN_MS = 2000, SETTLE_MS = 6000 };
+enum { EXIT_VIOLATION = 1, EXIT_USAGE = 2, STEP_MS = 20, LEASE_STANDARD_MS = 1000, KEYS_PER_SECOND_STANDARD = 12 };
 
-struct torture {
-    struct fixture fixture;
-    struct history *history;
-    struct clients_plan plan;
-    struct http_answer answer;
+struct options {
+    int seconds;
     unsigned seed;
-    int64_t worst_return_ms;
-    unsigned kills, signed_in;
-    struct fixture_user users[SESSIONS_MAX];
-    struct fixture_session sessions[SESSIONS_MAX];
-    bool has_session[SESSIONS_MAX];
-    long violations;
+    unsigned lease_ms;
+    unsigned keys_per_second;
+    const char *focus;
+    const char *history_path;
+    bool netns, first;
 };
 
-static void violation(struct torture *torture, const char *what, const char *which)
+struct torture {
+    struct options options;
+    struct cluster cluster;
+    struct history *history;
+    struct clients *clients;
+    struct nemesis *nemesis;
+    struct netns *netns;
+    struct fixture_user users[CLIENTS_USERS_MAX];
+    unsigned user_count;
+    int64_t took_ms;
+};
+
+static int usage(void)
 {
-    fprintf(stderr, "VIOLATION: %s: %s\n", what, which);
-    torture->violations++;
+    fputs("torture [SECONDS] [SEED] [OPTION...]\n"
+          "  --lease-ms N    the nodes' lease, and the unit that the lengths of faults are counted in\n"
+          "  --rate N        keys made and revoked a second\n"
+          "  --first         end at the first violation, without looking at what is left afterwards\n"
+          "  --focus NAME    only faults of this name\n"
+          "  --netns         each node in a network namespace of its own (root)\n"
+          "  --history PATH  write every event and fault there\n"
+          "torture --self-test    whether the checker finds planted violations\n"
+          "torture --rules        the rules that a build with CHATELAINE_BREAKABLE can break\n"
+          "Ends with 0 without a violation, 1 with one.\n",
+          stderr);
+    return EXIT_USAGE;
 }
 
-static void pause_ms(unsigned ms)
+static int print_rules(void)
 {
-    poll(NULL, 0, (int)ms);
+#define PRINT_RULE(id, name, without) puts(name);
+    LEASE_RULES_TABLE(PRINT_RULE)
+#undef PRINT_RULE
+    return EXIT_SUCCESS;
 }
 
-static unsigned below(struct torture *torture, unsigned bound)
+static void add_users(struct torture *torture)
 {
-    return (unsigned)rand_r(&torture->seed) % bound;
+    torture->user_count = (unsigned)torture->options.seconds / 20;
+    if (torture->user_count > CLIENTS_USERS_MAX)
+        torture->user_count = CLIENTS_USERS_MAX;
+    for (unsigned i = 0; i < torture->user_count; i++) {
+        char email[32];
+        snprintf(email, sizeof email, "user%u@torture.test", i);
+        fixture_add_user(&torture->cluster.fixture, email, &torture->users[i]);
+    }
 }
 
-/* Redis answers again: how long until each node does? */
-static void time_return(struct torture *torture)
+static unsigned unit_ms(const struct torture *torture)
 {
-    int64_t start = deadline_now_ms();
+    return torture->options.lease_ms ? torture->options.lease_ms : LEASE_STANDARD_MS;
+}
 
-    for (size_t node = 0; node < NODES; node++)
-        while (fixture_try_key(&torture->fixture, node, torture->fixture.manager.secret) != 200) {
-            if (deadline_now_ms() - start > 5 * BACK_WITHIN_MS) {
-                violation(torture, "a node does not serve again", torture->fixture.nodes[node].ready_path);
-                return;
-            }
-            pause_ms(5);
+static void start_clients(struct torture *torture)
+{
+    torture->clients = clients_start(&(struct clients_plan){.cluster = &torture->cluster,
+                                                            .history = torture->history,
+                                                            .seed = torture->options.seed,
+                                                            .unit_ms = unit_ms(torture),
+                                                            .keys_per_second = torture->options.keys_per_second,
+                                                            .stop_at_violation = torture->options.first,
+                                                            .users = torture->users,
+                                                            .user_count = torture->user_count});
+}
+
+static bool start_nemesis(struct torture *torture)
+{
+    torture->nemesis = nemesis_start(&(struct nemesis_plan){.cluster = &torture->cluster,
+                                                            .history = torture->history,
+                                                            .seed = torture->options.seed,
+                                                            .unit_ms = unit_ms(torture),
+                                                            .focus = torture->options.focus});
+    return torture->nemesis != NULL;
+}
+
+/* Until time is up, the clients have ended, or a node has died of itself. */
+static void wait_for_end(struct torture *torture)
+{
+    int64_t start_ms = deadline_now_ms();
+    struct deadline deadline = deadline_in(torture->options.seconds * INT64_C(1000));
+
+    while (deadline_left_ms(deadline) > 0 && !clients_ended(torture->clients)) {
+        poll(NULL, 0, STEP_MS);
+        unsigned dead = cluster_find_dead(&torture->cluster);
+        if (dead < CLUSTER_NODES) {
+            char *log = node_log(&torture->cluster.fixture.nodes[dead]);
+            size_t len = strlen(log);
+            fprintf(stderr, "%s\n", len > 4000 ? log + len - 4000 : log);
+            test_give_up("seed %u: node %u ended by itself, with code %d", torture->options.seed, dead,
+                         process_exit_code(&torture->cluster.fixture.nodes[dead].process));
         }
-    int64_t took = deadline_now_ms() - start;
-    if (took > torture->worst_return_ms)
-        torture->worst_return_ms = took;
-}
-
-static void kill_redis(struct torture *torture)
-{
-    redis_server_kill(&torture->fixture.redis);
-    pause_ms(200 + below(torture, 1300));
-    redis_server_restart(&torture->fixture.redis);
-    torture->kills++;
-    time_return(torture);
-}
-
-/* One user after the other, for a code counts once. Whether it works now depends on Redis; what was answered must hold.
- */
-static void sign_one_in(struct torture *torture)
-{
-    char code[8];
-    unsigned i = torture->signed_in;
-
-    if (i == SESSIONS_MAX || torture->users[i].email[0] == '\0')
-        return;
-    torture->signed_in++;
-    fixture_totp(&torture->users[i], 0, code);
-    torture->has_session[i] = fixture_login(&torture->fixture, below(torture, NODES), &torture->users[i],
-                                            FIXTURE_PASSWORD, code, &torture->sessions[i], &torture->answer) == 200;
-}
-
-static void check_keys(struct torture *torture)
-{
-    for (size_t i = 0; i < history_count(torture->history); i++) {
-        struct key_knowledge key;
-        history_at(torture->history, i, &key);
-        int status = fixture_call(&torture->fixture, i % NODES,
-                                  &(struct http_call){.target = "/v1/whoami", .bearer = key.secret}, &torture->answer);
-        const char *code = http_answer_code(&torture->answer);
-        if (!history_judge(torture->history, &key, status, code))
-            torture->violations++;
-        else if (status == 503)
-            violation(torture, "still 503 with Redis back", key.id);
     }
+    torture->took_ms = deadline_now_ms() - start_ms;
 }
 
-static void check_sessions(struct torture *torture, unsigned *ret_alive)
+static void print_counts(const struct torture *torture)
 {
-    *ret_alive = 0;
-    for (unsigned i = 0; i < torture->signed_in; i++) {
-        if (!torture->has_session[i])
-            continue;
-        const struct http_call call = {.target = "/v1/console/session", .cookie = torture->sessions[i].token};
-        if (fixture_call(&torture->fixture, i % NODES, &call, &torture->answer) != 200)
-            violation(torture, "an answered session is gone", torture->users[i].email);
-        else
-            ++*ret_alive;
-    }
+    const struct clients_counts *counts = clients_counts(torture->clients);
+    size_t revoked = counts->answered[EVENT_REVOKE] + counts->answered[EVENT_COMMAND];
+
+    printf("%.0f s, seed %u, lease %u ms%s\n", (double)torture->took_ms / 1000, torture->options.seed,
+           torture->options.lease_ms, torture->netns ? ", network namespaces" : "");
+    nemesis_print_counts(torture->nemesis);
+    printf("answered: %zu of %zu creations, %zu of %zu revocations (mean %.0f ms, max %ld ms), %zu of %zu by command\n",
+           counts->answered[EVENT_CREATE], counts->asked[EVENT_CREATE], counts->answered[EVENT_REVOKE],
+           counts->asked[EVENT_REVOKE], revoked ? counts->revoke_ms_sum / (double)revoked : 0.0,
+           (long)counts->revoke_ms_max, counts->answered[EVENT_COMMAND], counts->asked[EVENT_COMMAND]);
+    printf("checks: %zu accepted, %zu refused, %zu unavailable (503), %zu without an answer, %zu not sent\n",
+           counts->accepted, counts->refused, counts->unavailable, counts->unknown, counts->kept_out);
 }
 
-/* Every key that is listed as active was answered to somebody: one whose answer was lost has been revoked. */
-static void check_orphans(struct torture *torture, size_t *ret_listed)
+static void judge_whole(struct torture *torture)
 {
-    char target[160], id[HISTORY_ID_BYTES] = "", more[8] = "true";
+    size_t checked, whole = history_judge(torture->history, &checked);
 
-    *ret_listed = 0;
-    while (strcmp(more, "true") == 0) {
-        snprintf(target, sizeof target, "/v1/api_keys?limit=100&status=active&mode=test%s%s",
-                 id[0] ? "&starting_after=" : "", id);
-        const struct http_call call = {.target = target, .bearer = torture->fixture.manager.secret};
-        if (fixture_call(&torture->fixture, 0, &call, &torture->answer) != 200) {
-            violation(torture, "the keys can't be listed", torture->answer.body);
-            return;
-        }
-        for (const char *at = torture->answer.body; (at = strstr(at, "{\"id\":\"")) != NULL; at++) {
-            snprintf(id, sizeof id, "%.30s", at + strlen("{\"id\":\""));
-            ++*ret_listed;
-            if (history_find(torture->history, id) == HISTORY_KEYS_MAX)
-                violation(torture, "active, and nobody has its secret", id);
-        }
-        if (!http_answer_json(&torture->answer, "has_more", more, sizeof more))
-            break;
-    }
+    printf("checks that began after their key's revocation was answered: %zu\n", checked);
+    if (whole > history_violations(torture->history))
+        history_violation(torture->history, "found in the whole history only", "see above");
 }
 
-static void note_events(struct torture *torture, const char *body, const char *type, unsigned char *seen, unsigned bit)
+static void look_at_what_is_left(struct torture *torture)
 {
-    for (const char *at = body; (at = strstr(at, type)) != NULL; at++) {
-        const char *target = strstr(at, "\"target\":\"");
-        char id[HISTORY_ID_BYTES];
-        size_t index;
+    struct aftermath aftermath;
 
-        if (!target)
-            return;
-        snprintf(id, sizeof id, "%.30s", target + strlen("\"target\":\""));
-        index = history_find(torture->history, id);
-        if (index < HISTORY_KEYS_MAX)
-            seen[index] |= (unsigned char)(1U << bit);
-    }
+    aftermath_check(&torture->cluster, torture->history, torture->clients, torture->users, torture->user_count,
+                    &aftermath);
+    printf("afterwards: all nodes served within %ld ms; %u sessions, %zu active keys (%zu of ended nodes, which nobody "
+           "knows), %zu pages of audit events\n",
+           (long)aftermath.back_ms, aftermath.sessions, aftermath.active, aftermath.orphans_excused,
+           aftermath.audit_pages);
 }
 
-/* Every answered creation and revocation is in the audit trail. */
-static void check_events(struct torture *torture, size_t *ret_pages)
+static void write_history(struct torture *torture)
 {
-    static unsigned char seen[HISTORY_KEYS_MAX];
-    struct fixture_session session;
-    char target[128], cursor[ID_TEXT_BYTES] = "", more[8] = "true";
+    FILE *out = fopen(torture->options.history_path, "we");
 
-    fixture_add_session(&torture->fixture, &torture->fixture.user, false, &session);
-    for (*ret_pages = 0; strcmp(more, "true") == 0; ++*ret_pages) {
-        snprintf(target, sizeof target, "/v1/console/audit_events?limit=100%s%s", cursor[0] ? "&starting_after=" : "",
-                 cursor);
-        const struct http_call call = {.target = target, .cookie = session.token};
-        if (fixture_call(&torture->fixture, 0, &call, &torture->answer) != 200) {
-            violation(torture, "the audit trail can't be read", torture->answer.body);
-            return;
-        }
-        note_events(torture, torture->answer.body, "\"api_key.created\"", seen, 0);
-        note_events(torture, torture->answer.body, "\"api_key.revoked\"", seen, 1);
-        for (const char *at = torture->answer.body; (at = strstr(at, "\"evt_")) != NULL; at++)
-            snprintf(cursor, sizeof cursor, "%.30s", at + 1);
-        if (!http_answer_json(&torture->answer, "has_more", more, sizeof more))
-            break;
-    }
-    for (size_t i = 0; i < history_count(torture->history); i++) {
-        struct key_knowledge key;
-        history_at(torture->history, i, &key);
-        if (!(seen[i] & 1))
-            violation(torture, "no api_key.created event", key.id);
-        if (key.revoke_answered && !(seen[i] & 2))
-            violation(torture, "no api_key.revoked event", key.id);
-    }
+    if (!out)
+        test_give_up("cannot write %s", torture->options.history_path);
+    history_write(torture->history, out);
+    fclose(out);
 }
 
-static void run_clients(struct torture *torture, int seconds)
+static void print_verdict(const struct torture *torture)
 {
-    int64_t end = deadline_now_ms() + seconds * 1000;
+    size_t violations = history_violations(torture->history);
 
-    torture->plan.history = torture->history;
-    torture->plan.manager = torture->fixture.manager.secret;
-    torture->plan.nodes = NODES;
-    torture->plan.seed = torture->seed;
-    for (unsigned i = 0; i < NODES; i++)
-        torture->plan.ports[i] = torture->fixture.nodes[i].port;
-    clients_start(&torture->plan, THREADS);
-    while (deadline_now_ms() < end) {
-        sign_one_in(torture);
-        pause_ms(1000 + below(torture, 3000));
-        sign_one_in(torture);
-        kill_redis(torture);
-    }
-    clients_join(&torture->plan);
+    if (violations > 0)
+        printf("violations: %zu, the first after %.1f s; again with: torture %d %u --lease-ms %u\n", violations,
+               (double)history_first_violation_ms(torture->history) / 1000, torture->options.seconds,
+               torture->options.seed, torture->options.lease_ms);
+    else
+        printf("violations: 0\n");
 }
 
-static void judge(struct torture *torture, int seconds, unsigned seed)
+static int torture_run(struct torture *torture)
 {
-    struct clients_counts *counts = &torture->plan.counts;
-    unsigned sessions;
-    size_t listed, pages;
+    char folder[PROCESS_PATH_BYTES];
 
-    check_keys(torture);
-    check_sessions(torture, &sessions);
-    check_orphans(torture, &listed);
-    check_events(torture, &pages);
-    if (torture->worst_return_ms > BACK_WITHIN_MS)
-        violation(torture, "a node took too long to serve again", "see below");
-    torture->violations += counts->violations;
-    printf("%d s, seed %u: Redis killed %u times; longest until both nodes served again %ld ms\n"
-           "answered: %ld creations, %ld revocations, %u sessions; checks: %ld accepted, %ld refused; 503: %ld; "
-           "broken: %ld\n"
-           "afterwards: %zu keys active and known, %zu pages of audit events complete\n"
-           "violations: %ld\n",
-           seconds, seed, torture->kills, (long)torture->worst_return_ms, counts->created, counts->revoked, sessions,
-           counts->accepted, counts->refused, counts->unavailable, counts->broken, listed, pages, torture->violations);
+    folder_make(folder);
+    torture->netns = torture->options.netns ? netns_create(folder, CLUSTER_NODES) : NULL;
+    cluster_start(&torture->cluster, (int)torture->options.lease_ms, torture->netns);
+    add_users(torture);
+    torture->history = history_create();
+    if (!start_nemesis(torture))
+        return usage();
+    start_clients(torture);
+    wait_for_end(torture);
+    clients_stop(torture->clients);
+    nemesis_mend(torture->nemesis);
+
+    print_counts(torture);
+    if (!torture->options.first || history_violations(torture->history) == 0)
+        look_at_what_is_left(torture);
+    judge_whole(torture);
+    if (torture->options.history_path)
+        write_history(torture);
+    print_verdict(torture);
+
+    int result = history_violations(torture->history) == 0 ? EXIT_SUCCESS : EXIT_VIOLATION;
+    cluster_stop(&torture->cluster);
+    nemesis_end(torture->nemesis);
+    clients_destroy(torture->clients);
+    history_destroy(torture->history);
+    netns_destroy(torture->netns);
+    folder_remove(folder);
+    return result;
 }
+
+static unsigned number(const char *text)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+
+    if (end == text || *end != '\0' || value > 1000000000) {
+        fprintf(stderr, "torture: not a number: %s\n", text);
+        exit(EXIT_USAGE);
+    }
+    return (unsigned)value;
+}
+
+enum {
+    OPTION_LEASE = 1,
+    OPTION_RATE,
+    OPTION_FIRST,
+    OPTION_FOCUS,
+    OPTION_NETNS,
+    OPTION_HISTORY,
+    OPTION_SELF_TEST,
+    OPTION_RULES
+};
+
+static const struct option OPTIONS[] = {{"lease-ms", required_argument, NULL, OPTION_LEASE},
+                                        {"rate", required_argument, NULL, OPTION_RATE},
+                                        {"first", no_argument, NULL, OPTION_FIRST},
+                                        {"focus", required_argument, NULL, OPTION_FOCUS},
+                                        {"netns", no_argument, NULL, OPTION_NETNS},
+                                        {"history", required_argument, NULL, OPTION_HISTORY},
+                                        {"self-test", no_argument, NULL, OPTION_SELF_TEST},
+                                        {"rules", no_argument, NULL, OPTION_RULES},
+                                        {NULL, 0, NULL, 0}};
 
 int main(int argc, char **argv)
 {
     static struct torture torture;
-    int seconds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 60;
-    unsigned seed = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : (unsigned)getpid();
+    struct options *options = &torture.options;
+    int option;
 
-    torture.seed = seed;
-    torture.history = history_create();
-    fixture_start(&torture.fixture, NODES, (const char *const[]){"--audit-max", "10000000", NULL});
-    for (int i = 0; i < SESSIONS_MAX && i < seconds / 2; i++) {
-        char email[32];
-        snprintf(email, sizeof email, "user%d@torture.test", i);
-        fixture_add_user(&torture.fixture, email, &torture.users[i]);
+    *options =
+        (struct options){60, (unsigned)getpid(), LEASE_STANDARD_MS, KEYS_PER_SECOND_STANDARD, NULL, NULL, false, false};
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    signal(SIGPIPE, SIG_IGN);
+    while ((option = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1) {
+        switch (option) {
+        case OPTION_LEASE:
+            options->lease_ms = number(optarg);
+            break;
+        case OPTION_RATE:
+            options->keys_per_second = number(optarg);
+            break;
+        case OPTION_FIRST:
+            options->first = true;
+            break;
+        case OPTION_FOCUS:
+            options->focus = optarg;
+            break;
+        case OPTION_NETNS:
+            options->netns = true;
+            break;
+        case OPTION_HISTORY:
+            options->history_path = optarg;
+            break;
+        case OPTION_SELF_TEST:
+            return self_test_passes() ? EXIT_SUCCESS : EXIT_VIOLATION;
+        case OPTION_RULES:
+            return print_rules();
+        default:
+            return usage();
+        }
     }
-    run_clients(&torture, seconds);
-    pause_ms(SETTLE_MS);
-    judge(&torture, seconds, seed);
-    fixture_stop(&torture.fixture);
-    history_destroy(torture.history);
-    return torture.violations == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (optind < argc)
+        options->seconds = (int)number(argv[optind++]);
+    if (optind < argc)
+        options->seed = number(argv[optind++]);
+    return optind < argc || options->keys_per_second == 0 ? usage() : torture_run(&torture);
 }

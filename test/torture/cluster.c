@@ -1,0 +1,152 @@
+#include "cluster.h"
+#include "netns.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void cluster_node_start(struct cluster *cluster, unsigned node)
+{
+    struct fixture *fixture = &cluster->fixture;
+    char name[16];
+
+    snprintf(name, sizeof name, "node%u", node);
+    netns_enter(cluster->netns, node);
+    node_start(&fixture->nodes[node], fixture->folder, name, cluster->urls[node], fixture->master_key_path,
+               cluster->args);
+    netns_leave(cluster->netns);
+    if (atomic_fetch_add(&cluster->incarnations[node], 1) + 1 == CLUSTER_INCARNATIONS_MAX)
+        test_give_up("node %u was started too often", node);
+    atomic_store(&cluster->ports[node], fixture->nodes[node].port);
+}
+
+static void node_ends(struct cluster *cluster, unsigned node)
+{
+    atomic_store(&cluster->ended[node][cluster_incarnation(cluster, node)], true);
+}
+
+void cluster_node_kill(struct cluster *cluster, unsigned node)
+{
+    node_ends(cluster, node);
+    node_kill(&cluster->fixture.nodes[node]);
+    atomic_store(&cluster->ports[node], 0);
+}
+
+/* Clients go on asking it while it drains. */
+void cluster_node_drain(struct cluster *cluster, unsigned node)
+{
+    node_ends(cluster, node);
+    node_stop(&cluster->fixture.nodes[node]);
+    atomic_store(&cluster->ports[node], 0);
+}
+
+unsigned cluster_incarnation(struct cluster *cluster, unsigned node)
+{
+    return atomic_load(&cluster->incarnations[node]);
+}
+
+bool cluster_was_ended(struct cluster *cluster, unsigned node, unsigned incarnation)
+{
+    return atomic_load(&cluster->ended[node][incarnation]);
+}
+
+unsigned cluster_find_dead(struct cluster *cluster)
+{
+    unsigned node;
+    bool is_dead = false;
+
+    for (node = 0; node < CLUSTER_NODES && !is_dead; node++) {
+        if (pthread_mutex_trylock(&cluster->node_locks[node]) != 0)
+            continue;
+        is_dead = process_wait(&cluster->fixture.nodes[node].process, 0);
+        pthread_mutex_unlock(&cluster->node_locks[node]);
+        if (is_dead)
+            return node;
+    }
+    return CLUSTER_NODES;
+}
+
+/* Whether this build of the program knows leases. */
+static bool has_leases(struct cluster *cluster)
+{
+    const char *argv[] = {node_binary(), "serve", "--help", NULL};
+    struct process process;
+
+    process_run(&process, cluster->fixture.folder, "help", argv, NULL, 10000);
+    return file_contains(process.out_path, "--lease-ms");
+}
+
+static void set_args(struct cluster *cluster, int lease_ms)
+{
+    size_t count = 0;
+
+    cluster->args[count++] = "--audit-max";
+    cluster->args[count++] = "10000000";
+    if (lease_ms < 0 || !has_leases(cluster))
+        return;
+    snprintf(cluster->lease_ms, sizeof cluster->lease_ms, "%d", lease_ms);
+    cluster->args[count++] = "--lease-ms";
+    cluster->args[count++] = cluster->lease_ms;
+}
+
+void cluster_start(struct cluster *cluster, int lease_ms, struct netns *netns)
+{
+    const char *addresses[CLUSTER_NODES];
+
+    cluster->netns = netns;
+    for (unsigned i = 0; i < CLUSTER_NODES; i++) {
+        addresses[i] = netns ? netns_address(netns, i) : "127.0.0.1";
+        pthread_mutex_init(&cluster->node_locks[i], NULL);
+    }
+    pthread_mutex_init(&cluster->redis_lock, NULL);
+    fixture_start(&cluster->fixture, 0, NULL);
+    set_args(cluster, lease_ms);
+    cluster->proxy = redis_proxy_start(cluster->fixture.redis.socket_path, CLUSTER_NODES, addresses);
+    for (unsigned i = 0; i < CLUSTER_NODES; i++) {
+        snprintf(cluster->urls[i], sizeof cluster->urls[i], "redis://%s:%u", addresses[i],
+                 redis_proxy_port(cluster->proxy, i));
+        cluster_node_start(cluster, i);
+    }
+    cluster->fixture.node_count = CLUSTER_NODES;
+}
+
+void cluster_stop(struct cluster *cluster)
+{
+    fixture_stop(&cluster->fixture);
+    redis_proxy_stop(cluster->proxy);
+    for (unsigned i = 0; i < CLUSTER_NODES; i++)
+        pthread_mutex_destroy(&cluster->node_locks[i]);
+    pthread_mutex_destroy(&cluster->redis_lock);
+}
+
+int cluster_open_socket(void *arg, unsigned node, uint16_t *ret_port)
+{
+    struct cluster *cluster = arg;
+
+    *ret_port = (uint16_t)atomic_load(&cluster->ports[node]);
+    if (*ret_port == 0)
+        return -1;
+    netns_enter(cluster->netns, node);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    netns_leave(cluster->netns);
+    return fd;
+}
+
+int cluster_call(struct cluster *cluster, unsigned node, const struct http_call *call, struct http_answer *ret_answer)
+{
+    netns_enter(cluster->netns, node);
+    int status = fixture_call(&cluster->fixture, node, call, ret_answer);
+    netns_leave(cluster->netns);
+    return status;
+}
+
+int cluster_login(struct cluster *cluster, unsigned node, const struct fixture_user *user,
+                  struct fixture_session *ret_session, struct http_answer *ret_answer)
+{
+    netns_enter(cluster->netns, node);
+    int status = fixture_login(&cluster->fixture, node, user, FIXTURE_PASSWORD, NULL, ret_session, ret_answer);
+    netns_leave(cluster->netns);
+    return status;
+}

@@ -1,0 +1,48 @@
+/* The nodes and the Redis that are tortured, and what can be done to their processes. A part (a node, Redis) is locked
+ * while something is done to it; the caller does that. */
+#pragma once
+#include "../integration/fixture.h"
+#include "exchange.h"
+#include "redis_proxy.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { CLUSTER_NODES = 3, CLUSTER_INCARNATIONS_MAX = 1 << 14 };
+
+struct netns;
+
+struct cluster {
+    struct fixture fixture;
+    struct redis_proxy *proxy;
+    struct netns *netns; /* NULL without namespaces */
+    const char *args[16];
+    char lease_ms[16];
+    char urls[CLUSTER_NODES][64];
+    pthread_mutex_t node_locks[CLUSTER_NODES], redis_lock;
+    /* Read by clients at any time; 0 while a node is away. */
+    atomic_uint ports[CLUSTER_NODES];
+    atomic_uint incarnations[CLUSTER_NODES];
+    atomic_bool ended[CLUSTER_NODES][CLUSTER_INCARNATIONS_MAX]; /* by kill or drain */
+};
+
+/* Redis, account, manager key and the nodes, each reaching Redis through the proxy. lease_ms < 0: the product's own. */
+void cluster_start(struct cluster *cluster, int lease_ms, struct netns *netns);
+/* Drains the nodes, which must end cleanly, and stops all. */
+void cluster_stop(struct cluster *cluster);
+
+void cluster_node_start(struct cluster *cluster, unsigned node);
+void cluster_node_kill(struct cluster *cluster, unsigned node);
+void cluster_node_drain(struct cluster *cluster, unsigned node);
+/* The number of a node's present life, and whether a life was ended from outside: what it had begun may be unfinished.
+ */
+unsigned cluster_incarnation(struct cluster *cluster, unsigned node);
+bool cluster_was_ended(struct cluster *cluster, unsigned node, unsigned incarnation);
+/* A node that ended though nobody ended it; CLUSTER_NODES: none. */
+unsigned cluster_find_dead(struct cluster *cluster);
+
+/* An exchange_socket; arg: the cluster. */
+int cluster_open_socket(void *cluster, unsigned node, uint16_t *ret_port);
+/* fixture_call() and fixture_login() where the node may be in a namespace of its own; the node must be up. */
+int cluster_call(struct cluster *cluster, unsigned node, const struct http_call *call, struct http_answer *ret_answer);
+int cluster_login(struct cluster *cluster, unsigned node, const struct fixture_user *user,
+                  struct fixture_session *ret_session, struct http_answer *ret_answer);

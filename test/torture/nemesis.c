@@ -1,0 +1,549 @@
+#include "nemesis.h"
+#include "netns.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 3, STEP_MS = 20, LINKS = REDIS_PROXY_UNNAMED };
+
+struct lane {
+    struct nemesis *nemesis;
+    unsigned number, seed;
+    pthread_t thread;
+};
+
+/* What a fault makes of the links of one node: a set of them, and of directions. */
+struct target {
+    unsigned node;
+    unsigned links, directions; /* bits by redis_proxy_link and redis_proxy_direction */
+};
+
+struct fault_kind {
+    const char *name;
+    unsigned weight;
+    void (*run)(struct lane *lane);
+};
+
+struct nemesis {
+    struct nemesis_plan plan;
+    atomic_bool mend, end;
+    atomic_uint idle;
+    atomic_uint busy_links[CLUSTER_NODES]; /* those that some fault has in its hands */
+    struct lane lanes[LANES];
+    atomic_uint *counts;
+};
+
+/* Chance */
+
+static unsigned below(struct lane *lane, unsigned bound)
+{
+    return (unsigned)rand_r(&lane->seed) % bound;
+}
+
+/* Between two hundredths of the unit; small ones as likely as large ones. */
+static unsigned span_ms(struct lane *lane, unsigned from, unsigned to)
+{
+    unsigned top = below(lane, 2) ? to : (from + to) / 2;
+
+    return (from + below(lane, top - from + 1)) * lane->nemesis->plan.unit_ms / 100 + 1;
+}
+
+static void pause_ms(unsigned ms)
+{
+    poll(NULL, 0, (int)ms);
+}
+
+static void lane_wait(struct lane *lane, unsigned ms)
+{
+    struct deadline deadline = deadline_in(ms);
+    int left;
+
+    while (!lane->nemesis->mend && (left = deadline_left_ms(deadline)) > 0)
+        pause_ms((unsigned)(left < STEP_MS ? left : STEP_MS));
+}
+
+/* Mostly one link, for the rules are about what happens when one falls behind the others. */
+static unsigned random_links(struct lane *lane)
+{
+    unsigned dice = below(lane, 10);
+
+    if (dice < 2)
+        return (1U << LINKS) - 1;
+    if (dice < 4)
+        return ((1U << LINKS) - 1) & ~(1U << below(lane, LINKS));
+    return 1U << below(lane, LINKS);
+}
+
+static unsigned random_directions(struct lane *lane)
+{
+    static const unsigned CHOICES[] = {1U << REDIS_PROXY_TO_NODE, 1U << REDIS_PROXY_TO_NODE, 1U << REDIS_PROXY_TO_REDIS,
+                                       1U << REDIS_PROXY_TO_NODE | 1U << REDIS_PROXY_TO_REDIS};
+
+    return CHOICES[below(lane, sizeof CHOICES / sizeof *CHOICES)];
+}
+
+/* Taking hold of what a fault is done to: false when another lane has it */
+
+static bool links_take(struct lane *lane, const struct target *target)
+{
+    atomic_uint *busy = &lane->nemesis->busy_links[target->node];
+    unsigned before = atomic_fetch_or(busy, target->links);
+
+    if (before & target->links) {
+        atomic_fetch_and(busy, ~(target->links & ~before));
+        return false;
+    }
+    return true;
+}
+
+static void links_give_back(struct lane *lane, const struct target *target)
+{
+    atomic_fetch_and(&lane->nemesis->busy_links[target->node], ~target->links);
+}
+
+static bool random_target(struct lane *lane, struct target *ret_target)
+{
+    *ret_target = (struct target){below(lane, CLUSTER_NODES), random_links(lane), random_directions(lane)};
+    return links_take(lane, ret_target);
+}
+
+static bool node_take(struct lane *lane, unsigned *ret_node)
+{
+    *ret_node = below(lane, CLUSTER_NODES);
+    return pthread_mutex_trylock(&lane->nemesis->plan.cluster->node_locks[*ret_node]) == 0;
+}
+
+static void node_give_back(struct lane *lane, unsigned node)
+{
+    pthread_mutex_unlock(&lane->nemesis->plan.cluster->node_locks[node]);
+}
+
+static bool redis_take(struct lane *lane)
+{
+    return pthread_mutex_trylock(&lane->nemesis->plan.cluster->redis_lock) == 0;
+}
+
+static void redis_give_back(struct lane *lane)
+{
+    pthread_mutex_unlock(&lane->nemesis->plan.cluster->redis_lock);
+}
+
+/* Setting a target's weather */
+
+#define EACH_LINK(link, target)                   \
+    for (unsigned link = 0; link < LINKS; link++) \
+        if ((target)->links & (1U << link))
+#define EACH_DIRECTION(direction, target)                                         \
+    for (unsigned direction = 0; direction < REDIS_PROXY_DIRECTIONS; direction++) \
+        if ((target)->directions & (1U << direction))
+
+static void set_hold(struct lane *lane, const struct target *target, bool held)
+{
+    EACH_LINK(link, target)
+    EACH_DIRECTION(direction, target)
+    redis_proxy_hold(lane->nemesis->plan.cluster->proxy, target->node, link, direction, held);
+}
+
+static void set_delay(struct lane *lane, const struct target *target, unsigned ms)
+{
+    EACH_LINK(link, target)
+    EACH_DIRECTION(direction, target)
+    redis_proxy_delay(lane->nemesis->plan.cluster->proxy, target->node, link, direction, ms);
+}
+
+static void set_refused(struct lane *lane, const struct target *target, bool refused)
+{
+    EACH_LINK(link, target)
+    redis_proxy_refuse(lane->nemesis->plan.cluster->proxy, target->node, link, refused);
+}
+
+static void cut(struct lane *lane, const struct target *target)
+{
+    bool reset = below(lane, 2);
+
+    EACH_LINK(link, target)
+    redis_proxy_cut(lane->nemesis->plan.cluster->proxy, target->node, link, reset);
+}
+
+static const char *links_text(unsigned links)
+{
+    static const char *const TEXTS[] = {"no link",
+                                        "reads",
+                                        "changes",
+                                        "reads+changes",
+                                        "invalidations",
+                                        "reads+invalidations",
+                                        "changes+invalidations",
+                                        "all links"};
+
+    return TEXTS[links & 7];
+}
+
+static const char *directions_text(unsigned directions)
+{
+    static const char *const TEXTS[] = {"nowhere", "to redis", "to the node", "both ways"};
+
+    return TEXTS[directions & 3];
+}
+
+static size_t note(struct lane *lane, const char *what, const struct target *target, unsigned ms)
+{
+    return history_fault_begin(lane->nemesis->plan.history, "node %u: %s %s %s, %u ms", target->node, what,
+                               links_text(target->links), directions_text(target->directions), ms);
+}
+
+/* The faults */
+
+static void fault_kill(struct lane *lane)
+{
+    struct cluster *cluster = lane->nemesis->plan.cluster;
+    unsigned node;
+    if (!node_take(lane, &node))
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "node %u: kill -9", node);
+
+    cluster_node_kill(cluster, node);
+    lane_wait(lane, below(lane, 2) ? 0 : span_ms(lane, 0, 200));
+    cluster_node_start(cluster, node);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    node_give_back(lane, node);
+}
+
+static void fault_drain(struct lane *lane)
+{
+    struct cluster *cluster = lane->nemesis->plan.cluster;
+    unsigned node;
+    if (!node_take(lane, &node))
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "node %u: drain", node);
+
+    cluster_node_drain(cluster, node);
+    lane_wait(lane, below(lane, 2) ? 0 : span_ms(lane, 0, 200));
+    cluster_node_start(cluster, node);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    node_give_back(lane, node);
+}
+
+static void fault_pause(struct lane *lane)
+{
+    struct process *process;
+    unsigned node, ms = span_ms(lane, 20, 400);
+    if (!node_take(lane, &node))
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "node %u: paused, %u ms", node, ms);
+
+    process = &lane->nemesis->plan.cluster->fixture.nodes[node].process;
+    process_signal(process, SIGSTOP);
+    lane_wait(lane, ms);
+    process_signal(process, SIGCONT);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    node_give_back(lane, node);
+}
+
+/* Short pauses one after the other: each stops the node between two other instructions. */
+static void fault_limp(struct lane *lane)
+{
+    struct process *process;
+    unsigned node, times = 3 + below(lane, 10);
+    if (!node_take(lane, &node))
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "node %u: paused %u times", node, times);
+
+    process = &lane->nemesis->plan.cluster->fixture.nodes[node].process;
+    for (unsigned i = 0; i < times && !lane->nemesis->mend; i++) {
+        process_signal(process, SIGSTOP);
+        lane_wait(lane, span_ms(lane, 1, 60));
+        process_signal(process, SIGCONT);
+        lane_wait(lane, span_ms(lane, 0, 30));
+    }
+    history_fault_end(lane->nemesis->plan.history, fault);
+    node_give_back(lane, node);
+}
+
+static void fault_redis_kill(struct lane *lane)
+{
+    struct redis_server *redis = &lane->nemesis->plan.cluster->fixture.redis;
+    if (!redis_take(lane))
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "redis: kill -9");
+
+    redis_server_kill(redis);
+    lane_wait(lane, below(lane, 2) ? 0 : span_ms(lane, 0, 200));
+    redis_server_restart(redis);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    redis_give_back(lane);
+}
+
+static void fault_redis_pause(struct lane *lane)
+{
+    struct redis_server *redis = &lane->nemesis->plan.cluster->fixture.redis;
+    unsigned ms = span_ms(lane, 10, 250);
+    if (!redis_take(lane))
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "redis: paused, %u ms", ms);
+
+    redis_server_freeze(redis);
+    lane_wait(lane, ms);
+    redis_server_thaw(redis);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    redis_give_back(lane);
+}
+
+static void fault_redis_drop_subscribers(struct lane *lane)
+{
+    if (!redis_take(lane))
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "redis: CLIENT KILL TYPE pubsub");
+    redis_server_tell(&lane->nemesis->plan.cluster->fixture.redis, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    redis_give_back(lane);
+}
+
+static void fault_redis_forget_scripts(struct lane *lane)
+{
+    if (!redis_take(lane))
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "redis: SCRIPT FLUSH");
+    redis_server_tell(&lane->nemesis->plan.cluster->fixture.redis, "SCRIPT", "FLUSH", NULL);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    redis_give_back(lane);
+}
+
+/* The links are cut, and refused for a while. */
+static void fault_cut(struct lane *lane)
+{
+    struct target target;
+    unsigned ms = below(lane, 3) ? span_ms(lane, 1, 250) : 0;
+    if (!random_target(lane, &target))
+        return;
+    size_t fault = note(lane, "cut", &target, ms);
+
+    set_refused(lane, &target, ms > 0);
+    cut(lane, &target);
+    lane_wait(lane, ms);
+    set_refused(lane, &target, false);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    links_give_back(lane, &target);
+}
+
+/* Nothing comes through for a while; then all of it, or (black hole) nothing ever. */
+static void hold_for_a_while(struct lane *lane, bool is_black_hole)
+{
+    struct target target;
+    unsigned ms = span_ms(lane, 30, 400);
+    if (!random_target(lane, &target))
+        return;
+    size_t fault = note(lane, is_black_hole ? "black hole" : "hold", &target, ms);
+
+    set_hold(lane, &target, true);
+    lane_wait(lane, ms);
+    if (is_black_hole)
+        cut(lane, &target);
+    set_hold(lane, &target, false);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    links_give_back(lane, &target);
+}
+
+static void fault_hold(struct lane *lane)
+{
+    hold_for_a_while(lane, false);
+}
+
+static void fault_black_hole(struct lane *lane)
+{
+    hold_for_a_while(lane, true);
+}
+
+static void fault_delay(struct lane *lane)
+{
+    struct target target;
+    unsigned ms = span_ms(lane, 5, 250);
+    if (!random_target(lane, &target))
+        return;
+    size_t fault = note(lane, "delay", &target, ms);
+
+    set_delay(lane, &target, ms);
+    lane_wait(lane, span_ms(lane, 150, 600));
+    set_delay(lane, &target, 0);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    links_give_back(lane, &target);
+}
+
+/* What came while the link was held arrives at once, what follows is held again: a delay that changes. */
+static void fault_stutter(struct lane *lane)
+{
+    struct target target;
+    unsigned times = 2 + below(lane, 6);
+    if (!random_target(lane, &target))
+        return;
+    size_t fault = note(lane, "stutter", &target, times);
+
+    for (unsigned i = 0; i < times && !lane->nemesis->mend; i++) {
+        set_hold(lane, &target, true);
+        lane_wait(lane, span_ms(lane, 10, 180));
+        set_hold(lane, &target, false);
+        lane_wait(lane, below(lane, 2) ? 1 : span_ms(lane, 1, 30));
+    }
+    history_fault_end(lane->nemesis->plan.history, fault);
+    links_give_back(lane, &target);
+}
+
+/* The subscription is lost, and others' revocations go past this node, while its reads are slow. */
+static void fault_rejoin(struct lane *lane)
+{
+    struct target target = {below(lane, CLUSTER_NODES), 1U << REDIS_PROXY_READS | 1U << REDIS_PROXY_INVALIDATIONS,
+                            1U << REDIS_PROXY_TO_NODE};
+    struct target reads = {target.node, 1U << REDIS_PROXY_READS, 1U << REDIS_PROXY_TO_NODE};
+    struct target invalidations = {target.node, 1U << REDIS_PROXY_INVALIDATIONS, 1U << REDIS_PROXY_TO_NODE};
+    unsigned ms = span_ms(lane, 10, 250);
+    if (!links_take(lane, &target))
+        return;
+    size_t fault = note(lane, "rejoin with slow", &reads, ms);
+
+    set_delay(lane, &reads, ms);
+    for (unsigned i = 0; i < 4 && !lane->nemesis->mend; i++) {
+        set_refused(lane, &invalidations, true);
+        cut(lane, &invalidations);
+        lane_wait(lane, span_ms(lane, 10, 300));
+        set_refused(lane, &invalidations, false);
+        lane_wait(lane, span_ms(lane, 50, 200));
+    }
+    set_delay(lane, &reads, 0);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    links_give_back(lane, &target);
+}
+
+static void fault_partition(struct lane *lane)
+{
+    const struct netns *netns = lane->nemesis->plan.cluster->netns;
+    struct target target = {below(lane, CLUSTER_NODES), (1U << LINKS) - 1, 3};
+    unsigned ms = span_ms(lane, 20, 400);
+    if (!netns || !links_take(lane, &target))
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "node %u: partition, %u ms", target.node, ms);
+
+    netns_set_link(netns, target.node, false);
+    lane_wait(lane, ms);
+    netns_set_link(netns, target.node, true);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    links_give_back(lane, &target);
+}
+
+static const struct fault_kind KINDS[] = {
+    {"kill", 3, fault_kill},
+    {"drain", 3, fault_drain},
+    {"pause", 4, fault_pause},
+    {"limp", 2, fault_limp},
+    {"redis-kill", 2, fault_redis_kill},
+    {"redis-pause", 2, fault_redis_pause},
+    {"redis-drop-subscribers", 2, fault_redis_drop_subscribers},
+    {"redis-forget-scripts", 1, fault_redis_forget_scripts},
+    {"cut", 5, fault_cut},
+    {"hold", 8, fault_hold},
+    {"black-hole", 3, fault_black_hole},
+    {"delay", 8, fault_delay},
+    {"stutter", 5, fault_stutter},
+    {"rejoin", 4, fault_rejoin},
+    {"partition", 4, fault_partition},
+};
+
+enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
+
+/* The lanes */
+
+static bool is_wanted(const struct nemesis *nemesis, size_t kind)
+{
+    bool is_possible = KINDS[kind].run != fault_partition || nemesis->plan.cluster->netns;
+
+    return is_possible && (!nemesis->plan.focus || strcmp(nemesis->plan.focus, KINDS[kind].name) == 0);
+}
+
+static size_t random_kind(struct lane *lane)
+{
+    unsigned total = 0;
+
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        total += is_wanted(lane->nemesis, i) ? KINDS[i].weight : 0;
+    unsigned dice = below(lane, total);
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        unsigned weight = is_wanted(lane->nemesis, i) ? KINDS[i].weight : 0;
+        if (dice < weight)
+            return i;
+        dice -= weight;
+    }
+    return 0;
+}
+
+static void *lane_run(void *arg)
+{
+    struct lane *lane = arg;
+    struct nemesis *nemesis = lane->nemesis;
+
+    lane_wait(lane, 1000);
+    while (!nemesis->mend) {
+        size_t kind = random_kind(lane);
+        KINDS[kind].run(lane);
+        atomic_fetch_add(&nemesis->counts[kind], 1);
+        lane_wait(lane, 100 + span_ms(lane, 10, 200));
+    }
+    atomic_fetch_add(&nemesis->idle, 1);
+    while (!nemesis->end)
+        pause_ms(STEP_MS);
+    return NULL;
+}
+
+struct nemesis *nemesis_start(const struct nemesis_plan *plan)
+{
+    struct nemesis *nemesis = calloc(1, sizeof *nemesis);
+    bool is_any_wanted = false;
+
+    if (!nemesis)
+        abort();
+    nemesis->plan = *plan;
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        is_any_wanted = is_any_wanted || is_wanted(nemesis, i);
+    nemesis->counts = calloc(KIND_COUNT, sizeof *nemesis->counts);
+    if (!is_any_wanted) {
+        free(nemesis->counts);
+        free(nemesis);
+        return NULL;
+    }
+    for (unsigned i = 0; i < LANES; i++) {
+        struct lane *lane = &nemesis->lanes[i];
+        *lane = (struct lane){.nemesis = nemesis, .number = i, .seed = plan->seed * 31 + i};
+        if (pthread_create(&lane->thread, NULL, lane_run, lane) != 0)
+            abort();
+    }
+    return nemesis;
+}
+
+void nemesis_mend(struct nemesis *nemesis)
+{
+    nemesis->mend = true;
+    while (nemesis->idle < LANES)
+        pause_ms(STEP_MS);
+}
+
+void nemesis_end(struct nemesis *nemesis)
+{
+    nemesis->end = true;
+    for (unsigned i = 0; i < LANES; i++)
+        pthread_join(nemesis->lanes[i].thread, NULL);
+    free(nemesis->counts);
+    free(nemesis);
+}
+
+void nemesis_print_counts(const struct nemesis *nemesis)
+{
+    const char *separator = "faults:";
+
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        if (nemesis->counts[i] > 0)
+            printf("%s %u %s", separator, nemesis->counts[i], KINDS[i].name);
+        separator = nemesis->counts[i] > 0 ? "," : separator;
+    }
+    printf("\n");
+}
