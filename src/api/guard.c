@@ -3,7 +3,6 @@
 #include "api/service.h"
 #include "auth/bearer.h"
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/metrics.h"
 #include "call_internal.h"
 #include "core/path.h"
@@ -256,7 +255,7 @@ static void refuse_scope(struct call *call, scope_set required)
 static void count_use(struct call *call)
 {
     metric_add(METRIC_CHECK_ACCEPTED, 1);
-    usage_count(call->service->usage, call->key, clock_wall_ms());
+    usage_count(call->service->usage, call->key, http_request_wall_ms(call->request));
 }
 
 /* A route of another backend, of which the policy knows; there is none behind this listener, so that what is allowed

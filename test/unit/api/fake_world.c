@@ -249,6 +249,12 @@ struct text http_request_id(const struct http_request *request)
     return TEXT("req_01jd0000000000000000000001");
 }
 
+int64_t http_request_wall_ms(const struct http_request *request)
+{
+    (void)request;
+    return clock_wall_ms();
+}
+
 struct text http_request_peer(const struct http_request *request)
 {
     (void)request;
