@@ -65,9 +65,10 @@ static bool is_ascii(struct text t)
         memcpy(&word, t.ptr, sizeof word);
         any |= word;
     }
-    for (size_t i = 0; i < t.len; i++)
-        any |= (uint8_t)t.ptr[i];
-    return (any & high_bits) == 0;
+    word = 0;
+    if (t.len > 0)
+        memcpy(&word, t.ptr, t.len);
+    return ((any | word) & high_bits) == 0;
 }
 
 static struct text text_between(const char *from, const char *to)

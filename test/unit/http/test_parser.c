@@ -262,6 +262,47 @@ Test(http_parser, bounds_target_and_head)
     cr_assert_eq(code_of_sizes(1100, 1), PROBLEM_URI_TOO_LONG);
 }
 
+/* Of a field with such a name and a cookie, with a wrong byte at those places, unless they lie beyond. */
+static enum problem_code code_of_field(size_t name_bytes, size_t name_at, const char *cookie, size_t cookie_at)
+{
+    struct parsed parsed;
+    struct buf head;
+    size_t name_from;
+
+    buf_init(&head, 4096);
+    buf_append_str(&head, "GET / HTTP/1.1\r\n" H);
+    name_from = head.len;
+    for (size_t i = 0; i < name_bytes; i++)
+        buf_append_char(&head, 'n');
+    if (name_at < name_bytes)
+        head.ptr[name_from + name_at] = '(';
+    buf_append_str(&head, ": v\r\nCookie: ");
+    buf_append_str(&head, cookie);
+    if (cookie_at < strlen(cookie))
+        head.ptr[head.len - strlen(cookie) + cookie_at] = '\xe9';
+    buf_append_str(&head, "\r\n\r\n");
+    parse(&parsed, buf_text(&head));
+    buf_finish(&head);
+    arena_finish(&parsed.arena);
+    return parsed.code;
+}
+
+/* Names and values are looked through several bytes at a time. */
+Test(http_parser, sees_the_wrong_byte_in_each_place)
+{
+    static const char COOKIE[] = "abcdefghijklmnopqrstuvwxyz";
+
+    for (size_t bytes = 1; bytes < sizeof COOKIE; bytes++) {
+        const char *cookie = COOKIE + sizeof COOKIE - 1 - bytes;
+
+        cr_assert_eq(code_of_field(bytes, bytes, cookie, bytes), PROBLEM_NONE);
+        for (size_t at = 0; at < bytes; at++) {
+            cr_assert_eq(code_of_field(bytes, at, cookie, bytes), PROBLEM_BAD_REQUEST, "name, %zu of %zu", at, bytes);
+            cr_assert_eq(code_of_field(bytes, bytes, cookie, at), PROBLEM_BAD_REQUEST, "value, %zu of %zu", at, bytes);
+        }
+    }
+}
+
 static void assert_parts(struct text request_line, struct text path, struct text query)
 {
     struct parsed parsed;
