@@ -154,5 +154,5 @@ struct text id_text(const struct id *id)
 
 bool id_equal(const struct id *a, const struct id *b)
 {
-    return text_equal(id_text(a), id_text(b));
+    return strncmp(a->text, b->text, ID_TEXT_BYTES) == 0;
 }
