@@ -99,6 +99,15 @@ static enum key_cache_answer recall(struct key_checker *checker, const uint8_t d
     return answer;
 }
 
+/* The store looks at an id's prefix and length alone, for the sake of speed; what is packed must be an id indeed. */
+static bool has_real_ids(const struct key_record *key)
+{
+    struct id id;
+
+    return id_parse(key_id_kind(key->kind), id_text(&key->id), &id) &&
+           id_parse(ID_ACCOUNT, id_text(&key->account), &id);
+}
+
 /* Rule 3 of design 6. */
 static bool remember(const struct key_read *read, enum store_result result, const struct key_record *key)
 {
@@ -108,7 +117,7 @@ static bool remember(const struct key_read *read, enum store_result result, cons
     if (!node_session_may_fill(checker->session, read->epoch))
         return false;
     bool has_lease = node_session_has_lease(checker->session, &now_ns);
-    if (result == STORE_OK)
+    if (result == STORE_OK && has_real_ids(key))
         key_cache_store(checker->cache, read->digest, key);
     else if (result == STORE_NOT_FOUND)
         key_cache_store_unknown(checker->cache, read->digest, now_ns);

@@ -287,6 +287,21 @@ Test(key_check, a_revoked_key_is_remembered_as_such)
     tear_down_cached(&f);
 }
 
+/* What somebody else wrote into Redis. */
+Test(key_check, a_record_whose_ids_are_none_is_not_remembered)
+{
+    struct cached f;
+
+    set_up_cached(&f, 1);
+    f.key.id.text[10] = 'U';
+    expect_read(&f, 0);
+    fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
+    expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
+    expect_read(&f, 1);
+    fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
+    tear_down_cached(&f);
+}
+
 Test(key_check, an_unknown_key_is_remembered_for_a_moment)
 {
     struct cached f;
