@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RULES_MAX = 32, INPUT_MAX_BYTES = 8 * 1024 * 1024, READ_BYTES = 16 * 1024 };
+enum { RULES_MAX = 32, INPUT_MAX_BYTES = 8 * 1024 * 1024, READ_BYTES = 16 * 1024, NAME_BYTES = 64 };
 
 struct fake_redis {
     uv_loop_t *loop;
@@ -43,6 +43,7 @@ struct fake_connection {
     uv_timer_t timer; /* an answer that waits */
     const struct fake_rule *waiting;
     struct buf input;
+    char name[NAME_BYTES];
     bool is_closing;
     unsigned handles_open;
     char read[READ_BYTES];
@@ -188,6 +189,14 @@ static void remember(struct fake_redis *fake, char *command)
     fake->commands[fake->command_count++] = command;
 }
 
+static void note_name(struct fake_connection *c, const char *command)
+{
+    static const char SETNAME[] = "CLIENT SETNAME ";
+
+    if (begins(command, SETNAME))
+        snprintf(c->name, sizeof c->name, "%s", command + strlen(SETNAME));
+}
+
 static void serve(struct fake_connection *c)
 {
     char *command;
@@ -196,6 +205,7 @@ static void serve(struct fake_connection *c)
         const struct fake_rule *rule = rule_for(c->fake, command);
 
         remember(c->fake, command);
+        note_name(c, command);
         if (rule->delay_ms) {
             c->waiting = rule;
             CHECK(uv_timer_start(&c->timer, act_late, rule->delay_ms, 0) == 0);
@@ -330,6 +340,31 @@ void fake_redis_blurt(struct fake_redis *fake, const char *bytes)
 {
     for (struct list *node = fake->connections.next; node != &fake->connections; node = node->next)
         send_bytes(LIST_ENTRY(node, struct fake_connection, node), bytes, strlen(bytes));
+}
+
+static bool is_named(const struct fake_connection *c, const char *name)
+{
+    return !c->is_closing && strcmp(c->name, name) == 0;
+}
+
+void fake_redis_push(struct fake_redis *fake, const char *name, const char *bytes)
+{
+    for (struct list *node = fake->connections.next; node != &fake->connections; node = node->next) {
+        struct fake_connection *c = LIST_ENTRY(node, struct fake_connection, node);
+
+        if (is_named(c, name))
+            send_bytes(c, bytes, strlen(bytes));
+    }
+}
+
+void fake_redis_hang_up(struct fake_redis *fake, const char *name)
+{
+    for (struct list *node = fake->connections.next; node != &fake->connections; node = node->next) {
+        struct fake_connection *c = LIST_ENTRY(node, struct fake_connection, node);
+
+        if (is_named(c, name))
+            connection_close(c, false);
+    }
 }
 
 void fake_redis_stop_reading(struct fake_redis *fake, bool stop)

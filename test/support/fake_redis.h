@@ -36,6 +36,9 @@ void fake_redis_go_away(struct fake_redis *fake);
 void fake_redis_come_back(struct fake_redis *fake);
 /* Sends bytes that nobody asked for on every connection. */
 void fake_redis_blurt(struct fake_redis *fake, const char *bytes);
+/* The same on connections that named themselves so by CLIENT SETNAME; and an end to those. */
+void fake_redis_push(struct fake_redis *fake, const char *name, const char *bytes);
+void fake_redis_hang_up(struct fake_redis *fake, const char *name);
 /* Reads nothing more from its connections, or goes on. */
 void fake_redis_stop_reading(struct fake_redis *fake, bool stop);
 
