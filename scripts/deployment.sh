@@ -52,6 +52,12 @@ start_redis() {
   "$binary" master-key >"$dir/master" && chmod 600 "$dir/master"
   export CHATELAINE_REDIS="unix:$dir/redis.sock" CHATELAINE_MASTER_KEY_FILE="$dir/master"
 }
+# stop_redis: with all its data.
+stop_redis() {
+  kill "$redis_pid"
+  forget "$redis_pid"
+  rm -r "$dir/redis"
+}
 # start_node ID SECONDS [COMMAND PREFIX…]: sets node_pid and url; waits that long for it to be ready.
 start_node() {
   local id=$1 patience=$2

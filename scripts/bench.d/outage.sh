@@ -44,9 +44,9 @@ outage_by() {
   usual=$((($(total_commands) - base) * 100 / (lost_ms - began_ms))) base=$(total_commands)
   "$2"
   sleep "$OUTAGE_S"
-  [ "$2" = hang ] || base=0
   back_ms=$(now_ms)
   "$2_ends"
+  [ "$2" = hang ] || base=$(total_commands) # it counts what it has replayed from its file
   watch_commands "$base" >"$dir/watched"
   end_ms=$(now_ms)
   kill -INT "$load_pid"
@@ -67,5 +67,4 @@ bench_outage() {
   outage_by 'Redis hangs' hang
   settle
   outage_by 'Redis killed and away' crash
-  redis config set auto-aof-rewrite-percentage 0 >/dev/null
 }
