@@ -2,6 +2,7 @@
 #include "base/check.h"
 #include "base/random.h"
 
+#include <endian.h>
 #include <string.h>
 
 enum { PREFIX_CHARS_MAX = 5, BITS_PER_CHAR = 5, RANDOM_BYTES = 10, TIME_BYTES = 6, TIME_CHARS = 10 };
@@ -27,19 +28,30 @@ static int value_of(char c)
     return at ? (int)(at - ALPHABET) : -1;
 }
 
-/* The value's last `count` digits. */
+/* All pairs of digits in turn: a check that is answered from memory prints three ids. */
+#define PAIRS_AFTER(c)                                                                                            \
+    c "0" c "1" c "2" c "3" c "4" c "5" c "6" c "7" c "8" c "9" c "a" c "b" c "c" c "d" c "e" c "f" c "g" c "h" c \
+      "j" c "k" c "m" c "n" c "p" c "q" c "r" c "s" c "t" c "v" c "w" c "x" c "y" c "z"
+static const char PAIRS[] = PAIRS_AFTER("0") PAIRS_AFTER("1") PAIRS_AFTER("2") PAIRS_AFTER("3") PAIRS_AFTER("4")
+    PAIRS_AFTER("5") PAIRS_AFTER("6") PAIRS_AFTER("7") PAIRS_AFTER("8") PAIRS_AFTER("9") PAIRS_AFTER("a")
+        PAIRS_AFTER("b") PAIRS_AFTER("c") PAIRS_AFTER("d") PAIRS_AFTER("e") PAIRS_AFTER("f") PAIRS_AFTER("g")
+            PAIRS_AFTER("h") PAIRS_AFTER("j") PAIRS_AFTER("k") PAIRS_AFTER("m") PAIRS_AFTER("n") PAIRS_AFTER("p")
+                PAIRS_AFTER("q") PAIRS_AFTER("r") PAIRS_AFTER("s") PAIRS_AFTER("t") PAIRS_AFTER("v") PAIRS_AFTER("w")
+                    PAIRS_AFTER("x") PAIRS_AFTER("y") PAIRS_AFTER("z");
+
+/* The value's last `count` digits; an even number of them. */
 static void print_digits(uint64_t value, char *ret_chars, size_t count)
 {
-    for (size_t i = count; i-- > 0; value >>= BITS_PER_CHAR)
-        ret_chars[i] = ALPHABET[value & 31];
+    for (size_t i = count; i > 0; i -= 2, value >>= 2 * BITS_PER_CHAR)
+        memcpy(ret_chars + i - 2, PAIRS + 2 * (value & 1023), 2);
 }
 
 /* 26 characters hold 130 bits: the first one only three of the 128. */
 static void print_ulid(const uint8_t ulid[ULID_BYTES], char *ret_chars)
 {
-    unsigned __int128 value = 0;
-    for (size_t i = 0; i < ULID_BYTES; i++)
-        value = value << 8 | ulid[i];
+    uint64_t halves[2];
+    memcpy(halves, ulid, sizeof halves);
+    const unsigned __int128 value = (unsigned __int128)be64toh(halves[0]) << 64 | be64toh(halves[1]);
     print_digits((uint64_t)(value >> 2 * CHUNK_BITS), ret_chars, ULID_TEXT_CHARS - 2 * CHUNK_CHARS);
     print_digits((uint64_t)(value >> CHUNK_BITS), ret_chars + ULID_TEXT_CHARS - 2 * CHUNK_CHARS, CHUNK_CHARS);
     print_digits((uint64_t)value, ret_chars + ULID_TEXT_CHARS - CHUNK_CHARS, CHUNK_CHARS);
