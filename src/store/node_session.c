@@ -397,6 +397,7 @@ void node_session_leave(struct node_session *session)
     session->is_awaited = false;
     forget_everything(session);
     lease_note(session);
+    previous_leave(session);
     registry_leave(session, &session->id, leave_answered);
 }
 
