@@ -1,0 +1,237 @@
+#include "session_world.h"
+#include "store/store_state.h"
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MESSAGE_BYTES = 512 };
+
+struct session_world w;
+
+void ignore_sigpipe(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static void set(void *flag)
+{
+    cr_assert_not(*(bool *)flag, "twice");
+    *(bool *)flag = true;
+}
+
+bool has_lease(void *arg)
+{
+    uint64_t now_ns;
+
+    (void)arg;
+    return node_session_has_lease(w.session, &now_ns);
+}
+
+bool may_fill(uint64_t epoch)
+{
+    return node_session_may_fill(w.session, epoch);
+}
+
+static void on_ended(void *arg)
+{
+    (void)arg;
+    w.ended++;
+    cr_assert_not(has_lease(NULL), "the lease is gone before");
+}
+
+static void on_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    (void)arg;
+    w.invalidated++;
+    memcpy(w.digest, digest, sizeof w.digest);
+    w.epoch_when_told = node_session_epoch(w.session);
+    cr_assert_lt(fake_redis_count(w.fake, "PUBLISH"), w.invalidated, "acknowledged before it was told");
+}
+
+void rule(const char *command, enum fake_action action, const char *answer, unsigned times)
+{
+    fake_redis_rule(w.fake,
+                    &(struct fake_rule){.command = command, .action = action, .answer = answer, .times = times});
+}
+
+void open_fake(void)
+{
+    memset(&w, 0, sizeof w);
+    cr_assert_eq(uv_loop_init(&w.loop), 0);
+    w.fake = fake_redis_create(&w.loop, NULL);
+    rule("TIME", FAKE_ANSWER, "*2\r\n$1\r\n1\r\n$1\r\n0\r\n", 0);
+    rule("INFO", FAKE_ANSWER, "$22\r\nredis_version:7.0.15\r\n\r\n", 0);
+    rule("CONFIG", FAKE_ANSWER, "-NOPERM no\r\n", 0);
+    rule("EVALSHA", FAKE_ANSWER, OK_REPLY, 0);
+    rule("SUBSCRIBE", FAKE_ANSWER, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n", 0);
+    rule("PUBLISH", FAKE_ANSWER, ":1\r\n", 0);
+}
+
+static void name_script(enum script script, char ret_command[SCRIPT_BYTES])
+{
+    snprintf(ret_command, SCRIPT_BYTES, "EVALSHA %.*s", SCRIPT_SHA1_HEX_BYTES, w.store->script_sha1[script]);
+}
+
+void open_session(uint32_t lease_ms)
+{
+    static const struct node_session_events EVENTS = {on_invalidated, on_ended};
+    const struct store_settings settings = {
+        .target = {.host = "127.0.0.1", .port = fake_redis_port(w.fake)},
+        .timeout_ms = TIMEOUT_MS,
+        .prefix = "t:",
+        .audit_max = 100,
+        .unsafe_redis = true,
+    };
+
+    w.store = store_create(&w.loop, &settings, NULL, NULL);
+    w.session = node_session_create(w.store, &settings.target, lease_ms);
+    node_session_listen(w.session, &EVENTS, NULL);
+    name_script(SCRIPT_node_heartbeat, w.heartbeat);
+    name_script(SCRIPT_node_leave, w.leave);
+}
+
+void until(test_loop_predicate *predicate, void *arg)
+{
+    cr_assert(test_loop_until(&w.loop, predicate, arg, PATIENCE_MS), "store: %s", store_trouble(w.store));
+}
+
+static void close_session(void)
+{
+    node_session_close(w.session, set, &w.is_session_closed);
+    cr_assert_not(w.is_session_closed);
+}
+
+void close_world(void)
+{
+    if (!w.is_session_closed)
+        close_session();
+    cr_assert(test_loop_until_set(&w.loop, &w.is_session_closed, PATIENCE_MS));
+    store_close(w.store, set, &w.is_store_closed);
+    cr_assert(test_loop_until_set(&w.loop, &w.is_store_closed, PATIENCE_MS));
+    fake_redis_close(w.fake);
+    cr_assert(test_loop_finish(&w.loop));
+}
+
+/* What Redis saw, and what it pushes */
+
+unsigned heartbeats(void)
+{
+    return fake_redis_count(w.fake, w.heartbeat);
+}
+
+static bool has_heartbeats(void *count)
+{
+    return heartbeats() >= *(unsigned *)count;
+}
+
+void until_heartbeats(unsigned count)
+{
+    until(has_heartbeats, &count);
+}
+
+/* arg: how a command begins */
+static bool has_command(void *arg)
+{
+    return fake_redis_count(w.fake, *(const char **)arg) > 0;
+}
+
+void until_command(const char *command)
+{
+    until(has_command, &command);
+}
+
+static void copy_word(char **rest, char *ret_word, size_t size)
+{
+    const char *word = strsep(rest, " ");
+
+    cr_assert(word && strlen(word) < size);
+    snprintf(ret_word, size, "%s", word);
+}
+
+struct heartbeat heartbeat_at(unsigned n)
+{
+    const char *command = fake_redis_command(w.fake, w.heartbeat, n);
+    struct heartbeat heartbeat;
+    char words[256], *rest = words;
+
+    cr_assert_not_null(command);
+    snprintf(words, sizeof words, "%s", command + strlen(w.heartbeat) + strlen(" 0 t: "));
+    copy_word(&rest, heartbeat.session, sizeof heartbeat.session);
+    copy_word(&rest, heartbeat.number, sizeof heartbeat.number);
+    copy_word(&rest, heartbeat.lease, sizeof heartbeat.lease);
+    copy_word(&rest, heartbeat.nonce, sizeof heartbeat.nonce);
+    cr_assert_null(rest, "%s", command);
+    return heartbeat;
+}
+
+void push(const char *channel, const char *payload)
+{
+    char message[MESSAGE_BYTES];
+
+    snprintf(message, sizeof message, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(channel), channel,
+             strlen(payload), payload);
+    fake_redis_push(w.fake, "chatelaine-invalidations", message);
+}
+
+void push_own(const char *payload)
+{
+    struct session_name name;
+    char channel[64];
+
+    node_session_name(w.session, &name);
+    snprintf(channel, sizeof channel, "t:node:%s", name.text);
+    push(channel, payload);
+}
+
+void echo(unsigned n)
+{
+    char payload[64];
+
+    snprintf(payload, sizeof payload, "lease %s", heartbeat_at(n).nonce);
+    push_own(payload);
+}
+
+void echo_all(void)
+{
+    for (; w.echoed < heartbeats(); w.echoed++)
+        echo(w.echoed);
+}
+
+bool has_lease_by_echoes(void *arg)
+{
+    echo_all();
+    return has_lease(arg);
+}
+
+bool is_live(void *arg)
+{
+    struct session_name name;
+
+    (void)arg;
+    node_session_name(w.session, &name);
+    return strcmp(name.text, "-") != 0;
+}
+
+bool has_ended(void *times)
+{
+    return w.ended == *(unsigned *)times;
+}
+
+void until_ended(unsigned times)
+{
+    until(has_ended, &times);
+}
+
+void open_with_lease(uint32_t lease_ms)
+{
+    open_fake();
+    open_session(lease_ms);
+    until(has_lease_by_echoes, NULL);
+}
+
+bool has_subscribed_twice(void *arg)
+{
+    (void)arg;
+    return fake_redis_count(w.fake, "SUBSCRIBE " INVALIDATIONS) == 2;
+}

@@ -1,0 +1,68 @@
+/* A node's session over a Redis that does what the test says: heartbeats are answered at once, and echoed when the test
+ * does it. */
+#pragma once
+#include "fake_redis.h"
+#include "store/node_session.h"
+#include "store/node_session_internal.h"
+#include "test_loop.h"
+
+enum {
+    TIMEOUT_MS = 500,
+    PATIENCE_MS = 10000,
+    LEASE_MS = 1000,
+    SCRIPT_BYTES = 64,
+};
+
+#define NS_PER_MS UINT64_C(1000000)
+#define INVALIDATIONS "t:inv"
+#define DIGEST "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define REVOKER "0123456789abcdef0123456789abcdef"
+#define BARRIER "fedcba9876543210"
+#define OK_REPLY "*2\r\n$2\r\nok\r\n:1\r\n"
+
+struct session_world {
+    uv_loop_t loop;
+    struct fake_redis *fake;
+    struct store *store;
+    struct node_session *session;
+    char heartbeat[SCRIPT_BYTES], leave[SCRIPT_BYTES]; /* how these commands begin */
+    unsigned echoed;                                   /* heartbeats, by has_lease_by_echoes() */
+    unsigned ended, invalidated;
+    uint8_t digest[KEY_DIGEST_BYTES];
+    uint64_t epoch_when_told;
+    bool is_session_closed, is_store_closed;
+};
+extern struct session_world w; /* each test has a process of its own */
+
+/* .init of suites. */
+void ignore_sigpipe(void);
+
+void open_fake(void); /* then rules, then open_session() */
+void rule(const char *command, enum fake_action action, const char *answer, unsigned times);
+void open_session(uint32_t lease_ms);
+void open_with_lease(uint32_t lease_ms); /* all of it */
+void close_world(void);                  /* all of it; nothing may be left in the loop */
+
+void until(test_loop_predicate *predicate, void *arg);
+void until_heartbeats(unsigned count);
+void until_command(const char *begin);
+void until_ended(unsigned times);
+bool has_lease(void *arg);
+bool has_lease_by_echoes(void *arg); /* echoes whatever is new */
+bool has_ended(void *times);
+bool has_subscribed_twice(void *arg);
+bool is_live(void *arg);
+bool may_fill(uint64_t epoch);
+
+/* What Redis saw. */
+struct heartbeat {
+    char session[64], number[32], lease[32], nonce[32];
+};
+unsigned heartbeats(void);
+struct heartbeat heartbeat_at(unsigned n);
+
+/* What it pushes on the subscription. */
+void push(const char *channel, const char *payload);
+void push_own(const char *payload);
+void echo(unsigned n); /* of the n-th heartbeat */
+void echo_all(void);   /* of those that were not yet */

@@ -1,0 +1,274 @@
+/* What gives a lease and what does not, and what a node is told of revocations. */
+#include "base/clock.h"
+#include "base/encode.h"
+#include "leak_guard.h"
+#include "session_world.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(node_session, .init = ignore_sigpipe, .fini = leak_guard, .timeout = 60);
+
+/* Leases */
+
+Test(node_session, a_lease_comes_with_the_echo_and_not_before)
+{
+    open_fake();
+    open_session(LEASE_MS);
+    cr_assert_not(is_live(NULL));
+    until_heartbeats(1);
+    test_loop_for(&w.loop, 50);
+    cr_assert_not(has_lease(NULL), "answered is not echoed");
+    until(has_lease_by_echoes, NULL);
+    struct heartbeat first = heartbeat_at(0);
+    cr_assert_str_eq(first.number, "1");
+    cr_assert_str_eq(first.lease, "1000");
+    cr_assert_eq(strlen(first.nonce), 16);
+    cr_assert_eq(w.ended, 0);
+    close_world();
+    cr_assert_eq(w.ended, 1, "closing forgets too");
+}
+
+Test(node_session, a_lease_is_counted_from_before_the_heartbeat_was_sent)
+{
+    enum { LONG_MS = 3000 };
+    uint64_t end_ns;
+
+    open_fake();
+    open_session(LONG_MS);
+    until_heartbeats(1);
+    end_ns = clock_boot_ns() + LONG_MS * NS_PER_MS; /* no earlier than it ends */
+    test_loop_for(&w.loop, LONG_MS / 3);
+    echo(0);
+    until(has_lease, NULL);
+    while (clock_boot_ns() < end_ns)
+        test_loop_for(&w.loop, 1);
+    cr_assert_not(has_lease(NULL));
+    close_world();
+}
+
+/* The clock that the call tells is the one it judged by. */
+Test(node_session, the_clock_is_read_at_the_question)
+{
+    uint64_t before_ns, now_ns, lease_end_ns;
+
+    open_with_lease(300);
+    lease_end_ns = clock_boot_ns() + 300 * NS_PER_MS;
+    /* The loop does not run: nothing but the clock can end the lease. */
+    do {
+        before_ns = clock_boot_ns();
+        bool holds = node_session_has_lease(w.session, &now_ns);
+        cr_assert(now_ns >= before_ns && now_ns <= clock_boot_ns());
+        cr_assert(!holds || now_ns < lease_end_ns);
+    } while (before_ns < lease_end_ns);
+    cr_assert_not(has_lease(NULL));
+    close_world();
+}
+
+Test(node_session, an_echo_that_comes_after_its_lease_grants_none)
+{
+    enum { SHORT_MS = 200 };
+
+    open_fake();
+    open_session(SHORT_MS);
+    until_heartbeats(1);
+    test_loop_for(&w.loop, SHORT_MS + 20);
+    echo(0);
+    for (unsigned i = 0; i < 10; i++) {
+        test_loop_for(&w.loop, 5);
+        cr_assert_not(has_lease(NULL));
+    }
+    close_world();
+}
+
+Test(node_session, the_echo_of_a_heartbeat_that_was_given_up_grants_none)
+{
+    open_fake();
+    open_session(LEASE_MS);
+    until_heartbeats(2); /* the first was not echoed as long as its lease would have been */
+    echo(0);
+    test_loop_for(&w.loop, 50);
+    cr_assert_not(has_lease(NULL));
+    cr_assert_str_eq(heartbeat_at(1).number, "2");
+    cr_assert_str_neq(heartbeat_at(1).nonce, heartbeat_at(0).nonce);
+    until(has_lease_by_echoes, NULL);
+    close_world();
+}
+
+Test(node_session, a_wrong_nonce_grants_none)
+{
+    open_fake();
+    open_session(LEASE_MS);
+    until_heartbeats(1);
+    push_own("lease 0123456789abcdef");
+    push_own("lease 0000000000000000");
+    test_loop_for(&w.loop, 50);
+    cr_assert_not(has_lease(NULL));
+    cr_assert_eq(fake_redis_count(w.fake, "SUBSCRIBE " INVALIDATIONS), 1, "it is no reason to end the session");
+    until(has_lease_by_echoes, NULL);
+    close_world();
+}
+
+Test(node_session, one_echo_grants_one_lease)
+{
+    enum { SHORT_MS = 300 };
+
+    open_fake();
+    open_session(SHORT_MS);
+    until_heartbeats(1);
+    uint64_t seen_ns = clock_boot_ns();
+    echo(0);
+    until(has_lease, NULL);
+    while (clock_boot_ns() < seen_ns + SHORT_MS * NS_PER_MS) {
+        echo(0);
+        test_loop_for(&w.loop, 20);
+    }
+    cr_assert_not(has_lease(NULL), "the same echo again prolongs nothing");
+    close_world();
+}
+
+Test(node_session, a_lease_is_kept_up_by_heartbeats)
+{
+    uint64_t until_ns;
+
+    open_with_lease(LEASE_MS);
+    until_ns = clock_boot_ns() + 3 * LEASE_MS * NS_PER_MS;
+    while (clock_boot_ns() < until_ns) {
+        uv_run(&w.loop, UV_RUN_ONCE);
+        echo_all();
+    }
+    cr_assert(has_lease(NULL));
+    cr_assert_geq(heartbeats(), 7);
+    cr_assert_eq(w.ended, 0);
+    close_world();
+}
+
+Test(node_session, there_is_no_heartbeat_without_a_subscription)
+{
+    open_fake();
+    rule("SUBSCRIBE " INVALIDATIONS, FAKE_SILENT, NULL, 0);
+    open_session(200);
+    until_command("SUBSCRIBE " INVALIDATIONS);
+    test_loop_for(&w.loop, 150);
+    cr_assert_eq(heartbeats(), 0);
+    cr_assert_not(has_lease(NULL));
+    cr_assert_not(is_live(NULL));
+    cr_assert_not(may_fill(node_session_epoch(w.session)));
+    close_world();
+    cr_assert_eq(w.ended, 0, "there was none");
+}
+
+Test(node_session, there_is_no_lease_from_a_redis_that_is_unfit)
+{
+    open_fake();
+    rule("INFO", FAKE_ANSWER, "$21\r\nredis_version:6.2.7\r\n\r\n", 0);
+    open_session(200);
+    until(is_live, NULL);
+    test_loop_for(&w.loop, 300);
+    cr_assert_eq(heartbeats(), 0);
+    cr_assert_not(has_lease(NULL));
+    close_world();
+}
+
+Test(node_session, a_heartbeat_that_redis_refuses_grants_none)
+{
+    open_fake();
+    open_session(200);
+    rule(w.heartbeat, FAKE_ANSWER, "-ERR no\r\n", 0);
+    until_heartbeats(3);
+    echo(heartbeats() - 1);
+    test_loop_for(&w.loop, 10);
+    cr_assert_not(has_lease(NULL));
+    close_world();
+}
+
+/* Invalidations */
+
+Test(node_session, a_revocation_is_told_and_then_acknowledged)
+{
+    uint8_t expected[KEY_DIGEST_BYTES];
+    struct session_name name;
+    char publish[160];
+    uint64_t epoch;
+
+    open_with_lease(LEASE_MS);
+    cr_assert(decode_hex(TEXT(DIGEST), expected, sizeof expected));
+    node_session_name(w.session, &name);
+    epoch = node_session_epoch(w.session);
+    push(INVALIDATIONS, DIGEST " " REVOKER " " BARRIER);
+    until_command("PUBLISH");
+    cr_assert_eq(w.invalidated, 1);
+    cr_assert_arr_eq(w.digest, expected, sizeof expected);
+    snprintf(publish, sizeof publish, "PUBLISH t:node:" REVOKER " ack %s " BARRIER, name.text);
+    cr_assert_str_eq(fake_redis_command(w.fake, "PUBLISH", 0), publish);
+    cr_assert_not(may_fill(epoch), "a read that was sent before may bring the key back");
+    cr_assert_gt(w.epoch_when_told, epoch, "the callback sees the new epoch");
+    cr_assert(may_fill(node_session_epoch(w.session)));
+    cr_assert(has_lease(NULL), "the lease goes on");
+    cr_assert_eq(w.ended, 0);
+    close_world();
+}
+
+static bool was_invalidated(void *arg)
+{
+    (void)arg;
+    return w.invalidated > 0;
+}
+
+Test(node_session, a_revoker_without_a_session_gets_no_acknowledgement)
+{
+    uint64_t epoch;
+
+    open_with_lease(LEASE_MS);
+    epoch = node_session_epoch(w.session);
+    push(INVALIDATIONS, DIGEST " - " BARRIER);
+    until(was_invalidated, NULL);
+    push(INVALIDATIONS, DIGEST " - -");
+    test_loop_for(&w.loop, 50);
+    cr_assert_eq(w.invalidated, 2);
+    cr_assert_eq(fake_redis_count(w.fake, "PUBLISH"), 0);
+    cr_assert_not(may_fill(epoch));
+    cr_assert_eq(w.ended, 0);
+    close_world();
+}
+
+Test(node_session, acknowledgements_of_nothing_are_ignored)
+{
+    open_with_lease(LEASE_MS);
+    push_own("ack " REVOKER " " BARRIER);
+    push_own("ack x y");
+    test_loop_for(&w.loop, 50);
+    cr_assert_eq(w.ended, 0);
+    cr_assert(is_live(NULL));
+    close_world();
+}
+
+Test(node_session, strict_mode_acknowledges_without_ever_having_a_lease)
+{
+    open_fake();
+    open_session(0);
+    until(is_live, NULL);
+    cr_assert_not(node_session_may_cache(w.session));
+    push(INVALIDATIONS, DIGEST " " REVOKER " " BARRIER);
+    until_command("PUBLISH");
+    test_loop_for(&w.loop, 100);
+    cr_assert_eq(heartbeats(), 0);
+    cr_assert_not(has_lease(NULL));
+    cr_assert_not(may_fill(node_session_epoch(w.session)));
+    close_world();
+}
+
+Test(node_session, only_a_session_that_lives_may_fill)
+{
+    uint64_t epoch;
+
+    open_fake();
+    open_session(LEASE_MS);
+    cr_assert(node_session_may_cache(w.session));
+    epoch = node_session_epoch(w.session);
+    cr_assert_not(may_fill(epoch));
+    until(is_live, NULL);
+    cr_assert_not(may_fill(epoch), "it began since");
+    cr_assert(may_fill(node_session_epoch(w.session)), "whether or not it has a lease");
+    close_world();
+}
