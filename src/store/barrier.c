@@ -263,15 +263,15 @@ bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct re
 {
     struct barriers *barriers = barrier->kept_by;
     uint64_t own_ms = node_session_lease_ms(store_session(barriers->store));
-    uint64_t lease_ms = lease_max_ms > 0 ? (uint64_t)lease_max_ms : 0;
+    uint64_t lease_ms;
 
     barrier->began_ns = clock_boot_ns();
-    if (!read_registry(barrier, registry))
+    if (lease_max_ms < 0 || lease_max_ms > LEASE_MS_MAX || !read_registry(barrier, registry))
         return false;
     barrier->done = done;
     barrier->arg = arg;
     barrier->is_waiting = true;
-    lease_ms = own_ms > lease_ms ? own_ms : lease_ms;
+    lease_ms = own_ms > (uint64_t)lease_max_ms ? own_ms : (uint64_t)lease_max_ms;
     if (lease_ms > 0)
         barrier->wait_ns =
             (lease_ms * (RULE(RULE_MARGIN) ? WAIT_PERCENT : WAIT_PERCENT / 3) / 100 + WAIT_SPARE_MS) * NS_PER_MS;

@@ -22,7 +22,7 @@ struct text barrier_name(const struct barrier *barrier);
 /* The script changed nothing: frees. */
 void barrier_drop(struct barrier *barrier);
 /* The script has answered: lease_max_ms and the registry (session, what it holds, session, ...). done runs once,
- * perhaps inside this call: true where no node accepts the key any more. False at once where the registry can't be. */
+ * perhaps inside this call: true where no node accepts the key any more. False at once where these can't be. */
 MUST_CHECK bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct redis_reply *registry,
                              void (*done)(void *arg, bool is_over), void *arg);
 
