@@ -1,0 +1,396 @@
+/* The barrier by itself: registries and acknowledgements come from the test, time and the connection are real. */
+#include "store/barrier_internal.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "store/node_session.h"
+#include "store/store_state.h"
+#include "store_fixture.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATIENCE_MS = 10000, REGISTRY_MAX = 8, MANY = 2000 };
+
+#define NS_PER_MS UINT64_C(1000000)
+#define SESSION_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define SESSION_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define SESSION_C "cccccccccccccccccccccccccccccccc"
+
+TestSuite(barrier, .init = fixture_start, .fini = fixture_stop, .timeout = 60);
+
+struct outcome {
+    unsigned calls;
+    bool is_done, is_over;
+    uint64_t at_ns;
+};
+
+static void on_done(void *arg, bool is_over)
+{
+    struct outcome *outcome = arg;
+
+    outcome->calls++;
+    outcome->is_done = true;
+    outcome->is_over = is_over;
+    outcome->at_ns = clock_boot_ns();
+}
+
+static struct barriers *barriers(void)
+{
+    return store_barriers(fixture.store);
+}
+
+static uint64_t wait_ns(uint64_t lease_ms)
+{
+    return (lease_ms * 125 / 100 + 50) * NS_PER_MS;
+}
+
+/* As if this connection to Redis were as old as the machine. */
+static void make_connection_old(void)
+{
+    fixture.store->changes_since_ns = 1;
+}
+
+/* words: what the registry holds, alternately sessions and what is held of them. */
+static bool wait_for(struct barrier *barrier, int64_t lease_max_ms, const char *const *words, size_t count,
+                     struct outcome *outcome)
+{
+    struct redis_reply items[REGISTRY_MAX];
+    const struct redis_reply *pointers[REGISTRY_MAX];
+    const struct redis_reply registry = {.type = REPLY_ARRAY, .count = count, .items = pointers};
+
+    cr_assert_leq(count, REGISTRY_MAX);
+    for (size_t i = 0; i < count; i++) {
+        items[i] = (struct redis_reply){.type = REPLY_STRING, .text = text_of(words[i])};
+        pointers[i] = &items[i];
+    }
+    return barrier_wait(barrier, lease_max_ms, &registry, on_done, outcome);
+}
+
+#define WAIT_FOR(barrier, lease_max_ms, outcome, ...)                             \
+    cr_assert(wait_for(barrier, lease_max_ms, (const char *const[]){__VA_ARGS__}, \
+                       sizeof(const char *const[]){__VA_ARGS__} / sizeof(const char *), outcome))
+
+static void acknowledge(const char *session, const char *name)
+{
+    barriers_acknowledge(barriers(), text_of(session), text_of(name));
+}
+
+/* Of a barrier; it may be gone when the name is needed. */
+struct barrier_name {
+    char text[BARRIER_NAME_CHARS + 1];
+};
+
+static struct barrier *begin(struct barrier_name *ret_name)
+{
+    struct barrier *barrier = barrier_begin(barriers());
+
+    cr_assert_eq(barrier_name(barrier).len, BARRIER_NAME_CHARS);
+    snprintf(ret_name->text, sizeof ret_name->text, "%.*s", TEXT_ARG(barrier_name(barrier)));
+    return barrier;
+}
+
+static void until_done(const struct outcome *outcome)
+{
+    cr_assert(test_loop_until_set(&fixture.loop, &outcome->is_done, PATIENCE_MS));
+}
+
+static void expect_over(const struct outcome *outcome)
+{
+    cr_expect_eq(outcome->calls, 1);
+    cr_expect(outcome->is_over);
+}
+
+Test(barrier, nobody_ever_had_a_lease)
+{
+    struct outcome outcome = {0};
+    struct barrier_name name;
+
+    cr_assert(wait_for(begin(&name), 0, NULL, 0, &outcome));
+    expect_over(&outcome);
+}
+
+Test(barrier, an_empty_registry_counts_on_an_old_connection)
+{
+    struct outcome outcome = {0};
+    struct barrier_name name;
+
+    make_connection_old();
+    cr_assert(wait_for(begin(&name), 5000, NULL, 0, &outcome));
+    expect_over(&outcome);
+}
+
+/* Redis may have been started again, and have forgotten who is registered. */
+Test(barrier, an_empty_registry_does_not_count_on_a_young_connection)
+{
+    struct outcome outcome = {0};
+    struct barrier_name name;
+    uint64_t since_ns = store_changes_since_ns(fixture.store);
+
+    cr_assert(wait_for(begin(&name), 400, NULL, 0, &outcome));
+    if (clock_boot_ns() < since_ns + wait_ns(400))
+        cr_assert_eq(outcome.calls, 0);
+    until_done(&outcome);
+    expect_over(&outcome);
+    cr_assert_geq(outcome.at_ns, since_ns + wait_ns(400));
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
+}
+
+Test(barrier, nobody_acknowledges)
+{
+    struct outcome outcome = {0};
+    struct barrier_name name;
+    uint64_t began_ns;
+
+    make_connection_old();
+    began_ns = clock_boot_ns();
+    WAIT_FOR(begin(&name), 200, &outcome, SESSION_A, "1 200", SESSION_B, "7 100");
+    cr_assert_eq(outcome.calls, 0);
+    acknowledge(SESSION_A, name.text);
+    cr_assert_eq(outcome.calls, 0, "one is missing");
+    until_done(&outcome);
+    expect_over(&outcome);
+    cr_assert_geq(outcome.at_ns - began_ns, wait_ns(200));
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 1);
+}
+
+Test(barrier, all_acknowledge)
+{
+    struct outcome outcome = {0};
+    struct barrier_name name;
+
+    make_connection_old();
+    WAIT_FOR(begin(&name), 5000, &outcome, SESSION_A, "1 200", SESSION_B, "7 100");
+    acknowledge(SESSION_B, name.text);
+    cr_assert_eq(outcome.calls, 0);
+    acknowledge(SESSION_A, name.text);
+    expect_over(&outcome);
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
+    acknowledge(SESSION_A, name.text);
+}
+
+Test(barrier, all_acknowledge_on_a_young_connection)
+{
+    struct outcome outcome = {0};
+    struct barrier_name name;
+    uint64_t since_ns = store_changes_since_ns(fixture.store);
+
+    WAIT_FOR(begin(&name), 400, &outcome, SESSION_A, "1 200");
+    acknowledge(SESSION_A, name.text);
+    until_done(&outcome);
+    expect_over(&outcome);
+    cr_assert_geq(outcome.at_ns, since_ns + wait_ns(400));
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
+}
+
+Test(barrier, acknowledgements_overtake_the_reply)
+{
+    struct outcome outcome = {0};
+    struct barrier_name name;
+    struct barrier *barrier;
+
+    make_connection_old();
+    barrier = begin(&name);
+    acknowledge(SESSION_A, name.text);
+    acknowledge(SESSION_A, name.text);
+    acknowledge(SESSION_C, name.text);
+    WAIT_FOR(barrier, 5000, &outcome, SESSION_A, "1 200", SESSION_B, "7 100");
+    cr_assert_eq(outcome.calls, 0, "twice by one is once by each of two");
+    acknowledge(SESSION_A, name.text);
+    cr_assert_eq(outcome.calls, 0);
+    acknowledge(SESSION_B, name.text);
+    expect_over(&outcome);
+
+    outcome = (struct outcome){0};
+    barrier = begin(&name);
+    acknowledge(SESSION_A, name.text);
+    WAIT_FOR(barrier, 5000, &outcome, SESSION_A, "1 200");
+    expect_over(&outcome);
+}
+
+Test(barrier, what_does_not_count)
+{
+    static const char *const SESSIONS[] = {SESSION_C, "", "a", SESSION_A "a", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"};
+    struct outcome outcome = {0}, other = {0};
+    struct barrier_name name, other_name;
+    char wrong[BARRIER_NAME_CHARS + 2];
+    struct barrier *barrier;
+
+    make_connection_old();
+    barrier = begin(&name);
+    WAIT_FOR(begin(&other_name), 5000, &other, SESSION_A, "1 200");
+    cr_assert_str_neq(name.text, other_name.text);
+    for (int is_waiting = 0; is_waiting <= 1; is_waiting++) {
+        for (size_t i = 0; i < sizeof SESSIONS / sizeof *SESSIONS; i++)
+            acknowledge(SESSIONS[i], name.text);
+        snprintf(wrong, sizeof wrong, "%s0", name.text);
+        acknowledge(SESSION_A, wrong);
+        wrong[BARRIER_NAME_CHARS - 1] = '\0';
+        acknowledge(SESSION_A, wrong);
+        acknowledge(SESSION_A, "");
+        acknowledge(SESSION_A, "0000000000000000");
+        if (!is_waiting)
+            WAIT_FOR(barrier, 5000, &outcome, SESSION_A, "1 200", SESSION_B, "1 200");
+    }
+    acknowledge(SESSION_B, name.text);
+    cr_assert_eq(outcome.calls, 0);
+    acknowledge(SESSION_A, other_name.text);
+    cr_assert_eq(outcome.calls, 0, "of the other barrier");
+    expect_over(&other);
+    acknowledge(SESSION_A, name.text);
+    expect_over(&outcome);
+}
+
+Test(barrier, a_registry_that_can_not_be)
+{
+    static const struct redis_reply SESSION = {.type = REPLY_STRING, .text = {SESSION_A, 32}};
+    static const struct redis_reply SHORT = {.type = REPLY_STRING, .text = {SESSION_A, 31}};
+    static const struct redis_reply LONG = {.type = REPLY_STRING, .text = {SESSION_A "a", 33}};
+    static const struct redis_reply HELD = {.type = REPLY_STRING, .text = {"1 200", 5}};
+    static const struct redis_reply ENDLESS = {.type = REPLY_STRING,
+                                               .text = {"1111111111111111111111111111111111111111111 200", 47}};
+    static const struct redis_reply NIL = {.type = REPLY_NIL}, NUMBER = {.type = REPLY_INTEGER, .integer = 1};
+    static const struct redis_reply *const CASES[][3] = {
+        {&SESSION, NULL}, {&SHORT, &HELD},     {&LONG, &HELD},
+        {&NUMBER, &HELD}, {&NIL, &HELD},       {&SESSION, &ENDLESS},
+        {&SESSION, &NIL}, {&SESSION, &NUMBER}, {&SESSION, &HELD, &SESSION},
+    };
+    struct barrier_name name;
+    struct outcome outcome = {0};
+    struct barrier *barrier;
+
+    make_connection_old();
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct redis_reply registry = {.type = REPLY_ARRAY, .items = CASES[i]};
+
+        while (registry.count < 3 && CASES[i][registry.count])
+            registry.count++;
+        barrier = begin(&name);
+        cr_expect_not(barrier_wait(barrier, 100, &registry, on_done, &outcome), "%zu", i);
+        barrier_drop(barrier);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        barrier = begin(&name);
+        cr_expect_not(
+            barrier_wait(barrier, 100, (const struct redis_reply *const[]){NULL, &NIL, &HELD}[i], on_done, &outcome));
+        barrier_drop(barrier);
+    }
+    test_loop_for(&fixture.loop, 20);
+    cr_assert_eq(outcome.calls, 0);
+}
+
+/* A wait that is computed from nonsense would be too short, or for ever. */
+Test(barrier, a_longest_lease_that_can_not_be)
+{
+    static const int64_t LEASES[] = {-1, INT64_MIN, INT64_MAX, 147573952589676413, LEASE_MS_MAX + 1};
+    struct outcome outcome = {0};
+    struct barrier_name name;
+
+    make_connection_old();
+    for (size_t i = 0; i < sizeof LEASES / sizeof *LEASES; i++) {
+        struct barrier *barrier = begin(&name);
+
+        cr_expect_not(wait_for(barrier, LEASES[i], (const char *const[]){SESSION_A, "1 200"}, 2, &outcome), "%zu", i);
+        barrier_drop(barrier);
+    }
+    test_loop_for(&fixture.loop, 20);
+    cr_assert_eq(outcome.calls, 0);
+}
+
+Test(barrier, many_at_once)
+{
+    static struct outcome outcomes[MANY];
+    static struct barrier_name names[MANY];
+    uint64_t began_ns;
+
+    make_connection_old();
+    began_ns = clock_boot_ns();
+    for (size_t i = 0; i < MANY; i++)
+        WAIT_FOR(begin(&names[i]), (int64_t)(100 + i % 7 * 20), &outcomes[i], SESSION_A, "1 200", SESSION_B, "1 200");
+    for (size_t i = 0; i < MANY; i++)
+        acknowledge(SESSION_A, names[i].text);
+    for (size_t i = 0; i < MANY; i += 3)
+        acknowledge(SESSION_B, names[i].text);
+    for (size_t i = 0; i < MANY; i++) {
+        if (!outcomes[i].is_done)
+            until_done(&outcomes[i]);
+        cr_assert(outcomes[i].is_over && outcomes[i].calls == 1);
+        if (i % 3 != 0)
+            cr_assert_geq(outcomes[i].at_ns - began_ns, wait_ns(100 + i % 7 * 20), "%zu", i);
+    }
+}
+
+static struct outcome second;
+
+/* Begins another one inside the end of the first. */
+static void done_and_begin(void *arg, bool is_over)
+{
+    struct barrier_name name;
+
+    on_done(arg, is_over);
+    WAIT_FOR(begin(&name), 100, &second, SESSION_A, "1 200");
+}
+
+Test(barrier, an_end_that_begins_another)
+{
+    static const struct redis_reply ITEMS[] = {{.type = REPLY_STRING, .text = {SESSION_A, 32}},
+                                               {.type = REPLY_STRING, .text = {"1 200", 5}}};
+    const struct redis_reply *const pointers[] = {&ITEMS[0], &ITEMS[1]};
+    const struct redis_reply registry = {.type = REPLY_ARRAY, .count = 2, .items = pointers};
+    struct outcome first = {0};
+    struct barrier_name name;
+
+    make_connection_old();
+    cr_assert(barrier_wait(begin(&name), 50, &registry, done_and_begin, &first));
+    until_done(&second);
+    expect_over(&first);
+    expect_over(&second);
+    cr_assert_geq(second.at_ns - first.at_ns, wait_ns(100));
+}
+
+Test(barrier, the_connection_is_lost)
+{
+    struct outcome waiting = {0}, later = {0};
+    struct barrier_name name, later_name;
+    struct barrier *not_waiting;
+
+    make_connection_old();
+    WAIT_FOR(begin(&name), 5000, &waiting, SESSION_A, "1 200");
+    not_waiting = begin(&later_name);
+    barriers_fail(barriers());
+    cr_assert_eq(waiting.calls, 1);
+    cr_assert_not(waiting.is_over);
+    acknowledge(SESSION_A, name.text);
+    cr_assert_eq(waiting.calls, 1);
+    /* The other's script has not been answered: its call decides. */
+    acknowledge(SESSION_A, later_name.text);
+    WAIT_FOR(not_waiting, 5000, &later, SESSION_A, "1 200");
+    expect_over(&later);
+    barriers_fail(barriers());
+    cr_assert_eq(later.calls, 1);
+    cr_assert_eq(metric_values[METRIC_BARRIER_FAILED], 1);
+}
+
+Test(barrier, the_store_is_closed)
+{
+    struct outcome outcomes[3] = {0};
+    struct barrier_name name;
+
+    make_connection_old();
+    for (size_t i = 0; i < 3; i++)
+        WAIT_FOR(begin(&name), 10000, &outcomes[i], SESSION_A, "1 200");
+    fixture_close_store();
+    for (size_t i = 0; i < 3; i++) {
+        cr_expect_eq(outcomes[i].calls, 1);
+        cr_expect_not(outcomes[i].is_over);
+    }
+}
+
+Test(barrier, without_a_session_nobody_is_asked_to_acknowledge)
+{
+    struct barrier_name name;
+    struct barrier *barrier = begin(&name);
+
+    cr_assert(text_equal(barrier_session(barrier), TEXT("-")));
+    barrier_drop(barrier);
+}

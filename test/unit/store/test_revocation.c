@@ -1,0 +1,532 @@
+/* Revocations over a real Redis: the node's own session, and another node that the test plays. */
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "store/node_session.h"
+#include "store/node_session_internal.h"
+#include "store/store_state.h"
+#include "store_fixture.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATIENCE_MS = 10000, LEASE_MS = 200, LEASE_LONG_MS = 7000, PEER_BYTES = 256 };
+
+#define NS_PER_MS UINT64_C(1000000)
+#define PEER "0123456789abcdef0123456789abcdef"
+#define STRANGER "99999999999999999999999999999999"
+
+/* Another node. */
+struct peer {
+    struct redis_link *ears, *mouth;
+    bool is_silent, sends_heartbeats;
+    unsigned heard, links_open;
+    bool is_closed;
+};
+
+struct world {
+    struct node_session *session;
+    bool is_session_closed;
+    unsigned ended;
+    struct peer peer;
+    struct id key;
+};
+
+static struct world w;
+
+static void start(void)
+{
+    uint8_t digest[KEY_DIGEST_BYTES];
+    struct key_record key;
+    struct id account;
+
+    fixture_start();
+    account = some_account();
+    key = some_key(&account, MODE_LIVE, 1, digest);
+    cr_assert_eq(insert_key(&key, digest), STORE_OK);
+    w.key = key.id;
+}
+
+TestSuite(revocation, .init = start, .fini = fixture_stop, .timeout = 60);
+
+static void until(test_loop_predicate *predicate, void *arg)
+{
+    cr_assert(test_loop_until(&fixture.loop, predicate, arg, PATIENCE_MS), "%s", store_trouble(fixture.store));
+}
+
+static void set(void *flag)
+{
+    cr_assert_not(*(bool *)flag);
+    *(bool *)flag = true;
+}
+
+static uint64_t wait_ns(uint64_t lease_ms)
+{
+    return (lease_ms * 125 / 100 + 50) * NS_PER_MS;
+}
+
+static void make_connection_old(void)
+{
+    fixture.store->changes_since_ns = 1;
+}
+
+static struct redis_target target(void)
+{
+    struct redis_target target;
+    struct buf why;
+
+    buf_init(&why, 1000);
+    cr_assert(redis_target_parse(text_of(fixture.server.url), &target, &why));
+    buf_finish(&why);
+    return target;
+}
+
+/* The own session */
+
+static void on_ended(void *arg)
+{
+    (void)arg;
+    w.ended++;
+}
+
+static bool has_lease(void *arg)
+{
+    uint64_t now_ns;
+
+    (void)arg;
+    return node_session_has_lease(w.session, &now_ns);
+}
+
+static void begin_session(uint32_t lease_ms)
+{
+    static const struct node_session_events EVENTS = {.ended = on_ended};
+    const struct redis_target redis = target();
+
+    w.session = node_session_create(fixture.store, &redis, lease_ms);
+    node_session_listen(w.session, &EVENTS, NULL);
+}
+
+static void open_session(uint32_t lease_ms)
+{
+    begin_session(lease_ms);
+    until(has_lease, NULL);
+}
+
+static void close_session(void)
+{
+    node_session_close(w.session, set, &w.is_session_closed);
+    cr_assert(test_loop_until_set(&fixture.loop, &w.is_session_closed, PATIENCE_MS));
+}
+
+static void own_name(struct session_name *ret_name)
+{
+    node_session_name(w.session, ret_name);
+}
+
+/* The other node */
+
+static void peer_said(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    (void)arg, (void)outcome, (void)reply;
+}
+
+static void peer_publish(const char *revoker, const char *from, const char *barrier)
+{
+    char channel[PEER_BYTES], payload[PEER_BYTES];
+
+    snprintf(channel, sizeof channel, "t:node:%s", revoker);
+    snprintf(payload, sizeof payload, "ack %s %s", from, barrier);
+    redis_link_call(w.peer.mouth, 3, (struct text[]){TEXT("PUBLISH"), text_of(channel), text_of(payload)}, peer_said,
+                    NULL);
+}
+
+static bool peer_heard(void *arg, struct text channel, struct text payload)
+{
+    char message[PEER_BYTES], *rest = message, *revoker, *barrier;
+
+    (void)arg, (void)channel;
+    w.peer.heard++;
+    snprintf(message, sizeof message, "%.*s", TEXT_ARG(payload));
+    cr_assert_eq(strlen(strsep(&rest, " ")), 64);
+    revoker = strsep(&rest, " ");
+    barrier = strsep(&rest, " ");
+    cr_assert(revoker && barrier && !rest);
+    peer_publish(revoker, STRANGER, barrier);
+    peer_publish(revoker, PEER, "0000000000000000");
+    if (!w.peer.is_silent)
+        peer_publish(revoker, PEER, barrier);
+    if (w.peer.sends_heartbeats)
+        redis_link_call(w.peer.mouth, 4, (struct text[]){TEXT("HSET"), TEXT("t:nodes"), TEXT(PEER), TEXT("2 300")},
+                        peer_said, NULL);
+    return true;
+}
+
+static size_t peer_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX])
+{
+    (void)arg;
+    ret_channels[0] = TEXT("t:inv");
+    return 1;
+}
+
+static bool peer_is_ready(void *arg)
+{
+    (void)arg;
+    return redis_link_is_ready(w.peer.ears) && redis_link_is_ready(w.peer.mouth);
+}
+
+static void peer_register(void)
+{
+    redis_server_tell(&fixture.server, "HSET", "t:nodes", PEER, "1 300", NULL);
+}
+
+static void peer_open(void)
+{
+    static const struct redis_subscription SUBSCRIPTION = {peer_channels, peer_heard};
+    const struct redis_target redis = target();
+    struct redis_link_settings settings = {.name = "mouth", .timeout_ms = 1000, .calls_max = 100};
+
+    w.peer.mouth = redis_link_create(&fixture.loop, &redis, &settings, NULL, NULL);
+    settings.name = "ears";
+    settings.subscription = &SUBSCRIPTION;
+    w.peer.ears = redis_link_create(&fixture.loop, &redis, &settings, NULL, NULL);
+    w.peer.links_open = 2;
+    until(peer_is_ready, NULL);
+    peer_register();
+}
+
+static void peer_link_closed(void *arg)
+{
+    (void)arg;
+    w.peer.is_closed = --w.peer.links_open == 0;
+}
+
+static void peer_close(void)
+{
+    redis_link_close(w.peer.ears, peer_link_closed, NULL);
+    redis_link_close(w.peer.mouth, peer_link_closed, NULL);
+    cr_assert(test_loop_until_set(&fixture.loop, &w.peer.is_closed, PATIENCE_MS));
+}
+
+/* arg: what the registry holds of it; NULL: nothing */
+static bool peer_is_held_as(void *arg)
+{
+    char held[64];
+
+    redis_server_ask(&fixture.server, held, sizeof held, "HGET", "t:nodes", PEER, NULL);
+    return strcmp(held, arg ? (const char *)arg : "(nil)") == 0;
+}
+
+static long long registry_count(void)
+{
+    char count[32];
+
+    redis_server_ask(&fixture.server, count, sizeof count, "HLEN", "t:nodes", NULL);
+    return atoll(count);
+}
+
+/* Revoking */
+
+static void revoke_begin(struct key_answer *answer)
+{
+    static const struct key_view EVERYTHING = {.any_kind = true};
+
+    key_store_revoke(fixture.store, &EVERYTHING, &w.key, &SOMEBODY, key_answer_done, answer);
+}
+
+/* Returns how long it took. */
+static uint64_t revoke_key(enum store_result expected)
+{
+    struct key_answer answer = {0};
+    uint64_t began_ns = clock_boot_ns();
+
+    revoke_begin(&answer);
+    cr_assert_eq(answer_wait(&answer.answer), expected);
+    if (expected == STORE_OK)
+        cr_assert_gt(answer.key.revoked_ms, 0);
+    return clock_boot_ns() - began_ns;
+}
+
+Test(revocation, the_only_node_acknowledges_to_itself)
+{
+    struct session_name name;
+
+    open_session(LEASE_LONG_MS);
+    own_name(&name);
+    make_connection_old();
+    cr_assert_lt(revoke_key(STORE_OK), wait_ns(LEASE_LONG_MS));
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
+    cr_assert_eq(metric_values[METRIC_BARRIER_SESSIONS], 1);
+    close_session();
+}
+
+Test(revocation, all_nodes_acknowledge)
+{
+    open_session(LEASE_LONG_MS);
+    peer_open();
+    make_connection_old();
+    for (unsigned i = 1; i <= 3; i++) {
+        cr_assert_lt(revoke_key(STORE_OK), wait_ns(LEASE_LONG_MS));
+        cr_assert_eq(w.peer.heard, i, "again: the whole barrier");
+        cr_assert_eq(metric_values[METRIC_BARRIER_SESSIONS], 2 * i);
+    }
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
+    cr_assert(peer_is_held_as((char[]){"1 300"}));
+    peer_close();
+    close_session();
+}
+
+Test(revocation, a_node_that_is_silent_is_waited_for_and_swept)
+{
+    open_session(LEASE_MS);
+    peer_open();
+    w.peer.is_silent = true;
+    make_connection_old();
+    redis_server_tell(&fixture.server, "SET", "t:lease_max", "300", NULL);
+    cr_assert_geq(revoke_key(STORE_OK), wait_ns(300), "the longest lease counts");
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 1);
+    until(peer_is_held_as, NULL);
+    revoke_key(STORE_OK);
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 1, "nobody waits for it twice");
+    /* Back in the registry, it is waited for again, although the key was revoked before. */
+    peer_register();
+    cr_assert_geq(revoke_key(STORE_OK), wait_ns(300));
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 2);
+    peer_close();
+    close_session();
+}
+
+Test(revocation, a_node_that_sent_a_heartbeat_since_is_not_swept)
+{
+    char count[32];
+
+    open_session(LEASE_MS);
+    peer_open();
+    w.peer.is_silent = w.peer.sends_heartbeats = true;
+    make_connection_old();
+    cr_assert_geq(revoke_key(STORE_OK), wait_ns(LEASE_MS));
+    test_loop_for(&fixture.loop, 200);
+    cr_assert(peer_is_held_as((char[]){"2 300"}));
+    redis_server_ask(&fixture.server, count, sizeof count, "HLEN", "t:nodes", NULL);
+    cr_assert_str_eq(count, "2");
+    peer_close();
+    close_session();
+}
+
+Test(revocation, the_own_lease_counts_where_it_is_longer)
+{
+    open_session(400);
+    peer_open();
+    w.peer.is_silent = true;
+    make_connection_old();
+    redis_server_tell(&fixture.server, "SET", "t:lease_max", "100", NULL);
+    cr_assert_geq(revoke_key(STORE_OK), wait_ns(400));
+    peer_close();
+    close_session();
+}
+
+Test(revocation, the_command_line_waits_for_leases_to_end)
+{
+    peer_open();
+    redis_server_tell(&fixture.server, "SET", "t:lease_max", "300", NULL);
+    make_connection_old();
+    cr_assert_geq(revoke_key(STORE_OK), wait_ns(300), "it has no session that could be told");
+    until(peer_is_held_as, NULL);
+    peer_close();
+}
+
+Test(revocation, the_command_line_does_not_wait_where_nobody_ever_had_a_lease)
+{
+    revoke_key(STORE_OK);
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
+    cr_assert_eq(metric_values[METRIC_BARRIER_COUNT], 1);
+}
+
+Test(revocation, a_session_that_is_lost_under_way_costs_time_only)
+{
+    struct key_answer answer = {0};
+    uint64_t began_ns;
+
+    open_session(LEASE_MS);
+    make_connection_old();
+    redis_server_tell(&fixture.server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+    began_ns = clock_boot_ns();
+    revoke_begin(&answer);
+    cr_assert_eq(answer_wait(&answer.answer), STORE_OK);
+    cr_assert_geq(clock_boot_ns() - began_ns, wait_ns(LEASE_MS));
+    close_session();
+}
+
+Test(revocation, the_link_of_changes_is_lost_while_it_waits)
+{
+    struct key_answer answer = {0};
+
+    open_session(10000);
+    peer_open();
+    w.peer.is_silent = true;
+    revoke_begin(&answer);
+    while (w.peer.heard == 0 || metric_values[METRIC_BARRIER_SESSIONS] == 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    cr_assert_not(answer.answer.is_done);
+    redis_server_tell(&fixture.server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+    cr_assert_eq(answer_wait(&answer.answer), STORE_UNKNOWN);
+    cr_assert_eq(metric_values[METRIC_BARRIER_FAILED], 1);
+    peer_close();
+    close_session();
+}
+
+Test(revocation, the_store_is_closed_while_it_waits)
+{
+    struct key_answer answer = {0};
+
+    open_session(10000);
+    peer_open();
+    w.peer.is_silent = true;
+    revoke_begin(&answer);
+    while (w.peer.heard == 0 || metric_values[METRIC_BARRIER_SESSIONS] == 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    peer_close();
+    close_session();
+    fixture_close_store();
+    cr_assert_eq(answer.answer.calls, 1);
+    cr_assert_eq(answer.answer.result, STORE_UNKNOWN);
+}
+
+Test(revocation, what_redis_holds_makes_no_sense)
+{
+    static const struct {
+        const char *command[4];
+        const char *undo;
+    } CASES[] = {
+        {{"HSET", "t:nodes", "short", "1 300"}, "t:nodes"},
+        {{"HSET", "t:nodes", PEER, "1111111111111111111111111111111111111111111111111111 300"}, "t:nodes"},
+        {{"SET", "t:lease_max", "long", NULL}, "t:lease_max"},
+        {{"SET", "t:lease_max", "-1", NULL}, "t:lease_max"},
+        {{"SET", "t:lease_max", "147573952589676413", NULL}, "t:lease_max"},
+    };
+
+    make_connection_old();
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const char *const *c = CASES[i].command;
+
+        redis_server_tell(&fixture.server, c[0], c[1], c[2], c[3], NULL);
+        revoke_key(STORE_UNKNOWN);
+        redis_server_tell(&fixture.server, "DEL", CASES[i].undo, NULL);
+    }
+    revoke_key(STORE_OK);
+}
+
+Test(revocation, an_unknown_key_waits_for_nobody)
+{
+    struct key_answer answer = {0};
+    static const struct key_view NOT_DEVICE = {.kind = KEY_DEVICE};
+
+    open_session(10000);
+    peer_open();
+    w.peer.is_silent = true;
+    key_store_revoke(fixture.store, &NOT_DEVICE, &w.key, &SOMEBODY, key_answer_done, &answer);
+    cr_assert_eq(answer_wait(&answer.answer), STORE_NOT_FOUND);
+    cr_assert_eq(w.peer.heard, 0);
+    peer_close();
+    close_session();
+}
+
+/* The registry */
+
+/* arg: a session's name */
+static bool is_registered(void *arg)
+{
+    char held[64];
+
+    redis_server_ask(&fixture.server, held, sizeof held, "HGET", "t:nodes", (const char *)arg, NULL);
+    return strcmp(held, "(nil)") != 0;
+}
+
+static bool is_alone_in_the_registry(void *arg)
+{
+    return is_registered(arg) && registry_count() == 1;
+}
+
+static bool is_registry_empty(void *arg)
+{
+    (void)arg;
+    return registry_count() == 0;
+}
+
+Test(revocation, a_swept_session_registers_again)
+{
+    struct session_name name;
+
+    open_session(LEASE_MS);
+    own_name(&name);
+    cr_assert(is_registered(name.text));
+    redis_server_tell(&fixture.server, "DEL", "t:nodes", NULL);
+    until(is_registered, name.text);
+    cr_assert_eq(w.ended, 0);
+    close_session();
+}
+
+Test(revocation, a_session_after_a_reconnect_takes_the_old_one_out)
+{
+    struct session_name before, after;
+
+    open_session(LEASE_MS);
+    own_name(&before);
+    redis_server_tell(&fixture.server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+    while (w.ended == 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    until(has_lease, NULL);
+    own_name(&after);
+    cr_assert_str_neq(after.text, before.text);
+    until(is_alone_in_the_registry, after.text);
+    close_session();
+}
+
+Test(revocation, a_session_that_leaves_is_not_waited_for)
+{
+    open_session(LEASE_MS);
+    node_session_leave(w.session);
+    until(is_registry_empty, NULL);
+    for (unsigned i = 0; i < 20; i++) {
+        test_loop_for(&fixture.loop, LEASE_MS / 10);
+        cr_assert_not(has_lease(NULL));
+        cr_assert_eq(registry_count(), 0);
+    }
+    close_session();
+}
+
+Test(revocation, redis_is_started_again)
+{
+    struct session_name before, after;
+
+    open_session(LEASE_MS);
+    own_name(&before);
+    redis_server_kill(&fixture.server);
+    while (w.ended == 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    cr_assert_not(has_lease(NULL));
+    redis_server_restart(&fixture.server);
+    until(has_lease, NULL);
+    own_name(&after);
+    until(is_alone_in_the_registry, after.text);
+    /* Its connection is young: whoever is registered, it waits. */
+    uint64_t since_ns = store_changes_since_ns(fixture.store);
+    revoke_key(STORE_OK);
+    cr_assert_geq(clock_boot_ns(), since_ns + wait_ns(LEASE_MS));
+    close_session();
+}
+
+Test(revocation, the_longest_lease_only_grows)
+{
+    char lease_max[32];
+
+    redis_server_tell(&fixture.server, "SET", "t:lease_max", "700", NULL);
+    open_session(LEASE_MS);
+    redis_server_ask(&fixture.server, lease_max, sizeof lease_max, "GET", "t:lease_max", NULL);
+    cr_assert_str_eq(lease_max, "700");
+    redis_server_tell(&fixture.server, "DEL", "t:lease_max", NULL);
+    test_loop_for(&fixture.loop, LEASE_MS);
+    redis_server_ask(&fixture.server, lease_max, sizeof lease_max, "GET", "t:lease_max", NULL);
+    cr_assert_str_eq(lease_max, "200");
+    close_session();
+}
