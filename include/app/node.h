@@ -21,7 +21,7 @@ struct node *node_create(uv_loop_t *loop, const struct settings *settings, const
 MUST_CHECK int node_open(struct node *node);
 /* Takes no new connections, lets requests finish within drain_ms, writes the counted uses, closes everything. */
 void node_close(struct node *node, int64_t drain_ms);
-/* Reads the policy file again; a bad one changes nothing and is logged. */
+/* Reads the policy file and opens the revocation log again; what fails changes nothing and is logged. */
 void node_reload(struct node *node);
 /* With the ports that were taken. */
 const char *node_address(const struct node *node);

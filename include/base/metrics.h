@@ -45,6 +45,8 @@
       "Revocations that waited for leases to end, for a node did not acknowledge.")                             \
     X(METRIC_BARRIER_FAILED, counter, "chatelaine_barrier_failed_total", "",                                    \
       "Revocations answered 503 because Redis was lost while they waited.")                                     \
+    X(METRIC_REVOCATION_LOG_FAILED, counter, "chatelaine_revocation_log_failed_total", "",                      \
+      "Revocations that were answered, but that the revocation log did not take.")                              \
     X(METRIC_LOGIN_OK, counter, "chatelaine_logins_total", "result=\"ok\"", "Logins by result.")                \
     X(METRIC_LOGIN_REFUSED, counter, "chatelaine_logins_total", "result=\"refused\"", "")                       \
     X(METRIC_LOGIN_THROTTLED, counter, "chatelaine_logins_total", "result=\"throttled\"", "")                   \

@@ -27,6 +27,7 @@ struct settings {
     const char *public_origin;
     const char *ready_file;
     const char *policy_file;
+    const char *revocation_log;
     int grant_policy; /* enum grant_policy */
     bool reuse_port;
     int64_t session_idle_ms;
@@ -52,12 +53,13 @@ struct settings {
 };
 
 /* Rows whose offsets count from the start of a struct settings. */
-extern const struct option_table SETTINGS_STORE;  /* which Redis, and how */
-extern const struct option_table SETTINGS_KEYS;   /* master keys */
-extern const struct option_table SETTINGS_LOG;    /* what is logged */
-extern const struct option_table SETTINGS_NODE;   /* addresses, sessions, passwords */
-extern const struct option_table SETTINGS_ORIGIN; /* the public origin alone */
-extern const struct option_table SETTINGS_LIMITS; /* limits and timeouts of HTTP */
+extern const struct option_table SETTINGS_STORE;       /* which Redis, and how */
+extern const struct option_table SETTINGS_KEYS;        /* master keys */
+extern const struct option_table SETTINGS_LOG;         /* what is logged */
+extern const struct option_table SETTINGS_NODE;        /* addresses, sessions, passwords */
+extern const struct option_table SETTINGS_ORIGIN;      /* the public origin alone */
+extern const struct option_table SETTINGS_REVOCATIONS; /* the revocation log alone */
+extern const struct option_table SETTINGS_LIMITS;      /* limits and timeouts of HTTP */
 
 /* A public origin as a browser sends it in Origin: scheme://host[:port], http or https, lower case, no path, no port
  * that is the scheme's own. False with one sentence in ret_why. */

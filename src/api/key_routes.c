@@ -1,11 +1,18 @@
 /* API keys, for integrations (/v1/api_keys) and for the console (/v1/console/api_keys): one code for both, which asks
  * the principal what he may see and grant. */
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
 #include "base/secure.h"
 #include "call_internal.h"
 #include "core/secret.h"
 #include "handlers_internal.h"
 #include "views_internal.h"
+
+#include <string.h>
+
+/* A full disk fails for every revocation. */
+enum { LOG_FAILED_QUIET_NS = 1000000000 };
 
 /* A test key sees test keys alone; a live key and a user see both modes. */
 static struct key_view visible_keys(const struct call *call)
@@ -277,11 +284,29 @@ void keys_revoke(struct call *call)
     key_store_revoke(call->service->store, &view, &id, &origin, key_revoked, call);
 }
 
+/* What the file does not take is told, and answered all the same: the key is revoked. */
+static void write_revocation(struct call *call, const struct key_record *key)
+{
+    struct service *service = call->service;
+    int error = service->revocation_log ? revocation_log_append(service->revocation_log, key) : 0;
+    uint64_t now_ns = clock_boot_ns();
+
+    if (error == 0)
+        return;
+    metric_add(METRIC_REVOCATION_LOG_FAILED, 1);
+    if (now_ns < service->revocation_log_quiet_until_ns)
+        return;
+    service->revocation_log_quiet_until_ns = now_ns + LOG_FAILED_QUIET_NS;
+    LOG(LOG_ERROR, "the revocation log did not take a revocation: 'key revoked' lines name those that it lacks",
+        log_str("why", strerror(error)), log_text("key", id_text(&key->id)));
+}
+
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key)
 {
     struct call *call = arg;
 
     if (result == STORE_OK) {
+        write_revocation(call, key);
         reply_key(call, key);
         call_log(call, "key revoked", id_text(call_account(call)), id_text(call_actor(call)), id_text(&key->id));
     } else {

@@ -32,8 +32,9 @@ static const struct option_row DEV_ROWS[] = {
 };
 static const struct option_table DEV_TABLE = {DEV_ROWS, sizeof DEV_ROWS / sizeof *DEV_ROWS};
 
-const struct option_group DEV_OPTIONS[] = {
-    {"Options", &DEV_TABLE}, {"Node", &SETTINGS_NODE}, {"Log", &SETTINGS_LOG}, {"Limits", &SETTINGS_LIMITS}, {0}};
+const struct option_group DEV_OPTIONS[] = {{"Options", &DEV_TABLE},       {"Node", &SETTINGS_NODE},
+                                           {NULL, &SETTINGS_REVOCATIONS}, {"Log", &SETTINGS_LOG},
+                                           {"Limits", &SETTINGS_LIMITS},  {0}};
 
 struct dev {
     uv_loop_t loop;

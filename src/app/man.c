@@ -70,7 +70,7 @@ static void put_tail(struct buf *out)
                    "0: done. 1: failed. 2: wrong usage. 3: Redis or settings are not fit.\n"
                    ".Sh SIGNALS\n"
                    "SIGTERM and SIGINT let a node finish its requests and end; a second one ends it at once.\n"
-                   "SIGHUP reads the policy file again.\n");
+                   "SIGHUP reads the policy file again, and opens the revocation log again.\n");
 }
 
 int man_run(const struct command_line *line)

@@ -32,6 +32,7 @@ struct node {
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
+    struct revocation_log *revocation_log; /* NULL: none is kept */
     struct service service;
     struct http_server *public_server, *internal_server;
 
@@ -188,6 +189,7 @@ static void node_fill_service(struct node *node)
         .checker = node->checker,
         .passwords = node->passwords,
         .usage = node->usage,
+        .revocation_log = node->revocation_log,
         .policy = node->policy,
         .session_limits = {.idle_ms = s->session_idle_ms,
                            .absolute_ms = s->session_absolute_ms,
@@ -211,6 +213,11 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
     node->policy = policy_load(s->policy_file, ret_why);
     if (!node->policy)
         return false;
+    if (s->revocation_log) {
+        node->revocation_log = revocation_log_open(s->revocation_log, ret_why);
+        if (!node->revocation_log)
+            return false;
+    }
     node->keyring = key_file_load(s, ret_why);
     return node->keyring;
 }
@@ -255,16 +262,12 @@ int node_open(struct node *node)
     return EXIT_DONE;
 }
 
-void node_reload(struct node *node)
+static void reload_policy(struct node *node)
 {
     char storage[NODE_WHY_MAX_BYTES];
     struct buf why;
     struct route_policy *before = node->policy;
 
-    if (!node->settings->policy_file || node->is_stopping) {
-        LOG(LOG_INFO, "nothing to reload", log_str("signal", "SIGHUP"));
-        return;
-    }
     buf_init_fixed(&why, storage, sizeof storage);
     struct route_policy *policy = policy_load(node->settings->policy_file, &why);
     if (!policy) {
@@ -275,6 +278,30 @@ void node_reload(struct node *node)
     node->service.policy = policy;
     route_policy_destroy(before);
     LOG(LOG_INFO, "the policy file was read again", log_str("path", node->settings->policy_file));
+}
+
+static void reopen_revocation_log(struct node *node)
+{
+    char storage[NODE_WHY_MAX_BYTES];
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (revocation_log_reopen(node->revocation_log, &why))
+        LOG(LOG_INFO, "the revocation log was opened again", log_str("path", node->settings->revocation_log));
+    else
+        LOG(LOG_ERROR, "the revocation log stays the file that was open", log_text("why", buf_text(&why)));
+}
+
+void node_reload(struct node *node)
+{
+    bool has_policy = node->settings->policy_file && !node->is_stopping;
+
+    if (!has_policy && !node->revocation_log)
+        LOG(LOG_INFO, "nothing to reload", log_str("signal", "SIGHUP"));
+    if (has_policy)
+        reload_policy(node);
+    if (node->revocation_log)
+        reopen_revocation_log(node);
 }
 
 /* Tearing down: each step starts what it waits for and counts it in pending; node_part_ended() goes on. */
@@ -383,6 +410,7 @@ static void node_finish(uv_handle_t *anchor)
 
     key_checker_destroy(node->checker);
     keyring_destroy(node->keyring);
+    revocation_log_close(node->revocation_log);
     route_policy_destroy(node->policy);
     secure_wipe(&node->store_settings, sizeof node->store_settings);
     free(node);

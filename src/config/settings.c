@@ -99,6 +99,15 @@ static const struct option_row ORIGIN_ROWS[] = {
              "and https turns on Strict-Transport-Security."},
 };
 
+static const struct option_row REVOCATION_ROWS[] = {
+    {.name = "revocation-log",
+     .type = OPTION_TEXT,
+     .offset = AT(revocation_log),
+     .value_name = "PATH",
+     .help = "A file to which each revocation is appended before it is answered, one line a key: what 'chatelaine key "
+             "revoke --from-log' replays when a backup of Redis was restored. SIGHUP opens it again."},
+};
+
 static const struct option_row NODE_ROWS[] = {
     {.name = "listen",
      .type = OPTION_TEXT,
@@ -298,4 +307,5 @@ const struct option_table SETTINGS_KEYS = TABLE(KEY_ROWS);
 const struct option_table SETTINGS_LOG = TABLE(LOG_ROWS);
 const struct option_table SETTINGS_NODE = TABLE(NODE_ROWS);
 const struct option_table SETTINGS_ORIGIN = TABLE(ORIGIN_ROWS);
+const struct option_table SETTINGS_REVOCATIONS = TABLE(REVOCATION_ROWS);
 const struct option_table SETTINGS_LIMITS = TABLE(LIMIT_ROWS);

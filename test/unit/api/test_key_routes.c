@@ -1,8 +1,13 @@
 /* API keys: what may be granted, what may be seen, and that no key lives whose secret nobody got. */
+#include "base/metrics.h"
 #include "core/secret.h"
 #include "fake_world.h"
+#include "process.h"
+
 #include <criterion/criterion.h>
+
 #include <stdio.h>
+#include <stdlib.h>
 
 TestSuite(key_routes, .init = world_begin, .fini = world_end);
 
@@ -185,4 +190,54 @@ Test(key_routes, what_is_no_id_names_no_key)
         request_forget(request);
     }
     cr_assert_eq(world.revokes, 0);
+}
+
+static void expect_revocation_answered(void)
+{
+    struct http_request *request =
+        request_send(HTTP_DELETE, "/v1/api_keys/key_01jd0000000000000000000001", GOOD_KEY, NULL);
+
+    cr_assert_eq(answer_status(request), 200);
+    request_forget(request);
+}
+
+Test(key_routes, revocations_that_are_known_to_be_done_are_logged)
+{
+    int64_t failed = metric_values[METRIC_REVOCATION_LOG_FAILED];
+    char folder[PROCESS_PATH_BYTES], path[PROCESS_PATH_BYTES + 16], why_storage[512];
+    struct buf why;
+
+    folder_make(folder);
+    snprintf(path, sizeof path, "%.180s/revocations", folder);
+    buf_init_fixed(&why, why_storage, sizeof why_storage);
+    world.service.revocation_log = revocation_log_open(path, &why);
+    cr_assert(world.service.revocation_log);
+    world.revoke_result = STORE_UNKNOWN;
+    request_forget(request_send(HTTP_DELETE, "/v1/api_keys/key_01jd0000000000000000000001", GOOD_KEY, NULL));
+    world.revoke_result = STORE_OK;
+    char *content = file_read(path);
+    cr_expect_str_empty(content, "not done, not logged");
+    free(content);
+    expect_revocation_answered();
+    content = file_read(path);
+    cr_expect_not_null(strstr(content, world.key.id.text), "%s", content);
+    free(content);
+    cr_expect_eq(metric_values[METRIC_REVOCATION_LOG_FAILED], failed);
+    revocation_log_close(world.service.revocation_log);
+    folder_remove(folder);
+}
+
+Test(key_routes, a_full_disk_stops_no_revocation)
+{
+    int64_t failed = metric_values[METRIC_REVOCATION_LOG_FAILED];
+    char why_storage[512];
+    struct buf why;
+
+    buf_init_fixed(&why, why_storage, sizeof why_storage);
+    world.service.revocation_log = revocation_log_open("/dev/full", &why);
+    cr_assert(world.service.revocation_log);
+    expect_revocation_answered();
+    expect_revocation_answered();
+    cr_expect_eq(metric_values[METRIC_REVOCATION_LOG_FAILED], failed + 2);
+    revocation_log_close(world.service.revocation_log);
 }

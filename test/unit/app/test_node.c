@@ -174,6 +174,10 @@ static void bad_policy(void)
     file_write(fixture.policy_path, "{}");
     fixture.settings.policy_file = fixture.policy_path;
 }
+static void absent_revocation_log(void)
+{
+    fixture.settings.revocation_log = "/nonexistent/revocations";
+}
 static void bad_address(void)
 {
     fixture.settings.listen = "nowhere";
@@ -203,6 +207,7 @@ REFUSAL(open_key)
 REFUSAL(bad_redis)
 REFUSAL(absent_policy)
 REFUSAL(bad_policy)
+REFUSAL(absent_revocation_log)
 REFUSAL(bad_address)
 REFUSAL(bad_internal_address)
 
@@ -235,6 +240,23 @@ Test(node, keeps_its_policy_when_the_new_one_is_bad)
     log_configure(LOG_ERROR + 1, LOG_LOGFMT);
     node_reload(fixture.node);
     unlink(fixture.policy_path);
+    node_reload(fixture.node);
+    close_node();
+}
+
+Test(node, opens_its_revocation_log_again)
+{
+    char path[PROCESS_PATH_BYTES + 16];
+
+    snprintf(path, sizeof path, "%.180s/revocations", fixture.folder);
+    fixture.settings.revocation_log = path;
+    cr_assert_eq(node_open(fixture.node), EXIT_DONE);
+    cr_assert_eq(unlink(path), 0);
+    node_reload(fixture.node);
+    cr_assert_eq(access(path, F_OK), 0);
+    log_configure(LOG_ERROR + 1, LOG_LOGFMT);
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(mkdir(path, 0700), 0);
     node_reload(fixture.node);
     close_node();
 }

@@ -11,8 +11,9 @@
 
 TestSuite(settings, .fini = leak_guard);
 
-static const struct option_table *const TABLES[] = {&SETTINGS_STORE, &SETTINGS_KEYS,   &SETTINGS_LOG,
-                                                    &SETTINGS_NODE,  &SETTINGS_ORIGIN, &SETTINGS_LIMITS};
+static const struct option_table *const TABLES[] = {&SETTINGS_STORE,      &SETTINGS_KEYS,   &SETTINGS_LOG,
+                                                    &SETTINGS_NODE,       &SETTINGS_ORIGIN, &SETTINGS_LIMITS,
+                                                    &SETTINGS_REVOCATIONS};
 
 static bool read_all(struct settings *settings, int argc, char **argv, struct buf *why)
 {
@@ -39,6 +40,7 @@ Test(settings, defaults_are_those_of_the_contract)
     cr_assert_null(s.public_origin);
     cr_assert_null(s.master_key_file);
     cr_assert_null(s.policy_file);
+    cr_assert_null(s.revocation_log);
     cr_assert_not(s.unsafe_redis);
     cr_assert_not(s.reuse_port);
     cr_assert_eq(s.grant_policy, GRANT_SUBSET);

@@ -1,0 +1,190 @@
+#include "auth/revocation_log.h"
+
+#include "leak_guard.h"
+#include "process.h"
+
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define KEY "key_01jd0000000000000000000000"
+#define DEVICE "dev_01jd0000000000000000000001"
+#define ACCOUNT "acct_01jd0000000000000000000002"
+#define TIME "2026-01-31T12:00:00.000Z"
+#define KEY_LINE TIME " " KEY " " ACCOUNT "\n"
+
+static char folder[PROCESS_PATH_BYTES], path[PROCESS_PATH_BYTES + 16];
+static char why_storage[512];
+static struct buf why;
+static const struct key_record REVOKED = {.id = {KEY}, .account = {ACCOUNT}, .revoked_ms = 1769860800000};
+
+static void begin(void)
+{
+    folder_make(folder);
+    snprintf(path, sizeof path, "%.180s/revocations", folder);
+    buf_init_fixed(&why, why_storage, sizeof why_storage);
+}
+
+static void end(void)
+{
+    folder_remove(folder);
+    leak_guard();
+}
+
+TestSuite(revocation_log, .init = begin, .fini = end);
+
+static struct revocation_log *open_log(const char *which)
+{
+    struct revocation_log *log = revocation_log_open(which, &why);
+
+    cr_assert(log, "%.*s", TEXT_ARG(buf_text(&why)));
+    return log;
+}
+
+static void expect_content(const char *which, const char *expected)
+{
+    char *content = file_read(which);
+
+    cr_expect_str_eq(content, expected);
+    free(content);
+}
+
+static void append_once(const char *expected)
+{
+    struct revocation_log *log = open_log(path);
+
+    cr_expect_eq(revocation_log_append(log, &REVOKED), 0);
+    revocation_log_close(log);
+    expect_content(path, expected);
+}
+
+Test(revocation_log, has_a_line_for_each_revocation)
+{
+    struct revocation_log *log = open_log(path);
+    struct key_record device = REVOKED;
+    struct stat about;
+
+    cr_assert_eq(stat(path, &about), 0);
+    cr_expect_eq(about.st_mode & 07777, 0600);
+    cr_expect_eq(revocation_log_append(log, &REVOKED), 0);
+    expect_content(path, KEY_LINE);
+    snprintf(device.id.text, sizeof device.id.text, "%s", DEVICE);
+    cr_expect_eq(revocation_log_append(log, &device), 0);
+    expect_content(path, KEY_LINE TIME " " DEVICE " " ACCOUNT "\n");
+    revocation_log_close(log);
+    revocation_log_close(NULL);
+}
+
+Test(revocation_log, goes_on_where_it_ended)
+{
+    append_once(KEY_LINE);
+    append_once(KEY_LINE KEY_LINE);
+}
+
+Test(revocation_log, ends_a_line_that_a_crash_tore)
+{
+    file_write(path, KEY_LINE TIME " key_01j");
+    append_once(KEY_LINE TIME " key_01j\n" KEY_LINE);
+    append_once(KEY_LINE TIME " key_01j\n" KEY_LINE KEY_LINE);
+}
+
+Test(revocation_log, tells_that_the_disk_is_full)
+{
+    struct revocation_log *log = open_log("/dev/full");
+
+    cr_expect_eq(revocation_log_append(log, &REVOKED), ENOSPC);
+    cr_expect_eq(revocation_log_append(log, &REVOKED), ENOSPC);
+    revocation_log_close(log);
+}
+
+Test(revocation_log, does_not_wait_for_a_pipe_that_nobody_reads)
+{
+    unsigned lines = 0;
+    int error;
+
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    struct revocation_log *log = open_log(path);
+    while ((error = revocation_log_append(log, &REVOKED)) == 0)
+        lines++;
+    cr_expect_eq(error, EAGAIN);
+    cr_expect_gt(lines, 10);
+    revocation_log_close(log);
+}
+
+Test(revocation_log, is_opened_again_after_it_was_moved_away)
+{
+    struct revocation_log *log = open_log(path);
+    char moved[PROCESS_PATH_BYTES + 16];
+
+    snprintf(moved, sizeof moved, "%.180s/revocations.1", folder);
+    cr_expect_eq(revocation_log_append(log, &REVOKED), 0);
+    cr_assert_eq(rename(path, moved), 0);
+    cr_expect_eq(revocation_log_append(log, &REVOKED), 0);
+    cr_assert(revocation_log_reopen(log, &why));
+    cr_expect_eq(revocation_log_append(log, &REVOKED), 0);
+    revocation_log_close(log);
+    expect_content(moved, KEY_LINE KEY_LINE);
+    expect_content(path, KEY_LINE);
+}
+
+Test(revocation_log, stays_where_it_was_when_it_cannot_be_opened_again)
+{
+    struct revocation_log *log = open_log(path);
+    char moved[PROCESS_PATH_BYTES + 16];
+
+    snprintf(moved, sizeof moved, "%.180s/revocations.1", folder);
+    cr_assert_eq(rename(path, moved), 0);
+    cr_assert_eq(mkdir(path, 0700), 0);
+    cr_assert_not(revocation_log_reopen(log, &why));
+    cr_expect(memmem(why.ptr, why.len, path, strlen(path)), "%.*s", TEXT_ARG(buf_text(&why)));
+    cr_expect_eq(revocation_log_append(log, &REVOKED), 0);
+    revocation_log_close(log);
+    expect_content(moved, KEY_LINE);
+}
+
+Test(revocation_log, needs_a_file_that_can_be_opened)
+{
+    snprintf(path, sizeof path, "%.180s/missing/revocations", folder);
+    cr_assert_null(revocation_log_open(path, &why));
+    cr_expect(memmem(why.ptr, why.len, "missing/revocations: No such file", 33), "%.*s", TEXT_ARG(buf_text(&why)));
+}
+
+Test(revocation_log, lines_are_read)
+{
+    static const struct {
+        const char *line, *id; /* NULL: unreadable */
+    } CASES[] = {
+        {TIME " " KEY " " ACCOUNT, KEY},
+        {TIME " " DEVICE " " ACCOUNT, DEVICE},
+        {TIME " " KEY " acct_01j", KEY},
+        {TIME " " KEY, KEY},
+        {TIME " key_01jd000000000000000000000", NULL},
+        {TIME " key_01jd00000000000000000000000", NULL},
+        {TIME " key_01JD0000000000000000000000", NULL},
+        {TIME " " ACCOUNT " " KEY, NULL},
+        {TIME "  " KEY, NULL},
+        {TIME " ", NULL},
+        {TIME, NULL},
+        {"2026-01-31T12:00", NULL},
+        {KEY, NULL},
+        {KEY " " ACCOUNT, NULL},
+        {" " KEY " " ACCOUNT, NULL},
+        {"2026-01-31T12:00:00Z " KEY " " ACCOUNT, NULL},
+        {"2026-01-31T12:00:00.000+ " KEY " " ACCOUNT, NULL},
+        {"", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct id id;
+        bool is_read = revocation_log_read(text_of(CASES[i].line), &id);
+
+        cr_expect_eq(is_read, CASES[i].id != NULL, "%s", CASES[i].line);
+        if (is_read && CASES[i].id)
+            cr_expect_str_eq(id.text, CASES[i].id);
+    }
+}
