@@ -16,6 +16,7 @@ struct command_line {
     const char *dir;
     bool json;
     bool next;
+    bool from_log;
     int operand_count;
     char **operands;
 };
@@ -34,6 +35,7 @@ struct command {
     const struct option_group *groups; /* ends with a NULL table */
     int (*run)(const struct command_line *line);
     bool optional_operand;
+    bool many_operands;
     bool logs;   /* as its settings say; the others say what is wrong by their exit */
     bool hidden; /* not in the list of commands */
 };

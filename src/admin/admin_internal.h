@@ -36,5 +36,8 @@ MUST_CHECK int command_require(const char *value, const char *option);
 /* A new password, from a file or asked for twice on the terminal, and judged. buf_wipe() it. */
 MUST_CHECK int password_obtain(const char *file, struct buf *ret_password);
 
+/* 'key revoke --from-log': revokes every key that the operands, revocation logs, name. */
+int revocation_replay_run(const struct command_line *line);
+
 /* An otpauth:// address, base32, "@FILE", a file's name, or "-". */
 MUST_CHECK int totp_secret_obtain(const char *operand, struct totp_secret *ret_secret);

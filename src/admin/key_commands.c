@@ -2,6 +2,7 @@
 
 #include "admin_internal.h"
 
+#include "auth/revocation_log.h"
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/json.h"
@@ -9,7 +10,13 @@
 #include "base/secure.h"
 #include "store/key_store.h"
 
+#include <string.h>
+
 static const struct option_row REVOKE_ROWS[] = {
+    {.name = "from-log",
+     .type = OPTION_FLAG,
+     .offset = COMMAND_OFFSET(from_log),
+     .help = "The operands are revocation logs: revoke every key that they name."},
     ROW_JSON,
 };
 static const struct option_row TOTP_ROWS[] = {
@@ -28,13 +35,17 @@ static const struct option_row TOTP_ROWS[] = {
 static const struct option_table REVOKE_TABLE = OPTION_TABLE(REVOKE_ROWS);
 static const struct option_table TOTP_TABLE = OPTION_TABLE(TOTP_ROWS);
 
-const struct option_group KEY_REVOKE_OPTIONS[] = ADMIN_OPTIONS(REVOKE_TABLE);
+const struct option_group KEY_REVOKE_OPTIONS[] = {{"Options", &REVOKE_TABLE},
+                                                  {NULL, &SETTINGS_REVOCATIONS},
+                                                  {"Redis", &SETTINGS_STORE},
+                                                  {"Keys", &SETTINGS_KEYS},
+                                                  {0}};
 const struct option_group TOTP_OPTIONS[] = {{"Options", &TOTP_TABLE}, {0}};
 
 struct revocation {
     struct store_session *session;
     enum store_result result;
-    int64_t revoked_ms;
+    struct key_record key; /* of STORE_OK */
 };
 
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key)
@@ -43,49 +54,86 @@ static void key_revoked(void *arg, enum store_result result, const struct key_re
 
     revocation->result = result;
     if (result == STORE_OK)
-        revocation->revoked_ms = key->revoked_ms;
+        revocation->key = *key;
     store_session_done(revocation->session);
 }
 
-static int tell_revoked(const struct command_line *line, const struct id *id, int64_t revoked_ms)
+static int tell_revoked(const struct command_line *line, const struct key_record *key)
 {
     char revoked[CLOCK_RFC3339_BYTES];
     struct buf out CLEANUP(buf_finish);
 
-    clock_print_rfc3339(revoked_ms, revoked);
+    clock_print_rfc3339(key->revoked_ms, revoked);
     buf_init(&out, ADMIN_WHY_MAX_BYTES);
     if (line->json) {
         struct json_writer w = {.out = &out};
         json_object_begin(&w);
-        json_put_member(&w, "id", id_text(id));
+        json_put_member(&w, "id", id_text(&key->id));
         json_put_member(&w, "revoked_at", text_of(revoked));
         json_object_end(&w);
     } else {
-        buf_printf(&out, "Key %s is revoked since %s; no node accepts it.", id->text, revoked);
+        buf_printf(&out, "Key %s is revoked since %s; no node accepts it.", key->id.text, revoked);
     }
     buf_append_char(&out, '\n');
     return command_print(buf_text(&out));
 }
 
-int key_revoke_run(const struct command_line *line)
+/* EXIT_DONE, or the code of what was told on standard error. */
+static int revoke_in_store(const struct command_line *line, const struct id *id, struct key_record *ret_key)
 {
     static const struct store_refusals REFUSALS = {.not_found = "there is no key with this id"};
     const struct key_view everything = {.any_kind = true};
     struct store_session session;
     struct revocation revocation = {.session = &session};
-    struct text operand = text_of(line->operands[0]);
-    struct id id;
-
-    if (!id_parse(ID_KEY, operand, &id) && !id_parse(ID_DEVICE, operand, &id))
-        return command_fail(EXIT_USAGE, "'%s' is no key id (key_… or dev_…)", line->operands[0]);
     int code = store_session_open(&session, &line->settings);
+
     if (code != EXIT_DONE)
         return code;
-    key_store_revoke(session.store, &everything, &id, &OPERATOR, key_revoked, &revocation);
+    key_store_revoke(session.store, &everything, id, &OPERATOR, key_revoked, &revocation);
     store_session_wait(&session);
     code = store_session_explain(&session, revocation.result, &REFUSALS);
     store_session_close(&session);
-    return code == EXIT_DONE ? tell_revoked(line, &id, revocation.revoked_ms) : code;
+    *ret_key = revocation.key;
+    return code;
+}
+
+static int revoke_one(const struct command_line *line, const struct id *id, struct revocation_log *log)
+{
+    struct key_record key;
+    int code = revoke_in_store(line, id, &key);
+
+    if (code != EXIT_DONE)
+        return code;
+    int error = log ? revocation_log_append(log, &key) : 0;
+    code = tell_revoked(line, &key);
+    if (error != 0)
+        return command_fail(EXIT_FAILED, "the key is revoked, but the revocation log %s lacks it: %s",
+                            line->settings.revocation_log, strerror(error));
+    return code;
+}
+
+int key_revoke_run(const struct command_line *line)
+{
+    const char *path = line->settings.revocation_log;
+    char storage[ADMIN_WHY_MAX_BYTES];
+    struct revocation_log *log = NULL;
+    struct text operand = text_of(line->operands[0]);
+    struct buf why;
+    struct id id;
+
+    if (line->from_log)
+        return revocation_replay_run(line);
+    if (line->operand_count > 1)
+        return command_fail(EXIT_USAGE, "'%s' is one argument too many: one key at a time, or --from-log with files",
+                            line->operands[1]);
+    if (!id_parse(ID_KEY, operand, &id) && !id_parse(ID_DEVICE, operand, &id))
+        return command_fail(EXIT_USAGE, "'%s' is no key id (key_… or dev_…)", line->operands[0]);
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (path && !(log = revocation_log_open(path, &why)))
+        return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
+    int code = revoke_one(line, &id, log);
+    revocation_log_close(log);
+    return code;
 }
 
 static int totp_read_file(const char *path, struct totp_secret *ret_secret)

@@ -13,8 +13,9 @@ const struct command COMMANDS[] = {
     {.name = "serve",
      .summary = "Run one node",
      .text = "Serves the public and the internal listener until SIGTERM or SIGINT, which let requests\n"
-             "finish (a second one ends at once). SIGHUP reads the policy file again. While Redis is\n"
-             "away requests are answered 503; a Redis that could lose a revocation is refused.",
+             "finish (a second one ends at once). SIGHUP reads the policy file again, and opens the\n"
+             "revocation log again. While Redis is away requests are answered 503; a Redis that could\n"
+             "lose a revocation is refused.",
      .groups = SERVE_OPTIONS,
      .run = serve_command,
      .logs = true},
@@ -48,9 +49,13 @@ const struct command COMMANDS[] = {
      .groups = USER_RESET_PASSWORD_OPTIONS,
      .run = user_reset_password_run},
     {.name = "key revoke",
-     .operands = "ID",
-     .summary = "Revoke a key of any account",
-     .text = "Once this has returned with 0, no node accepts the key for any request that arrives later.",
+     .operands = "ID|FILE...",
+     .many_operands = true,
+     .summary = "Revoke a key of any account, or those of revocation logs",
+     .text = "Once this has returned with 0, no node accepts the key for any request that arrives later.\n"
+             "With --from-log the operands are files that nodes wrote as --revocation-log ('-': standard\n"
+             "input): every key that they name is revoked, as must be done after Redis was restored from\n"
+             "a backup, before nodes serve again. A key may be named often, and the command be repeated.",
      .groups = KEY_REVOKE_OPTIONS,
      .run = key_revoke_run},
     {.name = "totp",
@@ -145,7 +150,7 @@ int command_read(const struct command *command, int argc, char **argv, struct co
     if (!options_read(tables, count, ret_line, argc, argv, &ret_line->operand_count, &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     int most = command->operands ? 1 : 0;
-    if (ret_line->operand_count > most)
+    if (ret_line->operand_count > most && !command->many_operands)
         return command_fail(EXIT_USAGE, "'%s' is one argument too many for '%s'; see 'chatelaine %s --help'",
                             argv[most], command->name, command->name);
     if (ret_line->operand_count < most && !command->optional_operand)

@@ -1,0 +1,285 @@
+/* key revoke --from-log: after Redis was restored from a backup, every key that the nodes' revocation logs name is
+ * revoked again, each through the same barrier as ever. Where nodes serve, that takes 1.25 leases a key, as this
+ * program is no node that they could acknowledge to: so many are under way at a time. */
+#include "admin_internal.h"
+
+#include "auth/revocation_log.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "store/key_store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many are under way in each pass. What fails is tried again in the next one, more gently: a Redis that waits for
+ * far replicas may not get through the first pass's calls in time. */
+static const size_t PASSES[] = {256, 32, 4};
+enum { PASS_COUNT = sizeof PASSES / sizeof *PASSES };
+
+#define PROGRESS_EVERY_NS UINT64_C(5000000000)
+
+struct replay {
+    struct store_session session;
+    struct id *ids;
+    size_t count, capacity; /* at the end those that failed */
+    size_t unreadable;      /* lines */
+
+    /* The pass under way: of ids those before failed are left for the next pass, those before next were started. */
+    size_t next, failed, under_way, width;
+
+    size_t revoked, revoked_before, unknown;
+    enum store_result trouble; /* of the last that failed */
+    uint64_t told_ns;          /* when progress was told */
+};
+
+/* Reading */
+
+static void add_line(struct replay *replay, struct text line)
+{
+    struct id id;
+
+    if (line.len == 0)
+        return; /* a node ended what was torn by a crash */
+    if (!revocation_log_read(line, &id)) {
+        replay->unreadable++;
+        return;
+    }
+    if (replay->count == replay->capacity) {
+        replay->capacity = replay->capacity ? 2 * replay->capacity : 1024;
+        replay->ids = mem_resize(replay->ids, replay->capacity * sizeof *replay->ids);
+    }
+    replay->ids[replay->count++] = id;
+}
+
+static int read_lines(struct replay *replay, FILE *file, const char *name)
+{
+    size_t readable_before = replay->count, unreadable_before = replay->unreadable;
+    char *line = NULL;
+    size_t size = 0;
+    ssize_t got;
+
+    errno = 0;
+    while ((got = getline(&line, &size, file)) >= 0) {
+        if (got > 0 && line[got - 1] == '\n')
+            got--;
+        add_line(replay, (struct text){line, (size_t)got});
+    }
+    free(line);
+    if (!feof(file))
+        return command_fail(EXIT_FAILED, "cannot read %s: %s; nothing was revoked", name, strerror(errno));
+    /* A compressed file, say: a few torn lines are normal, and told in the end; this would pass for a replay. */
+    if (replay->count == readable_before && replay->unreadable > unreadable_before)
+        return command_fail(EXIT_FAILED, "%s is no revocation log: none of its lines names a key; nothing was revoked",
+                            name);
+    return EXIT_DONE;
+}
+
+static int read_log(struct replay *replay, const char *path)
+{
+    if (text_equal(text_of(path), TEXT("-")))
+        return read_lines(replay, stdin, "standard input");
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return command_fail(EXIT_FAILED, "cannot open %s: %s; nothing was revoked", path, strerror(errno));
+    int code = read_lines(replay, file, path);
+    fclose(file);
+    return code;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return strcmp(((const struct id *)a)->text, ((const struct id *)b)->text);
+}
+
+/* Several nodes, and a key that was revoked again, name it several times. */
+static void drop_repeated(struct replay *replay)
+{
+    size_t kept = 0;
+
+    if (replay->count > 0)
+        qsort(replay->ids, replay->count, sizeof *replay->ids, compare_ids);
+    for (size_t i = 0; i < replay->count; i++)
+        if (kept == 0 || !id_equal(&replay->ids[kept - 1], &replay->ids[i]))
+            replay->ids[kept++] = replay->ids[i];
+    replay->count = kept;
+}
+
+static int read_logs(struct replay *replay, const struct command_line *line)
+{
+    for (int i = 0; i < line->operand_count; i++) {
+        int code = read_log(replay, line->operands[i]);
+        if (code != EXIT_DONE)
+            return code;
+    }
+    drop_repeated(replay);
+    return EXIT_DONE;
+}
+
+/* Revoking: each key is looked up first, which tells whether it was revoked all the time, then revoked in any case. */
+
+struct replayed_key {
+    struct replay *replay;
+    struct id id;
+    bool is_revoked_before;
+};
+
+static const struct key_view EVERYTHING = {.any_kind = true};
+
+static void replay_go_on(struct replay *replay);
+static void key_looked_up(void *arg, enum store_result result, const struct key_record *key);
+static void key_revoked_again(void *arg, enum store_result result, const struct key_record *key);
+
+static void replay_start_key(struct replay *replay, const struct id *id)
+{
+    struct replayed_key *op = mem_alloc(sizeof *op);
+
+    op->replay = replay;
+    op->id = *id;
+    replay->under_way++;
+    key_store_get(replay->session.store, &EVERYTHING, id, key_looked_up, op);
+}
+
+static void key_looked_up(void *arg, enum store_result result, const struct key_record *key)
+{
+    struct replayed_key *op = arg;
+
+    if (result != STORE_OK) {
+        key_revoked_again(op, result, NULL);
+        return;
+    }
+    op->is_revoked_before = key->revoked_ms != 0;
+    key_store_revoke(op->replay->session.store, &EVERYTHING, &op->id, &OPERATOR, key_revoked_again, op);
+}
+
+static void key_revoked_again(void *arg, enum store_result result, const struct key_record *key)
+{
+    struct replayed_key *op = arg;
+    struct replay *replay = op->replay;
+
+    (void)key;
+    if (result == STORE_OK) {
+        *(op->is_revoked_before ? &replay->revoked_before : &replay->revoked) += 1;
+    } else if (result == STORE_NOT_FOUND) {
+        replay->unknown++;
+    } else {
+        replay->trouble = result;
+        replay->ids[replay->failed++] = op->id;
+    }
+    free(op);
+    replay->under_way--;
+    replay_go_on(replay);
+}
+
+static void tell_progress(struct replay *replay)
+{
+    uint64_t now_ns = clock_boot_ns();
+
+    if (now_ns - replay->told_ns < PROGRESS_EVERY_NS)
+        return;
+    replay->told_ns = now_ns;
+    fprintf(stderr, "chatelaine: %zu of %zu keys are done\n", replay->next - replay->failed - replay->under_way,
+            replay->count);
+}
+
+static void replay_go_on(struct replay *replay)
+{
+    tell_progress(replay);
+    while (replay->under_way < replay->width && replay->next < replay->count)
+        replay_start_key(replay, &replay->ids[replay->next++]);
+    if (replay->under_way == 0)
+        store_session_done(&replay->session);
+}
+
+/* Those that failed are left in ids. */
+static void replay_pass(struct replay *replay, size_t width)
+{
+    replay->next = replay->failed = 0;
+    replay->width = width;
+    replay_go_on(replay);
+    store_session_wait(&replay->session);
+    replay->count = replay->failed;
+}
+
+static void replay_all(struct replay *replay)
+{
+    replay->told_ns = clock_boot_ns();
+    for (size_t pass = 0; pass < PASS_COUNT && replay->count > 0; pass++) {
+        if (!store_is_ready(replay->session.store))
+            store_session_pause(&replay->session, (uint64_t)replay->session.settings.timeout_ms);
+        replay_pass(replay, PASSES[pass]);
+    }
+}
+
+/* Telling */
+
+static void print_json(const struct replay *replay, struct buf *out)
+{
+    const struct {
+        const char *name;
+        size_t count;
+    } MEMBERS[] = {
+        {"revoked", replay->revoked}, {"already_revoked", replay->revoked_before}, {"unknown", replay->unknown},
+        {"failed", replay->count},    {"unreadable_lines", replay->unreadable},
+    };
+    struct json_writer w = {.out = out};
+
+    json_object_begin(&w);
+    for (size_t i = 0; i < sizeof MEMBERS / sizeof *MEMBERS; i++) {
+        json_key(&w, MEMBERS[i].name);
+        json_put_integer(&w, (int64_t)MEMBERS[i].count);
+    }
+    json_object_end(&w);
+}
+
+static void print_sentence(const struct replay *replay, struct buf *out)
+{
+    buf_printf(out, "%zu %s revoked, %zu %s revoked already, %zu unknown, %zu %s unreadable", replay->revoked,
+               replay->revoked == 1 ? "key" : "keys", replay->revoked_before,
+               replay->revoked_before == 1 ? "was" : "were", replay->unknown, replay->unreadable,
+               replay->unreadable == 1 ? "line" : "lines");
+    if (replay->count > 0)
+        buf_printf(out, ", %zu FAILED and may still be accepted", replay->count);
+}
+
+static int tell_summary(const struct command_line *line, const struct replay *replay)
+{
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ADMIN_WHY_MAX_BYTES);
+    if (line->json)
+        print_json(replay, &out);
+    else
+        print_sentence(replay, &out);
+    buf_append_char(&out, '\n');
+    return command_print(buf_text(&out));
+}
+
+/* Nothing is open after it. */
+static int replay_in_store(struct replay *replay, const struct command_line *line)
+{
+    static const struct store_refusals NO_OTHERS = {0};
+    int code = store_session_open(&replay->session, &line->settings);
+
+    if (code != EXIT_DONE)
+        return code;
+    replay_all(replay);
+    code = tell_summary(line, replay);
+    if (replay->count > 0)
+        code = store_session_explain(&replay->session, replay->trouble, &NO_OTHERS);
+    store_session_close(&replay->session);
+    return code;
+}
+
+int revocation_replay_run(const struct command_line *line)
+{
+    struct replay replay = {0};
+    int code = read_logs(&replay, line);
+
+    if (code == EXIT_DONE)
+        code = replay_in_store(&replay, line);
+    free(replay.ids);
+    return code;
+}

@@ -1,0 +1,206 @@
+/* A backup brings revoked keys back to life; replaying the nodes' revocation logs ends them again. */
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(revocation_log, .fini = leak_guard);
+
+enum { COMMAND_ARGS_MAX = 12 };
+
+/* `key revoke` with these arguments, up to a NULL. */
+static void expect_replay(struct fixture *fixture, const char *const *more, const char *input, int exit_code,
+                          const char *out_says, const char *err_says)
+{
+    const char *args[COMMAND_ARGS_MAX] = {"key", "revoke"};
+    char *out, *err;
+
+    for (size_t i = 2; i < COMMAND_ARGS_MAX - 1 && *more; i++)
+        args[i] = *more++;
+    int code = fixture_run(fixture, args, input, &out, &err);
+    cr_expect_eq(code, exit_code, "%d: %s%s", code, out, err);
+    cr_expect_not_null(strstr(out, out_says), "\"%s\" lacks: %s", out_says, out);
+    cr_expect_not_null(strstr(err, err_says), "\"%s\" lacks: %s", err_says, err);
+    free(out);
+    free(err);
+}
+#define EXPECT_REPLAY(fixture, exit_code, out_says, err_says, ...) \
+    expect_replay(fixture, (const char *const[]){__VA_ARGS__, NULL}, NULL, exit_code, out_says, err_says)
+
+static void revoke_by_api(const struct fixture *fixture, const struct fixture_key *key)
+{
+    struct http_answer answer;
+    char target[64];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
+    struct http_call call = {.method = "DELETE", .target = target, .bearer = fixture->manager.secret};
+    cr_assert_eq(fixture_call(fixture, 0, &call, &answer), 200, "%s", answer.body);
+}
+
+static void revoke_in_console(struct fixture *fixture, const struct fixture_key *key)
+{
+    struct fixture_session session;
+    struct http_answer answer;
+    char target[64];
+
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s", key->id);
+    fixture_add_session(fixture, NULL, true, &session);
+    struct http_call call = {
+        .method = "DELETE", .target = target, .cookie = session.token, .csrf = session.csrf, .origin = NODE_ORIGIN};
+    cr_assert_eq(fixture_call(fixture, 0, &call, &answer), 200, "%s", answer.body);
+}
+
+static void expect_revoked(const struct fixture *fixture, size_t node, const struct fixture_key *key)
+{
+    struct http_call call = {.target = "/v1/whoami", .bearer = key->secret};
+    struct http_answer answer;
+
+    cr_expect_eq(fixture_call(fixture, node, &call, &answer), 401, "%s", answer.body);
+    cr_expect_str_eq(http_answer_code(&answer), "api_key_revoked");
+}
+
+/* Redis' files, in its folder. */
+static void copy_files(const struct redis_server *redis, const char *from, const char *to)
+{
+    char from_path[PROCESS_PATH_BYTES + 32], to_path[PROCESS_PATH_BYTES + 32];
+    struct process process;
+
+    snprintf(from_path, sizeof from_path, "%s/%s", redis->folder, from);
+    snprintf(to_path, sizeof to_path, "%s/%s", redis->folder, to);
+    folder_remove(to_path);
+    cr_assert_eq(process_run(&process, redis->folder, "cp", (const char *const[]){"cp", "-a", from_path, to_path, NULL},
+                             NULL, 10000),
+                 0);
+}
+
+static void back_up(struct redis_server *redis)
+{
+    redis_server_freeze(redis);
+    copy_files(redis, "appendonlydir", "backup");
+    redis_server_thaw(redis);
+}
+
+static void restore(struct redis_server *redis)
+{
+    redis_server_kill(redis);
+    copy_files(redis, "backup", "appendonlydir");
+    redis_server_restart(redis);
+}
+
+static void rotate(const struct fixture *fixture, const char *path, const char *moved)
+{
+    const struct process *process = &fixture->nodes[0].process;
+    struct deadline deadline = deadline_in(5000);
+
+    cr_assert_eq(rename(path, moved), 0);
+    process_signal(process, SIGHUP);
+    while (!file_contains(process->err_path, "the revocation log was opened again") && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 5);
+    cr_assert(file_contains(process->err_path, "the revocation log was opened again"));
+}
+
+Test(revocation_log, brings_revocations_back_that_a_backup_lacks, .timeout = 60)
+{
+    enum { KEYS = 4 };
+    char path[PROCESS_PATH_BYTES] = "", rotated[PROCESS_PATH_BYTES];
+    const char *more[] = {"--revocation-log", path, NULL};
+    struct fixture_key keys[KEYS], *by_api = &keys[0], *in_console = &keys[1], *late = &keys[2], *by_command = &keys[3];
+    struct fixture fixture;
+
+    fixture_start(&fixture, 0, NULL);
+    snprintf(path, sizeof path, "%.150s/revocations", fixture.folder);
+    snprintf(rotated, sizeof rotated, "%.150s/revocations.1", fixture.folder);
+    fixture_add_node(&fixture, more);
+    for (size_t i = 0; i < KEYS; i++)
+        fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &keys[i]);
+    back_up(&fixture.redis);
+
+    revoke_by_api(&fixture, by_api);
+    revoke_in_console(&fixture, in_console);
+    rotate(&fixture, path, rotated);
+    revoke_by_api(&fixture, late);
+    EXPECT_REPLAY(&fixture, 0, "no node accepts it", "", by_command->id, "--revocation-log", path);
+    for (size_t i = 0; i < KEYS; i++)
+        expect_revoked(&fixture, 0, &keys[i]);
+    node_stop(&fixture.nodes[0]);
+
+    restore(&fixture.redis);
+    fixture_add_node(&fixture, NULL);
+    for (size_t i = 0; i < KEYS; i++)
+        cr_assert_eq(fixture_try_key(&fixture, 1, keys[i].secret), 200, "this is the danger");
+    node_stop(&fixture.nodes[1]);
+
+    EXPECT_REPLAY(&fixture, 0, "4 keys revoked, 0 were revoked already, 0 unknown, 0 lines unreadable\n", "",
+                  "--from-log", path, rotated);
+    fixture_add_node(&fixture, NULL);
+    for (size_t i = 0; i < KEYS; i++)
+        expect_revoked(&fixture, 2, &keys[i]);
+    cr_expect_eq(fixture_try_key(&fixture, 2, fixture.manager.secret), 200);
+    fixture_stop(&fixture);
+}
+
+Test(revocation_log, is_replayed_under_serving_nodes_whatever_it_holds, .timeout = 60)
+{
+    enum { KEYS = 3 };
+    char path[PROCESS_PATH_BYTES], log[1024];
+    struct fixture_key keys[KEYS];
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, NULL);
+    snprintf(path, sizeof path, "%.150s/revocations", fixture.folder);
+    for (size_t i = 0; i < KEYS; i++)
+        fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &keys[i]);
+    revoke_by_api(&fixture, &keys[2]);
+    snprintf(log, sizeof log,
+             "2026-01-31T12:00:00.000Z %s %s\n\n"
+             "2026-01-31T12:00:00.000Z key_01j\n"
+             "2026-01-31T12:00:00.000Z key_00000000000000000000000000 %s\n"
+             "2026-01-31T12:00:01.000Z %s %s\n"
+             "2026-01-31T12:00:01.000Z %s %s\n"
+             "2026-01-31T12:00:02.000Z %s acct_01",
+             keys[0].id, fixture.account, fixture.account, keys[0].id, fixture.account, keys[2].id, fixture.account,
+             keys[1].id);
+    file_write(path, log);
+    cr_assert_eq(fixture_try_key(&fixture, 0, keys[0].secret), 200, "now the node remembers it");
+    EXPECT_REPLAY(&fixture, 0, "2 keys revoked, 1 was revoked already, 1 unknown, 1 line unreadable\n", "",
+                  "--from-log", path);
+    for (size_t i = 0; i < KEYS; i++)
+        expect_revoked(&fixture, 0, &keys[i]);
+    expect_replay(&fixture, (const char *const[]){"--from-log", "--json", "-", NULL}, log, 0,
+                  "{\"revoked\":0,\"already_revoked\":3,\"unknown\":1,\"failed\":0,\"unreadable_lines\":1}\n", "");
+    fixture_stop(&fixture);
+}
+
+Test(revocation_log, replay_tells_what_is_not_done, .timeout = 60)
+{
+    char path[PROCESS_PATH_BYTES];
+    struct fixture fixture;
+
+    fixture_start(&fixture, 0, NULL);
+    snprintf(path, sizeof path, "%.150s/revocations", fixture.folder);
+    EXPECT_REPLAY(&fixture, 1, "", "nothing was revoked", "--from-log", path);
+    EXPECT_REPLAY(&fixture, 1, "", "nothing was revoked", "--from-log", fixture.folder);
+    EXPECT_REPLAY(&fixture, 2, "", "--from-log", fixture.manager.id, fixture.manager.id);
+    EXPECT_REPLAY(&fixture, 1, "", "revocation log", fixture.manager.id, "--revocation-log", fixture.folder);
+    EXPECT_REPLAY(&fixture, 1, "no node accepts it", "No space left", fixture.manager.id, "--revocation-log",
+                  "/dev/full");
+    file_write(path, "\x1f\x8b\b not a log\n");
+    EXPECT_REPLAY(&fixture, 1, "", "no revocation log", "--from-log", path);
+    file_write(path, "");
+    EXPECT_REPLAY(&fixture, 0, "0 keys revoked, 0 were revoked already, 0 unknown, 0 lines unreadable\n", "",
+                  "--from-log", path);
+
+    snprintf(path, sizeof path, "%.150s/one", fixture.folder);
+    char line[128];
+    snprintf(line, sizeof line, "2026-01-31T12:00:00.000Z %s %s\n", fixture.manager.id, fixture.account);
+    file_write(path, line);
+    redis_server_tell(&fixture.redis, "SET", "chatelaine:lease_max", "nonsense", NULL);
+    EXPECT_REPLAY(&fixture, 1, "1 FAILED and may still be accepted\n", "chatelaine:", "--from-log", path);
+    fixture_stop(&fixture);
+}
