@@ -25,6 +25,7 @@ enum {
 struct chunk {
     struct chunk *next;
     int64_t came_ms;
+    unsigned delay_ms;
     size_t len, sent;
     char bytes[];
 };
@@ -149,7 +150,8 @@ static void conn_learn_name(struct conn *conn, const char *bytes, size_t len)
     }
 }
 
-static void conn_read(struct conn *conn, enum redis_proxy_direction direction, int64_t now_ms)
+static void conn_read(struct redis_proxy *proxy, struct conn *conn, enum redis_proxy_direction direction,
+                      int64_t now_ms)
 {
     struct flow *flow = &conn->flows[direction];
     struct chunk *chunk = malloc(sizeof *chunk + READ_BYTES);
@@ -176,6 +178,16 @@ static void conn_read(struct conn *conn, enum redis_proxy_direction direction, i
     flow->waiting += chunk->len;
     if (direction == REDIS_PROXY_TO_REDIS)
         conn_learn_name(conn, chunk->bytes, chunk->len);
+    chunk->delay_ms = proxy->weather[conn->node][conn->link].delay_ms[direction];
+}
+
+/* A delay that has become shorter holds for what waits, one that has become longer does not. */
+static int64_t chunk_due_ms(const struct redis_proxy *proxy, const struct conn *conn, int direction)
+{
+    const struct chunk *chunk = conn->flows[direction].first;
+    unsigned now_ms = proxy->weather[conn->node][conn->link].delay_ms[direction];
+
+    return chunk->came_ms + (now_ms < chunk->delay_ms ? now_ms : chunk->delay_ms);
 }
 
 /* Forwards what is due. False when the receiver is gone, or the sender and all it sent has been forwarded. */
@@ -188,7 +200,7 @@ static bool conn_forward(struct redis_proxy *proxy, struct conn *conn, enum redi
     if (weather->held[direction])
         return true;
     flow->is_full = false;
-    while (flow->first && flow->first->came_ms + weather->delay_ms[direction] <= now_ms) {
+    while (flow->first && chunk_due_ms(proxy, conn, direction) <= now_ms) {
         struct chunk *chunk = flow->first;
         ssize_t sent = send(conn->fds[!direction], chunk->bytes + chunk->sent, chunk->len - chunk->sent,
                             MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -227,7 +239,7 @@ static int flow_due_in(const struct redis_proxy *proxy, const struct conn *conn,
 
     if (!flow->first || weather->held[direction] || flow->is_full)
         return -1;
-    int64_t due_ms = flow->first->came_ms + weather->delay_ms[direction] - now_ms;
+    int64_t due_ms = chunk_due_ms(proxy, conn, direction) - now_ms;
     return due_ms < 0 ? 0 : (int)due_ms;
 }
 
@@ -278,7 +290,7 @@ static void watch_handle(struct redis_proxy *proxy, const struct watch *watch)
             const struct pollfd *polled = &conns[2 * i + d];
             if (conn->used && polled->fd == conn->fds[d] && (polled->revents & (POLLIN | POLLHUP | POLLERR)) &&
                 !conn->flows[d].ended)
-                conn_read(conn, d, now_ms);
+                conn_read(proxy, conn, d, now_ms);
         }
         if (conn->used)
             conn_step(proxy, conn, now_ms);

@@ -26,9 +26,11 @@ struct redis_proxy *redis_proxy_start(const char *socket_path, unsigned nodes, c
 void redis_proxy_stop(struct redis_proxy *proxy);
 uint16_t redis_proxy_port(const struct redis_proxy *proxy, unsigned node);
 
-/* What holds for the node's connections of that kind, present and future, until it is set again. Any thread may call. */
+/* What holds for the node's connections of that kind, present and future, until it is set again. Any thread may call.
+ */
 
-/* Each byte is forwarded no sooner than ms after it came; 0 forwards at once, also what waits. */
+/* Each byte is forwarded no sooner than ms after it came. What waits is forwarded sooner if that is now shorter, never
+ * later; 0 forwards all at once. */
 void redis_proxy_delay(struct redis_proxy *proxy, unsigned node, enum redis_proxy_link link,
                        enum redis_proxy_direction direction, unsigned ms);
 /* Nothing is forwarded; all of it is, in order, once this ends. */

@@ -25,6 +25,8 @@ enum {
 struct life {
     bool used;
     bool dying; /* a revocation was tried */
+    bool quiet; /* not checked until that is answered, for a check without a lease would mend the cache; and then
+                   perhaps not at once */
     uint32_t key;
     int64_t die_at_ns;
     int64_t retire_at_ns;
@@ -195,6 +197,7 @@ static void life_begin(struct clients *clients, uint32_t key)
     struct life *life = &clients->lives[i];
     *life = (struct life){.used = true, .key = key, .retire_at_ns = HISTORY_NEVER};
     life->die_at_ns = now_ns + span_ns(clients, ENDS[which][0], ENDS[which][1]);
+    life->quiet = below(clients, 2);
     for (unsigned node = 0; node < CLUSTER_NODES; node++)
         life->check_at_ns[node] = now_ns;
 }
@@ -275,7 +278,7 @@ static void revoke_ended(struct clients *clients, uint32_t key, const struct exc
         life->retire_at_ns = history_now_ns() + span_ns(clients, 250, 450);
     /* The moment that the promise speaks of. */
     for (unsigned node = 0; node < CLUSTER_NODES; node++)
-        life->check_at_ns[node] = 0;
+        life->check_at_ns[node] = answer->end_ns + (life->quiet ? span_ns(clients, 0, below(clients, 2) * 150 + 1) : 0);
 }
 
 static void revoke_done(void *arg, const struct exchange_answer *answer)
@@ -404,7 +407,8 @@ static void look_at_life(struct clients *clients, struct life *life, int64_t now
     }
     if (life->die_at_ns <= now_ns)
         revoke(clients, life, now_ns);
-    for (unsigned node = 0; node < CLUSTER_NODES; node++) {
+    bool is_spared = life->quiet && life->dying && life->retire_at_ns == HISTORY_NEVER;
+    for (unsigned node = 0; node < CLUSTER_NODES && !is_spared; node++) {
         if (life->check_at_ns[node] > now_ns)
             continue;
         check(clients, life->key, node);

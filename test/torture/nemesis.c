@@ -65,16 +65,21 @@ static void lane_wait(struct lane *lane, unsigned ms)
         pause_ms((unsigned)(left < STEP_MS ? left : STEP_MS));
 }
 
-/* Mostly one link, for the rules are about what happens when one falls behind the others. */
+/* Mostly one link, for the rules are about what happens when one falls behind the others; and of these the one that
+ * carries invalidations and echoes. */
 static unsigned random_links(struct lane *lane)
 {
-    unsigned dice = below(lane, 10);
+    static const unsigned CHOICES[] = {1U << REDIS_PROXY_READS,
+                                       1U << REDIS_PROXY_READS,
+                                       1U << REDIS_PROXY_CHANGES,
+                                       1U << REDIS_PROXY_INVALIDATIONS,
+                                       1U << REDIS_PROXY_INVALIDATIONS,
+                                       1U << REDIS_PROXY_INVALIDATIONS,
+                                       1U << REDIS_PROXY_READS | 1U << REDIS_PROXY_INVALIDATIONS,
+                                       1U << REDIS_PROXY_CHANGES | 1U << REDIS_PROXY_INVALIDATIONS,
+                                       (1U << LINKS) - 1};
 
-    if (dice < 2)
-        return (1U << LINKS) - 1;
-    if (dice < 4)
-        return ((1U << LINKS) - 1) & ~(1U << below(lane, LINKS));
-    return 1U << below(lane, LINKS);
+    return CHOICES[below(lane, sizeof CHOICES / sizeof *CHOICES)];
 }
 
 static unsigned random_directions(struct lane *lane)
@@ -372,6 +377,51 @@ static void fault_delay(struct lane *lane)
     links_give_back(lane, &target);
 }
 
+/* A delay that changes: what a heartbeat or a revocation sets off may take much longer than what came just before. */
+static void fault_drift(struct lane *lane)
+{
+    struct target target;
+    unsigned times = 3 + below(lane, 8);
+    if (!random_target(lane, &target))
+        return;
+    size_t fault = note(lane, "drift", &target, times);
+
+    for (unsigned i = 0; i < times && !lane->nemesis->mend; i++) {
+        set_delay(lane, &target, i % 2 == 0 ? span_ms(lane, 20, 120) : span_ms(lane, 120, 300));
+        lane_wait(lane, span_ms(lane, 30, 250));
+    }
+    set_delay(lane, &target, 0);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    links_give_back(lane, &target);
+}
+
+/* A busy Redis: what it publishes comes late at every node, now less than a lease, now more. */
+static void fault_late_echoes(struct lane *lane)
+{
+    struct target targets[CLUSTER_NODES];
+    unsigned taken = 0, times = 2 + below(lane, 6);
+
+    for (; taken < CLUSTER_NODES; taken++) {
+        targets[taken] = (struct target){taken, 1U << REDIS_PROXY_INVALIDATIONS, 1U << REDIS_PROXY_TO_NODE};
+        if (!links_take(lane, &targets[taken]))
+            break;
+    }
+    if (taken == 0)
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "late echoes at nodes 0 to %u", taken - 1);
+    for (unsigned i = 0; i < times && !lane->nemesis->mend; i++) {
+        unsigned ms = i % 2 == 0 ? span_ms(lane, 40, 90) : span_ms(lane, 140, 230);
+        for (unsigned node = 0; node < taken; node++)
+            set_delay(lane, &targets[node], ms);
+        lane_wait(lane, span_ms(lane, 60, 300));
+    }
+    for (unsigned node = 0; node < taken; node++) {
+        set_delay(lane, &targets[node], 0);
+        links_give_back(lane, &targets[node]);
+    }
+    history_fault_end(lane->nemesis->plan.history, fault);
+}
+
 /* What came while the link was held arrives at once, what follows is held again: a delay that changes. */
 static void fault_stutter(struct lane *lane)
 {
@@ -445,7 +495,9 @@ static const struct fault_kind KINDS[] = {
     {"hold", 8, fault_hold},
     {"black-hole", 3, fault_black_hole},
     {"delay", 8, fault_delay},
-    {"stutter", 5, fault_stutter},
+    {"drift", 10, fault_drift},
+    {"late-echoes", 9, fault_late_echoes},
+    {"stutter", 4, fault_stutter},
     {"rejoin", 4, fault_rejoin},
     {"partition", 4, fault_partition},
 };

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_VIOLATION = 1, EXIT_USAGE = 2, STEP_MS = 20, LEASE_STANDARD_MS = 1000, KEYS_PER_SECOND_STANDARD = 12 };
+enum { EXIT_VIOLATION = 1, EXIT_USAGE = 2, STEP_MS = 20, LEASE_STANDARD_MS = 1000, KEYS_PER_SECOND_STANDARD = 24 };
 
 struct options {
     int seconds;
