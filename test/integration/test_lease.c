@@ -1,0 +1,440 @@
+/* Checks from memory, and revocations that reach every node's memory before they are answered. */
+#include "core/secret.h"
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(lease, .fini = leak_guard);
+
+enum {
+    PATIENCE_MS = 15000,
+    LATE_MS = 8000, /* beyond what a revocation must take: only a hang is later */
+    STATS_BYTES = 32 * 1024,
+};
+
+static const char *const LEASE_300[] = {"--lease-ms", "300", NULL};
+static const char *const LEASE_500[] = {"--lease-ms", "500", "--redis-timeout-ms", "500", NULL};
+static const char *const LEASE_1000[] = {"--lease-ms", "1000", NULL};
+static const char *const LEASE_5000[] = {"--lease-ms", "5000", NULL};
+static const char *const STRICT[] = {"--lease-ms", "0", NULL};
+
+/* How long a revocation waits for a node that says nothing. */
+static int wait_ms(int lease_ms)
+{
+    return lease_ms * 125 / 100 + 50;
+}
+
+static long metric(const struct fixture *fixture, size_t node, const char *line_start)
+{
+    struct http_answer answer;
+    const char *at;
+
+    cr_assert_eq(http_call(fixture->nodes[node].internal_port, &(struct http_call){.target = "/metrics"}, &answer),
+                 200);
+    at = strstr(answer.body, line_start);
+    return at ? strtol(at + strlen(line_start), NULL, 10) : -1;
+}
+
+static long forced_waits(const struct fixture *fixture, size_t node)
+{
+    return metric(fixture, node, "\nchatelaine_barrier_forced_waits_total ");
+}
+
+static void await_lease(const struct fixture *fixture, size_t node)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (metric(fixture, node, "\nchatelaine_lease_held ") != 1) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "node %zu gets no lease", node);
+        poll(NULL, 0, 10);
+    }
+}
+
+static void await_leases(const struct fixture *fixture)
+{
+    for (size_t i = 0; i < fixture->node_count; i++)
+        await_lease(fixture, i);
+}
+
+static long long sessions(const struct fixture *fixture)
+{
+    char count[32];
+
+    redis_server_ask(&fixture->redis, count, sizeof count, "HLEN", "chatelaine:nodes", NULL);
+    return atoll(count);
+}
+
+static void await_sessions(const struct fixture *fixture, long long count)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (sessions(fixture) != count && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 10);
+    cr_assert_eq(sessions(fixture), count);
+}
+
+/* How many records of keys were read since the last time. */
+static long reads_of_keys(const struct fixture *fixture)
+{
+    static const char LINE[] = "cmdstat_hmget:calls=";
+    static char stats[STATS_BYTES];
+    const char *at;
+
+    redis_server_ask(&fixture->redis, stats, sizeof stats, "INFO", "commandstats", NULL);
+    redis_server_tell(&fixture->redis, "CONFIG", "RESETSTAT", NULL);
+    at = strstr(stats, LINE);
+    return at ? strtol(at + sizeof LINE - 1, NULL, 10) : 0;
+}
+
+/* In memory at every node. */
+static void make_hot(const struct fixture *fixture, const struct fixture_key *key)
+{
+    for (size_t i = 0; i < fixture->node_count; i++)
+        for (int times = 0; times < 2; times++)
+            cr_assert_eq(fixture_try_key(fixture, i, key->secret), 200);
+}
+
+static void some_hot_key(struct fixture *fixture, struct fixture_key *ret_key)
+{
+    fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, ret_key);
+    make_hot(fixture, ret_key);
+}
+
+/* Returns how long it took. */
+static int64_t revoke_key(const struct fixture *fixture, size_t node, const struct fixture_key *key)
+{
+    int64_t began_ms = deadline_now_ms();
+    struct http_answer answer;
+    char target[64];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
+    struct http_call call = {.method = "DELETE", .target = target, .bearer = fixture->manager.secret};
+    cr_assert_eq(fixture_call(fixture, node, &call, &answer), 200, "%s", answer.body);
+    return deadline_now_ms() - began_ms;
+}
+
+static int64_t revoke_in_console(struct fixture *fixture, size_t node, const struct fixture_key *key)
+{
+    struct fixture_session session;
+    struct http_answer answer;
+    char target[64];
+    int64_t began_ms;
+
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s", key->id);
+    fixture_add_session(fixture, NULL, true, &session);
+    struct http_call call = {.method = "DELETE", .target = target, .cookie = session.token, .csrf = session.csrf};
+    began_ms = deadline_now_ms();
+    cr_assert_eq(fixture_call(fixture, node, &call, &answer), 200, "%s", answer.body);
+    return deadline_now_ms() - began_ms;
+}
+
+static int64_t revoke_on_the_command_line(struct fixture *fixture, const struct fixture_key *key)
+{
+    const char *args[] = {"key", "revoke", key->id, NULL};
+    int64_t began_ms = deadline_now_ms();
+    char *err;
+
+    cr_assert_eq(fixture_run(fixture, args, NULL, NULL, &err), 0, "%s", err);
+    free(err);
+    return deadline_now_ms() - began_ms;
+}
+
+static void expect_revoked(const struct fixture *fixture, const struct fixture_key *key)
+{
+    for (size_t i = 0; i < fixture->node_count; i++) {
+        struct http_call call = {.target = "/v1/whoami", .bearer = key->secret};
+        struct http_answer answer;
+
+        if (fixture->nodes[i].process.pid == 0)
+            continue;
+        cr_expect_eq(fixture_call(fixture, i, &call, &answer), 401, "node %zu: %s", i, answer.body);
+        cr_expect_str_eq(http_answer_code(&answer), "api_key_revoked");
+    }
+}
+
+static void expect_waited(int64_t took_ms, int lease_ms)
+{
+    cr_expect_geq(took_ms, wait_ms(lease_ms), "answered before the leases had ended");
+    cr_expect_lt(took_ms, wait_ms(lease_ms) + LATE_MS);
+}
+
+/* Reads of Redis */
+
+Test(lease, a_key_that_is_remembered_costs_redis_nothing, .timeout = 90)
+{
+    enum { CHECKS = 40, UNKNOWN_MS = 1000 };
+    struct fixture fixture;
+    struct secret unknown;
+    int64_t began_ms;
+
+    fixture_start(&fixture, 1, LEASE_5000);
+    fixture_add_node(&fixture, STRICT);
+    await_lease(&fixture, 0);
+    make_hot(&fixture, &fixture.manager);
+    (void)reads_of_keys(&fixture);
+    for (int i = 0; i < CHECKS; i++)
+        cr_assert_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
+    cr_expect_eq(reads_of_keys(&fixture), 0);
+    cr_expect_geq(metric(&fixture, 0, "chatelaine_cache_lookups_total{result=\"hit\"} "), CHECKS);
+    cr_expect_eq(metric(&fixture, 0, "\nchatelaine_cache_entries "), 1);
+
+    secret_mint(KEY_API, MODE_LIVE, &unknown);
+    began_ms = deadline_now_ms();
+    for (int i = 0; i < CHECKS; i++)
+        cr_assert_eq(fixture_try_key(&fixture, 0, unknown.text), 401);
+    cr_expect_leq(reads_of_keys(&fixture), 1 + (deadline_now_ms() - began_ms) / UNKNOWN_MS,
+                  "unknown keys are remembered too");
+
+    for (int i = 0; i < CHECKS; i++)
+        cr_assert_eq(fixture_try_key(&fixture, 1, fixture.manager.secret), 200);
+    cr_expect_eq(reads_of_keys(&fixture), CHECKS, "strict mode remembers nothing");
+    cr_expect_eq(metric(&fixture, 1, "\nchatelaine_lease_held "), 0);
+    cr_expect_eq(sessions(&fixture), 1, "a strict node is waited for by nobody");
+    fixture_stop(&fixture);
+}
+
+Test(lease, a_name_that_is_too_long_to_be_remembered_is_shown_all_the_same, .timeout = 90)
+{
+    enum { CODE_POINTS = 200, BYTES = 4 * CODE_POINTS };
+    char name[BYTES + 1], json[BYTES + 64], shown[BYTES + 64];
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key key;
+
+    fixture_start(&fixture, 1, LEASE_1000);
+    await_leases(&fixture);
+    for (size_t i = 0; i < CODE_POINTS; i++)
+        memcpy(name + 4 * i, "\xf0\x9f\x90\xa2", 4);
+    name[BYTES] = '\0';
+    snprintf(json, sizeof json, "{\"name\":\"%s\",\"mode\":\"live\"}", name);
+    fixture_create_key(&fixture, 0, json, &key);
+    for (int i = 0; i < 3; i++) {
+        struct http_call call = {.target = "/v1/whoami", .bearer = key.secret};
+
+        cr_assert_eq(fixture_call(&fixture, 0, &call, &answer), 200, "%s", answer.body);
+        cr_expect(http_answer_json(&answer, "name", shown, sizeof shown), "%s", answer.body);
+        cr_expect_str_eq(shown, name);
+    }
+    revoke_key(&fixture, 0, &key);
+    expect_revoked(&fixture, &key);
+    fixture_stop(&fixture);
+}
+
+/* Revocations */
+
+Test(lease, the_first_request_after_a_revocation_is_denied_at_every_node, .timeout = 120)
+{
+    enum { KEYS = 200, NODES = 3 };
+    static struct fixture_key keys[KEYS];
+    static struct http_client clients[NODES];
+    struct http_answer answer;
+    struct fixture fixture;
+
+    fixture_start(&fixture, NODES, LEASE_1000);
+    await_leases(&fixture);
+    for (size_t node = 0; node < NODES; node++)
+        http_client_connect(&clients[node], fixture.nodes[node].port);
+    for (size_t i = 0; i < KEYS; i++) {
+        struct http_call create = {.method = "POST",
+                                   .target = "/v1/api_keys",
+                                   .bearer = fixture.manager.secret,
+                                   .json = "{\"name\":\"hot\",\"mode\":\"live\"}"};
+
+        http_client_call(&clients[i % NODES], &create, &answer);
+        cr_assert_eq(answer.status, 201, "%s", answer.body);
+        http_answer_json(&answer, "id", keys[i].id, sizeof keys[i].id);
+        http_answer_json(&answer, "secret", keys[i].secret, sizeof keys[i].secret);
+    }
+    for (size_t i = 0; i < KEYS; i++) {
+        struct http_call check = {.target = "/v1/whoami", .bearer = keys[i].secret};
+        char target[64];
+
+        for (size_t node = 0; node < NODES; node++) {
+            http_client_call(&clients[node], &check, &answer);
+            cr_assert_eq(answer.status, 200, "%s", answer.body);
+        }
+        snprintf(target, sizeof target, "/v1/api_keys/%s", keys[i].id);
+        struct http_call revocation = {.method = "DELETE", .target = target, .bearer = fixture.manager.secret};
+        http_client_call(&clients[i % NODES], &revocation, &answer);
+        cr_assert_eq(answer.status, 200, "%s", answer.body);
+        for (size_t node = 0; node < NODES; node++) {
+            http_client_call(&clients[(i + 1 + node) % NODES], &check, &answer);
+            cr_assert_eq(answer.status, 401, "key %zu at node %zu", i, (i + 1 + node) % NODES);
+        }
+    }
+    for (size_t node = 0; node < NODES; node++)
+        http_client_close(&clients[node]);
+    fixture_stop(&fixture);
+}
+
+/* A node that is stopped while a key is revoked, with the request already in its socket when it goes on. */
+Test(lease, a_node_that_was_stopped_denies_what_was_sent_after_the_answer, .timeout = 90)
+{
+    struct http_client known, fresh;
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key key;
+
+    fixture_start(&fixture, 2, LEASE_1000);
+    await_leases(&fixture);
+    some_hot_key(&fixture, &key);
+    struct http_call check = {.target = "/v1/whoami", .bearer = key.secret};
+    http_client_connect(&known, fixture.nodes[1].port);
+    http_client_call(&known, &check, &answer);
+    cr_assert_eq(answer.status, 200);
+
+    process_signal(&fixture.nodes[1].process, SIGSTOP);
+    expect_waited(revoke_key(&fixture, 0, &key), 1000);
+    http_client_connect(&fresh, fixture.nodes[1].port);
+    http_client_send_call(&known, &check);
+    http_client_send_call(&fresh, &check);
+    process_signal(&fixture.nodes[1].process, SIGCONT);
+    cr_assert_eq(http_client_read(&known, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+    cr_expect_eq(answer.status, 401, "%s", answer.body);
+    cr_assert_eq(http_client_read(&fresh, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+    cr_expect_eq(answer.status, 401, "%s", answer.body);
+    http_client_close(&known);
+    http_client_close(&fresh);
+    cr_expect_eq(forced_waits(&fixture, 0), 1);
+    await_leases(&fixture);
+    expect_revoked(&fixture, &key);
+    fixture_stop(&fixture);
+}
+
+Test(lease, the_console_and_the_command_line_take_the_same_barrier, .timeout = 90)
+{
+    struct fixture_key by_console, by_command, stopped_console, stopped_command;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 2, LEASE_500);
+    await_leases(&fixture);
+    some_hot_key(&fixture, &by_console);
+    some_hot_key(&fixture, &by_command);
+    some_hot_key(&fixture, &stopped_console);
+    some_hot_key(&fixture, &stopped_command);
+    revoke_in_console(&fixture, 0, &by_console);
+    expect_revoked(&fixture, &by_console);
+    expect_waited(revoke_on_the_command_line(&fixture, &by_command), 500);
+    expect_revoked(&fixture, &by_command);
+
+    process_signal(&fixture.nodes[1].process, SIGSTOP);
+    expect_waited(revoke_in_console(&fixture, 0, &stopped_console), 500);
+    expect_waited(revoke_on_the_command_line(&fixture, &stopped_command), 500);
+    process_signal(&fixture.nodes[1].process, SIGCONT);
+    expect_revoked(&fixture, &stopped_console);
+    expect_revoked(&fixture, &stopped_command);
+    fixture_stop(&fixture);
+}
+
+Test(lease, nodes_of_different_leases_wait_for_the_longest, .timeout = 90)
+{
+    enum { SHORT, LONG, NONE };
+    struct fixture_key first, second, third;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, LEASE_300);
+    fixture_add_node(&fixture, LEASE_1000);
+    fixture_add_node(&fixture, STRICT);
+    await_lease(&fixture, SHORT);
+    await_lease(&fixture, LONG);
+    some_hot_key(&fixture, &first);
+    some_hot_key(&fixture, &second);
+    some_hot_key(&fixture, &third);
+    revoke_key(&fixture, NONE, &first);
+    expect_revoked(&fixture, &first);
+
+    process_signal(&fixture.nodes[LONG].process, SIGSTOP);
+    expect_waited(revoke_key(&fixture, SHORT, &second), 1000);
+    process_signal(&fixture.nodes[LONG].process, SIGCONT);
+    expect_revoked(&fixture, &second);
+    await_lease(&fixture, LONG);
+    await_sessions(&fixture, 2);
+    cr_assert_eq(fixture_try_key(&fixture, LONG, third.secret), 200);
+
+    process_signal(&fixture.nodes[LONG].process, SIGSTOP);
+    expect_waited(revoke_key(&fixture, NONE, &third), 1000);
+    process_signal(&fixture.nodes[LONG].process, SIGCONT);
+    expect_revoked(&fixture, &third);
+    fixture_stop(&fixture);
+}
+
+/* The registry */
+
+Test(lease, who_drains_is_not_waited_for_and_who_crashed_only_once, .timeout = 90)
+{
+    struct fixture_key first, second, third;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 3, LEASE_500);
+    await_leases(&fixture);
+    await_sessions(&fixture, 3);
+    some_hot_key(&fixture, &first);
+    some_hot_key(&fixture, &second);
+    some_hot_key(&fixture, &third);
+    node_stop(&fixture.nodes[1]);
+    cr_assert_eq(sessions(&fixture), 2, "gone when the node has ended");
+    revoke_key(&fixture, 0, &first);
+    cr_expect_eq(forced_waits(&fixture, 0), 0);
+
+    node_kill(&fixture.nodes[2]);
+    cr_assert_eq(sessions(&fixture), 2);
+    expect_waited(revoke_key(&fixture, 0, &second), 500);
+    cr_expect_eq(forced_waits(&fixture, 0), 1);
+    await_sessions(&fixture, 1);
+    revoke_key(&fixture, 0, &third);
+    cr_expect_eq(forced_waits(&fixture, 0), 1, "it was swept");
+    expect_revoked(&fixture, &first);
+    expect_revoked(&fixture, &second);
+    expect_revoked(&fixture, &third);
+    fixture_stop(&fixture);
+}
+
+/* Redis goes away */
+
+/* Asks both nodes for a while; nothing that is sent after the end may be answered 200. */
+static void expect_no_answers_from_memory_after(const struct fixture *fixture, int64_t end_ms, int64_t until_ms)
+{
+    while (deadline_now_ms() < until_ms) {
+        for (size_t i = 0; i < fixture->node_count; i++) {
+            int64_t sent_ms = deadline_now_ms();
+            int status = fixture_try_key(fixture, i, fixture->manager.secret);
+
+            cr_assert(status == 503 || (status == 200 && sent_ms <= end_ms), "%d, %lld ms after the last lease", status,
+                      (long long)(sent_ms - end_ms));
+        }
+        poll(NULL, 0, 10);
+    }
+}
+
+Test(lease, redis_hangs_and_then_dies_and_comes_back, .timeout = 90)
+{
+    struct fixture fixture;
+    struct fixture_key key;
+    int64_t now_ms;
+
+    fixture_start(&fixture, 2, LEASE_500);
+    await_leases(&fixture);
+    some_hot_key(&fixture, &key);
+    make_hot(&fixture, &fixture.manager);
+    redis_server_freeze(&fixture.redis);
+    now_ms = deadline_now_ms();
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200, "a lease outlives Redis for a while");
+    expect_no_answers_from_memory_after(&fixture, now_ms + 500, now_ms + 2000);
+    redis_server_kill(&fixture.redis);
+    now_ms = deadline_now_ms();
+    expect_no_answers_from_memory_after(&fixture, now_ms, now_ms + 300);
+
+    redis_server_restart(&fixture.redis);
+    await_leases(&fixture);
+    make_hot(&fixture, &fixture.manager);
+    await_sessions(&fixture, 2);
+    revoke_key(&fixture, 0, &key);
+    expect_revoked(&fixture, &key);
+    fixture_stop(&fixture);
+}
