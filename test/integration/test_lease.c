@@ -412,6 +412,21 @@ static void expect_no_answers_from_memory_after(const struct fixture *fixture, i
     }
 }
 
+/* Each of a node's connections comes back at its own time. */
+static void await_service(const struct fixture *fixture)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    int status;
+
+    for (size_t i = 0; i < fixture->node_count; i++) {
+        while ((status = fixture_try_key(fixture, i, fixture->manager.secret)) != 200) {
+            cr_assert_eq(status, 503);
+            cr_assert_gt(deadline_left_ms(deadline), 0, "node %zu is not back", i);
+            poll(NULL, 0, 10);
+        }
+    }
+}
+
 Test(lease, redis_hangs_and_then_dies_and_comes_back, .timeout = 90)
 {
     struct fixture fixture;
@@ -431,6 +446,7 @@ Test(lease, redis_hangs_and_then_dies_and_comes_back, .timeout = 90)
     expect_no_answers_from_memory_after(&fixture, now_ms, now_ms + 300);
 
     redis_server_restart(&fixture.redis);
+    await_service(&fixture);
     await_leases(&fixture);
     make_hot(&fixture, &fixture.manager);
     await_sessions(&fixture, 2);
