@@ -93,7 +93,7 @@ static void conn_end(struct conn *conn, bool reset)
 
     if (reset)
         setsockopt(conn->fds[REDIS_PROXY_TO_REDIS], SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
-    for (int d = 0; d < REDIS_PROXY_DIRECTIONS; d++) {
+    for (unsigned d = 0; d < REDIS_PROXY_DIRECTIONS; d++) {
         close(conn->fds[d]);
         flow_empty(&conn->flows[d]);
     }
@@ -182,7 +182,7 @@ static void conn_read(struct redis_proxy *proxy, struct conn *conn, enum redis_p
 }
 
 /* A delay that has become shorter holds for what waits, one that has become longer does not. */
-static int64_t chunk_due_ms(const struct redis_proxy *proxy, const struct conn *conn, int direction)
+static int64_t chunk_due_ms(const struct redis_proxy *proxy, const struct conn *conn, unsigned direction)
 {
     const struct chunk *chunk = conn->flows[direction].first;
     unsigned now_ms = proxy->weather[conn->node][conn->link].delay_ms[direction];
@@ -232,7 +232,7 @@ static void conn_step(struct redis_proxy *proxy, struct conn *conn, int64_t now_
 /* The loop */
 
 /* When the flow's next byte is due, in ms from now; -1 when nothing waits for time to pass. */
-static int flow_due_in(const struct redis_proxy *proxy, const struct conn *conn, int direction, int64_t now_ms)
+static int flow_due_in(const struct redis_proxy *proxy, const struct conn *conn, unsigned direction, int64_t now_ms)
 {
     const struct weather *weather = &proxy->weather[conn->node][conn->link];
     const struct flow *flow = &conn->flows[direction];
@@ -259,7 +259,7 @@ static void watch_fill(struct redis_proxy *proxy, struct watch *watch)
         *next++ = (struct pollfd){.fd = i < proxy->nodes ? proxy->listeners[i] : -1, .events = POLLIN};
     for (int i = 0; i < CONNS_MAX; i++) {
         struct conn *conn = &proxy->conns[i];
-        for (int d = 0; d < REDIS_PROXY_DIRECTIONS; d++, next++) {
+        for (unsigned d = 0; d < REDIS_PROXY_DIRECTIONS; d++, next++) {
             *next = (struct pollfd){.fd = -1};
             if (!conn->used)
                 continue;
@@ -283,9 +283,9 @@ static void watch_handle(struct redis_proxy *proxy, const struct watch *watch)
 
     if (watch->fds[0].revents)
         (void)!read(proxy->wake, &woken, sizeof woken);
-    for (int i = 0; i < CONNS_MAX; i++) {
+    for (unsigned i = 0; i < CONNS_MAX; i++) {
         struct conn *conn = &proxy->conns[i];
-        for (int d = 0; d < REDIS_PROXY_DIRECTIONS; d++) {
+        for (unsigned d = 0; d < REDIS_PROXY_DIRECTIONS; d++) {
             /* It may have been cut while the thread polled; then the descriptor is another's or nobody's. */
             const struct pollfd *polled = &conns[2 * i + d];
             if (conn->used && polled->fd == conn->fds[d] && (polled->revents & (POLLIN | POLLHUP | POLLERR)) &&

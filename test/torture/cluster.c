@@ -68,30 +68,7 @@ unsigned cluster_find_dead(struct cluster *cluster)
     return CLUSTER_NODES;
 }
 
-/* Whether this build of the program knows leases. */
-static bool has_leases(struct cluster *cluster)
-{
-    const char *argv[] = {node_binary(), "serve", "--help", NULL};
-    struct process process;
-
-    process_run(&process, cluster->fixture.folder, "help", argv, NULL, 10000);
-    return file_contains(process.out_path, "--lease-ms");
-}
-
-static void set_args(struct cluster *cluster, int lease_ms)
-{
-    size_t count = 0;
-
-    cluster->args[count++] = "--audit-max";
-    cluster->args[count++] = "10000000";
-    if (lease_ms < 0 || !has_leases(cluster))
-        return;
-    snprintf(cluster->lease_ms, sizeof cluster->lease_ms, "%d", lease_ms);
-    cluster->args[count++] = "--lease-ms";
-    cluster->args[count++] = cluster->lease_ms;
-}
-
-void cluster_start(struct cluster *cluster, int lease_ms, struct netns *netns)
+void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *netns)
 {
     const char *addresses[CLUSTER_NODES];
 
@@ -102,7 +79,11 @@ void cluster_start(struct cluster *cluster, int lease_ms, struct netns *netns)
     }
     pthread_mutex_init(&cluster->redis_lock, NULL);
     fixture_start(&cluster->fixture, 0, NULL);
-    set_args(cluster, lease_ms);
+    snprintf(cluster->lease_ms, sizeof cluster->lease_ms, "%u", lease_ms);
+    cluster->args[0] = "--audit-max";
+    cluster->args[1] = "10000000";
+    cluster->args[2] = "--lease-ms";
+    cluster->args[3] = cluster->lease_ms;
     cluster->proxy = redis_proxy_start(cluster->fixture.redis.socket_path, CLUSTER_NODES, addresses);
     for (unsigned i = 0; i < CLUSTER_NODES; i++) {
         snprintf(cluster->urls[i], sizeof cluster->urls[i], "redis://%s:%u", addresses[i],

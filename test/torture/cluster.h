@@ -15,7 +15,7 @@ struct cluster {
     struct fixture fixture;
     struct redis_proxy *proxy;
     struct netns *netns; /* NULL without namespaces */
-    const char *args[16];
+    const char *args[5];
     char lease_ms[16];
     char urls[CLUSTER_NODES][64];
     pthread_mutex_t node_locks[CLUSTER_NODES], redis_lock;
@@ -25,8 +25,8 @@ struct cluster {
     atomic_bool ended[CLUSTER_NODES][CLUSTER_INCARNATIONS_MAX]; /* by kill or drain */
 };
 
-/* Redis, account, manager key and the nodes, each reaching Redis through the proxy. lease_ms < 0: the product's own. */
-void cluster_start(struct cluster *cluster, int lease_ms, struct netns *netns);
+/* Redis, account, manager key and the nodes, each reaching Redis through the proxy. */
+void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *netns);
 /* Drains the nodes, which must end cleanly, and stops all. */
 void cluster_stop(struct cluster *cluster);
 

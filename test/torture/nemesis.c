@@ -11,7 +11,7 @@ enum { LANES = 3, STEP_MS = 20, LINKS = REDIS_PROXY_UNNAMED };
 
 struct lane {
     struct nemesis *nemesis;
-    unsigned number, seed;
+    unsigned seed;
     pthread_t thread;
 };
 
@@ -565,7 +565,7 @@ struct nemesis *nemesis_start(const struct nemesis_plan *plan)
     }
     for (unsigned i = 0; i < LANES; i++) {
         struct lane *lane = &nemesis->lanes[i];
-        *lane = (struct lane){.nemesis = nemesis, .number = i, .seed = plan->seed * 31 + i};
+        *lane = (struct lane){.nemesis = nemesis, .seed = plan->seed * 31 + i};
         if (pthread_create(&lane->thread, NULL, lane_run, lane) != 0)
             abort();
     }

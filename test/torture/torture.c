@@ -42,7 +42,7 @@ struct torture {
 static int usage(void)
 {
     fputs("torture [SECONDS] [SEED] [OPTION...]\n"
-          "  --lease-ms N    the nodes' lease, and the unit that the lengths of faults are counted in\n"
+          "  --lease-ms N    the nodes' lease, and the unit that the lengths of faults are counted in; 0: no leases\n"
           "  --rate N        keys made and revoked a second\n"
           "  --first         end at the first violation, without looking at what is left afterwards\n"
           "  --focus NAME    only faults of this name\n"
@@ -187,7 +187,7 @@ static int torture_run(struct torture *torture)
 
     folder_make(folder);
     torture->netns = torture->options.netns ? netns_create(folder, CLUSTER_NODES) : NULL;
-    cluster_start(&torture->cluster, (int)torture->options.lease_ms, torture->netns);
+    cluster_start(&torture->cluster, torture->options.lease_ms, torture->netns);
     add_users(torture);
     torture->history = history_create();
     if (!start_nemesis(torture))
