@@ -1,0 +1,524 @@
+/* Leases, ordered invalidation, the registry of live sessions and the barrier, on one Redis.
+ *
+ * The promise: once a DELETE has been answered "revoked", no node accepts the key for a request that starts later.
+ * One key; NN nodes; a DELETE that is asked MAXDEL times at most (by way of any node); one Redis, which may restart at any
+ * time, or be failed over with -DFAILOVER. Each connection may break at any time and lose what is in flight;
+ * acknowledgements may be lost; each process may pause anywhere, which is what interleaving means. Time has no end: a tick may come at any
+ * moment, timers count down. README.md tells what is left out, and ties the rules to the code.
+ *
+ * Every rule holds by default; -DNO_<RULE> removes one, and the promise must then break:
+ *   NO_SAMECONN    the echo of a heartbeat comes on another connection than the invalidations
+ *   NO_FROMSEND    the lease runs from the receipt of the echo, not from the clock read before the heartbeat was sent
+ *   NO_REGFIRST    a heartbeat does not register its session; something does so later
+ *   NO_NONCE       the echo of a heartbeat that was given up counts for the newest one
+ *   NO_FLUSH       a lost subscription keeps cache and lease
+ *   NO_FILLINV     a read fills the cache although an invalidation came since it was sent
+ *   NO_FILLSESS    a read fills the cache although a new session began since it was sent
+ *   NO_USE         the cache answers without a look at the lease
+ *   NO_FRESHCLOCK  the lease is compared with a clock that was read before the request came
+ *   NO_JOIN        a check that joins a read is decided by its reply, whatever came between
+ *   NO_JOINLEASE   the same, but for reads that may fill the cache only: the lease is not looked at
+ *   NO_JOINFILL    the same, but under a running lease only: invalidations and sessions are not looked at
+ *   NO_DROPFIRST   a node acknowledges, and drops the entry a moment later
+ *   NO_WAIT        the revoker answers without waiting for those that have not acknowledged
+ *   NO_MARGIN      the revoker waits L, not L and the worst difference of the clocks
+ *   NO_FROMREPLY   the wait runs from when the script was sent, not from its reply
+ *   NO_CONNAGE     "all have acknowledged" counts at once after Redis has restarted
+ *   NO_REBARRIER   a DELETE that finds the key revoked already is answered at once
+ *   NO_EVICTRULE   registry entries may vanish at any time (a TTL, and a clock that was set)
+ *   NO_LEAVERULE   a draining node leaves the registry first and stops using its cache later
+ *   NO_SESSIONID   two processes share one entry of the registry (-DNN=2)
+ *   NO_SWEEPWAIT   an entry with an unchanged heartbeat number is swept without having waited (-DSWEEP)
+ *   NO_SWEEPNUMBER an entry is swept after the wait whatever its heartbeat number (-DSWEEP)
+ *   NO_DURABLE     the script is answered before it is on disk
+ *   NO_FENCE       after a failover the old master still takes heartbeats (-DFAILOVER)
+ *   NO_FENCEREADS  after a failover a node may still be answered by reads of the old master (-DFAILOVER)
+ *   NO_REPLSYNC    a failover may lose an answered revocation (-DFAILOVER)
+ * NO_ACKNUMBER (acknowledgements of any barrier count for the newest) is expected to hold: see README.md.
+ * -DNO_SHORT removes the short path: every DELETE waits W, acknowledgements and registry are not used. It holds.
+ * -DSWEEP adds a sweeper, a barrier of some other key. -DSMALL leaves out clean leaves and heartbeats that are given up.
+ * -DSTEADY: connections break by a restart only; -DCALM: never. They leave out behaviour, to find counter-examples sooner.
+ * -DPROBE=n asserts that a case is never reached; it must fail, which shows that the search gets there.
+ */
+#ifndef NN
+#define NN 1
+#endif
+#ifndef L
+#define L 1                /* lease, in ticks of a perfect clock */
+#endif
+#ifndef D
+#define D 1                /* a slow clock may stretch a lease by D ticks */
+#endif
+#ifndef MAXDEL
+#define MAXDEL 2           /* the second is the client's repetition */
+#endif
+#define LONGEST (L+D)
+#ifdef NO_MARGIN
+#define W L
+#else
+#define W LONGEST
+#endif
+#ifdef NO_CONNAGE
+#define CONNAGE_OK true
+#else
+#define CONNAGE_OK (rage >= W)
+#endif
+#ifdef NO_SESSIONID
+#define SLOT(i) 0
+#else
+#define SLOT(i) (i)
+#endif
+#ifndef PROBE
+#define PROBE 0
+#endif
+#ifdef NO_ACKNUMBER
+#define COUNTS(b) true
+#else
+#define COUNTS(b) (b == barrier)
+#endif
+
+mtype = { HB, REG, DEREG, INV, ECHO };
+
+bool answered = false;         /* a DELETE has been answered "revoked" */
+
+/* Timers, moved by Clock. */
+byte lr[NN];                   /* what is left of node i's lease */
+byte hbage[NN];                /* ticks since node i read the clock for its outstanding heartbeat */
+byte wr = 0;                   /* what is left of the revoker's wait */
+byte rage = W;                 /* age of the revoker's connection to Redis, no more than W is told */
+
+/* Redis: master 0, and master 1 after a failover. */
+bool revoked[2];
+bool regd[4];                  /* registry: regd[2*master + slot] */
+bool subscribed[NN];           /* node i's subscriber connection is alive in Redis */
+#ifdef FAILOVER
+bit  home[NN];                 /* the master that node i is connected to */
+bit  master = 0;               /* the master that takes revocations */
+#define HOME(i) home[i]
+#define MASTER master
+#else
+#define HOME(i) 0
+#define MASTER 0
+#endif
+#ifdef NO_DURABLE
+bool fsynced = true;
+#endif
+
+/* Connections of a node: "invalidations", "changes" and "reads". Whoever breaks one of the last two tells the node in the
+ * same step: until a node notices, a dead connection is a slow one. */
+chan inv[NN] = [3] of { mtype, byte };     /* Redis -> node: INV barrier, ECHO fresh */
+bool broken[NN];                           /* it is dead, and the node has not noticed */
+chan cq[NN]  = [3] of { mtype, byte };     /* node -> Redis: HB fresh, REG, DEREG */
+#ifdef NO_SAMECONN
+chan cr[NN]  = [2] of { mtype, byte };     /* Redis -> node: echoes that come as replies */
+#endif
+byte hbfly[NN];                            /* heartbeats and echoes in flight, at most 2 */
+bool hbout[NN];                            /* a heartbeat is outstanding */
+byte rd[NN];                               /* the one read in flight: */
+#define IDLE 0
+#define SENT 1
+#define SAYS_NO 2
+#define SAYS_YES 3
+bool clean[NN];                            /* no invalidation and no new session since it was sent */
+bool rlate[NN];                            /* the check that sent it started after the answer */
+byte join[NN];                             /* checks that share it: */
+#define NOBODY 0
+#define EARLY 1
+#define LATE 2                             /* at least one of them started after the answer */
+
+/* The revoker's. */
+chan rq = [MAXDEL] of { byte };            /* revoker -> Redis: script of barrier n */
+chan rr = [1] of { byte, bool };           /* Redis -> revoker: registry; was it revoked before? */
+byte barrier = 0;                          /* the newest barrier's number */
+byte acked = 0;                            /* the slots that have acknowledged it */
+bool rbroken = false;                      /* its connection is dead, and it has not noticed */
+
+/* Used within one d_step only: a search that goes back does not restore them. */
+hidden mtype h_kind; hidden byte h_number; hidden byte h_count; hidden byte h_registry; hidden byte h_again;
+
+inline drain(c)     { do :: nempty(c) -> c?_ :: empty(c) -> break od; skip }
+inline drain2(c)    { do :: nempty(c) -> c?_,_ :: empty(c) -> break od; skip }
+inline drainhb(c,i) { do :: nempty(c) -> c?h_kind,h_number; if :: (h_kind == HB || h_kind == ECHO) -> hbfly[i]-- :: else fi
+                         :: empty(c) -> break od; skip }
+/* A nonce without bound, abstracted: what is in flight of a heartbeat that is given up becomes stale (0). */
+inline stale(c)     { h_count = len(c);
+                      do :: h_count > 0 -> c?h_kind,h_number; if :: (h_kind == HB || h_kind == ECHO) -> h_number = 0 :: else fi; c!h_kind,h_number; h_count-- :: else -> break od; skip }
+inline give_up(i)   { hbout[i] = false; hbage[i] = 0; stale(inv[i]); stale(cq[i]); stale_replies(i) }
+#ifdef NO_SAMECONN
+inline stale_replies(i) { stale(cr[i]) }
+inline drain_replies(i) { drainhb(cr[i],i) }
+#else
+inline stale_replies(i) { skip }
+inline drain_replies(i) { skip }
+#endif
+inline cutinv(i)     { subscribed[i] = false; drainhb(inv[i],i); broken[i] = true }
+inline cutchanges(i) { drainhb(cq[i],i); drain_replies(i); give_up(i) }
+inline cutreads(i)   { rd[i] = IDLE; clean[i] = false; rlate[i] = false; join[i] = NOBODY }
+inline sendread(i, l) { rd[i] = SENT; clean[i] = true; rlate[i] = l; join[i] = NOBODY }
+inline push(i, what, n) { if :: nfull(inv[i]) -> inv[i]!what,n
+                             :: full(inv[i]) -> if :: what == ECHO -> hbfly[i]-- :: else fi; cutinv(i)   /* the output buffer's limit */
+                          fi }
+inline publish(i, n) { if :: (subscribed[i] && HOME(i) == MASTER) -> push(i, INV, n) :: else fi }
+
+#ifdef FAILOVER
+#define OLD(i) (MASTER == 1 && HOME(i) == 0)
+#else
+#define OLD(i) false
+#endif
+#ifdef NO_FENCE
+#define FENCED(i) false
+#else
+#define FENCED(i) OLD(i)       /* the old master takes no heartbeat once the new one takes revocations */
+#endif
+#if defined(NO_FENCE) || defined(NO_FENCEREADS)
+#define FENCED_READS(i) false
+#else
+#define FENCED_READS(i) OLD(i)
+#endif
+
+#ifdef SWEEP
+bool swseen = false, swhb = false;         /* an entry is waited for; its heartbeat number has changed since */
+byte swr = 0;
+#ifdef NO_SWEEPWAIT
+#define SWEEP_WAITED true
+#else
+#define SWEEP_WAITED (swr == 0)
+#endif
+#ifdef NO_SWEEPNUMBER
+#define SWEEP_SAME true
+#else
+#define SWEEP_SAME (!swhb)
+#endif
+#endif
+
+/* One command of node i on "changes", executed by Redis. */
+inline exec(i) {
+  cq[i]?h_kind,h_number;
+  if
+  :: h_kind == HB ->
+     if
+     :: FENCED(i) -> hbfly[i]--
+     :: else ->
+#ifndef NO_REGFIRST
+        regd[2*HOME(i) + SLOT(i)] = true;
+#endif
+#ifdef SWEEP
+        swhb = swseen;
+#endif
+#ifdef NO_SAMECONN
+        cr[i]!ECHO,h_number
+#else
+        if :: subscribed[i] -> push(i, ECHO, h_number) :: else -> hbfly[i]-- fi
+#endif
+     fi
+  :: h_kind == REG   -> regd[2*HOME(i) + SLOT(i)] = true
+  :: h_kind == DEREG -> regd[2*HOME(i) + SLOT(i)] = false
+  fi
+}
+
+#define TICK(v) v = (v > 0 -> v-1 : 0)
+#define AGE(i)  hbage[i] = (hbout[i] && hbage[i] < LONGEST -> hbage[i]+1 : hbage[i])
+active proctype Clock() {
+  do
+  :: d_step { TICK(lr[0]); AGE(0);
+#if NN > 1
+       TICK(lr[1]); AGE(1);
+#endif
+#ifdef SWEEP
+       TICK(swr);
+#endif
+       TICK(wr); rage = (rage < W -> rage+1 : rage) }
+  od
+}
+
+inline read(i) { rd[i] = (revoked[HOME(i)] || FENCED_READS(i) -> SAYS_NO : SAYS_YES) }
+
+/* Crash and restart: connections and registry are lost. */
+inline restart() {
+  regd[0] = false; regd[1] = false;
+  cutinv(0); cutchanges(0); cutreads(0);
+#if NN > 1
+  cutinv(1); cutchanges(1); cutreads(1);
+#endif
+  drain(rq); drain2(rr); rbroken = true
+}
+
+active proctype Redis() {
+  do
+  :: d_step { nempty(cq[0]) -> exec(0) }
+  :: d_step { rd[0] == SENT -> read(0) }
+#if NN > 1
+  :: d_step { nempty(cq[1]) -> exec(1) }
+  :: d_step { rd[1] == SENT -> read(1) }
+#endif
+  /* One script: mark, publish, return the registry. Of a barrier that was given up nobody reads the reply. */
+  :: d_step { nempty(rq) -> rq?h_number;
+#if PROBE == 10
+        assert(h_number == barrier);
+#endif
+        h_again = revoked[MASTER]; revoked[MASTER] = true;
+#ifdef NO_DURABLE
+        if :: !h_again -> fsynced = false :: else fi;
+#endif
+        h_registry = regd[2*MASTER] + 2*regd[2*MASTER+1];
+        publish(0, h_number);
+#if NN > 1
+        publish(1, h_number);
+#endif
+        if :: h_number == barrier -> rr!h_registry,h_again :: else fi }
+#ifdef NO_DURABLE
+  :: d_step { !fsynced -> fsynced = true }           /* some time later */
+#endif
+#ifndef CALM
+#ifdef NO_DURABLE
+  :: d_step { MASTER == 0 -> restart(); if :: !fsynced -> revoked[0] = false; fsynced = true :: else fi }
+#else
+  :: d_step { MASTER == 0 -> restart() }
+#endif
+#endif
+#if !defined(CALM) && !defined(STEADY)
+  :: d_step { subscribed[0] -> cutinv(0) }           /* each connection by itself */
+  :: d_step { len(cq[0]) > 0 || hbout[0] -> cutchanges(0) }
+  :: d_step { rd[0] != IDLE -> cutreads(0) }
+#if NN > 1
+  :: d_step { subscribed[1] -> cutinv(1) }
+  :: d_step { len(cq[1]) > 0 || hbout[1] -> cutchanges(1) }
+  :: d_step { rd[1] != IDLE -> cutreads(1) }
+#endif
+#endif
+#ifdef NO_EVICTRULE
+  :: d_step { regd[0] -> regd[0] = false }
+#endif
+#ifdef SWEEP
+  /* The script of another key's barrier has returned this entry; the wait; compare and delete. */
+  :: d_step { !swseen && regd[0] -> swseen = true; swhb = false; swr = W }
+  :: d_step { swseen && SWEEP_WAITED -> swseen = false;
+        if :: SWEEP_SAME && regd[0] -> regd[0] = false;
+#if PROBE == 8
+             assert(false);
+#endif
+           :: else fi;
+        swhb = false; swr = 0 }
+#endif
+#ifdef FAILOVER
+#ifdef NO_REPLSYNC
+  :: atomic { MASTER == 0 -> master = 1; drain(rq); drain2(rr); rbroken = true;
+        if :: revoked[1] = revoked[0] :: revoked[1] = false fi }
+#else
+  :: d_step { MASTER == 0 -> master = 1; drain(rq); drain2(rr); rbroken = true; revoked[1] = revoked[0] }
+#endif
+#endif
+  od
+}
+
+#ifdef NO_NONCE
+#define NEWEST(v) true
+#else
+#define NEWEST(v) (v == 1)
+#endif
+#ifdef NO_FLUSH
+#define FLUSH skip
+#else
+#define FLUSH cached = false; lr[i] = 0
+#endif
+#ifdef NO_FILLSESS
+#define UNCLEAN_SESSION skip
+#else
+#define UNCLEAN_SESSION clean[i] = false
+#endif
+#ifdef NO_FILLINV
+#define UNCLEAN_INV skip
+#else
+#define UNCLEAN_INV clean[i] = false
+#endif
+#define MAY_FILL (clean[i] && up && !left)
+#ifdef NO_USE
+#define LEASE true
+#else
+#define LEASE (lr[i] > 0)
+#endif
+#if defined(NO_JOIN)
+#define JOIN_OK true
+#elif defined(NO_JOINLEASE)
+#define JOIN_OK MAY_FILL
+#elif defined(NO_JOINFILL)
+#define JOIN_OK (up && LEASE)
+#else
+#define JOIN_OK (MAY_FILL && LEASE)
+#endif
+
+#ifdef NO_DROPFIRST
+#define DROP todrop = true
+#else
+#define DROP cached = false
+#endif
+#ifdef NO_FROMSEND
+#define HBAGE 0
+#else
+#define HBAGE hbage[i]
+#endif
+inline invalidated(i) {
+  inv[i]?INV,h_number; UNCLEAN_INV; DROP
+#if PROBE == 9
+  ; assert(h_number == barrier)
+#endif
+}
+inline echoed(i, lease) {
+  hbfly[i]--;
+  if
+  :: hbout[i] && NEWEST(h_number) -> lr[i] = (lease > HBAGE && lease - HBAGE > lr[i] -> lease - HBAGE : lr[i]); hbage[i] = 0; hbout[i] = false
+  :: else
+  fi
+}
+
+/* One node. Its loop takes one event at a time; a pause may fall between any two statements. */
+proctype Node(byte i) {
+  bool up = false, cached = false, left = false, late = false, ok = false;
+#ifdef NO_DROPFIRST
+  bool todrop = false;
+#endif
+  do
+  /* A new session: SUBSCRIBE is confirmed on a new connection. */
+  :: d_step { !up && !left -> up = true; broken[i] = false; subscribed[i] = true; drainhb(inv[i],i);
+#ifdef FAILOVER
+        if :: HOME(i) != MASTER -> home[i] = master; cutchanges(i); cutreads(i) :: else fi;
+#endif
+        UNCLEAN_SESSION; FLUSH }
+  /* The loss of the subscriber connection is noticed. */
+  :: d_step { up && broken[i] -> up = false; UNCLEAN_SESSION; FLUSH }
+#ifndef SMALL
+  /* No echo for too long. */
+  :: d_step { hbout[i] -> give_up(i) }
+#endif
+  /* A heartbeat: the clock is read, then it is sent. */
+  :: d_step { up && !left && !hbout[i] && hbfly[i] < 2 && len(cq[i]) < 3 -> hbage[i] = 0; hbout[i] = true };
+     if
+     :: d_step { hbout[i] -> cq[i]!HB,1; hbfly[i]++ }
+     :: d_step { !hbout[i] -> skip }                   /* the connection broke meanwhile */
+     fi
+#ifdef NO_REGFIRST
+  :: d_step { up && !left && lr[i] > 0 && !regd[2*HOME(i)+SLOT(i)] && len(cq[i]) < 3 -> cq[i]!REG,0 }
+#endif
+  /* The subscriber connection, in order. */
+  :: d_step { up && inv[i]?[INV,_] -> invalidated(i); if :: COUNTS(h_number) -> acked = acked | (1 << SLOT(i)) :: else fi }
+#ifndef NO_DROPFIRST
+  :: d_step { up && inv[i]?[INV,_] -> invalidated(i) }          /* the acknowledgement is lost */
+#else
+  :: d_step { todrop -> todrop = false; cached = false }
+#endif
+  /* An echo grants the lease, longer by D where the node's clock is slow. */
+  :: d_step { up && inv[i]?[ECHO,_] -> inv[i]?ECHO,h_number; echoed(i, L) }
+  :: d_step { up && inv[i]?[ECHO,_] -> inv[i]?ECHO,h_number; echoed(i, LONGEST) }
+#ifdef NO_SAMECONN
+  :: d_step { up && cr[i]?[ECHO,_] -> cr[i]?ECHO,h_number; echoed(i, L) }
+  :: d_step { up && cr[i]?[ECHO,_] -> cr[i]?ECHO,h_number; echoed(i, LONGEST) }
+#endif
+  /* A check. */
+  ::
+#ifdef NO_FRESHCLOCK
+     ok = LEASE;
+     late = answered;
+#else
+     late = answered;                                /* the request starts here */
+     ok = LEASE;                                     /* the clock is read after its bytes came */
+#endif
+     if
+     :: cached && ok ->                              /* a pause may fall here */
+#if PROBE == 1
+        assert(false);
+#endif
+        assert(!late); late = false; ok = false
+     :: else -> d_step {
+          if
+          :: rd[i] == IDLE -> sendread(i, late)
+          :: else -> join[i] = (late -> LATE : (join[i] == NOBODY -> EARLY : join[i]))
+          fi;
+          late = false; ok = false }
+     fi
+  /* The reply of a read decides who sent it; who joined it is refused by it, and accepted by it under the rule. */
+  :: d_step { rd[i] == SAYS_NO -> cutreads(i) }
+  :: d_step { rd[i] == SAYS_YES ->
+        assert(!rlate[i]);
+        if :: MAY_FILL -> cached = true :: else fi;
+        if
+        :: join[i] == NOBODY -> cutreads(i)
+        :: join[i] != NOBODY && JOIN_OK ->
+#if PROBE == 6
+           assert(false);
+#endif
+           assert(join[i] != LATE); cutreads(i)
+        :: else ->
+#if PROBE == 7
+           assert(join[i] == EARLY);
+#endif
+           sendread(i, join[i] == LATE)
+        fi }
+  /* A clean leave. */
+#ifdef NO_LEAVERULE
+  :: d_step { up && !left && len(cq[i]) < 3 -> left = true; cq[i]!DEREG,0 }
+  :: d_step { left && cached -> cached = false; lr[i] = 0 }
+#elif !defined(SMALL)
+  :: d_step { up && !left && len(cq[i]) < 3 -> left = true; hbout[i] = false; hbage[i] = 0; cached = false; lr[i] = 0;
+        clean[i] = false; cq[i]!DEREG,0 }
+#endif
+  od
+}
+
+/* The DELETEs, one after the other: of one client that asks again after each 503. */
+active proctype Revoker() {
+  byte snap = 0; bool al = false;
+  do
+  :: d_step { barrier < MAXDEL && !answered && !rbroken -> barrier++; acked = 0; drain2(rr); rq!barrier
+#ifdef NO_FROMREPLY
+       ; wr = W
+#endif
+     };
+     if
+     :: d_step { nempty(rr) -> rr?snap,al
+#ifndef NO_FROMREPLY
+        ; wr = W
+#endif
+        }
+     :: goto unknown                                 /* connection lost, or the deadline has passed; it may be executed yet: 503 */
+     fi;
+#ifdef NO_REBARRIER
+     if :: al -> goto yes :: else fi;
+#endif
+     if
+#ifndef NO_SHORT
+     :: (snap & (7 - acked)) == 0 && CONNAGE_OK ->
+#if PROBE == 2
+        if :: snap != 0 -> assert(false) :: else fi;
+#endif
+#if PROBE == 5
+        assert(snap != 3);
+#endif
+        skip
+#endif
+#ifdef NO_WAIT
+     :: true -> skip
+#endif
+     :: wr == 0 ->
+#if PROBE == 3
+        if :: (snap & (7 - acked)) != 0 -> assert(false) :: else fi;
+#endif
+        skip
+     :: goto unknown                                 /* it dies, or loses its connection: 503; the client asks again */
+     fi;
+yes: skip; d_step { answered = true;
+#if PROBE == 4
+       assert(barrier < 2);
+#endif
+       snap = 0; al = false; acked = 0; wr = 0 }
+unknown: skip; d_step { snap = 0; al = false; acked = 0; wr = 0 }
+  /* Redis restarted or changed: nobody has an older connection. */
+  :: d_step { rbroken -> rbroken = false; rage = 0; drain(rq); drain2(rr) }
+  :: answered || (barrier == MAXDEL && !rbroken) -> break
+  od
+}
+
+init { atomic { run Node(0);
+#if NN > 1
+  run Node(1)
+#endif
+} }
