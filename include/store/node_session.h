@@ -23,8 +23,8 @@ struct node_session_events {
 struct node_session *node_session_create(struct store *store, const struct redis_target *target, uint32_t lease_ms);
 /* Before the loop runs. */
 void node_session_listen(struct node_session *session, const struct node_session_events *events, void *arg);
-/* Gives the lease up for good, then takes the session out of the registry, so that nobody waits for it. Acknowledgements
- * still arrive. */
+/* Gives the lease up for good, then takes the session out of the registry, so that nobody waits for it.
+ * Acknowledgements still arrive. */
 void node_session_leave(struct node_session *session);
 /* Before store_close(). closed runs once, later: when the registry has told, or the store's timeout has passed. */
 void node_session_close(struct node_session *session, void (*closed)(void *arg), void *arg);
