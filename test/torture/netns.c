@@ -73,8 +73,8 @@ static bool add_one(struct netns *netns, unsigned i)
     char path[64];
 
     snprintf(netns->names[i], sizeof netns->names[i], PREFIX "%u-%u", pid, i);
-    snprintf(netns->outer[i], sizeof netns->outer[i], "ct%uo%u", pid % 1000000, i);
-    snprintf(netns->inner[i], sizeof netns->inner[i], "ct%ui%u", pid % 1000000, i);
+    snprintf(netns->outer[i], sizeof netns->outer[i], "ct%uo%u", pid % 1000000, i % 100);
+    snprintf(netns->inner[i], sizeof netns->inner[i], "ct%ui%u", pid % 1000000, i % 100);
     snprintf(netns->addresses[i], sizeof netns->addresses[i], "10.213.%u.%u", x, y + 1);
     if (!ip(netns->folder, "netns add %s", netns->names[i]))
         return false;
