@@ -90,6 +90,12 @@ static void on_ended(void *arg)
     w.ended++;
 }
 
+static bool has_ended(void *arg)
+{
+    (void)arg;
+    return w.ended > 0;
+}
+
 static bool has_lease(void *arg)
 {
     uint64_t now_ns;
@@ -173,6 +179,13 @@ static bool peer_is_ready(void *arg)
 {
     (void)arg;
     return redis_link_is_ready(w.peer.ears) && redis_link_is_ready(w.peer.mouth);
+}
+
+/* The barrier waits for it, and it has heard. */
+static bool is_waited_for(void *arg)
+{
+    (void)arg;
+    return w.peer.heard > 0 && metric_values[METRIC_BARRIER_SESSIONS] > 0;
 }
 
 static void peer_register(void)
@@ -365,8 +378,7 @@ Test(revocation, the_link_of_changes_is_lost_while_it_waits)
     peer_open();
     w.peer.is_silent = true;
     revoke_begin(&answer);
-    while (w.peer.heard == 0 || metric_values[METRIC_BARRIER_SESSIONS] == 0)
-        uv_run(&fixture.loop, UV_RUN_ONCE);
+    until(is_waited_for, NULL);
     cr_assert_not(answer.answer.is_done);
     redis_server_tell(&fixture.server, "CLIENT", "KILL", "TYPE", "normal", NULL);
     cr_assert_eq(answer_wait(&answer.answer), STORE_UNKNOWN);
@@ -383,8 +395,7 @@ Test(revocation, the_store_is_closed_while_it_waits)
     peer_open();
     w.peer.is_silent = true;
     revoke_begin(&answer);
-    while (w.peer.heard == 0 || metric_values[METRIC_BARRIER_SESSIONS] == 0)
-        uv_run(&fixture.loop, UV_RUN_ONCE);
+    until(is_waited_for, NULL);
     peer_close();
     close_session();
     fixture_close_store();
@@ -473,8 +484,7 @@ Test(revocation, a_session_after_a_reconnect_takes_the_old_one_out)
     open_session(LEASE_MS);
     own_name(&before);
     redis_server_tell(&fixture.server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
-    while (w.ended == 0)
-        uv_run(&fixture.loop, UV_RUN_ONCE);
+    until(has_ended, NULL);
     until(has_lease, NULL);
     own_name(&after);
     cr_assert_str_neq(after.text, before.text);
@@ -502,8 +512,7 @@ Test(revocation, redis_is_started_again)
     open_session(LEASE_MS);
     own_name(&before);
     redis_server_kill(&fixture.server);
-    while (w.ended == 0)
-        uv_run(&fixture.loop, UV_RUN_ONCE);
+    until(has_ended, NULL);
     cr_assert_not(has_lease(NULL));
     redis_server_restart(&fixture.server);
     until(has_lease, NULL);
