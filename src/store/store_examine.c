@@ -210,7 +210,7 @@ const char *judge_usable(const struct store_facts *facts, int64_t min_replicas)
         return "The store was written by a newer chatelaine: upgrade this one.";
     if (!facts->writable)
         return "Redis refuses to run our scripts or to write: point --redis at the primary, give its user the rights "
-               "+@all on our keys, and see that it has memory and disk space.";
+               "+@all on our keys and channels (~prefix* &prefix*), and see that it has memory and disk space.";
     if (facts->replicas < min_replicas)
         return "Redis has fewer replicas online than --min-replicas asks for: bring them back, or lower it.";
     return NULL;

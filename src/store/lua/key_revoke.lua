@@ -17,6 +17,8 @@ end
 if not record or not key_visible(record, ARGV[3], ARGV[4], ARGV[5]) then
     return {'not_found'}
 end
+-- Before anything is written: it fails where Redis' user may not publish.
+redis.call('PUBLISH', K.invalidations(), digest .. ' ' .. ARGV[11] .. ' ' .. ARGV[12])
 local again = record[6] and 1 or 0
 if again == 0 then
     local account, mode, kind = record[2], record[3], record[9]
@@ -26,5 +28,4 @@ if again == 0 then
     redis.call('ZADD', K.account_keys(account, key_set(kind, mode, 'revoked')), 0, id)
     audit(account, kind .. '.revoked', id, origin_from(6))
 end
-redis.call('PUBLISH', K.invalidations(), digest .. ' ' .. ARGV[11] .. ' ' .. ARGV[12])
 return {'ok', record, again, tonumber(redis.call('GET', K.lease_max()) or '0'), redis.call('HGETALL', K.nodes())}

@@ -1,5 +1,5 @@
--- Reads the schema version of this store, and claims an empty one. Writes in any case, so that it fails where Redis
--- takes no writes.
+-- Reads the schema version of this store, and claims an empty one. Writes and publishes in any case, so that it fails
+-- where Redis takes no writes, or its user may not publish.
 -- ARGV: prefix, the newest schema this program knows
 -- Returns: ok, schema, now in ms; refused, schema: it is newer than ours
 
@@ -12,4 +12,5 @@ if schema == 0 then
     schema = ours
 end
 redis.call('SET', K.schema(), schema)
+redis.call('PUBLISH', K.node('-'), 'examined')
 return {'ok', schema, now_ms()}

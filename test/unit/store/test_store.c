@@ -274,6 +274,7 @@ Test(store, names_what_makes_redis_unfit)
         {{"ACL", "SETUSER", "default", "-config"}, "+config|get"},
         {{"ACL", "SETUSER", "default", "-evalsha"}, "refuses to run our scripts"},
         {{"ACL", "SETUSER", "default", "-info"}, "ACL"},
+        {{"ACL", "SETUSER", "default", "resetchannels"}, "and channels"},
         {{"SET", "t:schema", "99"}, "newer chatelaine"},
         {{"REPLICAOF", "127.0.0.1", "1"}, "it is a replica"},
         {{"CONFIG", "SET", "maxmemory", "1"}, "memory is full"},
