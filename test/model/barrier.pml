@@ -3,8 +3,8 @@
  * The promise: once a DELETE has been answered "revoked", no node accepts the key for a request that starts later.
  * One key; NN nodes; a DELETE that is asked MAXDEL times at most (by way of any node); one Redis, which may restart at any
  * time, or be failed over with -DFAILOVER. Each connection may break at any time and lose what is in flight;
- * acknowledgements may be lost; each process may pause anywhere, which is what interleaving means. Time has no end: a tick may come at any
- * moment, timers count down. README.md tells what is left out, and ties the rules to the code.
+ * acknowledgements may be lost; each process may pause anywhere, which is what interleaving means. Time has no end: a tick
+ * may come at any moment, timers count down. README.md tells what is left out, and ties the rules to the code.
  *
  * Every rule holds by default; -DNO_<RULE> removes one, and the promise must then break:
  *   NO_SAMECONN    the echo of a heartbeat comes on another connection than the invalidations
