@@ -5,6 +5,11 @@
 #include <string.h>
 
 enum { CAPACITY_FIRST = 256, SLOTS_PER_ENTRY = 2, DAY_MS = 86400000, TAIL_CHARS = 8 };
+/* A slot's upper bits are some of the hash's: they spare looks at entries that are not the one sought, each of which
+ * may be a cache miss. */
+enum { NUMBER_BITS = 17, NUMBER_MASK = (1 << NUMBER_BITS) - 1 };
+
+_Static_assert((int)USAGE_TABLE_MAX <= (int)NUMBER_MASK, "an entry's number + 1 fits");
 
 void usage_table_init(struct usage_table *table)
 {
@@ -20,13 +25,23 @@ void usage_table_finish(struct usage_table *table)
 }
 
 /* The last characters of an id are random bits, and nobody outside chooses them. */
-static size_t hash_of(const struct id *id)
+static uint64_t hash_of(const struct id *id)
 {
     const struct text t = id_text(id);
     uint64_t tail = 0;
     if (t.len >= TAIL_CHARS)
         memcpy(&tail, t.ptr + t.len - TAIL_CHARS, TAIL_CHARS);
-    return (size_t)(tail * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+    return tail * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static uint32_t tag_of(uint64_t hash)
+{
+    return (uint32_t)hash & ~(uint32_t)NUMBER_MASK;
+}
+
+static struct usage_entry *entry_of(const struct usage_table *table, uint32_t slot)
+{
+    return &table->entries[(slot & NUMBER_MASK) - 1];
 }
 
 static bool is_same(const struct usage_entry *entry, const struct id *key, int64_t wall_ms)
@@ -38,10 +53,17 @@ static bool is_same(const struct usage_entry *entry, const struct id *key, int64
 static uint32_t *find_slot(struct usage_table *table, const struct id *key, int64_t wall_ms)
 {
     const size_t mask = table->capacity * SLOTS_PER_ENTRY - 1;
-    size_t at = hash_of(key) & mask;
-    while (table->slots[at] && !is_same(&table->entries[table->slots[at] - 1], key, wall_ms))
-        at = (at + 1) & mask;
+    const uint64_t hash = hash_of(key);
+    size_t at = (size_t)(hash >> 32) & mask;
+    for (uint32_t slot; (slot = table->slots[at]) != 0; at = (at + 1) & mask)
+        if ((slot & ~(uint32_t)NUMBER_MASK) == tag_of(hash) && is_same(entry_of(table, slot), key, wall_ms))
+            break;
     return &table->slots[at];
+}
+
+static uint32_t slot_of(const struct id *key, size_t index)
+{
+    return tag_of(hash_of(key)) | (uint32_t)(index + 1);
 }
 
 static void grow(struct usage_table *table)
@@ -51,14 +73,14 @@ static void grow(struct usage_table *table)
     free(table->slots);
     table->slots = mem_alloc(table->capacity * SLOTS_PER_ENTRY * sizeof *table->slots);
     for (size_t i = 0; i < table->count; i++)
-        *find_slot(table, &table->entries[i].key, table->entries[i].day_ms) = (uint32_t)i + 1;
+        *find_slot(table, &table->entries[i].key, table->entries[i].day_ms) = slot_of(&table->entries[i].key, i);
 }
 
 bool usage_table_add(struct usage_table *table, const struct key_record *key, int64_t wall_ms)
 {
     uint32_t *slot = find_slot(table, &key->id, wall_ms);
     if (*slot) {
-        struct usage_entry *entry = &table->entries[*slot - 1];
+        struct usage_entry *entry = entry_of(table, *slot);
         entry->uses += entry->uses < UINT32_MAX;
         if (entry->last_used_ms < wall_ms)
             entry->last_used_ms = wall_ms;
@@ -76,7 +98,7 @@ bool usage_table_add(struct usage_table *table, const struct key_record *key, in
                                                           .uses = 1,
                                                           .day_ms = wall_ms,
                                                           .last_used_ms = wall_ms};
-    *slot = (uint32_t)table->count;
+    *slot = slot_of(&key->id, table->count - 1);
     return true;
 }
 

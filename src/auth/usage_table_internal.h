@@ -7,7 +7,7 @@ enum { USAGE_TABLE_MAX = 65536 };
 
 struct usage_table {
     struct usage_entry *entries; /* in the order of first use */
-    uint32_t *slots;             /* open addressing, twice the capacity: 0, or index + 1 */
+    uint32_t *slots;             /* open addressing, twice the capacity: 0, or index + 1 and a tag */
     size_t count, capacity;      /* capacity: a power of two */
 };
 
