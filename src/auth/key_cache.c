@@ -17,6 +17,9 @@ enum { ENTRIES_MIN = 64, ENTRIES_LIMIT = 1 << 30, SLOTS_PER_ENTRY = 2 };
 enum { TRIAL_SHARE = 10, TRIAL_USES = 1 };
 /* An eviction that finds this many entries in use takes the next one anyway: the event loop waits for it. */
 enum { SPARED_MAX = 32 };
+/* The index grows with what it holds, so that few keys stay within few cache lines and pages: by doubling up to so many
+ * slots (some milliseconds to fill anew, the event loop waits for that), then at once to its full size. */
+enum { SLOTS_FIRST = 1024, SLOTS_DOUBLED_MAX = 128 * 1024 };
 enum { UNKNOWN_SLOTS = 4096, UNKNOWN_NS = 1000000000 };
 
 static const uint32_t NO_ENTRY = UINT32_MAX;
@@ -56,8 +59,9 @@ struct key_cache {
     struct unknown *unknown;
     uint32_t number_mask;
     uint32_t first_free;
-    size_t capacity, slot_count;
-    size_t touched; /* entries from here on were never used */
+    size_t capacity, slots_max;
+    size_t slot_count; /* that are in use now */
+    size_t touched;    /* entries from here on were never used */
     struct queue trial, main;
     size_t bytes;
 };
@@ -112,6 +116,7 @@ static void set_empty(struct key_cache *cache)
     cache->trial = cache->main = (struct queue){NO_ENTRY, NO_ENTRY, 0};
     cache->first_free = NO_ENTRY;
     cache->touched = 0;
+    cache->slot_count = cache->slots_max < SLOTS_FIRST ? cache->slots_max : SLOTS_FIRST;
 }
 
 struct key_cache *key_cache_create(size_t entries_max, size_t bytes_max)
@@ -119,11 +124,11 @@ struct key_cache *key_cache_create(size_t entries_max, size_t bytes_max)
     struct key_cache *cache = mem_alloc(sizeof *cache);
     cache->bytes = sizeof *cache;
     cache->capacity = capacity_within(entries_max, bytes_max);
-    cache->slot_count = cache->capacity * SLOTS_PER_ENTRY;
+    cache->slots_max = cache->capacity * SLOTS_PER_ENTRY;
     while (cache->number_mask < cache->capacity)
         cache->number_mask = cache->number_mask << 1 | 1;
     cache->entries = take(cache, cache->capacity, sizeof *cache->entries);
-    cache->slots = take(cache, cache->slot_count, sizeof *cache->slots);
+    cache->slots = take(cache, cache->slots_max, sizeof *cache->slots);
     cache->ghosts = take(cache, cache->capacity, sizeof *cache->ghosts);
     cache->unknown = take(cache, UNKNOWN_SLOTS, sizeof *cache->unknown);
     set_empty(cache);
@@ -296,6 +301,30 @@ static struct entry *take_free_entry(struct key_cache *cache)
     return entry;
 }
 
+/* Growing */
+
+static void point_to(struct key_cache *cache, const struct entry *entry)
+{
+    cache->slots[find_slot(cache, entry->digest)] =
+        tag_of(cache, entry->digest) | ((uint32_t)(entry - cache->entries) + 1);
+}
+
+static void point_to_all(struct key_cache *cache, const struct queue *queue)
+{
+    for (uint32_t number = queue->oldest; number != NO_ENTRY; number = cache->entries[number].newer)
+        point_to(cache, &cache->entries[number]);
+}
+
+static void grow_index(struct key_cache *cache)
+{
+    memset(cache->slots, 0, cache->slot_count * sizeof *cache->slots);
+    cache->slot_count *= 2;
+    if (cache->slot_count > SLOTS_DOUBLED_MAX || cache->slot_count > cache->slots_max)
+        cache->slot_count = cache->slots_max;
+    point_to_all(cache, &cache->trial);
+    point_to_all(cache, &cache->main);
+}
+
 /* Records */
 
 static void pack(struct entry *entry, const struct key_record *key)
@@ -330,11 +359,13 @@ static struct entry *add(struct key_cache *cache, const uint8_t *digest)
 {
     if (key_cache_count(cache) == cache->capacity)
         evict(cache);
+    else if ((key_cache_count(cache) + 1) * SLOTS_PER_ENTRY > cache->slot_count)
+        grow_index(cache);
     struct entry *entry = take_free_entry(cache);
     memcpy(entry->digest, digest, DIGEST_BYTES);
     entry->uses = 0;
     enqueue(cache, entry, take_ghost(cache, digest));
-    cache->slots[find_slot(cache, digest)] = tag_of(cache, digest) | ((uint32_t)(entry - cache->entries) + 1);
+    point_to(cache, entry);
     return entry;
 }
 
