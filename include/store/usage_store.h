@@ -3,7 +3,6 @@
 #include "core/key.h"
 #include "store/store.h"
 
-/* What each check touches stands together, in one cache line where it can. */
 struct usage_entry {
     struct id key;
     int64_t day_ms; /* any time within the UTC day they belong to */

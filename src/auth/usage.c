@@ -87,11 +87,10 @@ static void batch_done(void *arg, enum store_result result);
 
 static void send_batch(struct usage *usage)
 {
-    const size_t left = usage->writing.count - usage->written;
-    usage->batch = left < USAGE_BATCH_MAX ? left : USAGE_BATCH_MAX;
+    const struct usage_entry *entries =
+        usage_table_batch(&usage->writing, usage->written, USAGE_BATCH_MAX, &usage->batch);
     usage->is_sending = true;
-    usage_store_flush(usage->store, text_of(usage->sender), usage->sequence, usage->writing.entries + usage->written,
-                      usage->batch, batch_done, usage);
+    usage_store_flush(usage->store, text_of(usage->sender), usage->sequence, entries, usage->batch, batch_done, usage);
 }
 
 static void swap_tables(struct usage *usage)
@@ -131,7 +130,7 @@ static void free_if_closed(struct usage *usage)
 static void batch_written(struct usage *usage)
 {
     for (size_t i = 0; i < usage->batch; i++)
-        metric_add(METRIC_USAGE_FLUSHED, usage->writing.entries[usage->written + i].uses);
+        metric_add(METRIC_USAGE_FLUSHED, usage->writing.counts[usage->written + i].uses);
     usage->written += usage->batch;
     usage->sequence++;
     usage->backoff_ms = 0;

@@ -1,10 +1,11 @@
 #include "usage_table_internal.h"
+#include "base/check.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { CAPACITY_FIRST = 256, SLOTS_PER_ENTRY = 2, DAY_MS = 86400000, TAIL_CHARS = 8 };
+enum { CAPACITY_FIRST = 256, SLOTS_PER_ENTRY = 2, DAY_MS = 86400000 };
 /* A slot's upper bits are some of the hash's: they spare looks at entries that are not the one sought, each of which
  * may be a cache miss. */
 enum { NUMBER_BITS = 17, NUMBER_MASK = (1 << NUMBER_BITS) - 1 };
@@ -15,23 +16,30 @@ void usage_table_init(struct usage_table *table)
 {
     *table = (struct usage_table){.capacity = CAPACITY_FIRST};
     table->entries = mem_alloc(CAPACITY_FIRST * sizeof *table->entries);
+    table->counts = mem_alloc(CAPACITY_FIRST * sizeof *table->counts);
     table->slots = mem_alloc(CAPACITY_FIRST * SLOTS_PER_ENTRY * sizeof *table->slots);
 }
 
 void usage_table_finish(struct usage_table *table)
 {
     free(table->entries);
+    free(table->counts);
     free(table->slots);
 }
 
-/* The last characters of an id are random bits, and nobody outside chooses them. */
-static uint64_t hash_of(const struct id *id)
+static const char *tail_of(const struct id *id)
 {
     const struct text t = id_text(id);
-    uint64_t tail = 0;
-    if (t.len >= TAIL_CHARS)
-        memcpy(&tail, t.ptr + t.len - TAIL_CHARS, TAIL_CHARS);
-    return tail * UINT64_C(0x9e3779b97f4a7c15);
+    CHECK(t.len > USAGE_TAIL_CHARS);
+    return t.ptr + t.len - USAGE_TAIL_CHARS;
+}
+
+/* Nobody outside chooses those characters. The last ones suffice. */
+static uint64_t hash_of(const char *tail)
+{
+    uint64_t last;
+    memcpy(&last, tail + USAGE_TAIL_CHARS - sizeof last, sizeof last);
+    return last * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 static uint32_t tag_of(uint64_t hash)
@@ -39,67 +47,83 @@ static uint32_t tag_of(uint64_t hash)
     return (uint32_t)hash & ~(uint32_t)NUMBER_MASK;
 }
 
-static struct usage_entry *entry_of(const struct usage_table *table, uint32_t slot)
+static size_t index_of(uint32_t slot)
 {
-    return &table->entries[(slot & NUMBER_MASK) - 1];
+    return (slot & NUMBER_MASK) - 1;
 }
 
-static bool is_same(const struct usage_entry *entry, const struct id *key, int64_t wall_ms)
+static bool is_same(const struct usage_count *count, const char *tail, int64_t wall_ms)
 {
-    return entry->day_ms / DAY_MS == wall_ms / DAY_MS && id_equal(&entry->key, key);
+    return memcmp(count->tail, tail, USAGE_TAIL_CHARS) == 0 && count->last_used_ms / DAY_MS == wall_ms / DAY_MS;
 }
 
 /* The slot of that key and day, or the free one where it belongs. */
-static uint32_t *find_slot(struct usage_table *table, const struct id *key, int64_t wall_ms)
+static uint32_t *find_slot(struct usage_table *table, const char *tail, int64_t wall_ms)
 {
     const size_t mask = table->capacity * SLOTS_PER_ENTRY - 1;
-    const uint64_t hash = hash_of(key);
+    const uint64_t hash = hash_of(tail);
     size_t at = (size_t)(hash >> 32) & mask;
     for (uint32_t slot; (slot = table->slots[at]) != 0; at = (at + 1) & mask)
-        if ((slot & ~(uint32_t)NUMBER_MASK) == tag_of(hash) && is_same(entry_of(table, slot), key, wall_ms))
+        if ((slot & ~(uint32_t)NUMBER_MASK) == tag_of(hash) && is_same(&table->counts[index_of(slot)], tail, wall_ms))
             break;
     return &table->slots[at];
 }
 
-static uint32_t slot_of(const struct id *key, size_t index)
+static void point_to(struct usage_table *table, size_t index)
 {
-    return tag_of(hash_of(key)) | (uint32_t)(index + 1);
+    const struct usage_count *count = &table->counts[index];
+    *find_slot(table, count->tail, count->last_used_ms) = tag_of(hash_of(count->tail)) | (uint32_t)(index + 1);
 }
 
 static void grow(struct usage_table *table)
 {
     table->capacity *= 2;
     table->entries = mem_resize(table->entries, table->capacity * sizeof *table->entries);
+    table->counts = mem_resize(table->counts, table->capacity * sizeof *table->counts);
     free(table->slots);
     table->slots = mem_alloc(table->capacity * SLOTS_PER_ENTRY * sizeof *table->slots);
     for (size_t i = 0; i < table->count; i++)
-        *find_slot(table, &table->entries[i].key, table->entries[i].day_ms) = slot_of(&table->entries[i].key, i);
+        point_to(table, i);
+}
+
+static void add_new(struct usage_table *table, const struct key_record *key, const char *tail, int64_t wall_ms)
+{
+    const size_t index = table->count++;
+    table->entries[index] =
+        (struct usage_entry){.key = key->id, .account = key->account, .mode = key->mode, .day_ms = wall_ms};
+    table->counts[index] = (struct usage_count){.last_used_ms = wall_ms, .uses = 1};
+    memcpy(table->counts[index].tail, tail, USAGE_TAIL_CHARS);
+    point_to(table, index);
 }
 
 bool usage_table_add(struct usage_table *table, const struct key_record *key, int64_t wall_ms)
 {
-    uint32_t *slot = find_slot(table, &key->id, wall_ms);
-    if (*slot) {
-        struct usage_entry *entry = entry_of(table, *slot);
-        entry->uses += entry->uses < UINT32_MAX;
-        if (entry->last_used_ms < wall_ms)
-            entry->last_used_ms = wall_ms;
+    const char *tail = tail_of(&key->id);
+    const uint32_t slot = *find_slot(table, tail, wall_ms);
+    if (slot) {
+        struct usage_count *count = &table->counts[index_of(slot)];
+        count->uses += count->uses < UINT32_MAX;
+        if (count->last_used_ms < wall_ms)
+            count->last_used_ms = wall_ms;
         return true;
     }
     if (table->count == table->capacity) {
         if (table->capacity == USAGE_TABLE_MAX)
             return false;
         grow(table);
-        slot = find_slot(table, &key->id, wall_ms);
     }
-    table->entries[table->count++] = (struct usage_entry){.key = key->id,
-                                                          .account = key->account,
-                                                          .mode = key->mode,
-                                                          .uses = 1,
-                                                          .day_ms = wall_ms,
-                                                          .last_used_ms = wall_ms};
-    *slot = slot_of(&key->id, table->count - 1);
+    add_new(table, key, tail, wall_ms);
     return true;
+}
+
+const struct usage_entry *usage_table_batch(struct usage_table *table, size_t first, size_t most, size_t *ret_count)
+{
+    *ret_count = table->count - first < most ? table->count - first : most;
+    for (size_t i = first; i < first + *ret_count; i++) {
+        table->entries[i].uses = table->counts[i].uses;
+        table->entries[i].last_used_ms = table->counts[i].last_used_ms;
+    }
+    return table->entries + first;
 }
 
 void usage_table_clear(struct usage_table *table)

@@ -276,7 +276,8 @@ Test(usage, the_table_holds_65536_keys_and_no_more)
 {
     struct usage_table table;
     usage_table_init(&table);
-    struct key_record first = make_key(MODE_TEST), key = first;
+    struct key_record first = make_key(MODE_TEST), key = first, last;
+    size_t count;
     cr_assert(usage_table_add(&table, &first, NOON));
     for (size_t i = 1; i < USAGE_TABLE_MAX; i++) {
         key = make_key(MODE_LIVE);
@@ -285,12 +286,17 @@ Test(usage, the_table_holds_65536_keys_and_no_more)
     cr_assert_eq(table.count, USAGE_TABLE_MAX);
     cr_assert(usage_table_add(&table, &first, NOON + 1));
     cr_assert(usage_table_add(&table, &key, NOON + 1));
+    last = key;
     key = make_key(MODE_LIVE);
     cr_assert_not(usage_table_add(&table, &key, NOON));
-    assert_entry(&table.entries[0], &first, 2, NOON + 1);
+    assert_entry(usage_table_batch(&table, 0, 1, &count), &first, 2, NOON + 1);
+    cr_assert_eq(count, 1);
+    assert_entry(usage_table_batch(&table, USAGE_TABLE_MAX - 1, 9, &count), &last, 2, NOON + 1);
+    cr_assert_eq(count, 1);
     usage_table_clear(&table);
     cr_assert(usage_table_add(&table, &key, NOON));
     cr_assert_eq(table.count, 1);
-    assert_entry(&table.entries[0], &key, 1, NOON);
+    assert_entry(usage_table_batch(&table, 0, 9, &count), &key, 1, NOON);
+    cr_assert_eq(count, 1);
     usage_table_finish(&table);
 }
