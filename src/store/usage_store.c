@@ -5,13 +5,14 @@
 #include "base/mem.h"
 #include "verb_internal.h"
 #include <stdlib.h>
+#include <string.h>
 
-enum { MS_PER_DAY = 86400000, NUMBER_BYTES = 21, ENTRY_ARGS = 6 };
+enum { MS_PER_DAY = 86400000, NUMBER_BYTES = 21, GROUP_ARGS = 4, ENTRY_ARGS = 3 };
 
-/* The printed parts of one entry. */
+/* The printed numbers of one entry, and of the group that it begins. */
 struct entry_text {
     char date[CLOCK_DATE_BYTES];
-    char numbers[2 * NUMBER_BYTES];
+    char numbers[3 * NUMBER_BYTES];
 };
 
 struct flush_call {
@@ -27,6 +28,22 @@ static void flush_called(void *arg, enum store_result result, UNUSED const struc
     call.done(call.arg, result);
 }
 
+/* What goes to the same places in Redis stands together. */
+static int compare_groups(const struct usage_entry *a, const struct usage_entry *b)
+{
+    int64_t day_a = a->day_ms / MS_PER_DAY, day_b = b->day_ms / MS_PER_DAY;
+    int accounts = strncmp(a->account.text, b->account.text, ID_TEXT_BYTES);
+
+    if (accounts != 0)
+        return accounts;
+    return a->mode != b->mode ? (int)a->mode - (int)b->mode : (day_a > day_b) - (day_a < day_b);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    return compare_groups(*(const struct usage_entry *const *)a, *(const struct usage_entry *const *)b);
+}
+
 static struct text print_number(struct buf *out, uint64_t value)
 {
     size_t from = out->len;
@@ -35,29 +52,39 @@ static struct text print_number(struct buf *out, uint64_t value)
     return text_skip(buf_text(out), from);
 }
 
-static void print_entry(const struct usage_entry *entry, struct entry_text *printed, struct text argv[ENTRY_ARGS])
+/* account, mode, date, n, n keys, n uses, n last uses. Returns how many arguments that are. */
+static size_t print_group(const struct usage_entry *const *entries, size_t n, struct entry_text *printed,
+                          struct text *argv)
 {
     struct buf numbers;
 
-    buf_init_fixed(&numbers, printed->numbers, sizeof printed->numbers);
-    clock_print_date(entry->day_ms, printed->date);
-    argv[0] = id_text(&entry->account);
-    argv[1] = id_text(&entry->key);
-    argv[2] = key_mode_text(entry->mode);
-    argv[3] = text_of(printed->date);
-    argv[4] = print_number(&numbers, entry->uses);
-    argv[5] = print_number(&numbers, (uint64_t)entry->last_used_ms);
-    CHECK(!numbers.failed);
+    for (size_t i = 0; i < n; i++) {
+        buf_init_fixed(&numbers, printed[i].numbers, sizeof printed[i].numbers);
+        argv[GROUP_ARGS + i] = id_text(&entries[i]->key);
+        argv[GROUP_ARGS + n + i] = print_number(&numbers, entries[i]->uses);
+        argv[GROUP_ARGS + 2 * n + i] = print_number(&numbers, (uint64_t)entries[i]->last_used_ms);
+        if (i == 0) {
+            clock_print_date(entries[0]->day_ms, printed[0].date);
+            argv[0] = id_text(&entries[0]->account);
+            argv[1] = key_mode_text(entries[0]->mode);
+            argv[2] = text_of(printed[0].date);
+            argv[3] = print_number(&numbers, n);
+        }
+        CHECK(!numbers.failed);
+    }
+    return GROUP_ARGS + ENTRY_ARGS * n;
 }
 
 void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_entry *entries,
                        size_t count, store_done *done, void *arg)
 {
     struct flush_call *call = mem_alloc(sizeof *call);
+    const struct usage_entry *sorted[USAGE_BATCH_MAX];
     struct entry_text *printed = mem_alloc((count + 1) * sizeof *printed);
-    struct text *argv = mem_alloc((2 + count * ENTRY_ARGS) * sizeof *argv);
+    struct text *argv = mem_alloc((2 + count * (GROUP_ARGS + ENTRY_ARGS)) * sizeof *argv);
     char storage[NUMBER_BYTES];
     struct buf number;
+    size_t argc = 2;
 
     CHECK(count <= USAGE_BATCH_MAX);
     *call = (struct flush_call){done, arg};
@@ -65,8 +92,14 @@ void usage_store_flush(struct store *store, struct text sender, uint64_t sequenc
     argv[0] = sender;
     argv[1] = print_number(&number, sequence);
     for (size_t i = 0; i < count; i++)
-        print_entry(&entries[i], &printed[i], &argv[2 + i * ENTRY_ARGS]);
-    store_call_script(store, SCRIPT_usage_flush, SCRIPT_READS, 2 + count * ENTRY_ARGS, argv, flush_called, call);
+        sorted[i] = &entries[i];
+    qsort(sorted, count, sizeof *sorted, compare_entries);
+    for (size_t i = 0, n; i < count; i += n) {
+        for (n = 1; i + n < count && compare_groups(sorted[i], sorted[i + n]) == 0;)
+            n++;
+        argc += print_group(sorted + i, n, printed + i, argv + argc);
+    }
+    store_call_script(store, SCRIPT_usage_flush, SCRIPT_READS, argc, argv, flush_called, call);
     free(argv);
     free(printed);
 }

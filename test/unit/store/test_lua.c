@@ -18,7 +18,7 @@ struct step {
     const char *command, *reply;
 };
 
-enum { WORDS_MAX = 32, NUMBERS_BYTES = 512 };
+enum { WORDS_MAX = 64, NUMBERS_BYTES = 512 };
 
 static struct redis_server server;
 static redisContext *redis;
@@ -505,26 +505,38 @@ Test(lua, audit_list)
 
 Test(lua, usage_flush)
 {
-    STEPS({"@usage_flush node 1 acct_A key_1 live 2026-01-31 5 100 acct_A key_2 test 2026-01-31 2 90", "(ok)"},
+    STEPS({"@usage_flush node 1 acct_A live 2026-01-31 1 key_1 5 100 acct_A test 2026-01-31 1 key_2 2 90", "(ok)"},
           {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5 2026-01-31:test 2)"},
-          {"HGETALL t:acct:acct_A:usage:key_1", "(2026-01-31 5)"},
+          {"HGETALL t:acct:acct_A:usage:2026-01-31", "(key_1 5 key_2 2)"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 2 key_1 5)"},
-          {"HGETALL t:acct:acct_A:last_used", "(key_1 100 key_2 90)"}, {"TTL t:usage:seq:node", "~86400"},
+          {"HMGET t:acct:acct_A:last_used key_1 key_2", "(100 90)"}, {"TTL t:usage:seq:node", "~86400"},
           /* Sent again, and a late one of before: counted once. */
-          {"@usage_flush node 1 acct_A key_1 live 2026-01-31 5 100", "(ok)"},
-          {"HGET t:acct:acct_A:usage:key_1 2026-01-31", "5"},
+          {"@usage_flush node 1 acct_A live 2026-01-31 1 key_1 5 100", "(ok)"},
+          {"HGET t:acct:acct_A:usage:2026-01-31 key_1", "5"},
           /* last_used never goes back. */
-          {"@usage_flush node 2 acct_A key_1 live 2026-02-01 1 99", "(ok)"},
-          {"HGET t:acct:acct_A:last_used key_1", "100"}, {"HGET t:acct:acct_A:usage:key_1 2026-02-01", "1"},
-          {"@usage_flush other 1 acct_A key_1 live 2026-01-31 1 101", "(ok)"},
-          {"HMGET t:acct:acct_A:last_used key_1 key_2", "(101 90)"}, {"@usage_flush node 3", "(ok)"});
+          {"@usage_flush node 2 acct_A live 2026-02-01 1 key_1 1 99", "(ok)"},
+          {"HGET t:acct:acct_A:last_used key_1", "100"}, {"HGET t:acct:acct_A:usage:2026-02-01 key_1", "1"},
+          {"@usage_flush other 1 acct_A live 2026-01-31 1 key_1 1 101", "(ok)"},
+          {"HMGET t:acct:acct_A:last_used key_1 key_2", "(101 90)"}, {"@usage_flush node 3", "(ok)"},
+          {"HGET t:acct:acct_A:usage 2026-01-31:live", "6"}, {"HGET t:acct:acct_A:usage:2026-01-31 key_1", "6"},
+          {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 2 key_1 7)"},
+          /* Several keys, one key on two days, and another account, in one batch. */
+          {"@usage_flush node 4 acct_A live 2026-02-01 3 key_1 key_3 key_4 1 8 9 200 50 60 acct_B live 2026-02-01 1 "
+           "key_9 3 7 acct_A live 2026-02-02 2 key_1 key_3 9007199254740000 1 300 40",
+           "(ok)"},
+          {"HMGET t:acct:acct_A:usage:2026-02-01 key_1 key_3 key_4", "(2 8 9)"},
+          {"HMGET t:acct:acct_A:usage:2026-02-02 key_1 key_3", "(9007199254740000 1)"},
+          {"HMGET t:acct:acct_A:usage 2026-02-01:live 2026-02-02:live", "(19 9007199254740001)"},
+          {"ZMSCORE t:acct:acct_A:usage_keys key_1 key_3 key_4", "(9007199254740008 9 9)"},
+          {"HMGET t:acct:acct_A:last_used key_1 key_3 key_4", "(300 50 60)"}, {"HGETALL t:acct:acct_B:usage", "(2026-02-01:live 3)"},
+          {"HGETALL t:acct:acct_B:last_used", "(key_9 7)"});
 }
 
 Test(lua, usage_read)
 {
     STEPS({"@usage_read acct_A 2 2026-01-30 2026-01-31", "(ok (nil nil nil nil) ())"},
-          {"@usage_flush node 1 acct_A key_1 live 2026-01-31 5 100 acct_A key_2 test 2026-01-31 7 90 acct_A key_3 live "
-           "2026-01-29 1 80",
+          {"@usage_flush node 1 acct_A live 2026-01-31 1 key_1 5 100 acct_A test 2026-01-31 1 key_2 7 90 acct_A live "
+           "2026-01-29 1 key_3 1 80",
            "(ok)"},
           {"@usage_read acct_A 2 2026-01-30 2026-01-31", "(ok (nil nil 7 5) (key_2 7 key_1 5))"});
 }
