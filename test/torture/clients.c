@@ -221,7 +221,8 @@ static void create_done(void *arg, const struct exchange_answer *answer)
     char id[HISTORY_ID_BYTES] = "", secret[HISTORY_SECRET_BYTES] = "";
     uint32_t key = HISTORY_NO_KEY;
 
-    clients->creations[asking->number].is_unknown = answer->status == 0;
+    clients->creations[asking->number].status = answer->status;
+    clients->creations[asking->number].end_ms = deadline_now_ms();
     if (answer->status == 201 && copy_after(answer->body, "\"id\":\"", ID_CHARACTERS, id, sizeof id) &&
         copy_after(answer->body, "\"secret\":\"", TOKEN_CHARACTERS, secret, sizeof secret))
         key = history_add_key(clients->plan.history, id, secret);

@@ -31,7 +31,8 @@ struct clients_counts {
 struct creation {
     uint8_t node;
     uint16_t incarnation;
-    bool is_unknown; /* no answer came */
+    int status;     /* of the answer; 0: none came */
+    int64_t end_ms; /* when it came, or was given up */
 };
 
 struct clients;

@@ -24,7 +24,7 @@ void cluster_node_start(struct cluster *cluster, unsigned node)
 
 static void node_ends(struct cluster *cluster, unsigned node)
 {
-    atomic_store(&cluster->ended[node][cluster_incarnation(cluster, node)], true);
+    atomic_store(&cluster->ended_ms[node][cluster_incarnation(cluster, node)], deadline_now_ms());
 }
 
 void cluster_node_kill(struct cluster *cluster, unsigned node)
@@ -47,9 +47,9 @@ unsigned cluster_incarnation(struct cluster *cluster, unsigned node)
     return atomic_load(&cluster->incarnations[node]);
 }
 
-bool cluster_was_ended(struct cluster *cluster, unsigned node, unsigned incarnation)
+int64_t cluster_ended_ms(struct cluster *cluster, unsigned node, unsigned incarnation)
 {
-    return atomic_load(&cluster->ended[node][incarnation]);
+    return atomic_load(&cluster->ended_ms[node][incarnation]);
 }
 
 unsigned cluster_find_dead(struct cluster *cluster)

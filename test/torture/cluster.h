@@ -22,7 +22,7 @@ struct cluster {
     /* Read by clients at any time; 0 while a node is away. */
     atomic_uint ports[CLUSTER_NODES];
     atomic_uint incarnations[CLUSTER_NODES];
-    atomic_bool ended[CLUSTER_NODES][CLUSTER_INCARNATIONS_MAX]; /* by kill or drain */
+    _Atomic int64_t ended_ms[CLUSTER_NODES][CLUSTER_INCARNATIONS_MAX]; /* by kill or drain; 0: not */
 };
 
 /* Redis, account, manager key and the nodes, each reaching Redis through the proxy. */
@@ -33,10 +33,10 @@ void cluster_stop(struct cluster *cluster);
 void cluster_node_start(struct cluster *cluster, unsigned node);
 void cluster_node_kill(struct cluster *cluster, unsigned node);
 void cluster_node_drain(struct cluster *cluster, unsigned node);
-/* The number of a node's present life, and whether a life was ended from outside: what it had begun may be unfinished.
- */
+/* The number of a node's present life, and when a life was ended from outside (deadline_now_ms(); 0: never): what it
+ * had begun may be unfinished. */
 unsigned cluster_incarnation(struct cluster *cluster, unsigned node);
-bool cluster_was_ended(struct cluster *cluster, unsigned node, unsigned incarnation);
+int64_t cluster_ended_ms(struct cluster *cluster, unsigned node, unsigned incarnation);
 /* A node that ended though nobody ended it; CLUSTER_NODES: none. */
 unsigned cluster_find_dead(struct cluster *cluster);
 
