@@ -60,5 +60,14 @@ void json_put_text(struct json_writer *w, struct text t);
 void json_put_integer(struct json_writer *w, int64_t value);
 void json_put_bool(struct json_writer *w, bool value);
 void json_put_null(struct json_writer *w);
+/* key + value in one, for a value in which nothing needs an escape: an id, a word of ours. name is a literal. */
+#define JSON_PUT_WORD(w, name, value) json_put_word(w, TEXT(",\"" name "\":\""), value)
+static inline void json_put_word(struct json_writer *w, struct text opening, struct text word)
+{
+    buf_append_text(w->out, text_skip(opening, !w->need_comma));
+    buf_append_text(w->out, word);
+    buf_append_char(w->out, '"');
+    w->need_comma = true;
+}
 /* key + value in one. */
 void json_put_member(struct json_writer *w, const char *name, struct text value);

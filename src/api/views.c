@@ -42,10 +42,10 @@ static void put_scopes(struct json_writer *w, scope_set scopes)
 
 static void put_key_members(struct json_writer *w, const struct key_record *key)
 {
-    json_put_member(w, "id", id_text(&key->id));
+    JSON_PUT_WORD(w, "id", id_text(&key->id));
     json_put_member(w, "name", key_name(key));
     json_put_member(w, "last4", text_of(key->last4));
-    json_put_member(w, "mode", key_mode_text(key->mode));
+    JSON_PUT_WORD(w, "mode", key_mode_text(key->mode));
     put_scopes(w, key->scopes);
     put_time(w, "created_at", key->created_ms);
     put_time_or_null(w, "last_used_at", key->last_used_ms);
@@ -93,11 +93,11 @@ void view_keys(struct json_writer *w, const struct key_record *keys, size_t coun
 void view_whoami(struct json_writer *w, const struct key_record *key)
 {
     json_object_begin(w);
-    json_put_member(w, "id", id_text(&key->id));
-    json_put_member(w, "kind", key_kind_text(key->kind));
-    json_put_member(w, "account_id", id_text(&key->account));
+    JSON_PUT_WORD(w, "id", id_text(&key->id));
+    JSON_PUT_WORD(w, "kind", key_kind_text(key->kind));
+    JSON_PUT_WORD(w, "account_id", id_text(&key->account));
     json_put_member(w, "name", key_name(key));
-    json_put_member(w, "mode", key_mode_text(key->mode));
+    JSON_PUT_WORD(w, "mode", key_mode_text(key->mode));
     put_scopes(w, key->scopes);
     json_object_end(w);
 }

@@ -140,6 +140,21 @@ Test(json_write, every_ascii_character_in_every_place)
                 assert_read_back(c, at, len);
 }
 
+Test(json_write, words_are_members_like_any_other)
+{
+    char storage[64];
+    struct buf out;
+    buf_init_fixed(&out, storage, sizeof storage);
+    struct json_writer w = {.out = &out};
+    json_object_begin(&w);
+    JSON_PUT_WORD(&w, "a", TEXT("x"));
+    JSON_PUT_WORD(&w, "b", TEXT(""));
+    json_put_member(&w, "c", TEXT("\""));
+    JSON_PUT_WORD(&w, "d", TEXT("y"));
+    json_object_end(&w);
+    cr_assert(text_equal(buf_text(&out), TEXT("{\"a\":\"x\",\"b\":\"\",\"c\":\"\\\"\",\"d\":\"y\"}")));
+}
+
 /* A string that just fits, and one that is a byte too long. */
 Test(json_write, fills_a_buffer_to_its_end)
 {
