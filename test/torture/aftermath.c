@@ -101,7 +101,7 @@ static bool is_excused(struct inspection *inspection, const char *name, char ret
 static void check_listed(struct inspection *inspection, int index, char ret_id[HISTORY_ID_BYTES],
                          struct aftermath *aftermath)
 {
-    char path[32], name[64] = "", why[WHY_BYTES], what[WHY_BYTES + HISTORY_ID_BYTES];
+    char path[32], name[64] = "", why[WHY_BYTES], what[WHY_BYTES + HISTORY_ID_BYTES + 4];
 
     snprintf(path, sizeof path, "data.%d.id", index);
     http_answer_json(&inspection->answer, path, ret_id, HISTORY_ID_BYTES);
