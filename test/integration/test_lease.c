@@ -67,7 +67,7 @@ static long long sessions(const struct fixture *fixture)
     char count[32];
 
     redis_server_ask(&fixture->redis, count, sizeof count, "HLEN", "chatelaine:nodes", NULL);
-    return atoll(count);
+    return strtoll(count, NULL, 10);
 }
 
 static void await_sessions(const struct fixture *fixture, long long count)
