@@ -242,7 +242,7 @@ Test(key_cache, entry_costs_96_bytes_at_most)
     cr_assert_leq(key_cache_bytes(cache), 96 << 20);
     /* Without what does not grow: the table of unknown digests. */
     const size_t grown = key_cache_bytes(cache) - key_cache_bytes(least);
-    cr_assert_leq((double)grown / (MILLION - 64), KEY_CACHE_ENTRY_BYTES_MAX);
+    cr_assert_leq((double)grown / (MILLION - 64), (double)KEY_CACHE_ENTRY_BYTES_MAX);
     cr_assert_leq(key_cache_bytes(more) - key_cache_bytes(cache), (MORE - MILLION) * KEY_CACHE_ENTRY_BYTES_MAX);
     key_cache_destroy(cache);
     key_cache_destroy(more);
