@@ -135,7 +135,7 @@ static const struct key_times NOTHING_KNOWN = {HISTORY_NEVER, HISTORY_NEVER, HIS
 
 static double at_ms(const struct history *history, int64_t ns)
 {
-    return (double)(ns - history->began_ns) / NS_PER_MS;
+    return (double)(ns - history->began_ns) / (double)NS_PER_MS;
 }
 
 static void event_print(const struct history *history, const struct event *event, const char *mark, FILE *out)
