@@ -23,7 +23,7 @@ static void revoke(struct http_client *node, const char *id, const char *bearer)
     snprintf(target, sizeof target, "/v1/api_keys/%s", id);
     uint64_t began_ns = clock_boot_ns();
     http_client_call(node, &call, &answer);
-    printf("%.1f %d\n", (double)(clock_boot_ns() - began_ns) / NS_PER_US, answer.status);
+    printf("%.1f %d\n", (double)(clock_boot_ns() - began_ns) / (double)NS_PER_US, answer.status);
 }
 
 int main(int argc, char **argv)
