@@ -12,7 +12,8 @@ struct id {
     char text[ID_TEXT_BYTES]; /* NUL-terminated; empty for ID_NONE */
 };
 
-/* A new one; wall_ms becomes its first part. Those of one process and millisecond sort in the order of their making.
+/* A new one; wall_ms becomes its first part, or the time of the one before it where that is less than a second later:
+ * those of one process sort in the order of their making.
  * Public quality randomness: an id is no secret. */
 struct id id_mint(enum id_kind kind, int64_t wall_ms);
 /* From a ULID's 16 bytes, most significant first. */

@@ -5,7 +5,14 @@
 #include <endian.h>
 #include <string.h>
 
-enum { PREFIX_CHARS_MAX = 5, BITS_PER_CHAR = 5, RANDOM_BYTES = 10, TIME_BYTES = 6, TIME_CHARS = 10 };
+enum {
+    PREFIX_CHARS_MAX = 5,
+    BITS_PER_CHAR = 5,
+    RANDOM_BYTES = 10,
+    TIME_BYTES = 6,
+    TIME_CHARS = 10,
+    SET_BACK_MS = 1000
+};
 /* Twelve digits are what 64 bits hold. */
 enum { CHUNK_CHARS = 12, CHUNK_BITS = CHUNK_CHARS * BITS_PER_CHAR };
 
@@ -95,18 +102,20 @@ static void print_new(int64_t wall_ms, char ret_chars[ULID_TEXT_CHARS])
     print_ulid(ulid, ret_chars);
 }
 
-/* Within one millisecond the random part counts on, so that what one process makes in turn also sorts in turn. It is
- * the text that is kept and counted: every request has an id, and to print one costs more than the rest of its making.
- */
+/* Within one millisecond the random part counts on, so that what one process makes in turn also sorts in turn; and the
+ * time does not go back, for not every caller has read the clock just now. A clock that was really set back is
+ * followed. It is the text that is kept and counted: every request has an id, and to print one costs more than the rest
+ * of its making. */
 struct id id_mint(enum id_kind kind, int64_t wall_ms)
 {
     static char last[ULID_TEXT_CHARS];
     static int64_t last_ms = INT64_MIN;
-    if (wall_ms == last_ms)
+    if (wall_ms <= last_ms && last_ms - wall_ms < SET_BACK_MS) {
         count_on(last);
-    else
+    } else {
         print_new(wall_ms, last);
-    last_ms = wall_ms;
+        last_ms = wall_ms;
+    }
     return id_from_chars(kind, last);
 }
 
