@@ -5,6 +5,7 @@
 #include "auth/revocation_log.h"
 #include "auth/session_auth.h"
 #include "auth/usage.h"
+#include "base/log.h"
 #include "core/route_policy.h"
 #include "http/request.h"
 #include "store/key_store.h"
@@ -15,9 +16,9 @@ struct service {
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
-    struct revocation_log *revocation_log;  /* NULL: none is kept */
-    uint64_t revocation_log_quiet_until_ns; /* its errors were told a moment ago */
-    const struct route_policy *policy;      /* replaced on SIGHUP */
+    struct revocation_log *revocation_log; /* NULL: none is kept */
+    struct log_pause revocation_log_pause; /* of its errors */
+    const struct route_policy *policy;     /* replaced on SIGHUP */
     struct session_limits session_limits;
     struct text public_origin; /* "https://console.example.org" */
     bool grant_any;            /* --grant-policy any */

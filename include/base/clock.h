@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include <stdint.h>
 
+#define CLOCK_NS_PER_MS UINT64_C(1000000)
+
 enum { CLOCK_RFC3339_BYTES = 25, CLOCK_HTTP_DATE_BYTES = 30, CLOCK_DATE_BYTES = 11 };
 
 /* Milliseconds since 1970-01-01 UTC; may step. For what is shown or stored, never for deadlines. */

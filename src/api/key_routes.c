@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* A full disk fails for every revocation. */
-enum { LOG_FAILED_QUIET_NS = 1000000000 };
+enum { LOG_FAILED_PAUSE_MS = 1000 };
 
 /* A test key sees test keys alone; a live key and a user see both modes. */
 static struct key_view visible_keys(const struct call *call)
@@ -289,14 +289,12 @@ static void write_revocation(struct call *call, const struct key_record *key)
 {
     struct service *service = call->service;
     int error = service->revocation_log ? revocation_log_append(service->revocation_log, key) : 0;
-    uint64_t now_ns = clock_boot_ns();
 
     if (error == 0)
         return;
     metric_add(METRIC_REVOCATION_LOG_FAILED, 1);
-    if (now_ns < service->revocation_log_quiet_until_ns)
+    if (!log_pause_is_over(&service->revocation_log_pause, clock_boot_ns() / CLOCK_NS_PER_MS, LOG_FAILED_PAUSE_MS))
         return;
-    service->revocation_log_quiet_until_ns = now_ns + LOG_FAILED_QUIET_NS;
     LOG(LOG_ERROR, "the revocation log did not take a revocation: 'key revoked' lines name those that it lacks",
         log_str("why", strerror(error)), log_text("key", id_text(&key->id)));
 }

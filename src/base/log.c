@@ -134,6 +134,18 @@ static bool write_line(struct text line)
     return written == (ssize_t)line.len;
 }
 
+bool log_pause_is_over(struct log_pause *pause, uint64_t now_ms, uint32_t pause_ms)
+{
+    if (now_ms < pause->until_ms) {
+        pause->counting++;
+        return false;
+    }
+    pause->until_ms = now_ms + pause_ms;
+    pause->suppressed = pause->counting;
+    pause->counting = 0;
+    return true;
+}
+
 void log_write(enum log_level level, const char *message, const struct log_field *fields)
 {
     char storage[LOG_LINE_BYTES];

@@ -28,12 +28,9 @@ struct listener {
  * spare descriptor, with which it takes and closes what waits, so that the loop does not spin. */
 static void complain(struct http_server *server, int error)
 {
-    uint64_t now_ms = uv_now(server->loop);
-
     metric_add(METRIC_CONNECTIONS_SHED, 1);
-    if (now_ms < server->listener_quiet_until_ms)
+    if (!log_pause_is_over(&server->complaint_pause, uv_now(server->loop), COMPLAINT_INTERVAL_MS))
         return;
-    server->listener_quiet_until_ms = now_ms + COMPLAINT_INTERVAL_MS;
     LOG(LOG_WARN, "a connection could not be accepted", log_str("error", uv_strerror(error)),
         log_int("connections", (int64_t)server->conn_count));
 }

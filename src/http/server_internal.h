@@ -1,6 +1,7 @@
 /* The server's inside, shared by its listener, its connections and its requests. */
 #pragma once
 #include "base/list.h"
+#include "base/log.h"
 #include "http/server.h"
 
 enum {
@@ -44,8 +45,8 @@ struct http_server {
     struct list listeners;
     struct list conns;
     size_t conn_count;
-    size_t request_count; /* not yet freed, connected or not: a handler may outlive its connection */
-    uint64_t listener_quiet_until_ms;
+    size_t request_count;             /* not yet freed, connected or not: a handler may outlive its connection */
+    struct log_pause complaint_pause; /* of the listener */
 
     /* All of a class have one timeout, so append order is deadline order, and one timer serves all. */
     struct list deadlines[DEADLINE_CLASSES];

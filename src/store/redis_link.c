@@ -57,7 +57,7 @@ struct redis_link {
     uint64_t ready_since_ms;
     char trouble[TROUBLE_BYTES];
     bool is_loss_logged;
-    uint64_t quiet_until_ms;
+    struct log_pause loss_pause;
 
     /* What awaits replies, a ring. All calls share one timeout, so that they are in order of their deadlines; the
      * first `expired` of them have been told already. */
@@ -222,10 +222,9 @@ void redis_link_call_raw(struct redis_link *link, struct text command, redis_don
 
 static void log_loss(struct redis_link *link)
 {
-    if (link->is_loss_logged || uv_now(link->loop) < link->quiet_until_ms)
+    if (link->is_loss_logged || !log_pause_is_over(&link->loss_pause, uv_now(link->loop), LOG_PAUSE_MS))
         return;
     link->is_loss_logged = true;
-    link->quiet_until_ms = uv_now(link->loop) + LOG_PAUSE_MS;
     LOG(LOG_WARN, "redis link is down", log_str("link", link->name), log_str("why", link->trouble));
 }
 

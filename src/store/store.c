@@ -177,14 +177,7 @@ struct barriers *store_barriers(struct store *store)
 
 bool store_may_log(struct store *store, struct log_pause *pause)
 {
-    uint64_t now_ms = uv_now(store->loop);
-
-    if (now_ms < pause->until_ms) {
-        pause->suppressed++;
-        return false;
-    }
-    pause->until_ms = now_ms + LOG_PAUSE_MS;
-    return true;
+    return log_pause_is_over(pause, uv_now(store->loop), LOG_PAUSE_MS);
 }
 
 /* Life */

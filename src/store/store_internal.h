@@ -1,5 +1,6 @@
 /* What the verbs of the store share: calling a script, or a plain command on the link of reads. */
 #pragma once
+#include "base/log.h"
 #include "lua_scripts.h"
 #include "store/store.h"
 
@@ -23,12 +24,7 @@ struct redis_link *store_reads(struct store *store);
 /* Since when the link of changes holds its connection, by clock_boot_ns(); 0 while it is down. */
 uint64_t store_changes_since_ns(const struct store *store);
 uint32_t store_timeout_ms(const struct store *store);
-/* A warning that comes again and again is logged once in a while only. */
-struct log_pause {
-    uint64_t until_ms;
-    int64_t suppressed;
-};
-/* True at most once in a few seconds; counts the rest. */
+/* True at most once in a few seconds. */
 bool store_may_log(struct store *store, struct log_pause *pause);
 /* The node's session; NULL for a store without, as commands have it. */
 struct node_session;

@@ -199,3 +199,17 @@ Test(log, a_socket_takes_lines_until_it_is_full_or_gone, .timeout = 20)
     LOG(LOG_INFO, "x", log_int("v", 1));
     cr_assert_eq(metric_values[METRIC_LOG_DROPPED], 2);
 }
+
+Test(log, a_pause_counts_what_it_keeps_back)
+{
+    struct log_pause pause = {0};
+
+    cr_assert(log_pause_is_over(&pause, 7, 100));
+    cr_assert_eq(pause.suppressed, 0);
+    cr_assert_not(log_pause_is_over(&pause, 7, 100));
+    cr_assert_not(log_pause_is_over(&pause, 106, 100));
+    cr_assert(log_pause_is_over(&pause, 107, 100));
+    cr_assert_eq(pause.suppressed, 2);
+    cr_assert(log_pause_is_over(&pause, 207, 100));
+    cr_assert_eq(pause.suppressed, 0);
+}
