@@ -6,8 +6,6 @@
 #include "core/key.h"
 #include "store/store.h"
 
-enum { LEASE_MS_MAX = 10000 };
-
 struct node_session;
 
 /* Both are told to whoever remembers keys. */

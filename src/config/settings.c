@@ -148,7 +148,7 @@ static const struct option_row NODE_ROWS[] = {
      .offset = AT(lease_ms),
      .standard = "1000",
      .min = 0,
-     .max = 10000,
+     .max = LEASE_MS_MAX,
      .value_name = "MS",
      .help =
          "How long a node that hears nothing from Redis may answer checks from memory. A revocation waits for a node "
