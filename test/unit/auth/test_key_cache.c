@@ -695,6 +695,21 @@ static void model_step(struct model *m)
         model_clear(m);
 }
 
+/* Ghosts outlive a clear, so that an index that is growing again has keys in both queues. */
+Test(key_cache, growing_index_keeps_both_queues)
+{
+    enum { CAPACITY = 4096, ENOUGH_TO_GROW = CAPACITY - CAPACITY / 4 };
+    struct key_cache *cache = key_cache_create(CAPACITY, BYTES_PLENTY);
+    for (uint64_t n = 0; n < 2 * CAPACITY; n++)
+        store(cache, n);
+    key_cache_clear(cache);
+    for (uint64_t n = 0; n < ENOUGH_TO_GROW; n++)
+        store(cache, n);
+    for (uint64_t n = 0; n < ENOUGH_TO_GROW; n++)
+        cr_assert(has(cache, n), "%d", (int)n);
+    key_cache_destroy(cache);
+}
+
 Test(key_cache, random_operations_agree_with_a_model)
 {
     enum { STEPS = 40000, CHECKED_EACH = 200 };
