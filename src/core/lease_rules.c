@@ -17,10 +17,4 @@ bool lease_rule_holds(enum lease_rule rule)
     return !broken || strcmp(broken, NAMES[rule]) != 0;
 }
 
-#else
-
-/* C wants something in each file. */
-extern const int lease_rules_hold;
-const int lease_rules_hold = 1;
-
 #endif

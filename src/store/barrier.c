@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NS_PER_MS UINT64_C(1000000)
-
 enum {
     HELD_BYTES = 40,     /* "<heartbeat number> <lease ms>" */
     HOLDERS_MAX = 16384, /* nodes; beyond, the registry can't be right */
@@ -41,8 +39,8 @@ struct barrier {
     struct holder *holders;
     size_t count, count_max, missing;
     bool is_waiting;
-    uint64_t began_ns;            /* when the script's reply was read */
-    uint64_t wait_ns, over_at_ns; /* W, and when it has passed since */
+    uint64_t began_ns; /* when the script's reply was read */
+    uint64_t wait_ns;  /* W */
     void (*done)(void *arg, bool is_over);
     void *arg;
 };
@@ -111,9 +109,9 @@ static void finish(struct barrier *barrier, bool is_over)
 
 /* Holders */
 
-static struct holder *find_holder(struct barrier *barrier, struct text session)
+static struct holder *find_holder(struct barrier *barrier, size_t count, struct text session)
 {
-    for (size_t i = 0; i < barrier->count; i++)
+    for (size_t i = 0; i < count; i++)
         if (text_equal(session, (struct text){barrier->holders[i].session, SESSION_NAME_CHARS}))
             return &barrier->holders[i];
     return NULL;
@@ -137,6 +135,8 @@ static struct holder *add_holder(struct barrier *barrier, struct text session)
 
 static bool read_registry(struct barrier *barrier, const struct redis_reply *registry)
 {
+    size_t early = barrier->count; /* faster than the script's reply */
+
     if (!registry || registry->type != REPLY_ARRAY || registry->count % 2 != 0)
         return false;
     for (size_t i = 0; i < registry->count; i += 2) {
@@ -145,7 +145,7 @@ static bool read_registry(struct barrier *barrier, const struct redis_reply *reg
 
         if (!reply_text(reply_at(registry, i), &session))
             return false;
-        holder = find_holder(barrier, session); /* it was faster than the script's reply */
+        holder = find_holder(barrier, early, session);
         if (!holder)
             holder = add_holder(barrier, session);
         if (!holder || !reply_chars(reply_at(registry, i + 1), holder->held, sizeof holder->held))
@@ -162,16 +162,16 @@ static bool read_registry(struct barrier *barrier, const struct redis_reply *reg
  * forgotten sessions whose leases still run (rule 7). */
 static uint64_t over_at_ns(const struct barrier *barrier)
 {
-    uint64_t sure_ns = store_changes_since_ns(barrier->kept_by->store) + barrier->wait_ns;
+    uint64_t since_ns = store_changes_since_ns(barrier->kept_by->store);
 
-    return barrier->missing == 0 && sure_ns < barrier->over_at_ns ? sure_ns : barrier->over_at_ns;
+    return (barrier->missing == 0 && since_ns > 0 ? since_ns : barrier->began_ns) + barrier->wait_ns;
 }
 
 /* The loop's own time may lag, so that the timer can be early: then it is set again. */
 static void arm_at(struct barriers *barriers, uint64_t at_ns)
 {
     uint64_t now_ns = clock_boot_ns();
-    uint64_t in_ms = (at_ns > now_ns ? at_ns - now_ns : 0) / NS_PER_MS + 1;
+    uint64_t in_ms = (at_ns > now_ns ? at_ns - now_ns : 0) / CLOCK_NS_PER_MS + 1;
 
     if (!uv_is_active((uv_handle_t *)&barriers->timer) || uv_timer_get_due_in(&barriers->timer) > in_ms)
         CHECK(uv_timer_start(&barriers->timer, on_timer, in_ms, 0) == 0);
@@ -239,7 +239,7 @@ static void note_duration(uint64_t took_ms)
 static void finish_over(struct barrier *barrier)
 {
     struct barriers *barriers = barrier->kept_by;
-    uint64_t took_ms = (clock_boot_ns() - barrier->began_ns) / NS_PER_MS;
+    uint64_t took_ms = (clock_boot_ns() - barrier->began_ns) / CLOCK_NS_PER_MS;
 
     note_duration(took_ms);
     if (barrier->missing > 0) {
@@ -274,8 +274,7 @@ bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct re
     lease_ms = own_ms > (uint64_t)lease_max_ms ? own_ms : (uint64_t)lease_max_ms;
     if (lease_ms > 0)
         barrier->wait_ns =
-            (lease_ms * (RULE(RULE_MARGIN) ? WAIT_PERCENT : WAIT_PERCENT / 3) / 100 + WAIT_SPARE_MS) * NS_PER_MS;
-    barrier->over_at_ns = barrier->began_ns + barrier->wait_ns;
+            (lease_ms * (RULE(RULE_MARGIN) ? WAIT_PERCENT : WAIT_PERCENT / 3) / 100 + WAIT_SPARE_MS) * CLOCK_NS_PER_MS;
     metric_add(METRIC_BARRIER_SESSIONS, (int64_t)barrier->missing);
     if (is_over(barrier))
         finish_over(barrier);
@@ -310,7 +309,7 @@ void barriers_acknowledge(struct barriers *barriers, struct text session, struct
 
         if (!text_equal(name, (struct text){barrier->name, BARRIER_NAME_CHARS}))
             continue;
-        holder = find_holder(barrier, session);
+        holder = find_holder(barrier, barrier->count, session);
         if (!holder)
             holder = barrier->is_waiting ? NULL : add_holder(barrier, session);
         if (holder && !holder->has_acknowledged) {

@@ -256,7 +256,6 @@ void key_store_insert(struct store *store, const struct key_record *key, const u
 
 struct key_call {
     struct store *store;
-    bool is_change;
     key_found *done;
     void *arg;
 };
@@ -269,18 +268,9 @@ static void key_called(void *arg, enum store_result result, const struct redis_r
     free(arg);
     if (result == STORE_OK && !script_record_read(reply_at(reply, 0), &key)) {
         store_malformed(call.store, "key");
-        result = call.is_change ? STORE_UNKNOWN : STORE_UNAVAILABLE;
+        result = STORE_UNAVAILABLE;
     }
     call.done(call.arg, result, result == STORE_OK ? &key : NULL);
-}
-
-static void call_key(struct store *store, enum script script, enum script_link link, const struct script_args *args,
-                     key_found *done, void *arg)
-{
-    struct key_call *call = mem_alloc(sizeof *call);
-
-    *call = (struct key_call){store, link == SCRIPT_CHANGES, done, arg};
-    store_call_script(store, script, link, args->count, args->argv, key_called, call);
 }
 
 static void args_add_view(struct script_args *args, const struct key_view *view, const struct id *id)
@@ -293,11 +283,13 @@ static void args_add_view(struct script_args *args, const struct key_view *view,
 
 void key_store_get(struct store *store, const struct key_view *view, const struct id *id, key_found *done, void *arg)
 {
+    struct key_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
+    *call = (struct key_call){store, done, arg};
     args_begin(&args);
     args_add_view(&args, view, id);
-    call_key(store, SCRIPT_key_get, SCRIPT_READS, &args, done, arg);
+    store_call_script(store, SCRIPT_key_get, SCRIPT_READS, args.count, args.argv, key_called, call);
 }
 
 struct revocation {

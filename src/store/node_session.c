@@ -16,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NS_PER_MS UINT64_C(1000000)
-
 enum {
     HEARTBEATS_PER_LEASE = 4,
     HEARTBEAT_MIN_MS = 5,
@@ -213,7 +211,7 @@ static void lease_grant(struct node_session *session)
 
     session->is_awaited = false;
     session->echoes_missed = 0;
-    session->lease_until_ns = from_ns + session->lease_ms * NS_PER_MS;
+    session->lease_until_ns = from_ns + session->lease_ms * CLOCK_NS_PER_MS;
     lease_note(session);
 }
 
@@ -280,7 +278,7 @@ static void heartbeat_expire(struct node_session *session)
 {
     uint64_t age_ns = clock_boot_ns() - session->sent_ns;
 
-    if (!session->is_awaited || age_ns < session->lease_ms * NS_PER_MS)
+    if (!session->is_awaited || age_ns < session->lease_ms * CLOCK_NS_PER_MS)
         return;
     session->is_awaited = false;
     if (!session->is_under_way)
@@ -351,7 +349,7 @@ static bool echo_came(struct node_session *session, struct text nonce_hex)
         return false;
     snprintf(newest, sizeof newest, "%016" PRIx64, session->nonce);
     if (session->is_awaited && (text_equal(nonce_hex, text_of(newest)) || !RULE(RULE_NONCE)) &&
-        RULE(RULE_SAME_CONNECTION) && !session->is_leaving)
+        RULE(RULE_SAME_CONNECTION))
         lease_grant(session);
     return true;
 }

@@ -256,6 +256,15 @@ Test(lua, node_leave)
           {"GET t:lease_max", "1000"});
 }
 
+/* A change that was made must not be told as one that was not. */
+Test(lua, key_revoke_writes_nothing_where_it_may_not_publish)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1 api_key acct_A test 3 wxyz Name 7" ORIGIN, "(ok)"},
+          {"ACL SETUSER default resetchannels", "OK"}, {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - -", "-*"},
+          {"HEXISTS t:key:d1 revoked", "0"}, {"XLEN t:acct:acct_A:audit", "1"},
+          {"ACL SETUSER default allchannels", "OK"}, {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - -", "(ok *)"});
+}
+
 Test(lua, discarded_before_its_insertion_a_key_is_never_made)
 {
     STEPS(ACCOUNT, {"@key_revoke key_1 '' '' 0" ORIGIN " 1 - -", "(not_found)"},
