@@ -31,6 +31,14 @@ void key_set_last4(struct key_record *key, struct text secret);
 /* Copies only what is set: a record is mostly name. */
 void key_copy(struct key_record *to, const struct key_record *from);
 
+/* The record as it is stored, without last_used_ms: "<id> <account> <mode> <last4> <scopes, a number> <created>
+ * <revoked, or -> <name>". At most KEY_TEXT_MAX_BYTES. */
+enum { KEY_TEXT_MAX_BYTES = KEY_NAME_MAX_BYTES + 160 };
+void key_encode(const struct key_record *key, struct buf *out);
+/* False unless it is one that key_encode() may have written, as far as a check relies on it; ids are not looked into
+ * beyond their kind and length, and the name was judged when it was written. last_used_ms is 0. */
+MUST_CHECK bool key_decode(struct text t, struct key_record *ret_key);
+
 struct text key_mode_text(enum key_mode mode);
 MUST_CHECK bool key_mode_parse(struct text t, enum key_mode *ret_mode);
 struct text key_kind_text(enum key_kind kind); /* "api_key", "device_key" */

@@ -6,8 +6,7 @@
 
 typedef void key_found(void *arg, enum store_result result, const struct key_record *key);
 
-/* The check path: one read, on the link of reads, of what a check needs. STORE_NOT_FOUND: no such digest. created_ms,
- * last_used_ms and last4 are not filled: 0, 0 and empty. */
+/* The check path: one read, on the link of reads. STORE_NOT_FOUND: no such digest. last_used_ms is not read: 0. */
 void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], key_found *done, void *arg);
 
 /* Adds a key (its account must exist: STORE_REFUSED) with the audit event. STORE_UNKNOWN: it may exist; discard it. */

@@ -15,7 +15,7 @@ struct key_find_call {
 /* The command of the check path, whole but for the digest's hex digits. */
 struct key_find_command {
     size_t len, digits_at;
-    char storage[176 + REDIS_PREFIX_MAX_BYTES]; /* what is constant, the digits; the prefix */
+    char storage[96 + REDIS_PREFIX_MAX_BYTES]; /* what is constant, the digits; the prefix */
 };
 
 struct key_discards {

@@ -10,124 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Records. The fields of key:<digest>, in the order in which scripts answer them; a check reads the first ones alone,
- * for each one more costs every check. */
-
-enum key_field {
-    FIELD_ID,
-    FIELD_ACCOUNT,
-    FIELD_MODE,
-    FIELD_SCOPES,
-    FIELD_NAME,
-    FIELD_REVOKED,
-    FIELDS_OF_CHECK,
-    FIELD_LAST4 = FIELDS_OF_CHECK,
-    FIELD_CREATED,
-    FIELD_KIND,
-    FIELD_LAST_USED, /* of the account's hash */
-};
-
-/* Prefix and length only: the store holds no other ids than those that were minted, and this is the hot path. */
-static bool read_id(const struct redis_reply *reply, struct text prefix, struct id *ret_id)
+/* A record as scripts answer it: {the stored one, last use or nil}. */
+static bool reply_key(const struct redis_reply *reply, struct key_record *ret_key)
 {
-    struct text t;
+    const struct redis_reply *last_used = reply_at(reply, 1);
+    struct text packed;
 
-    if (!reply_text(reply, &t) || t.len != prefix.len + ULID_TEXT_CHARS || !text_starts_with(t, prefix))
-        return false;
-    memcpy(ret_id->text, t.ptr, t.len);
-    ret_id->text[t.len] = '\0';
-    return true;
-}
-
-/* The prefix tells the kind. */
-static bool read_key_id(const struct redis_reply *reply, struct key_record *key)
-{
-    key->kind = KEY_API;
-    if (read_id(reply, TEXT("key_"), &key->id))
-        return true;
-    key->kind = KEY_DEVICE;
-    return read_id(reply, TEXT("dev_"), &key->id);
-}
-
-/* The kind is stored too, for whoever looks into Redis and for scripts. */
-static bool kind_agrees(const struct redis_reply *reply, enum key_kind kind)
-{
-    struct text t;
-
-    return reply_text(reply, &t) && text_equal(t, key_kind_text(kind));
-}
-
-static bool read_mode(const struct redis_reply *reply, enum key_mode *ret_mode)
-{
-    struct text t;
-
-    return reply_text(reply, &t) && key_mode_parse(t, ret_mode);
-}
-
-static bool read_scopes(const struct redis_reply *reply, scope_set *ret_scopes)
-{
-    int64_t bits;
-
-    if (!reply_integer(reply, &bits) || bits < 0 || bits > SCOPE_ALL)
-        return false;
-    *ret_scopes = (scope_set)bits;
-    return true;
-}
-
-/* The name was judged when it was written; here only that it fits. */
-static bool read_name(const struct redis_reply *reply, struct key_record *key)
-{
-    struct text t;
-
-    if (!reply_text(reply, &t) || t.len < 1 || t.len > KEY_NAME_MAX_BYTES)
-        return false;
-    memcpy(key->name, t.ptr, t.len);
-    key->name_len = (uint16_t)t.len;
-    return true;
-}
-
-static bool read_last4(const struct redis_reply *reply, struct key_record *key)
-{
-    struct text t;
-
-    if (!reply_text(reply, &t) || t.len != KEY_LAST4_BYTES - 1)
-        return false;
-    key_set_last4(key, t);
-    return true;
-}
-
-/* nil: 0. */
-static bool read_time_or_nil(const struct redis_reply *reply, int64_t *ret_ms)
-{
-    *ret_ms = 0;
-    return reply && (reply->type == REPLY_NIL || reply_time(reply, ret_ms));
-}
-
-/* A device key acts in live mode and only uploads documents. */
-static bool kind_permits(const struct key_record *key)
-{
-    return key->kind == KEY_API || (key->mode == MODE_LIVE && scope_includes(SCOPE_DOCUMENTS_WRITE, key->scopes));
-}
-
-/* What a check needs; the name is written only as far as it goes. */
-static bool record_read(const struct redis_reply *fields, struct key_record *ret_key)
-{
-    return read_key_id(reply_at(fields, FIELD_ID), ret_key) &&
-           read_id(reply_at(fields, FIELD_ACCOUNT), TEXT("acct_"), &ret_key->account) &&
-           read_mode(reply_at(fields, FIELD_MODE), &ret_key->mode) &&
-           read_scopes(reply_at(fields, FIELD_SCOPES), &ret_key->scopes) &&
-           read_name(reply_at(fields, FIELD_NAME), ret_key) &&
-           read_time_or_nil(reply_at(fields, FIELD_REVOKED), &ret_key->revoked_ms) && kind_permits(ret_key);
-}
-
-/* All of it. Nothing is revoked before it was made. */
-static bool script_record_read(const struct redis_reply *fields, struct key_record *ret_key)
-{
-    return record_read(fields, ret_key) && read_last4(reply_at(fields, FIELD_LAST4), ret_key) &&
-           reply_time(reply_at(fields, FIELD_CREATED), &ret_key->created_ms) &&
-           (ret_key->revoked_ms == 0 || ret_key->revoked_ms >= ret_key->created_ms) &&
-           kind_agrees(reply_at(fields, FIELD_KIND), ret_key->kind) &&
-           read_time_or_nil(reply_at(fields, FIELD_LAST_USED), &ret_key->last_used_ms);
+    return reply_text(reply_at(reply, 0), &packed) && key_decode(packed, ret_key) && last_used &&
+           (last_used->type == REPLY_NIL || reply_time(last_used, &ret_key->last_used_ms));
 }
 
 /* The check path */
@@ -141,15 +31,14 @@ void key_find_command_prepare(struct key_find_command *command, struct text pref
 
     CHECK(prefix.len <= REDIS_PREFIX_MAX_BYTES);
     buf_init_fixed(&out, command->storage, sizeof command->storage);
-    buf_append_text(&out, TEXT("*8\r\n$5\r\nHMGET\r\n$"));
+    buf_append_text(&out, TEXT("*2\r\n$3\r\nGET\r\n$"));
     buf_append_u64(&out, prefix.len + record.len + 2 * KEY_DIGEST_BYTES);
     buf_append_text(&out, TEXT("\r\n"));
     buf_append_text(&out, prefix);
     buf_append_text(&out, record);
     command->digits_at = out.len;
     encode_hex(&out, NO_DIGEST, KEY_DIGEST_BYTES);
-    buf_append_text(&out, TEXT("\r\n$2\r\nid\r\n$7\r\naccount\r\n$4\r\nmode\r\n$6\r\nscopes\r\n$4\r\nname\r\n"
-                               "$7\r\nrevoked\r\n"));
+    buf_append_text(&out, TEXT("\r\n"));
     CHECK(!out.failed);
     command->len = out.len;
 }
@@ -189,22 +78,14 @@ static void find_call_give_back(struct key_find_call *call)
         key_discards_try_end(kept_by);
 }
 
-static bool is_absent(const struct redis_reply *fields)
+static enum store_result find_read(struct store *store, const struct redis_reply *reply, struct key_record *ret_key)
 {
-    for (size_t i = 0; i < FIELDS_OF_CHECK; i++)
-        if (fields->items[i]->type != REPLY_NIL)
-            return false;
-    return true;
-}
+    struct text packed;
 
-static enum store_result find_read(struct store *store, const struct redis_reply *fields, struct key_record *ret_key)
-{
-    if (fields->type == REPLY_ARRAY && fields->count == FIELDS_OF_CHECK) {
-        if (record_read(fields, ret_key))
-            return STORE_OK;
-        if (is_absent(fields))
-            return STORE_NOT_FOUND;
-    }
+    if (reply->type == REPLY_NIL)
+        return STORE_NOT_FOUND;
+    if (reply_text(reply, &packed) && key_decode(packed, ret_key))
+        return STORE_OK;
     store_malformed(store, "key");
     return STORE_UNAVAILABLE;
 }
@@ -216,8 +97,6 @@ static void find_replied(void *arg, enum redis_outcome outcome, const struct red
     struct key_record key;
     enum store_result result = store_outcome(store, outcome, reply);
 
-    key.created_ms = key.last_used_ms = 0;
-    memset(key.last4, 0, sizeof key.last4);
     if (result == STORE_OK)
         result = find_read(store, reply, &key);
     call->done(call->arg, result, result == STORE_OK ? &key : NULL);
@@ -238,18 +117,16 @@ void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES],
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
                       const struct audit_origin *origin, store_done *done, void *arg)
 {
+    char storage[KEY_TEXT_MAX_BYTES];
     struct script_args args;
+    struct buf packed;
 
     args_begin(&args);
     args_add_hex(&args, digest, KEY_DIGEST_BYTES);
-    args_add(&args, id_text(&key->id));
-    args_add(&args, key_kind_text(key->kind));
-    args_add(&args, id_text(&key->account));
-    args_add(&args, key_mode_text(key->mode));
-    args_add_int(&args, key->scopes);
-    args_add(&args, text_of(key->last4));
-    args_add(&args, key_name(key));
-    args_add_int(&args, key->created_ms);
+    buf_init_fixed(&packed, storage, sizeof storage);
+    key_encode(key, &packed);
+    CHECK(!packed.failed);
+    args_add(&args, buf_text(&packed));
     args_add_origin(&args, store, origin);
     verb_call_change(store, SCRIPT_key_insert, &args, done, arg);
 }
@@ -266,7 +143,7 @@ static void key_called(void *arg, enum store_result result, const struct redis_r
     struct key_record key;
 
     free(arg);
-    if (result == STORE_OK && !script_record_read(reply_at(reply, 0), &key)) {
+    if (result == STORE_OK && !reply_key(reply_at(reply, 0), &key)) {
         store_malformed(call.store, "key");
         result = STORE_UNAVAILABLE;
     }
@@ -322,8 +199,8 @@ static void revoke_called(void *arg, enum store_result result, const struct redi
         revocation_finish(revocation, result);
         return;
     }
-    bool is_read = script_record_read(reply_at(reply, 0), &revocation->key) &&
-                   reply_integer(reply_at(reply, 1), &again) && reply_integer(reply_at(reply, 2), &lease_max_ms);
+    bool is_read = reply_key(reply_at(reply, 0), &revocation->key) && reply_integer(reply_at(reply, 1), &again) &&
+                   reply_integer(reply_at(reply, 2), &lease_max_ms);
     if (is_read && again && !RULE(RULE_AGAIN)) {
         barrier_drop(revocation->barrier);
         revocation_finish(revocation, STORE_OK);
@@ -412,7 +289,7 @@ static bool list_read(const struct redis_reply *reply, unsigned limit, struct ke
         return false;
     *ret_has_more = has_more != 0;
     for (size_t i = 1; i < reply->count; i++)
-        if (!script_record_read(reply_at(reply, i), &keys[i - 1]))
+        if (!reply_key(reply_at(reply, i), &keys[i - 1]))
             return false;
     return true;
 }

@@ -271,13 +271,11 @@ static void spoil_all_records(const struct scene *scene, bool whole)
     while ((name = strsep(&rest, "\n")) != NULL) {
         if (*name == '\0')
             continue;
-        if (whole) {
-            redis_server_tell(&scene->fixture.redis, "DEL", name, NULL);
-            redis_server_tell(&scene->fixture.redis, "SET", name, "nonsense", NULL);
-        } else {
-            redis_server_tell(&scene->fixture.redis, "HSET", name, "mode", "7", "scopes", "all of them", "revoked",
-                              "yesterday", NULL);
-        }
+        redis_server_tell(&scene->fixture.redis, "DEL", name, NULL);
+        if (whole)
+            redis_server_tell(&scene->fixture.redis, "HSET", name, "id", "nonsense", NULL);
+        else
+            redis_server_tell(&scene->fixture.redis, "SET", name, "all of them, yesterday", NULL);
     }
 }
 

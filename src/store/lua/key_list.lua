@@ -42,6 +42,6 @@ for i = 1, count do
     if not record then
         error('a key of ' .. account .. ' is listed and does not exist')
     end
-    reply[i + 2] = record
+    reply[i + 2] = key_reply(record)
 end
 return reply

@@ -19,13 +19,13 @@ if not record or not key_visible(record, ARGV[3], ARGV[4], ARGV[5]) then
 end
 -- Before anything is written: it fails where Redis' user may not publish.
 redis.call('PUBLISH', K.invalidations(), digest .. ' ' .. ARGV[11] .. ' ' .. ARGV[12])
-local again = record[6] and 1 or 0
+local again = record.revoked and 1 or 0
 if again == 0 then
-    local account, mode, kind = record[2], record[3], record[9]
-    record[6] = string.format('%.0f', math.max(tonumber(record[8]), now_ms()))
-    redis.call('HSET', K.key(digest), 'revoked', record[6])
-    redis.call('ZREM', K.account_keys(account, key_set(kind, mode, 'active')), id)
-    redis.call('ZADD', K.account_keys(account, key_set(kind, mode, 'revoked')), 0, id)
-    audit(account, kind .. '.revoked', id, origin_from(6))
+    record.revoked = string.format('%.0f', math.max(tonumber(record.created), now_ms()))
+    redis.call('SET', K.key(digest), key_pack(record))
+    redis.call('ZREM', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), id)
+    redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'revoked')), 0, id)
+    audit(record.account, record.kind .. '.revoked', id, origin_from(6))
 end
-return {'ok', record, again, tonumber(redis.call('GET', K.lease_max()) or '0'), redis.call('HGETALL', K.nodes())}
+return {'ok', key_reply(record), again, tonumber(redis.call('GET', K.lease_max()) or '0'),
+        redis.call('HGETALL', K.nodes())}

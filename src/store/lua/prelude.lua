@@ -56,27 +56,64 @@ local function key_set(kind, mode, state)
     return (kind == 'device_key' and 'dk' or 'ak-' .. mode) .. ':' .. state
 end
 
--- A key's record as all scripts answer it: {id, account, mode, scopes, name, revoked, last4, created, kind, last used},
--- revoked and last used false where there is none; and its digest. What a check reads comes first, in the order of
--- key_store.c. nil for an unknown id, and for one that was discarded before its insertion came ('').
+-- A key's record is one string, so that a check is one GET: '<id> <account> <mode> <last4> <scopes> <created> <revoked>
+-- <name>', revoked '-' while there is none; key_encode() in core/key.c writes it.
+local function key_unpack(packed)
+    local id, account, mode, last4, scopes, created, revoked, name =
+        string.match(packed, '^(%S+) (%S+) (%S+) (%S+) (%d+) (%d+) (%S+) (.+)$')
+    if not id then
+        error('a key\'s record is not one')
+    end
+    return {id = id, account = account, mode = mode, last4 = last4, scopes = scopes, created = created,
+            revoked = revoked ~= '-' and revoked or nil, name = name,
+            kind = id:sub(1, 4) == 'dev_' and 'device_key' or 'api_key'}
+end
+
+local function key_pack(record)
+    return table.concat({record.id, record.account, record.mode, record.last4, record.scopes, record.created,
+                         record.revoked or '-', record.name}, ' ')
+end
+
+-- The record of a key and its digest; nil for an unknown id, and for one that was discarded before its insertion
+-- came ('').
 local function key_record(id)
     local digest = redis.call('GET', K.key_id(id))
     if not digest or digest == '' then
         return nil
     end
-    local record = redis.call('HMGET', K.key(digest), 'id', 'account', 'mode', 'scopes', 'name', 'revoked',
-                              'last4', 'created', 'kind')
-    if record[1] ~= id or not record[2] then
+    local packed = redis.call('GET', K.key(digest))
+    local record = packed and key_unpack(packed)
+    if not record or record.id ~= id then
         error('the record of ' .. id .. ' is missing or another key\'s')
     end
-    record[10] = redis.call('HGET', K.last_used(record[2]), id)
     return record, digest
+end
+
+-- A record as all scripts answer it: {packed, last used (false: never)}.
+local function key_reply(record)
+    return {key_pack(record), redis.call('HGET', K.last_used(record.account), record.id)}
+end
+
+-- Adds a key, with its event; 'ok', 'refused': no such account, or 'conflict': the digest or the id exists.
+local function key_add(digest, packed, origin)
+    local record = key_unpack(packed)
+    if not exists(K.account(record.account)) then
+        return 'refused'
+    end
+    if exists(K.key(digest)) or exists(K.key_id(record.id)) then
+        return 'conflict'
+    end
+    redis.call('SET', K.key(digest), packed)
+    redis.call('SET', K.key_id(record.id), digest)
+    redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), 0, record.id)
+    audit(record.account, record.kind .. '.created', record.id, origin)
+    return 'ok'
 end
 
 -- Whether a view shows the record. account: '' for any; kind: '' for any; test_only: '1' or '0'.
 local function key_visible(record, account, kind, test_only)
-    return (account == '' or record[2] == account) and (kind == '' or record[9] == kind)
-        and (test_only ~= '1' or record[3] == 'test')
+    return (account == '' or record.account == account) and (kind == '' or record.kind == kind)
+        and (test_only ~= '1' or record.mode == 'test')
 end
 
 -- A user as all scripts answer it: {id, account, email, created, account name, password, totp}; the last two only with

@@ -78,6 +78,86 @@ Test(key, copies_what_is_set)
     cr_assert_eq(to.name[sizeof to.name - 1], 0x55);
 }
 
+#define ID_TEXT "key_01jd0000000000000000000001"
+#define DEVICE_TEXT "dev_01jd0000000000000000000001"
+#define ACCOUNT_TEXT "acct_01jd0000000000000000000002"
+
+Test(key, decodes_what_it_encodes)
+{
+    static const char *const CASES[] = {
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 4095 1700000000000 - A name of some words",
+        ID_TEXT " " ACCOUNT_TEXT " test 0000 1 1 1 -",
+        ID_TEXT " " ACCOUNT_TEXT " test wxyz 0 1700000000000 1700000000001  - ",
+        DEVICE_TEXT " " ACCOUNT_TEXT " live wxyz 1024 9007199254740993 9223372036854775807 \xc3\xa9",
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        char storage[KEY_TEXT_MAX_BYTES];
+        struct buf out;
+        struct key_record key;
+        memset(&key, 0xa5, sizeof key);
+        cr_assert(key_decode(text_of(CASES[i]), &key), "case %zu", i);
+        cr_assert_eq(key.last_used_ms, 0);
+        buf_init_fixed(&out, storage, sizeof storage);
+        key_encode(&key, &out);
+        cr_assert(!out.failed && text_equal(buf_text(&out), text_of(CASES[i])), "case %zu", i);
+    }
+}
+
+Test(key, longest_record_fits)
+{
+    char storage[KEY_TEXT_MAX_BYTES];
+    struct buf out;
+    struct key_record key = {.kind = KEY_DEVICE,
+                             .mode = MODE_LIVE,
+                             .scopes = SCOPE_DOCUMENTS_WRITE,
+                             .created_ms = INT64_MAX,
+                             .revoked_ms = INT64_MAX,
+                             .last4 = "wxyz"};
+    key.id = id_mint(ID_DEVICE, 7);
+    key.account = id_mint(ID_ACCOUNT, 7);
+    key.name_len = KEY_NAME_MAX_BYTES;
+    memset(key.name, 'n', key.name_len);
+    buf_init_fixed(&out, storage, sizeof storage);
+    key_encode(&key, &out);
+    cr_assert(!out.failed);
+    cr_assert(key_decode(buf_text(&out), &key));
+}
+
+Test(key, refuses_records_that_are_none)
+{
+    static const char *const CASES[] = {
+        "",
+        "nonsense",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7 -",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7 - ",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7",
+        ID_TEXT "0 " ACCOUNT_TEXT " live wxyz 3 7 - n",
+        "usr_01jd0000000000000000000001 " ACCOUNT_TEXT " live wxyz 3 7 - n",
+        ID_TEXT " " ID_TEXT " live wxyz 3 7 - n",
+        ID_TEXT " " ACCOUNT_TEXT " Live wxyz 3 7 - n",
+        ID_TEXT " " ACCOUNT_TEXT " 7 wxyz 3 7 - n",
+        ID_TEXT " " ACCOUNT_TEXT " live wxy 3 7 - n",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 4096 7 - n",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz -1 7 - n",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 0 - n",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 -7 - n",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7 0 n",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7 6 n",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7 yesterday n",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7  n",
+        DEVICE_TEXT " " ACCOUNT_TEXT " test wxyz 1024 7 - n",
+        DEVICE_TEXT " " ACCOUNT_TEXT " live wxyz 1025 7 - n",
+    };
+    struct key_record key;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++)
+        cr_assert_not(key_decode(text_of(CASES[i]), &key), "%s", CASES[i]);
+    char too_long[KEY_TEXT_MAX_BYTES] = ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7 - ";
+    const size_t name_at = strlen(too_long);
+    memset(too_long + name_at, 'n', KEY_NAME_MAX_BYTES + 1);
+    cr_assert_not(key_decode((struct text){too_long, name_at + KEY_NAME_MAX_BYTES + 1}, &key));
+    cr_assert(key_decode((struct text){too_long, name_at + KEY_NAME_MAX_BYTES}, &key));
+}
+
 Test(key, names_modes_and_kinds)
 {
     enum key_mode mode = MODE_LIVE;
