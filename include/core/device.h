@@ -1,0 +1,34 @@
+/* Codes and clients of device enrolment (RFC 8628). The device code is a secret between the device and us; the user
+ * code is short enough to be read off a screen and typed, so it lives for minutes and guesses at it are throttled. */
+#pragma once
+#include "core/id.h"
+#include "core/keyring.h"
+#include "core/limits.h"
+
+enum { DEVICE_CODE_CHARS = 43, USER_CODE_CHARS = 9, CLIENT_ID_MAX_BYTES = 64 };
+
+struct device_code {
+    char text[DEVICE_CODE_CHARS + 1];
+};
+
+/* 256 random bits, base64url. Wipe with device_code_wipe(), which fits arena_defer(). */
+void device_code_mint(struct device_code *ret_code);
+void device_code_wipe(void *code);
+/* False if it has not the form of one. A code that was made under a retired master key is unknown: enrolling again is
+ * cheap. */
+MUST_CHECK bool device_code_digest(struct keyring *keyring, struct text code, uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
+
+/* "XXXX-XXXX" of BCDFGHJKLMNPQRSTVWXZ: no vowels, so no words, and nothing that looks like something else; 34 bits. */
+struct user_code {
+    char text[USER_CODE_CHARS + 1];
+};
+
+void user_code_mint(struct user_code *ret_code);
+/* As people type it: letters of either case, hyphens and blanks anywhere ("%20" too, as it stands in a path). ret_code
+ * is in the form above. */
+MUST_CHECK bool user_code_parse(struct text t, struct user_code *ret_code);
+void user_code_digest(struct keyring *keyring, const struct user_code *code, uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
+
+/* A list of client ids, separated by commas: each 1 to 64 of A-Z a-z 0-9 . _ -, at least one. */
+MUST_CHECK bool device_clients_valid(struct text list);
+bool device_clients_include(struct text list, struct text client);
