@@ -29,6 +29,12 @@ enum http_method {
     HTTP_OTHER, /* known, of no meaning here: 405 */
 };
 
+/* What a gateway says of another request is held to the rules for a request line (H3, H4). False: the name is none that
+ * is known, which is 501. */
+MUST_CHECK bool http_method_read(struct text name, enum http_method *ret_method);
+/* The bytes of a request target and its escapes; not its form, not its length. */
+MUST_CHECK bool http_target_is_sound(struct text target);
+
 enum http_method http_request_method(const struct http_request *request);
 struct text http_request_method_text(const struct http_request *request);
 /* As it was sent, query included; path and query are its parts (origin-form; of absolute-form the part behind the
@@ -38,6 +44,8 @@ struct text http_request_path(const struct http_request *request);
 struct text http_request_query(const struct http_request *request);
 /* The value of the first field of that name, blanks trimmed, and how many there are. {NULL, 0} and 0 where none. */
 struct text http_request_header(const struct http_request *request, struct text name, size_t *ret_count);
+/* The n-th of them, from 0; {NULL, 0} where there are fewer. */
+struct text http_request_header_at(const struct http_request *request, struct text name, size_t n);
 /* The server's own id of this request, as answered in X-Request-Id. */
 struct text http_request_id(const struct http_request *request);
 /* clock_wall_ms() as of the turn of the loop, which spares reading the clock. */

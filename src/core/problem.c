@@ -126,7 +126,8 @@ void problem_print_challenge(const struct problem *p, struct buf *out)
             buf_append_str(out, ", error=\"invalid_token\"");
         return;
     }
-    if (p->code != PROBLEM_INSUFFICIENT_SCOPE)
+    /* A session has no scopes to be asked for. */
+    if (p->code != PROBLEM_INSUFFICIENT_SCOPE || p->session_realm)
         return;
     buf_append_str(out, "Bearer realm=\"api\", error=\"insufficient_scope\"");
     /* RFC 6750 allows no empty scope attribute. */

@@ -1,6 +1,7 @@
 #include "head_internal.h"
 
 #include "core/path.h"
+#include "http/request.h"
 
 #include <string.h>
 
@@ -133,6 +134,11 @@ static bool percent_escapes_are_sound(struct text target)
     return true;
 }
 
+bool http_target_is_sound(struct text target)
+{
+    return target.len > 0 && is_all(target, TARGET) && percent_escapes_are_sound(target);
+}
+
 static void split_query(struct http_head *head, struct text path_and_query)
 {
     path_split_query(path_and_query, &head->path, &head->query);
@@ -164,7 +170,7 @@ static bool split_absolute_form(struct http_head *head)
 
 static enum problem_code check_target(struct http_head *head, const struct http_settings *settings)
 {
-    if (head->target.len == 0 || !is_all(head->target, TARGET) || !percent_escapes_are_sound(head->target))
+    if (!http_target_is_sound(head->target))
         return PROBLEM_BAD_REQUEST;
     if (head->target.len > (size_t)settings->target_max_bytes)
         return PROBLEM_URI_TOO_LONG;
@@ -191,22 +197,33 @@ static enum problem_code check_version(struct http_head *head, struct text versi
     return PROBLEM_BAD_REQUEST;
 }
 
-/* What every version of llhttp knows; later ones know more, on which no verdict may depend. /check/ext-authz is asked
- * with the method that is to be judged: so these are more than have a meaning here. */
-static bool method_is_known(struct text method)
+/* What every version of llhttp knows; later ones know more, on which no verdict may depend. Checks are asked with the
+ * method that is to be judged: so these are more than have a meaning here. */
+bool http_method_read(struct text name, enum http_method *ret_method)
 {
-    static const struct text KNOWN[] = {
-        {"GET", 3},     {"POST", 4},   {"HEAD", 4},         {"PUT", 3},      {"DELETE", 6},      {"PATCH", 5},
-        {"OPTIONS", 7}, {"TRACE", 5},  {"ACL", 3},          {"BIND", 4},     {"CHECKOUT", 8},    {"COPY", 4},
-        {"LINK", 4},    {"LOCK", 4},   {"M-SEARCH", 8},     {"MERGE", 5},    {"MKACTIVITY", 10}, {"MKCALENDAR", 10},
-        {"MKCOL", 5},   {"MOVE", 4},   {"NOTIFY", 6},       {"PROPFIND", 8}, {"PROPPATCH", 9},   {"PURGE", 5},
-        {"REBIND", 6},  {"REPORT", 6}, {"SEARCH", 6},       {"SOURCE", 6},   {"SUBSCRIBE", 9},   {"UNBIND", 6},
-        {"UNLINK", 6},  {"UNLOCK", 6}, {"UNSUBSCRIBE", 11},
+    static const struct {
+        struct text name;
+        enum http_method method;
+    } KNOWN[] = {
+        {TEXT("GET"), HTTP_GET},           {TEXT("POST"), HTTP_POST},       {TEXT("HEAD"), HTTP_HEAD},
+        {TEXT("PUT"), HTTP_PUT},           {TEXT("DELETE"), HTTP_DELETE},   {TEXT("PATCH"), HTTP_PATCH},
+        {TEXT("OPTIONS"), HTTP_OPTIONS},   {TEXT("CONNECT"), HTTP_CONNECT}, {TEXT("TRACE"), HTTP_TRACE},
+        {TEXT("ACL"), HTTP_OTHER},         {TEXT("BIND"), HTTP_OTHER},      {TEXT("CHECKOUT"), HTTP_OTHER},
+        {TEXT("COPY"), HTTP_OTHER},        {TEXT("LINK"), HTTP_OTHER},      {TEXT("LOCK"), HTTP_OTHER},
+        {TEXT("M-SEARCH"), HTTP_OTHER},    {TEXT("MERGE"), HTTP_OTHER},     {TEXT("MKACTIVITY"), HTTP_OTHER},
+        {TEXT("MKCALENDAR"), HTTP_OTHER},  {TEXT("MKCOL"), HTTP_OTHER},     {TEXT("MOVE"), HTTP_OTHER},
+        {TEXT("NOTIFY"), HTTP_OTHER},      {TEXT("PROPFIND"), HTTP_OTHER},  {TEXT("PROPPATCH"), HTTP_OTHER},
+        {TEXT("PURGE"), HTTP_OTHER},       {TEXT("REBIND"), HTTP_OTHER},    {TEXT("REPORT"), HTTP_OTHER},
+        {TEXT("SEARCH"), HTTP_OTHER},      {TEXT("SOURCE"), HTTP_OTHER},    {TEXT("SUBSCRIBE"), HTTP_OTHER},
+        {TEXT("UNBIND"), HTTP_OTHER},      {TEXT("UNLINK"), HTTP_OTHER},    {TEXT("UNLOCK"), HTTP_OTHER},
+        {TEXT("UNSUBSCRIBE"), HTTP_OTHER},
     };
 
-    for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++) {
-        if (text_equal(KNOWN[i], method))
-            return true;
+    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++) {
+        if (!text_equal(KNOWN[i].name, name))
+            continue;
+        *ret_method = KNOWN[i].method;
+        return true;
     }
     return false;
 }
@@ -218,6 +235,7 @@ enum problem_code head_read_request_line(struct http_head *head, struct text who
     const char *first = memchr(whole_head.ptr, ' ', (size_t)(end - whole_head.ptr));
     const char *second = first ? memchr(first + 1, ' ', (size_t)(end - first - 1)) : NULL;
     enum problem_code version_code, target_code;
+    enum http_method method;
 
     if (!second)
         return PROBLEM_BAD_REQUEST;
@@ -236,7 +254,7 @@ enum problem_code head_read_request_line(struct http_head *head, struct text who
         return target_code;
     if (version_code != PROBLEM_NONE)
         return version_code;
-    return method_is_known(head->method) ? PROBLEM_NONE : PROBLEM_NOT_IMPLEMENTED;
+    return http_method_read(head->method, &method) ? PROBLEM_NONE : PROBLEM_NOT_IMPLEMENTED;
 }
 
 static bool port_is_sound(struct text port)

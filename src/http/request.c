@@ -7,21 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct text METHODS[] = {
-    [HTTP_GET] = {"GET", 3},         [HTTP_HEAD] = {"HEAD", 4},       [HTTP_POST] = {"POST", 4},
-    [HTTP_PUT] = {"PUT", 3},         [HTTP_PATCH] = {"PATCH", 5},     [HTTP_DELETE] = {"DELETE", 6},
-    [HTTP_OPTIONS] = {"OPTIONS", 7}, [HTTP_CONNECT] = {"CONNECT", 7}, [HTTP_TRACE] = {"TRACE", 5},
-};
-
-static enum http_method method_of(struct text name)
-{
-    enum http_method m = HTTP_GET;
-
-    while (m < HTTP_OTHER && !text_equal(METHODS[m], name))
-        m++;
-    return m;
-}
-
 static struct http_request *request_take(struct http_server *server)
 {
     struct list *free_one = list_first(&server->free_requests);
@@ -110,7 +95,8 @@ enum problem_code request_read_head(struct http_request *request, struct text by
     request->head_bytes = arena_copy(&request->arena, bytes);
     code = parser_read_head(&request->parser, &request->head, &request->arena, request->head_bytes, lines,
                             &request->server->settings);
-    request->method = method_of(request->head.method);
+    if (!http_method_read(request->head.method, &request->method))
+        request->method = HTTP_OTHER;
     return code;
 }
 
@@ -201,6 +187,17 @@ struct text http_request_header(const struct http_request *request, struct text 
             value = field->value;
     }
     return value;
+}
+
+struct text http_request_header_at(const struct http_request *request, struct text name, size_t n)
+{
+    for (size_t i = 0; i < request->head.field_count; i++) {
+        const struct http_field *field = &request->head.fields[i];
+
+        if (text_equal_nocase(field->name, name) && n-- == 0)
+            return field->value;
+    }
+    return (struct text){NULL, 0};
 }
 
 struct text http_request_id(const struct http_request *request)

@@ -201,5 +201,5 @@ void http_reply_problem(struct http_request *request, const struct problem *prob
         add_number_header(request, TEXT("Retry-After"), retry_after_s);
     if (problem->allow)
         http_response_header(request, TEXT("Allow"), text_of(problem->allow));
-    http_reply(request, status, TEXT("application/json"), buf_text(&body));
+    http_reply(request, problem->status ? problem->status : status, TEXT("application/json"), buf_text(&body));
 }

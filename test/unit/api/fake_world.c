@@ -243,6 +243,14 @@ struct text http_request_header(const struct http_request *request, struct text 
     return value;
 }
 
+struct text http_request_header_at(const struct http_request *request, struct text name, size_t n)
+{
+    for (size_t i = 0; i < request->header_count; i++)
+        if (text_equal_nocase(request->names[i], name) && n-- == 0)
+            return request->values[i];
+    return (struct text){0};
+}
+
 struct text http_request_id(const struct http_request *request)
 {
     (void)request;
