@@ -29,6 +29,8 @@ local K = {
     email = function(email) return prefix .. 'email:' .. email end,
     session = function(digest) return prefix .. 'session:' .. digest end,
     throttle = function(tag) return prefix .. 'throttle:' .. tag end,
+    device = function(digest) return prefix .. 'device:' .. digest end,
+    user_code = function(digest) return prefix .. 'user_code:' .. digest end,
 }
 
 local function now_ms()
@@ -231,3 +233,41 @@ local function throttle_forgive(user_tag, ip_tag, now)
     throttle_write(ip_tag, t, now)
 end
 
+-- An enrolment of a device: pending, then approved or denied by a user of the account that is set from then on, then
+-- claimed. {client, name, scopes, ip, created, expires, interval, polled, status, account, user}, the times being
+-- numbers; nil for an unknown one.
+local function device_read(digest)
+    local d = redis.call('HMGET', K.device(digest), 'client', 'name', 'scopes', 'ip', 'created', 'expires', 'interval',
+                         'polled', 'status', 'account', 'user')
+    if not d[1] then
+        return nil
+    end
+    return {client = d[1], name = d[2], scopes = d[3], ip = d[4], created = tonumber(d[5]), expires = tonumber(d[6]),
+            interval = tonumber(d[7]), polled = tonumber(d[8] or '0'), status = d[9], account = d[10] or nil,
+            user = d[11] or nil}
+end
+
+-- The enrolment that a user code names, for a user of that account, and its digest; else nil, nil and the script's
+-- reply. A code that names none counts against the user: codes are short enough to be guessed at.
+local function device_find(code_digest, account, user_tag, now)
+    local wait = throttle_wait(user_tag, now)
+    if wait > 0 then
+        return nil, nil, {'refused', math.ceil(wait / 1000)}
+    end
+    local digest = redis.call('GET', K.user_code(code_digest))
+    if not digest then
+        throttle_count(user_tag, THROTTLE_FREE_PER_USER, now)
+        return nil, nil, {'not_found'}
+    end
+    local device = device_read(digest)
+    if not device or device.status == 'claimed' or now >= device.expires
+        or (device.account and device.account ~= account) then
+        return nil, nil, {'not_found'}
+    end
+    return device, digest
+end
+
+-- An enrolment as scripts answer it to users.
+local function device_reply(device)
+    return {'ok', device.client, device.name, device.scopes, device.ip, device.created, device.expires, device.status}
+end

@@ -550,3 +550,116 @@ Test(lua, usage_read)
            "(ok)"},
           {"@usage_read acct_A 2 2026-01-30 2026-01-31", "(ok (nil nil 7 5) (key_2 7 key_1 5))"});
 }
+
+#define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 i"
+#define POLL(device, client, key) "@device_poll " device " " client " p h" key " dev_" key " wxyz 7 192.0.2.9 req_9 100"
+#define DECIDE(code, account, decision) "@device_decide " code " " account " u " decision ORIGIN
+
+Test(lua, device_begin)
+{
+    STEPS({BEGIN("d1", "c1"), "(ok)"},
+          {"HMGET t:device:d1 client name scopes ip interval status account polled",
+           "(agent Ward 1024 192.0.2.9 5000 pending nil nil)"},
+          {"HGET t:device:d1 created", "1????????????"}, {"PTTL t:device:d1", "~4200000"}, {"GET t:user_code:c1", "d1"},
+          {"PTTL t:user_code:c1", "~4200000"}, {"HGET t:throttle:i n", "1"}, {BEGIN("d1", "c2"), "(conflict)"},
+          {BEGIN("d2", "c1"), "(conflict)"}, {"EXISTS t:device:d2 t:user_code:c2", "0"}, {"HGET t:throttle:i n", "1"});
+}
+
+Test(lua, addresses_begin_thirty_enrolments)
+{
+    STEPS({"HSET t:throttle:i n 29 first $now until 0", "3"}, {BEGIN("d1", "c1"), "(ok)"},
+          {BEGIN("d2", "c2"), "(refused 30)"}, {"EXISTS t:device:d2", "0"});
+}
+
+Test(lua, device_poll_keeps_to_the_interval)
+{
+    STEPS({BEGIN("d1", "c1"), "(ok)"}, {POLL("d1", "agent", "1"), "(refused pending)"},
+          {POLL("d1", "agent", "2"), "(refused slow_down)"}, {"HGET t:device:d1 interval", "10000"},
+          {POLL("d1", "agent", "3"), "(refused slow_down)"}, {"HGET t:device:d1 interval", "15000"},
+          {"HSET t:device:d1 polled $now-13900", "0"}, {POLL("d1", "agent", "4"), "(refused slow_down)"},
+          {"HGET t:device:d1 interval", "20000"}, {"HSET t:device:d1 polled $now-19001", "0"},
+          {POLL("d1", "agent", "5"), "(refused pending)"}, {"HGET t:device:d1 interval", "20000"},
+          {"EXISTS t:id:dev_1 t:key:h1", "0"});
+}
+
+/* Nobody is slowed down by what others of his address do. */
+Test(lua, device_poll_throttles_addresses_that_guess_or_hurry)
+{
+    STEPS({BEGIN("d1", "c1"), "(ok)"}, {POLL("d9", "agent", "1"), "(not_found)"}, {"HGET t:throttle:p n", "1"},
+          {POLL("d1", "other", "1"), "(not_found)"}, {"HGET t:throttle:p n", "2"},
+          {POLL("d1", "agent", "1"), "(refused pending)"}, {"HGET t:throttle:p n", "2"},
+          {POLL("d1", "agent", "1"), "(refused slow_down)"}, {"HGET t:throttle:p n", "3"},
+          {"HSET t:throttle:p n 29", "0"}, {POLL("d9", "agent", "1"), "(not_found)"},
+          {POLL("d9", "agent", "1"), "(refused throttled 30)"}, {POLL("d1", "agent", "1"), "(refused throttled 30)"},
+          {"HGET t:device:d1 interval", "10000"}, {"HSET t:device:d1 polled $now-10000", "0"},
+          {POLL("d1", "agent", "1"), "(refused pending)"});
+}
+
+Test(lua, device_is_claimed_once)
+{
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"},
+          {DECIDE("c1", "acct_A", "approved"), "(ok agent Ward 1024 192.0.2.9 1* 1* approved)"},
+          {POLL("d1", "other", "1"), "(not_found)"}, {"EXISTS t:acct:acct_A:audit", "0"},
+          {POLL("d1", "agent", "1"), "(ok acct_A Ward 1024 usr_U)"},
+          {"GET t:key:h1", "dev_1 acct_A live wxyz 1024 7 - Ward"}, {"GET t:id:dev_1", "h1"},
+          {"ZRANGE t:acct:acct_A:keys:dk:active 0 -1", "(dev_1)"},
+          {"XRANGE t:acct:acct_A:audit - +",
+           "((* (type device_key.created actor usr_U target dev_1 ip 192.0.2.9 request_id req_9)))"},
+          {POLL("d1", "agent", "2"), "(not_found)"}, {"EXISTS t:id:dev_2 t:key:h2", "0"},
+          {"@device_find c1 acct_A u", "(not_found)"}, {DECIDE("c1", "acct_A", "denied"), "(not_found)"},
+          {"XLEN t:acct:acct_A:audit", "1"}, {"EXISTS t:throttle:u", "0"});
+}
+
+/* Also for a device that has just asked. */
+Test(lua, an_approved_device_need_not_wait)
+{
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {POLL("d1", "agent", "1"), "(refused pending)"},
+          {DECIDE("c1", "acct_A", "approved"), "(ok *)"}, {POLL("d1", "agent", "2"), "(ok acct_A *)"});
+}
+
+Test(lua, a_device_of_an_account_that_is_gone_gets_no_key)
+{
+    STEPS({BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
+          {POLL("d1", "agent", "1"), "(refused denied)"}, {"EXISTS t:id:dev_1 t:key:h1", "0"});
+}
+
+Test(lua, device_is_denied)
+{
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "denied"), "(ok * denied)"},
+          {POLL("d1", "agent", "1"), "(refused denied)"}, {DECIDE("c1", "acct_A", "denied"), "(ok * denied)"},
+          {DECIDE("c1", "acct_A", "approved"), "(not_found)"}, {"@device_find c1 acct_A u", "(ok * denied)"},
+          {"XRANGE t:acct:acct_A:audit - +",
+           "((* (type device.denied actor usr_U target Ward ip 192.0.2.1 request_id req_1)))"},
+          /* What was approved can be denied until it is claimed. */
+          {BEGIN("d2", "c2"), "(ok)"}, {DECIDE("c2", "acct_A", "approved"), "(ok * approved)"},
+          {DECIDE("c2", "acct_A", "approved"), "(ok * approved)"}, {DECIDE("c2", "acct_A", "denied"), "(ok * denied)"},
+          {POLL("d2", "agent", "1"), "(refused denied)"}, {"EXISTS t:id:dev_1", "0"},
+          {"XLEN t:acct:acct_A:audit", "2"});
+}
+
+Test(lua, an_enrolment_that_is_over)
+{
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
+          {"HSET t:device:d1 expires $now", "0"}, {POLL("d1", "agent", "1"), "(refused expired)"},
+          {"@device_find c1 acct_A u", "(not_found)"}, {DECIDE("c1", "acct_A", "approved"), "(not_found)"},
+          {"EXISTS t:id:dev_1", "0"});
+}
+
+Test(lua, device_find_hides_what_another_account_decided)
+{
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"},
+          {"@device_find c1 acct_B u", "(ok agent Ward 1024 192.0.2.9 1* 1* pending)"},
+          {DECIDE("c1", "acct_A", "approved"), "(ok *)"}, {"@device_find c1 acct_B u", "(not_found)"},
+          {DECIDE("c1", "acct_B", "denied"), "(not_found)"}, {DECIDE("c1", "acct_B", "approved"), "(not_found)"},
+          {"HMGET t:device:d1 status account", "(approved acct_A)"}, {"@device_find c1 acct_A u", "(ok * approved)"});
+}
+
+Test(lua, guessing_user_codes_waits)
+{
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {"@device_find x1 acct_A u", "(not_found)"},
+          {DECIDE("x2", "acct_A", "approved"), "(not_found)"}, {"@device_find c1 acct_A u", "(ok *)"},
+          {"@device_find x3 acct_A u", "(not_found)"}, {"@device_find x4 acct_A u", "(not_found)"},
+          {"@device_find x5 acct_A u", "(not_found)"}, {"@device_find c1 acct_A u", "(refused 30)"},
+          {DECIDE("c1", "acct_A", "approved"), "(refused 30)"}, {"HGET t:device:d1 status", "pending"},
+          {"@device_find c1 acct_A u2", "(ok *)"});
+}

@@ -1,0 +1,24 @@
+-- Approves or denies an enrolment. What was approved can still be denied until it is claimed; what was denied stays so.
+-- Deciding the same again changes nothing.
+-- ARGV: prefix, digest of the user code, account, tag of the user, 'approved' or 'denied', user, ip, request id, events
+--   kept
+-- Returns: ok, client, name, scopes, ip, created, expires, status; not_found: no such code, over, or another account's;
+--   refused, seconds to wait
+-- Event: device.denied, the first time; an approval becomes one when the key is made
+
+local account, decision, user = ARGV[3], ARGV[5], ARGV[6]
+local device, digest, refusal = device_find(ARGV[2], account, ARGV[4], now_ms())
+if refusal then
+    return refusal
+end
+if device.status == 'denied' and decision == 'approved' then
+    return {'not_found'}
+end
+if device.status ~= decision then
+    device.status = decision
+    redis.call('HSET', K.device(digest), 'status', decision, 'account', account, 'user', user)
+    if decision == 'denied' then
+        audit(account, 'device.denied', device.name, {user, ARGV[7], ARGV[8], ARGV[9]})
+    end
+end
+return device_reply(device)

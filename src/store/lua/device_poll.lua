@@ -1,0 +1,66 @@
+-- A device asks for its key; where its enrolment is approved the key is made, now and never again.
+-- ARGV: prefix, digest of the device code, client, tag of the address, of the key to be made: digest, id, last4 and
+--   created; ip, request id, events kept
+-- Returns: ok, account, name, scopes, user who approved; not_found: no such code, another client's, or claimed before;
+--   refused, 'pending', 'slow_down', 'denied' or 'expired'; refused, 'throttled', seconds to wait
+-- Event: device_key.created
+
+-- Wrong codes and hasty devices count against the address. A device that keeps its interval is never held up by them:
+-- who knows a device code does not guess.
+local FREE_PER_ADDRESS = 30
+-- RFC 8628 section 3.5: for this and all later requests.
+local SLOW_DOWN_MS = 5000
+-- Requests that leave a device at the right pace arrive at a slightly other one.
+local JITTER_MS = 1000
+
+local digest, client, ip_tag = ARGV[2], ARGV[3], ARGV[4]
+local now = now_ms()
+
+-- Counts the request against the address; the reply where that has to wait.
+local function throttled()
+    local wait = throttle_wait(ip_tag, now)
+    if wait > 0 then
+        return {'refused', 'throttled', math.ceil(wait / 1000)}
+    end
+    throttle_count(ip_tag, FREE_PER_ADDRESS, now)
+    return nil
+end
+
+local device = device_read(digest)
+if not device or device.client ~= client then
+    return throttled() or {'not_found'}
+end
+if device.status == 'claimed' then
+    return {'not_found'}
+end
+if device.status == 'denied' then
+    return {'refused', 'denied'}
+end
+if now >= device.expires then
+    return {'refused', 'expired'}
+end
+
+if device.status == 'approved' then
+    local packed = key_pack({id = ARGV[6], account = device.account, mode = 'live', last4 = ARGV[7],
+                             scopes = device.scopes, created = ARGV[8], name = device.name})
+    local added = key_add(ARGV[5], packed, {device.user, ARGV[9], ARGV[10], ARGV[11]})
+    if added == 'refused' then
+        return {'refused', 'denied'}
+    end
+    if added ~= 'ok' then
+        error('a new key exists already')
+    end
+    redis.call('HSET', K.device(digest), 'status', 'claimed')
+    return {'ok', device.account, device.name, device.scopes, device.user}
+end
+
+if device.polled == 0 or now - device.polled >= device.interval - JITTER_MS then
+    redis.call('HSET', K.device(digest), 'polled', now)
+    return {'refused', 'pending'}
+end
+local reply = throttled()
+if not reply then
+    redis.call('HSET', K.device(digest), 'polled', now, 'interval', device.interval + SLOW_DOWN_MS)
+    reply = {'refused', 'slow_down'}
+end
+return reply
