@@ -1,0 +1,49 @@
+#include "form_internal.h"
+#include "core/path.h"
+
+enum { PARAMETERS_MAX = 32 };
+
+static void set_field(const struct form_field *fields, size_t count, struct text name, struct text value, void *target)
+{
+    for (size_t i = 0; i < count; i++)
+        if (text_equal(text_of(fields[i].name), name))
+            *(struct text *)(void *)((char *)target + fields[i].offset) = value;
+}
+
+static bool contains(const struct text *names, size_t count, struct text name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (text_equal(names[i], name))
+            return true;
+    return false;
+}
+
+enum form_result form_read(struct text body, char *storage, const struct form_field *fields, size_t count, void *target,
+                           struct text *ret_name)
+{
+    struct text names[PARAMETERS_MAX], given[PARAMETERS_MAX], name, value;
+    size_t name_count = 0, given_count = 0;
+    enum path_query_result result;
+
+    while ((result = path_next_parameter(&body, &storage, &name, &value)) == PATH_QUERY_ITEM) {
+        if (name_count == PARAMETERS_MAX)
+            return FORM_MALFORMED;
+        if (contains(names, name_count, name)) {
+            *ret_name = name;
+            return FORM_REPEATED;
+        }
+        names[name_count++] = name;
+        if (value.len == 0)
+            continue;
+        given[given_count++] = name;
+        set_field(fields, count, name, value, target);
+    }
+    if (result == PATH_QUERY_MALFORMED)
+        return FORM_MALFORMED;
+    for (size_t i = 0; i < count; i++)
+        if (fields[i].required && !contains(given, given_count, text_of(fields[i].name))) {
+            *ret_name = text_of(fields[i].name);
+            return FORM_MISSING;
+        }
+    return FORM_OK;
+}
