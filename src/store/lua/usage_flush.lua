@@ -6,6 +6,7 @@
 -- the script runs alone, so that nothing comes between the two.
 
 local SEQUENCE_KEPT_S = 86400
+local DAY_KEPT_S = 400 * 86400 -- longer than usage is listed (USAGE_DAYS_MAX)
 
 local sequence_name, sequence = K.usage_sequence(ARGV[2]), ARGV[3]
 local last = redis.call('GET', sequence_name)
@@ -57,6 +58,7 @@ while at <= #ARGV do
     end
     redis.call('HINCRBY', K.usage(account), date .. ':' .. mode, string.format('%.0f', sum))
     counts_add(K.usage_of_day(account, date), first, n)
+    redis.call('EXPIRE', K.usage_of_day(account, date), DAY_KEPT_S)
     totals_add(K.usage_keys(account), first, n)
     last_uses_set(K.last_used(account), first, n)
     at = first + 3 * n

@@ -536,6 +536,7 @@ Test(lua, usage_flush)
            "(ok)"},
           {"HMGET t:acct:acct_A:usage:2026-02-01 key_1 key_3 key_4", "(2 8 9)"},
           {"HMGET t:acct:acct_A:usage:2026-02-02 key_1 key_3", "(9007199254740000 1)"},
+          {"TTL t:acct:acct_A:usage:2026-02-02", "~34560000"},
           {"HMGET t:acct:acct_A:usage 2026-02-01:live 2026-02-02:live", "(19 9007199254740001)"},
           {"ZMSCORE t:acct:acct_A:usage_keys key_1 key_3 key_4", "(9007199254740008 9 9)"},
           {"HMGET t:acct:acct_A:last_used key_1 key_3 key_4", "(300 50 60)"},
