@@ -12,6 +12,7 @@ enum route_flags {
     ROUTE_STEP_UP = 1 << 2, /* needs a recent step-up */
     ROUTE_ORIGIN = 1 << 3,  /* Origin alone (login) */
     ROUTE_QUERY = 1 << 4,   /* takes query parameters; elsewhere any is parameter_unknown */
+    ROUTE_FORM = 1 << 5,    /* takes an application/x-www-form-urlencoded body (OAuth) */
 };
 
 struct route {
