@@ -21,7 +21,10 @@ struct service {
     const struct route_policy *policy;     /* replaced on SIGHUP */
     struct session_limits session_limits;
     struct text public_origin; /* "https://console.example.org" */
+    struct text device_clients; /* --device-clients */
     bool grant_any;            /* --grant-policy any */
+    bool strict401;            /* --check-status strict401 */
+    size_t target_max_bytes;   /* of a request that a gateway asks about; beyond: 414 */
     bool draining;             /* new requests get 503 shutting_down */
 };
 

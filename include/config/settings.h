@@ -5,6 +5,7 @@
 #include "base/options.h"
 
 enum grant_policy { GRANT_SUBSET, GRANT_ANY };
+enum check_status { CHECK_STATUS_EXACT, CHECK_STATUS_STRICT401 };
 
 struct settings {
     /* store */
@@ -29,6 +30,7 @@ struct settings {
     const char *policy_file;
     const char *revocation_log;
     int grant_policy; /* enum grant_policy */
+    int check_status; /* enum check_status */
     bool reuse_port;
     int64_t session_idle_ms;
     int64_t session_absolute_ms;

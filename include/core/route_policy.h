@@ -1,24 +1,32 @@
-/* Which scope a route of other backends needs (api.md 4): a table by path prefix, the built-in one or an operator's
- * file:
+/* What a route of other backends needs (api.md 4): a table by path, the built-in one or an operator's file:
  *
  *   {"version": 1, "routes": [{"path": "/v1/patients", "read": "patients:read", "write": "patients:write"},
  *                             {"path": "/v1/documents", "read": null, "write": "documents:write"},
- *                             {"path": "/v1/usage", "read": "usage:read"}]}
+ *                             {"path": "/v1/usage", "read": "usage:read"},
+ *                             {"path": "/v1/console/patients", "read": "session", "write": "step_up"}]}
  *
- * A path covers itself and all below it; the longest matching one counts. "read" speaks for GET and HEAD, "write" for
- * all other methods; a scope name; null: no key may (403); left out: the method is not allowed (405). Routes of the
- * product itself (/v1/api_keys, /v1/whoami, /v1/auth, /v1/console) can't be named; what lies below /v1/api_keys needs
- * keys:manage whatever the file says. */
+ * "read" speaks for GET and HEAD, "write" for all other methods. Below /v1/console/ it is "session" (any) or "step_up"
+ * (one with a recent step-up), elsewhere a key's scope; null: nobody may (403); left out: the method is not allowed
+ * (405). Routes of the product itself can't be named; what lies below /v1/api_keys needs keys:manage whatever the file
+ * says.
+ *
+ * A path covers itself and all below it. A segment "*" stands for any one segment that is not empty; the first one
+ * behind /v1/ or /v1/console/ must be a name. Of several rows that cover a path the one with most segments counts; of
+ * equally long ones that which has a name where the other has "*", at the first segment where they differ. So no two
+ * rows tie. A path that the row which counts covers only if the case of letters is ignored is unknown: a backend that
+ * ignores it must not be reached under a wider row. */
 #pragma once
 #include "core/scope.h"
 
-struct route_policy;
+        struct route_policy;
 
 enum policy_verdict {
     POLICY_UNKNOWN, /* no row covers the path: 404 */
     POLICY_METHOD,  /* 405 */
-    POLICY_DENY,    /* 403: no scope exists that would allow it */
+    POLICY_DENY,    /* 403: nobody may */
     POLICY_SCOPE,   /* needs *ret_scope */
+    POLICY_SESSION, /* needs a session; only below /v1/console/, where POLICY_SCOPE never is */
+    POLICY_STEP_UP, /* needs one with a recent step-up; likewise */
 };
 
 struct route_policy *route_policy_standard(void);

@@ -1,10 +1,13 @@
 #include "call_internal.h"
 #include "base/log.h"
+#include "check_internal.h"
 #include "core/limits.h"
 
 void call_refuse_with(struct call *call, struct problem problem)
 {
     problem.session_realm = call->session_realm;
+    if (call->is_check)
+        check_mark_refusal(call, &problem);
     http_reply_problem(call->request, &problem);
 }
 

@@ -16,7 +16,10 @@ enum { ANSWER_SMALL_BYTES = 4096 };
 struct call {
     struct http_request *request;
     struct service *service;
-    struct text path; /* normalised */
+    enum http_method method;          /* what is judged: the request itself, or the one that a gateway asks about */
+    struct text path;                 /* likewise; normalised */
+    bool is_check;                    /* a gateway asks: refusals speak its dialect */
+    void (*admit)(struct call *call); /* what is to be done once all gates have let it pass */
     struct route_match match;
     bool session_realm; /* a path of the console, or of its login */
 

@@ -1,11 +1,13 @@
-/* The ladder: one way in for every request of the public listener, in the order of checks of api.md 1. What lets a
- * request pass is said by its row of the route table, or by the route policy where the path is not ours. */
+/* The ladder: one way in for every request of the public listener, and for every request that a gateway asks about, in
+ * the order of checks of api.md 1. What lets a request pass is said by its row of the route table, or by the route
+ * policy where the path is not ours. */
 #include "api/service.h"
 #include "auth/bearer.h"
 #include "base/check.h"
 #include "base/metrics.h"
 #include "call_internal.h"
 #include "core/path.h"
+#include "guard_internal.h"
 #include "http/cookie.h"
 
 static void authenticate(struct call *call, enum route_who who);
@@ -16,6 +18,7 @@ static void session_loaded(void *arg, enum store_result result, const struct ses
 static void find_route(struct call *call);
 static void authorise_foreign(struct call *call);
 static void authorise_row(struct call *call);
+static void answer(struct call *call);
 static void enter(struct call *call);
 static void body_read(void *arg, enum http_body_result result, struct text body);
 
@@ -35,21 +38,21 @@ static bool is_normal(struct text path)
     return true;
 }
 
-static bool read_path(struct call *call)
+bool guard_read_path(struct call *call, struct text path)
 {
     char *normal;
 
-    call->path = http_request_path(call->request);
-    if (is_normal(call->path))
+    call->path = path;
+    if (is_normal(path))
         return true;
-    normal = http_request_alloc(call->request, call->path.len + 1);
-    if (!path_normalise(call->path, normal, &call->path.len))
+    normal = http_request_alloc(call->request, path.len + 1);
+    if (!path_normalise(path, normal, &call->path.len))
         return false;
     call->path.ptr = normal;
     return true;
 }
 
-static bool lies_under(struct text path, struct text folder)
+bool guard_path_lies_under(struct text path, struct text folder)
 {
     return text_starts_with(path, folder) && (path.len == folder.len || path.ptr[folder.len] == '/');
 }
@@ -60,24 +63,30 @@ void api_handle_public(struct http_request *request, void *arg)
 
     call->request = request;
     call->service = arg;
+    call->method = http_request_method(request);
+    call->admit = answer;
     /* What was begun before is finished; what begins now has other nodes. */
-    if (call->service->draining) {
+    if (call->service->draining)
         call_refuse(call, PROBLEM_SHUTTING_DOWN);
-        return;
-    }
-    if (!read_path(call)) {
+    else if (!guard_read_path(call, http_request_path(request)))
         call_refuse(call, PROBLEM_BAD_REQUEST);
-        return;
-    }
-    call->match = route_find(http_request_method(request), call->path);
-    if (lies_under(call->path, TEXT("/v1/console"))) {
+    else
+        guard_judge(call);
+}
+
+void guard_judge(struct call *call)
+{
+    call->match = route_find(call->method, call->path);
+    if (guard_path_lies_under(call->path, TEXT("/v1/console"))) {
         call->session_realm = true;
         authenticate(call, WHO_SESSION);
-    } else if (lies_under(call->path, TEXT("/v1/auth"))) {
+    } else if (guard_path_lies_under(call->path, TEXT("/v1/auth"))) {
         call->session_realm = true;
         authenticate(call, call->match.sibling ? call->match.sibling->who : WHO_ANYONE);
-    } else if (lies_under(call->path, TEXT("/v1"))) {
+    } else if (guard_path_lies_under(call->path, TEXT("/v1"))) {
         authenticate(call, WHO_API_KEY);
+    } else if (call->match.sibling) {
+        authenticate(call, call->match.sibling->who);
     } else {
         call_refuse(call, PROBLEM_NOT_FOUND);
     }
@@ -232,7 +241,7 @@ static void find_route(struct call *call)
         buf_init_fixed(&allow, storage, sizeof storage);
         route_print_allow(call->match.sibling, &allow);
         refuse_method(call, http_request_copy(call->request, buf_text(&allow)).ptr);
-    } else if (call->key) {
+    } else if (call->key || guard_path_lies_under(call->path, TEXT("/v1/console"))) {
         authorise_foreign(call);
     } else {
         call_refuse(call, PROBLEM_NOT_FOUND);
@@ -258,36 +267,6 @@ static void count_use(struct call *call)
     usage_count(call->service->usage, call->key, http_request_wall_ms(call->request));
 }
 
-/* A route of another backend, of which the policy knows; there is none behind this listener, so that what is allowed
- * is not found. */
-static void authorise_foreign(struct call *call)
-{
-    enum http_method method = http_request_method(call->request);
-    const char *allow = NULL;
-    scope_set scope = SCOPE_NONE;
-
-    switch (route_policy_find(call->service->policy, call->path, method == HTTP_GET || method == HTTP_HEAD, &scope,
-                              &allow)) {
-    case POLICY_UNKNOWN:
-        call_refuse(call, PROBLEM_NOT_FOUND);
-        break;
-    case POLICY_METHOD:
-        refuse_method(call, allow);
-        break;
-    case POLICY_DENY:
-        refuse_scope(call, SCOPE_NONE);
-        break;
-    case POLICY_SCOPE:
-        if (!scope_includes(call->key->scopes, scope)) {
-            refuse_scope(call, scope);
-            break;
-        }
-        count_use(call);
-        call_refuse(call, PROBLEM_NOT_FOUND);
-        break;
-    }
-}
-
 static bool origin_is_ours(struct call *call)
 {
     size_t count;
@@ -304,33 +283,97 @@ static bool csrf_token_is_right(struct call *call)
     return count == 1 && csrf_token_matches(call->service->keyring, call->session->sid, token);
 }
 
+static void admit_key(struct call *call, scope_set scope)
+{
+    if (!scope_includes(call->key->scopes, scope)) {
+        refuse_scope(call, scope);
+        return;
+    }
+    count_use(call);
+    call->admit(call);
+}
+
+/* flags: ROUTE_CSRF, ROUTE_ORIGIN, ROUTE_STEP_UP. Also for anyone, of whom no row asks but the Origin. */
+static void admit_person(struct call *call, unsigned flags)
+{
+    if ((flags & (ROUTE_CSRF | ROUTE_ORIGIN)) && !origin_is_ours(call))
+        call_refuse(call, PROBLEM_CSRF_FAILED);
+    else if ((flags & ROUTE_CSRF) && !csrf_token_is_right(call))
+        call_refuse(call, PROBLEM_CSRF_FAILED);
+    else if ((flags & ROUTE_STEP_UP) && call->session->step_up_expires_ms == 0)
+        call_refuse(call, PROBLEM_STEP_UP_REQUIRED);
+    else
+        call->admit(call);
+}
+
 static void authorise_row(struct call *call)
 {
     const struct route *route = call->match.route;
 
     CHECK((route->who == WHO_API_KEY) == (call->key != NULL));
     CHECK((route->who == WHO_SESSION) == (call->session != NULL));
+    if (!call->key)
+        admit_person(call, route->flags);
+    else if (call->key->kind != KEY_API) /* device keys write documents, which is another backend's route */
+        refuse_scope(call, route->scope);
+    else
+        admit_key(call, route->scope);
+}
+
+static void refuse_everybody(struct call *call)
+{
+    struct problem problem = problem_of(PROBLEM_INSUFFICIENT_SCOPE);
+
     if (call->key) {
-        /* Device keys write documents (another backend's route) and nothing else. */
-        if (call->key->kind != KEY_API || !scope_includes(call->key->scopes, route->scope)) {
-            refuse_scope(call, route->scope);
-            return;
-        }
-        count_use(call);
-    }
-    if ((route->flags & (ROUTE_CSRF | ROUTE_ORIGIN)) && !origin_is_ours(call)) {
-        call_refuse(call, PROBLEM_CSRF_FAILED);
+        refuse_scope(call, SCOPE_NONE);
         return;
     }
-    if ((route->flags & ROUTE_CSRF) && !csrf_token_is_right(call)) {
-        call_refuse(call, PROBLEM_CSRF_FAILED);
-        return;
+    problem.message = "No session may do this.";
+    call_refuse_with(call, problem);
+}
+
+/* A route of another backend, of which the policy knows. What it says for a session lies under /v1/console and what it
+ * says for a key does not, so that each principal meets only verdicts of its own kind. */
+static void authorise_foreign(struct call *call)
+{
+    bool is_read = call->method == HTTP_GET || call->method == HTTP_HEAD;
+    unsigned csrf = is_read ? 0 : ROUTE_CSRF;
+    const char *allow = NULL;
+    scope_set scope = SCOPE_NONE;
+
+    switch (route_policy_find(call->service->policy, call->path, is_read, &scope, &allow)) {
+    case POLICY_UNKNOWN:
+        call_refuse(call, PROBLEM_NOT_FOUND);
+        break;
+    case POLICY_METHOD:
+        refuse_method(call, allow);
+        break;
+    case POLICY_DENY:
+        refuse_everybody(call);
+        break;
+    case POLICY_SCOPE:
+        CHECK(call->key);
+        admit_key(call, scope);
+        break;
+    case POLICY_SESSION:
+        CHECK(call->session);
+        admit_person(call, csrf);
+        break;
+    case POLICY_STEP_UP:
+        CHECK(call->session);
+        admit_person(call, csrf | ROUTE_STEP_UP);
+        break;
     }
-    if ((route->flags & ROUTE_STEP_UP) && call->session->step_up_expires_ms == 0) {
-        call_refuse(call, PROBLEM_STEP_UP_REQUIRED);
-        return;
-    }
-    enter(call);
+}
+
+/* On the public listener: our own routes are answered, and behind others there is no backend, so that what is allowed
+ * there is not found. */
+static void answer(struct call *call)
+{
+    if (call->match.route)
+        enter(call);
+    else
+        call_refuse(call, PROBLEM_NOT_FOUND);
 }
 
 /* Body and parameters: 415, 400 */

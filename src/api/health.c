@@ -1,8 +1,11 @@
-/* The internal listener: is the node alive, is it ready, what has it counted. Nothing here asks for a credential; the
- * listener is for the machine and its operators alone. */
+/* The internal listener: is the node alive, is it ready, what has it counted, and may a gateway let a request pass.
+ * Nothing here asks for a credential of its own; the listener is for the machine, its operators and its gateways alone.
+ */
 #include "api/service.h"
 #include "base/json.h"
 #include "base/metrics.h"
+#include "check_internal.h"
+#include "guard_internal.h"
 #include "http/response.h"
 
 static void reply_status(struct http_request *request, int http_status, const char *status, const char *reason)
@@ -58,6 +61,14 @@ void api_handle_internal(struct http_request *request, void *arg)
     enum http_method method = http_request_method(request);
     struct problem problem = problem_of(PROBLEM_NOT_FOUND);
 
+    /* No route here reads a body, and a gateway may announce its client's without sending it (nginx, unless told
+     * otherwise): waiting for it would take the next request on the connection for its bytes. */
+    if (http_request_has_body(request))
+        http_response_close(request);
+    if (guard_path_lies_under(http_request_path(request), TEXT("/check"))) {
+        check_handle(request, arg);
+        return;
+    }
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         if (!text_equal(http_request_path(request), text_of(ROWS[i].path)))
             continue;

@@ -16,6 +16,8 @@
 enum { NODE_WHY_MAX_BYTES = 1024, POLICY_MAX_BYTES = 1024 * 1024, FIXED_HEADERS_MAX_BYTES = 512 };
 /* Probes and metrics are answered at once. */
 enum { INTERNAL_DRAIN_MS = 1000 };
+/* What a gateway adds to the head of a request that it asks about, beside its target. */
+enum { GATEWAY_FIELDS = 28, GATEWAY_HEAD_BYTES = 4096 };
 
 struct node {
     uv_loop_t *loop;
@@ -153,6 +155,16 @@ static int node_listen(struct http_server *server, const char *option, const cha
     return EXIT_DONE;
 }
 
+/* For the internal listener: a check carries the head of a request of the public one, and its target once more; the
+ * body that it announces is never read. */
+static void node_widen_limits(struct http_settings *http)
+{
+    http->head_max_bytes += http->target_max_bytes + GATEWAY_HEAD_BYTES;
+    http->target_max_bytes += GATEWAY_HEAD_BYTES;
+    http->fields_max += GATEWAY_FIELDS;
+    http->body_max_bytes = INT64_MAX;
+}
+
 static int node_start_http(struct node *node)
 {
     const struct settings *s = node->settings;
@@ -171,6 +183,7 @@ static int node_start_http(struct node *node)
 
     node_make_fixed_headers(node, &http.fixed_headers);
     node->public_server = http_server_create(node->loop, &http, api_handle_public, &node->service);
+    node_widen_limits(&http);
     node->internal_server = http_server_create(node->loop, &http, api_handle_internal, &node->service);
     code = node_listen(node->public_server, "--listen", s->listen, s->reuse_port, node->address);
     if (code != EXIT_DONE)
@@ -196,6 +209,8 @@ static void node_fill_service(struct node *node)
                            .step_up_ms = s->step_up_ms},
         .public_origin = text_of(s->public_origin),
         .grant_any = s->grant_policy == GRANT_ANY,
+        .strict401 = s->check_status == CHECK_STATUS_STRICT401,
+        .target_max_bytes = (size_t)s->target_max_bytes,
     };
 }
 

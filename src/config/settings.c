@@ -143,6 +143,13 @@ static const struct option_row NODE_ROWS[] = {
      .standard = "subset",
      .choices = "subset|any",
      .help = "Whether a key may create only keys with a subset of its own scopes, or any."},
+    {.name = "check-status",
+     .type = OPTION_CHOICE,
+     .offset = AT(check_status),
+     .standard = "exact",
+     .choices = "exact|strict401",
+     .help = "How checks refuse: as the public listener does, or, for nginx' auth_request, with 401 and 403 alone. The "
+             "true code is in X-Auth-Error."},
     {.name = "lease-ms",
      .type = OPTION_INTEGER,
      .offset = AT(lease_ms),

@@ -3,35 +3,19 @@
 #include <string.h>
 
 enum byte_class {
-    BYTE_REFUSED,    /* raw: not in a path, or read differently by different servers */
-    BYTE_PLAIN,      /* stays raw, and stays escaped where it came so */
-    BYTE_UNRESERVED, /* RFC 3986 section 2.3: the same escaped or not, so always unescaped */
+    BYTE_REFUSED, /* raw: not in a path, or read differently by different servers; escaped it stays so */
+    BYTE_PLAIN,   /* the same escaped or not, so always unescaped. RFC 3986 grants that to unreserved characters alone,
+                   * but nobody's router tells "a%3Ab" from "a:b", and no row of a policy may be got around so */
 };
 
 /* Refused are control characters, blanks, bytes beyond ASCII, and # \ " < > ^ ` { | } ? as in the request line. */
 static const uint8_t CLASSES[256] = {
-    ['a' ... 'z'] = BYTE_UNRESERVED,
-    ['A' ... 'Z'] = BYTE_UNRESERVED,
-    ['0' ... '9'] = BYTE_UNRESERVED,
-    ['-'] = BYTE_UNRESERVED,
-    ['.'] = BYTE_UNRESERVED,
-    ['_'] = BYTE_UNRESERVED,
-    ['~'] = BYTE_UNRESERVED,
-    ['!'] = BYTE_PLAIN,
-    ['$'] = BYTE_PLAIN,
-    ['&'] = BYTE_PLAIN,
-    ['\''] = BYTE_PLAIN,
-    ['('] = BYTE_PLAIN,
-    [')'] = BYTE_PLAIN,
-    ['*'] = BYTE_PLAIN,
-    ['+'] = BYTE_PLAIN,
-    [','] = BYTE_PLAIN,
-    [';'] = BYTE_PLAIN,
-    ['='] = BYTE_PLAIN,
-    [':'] = BYTE_PLAIN,
-    ['@'] = BYTE_PLAIN,
-    ['['] = BYTE_PLAIN,
-    [']'] = BYTE_PLAIN,
+    ['a' ... 'z'] = BYTE_PLAIN, ['A' ... 'Z'] = BYTE_PLAIN, ['0' ... '9'] = BYTE_PLAIN, ['-'] = BYTE_PLAIN,
+    ['.'] = BYTE_PLAIN,         ['_'] = BYTE_PLAIN,         ['~'] = BYTE_PLAIN,         ['!'] = BYTE_PLAIN,
+    ['$'] = BYTE_PLAIN,         ['&'] = BYTE_PLAIN,         ['\''] = BYTE_PLAIN,        ['('] = BYTE_PLAIN,
+    [')'] = BYTE_PLAIN,         ['*'] = BYTE_PLAIN,         ['+'] = BYTE_PLAIN,         [','] = BYTE_PLAIN,
+    [';'] = BYTE_PLAIN,         ['='] = BYTE_PLAIN,         [':'] = BYTE_PLAIN,         ['@'] = BYTE_PLAIN,
+    ['['] = BYTE_PLAIN,         [']'] = BYTE_PLAIN,
 };
 
 enum { ESCAPE_CHARS = 3, UTF8_MAX_BYTES = 4 };
@@ -95,7 +79,7 @@ static bool put_escaped(struct text *rest, struct output *out)
         return put_character(rest, out);
     if (byte < 0x20 || byte == 0x7f || byte == '/' || byte == '\\')
         return false;
-    if (CLASSES[byte] == BYTE_UNRESERVED)
+    if (CLASSES[byte] == BYTE_PLAIN)
         put(out, (char)byte);
     else
         put_escape(out, byte);
@@ -127,7 +111,7 @@ static bool is_dots_with_parameter(struct text segment)
     while (dots < segment.len && segment.ptr[dots] == '.')
         dots++;
     const struct text behind = text_skip(segment, dots);
-    return (dots == 1 || dots == 2) && (text_starts_with(behind, TEXT(";")) || text_starts_with(behind, TEXT("%3B")));
+    return (dots == 1 || dots == 2) && (text_starts_with(behind, TEXT(";")));
 }
 
 static void drop_last_segment(struct output *out)
@@ -170,6 +154,21 @@ bool path_normalise(struct text path, char *ret_path, size_t *ret_len)
         put(&out, '/');
     *ret_len = out.len;
     return true;
+}
+
+bool path_is_unambiguous(struct text path)
+{
+    int before = 0;
+    while (path.len) {
+        const int escaped = read_escape(path), byte = escaped < 0 ? (uint8_t)path.ptr[0] : escaped;
+        path = text_skip(path, escaped < 0 ? 1 : ESCAPE_CHARS);
+        if (byte == ';' || (byte == '/' && (before == '/' || before == '.')))
+            return false;
+        if (byte == '%' && path.len >= 2 && hex_value(path.ptr[0]) >= 0 && hex_value(path.ptr[1]) >= 0)
+            return false;
+        before = byte;
+    }
+    return before != '.';
 }
 
 void path_split_query(struct text target, struct text *ret_path, struct text *ret_query)

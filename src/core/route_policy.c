@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { ROUTES_MAX = 1000, PATH_MAX_BYTES = 1024, NAMED_MAX_BYTES = 80, POLICY_VERSION = 1 };
 
@@ -14,6 +15,8 @@ enum access {
     ACCESS_NONE, /* left out: 405 */
     ACCESS_DENY, /* null: 403 */
     ACCESS_SCOPE,
+    ACCESS_SESSION,
+    ACCESS_STEP_UP,
 };
 
 struct use {
@@ -22,12 +25,12 @@ struct use {
 };
 
 struct policy_row {
-    struct text path; /* begins with "/v1/", no slash at its end; the policy's own memory */
+    struct text path; /* begins with "/v1/", no slash at its end; "*" segments; the policy's own memory */
     struct use read, write;
 };
 
 struct route_policy {
-    struct policy_row *rows;
+    struct policy_row *rows; /* by compare_rows() */
     size_t count;
 };
 
@@ -56,13 +59,92 @@ static const struct policy_row STANDARD_ROWS[] = {
 };
 enum { STANDARD_COUNT = sizeof STANDARD_ROWS / sizeof STANDARD_ROWS[0] };
 
-static const struct text OWN_PATHS[] = {PATH("/v1/api_keys"), PATH("/v1/whoami"), PATH("/v1/auth"),
-                                        PATH("/v1/console")};
+/* With all below them. */
+static const struct text OWN_PATHS[] = {
+    PATH("/v1/api_keys"),
+    PATH("/v1/whoami"),
+    PATH("/v1/auth"),
+    PATH("/v1/console/session"),
+    PATH("/v1/console/step_up"),
+    PATH("/v1/console/api_keys"),
+    PATH("/v1/console/device_keys"),
+    PATH("/v1/console/device_enrolments"),
+    PATH("/v1/console/audit_events"),
+    PATH("/v1/console/usage"),
+};
 enum { OWN_PATH_COUNT = sizeof OWN_PATHS / sizeof OWN_PATHS[0] };
 
-static bool covers(struct text prefix, struct text path)
+static const struct text CONSOLE = PATH("/v1/console/");
+
+static bool is_star(struct text segment)
 {
-    return text_starts_with(path, prefix) && (path.len == prefix.len || path.ptr[prefix.len] == '/');
+    return text_equal(segment, TEXT("*"));
+}
+
+/* Whether a path begins with the segments of a row, whatever the case of letters; *ret_exact: in their case too. */
+static bool covers(struct text row, struct text path, bool *ret_exact)
+{
+    struct text wanted, segment;
+    *ret_exact = true;
+    while (text_next(&row, '/', &wanted)) {
+        if (!text_next(&path, '/', &segment))
+            return false;
+        if (is_star(wanted) ? segment.len > 0 : text_equal(wanted, segment))
+            continue;
+        if (is_star(wanted) || !text_equal_nocase(wanted, segment))
+            return false;
+        *ret_exact = false;
+    }
+    return true;
+}
+
+/* Rows are found by the first segment behind /v1/, which is a name. */
+static struct text group_of(struct text path)
+{
+    struct text rest = text_skip(path, TEXT("/v1/").len), group = TEXT("");
+    if (text_starts_with(path, TEXT("/v1/")))
+        (void)text_next(&rest, '/', &group);
+    return group;
+}
+
+static int compare_names(struct text a, struct text b)
+{
+    const int order = strncasecmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int compare_segments(struct text a, struct text b)
+{
+    return is_star(a) || is_star(b) ? is_star(a) - is_star(b) : compare_names(a, b);
+}
+
+static size_t count_segments(struct text path)
+{
+    struct text segment;
+    size_t count = 0;
+    while (text_next(&path, '/', &segment))
+        count++;
+    return count;
+}
+
+/* By group, and in it by what counts first; 0: the same but for the case of letters. */
+static int compare_rows(const void *left, const void *right)
+{
+    struct text a = ((const struct policy_row *)left)->path, b = ((const struct policy_row *)right)->path, in_a, in_b;
+    const size_t a_segments = count_segments(a), b_segments = count_segments(b);
+    int order = compare_names(group_of(a), group_of(b));
+    if (order)
+        return order;
+    if (a_segments != b_segments)
+        return a_segments > b_segments ? -1 : 1;
+    while (!order && text_next(&a, '/', &in_a) && text_next(&b, '/', &in_b))
+        order = compare_segments(in_a, in_b);
+    return order;
+}
+
+static void sort_rows(struct route_policy *policy)
+{
+    qsort(policy->rows, policy->count, sizeof *policy->rows, compare_rows);
 }
 
 static void add_row(struct route_policy *policy, struct policy_row row)
@@ -84,6 +166,7 @@ struct route_policy *route_policy_standard(void)
     struct route_policy *policy = create_with_room(STANDARD_COUNT);
     for (size_t i = 0; i < STANDARD_COUNT; i++)
         add_row(policy, STANDARD_ROWS[i]);
+    sort_rows(policy);
     return policy;
 }
 
@@ -109,6 +192,27 @@ static bool refuse_path(struct buf *ret_why, struct text path, const char *what)
     return false;
 }
 
+static bool stars_valid(struct text path)
+{
+    struct text rest = text_skip(path, text_starts_with(path, CONSOLE) ? CONSOLE.len : TEXT("/v1/").len), segment;
+    bool is_first = true;
+    while (text_next(&rest, '/', &segment)) {
+        if (memchr(segment.ptr, '*', segment.len) && (is_first || !is_star(segment)))
+            return false;
+        is_first = false;
+    }
+    return true;
+}
+
+static bool is_own(struct text path)
+{
+    bool is_exact, is_console = covers(TEXT("/v1/console"), path, &is_exact) && !text_starts_with(path, CONSOLE);
+    for (size_t i = 0; i < OWN_PATH_COUNT; i++)
+        if (covers(OWN_PATHS[i], path, &is_exact))
+            return true;
+    return is_console;
+}
+
 static bool path_valid(struct text path, struct buf *ret_why)
 {
     char normal[PATH_MAX_BYTES];
@@ -121,30 +225,47 @@ static bool path_valid(struct text path, struct buf *ret_why)
         return refuse_path(ret_why, path, "is not in its normalised form");
     if (path.ptr[path.len - 1] == '/')
         return refuse_path(ret_why, path, "ends in a slash; it covers all below it without one");
-    for (size_t i = 0; i < OWN_PATH_COUNT; i++)
-        if (covers(OWN_PATHS[i], path))
-            return refuse_path(ret_why, path, "is a route of the product itself and cannot be set");
-    return true;
+    if (!path_is_unambiguous(path))
+        return refuse_path(ret_why, path, "is a path that no check lets pass, for servers read it differently");
+    if (!stars_valid(path))
+        return refuse_path(ret_why, path, "may have \"*\" for a whole segment only, and not for the first one");
+    return !is_own(path) || refuse_path(ret_why, path, "is a route of the product itself and cannot be set");
 }
 
-/* A scope's name or null; name is "read" or "write". */
+static bool read_session_use(struct text value, struct use *ret_use)
+{
+    *ret_use = (struct use){ACCESS_SESSION, SCOPE_NONE};
+    if (text_equal(value, TEXT("step_up")))
+        ret_use->access = ACCESS_STEP_UP;
+    return ret_use->access == ACCESS_STEP_UP || text_equal(value, TEXT("session"));
+}
+
+static bool read_key_use(struct text value, struct use *ret_use)
+{
+    *ret_use = (struct use){ACCESS_SCOPE, scope_parse(value)};
+    return ret_use->scope != SCOPE_NONE;
+}
+
+/* name is "read" or "write". */
 static bool read_use(const struct json *value, struct text path, const char *name, struct use *ret_use,
                      struct buf *ret_why)
 {
+    const bool is_console = text_starts_with(path, CONSOLE);
+    const char *known = is_console ? "\"session\" and \"step_up\"" : "the names of scopes";
+    struct text word;
     if (json_type(value) == JSON_NULL) {
         *ret_use = (struct use){ACCESS_DENY, SCOPE_NONE};
         return true;
     }
     if (json_type(value) != JSON_STRING) {
-        buf_printf(ret_why, "\"%s\" of \"%.*s\" is neither a scope nor null.", name, quoted_bytes(path), path.ptr);
+        buf_printf(ret_why, "\"%s\" of \"%.*s\" is neither a word nor null.", name, quoted_bytes(path), path.ptr);
         return false;
     }
-    const struct text scope = json_text(value);
-    *ret_use = (struct use){ACCESS_SCOPE, scope_parse(scope)};
-    if (ret_use->scope)
+    word = json_text(value);
+    if (is_console ? read_session_use(word, ret_use) : read_key_use(word, ret_use))
         return true;
-    buf_printf(ret_why, "\"%s\" of \"%.*s\" names an unknown scope, \"%.*s\".", name, quoted_bytes(path), path.ptr,
-               quoted_bytes(scope), scope.ptr);
+    buf_printf(ret_why, "\"%s\" of \"%.*s\" is \"%.*s\"; known there are %s.", name, quoted_bytes(path), path.ptr,
+               quoted_bytes(word), word.ptr, known);
     return false;
 }
 
@@ -188,11 +309,12 @@ static bool read_rows(const struct json *routes, struct route_policy *policy, st
         struct policy_row row;
         if (!read_row(value, &row, ret_why))
             return false;
-        for (size_t i = 0; i < policy->count; i++)
-            if (text_equal(row.path, policy->rows[i].path))
-                return refuse_path(ret_why, row.path, "appears twice");
         add_row(policy, row);
     }
+    sort_rows(policy);
+    for (size_t i = 1; i < policy->count; i++)
+        if (compare_rows(&policy->rows[i - 1], &policy->rows[i]) == 0)
+            return refuse_path(ret_why, policy->rows[i].path, "appears twice");
     return true;
 }
 
@@ -235,13 +357,31 @@ struct route_policy *route_policy_parse(struct text json, struct buf *ret_why)
     return policy;
 }
 
+static size_t find_group(const struct route_policy *policy, struct text group)
+{
+    size_t low = 0, high = policy->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (compare_names(group_of(policy->rows[middle].path), group) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static const struct policy_row *find_row(const struct route_policy *policy, struct text path)
 {
-    const struct policy_row *longest = NULL;
-    for (size_t i = 0; i < policy->count; i++)
-        if (covers(policy->rows[i].path, path) && (!longest || policy->rows[i].path.len > longest->path.len))
-            longest = &policy->rows[i];
-    return longest;
+    const struct text group = group_of(path);
+    for (size_t i = find_group(policy, group); i < policy->count; i++) {
+        const struct policy_row *row = &policy->rows[i];
+        bool is_exact;
+        if (covers(row->path, path, &is_exact))
+            return is_exact ? row : NULL;
+        if (compare_names(group_of(row->path), group) != 0)
+            break;
+    }
+    return NULL;
 }
 
 enum policy_verdict route_policy_find(const struct route_policy *policy, struct text path, bool is_read,
@@ -260,6 +400,10 @@ enum policy_verdict route_policy_find(const struct route_policy *policy, struct 
     case ACCESS_SCOPE:
         *ret_scope = use->scope;
         return POLICY_SCOPE;
+    case ACCESS_SESSION:
+        return POLICY_SESSION;
+    case ACCESS_STEP_UP:
+        return POLICY_STEP_UP;
     }
     UNREACHABLE();
 }

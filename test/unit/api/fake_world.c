@@ -68,7 +68,7 @@ struct http_request {
     struct text path, query, body;
     struct text names[HEADERS_MAX], values[HEADERS_MAX];
     size_t header_count;
-    bool has_body, gone;
+    bool has_body, gone, closes;
     unsigned holds;
     int status;
     struct buf answer, headers;
@@ -186,7 +186,17 @@ struct http_request *request_send_and_leave(enum http_method method, const char 
 
 struct http_request *request_send_internal(enum http_method method, const char *target)
 {
-    return dispatch(request_make(method, target, "", NULL), api_handle_internal, false);
+    return request_check(method, target, "", NULL);
+}
+
+struct http_request *request_check(enum http_method method, const char *target, const char *headers, const char *body)
+{
+    return dispatch(request_make(method, target, headers, body), api_handle_internal, false);
+}
+
+bool answer_closes(const struct http_request *request)
+{
+    return request->closes;
 }
 
 int answer_status(const struct http_request *request)
@@ -345,7 +355,13 @@ void http_reply_problem(struct http_request *request, const struct problem *prob
     buf_init(&out, 4096);
     request->problem = *problem;
     problem_print(problem, http_request_id(request), &out);
-    http_reply(request, problem_status(problem->code), TEXT("application/json"), buf_text(&out));
+    http_reply(request, problem->status ? problem->status : problem_status(problem->code), TEXT("application/json"),
+               buf_text(&out));
+}
+
+void http_response_close(struct http_request *request)
+{
+    request->closes = true;
 }
 
 void http_response_on_delivered(struct http_request *request, void (*done)(void *arg, bool delivered), void *arg)
@@ -612,7 +628,8 @@ void world_begin(void)
         .service = {.keyring = keyring_create(MASTER, 1),
                     .store = (struct store *)(void *)&store,
                     .policy = policy,
-                    .public_origin = TEXT("https://console.test")},
+                    .public_origin = TEXT("https://console.test"),
+                    .target_max_bytes = 8000},
         .key = {.id = make_id(ID_KEY, "key_01jd0000000000000000000001"),
                 .account = make_id(ID_ACCOUNT, "acct_01jd0000000000000000000001"),
                 .mode = MODE_LIVE,

@@ -50,10 +50,12 @@ struct http_request *request_send_and_leave(enum http_method method, const char 
                                             const char *body);
 /* Through api_handle_internal(). */
 struct http_request *request_send_internal(enum http_method method, const char *target);
+struct http_request *request_check(enum http_method method, const char *target, const char *headers, const char *body);
 int answer_status(const struct http_request *request); /* 0: none */
 /* NULL-terminated; of a problem its body. */
 const char *answer_body(const struct http_request *request);
 /* All header lines, those of problems not among them. */
 const char *answer_headers(const struct http_request *request);
+bool answer_closes(const struct http_request *request); /* the connection ends with it */
 const struct problem *answer_problem(const struct http_request *request);
 void request_forget(struct http_request *request);

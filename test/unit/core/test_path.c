@@ -48,7 +48,9 @@ Test(path, brings_paths_to_one_form)
         {"/%76%31/patients", "/v1/patients"},
         {"/v1/%7Euser%2D_%5F", "/v1/~user-__"},
         {"/v1/a%20b", "/v1/a%20b"},
-        {"/v1/a%3ab%3F%23", "/v1/a%3Ab%3F%23"},
+        {"/v1/a%3ab%3f%23", "/v1/a:b%3F%23"},
+        {"/v1/%21%24%26%27%28%29%2a%2b%2c%3b%3d%40%5b%5d", "/v1/!$&'()*+,;=@[]"},
+        {"/v1/%22%3c%3e%5e%60%7b%7c%7d", "/v1/%22%3C%3E%5E%60%7B%7C%7D"},
         {"/v1/caf%c3%a9", "/v1/caf%C3%A9"},
         {"/v1/%f0%9f%94%91x", "/v1/%F0%9F%94%91x"},
         {"/v1/%e2%82%ac%e2%82%ac", "/v1/%E2%82%AC%E2%82%AC"},
@@ -149,6 +151,24 @@ Test(path, refuses_what_can_be_read_in_two_ways)
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++)
         cr_assert_not(normalise(CASES[i], strlen(CASES[i]), &path, &len), "%s", CASES[i]);
     cr_assert_not(normalise("/v1\0/x", 6, &path, &len));
+}
+
+Test(path, knows_what_others_may_read_otherwise)
+{
+    static const char *const CLEAR[] = {
+        "/",           "/v1/patients", "/v1/patients/",   "/v1/p%61tients", "/v1/a%3ab", "/v1/a%20b", "/v1/caf%c3%a9",
+        "/v1/100%25/", "/v1/a%252",    "/v1/a%25zz",      "/v1/a.b",        "/v1/.a",    "/v1/..a",   "/v1/a..b",
+        "/v1/a%2eb",   "/v1/*",        "/v1/!$&'()+,=:@", "/v1/A",
+    };
+    static const char *const UNCLEAR[] = {
+        "//",        "/v1//a",      "//v1/a",      "/v1/a//",    "/v1/./a",    "/v1/../a",  "/v1/a/.",     "/v1/a/..",
+        "/v1/%2e/a", "/v1/a/%2e",   "/v1/%2e%2E/", "/v1/.%2e/a", "/v1/...",    "/v1/a./b",  "/v1/a.",      "/v1/a%2e",
+        "/v1/a;b",   "/v1/a%3bb/c", "/v1/a%3B",    "/v1/;",      "/v1/a%252e", "/v1/%2561", "/v1/a%252Fb", "/v1/a%25fF",
+    };
+    for (size_t i = 0; i < sizeof CLEAR / sizeof CLEAR[0]; i++)
+        cr_assert(path_is_unambiguous(text_of(CLEAR[i])), "%s", CLEAR[i]);
+    for (size_t i = 0; i < sizeof UNCLEAR / sizeof UNCLEAR[0]; i++)
+        cr_assert_not(path_is_unambiguous(text_of(UNCLEAR[i])), "%s", UNCLEAR[i]);
 }
 
 Test(path, splits_at_the_first_question_mark)

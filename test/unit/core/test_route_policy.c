@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 
+#include <stdio.h>
 #include <string.h>
 
 TestSuite(route_policy, .fini = leak_guard);
@@ -105,6 +106,111 @@ Test(route_policy, a_file_replaces_the_standard)
     route_policy_destroy(policy);
 }
 
+static struct route_policy *parse(const char *json)
+{
+    char storage[256];
+    struct buf why;
+    buf_init_fixed(&why, storage, sizeof storage);
+    struct route_policy *policy = route_policy_parse(text_of(json), &why);
+    cr_assert_not_null(policy, "%.*s", TEXT_ARG(buf_text(&why)));
+    return policy;
+}
+
+Test(route_policy, sessions_have_rows_below_the_console)
+{
+    static const struct expectation CASES[] = {
+        {"/v1/console/patients", true, POLICY_SESSION, SCOPE_NONE, NULL},
+        {"/v1/console/patients/", true, POLICY_SESSION, SCOPE_NONE, NULL},
+        {"/v1/console/patients/7", false, POLICY_SESSION, SCOPE_NONE, NULL},
+        {"/v1/console/patients/7/identifier", false, POLICY_STEP_UP, SCOPE_NONE, NULL},
+        {"/v1/console/patients/7/identifier/x", false, POLICY_STEP_UP, SCOPE_NONE, NULL},
+        {"/v1/console/patients/*/identifier", false, POLICY_STEP_UP, SCOPE_NONE, NULL},
+        {"/v1/console/patients/7/identifier", true, POLICY_METHOD, SCOPE_NONE, "POST, PUT, PATCH, DELETE"},
+        {"/v1/console/patients/7/8/identifier", false, POLICY_SESSION, SCOPE_NONE, NULL},
+        {"/v1/console/patients//identifier", false, POLICY_SESSION, SCOPE_NONE, NULL},
+        {"/v1/console/locked", true, POLICY_DENY, SCOPE_NONE, NULL},
+        {"/v1/console", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
+        {"/v1/console/session", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
+        {"/v1/console/patient", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
+    };
+    struct route_policy *policy =
+        parse("{\"version\": 1, \"routes\": ["
+              "{\"path\": \"/v1/console/patients\", \"read\": \"session\", \"write\": \"session\"},"
+              "{\"path\": \"/v1/console/locked\", \"read\": null},"
+              "{\"path\": \"/v1/console/patients/*/identifier\", \"write\": \"step_up\"}]}");
+    assert_finds(policy, CASES, sizeof CASES / sizeof CASES[0]);
+    route_policy_destroy(policy);
+}
+
+/* Each row is told by its scope. */
+Test(route_policy, the_most_specific_row_counts)
+{
+    static const struct expectation CASES[] = {
+        {"/v1/a", true, POLICY_SCOPE, SCOPE_ORG_MANAGE, NULL},
+        {"/v1/a/x", true, POLICY_SCOPE, SCOPE_TEAM_MANAGE, NULL},
+        {"/v1/a/b", true, POLICY_SCOPE, SCOPE_AUDIT_READ, NULL},
+        {"/v1/a/x/y", true, POLICY_SCOPE, SCOPE_TEAM_MANAGE, NULL},
+        {"/v1/a/x/c", true, POLICY_SCOPE, SCOPE_PATIENTS_READ, NULL},
+        {"/v1/a/b/x", true, POLICY_SCOPE, SCOPE_USAGE_READ, NULL},
+        {"/v1/a/b/c", true, POLICY_SCOPE, SCOPE_USAGE_READ, NULL},       /* a name before a star, from the left */
+        {"/v1/a/b/c/d", true, POLICY_SCOPE, SCOPE_EXCHANGES_READ, NULL}, /* but first of all the longest */
+        {"/v1/a/", true, POLICY_SCOPE, SCOPE_ORG_MANAGE, NULL},
+        {"/v1/ab", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
+    };
+    struct route_policy *policy = parse("{\"version\": 1, \"routes\": ["
+                                        "{\"path\": \"/v1/a/*/c\", \"read\": \"patients:read\"},"
+                                        "{\"path\": \"/v1/a/*/*/d\", \"read\": \"exchanges:read\"},"
+                                        "{\"path\": \"/v1/a\", \"read\": \"org:manage\"},"
+                                        "{\"path\": \"/v1/a/b/*\", \"read\": \"usage:read\"},"
+                                        "{\"path\": \"/v1/a/*\", \"read\": \"team:manage\"},"
+                                        "{\"path\": \"/v1/a/b\", \"read\": \"audit:read\"}]}");
+    assert_finds(policy, CASES, sizeof CASES / sizeof CASES[0]);
+    route_policy_destroy(policy);
+}
+
+/* A backend that ignores case must not be reached under a wider row. */
+Test(route_policy, another_case_of_letters_is_unknown)
+{
+    static const struct expectation CASES[] = {
+        {"/v1/console/people/7/identifier", true, POLICY_STEP_UP, SCOPE_NONE, NULL},
+        {"/v1/console/people/X/identifier", true, POLICY_STEP_UP, SCOPE_NONE, NULL},
+        {"/v1/console/people/7/Identifier", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
+        {"/v1/console/people/7/IDENTIFIER/x", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
+        {"/v1/console/People/7", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
+        {"/v1/Console/people/7", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
+        {"/v1/console/people/Seven", true, POLICY_SESSION, SCOPE_NONE, NULL},
+        {"/v1/API_KEYS", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
+    };
+    struct route_policy *policy =
+        parse("{\"version\": 1, \"routes\": [{\"path\": \"/v1/console/people\", \"read\": \"session\"},"
+              "{\"path\": \"/v1/console/people/*/identifier\", \"read\": \"step_up\"}]}");
+    assert_finds(policy, CASES, sizeof CASES / sizeof CASES[0]);
+    route_policy_destroy(policy);
+}
+
+/* Enough rows that each is found only if they are in order. */
+Test(route_policy, finds_each_of_many)
+{
+    char name[32];
+    struct buf json CLEANUP(buf_finish);
+    buf_init(&json, 100000);
+    buf_append_str(&json, "{\"version\":1,\"routes\":[");
+    for (unsigned i = 0; i < 1000; i++)
+        buf_printf(&json, "%s{\"path\":\"/v1/%x%s\",\"read\":\"%s\"}", i ? "," : "", i * 7919u % 1000u,
+                   i % 2 ? "/b" : "", i % 3 ? "usage:read" : "audit:read");
+    buf_append_str(&json, "]}");
+    buf_append_char(&json, '\0');
+    struct route_policy *policy = parse(json.ptr);
+    for (unsigned i = 0; i < 1000; i++) {
+        scope_set scope = SCOPE_NONE;
+        const char *allow;
+        snprintf(name, sizeof name, "/v1/%x%s", i * 7919u % 1000u, i % 2 ? "/b/c" : "/c");
+        cr_assert_eq(route_policy_find(policy, text_of(name), true, &scope, &allow), POLICY_SCOPE, "%s", name);
+        cr_assert_eq(scope, i % 3 ? SCOPE_USAGE_READ : SCOPE_AUDIT_READ, "%s", name);
+    }
+    route_policy_destroy(policy);
+}
+
 #define ONE(path) "{\"version\":1,\"routes\":[{\"path\":\"" path "\",\"read\":\"usage:read\"}]}"
 
 Test(route_policy, refuses_files_with_one_sentence)
@@ -127,13 +233,20 @@ Test(route_policy, refuses_files_with_one_sentence)
          "A route has an unknown member, \"reed\"."},
         {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\"}]}", "The path \"/v1/a\" has neither \"read\" nor \"write\"."},
         {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"read\":\"usage:reed\"}]}",
-         "\"read\" of \"/v1/a\" names an unknown scope, \"usage:reed\"."},
+         "\"read\" of \"/v1/a\" is \"usage:reed\"; known there are the names of scopes."},
+        {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"read\":\"session\"}]}",
+         "\"read\" of \"/v1/a\" is \"session\"; known there are the names of scopes."},
+        {"{\"version\":1,\"routes\":[{\"path\":\"/v1/console/a\",\"read\":\"usage:read\"}]}",
+         "\"read\" of \"/v1/console/a\" is \"usage:read\"; known there are \"session\" and \"step_up\"."},
         {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"write\":\"\"}]}",
-         "\"write\" of \"/v1/a\" names an unknown scope, \"\"."},
+         "\"write\" of \"/v1/a\" is \"\"; known there are the names of scopes."},
         {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"write\":true}]}",
-         "\"write\" of \"/v1/a\" is neither a scope nor null."},
+         "\"write\" of \"/v1/a\" is neither a word nor null."},
         {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"read\":null},{\"path\":\"/v1/a\",\"write\":null}]}",
          "The path \"/v1/a\" appears twice."},
+        {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a/*/b\",\"read\":null},{\"path\":\"/v1/z\",\"read\":null},"
+         "{\"path\":\"/v1/A/*/B\",\"write\":null}]}",
+         "The path \"/v1/"},
         {ONE("v1/a"), "The path \"v1/a\" does not name a route below /v1/."},
         {ONE("/v2/a"), "The path \"/v2/a\" does not name a route below /v1/."},
         {ONE("/v1/"), "The path \"/v1/\" does not name a route below /v1/."},
@@ -148,7 +261,20 @@ Test(route_policy, refuses_files_with_one_sentence)
         {ONE("/v1/api_keys/x"), "The path \"/v1/api_keys/x\" is a route of the product itself"},
         {ONE("/v1/whoami"), "The path \"/v1/whoami\" is a route of the product itself"},
         {ONE("/v1/auth/login"), "The path \"/v1/auth/login\" is a route of the product itself"},
-        {ONE("/v1/console/reveal"), "The path \"/v1/console/reveal\" is a route of the product itself"},
+        {ONE("/v1/console"), "The path \"/v1/console\" is a route of the product itself"},
+        {ONE("/v1/Console"), "The path \"/v1/Console\" is a route of the product itself"},
+        {ONE("/v1/API_keys/x"), "The path \"/v1/API_keys/x\" is a route of the product itself"},
+        {ONE("/v1/console/session"), "The path \"/v1/console/session\" is a route of the product itself"},
+        {ONE("/v1/console/api_keys/*"), "The path \"/v1/console/api_keys/*\" is a route of the product itself"},
+        {ONE("/v1/*"), "The path \"/v1/*\" may have \"*\" for a whole segment only"},
+        {ONE("/v1/*/a"), "The path \"/v1/*/a\" may have \"*\" for a whole segment only"},
+        {ONE("/v1/a*"), "The path \"/v1/a*\" may have \"*\" for a whole segment only"},
+        {ONE("/v1/a/b*"), "The path \"/v1/a/b*\" may have \"*\" for a whole segment only"},
+        {ONE("/v1/a/**"), "The path \"/v1/a/**\" may have \"*\" for a whole segment only"},
+        {ONE("/v1/console/*"), "The path \"/v1/console/*\" may have \"*\" for a whole segment only"},
+        {ONE("/v1/a;b"), "The path \"/v1/a;b\" is a path that no check lets pass"},
+        {ONE("/v1/a./b"), "The path \"/v1/a./b\" is a path that no check lets pass"},
+        {ONE("/v1/a%3Ab"), "The path \"/v1/a%3Ab\" is not in its normalised form."},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         char storage[512];
