@@ -145,6 +145,12 @@ static void put_body(struct conversation *c, const char *type_line, const char *
     free(bytes);
 }
 
+static void talk_to(struct conversation *c, uint16_t port)
+{
+    http_client_close(&c->client);
+    http_client_connect(&c->client, port);
+}
+
 static void directive(struct conversation *c, const char *line)
 {
     char *rest;
@@ -172,8 +178,11 @@ static void directive(struct conversation *c, const char *line)
         flush(c);
         http_client_half_close(&c->client);
     } else if (strcmp(line, "internal") == 0) {
-        http_client_close(&c->client);
-        http_client_connect(&c->client, c->fixture->nodes[0].internal_port);
+        talk_to(c, c->fixture->nodes[0].internal_port);
+    } else if (strcmp(line, "policy") == 0) {
+        talk_to(c, c->fixture->nodes[1].port);
+    } else if (strcmp(line, "internal policy") == 0) {
+        talk_to(c, c->fixture->nodes[1].internal_port);
     } else if (strcmp(line, "once") == 0) {
         c->skipping = c->single_bytes;
         c->out_len = 0;
@@ -358,6 +367,8 @@ Test(http_cases, every_file_whole_and_in_single_bytes, .timeout = 180)
 {
     static const char *const MORE[] = {"--head-timeout-ms", "1500", "--body-timeout-ms", "1500", NULL};
     const char *source = getenv("CHATELAINE_SOURCE");
+    char policy[512];
+    const char *const with_policy[] = {"--policy-file", policy, "--check-status", "strict401", NULL};
     struct conversation *c = calloc(1, sizeof *c);
     struct credentials made;
     struct fixture fixture;
@@ -365,7 +376,9 @@ Test(http_cases, every_file_whole_and_in_single_bytes, .timeout = 180)
     glob_t found;
 
     cr_assert(source && c);
+    snprintf(policy, sizeof policy, "%s/test/http/policy.json", source);
     fixture_start(&fixture, 1, MORE);
+    fixture_add_node(&fixture, with_policy);
     make_credentials(&fixture, &made);
     c->fixture = &fixture;
     c->client.fd = -1;
