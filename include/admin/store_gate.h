@@ -10,7 +10,9 @@ enum { STORE_URL_MAX_BYTES = 2048 };
 /* False with one sentence in ret_why, without the password. */
 MUST_CHECK bool store_settings_read(const struct settings *settings, struct store_settings *ret_store,
                                     struct buf *ret_why);
-/* "redis://host:port/db" or "unix:/path", without user and password. */
+/* False with one sentence in ret_why where a failover would lose what was acknowledged. */
+MUST_CHECK bool store_settings_survive_failover(const struct store_settings *store, struct buf *ret_why);
+/* "redis://host:port/db", "redis-sentinel://host:port,…/name/db" or "unix:/path", without user and password. */
 void store_target_print(const struct redis_target *target, struct buf *out);
 
 enum store_gate_result {

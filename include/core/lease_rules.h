@@ -18,7 +18,9 @@
     X(RULE_REGISTER, "register", "a heartbeat does not keep its session in the registry")                        \
     X(RULE_WAIT, "wait", "a revocation is answered without waiting for those that do not acknowledge")           \
     X(RULE_MARGIN, "margin", "a revoker waits half the lease")                                                   \
-    X(RULE_AGAIN, "again", "a key that was revoked before is answered at once")
+    X(RULE_AGAIN, "again", "a key that was revoked before is answered at once")                                  \
+    X(RULE_FENCE, "fence", "a revocation at a new master does not wait for leases of the old one")               \
+    X(RULE_FENCE_READS, "fence-reads", "a read decides without a lease, though its Redis may have been replaced")
 
 enum lease_rule {
 #define LEASE_RULE_ENUM(id, name, without) id,

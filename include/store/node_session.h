@@ -30,6 +30,10 @@ void node_session_close(struct node_session *session, void (*closed)(void *arg),
 /* Whether what is remembered may be used now. The clock (clock_boot_ns(), also told) is read by this call, so call it
  * after the request's bytes came (rule 4). */
 MUST_CHECK bool node_session_has_lease(const struct node_session *session, uint64_t *ret_now_ns);
+/* Whether what was just read from Redis decides anything (rule 10). Where Sentinel decides which Redis is the master, a
+ * running lease alone says that the one that answered still is: one that was replaced stops to take heartbeats, but
+ * not to answer reads. Elsewhere always true. */
+MUST_CHECK bool node_session_may_decide(const struct node_session *session);
 /* To be noted when a read is sent; what it brings may be remembered only if node_session_may_fill() still holds for it
  * when it is answered (rule 3). */
 uint64_t node_session_epoch(const struct node_session *session);

@@ -12,14 +12,25 @@ enum redis_outcome {
 };
 typedef void redis_done(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 
-/* Where Redis is, parsed from redis://[user:password@]host[:port][/db] or unix:[//]/path[?db=N&user=…&password=…]. */
+enum { REDIS_HOST_BYTES = 256, REDIS_SENTINELS_MAX = 9, REDIS_MASTER_NAME_BYTES = 64 };
+
+struct redis_address {
+    char host[REDIS_HOST_BYTES];
+    uint16_t port;
+};
+
+/* Where Redis is, parsed from redis://[user:password@]host[:port][/db], unix:[//]/path[?db=N&user=…&password=…] or
+ * redis-sentinel://[user:password@]host[:port],…/master-name[/db]. */
 struct redis_target {
     bool is_unix;
-    char host[256]; /* or the socket's path */
+    char host[REDIS_HOST_BYTES]; /* or the socket's path; empty where Sentinels tell it */
     uint16_t port;
     unsigned db;
     char user[128];
     char password[256];
+    char master_name[REDIS_MASTER_NAME_BYTES];
+    unsigned sentinel_count; /* 0: Redis is at host */
+    struct redis_address sentinels[REDIS_SENTINELS_MAX];
 };
 /* False with one sentence in ret_why, which never quotes the password. */
 MUST_CHECK bool redis_target_parse(struct text url, struct redis_target *ret_target, struct buf *ret_why);
@@ -35,12 +46,15 @@ struct redis_subscription {
     bool (*message)(void *arg, struct text channel, struct text payload);
 };
 
+struct redis_sentinel;
+
 struct redis_link_settings {
     const char *name;    /* for log lines and CLIENT SETNAME: "reads", "changes" */
     uint32_t timeout_ms; /* of every call, and of connecting */
     uint32_t backoff_max_ms;
     size_t calls_max;                              /* calls under way; beyond: REDIS_NOT_SENT */
     const struct redis_subscription *subscription; /* NULL: a link for calls */
+    struct redis_sentinel *sentinel;               /* who tells where the target is at present; NULL: at its host */
 };
 
 struct redis_link;

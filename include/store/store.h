@@ -29,8 +29,8 @@ struct store_settings {
 struct store *store_create(uv_loop_t *loop, const struct store_settings *settings, void (*ready)(void *arg), void *arg);
 void store_close(struct store *store, void (*closed)(void *arg), void *arg);
 
-/* Both links up, the schema version known and not newer than ours, Redis durable (or unsafe_redis) and writable: looked
- * at on each connection, and again every few seconds. */
+/* Both links up, with Sentinels also the session's lease, the schema version known and not newer than ours, Redis
+ * durable (or unsafe_redis) and writable: looked at on each connection, and again every few seconds. */
 bool store_is_ready(const struct store *store);
 /* Why not, one sentence for readyz, logs and doctor. */
 const char *store_trouble(const struct store *store);
@@ -43,7 +43,14 @@ struct store_facts {
     int64_t schema;         /* 0: an empty store */
     int64_t clock_ahead_ms; /* of Redis against ours */
     bool config_readable;   /* CONFIG GET may be forbidden by ACL: then the four flags are unknown */
+    /* min-replicas-to-write and min-replicas-max-lag; 0 where unknown */
+    int64_t replicas_to_write, replica_lag_s;
+    /* Sentinels: configured (0: none, the target is Redis itself), that know the master, that agree on it, that must
+     * agree on its failure, and how many there are, by their own word. */
+    int64_t sentinels, sentinels_knowing, sentinels_agreeing, sentinel_quorum, sentinels_known;
 };
+/* The longest min-replicas-max-lag under which a master that was replaced stops to grant leases in time (rule 10). */
+enum { STORE_REPLICA_LAG_MAX_S = 2 };
 /* Without a connection it waits for one, up to the timeout; then STORE_UNAVAILABLE. Claims an empty store's schema. */
 void store_examine(struct store *store,
                    void (*done)(void *arg, enum store_result result, const struct store_facts *facts), void *arg);

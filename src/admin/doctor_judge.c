@@ -73,7 +73,10 @@ static void judge_replicas(struct doctor_report *report, const struct store_fact
     enum doctor_status status = DOCTOR_OK;
     const char *remedy = NULL;
 
-    if (facts->replicas < min_replicas) {
+    if (facts->sentinels > 0 && min_replicas == 0) {
+        status = DOCTOR_FAIL;
+        remedy = "A failover loses what no replica has: give --min-replicas 1 or more.";
+    } else if (facts->replicas < min_replicas) {
         status = DOCTOR_FAIL;
         remedy = "Changes would be answered 503: start the missing replicas, or lower --min-replicas.";
     } else if (min_replicas == 0) {
@@ -82,8 +85,53 @@ static void judge_replicas(struct doctor_report *report, const struct store_fact
                      ? "Changes are answered before a replica has them: give --min-replicas 1."
                      : "The loss of this one machine's disk loses all: run a replica, and give --min-replicas 1.";
     }
+    if (status == DOCTOR_OK && facts->sentinels > 0 && facts->replicas > min_replicas) {
+        status = DOCTOR_WARN;
+        remedy =
+            "A failover may promote a replica that lacks a change, should two machines be lost or cut off at once: "
+            "as many as there are replicas is safe against that, but then each of them must be up for a change.";
+    }
     add(report, "replicas", status, remedy, "%" PRId64 " connected, --min-replicas %" PRId64, facts->replicas,
         min_replicas);
+}
+
+static void judge_sentinels(struct doctor_report *report, const struct store_facts *facts)
+{
+    int64_t known = facts->sentinels_known;
+    enum doctor_status status = DOCTOR_OK;
+    const char *remedy = NULL;
+
+    if (facts->sentinels_agreeing < facts->sentinels_knowing || facts->sentinels_known < facts->sentinel_quorum) {
+        status = DOCTOR_FAIL;
+        remedy =
+            "The Sentinels do not agree, or are too few for a failover: see that all of them monitor one master by "
+            "this name and reach each other.";
+    } else if (facts->sentinels_knowing < facts->sentinels) {
+        status = DOCTOR_WARN;
+        remedy = "See that all Sentinels of --redis run, are reachable from here without a password, and monitor that "
+                 "name.";
+    } else if (known < 3 || 2 * facts->sentinel_quorum <= known) {
+        status = DOCTOR_WARN;
+        remedy = "Run three Sentinels on three machines, with a quorum of two, so that the loss of one is survived.";
+    }
+    add(report, "sentinels", status, remedy,
+        "%" PRId64 " of %" PRId64 " know the master, %" PRId64 " agree; quorum %" PRId64 " of %" PRId64,
+        facts->sentinels_knowing, facts->sentinels, facts->sentinels_agreeing, facts->sentinel_quorum, known);
+}
+
+/* What stops a master that was replaced (rule 10). */
+static void judge_fence(struct doctor_report *report, const struct store_facts *facts)
+{
+    bool is_bounded = facts->replica_lag_s >= 1 && facts->replica_lag_s <= STORE_REPLICA_LAG_MAX_S;
+
+    add(report, "min-replicas-to-write", facts->replicas_to_write >= 1 ? DOCTOR_OK : DOCTOR_FAIL,
+        "Otherwise a master that was replaced goes on granting leases: CONFIG SET min-replicas-to-write 1 on every "
+        "Redis, and the same in redis.conf.",
+        "%" PRId64, facts->replicas_to_write);
+    add(report, "min-replicas-max-lag", is_bounded ? DOCTOR_OK : DOCTOR_FAIL,
+        "Otherwise it does so for too long: CONFIG SET min-replicas-max-lag 2 on every Redis, and the same in "
+        "redis.conf.",
+        "%" PRId64 " s", facts->replica_lag_s);
 }
 
 static void judge_clock(struct doctor_report *report, int64_t ahead_ms)
@@ -110,7 +158,12 @@ static void judge_redis(struct doctor_report *report, const struct doctor_eviden
     judge_version(report, facts);
     judge_durability(report, facts);
     judge_replicas(report, facts, evidence->settings->min_replicas);
+    if (facts->sentinels > 0) {
+        judge_sentinels(report, facts);
+        judge_fence(report, facts);
+    }
     /* Only the schema is left to complain about. */
+    flawless.sentinels = 0;
     flawless.appendonly = flawless.appendfsync_always = flawless.no_fsync_on_rewrite_off = flawless.noeviction = true;
     flawless.writable = flawless.config_readable = true;
     snprintf(flawless.redis_version, sizeof flawless.redis_version, "7.0.0");

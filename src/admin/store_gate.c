@@ -40,10 +40,28 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
     return redis_target_parse(text_trim(buf_text(&url)), &ret_store->target, ret_why);
 }
 
+bool store_settings_survive_failover(const struct store_settings *store, struct buf *ret_why)
+{
+    if (store->target.sentinel_count == 0 || store->unsafe_redis || store->min_replicas > 0)
+        return true;
+    buf_append_str(ret_why, "redis-sentinel:// needs --min-replicas 1 or more: a failover loses what no replica has");
+    return false;
+}
+
+static void print_sentinels(const struct redis_target *target, struct buf *out)
+{
+    for (unsigned i = 0; i < target->sentinel_count; i++)
+        buf_printf(out, "%s%s:%u", i == 0 ? "redis-sentinel://" : ",", target->sentinels[i].host,
+                   target->sentinels[i].port);
+    buf_printf(out, "/%s", target->master_name);
+}
+
 void store_target_print(const struct redis_target *target, struct buf *out)
 {
     if (target->is_unix)
         buf_printf(out, "unix:%s", target->host);
+    else if (target->sentinel_count > 0)
+        print_sentinels(target, out);
     else
         buf_printf(out, "redis://%s:%u", target->host, target->port);
     if (target->db > 0)
@@ -76,6 +94,8 @@ static const char *judge_lasting(const struct store_facts *facts, bool unsafe_re
     struct store_facts lasting = *facts;
 
     lasting.writable = true;
+    if (unsafe_redis)
+        lasting.sentinels = 0;
     if (unsafe_redis)
         lasting.appendonly = lasting.appendfsync_always = lasting.no_fsync_on_rewrite_off = lasting.noeviction =
             lasting.config_readable = true;

@@ -106,6 +106,10 @@ int store_session_open(struct store_session *session, const struct settings *set
     if (code != EXIT_DONE)
         return code;
     buf_init_fixed(&opening.why, opening.storage, sizeof opening.storage);
+    if (!store_settings_survive_failover(&session->settings, &opening.why)) {
+        store_session_close(session);
+        return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&opening.why)));
+    }
     struct store_gate *gate =
         store_gate_create(&session->loop, session->store, session->settings.unsafe_redis, session_gated, &opening);
     store_session_pause(session, (uint64_t)session->settings.timeout_ms * READY_TIMEOUTS);

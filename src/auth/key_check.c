@@ -272,6 +272,11 @@ static void move_all(struct list *from, struct list *to)
 static void read_answered(void *arg, enum store_result result, const struct key_record *key)
 {
     struct key_read *read = arg;
+
+    if (!node_session_may_decide(read->checker->session)) {
+        result = STORE_UNAVAILABLE;
+        key = NULL;
+    }
     bool is_fresh = remember(read, result, key) || !RULE(RULE_JOIN);
     bool is_failure = judge(result, key) == KEY_CHECK_UNAVAILABLE;
     struct list *node;

@@ -159,12 +159,16 @@ static bool read_registry(struct barrier *barrier, const struct redis_reply *reg
 /* Deciding */
 
 /* What every holder has acknowledged is over at once, unless Redis may have been started again within W: it may have
- * forgotten sessions whose leases still run (rule 7). */
+ * forgotten sessions whose leases still run (rule 7). Where Sentinel decides which Redis is the master, another one may
+ * have granted leases until some time after this one was connected to (rule 10). */
 static uint64_t over_at_ns(const struct barrier *barrier)
 {
     uint64_t since_ns = store_changes_since_ns(barrier->kept_by->store);
+    uint64_t fence_ns = store_fence_ns(barrier->kept_by->store);
+    uint64_t over_ns = (barrier->missing == 0 && since_ns > 0 ? since_ns : barrier->began_ns) + barrier->wait_ns;
+    uint64_t fenced_ns = fence_ns > 0 ? since_ns + fence_ns + barrier->wait_ns : 0;
 
-    return (barrier->missing == 0 && since_ns > 0 ? since_ns : barrier->began_ns) + barrier->wait_ns;
+    return over_ns > fenced_ns ? over_ns : fenced_ns;
 }
 
 /* The loop's own time may lag, so that the timer can be early: then it is set again. */

@@ -40,7 +40,8 @@ struct node_session {
     uint64_t epoch; /* counts whatever makes a read that was sent before it unfit for the cache */
 
     uint64_t lease_until_ns;
-    bool has_lease; /* as last told in the log */
+    uint64_t mastery_until_ns; /* the same, but leaving does not end it: until then no other Redis is the master */
+    bool has_lease;            /* as last told in the log */
     struct log_pause gain_pause, loss_pause;
 
     uv_timer_t ticker;
@@ -72,6 +73,7 @@ struct node_session *node_session_create(struct store *store, const struct redis
         .timeout_ms = store_timeout_ms(store),
         .backoff_max_ms = BACKOFF_MAX_MS,
         .subscription = &SUBSCRIPTION,
+        .sentinel = store_sentinel(store),
     };
 
     CHECK(lease_ms <= LEASE_MS_MAX);
@@ -111,6 +113,11 @@ bool node_session_has_lease(const struct node_session *session, uint64_t *ret_no
 {
     *ret_now_ns = clock_boot_ns();
     return *ret_now_ns < session->lease_until_ns || (!RULE(RULE_USE) && session->lease_ms > 0);
+}
+
+bool node_session_may_decide(const struct node_session *session)
+{
+    return !store_sentinel(session->store) || clock_boot_ns() < session->mastery_until_ns || !RULE(RULE_FENCE_READS);
 }
 
 uint64_t node_session_epoch(const struct node_session *session)
@@ -178,6 +185,7 @@ static void link_told(void *arg, bool is_up)
         metric_add(METRIC_SESSIONS, 1);
         tick_in(session, 0);
     } else if (RULE(RULE_FLUSH)) {
+        session->mastery_until_ns = 0;
         forget_everything(session);
     }
 }
@@ -193,6 +201,7 @@ static void lease_note(struct node_session *session)
     session->has_lease = has_lease;
     metric_add(METRIC_LEASE_HELD, has_lease ? 1 : -1);
     metric_add(METRIC_LEASES_LOST, !has_lease);
+    store_lease_changed(session->store);
     if (session->is_leaving || !store_may_log(session->store, has_lease ? &session->gain_pause : &session->loss_pause))
         return;
     if (has_lease)
@@ -211,7 +220,7 @@ static void lease_grant(struct node_session *session)
 
     session->is_awaited = false;
     session->echoes_missed = 0;
-    session->lease_until_ns = from_ns + session->lease_ms * CLOCK_NS_PER_MS;
+    session->lease_until_ns = session->mastery_until_ns = from_ns + session->lease_ms * CLOCK_NS_PER_MS;
     lease_note(session);
 }
 

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "base/secure.h"
 #include "redis_command.h"
+#include "redis_sentinel.h"
 #include "redis_wire.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,14 +18,14 @@ enum {
     BACKOFF_MAX_STANDARD_MS = 1000,
     RETRY_AT_ONCE_MS = 10, /* after the loss of a connection that had held; jittered, for many nodes lose it together */
     OVERDUE_TIMEOUTS = 3,  /* a call this late says that the connection is dead rather than Redis slow */
-    GREETING_CALLS = 4,
+    GREETING_CALLS = 5,
     LOG_PAUSE_MS = 10000, /* a link that comes and goes tells it at most this often */
     TROUBLE_BYTES = 224,
     WHERE_BYTES = 288,
     FAILURES_FIRST = 16,
 };
 
-enum link_state { LINK_WAITING, LINK_CONNECTING, LINK_GREETING, LINK_READY, LINK_CLOSING };
+enum link_state { LINK_WAITING, LINK_ASKING, LINK_CONNECTING, LINK_GREETING, LINK_READY, LINK_CLOSING };
 
 struct redis_call {
     redis_done *done; /* NULL: it was told REDIS_LOST at its deadline; its reply will be dropped */
@@ -48,6 +49,9 @@ struct redis_link {
     unsigned unconfirmed; /* channels, in LINK_GREETING */
     void (*ready)(void *arg, bool ready);
     void *arg;
+
+    struct redis_sentinel *sentinel; /* NULL: the target is where it is */
+    struct sentinel_follower follower;
 
     enum link_state state;
     struct redis_connect *connect; /* in LINK_CONNECTING, and until a cancelled attempt has ended */
@@ -81,10 +85,12 @@ struct redis_link {
 static void lose(struct redis_link *link, const char *why);
 static void subscribe(struct redis_link *link);
 static void attempt_begin(struct redis_link *link);
+static void connect_begin(struct redis_link *link);
 static void attempt_connected(void *arg, int status, union redis_stream *stream);
 static void greeting_begin(struct redis_link *link);
 static void greeting_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void name_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void role_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void ping_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void subscribe_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void wire_replied(void *arg, const struct redis_reply *reply);
@@ -149,7 +155,8 @@ static void call_drop_first(struct redis_link *link)
 
 static bool is_greeting(redis_done *done)
 {
-    return done == greeting_answered || done == name_answered || done == ping_answered || done == subscribe_answered;
+    return done == greeting_answered || done == name_answered || done == role_answered || done == ping_answered ||
+           done == subscribe_answered;
 }
 
 /* The connection is gone: nobody will answer. */
@@ -276,7 +283,72 @@ static void lose(struct redis_link *link, const char *why)
         link->ready(link->arg, false);
 }
 
+static void name_place(struct redis_link *link)
+{
+    const struct redis_target *t = &link->target;
+
+    if (link->sentinel && !t->port)
+        snprintf(link->where, sizeof link->where, "master %s", t->master_name);
+    else
+        snprintf(link->where, sizeof link->where, t->is_unix ? "unix:%s" : "%s:%u", t->host, t->port);
+}
+
+/* Sentinel is asked before each attempt, for the master may be another one by now. */
 static void attempt_begin(struct redis_link *link)
+{
+    if (!link->sentinel) {
+        connect_begin(link);
+        return;
+    }
+    link->state = LINK_ASKING;
+    redis_sentinel_ask(link->sentinel, &link->follower);
+}
+
+static void master_told(void *arg, const struct redis_address *master, const char *why)
+{
+    struct redis_link *link = arg;
+
+    if (master) {
+        memcpy(link->target.host, master->host, sizeof link->target.host);
+        link->target.port = master->port;
+        name_place(link);
+        connect_begin(link);
+        return;
+    }
+    set_trouble(link, "master %s: %s", link->target.master_name, why);
+    retry_later(link);
+    log_loss(link);
+}
+
+/* What is connected, or about to be, to another one is given up at once, also where it would still answer. */
+static void master_moved(void *arg, const struct redis_address *master)
+{
+    struct redis_link *link = arg;
+    bool is_same = link->target.port == master->port && strcmp(link->target.host, master->host) == 0;
+
+    switch (link->state) {
+    case LINK_WAITING:
+        link->attempts = 0;
+        arm(link, 0);
+        break;
+    case LINK_CONNECTING:
+        link->attempts = 0;
+        if (!is_same)
+            redis_connect_cancel(link->connect);
+        break;
+    case LINK_GREETING:
+    case LINK_READY:
+        link->attempts = 0;
+        if (!is_same)
+            lose(link, "the Sentinels name another master");
+        break;
+    case LINK_ASKING:
+    case LINK_CLOSING:
+        break;
+    }
+}
+
+static void connect_begin(struct redis_link *link)
 {
     link->state = LINK_CONNECTING;
     link->connect = redis_connect_start(link->loop, &link->target, link->attempts, attempt_connected, link);
@@ -328,6 +400,8 @@ static void greeting_begin(struct redis_link *link)
     }
     snprintf(text, sizeof text, "chatelaine-%s", link->name);
     is_sent &= call_send(link, 3, (struct text[]){TEXT("CLIENT"), TEXT("SETNAME"), text_of(text)}, name_answered, link);
+    if (link->sentinel)
+        is_sent &= call_send(link, 1, (struct text[]){TEXT("ROLE")}, role_answered, link);
     is_sent &= call_send(link, 1, (struct text[]){TEXT("PING")}, ping_answered, link);
     if (!is_sent)
         lose(link, "out of memory");
@@ -356,6 +430,19 @@ static void greeting_answered(void *arg, enum redis_outcome outcome, const struc
 static void name_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     (void)arg, (void)outcome, (void)reply;
+}
+
+/* Sentinel's word may be old, and a master that comes back becomes a replica. */
+static void role_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct redis_link *link = arg;
+    struct text role;
+
+    (void)outcome;
+    if (!reply_text(reply_at(reply, 0), &role))
+        (void)greeting_is_good(link, reply->type == REPLY_ERROR ? reply : &(struct redis_reply){.type = REPLY_NIL});
+    else if (!text_equal(role, TEXT("master")))
+        lose(link, "it is a replica, though the Sentinels name it as the master");
 }
 
 static void become_ready(struct redis_link *link)
@@ -501,6 +588,7 @@ static void on_timer(uv_timer_t *timer)
     case LINK_READY:
         calls_expire(link);
         break;
+    case LINK_ASKING:
     case LINK_CLOSING:
         break;
     }
@@ -524,12 +612,16 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     link->calls_max = settings->calls_max > GREETING_CALLS ? settings->calls_max : GREETING_CALLS;
     link->calls = mem_alloc(link->calls_max * sizeof *link->calls);
     snprintf(link->name, sizeof link->name, "%s", settings->name);
-    snprintf(link->where, sizeof link->where, target->is_unix ? "unix:%s" : "%s:%u", target->host, target->port);
+    link->sentinel = settings->sentinel;
+    name_place(link);
     set_trouble(link, "%s: not connected yet", link->where);
     CHECK(uv_timer_init(loop, &link->timer) == 0);
     CHECK(uv_idle_init(loop, &link->idle) == 0);
     link->timer.data = link->idle.data = link;
     link->handles_open = 2;
+    link->follower = (struct sentinel_follower){.told = master_told, .moved = master_moved, .arg = link};
+    if (link->sentinel)
+        redis_sentinel_follow(link->sentinel, &link->follower);
     attempt_begin(link);
     return link;
 }
@@ -587,6 +679,8 @@ static void wire_closed(void *arg)
 void redis_link_close(struct redis_link *link, void (*closed)(void *arg), void *arg)
 {
     CHECK(link->state != LINK_CLOSING);
+    if (link->sentinel)
+        redis_sentinel_unfollow(&link->follower);
     if (link->wire)
         calls_fail(link);
     link->state = LINK_CLOSING;

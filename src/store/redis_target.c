@@ -6,6 +6,7 @@
 
 enum {
     REDIS_PORT = 6379,
+    SENTINEL_PORT = 26379,
     REDIS_DB_MAX = 65535,
     SOCKET_PATH_MAX_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) - 1
 };
@@ -67,10 +68,11 @@ static bool parse_user(struct text *rest, struct redis_target *target, struct bu
 }
 
 /* host, [v6 address], either with :port */
-static bool parse_host(struct text authority, struct redis_target *target, struct buf *ret_why)
+static bool parse_host(struct text authority, uint16_t standard_port, char ret_host[REDIS_HOST_BYTES],
+                       uint16_t *ret_port, struct buf *ret_why)
 {
     struct text host, port = {NULL, 0};
-    uint64_t number = REDIS_PORT;
+    uint64_t number = standard_port;
 
     if (text_starts_with(authority, TEXT("["))) {
         struct text rest = text_skip(authority, 1);
@@ -83,11 +85,12 @@ static bool parse_host(struct text authority, struct redis_target *target, struc
         if (!text_next(&port, ':', &host))
             host = authority;
     }
-    if (host.len == 0 || !decode_into(host, target->host, sizeof target->host))
-        return refuse(ret_why, "The Redis address has no valid host: write redis://host:port/db or unix:/path.");
+    if (host.len == 0 || !decode_into(host, ret_host, REDIS_HOST_BYTES))
+        return refuse(ret_why, "The Redis address has no valid host: write redis://host:port/db, unix:/path or "
+                               "redis-sentinel://host:port,host:port/master-name.");
     if (port.ptr && (!text_to_u64(port, UINT16_MAX, &number) || number == 0))
         return refuse(ret_why, "The port in the Redis address is not a number from 1 to 65535.");
-    target->port = (uint16_t)number;
+    *ret_port = (uint16_t)number;
     return true;
 }
 
@@ -100,10 +103,46 @@ static bool parse_tcp(struct text rest, struct redis_target *target, struct buf 
     db = rest;
     if (!text_next(&db, '/', &authority))
         authority = rest;
-    if (!parse_host(authority, target, ret_why))
+    if (!parse_host(authority, REDIS_PORT, target->host, &target->port, ret_why))
         return false;
     if (db.len && !parse_db(db, &target->db))
         return refuse(ret_why, "The database in the Redis address is not a number: write redis://host:port/0.");
+    return true;
+}
+
+/* A name that Sentinel takes; no other can be one of its masters. */
+static bool parse_master_name(struct text name, struct redis_target *target)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", name.ptr[i]))
+            return false;
+    return name.len > 0 && decode_into(name, target->master_name, sizeof target->master_name);
+}
+
+/* [user:password@]host:port,host:port/master-name[/db]; user and password are those of the master. */
+static bool parse_sentinels(struct text rest, struct redis_target *target, struct buf *ret_why)
+{
+    struct text path, hosts, host, name;
+
+    if (!parse_user(&rest, target, ret_why))
+        return false;
+    path = rest;
+    if (!text_next(&path, '/', &hosts) || !path.ptr || !text_next(&path, '/', &name) ||
+        !parse_master_name(name, target))
+        return refuse(ret_why, "The Redis address names no master: write redis-sentinel://host:port,host:port/"
+                               "master-name, with the name that the Sentinels monitor it by.");
+    if (path.len && !parse_db(path, &target->db))
+        return refuse(ret_why, "The database in the Redis address is not a number: write "
+                               "redis-sentinel://host:port/master-name/0.");
+    while (text_next(&hosts, ',', &host)) {
+        struct redis_address *sentinel = &target->sentinels[target->sentinel_count];
+
+        if (target->sentinel_count == REDIS_SENTINELS_MAX)
+            return refuse(ret_why, "The Redis address names more than 9 Sentinels.");
+        if (!parse_host(host, SENTINEL_PORT, sentinel->host, &sentinel->port, ret_why))
+            return false;
+        target->sentinel_count++;
+    }
     return true;
 }
 
@@ -148,10 +187,14 @@ bool redis_target_parse(struct text url, struct redis_target *ret_target, struct
 
     if (text_starts_with(url, TEXT("redis://")))
         is_good = parse_tcp(text_skip(url, strlen("redis://")), &target, ret_why);
+    else if (text_starts_with(url, TEXT("redis-sentinel://")))
+        is_good = parse_sentinels(text_skip(url, strlen("redis-sentinel://")), &target, ret_why);
     else if (text_starts_with(url, TEXT("unix:")))
         is_good = parse_unix(text_skip(url, strlen("unix:")), &target, ret_why);
     else
-        is_good = refuse(ret_why, "A Redis address begins with redis:// or unix: (TLS to Redis is not supported).");
+        is_good =
+            refuse(ret_why, "A Redis address begins with redis://, redis-sentinel:// or unix: (TLS to Redis is not "
+                            "supported).");
     if (is_good)
         *ret_target = target;
     secure_wipe(&target, sizeof target);

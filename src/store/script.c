@@ -334,6 +334,9 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
         return;
     }
     call->result = interpret(call, outcome, reply, &rest);
+    /* Some of these write counters, so that "not done" would be too much said. */
+    if (call->class == SCRIPT_PLAIN && outcome == REDIS_REPLIED && !store_may_decide(call->store))
+        call->result = STORE_UNKNOWN;
     if (call->due == 0)
         call_finish(call, &rest);
     else if (outcome == REDIS_REPLIED)

@@ -6,6 +6,9 @@
 #include "base/mem.h"
 #include "base/secure.h"
 #include "core/limits.h"
+#include "core/lease_rules.h"
+#include "redis_sentinel.h"
+#include "store/node_session.h"
 #include "store_state.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +19,9 @@ enum {
     PROBE_AGAIN_MS = 1000,    /* while it is unfit: how soon it is trusted again */
     LOG_PAUSE_MS = 5000,
     BACKOFF_MAX_MS = 1000,
+    /* min-replicas-max-lag as judge_failover() allows it, and the second at most until a master counts its replicas
+     * again. */
+    FENCE_MS = STORE_REPLICA_LAG_MAX_S * 1000 + 1000,
 };
 
 static const char NOT_EXAMINED[] = "Redis is being examined.";
@@ -27,9 +33,14 @@ static void on_idle(uv_idle_t *idle);
 
 /* Readiness */
 
+bool store_may_decide(const struct store *store)
+{
+    return !store->session || node_session_may_decide(store->session);
+}
+
 bool store_is_ready(const struct store *store)
 {
-    return store->reads_up && store->changes_up && !store->unfit && !store->is_closing;
+    return store->reads_up && store->changes_up && !store->unfit && !store->is_closing && store_may_decide(store);
 }
 
 const char *store_trouble(const struct store *store)
@@ -42,7 +53,9 @@ const char *store_trouble(const struct store *store)
         return "The store is closed.";
     if (down)
         snprintf(text, sizeof store->trouble, "Redis cannot be reached: %s.", redis_link_trouble(down));
-    return down ? text : store->unfit ? store->unfit : "";
+    if (down)
+        return text;
+    return store->unfit ? store->unfit : store_may_decide(store) ? "" : "The node has no lease from the master yet.";
 }
 
 static void readiness_tell(struct store *store)
@@ -160,6 +173,21 @@ uint32_t store_timeout_ms(const struct store *store)
     return store->settings.timeout_ms;
 }
 
+struct redis_sentinel *store_sentinel(const struct store *store)
+{
+    return store->sentinel;
+}
+
+uint64_t store_fence_ns(const struct store *store)
+{
+    return store->sentinel && RULE(RULE_FENCE) ? FENCE_MS * CLOCK_NS_PER_MS : 0;
+}
+
+void store_lease_changed(struct store *store)
+{
+    readiness_tell(store);
+}
+
 struct node_session *store_session(const struct store *store)
 {
     return store->session;
@@ -208,6 +236,8 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     CHECK(uv_idle_init(loop, &store->idle) == 0);
     store->probe.data = store->examination.timer.data = store->idle.data = store;
     store->barriers = barriers_create(store);
+    if (settings->target.sentinel_count > 0)
+        link.sentinel = store->sentinel = redis_sentinel_create(loop, &settings->target, settings->timeout_ms);
     store->reads = redis_link_create(loop, &settings->target, &link, reads_told, store);
     link.name = "changes";
     store->changes = redis_link_create(loop, &settings->target, &link, changes_told, store);
@@ -220,10 +250,11 @@ void store_wake(struct store *store)
         CHECK(uv_idle_start(&store->idle, on_idle) == 0);
 }
 
-/* Closing goes in steps: the links fail what is under way, then the discards that this stopped are freed, then the
- * barriers, then our own handles. */
+/* Closing goes in steps: the links fail what is under way, then who told where Redis is ends, then the discards that
+ * this stopped are freed, then the barriers, then our own handles. */
 
 static void link_closed(void *arg);
+static void sentinel_closed(void *arg);
 static void discards_closed(void *arg);
 static void barriers_closed(void *arg);
 static void handle_closed(uv_handle_t *handle);
@@ -246,6 +277,17 @@ static void link_closed(void *arg)
     if (--store->closing > 0)
         return;
     store->reads = store->changes = NULL;
+    if (store->sentinel)
+        redis_sentinel_close(store->sentinel, sentinel_closed, store);
+    else
+        sentinel_closed(store);
+}
+
+static void sentinel_closed(void *arg)
+{
+    struct store *store = arg;
+
+    store->sentinel = NULL;
     /* All completions come before the discards end, for one that cannot tell of its key discards it. */
     while (!list_empty(&store->refused))
         script_tell_refused(store);

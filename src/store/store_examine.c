@@ -1,6 +1,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "redis_sentinel.h"
 #include "store_state.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +18,15 @@ struct examiner {
 /* Settings that only CONFIG GET tells, or tells more exactly than INFO. One command for each: Redis before 7.0 takes
  * one name, and is to be told that it is too old. */
 static const struct config_setting {
-    const char *name, *fit;
+    const char *name, *fit; /* fit NULL: the fact is a number, and of interest where Sentinel decides */
     size_t fact;
 } CONFIG_SETTINGS[CONFIG_SETTING_COUNT] = {
     {"appendonly", "yes", offsetof(struct store_facts, appendonly)},
     {"appendfsync", "always", offsetof(struct store_facts, appendfsync_always)},
     {"no-appendfsync-on-rewrite", "no", offsetof(struct store_facts, no_fsync_on_rewrite_off)},
     {"maxmemory-policy", "noeviction", offsetof(struct store_facts, noeviction)},
+    {"min-replicas-to-write", NULL, offsetof(struct store_facts, replicas_to_write)},
+    {"min-replicas-max-lag", NULL, offsetof(struct store_facts, replica_lag_s)},
 };
 
 static void info_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
@@ -50,13 +53,17 @@ void examination_start(struct store *store)
     e->facts = (struct store_facts){.config_readable = true};
     e->refusal = NULL;
     e->sent_wall_ms = clock_wall_ms();
-    e->due = 3 + CONFIG_SETTING_COUNT;
+    e->due = 3;
     redis_link_call(store->changes, 1, (struct text[]){TEXT("TIME")}, time_answered, store);
     redis_link_call(store->changes, 1, (struct text[]){TEXT("INFO")}, info_answered, store);
-    for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++)
+    for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++) {
+        if (!CONFIG_SETTINGS[row].fit && !store->sentinel)
+            continue;
+        e->due++;
         redis_link_call(store->changes, 3,
                         (struct text[]){TEXT("CONFIG"), TEXT("GET"), text_of(CONFIG_SETTINGS[row].name)},
                         config_answered, &e->config_reads[row]);
+    }
     snprintf(schema, sizeof schema, "%d", STORE_SCHEMA);
     script_call_probe(store, SCRIPT_schema_claim, 1, (struct text[]){text_of(schema)}, schema_answered, store);
 }
@@ -74,6 +81,21 @@ static void examiners_tell(struct store *store, enum store_result result, const 
     }
 }
 
+static void take_census(struct store *store)
+{
+    struct store_facts *facts = &store->examination.facts;
+    struct sentinel_census census;
+
+    if (!store->sentinel)
+        return;
+    census = redis_sentinel_census(store->sentinel);
+    facts->sentinels = census.asked;
+    facts->sentinels_knowing = census.knowing;
+    facts->sentinels_agreeing = census.agreeing;
+    facts->sentinel_quorum = census.quorum;
+    facts->sentinels_known = census.others + 1;
+}
+
 static void part_done(struct store *store)
 {
     struct examination *e = &store->examination;
@@ -84,9 +106,12 @@ static void part_done(struct store *store)
     if (store->is_closing)
         return; /* store_close() tells those who wait */
 
+    take_census(store);
     const char *unfit = judge_usable(&e->facts, store->settings.min_replicas);
     if (!unfit && !store->settings.unsafe_redis)
         unfit = judge_durable(&e->facts);
+    if (!unfit && !store->settings.unsafe_redis)
+        unfit = judge_failover(&e->facts);
     if (unfit && !e->facts.writable && e->refusal)
         unfit = e->refusal;
     if (e->has_failed)
@@ -148,6 +173,17 @@ static void info_answered(void *arg, enum redis_outcome outcome, const struct re
     part_done(store);
 }
 
+static void config_note(const struct config_setting *setting, struct text value, struct store_facts *facts)
+{
+    void *fact = (char *)facts + setting->fact;
+    uint64_t number;
+
+    if (setting->fit)
+        *(bool *)fact = text_equal(value, text_of(setting->fit));
+    else
+        *(int64_t *)fact = text_to_u64(value, INT32_MAX, &number) ? (int64_t)number : 0;
+}
+
 static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     const struct config_read *read = arg;
@@ -160,7 +196,7 @@ static void config_answered(void *arg, enum redis_outcome outcome, const struct 
     else if (!reply_text(reply_at(reply, 1), &value))
         e->facts.config_readable = false;
     else
-        *(bool *)((char *)&e->facts + setting->fact) = text_equal(value, text_of(setting->fit));
+        config_note(setting, value, &e->facts);
     part_done(read->store);
 }
 
@@ -231,11 +267,25 @@ const char *judge_durable(const struct store_facts *facts)
     return NULL;
 }
 
+const char *judge_failover(const struct store_facts *facts)
+{
+    if (facts->sentinels == 0)
+        return NULL;
+    if (facts->replicas_to_write < 1)
+        return "A master that Sentinel has replaced would go on granting leases: set min-replicas-to-write 1 on all.";
+    if (facts->replica_lag_s < 1 || facts->replica_lag_s > STORE_REPLICA_LAG_MAX_S)
+        return "A master that Sentinel has replaced would grant leases for too long: set min-replicas-max-lag 2 on "
+               "all.";
+    return NULL;
+}
+
 const char *store_judge(const struct store_facts *facts, int64_t min_replicas)
 {
     const char *unfit = judge_usable(facts, min_replicas);
 
-    return unfit ? unfit : judge_durable(facts);
+    if (!unfit)
+        unfit = judge_durable(facts);
+    return unfit ? unfit : judge_failover(facts);
 }
 
 /* store_examine() */

@@ -24,6 +24,15 @@ struct redis_link *store_reads(struct store *store);
 /* Since when the link of changes holds its connection, by clock_boot_ns(); 0 while it is down. */
 uint64_t store_changes_since_ns(const struct store *store);
 uint32_t store_timeout_ms(const struct store *store);
+/* Who tells where Redis is; NULL: nobody has to. */
+struct redis_sentinel *store_sentinel(const struct store *store);
+/* How long after connecting to a master another one may still grant leases (rule 10); 0 where Redis stays what it is.
+ */
+uint64_t store_fence_ns(const struct store *store);
+/* As node_session_may_decide(); true for a store without a session, as commands have it. */
+bool store_may_decide(const struct store *store);
+/* The session has gained or lost its lease. */
+void store_lease_changed(struct store *store);
 /* True at most once in a few seconds. */
 bool store_may_log(struct store *store, struct log_pause *pause);
 /* The node's session; NULL for a store without, as commands have it. */

@@ -6,7 +6,7 @@
 enum {
     STORE_SCHEMA = 1,
     SCRIPT_SHA1_HEX_BYTES = 40,
-    CONFIG_SETTING_COUNT = 4,
+    CONFIG_SETTING_COUNT = 6,
 };
 
 struct config_read {
@@ -31,6 +31,7 @@ struct store {
     struct store_settings settings; /* target wiped, prefix our own copy */
     char *prefix;
     struct redis_link *reads, *changes; /* NULL once closed */
+    struct redis_sentinel *sentinel;    /* NULL: Redis is where the target says */
     void (*ready)(void *arg);
     void *arg;
     bool is_ready;             /* as last told */
@@ -74,6 +75,8 @@ void examination_init(struct store *store);
 void examination_start(struct store *store);
 /* Everyone who waits is told STORE_UNAVAILABLE; on store_close(), after the links have failed their calls. */
 void examination_give_up(struct store *store);
+/* A failover that Sentinel decides on could break the promise (rule 10). */
+const char *judge_failover(const struct store_facts *facts);
 /* The first fact that forbids changes with this Redis, also with unsafe_redis; then those it allows. */
 const char *judge_usable(const struct store_facts *facts, int64_t min_replicas);
 const char *judge_durable(const struct store_facts *facts);

@@ -59,6 +59,11 @@ bool node_session_has_lease(const struct node_session *session, uint64_t *ret_no
     return session->has_lease;
 }
 
+bool node_session_may_decide(const struct node_session *session)
+{
+    return !session->is_fenced || session->has_lease;
+}
+
 uint64_t node_session_epoch(const struct node_session *session)
 {
     return session->epoch;

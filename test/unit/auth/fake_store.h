@@ -30,6 +30,7 @@ void fake_store_answer_flush(struct store *store, enum store_result result);
 
 struct node_session {
     bool has_lease;
+    bool is_fenced; /* reads count under a lease alone */
     uint64_t now_ns, epoch;
     struct node_session_events events;
     void *arg;

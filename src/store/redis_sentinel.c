@@ -1,0 +1,398 @@
+#include "redis_sentinel.h"
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ROUND_INTERVAL_MS = 1000,
+    TIMEOUT_MAX_MS = 500, /* Sentinels have nothing else to do: a slower one is as good as away */
+    BACKOFF_MAX_MS = 1000,
+    CALLS_MAX = 8,
+};
+
+struct sentinel_peer {
+    struct redis_sentinel *sentinel;
+    struct redis_link *questions, *events; /* NULL once closed */
+    /* What it told in this round. */
+    struct redis_address master; /* port 0: nothing */
+    int64_t epoch, quorum, others;
+    bool has_answered, knows_master;
+};
+
+struct redis_sentinel {
+    char master_name[REDIS_MASTER_NAME_BYTES];
+    struct sentinel_peer peers[REDIS_SENTINELS_MAX];
+    unsigned peer_count;
+    struct list followers; /* struct sentinel_follower */
+
+    struct redis_address master; /* port 0: not known yet */
+    int64_t epoch;               /* with which it was told; -1: not known yet */
+
+    unsigned due;        /* answers of the round under way; 0: none is */
+    bool is_round_asked; /* for another one behind it */
+    struct sentinel_census census;
+    uv_timer_t timer;
+
+    unsigned open; /* links and timer, while closing */
+    bool is_closing;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+static void questions_told(void *arg, bool is_up);
+static size_t events_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
+static bool event_came(void *arg, struct text channel, struct text payload);
+static void master_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void address_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void on_timer(uv_timer_t *timer);
+
+static const struct redis_subscription EVENTS = {events_channels, event_came};
+
+static void timer_restart(struct redis_sentinel *sentinel)
+{
+    CHECK(uv_timer_start(&sentinel->timer, on_timer, ROUND_INTERVAL_MS, 0) == 0);
+}
+
+/* Two connections each, for one that is subscribed takes no questions. They ask without a password. */
+static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct redis_address *address,
+                      uint32_t timeout_ms)
+{
+    struct redis_target target = {.port = address->port};
+    struct redis_link_settings settings = {
+        .name = "sentinel", .timeout_ms = timeout_ms, .backoff_max_ms = BACKOFF_MAX_MS, .calls_max = CALLS_MAX};
+
+    memcpy(target.host, address->host, sizeof target.host);
+    peer->questions = redis_link_create(loop, &target, &settings, questions_told, peer);
+    settings.name = "sentinel-events";
+    settings.subscription = &EVENTS;
+    peer->events = redis_link_create(loop, &target, &settings, NULL, peer);
+}
+
+struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis_target *target, uint32_t timeout_ms)
+{
+    struct redis_sentinel *sentinel = mem_alloc(sizeof *sentinel);
+
+    memcpy(sentinel->master_name, target->master_name, sizeof sentinel->master_name);
+    sentinel->peer_count = target->sentinel_count;
+    sentinel->epoch = -1;
+    sentinel->census.asked = target->sentinel_count;
+    list_init(&sentinel->followers);
+    CHECK(uv_timer_init(loop, &sentinel->timer) == 0);
+    sentinel->timer.data = sentinel;
+    for (unsigned i = 0; i < sentinel->peer_count; i++) {
+        sentinel->peers[i].sentinel = sentinel;
+        peer_open(&sentinel->peers[i], loop, &target->sentinels[i],
+                  timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS);
+    }
+    timer_restart(sentinel);
+    return sentinel;
+}
+
+/* Followers */
+
+void redis_sentinel_follow(struct redis_sentinel *sentinel, struct sentinel_follower *follower)
+{
+    follower->is_asking = false;
+    list_append(&sentinel->followers, &follower->node);
+}
+
+void redis_sentinel_unfollow(struct sentinel_follower *follower)
+{
+    list_remove(&follower->node);
+}
+
+/* Tells each follower; whoever is told may stop to follow, or make others stop. */
+static void tell_all(struct redis_sentinel *sentinel,
+                     void (*tell)(struct sentinel_follower *follower, const void *what), const void *what)
+{
+    struct list told, *node;
+
+    list_init(&told);
+    while ((node = list_first(&sentinel->followers))) {
+        list_remove(node);
+        list_append(&told, node);
+        tell(LIST_ENTRY(node, struct sentinel_follower, node), what);
+    }
+    while ((node = list_first(&told))) {
+        list_remove(node);
+        list_append(&sentinel->followers, node);
+    }
+}
+
+static void tell_moved(struct sentinel_follower *follower, const void *what)
+{
+    follower->moved(follower->arg, what);
+}
+
+static void tell_master(struct sentinel_follower *follower, const void *what)
+{
+    if (!follower->is_asking)
+        return;
+    follower->is_asking = false;
+    follower->told(follower->arg, what, NULL);
+}
+
+static void tell_failure(struct sentinel_follower *follower, const void *what)
+{
+    if (!follower->is_asking)
+        return;
+    follower->is_asking = false;
+    follower->told(follower->arg, NULL, what);
+}
+
+/* Rounds */
+
+static void ask_peer(struct sentinel_peer *peer)
+{
+    const struct text name = text_of(peer->sentinel->master_name);
+
+    peer->master.port = 0;
+    peer->epoch = -1;
+    peer->has_answered = peer->knows_master = false;
+    peer->sentinel->due += 2;
+    /* The epoch first: what is told behind it is at least as new. SENTINEL MASTER itself goes on naming the old master
+     * until a failover has ended. */
+    redis_link_call(peer->questions, 3, (struct text[]){TEXT("SENTINEL"), TEXT("MASTER"), name}, master_answered, peer);
+    redis_link_call(peer->questions, 3, (struct text[]){TEXT("SENTINEL"), TEXT("GET-MASTER-ADDR-BY-NAME"), name},
+                    address_answered, peer);
+}
+
+static void round_begin(struct redis_sentinel *sentinel)
+{
+    if (sentinel->is_closing)
+        return;
+    sentinel->is_round_asked = sentinel->due > 0;
+    if (sentinel->due > 0)
+        return;
+    for (unsigned i = 0; i < sentinel->peer_count; i++)
+        ask_peer(&sentinel->peers[i]);
+    timer_restart(sentinel);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    round_begin(timer->data);
+}
+
+static bool is_any_ready(const struct redis_sentinel *sentinel)
+{
+    for (unsigned i = 0; i < sentinel->peer_count; i++)
+        if (redis_link_is_ready(sentinel->peers[i].questions))
+            return true;
+    return false;
+}
+
+/* While none is connected it waits, for the first of them or for the next round. */
+void redis_sentinel_ask(struct redis_sentinel *sentinel, struct sentinel_follower *follower)
+{
+    follower->is_asking = true;
+    if (sentinel->due == 0 && is_any_ready(sentinel))
+        round_begin(sentinel);
+}
+
+static void questions_told(void *arg, bool is_up)
+{
+    struct sentinel_peer *peer = arg;
+
+    if (is_up)
+        round_begin(peer->sentinel);
+}
+
+static size_t events_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX])
+{
+    (void)arg;
+    ret_channels[0] = TEXT("+switch-master");
+    return 1;
+}
+
+/* "<name> <old host> <old port> <new host> <new port>". It is not believed, but asked about: it has no epoch. */
+static bool event_came(void *arg, struct text channel, struct text payload)
+{
+    struct redis_sentinel *sentinel = ((struct sentinel_peer *)arg)->sentinel;
+    struct text name;
+
+    (void)channel;
+    if (text_next(&payload, ' ', &name) && text_equal(name, text_of(sentinel->master_name)))
+        round_begin(sentinel);
+    return true;
+}
+
+static bool is_same(const struct redis_address *a, const struct redis_address *b)
+{
+    return a->port == b->port && text_equal(text_of(a->host), text_of(b->host));
+}
+
+static void learn(struct redis_sentinel *sentinel, const struct sentinel_peer *peer)
+{
+    bool is_other = !is_same(&sentinel->master, &peer->master);
+    bool is_first = sentinel->epoch < 0;
+
+    sentinel->master = peer->master;
+    sentinel->epoch = peer->epoch;
+    if (!is_other)
+        return;
+    metric_add(METRIC_REDIS_SWITCHES, !is_first);
+    if (!is_first)
+        LOG(LOG_WARN, "the Sentinels name another master", log_str("master", sentinel->master.host),
+            log_int("port", sentinel->master.port), log_int("epoch", sentinel->epoch));
+    tell_all(sentinel, tell_moved, &sentinel->master);
+}
+
+/* The answer that counts among those of this round; one that stays with the present master is preferred. */
+static const struct sentinel_peer *find_newest(const struct redis_sentinel *sentinel)
+{
+    const struct sentinel_peer *newest = NULL;
+
+    for (unsigned i = 0; i < sentinel->peer_count; i++) {
+        const struct sentinel_peer *peer = &sentinel->peers[i];
+
+        if (peer->knows_master && (!newest || peer->epoch > newest->epoch ||
+                                   (peer->epoch == newest->epoch && is_same(&peer->master, &sentinel->master))))
+            newest = peer;
+    }
+    return newest;
+}
+
+static void take_census(struct redis_sentinel *sentinel, const struct sentinel_peer *newest)
+{
+    struct sentinel_census census = {.asked = sentinel->peer_count};
+
+    for (unsigned i = 0; i < sentinel->peer_count; i++) {
+        census.knowing += sentinel->peers[i].knows_master;
+        census.agreeing +=
+            newest && sentinel->peers[i].knows_master && is_same(&sentinel->peers[i].master, &newest->master);
+    }
+    census.quorum = newest ? newest->quorum : 0;
+    census.others = newest ? newest->others : 0;
+    sentinel->census = census;
+}
+
+static const char *trouble_of(const struct redis_sentinel *sentinel)
+{
+    for (unsigned i = 0; i < sentinel->peer_count; i++)
+        if (sentinel->peers[i].has_answered)
+            return "no Sentinel knows a master of that name";
+    return "no Sentinel answers";
+}
+
+/* An older epoch than was seen before is believed only where most Sentinels have no newer one: they were set up anew.
+ */
+static void round_end(struct redis_sentinel *sentinel)
+{
+    const struct sentinel_peer *newest = find_newest(sentinel);
+
+    take_census(sentinel, newest);
+    if (newest && 2 * sentinel->census.knowing > sentinel->peer_count)
+        learn(sentinel, newest);
+    if (newest)
+        tell_all(sentinel, tell_master, &sentinel->master);
+    else
+        tell_all(sentinel, tell_failure, trouble_of(sentinel));
+    if (sentinel->is_round_asked)
+        round_begin(sentinel);
+}
+
+static void answer_done(struct redis_sentinel *sentinel)
+{
+    if (--sentinel->due == 0 && !sentinel->is_closing)
+        round_end(sentinel);
+}
+
+/* Names and values in turn. */
+static int64_t field_of(const struct redis_reply *reply, struct text name, int64_t otherwise)
+{
+    struct text field;
+    int64_t value;
+
+    for (size_t i = 0; reply_at(reply, i + 1); i += 2)
+        if (reply_text(reply_at(reply, i), &field) && text_equal(field, name))
+            return reply_integer(reply_at(reply, i + 1), &value) ? value : otherwise;
+    return otherwise;
+}
+
+static void master_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct sentinel_peer *peer = arg;
+
+    peer->has_answered = outcome == REDIS_REPLIED;
+    if (outcome == REDIS_REPLIED && reply->type == REPLY_ARRAY) {
+        peer->epoch = field_of(reply, TEXT("config-epoch"), -1);
+        peer->quorum = field_of(reply, TEXT("quorum"), 0);
+        peer->others = field_of(reply, TEXT("num-other-sentinels"), 0);
+    }
+    answer_done(peer->sentinel);
+}
+
+static bool address_read(const struct redis_reply *reply, struct redis_address *ret_address)
+{
+    struct text host;
+    int64_t port;
+
+    if (!reply_text(reply_at(reply, 0), &host) || !reply_integer(reply_at(reply, 1), &port) || host.len == 0 ||
+        host.len >= sizeof ret_address->host || memchr(host.ptr, '\0', host.len) || port < 1 || port > UINT16_MAX)
+        return false;
+    snprintf(ret_address->host, sizeof ret_address->host, "%.*s", TEXT_ARG(host));
+    ret_address->port = (uint16_t)port;
+    return true;
+}
+
+static void address_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct sentinel_peer *peer = arg;
+    struct redis_sentinel *sentinel = peer->sentinel;
+
+    peer->knows_master = outcome == REDIS_REPLIED && peer->epoch >= 0 && address_read(reply, &peer->master);
+    if (peer->knows_master && !sentinel->is_closing) {
+        if (peer->epoch > sentinel->epoch)
+            learn(sentinel, peer);
+        tell_all(sentinel, tell_master, &sentinel->master);
+    }
+    answer_done(sentinel);
+}
+
+struct sentinel_census redis_sentinel_census(const struct redis_sentinel *sentinel)
+{
+    return sentinel->census;
+}
+
+/* The end */
+
+static void part_closed(struct redis_sentinel *sentinel)
+{
+    void (*closed)(void *arg) = sentinel->closed;
+    void *arg = sentinel->closed_arg;
+
+    if (--sentinel->open > 0)
+        return;
+    free(sentinel);
+    closed(arg);
+}
+
+static void link_closed(void *arg)
+{
+    part_closed(arg);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    part_closed(handle->data);
+}
+
+void redis_sentinel_close(struct redis_sentinel *sentinel, void (*closed)(void *arg), void *arg)
+{
+    CHECK(!sentinel->is_closing && list_empty(&sentinel->followers));
+    sentinel->is_closing = true;
+    sentinel->closed = closed;
+    sentinel->closed_arg = arg;
+    sentinel->open = 2 * sentinel->peer_count + 1;
+    for (unsigned i = 0; i < sentinel->peer_count; i++) {
+        redis_link_close(sentinel->peers[i].questions, link_closed, sentinel);
+        redis_link_close(sentinel->peers[i].events, link_closed, sentinel);
+    }
+    uv_close((uv_handle_t *)&sentinel->timer, timer_closed);
+}
