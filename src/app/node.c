@@ -223,8 +223,14 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
         buf_append_str(ret_why, "--public-origin is required, as in https://console.example.org");
         return false;
     }
-    if (!settings_check_origin(s->public_origin, ret_why) || !store_settings_read(s, &node->store_settings, ret_why))
+    if (!settings_check_origin(s->public_origin, ret_why) || !store_settings_read(s, &node->store_settings, ret_why) ||
+        !store_settings_survive_failover(&node->store_settings, ret_why))
         return false;
+    if (node->store_settings.target.sentinel_count > 0 && s->lease_ms == 0) {
+        buf_append_str(ret_why, "redis-sentinel:// needs leases, for only a lease tells a master from one that was "
+                                "replaced: give --lease-ms more than 0, or name one Redis");
+        return false;
+    }
     node->policy = policy_load(s->policy_file, ret_why);
     if (!node->policy)
         return false;

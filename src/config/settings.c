@@ -16,7 +16,9 @@ static const struct option_row STORE_ROWS[] = {
      .offset = AT(redis),
      .standard = "redis://127.0.0.1:6379",
      .value_name = "URL",
-     .help = "Where Redis is: redis://[user:password@]host[:port][/db] or unix:/path. A password belongs into "
+     .help = "Where Redis is: redis://[user:password@]host[:port][/db], unix:/path, or "
+             "redis-sentinel://[user:password@]host:port,host:port/master-name[/db], where Sentinels tell which Redis "
+             "is the master; that needs --min-replicas. A password belongs into "
              "--redis-file or the environment, for arguments are visible to all users."},
     {.name = "redis-file",
      .type = OPTION_TEXT,
