@@ -6,6 +6,7 @@
 #include "auth/session_auth.h"
 #include "auth/usage.h"
 #include "base/log.h"
+#include "core/address.h"
 #include "core/route_policy.h"
 #include "http/request.h"
 #include "store/key_store.h"
@@ -16,16 +17,17 @@ struct service {
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
-    struct revocation_log *revocation_log; /* NULL: none is kept */
-    struct log_pause revocation_log_pause; /* of its errors */
-    const struct route_policy *policy;     /* replaced on SIGHUP */
+    struct revocation_log *revocation_log;        /* NULL: none is kept */
+    struct log_pause revocation_log_pause;        /* of its errors */
+    const struct route_policy *policy;            /* replaced on SIGHUP */
+    const struct address_ranges *trusted_proxies; /* NULL: none */
     struct session_limits session_limits;
-    struct text public_origin; /* "https://console.example.org" */
+    struct text public_origin;  /* "https://console.example.org" */
     struct text device_clients; /* --device-clients */
-    bool grant_any;            /* --grant-policy any */
-    bool strict401;            /* --check-status strict401 */
-    size_t target_max_bytes;   /* of a request that a gateway asks about; beyond: 414 */
-    bool draining;             /* new requests get 503 shutting_down */
+    bool grant_any;             /* --grant-policy any */
+    bool strict401;             /* --check-status strict401 */
+    size_t target_max_bytes;    /* of a request that a gateway asks about; beyond: 414 */
+    bool draining;              /* new requests get 503 shutting_down */
 };
 
 /* The handlers of the two listeners (http_handler); arg is the struct service. */

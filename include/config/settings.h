@@ -31,6 +31,7 @@ struct settings {
     const char *revocation_log;
     int grant_policy; /* enum grant_policy */
     int check_status; /* enum check_status */
+    const char *trusted_proxies;
     bool reuse_port;
     int64_t session_idle_ms;
     int64_t session_absolute_ms;

@@ -3,6 +3,8 @@
 #include "check_internal.h"
 #include "core/limits.h"
 
+#define FORWARDED_FOR TEXT("X-Forwarded-For")
+
 void call_refuse_with(struct call *call, struct problem problem)
 {
     problem.session_realm = call->session_realm;
@@ -59,13 +61,53 @@ const struct id *call_actor(const struct call *call)
     return call->key ? &call->key->id : &call->session->user.id;
 }
 
+/* Where trusted proxies say nothing that can be read, what they were asked by is the client: they themselves. */
+static bool read_client(const struct call *call, struct address *ret_client)
+{
+    const struct address_ranges *trusted = call->service->trusted_proxies;
+    size_t lines;
+
+    if (!address_parse(http_request_peer(call->request), ret_client))
+        return false;
+    if (!trusted || !address_ranges_include(trusted, ret_client))
+        return true;
+    http_request_header(call->request, FORWARDED_FOR, &lines);
+    while (lines > 0 &&
+           address_walk_back(trusted, http_request_header_at(call->request, FORWARDED_FOR, --lines), ret_client))
+        continue;
+    return true;
+}
+
+static struct text print_client(const struct call *call, void (*print)(const struct address *client, struct buf *out))
+{
+    char storage[ADDRESS_TEXT_BYTES];
+    struct address client;
+    struct buf out;
+
+    if (!read_client(call, &client))
+        return http_request_peer(call->request); /* a unix socket */
+    buf_init_fixed(&out, storage, sizeof storage);
+    print(&client, &out);
+    return http_request_copy(call->request, buf_text(&out));
+}
+
+struct text call_client_address(const struct call *call)
+{
+    return print_client(call, address_print);
+}
+
+struct text call_client_network(const struct call *call)
+{
+    return print_client(call, address_print_network);
+}
+
 struct audit_origin call_origin(const struct call *call)
 {
     bool known = call->key || call->session;
 
     return (struct audit_origin){
         .actor = known ? id_text(call_actor(call)) : (struct text){0},
-        .ip = http_request_peer(call->request),
+        .ip = call_client_address(call),
         .request_id = http_request_id(call->request),
     };
 }
@@ -93,7 +135,6 @@ static struct text client_request_id(struct http_request *request)
 void call_log(const struct call *call, const char *message, struct text account, struct text actor, struct text target)
 {
     LOG(LOG_INFO, message, log_text("request_id", http_request_id(call->request)),
-        log_text("client_request_id", client_request_id(call->request)),
-        log_text("ip", http_request_peer(call->request)), log_text("account", account), log_text("actor", actor),
-        log_text("target", target));
+        log_text("client_request_id", client_request_id(call->request)), log_text("ip", call_client_address(call)),
+        log_text("account", account), log_text("actor", actor), log_text("target", target));
 }

@@ -47,6 +47,10 @@ MUST_CHECK bool call_read_query(struct call *call, query_reader *read, void *tar
 /* The principal's account and own id; there must be a principal. */
 const struct id *call_account(const struct call *call);
 const struct id *call_actor(const struct call *call);
+/* Who asks, as text: the peer's address, or what proxies say that are trusted (--trusted-proxies). For logs and audit
+ * events; what is limited is counted by the network, so that nobody escapes within the /64 that is his. */
+struct text call_client_address(const struct call *call);
+struct text call_client_network(const struct call *call);
 /* For the audit event of a change; the actor is empty where there is no principal. Lives as long as the call. */
 struct audit_origin call_origin(const struct call *call);
 

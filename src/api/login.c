@@ -58,7 +58,7 @@ void login_begin(struct call *call)
     if (!login_read(op))
         return;
     throttle_tag(service->keyring, TEXT("email"), text_of(op->email), op->email_tag);
-    throttle_tag(service->keyring, TEXT("ip"), http_request_peer(call->request), op->ip_tag);
+    throttle_tag(service->keyring, TEXT("ip"), call_client_network(call), op->ip_tag);
 
     http_request_hold(call->request);
     session_store_begin_login(service->store, text_of(op->email), text_of(op->email_tag), text_of(op->ip_tag),

@@ -42,7 +42,7 @@ void step_up_begin(struct call *call)
     if (!step_up_read(op))
         return;
     throttle_tag(service->keyring, TEXT("user"), id_text(call_actor(call)), op->user_tag);
-    throttle_tag(service->keyring, TEXT("ip"), http_request_peer(call->request), op->ip_tag);
+    throttle_tag(service->keyring, TEXT("ip"), call_client_network(call), op->ip_tag);
 
     http_request_hold(call->request);
     session_store_begin_step_up(service->store, call_actor(call), text_of(op->user_tag), text_of(op->ip_tag),

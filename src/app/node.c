@@ -34,7 +34,8 @@ struct node {
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
-    struct revocation_log *revocation_log; /* NULL: none is kept */
+    struct revocation_log *revocation_log;  /* NULL: none is kept */
+    struct address_ranges *trusted_proxies; /* NULL: none */
     struct service service;
     struct http_server *public_server, *internal_server;
 
@@ -204,6 +205,7 @@ static void node_fill_service(struct node *node)
         .usage = node->usage,
         .revocation_log = node->revocation_log,
         .policy = node->policy,
+        .trusted_proxies = node->trusted_proxies,
         .session_limits = {.idle_ms = s->session_idle_ms,
                            .absolute_ms = s->session_absolute_ms,
                            .step_up_ms = s->step_up_ms},
@@ -212,6 +214,15 @@ static void node_fill_service(struct node *node)
         .strict401 = s->check_status == CHECK_STATUS_STRICT401,
         .target_max_bytes = (size_t)s->target_max_bytes,
     };
+}
+
+static bool read_trusted_proxies(struct node *node, struct buf *ret_why)
+{
+    buf_append_str(ret_why, "--trusted-proxies: ");
+    node->trusted_proxies = address_ranges_parse(text_of(node->settings->trusted_proxies), ret_why);
+    if (node->trusted_proxies)
+        buf_clear(ret_why);
+    return node->trusted_proxies;
 }
 
 /* All that can be wrong before anything runs. */
@@ -233,6 +244,8 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
     }
     node->policy = policy_load(s->policy_file, ret_why);
     if (!node->policy)
+        return false;
+    if (s->trusted_proxies && !read_trusted_proxies(node, ret_why))
         return false;
     if (s->revocation_log) {
         node->revocation_log = revocation_log_open(s->revocation_log, ret_why);
@@ -433,6 +446,7 @@ static void node_finish(uv_handle_t *anchor)
     keyring_destroy(node->keyring);
     revocation_log_close(node->revocation_log);
     route_policy_destroy(node->policy);
+    address_ranges_destroy(node->trusted_proxies);
     secure_wipe(&node->store_settings, sizeof node->store_settings);
     free(node);
     events.stopped(events.arg);

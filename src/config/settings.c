@@ -145,6 +145,12 @@ static const struct option_row NODE_ROWS[] = {
      .standard = "subset",
      .choices = "subset|any",
      .help = "Whether a key may create only keys with a subset of its own scopes, or any."},
+    {.name = "trusted-proxies",
+     .type = OPTION_TEXT,
+     .offset = AT(trusted_proxies),
+     .value_name = "CIDR,…",
+     .help = "Networks of the proxies before this node, as in 10.0.0.0/8,fd00::/8: X-Forwarded-For counts if it comes "
+             "from there. The client is the last address in it that lies in none of them."},
     {.name = "check-status",
      .type = OPTION_CHOICE,
      .offset = AT(check_status),

@@ -1,0 +1,30 @@
+/* IP addresses: of clients behind proxies that are trusted to tell them. */
+#pragma once
+#include "base/text.h"
+
+/* An IPv4 address is kept, and compared, as ::ffff:a.b.c.d. */
+enum { ADDRESS_BYTES = 16, ADDRESS_TEXT_BYTES = 64 };
+struct address {
+    uint8_t bytes[ADDRESS_BYTES];
+};
+
+/* "192.0.2.1", "2001:db8::1", "[2001:db8::1]", the first and the last with a port too; no zone. */
+MUST_CHECK bool address_parse(struct text t, struct address *ret_address);
+/* At most ADDRESS_TEXT_BYTES. A mapped address as the IPv4 one that it is. */
+void address_print(const struct address *address, struct buf *out);
+/* What is counted as one client: the IPv4 address, or the /64 of an IPv6 one ("2001:db8:1:2::/64"), all of which one
+ * client may use. */
+void address_print_network(const struct address *address, struct buf *out);
+
+struct address_ranges;
+
+/* "10.0.0.0/8, fd00::/8, 192.0.2.7". NULL on anything else; ret_why is then one sentence. */
+struct address_ranges *address_ranges_parse(struct text list, struct buf *ret_why);
+void address_ranges_destroy(struct address_ranges *ranges);
+bool address_ranges_include(const struct address_ranges *ranges, const struct address *address);
+
+/* One step back to the client: *address is one that is trusted, list is what it says of those before it, nearest last
+ * (X-Forwarded-For). Sets *address to the last one that is not trusted; where all are, to the first; where something is
+ * no address, to the one behind it, for who wrote that is not known. True: all are trusted, so that a list before this
+ * one counts as well. */
+bool address_walk_back(const struct address_ranges *trusted, struct text list, struct address *address);
