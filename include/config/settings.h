@@ -30,6 +30,7 @@ struct settings {
     const char *policy_file;
     const char *revocation_log;
     int grant_policy; /* enum grant_policy */
+    const char *device_clients;
     int check_status; /* enum check_status */
     const char *trusted_proxies;
     bool reuse_port;

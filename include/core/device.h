@@ -7,6 +7,9 @@
 
 enum { DEVICE_CODE_CHARS = 43, USER_CODE_CHARS = 9, CLIENT_ID_MAX_BYTES = 64 };
 
+#define DEVICE_GRANT_TYPE_LITERAL "urn:ietf:params:oauth:grant-type:device_code"
+#define DEVICE_GRANT_TYPE TEXT(DEVICE_GRANT_TYPE_LITERAL)
+
 struct device_code {
     char text[DEVICE_CODE_CHARS + 1];
 };

@@ -30,6 +30,7 @@ struct call {
     struct key_check check;
 
     const struct json *body; /* of ROUTE_JSON rows */
+    struct text form;        /* the body of ROUTE_FORM rows, until the request is freed */
 };
 
 /* Answers with a problem, in the realm of the call's path. */

@@ -378,12 +378,12 @@ static void answer(struct call *call)
 
 /* Body and parameters: 415, 400 */
 
-/* "application/json", at most with "charset=utf-8" (RFC 9110 section 8.3.1). */
-static bool is_json_type(struct text value)
+/* The type, at most with "charset=utf-8" (RFC 9110 section 8.3.1). */
+static bool is_type(struct text value, struct text type)
 {
     struct text part;
 
-    if (!text_next(&value, ';', &part) || !text_equal_nocase(text_trim(part), TEXT("application/json")))
+    if (!text_next(&value, ';', &part) || !text_equal_nocase(text_trim(part), type))
         return false;
     while (text_next(&value, ';', &part)) {
         part = text_trim(part);
@@ -399,17 +399,29 @@ static bool content_type_fits(struct call *call)
 {
     size_t count;
     struct text type = http_request_header(call->request, TEXT("Content-Type"), &count);
+    bool is_form = call->match.route->flags & ROUTE_FORM;
 
-    return count ? is_json_type(type) : !http_request_has_body(call->request);
+    if (count == 0)
+        return !http_request_has_body(call->request);
+    return is_type(type, is_form ? TEXT("application/x-www-form-urlencoded") : TEXT("application/json"));
+}
+
+static void refuse_type(struct call *call)
+{
+    struct problem problem = problem_of(PROBLEM_UNSUPPORTED_MEDIA_TYPE);
+
+    if (call->match.route->flags & ROUTE_FORM)
+        problem.message = "Send the body as application/x-www-form-urlencoded.";
+    call_refuse_with(call, problem);
 }
 
 static void enter(struct call *call)
 {
     const struct route *route = call->match.route;
-    bool takes_body = route->flags & ROUTE_JSON;
+    bool takes_body = route->flags & (ROUTE_JSON | ROUTE_FORM);
 
     if ((takes_body || http_request_has_body(call->request)) && !content_type_fits(call)) {
-        call_refuse(call, PROBLEM_UNSUPPORTED_MEDIA_TYPE);
+        refuse_type(call);
         return;
     }
     if (!(route->flags & ROUTE_QUERY) && !call_read_query(call, query_read_nothing, NULL))
@@ -418,6 +430,8 @@ static void enter(struct call *call)
         route->handle(call);
     else if (http_request_has_body(call->request))
         http_request_read_body(call->request, body_read, call);
+    else if (route->flags & ROUTE_FORM)
+        route->handle(call);
     else
         call_refuse(call, PROBLEM_INVALID_JSON);
 }
@@ -447,6 +461,11 @@ static void body_read(void *arg, enum http_body_result result, struct text body)
 
     if (result != HTTP_BODY_OK)
         return;
+    if (call->match.route->flags & ROUTE_FORM) {
+        call->form = body;
+        call->match.route->handle(call);
+        return;
+    }
     document = json_parse_object(body, &why);
     if (!document) {
         refuse_json(call, why);

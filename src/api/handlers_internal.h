@@ -11,6 +11,16 @@ void keys_list(struct call *call);
 void keys_show(struct call *call);
 void keys_revoke(struct call *call);
 
+void device_keys_list(struct call *call);
+void device_keys_revoke(struct call *call);
+
+void oauth_metadata_show(struct call *call);
+void device_authorize(struct call *call);
+void device_token(struct call *call);
+void enrolment_show(struct call *call);
+void enrolment_approve(struct call *call);
+void enrolment_deny(struct call *call);
+
 void login_begin(struct call *call);
 void logout_begin(struct call *call);
 void session_show(struct call *call);

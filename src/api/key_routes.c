@@ -1,12 +1,12 @@
-/* API keys, for integrations (/v1/api_keys) and for the console (/v1/console/api_keys): one code for both, which asks
- * the principal what he may see and grant. */
+/* API keys, for integrations (/v1/api_keys) and for the console (/v1/console/api_keys), and the console's device keys
+ * (/v1/console/device_keys): one code for all, which asks the principal what he may see and grant. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/secure.h"
 #include "call_internal.h"
-#include "core/secret.h"
 #include "handlers_internal.h"
+#include "key_grant_internal.h"
 #include "views_internal.h"
 
 #include <string.h>
@@ -15,19 +15,20 @@
 enum { LOG_FAILED_PAUSE_MS = 1000 };
 
 /* A test key sees test keys alone; a live key and a user see both modes. */
-static struct key_view visible_keys(const struct call *call)
+static struct key_view visible_keys(const struct call *call, enum key_kind kind)
 {
     return (struct key_view){
         .account = *call_account(call),
-        .kind = KEY_API,
+        .kind = kind,
         .test_only = call->key && call->key->mode == MODE_TEST,
     };
 }
 
-static void refuse_key(struct call *call, enum store_result result)
+/* kind: of the keys that the route is about. */
+static void refuse_key(struct call *call, enum key_kind kind, enum store_result result)
 {
     if (result == STORE_NOT_FOUND)
-        call_refuse(call, PROBLEM_API_KEY_NOT_FOUND);
+        call_refuse(call, kind == KEY_DEVICE ? PROBLEM_DEVICE_KEY_NOT_FOUND : PROBLEM_API_KEY_NOT_FOUND);
     else
         call_refuse_store(call, result);
 }
@@ -50,38 +51,22 @@ struct key_input {
     const struct json *scopes;
 };
 
-struct key_creation {
-    struct call *call;
-    struct key_record key;
-    struct secret secret; /* wiped when the request is freed */
-};
-
 static bool key_read(struct call *call, struct key_record *key);
 static bool key_may_be_granted(struct call *call, const struct key_record *key);
 static void key_stored(void *arg, enum store_result result);
-static void key_answered(struct key_creation *op);
-static void key_delivered(void *arg, bool delivered);
-static void key_discard(struct key_creation *op);
+static void key_answered(struct key_grant *grant);
 
 void keys_create(struct call *call)
 {
-    struct key_creation *op = http_request_alloc(call->request, sizeof *op);
+    struct key_grant *grant = http_request_alloc(call->request, sizeof *grant);
     struct audit_origin origin = call_origin(call);
-    uint8_t digest[KEY_DIGEST_BYTES];
 
-    op->call = call;
-    http_request_defer(call->request, secret_wipe, &op->secret);
-    if (!key_read(call, &op->key) || !key_may_be_granted(call, &op->key))
+    if (!key_read(call, &grant->key) || !key_may_be_granted(call, &grant->key))
         return;
-    op->key.id = id_mint(ID_KEY, clock_wall_ms());
-    op->key.created_ms = id_time_ms(&op->key.id);
-    op->key.account = *call_account(call);
-    secret_mint(KEY_API, op->key.mode, &op->secret);
-    key_set_last4(&op->key, secret_text(&op->secret));
-    key_checker_digest(call->service->checker, secret_text(&op->secret), digest);
-
+    grant->key.account = *call_account(call);
+    key_grant_mint(grant, call);
     http_request_hold(call->request);
-    key_store_insert(call->service->store, &op->key, digest, &origin, key_stored, op);
+    key_store_insert(call->service->store, &grant->key, grant->digest, &origin, key_stored, grant);
 }
 
 static bool read_scopes(const struct json *list, scope_set *ret_scopes)
@@ -149,71 +134,57 @@ static bool key_may_be_granted(struct call *call, const struct key_record *key)
 
 static void key_stored(void *arg, enum store_result result)
 {
-    struct key_creation *op = arg;
-    struct http_request *request = op->call->request;
+    struct key_grant *grant = arg;
 
-    if (result == STORE_OK && !http_request_gone(request)) {
-        http_response_on_delivered(request, key_delivered, op); /* which releases */
-        key_answered(op);
+    if (key_grant_stored(grant, result)) {
+        key_answered(grant);
         return;
     }
-    /* Stored, or perhaps stored, but nobody has the secret. */
-    if (result == STORE_OK || result == STORE_UNKNOWN)
-        key_discard(op);
-    call_refuse_store(op->call, result);
-    http_request_release(request);
+    call_refuse_store(grant->call, result);
+    http_request_release(grant->call->request);
 }
 
-static void key_answered(struct key_creation *op)
+static void key_answered(struct key_grant *grant)
 {
-    struct call *call = op->call;
+    struct call *call = grant->call;
     char storage[ANSWER_SMALL_BYTES], location_storage[64];
     struct buf out, location;
 
     buf_init_fixed(&location, location_storage, sizeof location_storage);
     buf_append_text(&location, call->path);
     buf_append_char(&location, '/');
-    buf_append_text(&location, id_text(&op->key.id));
+    buf_append_text(&location, id_text(&grant->key.id));
     http_response_header(call->request, TEXT("Location"), buf_text(&location));
 
     buf_init_fixed(&out, storage, sizeof storage);
-    view_key_created(&(struct json_writer){.out = &out}, &op->key, secret_text(&op->secret));
+    view_key_created(&(struct json_writer){.out = &out}, &grant->key, secret_text(&grant->secret));
     http_reply_json(call->request, 201, &out);
     secure_wipe(storage, sizeof storage);
-    call_log(call, "key created", id_text(call_account(call)), id_text(call_actor(call)), id_text(&op->key.id));
-}
-
-static void key_delivered(void *arg, bool delivered)
-{
-    struct key_creation *op = arg;
-
-    if (!delivered)
-        key_discard(op);
-    http_request_release(op->call->request);
-}
-
-static void key_discard(struct key_creation *op)
-{
-    struct audit_origin origin = call_origin(op->call);
-
-    origin.actor = TEXT("system");
-    key_store_discard(op->call->service->store, &op->key.id, &origin);
-    call_log(op->call, "key discarded: its secret was not delivered", id_text(&op->key.account), origin.actor,
-             id_text(&op->key.id));
+    call_log(call, "key created", id_text(call_account(call)), id_text(call_actor(call)), id_text(&grant->key.id));
 }
 
 /* GET, the list */
 
 static void keys_found(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more);
 
-void keys_list(struct call *call)
+static void list_keys(struct call *call, enum key_kind kind)
 {
-    struct key_query query = {.view = visible_keys(call), .limit = LIST_LIMIT_STANDARD};
+    struct key_query query = {.view = visible_keys(call, kind), .limit = LIST_LIMIT_STANDARD};
 
-    if (!call_read_query(call, query_read_keys, &query))
+    if (!call_read_query(call, kind == KEY_DEVICE ? query_read_device_keys : query_read_keys, &query))
         return;
     http_request_hold(call->request);
     key_store_list(call->service->store, &query, keys_found, call);
+}
+
+void keys_list(struct call *call)
+{
+    list_keys(call, KEY_API);
+}
+
+void device_keys_list(struct call *call)
+{
+    list_keys(call, KEY_DEVICE);
 }
 
 static void keys_found(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
@@ -235,22 +206,22 @@ static void keys_found(void *arg, enum store_result result, const struct key_rec
 
 static void key_found_to_show(void *arg, enum store_result result, const struct key_record *key);
 
-/* What is no id of a key names no key. */
-static bool read_id(struct call *call, struct id *ret_id)
+/* What is no id of a key of that kind names no key. */
+static bool read_id(struct call *call, enum key_kind kind, struct id *ret_id)
 {
-    bool valid = id_parse(ID_KEY, call->match.id, ret_id);
+    bool valid = id_parse(key_id_kind(kind), call->match.id, ret_id);
 
     if (!valid)
-        call_refuse(call, PROBLEM_API_KEY_NOT_FOUND);
+        refuse_key(call, kind, STORE_NOT_FOUND);
     return valid;
 }
 
 void keys_show(struct call *call)
 {
-    struct key_view view = visible_keys(call);
+    struct key_view view = visible_keys(call, KEY_API);
     struct id id;
 
-    if (!read_id(call, &id))
+    if (!read_id(call, KEY_API, &id))
         return;
     http_request_hold(call->request);
     key_store_get(call->service->store, &view, &id, key_found_to_show, call);
@@ -263,25 +234,43 @@ static void key_found_to_show(void *arg, enum store_result result, const struct 
     if (result == STORE_OK)
         reply_key(call, key);
     else
-        refuse_key(call, result);
+        refuse_key(call, KEY_API, result);
     http_request_release(call->request);
 }
 
 /* DELETE: once this is answered with 200, no node accepts the key. Otherwise the answer promises nothing, and a
  * revocation that was written stays. */
 
+struct key_revocation {
+    struct call *call;
+    enum key_kind kind;
+};
+
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key);
+
+static void revoke_key(struct call *call, enum key_kind kind)
+{
+    struct key_view view = visible_keys(call, kind);
+    struct audit_origin origin = call_origin(call);
+    struct key_revocation *op;
+    struct id id;
+
+    if (!read_id(call, kind, &id))
+        return;
+    op = http_request_alloc(call->request, sizeof *op);
+    *op = (struct key_revocation){call, kind};
+    http_request_hold(call->request);
+    key_store_revoke(call->service->store, &view, &id, &origin, key_revoked, op);
+}
 
 void keys_revoke(struct call *call)
 {
-    struct key_view view = visible_keys(call);
-    struct audit_origin origin = call_origin(call);
-    struct id id;
+    revoke_key(call, KEY_API);
+}
 
-    if (!read_id(call, &id))
-        return;
-    http_request_hold(call->request);
-    key_store_revoke(call->service->store, &view, &id, &origin, key_revoked, call);
+void device_keys_revoke(struct call *call)
+{
+    revoke_key(call, KEY_DEVICE);
 }
 
 /* What the file does not take is told, and answered all the same: the key is revoked. */
@@ -301,14 +290,15 @@ static void write_revocation(struct call *call, const struct key_record *key)
 
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key)
 {
-    struct call *call = arg;
+    const struct key_revocation *op = arg;
+    struct call *call = op->call;
 
     if (result == STORE_OK) {
         write_revocation(call, key);
         reply_key(call, key);
         call_log(call, "key revoked", id_text(call_account(call)), id_text(call_actor(call)), id_text(&key->id));
     } else {
-        refuse_key(call, result);
+        refuse_key(call, op->kind, result);
     }
     http_request_release(call->request);
 }

@@ -94,25 +94,37 @@ static bool read_keys_status(struct text value, void *target)
     return active || text_equal(value, TEXT("revoked"));
 }
 
-bool query_read_keys(struct text query, char *storage, void *target, struct problem *ret_problem)
+static bool read_key_rows(struct text query, char *storage, const struct parameter *rows, size_t count,
+                          struct key_query *target, struct problem *ret_problem)
 {
-    static const struct parameter ROWS[] = {
-        {"limit", read_keys_limit},
-        {"starting_after", read_keys_starting_after},
-        {"ending_before", read_keys_ending_before},
-        {"mode", read_keys_mode},
-        {"status", read_keys_status},
-    };
-    const struct key_query *keys = target;
-
-    if (!read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem))
+    if (!read_all(query, storage, rows, count, target, ret_problem))
         return false;
-    if (keys->starting_after.text[0] && keys->ending_before.text[0]) {
+    if (target->starting_after.text[0] && target->ending_before.text[0]) {
         *ret_problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("ending_before"));
         ret_problem->message = "Give starting_after or ending_before, not both.";
         return false;
     }
     return true;
+}
+
+/* The last row is for API keys alone. */
+static const struct parameter KEY_ROWS[] = {
+    {"limit", read_keys_limit},
+    {"starting_after", read_keys_starting_after},
+    {"ending_before", read_keys_ending_before},
+    {"status", read_keys_status},
+    {"mode", read_keys_mode},
+};
+enum { KEY_ROW_COUNT = sizeof KEY_ROWS / sizeof *KEY_ROWS };
+
+bool query_read_keys(struct text query, char *storage, void *target, struct problem *ret_problem)
+{
+    return read_key_rows(query, storage, KEY_ROWS, KEY_ROW_COUNT, target, ret_problem);
+}
+
+bool query_read_device_keys(struct text query, char *storage, void *target, struct problem *ret_problem)
+{
+    return read_key_rows(query, storage, KEY_ROWS, KEY_ROW_COUNT - 1, target, ret_problem);
 }
 
 static bool read_events_limit(struct text value, void *target)

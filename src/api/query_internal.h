@@ -13,6 +13,8 @@ query_reader query_read_nothing;
 
 /* A struct key_query: limit, starting_after, ending_before, mode, status. */
 query_reader query_read_keys;
+/* The same without mode: device keys have one. */
+query_reader query_read_device_keys;
 
 struct event_query {
     unsigned limit;

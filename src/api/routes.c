@@ -2,6 +2,8 @@
 #include "handlers_internal.h"
 #include "routes_internal.h"
 
+#include <string.h>
+
 /* clang-format off */
 const struct route ROUTES[] = {
     {HTTP_GET,    "/v1/whoami",                whoami_show,       WHO_API_KEY, SCOPE_NONE,        0},
@@ -14,6 +16,10 @@ const struct route ROUTES[] = {
     {HTTP_POST,   "/v1/auth/login",            login_begin,       WHO_ANYONE,  SCOPE_NONE, ROUTE_JSON | ROUTE_ORIGIN},
     {HTTP_POST,   "/v1/auth/logout",           logout_begin,      WHO_SESSION, SCOPE_NONE, ROUTE_CSRF},
 
+    {HTTP_GET,    "/.well-known/oauth-authorization-server", oauth_metadata_show, WHO_ANYONE, SCOPE_NONE, 0},
+    {HTTP_POST,   "/v1/auth/device_authorization", device_authorize, WHO_ANYONE, SCOPE_NONE, ROUTE_FORM | ROUTE_ORIGIN},
+    {HTTP_POST,   "/v1/auth/token",            device_token,      WHO_ANYONE,  SCOPE_NONE, ROUTE_FORM | ROUTE_ORIGIN},
+
     {HTTP_GET,    "/v1/console/session",       session_show,      WHO_SESSION, SCOPE_NONE, 0},
     {HTTP_POST,   "/v1/console/step_up",       step_up_begin,     WHO_SESSION, SCOPE_NONE, ROUTE_JSON | ROUTE_CSRF},
     {HTTP_POST,   "/v1/console/api_keys",      keys_create,       WHO_SESSION, SCOPE_NONE,
@@ -21,6 +27,12 @@ const struct route ROUTES[] = {
     {HTTP_GET,    "/v1/console/api_keys",      keys_list,         WHO_SESSION, SCOPE_NONE, ROUTE_QUERY},
     {HTTP_GET,    "/v1/console/api_keys/{id}", keys_show,         WHO_SESSION, SCOPE_NONE, 0},
     {HTTP_DELETE, "/v1/console/api_keys/{id}", keys_revoke,       WHO_SESSION, SCOPE_NONE, ROUTE_CSRF},
+    {HTTP_GET,    "/v1/console/device_keys",   device_keys_list,  WHO_SESSION, SCOPE_NONE, ROUTE_QUERY},
+    {HTTP_DELETE, "/v1/console/device_keys/{id}", device_keys_revoke, WHO_SESSION, SCOPE_NONE, ROUTE_CSRF},
+    {HTTP_GET,    "/v1/console/device_enrolments/{id}", enrolment_show, WHO_SESSION, SCOPE_NONE, 0},
+    {HTTP_POST,   "/v1/console/device_enrolments/{id}/approve", enrolment_approve, WHO_SESSION, SCOPE_NONE,
+     ROUTE_CSRF | ROUTE_STEP_UP},
+    {HTTP_POST,   "/v1/console/device_enrolments/{id}/deny", enrolment_deny, WHO_SESSION, SCOPE_NONE, ROUTE_CSRF},
     {HTTP_GET,    "/v1/console/audit_events",  audit_events_list, WHO_SESSION, SCOPE_NONE, ROUTE_QUERY},
     {HTTP_GET,    "/v1/console/usage",         usage_show,        WHO_SESSION, SCOPE_NONE, ROUTE_QUERY},
 };
@@ -28,10 +40,21 @@ const struct route ROUTES[] = {
 
 const size_t ROUTE_COUNT = sizeof ROUTES / sizeof *ROUTES;
 
-/* "{id}" stands at the end of a pattern, for one segment that is not empty. */
+/* "{id}" and what stands behind it; for one segment that is not empty. */
+static bool rest_fits(const char *pattern, struct text path, struct text *ret_id)
+{
+    struct text id = path;
+
+    for (id.len = 0; id.len < path.len && path.ptr[id.len] != '/';)
+        id.len++;
+    if (id.len == 0 || !text_equal(text_skip(path, id.len), text_of(strchr(pattern, '}') + 1)))
+        return false;
+    *ret_id = id;
+    return true;
+}
+
 static bool path_fits(const char *pattern, struct text path, struct text *ret_id)
 {
-    struct text id;
     size_t at = 0;
 
     while (pattern[at] != '\0' && pattern[at] != '{') {
@@ -39,16 +62,7 @@ static bool path_fits(const char *pattern, struct text path, struct text *ret_id
             return false;
         at++;
     }
-    id = text_skip(path, at);
-    if (pattern[at] == '\0')
-        return id.len == 0;
-    if (id.len == 0)
-        return false;
-    for (size_t i = 0; i < id.len; i++)
-        if (id.ptr[i] == '/')
-            return false;
-    *ret_id = id;
-    return true;
+    return pattern[at] == '\0' ? at == path.len : rest_fits(pattern + at, text_skip(path, at), ret_id);
 }
 
 static bool method_fits(const struct route *row, enum http_method method)

@@ -45,7 +45,8 @@ static void put_key_members(struct json_writer *w, const struct key_record *key)
     JSON_PUT_WORD(w, "id", id_text(&key->id));
     json_put_member(w, "name", key_name(key));
     json_put_member(w, "last4", text_of(key->last4));
-    JSON_PUT_WORD(w, "mode", key_mode_text(key->mode));
+    if (key->kind == KEY_API) /* device keys are live */
+        JSON_PUT_WORD(w, "mode", key_mode_text(key->mode));
     put_scopes(w, key->scopes);
     put_time(w, "created_at", key->created_ms);
     put_time_or_null(w, "last_used_at", key->last_used_ms);
@@ -195,5 +196,107 @@ void view_usage(struct json_writer *w, const struct usage_day *days, size_t day_
     for (size_t i = 0; i < key_count; i++)
         put_usage_key(w, &keys[i]);
     json_array_end(w);
+    json_object_end(w);
+}
+
+/* Enrolment of devices */
+
+enum { ADDRESS_MAX_BYTES = 1024 };
+
+static void put_address(struct json_writer *w, const char *name, struct text origin, const char *path, const char *more)
+{
+    char storage[ADDRESS_MAX_BYTES];
+    struct buf out;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    buf_append_text(&out, origin);
+    buf_append_str(&out, path);
+    buf_append_str(&out, more);
+    json_put_member(w, name, buf_text(&out));
+}
+
+/* value: empty for an empty list. */
+static void put_list_of_one(struct json_writer *w, const char *name, struct text value)
+{
+    json_key(w, name);
+    json_array_begin(w);
+    if (value.len)
+        json_put_text(w, value);
+    json_array_end(w);
+}
+
+void view_authorization_server(struct json_writer *w, struct text origin)
+{
+    json_object_begin(w);
+    json_put_member(w, "issuer", origin);
+    put_address(w, "token_endpoint", origin, "/v1/auth/token", "");
+    put_address(w, "device_authorization_endpoint", origin, "/v1/auth/device_authorization", "");
+    put_list_of_one(w, "scopes_supported", TEXT("documents:write"));
+    put_list_of_one(w, "response_types_supported", TEXT(""));
+    put_list_of_one(w, "grant_types_supported", DEVICE_GRANT_TYPE);
+    put_list_of_one(w, "token_endpoint_auth_methods_supported", TEXT("none"));
+    json_object_end(w);
+}
+
+void view_device_codes(struct json_writer *w, const struct device_code *device, const struct user_code *user,
+                       struct text origin)
+{
+    char query[sizeof "?user_code=" + USER_CODE_CHARS];
+    struct buf out;
+
+    buf_init_fixed(&out, query, sizeof query);
+    buf_append_str(&out, "?user_code=");
+    buf_append(&out, user->text, sizeof user->text);
+    json_object_begin(w);
+    json_put_member(w, "device_code", text_of(device->text));
+    json_put_member(w, "user_code", text_of(user->text));
+    put_address(w, "verification_uri", origin, "/console/activate", "");
+    put_address(w, "verification_uri_complete", origin, "/console/activate", query);
+    json_key(w, "expires_in");
+    json_put_integer(w, DEVICE_LIFETIME_S);
+    json_key(w, "interval");
+    json_put_integer(w, DEVICE_INTERVAL_S);
+    json_object_end(w);
+}
+
+void view_token(struct json_writer *w, struct text secret, scope_set scopes)
+{
+    char storage[256];
+    struct buf scope;
+
+    buf_init_fixed(&scope, storage, sizeof storage);
+    scope_print(scopes, ' ', &scope);
+    json_object_begin(w);
+    json_put_member(w, "access_token", secret);
+    json_put_member(w, "token_type", TEXT("Bearer"));
+    json_put_member(w, "scope", buf_text(&scope));
+    json_object_end(w);
+}
+
+void view_oauth_error(struct json_writer *w, const char *error, const char *description)
+{
+    json_object_begin(w);
+    json_put_member(w, "error", text_of(error));
+    json_put_member(w, "error_description", text_of(description));
+    json_object_end(w);
+}
+
+void view_enrolment(struct json_writer *w, const struct device_enrolment *enrolment, const struct user_code *code)
+{
+    static const char *const STATUSES[] = {
+        [DEVICE_IS_PENDING] = "pending",
+        [DEVICE_IS_APPROVED] = "approved",
+        [DEVICE_IS_DENIED] = "denied",
+    };
+
+    json_object_begin(w);
+    json_put_member(w, "user_code", text_of(code->text));
+    json_put_member(w, "client_id", enrolment->client);
+    json_put_member(w, "device_name", enrolment->name);
+    put_scopes(w, enrolment->scopes);
+    json_put_member(w, "ip", enrolment->ip);
+    put_time(w, "created_at", enrolment->created_ms);
+    put_time(w, "expires_at", enrolment->expires_ms);
+    json_put_member(w, "status", text_of(STATUSES[enrolment->status]));
     json_object_end(w);
 }

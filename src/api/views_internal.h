@@ -2,6 +2,7 @@
 #pragma once
 #include "base/json.h"
 #include "store/audit_store.h"
+#include "store/device_store.h"
 #include "store/key_store.h"
 #include "store/session_store.h"
 #include "store/usage_store.h"
@@ -10,6 +11,14 @@ void view_key(struct json_writer *w, const struct key_record *key);
 /* The key object with its secret: the one answer that has it. */
 void view_key_created(struct json_writer *w, const struct key_record *key, struct text secret);
 void view_keys(struct json_writer *w, const struct key_record *keys, size_t count, bool has_more);
+/* Enrolment of devices, for devices (RFC 8628, RFC 8414) and for users. origin: the public one. */
+void view_authorization_server(struct json_writer *w, struct text origin);
+void view_device_codes(struct json_writer *w, const struct device_code *device, const struct user_code *user,
+                       struct text origin);
+void view_token(struct json_writer *w, struct text secret, scope_set scopes);
+void view_oauth_error(struct json_writer *w, const char *error, const char *description);
+void view_enrolment(struct json_writer *w, const struct device_enrolment *enrolment, const struct user_code *code);
+
 void view_whoami(struct json_writer *w, const struct key_record *key);
 
 /* The answer of a login. */

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/secure.h"
 #include "config/key_file.h"
+#include "core/device.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -210,6 +211,7 @@ static void node_fill_service(struct node *node)
                            .absolute_ms = s->session_absolute_ms,
                            .step_up_ms = s->step_up_ms},
         .public_origin = text_of(s->public_origin),
+        .device_clients = text_of(s->device_clients),
         .grant_any = s->grant_policy == GRANT_ANY,
         .strict401 = s->check_status == CHECK_STATUS_STRICT401,
         .target_max_bytes = (size_t)s->target_max_bytes,
@@ -240,6 +242,11 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
     if (node->store_settings.target.sentinel_count > 0 && s->lease_ms == 0) {
         buf_append_str(ret_why, "redis-sentinel:// needs leases, for only a lease tells a master from one that was "
                                 "replaced: give --lease-ms more than 0, or name one Redis");
+        return false;
+    }
+    if (!device_clients_valid(text_of(s->device_clients))) {
+        buf_append_str(ret_why, "--device-clients must be client ids (A-Z a-z 0-9 . _ -), separated by commas, as in "
+                                "desktop-agent,ward-scanner");
         return false;
     }
     node->policy = policy_load(s->policy_file, ret_why);

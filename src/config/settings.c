@@ -158,6 +158,12 @@ static const struct option_row NODE_ROWS[] = {
      .choices = "exact|strict401",
      .help = "How checks refuse: as the public listener does, or, for nginx' auth_request, with 401 and 403 alone. The "
              "true code is in X-Auth-Error."},
+    {.name = "device-clients",
+     .type = OPTION_TEXT,
+     .offset = AT(device_clients),
+     .standard = "desktop-agent",
+     .value_name = "IDS",
+     .help = "The client ids with which devices may ask to be enrolled (OAuth 2.0 device grant), separated by commas."},
     {.name = "lease-ms",
      .type = OPTION_INTEGER,
      .offset = AT(lease_ms),

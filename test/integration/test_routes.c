@@ -260,6 +260,37 @@ Test(routes, every_json_route_refuses_other_types_and_unknown_members, .timeout 
     fixture_stop(&fixture);
 }
 
+Test(routes, every_form_route_refuses_other_types_and_bad_forms, .timeout = 60)
+{
+    const struct attempt json = {"JSON", {.json = "{}"}, 415, "unsupported_media_type"};
+    const struct attempt foreign = {
+        "a foreign origin", {.form = "a=b", .origin = "https://elsewhere.test"}, 403, "csrf_failed"};
+    struct fixture fixture;
+    unsigned rows = 0;
+
+    fixture_start(&fixture, 1, NULL);
+    for (size_t row = 0; row < ROUTE_COUNT; row++) {
+        static const char *const FORMS[] = {"", "a=%", "a=%00", "a=%ff", "client_id=a&client_id=a"};
+
+        if (!(ROUTES[row].flags & ROUTE_FORM))
+            continue;
+        rows++;
+        try_row(&fixture, &ROUTES[row], &json);
+        try_row(&fixture, &ROUTES[row], &foreign);
+        for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++) {
+            struct http_call call = {.method = "POST", .target = ROUTES[row].path, .form = FORMS[i]};
+            struct http_answer answer;
+            char error[64];
+
+            cr_expect_eq(fixture_call(&fixture, 0, &call, &answer), 400, "%s: %s", FORMS[i], answer.body);
+            cr_expect(http_answer_json(&answer, "error", error, sizeof error) && strcmp(error, "invalid_request") == 0,
+                      "%s: %s", FORMS[i], answer.body);
+        }
+    }
+    cr_assert_gt(rows, 0);
+    fixture_stop(&fixture);
+}
+
 /* The table itself: what an API key opens lies outside of the console, what a session opens inside. */
 Test(routes, rows_lie_where_their_credential_is_accepted)
 {
@@ -267,13 +298,15 @@ Test(routes, rows_lie_where_their_credential_is_accepted)
         bool console = strncmp(ROUTES[row].path, "/v1/console/", 12) == 0;
         bool auth = strncmp(ROUTES[row].path, "/v1/auth/", 9) == 0;
 
-        cr_expect_eq(strncmp(ROUTES[row].path, "/v1/", 4), 0, "%s", ROUTES[row].path);
+        bool well_known = strncmp(ROUTES[row].path, "/.well-known/", 13) == 0;
+
+        cr_expect(well_known || strncmp(ROUTES[row].path, "/v1/", 4) == 0, "%s", ROUTES[row].path);
         if (ROUTES[row].who == WHO_API_KEY)
             cr_expect(!console && !auth, "%s", ROUTES[row].path);
         if (ROUTES[row].who == WHO_SESSION)
             cr_expect(console || auth, "%s", ROUTES[row].path);
         if (ROUTES[row].who == WHO_ANYONE)
-            cr_expect(auth, "%s", ROUTES[row].path);
+            cr_expect(auth || (well_known && ROUTES[row].method == HTTP_GET), "%s", ROUTES[row].path);
         if (ROUTES[row].flags & ROUTE_STEP_UP)
             cr_expect_eq(ROUTES[row].who, WHO_SESSION, "%s", ROUTES[row].path);
     }

@@ -199,9 +199,11 @@ void http_client_send_call(struct http_client *client, const struct http_call *c
         add(out, "X-CSRF-Token: %s\r\n", call->csrf);
     if (call->origin)
         add(out, "Origin: %s\r\n", call->origin);
-    if (call->json)
-        add(out, "Content-Type: application/json\r\nContent-Length: %zu\r\n", strlen(call->json));
-    add(out, "%s\r\n%s", call->fields ? call->fields : "", call->json ? call->json : "");
+    const char *body = call->json ? call->json : call->form;
+    if (body)
+        add(out, "Content-Type: application/%s\r\nContent-Length: %zu\r\n",
+            call->json ? "json" : "x-www-form-urlencoded", strlen(body));
+    add(out, "%s\r\n%s", call->fields ? call->fields : "", body ? body : "");
     fclose(out);
     http_client_send(client, bytes, len);
     free(bytes);

@@ -52,6 +52,7 @@ struct http_call {
     const char *csrf;
     const char *origin;
     const char *json;   /* the body */
+    const char *form;   /* the same, of application/x-www-form-urlencoded */
     const char *fields; /* more lines, each ended by \r\n */
 };
 void http_client_send_call(struct http_client *client, const struct http_call *call);

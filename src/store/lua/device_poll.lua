@@ -48,7 +48,7 @@ if device.status == 'approved' then
         return {'refused', 'denied'}
     end
     if added ~= 'ok' then
-        error('a new key exists already')
+        error('the key was discarded before it was made')
     end
     redis.call('HSET', K.device(digest), 'status', 'claimed')
     return {'ok', device.account, device.name, device.scopes, device.user}

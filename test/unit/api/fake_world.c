@@ -26,6 +26,7 @@ enum pending_kind {
     PENDING_DONE,
     PENDING_BODY,
     PENDING_DELIVERY,
+    PENDING_OTHER,
 };
 
 struct pending {
@@ -40,6 +41,7 @@ struct pending {
         password_verified *password;
         http_body_done *body;
         void (*delivered)(void *arg, bool delivered);
+        void (*other)(void *arg);
     } fn;
     void *arg;
     enum store_result result;
@@ -55,6 +57,11 @@ static void queue_add(struct pending pending)
 {
     CHECK(queue_length < QUEUE_MAX);
     queue[queue_length++] = pending;
+}
+
+void world_later(void (*run)(void *arg), void *arg)
+{
+    queue_add((struct pending){PENDING_OTHER, {.other = run}, .arg = arg});
 }
 
 /* Requests */
@@ -147,6 +154,9 @@ static void run_pending(struct pending p)
         break;
     case PENDING_DELIVERY:
         p.fn.delivered(p.arg, world.delivered);
+        break;
+    case PENDING_OTHER:
+        p.fn.other(p.arg);
         break;
     }
 }
@@ -629,6 +639,7 @@ void world_begin(void)
                     .store = (struct store *)(void *)&store,
                     .policy = policy,
                     .public_origin = TEXT("https://console.test"),
+                    .device_clients = TEXT("desktop-agent"),
                     .target_max_bytes = 8000},
         .key = {.id = make_id(ID_KEY, "key_01jd0000000000000000000001"),
                 .account = make_id(ID_ACCOUNT, "acct_01jd0000000000000000000001"),

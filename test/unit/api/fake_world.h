@@ -4,6 +4,7 @@
 #pragma once
 #include "api/service.h"
 #include "http/response.h"
+#include "store/device_store.h"
 
 /* A cookie of the right form; whether it is a session is said by world.session_result. */
 #define SESSION_COOKIE "Cookie: __Host-session=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"
@@ -13,6 +14,7 @@
 #define RIGHT_CSRF "X-CSRF-Token: $CSRF\n"
 /* The user's code at the time at which the world begins. */
 #define RIGHT_CODE "005924"
+#define FORM_TYPE "Content-Type: application/x-www-form-urlencoded\n"
 #define JSON_TYPE "Content-Type: application/json\n"
 
 struct world {
@@ -24,13 +26,19 @@ struct world {
     struct session_record session;
     enum store_result session_result, insert_result, revoke_result, attempt_result, create_result, end_result;
     bool user_known;
+    enum store_result begin_result, poll_result, enrolment_result;
+    unsigned begin_conflicts; /* so many first */
+    struct device_poll poll;
+    struct device_enrolment enrolment;
     enum password_result password_result;
     int64_t password_takes_ms;
     int64_t wall_ms; /* stands still but for that */
     bool delivered;
 
     /* What the fakes saw. */
-    unsigned uses, inserts, discards, revokes, proofs, failures, creations;
+    unsigned uses, inserts, discards, revokes, proofs, failures, creations, begins, polls, visits;
+    char device_name[64];
+    bool approves;
     struct key_record inserted;
     struct key_view view;
     bool had_hash;
@@ -42,6 +50,9 @@ extern struct world world;
  * the latter looks for leaks as well. */
 void world_begin(void);
 void world_end(void);
+
+/* Runs it after what was begun before, as completions do. */
+void world_later(void (*run)(void *arg), void *arg);
 
 /* headers: lines "Name: value\n". body NULL: none. Sends it through api_handle_public(). */
 struct http_request *request_send(enum http_method method, const char *target, const char *headers, const char *body);

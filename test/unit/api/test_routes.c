@@ -4,6 +4,8 @@
 #include "core/path.h"
 #include "leak_guard.h"
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
 
 TestSuite(routes, .fini = leak_guard);
 
@@ -15,18 +17,18 @@ static bool lies_under(const struct route *row, const char *folder)
 Test(routes, paths_are_normalised)
 {
     for (size_t i = 0; i < ROUTE_COUNT; i++) {
-        /* "{id}" aside: braces never reach the table in a request. */
-        struct text path = text_of(ROUTES[i].path);
-        size_t brace = 0, len;
-        char normal[128];
+        /* "x" stands for "{id}": braces never reach the table in a request. */
+        const char *mark = strstr(ROUTES[i].path, "{id}");
+        char path[128], normal[128];
+        size_t len;
 
-        while (brace < path.len && path.ptr[brace] != '{')
-            brace++;
-        cr_assert(brace == path.len || text_equal(text_skip(path, brace), TEXT("{id}")), "%s", ROUTES[i].path);
-        path.len = brace < path.len ? brace - 1 : brace;
-        cr_assert(path_normalise(path, normal, &len), "%s", ROUTES[i].path);
-        cr_assert(text_equal(path, (struct text){normal, len}), "%s", ROUTES[i].path);
-        cr_assert(lies_under(&ROUTES[i], "/v1/"), "%s", ROUTES[i].path);
+        if (mark)
+            snprintf(path, sizeof path, "%.*sx%s", (int)(mark - ROUTES[i].path), ROUTES[i].path, mark + 4);
+        else
+            snprintf(path, sizeof path, "%s", ROUTES[i].path);
+        cr_assert(path_normalise(text_of(path), normal, &len), "%s", ROUTES[i].path);
+        cr_assert(text_equal(text_of(path), (struct text){normal, len}), "%s", ROUTES[i].path);
+        cr_assert(lies_under(&ROUTES[i], "/v1/") || lies_under(&ROUTES[i], "/.well-known/"), "%s", ROUTES[i].path);
     }
 }
 
@@ -49,6 +51,8 @@ Test(routes, principal_follows_from_the_path)
             cr_assert_eq(row->who, WHO_SESSION, "%s", row->path);
         else if (lies_under(row, "/v1/auth/"))
             cr_assert_neq(row->who, WHO_API_KEY, "%s", row->path);
+        else if (lies_under(row, "/.well-known/"))
+            cr_assert_eq(row->who, WHO_ANYONE, "%s", row->path);
         else
             cr_assert_eq(row->who, WHO_API_KEY, "%s", row->path);
         for (size_t j = 0; j < ROUTE_COUNT; j++)
@@ -69,7 +73,8 @@ Test(routes, flags_are_consistent)
         cr_assert(!(row->flags & ROUTE_ORIGIN) || row->who == WHO_ANYONE, "%s", row->path);
         cr_assert(row->who != WHO_ANYONE || !mutates || (row->flags & ROUTE_ORIGIN), "%s", row->path);
         cr_assert(!(row->flags & ROUTE_STEP_UP) || row->who == WHO_SESSION, "%s", row->path);
-        cr_assert(!(row->flags & ROUTE_JSON) || mutates, "%s", row->path);
+        cr_assert(!(row->flags & (ROUTE_JSON | ROUTE_FORM)) || mutates, "%s", row->path);
+        cr_assert(!(row->flags & ROUTE_JSON) || !(row->flags & ROUTE_FORM), "%s", row->path);
         cr_assert(!(row->flags & ROUTE_QUERY) || !mutates, "%s", row->path);
         cr_assert(row->scope == SCOPE_NONE || row->who == WHO_API_KEY, "%s", row->path);
     }
@@ -115,6 +120,13 @@ Test(routes, rows_are_found)
         {HTTP_GET, "/v1/api_keys/key_1/x", NULL, false, ""},
         {HTTP_GET, "/v1/api_keys/key_1/", NULL, false, ""},
         {HTTP_DELETE, "/v1/console/api_keys/key_1", "/v1/console/api_keys/{id}", true, "key_1"},
+        {HTTP_POST, "/v1/console/device_enrolments/A-B/deny", "/v1/console/device_enrolments/{id}/deny", true, "A-B"},
+        {HTTP_GET, "/v1/console/device_enrolments/A-B", "/v1/console/device_enrolments/{id}", true, "A-B"},
+        {HTTP_GET, "/v1/console/device_enrolments/A-B/deny", NULL, true, "A-B"},
+        {HTTP_POST, "/v1/console/device_enrolments//deny", NULL, false, ""},
+        {HTTP_POST, "/v1/console/device_enrolments/A/B/deny", NULL, false, ""},
+        {HTTP_POST, "/v1/console/device_enrolments/A/deny/", NULL, false, ""},
+        {HTTP_POST, "/v1/console/device_enrolments/A/denyx", NULL, false, ""},
         {HTTP_OTHER, "/v1/auth/login", NULL, true, ""},
         {HTTP_GET, "/", NULL, false, ""},
         {HTTP_GET, "", NULL, false, ""},

@@ -545,11 +545,14 @@ Test(lua, usage_flush)
 
 Test(lua, usage_read)
 {
-    STEPS({"@usage_read acct_A 2 2026-01-30 2026-01-31", "(ok (nil nil nil nil) ())"},
+    STEPS({"@usage_read acct_A 2 2 2026-01-30 2026-01-31", "(ok (nil nil nil nil))"},
           {"@usage_flush node 1 acct_A live 2026-01-31 1 key_1 5 100 acct_A test 2026-01-31 1 key_2 7 90 acct_A live "
            "2026-01-29 1 key_3 1 80",
            "(ok)"},
-          {"@usage_read acct_A 2 2026-01-30 2026-01-31", "(ok (nil nil 7 5) (key_2 7 key_1 5))"});
+          {"@usage_read acct_A 2 2 2026-01-30 2026-01-31", "(ok (nil nil 7 5) (key_2 7   ()) (key_1 5   ()))"},
+          /* Keys that are named: each day of theirs. */
+          {"@usage_read acct_A 2 2 2026-01-30 2026-01-31 key_3 key_1",
+           "(ok (nil nil 7 5) (key_3 0   (0 0)) (key_1 5   (0 5)))"});
 }
 
 #define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 i"
@@ -616,6 +619,14 @@ Test(lua, an_approved_device_need_not_wait)
 {
     STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {POLL("d1", "agent", "1"), "(refused pending)"},
           {DECIDE("c1", "acct_A", "approved"), "(ok *)"}, {POLL("d1", "agent", "2"), "(ok acct_A *)"});
+}
+
+/* Its node has given up on it; the device may ask again. */
+Test(lua, a_claim_that_comes_behind_its_discard_claims_nothing)
+{
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
+          {"@key_revoke dev_1 '' '' 0" ORIGIN " 1 - -", "(not_found)"}, {POLL("d1", "agent", "1"), "-*"},
+          {"HGET t:device:d1 status", "approved"}, {"EXISTS t:key:h1", "0"}, {POLL("d1", "agent", "2"), "(ok acct_A *)"});
 }
 
 Test(lua, a_device_of_an_account_that_is_gone_gets_no_key)

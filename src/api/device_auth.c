@@ -1,0 +1,320 @@
+/* What devices ask: the OAuth 2.0 Device Authorization Grant (RFC 8628). A device gets a code for itself and one for a
+ * person, who approves it in the console (enrolments.c), and polls until its key is there. Errors are those of RFC 6749
+ * section 5.2, but for what is no matter of OAuth: 415, 429, 5xx. */
+#include "base/check.h"
+#include "base/secure.h"
+#include "call_internal.h"
+#include "form_internal.h"
+#include "handlers_internal.h"
+#include "key_grant_internal.h"
+#include "views_internal.h"
+
+#include <stdio.h>
+
+static const scope_set DEVICE_SCOPES = SCOPE_DOCUMENTS_WRITE;
+
+/* RFC 6749 section 5.1 asks for it beside Cache-Control, which every answer has. */
+static void reply_uncached(struct call *call, int status, const struct buf *out)
+{
+    http_response_header(call->request, TEXT("Pragma"), TEXT("no-cache"));
+    http_reply_json(call->request, status, out);
+}
+
+/* The one way in which OAuth errors are told. description: of printable ASCII without quotes and backslashes. */
+static void refuse_oauth(struct call *call, const char *error, const char *description)
+{
+    char storage[512];
+    struct buf out;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    view_oauth_error(&(struct json_writer){.out = &out}, error, description);
+    reply_uncached(call, 400, &out);
+}
+
+static void refuse_throttled(struct call *call, uint32_t retry_after_s)
+{
+    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
+
+    problem.retry_after_s = retry_after_s;
+    call_log(call, "device throttled", (struct text){0}, (struct text){0}, (struct text){0});
+    call_refuse_with(call, problem);
+}
+
+/* False: refused. */
+static bool read_form(struct call *call, const struct form_field *fields, size_t count, void *target)
+{
+    char *storage = http_request_alloc(call->request, call->form.len + 1);
+    char description[96];
+    struct text name;
+
+    switch (form_read(call->form, storage, fields, count, target, &name)) {
+    case FORM_OK:
+        return true;
+    case FORM_MISSING:
+        snprintf(description, sizeof description, "The parameter %.*s is missing.", TEXT_ARG(name));
+        refuse_oauth(call, "invalid_request", description);
+        return false;
+    case FORM_REPEATED:
+        refuse_oauth(call, "invalid_request", "A parameter came twice.");
+        return false;
+    case FORM_MALFORMED:
+        break;
+    }
+    refuse_oauth(call, "invalid_request", "The body is not a valid form of UTF-8 text.");
+    return false;
+}
+
+static bool client_is_known(struct call *call, struct text client)
+{
+    bool known = device_clients_include(call->service->device_clients, client);
+
+    if (!known)
+        refuse_oauth(call, "invalid_client", "This client_id is not known here.");
+    return known;
+}
+
+/* GET /.well-known/oauth-authorization-server (RFC 8414) */
+
+void oauth_metadata_show(struct call *call)
+{
+    char storage[ANSWER_SMALL_BYTES];
+    struct buf out;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    view_authorization_server(&(struct json_writer){.out = &out}, call->service->public_origin);
+    http_reply_json(call->request, 200, &out);
+}
+
+/* POST /v1/auth/device_authorization */
+
+/* Of 20^8 codes some thousand are in use at most: a second try is rare, a fourth means that something is wrong. */
+enum { CODES_TRIED_MAX = 3 };
+
+struct authorization_input {
+    struct text client, scope, name;
+};
+
+struct authorization {
+    struct call *call;
+    struct device_request request;
+    struct device_code device_code; /* wiped when the request is freed */
+    struct user_code user_code;
+    char ip_tag[THROTTLE_TAG_CHARS + 1];
+    unsigned tries;
+};
+
+static bool authorization_read(struct authorization *op);
+static void authorization_try(struct authorization *op);
+static void authorization_begun(void *arg, enum store_result result, uint32_t retry_after_s);
+static void authorization_answer(struct authorization *op);
+
+void device_authorize(struct call *call)
+{
+    struct authorization *op = http_request_alloc(call->request, sizeof *op);
+    struct text ip = http_request_peer(call->request);
+
+    op->call = call;
+    if (!authorization_read(op))
+        return;
+    throttle_tag(call->service->keyring, TEXT("device"), ip, op->ip_tag);
+    op->request.ip = ip;
+    op->request.ip_tag = text_of(op->ip_tag);
+    http_request_defer(call->request, device_code_wipe, &op->device_code);
+    http_request_hold(call->request);
+    authorization_try(op);
+}
+
+/* False: refused. */
+static bool authorization_read(struct authorization *op)
+{
+    static const struct form_field FIELDS[] = {
+        {"client_id", true, offsetof(struct authorization_input, client)},
+        {"scope", false, offsetof(struct authorization_input, scope)},
+        {"device_name", false, offsetof(struct authorization_input, name)},
+    };
+    struct authorization_input input = {0};
+    struct key_record named;
+
+    if (!read_form(op->call, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) ||
+        !client_is_known(op->call, input.client))
+        return false;
+    if (input.scope.len && scope_parse(input.scope) != DEVICE_SCOPES) {
+        refuse_oauth(op->call, "invalid_scope", "Devices get the scope documents:write and no other.");
+        return false;
+    }
+    if (input.name.len && !key_set_name(&named, input.name)) {
+        refuse_oauth(op->call, "invalid_request", "device_name must have 1 to 200 characters, no control characters.");
+        return false;
+    }
+    op->request.client = input.client;
+    op->request.name = input.name.len ? input.name : input.client;
+    op->request.scopes = DEVICE_SCOPES;
+    return true;
+}
+
+static void authorization_try(struct authorization *op)
+{
+    const struct service *service = op->call->service;
+
+    op->tries++;
+    device_code_mint(&op->device_code);
+    user_code_mint(&op->user_code);
+    CHECK(device_code_digest(service->keyring, text_of(op->device_code.text), op->request.code_digest));
+    user_code_digest(service->keyring, &op->user_code, op->request.user_code_digest);
+    device_store_begin(service->store, &op->request, authorization_begun, op);
+}
+
+static void authorization_begun(void *arg, enum store_result result, uint32_t retry_after_s)
+{
+    struct authorization *op = arg;
+    struct call *call = op->call;
+
+    if (result == STORE_CONFLICT && op->tries < CODES_TRIED_MAX) {
+        authorization_try(op);
+        return;
+    }
+    if (result == STORE_OK)
+        authorization_answer(op);
+    else if (result == STORE_REFUSED)
+        refuse_throttled(call, retry_after_s);
+    else
+        call_refuse_store(call, result);
+    http_request_release(call->request);
+}
+
+static void authorization_answer(struct authorization *op)
+{
+    struct call *call = op->call;
+    char storage[ANSWER_SMALL_BYTES];
+    struct buf out;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    view_device_codes(&(struct json_writer){.out = &out}, &op->device_code, &op->user_code,
+                      call->service->public_origin);
+    reply_uncached(call, 200, &out);
+    secure_wipe(storage, sizeof storage);
+    call_log(call, "device enrolment begun", (struct text){0}, (struct text){0}, (struct text){0});
+}
+
+/* POST /v1/auth/token: each poll brings a new secret along, so that the one that finds its enrolment approved makes the
+ * key in the same step. */
+
+struct token_input {
+    struct text grant_type, device_code, client;
+};
+
+struct token_request {
+    struct key_grant grant;
+    char ip_tag[THROTTLE_TAG_CHARS + 1];
+};
+
+static bool token_read(struct call *call, struct text *ret_client, uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
+static void token_polled(void *arg, enum store_result result, const struct device_poll *poll);
+static void token_answer(struct token_request *op, const struct device_poll *poll);
+static void token_refuse(struct call *call, const struct device_poll *poll);
+
+void device_token(struct call *call)
+{
+    struct token_request *op = http_request_alloc(call->request, sizeof *op);
+    struct audit_origin origin = call_origin(call);
+    uint8_t code_digest[KEYRING_DIGEST_BYTES];
+    struct text client;
+
+    if (!token_read(call, &client, code_digest))
+        return;
+    throttle_tag(call->service->keyring, TEXT("token"), http_request_peer(call->request), op->ip_tag);
+    op->grant.key.kind = KEY_DEVICE;
+    op->grant.key.mode = MODE_LIVE;
+    key_grant_mint(&op->grant, call);
+    http_request_hold(call->request);
+    device_store_poll(call->service->store, code_digest, client, text_of(op->ip_tag), &op->grant.key, op->grant.digest,
+                      &origin, token_polled, op);
+}
+
+static void refuse_grant(struct call *call)
+{
+    refuse_oauth(call, "invalid_grant", "This device_code is unknown, another client's, or has been used.");
+}
+
+/* False: refused. */
+static bool token_read(struct call *call, struct text *ret_client, uint8_t ret_digest[KEYRING_DIGEST_BYTES])
+{
+    static const struct form_field FIELDS[] = {
+        {"grant_type", true, offsetof(struct token_input, grant_type)},
+        {"device_code", false, offsetof(struct token_input, device_code)},
+        {"client_id", false, offsetof(struct token_input, client)},
+    };
+    struct token_input input = {0};
+
+    if (!read_form(call, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+        return false;
+    if (!text_equal(input.grant_type, DEVICE_GRANT_TYPE)) {
+        refuse_oauth(call, "unsupported_grant_type", "The grant is " DEVICE_GRANT_TYPE_LITERAL " and no other.");
+        return false;
+    }
+    if (!input.device_code.len || !input.client.len) {
+        refuse_oauth(call, "invalid_request", "device_code and client_id are required.");
+        return false;
+    }
+    if (!client_is_known(call, input.client))
+        return false;
+    if (!device_code_digest(call->service->keyring, input.device_code, ret_digest)) {
+        refuse_grant(call);
+        return false;
+    }
+    *ret_client = input.client;
+    return true;
+}
+
+static void token_polled(void *arg, enum store_result result, const struct device_poll *poll)
+{
+    struct token_request *op = arg;
+    struct call *call = op->grant.call;
+
+    op->grant.key.account = poll->account;
+    if (key_grant_stored(&op->grant, result)) {
+        token_answer(op, poll);
+        return;
+    }
+    if (result == STORE_NOT_FOUND)
+        refuse_grant(call);
+    else if (result == STORE_REFUSED)
+        token_refuse(call, poll);
+    else
+        call_refuse_store(call, result);
+    http_request_release(call->request);
+}
+
+static void token_answer(struct token_request *op, const struct device_poll *poll)
+{
+    struct call *call = op->grant.call;
+    char storage[ANSWER_SMALL_BYTES];
+    struct buf out;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    view_token(&(struct json_writer){.out = &out}, secret_text(&op->grant.secret), poll->scopes);
+    reply_uncached(call, 200, &out);
+    secure_wipe(storage, sizeof storage);
+    call_log(call, "key created", id_text(&poll->account), id_text(&poll->approver), id_text(&op->grant.key.id));
+}
+
+static void token_refuse(struct call *call, const struct device_poll *poll)
+{
+    switch (poll->refusal) {
+    case DEVICE_PENDING:
+        refuse_oauth(call, "authorization_pending", "Nobody has decided yet. Ask again after the interval.");
+        break;
+    case DEVICE_SLOW_DOWN:
+        refuse_oauth(call, "slow_down", "Wait 5 seconds longer between requests from now on.");
+        break;
+    case DEVICE_DENIED:
+        refuse_oauth(call, "access_denied", "The device was refused.");
+        break;
+    case DEVICE_EXPIRED:
+        refuse_oauth(call, "expired_token", "The codes have expired. Begin anew.");
+        break;
+    case DEVICE_THROTTLED:
+        refuse_throttled(call, poll->retry_after_s);
+        break;
+    }
+}

@@ -1,0 +1,47 @@
+#include "key_grant_internal.h"
+#include "base/clock.h"
+
+void key_grant_mint(struct key_grant *grant, struct call *call)
+{
+    struct key_record *key = &grant->key;
+
+    grant->call = call;
+    http_request_defer(call->request, secret_wipe, &grant->secret);
+    key->id = id_mint(key_id_kind(key->kind), clock_wall_ms());
+    key->created_ms = id_time_ms(&key->id);
+    secret_mint(key->kind, key->mode, &grant->secret);
+    key_set_last4(key, secret_text(&grant->secret));
+    key_checker_digest(call->service->checker, secret_text(&grant->secret), grant->digest);
+}
+
+static void discard(struct key_grant *grant)
+{
+    struct audit_origin origin = call_origin(grant->call);
+
+    origin.actor = TEXT("system");
+    key_store_discard(grant->call->service->store, &grant->key.id, &origin);
+    call_log(grant->call, "key discarded: its secret was not delivered", id_text(&grant->key.account), origin.actor,
+             id_text(&grant->key.id));
+}
+
+static void delivered(void *arg, bool is_delivered)
+{
+    struct key_grant *grant = arg;
+
+    if (!is_delivered)
+        discard(grant);
+    http_request_release(grant->call->request);
+}
+
+bool key_grant_stored(struct key_grant *grant, enum store_result result)
+{
+    struct http_request *request = grant->call->request;
+
+    if (result == STORE_OK && !http_request_gone(request)) {
+        http_response_on_delivered(request, delivered, grant);
+        return true;
+    }
+    if (result == STORE_OK || result == STORE_UNKNOWN)
+        discard(grant);
+    return false;
+}

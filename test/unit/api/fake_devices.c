@@ -1,0 +1,99 @@
+/* The store's enrolments, as fake_world.h tells them to answer. */
+#include "fake_world.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct visit {
+    device_begun *begun;
+    device_polled *polled;
+    device_found *found;
+    enum store_result result;
+    void *arg;
+};
+
+static void visit_later(void (*run)(void *arg), struct visit visit)
+{
+    struct visit *kept = malloc(sizeof *kept);
+
+    cr_assert(kept);
+    *kept = visit;
+    world_later(run, kept);
+}
+
+static void run_begun(void *arg)
+{
+    struct visit visit = *(struct visit *)arg;
+
+    free(arg);
+    visit.begun(visit.arg, visit.result, 30);
+}
+
+void device_store_begin(struct store *store, const struct device_request *request, device_begun *done, void *arg)
+{
+    bool conflict = world.begins++ < world.begin_conflicts;
+
+    (void)store;
+    cr_assert(request->scopes == SCOPE_DOCUMENTS_WRITE && request->ip_tag.len == THROTTLE_TAG_CHARS);
+    snprintf(world.device_name, sizeof world.device_name, "%.*s", TEXT_ARG(request->name));
+    visit_later(run_begun,
+                (struct visit){.begun = done, .arg = arg, .result = conflict ? STORE_CONFLICT : world.begin_result});
+}
+
+static void run_polled(void *arg)
+{
+    struct visit visit = *(struct visit *)arg;
+
+    free(arg);
+    visit.polled(visit.arg, world.poll_result, &world.poll);
+}
+
+void device_store_poll(struct store *store, const uint8_t code_digest[KEYRING_DIGEST_BYTES], struct text client,
+                       struct text ip_tag, const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
+                       const struct audit_origin *origin, device_polled *done, void *arg)
+{
+    (void)store;
+    (void)code_digest;
+    (void)key_digest;
+    cr_assert(text_equal(client, TEXT("desktop-agent")) && ip_tag.len == THROTTLE_TAG_CHARS);
+    cr_assert(key->kind == KEY_DEVICE && key->mode == MODE_LIVE && id_kind_of(id_text(&key->id)) == ID_DEVICE);
+    cr_assert_eq(origin->actor.len, 0);
+    world.polls++;
+    key_copy(&world.inserted, key);
+    visit_later(run_polled, (struct visit){.polled = done, .arg = arg});
+}
+
+static void run_found(void *arg)
+{
+    struct visit visit = *(struct visit *)arg;
+
+    free(arg);
+    visit.found(visit.arg, world.enrolment_result, &world.enrolment, 30);
+}
+
+static void find(struct text user_tag, const struct id *account, device_found *done, void *arg)
+{
+    cr_assert(user_tag.len == THROTTLE_TAG_CHARS && id_equal(account, &world.session.user.account));
+    world.visits++;
+    visit_later(run_found, (struct visit){.found = done, .arg = arg});
+}
+
+void device_store_find(struct store *store, const uint8_t user_code_digest[KEYRING_DIGEST_BYTES],
+                       const struct id *account, struct text user_tag, device_found *done, void *arg)
+{
+    (void)store;
+    (void)user_code_digest;
+    find(user_tag, account, done, arg);
+}
+
+void device_store_decide(struct store *store, const uint8_t user_code_digest[KEYRING_DIGEST_BYTES],
+                         const struct id *account, struct text user_tag, bool approve,
+                         const struct audit_origin *origin, device_found *done, void *arg)
+{
+    (void)store;
+    (void)user_code_digest;
+    cr_assert(text_equal(origin->actor, id_text(&world.session.user.id)));
+    world.approves = approve;
+    find(user_tag, account, done, arg);
+}
