@@ -286,7 +286,7 @@ int64_t http_request_wall_ms(const struct http_request *request)
 struct text http_request_peer(const struct http_request *request)
 {
     (void)request;
-    return TEXT("192.0.2.1");
+    return text_of(world.peer);
 }
 
 bool http_request_has_body(const struct http_request *request)
@@ -502,6 +502,7 @@ void session_store_begin_login(struct store *store, struct text email, struct te
     (void)store;
     (void)email;
     cr_assert(email_tag.len == THROTTLE_TAG_CHARS && ip_tag.len == THROTTLE_TAG_CHARS);
+    memcpy(world.ip_tag, ip_tag.ptr, ip_tag.len);
     count_attempt(done, arg);
 }
 
@@ -646,6 +647,7 @@ void world_begin(void)
                 .mode = MODE_LIVE,
                 .scopes = SCOPE_ALL,
                 .created_ms = 1},
+        .peer = "192.0.2.1",
         .checks_at_once = true,
         .session = {.sid = "AAAAAAAAAAAAAAAAAAAAAA",
                     .user = {.id = make_id(ID_USER, "usr_01jd0000000000000000000001"),

@@ -21,6 +21,7 @@ struct world {
     struct service service;
 
     /* What the fakes answer. */
+    const char *peer;
     struct key_record key;
     bool checks_at_once;
     struct session_record session;
@@ -42,6 +43,7 @@ struct world {
     struct key_record inserted;
     struct key_view view;
     bool had_hash;
+    char ip_tag[THROTTLE_TAG_CHARS + 1]; /* of the last login */
     size_t password_bytes;
 };
 extern struct world world;

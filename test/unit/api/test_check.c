@@ -1,0 +1,232 @@
+/* What gateways ask about goes up the same ladder; here is what is their own. */
+#include "api/routes.h"
+#include "fake_world.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+TestSuite(check, .init = world_begin, .fini = world_end);
+
+#define PAIR(method, target) "X-Original-Method: " method "\nX-Original-URI: " target "\n"
+
+static struct http_request *ask(const char *headers)
+{
+    return request_check(HTTP_GET, "/check/auth-request", headers, NULL);
+}
+
+static void expect(const char *headers, int status, const char *code)
+{
+    struct http_request *request = ask(headers);
+    char line[80];
+
+    snprintf(line, sizeof line, "X-Auth-Error: %s\n", code ? code : "");
+    cr_expect_eq(answer_status(request), status, "%s: %d %s", headers, answer_status(request), answer_body(request));
+    cr_expect_eq(strstr(answer_headers(request), line) != NULL, code != NULL, "%s: %s", headers,
+                 answer_headers(request));
+    cr_expect_eq(strstr(answer_headers(request), "X-Auth-Account:") != NULL, code == NULL, "%s: %s", headers,
+                 answer_headers(request));
+    request_forget(request);
+}
+
+static void allow_patients(void)
+{
+    expect(GOOD_KEY PAIR("GET", "/v1/patients/7"), 200, NULL);
+    cr_expect_eq(world.uses, 1);
+}
+
+Test(check, keys_known_at_once)
+{
+    allow_patients();
+}
+
+Test(check, keys_looked_up)
+{
+    world.checks_at_once = false;
+    allow_patients();
+}
+
+Test(check, what_a_key_is_told_by)
+{
+    struct http_request *request = ask(GOOD_KEY PAIR("DELETE", "/v1/patients/7"));
+
+    cr_expect_str_eq(answer_headers(request),
+                     "X-Auth-Account: acct_01jd0000000000000000000001\n"
+                     "X-Auth-Principal: key_01jd0000000000000000000001\n"
+                     "X-Auth-Kind: api_key\n"
+                     "X-Auth-Mode: live\n"
+                     "X-Auth-Scopes: exchanges:read exchanges:write patients:read patients:write webhooks:manage "
+                     "keys:manage audit:read team:manage org:manage usage:read documents:write sandbox:manage\n"
+                     "X-Auth-Billable: true\n");
+    cr_expect_str_eq(answer_body(request), "");
+    request_forget(request);
+    world.key.mode = MODE_TEST;
+    world.key.scopes = SCOPE_PATIENTS_READ;
+    request = ask(GOOD_KEY PAIR("GET", "/v1/patients"));
+    cr_expect(
+        strstr(answer_headers(request), "X-Auth-Mode: test\nX-Auth-Scopes: patients:read\nX-Auth-Billable: false"));
+    request_forget(request);
+}
+
+Test(check, what_a_session_is_told_by)
+{
+    struct http_request *request = ask(SESSION_COOKIE PAIR("GET", "/v1/console/session"));
+
+    cr_expect_str_eq(answer_headers(request), "X-Auth-Account: acct_01jd0000000000000000000001\n"
+                                              "X-Auth-Principal: usr_01jd0000000000000000000001\n"
+                                              "X-Auth-Kind: session\n"
+                                              "X-Auth-Scopes: \n"
+                                              "X-Auth-Billable: false\n");
+    request_forget(request);
+    cr_expect_eq(world.uses, 0);
+}
+
+Test(check, refusals)
+{
+    expect(PAIR("GET", "/v1/patients"), 401, "missing_credentials");
+    expect(SESSION_COOKIE PAIR("GET", "/v1/patients"), 401, "session_not_accepted");
+    expect("Authorization: Bearer revoked\n" PAIR("GET", "/v1/patients"), 401, "api_key_revoked");
+    expect("Authorization: Bearer away\n" PAIR("GET", "/v1/patients"), 503, "store_unavailable");
+    expect(GOOD_KEY PAIR("GET", "/v1/documents"), 403, "insufficient_scope");
+    expect(GOOD_KEY PAIR("GET", "/v1/nothing"), 404, "not_found");
+    expect(GOOD_KEY PAIR("POST", "/v1/usage"), 405, "method_not_allowed");
+    expect(GOOD_KEY PAIR("TRACE", "/v1/patients"), 405, "method_not_allowed");
+    expect(GOOD_KEY PAIR("GET", "/v1//patients"), 400, "bad_request");
+    expect(GOOD_KEY PAIR("GET", "/v1/patients%2f7"), 400, "bad_request");
+    expect(GOOD_KEY PAIR("GET", "*"), 400, "bad_request");
+    expect(GOOD_KEY PAIR("GET", ""), 400, "bad_request");
+    expect(GOOD_KEY PAIR("BREW", "/v1/patients"), 501, "not_implemented");
+    world.session_result = STORE_NOT_FOUND;
+    expect(SESSION_COOKIE PAIR("GET", "/v1/console/session"), 401, "invalid_session");
+    cr_expect_eq(world.uses, 0);
+}
+
+/* nginx knows 401 and 403; what is no verdict stays a failure. */
+Test(check, refusals_with_two_statuses)
+{
+    world.service.strict401 = true;
+    expect(PAIR("GET", "/v1/patients"), 401, "missing_credentials");
+    expect("Authorization: Bearer revoked\n" PAIR("GET", "/v1/patients"), 401, "api_key_revoked");
+    expect(GOOD_KEY PAIR("GET", "/v1/documents"), 403, "insufficient_scope");
+    expect(GOOD_KEY PAIR("GET", "/v1/nothing"), 403, "not_found");
+    expect(GOOD_KEY PAIR("POST", "/v1/usage"), 403, "method_not_allowed");
+    expect(GOOD_KEY PAIR("GET", "/v1//patients"), 403, "bad_request");
+    expect(GOOD_KEY PAIR("BREW", "/v1/patients"), 403, "not_implemented");
+    expect(GOOD_KEY, 403, "bad_request");
+    expect("Authorization: Bearer away\n" PAIR("GET", "/v1/patients"), 503, "store_unavailable");
+    expect(GOOD_KEY PAIR("GET", "/v1/patients"), 200, NULL);
+    world.service.draining = true;
+    expect(GOOD_KEY PAIR("GET", "/v1/patients"), 503, "shutting_down");
+}
+
+Test(check, the_public_listener_is_never_strict)
+{
+    struct http_request *request;
+
+    world.service.strict401 = true;
+    request = request_send(HTTP_GET, "/v1/nothing", GOOD_KEY, NULL);
+    cr_expect_eq(answer_status(request), 404);
+    cr_expect_null(strstr(answer_headers(request), "X-Auth"));
+    request_forget(request);
+}
+
+Test(check, a_body_that_is_announced_ends_the_connection)
+{
+    struct http_request *request =
+        request_check(HTTP_GET, "/check/auth-request", GOOD_KEY PAIR("POST", "/v1/documents"), "half");
+
+    cr_expect_eq(answer_status(request), 200);
+    cr_expect(answer_closes(request));
+    request_forget(request);
+    request = ask(GOOD_KEY PAIR("POST", "/v1/documents"));
+    cr_expect_not(answer_closes(request));
+    request_forget(request);
+    request = request_check(HTTP_GET, "/livez", "", "body");
+    cr_expect(answer_closes(request));
+    request_forget(request);
+}
+
+/* Else an operator could set what the table does not obey; see OWN_PATHS of the policy when a row is added. */
+Test(check, no_policy_names_a_route_of_ours)
+{
+    for (size_t row = 0; row < ROUTE_COUNT; row++) {
+        const char *id = strchr(ROUTES[row].path, '{');
+        size_t bytes = id ? (size_t)(id - ROUTES[row].path) - 1 : strlen(ROUTES[row].path);
+        const char *word = strncmp(ROUTES[row].path, "/v1/console/", 12) == 0 ? "session" : "usage:read";
+        struct buf json CLEANUP(buf_finish), why CLEANUP(buf_finish);
+        struct route_policy *policy;
+
+        buf_init(&json, 1000);
+        buf_init(&why, 1000);
+        buf_printf(&json, "{\"version\":1,\"routes\":[{\"path\":\"%.*s\",\"read\":\"%s\"}]}", (int)bytes,
+                   ROUTES[row].path, word);
+        policy = route_policy_parse(buf_text(&json), &why);
+        cr_expect_null(policy, "%s", ROUTES[row].path);
+        route_policy_destroy(policy);
+    }
+}
+
+/* Who is counted where logins are limited. */
+
+static void tag_of(const char *peer, const char *forwarded, char ret_tag[THROTTLE_TAG_CHARS + 1])
+{
+    static const char BODY[] =
+        "{\"email\":\"a@b.test\",\"password\":\"correct horse battery\",\"totp\":\"" RIGHT_CODE "\"}";
+    char headers[600];
+
+    world.peer = peer;
+    snprintf(headers, sizeof headers, "%s%s", JSON_TYPE, forwarded);
+    world.ip_tag[0] = '\0';
+    request_forget(request_send(HTTP_POST, "/v1/auth/login", headers, BODY));
+    cr_assert_neq(world.ip_tag[0], '\0');
+    memcpy(ret_tag, world.ip_tag, THROTTLE_TAG_CHARS + 1);
+}
+
+struct client {
+    const char *peer, *forwarded;
+};
+
+static void expect_one_client(struct client one, struct client other, bool same)
+{
+    char tags[2][THROTTLE_TAG_CHARS + 1];
+
+    tag_of(one.peer, one.forwarded, tags[0]);
+    tag_of(other.peer, other.forwarded, tags[1]);
+    cr_expect_eq(strcmp(tags[0], tags[1]) == 0, same, "%s %s, %s %s", one.peer, one.forwarded, other.peer,
+                 other.forwarded);
+}
+
+Test(check, nobody_escapes_a_limit_by_what_he_sends)
+{
+    static const struct {
+        struct client one, other;
+        bool same;
+    } CASES[] = {
+        {{"192.0.2.1", ""}, {"192.0.2.1", "X-Forwarded-For: 203.0.113.1\n"}, true},
+        {{"192.0.2.1", ""}, {"192.0.2.2", ""}, false},
+        {{"10.0.0.1", "X-Forwarded-For: 203.0.113.1\n"}, {"203.0.113.1", ""}, true},
+        {{"10.0.0.1", "X-Forwarded-For: 1.2.3.4, 203.0.113.1\n"}, {"203.0.113.1", ""}, true},
+        {{"10.0.0.1", "X-Forwarded-For: 1.2.3.4\nX-Forwarded-For: 203.0.113.1\n"}, {"203.0.113.1", ""}, true},
+        {{"10.0.0.1", "X-Forwarded-For: 203.0.113.1\nX-Forwarded-For: 10.0.0.2\n"}, {"203.0.113.1", ""}, true},
+        {{"10.0.0.1", "X-Forwarded-For: 203.0.113.1, x\n"}, {"10.0.0.1", ""}, true},
+        {{"10.0.0.1", "X-Forwarded-For: 203.0.113.1\n"}, {"10.0.0.1", "X-Forwarded-For: 203.0.113.2\n"}, false},
+        {{"2001:db8:1:2::1", ""}, {"2001:db8:1:2:ffff:ffff:ffff:ffff", ""}, true},
+        {{"2001:db8:1:2::1", ""}, {"2001:db8:1:3::1", ""}, false},
+        {{"10.0.0.1", "X-Forwarded-For: 2001:db8:1:2::1\n"}, {"2001:db8:1:2::ff", ""}, true},
+        {{"10.0.0.1", "X-Forwarded-For: ::ffff:203.0.113.1\n"}, {"203.0.113.1", ""}, true},
+        {{"unix", ""}, {"unix", "X-Forwarded-For: 203.0.113.1\n"}, true},
+    };
+    char storage[100];
+    struct buf why;
+    struct address_ranges *proxies;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    proxies = address_ranges_parse(TEXT("10.0.0.0/8"), &why);
+    cr_assert_not_null(proxies);
+    world.service.trusted_proxies = proxies;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        expect_one_client(CASES[i].one, CASES[i].other, CASES[i].same);
+    world.service.trusted_proxies = NULL;
+    expect_one_client((struct client){"10.0.0.1", "X-Forwarded-For: 203.0.113.1\n"}, (struct client){"10.0.0.1", ""},
+                      true);
+    address_ranges_destroy(proxies);
+}
