@@ -111,13 +111,12 @@ static void authorization_answer(struct authorization *op);
 void device_authorize(struct call *call)
 {
     struct authorization *op = http_request_alloc(call->request, sizeof *op);
-    struct text ip = http_request_peer(call->request);
 
     op->call = call;
     if (!authorization_read(op))
         return;
-    throttle_tag(call->service->keyring, TEXT("device"), ip, op->ip_tag);
-    op->request.ip = ip;
+    throttle_tag(call->service->keyring, TEXT("device"), call_client_network(call), op->ip_tag);
+    op->request.ip = call_client_address(call);
     op->request.ip_tag = text_of(op->ip_tag);
     http_request_defer(call->request, device_code_wipe, &op->device_code);
     http_request_hold(call->request);
@@ -222,7 +221,7 @@ void device_token(struct call *call)
 
     if (!token_read(call, &client, code_digest))
         return;
-    throttle_tag(call->service->keyring, TEXT("token"), http_request_peer(call->request), op->ip_tag);
+    throttle_tag(call->service->keyring, TEXT("token"), call_client_network(call), op->ip_tag);
     op->grant.key.kind = KEY_DEVICE;
     op->grant.key.mode = MODE_LIVE;
     key_grant_mint(&op->grant, call);
