@@ -4,6 +4,7 @@
 #include "app/dev.h"
 #include "app/serve.h"
 #include "base/check.h"
+#include "ready.h"
 
 #include <string.h>
 
@@ -27,6 +28,11 @@ const struct command COMMANDS[] = {
      .groups = DEV_OPTIONS,
      .run = dev_command,
      .logs = true},
+    {.name = "ready",
+     .summary = "Ask the node of this machine whether it is ready",
+     .text = "Exit status 0: it serves and its Redis answers; 1: not. For health checks of containers.",
+     .groups = READY_OPTIONS,
+     .run = ready_run},
     {.name = "account create",
      .summary = "Make an account",
      .groups = ACCOUNT_CREATE_OPTIONS,

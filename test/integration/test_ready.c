@@ -1,0 +1,77 @@
+/* `chatelaine ready`: what a health check is told. */
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(ready, .fini = leak_guard);
+
+/* The exit code; what it said on standard error goes to ret_said. */
+static int ask(const struct fixture *fixture, const char *address, char *ret_said, size_t size)
+{
+    const char *argv[] = {node_binary(), "ready", "--internal-listen", address, NULL};
+    struct process process;
+    int code = process_run(&process, fixture->folder, "ready", argv, NULL, 20000);
+    char *err = file_read(process.err_path);
+
+    snprintf(ret_said, size, "%s", err);
+    free(err);
+    file_write(process.err_path, "");
+    return code;
+}
+
+static void address_of(const struct fixture *fixture, const char *host, char *ret_address, size_t size)
+{
+    snprintf(ret_address, size, "%s:%u", host, (unsigned)fixture->nodes[0].internal_port);
+}
+
+Test(ready, tells_a_node_that_serves_from_one_that_does_not, .timeout = 60)
+{
+    struct deadline deadline;
+    struct fixture fixture;
+    char address[64], everywhere[64], said[1024];
+
+    fixture_start(&fixture, 1, NULL);
+    address_of(&fixture, "127.0.0.1", address, sizeof address);
+    address_of(&fixture, "0.0.0.0", everywhere, sizeof everywhere);
+    cr_expect_eq(ask(&fixture, address, said, sizeof said), 0, "%s", said);
+    cr_expect_str_empty(said);
+    cr_expect_eq(ask(&fixture, everywhere, said, sizeof said), 0, "%s", said);
+
+    redis_server_freeze(&fixture.redis);
+    deadline = deadline_in(15000);
+    while (ask(&fixture, address, said, sizeof said) == 0 && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 50);
+    cr_expect_not_null(strstr(said, "is not ready"), "%s", said);
+    cr_expect_not_null(strstr(said, "unavailable"), "why: %s", said);
+    redis_server_thaw(&fixture.redis);
+
+    process_signal(&fixture.nodes[0].process, SIGSTOP);
+    cr_expect_eq(ask(&fixture, address, said, sizeof said), 1, "a node that hangs");
+    cr_expect_not_null(strstr(said, "does not answer"), "%s", said);
+    process_signal(&fixture.nodes[0].process, SIGCONT);
+    node_stop(&fixture.nodes[0]);
+    cr_expect_eq(ask(&fixture, address, said, sizeof said), 1, "a node that has ended");
+    cr_expect_not_null(strstr(said, "does not answer"), "%s", said);
+    fixture_stop(&fixture);
+}
+
+Test(ready, refuses_addresses_that_are_none, .timeout = 60)
+{
+    static const char *const CASES[] = {"8081",      "localhost:8081", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536",
+                                        "[::1:8081", "unix:",          ":8081"};
+    struct fixture fixture = {0};
+    char said[1024];
+
+    folder_make(fixture.folder);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        cr_expect_eq(ask(&fixture, CASES[i], said, sizeof said), 2, "%s", CASES[i]);
+        cr_expect_not_null(strstr(said, "--internal-listen"), "%s: %s", CASES[i], said);
+    }
+    folder_remove(fixture.folder);
+}
