@@ -7,6 +7,9 @@
 /* Adds one header line to the reply to come; the value is copied, and refused (CHECK) if it holds a control
  * character. */
 void http_response_header(struct http_request *request, struct text name, struct text value);
+/* Complete lines ("A: b\r\n…") that this reply carries in place of the server's fixed headers, http_settings; they
+ * outlive the request. */
+void http_response_fixed_headers(struct http_request *request, struct text lines);
 /* content_type {NULL, 0}: no body and no Content-Type (with 204 no Content-Length either). The body is copied into
  * what is sent, and what is sent is wiped after. */
 void http_reply(struct http_request *request, int status, struct text content_type, struct text body);

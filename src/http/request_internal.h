@@ -38,6 +38,7 @@ struct http_request {
     http_body_done *body_done;
     void *body_arg;
     struct reply_line *first_line, **last_line;
+    struct text fixed_headers; /* {NULL, 0}: the server's */
     struct list in_deliveries; /* looked at by the delivery timer */
     enum delivery_state delivery;
     void (*delivered)(void *arg, bool delivered);

@@ -83,6 +83,12 @@ void http_response_header(struct http_request *request, struct text name, struct
     request->last_line = &line->next;
 }
 
+void http_response_fixed_headers(struct http_request *request, struct text lines)
+{
+    CHECK(lines.len > 0);
+    request->fixed_headers = lines;
+}
+
 void http_response_close(struct http_request *request)
 {
     request->must_close = true;
@@ -108,7 +114,7 @@ static void print_head(const struct http_request *request, int status, struct te
                        struct buf *out)
 {
     buf_append_text(out, status_line(status));
-    buf_append_text(out, server_common_lines(request->server));
+    buf_append_text(out, server_common_lines(request->server, request->fixed_headers));
     buf_append_text(out, id_text(&request->id));
     buf_append(out, "\r\n", 2);
     for (const struct reply_line *line = request->first_line; line; line = line->next)

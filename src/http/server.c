@@ -46,25 +46,33 @@ int64_t server_wall_ms(struct http_server *server)
     return server->wall_ms;
 }
 
-struct text server_common_lines(struct http_server *server)
+static void make_common_lines(struct http_server *server, int64_t now_ms, struct text fixed_headers)
+{
+    struct buf *lines = &server->common_lines;
+    char date[CLOCK_HTTP_DATE_BYTES];
+
+    clock_print_http_date(now_ms, date);
+    buf_clear(lines);
+    buf_append_text(lines, TEXT("Date: "));
+    buf_append_str(lines, date);
+    buf_append_text(lines, TEXT("\r\n"));
+    buf_append_text(lines, fixed_headers);
+    buf_append_text(lines, TEXT("X-Request-Id: "));
+    CHECK(!lines->failed);
+}
+
+struct text server_common_lines(struct http_server *server, struct text own_headers)
 {
     const int64_t now_ms = server_wall_ms(server);
-    struct buf *lines = &server->common_lines;
 
-    if (now_ms / MS_PER_S != server->common_lines_s || lines->len == 0) {
-        char date[CLOCK_HTTP_DATE_BYTES];
-
-        clock_print_http_date(now_ms, date);
-        buf_clear(lines);
-        buf_append_text(lines, TEXT("Date: "));
-        buf_append_str(lines, date);
-        buf_append_text(lines, TEXT("\r\n"));
-        buf_append_text(lines, server->settings.fixed_headers);
-        buf_append_text(lines, TEXT("X-Request-Id: "));
-        CHECK(!lines->failed);
+    if (own_headers.len > 0) {
+        make_common_lines(server, now_ms, own_headers);
+        server->common_lines_s = -1;
+    } else if (now_ms / MS_PER_S != server->common_lines_s || server->common_lines.len == 0) {
+        make_common_lines(server, now_ms, server->settings.fixed_headers);
         server->common_lines_s = now_ms / MS_PER_S;
     }
-    return buf_text(lines);
+    return buf_text(&server->common_lines);
 }
 
 static void init_handles(struct http_server *server)

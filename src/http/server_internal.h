@@ -88,8 +88,8 @@ void deadline_set(struct http_server *server, struct conn *conn, enum deadline_c
 void server_part_ended(struct http_server *server);
 /* The wall clock, read once in a turn of the loop: a request needs it several times, and none of them more exactly. */
 int64_t server_wall_ms(struct http_server *server);
-/* What every answer begins with after its status: "Date: …\r\n", the fixed headers, and "X-Request-Id: ". Made once a
- * second. */
-struct text server_common_lines(struct http_server *server);
+/* What every answer begins with after its status: "Date: …\r\n", the fixed headers (own ones, or {NULL, 0}: the
+ * server's), and "X-Request-Id: ". Made once a second, with own ones each time. */
+struct text server_common_lines(struct http_server *server, struct text own_headers);
 /* Puts the connection on the list of those that go on in the next turn. */
 void server_schedule(struct http_server *server, struct conn *conn);
