@@ -14,6 +14,7 @@ enum {
     LIST_LIMIT_STANDARD = 20,
     USAGE_DAYS_MAX = 366,
     USAGE_KEYS_LISTED = 100, /* the most used keys; a full list would grow with the account */
+    USAGE_CELLS_MAX = 9000,  /* days of keys in one answer: 100 keys in 90 days */
     CLIENT_REQUEST_ID_MAX_BYTES = 64,
     LEASE_MS_MAX = 10000, /* a revocation may have to wait 1.25 times as long; upgrade all nodes before raising it */
     REDIS_PREFIX_MAX_BYTES = 64, /* it is in every name, and in a command of fixed size */

@@ -8,6 +8,7 @@ struct audit_event {
     struct text type; /* "api_key.created", … */
     int64_t created_ms;
     struct text actor, target, ip, request_id; /* empty: none */
+    struct text actor_name, target_name;       /* what people call them now; empty: they have no name */
 };
 typedef void audit_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
                           bool has_more);

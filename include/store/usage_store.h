@@ -22,11 +22,21 @@ struct usage_day {
     char date[11];
     int64_t test_requests, live_requests;
 };
-struct usage_key_total {
+/* What one key was used. */
+struct usage_key {
     struct id key;
+    struct text name; /* name and mode: empty where the account has no such key */
+    struct text mode;
     int64_t requests;
+    const int64_t *by_day; /* of each day, NULL where it was not asked for */
+};
+struct usage_wanted {
+    unsigned days;         /* the last UTC days, today last */
+    const struct id *keys; /* those whose days are wanted; none: the totals of the most used ones, since ever */
+    size_t key_count;
 };
 typedef void usage_read(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
-                        const struct usage_key_total *keys, size_t key_count);
-/* The last `days` UTC days, today last, and the totals of the most used keys. */
-void usage_store_read(struct store *store, const struct id *account, unsigned days, usage_read *done, void *arg);
+                        const struct usage_key *keys, size_t key_count);
+/* At most USAGE_CELLS_MAX days of keys. */
+void usage_store_read(struct store *store, const struct id *account, const struct usage_wanted *wanted,
+                      usage_read *done, void *arg);

@@ -42,7 +42,7 @@ static void events_found(void *arg, enum store_result result, const struct audit
 enum { USAGE_DAYS_STANDARD = 30 };
 
 static void usage_found(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
-                        const struct usage_key_total *keys, size_t key_count);
+                        const struct usage_key *keys, size_t key_count);
 
 void usage_show(struct call *call)
 {
@@ -51,11 +51,12 @@ void usage_show(struct call *call)
     if (!call_read_query(call, query_read_usage, &query))
         return;
     http_request_hold(call->request);
-    usage_store_read(call->service->store, call_account(call), query.days, usage_found, call);
+    usage_store_read(call->service->store, call_account(call),
+                     &(struct usage_wanted){query.days, query.key_ids, query.key_count}, usage_found, call);
 }
 
 static void usage_found(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
-                        const struct usage_key_total *keys, size_t key_count)
+                        const struct usage_key *keys, size_t key_count)
 {
     struct call *call = arg;
     struct buf out CLEANUP(buf_finish);

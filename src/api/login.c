@@ -10,7 +10,8 @@
 #include "session_cookie_internal.h"
 #include "views_internal.h"
 
-typedef void session_view(struct json_writer *w, const struct session_record *session, struct text csrf_token);
+typedef void session_view(struct json_writer *w, const struct session_record *session, struct text csrf_token,
+                          int64_t idle_expires_ms);
 
 static void reply_session(struct call *call, const struct session_record *session, session_view *view)
 {
@@ -19,7 +20,8 @@ static void reply_session(struct call *call, const struct session_record *sessio
 
     csrf_token_print(call->service->keyring, session->sid, csrf);
     buf_init_fixed(&out, storage, sizeof storage);
-    view(&(struct json_writer){.out = &out}, session, text_of(csrf));
+    view(&(struct json_writer){.out = &out}, session, text_of(csrf),
+         http_request_wall_ms(call->request) + call->service->session_limits.idle_ms);
     http_reply_json(call->request, 200, &out);
     secure_wipe(storage, sizeof storage);
     secure_wipe(csrf, sizeof csrf);

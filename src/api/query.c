@@ -158,9 +158,33 @@ static bool read_usage_days(struct text value, void *target)
     return read_count(value, USAGE_DAYS_MAX, &query->days);
 }
 
+/* Ids of keys and devices, with commas between. */
+static bool read_usage_key_ids(struct text value, void *target)
+{
+    struct usage_query *query = target;
+    struct text part;
+
+    while (text_next(&value, ',', &part)) {
+        struct id *id = &query->key_ids[query->key_count];
+
+        if (query->key_count == LIST_LIMIT_MAX || (!id_parse(ID_KEY, part, id) && !id_parse(ID_DEVICE, part, id)))
+            return false;
+        query->key_count++;
+    }
+    return true;
+}
+
 bool query_read_usage(struct text query, char *storage, void *target, struct problem *ret_problem)
 {
-    static const struct parameter ROWS[] = {{"days", read_usage_days}};
+    static const struct parameter ROWS[] = {{"days", read_usage_days}, {"key_ids", read_usage_key_ids}};
+    const struct usage_query *usage = target;
 
-    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
+    if (!read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem))
+        return false;
+    if (usage->days * usage->key_count > USAGE_CELLS_MAX) {
+        *ret_problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("key_ids"));
+        ret_problem->message = "These are too many keys for so many days.";
+        return false;
+    }
+    return true;
 }

@@ -1,6 +1,7 @@
 /* Query parameters, each route's by a table: a repeated one is parameter_invalid, one that the table does not name
  * parameter_unknown. */
 #pragma once
+#include "core/limits.h"
 #include "core/problem.h"
 #include "store/key_store.h"
 
@@ -24,5 +25,7 @@ query_reader query_read_events;
 
 struct usage_query {
     unsigned days;
+    struct id key_ids[LIST_LIMIT_MAX]; /* those whose days are wanted */
+    size_t key_count;
 };
 query_reader query_read_usage;

@@ -103,7 +103,8 @@ void view_whoami(struct json_writer *w, const struct key_record *key)
     json_object_end(w);
 }
 
-static void put_login_members(struct json_writer *w, const struct session_record *session, struct text csrf_token)
+static void put_login_members(struct json_writer *w, const struct session_record *session, struct text csrf_token,
+                              int64_t idle_expires_ms)
 {
     json_key(w, "user");
     json_object_begin(w);
@@ -114,19 +115,22 @@ static void put_login_members(struct json_writer *w, const struct session_record
     json_object_end(w);
     json_put_member(w, "csrf_token", csrf_token);
     put_time(w, "expires_at", session->expires_ms);
+    put_time(w, "idle_expires_at", idle_expires_ms < session->expires_ms ? idle_expires_ms : session->expires_ms);
 }
 
-void view_login(struct json_writer *w, const struct session_record *session, struct text csrf_token)
+void view_login(struct json_writer *w, const struct session_record *session, struct text csrf_token,
+                int64_t idle_expires_ms)
 {
     json_object_begin(w);
-    put_login_members(w, session, csrf_token);
+    put_login_members(w, session, csrf_token, idle_expires_ms);
     json_object_end(w);
 }
 
-void view_session(struct json_writer *w, const struct session_record *session, struct text csrf_token)
+void view_session(struct json_writer *w, const struct session_record *session, struct text csrf_token,
+                  int64_t idle_expires_ms)
 {
     json_object_begin(w);
-    put_login_members(w, session, csrf_token);
+    put_login_members(w, session, csrf_token, idle_expires_ms);
     put_time_or_null(w, "step_up_expires_at", session->step_up_expires_ms);
     json_object_end(w);
 }
@@ -145,7 +149,9 @@ static void view_event(struct json_writer *w, const struct audit_event *event)
     json_put_member(w, "type", event->type);
     put_time(w, "created_at", event->created_ms);
     put_text_or_null(w, "actor", event->actor);
+    put_text_or_null(w, "actor_name", event->actor_name);
     put_text_or_null(w, "target", event->target);
+    put_text_or_null(w, "target_name", event->target_name);
     put_text_or_null(w, "ip", event->ip);
     put_text_or_null(w, "request_id", event->request_id);
     json_object_end(w);
@@ -171,17 +177,26 @@ static void put_usage_day(struct json_writer *w, const char *date, enum key_mode
     json_object_end(w);
 }
 
-static void put_usage_key(struct json_writer *w, const struct usage_key_total *total)
+static void put_usage_key(struct json_writer *w, const struct usage_key *key, size_t day_count)
 {
     json_object_begin(w);
-    json_put_member(w, "id", id_text(&total->key));
+    json_put_member(w, "id", id_text(&key->key));
+    put_text_or_null(w, "name", key->name);
+    put_text_or_null(w, "mode", key->mode);
     json_key(w, "requests");
-    json_put_integer(w, total->requests);
+    json_put_integer(w, key->requests);
+    if (key->by_day) {
+        json_key(w, "by_day");
+        json_array_begin(w);
+        for (size_t i = 0; i < day_count; i++)
+            json_put_integer(w, key->by_day[i]);
+        json_array_end(w);
+    }
     json_object_end(w);
 }
 
 void view_usage(struct json_writer *w, const struct usage_day *days, size_t day_count,
-                const struct usage_key_total *keys, size_t key_count)
+                const struct usage_key *keys, size_t key_count)
 {
     json_object_begin(w);
     json_key(w, "data");
@@ -194,7 +209,7 @@ void view_usage(struct json_writer *w, const struct usage_day *days, size_t day_
     json_key(w, "keys");
     json_array_begin(w);
     for (size_t i = 0; i < key_count; i++)
-        put_usage_key(w, &keys[i]);
+        put_usage_key(w, &keys[i], day_count);
     json_array_end(w);
     json_object_end(w);
 }

@@ -21,12 +21,14 @@ void view_enrolment(struct json_writer *w, const struct device_enrolment *enrolm
 
 void view_whoami(struct json_writer *w, const struct key_record *key);
 
-/* The answer of a login. */
-void view_login(struct json_writer *w, const struct session_record *session, struct text csrf_token);
+/* The answer of a login. idle_expires_ms: when the session ends if it is not used again. */
+void view_login(struct json_writer *w, const struct session_record *session, struct text csrf_token,
+                int64_t idle_expires_ms);
 /* The same, with the step-up. */
-void view_session(struct json_writer *w, const struct session_record *session, struct text csrf_token);
+void view_session(struct json_writer *w, const struct session_record *session, struct text csrf_token,
+                  int64_t idle_expires_ms);
 void view_step_up(struct json_writer *w, const struct session_record *session);
 
 void view_events(struct json_writer *w, const struct audit_event *events, size_t count, bool has_more);
-void view_usage(struct json_writer *w, const struct usage_day *days, size_t day_count,
-                const struct usage_key_total *keys, size_t key_count);
+void view_usage(struct json_writer *w, const struct usage_day *days, size_t day_count, const struct usage_key *keys,
+                size_t key_count);

@@ -111,7 +111,9 @@ static bool read_events(const struct redis_reply *reply, const uint8_t owner[OWN
     for (size_t i = 0; i < reply->count; i++) {
         const struct redis_reply *entry = reply_at(reply, i);
 
-        if (!read_entry_id(reply_at(entry, 0), owner, &events[i]) || !read_fields(reply_at(entry, 1), &events[i]))
+        if (!read_entry_id(reply_at(entry, 0), owner, &events[i]) || !read_fields(reply_at(entry, 1), &events[i]) ||
+            !reply_text(reply_at(entry, 2), &events[i].actor_name) ||
+            !reply_text(reply_at(entry, 3), &events[i].target_name))
             return false;
     }
     return true;

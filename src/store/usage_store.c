@@ -136,27 +136,41 @@ static bool read_key_id(const struct redis_reply *reply, struct id *ret_id)
     return reply_id(reply, ID_KEY, ret_id) || reply_id(reply, ID_DEVICE, ret_id);
 }
 
-static bool read_totals(const struct redis_reply *totals, struct usage_key_total *keys, size_t *ret_count)
+/* by_day gets the numbers of the key's days, of which there are none or day_count. */
+static bool read_key(const struct redis_reply *reply, size_t day_count, int64_t *by_day, struct usage_key *ret_key)
 {
-    if (!totals || totals->type != REPLY_ARRAY || totals->count % 2 != 0 || totals->count > 2 * USAGE_KEYS_LISTED)
+    const struct redis_reply *days = reply_at(reply, 4);
+
+    if (!read_key_id(reply_at(reply, 0), &ret_key->key) || !reply_integer(reply_at(reply, 1), &ret_key->requests) ||
+        ret_key->requests < 0 || !reply_text(reply_at(reply, 2), &ret_key->name) ||
+        !reply_text(reply_at(reply, 3), &ret_key->mode) || !days || days->type != REPLY_ARRAY ||
+        (days->count != 0 && days->count != day_count))
         return false;
-    for (size_t i = 0; i < totals->count / 2; i++) {
-        if (!read_key_id(reply_at(totals, 2 * i), &keys[i].key) ||
-            !reply_integer(reply_at(totals, 2 * i + 1), &keys[i].requests) || keys[i].requests < 0)
+    for (size_t i = 0; i < days->count; i++)
+        if (!read_counter(reply_at(days, i), &by_day[i]))
             return false;
-    }
-    *ret_count = totals->count / 2;
+    ret_key->by_day = days->count ? by_day : NULL;
+    return true;
+}
+
+static bool read_keys(const struct redis_reply *reply, size_t day_count, int64_t *by_day, struct usage_key *keys,
+                      size_t key_count)
+{
+    for (size_t i = 0; i < key_count; i++)
+        if (!read_key(reply_at(reply, i + 1), day_count, by_day + i * day_count, &keys[i]))
+            return false;
     return true;
 }
 
 static void read_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct read_call *call = arg;
-    struct usage_key_total *keys = mem_alloc(USAGE_KEYS_LISTED * sizeof *keys);
-    size_t key_count = 0;
+    size_t key_count = result == STORE_OK && reply->count > 0 ? reply->count - 1 : 0;
+    struct usage_key *keys = mem_alloc((key_count + 1) * sizeof *keys);
+    int64_t *by_day = mem_alloc((key_count * call->day_count + 1) * sizeof *by_day);
 
     if (result == STORE_OK && (!read_days(reply_at(reply, 0), call->days, call->day_count) ||
-                               !read_totals(reply_at(reply, 1), keys, &key_count))) {
+                               !read_keys(reply, call->day_count, by_day, keys, key_count))) {
         store_malformed(call->store, "usage");
         result = STORE_UNAVAILABLE;
     }
@@ -164,27 +178,35 @@ static void read_called(void *arg, enum store_result result, const struct redis_
         call->done(call->arg, result, call->days, call->day_count, keys, key_count);
     else
         call->done(call->arg, result, NULL, 0, NULL, 0);
+    free(by_day);
     free(keys);
     free(call);
 }
 
-void usage_store_read(struct store *store, const struct id *account, unsigned days, usage_read *done, void *arg)
+void usage_store_read(struct store *store, const struct id *account, const struct usage_wanted *wanted,
+                      usage_read *done, void *arg)
 {
+    enum { FIXED_ARGS = 3 };
+    unsigned days = wanted->days;
     struct read_call *call = mem_alloc(sizeof *call + days * sizeof *call->days);
-    struct text *argv = mem_alloc((2 + (size_t)days) * sizeof *argv);
+    struct text *argv = mem_alloc((FIXED_ARGS + days + wanted->key_count) * sizeof *argv);
     int64_t now_ms = clock_wall_ms();
-    char storage[NUMBER_BYTES];
-    struct buf number;
+    char storage[2 * NUMBER_BYTES];
+    struct buf numbers;
 
-    CHECK(days >= 1 && days <= USAGE_DAYS_MAX);
+    CHECK(days >= 1 && days <= USAGE_DAYS_MAX && days * wanted->key_count <= USAGE_CELLS_MAX);
     *call = (struct read_call){.store = store, .done = done, .arg = arg, .day_count = days};
-    buf_init_fixed(&number, storage, sizeof storage);
+    buf_init_fixed(&numbers, storage, sizeof storage);
     argv[0] = id_text(account);
-    argv[1] = print_number(&number, USAGE_KEYS_LISTED);
+    argv[1] = print_number(&numbers, USAGE_KEYS_LISTED);
+    argv[2] = print_number(&numbers, days);
     for (unsigned i = 0; i < days; i++) {
         clock_print_date(now_ms - (int64_t)(days - 1 - i) * MS_PER_DAY, call->days[i].date);
-        argv[2 + i] = text_of(call->days[i].date);
+        argv[FIXED_ARGS + i] = text_of(call->days[i].date);
     }
-    store_call_script(store, SCRIPT_usage_read, SCRIPT_READS, 2 + (size_t)days, argv, read_called, call);
+    for (size_t i = 0; i < wanted->key_count; i++)
+        argv[FIXED_ARGS + days + i] = id_text(&wanted->keys[i]);
+    store_call_script(store, SCRIPT_usage_read, SCRIPT_READS, FIXED_ARGS + days + wanted->key_count, argv, read_called,
+                      call);
     free(argv);
 }

@@ -132,6 +132,17 @@ local function user_record(user, with_secrets)
     return record
 end
 
+-- What people call a key or a user of the account: its name or its email; '' for what is neither.
+local function name_of(account, id)
+    local kind = id:match('^(%l+)_')
+    if kind == 'key' or kind == 'dev' then
+        local key = key_record(id)
+        return key and key.account == account and key.name or ''
+    end
+    local user = kind == 'usr' and user_record(id, false)
+    return user and user[2] == account and user[3] or ''
+end
+
 -- A TOTP code is accepted once: its step must be later than the last one that was taken.
 local function totp_step_is_new(user, step)
     local last = redis.call('HGET', K.user(user), 'totp_step')

@@ -585,11 +585,12 @@ void audit_store_list(struct store *store, const struct id *account, unsigned li
     cr_assert_fail("no case lists events");
 }
 
-void usage_store_read(struct store *store, const struct id *account, unsigned days, usage_read *done, void *arg)
+void usage_store_read(struct store *store, const struct id *account, const struct usage_wanted *wanted,
+                      usage_read *done, void *arg)
 {
     (void)store;
     (void)account;
-    (void)days;
+    (void)wanted;
     (void)done;
     (void)arg;
     cr_assert_fail("no case reads usage");

@@ -21,8 +21,9 @@ struct refusal {
 static void expect_refusals(query_reader *read, void *target, size_t target_bytes, const struct refusal *cases,
                             size_t count)
 {
-    char untouched[sizeof(struct key_query)];
+    char untouched[sizeof(struct usage_query)]; /* the largest of them */
 
+    cr_assert_leq(target_bytes, sizeof untouched);
     memcpy(untouched, target, target_bytes);
     for (size_t i = 0; i < count; i++) {
         char storage[STORAGE_BYTES];
@@ -140,6 +141,9 @@ Test(query, usage)
         {"days=367", PROBLEM_PARAMETER_INVALID, "days"},
         {"days=7&days=7", PROBLEM_PARAMETER_INVALID, "days"},
         {"limit=5", PROBLEM_PARAMETER_UNKNOWN, "limit"},
+        {"key_ids=", PROBLEM_PARAMETER_INVALID, "key_ids"},
+        {"key_ids=" KEY_A ",", PROBLEM_PARAMETER_INVALID, "key_ids"},
+        {"key_ids=" EVENT, PROBLEM_PARAMETER_INVALID, "key_ids"},
     };
     struct usage_query query = {.days = 30};
     char storage[STORAGE_BYTES];
@@ -147,7 +151,37 @@ Test(query, usage)
 
     cr_assert(query_read_usage(TEXT("days=366"), storage, &query, &problem));
     cr_assert_eq(query.days, USAGE_DAYS_MAX);
+    cr_assert(query_read_usage(TEXT("key_ids=" KEY_A "," KEY_B), storage, &query, &problem));
+    cr_assert_eq(query.key_count, 2);
+    cr_assert_str_eq(query.key_ids[1].text, KEY_B);
+    query.key_count = 0;
     expect_refusals(query_read_usage, &query, sizeof query, CASES, sizeof CASES / sizeof *CASES);
+}
+
+/* What one answer can hold. */
+Test(query, usage_of_few_keys_for_long_or_of_many_for_a_while)
+{
+    enum { ID_BYTES = sizeof KEY_A, KEYS = LIST_LIMIT_MAX + 1 };
+    static const struct {
+        size_t keys;
+        unsigned days;
+        bool is_read;
+    } CASES[] = {{24, 366, true}, {25, 366, false}, {100, 90, true}, {100, 91, false}, {101, 1, false}};
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct usage_query query = {.days = CASES[i].days};
+        char text[16 + KEYS * ID_BYTES], storage[sizeof text];
+        struct problem problem;
+        struct buf out;
+
+        buf_init_fixed(&out, text, sizeof text);
+        buf_append_str(&out, "key_ids=" KEY_A);
+        for (size_t n = 1; n < CASES[i].keys; n++)
+            buf_append_str(&out, "," KEY_A);
+        cr_assert_not(out.failed);
+        cr_expect_eq(query_read_usage(buf_text(&out), storage, &query, &problem), CASES[i].is_read, "%zu keys, %u days",
+                     CASES[i].keys, CASES[i].days);
+    }
 }
 
 Test(query, routes_without_parameters_know_none)

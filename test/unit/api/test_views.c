@@ -140,22 +140,26 @@ static struct session_record make_session(void)
     return session;
 }
 
-#define LOGIN_MEMBERS                                                                      \
-    "\"user\":{\"id\":\"" USER_ID "\",\"email\":\"a@b.test\",\"account_id\":\"" ACCOUNT_ID \
-    "\",\"account_name\":\"North\"},\"csrf_token\":\"csrf\",\"expires_at\":\"1970-01-01T00:00:05.000Z\""
+#define LOGIN_MEMBERS                                                                                     \
+    "\"user\":{\"id\":\"" USER_ID "\",\"email\":\"a@b.test\",\"account_id\":\"" ACCOUNT_ID                \
+    "\",\"account_name\":\"North\"},\"csrf_token\":\"csrf\",\"expires_at\":\"1970-01-01T00:00:05.000Z\"," \
+    "\"idle_expires_at\":\"1970-01-01T00:00:03.000Z\""
 
 Test(views, login_and_session)
 {
     struct session_record session = make_session();
     struct answer answer;
 
-    view_login(answer_begin(&answer), &session, TEXT("csrf"));
+    view_login(answer_begin(&answer), &session, TEXT("csrf"), 3000);
     expect(&answer, "{" LOGIN_MEMBERS "}");
-    view_session(answer_begin(&answer), &session, TEXT("csrf"));
+    view_session(answer_begin(&answer), &session, TEXT("csrf"), 3000);
     expect(&answer, "{" LOGIN_MEMBERS ",\"step_up_expires_at\":null}");
     session.step_up_expires_ms = 4000;
-    view_session(answer_begin(&answer), &session, TEXT("csrf"));
+    view_session(answer_begin(&answer), &session, TEXT("csrf"), 3000);
     expect(&answer, "{" LOGIN_MEMBERS ",\"step_up_expires_at\":\"1970-01-01T00:00:04.000Z\"}");
+    session.expires_ms = 2000;
+    view_login(answer_begin(&answer), &session, TEXT("csrf"), 3000);
+    cr_expect(strstr(answer.out.ptr, "\"idle_expires_at\":\"1970-01-01T00:00:02.000Z\""), "never after its end");
     view_step_up(answer_begin(&answer), &session);
     expect(&answer, "{\"step_up_expires_at\":\"1970-01-01T00:00:04.000Z\"}");
 }
@@ -167,24 +171,30 @@ Test(views, events)
         .type = TEXT("login.failed"),
         .created_ms = 1000,
         .target = TEXT(USER_ID),
+        .target_name = TEXT("a@b.test"),
         .ip = TEXT("192.0.2.1"),
     };
     struct answer answer;
 
     view_events(answer_begin(&answer), &event, 1, false);
-    expect(&answer, "{\"data\":[{\"id\":\"evt_01jd0000000000000000000001\",\"type\":\"login.failed\","
-                    "\"created_at\":\"1970-01-01T00:00:01.000Z\",\"actor\":null,\"target\":\"" USER_ID
-                    "\",\"ip\":\"192.0.2.1\",\"request_id\":null}],\"has_more\":false}");
+    expect(&answer,
+           "{\"data\":[{\"id\":\"evt_01jd0000000000000000000001\",\"type\":\"login.failed\","
+           "\"created_at\":\"1970-01-01T00:00:01.000Z\",\"actor\":null,\"actor_name\":null,\"target\":\"" USER_ID
+           "\",\"target_name\":\"a@b.test\",\"ip\":\"192.0.2.1\",\"request_id\":null}],\"has_more\":false}");
 }
 
 Test(views, test_usage_is_never_billable)
 {
     struct usage_day day = {.date = "2026-01-31", .test_requests = 7, .live_requests = 3};
-    struct usage_key_total total = {.key = make_id(ID_KEY, KEY_ID), .requests = 10};
+    const int64_t by_day[] = {4, 6};
+    struct usage_key key = {.key = make_id(ID_KEY, KEY_ID), .requests = 10};
     struct answer answer;
 
-    view_usage(answer_begin(&answer), &day, 1, &total, 1);
+    view_usage(answer_begin(&answer), &day, 1, &key, 1);
     expect(&answer, "{\"data\":[{\"date\":\"2026-01-31\",\"mode\":\"test\",\"requests\":7,\"billable\":0},"
                     "{\"date\":\"2026-01-31\",\"mode\":\"live\",\"requests\":3,\"billable\":3}],"
-                    "\"keys\":[{\"id\":\"" KEY_ID "\",\"requests\":10}]}");
+                    "\"keys\":[{\"id\":\"" KEY_ID "\",\"name\":null,\"mode\":null,\"requests\":10}]}");
+    key = (struct usage_key){.key = key.key, .requests = 10, .name = TEXT("n"), .mode = TEXT("live"), .by_day = by_day};
+    view_usage(answer_begin(&answer), (struct usage_day[2]){day, day}, 2, &key, 1);
+    cr_expect(strstr(answer.out.ptr, "\"name\":\"n\",\"mode\":\"live\",\"requests\":10,\"by_day\":[4,6]}]}"));
 }

@@ -508,9 +508,20 @@ Test(lua, audit_list)
 {
     STEPS({"@audit_list acct_A 3 ''", "(ok)"}, {"XADD t:acct:acct_A:audit 5-0 f 1", "5-0"},
           {"XADD t:acct:acct_A:audit 5-1 f 2", "5-1"}, {"XADD t:acct:acct_A:audit 6-0 f 3", "6-0"},
-          {"@audit_list acct_A 9 ''", "(ok (6-0 (f 3)) (5-1 (f 2)) (5-0 (f 1)))"},
-          {"@audit_list acct_A 2 ''", "(ok (6-0 (f 3)) (5-1 (f 2)))"}, {"@audit_list acct_A 9 5-1", "(ok (5-0 (f 1)))"},
+          {"@audit_list acct_A 9 ''", "(ok (6-0 (f 3)  ) (5-1 (f 2)  ) (5-0 (f 1)  ))"},
+          {"@audit_list acct_A 2 ''", "(ok (6-0 (f 3)  ) (5-1 (f 2)  ))"}, {"@audit_list acct_A 9 5-1", "(ok (5-0 (f 1)  ))"},
           {"@audit_list acct_A 9 5-0", "(ok)"}, {"@audit_list acct_A 9 none", "(not_found)"});
+}
+
+Test(lua, audit_list_tells_the_names_of_its_own_account)
+{
+    STEPS(ACCOUNT, USER, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" ORIGIN, "(ok)"},
+          {"@audit_list acct_A 1 ''",
+           "(ok (* (type api_key.created actor usr_U target key_1 ip 192.0.2.1 request_id req_1) a@b.test Name))"},
+          {"XADD t:acct:acct_B:audit 5-0 actor usr_U target key_1", "5-0"},
+          {"@audit_list acct_B 1 ''", "(ok (5-0 (actor usr_U target key_1)  ))"},
+          {"XADD t:acct:acct_B:audit 6-0 actor operator target usr_gone", "6-0"},
+          {"@audit_list acct_B 1 ''", "(ok (6-0 (actor operator target usr_gone)  ))"});
 }
 
 Test(lua, usage_flush)

@@ -35,11 +35,13 @@ struct usage {
     struct answer answer;
     size_t day_count, key_count;
     struct usage_day days[USAGE_DAYS_MAX];
-    struct usage_key_total keys[USAGE_KEYS_LISTED];
+    struct usage_key keys[USAGE_KEYS_LISTED]; /* without their texts */
+    int64_t by_day[USAGE_DAYS_MAX];           /* of the first key, where it was asked for */
+    char first_name[64];
 };
 
 static void usage_done(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
-                       const struct usage_key_total *keys, size_t key_count)
+                       const struct usage_key *keys, size_t key_count)
 {
     struct usage *usage = arg;
 
@@ -47,16 +49,26 @@ static void usage_done(void *arg, enum store_result result, const struct usage_d
         memcpy(usage->days, days, day_count * sizeof *days);
     if (key_count > 0)
         memcpy(usage->keys, keys, key_count * sizeof *keys);
+    for (size_t i = 0; key_count > 0 && keys[0].by_day && i < day_count; i++)
+        usage->by_day[i] = keys[0].by_day[i];
+    if (key_count > 0)
+        snprintf(usage->first_name, sizeof usage->first_name, "%.*s %.*s", TEXT_ARG(keys[0].name),
+                 TEXT_ARG(keys[0].mode));
     usage->day_count = day_count;
     usage->key_count = key_count;
     answer_done(&usage->answer, result);
 }
 
-static enum store_result read_usage(const struct id *account, unsigned days, struct usage *usage)
+static enum store_result read_usage_of(const struct id *account, const struct usage_wanted *wanted, struct usage *usage)
 {
     *usage = (struct usage){0};
-    usage_store_read(fixture.store, account, days, usage_done, usage);
+    usage_store_read(fixture.store, account, wanted, usage_done, usage);
     return answer_wait(&usage->answer);
+}
+
+static enum store_result read_usage(const struct id *account, unsigned days, struct usage *usage)
+{
+    return read_usage_of(account, &(struct usage_wanted){.days = days}, usage);
 }
 
 static void expect_day(const struct usage_day *day, const char *date, int64_t test, int64_t live)
@@ -97,6 +109,32 @@ Test(usage_store, batches_are_counted_once)
     cr_assert_eq(read_usage(&account, 1, &usage), STORE_OK);
     expect_day(&usage.days[0], "2026-01-31", 7, 15);
     cr_expect(id_equal(&usage.keys[0].key, &a) && usage.keys[0].requests == 17);
+}
+
+Test(usage_store, days_of_the_keys_that_are_asked_for)
+{
+    struct id account = id_mint(ID_ACCOUNT, 1), a = id_mint(ID_KEY, 2), unused = id_mint(ID_KEY, 3);
+    const struct usage_entry entries[] = {
+        {.key = a, .account = account, .mode = MODE_LIVE, .uses = 5, .day_ms = NOON, .last_used_ms = NOON},
+        {.key = a,
+         .account = account,
+         .mode = MODE_LIVE,
+         .uses = 2,
+         .day_ms = NOON - 2 * MS_PER_DAY,
+         .last_used_ms = NOON - MS_PER_DAY},
+    };
+    const struct id asked[] = {a, unused};
+    struct usage usage;
+
+    cr_assert_eq(flush("node", 1, entries, 2), STORE_OK);
+    cr_assert_eq(read_usage_of(&account, &(struct usage_wanted){3, asked, 2}, &usage), STORE_OK);
+    cr_assert_eq(usage.key_count, 2);
+    cr_expect(id_equal(&usage.keys[0].key, &a) && usage.keys[0].requests == 7);
+    cr_expect(usage.by_day[0] == 2 && usage.by_day[1] == 0 && usage.by_day[2] == 5);
+    cr_expect(id_equal(&usage.keys[1].key, &unused) && usage.keys[1].requests == 0);
+    cr_expect_str_eq(usage.first_name, " ", "the account has no record of it");
+    cr_assert_eq(read_usage_of(&account, &(struct usage_wanted){3, asked, 0}, &usage), STORE_OK);
+    cr_expect_null(usage.keys[0].by_day);
 }
 
 Test(usage_store, full_batches_and_long_reads)
