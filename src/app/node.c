@@ -10,6 +10,7 @@
 #include "base/secure.h"
 #include "config/key_file.h"
 #include "core/device.h"
+#include "console/console.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -38,6 +39,7 @@ struct node {
     struct revocation_log *revocation_log;  /* NULL: none is kept */
     struct address_ranges *trusted_proxies; /* NULL: none */
     struct service service;
+    struct console console;
     struct http_server *public_server, *internal_server;
 
     char fixed_headers[FIXED_HEADERS_MAX_BYTES];
@@ -157,6 +159,15 @@ static int node_listen(struct http_server *server, const char *option, const cha
     return EXIT_DONE;
 }
 
+/* The console's pages first: they need no store. A node that drains answers all alike. */
+static void node_handle_public(struct http_request *request, void *arg)
+{
+    struct node *node = arg;
+
+    if (node->service.draining || !console_answer(&node->console, request))
+        api_handle_public(request, &node->service);
+}
+
 /* For the internal listener: a check carries the head of a request of the public one, and its target once more; the
  * body that it announces is never read. */
 static void node_widen_limits(struct http_settings *http)
@@ -184,7 +195,8 @@ static int node_start_http(struct node *node)
     int code;
 
     node_make_fixed_headers(node, &http.fixed_headers);
-    node->public_server = http_server_create(node->loop, &http, api_handle_public, &node->service);
+    console_init(&node->console, settings_origin_is_https(s->public_origin));
+    node->public_server = http_server_create(node->loop, &http, node_handle_public, node);
     node_widen_limits(&http);
     node->internal_server = http_server_create(node->loop, &http, api_handle_internal, &node->service);
     code = node_listen(node->public_server, "--listen", s->listen, s->reuse_port, node->address);

@@ -1,0 +1,22 @@
+/* The console's pages and the API's description, out of the binary (api.md 5 and 7, design 9). The pages talk to the
+ * API of /v1/console/… and /v1/auth/… like any other client: nothing here knows of sessions, keys or the store.
+ *
+ * The pages' own files lie under /console/<digest of all of them>/ and may be kept for ever; the document, which names
+ * that digest, is asked for again each time (ETag). */
+#pragma once
+#include "base/attr.h"
+#include "base/text.h"
+
+struct http_request;
+
+enum { CONSOLE_HEADERS_MAX_BYTES = 1024 };
+
+/* Filled by console_init(); lives as long as the server that answers with it. */
+struct console {
+    char headers[CONSOLE_HEADERS_MAX_BYTES];
+    struct text fixed_headers; /* of the pages: their Content-Security-Policy and the like */
+};
+
+void console_init(struct console *console, bool is_https);
+/* Answers "/", "/console", "/console/…" and "/openapi.json"; false: the path is another's, nothing was done. */
+MUST_CHECK bool console_answer(const struct console *console, struct http_request *request);

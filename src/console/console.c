@@ -1,0 +1,181 @@
+#include "console/console.h"
+
+#include "assets_internal.h"
+#include "base/check.h"
+#include "http/response.h"
+
+/* What the pages may do: load their own files, and talk to where they came from. No script or style in the document
+ * itself, no markup made of strings (Trusted Types), no frame around them. */
+static const char PAGE_HEADERS[] =
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'\r\n"
+    "Cross-Origin-Opener-Policy: same-origin\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+    "Permissions-Policy: camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "X-Frame-Options: DENY\r\n";
+
+void console_init(struct console *console, bool is_https)
+{
+    struct buf out;
+
+    buf_init_fixed(&out, console->headers, sizeof console->headers);
+    buf_append_str(&out, PAGE_HEADERS);
+    if (is_https)
+        buf_append_str(&out, "Strict-Transport-Security: max-age=63072000; includeSubDomains\r\n");
+    CHECK(!out.failed);
+    console->fixed_headers = buf_text(&out);
+}
+
+/* Negotiation */
+
+/* "gzip", unless its weight is 0 (RFC 9110 section 12.5.3). */
+static bool coding_is_gzip(struct text coding)
+{
+    struct text part;
+
+    if (!text_next(&coding, ';', &part) || !text_equal_nocase(text_trim(part), TEXT("gzip")))
+        return false;
+    while (text_next(&coding, ';', &part)) {
+        part = text_trim(part);
+        if (!text_starts_with(part, TEXT("q=0")) && !text_starts_with(part, TEXT("Q=0")))
+            continue;
+        part = text_skip(part, sizeof "q=0" - 1);
+        while (part.len > 0 && (part.ptr[0] == '.' || part.ptr[0] == '0'))
+            part = text_skip(part, 1);
+        if (part.len == 0)
+            return false;
+    }
+    return true;
+}
+
+static bool takes_gzip(const struct http_request *request)
+{
+    size_t count;
+    struct text codings = http_request_header(request, TEXT("Accept-Encoding"), &count), coding;
+
+    while (count == 1 && text_next(&codings, ',', &coding))
+        if (coding_is_gzip(text_trim(coding)))
+            return true;
+    return false;
+}
+
+/* If-None-Match compares weakly: with or without W/ (RFC 9110 section 13.1.2). */
+static bool client_has(const struct http_request *request, struct text etag)
+{
+    size_t count;
+    struct text known = http_request_header(request, TEXT("If-None-Match"), &count), tag;
+
+    while (count == 1 && text_next(&known, ',', &tag)) {
+        tag = text_trim(tag);
+        if (text_starts_with(tag, TEXT("W/")))
+            tag = text_skip(tag, 2);
+        if (text_equal(tag, etag) || text_equal(tag, TEXT("*")))
+            return true;
+    }
+    return false;
+}
+
+/* Answers */
+
+static void reply_asset(const struct console *console, struct http_request *request, const struct console_asset *asset,
+                        int status)
+{
+    bool is_gzip = takes_gzip(request);
+    struct text etag = is_gzip ? asset->etag_gzip : asset->etag;
+
+    http_response_fixed_headers(request, console->fixed_headers);
+    http_response_header(request, TEXT("Vary"), TEXT("Accept-Encoding"));
+    if (etag.len == 0) {
+        http_response_header(request, TEXT("Cache-Control"), TEXT("public, max-age=31536000, immutable"));
+    } else {
+        http_response_header(request, TEXT("Cache-Control"), TEXT("no-cache"));
+        http_response_header(request, TEXT("ETag"), etag);
+        if (status == 200 && client_has(request, etag)) {
+            http_reply(request, 304, (struct text){0}, (struct text){0});
+            return;
+        }
+    }
+    if (is_gzip)
+        http_response_header(request, TEXT("Content-Encoding"), TEXT("gzip"));
+    http_reply(request, status, asset->type, is_gzip ? asset->gzip : asset->plain);
+}
+
+static void redirect_to_console(const struct console *console, struct http_request *request)
+{
+    http_response_fixed_headers(request, console->fixed_headers);
+    http_response_header(request, TEXT("Cache-Control"), TEXT("no-store"));
+    http_response_header(request, TEXT("Location"), TEXT("/console/"));
+    http_reply(request, 302, (struct text){0}, (struct text){0});
+}
+
+static void refuse(struct http_request *request, enum problem_code code)
+{
+    struct problem problem = problem_of(code);
+
+    if (code == PROBLEM_METHOD_NOT_ALLOWED)
+        problem.allow = "GET, HEAD";
+    http_reply_problem(request, &problem);
+}
+
+static const struct console_asset *find_asset(struct text path)
+{
+    for (size_t i = 0; i < CONSOLE_ASSET_COUNT; i++)
+        if (text_equal(CONSOLE_ASSETS[i].path, path))
+            return &CONSOLE_ASSETS[i];
+    return NULL;
+}
+
+/* Which pages there are is known to the document's scripts, the last word of the path to them as well. Here it matters
+ * for the status alone. */
+static bool is_page(struct text name)
+{
+    static const struct text PAGES[] = {TEXT(""),         TEXT("devices"), TEXT("activate"),
+                                        TEXT("activity"), TEXT("usage"),   TEXT("session")};
+
+    for (size_t i = 0; i < sizeof PAGES / sizeof *PAGES; i++)
+        if (text_equal(name, PAGES[i]))
+            return true;
+    return false;
+}
+
+static bool lies_deeper(struct text name)
+{
+    return name.len > 0 && memchr(name.ptr, '/', name.len);
+}
+
+static void answer_console(const struct console *console, struct http_request *request, struct text path)
+{
+    const struct console_asset *asset = find_asset(path);
+    struct text name = text_skip(path, sizeof "/console/" - 1);
+
+    if (asset)
+        reply_asset(console, request, asset, 200);
+    else if (lies_deeper(name)) /* files of another version, say */
+        refuse(request, PROBLEM_NOT_FOUND);
+    else
+        reply_asset(console, request, find_asset(CONSOLE_DOCUMENT), is_page(name) ? 200 : 404);
+}
+
+bool console_answer(const struct console *console, struct http_request *request)
+{
+    struct text path = http_request_path(request);
+    bool is_entrance = text_equal(path, TEXT("/")) || text_equal(path, TEXT("/console"));
+    bool is_page_or_file = text_starts_with(path, TEXT("/console/"));
+    const struct console_asset *description = text_equal(path, TEXT("/openapi.json")) ? find_asset(path) : NULL;
+    enum http_method method = http_request_method(request);
+
+    if (!is_entrance && !is_page_or_file && !description)
+        return false;
+    if (method != HTTP_GET && method != HTTP_HEAD)
+        refuse(request, PROBLEM_METHOD_NOT_ALLOWED);
+    else if (is_entrance)
+        redirect_to_console(console, request);
+    else if (description)
+        reply_asset(console, request, description, 200);
+    else
+        answer_console(console, request, path);
+    return true;
+}

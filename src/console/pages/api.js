@@ -1,0 +1,112 @@
+// Requests to the API. What stands in the way and can be mended in place is mended here: a session that has ended (sign in
+// again), a missing step-up (confirm), a token that another sign-in replaced. Then the request is sent once more; nothing
+// was done before, for each of these refusals comes before any work. All else is thrown as a Refusal.
+
+const TIMEOUT_MS = 30000;
+
+export class Refusal extends Error {
+    // kind: 'offline' no answer came; 'away' the store is; 'busy'; 'throttled'; 'refused'; 'cancelled' by the user
+    constructor(kind, fields = {}) {
+        super(fields.message ?? kind);
+        Object.assign(this, {kind, code: '', param: '', requestId: '', status: 0, retryAfterMs: 0}, fields);
+    }
+}
+
+const hooks = {csrfToken: () => '', used: () => {}, signInAgain: null, stepUp: null, reload: null};
+
+// What the session's module does for this one.
+export function installHooks(functions) {
+    Object.assign(hooks, functions);
+}
+
+function kindOf(status, code) {
+    if (status === 429)
+        return 'throttled';
+    if (code === 'overloaded')
+        return 'busy';
+    if (status === 503)
+        return 'away';
+    return 'refused';
+}
+
+function refusalOf(response, problem) {
+    const error = problem?.error ?? {};
+    const retryAfterS = Number(response.headers.get('Retry-After')) || 0;
+
+    return new Refusal(kindOf(response.status, error.code), {
+        status: response.status, code: error.code ?? '', param: error.param ?? '', message: error.message ?? `HTTP ${response.status}`,
+        requestId: error.request_id ?? '', retryAfterMs: retryAfterS * 1000,
+    });
+}
+
+async function readBody(response) {
+    if (response.status === 204)
+        return null;
+    try {
+        return await response.json();
+    } catch {
+        return null;
+    }
+}
+
+async function send(method, path, body) {
+    const headers = {Accept: 'application/json'};
+    let response;
+
+    if (method !== 'GET')
+        headers['X-CSRF-Token'] = hooks.csrfToken();
+    if (body !== undefined)
+        headers['Content-Type'] = 'application/json';
+    try {
+        response = await fetch(path, {
+            method, headers, body: body === undefined ? undefined : JSON.stringify(body), credentials: 'same-origin', cache: 'no-store',
+            redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS),
+        });
+    } catch {
+        throw new Refusal('offline');
+    }
+    const answer = await readBody(response);
+    if (!response.ok)
+        throw refusalOf(response, answer);
+    return {answer, dateMs: Date.parse(response.headers.get('Date'))};
+}
+
+// Makes good what the refusal names; false where that is not possible, or was tried before.
+async function mend(refusal, tried) {
+    const mends = {invalid_session: hooks.signInAgain, step_up_required: hooks.stepUp, csrf_failed: hooks.reload};
+    const attempt = mends[refusal.code];
+
+    if (!attempt || (refusal.code === 'csrf_failed' && tried.has('csrf_failed')))
+        return false;
+    tried.add(refusal.code);
+    await attempt(refusal);
+    return true;
+}
+
+// One request without any mending.
+export async function callOnce(method, path, body) {
+    return await send(method, path, body);
+}
+
+export async function call(method, path, body) {
+    const tried = new Set();
+
+    for (;;) {
+        try {
+            const {answer} = await send(method, path, body);
+
+            hooks.used();
+            return answer;
+        } catch (refusal) {
+            if (!(refusal instanceof Refusal) || !await mend(refusal, tried))
+                throw refusal;
+        }
+    }
+}
+
+export function withQuery(path, parameters) {
+    const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== '' && value !== undefined && value !== null));
+    const text = query.toString();
+
+    return text ? `${path}?${text}` : path;
+}

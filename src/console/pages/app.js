@@ -1,0 +1,158 @@
+// The frame around the pages: which page an address means, the navigation, and who may see it.
+import {sessionPage} from './account.js';
+import {activityPage} from './activity.js';
+import {forgetDraft} from './create.js';
+import {activatePage, devicesPage} from './devices.js';
+import {h, icon, show} from './dom.js';
+import {keysPage} from './keys.js';
+import {emptyState, loading} from './parts.js';
+import {currentSession, loadSession, watchSession} from './session.js';
+import {brand, signInPage} from './signin.js';
+import {TEXTS} from './texts.js';
+import {usagePage} from './usage.js';
+
+const BASE = '/console/';
+const PAGES = {
+    '': {title: TEXTS.pages.keys, icon: 'key', open: keysPage, inMenu: true},
+    devices: {title: TEXTS.pages.devices, icon: 'device', open: devicesPage, inMenu: true},
+    activity: {title: TEXTS.pages.activity, icon: 'activity', open: activityPage, inMenu: true},
+    usage: {title: TEXTS.pages.usage, icon: 'usage', open: usagePage, inMenu: true},
+    session: {title: TEXTS.pages.session, icon: 'person', open: sessionPage, inMenu: true},
+    activate: {title: TEXTS.pages.activate, open: activatePage, within: 'devices'},
+};
+
+const root = document.getElementById('root');
+let frame = null; // {menu, main}, while somebody is signed in
+let page = null;
+let offline = null;
+
+const nameOfAddress = () => location.pathname.slice(BASE.length);
+
+function missingPage() {
+    return {element: h('div', null, h('h1', {class: 'unseen', tabindex: '-1'}, TEXTS.missing.title), emptyState('info', TEXTS.missing.title, TEXTS.missing.text,
+        h('a', {class: 'button primary', href: BASE}, TEXTS.missing.action)))};
+}
+
+function closePage() {
+    page?.stop?.();
+    page = null;
+    for (const dialog of document.querySelectorAll('dialog[open]'))
+        dialog.close();
+}
+
+function menuLink(name, {title, icon: iconName}) {
+    return h('a', {href: BASE + name, 'data-page': name}, icon(iconName), h('span', null, title));
+}
+
+function buildFrame() {
+    const {user} = currentSession();
+    const links = Object.entries(PAGES).filter(([, {inMenu}]) => inMenu).map(([name, described]) => menuLink(name, described));
+    const main = h('main', {id: 'content'});
+
+    frame = {links, main};
+    show(root, h('a', {class: 'skip', href: '#content'}, TEXTS.skip), h('div', {class: 'frame'},
+        h('header', {class: 'side'}, h('div', {class: 'side-head'}, brand(), h('span', {class: 'account', title: user.account_name}, user.account_name)),
+            h('nav', {'aria-label': TEXTS.navigation}, links), h('p', {class: 'side-foot', title: user.email}, user.email)), main));
+}
+
+function openPage(moveFocus) {
+    const name = nameOfAddress();
+    const described = Object.hasOwn(PAGES, name) ? PAGES[name] : null;
+
+    closePage();
+    document.title = TEXTS.title(described?.title ?? TEXTS.missing.title);
+    for (const link of frame.links) {
+        if (link.dataset.page === (described?.within ?? name))
+            link.setAttribute('aria-current', 'page');
+        else
+            link.removeAttribute('aria-current');
+    }
+    page = (described?.open ?? missingPage)();
+    show(frame.main, page.element);
+    scrollTo(0, 0);
+    if (moveFocus)
+        (page.focused?.() ?? frame.main.querySelector('h1'))?.focus({preventScroll: true});
+}
+
+function showConsole(moveFocus) {
+    buildFrame();
+    openPage(moveFocus);
+}
+
+// Nothing of what was shown is left in the document.
+function showSignIn(message) {
+    closePage();
+    frame = null;
+    forgetDraft();
+    document.title = TEXTS.title(TEXTS.signIn.title);
+    show(root, signInPage(message, () => showConsole(true)));
+    root.querySelector('[autofocus]')?.focus();
+}
+
+function go(address) {
+    if (address !== location.pathname + location.search)
+        history.pushState(null, '', address);
+    openPage(true);
+}
+
+function clicked(event) {
+    const link = event.target.closest?.('a[href]');
+    const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+
+    if (!link || !isPlain || !frame || link.hasAttribute('download') || link.origin !== location.origin || !link.pathname.startsWith(BASE)
+        || link.getAttribute('href').startsWith('#'))
+        return;
+    event.preventDefault();
+    go(link.pathname + link.search);
+}
+
+function typed(event) {
+    const isTyping = event.target.closest?.('input, textarea, select, [contenteditable]');
+
+    if (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey && page?.shortcut && !document.querySelector('dialog[open]')) {
+        event.preventDefault();
+        page.shortcut();
+    }
+}
+
+function connectionChanged() {
+    offline?.remove();
+    offline = navigator.onLine ? null : h('div', {class: 'offline-bar', role: 'status'}, icon('cloud'), TEXTS.problem.offlineBanner);
+    if (offline)
+        document.body.prepend(offline);
+}
+
+// A page that comes out of the browser's memory may be of somebody who has signed out since.
+function leave() {
+    document.documentElement.classList.add('left');
+}
+
+function comeBack(event) {
+    if (event.persisted)
+        location.reload();
+    else
+        document.documentElement.classList.remove('left');
+}
+
+async function start() {
+    const space = h('main', {class: 'lone'});
+
+    watchSession({begun: () => {}, ended: () => showSignIn(TEXTS.signIn.signedOut)});
+    addEventListener('click', clicked);
+    addEventListener('keydown', typed);
+    addEventListener('popstate', () => frame && openPage(true));
+    addEventListener('online', connectionChanged);
+    addEventListener('offline', connectionChanged);
+    addEventListener('pagehide', leave);
+    addEventListener('pageshow', comeBack);
+    connectionChanged();
+    show(root, space);
+    await loading(space, {placeholder: () => h('p', {class: 'unseen', role: 'status'}, TEXTS.loading), load: loadSession, draw: (isSignedIn) => {
+        if (isSignedIn)
+            showConsole(false);
+        else
+            showSignIn('');
+    }}).run();
+}
+
+start();

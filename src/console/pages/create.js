@@ -1,0 +1,220 @@
+// Creating a key: the form, which keeps what was typed until a key was made of it, and the secret, once.
+import {call} from './api.js';
+import {openDialog} from './dialog.js';
+import {announce, h, icon, newId, show} from './dom.js';
+import {checkFields, field, notice, workingForm} from './form.js';
+import {copyButton, explain, modeBadge} from './parts.js';
+import {SCOPE_GROUPS, TEXTS} from './texts.js';
+
+const NAME_MAX = 200;
+const FILE_STEM_MAX = 40;
+const ALL_SCOPES = SCOPE_GROUPS.flatMap((group) => group.scopes.map(([name]) => name));
+
+const emptyDraft = () => ({name: '', mode: 'test', scopes: new Set(), hasAll: false});
+let draft = emptyDraft();
+
+// To be called when nobody is signed in any more.
+export function forgetDraft() {
+    draft = emptyDraft();
+}
+
+// The form
+
+function modeCard(mode, text, changed) {
+    const input = h('input', {type: 'radio', name: 'mode', value: mode});
+
+    input.checked = draft.mode === mode;
+    input.addEventListener('change', () => {
+        draft.mode = mode;
+        changed();
+    });
+    return h('label', {class: `mode-card ${mode}`}, input, h('span', {class: 'mode-card-text'}, modeBadge(mode), h('span', null, text)));
+}
+
+function modeField(changed) {
+    return h('fieldset', null, h('legend', null, TEXTS.create.mode),
+        h('div', {class: 'mode-cards'}, modeCard('test', TEXTS.create.testText, changed), modeCard('live', TEXTS.create.liveText, changed)),
+        h('p', {class: 'hint'}, TEXTS.create.permanent));
+}
+
+function scopeBox(name, words, changed) {
+    const input = h('input', {type: 'checkbox', name: 'scopes', value: name});
+
+    input.checked = draft.scopes.has(name) || draft.hasAll;
+    input.disabled = draft.hasAll;
+    input.addEventListener('change', () => {
+        if (input.checked)
+            draft.scopes.add(name);
+        else
+            draft.scopes.delete(name);
+        changed();
+    });
+    return h('label', {class: 'scope'}, input, h('span', null, h('code', null, name), h('span', {class: 'scope-words'}, words)));
+}
+
+function scopeGroup(group, changed) {
+    const titleId = newId('group');
+
+    return h('div', {class: 'scope-group', role: 'group', 'aria-labelledby': titleId},
+        h('div', {class: 'scope-group-name'}, h('h3', {id: titleId}, group.name), group.isPowerful ? h('p', {class: 'hint'}, TEXTS.create.powerful) : null),
+        h('div', null, group.scopes.map(([name, words]) => scopeBox(name, words, changed))));
+}
+
+function allScopesBox(changed) {
+    const input = h('input', {type: 'checkbox', name: 'all-scopes'});
+
+    input.checked = draft.hasAll;
+    input.addEventListener('change', () => {
+        draft.hasAll = input.checked;
+        changed();
+    });
+    return h('div', {class: 'all-scopes'}, h('div', null, h('strong', null, TEXTS.create.allTitle), h('p', null, TEXTS.create.allText),
+        h('label', {class: 'check'}, input, TEXTS.create.all)));
+}
+
+// As field() answers it, for what has more than one input.
+function scopesField(changed) {
+    const errorId = newId('scopes-error');
+    const error = h('p', {class: 'field-error', id: errorId});
+    const groups = h('div', {class: 'scope-groups'});
+    const tally = h('span', {class: 'tally', 'aria-live': 'polite'});
+    const drawTally = () => {
+        error.textContent = '';
+        tally.textContent = TEXTS.create.scopesCount(draft.hasAll ? ALL_SCOPES.length : draft.scopes.size);
+        changed();
+    };
+    const drawGroups = () => {
+        show(groups, SCOPE_GROUPS.map((group) => scopeGroup(group, drawTally)));
+        drawTally();
+    };
+    const element = h('fieldset', {'aria-describedby': errorId}, h('legend', null, TEXTS.create.scopes, tally), h('p', {class: 'hint'}, TEXTS.create.scopesHint),
+        error, groups, allScopesBox(drawGroups));
+
+    drawGroups();
+    return {
+        element, setError: (text) => {
+            error.textContent = text;
+        },
+        get input() {
+            return groups.querySelector('input');
+        },
+    };
+}
+
+// Code points, as the server counts.
+function nameProblem(name) {
+    const length = [...name].length;
+
+    if (length === 0)
+        return TEXTS.create.nameMissing;
+    return length > NAME_MAX && TEXTS.create.nameLong;
+}
+
+function explainCreate(refusal, name) {
+    if (refusal.kind === 'offline' || refusal.kind === 'away')
+        return [notice('warn', h('p', null, TEXTS.create.unknown))];
+    if (refusal.param === 'name') {
+        name.setError(refusal.message);
+        name.input.focus();
+        return [];
+    }
+    return [explain(refusal)];
+}
+
+function createForm(dialog, made) {
+    const name = field({label: TEXTS.create.name, hint: TEXTS.create.nameHint, input: h('input', {type: 'text', name: 'key-name', autocomplete: 'off', autofocus: true,
+        value: draft.name})});
+    const live = h('div', {class: 'live-notice', 'aria-live': 'polite'});
+    const modeChanged = () => {
+        const isLive = draft.mode === 'live';
+
+        dialog().element.classList.toggle('is-live', isLive);
+        show(live, isLive ? notice('warn', TEXTS.create.liveNotice) : null);
+        form.setSubmit(isLive ? TEXTS.create.submitLive : TEXTS.create.submitTest, isLive ? 'live' : 'primary');
+    };
+    const scopes = scopesField(() => {});
+    const form = workingForm({
+        fields: [name.element, modeField(modeChanged), live, scopes.element],
+        submitText: TEXTS.create.submitTest, workingText: TEXTS.create.working, cancel: () => dialog().close(),
+        submit: async () => {
+            const chosen = draft.hasAll ? ALL_SCOPES : ALL_SCOPES.filter((scope) => draft.scopes.has(scope));
+
+            if (!checkFields([[name, nameProblem(draft.name.trim())], [scopes, chosen.length === 0 && TEXTS.create.scopesMissing]]))
+                return;
+            made(await call('POST', '/v1/console/api_keys', {name: draft.name.trim(), mode: draft.mode, scopes: chosen}));
+        },
+        explain: (refusal) => explainCreate(refusal, name),
+    });
+
+    name.input.addEventListener('input', () => {
+        draft.name = name.input.value;
+    });
+    return {element: form.element, modeChanged};
+}
+
+// The secret
+
+function fileStem(name) {
+    return name.toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-+|-+$/g, '').slice(0, FILE_STEM_MAX) || 'api-key';
+}
+
+function downloadEnv(key, file) {
+    const url = URL.createObjectURL(new Blob([`CHATELAINE_API_KEY=${key.secret}\n`], {type: 'text/plain'}));
+    const link = h('a', {href: url, download: file});
+
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+function secretView(key, state, finish) {
+    const file = `${fileStem(key.name)}.env`;
+    const curl = `set -a; . ./${file}; set +a\ncurl -sS ${location.origin}/v1/whoami -H "Authorization: Bearer $CHATELAINE_API_KEY"`;
+    const stored = h('input', {type: 'checkbox', name: 'stored'});
+    const done = h('button', {type: 'button', class: 'primary', disabled: true, onclick: finish}, TEXTS.create.finish);
+
+    stored.addEventListener('change', () => {
+        state.isStored = stored.checked;
+        done.disabled = !stored.checked;
+    });
+    return [
+        notice('warn', TEXTS.create.doneText),
+        h('div', {class: 'key-line'}, h('strong', {class: 'wrap'}, key.name), modeBadge(key.mode)),
+        h('div', {class: 'secret'}, h('span', {class: 'field-name'}, TEXTS.create.secret), h('code', {class: 'secret-text', tabindex: '0'}, key.secret),
+            h('div', {class: 'secret-actions'}, copyButton(key.secret, TEXTS.create.copySecret, 'primary'),
+                h('button', {type: 'button', class: 'secondary', onclick: () => downloadEnv(key, file)}, icon('download'), TEXTS.create.download))),
+        h('div', {class: 'try'}, h('div', {class: 'try-head'}, h('h3', null, TEXTS.create.tryIt), copyButton(curl, TEXTS.copy, 'plain small')),
+            h('p', {class: 'hint'}, TEXTS.create.tryText(file)), h('pre', {tabindex: '0'}, h('code', null, curl))),
+        state.problem,
+        h('div', {class: 'actions spread'}, h('label', {class: 'check'}, stored, TEXTS.create.stored), done),
+    ];
+}
+
+// A tab that closes now would lose the secret.
+function warnUnload(event) {
+    event.preventDefault();
+}
+
+export function openCreate(created) {
+    const state = {secretShown: false, isStored: false, problem: h('div', {class: 'secret-problem', role: 'alert'})};
+    const form = createForm(() => dialog, (key) => {
+        forgetDraft();
+        state.secretShown = true;
+        addEventListener('beforeunload', warnUnload);
+        dialog.element.classList.remove('is-live');
+        dialog.replace(TEXTS.create.doneTitle, secretView(key, state, () => dialog.close()));
+        announce(TEXTS.create.created(key.name));
+        created();
+    });
+    const dialog = openDialog({
+        title: TEXTS.create.title, shape: 'sheet', name: 'create', content: form.element,
+        mayClose: () => {
+            if (!state.secretShown || state.isStored)
+                return true;
+            show(state.problem, notice('warn', TEXTS.create.notStored));
+            return false;
+        },
+        closed: () => removeEventListener('beforeunload', warnUnload),
+    });
+
+    form.modeChanged();
+}

@@ -1,0 +1,72 @@
+// Elements are made here, of text and attributes: no markup is ever made of strings.
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+function setProperty(element, name, value) {
+    if (value === null || value === undefined || value === false)
+        return;
+    if (name.startsWith('on'))
+        element.addEventListener(name.slice(2), value);
+    else
+        element.setAttribute(name, value === true ? '' : value);
+}
+
+function build(element, properties, children) {
+    for (const [name, value] of Object.entries(properties ?? {}))
+        setProperty(element, name, value);
+    element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+    return element;
+}
+
+// properties: attributes, and listeners as onclick and the like. Children: nodes, texts, lists of them; null is left out.
+export function h(tag, properties, ...children) {
+    return build(document.createElement(tag), properties, children);
+}
+
+export function svg(tag, properties, ...children) {
+    return build(document.createElementNS(SVG, tag), properties, children);
+}
+
+// Strokes on a grid of 20.
+const ICONS = {
+    key: ['M12.5 3a4.5 4.5 0 1 1-4 6.5L3 15v2.5h3V15h2v-2h1.5l.8-.8', 'M13.4 6.6h.01'],
+    device: ['M3 4h14v9H3z', 'M7 17h6', 'M10 13v4'],
+    activity: ['M2.5 10h3.2l2.3-6 4 12 2.3-6h3.2'],
+    usage: ['M3 17h14', 'M5 14V9', 'M10 14V4', 'M15 14v-3'],
+    person: ['M10 10a3.2 3.2 0 1 0 0-6.4 3.2 3.2 0 0 0 0 6.4z', 'M3.8 17a6.2 6.2 0 0 1 12.4 0'],
+    leave: ['M8 3H4v14h4', 'M13 6.5 16.5 10 13 13.5', 'M16.5 10H8'],
+    plus: ['M10 4v12', 'M4 10h12'],
+    search: ['M9 15A6 6 0 1 0 9 3a6 6 0 0 0 0 12z', 'M13.5 13.5 17 17'],
+    copy: ['M7 7h10v10H7z', 'M13 7V3H3v10h4'],
+    done: ['M4 10.5 8.2 15 16 5.5'],
+    download: ['M10 3v10', 'M5.5 9 10 13.5 14.5 9', 'M3.5 17h13'],
+    close: ['M5 5l10 10', 'M15 5 5 15'],
+    warn: ['M10 3 18 17H2z', 'M10 8v4', 'M10 14.4h.01'],
+    info: ['M10 18a8 8 0 1 0 0-16 8 8 0 0 0 0 16z', 'M10 9v5', 'M10 6.2h.01'],
+    ban: ['M10 17a7 7 0 1 0 0-14 7 7 0 0 0 0 14z', 'M5.2 5.2l9.6 9.6'],
+    cloud: ['M3 3l14 14', 'M6 8.2A4 4 0 0 0 6.500 16H13', 'M9 5.200a4.500 4.500 0 0 1 5.500 3.600A3.700 3.700 0 0 1 17 14'],
+    shield: ['M10 2.500 16 5v5c0 4-3 6.500-6 7.500C7 16.500 4 14 4 10V5z', 'M7.500 10l2 2 3.500-4'],
+    older: ['M8 5l5 5-5 5'],
+    newer: ['M12 5l-5 5 5 5'],
+};
+
+export function icon(name) {
+    const paths = ICONS[name].map((d) => svg('path', {d}));
+    return svg('svg', {class: 'icon', viewBox: '0 0 20 20', 'aria-hidden': 'true', focusable: 'false'}, paths);
+}
+
+export function show(container, ...children) {
+    container.replaceChildren(...children.flat(Infinity).filter(Boolean));
+}
+
+let lastId = 0;
+
+export function newId(stem) {
+    lastId += 1;
+    return `${stem}-${lastId}`;
+}
+
+// Read out by screen readers, once.
+export function announce(text) {
+    document.getElementById('announcer').textContent = text;
+}

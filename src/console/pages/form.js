@@ -1,0 +1,131 @@
+// Fields with labels, hints and errors that belong together, and a form that shows that it works.
+import {h, icon, newId} from './dom.js';
+import {wait} from './format.js';
+import {TEXTS} from './texts.js';
+
+export function field({label, hint, input, aside, isLabelHidden = false}) {
+    const id = input.id || newId('field');
+    const hintElement = hint ? h('p', {class: 'hint', id: `${id}-hint`}, hint) : null;
+    const error = h('p', {class: 'field-error', id: `${id}-error`});
+    const labelElement = h('label', {for: id, class: isLabelHidden ? 'unseen' : null}, label);
+    const element = h('div', {class: 'field'}, isLabelHidden ? labelElement : h('div', {class: 'field-label'}, labelElement, aside), input, hintElement, error);
+
+    input.id = id;
+    input.setAttribute('aria-describedby', hint ? `${id}-error ${id}-hint` : `${id}-error`);
+    input.addEventListener('input', () => setError(''));
+    function setError(text) {
+        error.textContent = text;
+        if (text)
+            input.setAttribute('aria-invalid', 'true');
+        else
+            input.removeAttribute('aria-invalid');
+    }
+    return {element, input, setError};
+}
+
+export function passwordField(attributes) {
+    const input = h('input', {type: 'password', name: 'password', autocomplete: 'current-password', required: true, maxlength: 256, ...attributes});
+    const toggle = h('button', {type: 'button', class: 'plain small', 'aria-pressed': 'false', onclick: () => {
+        const shown = input.type === 'text';
+
+        input.type = shown ? 'password' : 'text';
+        toggle.textContent = shown ? TEXTS.signIn.showPassword : TEXTS.signIn.hidePassword;
+        toggle.setAttribute('aria-pressed', String(!shown));
+    }}, TEXTS.signIn.showPassword);
+
+    toggle.setAttribute('aria-label', `${TEXTS.signIn.showPassword} ${TEXTS.signIn.password.toLowerCase()}`);
+    return field({label: TEXTS.signIn.password, input, aside: toggle});
+}
+
+export function codeField(attributes) {
+    const input = h('input', {
+        type: 'text', name: 'totp', inputmode: 'numeric', autocomplete: 'one-time-code', pattern: '[0-9 ]*', required: true,
+        maxlength: 9, class: 'code', spellcheck: 'false', ...attributes,
+    });
+
+    return field({label: TEXTS.signIn.code, hint: TEXTS.signIn.codeHint, input});
+}
+
+// What apps copy may have a blank in the middle.
+export const codeOf = (input) => input.value.replace(/\s/g, '');
+
+export function notice(kind, ...content) {
+    const icons = {error: 'warn', warn: 'warn', good: 'done', info: 'info'};
+
+    return h('div', {class: `notice ${kind}`}, icon(icons[kind]), h('div', null, content));
+}
+
+// A form whose submit() may throw: the problem is shown above the buttons, and while it lasts a throttle holds the button.
+export function workingForm({fields, submitText, workingText, submit, explain, buttonClass = 'primary', extra = [], cancel}) {
+    const problem = h('div', {class: 'form-problem', role: 'alert'});
+    const button = h('button', {type: 'submit', class: buttonClass}, submitText);
+    const form = h('form', {novalidate: true, onsubmit: run}, fields, problem,
+        h('div', {class: 'actions'}, cancel ? h('button', {type: 'button', class: 'secondary', onclick: cancel}, TEXTS.cancel) : null, extra, button));
+    let isWorking = false;
+    let heldUntil = 0;
+
+    function setBusy(busy) {
+        isWorking = busy;
+        form.toggleAttribute('data-working', busy);
+        button.setAttribute('aria-disabled', String(busy || heldUntil > Date.now()));
+        button.textContent = busy ? workingText : api.submitText;
+    }
+    function hold(milliseconds) {
+        const left = h('span');
+        const tick = () => {
+            if (heldUntil <= Date.now()) {
+                setBusy(isWorking);
+                problem.replaceChildren(notice('info', TEXTS.problem.throttledOver));
+                return;
+            }
+            left.textContent = TEXTS.problem.throttled(wait(heldUntil - Date.now()));
+            setTimeout(tick, 250);
+        };
+
+        heldUntil = Date.now() + milliseconds;
+        // The countdown is not read out each second.
+        problem.replaceChildren(h('div', {'aria-live': 'off'}, notice('warn', left)));
+        setBusy(false);
+        tick();
+    }
+    async function run(event) {
+        event.preventDefault();
+        if (isWorking || heldUntil > Date.now())
+            return;
+        problem.replaceChildren();
+        setBusy(true);
+        try {
+            await submit();
+        } catch (refusal) {
+            if (refusal.kind === 'throttled')
+                hold(refusal.retryAfterMs);
+            else if (refusal.kind !== 'cancelled')
+                problem.replaceChildren(...explain(refusal));
+        } finally {
+            setBusy(false);
+        }
+    }
+    const api = {
+        element: form, button, problem, submitText,
+        setSubmit(text, className) {
+            api.submitText = text;
+            button.className = className;
+            if (!isWorking)
+                button.textContent = text;
+        },
+    };
+    return api;
+}
+
+// Shows the first error and puts the focus there; false where there is one.
+export function checkFields(checks) {
+    let first = null;
+
+    for (const [target, text] of checks) {
+        target.setError(text || '');
+        if (text && !first)
+            first = target;
+    }
+    first?.input.focus();
+    return !first;
+}

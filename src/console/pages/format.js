@@ -1,0 +1,46 @@
+// Times and numbers in words.
+import {h} from './dom.js';
+import {TEXTS} from './texts.js';
+
+const relative = new Intl.RelativeTimeFormat('en', {numeric: 'auto'});
+const exact = new Intl.DateTimeFormat('en-GB', {dateStyle: 'medium', timeStyle: 'medium'});
+const clock = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'});
+const clockExact = new Intl.DateTimeFormat('en-GB', {timeStyle: 'medium'});
+const dayMonth = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', timeZone: 'UTC'});
+const dayMonthYear = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric'});
+const number = new Intl.NumberFormat('en-GB');
+const compact = new Intl.NumberFormat('en-GB', {notation: 'compact', maximumFractionDigits: 1});
+
+const STEPS = [['minute', 60], ['hour', 3600], ['day', 86400]];
+const WORDS_END_S = 30 * 86400;
+
+export function timeInWords(iso, now = Date.now()) {
+    const seconds = Math.round((now - Date.parse(iso)) / 1000);
+
+    if (seconds < 45)
+        return TEXTS.time.now;
+    if (seconds >= WORDS_END_S)
+        return dayMonthYear.format(new Date(iso));
+    const [unit, size] = STEPS.findLast(([, size]) => seconds >= size) ?? STEPS[0];
+    return relative.format(-Math.max(1, Math.round(seconds / size)), unit);
+}
+
+export const exactTime = (iso) => exact.format(new Date(iso));
+export const clockTime = (iso) => clock.format(new Date(iso));
+export const clockTimeExact = (iso) => clockExact.format(new Date(iso));
+export const dayName = (date) => dayMonth.format(new Date(`${date}T00:00:00Z`));
+export const count = (n) => number.format(n);
+export const countShort = (n) => compact.format(n);
+
+// The words, and the exact time on hover.
+export function timeElement(iso, otherwise = TEXTS.never) {
+    if (!iso)
+        return h('span', {class: 'faint'}, otherwise);
+    return h('time', {datetime: iso, title: exactTime(iso)}, timeInWords(iso));
+}
+
+export function wait(milliseconds) {
+    const seconds = Math.max(0, Math.ceil(milliseconds / 1000));
+
+    return seconds < 60 ? TEXTS.time.seconds(seconds) : TEXTS.time.timer(Math.floor(seconds / 60), seconds % 60);
+}

@@ -1,0 +1,190 @@
+// Who is signed in: kept in memory alone, told by the server on each load. Tabs tell each other when it begins and ends.
+import {callOnce, installHooks, Refusal} from './api.js';
+import {openReSignIn, openStepUp} from './signin.js';
+import {announce, h, show} from './dom.js';
+import {wait} from './format.js';
+import {TEXTS} from './texts.js';
+
+const WARN_MS = 120000;
+const MARGIN_MS = 15000; // the server notes a use at most every ten seconds
+const TICK_MS = 1000;
+
+let current = null; // {user, csrfToken, expiresMs, idleMs, idleEndMs, stepUpExpiresMs}; all times by this browser's clock
+let ending = null;  // of a promise: sign in again, under way
+let tabs = null;
+let warned = false;
+const listeners = {begun: () => {}, ended: () => {}};
+
+export const currentSession = () => current;
+
+function take(answer, dateMs) {
+    const skewMs = Number.isFinite(dateMs) ? Date.now() - dateMs : 0;
+    const local = (iso) => (iso ? Date.parse(iso) + skewMs : 0);
+    const idleEndMs = local(answer.idle_expires_at ?? answer.expires_at);
+
+    current = {
+        user: answer.user, csrfToken: answer.csrf_token, expiresMs: local(answer.expires_at), idleEndMs,
+        idleMs: idleEndMs - Date.now(), stepUpExpiresMs: local(answer.step_up_expires_at),
+    };
+}
+
+function used() {
+    if (!current)
+        return;
+    current.idleEndMs = Date.now() + current.idleMs;
+    tabs?.postMessage({event: 'used', idleEndMs: current.idleEndMs});
+    hideWarning();
+}
+
+// True: somebody is signed in. Throws what stands in the way of knowing.
+export async function loadSession() {
+    try {
+        const {answer, dateMs} = await callOnce('GET', '/v1/console/session');
+
+        take(answer, dateMs);
+        return true;
+    } catch (refusal) {
+        if (refusal.code !== 'invalid_session')
+            throw refusal;
+        current = null;
+        return false;
+    }
+}
+
+export async function signIn(email, password, totp) {
+    const {answer, dateMs} = await callOnce('POST', '/v1/auth/login', {email, password, totp});
+
+    take(answer, dateMs);
+    tabs?.postMessage({event: 'begun', user: answer.user.id});
+}
+
+export async function stepUp(password, totp) {
+    const {answer} = await callOnce('POST', '/v1/console/step_up', {password, totp});
+
+    current.stepUpExpiresMs = Date.parse(answer.step_up_expires_at);
+}
+
+function forget() {
+    current = null;
+    hideWarning();
+}
+
+export async function signOut() {
+    try {
+        await callOnce('POST', '/v1/auth/logout');
+    } catch (refusal) {
+        if (refusal.code !== 'invalid_session')
+            throw refusal;
+    }
+    forget();
+    tabs?.postMessage({event: 'ended'});
+    listeners.ended();
+}
+
+// The page stays as it is, out of sight, until the same user is back. Another user gets a new page.
+function signInAgain(reason) {
+    const before = current?.user;
+
+    if (!before) {
+        listeners.ended();
+        return Promise.reject(new Refusal('cancelled'));
+    }
+    hideWarning();
+    ending ??= openReSignIn(before.email, reason).then(() => {
+        if (current.user.id !== before.id)
+            location.reload();
+        listeners.begun();
+    }).catch((refusal) => {
+        forget();
+        listeners.ended();
+        throw refusal;
+    }).finally(() => {
+        ending = null;
+    });
+    return ending;
+}
+
+// A sign-in in another tab makes a new session, with a new token, under the same cookie.
+async function reload(refusal) {
+    const token = current?.csrfToken;
+
+    if (!await loadSession())
+        return signInAgain();
+    if (current.csrfToken === token)
+        throw refusal;
+    return undefined;
+}
+
+// The warning before the end
+
+let bar = null;
+
+function hideWarning() {
+    bar?.remove();
+    bar = null;
+    warned = false;
+}
+
+async function stay() {
+    try {
+        if (!await loadSession()) {
+            await signInAgain();
+            return;
+        }
+    } catch {
+        return; // the bar stays, and says how long there is
+    }
+    hideWarning();
+    announce(TEXTS.session.stayed);
+}
+
+function showWarning(leftMs, isLimit) {
+    const text = isLimit ? TEXTS.session.limitNear(wait(leftMs)) : TEXTS.session.aboutToEndText(wait(leftMs));
+
+    if (!bar) {
+        bar = h('div', {class: 'session-bar', role: 'region', 'aria-label': TEXTS.session.aboutToEnd},
+            h('p', {'aria-live': 'off'}), isLimit ? null : h('button', {type: 'button', class: 'primary', onclick: stay}, TEXTS.session.stay));
+        // In the topmost dialog where there is one: what lies below cannot be reached.
+        ([...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body).append(bar);
+    }
+    show(bar.firstChild, text);
+    if (!warned)
+        announce(`${TEXTS.session.aboutToEnd}. ${text}`);
+    warned = true;
+}
+
+function tick() {
+    if (!current || ending)
+        return;
+    const limitMs = current.expiresMs - Date.now();
+    const idleMs = current.idleEndMs - MARGIN_MS - Date.now();
+    const leftMs = Math.min(limitMs, idleMs);
+
+    if (leftMs <= 0)
+        signInAgain(limitMs <= idleMs ? TEXTS.signIn.absoluteEnd : TEXTS.signIn.ended).catch(() => {});
+    else if (leftMs < Math.min(WARN_MS, current.idleMs / 3))
+        showWarning(leftMs, limitMs <= idleMs);
+    else
+        hideWarning();
+}
+
+function heard({data}) {
+    if (!current || typeof data !== 'object')
+        return;
+    if (data.event === 'used') {
+        current.idleEndMs = Math.max(current.idleEndMs, data.idleEndMs);
+        hideWarning();
+    } else if (data.event === 'ended') {
+        signInAgain(TEXTS.signIn.endedElsewhere).catch(() => {});
+    } else if (data.event === 'begun' && data.user !== current.user.id) {
+        location.reload();
+    }
+}
+
+export function watchSession({begun, ended}) {
+    Object.assign(listeners, {begun, ended});
+    installHooks({csrfToken: () => current?.csrfToken ?? '', used, signInAgain: () => signInAgain(), stepUp: openStepUp, reload});
+    tabs = new BroadcastChannel('chatelaine-session');
+    tabs.addEventListener('message', heard);
+    setInterval(tick, TICK_MS);
+}

@@ -1,0 +1,151 @@
+// Signing in, on a page of its own or over what was being done, and confirming before what needs a step-up.
+import {Refusal} from './api.js';
+import {h, icon} from './dom.js';
+import {openDialog} from './dialog.js';
+import {checkFields, codeField, codeOf, field, notice, passwordField, workingForm} from './form.js';
+import {explain} from './parts.js';
+import {currentSession, signIn, stepUp} from './session.js';
+import {TEXTS} from './texts.js';
+
+const CODE_FORM = /^[0-9]{6}$/;
+const STEP_S = 30;
+
+const codeProblem = (input) => !CODE_FORM.test(codeOf(input)) && TEXTS.signIn.codeMissing;
+
+function emailProblem(input) {
+    if (!input.value.trim())
+        return TEXTS.signIn.emailMissing;
+    return !input.value.includes('@') && TEXTS.signIn.emailInvalid;
+}
+
+// A code that was refused is of no more use; password and email stay.
+function clearCode(code) {
+    code.input.value = '';
+    code.input.focus();
+}
+
+function explainSignIn(refusal, code) {
+    if (refusal.code === 'invalid_login') {
+        clearCode(code);
+        return [notice('error', TEXTS.signIn.wrong)];
+    }
+    if (refusal.code === 'parameter_invalid' && refusal.param === 'email')
+        return [notice('error', TEXTS.signIn.emailInvalid)];
+    return [explain(refusal)];
+}
+
+function signInForm({email = '', done, cancel}) {
+    const address = field({label: TEXTS.signIn.email, input: h('input', {
+        type: 'email', name: 'email', autocomplete: 'username', required: true, maxlength: 254, value: email, autofocus: !email,
+        spellcheck: 'false', autocapitalize: 'none',
+    })});
+    const password = passwordField({autofocus: Boolean(email)});
+    const code = codeField();
+    const leave = cancel ? h('button', {type: 'button', class: 'secondary', onclick: cancel}, TEXTS.signIn.leave) : null;
+    const form = workingForm({
+        fields: [address.element, password.element, code.element],
+        submitText: TEXTS.signIn.submit, workingText: TEXTS.signIn.working, extra: [leave],
+        submit: async () => {
+            if (!checkFields([[address, emailProblem(address.input)], [password, !password.input.value && TEXTS.signIn.passwordMissing],
+                [code, codeProblem(code.input)]]))
+                throw new Refusal('cancelled');
+            await signIn(address.input.value.trim(), password.input.value, codeOf(code.input));
+            password.input.value = '';
+            code.input.value = '';
+            done();
+        },
+        explain: (refusal) => explainSignIn(refusal, code),
+    });
+
+    return form.element;
+}
+
+export function brand() {
+    return h('span', {class: 'brand'}, h('span', {class: 'brand-mark'}, icon('key')), TEXTS.product);
+}
+
+// The page for whoever is not signed in. message: why he is here, if there is a reason.
+export function signInPage(message, done) {
+    return h('main', {class: 'lone', id: 'content'}, h('div', {class: 'card sign-in-card'},
+        brand(), h('h1', {tabindex: '-1'}, TEXTS.signIn.title), h('p', {class: 'lead'}, TEXTS.signIn.lead),
+        message ? notice('info', message) : null, signInForm({done}), h('p', {class: 'hint foot'}, TEXTS.signIn.help)));
+}
+
+// Resolves when somebody is signed in; rejects where he leaves instead.
+export function openReSignIn(email, reason) {
+    document.body.classList.add('veiled');
+    return new Promise((resolve, reject) => {
+        const finish = (settle) => {
+            document.body.classList.remove('veiled');
+            dialog.close();
+            settle();
+        };
+        const dialog = openDialog({
+            title: TEXTS.signIn.again, isFixed: true, name: 'unveiled',
+            content: [h('p', null, reason ?? TEXTS.signIn.ended), signInForm({
+                email, done: () => finish(resolve), cancel: () => finish(() => reject(new Refusal('cancelled'))),
+            })],
+        });
+    });
+}
+
+// Counts down to the next code of the authenticator.
+function usedNotice() {
+    const text = h('span');
+    const endMs = (Math.floor(Date.now() / 1000 / STEP_S) + 1) * STEP_S * 1000;
+    const tick = () => {
+        const leftS = Math.ceil((endMs - Date.now()) / 1000);
+
+        text.textContent = leftS > 0 ? TEXTS.stepUp.used(leftS) : TEXTS.stepUp.usedOver;
+        if (leftS > 0 && (text.isConnected || leftS > STEP_S - 2))
+            setTimeout(tick, 500);
+    };
+
+    tick();
+    return h('div', {'aria-live': 'off'}, notice('warn', text));
+}
+
+function explainStepUp(refusal, code) {
+    if (refusal.code === 'totp_already_used' || refusal.code === 'invalid_login')
+        clearCode(code);
+    if (refusal.code === 'totp_already_used')
+        return [usedNotice()];
+    if (refusal.code === 'invalid_login')
+        return [notice('error', TEXTS.stepUp.wrong)];
+    return [explain(refusal)];
+}
+
+// Resolves when the step-up is there.
+export function openStepUp() {
+    return new Promise((resolve, reject) => {
+        const password = passwordField({autofocus: true});
+        const code = codeField();
+        // Password managers look for the name that a password belongs to.
+        const user = h('input', {type: 'text', class: 'unseen', name: 'email', autocomplete: 'username', tabindex: '-1', 'aria-hidden': 'true',
+            readonly: true, value: currentSession()?.user.email ?? ''});
+        let settle = () => reject(new Refusal('cancelled'));
+        const form = workingForm({
+            fields: [user, password.element, code.element], submitText: TEXTS.stepUp.submit, workingText: TEXTS.stepUp.working,
+            cancel: () => dialog.close(),
+            submit: async () => {
+                if (!checkFields([[password, !password.input.value && TEXTS.signIn.passwordMissing], [code, codeProblem(code.input)]]))
+                    throw new Refusal('cancelled');
+                try {
+                    await stepUp(password.input.value, codeOf(code.input));
+                } catch (refusal) {
+                    if (refusal.code !== 'invalid_session')
+                        throw refusal;
+                    settle = () => reject(refusal); // whoever asked for this signs in again, and comes back
+                    dialog.close();
+                    return;
+                }
+                settle = resolve;
+                dialog.close();
+            },
+            explain: (refusal) => explainStepUp(refusal, code),
+        });
+        const dialog = openDialog({
+            title: TEXTS.stepUp.title, content: [h('p', null, TEXTS.stepUp.lead), form.element], closed: () => settle(),
+        });
+    });
+}
