@@ -16,7 +16,7 @@
 enum { ARGS_MAX = 16, ANSWER_WITHIN_MS = 20000, UP_WITHIN_MS = 20000 };
 
 /* A port that was free a moment ago: the kernel hands such ports out in turn, so it stays free long enough. */
-static uint16_t free_port(void)
+uint16_t redis_server_free_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
@@ -175,9 +175,18 @@ static bool answers(const struct redis_server *server)
     return ask(server, reply, sizeof reply, 1, (const char *const[]){"PING"}) && strcmp(reply, "PONG") == 0;
 }
 
-static void run(struct redis_server *server)
+void redis_server_wait_up(struct redis_server *server)
 {
     struct deadline deadline = deadline_in(UP_WITHIN_MS);
+
+    while (!answers(server)) {
+        if (process_wait(&server->process, 5) || deadline_left_ms(deadline) == 0)
+            test_give_up("redis-server does not come up, see %s", server->process.out_path);
+    }
+}
+
+static void run(struct redis_server *server)
+{
     char port[8];
     const char *argv[32] = {"redis-server",
                             "--dir",
@@ -198,10 +207,17 @@ static void run(struct redis_server *server)
                             "no",
                             "--maxmemory-policy",
                             "noeviction",
+                            "--repl-diskless-sync-delay",
+                            "0",
                             "--appendonly",
                             server->options.not_durable ? "no" : "yes"};
-    size_t argc = 21;
+    size_t argc = 23;
 
+    if (server->options.guarded) {
+        static const char *const GUARDS[] = {"--min-replicas-to-write", "1", "--min-replicas-max-lag", "2"};
+        memcpy(argv + argc, GUARDS, sizeof GUARDS);
+        argc += sizeof GUARDS / sizeof *GUARDS;
+    }
     snprintf(port, sizeof port, "%u", server->port);
     if (server->options.password) {
         argv[argc++] = "--requirepass";
@@ -209,10 +225,7 @@ static void run(struct redis_server *server)
     }
     unlink(server->socket_path);
     process_start(&server->process, server->folder, "redis", argv);
-    while (!answers(server)) {
-        if (process_wait(&server->process, 5) || deadline_left_ms(deadline) == 0)
-            test_give_up("redis-server does not come up, see %s", server->process.out_path);
-    }
+    redis_server_wait_up(server);
 }
 
 void redis_server_start(struct redis_server *server, const struct redis_server_options *options)
@@ -222,8 +235,17 @@ void redis_server_start(struct redis_server *server, const struct redis_server_o
     snprintf(server->socket_path, sizeof server->socket_path, "%.100s/redis.sock", server->folder);
     snprintf(server->url, sizeof server->url, "unix:%s%s%.40s", server->socket_path,
              server->options.password ? "?password=" : "", server->options.password ? server->options.password : "");
-    server->port = server->options.tcp ? free_port() : 0;
+    server->port = server->options.tcp ? redis_server_free_port() : 0;
     run(server);
+}
+
+void redis_server_open_port(struct redis_server *server)
+{
+    char port[8];
+
+    server->port = redis_server_free_port();
+    snprintf(port, sizeof port, "%u", server->port);
+    redis_server_tell(server, "CONFIG", "SET", "port", port, NULL);
 }
 
 void redis_server_kill(struct redis_server *server)

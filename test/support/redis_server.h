@@ -9,6 +9,7 @@ struct redis_server_options {
     bool tcp;             /* listens on a free port of 127.0.0.1 too */
     const char *password; /* requirepass; NULL: none */
     bool not_durable;     /* appendonly no: what serve and doctor must refuse */
+    bool guarded;         /* min-replicas-to-write 1, min-replicas-max-lag 2: what Sentinels' masters need */
 };
 
 struct redis_server {
@@ -22,6 +23,12 @@ struct redis_server {
 
 /* Returns when it answers PING; aborts the test when it does not. options may be NULL. */
 void redis_server_start(struct redis_server *server, const struct redis_server_options *options);
+/* A port of 127.0.0.1 that was free a moment ago. */
+uint16_t redis_server_free_port(void);
+/* Waits until it answers PING; aborts the test when it does not. */
+void redis_server_wait_up(struct redis_server *server);
+/* Lets one that was started without tcp listen on a port too, now and whenever it is started again. */
+void redis_server_open_port(struct redis_server *server);
 /* SIGKILL; its data stays. */
 void redis_server_kill(struct redis_server *server);
 /* The same server again on the same data, once more killed before if it runs. */

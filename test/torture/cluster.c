@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -68,15 +69,10 @@ unsigned cluster_find_dead(struct cluster *cluster)
     return CLUSTER_NODES;
 }
 
-void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *netns)
+static void prepare(struct cluster *cluster, unsigned lease_ms)
 {
-    const char *addresses[CLUSTER_NODES];
-
-    cluster->netns = netns;
-    for (unsigned i = 0; i < CLUSTER_NODES; i++) {
-        addresses[i] = netns ? netns_address(netns, i) : "127.0.0.1";
+    for (unsigned i = 0; i < CLUSTER_NODES; i++)
         pthread_mutex_init(&cluster->node_locks[i], NULL);
-    }
     pthread_mutex_init(&cluster->redis_lock, NULL);
     fixture_start(&cluster->fixture, 0, NULL);
     snprintf(cluster->lease_ms, sizeof cluster->lease_ms, "%u", lease_ms);
@@ -84,6 +80,16 @@ void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *net
     cluster->args[1] = "10000000";
     cluster->args[2] = "--lease-ms";
     cluster->args[3] = cluster->lease_ms;
+}
+
+void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *netns)
+{
+    const char *addresses[CLUSTER_NODES];
+
+    cluster->netns = netns;
+    for (unsigned i = 0; i < CLUSTER_NODES; i++)
+        addresses[i] = netns ? netns_address(netns, i) : "127.0.0.1";
+    prepare(cluster, lease_ms);
     cluster->proxy = redis_proxy_start(cluster->fixture.redis.socket_path, CLUSTER_NODES, addresses);
     for (unsigned i = 0; i < CLUSTER_NODES; i++) {
         snprintf(cluster->urls[i], sizeof cluster->urls[i], "redis://%s:%u", addresses[i],
@@ -93,10 +99,28 @@ void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *net
     cluster->fixture.node_count = CLUSTER_NODES;
 }
 
+void cluster_start_replicated(struct cluster *cluster, unsigned lease_ms)
+{
+    prepare(cluster, lease_ms);
+    sentinels_start(&cluster->sentinels, &cluster->fixture.redis, SENTINELS_REDISES_MAX - 1);
+    snprintf(cluster->fixture.redis.url, sizeof cluster->fixture.redis.url, "%s", cluster->sentinels.url);
+    /* For commands as well as for nodes. */
+    if (setenv("CHATELAINE_MIN_REPLICAS", "1", 1) != 0)
+        abort();
+    for (unsigned i = 0; i < CLUSTER_NODES; i++) {
+        memcpy(cluster->urls[i], cluster->sentinels.url, sizeof cluster->urls[i]);
+        cluster_node_start(cluster, i);
+    }
+    cluster->fixture.node_count = CLUSTER_NODES;
+}
+
 void cluster_stop(struct cluster *cluster)
 {
     fixture_stop(&cluster->fixture);
-    redis_proxy_stop(cluster->proxy);
+    if (cluster->proxy)
+        redis_proxy_stop(cluster->proxy);
+    if (cluster->sentinels.redis_count > 0)
+        sentinels_stop(&cluster->sentinels);
     for (unsigned i = 0; i < CLUSTER_NODES; i++)
         pthread_mutex_destroy(&cluster->node_locks[i]);
     pthread_mutex_destroy(&cluster->redis_lock);

@@ -4,6 +4,7 @@
 #include "../integration/fixture.h"
 #include "exchange.h"
 #include "redis_proxy.h"
+#include "sentinels.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -13,11 +14,12 @@ struct netns;
 
 struct cluster {
     struct fixture fixture;
-    struct redis_proxy *proxy;
-    struct netns *netns; /* NULL without namespaces */
+    struct redis_proxy *proxy;  /* NULL with Sentinels, which name the true addresses */
+    struct sentinels sentinels; /* redis_count 0: none */
+    struct netns *netns;        /* NULL without namespaces */
     const char *args[5];
     char lease_ms[16];
-    char urls[CLUSTER_NODES][64];
+    char urls[CLUSTER_NODES][PROCESS_PATH_BYTES];
     pthread_mutex_t node_locks[CLUSTER_NODES], redis_lock;
     /* Read by clients at any time; 0 while a node is away. */
     atomic_uint ports[CLUSTER_NODES];
@@ -27,6 +29,8 @@ struct cluster {
 
 /* Redis, account, manager key and the nodes, each reaching Redis through the proxy. */
 void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *netns);
+/* The same with two replicas and three Sentinels, by which the nodes and all commands find the master. */
+void cluster_start_replicated(struct cluster *cluster, unsigned lease_ms);
 /* Drains the nodes, which must end cleanly, and stops all. */
 void cluster_stop(struct cluster *cluster);
 

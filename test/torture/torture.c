@@ -3,6 +3,7 @@
  * What they were told is judged on the way and, whole, at the end. See usage(). */
 #include "aftermath.h"
 #include "core/lease_rules.h"
+#include "failover.h"
 #include "nemesis.h"
 #include "netns.h"
 #include "self_test.h"
@@ -22,6 +23,7 @@ struct options {
     unsigned seed;
     unsigned lease_ms;
     unsigned keys_per_second;
+    unsigned failovers; /* 0: the faults are the nemesis' */
     const char *focus;
     const char *history_path;
     bool netns, first;
@@ -48,6 +50,8 @@ static int usage(void)
           "  --focus NAME    only faults of this name\n"
           "  --netns         each node in a network namespace of its own (root)\n"
           "  --history PATH  write every event and fault there\n"
+          "  --failovers N   instead of these faults and for as long as they take: N losses of a master that three\n"
+          "                  Sentinels watch over, with two replicas\n"
           "torture --self-test    whether the checker finds planted violations\n"
           "torture --rules        the rules that a build with CHATELAINE_BREAKABLE can break\n"
           "Ends with 0 without a violation, 1 with one.\n",
@@ -122,6 +126,30 @@ static void wait_for_end(struct torture *torture)
     torture->took_ms = deadline_now_ms() - start_ms;
 }
 
+static void run_failovers(struct torture *torture)
+{
+    int64_t start_ms = deadline_now_ms(), slowest_ms[3] = {0};
+
+    for (unsigned round = 0; round < torture->options.failovers && !clients_ended(torture->clients); round++) {
+        struct failover f;
+
+        failover_run(&torture->cluster, torture->history, round, &f);
+        printf("round %2u: %-7s of redis %u: redis %u named after %5ld ms, checks %5ld ms, writes %5ld ms, revocations "
+               "%5ld ms; back as a replica in %ld ms\n",
+               round + 1, f.how, f.from, f.to, (long)f.named_ms, (long)f.checks_ms, (long)f.writes_ms,
+               (long)f.revokes_ms, (long)f.returned_ms);
+        const int64_t times_ms[] = {f.checks_ms, f.writes_ms, f.revokes_ms};
+        for (size_t i = 0; i < 3; i++)
+            slowest_ms[i] = times_ms[i] > slowest_ms[i] ? times_ms[i] : slowest_ms[i];
+        unsigned dead = cluster_find_dead(&torture->cluster);
+        if (dead < CLUSTER_NODES)
+            test_give_up("seed %u: node %u ended by itself", torture->options.seed, dead);
+    }
+    torture->took_ms = deadline_now_ms() - start_ms;
+    printf("slowest: checks %ld ms, writes %ld ms, revocations %ld ms\n", (long)slowest_ms[0], (long)slowest_ms[1],
+           (long)slowest_ms[2]);
+}
+
 static void print_counts(const struct torture *torture)
 {
     const struct clients_counts *counts = clients_counts(torture->clients);
@@ -129,7 +157,8 @@ static void print_counts(const struct torture *torture)
 
     printf("%.0f s, seed %u, lease %u ms%s\n", (double)torture->took_ms / 1000, torture->options.seed,
            torture->options.lease_ms, torture->netns ? ", network namespaces" : "");
-    nemesis_print_counts(torture->nemesis);
+    if (torture->nemesis)
+        nemesis_print_counts(torture->nemesis);
     printf("answered: %zu of %zu creations, %zu of %zu revocations (mean %.0f ms, max %ld ms), %zu of %zu by command\n",
            counts->answered[EVENT_CREATE], counts->asked[EVENT_CREATE], counts->answered[EVENT_REVOKE],
            counts->asked[EVENT_REVOKE], revoked ? counts->revoke_ms_sum / (double)revoked : 0.0,
@@ -181,21 +210,33 @@ static void print_verdict(const struct torture *torture)
         printf("violations: 0\n");
 }
 
+static void start_cluster(struct torture *torture)
+{
+    if (torture->options.failovers > 0)
+        cluster_start_replicated(&torture->cluster, torture->options.lease_ms);
+    else
+        cluster_start(&torture->cluster, torture->options.lease_ms, torture->netns);
+}
+
 static int torture_run(struct torture *torture)
 {
     char folder[PROCESS_PATH_BYTES];
 
     folder_make(folder);
     torture->netns = torture->options.netns ? netns_create(folder, CLUSTER_NODES) : NULL;
-    cluster_start(&torture->cluster, torture->options.lease_ms, torture->netns);
+    start_cluster(torture);
     add_users(torture);
     torture->history = history_create();
-    if (!start_nemesis(torture))
+    if (torture->options.failovers == 0 && !start_nemesis(torture))
         return usage();
     start_clients(torture);
-    wait_for_end(torture);
+    if (torture->options.failovers > 0)
+        run_failovers(torture);
+    else
+        wait_for_end(torture);
     clients_stop(torture->clients);
-    nemesis_mend(torture->nemesis);
+    if (torture->nemesis)
+        nemesis_mend(torture->nemesis);
 
     print_counts(torture);
     if (!torture->options.first || history_violations(torture->history) == 0)
@@ -207,7 +248,8 @@ static int torture_run(struct torture *torture)
 
     int result = history_violations(torture->history) == 0 ? EXIT_SUCCESS : EXIT_VIOLATION;
     cluster_stop(&torture->cluster);
-    nemesis_end(torture->nemesis);
+    if (torture->nemesis)
+        nemesis_end(torture->nemesis);
     clients_destroy(torture->clients);
     history_destroy(torture->history);
     netns_destroy(torture->netns);
@@ -234,6 +276,7 @@ enum {
     OPTION_FOCUS,
     OPTION_NETNS,
     OPTION_HISTORY,
+    OPTION_FAILOVERS,
     OPTION_SELF_TEST,
     OPTION_RULES
 };
@@ -244,6 +287,7 @@ static const struct option OPTIONS[] = {{"lease-ms", required_argument, NULL, OP
                                         {"focus", required_argument, NULL, OPTION_FOCUS},
                                         {"netns", no_argument, NULL, OPTION_NETNS},
                                         {"history", required_argument, NULL, OPTION_HISTORY},
+                                        {"failovers", required_argument, NULL, OPTION_FAILOVERS},
                                         {"self-test", no_argument, NULL, OPTION_SELF_TEST},
                                         {"rules", no_argument, NULL, OPTION_RULES},
                                         {NULL, 0, NULL, 0}};
@@ -254,8 +298,8 @@ int main(int argc, char **argv)
     struct options *options = &torture.options;
     int option;
 
-    *options =
-        (struct options){60, (unsigned)getpid(), LEASE_STANDARD_MS, KEYS_PER_SECOND_STANDARD, NULL, NULL, false, false};
+    *options = (struct options){
+        60, (unsigned)getpid(), LEASE_STANDARD_MS, KEYS_PER_SECOND_STANDARD, 0, NULL, NULL, false, false};
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
     while ((option = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1) {
@@ -278,6 +322,9 @@ int main(int argc, char **argv)
         case OPTION_HISTORY:
             options->history_path = optarg;
             break;
+        case OPTION_FAILOVERS:
+            options->failovers = number(optarg);
+            break;
         case OPTION_SELF_TEST:
             return self_test_passes() ? EXIT_SUCCESS : EXIT_VIOLATION;
         case OPTION_RULES:
@@ -290,5 +337,7 @@ int main(int argc, char **argv)
         options->seconds = (int)number(argv[optind++]);
     if (optind < argc)
         options->seed = number(argv[optind++]);
+    if (options->failovers > 0 && (options->netns || options->focus || options->lease_ms == 0))
+        return usage();
     return optind < argc || options->keys_per_second == 0 ? usage() : torture_run(&torture);
 }

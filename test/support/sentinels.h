@@ -1,0 +1,25 @@
+/* A Redis that Sentinels watch over: the test's own server as the first master, replicas of it, three Sentinels with a
+ * quorum of two. All die with the test. All calls block. */
+#pragma once
+#include "redis_server.h"
+
+enum { SENTINELS = 3, SENTINELS_REDISES_MAX = 3 };
+
+#define SENTINELS_MASTER_NAME "keys"
+
+struct sentinels {
+    struct redis_server *redises[SENTINELS_REDISES_MAX]; /* the first is the caller's */
+    struct redis_server replicas[SENTINELS_REDISES_MAX - 1];
+    unsigned redis_count;
+    struct redis_server servers[SENTINELS]; /* the Sentinels: process, folder, socket and port */
+    char url[PROCESS_PATH_BYTES];           /* for --redis */
+};
+
+/* Returns when the replicas are in step and every Sentinel knows all others. The master gets a port and is guarded. */
+void sentinels_start(struct sentinels *sentinels, struct redis_server *master, unsigned replicas);
+/* The index of the Redis that most Sentinels name as the master. */
+unsigned sentinels_master(const struct sentinels *sentinels);
+/* Waits until all replicas follow that master and all Sentinels see it so; false after timeout_ms. */
+bool sentinels_wait_whole(const struct sentinels *sentinels, unsigned timeout_ms);
+/* The Sentinels and the replicas; not the caller's. */
+void sentinels_stop(struct sentinels *sentinels);

@@ -1,0 +1,22 @@
+/* Failovers under load: the master is killed, or stopped and later woken, Sentinels promote a replica, and the one that
+ * was lost comes back as it was, believing itself the master until it is told otherwise. */
+#pragma once
+#include "cluster.h"
+#include "history.h"
+
+enum { FAILOVER_LIMIT_MS = 10000 };
+
+/* One round; times from the loss of the master. */
+struct failover {
+    const char *how;
+    unsigned from, to;   /* which Redis */
+    int64_t named_ms;    /* until the Sentinels named another */
+    int64_t checks_ms;   /* until every node accepted a key again */
+    int64_t writes_ms;   /* until every node created one */
+    int64_t revokes_ms;  /* until a revocation was answered */
+    int64_t returned_ms; /* until the lost one was a replica in step, from when it came back */
+};
+
+/* Returns when all is whole again. A round whose writes took longer than the limit, or that does not become whole, is a
+ * violation. The caller prints. */
+void failover_run(struct cluster *cluster, struct history *history, unsigned round, struct failover *ret_failover);
