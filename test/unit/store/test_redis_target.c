@@ -45,6 +45,48 @@ Test(redis_target, reads_what_is_right)
     }
 }
 
+Test(redis_target, reads_sentinels)
+{
+    static const struct {
+        const char *url;
+        struct redis_target target;
+    } CASES[] = {
+        {"redis-sentinel://a/keys", {.sentinel_count = 1, .sentinels = {{"a", 26379}}, .master_name = "keys"}},
+        {"redis-sentinel://a:1,[::1]:2,10.0.0.3/my-master_1.2/7",
+         {.sentinel_count = 3,
+          .sentinels = {{"a", 1}, {"::1", 2}, {"10.0.0.3", 26379}},
+          .master_name = "my-master_1.2",
+          .db = 7}},
+        {"redis-sentinel://app:p%40,s@a,b:3/keys/",
+         {.sentinel_count = 2,
+          .sentinels = {{"a", 26379}, {"b", 3}},
+          .master_name = "keys",
+          .user = "app",
+          .password = "p@,s"}},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct redis_target *wanted = &CASES[i].target;
+        struct redis_target got;
+        struct buf why;
+
+        buf_init(&why, 1024);
+        cr_assert(redis_target_parse(text_of(CASES[i].url), &got, &why), "%s: %.*s", CASES[i].url,
+                  TEXT_ARG(buf_text(&why)));
+        cr_assert_str_eq(got.master_name, wanted->master_name, "%s", CASES[i].url);
+        cr_assert_eq(got.sentinel_count, wanted->sentinel_count, "%s", CASES[i].url);
+        for (unsigned s = 0; s < got.sentinel_count; s++) {
+            cr_assert_str_eq(got.sentinels[s].host, wanted->sentinels[s].host, "%s", CASES[i].url);
+            cr_assert_eq(got.sentinels[s].port, wanted->sentinels[s].port, "%s", CASES[i].url);
+        }
+        cr_assert_eq(got.db, wanted->db, "%s", CASES[i].url);
+        cr_assert_str_eq(got.user, wanted->user, "%s", CASES[i].url);
+        cr_assert_str_eq(got.password, wanted->password, "%s", CASES[i].url);
+        cr_assert(got.host[0] == '\0' && got.port == 0 && !got.is_unix, "%s", CASES[i].url);
+        buf_finish(&why);
+    }
+}
+
 Test(redis_target, refuses_what_is_wrong_without_telling_the_password)
 {
     static const char *const CASES[] = {
@@ -66,6 +108,19 @@ Test(redis_target, refuses_what_is_wrong_without_telling_the_password)
         "redis://u:hunter2%@host",
         "redis://u:hunter2%00@host",
         "redis://:hunter2@",
+        "redis-sentinel://",
+        "redis-sentinel://a",
+        "redis-sentinel://a/",
+        "redis-sentinel:///keys",
+        "redis-sentinel://a,/keys",
+        "redis-sentinel://a:0/keys",
+        "redis-sentinel://a:b/keys",
+        "redis-sentinel://a/my keys",
+        "redis-sentinel://a/" A32 A32,
+        "redis-sentinel://a/keys/x",
+        "redis-sentinel://a/keys/0/1",
+        "redis-sentinel://u:hunter2%@a/keys",
+        "redis-sentinel://1,2,3,4,5,6,7,8,9,10/keys",
         "unix:",
         "unix:relative",
         "unix://host/path",
