@@ -46,6 +46,58 @@ static const struct doctor_check *check_named(const char *name)
     test_give_up("no check is named %s", name);
 }
 
+/* The same behind three Sentinels. */
+static void make_fit_with_sentinels(void)
+{
+    make_fit();
+    evidence.facts.replicas_to_write = 1;
+    evidence.facts.replica_lag_s = 2;
+    evidence.facts.sentinels = evidence.facts.sentinels_knowing = evidence.facts.sentinels_agreeing = 3;
+    evidence.facts.sentinel_quorum = 2;
+    evidence.facts.sentinels_known = 3;
+}
+
+Test(doctor, judges_what_failovers_need)
+{
+    static const struct {
+        const char *check;
+        size_t fact; /* of struct store_facts; 0: --min-replicas */
+        int64_t value;
+        enum doctor_status status;
+    } CASES[] = {
+        {"min-replicas-to-write", offsetof(struct store_facts, replicas_to_write), 0, DOCTOR_FAIL},
+        {"min-replicas-to-write", offsetof(struct store_facts, replicas_to_write), 2, DOCTOR_OK},
+        {"min-replicas-max-lag", offsetof(struct store_facts, replica_lag_s), 0, DOCTOR_FAIL},
+        {"min-replicas-max-lag", offsetof(struct store_facts, replica_lag_s), 3, DOCTOR_FAIL},
+        {"min-replicas-max-lag", offsetof(struct store_facts, replica_lag_s), 1, DOCTOR_OK},
+        {"sentinels", offsetof(struct store_facts, sentinels_knowing), 2, DOCTOR_WARN},
+        {"sentinels", offsetof(struct store_facts, sentinels_agreeing), 2, DOCTOR_FAIL},
+        {"sentinels", offsetof(struct store_facts, sentinels_known), 1, DOCTOR_FAIL},
+        {"sentinels", offsetof(struct store_facts, sentinels_known), 4, DOCTOR_WARN},
+        {"sentinels", offsetof(struct store_facts, sentinel_quorum), 1, DOCTOR_WARN},
+        {"replicas", offsetof(struct store_facts, replicas), 2, DOCTOR_WARN},
+        {"replicas", offsetof(struct store_facts, replicas), 0, DOCTOR_FAIL},
+        {"replicas", 0, 0, DOCTOR_FAIL},
+    };
+
+    make_fit_with_sentinels();
+    doctor_judge(&evidence, &report);
+    for (size_t i = 0; i < report.count; i++)
+        cr_expect_eq(report.checks[i].status, DOCTOR_OK, "%s", report.checks[i].name);
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        make_fit_with_sentinels();
+        if (CASES[i].fact)
+            *(int64_t *)((char *)&evidence.facts + CASES[i].fact) = CASES[i].value;
+        else
+            settings.min_replicas = CASES[i].value;
+        if (CASES[i].fact == offsetof(struct store_facts, sentinels_knowing))
+            evidence.facts.sentinels_agreeing = CASES[i].value;
+        doctor_judge(&evidence, &report);
+        cr_expect_eq(check_named(CASES[i].check)->status, CASES[i].status, "case %zu", i);
+        cr_expect_eq(check_named(CASES[i].check)->remedy != NULL, CASES[i].status != DOCTOR_OK, "case %zu", i);
+    }
+}
+
 Test(doctor, finds_nothing_in_a_fit_deployment)
 {
     make_fit();

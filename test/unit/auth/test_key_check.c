@@ -274,6 +274,32 @@ Test(key_check, what_was_read_is_remembered_under_a_lease)
     tear_down_cached(&f);
 }
 
+/* Where Sentinel decides which Redis is the master, one that was replaced answers reads all the same (rule 10). */
+Test(key_check, a_fenced_read_decides_under_a_lease_alone)
+{
+    static const enum store_result FOUND[] = {STORE_OK, STORE_OK, STORE_NOT_FOUND};
+
+    for (size_t i = 0; i < sizeof FOUND / sizeof *FOUND; i++) {
+        struct cached f;
+
+        set_up_cached(&f, 1);
+        f.session.is_fenced = true;
+        f.session.has_lease = false;
+        f.key.revoked_ms = i == 1;
+        expect_read(&f, 0);
+        expect_joins(&f, 1);
+        fake_store_answer_find(&f.store, 0, FOUND[i], FOUND[i] == STORE_OK ? &f.key : NULL);
+        expect_answer(&f, 0, KEY_CHECK_UNAVAILABLE);
+        expect_answer(&f, 1, KEY_CHECK_UNAVAILABLE);
+        cr_assert_null(f.answers[0].key);
+        expect_read(&f, 2);
+        f.session.has_lease = true; /* when the reply comes */
+        fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
+        expect_answer(&f, 2, i == 1 ? KEY_CHECK_REVOKED : KEY_CHECK_ACCEPTED);
+        tear_down_cached(&f);
+    }
+}
+
 Test(key_check, a_revoked_key_is_remembered_as_such)
 {
     struct cached f;

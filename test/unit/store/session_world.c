@@ -68,6 +68,21 @@ void open_fake(void)
     rule("PUBLISH", FAKE_ANSWER, ":1\r\n", 0);
 }
 
+void open_sentinel(void)
+{
+    char port[8];
+    int length = snprintf(port, sizeof port, "%u", fake_redis_port(w.fake));
+
+    snprintf(w.address, sizeof w.address, "*2\r\n$9\r\n127.0.0.1\r\n$%d\r\n%s\r\n", length, port);
+    w.sentinel = fake_redis_create(&w.loop, NULL);
+    fake_redis_rule(w.sentinel, &(struct fake_rule){.command = "SENTINEL GET-MASTER", .answer = w.address});
+    fake_redis_rule(w.sentinel, &(struct fake_rule){.command = "SENTINEL MASTER",
+                                                    .answer = "*2\r\n$12\r\nconfig-epoch\r\n$1\r\n1\r\n"});
+    fake_redis_rule(w.sentinel, &(struct fake_rule){.command = "SUBSCRIBE",
+                                                    .answer = "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"});
+    rule("ROLE", FAKE_ANSWER, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n", 0);
+}
+
 static void name_script(enum script script, char ret_command[SCRIPT_BYTES])
 {
     snprintf(ret_command, SCRIPT_BYTES, "EVALSHA %.*s", SCRIPT_SHA1_HEX_BYTES, w.store->script_sha1[script]);
@@ -76,7 +91,7 @@ static void name_script(enum script script, char ret_command[SCRIPT_BYTES])
 void open_session(uint32_t lease_ms)
 {
     static const struct node_session_events EVENTS = {on_invalidated, on_ended};
-    const struct store_settings settings = {
+    struct store_settings settings = {
         .target = {.host = "127.0.0.1", .port = fake_redis_port(w.fake)},
         .timeout_ms = TIMEOUT_MS,
         .prefix = "t:",
@@ -84,6 +99,9 @@ void open_session(uint32_t lease_ms)
         .unsafe_redis = true,
     };
 
+    if (w.sentinel)
+        settings.target = (struct redis_target){
+            .master_name = "keys", .sentinel_count = 1, .sentinels = {{"127.0.0.1", fake_redis_port(w.sentinel)}}};
     w.store = store_create(&w.loop, &settings, NULL, NULL);
     w.session = node_session_create(w.store, &settings.target, lease_ms);
     node_session_listen(w.session, &EVENTS, NULL);
@@ -110,6 +128,8 @@ void close_world(void)
     store_close(w.store, set, &w.is_store_closed);
     cr_assert(test_loop_until_set(&w.loop, &w.is_store_closed, PATIENCE_MS));
     fake_redis_close(w.fake);
+    if (w.sentinel)
+        fake_redis_close(w.sentinel);
     cr_assert(test_loop_finish(&w.loop));
 }
 

@@ -23,6 +23,8 @@ enum {
 struct session_world {
     uv_loop_t loop;
     struct fake_redis *fake;
+    struct fake_redis *sentinel; /* NULL: none */
+    char address[64];            /* as it tells it */
     struct store *store;
     struct node_session *session;
     char heartbeat[SCRIPT_BYTES], leave[SCRIPT_BYTES]; /* how these commands begin */
@@ -39,6 +41,7 @@ void ignore_sigpipe(void);
 
 void open_fake(void); /* then rules, then open_session() */
 void rule(const char *command, enum fake_action action, const char *answer, unsigned times);
+void open_sentinel(void); /* then it leads to the Redis */
 void open_session(uint32_t lease_ms);
 void open_with_lease(uint32_t lease_ms); /* all of it */
 void close_world(void);                  /* all of it; nothing may be left in the loop */

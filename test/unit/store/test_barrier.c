@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "store/node_session.h"
+#include "store/redis_sentinel.h"
 #include "store/store_state.h"
 #include "store_fixture.h"
 
@@ -133,6 +134,28 @@ Test(barrier, an_empty_registry_does_not_count_on_a_young_connection)
     until_done(&outcome);
     expect_over(&outcome);
     cr_assert_geq(outcome.at_ns, since_ns + wait_ns(400));
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
+}
+
+/* Rule 10: the master before this one may have granted leases until some time after it was replaced. */
+Test(barrier, a_master_named_by_sentinels_waits_for_leases_of_the_last_one)
+{
+    static const uint64_t FENCE_NS = UINT64_C(3000) * NS_PER_MS;
+    const struct redis_target target = {.master_name = "keys", .sentinel_count = 1, .sentinels = {{"127.0.0.1", 1}}};
+    struct outcome young = {0}, old = {0};
+    struct barrier_name name;
+
+    fixture.store->sentinel = redis_sentinel_create(&fixture.loop, &target, 100);
+    make_connection_old();
+    cr_assert(wait_for(begin(&name), 400, NULL, 0, &old));
+    expect_over(&old);
+    uint64_t since_ns = fixture.store->changes_since_ns = clock_boot_ns();
+    WAIT_FOR(begin(&name), 100, &young, SESSION_A, "1 100");
+    acknowledge(SESSION_A, name.text);
+    cr_assert_eq(young.calls, 0);
+    until_done(&young);
+    expect_over(&young);
+    cr_assert_geq(young.at_ns, since_ns + FENCE_NS + wait_ns(100));
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
 }
 

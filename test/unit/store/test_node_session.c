@@ -47,6 +47,55 @@ Test(node_session, a_lease_is_counted_from_before_the_heartbeat_was_sent)
     close_world();
 }
 
+static bool may_decide(void *arg)
+{
+    (void)arg;
+    return node_session_may_decide(w.session);
+}
+
+/* Rule 10. Leaving ends the use of the cache, not what is known of the master. */
+Test(node_session, behind_sentinels_reads_decide_under_a_lease_alone)
+{
+    open_fake();
+    open_sentinel();
+    open_session(LEASE_MS);
+    until_heartbeats(1);
+    test_loop_for(&w.loop, 50);
+    cr_assert_not(may_decide(NULL));
+    cr_assert_not(store_is_ready(w.store));
+    cr_assert_str_eq(store_trouble(w.store), "The node has no lease from the master yet.");
+    until(has_lease_by_echoes, NULL);
+    cr_assert(may_decide(NULL) && store_is_ready(w.store));
+    node_session_leave(w.session);
+    cr_assert(!has_lease(NULL) && may_decide(NULL));
+    uint64_t end_ns = clock_boot_ns() + LEASE_MS * NS_PER_MS;
+    while (clock_boot_ns() < end_ns)
+        test_loop_for(&w.loop, 1);
+    cr_assert_not(may_decide(NULL), "no heartbeat since");
+    close_world();
+}
+
+Test(node_session, behind_sentinels_nothing_decides_once_the_session_is_over)
+{
+    open_fake();
+    open_sentinel();
+    open_session(5 * LEASE_MS);
+    until(has_lease_by_echoes, NULL);
+    fake_redis_hang_up(w.fake, "chatelaine-invalidations");
+    until_ended(1);
+    cr_assert_not(may_decide(NULL));
+    close_world();
+}
+
+Test(node_session, one_redis_decides_without_a_lease)
+{
+    open_fake();
+    open_session(LEASE_MS);
+    until_heartbeats(1);
+    cr_assert(!has_lease(NULL) && may_decide(NULL));
+    close_world();
+}
+
 /* The clock that the call tells is the one it judged by. */
 Test(node_session, the_clock_is_read_at_the_question)
 {

@@ -1,0 +1,208 @@
+/* Nodes that find their Redis by Sentinels, and what a failover does to them: they answer 503 for a while, and then as
+ * before; no revoked key is accepted on the way by any of them, and nothing that was acknowledged is lost. */
+#include "fixture.h"
+#include "leak_guard.h"
+#include "sentinels.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(sentinel, .fini = leak_guard);
+
+enum { NODES = 2, STEP_MS = 10, BACK_WITHIN_MS = 20000, WHOLE_WITHIN_MS = 60000, KEYS = 8 };
+
+static const char *const MORE[] = {"--min-replicas", "1", "--redis-timeout-ms", "500", NULL};
+
+struct scene {
+    struct fixture fixture;
+    struct sentinels sentinels;
+    struct fixture_key kept[KEYS], revoked[KEYS];
+};
+
+static void scene_start(struct scene *scene, unsigned replicas)
+{
+    struct fixture *fixture = &scene->fixture;
+
+    fixture_start(fixture, 0, NULL);
+    sentinels_start(&scene->sentinels, &fixture->redis, replicas);
+    snprintf(fixture->redis.url, sizeof fixture->redis.url, "%s", scene->sentinels.url);
+    for (unsigned i = 0; i < NODES; i++)
+        fixture_add_node(fixture, MORE);
+}
+
+static void scene_stop(struct scene *scene)
+{
+    fixture_stop(&scene->fixture);
+    sentinels_stop(&scene->sentinels);
+}
+
+static int revoke(const struct scene *scene, size_t node, const struct fixture_key *key)
+{
+    struct http_answer answer;
+    char target[64];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
+    return fixture_call(
+        &scene->fixture, node,
+        &(struct http_call){.method = "DELETE", .target = target, .bearer = scene->fixture.manager.secret}, &answer);
+}
+
+/* Alternately kept and revoked, all of them in every node's memory first. */
+static void make_keys(struct scene *scene)
+{
+    const struct fixture *fixture = &scene->fixture;
+
+    for (unsigned i = 0; i < KEYS; i++) {
+        fixture_create_key(fixture, i % NODES, "{\"name\":\"kept\",\"mode\":\"live\"}", &scene->kept[i]);
+        fixture_create_key(fixture, i % NODES, "{\"name\":\"revoked\",\"mode\":\"live\"}", &scene->revoked[i]);
+        for (unsigned node = 0; node < NODES; node++) {
+            cr_assert_eq(fixture_try_key(fixture, node, scene->kept[i].secret), 200);
+            cr_assert_eq(fixture_try_key(fixture, node, scene->revoked[i].secret), 200);
+        }
+        cr_assert_eq(revoke(scene, (i + 1) % NODES, &scene->revoked[i]), 200);
+    }
+}
+
+/* What may be answered at any moment; true when it was the truth, not 503, for all. */
+static bool check_keys(const struct scene *scene)
+{
+    bool is_known = true;
+
+    for (unsigned i = 0; i < KEYS; i++) {
+        for (unsigned node = 0; node < NODES; node++) {
+            int kept = fixture_try_key(&scene->fixture, node, scene->kept[i].secret);
+            int revoked = fixture_try_key(&scene->fixture, node, scene->revoked[i].secret);
+
+            cr_assert(kept == 200 || kept == 503, "an acknowledged key: %d at node %u", kept, node);
+            cr_assert(revoked == 401 || revoked == 503, "a revoked key: %d at node %u", revoked, node);
+            is_known = is_known && kept == 200 && revoked == 401;
+        }
+    }
+    return is_known;
+}
+
+static void check_until_known(const struct scene *scene, int64_t at_least_ms)
+{
+    int64_t start_ms = deadline_now_ms();
+
+    while (!check_keys(scene) || deadline_now_ms() - start_ms < at_least_ms) {
+        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "the nodes do not come back");
+        poll(NULL, 0, STEP_MS);
+    }
+}
+
+/* A change through each node; a revocation counts everywhere once it is answered. */
+static void change_everything(struct scene *scene)
+{
+    for (unsigned node = 0; node < NODES; node++) {
+        struct fixture_key key;
+
+        fixture_create_key(&scene->fixture, node, "{\"name\":\"new\",\"mode\":\"test\"}", &key);
+        for (unsigned i = 0; i < NODES; i++)
+            cr_assert_eq(fixture_try_key(&scene->fixture, i, key.secret), 200);
+        cr_assert_eq(revoke(scene, (node + 1) % NODES, &key), 200);
+        for (unsigned i = 0; i < NODES; i++)
+            cr_assert_eq(fixture_try_key(&scene->fixture, i, key.secret), 401);
+    }
+}
+
+Test(sentinel, a_master_that_is_killed_is_followed_by_another, .timeout = 180)
+{
+    static struct scene scene;
+
+    scene_start(&scene, 2);
+    make_keys(&scene);
+    unsigned first = sentinels_master(&scene.sentinels);
+    redis_server_kill(scene.sentinels.redises[first]);
+    check_until_known(&scene, 0);
+    cr_assert_neq(sentinels_master(&scene.sentinels), first);
+    change_everything(&scene);
+    scene_stop(&scene);
+}
+
+/* The worse case: the old one still believes that it is the master when it wakes. */
+Test(sentinel, a_master_that_wakes_again_decides_nothing, .timeout = 180)
+{
+    static struct scene scene;
+
+    scene_start(&scene, 2);
+    make_keys(&scene);
+    unsigned first = sentinels_master(&scene.sentinels);
+    redis_server_freeze(scene.sentinels.redises[first]);
+    check_until_known(&scene, 0);
+    cr_assert_eq(revoke(&scene, 0, &scene.kept[0]), 200);
+    scene.revoked[0] = scene.kept[0];
+    scene.kept[0] = scene.kept[1];
+    redis_server_thaw(scene.sentinels.redises[first]);
+    check_until_known(&scene, 3000);
+    cr_assert(sentinels_wait_whole(&scene.sentinels, WHOLE_WITHIN_MS), "the old master becomes a replica");
+    cr_assert(check_keys(&scene));
+    change_everything(&scene);
+    scene_stop(&scene);
+}
+
+/* One replica alone, so that nothing is left to acknowledge. */
+Test(sentinel, a_change_that_no_replica_takes_is_not_answered, .timeout = 180)
+{
+    static struct scene scene;
+    struct fixture_key key;
+
+    scene_start(&scene, 1);
+    fixture_create_key(&scene.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    redis_server_freeze(scene.sentinels.redises[1]);
+    int64_t start_ms = deadline_now_ms();
+    cr_assert_eq(revoke(&scene, 0, &key), 503);
+    cr_assert_lt(deadline_now_ms() - start_ms, 2000, "within its deadline");
+    redis_server_thaw(scene.sentinels.redises[1]);
+    start_ms = deadline_now_ms();
+    while (fixture_try_key(&scene.fixture, 1, key.secret) != 401) {
+        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "what was not answered may be done, and was");
+        poll(NULL, 0, STEP_MS);
+    }
+    while (revoke(&scene, 1, &key) != 200) {
+        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "and is answered once the replica is back");
+        poll(NULL, 0, STEP_MS);
+    }
+    scene_stop(&scene);
+}
+
+static void expect_refusal(struct fixture *fixture, const char *const *args, int code, const char *sentence)
+{
+    char *err;
+
+    cr_expect_eq(fixture_run(fixture, args, NULL, NULL, &err), code, "%s", err);
+    cr_expect_not_null(strstr(err, sentence), "%s", err);
+    free(err);
+}
+
+#define SERVE "serve", "--listen", "127.0.0.1:0", "--internal-listen", "127.0.0.1:0", "--public-origin", NODE_ORIGIN
+
+Test(sentinel, serve_refuses_what_a_failover_would_break, .timeout = 180)
+{
+    static const char *const NO_REPLICAS[] = {SERVE, NULL};
+    static const char *const STRICT[] = {SERVE, "--min-replicas", "1", "--lease-ms", "0", NULL};
+    static const char *const GOOD[] = {SERVE, "--min-replicas", "1", NULL};
+    static const char *const DOCTOR[] = {"doctor", "--min-replicas", "1", NULL};
+    static struct scene scene;
+    char *out;
+
+    fixture_start(&scene.fixture, 0, NULL);
+    sentinels_start(&scene.sentinels, &scene.fixture.redis, 1);
+    snprintf(scene.fixture.redis.url, sizeof scene.fixture.redis.url, "%s", scene.sentinels.url);
+    expect_refusal(&scene.fixture, NO_REPLICAS, 2, "--min-replicas 1 or more");
+    expect_refusal(&scene.fixture, STRICT, 2, "--lease-ms more than 0");
+    cr_expect_eq(fixture_run(&scene.fixture, DOCTOR, NULL, &out, NULL), 0, "%s", out);
+    cr_expect_not_null(strstr(out, "3 of 3 know the master, 3 agree; quorum 2 of 3"), "%s", out);
+    free(out);
+    redis_server_tell(&scene.fixture.redis, "CONFIG", "SET", "min-replicas-max-lag", "10", NULL);
+    expect_refusal(&scene.fixture, GOOD, 3, "min-replicas-max-lag 2");
+    redis_server_tell(&scene.fixture.redis, "CONFIG", "SET", "min-replicas-to-write", "0", NULL);
+    expect_refusal(&scene.fixture, GOOD, 3, "min-replicas-to-write 1");
+    cr_expect_eq(fixture_run(&scene.fixture, DOCTOR, NULL, &out, NULL), 3, "%s", out);
+    cr_expect_not_null(strstr(out, "CONFIG SET min-replicas-to-write 1"), "%s", out);
+    free(out);
+    scene_stop(&scene);
+}
