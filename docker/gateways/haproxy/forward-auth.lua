@@ -1,0 +1,75 @@
+-- The action forward_auth: asks a node whether a request may pass (route /check/forward-auth of the internal listener).
+-- Yes, by 200 alone: the node's X-Auth-* headers are set on the request. Anything else, also no answer, ends the request,
+-- with the node's status, body and headers.
+
+-- A listener of haproxy.cfg that spreads the checks over the nodes.
+local CHECKS = "abns@chatelaine-checks"
+local URL = "http://checks/check/forward-auth"
+
+-- What a node needs to judge. All lines of each, so that a request with two Authorization headers is refused.
+local ASKED = {"authorization", "cookie", "origin", "x-csrf-token", "x-forwarded-for", "x-request-id"}
+-- What a backend is told.
+local TOLD = {"x-auth-account", "x-auth-principal", "x-auth-kind", "x-auth-mode", "x-auth-scopes", "x-auth-billable",
+              "x-request-id"}
+-- What a client that is refused is told.
+local ANSWERED = {"content-type", "cache-control", "www-authenticate", "retry-after", "allow", "x-request-id",
+                  "x-content-type-options", "referrer-policy", "content-security-policy", "strict-transport-security"}
+
+local UNAVAILABLE = '{"error":{"type":"api_error","code":"overloaded",' ..
+                    '"message":"No server can take this request at the moment."}}\n'
+
+-- HAProxy counts the lines of a header from 0, a Lua list from 1.
+local function lines_of(headers, name)
+    local found = headers[name]
+    if found == nil then
+        return nil
+    end
+    local lines = {}
+    for i = 0, #found do
+        lines[i + 1] = found[i]
+    end
+    return lines
+end
+
+local function question(txn)
+    local sent = txn.http:req_get_headers()
+    local headers = {}
+    for _, name in ipairs(ASKED) do
+        headers[name] = lines_of(sent, name)
+    end
+    headers["x-forwarded-method"] = {txn.sf:method()}
+    headers["x-forwarded-uri"] = {txn.sf:pathq()}
+    return headers
+end
+
+local function refuse(txn, status, headers, body)
+    local is_head = txn.sf:method() == "HEAD"
+    txn:done(txn:reply{status = status, headers = headers, body = is_head and "" or body})
+end
+
+local function forward_auth(txn)
+    local answer = core.httpclient():get{url = URL, dst = CHECKS, headers = question(txn)}
+    local got = answer and answer.headers or {}
+
+    if answer and answer.status == 200 then
+        for _, name in ipairs(TOLD) do
+            local lines = lines_of(got, name)
+            if lines then
+                txn.http:req_set_header(name, lines[1])
+            end
+        end
+        return
+    end
+    -- No answer has status 0; another success would be no answer of a node.
+    if not answer or answer.status < 400 then
+        refuse(txn, 503, {["content-type"] = {"application/json"}, ["retry-after"] = {"1"}}, UNAVAILABLE)
+        return
+    end
+    local headers = {}
+    for _, name in ipairs(ANSWERED) do
+        headers[name] = lines_of(got, name)
+    end
+    refuse(txn, answer.status, headers, answer.body)
+end
+
+core.register_action("forward_auth", {"http-req"}, forward_auth, 0)
