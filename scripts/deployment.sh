@@ -76,6 +76,15 @@ stop_node() {
   forget "$1"
 }
 
+# free_port [PORT…]: one that nobody listens on, and none of these.
+free_port() {
+  local port
+  for port in $(shuf -i 20000-29999 -n 50); do
+    [[ " $* " == *" $port "* ]] || (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+  done
+  die "no free port found"
+}
+
 # --- a person at the console: curl, with the cookie and the CSRF token kept here -----------------------------------
 cookie='' csrf='' seed='' status=''
 # http METHOD PATH [curl options]: prints the body; the status is in $dir/status.
@@ -103,10 +112,10 @@ make_account() {
 }
 # A code counts once, and one step either side is accepted: the step before signs in, the present one steps up.
 totp() { oathtool --totp --base32 --now "$1" "$seed"; }
-sign_in() {
+sign_in() { # [WHEN of the code]
   cookie='' csrf=''
   console POST /v1/auth/login \
-    "{\"email\":\"ada@console.test\",\"password\":\"amber falcons drift at 42\",\"totp\":\"$(totp 'now - 30 seconds')\"}" >/dev/null
+    "{\"email\":\"ada@console.test\",\"password\":\"amber falcons drift at 42\",\"totp\":\"$(totp "${1:-now - 30 seconds}")\"}" >/dev/null
   expect 200 'sign-in'
   csrf=$(jq -r .csrf_token "$dir/body")
   take_cookie

@@ -11,13 +11,6 @@ declare -A keys_of=() # NAME: the file of secrets that wrk walks, "$dir/keys" if
 declare -A aside=()   # NAME: a function that runs beside wrk until it is ended; it execs what it runs
 declare -A refused=() # NAME: answers in a hundred that have to be other than 200, 0 if not said
 
-free_port() { # one that nobody listens on
-  local port
-  for port in $(shuf -i 20000-29999 -n 50); do
-    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
-  done
-  die "no free port found"
-}
 port_of() { echo "${1##*:}"; } # URL
 cpu_ticks() {                  # PID: user + system time so far, in clock ticks
   local stat
