@@ -18,7 +18,7 @@
 #pragma once
 #include "core/scope.h"
 
-        struct route_policy;
+struct route_policy;
 
 enum policy_verdict {
     POLICY_UNKNOWN, /* no row covers the path: 404 */

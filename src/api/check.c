@@ -41,11 +41,11 @@ static enum problem_code read_request_line(struct call *call, struct text *ret_p
     return ret_path->len + query_bytes > call->service->target_max_bytes ? PROBLEM_URI_TOO_LONG : PROBLEM_NONE;
 }
 
-static void refuse_method(struct call *call, const char *allow)
+static void refuse_method(struct call *call, const char *methods)
 {
     struct problem problem = problem_of(PROBLEM_METHOD_NOT_ALLOWED);
 
-    problem.allow = allow;
+    problem.allow = methods;
     call_refuse_with(call, problem);
 }
 

@@ -101,10 +101,11 @@ static bool covers(struct text row, struct text path, bool *ret_exact)
 /* Rows are found by the first segment behind /v1/, which is a name. */
 static struct text group_of(struct text path)
 {
-    struct text rest = text_skip(path, TEXT("/v1/").len), group = TEXT("");
-    if (text_starts_with(path, TEXT("/v1/")))
-        (void)text_next(&rest, '/', &group);
-    return group;
+    struct text rest, group;
+    if (!text_starts_with(path, TEXT("/v1/")))
+        return TEXT("");
+    rest = text_skip(path, TEXT("/v1/").len);
+    return text_next(&rest, '/', &group) ? group : TEXT("");
 }
 
 static int compare_names(struct text a, struct text b)
