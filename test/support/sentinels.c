@@ -28,7 +28,7 @@ static void sentinel_start(struct redis_server *server, uint16_t master_port)
     snprintf(conf, sizeof conf,
              "port %u\nbind 127.0.0.1\nunixsocket %s\ndir %s\n"
              "sentinel monitor " SENTINELS_MASTER_NAME " 127.0.0.1 %u 2\n"
-             "sentinel down-after-milliseconds " SENTINELS_MASTER_NAME " 500\n"
+             "sentinel down-after-milliseconds " SENTINELS_MASTER_NAME " 1000\n"
              "sentinel failover-timeout " SENTINELS_MASTER_NAME " 4000\n",
              server->port, server->socket_path, server->folder, master_port);
     file_write(path, conf);
@@ -80,6 +80,8 @@ static void print_url(struct sentinels *sentinels)
                           "redis-sentinel://127.0.0.1:%u,127.0.0.1:%u,127.0.0.1:%u/" SENTINELS_MASTER_NAME,
                           sentinels->servers[0].port, sentinels->servers[1].port, sentinels->servers[2].port);
 
+    snprintf(sentinels->url_of_first, sizeof sentinels->url_of_first,
+             "redis-sentinel://127.0.0.1:%u/" SENTINELS_MASTER_NAME, sentinels->servers[0].port);
     if (length < 0 || (size_t)length >= sizeof sentinels->url)
         abort();
 }
@@ -125,9 +127,13 @@ static unsigned named_by(const struct sentinels *sentinels, unsigned sentinel)
 
 unsigned sentinels_master(const struct sentinels *sentinels)
 {
-    unsigned first = named_by(sentinels, 0), second = named_by(sentinels, 1);
+    unsigned second, third;
 
-    return first == second ? first : named_by(sentinels, 2);
+    do {
+        second = named_by(sentinels, 1);
+        third = named_by(sentinels, 2);
+    } while (second != third);
+    return second;
 }
 
 void sentinels_stop(struct sentinels *sentinels)

@@ -13,11 +13,12 @@ struct sentinels {
     unsigned redis_count;
     struct redis_server servers[SENTINELS]; /* the Sentinels: process, folder, socket and port */
     char url[PROCESS_PATH_BYTES];           /* for --redis */
+    char url_of_first[64];                  /* the same with the first Sentinel alone */
 };
 
 /* Returns when the replicas are in step and every Sentinel knows all others. The master gets a port and is guarded. */
 void sentinels_start(struct sentinels *sentinels, struct redis_server *master, unsigned replicas);
-/* The index of the Redis that most Sentinels name as the master. */
+/* The index of the Redis that the second and the third Sentinel name as the master; the first may be stopped. */
 unsigned sentinels_master(const struct sentinels *sentinels);
 /* Waits until all replicas follow that master and all Sentinels see it so; false after timeout_ms. */
 bool sentinels_wait_whole(const struct sentinels *sentinels, unsigned timeout_ms);

@@ -108,7 +108,8 @@ void cluster_start_replicated(struct cluster *cluster, unsigned lease_ms)
     if (setenv("CHATELAINE_MIN_REPLICAS", "1", 1) != 0)
         abort();
     for (unsigned i = 0; i < CLUSTER_NODES; i++) {
-        memcpy(cluster->urls[i], cluster->sentinels.url, sizeof cluster->urls[i]);
+        snprintf(cluster->urls[i], sizeof cluster->urls[i], "%s",
+                 i == 0 ? cluster->sentinels.url_of_first : cluster->sentinels.url);
         cluster_node_start(cluster, i);
     }
     cluster->fixture.node_count = CLUSTER_NODES;

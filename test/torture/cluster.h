@@ -29,7 +29,8 @@ struct cluster {
 
 /* Redis, account, manager key and the nodes, each reaching Redis through the proxy. */
 void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *netns);
-/* The same with two replicas and three Sentinels, by which the nodes and all commands find the master. */
+/* The same with two replicas and three Sentinels, by which the nodes and all commands find the master; the first node
+ * knows of the first Sentinel alone. */
 void cluster_start_replicated(struct cluster *cluster, unsigned lease_ms);
 /* Drains the nodes, which must end cleanly, and stops all. */
 void cluster_stop(struct cluster *cluster);

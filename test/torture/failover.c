@@ -1,7 +1,6 @@
 #include "failover.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 
 enum {
@@ -9,6 +8,7 @@ enum {
     GIVE_UP_MS = 60000,
     WHOLE_WITHIN_MS = 60000, /* Sentinels wait some ten seconds before they tell a master of old that it is none */
     STOPPED_FOR_MS = 6000,   /* long enough for a failover, and a little into what follows it */
+    UNHEARD_FOR_MS = 10000,  /* some time in which revocations are answered that the first node cannot hear of */
 };
 
 static struct http_answer answer;
@@ -28,8 +28,20 @@ static void insist(struct cluster *cluster, unsigned node, const struct http_cal
     }
 }
 
+static void await_promotion(struct cluster *cluster, int64_t start_ms, struct failover *ret_failover)
+{
+    while (sentinels_master(&cluster->sentinels) == ret_failover->from) {
+        if (since(start_ms) > GIVE_UP_MS)
+            test_give_up("the Sentinels name no other master");
+        poll(NULL, 0, STEP_MS);
+    }
+    ret_failover->to = sentinels_master(&cluster->sentinels);
+    ret_failover->named_ms = since(start_ms);
+}
+
 /* Keys of live mode, which the history's own are not, for nobody will look for them. */
-static void measure(struct cluster *cluster, const char *probe_id, int64_t start_ms, struct failover *ret_failover)
+static void measure(struct cluster *cluster, unsigned first_node, const char *probe_id, int64_t start_ms,
+                    struct failover *ret_failover)
 {
     const char *manager = cluster->fixture.manager.secret;
     const struct http_call check = {.target = "/v1/whoami", .bearer = manager};
@@ -39,51 +51,71 @@ static void measure(struct cluster *cluster, const char *probe_id, int64_t start
                                     .json = "{\"name\":\"failover\",\"mode\":\"live\",\"scopes\":[\"usage:read\"]}"};
     char target[64];
 
-    while (sentinels_master(&cluster->sentinels) == ret_failover->from) {
-        if (since(start_ms) > GIVE_UP_MS)
-            test_give_up("the Sentinels name no other master");
-        poll(NULL, 0, STEP_MS);
-    }
-    ret_failover->to = sentinels_master(&cluster->sentinels);
-    ret_failover->named_ms = since(start_ms);
-    for (unsigned node = 0; node < CLUSTER_NODES; node++)
+    for (unsigned node = first_node; node < CLUSTER_NODES; node++)
         insist(cluster, node, &check, 200, start_ms);
     ret_failover->checks_ms = since(start_ms);
-    for (unsigned node = 0; node < CLUSTER_NODES; node++)
+    for (unsigned node = first_node; node < CLUSTER_NODES; node++)
         insist(cluster, node, &write, 201, start_ms);
     ret_failover->writes_ms = since(start_ms);
     snprintf(target, sizeof target, "/v1/api_keys/%s", probe_id);
-    insist(cluster, ret_failover->to % CLUSTER_NODES,
-           &(struct http_call){.method = "DELETE", .target = target, .bearer = manager}, 200, start_ms);
+    insist(cluster, first_node, &(struct http_call){.method = "DELETE", .target = target, .bearer = manager}, 200,
+           start_ms);
     ret_failover->revokes_ms = since(start_ms);
 }
 
+static void wait_until(int64_t start_ms, int64_t ms)
+{
+    if (since(start_ms) < ms)
+        poll(NULL, 0, (int)(ms - since(start_ms)));
+}
+
+/* The ways to lose a master; each returns when it is back. */
+
+static void lose_killed(struct cluster *cluster, const char *probe_id, int64_t start_ms, struct failover *ret_failover)
+{
+    redis_server_kill(cluster->sentinels.redises[ret_failover->from]);
+    await_promotion(cluster, start_ms, ret_failover);
+    measure(cluster, 0, probe_id, start_ms, ret_failover);
+    redis_server_restart(cluster->sentinels.redises[ret_failover->from]);
+}
+
+static void lose_stopped(struct cluster *cluster, const char *probe_id, int64_t start_ms, struct failover *ret_failover)
+{
+    redis_server_freeze(cluster->sentinels.redises[ret_failover->from]);
+    await_promotion(cluster, start_ms, ret_failover);
+    measure(cluster, 0, probe_id, start_ms, ret_failover);
+    wait_until(start_ms, STOPPED_FOR_MS);
+    redis_server_thaw(cluster->sentinels.redises[ret_failover->from]);
+}
+
+/* The first node keeps its connections, for the old master wakes before they count as dead. */
+static void lose_unheard(struct cluster *cluster, const char *probe_id, int64_t start_ms, struct failover *ret_failover)
+{
+    redis_server_freeze(&cluster->sentinels.servers[0]);
+    redis_server_freeze(cluster->sentinels.redises[ret_failover->from]);
+    await_promotion(cluster, start_ms, ret_failover);
+    redis_server_thaw(cluster->sentinels.redises[ret_failover->from]);
+    measure(cluster, 1, probe_id, start_ms, ret_failover);
+    wait_until(start_ms, UNHEARD_FOR_MS);
+    redis_server_thaw(&cluster->sentinels.servers[0]);
+}
+
+static const struct {
+    const char *how;
+    void (*lose)(struct cluster *cluster, const char *probe_id, int64_t start_ms, struct failover *ret_failover);
+} WAYS[] = {{"killed", lose_killed}, {"stopped", lose_stopped}, {"unheard", lose_unheard}};
+
 void failover_run(struct cluster *cluster, struct history *history, unsigned round, struct failover *ret_failover)
 {
-    struct sentinels *sentinels = &cluster->sentinels;
-    bool is_kill = round % 2 == 0;
+    size_t way = round % (sizeof WAYS / sizeof *WAYS);
     struct fixture_key probe;
 
-    *ret_failover = (struct failover){.how = is_kill ? "kill -9" : "stop", .from = sentinels_master(sentinels)};
-    struct redis_server *lost = sentinels->redises[ret_failover->from];
+    *ret_failover = (struct failover){.how = WAYS[way].how, .from = sentinels_master(&cluster->sentinels)};
     fixture_create_key(&cluster->fixture, 0, "{\"name\":\"failover\",\"mode\":\"live\"}", &probe);
-    size_t fault =
-        history_fault_begin(history, "round %u: %s of redis %u", round, ret_failover->how, ret_failover->from);
-    int64_t start_ms = deadline_now_ms();
-    if (is_kill)
-        redis_server_kill(lost);
-    else
-        redis_server_freeze(lost);
-    measure(cluster, probe.id, start_ms, ret_failover);
-
-    if (!is_kill && since(start_ms) < STOPPED_FOR_MS)
-        poll(NULL, 0, (int)(STOPPED_FOR_MS - since(start_ms)));
+    size_t fault = history_fault_begin(history, "redis %u, the master: %s", ret_failover->from, ret_failover->how);
+    WAYS[way].lose(cluster, probe.id, deadline_now_ms(), ret_failover);
     int64_t back_ms = deadline_now_ms();
-    if (is_kill)
-        redis_server_restart(lost);
-    else
-        redis_server_thaw(lost);
-    if (!sentinels_wait_whole(sentinels, WHOLE_WITHIN_MS))
+    if (!sentinels_wait_whole(&cluster->sentinels, WHOLE_WITHIN_MS))
         history_violation(history, "the lost master does not become a replica", ret_failover->how);
     ret_failover->returned_ms = since(back_ms);
     history_fault_end(history, fault);

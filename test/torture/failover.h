@@ -6,7 +6,7 @@
 
 enum { FAILOVER_LIMIT_MS = 10000 };
 
-/* One round; times from the loss of the master. */
+/* One round; times from the loss of the master, of the nodes that can hear of it. */
 struct failover {
     const char *how;
     unsigned from, to;   /* which Redis */
@@ -17,6 +17,7 @@ struct failover {
     int64_t returned_ms; /* until the lost one was a replica in step, from when it came back */
 };
 
-/* Returns when all is whole again. A round whose writes took longer than the limit, or that does not become whole, is a
- * violation. The caller prints. */
+/* In turn: the master is killed; stopped for some seconds; stopped so while the first node's Sentinel is stopped too,
+ * so that this node goes on with the old master when it wakes. Returns when all is whole again. A round whose writes
+ * took longer than the limit, or that does not become whole, is a violation. */
 void failover_run(struct cluster *cluster, struct history *history, unsigned round, struct failover *ret_failover);
