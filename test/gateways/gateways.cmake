@@ -1,0 +1,15 @@
+# The real gateways, where they are installed: scripts/gateways. Those that Debian does not have are linted alone.
+find_program(NGINX nginx)
+find_program(OATHTOOL oathtool)
+find_program(JQ jq)
+if(NGINX AND OATHTOOL AND JQ)
+  add_test(NAME gateways COMMAND ${PROJECT_SOURCE_DIR}/scripts/gateways)
+  set_tests_properties(gateways PROPERTIES TIMEOUT 400 LABELS gateways RUN_SERIAL ON
+    ENVIRONMENT "BUILD=$<TARGET_FILE_DIR:chatelaine>"
+    FAIL_REGULAR_EXPRESSION "LeakSanitizer;runtime error:;AddressSanitizer;ThreadSanitizer")
+endif()
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+  add_test(NAME gateways_lint COMMAND Python3::Interpreter ${CMAKE_CURRENT_LIST_DIR}/lint.py ${PROJECT_SOURCE_DIR})
+  set_tests_properties(gateways_lint PROPERTIES LABELS gateways SKIP_RETURN_CODE 77)
+endif()
