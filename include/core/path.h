@@ -13,7 +13,8 @@ MUST_CHECK bool path_normalise(struct text path, char *ret_path, size_t *ret_len
 
 /* Whether a path that path_normalise() takes is read alike by whoever gets it as it was sent. Not so where there are
  * empty or dot segments, which some remove and others do not; ';', behind which some cut; segments that end in a dot,
- * which some file systems drop; an escaped '%' before two hex digits, which is an escape to who decodes twice. */
+ * which some file systems drop; an escaped '%' before two hex digits, themselves escaped or not, which is an escape to
+ * who decodes twice. */
 bool path_is_unambiguous(struct text path);
 
 /* Splits a request target at its first '?'; *ret_query is {NULL, 0} where there is none. */

@@ -156,15 +156,26 @@ bool path_normalise(struct text path, char *ret_path, size_t *ret_len)
     return true;
 }
 
+/* The next character, an escaped one decoded; -1 at the end. */
+static int take_byte(struct text *rest)
+{
+    const int escaped = read_escape(*rest), byte = escaped >= 0 || rest->len == 0 ? escaped : (uint8_t)rest->ptr[0];
+    *rest = text_skip(*rest, escaped < 0 ? 1 : ESCAPE_CHARS);
+    return byte;
+}
+
+static bool begins_with_hex_digits(struct text rest)
+{
+    return hex_value((char)take_byte(&rest)) >= 0 && hex_value((char)take_byte(&rest)) >= 0;
+}
+
 bool path_is_unambiguous(struct text path)
 {
-    int before = 0;
-    while (path.len) {
-        const int escaped = read_escape(path), byte = escaped < 0 ? (uint8_t)path.ptr[0] : escaped;
-        path = text_skip(path, escaped < 0 ? 1 : ESCAPE_CHARS);
+    int before = 0, byte;
+    while ((byte = take_byte(&path)) >= 0) {
         if (byte == ';' || (byte == '/' && (before == '/' || before == '.')))
             return false;
-        if (byte == '%' && path.len >= 2 && hex_value(path.ptr[0]) >= 0 && hex_value(path.ptr[1]) >= 0)
+        if (byte == '%' && begins_with_hex_digits(path))
             return false;
         before = byte;
     }

@@ -1,8 +1,9 @@
-/* The small languages: ids, secrets, scopes, cookies, paths, queries, one-time codes and their addresses, encodings.
- * What is accepted prints to itself; what was brought to its one form stays as it is. */
+/* The small languages: ids, secrets, scopes, cookies, paths, addresses, queries, one-time codes and their addresses,
+ * encodings. What is accepted prints to itself; what was brought to its one form stays as it is. */
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/mem.h"
+#include "core/address.h"
 #include "core/id.h"
 #include "core/path.h"
 #include "core/scope.h"
@@ -51,6 +52,16 @@ static void try_scope(struct text t)
     buf_finish(&out);
 }
 
+static size_t count_slashes(struct text t)
+{
+    struct text part;
+    size_t count = 0;
+
+    while (text_next(&t, '/', &part))
+        count++;
+    return count;
+}
+
 static void try_path(struct text t)
 {
     char *once = mem_alloc(t.len + 1), *twice = mem_alloc(t.len + 1);
@@ -61,9 +72,32 @@ static void try_path(struct text t)
         CHECK(path_normalise((struct text){once, once_bytes}, twice, &twice_bytes));
         CHECK(text_equal((struct text){once, once_bytes}, (struct text){twice, twice_bytes}));
         CHECK(!memmem(once, once_bytes, "//", 2) && !memmem(once, once_bytes, "/../", 4));
+        if (path_is_unambiguous(t)) {
+            CHECK(path_is_unambiguous((struct text){once, once_bytes}));
+            CHECK(count_slashes(t) == count_slashes((struct text){once, once_bytes}));
+        }
     }
     free(once);
     free(twice);
+}
+
+static void try_address(struct text t)
+{
+    char storage[ADDRESS_TEXT_BYTES], why_storage[256];
+    struct address address, again;
+    struct address_ranges *ranges;
+    struct buf out, why;
+
+    if (address_parse(t, &address)) {
+        buf_init_fixed(&out, storage, sizeof storage);
+        address_print(&address, &out);
+        CHECK(address_parse(buf_text(&out), &again) && memcmp(&address, &again, sizeof address) == 0);
+    }
+    buf_init_fixed(&why, why_storage, sizeof why_storage);
+    ranges = address_ranges_parse(t, &why);
+    if (ranges)
+        (void)address_walk_back(ranges, t, &address);
+    address_ranges_destroy(ranges);
 }
 
 static void try_query(struct text t)
@@ -115,7 +149,7 @@ static void try_encodings(struct text t)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-    static void (*const TRIES[])(struct text t) = {try_id,    try_secret, try_scope, try_path,
+    static void (*const TRIES[])(struct text t) = {try_id,    try_secret, try_scope, try_path,     try_address,
                                                    try_query, try_cookie, try_totp,  try_encodings};
     char *copy = mem_alloc(count + 1);
     size_t characters;
