@@ -13,9 +13,9 @@ import { gunzipSync } from 'node:zlib';
 export const ORIGIN = 'https://console.test';
 export const PASSWORD = 'amber falcons drift at 42';
 const STEP_MS = 30_000;
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 120_000; // for a machine that has other things to do
 
-/** Asks again and again until `holds` says so; fails with `what` after half a minute. */
+/** Asks again and again until `holds` says so; fails with `what` when patience ends. */
 export async function until(what, holds) {
   const end = Date.now() + PATIENCE_MS;
   while (!(await holds())) {
@@ -155,7 +155,7 @@ export class Deployment {
     writeFileSync(at('password'), `${PASSWORD}\n`);
     this.#account = JSON.parse(this.#run('account', 'create', '--name', 'Nörd Clinic', '--json')).id;
     const log = this.launch('node', process.env.CHATELAINE_BINARY, ['serve', '--listen', '127.0.0.1:0', '--internal-listen', '127.0.0.1:0',
-      '--public-origin', ORIGIN, '--ready-file', at('ready')], { env: this.#env() });
+      '--public-origin', ORIGIN, '--step-up-ms', '3600000', '--ready-file', at('ready')], { env: this.#env() });
     await until('the node is ready', () => existsSync(at('ready')) || this.#failIfEnded('node', log));
     this.url = `http://${JSON.parse(readFileSync(at('ready'), 'utf8')).listen}`;
   }

@@ -8,9 +8,12 @@ import { join } from 'node:path';
 const path = join(process.env.CHATELAINE_SOURCE, 'src/api/openapi.json');
 const folder = mkdtempSync(join(tmpdir(), 'chatelaine-lint-'));
 
-function lint(file) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['node_modules/@stoplight/spectral-cli/dist/index.js', 'lint', file, '--ruleset', 'spectral.yaml', '--fail-severity', 'hint'], { encoding: 'utf8' });
-  return { status, said: stdout + stderr };
+/** All complaints, as [file, rule]; one run for all files, for it takes seconds to begin. */
+function lint(files) {
+  const { stdout, stderr } = spawnSync(process.execPath, ['node_modules/@stoplight/spectral-cli/dist/index.js', 'lint', ...files, '--ruleset', 'spectral.yaml', '--format', 'json', '--quiet'],
+    { encoding: 'utf8', maxBuffer: 1 << 26 });
+  assert.ok(stdout.startsWith('['), stdout + stderr);
+  return JSON.parse(stdout).map(({ source, code, path, message }) => ({ source, code, words: `${code}: ${message} (${path.join('.')})` }));
 }
 
 const BROKEN = {
@@ -27,17 +30,17 @@ const BROKEN = {
 };
 
 try {
-  const { status, said } = lint(path);
-  assert.equal(status, 0, said);
-  for (const [rule, breakIt] of Object.entries(BROKEN)) {
+  const copies = Object.entries(BROKEN).map(([rule, breakIt]) => {
     const document = JSON.parse(readFileSync(path, 'utf8'));
     breakIt(document);
     const copy = join(folder, `${rule}.json`);
     writeFileSync(copy, JSON.stringify(document));
-    const verdict = lint(copy);
-    assert.notEqual(verdict.status, 0, `${rule} lets its broken copy pass`);
-    assert.match(verdict.said, new RegExp(`\\b${rule}\\b`), verdict.said);
-  }
+    return { rule, copy };
+  });
+  const complaints = lint([path, ...copies.map(({ copy }) => copy)]);
+  const ofTheDocument = complaints.filter(({ source }) => source === path).map(({ words }) => words);
+  assert.ok(ofTheDocument.length === 0, ofTheDocument.join('\n'));
+  for (const { rule, copy } of copies) assert.ok(complaints.some(({ source, code }) => source === copy && code === rule), `${rule} lets its broken copy pass`);
 } finally {
   rmSync(folder, { recursive: true });
 }
