@@ -1,0 +1,299 @@
+#include "redis_link_internal.h"
+
+#include "base/check.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    BACKOFF_FIRST_MS = 50,
+    RETRY_AT_ONCE_MS = 10, /* after the loss of a connection that had held; jittered, for many nodes lose it together */
+    LOG_PAUSE_MS = 10000,  /* a link that comes and goes tells it at most this often */
+};
+
+static void connect_begin(struct redis_link *link);
+static void attempt_connected(void *arg, int status, union redis_stream *stream);
+static void greeting_begin(struct redis_link *link);
+static void greeting_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void name_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void role_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void ping_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void subscribe(struct redis_link *link);
+static void subscribe_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+
+/* Log lines: one when the link is lost or cannot be made, one when it is back */
+
+static void log_loss(struct redis_link *link)
+{
+    if (link->is_loss_logged || !log_pause_is_over(&link->loss_pause, uv_now(link->loop), LOG_PAUSE_MS))
+        return;
+    link->is_loss_logged = true;
+    LOG(LOG_WARN, "redis link is down", log_str("link", link->name), log_str("why", link->trouble));
+}
+
+static void log_ready(struct redis_link *link)
+{
+    if (link->is_loss_logged)
+        LOG(LOG_INFO, "redis link is up again", log_str("link", link->name), log_str("redis", link->where));
+    link->is_loss_logged = false;
+}
+
+/* Connecting */
+
+static void retry_later(struct redis_link *link)
+{
+    uint64_t backoff_ms = RETRY_AT_ONCE_MS;
+
+    for (unsigned i = 1; i <= link->attempts && backoff_ms < link->backoff_max_ms; i++)
+        backoff_ms = i == 1 ? BACKOFF_FIRST_MS : backoff_ms * 2;
+    if (backoff_ms > link->backoff_max_ms)
+        backoff_ms = link->backoff_max_ms;
+    link->attempts++;
+    link->state = LINK_WAITING;
+    link_arm(link, backoff_ms / 2 + random_below((uint32_t)(backoff_ms / 2) + 1));
+}
+
+void link_set_trouble(struct redis_link *link, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(link->trouble, sizeof link->trouble, format, args);
+    va_end(args);
+}
+
+void link_lose(struct redis_link *link, const char *why)
+{
+    bool was_ready = link->state == LINK_READY;
+
+    if (was_ready && uv_now(link->loop) - link->ready_since_ms >= link->backoff_max_ms)
+        link->attempts = 0;
+    link_drop_wire(link);
+    link_set_trouble(link, "%s: %s", link->where, why);
+    retry_later(link);
+    log_loss(link);
+    if (was_ready && link->ready)
+        link->ready(link->arg, false);
+}
+
+void link_name_place(struct redis_link *link)
+{
+    const struct redis_target *t = &link->target;
+
+    if (link->sentinel && !t->port)
+        snprintf(link->where, sizeof link->where, "master %s", t->master_name);
+    else
+        snprintf(link->where, sizeof link->where, t->is_unix ? "unix:%s" : "%s:%u", t->host, t->port);
+}
+
+/* Sentinel is asked before each attempt, for the master may be another one by now. */
+void link_attempt(struct redis_link *link)
+{
+    if (!link->sentinel) {
+        connect_begin(link);
+        return;
+    }
+    link->state = LINK_ASKING;
+    redis_sentinel_ask(link->sentinel, &link->follower);
+}
+
+void link_master_told(void *arg, const struct redis_address *master, const char *why)
+{
+    struct redis_link *link = arg;
+
+    if (master) {
+        memcpy(link->target.host, master->host, sizeof link->target.host);
+        link->target.port = master->port;
+        link_name_place(link);
+        connect_begin(link);
+        return;
+    }
+    link_set_trouble(link, "master %s: %s", link->target.master_name, why);
+    retry_later(link);
+    log_loss(link);
+}
+
+/* What is connected, or about to be, to another one is given up at once, also where it would still answer. */
+void link_master_moved(void *arg, const struct redis_address *master)
+{
+    struct redis_link *link = arg;
+    bool is_same = link->target.port == master->port && strcmp(link->target.host, master->host) == 0;
+
+    switch (link->state) {
+    case LINK_WAITING:
+        link->attempts = 0;
+        link_arm(link, 0);
+        break;
+    case LINK_CONNECTING:
+        link->attempts = 0;
+        if (!is_same)
+            redis_connect_cancel(link->connect);
+        break;
+    case LINK_GREETING:
+    case LINK_READY:
+        link->attempts = 0;
+        if (!is_same)
+            link_lose(link, "the Sentinels name another master");
+        break;
+    case LINK_ASKING:
+    case LINK_CLOSING:
+        break;
+    }
+}
+
+static void connect_begin(struct redis_link *link)
+{
+    link->state = LINK_CONNECTING;
+    link->connect = redis_connect_start(link->loop, &link->target, link->attempts, attempt_connected, link);
+    link_arm(link, link->timeout_ms);
+}
+
+static void attempt_connected(void *arg, int status, union redis_stream *stream)
+{
+    struct redis_link *link = arg;
+
+    link->connect = NULL;
+    if (link->state == LINK_CLOSING) {
+        /* The close cancelled the attempt, so that there is no stream. */
+        link_wake(link);
+        return;
+    }
+    if (status != 0) {
+        const char *why = status == UV_ECANCELED ? "no connection in time" : uv_strerror(status);
+
+        link_set_trouble(link, "%s: %s", link->where, why);
+        retry_later(link);
+        log_loss(link);
+        return;
+    }
+    link_take_wire(link, stream);
+    metric_add(METRIC_REDIS_CONNECTS, 1);
+    greeting_begin(link);
+}
+
+/* Pipelined; the last call is a PING, for the others are answered by a Redis that still loads its data. */
+static void greeting_begin(struct redis_link *link)
+{
+    const struct redis_target *t = &link->target;
+    char text[64];
+    bool is_sent = true;
+
+    link->state = LINK_GREETING;
+    if (t->password[0]) {
+        struct text auth[] = {TEXT("AUTH"), text_of(t->user), text_of(t->password)};
+        struct text auth_standard_user[] = {TEXT("AUTH"), text_of(t->password)};
+
+        is_sent = t->user[0] ? link_send(link, 3, auth, greeting_answered, link)
+                             : link_send(link, 2, auth_standard_user, greeting_answered, link);
+    }
+    if (t->db) {
+        snprintf(text, sizeof text, "%u", t->db);
+        is_sent &= link_send(link, 2, (struct text[]){TEXT("SELECT"), text_of(text)}, greeting_answered, link);
+    }
+    snprintf(text, sizeof text, "chatelaine-%s", link->name);
+    is_sent &= link_send(link, 3, (struct text[]){TEXT("CLIENT"), TEXT("SETNAME"), text_of(text)}, name_answered, link);
+    if (link->sentinel)
+        is_sent &= link_send(link, 1, (struct text[]){TEXT("ROLE")}, role_answered, link);
+    is_sent &= link_send(link, 1, (struct text[]){TEXT("PING")}, ping_answered, link);
+    if (!is_sent)
+        link_lose(link, "out of memory");
+}
+
+/* False, and the connection is given up, where Redis refused. */
+static bool greeting_is_good(struct redis_link *link, const struct redis_reply *reply)
+{
+    char why[LINK_TROUBLE_BYTES];
+
+    if (reply->type == REPLY_STATUS)
+        return true;
+    /* Redis' own words: WRONGPASS, NOAUTH, LOADING, NOPERM, … name the cause. They do not repeat the password. */
+    snprintf(why, sizeof why, "%.*s", TEXT_ARG(reply->type == REPLY_ERROR ? reply->text : TEXT("not a Redis")));
+    link_lose(link, why);
+    return false;
+}
+
+static void greeting_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    (void)outcome;
+    (void)greeting_is_good(arg, reply);
+}
+
+/* The name is for people who look at CLIENT LIST; a Redis that forbids it serves all the same. */
+static void name_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    (void)arg, (void)outcome, (void)reply;
+}
+
+/* Sentinel's word may be old, and a master that comes back becomes a replica. */
+static void role_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct redis_link *link = arg;
+    struct text role;
+
+    (void)outcome;
+    if (!reply_text(reply_at(reply, 0), &role))
+        (void)greeting_is_good(link, reply->type == REPLY_ERROR ? reply : &(struct redis_reply){.type = REPLY_NIL});
+    else if (!text_equal(role, TEXT("master")))
+        link_lose(link, "it is a replica, though the Sentinels name it as the master");
+}
+
+static void become_ready(struct redis_link *link)
+{
+    CHECK(uv_timer_stop(&link->timer) == 0);
+    link->state = LINK_READY;
+    link->ready_since_ms = uv_now(link->loop);
+    link->trouble[0] = '\0';
+    log_ready(link);
+    if (link->ready)
+        link->ready(link->arg, true);
+}
+
+static void ping_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct redis_link *link = arg;
+
+    (void)outcome;
+    if (!greeting_is_good(link, reply))
+        return;
+    if (link->subscription)
+        subscribe(link);
+    else
+        become_ready(link);
+}
+
+/* Listening */
+
+/* One command a channel, so that each has one reply. */
+static void subscribe(struct redis_link *link)
+{
+    struct text channels[REDIS_CHANNELS_MAX];
+    bool is_sent = true;
+
+    link->unconfirmed = (unsigned)link->subscription->channels(link->arg, channels);
+    for (unsigned i = 0; i < link->unconfirmed; i++)
+        is_sent &= link_send(link, 2, (struct text[]){TEXT("SUBSCRIBE"), channels[i]}, subscribe_answered, link);
+    if (!is_sent)
+        link_lose(link, "out of memory");
+}
+
+static bool is_confirmation(const struct redis_reply *reply)
+{
+    struct text kind;
+
+    return reply_text(reply_at(reply, 0), &kind) && text_equal(kind, TEXT("subscribe"));
+}
+
+static void subscribe_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct redis_link *link = arg;
+
+    (void)outcome;
+    if (!is_confirmation(reply)) {
+        (void)greeting_is_good(link, reply->type == REPLY_ERROR ? reply : &(struct redis_reply){.type = REPLY_NIL});
+        return;
+    }
+    if (--link->unconfirmed == 0)
+        become_ready(link);
+}
