@@ -1,0 +1,114 @@
+// scripts/agent, the example in shell, from enrolment to upload, by every shell that is here.
+import assert from 'node:assert/strict';
+import {execFile, spawn} from 'node:child_process';
+import {once} from 'node:events';
+import {existsSync, mkdtempSync, readFileSync, readdirSync, statSync, writeFileSync} from 'node:fs';
+import {join} from 'node:path';
+import {after, before, test} from 'node:test';
+import {promisify} from 'node:util';
+import {raise} from './stage.mjs';
+
+const AGENT = join(process.env.CHATELAINE_SOURCE, 'scripts/agent');
+const SHELLS = ['dash', 'bash'].filter((shell) => existsSync(`/bin/${shell}`));
+const run = promisify(execFile);
+
+let stage;
+
+before(async () => {
+    stage = await raise();
+}, {timeout: 60000});
+after(() => stage?.strike());
+
+function makeHome() {
+    const home = mkdtempSync(join(stage.folder, 'home-'));
+
+    return {home, folder: join(home, 'chatelaine-agent'), env: {...process.env, XDG_CONFIG_HOME: home}};
+}
+
+// Starts to enrol; decide(userCode) once the code is shown. {code, output}, and all command lines seen meanwhile.
+async function enrol(shell, {env}, name, decide) {
+    const child = spawn(`/bin/${shell}`, [AGENT, 'enrol', stage.origin, name], {env});
+    const lines = new Set();
+    let output = '', decided = false;
+
+    const watch = setInterval(() => {
+        for (const process of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
+            try {
+                lines.add(readFileSync(`/proc/${process}/cmdline`, 'utf8').replaceAll('\0', ' '));
+            } catch {
+                // It has ended.
+            }
+        }
+    }, 20);
+    for (const stream of [child.stdout, child.stderr]) {
+        stream.on('data', (data) => {
+            output += data;
+            const code = /^ +([A-Z]{4}-[A-Z]{4})$/m.exec(output);
+            if (code && !decided) {
+                decided = true;
+                decide(code[1]);
+            }
+        });
+    }
+    const [code] = await once(child, 'close');
+    clearInterval(watch);
+    return {code, output, lines: [...lines].join('\n')};
+}
+
+for (const shell of SHELLS) {
+    test(`${shell}: enrols and uploads`, {timeout: 60000}, async () => {
+        const place = makeHome();
+        const file = join(place.home, 'document');
+        let approval;
+
+        writeFileSync(file, 'Läuft\0');
+        const enrolled = await enrol(shell, place, 'Ward "1" & 2', (code) => {
+            approval = stage.person.decide(code, 'approve');
+        });
+        assert.equal(enrolled.code, 0, enrolled.output);
+        assert.equal((await approval).body.device_name, 'Ward "1" & 2');
+
+        const {url, key} = JSON.parse(readFileSync(join(place.folder, 'key.json'), 'utf8'));
+        assert.equal(url, stage.origin);
+        assert.match(key, /^svc_dk_/);
+        assert.equal(statSync(join(place.folder, 'key.json')).mode & 0o777, 0o600);
+        assert.equal(statSync(place.folder).mode & 0o777, 0o700);
+        assert.deepEqual(readdirSync(place.folder), ['key.json']);
+        assert.ok(enrolled.lines.includes(AGENT), 'the agent was seen');
+        assert.ok(!enrolled.lines.includes('svc_dk_') && !enrolled.lines.includes('device_code='));
+        assert.ok(!enrolled.output.includes(key));
+
+        await run(`/bin/${shell}`, [AGENT, 'upload', file], {env: place.env});
+        assert.equal(stage.uploads.at(-1).bytes.toString(), 'Läuft\0');
+        assert.equal(stage.uploads.at(-1).checked['x-auth-scopes'], 'documents:write');
+
+        const keys = await stage.person.call('GET', '/v1/console/device_keys?limit=1');
+        await stage.person.call('DELETE', `/v1/console/device_keys/${keys.body.data[0].id}`);
+        await assert.rejects(run(`/bin/${shell}`, [AGENT, 'upload', file], {env: place.env}), /was refused: 401/);
+    });
+}
+
+test('is refused', {timeout: 60000}, async () => {
+    const place = makeHome();
+    const refused = await enrol(SHELLS[0], place, 'x', (code) => stage.person.decide(code, 'deny'));
+
+    assert.equal(refused.code, 1);
+    assert.match(refused.output, /agent: the device was refused/);
+    assert.ok(!existsSync(place.folder));
+    await assert.rejects(run(`/bin/${SHELLS[0]}`, [AGENT, 'upload', AGENT], {env: place.env}), /is not enrolled/);
+});
+
+test('a server that says that it is another one', {timeout: 60000}, async () => {
+    await assert.rejects(run(`/bin/${SHELLS[0]}`, [AGENT, 'enrol', stage.other.replace('127.0.0.1', 'localhost')]),
+        /it is another server/);
+});
+
+test('how it is used', async () => {
+    for (const args of [[], ['enrol'], ['upload'], ['upload', 'a', 'b'], ['other', 'a']]) {
+        await assert.rejects(run(`/bin/${SHELLS[0]}`, [AGENT, ...args]), ({code, stderr}) => {
+            assert.equal(code, 2);
+            assert.match(stderr, /scripts\/agent enrol URL/);
+            return true;
+        });
+    }
+});
