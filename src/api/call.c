@@ -18,6 +18,14 @@ void call_refuse(struct call *call, enum problem_code code)
     call_refuse_with(call, problem_of(code));
 }
 
+void call_refuse_method(struct call *call, const char *allow)
+{
+    struct problem problem = problem_of(PROBLEM_METHOD_NOT_ALLOWED);
+
+    problem.allow = allow;
+    call_refuse_with(call, problem);
+}
+
 void call_refuse_store(struct call *call, enum store_result result)
 {
     bool unsure = result == STORE_UNAVAILABLE || result == STORE_UNKNOWN;

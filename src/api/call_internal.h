@@ -36,6 +36,8 @@ struct call {
 /* Answers with a problem, in the realm of the call's path. */
 void call_refuse(struct call *call, enum problem_code code);
 void call_refuse_with(struct call *call, struct problem problem);
+/* allow: the value of Allow, living as long as the call. */
+void call_refuse_method(struct call *call, const char *allow);
 /* What a verb's failure means to a client; the results that a verb gives a meaning of its own are its caller's. */
 void call_refuse_store(struct call *call, enum store_result result);
 

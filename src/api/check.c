@@ -41,14 +41,6 @@ static enum problem_code read_request_line(struct call *call, struct text *ret_p
     return ret_path->len + query_bytes > call->service->target_max_bytes ? PROBLEM_URI_TOO_LONG : PROBLEM_NONE;
 }
 
-static void refuse_method(struct call *call, const char *methods)
-{
-    struct problem problem = problem_of(PROBLEM_METHOD_NOT_ALLOWED);
-
-    problem.allow = methods;
-    call_refuse_with(call, problem);
-}
-
 static void judge(struct call *call, struct text path)
 {
     bool has_policy;
@@ -60,7 +52,7 @@ static void judge(struct call *call, struct text path)
     }
     /* For these there is nothing to tunnel and nothing to echo anywhere. */
     if (call->method == HTTP_CONNECT || call->method == HTTP_TRACE) {
-        refuse_method(call, "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+        call_refuse_method(call, "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
         return;
     }
     has_policy = guard_path_lies_under(call->path, TEXT("/v1")) && !guard_path_lies_under(call->path, TEXT("/v1/auth"));
@@ -76,7 +68,7 @@ static void check_by_headers(struct call *call, const struct gateway *gateway)
     enum problem_code code;
 
     if (call->method != HTTP_GET && call->method != HTTP_HEAD) {
-        refuse_method(call, "GET, HEAD");
+        call_refuse_method(call, "GET, HEAD");
         return;
     }
     code = read_headers(call, gateway, &path);

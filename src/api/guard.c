@@ -222,14 +222,6 @@ static void session_loaded(void *arg, enum store_result result, const struct ses
 
 /* Route and method: 404, 405 */
 
-static void refuse_method(struct call *call, const char *allow)
-{
-    struct problem problem = problem_of(PROBLEM_METHOD_NOT_ALLOWED);
-
-    problem.allow = allow;
-    call_refuse_with(call, problem);
-}
-
 static void find_route(struct call *call)
 {
     char storage[64];
@@ -240,7 +232,7 @@ static void find_route(struct call *call)
     } else if (call->match.sibling) {
         buf_init_fixed(&allow, storage, sizeof storage);
         route_print_allow(call->match.sibling, &allow);
-        refuse_method(call, http_request_copy(call->request, buf_text(&allow)).ptr);
+        call_refuse_method(call, http_request_copy(call->request, buf_text(&allow)).ptr);
     } else if (call->key || guard_path_lies_under(call->path, TEXT("/v1/console"))) {
         authorise_foreign(call);
     } else {
@@ -346,7 +338,7 @@ static void authorise_foreign(struct call *call)
         call_refuse(call, PROBLEM_NOT_FOUND);
         break;
     case POLICY_METHOD:
-        refuse_method(call, allow);
+        call_refuse_method(call, allow);
         break;
     case POLICY_DENY:
         refuse_everybody(call);
