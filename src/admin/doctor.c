@@ -7,7 +7,8 @@
 
 #include <sys/resource.h>
 
-enum { EXAMINE_TRIES = 3, EXAMINE_PAUSE_MS = 100, REPORT_MAX_BYTES = 64 * 1024 };
+/* Sentinels that hang are not waited for longer than half a second. */
+enum { EXAMINE_TRIES = 3, EXAMINE_PAUSE_MS = 100, SENTINELS_PAUSE_MS = 700, REPORT_MAX_BYTES = 64 * 1024 };
 
 static const char *const STATUS_NAMES[] = {[DOCTOR_OK] = "ok", [DOCTOR_WARN] = "warn", [DOCTOR_FAIL] = "fail"};
 
@@ -44,7 +45,8 @@ static int examine_redis(struct doctor_evidence *evidence, struct buf *trouble)
     if (code != EXIT_DONE)
         return code;
     for (int i = 0; i < EXAMINE_TRIES && examination.result != STORE_OK; i++) {
-        store_session_pause(&session, EXAMINE_PAUSE_MS);
+        store_session_pause(&session,
+                            session.settings.target.sentinel_count > 0 ? SENTINELS_PAUSE_MS : EXAMINE_PAUSE_MS);
         store_examine(session.store, doctor_examined, &examination);
         store_session_wait(&session);
     }
