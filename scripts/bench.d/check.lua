@@ -1,5 +1,7 @@
 -- GET /v1/whoami with one key after the other, in a scattered order, all requests formatted beforehand. The argument is
 -- the file of secrets. In the environment:
+--   BENCH_PATH      another path
+--   BENCH_CHECKED   the path of another request, which nginx' auth_request would ask about
 --   BENCH_ONCE      ends wrk, without its report, when each key was sent and answered once
 --   BENCH_PORTS     "1234 5678": a thread each checks at a port each, instead of all at the address that wrk was given
 --   BENCH_DELAY_MS  each connection pauses so long before each request
@@ -16,7 +18,11 @@ if os.getenv("BENCH_PORTS") then
 end
 
 function init(args)
-  local before, after = wrk.format("GET", "/v1/whoami", {Authorization = "Bearer SECRET"}):match("^(.*)SECRET(.*)$")
+  local headers = {Authorization = "Bearer SECRET"}
+  if os.getenv("BENCH_CHECKED") then
+    headers["X-Original-Method"], headers["X-Original-URI"] = "GET", os.getenv("BENCH_CHECKED")
+  end
+  local before, after = wrk.format("GET", os.getenv("BENCH_PATH") or "/v1/whoami", headers):match("^(.*)SECRET(.*)$")
   for secret in io.lines(args[1]) do
     count = count + 1
     requests[count] = before .. secret .. after
