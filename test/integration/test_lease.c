@@ -82,7 +82,7 @@ static void await_sessions(const struct fixture *fixture, long long count)
 /* How many records of keys were read since the last time. */
 static long reads_of_keys(const struct fixture *fixture)
 {
-    static const char LINE[] = "cmdstat_hmget:calls=";
+    static const char LINE[] = "cmdstat_get:calls=";
     static char stats[STATS_BYTES];
     const char *at;
 
