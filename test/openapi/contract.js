@@ -36,7 +36,9 @@ export class Contract {
 
   /** "post /v1/api_keys" for every operation. */
   operations() {
-    return Object.entries(this.#document.paths).flatMap(([path, item]) => METHODS.filter((method) => item[method]).map((method) => `${method} ${path}`));
+    return Object.entries(this.#document.paths).flatMap(([path, item]) =>
+      METHODS.filter((method) => item[method]).map((method) => `${method} ${path}`),
+    );
   }
 
   /** [operation, its name, values of the path's parameters]; undefined: not in the document. */
@@ -48,7 +50,11 @@ export class Contract {
       const match = path.match(form);
       const operation = item[method.toLowerCase()];
       if (match && operation)
-        return { operation, name: `${method.toLowerCase()} ${template}`, values: Object.fromEntries(names.map((name, i) => [name, decodeURIComponent(match[i + 1])])) };
+        return {
+          operation,
+          name: `${method.toLowerCase()} ${template}`,
+          values: Object.fromEntries(names.map((name, i) => [name, decodeURIComponent(match[i + 1])])),
+        };
     }
     return undefined;
   }
@@ -71,15 +77,23 @@ export class Contract {
   }
 
   #follow(value) {
-    return value?.$ref ? value.$ref.slice(2).split('/').reduce((at, name) => at[name], this.#document) : value;
+    return value?.$ref
+      ? value.$ref
+          .slice(2)
+          .split('/')
+          .reduce((at, name) => at[name], this.#document)
+      : value;
   }
 
   #validate(ajv, schema, value, where) {
     const key = JSON.stringify(schema);
     const known = this.#compiled.get(ajv) ?? this.#compiled.set(ajv, new Map()).get(ajv);
-    if (!known.has(key)) known.set(key, ajv.compile(JSON.parse(key.replaceAll('"#/components/', '"document#/components/'))));
+    if (!known.has(key))
+      known.set(key, ajv.compile(JSON.parse(key.replaceAll('"#/components/', '"document#/components/'))));
     const check = known.get(key);
-    return check(value) ? [] : check.errors.map((error) => `${where}${error.instancePath} ${error.message} ${JSON.stringify(error.params)}`);
+    return check(value)
+      ? []
+      : check.errors.map((error) => `${where}${error.instancePath} ${error.message} ${JSON.stringify(error.params)}`);
   }
 
   #coerced(schema, text, where) {
@@ -91,15 +105,24 @@ export class Contract {
     const found = this.find(method, path);
     if (!found) return [`${method} ${path} is not in the document`];
     const has = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-    return [...this.#judgeParameters(found, path, has), ...this.#judgeCredential(found.operation, has), ...this.#judgeBody(found.operation, has, body)];
+    return [
+      ...this.#judgeParameters(found, path, has),
+      ...this.#judgeCredential(found.operation, has),
+      ...this.#judgeBody(found.operation, has, body),
+    ];
   }
 
   #judgeParameters({ operation, values }, path, headers) {
     const query = new URL(path, 'http://document').searchParams;
     const known = (operation.parameters ?? []).map((one) => this.#follow(one));
-    const wrong = [...query.keys()].filter((name) => !known.some((one) => one.in === 'query' && one.name === name)).map((name) => `query: ${name} is not known`);
+    const wrong = [...query.keys()]
+      .filter((name) => !known.some((one) => one.in === 'query' && one.name === name))
+      .map((name) => `query: ${name} is not known`);
     for (const { name, in: place, schema, required } of known) {
-      const given = place === 'query' ? query.getAll(name) : [place === 'path' ? values[name] : headers[name.toLowerCase()]].filter((one) => one !== undefined);
+      const given =
+        place === 'query'
+          ? query.getAll(name)
+          : [place === 'path' ? values[name] : headers[name.toLowerCase()]].filter((one) => one !== undefined);
       if (given.length > 1) wrong.push(`query: ${name} came twice`);
       if (required && given.length === 0) wrong.push(`${place}: ${name} is missing`);
       if (given.length === 1) wrong.push(...this.#coerced(schema, given[0], `${place}: ${name} `));
@@ -140,9 +163,17 @@ export class Contract {
       const key = found.operation.responses[status] ? String(status) : 'default';
       return { response: found.operation.responses[key], place: ['paths', template, verb, 'responses', key] };
     }
-    if (METHODS.some((other) => this.find(other, path))) return { response: responses.Other, place: ['components', 'responses', 'Other'] };
-    const any = { 'X-Request-Id': headers.RequestId, 'WWW-Authenticate': { schema: { type: 'string' } }, Allow: headers.Allow };
-    return { response: { headers: any, content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } }, place: [] };
+    if (METHODS.some((other) => this.find(other, path)))
+      return { response: responses.Other, place: ['components', 'responses', 'Other'] };
+    const any = {
+      'X-Request-Id': headers.RequestId,
+      'WWW-Authenticate': { schema: { type: 'string' } },
+      Allow: headers.Allow,
+    };
+    return {
+      response: { headers: any, content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } },
+      place: [],
+    };
   }
 
   /** The parts of the document that an answer is held against. */
@@ -165,14 +196,19 @@ export class Contract {
   /** What is wrong with an answer, by the document: sentences. */
   judgeAnswer({ method = 'GET', path }, { status, headers, body, json }) {
     const response = this.#follow(this.#responseTo(method, path, status).response);
-    const wrong = Object.entries(path === '/openapi.json' ? OF_FILES : ALWAYS).filter(([name, form]) => !form.test(headers[name] ?? '')).map(([name]) => `headers: ${name}: ${headers[name]}`);
+    const wrong = Object.entries(path === '/openapi.json' ? OF_FILES : ALWAYS)
+      .filter(([name, form]) => !form.test(headers[name] ?? ''))
+      .map(([name]) => `headers: ${name}: ${headers[name]}`);
     wrong.push(...this.#judgeHeaders(response, headers, status));
     if (!response.content) return body === '' ? wrong : [...wrong, 'a body where none belongs'];
     if (method === 'HEAD') return wrong;
-    if (headers['content-type'] !== 'application/json' || json === undefined) return [...wrong, `the type is ${headers['content-type']}`];
+    if (headers['content-type'] !== 'application/json' || json === undefined)
+      return [...wrong, `the type is ${headers['content-type']}`];
     wrong.push(...this.#validate(this.#ajv, response.content['application/json'].schema, json, 'answer: '));
-    if (json.error?.code && this.statusOf(json.error.code) !== status) wrong.push(`${json.error.code} came with status ${status}`);
-    if (json.error?.request_id && json.error.request_id !== headers['x-request-id']) wrong.push('request_id is not X-Request-Id');
+    if (json.error?.code && this.statusOf(json.error.code) !== status)
+      wrong.push(`${json.error.code} came with status ${status}`);
+    if (json.error?.request_id && json.error.request_id !== headers['x-request-id'])
+      wrong.push('request_id is not X-Request-Id');
     return wrong;
   }
 
@@ -186,7 +222,11 @@ export class Contract {
     }
     if ((status === 405) !== (headers.allow !== undefined)) wrong.push('headers: Allow belongs to 405');
     for (const name of ['www-authenticate', 'retry-after', 'location', 'set-cookie', 'allow'])
-      if (headers[name] !== undefined && !Object.keys(response.headers ?? {}).some((known) => known.toLowerCase() === name)) wrong.push(`headers: ${name} is not in the document`);
+      if (
+        headers[name] !== undefined &&
+        !Object.keys(response.headers ?? {}).some((known) => known.toLowerCase() === name)
+      )
+        wrong.push(`headers: ${name} is not in the document`);
     return wrong;
   }
 

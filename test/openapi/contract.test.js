@@ -5,9 +5,10 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Contract } from './contract.js';
+import { Conversation } from './conversation.js';
 import { Deployment, send, startPrism } from './deployment.js';
 import { mutants, mutate, partOf } from './mutants.js';
-import { Conversation, finish, play } from './scenario.js';
+import { finish, play } from './scenario.js';
 
 // What a test cannot bring about without waiting for minutes or breaking the program.
 const UNSEEN = new Set([
@@ -19,10 +20,15 @@ const UNSEEN = new Set([
 
 /** Lies that nothing of the day contradicts. */
 function survivors(contract, exchanges) {
-  const judged = exchanges.map((exchange) => ({ ...exchange, parts: contract.partsOf(exchange.request, exchange.answer) }));
+  const judged = exchanges.map((exchange) => ({
+    ...exchange,
+    parts: contract.partsOf(exchange.request, exchange.answer),
+  }));
   const survives = (mutant) => {
     const liar = new Contract(mutate(contract.document, mutant));
-    return !judged.some(({ request, answer, parts }) => parts.has(partOf(mutant)) && liar.judgeAnswer(request, answer).length);
+    return !judged.some(
+      ({ request, answer, parts }) => parts.has(partOf(mutant)) && liar.judgeAnswer(request, answer).length,
+    );
   };
   return [...mutants(contract.document)].filter(survives).map(([lie]) => lie);
 }
@@ -40,7 +46,10 @@ async function tellPrism(deployment, contract, { browser, key }) {
   ];
   const known = new Map([...mutants(contract.document)].map((mutant) => [mutant[0], mutant]));
   const file = join(deployment.folder, 'lies.json');
-  writeFileSync(file, JSON.stringify(lies.reduce((document, [lie]) => mutate(document, known.get(lie)), contract.document)));
+  writeFileSync(
+    file,
+    JSON.stringify(lies.reduce((document, [lie]) => mutate(document, known.get(lie)), contract.document)),
+  );
   const prism = await startPrism(deployment, 'believer', file, true);
   for (const [lie, path, headers] of lies) {
     const { status, body } = await send(prism, { path, headers });
@@ -53,17 +62,30 @@ const file = readFileSync(path, 'utf8');
 const deployment = await Deployment.start();
 try {
   const contract = new Contract(JSON.parse(file));
-  const [strict, lenient] = await Promise.all([startPrism(deployment, 'strict', path, true), startPrism(deployment, 'lenient', path, false)]);
+  const [strict, lenient] = await Promise.all([
+    startPrism(deployment, 'strict', path, true),
+    startPrism(deployment, 'lenient', path, false),
+  ]);
   const talk = new Conversation(contract, { direct: deployment.url, strict, lenient });
-  const actors = await play(talk, deployment, contract, file).catch((error) => assert.fail([error.stack, ...talk.faults].join('\n')));
+  const actors = await play(talk, deployment, contract, file).catch((error) =>
+    assert.fail([error.stack, ...talk.faults].join('\n')),
+  );
   await tellPrism(deployment, contract, actors);
   await finish(talk, deployment, actors);
   assert.ok(talk.faults.length === 0, talk.faults.join('\n'));
   console.log(`${talk.exchanges.length} exchanges kept the contract`);
 
   const unseen = survivors(contract, talk.exchanges);
-  assert.deepEqual(unseen.filter((lie) => !UNSEEN.has(lie)), [], 'the document says what nobody has seen');
-  assert.deepEqual([...UNSEEN].filter((lie) => !unseen.includes(lie)), [], 'has been seen, and need not be excused');
+  assert.deepEqual(
+    unseen.filter((lie) => !UNSEEN.has(lie)),
+    [],
+    'the document says what nobody has seen',
+  );
+  assert.deepEqual(
+    [...UNSEEN].filter((lie) => !unseen.includes(lie)),
+    [],
+    'has been seen, and need not be excused',
+  );
 } finally {
   await deployment.stop();
 }

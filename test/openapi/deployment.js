@@ -37,7 +37,15 @@ export function send(base, { method = 'GET', path, headers = {}, body }) {
   const { hostname, port } = new URL(base);
   const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
   return new Promise((resolve, reject) => {
-    const options = { hostname, port, method, path, headers: { ...headers, ...length }, agent: false, timeout: PATIENCE_MS };
+    const options = {
+      hostname,
+      port,
+      method,
+      path,
+      headers: { ...headers, ...length },
+      agent: false,
+      timeout: PATIENCE_MS,
+    };
     const asked = request(options, (answer) => {
       const pieces = [];
       answer.on('data', (piece) => pieces.push(piece));
@@ -46,7 +54,12 @@ export function send(base, { method = 'GET', path, headers = {}, body }) {
         const bytes = Buffer.concat(pieces);
         const text = (answer.headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes).toString('utf8');
         const isJson = /^application\/([a-z.]+\+)?json/.test(answer.headers['content-type'] ?? '');
-        resolve({ status: answer.statusCode, headers: answer.headers, body: text, json: isJson && text ? JSON.parse(text) : undefined });
+        resolve({
+          status: answer.statusCode,
+          headers: answer.headers,
+          body: text,
+          json: isJson && text ? JSON.parse(text) : undefined,
+        });
       });
     });
     asked.on('timeout', () => asked.destroy(new Error(`${method} ${path}: no answer`)));
@@ -67,7 +80,9 @@ export function sendBytes(base, bytes) {
     socket.on('end', () => {
       const [head, body] = text.split('\r\n\r\n');
       const [first, ...lines] = head.split('\r\n');
-      const headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)]));
+      const headers = Object.fromEntries(
+        lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)]),
+      );
       resolve({ status: Number(first.split(' ')[1]), headers, body, json: JSON.parse(body) });
     });
   });
@@ -129,7 +144,11 @@ export class Deployment {
   }
 
   #env() {
-    return { ...process.env, CHATELAINE_REDIS: `unix:${join(this.#folder, 'redis.sock')}`, CHATELAINE_MASTER_KEY_FILE: join(this.#folder, 'master') };
+    return {
+      ...process.env,
+      CHATELAINE_REDIS: `unix:${join(this.#folder, 'redis.sock')}`,
+      CHATELAINE_MASTER_KEY_FILE: join(this.#folder, 'master'),
+    };
   }
 
   #run(...args) {
@@ -139,7 +158,11 @@ export class Deployment {
   /** Starts a program that ends with the deployment; what it says goes into a file. Returns the file's path. */
   launch(name, program, args, options = {}) {
     const said = join(this.#folder, `${name}.log`);
-    const child = spawn('sh', ['-c', 'exec "$0" "$@" >"$SAID" 2>&1', program, ...args], { ...options, stdio: 'ignore', env: { ...(options.env ?? process.env), SAID: said } });
+    const child = spawn('sh', ['-c', 'exec "$0" "$@" >"$SAID" 2>&1', program, ...args], {
+      ...options,
+      stdio: 'ignore',
+      env: { ...(options.env ?? process.env), SAID: said },
+    });
     child.ended = new Promise((resolve) => child.on('exit', (code) => resolve(code)));
     child.label = name;
     this.#children.push(child);
@@ -148,14 +171,44 @@ export class Deployment {
 
   async #begin() {
     const at = (name) => join(this.#folder, name);
-    this.launch('redis', 'redis-server', ['--port', '0', '--unixsocket', at('redis.sock'), '--dir', this.#folder, '--appendonly', 'yes',
-      '--appendfsync', 'always', '--maxmemory-policy', 'noeviction', '--save', '']);
+    this.launch('redis', 'redis-server', [
+      '--port',
+      '0',
+      '--unixsocket',
+      at('redis.sock'),
+      '--dir',
+      this.#folder,
+      '--appendonly',
+      'yes',
+      '--appendfsync',
+      'always',
+      '--maxmemory-policy',
+      'noeviction',
+      '--save',
+      '',
+    ]);
     await until('Redis listens', () => listens(at('redis.sock')));
     writeFileSync(at('master'), this.#run('master-key'), { mode: 0o600 });
     writeFileSync(at('password'), `${PASSWORD}\n`);
     this.#account = JSON.parse(this.#run('account', 'create', '--name', 'Nörd Clinic', '--json')).id;
-    const log = this.launch('node', process.env.CHATELAINE_BINARY, ['serve', '--listen', '127.0.0.1:0', '--internal-listen', '127.0.0.1:0',
-      '--public-origin', ORIGIN, '--step-up-ms', '3600000', '--ready-file', at('ready')], { env: this.#env() });
+    const log = this.launch(
+      'node',
+      process.env.CHATELAINE_BINARY,
+      [
+        'serve',
+        '--listen',
+        '127.0.0.1:0',
+        '--internal-listen',
+        '127.0.0.1:0',
+        '--public-origin',
+        ORIGIN,
+        '--step-up-ms',
+        '3600000',
+        '--ready-file',
+        at('ready'),
+      ],
+      { env: this.#env() },
+    );
     await until('the node is ready', () => existsSync(at('ready')) || this.#failIfEnded('node', log));
     this.url = `http://${JSON.parse(readFileSync(at('ready'), 'utf8')).listen}`;
   }
@@ -168,7 +221,19 @@ export class Deployment {
 
   /** A user of the account, made by the command line. */
   addPerson(email) {
-    const made = JSON.parse(this.#run('user', 'create', '--account', this.#account, '--email', email, '--password-file', join(this.#folder, 'password'), '--json'));
+    const made = JSON.parse(
+      this.#run(
+        'user',
+        'create',
+        '--account',
+        this.#account,
+        '--email',
+        email,
+        '--password-file',
+        join(this.#folder, 'password'),
+        '--json',
+      ),
+    );
     return new Person(email, made.totp_uri);
   }
 
@@ -196,8 +261,17 @@ export class Deployment {
 /** A validating proxy in front of the node. Where it is strict, an answer that breaks the document comes out as 500. */
 export async function startPrism(deployment, name, document, strict) {
   const port = await freePort();
-  const log = deployment.launch(name, process.execPath, ['node_modules/@stoplight/prism-cli/dist/index.js', 'proxy', document, deployment.url, '--host', '127.0.0.1',
-    '--port', String(port), ...(strict ? ['--errors'] : [])]);
+  const log = deployment.launch(name, process.execPath, [
+    'node_modules/@stoplight/prism-cli/dist/index.js',
+    'proxy',
+    document,
+    deployment.url,
+    '--host',
+    '127.0.0.1',
+    '--port',
+    String(port),
+    ...(strict ? ['--errors'] : []),
+  ]);
   await until(`${name} listens: see ${log}`, () => listens({ host: '127.0.0.1', port }));
   return `http://127.0.0.1:${port}`;
 }

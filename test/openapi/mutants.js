@@ -28,11 +28,13 @@ function answered(document) {
   const visit = (value) => {
     if (value === null || typeof value !== 'object') return;
     const name = value.$ref?.match(/^#\/components\/(\w+)\/(\w+)$/);
-    if (name?.[1] === 'schemas') names.has(name[2]) || (names.add(name[2]) && visit(document.components.schemas[name[2]]));
+    if (name?.[1] === 'schemas')
+      names.has(name[2]) || (names.add(name[2]) && visit(document.components.schemas[name[2]]));
     else if (name) visit(document.components[name[1]][name[2]]);
     Object.values(value).forEach(visit);
   };
-  for (const item of Object.values(document.paths)) for (const operation of Object.values(item)) visit(operation.responses);
+  for (const item of Object.values(document.paths))
+    for (const operation of Object.values(item)) visit(operation.responses);
   return [...names];
 }
 
@@ -40,7 +42,11 @@ function* ofObject(path, schema) {
   for (const [name, property] of Object.entries(schema.properties)) {
     const here = [...path, 'properties', name];
     yield [`${here.join('.')} is not listed`, here, drop];
-    yield [`${here.join('.')} has another type`, here, put(property.type === 'boolean' ? { type: 'integer' } : { type: 'boolean' })];
+    yield [
+      `${here.join('.')} has another type`,
+      here,
+      put(property.type === 'boolean' ? { type: 'integer' } : { type: 'boolean' }),
+    ];
     if (property.properties) yield* ofObject(here, property);
   }
   yield [`${path.join('.')} has one more`, [...path, 'required'], (parent) => parent.required.push('no_such_member')];
@@ -51,7 +57,8 @@ function* ofSchemas(document) {
     const path = ['components', 'schemas', name];
     const schema = at(document, path);
     if (schema.properties && schema.additionalProperties === false) yield* ofObject(path, schema);
-    for (const i of (schema.enum ?? []).keys()) yield [`${name} is never ${schema.enum[i]}`, [...path, 'enum', i], drop];
+    for (const i of (schema.enum ?? []).keys())
+      yield [`${name} is never ${schema.enum[i]}`, [...path, 'enum', i], drop];
     if (schema.pattern) yield [`${name} has another form`, [...path, 'pattern'], put(NEVER)];
   }
 }
@@ -61,26 +68,39 @@ function* ofCodes(where, path, value) {
   if (value === null || typeof value !== 'object') return;
   for (const member of ['code', 'error']) {
     const listed = value.properties?.[member];
-    for (const i of (listed?.enum ?? []).keys()) yield [`${where} is never ${listed.enum[i]}`, [...path, 'properties', member, 'enum', i], drop];
-    if (listed?.const) yield [`${where} is never ${listed.const}`, [...path, 'properties', member, 'const'], put('something_else')];
+    for (const i of (listed?.enum ?? []).keys())
+      yield [`${where} is never ${listed.enum[i]}`, [...path, 'properties', member, 'enum', i], drop];
+    if (listed?.const)
+      yield [`${where} is never ${listed.const}`, [...path, 'properties', member, 'const'], put('something_else')];
   }
   for (const [name, inner] of Object.entries(value)) yield* ofCodes(where, [...path, name], inner);
 }
 
 function* ofResponses(document) {
-  for (const [name, response] of Object.entries(document.components.responses)) yield* ofCodes(name, ['components', 'responses', name, 'content'], response.content);
+  for (const [name, response] of Object.entries(document.components.responses))
+    yield* ofCodes(name, ['components', 'responses', name, 'content'], response.content);
   for (const [path, item] of Object.entries(document.paths))
     for (const [method, operation] of Object.entries(item))
       for (const [status, response] of Object.entries(operation.responses)) {
         const here = ['paths', path, method, 'responses', status];
         const where = `${method} ${path} ${status}`;
-        if (status !== '503' && status !== 'default') yield [`${where} is another answer`, here, put({ description: '', headers: { 'X-No-Such': { required: true, schema: { type: 'string' } } } })];
+        if (status !== '503' && status !== 'default')
+          yield [
+            `${where} is another answer`,
+            here,
+            put({ description: '', headers: { 'X-No-Such': { required: true, schema: { type: 'string' } } } }),
+          ];
         if (!response.$ref) yield* ofCodes(where, here, response);
       }
 }
 
 function* ofHeaders(document) {
-  for (const name of Object.keys(document.components.headers)) yield [`the header ${name} has another form`, ['components', 'headers', name, 'schema'], put({ type: 'string', pattern: NEVER })];
+  for (const name of Object.keys(document.components.headers))
+    yield [
+      `the header ${name} has another form`,
+      ['components', 'headers', name, 'schema'],
+      put({ type: 'string', pattern: NEVER }),
+    ];
 }
 
 export function* mutants(document) {
