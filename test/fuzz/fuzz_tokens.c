@@ -1,9 +1,10 @@
 /* The small languages: ids, secrets, scopes, cookies, paths, addresses, queries, one-time codes and their addresses,
- * encodings. What is accepted prints to itself; what was brought to its one form stays as it is. */
+ * user codes, encodings. What is accepted prints to itself; what was brought to its one form stays as it is. */
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/mem.h"
 #include "core/address.h"
+#include "core/device.h"
 #include "core/id.h"
 #include "core/path.h"
 #include "core/scope.h"
@@ -118,6 +119,16 @@ static void try_cookie(struct text t)
         CHECK(value.ptr >= t.ptr + 2 && value.ptr + value.len <= t.ptr + t.len && !memchr(value.ptr, ';', value.len));
 }
 
+static void try_user_code(struct text t)
+{
+    struct user_code code, again;
+
+    if (user_code_parse(t, &code))
+        CHECK(user_code_parse(text_of(code.text), &again) && strcmp(code.text, again.text) == 0);
+    if (device_clients_valid(t))
+        CHECK(!device_clients_include(t, TEXT("")));
+}
+
 static void try_totp(struct text t)
 {
     struct totp_secret secret = {0};
@@ -149,8 +160,8 @@ static void try_encodings(struct text t)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-    static void (*const TRIES[])(struct text t) = {try_id,    try_secret, try_scope, try_path,     try_address,
-                                                   try_query, try_cookie, try_totp,  try_encodings};
+    static void (*const TRIES[])(struct text t) = {try_id,    try_secret, try_scope,     try_path, try_address,
+                                                   try_query, try_cookie, try_user_code, try_totp, try_encodings};
     char *copy = mem_alloc(count + 1);
     size_t characters;
 

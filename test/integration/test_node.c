@@ -77,6 +77,22 @@ Test(node, a_wrong_policy_file_stops_the_start, .timeout = 60)
     fixture_stop(&fixture);
 }
 
+Test(node, wrong_client_ids_stop_the_start, .timeout = 60)
+{
+    static const char *const args[] = {
+        "serve",       "--public-origin",  NODE_ORIGIN,    "--listen", "127.0.0.1:0", "--internal-listen",
+        "127.0.0.1:0", "--device-clients", "agent, other", NULL};
+    struct fixture fixture;
+    char *out, *err;
+
+    fixture_start(&fixture, 0, NULL);
+    cr_expect_eq(fixture_run(&fixture, args, NULL, &out, &err), 2, "%s", err);
+    cr_expect_not_null(strstr(err, "--device-clients"), "%s", err);
+    free(out);
+    free(err);
+    fixture_stop(&fixture);
+}
+
 Test(node, connections_beyond_the_limit_are_shed_and_the_others_served, .timeout = 60)
 {
     enum { LIMIT = 10, BEYOND = 5 };
