@@ -1,0 +1,62 @@
+// A browser that takes nothing amiss: every console error, uncaught exception and breach of the Content-Security-Policy on any
+// page is kept, and tests fail by it.
+import {chromium} from 'playwright-core';
+
+import {PASSWORD} from './deployment.js';
+
+export const CHROMIUM = process.env.CHATELAINE_CHROMIUM ?? '/usr/bin/chromium';
+const SIZES = {wide: {width: 1280, height: 860}, narrow: {width: 320, height: 720}};
+
+export async function launch() {
+    return await chromium.launch({executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb']});
+}
+
+// What the browser itself writes for an answer that is no 2xx, or a connection that fails, and what no page can prevent.
+const isNoise = (text) => text.startsWith('Failed to load resource:');
+
+// allowed: what else the browser may write, in a test that provokes it.
+export async function openContext(browser, deployment, {size = 'wide', scheme = 'light', allowed = /^$/, ...more} = {}) {
+    const context = await browser.newContext({
+        baseURL: deployment.origin, viewport: SIZES[size], colorScheme: scheme, locale: 'en-GB', timezoneId: 'UTC', reducedMotion: 'reduce',
+        permissions: ['clipboard-read', 'clipboard-write'], ...more,
+    });
+    const complaints = [];
+
+    context.setDefaultTimeout(30000);
+    context.on('console', (message) => {
+        if (['error', 'warning'].includes(message.type()) && !isNoise(message.text()) && !allowed.test(message.text()))
+            complaints.push(`${message.type()}: ${message.text()}`);
+    });
+    context.on('weberror', (error) => complaints.push(`exception: ${error.error().stack}`));
+    await context.addInitScript(() => {
+        addEventListener('securitypolicyviolation', (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
+    });
+    return {context, complaints};
+}
+
+export async function fillSignIn(page, person) {
+    await page.getByLabel('Email').fill(person.email);
+    await page.getByLabel('Password', {exact: true}).fill(PASSWORD);
+    await page.getByLabel('One-time code').fill(await person.freshCode());
+    await page.getByRole('button', {name: 'Sign in'}).click();
+}
+
+export async function signIn(page, person, path = '/console/') {
+    await page.goto(path);
+    await fillSignIn(page, person);
+    await page.getByRole('navigation', {name: 'Console'}).waitFor();
+}
+
+export async function confirmStepUp(page, person) {
+    const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
+
+    await dialog.getByLabel('Password', {exact: true}).fill(PASSWORD);
+    await dialog.getByLabel('One-time code').fill(await person.freshCode());
+    await dialog.getByRole('button', {name: 'Confirm'}).click();
+}
+
+// Idle: nothing is loading any more.
+export async function settled(page) {
+    await page.waitForFunction(() => !document.querySelector('[aria-busy="true"], .skeleton, form[data-working]'));
+    await page.evaluate(() => document.fonts.ready);
+}

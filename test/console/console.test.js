@@ -1,0 +1,608 @@
+// The console through a real browser, against the real program and a private Redis, with real one-time codes.
+import assert from 'node:assert/strict';
+import {readFileSync} from 'node:fs';
+import {createServer} from 'node:http';
+import {createRequire} from 'node:module';
+import {after, before, describe, test} from 'node:test';
+
+import {confirmStepUp, fillSignIn, launch, openContext, settled, signIn} from './browser.js';
+import {Deployment, until} from './deployment.js';
+import {claimDevice, enrolDevice} from './seed.js';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const MARKUP = '<img src=x onerror="document.title=\'owned\'"><script>document.title=\'owned\'</script>';
+
+let deployment;
+let browser;
+
+before(async () => {
+    deployment = await Deployment.start();
+    browser = await launch();
+});
+
+after(async () => {
+    await browser?.close();
+    await deployment?.stop();
+});
+
+// A test with a browser of its own; it fails by any complaint of any page.
+function browse(name, run, options = {}) {
+    test(name, {timeout: 120000}, async () => {
+        const {context, complaints} = await openContext(browser, deployment, options);
+        const page = await context.newPage();
+
+        try {
+            await run(page, {context, person: deployment.person()});
+            assert.deepEqual(complaints, []);
+        } finally {
+            await context.close();
+        }
+    });
+}
+
+const keysOf = async (session, query = '') => (await session.send('GET', `/v1/console/api_keys?limit=100${query}`)).json.data;
+const row = (page, name) => page.getByRole('row').filter({hasText: name});
+
+// Creates keys outside the browser, as somebody else of the same account.
+let colleague;
+
+async function someKeys(...names) {
+    const made = [];
+
+    colleague ??= await deployment.signIn(deployment.person());
+    await colleague.stepUpUnlessDone();
+    for (const [name, mode] of names)
+        made.push((await colleague.send('POST', '/v1/console/api_keys', {name, mode, scopes: ['patients:read']})).json);
+    return {session: colleague, made};
+}
+
+describe('a day', () => {
+    browse('from the first sign-in to the last sign-out', async (page, {context}) => {
+        const [person] = deployment.newcomers(1);
+
+        await page.goto('/');
+        await fillSignIn(page, person);
+        await page.getByText('No API keys yet').waitFor();
+        assert.equal(new URL(page.url()).pathname, '/console/');
+
+        // The first key; the step-up is asked for in place, and the form is as it was.
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        const sheet = page.getByRole('dialog', {name: 'Create an API key'});
+        await sheet.getByLabel('Name').fill('First integration');
+        await sheet.getByRole('checkbox', {name: /patients:read/}).check();
+        await sheet.getByRole('checkbox', {name: /usage:read/}).check();
+        await sheet.getByRole('button', {name: 'Create test key'}).click();
+        await confirmStepUp(page, person);
+        await page.getByRole('heading', {name: 'Store the secret now'}).waitFor();
+        const secret = await page.locator('.secret-text').textContent();
+        assert.match(secret, /^svc_sk_test_[0-9A-Za-z]{38}$/);
+
+        await page.getByRole('button', {name: 'Copy secret'}).click();
+        await page.getByRole('button', {name: 'Copied'}).waitFor();
+        assert.equal(await page.evaluate(() => navigator.clipboard.readText()), secret);
+        const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', {name: 'Download .env'}).click()]);
+        assert.equal(download.suggestedFilename(), 'first-integration.env');
+        assert.equal(readFileSync(await download.path(), 'utf8'), `CHATELAINE_API_KEY=${secret}\n`);
+
+        // It cannot be closed before it is said to be stored.
+        await page.keyboard.press('Escape');
+        await page.keyboard.press('Escape');
+        await page.getByText('the secret cannot be shown again').waitFor();
+        assert.ok(await page.getByRole('button', {name: 'Done'}).isDisabled());
+        await page.getByLabel('I have stored it').check();
+        await page.getByRole('button', {name: 'Done'}).click();
+        assert.ok(!(await page.content()).includes(secret));
+
+        // It works, its use is seen and counted, not billed.
+        assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: secret})).json.mode, 'test');
+        await until('the use to be counted', async () => {
+            await page.reload();
+            await settled(page);
+            return await row(page, 'First integration').getByText('just now').isVisible();
+        });
+        await row(page, 'First integration').getByRole('img', {name: '1 request in 30 days'}).waitFor();
+        await page.getByRole('link', {name: 'Usage'}).click();
+        const tile = page.locator('.tile', {hasText: 'Test requests'});
+        await tile.getByText('not billed').waitFor();
+        assert.equal(await tile.locator('.tile-value').textContent(), '1');
+
+        // Revoked: from the moment the page says so, nothing accepts it.
+        await page.getByRole('link', {name: 'API keys'}).click();
+        await page.getByRole('button', {name: 'Revoke First integration'}).click();
+        await page.getByRole('dialog', {name: 'Revoke this key?'}).getByText('Last used').waitFor();
+        await page.getByRole('button', {name: 'Revoke key'}).click();
+        await page.getByRole('dialog', {name: 'Revoked, everywhere'}).waitFor();
+        assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: secret})).json.error.code, 'api_key_revoked');
+        await page.getByRole('button', {name: 'Close'}).last().click();
+        await row(page, 'First integration').getByText('Revoked').waitFor();
+        await page.reload();
+        await page.getByText('No API keys yet').waitFor();
+        await page.getByRole('button', {name: 'Revoked', exact: true}).click();
+        await row(page, 'First integration').waitFor();
+
+        // Who did what, in words.
+        await page.getByRole('link', {name: 'Activity'}).click();
+        await row(page, 'Revoked the API key First integration').getByText('You').waitFor();
+        await row(page, 'Created the API key First integration').waitFor();
+        await row(page, 'Confirmed password and code').waitFor();
+        await row(page, 'Operator').getByText(`Added the user ${person.email}`).waitFor();
+
+        // Signed out: the way back shows nothing.
+        await page.getByRole('link', {name: 'Session'}).click();
+        await page.getByText(person.email).first().waitFor();
+        await page.getByRole('button', {name: 'Sign out'}).click();
+        await page.getByText('You are signed out.').waitFor();
+        assert.deepEqual(await context.cookies(), []);
+        for (let i = 0; i < 3; i++) {
+            await page.goBack();
+            await page.getByRole('button', {name: 'Sign in'}).waitFor();
+            assert.ok(!(await page.content()).includes('First integration'));
+        }
+    });
+
+    browse('an emergency: a live key in use, found by its name and revoked', async (page, {person}) => {
+        const {made: [key]} = await someKeys(['Leaked key', 'live'], ['Other key', 'live']);
+
+        assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: key.secret})).status, 200);
+        await signIn(page, person);
+        await until('the use to be flushed', () => deployment.redis('HGET', `chatelaine:acct:${deployment.account}:last_used`, key.id) !== '');
+        await page.reload();
+        await settled(page);
+        await page.keyboard.press('/');
+        await page.keyboard.type('leaked');
+        await row(page, 'Other key').waitFor({state: 'detached'});
+        await page.getByRole('button', {name: 'Revoke Leaked key'}).click();
+        const dialog = page.getByRole('dialog');
+        await dialog.getByText('This live key is in use').waitFor();
+        assert.ok(await dialog.getByRole('button', {name: 'Revoke key'}).isDisabled());
+        await page.keyboard.type('Leaked ke');
+        assert.ok(await dialog.getByRole('button', {name: 'Revoke key'}).isDisabled());
+        await page.keyboard.type('y');
+        await page.keyboard.press('Enter');
+        await dialog.getByText('No node accepts this key any more.').waitFor();
+        assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: key.secret})).json.error.code, 'api_key_revoked');
+    });
+
+    browse('a desktop agent is let in by its code, used, and revoked', async (page, {person}) => {
+        const codes = await enrolDevice(deployment, 'Reception desk');
+
+        await signIn(page, person, new URL(codes.verification_uri_complete).pathname + new URL(codes.verification_uri_complete).search);
+        assert.equal(await page.getByLabel('Code shown on the device').inputValue(), codes.user_code);
+        await page.getByRole('button', {name: 'Continue'}).click();
+        await page.getByText('Let this device in?').waitFor();
+        await page.getByText('Reception desk').waitFor();
+        assert.equal((await claimDevice(deployment, codes)).error, 'authorization_pending');
+        await page.getByRole('button', {name: 'Let it in'}).click();
+        await confirmStepUp(page, person);
+        await page.getByText('The device is in').waitFor();
+        const {access_token: token} = await until2(() => claimDevice(deployment, codes));
+        assert.match(token, /^svc_dk_/);
+        await page.getByRole('link', {name: 'Go to the devices'}).click();
+        await page.getByRole('button', {name: 'Revoke Reception desk'}).click();
+        await page.getByRole('button', {name: 'Revoke device'}).click();
+        await page.getByRole('dialog').getByText('No node accepts this device’s key any more.').waitFor();
+        assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: token})).json.error.code, 'device_key_revoked');
+    });
+
+    browse('a device that nobody expects is refused, and a code that is none is told', async (page, {person}) => {
+        const codes = await enrolDevice(deployment, 'Unknown laptop');
+
+        await signIn(page, person, '/console/activate');
+        await page.getByLabel('Code shown on the device').fill('BBBB-BBBB');
+        await page.getByRole('button', {name: 'Continue'}).click();
+        await page.getByText('No device is waiting with this code').waitFor();
+        await page.getByLabel('Code shown on the device').fill('');
+        await page.getByLabel('Code shown on the device').pressSequentially(codes.user_code.toLowerCase().replace('-', ''));
+        assert.equal(await page.getByLabel('Code shown on the device').inputValue(), codes.user_code);
+        await page.keyboard.press('Enter');
+        await page.getByRole('button', {name: 'Refuse'}).click();
+        await page.getByText('The device gets no key.').waitFor();
+        assert.equal((await claimDevice(deployment, codes)).error, 'access_denied');
+    });
+});
+
+// A poll too early makes the device wait longer: ask until there is an answer.
+async function until2(ask) {
+    let answer;
+
+    await until('the token', async () => {
+        answer = await ask();
+        return 'access_token' in answer;
+    });
+    return answer;
+}
+
+describe('what can go wrong', () => {
+    browse('nothing typed is lost when the session ends meanwhile', async (page, {person}) => {
+        await signIn(page, person);
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        const sheet = page.getByRole('dialog', {name: 'Create an API key'});
+        await sheet.getByLabel('Name').fill('Typed with care');
+        await sheet.getByRole('radio', {name: /Live/}).check();
+        await sheet.getByRole('checkbox', {name: /exchanges:write/}).check();
+        deployment.endSessions();
+        colleague = undefined;
+        await sheet.getByRole('button', {name: 'Create live key'}).click();
+        const again = page.getByRole('dialog', {name: 'Sign in again'});
+        await again.waitFor();
+        assert.ok(!await page.locator('#root').isVisible(), 'what was shown is out of sight');
+        assert.equal(await again.getByLabel('Email').inputValue(), person.email);
+        await fillSignIn(again, person);
+        await confirmStepUp(page, person);
+        await page.getByRole('heading', {name: 'Store the secret now'}).waitFor();
+        await page.getByLabel('I have stored it').check();
+        await page.getByRole('button', {name: 'Done'}).click();
+        await row(page, 'Typed with care').getByText('Live').waitFor();
+    });
+
+    browse('signed out in another tab', async (page, {context, person}) => {
+        const other = await context.newPage();
+
+        await signIn(page, person);
+        await other.goto('/console/session');
+        await other.getByRole('button', {name: 'Sign out'}).click();
+        await page.getByText('You were signed out in another tab').waitFor();
+        assert.ok(!await page.locator('#root').isVisible());
+        await page.getByRole('button', {name: 'Leave instead'}).click();
+        await page.getByText('You are signed out.').waitFor();
+    });
+
+    browse('the end of an idle session is told before, and can be put off', async (page, {person}) => {
+        await page.route('**/v1/console/session', async (route) => {
+            const response = await route.fetch();
+            const json = response.ok() ? {...await response.json(), idle_expires_at: new Date(Date.now() + 30000).toISOString()} : await response.json();
+
+            await route.fulfill({response, json});
+        });
+        await page.clock.install();
+        await signIn(page, person, '/console/session');
+        await page.reload();
+        await page.getByRole('heading', {name: 'Session'}).waitFor();
+        await page.clock.fastForward(8000);
+        const bar = page.getByRole('region', {name: 'Your session is about to end'});
+        await bar.waitFor();
+        await page.clock.resume();
+        await page.unroute('**/v1/console/session');
+        await bar.getByRole('button', {name: 'Stay signed in'}).click();
+        await bar.waitFor({state: 'detached'});
+    });
+
+    browse('too many attempts count down, and the button holds', async (page, {person}) => {
+        await page.goto('/console/');
+        for (let i = 0; i < 5; i++)
+            assert.equal((await deployment.api('POST', '/v1/auth/login', {json: {email: person.email, password: 'not the right one', totp: '123456'}})).status, 401);
+        await fillSignIn(page, person);
+        await page.getByText(/You can try again in \d/).waitFor();
+        assert.equal(await page.getByRole('button', {name: 'Sign in'}).getAttribute('aria-disabled'), 'true');
+        deployment.forgetThrottles();
+    });
+
+    browse('a code that was used is told apart, at the step-up', async (page, {person}) => {
+        await signIn(page, person);
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        await page.getByRole('textbox', {name: 'Name'}).fill('x');
+        await page.getByRole('checkbox', {name: /patients:read/}).check();
+        await page.getByRole('button', {name: 'Create test key'}).click();
+        const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
+        await dialog.getByLabel('Password', {exact: true}).fill('amber falcons drift at 42');
+        await dialog.getByLabel('One-time code').fill(person.usedCode());
+        await dialog.getByRole('button', {name: 'Confirm'}).click();
+        await dialog.getByText('This code was used before').waitFor();
+        await dialog.getByRole('button', {name: 'Cancel'}).click();
+        assert.equal(await page.getByRole('textbox', {name: 'Name'}).inputValue(), 'x');
+    });
+
+    browse('the store is away, and back', async (page, {person}) => {
+        await signIn(page, person);
+        await settled(page);
+        deployment.pauseRedis();
+        try {
+            await page.getByRole('link', {name: 'Activity'}).click();
+            await page.getByText('The service cannot reach its store').waitFor();
+            await page.getByText('Trying again in').waitFor();
+        } finally {
+            deployment.resumeRedis();
+        }
+        await row(page, 'Signed in').first().waitFor();
+    });
+
+    browse('offline, and back', async (page, {context, person}) => {
+        await signIn(page, person);
+        await settled(page);
+        await context.setOffline(true);
+        await page.getByText('You are offline').waitFor();
+        await page.getByRole('link', {name: 'Usage'}).click();
+        await page.getByText('The server could not be reached').waitFor();
+        await context.setOffline(false);
+        await page.getByText('You are offline').waitFor({state: 'detached'});
+        await page.getByRole('heading', {name: 'Requests per day'}).or(page.getByText('No requests yet')).first().waitFor();
+    });
+});
+
+describe('attacks', () => {
+    browse('markup in names and in the audit trail stays text', async (page, {person}) => {
+        await someKeys([MARKUP, 'test']);
+        deployment.redis('XADD', `chatelaine:acct:${deployment.account}:audit`, '*', 'type', `x.${MARKUP}`, 'actor', MARKUP, 'target', MARKUP, 'ip', MARKUP,
+            'request_id', MARKUP);
+        const codes = await enrolDevice(deployment, MARKUP);
+
+        await signIn(page, person);
+        await row(page, '<script>').first().waitFor();
+        await page.getByRole('button', {name: MARKUP, exact: true}).click();
+        await page.getByRole('dialog').getByText('<script>').waitFor();
+        await page.keyboard.press('Escape');
+        await page.getByRole('button', {name: `Revoke ${MARKUP}`}).click();
+        await page.getByRole('dialog').getByText('<script>').waitFor();
+        await page.keyboard.press('Escape');
+        await page.goto('/console/activity');
+        await page.getByText('onerror=').first().waitFor();
+        await page.goto(`/console/activate?user_code=${codes.user_code}`);
+        await page.getByRole('button', {name: 'Continue'}).click();
+        await page.getByText('<script>').first().waitFor();
+        await page.goto(`/console/activate?user_code=${encodeURIComponent(MARKUP)}`);
+        await page.getByLabel('Code shown on the device').waitFor();
+        assert.equal(await page.locator('img').count(), 0);
+        assert.notEqual(await page.title(), 'owned');
+    });
+
+    // Another port of the same host is another origin, and the same site: SameSite alone does not hold it off.
+    browse('a page of another origin can neither frame it, nor change or read anything', async (page, {context, person}) => {
+        const {made: [key], session} = await someKeys(['Stays', 'test']);
+        const before = (await keysOf(session)).length;
+        const evil = await context.newPage();
+        const target = deployment.origin;
+        const statuses = [];
+        const server = createServer((request, response) => response.setHeader('Content-Type', 'text/html').end(`<title>evil</title>
+            <iframe name="frame" src="${target}/console/"></iframe>
+            <form id="form" method="post" enctype="text/plain" action="${target}/v1/console/api_keys" target="sink">
+            <input name='{"name":"forged","mode":"test","x":"' value='"}'></form><iframe name="sink"></iframe>`));
+
+        await new Promise((resolve) => {
+            server.listen(0, '127.0.0.1', resolve);
+        });
+        await signIn(page, person);
+        evil.on('response', (response) => {
+            if (response.url().startsWith(target) && response.request().method() !== 'GET')
+                statuses.push(response.status());
+        });
+        await evil.goto(`http://localhost:${server.address().port}/`);
+        await until('the frame to be refused', () => evil.frame({name: 'frame'})?.url().startsWith('chrome-error:'));
+        const answers = await evil.evaluate(async ([at, id]) => {
+            const attempt = async (path, options) => {
+                try {
+                    return (await fetch(at + path, {credentials: 'include', ...options})).status;
+                } catch {
+                    return 'refused';
+                }
+            };
+
+            document.getElementById('form').submit();
+            return [
+                await attempt('/v1/console/session'),
+                await attempt('/v1/console/api_keys', {method: 'POST', body: '{"name":"forged","mode":"test"}', headers: {'Content-Type': 'application/json'}}),
+                await attempt(`/v1/console/api_keys/${id}`, {method: 'DELETE'}),
+                await attempt('/v1/auth/logout', {method: 'POST', mode: 'no-cors'}),
+            ];
+        }, [target, key.id]);
+
+        assert.ok(answers.every((answer) => answer === 'refused' || answer === 0), `${answers}`);
+        await until('an attempt to arrive', () => statuses.length > 0);
+        assert.ok(statuses.every((status) => status >= 401 && status < 500), `${statuses}`);
+        assert.equal((await keysOf(session)).length, before);
+        assert.ok((await keysOf(session, '&status=active')).some(({id}) => id === key.id));
+        await evil.close();
+        server.close();
+        await page.reload();
+        await row(page, 'Stays').waitFor(); // still signed in
+    }, {allowed: /X-Frame-Options|frame-ancestors|CORS|chrome-error|Refused to display/});
+
+    browse('no parameter and no path leads elsewhere', async (page, {person}) => {
+        await signIn(page, person, '/console/?return_to=https://evil.example&next=//evil.example&url=javascript:alert(1)');
+        assert.equal(new URL(page.url()).origin, deployment.origin);
+        for (const path of ['/console//evil.example/', '/console/%2f%2fevil.example', '/console/\\evil.example', '//evil.example/console/']) {
+            const answer = await fetch(`http://127.0.0.1:${deployment.port}${path}`, {redirect: 'manual'}).catch(() => null);
+
+            assert.ok(!answer?.headers.get('location') || answer.headers.get('location') === '/console/', path);
+        }
+    });
+
+    test('without JavaScript every page says so, kindly', async () => {
+        const {context} = await openContext(browser, deployment, {javaScriptEnabled: false});
+        const page = await context.newPage();
+
+        for (const path of ['', 'devices', 'activate?user_code=BCDF-GHJK', 'activity', 'usage', 'session']) {
+            await page.goto(`/console/${path}`);
+            await page.getByRole('heading', {name: 'The console needs JavaScript'}).waitFor();
+        }
+        await context.close();
+    });
+});
+
+describe('the keyboard alone', () => {
+    browse('signs in, creates a key and revokes it', async (page, {person}) => {
+        const press = async (...keys) => {
+            for (const key of keys)
+                await page.keyboard.press(key);
+        };
+
+        await page.goto('/console/');
+        await page.getByLabel('Email').waitFor();
+        await page.keyboard.type(person.email);
+        await press('Tab', 'Tab');
+        await page.keyboard.type('amber falcons drift at 42');
+        await press('Tab');
+        await page.keyboard.type(await person.freshCode());
+        await press('Enter');
+        await page.getByRole('heading', {name: 'API keys'}).waitFor();
+        assert.equal(await focused(page), 'API keys');
+        await press('Tab', 'Enter'); // Create key
+        await page.getByRole('dialog').waitFor();
+        await page.keyboard.type('By keyboard');
+        await press('Tab', 'Tab', 'Space', 'Enter'); // over the mode to the first scope
+        const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
+        await dialog.waitFor();
+        await page.keyboard.type('amber falcons drift at 42');
+        await press('Tab');
+        await page.keyboard.type(await person.freshCode());
+        await press('Enter');
+        await page.getByRole('heading', {name: 'Store the secret now'}).waitFor();
+        await page.getByLabel('I have stored it').focus();
+        await press('Space', 'Tab', 'Enter');
+        await row(page, 'By keyboard').waitFor();
+        assert.equal(await focused(page), 'Create key');
+        await page.getByRole('button', {name: 'Revoke By keyboard'}).focus();
+        await press('Enter');
+        await page.getByRole('dialog', {name: 'Revoke this key?'}).waitFor();
+        await press('Enter');
+        await page.getByRole('dialog', {name: 'Revoked, everywhere'}).waitFor();
+        await press('Enter');
+        await row(page, 'By keyboard').getByText('Revoked').waitFor();
+    });
+
+    browse('is not caught: Escape closes, the skip link skips', async (page, {person}) => {
+        await signIn(page, person);
+        await settled(page);
+        await page.reload();
+        await settled(page);
+        await page.keyboard.press('Tab');
+        assert.equal(await focused(page), 'Skip to the content');
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        await page.getByRole('dialog').waitFor();
+        await page.keyboard.press('Escape');
+        await page.getByRole('dialog').waitFor({state: 'detached'});
+        assert.equal(await focused(page), 'Create key');
+    });
+});
+
+const focused = (page) => page.evaluate(() => document.activeElement.textContent.trim());
+
+// Nothing of what axe-core finds: neither serious nor slight.
+async function judge(page, state) {
+    await settled(page);
+    await page.evaluate(AXE);
+    const {violations} = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ['violations']}));
+
+    assert.deepEqual(violations.map(({id, nodes}) => `${state}: ${id} ${nodes.map((node) => node.html.slice(0, 160)).join(' | ')}`), []);
+}
+
+for (const [scheme, size] of [['light', 'wide'], ['dark', 'narrow']]) {
+    describe(`accessible, ${scheme} and ${size}`, () => {
+        browse('signing in', async (page) => {
+            await page.goto('/console/');
+            await page.getByLabel('Email').waitFor();
+            await judge(page, 'sign in');
+            await page.getByRole('button', {name: 'Sign in'}).click();
+            await judge(page, 'sign in, fields missing');
+        }, {scheme, size});
+
+        browse('an account where nothing has happened', async (page) => {
+            await signIn(page, deployment.newcomers(1)[0]);
+            for (const path of ['', 'devices', 'usage', 'activate', 'session', 'activity', 'nowhere']) {
+                await page.goto(`/console/${path}`);
+                await page.locator('h1, h2').first().waitFor();
+                await judge(page, `empty /${path}`);
+            }
+        }, {scheme, size});
+
+        browse('an account at work', async (page, {person}) => {
+            const {made: [, key]} = await someKeys([`Idle ${scheme} ${size}`, 'test'], [`Busy ${scheme} ${size}`, 'live']);
+            const codes = await enrolDevice(deployment, 'Front office');
+
+            await deployment.api('GET', '/v1/whoami', {bearer: key.secret});
+            await signIn(page, person);
+            for (const path of ['', 'devices', 'usage', 'activity', 'session']) {
+                await page.goto(`/console/${path}`);
+                await page.locator('h1').waitFor();
+                await judge(page, `/${path}`);
+            }
+            await page.goto(`/console/activate?user_code=${codes.user_code}`);
+            await page.getByRole('button', {name: 'Continue'}).click();
+            await page.getByText('Let this device in?').waitFor();
+            await judge(page, 'a device waits');
+            await page.goto('/console/');
+            await page.getByRole('button', {name: `Busy ${scheme} ${size}`, exact: true}).click();
+            await judge(page, 'details');
+            await page.keyboard.press('Escape');
+            await page.getByRole('button', {name: `Revoke Idle ${scheme} ${size}`}).click();
+            await judge(page, 'revoke');
+            await page.getByRole('button', {name: 'Revoke key'}).click();
+            await page.getByRole('dialog', {name: 'Revoked, everywhere'}).waitFor();
+            await judge(page, 'revoked');
+            await page.getByRole('button', {name: 'Close'}).last().click();
+            await page.getByRole('button', {name: 'Create key'}).first().click();
+            await judge(page, 'create');
+            await page.getByRole('button', {name: 'Create test key'}).click();
+            await judge(page, 'create, fields missing');
+            await page.getByRole('textbox', {name: 'Name'}).fill(`Made ${scheme} ${size}`);
+            await page.getByRole('radio', {name: /Live/}).check();
+            await page.getByLabel('Give this key every scope').check();
+            await judge(page, 'create, live, every scope');
+            await page.getByRole('button', {name: 'Create live key'}).click();
+            await page.getByRole('dialog', {name: 'Confirm that it is you'}).waitFor();
+            await confirmStepUp(page, person);
+            await page.getByRole('heading', {name: 'Store the secret now'}).waitFor();
+            await judge(page, 'secret');
+            await page.getByLabel('I have stored it').check();
+            await page.getByRole('button', {name: 'Done'}).click();
+        }, {scheme, size});
+    });
+}
+
+browse('nothing is wider than the narrowest screen', async (page, {person}) => {
+    await someKeys(['A'.repeat(200), 'test'], ['Wide '.repeat(40).trim(), 'live']);
+    await signIn(page, person);
+    for (const path of ['', 'devices', 'usage', 'activity', 'session', 'activate']) {
+        await page.goto(`/console/${path}`);
+        await settled(page);
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 320, path);
+    }
+    await page.goto('/console/');
+    await page.getByRole('button', {name: 'A'.repeat(200), exact: true}).click();
+    assert.ok(await page.locator('dialog').evaluate((dialog) => dialog.scrollWidth <= dialog.clientWidth));
+}, {size: 'narrow'});
+
+describe('weight', () => {
+    const watchShifts = (context) => context.addInitScript(() => {
+        globalThis.shift = 0;
+        new PerformanceObserver((list) => {
+            for (const entry of list.getEntries())
+                globalThis.shift += entry.value;
+        }).observe({type: 'layout-shift', buffered: true});
+    });
+
+    test('the first page is light, and its files come once', {timeout: 120000}, async (t) => {
+        const {context, complaints} = await openContext(browser, deployment);
+        const page = await context.newPage();
+        const client = await context.newCDPSession(page);
+        let bytes = 0;
+
+        await client.send('Network.enable');
+        client.on('Network.loadingFinished', ({encodedDataLength}) => {
+            bytes += encodedDataLength;
+        });
+        await signIn(page, deployment.newcomers(1)[0]);
+        await settled(page);
+        t.diagnostic(`signed in, all that was loaded: ${bytes} bytes`);
+        assert.ok(bytes < 60000, `${bytes} bytes`);
+        bytes = 0;
+        await page.reload();
+        await page.getByText('No API keys yet').waitFor();
+        const {domInteractive, responseStart} = await page.evaluate(() => performance.getEntriesByType('navigation')[0].toJSON());
+        t.diagnostic(`loaded again: ${bytes} bytes, interactive ${Math.round(domInteractive - responseStart)} ms after its first byte`);
+        assert.ok(bytes < 5000, `${bytes} bytes`);
+        assert.deepEqual(complaints, []);
+        await context.close();
+    });
+
+    browse('nothing moves while it loads', async (page, {context, person}) => {
+        await someKeys(['a', 'test'], ['b', 'live']);
+        await watchShifts(context);
+        await signIn(page, person);
+        for (const path of ['', 'usage', 'activity', 'devices', 'session', 'activate']) {
+            await page.goto(`/console/${path}`);
+            await settled(page);
+            await page.waitForLoadState('networkidle');
+            assert.equal(await page.evaluate(() => globalThis.shift), 0, path);
+        }
+    });
+});
