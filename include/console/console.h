@@ -13,8 +13,8 @@ enum { CONSOLE_HEADERS_MAX_BYTES = 1024 };
 
 /* Filled by console_init(); lives as long as the server that answers with it. */
 struct console {
-    char headers[CONSOLE_HEADERS_MAX_BYTES];
-    struct text fixed_headers; /* of the pages: their Content-Security-Policy and the like */
+    struct text page_headers, file_headers; /* complete lines */
+    char page_storage[CONSOLE_HEADERS_MAX_BYTES], file_storage[CONSOLE_HEADERS_MAX_BYTES];
 };
 
 void console_init(struct console *console, bool is_https);

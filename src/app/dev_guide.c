@@ -54,13 +54,14 @@ static void put_sign_in(struct buf *out, const struct dev_guide *guide)
 
     buf_printf(out,
                "\nChatelaine " CHATELAINE_VERSION ", development mode: all of this lies in clear in\n%s\n\n"
+               "  Console       %s/console/\n"
                "  Public        %s\n"
                "  Internal      http://%s (livez, readyz, metrics)\n"
                "  Email         %s\n"
                "  Password      %s\n"
                "  TOTP secret   %.*s\n"
                "  TOTP address  %s\n",
-               guide->home->path, guide->origin, guide->internal_address, c->email, c->password,
+               guide->home->path, guide->origin, guide->origin, guide->internal_address, c->email, c->password,
                TEXT_ARG(uri_secret(c->totp_uri)), c->totp_uri);
     put_code(out, c->totp_uri);
     if (!guide->show_qr)

@@ -17,16 +17,27 @@ static const char PAGE_HEADERS[] =
     "X-Content-Type-Options: nosniff\r\n"
     "X-Frame-Options: DENY\r\n";
 
-void console_init(struct console *console, bool is_https)
+/* A file is no document: what it may do is for the page that loads it to say. */
+static const char FILE_HEADERS[] = "Cache-Control: public, max-age=31536000, immutable\r\n"
+                                   "Cross-Origin-Resource-Policy: same-origin\r\n"
+                                   "X-Content-Type-Options: nosniff\r\n";
+
+static struct text make_headers(char storage[CONSOLE_HEADERS_MAX_BYTES], const char *headers, bool is_https)
 {
     struct buf out;
 
-    buf_init_fixed(&out, console->headers, sizeof console->headers);
-    buf_append_str(&out, PAGE_HEADERS);
+    buf_init_fixed(&out, storage, CONSOLE_HEADERS_MAX_BYTES);
+    buf_append_str(&out, headers);
     if (is_https)
         buf_append_str(&out, "Strict-Transport-Security: max-age=63072000; includeSubDomains\r\n");
     CHECK(!out.failed);
-    console->fixed_headers = buf_text(&out);
+    return buf_text(&out);
+}
+
+void console_init(struct console *console, bool is_https)
+{
+    console->page_headers = make_headers(console->page_storage, PAGE_HEADERS, is_https);
+    console->file_headers = make_headers(console->file_storage, FILE_HEADERS, is_https);
 }
 
 /* Negotiation */
@@ -80,32 +91,49 @@ static bool client_has(const struct http_request *request, struct text etag)
 
 /* Answers */
 
-static void reply_asset(const struct console *console, struct http_request *request, const struct console_asset *asset,
-                        int status)
+static void reply_form(struct http_request *request, const struct console_asset *asset, bool is_gzip, int status)
 {
-    bool is_gzip = takes_gzip(request);
-    struct text etag = is_gzip ? asset->etag_gzip : asset->etag;
-
-    http_response_fixed_headers(request, console->fixed_headers);
     http_response_header(request, TEXT("Vary"), TEXT("Accept-Encoding"));
-    if (etag.len == 0) {
-        http_response_header(request, TEXT("Cache-Control"), TEXT("public, max-age=31536000, immutable"));
-    } else {
-        http_response_header(request, TEXT("Cache-Control"), TEXT("no-cache"));
-        http_response_header(request, TEXT("ETag"), etag);
-        if (status == 200 && client_has(request, etag)) {
-            http_reply(request, 304, (struct text){0}, (struct text){0});
-            return;
-        }
-    }
     if (is_gzip)
         http_response_header(request, TEXT("Content-Encoding"), TEXT("gzip"));
     http_reply(request, status, asset->type, is_gzip ? asset->gzip : asset->plain);
 }
 
+/* What its path tells the content of is never asked for again. */
+static void reply_file(const struct console *console, struct http_request *request, const struct console_asset *file)
+{
+    http_response_fixed_headers(request, console->file_headers);
+    reply_form(request, file, takes_gzip(request), 200);
+}
+
+static void reply_page(const struct console *console, struct http_request *request, const struct console_asset *page,
+                       int status)
+{
+    bool is_gzip = takes_gzip(request);
+    struct text etag = is_gzip ? page->etag_gzip : page->etag;
+
+    http_response_fixed_headers(request, console->page_headers);
+    http_response_header(request, TEXT("Cache-Control"), TEXT("no-cache"));
+    http_response_header(request, TEXT("ETag"), etag);
+    if (status == 200 && client_has(request, etag)) {
+        http_response_header(request, TEXT("Vary"), TEXT("Accept-Encoding"));
+        http_reply(request, 304, (struct text){0}, (struct text){0});
+    } else {
+        reply_form(request, page, is_gzip, status);
+    }
+}
+
+static void reply_asset(const struct console *console, struct http_request *request, const struct console_asset *asset)
+{
+    if (asset->etag.len > 0)
+        reply_page(console, request, asset, 200);
+    else
+        reply_file(console, request, asset);
+}
+
 static void redirect_to_console(const struct console *console, struct http_request *request)
 {
-    http_response_fixed_headers(request, console->fixed_headers);
+    http_response_fixed_headers(request, console->page_headers);
     http_response_header(request, TEXT("Cache-Control"), TEXT("no-store"));
     http_response_header(request, TEXT("Location"), TEXT("/console/"));
     http_reply(request, 302, (struct text){0}, (struct text){0});
@@ -152,11 +180,11 @@ static void answer_console(const struct console *console, struct http_request *r
     struct text name = text_skip(path, sizeof "/console/" - 1);
 
     if (asset)
-        reply_asset(console, request, asset, 200);
+        reply_asset(console, request, asset);
     else if (lies_deeper(name)) /* files of another version, say */
         refuse(request, PROBLEM_NOT_FOUND);
     else
-        reply_asset(console, request, find_asset(CONSOLE_DOCUMENT), is_page(name) ? 200 : 404);
+        reply_page(console, request, find_asset(CONSOLE_DOCUMENT), is_page(name) ? 200 : 404);
 }
 
 bool console_answer(const struct console *console, struct http_request *request)
@@ -174,7 +202,7 @@ bool console_answer(const struct console *console, struct http_request *request)
     else if (is_entrance)
         redirect_to_console(console, request);
     else if (description)
-        reply_asset(console, request, description, 200);
+        reply_asset(console, request, description);
     else
         answer_console(console, request, path);
     return true;

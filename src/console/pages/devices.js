@@ -131,15 +131,13 @@ function codeStep(prefilled, found) {
     return form.element;
 }
 
-function confirmStep(code, enrolment, {approved, denied, back}) {
-    const decide = (verb, then) => async () => {
-        await call('POST', `${ENROLMENTS}/${code}/${verb}`);
-        then();
-    };
+// decided gets what was decided, here or by somebody who was faster.
+function confirmStep(code, enrolment, {decided, back}) {
+    const decide = (verb) => async () => decided((await call('POST', `${ENROLMENTS}/${code}/${verb}`)).status);
     const gone = (refusal) => [refusal.status === 404 ? notice('warn', TEXTS.activate.unknown) : explain(refusal)];
     const deny = workingForm({fields: [], submitText: TEXTS.activate.deny, workingText: TEXTS.activate.denying, buttonClass: 'danger-quiet',
-        submit: decide('deny', denied), explain: gone});
-    const approve = workingForm({fields: [], submitText: TEXTS.activate.approve, workingText: TEXTS.activate.approving, submit: decide('approve', approved),
+        submit: decide('deny'), explain: gone});
+    const approve = workingForm({fields: [], submitText: TEXTS.activate.approve, workingText: TEXTS.activate.approving, submit: decide('approve'),
         explain: gone});
 
     return [
@@ -171,11 +169,18 @@ export function activatePage() {
         show(card, ...content);
         (card.querySelector('[autofocus]') ?? card.querySelector('h2'))?.focus();
     };
-    const start = (code) => step(codeStep(code, (value, enrolment) => step(...confirmStep(value, enrolment, {
+    const ends = {
         approved: () => step(...endStep('good', TEXTS.activate.approvedTitle, TEXTS.activate.approved, () => start(''))),
         denied: () => step(...endStep('info', TEXTS.activate.deniedTitle, TEXTS.activate.denied, () => start(''))),
-        back: () => start(value),
-    }))));
+    };
+    const decided = (status) => ends[status]();
+    const found = (code, enrolment) => {
+        if (enrolment.status === 'pending')
+            step(...confirmStep(code, enrolment, {decided, back: () => start(code)}));
+        else
+            decided(enrolment.status);
+    };
+    const start = (code) => step(codeStep(code, found));
 
     start(prefilled);
     return {element: h('div', null, pageHead(TEXTS.activate.title, TEXTS.activate.lead), card), focused: () => card.querySelector('input')};

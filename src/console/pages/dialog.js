@@ -10,7 +10,7 @@ export function openDialog({title, shape = 'box', content, mayClose = () => true
     const tryClose = () => mayClose() && dialog.close();
     const cross = h('button', {type: 'button', class: 'plain icon-only', 'aria-label': TEXTS.close, onclick: tryClose}, icon('close'));
     const dialog = h('dialog', {class: `${shape} ${name ?? ''}`, 'aria-labelledby': titleId},
-        h('header', {class: 'dialog-head'}, heading, isFixed ? null : cross), body);
+        h('div', {class: 'dialog-head'}, heading, isFixed ? null : cross), body);
 
     dialog.addEventListener('cancel', (event) => {
         event.preventDefault();

@@ -126,7 +126,7 @@ const sum = (values) => values.reduce((total, value) => total + value, 0);
 function useText(use) {
     const total = sum(use);
 
-    return total ? TEXTS.keys.requests(count(total)) : TEXTS.keys.noRequests;
+    return total ? TEXTS.keys.requests(total, count(total)) : TEXTS.keys.noRequests;
 }
 
 function scopeCell(key) {
