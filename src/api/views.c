@@ -195,8 +195,8 @@ static void put_usage_key(struct json_writer *w, const struct usage_key *key, si
     json_object_end(w);
 }
 
-void view_usage(struct json_writer *w, const struct usage_day *days, size_t day_count,
-                const struct usage_key *keys, size_t key_count)
+void view_usage(struct json_writer *w, const struct usage_day *days, size_t day_count, const struct usage_key *keys,
+                size_t key_count)
 {
     json_object_begin(w);
     json_key(w, "data");
