@@ -65,8 +65,8 @@ struct problem {
                                  missing ones, told in the message */
     bool session_realm;       /* a 401 of the console: WWW-Authenticate: Session */
     uint32_t retry_after_s;   /* 0: the catalogue's, 1 s for every 503 */
-    int status;               /* answered instead of the catalogue's, for a gateway that knows few; 0: the catalogue's */
-    const char *allow;        /* with method_not_allowed: "GET, HEAD" */
+    int status;        /* answered instead of the catalogue's, for a gateway that knows few; 0: the catalogue's */
+    const char *allow; /* with method_not_allowed: "GET, HEAD" */
 };
 
 struct problem problem_of(enum problem_code code);

@@ -166,7 +166,8 @@ static int take_byte(struct text *rest)
 
 static bool begins_with_hex_digits(struct text rest)
 {
-    return hex_value((char)take_byte(&rest)) >= 0 && hex_value((char)take_byte(&rest)) >= 0;
+    const int first = take_byte(&rest), second = take_byte(&rest);
+    return hex_value((char)first) >= 0 && hex_value((char)second) >= 0;
 }
 
 bool path_is_unambiguous(struct text path)
