@@ -1,5 +1,5 @@
-// A browser that takes nothing amiss: every console error, uncaught exception and breach of the Content-Security-Policy on any
-// page is kept, and tests fail by it.
+// A browser that takes nothing amiss: every console error, uncaught exception and breach of the Content-Security-Policy
+// on any page is kept, and tests fail by it.
 import {chromium} from 'playwright-core';
 
 import {PASSWORD} from './deployment.js';
@@ -8,17 +8,31 @@ export const CHROMIUM = process.env.CHATELAINE_CHROMIUM ?? '/usr/bin/chromium';
 const SIZES = {wide: {width: 1280, height: 860}, narrow: {width: 320, height: 720}};
 
 export async function launch() {
-    return await chromium.launch({executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb']});
+    return await chromium.launch({
+        executablePath: CHROMIUM,
+        args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb'],
+    });
 }
 
-// What the browser itself writes for an answer that is no 2xx, or a connection that fails, and what no page can prevent.
+// What the browser itself writes for an answer that is no 2xx, or a connection that fails, and what no page can
+// prevent.
 const isNoise = (text) => text.startsWith('Failed to load resource:');
 
 // allowed: what else the browser may write, in a test that provokes it.
-export async function openContext(browser, deployment, {size = 'wide', scheme = 'light', allowed = /^$/, ...more} = {}) {
+export async function openContext(
+    browser,
+    deployment,
+    {size = 'wide', scheme = 'light', allowed = /^$/, ...more} = {},
+) {
     const context = await browser.newContext({
-        baseURL: deployment.origin, viewport: SIZES[size], colorScheme: scheme, locale: 'en-GB', timezoneId: 'UTC', reducedMotion: 'reduce',
-        permissions: ['clipboard-read', 'clipboard-write'], ...more,
+        baseURL: deployment.origin,
+        viewport: SIZES[size],
+        colorScheme: scheme,
+        locale: 'en-GB',
+        timezoneId: 'UTC',
+        reducedMotion: 'reduce',
+        permissions: ['clipboard-read', 'clipboard-write'],
+        ...more,
     });
     const complaints = [];
 
@@ -29,7 +43,9 @@ export async function openContext(browser, deployment, {size = 'wide', scheme = 
     });
     context.on('weberror', (error) => complaints.push(`exception: ${error.error().stack}`));
     await context.addInitScript(() => {
-        addEventListener('securitypolicyviolation', (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
+        addEventListener('securitypolicyviolation', (event) =>
+            console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`),
+        );
     });
     return {context, complaints};
 }

@@ -10,7 +10,7 @@ import {Deployment, until} from './deployment.js';
 import {claimDevice, enrolDevice} from './seed.js';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const MARKUP = '<img src=x onerror="document.title=\'owned\'"><script>document.title=\'owned\'</script>';
+const MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>";
 
 let deployment;
 let browser;
@@ -40,7 +40,8 @@ function browse(name, run, options = {}) {
     });
 }
 
-const keysOf = async (session, query = '') => (await session.send('GET', `/v1/console/api_keys?limit=100${query}`)).json.data;
+const keysOf = async (session, query = '') =>
+    (await session.send('GET', `/v1/console/api_keys?limit=100${query}`)).json.data;
 const row = (page, name) => page.getByRole('row').filter({hasText: name});
 
 // Creates keys outside the browser, as somebody else of the same account.
@@ -80,7 +81,10 @@ describe('a day', () => {
         await page.getByRole('button', {name: 'Copy secret'}).click();
         await page.getByRole('button', {name: 'Copied'}).waitFor();
         assert.equal(await page.evaluate(() => navigator.clipboard.readText()), secret);
-        const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', {name: 'Download .env'}).click()]);
+        const [download] = await Promise.all([
+            page.waitForEvent('download'),
+            page.getByRole('button', {name: 'Download .env'}).click(),
+        ]);
         assert.equal(download.suggestedFilename(), 'first-integration.env');
         assert.equal(readFileSync(await download.path(), 'utf8'), `CHATELAINE_API_KEY=${secret}\n`);
 
@@ -141,11 +145,16 @@ describe('a day', () => {
     });
 
     browse('an emergency: a live key in use, found by its name and revoked', async (page, {person}) => {
-        const {made: [key]} = await someKeys(['Leaked key', 'live'], ['Other key', 'live']);
+        const {
+            made: [key],
+        } = await someKeys(['Leaked key', 'live'], ['Other key', 'live']);
 
         assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: key.secret})).status, 200);
         await signIn(page, person);
-        await until('the use to be flushed', () => deployment.redis('HGET', `chatelaine:acct:${deployment.account}:last_used`, key.id) !== '');
+        await until(
+            'the use to be flushed',
+            () => deployment.redis('HGET', `chatelaine:acct:${deployment.account}:last_used`, key.id) !== '',
+        );
         await page.reload();
         await settled(page);
         await page.keyboard.press('/');
@@ -160,13 +169,20 @@ describe('a day', () => {
         await page.keyboard.type('y');
         await page.keyboard.press('Enter');
         await dialog.getByText('No node accepts this key any more.').waitFor();
-        assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: key.secret})).json.error.code, 'api_key_revoked');
+        assert.equal(
+            (await deployment.api('GET', '/v1/whoami', {bearer: key.secret})).json.error.code,
+            'api_key_revoked',
+        );
     });
 
     browse('a desktop agent is let in by its code, used, and revoked', async (page, {person}) => {
         const codes = await enrolDevice(deployment, 'Reception desk');
 
-        await signIn(page, person, new URL(codes.verification_uri_complete).pathname + new URL(codes.verification_uri_complete).search);
+        await signIn(
+            page,
+            person,
+            new URL(codes.verification_uri_complete).pathname + new URL(codes.verification_uri_complete).search,
+        );
         assert.equal(await page.getByLabel('Code shown on the device').inputValue(), codes.user_code);
         await page.getByRole('button', {name: 'Continue'}).click();
         await page.getByText('Let this device in?').waitFor();
@@ -181,7 +197,10 @@ describe('a day', () => {
         await page.getByRole('button', {name: 'Revoke Reception desk'}).click();
         await page.getByRole('button', {name: 'Revoke device'}).click();
         await page.getByRole('dialog').getByText('No node accepts this device’s key any more.').waitFor();
-        assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: token})).json.error.code, 'device_key_revoked');
+        assert.equal(
+            (await deployment.api('GET', '/v1/whoami', {bearer: token})).json.error.code,
+            'device_key_revoked',
+        );
     });
 
     browse('a device that nobody expects is refused, and a code that is none is told', async (page, {person}) => {
@@ -192,7 +211,9 @@ describe('a day', () => {
         await page.getByRole('button', {name: 'Continue'}).click();
         await page.getByText('No device is waiting with this code').waitFor();
         await page.getByLabel('Code shown on the device').fill('');
-        await page.getByLabel('Code shown on the device').pressSequentially(codes.user_code.toLowerCase().replace('-', ''));
+        await page
+            .getByLabel('Code shown on the device')
+            .pressSequentially(codes.user_code.toLowerCase().replace('-', ''));
         assert.equal(await page.getByLabel('Code shown on the device').inputValue(), codes.user_code);
         await page.keyboard.press('Enter');
         await page.getByRole('button', {name: 'Refuse'}).click();
@@ -225,7 +246,7 @@ describe('what can go wrong', () => {
         await sheet.getByRole('button', {name: 'Create live key'}).click();
         const again = page.getByRole('dialog', {name: 'Sign in again'});
         await again.waitFor();
-        assert.ok(!await page.locator('#root').isVisible(), 'what was shown is out of sight');
+        assert.ok(!(await page.locator('#root').isVisible()), 'what was shown is out of sight');
         assert.equal(await again.getByLabel('Email').inputValue(), person.email);
         await fillSignIn(again, person);
         await confirmStepUp(page, person);
@@ -242,7 +263,7 @@ describe('what can go wrong', () => {
         await other.goto('/console/session');
         await other.getByRole('button', {name: 'Sign out'}).click();
         await page.getByText('You were signed out in another tab').waitFor();
-        assert.ok(!await page.locator('#root').isVisible());
+        assert.ok(!(await page.locator('#root').isVisible()));
         await page.getByRole('button', {name: 'Leave instead'}).click();
         await page.getByText('You are signed out.').waitFor();
     });
@@ -250,7 +271,9 @@ describe('what can go wrong', () => {
     browse('the end of an idle session is told before, and can be put off', async (page, {person}) => {
         await page.route('**/v1/console/session', async (route) => {
             const response = await route.fetch();
-            const json = response.ok() ? {...await response.json(), idle_expires_at: new Date(Date.now() + 30000).toISOString()} : await response.json();
+            const json = response.ok()
+                ? {...(await response.json()), idle_expires_at: new Date(Date.now() + 30000).toISOString()}
+                : await response.json();
 
             await route.fulfill({response, json});
         });
@@ -270,7 +293,14 @@ describe('what can go wrong', () => {
     browse('too many attempts count down, and the button holds', async (page, {person}) => {
         await page.goto('/console/');
         for (let i = 0; i < 5; i++)
-            assert.equal((await deployment.api('POST', '/v1/auth/login', {json: {email: person.email, password: 'not the right one', totp: '123456'}})).status, 401);
+            assert.equal(
+                (
+                    await deployment.api('POST', '/v1/auth/login', {
+                        json: {email: person.email, password: 'not the right one', totp: '123456'},
+                    })
+                ).status,
+                401,
+            );
         await fillSignIn(page, person);
         await page.getByText(/You can try again in \d/).waitFor();
         assert.equal(await page.getByRole('button', {name: 'Sign in'}).getAttribute('aria-disabled'), 'true');
@@ -315,15 +345,32 @@ describe('what can go wrong', () => {
         await page.getByText('The server could not be reached').waitFor();
         await context.setOffline(false);
         await page.getByText('You are offline').waitFor({state: 'detached'});
-        await page.getByRole('heading', {name: 'Requests per day'}).or(page.getByText('No requests yet')).first().waitFor();
+        await page
+            .getByRole('heading', {name: 'Requests per day'})
+            .or(page.getByText('No requests yet'))
+            .first()
+            .waitFor();
     });
 });
 
 describe('attacks', () => {
     browse('markup in names and in the audit trail stays text', async (page, {person}) => {
         await someKeys([MARKUP, 'test']);
-        deployment.redis('XADD', `chatelaine:acct:${deployment.account}:audit`, '*', 'type', `x.${MARKUP}`, 'actor', MARKUP, 'target', MARKUP, 'ip', MARKUP,
-            'request_id', MARKUP);
+        deployment.redis(
+            'XADD',
+            `chatelaine:acct:${deployment.account}:audit`,
+            '*',
+            'type',
+            `x.${MARKUP}`,
+            'actor',
+            MARKUP,
+            'target',
+            MARKUP,
+            'ip',
+            MARKUP,
+            'request_id',
+            MARKUP,
+        );
         const codes = await enrolDevice(deployment, MARKUP);
 
         await signIn(page, person);
@@ -346,61 +393,96 @@ describe('attacks', () => {
     });
 
     // Another port of the same host is another origin, and the same site: SameSite alone does not hold it off.
-    browse('a page of another origin can neither frame it, nor change or read anything', async (page, {context, person}) => {
-        const {made: [key], session} = await someKeys(['Stays', 'test']);
-        const before = (await keysOf(session)).length;
-        const evil = await context.newPage();
-        const target = deployment.origin;
-        const statuses = [];
-        const server = createServer((request, response) => response.setHeader('Content-Type', 'text/html').end(`<title>evil</title>
+    browse(
+        'a page of another origin can neither frame it, nor change or read anything',
+        async (page, {context, person}) => {
+            const {
+                made: [key],
+                session,
+            } = await someKeys(['Stays', 'test']);
+            const before = (await keysOf(session)).length;
+            const evil = await context.newPage();
+            const target = deployment.origin;
+            const statuses = [];
+            const server = createServer((request, response) =>
+                response.setHeader('Content-Type', 'text/html').end(`<title>evil</title>
             <iframe name="frame" src="${target}/console/"></iframe>
             <form id="form" method="post" enctype="text/plain" action="${target}/v1/console/api_keys" target="sink">
-            <input name='{"name":"forged","mode":"test","x":"' value='"}'></form><iframe name="sink"></iframe>`));
+            <input name='{"name":"forged","mode":"test","x":"' value='"}'></form><iframe name="sink"></iframe>`),
+            );
 
-        await new Promise((resolve) => {
-            server.listen(0, '127.0.0.1', resolve);
-        });
-        await signIn(page, person);
-        evil.on('response', (response) => {
-            if (response.url().startsWith(target) && response.request().method() !== 'GET')
-                statuses.push(response.status());
-        });
-        await evil.goto(`http://localhost:${server.address().port}/`);
-        await until('the frame to be refused', () => evil.frame({name: 'frame'})?.url().startsWith('chrome-error:'));
-        const answers = await evil.evaluate(async ([at, id]) => {
-            const attempt = async (path, options) => {
-                try {
-                    return (await fetch(at + path, {credentials: 'include', ...options})).status;
-                } catch {
-                    return 'refused';
-                }
-            };
+            await new Promise((resolve) => {
+                server.listen(0, '127.0.0.1', resolve);
+            });
+            await signIn(page, person);
+            evil.on('response', (response) => {
+                if (response.url().startsWith(target) && response.request().method() !== 'GET')
+                    statuses.push(response.status());
+            });
+            await evil.goto(`http://localhost:${server.address().port}/`);
+            await until('the frame to be refused', () =>
+                evil.frame({name: 'frame'})?.url().startsWith('chrome-error:'),
+            );
+            const answers = await evil.evaluate(
+                async ([at, id]) => {
+                    const attempt = async (path, options) => {
+                        try {
+                            return (await fetch(at + path, {credentials: 'include', ...options})).status;
+                        } catch {
+                            return 'refused';
+                        }
+                    };
 
-            document.getElementById('form').submit();
-            return [
-                await attempt('/v1/console/session'),
-                await attempt('/v1/console/api_keys', {method: 'POST', body: '{"name":"forged","mode":"test"}', headers: {'Content-Type': 'application/json'}}),
-                await attempt(`/v1/console/api_keys/${id}`, {method: 'DELETE'}),
-                await attempt('/v1/auth/logout', {method: 'POST', mode: 'no-cors'}),
-            ];
-        }, [target, key.id]);
+                    document.getElementById('form').submit();
+                    return [
+                        await attempt('/v1/console/session'),
+                        await attempt('/v1/console/api_keys', {
+                            method: 'POST',
+                            body: '{"name":"forged","mode":"test"}',
+                            headers: {'Content-Type': 'application/json'},
+                        }),
+                        await attempt(`/v1/console/api_keys/${id}`, {method: 'DELETE'}),
+                        await attempt('/v1/auth/logout', {method: 'POST', mode: 'no-cors'}),
+                    ];
+                },
+                [target, key.id],
+            );
 
-        assert.ok(answers.every((answer) => answer === 'refused' || answer === 0), `${answers}`);
-        await until('an attempt to arrive', () => statuses.length > 0);
-        assert.ok(statuses.every((status) => status >= 401 && status < 500), `${statuses}`);
-        assert.equal((await keysOf(session)).length, before);
-        assert.ok((await keysOf(session, '&status=active')).some(({id}) => id === key.id));
-        await evil.close();
-        server.close();
-        await page.reload();
-        await row(page, 'Stays').waitFor(); // still signed in
-    }, {allowed: /X-Frame-Options|frame-ancestors|CORS|chrome-error|Refused to display/});
+            assert.ok(
+                answers.every((answer) => answer === 'refused' || answer === 0),
+                `${answers}`,
+            );
+            await until('an attempt to arrive', () => statuses.length > 0);
+            assert.ok(
+                statuses.every((status) => status >= 401 && status < 500),
+                `${statuses}`,
+            );
+            assert.equal((await keysOf(session)).length, before);
+            assert.ok((await keysOf(session, '&status=active')).some(({id}) => id === key.id));
+            await evil.close();
+            server.close();
+            await page.reload();
+            await row(page, 'Stays').waitFor(); // still signed in
+        },
+        {allowed: /X-Frame-Options|frame-ancestors|CORS|chrome-error|Refused to display/},
+    );
 
     browse('no parameter and no path leads elsewhere', async (page, {person}) => {
-        await signIn(page, person, '/console/?return_to=https://evil.example&next=//evil.example&url=javascript:alert(1)');
+        await signIn(
+            page,
+            person,
+            '/console/?return_to=https://evil.example&next=//evil.example&url=javascript:alert(1)',
+        );
         assert.equal(new URL(page.url()).origin, deployment.origin);
-        for (const path of ['/console//evil.example/', '/console/%2f%2fevil.example', '/console/\\evil.example', '//evil.example/console/']) {
-            const answer = await fetch(`http://127.0.0.1:${deployment.port}${path}`, {redirect: 'manual'}).catch(() => null);
+        for (const path of [
+            '/console//evil.example/',
+            '/console/%2f%2fevil.example',
+            '/console/\\evil.example',
+            '//evil.example/console/',
+        ]) {
+            const answer = await fetch(`http://127.0.0.1:${deployment.port}${path}`, {redirect: 'manual'}).catch(
+                () => null,
+            );
 
             assert.ok(!answer?.headers.get('location') || answer.headers.get('location') === '/console/', path);
         }
@@ -421,8 +503,7 @@ describe('attacks', () => {
 describe('the keyboard alone', () => {
     browse('signs in, creates a key and revokes it', async (page, {person}) => {
         const press = async (...keys) => {
-            for (const key of keys)
-                await page.keyboard.press(key);
+            for (const key of keys) await page.keyboard.press(key);
         };
 
         await page.goto('/console/');
@@ -482,93 +563,117 @@ async function judge(page, state) {
     await page.evaluate(AXE);
     const {violations} = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ['violations']}));
 
-    assert.deepEqual(violations.map(({id, nodes}) => `${state}: ${id} ${nodes.map((node) => node.html.slice(0, 160)).join(' | ')}`), []);
+    assert.deepEqual(
+        violations.map(({id, nodes}) => `${state}: ${id} ${nodes.map((node) => node.html.slice(0, 160)).join(' | ')}`),
+        [],
+    );
 }
 
-for (const [scheme, size] of [['light', 'wide'], ['dark', 'narrow']]) {
+for (const [scheme, size] of [
+    ['light', 'wide'],
+    ['dark', 'narrow'],
+]) {
     describe(`accessible, ${scheme} and ${size}`, () => {
-        browse('signing in', async (page) => {
-            await page.goto('/console/');
-            await page.getByLabel('Email').waitFor();
-            await judge(page, 'sign in');
-            await page.getByRole('button', {name: 'Sign in'}).click();
-            await judge(page, 'sign in, fields missing');
-        }, {scheme, size});
+        browse(
+            'signing in',
+            async (page) => {
+                await page.goto('/console/');
+                await page.getByLabel('Email').waitFor();
+                await judge(page, 'sign in');
+                await page.getByRole('button', {name: 'Sign in'}).click();
+                await judge(page, 'sign in, fields missing');
+            },
+            {scheme, size},
+        );
 
-        browse('an account where nothing has happened', async (page) => {
-            await signIn(page, deployment.newcomers(1)[0]);
-            for (const path of ['', 'devices', 'usage', 'activate', 'session', 'activity', 'nowhere']) {
-                await page.goto(`/console/${path}`);
-                await page.locator('h1, h2').first().waitFor();
-                await judge(page, `empty /${path}`);
-            }
-        }, {scheme, size});
+        browse(
+            'an account where nothing has happened',
+            async (page) => {
+                await signIn(page, deployment.newcomers(1)[0]);
+                for (const path of ['', 'devices', 'usage', 'activate', 'session', 'activity', 'nowhere']) {
+                    await page.goto(`/console/${path}`);
+                    await page.locator('h1, h2').first().waitFor();
+                    await judge(page, `empty /${path}`);
+                }
+            },
+            {scheme, size},
+        );
 
-        browse('an account at work', async (page, {person}) => {
-            const {made: [, key]} = await someKeys([`Idle ${scheme} ${size}`, 'test'], [`Busy ${scheme} ${size}`, 'live']);
-            const codes = await enrolDevice(deployment, 'Front office');
+        browse(
+            'an account at work',
+            async (page, {person}) => {
+                const {
+                    made: [, key],
+                } = await someKeys([`Idle ${scheme} ${size}`, 'test'], [`Busy ${scheme} ${size}`, 'live']);
+                const codes = await enrolDevice(deployment, 'Front office');
 
-            await deployment.api('GET', '/v1/whoami', {bearer: key.secret});
-            await signIn(page, person);
-            for (const path of ['', 'devices', 'usage', 'activity', 'session']) {
-                await page.goto(`/console/${path}`);
-                await page.locator('h1').waitFor();
-                await judge(page, `/${path}`);
-            }
-            await page.goto(`/console/activate?user_code=${codes.user_code}`);
-            await page.getByRole('button', {name: 'Continue'}).click();
-            await page.getByText('Let this device in?').waitFor();
-            await judge(page, 'a device waits');
-            await page.goto('/console/');
-            await page.getByRole('button', {name: `Busy ${scheme} ${size}`, exact: true}).click();
-            await judge(page, 'details');
-            await page.keyboard.press('Escape');
-            await page.getByRole('button', {name: `Revoke Idle ${scheme} ${size}`}).click();
-            await judge(page, 'revoke');
-            await page.getByRole('button', {name: 'Revoke key'}).click();
-            await page.getByRole('dialog', {name: 'Revoked, everywhere'}).waitFor();
-            await judge(page, 'revoked');
-            await page.getByRole('button', {name: 'Close'}).last().click();
-            await page.getByRole('button', {name: 'Create key'}).first().click();
-            await judge(page, 'create');
-            await page.getByRole('button', {name: 'Create test key'}).click();
-            await judge(page, 'create, fields missing');
-            await page.getByRole('textbox', {name: 'Name'}).fill(`Made ${scheme} ${size}`);
-            await page.getByRole('radio', {name: /Live/}).check();
-            await page.getByLabel('Give this key every scope').check();
-            await judge(page, 'create, live, every scope');
-            await page.getByRole('button', {name: 'Create live key'}).click();
-            await page.getByRole('dialog', {name: 'Confirm that it is you'}).waitFor();
-            await confirmStepUp(page, person);
-            await page.getByRole('heading', {name: 'Store the secret now'}).waitFor();
-            await judge(page, 'secret');
-            await page.getByLabel('I have stored it').check();
-            await page.getByRole('button', {name: 'Done'}).click();
-        }, {scheme, size});
+                await deployment.api('GET', '/v1/whoami', {bearer: key.secret});
+                await signIn(page, person);
+                for (const path of ['', 'devices', 'usage', 'activity', 'session']) {
+                    await page.goto(`/console/${path}`);
+                    await page.locator('h1').waitFor();
+                    await judge(page, `/${path}`);
+                }
+                await page.goto(`/console/activate?user_code=${codes.user_code}`);
+                await page.getByRole('button', {name: 'Continue'}).click();
+                await page.getByText('Let this device in?').waitFor();
+                await judge(page, 'a device waits');
+                await page.goto('/console/');
+                await page.getByRole('button', {name: `Busy ${scheme} ${size}`, exact: true}).click();
+                await judge(page, 'details');
+                await page.keyboard.press('Escape');
+                await page.getByRole('button', {name: `Revoke Idle ${scheme} ${size}`}).click();
+                await judge(page, 'revoke');
+                await page.getByRole('button', {name: 'Revoke key'}).click();
+                await page.getByRole('dialog', {name: 'Revoked, everywhere'}).waitFor();
+                await judge(page, 'revoked');
+                await page.getByRole('button', {name: 'Close'}).last().click();
+                await page.getByRole('button', {name: 'Create key'}).first().click();
+                await judge(page, 'create');
+                await page.getByRole('button', {name: 'Create test key'}).click();
+                await judge(page, 'create, fields missing');
+                await page.getByRole('textbox', {name: 'Name'}).fill(`Made ${scheme} ${size}`);
+                await page.getByRole('radio', {name: /Live/}).check();
+                await page.getByLabel('Give this key every scope').check();
+                await judge(page, 'create, live, every scope');
+                await page.getByRole('button', {name: 'Create live key'}).click();
+                await page.getByRole('dialog', {name: 'Confirm that it is you'}).waitFor();
+                await confirmStepUp(page, person);
+                await page.getByRole('heading', {name: 'Store the secret now'}).waitFor();
+                await judge(page, 'secret');
+                await page.getByLabel('I have stored it').check();
+                await page.getByRole('button', {name: 'Done'}).click();
+            },
+            {scheme, size},
+        );
     });
 }
 
-browse('nothing is wider than the narrowest screen', async (page, {person}) => {
-    await someKeys(['A'.repeat(200), 'test'], ['Wide '.repeat(40).trim(), 'live']);
-    await signIn(page, person);
-    for (const path of ['', 'devices', 'usage', 'activity', 'session', 'activate']) {
-        await page.goto(`/console/${path}`);
-        await settled(page);
-        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 320, path);
-    }
-    await page.goto('/console/');
-    await page.getByRole('button', {name: 'A'.repeat(200), exact: true}).click();
-    assert.ok(await page.locator('dialog').evaluate((dialog) => dialog.scrollWidth <= dialog.clientWidth));
-}, {size: 'narrow'});
+browse(
+    'nothing is wider than the narrowest screen',
+    async (page, {person}) => {
+        await someKeys(['A'.repeat(200), 'test'], ['Wide '.repeat(40).trim(), 'live']);
+        await signIn(page, person);
+        for (const path of ['', 'devices', 'usage', 'activity', 'session', 'activate']) {
+            await page.goto(`/console/${path}`);
+            await settled(page);
+            assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 320, path);
+        }
+        await page.goto('/console/');
+        await page.getByRole('button', {name: 'A'.repeat(200), exact: true}).click();
+        assert.ok(await page.locator('dialog').evaluate((dialog) => dialog.scrollWidth <= dialog.clientWidth));
+    },
+    {size: 'narrow'},
+);
 
 describe('weight', () => {
-    const watchShifts = (context) => context.addInitScript(() => {
-        globalThis.shift = 0;
-        new PerformanceObserver((list) => {
-            for (const entry of list.getEntries())
-                globalThis.shift += entry.value;
-        }).observe({type: 'layout-shift', buffered: true});
-    });
+    const watchShifts = (context) =>
+        context.addInitScript(() => {
+            globalThis.shift = 0;
+            new PerformanceObserver((list) => {
+                for (const entry of list.getEntries()) globalThis.shift += entry.value;
+            }).observe({type: 'layout-shift', buffered: true});
+        });
 
     test('the first page is light, and its files come once', {timeout: 120000}, async (t) => {
         const {context, complaints} = await openContext(browser, deployment);
@@ -587,8 +692,12 @@ describe('weight', () => {
         bytes = 0;
         await page.reload();
         await page.getByText('No API keys yet').waitFor();
-        const {domInteractive, responseStart} = await page.evaluate(() => performance.getEntriesByType('navigation')[0].toJSON());
-        t.diagnostic(`loaded again: ${bytes} bytes, interactive ${Math.round(domInteractive - responseStart)} ms after its first byte`);
+        const {domInteractive, responseStart} = await page.evaluate(() =>
+            performance.getEntriesByType('navigation')[0].toJSON(),
+        );
+        t.diagnostic(
+            `loaded again: ${bytes} bytes, interactive ${Math.round(domInteractive - responseStart)} ms after its first byte`,
+        );
         assert.ok(bytes < 5000, `${bytes} bytes`);
         assert.deepEqual(complaints, []);
         await context.close();

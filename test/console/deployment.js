@@ -1,5 +1,6 @@
 // What the pages are tested against: a private durable Redis and the real program, in a temporary folder that ends with
-// stop(). The node is served at http://localhost:PORT: to browsers that is a secure context, so that they keep the cookie.
+// stop(). The node is served at http://localhost:PORT: to browsers that is a secure context, so that they keep the
+// cookie.
 import {execFileSync, spawn} from 'node:child_process';
 import {createHmac, randomBytes} from 'node:crypto';
 import {existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
@@ -16,9 +17,8 @@ const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 export async function until(what, holds) {
     const end = Date.now() + PATIENCE_MS;
 
-    while (!await holds()) {
-        if (Date.now() > end)
-            throw new Error(`${what}: not within ${PATIENCE_MS / 1000} s`);
+    while (!(await holds())) {
+        if (Date.now() > end) throw new Error(`${what}: not within ${PATIENCE_MS / 1000} s`);
         await pause(20);
     }
 }
@@ -114,7 +114,9 @@ export class Deployment {
     }
 
     #run(...words) {
-        return JSON.parse(execFileSync(process.env.CHATELAINE_BINARY, [...words, ...this.#common, '--json'], {encoding: 'utf8'}));
+        return JSON.parse(
+            execFileSync(process.env.CHATELAINE_BINARY, [...words, ...this.#common, '--json'], {encoding: 'utf8'}),
+        );
     }
 
     #spawn(name, program, args) {
@@ -126,19 +128,43 @@ export class Deployment {
     }
 
     #startRedis() {
-        this.#redis = this.#spawn('redis', 'redis-server', ['--port', '0', '--unixsocket', this.#path('redis.sock'), '--dir', this.#folder, '--appendonly', 'yes',
-            '--appendfsync', 'always', '--save', '', '--maxmemory-policy', 'noeviction']);
+        this.#redis = this.#spawn('redis', 'redis-server', [
+            '--port',
+            '0',
+            '--unixsocket',
+            this.#path('redis.sock'),
+            '--dir',
+            this.#folder,
+            '--appendonly',
+            'yes',
+            '--appendfsync',
+            'always',
+            '--save',
+            '',
+            '--maxmemory-policy',
+            'noeviction',
+        ]);
     }
 
     async startNode() {
         const ready = this.#path('ready');
 
         rmSync(ready, {force: true});
-        this.#node = this.#spawn('node', process.env.CHATELAINE_BINARY, ['serve', ...this.#common, '--public-origin', this.origin,
-            '--listen', `127.0.0.1:${this.port}`, '--internal-listen', '127.0.0.1:0', '--ready-file', ready, ...this.more]);
+        this.#node = this.#spawn('node', process.env.CHATELAINE_BINARY, [
+            'serve',
+            ...this.#common,
+            '--public-origin',
+            this.origin,
+            '--listen',
+            `127.0.0.1:${this.port}`,
+            '--internal-listen',
+            '127.0.0.1:0',
+            '--ready-file',
+            ready,
+            ...this.more,
+        ]);
         await until('the node', () => existsSync(ready) || this.#node.exitCode !== null);
-        if (this.#node.exitCode !== null)
-            throw new Error(readFileSync(this.#path('node.log'), 'utf8'));
+        if (this.#node.exitCode !== null) throw new Error(readFileSync(this.#path('node.log'), 'utf8'));
     }
 
     async stopNode() {
@@ -154,8 +180,7 @@ export class Deployment {
     }
 
     async #end(child) {
-        if (child.exitCode !== null || child.signalCode !== null)
-            return;
+        if (child.exitCode !== null || child.signalCode !== null) return;
         const gone = new Promise((resolve) => {
             child.once('exit', resolve);
         });
@@ -166,8 +191,7 @@ export class Deployment {
     }
 
     async stop() {
-        for (const child of [...this.#children].reverse())
-            await this.#end(child);
+        for (const child of [...this.#children].reverse()) await this.#end(child);
         rmSync(this.#folder, {recursive: true, force: true});
     }
 
@@ -175,7 +199,16 @@ export class Deployment {
     person(account = this.account) {
         this.#people += 1;
         const email = `ada${this.#people}@example.org`;
-        const user = this.#run('user', 'create', '--account', account, '--email', email, '--password-file', this.#path('password'));
+        const user = this.#run(
+            'user',
+            'create',
+            '--account',
+            account,
+            '--email',
+            email,
+            '--password-file',
+            this.#path('password'),
+        );
 
         return new Person(email, user.totp_uri);
     }
@@ -185,21 +218,34 @@ export class Deployment {
     }
 
     redisMany(commands) {
-        execFileSync('redis-cli', ['-s', this.#path('redis.sock')], {input: `${commands.join('\n')}\n`, stdio: ['pipe', 'ignore', 'inherit']});
+        execFileSync('redis-cli', ['-s', this.#path('redis.sock')], {
+            input: `${commands.join('\n')}\n`,
+            stdio: ['pipe', 'ignore', 'inherit'],
+        });
     }
 
     // As if each session had come to its end.
     endSessions() {
-        this.redis('EVAL', "for _, key in ipairs(redis.call('KEYS', 'chatelaine:session:*')) do redis.call('DEL', key) end", '0');
+        this.redis(
+            'EVAL',
+            "for _, key in ipairs(redis.call('KEYS', 'chatelaine:session:*')) do redis.call('DEL', key) end",
+            '0',
+        );
     }
 
     forgetThrottles() {
-        this.redis('EVAL', "for _, key in ipairs(redis.call('KEYS', 'chatelaine:throttle:*')) do redis.call('DEL', key) end", '0');
+        this.redis(
+            'EVAL',
+            "for _, key in ipairs(redis.call('KEYS', 'chatelaine:throttle:*')) do redis.call('DEL', key) end",
+            '0',
+        );
     }
 
     // Users of accounts where nothing has happened yet.
     newcomers(count) {
-        return Array.from({length: count}, () => this.person(this.#run('account', 'create', '--name', 'Southern Clinic').id));
+        return Array.from({length: count}, () =>
+            this.person(this.#run('account', 'create', '--name', 'Southern Clinic').id),
+        );
     }
 
     log() {
@@ -208,22 +254,39 @@ export class Deployment {
 
     async api(method, path, {bearer, headers = {}, json} = {}) {
         const response = await fetch(`http://127.0.0.1:${this.port}${path}`, {
-            method, headers: {...headers, ...bearer && {Authorization: `Bearer ${bearer}`}, ...json && {'Content-Type': 'application/json'}},
-            body: json && JSON.stringify(json), redirect: 'manual',
+            method,
+            headers: {
+                ...headers,
+                ...(bearer && {Authorization: `Bearer ${bearer}`}),
+                ...(json && {'Content-Type': 'application/json'}),
+            },
+            body: json && JSON.stringify(json),
+            redirect: 'manual',
         });
         const text = await response.text();
 
-        return {status: response.status, headers: response.headers, text, json: text.startsWith('{') ? JSON.parse(text) : undefined};
+        return {
+            status: response.status,
+            headers: response.headers,
+            text,
+            json: text.startsWith('{') ? JSON.parse(text) : undefined,
+        };
     }
 
     // The session of a person outside any browser: for what has to be there before a page is opened.
     async signIn(person) {
-        const login = await this.api('POST', '/v1/auth/login', {json: {email: person.email, password: PASSWORD, totp: await person.freshCode()}});
+        const login = await this.api('POST', '/v1/auth/login', {
+            json: {email: person.email, password: PASSWORD, totp: await person.freshCode()},
+        });
         let cookie = login.headers.get('set-cookie').split(';')[0];
         const csrf = login.json.csrf_token;
-        const send = (method, path, json) => this.api(method, path, {json, headers: {Cookie: cookie, 'X-CSRF-Token': csrf}});
+        const send = (method, path, json) =>
+            this.api(method, path, {json, headers: {'Cookie': cookie, 'X-CSRF-Token': csrf}});
         const stepUp = async () => {
-            const answer = await send('POST', '/v1/console/step_up', {password: PASSWORD, totp: await person.freshCode()});
+            const answer = await send('POST', '/v1/console/step_up', {
+                password: PASSWORD,
+                totp: await person.freshCode(),
+            });
 
             cookie = answer.headers.get('set-cookie').split(';')[0];
         };

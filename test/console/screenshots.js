@@ -7,7 +7,12 @@ import {Deployment} from './deployment.js';
 import {seed} from './seed.js';
 
 const [folder, only = ''] = process.argv.slice(2);
-const VARIANTS = [['wide', 'light'], ['wide', 'dark'], ['narrow', 'light'], ['narrow', 'dark']];
+const VARIANTS = [
+    ['wide', 'light'],
+    ['wide', 'dark'],
+    ['narrow', 'light'],
+    ['narrow', 'dark'],
+];
 
 function camera(page, variant) {
     return async (name) => {
@@ -28,7 +33,9 @@ async function takeSignIn(page, shoot, {person, deployment}) {
     await page.getByRole('button', {name: 'Sign in'}).click();
     await page.getByText('Email, password or code is wrong').waitFor();
     await shoot('sign-in-wrong');
-    await page.route('**/v1/auth/login', (route) => route.fulfill({status: 429, headers: {'Retry-After': '95'}, json: {error: {code: 'rate_limited'}}}));
+    await page.route('**/v1/auth/login', (route) =>
+        route.fulfill({status: 429, headers: {'Retry-After': '95'}, json: {error: {code: 'rate_limited'}}}),
+    );
     await page.getByLabel('One-time code').fill('000000');
     await page.getByRole('button', {name: 'Sign in'}).click();
     await page.getByText('Too many attempts').waitFor();
@@ -72,8 +79,13 @@ async function takeKeys(page, shoot) {
     await page.getByRole('dialog').waitFor();
     await shoot('key-details');
     await page.keyboard.press('Escape');
-    await page.route('**/v1/console/api_keys?*', (route) => route.fulfill({status: 503, headers: {'Retry-After': '8'},
-        json: {error: {code: 'store_unavailable', message: 'The store did not answer.'}}}));
+    await page.route('**/v1/console/api_keys?*', (route) =>
+        route.fulfill({
+            status: 503,
+            headers: {'Retry-After': '8'},
+            json: {error: {code: 'store_unavailable', message: 'The store did not answer.'}},
+        }),
+    );
     await page.goto('/console/');
     await page.getByText('cannot reach its store').waitFor();
     await shoot('store-away');
@@ -102,7 +114,11 @@ async function takeRevoke(page, shoot) {
     await page.getByRole('dialog').waitFor();
     await shoot('revoke');
     await page.route('**/v1/console/api_keys/key_*', async (route) => {
-        const key = {id: route.request().url().split('/').at(-1), name: 'Sandbox', revoked_at: new Date().toISOString()};
+        const key = {
+            id: route.request().url().split('/').at(-1),
+            name: 'Sandbox',
+            revoked_at: new Date().toISOString(),
+        };
 
         await route.fulfill({json: key});
     });
@@ -127,21 +143,39 @@ async function takeCreate(page, shoot) {
     await shoot('create-live');
     await page.locator('dialog').evaluate((dialog) => dialog.scrollTo(0, 99999));
     await shoot('create-live-end');
-    await page.route('**/v1/console/api_keys', (route) => route.fulfill({status: 403, json: {error: {code: 'step_up_required'}}}));
+    await page.route('**/v1/console/api_keys', (route) =>
+        route.fulfill({status: 403, json: {error: {code: 'step_up_required'}}}),
+    );
     await page.getByRole('button', {name: 'Create live key'}).click();
     await page.getByRole('dialog', {name: 'Confirm that it is you'}).waitFor();
     await shoot('step-up');
-    await page.route('**/v1/console/step_up', (route) => route.fulfill({status: 401, json: {error: {code: 'totp_already_used'}}}));
+    await page.route('**/v1/console/step_up', (route) =>
+        route.fulfill({status: 401, json: {error: {code: 'totp_already_used'}}}),
+    );
     await page.getByRole('dialog', {name: 'Confirm that it is you'}).getByLabel('Password', {exact: true}).fill('x');
     await page.getByLabel('One-time code').fill('123456');
     await page.getByRole('button', {name: 'Confirm'}).click();
     await page.getByText('A new one comes').waitFor();
     await shoot('step-up-used-code');
     await page.unroute('**/v1/console/api_keys');
-    await page.route('**/v1/console/api_keys', (route) => route.fulfill({status: 201, json: {id: 'key_01kx', name: 'Radiology archive', mode: 'live', last4: 'aX3f',
-        scopes: ['patients:read'], created_at: new Date().toISOString(), secret: 'svc_sk_live_T8nQ2vJ4mX0aLr6Zb1Ky9PwCe3HdUf5S0GaX3f'}}));
+    await page.route('**/v1/console/api_keys', (route) =>
+        route.fulfill({
+            status: 201,
+            json: {
+                id: 'key_01kx',
+                name: 'Radiology archive',
+                mode: 'live',
+                last4: 'aX3f',
+                scopes: ['patients:read'],
+                created_at: new Date().toISOString(),
+                secret: 'svc_sk_live_T8nQ2vJ4mX0aLr6Zb1Ky9PwCe3HdUf5S0GaX3f',
+            },
+        }),
+    );
     await page.unroute('**/v1/console/step_up');
-    await page.route('**/v1/console/step_up', (route) => route.fulfill({json: {step_up_expires_at: new Date(Date.now() + 300000).toISOString()}}));
+    await page.route('**/v1/console/step_up', (route) =>
+        route.fulfill({json: {step_up_expires_at: new Date(Date.now() + 300000).toISOString()}}),
+    );
     await page.getByLabel('One-time code').fill('123456');
     await page.getByRole('button', {name: 'Confirm'}).click();
     await page.getByText('Store the secret now').waitFor();
@@ -202,7 +236,10 @@ async function takeEnd(page, shoot, {person}) {
         const answer = await route.fetch();
         const json = await answer.json();
 
-        await route.fulfill({response: answer, json: {...json, idle_expires_at: new Date(Date.now() + 16000 + 15500).toISOString()}});
+        await route.fulfill({
+            response: answer,
+            json: {...json, idle_expires_at: new Date(Date.now() + 16000 + 15500).toISOString()},
+        });
     });
     await page.clock.install();
     await page.goto('/console/session');
@@ -240,11 +277,12 @@ async function main() {
                     await signIn(page, cast.person);
                     cast.isIn = true;
                 }
-                await part(page, shoot, cast).catch((error) => console.error(`${part.name} ${variant}: ${error.message}`));
+                await part(page, shoot, cast).catch((error) =>
+                    console.error(`${part.name} ${variant}: ${error.message}`),
+                );
                 console.log(`${part.name} ${variant}`);
             }
-            for (const complaint of complaints)
-                console.error(complaint);
+            for (const complaint of complaints) console.error(complaint);
             await context.close();
         }
     } finally {

@@ -14,7 +14,12 @@ const KEYS = [
     ['Admin scripts', 'live', null, 3],
     ['Ward 3 tablets', 'live', ['patients:read', 'patients:write'], 1650],
     ['Billing export', 'live', ['usage:read', 'exchanges:read'], 130],
-    ['Integration tests', 'test', ['patients:read', 'patients:write', 'exchanges:read', 'exchanges:write', 'documents:write', 'sandbox:manage'], 0],
+    [
+        'Integration tests',
+        'test',
+        ['patients:read', 'patients:write', 'exchanges:read', 'exchanges:write', 'documents:write', 'sandbox:manage'],
+        0,
+    ],
 ];
 
 // The same numbers at each run.
@@ -32,7 +37,7 @@ function usesOf(perDay, index, daysAgo) {
     const random = noise(index * 7919 + daysAgo * 104729 + 17);
     const weekday = new Date(Date.now() - daysAgo * DAY_MS).getUTCDay();
     const season = weekday === 0 || weekday === 6 ? 0.25 : 1;
-    const growth = 1 - daysAgo / DAYS * 0.6;
+    const growth = 1 - (daysAgo / DAYS) * 0.6;
 
     random();
     return Math.round(perDay * season * growth * (0.7 + 0.6 * random()));
@@ -50,19 +55,19 @@ async function addHistory(deployment, made) {
             const uses = usesOf(key.perDay, index, daysAgo);
             const date = new Date(Date.now() - daysAgo * DAY_MS).toISOString().slice(0, 10);
 
-            if (uses === 0)
-                continue;
+            if (uses === 0) continue;
             total += uses;
             sum.set(`${date}:${key.mode}`, (sum.get(`${date}:${key.mode}`) ?? 0) + uses);
             commands.push(`HSET chatelaine:acct:${account}:usage:${date} ${key.id} ${uses}`);
         }
         if (total) {
             commands.push(`ZADD chatelaine:acct:${account}:usage_keys ${total} ${key.id}`);
-            commands.push(`HSET chatelaine:acct:${account}:last_used ${key.id} ${Date.now() - (index * index + 1) * 190000}`);
+            commands.push(
+                `HSET chatelaine:acct:${account}:last_used ${key.id} ${Date.now() - (index * index + 1) * 190000}`,
+            );
         }
     }
-    for (const [field, uses] of sum)
-        commands.push(`HSET chatelaine:acct:${account}:usage ${field} ${uses}`);
+    for (const [field, uses] of sum) commands.push(`HSET chatelaine:acct:${account}:usage ${field} ${uses}`);
     deployment.redisMany(commands);
 }
 
@@ -70,25 +75,29 @@ async function addKeys(session) {
     const made = [];
 
     for (const [name, mode, scopes, perDay, fate] of KEYS) {
-        const {json} = await session.send('POST', '/v1/console/api_keys', {name, mode, ...scopes && {scopes}});
+        const {json} = await session.send('POST', '/v1/console/api_keys', {name, mode, ...(scopes && {scopes})});
 
         made.push({...json, perDay});
-        if (fate === 'revoke')
-            await session.send('DELETE', `/v1/console/api_keys/${json.id}`);
+        if (fate === 'revoke') await session.send('DELETE', `/v1/console/api_keys/${json.id}`);
     }
     return made;
 }
 
-const post = async (deployment, path, form) => await (await fetch(`http://127.0.0.1:${deployment.port}${path}`,
-    {method: 'POST', body: new URLSearchParams(form)})).json();
+const post = async (deployment, path, form) =>
+    await (
+        await fetch(`http://127.0.0.1:${deployment.port}${path}`, {method: 'POST', body: new URLSearchParams(form)})
+    ).json();
 
 export async function enrolDevice(deployment, name) {
     return await post(deployment, '/v1/auth/device_authorization', {client_id: 'desktop-agent', device_name: name});
 }
 
 export async function claimDevice(deployment, codes) {
-    return await post(deployment, '/v1/auth/token', {grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code: codes.device_code,
-        client_id: 'desktop-agent'});
+    return await post(deployment, '/v1/auth/token', {
+        grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
+        device_code: codes.device_code,
+        client_id: 'desktop-agent',
+    });
 }
 
 async function addDevices(deployment, session) {
@@ -108,7 +117,10 @@ export async function seed(deployment) {
     await addHistory(deployment, keys);
     await addDevices(deployment, session);
     return {
-        keys, session, people: Array.from({length: 4}, () => deployment.person()), newcomers: deployment.newcomers(4),
+        keys,
+        session,
+        people: Array.from({length: 4}, () => deployment.person()),
+        newcomers: deployment.newcomers(4),
         enrol: async () => (await enrolDevice(deployment, 'Front office PC')).user_code,
     };
 }

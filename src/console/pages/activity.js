@@ -17,7 +17,13 @@ const KINDS = {
     people: (type) => /^(session|login|user)\./.test(type),
     all: () => true,
 };
-const ICONS = [['api_key', 'key'], ['device', 'device'], ['session.step_up', 'shield'], ['login.failed', 'warn'], ['', 'person']];
+const ICONS = [
+    ['api_key', 'key'],
+    ['device', 'device'],
+    ['session.step_up', 'shield'],
+    ['login.failed', 'warn'],
+    ['', 'person'],
+];
 
 function targetName(event) {
     return h('strong', {class: 'wrap', title: event.target ?? ''}, event.target_name || event.target || TEXTS.unknown);
@@ -41,20 +47,44 @@ function eventRow(event) {
     const [, iconName] = ICONS.find(([start]) => event.type.startsWith(start));
     const isGrave = /revoked|denied|failed|reset/.test(event.type);
 
-    return h('tr', null,
-        h('th', {scope: 'row'}, h('span', {class: 'event'}, h('span', {class: `event-mark${isGrave ? ' grave' : ''}`}, icon(iconName)),
-            h('span', {class: 'event-words'}, sentence(event)))),
+    return h(
+        'tr',
+        null,
+        h(
+            'th',
+            {scope: 'row'},
+            h(
+                'span',
+                {class: 'event'},
+                h('span', {class: `event-mark${isGrave ? ' grave' : ''}`}, icon(iconName)),
+                h('span', {class: 'event-words'}, sentence(event)),
+            ),
+        ),
         h('td', {'data-label': TEXTS.activity.columns.who}, actorName(event)),
-        h('td', {'data-label': TEXTS.activity.columns.from, class: 'mono'}, event.ip || '–'),
-        h('td', {'data-label': TEXTS.activity.columns.when, title: event.request_id ? `${TEXTS.activity.requestId} ${event.request_id}` : null},
-            timeElement(event.created_at)));
+        h('td', {'data-label': TEXTS.activity.columns.from, 'class': 'mono'}, event.ip || '–'),
+        h(
+            'td',
+            {
+                'data-label': TEXTS.activity.columns.when,
+                'title': event.request_id ? `${TEXTS.activity.requestId} ${event.request_id}` : null,
+            },
+            timeElement(event.created_at),
+        ),
+    );
 }
 
 function eventTable(events) {
-    const heads = Object.entries(TEXTS.activity.columns).map(([name, text]) => h('th', {scope: 'col', class: `column-${name}`}, text));
+    const heads = Object.entries(TEXTS.activity.columns).map(([name, text]) =>
+        h('th', {scope: 'col', class: `column-${name}`}, text),
+    );
 
-    return h('table', {class: 'list events'}, h('caption', {class: 'unseen'}, TEXTS.activity.table), h('thead', null, h('tr', null, heads)),
-        h('tbody', null, events.map(eventRow)));
+    return h(
+        'table',
+        {class: 'list events'},
+        h('caption', {class: 'unseen'}, TEXTS.activity.table),
+        h('thead', null, h('tr', null, heads)),
+        h('tbody', null, events.map(eventRow)),
+    );
 }
 
 export function activityPage() {
@@ -68,8 +98,7 @@ export function activityPage() {
         try {
             take(await load(state.events.at(-1).id));
         } catch (refusal) {
-            if (refusal.kind !== 'cancelled')
-                button.before(explain(refusal));
+            if (refusal.kind !== 'cancelled') button.before(explain(refusal));
             button.removeAttribute('aria-disabled');
             button.textContent = TEXTS.activity.more;
         }
@@ -82,25 +111,55 @@ export function activityPage() {
     function draw() {
         const events = state.events.filter((event) => KINDS[state.filter](event.type));
         const isFiltered = state.events.length > 0;
-        const more = h('button', {type: 'button', class: 'secondary', onclick: () => loadMore(more)}, TEXTS.activity.more);
+        const more = h(
+            'button',
+            {type: 'button', class: 'secondary', onclick: () => loadMore(more)},
+            TEXTS.activity.more,
+        );
 
-        show(content, events.length ? eventTable(events)
-            : emptyState('activity', isFiltered ? TEXTS.keys.emptyFilteredTitle : TEXTS.activity.emptyTitle,
-                isFiltered ? TEXTS.activity.emptyFiltered : TEXTS.activity.empty),
-        h('div', {class: 'pager'}, state.hasMore ? more : h('p', {class: 'hint'}, events.length ? TEXTS.activity.end : '')));
+        show(
+            content,
+            events.length
+                ? eventTable(events)
+                : emptyState(
+                      'activity',
+                      isFiltered ? TEXTS.keys.emptyFilteredTitle : TEXTS.activity.emptyTitle,
+                      isFiltered ? TEXTS.activity.emptyFiltered : TEXTS.activity.empty,
+                  ),
+            h(
+                'div',
+                {class: 'pager'},
+                state.hasMore ? more : h('p', {class: 'hint'}, events.length ? TEXTS.activity.end : ''),
+            ),
+        );
     }
     const loader = loading(content, {
-        placeholder: () => skeletonRows(8), load: () => load(), draw: (page) => {
+        placeholder: () => skeletonRows(8),
+        load: () => load(),
+        draw: (page) => {
             state.events = [];
             take(page);
         },
     });
-    const filter = segments({label: TEXTS.activity.filter, options: Object.entries(TEXTS.activity.filters), value: state.filter, change: (value) => {
-        state.filter = value;
-        if (!content.hasAttribute('aria-busy'))
-            draw();
-    }});
+    const filter = segments({
+        label: TEXTS.activity.filter,
+        options: Object.entries(TEXTS.activity.filters),
+        value: state.filter,
+        change: (value) => {
+            state.filter = value;
+            if (!content.hasAttribute('aria-busy')) draw();
+        },
+    });
 
     loader.run();
-    return {element: h('div', null, pageHead(TEXTS.activity.title, TEXTS.activity.lead), h('div', {class: 'filters'}, filter), content), stop: loader.stop};
+    return {
+        element: h(
+            'div',
+            null,
+            pageHead(TEXTS.activity.title, TEXTS.activity.lead),
+            h('div', {class: 'filters'}, filter),
+            content,
+        ),
+        stop: loader.stop,
+    };
 }

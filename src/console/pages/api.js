@@ -1,6 +1,6 @@
-// Requests to the API. What stands in the way and can be mended in place is mended here: a session that has ended (sign in
-// again), a missing step-up (confirm), a token that another sign-in replaced. Then the request is sent once more; nothing
-// was done before, for each of these refusals comes before any work. All else is thrown as a Refusal.
+// Requests to the API. What stands in the way and can be mended in place is mended here: a session that has ended (sign
+// in again), a missing step-up (confirm), a token that another sign-in replaced. Then the request is sent once more;
+// nothing was done before, for each of these refusals comes before any work. All else is thrown as a Refusal.
 
 const TIMEOUT_MS = 30000;
 
@@ -20,12 +20,9 @@ export function installHooks(functions) {
 }
 
 function kindOf(status, code) {
-    if (status === 429)
-        return 'throttled';
-    if (code === 'overloaded')
-        return 'busy';
-    if (status === 503)
-        return 'away';
+    if (status === 429) return 'throttled';
+    if (code === 'overloaded') return 'busy';
+    if (status === 503) return 'away';
     return 'refused';
 }
 
@@ -34,14 +31,17 @@ function refusalOf(response, problem) {
     const retryAfterS = Number(response.headers.get('Retry-After')) || 0;
 
     return new Refusal(kindOf(response.status, error.code), {
-        status: response.status, code: error.code ?? '', param: error.param ?? '', message: error.message ?? `HTTP ${response.status}`,
-        requestId: error.request_id ?? '', retryAfterMs: retryAfterS * 1000,
+        status: response.status,
+        code: error.code ?? '',
+        param: error.param ?? '',
+        message: error.message ?? `HTTP ${response.status}`,
+        requestId: error.request_id ?? '',
+        retryAfterMs: retryAfterS * 1000,
     });
 }
 
 async function readBody(response) {
-    if (response.status === 204)
-        return null;
+    if (response.status === 204) return null;
     try {
         return await response.json();
     } catch {
@@ -53,21 +53,23 @@ async function send(method, path, body) {
     const headers = {Accept: 'application/json'};
     let response;
 
-    if (method !== 'GET')
-        headers['X-CSRF-Token'] = hooks.csrfToken();
-    if (body !== undefined)
-        headers['Content-Type'] = 'application/json';
+    if (method !== 'GET') headers['X-CSRF-Token'] = hooks.csrfToken();
+    if (body !== undefined) headers['Content-Type'] = 'application/json';
     try {
         response = await fetch(path, {
-            method, headers, body: body === undefined ? undefined : JSON.stringify(body), credentials: 'same-origin', cache: 'no-store',
-            redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS),
+            method,
+            headers,
+            body: body === undefined ? undefined : JSON.stringify(body),
+            credentials: 'same-origin',
+            cache: 'no-store',
+            redirect: 'error',
+            signal: AbortSignal.timeout(TIMEOUT_MS),
         });
     } catch {
         throw new Refusal('offline');
     }
     const answer = await readBody(response);
-    if (!response.ok)
-        throw refusalOf(response, answer);
+    if (!response.ok) throw refusalOf(response, answer);
     return {answer, dateMs: Date.parse(response.headers.get('Date'))};
 }
 
@@ -76,8 +78,7 @@ async function mend(refusal, tried) {
     const mends = {invalid_session: hooks.signInAgain, step_up_required: hooks.stepUp, csrf_failed: hooks.reload};
     const attempt = mends[refusal.code];
 
-    if (!attempt || (refusal.code === 'csrf_failed' && tried.has('csrf_failed')))
-        return false;
+    if (!attempt || (refusal.code === 'csrf_failed' && tried.has('csrf_failed'))) return false;
     tried.add(refusal.code);
     await attempt(refusal);
     return true;
@@ -98,14 +99,15 @@ export async function call(method, path, body) {
             hooks.used();
             return answer;
         } catch (refusal) {
-            if (!(refusal instanceof Refusal) || !await mend(refusal, tried))
-                throw refusal;
+            if (!(refusal instanceof Refusal) || !(await mend(refusal, tried))) throw refusal;
         }
     }
 }
 
 export function withQuery(path, parameters) {
-    const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== '' && value !== undefined && value !== null));
+    const query = new URLSearchParams(
+        Object.entries(parameters).filter(([, value]) => value !== '' && value !== undefined && value !== null),
+    );
     const text = query.toString();
 
     return text ? `${path}?${text}` : path;

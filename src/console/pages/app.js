@@ -14,11 +14,11 @@ import {usagePage} from './usage.js';
 const BASE = '/console/';
 const PAGES = {
     '': {title: TEXTS.pages.keys, icon: 'key', open: keysPage, inMenu: true},
-    devices: {title: TEXTS.pages.devices, icon: 'device', open: devicesPage, inMenu: true},
-    activity: {title: TEXTS.pages.activity, icon: 'activity', open: activityPage, inMenu: true},
-    usage: {title: TEXTS.pages.usage, icon: 'usage', open: usagePage, inMenu: true},
-    session: {title: TEXTS.pages.session, icon: 'person', open: sessionPage, inMenu: true},
-    activate: {title: TEXTS.pages.activate, open: activatePage, within: 'devices'},
+    'devices': {title: TEXTS.pages.devices, icon: 'device', open: devicesPage, inMenu: true},
+    'activity': {title: TEXTS.pages.activity, icon: 'activity', open: activityPage, inMenu: true},
+    'usage': {title: TEXTS.pages.usage, icon: 'usage', open: usagePage, inMenu: true},
+    'session': {title: TEXTS.pages.session, icon: 'person', open: sessionPage, inMenu: true},
+    'activate': {title: TEXTS.pages.activate, open: activatePage, within: 'devices'},
 };
 
 const root = document.getElementById('root');
@@ -29,30 +29,60 @@ let offline = null;
 const nameOfAddress = () => location.pathname.slice(BASE.length);
 
 function missingPage() {
-    return {element: h('div', null, h('h1', {class: 'unseen', tabindex: '-1'}, TEXTS.missing.title), emptyState('info', TEXTS.missing.title, TEXTS.missing.text,
-        h('a', {class: 'button primary', href: BASE}, TEXTS.missing.action)))};
+    return {
+        element: h(
+            'div',
+            null,
+            h('h1', {class: 'unseen', tabindex: '-1'}, TEXTS.missing.title),
+            emptyState(
+                'info',
+                TEXTS.missing.title,
+                TEXTS.missing.text,
+                h('a', {class: 'button primary', href: BASE}, TEXTS.missing.action),
+            ),
+        ),
+    };
 }
 
 function closePage() {
     page?.stop?.();
     page = null;
-    for (const dialog of document.querySelectorAll('dialog[open]'))
-        dialog.close();
+    for (const dialog of document.querySelectorAll('dialog[open]')) dialog.close();
 }
 
 function menuLink(name, {title, icon: iconName}) {
-    return h('a', {href: BASE + name, 'data-page': name}, icon(iconName), h('span', null, title));
+    return h('a', {'href': BASE + name, 'data-page': name}, icon(iconName), h('span', null, title));
 }
 
 function buildFrame() {
     const {user} = currentSession();
-    const links = Object.entries(PAGES).filter(([, {inMenu}]) => inMenu).map(([name, described]) => menuLink(name, described));
+    const links = Object.entries(PAGES)
+        .filter(([, {inMenu}]) => inMenu)
+        .map(([name, described]) => menuLink(name, described));
     const main = h('main', {id: 'content'});
 
     frame = {links, main};
-    show(root, h('a', {class: 'skip', href: '#content'}, TEXTS.skip), h('div', {class: 'frame'},
-        h('header', {class: 'side'}, h('div', {class: 'side-head'}, brand(), h('span', {class: 'account', title: user.account_name}, user.account_name)),
-            h('nav', {'aria-label': TEXTS.navigation}, links), h('p', {class: 'side-foot', title: user.email}, user.email)), main));
+    show(
+        root,
+        h('a', {class: 'skip', href: '#content'}, TEXTS.skip),
+        h(
+            'div',
+            {class: 'frame'},
+            h(
+                'header',
+                {class: 'side'},
+                h(
+                    'div',
+                    {class: 'side-head'},
+                    brand(),
+                    h('span', {class: 'account', title: user.account_name}, user.account_name),
+                ),
+                h('nav', {'aria-label': TEXTS.navigation}, links),
+                h('p', {class: 'side-foot', title: user.email}, user.email),
+            ),
+            main,
+        ),
+    );
 }
 
 function openPage(moveFocus) {
@@ -62,16 +92,13 @@ function openPage(moveFocus) {
     closePage();
     document.title = TEXTS.title(described?.title ?? TEXTS.missing.title);
     for (const link of frame.links) {
-        if (link.dataset.page === (described?.within ?? name))
-            link.setAttribute('aria-current', 'page');
-        else
-            link.removeAttribute('aria-current');
+        if (link.dataset.page === (described?.within ?? name)) link.setAttribute('aria-current', 'page');
+        else link.removeAttribute('aria-current');
     }
     page = (described?.open ?? missingPage)();
     show(frame.main, page.element);
     scrollTo(0, 0);
-    if (moveFocus)
-        (page.focused?.() ?? frame.main.querySelector('h1'))?.focus({preventScroll: true});
+    if (moveFocus) (page.focused?.() ?? frame.main.querySelector('h1'))?.focus({preventScroll: true});
 }
 
 function showConsole(moveFocus) {
@@ -85,13 +112,15 @@ function showSignIn(message) {
     frame = null;
     forgetDraft();
     document.title = TEXTS.title(TEXTS.signIn.title);
-    show(root, signInPage(message, () => showConsole(true)));
+    show(
+        root,
+        signInPage(message, () => showConsole(true)),
+    );
     root.querySelector('[autofocus]')?.focus();
 }
 
 function go(address) {
-    if (address !== location.pathname + location.search)
-        history.pushState(null, '', address);
+    if (address !== location.pathname + location.search) history.pushState(null, '', address);
     openPage(true);
 }
 
@@ -99,8 +128,15 @@ function clicked(event) {
     const link = event.target.closest?.('a[href]');
     const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
 
-    if (!link || !isPlain || !frame || link.hasAttribute('download') || link.origin !== location.origin || !link.pathname.startsWith(BASE)
-        || link.getAttribute('href').startsWith('#'))
+    if (
+        !link ||
+        !isPlain ||
+        !frame ||
+        link.hasAttribute('download') ||
+        link.origin !== location.origin ||
+        !link.pathname.startsWith(BASE) ||
+        link.getAttribute('href').startsWith('#')
+    )
         return;
     event.preventDefault();
     go(link.pathname + link.search);
@@ -109,7 +145,15 @@ function clicked(event) {
 function typed(event) {
     const isTyping = event.target.closest?.('input, textarea, select, [contenteditable]');
 
-    if (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey && page?.shortcut && !document.querySelector('dialog[open]')) {
+    if (
+        event.key === '/' &&
+        !isTyping &&
+        !event.ctrlKey &&
+        !event.metaKey &&
+        !event.altKey &&
+        page?.shortcut &&
+        !document.querySelector('dialog[open]')
+    ) {
         event.preventDefault();
         page.shortcut();
     }
@@ -117,9 +161,10 @@ function typed(event) {
 
 function connectionChanged() {
     offline?.remove();
-    offline = navigator.onLine ? null : h('div', {class: 'offline-bar', role: 'status'}, icon('cloud'), TEXTS.problem.offlineBanner);
-    if (offline)
-        document.body.prepend(offline);
+    offline = navigator.onLine
+        ? null
+        : h('div', {class: 'offline-bar', role: 'status'}, icon('cloud'), TEXTS.problem.offlineBanner);
+    if (offline) document.body.prepend(offline);
 }
 
 // A page that comes out of the browser's memory may be of somebody who has signed out since.
@@ -128,10 +173,8 @@ function leave() {
 }
 
 function comeBack(event) {
-    if (event.persisted)
-        location.reload();
-    else
-        document.documentElement.classList.remove('left');
+    if (event.persisted) location.reload();
+    else document.documentElement.classList.remove('left');
 }
 
 async function start() {
@@ -147,12 +190,14 @@ async function start() {
     addEventListener('pageshow', comeBack);
     connectionChanged();
     show(root, space);
-    await loading(space, {placeholder: () => h('p', {class: 'unseen', role: 'status'}, TEXTS.loading), load: loadSession, draw: (isSignedIn) => {
-        if (isSignedIn)
-            showConsole(false);
-        else
-            showSignIn('');
-    }}).run();
+    await loading(space, {
+        placeholder: () => h('p', {class: 'unseen', role: 'status'}, TEXTS.loading),
+        load: loadSession,
+        draw: (isSignedIn) => {
+            if (isSignedIn) showConsole(false);
+            else showSignIn('');
+        },
+    }).run();
 }
 
 start();

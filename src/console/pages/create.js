@@ -28,13 +28,27 @@ function modeCard(mode, text, changed) {
         draft.mode = mode;
         changed();
     });
-    return h('label', {class: `mode-card ${mode}`}, input, h('span', {class: 'mode-card-text'}, modeBadge(mode), h('span', null, text)));
+    return h(
+        'label',
+        {class: `mode-card ${mode}`},
+        input,
+        h('span', {class: 'mode-card-text'}, modeBadge(mode), h('span', null, text)),
+    );
 }
 
 function modeField(changed) {
-    return h('fieldset', null, h('legend', null, TEXTS.create.mode),
-        h('div', {class: 'mode-cards'}, modeCard('test', TEXTS.create.testText, changed), modeCard('live', TEXTS.create.liveText, changed)),
-        h('p', {class: 'hint'}, TEXTS.create.permanent));
+    return h(
+        'fieldset',
+        null,
+        h('legend', null, TEXTS.create.mode),
+        h(
+            'div',
+            {class: 'mode-cards'},
+            modeCard('test', TEXTS.create.testText, changed),
+            modeCard('live', TEXTS.create.liveText, changed),
+        ),
+        h('p', {class: 'hint'}, TEXTS.create.permanent),
+    );
 }
 
 function scopeBox(name, words, changed) {
@@ -43,21 +57,36 @@ function scopeBox(name, words, changed) {
     input.checked = draft.scopes.has(name) || draft.hasAll;
     input.disabled = draft.hasAll;
     input.addEventListener('change', () => {
-        if (input.checked)
-            draft.scopes.add(name);
-        else
-            draft.scopes.delete(name);
+        if (input.checked) draft.scopes.add(name);
+        else draft.scopes.delete(name);
         changed();
     });
-    return h('label', {class: 'scope'}, input, h('span', null, h('code', null, name), h('span', {class: 'scope-words'}, words)));
+    return h(
+        'label',
+        {class: 'scope'},
+        input,
+        h('span', null, h('code', null, name), h('span', {class: 'scope-words'}, words)),
+    );
 }
 
 function scopeGroup(group, changed) {
     const titleId = newId('group');
 
-    return h('div', {class: 'scope-group', role: 'group', 'aria-labelledby': titleId},
-        h('div', {class: 'scope-group-name'}, h('h3', {id: titleId}, group.name), group.isPowerful ? h('p', {class: 'hint'}, TEXTS.create.powerful) : null),
-        h('div', null, group.scopes.map(([name, words]) => scopeBox(name, words, changed))));
+    return h(
+        'div',
+        {'class': 'scope-group', 'role': 'group', 'aria-labelledby': titleId},
+        h(
+            'div',
+            {class: 'scope-group-name'},
+            h('h3', {id: titleId}, group.name),
+            group.isPowerful ? h('p', {class: 'hint'}, TEXTS.create.powerful) : null,
+        ),
+        h(
+            'div',
+            null,
+            group.scopes.map(([name, words]) => scopeBox(name, words, changed)),
+        ),
+    );
 }
 
 function allScopesBox(changed) {
@@ -68,8 +97,17 @@ function allScopesBox(changed) {
         draft.hasAll = input.checked;
         changed();
     });
-    return h('div', {class: 'all-scopes'}, h('div', null, h('strong', null, TEXTS.create.allTitle), h('p', null, TEXTS.create.allText),
-        h('label', {class: 'check'}, input, TEXTS.create.all)));
+    return h(
+        'div',
+        {class: 'all-scopes'},
+        h(
+            'div',
+            null,
+            h('strong', null, TEXTS.create.allTitle),
+            h('p', null, TEXTS.create.allText),
+            h('label', {class: 'check'}, input, TEXTS.create.all),
+        ),
+    );
 }
 
 // As field() answers it, for what has more than one input.
@@ -77,22 +115,33 @@ function scopesField(changed) {
     const errorId = newId('scopes-error');
     const error = h('p', {class: 'field-error', id: errorId});
     const groups = h('div', {class: 'scope-groups'});
-    const tally = h('span', {class: 'tally', 'aria-live': 'polite'});
+    const tally = h('span', {'class': 'tally', 'aria-live': 'polite'});
     const drawTally = () => {
         error.textContent = '';
         tally.textContent = TEXTS.create.scopesCount(draft.hasAll ? ALL_SCOPES.length : draft.scopes.size);
         changed();
     };
     const drawGroups = () => {
-        show(groups, SCOPE_GROUPS.map((group) => scopeGroup(group, drawTally)));
+        show(
+            groups,
+            SCOPE_GROUPS.map((group) => scopeGroup(group, drawTally)),
+        );
         drawTally();
     };
-    const element = h('fieldset', {'aria-describedby': errorId}, h('legend', null, TEXTS.create.scopes, tally), h('p', {class: 'hint'}, TEXTS.create.scopesHint),
-        error, groups, allScopesBox(drawGroups));
+    const element = h(
+        'fieldset',
+        {'aria-describedby': errorId},
+        h('legend', null, TEXTS.create.scopes, tally),
+        h('p', {class: 'hint'}, TEXTS.create.scopesHint),
+        error,
+        groups,
+        allScopesBox(drawGroups),
+    );
 
     drawGroups();
     return {
-        element, setError: (text) => {
+        element,
+        setError: (text) => {
             error.textContent = text;
         },
         get input() {
@@ -105,8 +154,7 @@ function scopesField(changed) {
 function nameProblem(name) {
     const length = [...name].length;
 
-    if (length === 0)
-        return TEXTS.create.nameMissing;
+    if (length === 0) return TEXTS.create.nameMissing;
     return length > NAME_MAX && TEXTS.create.nameLong;
 }
 
@@ -122,9 +170,12 @@ function explainCreate(refusal, name) {
 }
 
 function createForm(dialog, made) {
-    const name = field({label: TEXTS.create.name, hint: TEXTS.create.nameHint, input: h('input', {type: 'text', name: 'key-name', autocomplete: 'off', autofocus: true,
-        value: draft.name})});
-    const live = h('div', {class: 'live-notice', 'aria-live': 'polite'});
+    const name = field({
+        label: TEXTS.create.name,
+        hint: TEXTS.create.nameHint,
+        input: h('input', {type: 'text', name: 'key-name', autocomplete: 'off', autofocus: true, value: draft.name}),
+    });
+    const live = h('div', {'class': 'live-notice', 'aria-live': 'polite'});
     const modeChanged = () => {
         const isLive = draft.mode === 'live';
 
@@ -135,13 +186,22 @@ function createForm(dialog, made) {
     const scopes = scopesField(() => {});
     const form = workingForm({
         fields: [name.element, modeField(modeChanged), live, scopes.element],
-        submitText: TEXTS.create.submitTest, workingText: TEXTS.create.working, cancel: () => dialog().close(),
+        submitText: TEXTS.create.submitTest,
+        workingText: TEXTS.create.working,
+        cancel: () => dialog().close(),
         submit: async () => {
             const chosen = draft.hasAll ? ALL_SCOPES : ALL_SCOPES.filter((scope) => draft.scopes.has(scope));
 
-            if (!checkFields([[name, nameProblem(draft.name.trim())], [scopes, chosen.length === 0 && TEXTS.create.scopesMissing]]))
+            if (
+                !checkFields([
+                    [name, nameProblem(draft.name.trim())],
+                    [scopes, chosen.length === 0 && TEXTS.create.scopesMissing],
+                ])
+            )
                 return;
-            made(await call('POST', '/v1/console/api_keys', {name: draft.name.trim(), mode: draft.mode, scopes: chosen}));
+            made(
+                await call('POST', '/v1/console/api_keys', {name: draft.name.trim(), mode: draft.mode, scopes: chosen}),
+            );
         },
         explain: (refusal) => explainCreate(refusal, name),
     });
@@ -155,7 +215,13 @@ function createForm(dialog, made) {
 // The secret
 
 function fileStem(name) {
-    return name.toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-+|-+$/g, '').slice(0, FILE_STEM_MAX) || 'api-key';
+    return (
+        name
+            .toLowerCase()
+            .replace(/[^a-z0-9]+/g, '-')
+            .replace(/^-+|-+$/g, '')
+            .slice(0, FILE_STEM_MAX) || 'api-key'
+    );
 }
 
 function downloadEnv(key, file) {
@@ -179,11 +245,35 @@ function secretView(key, state, finish) {
     return [
         notice('warn', TEXTS.create.doneText),
         h('div', {class: 'key-line'}, h('strong', {class: 'wrap'}, key.name), modeBadge(key.mode)),
-        h('div', {class: 'secret'}, h('span', {class: 'field-name'}, TEXTS.create.secret), h('code', {class: 'secret-text', tabindex: '0'}, key.secret),
-            h('div', {class: 'secret-actions'}, copyButton(key.secret, TEXTS.create.copySecret, 'primary'),
-                h('button', {type: 'button', class: 'secondary', onclick: () => downloadEnv(key, file)}, icon('download'), TEXTS.create.download))),
-        h('div', {class: 'try'}, h('div', {class: 'try-head'}, h('h3', null, TEXTS.create.tryIt), copyButton(curl, TEXTS.copy, 'plain small')),
-            h('p', {class: 'hint'}, TEXTS.create.tryText(file)), h('pre', {tabindex: '0'}, h('code', null, curl))),
+        h(
+            'div',
+            {class: 'secret'},
+            h('span', {class: 'field-name'}, TEXTS.create.secret),
+            h('code', {class: 'secret-text', tabindex: '0'}, key.secret),
+            h(
+                'div',
+                {class: 'secret-actions'},
+                copyButton(key.secret, TEXTS.create.copySecret, 'primary'),
+                h(
+                    'button',
+                    {type: 'button', class: 'secondary', onclick: () => downloadEnv(key, file)},
+                    icon('download'),
+                    TEXTS.create.download,
+                ),
+            ),
+        ),
+        h(
+            'div',
+            {class: 'try'},
+            h(
+                'div',
+                {class: 'try-head'},
+                h('h3', null, TEXTS.create.tryIt),
+                copyButton(curl, TEXTS.copy, 'plain small'),
+            ),
+            h('p', {class: 'hint'}, TEXTS.create.tryText(file)),
+            h('pre', {tabindex: '0'}, h('code', null, curl)),
+        ),
         state.problem,
         h('div', {class: 'actions spread'}, h('label', {class: 'check'}, stored, TEXTS.create.stored), done),
     ];
@@ -196,20 +286,28 @@ function warnUnload(event) {
 
 export function openCreate(created) {
     const state = {secretShown: false, isStored: false, problem: h('div', {class: 'secret-problem', role: 'alert'})};
-    const form = createForm(() => dialog, (key) => {
-        forgetDraft();
-        state.secretShown = true;
-        addEventListener('beforeunload', warnUnload);
-        dialog.element.classList.remove('is-live');
-        dialog.replace(TEXTS.create.doneTitle, secretView(key, state, () => dialog.close()));
-        announce(TEXTS.create.created(key.name));
-        created();
-    });
+    const form = createForm(
+        () => dialog,
+        (key) => {
+            forgetDraft();
+            state.secretShown = true;
+            addEventListener('beforeunload', warnUnload);
+            dialog.element.classList.remove('is-live');
+            dialog.replace(
+                TEXTS.create.doneTitle,
+                secretView(key, state, () => dialog.close()),
+            );
+            announce(TEXTS.create.created(key.name));
+            created();
+        },
+    );
     const dialog = openDialog({
-        title: TEXTS.create.title, shape: 'sheet', name: 'create', content: form.element,
+        title: TEXTS.create.title,
+        shape: 'sheet',
+        name: 'create',
+        content: form.element,
         mayClose: () => {
-            if (!state.secretShown || state.isStored)
-                return true;
+            if (!state.secretShown || state.isStored) return true;
             show(state.problem, notice('warn', TEXTS.create.notStored));
             return false;
         },

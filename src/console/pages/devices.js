@@ -16,27 +16,57 @@ const CODE_LETTERS = 8;
 const nameOf = (device) => device.name || TEXTS.devices.unnamed;
 
 function revokeDevice(device, revoked) {
-    openRevoke({...device, name: nameOf(device)}, {
-        path: PATH, title: TEXTS.devices.revokeTitle, text: TEXTS.devices.revokeText, submitText: TEXTS.devices.revokeSubmit,
-        doneTitle: TEXTS.devices.revokedTitle, doneText: TEXTS.devices.revokedText,
-    }, revoked);
+    openRevoke(
+        {...device, name: nameOf(device)},
+        {
+            path: PATH,
+            title: TEXTS.devices.revokeTitle,
+            text: TEXTS.devices.revokeText,
+            submitText: TEXTS.devices.revokeSubmit,
+            doneTitle: TEXTS.devices.revokedTitle,
+            doneText: TEXTS.devices.revokedText,
+        },
+        revoked,
+    );
 }
 
 function deviceRow(device) {
     const row = h('tr', {'data-id': device.id});
     const draw = () => {
         const action = device.revoked_at
-            ? h('span', {class: 'revoked-note', title: exactTime(device.revoked_at)}, TEXTS.keys.revokedAt(timeInWords(device.revoked_at)))
-            : h('button', {type: 'button', class: 'danger-quiet small', 'aria-label': TEXTS.keys.revokeNamed(nameOf(device)),
-                onclick: () => revokeDevice(device, (record) => {
-                    Object.assign(device, record);
-                    draw();
-                })}, TEXTS.keys.revoke);
+            ? h(
+                  'span',
+                  {class: 'revoked-note', title: exactTime(device.revoked_at)},
+                  TEXTS.keys.revokedAt(timeInWords(device.revoked_at)),
+              )
+            : h(
+                  'button',
+                  {
+                      'type': 'button',
+                      'class': 'danger-quiet small',
+                      'aria-label': TEXTS.keys.revokeNamed(nameOf(device)),
+                      'onclick': () =>
+                          revokeDevice(device, (record) => {
+                              Object.assign(device, record);
+                              draw();
+                          }),
+                  },
+                  TEXTS.keys.revoke,
+              );
 
         row.classList.toggle('is-revoked', Boolean(device.revoked_at));
-        show(row, h('th', {scope: 'row'}, h('span', {class: 'row-title'}, nameOf(device)), h('span', {class: 'mono faint last4'}, `…${device.last4}`)),
+        show(
+            row,
+            h(
+                'th',
+                {scope: 'row'},
+                h('span', {class: 'row-title'}, nameOf(device)),
+                h('span', {class: 'mono faint last4'}, `…${device.last4}`),
+            ),
             h('td', {'data-label': TEXTS.devices.columns.created}, timeElement(device.created_at)),
-            h('td', {'data-label': TEXTS.devices.columns.lastUsed}, timeElement(device.last_used_at)), h('td', {class: 'action-cell'}, action));
+            h('td', {'data-label': TEXTS.devices.columns.lastUsed}, timeElement(device.last_used_at)),
+            h('td', {class: 'action-cell'}, action),
+        );
     };
 
     draw();
@@ -44,49 +74,92 @@ function deviceRow(device) {
 }
 
 function deviceTable(devices) {
-    const heads = Object.entries(TEXTS.devices.columns).map(([name, text]) => h('th', {scope: 'col', class: `column-${name}`},
-        name === 'actions' ? h('span', {class: 'unseen'}, text) : text));
+    const heads = Object.entries(TEXTS.devices.columns).map(([name, text]) =>
+        h(
+            'th',
+            {scope: 'col', class: `column-${name}`},
+            name === 'actions' ? h('span', {class: 'unseen'}, text) : text,
+        ),
+    );
 
-    return h('table', {class: 'list devices'}, h('caption', {class: 'unseen'}, TEXTS.devices.table), h('thead', null, h('tr', null, heads)),
-        h('tbody', null, devices.map(deviceRow)));
+    return h(
+        'table',
+        {class: 'list devices'},
+        h('caption', {class: 'unseen'}, TEXTS.devices.table),
+        h('thead', null, h('tr', null, heads)),
+        h('tbody', null, devices.map(deviceRow)),
+    );
 }
 
 const addLink = () => h('a', {class: 'button primary', href: '/console/activate'}, icon('plus'), TEXTS.devices.add);
 
 function emptyDevices(status) {
-    return status === 'revoked' ? emptyState('ban', TEXTS.keys.emptyFilteredTitle, TEXTS.keys.emptyRevoked)
+    return status === 'revoked'
+        ? emptyState('ban', TEXTS.keys.emptyFilteredTitle, TEXTS.keys.emptyRevoked)
         : emptyState('device', TEXTS.devices.emptyTitle, TEXTS.devices.empty, addLink());
 }
 
 export function devicesPage() {
     const content = h('div', {class: 'list-space'});
     const state = {status: 'active', devices: [], hasMore: false};
-    const load = async (after) => await call('GET', withQuery(PATH, {limit: PAGE, status: state.status, starting_after: after}));
+    const load = async (after) =>
+        await call('GET', withQuery(PATH, {limit: PAGE, status: state.status, starting_after: after}));
 
     function draw(page) {
         state.devices.push(...page.data);
-        const more = h('button', {type: 'button', class: 'secondary', onclick: async () => {
-            try {
-                draw(await load(state.devices.at(-1).id));
-            } catch (refusal) {
-                more.replaceWith(explain(refusal));
-            }
-        }}, TEXTS.older);
-
-        show(content, state.devices.length ? deviceTable(state.devices) : emptyDevices(state.status), page.has_more ? h('div', {class: 'pager'}, more) : null);
-    }
-    const loader = loading(content, {placeholder: () => skeletonRows(4), load: () => {
-        state.devices = [];
-        return load();
-    }, draw});
-    const element = h('div', null, pageHead(TEXTS.devices.title, TEXTS.devices.lead, addLink()),
-        h('div', {class: 'filters'}, segments({
-            label: TEXTS.keys.status, value: state.status, options: [['active', TEXTS.keys.active], ['revoked', TEXTS.keys.revoked], ['', TEXTS.keys.any]],
-            change: (value) => {
-                state.status = value;
-                loader.run();
+        const more = h(
+            'button',
+            {
+                type: 'button',
+                class: 'secondary',
+                onclick: async () => {
+                    try {
+                        draw(await load(state.devices.at(-1).id));
+                    } catch (refusal) {
+                        more.replaceWith(explain(refusal));
+                    }
+                },
             },
-        })), content);
+            TEXTS.older,
+        );
+
+        show(
+            content,
+            state.devices.length ? deviceTable(state.devices) : emptyDevices(state.status),
+            page.has_more ? h('div', {class: 'pager'}, more) : null,
+        );
+    }
+    const loader = loading(content, {
+        placeholder: () => skeletonRows(4),
+        load: () => {
+            state.devices = [];
+            return load();
+        },
+        draw,
+    });
+    const element = h(
+        'div',
+        null,
+        pageHead(TEXTS.devices.title, TEXTS.devices.lead, addLink()),
+        h(
+            'div',
+            {class: 'filters'},
+            segments({
+                label: TEXTS.keys.status,
+                value: state.status,
+                options: [
+                    ['active', TEXTS.keys.active],
+                    ['revoked', TEXTS.keys.revoked],
+                    ['', TEXTS.keys.any],
+                ],
+                change: (value) => {
+                    state.status = value;
+                    loader.run();
+                },
+            }),
+        ),
+        content,
+    );
 
     loader.run();
     return {element, stop: loader.stop};
@@ -96,27 +169,42 @@ export function devicesPage() {
 
 // "bcdfghjk" as "BCDF-GHJK"; what cannot be in a code is left out.
 function codeForm(text) {
-    const letters = [...text.toUpperCase()].filter((letter) => LETTERS.includes(letter)).slice(0, CODE_LETTERS).join('');
+    const letters = [...text.toUpperCase()]
+        .filter((letter) => LETTERS.includes(letter))
+        .slice(0, CODE_LETTERS)
+        .join('');
 
     return letters.length > 4 ? `${letters.slice(0, 4)}-${letters.slice(4)}` : letters;
 }
 
 function codeStep(prefilled, found) {
-    const code = field({label: TEXTS.activate.code, hint: TEXTS.activate.codeHint, input: h('input', {
-        type: 'text', name: 'user-code', class: 'code wide', autocomplete: 'off', autocapitalize: 'characters', spellcheck: 'false', maxlength: 12,
-        value: codeForm(prefilled), autofocus: true})});
+    const code = field({
+        label: TEXTS.activate.code,
+        hint: TEXTS.activate.codeHint,
+        input: h('input', {
+            type: 'text',
+            name: 'user-code',
+            class: 'code wide',
+            autocomplete: 'off',
+            autocapitalize: 'characters',
+            spellcheck: 'false',
+            maxlength: 12,
+            value: codeForm(prefilled),
+            autofocus: true,
+        }),
+    });
     const form = workingForm({
-        fields: [code.element], submitText: TEXTS.activate.look, workingText: TEXTS.activate.looking,
+        fields: [code.element],
+        submitText: TEXTS.activate.look,
+        workingText: TEXTS.activate.looking,
         submit: async () => {
             const value = codeForm(code.input.value);
 
-            if (!checkFields([[code, value.length !== CODE_LETTERS + 1 && TEXTS.activate.codeMissing]]))
-                return;
+            if (!checkFields([[code, value.length !== CODE_LETTERS + 1 && TEXTS.activate.codeMissing]])) return;
             found(value, await call('GET', `${ENROLMENTS}/${value}`));
         },
         explain: (refusal) => {
-            if (refusal.status !== 404)
-                return [explain(refusal)];
+            if (refusal.status !== 404) return [explain(refusal)];
             code.setError(TEXTS.activate.unknown);
             code.input.select();
             return [];
@@ -125,8 +213,7 @@ function codeStep(prefilled, found) {
 
     code.input.addEventListener('input', () => {
         // Put into form only at the end of what was typed: elsewhere the cursor would jump.
-        if (code.input.selectionStart === code.input.value.length)
-            code.input.value = codeForm(code.input.value);
+        if (code.input.selectionStart === code.input.value.length) code.input.value = codeForm(code.input.value);
     });
     return form.element;
 }
@@ -135,13 +222,26 @@ function codeStep(prefilled, found) {
 function confirmStep(code, enrolment, {decided, back}) {
     const decide = (verb) => async () => decided((await call('POST', `${ENROLMENTS}/${code}/${verb}`)).status);
     const gone = (refusal) => [refusal.status === 404 ? notice('warn', TEXTS.activate.unknown) : explain(refusal)];
-    const deny = workingForm({fields: [], submitText: TEXTS.activate.deny, workingText: TEXTS.activate.denying, buttonClass: 'danger-quiet',
-        submit: decide('deny'), explain: gone});
-    const approve = workingForm({fields: [], submitText: TEXTS.activate.approve, workingText: TEXTS.activate.approving, submit: decide('approve'),
-        explain: gone});
+    const deny = workingForm({
+        fields: [],
+        submitText: TEXTS.activate.deny,
+        workingText: TEXTS.activate.denying,
+        buttonClass: 'danger-quiet',
+        submit: decide('deny'),
+        explain: gone,
+    });
+    const approve = workingForm({
+        fields: [],
+        submitText: TEXTS.activate.approve,
+        workingText: TEXTS.activate.approving,
+        submit: decide('approve'),
+        explain: gone,
+    });
 
     return [
-        h('h2', {tabindex: '-1'}, TEXTS.activate.confirm), h('p', {class: 'big-code'}, code), h('p', null, TEXTS.activate.compare),
+        h('h2', {tabindex: '-1'}, TEXTS.activate.confirm),
+        h('p', {class: 'big-code'}, code),
+        h('p', null, TEXTS.activate.compare),
         facts([
             [TEXTS.activate.device, h('strong', {class: 'wrap'}, enrolment.device_name || TEXTS.devices.unnamed)],
             [TEXTS.activate.asks, TEXTS.activate.asksText],
@@ -150,15 +250,26 @@ function confirmStep(code, enrolment, {decided, back}) {
             enrolment.expires_at ? [TEXTS.activate.expires, clockTime(enrolment.expires_at)] : null,
         ]),
         notice('warn', TEXTS.activate.warning),
-        h('div', {class: 'decide'}, h('button', {type: 'button', class: 'plain', onclick: back}, TEXTS.cancel), deny.element, approve.element),
+        h(
+            'div',
+            {class: 'decide'},
+            h('button', {type: 'button', class: 'plain', onclick: back}, TEXTS.cancel),
+            deny.element,
+            approve.element,
+        ),
     ];
 }
 
 function endStep(kind, title, text, again) {
     return [
-        h('h2', {tabindex: '-1'}, title), notice(kind, text),
-        h('div', {class: 'actions'}, h('button', {type: 'button', class: 'secondary', onclick: again}, TEXTS.activate.another),
-            h('a', {class: 'button primary', href: '/console/devices'}, TEXTS.activate.toDevices)),
+        h('h2', {tabindex: '-1'}, title),
+        notice(kind, text),
+        h(
+            'div',
+            {class: 'actions'},
+            h('button', {type: 'button', class: 'secondary', onclick: again}, TEXTS.activate.another),
+            h('a', {class: 'button primary', href: '/console/devices'}, TEXTS.activate.toDevices),
+        ),
     ];
 }
 
@@ -170,18 +281,20 @@ export function activatePage() {
         (card.querySelector('[autofocus]') ?? card.querySelector('h2'))?.focus();
     };
     const ends = {
-        approved: () => step(...endStep('good', TEXTS.activate.approvedTitle, TEXTS.activate.approved, () => start(''))),
+        approved: () =>
+            step(...endStep('good', TEXTS.activate.approvedTitle, TEXTS.activate.approved, () => start(''))),
         denied: () => step(...endStep('info', TEXTS.activate.deniedTitle, TEXTS.activate.denied, () => start(''))),
     };
     const decided = (status) => ends[status]();
     const found = (code, enrolment) => {
-        if (enrolment.status === 'pending')
-            step(...confirmStep(code, enrolment, {decided, back: () => start(code)}));
-        else
-            decided(enrolment.status);
+        if (enrolment.status === 'pending') step(...confirmStep(code, enrolment, {decided, back: () => start(code)}));
+        else decided(enrolment.status);
     };
     const start = (code) => step(codeStep(code, found));
 
     start(prefilled);
-    return {element: h('div', null, pageHead(TEXTS.activate.title, TEXTS.activate.lead), card), focused: () => card.querySelector('input')};
+    return {
+        element: h('div', null, pageHead(TEXTS.activate.title, TEXTS.activate.lead), card),
+        focused: () => card.querySelector('input'),
+    };
 }

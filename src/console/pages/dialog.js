@@ -8,22 +8,28 @@ export function openDialog({title, shape = 'box', content, mayClose = () => true
     const heading = h('h2', {id: titleId, tabindex: '-1'}, title);
     const body = h('div', {class: 'dialog-body'}, content);
     const tryClose = () => mayClose() && dialog.close();
-    const cross = h('button', {type: 'button', class: 'plain icon-only', 'aria-label': TEXTS.close, onclick: tryClose}, icon('close'));
-    const dialog = h('dialog', {class: `${shape} ${name ?? ''}`, 'aria-labelledby': titleId},
-        h('div', {class: 'dialog-head'}, heading, isFixed ? null : cross), body);
+    const cross = h(
+        'button',
+        {'type': 'button', 'class': 'plain icon-only', 'aria-label': TEXTS.close, 'onclick': tryClose},
+        icon('close'),
+    );
+    const dialog = h(
+        'dialog',
+        {'class': `${shape} ${name ?? ''}`, 'aria-labelledby': titleId},
+        h('div', {class: 'dialog-head'}, heading, isFixed ? null : cross),
+        body,
+    );
 
     dialog.addEventListener('cancel', (event) => {
         event.preventDefault();
-        if (!isFixed)
-            tryClose();
+        if (!isFixed) tryClose();
     });
     // Chromium closes at a second Escape whatever the first was answered.
     dialog.addEventListener('keydown', (event) => {
         if (event.key === 'Escape') {
             event.preventDefault();
             event.stopPropagation();
-            if (!isFixed)
-                tryClose();
+            if (!isFixed) tryClose();
         }
     });
     dialog.addEventListener('close', () => {
@@ -39,6 +45,7 @@ export function openDialog({title, shape = 'box', content, mayClose = () => true
         replace(nextTitle, ...nextContent) {
             heading.textContent = nextTitle;
             body.replaceChildren(...nextContent.flat().filter(Boolean));
+            dialog.scrollTo(0, 0);
             heading.focus();
         },
         element: dialog,

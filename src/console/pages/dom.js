@@ -3,22 +3,21 @@
 const SVG = 'http://www.w3.org/2000/svg';
 
 function setProperty(element, name, value) {
-    if (value === null || value === undefined || value === false)
-        return;
-    if (name.startsWith('on'))
-        element.addEventListener(name.slice(2), value);
-    else
-        element.setAttribute(name, value === true ? '' : value);
+    if (value === null || value === undefined || value === false) return;
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? '' : value);
 }
 
 function build(element, properties, children) {
-    for (const [name, value] of Object.entries(properties ?? {}))
-        setProperty(element, name, value);
-    element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+    for (const [name, value] of Object.entries(properties ?? {})) setProperty(element, name, value);
+    element.append(
+        ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+    );
     return element;
 }
 
-// properties: attributes, and listeners as onclick and the like. Children: nodes, texts, lists of them; null is left out.
+// properties: attributes, and listeners as onclick and the like. Children: nodes, texts, lists of them; null is left
+// out.
 export function h(tag, properties, ...children) {
     return build(document.createElement(tag), properties, children);
 }
@@ -44,7 +43,11 @@ const ICONS = {
     warn: ['M10 3 18 17H2z', 'M10 8v4', 'M10 14.4h.01'],
     info: ['M10 18a8 8 0 1 0 0-16 8 8 0 0 0 0 16z', 'M10 9v5', 'M10 6.2h.01'],
     ban: ['M10 17a7 7 0 1 0 0-14 7 7 0 0 0 0 14z', 'M5.2 5.2l9.6 9.6'],
-    cloud: ['M3 3l14 14', 'M6 8.2A4 4 0 0 0 6.500 16H13', 'M9 5.200a4.500 4.500 0 0 1 5.500 3.600A3.700 3.700 0 0 1 17 14'],
+    cloud: [
+        'M3 3l14 14',
+        'M6 8.2A4 4 0 0 0 6.500 16H13',
+        'M9 5.200a4.500 4.500 0 0 1 5.500 3.600A3.700 3.700 0 0 1 17 14',
+    ],
     shield: ['M10 2.500 16 5v5c0 4-3 6.500-6 7.500C7 16.500 4 14 4 10V5z', 'M7.500 10l2 2 3.500-4'],
     older: ['M8 5l5 5-5 5'],
     newer: ['M12 5l-5 5 5 5'],
@@ -52,7 +55,7 @@ const ICONS = {
 
 export function icon(name) {
     const paths = ICONS[name].map((d) => svg('path', {d}));
-    return svg('svg', {class: 'icon', viewBox: '0 0 20 20', 'aria-hidden': 'true', focusable: 'false'}, paths);
+    return svg('svg', {'class': 'icon', 'viewBox': '0 0 20 20', 'aria-hidden': 'true', 'focusable': 'false'}, paths);
 }
 
 export function show(container, ...children) {

@@ -8,30 +8,51 @@ export function field({label, hint, input, aside, isLabelHidden = false}) {
     const hintElement = hint ? h('p', {class: 'hint', id: `${id}-hint`}, hint) : null;
     const error = h('p', {class: 'field-error', id: `${id}-error`});
     const labelElement = h('label', {for: id, class: isLabelHidden ? 'unseen' : null}, label);
-    const element = h('div', {class: 'field'}, isLabelHidden ? labelElement : h('div', {class: 'field-label'}, labelElement, aside), input, hintElement, error);
+    const element = h(
+        'div',
+        {class: 'field'},
+        isLabelHidden ? labelElement : h('div', {class: 'field-label'}, labelElement, aside),
+        input,
+        hintElement,
+        error,
+    );
 
     input.id = id;
     input.setAttribute('aria-describedby', hint ? `${id}-error ${id}-hint` : `${id}-error`);
     input.addEventListener('input', () => setError(''));
     function setError(text) {
         error.textContent = text;
-        if (text)
-            input.setAttribute('aria-invalid', 'true');
-        else
-            input.removeAttribute('aria-invalid');
+        if (text) input.setAttribute('aria-invalid', 'true');
+        else input.removeAttribute('aria-invalid');
     }
     return {element, input, setError};
 }
 
 export function passwordField(attributes) {
-    const input = h('input', {type: 'password', name: 'password', autocomplete: 'current-password', required: true, maxlength: 256, ...attributes});
-    const toggle = h('button', {type: 'button', class: 'plain small', 'aria-pressed': 'false', onclick: () => {
-        const shown = input.type === 'text';
+    const input = h('input', {
+        type: 'password',
+        name: 'password',
+        autocomplete: 'current-password',
+        required: true,
+        maxlength: 256,
+        ...attributes,
+    });
+    const toggle = h(
+        'button',
+        {
+            'type': 'button',
+            'class': 'plain small',
+            'aria-pressed': 'false',
+            'onclick': () => {
+                const shown = input.type === 'text';
 
-        input.type = shown ? 'password' : 'text';
-        toggle.textContent = shown ? TEXTS.signIn.showPassword : TEXTS.signIn.hidePassword;
-        toggle.setAttribute('aria-pressed', String(!shown));
-    }}, TEXTS.signIn.showPassword);
+                input.type = shown ? 'password' : 'text';
+                toggle.textContent = shown ? TEXTS.signIn.showPassword : TEXTS.signIn.hidePassword;
+                toggle.setAttribute('aria-pressed', String(!shown));
+            },
+        },
+        TEXTS.signIn.showPassword,
+    );
 
     toggle.setAttribute('aria-label', `${TEXTS.signIn.showPassword} ${TEXTS.signIn.password.toLowerCase()}`);
     return field({label: TEXTS.signIn.password, input, aside: toggle});
@@ -39,8 +60,16 @@ export function passwordField(attributes) {
 
 export function codeField(attributes) {
     const input = h('input', {
-        type: 'text', name: 'totp', inputmode: 'numeric', autocomplete: 'one-time-code', pattern: '[0-9 ]*', required: true,
-        maxlength: 9, class: 'code', spellcheck: 'false', ...attributes,
+        type: 'text',
+        name: 'totp',
+        inputmode: 'numeric',
+        autocomplete: 'one-time-code',
+        pattern: '[0-9 ]*',
+        required: true,
+        maxlength: 9,
+        class: 'code',
+        spellcheck: 'false',
+        ...attributes,
     });
 
     return field({label: TEXTS.signIn.code, hint: TEXTS.signIn.codeHint, input});
@@ -55,12 +84,33 @@ export function notice(kind, ...content) {
     return h('div', {class: `notice ${kind}`}, icon(icons[kind]), h('div', null, content));
 }
 
-// A form whose submit() may throw: the problem is shown above the buttons, and while it lasts a throttle holds the button.
-export function workingForm({fields, submitText, workingText, submit, explain, buttonClass = 'primary', extra = [], cancel}) {
+// A form whose submit() may throw: the problem is shown above the buttons, and while it lasts a throttle holds the
+// button.
+export function workingForm({
+    fields,
+    submitText,
+    workingText,
+    submit,
+    explain,
+    buttonClass = 'primary',
+    extra = [],
+    cancel,
+}) {
     const problem = h('div', {class: 'form-problem', role: 'alert'});
     const button = h('button', {type: 'submit', class: buttonClass}, submitText);
-    const form = h('form', {novalidate: true, onsubmit: run}, fields, problem,
-        h('div', {class: 'actions'}, cancel ? h('button', {type: 'button', class: 'secondary', onclick: cancel}, TEXTS.cancel) : null, extra, button));
+    const form = h(
+        'form',
+        {novalidate: true, onsubmit: run},
+        fields,
+        problem,
+        h(
+            'div',
+            {class: 'actions'},
+            cancel ? h('button', {type: 'button', class: 'secondary', onclick: cancel}, TEXTS.cancel) : null,
+            extra,
+            button,
+        ),
+    );
     let isWorking = false;
     let heldUntil = 0;
 
@@ -90,28 +140,27 @@ export function workingForm({fields, submitText, workingText, submit, explain, b
     }
     async function run(event) {
         event.preventDefault();
-        if (isWorking || heldUntil > Date.now())
-            return;
+        if (isWorking || heldUntil > Date.now()) return;
         problem.replaceChildren();
         setBusy(true);
         try {
             await submit();
         } catch (refusal) {
-            if (refusal.kind === 'throttled')
-                hold(refusal.retryAfterMs);
-            else if (refusal.kind !== 'cancelled')
-                problem.replaceChildren(...explain(refusal));
+            if (refusal.kind === 'throttled') hold(refusal.retryAfterMs);
+            else if (refusal.kind !== 'cancelled') problem.replaceChildren(...explain(refusal));
         } finally {
             setBusy(false);
         }
     }
     const api = {
-        element: form, button, problem, submitText,
+        element: form,
+        button,
+        problem,
+        submitText,
         setSubmit(text, className) {
             api.submitText = text;
             button.className = className;
-            if (!isWorking)
-                button.textContent = text;
+            if (!isWorking) button.textContent = text;
         },
     };
     return api;
@@ -123,8 +172,7 @@ export function checkFields(checks) {
 
     for (const [target, text] of checks) {
         target.setError(text || '');
-        if (text && !first)
-            first = target;
+        if (text && !first) first = target;
     }
     first?.input.focus();
     return !first;

@@ -11,16 +11,18 @@ const dayMonthYear = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 's
 const number = new Intl.NumberFormat('en-GB');
 const compact = new Intl.NumberFormat('en-GB', {notation: 'compact', maximumFractionDigits: 1});
 
-const STEPS = [['minute', 60], ['hour', 3600], ['day', 86400]];
+const STEPS = [
+    ['minute', 60],
+    ['hour', 3600],
+    ['day', 86400],
+];
 const WORDS_END_S = 30 * 86400;
 
 export function timeInWords(iso, now = Date.now()) {
     const seconds = Math.round((now - Date.parse(iso)) / 1000);
 
-    if (seconds < 45)
-        return TEXTS.time.now;
-    if (seconds >= WORDS_END_S)
-        return dayMonthYear.format(new Date(iso));
+    if (seconds < 45) return TEXTS.time.now;
+    if (seconds >= WORDS_END_S) return dayMonthYear.format(new Date(iso));
     const [unit, size] = STEPS.findLast(([, size]) => seconds >= size) ?? STEPS[0];
     return relative.format(-Math.max(1, Math.round(seconds / size)), unit);
 }
@@ -34,8 +36,7 @@ export const countShort = (n) => compact.format(n);
 
 // The words, and the exact time on hover.
 export function timeElement(iso, otherwise = TEXTS.never) {
-    if (!iso)
-        return h('span', {class: 'faint'}, otherwise);
+    if (!iso) return h('span', {class: 'faint'}, otherwise);
     return h('time', {datetime: iso, title: exactTime(iso)}, timeInWords(iso));
 }
 

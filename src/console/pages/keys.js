@@ -20,35 +20,76 @@ const SCOPE_COUNT = SCOPE_GROUPS.flatMap((group) => group.scopes).length;
 
 // Revoking
 
-const isInUse = (key) => key.mode === 'live' && key.last_used_at && Date.now() - Date.parse(key.last_used_at) < IN_USE_MS;
+const isInUse = (key) =>
+    key.mode === 'live' && key.last_used_at && Date.now() - Date.parse(key.last_used_at) < IN_USE_MS;
 
 function keyLine(key) {
-    return h('div', {class: 'key-line'}, h('strong', {class: 'wrap'}, key.name), key.mode ? modeBadge(key.mode) : null,
-        h('span', {class: 'mono faint'}, `…${key.last4}`));
+    return h(
+        'div',
+        {class: 'key-line'},
+        h('strong', {class: 'wrap'}, key.name),
+        key.mode ? modeBadge(key.mode) : null,
+        h('span', {class: 'mono faint'}, `…${key.last4}`),
+    );
 }
 
 function explainRevoke(refusal) {
-    return [refusal.kind === 'away' || refusal.kind === 'offline' ? notice('warn', h('p', null, TEXTS.revoke.unconfirmed)) : explain(refusal)];
+    return [
+        refusal.kind === 'away' || refusal.kind === 'offline'
+            ? notice('warn', h('p', null, TEXTS.revoke.unconfirmed))
+            : explain(refusal),
+    ];
 }
 
 function nameConfirmation(key) {
-    const confirmation = field({label: TEXTS.revoke.typeLabel(key.name), isLabelHidden: true, input: h('input', {
-        type: 'text', autocomplete: 'off', spellcheck: 'false', autofocus: true})});
+    const confirmation = field({
+        label: TEXTS.revoke.typeLabel(key.name),
+        isLabelHidden: true,
+        input: h('input', {
+            type: 'text',
+            autocomplete: 'off',
+            spellcheck: 'false',
+            autofocus: true,
+        }),
+    });
 
-    confirmation.element.prepend(h('p', {class: 'type-name', 'aria-hidden': 'true'}, h('span', null, TEXTS.revoke.typeName('')[0]),
-        h('strong', {class: 'wrap'}, key.name), h('span', null, TEXTS.revoke.typeName('')[2])));
+    confirmation.element.prepend(
+        h(
+            'p',
+            {'class': 'type-name', 'aria-hidden': 'true'},
+            h('span', null, TEXTS.revoke.typeName('')[0]),
+            h('strong', {class: 'wrap'}, key.name),
+            h('span', null, TEXTS.revoke.typeName('')[2]),
+        ),
+    );
     return confirmation;
 }
 
 // subject: texts and path of what is revoked; revoked() gets the record as it is now.
 export function openRevoke(key, {path, title, text, submitText, doneTitle, doneText, next}, revoked) {
     const confirmation = isInUse(key) ? nameConfirmation(key) : null;
-    const lastUse = h('p', {class: 'last-use'}, key.last_used_at
-        ? [TEXTS.revoke.lastUsed(timeInWords(key.last_used_at)), h('span', {class: 'faint'}, ` · ${exactTime(key.last_used_at)}`)]
-        : TEXTS.revoke.neverUsed);
+    const lastUse = h(
+        'p',
+        {class: 'last-use'},
+        key.last_used_at
+            ? [
+                  TEXTS.revoke.lastUsed(timeInWords(key.last_used_at)),
+                  h('span', {class: 'faint'}, ` · ${exactTime(key.last_used_at)}`),
+              ]
+            : TEXTS.revoke.neverUsed,
+    );
     const form = workingForm({
-        fields: [keyLine(key), lastUse, h('p', null, text), confirmation ? notice('warn', TEXTS.revoke.inUse) : null, confirmation?.element],
-        submitText, workingText: TEXTS.revoke.working, buttonClass: 'danger', cancel: () => dialog.close(),
+        fields: [
+            keyLine(key),
+            lastUse,
+            h('p', null, text),
+            confirmation ? notice('warn', TEXTS.revoke.inUse) : null,
+            confirmation?.element,
+        ],
+        submitText,
+        workingText: TEXTS.revoke.working,
+        buttonClass: 'danger',
+        cancel: () => dialog.close(),
         submit: async () => {
             const record = await call('DELETE', `${path}/${encodeURIComponent(key.id)}`);
 
@@ -75,48 +116,109 @@ export function openRevoke(key, {path, title, text, submitText, doneTitle, doneT
 function showRevoked(dialog, key, record, {doneTitle, doneText, next}) {
     const finish = h('button', {type: 'button', class: 'primary', onclick: () => dialog.close()}, TEXTS.close);
 
-    dialog.replace(doneTitle, notice('good', h('p', null, doneText), h('p', {class: 'faint'}, TEXTS.revoke.since(clockTimeExact(record.revoked_at)))),
-        keyLine(key), next ? h('p', null, next) : null, h('div', {class: 'actions'}, finish));
+    dialog.replace(
+        doneTitle,
+        notice(
+            'good',
+            h('p', null, doneText),
+            h('p', {class: 'faint'}, TEXTS.revoke.since(clockTimeExact(record.revoked_at))),
+        ),
+        keyLine(key),
+        next ? h('p', null, next) : null,
+        h('div', {class: 'actions'}, finish),
+    );
     announce(`${doneTitle}. ${doneText}`);
     finish.focus();
 }
 
 function revokeKey(key, revoked) {
-    openRevoke(key, {
-        path: PATH, title: TEXTS.revoke.title, text: TEXTS.revoke.text, submitText: TEXTS.revoke.submit, doneTitle: TEXTS.revoke.doneTitle,
-        doneText: TEXTS.revoke.doneShort, next: TEXTS.revoke.next,
-    }, revoked);
+    openRevoke(
+        key,
+        {
+            path: PATH,
+            title: TEXTS.revoke.title,
+            text: TEXTS.revoke.text,
+            submitText: TEXTS.revoke.submit,
+            doneTitle: TEXTS.revoke.doneTitle,
+            doneText: TEXTS.revoke.doneShort,
+            next: TEXTS.revoke.next,
+        },
+        revoked,
+    );
 }
 
 // Details
 
 function scopeList(scopes) {
-    const groups = SCOPE_GROUPS.map((group) => [group, group.scopes.filter(([name]) => scopes.includes(name))]).filter(([, held]) => held.length);
+    const groups = SCOPE_GROUPS.map((group) => [group, group.scopes.filter(([name]) => scopes.includes(name))]).filter(
+        ([, held]) => held.length,
+    );
 
-    return h('ul', {class: 'scope-list'}, groups.flatMap(([, held]) => held).map(([name, words]) => h('li', null,
-        h('code', null, name), h('span', {class: 'faint'}, words))));
+    return h(
+        'ul',
+        {class: 'scope-list'},
+        groups
+            .flatMap(([, held]) => held)
+            .map(([name, words]) => h('li', null, h('code', null, name), h('span', {class: 'faint'}, words))),
+    );
 }
 
 function openDetails(key, use, revoked) {
     const start = `svc_sk_${key.mode}_`;
-    const revokeButton = key.revoked_at ? null : h('button', {type: 'button', class: 'danger-quiet', onclick: () => {
-        dialog.close();
-        revokeKey(key, revoked);
-    }}, icon('ban'), TEXTS.keys.revoke);
-    const dialog = openDialog({title: TEXTS.detail.title, shape: 'sheet', content: [
-        h('div', {class: 'detail-name'}, h('strong', {class: 'wrap'}, key.name), modeBadge(key.mode)),
-        facts([
-            [TEXTS.detail.id, h('code', {class: 'wrap'}, key.id), copyButton(key.id, TEXTS.copy, 'plain small')],
-            [TEXTS.detail.secret, h('code', null, TEXTS.detail.secretText(start, key.last4)), h('p', {class: 'hint'}, TEXTS.detail.secretNote)],
-            [TEXTS.detail.created, exactTime(key.created_at)],
-            [TEXTS.detail.lastUsed, key.last_used_at ? [timeInWords(key.last_used_at), h('span', {class: 'faint'}, ` · ${exactTime(key.last_used_at)}`)]
-                : TEXTS.never],
-            key.revoked_at ? [TEXTS.detail.revoked, exactTime(key.revoked_at)] : null,
-            use ? [TEXTS.detail.use, h('div', {class: 'detail-use'}, spark(use, useText(use)), h('span', null, useText(use)))] : null,
-            [TEXTS.detail.scopes, scopeList(key.scopes)],
-        ]),
-        h('div', {class: 'actions'}, revokeButton, h('button', {type: 'button', class: 'secondary', onclick: () => dialog.close()}, TEXTS.close)),
-    ]});
+    const revokeButton = key.revoked_at
+        ? null
+        : h(
+              'button',
+              {
+                  type: 'button',
+                  class: 'danger-quiet',
+                  onclick: () => {
+                      dialog.close();
+                      revokeKey(key, revoked);
+                  },
+              },
+              icon('ban'),
+              TEXTS.keys.revoke,
+          );
+    const dialog = openDialog({
+        title: TEXTS.detail.title,
+        shape: 'sheet',
+        content: [
+            h('div', {class: 'detail-name'}, h('strong', {class: 'wrap'}, key.name), modeBadge(key.mode)),
+            facts([
+                [TEXTS.detail.id, h('code', {class: 'wrap'}, key.id), copyButton(key.id, TEXTS.copy, 'plain small')],
+                [
+                    TEXTS.detail.secret,
+                    h('code', null, TEXTS.detail.secretText(start, key.last4)),
+                    h('p', {class: 'hint'}, TEXTS.detail.secretNote),
+                ],
+                [TEXTS.detail.created, exactTime(key.created_at)],
+                [
+                    TEXTS.detail.lastUsed,
+                    key.last_used_at
+                        ? [
+                              timeInWords(key.last_used_at),
+                              h('span', {class: 'faint'}, ` · ${exactTime(key.last_used_at)}`),
+                          ]
+                        : TEXTS.never,
+                ],
+                key.revoked_at ? [TEXTS.detail.revoked, exactTime(key.revoked_at)] : null,
+                use
+                    ? [
+                          TEXTS.detail.use,
+                          h('div', {class: 'detail-use'}, spark(use, useText(use)), h('span', null, useText(use))),
+                      ]
+                    : null,
+                [TEXTS.detail.scopes, scopeList(key.scopes)],
+            ]),
+            h(
+                'div',
+                {class: 'actions'},
+                revokeButton,
+                h('button', {type: 'button', class: 'secondary', onclick: () => dialog.close()}, TEXTS.close),
+            ),
+        ],
+    });
 }
 
 // The table
@@ -130,27 +232,37 @@ function useText(use) {
 }
 
 function scopeCell(key) {
-    if (key.scopes.length === SCOPE_COUNT)
-        return h('span', {class: 'chip strong'}, TEXTS.keys.allScopes);
+    if (key.scopes.length === SCOPE_COUNT) return h('span', {class: 'chip strong'}, TEXTS.keys.allScopes);
     return h('span', {class: 'scopes-text', title: key.scopes.join(', ')}, key.scopes.join(', '));
 }
 
 function useCell(use) {
-    if (!use)
-        return h('span', {class: 'spark-space'});
-    return [spark(use, useText(use)), h('span', {class: 'use-total', 'aria-hidden': 'true'}, count(sum(use)))];
+    if (!use) return h('span', {class: 'spark-space'});
+    return [spark(use, useText(use)), h('span', {'class': 'use-total', 'aria-hidden': 'true'}, count(sum(use)))];
 }
 
 function actionCell(key, revoked) {
     if (key.revoked_at)
-        return h('span', {class: 'revoked-note', title: exactTime(key.revoked_at)}, TEXTS.keys.revokedAt(timeInWords(key.revoked_at)));
-    return h('button', {type: 'button', class: 'danger-quiet small', 'aria-label': TEXTS.keys.revokeNamed(key.name), onclick: () => revokeKey(key, revoked)},
-        TEXTS.keys.revoke);
+        return h(
+            'span',
+            {class: 'revoked-note', title: exactTime(key.revoked_at)},
+            TEXTS.keys.revokedAt(timeInWords(key.revoked_at)),
+        );
+    return h(
+        'button',
+        {
+            'type': 'button',
+            'class': 'danger-quiet small',
+            'aria-label': TEXTS.keys.revokeNamed(key.name),
+            'onclick': () => revokeKey(key, revoked),
+        },
+        TEXTS.keys.revoke,
+    );
 }
 
 function keyRow(key, useOf) {
     const row = h('tr', {'data-id': key.id});
-    const usage = h('td', {class: 'use-cell', 'data-label': TEXTS.keys.columns.requests});
+    const usage = h('td', {'class': 'use-cell', 'data-label': TEXTS.keys.columns.requests});
     const redraw = (record) => {
         Object.assign(key, record);
         draw();
@@ -159,24 +271,50 @@ function keyRow(key, useOf) {
     function draw() {
         row.classList.toggle('is-revoked', Boolean(key.revoked_at));
         show(usage, useCell(useOf(key.id)));
-        show(row,
-            h('th', {scope: 'row'}, h('button', {type: 'button', class: 'row-name', title: TEXTS.keys.details(key.name),
-                onclick: () => openDetails(key, useOf(key.id), redraw)}, key.name), h('span', {class: 'mono faint last4'}, `…${key.last4}`)),
+        show(
+            row,
+            h(
+                'th',
+                {scope: 'row'},
+                h(
+                    'button',
+                    {
+                        type: 'button',
+                        class: 'row-name',
+                        title: TEXTS.keys.details(key.name),
+                        onclick: () => openDetails(key, useOf(key.id), redraw),
+                    },
+                    key.name,
+                ),
+                h('span', {class: 'mono faint last4'}, `…${key.last4}`),
+            ),
             h('td', {'data-label': TEXTS.keys.columns.mode}, modeBadge(key.mode)),
             h('td', {'data-label': TEXTS.keys.columns.scopes}, scopeCell(key)),
             h('td', {'data-label': TEXTS.keys.columns.lastUsed}, timeElement(key.last_used_at)),
-            usage, h('td', {class: 'action-cell'}, actionCell(key, redraw)));
+            usage,
+            h('td', {class: 'action-cell'}, actionCell(key, redraw)),
+        );
     }
     draw();
     return {row, drawUse: () => show(usage, useCell(useOf(key.id)))};
 }
 
 function keyTable(rows) {
-    const heads = Object.entries(TEXTS.keys.columns).map(([name, text]) => h('th', {scope: 'col', class: `column-${name}`},
-        name === 'actions' ? h('span', {class: 'unseen'}, text) : text));
+    const heads = Object.entries(TEXTS.keys.columns).map(([name, text]) =>
+        h(
+            'th',
+            {scope: 'col', class: `column-${name}`},
+            name === 'actions' ? h('span', {class: 'unseen'}, text) : text,
+        ),
+    );
 
-    return h('table', {class: 'list keys'}, h('caption', {class: 'unseen'}, TEXTS.keys.table), h('thead', null, h('tr', null, heads)),
-        h('tbody', null, rows));
+    return h(
+        'table',
+        {class: 'list keys'},
+        h('caption', {class: 'unseen'}, TEXTS.keys.table),
+        h('thead', null, h('tr', null, heads)),
+        h('tbody', null, rows),
+    );
 }
 
 // Loading
@@ -184,15 +322,17 @@ function keyTable(rows) {
 async function loadUse(keys) {
     const use = new Map();
 
-    if (keys.length === 0)
-        return use;
-    const answer = await call('GET', withQuery('/v1/console/usage', {days: SPARK_DAYS, key_ids: keys.map((key) => key.id).join(',')}));
-    for (const key of answer.keys)
-        use.set(key.id, key.by_day);
+    if (keys.length === 0) return use;
+    const answer = await call(
+        'GET',
+        withQuery('/v1/console/usage', {days: SPARK_DAYS, key_ids: keys.map((key) => key.id).join(',')}),
+    );
+    for (const key of answer.keys) use.set(key.id, key.by_day);
     return use;
 }
 
-const matches = (key, words) => words.every((word) => `${key.name} ${key.id} ${key.last4}`.toLowerCase().includes(word));
+const matches = (key, words) =>
+    words.every((word) => `${key.name} ${key.id} ${key.last4}`.toLowerCase().includes(word));
 
 // The server lists; what is searched for is looked up here, in all keys as far as they can be held.
 async function searchAll(filters, words) {
@@ -201,55 +341,113 @@ async function searchAll(filters, words) {
     let after;
 
     for (;;) {
-        const page = await call('GET', withQuery(PATH, {limit: BULK, mode: filters.mode, status: filters.status, starting_after: after}));
+        const page = await call(
+            'GET',
+            withQuery(PATH, {limit: BULK, mode: filters.mode, status: filters.status, starting_after: after}),
+        );
 
         searched += page.data.length;
         found.push(...page.data.filter((key) => matches(key, words)));
         if (!page.has_more || searched >= SEARCHED_MAX)
-            return {data: found.slice(0, BULK), total: found.length, searched, isCut: page.has_more, newer: false, older: false};
+            return {
+                data: found.slice(0, BULK),
+                total: found.length,
+                searched,
+                isCut: page.has_more,
+                newer: false,
+                older: false,
+            };
         after = page.data.at(-1).id;
     }
 }
 
 async function listPage(filters, cursor) {
-    const page = await call('GET', withQuery(PATH, {limit: PAGE, mode: filters.mode, status: filters.status, ...cursor}));
+    const page = await call(
+        'GET',
+        withQuery(PATH, {limit: PAGE, mode: filters.mode, status: filters.status, ...cursor}),
+    );
     const isBackward = 'ending_before' in cursor;
 
     return {
-        data: page.data, newer: isBackward ? page.has_more : 'starting_after' in cursor, older: isBackward || page.has_more,
+        data: page.data,
+        newer: isBackward ? page.has_more : 'starting_after' in cursor,
+        older: isBackward || page.has_more,
     };
 }
 
 function emptyList(state, create, clear) {
     if (state.words.length > 0 || state.filters.mode)
-        return emptyState('search', TEXTS.keys.emptyFilteredTitle, TEXTS.keys.emptyFiltered,
-            h('button', {type: 'button', class: 'secondary', onclick: clear}, TEXTS.keys.clear));
+        return emptyState(
+            'search',
+            TEXTS.keys.emptyFilteredTitle,
+            TEXTS.keys.emptyFiltered,
+            h('button', {type: 'button', class: 'secondary', onclick: clear}, TEXTS.keys.clear),
+        );
     if (state.filters.status === 'revoked')
         return emptyState('ban', TEXTS.keys.emptyRevokedTitle, TEXTS.keys.emptyRevoked);
-    return emptyState('key', TEXTS.keys.emptyTitle, TEXTS.keys.empty, h('button', {type: 'button', class: 'primary', onclick: create}, icon('plus'),
-        TEXTS.keys.create));
+    return emptyState(
+        'key',
+        TEXTS.keys.emptyTitle,
+        TEXTS.keys.empty,
+        h('button', {type: 'button', class: 'primary', onclick: create}, icon('plus'), TEXTS.keys.create),
+    );
 }
 
 function pager(page, move) {
-    if (!page.newer && !page.older)
-        return null;
-    return h('nav', {class: 'pager', 'aria-label': TEXTS.keys.table},
-        h('button', {type: 'button', class: 'secondary small', disabled: !page.newer, onclick: () => move({ending_before: page.data[0].id})}, icon('newer'),
-            TEXTS.newer),
-        h('button', {type: 'button', class: 'secondary small', disabled: !page.older, onclick: () => move({starting_after: page.data.at(-1).id})}, TEXTS.older,
-            icon('older')));
+    if (!page.newer && !page.older) return null;
+    return h(
+        'nav',
+        {'class': 'pager', 'aria-label': TEXTS.keys.table},
+        h(
+            'button',
+            {
+                type: 'button',
+                class: 'secondary small',
+                disabled: !page.newer,
+                onclick: () => move({ending_before: page.data[0].id}),
+            },
+            icon('newer'),
+            TEXTS.newer,
+        ),
+        h(
+            'button',
+            {
+                type: 'button',
+                class: 'secondary small',
+                disabled: !page.older,
+                onclick: () => move({starting_after: page.data.at(-1).id}),
+            },
+            TEXTS.older,
+            icon('older'),
+        ),
+    );
 }
 
 function searchBox(search) {
-    const input = h('input', {type: 'search', 'aria-label': TEXTS.keys.search, placeholder: TEXTS.keys.searchShort, autocomplete: 'off', spellcheck: 'false',
-        'aria-keyshortcuts': '/'});
+    const input = h('input', {
+        'type': 'search',
+        'aria-label': TEXTS.keys.search,
+        'placeholder': TEXTS.keys.searchShort,
+        'autocomplete': 'off',
+        'spellcheck': 'false',
+        'aria-keyshortcuts': '/',
+    });
     let timer = 0;
 
     input.addEventListener('input', () => {
         clearTimeout(timer);
         timer = setTimeout(search, SEARCH_PAUSE_MS);
     });
-    return {input, element: h('div', {class: 'search'}, icon('search'), input, h('kbd', {'aria-hidden': 'true'}, TEXTS.keys.shortcut))};
+    return {
+        input,
+        element: h(
+            'div',
+            {class: 'search'},
+            icon('search'),
+            input,
+            h('kbd', {'aria-hidden': 'true'}, TEXTS.keys.shortcut),
+        ),
+    };
 }
 
 export function keysPage() {
@@ -265,19 +463,27 @@ export function keysPage() {
     function draw(page) {
         const rows = page.data.map((key) => keyRow(key, (id) => state.use.get(id)));
 
-        show(content, page.data.length ? keyTable(rows.map(({row}) => row)) : emptyList(state, create, clear),
-            page.isCut ? h('p', {class: 'hint'}, TEXTS.keys.searchCut(count(page.searched))) : null, pager(page, move));
-        if (state.words.length)
-            announce(TEXTS.keys.found(page.total));
+        show(
+            content,
+            page.data.length ? keyTable(rows.map(({row}) => row)) : emptyList(state, create, clear),
+            page.isCut ? h('p', {class: 'hint'}, TEXTS.keys.searchCut(count(page.searched))) : null,
+            pager(page, move),
+        );
+        if (state.words.length) announce(TEXTS.keys.found(page.total));
         // The list can be used without it: that it fails is no reason to show less.
-        loadUse(page.data).then((use) => {
-            state.use = use;
-            rows.forEach(({drawUse}) => drawUse());
-        }, () => {});
+        loadUse(page.data).then(
+            (use) => {
+                state.use = use;
+                rows.forEach(({drawUse}) => drawUse());
+            },
+            () => {},
+        );
     }
     const loader = loading(content, {
-        placeholder: () => skeletonRows(6), draw,
-        load: () => (state.words.length ? searchAll(state.filters, state.words) : listPage(state.filters, state.cursor)),
+        placeholder: () => skeletonRows(6),
+        draw,
+        load: () =>
+            state.words.length ? searchAll(state.filters, state.words) : listPage(state.filters, state.cursor),
     });
     const restart = () => move({});
     function move(cursor) {
@@ -297,15 +503,42 @@ export function keysPage() {
             restart();
         };
 
-        show(filters, box.element,
-            segments({label: TEXTS.keys.mode, value: state.filters.mode, change: change('mode'), options: [['', TEXTS.all], ['live', TEXTS.live], ['test', TEXTS.test]]}),
-            segments({label: TEXTS.keys.status, value: state.filters.status, change: change('status'),
-                options: [['active', TEXTS.keys.active], ['revoked', TEXTS.keys.revoked], ['', TEXTS.keys.any]]}));
+        show(
+            filters,
+            box.element,
+            segments({
+                label: TEXTS.keys.mode,
+                value: state.filters.mode,
+                change: change('mode'),
+                options: [
+                    ['', TEXTS.all],
+                    ['live', TEXTS.live],
+                    ['test', TEXTS.test],
+                ],
+            }),
+            segments({
+                label: TEXTS.keys.status,
+                value: state.filters.status,
+                change: change('status'),
+                options: [
+                    ['active', TEXTS.keys.active],
+                    ['revoked', TEXTS.keys.revoked],
+                    ['', TEXTS.keys.any],
+                ],
+            }),
+        );
     }
 
     drawFilters();
-    element.append(pageHead(TEXTS.keys.title, TEXTS.keys.lead, h('button', {type: 'button', class: 'primary', onclick: create}, icon('plus'), TEXTS.keys.create)),
-        filters, content);
+    element.append(
+        pageHead(
+            TEXTS.keys.title,
+            TEXTS.keys.lead,
+            h('button', {type: 'button', class: 'primary', onclick: create}, icon('plus'), TEXTS.keys.create),
+        ),
+        filters,
+        content,
+    );
     loader.run();
     return {element, stop: loader.stop, shortcut: () => box.input.focus()};
 }

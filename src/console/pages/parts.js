@@ -8,8 +8,12 @@ const RETRY_FIRST_MS = 2000;
 const RETRY_MAX_MS = 30000;
 
 export function pageHead(title, lead, ...actions) {
-    return h('header', {class: 'page-head'},
-        h('div', null, h('h1', {tabindex: '-1'}, title), h('p', {class: 'lead'}, lead)), h('div', {class: 'page-actions'}, actions));
+    return h(
+        'header',
+        {class: 'page-head'},
+        h('div', null, h('h1', {tabindex: '-1'}, title), h('p', {class: 'lead'}, lead)),
+        h('div', {class: 'page-actions'}, actions),
+    );
 }
 
 export function modeBadge(mode) {
@@ -17,29 +21,39 @@ export function modeBadge(mode) {
 }
 
 export function emptyState(iconName, title, text, action) {
-    return h('div', {class: 'empty'}, h('span', {class: 'empty-mark'}, icon(iconName)), h('h2', null, title), h('p', null, text), action);
+    return h(
+        'div',
+        {class: 'empty'},
+        h('span', {class: 'empty-mark'}, icon(iconName)),
+        h('h2', null, title),
+        h('p', null, text),
+        action,
+    );
 }
 
 function textOf(refusal) {
     const texts = {offline: TEXTS.problem.offline, away: TEXTS.problem.away, busy: TEXTS.problem.busy};
 
-    if (refusal.code === 'csrf_failed')
-        return TEXTS.problem.foreignOrigin;
-    if (refusal.status === 404)
-        return TEXTS.problem.gone;
+    if (refusal.code === 'csrf_failed') return TEXTS.problem.foreignOrigin;
+    if (refusal.status === 404) return TEXTS.problem.gone;
     return texts[refusal.kind] ?? TEXTS.problem.failed(refusal.message);
 }
 
 // What went wrong and what to do, within a form.
 export function explain(refusal) {
-    const reference = refusal.kind === 'refused' && refusal.requestId ? h('p', {class: 'reference'}, TEXTS.problem.reference(refusal.requestId)) : null;
+    const reference =
+        refusal.kind === 'refused' && refusal.requestId
+            ? h('p', {class: 'reference'}, TEXTS.problem.reference(refusal.requestId))
+            : null;
 
     return notice(refusal.kind === 'refused' ? 'error' : 'warn', h('p', null, textOf(refusal)), reference);
 }
 
 function titleOf(refusal) {
     const titles = {
-        offline: TEXTS.problem.offlineTitle, away: TEXTS.problem.awayTitle, busy: TEXTS.problem.busyTitle,
+        offline: TEXTS.problem.offlineTitle,
+        away: TEXTS.problem.awayTitle,
+        busy: TEXTS.problem.busyTitle,
         throttled: TEXTS.problem.throttledTitle,
     };
 
@@ -49,12 +63,32 @@ function titleOf(refusal) {
 // The same in place of a page's content. Where waiting helps it tries again by itself, later each time.
 function errorState(refusal, again, attempt) {
     const isPassing = refusal.kind !== 'refused';
-    const status = h('p', {class: 'hint', 'aria-live': 'off'});
-    const mark = h('span', {class: 'empty-mark'}, icon(refusal.kind === 'offline' || refusal.kind === 'away' ? 'cloud' : 'warn'));
-    const element = h('div', {class: 'empty problem', role: 'alert'}, mark, h('h2', null, titleOf(refusal)),
-        h('p', null, refusal.kind === 'throttled' ? TEXTS.problem.throttled(wait(refusal.retryAfterMs)) : textOf(refusal)),
-        refusal.requestId && !isPassing ? h('p', {class: 'reference'}, TEXTS.problem.reference(refusal.requestId)) : null,
-        h('button', {type: 'button', class: 'secondary', onclick: again}, isPassing ? TEXTS.problem.retryNow : TEXTS.retry), status);
+    const status = h('p', {'class': 'hint', 'aria-live': 'off'});
+    const mark = h(
+        'span',
+        {class: 'empty-mark'},
+        icon(refusal.kind === 'offline' || refusal.kind === 'away' ? 'cloud' : 'warn'),
+    );
+    const element = h(
+        'div',
+        {class: 'empty problem', role: 'alert'},
+        mark,
+        h('h2', null, titleOf(refusal)),
+        h(
+            'p',
+            null,
+            refusal.kind === 'throttled' ? TEXTS.problem.throttled(wait(refusal.retryAfterMs)) : textOf(refusal),
+        ),
+        refusal.requestId && !isPassing
+            ? h('p', {class: 'reference'}, TEXTS.problem.reference(refusal.requestId))
+            : null,
+        h(
+            'button',
+            {type: 'button', class: 'secondary', onclick: again},
+            isPassing ? TEXTS.problem.retryNow : TEXTS.retry,
+        ),
+        status,
+    );
     const endMs = Date.now() + Math.max(refusal.retryAfterMs, Math.min(RETRY_FIRST_MS * 2 ** attempt, RETRY_MAX_MS));
     const tick = () => {
         if (Date.now() >= endMs) {
@@ -66,8 +100,7 @@ function errorState(refusal, again, attempt) {
     };
     let timer = 0;
 
-    if (isPassing)
-        tick();
+    if (isPassing) tick();
     return {element, stop: () => clearTimeout(timer)};
 }
 
@@ -82,27 +115,22 @@ export function loading(container, {placeholder, load, draw}) {
         try {
             result = await load();
         } catch (refusal) {
-            if (mine !== turn || refusal.kind === 'cancelled')
-                return;
-            if (!('kind' in refusal))
-                throw refusal;
+            if (mine !== turn || refusal.kind === 'cancelled') return;
+            if (!('kind' in refusal)) throw refusal;
             failure = errorState(refusal, () => start(attempt + 1), attempt);
             show(container, failure.element);
             return;
         } finally {
-            if (mine === turn)
-                container.removeAttribute('aria-busy');
+            if (mine === turn) container.removeAttribute('aria-busy');
         }
-        if (mine === turn)
-            draw(result);
+        if (mine === turn) draw(result);
     }
     function start(attempt) {
         turn += 1;
         failure?.stop();
         failure = null;
         container.setAttribute('aria-busy', 'true');
-        if (attempt === 0)
-            show(container, placeholder());
+        if (attempt === 0) show(container, placeholder());
         return attemptLoad(turn, attempt);
     }
     return {
@@ -121,38 +149,58 @@ export function skeletonRows(count) {
 }
 
 export function segments({label, options, value, change}) {
-    const buttons = options.map(([key, text]) => h('button', {
-        type: 'button', 'aria-pressed': String(key === value), onclick() {
-            for (const button of buttons)
-                button.setAttribute('aria-pressed', String(button === this));
-            change(key);
-        },
-    }, text));
+    const buttons = options.map(([key, text]) =>
+        h(
+            'button',
+            {
+                'type': 'button',
+                'aria-pressed': String(key === value),
+                'onclick'() {
+                    for (const button of buttons) button.setAttribute('aria-pressed', String(button === this));
+                    change(key);
+                },
+            },
+            text,
+        ),
+    );
 
-    return h('div', {class: 'segments', role: 'group', 'aria-label': label}, buttons);
+    return h('div', {'class': 'segments', 'role': 'group', 'aria-label': label}, buttons);
 }
 
 export function copyButton(text, label = TEXTS.copy, className = 'secondary small') {
     const words = h('span', null, label);
-    const button = h('button', {type: 'button', class: className, onclick: async () => {
-        try {
-            await navigator.clipboard.writeText(typeof text === 'function' ? text() : text);
-            show(button, icon('done'), words);
-            words.textContent = TEXTS.copied;
-            announce(TEXTS.copied);
-            setTimeout(() => {
-                show(button, icon('copy'), words);
-                words.textContent = label;
-            }, 2000);
-        } catch {
-            announce(TEXTS.copyFailed);
-            words.textContent = TEXTS.copyFailed;
-        }
-    }}, icon('copy'), words);
+    const button = h(
+        'button',
+        {
+            type: 'button',
+            class: className,
+            onclick: async () => {
+                try {
+                    await navigator.clipboard.writeText(typeof text === 'function' ? text() : text);
+                    show(button, icon('done'), words);
+                    words.textContent = TEXTS.copied;
+                    announce(TEXTS.copied);
+                    setTimeout(() => {
+                        show(button, icon('copy'), words);
+                        words.textContent = label;
+                    }, 2000);
+                } catch {
+                    announce(TEXTS.copyFailed);
+                    words.textContent = TEXTS.copyFailed;
+                }
+            },
+        },
+        icon('copy'),
+        words,
+    );
 
     return button;
 }
 
 export function facts(rows) {
-    return h('dl', {class: 'facts'}, rows.filter(Boolean).map(([name, ...value]) => h('div', null, h('dt', null, name), h('dd', null, value))));
+    return h(
+        'dl',
+        {class: 'facts'},
+        rows.filter(Boolean).map(([name, ...value]) => h('div', null, h('dt', null, name), h('dd', null, value))),
+    );
 }

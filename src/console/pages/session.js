@@ -1,4 +1,5 @@
-// Who is signed in: kept in memory alone, told by the server on each load. Tabs tell each other when it begins and ends.
+// Who is signed in: kept in memory alone, told by the server on each load. Tabs tell each other when it begins and
+// ends.
 import {callOnce, installHooks, Refusal} from './api.js';
 import {openReSignIn, openStepUp} from './signin.js';
 import {announce, h, show} from './dom.js';
@@ -9,8 +10,9 @@ const WARN_MS = 120000;
 const MARGIN_MS = 15000; // the server notes a use at most every ten seconds
 const TICK_MS = 1000;
 
-let current = null; // {user, csrfToken, expiresMs, idleMs, idleEndMs, stepUpExpiresMs}; all times by this browser's clock
-let ending = null;  // of a promise: sign in again, under way
+// {user, csrfToken, expiresMs, idleMs, idleEndMs, stepUpExpiresMs}; all times by this browser's clock
+let current = null;
+let ending = null; // of a promise: sign in again, under way
 let tabs = null;
 let warned = false;
 const listeners = {begun: () => {}, ended: () => {}};
@@ -23,14 +25,17 @@ function take(answer, dateMs) {
     const idleEndMs = local(answer.idle_expires_at ?? answer.expires_at);
 
     current = {
-        user: answer.user, csrfToken: answer.csrf_token, expiresMs: local(answer.expires_at), idleEndMs,
-        idleMs: idleEndMs - Date.now(), stepUpExpiresMs: local(answer.step_up_expires_at),
+        user: answer.user,
+        csrfToken: answer.csrf_token,
+        expiresMs: local(answer.expires_at),
+        idleEndMs,
+        idleMs: idleEndMs - Date.now(),
+        stepUpExpiresMs: local(answer.step_up_expires_at),
     };
 }
 
 function used() {
-    if (!current)
-        return;
+    if (!current) return;
     current.idleEndMs = Date.now() + current.idleMs;
     tabs?.postMessage({event: 'used', idleEndMs: current.idleEndMs});
     hideWarning();
@@ -44,8 +49,7 @@ export async function loadSession() {
         take(answer, dateMs);
         return true;
     } catch (refusal) {
-        if (refusal.code !== 'invalid_session')
-            throw refusal;
+        if (refusal.code !== 'invalid_session') throw refusal;
         current = null;
         return false;
     }
@@ -73,8 +77,7 @@ export async function signOut() {
     try {
         await callOnce('POST', '/v1/auth/logout');
     } catch (refusal) {
-        if (refusal.code !== 'invalid_session')
-            throw refusal;
+        if (refusal.code !== 'invalid_session') throw refusal;
     }
     forget();
     tabs?.postMessage({event: 'ended'});
@@ -90,17 +93,19 @@ function signInAgain(reason) {
         return Promise.reject(new Refusal('cancelled'));
     }
     hideWarning();
-    ending ??= openReSignIn(before.email, reason).then(() => {
-        if (current.user.id !== before.id)
-            location.reload();
-        listeners.begun();
-    }).catch((refusal) => {
-        forget();
-        listeners.ended();
-        throw refusal;
-    }).finally(() => {
-        ending = null;
-    });
+    ending ??= openReSignIn(before.email, reason)
+        .then(() => {
+            if (current.user.id !== before.id) location.reload();
+            listeners.begun();
+        })
+        .catch((refusal) => {
+            forget();
+            listeners.ended();
+            throw refusal;
+        })
+        .finally(() => {
+            ending = null;
+        });
     return ending;
 }
 
@@ -108,10 +113,8 @@ function signInAgain(reason) {
 async function reload(refusal) {
     const token = current?.csrfToken;
 
-    if (!await loadSession())
-        return signInAgain();
-    if (current.csrfToken === token)
-        throw refusal;
+    if (!(await loadSession())) return signInAgain();
+    if (current.csrfToken === token) throw refusal;
     return undefined;
 }
 
@@ -127,14 +130,14 @@ function hideWarning() {
 
 async function stay() {
     try {
-        if (!await loadSession()) {
+        if (!(await loadSession())) {
             await signInAgain();
             return;
         }
     } catch {
         return; // the bar stays, and says how long there is
     }
-    hideWarning();
+    used();
     announce(TEXTS.session.stayed);
 }
 
@@ -142,35 +145,34 @@ function showWarning(leftMs, isLimit) {
     const text = isLimit ? TEXTS.session.limitNear(wait(leftMs)) : TEXTS.session.aboutToEndText(wait(leftMs));
 
     if (!bar) {
-        bar = h('div', {class: 'session-bar', role: 'region', 'aria-label': TEXTS.session.aboutToEnd},
-            h('p', {'aria-live': 'off'}), isLimit ? null : h('button', {type: 'button', class: 'primary', onclick: stay}, TEXTS.session.stay));
-        // In the topmost dialog where there is one: what lies below cannot be reached.
-        ([...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body).append(bar);
+        bar = h(
+            'div',
+            {'class': 'session-bar', 'role': 'region', 'aria-label': TEXTS.session.aboutToEnd},
+            h('p', {'aria-live': 'off'}),
+            isLimit ? null : h('button', {type: 'button', class: 'primary', onclick: stay}, TEXTS.session.stay),
+        );
     }
+    // In the topmost dialog where there is one: what lies below cannot be reached.
+    const host = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body;
+    if (bar.parentNode !== host) host.append(bar);
     show(bar.firstChild, text);
-    if (!warned)
-        announce(`${TEXTS.session.aboutToEnd}. ${text}`);
+    if (!warned) announce(`${TEXTS.session.aboutToEnd}. ${text}`);
     warned = true;
 }
 
 function tick() {
-    if (!current || ending)
-        return;
+    if (!current || ending) return;
     const limitMs = current.expiresMs - Date.now();
     const idleMs = current.idleEndMs - MARGIN_MS - Date.now();
     const leftMs = Math.min(limitMs, idleMs);
 
-    if (leftMs <= 0)
-        signInAgain(limitMs <= idleMs ? TEXTS.signIn.absoluteEnd : TEXTS.signIn.ended).catch(() => {});
-    else if (leftMs < Math.min(WARN_MS, current.idleMs / 3))
-        showWarning(leftMs, limitMs <= idleMs);
-    else
-        hideWarning();
+    if (leftMs <= 0) signInAgain(limitMs <= idleMs ? TEXTS.signIn.absoluteEnd : TEXTS.signIn.ended).catch(() => {});
+    else if (leftMs < Math.min(WARN_MS, current.idleMs / 3)) showWarning(leftMs, limitMs <= idleMs);
+    else hideWarning();
 }
 
 function heard({data}) {
-    if (!current || typeof data !== 'object')
-        return;
+    if (!current || typeof data !== 'object') return;
     if (data.event === 'used') {
         current.idleEndMs = Math.max(current.idleEndMs, data.idleEndMs);
         hideWarning();
@@ -183,7 +185,13 @@ function heard({data}) {
 
 export function watchSession({begun, ended}) {
     Object.assign(listeners, {begun, ended});
-    installHooks({csrfToken: () => current?.csrfToken ?? '', used, signInAgain: () => signInAgain(), stepUp: openStepUp, reload});
+    installHooks({
+        csrfToken: () => current?.csrfToken ?? '',
+        used,
+        signInAgain: () => signInAgain(),
+        stepUp: openStepUp,
+        reload,
+    });
     tabs = new BroadcastChannel('chatelaine-session');
     tabs.addEventListener('message', heard);
     setInterval(tick, TICK_MS);

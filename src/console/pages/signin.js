@@ -13,8 +13,7 @@ const STEP_S = 30;
 const codeProblem = (input) => !CODE_FORM.test(codeOf(input)) && TEXTS.signIn.codeMissing;
 
 function emailProblem(input) {
-    if (!input.value.trim())
-        return TEXTS.signIn.emailMissing;
+    if (!input.value.trim()) return TEXTS.signIn.emailMissing;
     return !input.value.includes('@') && TEXTS.signIn.emailInvalid;
 }
 
@@ -35,19 +34,38 @@ function explainSignIn(refusal, code) {
 }
 
 function signInForm({email = '', done, cancel}) {
-    const address = field({label: TEXTS.signIn.email, input: h('input', {
-        type: 'email', name: 'email', autocomplete: 'username', required: true, maxlength: 254, value: email, autofocus: !email,
-        spellcheck: 'false', autocapitalize: 'none',
-    })});
+    const address = field({
+        label: TEXTS.signIn.email,
+        input: h('input', {
+            type: 'email',
+            name: 'email',
+            autocomplete: 'username',
+            required: true,
+            maxlength: 254,
+            value: email,
+            autofocus: !email,
+            spellcheck: 'false',
+            autocapitalize: 'none',
+        }),
+    });
     const password = passwordField({autofocus: Boolean(email)});
     const code = codeField();
-    const leave = cancel ? h('button', {type: 'button', class: 'secondary', onclick: cancel}, TEXTS.signIn.leave) : null;
+    const leave = cancel
+        ? h('button', {type: 'button', class: 'secondary', onclick: cancel}, TEXTS.signIn.leave)
+        : null;
     const form = workingForm({
         fields: [address.element, password.element, code.element],
-        submitText: TEXTS.signIn.submit, workingText: TEXTS.signIn.working, extra: [leave],
+        submitText: TEXTS.signIn.submit,
+        workingText: TEXTS.signIn.working,
+        extra: [leave],
         submit: async () => {
-            if (!checkFields([[address, emailProblem(address.input)], [password, !password.input.value && TEXTS.signIn.passwordMissing],
-                [code, codeProblem(code.input)]]))
+            if (
+                !checkFields([
+                    [address, emailProblem(address.input)],
+                    [password, !password.input.value && TEXTS.signIn.passwordMissing],
+                    [code, codeProblem(code.input)],
+                ])
+            )
                 throw new Refusal('cancelled');
             await signIn(address.input.value.trim(), password.input.value, codeOf(code.input));
             password.input.value = '';
@@ -66,9 +84,20 @@ export function brand() {
 
 // The page for whoever is not signed in. message: why he is here, if there is a reason.
 export function signInPage(message, done) {
-    return h('main', {class: 'lone', id: 'content'}, h('div', {class: 'card sign-in-card'},
-        brand(), h('h1', {tabindex: '-1'}, TEXTS.signIn.title), h('p', {class: 'lead'}, TEXTS.signIn.lead),
-        message ? notice('info', message) : null, signInForm({done}), h('p', {class: 'hint foot'}, TEXTS.signIn.help)));
+    return h(
+        'main',
+        {class: 'lone', id: 'content'},
+        h(
+            'div',
+            {class: 'card sign-in-card'},
+            brand(),
+            h('h1', {tabindex: '-1'}, TEXTS.signIn.title),
+            h('p', {class: 'lead'}, TEXTS.signIn.lead),
+            message ? notice('info', message) : null,
+            signInForm({done}),
+            h('p', {class: 'hint foot'}, TEXTS.signIn.help),
+        ),
+    );
 }
 
 // Resolves when somebody is signed in; rejects where he leaves instead.
@@ -81,10 +110,17 @@ export function openReSignIn(email, reason) {
             settle();
         };
         const dialog = openDialog({
-            title: TEXTS.signIn.again, isFixed: true, name: 'unveiled',
-            content: [h('p', null, reason ?? TEXTS.signIn.ended), signInForm({
-                email, done: () => finish(resolve), cancel: () => finish(() => reject(new Refusal('cancelled'))),
-            })],
+            title: TEXTS.signIn.again,
+            isFixed: true,
+            name: 'unveiled',
+            content: [
+                h('p', null, reason ?? TEXTS.signIn.ended),
+                signInForm({
+                    email,
+                    done: () => finish(resolve),
+                    cancel: () => finish(() => reject(new Refusal('cancelled'))),
+                }),
+            ],
         });
     });
 }
@@ -97,8 +133,7 @@ function usedNotice() {
         const leftS = Math.ceil((endMs - Date.now()) / 1000);
 
         text.textContent = leftS > 0 ? TEXTS.stepUp.used(leftS) : TEXTS.stepUp.usedOver;
-        if (leftS > 0 && (text.isConnected || leftS > STEP_S - 2))
-            setTimeout(tick, 500);
+        if (leftS > 0 && (text.isConnected || leftS > STEP_S - 2)) setTimeout(tick, 500);
     };
 
     tick();
@@ -106,12 +141,9 @@ function usedNotice() {
 }
 
 function explainStepUp(refusal, code) {
-    if (refusal.code === 'totp_already_used' || refusal.code === 'invalid_login')
-        clearCode(code);
-    if (refusal.code === 'totp_already_used')
-        return [usedNotice()];
-    if (refusal.code === 'invalid_login')
-        return [notice('error', TEXTS.stepUp.wrong)];
+    if (refusal.code === 'totp_already_used' || refusal.code === 'invalid_login') clearCode(code);
+    if (refusal.code === 'totp_already_used') return [usedNotice()];
+    if (refusal.code === 'invalid_login') return [notice('error', TEXTS.stepUp.wrong)];
     return [explain(refusal)];
 }
 
@@ -121,20 +153,34 @@ export function openStepUp() {
         const password = passwordField({autofocus: true});
         const code = codeField();
         // Password managers look for the name that a password belongs to.
-        const user = h('input', {type: 'text', class: 'unseen', name: 'email', autocomplete: 'username', tabindex: '-1', 'aria-hidden': 'true',
-            readonly: true, value: currentSession()?.user.email ?? ''});
+        const user = h('input', {
+            'type': 'text',
+            'class': 'unseen',
+            'name': 'email',
+            'autocomplete': 'username',
+            'tabindex': '-1',
+            'aria-hidden': 'true',
+            'readonly': true,
+            'value': currentSession()?.user.email ?? '',
+        });
         let settle = () => reject(new Refusal('cancelled'));
         const form = workingForm({
-            fields: [user, password.element, code.element], submitText: TEXTS.stepUp.submit, workingText: TEXTS.stepUp.working,
+            fields: [user, password.element, code.element],
+            submitText: TEXTS.stepUp.submit,
+            workingText: TEXTS.stepUp.working,
             cancel: () => dialog.close(),
             submit: async () => {
-                if (!checkFields([[password, !password.input.value && TEXTS.signIn.passwordMissing], [code, codeProblem(code.input)]]))
+                if (
+                    !checkFields([
+                        [password, !password.input.value && TEXTS.signIn.passwordMissing],
+                        [code, codeProblem(code.input)],
+                    ])
+                )
                     throw new Refusal('cancelled');
                 try {
                     await stepUp(password.input.value, codeOf(code.input));
                 } catch (refusal) {
-                    if (refusal.code !== 'invalid_session')
-                        throw refusal;
+                    if (refusal.code !== 'invalid_session') throw refusal;
                     settle = () => reject(refusal); // whoever asked for this signs in again, and comes back
                     dialog.close();
                     return;
@@ -145,7 +191,9 @@ export function openStepUp() {
             explain: (refusal) => explainStepUp(refusal, code),
         });
         const dialog = openDialog({
-            title: TEXTS.stepUp.title, content: [h('p', null, TEXTS.stepUp.lead), form.element], closed: () => settle(),
+            title: TEXTS.stepUp.title,
+            content: [h('p', null, TEXTS.stepUp.lead), form.element],
+            closed: () => settle(),
         });
     });
 }

@@ -1,30 +1,44 @@
 // Every text of the console.
 
 export const SCOPE_GROUPS = [
-    {name: 'Patients', scopes: [
-        ['patients:read', 'See patients’ records.'],
-        ['patients:write', 'Add and change patients’ records.'],
-    ]},
-    {name: 'Exchanges', scopes: [
-        ['exchanges:read', 'See what was exchanged, with whom and when.'],
-        ['exchanges:write', 'Send records to other clinics and answer their requests.'],
-    ]},
-    {name: 'Documents', scopes: [
-        ['documents:write', 'Upload documents. No key can read them back.'],
-    ]},
-    {name: 'Integration', scopes: [
-        ['webhooks:manage', 'Choose which events are sent to which address.'],
-        ['sandbox:manage', 'Fill and empty the sandbox. Reaches no live data.'],
-    ]},
-    {name: 'Reports', scopes: [
-        ['usage:read', 'See how many requests were made, day by day.'],
-        ['audit:read', 'See who did what in this account.'],
-    ]},
-    {name: 'Administration', isPowerful: true, scopes: [
-        ['keys:manage', 'Create and revoke API keys.'],
-        ['team:manage', 'Invite and remove people.'],
-        ['org:manage', 'Change the organisation’s settings.'],
-    ]},
+    {
+        name: 'Patients',
+        scopes: [
+            ['patients:read', 'See patients’ records.'],
+            ['patients:write', 'Add and change patients’ records.'],
+        ],
+    },
+    {
+        name: 'Exchanges',
+        scopes: [
+            ['exchanges:read', 'See what was exchanged, with whom and when.'],
+            ['exchanges:write', 'Send records to other clinics and answer their requests.'],
+        ],
+    },
+    {name: 'Documents', scopes: [['documents:write', 'Upload documents. No key can read them back.']]},
+    {
+        name: 'Integration',
+        scopes: [
+            ['webhooks:manage', 'Choose which events are sent to which address.'],
+            ['sandbox:manage', 'Fill and empty the sandbox. Reaches no live data.'],
+        ],
+    },
+    {
+        name: 'Reports',
+        scopes: [
+            ['usage:read', 'See how many requests were made, day by day.'],
+            ['audit:read', 'See who did what in this account.'],
+        ],
+    },
+    {
+        name: 'Administration',
+        isPowerful: true,
+        scopes: [
+            ['keys:manage', 'Create and revoke API keys.'],
+            ['team:manage', 'Invite and remove people.'],
+            ['org:manage', 'Change the organisation’s settings.'],
+        ],
+    },
 ];
 
 const plural = (count, one, many) => (count === 1 ? one : many);
@@ -57,7 +71,12 @@ export const TEXTS = {
     },
 
     pages: {
-        keys: 'API keys', devices: 'Devices', activate: 'Add a device', activity: 'Activity', usage: 'Usage', session: 'Session',
+        keys: 'API keys',
+        devices: 'Devices',
+        activate: 'Add a device',
+        activity: 'Activity',
+        usage: 'Usage',
+        session: 'Session',
     },
 
     missing: {
@@ -82,8 +101,9 @@ export const TEXTS = {
         failedTitle: 'This did not work',
         failed: (message) => `${message} If it happens again, tell your administrator the number below.`,
         reference: (id) => `Request ${id}`,
-        foreignOrigin: 'This page was not opened at the console’s own address, so changes are refused. Open the console at the address that your '
-            + 'administrator gave you (the setting is --public-origin).',
+        foreignOrigin:
+            'This page was not opened at the console’s own address, so changes are refused. Open the console at the address that your ' +
+            'administrator gave you (the setting is --public-origin).',
         gone: 'It does not exist any more. Load the page again to see what is there.',
         timeout: 'The server took too long to answer.',
     },
@@ -116,7 +136,8 @@ export const TEXTS = {
     session: {
         aboutToEnd: 'Your session is about to end',
         aboutToEndText: (wait) => `You have not done anything for a while. In ${wait} you will be signed out.`,
-        limitNear: (wait) => `Sessions have a limit. This one ends in ${wait}; sign in again then, and what you typed stays.`,
+        limitNear: (wait) =>
+            `Sessions have a limit. This one ends in ${wait}; sign in again then, and what you typed stays.`,
         stay: 'Stay signed in',
         signOut: 'Sign out',
         signingOut: 'Signing out…',
@@ -157,7 +178,14 @@ export const TEXTS = {
         active: 'Active',
         revoked: 'Revoked',
         any: 'All',
-        columns: {name: 'Name', mode: 'Mode', scopes: 'Scopes', lastUsed: 'Last used', requests: 'Last 30 days', actions: 'Actions'},
+        columns: {
+            name: 'Name',
+            mode: 'Mode',
+            scopes: 'Scopes',
+            lastUsed: 'Last used',
+            requests: 'Last 30 days',
+            actions: 'Actions',
+        },
         table: 'API keys',
         allScopes: 'All scopes',
         revoke: 'Revoke',
@@ -201,7 +229,8 @@ export const TEXTS = {
         mode: 'Mode',
         testText: 'Works on test data only. Not billed.',
         liveText: 'Works on real patients’ records. Billed.',
-        liveNotice: 'This key will reach real patients’ records. Give it the fewest scopes that do, and a place where only the integration can read it.',
+        liveNotice:
+            'This key will reach real patients’ records. Give it the fewest scopes that do, and a place where only the integration can read it.',
         permanent: 'The mode can never be changed.',
         scopes: 'Scopes',
         scopesHint: 'What the key may do. Choose the fewest that will do: scopes cannot be changed later.',
@@ -209,13 +238,15 @@ export const TEXTS = {
         scopesCount: (n) => `${n} chosen`,
         powerful: 'Powerful: give these to tools for administrators only.',
         allTitle: 'Every scope',
-        allText: 'Whoever holds this key can do all that this account can: read and change records, make more keys, change the team. '
-            + 'Hardly any integration needs that.',
+        allText:
+            'Whoever holds this key can do all that this account can: read and change records, make more keys, change the team. ' +
+            'Hardly any integration needs that.',
         all: 'Give this key every scope',
         submitTest: 'Create test key',
         submitLive: 'Create live key',
         working: 'Creating…',
-        unknown: 'The answer did not arrive. If a key was made, nobody has its secret, and it is being revoked. Try again.',
+        unknown:
+            'The answer did not arrive. If a key was made, nobody has its secret, and it is being revoked. Try again.',
         doneTitle: 'Store the secret now',
         doneText: 'This is the only time that it is shown. It cannot be looked up later, by you or by us.',
         secret: 'Secret',
@@ -244,8 +275,9 @@ export const TEXTS = {
         doneShort: 'No node accepts this key any more.',
         since: (time) => `Revoked at ${time}.`,
         next: 'If it leaked, look at the activity and the usage of the last days, and make a new key for the integration.',
-        unconfirmed: 'The service could not confirm that the revocation is in effect everywhere. It may have been written already. '
-            + 'Try again: repeating it is safe.',
+        unconfirmed:
+            'The service could not confirm that the revocation is in effect everywhere. It may have been written already. ' +
+            'Try again: repeating it is safe.',
     },
 
     devices: {
@@ -273,11 +305,13 @@ export const TEXTS = {
         codeMissing: 'Enter the eight letters that the device shows.',
         look: 'Continue',
         looking: 'Looking it up…',
-        unknown: 'No device is waiting with this code. Codes are valid for ten minutes and count once: look at the device again, or start the agent anew.',
+        unknown:
+            'No device is waiting with this code. Codes are valid for ten minutes and count once: look at the device again, or start the agent anew.',
         confirm: 'Let this device in?',
         compare: 'Is this the code on the device in front of you?',
-        warning: 'Only go on if you, or somebody you can see, started the agent just now. Somebody who sends you a code or a link by mail or phone may be '
-            + 'trying to get in.',
+        warning:
+            'Only go on if you, or somebody you can see, started the agent just now. Somebody who sends you a code or a link by mail or phone may be ' +
+            'trying to get in.',
         device: 'Device',
         asks: 'May',
         asksText: 'Upload documents in live mode. Nothing else.',
