@@ -336,6 +336,93 @@ describe('what can go wrong', () => {
         await row(page, 'Signed in').first().waitFor();
     });
 
+    browse('a revocation that could not be confirmed is repeated', async (page, {person}) => {
+        const {
+            made: [key],
+        } = await someKeys(['Doubtful', 'test']);
+        const dialog = page.getByRole('dialog');
+
+        await signIn(page, person);
+        await page.getByRole('button', {name: 'Revoke Doubtful'}).click();
+        deployment.pauseRedis();
+        try {
+            await dialog.getByRole('button', {name: 'Revoke key'}).click();
+            await dialog.getByText('repeating it is safe').waitFor();
+        } finally {
+            deployment.resumeRedis();
+        }
+        await until('the store to be back', async () => {
+            await dialog.getByRole('button', {name: 'Revoke key'}).click();
+            await page.locator('form[data-working]').waitFor({state: 'detached'});
+            return await dialog.getByText('No node accepts this key any more.').isVisible();
+        });
+        const answer = await deployment.api('GET', '/v1/whoami', {bearer: key.secret});
+        assert.equal(answer.json.error.code, 'api_key_revoked');
+    });
+
+    browse(
+        'the answer of a creation is lost: the form stays, and says what became of the key',
+        async (page, {person}) => {
+            await signIn(page, person);
+            await page.getByRole('button', {name: 'Create key'}).first().click();
+            await page.getByRole('textbox', {name: 'Name'}).fill('Lost');
+            await page.getByRole('checkbox', {name: /patients:read/}).check();
+            await page.route('**/v1/console/api_keys', (route) => route.abort('connectionreset'));
+            await page.getByRole('button', {name: 'Create test key'}).click();
+            await page.getByText('nobody has its secret').waitFor();
+            assert.equal(await page.getByRole('textbox', {name: 'Name'}).inputValue(), 'Lost');
+        },
+    );
+
+    browse('signed in anew in another tab: the token that changed is no obstacle', async (page, {context, person}) => {
+        const {
+            made: [key],
+        } = await someKeys(['Two tabs', 'test']);
+        const other = await context.newPage();
+
+        await signIn(page, person);
+        await context.clearCookies();
+        await signIn(other, person);
+        await page.bringToFront();
+        await page.getByRole('button', {name: 'Revoke Two tabs'}).click();
+        await page.getByRole('button', {name: 'Revoke key'}).click();
+        await page.getByRole('dialog').getByText('No node accepts this key any more.').waitFor();
+        const answer = await deployment.api('GET', '/v1/whoami', {bearer: key.secret});
+        assert.equal(answer.json.error.code, 'api_key_revoked');
+    });
+
+    browse('back from elsewhere, signed out meanwhile: nothing is shown', async (page, {context, person}) => {
+        await someKeys(['Confidential', 'test']);
+        const other = await context.newPage();
+
+        await signIn(page, person);
+        await row(page, 'Confidential').waitFor();
+        await page.goto('/openapi.json');
+        await other.goto('/console/session');
+        await other.getByRole('button', {name: 'Sign out'}).click();
+        await other.getByText('You are signed out.').waitFor();
+        await page.goBack();
+        await page.getByRole('button', {name: 'Sign in'}).waitFor();
+        assert.ok(!(await page.content()).includes('Confidential'));
+    });
+
+    browse('more keys than a page holds: walked through, and searched in all', async (page, {person}) => {
+        await someKeys(...Array.from({length: 30}, (_, i) => [`Many ${String(i + 1).padStart(2, '0')}`, 'test']));
+        await signIn(page, person);
+        await row(page, 'Many 30').waitFor();
+        assert.equal(await page.locator('tbody tr').count(), 25);
+        assert.ok(await page.getByRole('button', {name: 'Newer'}).isDisabled());
+        await page.getByRole('button', {name: 'Older'}).click();
+        await row(page, 'Many 05').waitFor();
+        await page.getByRole('button', {name: 'Newer'}).click();
+        await row(page, 'Many 30').waitFor();
+        await page.getByRole('searchbox').fill('many 01');
+        await row(page, 'Many 01').waitFor();
+        assert.equal(await page.locator('tbody tr').count(), 1);
+        await page.getByRole('button', {name: 'Live', exact: true}).click();
+        await page.getByText('Nothing matches').waitFor();
+    });
+
     browse('offline, and back', async (page, {context, person}) => {
         await signIn(page, person);
         await settled(page);

@@ -331,8 +331,18 @@ async function loadUse(keys) {
     return use;
 }
 
-const matches = (key, words) =>
-    words.every((word) => `${key.name} ${key.id} ${key.last4}`.toLowerCase().includes(word));
+// A short piece of an id is in all of them.
+const ID_PART_MIN = 8;
+
+function wordMatches(key, word) {
+    return (
+        key.name.toLowerCase().includes(word) ||
+        key.last4.toLowerCase() === word ||
+        (word.length >= ID_PART_MIN && key.id.includes(word))
+    );
+}
+
+const matches = (key, words) => words.every((word) => wordMatches(key, word));
 
 // The server lists; what is searched for is looked up here, in all keys as far as they can be held.
 async function searchAll(filters, words) {
