@@ -167,10 +167,6 @@ export class Deployment {
         if (this.#node.exitCode !== null) throw new Error(readFileSync(this.#path('node.log'), 'utf8'));
     }
 
-    async stopNode() {
-        await this.#end(this.#node);
-    }
-
     pauseRedis() {
         this.#redis.kill('SIGSTOP');
     }
@@ -246,10 +242,6 @@ export class Deployment {
         return Array.from({length: count}, () =>
             this.person(this.#run('account', 'create', '--name', 'Southern Clinic').id),
         );
-    }
-
-    log() {
-        return readFileSync(this.#path('node.log'), 'utf8');
     }
 
     async api(method, path, {bearer, headers = {}, json} = {}) {

@@ -2,7 +2,7 @@
 import {mkdirSync} from 'node:fs';
 import {join} from 'node:path';
 
-import {confirmStepUp, fillSignIn, launch, openContext, settled, signIn} from './browser.js';
+import {launch, openContext, settled, signIn} from './browser.js';
 import {Deployment} from './deployment.js';
 import {seed} from './seed.js';
 
@@ -21,7 +21,7 @@ function camera(page, variant) {
     };
 }
 
-async function takeSignIn(page, shoot, {person, deployment}) {
+async function takeSignIn(page, shoot, {person}) {
     await page.goto('/console/');
     await page.getByLabel('Email').waitFor();
     await shoot('sign-in');
@@ -46,7 +46,6 @@ async function takeSignIn(page, shoot, {person, deployment}) {
     await page.getByText('No connection').waitFor();
     await shoot('no-connection');
     await page.unroute('**/v1/console/session');
-    deployment.redis('SET', 'nothing', '1');
 }
 
 async function takeNew(page, shoot, {newcomer}) {
@@ -229,7 +228,7 @@ async function takeDevices(page, shoot, {enrol}) {
     await page.unroute('**/approve');
 }
 
-async function takeEnd(page, shoot, {person}) {
+async function takeEnd(page, shoot) {
     await page.goto('/console/');
     await page.locator('.list').waitFor();
     await page.route('**/v1/console/session', async (route) => {
@@ -250,7 +249,6 @@ async function takeEnd(page, shoot, {person}) {
     await page.clock.fastForward(60000);
     await page.getByRole('dialog', {name: 'Sign in again'}).waitFor();
     await shoot('session-ended');
-    void person;
 }
 
 const PARTS = [takeSignIn, takeNew, takeKeys, takeRevoke, takeCreate, takeRest, takeDevices, takeEnd];
@@ -291,6 +289,4 @@ async function main() {
     }
 }
 
-void confirmStepUp;
-void fillSignIn;
 await main();
