@@ -509,8 +509,9 @@ Test(lua, audit_list)
     STEPS({"@audit_list acct_A 3 ''", "(ok)"}, {"XADD t:acct:acct_A:audit 5-0 f 1", "5-0"},
           {"XADD t:acct:acct_A:audit 5-1 f 2", "5-1"}, {"XADD t:acct:acct_A:audit 6-0 f 3", "6-0"},
           {"@audit_list acct_A 9 ''", "(ok (6-0 (f 3)  ) (5-1 (f 2)  ) (5-0 (f 1)  ))"},
-          {"@audit_list acct_A 2 ''", "(ok (6-0 (f 3)  ) (5-1 (f 2)  ))"}, {"@audit_list acct_A 9 5-1", "(ok (5-0 (f 1)  ))"},
-          {"@audit_list acct_A 9 5-0", "(ok)"}, {"@audit_list acct_A 9 none", "(not_found)"});
+          {"@audit_list acct_A 2 ''", "(ok (6-0 (f 3)  ) (5-1 (f 2)  ))"},
+          {"@audit_list acct_A 9 5-1", "(ok (5-0 (f 1)  ))"}, {"@audit_list acct_A 9 5-0", "(ok)"},
+          {"@audit_list acct_A 9 none", "(not_found)"});
 }
 
 Test(lua, audit_list_tells_the_names_of_its_own_account)
@@ -637,7 +638,8 @@ Test(lua, a_claim_that_comes_behind_its_discard_claims_nothing)
 {
     STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
           {"@key_revoke dev_1 '' '' 0" ORIGIN " 1 - -", "(not_found)"}, {POLL("d1", "agent", "1"), "-*"},
-          {"HGET t:device:d1 status", "approved"}, {"EXISTS t:key:h1", "0"}, {POLL("d1", "agent", "2"), "(ok acct_A *)"});
+          {"HGET t:device:d1 status", "approved"}, {"EXISTS t:key:h1", "0"},
+          {POLL("d1", "agent", "2"), "(ok acct_A *)"});
 }
 
 Test(lua, a_device_of_an_account_that_is_gone_gets_no_key)
