@@ -1,22 +1,12 @@
-/* Console sessions: tokens, their digests, and the CSRF tokens that belong to them (design 8). */
+/* Console sessions: their cookie, which holds a struct token, and the CSRF tokens that belong to them (design 8). */
 #pragma once
-#include "core/keyring.h"
+#include "core/token.h"
 #include "store/session_store.h"
 
-enum { SESSION_TOKEN_CHARS = 43, CSRF_TOKEN_CHARS = 43 };
-
-struct session_token {
-    char text[SESSION_TOKEN_CHARS + 1];
-};
+enum { CSRF_TOKEN_CHARS = 43 };
 
 #define SESSION_COOKIE_NAME TEXT("__Host-session")
 
-/* 256 random bits, base64url. Wipe with session_token_wipe(), which fits arena_defer(). */
-void session_token_mint(struct session_token *ret_token);
-void session_token_wipe(void *token);
-/* False if it has not the form of a token. */
-MUST_CHECK bool session_token_digest(struct keyring *keyring, struct text token,
-                                     uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
 /* The CSRF token of a session: an HMAC of its stable name. */
 void csrf_token_print(struct keyring *keyring, const char *sid, char ret_token[CSRF_TOKEN_CHARS + 1]);
 MUST_CHECK bool csrf_token_matches(struct keyring *keyring, const char *sid, struct text token);

@@ -1,25 +1,15 @@
-/* Codes and clients of device enrolment (RFC 8628). The device code is a secret between the device and us; the user
- * code is short enough to be read off a screen and typed, so it lives for minutes and guesses at it are throttled. */
+/* Codes and clients of device enrolment (RFC 8628). The device code is a struct token, a secret between the device and
+ * us; the user code is short enough to be read off a screen and typed, so it lives for minutes and guesses at it are
+ * throttled. */
 #pragma once
 #include "core/id.h"
 #include "core/keyring.h"
 #include "core/limits.h"
 
-enum { DEVICE_CODE_CHARS = 43, USER_CODE_CHARS = 9, CLIENT_ID_MAX_BYTES = 64 };
+enum { USER_CODE_CHARS = 9, CLIENT_ID_MAX_BYTES = 64 };
 
 #define DEVICE_GRANT_TYPE_LITERAL "urn:ietf:params:oauth:grant-type:device_code"
 #define DEVICE_GRANT_TYPE TEXT(DEVICE_GRANT_TYPE_LITERAL)
-
-struct device_code {
-    char text[DEVICE_CODE_CHARS + 1];
-};
-
-/* 256 random bits, base64url. Wipe with device_code_wipe(), which fits arena_defer(). */
-void device_code_mint(struct device_code *ret_code);
-void device_code_wipe(void *code);
-/* False if it has not the form of one. A code that was made under a retired master key is unknown: enrolling again is
- * cheap. */
-MUST_CHECK bool device_code_digest(struct keyring *keyring, struct text code, uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
 
 /* "XXXX-XXXX" of BCDFGHJKLMNPQRSTVWXZ: no vowels, so no words, and nothing that looks like something else; 34 bits. */
 struct user_code {

@@ -97,7 +97,7 @@ struct authorization_input {
 struct authorization {
     struct call *call;
     struct device_request request;
-    struct device_code device_code; /* wiped when the request is freed */
+    struct token device_code; /* wiped when the request is freed */
     struct user_code user_code;
     char ip_tag[THROTTLE_TAG_CHARS + 1];
     unsigned tries;
@@ -118,7 +118,7 @@ void device_authorize(struct call *call)
     throttle_tag(call->service->keyring, TEXT("device"), call_client_network(call), op->ip_tag);
     op->request.ip = call_client_address(call);
     op->request.ip_tag = text_of(op->ip_tag);
-    http_request_defer(call->request, device_code_wipe, &op->device_code);
+    http_request_defer(call->request, token_wipe, &op->device_code);
     http_request_hold(call->request);
     authorization_try(op);
 }
@@ -156,9 +156,9 @@ static void authorization_try(struct authorization *op)
     const struct service *service = op->call->service;
 
     op->tries++;
-    device_code_mint(&op->device_code);
+    token_mint(&op->device_code);
     user_code_mint(&op->user_code);
-    CHECK(device_code_digest(service->keyring, text_of(op->device_code.text), op->request.code_digest));
+    CHECK(token_digest(service->keyring, KEYRING_DEVICE_CODE, text_of(op->device_code.text), op->request.code_digest));
     user_code_digest(service->keyring, &op->user_code, op->request.user_code_digest);
     device_store_begin(service->store, &op->request, authorization_begun, op);
 }
@@ -257,7 +257,7 @@ static bool token_read(struct call *call, struct text *ret_client, uint8_t ret_d
     }
     if (!client_is_known(call, input.client))
         return false;
-    if (!device_code_digest(call->service->keyring, input.device_code, ret_digest)) {
+    if (!token_digest(call->service->keyring, KEYRING_DEVICE_CODE, input.device_code, ret_digest)) {
         refuse_grant(call);
         return false;
     }

@@ -194,7 +194,7 @@ static void authenticate_session(struct call *call)
         return;
     }
     if (read_session_cookie(call, &token) != COOKIE_ONE ||
-        !session_token_digest(service->keyring, token, call->session_digest)) {
+        !token_digest(service->keyring, KEYRING_SESSION_DIGEST, token, call->session_digest)) {
         call_refuse(call, PROBLEM_INVALID_SESSION);
         return;
     }

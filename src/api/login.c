@@ -39,7 +39,7 @@ struct login {
     char email_tag[THROTTLE_TAG_CHARS + 1];
     char ip_tag[THROTTLE_TAG_CHARS + 1];
     struct proof proof;
-    struct session_token token; /* wiped when the request is freed */
+    struct token token; /* wiped when the request is freed */
     uint8_t token_digest[KEYRING_DIGEST_BYTES];
     char sid[ID_TEXT_BYTES];
 };
@@ -149,9 +149,9 @@ static void login_proved(void *arg, enum proof_result result)
     }
     origin.actor = id_text(&op->proof.user.id);
     sid_mint(op->sid);
-    session_token_mint(&op->token);
-    http_request_defer(op->call->request, session_token_wipe, &op->token);
-    CHECK(session_token_digest(service->keyring, text_of(op->token.text), op->token_digest));
+    token_mint(&op->token);
+    http_request_defer(op->call->request, token_wipe, &op->token);
+    CHECK(token_digest(service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), op->token_digest));
     session_store_create(service->store, &start, &service->session_limits, &origin, login_stored, op);
 }
 

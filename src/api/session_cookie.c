@@ -13,7 +13,7 @@ static void put_cookie(struct call *call, struct text value, int64_t max_age_s)
     secure_wipe(storage, sizeof storage);
 }
 
-void session_cookie_set(struct call *call, const struct session_token *token)
+void session_cookie_set(struct call *call, const struct token *token)
 {
     put_cookie(call, text_of(token->text), -1);
 }

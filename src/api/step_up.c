@@ -16,7 +16,7 @@ struct step_up {
     char user_tag[THROTTLE_TAG_CHARS + 1];
     char ip_tag[THROTTLE_TAG_CHARS + 1];
     struct proof proof;
-    struct session_token token; /* wiped when the request is freed */
+    struct token token; /* wiped when the request is freed */
 };
 
 static bool step_up_read(struct step_up *op);
@@ -106,9 +106,9 @@ static void step_up_proved(void *arg, enum proof_result result)
         http_request_release(call->request);
         return;
     }
-    session_token_mint(&op->token);
-    http_request_defer(call->request, session_token_wipe, &op->token);
-    CHECK(session_token_digest(service->keyring, text_of(op->token.text), new_digest));
+    token_mint(&op->token);
+    http_request_defer(call->request, token_wipe, &op->token);
+    CHECK(token_digest(service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), new_digest));
     session_store_step_up(service->store, call->session_digest, new_digest, op->proof.totp_step, text_of(op->user_tag),
                           text_of(op->ip_tag), &service->session_limits, &origin, step_up_stored, op);
 }

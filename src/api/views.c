@@ -253,7 +253,7 @@ void view_authorization_server(struct json_writer *w, struct text origin)
     json_object_end(w);
 }
 
-void view_device_codes(struct json_writer *w, const struct device_code *device, const struct user_code *user,
+void view_device_codes(struct json_writer *w, const struct token *device, const struct user_code *user,
                        struct text origin)
 {
     char query[sizeof "?user_code=" + USER_CODE_CHARS];

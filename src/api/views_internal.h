@@ -1,6 +1,7 @@
 /* Records as clients see them (api.md 3 and 5). What is not written here cannot leak. */
 #pragma once
 #include "base/json.h"
+#include "core/token.h"
 #include "store/audit_store.h"
 #include "store/device_store.h"
 #include "store/key_store.h"
@@ -13,7 +14,7 @@ void view_key_created(struct json_writer *w, const struct key_record *key, struc
 void view_keys(struct json_writer *w, const struct key_record *keys, size_t count, bool has_more);
 /* Enrolment of devices, for devices (RFC 8628, RFC 8414) and for users. origin: the public one. */
 void view_authorization_server(struct json_writer *w, struct text origin);
-void view_device_codes(struct json_writer *w, const struct device_code *device, const struct user_code *user,
+void view_device_codes(struct json_writer *w, const struct token *device, const struct user_code *user,
                        struct text origin);
 void view_token(struct json_writer *w, struct text secret, scope_set scopes);
 void view_oauth_error(struct json_writer *w, const char *error, const char *description);

@@ -6,46 +6,17 @@
 
 #include <string.h>
 
-enum { TOKEN_BYTES = 32, THROTTLE_KIND_MAX_BYTES = 32 };
-
-static void print_base64url(const uint8_t *bytes, size_t count, char *ret_text, size_t ret_bytes)
-{
-    struct buf out;
-    buf_init_fixed(&out, ret_text, ret_bytes);
-    encode_base64url(&out, bytes, count);
-    buf_append_char(&out, '\0');
-    CHECK(!out.failed && out.len == ret_bytes);
-}
-
-void session_token_mint(struct session_token *ret_token)
-{
-    uint8_t bytes[TOKEN_BYTES];
-    random_secret(bytes, sizeof bytes);
-    print_base64url(bytes, sizeof bytes, ret_token->text, sizeof ret_token->text);
-    secure_wipe(bytes, sizeof bytes);
-}
-
-void session_token_wipe(void *token)
-{
-    secure_wipe(token, sizeof(struct session_token));
-}
-
-/* A session made under a retired master key is simply over: the user signs in again. */
-bool session_token_digest(struct keyring *keyring, struct text token, uint8_t ret_digest[KEYRING_DIGEST_BYTES])
-{
-    uint8_t bytes[TOKEN_BYTES];
-    if (token.len != SESSION_TOKEN_CHARS || !decode_base64url(token, bytes, sizeof bytes))
-        return false;
-    secure_wipe(bytes, sizeof bytes);
-    keyring_digest(keyring, KEYRING_SESSION_DIGEST, 0, token, ret_digest);
-    return true;
-}
+enum { THROTTLE_KIND_MAX_BYTES = 32 };
 
 void csrf_token_print(struct keyring *keyring, const char *sid, char ret_token[CSRF_TOKEN_CHARS + 1])
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
+    struct buf out;
     keyring_digest(keyring, KEYRING_CSRF, 0, text_of(sid), digest);
-    print_base64url(digest, sizeof digest, ret_token, CSRF_TOKEN_CHARS + 1);
+    buf_init_fixed(&out, ret_token, CSRF_TOKEN_CHARS + 1);
+    encode_base64url(&out, digest, sizeof digest);
+    buf_append_char(&out, '\0');
+    CHECK(!out.failed && out.len == CSRF_TOKEN_CHARS + 1);
     secure_wipe(digest, sizeof digest);
 }
 

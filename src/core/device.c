@@ -6,36 +6,9 @@
 
 #include <string.h>
 
-enum { DEVICE_CODE_BYTES = 32, USER_CODE_LETTERS = 8, USER_CODE_GROUP = 4, LETTERS = 20, RANDOM_BATCH_BYTES = 16 };
+enum { USER_CODE_LETTERS = 8, USER_CODE_GROUP = 4, LETTERS = 20, RANDOM_BATCH_BYTES = 16 };
 
 static const char ALPHABET[LETTERS + 1] = "BCDFGHJKLMNPQRSTVWXZ";
-
-void device_code_mint(struct device_code *ret_code)
-{
-    uint8_t bytes[DEVICE_CODE_BYTES];
-    struct buf out;
-    random_secret(bytes, sizeof bytes);
-    buf_init_fixed(&out, ret_code->text, sizeof ret_code->text);
-    encode_base64url(&out, bytes, sizeof bytes);
-    buf_append_char(&out, '\0');
-    CHECK(!out.failed && out.len == sizeof ret_code->text);
-    secure_wipe(bytes, sizeof bytes);
-}
-
-void device_code_wipe(void *code)
-{
-    secure_wipe(code, sizeof(struct device_code));
-}
-
-bool device_code_digest(struct keyring *keyring, struct text code, uint8_t ret_digest[KEYRING_DIGEST_BYTES])
-{
-    uint8_t bytes[DEVICE_CODE_BYTES];
-    if (code.len != DEVICE_CODE_CHARS || !decode_base64url(code, bytes, sizeof bytes))
-        return false;
-    secure_wipe(bytes, sizeof bytes);
-    keyring_digest(keyring, KEYRING_DEVICE_CODE, 0, code, ret_digest);
-    return true;
-}
 
 /* letters: USER_CODE_LETTERS of the alphabet. */
 static void print_user_code(const char *letters, struct user_code *ret_code)

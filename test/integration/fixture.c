@@ -218,10 +218,10 @@ static void step_up(struct direct *direct, const uint8_t *old_digest, const uint
     direct_expect(direct, "session_store_step_up");
 }
 
-static void mint_token(struct direct *direct, struct session_token *ret_token, uint8_t *ret_digest)
+static void mint_token(struct direct *direct, struct token *ret_token, uint8_t *ret_digest)
 {
-    session_token_mint(ret_token);
-    if (!session_token_digest(direct->keyring, text_of(ret_token->text), ret_digest))
+    token_mint(ret_token);
+    if (!token_digest(direct->keyring, KEYRING_SESSION_DIGEST, text_of(ret_token->text), ret_digest))
         test_give_up("a new token is not well-formed");
 }
 
@@ -230,7 +230,7 @@ void fixture_add_session(struct fixture *fixture, const struct fixture_user *use
 {
     struct id sid = id_mint(ID_REQUEST, clock_wall_ms());
     uint8_t digest[KEYRING_DIGEST_BYTES], old_digest[KEYRING_DIGEST_BYTES];
-    struct session_token token;
+    struct token token;
     struct direct direct;
 
     direct_open(&direct, fixture);

@@ -36,7 +36,7 @@ Test(login, right)
 
     cr_assert_eq(answer_status(request), 200, "%s", answer_body(request));
     cr_assert(cookie);
-    cr_assert_eq(strcspn(cookie + 27, ";"), SESSION_TOKEN_CHARS);
+    cr_assert_eq(strcspn(cookie + 27, ";"), TOKEN_CHARS);
     cr_assert(strstr(cookie, "; Path=/; Secure; HttpOnly; SameSite=Strict\n"));
     cr_assert(strstr(answer_body(request), "\"csrf_token\":\""));
     cr_assert_null(strstr(answer_body(request), "step_up_expires_at"));

@@ -1,0 +1,35 @@
+#include "core/token.h"
+#include "base/check.h"
+#include "base/encode.h"
+#include "base/random.h"
+#include "base/secure.h"
+
+enum { TOKEN_BYTES = 32 };
+
+void token_mint(struct token *ret_token)
+{
+    uint8_t bytes[TOKEN_BYTES];
+    struct buf out;
+    random_secret(bytes, sizeof bytes);
+    buf_init_fixed(&out, ret_token->text, sizeof ret_token->text);
+    encode_base64url(&out, bytes, sizeof bytes);
+    buf_append_char(&out, '\0');
+    CHECK(!out.failed && out.len == sizeof ret_token->text);
+    secure_wipe(bytes, sizeof bytes);
+}
+
+void token_wipe(void *token)
+{
+    secure_wipe(token, sizeof(struct token));
+}
+
+bool token_digest(struct keyring *keyring, enum keyring_purpose purpose, struct text token,
+                  uint8_t ret_digest[KEYRING_DIGEST_BYTES])
+{
+    uint8_t bytes[TOKEN_BYTES];
+    if (token.len != TOKEN_CHARS || !decode_base64url(token, bytes, sizeof bytes))
+        return false;
+    secure_wipe(bytes, sizeof bytes);
+    keyring_digest(keyring, purpose, 0, token, ret_digest);
+    return true;
+}
