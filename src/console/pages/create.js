@@ -309,6 +309,7 @@ export function openCreate(created) {
         mayClose: () => {
             if (!state.secretShown || state.isStored) return true;
             show(state.problem, notice('warn', TEXTS.create.notStored));
+            state.problem.scrollIntoView({block: 'nearest'});
             return false;
         },
         closed: () => removeEventListener('beforeunload', warnUnload),
