@@ -1,0 +1,187 @@
+// The ready configurations of gateways are held to each other, and those that cannot be run here to their own rules. Then
+// copies with one mistake each: every mistake must be told.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import { parse } from 'yaml';
+import { BROKEN } from './broken.js';
+
+const TOLD = ['account', 'principal', 'kind', 'mode', 'scopes', 'billable'];
+const OWN = [
+  ...['/v1/api_keys', '/v1/whoami', '/v1/auth/login', '/v1/console/session', '/v1/console/step_up'],
+  ...['/v1/console/api_keys/key_1', '/v1/console/device_keys', '/v1/console/device_enrolments/AAAA-BBBB'],
+  ...['/v1/console/audit_events', '/v1/console/usage', '/console', '/console/activate'],
+  ...['/.well-known/oauth-authorization-server', '/openapi.json'],
+];
+const BACKEND = [
+  ...['/', '/v1', '/v1/patients', '/v1/api_keysX', '/v1/console', '/v1/console/patients', '/v1/console/sessions'],
+  ...['/consoleX', '/openapi.jsonX', '/other'],
+];
+const AMBIGUOUS = [
+  ...['//v1/patients', '/v1//patients', '/v1/../patients', '/v1/..', '/v1/./patients', '/v1/patients;a=b'],
+  ...['/v1/patients.', '/v1/patients./1', '/v1/%2e%2E/patients', '/v1/a%2fb', '/v1/a%5Cb', '/v1/%70atients'],
+  ...['/v1/a%00', '/v1/a%252fb', '/v1/a\\b', '/v1/api%5Fkeys'],
+];
+const PLAIN = [
+  ...['/v1/patients', '/v1/patients/', '/v1/patients/1.5', '/v1/patients/a%20b', '/v1/patients/%C3%A9'],
+  ...['/.well-known/x', '/v1/patients/100%25'],
+];
+
+const capitalized = (name) => name[0].toUpperCase() + name.slice(1);
+const all = (text, pattern) => [...text.matchAll(pattern)].map((match) => match[1]);
+const one = (text, pattern) => {
+  const match = text.match(pattern);
+  assert.ok(match, `nothing is like ${pattern}`);
+  return match[1];
+};
+/** A pattern of a gateway; JavaScript has no (?i) of its own. */
+const compile = (pattern, flags = '') => {
+  assert.equal(typeof pattern, 'string');
+  return pattern.startsWith('(?i)') ? new RegExp(pattern.slice(4), 'i') : new RegExp(pattern, flags);
+};
+const whole = (pattern) => compile(pattern.replace(/^(\(\?i\))?(.*)$/s, '$1^(?:$2)$'));
+const anyOf = (patterns, exact = []) => {
+  const compiled = patterns.map((pattern) => compile(pattern));
+  return (path) => compiled.some((pattern) => pattern.test(path)) || exact.includes(path);
+};
+
+/** Paths are told apart in the same way by all. */
+function decides(expect, isOwn, isAmbiguous) {
+  for (const path of OWN) expect(isOwn(path), `${path} is Chatelaine's own`);
+  for (const path of BACKEND) expect(!isOwn(path), `${path} is a backend's`);
+  if (!isAmbiguous) return;
+  for (const path of AMBIGUOUS) expect(isAmbiguous(path), `${path} can be read in two ways`);
+  for (const path of [...PLAIN, ...OWN]) expect(!isAmbiguous(path), `${path} can be read in one way only`);
+}
+
+/** By configuration: read(name) is a file of docker/, expect(condition, words) complains. */
+const LINTS = {
+  nginx(read, expect) {
+    const text = read('gateways/nginx/nginx.conf');
+    const ambiguous = compile(one(text, /"~\*(.*)" 1;/), 'i');
+    const exact = all(text, /location = (\/\S+) \{/g).filter((path) => !path.startsWith('/_'));
+    decides(expect, anyOf(all(text, /location ~ (\S+) \{/g), exact), (path) => ambiguous.test(path));
+    for (const name of TOLD) {
+      const header = `X-Auth-${capitalized(name)}`;
+      expect(text.includes(`proxy_set_header ${header} $auth_${name};`), `${header} is not set`);
+    }
+    expect(text.split('proxy_pass http://backend;').length === 2, 'not one way to the backend');
+  },
+
+  haproxy(read, expect) {
+    const text = read('gateways/haproxy/haproxy.cfg');
+    // HAProxy takes away one layer of backslashes.
+    const ambiguous = compile(one(text, /path -m reg -i (\S+) \}/).replaceAll('\\\\', '\\'), 'i');
+    const own = anyOf(all(text, /acl is_own path -m reg (\S+)/g), all(text, /acl is_own path (\/\S+)/g));
+    decides(expect, own, (path) => ambiguous.test(path));
+    const lua = read('gateways/haproxy/forward-auth.lua');
+    for (const name of TOLD) expect(lua.includes(`"x-auth-${name}"`), `x-auth-${name} is not set`);
+  },
+
+  caddy(read, expect) {
+    const text = read('gateways/caddy/Caddyfile');
+    const ambiguous = compile(one(text, /orig_uri\} (\S+)/));
+    decides(expect, anyOf(all(text, /@own path_regexp (\S+)/g)), (path) => ambiguous.test(path));
+    for (const name of TOLD) {
+      const header = `X-Auth-${capitalized(name)}`;
+      expect(text.includes(`${header} {http.reverse_proxy.header`), `${header} is not set`);
+    }
+  },
+
+  traefik(read, expect) {
+    const { entryPoints } = parse(read('gateways/traefik/traefik.yml'));
+    const { routers, services, middlewares, serversTransports } = parse(read('gateways/traefik/dynamic.yml')).http;
+    const { rule, priority } = routers.own;
+    decides(expect, anyOf(all(rule, /PathRegexp\(`([^`]*)`\)/g), all(rule, /\bPath\(`([^`]*)`\)/g)));
+    expect(priority > routers.backend.priority, 'the backend comes before the own routes');
+    for (const [name, router] of Object.entries(routers)) {
+      const used = router.middlewares ?? [];
+      expect(Object.hasOwn(services, router.service), `${name} leads to no service`);
+      for (const entry of router.entryPoints)
+        expect(Object.hasOwn(entryPoints, entry), `${name} has an unknown entry point`);
+      for (const each of used) expect(Object.hasOwn(middlewares, each), `${name} has no middleware ${each}`);
+      expect(router.service !== 'backend' || used.includes('check'), `${name} leads to the backend unchecked`);
+    }
+    const check = middlewares.check.forwardAuth;
+    expect(check.trustForwardHeader === false, "the client's X-Forwarded-* are believed");
+    const told = compile(check.authResponseHeadersRegex);
+    const cleaned = middlewares.clean.headers.customRequestHeaders;
+    for (const name of TOLD) {
+      expect(told.test(`X-Auth-${capitalized(name)}`), `X-Auth-${capitalized(name)} is not set`);
+      expect(cleaned[`X_Auth_${capitalized(name)}`] === '', `X_Auth_${capitalized(name)} passes`);
+    }
+    for (const { loadBalancer } of Object.values(services)) {
+      const transport = loadBalancer.serversTransport;
+      expect(transport === undefined || Object.hasOwn(serversTransports, transport), `no transport ${transport}`);
+    }
+  },
+
+  envoy(read, expect) {
+    const { listeners, clusters } = parse(read('gateways/envoy/envoy.yaml')).static_resources;
+    const manager = listeners[0].filter_chains[0].filters[0].typed_config;
+    const names = manager.http_filters.map(({ name }) => name);
+    const filters = Object.fromEntries(manager.http_filters.map(({ name, typed_config }) => [name, typed_config]));
+    const mutation = 'envoy.filters.http.header_mutation';
+    const authz = filters['envoy.filters.http.ext_authz'];
+    expect(names.at(-1) === 'envoy.filters.http.router', 'the router is not the last filter');
+    expect(names.indexOf(mutation) < names.indexOf('envoy.filters.http.ext_authz'), 'headers are removed too late');
+    const removed = filters[mutation].mutations.request_mutations.map(({ remove }) => remove);
+    const told = authz.http_service.authorization_response.allowed_upstream_headers.patterns.map(({ exact }) => exact);
+    for (const name of TOLD) {
+      expect(removed.includes(`x-auth-${name}`), `x-auth-${name} is not removed`);
+      expect(told.includes(`x-auth-${name}`), `x-auth-${name} is not set`);
+    }
+    expect(authz.failure_mode_allow === false, 'without an answer requests pass');
+    expect(authz.http_service.path_prefix === '/check/ext-authz', "another prefix than the node's");
+
+    const { routes } = manager.route_config.virtual_hosts[0];
+    const [refused, own, backend] = routes;
+    expect(routes.length === 3 && refused.direct_response && own.route.cluster === 'nodes', 'routes in another order');
+    const isChecked = isDeepStrictEqual(backend.match, { prefix: '/' }) && !('typed_per_filter_config' in backend);
+    expect(isChecked, 'the backend is not checked');
+    // Matched whole, without the query. Envoy refuses escaped slashes by itself.
+    const isOwn = whole(own.match.safe_regex.regex);
+    const isRefused = whole(refused.match.safe_regex.regex);
+    const isAmbiguous = (path) => path.toLowerCase().includes('%2f') || isRefused.test(path);
+    decides(expect, (path) => isOwn.test(path), isAmbiguous);
+    const used = [...routes.flatMap(({ route }) => route?.cluster ?? []), authz.http_service.server_uri.cluster];
+    for (const name of used)
+      expect(
+        clusters.some((cluster) => cluster.name === name),
+        `no cluster ${name}`,
+      );
+  },
+
+  composition(read, expect) {
+    const { services } = parse(read('../docker-compose.yml'), { merge: true });
+    for (const [name, service] of Object.entries(services)) {
+      const isShutIn = service.read_only === true && isDeepStrictEqual(service.cap_drop, ['ALL']);
+      expect(isShutIn, `${name} is not shut in`);
+      expect(!service.ports || ['gateway', 'prometheus'].includes(name), `${name} has a published port`);
+    }
+    parse(read('prometheus/prometheus.yml'));
+  },
+};
+
+const read = (name) => readFileSync(join(process.env.CHATELAINE_SOURCE, 'docker', name), 'utf8');
+
+function complaints(configuration, readFile) {
+  const found = [];
+  LINTS[configuration](readFile, (condition, words) => condition || found.push(words));
+  return found;
+}
+
+for (const configuration of Object.keys(LINTS)) {
+  test(`${configuration} keeps the rules`, () => assert.deepEqual(complaints(configuration, read), []));
+}
+
+for (const [configuration, file, right, wrong, words] of BROKEN) {
+  test(`${configuration}: ${words}`, () => {
+    const broken = (name) => (name === file ? read(name).replace(right, wrong) : read(name));
+    assert.notEqual(broken(file), read(file), `${file} has no ${right}`);
+    const found = complaints(configuration, broken);
+    assert.ok(found.includes(words), `it was told: ${found.join(', ')}`);
+  });
+}
