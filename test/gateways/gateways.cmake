@@ -4,7 +4,7 @@ find_program(OATHTOOL oathtool)
 find_program(JQ jq)
 if(NGINX AND OATHTOOL AND JQ)
   add_test(NAME gateways COMMAND ${PROJECT_SOURCE_DIR}/scripts/gateways)
-  set_tests_properties(gateways PROPERTIES TIMEOUT 900 LABELS gateways RUN_SERIAL ON
+  set_tests_properties(gateways PROPERTIES TIMEOUT 360 LABELS gateways RUN_SERIAL ON
     ENVIRONMENT "BUILD=$<TARGET_FILE_DIR:chatelaine>"
     FAIL_REGULAR_EXPRESSION "LeakSanitizer;runtime error:;AddressSanitizer;ThreadSanitizer")
 endif()
