@@ -2,7 +2,7 @@
 // on any page is kept, and tests fail by it.
 import {chromium} from 'playwright-core';
 
-import {PASSWORD} from './deployment.js';
+import {PASSWORD} from '../support/deployment.js';
 
 export const CHROMIUM = process.env.CHATELAINE_CHROMIUM ?? '/usr/bin/chromium';
 const SIZES = {wide: {width: 1280, height: 860}, narrow: {width: 320, height: 720}};

@@ -5,8 +5,9 @@ import {createServer} from 'node:http';
 import {createRequire} from 'node:module';
 import {after, before, describe, test} from 'node:test';
 
+import {until} from '../support/deployment.js';
 import {confirmStepUp, fillSignIn, launch, openContext, settled, signIn} from './browser.js';
-import {Deployment, until} from './deployment.js';
+import {Deployment} from './deployment.js';
 import {claimDevice, enrolDevice} from './seed.js';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -32,7 +33,7 @@ function browse(name, run, options = {}) {
         const page = await context.newPage();
 
         try {
-            await run(page, {context, person: deployment.person()});
+            await run(page, {context, person: deployment.addPerson()});
             assert.deepEqual(complaints, []);
         } finally {
             await context.close();
@@ -50,8 +51,8 @@ let colleague;
 async function someKeys(...names) {
     const made = [];
 
-    colleague ??= await deployment.signIn(deployment.person());
-    await colleague.stepUpUnlessDone();
+    colleague ??= await deployment.signIn(deployment.addPerson());
+    await colleague.stepUp();
     for (const [name, mode] of names)
         made.push((await colleague.send('POST', '/v1/console/api_keys', {name, mode, scopes: ['patients:read']})).json);
     return {session: colleague, made};
@@ -315,7 +316,7 @@ describe('what can go wrong', () => {
         await page.getByRole('button', {name: 'Create test key'}).click();
         const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
         await dialog.getByLabel('Password', {exact: true}).fill('amber falcons drift at 42');
-        await dialog.getByLabel('One-time code').fill(person.usedCode());
+        await dialog.getByLabel('One-time code').fill(person.lastCode());
         await dialog.getByRole('button', {name: 'Confirm'}).click();
         await dialog.getByText('This code was used before').waitFor();
         await dialog.getByRole('button', {name: 'Cancel'}).click();
@@ -567,9 +568,7 @@ describe('attacks', () => {
             '/console/\\evil.example',
             '//evil.example/console/',
         ]) {
-            const answer = await fetch(`http://127.0.0.1:${deployment.port}${path}`, {redirect: 'manual'}).catch(
-                () => null,
-            );
+            const answer = await fetch(`${deployment.url}${path}`, {redirect: 'manual'}).catch(() => null);
 
             assert.ok(!answer?.headers.get('location') || answer.headers.get('location') === '/console/', path);
         }

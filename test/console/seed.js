@@ -84,9 +84,7 @@ async function addKeys(session) {
 }
 
 const post = async (deployment, path, form) =>
-    await (
-        await fetch(`http://127.0.0.1:${deployment.port}${path}`, {method: 'POST', body: new URLSearchParams(form)})
-    ).json();
+    await (await fetch(`${deployment.url}${path}`, {method: 'POST', body: new URLSearchParams(form)})).json();
 
 export async function enrolDevice(deployment, name) {
     return await post(deployment, '/v1/auth/device_authorization', {client_id: 'desktop-agent', device_name: name});
@@ -110,7 +108,7 @@ async function addDevices(deployment, session) {
 }
 
 export async function seed(deployment) {
-    const session = await deployment.signIn(deployment.person());
+    const session = await deployment.signIn(deployment.addPerson());
 
     await session.stepUp();
     const keys = await addKeys(session);
@@ -119,7 +117,7 @@ export async function seed(deployment) {
     return {
         keys,
         session,
-        people: Array.from({length: 4}, () => deployment.person()),
+        people: Array.from({length: 4}, () => deployment.addPerson()),
         newcomers: deployment.newcomers(4),
         enrol: async () => (await enrolDevice(deployment, 'Front office PC')).user_code,
     };

@@ -5,243 +5,256 @@ import addFormats from 'ajv-formats';
 
 const METHODS = ['get', 'post', 'delete', 'put', 'patch'];
 const ALWAYS = {
-  'x-content-type-options': /^nosniff$/,
-  'referrer-policy': /^no-referrer$/,
-  'content-security-policy': /^default-src 'none';.* frame-ancestors 'none'/,
-  'strict-transport-security': /^max-age=\d+/,
-  'cache-control': /^no-store$/,
+    'x-content-type-options': /^nosniff$/,
+    'referrer-policy': /^no-referrer$/,
+    'content-security-policy': /^default-src 'none';.* frame-ancestors 'none'/,
+    'strict-transport-security': /^max-age=\d+/,
+    'cache-control': /^no-store$/,
 };
 // A file: kept, and asked for again by its ETag.
-const OF_FILES = { ...ALWAYS, 'cache-control': /^no-cache$/ };
+const OF_FILES = {...ALWAYS, 'cache-control': /^no-cache$/};
 
 export class Contract {
-  #document;
-  #ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allErrors: true, coerceTypes: false });
-  #coercing = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, coerceTypes: true });
-  #compiled = new Map();
+    #document;
+    #ajv = new Ajv2020({strict: true, strictTypes: false, strictRequired: false, allErrors: true, coerceTypes: false});
+    #coercing = new Ajv2020({strict: true, strictTypes: false, strictRequired: false, coerceTypes: true});
+    #compiled = new Map();
 
-  constructor(document) {
-    this.#document = document;
-    for (const ajv of [this.#ajv, this.#coercing]) {
-      addFormats(ajv);
-      ajv.addFormat('password', true);
-      ajv.addKeyword('components');
-      ajv.addSchema({ $id: 'document', components: { schemas: document.components.schemas } }, 'document', true, false);
+    constructor(document) {
+        this.#document = document;
+        for (const ajv of [this.#ajv, this.#coercing]) {
+            addFormats(ajv);
+            ajv.addFormat('password', true);
+            ajv.addKeyword('components');
+            ajv.addSchema(
+                {$id: 'document', components: {schemas: document.components.schemas}},
+                'document',
+                true,
+                false,
+            );
+        }
     }
-  }
 
-  get document() {
-    return this.#document;
-  }
+    get document() {
+        return this.#document;
+    }
 
-  /** "post /v1/api_keys" for every operation. */
-  operations() {
-    return Object.entries(this.#document.paths).flatMap(([path, item]) =>
-      METHODS.filter((method) => item[method]).map((method) => `${method} ${path}`),
-    );
-  }
+    /** "post /v1/api_keys" for every operation. */
+    operations() {
+        return Object.entries(this.#document.paths).flatMap(([path, item]) =>
+            METHODS.filter((method) => item[method]).map((method) => `${method} ${path}`),
+        );
+    }
 
-  /** [operation, its name, values of the path's parameters]; undefined: not in the document. */
-  find(method, target) {
-    const path = target.split('?')[0];
-    for (const [template, item] of Object.entries(this.#document.paths)) {
-      const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-      const form = new RegExp(`^${template.replace(/[.]/g, '\\.').replace(/\{\w+\}/g, '([^/]+)')}$`);
-      const match = path.match(form);
-      const operation = item[method.toLowerCase()];
-      if (match && operation)
+    /** [operation, its name, values of the path's parameters]; undefined: not in the document. */
+    find(method, target) {
+        const path = target.split('?')[0];
+        for (const [template, item] of Object.entries(this.#document.paths)) {
+            const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+            const form = new RegExp(`^${template.replace(/[.]/g, '\\.').replace(/\{\w+\}/g, '([^/]+)')}$`);
+            const match = path.match(form);
+            const operation = item[method.toLowerCase()];
+            if (match && operation)
+                return {
+                    operation,
+                    name: `${method.toLowerCase()} ${template}`,
+                    values: Object.fromEntries(names.map((name, i) => [name, decodeURIComponent(match[i + 1])])),
+                };
+        }
+        return undefined;
+    }
+
+    /** An operation, and a request of it made from the document's own examples, without credentials. */
+    exampleOf(method, template) {
+        const operation = this.#document.paths[template][method];
+        const parameters = (operation.parameters ?? [])
+            .map((one) => this.#follow(one))
+            .filter((one) => one.in === 'path');
+        const path = parameters.reduce((text, {name, example}) => text.replace(`{${name}}`, example), template);
+        const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
+        if (!type) return {operation, example: {path}};
+        const {value} = Object.values(media.examples)[0];
+        const body = type === 'application/json' ? JSON.stringify(value) : new URLSearchParams(value).toString();
+        return {operation, example: {path, headers: {'Content-Type': type}, body}};
+    }
+
+    /** Whether an operation answers that code under that status. */
+    tells(operation, status, code) {
+        return JSON.stringify(this.#follow(operation.responses[status])?.content ?? '').includes(`"${code}"`);
+    }
+
+    #follow(value) {
+        return value?.$ref
+            ? value.$ref
+                  .slice(2)
+                  .split('/')
+                  .reduce((at, name) => at[name], this.#document)
+            : value;
+    }
+
+    #validate(ajv, schema, value, where) {
+        const key = JSON.stringify(schema);
+        const known = this.#compiled.get(ajv) ?? this.#compiled.set(ajv, new Map()).get(ajv);
+        if (!known.has(key))
+            known.set(key, ajv.compile(JSON.parse(key.replaceAll('"#/components/', '"document#/components/'))));
+        const check = known.get(key);
+        return check(value)
+            ? []
+            : check.errors.map(
+                  (error) => `${where}${error.instancePath} ${error.message} ${JSON.stringify(error.params)}`,
+              );
+    }
+
+    #coerced(schema, text, where) {
+        return this.#validate(this.#coercing, {type: 'object', properties: {value: schema}}, {value: text}, where);
+    }
+
+    /** What is wrong with a request, by the document: sentences. */
+    judgeRequest({method = 'GET', path, headers = {}, body}) {
+        const found = this.find(method, path);
+        if (!found) return [`${method} ${path} is not in the document`];
+        const has = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+        return [
+            ...this.#judgeParameters(found, path, has),
+            ...this.#judgeCredential(found.operation, has),
+            ...this.#judgeBody(found.operation, has, body),
+        ];
+    }
+
+    #judgeParameters({operation, values}, path, headers) {
+        const query = new URL(path, 'http://document').searchParams;
+        const known = (operation.parameters ?? []).map((one) => this.#follow(one));
+        const wrong = [...query.keys()]
+            .filter((name) => !known.some((one) => one.in === 'query' && one.name === name))
+            .map((name) => `query: ${name} is not known`);
+        for (const {name, in: place, schema, required} of known) {
+            const given =
+                place === 'query'
+                    ? query.getAll(name)
+                    : [place === 'path' ? values[name] : headers[name.toLowerCase()]].filter(
+                          (one) => one !== undefined,
+                      );
+            if (given.length > 1) wrong.push(`query: ${name} came twice`);
+            if (required && given.length === 0) wrong.push(`${place}: ${name} is missing`);
+            if (given.length === 1) wrong.push(...this.#coerced(schema, given[0], `${place}: ${name} `));
+        }
+        return wrong;
+    }
+
+    #judgeCredential(operation, headers) {
+        const holds = (name) => {
+            const scheme = this.#document.components.securitySchemes[name];
+            if (scheme.type === 'http') return /^bearer \S+$/i.test(headers.authorization ?? '');
+            if (scheme.in === 'cookie') return (headers.cookie ?? '').includes(`${scheme.name}=`);
+            return headers[scheme.name.toLowerCase()] !== undefined;
+        };
+        const ways = operation.security;
+        return ways.length === 0 || ways.some((way) => Object.keys(way).every(holds))
+            ? []
+            : ['a credential is missing'];
+    }
+
+    #judgeBody({requestBody}, headers, body) {
+        if (!requestBody) return [];
+        const [type, {schema}] = Object.entries(requestBody.content)[0];
+        if ((headers['content-type'] ?? '').split(';')[0] !== type) return [`body: not ${type}`];
+        try {
+            const value = type === 'application/json' ? JSON.parse(body) : formOf(body);
+            return this.#validate(this.#ajv, schema, value, 'body: ');
+        } catch (error) {
+            return [`body: ${error.message}`];
+        }
+    }
+
+    /** What the document says of answers with that status, and where: a path of names. Of a method that it does not have: what
+     * any route can answer; of a path that it does not have: that errors are errors. */
+    #responseTo(method, path, status) {
+        const found = this.find(method === 'HEAD' ? 'GET' : method, path);
+        const {headers, responses} = this.#document.components;
+        if (found) {
+            const [verb, template] = found.name.split(' ');
+            const key = found.operation.responses[status] ? String(status) : 'default';
+            return {response: found.operation.responses[key], place: ['paths', template, verb, 'responses', key]};
+        }
+        if (METHODS.some((other) => this.find(other, path)))
+            return {response: responses.Other, place: ['components', 'responses', 'Other']};
+        const any = {
+            'X-Request-Id': headers.RequestId,
+            'WWW-Authenticate': {schema: {type: 'string'}},
+            'Allow': headers.Allow,
+        };
         return {
-          operation,
-          name: `${method.toLowerCase()} ${template}`,
-          values: Object.fromEntries(names.map((name, i) => [name, decodeURIComponent(match[i + 1])])),
+            response: {headers: any, content: {'application/json': {schema: {$ref: '#/components/schemas/Error'}}}},
+            place: [],
         };
     }
-    return undefined;
-  }
 
-  /** An operation, and a request of it made from the document's own examples, without credentials. */
-  exampleOf(method, template) {
-    const operation = this.#document.paths[template][method];
-    const parameters = (operation.parameters ?? []).map((one) => this.#follow(one)).filter((one) => one.in === 'path');
-    const path = parameters.reduce((text, { name, example }) => text.replace(`{${name}}`, example), template);
-    const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
-    if (!type) return { operation, example: { path } };
-    const { value } = Object.values(media.examples)[0];
-    const body = type === 'application/json' ? JSON.stringify(value) : new URLSearchParams(value).toString();
-    return { operation, example: { path, headers: { 'Content-Type': type }, body } };
-  }
-
-  /** Whether an operation answers that code under that status. */
-  tells(operation, status, code) {
-    return JSON.stringify(this.#follow(operation.responses[status])?.content ?? '').includes(`"${code}"`);
-  }
-
-  #follow(value) {
-    return value?.$ref
-      ? value.$ref
-          .slice(2)
-          .split('/')
-          .reduce((at, name) => at[name], this.#document)
-      : value;
-  }
-
-  #validate(ajv, schema, value, where) {
-    const key = JSON.stringify(schema);
-    const known = this.#compiled.get(ajv) ?? this.#compiled.set(ajv, new Map()).get(ajv);
-    if (!known.has(key))
-      known.set(key, ajv.compile(JSON.parse(key.replaceAll('"#/components/', '"document#/components/'))));
-    const check = known.get(key);
-    return check(value)
-      ? []
-      : check.errors.map((error) => `${where}${error.instancePath} ${error.message} ${JSON.stringify(error.params)}`);
-  }
-
-  #coerced(schema, text, where) {
-    return this.#validate(this.#coercing, { type: 'object', properties: { value: schema } }, { value: text }, where);
-  }
-
-  /** What is wrong with a request, by the document: sentences. */
-  judgeRequest({ method = 'GET', path, headers = {}, body }) {
-    const found = this.find(method, path);
-    if (!found) return [`${method} ${path} is not in the document`];
-    const has = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-    return [
-      ...this.#judgeParameters(found, path, has),
-      ...this.#judgeCredential(found.operation, has),
-      ...this.#judgeBody(found.operation, has, body),
-    ];
-  }
-
-  #judgeParameters({ operation, values }, path, headers) {
-    const query = new URL(path, 'http://document').searchParams;
-    const known = (operation.parameters ?? []).map((one) => this.#follow(one));
-    const wrong = [...query.keys()]
-      .filter((name) => !known.some((one) => one.in === 'query' && one.name === name))
-      .map((name) => `query: ${name} is not known`);
-    for (const { name, in: place, schema, required } of known) {
-      const given =
-        place === 'query'
-          ? query.getAll(name)
-          : [place === 'path' ? values[name] : headers[name.toLowerCase()]].filter((one) => one !== undefined);
-      if (given.length > 1) wrong.push(`query: ${name} came twice`);
-      if (required && given.length === 0) wrong.push(`${place}: ${name} is missing`);
-      if (given.length === 1) wrong.push(...this.#coerced(schema, given[0], `${place}: ${name} `));
+    /** The parts of the document that an answer is held against. */
+    partsOf({method = 'GET', path}, {status}) {
+        const {response, place} = this.#responseTo(method, path, status);
+        const parts = new Set([place.join(' ')]);
+        const visit = (value) => {
+            if (value === null || typeof value !== 'object') return;
+            const part = value.$ref?.slice(2).split('/').join(' ');
+            if (part && !parts.has(part)) {
+                parts.add(part);
+                visit(this.#follow(value));
+            }
+            Object.values(value).forEach(visit);
+        };
+        visit(response);
+        return parts;
     }
-    return wrong;
-  }
 
-  #judgeCredential(operation, headers) {
-    const holds = (name) => {
-      const scheme = this.#document.components.securitySchemes[name];
-      if (scheme.type === 'http') return /^bearer \S+$/i.test(headers.authorization ?? '');
-      if (scheme.in === 'cookie') return (headers.cookie ?? '').includes(`${scheme.name}=`);
-      return headers[scheme.name.toLowerCase()] !== undefined;
-    };
-    const ways = operation.security;
-    return ways.length === 0 || ways.some((way) => Object.keys(way).every(holds)) ? [] : ['a credential is missing'];
-  }
-
-  #judgeBody({ requestBody }, headers, body) {
-    if (!requestBody) return [];
-    const [type, { schema }] = Object.entries(requestBody.content)[0];
-    if ((headers['content-type'] ?? '').split(';')[0] !== type) return [`body: not ${type}`];
-    try {
-      const value = type === 'application/json' ? JSON.parse(body) : formOf(body);
-      return this.#validate(this.#ajv, schema, value, 'body: ');
-    } catch (error) {
-      return [`body: ${error.message}`];
+    /** What is wrong with an answer, by the document: sentences. */
+    judgeAnswer({method = 'GET', path}, {status, headers, body, json}) {
+        const response = this.#follow(this.#responseTo(method, path, status).response);
+        const wrong = Object.entries(path === '/openapi.json' ? OF_FILES : ALWAYS)
+            .filter(([name, form]) => !form.test(headers[name] ?? ''))
+            .map(([name]) => `headers: ${name}: ${headers[name]}`);
+        wrong.push(...this.#judgeHeaders(response, headers, status));
+        if (!response.content) return body === '' ? wrong : [...wrong, 'a body where none belongs'];
+        if (method === 'HEAD') return wrong;
+        if (headers['content-type'] !== 'application/json' || json === undefined)
+            return [...wrong, `the type is ${headers['content-type']}`];
+        wrong.push(...this.#validate(this.#ajv, response.content['application/json'].schema, json, 'answer: '));
+        if (json.error?.code && this.statusOf(json.error.code) !== status)
+            wrong.push(`${json.error.code} came with status ${status}`);
+        if (json.error?.request_id && json.error.request_id !== headers['x-request-id'])
+            wrong.push('request_id is not X-Request-Id');
+        return wrong;
     }
-  }
 
-  /** What the document says of answers with that status, and where: a path of names. Of a method that it does not have: what
-   * any route can answer; of a path that it does not have: that errors are errors. */
-  #responseTo(method, path, status) {
-    const found = this.find(method === 'HEAD' ? 'GET' : method, path);
-    const { headers, responses } = this.#document.components;
-    if (found) {
-      const [verb, template] = found.name.split(' ');
-      const key = found.operation.responses[status] ? String(status) : 'default';
-      return { response: found.operation.responses[key], place: ['paths', template, verb, 'responses', key] };
+    #judgeHeaders(response, headers, status) {
+        const wrong = [];
+        for (const [name, header] of Object.entries(response.headers ?? {})) {
+            const {schema, required} = this.#follow(header);
+            const value = [headers[name.toLowerCase()]].flat()[0];
+            if (required && value === undefined) wrong.push(`headers: ${name} is missing`);
+            if (value !== undefined) wrong.push(...this.#coerced(schema, value, `headers: ${name} `));
+        }
+        if ((status === 405) !== (headers.allow !== undefined)) wrong.push('headers: Allow belongs to 405');
+        for (const name of ['www-authenticate', 'retry-after', 'location', 'set-cookie', 'allow'])
+            if (
+                headers[name] !== undefined &&
+                !Object.keys(response.headers ?? {}).some((known) => known.toLowerCase() === name)
+            )
+                wrong.push(`headers: ${name} is not in the document`);
+        return wrong;
     }
-    if (METHODS.some((other) => this.find(other, path)))
-      return { response: responses.Other, place: ['components', 'responses', 'Other'] };
-    const any = {
-      'X-Request-Id': headers.RequestId,
-      'WWW-Authenticate': { schema: { type: 'string' } },
-      Allow: headers.Allow,
-    };
-    return {
-      response: { headers: any, content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } },
-      place: [],
-    };
-  }
 
-  /** The parts of the document that an answer is held against. */
-  partsOf({ method = 'GET', path }, { status }) {
-    const { response, place } = this.#responseTo(method, path, status);
-    const parts = new Set([place.join(' ')]);
-    const visit = (value) => {
-      if (value === null || typeof value !== 'object') return;
-      const part = value.$ref?.slice(2).split('/').join(' ');
-      if (part && !parts.has(part)) {
-        parts.add(part);
-        visit(this.#follow(value));
-      }
-      Object.values(value).forEach(visit);
-    };
-    visit(response);
-    return parts;
-  }
-
-  /** What is wrong with an answer, by the document: sentences. */
-  judgeAnswer({ method = 'GET', path }, { status, headers, body, json }) {
-    const response = this.#follow(this.#responseTo(method, path, status).response);
-    const wrong = Object.entries(path === '/openapi.json' ? OF_FILES : ALWAYS)
-      .filter(([name, form]) => !form.test(headers[name] ?? ''))
-      .map(([name]) => `headers: ${name}: ${headers[name]}`);
-    wrong.push(...this.#judgeHeaders(response, headers, status));
-    if (!response.content) return body === '' ? wrong : [...wrong, 'a body where none belongs'];
-    if (method === 'HEAD') return wrong;
-    if (headers['content-type'] !== 'application/json' || json === undefined)
-      return [...wrong, `the type is ${headers['content-type']}`];
-    wrong.push(...this.#validate(this.#ajv, response.content['application/json'].schema, json, 'answer: '));
-    if (json.error?.code && this.statusOf(json.error.code) !== status)
-      wrong.push(`${json.error.code} came with status ${status}`);
-    if (json.error?.request_id && json.error.request_id !== headers['x-request-id'])
-      wrong.push('request_id is not X-Request-Id');
-    return wrong;
-  }
-
-  #judgeHeaders(response, headers, status) {
-    const wrong = [];
-    for (const [name, header] of Object.entries(response.headers ?? {})) {
-      const { schema, required } = this.#follow(header);
-      const value = [headers[name.toLowerCase()]].flat()[0];
-      if (required && value === undefined) wrong.push(`headers: ${name} is missing`);
-      if (value !== undefined) wrong.push(...this.#coerced(schema, value, `headers: ${name} `));
+    /** By the table of errors in the document's own words. */
+    statusOf(code) {
+        const row = this.#document.info.description.match(new RegExp(`^\\| (\\d{3}) \\| \`${code}\` \\|`, 'm'));
+        return row ? Number(row[1]) : undefined;
     }
-    if ((status === 405) !== (headers.allow !== undefined)) wrong.push('headers: Allow belongs to 405');
-    for (const name of ['www-authenticate', 'retry-after', 'location', 'set-cookie', 'allow'])
-      if (
-        headers[name] !== undefined &&
-        !Object.keys(response.headers ?? {}).some((known) => known.toLowerCase() === name)
-      )
-        wrong.push(`headers: ${name} is not in the document`);
-    return wrong;
-  }
-
-  /** By the table of errors in the document's own words. */
-  statusOf(code) {
-    const row = this.#document.info.description.match(new RegExp(`^\\| (\\d{3}) \\| \`${code}\` \\|`, 'm'));
-    return row ? Number(row[1]) : undefined;
-  }
 }
 
 /** Parameters of a form; one that came twice is an error. */
 function formOf(body) {
-  const form = new URLSearchParams(body);
-  const names = [...form.keys()];
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice) throw new Error(`${twice} came twice`);
-  return Object.fromEntries(form);
+    const form = new URLSearchParams(body);
+    const names = [...form.keys()];
+    const twice = names.find((name, i) => names.indexOf(name) !== i);
+    if (twice) throw new Error(`${twice} came twice`);
+    return Object.fromEntries(form);
 }

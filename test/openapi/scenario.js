@@ -1,523 +1,532 @@
 // A day of people, integrations and agents, with every mistake that they can make: the steps, as asked through a
 // Conversation.
-import { ORIGIN, PASSWORD, send, until } from './deployment.js';
+import {PASSWORD, until} from '../support/deployment.js';
+import {send} from './requests.js';
 
-const JSON_TYPE = { 'Content-Type': 'application/json' };
+export const ORIGIN = 'https://console.test';
+
+const JSON_TYPE = {'Content-Type': 'application/json'};
 
 const post = (path, value, headers = {}) => ({
-  method: 'POST',
-  path,
-  headers: { ...JSON_TYPE, ...headers },
-  body: typeof value === 'string' ? value : JSON.stringify(value),
+    method: 'POST',
+    path,
+    headers: {...JSON_TYPE, ...headers},
+    body: typeof value === 'string' ? value : JSON.stringify(value),
 });
-const bearer = (key) => ({ Authorization: `Bearer ${key.secret ?? key}` });
-const get = (path, headers) => ({ path, headers });
-const remove = (path, headers) => ({ method: 'DELETE', path, headers });
+const bearer = (key) => ({Authorization: `Bearer ${key.secret ?? key}`});
+const get = (path, headers) => ({path, headers});
+const remove = (path, headers) => ({method: 'DELETE', path, headers});
 
 /** A signed-in browser. */
 class Browser {
-  constructor(answer) {
-    this.csrf = answer.json.csrf_token;
-    this.take(answer);
-  }
+    constructor(answer) {
+        this.csrf = answer.json.csrf_token;
+        this.take(answer);
+    }
 
-  take(answer) {
-    this.cookie = answer.headers['set-cookie'][0].split(';')[0];
-  }
+    take(answer) {
+        this.cookie = answer.headers['set-cookie'][0].split(';')[0];
+    }
 
-  get reading() {
-    return { Cookie: this.cookie };
-  }
+    get reading() {
+        return {Cookie: this.cookie};
+    }
 
-  get changing() {
-    return { Cookie: this.cookie, 'X-CSRF-Token': this.csrf, Origin: ORIGIN };
-  }
+    get changing() {
+        return {'Cookie': this.cookie, 'X-CSRF-Token': this.csrf, 'Origin': ORIGIN};
+    }
 }
 
 const login = (value, headers) => post('/v1/auth/login', value, headers);
 const stepUp = (browser, value) => post('/v1/console/step_up', value, browser.changing);
 
 async function signIn(talk, person) {
-  const factors = { email: person.email, password: PASSWORD, totp: await person.freshCode() };
-  return new Browser(await talk.right('signing in', login(factors, { Origin: ORIGIN }), 200));
+    const factors = {email: person.email, password: PASSWORD, totp: await person.freshCode()};
+    return new Browser(await talk.right('signing in', login(factors, {Origin: ORIGIN}), 200));
 }
 
 async function mistakesAtTheDoor(talk, person) {
-  const given = { email: person.email, password: PASSWORD, totp: person.lastCode() };
+    const given = {email: person.email, password: PASSWORD, totp: person.lastCode()};
 
-  await talk.right('the same code again', login(given), 401, 'invalid_login');
-  await talk.right('a wrong password', login({ ...given, password: 'not this one, sorry' }), 401, 'invalid_login');
-  await talk.right('a foreign origin', login(given, { Origin: 'https://elsewhere.test' }), 403, 'csrf_failed');
-  await talk.wrong('no code', login({ email: given.email, password: PASSWORD }), 400, 'parameter_missing');
-  await talk.wrong('a code of letters', login({ ...given, totp: 'abcdef' }), 400, 'parameter_invalid');
-  await talk.wrong('a code that is a number', login({ ...given, totp: 123456 }), 400, 'parameter_invalid');
-  await talk.wrong('no email', login({ ...given, email: 'ada' }), 400, 'parameter_invalid');
-  await talk.wrong('a member too many', login({ ...given, remember_me: true }), 400, 'parameter_unknown');
-  await talk.wrongDirectly('half an object', login('{"email":'), 400, 'invalid_json');
+    await talk.right('the same code again', login(given), 401, 'invalid_login');
+    await talk.right('a wrong password', login({...given, password: 'not this one, sorry'}), 401, 'invalid_login');
+    await talk.right('a foreign origin', login(given, {Origin: 'https://elsewhere.test'}), 403, 'csrf_failed');
+    await talk.wrong('no code', login({email: given.email, password: PASSWORD}), 400, 'parameter_missing');
+    await talk.wrong('a code of letters', login({...given, totp: 'abcdef'}), 400, 'parameter_invalid');
+    await talk.wrong('a code that is a number', login({...given, totp: 123456}), 400, 'parameter_invalid');
+    await talk.wrong('no email', login({...given, email: 'ada'}), 400, 'parameter_invalid');
+    await talk.wrong('a member too many', login({...given, remember_me: true}), 400, 'parameter_unknown');
+    await talk.wrongDirectly('half an object', login('{"email":'), 400, 'invalid_json');
 }
 
 async function mistakesAtStepUp(talk, person, browser) {
-  const used = { password: PASSWORD, totp: person.lastCode() };
+    const used = {password: PASSWORD, totp: person.lastCode()};
 
-  await talk.right('a used code', stepUp(browser, used), 401, 'totp_already_used');
-  await talk.right('the session', get('/v1/console/session', browser.reading), 200);
-  await talk.right(
-    'a foreign origin',
-    { ...stepUp(browser, used), headers: { ...JSON_TYPE, ...browser.changing, Origin: 'null' } },
-    403,
-    'csrf_failed',
-  );
-  await talk.right(
-    'another CSRF token',
-    { ...stepUp(browser, used), headers: { ...JSON_TYPE, ...browser.changing, 'X-CSRF-Token': 'x'.repeat(43) } },
-    403,
-    'csrf_failed',
-  );
-  await talk.right(
-    'a bearer token too',
-    { ...stepUp(browser, used), headers: { ...JSON_TYPE, ...browser.changing, ...bearer('x') } },
-    401,
-    'bearer_not_accepted',
-  );
-  await talk.wrong('no password', stepUp(browser, { totp: used.totp }), 400, 'parameter_missing');
-  const wrong = stepUp(browser, { password: 'a guess, and another', totp: '123456' });
-  await untilThrottled(talk, 'guesses at a step-up', wrong, 401, 'invalid_login');
+    await talk.right('a used code', stepUp(browser, used), 401, 'totp_already_used');
+    await talk.right('the session', get('/v1/console/session', browser.reading), 200);
+    await talk.right(
+        'a foreign origin',
+        {...stepUp(browser, used), headers: {...JSON_TYPE, ...browser.changing, Origin: 'null'}},
+        403,
+        'csrf_failed',
+    );
+    await talk.right(
+        'another CSRF token',
+        {...stepUp(browser, used), headers: {...JSON_TYPE, ...browser.changing, 'X-CSRF-Token': 'x'.repeat(43)}},
+        403,
+        'csrf_failed',
+    );
+    await talk.right(
+        'a bearer token too',
+        {...stepUp(browser, used), headers: {...JSON_TYPE, ...browser.changing, ...bearer('x')}},
+        401,
+        'bearer_not_accepted',
+    );
+    await talk.wrong('no password', stepUp(browser, {totp: used.totp}), 400, 'parameter_missing');
+    const wrong = stepUp(browser, {password: 'a guess, and another', totp: '123456'});
+    await untilThrottled(talk, 'guesses at a step-up', wrong, 401, 'invalid_login');
 }
 
 /** The same again until it is too much; before that it gets the given answer. */
 async function untilThrottled(talk, title, request, status, code) {
-  for (let tries = 0; tries < 60; tries++) {
-    const { answer } = await talk.either(title, request, [status, code], [429, 'rate_limited']);
-    if (answer.status === 429) return;
-  }
-  talk.faults.push(`${title}: never throttled`);
+    for (let tries = 0; tries < 60; tries++) {
+        const {answer} = await talk.either(title, request, [status, code], [429, 'rate_limited']);
+        if (answer.status === 429) return;
+    }
+    talk.faults.push(`${title}: never throttled`);
 }
 
 async function keysInTheConsole(talk, browser) {
-  const create = (value, headers = browser.changing) => post('/v1/console/api_keys', value, headers);
-  const page = (query) => get(`/v1/console/api_keys${query}`, browser.reading);
+    const create = (value, headers = browser.changing) => post('/v1/console/api_keys', value, headers);
+    const page = (query) => get(`/v1/console/api_keys${query}`, browser.reading);
 
-  const all = await talk.right('a live key with every scope', create({ name: 'Ward dashboard', mode: 'live' }), 201);
-  const test = await talk.right(
-    'a test key',
-    create({ name: '😀'.repeat(200), mode: 'test', scopes: ['usage:read', 'keys:manage', 'usage:read'] }),
-    201,
-  );
-  await talk.wrong('a name too long', create({ name: '😀'.repeat(201), mode: 'test' }), 400, 'parameter_invalid');
-  await talk.wrong('a mode that is none', create({ name: 'x', mode: 'Live' }), 400, 'parameter_invalid');
-  await talk.wrong('no scope', create({ name: 'x', mode: 'test', scopes: [] }), 400, 'parameter_invalid');
-  await talk.wrong(
-    'a misspelt member',
-    create({ name: 'x', mode: 'test', scopse: ['usage:read'] }),
-    400,
-    'parameter_unknown',
-  );
-  await talk.wrongDirectly('more behind the object', create('{"name":"x","mode":"test"} {}'), 400, 'invalid_json');
-  await talk.right('the list', page(''), 200);
-  await talk.right('filtered', page('?mode=live&status=active&limit=100'), 200);
-  await talk.right('none', page('?status=revoked'), 200);
-  await talk.wrong('a limit too high', page('?limit=101'), 400, 'parameter_invalid');
-  await talk.wrongDirectly('a parameter twice', page('?limit=1&limit=2'), 400, 'parameter_invalid');
-  await talk.right('one', get(`/v1/console/api_keys/${test.json.id}`, browser.reading), 200);
-  await talk.right(
-    'none of that id',
-    get(`/v1/console/api_keys/${test.json.id.slice(0, -4)}0000`, browser.reading),
-    404,
-    'api_key_not_found',
-  );
-  await talk.right('what is no id', remove('/v1/console/api_keys/x', browser.changing), 404, 'api_key_not_found');
-  await talk.right(
-    'a key beside the session',
-    get('/v1/console/api_keys', { ...browser.reading, ...bearer(all.json) }),
-    401,
-    'bearer_not_accepted',
-  );
-  return { all: all.json, test: test.json };
+    const all = await talk.right('a live key with every scope', create({name: 'Ward dashboard', mode: 'live'}), 201);
+    const test = await talk.right(
+        'a test key',
+        create({name: '😀'.repeat(200), mode: 'test', scopes: ['usage:read', 'keys:manage', 'usage:read']}),
+        201,
+    );
+    await talk.wrong('a name too long', create({name: '😀'.repeat(201), mode: 'test'}), 400, 'parameter_invalid');
+    await talk.wrong('a mode that is none', create({name: 'x', mode: 'Live'}), 400, 'parameter_invalid');
+    await talk.wrong('no scope', create({name: 'x', mode: 'test', scopes: []}), 400, 'parameter_invalid');
+    await talk.wrong(
+        'a misspelt member',
+        create({name: 'x', mode: 'test', scopse: ['usage:read']}),
+        400,
+        'parameter_unknown',
+    );
+    await talk.wrongDirectly('more behind the object', create('{"name":"x","mode":"test"} {}'), 400, 'invalid_json');
+    await talk.right('the list', page(''), 200);
+    await talk.right('filtered', page('?mode=live&status=active&limit=100'), 200);
+    await talk.right('none', page('?status=revoked'), 200);
+    await talk.wrong('a limit too high', page('?limit=101'), 400, 'parameter_invalid');
+    await talk.wrongDirectly('a parameter twice', page('?limit=1&limit=2'), 400, 'parameter_invalid');
+    await talk.right('one', get(`/v1/console/api_keys/${test.json.id}`, browser.reading), 200);
+    await talk.right(
+        'none of that id',
+        get(`/v1/console/api_keys/${test.json.id.slice(0, -4)}0000`, browser.reading),
+        404,
+        'api_key_not_found',
+    );
+    await talk.right('what is no id', remove('/v1/console/api_keys/x', browser.changing), 404, 'api_key_not_found');
+    await talk.right(
+        'a key beside the session',
+        get('/v1/console/api_keys', {...browser.reading, ...bearer(all.json)}),
+        401,
+        'bearer_not_accepted',
+    );
+    return {all: all.json, test: test.json};
 }
 
 /** Walks the pages of one entry each, forth and back. */
 async function walkPages(talk, key) {
-  const ids = [];
-  for (let more = true, after = ''; more; after = `&starting_after=${ids.at(-1)}`) {
-    const { json } = await talk.right('a page', get(`/v1/api_keys?limit=1${after}`, bearer(key)), 200);
-    ids.push(...json.data.map((one) => one.id));
-    more = json.has_more && ids.length < 20;
-  }
-  const back = await talk.right(
-    'the page before',
-    get(`/v1/api_keys?limit=2&ending_before=${ids[2]}`, bearer(key)),
-    200,
-  );
-  if (String(back.json.data.map((one) => one.id)) !== String(ids.slice(0, 2)))
-    talk.faults.push(`pages: forth ${ids}, back ${back.body}`);
-  await talk.other(
-    'both ways at once',
-    get(`/v1/api_keys?starting_after=${ids[0]}&ending_before=${ids[0]}`, bearer(key)),
-    400,
-    'parameter_invalid',
-  );
-  await talk.wrong(
-    'an id of another kind',
-    get('/v1/api_keys?starting_after=usr_00000000000000000000000000', bearer(key)),
-    400,
-    'parameter_invalid',
-  );
+    const ids = [];
+    for (let more = true, after = ''; more; after = `&starting_after=${ids.at(-1)}`) {
+        const {json} = await talk.right('a page', get(`/v1/api_keys?limit=1${after}`, bearer(key)), 200);
+        ids.push(...json.data.map((one) => one.id));
+        more = json.has_more && ids.length < 20;
+    }
+    const back = await talk.right(
+        'the page before',
+        get(`/v1/api_keys?limit=2&ending_before=${ids[2]}`, bearer(key)),
+        200,
+    );
+    if (String(back.json.data.map((one) => one.id)) !== String(ids.slice(0, 2)))
+        talk.faults.push(`pages: forth ${ids}, back ${back.body}`);
+    await talk.other(
+        'both ways at once',
+        get(`/v1/api_keys?starting_after=${ids[0]}&ending_before=${ids[0]}`, bearer(key)),
+        400,
+        'parameter_invalid',
+    );
+    await talk.wrong(
+        'an id of another kind',
+        get('/v1/api_keys?starting_after=usr_00000000000000000000000000', bearer(key)),
+        400,
+        'parameter_invalid',
+    );
 }
 
-async function keysOfIntegrations(talk, { all, test }) {
-  const create = (value, key) => post('/v1/api_keys', value, bearer(key));
+async function keysOfIntegrations(talk, {all, test}) {
+    const create = (value, key) => post('/v1/api_keys', value, bearer(key));
 
-  for (const key of [all, test]) await talk.right('who am I', get('/v1/whoami', bearer(key)), 200);
-  const narrow = await talk.right(
-    'a key that reads',
-    create({ name: 'Reads', mode: 'live', scopes: ['patients:read'] }, all),
-    201,
-  );
-  const lister = await talk.right(
-    'a key that lists',
-    create({ name: 'Lists', mode: 'live', scopes: ['keys:manage'] }, all),
-    201,
-  );
-  await talk.right('more than it holds', create({ name: 'x', mode: 'live' }, lister.json), 403, 'scope_not_grantable');
-  await talk.right(
-    'live from test',
-    create({ name: 'x', mode: 'live', scopes: ['keys:manage'] }, test),
-    403,
-    'mode_not_permitted',
-  );
-  await talk.right('live keys of a test key', get(`/v1/api_keys/${all.id}`, bearer(test)), 404, 'api_key_not_found');
-  await talk.right('its own', get(`/v1/api_keys/${test.id}`, bearer(test)), 200);
-  await talk.wrong('no name', create({ mode: 'test' }, all), 400, 'parameter_missing');
-  await talk.wrong('a control character', create({ name: 'a\u0007b', mode: 'test' }, all), 400, 'parameter_invalid');
-  await talk.wrong(
-    'a scope that is none',
-    create({ name: 'x', mode: 'test', scopes: ['patients:delete'] }, all),
-    400,
-    'parameter_invalid',
-  );
-  await walkPages(talk, all);
-  return { narrow: narrow.json, lister: lister.json };
+    for (const key of [all, test]) await talk.right('who am I', get('/v1/whoami', bearer(key)), 200);
+    const narrow = await talk.right(
+        'a key that reads',
+        create({name: 'Reads', mode: 'live', scopes: ['patients:read']}, all),
+        201,
+    );
+    const lister = await talk.right(
+        'a key that lists',
+        create({name: 'Lists', mode: 'live', scopes: ['keys:manage']}, all),
+        201,
+    );
+    await talk.right('more than it holds', create({name: 'x', mode: 'live'}, lister.json), 403, 'scope_not_grantable');
+    await talk.right(
+        'live from test',
+        create({name: 'x', mode: 'live', scopes: ['keys:manage']}, test),
+        403,
+        'mode_not_permitted',
+    );
+    await talk.right('live keys of a test key', get(`/v1/api_keys/${all.id}`, bearer(test)), 404, 'api_key_not_found');
+    await talk.right('its own', get(`/v1/api_keys/${test.id}`, bearer(test)), 200);
+    await talk.wrong('no name', create({mode: 'test'}, all), 400, 'parameter_missing');
+    await talk.wrong('a control character', create({name: 'a\u0007b', mode: 'test'}, all), 400, 'parameter_invalid');
+    await talk.wrong(
+        'a scope that is none',
+        create({name: 'x', mode: 'test', scopes: ['patients:delete']}, all),
+        400,
+        'parameter_invalid',
+    );
+    await walkPages(talk, all);
+    return {narrow: narrow.json, lister: lister.json};
 }
 
-async function refusedCredentials(talk, browser, { all, narrow }) {
-  const whoami = (headers) => get('/v1/whoami', headers);
+async function refusedCredentials(talk, browser, {all, narrow}) {
+    const whoami = (headers) => get('/v1/whoami', headers);
 
-  await talk.wrong('a session', whoami(browser.reading), 401, 'session_not_accepted');
-  await talk.right('garbage', whoami(bearer('svc_sk_live_x')), 401, 'invalid_api_key');
-  await talk.wrongDirectly('no token', whoami({ Authorization: 'Bearer' }), 400, 'bad_request');
-  const gone = await talk.right('revoking', remove(`/v1/api_keys/${narrow.id}`, bearer(all)), 200);
-  const again = await talk.right('revoking again', remove(`/v1/api_keys/${narrow.id}`, bearer(all)), 200);
-  if (gone.json.revoked_at !== again.json.revoked_at) talk.faults.push('revoked_at has changed');
-  await talk.right('a revoked key', whoami(bearer(narrow)), 401, 'api_key_revoked');
-  await talk.right('the revoked ones', get('/v1/api_keys?status=revoked', bearer(all)), 200);
-  await talk.right('in the console', remove(`/v1/console/api_keys/${narrow.id}`, browser.changing), 200);
+    await talk.wrong('a session', whoami(browser.reading), 401, 'session_not_accepted');
+    await talk.right('garbage', whoami(bearer('svc_sk_live_x')), 401, 'invalid_api_key');
+    await talk.wrongDirectly('no token', whoami({Authorization: 'Bearer'}), 400, 'bad_request');
+    const gone = await talk.right('revoking', remove(`/v1/api_keys/${narrow.id}`, bearer(all)), 200);
+    const again = await talk.right('revoking again', remove(`/v1/api_keys/${narrow.id}`, bearer(all)), 200);
+    if (gone.json.revoked_at !== again.json.revoked_at) talk.faults.push('revoked_at has changed');
+    await talk.right('a revoked key', whoami(bearer(narrow)), 401, 'api_key_revoked');
+    await talk.right('the revoked ones', get('/v1/api_keys?status=revoked', bearer(all)), 200);
+    await talk.right('in the console', remove(`/v1/console/api_keys/${narrow.id}`, browser.changing), 200);
 }
 
-async function otherRoutes(talk, { all, lister }) {
-  await talk.other('no such route', get('/v1/nothing', bearer(all)), 404, 'not_found');
-  await talk.other('another backend', get('/v1/patients/42', bearer(all)), 404, 'not_found');
-  await talk.other('without its scope', get('/v1/patients/42', bearer(lister)), 403, 'insufficient_scope');
-  await talk.other('what no scope opens', get('/v1/documents', bearer(all)), 403, 'insufficient_scope');
-  await talk.other('a method that it has not', post('/v1/usage', {}, bearer(all)), 405, 'method_not_allowed');
-  await talk.other(
-    'a method that ours has not',
-    { method: 'PUT', path: '/v1/api_keys', headers: bearer(all) },
-    405,
-    'method_not_allowed',
-  );
-  await talk.other('HEAD', { method: 'HEAD', path: '/v1/whoami', headers: bearer(all) }, 200);
-  await talk.other('a long target', get(`/v1/whoami?${'x'.repeat(8100)}`, bearer(all)), 414, 'uri_too_long');
-  await talk.other(
-    'a long head',
-    get('/v1/whoami', { ...bearer(all), 'X-Long': 'x'.repeat(17000) }),
-    431,
-    'headers_too_large',
-  );
-  await talk.other('a long body', post('/v1/api_keys', 'x'.repeat(70000), bearer(all)), 413, 'body_too_large');
-  await talk.other(
-    'an expectation',
-    get('/v1/whoami', { ...bearer(all), Expect: 'the best' }),
-    417,
-    'expectation_failed',
-  );
-  await talk.other(
-    'a type where no body belongs',
-    { method: 'DELETE', path: '/v1/api_keys/x', headers: { ...bearer(all), 'Content-Type': 'text/plain' }, body: 'x' },
-    415,
-    'unsupported_media_type',
-  );
-  const whoami = get('/v1/whoami');
-  await talk.bytes(
-    'a method that nobody knows',
-    whoami,
-    'BREW /v1/whoami HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n',
-    501,
-    'not_implemented',
-  );
-  await talk.bytes(
-    'another HTTP',
-    whoami,
-    'GET /v1/whoami HTTP/1.2\r\nHost: t\r\nConnection: close\r\n\r\n',
-    505,
-    'http_version_not_supported',
-  );
+async function otherRoutes(talk, {all, lister}) {
+    await talk.other('no such route', get('/v1/nothing', bearer(all)), 404, 'not_found');
+    await talk.other('another backend', get('/v1/patients/42', bearer(all)), 404, 'not_found');
+    await talk.other('without its scope', get('/v1/patients/42', bearer(lister)), 403, 'insufficient_scope');
+    await talk.other('what no scope opens', get('/v1/documents', bearer(all)), 403, 'insufficient_scope');
+    await talk.other('a method that it has not', post('/v1/usage', {}, bearer(all)), 405, 'method_not_allowed');
+    await talk.other(
+        'a method that ours has not',
+        {method: 'PUT', path: '/v1/api_keys', headers: bearer(all)},
+        405,
+        'method_not_allowed',
+    );
+    await talk.other('HEAD', {method: 'HEAD', path: '/v1/whoami', headers: bearer(all)}, 200);
+    await talk.other('a long target', get(`/v1/whoami?${'x'.repeat(8100)}`, bearer(all)), 414, 'uri_too_long');
+    await talk.other(
+        'a long head',
+        get('/v1/whoami', {...bearer(all), 'X-Long': 'x'.repeat(17000)}),
+        431,
+        'headers_too_large',
+    );
+    await talk.other('a long body', post('/v1/api_keys', 'x'.repeat(70000), bearer(all)), 413, 'body_too_large');
+    await talk.other(
+        'an expectation',
+        get('/v1/whoami', {...bearer(all), Expect: 'the best'}),
+        417,
+        'expectation_failed',
+    );
+    await talk.other(
+        'a type where no body belongs',
+        {method: 'DELETE', path: '/v1/api_keys/x', headers: {...bearer(all), 'Content-Type': 'text/plain'}, body: 'x'},
+        415,
+        'unsupported_media_type',
+    );
+    const whoami = get('/v1/whoami');
+    await talk.bytes(
+        'a method that nobody knows',
+        whoami,
+        'BREW /v1/whoami HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n',
+        501,
+        'not_implemented',
+    );
+    await talk.bytes(
+        'another HTTP',
+        whoami,
+        'GET /v1/whoami HTTP/1.2\r\nHost: t\r\nConnection: close\r\n\r\n',
+        505,
+        'http_version_not_supported',
+    );
 }
 
-async function activity(talk, browser, { test }) {
-  const events = (query) => get(`/v1/console/audit_events${query}`, browser.reading);
-  const usage = (query) => get(`/v1/console/usage${query}`, browser.reading);
+async function activity(talk, browser, {test}) {
+    const events = (query) => get(`/v1/console/audit_events${query}`, browser.reading);
+    const usage = (query) => get(`/v1/console/usage${query}`, browser.reading);
 
-  const first = await talk.right('the newest event', events('?limit=1'), 200);
-  await talk.right('those before it', events(`?limit=100&starting_after=${first.json.data[0].id}`), 200);
-  await talk.right(
-    'behind what is no event',
-    events('?starting_after=evt_00000000000000000000000000'),
-    400,
-    'parameter_invalid',
-  );
-  const isCounted = async () => (await talk.right('usage', usage(''), 200)).json.keys.some((one) => one.id === test.id);
-  await until('uses are counted', isCounted);
-  await talk.right('usage of a year', usage('?days=366'), 200);
-  await talk.right('usage of two keys', usage(`?days=3&key_ids=${test.id},key_00000000000000000000000000`), 200);
-  await talk.wrong('of more', usage('?days=367'), 400, 'parameter_invalid');
+    const first = await talk.right('the newest event', events('?limit=1'), 200);
+    await talk.right('those before it', events(`?limit=100&starting_after=${first.json.data[0].id}`), 200);
+    await talk.right(
+        'behind what is no event',
+        events('?starting_after=evt_00000000000000000000000000'),
+        400,
+        'parameter_invalid',
+    );
+    const isCounted = async () =>
+        (await talk.right('usage', usage(''), 200)).json.keys.some((one) => one.id === test.id);
+    await until('uses are counted', isCounted);
+    await talk.right('usage of a year', usage('?days=366'), 200);
+    await talk.right('usage of two keys', usage(`?days=3&key_ids=${test.id},key_00000000000000000000000000`), 200);
+    await talk.wrong('of more', usage('?days=367'), 400, 'parameter_invalid');
 }
 
 /** What the document says of every operation alike: asked of each, with the examples that it gives. */
-async function everyRoute(talk, contract, { browser, early, all, narrow }) {
-  for (const name of contract.operations()) {
-    const [method, template] = name.split(' ');
-    const { operation, example } = contract.exampleOf(method, template);
-    const ways = Object.keys(operation.security[0] ?? {});
-    const isKey = ways.includes('api_key');
-    const changes = ways.includes('csrf');
-    const credential = isKey ? bearer(all) : ways.length ? (changes ? browser.changing : browser.reading) : {};
-    const ask = (headers, more = {}) => ({
-      ...example,
-      method: method.toUpperCase(),
-      ...more,
-      headers: { ...example.headers, ...headers, ...more.headers },
-    });
+async function everyRoute(talk, contract, {browser, early, all, narrow}) {
+    for (const name of contract.operations()) {
+        const [method, template] = name.split(' ');
+        const {operation, example} = contract.exampleOf(method, template);
+        const ways = Object.keys(operation.security[0] ?? {});
+        const isKey = ways.includes('api_key');
+        const changes = ways.includes('csrf');
+        const credential = isKey ? bearer(all) : ways.length ? (changes ? browser.changing : browser.reading) : {};
+        const ask = (headers, more = {}) => ({
+            ...example,
+            method: method.toUpperCase(),
+            ...more,
+            headers: {...example.headers, ...headers, ...more.headers},
+        });
 
-    if (ways.length)
-      await talk.wrong(`${name} without a credential`, ask({}), 401, isKey ? 'missing_credentials' : 'invalid_session');
-    if (operation.security[0]?.api_key?.length)
-      await talk.right(`${name} without the scope`, ask(bearer(narrow)), 403, 'insufficient_scope');
-    if (changes) await talk.wrong(`${name} without a CSRF token`, ask(browser.reading), 403, 'csrf_failed');
-    if (contract.tells(operation, 403, 'step_up_required'))
-      await talk.right(`${name} without a step-up`, ask(early.changing), 403, 'step_up_required');
-    if (operation.responses[400]) {
-      await talk.wrong(
-        `${name} with a parameter too many`,
-        ask(credential, { path: `${example.path}?no_such=1` }),
-        400,
-        'parameter_unknown',
-      );
-      await talk.other(
-        `${name} with what is no UTF-8`,
-        ask(credential, { path: `${example.path}?no_such=%FF` }),
-        400,
-        'parameter_invalid',
-      );
-      await talk.other(
-        `${name} with half a credential`,
-        ask({ ...credential, Authorization: 'Bearer' }),
-        400,
-        'bad_request',
-      );
+        if (ways.length)
+            await talk.wrong(
+                `${name} without a credential`,
+                ask({}),
+                401,
+                isKey ? 'missing_credentials' : 'invalid_session',
+            );
+        if (operation.security[0]?.api_key?.length)
+            await talk.right(`${name} without the scope`, ask(bearer(narrow)), 403, 'insufficient_scope');
+        if (changes) await talk.wrong(`${name} without a CSRF token`, ask(browser.reading), 403, 'csrf_failed');
+        if (contract.tells(operation, 403, 'step_up_required'))
+            await talk.right(`${name} without a step-up`, ask(early.changing), 403, 'step_up_required');
+        if (operation.responses[400]) {
+            await talk.wrong(
+                `${name} with a parameter too many`,
+                ask(credential, {path: `${example.path}?no_such=1`}),
+                400,
+                'parameter_unknown',
+            );
+            await talk.other(
+                `${name} with what is no UTF-8`,
+                ask(credential, {path: `${example.path}?no_such=%FF`}),
+                400,
+                'parameter_invalid',
+            );
+            await talk.other(
+                `${name} with half a credential`,
+                ask({...credential, Authorization: 'Bearer'}),
+                400,
+                'bad_request',
+            );
+        }
+        if (example.body)
+            await talk.wrong(
+                `${name} with another type`,
+                ask(credential, {headers: {'Content-Type': 'text/plain'}}),
+                415,
+                'unsupported_media_type',
+            );
+        if (operation.responses[404]) await talk.right(`${name} of what is not there`, ask(credential), 404);
+        if (changes)
+            await talk.right(
+                `${name} with another CSRF token`,
+                ask({...credential, 'X-CSRF-Token': 'x'.repeat(43)}),
+                403,
+                'csrf_failed',
+            );
     }
-    if (example.body)
-      await talk.wrong(
-        `${name} with another type`,
-        ask(credential, { headers: { 'Content-Type': 'text/plain' } }),
-        415,
-        'unsupported_media_type',
-      );
-    if (operation.responses[404]) await talk.right(`${name} of what is not there`, ask(credential), 404);
-    if (changes)
-      await talk.right(
-        `${name} with another CSRF token`,
-        ask({ ...credential, 'X-CSRF-Token': 'x'.repeat(43) }),
-        403,
-        'csrf_failed',
-      );
-  }
 }
 
 const form = (path, values, headers = {}) => ({
-  method: 'POST',
-  path,
-  headers: { 'Content-Type': 'application/x-www-form-urlencoded', ...headers },
-  body: new URLSearchParams(values).toString(),
+    method: 'POST',
+    path,
+    headers: {'Content-Type': 'application/x-www-form-urlencoded', ...headers},
+    body: new URLSearchParams(values).toString(),
 });
 const GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 const begin = (values, headers) => form('/v1/auth/device_authorization', values, headers);
 const claim = (code, more = {}) =>
-  form('/v1/auth/token', { grant_type: GRANT, device_code: code, client_id: 'desktop-agent', ...more });
+    form('/v1/auth/token', {grant_type: GRANT, device_code: code, client_id: 'desktop-agent', ...more});
 
 async function mistakesOfAgents(talk, code) {
-  await talk.wrong('no client', begin({ scope: 'documents:write' }), 400, 'invalid_request');
-  await talk.right('an unknown client', begin({ client_id: 'nobody' }), 400, 'invalid_client');
-  await talk.wrong(
-    'another scope',
-    begin({ client_id: 'desktop-agent', scope: 'patients:read' }),
-    400,
-    'invalid_scope',
-  );
-  await talk.wrongDirectly(
-    'a parameter twice',
-    { ...begin({}), body: 'client_id=desktop-agent&client_id=desktop-agent' },
-    400,
-    'invalid_request',
-  );
-  await talk.right(
-    'a foreign origin',
-    begin({ client_id: 'desktop-agent' }, { Origin: 'https://elsewhere.test' }),
-    403,
-    'csrf_failed',
-  );
-  await talk.wrong('another grant', claim(code, { grant_type: 'password' }), 400, 'unsupported_grant_type');
-  await talk.wrong(
-    'no device code',
-    form('/v1/auth/token', { grant_type: GRANT, client_id: 'desktop-agent' }),
-    400,
-    'invalid_request',
-  );
-  await talk.right('an unknown client', claim(code, { client_id: 'nobody' }), 400, 'invalid_client');
-  await talk.right('an unknown code', claim('A'.repeat(43)), 400, 'invalid_grant');
-  await talk.right(
-    'a foreign origin',
-    { ...claim(code), headers: { ...claim(code).headers, Origin: 'https://elsewhere.test' } },
-    403,
-    'csrf_failed',
-  );
+    await talk.wrong('no client', begin({scope: 'documents:write'}), 400, 'invalid_request');
+    await talk.right('an unknown client', begin({client_id: 'nobody'}), 400, 'invalid_client');
+    await talk.wrong(
+        'another scope',
+        begin({client_id: 'desktop-agent', scope: 'patients:read'}),
+        400,
+        'invalid_scope',
+    );
+    await talk.wrongDirectly(
+        'a parameter twice',
+        {...begin({}), body: 'client_id=desktop-agent&client_id=desktop-agent'},
+        400,
+        'invalid_request',
+    );
+    await talk.right(
+        'a foreign origin',
+        begin({client_id: 'desktop-agent'}, {Origin: 'https://elsewhere.test'}),
+        403,
+        'csrf_failed',
+    );
+    await talk.wrong('another grant', claim(code, {grant_type: 'password'}), 400, 'unsupported_grant_type');
+    await talk.wrong(
+        'no device code',
+        form('/v1/auth/token', {grant_type: GRANT, client_id: 'desktop-agent'}),
+        400,
+        'invalid_request',
+    );
+    await talk.right('an unknown client', claim(code, {client_id: 'nobody'}), 400, 'invalid_client');
+    await talk.right('an unknown code', claim('A'.repeat(43)), 400, 'invalid_grant');
+    await talk.right(
+        'a foreign origin',
+        {...claim(code), headers: {...claim(code).headers, Origin: 'https://elsewhere.test'}},
+        403,
+        'csrf_failed',
+    );
 }
 
 async function enrolOne(talk, browser) {
-  const codes = (
+    const codes = (
+        await talk.right(
+            'a device',
+            begin({client_id: 'desktop-agent', scope: 'documents:write', device_name: 'Reception PC'}),
+            200,
+        )
+    ).json;
+    const enrolment = `/v1/console/device_enrolments/${codes.user_code}`;
+    const decide = (verb) => ({method: 'POST', path: `${enrolment}/${verb}`, headers: browser.changing});
+    await talk.right('not yet', claim(codes.device_code), 400, 'authorization_pending');
+    await talk.right('too soon', claim(codes.device_code), 400, 'slow_down');
+    await mistakesOfAgents(talk, codes.device_code);
+    await talk.right('what it is', get(enrolment, browser.reading), 200);
     await talk.right(
-      'a device',
-      begin({ client_id: 'desktop-agent', scope: 'documents:write', device_name: 'Reception PC' }),
-      200,
-    )
-  ).json;
-  const enrolment = `/v1/console/device_enrolments/${codes.user_code}`;
-  const decide = (verb) => ({ method: 'POST', path: `${enrolment}/${verb}`, headers: browser.changing });
-  await talk.right('not yet', claim(codes.device_code), 400, 'authorization_pending');
-  await talk.right('too soon', claim(codes.device_code), 400, 'slow_down');
-  await mistakesOfAgents(talk, codes.device_code);
-  await talk.right('what it is', get(enrolment, browser.reading), 200);
-  await talk.right(
-    'as people type it',
-    get(`/v1/console/device_enrolments/${codes.user_code.toLowerCase().replace('-', '')}`, browser.reading),
-    200,
-  );
-  await talk.right('letting it in', decide('approve'), 200);
-  const { json } = await talk.right('its key', claim(codes.device_code), 200);
-  await talk.right('a second time', claim(codes.device_code), 400, 'invalid_grant');
-  return json.access_token;
+        'as people type it',
+        get(`/v1/console/device_enrolments/${codes.user_code.toLowerCase().replace('-', '')}`, browser.reading),
+        200,
+    );
+    await talk.right('letting it in', decide('approve'), 200);
+    const {json} = await talk.right('its key', claim(codes.device_code), 200);
+    await talk.right('a second time', claim(codes.device_code), 400, 'invalid_grant');
+    return json.access_token;
 }
 
 async function refuseOne(talk, browser) {
-  const codes = (await talk.right('a device without a name', begin({ client_id: 'desktop-agent' }), 200)).json;
-  const decide = (verb) => ({
-    method: 'POST',
-    path: `/v1/console/device_enrolments/${codes.user_code}/${verb}`,
-    headers: browser.changing,
-  });
-  await talk.right('not letting it in', decide('deny'), 200);
-  await talk.right('what it hears', claim(codes.device_code), 400, 'access_denied');
-  await talk.right('too late', decide('approve'), 404, 'not_found');
+    const codes = (await talk.right('a device without a name', begin({client_id: 'desktop-agent'}), 200)).json;
+    const decide = (verb) => ({
+        method: 'POST',
+        path: `/v1/console/device_enrolments/${codes.user_code}/${verb}`,
+        headers: browser.changing,
+    });
+    await talk.right('not letting it in', decide('deny'), 200);
+    await talk.right('what it hears', claim(codes.device_code), 400, 'access_denied');
+    await talk.right('too late', decide('approve'), 404, 'not_found');
 }
 
 async function devices(talk, browser) {
-  const list = (query) => get(`/v1/console/device_keys${query}`, browser.reading);
+    const list = (query) => get(`/v1/console/device_keys${query}`, browser.reading);
 
-  await talk.right('discovery', get('/.well-known/oauth-authorization-server'), 200);
-  const key = await enrolOne(talk, browser);
-  await refuseOne(talk, browser);
-  await talk.right('a device key asks who it is', get('/v1/whoami', bearer(key)), 403, 'insufficient_scope');
-  await talk.other('it uploads', post('/v1/documents', {}, bearer(key)), 404, 'not_found');
-  const { json } = await talk.right('the devices', list('?status=active'), 200);
-  const { id } = json.data[0];
-  await talk.right('those behind it', list(`?limit=1&starting_after=${id}`), 200);
-  await talk.right('those before it', list(`?ending_before=${id}`), 200);
-  await talk.wrong('a mode, which devices have not', list('?mode=live'), 400, 'parameter_unknown');
-  await talk.right('locking it out', remove(`/v1/console/device_keys/${id}`, browser.changing), 200);
-  await talk.right('a revoked device key', get('/v1/whoami', bearer(key)), 401, 'device_key_revoked');
-  return id;
+    await talk.right('discovery', get('/.well-known/oauth-authorization-server'), 200);
+    const key = await enrolOne(talk, browser);
+    await refuseOne(talk, browser);
+    await talk.right('a device key asks who it is', get('/v1/whoami', bearer(key)), 403, 'insufficient_scope');
+    await talk.other('it uploads', post('/v1/documents', {}, bearer(key)), 404, 'not_found');
+    const {json} = await talk.right('the devices', list('?status=active'), 200);
+    const {id} = json.data[0];
+    await talk.right('those behind it', list(`?limit=1&starting_after=${id}`), 200);
+    await talk.right('those before it', list(`?ending_before=${id}`), 200);
+    await talk.wrong('a mode, which devices have not', list('?mode=live'), 400, 'parameter_unknown');
+    await talk.right('locking it out', remove(`/v1/console/device_keys/${id}`, browser.changing), 200);
+    await talk.right('a revoked device key', get('/v1/whoami', bearer(key)), 401, 'device_key_revoked');
+    return id;
 }
 
 async function tooMuch(talk, browser) {
-  const code = 'BCDF-GHJK';
-  const guess = (verb) => ({
-    method: verb ? 'POST' : 'GET',
-    path: `/v1/console/device_enrolments/${code}${verb}`,
-    headers: verb ? browser.changing : browser.reading,
-  });
+    const code = 'BCDF-GHJK';
+    const guess = (verb) => ({
+        method: verb ? 'POST' : 'GET',
+        path: `/v1/console/device_enrolments/${code}${verb}`,
+        headers: verb ? browser.changing : browser.reading,
+    });
 
-  for (const verb of ['', '/approve', '/deny'])
-    await untilThrottled(talk, 'guesses at user codes', guess(verb), 404, 'not_found');
-  await untilThrottled(talk, 'guesses at device codes', claim('A'.repeat(43)), 400, 'invalid_grant');
-  await untilThrottled(talk, 'devices without end', begin({ client_id: 'desktop-agent' }), 200);
-  await untilThrottled(
-    talk,
-    'guesses at passwords',
-    login({ email: 'nobody@example.org', password: 'a guess, and another', totp: '123456' }),
-    401,
-    'invalid_login',
-  );
+    for (const verb of ['', '/approve', '/deny'])
+        await untilThrottled(talk, 'guesses at user codes', guess(verb), 404, 'not_found');
+    await untilThrottled(talk, 'guesses at device codes', claim('A'.repeat(43)), 400, 'invalid_grant');
+    await untilThrottled(talk, 'devices without end', begin({client_id: 'desktop-agent'}), 200);
+    await untilThrottled(
+        talk,
+        'guesses at passwords',
+        login({email: 'nobody@example.org', password: 'a guess, and another', totp: '123456'}),
+        401,
+        'invalid_login',
+    );
 }
 
 async function storeAway(talk, deployment, browser) {
-  deployment.freezeStore(true);
-  await talk.right('no store', get('/v1/console/session', browser.reading), 503, 'store_unavailable');
-  deployment.freezeStore(false);
-  await until(
-    'the store is back',
-    async () => (await send(deployment.url, get('/v1/console/session', browser.reading))).status === 200,
-  );
+    deployment.pauseRedis();
+    await talk.right('no store', get('/v1/console/session', browser.reading), 503, 'store_unavailable');
+    deployment.resumeRedis();
+    await until(
+        'the store is back',
+        async () => (await send(deployment.nodes[0].url, get('/v1/console/session', browser.reading))).status === 200,
+    );
 }
 
 async function signOut(talk, browser) {
-  await talk.right('signing out', { method: 'POST', path: '/v1/auth/logout', headers: browser.changing }, 204);
-  await talk.right('a session that has ended', get('/v1/console/session', browser.reading), 401, 'invalid_session');
+    await talk.right('signing out', {method: 'POST', path: '/v1/auth/logout', headers: browser.changing}, 204);
+    await talk.right('a session that has ended', get('/v1/console/session', browser.reading), 401, 'invalid_session');
 }
 
 /** The document itself, byte by byte: past Prism, which writes JSON anew. */
 async function theDocument(talk, file) {
-  const { headers, body } = await talk.direct('the document', get('/openapi.json'), 200);
-  if (body !== file) talk.faults.push('GET /openapi.json is not the file');
-  await talk.direct('the same again', get('/openapi.json', { 'If-None-Match': headers.etag }), 304);
-  const packed = await talk.direct('compressed', get('/openapi.json', { 'Accept-Encoding': 'gzip' }), 200);
-  if (packed.headers['content-encoding'] !== 'gzip' || packed.body !== file)
-    talk.faults.push('GET /openapi.json, compressed, is not the file');
+    const {headers, body} = await talk.direct('the document', get('/openapi.json'), 200);
+    if (body !== file) talk.faults.push('GET /openapi.json is not the file');
+    await talk.direct('the same again', get('/openapi.json', {'If-None-Match': headers.etag}), 304);
+    const packed = await talk.direct('compressed', get('/openapi.json', {'Accept-Encoding': 'gzip'}), 200);
+    if (packed.headers['content-encoding'] !== 'gzip' || packed.body !== file)
+        talk.faults.push('GET /openapi.json, compressed, is not the file');
 }
 
 /** Returns what is needed to ask again later. */
 export async function play(talk, deployment, contract, file) {
-  const ada = deployment.addPerson('ada@example.org');
-  const bob = deployment.addPerson('bob@example.org');
-  const browser = await signIn(talk, ada);
-  await mistakesAtTheDoor(talk, ada);
-  const early = await signIn(talk, bob);
-  await mistakesAtStepUp(talk, bob, early);
-  browser.take(
-    await talk.right('stepping up', stepUp(browser, { password: PASSWORD, totp: await ada.freshCode() }), 200),
-  );
-  await talk.right('the session, stepped up', get('/v1/console/session', browser.reading), 200);
-  const { all, test } = await keysInTheConsole(talk, browser);
-  const { narrow, lister } = await keysOfIntegrations(talk, { all, test });
-  await everyRoute(talk, contract, { browser, early, all, narrow });
-  await refusedCredentials(talk, browser, { all, narrow });
-  await otherRoutes(talk, { all, lister });
-  await devices(talk, browser);
-  await activity(talk, browser, { test });
-  await theDocument(talk, file);
-  await tooMuch(talk, browser);
-  return { browser, key: all };
+    const ada = deployment.addPerson();
+    const bob = deployment.addPerson();
+    const browser = await signIn(talk, ada);
+    await mistakesAtTheDoor(talk, ada);
+    const early = await signIn(talk, bob);
+    await mistakesAtStepUp(talk, bob, early);
+    browser.take(
+        await talk.right('stepping up', stepUp(browser, {password: PASSWORD, totp: await ada.freshCode()}), 200),
+    );
+    await talk.right('the session, stepped up', get('/v1/console/session', browser.reading), 200);
+    const {all, test} = await keysInTheConsole(talk, browser);
+    const {narrow, lister} = await keysOfIntegrations(talk, {all, test});
+    await everyRoute(talk, contract, {browser, early, all, narrow});
+    await refusedCredentials(talk, browser, {all, narrow});
+    await otherRoutes(talk, {all, lister});
+    await devices(talk, browser);
+    await activity(talk, browser, {test});
+    await theDocument(talk, file);
+    await tooMuch(talk, browser);
+    return {browser, key: all};
 }
 
-export async function finish(talk, deployment, { browser }) {
-  await storeAway(talk, deployment, browser);
-  await signOut(talk, browser);
+export async function finish(talk, deployment, {browser}) {
+    await storeAway(talk, deployment, browser);
+    await signOut(talk, browser);
 }

@@ -6,18 +6,22 @@ import {existsSync, mkdtempSync, readFileSync, readdirSync, statSync, writeFileS
 import {join} from 'node:path';
 import {after, before, test} from 'node:test';
 import {promisify} from 'node:util';
-import {raise} from './stage.mjs';
+
+import {Stage} from './stage.js';
 
 const AGENT = join(process.env.CHATELAINE_SOURCE, 'scripts/agent');
 const SHELLS = ['dash', 'bash'].filter((shell) => existsSync(`/bin/${shell}`));
 const run = promisify(execFile);
 
-let stage;
+const stage = new Stage();
 
-before(async () => {
-    stage = await raise();
-}, {timeout: 60000});
-after(() => stage?.strike());
+before(
+    async () => {
+        await stage.raise();
+    },
+    {timeout: 60000},
+);
+after(() => stage.strike());
 
 function makeHome() {
     const home = mkdtempSync(join(stage.folder, 'home-'));
@@ -29,7 +33,8 @@ function makeHome() {
 async function enrol(shell, {env}, name, decide) {
     const child = spawn(`/bin/${shell}`, [AGENT, 'enrol', stage.origin, name], {env});
     const lines = new Set();
-    let output = '', decided = false;
+    let output = '',
+        decided = false;
 
     const watch = setInterval(() => {
         for (const process of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
@@ -63,10 +68,10 @@ for (const shell of SHELLS) {
 
         writeFileSync(file, 'Läuft\0');
         const enrolled = await enrol(shell, place, 'Ward "1" & 2', (code) => {
-            approval = stage.person.decide(code, 'approve');
+            approval = stage.decide(code, 'approve');
         });
         assert.equal(enrolled.code, 0, enrolled.output);
-        assert.equal((await approval).body.device_name, 'Ward "1" & 2');
+        assert.equal((await approval).json.device_name, 'Ward "1" & 2');
 
         const {url, key} = JSON.parse(readFileSync(join(place.folder, 'key.json'), 'utf8'));
         assert.equal(url, stage.origin);
@@ -82,15 +87,15 @@ for (const shell of SHELLS) {
         assert.equal(stage.uploads.at(-1).bytes.toString(), 'Läuft\0');
         assert.equal(stage.uploads.at(-1).checked['x-auth-scopes'], 'documents:write');
 
-        const keys = await stage.person.call('GET', '/v1/console/device_keys?limit=1');
-        await stage.person.call('DELETE', `/v1/console/device_keys/${keys.body.data[0].id}`);
+        const keys = await stage.session.send('GET', '/v1/console/device_keys?limit=1');
+        await stage.session.send('DELETE', `/v1/console/device_keys/${keys.json.data[0].id}`);
         await assert.rejects(run(`/bin/${shell}`, [AGENT, 'upload', file], {env: place.env}), /was refused: 401/);
     });
 }
 
 test('is refused', {timeout: 60000}, async () => {
     const place = makeHome();
-    const refused = await enrol(SHELLS[0], place, 'x', (code) => stage.person.decide(code, 'deny'));
+    const refused = await enrol(SHELLS[0], place, 'x', (code) => stage.decide(code, 'deny'));
 
     assert.equal(refused.code, 1);
     assert.match(refused.output, /agent: the device was refused/);
@@ -99,8 +104,10 @@ test('is refused', {timeout: 60000}, async () => {
 });
 
 test('a server that says that it is another one', {timeout: 60000}, async () => {
-    await assert.rejects(run(`/bin/${SHELLS[0]}`, [AGENT, 'enrol', stage.other.replace('127.0.0.1', 'localhost')]),
-        /it is another server/);
+    await assert.rejects(
+        run(`/bin/${SHELLS[0]}`, [AGENT, 'enrol', stage.other.replace('127.0.0.1', 'localhost')]),
+        /it is another server/,
+    );
 });
 
 test('how it is used', async () => {

@@ -3,18 +3,23 @@ import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 import {setTimeout as wait} from 'node:timers/promises';
 import * as oauth from 'oauth4webapi';
-import {raise} from './stage.mjs';
+
+import {Stage} from './stage.js';
 
 const INSECURE = {[oauth.allowInsecureRequests]: true};
 const CLIENT = {client_id: 'desktop-agent'};
 
-let stage, server;
+const stage = new Stage();
+let server;
 
-before(async () => {
-    stage = await raise();
-    server = await discover(stage.origin);
-}, {timeout: 60000});
-after(() => stage?.strike());
+before(
+    async () => {
+        await stage.raise();
+        server = await discover(stage.origin);
+    },
+    {timeout: 60000},
+);
+after(() => stage.strike());
 
 async function discover(origin) {
     const issuer = new URL(origin);
@@ -47,8 +52,14 @@ function refusal(error, status = 400) {
 }
 
 async function upload(key, origin = stage.origin) {
-    const response = await oauth.protectedResourceRequest(key, 'POST', new URL('/v1/documents', origin), undefined, 'a',
-        INSECURE);
+    const response = await oauth.protectedResourceRequest(
+        key,
+        'POST',
+        new URL('/v1/documents', origin),
+        undefined,
+        'a',
+        INSECURE,
+    );
 
     return response.status;
 }
@@ -73,9 +84,9 @@ test('a device is enrolled, uses its key, and is locked out', async () => {
     await wait((codes.interval + 5) * 1000);
     await assert.rejects(poll(codes), refusal('authorization_pending'));
 
-    const approval = await stage.person.decide(codes.user_code.toLowerCase().replace('-', ''), 'approve');
+    const approval = await stage.decide(codes.user_code.toLowerCase().replace('-', ''), 'approve');
     assert.equal(approval.status, 200);
-    assert.equal(approval.body.device_name, 'Ward PC');
+    assert.equal(approval.json.device_name, 'Ward PC');
 
     const token = await poll(codes);
     assert.match(token.access_token, /^svc_dk_/);
@@ -86,11 +97,11 @@ test('a device is enrolled, uses its key, and is locked out', async () => {
 
     assert.equal(await upload(token.access_token), 201);
     assert.equal(stage.uploads.at(-1).checked['x-auth-kind'], 'device_key');
-    const keys = await stage.person.call('GET', '/v1/console/device_keys?status=active');
-    assert.equal(keys.body.data[0].name, 'Ward PC');
-    assert.equal(keys.body.data[0].last4, token.access_token.slice(-4));
+    const keys = await stage.session.send('GET', '/v1/console/device_keys?status=active');
+    assert.equal(keys.json.data[0].name, 'Ward PC');
+    assert.equal(keys.json.data[0].last4, token.access_token.slice(-4));
 
-    const revoked = await stage.person.call('DELETE', `/v1/console/device_keys/${keys.body.data[0].id}`);
+    const revoked = await stage.session.send('DELETE', `/v1/console/device_keys/${keys.json.data[0].id}`);
     assert.equal(revoked.status, 200);
     for (const origin of [stage.origin, stage.other]) {
         await assert.rejects(upload(token.access_token, origin), (thrown) => {
@@ -104,18 +115,19 @@ test('a device is enrolled, uses its key, and is locked out', async () => {
 test('a denied device', async () => {
     const codes = await begin();
 
-    assert.equal((await stage.person.decide(codes.user_code, 'deny')).status, 200);
+    assert.equal((await stage.decide(codes.user_code, 'deny')).status, 200);
     await assert.rejects(poll(codes), refusal('access_denied'));
-    assert.equal((await stage.person.decide(codes.user_code, 'approve')).status, 404);
+    assert.equal((await stage.decide(codes.user_code, 'approve')).status, 404);
 });
 
 test('parallel claims at two nodes', async () => {
     const codes = await begin();
     const other = {...server, token_endpoint: `${stage.other}/v1/auth/token`};
 
-    assert.equal((await stage.person.decide(codes.user_code, 'approve')).status, 200);
+    assert.equal((await stage.decide(codes.user_code, 'approve')).status, 200);
     const claims = await Promise.allSettled(
-        Array.from({length: 20}, (_, i) => poll(codes, CLIENT, i % 2 ? other : server)));
+        Array.from({length: 20}, (_, i) => poll(codes, CLIENT, i % 2 ? other : server)),
+    );
     assert.equal(claims.filter(({status}) => status === 'fulfilled').length, 1);
     for (const {reason} of claims.filter(({status}) => status === 'rejected')) {
         refusal('invalid_grant')(reason);
@@ -131,8 +143,16 @@ test('what clients do wrong', async () => {
     await assert.rejects(poll({device_code: 'A'.repeat(43)}), refusal('invalid_grant'));
     await assert.rejects(poll(codes, {client_id: 'unknown'}), refusal('invalid_client'));
 
-    const response = await oauth.genericTokenEndpointRequest(server, CLIENT, oauth.None(), 'client_credentials', {},
-        INSECURE);
-    await assert.rejects(oauth.processGenericTokenEndpointResponse(server, CLIENT, response),
-        refusal('unsupported_grant_type'));
+    const response = await oauth.genericTokenEndpointRequest(
+        server,
+        CLIENT,
+        oauth.None(),
+        'client_credentials',
+        {},
+        INSECURE,
+    );
+    await assert.rejects(
+        oauth.processGenericTokenEndpointResponse(server, CLIENT, response),
+        refusal('unsupported_grant_type'),
+    );
 });
