@@ -3,7 +3,8 @@
 #include "base/text.h"
 #include <stdint.h>
 
-/* X(id, type, name, labels, help): rows of one name stand together, and those of one histogram. */
+/* X(id, type, name, labels, help): rows of one name stand together, and those of one histogram. What is called
+ * _seconds_sum is counted in milliseconds. */
 #define METRICS_TABLE(X)                                                                                        \
     X(METRIC_CONNECTIONS, gauge, "chatelaine_connections", "", "Open client connections.")                      \
     X(METRIC_CONNECTIONS_TOTAL, counter, "chatelaine_connections_total", "", "Accepted connections.")           \
@@ -27,18 +28,18 @@
     X(METRIC_LEASE_HELD, gauge, "chatelaine_lease_held", "", "1 while checks may be answered from memory.")     \
     X(METRIC_LEASES_LOST, counter, "chatelaine_leases_lost_total", "", "Leases that were not renewed in time.") \
     X(METRIC_SESSIONS, counter, "chatelaine_sessions_total", "", "Sessions begun with Redis.")                  \
-    X(METRIC_BARRIER_1, histogram, "chatelaine_barrier_duration_ms_bucket", "le=\"1\"",                         \
+    X(METRIC_BARRIER_1, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.001\"",                \
       "From a revocation's write to the moment when no node accepts the key.")                                  \
-    X(METRIC_BARRIER_2, histogram, "chatelaine_barrier_duration_ms_bucket", "le=\"2\"", "")                     \
-    X(METRIC_BARRIER_5, histogram, "chatelaine_barrier_duration_ms_bucket", "le=\"5\"", "")                     \
-    X(METRIC_BARRIER_10, histogram, "chatelaine_barrier_duration_ms_bucket", "le=\"10\"", "")                   \
-    X(METRIC_BARRIER_50, histogram, "chatelaine_barrier_duration_ms_bucket", "le=\"50\"", "")                   \
-    X(METRIC_BARRIER_200, histogram, "chatelaine_barrier_duration_ms_bucket", "le=\"200\"", "")                 \
-    X(METRIC_BARRIER_1000, histogram, "chatelaine_barrier_duration_ms_bucket", "le=\"1000\"", "")               \
-    X(METRIC_BARRIER_2000, histogram, "chatelaine_barrier_duration_ms_bucket", "le=\"2000\"", "")               \
-    X(METRIC_BARRIER_INF, histogram, "chatelaine_barrier_duration_ms_bucket", "le=\"+Inf\"", "")                \
-    X(METRIC_BARRIER_SUM, histogram, "chatelaine_barrier_duration_ms_sum", "", "")                              \
-    X(METRIC_BARRIER_COUNT, histogram, "chatelaine_barrier_duration_ms_count", "", "")                          \
+    X(METRIC_BARRIER_2, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.002\"", "")            \
+    X(METRIC_BARRIER_5, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.005\"", "")            \
+    X(METRIC_BARRIER_10, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.01\"", "")            \
+    X(METRIC_BARRIER_50, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.05\"", "")            \
+    X(METRIC_BARRIER_200, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.2\"", "")            \
+    X(METRIC_BARRIER_1000, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"1\"", "")             \
+    X(METRIC_BARRIER_2000, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"2\"", "")             \
+    X(METRIC_BARRIER_INF, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"+Inf\"", "")           \
+    X(METRIC_BARRIER_SUM, histogram, "chatelaine_barrier_duration_seconds_sum", "", "")                         \
+    X(METRIC_BARRIER_COUNT, histogram, "chatelaine_barrier_duration_seconds_count", "", "")                     \
     X(METRIC_BARRIER_SESSIONS, counter, "chatelaine_barrier_sessions_total", "",                                \
       "Sessions that revocations had to wait for.")                                                             \
     X(METRIC_BARRIER_FORCED, counter, "chatelaine_barrier_forced_waits_total", "",                              \

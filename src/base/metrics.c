@@ -29,11 +29,20 @@ static void print_head(struct buf *out, const struct metric_row *row)
     buf_printf(out, "# HELP %.*s %s\n# TYPE %.*s %s\n", TEXT_ARG(family), row->help, TEXT_ARG(family), row->type);
 }
 
+static bool is_in_ms(const struct metric_row *row)
+{
+    const struct text name = text_of(row->name), suffix = TEXT("_seconds_sum");
+    return name.len > suffix.len && text_equal(text_skip(name, name.len - suffix.len), suffix);
+}
+
 static void print_sample(struct buf *out, const struct metric_row *row, int64_t value)
 {
     bool has_labels = row->labels[0] != '\0';
-    buf_printf(out, "%s%s%s%s %lld\n", row->name, has_labels ? "{" : "", row->labels, has_labels ? "}" : "",
-               (long long)value);
+    buf_printf(out, "%s%s%s%s ", row->name, has_labels ? "{" : "", row->labels, has_labels ? "}" : "");
+    if (is_in_ms(row))
+        buf_printf(out, "%lld.%03lld\n", (long long)value / 1000, (long long)value % 1000);
+    else
+        buf_printf(out, "%lld\n", (long long)value);
 }
 
 void metrics_print(struct buf *out, const char *version)

@@ -30,11 +30,13 @@ Test(metrics, samples_show_their_values)
     metric_add(METRIC_CONNECTIONS, 5);
     metric_add(METRIC_CONNECTIONS, -2);
     metric_add(METRIC_CHECK_REVOKED, INT64_C(9000000000));
+    metric_add(METRIC_BARRIER_SUM, 12034);
     struct buf out;
     print(&out);
     cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_connections 3\n"), 1);
     cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_checks_total{result=\"revoked\"} 9000000000\n"), 1);
     cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_checks_total{result=\"accepted\"} 0\n"), 1);
+    cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_barrier_duration_seconds_sum 12.034\n"), 1);
     cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_build_info{version=\"1.2.3\"} 1\n"), 1);
     buf_finish(&out);
 }
