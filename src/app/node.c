@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "base/secure.h"
 #include "config/key_file.h"
-#include "core/device.h"
 #include "console/console.h"
+#include "core/device.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -78,14 +78,17 @@ const char *node_internal_address(const struct node *node)
 static struct route_policy *policy_load(const char *path, struct buf *ret_why)
 {
     struct buf content CLEANUP(buf_finish) = {0};
+    struct route_policy *policy = NULL;
 
     if (!path)
         return route_policy_standard();
     buf_init(&content, POLICY_MAX_BYTES);
     buf_printf(ret_why, "--policy-file %s: ", path);
-    if (!secret_file_read(path, &content, ret_why))
-        return NULL;
-    return route_policy_parse(buf_text(&content), ret_why);
+    if (secret_file_read(path, &content, ret_why))
+        policy = route_policy_parse(buf_text(&content), ret_why);
+    if (policy)
+        buf_clear(ret_why);
+    return policy;
 }
 
 static void node_store_changed(void *arg)

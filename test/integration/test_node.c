@@ -93,6 +93,26 @@ Test(node, wrong_client_ids_stop_the_start, .timeout = 60)
     fixture_stop(&fixture);
 }
 
+Test(node, what_stops_the_start_is_named_alone, .timeout = 60)
+{
+    char policy[PROCESS_PATH_BYTES];
+    struct fixture fixture;
+    char *out, *err;
+
+    fixture_start(&fixture, 0, NULL);
+    snprintf(policy, sizeof policy, "%.150s/policy.json", fixture.folder);
+    file_write(policy, "{\"version\":1,\"routes\":[{\"path\":\"/v1/beds\",\"read\":null}]}");
+    const char *args[] = {"serve",       "--public-origin",   NODE_ORIGIN,   "--listen",
+                          "127.0.0.1:0", "--internal-listen", "127.0.0.1:0", "--policy-file",
+                          policy,        "--trusted-proxies", "nowhere",     NULL};
+    cr_expect_eq(fixture_run(&fixture, args, NULL, &out, &err), 2, "%s", err);
+    cr_expect_not_null(strstr(err, "--trusted-proxies"), "%s", err);
+    cr_expect_null(strstr(err, "--policy-file"), "%s", err);
+    free(out);
+    free(err);
+    fixture_stop(&fixture);
+}
+
 Test(node, connections_beyond_the_limit_are_shed_and_the_others_served, .timeout = 60)
 {
     enum { LIMIT = 10, BEYOND = 5 };
