@@ -12,5 +12,3 @@ struct console_asset {
 
 extern const struct console_asset CONSOLE_ASSETS[];
 extern const size_t CONSOLE_ASSET_COUNT;
-/* The path of the one document that all pages share. */
-extern const struct text CONSOLE_DOCUMENT;

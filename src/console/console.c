@@ -160,8 +160,8 @@ static const struct console_asset *find_asset(struct text path)
  * for the status alone. */
 static bool is_page(struct text name)
 {
-    static const struct text PAGES[] = {TEXT(""),         TEXT("devices"), TEXT("activate"),
-                                        TEXT("activity"), TEXT("usage"),   TEXT("session")};
+    static const struct text PAGES[] = {TEXT("devices"), TEXT("activate"), TEXT("activity"), TEXT("usage"),
+                                        TEXT("session")};
 
     for (size_t i = 0; i < sizeof PAGES / sizeof *PAGES; i++)
         if (text_equal(name, PAGES[i]))
@@ -169,41 +169,33 @@ static bool is_page(struct text name)
     return false;
 }
 
-static bool lies_deeper(struct text name)
+static void answer_path(const struct console *console, struct http_request *request, struct text path)
 {
-    return name.len > 0 && memchr(name.ptr, '/', name.len);
-}
-
-static void answer_console(const struct console *console, struct http_request *request, struct text path)
-{
+    const struct text folder = TEXT("/console/"), name = text_skip(path, folder.len);
     const struct console_asset *asset = find_asset(path);
-    struct text name = text_skip(path, sizeof "/console/" - 1);
 
     if (asset)
         reply_asset(console, request, asset);
-    else if (lies_deeper(name)) /* files of another version, say */
+    else if (memchr(name.ptr, '/', name.len)) /* files of another version, say */
         refuse(request, PROBLEM_NOT_FOUND);
     else
-        reply_page(console, request, find_asset(CONSOLE_DOCUMENT), is_page(name) ? 200 : 404);
+        reply_page(console, request, find_asset(folder), is_page(name) ? 200 : 404);
 }
 
 bool console_answer(const struct console *console, struct http_request *request)
 {
     struct text path = http_request_path(request);
     bool is_entrance = text_equal(path, TEXT("/")) || text_equal(path, TEXT("/console"));
-    bool is_page_or_file = text_starts_with(path, TEXT("/console/"));
-    const struct console_asset *description = text_equal(path, TEXT("/openapi.json")) ? find_asset(path) : NULL;
+    bool is_page_or_file = text_starts_with(path, TEXT("/console/")) || text_equal(path, TEXT("/openapi.json"));
     enum http_method method = http_request_method(request);
 
-    if (!is_entrance && !is_page_or_file && !description)
+    if (!is_entrance && !is_page_or_file)
         return false;
     if (method != HTTP_GET && method != HTTP_HEAD)
         refuse(request, PROBLEM_METHOD_NOT_ALLOWED);
     else if (is_entrance)
         redirect_to_console(console, request);
-    else if (description)
-        reply_asset(console, request, description);
     else
-        answer_console(console, request, path);
+        answer_path(console, request, path);
     return true;
 }
