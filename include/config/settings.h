@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "base/options.h"
 
+#define SETTINGS_INTERNAL_LISTEN "127.0.0.1:8081" /* where a node's internal listener is unless told otherwise */
+
 enum grant_policy { GRANT_SUBSET, GRANT_ANY };
 enum check_status { CHECK_STATUS_EXACT, CHECK_STATUS_STRICT401 };
 

@@ -16,7 +16,7 @@ static const struct option_row READY_ROWS[] = {
     {.name = "internal-listen",
      .type = OPTION_TEXT,
      .offset = offsetof(struct command_line, settings.internal_listen),
-     .standard = "127.0.0.1:8081",
+     .standard = SETTINGS_INTERNAL_LISTEN,
      .value_name = "ADDRESS",
      .help = "What the node was given as --internal-listen."},
 };

@@ -120,7 +120,7 @@ static const struct option_row NODE_ROWS[] = {
     {.name = "internal-listen",
      .type = OPTION_TEXT,
      .offset = AT(internal_listen),
-     .standard = "127.0.0.1:8081",
+     .standard = SETTINGS_INTERNAL_LISTEN,
      .value_name = "ADDRESS",
      .help = "The listener for gateways, probes and metrics. Whoever reaches it can ask whether a key is good: keep it "
              "from the public."},
