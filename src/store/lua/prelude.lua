@@ -132,9 +132,10 @@ local function user_record(user, with_secrets)
     return record
 end
 
--- What people call a key or a user of the account: its name or its email; '' for what is neither.
+-- What people call a key or a user of the account: its name or its email; '' for what is neither. Trails also hold what
+-- strangers call their devices: only what has the form of an id may name something in Redis.
 local function name_of(account, id)
-    local kind = id:match('^(%l+)_')
+    local kind = id:match('^(%l+)_%w+$')
     if kind == 'key' or kind == 'dev' then
         local key = key_record(id)
         return key and key.account == account and key.name or ''

@@ -522,7 +522,10 @@ Test(lua, audit_list_tells_the_names_of_its_own_account)
           {"XADD t:acct:acct_B:audit 5-0 actor usr_U target key_1", "5-0"},
           {"@audit_list acct_B 1 ''", "(ok (5-0 (actor usr_U target key_1)  ))"},
           {"XADD t:acct:acct_B:audit 6-0 actor operator target usr_gone", "6-0"},
-          {"@audit_list acct_B 1 ''", "(ok (6-0 (actor operator target usr_gone)  ))"});
+          {"@audit_list acct_B 1 ''", "(ok (6-0 (actor operator target usr_gone)  ))"},
+          /* What devices call themselves stands there too: it must not lead to what is no user's record. */
+          {"SADD t:user:usr_U:sessions s1", "1"}, {"XADD t:acct:acct_B:audit 7-0 target usr_U:sessions", "7-0"},
+          {"@audit_list acct_B 1 ''", "(ok (7-0 (target usr_U:sessions)  ))"});
 }
 
 Test(lua, usage_flush)
