@@ -6,15 +6,14 @@
  * upper-cases the hex digits of escapes that stay. False, to be answered with 400, for what cannot be read in one way
  * only: not beginning with '/', an encoded slash, backslash, NUL or control character, a broken escape, invalid UTF-8
  * behind the escapes, bytes that a request line may not have, dot segments that climb above the root or past a folded
- * slash
- * ("/a//../b"), dot segments with a parameter ("/..;x"). Escapes are decoded once: "%252e" stays. A slash at the end
- * stays. ret_path has room for path.len bytes, and must not overlap path. */
+ * slash ("/a//../b"), dot segments with a parameter ("/..;x"). Escapes are decoded once: "%252e" stays. A slash at the
+ * end stays. ret_path has room for path.len bytes, and must not overlap path. */
 MUST_CHECK bool path_normalise(struct text path, char *ret_path, size_t *ret_len);
 
 /* Whether a path that path_normalise() takes is read alike by whoever gets it as it was sent. Not so where there are
  * empty or dot segments, which some remove and others do not; ';', behind which some cut; segments that end in a dot,
- * which some file systems drop; an escaped '%' before two hex digits, themselves escaped or not, which is an escape to
- * who decodes twice. */
+ * which some file systems drop; segments that begin or end with a blank, which some routers trim; an escaped '%' before
+ * two hex digits, themselves escaped or not, which is an escape to who decodes twice. */
 bool path_is_unambiguous(struct text path);
 
 /* Splits a request target at its first '?'; *ret_query is {NULL, 0} where there is none. */

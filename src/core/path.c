@@ -174,13 +174,13 @@ bool path_is_unambiguous(struct text path)
 {
     int before = 0, byte;
     while ((byte = take_byte(&path)) >= 0) {
-        if (byte == ';' || (byte == '/' && (before == '/' || before == '.')))
+        if (byte == ';' || (byte == '/' && (before == '/' || before == '.' || before == ' ')))
             return false;
-        if (byte == '%' && begins_with_hex_digits(path))
+        if ((byte == ' ' && before == '/') || (byte == '%' && begins_with_hex_digits(path)))
             return false;
         before = byte;
     }
-    return before != '.';
+    return before != '.' && before != ' ';
 }
 
 void path_split_query(struct text target, struct text *ret_path, struct text *ret_query)

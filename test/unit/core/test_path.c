@@ -165,7 +165,8 @@ Test(path, knows_what_others_may_read_otherwise)
         "/v1/a/.",      "/v1/a/..",  "/v1/%2e/a",   "/v1/a/%2e",     "/v1/%2e%2E/", "/v1/.%2e/a",
         "/v1/...",      "/v1/a./b",  "/v1/a.",      "/v1/a%2e",      "/v1/a;b",     "/v1/a%3bb/c",
         "/v1/a%3B",     "/v1/;",     "/v1/a%252e",  "/v1/%25%36%31", "/v1/%256%31", "/v1/%25%361",
-        "/v1/%25%2561", "/v1/%2561", "/v1/a%252Fb", "/v1/a%25fF",
+        "/v1/%25%2561", "/v1/%2561", "/v1/a%252Fb", "/v1/a%25fF",    "/v1/%20a",    "/v1/a%20",
+        "/v1/a%20/b",   "/v1/%20",   "/v1/a/%20/b",
     };
     for (size_t i = 0; i < sizeof CLEAR / sizeof CLEAR[0]; i++)
         cr_assert(path_is_unambiguous(text_of(CLEAR[i])), "%s", CLEAR[i]);
