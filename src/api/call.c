@@ -26,6 +26,14 @@ void call_refuse_method(struct call *call, const char *allow)
     call_refuse_with(call, problem);
 }
 
+void call_refuse_throttled(struct call *call, uint32_t retry_after_s)
+{
+    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
+
+    problem.retry_after_s = retry_after_s;
+    call_refuse_with(call, problem);
+}
+
 void call_refuse_store(struct call *call, enum store_result result)
 {
     bool unsure = result == STORE_UNAVAILABLE || result == STORE_UNKNOWN;

@@ -38,6 +38,8 @@ void call_refuse(struct call *call, enum problem_code code);
 void call_refuse_with(struct call *call, struct problem problem);
 /* allow: the value of Allow, living as long as the call. */
 void call_refuse_method(struct call *call, const char *allow);
+/* Too many tries: 429. */
+void call_refuse_throttled(struct call *call, uint32_t retry_after_s);
 /* What a verb's failure means to a client; the results that a verb gives a meaning of its own are its caller's. */
 void call_refuse_store(struct call *call, enum store_result result);
 

@@ -33,11 +33,8 @@ static void refuse_oauth(struct call *call, const char *error, const char *descr
 
 static void refuse_throttled(struct call *call, uint32_t retry_after_s)
 {
-    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
-
-    problem.retry_after_s = retry_after_s;
     call_log(call, "device throttled", (struct text){0}, (struct text){0}, (struct text){0});
-    call_refuse_with(call, problem);
+    call_refuse_throttled(call, retry_after_s);
 }
 
 /* False: refused. */

@@ -81,11 +81,8 @@ static void reply_enrolment(const struct enrolment_visit *visit, const struct de
 
 static void refuse_throttled(struct call *call, uint32_t retry_after_s)
 {
-    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
-
-    problem.retry_after_s = retry_after_s;
     call_log(call, "user codes throttled", id_text(call_account(call)), id_text(call_actor(call)), (struct text){0});
-    call_refuse_with(call, problem);
+    call_refuse_throttled(call, retry_after_s);
 }
 
 static void enrolment_found(void *arg, enum store_result result, const struct device_enrolment *enrolment,

@@ -95,7 +95,6 @@ static bool login_read(struct login *op)
 static void login_counted(void *arg, enum store_result result, const struct user_record *user, uint32_t retry_after_s)
 {
     struct login *op = arg;
-    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
 
     if (result == STORE_OK) {
         proof_begin(&op->proof, user, login_proved, op);
@@ -104,8 +103,7 @@ static void login_counted(void *arg, enum store_result result, const struct user
     if (result == STORE_REFUSED) {
         metric_add(METRIC_LOGIN_THROTTLED, 1);
         call_log(op->call, "login throttled", (struct text){0}, (struct text){0}, (struct text){0});
-        problem.retry_after_s = retry_after_s;
-        call_refuse_with(op->call, problem);
+        call_refuse_throttled(op->call, retry_after_s);
     } else {
         call_refuse_store(op->call, result);
     }

@@ -73,7 +73,6 @@ static bool step_up_read(struct step_up *op)
 static void step_up_counted(void *arg, enum store_result result, const struct user_record *user, uint32_t retry_after_s)
 {
     struct step_up *op = arg;
-    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
 
     if (result == STORE_OK) {
         proof_begin(&op->proof, user, step_up_proved, op);
@@ -81,8 +80,7 @@ static void step_up_counted(void *arg, enum store_result result, const struct us
     }
     if (result == STORE_REFUSED) {
         step_up_log(op, "step-up throttled");
-        problem.retry_after_s = retry_after_s;
-        call_refuse_with(op->call, problem);
+        call_refuse_throttled(op->call, retry_after_s);
     } else {
         call_refuse_store(op->call, result);
     }
