@@ -8,7 +8,8 @@
 #include "query_internal.h"
 #include "routes_internal.h"
 
-/* The largest list answered: 100 keys with names of 800 bytes stay below 160 KiB, a year of usage below 80 KiB. */
+/* The largest answers: 100 events, each naming two keys in 800 bytes, and as many keys' days of usage as are told at
+ * once stay below 210 KiB. */
 enum { ANSWER_MAX_BYTES = 256 * 1024 };
 /* One record, its longest name escaped. */
 enum { ANSWER_SMALL_BYTES = 4096 };

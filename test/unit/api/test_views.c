@@ -1,4 +1,5 @@
 /* Records as clients see them, byte for byte. */
+#include "api/call_internal.h"
 #include "api/views_internal.h"
 #include "leak_guard.h"
 #include <criterion/criterion.h>
@@ -197,4 +198,60 @@ Test(views, test_usage_is_never_billable)
     key = (struct usage_key){.key = key.key, .requests = 10, .name = TEXT("n"), .mode = TEXT("live"), .by_day = by_day};
     view_usage(answer_begin(&answer), (struct usage_day[2]){day, day}, 2, &key, 1);
     cr_expect(strstr(answer.out.ptr, "\"name\":\"n\",\"mode\":\"live\",\"requests\":10,\"by_day\":[4,6]}]}"));
+}
+
+/* The names of the longest: none of their characters is escaped. */
+static struct text longest_name(void)
+{
+    static char name[KEY_NAME_MAX_BYTES];
+
+    memset(name, 'n', sizeof name);
+    return (struct text){name, sizeof name};
+}
+
+Test(views, the_longest_list_of_events_fits_an_answer)
+{
+    const struct audit_event event = {.id = make_id(ID_EVENT, "evt_01jd0000000000000000000001"),
+                                      .type = TEXT("device_key.created"),
+                                      .created_ms = 1,
+                                      .actor = TEXT(USER_ID),
+                                      .target = TEXT(KEY_ID),
+                                      .ip = TEXT("2001:db8:1111:2222:3333:4444:5555:6666"),
+                                      .request_id = TEXT("req_01jd0000000000000000000001"),
+                                      .actor_name = longest_name(),
+                                      .target_name = longest_name()};
+    struct audit_event events[LIST_LIMIT_MAX];
+    struct buf out CLEANUP(buf_finish);
+
+    for (size_t i = 0; i < LIST_LIMIT_MAX; i++)
+        events[i] = event;
+    buf_init(&out, ANSWER_MAX_BYTES);
+    view_events(&(struct json_writer){.out = &out}, events, LIST_LIMIT_MAX, true);
+    cr_assert_not(out.failed);
+    cr_assert_lt(out.len, 210 * 1024, "%zu", out.len);
+}
+
+/* Each of a thousand million uses a day. */
+Test(views, the_longest_usage_fits_an_answer)
+{
+    enum { DAYS = USAGE_CELLS_MAX / LIST_LIMIT_MAX };
+    struct usage_day days[DAYS];
+    struct usage_key keys[LIST_LIMIT_MAX];
+    int64_t by_day[DAYS];
+    struct buf out CLEANUP(buf_finish);
+
+    for (size_t i = 0; i < DAYS; i++) {
+        by_day[i] = 1000000000;
+        days[i] = (struct usage_day){.date = "2026-01-31", .test_requests = by_day[i], .live_requests = by_day[i]};
+    }
+    for (size_t i = 0; i < LIST_LIMIT_MAX; i++)
+        keys[i] = (struct usage_key){.key = make_id(ID_KEY, KEY_ID),
+                                     .name = longest_name(),
+                                     .mode = TEXT("live"),
+                                     .requests = INT64_MAX,
+                                     .by_day = by_day};
+    buf_init(&out, ANSWER_MAX_BYTES);
+    view_usage(&(struct json_writer){.out = &out}, days, DAYS, keys, LIST_LIMIT_MAX);
+    cr_assert_not(out.failed);
+    cr_assert_lt(out.len, 210 * 1024, "%zu", out.len);
 }
