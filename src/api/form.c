@@ -3,11 +3,16 @@
 
 enum { PARAMETERS_MAX = 32 };
 
+static struct text *value_of(const struct form_field *field, void *target)
+{
+    return (struct text *)(void *)((char *)target + field->offset);
+}
+
 static void set_field(const struct form_field *fields, size_t count, struct text name, struct text value, void *target)
 {
     for (size_t i = 0; i < count; i++)
         if (text_equal(text_of(fields[i].name), name))
-            *(struct text *)(void *)((char *)target + fields[i].offset) = value;
+            *value_of(&fields[i], target) = value;
 }
 
 static bool contains(const struct text *names, size_t count, struct text name)
@@ -21,8 +26,8 @@ static bool contains(const struct text *names, size_t count, struct text name)
 enum form_result form_read(struct text body, char *storage, const struct form_field *fields, size_t count, void *target,
                            struct text *ret_name)
 {
-    struct text names[PARAMETERS_MAX], given[PARAMETERS_MAX], name, value;
-    size_t name_count = 0, given_count = 0;
+    struct text names[PARAMETERS_MAX], name, value;
+    size_t name_count = 0;
     enum path_query_result result;
 
     while ((result = path_next_parameter(&body, &storage, &name, &value)) == PATH_QUERY_ITEM) {
@@ -33,15 +38,13 @@ enum form_result form_read(struct text body, char *storage, const struct form_fi
             return FORM_REPEATED;
         }
         names[name_count++] = name;
-        if (value.len == 0)
-            continue;
-        given[given_count++] = name;
-        set_field(fields, count, name, value, target);
+        if (value.len > 0)
+            set_field(fields, count, name, value, target);
     }
     if (result == PATH_QUERY_MALFORMED)
         return FORM_MALFORMED;
     for (size_t i = 0; i < count; i++)
-        if (fields[i].required && !contains(given, given_count, text_of(fields[i].name))) {
+        if (fields[i].required && value_of(&fields[i], target)->len == 0) {
             *ret_name = text_of(fields[i].name);
             return FORM_MISSING;
         }
