@@ -1,7 +1,6 @@
 #include "auth/session_auth.h"
 #include "base/check.h"
 #include "base/encode.h"
-#include "base/random.h"
 #include "base/secure.h"
 
 #include <string.h>

@@ -1,6 +1,5 @@
 #include "core/device.h"
 #include "base/check.h"
-#include "base/encode.h"
 #include "base/random.h"
 #include "base/secure.h"
 

@@ -91,7 +91,7 @@ static bool covers(struct text row, struct text path, bool *ret_exact)
             return false;
         if (is_star(wanted) ? segment.len > 0 : text_equal(wanted, segment))
             continue;
-        if (is_star(wanted) || !text_equal_nocase(wanted, segment))
+        if (!text_equal_nocase(wanted, segment))
             return false;
         *ret_exact = false;
     }
