@@ -139,6 +139,7 @@ Test(address, ranges_are_refused_with_one_sentence)
         {"10.0.0.0/-1", "\"10.0.0.0/-1\" is no address"},
         {"10.0.0.0/8/8", "\"10.0.0.0/8/8\" is no address"},
         {"10.0.0.1/8", "\"10.0.0.1/8\" is no address"},
+        {"10.128.0.0/8", "\"10.128.0.0/8\" is no address"},
         {"fd00::/129", "\"fd00::/129\" is no address"},
         {"fd00::1/64", "\"fd00::1/64\" is no address"},
         {"10.0.0.1:80", "\"10.0.0.1:80\" is no address"},

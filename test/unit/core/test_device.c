@@ -77,6 +77,8 @@ Test(device, digests_are_keyed)
     user_code_digest(keyring, &code, a);
     user_code_digest(other, &code, b);
     cr_assert_neq(memcmp(a, b, sizeof a), 0);
+    keyring_digest(keyring, KEYRING_DEVICE_CODE, 0, TEXT("WDJB-MJHT"), b);
+    cr_assert_arr_eq(a, b, sizeof a);
     keyring_destroy(keyring);
     keyring_destroy(other);
 }
