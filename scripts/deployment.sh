@@ -6,6 +6,7 @@ dir=$(mktemp -d "${TMPDIR:-/tmp}/chatelaine-$name.XXXXXX")
 pids=()
 redis_prefix=() # what Redis is started by: taskset -c 1
 node_flags=()   # what the next nodes get beside what all get
+PATH=$PATH:/usr/sbin # nginx and haproxy are there, and Debian's users do not look there
 
 say() { printf '\033[1m[%s]\033[0m %s\n' "$name" "$*" >&2; }
 die() {
