@@ -56,10 +56,11 @@ revoke_and_try() {
 # Two clients, each request on a connection of its own; each answer is kept with the phase in which it was asked for.
 load_pids=()
 load_worker() { # URL HEADER
-  local line
+  local line phase
   while [ ! -e "$dir/load.enough" ]; do
+    phase=$(<"$dir/load.phase")
     line=$(curl -s -o /dev/null -w '%{http_code} %{time_total}' --max-time 20 -H "$2" "$1") || true
-    echo "$line $(<"$dir/load.phase")"
+    echo "$line $phase"
   done
 }
 start_load() { # URL HEADER
@@ -76,12 +77,14 @@ load_phase() {
   say "$*"
   echo "$*" >"$dir/load.phase"
 }
-# end_load: tells how many requests there were; false when one was not answered 200.
+# end_load: tells how many requests there were; false when one was not answered 200, or a client has ended before.
 end_load() {
+  local worker ended=0
+  for worker in "${load_pids[@]}"; do kill -0 "$worker" || ended=1; done
   touch "$dir/load.enough"
   for worker in "${load_pids[@]}"; do forget "$worker"; done
   load_pids=()
   cat "$dir"/load.[12] | sort >"$dir/load.all"
   say "$(awk '{if ($2 > most) most = $2} END {printf "%d requests, the longest took %.2f s", NR, most}' "$dir/load.all")"
-  ! grep -v '^200 ' "$dir/load.all" >&2
+  ! grep -v '^200 ' "$dir/load.all" >&2 && [ "$ended" = 0 ]
 }
