@@ -1,5 +1,5 @@
 -- GET /v1/whoami with one key after the other, in a scattered order, all requests formatted beforehand. The argument is
--- the file of secrets. In the environment:
+-- the file of secrets. In the environment, where empty is as good as not there:
 --   BENCH_PATH      another path
 --   BENCH_CHECKED   the path of another request, which nginx' auth_request would ask about
 --   BENCH_ONCE      ends wrk, without its report, when each key was sent and answered once
@@ -9,20 +9,24 @@
 
 local IN_FLIGHT = 1000 -- at most
 local STRIDE = 7919 -- a prime: neighbours in the file, neighbours in Redis' memory, do not come together
-local once, delay_ms, timeline = os.getenv("BENCH_ONCE"), os.getenv("BENCH_DELAY_MS"), os.getenv("BENCH_TIMELINE")
+local function setting(name)
+  local value = os.getenv(name)
+  return value ~= "" and value or nil
+end
+local once, delay_ms, timeline = setting("BENCH_ONCE"), setting("BENCH_DELAY_MS"), setting("BENCH_TIMELINE")
 local requests, count, at, sent = {}, 0, 0, 0
 
-if os.getenv("BENCH_PORTS") then
-  local next_port = os.getenv("BENCH_PORTS"):gmatch("%d+")
+if setting("BENCH_PORTS") then
+  local next_port = setting("BENCH_PORTS"):gmatch("%d+")
   function setup(thread) thread.addr = wrk.lookup("127.0.0.1", next_port())[1] end
 end
 
 function init(args)
   local headers = {Authorization = "Bearer SECRET"}
-  if os.getenv("BENCH_CHECKED") then
-    headers["X-Original-Method"], headers["X-Original-URI"] = "GET", os.getenv("BENCH_CHECKED")
+  if setting("BENCH_CHECKED") then
+    headers["X-Original-Method"], headers["X-Original-URI"] = "GET", setting("BENCH_CHECKED")
   end
-  local before, after = wrk.format("GET", os.getenv("BENCH_PATH") or "/v1/whoami", headers):match("^(.*)SECRET(.*)$")
+  local before, after = wrk.format("GET", setting("BENCH_PATH") or "/v1/whoami", headers):match("^(.*)SECRET(.*)$")
   for secret in io.lines(args[1]) do
     count = count + 1
     requests[count] = before .. secret .. after
