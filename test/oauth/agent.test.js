@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {execFile, spawn} from 'node:child_process';
 import {once} from 'node:events';
-import {existsSync, mkdtempSync, readFileSync, readdirSync, statSync, writeFileSync} from 'node:fs';
+import {existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, statSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {after, before, test} from 'node:test';
 import {promisify} from 'node:util';
@@ -63,7 +63,7 @@ async function enrol(shell, {env}, name, decide) {
 for (const shell of SHELLS) {
     test(`${shell}: enrols and uploads`, {timeout: 60000}, async () => {
         const place = makeHome();
-        const file = join(place.home, 'document');
+        const file = join(place.home, 'Letter [1] {a,b}.pdf'); // no pattern
         let approval;
 
         writeFileSync(file, 'Läuft\0');
@@ -101,6 +101,19 @@ test('is refused', {timeout: 60000}, async () => {
     assert.match(refused.output, /agent: the device was refused/);
     assert.ok(!existsSync(place.folder));
     await assert.rejects(run(`/bin/${SHELLS[0]}`, [AGENT, 'upload', AGENT], {env: place.env}), /is not enrolled/);
+});
+
+test('cannot wait', {timeout: 60000}, async () => {
+    const place = makeHome();
+    const programs = join(place.home, 'programs');
+
+    mkdirSync(programs);
+    writeFileSync(join(programs, 'sleep'), '#!/bin/sh\nexit 1\n', {mode: 0o755});
+    place.env.PATH = `${programs}:${place.env.PATH}`;
+    const given = await enrol(SHELLS[0], place, 'x', () => {});
+
+    assert.equal(given.code, 1);
+    assert.ok(!existsSync(place.folder));
 });
 
 test('a server that says that it is another one', {timeout: 60000}, async () => {
