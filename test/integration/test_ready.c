@@ -61,10 +61,40 @@ Test(ready, tells_a_node_that_serves_from_one_that_does_not, .timeout = 60)
     fixture_stop(&fixture);
 }
 
+/* As serve takes them; one that stands for all addresses is asked on the loopback one. */
+Test(ready, asks_wherever_a_node_may_listen, .timeout = 60)
+{
+    static const struct {
+        const char *listen, *asked; /* without its port */
+    } CASES[] = {{"[::1]:0", "[::1]"}, {"[::]:0", "[::]"}, {"0.0.0.0:0", "0.0.0.0"}};
+    struct fixture fixture;
+    char address[PROCESS_PATH_BYTES], said[1024];
+
+    fixture_start(&fixture, 0, NULL);
+    snprintf(address, sizeof address, "unix:%.150s/internal.sock", fixture.folder);
+    fixture_add_node(&fixture, (const char *const[]){"--internal-listen", address, NULL});
+    cr_expect_eq(ask(&fixture, address, said, sizeof said), 0, "%s: %s", address, said);
+    node_stop(&fixture.nodes[0]);
+    cr_expect_eq(ask(&fixture, address, said, sizeof said), 1, "nobody listens there any more");
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        fixture.node_count = 0;
+        fixture_add_node(&fixture, (const char *const[]){"--internal-listen", CASES[i].listen, NULL});
+        address_of(&fixture, CASES[i].asked, address, sizeof address);
+        cr_expect_eq(ask(&fixture, address, said, sizeof said), 0, "%s: %s", address, said);
+        node_stop(&fixture.nodes[0]);
+    }
+    fixture_stop(&fixture);
+}
+
 Test(ready, refuses_addresses_that_are_none, .timeout = 60)
 {
+    /* A host, and a path that would need one byte more than there is room for. */
+    static const char HOST[] = "1111111111111111111111111111111111111111111111111111111111111111:8081";
+    static const char PATH[] = "unix:/23456789012345678901234567890123456789012345678901234567890123456789"
+                               "01234567890123456789012345678901234567.";
     static const char *const CASES[] = {"8081",      "localhost:8081", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536",
-                                        "[::1:8081", "unix:",          ":8081"};
+                                        "[::1:8081", "unix:",          ":8081",      "[::1]:0",     HOST,
+                                        PATH};
     struct fixture fixture = {0};
     char said[1024];
 
