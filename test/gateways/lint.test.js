@@ -9,6 +9,13 @@ import { parse } from 'yaml';
 import { BROKEN } from './broken.js';
 
 const TOLD = ['account', 'principal', 'kind', 'mode', 'scopes', 'billable'];
+// What a node needs to judge; what a backend must not be told.
+const ASKED = ['cookie', 'origin', 'x-csrf-token'];
+const STEERING = [
+  ...['x-http-method-override', 'x-original-method', 'x-original-uri', 'x-original-url', 'x-rewrite-url'],
+  'x-forwarded-prefix',
+];
+const SECRET = ['authorization', 'cookie'];
 const OWN = [
   ...['/v1/api_keys', '/v1/whoami', '/v1/auth/login', '/v1/console/session', '/v1/console/step_up'],
   ...['/v1/console/api_keys/key_1', '/v1/console/device_keys', '/v1/console/device_enrolments/AAAA-BBBB'],
@@ -54,6 +61,13 @@ function decides(expect, isOwn, isAmbiguous) {
   if (!isAmbiguous) return;
   for (const path of AMBIGUOUS) expect(isAmbiguous(path), `${path} can be read in two ways`);
   for (const path of [...PLAIN, ...OWN]) expect(!isAmbiguous(path), `${path} can be read in one way only`);
+}
+
+/** Traefik removes a header that is set to nothing. */
+function expectEmpty(expect, { headers }, names) {
+  const set = Object.entries(headers.customRequestHeaders).filter(([, value]) => value === '');
+  const emptied = set.map(([name]) => name.toLowerCase());
+  for (const name of names) expect(emptied.includes(name), `${name} passes`);
 }
 
 /** By configuration: read(name) is a file of docker/, expect(condition, words) complains. */
@@ -105,7 +119,14 @@ const LINTS = {
       expect(router.service !== 'backend' || used.includes('check'), `${name} leads to the backend unchecked`);
     }
     const check = middlewares.check.forwardAuth;
-    expect(check.trustForwardHeader === false, "the client's X-Forwarded-* are believed");
+    const believed = check.trustForwardHeader !== false || entryPoints.gateway.forwardedHeaders.insecure !== false;
+    expect(!believed, "the client's X-Forwarded-* are believed");
+    const asked = check.authRequestHeaders.map((name) => name.toLowerCase());
+    for (const name of ['authorization', ...ASKED]) expect(asked.includes(name), `the node is not told ${name}`);
+    const { middlewares: order } = routers.backend;
+    expect(order.indexOf('check') < order.indexOf('keep'), 'secrets are taken away before the check');
+    expectEmpty(expect, middlewares.clean, STEERING);
+    expectEmpty(expect, middlewares.keep, SECRET);
     const told = compile(check.authResponseHeadersRegex);
     const cleaned = middlewares.clean.headers.customRequestHeaders;
     for (const name of TOLD) {
@@ -133,6 +154,16 @@ const LINTS = {
       expect(removed.includes(`x-auth-${name}`), `x-auth-${name} is not removed`);
       expect(told.includes(`x-auth-${name}`), `x-auth-${name} is not set`);
     }
+    for (const name of STEERING) expect(removed.includes(name), `${name} passes`);
+    const asked = authz.allowed_headers.patterns.map(({ exact }) => exact);
+    for (const name of ASKED) expect(asked.includes(name), `the node is not told ${name}`);
+    expect(
+      manager.common_http_protocol_options.headers_with_underscores_action === 'DROP_HEADER',
+      'X_Auth_Kind passes',
+    );
+    expect(manager.use_remote_address === true, "the client's X-Forwarded-For is believed");
+    expect(manager.normalize_path === false && manager.merge_slashes === false, 'paths are rewritten');
+    expect(manager.path_with_escaped_slashes_action === 'REJECT_REQUEST', 'escaped slashes pass');
     expect(authz.failure_mode_allow === false, 'without an answer requests pass');
     expect(authz.http_service.path_prefix === '/check/ext-authz', "another prefix than the node's");
 
@@ -141,6 +172,7 @@ const LINTS = {
     expect(routes.length === 3 && refused.direct_response && own.route.cluster === 'nodes', 'routes in another order');
     const isChecked = isDeepStrictEqual(backend.match, { prefix: '/' }) && !('typed_per_filter_config' in backend);
     expect(isChecked, 'the backend is not checked');
+    for (const name of SECRET) expect(backend.request_headers_to_remove.includes(name), `${name} passes`);
     // Matched whole, without the query. Envoy refuses escaped slashes by itself.
     const isOwn = whole(own.match.safe_regex.regex);
     const isRefused = whole(refused.match.safe_regex.regex);
@@ -155,12 +187,17 @@ const LINTS = {
   },
 
   composition(read, expect) {
-    const { services } = parse(read('../docker-compose.yml'), { merge: true });
+    const { services, networks } = parse(read('../docker-compose.yml'), { merge: true });
     for (const [name, service] of Object.entries(services)) {
       const isShutIn = service.read_only === true && isDeepStrictEqual(service.cap_drop, ['ALL']);
       expect(isShutIn, `${name} is not shut in`);
       expect(!service.ports || ['gateway', 'prometheus'].includes(name), `${name} has a published port`);
+      const own = name === 'backend' ? 'back' : /^(redis|replica|sentinel)/.test(name) ? 'store' : undefined;
+      const isApart = !own || isDeepStrictEqual(Object.keys(service.networks), [own]);
+      expect(isApart, `${name} is in another network`);
     }
+    for (const [name, network] of Object.entries(networks))
+      expect(name === 'edge' || network.internal === true, `${name} leads to the world`);
     parse(read('prometheus/prometheus.yml'));
   },
 };
