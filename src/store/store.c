@@ -19,9 +19,9 @@ enum {
     PROBE_AGAIN_MS = 1000,    /* while it is unfit: how soon it is trusted again */
     LOG_PAUSE_MS = 5000,
     BACKOFF_MAX_MS = 1000,
-    /* min-replicas-max-lag as judge_failover() allows it, and the second at most until a master counts its replicas
-     * again. */
-    FENCE_MS = STORE_REPLICA_LAG_MAX_S * 1000 + 1000,
+    /* min-replicas-max-lag as judge_failover() allows it, one second more, for Redis counts whole ones, and the second
+     * at most until a master counts its replicas again. */
+    FENCE_MS = (STORE_REPLICA_LAG_MAX_S + 1) * 1000 + 1000,
 };
 
 static const char NOT_EXAMINED[] = "Redis is being examined.";

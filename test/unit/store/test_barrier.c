@@ -140,7 +140,7 @@ Test(barrier, an_empty_registry_does_not_count_on_a_young_connection)
 /* Rule 10: the master before this one may have granted leases until some time after it was replaced. */
 Test(barrier, a_master_named_by_sentinels_waits_for_leases_of_the_last_one)
 {
-    static const uint64_t FENCE_NS = UINT64_C(3000) * NS_PER_MS;
+    static const uint64_t FENCE_NS = UINT64_C(4000) * NS_PER_MS;
     const struct redis_target target = {.master_name = "keys", .sentinel_count = 1, .sentinels = {{"127.0.0.1", 1}}};
     struct outcome young = {0}, old = {0};
     struct barrier_name name;
