@@ -94,11 +94,11 @@ static const char *judge_lasting(const struct store_facts *facts, bool unsafe_re
     struct store_facts lasting = *facts;
 
     lasting.writable = true;
-    if (unsafe_redis)
+    if (unsafe_redis) {
         lasting.sentinels = 0;
-    if (unsafe_redis)
         lasting.appendonly = lasting.appendfsync_always = lasting.no_fsync_on_rewrite_off = lasting.noeviction =
             lasting.config_readable = true;
+    }
     return store_judge(&lasting, 0);
 }
 

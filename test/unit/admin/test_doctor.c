@@ -98,6 +98,22 @@ Test(doctor, judges_what_failovers_need)
     }
 }
 
+/* What can't be read is not said to be 0. */
+Test(doctor, does_not_know_settings_that_it_may_not_read)
+{
+    static const char *const CHECKS[] = {"appendonly", "min-replicas-to-write", "min-replicas-max-lag"};
+
+    make_fit_with_sentinels();
+    evidence.facts.config_readable = false;
+    evidence.facts.replicas_to_write = evidence.facts.replica_lag_s = 0;
+    doctor_judge(&evidence, &report);
+    for (size_t i = 0; i < COUNT(CHECKS); i++) {
+        cr_expect_eq(check_named(CHECKS[i])->status, DOCTOR_FAIL, "%s", CHECKS[i]);
+        cr_expect_not_null(strstr(check_named(CHECKS[i])->detail, "unknown"), "%s", CHECKS[i]);
+        cr_expect_not_null(strstr(check_named(CHECKS[i])->remedy, "config|get"), "%s", CHECKS[i]);
+    }
+}
+
 Test(doctor, finds_nothing_in_a_fit_deployment)
 {
     make_fit();
