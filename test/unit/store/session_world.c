@@ -88,6 +88,12 @@ static void name_script(enum script script, char ret_command[SCRIPT_BYTES])
     snprintf(ret_command, SCRIPT_BYTES, "EVALSHA %.*s", SCRIPT_SHA1_HEX_BYTES, w.store->script_sha1[script]);
 }
 
+static void on_store_told(void *arg)
+{
+    (void)arg;
+    w.store_told++;
+}
+
 void open_session(uint32_t lease_ms)
 {
     static const struct node_session_events EVENTS = {on_invalidated, on_ended};
@@ -102,7 +108,7 @@ void open_session(uint32_t lease_ms)
     if (w.sentinel)
         settings.target = (struct redis_target){
             .master_name = "keys", .sentinel_count = 1, .sentinels = {{"127.0.0.1", fake_redis_port(w.sentinel)}}};
-    w.store = store_create(&w.loop, &settings, NULL, NULL);
+    w.store = store_create(&w.loop, &settings, on_store_told, NULL);
     w.session = node_session_create(w.store, &settings.target, lease_ms);
     node_session_listen(w.session, &EVENTS, NULL);
     name_script(SCRIPT_node_heartbeat, w.heartbeat);

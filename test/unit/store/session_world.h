@@ -26,6 +26,7 @@ struct session_world {
     struct fake_redis *sentinel; /* NULL: none */
     char address[64];            /* as it tells it */
     struct store *store;
+    unsigned store_told; /* that it is ready, or not any more */
     struct node_session *session;
     char heartbeat[SCRIPT_BYTES], leave[SCRIPT_BYTES]; /* how these commands begin */
     unsigned echoed;                                   /* heartbeats, by has_lease_by_echoes() */

@@ -3,6 +3,7 @@
 #include "base/encode.h"
 #include "leak_guard.h"
 #include "session_world.h"
+#include "store/store_internal.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,6 +54,26 @@ static bool may_decide(void *arg)
     return node_session_may_decide(w.session);
 }
 
+static void on_script(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    (void)reply;
+    *(int *)arg = (int)result;
+}
+
+static bool is_answered(void *result)
+{
+    return *(int *)result >= 0;
+}
+
+static enum store_result call_script(void)
+{
+    int result = -1;
+
+    store_call_script(w.store, SCRIPT_key_get, SCRIPT_READS, 0, NULL, on_script, &result);
+    until(is_answered, &result);
+    return (enum store_result)result;
+}
+
 /* Rule 10. Leaving ends the use of the cache, not what is known of the master. */
 Test(node_session, behind_sentinels_reads_decide_under_a_lease_alone)
 {
@@ -64,8 +85,12 @@ Test(node_session, behind_sentinels_reads_decide_under_a_lease_alone)
     cr_assert_not(may_decide(NULL));
     cr_assert_not(store_is_ready(w.store));
     cr_assert_str_eq(store_trouble(w.store), "The node has no lease from the master yet.");
+    cr_assert_eq(w.store_told, 0);
+    cr_assert_eq(call_script(), STORE_UNKNOWN);
     until(has_lease_by_echoes, NULL);
     cr_assert(may_decide(NULL) && store_is_ready(w.store));
+    cr_assert_eq(w.store_told, 1);
+    cr_assert_eq(call_script(), STORE_OK);
     node_session_leave(w.session);
     cr_assert(!has_lease(NULL) && may_decide(NULL));
     uint64_t end_ns = clock_boot_ns() + LEASE_MS * NS_PER_MS;
@@ -93,6 +118,7 @@ Test(node_session, one_redis_decides_without_a_lease)
     open_session(LEASE_MS);
     until_heartbeats(1);
     cr_assert(!has_lease(NULL) && may_decide(NULL));
+    cr_assert_eq(call_script(), STORE_OK);
     close_world();
 }
 

@@ -1,6 +1,8 @@
 #include "store/redis_sentinel.h"
+#include "base/metrics.h"
 #include "fake_redis.h"
 #include "leak_guard.h"
+#include "store/redis_link_internal.h"
 #include "test_loop.h"
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -157,6 +159,11 @@ static void until(test_loop_predicate *predicate, void *arg)
     cr_assert(test_loop_until(&w.loop, predicate, arg, PATIENCE_MS), "%s", redis_link_trouble(w.links[0]));
 }
 
+static bool is_census_taken(void *knowing)
+{
+    return redis_sentinel_census(w.sentinel).knowing == *(unsigned *)knowing;
+}
+
 Test(redis_sentinel, leads_all_links_to_the_master)
 {
     open_fakes();
@@ -166,12 +173,25 @@ Test(redis_sentinel, leads_all_links_to_the_master)
     cr_assert_eq(fake_redis_count(w.redises[1], "ROLE"), LINKS, "each looks at its role");
     cr_assert_eq(fake_redis_accepted(w.redises[0]), 0);
     cr_assert_eq(w.downs, 0);
+    cr_assert_eq(metric_values[METRIC_REDIS_SWITCHES], 0);
     close_all();
 }
 
-static bool is_census_taken(void *knowing)
+/* Not with the next round, a second later; a machine that is busy gets some tries. */
+Test(redis_sentinel, asks_as_soon_as_one_is_connected)
 {
-    return redis_sentinel_census(w.sentinel).knowing == *(unsigned *)knowing;
+    uint64_t took_ms = UINT64_MAX;
+
+    for (unsigned i = 0; i < 5 && took_ms > 500; i++) {
+        open_fakes();
+        name_at_all(0, 1);
+        uint64_t start_ns = uv_hrtime();
+        open_links();
+        until(are_links_ready, NULL);
+        took_ms = (uv_hrtime() - start_ns) / 1000000;
+        close_all();
+    }
+    cr_assert_leq(took_ms, 500);
 }
 
 Test(redis_sentinel, needs_one_that_knows)
@@ -245,6 +265,90 @@ Test(redis_sentinel, moves_all_links_when_told_of_a_switch)
     fake_redis_push(w.peers[2], EVENTS_LINK, SWITCHED);
     until(have_moved, w.redises[1]);
     cr_assert_eq(w.downs, LINKS, "the old master still answered");
+    cr_assert_eq(metric_values[METRIC_REDIS_SWITCHES], 1);
+    close_all();
+}
+
+static bool are_links(void *state)
+{
+    return w.links[0]->state == *(enum link_state *)state && w.links[1]->state == *(enum link_state *)state;
+}
+
+static void tell_move(void)
+{
+    const struct redis_address master = {"127.0.0.1", fake_redis_port(w.redises[1])};
+
+    for (unsigned i = 0; i < LINKS; i++)
+        link_master_moved(w.links[i], &master);
+}
+
+Test(redis_sentinel, links_that_are_about_to_connect_elsewhere_do_not)
+{
+    enum link_state connecting = LINK_CONNECTING;
+
+    open_fakes();
+    name_at_all(0, 1);
+    open_links();
+    until(are_links, &connecting);
+    name_at_all(1, 2);
+    tell_move();
+    until(are_links_ready, NULL);
+    cr_assert_eq(fake_redis_count(w.redises[0], "ROLE"), 0);
+    cr_assert_eq(fake_redis_count(w.redises[1], "ROLE"), LINKS);
+    close_all();
+}
+
+Test(redis_sentinel, links_that_wait_connect_at_once)
+{
+    enum link_state waiting = LINK_WAITING;
+
+    open_fakes();
+    open_links();
+    until(are_links, &waiting);
+    link_arm(w.links[0], PATIENCE_MS);
+    tell_move();
+    cr_assert_eq(uv_timer_get_due_in(&w.links[0]->timer), 0);
+    cr_assert_eq(w.links[0]->attempts, 0);
+    close_all();
+}
+
+static unsigned asked;
+
+static bool is_asked_again(void *arg)
+{
+    (void)arg;
+    return fake_redis_count(w.peers[0], "SENTINEL GET") > asked;
+}
+
+/* The time until the next round of questions. */
+static uint64_t until_asked(void)
+{
+    uint64_t start_ns = uv_hrtime();
+
+    asked = fake_redis_count(w.peers[0], "SENTINEL GET");
+    until(is_asked_again, NULL);
+    return (uv_hrtime() - start_ns) / 1000000;
+}
+
+/* Rounds come each second; a machine that is busy gets some tries. The second Sentinel is slow, so that the round
+ * before is not over yet. */
+Test(redis_sentinel, asks_at_once_when_told_of_a_switch)
+{
+    uint64_t took_ms = UINT64_MAX;
+    unsigned knowing = 2;
+
+    open_fakes();
+    name_at_all(0, 1);
+    fake_redis_rule(w.peers[1], &(struct fake_rule){"SENTINEL GET", FAKE_ANSWER, UNKNOWN, TIMEOUT_MS / 2, 0, false});
+    open_links();
+    until(is_census_taken, &knowing);
+    (void)until_asked();
+    for (unsigned i = 0; i < 5 && took_ms > 500; i++) {
+        (void)until_asked();
+        fake_redis_push(w.peers[2], EVENTS_LINK, SWITCHED);
+        took_ms = until_asked();
+    }
+    cr_assert_leq(took_ms, 500);
     close_all();
 }
 
@@ -276,6 +380,24 @@ Test(redis_sentinel, is_not_led_back_by_one_that_was_away)
     fake_redis_hang_up(w.redises[1], "chatelaine-link");
     until(has_reconnected, w.redises[1]);
     cr_assert_eq(fake_redis_accepted(w.redises[0]), 0);
+    close_all();
+}
+
+static bool do_two_agree(void *arg)
+{
+    (void)arg;
+    return redis_sentinel_census(w.sentinel).knowing == 3 && redis_sentinel_census(w.sentinel).agreeing == 2;
+}
+
+Test(redis_sentinel, stays_with_the_master_while_equals_disagree)
+{
+    open_fakes();
+    name_at_all(1, 5);
+    open_links();
+    until(are_links_ready, NULL);
+    name(0, 0, 5);
+    until(do_two_agree, NULL);
+    cr_assert_eq(w.downs, 0);
     close_all();
 }
 
@@ -360,4 +482,17 @@ Test(redis_sentinel, takes_nothing_that_cannot_be)
         until_trouble("no Sentinel knows a master of that name");
         close_all();
     }
+}
+
+/* Where the master is counts together with its epoch alone. */
+Test(redis_sentinel, takes_no_master_without_its_epoch)
+{
+    open_fakes();
+    name_at_all(0, 1);
+    for (unsigned peer = 0; peer < PEERS; peer++)
+        rule(w.peers[peer], "SENTINEL MASTER", UNKNOWN, 0);
+    open_links();
+    until_trouble("no Sentinel knows a master of that name");
+    cr_assert_eq(w.ups, 0);
+    close_all();
 }

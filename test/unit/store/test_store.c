@@ -2,7 +2,7 @@
 #include "fake_redis.h"
 #include "leak_guard.h"
 #include "redis_server.h"
-#include "store/store_internal.h"
+#include "store/store_state.h"
 #include "test_loop.h"
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -528,6 +528,29 @@ Test(store, judges_each_fact)
     EXPECT(schema, 2, "upgrade");
     EXPECT(config_readable, false, "+config|get");
 #undef EXPECT
+}
+
+Test(store, judges_what_fences_a_master_that_was_replaced)
+{
+    static const struct {
+        int64_t sentinels, to_write, lag_s;
+        const char *remedy;
+    } CASES[] = {
+        {0, 0, 0, NULL},
+        {3, 1, 1, NULL},
+        {1, 2, 2, NULL},
+        {1, 0, 2, "min-replicas-to-write 1"},
+        {3, 1, 0, "min-replicas-max-lag 2"},
+        {3, 1, 3, "min-replicas-max-lag 2"},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const char *unfit = judge_failover(&(struct store_facts){
+            .sentinels = CASES[i].sentinels, .replicas_to_write = CASES[i].to_write, .replica_lag_s = CASES[i].lag_s});
+
+        cr_assert_eq(unfit == NULL, CASES[i].remedy == NULL, "case %zu: %s", i, unfit);
+        cr_assert(!unfit || strstr(unfit, CASES[i].remedy), "case %zu: %s", i, unfit);
+    }
 }
 
 /* Closing at every moment */
