@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct visit {
     device_begun *begun;
@@ -36,6 +37,7 @@ void device_store_begin(struct store *store, const struct device_request *reques
 
     (void)store;
     cr_assert(request->scopes == SCOPE_DOCUMENTS_WRITE && request->ip_tag.len == THROTTLE_TAG_CHARS);
+    memcpy(world.ip_tag, request->ip_tag.ptr, request->ip_tag.len);
     snprintf(world.device_name, sizeof world.device_name, "%.*s", TEXT_ARG(request->name));
     visit_later(run_begun,
                 (struct visit){.begun = done, .arg = arg, .result = conflict ? STORE_CONFLICT : world.begin_result});
@@ -59,6 +61,7 @@ void device_store_poll(struct store *store, const uint8_t code_digest[KEYRING_DI
     cr_assert(text_equal(client, TEXT("desktop-agent")) && ip_tag.len == THROTTLE_TAG_CHARS);
     cr_assert(key->kind == KEY_DEVICE && key->mode == MODE_LIVE && id_kind_of(id_text(&key->id)) == ID_DEVICE);
     cr_assert_eq(origin->actor.len, 0);
+    memcpy(world.ip_tag, ip_tag.ptr, ip_tag.len);
     world.polls++;
     key_copy(&world.inserted, key);
     visit_later(run_polled, (struct visit){.polled = done, .arg = arg});
@@ -75,6 +78,7 @@ static void run_found(void *arg)
 static void find(struct text user_tag, const struct id *account, device_found *done, void *arg)
 {
     cr_assert(user_tag.len == THROTTLE_TAG_CHARS && id_equal(account, &world.session.user.account));
+    memcpy(world.user_code_tag, user_tag.ptr, user_tag.len);
     world.visits++;
     visit_later(run_found, (struct visit){.found = done, .arg = arg});
 }

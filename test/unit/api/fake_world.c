@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/path.h"
+#include "core/secret.h"
 #include "leak_guard.h"
 #include "store/audit_store.h"
 #include "store/usage_store.h"
@@ -306,6 +307,7 @@ struct text http_request_copy(struct http_request *request, struct text t)
 
 void http_request_defer(struct http_request *request, void (*fn)(void *arg), void *arg)
 {
+    world.wipes += fn == secret_wipe || fn == token_wipe;
     arena_defer(&request->arena, fn, arg);
 }
 
@@ -512,6 +514,7 @@ void session_store_begin_step_up(struct store *store, const struct id *user, str
     (void)store;
     cr_assert(id_equal(user, &world.session.user.id));
     cr_assert(user_tag.len == THROTTLE_TAG_CHARS && ip_tag.len == THROTTLE_TAG_CHARS);
+    memcpy(world.ip_tag, ip_tag.ptr, ip_tag.len);
     count_attempt(done, arg);
 }
 

@@ -43,7 +43,9 @@ struct world {
     struct key_record inserted;
     struct key_view view;
     bool had_hash;
-    char ip_tag[THROTTLE_TAG_CHARS + 1]; /* of the last login */
+    char ip_tag[THROTTLE_TAG_CHARS + 1]; /* of the last attempt that is limited */
+    char user_code_tag[THROTTLE_TAG_CHARS + 1];
+    unsigned wipes; /* of secrets, left to the end of their request */
     size_t password_bytes;
 };
 extern struct world world;

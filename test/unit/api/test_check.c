@@ -114,6 +114,8 @@ Test(check, refusals_with_two_statuses)
     expect(GOOD_KEY, 403, "bad_request");
     expect("Authorization: Bearer away\n" PAIR("GET", "/v1/patients"), 503, "store_unavailable");
     expect(GOOD_KEY PAIR("GET", "/v1/patients"), 200, NULL);
+    world.session_result = STORE_CONFLICT; /* which no session is answered with */
+    expect(SESSION_COOKIE PAIR("GET", "/v1/console/session"), 500, "internal_error");
     world.service.draining = true;
     expect(GOOD_KEY PAIR("GET", "/v1/patients"), 503, "shutting_down");
 }
@@ -165,18 +167,25 @@ Test(check, no_policy_names_a_route_of_ours)
     }
 }
 
-/* Who is counted where logins are limited. */
+/* Who is counted where something is limited. */
 
-static void tag_of(const char *peer, const char *forwarded, char ret_tag[THROTTLE_TAG_CHARS + 1])
+struct limited {
+    const char *target, *headers, *body;
+};
+
+static const struct limited LOGIN = {
+    "/v1/auth/login", JSON_TYPE,
+    "{\"email\":\"a@b.test\",\"password\":\"correct horse battery\",\"totp\":\"" RIGHT_CODE "\"}"};
+
+static void tag_of(const struct limited *what, const char *peer, const char *forwarded,
+                   char ret_tag[THROTTLE_TAG_CHARS + 1])
 {
-    static const char BODY[] =
-        "{\"email\":\"a@b.test\",\"password\":\"correct horse battery\",\"totp\":\"" RIGHT_CODE "\"}";
     char headers[600];
 
     world.peer = peer;
-    snprintf(headers, sizeof headers, "%s%s", JSON_TYPE, forwarded);
+    snprintf(headers, sizeof headers, "%s%s", what->headers, forwarded);
     world.ip_tag[0] = '\0';
-    request_forget(request_send(HTTP_POST, "/v1/auth/login", headers, BODY));
+    request_forget(request_send(HTTP_POST, what->target, headers, what->body));
     cr_assert_neq(world.ip_tag[0], '\0');
     memcpy(ret_tag, world.ip_tag, THROTTLE_TAG_CHARS + 1);
 }
@@ -189,8 +198,8 @@ static void expect_one_client(struct client one, struct client other, bool same)
 {
     char tags[2][THROTTLE_TAG_CHARS + 1];
 
-    tag_of(one.peer, one.forwarded, tags[0]);
-    tag_of(other.peer, other.forwarded, tags[1]);
+    tag_of(&LOGIN, one.peer, one.forwarded, tags[0]);
+    tag_of(&LOGIN, other.peer, other.forwarded, tags[1]);
     cr_expect_eq(strcmp(tags[0], tags[1]) == 0, same, "%s %s, %s %s", one.peer, one.forwarded, other.peer,
                  other.forwarded);
 }
@@ -214,6 +223,7 @@ Test(check, nobody_escapes_a_limit_by_what_he_sends)
         {{"10.0.0.1", "X-Forwarded-For: 2001:db8:1:2::1\n"}, {"2001:db8:1:2::ff", ""}, true},
         {{"10.0.0.1", "X-Forwarded-For: ::ffff:203.0.113.1\n"}, {"203.0.113.1", ""}, true},
         {{"unix", ""}, {"unix", "X-Forwarded-For: 203.0.113.1\n"}, true},
+        {{"unix", ""}, {"", ""}, false},
     };
     char storage[100];
     struct buf why;
@@ -229,4 +239,25 @@ Test(check, nobody_escapes_a_limit_by_what_he_sends)
     expect_one_client((struct client){"10.0.0.1", "X-Forwarded-For: 203.0.113.1\n"}, (struct client){"10.0.0.1", ""},
                       true);
     address_ranges_destroy(proxies);
+}
+
+Test(check, every_limit_counts_the_network_of_a_client)
+{
+    static const struct limited OTHERS[] = {
+        {"/v1/console/step_up", SESSION_COOKIE RIGHT_CSRF JSON_TYPE,
+         "{\"password\":\"correct horse battery\",\"totp\":\"" RIGHT_CODE "\"}"},
+        {"/v1/auth/device_authorization", FORM_TYPE, "client_id=desktop-agent"},
+        {"/v1/auth/token", FORM_TYPE,
+         "grant_type=urn:ietf:params:oauth:grant-type:device_code&client_id=desktop-agent"
+         "&device_code=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
+    };
+    char tags[3][THROTTLE_TAG_CHARS + 1];
+
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
+        tag_of(&OTHERS[i], "2001:db8:1:2::1", "", tags[0]);
+        tag_of(&OTHERS[i], "2001:db8:1:2:ffff:ffff:ffff:ffff", "", tags[1]);
+        tag_of(&OTHERS[i], "2001:db8:1:3::1", "", tags[2]);
+        cr_expect_str_eq(tags[0], tags[1], "%s", OTHERS[i].target);
+        cr_expect_str_neq(tags[0], tags[2], "%s", OTHERS[i].target);
+    }
 }

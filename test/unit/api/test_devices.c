@@ -72,6 +72,7 @@ Test(devices, an_authorization)
 
     cr_assert_eq(answer_status(request), 200, "%s", answer_body(request));
     cr_assert_str_eq(world.device_name, "Ward PC");
+    cr_assert_eq(world.wipes, 1);
     cr_assert(says(request, "\"verification_uri\":\"https://console.test/console/activate\""));
     cr_assert(says(request, "\"verification_uri_complete\":\"https://console.test/console/activate?user_code="));
     cr_assert(says(request, "\"expires_in\":600,\"interval\":5}"));
@@ -180,6 +181,21 @@ Test(devices, throttled)
     expect_throttled(HTTP_POST, "/v1/console/device_enrolments/WDJB-MJHT/deny", SESSION_COOKIE RIGHT_CSRF, NULL);
 }
 
+/* Not against all of an account: one must not lock the others out. */
+Test(devices, wrong_user_codes_count_against_the_user)
+{
+    char tag[THROTTLE_TAG_CHARS + 1];
+
+    request_forget(request_send(HTTP_GET, "/v1/console/device_enrolments/WDJB-MJHT", SESSION_COOKIE, NULL));
+    memcpy(tag, world.user_code_tag, sizeof tag);
+    request_forget(
+        request_send(HTTP_POST, "/v1/console/device_enrolments/BBBB-BBBB/deny", SESSION_COOKIE RIGHT_CSRF, NULL));
+    cr_assert_str_eq(world.user_code_tag, tag, "whatever the code and what is asked");
+    cr_assert(id_parse(ID_USER, TEXT("usr_01jd0000000000000000000009"), &world.session.user.id));
+    request_forget(request_send(HTTP_GET, "/v1/console/device_enrolments/WDJB-MJHT", SESSION_COOKIE, NULL));
+    cr_assert_str_neq(world.user_code_tag, tag);
+}
+
 static void claim_with(enum store_result result, bool delivered, bool leaves, int status, unsigned discards)
 {
     struct http_request *request;
@@ -222,6 +238,7 @@ Test(devices, the_token_is_a_device_key)
     cr_assert(secret);
     cr_assert(secret_parse((struct text){secret + 17, 7 + SECRET_RANDOM_CHARS + SECRET_CHECKSUM_CHARS}, &kind, &mode));
     cr_assert_eq(kind, KEY_DEVICE);
+    cr_assert_eq(world.wipes, 1);
     cr_assert(says(request, "\",\"token_type\":\"Bearer\",\"scope\":\"documents:write\"}"), "%s", answer_body(request));
     cr_assert(strstr(answer_headers(request), "Pragma: no-cache"));
     request_forget(request);

@@ -72,6 +72,7 @@ Test(key_routes, creation)
     snprintf(location, sizeof location, "Location: /v1/api_keys/%s\n", world.inserted.id.text);
     cr_assert(strstr(answer_headers(request), location), "%s", answer_headers(request));
     cr_assert_eq(world.discards, 0);
+    cr_assert_eq(world.wipes, 1);
     request_forget(request);
 }
 

@@ -42,6 +42,7 @@ Test(login, right)
     cr_assert_null(strstr(answer_body(request), "step_up_expires_at"));
     cr_assert_eq(world.creations, 1);
     cr_assert_eq(world.failures, 0);
+    cr_assert_eq(world.wipes, 1);
     request_forget(request);
 }
 
@@ -173,6 +174,7 @@ Test(login, step_up_right)
     cr_assert_eq(answer_status(request), 200, "%s", answer_body(request));
     cr_assert_str_eq(answer_body(request), "{\"step_up_expires_at\":\"1970-01-01T00:00:00.001Z\"}");
     cr_assert(strstr(answer_headers(request), "Set-Cookie: __Host-session="));
+    cr_assert_eq(world.wipes, 1);
     request_forget(request);
 }
 
