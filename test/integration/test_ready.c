@@ -89,7 +89,7 @@ Test(ready, asks_wherever_a_node_may_listen, .timeout = 60)
 Test(ready, refuses_addresses_that_are_none, .timeout = 60)
 {
     /* A host, and a path that would need one byte more than there is room for. */
-    static const char HOST[] = "1111111111111111111111111111111111111111111111111111111111111111:8081";
+    static const char HOST[] = "[::1%xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx]:8081";
     static const char PATH[] = "unix:/23456789012345678901234567890123456789012345678901234567890123456789"
                                "01234567890123456789012345678901234567.";
     static const char *const CASES[] = {"8081",      "localhost:8081", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536",

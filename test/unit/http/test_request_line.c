@@ -1,0 +1,63 @@
+/* What a gateway says of another request is held to the rules for a request line. */
+#include "http/request.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+
+TestSuite(http_request_line, .fini = leak_guard);
+
+/* A method that is taken for one that reads would be asked for less than it does. */
+Test(http_request_line, methods_are_what_they_are_called)
+{
+    static const struct {
+        struct text names; /* blanks between them */
+        enum http_method method;
+    } CASES[] = {
+        {TEXT("GET"), HTTP_GET},
+        {TEXT("HEAD"), HTTP_HEAD},
+        {TEXT("POST"), HTTP_POST},
+        {TEXT("PUT"), HTTP_PUT},
+        {TEXT("PATCH"), HTTP_PATCH},
+        {TEXT("DELETE"), HTTP_DELETE},
+        {TEXT("OPTIONS"), HTTP_OPTIONS},
+        {TEXT("CONNECT"), HTTP_CONNECT},
+        {TEXT("TRACE"), HTTP_TRACE},
+        {TEXT("ACL BIND CHECKOUT COPY LINK LOCK M-SEARCH MERGE MKACTIVITY MKCALENDAR MKCOL MOVE NOTIFY PROPFIND "
+              "PROPPATCH PURGE REBIND REPORT SEARCH SOURCE SUBSCRIBE UNBIND UNLINK UNLOCK UNSUBSCRIBE"),
+         HTTP_OTHER},
+    };
+    struct text names, name;
+    enum http_method method;
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        names = CASES[i].names;
+        while (text_next(&names, ' ', &name)) {
+            cr_expect(http_method_read(name, &method), "%.*s", TEXT_ARG(name));
+            cr_expect_eq(method, CASES[i].method, "%.*s", TEXT_ARG(name));
+        }
+    }
+    names = TEXT("get Get GETS GE BREW PRI QUERY");
+    while (text_next(&names, ' ', &name))
+        cr_expect_not(http_method_read(name, &method), "%.*s", TEXT_ARG(name));
+    cr_expect_not(http_method_read((struct text){NULL, 0}, &method));
+}
+
+Test(http_request_line, targets_hold_no_byte_and_no_escape_that_is_unsafe)
+{
+    static const struct {
+        struct text target;
+        bool is_sound;
+    } CASES[] = {
+        {{NULL, 0}, false},      {TEXT(""), false},
+        {TEXT("/"), true},       {TEXT("/v1/a%20b/~c;d?e=%2F&f[]='('"), true},
+        {TEXT("/a b"), false},   {TEXT("/a#b"), false},
+        {TEXT("/a\\b"), false},  {TEXT("/\xc3\xa9"), false},
+        {TEXT("/%"), false},     {TEXT("/%4"), false},
+        {TEXT("/%4g"), false},   {TEXT("/%00"), false},
+        {TEXT("/%1f"), false},   {TEXT("/%7F"), false},
+        {TEXT("/%7e%80"), true},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        cr_expect_eq(http_target_is_sound(CASES[i].target), CASES[i].is_sound, "%.*s", TEXT_ARG(CASES[i].target));
+}
