@@ -451,8 +451,7 @@ void key_store_insert(struct store *store, const struct key_record *key, const u
 void key_store_discard(struct store *store, const struct id *id, const struct audit_origin *origin)
 {
     (void)store;
-    (void)origin;
-    cr_assert(id_equal(id, &world.inserted.id));
+    cr_assert(id_equal(id, &world.inserted.id) && text_equal(origin->actor, TEXT("system")));
     world.discards++;
 }
 

@@ -344,6 +344,7 @@ Test(guard, internal_listener)
         {HTTP_POST, "/livez", false, false, 405, NULL},
         {HTTP_GET, "/v1/whoami", false, false, 404, NULL},
         {HTTP_GET, "/livez/", false, false, 404, NULL},
+        {HTTP_GET, "/checks", true, false, 404, NULL},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {

@@ -212,8 +212,13 @@ Test(login, logout)
 
 Test(login, session)
 {
-    struct http_request *request = request_send(HTTP_GET, "/v1/console/session", SESSION_COOKIE, NULL);
+    struct http_request *request;
 
+    world.session.expires_ms = world.wall_ms + 3600000;
+    world.service.session_limits.idle_ms = 60000;
+    request = request_send(HTTP_GET, "/v1/console/session", SESSION_COOKIE, NULL);
+    cr_assert(strstr(answer_body(request), "\"idle_expires_at\":\"2009-02-13T23:32:30.000Z\""), "%s",
+              answer_body(request));
     cr_assert(strstr(answer_body(request), "\"step_up_expires_at\":\"1970-01-01T00:00:00.001Z\""));
     cr_assert(strstr(answer_body(request), "\"email\":\"a@b.test\""));
     request_forget(request);
