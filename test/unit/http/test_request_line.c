@@ -53,6 +53,7 @@ Test(http_request_line, targets_hold_no_byte_and_no_escape_that_is_unsafe)
         {TEXT("/a b"), false},   {TEXT("/a#b"), false},
         {TEXT("/a\\b"), false},  {TEXT("/\xc3\xa9"), false},
         {TEXT("/%"), false},     {TEXT("/%4"), false},
+        {{"/%41", 3}, false}, /* what lies behind it is not looked at */
         {TEXT("/%4g"), false},   {TEXT("/%00"), false},
         {TEXT("/%1f"), false},   {TEXT("/%7F"), false},
         {TEXT("/%7e%80"), true},
