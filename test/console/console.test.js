@@ -5,7 +5,7 @@ import {createServer} from 'node:http';
 import {createRequire} from 'node:module';
 import {after, before, describe, test} from 'node:test';
 
-import {until} from '../support/deployment.js';
+import {PASSWORD, until} from '../support/deployment.js';
 import {confirmStepUp, fillSignIn, launch, openContext, settled, signIn} from './browser.js';
 import {Deployment} from './deployment.js';
 import {claimDevice, enrolDevice} from './seed.js';
@@ -113,7 +113,7 @@ describe('a day', () => {
         assert.equal(await tile.locator('.tile-value').textContent(), '1');
 
         // Revoked: from the moment the page says so, nothing accepts it.
-        await page.getByRole('link', {name: 'API keys'}).click();
+        await page.getByRole('link', {name: 'API keys', exact: true}).click();
         await page.getByRole('button', {name: 'Revoke First integration'}).click();
         await page.getByRole('dialog', {name: 'Revoke this key?'}).getByText('Last used').waitFor();
         await page.getByRole('button', {name: 'Revoke key'}).click();
@@ -149,7 +149,7 @@ describe('a day', () => {
     browse('an emergency: a live key in use, found by its name and revoked', async (page, {person}) => {
         const {
             made: [key],
-        } = await someKeys(['Leaked key', 'live'], ['Other key', 'live']);
+        } = await someKeys(['Leaked  key', 'live'], ['Other key', 'live']); // two blanks look like one
 
         assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: key.secret})).status, 200);
         await signIn(page, person);
@@ -224,6 +224,18 @@ describe('a day', () => {
     });
 });
 
+// Where the way back is to lead.
+async function goBackTo(page, path) {
+    await page.evaluate(
+        () =>
+            new Promise((resolve) => {
+                addEventListener('popstate', () => setTimeout(resolve), {once: true});
+                history.back();
+            }),
+    );
+    assert.equal(new URL(page.url()).pathname, path);
+}
+
 // A poll too early makes the device wait longer: ask until there is an answer.
 async function until2(ask) {
     let answer;
@@ -262,12 +274,17 @@ describe('what can go wrong', () => {
         const other = await context.newPage();
 
         await signIn(page, person);
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        await page.getByRole('textbox', {name: 'Name'}).fill('For nobody else');
         await other.goto('/console/session');
         await other.getByRole('button', {name: 'Sign out'}).click();
         await page.getByText('You were signed out in another tab').waitFor();
         assert.ok(!(await page.locator('#root').isVisible()));
         await page.getByRole('button', {name: 'Leave instead'}).click();
         await page.getByText('You are signed out.').waitFor();
+        await fillSignIn(page, deployment.addPerson());
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        assert.equal(await page.getByRole('textbox', {name: 'Name'}).inputValue(), '');
     });
 
     browse('the end of an idle session is told before, and can be put off', async (page, {person}) => {
@@ -290,6 +307,133 @@ describe('what can go wrong', () => {
         await page.unroute('**/v1/console/session');
         await bar.getByRole('button', {name: 'Stay signed in'}).click();
         await bar.waitFor({state: 'detached'});
+    });
+
+    browse('a session that has ended before it could be put off', async (page, {person}) => {
+        await page.route('**/v1/console/session', async (route) => {
+            const response = await route.fetch();
+            const json = await response.json();
+
+            await route.fulfill({
+                response,
+                json: response.ok() ? {...json, idle_expires_at: new Date(Date.now() + 30000).toISOString()} : json,
+            });
+        });
+        await page.clock.install();
+        await signIn(page, person);
+        await page.reload();
+        await page.getByRole('heading', {name: 'API keys'}).waitFor();
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        await page.getByRole('textbox', {name: 'Name'}).fill('Kept');
+        await page.clock.fastForward(8000);
+        deployment.endSessions();
+        colleague = undefined;
+        await page.getByRole('button', {name: 'Stay signed in'}).click();
+        await fillSignIn(page.getByRole('dialog', {name: 'Sign in again'}), person);
+        assert.equal(await page.getByRole('textbox', {name: 'Name'}).inputValue(), 'Kept');
+    });
+
+    browse('a session that ends while the step-up is asked for', async (page, {person}) => {
+        await signIn(page, person);
+        await page.getByRole('link', {name: 'Usage'}).click();
+        await page.getByRole('link', {name: 'API keys', exact: true}).click();
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        await page.getByRole('textbox', {name: 'Name'}).fill('Patience');
+        await page.getByRole('checkbox', {name: /patients:read/}).check();
+        await page.getByRole('button', {name: 'Create test key'}).click();
+        const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
+        await dialog.getByLabel('Password', {exact: true}).fill(PASSWORD);
+        await dialog.getByLabel('One-time code').fill('000000');
+        deployment.endSessions();
+        colleague = undefined;
+        await dialog.getByRole('button', {name: 'Confirm'}).click();
+        const again = page.getByRole('dialog', {name: 'Sign in again'});
+        await again.waitFor();
+        await goBackTo(page, '/console/');
+        await fillSignIn(again, person);
+        await dialog.getByText('Password or code is wrong').waitFor();
+        await confirmStepUp(page, person);
+        await page.getByRole('heading', {name: 'Store the secret now'}).waitFor();
+    });
+
+    browse('somebody else signs in instead: nothing is shown to him, or done in his name', async (page, {person}) => {
+        const [other] = deployment.newcomers(1);
+        let posts = 0;
+
+        await signIn(page, person);
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        await page.getByRole('textbox', {name: 'Name'}).fill('Not his');
+        await page.getByRole('checkbox', {name: /patients:read/}).check();
+        page.on('request', (request) => {
+            posts += request.method() === 'POST' && request.url().endsWith('/api_keys') ? 1 : 0;
+        });
+        deployment.endSessions();
+        colleague = undefined;
+        await page.getByRole('button', {name: 'Create test key'}).click();
+        await fillSignIn(page.getByRole('dialog', {name: 'Sign in again'}), other);
+        await page.getByText('No API keys yet').waitFor();
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        assert.equal(await page.getByRole('textbox', {name: 'Name'}).inputValue(), '');
+        assert.equal(posts, 1);
+    });
+
+    browse('a cookie of somebody else: what was clicked is not done in his name', async (page, {context, person}) => {
+        const {
+            made: [key],
+            session,
+        } = await someKeys(['Of the first', 'test']);
+        const [other] = deployment.newcomers(1);
+        const elsewhere = await openContext(browser, deployment);
+        let deletions = 0;
+
+        await signIn(page, person);
+        await page.getByRole('button', {name: 'Revoke Of the first'}).click();
+        await signIn(await elsewhere.context.newPage(), other);
+        await context.addCookies(await elsewhere.context.cookies());
+        await elsewhere.context.close();
+        page.on('request', (request) => {
+            deletions += request.method() === 'DELETE' ? 1 : 0;
+        });
+        await page.getByRole('button', {name: 'Revoke key'}).click();
+        await page.getByText('No API keys yet').waitFor();
+        assert.equal(deletions, 1);
+        assert.ok((await keysOf(session, '&status=active')).some(({id}) => id === key.id));
+    });
+
+    browse('a key in the making is waited for, its secret stays until it is stored', async (page, {person}) => {
+        const secret = 'svc_sk_test_000000000000000000000000000000000000aa';
+        let answer;
+        const asked = new Promise((resolve) => {
+            answer = resolve;
+        });
+
+        await signIn(page, person);
+        await page.getByRole('link', {name: 'Usage'}).click();
+        await page.getByRole('link', {name: 'API keys', exact: true}).click();
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        const sheet = page.getByRole('dialog');
+        await sheet.getByLabel('Name').fill('Slow');
+        await sheet.getByRole('checkbox', {name: /patients:read/}).check();
+        await page.route('**/v1/console/api_keys', async (route) => {
+            await asked;
+            await route.fulfill({status: 201, json: {id: 'key_x', name: 'Slow', mode: 'test', last4: '00aa', secret}});
+        });
+        await sheet.getByRole('button', {name: 'Create test key'}).click();
+        await page.keyboard.press('Escape');
+        await sheet.getByRole('button', {name: 'Close'}).click();
+        await sheet.getByRole('button', {name: 'Cancel'}).dispatchEvent('click');
+        await goBackTo(page, '/console/');
+        answer();
+        await page.getByText(secret).waitFor();
+        await goBackTo(page, '/console/');
+        await page.getByText('the secret cannot be shown again').waitFor();
+        assert.ok(await page.getByText(secret).isVisible());
+        const [question] = await Promise.all([page.waitForEvent('dialog'), page.close({runBeforeUnload: true})]);
+        assert.equal(question.type(), 'beforeunload');
+        await question.dismiss();
+        await page.getByLabel('I have stored it').check();
+        await goBackTo(page, '/console/usage');
+        await sheet.waitFor({state: 'detached'});
     });
 
     browse('too many attempts count down, and the button holds', async (page, {person}) => {
@@ -316,10 +460,12 @@ describe('what can go wrong', () => {
         await page.getByRole('checkbox', {name: /patients:read/}).check();
         await page.getByRole('button', {name: 'Create test key'}).click();
         const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
-        await dialog.getByLabel('Password', {exact: true}).fill('amber falcons drift at 42');
+        await dialog.getByLabel('Password', {exact: true}).fill(PASSWORD);
         await dialog.getByLabel('One-time code').fill(person.lastCode());
         await dialog.getByRole('button', {name: 'Confirm'}).click();
-        await dialog.getByText('This code was used before').waitFor();
+        const used = dialog.getByText('This code was used before');
+        const atFirst = await used.textContent();
+        await until('the countdown to go on', async () => (await used.textContent()) !== atFirst);
         await dialog.getByRole('button', {name: 'Cancel'}).click();
         assert.equal(await page.getByRole('textbox', {name: 'Name'}).inputValue(), 'x');
     });
@@ -373,6 +519,12 @@ describe('what can go wrong', () => {
             await page.getByRole('button', {name: 'Create test key'}).click();
             await page.getByText('nobody has its secret').waitFor();
             assert.equal(await page.getByRole('textbox', {name: 'Name'}).inputValue(), 'Lost');
+            await page.route('**/v1/console/api_keys', (route) =>
+                route.fulfill({status: 201, contentType: 'application/json', body: '{"id":"key_'}),
+            );
+            await page.getByRole('button', {name: 'Create test key'}).click();
+            await page.locator('form[data-working]').waitFor({state: 'detached'});
+            await page.getByText('nobody has its secret').waitFor();
         },
     );
 
@@ -409,7 +561,9 @@ describe('what can go wrong', () => {
     });
 
     browse('more keys than a page holds: walked through, and searched in all', async (page, {person}) => {
-        await someKeys(...Array.from({length: 30}, (_, i) => [`Many ${String(i + 1).padStart(2, '0')}`, 'test']));
+        const {made} = await someKeys(
+            ...Array.from({length: 30}, (_, i) => [`Many ${String(i + 1).padStart(2, '0')}`, 'test']),
+        );
         await signIn(page, person);
         await row(page, 'Many 30').waitFor();
         assert.equal(await page.locator('tbody tr').count(), 25);
@@ -421,8 +575,73 @@ describe('what can go wrong', () => {
         await page.getByRole('searchbox').fill('many 01');
         await row(page, 'Many 01').waitFor();
         assert.equal(await page.locator('tbody tr').count(), 1);
+        for (const word of [made[1].id, made[1].last4]) {
+            await page.getByRole('searchbox').fill(word);
+            await row(page, 'Many 01').waitFor({state: 'detached'});
+            await row(page, 'Many 02').waitFor();
+            await page.getByRole('searchbox').fill('many 01');
+            await row(page, 'Many 01').waitFor();
+        }
         await page.getByRole('button', {name: 'Live', exact: true}).click();
         await page.getByText('Nothing matches').waitFor();
+    });
+
+    browse('a search that finds more than it lists says so', async (page, {person}) => {
+        const found = Array.from({length: 150}, (_, i) => ({
+            id: `key_${i}`,
+            name: `Ward ${i}`,
+            mode: 'test',
+            last4: 'abcd',
+            scopes: ['patients:read'],
+            created_at: '2026-01-01T00:00:00Z',
+        }));
+
+        await signIn(page, person);
+        await page.route('**/v1/console/api_keys?*', (route) => {
+            const isFirst = !new URL(route.request().url()).searchParams.has('starting_after');
+
+            return route.fulfill({json: {data: isFirst ? found.slice(0, 100) : found.slice(100), has_more: isFirst}});
+        });
+        await page.getByRole('searchbox').fill('ward');
+        await page.getByText('The newest 100 of 150 are listed').waitFor();
+        assert.equal(await page.locator('tbody tr').count(), 100);
+    });
+
+    browse('every scope that there is has its words', async (page, {person}) => {
+        const {session} = await someKeys();
+        const {json: key} = await session.send('POST', '/v1/console/api_keys', {name: 'Master', mode: 'test'});
+
+        await signIn(page, person);
+        await row(page, 'Master').getByText('All scopes').waitFor();
+        await page.getByRole('button', {name: 'Master', exact: true}).click();
+        assert.deepEqual((await page.locator('.scope-list code').allTextContents()).toSorted(), key.scopes.toSorted());
+    });
+
+    browse('older entries come once, however often they are asked for', async (page, {person}) => {
+        const eventOf = (id) => ({id, type: 'session.created', created_at: '2026-01-01T00:00:00Z'});
+        let answer;
+        const asked = new Promise((resolve) => {
+            answer = resolve;
+        });
+
+        await signIn(page, person);
+        await page.route('**/v1/console/audit_events?*', async (route) => {
+            const isFirst = !new URL(route.request().url()).searchParams.has('starting_after');
+
+            if (!isFirst) await asked;
+            await route.fulfill({
+                json: {data: isFirst ? [eventOf('2'), eventOf('1')] : [eventOf('0')], has_more: isFirst},
+            });
+        });
+        await page.getByRole('link', {name: 'Activity'}).click();
+        const more = page.getByRole('button', {name: 'Show older entries'});
+        await more.click();
+        await page.getByRole('button', {name: 'People'}).click();
+        await page.locator('.pager button').dispatchEvent('click');
+        answer();
+        await page.getByText('That is all.').waitFor();
+        await page.waitForLoadState('networkidle');
+        assert.equal(await page.locator('tbody tr').count(), 3);
     });
 
     browse('offline, and back', async (page, {context, person}) => {
@@ -597,7 +816,7 @@ describe('the keyboard alone', () => {
         await page.getByLabel('Email').waitFor();
         await page.keyboard.type(person.email);
         await press('Tab', 'Tab');
-        await page.keyboard.type('amber falcons drift at 42');
+        await page.keyboard.type(PASSWORD);
         await press('Tab');
         await page.keyboard.type(await person.freshCode());
         await press('Enter');
@@ -609,7 +828,7 @@ describe('the keyboard alone', () => {
         await press('Tab', 'Tab', 'Space', 'Enter'); // over the mode to the first scope
         const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
         await dialog.waitFor();
-        await page.keyboard.type('amber falcons drift at 42');
+        await page.keyboard.type(PASSWORD);
         await press('Tab');
         await page.keyboard.type(await person.freshCode());
         await press('Enter');
@@ -749,6 +968,25 @@ browse(
         await page.goto('/console/');
         await page.getByRole('button', {name: 'A'.repeat(200), exact: true}).click();
         assert.ok(await page.locator('dialog').evaluate((dialog) => dialog.scrollWidth <= dialog.clientWidth));
+    },
+    {size: 'narrow'},
+);
+
+browse(
+    'a chart that is wider than the screen begins at the newest day',
+    async (page, {person}) => {
+        const days = Array.from({length: 30}, (_, i) => `2026-01-${String(i + 1).padStart(2, '0')}`);
+
+        await page.route('**/v1/console/usage?*', (route) =>
+            route.fulfill({json: {data: days.map((date) => ({date, mode: 'live', requests: 5})), keys: []}}),
+        );
+        await signIn(page, person, '/console/usage');
+        const chart = page.locator('.chart');
+        assert.ok(await chart.evaluate((element) => element.scrollWidth > element.clientWidth));
+        const {x, width} = await chart.locator('rect.live').last().boundingBox();
+        const frame = await chart.boundingBox();
+        assert.ok(x >= frame.x && x + width <= frame.x + frame.width, `${x}`);
+        assert.match(await chart.locator('.tick').last().textContent(), /30 Jan/);
     },
     {size: 'narrow'},
 );

@@ -2,7 +2,7 @@
 import {call, withQuery} from './api.js';
 import {h, icon, show} from './dom.js';
 import {timeElement} from './format.js';
-import {emptyState, explain, loading, pageHead, segments, skeletonRows} from './parts.js';
+import {emptyState, loading, pageHead, pagerMore, segments, skeletonRows} from './parts.js';
 import {currentSession} from './session.js';
 import {TEXTS} from './texts.js';
 
@@ -91,18 +91,8 @@ export function activityPage() {
     const content = h('div', {class: 'list-space'});
     const state = {filter: 'all', events: [], hasMore: false};
     const load = (after) => call('GET', withQuery(PATH, {limit: PAGE, starting_after: after}));
+    const more = pagerMore(TEXTS.activity.more, async () => take(await load(state.events.at(-1).id)));
 
-    async function loadMore(button) {
-        button.setAttribute('aria-disabled', 'true');
-        button.textContent = TEXTS.loading;
-        try {
-            take(await load(state.events.at(-1).id));
-        } catch (refusal) {
-            if (refusal.kind !== 'cancelled') button.before(explain(refusal));
-            button.removeAttribute('aria-disabled');
-            button.textContent = TEXTS.activity.more;
-        }
-    }
     function take(page) {
         state.events.push(...page.data);
         state.hasMore = page.has_more;
@@ -111,11 +101,6 @@ export function activityPage() {
     function draw() {
         const events = state.events.filter((event) => KINDS[state.filter](event.type));
         const isFiltered = state.events.length > 0;
-        const more = h(
-            'button',
-            {type: 'button', class: 'secondary', onclick: () => loadMore(more)},
-            TEXTS.activity.more,
-        );
 
         show(
             content,
@@ -126,11 +111,9 @@ export function activityPage() {
                       isFiltered ? TEXTS.keys.emptyFilteredTitle : TEXTS.activity.emptyTitle,
                       isFiltered ? TEXTS.activity.emptyFiltered : TEXTS.activity.empty,
                   ),
-            h(
-                'div',
-                {class: 'pager'},
-                state.hasMore ? more : h('p', {class: 'hint'}, events.length ? TEXTS.activity.end : ''),
-            ),
+            state.hasMore
+                ? more
+                : h('div', {class: 'pager'}, h('p', {class: 'hint'}, events.length ? TEXTS.activity.end : '')),
         );
     }
     const loader = loading(content, {

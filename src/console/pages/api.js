@@ -45,11 +45,13 @@ async function readBody(response) {
     try {
         return await response.json();
     } catch {
+        if (response.ok) throw new Refusal('offline'); // it broke off
         return null;
     }
 }
 
-async function send(method, path, body) {
+// One request without any mending.
+export async function callOnce(method, path, body) {
     const headers = {Accept: 'application/json'};
     let response;
 
@@ -84,17 +86,12 @@ async function mend(refusal, tried) {
     return true;
 }
 
-// One request without any mending.
-export async function callOnce(method, path, body) {
-    return await send(method, path, body);
-}
-
 export async function call(method, path, body) {
     const tried = new Set();
 
     for (;;) {
         try {
-            const {answer} = await send(method, path, body);
+            const {answer} = await callOnce(method, path, body);
 
             hooks.used();
             return answer;

@@ -3,6 +3,7 @@ import {sessionPage} from './account.js';
 import {activityPage} from './activity.js';
 import {forgetDraft} from './create.js';
 import {activatePage, devicesPage} from './devices.js';
+import {dialogsMayClose} from './dialog.js';
 import {h, icon, show} from './dom.js';
 import {keysPage} from './keys.js';
 import {emptyState, loading} from './parts.js';
@@ -24,6 +25,7 @@ const PAGES = {
 const root = document.getElementById('root');
 let frame = null; // {menu, main}, while somebody is signed in
 let page = null;
+let address = ''; // of the page
 let offline = null;
 
 const nameOfAddress = () => location.pathname.slice(BASE.length);
@@ -90,6 +92,7 @@ function openPage(moveFocus) {
     const described = Object.hasOwn(PAGES, name) ? PAGES[name] : null;
 
     closePage();
+    address = location.pathname + location.search;
     document.title = TEXTS.title(described?.title ?? TEXTS.missing.title);
     for (const link of frame.links) {
         if (link.dataset.page === (described?.within ?? name)) link.setAttribute('aria-current', 'page');
@@ -119,9 +122,16 @@ function showSignIn(message) {
     root.querySelector('[autofocus]')?.focus();
 }
 
-function go(address) {
-    if (address !== location.pathname + location.search) history.pushState(null, '', address);
+function go(next) {
+    if (next !== address) history.pushState(null, '', next);
     openPage(true);
+}
+
+// Back and forward close what lies over the page only where it may be closed.
+function wentBack() {
+    if (!frame) return;
+    if (dialogsMayClose()) openPage(true);
+    else history.pushState(null, '', address);
 }
 
 function clicked(event) {
@@ -180,10 +190,10 @@ function comeBack(event) {
 async function start() {
     const space = h('main', {class: 'lone'});
 
-    watchSession({begun: () => {}, ended: () => showSignIn(TEXTS.signIn.signedOut)});
+    watchSession(() => showSignIn(TEXTS.signIn.signedOut));
     addEventListener('click', clicked);
     addEventListener('keydown', typed);
-    addEventListener('popstate', () => frame && openPage(true));
+    addEventListener('popstate', wentBack);
     addEventListener('online', connectionChanged);
     addEventListener('offline', connectionChanged);
     addEventListener('pagehide', leave);

@@ -111,7 +111,7 @@ function allScopesBox(changed) {
 }
 
 // As field() answers it, for what has more than one input.
-function scopesField(changed) {
+function scopesField() {
     const errorId = newId('scopes-error');
     const error = h('p', {class: 'field-error', id: errorId});
     const groups = h('div', {class: 'scope-groups'});
@@ -119,7 +119,6 @@ function scopesField(changed) {
     const drawTally = () => {
         error.textContent = '';
         tally.textContent = TEXTS.create.scopesCount(draft.hasAll ? ALL_SCOPES.length : draft.scopes.size);
-        changed();
     };
     const drawGroups = () => {
         show(
@@ -183,7 +182,7 @@ function createForm(dialog, made) {
         show(live, isLive ? notice('warn', TEXTS.create.liveNotice) : null);
         form.setSubmit(isLive ? TEXTS.create.submitLive : TEXTS.create.submitTest, isLive ? 'live' : 'primary');
     };
-    const scopes = scopesField(() => {});
+    const scopes = scopesField();
     const form = workingForm({
         fields: [name.element, modeField(modeChanged), live, scopes.element],
         submitText: TEXTS.create.submitTest,
@@ -264,7 +263,7 @@ function secretView(key, state, finish) {
         ),
         h(
             'div',
-            {class: 'try'},
+            null,
             h(
                 'div',
                 {class: 'try-head'},

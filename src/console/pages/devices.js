@@ -4,7 +4,7 @@ import {h, icon, show} from './dom.js';
 import {checkFields, field, notice, workingForm} from './form.js';
 import {clockTime, exactTime, timeElement, timeInWords} from './format.js';
 import {openRevoke} from './keys.js';
-import {emptyState, explain, facts, loading, pageHead, segments, skeletonRows} from './parts.js';
+import {emptyState, explain, facts, loading, pageHead, pagerMore, segments, skeletonRows} from './parts.js';
 import {TEXTS} from './texts.js';
 
 const PATH = '/v1/console/device_keys';
@@ -101,32 +101,22 @@ function emptyDevices(status) {
 
 export function devicesPage() {
     const content = h('div', {class: 'list-space'});
-    const state = {status: 'active', devices: [], hasMore: false};
+    const state = {status: 'active', devices: []};
     const load = async (after) =>
         await call('GET', withQuery(PATH, {limit: PAGE, status: state.status, starting_after: after}));
+    const more = pagerMore(TEXTS.older, async () => {
+        const {devices} = state;
+        const page = await load(devices.at(-1).id);
+
+        if (devices === state.devices) draw(page); // else another status was asked for meanwhile
+    });
 
     function draw(page) {
         state.devices.push(...page.data);
-        const more = h(
-            'button',
-            {
-                type: 'button',
-                class: 'secondary',
-                onclick: async () => {
-                    try {
-                        draw(await load(state.devices.at(-1).id));
-                    } catch (refusal) {
-                        more.replaceWith(explain(refusal));
-                    }
-                },
-            },
-            TEXTS.older,
-        );
-
         show(
             content,
             state.devices.length ? deviceTable(state.devices) : emptyDevices(state.status),
-            page.has_more ? h('div', {class: 'pager'}, more) : null,
+            page.has_more ? more : null,
         );
     }
     const loader = loading(content, {

@@ -2,12 +2,18 @@
 import {h, icon, newId} from './dom.js';
 import {TEXTS} from './texts.js';
 
-// shape: 'box' or 'sheet'. mayClose: asked before Escape or the cross closes. closed: runs once, after.
+const mayCloseNow = new Map(); // of each open dialog
+
+export const dialogsMayClose = () => [...mayCloseNow.values()].every((ask) => ask());
+
+// shape: 'box' or 'sheet'. mayClose: asked before Escape, the cross or the way back closes; none of them does while a
+// form in it is at work: what comes of that has to be seen. closed: runs once, after.
 export function openDialog({title, shape = 'box', content, mayClose = () => true, closed, isFixed = false, name}) {
     const titleId = newId('title');
     const heading = h('h2', {id: titleId, tabindex: '-1'}, title);
     const body = h('div', {class: 'dialog-body'}, content);
-    const tryClose = () => mayClose() && dialog.close();
+    const isFree = () => !isFixed && !dialog.querySelector('form[data-working]') && mayClose();
+    const tryClose = () => isFree() && dialog.close();
     const cross = h(
         'button',
         {'type': 'button', 'class': 'plain icon-only', 'aria-label': TEXTS.close, 'onclick': tryClose},
@@ -22,20 +28,22 @@ export function openDialog({title, shape = 'box', content, mayClose = () => true
 
     dialog.addEventListener('cancel', (event) => {
         event.preventDefault();
-        if (!isFixed) tryClose();
+        tryClose();
     });
     // Chromium closes at a second Escape whatever the first was answered.
     dialog.addEventListener('keydown', (event) => {
         if (event.key === 'Escape') {
             event.preventDefault();
             event.stopPropagation();
-            if (!isFixed) tryClose();
+            tryClose();
         }
     });
     dialog.addEventListener('close', () => {
         dialog.remove();
+        mayCloseNow.delete(dialog);
         closed?.();
     });
+    mayCloseNow.set(dialog, isFree);
     document.body.append(dialog);
     dialog.showModal();
     (dialog.querySelector('[autofocus]') ?? heading).focus();

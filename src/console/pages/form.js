@@ -58,7 +58,7 @@ export function passwordField(attributes) {
     return field({label: TEXTS.signIn.password, input, aside: toggle});
 }
 
-export function codeField(attributes) {
+export function codeField() {
     const input = h('input', {
         type: 'text',
         name: 'totp',
@@ -69,7 +69,6 @@ export function codeField(attributes) {
         maxlength: 9,
         class: 'code',
         spellcheck: 'false',
-        ...attributes,
     });
 
     return field({label: TEXTS.signIn.code, hint: TEXTS.signIn.codeHint, input});
@@ -93,23 +92,19 @@ export function workingForm({
     submit,
     explain,
     buttonClass = 'primary',
-    extra = [],
     cancel,
+    cancelText = TEXTS.cancel,
 }) {
     const problem = h('div', {class: 'form-problem', role: 'alert'});
     const button = h('button', {type: 'submit', class: buttonClass}, submitText);
+    const cancelButton =
+        cancel && h('button', {type: 'button', class: 'secondary', onclick: () => isWorking || cancel()}, cancelText);
     const form = h(
         'form',
         {novalidate: true, onsubmit: run},
         fields,
         problem,
-        h(
-            'div',
-            {class: 'actions'},
-            cancel ? h('button', {type: 'button', class: 'secondary', onclick: cancel}, TEXTS.cancel) : null,
-            extra,
-            button,
-        ),
+        h('div', {class: 'actions'}, cancelButton, button),
     );
     let isWorking = false;
     let heldUntil = 0;
@@ -118,6 +113,7 @@ export function workingForm({
         isWorking = busy;
         form.toggleAttribute('data-working', busy);
         button.setAttribute('aria-disabled', String(busy || heldUntil > Date.now()));
+        cancelButton?.setAttribute('aria-disabled', String(busy));
         button.textContent = busy ? workingText : api.submitText;
     }
     function hold(milliseconds) {
@@ -155,7 +151,6 @@ export function workingForm({
     const api = {
         element: form,
         button,
-        problem,
         submitText,
         setSubmit(text, className) {
             api.submitText = text;

@@ -35,8 +35,8 @@ export const count = (n) => number.format(n);
 export const countShort = (n) => compact.format(n);
 
 // The words, and the exact time on hover.
-export function timeElement(iso, otherwise = TEXTS.never) {
-    if (!iso) return h('span', {class: 'faint'}, otherwise);
+export function timeElement(iso) {
+    if (!iso) return h('span', {class: 'faint'}, TEXTS.never);
     return h('time', {datetime: iso, title: exactTime(iso)}, timeInWords(iso));
 }
 

@@ -41,6 +41,9 @@ function explainRevoke(refusal) {
     ];
 }
 
+// As it is seen: browsers show a run of blanks as one.
+const readable = (name) => name.trim().replace(/\s+/g, ' ');
+
 function nameConfirmation(key) {
     const confirmation = field({
         label: TEXTS.revoke.typeLabel(key.name),
@@ -102,7 +105,7 @@ export function openRevoke(key, {path, title, text, submitText, doneTitle, doneT
 
     if (confirmation) {
         const compare = () => {
-            form.button.disabled = confirmation.input.value.trim() !== key.name.trim();
+            form.button.disabled = readable(confirmation.input.value) !== readable(key.name);
         };
 
         confirmation.input.addEventListener('input', compare);
@@ -150,16 +153,12 @@ function revokeKey(key, revoked) {
 // Details
 
 function scopeList(scopes) {
-    const groups = SCOPE_GROUPS.map((group) => [group, group.scopes.filter(([name]) => scopes.includes(name))]).filter(
-        ([, held]) => held.length,
-    );
+    const held = SCOPE_GROUPS.flatMap((group) => group.scopes).filter(([name]) => scopes.includes(name));
 
     return h(
         'ul',
         {class: 'scope-list'},
-        groups
-            .flatMap(([, held]) => held)
-            .map(([name, words]) => h('li', null, h('code', null, name), h('span', {class: 'faint'}, words))),
+        held.map(([name, words]) => h('li', null, h('code', null, name), h('span', {class: 'faint'}, words))),
     );
 }
 
@@ -461,7 +460,7 @@ function searchBox(search) {
 }
 
 export function keysPage() {
-    const state = {filters: {mode: '', status: 'active'}, words: [], cursor: {}, use: new Map()};
+    const state = {filters: {mode: '', status: 'active'}, words: [], cursor: {}};
     const content = h('div', {class: 'list-space'});
     const box = searchBox(() => {
         state.words = box.input.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -471,11 +470,15 @@ export function keysPage() {
     const element = h('div');
 
     function draw(page) {
-        const rows = page.data.map((key) => keyRow(key, (id) => state.use.get(id)));
+        let useByKey = new Map();
+        const rows = page.data.map((key) => keyRow(key, (id) => useByKey.get(id)));
 
         show(
             content,
             page.data.length ? keyTable(rows.map(({row}) => row)) : emptyList(state, create, clear),
+            page.total > page.data.length
+                ? h('p', {class: 'hint'}, TEXTS.keys.foundCut(count(page.data.length), count(page.total)))
+                : null,
             page.isCut ? h('p', {class: 'hint'}, TEXTS.keys.searchCut(count(page.searched))) : null,
             pager(page, move),
         );
@@ -483,7 +486,7 @@ export function keysPage() {
         // The list can be used without it: that it fails is no reason to show less.
         loadUse(page.data).then(
             (use) => {
-                state.use = use;
+                useByKey = use;
                 rows.forEach(({drawUse}) => drawUse());
             },
             () => {},

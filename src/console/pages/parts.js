@@ -167,7 +167,32 @@ export function segments({label, options, value, change}) {
     return h('div', {'class': 'segments', 'role': 'group', 'aria-label': label}, buttons);
 }
 
-export function copyButton(text, label = TEXTS.copy, className = 'secondary small') {
+// What stands below a list that has more than it shows: load() brings and draws it, once at a time.
+export function pagerMore(text, load) {
+    const problem = h('div', {role: 'alert'});
+    const button = h('button', {type: 'button', class: 'secondary', onclick: run}, text);
+    let isWorking = false;
+
+    function setBusy(busy) {
+        isWorking = busy;
+        button.setAttribute('aria-disabled', String(busy));
+        button.textContent = busy ? TEXTS.loading : text;
+    }
+    async function run() {
+        if (isWorking) return;
+        setBusy(true);
+        show(problem);
+        try {
+            await load();
+        } catch (refusal) {
+            if (refusal.kind !== 'cancelled') show(problem, explain(refusal));
+        }
+        setBusy(false);
+    }
+    return h('div', {class: 'pager'}, problem, button);
+}
+
+export function copyButton(text, label, className) {
     const words = h('span', null, label);
     const button = h(
         'button',
@@ -176,7 +201,7 @@ export function copyButton(text, label = TEXTS.copy, className = 'secondary smal
             class: className,
             onclick: async () => {
                 try {
-                    await navigator.clipboard.writeText(typeof text === 'function' ? text() : text);
+                    await navigator.clipboard.writeText(text);
                     show(button, icon('done'), words);
                     words.textContent = TEXTS.copied;
                     announce(TEXTS.copied);

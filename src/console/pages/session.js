@@ -1,6 +1,6 @@
 // Who is signed in: kept in memory alone, told by the server on each load. Tabs tell each other when it begins and
 // ends.
-import {callOnce, installHooks, Refusal} from './api.js';
+import {call, callOnce, installHooks, Refusal} from './api.js';
 import {openReSignIn, openStepUp} from './signin.js';
 import {announce, h, show} from './dom.js';
 import {wait} from './format.js';
@@ -10,23 +10,39 @@ const WARN_MS = 120000;
 const MARGIN_MS = 15000; // the server notes a use at most every ten seconds
 const TICK_MS = 1000;
 
-// {user, csrfToken, expiresMs, idleMs, idleEndMs, stepUpExpiresMs}; all times by this browser's clock
+// {user, csrfToken, skewMs, expiresMs, idleMs, idleEndMs, stepUpExpiresMs}; all times by this browser's clock, which is
+// ahead of the server's by skewMs
 let current = null;
 let ending = null; // of a promise: sign in again, under way
 let tabs = null;
 let warned = false;
-const listeners = {begun: () => {}, ended: () => {}};
+let notifyEnded = () => {};
 
 export const currentSession = () => current;
 
+const localTime = (iso, skewMs) => (iso ? Date.parse(iso) + skewMs : 0);
+
+// Somebody else is signed in: nothing that is shown, typed or asked for is his.
+function changeUser() {
+    forget();
+    notifyEnded();
+    location.reload();
+}
+
+// Throws where it is another user's than the one before.
 function take(answer, dateMs) {
     const skewMs = Number.isFinite(dateMs) ? Date.now() - dateMs : 0;
-    const local = (iso) => (iso ? Date.parse(iso) + skewMs : 0);
+    const local = (iso) => localTime(iso, skewMs);
     const idleEndMs = local(answer.idle_expires_at ?? answer.expires_at);
 
+    if (current && current.user.id !== answer.user.id) {
+        changeUser();
+        throw new Refusal('cancelled');
+    }
     current = {
         user: answer.user,
         csrfToken: answer.csrf_token,
+        skewMs,
         expiresMs: local(answer.expires_at),
         idleEndMs,
         idleMs: idleEndMs - Date.now(),
@@ -50,7 +66,6 @@ export async function loadSession() {
         return true;
     } catch (refusal) {
         if (refusal.code !== 'invalid_session') throw refusal;
-        current = null;
         return false;
     }
 }
@@ -58,14 +73,14 @@ export async function loadSession() {
 export async function signIn(email, password, totp) {
     const {answer, dateMs} = await callOnce('POST', '/v1/auth/login', {email, password, totp});
 
-    take(answer, dateMs);
     tabs?.postMessage({event: 'begun', user: answer.user.id});
+    take(answer, dateMs);
 }
 
 export async function stepUp(password, totp) {
-    const {answer} = await callOnce('POST', '/v1/console/step_up', {password, totp});
+    const answer = await call('POST', '/v1/console/step_up', {password, totp});
 
-    current.stepUpExpiresMs = Date.parse(answer.step_up_expires_at);
+    if (current) current.stepUpExpiresMs = localTime(answer.step_up_expires_at, current.skewMs);
 }
 
 function forget() {
@@ -81,26 +96,22 @@ export async function signOut() {
     }
     forget();
     tabs?.postMessage({event: 'ended'});
-    listeners.ended();
+    notifyEnded();
 }
 
-// The page stays as it is, out of sight, until the same user is back. Another user gets a new page.
+// The page stays as it is, out of sight, until the same user is back.
 function signInAgain(reason) {
     const before = current?.user;
 
     if (!before) {
-        listeners.ended();
+        notifyEnded();
         return Promise.reject(new Refusal('cancelled'));
     }
     hideWarning();
     ending ??= openReSignIn(before.email, reason)
-        .then(() => {
-            if (current.user.id !== before.id) location.reload();
-            listeners.begun();
-        })
         .catch((refusal) => {
             forget();
-            listeners.ended();
+            notifyEnded();
             throw refusal;
         })
         .finally(() => {
@@ -179,12 +190,13 @@ function heard({data}) {
     } else if (data.event === 'ended') {
         signInAgain(TEXTS.signIn.endedElsewhere).catch(() => {});
     } else if (data.event === 'begun' && data.user !== current.user.id) {
-        location.reload();
+        changeUser();
     }
 }
 
-export function watchSession({begun, ended}) {
-    Object.assign(listeners, {begun, ended});
+// ended() is called when nobody is signed in any more.
+export function watchSession(ended) {
+    notifyEnded = ended;
     installHooks({
         csrfToken: () => current?.csrfToken ?? '',
         used,

@@ -50,14 +50,12 @@ function signInForm({email = '', done, cancel}) {
     });
     const password = passwordField({autofocus: Boolean(email)});
     const code = codeField();
-    const leave = cancel
-        ? h('button', {type: 'button', class: 'secondary', onclick: cancel}, TEXTS.signIn.leave)
-        : null;
     const form = workingForm({
         fields: [address.element, password.element, code.element],
         submitText: TEXTS.signIn.submit,
         workingText: TEXTS.signIn.working,
-        extra: [leave],
+        cancel,
+        cancelText: TEXTS.signIn.leave,
         submit: async () => {
             if (
                 !checkFields([
@@ -104,11 +102,7 @@ export function signInPage(message, done) {
 export function openReSignIn(email, reason) {
     document.body.classList.add('veiled');
     return new Promise((resolve, reject) => {
-        const finish = (settle) => {
-            document.body.classList.remove('veiled');
-            dialog.close();
-            settle();
-        };
+        let settle = () => reject(new Refusal('cancelled'));
         const dialog = openDialog({
             title: TEXTS.signIn.again,
             isFixed: true,
@@ -117,10 +111,17 @@ export function openReSignIn(email, reason) {
                 h('p', null, reason ?? TEXTS.signIn.ended),
                 signInForm({
                     email,
-                    done: () => finish(resolve),
-                    cancel: () => finish(() => reject(new Refusal('cancelled'))),
+                    done: () => {
+                        settle = resolve;
+                        dialog.close();
+                    },
+                    cancel: () => dialog.close(),
                 }),
             ],
+            closed: () => {
+                document.body.classList.remove('veiled');
+                settle();
+            },
         });
     });
 }
@@ -133,7 +134,7 @@ function usedNotice() {
         const leftS = Math.ceil((endMs - Date.now()) / 1000);
 
         text.textContent = leftS > 0 ? TEXTS.stepUp.used(leftS) : TEXTS.stepUp.usedOver;
-        if (leftS > 0 && (text.isConnected || leftS > STEP_S - 2)) setTimeout(tick, 500);
+        if (leftS > 0) setTimeout(tick, 500);
     };
 
     tick();
@@ -177,14 +178,7 @@ export function openStepUp() {
                     ])
                 )
                     throw new Refusal('cancelled');
-                try {
-                    await stepUp(password.input.value, codeOf(code.input));
-                } catch (refusal) {
-                    if (refusal.code !== 'invalid_session') throw refusal;
-                    settle = () => reject(refusal); // whoever asked for this signs in again, and comes back
-                    dialog.close();
-                    return;
-                }
+                await stepUp(password.input.value, codeOf(code.input));
                 settle = resolve;
                 dialog.close();
             },

@@ -61,7 +61,6 @@ export const TEXTS = {
     older: 'Older',
     test: 'Test',
     live: 'Live',
-    liveUpper: 'Live',
     all: 'All',
 
     time: {
@@ -105,7 +104,6 @@ export const TEXTS = {
             'This page was not opened at the console’s own address, so changes are refused. Open the console at the address that your ' +
             'administrator gave you (the setting is --public-origin).',
         gone: 'It does not exist any more. Load the page again to see what is there.',
-        timeout: 'The server took too long to answer.',
     },
 
     signIn: {
@@ -143,8 +141,6 @@ export const TEXTS = {
         signingOut: 'Signing out…',
         stayed: 'You stay signed in.',
         lead: 'Who is signed in here, and for how long.',
-        person: 'Signed in as',
-        account: 'Account',
         userId: 'User',
         accountId: 'Account id',
         ends: 'Ends at the latest',
@@ -154,7 +150,6 @@ export const TEXTS = {
         stepUpUntil: (time) => `Until ${time}: keys can be created without asking again`,
         stepUpNone: 'Not at the moment. Creating a key will ask for password and code.',
         signOutText: 'Signs out this browser, in all its tabs. Other devices stay signed in.',
-        idleSetting: 'as your service is set up',
     },
 
     stepUp: {
@@ -201,7 +196,7 @@ export const TEXTS = {
         emptyRevoked: 'No key was revoked so far.',
         emptyRevokedTitle: 'No revoked keys',
         clear: 'Clear search and filters',
-        searching: 'Searching all keys…',
+        foundCut: (n, total) => `The newest ${n} of ${total} are listed: search for more of the name.`,
         searchCut: (n) => `The newest ${n} keys were searched.`,
         found: (n) => `${n} ${plural(n, 'key', 'keys')}`,
         shortcut: '/',
@@ -271,7 +266,6 @@ export const TEXTS = {
         submit: 'Revoke key',
         working: 'Revoking on every node…',
         doneTitle: 'Revoked, everywhere',
-        done: (name) => `${name} is in effect nowhere any more: every node refuses it.`,
         doneShort: 'No node accepts this key any more.',
         since: (time) => `Revoked at ${time}.`,
         next: 'If it leaked, look at the activity and the usage of the last days, and make a new key for the integration.',
@@ -294,7 +288,6 @@ export const TEXTS = {
         revokeSubmit: 'Revoke device',
         revokedTitle: 'Revoked, everywhere',
         revokedText: 'No node accepts this device’s key any more.',
-        showRevoked: 'Show revoked devices',
     },
 
     activate: {
@@ -346,13 +339,11 @@ export const TEXTS = {
         operator: 'Operator, command line',
         someone: 'Unknown',
         requestId: 'Request id',
-        details: 'Details',
         kinds: {
             'api_key.created': (t) => ['Created the API key ', t],
             'api_key.revoked': (t) => ['Revoked the API key ', t],
             'device_key.created': (t) => ['Added the device ', t],
             'device_key.revoked': (t) => ['Revoked the device ', t],
-            'device.approved': (t) => ['Let in the device ', t],
             'device.denied': (t) => ['Refused the device ', t],
             'session.created': () => ['Signed in'],
             'session.ended': () => ['Signed out'],
