@@ -275,9 +275,10 @@ async function main() {
                     await signIn(page, cast.person);
                     cast.isIn = true;
                 }
-                await part(page, shoot, cast).catch((error) =>
-                    console.error(`${part.name} ${variant}: ${error.message}`),
-                );
+                await part(page, shoot, cast).catch((error) => {
+                    console.error(`${part.name} ${variant}: ${error.message}`);
+                    process.exitCode = 1;
+                });
                 console.log(`${part.name} ${variant}`);
             }
             for (const complaint of complaints) console.error(complaint);
