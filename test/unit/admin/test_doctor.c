@@ -73,6 +73,7 @@ Test(doctor, judges_what_failovers_need)
         {"sentinels", offsetof(struct store_facts, sentinels_knowing), 2, DOCTOR_WARN},
         {"sentinels", offsetof(struct store_facts, sentinels_agreeing), 2, DOCTOR_FAIL},
         {"sentinels", offsetof(struct store_facts, sentinels_known), 1, DOCTOR_FAIL},
+        {"sentinels", offsetof(struct store_facts, sentinels_known), 2, DOCTOR_WARN},
         {"sentinels", offsetof(struct store_facts, sentinels_known), 4, DOCTOR_WARN},
         {"sentinels", offsetof(struct store_facts, sentinel_quorum), 1, DOCTOR_WARN},
         {"replicas", offsetof(struct store_facts, replicas), 2, DOCTOR_WARN},
@@ -95,6 +96,7 @@ Test(doctor, judges_what_failovers_need)
         doctor_judge(&evidence, &report);
         cr_expect_eq(check_named(CASES[i].check)->status, CASES[i].status, "case %zu", i);
         cr_expect_eq(check_named(CASES[i].check)->remedy != NULL, CASES[i].status != DOCTOR_OK, "case %zu", i);
+        cr_expect_eq(check_named("schema")->status, DOCTOR_OK, "case %zu", i);
     }
 }
 

@@ -16,6 +16,7 @@ struct trail {
     struct id ids[EVENTS_MAX];
     int64_t created_ms;
     char first[256]; /* of the first event: "type actor target ip request_id" */
+    char first_names[64];
 };
 
 static void trail_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
@@ -30,6 +31,8 @@ static void trail_listed(void *arg, enum store_result result, const struct audit
         snprintf(trail->first, sizeof trail->first, "%.*s %.*s %.*s %.*s %.*s", TEXT_ARG(events[0].type),
                  TEXT_ARG(events[0].actor), TEXT_ARG(events[0].target), TEXT_ARG(events[0].ip),
                  TEXT_ARG(events[0].request_id));
+        snprintf(trail->first_names, sizeof trail->first_names, "%.*s/%.*s", TEXT_ARG(events[0].actor_name),
+                 TEXT_ARG(events[0].target_name));
         trail->created_ms = events[0].created_ms;
     }
     trail->count = count;
@@ -46,13 +49,18 @@ static enum store_result list_trail(const struct id *account, unsigned limit, co
 }
 
 /* An event at an entry id of our choice, as scripts write them. */
-static void add_event(const struct id *account, const char *entry, const char *target)
+static void add_event_of(const struct id *account, const char *entry, const char *actor, const char *target)
 {
     char name[64];
 
     snprintf(name, sizeof name, "t:acct:%s:audit", account->text);
-    redis_server_tell(&fixture.server, "XADD", name, entry, "type", "api_key.created", "actor", "usr_1", "target",
-                      target, "ip", "", "request_id", "req_1", NULL);
+    redis_server_tell(&fixture.server, "XADD", name, entry, "type", "api_key.created", "actor", actor, "target", target,
+                      "ip", "", "request_id", "req_1", NULL);
+}
+
+static void add_event(const struct id *account, const char *entry, const char *target)
+{
+    add_event_of(account, entry, "usr_1", target);
 }
 
 Test(audit_store, events_tell_what_scripts_wrote)
@@ -68,6 +76,19 @@ Test(audit_store, events_tell_what_scripts_wrote)
     cr_expect_str_eq(trail.first, expected);
     cr_expect_eq(id_kind_of(id_text(&trail.ids[0])), ID_EVENT);
     cr_expect_eq(id_time_ms(&trail.ids[0]), trail.created_ms);
+}
+
+Test(audit_store, events_tell_who_and_what_by_name)
+{
+    struct id account = some_account();
+    struct user_record user = some_user(&account, "ana@north.test");
+    struct trail trail;
+
+    cr_assert_eq(list_trail(&account, 1, NULL, &trail), STORE_OK);
+    cr_expect_str_eq(trail.first_names, "/ana@north.test");
+    add_event_of(&account, "99999999999999-0", user.id.text, "a");
+    cr_assert_eq(list_trail(&account, 1, NULL, &trail), STORE_OK);
+    cr_expect_str_eq(trail.first_names, "ana@north.test/");
 }
 
 Test(audit_store, pages_are_exact_also_within_a_millisecond)

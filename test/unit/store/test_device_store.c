@@ -167,8 +167,14 @@ Test(device_store, waits_are_told)
 {
     struct id account = some_account();
     struct begin_answer begun;
+    struct poll_answer polled;
     struct visit_answer visit;
+    struct key_record key;
 
+    for (int i = 0; i < 30; i++)
+        cr_assert_eq(poll_device(&key, TEXT("agent"), &polled), STORE_NOT_FOUND);
+    cr_assert_eq(poll_device(&key, TEXT("agent"), &polled), STORE_REFUSED);
+    cr_expect(polled.poll.refusal == DEVICE_THROTTLED && polled.poll.retry_after_s == 30);
     for (uint8_t n = 0; n < 30; n++)
         cr_assert_eq(begin(n, &begun), STORE_OK);
     cr_assert_eq(begin(30, &begun), STORE_REFUSED);

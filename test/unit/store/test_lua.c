@@ -567,7 +567,11 @@ Test(lua, usage_read)
           {"@usage_read acct_A 2 2 2026-01-30 2026-01-31", "(ok (nil nil 7 5) (key_2 7   ()) (key_1 5   ()))"},
           /* Keys that are named: each day of theirs. */
           {"@usage_read acct_A 2 2 2026-01-30 2026-01-31 key_3 key_1",
-           "(ok (nil nil 7 5) (key_3 0   (0 0)) (key_1 5   (0 5)))"});
+           "(ok (nil nil 7 5) (key_3 0   (0 0)) (key_1 5   (0 5)))"},
+          /* The names of its own keys alone. */
+          ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" ORIGIN, "(ok)"},
+          {"@usage_read acct_A 9 1 2026-01-31 key_1", "(ok (7 5) (key_1 5 Name live (5)))"},
+          {"@usage_read acct_B 9 1 2026-01-31 key_1", "(ok (nil nil) (key_1 0   (0)))"});
 }
 
 #define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 i"
