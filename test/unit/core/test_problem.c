@@ -100,6 +100,7 @@ Test(problem, challenges_as_rfc_6750_asks)
         {PROBLEM_INSUFFICIENT_SCOPE, false, SCOPE_KEYS_MANAGE | SCOPE_ORG_MANAGE,
          "Bearer realm=\"api\", error=\"insufficient_scope\", scope=\"keys:manage org:manage\""},
         {PROBLEM_INSUFFICIENT_SCOPE, false, 0, "Bearer realm=\"api\", error=\"insufficient_scope\""},
+        {PROBLEM_INSUFFICIENT_SCOPE, true, 0, ""},
         {PROBLEM_INVALID_SESSION, true, 0, "Session realm=\"console\""},
         {PROBLEM_BEARER_NOT_ACCEPTED, true, 0, "Session realm=\"console\""},
         {PROBLEM_INVALID_LOGIN, true, 0, "Session realm=\"console\""},
