@@ -450,6 +450,9 @@ describe('what can go wrong', () => {
         await fillSignIn(page, person);
         await page.getByText(/You can try again in \d/).waitFor();
         assert.equal(await page.getByRole('button', {name: 'Sign in'}).getAttribute('aria-disabled'), 'true');
+        await page.route('**/v1/auth/login', () => {}); // what is asked now stays at work
+        await page.getByLabel('One-time code').press('Enter');
+        assert.equal(await page.locator('form[data-working]').count(), 0);
         deployment.forgetThrottles();
     });
 
