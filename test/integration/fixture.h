@@ -72,7 +72,9 @@ int fixture_run(struct fixture *fixture, const char *const *args, const char *in
 /* One request to a node's public listener on a connection of its own. Returns the status. */
 int fixture_call(const struct fixture *fixture, size_t node, const struct http_call *call,
                  struct http_answer *ret_answer);
-/* POST /v1/api_keys by the manager key; stops the test unless 201. */
+/* POST /v1/api_keys by the manager key. Returns the status; the key is set only with 201. */
+int fixture_try_create_key(const struct fixture *fixture, size_t node, const char *json, struct fixture_key *ret_key);
+/* The same; stops the test unless 201. */
 void fixture_create_key(const struct fixture *fixture, size_t node, const char *json, struct fixture_key *ret_key);
 /* The status that a key gets on GET /v1/whoami. */
 int fixture_try_key(const struct fixture *fixture, size_t node, const char *secret);
