@@ -322,7 +322,7 @@ describe('what can go wrong', () => {
         await page.clock.install();
         await signIn(page, person);
         await page.reload();
-        await page.getByRole('heading', {name: 'API keys'}).waitFor();
+        await page.getByRole('heading', {name: 'API keys', exact: true}).waitFor();
         await page.getByRole('button', {name: 'Create key'}).first().click();
         await page.getByRole('textbox', {name: 'Name'}).fill('Kept');
         await page.clock.fastForward(8000);
@@ -832,7 +832,7 @@ describe('the keyboard alone', () => {
         await press('Tab');
         await page.keyboard.type(await person.freshCode());
         await press('Enter');
-        await page.getByRole('heading', {name: 'API keys'}).waitFor();
+        await page.getByRole('heading', {name: 'API keys', exact: true}).waitFor();
         assert.equal(await focused(page), 'API keys');
         await press('Tab', 'Enter'); // Create key
         await page.getByRole('dialog').waitFor();
@@ -854,6 +854,7 @@ describe('the keyboard alone', () => {
         await page.getByRole('dialog', {name: 'Revoke this key?'}).waitFor();
         await press('Enter');
         await page.getByRole('dialog', {name: 'Revoked, everywhere'}).waitFor();
+        assert.equal(await focused(page), 'Close');
         await press('Enter');
         await row(page, 'By keyboard').getByText('Revoked').waitFor();
     });
