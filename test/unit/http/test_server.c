@@ -110,6 +110,28 @@ Test(http_server, stops_reading_while_much_is_sent_ahead_and_loses_nothing)
     finish();
 }
 
+Test(http_server, answers_pipelined_requests_in_order_whatever_they_wait_for)
+{
+    start();
+    peer_send_str(&peer, HELLO HELLO "GET /made HTTP/1.1\r\nHost: t\r\n\r\n" HELLO
+                                     "GET /big?200000 HTTP/1.1\r\nHost: t\r\n\r\n" HELLO
+                                     "POST /echo HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\n"
+                                     "Content-Length: 3\r\n\r\n");
+    cr_assert(peer_gets(&peer, "HTTP/1.1 100 Continue\r\n\r\n"));
+    cr_assert_eq(peer_count(&peer, "\r\n\r\nhi"), 4);
+    peer_send_str(&peer, "abc");
+    cr_assert(peer_gets(&peer, "\r\n\r\nabc"));
+    const char *at = peer.input;
+    static const char *const PARTS[] = {"\r\n\r\nhiHTTP/1.1 200", "\r\n\r\nhiHTTP/1.1 201", "\r\n\r\nhiHTTP/1.1 200",
+                                        "xHTTP/1.1 200",          "\r\n\r\nhiHTTP/1.1 100", "\r\n\r\nHTTP/1.1 200"};
+    for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0]; i++) {
+        at = strstr(at, PARTS[i]);
+        cr_assert(at, "part %zu is missing or late", i);
+        at++;
+    }
+    finish();
+}
+
 Test(http_server, answers_a_half_closed_client_then_closes)
 {
     start();
@@ -461,6 +483,43 @@ Test(http_server, a_slow_reader_gets_all_of_a_large_answer)
     cr_assert(peer_gets(&peer, "xHTTP/1.1 200 OK"));
     cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
     cr_assert_eq(strspn(strstr(peer.input, "\r\n\r\n") + 4, "x"), 12000000);
+    finish();
+}
+
+struct awaited {
+    unsigned handled;
+    uint64_t until_ms;
+};
+
+static bool has_handled_or_waited(void *arg)
+{
+    const struct awaited *awaited = arg;
+
+    return fixture.handled >= awaited->handled || uv_now(&fixture.loop) >= awaited->until_ms;
+}
+
+/* Each would fit the socket's buffer, all together do not: the server stops to handle them. */
+Test(http_server, a_slow_reader_gets_all_of_many_small_answers)
+{
+    enum { COUNT = 250, STALLED_MS = 100, BODY_BYTES = 50000 };
+    static const char REQUEST[] = "GET /big?50000 HTTP/1.1\r\nHost: t\r\n\r\n";
+
+    start();
+    peer_pause(&peer, true);
+    for (unsigned i = 0; i < COUNT; i++) {
+        struct awaited awaited = {i + 1, uv_now(&fixture.loop) + (i == fixture.handled ? STALLED_MS : 0)};
+
+        peer_send_str(&peer, REQUEST);
+        cr_assert(test_loop_until(&fixture.loop, has_handled_or_waited, &awaited, FIXTURE_TIMEOUT_MS));
+    }
+    cr_assert_lt(fixture.handled, COUNT, "nobody reads, so that much is not even handled");
+    peer_send_str(&peer, "GET /unfinished");
+    peer_half_close(&peer);
+    peer_pause(&peer, false);
+    cr_assert(peer_is_ended(&peer));
+    cr_assert_not(peer.is_reset);
+    cr_assert_eq(peer_count(&peer, "Content-Length: 50000\r\n\r\nx"), COUNT);
+    cr_assert_eq(strlen(strstr(peer.input + peer.bytes - BODY_BYTES - 4, "\r\n\r\n")), BODY_BYTES + 4);
     finish();
 }
 
