@@ -49,6 +49,10 @@ struct store_facts {
      * agree on its failure, and how many there are, by their own word. */
     int64_t sentinels, sentinels_knowing, sentinels_agreeing, sentinel_quorum, sentinels_known;
 };
+/* The least min-replicas-to-write under which a master that was replaced grants no leases (rule 10): of the replicas
+ * that remain when one is promoted more than half, for Sentinel moves them to the new master one after the other. For
+ * doctor: nodes look for 1 at least, so that one replica more does not stop them. */
+int64_t store_fencing_replicas(const struct store_facts *facts);
 /* The longest min-replicas-max-lag under which a master that was replaced stops to grant leases in time (rule 10). */
 enum { STORE_REPLICA_LAG_MAX_S = 2 };
 /* Without a connection it waits for one, up to the timeout; then STORE_UNAVAILABLE. Claims an empty store's schema. */

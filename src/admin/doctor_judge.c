@@ -124,9 +124,11 @@ static void judge_fence(struct doctor_report *report, const struct store_facts *
 {
     bool is_bounded = facts->replica_lag_s >= 1 && facts->replica_lag_s <= STORE_REPLICA_LAG_MAX_S;
 
-    judge_flag(report, facts, "min-replicas-to-write", facts->replicas_to_write >= 1, "1 or more",
-               "Otherwise a master that was replaced goes on granting leases: CONFIG SET min-replicas-to-write 1 on "
-               "every Redis, and the same in redis.conf.");
+    judge_flag(
+        report, facts, "min-replicas-to-write", facts->replicas_to_write >= store_fencing_replicas(facts),
+        "half the number of replicas or more",
+        "Otherwise a master that was replaced goes on granting leases: CONFIG SET min-replicas-to-write on every "
+        "Redis, to half the number of replicas, rounded up, and the same in redis.conf.");
     judge_flag(report, facts, "min-replicas-max-lag", is_bounded, "1 or 2",
                "Otherwise it does so for too long: CONFIG SET min-replicas-max-lag 2 on every Redis, and the same in "
                "redis.conf.");

@@ -279,6 +279,11 @@ const char *judge_failover(const struct store_facts *facts)
     return NULL;
 }
 
+int64_t store_fencing_replicas(const struct store_facts *facts)
+{
+    return facts->replicas > 2 ? (facts->replicas + 1) / 2 : 1;
+}
+
 const char *store_judge(const struct store_facts *facts, int64_t min_replicas)
 {
     const char *unfit = judge_usable(facts, min_replicas);

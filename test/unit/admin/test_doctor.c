@@ -100,6 +100,23 @@ Test(doctor, judges_what_failovers_need)
     }
 }
 
+/* Half of the replicas, rounded up: a new master and a replaced one can't both have so many. */
+Test(doctor, knows_how_many_replicas_fence)
+{
+    for (int64_t replicas = 1; replicas <= 5; replicas++) {
+        static const int64_t FENCING[] = {0, 1, 1, 2, 2, 3};
+
+        make_fit_with_sentinels();
+        evidence.facts.replicas = replicas;
+        evidence.facts.replicas_to_write = FENCING[replicas];
+        doctor_judge(&evidence, &report);
+        cr_expect_eq(check_named("min-replicas-to-write")->status, DOCTOR_OK, "%d", (int)replicas);
+        evidence.facts.replicas_to_write--;
+        doctor_judge(&evidence, &report);
+        cr_expect_eq(check_named("min-replicas-to-write")->status, DOCTOR_FAIL, "%d", (int)replicas);
+    }
+}
+
 /* What can't be read is not said to be 0. */
 Test(doctor, does_not_know_settings_that_it_may_not_read)
 {
