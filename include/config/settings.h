@@ -71,3 +71,8 @@ extern const struct option_table SETTINGS_LIMITS;      /* limits and timeouts of
  * that is the scheme's own. False with one sentence in ret_why. */
 MUST_CHECK bool settings_check_origin(const char *origin, struct buf *ret_why);
 bool settings_origin_is_https(const char *origin);
+
+/* Open files that a node with these settings may need. */
+uint64_t settings_files_needed(const struct settings *settings);
+/* Connections of each listener that fit so many open files, at most connections_max, at least 1. */
+int64_t settings_connections_within(const struct settings *settings, uint64_t files);

@@ -9,8 +9,6 @@
 
 /* A one-time code counts one step of 30 s to either side: a second of difference is seen, half a step locks out. */
 enum { CLOCK_WARN_MS = 1000, CLOCK_FAIL_MS = 15000 };
-/* Listeners, links, the loop's own, log: what a node needs beside connections. */
-enum { FILES_BESIDE_CONNECTIONS = 64, LISTENERS = 2 };
 
 PRINTF_LIKE(5, 6)
 static void add(struct doctor_report *report, const char *name, enum doctor_status status, const char *remedy,
@@ -190,7 +188,7 @@ static void judge_origin(struct doctor_report *report, const struct doctor_evide
 void doctor_judge(const struct doctor_evidence *evidence, struct doctor_report *ret_report)
 {
     const struct settings *settings = evidence->settings;
-    uint64_t needed = (uint64_t)settings->connections_max * LISTENERS + FILES_BESIDE_CONNECTIONS;
+    uint64_t needed = settings_files_needed(settings);
 
     *ret_report = (struct doctor_report){0};
     judge_redis(ret_report, evidence);

@@ -6,6 +6,7 @@
 #include "admin/store_gate.h"
 #include "api/service.h"
 #include "base/check.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/secure.h"
 #include "config/key_file.h"
@@ -13,6 +14,7 @@
 #include "core/device.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { NODE_WHY_MAX_BYTES = 1024, POLICY_MAX_BYTES = 1024 * 1024, FIXED_HEADERS_MAX_BYTES = 512 };
@@ -181,6 +183,21 @@ static void node_widen_limits(struct http_settings *http)
     http->body_max_bytes = INT64_MAX;
 }
 
+/* Without descriptors libuv closes what comes without a word to anybody: a node is rather full before, and says so. */
+static int64_t node_connections_max(const struct settings *settings)
+{
+    struct rlimit files;
+    int64_t most;
+
+    CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
+    most = settings_connections_within(settings, files.rlim_cur);
+    if (most < settings->connections_max)
+        LOG(LOG_WARN, "fewer connections are taken than --connections-max, for the limit of open files is too low",
+            log_int("connections", most), log_int("files", (int64_t)files.rlim_cur),
+            log_int("files_needed", (int64_t)settings_files_needed(settings)));
+    return most;
+}
+
 static int node_start_http(struct node *node)
 {
     const struct settings *s = node->settings;
@@ -193,7 +210,7 @@ static int node_start_http(struct node *node)
         .body_timeout_ms = s->body_timeout_ms,
         .idle_timeout_ms = s->idle_timeout_ms,
         .write_timeout_ms = s->write_timeout_ms,
-        .connections_max = s->connections_max,
+        .connections_max = node_connections_max(s),
     };
     int code;
 

@@ -330,3 +330,19 @@ const struct option_table SETTINGS_NODE = TABLE(NODE_ROWS);
 const struct option_table SETTINGS_ORIGIN = TABLE(ORIGIN_ROWS);
 const struct option_table SETTINGS_REVOCATIONS = TABLE(REVOCATION_ROWS);
 const struct option_table SETTINGS_LIMITS = TABLE(LIMIT_ROWS);
+
+/* Files beside connections: listeners, links to Redis and Sentinels, the log, the loop's own, and connections beyond
+ * the limit that are told so. */
+enum { LISTENERS = 2, FILES_BESIDE_CONNECTIONS = 256 };
+
+uint64_t settings_files_needed(const struct settings *settings)
+{
+    return (uint64_t)settings->connections_max * LISTENERS + FILES_BESIDE_CONNECTIONS;
+}
+
+int64_t settings_connections_within(const struct settings *settings, uint64_t files)
+{
+    if (files >= settings_files_needed(settings))
+        return settings->connections_max;
+    return files < FILES_BESIDE_CONNECTIONS + LISTENERS ? 1 : (int64_t)(files - FILES_BESIDE_CONNECTIONS) / LISTENERS;
+}

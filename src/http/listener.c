@@ -24,8 +24,8 @@ struct listener {
     struct list in_server;
 };
 
-/* At most one line in a while: a node that is out of descriptors would fill its log with them. libuv itself keeps a
- * spare descriptor, with which it takes and closes what waits, so that the loop does not spin. */
+/* At most one line in a while, for such errors come in swarms. A node that is out of descriptors does not come here:
+ * libuv keeps a spare one, with which it takes and closes what waits, and tells nobody. */
 static void complain(struct http_server *server, int error)
 {
     metric_add(METRIC_CONNECTIONS_SHED, 1);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 TestSuite(node, .fini = leak_guard);
 
@@ -113,24 +114,22 @@ Test(node, what_stops_the_start_is_named_alone, .timeout = 60)
     fixture_stop(&fixture);
 }
 
-Test(node, connections_beyond_the_limit_are_shed_and_the_others_served, .timeout = 60)
+enum { LIMIT = 10, BEYOND = 5 };
+
+/* LIMIT connections are served, further ones are told that there is no room. */
+static void check_limit(const struct fixture *fixture)
 {
-    enum { LIMIT = 10, BEYOND = 5 };
-    static const char *const MORE[] = {"--connections-max", "10", NULL};
-    struct http_call call = {.target = "/v1/whoami"};
+    struct http_call call = {.target = "/v1/whoami", .bearer = fixture->manager.secret};
     struct http_client clients[LIMIT + BEYOND];
     struct http_answer answer;
-    struct fixture fixture;
 
-    fixture_start(&fixture, 1, MORE);
-    call.bearer = fixture.manager.secret;
     for (size_t i = 0; i < LIMIT; i++) {
-        http_client_connect(&clients[i], fixture.nodes[0].port);
+        http_client_connect(&clients[i], fixture->nodes[0].port);
         http_client_call(&clients[i], &call, &answer);
         cr_assert_eq(answer.status, 200);
     }
     for (size_t i = LIMIT; i < LIMIT + BEYOND; i++) {
-        http_client_connect(&clients[i], fixture.nodes[0].port);
+        http_client_connect(&clients[i], fixture->nodes[0].port);
         cr_assert_eq(http_client_read(&clients[i], false, 5000, &answer), HTTP_CLIENT_ANSWER);
         cr_expect_eq(answer.status, 503);
         cr_expect_str_eq(http_answer_code(&answer), "overloaded");
@@ -143,9 +142,32 @@ Test(node, connections_beyond_the_limit_are_shed_and_the_others_served, .timeout
         http_client_close(&clients[i]);
     }
     struct deadline deadline = deadline_in(5000);
-    while (fixture_try_key(&fixture, 0, fixture.manager.secret) != 200 && deadline_left_ms(deadline) > 0)
+    while (fixture_try_key(fixture, 0, fixture->manager.secret) != 200 && deadline_left_ms(deadline) > 0)
         poll(NULL, 0, 20);
-    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200, "places are given back");
+    cr_expect_eq(fixture_try_key(fixture, 0, fixture->manager.secret), 200, "places are given back");
+}
+
+Test(node, connections_beyond_the_limit_are_shed_and_the_others_served, .timeout = 60)
+{
+    static const char *const MORE[] = {"--connections-max", "10", NULL};
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, MORE);
+    check_limit(&fixture);
+    fixture_stop(&fixture);
+}
+
+/* What is open beside connections has room for 256 files. */
+Test(node, takes_no_more_connections_than_files_may_be_open, .timeout = 60)
+{
+    const struct rlimit files = {.rlim_cur = 256 + 2 * LIMIT, .rlim_max = 256 + 2 * LIMIT};
+    struct fixture fixture;
+
+    fixture_start(&fixture, 0, NULL);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+    fixture_add_node(&fixture, NULL);
+    check_limit(&fixture);
+    cr_expect(file_contains(fixture.nodes[0].process.err_path, "the limit of open files is too low"));
     fixture_stop(&fixture);
 }
 
