@@ -74,30 +74,56 @@ struct conn_write {
 
 static void conn_written(struct conn *conn);
 
+static void conn_free_write(struct conn *conn, struct conn_write *write)
+{
+    conn->server->unwritten_bytes -= write->bytes;
+    secure_wipe(write->memory, write->bytes);
+    free(write);
+}
+
 static void conn_on_write(uv_write_t *io, int status)
 {
     struct conn_write *write = LIST_ENTRY(io, struct conn_write, io);
     struct conn *conn = io->handle->data;
 
-    secure_wipe(write->memory, write->bytes);
-    free(write);
+    conn_free_write(conn, write);
     if (status != 0)
         conn_disconnect(conn);
     else if (conn->state == CONN_WRITING && uv_stream_get_write_queue_size(&conn->io.stream) == 0)
         conn_written(conn);
 }
 
+/* Peers that do not read make us hold answers for them, but all together no more than this. */
+static bool conn_may_queue(struct conn *conn, size_t bytes)
+{
+    struct http_server *server = conn->server;
+
+    if (server->unwritten_bytes + bytes <= UNWRITTEN_MAX_BYTES)
+        return true;
+    metric_add(METRIC_CONNECTIONS_SHED, 1);
+    if (log_pause_is_over(&server->unread_pause, uv_now(server->loop), COMPLAINT_INTERVAL_MS))
+        LOG(LOG_WARN, "a connection is cut, for too much waits for peers that do not read their answers",
+            log_str("peer", conn->peer), log_int("waiting_bytes", (int64_t)server->unwritten_bytes));
+    return false;
+}
+
 /* What the socket's buffer does not take at once. */
 static void conn_queue(struct conn *conn, struct text rest)
 {
-    struct conn_write *write = mem_alloc(sizeof *write + rest.len);
-    uv_buf_t view = uv_buf_init(write->memory, (unsigned)rest.len);
+    struct conn_write *write;
+    uv_buf_t view;
 
+    if (!conn_may_queue(conn, rest.len)) {
+        conn_disconnect(conn);
+        return;
+    }
+    write = mem_alloc(sizeof *write + rest.len);
+    view = uv_buf_init(write->memory, (unsigned)rest.len);
     memcpy(write->memory, rest.ptr, rest.len);
     write->bytes = rest.len;
+    conn->server->unwritten_bytes += rest.len;
     if (uv_write(&write->io, &conn->io.stream, &view, 1, conn_on_write) != 0) {
-        secure_wipe(write->memory, write->bytes);
-        free(write);
+        conn_free_write(conn, write);
         conn_disconnect(conn);
     }
 }

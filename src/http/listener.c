@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024, HOST_BYTES = INET6_ADDRSTRLEN, PORT_MAX = 65535, COMPLAINT_INTERVAL_MS = 10 * 1000 };
+enum { BACKLOG = 1024, HOST_BYTES = INET6_ADDRSTRLEN, PORT_MAX = 65535 };
 
 struct listener {
     union {

@@ -18,6 +18,9 @@ enum {
     DELIVERY_POLL_MS = 10,
     /* Connections beyond connections_max that are answered 503; still more are closed without a word. */
     SHED_ANSWERED_MAX = 64,
+    /* Of answers that their peers do not take, on all connections together. */
+    UNWRITTEN_MAX_BYTES = 64 * 1024 * 1024,
+    COMPLAINT_INTERVAL_MS = 10 * 1000,
 };
 
 enum deadline_class {
@@ -47,6 +50,8 @@ struct http_server {
     size_t conn_count;
     size_t request_count;             /* not yet freed, connected or not: a handler may outlive its connection */
     struct log_pause complaint_pause; /* of the listener */
+    size_t unwritten_bytes;           /* that wait for peers to read */
+    struct log_pause unread_pause;
 
     /* All of a class have one timeout, so append order is deadline order, and one timer serves all. */
     struct list deadlines[DEADLINE_CLASSES];

@@ -486,6 +486,39 @@ Test(http_server, a_slow_reader_gets_all_of_a_large_answer)
     finish();
 }
 
+static bool has_got_fifteen_million(void *arg)
+{
+    return ((struct peer *)arg)->bytes > 15000000;
+}
+
+/* Each may be slow, all of them together may not fill the memory. */
+Test(http_server, cuts_whoever_makes_too_much_wait)
+{
+    enum { PEERS = 4 };
+    struct peer peers[PEERS];
+
+    start();
+    for (size_t i = 0; i < PEERS; i++) {
+        peer_connect(&peers[i], &fixture);
+        peer_pause(&peers[i], true);
+        peer_send_str(&peers[i], "GET /big?30000000 HTTP/1.1\r\nHost: t\r\n\r\n");
+    }
+    cr_assert(fixture_until_connections(&fixture, 1 + PEERS / 2));
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"), "who reads is served");
+    for (size_t i = 0; i < PEERS; i++)
+        peer_close(&peers[i]);
+    cr_assert(fixture_until_connections(&fixture, 1));
+    peer_connect(&peers[0], &fixture);
+    peer_pause(&peers[0], true);
+    peer_send_str(&peers[0], "GET /big?15000000 HTTP/1.1\r\nHost: t\r\n\r\n");
+    test_loop_for(&fixture.loop, 30);
+    peer_pause(&peers[0], false);
+    cr_assert(fixture_until(&fixture, has_got_fifteen_million, &peers[0]), "room is given back");
+    peer_close(&peers[0]);
+    finish();
+}
+
 struct awaited {
     unsigned handled;
     uint64_t until_ms;
