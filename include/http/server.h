@@ -27,6 +27,8 @@ typedef void http_handler(struct http_request *request, void *arg);
 
 struct http_server *http_server_create(uv_loop_t *loop, const struct http_settings *settings, http_handler *handler,
                                        void *arg);
+/* "host:port" or "[v6]:port", addresses, not names. 0, or a libuv error. */
+MUST_CHECK int http_address_read(struct text address, struct sockaddr_storage *ret_address);
 /* Binds and listens on "host:port", "[v6]:port" (addresses, not names; port 0: any) or "unix:/path". 0 or a libuv
  * error. ret_bound gets the address in the same form with the true port. */
 enum { HTTP_ADDRESS_BYTES = 128 };

@@ -1,5 +1,7 @@
 #include "ready.h"
 
+#include "http/server.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <stddef.h>
@@ -8,9 +10,8 @@
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <uv.h>
 
-enum { PATIENCE_S = 2, ANSWER_MAX_BYTES = 4096, HOST_BYTES = 64 };
+enum { PATIENCE_S = 2, ANSWER_MAX_BYTES = 4096 };
 
 static const struct option_row READY_ROWS[] = {
     {.name = "internal-listen",
@@ -28,6 +29,7 @@ union address {
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
     struct sockaddr_un local;
+    struct sockaddr_storage storage;
 };
 
 static bool read_unix(struct text path, union address *ret_address)
@@ -42,25 +44,16 @@ static bool read_unix(struct text path, union address *ret_address)
 /* A node that listens on all addresses is asked on the loopback one. */
 static bool read_tcp(struct text text, union address *ret_address)
 {
-    const char *colon = memrchr(text.ptr, ':', text.len);
-    char host[HOST_BYTES] = {0};
-    struct text name;
-    uint64_t port;
-
-    if (!colon)
+    if (http_address_read(text, &ret_address->storage) != 0)
         return false;
-    name = (struct text){text.ptr, (size_t)(colon - text.ptr)};
-    if (!text_to_u64(text_skip(text, name.len + 1), UINT16_MAX, &port) || port == 0)
-        return false;
-    bool is_v6 = name.len > 2 && name.ptr[0] == '[' && name.ptr[name.len - 1] == ']';
-    if (is_v6)
-        name = (struct text){name.ptr + 1, name.len - 2};
-    if (name.len >= sizeof host)
-        return false;
-    memcpy(host, name.ptr, name.len);
-    if (is_v6)
-        return uv_ip6_addr(strcmp(host, "::") == 0 ? "::1" : host, (int)port, &ret_address->v6) == 0;
-    return uv_ip4_addr(strcmp(host, "0.0.0.0") == 0 ? "127.0.0.1" : host, (int)port, &ret_address->v4) == 0;
+    if (ret_address->any.sa_family == AF_INET6) {
+        if (IN6_IS_ADDR_UNSPECIFIED(&ret_address->v6.sin6_addr))
+            ret_address->v6.sin6_addr = in6addr_loopback;
+        return ret_address->v6.sin6_port != 0;
+    }
+    if (ret_address->v4.sin_addr.s_addr == htonl(INADDR_ANY))
+        ret_address->v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return ret_address->v4.sin_port != 0;
 }
 
 static bool read_address(struct text text, union address *ret_address, socklen_t *ret_bytes)

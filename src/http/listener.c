@@ -72,8 +72,7 @@ void listener_close_all(struct http_server *server)
         listener_close(LIST_ENTRY(node, struct listener, in_server));
 }
 
-/* "host:port" or "[v6]:port". */
-static int parse_address(struct text address, struct sockaddr_storage *ret_address)
+int http_address_read(struct text address, struct sockaddr_storage *ret_address)
 {
     const char *colon = memrchr(address.ptr, ':', address.len);
     struct text host, port;
@@ -140,7 +139,7 @@ static int open_socket(uv_tcp_t *tcp, int family, bool reuse_port)
 static int bind_tcp(uv_tcp_t *tcp, struct text address, bool reuse_port)
 {
     struct sockaddr_storage parsed = {0};
-    int result = parse_address(address, &parsed);
+    int result = http_address_read(address, &parsed);
 
     if (result == 0)
         result = open_socket(tcp, parsed.ss_family, reuse_port);
