@@ -78,6 +78,10 @@ async function takeKeys(page, shoot) {
     await page.getByRole('dialog').waitFor();
     await shoot('key-details');
     await page.keyboard.press('Escape');
+    await page.context().setOffline(true);
+    await page.getByText('You are offline').waitFor();
+    await shoot('offline');
+    await page.context().setOffline(false);
     await page.route('**/v1/console/api_keys?*', (route) =>
         route.fulfill({
             status: 503,
@@ -89,10 +93,6 @@ async function takeKeys(page, shoot) {
     await page.getByText('cannot reach its store').waitFor();
     await shoot('store-away');
     await page.unroute('**/v1/console/api_keys?*');
-    await page.context().setOffline(true);
-    await page.getByText('You are offline').waitFor();
-    await shoot('offline');
-    await page.context().setOffline(false);
     await page.route('**/v1/console/api_keys?*', async (route) => {
         await page.waitForTimeout(1200);
         await route.abort().catch(() => {});

@@ -93,7 +93,7 @@ export function signInPage(message, done) {
             h('p', {class: 'lead'}, TEXTS.signIn.lead),
             message ? notice('info', message) : null,
             signInForm({done}),
-            h('p', {class: 'hint foot'}, TEXTS.signIn.help),
+            h('p', {class: 'hint foot'}, `${TEXTS.signIn.help} `, h('code', null, TEXTS.signIn.helpCommand)),
         ),
     );
 }
