@@ -66,9 +66,18 @@ make_keys() {
   cut -d' ' -f2 "$2".made.* >"$2.ids"
   rm "$2".made.*
 }
-start_nginx() { # one worker, logs off
-  local port master
+answer_bytes() { curl -si "$@" | wc -c; }
+NGINX_HEAD_BYTES=148 # of an answer as `page` gives it
+# One worker, logs off. With BYTES also `page`, whose answers have so many, head included.
+start_nginx() {
+  local port page_port page='' body master
   port=$(free_port)
+  if [ -n "${1:-}" ]; then
+    page_port=$(free_port)
+    printf -v body '%*s' $(($1 - NGINX_HEAD_BYTES)) ''
+    page="server { listen 127.0.0.1:$page_port; server_tokens off;
+      location / { default_type application/json; return 200 '${body// /.}'; } }"
+  fi
   cat >"$dir/nginx.conf" <<N
 worker_processes 1; daemon off; pid $dir/nginx.pid; error_log /dev/null crit;
 events { worker_connections 4096; }
@@ -76,6 +85,7 @@ http {
   access_log off; keepalive_requests 100000000; keepalive_timeout 75s;
   client_body_temp_path $dir/n1; proxy_temp_path $dir/n2; fastcgi_temp_path $dir/n3; uwsgi_temp_path $dir/n4; scgi_temp_path $dir/n5;
   server { listen 127.0.0.1:$port; location / { default_type application/json; return 200 '{"status":"ok"}'; } }
+  $page
 }
 N
   taskset -c 0 nginx -c "$dir/nginx.conf" &
@@ -83,6 +93,9 @@ N
   pids+=("$master")
   for _ in $(seq 100); do (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break; sleep 0.05; done
   label[nginx]="nginx \`return 200\`" pid_of[nginx]=$(pgrep -P "$master") url_of[nginx]=http://127.0.0.1:$port
+  [ -n "$page" ] || return 0
+  label[page]="the same, as many bytes as Chatelaine answers" pid_of[page]=${pid_of[nginx]} url_of[page]=http://127.0.0.1:$page_port
+  [ "$(answer_bytes "${url_of[page]}")" = "$1" ] || die "nginx answers $(answer_bytes "${url_of[page]}") bytes in place of $1"
 }
 
 # --- what Redis does -------------------------------------------------------------------------------------------------
