@@ -257,20 +257,6 @@ static int reset_totp_with(const struct command_line *line, struct keyring *keyr
     return code;
 }
 
-int user_reset_totp_run(const struct command_line *line)
-{
-    char email[EMAIL_MAX_BYTES + 1];
-    int code = read_email(line, email);
-
-    if (code != EXIT_DONE)
-        return code;
-    struct keyring *keyring = command_keyring(line, &code);
-    if (keyring)
-        code = reset_totp_with(line, keyring, email);
-    keyring_destroy(keyring);
-    return code;
-}
-
 static int tell_password_reset(const struct command_line *line, const struct id *user, const char *email)
 {
     struct buf out CLEANUP(buf_finish);
@@ -309,7 +295,9 @@ static int reset_password_with(const struct command_line *line, struct keyring *
     return code;
 }
 
-int user_reset_password_run(const struct command_line *line)
+typedef int reset_with(const struct command_line *line, struct keyring *keyring, const char *email);
+
+static int reset_run(const struct command_line *line, reset_with *reset)
 {
     char email[EMAIL_MAX_BYTES + 1];
     int code = read_email(line, email);
@@ -318,7 +306,17 @@ int user_reset_password_run(const struct command_line *line)
         return code;
     struct keyring *keyring = command_keyring(line, &code);
     if (keyring)
-        code = reset_password_with(line, keyring, email);
+        code = reset(line, keyring, email);
     keyring_destroy(keyring);
     return code;
+}
+
+int user_reset_totp_run(const struct command_line *line)
+{
+    return reset_run(line, reset_totp_with);
+}
+
+int user_reset_password_run(const struct command_line *line)
+{
+    return reset_run(line, reset_password_with);
 }
