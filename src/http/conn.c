@@ -7,7 +7,6 @@
 #include "http/response.h"
 #include "request_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -66,99 +65,7 @@ void conn_disconnect(struct conn *conn)
 
 /* Writing. */
 
-struct conn_write {
-    uv_write_t io;
-    size_t bytes;
-    char memory[];
-};
-
 static void conn_written(struct conn *conn);
-
-static void conn_free_write(struct conn *conn, struct conn_write *write)
-{
-    conn->server->unwritten_bytes -= write->bytes;
-    secure_wipe(write->memory, write->bytes);
-    free(write);
-}
-
-static void conn_on_write(uv_write_t *io, int status)
-{
-    struct conn_write *write = LIST_ENTRY(io, struct conn_write, io);
-    struct conn *conn = io->handle->data;
-
-    conn_free_write(conn, write);
-    if (status != 0)
-        conn_disconnect(conn);
-    else if (conn->state == CONN_WRITING && uv_stream_get_write_queue_size(&conn->io.stream) == 0)
-        conn_written(conn);
-}
-
-/* Peers that do not read make us hold answers for them, but all together no more than this. */
-static bool conn_may_queue(struct conn *conn, size_t bytes)
-{
-    struct http_server *server = conn->server;
-
-    if (server->unwritten_bytes + bytes <= UNWRITTEN_MAX_BYTES)
-        return true;
-    metric_add(METRIC_CONNECTIONS_SHED, 1);
-    if (log_pause_is_over(&server->unread_pause, uv_now(server->loop), COMPLAINT_INTERVAL_MS))
-        LOG(LOG_WARN, "a connection is cut, for too much waits for peers that do not read their answers",
-            log_str("peer", conn->peer), log_int("waiting_bytes", (int64_t)server->unwritten_bytes));
-    return false;
-}
-
-/* What the socket's buffer does not take at once. */
-static void conn_queue(struct conn *conn, struct text rest)
-{
-    struct conn_write *write;
-    uv_buf_t view;
-
-    if (!conn_may_queue(conn, rest.len)) {
-        conn_disconnect(conn);
-        return;
-    }
-    write = mem_alloc(sizeof *write + rest.len);
-    view = uv_buf_init(write->memory, (unsigned)rest.len);
-    memcpy(write->memory, rest.ptr, rest.len);
-    write->bytes = rest.len;
-    conn->server->unwritten_bytes += rest.len;
-    if (uv_write(&write->io, &conn->io.stream, &view, 1, conn_on_write) != 0) {
-        conn_free_write(conn, write);
-        conn_disconnect(conn);
-    }
-}
-
-/* How many bytes the socket takes now, or a libuv error. What uv_try_write() does, but as send(2): its write(2) goes
- * through the kernel's file layer first, which costs every answer some 2 %. */
-static ssize_t conn_try_send(struct conn *conn, struct text bytes)
-{
-    uv_os_fd_t fd;
-    ssize_t taken;
-    int result = uv_fileno(&conn->io.handle, &fd);
-
-    if (result != 0)
-        return result;
-    if (uv_stream_get_write_queue_size(&conn->io.stream) > 0)
-        return UV_EAGAIN;
-    do {
-        taken = send(fd, bytes.ptr, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    } while (taken < 0 && errno == EINTR);
-    return taken < 0 ? uv_translate_sys_error(errno) : taken;
-}
-
-/* True: the socket has taken everything. */
-static bool conn_write(struct conn *conn, struct text bytes)
-{
-    ssize_t taken = conn_try_send(conn, bytes);
-
-    if (taken >= 0 && (size_t)taken == bytes.len)
-        return true;
-    if (taken < 0 && taken != UV_EAGAIN)
-        conn_disconnect(conn);
-    else
-        conn_queue(conn, text_skip(bytes, taken < 0 ? 0 : (size_t)taken));
-    return false;
-}
 
 static void conn_await_writing(struct conn *conn)
 {
@@ -168,10 +75,16 @@ static void conn_await_writing(struct conn *conn)
 
 void conn_send_answer(struct conn *conn, struct text answer)
 {
-    if (conn_write(conn, answer))
+    if (output_send(conn, answer))
         conn_written(conn);
     else if (conn->state != CONN_CLOSED)
         conn_await_writing(conn);
+}
+
+void conn_output_taken(struct conn *conn)
+{
+    if (conn->state == CONN_WRITING)
+        conn_written(conn);
 }
 
 static void conn_go_on(struct conn *conn)
@@ -308,7 +221,7 @@ static void conn_send_continue(struct conn *conn, bool has_body_begun)
         return;
     request->has_sent_continue = true;
     if (!has_body_begun)
-        conn_write(conn, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
+        output_send(conn, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
 }
 
 static size_t conn_take_body(struct conn *conn, struct text input)

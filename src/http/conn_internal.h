@@ -54,6 +54,11 @@ void conn_expire(struct conn *conn);
 /* Goes on with stashed input. */
 void conn_resume(struct conn *conn);
 
+/* output.c. True: the socket has taken everything. False: the rest waits, a copy of it, and conn_output_taken() is
+ * called when all is taken; or the connection is closed by now. */
+bool output_send(struct conn *conn, struct text bytes);
+void conn_output_taken(struct conn *conn);
+
 /* The request's side of the connection. */
 void conn_send_answer(struct conn *conn, struct text answer);
 void conn_want_body(struct conn *conn);
