@@ -6,6 +6,7 @@
 #include "base/secure.h"
 #include "http/response.h"
 #include "request_internal.h"
+#include "socket_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -323,14 +324,13 @@ static void conn_settle_end(struct conn *conn)
     }
 }
 
-static void conn_alloc(uv_handle_t *handle, size_t suggested_bytes UNUSED, uv_buf_t *ret_buffer)
+/* With nothing to read into, libuv only tells that there is input: by UV_ENOBUFS. */
+static void conn_alloc(uv_handle_t *handle UNUSED, size_t suggested_bytes UNUSED, uv_buf_t *ret_buffer)
 {
-    struct conn *conn = handle->data;
-
-    *ret_buffer = uv_buf_init(conn->server->read_buffer, READ_BUFFER_BYTES);
+    *ret_buffer = uv_buf_init(NULL, 0);
 }
 
-static void conn_on_read(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer);
+static void conn_on_input(uv_stream_t *stream, ssize_t result, const uv_buf_t *buffer);
 
 /* Input goes on being read while a request is handled, as stopping costs two system calls; the stash is the limit. */
 static void conn_set_reading(struct conn *conn)
@@ -342,7 +342,7 @@ static void conn_set_reading(struct conn *conn)
     conn->is_reading = wants_reading;
     if (!wants_reading)
         uv_read_stop(&conn->io.stream);
-    else if (uv_read_start(&conn->io.stream, conn_alloc, conn_on_read) != 0)
+    else if (uv_read_start(&conn->io.stream, conn_alloc, conn_on_input) != 0)
         conn_disconnect(conn);
 }
 
@@ -384,20 +384,28 @@ static void conn_receive(struct conn *conn, struct text input)
     CHECK(!conn->stash.failed);
 }
 
-static void conn_on_read(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
+static void conn_end_input(struct conn *conn)
+{
+    conn->is_input_ended = true;
+    conn_consume_stash(conn); /* what came before the end is there, though its turn may still be scheduled */
+}
+
+static void conn_on_input(uv_stream_t *stream, ssize_t result, const uv_buf_t *buffer UNUSED)
 {
     struct conn *conn = stream->data;
+    char *input = conn->server->read_buffer;
+    ssize_t bytes = result == UV_ENOBUFS ? socket_receive(stream, input, READ_BUFFER_BYTES) : result;
 
-    if (bytes == UV_EOF) {
-        conn->is_input_ended = true;
-        conn_consume_stash(conn); /* what came before the end is there, though its turn may still be scheduled */
-    } else if (bytes < 0) {
+    if (bytes == UV_EAGAIN)
+        return;
+    if (bytes == 0 || bytes == UV_EOF)
+        conn_end_input(conn);
+    else if (bytes < 0)
         conn_disconnect(conn);
-    } else {
-        conn_receive(conn, (struct text){buffer->base, (size_t)bytes});
-    }
+    else
+        conn_receive(conn, (struct text){input, (size_t)bytes});
     if (bytes > 0)
-        secure_wipe(buffer->base, (size_t)bytes);
+        secure_wipe(input, (size_t)bytes);
     conn_settle(conn);
 }
 

@@ -5,11 +5,10 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/secure.h"
+#include "socket_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 /* Bytes that wait. */
 struct output {
@@ -72,27 +71,9 @@ static void queue_rest(struct conn *conn, struct text rest)
     }
 }
 
-/* How many bytes the socket takes now, or a libuv error. What uv_try_write() does, but as send(2): its write(2) goes
- * through the kernel's file layer first, which costs every answer some 2 %. */
-static ssize_t try_send(struct conn *conn, struct text bytes)
-{
-    uv_os_fd_t fd;
-    ssize_t taken;
-    int result = uv_fileno(&conn->io.handle, &fd);
-
-    if (result != 0)
-        return result;
-    if (uv_stream_get_write_queue_size(&conn->io.stream) > 0)
-        return UV_EAGAIN;
-    do {
-        taken = send(fd, bytes.ptr, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    } while (taken < 0 && errno == EINTR);
-    return taken < 0 ? uv_translate_sys_error(errno) : taken;
-}
-
 bool output_send(struct conn *conn, struct text bytes)
 {
-    ssize_t taken = try_send(conn, bytes);
+    ssize_t taken = socket_send(&conn->io.stream, bytes);
 
     if (taken >= 0 && (size_t)taken == bytes.len)
         return true;
