@@ -2,6 +2,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,12 +35,13 @@ static const char *tail_of(const struct id *id)
     return t.ptr + t.len - USAGE_TAIL_CHARS;
 }
 
-/* Nobody outside chooses those characters. The last ones suffice. */
+/* Nobody outside chooses those characters; the last ones suffice. Ids of one millisecond follow each other, so that
+ * only the very last differ: big-endian they are the low bits, which a product spreads over all that are above. */
 static uint64_t hash_of(const char *tail)
 {
     uint64_t last;
     memcpy(&last, tail + USAGE_TAIL_CHARS - sizeof last, sizeof last);
-    return last * UINT64_C(0x9e3779b97f4a7c15);
+    return be64toh(last) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 static uint32_t tag_of(uint64_t hash)

@@ -300,3 +300,24 @@ Test(usage, the_table_holds_65536_keys_and_no_more)
     cr_assert_eq(count, 1);
     usage_table_finish(&table);
 }
+
+/* Ids of one millisecond follow each other, and an account's keys are often made so: they must not share a place. */
+Test(usage, keys_that_were_made_together_lie_apart)
+{
+    enum { KEYS = 2000, RUN_MAX = 64 }; /* in 4096 slots: such a run is not to be met by chance */
+    struct usage_table table;
+    struct key_record key;
+    size_t run = 0, longest = 0;
+
+    usage_table_init(&table);
+    for (size_t i = 0; i < KEYS; i++) {
+        key = make_key(MODE_LIVE);
+        cr_assert(usage_table_add(&table, &key, NOON));
+    }
+    for (size_t i = 0; i < table.capacity * 2; i++) {
+        run = table.slots[i] ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    cr_assert_lt(longest, RUN_MAX, "%zu slots in a row", longest);
+    usage_table_finish(&table);
+}
