@@ -24,6 +24,10 @@ static inline void list_append(struct list *l, struct list *node)
     l->prev->next = node;
     l->prev = node;
 }
+static inline void list_prepend(struct list *l, struct list *node)
+{
+    list_append(l->next, node);
+}
 /* Afterwards the node is a list of its own: removing it again is harmless. */
 static inline void list_remove(struct list *node)
 {

@@ -57,19 +57,22 @@ static bool is_all(struct text t, uint8_t class)
     return (text_classes(t, CLASSES) & class) != 0;
 }
 
+/* Word by word; the last word overlaps the one before. */
 static bool is_ascii(struct text t)
 {
-    const uint64_t high_bits = UINT64_C(0x8080808080808080);
     uint64_t any = 0, word;
 
-    for (; t.len >= sizeof word; t = text_skip(t, sizeof word)) {
-        memcpy(&word, t.ptr, sizeof word);
+    if (t.len < sizeof word) {
+        for (size_t i = 0; i < t.len; i++)
+            any |= (uint8_t)t.ptr[i];
+        return any < 0x80;
+    }
+    for (size_t at = 0; at + sizeof word < t.len; at += sizeof word) {
+        memcpy(&word, t.ptr + at, sizeof word);
         any |= word;
     }
-    word = 0;
-    if (t.len > 0)
-        memcpy(&word, t.ptr, t.len);
-    return ((any | word) & high_bits) == 0;
+    memcpy(&word, t.ptr + t.len - sizeof word, sizeof word);
+    return ((any | word) & UINT64_C(0x8080808080808080)) == 0;
 }
 
 static struct text text_between(const char *from, const char *to)

@@ -49,7 +49,8 @@ static void request_free(struct http_request *request)
     arena_finish(&request->arena);
     server->request_count--;
     if (server->state != SERVER_CLOSING && server->free_request_count < FREE_REQUESTS_MAX) {
-        list_append(&server->free_requests, &request->in_server);
+        /* The one that was used last is taken first: it is still in the processor's caches. */
+        list_prepend(&server->free_requests, &request->in_server);
         server->free_request_count++;
     } else {
         free(request);
