@@ -1,8 +1,13 @@
-/* Is this token a key that is accepted now? The check path of design 5: shape and checksum, digest, then what is known
- * of the digest: from memory while the node has a lease (design 6), else by one read of the store, which checks of the
- * same key share as far as that is right. */
+/* Is this token a key that is accepted now? The check path of design 5: shape, digest, then what is known of the
+ * digest: from memory while the node has a lease (design 6), else, if the checksum is right, by one read of the store,
+ * which checks of the same key share as far as that is right.
+ *
+ * Checks are looked up in memory some together: step by step the processor fetches what the next step of each of them
+ * needs, so that they wait for memory side by side, not one after the other (group prefetching: Chen et al., ICDE
+ * 2004).
+ */
 #pragma once
-#include "base/attr.h"
+#include "auth/usage.h"
 #include "base/list.h"
 #include "core/key.h"
 #include "core/keyring.h"
@@ -22,8 +27,8 @@ enum key_check_result {
     KEY_CHECK_REVOKED, /* key is set: it says of which kind */
     KEY_CHECK_UNAVAILABLE,
 };
-/* key is valid during the call. Of a key that was remembered, created_ms, last_used_ms and last4 are not set, nor a
- * long name (name_len 0). */
+/* key is valid during the call, and NULL unless accepted or revoked. Of a key that was remembered, created_ms,
+ * last_used_ms and last4 are not set, nor a long name (name_len 0). */
 typedef void key_checked(void *arg, enum key_check_result result, const struct key_record *key);
 
 /* One check; the caller's memory (a request's arena), untouched until done has run. */
@@ -32,20 +37,23 @@ struct key_check {
     struct list node; /* among those that wait for the same read */
     key_checked *done;
     void *arg;
-    size_t generation;
-    struct text token; /* only while older master keys may have to be tried; the caller keeps it */
+    struct text token; /* the caller keeps it */
+    size_t generation; /* of the master key that the digest is made with */
+    uint8_t digest[KEY_DIGEST_BYTES];
 };
 
-/* session: NULL, or one that never caches: every check reads the store. Else the checker listens to it. */
+/* session: NULL, or one that never caches: every check reads the store. Else the checker listens to it. usage: where
+ * accepted checks will be counted. */
 struct key_checker *key_checker_create(struct keyring *keyring, struct store *store, struct node_session *session,
-                                       const struct key_memory *memory);
+                                       const struct usage *usage, const struct key_memory *memory);
 /* When no check is under way, and the session is closed. */
 void key_checker_destroy(struct key_checker *checker);
-/* Either true: decided at once, ret_result and *ret_key (the checker's, valid until its next call; NULL unless accepted
- * or revoked) are set and done will not run; or false: done runs exactly once, later. */
-MUST_CHECK bool key_check_begin(struct key_checker *checker, struct key_check *check, struct text token,
-                                key_checked *done, void *arg, enum key_check_result *ret_result,
-                                const struct key_record **ret_key);
+/* done runs exactly once: before this returns, in key_checker_settle(), or when the store has answered. Checks that
+ * were begun before may be told as well. */
+void key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
+                     void *arg);
+/* Looks up the checks that wait for company. To be called before the event loop waits and after it has waited. */
+void key_checker_settle(struct key_checker *checker);
 /* The digest under which a new secret is stored. */
 void key_checker_digest(struct key_checker *checker, struct text secret, uint8_t ret_digest[KEY_DIGEST_BYTES]);
 enum problem_code key_check_problem(enum key_check_result result, const struct key_record *key);

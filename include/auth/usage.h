@@ -11,6 +11,10 @@ struct usage *usage_create(uv_loop_t *loop, struct store *store, uint32_t interv
 /* One accepted check. No allocation unless the table grows (up to 65,536 keys between two flushes; beyond, it is told
  * in a metric). */
 void usage_count(struct usage *usage, const struct key_record *key, int64_t wall_ms);
+/* Has the processor fetch what usage_count() will touch: the first step for several keys, then the second for the same
+ * ones, then they are counted. Changes nothing. */
+void usage_prefetch_first(const struct usage *usage, const struct id *key);
+void usage_prefetch_second(const struct usage *usage, const struct id *key);
 /* Writes what is gathered, then runs done, once, later: at the latest after timeout_ms. */
 void usage_drain(struct usage *usage, uint32_t timeout_ms, void (*done)(void *arg), void *arg);
 void usage_close(struct usage *usage, void (*closed)(void *arg), void *arg);

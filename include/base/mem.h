@@ -9,3 +9,5 @@ void *mem_alloc(size_t bytes);
 void *mem_resize(void *ptr, size_t bytes);
 /* NUL-terminated copy of len bytes. */
 char *mem_copy_text(const char *ptr, size_t len);
+/* Has the processor bring into its caches what will be read soon. */
+void mem_prefetch(const void *ptr, size_t bytes);

@@ -18,5 +18,7 @@ struct secret {
 void secret_mint(enum key_kind kind, enum key_mode mode, struct secret *ret_secret);
 void secret_wipe(void *secret); /* fits arena_defer() */
 struct text secret_text(const struct secret *secret);
+/* Prefix and length only. */
+MUST_CHECK bool secret_has_shape(struct text t);
 /* Shape and checksum only: what fails here is refused without asking the store. */
 MUST_CHECK bool secret_parse(struct text t, enum key_kind *ret_kind, enum key_mode *ret_mode);

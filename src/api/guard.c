@@ -12,7 +12,7 @@
 
 static void authenticate(struct call *call, enum route_who who);
 static void authenticate_key(struct call *call);
-static void key_checked_later(void *arg, enum key_check_result result, const struct key_record *key);
+static void key_was_checked(void *arg, enum key_check_result result, const struct key_record *key);
 static void authenticate_session(struct call *call);
 static void session_loaded(void *arg, enum store_result result, const struct session_record *session);
 static void find_route(struct call *call);
@@ -130,56 +130,52 @@ static void authenticate(struct call *call, enum route_who who)
     }
 }
 
-static void key_judged(struct call *call, enum key_check_result result, const struct key_record *key)
+static void refuse_key(struct call *call, enum key_check_result result, const struct key_record *key)
 {
     static const enum metric REFUSALS[] = {
         [KEY_CHECK_INVALID] = METRIC_CHECK_INVALID,
         [KEY_CHECK_REVOKED] = METRIC_CHECK_REVOKED,
         [KEY_CHECK_UNAVAILABLE] = METRIC_CHECK_UNAVAILABLE,
     };
+
+    metric_add(REFUSALS[result], 1);
+    call_refuse(call, key_check_problem(result, key));
+}
+
+static void key_was_checked(void *arg, enum key_check_result result, const struct key_record *key)
+{
+    struct call *call = arg;
     struct key_record *principal;
 
-    if (result != KEY_CHECK_ACCEPTED) {
-        metric_add(REFUSALS[result], 1);
-        call_refuse(call, key_check_problem(result, key));
-        return;
+    if (result == KEY_CHECK_ACCEPTED) {
+        principal = http_request_alloc(call->request, sizeof *principal);
+        key_copy(principal, key);
+        call->key = principal;
+        find_route(call);
+    } else {
+        refuse_key(call, result, key);
     }
-    principal = http_request_alloc(call->request, sizeof *principal);
-    key_copy(principal, key);
-    call->key = principal;
-    find_route(call);
+    http_request_release(call->request);
 }
 
 static void authenticate_key(struct call *call)
 {
-    enum key_check_result result;
-    const struct key_record *key;
     struct text token;
 
     switch (read_bearer(call, &token)) {
     case BEARER_TOKEN:
+        http_request_hold(call->request);
+        key_check_begin(call->service->checker, &call->check, token, key_was_checked, call);
         break;
     case BEARER_MALFORMED:
         call_refuse(call, PROBLEM_BAD_REQUEST);
-        return;
+        break;
     case BEARER_ABSENT:
     case BEARER_OTHER:
         call_refuse(call, read_session_cookie(call, &token) == COOKIE_ABSENT ? PROBLEM_MISSING_CREDENTIALS
                                                                              : PROBLEM_SESSION_NOT_ACCEPTED);
-        return;
+        break;
     }
-    if (key_check_begin(call->service->checker, &call->check, token, key_checked_later, call, &result, &key))
-        key_judged(call, result, key);
-    else
-        http_request_hold(call->request);
-}
-
-static void key_checked_later(void *arg, enum key_check_result result, const struct key_record *key)
-{
-    struct call *call = arg;
-
-    key_judged(call, result, key);
-    http_request_release(call->request);
 }
 
 static void authenticate_session(struct call *call)

@@ -27,7 +27,9 @@ struct node {
     uv_loop_t *loop;
     const struct settings *settings;
     struct node_events events;
-    uv_idle_t anchor; /* never runs: closing it last makes every end come later, also that of a node not yet built */
+    /* Around each wait of the loop; closed last, so that every end comes later, also that of a node not yet built. */
+    uv_prepare_t before_wait;
+    uv_check_t after_wait;
 
     struct store_settings store_settings;
     struct keyring *keyring;
@@ -60,8 +62,9 @@ struct node *node_create(uv_loop_t *loop, const struct settings *settings, const
     node->loop = loop;
     node->settings = settings;
     node->events = *events;
-    CHECK(uv_idle_init(loop, &node->anchor) == 0);
-    node->anchor.data = node;
+    CHECK(uv_prepare_init(loop, &node->before_wait) == 0);
+    CHECK(uv_check_init(loop, &node->after_wait) == 0);
+    node->before_wait.data = node->after_wait.data = node;
     return node;
 }
 
@@ -310,6 +313,27 @@ static void node_log_start(const struct node *node)
             log_text("redis", buf_text(&target)));
 }
 
+static void node_before_wait(uv_prepare_t *handle)
+{
+    struct node *node = handle->data;
+
+    key_checker_settle(node->checker);
+}
+
+static void node_after_wait(uv_check_t *handle)
+{
+    struct node *node = handle->data;
+
+    key_checker_settle(node->checker);
+}
+
+/* What the loop's turn has gathered is done before the loop waits. */
+static void node_watch_turns(struct node *node)
+{
+    CHECK(uv_prepare_start(&node->before_wait, node_before_wait) == 0);
+    CHECK(uv_check_start(&node->after_wait, node_after_wait) == 0);
+}
+
 int node_open(struct node *node)
 {
     const struct settings *s = node->settings;
@@ -322,10 +346,11 @@ int node_open(struct node *node)
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     node->store = store_create(node->loop, &node->store_settings, node_store_changed, node);
     node->session = node_session_create(node->store, &node->store_settings.target, (uint32_t)s->lease_ms);
-    node->checker = key_checker_create(node->keyring, node->store, node->session, &memory);
     node->passwords =
         password_pool_create(node->loop, node->keyring, (unsigned)s->password_parallel, (unsigned)s->password_queue);
     node->usage = usage_create(node->loop, node->store, (uint32_t)s->usage_flush_ms);
+    node->checker = key_checker_create(node->keyring, node->store, node->session, node->usage, &memory);
+    node_watch_turns(node);
     node_fill_service(node);
     int code = node_start_http(node);
     if (code != EXIT_DONE)
@@ -476,9 +501,9 @@ static void step_close_store(struct node *node)
     store_close(node->store, node_part_ended, node);
 }
 
-static void node_finish(uv_handle_t *anchor)
+static void node_finish(uv_handle_t *after_wait)
 {
-    struct node *node = anchor->data;
+    struct node *node = after_wait->data;
     struct node_events events = node->events;
 
     key_checker_destroy(node->checker);
@@ -491,6 +516,13 @@ static void node_finish(uv_handle_t *anchor)
     events.stopped(events.arg);
 }
 
+static void node_finish_turns(uv_handle_t *before_wait)
+{
+    struct node *node = before_wait->data;
+
+    uv_close((uv_handle_t *)&node->after_wait, node_finish);
+}
+
 static void (*const TEARDOWN[])(struct node *node) = {
     step_leave_session, step_close_gate,  step_drain_public,    step_drain_internal, step_drain_usage,
     step_close_http,    step_close_usage, step_close_passwords, step_close_session,  step_close_store,
@@ -500,7 +532,7 @@ static void node_next_step(struct node *node)
 {
     while (node->pending == 0) {
         if (node->step == sizeof TEARDOWN / sizeof *TEARDOWN) {
-            uv_close((uv_handle_t *)&node->anchor, node_finish);
+            uv_close((uv_handle_t *)&node->before_wait, node_finish_turns);
             return;
         }
         TEARDOWN[node->step++](node);

@@ -392,6 +392,23 @@ static void forget_record(struct key_cache *cache, const uint8_t *digest)
 
 /* What the header offers */
 
+void key_cache_prefetch_slot(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    mem_prefetch(&cache->slots[home_of(cache, digest)], sizeof *cache->slots);
+}
+
+/* The first that may be that digest's: nearly always it is. */
+void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    const uint32_t tag = tag_of(cache, digest);
+    for (size_t at = home_of(cache, digest); cache->slots[at]; at = slot_after(cache, at)) {
+        if ((cache->slots[at] & ~cache->number_mask) != tag)
+            continue;
+        mem_prefetch(entry_at(cache, at), sizeof(struct entry));
+        return;
+    }
+}
+
 enum key_cache_answer key_cache_find(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns,
                                      struct key_record *ret_key)
 {

@@ -18,6 +18,10 @@ enum key_cache_answer { KEY_CACHE_MISS, KEY_CACHE_FOUND, KEY_CACHE_UNKNOWN };
 struct key_cache *key_cache_create(size_t entries_max, size_t bytes_max);
 void key_cache_destroy(struct key_cache *cache);
 
+/* Has the processor fetch what key_cache_find() will touch. In two steps, as the second must see what the first has
+ * brought. */
+void key_cache_prefetch_slot(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES]);
+void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES]);
 /* KEY_CACHE_FOUND: ret_key is as it was stored, but created_ms, last_used_ms and last4 are 0, 0 and empty, revoked_ms
  * is 0 or 1 (not when, only whether), and a name that was too long to be kept has name_len 0. now_ns: clock_boot_ns().
  */

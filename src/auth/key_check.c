@@ -11,14 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_BUCKETS = 1024 };
+/* More together do not gain, for their requests leave the fastest cache. */
+enum { READ_BUCKETS = 1024, GROUP_MAX = 8 };
+
+/* What memory says of a check. */
+struct recalled {
+    enum key_cache_answer answer;
+    struct key_record key; /* if found */
+};
 
 struct key_checker {
     struct keyring *keyring;
     struct store *store;
     struct node_session *session;
-    struct key_cache *cache;         /* NULL: strict mode */
-    struct key_record found;         /* what the last hit answered */
+    const struct usage *usage;
+    struct key_cache *cache;            /* NULL: strict mode */
+    struct key_check *group[GROUP_MAX]; /* wait to be looked up together */
+    size_t group_count;
     struct list reads[READ_BUCKETS]; /* struct key_read, by digest */
 };
 
@@ -37,7 +46,7 @@ static void key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
 static void session_ended(void *arg);
 
 struct key_checker *key_checker_create(struct keyring *keyring, struct store *store, struct node_session *session,
-                                       const struct key_memory *memory)
+                                       const struct usage *usage, const struct key_memory *memory)
 {
     static const struct node_session_events EVENTS = {key_invalidated, session_ended};
     struct key_checker *checker = mem_alloc(sizeof *checker);
@@ -45,6 +54,7 @@ struct key_checker *key_checker_create(struct keyring *keyring, struct store *st
     checker->keyring = keyring;
     checker->store = store;
     checker->session = session;
+    checker->usage = usage;
     for (size_t i = 0; i < READ_BUCKETS; i++)
         list_init(&checker->reads[i]);
     if (session && node_session_may_cache(session)) {
@@ -80,23 +90,36 @@ static void session_ended(void *arg)
     metric_set(METRIC_CACHE_ENTRIES, 0);
 }
 
-static enum key_cache_answer recall(struct key_checker *checker, const uint8_t digest[KEY_DIGEST_BYTES])
+/* The lease at a moment. It decides what was begun before that, whatever comes next, and nothing that begins later. */
+struct lease {
+    bool is_held;
+    uint64_t now_ns;
+};
+
+static struct lease look_at_lease(const struct key_checker *checker)
+{
+    struct lease lease;
+
+    lease.is_held = node_session_has_lease(checker->session, &lease.now_ns);
+    return lease;
+}
+
+static void recall(struct key_checker *checker, struct lease lease, const uint8_t digest[KEY_DIGEST_BYTES],
+                   struct recalled *ret)
 {
     static const enum metric METRICS[] = {
         [KEY_CACHE_MISS] = METRIC_CACHE_MISS,
         [KEY_CACHE_FOUND] = METRIC_CACHE_HIT,
         [KEY_CACHE_UNKNOWN] = METRIC_CACHE_UNKNOWN,
     };
-    enum key_cache_answer answer;
-    uint64_t now_ns;
 
-    if (!node_session_has_lease(checker->session, &now_ns)) {
+    if (!lease.is_held) {
         metric_add(METRIC_CACHE_NO_LEASE, 1);
-        return KEY_CACHE_MISS;
+        ret->answer = KEY_CACHE_MISS;
+        return;
     }
-    answer = key_cache_find(checker->cache, digest, now_ns, &checker->found);
-    metric_add(METRICS[answer], 1);
-    return answer;
+    ret->answer = key_cache_find(checker->cache, digest, lease.now_ns, &ret->key);
+    metric_add(METRICS[ret->answer], 1);
 }
 
 /* The store looks at an id's prefix and length alone, for the sake of speed; what is packed must be an id indeed. */
@@ -143,8 +166,10 @@ static enum key_check_result judge(enum store_result result, const struct key_re
     return KEY_CHECK_UNAVAILABLE;
 }
 
-static void check_found(void *arg, enum store_result result, const struct key_record *key);
-static void read_for(struct key_check *check, const uint8_t digest[KEY_DIGEST_BYTES]);
+static void finish(struct key_check *check, enum store_result result, const struct key_record *key)
+{
+    check->done(check->arg, judge(result, key), result == STORE_OK ? key : NULL);
+}
 
 /* An unknown digest may be known under an older master key. */
 static bool has_older_key(const struct key_check *check)
@@ -152,64 +177,120 @@ static bool has_older_key(const struct key_check *check)
     return check->generation + 1 < keyring_generations(check->checker->keyring);
 }
 
-/* True: decided at once. False: check_found() will be told. */
-static bool look_up(struct key_check *check, enum store_result *ret_result, const struct key_record **ret_key)
+static void make_digest(struct key_check *check)
 {
-    struct key_checker *checker = check->checker;
-    uint8_t digest[KEY_DIGEST_BYTES];
-
-    for (;; check->generation++) {
-        keyring_digest(checker->keyring, KEYRING_KEY_DIGEST, check->generation, check->token, digest);
-        switch (checker->cache ? recall(checker, digest) : KEY_CACHE_MISS) {
-        case KEY_CACHE_FOUND:
-            *ret_result = STORE_OK;
-            *ret_key = &checker->found;
-            return true;
-        case KEY_CACHE_UNKNOWN:
-            if (has_older_key(check))
-                continue;
-            *ret_result = STORE_NOT_FOUND;
-            *ret_key = NULL;
-            return true;
-        case KEY_CACHE_MISS:
-            if (checker->cache)
-                read_for(check, digest);
-            else
-                key_store_find(checker->store, digest, check_found, check);
-            return false;
-        }
-    }
+    keyring_digest(check->checker->keyring, KEYRING_KEY_DIGEST, check->generation, check->token, check->digest);
 }
 
-bool key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
-                     void *arg, enum key_check_result *ret_result, const struct key_record **ret_key)
+static void check_found(void *arg, enum store_result result, const struct key_record *key);
+static void read_for(struct key_check *check);
+
+static void ask_store(struct key_check *check)
 {
-    enum store_result found;
     enum key_kind kind;
     enum key_mode mode;
 
-    if (!secret_parse(token, &kind, &mode)) {
-        *ret_result = KEY_CHECK_INVALID;
-        *ret_key = NULL;
-        return true;
+    if (!secret_parse(check->token, &kind, &mode))
+        finish(check, STORE_NOT_FOUND, NULL);
+    else if (check->checker->cache)
+        read_for(check);
+    else
+        key_store_find(check->checker->store, check->digest, check_found, check);
+}
+
+/* Goes on with what memory says. */
+static void look_further(struct key_check *check, struct recalled *recalled)
+{
+    while (recalled->answer == KEY_CACHE_UNKNOWN && has_older_key(check)) {
+        check->generation++;
+        make_digest(check);
+        recall(check->checker, look_at_lease(check->checker), check->digest, recalled);
     }
+    switch (recalled->answer) {
+    case KEY_CACHE_FOUND:
+        finish(check, STORE_OK, &recalled->key);
+        break;
+    case KEY_CACHE_UNKNOWN:
+        finish(check, STORE_NOT_FOUND, NULL);
+        break;
+    case KEY_CACHE_MISS:
+        ask_store(check);
+        break;
+    }
+}
+
+/* Each loop asks the processor for what the next one reads. All are recalled before any is told: what is told may begin
+ * other checks. */
+static void look_up(struct key_checker *checker, struct key_check *const *group, size_t count)
+{
+    struct recalled recalled[GROUP_MAX];
+    struct lease lease;
+
+    for (size_t i = 0; i < count; i++)
+        key_cache_prefetch_entry(checker->cache, group[i]->digest);
+    lease = look_at_lease(checker);
+    for (size_t i = 0; i < count; i++) {
+        recall(checker, lease, group[i]->digest, &recalled[i]);
+        if (recalled[i].answer == KEY_CACHE_FOUND)
+            usage_prefetch_first(checker->usage, &recalled[i].key.id);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (recalled[i].answer == KEY_CACHE_FOUND)
+            usage_prefetch_second(checker->usage, &recalled[i].key.id);
+    for (size_t i = 0; i < count; i++)
+        look_further(group[i], &recalled[i]);
+}
+
+void key_checker_settle(struct key_checker *checker)
+{
+    struct key_check *group[GROUP_MAX];
+    size_t count = checker->group_count;
+
+    memcpy(group, checker->group, count * sizeof *group);
+    checker->group_count = 0;
+    if (count > 0)
+        look_up(checker, group, count);
+}
+
+static void join_group(struct key_check *check)
+{
+    struct key_checker *checker = check->checker;
+
+    key_cache_prefetch_slot(checker->cache, check->digest);
+    checker->group[checker->group_count++] = check;
+    if (checker->group_count == GROUP_MAX)
+        key_checker_settle(checker);
+}
+
+void key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
+                     void *arg)
+{
     *check = (struct key_check){.checker = checker, .done = done, .arg = arg, .token = token};
-    if (!look_up(check, &found, ret_key))
-        return false;
-    *ret_result = judge(found, *ret_key);
-    return true;
+    if (!secret_has_shape(token)) {
+        finish(check, STORE_NOT_FOUND, NULL);
+        return;
+    }
+    make_digest(check);
+    if (checker->cache)
+        join_group(check);
+    else
+        ask_store(check);
 }
 
 static void check_found(void *arg, enum store_result result, const struct key_record *key)
 {
     struct key_check *check = arg;
+    struct recalled recalled = {.answer = KEY_CACHE_MISS};
 
-    if (result == STORE_NOT_FOUND && has_older_key(check)) {
-        check->generation++;
-        if (!look_up(check, &result, &key))
-            return;
+    if (result != STORE_NOT_FOUND || !has_older_key(check)) {
+        finish(check, result, key);
+        return;
     }
-    check->done(check->arg, judge(result, key), result == STORE_OK ? key : NULL);
+    check->generation++;
+    make_digest(check);
+    if (check->checker->cache)
+        recall(check->checker, look_at_lease(check->checker), check->digest, &recalled);
+    look_further(check, &recalled);
 }
 
 /* Reads that are shared */
@@ -249,14 +330,14 @@ static struct key_read *read_begin(struct key_checker *checker, const uint8_t di
     return read;
 }
 
-static void read_for(struct key_check *check, const uint8_t digest[KEY_DIGEST_BYTES])
+static void read_for(struct key_check *check)
 {
-    struct key_read *read = find_read(check->checker, digest);
+    struct key_read *read = find_read(check->checker, check->digest);
 
     if (read)
         list_append(&read->late, &check->node);
     else
-        list_append(&read_begin(check->checker, digest)->early, &check->node);
+        list_append(&read_begin(check->checker, check->digest)->early, &check->node);
 }
 
 static void move_all(struct list *from, struct list *to)

@@ -72,6 +72,16 @@ void usage_count(struct usage *usage, const struct key_record *key, int64_t wall
         metric_add(METRIC_USAGE_DROPPED, 1);
 }
 
+void usage_prefetch_first(const struct usage *usage, const struct id *key)
+{
+    usage_table_prefetch_slot(&usage->gathered, key);
+}
+
+void usage_prefetch_second(const struct usage *usage, const struct id *key)
+{
+    usage_table_prefetch_count(&usage->gathered, key);
+}
+
 static void finish_drain(struct usage *usage)
 {
     void (*drained)(void *arg) = usage->drained;

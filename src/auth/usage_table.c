@@ -59,13 +59,22 @@ static bool is_same(const struct usage_count *count, const char *tail, int64_t w
     return memcmp(count->tail, tail, USAGE_TAIL_CHARS) == 0 && count->last_used_ms / DAY_MS == wall_ms / DAY_MS;
 }
 
-/* The slot of that key and day, or the free one where it belongs. */
-static uint32_t *find_slot(struct usage_table *table, const char *tail, int64_t wall_ms)
+static size_t slot_mask(const struct usage_table *table)
 {
-    const size_t mask = table->capacity * SLOTS_PER_ENTRY - 1;
+    return table->capacity * SLOTS_PER_ENTRY - 1;
+}
+
+static size_t home_of(const struct usage_table *table, uint64_t hash)
+{
+    return (size_t)(hash >> 32) & slot_mask(table);
+}
+
+/* The slot of that key and day, or the free one where it belongs. */
+static uint32_t *find_slot(const struct usage_table *table, const char *tail, int64_t wall_ms)
+{
     const uint64_t hash = hash_of(tail);
-    size_t at = (size_t)(hash >> 32) & mask;
-    for (uint32_t slot; (slot = table->slots[at]) != 0; at = (at + 1) & mask)
+    size_t at = home_of(table, hash);
+    for (uint32_t slot; (slot = table->slots[at]) != 0; at = (at + 1) & slot_mask(table))
         if ((slot & ~(uint32_t)NUMBER_MASK) == tag_of(hash) && is_same(&table->counts[index_of(slot)], tail, wall_ms))
             break;
     return &table->slots[at];
@@ -116,6 +125,23 @@ bool usage_table_add(struct usage_table *table, const struct key_record *key, in
     }
     add_new(table, key, tail, wall_ms);
     return true;
+}
+
+void usage_table_prefetch_slot(const struct usage_table *table, const struct id *key)
+{
+    mem_prefetch(&table->slots[home_of(table, hash_of(tail_of(key)))], sizeof *table->slots);
+}
+
+/* The first that may be that key's: nearly always it is. */
+void usage_table_prefetch_count(const struct usage_table *table, const struct id *key)
+{
+    const uint64_t hash = hash_of(tail_of(key));
+    for (size_t at = home_of(table, hash); table->slots[at]; at = (at + 1) & slot_mask(table)) {
+        if ((table->slots[at] & ~(uint32_t)NUMBER_MASK) != tag_of(hash))
+            continue;
+        mem_prefetch(&table->counts[index_of(table->slots[at])], sizeof *table->counts);
+        return;
+    }
 }
 
 const struct usage_entry *usage_table_batch(struct usage_table *table, size_t first, size_t most, size_t *ret_count)

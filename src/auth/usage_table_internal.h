@@ -26,6 +26,10 @@ void usage_table_init(struct usage_table *table);
 void usage_table_finish(struct usage_table *table);
 /* False: the table is full. */
 MUST_CHECK bool usage_table_add(struct usage_table *table, const struct key_record *key, int64_t wall_ms);
+/* Has the processor fetch what usage_table_add() will touch of that key. In two steps, as the second must see what the
+ * first has brought. */
+void usage_table_prefetch_slot(const struct usage_table *table, const struct id *key);
+void usage_table_prefetch_count(const struct usage_table *table, const struct id *key);
 /* The entries from `first` on, whole, at most `most` of them; *ret_count says how many. */
 const struct usage_entry *usage_table_batch(struct usage_table *table, size_t first, size_t most, size_t *ret_count);
 /* Keeps its memory. */

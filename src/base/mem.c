@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CACHE_LINE_BYTES = 64 };
+
 void *mem_alloc(size_t bytes)
 {
     void *ptr = calloc(1, bytes ? bytes : 1);
@@ -27,4 +29,13 @@ char *mem_copy_text(const char *ptr, size_t len)
     if (len)
         memcpy(copy, ptr, len);
     return copy;
+}
+
+void mem_prefetch(const void *ptr, size_t bytes)
+{
+    const char *from = ptr, *last = from + bytes - 1;
+
+    for (const char *at = from; at < last; at += CACHE_LINE_BYTES)
+        __builtin_prefetch(at);
+    __builtin_prefetch(last);
 }

@@ -118,6 +118,11 @@ static const struct shape *shape_of(struct text t)
     return NULL;
 }
 
+bool secret_has_shape(struct text t)
+{
+    return shape_of(t);
+}
+
 bool secret_parse(struct text t, enum key_kind *ret_kind, enum key_mode *ret_mode)
 {
     const struct shape *shape = shape_of(t);

@@ -385,8 +385,8 @@ void http_response_on_delivered(struct http_request *request, void (*done)(void 
 
 /* Keys */
 
-bool key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
-                     void *arg, enum key_check_result *ret_result, const struct key_record **ret_key)
+void key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
+                     void *arg)
 {
     enum key_check_result result = KEY_CHECK_INVALID;
 
@@ -398,13 +398,10 @@ bool key_check_begin(struct key_checker *checker, struct key_check *check, struc
         result = KEY_CHECK_REVOKED;
     else if (text_equal(token, TEXT("away")))
         result = KEY_CHECK_UNAVAILABLE;
-    if (!world.checks_at_once) {
+    if (world.checks_at_once)
+        done(arg, result, &world.key);
+    else
         queue_add((struct pending){PENDING_CHECK, {.check = done}, .arg = arg, .check_result = result});
-        return false;
-    }
-    *ret_result = result;
-    *ret_key = &world.key;
-    return true;
 }
 
 enum problem_code key_check_problem(enum key_check_result result, const struct key_record *key)

@@ -3,6 +3,7 @@
 
 #include "fake_store.h"
 #include "leak_guard.h"
+#include "test_loop.h"
 
 #include <criterion/criterion.h>
 
@@ -39,7 +40,7 @@ static void set_up(struct fixture *f, size_t generations)
 {
     memset(f, 0, sizeof *f);
     f->keyring = keyring_create(MASTERS, generations);
-    f->checker = key_checker_create(f->keyring, &f->store, NULL, NULL);
+    f->checker = key_checker_create(f->keyring, &f->store, NULL, NULL, NULL);
     secret_mint(KEY_API, MODE_TEST, &f->secret);
 }
 
@@ -51,10 +52,7 @@ static void tear_down(struct fixture *f)
 
 static void begin(struct fixture *f)
 {
-    enum key_check_result result;
-    const struct key_record *key;
-    cr_assert_not(
-        key_check_begin(f->checker, &f->check, secret_text(&f->secret), on_checked, &f->answer, &result, &key));
+    key_check_begin(f->checker, &f->check, secret_text(&f->secret), on_checked, &f->answer);
     cr_assert_eq(f->answer.count, 0);
 }
 
@@ -64,14 +62,13 @@ Test(key_check, decides_what_is_malformed_without_the_store)
     struct fixture f;
     set_up(&f, 1);
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        enum key_check_result result = KEY_CHECK_ACCEPTED;
-        const struct key_record *key = &(struct key_record){0};
-        cr_assert(key_check_begin(f.checker, &f.check, text_of(CASES[i]), on_checked, &f.answer, &result, &key));
-        cr_assert_eq(result, KEY_CHECK_INVALID);
-        cr_assert_null(key);
+        f.answer = (struct answer){.key = &(struct key_record){.mode = MODE_TEST}};
+        key_check_begin(f.checker, &f.check, text_of(CASES[i]), on_checked, &f.answer);
+        cr_assert_eq(f.answer.count, 1);
+        cr_assert_eq(f.answer.result, KEY_CHECK_INVALID);
+        cr_assert_null(f.answer.key);
     }
     cr_assert_eq(f.store.find_count, 0);
-    cr_assert_eq(f.answer.count, 0);
     tear_down(&f);
 }
 
@@ -155,12 +152,11 @@ Test(key_check, checks_do_not_mix)
     struct secret other;
     struct key_check second;
     struct answer answer = {0};
-    enum key_check_result result;
-    const struct key_record *none, active = {0};
+    const struct key_record active = {0};
     set_up(&f, 1);
     begin(&f);
     secret_mint(KEY_DEVICE, MODE_LIVE, &other);
-    cr_assert_not(key_check_begin(f.checker, &second, secret_text(&other), on_checked, &answer, &result, &none));
+    key_check_begin(f.checker, &second, secret_text(&other), on_checked, &answer);
     fake_store_answer_find(&f.store, 1, STORE_NOT_FOUND, NULL);
     cr_assert(answer.count == 1 && answer.result == KEY_CHECK_INVALID);
     cr_assert_eq(f.answer.count, 0);
@@ -181,9 +177,12 @@ Test(key_check, says_which_problem_it_is)
 
 /* With a cache */
 
-enum { CHECKS = 4 };
+enum { CHECKS = 20, INTERVAL_MS = 60000, DEADLINE_MS = 10000 };
 
 struct cached {
+    uv_loop_t loop;
+    struct usage *usage;
+    bool is_usage_closed;
     struct store store;
     struct node_session session;
     struct keyring *keyring;
@@ -200,58 +199,66 @@ static void set_up_cached(struct cached *f, size_t generations)
     memset(f, 0, sizeof *f);
     f->session = (struct node_session){.has_lease = true, .now_ns = 1};
     f->keyring = keyring_create(MASTERS, generations);
-    f->checker = key_checker_create(f->keyring, &f->store, &f->session, &(struct key_memory){64, 1 << 20});
+    cr_assert_eq(uv_loop_init(&f->loop), 0);
+    f->usage = usage_create(&f->loop, &f->store, INTERVAL_MS);
+    f->checker = key_checker_create(f->keyring, &f->store, &f->session, f->usage, &(struct key_memory){64, 1 << 20});
     f->key = (struct key_record){.id = id_mint(ID_KEY, 1), .account = id_mint(ID_ACCOUNT, 1), .mode = MODE_LIVE};
     cr_assert(key_set_name(&f->key, TEXT("a key")));
     secret_mint(KEY_API, MODE_LIVE, &f->secret);
     key_checker_digest(f->checker, secret_text(&f->secret), f->digest);
 }
 
+static void on_usage_closed(void *arg)
+{
+    ((struct cached *)arg)->is_usage_closed = true;
+}
+
 static void tear_down_cached(struct cached *f)
 {
     key_checker_destroy(f->checker);
     keyring_destroy(f->keyring);
+    usage_close(f->usage, on_usage_closed, f);
+    cr_assert(test_loop_until_set(&f->loop, &f->is_usage_closed, DEADLINE_MS));
+    cr_assert(test_loop_finish(&f->loop));
 }
 
-/* Whether it was decided at once; else answers[nth] will be. */
-static bool check(struct cached *f, size_t nth, enum key_check_result *ret_result)
+static void begin_nth(struct cached *f, size_t nth)
 {
-    const struct key_record *key;
-
-    return key_check_begin(f->checker, &f->checks[nth], secret_text(&f->secret), on_checked, &f->answers[nth],
-                           ret_result, &key);
-}
-
-static void expect_at_once(struct cached *f, enum key_check_result expected)
-{
-    enum key_check_result result;
-
-    cr_assert(check(f, 0, &result));
-    cr_assert_eq(result, expected);
-}
-
-static void expect_read(struct cached *f, size_t nth)
-{
-    enum key_check_result result;
-    size_t before = f->store.find_count;
-
-    cr_assert_not(check(f, nth, &result));
-    cr_assert_eq(f->store.find_count, before + 1);
-}
-
-static void expect_joins(struct cached *f, size_t nth)
-{
-    enum key_check_result result;
-    size_t before = f->store.find_count;
-
-    cr_assert_not(check(f, nth, &result));
-    cr_assert_eq(f->store.find_count, before);
+    f->answers[nth] = (struct answer){0};
+    key_check_begin(f->checker, &f->checks[nth], secret_text(&f->secret), on_checked, &f->answers[nth]);
 }
 
 static void expect_answer(const struct cached *f, size_t nth, enum key_check_result result)
 {
     cr_assert_eq(f->answers[nth].count, 1);
     cr_assert_eq(f->answers[nth].result, result);
+}
+
+static void expect_at_once(struct cached *f, enum key_check_result expected)
+{
+    begin_nth(f, 0);
+    key_checker_settle(f->checker);
+    expect_answer(f, 0, expected);
+}
+
+static void expect_reads(struct cached *f, size_t nth, size_t reads)
+{
+    size_t before = f->store.find_count;
+
+    begin_nth(f, nth);
+    key_checker_settle(f->checker);
+    cr_assert_eq(f->answers[nth].count, 0);
+    cr_assert_eq(f->store.find_count, before + reads);
+}
+
+static void expect_read(struct cached *f, size_t nth)
+{
+    expect_reads(f, nth, 1);
+}
+
+static void expect_joins(struct cached *f, size_t nth)
+{
+    expect_reads(f, nth, 0);
 }
 
 Test(key_check, what_was_read_is_remembered_under_a_lease)
@@ -408,7 +415,7 @@ Test(key_check, who_came_after_a_read_is_not_decided_by_it_without_lease_or_afte
         f.session.has_lease = true;
         f.key.revoked_ms = 7;
         fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
-        for (size_t i = 1; i < CHECKS; i++)
+        for (size_t i = 1; i <= 3; i++)
             expect_answer(&f, i, KEY_CHECK_REVOKED);
         tear_down_cached(&f);
     }
@@ -426,5 +433,113 @@ Test(key_check, what_is_unknown_under_one_master_key_is_looked_up_under_the_olde
     fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
     expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
     expect_at_once(&f, KEY_CHECK_ACCEPTED);
+    tear_down_cached(&f);
+}
+
+static void remember(struct cached *f)
+{
+    expect_read(f, 0);
+    fake_store_answer_find(&f->store, f->store.find_count - 1, STORE_OK, &f->key);
+}
+
+Test(key_check, checks_wait_for_company_and_are_all_answered)
+{
+    struct cached f;
+
+    set_up_cached(&f, 1);
+    remember(&f);
+    begin_nth(&f, 0);
+    cr_assert_eq(f.answers[0].count, 0);
+    for (size_t i = 1; i < CHECKS; i++)
+        begin_nth(&f, i);
+    cr_assert_eq(f.answers[0].count, 1, "a group that is full waits no longer");
+    cr_assert_eq(f.answers[CHECKS - 1].count, 0);
+    key_checker_settle(f.checker);
+    key_checker_settle(f.checker);
+    for (size_t i = 0; i < CHECKS; i++)
+        expect_answer(&f, i, KEY_CHECK_ACCEPTED);
+    cr_assert_eq(f.store.find_count, 1);
+    tear_down_cached(&f);
+}
+
+/* The revocation may be answered as soon as the node has let go of the key or of its lease. */
+Test(key_check, what_was_revoked_while_a_check_waited_for_company_is_read_again)
+{
+    for (int case_number = 0; case_number < 3; case_number++) {
+        struct cached f;
+
+        set_up_cached(&f, 1);
+        remember(&f);
+        begin_nth(&f, 1);
+        if (case_number == 0)
+            f.session.events.invalidated(f.session.arg, f.digest);
+        else if (case_number == 1)
+            f.session.events.ended(f.session.arg);
+        else
+            f.session.has_lease = false;
+        key_checker_settle(f.checker);
+        cr_assert_eq(f.answers[1].count, 0);
+        cr_assert_eq(f.store.find_count, 2);
+        f.key.revoked_ms = 7;
+        fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
+        expect_answer(&f, 1, KEY_CHECK_REVOKED);
+        tear_down_cached(&f);
+    }
+}
+
+Test(key_check, a_wrong_checksum_is_not_asked_for)
+{
+    struct cached f;
+
+    set_up_cached(&f, 1);
+    for (int round = 0; round < 2; round++) {
+        char *last = &f.secret.text[secret_text(&f.secret).len - 1];
+
+        *last = *last == '0' ? '1' : '0';
+        expect_at_once(&f, KEY_CHECK_INVALID);
+        cr_assert_null(f.answers[0].key);
+        f.session.has_lease = false;
+    }
+    cr_assert_eq(f.store.find_count, 0);
+    tear_down_cached(&f);
+}
+
+struct chain {
+    struct cached *f;
+    size_t next, told;
+};
+
+static void told_in_chain(void *arg, enum key_check_result result, const struct key_record *key);
+
+static void begin_next(struct chain *chain)
+{
+    struct cached *f = chain->f;
+
+    if (chain->next < CHECKS)
+        key_check_begin(f->checker, &f->checks[chain->next++], secret_text(&f->secret), told_in_chain, chain);
+}
+
+/* As a connection does whose next request waits already. */
+static void told_in_chain(void *arg, enum key_check_result result, const struct key_record *key)
+{
+    struct chain *chain = arg;
+
+    cr_assert(result == KEY_CHECK_ACCEPTED && key && text_equal(key_name(key), TEXT("a key")));
+    chain->told++;
+    begin_next(chain);
+}
+
+Test(key_check, who_is_answered_may_begin_another_check)
+{
+    struct cached f;
+    struct chain chain = {.f = &f};
+
+    set_up_cached(&f, 1);
+    remember(&f);
+    while (chain.next < CHECKS / 2) /* more than one group */
+        begin_next(&chain);
+    for (size_t i = 0; i < CHECKS; i++)
+        key_checker_settle(f.checker);
+    cr_assert_eq(chain.told, CHECKS);
     tear_down_cached(&f);
 }
