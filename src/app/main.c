@@ -61,10 +61,25 @@ static int run(const struct command *command, int argc, char **argv)
     return command->run(&line);
 }
 
+/* What CHATELAINE_X86_64_LEVEL lets the compiler use: without a word of ours the kernel would end us at some
+ * instruction. The oldest types of virtual processors lack it. */
+static bool processor_fits(void)
+{
+#ifdef __SSE4_2__
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+#else
+    return true;
+#endif
+}
+
 int main(int argc, char **argv)
 {
     int words;
 
+    if (!processor_fits())
+        return command_fail(EXIT_UNFIT, "this processor has no SSE4.2 (x86-64-v2), which this build needs: give the "
+                                        "virtual machine a newer type of processor, or build with "
+                                        "-DCHATELAINE_X86_64_LEVEL=v1");
     if (argc < 2) {
         (void)print_help(NULL);
         return EXIT_USAGE;
