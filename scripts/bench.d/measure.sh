@@ -173,7 +173,7 @@ rounds_of() {                                                                   
   for server; do rm -f "$dir/result.$server"; done
   for round in $(seq "$rounds"); do
     say "round $round of $rounds"
-    for server; do measure "$server"; done
+    for server in $(shuf -e "$@"); do measure "$server"; done # who came before leaves its traces in the caches
   done
 }
 column_median() { cut -d' ' -f"$2" "$dir/result.$1" | median; } # NAME COLUMN
