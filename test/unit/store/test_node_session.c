@@ -6,6 +6,7 @@
 #include "store/store_internal.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 TestSuite(node_session, .init = ignore_sigpipe, .fini = leak_guard, .timeout = 60);
@@ -164,7 +165,8 @@ Test(node_session, the_echo_of_a_heartbeat_that_was_given_up_grants_none)
     echo(0);
     test_loop_for(&w.loop, 50);
     cr_assert_not(has_lease(NULL));
-    cr_assert_str_eq(heartbeat_at(1).number, "2");
+    /* On a slow machine one may get lost between the two. */
+    cr_assert_gt(strtoull(heartbeat_at(1).number, NULL, 10), strtoull(heartbeat_at(0).number, NULL, 10));
     cr_assert_str_neq(heartbeat_at(1).nonce, heartbeat_at(0).nonce);
     until(has_lease_by_echoes, NULL);
     close_world();
