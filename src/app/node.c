@@ -186,7 +186,7 @@ static void node_widen_limits(struct http_settings *http)
     http->body_max_bytes = INT64_MAX;
 }
 
-/* Without descriptors libuv closes what comes without a word to anybody: a node is rather full before, and says so. */
+/* Without descriptors what comes can only be closed, without an answer: a node is rather full before, and says so. */
 static int64_t node_connections_max(const struct settings *settings)
 {
     struct rlimit files;

@@ -6,11 +6,13 @@
 #include "base/secure.h"
 #include "http/response.h"
 #include "request_internal.h"
-#include "socket_internal.h"
 
+#include <errno.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 static const enum deadline_class STATE_DEADLINES[] = {
     [CONN_IDLE] = DEADLINE_IDLE,           [CONN_HEAD] = DEADLINE_HEAD,
@@ -45,6 +47,7 @@ static void conn_on_closed(uv_handle_t *handle)
     struct http_server *server = conn->server;
 
     conn_part(conn);
+    output_drop(conn);
     buf_wipe(&conn->stash);
     list_remove(&conn->in_server);
     server->conn_count--;
@@ -61,7 +64,7 @@ void conn_disconnect(struct conn *conn)
     list_remove(&conn->in_ready);
     if (conn->request)
         request_lost(conn->request);
-    uv_close(&conn->io.handle, conn_on_closed);
+    socket_close(&conn->socket, conn_on_closed);
 }
 
 /* Writing. */
@@ -70,7 +73,7 @@ static void conn_written(struct conn *conn);
 
 static void conn_await_writing(struct conn *conn)
 {
-    conn->unwritten_bytes = uv_stream_get_write_queue_size(&conn->io.stream);
+    conn->unwritten_bytes = conn->waiting_bytes;
     conn_enter(conn, CONN_WRITING);
 }
 
@@ -97,9 +100,7 @@ static void conn_go_on(struct conn *conn)
 /* Shuts down our side: the peer reads the answer to its end, then our end of file. */
 static void conn_linger(struct conn *conn)
 {
-    uv_os_fd_t fd;
-
-    if (conn->is_input_ended || uv_fileno(&conn->io.handle, &fd) != 0 || shutdown(fd, SHUT_WR) != 0) {
+    if (conn->is_input_ended || shutdown(conn->socket.fd, SHUT_WR) != 0) {
         conn_disconnect(conn);
         return;
     }
@@ -324,25 +325,15 @@ static void conn_settle_end(struct conn *conn)
     }
 }
 
-/* With nothing to read into, libuv only tells that there is input: by UV_ENOBUFS. */
-static void conn_alloc(uv_handle_t *handle UNUSED, size_t suggested_bytes UNUSED, uv_buf_t *ret_buffer)
+static void conn_on_ready(uv_poll_t *poll, int status, int events);
+
+/* Input goes on being read while a request is handled, as stopping costs system calls; the stash is the limit. */
+void conn_await(struct conn *conn)
 {
-    *ret_buffer = uv_buf_init(NULL, 0);
-}
+    bool wants_input = !conn->is_input_ended && (conn->stash.len < STASH_STOP_BYTES || conn->state == CONN_HEAD);
 
-static void conn_on_input(uv_stream_t *stream, ssize_t result, const uv_buf_t *buffer);
-
-/* Input goes on being read while a request is handled, as stopping costs two system calls; the stash is the limit. */
-static void conn_set_reading(struct conn *conn)
-{
-    bool wants_reading = !conn->is_input_ended && (conn->stash.len < STASH_STOP_BYTES || conn->state == CONN_HEAD);
-
-    if (conn->state == CONN_CLOSED || wants_reading == conn->is_reading)
-        return;
-    conn->is_reading = wants_reading;
-    if (!wants_reading)
-        uv_read_stop(&conn->io.stream);
-    else if (uv_read_start(&conn->io.stream, conn_alloc, conn_on_input) != 0)
+    if (conn->state != CONN_CLOSED &&
+        socket_await(&conn->socket, wants_input, !list_empty(&conn->outputs), conn_on_ready) != 0)
         conn_disconnect(conn);
 }
 
@@ -356,7 +347,7 @@ static void conn_settle(struct conn *conn)
     }
     if (conn->is_input_ended)
         conn_settle_end(conn);
-    conn_set_reading(conn);
+    conn_await(conn);
 }
 
 static void conn_consume_stash(struct conn *conn)
@@ -390,15 +381,14 @@ static void conn_end_input(struct conn *conn)
     conn_consume_stash(conn); /* what came before the end is there, though its turn may still be scheduled */
 }
 
-static void conn_on_input(uv_stream_t *stream, ssize_t result, const uv_buf_t *buffer UNUSED)
+static void conn_on_input(struct conn *conn, int events)
 {
-    struct conn *conn = stream->data;
     char *input = conn->server->read_buffer;
-    ssize_t bytes = result == UV_ENOBUFS ? socket_receive(stream, input, READ_BUFFER_BYTES) : result;
+    ssize_t bytes = socket_receive(&conn->socket, events, input, READ_BUFFER_BYTES);
 
     if (bytes == UV_EAGAIN)
         return;
-    if (bytes == 0 || bytes == UV_EOF)
+    if (bytes == 0)
         conn_end_input(conn);
     else if (bytes < 0)
         conn_disconnect(conn);
@@ -407,6 +397,22 @@ static void conn_on_input(uv_stream_t *stream, ssize_t result, const uv_buf_t *b
     if (bytes > 0)
         secure_wipe(input, (size_t)bytes);
     conn_settle(conn);
+}
+
+static void conn_on_ready(uv_poll_t *poll, int status, int events)
+{
+    struct conn *conn = poll->data;
+
+    if (status != 0) {
+        conn_disconnect(conn);
+        return;
+    }
+    if (events & (UV_READABLE | UV_DISCONNECT))
+        conn_on_input(conn, events);
+    if (events & UV_WRITABLE && conn->state != CONN_CLOSED) {
+        output_go_on(conn);
+        conn_await(conn);
+    }
 }
 
 /* The request's wishes. */
@@ -423,7 +429,7 @@ void conn_want_body(struct conn *conn)
 
 static void conn_expire_writing(struct conn *conn)
 {
-    if (uv_stream_get_write_queue_size(&conn->io.stream) < conn->unwritten_bytes)
+    if (conn->waiting_bytes < conn->unwritten_bytes)
         conn_await_writing(conn);
     else
         conn_disconnect(conn);
@@ -469,57 +475,59 @@ static void print_peer(const struct sockaddr *address, char ret_peer[INET6_ADDRS
         uv_ip6_name(v6, ret_peer, INET6_ADDRSTRLEN);
 }
 
-static bool conn_take_socket(struct conn *conn, uv_stream_t *listener)
+/* Small answers go out at once (TCP_NODELAY); a Unix socket has neither that nor an address to name. */
+static int set_up_socket(int fd, char ret_peer[INET6_ADDRSTRLEN])
 {
     struct sockaddr_storage address;
-    int address_bytes = sizeof address;
+    socklen_t bytes = sizeof address;
+    int on = 1;
 
-    if (uv_accept(listener, &conn->io.stream) != 0)
-        return false;
-    if (listener->type == UV_NAMED_PIPE) {
-        memcpy(conn->peer, "unix", sizeof "unix");
-        return true;
-    }
-    if (uv_tcp_nodelay(&conn->io.tcp, 1) != 0 ||
-        uv_tcp_getpeername(&conn->io.tcp, (struct sockaddr *)&address, &address_bytes) != 0)
-        return false;
-    print_peer((const struct sockaddr *)&address, conn->peer);
-    return true;
+    if (getpeername(fd, (struct sockaddr *)&address, &bytes) != 0)
+        return uv_translate_sys_error(errno);
+    if (address.ss_family == AF_UNIX)
+        memcpy(ret_peer, "unix", sizeof "unix");
+    else if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+        return uv_translate_sys_error(errno);
+    else
+        print_peer((const struct sockaddr *)&address, ret_peer);
+    return 0;
 }
 
-static struct conn *conn_create(struct http_server *server, uv_stream_t *listener)
+static void conn_begin(struct conn *conn, struct http_server *server)
 {
     size_t head_max_bytes = (size_t)server->settings.head_max_bytes;
     size_t stash_max_bytes = head_max_bytes > STASH_STOP_BYTES ? head_max_bytes : STASH_STOP_BYTES;
-    struct conn *conn = mem_alloc(sizeof *conn);
-    int result = listener->type == UV_NAMED_PIPE ? uv_pipe_init(server->loop, &conn->io.pipe, 0)
-                                                 : uv_tcp_init(server->loop, &conn->io.tcp);
 
-    CHECK(result == 0);
-    conn->io.handle.data = conn;
+    conn->socket.poll.data = conn;
     conn->server = server;
     buf_init(&conn->stash, stash_max_bytes + READ_BUFFER_BYTES);
     list_init(&conn->in_deadline);
     list_init(&conn->in_ready);
+    list_init(&conn->outputs);
     list_append(&server->conns, &conn->in_server);
     server->conn_count++;
     metric_add(METRIC_CONNECTIONS, 1);
     metric_add(METRIC_CONNECTIONS_TOTAL, 1);
-    return conn;
+    conn_enter(conn, CONN_IDLE);
 }
 
-void conn_accept(struct http_server *server, uv_stream_t *listener, bool is_shed)
+int conn_accept(struct http_server *server, int fd, bool is_shed)
 {
-    struct conn *conn = conn_create(server, listener);
+    struct conn *conn = mem_alloc(sizeof *conn);
+    int result = set_up_socket(fd, conn->peer);
 
-    if (!conn_take_socket(conn, listener)) {
-        conn_disconnect(conn);
-        return;
+    if (result == 0)
+        result = socket_open(&conn->socket, server->loop, fd);
+    if (result != 0) {
+        close(fd);
+        free(conn);
+        return result;
     }
-    conn_enter(conn, CONN_IDLE);
+    conn_begin(conn, server);
     if (is_shed && server->conn_count > (size_t)server->settings.connections_max + SHED_ANSWERED_MAX)
         conn_disconnect(conn);
     else if (is_shed)
         conn_refuse(conn, PROBLEM_OVERLOADED);
-    conn_set_reading(conn);
+    conn_await(conn);
+    return 0;
 }

@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "head_internal.h"
 #include "server_internal.h"
+#include "socket_internal.h"
 
 struct http_request;
 
@@ -23,41 +24,45 @@ enum conn_state {
 };
 
 struct conn {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } io;
+    struct socket socket;
     struct http_server *server;
     struct list in_server;
     struct list in_deadline;
     struct list in_ready;
     uint64_t deadline_ms;
     enum conn_state state;
-    bool is_reading;
     bool is_consuming;   /* conn_consume() is on the stack and will go on by itself */
     bool is_input_ended; /* the peer has shut down its side */
     struct http_request *request;
     struct head_scan scan;
     struct buf stash;
-    size_t unwritten_bytes; /* when the write deadline was last set */
+    struct list outputs;    /* what the socket has not taken yet (output.c) */
+    size_t waiting_bytes;   /* of them */
+    size_t unwritten_bytes; /* the same when the write deadline was last set */
     size_t lingered_bytes;
     char peer[INET6_ADDRSTRLEN];
 };
 
-/* Takes the waiting connection off the listener; with is_shed only to tell it that there is no room. */
-void conn_accept(struct http_server *server, uv_stream_t *listener, bool is_shed);
+/* Takes over an accepted, non-blocking socket; with is_shed only to tell its peer that there is no room. 0, or a libuv
+ * error; the descriptor is closed then. */
+MUST_CHECK int conn_accept(struct http_server *server, int fd, bool is_shed);
 /* The only way to end a connection, from any state; harmless when repeated. */
 void conn_disconnect(struct conn *conn);
 void conn_expire(struct conn *conn);
 /* Goes on with stashed input. */
 void conn_resume(struct conn *conn);
 
+/* Has the socket tell of what this connection waits for: input, unless enough of it is stashed, and room for output. */
+void conn_await(struct conn *conn);
+
 /* output.c. True: the socket has taken everything. False: the rest waits, a copy of it, and conn_output_taken() is
  * called when all is taken; or the connection is closed by now. */
 bool output_send(struct conn *conn, struct text bytes);
 void conn_output_taken(struct conn *conn);
+/* The socket has room. */
+void output_go_on(struct conn *conn);
+/* Wipes what waits. */
+void output_drop(struct conn *conn);
 
 /* The request's side of the connection. */
 void conn_send_answer(struct conn *conn, struct text answer);

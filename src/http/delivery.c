@@ -78,11 +78,8 @@ static enum acknowledgement acknowledgement_of(int fd)
 
 void delivery_poll(struct http_request *request)
 {
-    uv_os_fd_t fd;
-    enum acknowledgement seen = NEVER;
+    enum acknowledgement seen = acknowledgement_of(request->conn->socket.fd);
 
-    if (uv_fileno(&request->conn->io.handle, &fd) == 0)
-        seen = acknowledgement_of(fd);
     if (seen == ACKNOWLEDGED)
         delivery_end(request, true);
     else if (seen == NEVER)

@@ -4,6 +4,8 @@
 #include "base/metrics.h"
 #include "conn_internal.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,21 +13,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024, HOST_BYTES = INET6_ADDRSTRLEN, PORT_MAX = 65535 };
+enum { BACKLOG = 1024, ACCEPTS_AT_ONCE = 64, HOST_BYTES = INET6_ADDRSTRLEN, PORT_MAX = 65535 };
 
 struct listener {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } io;
+    uv_poll_t poll;
+    int fd;
+    int spare_fd; /* given up for a moment when no descriptor is left */
     struct http_server *server;
     struct list in_server;
+    char path[sizeof((struct sockaddr_un *)NULL)->sun_path]; /* of a Unix socket: removed when it is closed */
 };
 
-/* At most one line in a while, for such errors come in swarms. A node that is out of descriptors does not come here:
- * libuv keeps a spare one, with which it takes and closes what waits, and tells nobody. */
+/* At most one line in a while, for such errors come in swarms. */
 static void complain(struct http_server *server, int error)
 {
     metric_add(METRIC_CONNECTIONS_SHED, 1);
@@ -35,19 +34,59 @@ static void complain(struct http_server *server, int error)
         log_int("connections", (int64_t)server->conn_count));
 }
 
-static void listener_on_connection(uv_stream_t *stream, int status)
+static int open_spare(void)
 {
-    struct listener *listener = stream->data;
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Without a descriptor left, what waits is taken with the spare one and closed: its peer can turn to another node at
+ * once, and the loop does not go round for what it can't take. */
+static void refuse_waiting(struct listener *listener)
+{
+    int fd;
+
+    if (listener->spare_fd < 0)
+        return;
+    close(listener->spare_fd);
+    fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0)
+        close(fd);
+    listener->spare_fd = open_spare();
+}
+
+static void take(struct listener *listener, int fd)
+{
     struct http_server *server = listener->server;
     bool is_shed = server->conn_count >= (size_t)server->settings.connections_max;
+    int result = conn_accept(server, fd, is_shed);
 
-    if (status != 0) {
-        complain(server, status);
-        return;
-    }
-    if (is_shed)
+    if (result != 0)
+        complain(server, result);
+    else if (is_shed)
         metric_add(METRIC_CONNECTIONS_SHED, 1);
-    conn_accept(server, stream, is_shed);
+}
+
+/* accept(2) tells errors of the network that belong to the connection it would have returned: on with the next. Those
+ * that have gone meanwhile are nobody's trouble. */
+static void listener_on_ready(uv_poll_t *poll, int status UNUSED, int events UNUSED)
+{
+    struct listener *listener = poll->data;
+
+    for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), error = errno;
+
+        if (fd >= 0) {
+            take(listener, fd);
+            continue;
+        }
+        if (error == EAGAIN)
+            return;
+        if (error == EINTR || error == ECONNABORTED)
+            continue;
+        complain(listener->server, uv_translate_sys_error(error));
+        if (error == EMFILE || error == ENFILE)
+            refuse_waiting(listener);
+    }
 }
 
 static void listener_on_closed(uv_handle_t *handle)
@@ -62,8 +101,14 @@ static void listener_on_closed(uv_handle_t *handle)
 
 static void listener_close(struct listener *listener)
 {
-    if (!uv_is_closing(&listener->io.handle))
-        uv_close(&listener->io.handle, listener_on_closed);
+    if (uv_is_closing((uv_handle_t *)&listener->poll))
+        return;
+    uv_close((uv_handle_t *)&listener->poll, listener_on_closed);
+    close(listener->fd);
+    if (listener->spare_fd >= 0)
+        close(listener->spare_fd);
+    if (listener->path[0])
+        unlink(listener->path);
 }
 
 void listener_close_all(struct http_server *server)
@@ -98,16 +143,15 @@ int http_address_read(struct text address, struct sockaddr_storage *ret_address)
     return uv_ip4_addr(host_storage, (int)port_number, (struct sockaddr_in *)ret_address);
 }
 
-static int print_bound(const uv_tcp_t *tcp, char ret_bound[HTTP_ADDRESS_BYTES])
+static int print_bound(int fd, char ret_bound[HTTP_ADDRESS_BYTES])
 {
     struct sockaddr_storage address;
-    int address_bytes = sizeof address, result;
+    socklen_t address_bytes = sizeof address;
     char host[HOST_BYTES];
     struct buf out;
 
-    result = uv_tcp_getsockname(tcp, (struct sockaddr *)&address, &address_bytes);
-    if (result != 0)
-        return result;
+    if (getsockname(fd, (struct sockaddr *)&address, &address_bytes) != 0)
+        return uv_translate_sys_error(errno);
     buf_init_fixed(&out, ret_bound, HTTP_ADDRESS_BYTES);
     if (address.ss_family == AF_INET6) {
         uv_ip6_name((const struct sockaddr_in6 *)&address, host, sizeof host);
@@ -120,45 +164,48 @@ static int print_bound(const uv_tcp_t *tcp, char ret_bound[HTTP_ADDRESS_BYTES])
     return out.failed ? UV_ENAMETOOLONG : 0;
 }
 
-/* SO_REUSEPORT must be set before the socket is bound, so the socket is made here, not by libuv. */
-static int open_socket(uv_tcp_t *tcp, int family, bool reuse_port)
+static bool set_option(int fd, int level, int name, int value)
 {
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, result;
-
-    if (fd < 0)
-        return uv_translate_sys_error(errno);
-    if (reuse_port && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0)
-        result = uv_translate_sys_error(errno);
-    else
-        result = uv_tcp_open(tcp, fd);
-    if (result != 0)
-        close(fd);
-    return result;
+    return setsockopt(fd, level, name, &value, sizeof value) == 0;
 }
 
-static int bind_tcp(uv_tcp_t *tcp, struct text address, bool reuse_port)
+/* An address left in TIME_WAIT is taken again; "[::]" takes IPv4 too, whatever net.ipv6.bindv6only says. */
+static int bind_tcp(int *ret_fd, struct text address, bool reuse_port)
 {
     struct sockaddr_storage parsed = {0};
     int result = http_address_read(address, &parsed);
+    bool is_ipv6 = parsed.ss_family == AF_INET6;
 
-    if (result == 0)
-        result = open_socket(tcp, parsed.ss_family, reuse_port);
-    if (result == 0)
-        result = uv_tcp_bind(tcp, (const struct sockaddr *)&parsed, 0);
-    return result;
+    if (result != 0)
+        return result;
+    *ret_fd = socket(parsed.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*ret_fd < 0 || !set_option(*ret_fd, SOL_SOCKET, SO_REUSEADDR, 1) ||
+        (is_ipv6 && !set_option(*ret_fd, IPPROTO_IPV6, IPV6_V6ONLY, 0)) ||
+        (reuse_port && !set_option(*ret_fd, SOL_SOCKET, SO_REUSEPORT, 1)) ||
+        bind(*ret_fd, (const struct sockaddr *)&parsed,
+             is_ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in)) != 0)
+        return uv_translate_sys_error(errno);
+    return 0;
+}
+
+static struct sockaddr_un unix_address(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    memcpy(address.sun_path, path, strlen(path));
+    return address;
 }
 
 /* A socket file that nobody listens on is left over from a node that died. */
 static bool is_stale(const char *path)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct sockaddr_un address = unix_address(path);
     struct stat file;
     bool is_refused;
     int fd;
 
-    if (strlen(path) >= sizeof address.sun_path || lstat(path, &file) != 0 || !S_ISSOCK(file.st_mode))
+    if (lstat(path, &file) != 0 || !S_ISSOCK(file.st_mode))
         return false;
-    memcpy(address.sun_path, path, strlen(path));
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return false;
@@ -167,40 +214,66 @@ static bool is_stale(const char *path)
     return is_refused;
 }
 
-static int bind_unix(uv_pipe_t *pipe, const char *path)
+static int bind_unix(int *ret_fd, const char *path, struct listener *listener)
 {
-    /* libuv cuts a longer path silently. */
-    if (strlen(path) >= sizeof((struct sockaddr_un *)NULL)->sun_path)
+    struct sockaddr_un address;
+
+    if (strlen(path) >= sizeof listener->path)
         return UV_ENAMETOOLONG;
     if (is_stale(path) && unlink(path) != 0)
         return uv_translate_sys_error(errno);
-    return uv_pipe_bind(pipe, path);
+    address = unix_address(path);
+    *ret_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*ret_fd < 0 || bind(*ret_fd, (const struct sockaddr *)&address, sizeof address) != 0)
+        return uv_translate_sys_error(errno);
+    memcpy(listener->path, path, strlen(path));
+    return 0;
+}
+
+static int bind_listener(struct listener *listener, const char *address, bool reuse_port,
+                         char ret_bound[HTTP_ADDRESS_BYTES])
+{
+    bool is_unix = text_starts_with(text_of(address), TEXT("unix:"));
+    int result = is_unix ? bind_unix(&listener->fd, address + TEXT("unix:").len, listener)
+                         : bind_tcp(&listener->fd, text_of(address), reuse_port);
+
+    if (result == 0 && listen(listener->fd, BACKLOG) != 0)
+        result = uv_translate_sys_error(errno);
+    if (result == 0 && is_unix)
+        memcpy(ret_bound, address, strlen(address) + 1);
+    else if (result == 0)
+        result = print_bound(listener->fd, ret_bound);
+    return result;
+}
+static void listener_free(struct listener *listener)
+{
+    if (listener->path[0])
+        unlink(listener->path);
+    if (listener->fd >= 0)
+        close(listener->fd);
+    free(listener);
 }
 
 int http_server_listen(struct http_server *server, const char *address, bool reuse_port,
                        char ret_bound[HTTP_ADDRESS_BYTES])
 {
-    bool is_unix = text_starts_with(text_of(address), TEXT("unix:"));
     struct listener *listener = mem_alloc(sizeof *listener);
     char bound[HTTP_ADDRESS_BYTES] = "";
     int result;
 
-    CHECK((is_unix ? uv_pipe_init(server->loop, &listener->io.pipe, 0)
-                   : uv_tcp_init(server->loop, &listener->io.tcp)) == 0);
-    listener->io.handle.data = listener;
+    listener->fd = -1;
+    result = bind_listener(listener, address, reuse_port, bound);
+    if (result == 0)
+        result = uv_poll_init(server->loop, &listener->poll, listener->fd);
+    if (result != 0) {
+        listener_free(listener);
+        return result;
+    }
+    listener->poll.data = listener;
+    listener->spare_fd = open_spare();
     listener->server = server;
     list_append(&server->listeners, &listener->in_server);
-    result = is_unix ? bind_unix(&listener->io.pipe, address + TEXT("unix:").len)
-                     : bind_tcp(&listener->io.tcp, text_of(address), reuse_port);
-    if (result == 0)
-        result = uv_listen(&listener->io.stream, BACKLOG, listener_on_connection);
-    if (result == 0 && is_unix)
-        memcpy(bound, address, strlen(address));
-    else if (result == 0)
-        result = print_bound(&listener->io.tcp, bound);
-    if (result == 0)
-        memcpy(ret_bound, bound, sizeof bound);
-    else
-        listener_close(listener);
-    return result;
+    CHECK(uv_poll_start(&listener->poll, UV_READABLE, listener_on_ready) == 0);
+    memcpy(ret_bound, bound, sizeof bound);
+    return 0;
 }

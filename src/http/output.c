@@ -5,35 +5,45 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/secure.h"
-#include "socket_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* Bytes that wait. */
 struct output {
-    uv_write_t io;
+    struct list in_conn;
+    struct text rest; /* of memory: what the socket has not taken yet */
     size_t bytes;
     char memory[];
 };
 
-static void output_free(struct conn *conn, struct output *output)
+static void output_free(struct output *output)
 {
-    conn->server->unwritten_bytes -= output->bytes;
+    list_remove(&output->in_conn);
     secure_wipe(output->memory, output->bytes);
     free(output);
 }
 
-static void output_on_write(uv_write_t *io, int status)
+static struct output *output_first(struct conn *conn)
 {
-    struct output *output = LIST_ENTRY(io, struct output, io);
-    struct conn *conn = io->handle->data;
+    struct list *node = list_first(&conn->outputs);
 
-    output_free(conn, output);
-    if (status != 0)
-        conn_disconnect(conn);
-    else if (uv_stream_get_write_queue_size(&conn->io.stream) == 0)
-        conn_output_taken(conn);
+    return node ? LIST_ENTRY(node, struct output, in_conn) : NULL;
+}
+
+static void count_taken(struct conn *conn, size_t bytes)
+{
+    conn->waiting_bytes -= bytes;
+    conn->server->unwritten_bytes -= bytes;
+}
+
+void output_drop(struct conn *conn)
+{
+    struct output *output;
+
+    while ((output = output_first(conn)))
+        output_free(output);
+    count_taken(conn, conn->waiting_bytes);
 }
 
 /* Peers that do not read make us hold answers for them, but all together no more than this. */
@@ -54,26 +64,24 @@ static bool may_queue(struct conn *conn, size_t bytes)
 static void queue_rest(struct conn *conn, struct text rest)
 {
     struct output *output;
-    uv_buf_t view;
 
     if (!may_queue(conn, rest.len)) {
         conn_disconnect(conn);
         return;
     }
     output = mem_alloc(sizeof *output + rest.len);
-    view = uv_buf_init(output->memory, (unsigned)rest.len);
     memcpy(output->memory, rest.ptr, rest.len);
     output->bytes = rest.len;
+    output->rest = (struct text){output->memory, rest.len};
+    list_append(&conn->outputs, &output->in_conn);
+    conn->waiting_bytes += rest.len;
     conn->server->unwritten_bytes += rest.len;
-    if (uv_write(&output->io, &conn->io.stream, &view, 1, output_on_write) != 0) {
-        output_free(conn, output);
-        conn_disconnect(conn);
-    }
+    conn_await(conn);
 }
 
 bool output_send(struct conn *conn, struct text bytes)
 {
-    ssize_t taken = socket_send(&conn->io.stream, bytes);
+    ssize_t taken = list_empty(&conn->outputs) ? socket_send(&conn->socket, bytes) : UV_EAGAIN;
 
     if (taken >= 0 && (size_t)taken == bytes.len)
         return true;
@@ -82,4 +90,25 @@ bool output_send(struct conn *conn, struct text bytes)
     else
         queue_rest(conn, text_skip(bytes, taken < 0 ? 0 : (size_t)taken));
     return false;
+}
+
+void output_go_on(struct conn *conn)
+{
+    struct output *output;
+
+    while ((output = output_first(conn))) {
+        ssize_t taken = socket_send(&conn->socket, output->rest);
+
+        if (taken < 0) {
+            if (taken != UV_EAGAIN)
+                conn_disconnect(conn);
+            return;
+        }
+        count_taken(conn, (size_t)taken);
+        output->rest = text_skip(output->rest, (size_t)taken);
+        if (output->rest.len > 0)
+            return;
+        output_free(output);
+    }
+    conn_output_taken(conn);
 }

@@ -1,34 +1,72 @@
 #include "socket_internal.h"
 
 #include <errno.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-ssize_t socket_receive(const uv_stream_t *stream, char *ret_bytes, size_t room)
+int socket_open(struct socket *socket, uv_loop_t *loop, int fd)
 {
-    uv_os_fd_t fd;
-    ssize_t taken;
-    int result = uv_fileno((const uv_handle_t *)stream, &fd);
-
-    if (result != 0)
-        return result;
-    do {
-        taken = recv(fd, ret_bytes, room, MSG_DONTWAIT);
-    } while (taken < 0 && errno == EINTR);
-    return taken < 0 ? uv_translate_sys_error(errno) : taken;
+    socket->fd = fd;
+    socket->awaited = 0;
+    socket->is_edge_triggered = false;
+    return uv_poll_init(loop, &socket->poll, fd);
 }
 
-ssize_t socket_send(const uv_stream_t *stream, struct text bytes)
+void socket_close(struct socket *socket, uv_close_cb closed)
 {
-    uv_os_fd_t fd;
-    ssize_t taken;
-    int result = uv_fileno((const uv_handle_t *)stream, &fd);
+    uv_close((uv_handle_t *)&socket->poll, closed);
+    close(socket->fd);
+    socket->fd = -1;
+}
 
-    if (result != 0)
-        return result;
-    if (uv_stream_get_write_queue_size(stream) > 0)
-        return UV_EAGAIN;
+int socket_await(struct socket *socket, bool input, bool room, uv_poll_cb ready)
+{
+    const int events = (input ? UV_READABLE | UV_DISCONNECT : 0) | (room ? UV_WRITABLE : 0);
+
+    if (events == socket->awaited)
+        return 0;
+    socket->awaited = events;
+    socket->is_edge_triggered = false; /* libuv registers it anew */
+    return events ? uv_poll_start(&socket->poll, events, ready) : uv_poll_stop(&socket->poll);
+}
+
+/* Changes libuv's own registration, in nothing but EPOLLET. The kernel looks at the socket once more in this call: what
+ * came meanwhile is told. Where it fails, all stays as it was. */
+static void set_trigger(struct socket *socket, bool edge)
+{
+    struct epoll_event event = {
+        .events = EPOLLIN | EPOLLRDHUP | (edge ? (uint32_t)EPOLLET : 0), .data.fd = socket->fd, /* as libuv has it */
+    };
+
+    if (epoll_ctl(uv_backend_fd(socket->poll.loop), EPOLL_CTL_MOD, socket->fd, &event) == 0)
+        socket->is_edge_triggered = edge;
+}
+
+/* Fewer bytes than there was room for were all (epoll(7)), but the end of input may lie behind them: without another
+ * event, if it came together with them. */
+ssize_t socket_receive(struct socket *socket, int events, char *ret_bytes, size_t room)
+{
+    bool is_used_up;
+    ssize_t taken;
+
     do {
-        taken = send(fd, bytes.ptr, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        taken = recv(socket->fd, ret_bytes, room, MSG_DONTWAIT);
+    } while (taken < 0 && errno == EINTR);
+    if (taken < 0)
+        return uv_translate_sys_error(errno);
+    is_used_up = (size_t)taken < room && !(events & UV_DISCONNECT);
+    if (is_used_up != socket->is_edge_triggered && !(socket->awaited & UV_WRITABLE))
+        set_trigger(socket, is_used_up);
+    return taken;
+}
+
+ssize_t socket_send(const struct socket *socket, struct text bytes)
+{
+    ssize_t taken;
+
+    do {
+        taken = send(socket->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (taken < 0 && errno == EINTR);
     return taken < 0 ? uv_translate_sys_error(errno) : taken;
 }

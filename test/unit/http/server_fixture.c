@@ -166,7 +166,7 @@ static void handle(struct http_request *request, void *arg)
     if (text_equal(path, TEXT("/echo")))
         read_body(fixture, request);
     else if (text_equal(path, TEXT("/hold")) || text_equal(path, TEXT("/held-made")) ||
-             text_equal(path, TEXT("/body-later")))
+             text_equal(path, TEXT("/held-big")) || text_equal(path, TEXT("/body-later")))
         hold(fixture, request);
     else if (text_equal(path, TEXT("/later")))
         handle_later(fixture, request);
@@ -198,6 +198,8 @@ void fixture_answer_held(struct fixture *fixture)
         read_body(fixture, request);
     else if (text_equal(path, TEXT("/held-made")))
         reply_made(fixture, request);
+    else if (text_equal(path, TEXT("/held-big")))
+        reply_big(request);
     else
         reply_hello(request);
     http_request_release(request);

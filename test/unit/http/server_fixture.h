@@ -1,10 +1,10 @@
 /* A server with a small handler and clients on the same loop, for tests of src/http over real sockets.
  *
  * The handler knows these paths: /hello (200, the query as body), /echo (reads the body and sends it back), /hold
- * (waits for fixture_answer_held()), /later (answers in a later turn), /big (as many bytes as the query says), /unread
- * (401 without reading the body), /made (201, and asks whether it was delivered), /body-later (reads the body once the
- * test says so), /none (204), /mute (neither answers nor holds),
- * /about (what the request looks like), /json, /json-too-large, /twice (two replies), /split (a header with CR LF). */
+ * (waits for fixture_answer_held()), /later (answers in a later turn), /big (as many bytes as the query says; /held-big
+ * after /hold's wait), /unread (401 without reading the body), /made (201, and asks whether it was delivered),
+ * /body-later (reads the body once the test says so), /none (204), /mute (neither answers nor holds), /about (what the
+ * request looks like), /json, /json-too-large, /twice (two replies), /split (a header with CR LF). */
 #pragma once
 #include "http/request.h"
 #include "http/server.h"

@@ -143,6 +143,40 @@ Test(http_server, answers_a_half_closed_client_then_closes)
     finish();
 }
 
+/* Its socket tells only of what is new by then: the end comes with the last bytes, and nothing comes after. */
+Test(http_server, sees_the_end_of_input_that_comes_with_the_last_request)
+{
+    start();
+    for (size_t i = 1; i <= 2; i++) {
+        peer_send_str(&peer, HELLO);
+        cr_assert(peer_gets_count(&peer, "\r\n\r\nhi", i));
+    }
+    cr_assert_eq(send(peer.fd, HELLO, strlen(HELLO), 0), (ssize_t)strlen(HELLO));
+    peer_half_close(&peer);
+    cr_assert(peer_gets_count(&peer, "\r\n\r\nhi", 3));
+    cr_assert(peer_is_ended(&peer));
+    finish();
+}
+
+/* More than is read at once, twice, and single requests between and after. */
+Test(http_server, reads_on_after_a_flood)
+{
+    enum { FLOOD = 5000 };
+    size_t answers = 0;
+
+    start();
+    for (int i = 0; i < 2; i++) {
+        peer_send_str(&peer, HELLO);
+        cr_assert(peer_gets_count(&peer, "\r\n\r\nhi", ++answers));
+        for (size_t sent = 0; sent < FLOOD; sent++)
+            peer_send_str(&peer, HELLO);
+        cr_assert(peer_gets_count(&peer, "\r\n\r\nhi", answers += FLOOD));
+        peer_send_str(&peer, HELLO);
+        cr_assert(peer_gets_count(&peer, "\r\n\r\nhi", ++answers));
+    }
+    finish();
+}
+
 Test(http_server, answers_a_client_that_half_closes_while_its_request_is_handled)
 {
     start();
@@ -532,6 +566,53 @@ static bool has_handled_or_waited(void *arg)
     const struct awaited *awaited = arg;
 
     return fixture.handled >= awaited->handled || uv_now(&fixture.loop) >= awaited->until_ms;
+}
+
+static bool has_come(void *arg)
+{
+    return peer.bytes > *(const size_t *)arg;
+}
+
+static void count_turn(uv_prepare_t *turns)
+{
+    (*(unsigned *)turns->data)++;
+}
+
+/* Nothing comes in while the answer waits, but for one piece of a request; and when all is taken, the loop sleeps. */
+Test(http_server, a_slow_reader_gets_a_large_answer_that_came_late)
+{
+    enum { BYTES = 10000000, MOST_TURNS = 20 };
+    uv_prepare_t prepare;
+    unsigned turns = 0;
+
+    start();
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    for (int i = 0; i < 2; i++) {
+        bool sends_ahead = i > 0;
+
+        peer_forget(&peer);
+        peer_pause(&peer, true);
+        peer_send_str(&peer, "GET /held-big?10000000 HTTP/1.1\r\nHost: t\r\n\r\n");
+        fixture_run_until_held(&fixture);
+        fixture_answer_held(&fixture);
+        test_loop_for(&fixture.loop, 10);
+        if (sends_ahead)
+            peer_send_str(&peer, "GET /hello?hi HTTP/1.1\r\n");
+        peer_pause(&peer, false);
+        cr_assert(peer_gets(&peer, "\r\n\r\nx"));
+        cr_assert(fixture_until(&fixture, has_come, &(size_t){BYTES}));
+        if (sends_ahead)
+            peer_send_str(&peer, "Host: t\r\n\r\n");
+    }
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    uv_prepare_init(&fixture.loop, &prepare);
+    prepare.data = &turns;
+    uv_prepare_start(&prepare, count_turn);
+    test_loop_for(&fixture.loop, 30);
+    uv_close((uv_handle_t *)&prepare, NULL);
+    cr_assert_lt(turns, MOST_TURNS, "%u turns of the loop in 30 ms", turns);
+    finish();
 }
 
 /* Each would fit the socket's buffer, all together do not: the server stops to handle them. */
