@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/secure.h"
+#include "sha256_internal.h"
 
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 
 enum { SEAL_VERSION = 1, NONCE_BYTES = 12, TAG_BYTES = 16, DERIVED_BYTES = 32, HEX_CHARS = 2 * KEYRING_MASTER_BYTES };
-enum { BLOCK_BYTES = 64 }; /* of SHA-256 */
 
 _Static_assert(KEYRING_SEAL_OVERHEAD == 1 + NONCE_BYTES + TAG_BYTES, "the overhead is what is written");
 
@@ -28,7 +28,7 @@ static const char SEAL_LABEL[] = "chatelaine 1 seal";
 /* HMAC (RFC 2104) by its two hashes, each begun with the padded key. OpenSSL's own EVP_MAC does the same behind more
  * layers: a quarter more time, with every check. */
 struct mac {
-    EVP_MD_CTX *inner, *outer;
+    struct sha256_prefix inner, outer;
 };
 
 struct generation {
@@ -40,7 +40,6 @@ struct keyring {
     size_t count;
     struct generation generations[KEYRING_MAX_GENERATIONS];
     EVP_CIPHER_CTX *sealer; /* of the current generation */
-    EVP_MD_CTX *message;    /* where a begun hash is copied to and ended */
 };
 
 static void derive(EVP_KDF *kdf, const uint8_t master[KEYRING_MASTER_BYTES], const char *label,
@@ -59,21 +58,14 @@ static void derive(EVP_KDF *kdf, const uint8_t master[KEYRING_MASTER_BYTES], con
     EVP_KDF_CTX_free(context);
 }
 
-static EVP_MD_CTX *begin_hash(const EVP_MD *sha256, const uint8_t key[DERIVED_BYTES], uint8_t padding)
+static void begin_hash(struct sha256_prefix *hash, const uint8_t key[DERIVED_BYTES], uint8_t padding)
 {
-    uint8_t block[BLOCK_BYTES];
+    uint8_t block[SHA256_BLOCK_BYTES];
     memset(block, padding, sizeof block);
     for (size_t i = 0; i < DERIVED_BYTES; i++)
         block[i] ^= key[i];
-    EVP_MD_CTX *hash = EVP_MD_CTX_new();
-    CHECK(hash && EVP_DigestInit_ex2(hash, sha256, NULL) == 1 && EVP_DigestUpdate(hash, block, sizeof block) == 1);
+    sha256_prefix_init(hash, block, sizeof block);
     secure_wipe(block, sizeof block);
-    return hash;
-}
-
-static struct mac make_mac(const EVP_MD *sha256, const uint8_t key[DERIVED_BYTES])
-{
-    return (struct mac){.inner = begin_hash(sha256, key, 0x36), .outer = begin_hash(sha256, key, 0x5c)};
 }
 
 static EVP_CIPHER_CTX *make_cipher(const EVP_CIPHER *gcm, const uint8_t key[DERIVED_BYTES], int encrypt)
@@ -85,7 +77,6 @@ static EVP_CIPHER_CTX *make_cipher(const EVP_CIPHER *gcm, const uint8_t key[DERI
 
 struct algorithms {
     EVP_KDF *hkdf;
-    EVP_MD *sha256;
     EVP_CIPHER *gcm;
 };
 
@@ -96,7 +87,8 @@ static void fill_generation(struct keyring *keyring, const struct algorithms *wi
     uint8_t key[DERIVED_BYTES];
     for (int purpose = 0; purpose < KEYRING_PURPOSES; purpose++) {
         derive(with->hkdf, master, LABELS[purpose], key);
-        generation->macs[purpose] = make_mac(with->sha256, key);
+        begin_hash(&generation->macs[purpose].inner, key, 0x36);
+        begin_hash(&generation->macs[purpose].outer, key, 0x5c);
     }
     derive(with->hkdf, master, SEAL_LABEL, key);
     generation->opener = make_cipher(with->gcm, key, 0);
@@ -110,18 +102,14 @@ struct keyring *keyring_create(const uint8_t (*masters)[KEYRING_MASTER_BYTES], s
     CHECK(generations >= 1 && generations <= KEYRING_MAX_GENERATIONS);
     const struct algorithms with = {
         .hkdf = EVP_KDF_fetch(NULL, "HKDF", NULL),
-        .sha256 = EVP_MD_fetch(NULL, "SHA256", NULL),
         .gcm = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL),
     };
-    CHECK(with.hkdf && with.sha256 && with.gcm);
+    CHECK(with.hkdf && with.gcm);
     struct keyring *keyring = mem_alloc(sizeof *keyring);
     keyring->count = generations;
-    keyring->message = EVP_MD_CTX_new();
-    CHECK(keyring->message);
     for (size_t i = 0; i < generations; i++)
         fill_generation(keyring, &with, i, masters[i]);
     EVP_CIPHER_free(with.gcm);
-    EVP_MD_free(with.sha256);
     EVP_KDF_free(with.hkdf);
     return keyring;
 }
@@ -132,13 +120,12 @@ void keyring_destroy(struct keyring *keyring)
         return;
     for (size_t i = 0; i < keyring->count; i++) {
         for (int purpose = 0; purpose < KEYRING_PURPOSES; purpose++) {
-            EVP_MD_CTX_free(keyring->generations[i].macs[purpose].inner);
-            EVP_MD_CTX_free(keyring->generations[i].macs[purpose].outer);
+            sha256_prefix_finish(&keyring->generations[i].macs[purpose].inner);
+            sha256_prefix_finish(&keyring->generations[i].macs[purpose].outer);
         }
         EVP_CIPHER_CTX_free(keyring->generations[i].opener);
     }
     EVP_CIPHER_CTX_free(keyring->sealer);
-    EVP_MD_CTX_free(keyring->message);
     secure_wipe(keyring, sizeof *keyring);
     free(keyring);
 }
@@ -148,21 +135,13 @@ size_t keyring_generations(const struct keyring *keyring)
     return keyring->count;
 }
 
-static void end_hash(EVP_MD_CTX *message, const EVP_MD_CTX *begun, const void *bytes, size_t count,
-                     uint8_t ret_digest[KEYRING_DIGEST_BYTES])
-{
-    unsigned written = 0;
-    CHECK(EVP_MD_CTX_copy_ex(message, begun) == 1 && EVP_DigestUpdate(message, bytes, count) == 1);
-    CHECK(EVP_DigestFinal_ex(message, ret_digest, &written) == 1 && written == KEYRING_DIGEST_BYTES);
-}
-
 void keyring_digest(struct keyring *keyring, enum keyring_purpose purpose, size_t generation, struct text t,
                     uint8_t ret_digest[KEYRING_DIGEST_BYTES])
 {
     CHECK(generation < keyring->count && purpose < KEYRING_PURPOSES);
     const struct mac *mac = &keyring->generations[generation].macs[purpose];
-    end_hash(keyring->message, mac->inner, t.ptr, t.len, ret_digest);
-    end_hash(keyring->message, mac->outer, ret_digest, KEYRING_DIGEST_BYTES, ret_digest);
+    sha256_prefix_digest(&mac->inner, t.ptr, t.len, ret_digest);
+    sha256_prefix_digest(&mac->outer, ret_digest, KEYRING_DIGEST_BYTES, ret_digest);
 }
 
 /* Sets the nonce and feeds the additional data; the key stays from make_cipher(). */
