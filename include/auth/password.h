@@ -1,5 +1,5 @@
-/* Password hashes: scrypt (RFC 7914, N=2^17, r=8, p=1: 128 MiB and some 300 ms each) over a peppered password, on the
- * thread pool, behind a bounded queue: at most `parallel` run (memory), at most `queue` wait (time). */
+/* Password hashes: scrypt (RFC 7914, N=2^17, r=8, p=1: 128 MiB and some 300 ms each) over a peppered password, on
+ * threads of their own, behind a bounded queue: at most `parallel` run (memory), at most `queue` wait (time). */
 #pragma once
 #include "core/keyring.h"
 #include "store/account_store.h"

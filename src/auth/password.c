@@ -1,4 +1,5 @@
 #include "auth/password.h"
+#include "base/background.h"
 #include "base/check.h"
 #include "base/list.h"
 #include "base/mem.h"
@@ -7,7 +8,6 @@
 #include "base/secure.h"
 #include "password_hash_internal.h"
 
-#include <openssl/crypto.h>
 #include <stdlib.h>
 
 struct password_pool {
@@ -22,7 +22,7 @@ struct password_pool {
 
 struct job {
     struct list link; /* in one of the pool's lists */
-    uv_work_t work;
+    struct background background;
     struct password_pool *pool;
     struct password_hash hash;
     uint8_t peppered[KEYRING_DIGEST_BYTES];
@@ -90,7 +90,7 @@ static void finish(struct job *job, enum password_result result)
     CHECK(uv_timer_start(&pool->finisher, deliver_finished, 0, 0) == 0);
 }
 
-/* On a thread of libuv's pool: it touches the job's own memory alone. */
+/* On a thread of its own: it touches the job's own memory alone. */
 static enum password_result judge(const struct job *job)
 {
     uint8_t derived[PASSWORD_DERIVED_BYTES];
@@ -102,22 +102,20 @@ static enum password_result judge(const struct job *job)
     return equal && job->can_match ? PASSWORD_MATCHES : PASSWORD_DIFFERS;
 }
 
-static void run_job(uv_work_t *work)
+static void run_job(struct background *background)
 {
-    struct job *job = LIST_ENTRY(work, struct job, work);
+    struct job *job = LIST_ENTRY(background, struct job, background);
     job->result = judge(job);
-    /* OpenSSL keeps some state a thread, which it frees too late for libuv's threads: they end behind its clean-up. */
-    OPENSSL_thread_stop();
 }
 
-static void job_ran(uv_work_t *work, int status);
+static void job_ran(struct background *background);
 
 static void start(struct job *job)
 {
     struct password_pool *pool = job->pool;
     pool->running_count++;
     list_append(&pool->running, &job->link);
-    CHECK(uv_queue_work(pool->finisher.loop, &job->work, run_job, job_ran) == 0);
+    background_start(&job->background, pool->finisher.loop, run_job, job_ran);
 }
 
 static void start_waiting(struct password_pool *pool)
@@ -130,15 +128,17 @@ static void start_waiting(struct password_pool *pool)
     start(LIST_ENTRY(node, struct job, link));
 }
 
-static void job_ran(uv_work_t *work, int status)
+static void job_ran(struct background *background)
 {
-    struct job *job = LIST_ENTRY(work, struct job, work);
+    struct job *job = LIST_ENTRY(background, struct job, background);
     struct password_pool *pool = job->pool;
     pool->running_count--;
     metric_add(METRIC_PASSWORD_QUEUE, -1);
+    if (background->status != 0)
+        job->result = PASSWORD_OVERLOADED;
     if (job->result == PASSWORD_OVERLOADED)
         metric_add(METRIC_PASSWORD_OVERLOADED, 1);
-    finish(job, status == UV_ECANCELED ? PASSWORD_CANCELLED : job->result);
+    finish(job, job->result);
     start_waiting(pool);
 }
 
@@ -193,9 +193,6 @@ void password_pool_close(struct password_pool *pool, void (*closed)(void *arg), 
         metric_add(METRIC_PASSWORD_QUEUE, -1);
         finish(LIST_ENTRY(node, struct job, link), PASSWORD_CANCELLED);
     }
-    /* What no thread has taken up yet ends here; uv_cancel() refuses the others, which end by themselves. */
-    for (node = pool->running.next; node != &pool->running; node = node->next)
-        (void)uv_cancel((uv_req_t *)&LIST_ENTRY(node, struct job, link)->work);
     close_if_idle(pool);
 }
 

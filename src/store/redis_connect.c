@@ -1,6 +1,10 @@
 #include "redis_connect.h"
+#include "base/background.h"
 #include "base/check.h"
+#include "base/list.h"
 #include "base/mem.h"
+#include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,19 +15,20 @@ struct redis_connect {
     const struct redis_target *target;
     redis_connected *done;
     void *arg;
-    uv_getaddrinfo_t resolve;
+    struct background resolve;
     uv_timer_t later; /* the start, so that no failure is told inside redis_connect_start() */
     uv_connect_t request;
     struct addrinfo *addresses; /* NULL for a socket path */
     unsigned rotation;
     unsigned address_count, tried;
     union redis_stream *stream; /* NULL while none is open */
-    bool is_resolving, is_cancelled;
+    bool is_cancelled;
     int status;
 };
 
 static void begin(uv_timer_t *later);
-static void resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *addresses);
+static void resolve(struct background *background);
+static void resolved(struct background *background);
 static void try_next(struct redis_connect *connect);
 static void connected(uv_connect_t *request, int status);
 static void try_closed(uv_handle_t *handle);
@@ -36,7 +41,7 @@ struct redis_connect *redis_connect_start(uv_loop_t *loop, const struct redis_ta
     struct redis_connect *connect = mem_alloc(sizeof *connect);
 
     *connect = (struct redis_connect){.loop = loop, .target = target, .rotation = rotation, .done = done, .arg = arg};
-    connect->resolve.data = connect->request.data = connect->later.data = connect;
+    connect->request.data = connect->later.data = connect;
     CHECK(uv_timer_init(loop, &connect->later) == 0);
     CHECK(uv_timer_start(&connect->later, begin, 0, 0) == 0);
     return connect;
@@ -45,29 +50,54 @@ struct redis_connect *redis_connect_start(uv_loop_t *loop, const struct redis_ta
 static void begin(uv_timer_t *later)
 {
     struct redis_connect *connect = later->data;
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    char port[PORT_TEXT_BYTES];
 
     if (connect->is_cancelled || connect->target->is_unix) {
         connect->address_count = 1;
         try_next(connect);
-        return;
+    } else {
+        background_start(&connect->resolve, connect->loop, resolve, resolved);
     }
-    snprintf(port, sizeof port, "%u", connect->target->port);
-    connect->status = uv_getaddrinfo(connect->loop, &connect->resolve, resolved, connect->target->host, port, &hints);
-    connect->is_resolving = connect->status == 0;
-    if (!connect->is_resolving)
-        finish(connect);
 }
 
-static void resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *addresses)
+/* In libuv's terms, for those who tell of it. */
+static int translate(int error)
 {
-    struct redis_connect *connect = resolve->data;
+    switch (error) {
+    case 0:
+        return 0;
+    case EAI_AGAIN:
+        return UV_EAI_AGAIN;
+    case EAI_MEMORY:
+        return UV_EAI_MEMORY;
+    case EAI_NODATA:
+        return UV_EAI_NODATA;
+    case EAI_NONAME:
+        return UV_EAI_NONAME;
+    case EAI_SYSTEM:
+        return uv_translate_sys_error(errno);
+    default:
+        return UV_EAI_FAIL;
+    }
+}
 
-    connect->is_resolving = false;
-    connect->status = status;
-    connect->addresses = addresses;
-    for (const struct addrinfo *a = addresses; a; a = a->ai_next)
+/* On a thread of its own: the target does not change, and nobody else looks at the rest meanwhile. */
+static void resolve(struct background *background)
+{
+    struct redis_connect *connect = LIST_ENTRY(background, struct redis_connect, resolve);
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    char port[PORT_TEXT_BYTES];
+
+    snprintf(port, sizeof port, "%u", connect->target->port);
+    connect->status = translate(getaddrinfo(connect->target->host, port, &hints, &connect->addresses));
+}
+
+static void resolved(struct background *background)
+{
+    struct redis_connect *connect = LIST_ENTRY(background, struct redis_connect, resolve);
+
+    if (background->status != 0)
+        connect->status = background->status;
+    for (const struct addrinfo *a = connect->addresses; a; a = a->ai_next)
         connect->address_count++;
     try_next(connect);
 }
@@ -140,7 +170,8 @@ static void try_closed(uv_handle_t *handle)
 
 static void finish(struct redis_connect *connect)
 {
-    uv_freeaddrinfo(connect->addresses);
+    if (connect->addresses)
+        freeaddrinfo(connect->addresses);
     connect->addresses = NULL;
     uv_close((uv_handle_t *)&connect->later, finished);
 }
@@ -178,9 +209,6 @@ void redis_connect_cancel(struct redis_connect *connect)
     if (connect->is_cancelled)
         return;
     connect->is_cancelled = true;
-    if (connect->is_resolving)
-        (void)uv_cancel((uv_req_t *)&connect->resolve);
-    else if (connect->stream && !uv_is_closing((uv_handle_t *)&connect->later) &&
-             !uv_is_closing(&connect->stream->handle))
+    if (connect->stream && !uv_is_closing((uv_handle_t *)&connect->later) && !uv_is_closing(&connect->stream->handle))
         uv_close(&connect->stream->handle, try_closed);
 }

@@ -3,6 +3,7 @@
 #include "base/metrics.h"
 
 #include "leak_guard.h"
+#include "no_threads.h"
 #include "test_loop.h"
 
 #include <criterion/criterion.h>
@@ -110,6 +111,19 @@ Test(password, verifies_a_known_hash)
     cr_assert_eq(verify_now(&f, TEXT("lantern over grey wateR"), KNOWN_HASH), PASSWORD_DIFFERS);
     cr_assert_eq(verify_now(&f, TEXT("lantern over grey water "), KNOWN_HASH), PASSWORD_DIFFERS);
     cr_assert_eq(verify_now(&f, TEXT(""), KNOWN_HASH), PASSWORD_DIFFERS);
+    tear_down(&f);
+}
+
+Test(password, is_overloaded_when_there_can_be_no_thread)
+{
+    struct fixture f;
+    struct rlimit before;
+    set_up(&f, MASTERS, 1, 2, 4);
+    no_threads_begin(&before);
+    cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, KNOWN_HASH), PASSWORD_OVERLOADED);
+    no_threads_end(&before);
+    cr_assert_eq(metric_values[METRIC_PASSWORD_OVERLOADED], 1);
+    cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, KNOWN_HASH), PASSWORD_MATCHES);
     tear_down(&f);
 }
 
