@@ -80,13 +80,10 @@ static struct text text_between(const char *from, const char *to)
     return (struct text){from, (size_t)(to - from)};
 }
 
-/* A line with its LF: ended by CRLF, no other CR, no NUL, no blank in front (obs-fold). */
+/* A line with its LF: ended by CRLF, no other CR, no blank in front (obs-fold). */
 static bool line_is_sound(const char *line, const char *lf)
 {
-    size_t bytes = (size_t)(lf - line);
-
-    return bytes > 0 && lf[-1] == '\r' && line[0] != ' ' && line[0] != '\t' && !memchr(line, '\r', bytes - 1) &&
-           !memchr(line, '\0', bytes);
+    return lf > line && line[0] != ' ' && line[0] != '\t' && memchr(line, '\r', (size_t)(lf - line)) == lf - 1;
 }
 
 enum head_scan_result head_scan(struct head_scan *scan, struct text input, const struct http_settings *settings,
@@ -108,7 +105,7 @@ enum head_scan_result head_scan(struct head_scan *scan, struct text input, const
         scan->scanned = scan->line_start = (size_t)(lf + 1 - input.ptr);
         if (lf - line == 1) {
             *ret_bytes = scan->scanned;
-            return scan->lines == 0 ? HEAD_REFUSED : HEAD_WHOLE;
+            return scan->lines == 0 || memchr(input.ptr, '\0', scan->scanned) ? HEAD_REFUSED : HEAD_WHOLE;
         }
         if (scan->lines++ > (size_t)settings->fields_max) {
             *ret_code = PROBLEM_HEADERS_TOO_LARGE;
