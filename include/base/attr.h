@@ -5,5 +5,6 @@
 #define PRINTF_LIKE(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 #define NORETURN __attribute__((noreturn))
 #define UNUSED __attribute__((unused))
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 /* Calls fn(&variable) when the variable leaves its scope. */
 #define CLEANUP(fn) __attribute__((cleanup(fn)))

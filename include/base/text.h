@@ -80,7 +80,8 @@ void buf_wipe(struct buf *b);
 void buf_clear(struct buf *b);
 /* Drops the first bytes and moves the rest to the front. */
 void buf_consume(struct buf *b, size_t bytes);
-/* What follows is inline where there is room already: answers are put together of some dozens of pieces. */
+/* What follows is inline where there is room already: answers are put together of some dozens of pieces, most of them
+ * constant. */
 char *buf_reserve_slowly(struct buf *b, size_t bytes);
 void buf_append_slowly(struct buf *b, const void *ptr, size_t bytes);
 /* Room for `bytes` more at ptr + len, or NULL (and failed). The caller adds to len what it wrote. */
@@ -88,7 +89,7 @@ static inline char *buf_reserve(struct buf *b, size_t bytes)
 {
     return b->failed || !b->ptr || bytes > b->capacity - b->len ? buf_reserve_slowly(b, bytes) : b->ptr + b->len;
 }
-static inline void buf_append(struct buf *b, const void *ptr, size_t bytes)
+static ALWAYS_INLINE void buf_append(struct buf *b, const void *ptr, size_t bytes)
 {
     if (bytes == 0)
         return;
@@ -99,15 +100,15 @@ static inline void buf_append(struct buf *b, const void *ptr, size_t bytes)
     memcpy(b->ptr + b->len, ptr, bytes);
     b->len += bytes;
 }
-static inline void buf_append_text(struct buf *b, struct text t)
+static ALWAYS_INLINE void buf_append_text(struct buf *b, struct text t)
 {
     buf_append(b, t.ptr, t.len);
 }
-static inline void buf_append_str(struct buf *b, const char *nul_terminated)
+static ALWAYS_INLINE void buf_append_str(struct buf *b, const char *nul_terminated)
 {
     buf_append(b, nul_terminated, strlen(nul_terminated));
 }
-static inline void buf_append_char(struct buf *b, char c)
+static ALWAYS_INLINE void buf_append_char(struct buf *b, char c)
 {
     buf_append(b, &c, 1);
 }

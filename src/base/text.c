@@ -24,9 +24,10 @@ bool text_equal_nocase(struct text a, struct text b)
 {
     if (a.len != b.len)
         return false;
-    /* Most names are spelled as we spell them. */
+    if (text_equal(a, b)) /* most names are spelled as we spell them */
+        return true;
     for (size_t i = 0; i < a.len; i++)
-        if (a.ptr[i] != b.ptr[i] && ascii_lower(a.ptr[i]) != ascii_lower(b.ptr[i]))
+        if (ascii_lower(a.ptr[i]) != ascii_lower(b.ptr[i]))
             return false;
     return true;
 }
