@@ -28,7 +28,10 @@ struct text key_name(const struct key_record *key);
 /* False unless 1 to 200 code points of valid UTF-8 without control characters. */
 MUST_CHECK bool key_set_name(struct key_record *key, struct text name);
 void key_set_last4(struct key_record *key, struct text secret);
-/* Copies only what is set: a record is mostly name. */
+/* How many of a record's bytes are set, which are all that is ever read of it: a record is mostly name. Memory of so
+ * many is enough for a copy. */
+size_t key_bytes(const struct key_record *key);
+/* Copies only what is set. */
 void key_copy(struct key_record *to, const struct key_record *from);
 
 /* The record as it is stored, without last_used_ms: "<id> <account> <mode> <last4> <scopes, a number> <created>

@@ -148,7 +148,7 @@ static void key_was_checked(void *arg, enum key_check_result result, const struc
     struct key_record *principal;
 
     if (result == KEY_CHECK_ACCEPTED) {
-        principal = http_request_alloc(call->request, sizeof *principal);
+        principal = http_request_alloc(call->request, key_bytes(key)); /* all of it is wiped */
         key_copy(principal, key);
         call->key = principal;
         find_route(call);

@@ -26,10 +26,15 @@ void key_set_last4(struct key_record *key, struct text secret)
     key->last4[KEY_LAST4_BYTES - 1] = '\0';
 }
 
+size_t key_bytes(const struct key_record *key)
+{
+    CHECK(key->name_len <= KEY_NAME_MAX_BYTES);
+    return offsetof(struct key_record, name) + key->name_len;
+}
+
 void key_copy(struct key_record *to, const struct key_record *from)
 {
-    CHECK(from->name_len <= KEY_NAME_MAX_BYTES);
-    memcpy(to, from, offsetof(struct key_record, name) + from->name_len);
+    memcpy(to, from, key_bytes(from));
 }
 
 /* The stored form */
