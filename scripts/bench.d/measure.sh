@@ -128,10 +128,15 @@ settle() {
 to_us() { awk -v v="$1" 'BEGIN {n = v + 0; if (v ~ /ms$/) n *= 1000; else if (v !~ /us$/) n *= 1000000; print n}'; }
 # Checks, as check.lua tells. An array, for in the background a function would be a shell around wrk that gets its signals.
 check_wrk=(taskset -c 1 wrk -s scripts/bench.d/check.lua)
-# Each key is checked once: a cached node has all of them.
+# Each key is checked once: a cached node has all of them. And somebody has tried to sign in, as with any node that has
+# been in service for a while: a process may be slower from its first thread on.
 warm() { # NAME…
-  local server
+  local server url
   for server; do
+    url=${url_of[$server]}
+    http POST /v1/auth/login -H 'Origin: https://console.test' -H 'Content-Type: application/json' \
+      -d "{\"email\":\"$server@nobody.test\",\"password\":\"a long wrong password\",\"totp\":\"123456\"}" >/dev/null
+    expect 401 'a wrong login'
     BENCH_ONCE=1 "${check_wrk[@]}" -t1 -c"$connections" -d600 "${url_of[$server]}" -- "${keys_of[$server]:-$dir/keys}" >/dev/null
   done
 }
