@@ -48,7 +48,9 @@ deployment() {
 }
 stop_servers() {
   local server
-  for server in "${!pid_of[@]}"; do stop_node "${pid_of[$server]}"; done
+  for server in "${!pid_of[@]}"; do
+    [ "$server" = page ] || stop_node "${pid_of[$server]}" # nginx too
+  done
   label=() pid_of=() url_of=() keys_of=() aside=() refused=()
 }
 # make_keys COUNT FILE: secrets of the account to FILE, and their ids to FILE.ids. Several make them, for Redis syncs its
