@@ -7,7 +7,6 @@
 #include "http/response.h"
 #include "request_internal.h"
 
-#include <errno.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -467,30 +466,14 @@ static void print_peer(const struct sockaddr *address, char ret_peer[INET6_ADDRS
     static const uint8_t MAPPED_IPV4[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
     const struct sockaddr_in6 *v6 = (const void *)address;
 
-    if (address->sa_family == AF_INET)
+    if (address->sa_family == AF_UNIX)
+        memcpy(ret_peer, "unix", sizeof "unix");
+    else if (address->sa_family == AF_INET)
         uv_ip4_name((const void *)address, ret_peer, INET6_ADDRSTRLEN);
     else if (memcmp(&v6->sin6_addr, MAPPED_IPV4, sizeof MAPPED_IPV4) == 0)
         uv_inet_ntop(AF_INET, v6->sin6_addr.s6_addr + sizeof MAPPED_IPV4, ret_peer, INET6_ADDRSTRLEN);
     else
         uv_ip6_name(v6, ret_peer, INET6_ADDRSTRLEN);
-}
-
-/* Small answers go out at once (TCP_NODELAY); a Unix socket has neither that nor an address to name. */
-static int set_up_socket(int fd, char ret_peer[INET6_ADDRSTRLEN])
-{
-    struct sockaddr_storage address;
-    socklen_t bytes = sizeof address;
-    int on = 1;
-
-    if (getpeername(fd, (struct sockaddr *)&address, &bytes) != 0)
-        return uv_translate_sys_error(errno);
-    if (address.ss_family == AF_UNIX)
-        memcpy(ret_peer, "unix", sizeof "unix");
-    else if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
-        return uv_translate_sys_error(errno);
-    else
-        print_peer((const struct sockaddr *)&address, ret_peer);
-    return 0;
 }
 
 static void conn_begin(struct conn *conn, struct http_server *server)
@@ -511,18 +494,19 @@ static void conn_begin(struct conn *conn, struct http_server *server)
     conn_enter(conn, CONN_IDLE);
 }
 
-int conn_accept(struct http_server *server, int fd, bool is_shed)
+int conn_accept(struct http_server *server, int fd, const struct sockaddr *peer, bool is_shed)
 {
     struct conn *conn = mem_alloc(sizeof *conn);
-    int result = set_up_socket(fd, conn->peer);
+    int result = socket_open(&conn->socket, server->loop, fd), on = 1;
 
-    if (result == 0)
-        result = socket_open(&conn->socket, server->loop, fd);
     if (result != 0) {
         close(fd);
         free(conn);
         return result;
     }
+    /* Answers go out at once; a Unix socket's do anyway, and refuse this. */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    print_peer(peer, conn->peer);
     conn_begin(conn, server);
     if (is_shed && server->conn_count > (size_t)server->settings.connections_max + SHED_ANSWERED_MAX)
         conn_disconnect(conn);

@@ -43,9 +43,9 @@ struct conn {
     char peer[INET6_ADDRSTRLEN];
 };
 
-/* Takes over an accepted, non-blocking socket; with is_shed only to tell its peer that there is no room. 0, or a libuv
- * error; the descriptor is closed then. */
-MUST_CHECK int conn_accept(struct http_server *server, int fd, bool is_shed);
+/* Takes over an accepted, non-blocking socket of that peer; with is_shed only to tell it that there is no room. 0, or a
+ * libuv error; the descriptor is closed then. */
+MUST_CHECK int conn_accept(struct http_server *server, int fd, const struct sockaddr *peer, bool is_shed);
 /* The only way to end a connection, from any state; harmless when repeated. */
 void conn_disconnect(struct conn *conn);
 void conn_expire(struct conn *conn);

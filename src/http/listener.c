@@ -46,6 +46,8 @@ static void refuse_waiting(struct listener *listener)
     int fd;
 
     if (listener->spare_fd < 0)
+        listener->spare_fd = open_spare();
+    if (listener->spare_fd < 0)
         return;
     close(listener->spare_fd);
     fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -54,11 +56,11 @@ static void refuse_waiting(struct listener *listener)
     listener->spare_fd = open_spare();
 }
 
-static void take(struct listener *listener, int fd)
+static void take(struct listener *listener, int fd, const struct sockaddr *peer)
 {
     struct http_server *server = listener->server;
     bool is_shed = server->conn_count >= (size_t)server->settings.connections_max;
-    int result = conn_accept(server, fd, is_shed);
+    int result = conn_accept(server, fd, peer, is_shed);
 
     if (result != 0)
         complain(server, result);
@@ -73,10 +75,12 @@ static void listener_on_ready(uv_poll_t *poll, int status UNUSED, int events UNU
     struct listener *listener = poll->data;
 
     for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
-        int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), error = errno;
+        struct sockaddr_storage peer = {0};
+        socklen_t bytes = sizeof peer;
+        int fd = accept4(listener->fd, (struct sockaddr *)&peer, &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK), error = errno;
 
         if (fd >= 0) {
-            take(listener, fd);
+            take(listener, fd, (const struct sockaddr *)&peer);
             continue;
         }
         if (error == EAGAIN)

@@ -1,3 +1,5 @@
+#include "base/metrics.h"
+
 #include "leak_guard.h"
 #include "server_fixture.h"
 #include "test_loop.h"
@@ -886,6 +888,23 @@ Test(http_server, survives_running_out_of_descriptors)
     peer_send_str(&refused, HELLO);
     cr_assert(peer_gets(&refused, "\r\n\r\nhi"));
     peer_close(&refused);
+    finish();
+}
+
+Test(http_server, peers_that_have_gone_before_they_are_accepted_are_nobodys_trouble)
+{
+    int64_t shed = metric_values[METRIC_CONNECTIONS_SHED];
+    struct peer gone;
+
+    start();
+    peer_connect(&gone, &fixture);
+    peer_reset(&gone);
+    peer_connect(&gone, &fixture);
+    peer_close(&gone);
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    cr_assert(fixture_until_connections(&fixture, 1));
+    cr_assert_eq(metric_values[METRIC_CONNECTIONS_SHED], shed);
     finish();
 }
 
