@@ -149,7 +149,7 @@ int http_address_read(struct text address, struct sockaddr_storage *ret_address)
 
 static int print_bound(int fd, char ret_bound[HTTP_ADDRESS_BYTES])
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t address_bytes = sizeof address;
     char host[HOST_BYTES];
     struct buf out;
