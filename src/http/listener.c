@@ -149,11 +149,12 @@ int http_address_read(struct text address, struct sockaddr_storage *ret_address)
 
 static int print_bound(int fd, char ret_bound[HTTP_ADDRESS_BYTES])
 {
-    struct sockaddr_storage address = {0};
+    struct sockaddr_storage address;
     socklen_t address_bytes = sizeof address;
     char host[HOST_BYTES];
     struct buf out;
 
+    memset(&address, 0, sizeof address);
     if (getsockname(fd, (struct sockaddr *)&address, &address_bytes) != 0)
         return uv_translate_sys_error(errno);
     buf_init_fixed(&out, ret_bound, HTTP_ADDRESS_BYTES);
