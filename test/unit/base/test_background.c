@@ -7,10 +7,12 @@
 #include <criterion/criterion.h>
 
 #include <dirent.h>
+#include <stdio.h>
+#include <unistd.h>
 
 TestSuite(background, .fini = leak_guard);
 
-enum { DEADLINE_MS = 5000, JOBS = 8 };
+enum { DEADLINE_MS = 5000, JOBS = 8, ROUNDS = 32 };
 
 struct job {
     struct background background;
@@ -86,6 +88,35 @@ Test(background, works_on_a_thread_that_ends_and_tells_on_the_loop)
         cr_assert(uv_thread_equal(&jobs[i].done_on, &here));
     }
     cr_assert(test_loop_until(&loop, has_threads, &threads, DEADLINE_MS)); /* the kernel's list runs a little behind */
+    cr_assert(test_loop_finish(&loop));
+}
+
+static size_t address_space_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    size_t pages = 0;
+
+    cr_assert(file && fscanf(file, "%zu", &pages) == 1);
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A thread that nobody waits for keeps its stack. */
+Test(background, leaves_no_stack_behind)
+{
+    enum { STACK_BYTES = 8 << 20, STACKS_KEPT_FOR_USE_AGAIN = 2 * JOBS };
+    size_t before = address_space_bytes();
+    uv_loop_t loop;
+
+    cr_assert_eq(uv_loop_init(&loop), 0);
+    for (size_t round = 0; round < ROUNDS; round++) {
+        struct job jobs[JOBS] = {0};
+
+        for (size_t i = 0; i < JOBS; i++)
+            background_start(&jobs[i].background, &loop, work, done);
+        cr_assert(test_loop_until(&loop, all_done, jobs, DEADLINE_MS));
+    }
+    cr_assert_lt(address_space_bytes(), before + (size_t)STACKS_KEPT_FOR_USE_AGAIN * STACK_BYTES);
     cr_assert(test_loop_finish(&loop));
 }
 
