@@ -68,8 +68,7 @@ static void take(struct listener *listener, int fd, const struct sockaddr *peer)
         metric_add(METRIC_CONNECTIONS_SHED, 1);
 }
 
-/* accept(2) tells errors of the network that belong to the connection it would have returned: on with the next. Those
- * that have gone meanwhile are nobody's trouble. */
+/* Connections that have gone meanwhile are nobody's trouble. After another error the next turn of the loop goes on. */
 static void listener_on_ready(uv_poll_t *poll, int status UNUSED, int events UNUSED)
 {
     struct listener *listener = poll->data;
@@ -88,9 +87,21 @@ static void listener_on_ready(uv_poll_t *poll, int status UNUSED, int events UNU
         if (error == EINTR || error == ECONNABORTED)
             continue;
         complain(listener->server, uv_translate_sys_error(error));
-        if (error == EMFILE || error == ENFILE)
-            refuse_waiting(listener);
+        if (error != EMFILE && error != ENFILE)
+            return;
+        refuse_waiting(listener);
     }
+}
+
+/* What it has besides its handle. */
+static void give_up(struct listener *listener)
+{
+    if (listener->path[0])
+        unlink(listener->path);
+    if (listener->fd >= 0)
+        close(listener->fd);
+    if (listener->spare_fd >= 0)
+        close(listener->spare_fd);
 }
 
 static void listener_on_closed(uv_handle_t *handle)
@@ -108,11 +119,7 @@ static void listener_close(struct listener *listener)
     if (uv_is_closing((uv_handle_t *)&listener->poll))
         return;
     uv_close((uv_handle_t *)&listener->poll, listener_on_closed);
-    close(listener->fd);
-    if (listener->spare_fd >= 0)
-        close(listener->spare_fd);
-    if (listener->path[0])
-        unlink(listener->path);
+    give_up(listener);
 }
 
 void listener_close_all(struct http_server *server)
@@ -175,19 +182,20 @@ static bool set_option(int fd, int level, int name, int value)
 }
 
 /* An address left in TIME_WAIT is taken again; "[::]" takes IPv4 too, whatever net.ipv6.bindv6only says. */
-static int bind_tcp(int *ret_fd, struct text address, bool reuse_port)
+static int bind_tcp(struct listener *listener, struct text address, bool reuse_port)
 {
     struct sockaddr_storage parsed = {0};
     int result = http_address_read(address, &parsed);
     bool is_ipv6 = parsed.ss_family == AF_INET6;
+    int fd;
 
     if (result != 0)
         return result;
-    *ret_fd = socket(parsed.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (*ret_fd < 0 || !set_option(*ret_fd, SOL_SOCKET, SO_REUSEADDR, 1) ||
-        (is_ipv6 && !set_option(*ret_fd, IPPROTO_IPV6, IPV6_V6ONLY, 0)) ||
-        (reuse_port && !set_option(*ret_fd, SOL_SOCKET, SO_REUSEPORT, 1)) ||
-        bind(*ret_fd, (const struct sockaddr *)&parsed,
+    fd = listener->fd = socket(parsed.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || !set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) ||
+        (is_ipv6 && !set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0)) ||
+        (reuse_port && !set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1)) ||
+        bind(fd, (const struct sockaddr *)&parsed,
              is_ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in)) != 0)
         return uv_translate_sys_error(errno);
     return 0;
@@ -219,7 +227,7 @@ static bool is_stale(const char *path)
     return is_refused;
 }
 
-static int bind_unix(int *ret_fd, const char *path, struct listener *listener)
+static int bind_unix(struct listener *listener, const char *path)
 {
     struct sockaddr_un address;
 
@@ -228,8 +236,8 @@ static int bind_unix(int *ret_fd, const char *path, struct listener *listener)
     if (is_stale(path) && unlink(path) != 0)
         return uv_translate_sys_error(errno);
     address = unix_address(path);
-    *ret_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (*ret_fd < 0 || bind(*ret_fd, (const struct sockaddr *)&address, sizeof address) != 0)
+    listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener->fd < 0 || bind(listener->fd, (const struct sockaddr *)&address, sizeof address) != 0)
         return uv_translate_sys_error(errno);
     memcpy(listener->path, path, strlen(path));
     return 0;
@@ -239,8 +247,8 @@ static int bind_listener(struct listener *listener, const char *address, bool re
                          char ret_bound[HTTP_ADDRESS_BYTES])
 {
     bool is_unix = text_starts_with(text_of(address), TEXT("unix:"));
-    int result = is_unix ? bind_unix(&listener->fd, address + TEXT("unix:").len, listener)
-                         : bind_tcp(&listener->fd, text_of(address), reuse_port);
+    int result =
+        is_unix ? bind_unix(listener, address + TEXT("unix:").len) : bind_tcp(listener, text_of(address), reuse_port);
 
     if (result == 0 && listen(listener->fd, BACKLOG) != 0)
         result = uv_translate_sys_error(errno);
@@ -250,14 +258,6 @@ static int bind_listener(struct listener *listener, const char *address, bool re
         result = print_bound(listener->fd, ret_bound);
     return result;
 }
-static void listener_free(struct listener *listener)
-{
-    if (listener->path[0])
-        unlink(listener->path);
-    if (listener->fd >= 0)
-        close(listener->fd);
-    free(listener);
-}
 
 int http_server_listen(struct http_server *server, const char *address, bool reuse_port,
                        char ret_bound[HTTP_ADDRESS_BYTES])
@@ -266,12 +266,13 @@ int http_server_listen(struct http_server *server, const char *address, bool reu
     char bound[HTTP_ADDRESS_BYTES] = "";
     int result;
 
-    listener->fd = -1;
+    listener->fd = listener->spare_fd = -1;
     result = bind_listener(listener, address, reuse_port, bound);
     if (result == 0)
         result = uv_poll_init(server->loop, &listener->poll, listener->fd);
     if (result != 0) {
-        listener_free(listener);
+        give_up(listener);
+        free(listener);
         return result;
     }
     listener->poll.data = listener;

@@ -1,4 +1,6 @@
+#include "base/mem.h"
 #include "base/metrics.h"
+#include "http/conn_internal.h"
 
 #include "leak_guard.h"
 #include "server_fixture.h"
@@ -614,6 +616,30 @@ Test(http_server, a_slow_reader_gets_a_large_answer_that_came_late)
     test_loop_for(&fixture.loop, 30);
     uv_close((uv_handle_t *)&prepare, NULL);
     cr_assert_lt(turns, MOST_TURNS, "%u turns of the loop in 30 ms", turns);
+    finish();
+}
+
+/* A 100 Continue may wait, and the answer comes; by then the socket may have room again. */
+Test(http_server, what_is_sent_later_comes_behind_what_waits)
+{
+    enum { BYTES = 10000000 };
+    char *big = mem_alloc(BYTES), *dropped = mem_alloc(BYTES);
+    struct conn *conn;
+    ssize_t got;
+
+    start();
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    conn = LIST_ENTRY(list_first(&fixture.server->conns), struct conn, in_server);
+    memset(big, 'x', BYTES);
+    cr_assert_not(output_send(conn, (struct text){big, BYTES}));
+    while ((got = recv(peer.fd, dropped, BYTES, MSG_DONTWAIT)) > 0)
+        cr_assert_null(memchr(dropped, 'y', (size_t)got));
+    cr_assert_not(output_send(conn, TEXT("y")));
+    cr_assert(peer_gets(&peer, "xy"));
+    cr_assert_eq(fixture.server->unwritten_bytes, 0);
+    free(big);
+    free(dropped);
     finish();
 }
 
