@@ -74,7 +74,7 @@ static int translate(int error)
     case EAI_NONAME:
         return UV_EAI_NONAME;
     case EAI_SYSTEM:
-        return uv_translate_sys_error(errno);
+        return errno ? uv_translate_sys_error(errno) : UV_EAI_FAIL; /* 0 would mean that there is a stream */
     default:
         return UV_EAI_FAIL;
     }
