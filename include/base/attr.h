@@ -5,6 +5,7 @@
 #define PRINTF_LIKE(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 #define NORETURN __attribute__((noreturn))
 #define UNUSED __attribute__((unused))
+/* For what is cheap only where its arguments are known; gcc counts their general form and leaves it out. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 /* Calls fn(&variable) when the variable leaves its scope. */
 #define CLEANUP(fn) __attribute__((cleanup(fn)))

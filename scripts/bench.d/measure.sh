@@ -49,7 +49,7 @@ deployment() {
 stop_servers() {
   local server
   for server in "${!pid_of[@]}"; do
-    [ "$server" = page ] || stop_node "${pid_of[$server]}" # nginx too
+    [ "$server" = page ] || stop_node "${pid_of[$server]}" # nginx by another name
   done
   label=() pid_of=() url_of=() keys_of=() aside=() refused=()
 }
