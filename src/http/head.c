@@ -3,6 +3,7 @@
 #include "core/path.h"
 #include "http/request.h"
 
+#include <endian.h>
 #include <string.h>
 
 /* RFC 9112 sets no length for the method; the longest that is registered has 17 characters. */
@@ -80,37 +81,64 @@ static struct text text_between(const char *from, const char *to)
     return (struct text){from, (size_t)(to - from)};
 }
 
-/* A line with its LF: ended by CRLF, no other CR, no blank in front (obs-fold). */
-static bool line_is_sound(const char *line, const char *lf)
+/* The first control character from `at` on, or `end`. Eight bytes at a time: the subtraction borrows into the highest
+ * bit of each byte below ' ', and of others only above such a one. */
+static size_t find_control(const char *bytes, size_t at, size_t end)
 {
-    return lf > line && line[0] != ' ' && line[0] != '\t' && memchr(line, '\r', (size_t)(lf - line)) == lf - 1;
+    const uint64_t each = UINT64_C(0x0101010101010101);
+    uint64_t word;
+
+    for (; end - at >= sizeof word; at += sizeof word) {
+        memcpy(&word, bytes + at, sizeof word);
+        word = le64toh(word);
+        word = (word - each * ' ') & ~word & each * 0x80;
+        if (word)
+            return at + (size_t)__builtin_ctzll(word) / 8;
+    }
+    while (at < end && (uint8_t)bytes[at] >= ' ')
+        at++;
+    return at;
+}
+
+/* The line that ends here. */
+static enum head_scan_result scan_line(struct head_scan *scan, const char *bytes, size_t end,
+                                       const struct http_settings *settings, enum problem_code *ret_code)
+{
+    bool is_empty = end == scan->line_start;
+
+    if ((is_empty && scan->lines == 0) || bytes[scan->line_start] == ' ')
+        return HEAD_REFUSED;
+    scan->scanned = scan->line_start = end + 2;
+    if (is_empty)
+        return HEAD_WHOLE;
+    if (scan->lines++ <= (size_t)settings->fields_max)
+        return HEAD_PARTIAL;
+    *ret_code = PROBLEM_HEADERS_TOO_LARGE;
+    return HEAD_REFUSED;
 }
 
 enum head_scan_result head_scan(struct head_scan *scan, struct text input, const struct http_settings *settings,
                                 size_t *ret_bytes, enum problem_code *ret_code)
 {
     size_t limit = input.len < (size_t)settings->head_max_bytes ? input.len : (size_t)settings->head_max_bytes;
+    enum head_scan_result result;
 
     *ret_code = PROBLEM_BAD_REQUEST;
-    while (scan->scanned < limit) {
-        const char *line = input.ptr + scan->line_start;
-        const char *lf = memchr(input.ptr + scan->scanned, '\n', limit - scan->scanned);
+    while ((scan->scanned = find_control(input.ptr, scan->scanned, limit)) < limit) {
+        const char *at = input.ptr + scan->scanned;
 
-        if (!lf) {
-            scan->scanned = limit;
+        if (*at == '\t' && scan->scanned > scan->line_start) {
+            scan->scanned++;
+            continue;
+        }
+        if (*at == '\r' && scan->scanned + 1 == limit)
             break;
-        }
-        if (!line_is_sound(line, lf))
+        if (*at != '\r' || at[1] != '\n')
             return HEAD_REFUSED;
-        scan->scanned = scan->line_start = (size_t)(lf + 1 - input.ptr);
-        if (lf - line == 1) {
-            *ret_bytes = scan->scanned;
-            return scan->lines == 0 || memchr(input.ptr, '\0', scan->scanned) ? HEAD_REFUSED : HEAD_WHOLE;
-        }
-        if (scan->lines++ > (size_t)settings->fields_max) {
-            *ret_code = PROBLEM_HEADERS_TOO_LARGE;
-            return HEAD_REFUSED;
-        }
+        result = scan_line(scan, input.ptr, scan->scanned, settings, ret_code);
+        *ret_bytes = scan->scanned;
+        if (result != HEAD_PARTIAL)
+            return result;
     }
     if (limit < (size_t)settings->head_max_bytes)
         return HEAD_PARTIAL;

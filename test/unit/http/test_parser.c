@@ -235,6 +235,37 @@ Test(http_parser, holds_heads_to_the_rules)
     }
 }
 
+static enum head_scan_result scan_once(struct text input)
+{
+    struct http_settings limits = settings();
+    struct head_scan scan = {0};
+    size_t head_bytes;
+    enum problem_code code;
+
+    return head_scan(&scan, input, &limits, &head_bytes, &code);
+}
+
+/* Wherever it stands, and before the line is whole. */
+Test(http_parser, refuses_a_control_character_as_soon_as_it_is_there)
+{
+    enum { PLACES = 20 };
+
+    for (int c = 0; c <= UINT8_MAX; c++)
+        for (size_t place = 0; place < PLACES; place++) {
+            char line[PLACES + 1];
+            bool may_go_on = c == '\t' ? place > 0 : c >= ' ';
+
+            memset(line, 'a', sizeof line);
+            line[place] = (char)c;
+            cr_expect_eq(scan_once((struct text){line, sizeof line}), may_go_on ? HEAD_PARTIAL : HEAD_REFUSED,
+                         "0x%02x at %zu", (unsigned)c, place);
+        }
+    cr_expect_eq(scan_once(TEXT("GET / HTTP/1.1\r")), HEAD_PARTIAL);
+    cr_expect_eq(scan_once(TEXT("GET / HTTP/1.1\r\r")), HEAD_REFUSED);
+    cr_expect_eq(scan_once(TEXT("GET / HTTP/1.1\r\n" H " a\r")), HEAD_PARTIAL, "is judged with its end");
+    cr_expect_eq(scan_once(TEXT("GET / HTTP/1.1\r\n" H " a\r\n")), HEAD_REFUSED);
+}
+
 /* "GET /aaa… HTTP/1.1" and one long field. */
 static enum problem_code code_of_sizes(size_t target_bytes, size_t value_bytes)
 {
