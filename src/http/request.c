@@ -36,7 +36,7 @@ struct http_request *request_create(struct conn *conn)
     request->method = HTTP_OTHER;
     request->last_line = &request->first_line;
     request->id = id_mint(ID_REQUEST, server_wall_ms(server));
-    request->peer = arena_copy(&request->arena, text_of(conn->peer));
+    memcpy(request->peer, conn->peer, sizeof request->peer);
     server->request_count++;
     return request;
 }
@@ -213,7 +213,7 @@ int64_t http_request_wall_ms(const struct http_request *request)
 
 struct text http_request_peer(const struct http_request *request)
 {
-    return request->peer;
+    return text_of(request->peer);
 }
 
 bool http_request_has_body(const struct http_request *request)

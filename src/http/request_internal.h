@@ -30,7 +30,7 @@ struct http_request {
     bool has_sent_continue;
     enum http_method method;
     struct id id;
-    struct text peer;
+    char peer[INET6_ADDRSTRLEN];
     struct text head_bytes;
     struct http_head head;
     struct http_parser parser;
