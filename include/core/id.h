@@ -17,7 +17,7 @@ struct id {
  * Public quality randomness: an id is no secret. */
 struct id id_mint(enum id_kind kind, int64_t wall_ms);
 /* From a ULID's 16 bytes, most significant first. */
-struct id id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES]);
+void id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES], struct id *ret_id);
 /* The whole text must be one id of that kind, in its canonical form. */
 MUST_CHECK bool id_parse(enum id_kind kind, struct text t, struct id *ret_id);
 /* The kind that the prefix names, ID_NONE if the text is no id. */
@@ -25,5 +25,11 @@ enum id_kind id_kind_of(struct text t);
 /* The ULID's bytes; the id must be a valid one. */
 void id_to_bytes(const struct id *id, uint8_t ret_ulid[ULID_BYTES]);
 int64_t id_time_ms(const struct id *id);
-struct text id_text(const struct id *id);
+/* A prefix has four or five characters. Inline, as each check prints three ids and looks for one. */
+static inline struct text id_text(const struct id *id)
+{
+    size_t whole = ID_TEXT_BYTES - 2 + (id->text[ID_TEXT_BYTES - 2] != '\0');
+
+    return (struct text){id->text, id->text[0] ? whole : 0};
+}
 bool id_equal(const struct id *a, const struct id *b);

@@ -344,8 +344,8 @@ static void unpack(const struct entry *entry, struct key_record *ret_key)
 {
     ret_key->kind = entry->is_device ? KEY_DEVICE : KEY_API;
     ret_key->mode = entry->is_live ? MODE_LIVE : MODE_TEST;
-    ret_key->id = id_from_bytes(key_id_kind(ret_key->kind), entry->id);
-    ret_key->account = id_from_bytes(ID_ACCOUNT, entry->account);
+    id_from_bytes(key_id_kind(ret_key->kind), entry->id, &ret_key->id);
+    id_from_bytes(ID_ACCOUNT, entry->account, &ret_key->account);
     ret_key->scopes = entry->scopes;
     ret_key->created_ms = 0;
     ret_key->revoked_ms = entry->is_revoked;

@@ -13,8 +13,7 @@ enum {
     TIME_CHARS = 10,
     SET_BACK_MS = 1000
 };
-/* Twelve digits are what 64 bits hold. */
-enum { CHUNK_CHARS = 12, CHUNK_BITS = CHUNK_CHARS * BITS_PER_CHAR };
+enum { CHUNK_CHARS = sizeof(uint64_t), CHUNK_BITS = CHUNK_CHARS * BITS_PER_CHAR };
 
 static const struct text PREFIXES[] = {
     [ID_NONE] = {NULL, 0},   [ID_KEY] = {"key_", 4},     [ID_DEVICE] = {"dev_", 4}, [ID_ACCOUNT] = {"acct_", 5},
@@ -24,7 +23,7 @@ enum { KIND_COUNT = sizeof PREFIXES / sizeof PREFIXES[0] };
 
 static const char ALPHABET[33] = "0123456789abcdefghjkmnpqrstvwxyz";
 
-_Static_assert(PREFIX_CHARS_MAX + ULID_TEXT_CHARS < ID_TEXT_BYTES, "an id fits struct id");
+_Static_assert(PREFIX_CHARS_MAX + ULID_TEXT_CHARS + 1 == ID_TEXT_BYTES, "an id fits struct id; id_text() relies on it");
 
 /* 0 to 31, or -1. Crockford's aliases (i, l, o, capitals) are refused: an id has one spelling. */
 static int value_of(char c)
@@ -46,11 +45,22 @@ static const char PAIRS[] = PAIRS_AFTER("0") PAIRS_AFTER("1") PAIRS_AFTER("2") P
                 PAIRS_AFTER("q") PAIRS_AFTER("r") PAIRS_AFTER("s") PAIRS_AFTER("t") PAIRS_AFTER("v") PAIRS_AFTER("w")
                     PAIRS_AFTER("x") PAIRS_AFTER("y") PAIRS_AFTER("z");
 
-/* The value's last `count` digits; an even number of them. */
-static void print_digits(uint64_t value, char *ret_chars, size_t count)
+/* Of the value's last two digits, in the order of memory. */
+static uint64_t pair_of(uint64_t value)
 {
-    for (size_t i = count; i > 0; i -= 2, value >>= 2 * BITS_PER_CHAR)
-        memcpy(ret_chars + i - 2, PAIRS + 2 * (value & 1023), 2);
+    uint16_t pair;
+
+    memcpy(&pair, PAIRS + 2 * (value & 1023), sizeof pair);
+    return le16toh(pair);
+}
+
+/* The value's last eight digits, put together in a register: what is stored in pieces is slow to be read as a whole. */
+static void print_chunk(uint64_t value, char *ret_chars)
+{
+    const uint64_t chars =
+        htole64(pair_of(value >> 30) | pair_of(value >> 20) << 16 | pair_of(value >> 10) << 32 | pair_of(value) << 48);
+
+    memcpy(ret_chars, &chars, sizeof chars);
 }
 
 /* 26 characters hold 130 bits: the first one only three of the 128. */
@@ -59,9 +69,9 @@ static void print_ulid(const uint8_t ulid[ULID_BYTES], char *ret_chars)
     uint64_t halves[2];
     memcpy(halves, ulid, sizeof halves);
     const unsigned __int128 value = (unsigned __int128)be64toh(halves[0]) << 64 | be64toh(halves[1]);
-    print_digits((uint64_t)(value >> 2 * CHUNK_BITS), ret_chars, ULID_TEXT_CHARS - 2 * CHUNK_CHARS);
-    print_digits((uint64_t)(value >> CHUNK_BITS), ret_chars + ULID_TEXT_CHARS - 2 * CHUNK_CHARS, CHUNK_CHARS);
-    print_digits((uint64_t)value, ret_chars + ULID_TEXT_CHARS - CHUNK_CHARS, CHUNK_CHARS);
+    memcpy(ret_chars, PAIRS + 2 * (uint64_t)(value >> 3 * CHUNK_BITS), 2);
+    for (int i = 0; i < 3; i++)
+        print_chunk((uint64_t)(value >> (2 - i) * CHUNK_BITS), ret_chars + 2 + i * CHUNK_CHARS);
 }
 
 static bool ulid_text_valid(const char *chars)
@@ -72,13 +82,13 @@ static bool ulid_text_valid(const char *chars)
     return chars[0] <= '7';
 }
 
-static struct id id_from_chars(enum id_kind kind, const char chars[ULID_TEXT_CHARS])
+/* An id but for its ULID, whose place is returned. */
+static char *begin(enum id_kind kind, struct id *ret_id)
 {
     CHECK(kind > ID_NONE && (int)kind < KIND_COUNT);
-    struct id id = {{0}};
-    memcpy(id.text, PREFIXES[kind].ptr, PREFIXES[kind].len);
-    memcpy(id.text + PREFIXES[kind].len, chars, ULID_TEXT_CHARS);
-    return id;
+    *ret_id = (struct id){{0}};
+    memcpy(ret_id->text, PREFIXES[kind].ptr, PREFIX_CHARS_MAX); /* of a shorter one, its NUL as well */
+    return ret_id->text + PREFIXES[kind].len;
 }
 
 /* The random part counts as its digits do. */
@@ -104,26 +114,25 @@ static void print_new(int64_t wall_ms, char ret_chars[ULID_TEXT_CHARS])
 
 /* Within one millisecond the random part counts on, so that what one process makes in turn also sorts in turn; and the
  * time does not go back, for not every caller has read the clock just now. A clock that was really set back is
- * followed. It is the text that is kept and counted: every request has an id, and to print one costs more than the rest
- * of its making. */
+ * followed. It is the text of the next one that is kept and counted: every request has an id, and to print one costs
+ * more than the rest of its making. */
 struct id id_mint(enum id_kind kind, int64_t wall_ms)
 {
-    static char last[ULID_TEXT_CHARS];
-    static int64_t last_ms = INT64_MIN;
-    if (wall_ms <= last_ms && last_ms - wall_ms < SET_BACK_MS) {
-        count_on(last);
-    } else {
-        print_new(wall_ms, last);
-        last_ms = wall_ms;
+    static char next[ULID_TEXT_CHARS];
+    static int64_t next_ms = INT64_MIN;
+    struct id id;
+    if (wall_ms > next_ms || next_ms - wall_ms >= SET_BACK_MS) {
+        print_new(wall_ms, next);
+        next_ms = wall_ms;
     }
-    return id_from_chars(kind, last);
+    memcpy(begin(kind, &id), next, sizeof next);
+    count_on(next);
+    return id;
 }
 
-struct id id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES])
+void id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES], struct id *ret_id)
 {
-    char chars[ULID_TEXT_CHARS];
-    print_ulid(ulid, chars);
-    return id_from_chars(kind, chars);
+    print_ulid(ulid, begin(kind, ret_id));
 }
 
 bool id_parse(enum id_kind kind, struct text t, struct id *ret_id)
@@ -166,11 +175,6 @@ int64_t id_time_ms(const struct id *id)
     for (size_t i = 0; i < TIME_BYTES; i++)
         ms = ms << 8 | ulid[i];
     return ms;
-}
-
-struct text id_text(const struct id *id)
-{
-    return (struct text){id->text, strnlen(id->text, ID_TEXT_BYTES)};
 }
 
 bool id_equal(const struct id *a, const struct id *b)

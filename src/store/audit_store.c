@@ -35,11 +35,13 @@ static void owner_of(const struct id *account, uint8_t ret_owner[OWNER_BYTES])
 static struct id event_id(const uint8_t owner[OWNER_BYTES], uint64_t ms, uint64_t sequence)
 {
     uint8_t ulid[ULID_BYTES];
+    struct id id;
 
     put_bytes(ulid, TIME_BYTES, ms);
     memcpy(ulid + TIME_BYTES, owner, OWNER_BYTES);
     put_bytes(ulid + TIME_BYTES + OWNER_BYTES, SEQUENCE_BYTES, sequence);
-    return id_from_bytes(ID_EVENT, ulid);
+    id_from_bytes(ID_EVENT, ulid, &id);
+    return id;
 }
 
 /* The stream entry's id, "<ms>-<sequence>"; "none", which audit_list.lua knows, for what is no event of the owner. */

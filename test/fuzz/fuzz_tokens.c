@@ -27,7 +27,7 @@ static void try_id(struct text t)
         return;
     CHECK(text_equal(id_text(&id), t));
     id_to_bytes(&id, ulid);
-    again = id_from_bytes(kind, ulid);
+    id_from_bytes(kind, ulid, &again);
     CHECK(id_equal(&id, &again));
 }
 

@@ -56,8 +56,8 @@ static struct key_record record_of(uint64_t n)
                              .revoked_ms = next_number(&state) & 1 ? 1700000000000 : 0,
                              .last_used_ms = 2,
                              .last4 = "wxyz"};
-    key.id = id_from_bytes(key_id_kind(key.kind), ulids[0]);
-    key.account = id_from_bytes(ID_ACCOUNT, ulids[1]);
+    id_from_bytes(key_id_kind(key.kind), ulids[0], &key.id);
+    id_from_bytes(ID_ACCOUNT, ulids[1], &key.account);
     key.name_len = (uint16_t)(1 + number_below(&state, 2 * NAME_KEPT_MAX));
     memset(key.name, 'a' + (int)number_below(&state, 26), key.name_len);
     return key;
@@ -148,7 +148,7 @@ Test(key_cache, record_comes_back_as_stored)
         struct key_record key = record_of(i);
         uint8_t ulid[ULID_BYTES];
         id_to_bytes(&key.id, ulid);
-        key.id = id_from_bytes(key_id_kind(CASES[i].kind), ulid);
+        id_from_bytes(key_id_kind(CASES[i].kind), ulid, &key.id);
         key.kind = CASES[i].kind;
         key.mode = CASES[i].mode;
         key.scopes = CASES[i].scopes;
@@ -172,8 +172,9 @@ Test(key_cache, ids_keep_every_bit)
             ulid[bit / 8] = (uint8_t)(1U << bit % 8);
         else
             memset(ulid, 0xff, sizeof ulid);
-        struct key_record key = {.kind = KEY_API, .id = id_from_bytes(ID_KEY, ulid)};
-        key.account = id_from_bytes(ID_ACCOUNT, ulid);
+        struct key_record key = {.kind = KEY_API};
+        id_from_bytes(ID_KEY, ulid, &key.id);
+        id_from_bytes(ID_ACCOUNT, ulid, &key.account);
         store_record(cache, bit, &key);
         assert_found(cache, bit, &key);
     }
