@@ -48,26 +48,57 @@ struct json_writer {
     struct buf *out;
     bool need_comma;
 };
+/* Room for `bytes` behind the comma that may be due, or NULL; json_end() with the end of what was put there. */
+static inline char *json_begin(struct json_writer *w, size_t bytes)
+{
+    char *at = buf_reserve(w->out, w->need_comma + bytes);
+    if (at && w->need_comma)
+        *at++ = ',';
+    return at;
+}
+static inline void json_end(struct json_writer *w, const char *end, bool need_comma)
+{
+    w->out->len = (size_t)(end - w->out->ptr);
+    w->need_comma = need_comma;
+}
 void json_object_begin(struct json_writer *w);
 void json_object_end(struct json_writer *w);
 void json_array_begin(struct json_writer *w);
 void json_array_end(struct json_writer *w);
-/* The name is one of ours: nothing in it needs an escape. */
-void json_key(struct json_writer *w, const char *name);
+/* The name is one of ours: nothing in it needs an escape. Inline, as words are below: answers to checks are made of
+ * literals. */
+static ALWAYS_INLINE void json_key(struct json_writer *w, const char *name)
+{
+    size_t length = strlen(name);
+    char *at = json_begin(w, length + 3);
+    if (!at)
+        return;
+    *at++ = '"';
+    memcpy(at, name, length);
+    memcpy(at + length, "\":", 2);
+    json_end(w, at + length + 2, false);
+}
 /* Valid UTF-8 passes; bytes that are not become U+FFFD. Control characters are escaped, DEL and
  * U+0080 to U+009F among them. */
 void json_put_text(struct json_writer *w, struct text t);
 void json_put_integer(struct json_writer *w, int64_t value);
 void json_put_bool(struct json_writer *w, bool value);
 void json_put_null(struct json_writer *w);
-/* key + value in one, for a value in which nothing needs an escape: an id, a word of ours. name is a literal. */
-#define JSON_PUT_WORD(w, name, value) json_put_word(w, TEXT(",\"" name "\":\""), value)
-static inline void json_put_word(struct json_writer *w, struct text opening, struct text word)
+/* key + value in one, for a value in which nothing needs an escape: an id, a word of ours. name is a literal; without
+ * one it is an element of an array. */
+#define JSON_PUT_WORD(w, name, value) json_put_word(w, TEXT("\"" name "\":\""), value)
+#define JSON_PUT_WORD_ELEMENT(w, value) json_put_word(w, TEXT("\""), value)
+static ALWAYS_INLINE void json_put_word(struct json_writer *w, struct text opening, struct text word)
 {
-    buf_append_text(w->out, text_skip(opening, !w->need_comma));
-    buf_append_text(w->out, word);
-    buf_append_char(w->out, '"');
-    w->need_comma = true;
+    char *at = json_begin(w, opening.len + word.len + 1);
+    if (!at)
+        return;
+    memcpy(at, opening.ptr, opening.len);
+    at += opening.len;
+    if (word.len)
+        memcpy(at, word.ptr, word.len);
+    at[word.len] = '"';
+    json_end(w, at + word.len + 1, true);
 }
 /* key + value in one. */
 void json_put_member(struct json_writer *w, const char *name, struct text value);

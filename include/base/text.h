@@ -18,10 +18,10 @@ struct text {
 #define TEXT_ARG(t) (int)(t).len, (t).ptr ? (t).ptr : ""
 
 struct text text_of(const char *nul_terminated);
-/* Inline, as are those below, so that a comparison with a literal needs no call. */
+/* Inline, as are those below, so that a comparison with a literal, as b, needs no call. */
 static inline bool text_equal(struct text a, struct text b)
 {
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+    return a.len == b.len && (b.len == 0 || memcmp(a.ptr, b.ptr, b.len) == 0);
 }
 /* ASCII case is ignored; for protocol names only, never for secrets. */
 bool text_equal_nocase(struct text a, struct text b);

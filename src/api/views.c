@@ -36,7 +36,7 @@ static void put_scopes(struct json_writer *w, scope_set scopes)
     json_array_begin(w);
     for (unsigned n = 0; n < SCOPE_COUNT && scopes >> n; n++)
         if (scopes & (1U << n))
-            json_put_text(w, scope_name(n));
+            JSON_PUT_WORD_ELEMENT(w, scope_name(n));
     json_array_end(w);
 }
 

@@ -11,9 +11,11 @@ static void begin_value(struct json_writer *w)
 
 static void open_container(struct json_writer *w, char c)
 {
-    begin_value(w);
-    buf_append_char(w->out, c);
-    w->need_comma = false;
+    char *at = json_begin(w, 1);
+    if (!at)
+        return;
+    *at = c;
+    json_end(w, at + 1, false);
 }
 
 static void close_container(struct json_writer *w, char c)
@@ -116,21 +118,6 @@ static void put_string(struct buf *out, struct text t)
         }
     }
     buf_append_char(out, '"');
-}
-
-void json_key(struct json_writer *w, const char *name)
-{
-    const size_t length = strlen(name);
-    char *at = buf_reserve(w->out, w->need_comma + length + 3);
-    if (!at)
-        return;
-    if (w->need_comma)
-        *at++ = ',';
-    *at++ = '"';
-    memcpy(at, name, length);
-    memcpy(at + length, "\":", 2);
-    w->out->len = (size_t)(at + length + 2 - w->out->ptr);
-    w->need_comma = false;
 }
 
 void json_put_text(struct json_writer *w, struct text t)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUF_FIRST_BYTES = 256, BUF_PRINTF_BYTES = 512, U64_DIGITS = 20 };
+enum { BUF_FIRST_BYTES = 256, BUF_PRINTF_BYTES = 512 };
 
 struct text text_of(const char *nul_terminated)
 {
@@ -39,11 +39,12 @@ static bool is_blank(char c)
 
 struct text text_trim(struct text t)
 {
-    while (t.len > 0 && is_blank(t.ptr[0]))
-        t = text_skip(t, 1);
+    size_t blanks = 0;
     while (t.len > 0 && is_blank(t.ptr[t.len - 1]))
         t.len--;
-    return t;
+    while (blanks < t.len && is_blank(t.ptr[blanks]))
+        blanks++;
+    return text_skip(t, blanks);
 }
 
 bool text_next(struct text *rest, char separator, struct text *ret_part)
@@ -214,13 +215,17 @@ void buf_append_slowly(struct buf *b, const void *ptr, size_t bytes)
 
 void buf_append_u64(struct buf *b, uint64_t value)
 {
-    char digits[U64_DIGITS];
-    size_t at = sizeof digits;
+    size_t digits = 1;
+    for (uint64_t rest = value; rest >= 10; rest /= 10)
+        digits++;
+    char *at = buf_reserve(b, digits);
+    if (!at)
+        return;
+    b->len += digits;
     do {
-        digits[--at] = (char)('0' + value % 10);
+        at[--digits] = (char)('0' + value % 10);
         value /= 10;
     } while (value);
-    buf_append(b, digits + at, sizeof digits - at);
 }
 
 /* Into a space of its own first: vsnprintf() ends with a NUL, for which an exactly full buffer has no room. */
