@@ -43,6 +43,8 @@ function usesOf(perDay, index, daysAgo) {
     return Math.round(perDay * season * growth * (0.7 + 0.6 * random()));
 }
 
+const dateOf = (ms) => new Date(ms).toISOString().slice(0, 10);
+
 async function addHistory(deployment, made) {
     const {account} = deployment;
     const commands = [];
@@ -53,7 +55,7 @@ async function addHistory(deployment, made) {
 
         for (let daysAgo = 0; daysAgo < DAYS; daysAgo++) {
             const uses = usesOf(key.perDay, index, daysAgo);
-            const date = new Date(Date.now() - daysAgo * DAY_MS).toISOString().slice(0, 10);
+            const date = dateOf(Date.now() - daysAgo * DAY_MS);
 
             if (uses === 0) continue;
             total += uses;
@@ -61,9 +63,11 @@ async function addHistory(deployment, made) {
             commands.push(`HSET chatelaine:acct:${account}:usage:${date} ${key.id} ${uses}`);
         }
         if (total) {
+            const lastUse = Date.now() - (index * index + 1) * 190000;
+
             commands.push(`ZADD chatelaine:acct:${account}:usage_keys ${total} ${key.id}`);
             commands.push(
-                `HSET chatelaine:acct:${account}:last_used ${key.id} ${Date.now() - (index * index + 1) * 190000}`,
+                `HSET chatelaine:acct:${account}:key_use ${key.id} "${lastUse} ${total} ${dateOf(lastUse)} 0"`,
             );
         }
     }

@@ -18,7 +18,7 @@ local K = {
     account = function(account) return prefix .. 'acct:' .. account end,
     account_keys = function(account, set) return prefix .. 'acct:' .. account .. ':keys:' .. set end,
     account_users = function(account) return prefix .. 'acct:' .. account .. ':users' end,
-    last_used = function(account) return prefix .. 'acct:' .. account .. ':last_used' end,
+    key_use = function(account) return prefix .. 'acct:' .. account .. ':key_use' end,
     audit = function(account) return prefix .. 'acct:' .. account .. ':audit' end,
     usage = function(account) return prefix .. 'acct:' .. account .. ':usage' end,
     usage_of_day = function(account, date) return prefix .. 'acct:' .. account .. ':usage:' .. date end,
@@ -91,9 +91,24 @@ local function key_record(id)
     return record, digest
 end
 
+-- What a key was used is one string, so that a batch of uses is one read and one write of a hash: '<last use in ms> <uses
+-- of all time> <the last day of use> <uses on that day>'. Uses of the days before stand in a hash a day.
+local function use_pack(last, total, day, on_day)
+    return string.format('%d %d %s %d', last, total, day, on_day)
+end
+
+local function use_unpack(packed)
+    local last, total, day, on_day = string.match(packed, '^(%d+) (%d+) (%S+) (%d+)$')
+    if not last then
+        error('what a key was used is not told: ' .. packed)
+    end
+    return tonumber(last), tonumber(total), day, tonumber(on_day)
+end
+
 -- A record as all scripts answer it: {packed, last used (false: never)}.
 local function key_reply(record)
-    return {key_pack(record), redis.call('HGET', K.last_used(record.account), record.id)}
+    local use = redis.call('HGET', K.key_use(record.account), record.id)
+    return {key_pack(record), use and string.format('%d', (use_unpack(use)))}
 end
 
 -- Adds a key, with its event; 'ok', 'refused': no such account, or 'conflict': the digest or the id exists.

@@ -181,7 +181,8 @@ Test(lua, key_get)
           {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil))"},
           {"@key_get key_1 '' '' 0", "(ok *)"}, {"@key_get key_9 acct_A api_key 0", "(not_found)"},
           {"@key_get key_1 acct_B api_key 0", "(not_found)"}, {"@key_get key_1 acct_A device_key 0", "(not_found)"},
-          {"@key_get key_1 acct_A api_key 1", "(not_found)"}, {"HSET t:acct:acct_A:last_used key_1 99", "1"},
+          {"@key_get key_1 acct_A api_key 1", "(not_found)"},
+          {"HSET t:acct:acct_A:key_use key_1 99+5+2026-01-31+2", "1"},
           {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 - Name 99))"},
           /* A record that is another key's must never be answered. */
           {"SET t:key:d1 key_2+acct_A+live+wxyz+3+7+-+Name", "OK"}, {"@key_get key_1 acct_A api_key 0", "-*"},
@@ -532,30 +533,55 @@ Test(lua, usage_flush)
 {
     STEPS({"@usage_flush node 1 acct_A live 2026-01-31 1 key_1 5 100 acct_A test 2026-01-31 1 key_2 2 90", "(ok)"},
           {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5 2026-01-31:test 2)"},
-          {"HGETALL t:acct:acct_A:usage:2026-01-31", "(key_1 5 key_2 2)"},
+          {"HGETALL t:acct:acct_A:key_use", "(key_1 100 5 2026-01-31 5 key_2 90 2 2026-01-31 2)"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 2 key_1 5)"},
-          {"HMGET t:acct:acct_A:last_used key_1 key_2", "(100 90)"}, {"TTL t:usage:seq:node", "~86400"},
+          {"EXISTS t:acct:acct_A:usage:2026-01-31", "0"}, {"TTL t:usage:seq:node", "~86400"},
           /* Sent again, and a late one of before: counted once. */
           {"@usage_flush node 1 acct_A live 2026-01-31 1 key_1 5 100", "(ok)"},
-          {"HGET t:acct:acct_A:usage:2026-01-31 key_1", "5"},
-          /* last_used never goes back. */
+          {"HGET t:acct:acct_A:key_use key_1", "100 5 2026-01-31 5"},
+          /* The last use never goes back. A day that is over goes to its own hash. */
           {"@usage_flush node 2 acct_A live 2026-02-01 1 key_1 1 99", "(ok)"},
-          {"HGET t:acct:acct_A:last_used key_1", "100"}, {"HGET t:acct:acct_A:usage:2026-02-01 key_1", "1"},
+          {"HGET t:acct:acct_A:key_use key_1", "100 6 2026-02-01 1"},
+          {"HGETALL t:acct:acct_A:usage:2026-01-31", "(key_1 5)"}, {"TTL t:acct:acct_A:usage:2026-01-31", "~34560000"},
+          /* And so does what comes late for it. */
           {"@usage_flush other 1 acct_A live 2026-01-31 1 key_1 1 101", "(ok)"},
-          {"HMGET t:acct:acct_A:last_used key_1 key_2", "(101 90)"}, {"@usage_flush node 3", "(ok)"},
-          {"HGET t:acct:acct_A:usage 2026-01-31:live", "6"}, {"HGET t:acct:acct_A:usage:2026-01-31 key_1", "6"},
+          {"HMGET t:acct:acct_A:key_use key_1 key_2", "(101 7 2026-02-01 1 90 2 2026-01-31 2)"},
+          {"@usage_flush node 3", "(ok)"}, {"HGET t:acct:acct_A:usage 2026-01-31:live", "6"},
+          {"HGET t:acct:acct_A:usage:2026-01-31 key_1", "6"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 2 key_1 7)"},
           /* Several keys, one key on two days, and another account, in one batch. */
           {"@usage_flush node 4 acct_A live 2026-02-01 3 key_1 key_3 key_4 1 8 9 200 50 60 acct_B live 2026-02-01 1 "
            "key_9 3 7 acct_A live 2026-02-02 2 key_1 key_3 9007199254740000 1 300 40",
            "(ok)"},
-          {"HMGET t:acct:acct_A:usage:2026-02-01 key_1 key_3 key_4", "(2 8 9)"},
-          {"HMGET t:acct:acct_A:usage:2026-02-02 key_1 key_3", "(9007199254740000 1)"},
-          {"TTL t:acct:acct_A:usage:2026-02-02", "~34560000"},
+          {"HMGET t:acct:acct_A:usage:2026-02-01 key_1 key_3 key_4", "(2 8 nil)"},
+          {"HMGET t:acct:acct_A:key_use key_1 key_3 key_4",
+           "(300 9007199254740008 2026-02-02 9007199254740000 50 9 2026-02-02 1 60 9 2026-02-01 9)"},
           {"HMGET t:acct:acct_A:usage 2026-02-01:live 2026-02-02:live", "(19 9007199254740001)"},
           {"ZMSCORE t:acct:acct_A:usage_keys key_1 key_3 key_4", "(9007199254740008 9 9)"},
-          {"HMGET t:acct:acct_A:last_used key_1 key_3 key_4", "(300 50 60)"},
-          {"HGETALL t:acct:acct_B:usage", "(2026-02-01:live 3)"}, {"HGETALL t:acct:acct_B:last_used", "(key_9 7)"});
+          {"HGETALL t:acct:acct_B:usage", "(2026-02-01:live 3)"},
+          {"HGETALL t:acct:acct_B:key_use", "(key_9 7 3 2026-02-01 3)"});
+}
+
+/* Each eighth, and each power of two. */
+Test(lua, usage_flush_ranks_keys_now_and_then)
+{
+    STEPS({"@usage_flush node 1 acct_A live 2026-01-31 2 key_1 key_2 1000 16 1 1", "(ok)"},
+          {"@usage_flush node 2 acct_A live 2026-01-31 2 key_1 key_2 23 1 2 2", "(ok)"},
+          {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 16 key_1 1000)"},
+          {"@usage_flush node 3 acct_A live 2026-01-31 2 key_1 key_2 1 1 3 3", "(ok)"},
+          {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 18 key_1 1024)"});
+}
+
+/* Whose rank is behind is listed where it belongs all the same. */
+Test(lua, usage_read_lists_the_most_used_keys_by_their_exact_uses)
+{
+    STEPS({"@usage_flush node 1 acct_A live 2026-01-31 3 key_1 key_2 key_3 1001 1000 3 1 1 1", "(ok)"},
+          {"@usage_flush node 2 acct_A live 2026-01-31 1 key_2 2 2", "(ok)"},
+          {"ZREVRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_1 1001 key_2 1000 key_3 3)"},
+          {"@usage_read acct_A 1 1 2026-01-31", "(ok (nil 2006) (key_2 1002   ()))"},
+          {"@usage_flush node 3 acct_A live 2026-01-31 1 key_1 1 3", "(ok)"},
+          {"@usage_read acct_A 2 1 2026-01-31", "(ok (nil 2007) (key_2 1002   ()) (key_1 1002   ()))"},
+          {"HSET t:acct:acct_A:key_use key_1 many", "0"}, {"@usage_read acct_A 2 1 2026-01-31", "*not told: many*"});
 }
 
 Test(lua, usage_read)
@@ -568,9 +594,13 @@ Test(lua, usage_read)
           /* Keys that are named: each day of theirs. */
           {"@usage_read acct_A 2 2 2026-01-30 2026-01-31 key_3 key_1",
            "(ok (nil nil 7 5) (key_3 0   (0 0)) (key_1 5   (0 5)))"},
+          {"@usage_flush node 2 acct_A live 2026-02-01 1 key_1 2 110", "(ok)"},
+          {"@usage_flush node 3 acct_A live 2026-01-31 1 key_1 1 95", "(ok)"},
+          {"@usage_read acct_A 2 3 2026-01-30 2026-01-31 2026-02-01 key_1",
+           "(ok (nil nil 7 6 nil 2) (key_1 8   (0 6 2)))"},
           /* The names of its own keys alone. */
           ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" ORIGIN, "(ok)"},
-          {"@usage_read acct_A 9 1 2026-01-31 key_1", "(ok (7 5) (key_1 5 Name live (5)))"},
+          {"@usage_read acct_A 9 1 2026-01-31 key_1", "(ok (7 6) (key_1 6 Name live (6)))"},
           {"@usage_read acct_B 9 1 2026-01-31 key_1", "(ok (nil nil) (key_1 0   (0)))"});
 }
 

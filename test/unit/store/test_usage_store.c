@@ -142,7 +142,7 @@ Test(usage_store, full_batches_and_long_reads)
     struct id account = id_mint(ID_ACCOUNT, 1);
     struct usage_entry *entries = calloc(USAGE_BATCH_MAX, sizeof *entries);
     struct usage *usage = calloc(1, sizeof *usage);
-    char name[64], last_used[24];
+    char name[64], use[64];
 
     for (uint32_t i = 0; i < USAGE_BATCH_MAX; i++)
         entries[i] = (struct usage_entry){.key = id_mint(ID_KEY, 1 + i),
@@ -152,9 +152,9 @@ Test(usage_store, full_batches_and_long_reads)
                                           .day_ms = NOON,
                                           .last_used_ms = NOON - i};
     cr_assert_eq(flush("node", UINT32_MAX, entries, USAGE_BATCH_MAX), STORE_OK);
-    snprintf(name, sizeof name, "t:acct:%s:last_used", account.text);
-    redis_server_ask(&fixture.server, last_used, sizeof last_used, "HGET", name, entries[9].key.text, NULL);
-    cr_expect_eq(atoll(last_used), NOON - 9);
+    snprintf(name, sizeof name, "t:acct:%s:key_use", account.text);
+    redis_server_ask(&fixture.server, use, sizeof use, "HGET", name, entries[9].key.text, NULL);
+    cr_expect_eq(atoll(use), NOON - 9);
     cr_assert_eq(read_usage(&account, USAGE_DAYS_MAX, usage), STORE_OK);
     cr_assert_eq(usage->day_count, USAGE_DAYS_MAX);
     expect_day(&usage->days[USAGE_DAYS_MAX - 1], "2026-01-31", 0, USAGE_BATCH_MAX * (USAGE_BATCH_MAX + 1) / 2);
