@@ -219,15 +219,14 @@ static void look_further(struct key_check *check, struct recalled *recalled)
     }
 }
 
-/* Each loop asks the processor for what the next one reads. All are recalled before any is told: what is told may begin
- * other checks. */
+/* Each loop asks the processor for what the next one reads; for the entries of all but the last check it was asked when
+ * the next one joined. All are recalled before any is told: what is told may begin other checks. */
 static void look_up(struct key_checker *checker, struct key_check *const *group, size_t count)
 {
     struct recalled recalled[GROUP_MAX];
     struct lease lease;
 
-    for (size_t i = 0; i < count; i++)
-        key_cache_prefetch_entry(checker->cache, group[i]->digest);
+    key_cache_prefetch_entry(checker->cache, group[count - 1]->digest);
     lease = look_at_lease(checker);
     for (size_t i = 0; i < count; i++) {
         recall(checker, lease, group[i]->digest, &recalled[i]);
@@ -257,6 +256,8 @@ static void join_group(struct key_check *check)
     struct key_checker *checker = check->checker;
 
     key_cache_prefetch_slot(checker->cache, check->digest);
+    if (checker->group_count > 0)
+        key_cache_prefetch_entry(checker->cache, checker->group[checker->group_count - 1]->digest);
     checker->group[checker->group_count++] = check;
     if (checker->group_count == GROUP_MAX)
         key_checker_settle(checker);
