@@ -3,6 +3,7 @@
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -165,6 +166,35 @@ Test(json_write, fills_a_buffer_to_its_end)
         json_put_member(&(struct json_writer){.out = &out}, "key", TEXT("1234567"));
         cr_assert_eq(out.failed, room < 15);
         cr_assert(out.failed || text_equal(buf_text(&out), TEXT("\"key\":\"1234567\"")));
+    }
+}
+
+/* Each piece with its comma, in storage that ends where the room does, for a sanitizer to watch. */
+Test(json_write, never_writes_past_its_room)
+{
+    static const char WHOLE[] = "{\"a\":1,\"id\":\"x\",\"of\":[\"y\",\"z\",{}],\"b\":null}";
+    for (size_t room = 0; room < sizeof WHOLE; room++) {
+        char *storage = malloc(room + 1);
+        struct buf out;
+        struct json_writer w = {.out = &out};
+        buf_init_fixed(&out, storage + 1, room);
+        json_object_begin(&w);
+        json_key(&w, "a");
+        json_put_integer(&w, 1);
+        JSON_PUT_WORD(&w, "id", TEXT("x"));
+        json_key(&w, "of");
+        json_array_begin(&w);
+        JSON_PUT_WORD_ELEMENT(&w, TEXT("y"));
+        JSON_PUT_WORD_ELEMENT(&w, TEXT("z"));
+        json_object_begin(&w);
+        json_object_end(&w);
+        json_array_end(&w);
+        json_key(&w, "b");
+        json_put_null(&w);
+        json_object_end(&w);
+        cr_assert_eq(out.failed, room < sizeof WHOLE - 1);
+        cr_assert(out.failed || text_equal(buf_text(&out), text_of(WHOLE)));
+        free(storage);
     }
 }
 

@@ -4,8 +4,10 @@
 
 #include <criterion/criterion.h>
 
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -210,6 +212,20 @@ Test(buf, appends_of_all_kinds)
     cr_assert(reads(buf_text(&b), "abcdef-018446744073709551615 -5 x"));
     cr_assert_not(b.failed);
     buf_finish(&b);
+}
+
+Test(buf, prints_numbers_of_each_length)
+{
+    char expected[24];
+    for (uint64_t power = 1; power <= UINT64_MAX / 10; power *= 10)
+        for (uint64_t value = power - 1; value <= power + 1; value++) {
+            struct buf b;
+            buf_init(&b, 24);
+            buf_append_u64(&b, value);
+            snprintf(expected, sizeof expected, "%" PRIu64, value);
+            cr_assert(reads(buf_text(&b), expected), "%s", expected);
+            buf_finish(&b);
+        }
 }
 
 Test(buf, takes_exactly_its_maximum)

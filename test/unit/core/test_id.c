@@ -40,6 +40,13 @@ Test(id, prints_a_known_ulid)
     cr_assert_arr_eq(back, BYTES, ULID_BYTES);
 }
 
+Test(id, none_is_an_empty_text)
+{
+    const struct id none = {{0}};
+    cr_assert_eq(id_text(&none).len, 0);
+    cr_assert_eq(id_kind_of(id_text(&none)), ID_NONE);
+}
+
 Test(id, the_largest_ulid_survives)
 {
     uint8_t bytes[ULID_BYTES], back[ULID_BYTES];

@@ -260,6 +260,7 @@ Test(http_parser, refuses_a_control_character_as_soon_as_it_is_there)
             cr_expect_eq(scan_once((struct text){line, sizeof line}), may_go_on ? HEAD_PARTIAL : HEAD_REFUSED,
                          "0x%02x at %zu", (unsigned)c, place);
         }
+    cr_expect_eq(scan_once(TEXT("\r\n")), HEAD_REFUSED);
     cr_expect_eq(scan_once(TEXT("GET / HTTP/1.1\r")), HEAD_PARTIAL);
     cr_expect_eq(scan_once(TEXT("GET / HTTP/1.1\r\r")), HEAD_REFUSED);
     cr_expect_eq(scan_once(TEXT("GET / HTTP/1.1\r\n" H " a\r")), HEAD_PARTIAL, "is judged with its end");
