@@ -1,12 +1,13 @@
 # Sourced by scripts/bench.
 # shellcheck shell=bash disable=SC2154
 
-IDLE_CONNECTIONS=10000
+IDLE_CONNECTIONS=9000
+IDLE_FILES=$((2 * IDLE_CONNECTIONS + 1000)) # a node keeps a file for each connection, and some, in reserve
 
 used_memory() { redis info memory | awk -F: '/^used_memory:/ {printf "%d", $2}'; }
 bench_size() {
   local began ready_ms rss_before rss_after answer memory fds=()
-  ulimit -n $((2 * IDLE_CONNECTIONS)) 2>/dev/null || die "the limit of open files must allow $((2 * IDLE_CONNECTIONS))"
+  ulimit -n "$IDLE_FILES" 2>/dev/null || die "the limit of open files must allow $IDLE_FILES"
   deployment size first "$lease_ms" taskset -c 0
   began=$(now_ms)
   node size "$lease_ms" taskset -c 0
