@@ -4,9 +4,9 @@
 
 static void begin_value(struct json_writer *w)
 {
-    if (w->need_comma)
-        buf_append_char(w->out, ',');
-    w->need_comma = true;
+    char *at = json_begin(w, 0);
+    if (at)
+        json_end(w, at, true);
 }
 
 static void open_container(struct json_writer *w, char c)

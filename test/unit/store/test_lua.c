@@ -562,6 +562,20 @@ Test(lua, usage_flush)
           {"HGETALL t:acct:acct_B:key_use", "(key_9 7 3 2026-02-01 3)"});
 }
 
+/* Or it would count twice when it comes again. */
+Test(lua, usage_flush_writes_nothing_of_a_batch_that_fails)
+{
+    STEPS({"@usage_flush node 1 acct_A live 2026-01-31 1 key_1 5 100", "(ok)"},
+          {"HSET t:acct:acct_B:key_use key_9 many", "1"},
+          {"@usage_flush node 2 acct_A live 2026-02-01 1 key_1 1 200 acct_B live 2026-02-01 1 key_9 3 7",
+           "-*not told: many*"},
+          {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5)"},
+          {"HGETALL t:acct:acct_A:key_use", "(key_1 100 5 2026-01-31 5)"},
+          {"EXISTS t:acct:acct_A:usage:2026-01-31 t:acct:acct_B:usage", "0"}, {"DEL t:acct:acct_B:key_use", "1"},
+          {"@usage_flush node 2 acct_A live 2026-02-01 1 key_1 1 200 acct_B live 2026-02-01 1 key_9 3 7", "(ok)"},
+          {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5 2026-02-01:live 1)"});
+}
+
 /* Each eighth, and each power of two. */
 Test(lua, usage_flush_ranks_keys_now_and_then)
 {
