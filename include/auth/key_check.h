@@ -1,6 +1,6 @@
-/* Is this token a key that is accepted now? The check path of design 5: shape, digest, then what is known of the
- * digest: from memory while the node has a lease (design 6), else, if the checksum is right, by one read of the store,
- * which checks of the same key share as far as that is right.
+/* Is this token a key that is accepted now? The check path of design 5: shape, then what is known of the key: from
+ * memory, by the inner hash of its digest, while the node has a lease (design 6), else, if the checksum is right, by
+ * one read of the store, which checks of the same key share as far as that is right.
  *
  * Checks are looked up in memory some together: step by step the processor fetches what the next step of each of them
  * needs, so that they wait for memory side by side, not one after the other (group prefetching: Chen et al., ICDE
@@ -39,7 +39,8 @@ struct key_check {
     void *arg;
     struct text token; /* the caller keeps it */
     size_t generation; /* of the master key that the digest is made with */
-    uint8_t digest[KEY_DIGEST_BYTES];
+    uint8_t inner[KEYRING_DIGEST_BYTES];
+    uint8_t digest[KEY_DIGEST_BYTES]; /* made when memory does not know the key */
 };
 
 /* session: NULL, or one that never caches: every check reads the store. Else the checker listens to it. usage: where

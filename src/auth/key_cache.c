@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Half of a digest tells keys apart as well as the whole: it is an HMAC under a secret key, so nobody can look for two
- * that begin alike, and 128 bits do not meet by chance. Its bytes are uniform, so they are also all the hashes needed.
- */
-enum { DIGEST_BYTES = 16, AT_HOME = 0, AT_TAG = 4, AT_GHOST = 8, AT_FINGERPRINT = 12 };
+/* Half of a digest, or of an inner hash, tells keys apart as well as the whole: both are made under a secret key, so
+ * nobody can look for two that begin alike, and 128 bits do not meet by chance. Their bytes are uniform, so they are
+ * also all the hashes needed. */
+enum { KEPT_BYTES = 16, AT_HOME = 0, AT_TAG = 4, AT_GHOST = 8, AT_FINGERPRINT = 12 };
 
-enum { NAME_BYTES = 24, USES_MAX = 3 };
-enum { ENTRIES_MIN = 64, ENTRIES_LIMIT = 1 << 30, SLOTS_PER_ENTRY = 2 };
+enum { NAME_BYTES = 16, USES_MAX = 3 };
+enum { ENTRIES_MIN = 64, ENTRIES_LIMIT = 1 << 30, SLOTS_PER_ENTRY = 2, SLOTS_PER_CHAIN = 4 };
 /* The paper's figures: a tenth of the entries are on trial, and more than one use passes. */
 enum { TRIAL_SHARE = 10, TRIAL_USES = 1 };
 /* An eviction that finds this many entries in use takes the next one anyway: the event loop waits for it. */
@@ -25,7 +25,7 @@ enum { UNKNOWN_SLOTS = 4096, UNKNOWN_NS = 1000000000 };
 static const uint32_t NO_ENTRY = UINT32_MAX;
 
 struct entry {
-    uint8_t digest[DIGEST_BYTES];
+    uint8_t inner[KEPT_BYTES];
     uint8_t id[ULID_BYTES];
     uint8_t account[ULID_BYTES];
     uint16_t scopes;
@@ -37,11 +37,13 @@ struct entry {
     uint8_t uses : 2; /* since it came into its queue, less what the clock took; up to USES_MAX */
     char name[NAME_BYTES];
     uint32_t older, newer; /* in its queue; a free entry's `newer` is the next free one */
+    uint32_t digest_hash;  /* a piece of its digest, uniform as all are */
+    uint32_t chained;      /* the next one of its chain + 1, or 0 */
 };
 
 /* A digest that no key has; expires_ns is 0 where there is none. */
 struct unknown {
-    uint8_t digest[DIGEST_BYTES];
+    uint8_t digest[KEPT_BYTES];
     uint64_t expires_ns;
 };
 
@@ -53,9 +55,11 @@ struct queue {
 struct key_cache {
     struct entry *entries;
     /* Open addressing with linear probing and no tombstones. A slot is 0, or an entry's number + 1 in the bits of
-     * number_mask and a piece of its digest above, which spares most looks at entries that are not the one sought. */
+     * number_mask and a piece of its inner hash above, which spares most looks at entries that are not the one sought.
+     */
     uint32_t *slots;
-    uint32_t *ghosts; /* one fingerprint a place: entries that left `trial` not long ago; 0: none */
+    uint32_t *chains; /* first entry + 1, by digest_hash: how a drop finds its entry */
+    uint16_t *ghosts; /* one fingerprint a place: entries that left `trial` not long ago; 0: none */
     struct unknown *unknown;
     uint32_t number_mask;
     uint32_t first_free;
@@ -66,10 +70,13 @@ struct key_cache {
     size_t bytes;
 };
 
-#define ENTRY_BYTES (sizeof(struct entry) + (SLOTS_PER_ENTRY + 1) * sizeof(uint32_t))
+#define ENTRY_BYTES                                                                                     \
+    (sizeof(struct entry) + SLOTS_PER_ENTRY * (sizeof(uint32_t) + sizeof(uint32_t) / SLOTS_PER_CHAIN) + \
+     sizeof(uint16_t))
 #define FIXED_BYTES (sizeof(struct key_cache) + UNKNOWN_SLOTS * sizeof(struct unknown))
 
-_Static_assert(ENTRY_BYTES <= (size_t)KEY_CACHE_ENTRY_BYTES_MAX, "entry, slots and ghost keep the header's promise");
+_Static_assert(ENTRY_BYTES <= (size_t)KEY_CACHE_ENTRY_BYTES_MAX,
+               "an entry and what belongs to it keep the header's promise");
 _Static_assert(SCOPE_COUNT <= 16, "a scope set fits struct entry");
 _Static_assert(NAME_BYTES <= sizeof((struct key_record *)0)->name, "a kept name is copied whole");
 _Static_assert((UNKNOWN_SLOTS & (UNKNOWN_SLOTS - 1)) == 0, "a mask picks the place");
@@ -87,10 +94,9 @@ static size_t scale(uint32_t hash, size_t count)
     return (size_t)((uint64_t)hash * count >> 32);
 }
 
-static bool digest_equal(const uint8_t *kept, const uint8_t *digest)
+static bool is_kept(const uint8_t kept[KEPT_BYTES], const uint8_t *whole)
 {
-    return secure_equal((struct text){(const char *)kept, DIGEST_BYTES},
-                        (struct text){(const char *)digest, DIGEST_BYTES});
+    return secure_equal((struct text){(const char *)kept, KEPT_BYTES}, (struct text){(const char *)whole, KEPT_BYTES});
 }
 
 /* Create and destroy */
@@ -129,6 +135,7 @@ struct key_cache *key_cache_create(size_t entries_max, size_t bytes_max)
         cache->number_mask = cache->number_mask << 1 | 1;
     cache->entries = take(cache, cache->capacity, sizeof *cache->entries);
     cache->slots = take(cache, cache->slots_max, sizeof *cache->slots);
+    cache->chains = take(cache, cache->slots_max / SLOTS_PER_CHAIN, sizeof *cache->chains);
     cache->ghosts = take(cache, cache->capacity, sizeof *cache->ghosts);
     cache->unknown = take(cache, UNKNOWN_SLOTS, sizeof *cache->unknown);
     set_empty(cache);
@@ -141,6 +148,7 @@ void key_cache_destroy(struct key_cache *cache)
         return;
     free(cache->entries);
     free(cache->slots);
+    free(cache->chains);
     free(cache->ghosts);
     free(cache->unknown);
     free(cache);
@@ -148,14 +156,14 @@ void key_cache_destroy(struct key_cache *cache)
 
 /* The index */
 
-static size_t home_of(const struct key_cache *cache, const uint8_t *digest)
+static size_t home_of(const struct key_cache *cache, const uint8_t *inner)
 {
-    return scale(load32(digest + AT_HOME), cache->slot_count);
+    return scale(load32(inner + AT_HOME), cache->slot_count);
 }
 
-static uint32_t tag_of(const struct key_cache *cache, const uint8_t *digest)
+static uint32_t tag_of(const struct key_cache *cache, const uint8_t *inner)
 {
-    return load32(digest + AT_TAG) & ~cache->number_mask;
+    return load32(inner + AT_TAG) & ~cache->number_mask;
 }
 
 static size_t slot_after(const struct key_cache *cache, size_t at)
@@ -173,13 +181,13 @@ static struct entry *entry_at(const struct key_cache *cache, size_t at)
     return &cache->entries[entry_number(cache, cache->slots[at])];
 }
 
-/* Where that digest's slot is, or the empty one where it belongs. */
-static size_t find_slot(const struct key_cache *cache, const uint8_t *digest)
+/* Where that inner hash's slot is, or the empty one where it belongs. */
+static size_t find_slot(const struct key_cache *cache, const uint8_t *inner)
 {
-    const uint32_t tag = tag_of(cache, digest);
-    size_t at = home_of(cache, digest);
+    const uint32_t tag = tag_of(cache, inner);
+    size_t at = home_of(cache, inner);
     for (uint32_t slot; (slot = cache->slots[at]) != 0; at = slot_after(cache, at))
-        if ((slot & ~cache->number_mask) == tag && digest_equal(entry_at(cache, at)->digest, digest))
+        if ((slot & ~cache->number_mask) == tag && is_kept(entry_at(cache, at)->inner, inner))
             break;
     return at;
 }
@@ -189,13 +197,41 @@ static size_t find_slot(const struct key_cache *cache, const uint8_t *digest)
 static void empty_slot(struct key_cache *cache, size_t hole)
 {
     for (size_t at = slot_after(cache, hole); cache->slots[at]; at = slot_after(cache, at)) {
-        const size_t home = home_of(cache, entry_at(cache, at)->digest);
+        const size_t home = home_of(cache, entry_at(cache, at)->inner);
         if (at - home < at - hole)
             continue;
         cache->slots[hole] = cache->slots[at];
         hole = at;
     }
     cache->slots[hole] = 0;
+}
+
+/* The chains: entries by their digests */
+
+static uint32_t digest_hash_of(const uint8_t *digest)
+{
+    return load32(digest + AT_HOME);
+}
+
+static uint32_t *chain_of(const struct key_cache *cache, uint32_t digest_hash)
+{
+    return &cache->chains[scale(digest_hash, cache->slot_count / SLOTS_PER_CHAIN)];
+}
+
+static void chain(struct key_cache *cache, struct entry *entry)
+{
+    uint32_t *first = chain_of(cache, entry->digest_hash);
+    entry->chained = *first;
+    *first = (uint32_t)(entry - cache->entries) + 1;
+}
+
+static void unchain(struct key_cache *cache, const struct entry *entry)
+{
+    const uint32_t number = (uint32_t)(entry - cache->entries) + 1;
+    uint32_t *link = chain_of(cache, entry->digest_hash);
+    while (*link != number)
+        link = &cache->entries[*link - 1].chained;
+    *link = entry->chained;
 }
 
 /* The two queues: an entry is in one of them, or free */
@@ -234,10 +270,10 @@ static void dequeue(struct key_cache *cache, struct entry *entry)
     queue->count--;
 }
 
-static void remove_at(struct key_cache *cache, size_t at)
+static void remove_entry(struct key_cache *cache, struct entry *entry)
 {
-    struct entry *entry = entry_at(cache, at);
-    empty_slot(cache, at);
+    empty_slot(cache, find_slot(cache, entry->inner));
+    unchain(cache, entry);
     dequeue(cache, entry);
     entry->newer = cache->first_free;
     cache->first_free = (uint32_t)(entry - cache->entries);
@@ -245,20 +281,20 @@ static void remove_at(struct key_cache *cache, size_t at)
 
 /* Replacement */
 
-static uint32_t *ghost_place(struct key_cache *cache, const uint8_t *digest)
+static uint16_t *ghost_place(struct key_cache *cache, const uint8_t *inner)
 {
-    return &cache->ghosts[scale(load32(digest + AT_GHOST), cache->capacity)];
+    return &cache->ghosts[scale(load32(inner + AT_GHOST), cache->capacity)];
 }
 
-static uint32_t fingerprint_of(const uint8_t *digest)
+static uint16_t fingerprint_of(const uint8_t *inner)
 {
-    return load32(digest + AT_FINGERPRINT) | 1;
+    return (uint16_t)(load32(inner + AT_FINGERPRINT) | 1);
 }
 
-static bool take_ghost(struct key_cache *cache, const uint8_t *digest)
+static bool take_ghost(struct key_cache *cache, const uint8_t *inner)
 {
-    uint32_t *place = ghost_place(cache, digest);
-    if (*place != fingerprint_of(digest))
+    uint16_t *place = ghost_place(cache, inner);
+    if (*place != fingerprint_of(inner))
         return false;
     *place = 0;
     return true;
@@ -288,8 +324,8 @@ static void evict(struct key_cache *cache)
     for (int spared = 0; spared < SPARED_MAX && spare(cache, entry); spared++)
         entry = oldest_to_judge(cache);
     if (!entry->in_main)
-        *ghost_place(cache, entry->digest) = fingerprint_of(entry->digest);
-    remove_at(cache, find_slot(cache, entry->digest));
+        *ghost_place(cache, entry->inner) = fingerprint_of(entry->inner);
+    remove_entry(cache, entry);
 }
 
 static struct entry *take_free_entry(struct key_cache *cache)
@@ -303,10 +339,11 @@ static struct entry *take_free_entry(struct key_cache *cache)
 
 /* Growing */
 
-static void point_to(struct key_cache *cache, const struct entry *entry)
+static void point_to(struct key_cache *cache, struct entry *entry)
 {
-    cache->slots[find_slot(cache, entry->digest)] =
-        tag_of(cache, entry->digest) | ((uint32_t)(entry - cache->entries) + 1);
+    cache->slots[find_slot(cache, entry->inner)] =
+        tag_of(cache, entry->inner) | ((uint32_t)(entry - cache->entries) + 1);
+    chain(cache, entry);
 }
 
 static void point_to_all(struct key_cache *cache, const struct queue *queue)
@@ -315,9 +352,15 @@ static void point_to_all(struct key_cache *cache, const struct queue *queue)
         point_to(cache, &cache->entries[number]);
 }
 
-static void grow_index(struct key_cache *cache)
+static void clear_index(struct key_cache *cache)
 {
     memset(cache->slots, 0, cache->slot_count * sizeof *cache->slots);
+    memset(cache->chains, 0, cache->slot_count / SLOTS_PER_CHAIN * sizeof *cache->chains);
+}
+
+static void grow_index(struct key_cache *cache)
+{
+    clear_index(cache);
     cache->slot_count *= 2;
     if (cache->slot_count > SLOTS_DOUBLED_MAX || cache->slot_count > cache->slots_max)
         cache->slot_count = cache->slots_max;
@@ -355,16 +398,17 @@ static void unpack(const struct entry *entry, struct key_record *ret_key)
     memcpy(ret_key->name, entry->name, NAME_BYTES); /* all of it: cheaper than to count */
 }
 
-static struct entry *add(struct key_cache *cache, const uint8_t *digest)
+static struct entry *add(struct key_cache *cache, const uint8_t *inner, const uint8_t *digest)
 {
     if (key_cache_count(cache) == cache->capacity)
         evict(cache);
     else if ((key_cache_count(cache) + 1) * SLOTS_PER_ENTRY > cache->slot_count)
         grow_index(cache);
     struct entry *entry = take_free_entry(cache);
-    memcpy(entry->digest, digest, DIGEST_BYTES);
+    memcpy(entry->inner, inner, KEPT_BYTES);
+    entry->digest_hash = digest_hash_of(digest);
     entry->uses = 0;
-    enqueue(cache, entry, take_ghost(cache, digest));
+    enqueue(cache, entry, take_ghost(cache, inner));
     point_to(cache, entry);
     return entry;
 }
@@ -379,29 +423,33 @@ static struct unknown *unknown_place(const struct key_cache *cache, const uint8_
 static void forget_unknown(struct key_cache *cache, const uint8_t *digest)
 {
     struct unknown *place = unknown_place(cache, digest);
-    if (digest_equal(place->digest, digest))
+    if (is_kept(place->digest, digest))
         place->expires_ns = 0;
 }
 
-static void forget_record(struct key_cache *cache, const uint8_t *digest)
+static void forget_records(struct key_cache *cache, const uint8_t *digest)
 {
-    const size_t at = find_slot(cache, digest);
-    if (cache->slots[at])
-        remove_at(cache, at);
+    const uint32_t hash = digest_hash_of(digest);
+    for (uint32_t next, number = *chain_of(cache, hash); number; number = next) {
+        struct entry *entry = &cache->entries[number - 1];
+        next = entry->chained;
+        if (entry->digest_hash == hash)
+            remove_entry(cache, entry);
+    }
 }
 
 /* What the header offers */
 
-void key_cache_prefetch_slot(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES])
+void key_cache_prefetch_slot(const struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES])
 {
-    mem_prefetch(&cache->slots[home_of(cache, digest)], sizeof *cache->slots);
+    mem_prefetch(&cache->slots[home_of(cache, inner)], sizeof *cache->slots);
 }
 
-/* The first that may be that digest's: nearly always it is. */
-void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES])
+/* The first that may be that key's: nearly always it is. */
+void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES])
 {
-    const uint32_t tag = tag_of(cache, digest);
-    for (size_t at = home_of(cache, digest); cache->slots[at]; at = slot_after(cache, at)) {
+    const uint32_t tag = tag_of(cache, inner);
+    for (size_t at = home_of(cache, inner); cache->slots[at]; at = slot_after(cache, at)) {
         if ((cache->slots[at] & ~cache->number_mask) != tag)
             continue;
         mem_prefetch(entry_at(cache, at), sizeof(struct entry));
@@ -409,39 +457,45 @@ void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t diges
     }
 }
 
-enum key_cache_answer key_cache_find(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns,
-                                     struct key_record *ret_key)
+bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct key_record *ret_key)
 {
-    const size_t at = find_slot(cache, digest);
-    if (cache->slots[at]) {
-        struct entry *entry = entry_at(cache, at);
-        if (entry->uses < USES_MAX)
-            entry->uses++;
-        unpack(entry, ret_key);
-        return KEY_CACHE_FOUND;
-    }
-    const struct unknown *place = unknown_place(cache, digest);
-    return now_ns < place->expires_ns && digest_equal(place->digest, digest) ? KEY_CACHE_UNKNOWN : KEY_CACHE_MISS;
+    const size_t at = find_slot(cache, inner);
+    if (!cache->slots[at])
+        return false;
+    struct entry *entry = entry_at(cache, at);
+    if (entry->uses < USES_MAX)
+        entry->uses++;
+    unpack(entry, ret_key);
+    return true;
 }
 
-void key_cache_store(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], const struct key_record *key)
+bool key_cache_is_unknown(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns)
+{
+    const struct unknown *place = unknown_place(cache, digest);
+    return now_ns < place->expires_ns && is_kept(place->digest, digest);
+}
+
+void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES],
+                     const uint8_t digest[KEY_DIGEST_BYTES], const struct key_record *key)
 {
     forget_unknown(cache, digest);
-    const size_t at = find_slot(cache, digest);
-    pack(cache->slots[at] ? entry_at(cache, at) : add(cache, digest), key);
+    const size_t at = find_slot(cache, inner);
+    struct entry *entry = cache->slots[at] ? entry_at(cache, at) : add(cache, inner, digest);
+    CHECK(entry->digest_hash == digest_hash_of(digest)); /* or no invalidation would find it */
+    pack(entry, key);
 }
 
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns)
 {
-    forget_record(cache, digest);
+    forget_records(cache, digest);
     struct unknown *place = unknown_place(cache, digest);
-    memcpy(place->digest, digest, DIGEST_BYTES);
+    memcpy(place->digest, digest, KEPT_BYTES);
     place->expires_ns = now_ns + UNKNOWN_NS;
 }
 
 void key_cache_drop(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES])
 {
-    forget_record(cache, digest);
+    forget_records(cache, digest);
     forget_unknown(cache, digest);
 }
 
@@ -449,7 +503,7 @@ void key_cache_drop(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYT
 void key_cache_clear(struct key_cache *cache)
 {
     if (cache->touched)
-        memset(cache->slots, 0, cache->slot_count * sizeof *cache->slots);
+        clear_index(cache);
     memset(cache->unknown, 0, UNKNOWN_SLOTS * sizeof *cache->unknown);
     set_empty(cache);
 }

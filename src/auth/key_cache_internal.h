@@ -1,18 +1,19 @@
-/* What a node remembers of keys: records by digest, and for a moment digests that no key has. Memory only: who may use
- * it, and when, is the lease's business (store/node_session.h). At most 96 bytes an entry with all that belongs to it,
- * nothing is allocated after key_cache_create(), and pages that were never used cost nothing.
- * When it is full it gives up what was used least of late, and a scan of keys that are used once does not push out
- * those in use (S3-FIFO: Yang et al., SOSP 2023). Unknown digests have a small table of their own, so that a flood of
- * invented keys pushes out nothing but other invented keys. */
+/* What a node remembers of keys: records, and for a moment digests that no key has. Memory only: who may use it, and
+ * when, is the lease's business (store/node_session.h). At most 96 bytes an entry with all that belongs to it, nothing
+ * is allocated after key_cache_create(), and pages that were never used cost nothing.
+ * A record is found by its digest's inner hash (keyring_inner()), which spares each check the other half of an HMAC,
+ * and dropped by its digest, which is all that an invalidation tells. When it is full it gives up what was used least
+ * of late, and a scan of keys that are used once does not push out those in use (S3-FIFO: Yang et al., SOSP 2023).
+ * Unknown digests have a small table of their own, so that a flood of invented keys pushes out nothing but other
+ * invented keys. */
 #pragma once
 #include "base/attr.h"
 #include "core/key.h"
+#include "core/keyring.h"
 
 enum { KEY_CACHE_ENTRY_BYTES_MAX = 96 };
 
 struct key_cache;
-
-enum key_cache_answer { KEY_CACHE_MISS, KEY_CACHE_FOUND, KEY_CACHE_UNKNOWN };
 
 /* As many entries as both bounds allow, at least 64. bytes_max covers all that is allocated. */
 struct key_cache *key_cache_create(size_t entries_max, size_t bytes_max);
@@ -20,18 +21,19 @@ void key_cache_destroy(struct key_cache *cache);
 
 /* Has the processor fetch what key_cache_find() will touch. In two steps, as the second must see what the first has
  * brought. */
-void key_cache_prefetch_slot(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES]);
-void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES]);
-/* KEY_CACHE_FOUND: ret_key is as it was stored, but created_ms, last_used_ms and last4 are 0, 0 and empty, revoked_ms
- * is 0 or 1 (not when, only whether), and a name that was too long to be kept has name_len 0. now_ns: clock_boot_ns().
- */
-enum key_cache_answer key_cache_find(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns,
-                                     struct key_record *ret_key);
-/* Replaces what is there. */
-void key_cache_store(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], const struct key_record *key);
+void key_cache_prefetch_slot(const struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES]);
+void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES]);
+/* If found, ret_key is as it was stored, but created_ms, last_used_ms and last4 are 0, 0 and empty, revoked_ms is 0 or
+ * 1 (not when, only whether), and a name that was too long to be kept has name_len 0. */
+bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct key_record *ret_key);
+/* now_ns: clock_boot_ns(). */
+bool key_cache_is_unknown(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns);
+/* Replaces what is there. The digest is the inner hash's (keyring_outer()). */
+void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES],
+                     const uint8_t digest[KEY_DIGEST_BYTES], const struct key_record *key);
 /* No key has this digest: remembered for a second at most. A record that it had is dropped. */
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns);
-/* Nothing is known of it afterwards. */
+/* Nothing is known of it afterwards. (Of one other in 2^32 neither.) */
 void key_cache_drop(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES]);
 /* Nothing is known of anything. Takes a moment (milliseconds for a million entries). */
 void key_cache_clear(struct key_cache *cache);

@@ -15,8 +15,9 @@
 enum { READ_BUCKETS = 1024, GROUP_MAX = 8 };
 
 /* What memory says of a check. */
+enum answer { MISS, FOUND, UNKNOWN };
 struct recalled {
-    enum key_cache_answer answer;
+    enum answer answer;
     struct key_record key; /* if found */
 };
 
@@ -37,7 +38,7 @@ struct key_checker {
 struct key_read {
     struct list node;
     struct key_checker *checker;
-    uint8_t digest[KEY_DIGEST_BYTES];
+    uint8_t inner[KEYRING_DIGEST_BYTES], digest[KEY_DIGEST_BYTES];
     uint64_t epoch;          /* when it was sent */
     struct list early, late; /* struct key_check */
 };
@@ -104,22 +105,37 @@ static struct lease look_at_lease(const struct key_checker *checker)
     return lease;
 }
 
-static void recall(struct key_checker *checker, struct lease lease, const uint8_t digest[KEY_DIGEST_BYTES],
-                   struct recalled *ret)
+static void make_inner(struct key_check *check)
+{
+    keyring_inner(check->checker->keyring, KEYRING_KEY_DIGEST, check->generation, check->token, check->inner);
+}
+
+static void make_digest(struct key_check *check)
+{
+    keyring_outer(check->checker->keyring, KEYRING_KEY_DIGEST, check->generation, check->inner, check->digest);
+}
+
+/* The digest is made unless the key is found. */
+static enum answer recall_key(struct key_check *check, struct lease lease, struct key_record *ret_key)
+{
+    struct key_cache *cache = check->checker->cache;
+
+    if (lease.is_held && key_cache_find(cache, check->inner, ret_key))
+        return FOUND;
+    make_digest(check);
+    return lease.is_held && key_cache_is_unknown(cache, check->digest, lease.now_ns) ? UNKNOWN : MISS;
+}
+
+static void recall(struct key_check *check, struct lease lease, struct recalled *ret)
 {
     static const enum metric METRICS[] = {
-        [KEY_CACHE_MISS] = METRIC_CACHE_MISS,
-        [KEY_CACHE_FOUND] = METRIC_CACHE_HIT,
-        [KEY_CACHE_UNKNOWN] = METRIC_CACHE_UNKNOWN,
+        [MISS] = METRIC_CACHE_MISS,
+        [FOUND] = METRIC_CACHE_HIT,
+        [UNKNOWN] = METRIC_CACHE_UNKNOWN,
     };
 
-    if (!lease.is_held) {
-        metric_add(METRIC_CACHE_NO_LEASE, 1);
-        ret->answer = KEY_CACHE_MISS;
-        return;
-    }
-    ret->answer = key_cache_find(checker->cache, digest, lease.now_ns, &ret->key);
-    metric_add(METRICS[ret->answer], 1);
+    ret->answer = recall_key(check, lease, &ret->key);
+    metric_add(lease.is_held ? METRICS[ret->answer] : METRIC_CACHE_NO_LEASE, 1);
 }
 
 /* The store looks at an id's prefix and length alone, for the sake of speed; what is packed must be an id indeed. */
@@ -141,7 +157,7 @@ static bool remember(const struct key_read *read, enum store_result result, cons
         return false;
     bool has_lease = node_session_has_lease(checker->session, &now_ns);
     if (result == STORE_OK && has_real_ids(key))
-        key_cache_store(checker->cache, read->digest, key);
+        key_cache_store(checker->cache, read->inner, read->digest, key);
     else if (result == STORE_NOT_FOUND)
         key_cache_store_unknown(checker->cache, read->digest, now_ns);
     metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
@@ -177,11 +193,6 @@ static bool has_older_key(const struct key_check *check)
     return check->generation + 1 < keyring_generations(check->checker->keyring);
 }
 
-static void make_digest(struct key_check *check)
-{
-    keyring_digest(check->checker->keyring, KEYRING_KEY_DIGEST, check->generation, check->token, check->digest);
-}
-
 static void check_found(void *arg, enum store_result result, const struct key_record *key);
 static void read_for(struct key_check *check);
 
@@ -201,19 +212,19 @@ static void ask_store(struct key_check *check)
 /* Goes on with what memory says. */
 static void look_further(struct key_check *check, struct recalled *recalled)
 {
-    while (recalled->answer == KEY_CACHE_UNKNOWN && has_older_key(check)) {
+    while (recalled->answer == UNKNOWN && has_older_key(check)) {
         check->generation++;
-        make_digest(check);
-        recall(check->checker, look_at_lease(check->checker), check->digest, recalled);
+        make_inner(check);
+        recall(check, look_at_lease(check->checker), recalled);
     }
     switch (recalled->answer) {
-    case KEY_CACHE_FOUND:
+    case FOUND:
         finish(check, STORE_OK, &recalled->key);
         break;
-    case KEY_CACHE_UNKNOWN:
+    case UNKNOWN:
         finish(check, STORE_NOT_FOUND, NULL);
         break;
-    case KEY_CACHE_MISS:
+    case MISS:
         ask_store(check);
         break;
     }
@@ -226,15 +237,15 @@ static void look_up(struct key_checker *checker, struct key_check *const *group,
     struct recalled recalled[GROUP_MAX];
     struct lease lease;
 
-    key_cache_prefetch_entry(checker->cache, group[count - 1]->digest);
+    key_cache_prefetch_entry(checker->cache, group[count - 1]->inner);
     lease = look_at_lease(checker);
     for (size_t i = 0; i < count; i++) {
-        recall(checker, lease, group[i]->digest, &recalled[i]);
-        if (recalled[i].answer == KEY_CACHE_FOUND)
+        recall(group[i], lease, &recalled[i]);
+        if (recalled[i].answer == FOUND)
             usage_prefetch_first(checker->usage, &recalled[i].key.id);
     }
     for (size_t i = 0; i < count; i++)
-        if (recalled[i].answer == KEY_CACHE_FOUND)
+        if (recalled[i].answer == FOUND)
             usage_prefetch_second(checker->usage, &recalled[i].key.id);
     for (size_t i = 0; i < count; i++)
         look_further(group[i], &recalled[i]);
@@ -255,9 +266,9 @@ static void join_group(struct key_check *check)
 {
     struct key_checker *checker = check->checker;
 
-    key_cache_prefetch_slot(checker->cache, check->digest);
+    key_cache_prefetch_slot(checker->cache, check->inner);
     if (checker->group_count > 0)
-        key_cache_prefetch_entry(checker->cache, checker->group[checker->group_count - 1]->digest);
+        key_cache_prefetch_entry(checker->cache, checker->group[checker->group_count - 1]->inner);
     checker->group[checker->group_count++] = check;
     if (checker->group_count == GROUP_MAX)
         key_checker_settle(checker);
@@ -271,26 +282,30 @@ void key_check_begin(struct key_checker *checker, struct key_check *check, struc
         finish(check, STORE_NOT_FOUND, NULL);
         return;
     }
-    make_digest(check);
-    if (checker->cache)
+    make_inner(check);
+    if (checker->cache) {
         join_group(check);
-    else
+    } else {
+        make_digest(check);
         ask_store(check);
+    }
 }
 
 static void check_found(void *arg, enum store_result result, const struct key_record *key)
 {
     struct key_check *check = arg;
-    struct recalled recalled = {.answer = KEY_CACHE_MISS};
+    struct recalled recalled = {.answer = MISS};
 
     if (result != STORE_NOT_FOUND || !has_older_key(check)) {
         finish(check, result, key);
         return;
     }
     check->generation++;
-    make_digest(check);
+    make_inner(check);
     if (check->checker->cache)
-        recall(check->checker, look_at_lease(check->checker), check->digest, &recalled);
+        recall(check, look_at_lease(check->checker), &recalled);
+    else
+        make_digest(check);
     look_further(check, &recalled);
 }
 
@@ -317,12 +332,14 @@ static struct key_read *find_read(struct key_checker *checker, const uint8_t dig
 
 static void read_answered(void *arg, enum store_result result, const struct key_record *key);
 
-static struct key_read *read_begin(struct key_checker *checker, const uint8_t digest[KEY_DIGEST_BYTES])
+static struct key_read *read_begin(struct key_checker *checker, const uint8_t inner[KEYRING_DIGEST_BYTES],
+                                   const uint8_t digest[KEY_DIGEST_BYTES])
 {
     struct key_read *read = mem_alloc(sizeof *read);
 
     read->checker = checker;
-    memcpy(read->digest, digest, KEY_DIGEST_BYTES);
+    memcpy(read->inner, inner, sizeof read->inner);
+    memcpy(read->digest, digest, sizeof read->digest);
     read->epoch = node_session_epoch(checker->session);
     list_init(&read->early);
     list_init(&read->late);
@@ -338,7 +355,7 @@ static void read_for(struct key_check *check)
     if (read)
         list_append(&read->late, &check->node);
     else
-        list_append(&read_begin(check->checker, check->digest)->early, &check->node);
+        list_append(&read_begin(check->checker, check->inner, check->digest)->early, &check->node);
 }
 
 static void move_all(struct list *from, struct list *to)
@@ -366,7 +383,7 @@ static void read_answered(void *arg, enum store_result result, const struct key_
     list_remove(&read->node);
     /* Those that came late and can't be decided by this read have all come before the next one. */
     if (!is_fresh && !is_failure && !list_empty(&read->late))
-        move_all(&read->late, &read_begin(read->checker, read->digest)->early);
+        move_all(&read->late, &read_begin(read->checker, read->inner, read->digest)->early);
     for (node = read->late.next; node != &read->late; node = node->next)
         metric_add(METRIC_CACHE_SHARED, 1);
     move_all(&read->late, &read->early);

@@ -135,13 +135,29 @@ size_t keyring_generations(const struct keyring *keyring)
     return keyring->count;
 }
 
+static const struct mac *mac_of(const struct keyring *keyring, enum keyring_purpose purpose, size_t generation)
+{
+    CHECK(generation < keyring->count && purpose < KEYRING_PURPOSES);
+    return &keyring->generations[generation].macs[purpose];
+}
+
+void keyring_inner(struct keyring *keyring, enum keyring_purpose purpose, size_t generation, struct text t,
+                   uint8_t ret_inner[KEYRING_DIGEST_BYTES])
+{
+    sha256_prefix_digest(&mac_of(keyring, purpose, generation)->inner, t.ptr, t.len, ret_inner);
+}
+
+void keyring_outer(struct keyring *keyring, enum keyring_purpose purpose, size_t generation,
+                   const uint8_t inner[KEYRING_DIGEST_BYTES], uint8_t ret_digest[KEYRING_DIGEST_BYTES])
+{
+    sha256_prefix_digest(&mac_of(keyring, purpose, generation)->outer, inner, KEYRING_DIGEST_BYTES, ret_digest);
+}
+
 void keyring_digest(struct keyring *keyring, enum keyring_purpose purpose, size_t generation, struct text t,
                     uint8_t ret_digest[KEYRING_DIGEST_BYTES])
 {
-    CHECK(generation < keyring->count && purpose < KEYRING_PURPOSES);
-    const struct mac *mac = &keyring->generations[generation].macs[purpose];
-    sha256_prefix_digest(&mac->inner, t.ptr, t.len, ret_digest);
-    sha256_prefix_digest(&mac->outer, ret_digest, KEYRING_DIGEST_BYTES, ret_digest);
+    keyring_inner(keyring, purpose, generation, t, ret_digest);
+    keyring_outer(keyring, purpose, generation, ret_digest, ret_digest);
 }
 
 /* Sets the nonce and feeds the additional data; the key stays from make_cipher(). */

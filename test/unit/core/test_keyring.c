@@ -95,6 +95,10 @@ Test(keyring, digests_are_hmacs_of_any_length)
         keyring_digest(keyring, KEYRING_KEY_DIGEST, 0, (struct text){message, len}, digest);
         cr_assert_not_null(HMAC(EVP_sha256(), key, sizeof key, (unsigned char *)message, len, expected, NULL));
         cr_assert_arr_eq(digest, expected, sizeof digest, "%zu bytes", len);
+        keyring_inner(keyring, KEYRING_KEY_DIGEST, 0, (struct text){message, len}, digest);
+        cr_assert_arr_neq(digest, expected, sizeof digest);
+        keyring_outer(keyring, KEYRING_KEY_DIGEST, 0, digest, digest);
+        cr_assert_arr_eq(digest, expected, sizeof digest, "%zu bytes in two steps", len);
     }
     keyring_destroy(keyring);
 }
