@@ -15,7 +15,13 @@ struct id {
 /* A new one; wall_ms becomes its first part, or the time of the one before it where that is less than a second later:
  * those of one process sort in the order of their making.
  * Public quality randomness: an id is no secret. */
-struct id id_mint(enum id_kind kind, int64_t wall_ms);
+void id_mint_to(enum id_kind kind, int64_t wall_ms, struct id *ret_id);
+static inline struct id id_mint(enum id_kind kind, int64_t wall_ms)
+{
+    struct id id;
+    id_mint_to(kind, wall_ms, &id);
+    return id;
+}
 /* From a ULID's 16 bytes, most significant first. */
 void id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES], struct id *ret_id);
 /* The whole text must be one id of that kind, in its canonical form. */

@@ -91,15 +91,32 @@ static char *begin(enum id_kind kind, struct id *ret_id)
     return ret_id->text + PREFIXES[kind].len;
 }
 
+/* The digit behind this one, '0' behind the last. */
+static char digit_after(char c)
+{
+    switch (c) {
+    case '9':
+        return 'a';
+    case 'h':
+    case 'k':
+    case 'n':
+    case 't': /* i, l, o and u are no digits */
+        return (char)(c + 2);
+    case 'z':
+        return '0';
+    default:
+        return (char)(c + 1);
+    }
+}
+
 /* The random part counts as its digits do. */
 static void count_on(char chars[ULID_TEXT_CHARS])
 {
-    for (size_t i = ULID_TEXT_CHARS; i-- > TIME_CHARS;) {
-        const int value = value_of(chars[i]);
-        chars[i] = ALPHABET[(value + 1) & 31];
-        if (value < 31)
-            return;
-    }
+    size_t i = ULID_TEXT_CHARS;
+    do {
+        i--;
+        chars[i] = digit_after(chars[i]);
+    } while (chars[i] == '0' && i > TIME_CHARS);
 }
 
 static void print_new(int64_t wall_ms, char ret_chars[ULID_TEXT_CHARS])
@@ -116,18 +133,16 @@ static void print_new(int64_t wall_ms, char ret_chars[ULID_TEXT_CHARS])
  * time does not go back, for not every caller has read the clock just now. A clock that was really set back is
  * followed. It is the text of the next one that is kept and counted: every request has an id, and to print one costs
  * more than the rest of its making. */
-struct id id_mint(enum id_kind kind, int64_t wall_ms)
+void id_mint_to(enum id_kind kind, int64_t wall_ms, struct id *ret_id)
 {
     static char next[ULID_TEXT_CHARS];
     static int64_t next_ms = INT64_MIN;
-    struct id id;
     if (wall_ms > next_ms || next_ms - wall_ms >= SET_BACK_MS) {
         print_new(wall_ms, next);
         next_ms = wall_ms;
     }
-    memcpy(begin(kind, &id), next, sizeof next);
+    memcpy(begin(kind, ret_id), next, sizeof next);
     count_on(next);
-    return id;
 }
 
 void id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES], struct id *ret_id)

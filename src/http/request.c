@@ -35,7 +35,7 @@ struct http_request *request_create(struct conn *conn)
     request->pins = 1;
     request->method = HTTP_OTHER;
     request->last_line = &request->first_line;
-    request->id = id_mint(ID_REQUEST, server_wall_ms(server));
+    id_mint_to(ID_REQUEST, server_wall_ms(server), &request->id);
     memcpy(request->peer, conn->peer, sizeof request->peer);
     server->request_count++;
     return request;

@@ -72,6 +72,7 @@ Test(id, sorts_in_the_order_of_making_within_a_millisecond)
     for (int i = 0; i < 70000; i++) {
         const struct id newer = id_mint(ID_KEY, 5);
         cr_assert_lt(strncmp(older.text, newer.text, ID_TEXT_BYTES), 0);
+        cr_assert_eq(id_kind_of(id_text(&newer)), ID_KEY, "%s", newer.text);
         older = newer;
     }
 }
