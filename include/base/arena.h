@@ -3,6 +3,8 @@
 #pragma once
 #include "base/text.h"
 
+enum { ARENA_ALIGNMENT = 16 };
+
 struct arena_block;
 struct arena_deferred;
 
@@ -16,8 +18,19 @@ struct arena {
 
 /* first: zeroed storage for the common case (16-byte aligned), owned by the caller, outliving the arena. */
 void arena_init(struct arena *a, void *first, size_t first_bytes);
-/* Zeroed, 16-byte aligned, never NULL. Callers cap what a peer can size. */
-void *arena_alloc(struct arena *a, size_t bytes);
+void *arena_alloc_slowly(struct arena *a, size_t bytes);
+/* Zeroed, 16-byte aligned, never NULL. Callers cap what a peer can size. Inline where there is room: what lies behind
+ * the cursor is zero already, for the caller's block came so, and arena_finish() wiped what was used. */
+static inline void *arena_alloc(struct arena *a, size_t bytes)
+{
+    const size_t room = a->cursor ? (size_t)(a->end - a->cursor) : 0;
+    const size_t rounded = (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
+    char *ptr = a->cursor;
+    if (bytes >= room || rounded > room)
+        return arena_alloc_slowly(a, bytes);
+    a->cursor += rounded;
+    return ptr;
+}
 /* Copy with a NUL behind it. */
 struct text arena_copy(struct arena *a, struct text t);
 /* Runs fn(arg) in arena_finish(). */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARENA_ALIGNMENT = 16, ARENA_BLOCK_BYTES = 8 * 1024 };
+enum { ARENA_BLOCK_BYTES = 8 * 1024 };
 
 struct arena_block {
     struct arena_block *next;
@@ -44,8 +44,7 @@ static void arena_add_block(struct arena *a, size_t bytes)
     a->end = block->memory + capacity;
 }
 
-/* What lies behind the cursor is zero already: the caller's block came so, and arena_finish() wiped what was used. */
-void *arena_alloc(struct arena *a, size_t bytes)
+void *arena_alloc_slowly(struct arena *a, size_t bytes)
 {
     CHECK(bytes <= SIZE_MAX / 2);
     size_t rounded = (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
