@@ -263,11 +263,15 @@ enum problem_code head_read_request_line(struct http_head *head, struct text who
     const char *first = memchr(whole_head.ptr, ' ', (size_t)(end - whole_head.ptr));
     const char *second = first ? memchr(first + 1, ' ', (size_t)(end - first - 1)) : NULL;
     enum problem_code version_code, target_code;
-    enum http_method method;
+    enum http_method method = HTTP_OTHER;
+    bool is_known;
 
+    head->known_method = HTTP_OTHER;
     if (!second)
         return PROBLEM_BAD_REQUEST;
     head->method = text_between(whole_head.ptr, first);
+    is_known = http_method_read(head->method, &method);
+    head->known_method = (int)method;
     head->target = text_between(first + 1, second);
     if (head->method.len == 0 || head->method.len > METHOD_MAX_BYTES || !is_all(head->method, TOKEN))
         return PROBLEM_BAD_REQUEST;
@@ -282,7 +286,7 @@ enum problem_code head_read_request_line(struct http_head *head, struct text who
         return target_code;
     if (version_code != PROBLEM_NONE)
         return version_code;
-    return http_method_read(head->method, &method) ? PROBLEM_NONE : PROBLEM_NOT_IMPLEMENTED;
+    return is_known ? PROBLEM_NONE : PROBLEM_NOT_IMPLEMENTED;
 }
 
 static bool port_is_sound(struct text port)

@@ -10,6 +10,7 @@ struct http_field {
 
 struct http_head {
     struct text method, target, path, query;
+    int known_method;      /* enum http_method: llhttp.h has names of the same spelling, and is included beside this */
     struct text authority; /* of an absolute-form target */
     struct http_field *fields;
     size_t field_count;

@@ -96,8 +96,7 @@ enum problem_code request_read_head(struct http_request *request, struct text by
     request->head_bytes = arena_copy(&request->arena, bytes);
     code = parser_read_head(&request->parser, &request->head, &request->arena, request->head_bytes, lines,
                             &request->server->settings);
-    if (!http_method_read(request->head.method, &request->method))
-        request->method = HTTP_OTHER;
+    request->method = (enum http_method)request->head.known_method; /* of a refused head too: HEAD gets no body */
     return code;
 }
 
