@@ -70,9 +70,9 @@ make_keys() {
 }
 answer_bytes() { curl -si "$@" | wc -c; }
 NGINX_HEAD_BYTES=148 # of an answer as `page` gives it
-# One worker, logs off. With BYTES also `page`, whose answers have so many, head included.
+# One worker, logs off; $nginx_master is what ends it. With BYTES also `page`, whose answers have so many, head included.
 start_nginx() {
-  local port page_port page='' body master
+  local port page_port page='' body
   port=$(free_port)
   if [ -n "${1:-}" ]; then
     page_port=$(free_port)
@@ -91,10 +91,10 @@ http {
 }
 N
   taskset -c 0 nginx -c "$dir/nginx.conf" &
-  master=$!
-  pids+=("$master")
+  nginx_master=$!
+  pids+=("$nginx_master")
   for _ in $(seq 100); do (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break; sleep 0.05; done
-  label[nginx]="nginx \`return 200\`" pid_of[nginx]=$(pgrep -P "$master") url_of[nginx]=http://127.0.0.1:$port
+  label[nginx]="nginx \`return 200\`" pid_of[nginx]=$(pgrep -P "$nginx_master") url_of[nginx]=http://127.0.0.1:$port
   [ -n "$page" ] || return 0
   label[page]="the same, as many bytes as Chatelaine answers" pid_of[page]=${pid_of[nginx]} url_of[page]=http://127.0.0.1:$page_port
   [ "$(answer_bytes "${url_of[page]}")" = "$1" ] || die "nginx answers $(answer_bytes "${url_of[page]}") bytes in place of $1"

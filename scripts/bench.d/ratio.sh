@@ -1,39 +1,52 @@
 # Sourced by scripts/bench.
 # shellcheck shell=bash disable=SC2154,SC2034 # measure.sh sets and reads the others
 
-begun='' # the process to end
-begin_nginx() {
+declare -A ticks_of=() requests_of=() # NAME: of the round so far
+
+begin_both() { # ROUND
   start_nginx
-  begun=${pids[-1]}
-}
-begin_cached() {
   node "cached$1" "$lease_ms" taskset -c 0
-  begun=$node_pid pid_of[cached]=$node_pid url_of[cached]=$url
+  pid_of[cached]=$node_pid url_of[cached]=$url
   # So many wrong logins would be held up.
   redis eval "for _, key in ipairs(redis.call('keys', '*throttle*')) do redis.call('del', key) end" 0 >/dev/null
   warm cached
 }
+end_both() {
+  stop_node "$node_pid"
+  stop_node "$nginx_master"
+}
+slice() { # NAME: a second of checks
+  local before requests
+  before=$(cpu_ticks "${pid_of[$1]}")
+  "${check_wrk[@]}" -t1 -c"$connections" -d1 "${url_of[$1]}" -- "$dir/keys" >"$dir/wrk.out"
+  ticks_of[$1]=$((${ticks_of[$1]} + $(cpu_ticks "${pid_of[$1]}") - before))
+  requests=$(awk '/requests in/ {print $1}' "$dir/wrk.out")
+  judge_refused "$1" "$requests" "$(awk '/Non-2xx/ {print $NF}' "$dir/wrk.out")"
+  requests_of[$1]=$((${requests_of[$1]} + requests))
+  sleep 1.2 # what the node then writes of it belongs to no slice
+}
 # Where its memory came to lie makes a process some percent slower or faster than the next of its kind, for as long as
-# it runs: here each is started anew for each measurement.
+# it runs: here each is started anew for each round. And a machine's other tenants make minutes differ by more than what
+# is sought: here a second of the one follows a second of the other.
 bench_ratio() {
-  local round server
+  local round second server
   deployment ratio first "$lease_ms" taskset -c 0
   make_keys "$keys" "$dir/keys"
   stop_node "${pid_of[first]}"
-  rm -f "$dir/result.nginx" "$dir/result.cached"
   for round in $(seq "$rounds"); do
     say "round $round of $rounds"
-    for server in $(shuf -e nginx cached); do
-      "begin_$server" "$round"
-      measure "$server"
-      stop_node "$begun"
+    begin_both "$round"
+    ticks_of=([nginx]=0 [cached]=0) requests_of=([nginx]=0 [cached]=0)
+    for second in $(seq "$each"); do
+      for server in $(shuf -e nginx cached); do slice "$server"; done
     done
+    end_both
+    echo "$(per_request "${ticks_of[cached]}" "${requests_of[cached]}") $(per_request "${ticks_of[nginx]}" "${requests_of[nginx]}")" \
+      >>"$dir/ratios"
   done
   pid_of=()
-  label[cached]="Chatelaine \`GET /v1/whoami\`, cached, lease $lease_ms ms"
-  table "$keys keys, started anew each time" nginx cached
-  paste -d' ' "$dir/result.cached" "$dir/result.nginx" |
-    awk '{v = log($1 / $7); sum += v; squares += v * v}
-      END {mean = sum / NR; printf "\nCached checks cost %.3f of nginx, geometric mean of %d rounds, standard error %.3f.\n",
-        exp(mean), NR, sqrt((squares / NR - mean * mean) / (NR - 1))}'
+  awk -v seconds="$each" '{v = log($1 / $2); sum += v; squares += v * v; ours += $1; theirs += $2}
+    END {mean = sum / NR
+      printf "\nCached checks cost %.3f of nginx, standard error %.3f: geometric mean of %d rounds of %d s each (%.3f us, nginx %.3f us).\n",
+        exp(mean), sqrt((squares / NR - mean * mean) / (NR - 1)), NR, seconds, ours / NR, theirs / NR}' "$dir/ratios"
 }
