@@ -1,4 +1,5 @@
 #include "auth/key_check.h"
+#include "base/metrics.h"
 #include "core/secret.h"
 
 #include "fake_store.h"
@@ -270,8 +271,10 @@ Test(key_check, what_was_read_is_remembered_under_a_lease)
     fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
     expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
     expect_at_once(&f, KEY_CHECK_ACCEPTED);
+    cr_assert_eq(metric_values[METRIC_CACHE_NO_LEASE], 0);
     f.session.has_lease = false;
     expect_read(&f, 1);
+    cr_assert_eq(metric_values[METRIC_CACHE_NO_LEASE], 1);
     f.session.has_lease = true;
     f.session.events.invalidated(f.session.arg, f.digest);
     expect_joins(&f, 2);
@@ -344,9 +347,14 @@ Test(key_check, an_unknown_key_is_remembered_for_a_moment)
     fake_store_answer_find(&f.store, 0, STORE_NOT_FOUND, NULL);
     expect_answer(&f, 0, KEY_CHECK_INVALID);
     expect_at_once(&f, KEY_CHECK_INVALID);
-    f.session.now_ns += UINT64_C(2000000000);
+    f.session.has_lease = false;
     expect_read(&f, 1);
-    fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
+    fake_store_answer_find(&f.store, 1, STORE_NOT_FOUND, NULL);
+    f.session.has_lease = true;
+    expect_at_once(&f, KEY_CHECK_INVALID);
+    f.session.now_ns += UINT64_C(2000000000);
+    expect_read(&f, 2);
+    fake_store_answer_find(&f.store, 2, STORE_OK, &f.key);
     expect_at_once(&f, KEY_CHECK_ACCEPTED);
     tear_down_cached(&f);
 }
@@ -417,6 +425,7 @@ Test(key_check, who_came_after_a_read_is_not_decided_by_it_without_lease_or_afte
         fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
         for (size_t i = 1; i <= 3; i++)
             expect_answer(&f, i, KEY_CHECK_REVOKED);
+        expect_at_once(&f, KEY_CHECK_REVOKED);
         tear_down_cached(&f);
     }
 }

@@ -57,6 +57,16 @@ Test(arena, uses_the_first_block_first_and_again_after_finish)
     }
 }
 
+Test(arena, a_part_that_does_not_fit_with_its_padding_goes_elsewhere)
+{
+    alignas(16) char first[100] = {0};
+    struct arena a;
+    arena_init(&a, first, sizeof first);
+    const char *ptr = arena_alloc(&a, 97);
+    cr_assert(ptr + 97 <= first || ptr >= first + sizeof first);
+    arena_finish(&a);
+}
+
 Test(arena, finish_wipes_what_was_used)
 {
     alignas(16) char first[64] = {0};
