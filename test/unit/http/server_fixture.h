@@ -33,7 +33,9 @@ struct peer {
     bool is_reset;
     bool is_poll_closed;
     size_t bytes;
-    char *input; /* NUL-terminated, PEER_INPUT_BYTES */
+    char *input;                 /* NUL-terminated, PEER_INPUT_BYTES */
+    const char *counted;         /* what peer_count() was asked for last, a literal */
+    size_t counted_bytes, count; /* how far, and how many */
 };
 
 /* The defaults of include/http/server.h, with short timeouts where a test waits for them. */
@@ -57,7 +59,7 @@ void peer_close(struct peer *peer);
 /* Whether the text comes within the fixture's timeout. */
 bool peer_gets(struct peer *peer, const char *text);
 /* How often the text has come. */
-size_t peer_count(const struct peer *peer, const char *text);
+size_t peer_count(struct peer *peer, const char *text);
 bool peer_gets_count(struct peer *peer, const char *text, size_t count);
 /* Whether the server ends the connection in time. */
 bool peer_is_ended(struct peer *peer);
