@@ -23,13 +23,14 @@ slice() { # NAME: a second of checks
   requests=$(awk '/requests in/ {print $1}' "$dir/wrk.out")
   judge_refused "$1" "$requests" "$(awk '/Non-2xx/ {print $NF}' "$dir/wrk.out")"
   requests_of[$1]=$((${requests_of[$1]} + requests))
-  sleep 1.2 # what the node then writes of it belongs to no slice
+  sleep 1.2 # uses are written once in each second, so once in a slice; what is written behind it belongs to none
 }
 # Where its memory came to lie makes a process some percent slower or faster than the next of its kind, for as long as
 # it runs: here each is started anew for each round. And a machine's other tenants make minutes differ by more than what
 # is sought: here a second of the one follows a second of the other.
 bench_ratio() {
   local round second server
+  [ "$rounds" -ge 2 ] || die "a standard error takes two ROUNDS at least"
   deployment ratio first "$lease_ms" taskset -c 0
   make_keys "$keys" "$dir/keys"
   stop_node "${pid_of[first]}"
