@@ -26,7 +26,7 @@ static inline void *arena_alloc(struct arena *a, size_t bytes)
     const size_t room = a->cursor ? (size_t)(a->end - a->cursor) : 0;
     const size_t rounded = (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
     char *ptr = a->cursor;
-    if (bytes >= room || rounded > room)
+    if (!ptr || bytes > room || rounded > room)
         return arena_alloc_slowly(a, bytes);
     a->cursor += rounded;
     return ptr;

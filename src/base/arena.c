@@ -47,13 +47,8 @@ static void arena_add_block(struct arena *a, size_t bytes)
 void *arena_alloc_slowly(struct arena *a, size_t bytes)
 {
     CHECK(bytes <= SIZE_MAX / 2);
-    size_t rounded = (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
-    if (!a->cursor || rounded > (size_t)(a->end - a->cursor))
-        arena_add_block(a, rounded);
-
-    void *ptr = a->cursor;
-    a->cursor += rounded;
-    return ptr;
+    arena_add_block(a, bytes + ARENA_ALIGNMENT - 1); /* it fits there, with its padding */
+    return arena_alloc(a, bytes);
 }
 
 struct text arena_copy(struct arena *a, struct text t)

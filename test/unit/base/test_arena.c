@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 
+#include <signal.h>
 #include <stdalign.h>
 #include <string.h>
 
@@ -65,6 +66,24 @@ Test(arena, a_part_that_does_not_fit_with_its_padding_goes_elsewhere)
     const char *ptr = arena_alloc(&a, 97);
     cr_assert(ptr + 97 <= first || ptr >= first + sizeof first);
     arena_finish(&a);
+}
+
+Test(arena, what_is_larger_than_a_block_has_one_of_its_own)
+{
+    enum { LARGE = 8 * 1024 };
+    struct arena a;
+    arena_init(&a, NULL, 0);
+    for (size_t bytes = LARGE - 17; bytes < LARGE + 17; bytes++)
+        memset(arena_alloc(&a, bytes), 'x', bytes);
+    arena_finish(&a);
+}
+
+Test(arena, stops_at_a_size_that_is_none, .signal = SIGABRT)
+{
+    alignas(16) char first[64] = {0};
+    struct arena a;
+    arena_init(&a, first, sizeof first);
+    arena_alloc(&a, SIZE_MAX);
 }
 
 Test(arena, finish_wipes_what_was_used)
