@@ -54,9 +54,14 @@ static size_t index_of(uint32_t slot)
     return (slot & NUMBER_MASK) - 1;
 }
 
+static bool is_same_day(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms / DAY_MS == b_ms / DAY_MS;
+}
+
 static bool is_same(const struct usage_count *count, const char *tail, int64_t wall_ms)
 {
-    return memcmp(count->tail, tail, USAGE_TAIL_CHARS) == 0 && count->last_used_ms / DAY_MS == wall_ms / DAY_MS;
+    return memcmp(count->tail, tail, USAGE_TAIL_CHARS) == 0 && is_same_day(count->last_used_ms, wall_ms);
 }
 
 static size_t slot_mask(const struct usage_table *table)
@@ -146,12 +151,17 @@ void usage_table_prefetch_count(const struct usage_table *table, const struct id
 
 const struct usage_entry *usage_table_batch(struct usage_table *table, size_t first, size_t most, size_t *ret_count)
 {
-    *ret_count = table->count - first < most ? table->count - first : most;
-    for (size_t i = first; i < first + *ret_count; i++) {
-        table->entries[i].uses = table->counts[i].uses;
-        table->entries[i].last_used_ms = table->counts[i].last_used_ms;
+    struct usage_entry *entries = table->entries + first;
+    const struct usage_count *counts = table->counts + first;
+    size_t n = 0;
+
+    while (n < most && first + n < table->count && is_same_day(entries[n].day_ms, entries[0].day_ms)) {
+        entries[n].uses = counts[n].uses;
+        entries[n].last_used_ms = counts[n].last_used_ms;
+        n++;
     }
-    return table->entries + first;
+    *ret_count = n;
+    return entries;
 }
 
 void usage_table_clear(struct usage_table *table)

@@ -30,7 +30,7 @@ MUST_CHECK bool usage_table_add(struct usage_table *table, const struct key_reco
  * first has brought. */
 void usage_table_prefetch_slot(const struct usage_table *table, const struct id *key);
 void usage_table_prefetch_count(const struct usage_table *table, const struct id *key);
-/* The entries from `first` on, whole, at most `most` of them; *ret_count says how many. */
+/* The entries from `first` on, whole, at most `most` of them and all of one day; *ret_count says how many. */
 const struct usage_entry *usage_table_batch(struct usage_table *table, size_t first, size_t most, size_t *ret_count);
 /* Keeps its memory. */
 void usage_table_clear(struct usage_table *table);

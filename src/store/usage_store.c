@@ -4,16 +4,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "verb_internal.h"
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MS_PER_DAY = 86400000, NUMBER_BYTES = 21, GROUP_ARGS = 4, ENTRY_ARGS = 3 };
-
-/* The printed numbers of one entry, and of the group that it begins. */
-struct entry_text {
-    char date[CLOCK_DATE_BYTES];
-    char numbers[3 * NUMBER_BYTES];
-};
+enum { MS_PER_DAY = 86400000, NUMBER_BYTES = 21, BATCH_ARGS = 3, GROUP_ARGS = 4 };
+enum { USES_BYTES = 4, LAST_USED_BYTES = 6, COUNTS_BYTES = USES_BYTES + LAST_USED_BYTES };
 
 struct flush_call {
     store_done *done;
@@ -31,12 +27,9 @@ static void flush_called(void *arg, enum store_result result, UNUSED const struc
 /* What goes to the same places in Redis stands together. */
 static int compare_groups(const struct usage_entry *a, const struct usage_entry *b)
 {
-    int64_t day_a = a->day_ms / MS_PER_DAY, day_b = b->day_ms / MS_PER_DAY;
-    int accounts = strncmp(a->account.text, b->account.text, ID_TEXT_BYTES);
+    int accounts = memcmp(a->account.text, b->account.text, ID_TEXT_BYTES);
 
-    if (accounts != 0)
-        return accounts;
-    return a->mode != b->mode ? (int)a->mode - (int)b->mode : (day_a > day_b) - (day_a < day_b);
+    return accounts != 0 ? accounts : (int)a->mode - (int)b->mode;
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -52,56 +45,77 @@ static struct text print_number(struct buf *out, uint64_t value)
     return text_skip(buf_text(out), from);
 }
 
-/* account, mode, date, n, n keys, n uses, n last uses. Returns how many arguments that are. */
-static size_t print_group(const struct usage_entry *const *entries, size_t n, struct entry_text *printed,
-                          struct text *argv)
+static void append_little_endian(struct buf *out, uint64_t value, size_t bytes)
 {
-    struct buf numbers;
+    value = htole64(value);
+    buf_append(out, &value, bytes);
+}
 
+/* A batch as the script takes it. */
+struct batch {
+    struct text argv[BATCH_ARGS + USAGE_BATCH_MAX * (GROUP_ARGS + 1)];
+    size_t argc;
+    char date[CLOCK_DATE_BYTES];
+    struct buf numbers; /* in bytes */
+    char bytes[NUMBER_BYTES + USAGE_BATCH_MAX * (NUMBER_BYTES + COUNTS_BYTES)];
+};
+
+static void add_argument(struct batch *batch, struct text argument)
+{
+    batch->argv[batch->argc++] = argument;
+}
+
+static void add_group(struct batch *batch, const struct usage_entry *const *entries, size_t n)
+{
+    size_t counts;
+
+    add_argument(batch, id_text(&entries[0]->account));
+    add_argument(batch, key_mode_text(entries[0]->mode));
+    add_argument(batch, print_number(&batch->numbers, n));
+    counts = batch->numbers.len;
     for (size_t i = 0; i < n; i++) {
-        buf_init_fixed(&numbers, printed[i].numbers, sizeof printed[i].numbers);
-        argv[GROUP_ARGS + i] = id_text(&entries[i]->key);
-        argv[GROUP_ARGS + n + i] = print_number(&numbers, entries[i]->uses);
-        argv[GROUP_ARGS + 2 * n + i] = print_number(&numbers, (uint64_t)entries[i]->last_used_ms);
-        if (i == 0) {
-            clock_print_date(entries[0]->day_ms, printed[0].date);
-            argv[0] = id_text(&entries[0]->account);
-            argv[1] = key_mode_text(entries[0]->mode);
-            argv[2] = text_of(printed[0].date);
-            argv[3] = print_number(&numbers, n);
-        }
-        CHECK(!numbers.failed);
+        append_little_endian(&batch->numbers, entries[i]->uses, USES_BYTES);
+        append_little_endian(&batch->numbers, (uint64_t)entries[i]->last_used_ms, LAST_USED_BYTES);
     }
-    return GROUP_ARGS + ENTRY_ARGS * n;
+    add_argument(batch, text_skip(buf_text(&batch->numbers), counts));
+    for (size_t i = 0; i < n; i++)
+        add_argument(batch, id_text(&entries[i]->key));
+}
+
+/* Entries are given in the order of their first use, those of one account mixed with another's. */
+static void add_groups(struct batch *batch, const struct usage_entry *entries, size_t count)
+{
+    const struct usage_entry *sorted[USAGE_BATCH_MAX];
+
+    for (size_t i = 0; i < count; i++) {
+        CHECK(entries[i].day_ms / MS_PER_DAY == entries[0].day_ms / MS_PER_DAY);
+        sorted[i] = &entries[i];
+    }
+    qsort(sorted, count, sizeof *sorted, compare_entries);
+    for (size_t i = 0, n; i < count; i += n) {
+        for (n = 1; i + n < count && compare_groups(sorted[i], sorted[i + n]) == 0;)
+            n++;
+        add_group(batch, sorted + i, n);
+    }
 }
 
 void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_entry *entries,
                        size_t count, store_done *done, void *arg)
 {
     struct flush_call *call = mem_alloc(sizeof *call);
-    const struct usage_entry *sorted[USAGE_BATCH_MAX];
-    struct entry_text *printed = mem_alloc((count + 1) * sizeof *printed);
-    struct text *argv = mem_alloc((2 + count * (GROUP_ARGS + ENTRY_ARGS)) * sizeof *argv);
-    char storage[NUMBER_BYTES];
-    struct buf number;
-    size_t argc = 2;
+    struct batch *batch = mem_alloc(sizeof *batch);
 
-    CHECK(count <= USAGE_BATCH_MAX);
+    CHECK(count > 0 && count <= USAGE_BATCH_MAX);
     *call = (struct flush_call){done, arg};
-    buf_init_fixed(&number, storage, sizeof storage);
-    argv[0] = sender;
-    argv[1] = print_number(&number, sequence);
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = &entries[i];
-    qsort(sorted, count, sizeof *sorted, compare_entries);
-    for (size_t i = 0, n; i < count; i += n) {
-        for (n = 1; i + n < count && compare_groups(sorted[i], sorted[i + n]) == 0;)
-            n++;
-        argc += print_group(sorted + i, n, printed + i, argv + argc);
-    }
-    store_call_script(store, SCRIPT_usage_flush, SCRIPT_READS, argc, argv, flush_called, call);
-    free(argv);
-    free(printed);
+    buf_init_fixed(&batch->numbers, batch->bytes, sizeof batch->bytes);
+    clock_print_date(entries[0].day_ms, batch->date);
+    add_argument(batch, sender);
+    add_argument(batch, print_number(&batch->numbers, sequence));
+    add_argument(batch, text_of(batch->date));
+    add_groups(batch, entries, count);
+    CHECK(!batch->numbers.failed);
+    store_call_script(store, SCRIPT_usage_flush, SCRIPT_READS, batch->argc, batch->argv, flush_called, call);
+    free(batch);
 }
 
 struct read_call {

@@ -155,7 +155,7 @@ describe('a day', () => {
         await signIn(page, person);
         await until(
             'the use to be flushed',
-            () => deployment.redis('HGET', `chatelaine:acct:${deployment.account}:key_use`, key.id) !== '',
+            () => deployment.redis('HGET', `chatelaine:acct:${deployment.account}:key_uses`, key.id) !== '',
         );
         await page.reload();
         await settled(page);

@@ -45,6 +45,17 @@ function usesOf(perDay, index, daysAgo) {
 
 const dateOf = (ms) => new Date(ms).toISOString().slice(0, 10);
 
+// As use_pack() in src/store/lua/prelude.lua, for redis-cli.
+function packUse(lastUse, total, day, onDay) {
+    const packed = Buffer.alloc(28);
+
+    packed.writeUIntLE(lastUse, 0, 6);
+    packed.writeUIntLE(total, 6, 6);
+    packed.write(day, 12);
+    packed.writeUIntLE(onDay, 22, 6);
+    return packed.toString('hex').replace(/../g, '\\x$&');
+}
+
 async function addHistory(deployment, made) {
     const {account} = deployment;
     const commands = [];
@@ -67,7 +78,7 @@ async function addHistory(deployment, made) {
 
             commands.push(`ZADD chatelaine:acct:${account}:usage_keys ${total} ${key.id}`);
             commands.push(
-                `HSET chatelaine:acct:${account}:key_use ${key.id} "${lastUse} ${total} ${dateOf(lastUse)} 0"`,
+                `HSET chatelaine:acct:${account}:key_uses ${key.id} "${packUse(lastUse, total, dateOf(lastUse))}"`,
             );
         }
     }

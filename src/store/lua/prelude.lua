@@ -18,7 +18,7 @@ local K = {
     account = function(account) return prefix .. 'acct:' .. account end,
     account_keys = function(account, set) return prefix .. 'acct:' .. account .. ':keys:' .. set end,
     account_users = function(account) return prefix .. 'acct:' .. account .. ':users' end,
-    key_use = function(account) return prefix .. 'acct:' .. account .. ':key_use' end,
+    key_uses = function(account) return prefix .. 'acct:' .. account .. ':key_uses' end,
     audit = function(account) return prefix .. 'acct:' .. account .. ':audit' end,
     usage = function(account) return prefix .. 'acct:' .. account .. ':usage' end,
     usage_of_day = function(account, date) return prefix .. 'acct:' .. account .. ':usage:' .. date end,
@@ -91,23 +91,25 @@ local function key_record(id)
     return record, digest
 end
 
--- What a key was used is one string, so that a batch of uses is one read and one write of a hash: '<last use in ms> <uses
--- of all time> <the last day of use> <uses on that day>'. Uses of the days before stand in a hash a day.
+-- What a key was used is one string, so that a batch of uses is one read and one write of a hash: last use in ms, uses of
+-- all time, the last day of use, uses on that day. Uses of the days before stand in a hash a day. Binary, for Redis reads
+-- and writes it for each key in each batch, and text would take Lua four times as long.
+local USE_FORMAT, USE_BYTES = '<I6I6c10I6', 28
+
 local function use_pack(last, total, day, on_day)
-    return string.format('%d %d %s %d', last, total, day, on_day)
+    return struct.pack(USE_FORMAT, last, total, day, on_day)
 end
 
 local function use_unpack(packed)
-    local last, total, day, on_day = string.match(packed, '^(%d+) (%d+) (%S+) (%d+)$')
-    if not last then
+    if #packed ~= USE_BYTES then
         error('what a key was used is not told: ' .. packed)
     end
-    return tonumber(last), tonumber(total), day, tonumber(on_day)
+    return struct.unpack(USE_FORMAT, packed)
 end
 
 -- A record as all scripts answer it: {packed, last used (false: never)}.
 local function key_reply(record)
-    local use = redis.call('HGET', K.key_use(record.account), record.id)
+    local use = redis.call('HGET', K.key_uses(record.account), record.id)
     return {key_pack(record), use and string.format('%d', (use_unpack(use)))}
 end
 

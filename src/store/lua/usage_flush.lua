@@ -1,77 +1,90 @@
--- Adds a batch of usage. The numbers of one sender's batches rise; a batch that is sent again counts once.
--- ARGV: prefix, sender, sequence, then groups of what one account used in one mode on one day: account, mode, date, n,
---   n keys (each once), their n uses, their n last uses in ms
+-- Adds a batch of uses of one day. The numbers of one sender's batches rise; a batch that is sent again counts once.
+-- ARGV: prefix, sender, sequence, date, then groups of what one account used in one mode: account, mode, n, the counts of
+--   n keys, n keys. A key's counts are its uses (4 bytes) and its last use in ms (6 bytes), least significant byte first.
+--   No key is twice in a batch.
 -- Returns: ok
--- Checks wait while a batch is written, so a group's keys are one read and one write, however many they are; the script
--- runs alone, so that nothing comes between the two.
+-- Checks wait while a batch is written, so a group's keys are one read and one write, however many they are, and what is
+-- done for each key is as little as can be; the script runs alone, so that nothing comes between the two.
 
 local SEQUENCE_KEPT_S = 86400
 local DAY_KEPT_S = 400 * 86400 -- longer than usage is listed (USAGE_DAYS_MAX)
+local KEYS_RANKED = 200        -- twice as many as are listed (USAGE_KEYS_LISTED)
 
-local sequence_name, sequence = K.usage_sequence(ARGV[2]), ARGV[3]
-local last = redis.call('GET', sequence_name)
-if last and tonumber(sequence) <= tonumber(last) then
+local sequence_name, sequence, date = K.usage_sequence(ARGV[2]), ARGV[3], ARGV[4]
+local last_sequence = redis.call('GET', sequence_name)
+if last_sequence and tonumber(sequence) <= tonumber(last_sequence) then
     return {'ok'}
 end
 
-local function day_add(account, day, id, uses)
-    redis.call('HINCRBY', K.usage_of_day(account, day), id, string.format('%d', uses))
-    redis.call('EXPIRE', K.usage_of_day(account, day), DAY_KEPT_S)
-end
-
--- A key moves up among the most used ones when its total passes a multiple of an eighth of itself, give or take: to keep
--- the order exact would be half the work of a batch. Who lists them has the exact totals.
-local function is_due(before, total)
+-- Only the most used keys have a rank: an order of all of them would be half the work of a batch. For the same reason a
+-- key moves up when its total passes a multiple of an eighth of itself, give or take. Who lists them has the exact totals.
+-- lowest: what a key has to exceed to have a rank. Uses only grow, so a key that does for the first time has none yet.
+local function is_rank_due(before, total, lowest)
+    if before <= lowest then
+        return true
+    end
     local _, exponent = math.frexp(total)
     local step = 2 ^ math.max(exponent - 4, 0)
     return math.floor(before / step) ~= math.floor(total / step)
 end
 
--- All is read before anything is written: a batch that ends in an error is sent again, and must find nothing counted. One
--- key may be in several groups.
-local groups, uses_of, at = {}, {}, 4
-while at <= #ARGV do
-    local group = {account = ARGV[at], mode = ARGV[at + 1], date = ARGV[at + 2], n = tonumber(ARGV[at + 3]), first = at + 4}
-    local names = {unpack(ARGV, group.first, group.first + group.n - 1)}
-    for i, packed in ipairs(redis.call('HMGET', K.key_use(group.account), unpack(names))) do
-        uses_of[names[i]] = packed and {use_unpack(packed)} or {0, 0, group.date, 0}
-    end
-    groups[#groups + 1] = group
-    at = group.first + 3 * group.n
+local function lowest_rank(account)
+    return tonumber(redis.call('ZREVRANGE', K.usage_keys(account), KEYS_RANKED - 1, KEYS_RANKED - 1, 'WITHSCORES')[2] or 0)
 end
 
--- A last use never goes back, and neither does the day of a record: what comes late, from a node that was slow about
--- midnight, goes where the days before are. Returns whether the key's rank is due.
-local function key_add(use, account, date, id, uses, used)
-    local last, total, day, on_day = unpack(use)
-    if date > day then
-        day_add(account, day, id, on_day)
-        day, on_day = date, uses
-    elseif date == day then
-        on_day = on_day + uses
-    else
-        day_add(account, date, id, uses)
-    end
-    use[1], use[2], use[3], use[4] = math.max(last, used), total + uses, day, on_day
-    return is_due(total, total + uses)
-end
-
-for _, group in ipairs(groups) do
-    local account, date, n, first, sum, after, ranks = group.account, group.date, group.n, group.first, 0, {}, {}
-    for i = 0, n - 1 do
-        local id, uses, used = ARGV[first + i], tonumber(ARGV[first + n + i]), tonumber(ARGV[first + 2 * n + i])
-        local use = uses_of[id]
-        if key_add(use, account, date, id, uses, used) then
-            ranks[#ranks + 1], ranks[#ranks + 2] = string.format('%d', use[2]), id
+-- What is to be written of the group whose arguments begin there: {account, mode, its uses, HSET's arguments, ZADD's, uses
+-- of other days {id, day, uses}...}. A last use never goes back, and neither does the day of a record: what comes late,
+-- from a node that was slow about midnight, goes where the days before are.
+local function read_group(first)
+    local account, n, counts = ARGV[first], tonumber(ARGV[first + 2]), ARGV[first + 3]
+    local ids, position, sum, lowest = {unpack(ARGV, first + 4, first + 3 + n)}, 1, 0, lowest_rank(account)
+    local records, ranks, others = {}, {}, {}
+    for i, packed in ipairs(redis.call('HMGET', K.key_uses(account), unpack(ids))) do
+        local id, uses, used, last, before, day, on_day = ids[i]
+        uses, used, position = struct.unpack('<I4I6', counts, position)
+        if not packed then
+            last, before, day, on_day = used, 0, date, uses
+        else
+            last, before, day, on_day = use_unpack(packed)
+            if date == day then
+                on_day = on_day + uses
+            elseif date > day then
+                others[#others + 1] = {id, day, on_day}
+                day, on_day = date, uses
+            else
+                others[#others + 1] = {id, date, uses}
+            end
         end
-        after[2 * i + 1], after[2 * i + 2] = id, use_pack(unpack(use))
         sum = sum + uses
+        records[2 * i - 1], records[2 * i] = id, use_pack(used > last and used or last, before + uses, day, on_day)
+        if before + uses > lowest and is_rank_due(before, before + uses, lowest) then
+            ranks[#ranks + 1], ranks[#ranks + 2] = string.format('%d', before + uses), id
+        end
     end
-    redis.call('HINCRBY', K.usage(account), date .. ':' .. group.mode, string.format('%d', sum))
-    redis.call('HSET', K.key_use(account), unpack(after))
+    return {account, ARGV[first + 1], sum, records, ranks, others}, first + 4 + n
+end
+
+local function write_group(account, mode, sum, records, ranks, others)
+    redis.call('HINCRBY', K.usage(account), date .. ':' .. mode, string.format('%d', sum))
+    redis.call('HSET', K.key_uses(account), unpack(records))
+    for _, other in ipairs(others) do
+        local name = K.usage_of_day(account, other[2])
+        redis.call('HINCRBY', name, other[1], string.format('%d', other[3]))
+        redis.call('EXPIRE', name, DAY_KEPT_S)
+    end
     if #ranks > 0 then
         redis.call('ZADD', K.usage_keys(account), unpack(ranks))
+        redis.call('ZREMRANGEBYRANK', K.usage_keys(account), 0, -KEYS_RANKED - 1)
     end
+end
+
+-- All is read before anything is written: a batch that ends in an error is sent again, and must find nothing counted.
+local groups, at = {}, 5
+while at <= #ARGV do
+    groups[#groups + 1], at = read_group(at)
+end
+for _, group in ipairs(groups) do
+    write_group(unpack(group))
 end
 redis.call('SET', sequence_name, sequence, 'EX', SEQUENCE_KEPT_S)
 return {'ok'}

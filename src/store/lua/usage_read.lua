@@ -21,7 +21,7 @@ end
 -- {total, day, uses on that day} of each, 0 and '' where it was never used.
 local function uses_of(ids)
     local uses = {}
-    for i, packed in ipairs(#ids > 0 and redis.call('HMGET', K.key_use(account), unpack(ids)) or {}) do
+    for i, packed in ipairs(#ids > 0 and redis.call('HMGET', K.key_uses(account), unpack(ids)) or {}) do
         uses[i] = {0, '', 0}
         if packed then
             local _, total, day, on_day = use_unpack(packed)

@@ -152,7 +152,7 @@ Test(usage, each_sender_has_a_name_of_its_own)
 Test(usage, days_do_not_mix)
 {
     struct fixture f;
-    const struct key_record key = make_key(MODE_LIVE);
+    const struct key_record key = make_key(MODE_LIVE), other = make_key(MODE_TEST);
     const int64_t midnight = NOON - NOON % DAY_MS + DAY_MS;
     set_up(&f);
     usage_count(f.usage, &key, midnight - 2);
@@ -160,13 +160,19 @@ Test(usage, days_do_not_mix)
     usage_count(f.usage, &key, midnight);
     usage_count(f.usage, &key, midnight + 1);
     usage_count(f.usage, &key, midnight + 2);
+    usage_count(f.usage, &other, midnight + 2);
+    wait_for_batch(&f);
+    cr_assert_eq(f.store.entry_count, 1);
+    assert_entry(&f.store.entries[0], &key, 2, midnight - 1);
+    cr_assert_eq(f.store.entries[0].day_ms / DAY_MS, (midnight - 1) / DAY_MS);
+    fake_store_answer_flush(&f.store, STORE_OK);
     wait_for_batch(&f);
     cr_assert_eq(f.store.entry_count, 2);
-    assert_entry(&f.store.entries[0], &key, 2, midnight - 1);
-    assert_entry(&f.store.entries[1], &key, 3, midnight + 2);
-    cr_assert_eq(f.store.entries[0].day_ms / DAY_MS, (midnight - 1) / DAY_MS);
-    cr_assert_eq(f.store.entries[1].day_ms / DAY_MS, midnight / DAY_MS);
+    assert_entry(&f.store.entries[0], &key, 3, midnight + 2);
+    assert_entry(&f.store.entries[1], &other, 1, midnight + 2);
+    cr_assert_eq(f.store.entries[0].day_ms / DAY_MS, midnight / DAY_MS);
     fake_store_answer_flush(&f.store, STORE_OK);
+    cr_assert_eq(metric_values[METRIC_USAGE_FLUSHED], 6);
     tear_down(&f);
 }
 

@@ -318,8 +318,10 @@ Test(key_store, last_use_is_told_by_id_and_in_lists)
     char name[64];
 
     cr_assert_eq(insert_key(&key, digest), STORE_OK);
-    snprintf(name, sizeof name, "t:acct:%s:key_use", account.text);
-    redis_server_tell(&fixture.server, "HSET", name, key.id.text, "4711 2 2026-01-31 1", NULL);
+    snprintf(name, sizeof name, "t:acct:%s:key_uses", account.text);
+    redis_server_tell(&fixture.server, "EVAL",
+                      "redis.call('HSET', KEYS[1], ARGV[1], struct.pack('<I6I6c10I6', 4711, 2, '2026-01-31', 1))", "1",
+                      name, key.id.text, NULL);
     cr_assert_eq(get_key(&EVERYTHING, &key.id, &answer), STORE_OK);
     cr_expect_eq(answer.key.last_used_ms, 4711);
     list(&query, &page);

@@ -5,6 +5,7 @@
 #include "store/lua_scripts.h"
 
 #include <criterion/criterion.h>
+#include <endian.h>
 #include <fnmatch.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 #include <string.h>
 
 /* command: words; '' is an empty one, $now and $now+N are milliseconds of Redis' clock, @name is a script with its
- * arguments behind the prefix "t:".
+ * arguments behind the prefix "t:", :use and :uses set and read what keys were used (below), =5:100,2:90 are counts as
+ * usage_flush takes them.
  * reply: a pattern of fnmatch(), arrays in parentheses; or ~N, a number up to N and above N - 5000. NULL: no error. */
 struct step {
     const char *command, *reply;
@@ -79,32 +81,66 @@ static char *script_text(const char *name)
     return NULL;
 }
 
+/* :uses ACCOUNT KEY...: the last use, total, day and uses on that day of each. */
+#define USES                                                                                 \
+    "local uses = {} "                                                                       \
+    "for i = 2, #ARGV do "                                                                   \
+    "local packed = redis.call('HGET', 't:acct:' .. ARGV[1] .. ':key_uses', ARGV[i]) "       \
+    "local last, total, day, on_day = struct.unpack('<I6I6c10I6', packed or ('0'):rep(28)) " \
+    "uses[i - 1] = packed and {last, total, day, on_day} "                                   \
+    "end return uses"
+/* :use ACCOUNT KEY LAST TOTAL DAY ON_DAY: sets them. */
+#define USE                                                                    \
+    "return redis.call('HSET', 't:acct:' .. ARGV[1] .. ':key_uses', ARGV[2], " \
+    "struct.pack('<I6I6c10I6', ARGV[3], ARGV[4], ARGV[5], ARGV[6]))"
+
+static size_t pack_counts(const char *list, char *ret_packed)
+{
+    size_t bytes = 0;
+
+    for (char *at = (char *)list; *at; at += *at == ',') {
+        const uint64_t uses = htole64(strtoull(at, &at, 10)), used = htole64(strtoull(at + 1, &at, 10));
+
+        memcpy(ret_packed + bytes, &uses, 4);
+        memcpy(ret_packed + bytes + 4, &used, 6);
+        bytes += 10;
+    }
+    return bytes;
+}
+
 /* The reply as text, to be freed. Blanks part the arguments; a + within one stands for a blank. */
 static char *run(const char *command)
 {
     char *words = strdup(command), *rest = words, *word, *body = NULL, *text = NULL;
     char numbers[NUMBERS_BYTES];
-    size_t printed = 0, len = 0;
+    size_t printed = 0, len = 0, lengths[WORDS_MAX];
     const char *argv[WORDS_MAX];
-    int argc = 0;
+    int argc = 0, counted = 0;
 
     while ((word = strsep(&rest, " "))) {
-        if (word[0] == '@') {
+        if (word[0] == '@' || word[0] == ':') {
+            body = word[0] == '@' ? script_text(word + 1) : strdup(strcmp(word, ":use") == 0 ? USE : USES);
             argv[argc++] = "EVAL";
-            argv[argc++] = body = script_text(word + 1);
+            argv[argc++] = body;
             argv[argc++] = "0";
-            argv[argc++] = "t:";
+            if (word[0] == '@')
+                argv[argc++] = "t:";
         } else if (strncmp(word, "$now", 4) == 0) {
             argv[argc++] = numbers + printed;
             printed += 1 + (size_t)snprintf(numbers + printed, sizeof numbers - printed, "%lld",
                                             redis_now() + atoll(word + 4));
-        } else {
+        } else if (word[0] != '=') {
             for (char *plus = word + 1; (plus = strchr(plus, '+')) != NULL;)
                 *plus = ' ';
             argv[argc++] = strcmp(word, "''") == 0 ? "" : word;
+        } else {
+            argv[argc++] = numbers + printed;
+            printed += pack_counts(word + 1, numbers + printed);
         }
+        for (; counted < argc; counted++)
+            lengths[counted] = word[0] == '=' ? (size_t)(numbers + printed - argv[counted]) : strlen(argv[counted]);
     }
-    redisReply *reply = redisCommandArgv(redis, argc, argv, NULL);
+    redisReply *reply = redisCommandArgv(redis, argc, argv, lengths);
     FILE *out = open_memstream(&text, &len);
 
     cr_assert(reply, "%s: %s", command, redis->errstr);
@@ -181,8 +217,7 @@ Test(lua, key_get)
           {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil))"},
           {"@key_get key_1 '' '' 0", "(ok *)"}, {"@key_get key_9 acct_A api_key 0", "(not_found)"},
           {"@key_get key_1 acct_B api_key 0", "(not_found)"}, {"@key_get key_1 acct_A device_key 0", "(not_found)"},
-          {"@key_get key_1 acct_A api_key 1", "(not_found)"},
-          {"HSET t:acct:acct_A:key_use key_1 99+5+2026-01-31+2", "1"},
+          {"@key_get key_1 acct_A api_key 1", "(not_found)"}, {":use acct_A key_1 99 5 2026-01-31 2", "1"},
           {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 - Name 99))"},
           /* A record that is another key's must never be answered. */
           {"SET t:key:d1 key_2+acct_A+live+wxyz+3+7+-+Name", "OK"}, {"@key_get key_1 acct_A api_key 0", "-*"},
@@ -531,85 +566,103 @@ Test(lua, audit_list_tells_the_names_of_its_own_account)
 
 Test(lua, usage_flush)
 {
-    STEPS({"@usage_flush node 1 acct_A live 2026-01-31 1 key_1 5 100 acct_A test 2026-01-31 1 key_2 2 90", "(ok)"},
+    STEPS({"@usage_flush node 1 2026-01-31 acct_A live 1 =5:100 key_1 acct_A test 1 =2:90 key_2", "(ok)"},
           {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5 2026-01-31:test 2)"},
-          {"HGETALL t:acct:acct_A:key_use", "(key_1 100 5 2026-01-31 5 key_2 90 2 2026-01-31 2)"},
+          {":uses acct_A key_1 key_2", "((100 5 2026-01-31 5) (90 2 2026-01-31 2))"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 2 key_1 5)"},
           {"EXISTS t:acct:acct_A:usage:2026-01-31", "0"}, {"TTL t:usage:seq:node", "~86400"},
           /* Sent again, and a late one of before: counted once. */
-          {"@usage_flush node 1 acct_A live 2026-01-31 1 key_1 5 100", "(ok)"},
-          {"HGET t:acct:acct_A:key_use key_1", "100 5 2026-01-31 5"},
+          {"@usage_flush node 1 2026-01-31 acct_A live 1 =5:100 key_1", "(ok)"},
+          {":uses acct_A key_1", "((100 5 2026-01-31 5))"},
           /* The last use never goes back. A day that is over goes to its own hash. */
-          {"@usage_flush node 2 acct_A live 2026-02-01 1 key_1 1 99", "(ok)"},
-          {"HGET t:acct:acct_A:key_use key_1", "100 6 2026-02-01 1"},
-          {"HGETALL t:acct:acct_A:usage:2026-01-31", "(key_1 5)"}, {"TTL t:acct:acct_A:usage:2026-01-31", "~34560000"},
+          {"@usage_flush node 2 2026-02-01 acct_A live 1 =1:99 key_1", "(ok)"},
+          {":uses acct_A key_1", "((100 6 2026-02-01 1))"}, {"HGETALL t:acct:acct_A:usage:2026-01-31", "(key_1 5)"},
+          {"TTL t:acct:acct_A:usage:2026-01-31", "~34560000"},
           /* And so does what comes late for it. */
-          {"@usage_flush other 1 acct_A live 2026-01-31 1 key_1 1 101", "(ok)"},
-          {"HMGET t:acct:acct_A:key_use key_1 key_2", "(101 7 2026-02-01 1 90 2 2026-01-31 2)"},
-          {"@usage_flush node 3", "(ok)"}, {"HGET t:acct:acct_A:usage 2026-01-31:live", "6"},
-          {"HGET t:acct:acct_A:usage:2026-01-31 key_1", "6"},
+          {"@usage_flush other 1 2026-01-31 acct_A live 1 =1:101 key_1", "(ok)"},
+          {":uses acct_A key_1 key_2", "((101 7 2026-02-01 1) (90 2 2026-01-31 2))"},
+          {"HGET t:acct:acct_A:usage 2026-01-31:live", "6"}, {"HGET t:acct:acct_A:usage:2026-01-31 key_1", "6"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 2 key_1 7)"},
-          /* Several keys, one key on two days, and another account, in one batch. */
-          {"@usage_flush node 4 acct_A live 2026-02-01 3 key_1 key_3 key_4 1 8 9 200 50 60 acct_B live 2026-02-01 1 "
-           "key_9 3 7 acct_A live 2026-02-02 2 key_1 key_3 9007199254740000 1 300 40",
+          /* Several keys and another account in one batch. */
+          {"@usage_flush node 4 2026-02-01 acct_A live 3 =1:200,8:50,9:60 key_1 key_3 key_4 acct_B live 1 =3:7 key_9",
            "(ok)"},
-          {"HMGET t:acct:acct_A:usage:2026-02-01 key_1 key_3 key_4", "(2 8 nil)"},
-          {"HMGET t:acct:acct_A:key_use key_1 key_3 key_4",
-           "(300 9007199254740008 2026-02-02 9007199254740000 50 9 2026-02-02 1 60 9 2026-02-01 9)"},
-          {"HMGET t:acct:acct_A:usage 2026-02-01:live 2026-02-02:live", "(19 9007199254740001)"},
-          {"ZMSCORE t:acct:acct_A:usage_keys key_1 key_3 key_4", "(9007199254740008 9 9)"},
+          {":uses acct_A key_1 key_3 key_4", "((200 8 2026-02-01 2) (50 8 2026-02-01 8) (60 9 2026-02-01 9))"},
+          {"HGET t:acct:acct_A:usage 2026-02-01:live", "19"}, {":uses acct_B key_9 key_1", "((7 3 2026-02-01 3) nil)"},
           {"HGETALL t:acct:acct_B:usage", "(2026-02-01:live 3)"},
-          {"HGETALL t:acct:acct_B:key_use", "(key_9 7 3 2026-02-01 3)"});
+          {"@usage_flush node 3 2026-02-02 acct_A live 1 =1:300 key_1", "(ok)"}, {":uses acct_A key_1", "((200 *))"},
+          /* As far as numbers go: the most uses of one batch, and more of all time than 32 bits hold. */
+          {":use acct_A key_1 1769860800000 9007199254000 2026-02-01 8589934592", "0"},
+          {"@usage_flush node 5 2026-02-01 acct_A live 1 =4294967295:281474976710655 key_1", "(ok)"},
+          {":uses acct_A key_1", "((281474976710655 9011494221295 2026-02-01 12884901887))"},
+          {"@usage_flush node 6 2026-02-02 acct_A live 1 =1:1 key_1", "(ok)"},
+          {"HGET t:acct:acct_A:usage:2026-02-01 key_1", "12884901887"},
+          {":use acct_A key_7 1 4398046511103 2026-02-01 1", "1"},
+          {"@usage_flush node 7 2026-02-01 acct_A live 1 =1:1 key_7", "(ok)"},
+          {"ZSCORE t:acct:acct_A:usage_keys key_7", "4398046511104"});
 }
 
 /* Or it would count twice when it comes again. */
 Test(lua, usage_flush_writes_nothing_of_a_batch_that_fails)
 {
-    STEPS({"@usage_flush node 1 acct_A live 2026-01-31 1 key_1 5 100", "(ok)"},
-          {"HSET t:acct:acct_B:key_use key_9 many", "1"},
-          {"@usage_flush node 2 acct_A live 2026-02-01 1 key_1 1 200 acct_B live 2026-02-01 1 key_9 3 7",
-           "-*not told: many*"},
-          {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5)"},
-          {"HGETALL t:acct:acct_A:key_use", "(key_1 100 5 2026-01-31 5)"},
-          {"EXISTS t:acct:acct_A:usage:2026-01-31 t:acct:acct_B:usage", "0"}, {"DEL t:acct:acct_B:key_use", "1"},
-          {"@usage_flush node 2 acct_A live 2026-02-01 1 key_1 1 200 acct_B live 2026-02-01 1 key_9 3 7", "(ok)"},
+    STEPS({"@usage_flush node 1 2026-01-31 acct_A live 1 =5:100 key_1", "(ok)"},
+          {"HSET t:acct:acct_B:key_uses key_9 many", "1"},
+          {"@usage_flush node 2 2026-02-01 acct_A live 1 =1:200 key_1 acct_B live 1 =3:7 key_9", "-*not told: many*"},
+          {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5)"}, {":uses acct_A key_1", "((100 5 2026-01-31 5))"},
+          {"EXISTS t:acct:acct_A:usage:2026-01-31 t:acct:acct_B:usage", "0"}, {"DEL t:acct:acct_B:key_uses", "1"},
+          {"@usage_flush node 2 2026-02-01 acct_A live 1 =1:200 key_1 acct_B live 1 =3:7 key_9", "(ok)"},
           {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5 2026-02-01:live 1)"});
 }
 
 /* Each eighth, and each power of two. */
 Test(lua, usage_flush_ranks_keys_now_and_then)
 {
-    STEPS({"@usage_flush node 1 acct_A live 2026-01-31 2 key_1 key_2 1000 16 1 1", "(ok)"},
-          {"@usage_flush node 2 acct_A live 2026-01-31 2 key_1 key_2 23 1 2 2", "(ok)"},
+    STEPS({"@usage_flush node 1 2026-01-31 acct_A live 2 =1000:1,16:1 key_1 key_2", "(ok)"},
+          {"@usage_flush node 2 2026-01-31 acct_A live 2 =23:2,1:2 key_1 key_2", "(ok)"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 16 key_1 1000)"},
-          {"@usage_flush node 3 acct_A live 2026-01-31 2 key_1 key_2 1 1 3 3", "(ok)"},
+          {"@usage_flush node 3 2026-01-31 acct_A live 2 =1:3,1:3 key_1 key_2", "(ok)"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 18 key_1 1024)"});
+}
+
+Test(lua, usage_flush_ranks_the_200_most_used_keys)
+{
+    STEPS({"EVAL for+i=101,300+do+redis.call('ZADD','t:acct:acct_A:usage_keys',i,'key_'..i)+end 0", "nil"},
+          {":use acct_A key_1 1 99 2026-01-31 99", "1"}, {":use acct_A key_2 1 102 2026-01-31 102", "1"},
+          /* Not more than the last of them has. */
+          {"@usage_flush node 1 2026-01-31 acct_A live 2 =2:1,101:1 key_1 key_3", "(ok)"},
+          {"ZRANGE t:acct:acct_A:usage_keys 0 1", "(key_101 key_102)"},
+          /* More: the last one gives way. key_2 was there before with less than it had, and is not due. */
+          {"@usage_flush node 2 2026-01-31 acct_A live 2 =1:1,1:1 key_1 key_2", "(ok)"},
+          {"ZRANGE t:acct:acct_A:usage_keys 0 1 WITHSCORES", "(key_1 102 key_102 102)"},
+          {"ZCARD t:acct:acct_A:usage_keys", "200"}, {"ZSCORE t:acct:acct_A:usage_keys key_2", "nil"},
+          /* Several at once, and two of them stay. */
+          {"@usage_flush node 3 2026-01-31 acct_A live 3 =1:1,500:1,400:1 key_3 key_4 key_5", "(ok)"},
+          {"ZREVRANGE t:acct:acct_A:usage_keys 0 2 WITHSCORES", "(key_4 500 key_5 400 key_300 300)"},
+          {"ZRANGE t:acct:acct_A:usage_keys 0 0 WITHSCORES", "(key_103 103)"});
 }
 
 /* Whose rank is behind is listed where it belongs all the same. */
 Test(lua, usage_read_lists_the_most_used_keys_by_their_exact_uses)
 {
-    STEPS({"@usage_flush node 1 acct_A live 2026-01-31 3 key_1 key_2 key_3 1001 1000 3 1 1 1", "(ok)"},
-          {"@usage_flush node 2 acct_A live 2026-01-31 1 key_2 2 2", "(ok)"},
+    STEPS({"@usage_flush node 1 2026-01-31 acct_A live 3 =1001:1,1000:1,3:1 key_1 key_2 key_3", "(ok)"},
+          {"@usage_flush node 2 2026-01-31 acct_A live 1 =2:2 key_2", "(ok)"},
           {"ZREVRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_1 1001 key_2 1000 key_3 3)"},
           {"@usage_read acct_A 1 1 2026-01-31", "(ok (nil 2006) (key_2 1002   ()))"},
-          {"@usage_flush node 3 acct_A live 2026-01-31 1 key_1 1 3", "(ok)"},
+          {"@usage_flush node 3 2026-01-31 acct_A live 1 =1:3 key_1", "(ok)"},
           {"@usage_read acct_A 2 1 2026-01-31", "(ok (nil 2007) (key_2 1002   ()) (key_1 1002   ()))"},
-          {"HSET t:acct:acct_A:key_use key_1 many", "0"}, {"@usage_read acct_A 2 1 2026-01-31", "*not told: many*"});
+          {"HSET t:acct:acct_A:key_uses key_1 many", "0"}, {"@usage_read acct_A 2 1 2026-01-31", "*not told: many*"});
 }
 
 Test(lua, usage_read)
 {
     STEPS({"@usage_read acct_A 2 2 2026-01-30 2026-01-31", "(ok (nil nil nil nil))"},
-          {"@usage_flush node 1 acct_A live 2026-01-31 1 key_1 5 100 acct_A test 2026-01-31 1 key_2 7 90 acct_A live "
-           "2026-01-29 1 key_3 1 80",
-           "(ok)"},
+          {"@usage_flush node 1 2026-01-31 acct_A live 1 =5:100 key_1 acct_A test 1 =7:90 key_2", "(ok)"},
+          {"@usage_flush node 2 2026-01-29 acct_A live 1 =1:80 key_3", "(ok)"},
           {"@usage_read acct_A 2 2 2026-01-30 2026-01-31", "(ok (nil nil 7 5) (key_2 7   ()) (key_1 5   ()))"},
           /* Keys that are named: each day of theirs. */
           {"@usage_read acct_A 2 2 2026-01-30 2026-01-31 key_3 key_1",
            "(ok (nil nil 7 5) (key_3 0   (0 0)) (key_1 5   (0 5)))"},
-          {"@usage_flush node 2 acct_A live 2026-02-01 1 key_1 2 110", "(ok)"},
-          {"@usage_flush node 3 acct_A live 2026-01-31 1 key_1 1 95", "(ok)"},
+          {"@usage_flush node 3 2026-02-01 acct_A live 1 =2:110 key_1", "(ok)"},
+          {"@usage_flush node 4 2026-01-31 acct_A live 1 =1:95 key_1", "(ok)"},
           {"@usage_read acct_A 2 3 2026-01-30 2026-01-31 2026-02-01 key_1",
            "(ok (nil nil 7 6 nil 2) (key_1 8   (0 6 2)))"},
           /* The names of its own keys alone. */

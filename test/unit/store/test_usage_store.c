@@ -84,17 +84,18 @@ Test(usage_store, batches_are_counted_once)
     const struct usage_entry entries[] = {
         {.key = a, .account = account, .mode = MODE_LIVE, .uses = 5, .day_ms = NOON, .last_used_ms = NOON},
         {.key = b, .account = account, .mode = MODE_TEST, .uses = 7, .day_ms = NOON, .last_used_ms = NOON - 1},
-        {.key = a,
-         .account = account,
-         .mode = MODE_LIVE,
-         .uses = 2,
-         .day_ms = NOON - MS_PER_DAY,
-         .last_used_ms = NOON - MS_PER_DAY},
     };
+    const struct usage_entry day_before = {.key = a,
+                                           .account = account,
+                                           .mode = MODE_LIVE,
+                                           .uses = 2,
+                                           .day_ms = NOON - MS_PER_DAY,
+                                           .last_used_ms = NOON - MS_PER_DAY};
     struct usage usage;
 
-    cr_assert_eq(flush("node", 1, entries, 3), STORE_OK);
-    cr_assert_eq(flush("node", 1, entries, 3), STORE_OK);
+    cr_assert_eq(flush("node", 1, &day_before, 1), STORE_OK);
+    cr_assert_eq(flush("node", 2, entries, 2), STORE_OK);
+    cr_assert_eq(flush("node", 2, entries, 2), STORE_OK);
     cr_assert_eq(read_usage(&account, 3, &usage), STORE_OK);
     cr_assert_eq(usage.day_count, 3);
     expect_day(&usage.days[0], "2026-01-29", 0, 0);
@@ -104,7 +105,7 @@ Test(usage_store, batches_are_counted_once)
     cr_expect_eq(usage.keys[0].requests, 7);
     cr_expect_eq(usage.keys[1].requests, 7);
 
-    cr_assert_eq(flush("node", 2, entries, 1), STORE_OK);
+    cr_assert_eq(flush("node", 3, entries, 1), STORE_OK);
     cr_assert_eq(flush("other", 1, entries, 1), STORE_OK);
     cr_assert_eq(read_usage(&account, 1, &usage), STORE_OK);
     expect_day(&usage.days[0], "2026-01-31", 7, 15);
@@ -126,7 +127,8 @@ Test(usage_store, days_of_the_keys_that_are_asked_for)
     const struct id asked[] = {a, unused};
     struct usage usage;
 
-    cr_assert_eq(flush("node", 1, entries, 2), STORE_OK);
+    cr_assert_eq(flush("node", 1, entries, 1), STORE_OK);
+    cr_assert_eq(flush("node", 2, entries + 1, 1), STORE_OK);
     cr_assert_eq(read_usage_of(&account, &(struct usage_wanted){3, asked, 2}, &usage), STORE_OK);
     cr_assert_eq(usage.key_count, 2);
     cr_expect(id_equal(&usage.keys[0].key, &a) && usage.keys[0].requests == 7);
@@ -152,8 +154,10 @@ Test(usage_store, full_batches_and_long_reads)
                                           .day_ms = NOON,
                                           .last_used_ms = NOON - i};
     cr_assert_eq(flush("node", UINT32_MAX, entries, USAGE_BATCH_MAX), STORE_OK);
-    snprintf(name, sizeof name, "t:acct:%s:key_use", account.text);
-    redis_server_ask(&fixture.server, use, sizeof use, "HGET", name, entries[9].key.text, NULL);
+    snprintf(name, sizeof name, "t:acct:%s:key_uses", account.text);
+    redis_server_ask(&fixture.server, use, sizeof use, "EVAL",
+                     "return (struct.unpack('<I6', redis.call('HGET', KEYS[1], ARGV[1])))", "1", name,
+                     entries[9].key.text, NULL);
     cr_expect_eq(atoll(use), NOON - 9);
     cr_assert_eq(read_usage(&account, USAGE_DAYS_MAX, usage), STORE_OK);
     cr_assert_eq(usage->day_count, USAGE_DAYS_MAX);
@@ -161,7 +165,7 @@ Test(usage_store, full_batches_and_long_reads)
     cr_assert_eq(usage->key_count, USAGE_KEYS_LISTED);
     for (size_t i = 0; i < USAGE_KEYS_LISTED; i++)
         cr_expect_eq(usage->keys[i].requests, (int64_t)(USAGE_BATCH_MAX - i));
-    cr_assert_eq(flush("node", UINT64_C(1) << 40, entries, 0), STORE_OK);
+    cr_assert_eq(flush("node", UINT64_C(1) << 40, entries, 1), STORE_OK);
     free(usage);
     free(entries);
 }
