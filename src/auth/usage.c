@@ -23,6 +23,7 @@ struct usage {
     uint64_t sequence; /* of that batch: the same at every attempt */
     char sender[2 * SENDER_BYTES + 1];
     bool is_sending; /* the store will call batch_done() */
+    bool is_hurried; /* what is gathered does not wait for the interval's end */
     void (*drained)(void *arg);
     void *drained_arg;
     unsigned timers_open;
@@ -66,10 +67,20 @@ struct usage *usage_create(uv_loop_t *loop, struct store *store, uint32_t interv
     return usage;
 }
 
+/* So many different keys are used within one interval that the table would be full before its end. */
+static bool is_getting_full(const struct usage *usage)
+{
+    return usage->gathered.count >= USAGE_TABLE_MAX / 2;
+}
+
 void usage_count(struct usage *usage, const struct key_record *key, int64_t wall_ms)
 {
     if (!usage_table_add(&usage->gathered, key, wall_ms))
         metric_add(METRIC_USAGE_DROPPED, 1);
+    if (is_getting_full(usage) && usage->writing.count == 0 && !usage->is_hurried) {
+        usage->is_hurried = true;
+        schedule(usage, 0);
+    }
 }
 
 void usage_prefetch_first(const struct usage *usage, const struct id *key)
@@ -114,6 +125,7 @@ static void swap_tables(struct usage *usage)
 static void on_tick(uv_timer_t *timer)
 {
     struct usage *usage = timer->data;
+    usage->is_hurried = false;
     if (usage->writing.count == 0)
         swap_tables(usage);
     if (usage->writing.count) {
@@ -171,7 +183,7 @@ static void batch_done(void *arg, enum store_result result)
     else if (usage->writing.count)
         send_batch(usage);
     else
-        schedule(usage, usage->drained ? 0 : usage->interval_ms);
+        schedule(usage, usage->drained || is_getting_full(usage) ? 0 : usage->interval_ms);
 }
 
 static void on_deadline(uv_timer_t *timer)

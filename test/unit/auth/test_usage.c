@@ -24,12 +24,17 @@ struct fixture {
     bool closed;
 };
 
-static void set_up(struct fixture *f)
+static void set_up_with(struct fixture *f, uint32_t interval_ms)
 {
     memset(f, 0, sizeof *f);
     metric_values[METRIC_USAGE_FLUSHED] = metric_values[METRIC_USAGE_DROPPED] = 0;
     cr_assert_eq(uv_loop_init(&f->loop), 0);
-    f->usage = usage_create(&f->loop, &f->store, INTERVAL_MS);
+    f->usage = usage_create(&f->loop, &f->store, interval_ms);
+}
+
+static void set_up(struct fixture *f)
+{
+    set_up_with(f, INTERVAL_MS);
 }
 
 static void on_closed(void *arg)
@@ -203,6 +208,62 @@ Test(usage, many_keys_go_in_several_batches)
     cr_assert_eq(f.store.flush_count, 3);
     tear_down(&f);
     free(keys);
+}
+
+static void use_many(struct fixture *f, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct key_record key = make_key(MODE_LIVE);
+        usage_count(f->usage, &key, NOON);
+    }
+}
+
+static size_t write_batches(struct fixture *f, size_t count)
+{
+    size_t entries = 0;
+    for (size_t i = 0; i < count; i++) {
+        wait_for_batch(f);
+        entries += f->store.entry_count;
+        fake_store_answer_flush(&f->store, STORE_OK);
+    }
+    return entries;
+}
+
+/* So many different keys that the table would be full before the interval's end. */
+Test(usage, what_fills_the_table_is_sent_early)
+{
+    enum { HALF = USAGE_TABLE_MAX / 2, LONG_MS = 3600 * 1000 };
+    struct fixture f;
+    set_up_with(&f, LONG_MS);
+    use_many(&f, HALF - 1);
+    test_loop_for(&f.loop, 10);
+    cr_assert_eq(f.store.flush_count, 0);
+    use_many(&f, 1);
+    wait_for_batch(&f);
+    /* Meanwhile the other half: it goes out as soon as the first is written. */
+    use_many(&f, HALF);
+    cr_assert_eq(write_batches(&f, USAGE_TABLE_MAX / USAGE_BATCH_MAX), USAGE_TABLE_MAX);
+    test_loop_for(&f.loop, 10);
+    cr_assert_not(f.store.flush_waits);
+    cr_assert_eq(metric_values[METRIC_USAGE_FLUSHED], USAGE_TABLE_MAX);
+    cr_assert_eq(metric_values[METRIC_USAGE_DROPPED], 0);
+    tear_down(&f);
+}
+
+/* A store that fails is not asked more often for that. */
+Test(usage, a_full_table_does_not_cut_a_back_off_short)
+{
+    enum { BACKOFF_MS = 50 };
+    struct fixture f;
+    set_up_with(&f, 10 * BACKOFF_MS);
+    use_many(&f, USAGE_TABLE_MAX / 2);
+    wait_for_batch(&f);
+    fake_store_answer_flush(&f.store, STORE_UNAVAILABLE);
+    use_many(&f, USAGE_TABLE_MAX / 2 + 1);
+    test_loop_for(&f.loop, BACKOFF_MS / 5);
+    cr_assert_not(f.store.flush_waits);
+    cr_assert_eq(f.store.flush_count, 1);
+    tear_down(&f);
 }
 
 static void on_drained(void *arg)
