@@ -3,7 +3,7 @@
 # log; the backend is a `return 200` of the same nginx process, and so is the plain gateway, which has no auth_request.
 # shellcheck shell=bash disable=SC2154
 
-PAUSE_MS=5 # between two requests of a connection, at the moderate rate
+PATHS_PAUSE_MS=5 # between two requests of a connection, at the moderate rate
 PAUSED_CONNECTIONS=8
 
 declare -A path_of=() checked_of=() # NAME: what wrk asks for; the path that a check is about
@@ -84,6 +84,6 @@ bench_gateways() {
   label[checked]="nginx → check → backend"
   measure_paths "$connections" '' "${paths[@]}"
   paths_table "$keys keys, $connections connections, medians of $rounds rounds of $each s" "${paths[@]}"
-  measure_paths "$PAUSED_CONNECTIONS" "$PAUSE_MS" "${paths[@]}"
-  paths_table "the same, $PAUSED_CONNECTIONS connections that pause $PAUSE_MS ms before each request" "${paths[@]}"
+  measure_paths "$PAUSED_CONNECTIONS" "$PATHS_PAUSE_MS" "${paths[@]}"
+  paths_table "the same, $PAUSED_CONNECTIONS connections that pause $PATHS_PAUSE_MS ms before each request" "${paths[@]}"
 }

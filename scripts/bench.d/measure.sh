@@ -161,9 +161,9 @@ measure() {
   fi
   redis_before=$(cpu_ticks "$redis_pid") before=$(cpu_ticks "${pid_of[$1]}")
   "${check_wrk[@]}" -t1 -c"$connections" -d"$each" --latency "${url_of[$1]}" -- "${keys_of[$1]:-$dir/keys}" >"$dir/wrk.out"
-  after=$(cpu_ticks "${pid_of[$1]}")
   [ -z "$beside" ] || stop_node "$beside"
   settle # so that the last flush counts as well
+  after=$(cpu_ticks "${pid_of[$1]}")
   redis_after=$(cpu_ticks "$redis_pid")
   redis_calls >"$dir/calls.after"
   calls_between "$dir/calls.before" "$dir/calls.after" >"$dir/calls.$1"

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 
 CONNECTIONS_PER_NODE=4
-PAUSE_MS=10 # before each check: at most 400 checks a second and node
+BESIDE_PAUSE_MS=10 # before each check: at most 400 checks a second and node
 
 # revocations_with NODES LEASE_MS: one row. Each deployment is new, for a revoker heeds leases that were ever held there.
 revocations_with() {
@@ -14,7 +14,7 @@ revocations_with() {
   make_keys 1000 "$dir/keys"
   make_keys "$revocations" "$dir/doomed"
 
-  BENCH_PORTS="${ports[*]}" BENCH_DELAY_MS=$PAUSE_MS wrk -t"$count" -c$((count * CONNECTIONS_PER_NODE)) -d3600 \
+  BENCH_PORTS="${ports[*]}" BENCH_DELAY_MS=$BESIDE_PAUSE_MS wrk -t"$count" -c$((count * CONNECTIONS_PER_NODE)) -d3600 \
     -s scripts/bench.d/check.lua "$url" -- "$dir/keys" >"$dir/load.out" &
   load_pid=$!
   pids+=("$load_pid")
