@@ -246,6 +246,9 @@ Test(usage, what_fills_the_table_is_sent_early)
     test_loop_for(&f.loop, 10);
     cr_assert_not(f.store.flush_waits);
     cr_assert_eq(metric_values[METRIC_USAGE_FLUSHED], USAGE_TABLE_MAX);
+    /* And again. */
+    use_many(&f, HALF);
+    cr_assert_eq(write_batches(&f, HALF / USAGE_BATCH_MAX), HALF);
     cr_assert_eq(metric_values[METRIC_USAGE_DROPPED], 0);
     tear_down(&f);
 }
