@@ -1,5 +1,5 @@
-/* Uses of keys, gathered in memory and written each interval, each use counted exactly once (design 4). A crash of the
- * node loses at most one interval. */
+/* Uses of keys, gathered in memory and written each interval, earlier when so many keys were used that their table is
+ * half full; each use counted exactly once (design 4). A crash of the node loses at most one interval. */
 #pragma once
 #include "core/key.h"
 #include "store/usage_store.h"

@@ -23,7 +23,6 @@ struct usage {
     uint64_t sequence; /* of that batch: the same at every attempt */
     char sender[2 * SENDER_BYTES + 1];
     bool is_sending; /* the store will call batch_done() */
-    bool is_hurried; /* what is gathered does not wait for the interval's end */
     void (*drained)(void *arg);
     void *drained_arg;
     unsigned timers_open;
@@ -73,14 +72,18 @@ static bool is_getting_full(const struct usage *usage)
     return usage->gathered.count >= USAGE_TABLE_MAX / 2;
 }
 
+/* For the end of an interval: not for an attempt, nor for the end of the process. */
+static bool is_waiting(const struct usage *usage)
+{
+    return usage->writing.count == 0 && !usage->closed;
+}
+
 void usage_count(struct usage *usage, const struct key_record *key, int64_t wall_ms)
 {
     if (!usage_table_add(&usage->gathered, key, wall_ms))
         metric_add(METRIC_USAGE_DROPPED, 1);
-    if (is_getting_full(usage) && usage->writing.count == 0 && !usage->is_hurried) {
-        usage->is_hurried = true;
+    if (is_getting_full(usage) && is_waiting(usage))
         schedule(usage, 0);
-    }
 }
 
 void usage_prefetch_first(const struct usage *usage, const struct id *key)
@@ -125,7 +128,6 @@ static void swap_tables(struct usage *usage)
 static void on_tick(uv_timer_t *timer)
 {
     struct usage *usage = timer->data;
-    usage->is_hurried = false;
     if (usage->writing.count == 0)
         swap_tables(usage);
     if (usage->writing.count) {

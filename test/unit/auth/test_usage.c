@@ -256,17 +256,35 @@ Test(usage, what_fills_the_table_is_sent_early)
 /* A store that fails is not asked more often for that. */
 Test(usage, a_full_table_does_not_cut_a_back_off_short)
 {
-    enum { BACKOFF_MS = 50 };
+    enum { INTERVAL_LONG_MS = 1000 };
     struct fixture f;
-    set_up_with(&f, 10 * BACKOFF_MS);
-    use_many(&f, USAGE_TABLE_MAX / 2);
+    set_up_with(&f, INTERVAL_LONG_MS);
+    use_many(&f, 1);
     wait_for_batch(&f);
+    use_many(&f, USAGE_TABLE_MAX / 2 - 1);
+    uv_update_time(&f.loop);
     fake_store_answer_flush(&f.store, STORE_UNAVAILABLE);
-    use_many(&f, USAGE_TABLE_MAX / 2 + 1);
-    test_loop_for(&f.loop, BACKOFF_MS / 5);
-    cr_assert_not(f.store.flush_waits);
+    use_many(&f, 2);
+    uv_run(&f.loop, UV_RUN_NOWAIT);
     cr_assert_eq(f.store.flush_count, 1);
+    wait_for_batch(&f);
+    cr_assert_eq(f.store.sequence, 1);
+    fake_store_answer_flush(&f.store, STORE_OK);
     tear_down(&f);
+}
+
+/* Checks may still be answered while the node closes. */
+Test(usage, a_full_table_does_nothing_more_when_closed)
+{
+    enum { LONG_MS = 3600 * 1000 };
+    struct fixture f;
+    set_up_with(&f, LONG_MS);
+    use_many(&f, USAGE_TABLE_MAX / 2 - 1);
+    usage_close(f.usage, on_closed, &f);
+    use_many(&f, 1);
+    cr_assert(test_loop_until_set(&f.loop, &f.closed, DEADLINE_MS));
+    cr_assert(test_loop_finish(&f.loop));
+    cr_assert_eq(f.store.flush_count, 0);
 }
 
 static void on_drained(void *arg)
