@@ -56,7 +56,7 @@ struct batch {
     struct text argv[BATCH_ARGS + USAGE_BATCH_MAX * (GROUP_ARGS + 1)];
     size_t argc;
     char date[CLOCK_DATE_BYTES];
-    struct buf numbers; /* in bytes */
+    struct buf numbers; /* over `bytes` */
     char bytes[NUMBER_BYTES + USAGE_BATCH_MAX * (NUMBER_BYTES + COUNTS_BYTES)];
 };
 

@@ -102,7 +102,7 @@ end
 
 local function use_unpack(packed)
     if #packed ~= USE_BYTES then
-        error('what a key was used is not told: ' .. packed)
+        error('what a key was used has ' .. #packed .. ' bytes in place of ' .. USE_BYTES)
     end
     return struct.unpack(USE_FORMAT, packed)
 end

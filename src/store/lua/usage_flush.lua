@@ -16,20 +16,18 @@ if last_sequence and tonumber(sequence) <= tonumber(last_sequence) then
     return {'ok'}
 end
 
--- Only the most used keys have a rank: an order of all of them would be half the work of a batch. For the same reason a
--- key moves up when its total passes a multiple of an eighth of itself, give or take. Who lists them has the exact totals.
--- lowest: what a key has to exceed to have a rank. Uses only grow, so a key that does for the first time has none yet.
-local function is_rank_due(before, total, lowest)
-    if before <= lowest then
-        return true
-    end
+-- Only the most used keys have a rank: an order of all of them would be half the work of a batch. A key has to exceed the
+-- last of them to have one; uses only grow, so a key that does for the first time has none yet.
+local function lowest_rank(account)
+    return tonumber(redis.call('ZREVRANGE', K.usage_keys(account), KEYS_RANKED - 1, KEYS_RANKED - 1, 'WITHSCORES')[2] or 0)
+end
+
+-- A key moves up when its total passes a multiple of an eighth of itself, give or take, for the same reason. Who lists them
+-- has the exact totals.
+local function passes_step(before, total)
     local _, exponent = math.frexp(total)
     local step = 2 ^ math.max(exponent - 4, 0)
     return math.floor(before / step) ~= math.floor(total / step)
-end
-
-local function lowest_rank(account)
-    return tonumber(redis.call('ZREVRANGE', K.usage_keys(account), KEYS_RANKED - 1, KEYS_RANKED - 1, 'WITHSCORES')[2] or 0)
 end
 
 -- What is to be written of the group whose arguments begin there: {account, mode, its uses, HSET's arguments, ZADD's, uses
@@ -40,25 +38,24 @@ local function read_group(first)
     local ids, position, sum, lowest = {unpack(ARGV, first + 4, first + 3 + n)}, 1, 0, lowest_rank(account)
     local records, ranks, others = {}, {}, {}
     for i, packed in ipairs(redis.call('HMGET', K.key_uses(account), unpack(ids))) do
-        local id, uses, used, last, before, day, on_day = ids[i]
+        local id, last, before, day, on_day, uses, used = ids[i], 0, 0, date, 0
         uses, used, position = struct.unpack('<I4I6', counts, position)
-        if not packed then
-            last, before, day, on_day = used, 0, date, uses
-        else
+        if packed then
             last, before, day, on_day = use_unpack(packed)
-            if date == day then
-                on_day = on_day + uses
-            elseif date > day then
-                others[#others + 1] = {id, day, on_day}
-                day, on_day = date, uses
-            else
-                others[#others + 1] = {id, date, uses}
-            end
         end
+        if date == day then
+            on_day = on_day + uses
+        elseif date > day then
+            others[#others + 1] = {id, day, on_day}
+            day, on_day = date, uses
+        else
+            others[#others + 1] = {id, date, uses}
+        end
+        local total = before + uses
         sum = sum + uses
-        records[2 * i - 1], records[2 * i] = id, use_pack(used > last and used or last, before + uses, day, on_day)
-        if before + uses > lowest and is_rank_due(before, before + uses, lowest) then
-            ranks[#ranks + 1], ranks[#ranks + 2] = string.format('%d', before + uses), id
+        records[2 * i - 1], records[2 * i] = id, use_pack(math.max(last, used), total, day, on_day)
+        if total > lowest and (before <= lowest or passes_step(before, total)) then
+            ranks[#ranks + 1], ranks[#ranks + 2] = string.format('%d', total), id
         end
     end
     return {account, ARGV[first + 1], sum, records, ranks, others}, first + 4 + n
