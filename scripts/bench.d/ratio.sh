@@ -19,11 +19,11 @@ slice() { # NAME: a second of checks
   local before requests
   before=$(cpu_ticks "${pid_of[$1]}")
   "${check_wrk[@]}" -t1 -c"$connections" -d1 "${url_of[$1]}" -- "$dir/keys" >"$dir/wrk.out"
-  ticks_of[$1]=$((${ticks_of[$1]} + $(cpu_ticks "${pid_of[$1]}") - before))
   requests=$(awk '/requests in/ {print $1}' "$dir/wrk.out")
   judge_refused "$1" "$requests" "$(awk '/Non-2xx/ {print $NF}' "$dir/wrk.out")"
   requests_of[$1]=$((${requests_of[$1]} + requests))
-  sleep 1.2 # uses are written once in each second, so once in a slice; what is written behind it belongs to none
+  sleep 1.2 # until the uses that it has left are written, which belongs to it
+  ticks_of[$1]=$((${ticks_of[$1]} + $(cpu_ticks "${pid_of[$1]}") - before))
 }
 # Where its memory came to lie makes a process some percent slower or faster than the next of its kind, for as long as
 # it runs: here each is started anew for each round. And a machine's other tenants make minutes differ by more than what
