@@ -20,7 +20,7 @@ enum { SPARED_MAX = 32 };
 /* The index grows with what it holds, so that few keys stay within few cache lines and pages: by doubling up to so many
  * slots (some milliseconds to fill anew, the event loop waits for that), then at once to its full size. */
 enum { SLOTS_FIRST = 1024, SLOTS_DOUBLED_MAX = 128 * 1024 };
-enum { UNKNOWN_SLOTS = 4096, UNKNOWN_NS = 1000000000 };
+enum { UNKNOWN_SETS = 1024, UNKNOWN_WAYS = 4, UNKNOWN_SLOTS = UNKNOWN_SETS * UNKNOWN_WAYS, UNKNOWN_NS = 1000000000 };
 
 static const uint32_t NO_ENTRY = UINT32_MAX;
 
@@ -79,7 +79,7 @@ _Static_assert(ENTRY_BYTES <= (size_t)KEY_CACHE_ENTRY_BYTES_MAX,
                "an entry and what belongs to it keep the header's promise");
 _Static_assert(SCOPE_COUNT <= 16, "a scope set fits struct entry");
 _Static_assert(NAME_BYTES <= sizeof((struct key_record *)0)->name, "a kept name is copied whole");
-_Static_assert((UNKNOWN_SLOTS & (UNKNOWN_SLOTS - 1)) == 0, "a mask picks the place");
+_Static_assert((UNKNOWN_SETS & (UNKNOWN_SETS - 1)) == 0, "a mask picks the set");
 
 static uint32_t load32(const uint8_t *bytes)
 {
@@ -413,17 +413,37 @@ static struct entry *add(struct key_cache *cache, const uint8_t *inner, const ui
     return entry;
 }
 
-/* Unknown digests: one place for each, and the last comer has it */
+/* Unknown digests: each has its place within a small set, for with a single one two that met there would be read from
+ * the store again and again */
 
-static struct unknown *unknown_place(const struct key_cache *cache, const uint8_t *digest)
+static struct unknown *unknown_set(const struct key_cache *cache, const uint8_t *digest)
 {
-    return &cache->unknown[load32(digest + AT_GHOST) & (UNKNOWN_SLOTS - 1)];
+    return &cache->unknown[(load32(digest + AT_GHOST) & (UNKNOWN_SETS - 1)) * UNKNOWN_WAYS];
+}
+
+static struct unknown *find_unknown(const struct key_cache *cache, const uint8_t *digest)
+{
+    struct unknown *set = unknown_set(cache, digest);
+    for (size_t i = 0; i < UNKNOWN_WAYS; i++)
+        if (is_kept(set[i].digest, digest))
+            return &set[i];
+    return NULL;
+}
+
+/* The place that is free, or would be first. */
+static struct unknown *first_to_expire(struct unknown *set)
+{
+    struct unknown *first = set;
+    for (size_t i = 1; i < UNKNOWN_WAYS; i++)
+        if (set[i].expires_ns < first->expires_ns)
+            first = &set[i];
+    return first;
 }
 
 static void forget_unknown(struct key_cache *cache, const uint8_t *digest)
 {
-    struct unknown *place = unknown_place(cache, digest);
-    if (is_kept(place->digest, digest))
+    struct unknown *place = find_unknown(cache, digest);
+    if (place)
         place->expires_ns = 0;
 }
 
@@ -471,8 +491,8 @@ bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_
 
 bool key_cache_is_unknown(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns)
 {
-    const struct unknown *place = unknown_place(cache, digest);
-    return now_ns < place->expires_ns && is_kept(place->digest, digest);
+    const struct unknown *place = find_unknown(cache, digest);
+    return place && now_ns < place->expires_ns;
 }
 
 void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES],
@@ -488,7 +508,9 @@ void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns)
 {
     forget_records(cache, digest);
-    struct unknown *place = unknown_place(cache, digest);
+    struct unknown *place = find_unknown(cache, digest);
+    if (!place)
+        place = first_to_expire(unknown_set(cache, digest));
     memcpy(place->digest, digest, KEPT_BYTES);
     place->expires_ns = now_ns + UNKNOWN_NS;
 }

@@ -462,7 +462,7 @@ Test(key_cache, last_knowledge_wins)
     key_cache_destroy(cache);
 }
 
-Test(key_cache, drop_spares_an_unknown_digest_in_the_same_place)
+Test(key_cache, drop_spares_unknown_digests_in_the_same_places)
 {
     enum { MANY = 100000 };
     struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
@@ -472,6 +472,32 @@ Test(key_cache, drop_spares_an_unknown_digest_in_the_same_place)
     for (size_t n = 1; n <= MANY; n++)
         store(cache, n);
     cr_assert_eq(answer(cache, 0, NOW_NS), UNKNOWN);
+    key_cache_destroy(cache);
+}
+
+/* Asked in turn, two that had one place would be read from the store each time. */
+Test(key_cache, unknown_digests_do_not_push_each_other_out)
+{
+    enum { MANY = 400 };
+    struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
+    for (size_t round = 0; round < 2; round++)
+        for (size_t n = 0; n < MANY; n++)
+            store_unknown(cache, n, NOW_NS + n);
+    for (size_t n = 0; n < MANY; n++)
+        cr_assert_eq(answer(cache, n, NOW_NS + MANY), UNKNOWN, "number %zu", n);
+    key_cache_destroy(cache);
+}
+
+Test(key_cache, the_newest_unknown_digests_of_a_flood_are_kept)
+{
+    enum { FLOOD = 100000, NEWEST = 1000, KEPT_WANTED = 980 };
+    struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
+    size_t kept = 0;
+    for (size_t n = 0; n < FLOOD; n++)
+        store_unknown(cache, n, NOW_NS + n);
+    for (size_t n = FLOOD - NEWEST; n < FLOOD; n++)
+        kept += answer(cache, n, NOW_NS + FLOOD) == UNKNOWN;
+    cr_assert_geq(kept, KEPT_WANTED, "%zu", kept);
     key_cache_destroy(cache);
 }
 
