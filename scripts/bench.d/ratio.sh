@@ -18,7 +18,7 @@ end_both() {
 slice() { # NAME: a second of checks
   local before requests
   before=$(cpu_ticks "${pid_of[$1]}")
-  "${check_wrk[@]}" -t1 -c"$connections" -d1 "${url_of[$1]}" -- "$dir/keys" >"$dir/wrk.out"
+  BENCH_DELAY_MS=$pause_ms "${check_wrk[@]}" -t1 -c"$connections" -d1 "${url_of[$1]}" -- "$dir/keys" >"$dir/wrk.out"
   requests=$(awk '/requests in/ {print $1}' "$dir/wrk.out")
   judge_refused "$1" "$requests" "$(awk '/Non-2xx/ {print $NF}' "$dir/wrk.out")"
   requests_of[$1]=$((${requests_of[$1]} + requests))
@@ -34,6 +34,7 @@ bench_ratio() {
   deployment ratio first "$lease_ms" taskset -c 0
   make_keys "$keys" "$dir/keys"
   stop_node "${pid_of[first]}"
+  [ -z "$pause_ms" ] || redis_yields
   for round in $(seq "$rounds"); do
     say "round $round of $rounds"
     begin_both "$round"
