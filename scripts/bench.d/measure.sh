@@ -102,9 +102,6 @@ N
 
 # --- what Redis does -------------------------------------------------------------------------------------------------
 
-# wrk's core is wrk's first, as though Redis had one of its own. For moderate rates: at the highest, little is left for it.
-REDIS_NICE=19
-redis_yields() { renice -n "$REDIS_NICE" -p "$redis_pid" >/dev/null; }
 # "name calls" a line, those inside scripts too, without what this script asks.
 redis_calls() {
   redis info commandstats | tr -d '\r' | sed -n 's/^cmdstat_\([^:]*\):calls=\([0-9]*\),.*/\1 \2/p' |
