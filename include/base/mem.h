@@ -5,6 +5,10 @@
 
 /* Zeroed memory, never NULL. */
 void *mem_alloc(size_t bytes);
+/* For an array of what is one cache line each, at the start of one. Not zeroed, never NULL, freed by free(). Pages that
+ * are never touched cost nothing. */
+void *mem_alloc_lines(size_t count);
+enum { MEM_LINE_BYTES = 64 };
 /* As realloc(), never NULL; what is added is not zeroed. */
 void *mem_resize(void *ptr, size_t bytes);
 /* NUL-terminated copy of len bytes. */

@@ -24,6 +24,8 @@ static inline struct id id_mint(enum id_kind kind, int64_t wall_ms)
 }
 /* From a ULID's 16 bytes, most significant first. */
 void id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES], struct id *ret_id);
+/* From a ULID's characters, as id_chars() tells them. */
+void id_from_chars(enum id_kind kind, const char chars[ULID_TEXT_CHARS], struct id *ret_id);
 /* The whole text must be one id of that kind, in its canonical form. */
 MUST_CHECK bool id_parse(enum id_kind kind, struct text t, struct id *ret_id);
 /* The kind that the prefix names, ID_NONE if the text is no id. */
@@ -37,5 +39,10 @@ static inline struct text id_text(const struct id *id)
     size_t whole = ID_TEXT_BYTES - 2 + (id->text[ID_TEXT_BYTES - 2] != '\0');
 
     return (struct text){id->text, id->text[0] ? whole : 0};
+}
+/* The ULID's ULID_TEXT_CHARS characters, behind the prefix of an id that is not empty. Part of the id. */
+static inline const char *id_chars(const struct id *id)
+{
+    return id->text + id_text(id).len - ULID_TEXT_CHARS;
 }
 bool id_equal(const struct id *a, const struct id *b);

@@ -5,8 +5,7 @@
 
 struct usage_entry {
     struct id key;
-    int64_t day_ms; /* any time within the UTC day they belong to */
-    int64_t last_used_ms;
+    int64_t last_used_ms; /* tells the UTC day of all its uses too */
     uint32_t uses;
     enum key_mode mode;
     struct id account;

@@ -111,8 +111,8 @@ static void batch_done(void *arg, enum store_result result);
 
 static void send_batch(struct usage *usage)
 {
-    const struct usage_entry *entries =
-        usage_table_batch(&usage->writing, usage->written, USAGE_BATCH_MAX, &usage->batch);
+    struct usage_entry entries[USAGE_BATCH_MAX];
+    usage->batch = usage_table_batch(&usage->writing, usage->written, USAGE_BATCH_MAX, entries);
     usage->is_sending = true;
     usage_store_flush(usage->store, text_of(usage->sender), usage->sequence, entries, usage->batch, batch_done, usage);
 }

@@ -5,21 +5,22 @@
 
 enum { USAGE_TABLE_MAX = 65536 };
 
-enum { USAGE_TAIL_CHARS = 16 };
+enum { USAGE_TIME_BITS = 62 };
 
-/* What a check touches of an entry; two or three of them are in one cache line. */
+/* Its bytes are all used: one cache line is all that a check touches of it. */
 struct usage_count {
-    char
-        tail[USAGE_TAIL_CHARS]; /* the id's 80 random bits: they tell keys apart, whatever their first ten characters */
-    int64_t last_used_ms;       /* tells the UTC day too */
+    char account[ULID_TEXT_CHARS], key[ULID_TEXT_CHARS]; /* of their ids */
     uint32_t uses;
+    uint64_t last_used_ms : USAGE_TIME_BITS; /* tells the UTC day too */
+    uint64_t is_device : 1;
+    uint64_t is_live : 1;
 };
 
 struct usage_table {
-    struct usage_entry *entries; /* in the order of first use; uses and last_used_ms are set by usage_table_batch() */
-    struct usage_count *counts;  /* of the same index */
-    uint32_t *slots;             /* open addressing, twice the capacity: 0, or index + 1 and a tag */
-    size_t count, capacity;      /* capacity: a power of two */
+    struct usage_count *counts; /* in the order of first use; all that there can be, but only some are ever touched */
+    uint32_t *slots;            /* open addressing: 0, or index + 1 and a tag */
+    size_t count;
+    size_t capacity; /* of the slots: they are twice as many; a power of two */
 };
 
 void usage_table_init(struct usage_table *table);
@@ -30,7 +31,7 @@ MUST_CHECK bool usage_table_add(struct usage_table *table, const struct key_reco
  * first has brought. */
 void usage_table_prefetch_slot(const struct usage_table *table, const struct id *key);
 void usage_table_prefetch_count(const struct usage_table *table, const struct id *key);
-/* The entries from `first` on, whole, at most `most` of them and all of one day; *ret_count says how many. */
-const struct usage_entry *usage_table_batch(struct usage_table *table, size_t first, size_t most, size_t *ret_count);
+/* The entries from `first` on, at most `most` of them and all of one day. Returns how many. */
+size_t usage_table_batch(const struct usage_table *table, size_t first, size_t most, struct usage_entry *ret_entries);
 /* Keeps its memory. */
 void usage_table_clear(struct usage_table *table);

@@ -6,11 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CACHE_LINE_BYTES = 64 };
-
 void *mem_alloc(size_t bytes)
 {
     void *ptr = calloc(1, bytes ? bytes : 1);
+    CHECK(ptr);
+    return ptr;
+}
+
+void *mem_alloc_lines(size_t count)
+{
+    CHECK(count > 0 && count <= SIZE_MAX / MEM_LINE_BYTES);
+    void *ptr = aligned_alloc(MEM_LINE_BYTES, count * MEM_LINE_BYTES);
     CHECK(ptr);
     return ptr;
 }
@@ -35,7 +41,7 @@ void mem_prefetch(const void *ptr, size_t bytes)
 {
     const char *from = ptr, *last = from + bytes - 1;
 
-    for (const char *at = from; at < last; at += CACHE_LINE_BYTES)
+    for (const char *at = from; at < last; at += MEM_LINE_BYTES)
         __builtin_prefetch(at);
     __builtin_prefetch(last);
 }

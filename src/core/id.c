@@ -150,6 +150,11 @@ void id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES], struct id 
     print_ulid(ulid, begin(kind, ret_id));
 }
 
+void id_from_chars(enum id_kind kind, const char chars[ULID_TEXT_CHARS], struct id *ret_id)
+{
+    memcpy(begin(kind, ret_id), chars, ULID_TEXT_CHARS);
+}
+
 bool id_parse(enum id_kind kind, struct text t, struct id *ret_id)
 {
     if (kind == ID_NONE || id_kind_of(t) != kind)

@@ -86,12 +86,15 @@ static void add_group(struct batch *batch, const struct usage_entry *const *entr
 static void add_groups(struct batch *batch, const struct usage_entry *entries, size_t count)
 {
     const struct usage_entry *sorted[USAGE_BATCH_MAX];
+    bool is_sorted = true;
 
     for (size_t i = 0; i < count; i++) {
-        CHECK(entries[i].day_ms / MS_PER_DAY == entries[0].day_ms / MS_PER_DAY);
+        CHECK(entries[i].last_used_ms / MS_PER_DAY == entries[0].last_used_ms / MS_PER_DAY);
         sorted[i] = &entries[i];
+        is_sorted = is_sorted && (i == 0 || compare_groups(&entries[i - 1], &entries[i]) <= 0);
     }
-    qsort(sorted, count, sizeof *sorted, compare_entries);
+    if (!is_sorted)
+        qsort(sorted, count, sizeof *sorted, compare_entries);
     for (size_t i = 0, n; i < count; i += n) {
         for (n = 1; i + n < count && compare_groups(sorted[i], sorted[i + n]) == 0;)
             n++;
@@ -108,7 +111,7 @@ void usage_store_flush(struct store *store, struct text sender, uint64_t sequenc
     CHECK(count > 0 && count <= USAGE_BATCH_MAX);
     *call = (struct flush_call){done, arg};
     buf_init_fixed(&batch->numbers, batch->bytes, sizeof batch->bytes);
-    clock_print_date(entries[0].day_ms, batch->date);
+    clock_print_date(entries[0].last_used_ms, batch->date);
     add_argument(batch, sender);
     add_argument(batch, print_number(&batch->numbers, sequence));
     add_argument(batch, text_of(batch->date));

@@ -82,15 +82,11 @@ Test(usage_store, batches_are_counted_once)
 {
     struct id account = id_mint(ID_ACCOUNT, 1), a = id_mint(ID_KEY, 2), b = id_mint(ID_DEVICE, 3);
     const struct usage_entry entries[] = {
-        {.key = a, .account = account, .mode = MODE_LIVE, .uses = 5, .day_ms = NOON, .last_used_ms = NOON},
-        {.key = b, .account = account, .mode = MODE_TEST, .uses = 7, .day_ms = NOON, .last_used_ms = NOON - 1},
+        {.key = a, .account = account, .mode = MODE_LIVE, .uses = 5, .last_used_ms = NOON},
+        {.key = b, .account = account, .mode = MODE_TEST, .uses = 7, .last_used_ms = NOON - 1},
     };
-    const struct usage_entry day_before = {.key = a,
-                                           .account = account,
-                                           .mode = MODE_LIVE,
-                                           .uses = 2,
-                                           .day_ms = NOON - MS_PER_DAY,
-                                           .last_used_ms = NOON - MS_PER_DAY};
+    const struct usage_entry day_before = {
+        .key = a, .account = account, .mode = MODE_LIVE, .uses = 2, .last_used_ms = NOON - MS_PER_DAY};
     struct usage usage;
 
     cr_assert_eq(flush("node", 1, &day_before, 1), STORE_OK);
@@ -116,13 +112,8 @@ Test(usage_store, days_of_the_keys_that_are_asked_for)
 {
     struct id account = id_mint(ID_ACCOUNT, 1), a = id_mint(ID_KEY, 2), unused = id_mint(ID_KEY, 3);
     const struct usage_entry entries[] = {
-        {.key = a, .account = account, .mode = MODE_LIVE, .uses = 5, .day_ms = NOON, .last_used_ms = NOON},
-        {.key = a,
-         .account = account,
-         .mode = MODE_LIVE,
-         .uses = 2,
-         .day_ms = NOON - 2 * MS_PER_DAY,
-         .last_used_ms = NOON - MS_PER_DAY},
+        {.key = a, .account = account, .mode = MODE_LIVE, .uses = 5, .last_used_ms = NOON},
+        {.key = a, .account = account, .mode = MODE_LIVE, .uses = 2, .last_used_ms = NOON - 2 * MS_PER_DAY},
     };
     const struct id asked[] = {a, unused};
     struct usage usage;
@@ -151,7 +142,6 @@ Test(usage_store, full_batches_and_long_reads)
                                           .account = account,
                                           .mode = MODE_LIVE,
                                           .uses = 1 + i,
-                                          .day_ms = NOON,
                                           .last_used_ms = NOON - i};
     cr_assert_eq(flush("node", UINT32_MAX, entries, USAGE_BATCH_MAX), STORE_OK);
     snprintf(name, sizeof name, "t:acct:%s:key_uses", account.text);
