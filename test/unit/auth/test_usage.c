@@ -389,6 +389,27 @@ Test(usage, the_table_holds_65536_keys_and_no_more)
     usage_table_finish(&table);
 }
 
+/* They have one hash. */
+Test(usage, keys_whose_ids_end_alike_are_counted_apart)
+{
+    struct usage_table table;
+    struct usage_entry entries[3];
+    struct key_record a = make_key(MODE_LIVE), b = a;
+    uint8_t ulid[ULID_BYTES] = {0};
+
+    id_from_bytes(ID_KEY, ulid, &a.id);
+    ulid[10] = 1; /* neither among the first nor among the last of its characters */
+    id_from_bytes(ID_KEY, ulid, &b.id);
+    usage_table_init(&table);
+    cr_assert(usage_table_add(&table, &a, NOON));
+    cr_assert(usage_table_add(&table, &b, NOON));
+    cr_assert(usage_table_add(&table, &b, NOON + 1));
+    cr_assert_eq(usage_table_batch(&table, 0, 3, entries), 2);
+    assert_entry(&entries[0], &a, 1, NOON);
+    assert_entry(&entries[1], &b, 2, NOON + 1);
+    usage_table_finish(&table);
+}
+
 /* Ids of one millisecond follow each other, and an account's keys are often made so: they must not share a place. */
 Test(usage, keys_that_were_made_together_lie_apart)
 {
