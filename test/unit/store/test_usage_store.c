@@ -160,6 +160,32 @@ Test(usage_store, full_batches_and_long_reads)
     free(entries);
 }
 
+/* A group is some commands in Redis, however many keys it has. */
+Test(usage_store, what_goes_to_one_place_is_one_group_in_any_order)
+{
+    enum { STATS_BYTES = 16384 };
+    struct id one = id_mint(ID_ACCOUNT, 1), other = id_mint(ID_ACCOUNT, 2);
+    struct usage_entry entries[8];
+    char *stats = calloc(1, STATS_BYTES);
+    struct usage usage;
+
+    for (uint32_t i = 0; i < 8; i++)
+        entries[i] = (struct usage_entry){.key = id_mint(ID_KEY, 3 + i),
+                                          .account = i % 2 ? one : other,
+                                          .mode = i % 4 < 2 ? MODE_LIVE : MODE_TEST,
+                                          .uses = 1 + i,
+                                          .last_used_ms = NOON};
+    redis_server_tell(&fixture.server, "CONFIG", "RESETSTAT", NULL);
+    cr_assert_eq(flush("node", 1, entries, 8), STORE_OK);
+    redis_server_ask(&fixture.server, stats, STATS_BYTES, "INFO", "commandstats", NULL);
+    cr_expect(strstr(stats, "cmdstat_hmget:calls=4,"), "two accounts, two modes:\n%s", stats);
+    cr_assert_eq(read_usage(&one, 1, &usage), STORE_OK);
+    expect_day(&usage.days[0], "2026-01-31", 4 + 8, 2 + 6);
+    cr_assert_eq(read_usage(&other, 1, &usage), STORE_OK);
+    expect_day(&usage.days[0], "2026-01-31", 3 + 7, 1 + 5);
+    free(stats);
+}
+
 Test(usage_store, counters_that_cannot_be_are_never_answered)
 {
     struct id account = id_mint(ID_ACCOUNT, 1);
