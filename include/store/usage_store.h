@@ -3,14 +3,18 @@
 #include "core/key.h"
 #include "store/store.h"
 
+enum { USAGE_TIME_BITS = 62 };
+
+/* Uses of one key on one UTC day. Its bytes are all used: one cache line is all that counting touches of it. */
 struct usage_entry {
-    struct id key;
-    int64_t last_used_ms; /* tells the UTC day of all its uses too */
+    char account[ULID_TEXT_CHARS], key[ULID_TEXT_CHARS]; /* of their ids: id_chars() */
     uint32_t uses;
-    enum key_mode mode;
-    struct id account;
+    uint64_t last_used_ms : USAGE_TIME_BITS; /* tells the day too */
+    uint64_t is_device : 1;
+    uint64_t is_live : 1;
 };
-enum { USAGE_BATCH_MAX = 256 };
+
+enum { USAGE_BATCH_MAX = 1024 };
 
 /* Adds a batch of at least one entry: all of one UTC day, each of another key. sender is the node session's random
  * name, sequence counts its batches: a batch that is sent again under the same number counts once. last_used never goes

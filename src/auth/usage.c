@@ -9,6 +9,9 @@
 #include <stdlib.h>
 
 enum { SENDER_BYTES = 16, BACKOFF_FIRST_MS = 50, TIMERS = 2 };
+/* In keys of one account. Redis does nothing else while it adds a batch: 0.6 ms for 256, 2 ms for 1024. Each key
+ * costs a third less then, for a batch is one fsync, so a batch is larger the more there is to write. */
+enum { BATCH_MIN = 256, BATCHES_WANTED = 32 };
 
 /* Counting goes into `gathered` while `writing` is sent, a slice at a time; when all of it is written the two are
  * swapped. */
@@ -93,7 +96,7 @@ void usage_prefetch_first(const struct usage *usage, const struct id *key)
 
 void usage_prefetch_second(const struct usage *usage, const struct id *key)
 {
-    usage_table_prefetch_count(&usage->gathered, key);
+    usage_table_prefetch_entry(&usage->gathered, key);
 }
 
 static void finish_drain(struct usage *usage)
@@ -109,12 +112,20 @@ static void finish_drain(struct usage *usage)
 
 static void batch_done(void *arg, enum store_result result);
 
+static size_t batch_most(const struct usage *usage)
+{
+    const size_t size = usage->writing.count / BATCHES_WANTED;
+    if (size < BATCH_MIN)
+        return BATCH_MIN;
+    return size < USAGE_BATCH_MAX ? size : USAGE_BATCH_MAX;
+}
+
 static void send_batch(struct usage *usage)
 {
-    struct usage_entry entries[USAGE_BATCH_MAX];
-    usage->batch = usage_table_batch(&usage->writing, usage->written, USAGE_BATCH_MAX, entries);
+    usage->batch = usage_table_batch(&usage->writing, usage->written, batch_most(usage));
     usage->is_sending = true;
-    usage_store_flush(usage->store, text_of(usage->sender), usage->sequence, entries, usage->batch, batch_done, usage);
+    usage_store_flush(usage->store, text_of(usage->sender), usage->sequence, usage->writing.entries + usage->written,
+                      usage->batch, batch_done, usage);
 }
 
 static void swap_tables(struct usage *usage)
@@ -154,7 +165,7 @@ static void free_if_closed(struct usage *usage)
 static void batch_written(struct usage *usage)
 {
     for (size_t i = 0; i < usage->batch; i++)
-        metric_add(METRIC_USAGE_FLUSHED, usage->writing.counts[usage->written + i].uses);
+        metric_add(METRIC_USAGE_FLUSHED, usage->writing.entries[usage->written + i].uses);
     usage->written += usage->batch;
     usage->sequence++;
     usage->backoff_ms = 0;

@@ -5,20 +5,9 @@
 
 enum { USAGE_TABLE_MAX = 65536 };
 
-enum { USAGE_TIME_BITS = 62 };
-
-/* Its bytes are all used: one cache line is all that a check touches of it. */
-struct usage_count {
-    char account[ULID_TEXT_CHARS], key[ULID_TEXT_CHARS]; /* of their ids */
-    uint32_t uses;
-    uint64_t last_used_ms : USAGE_TIME_BITS; /* tells the UTC day too */
-    uint64_t is_device : 1;
-    uint64_t is_live : 1;
-};
-
 struct usage_table {
-    struct usage_count *counts; /* in the order of first use; all that there can be, but only some are ever touched */
-    uint32_t *slots;            /* open addressing: 0, or index + 1 and a tag */
+    struct usage_entry *entries; /* in the order of first use; all that there can be, but only some are ever touched */
+    uint32_t *slots;             /* open addressing: 0, or index + 1 and a tag */
     size_t count;
     size_t capacity; /* of the slots: they are twice as many; a power of two */
 };
@@ -30,8 +19,9 @@ MUST_CHECK bool usage_table_add(struct usage_table *table, const struct key_reco
 /* Has the processor fetch what usage_table_add() will touch of that key. In two steps, as the second must see what the
  * first has brought. */
 void usage_table_prefetch_slot(const struct usage_table *table, const struct id *key);
-void usage_table_prefetch_count(const struct usage_table *table, const struct id *key);
-/* The entries from `first` on, at most `most` of them and all of one day. Returns how many. */
-size_t usage_table_batch(const struct usage_table *table, size_t first, size_t most, struct usage_entry *ret_entries);
+void usage_table_prefetch_entry(const struct usage_table *table, const struct id *key);
+/* How many of the entries from `first` on are a batch: of one day, and no more work for Redis than `most` keys of one
+ * account and mode. At least one, at most `most`. */
+size_t usage_table_batch(const struct usage_table *table, size_t first, size_t most);
 /* Keeps its memory. */
 void usage_table_clear(struct usage_table *table);

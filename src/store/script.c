@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    COMMAND_MAX_BYTES = 1024 * 1024, /* a full batch of usage takes 30 KiB */
+    COMMAND_MAX_BYTES = 1024 * 1024, /* a full batch of usage takes 120 KiB */
     COMMAND_KEPT_BYTES = 4 * 1024,
     LOGGED_ERROR_BYTES = 200,
 };

@@ -27,9 +27,9 @@ static void flush_called(void *arg, enum store_result result, UNUSED const struc
 /* What goes to the same places in Redis stands together. */
 static int compare_groups(const struct usage_entry *a, const struct usage_entry *b)
 {
-    int accounts = memcmp(a->account.text, b->account.text, ID_TEXT_BYTES);
+    int accounts = memcmp(a->account, b->account, ULID_TEXT_CHARS);
 
-    return accounts != 0 ? accounts : (int)a->mode - (int)b->mode;
+    return accounts != 0 ? accounts : a->is_live - b->is_live;
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -53,11 +53,11 @@ static void append_little_endian(struct buf *out, uint64_t value, size_t bytes)
 
 /* A batch as the script takes it. */
 struct batch {
-    struct text argv[BATCH_ARGS + USAGE_BATCH_MAX * (GROUP_ARGS + 1)];
     size_t argc;
+    struct buf bytes; /* over `storage`: what is not text yet */
     char date[CLOCK_DATE_BYTES];
-    struct buf numbers; /* over `bytes` */
-    char bytes[NUMBER_BYTES + USAGE_BATCH_MAX * (NUMBER_BYTES + COUNTS_BYTES)];
+    struct text argv[BATCH_ARGS + USAGE_BATCH_MAX * (GROUP_ARGS + 1)];
+    char storage[NUMBER_BYTES + USAGE_BATCH_MAX * (NUMBER_BYTES + COUNTS_BYTES + 2 * ID_TEXT_BYTES)];
 };
 
 static void add_argument(struct batch *batch, struct text argument)
@@ -65,21 +65,31 @@ static void add_argument(struct batch *batch, struct text argument)
     batch->argv[batch->argc++] = argument;
 }
 
+static void add_id(struct batch *batch, enum id_kind kind, const char chars[ULID_TEXT_CHARS])
+{
+    size_t from = batch->bytes.len;
+    struct id id;
+
+    id_from_chars(kind, chars, &id);
+    buf_append_text(&batch->bytes, id_text(&id));
+    add_argument(batch, text_skip(buf_text(&batch->bytes), from));
+}
+
 static void add_group(struct batch *batch, const struct usage_entry *const *entries, size_t n)
 {
     size_t counts;
 
-    add_argument(batch, id_text(&entries[0]->account));
-    add_argument(batch, key_mode_text(entries[0]->mode));
-    add_argument(batch, print_number(&batch->numbers, n));
-    counts = batch->numbers.len;
+    add_id(batch, ID_ACCOUNT, entries[0]->account);
+    add_argument(batch, key_mode_text(entries[0]->is_live ? MODE_LIVE : MODE_TEST));
+    add_argument(batch, print_number(&batch->bytes, n));
+    counts = batch->bytes.len;
     for (size_t i = 0; i < n; i++) {
-        append_little_endian(&batch->numbers, entries[i]->uses, USES_BYTES);
-        append_little_endian(&batch->numbers, (uint64_t)entries[i]->last_used_ms, LAST_USED_BYTES);
+        append_little_endian(&batch->bytes, entries[i]->uses, USES_BYTES);
+        append_little_endian(&batch->bytes, entries[i]->last_used_ms, LAST_USED_BYTES);
     }
-    add_argument(batch, text_skip(buf_text(&batch->numbers), counts));
+    add_argument(batch, text_skip(buf_text(&batch->bytes), counts));
     for (size_t i = 0; i < n; i++)
-        add_argument(batch, id_text(&entries[i]->key));
+        add_id(batch, key_id_kind(entries[i]->is_device ? KEY_DEVICE : KEY_API), entries[i]->key);
 }
 
 /* Entries are given in the order of their first use, those of one account mixed with another's. */
@@ -106,17 +116,18 @@ void usage_store_flush(struct store *store, struct text sender, uint64_t sequenc
                        size_t count, store_done *done, void *arg)
 {
     struct flush_call *call = mem_alloc(sizeof *call);
-    struct batch *batch = mem_alloc(sizeof *batch);
+    struct batch *batch = mem_resize(NULL, sizeof *batch);
 
     CHECK(count > 0 && count <= USAGE_BATCH_MAX);
     *call = (struct flush_call){done, arg};
-    buf_init_fixed(&batch->numbers, batch->bytes, sizeof batch->bytes);
-    clock_print_date(entries[0].last_used_ms, batch->date);
+    batch->argc = 0;
+    buf_init_fixed(&batch->bytes, batch->storage, sizeof batch->storage);
+    clock_print_date((int64_t)entries[0].last_used_ms, batch->date);
     add_argument(batch, sender);
-    add_argument(batch, print_number(&batch->numbers, sequence));
+    add_argument(batch, print_number(&batch->bytes, sequence));
     add_argument(batch, text_of(batch->date));
     add_groups(batch, entries, count);
-    CHECK(!batch->numbers.failed);
+    CHECK(!batch->bytes.failed);
     store_call_script(store, SCRIPT_usage_flush, SCRIPT_READS, batch->argc, batch->argv, flush_called, call);
     free(batch);
 }

@@ -20,15 +20,33 @@ struct fixture {
     uv_loop_t loop;
     struct store store;
     struct usage *usage;
+    struct key_record key;
     int drained;
     bool closed;
 };
+
+static struct key_record make_key(enum key_mode mode)
+{
+    struct key_record key = {.mode = mode};
+    key.id = id_mint(ID_KEY, NOON);
+    key.account = id_mint(ID_ACCOUNT, NOON);
+    return key;
+}
+
+/* Of one account. */
+static struct key_record make_another(const struct key_record *key)
+{
+    struct key_record another = *key;
+    another.id = id_mint(ID_KEY, NOON);
+    return another;
+}
 
 static void set_up_with(struct fixture *f, uint32_t interval_ms)
 {
     memset(f, 0, sizeof *f);
     metric_values[METRIC_USAGE_FLUSHED] = metric_values[METRIC_USAGE_DROPPED] = 0;
     cr_assert_eq(uv_loop_init(&f->loop), 0);
+    f->key = make_key(MODE_LIVE);
     f->usage = usage_create(&f->loop, &f->store, interval_ms);
 }
 
@@ -49,14 +67,6 @@ static void tear_down(struct fixture *f)
     cr_assert(test_loop_finish(&f->loop));
 }
 
-static struct key_record make_key(enum key_mode mode)
-{
-    struct key_record key = {.mode = mode};
-    key.id = id_mint(ID_KEY, NOON);
-    key.account = id_mint(ID_ACCOUNT, NOON);
-    return key;
-}
-
 static void wait_for_batch(struct fixture *f)
 {
     cr_assert(test_loop_until_set(&f->loop, &f->store.flush_waits, DEADLINE_MS));
@@ -64,11 +74,12 @@ static void wait_for_batch(struct fixture *f)
 
 static void assert_entry(const struct usage_entry *entry, const struct key_record *key, uint32_t uses, int64_t last_ms)
 {
-    cr_assert(id_equal(&entry->key, &key->id));
-    cr_assert(id_equal(&entry->account, &key->account));
-    cr_assert_eq(entry->mode, key->mode);
+    cr_assert_arr_eq(entry->key, id_chars(&key->id), ULID_TEXT_CHARS);
+    cr_assert_arr_eq(entry->account, id_chars(&key->account), ULID_TEXT_CHARS);
+    cr_assert_eq(entry->is_device, key->kind == KEY_DEVICE);
+    cr_assert_eq(entry->is_live, key->mode == MODE_LIVE);
     cr_assert_eq(entry->uses, uses);
-    cr_assert_eq(entry->last_used_ms, last_ms);
+    cr_assert_eq((int64_t)entry->last_used_ms, last_ms);
 }
 
 Test(usage, sends_what_was_counted)
@@ -183,13 +194,14 @@ Test(usage, days_do_not_mix)
 
 Test(usage, many_keys_go_in_several_batches)
 {
-    enum { KEYS = 2 * USAGE_BATCH_MAX + 100 };
-    static const size_t SIZES[] = {USAGE_BATCH_MAX, USAGE_BATCH_MAX, 100};
+    enum { KEYS = 2 * 256 + 100 };
+    static const size_t SIZES[] = {256, 256, 100};
     struct fixture f;
     struct key_record *keys = calloc(KEYS, sizeof *keys);
     set_up(&f);
-    for (size_t i = 0; i < KEYS; i++)
-        keys[i] = make_key(MODE_LIVE);
+    keys[0] = make_key(MODE_LIVE);
+    for (size_t i = 1; i < KEYS; i++)
+        keys[i] = make_another(&keys[0]);
     for (int round = 0; round < 3; round++)
         for (size_t i = 0; i < KEYS; i++)
             usage_count(f.usage, &keys[i], NOON + round);
@@ -210,10 +222,20 @@ Test(usage, many_keys_go_in_several_batches)
     free(keys);
 }
 
+static void on_drained(void *arg)
+{
+    ((struct fixture *)arg)->drained++;
+}
+
+static bool is_drained(void *arg)
+{
+    return ((struct fixture *)arg)->drained > 0;
+}
+
 static void use_many(struct fixture *f, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct key_record key = make_key(MODE_LIVE);
+        const struct key_record key = make_another(&f->key);
         usage_count(f->usage, &key, NOON);
     }
 }
@@ -227,6 +249,29 @@ static size_t write_batches(struct fixture *f, size_t count)
         fake_store_answer_flush(&f->store, STORE_OK);
     }
     return entries;
+}
+
+/* The more there is to write, the fewer batches for each key of it, within bounds. */
+Test(usage, batches_grow_with_what_is_to_be_written)
+{
+    enum { LONG_MS = 3600 * 1000, KEYS = 32 * 300 };
+    struct fixture f;
+    set_up_with(&f, LONG_MS);
+    use_many(&f, KEYS);
+    usage_drain(f.usage, DEADLINE_MS, on_drained, &f);
+    wait_for_batch(&f);
+    cr_assert_eq(f.store.entry_count, 300);
+    fake_store_answer_flush(&f.store, STORE_UNKNOWN);
+    wait_for_batch(&f);
+    cr_assert_eq(f.store.entry_count, 300, "what is sent again is the same");
+    cr_assert_eq(f.store.sequence, 1);
+    use_many(&f, USAGE_TABLE_MAX - 1);
+    cr_assert_eq(write_batches(&f, 32), KEYS);
+    wait_for_batch(&f);
+    cr_assert_eq(f.store.entry_count, USAGE_BATCH_MAX);
+    cr_assert_eq(write_batches(&f, USAGE_TABLE_MAX / USAGE_BATCH_MAX), USAGE_TABLE_MAX - 1);
+    cr_assert(test_loop_until(&f.loop, is_drained, &f, DEADLINE_MS));
+    tear_down(&f);
 }
 
 /* So many different keys that the table would be full before the interval's end. */
@@ -285,16 +330,6 @@ Test(usage, a_full_table_does_nothing_more_when_closed)
     cr_assert(test_loop_until_set(&f.loop, &f.closed, DEADLINE_MS));
     cr_assert(test_loop_finish(&f.loop));
     cr_assert_eq(f.store.flush_count, 0);
-}
-
-static void on_drained(void *arg)
-{
-    ((struct fixture *)arg)->drained++;
-}
-
-static bool is_drained(void *arg)
-{
-    return ((struct fixture *)arg)->drained > 0;
 }
 
 Test(usage, drains_what_is_gathered)
@@ -365,7 +400,6 @@ Test(usage, the_table_holds_65536_keys_and_no_more)
     struct usage_table table;
     usage_table_init(&table);
     struct key_record first = make_key(MODE_TEST), key = first, last;
-    struct usage_entry entries[9];
     cr_assert(usage_table_add(&table, &first, NOON));
     for (size_t i = 1; i < USAGE_TABLE_MAX; i++) {
         key = make_key(MODE_LIVE);
@@ -377,15 +411,46 @@ Test(usage, the_table_holds_65536_keys_and_no_more)
     last = key;
     key = make_key(MODE_LIVE);
     cr_assert_not(usage_table_add(&table, &key, NOON));
-    cr_assert_eq(usage_table_batch(&table, 0, 1, entries), 1);
-    assert_entry(entries, &first, 2, NOON + 1);
-    cr_assert_eq(usage_table_batch(&table, USAGE_TABLE_MAX - 1, 9, entries), 1);
-    assert_entry(entries, &last, 2, NOON + 1);
+    cr_assert_eq(usage_table_batch(&table, 0, 1), 1);
+    assert_entry(table.entries, &first, 2, NOON + 1);
+    cr_assert_eq(usage_table_batch(&table, USAGE_TABLE_MAX - 1, 9), 1);
+    assert_entry(&table.entries[USAGE_TABLE_MAX - 1], &last, 2, NOON + 1);
     usage_table_clear(&table);
     cr_assert(usage_table_add(&table, &key, NOON));
     cr_assert_eq(table.count, 1);
-    cr_assert_eq(usage_table_batch(&table, 0, 9, entries), 1);
-    assert_entry(entries, &key, 1, NOON);
+    cr_assert_eq(usage_table_batch(&table, 0, 9), 1);
+    assert_entry(table.entries, &key, 1, NOON);
+    usage_table_finish(&table);
+}
+
+/* In Redis an account's first key is as much work as nine. */
+Test(usage, a_batch_has_fewer_keys_where_they_are_of_many_accounts)
+{
+    enum { KEYS = 400 };
+    struct usage_table table;
+    struct key_record key = make_key(MODE_LIVE);
+
+    usage_table_init(&table);
+    for (int i = 0; i < KEYS; i++) {
+        key = make_another(&key);
+        cr_assert(usage_table_add(&table, &key, NOON));
+    }
+    cr_assert_eq(usage_table_batch(&table, 0, 256), 256);
+    cr_assert_eq(usage_table_batch(&table, 256, 256), KEYS - 256);
+    usage_table_clear(&table);
+    for (int i = 0; i < KEYS; i++) {
+        key = make_another(&key);
+        key.mode = i % 2 ? MODE_LIVE : MODE_TEST;
+        cr_assert(usage_table_add(&table, &key, NOON));
+    }
+    cr_assert_eq(usage_table_batch(&table, 0, 256), 256 - 8);
+    usage_table_clear(&table);
+    for (int i = 0; i < KEYS; i++) {
+        key = make_key(MODE_LIVE);
+        cr_assert(usage_table_add(&table, &key, NOON));
+    }
+    cr_assert_eq(usage_table_batch(&table, 0, 9), 1);
+    cr_assert_eq(usage_table_batch(&table, 0, 256), 29); /* 1 + 28 * 9 = 253 */
     usage_table_finish(&table);
 }
 
@@ -393,7 +458,6 @@ Test(usage, the_table_holds_65536_keys_and_no_more)
 Test(usage, keys_whose_ids_end_alike_are_counted_apart)
 {
     struct usage_table table;
-    struct usage_entry entries[3];
     struct key_record a = make_key(MODE_LIVE), b = a;
     uint8_t ulid[ULID_BYTES] = {0};
 
@@ -404,9 +468,9 @@ Test(usage, keys_whose_ids_end_alike_are_counted_apart)
     cr_assert(usage_table_add(&table, &a, NOON));
     cr_assert(usage_table_add(&table, &b, NOON));
     cr_assert(usage_table_add(&table, &b, NOON + 1));
-    cr_assert_eq(usage_table_batch(&table, 0, 3, entries), 2);
-    assert_entry(&entries[0], &a, 1, NOON);
-    assert_entry(&entries[1], &b, 2, NOON + 1);
+    cr_assert_eq(usage_table_batch(&table, 0, 3), 2);
+    assert_entry(&table.entries[0], &a, 1, NOON);
+    assert_entry(&table.entries[1], &b, 2, NOON + 1);
     usage_table_finish(&table);
 }
 

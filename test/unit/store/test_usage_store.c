@@ -31,6 +31,21 @@ static enum store_result flush(const char *sender, uint64_t sequence, const stru
     return answer_wait(&answer);
 }
 
+static struct usage_entry entry_of(struct id key, struct id account, enum key_mode mode, uint32_t uses,
+                                   int64_t last_used_ms)
+{
+    struct usage_entry entry = {
+        .uses = uses,
+        .last_used_ms = (uint64_t)last_used_ms & INT64_MAX >> 1,
+        .is_device = id_kind_of(id_text(&key)) == ID_DEVICE,
+        .is_live = mode == MODE_LIVE,
+    };
+
+    memcpy(entry.key, id_chars(&key), ULID_TEXT_CHARS);
+    memcpy(entry.account, id_chars(&account), ULID_TEXT_CHARS);
+    return entry;
+}
+
 struct usage {
     struct answer answer;
     size_t day_count, key_count;
@@ -82,11 +97,10 @@ Test(usage_store, batches_are_counted_once)
 {
     struct id account = id_mint(ID_ACCOUNT, 1), a = id_mint(ID_KEY, 2), b = id_mint(ID_DEVICE, 3);
     const struct usage_entry entries[] = {
-        {.key = a, .account = account, .mode = MODE_LIVE, .uses = 5, .last_used_ms = NOON},
-        {.key = b, .account = account, .mode = MODE_TEST, .uses = 7, .last_used_ms = NOON - 1},
+        entry_of(a, account, MODE_LIVE, 5, NOON),
+        entry_of(b, account, MODE_TEST, 7, NOON - 1),
     };
-    const struct usage_entry day_before = {
-        .key = a, .account = account, .mode = MODE_LIVE, .uses = 2, .last_used_ms = NOON - MS_PER_DAY};
+    const struct usage_entry day_before = entry_of(a, account, MODE_LIVE, 2, NOON - MS_PER_DAY);
     struct usage usage;
 
     cr_assert_eq(flush("node", 1, &day_before, 1), STORE_OK);
@@ -112,8 +126,8 @@ Test(usage_store, days_of_the_keys_that_are_asked_for)
 {
     struct id account = id_mint(ID_ACCOUNT, 1), a = id_mint(ID_KEY, 2), unused = id_mint(ID_KEY, 3);
     const struct usage_entry entries[] = {
-        {.key = a, .account = account, .mode = MODE_LIVE, .uses = 5, .last_used_ms = NOON},
-        {.key = a, .account = account, .mode = MODE_LIVE, .uses = 2, .last_used_ms = NOON - 2 * MS_PER_DAY},
+        entry_of(a, account, MODE_LIVE, 5, NOON),
+        entry_of(a, account, MODE_LIVE, 2, NOON - 2 * MS_PER_DAY),
     };
     const struct id asked[] = {a, unused};
     struct usage usage;
@@ -132,22 +146,19 @@ Test(usage_store, days_of_the_keys_that_are_asked_for)
 
 Test(usage_store, full_batches_and_long_reads)
 {
-    struct id account = id_mint(ID_ACCOUNT, 1);
+    struct id account = id_mint(ID_ACCOUNT, 1), tenth;
     struct usage_entry *entries = calloc(USAGE_BATCH_MAX, sizeof *entries);
     struct usage *usage = calloc(1, sizeof *usage);
     char name[64], use[64];
 
     for (uint32_t i = 0; i < USAGE_BATCH_MAX; i++)
-        entries[i] = (struct usage_entry){.key = id_mint(ID_KEY, 1 + i),
-                                          .account = account,
-                                          .mode = MODE_LIVE,
-                                          .uses = 1 + i,
-                                          .last_used_ms = NOON - i};
+        entries[i] = entry_of(id_mint(ID_KEY, 1 + i), account, MODE_LIVE, 1 + i, NOON - i);
     cr_assert_eq(flush("node", UINT32_MAX, entries, USAGE_BATCH_MAX), STORE_OK);
     snprintf(name, sizeof name, "t:acct:%s:key_uses", account.text);
+    id_from_chars(ID_KEY, entries[9].key, &tenth);
     redis_server_ask(&fixture.server, use, sizeof use, "EVAL",
-                     "return (struct.unpack('<I6', redis.call('HGET', KEYS[1], ARGV[1])))", "1", name,
-                     entries[9].key.text, NULL);
+                     "return (struct.unpack('<I6', redis.call('HGET', KEYS[1], ARGV[1])))", "1", name, tenth.text,
+                     NULL);
     cr_expect_eq(atoll(use), NOON - 9);
     cr_assert_eq(read_usage(&account, USAGE_DAYS_MAX, usage), STORE_OK);
     cr_assert_eq(usage->day_count, USAGE_DAYS_MAX);
@@ -157,6 +168,23 @@ Test(usage_store, full_batches_and_long_reads)
         cr_expect_eq(usage->keys[i].requests, (int64_t)(USAGE_BATCH_MAX - i));
     cr_assert_eq(flush("node", UINT64_C(1) << 40, entries, 1), STORE_OK);
     free(usage);
+    free(entries);
+}
+
+/* As many places as entries, and the longest numbers. */
+Test(usage_store, a_full_batch_of_as_many_accounts)
+{
+    struct usage_entry *entries = calloc(USAGE_BATCH_MAX, sizeof *entries);
+    struct id last = {{0}};
+    struct usage usage;
+
+    for (uint32_t i = 0; i < USAGE_BATCH_MAX; i++) {
+        last = id_mint(ID_ACCOUNT, 1);
+        entries[i] = entry_of(id_mint(ID_DEVICE, 2), last, MODE_TEST, UINT32_MAX, NOON);
+    }
+    cr_assert_eq(flush("node", UINT64_C(9007199254740991), entries, USAGE_BATCH_MAX), STORE_OK);
+    cr_assert_eq(read_usage(&last, 1, &usage), STORE_OK);
+    expect_day(&usage.days[0], "2026-01-31", UINT32_MAX, 0);
     free(entries);
 }
 
@@ -170,11 +198,8 @@ Test(usage_store, what_goes_to_one_place_is_one_group_in_any_order)
     struct usage usage;
 
     for (uint32_t i = 0; i < 8; i++)
-        entries[i] = (struct usage_entry){.key = id_mint(ID_KEY, 3 + i),
-                                          .account = i % 2 ? one : other,
-                                          .mode = i % 4 < 2 ? MODE_LIVE : MODE_TEST,
-                                          .uses = 1 + i,
-                                          .last_used_ms = NOON};
+        entries[i] =
+            entry_of(id_mint(ID_KEY, 3 + i), i % 2 ? one : other, i % 4 < 2 ? MODE_LIVE : MODE_TEST, 1 + i, NOON);
     redis_server_tell(&fixture.server, "CONFIG", "RESETSTAT", NULL);
     cr_assert_eq(flush("node", 1, entries, 8), STORE_OK);
     redis_server_ask(&fixture.server, stats, STATS_BYTES, "INFO", "commandstats", NULL);
