@@ -16,9 +16,9 @@ struct usage_entry {
 
 enum { USAGE_BATCH_MAX = 1024 };
 
-/* Adds a batch of at least one entry: all of one UTC day, each of another key. sender is the node session's random
- * name, sequence counts its batches: a batch that is sent again under the same number counts once. last_used never goes
- * back. */
+/* Adds a batch of at least one entry: all of one UTC day, each of another key. They are copied. sender is the node
+ * session's random name, sequence counts its batches: a batch that is sent again under the same number counts once.
+ * last_used never goes back. */
 void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_entry *entries,
                        size_t count, store_done *done, void *arg);
 

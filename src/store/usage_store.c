@@ -116,7 +116,7 @@ void usage_store_flush(struct store *store, struct text sender, uint64_t sequenc
                        size_t count, store_done *done, void *arg)
 {
     struct flush_call *call = mem_alloc(sizeof *call);
-    struct batch *batch = mem_resize(NULL, sizeof *batch);
+    struct batch *batch = mem_resize(NULL, sizeof *batch); /* not zeroed: most of it stays unused */
 
     CHECK(count > 0 && count <= USAGE_BATCH_MAX);
     *call = (struct flush_call){done, arg};

@@ -413,12 +413,12 @@ Test(usage, the_table_holds_65536_keys_and_no_more)
     cr_assert_not(usage_table_add(&table, &key, NOON));
     cr_assert_eq(usage_table_batch(&table, 0, 1), 1);
     assert_entry(table.entries, &first, 2, NOON + 1);
-    cr_assert_eq(usage_table_batch(&table, USAGE_TABLE_MAX - 1, 9), 1);
+    cr_assert_eq(usage_table_batch(&table, USAGE_TABLE_MAX - 1, USAGE_BATCH_MAX), 1);
     assert_entry(&table.entries[USAGE_TABLE_MAX - 1], &last, 2, NOON + 1);
     usage_table_clear(&table);
     cr_assert(usage_table_add(&table, &key, NOON));
     cr_assert_eq(table.count, 1);
-    cr_assert_eq(usage_table_batch(&table, 0, 9), 1);
+    cr_assert_eq(usage_table_batch(&table, 0, USAGE_BATCH_MAX), 1);
     assert_entry(table.entries, &key, 1, NOON);
     usage_table_finish(&table);
 }

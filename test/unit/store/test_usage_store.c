@@ -175,16 +175,19 @@ Test(usage_store, full_batches_and_long_reads)
 Test(usage_store, a_full_batch_of_as_many_accounts)
 {
     struct usage_entry *entries = calloc(USAGE_BATCH_MAX, sizeof *entries);
-    struct id last = {{0}};
+    struct id account = {{0}}, device = {{0}};
     struct usage usage;
 
     for (uint32_t i = 0; i < USAGE_BATCH_MAX; i++) {
-        last = id_mint(ID_ACCOUNT, 1);
-        entries[i] = entry_of(id_mint(ID_DEVICE, 2), last, MODE_TEST, UINT32_MAX, NOON);
+        account = id_mint(ID_ACCOUNT, 1);
+        device = id_mint(ID_DEVICE, 2);
+        entries[i] = entry_of(device, account, MODE_TEST, UINT32_MAX, NOON);
     }
     cr_assert_eq(flush("node", UINT64_C(9007199254740991), entries, USAGE_BATCH_MAX), STORE_OK);
-    cr_assert_eq(read_usage(&last, 1, &usage), STORE_OK);
+    cr_assert_eq(read_usage(&account, 1, &usage), STORE_OK);
     expect_day(&usage.days[0], "2026-01-31", UINT32_MAX, 0);
+    cr_assert_eq(usage.key_count, 1);
+    cr_expect(id_equal(&usage.keys[0].key, &device) && usage.keys[0].requests == UINT32_MAX);
     free(entries);
 }
 
