@@ -1,6 +1,6 @@
 # Sourced by scripts/bench. Each row has a cached node of its own, so that each begins with an empty cache. In the first
-# table Redis takes the more of wrk's core the more different keys are used, so that wrk asks less often, wakes the node for
-# fewer requests at once, and waits to see their answers. The second table is without that: all are asked as often.
+# table Redis takes the more of wrk's core the more different keys are used, so that wrk asks less often and
+# waits to see the answers. The second table is without that: all are asked as often.
 # shellcheck shell=bash disable=SC2154
 
 UNKNOWN_IN_HUNDRED=5
@@ -12,11 +12,11 @@ REDIS_NICE=19
 doomed='' # a file descriptor of ids
 
 # The file's secrets with some replaced by well-formed ones that were never added.
-mix_unknown() { # FILE RESULT
-  local step=$((100 / UNKNOWN_IN_HUNDRED))
-  "$build/test/bench/bench_fill" $(($(wc -l <"$1") / step + 1)) >"$dir/unknown.made"
+mix_unknown() { # IN_HUNDRED FILE RESULT
+  local step=$((100 / $1))
+  "$build/test/bench/bench_fill" $(($(wc -l <"$2") / step + 1)) >"$dir/unknown.made"
   awk -v step="$step" -v unknown="$dir/unknown.made" \
-    'NR % step == 0 {getline line <unknown; split(line, made, " "); $0 = made[1]} {print}' "$1" >"$2"
+    'NR % step == 0 {getline line <unknown; split(line, made, " "); $0 = made[1]} {print}' "$2" >"$3"
 }
 revoke_now_and_then() {
   BENCH_BEARER=$first exec taskset -c 1 "$build/test/bench/bench_revoke" "$REVOKE_EVERY_MS" \
@@ -31,7 +31,7 @@ bench_keys() {
   make_keys $((2 * rounds * (each + 2) * 1000 / REVOKE_EVERY_MS)) "$dir/doomed" # for two tables
   head -n "$keys" "$dir/many" >"$dir/keys"
   head -n 1 "$dir/many" >"$dir/one"
-  mix_unknown "$dir/keys" "$dir/mixed"
+  mix_unknown "$UNKNOWN_IN_HUNDRED" "$dir/keys" "$dir/mixed"
   label[one]='1 key' label[some]="$keys keys" label[many]="$many_keys keys"
   label[mixed]="$keys keys, $UNKNOWN_IN_HUNDRED % of them unknown"
   label[revoking]="$keys keys, another revoked each $REVOKE_EVERY_MS ms"

@@ -18,7 +18,7 @@ end_both() {
 slice() { # NAME: a second of checks
   local before requests
   before=$(cpu_ticks "${pid_of[$1]}")
-  BENCH_DELAY_MS=$pause_ms "${check_wrk[@]}" -t1 -c"$connections" -d1 "${url_of[$1]}" -- "$dir/keys" >"$dir/wrk.out"
+  BENCH_DELAY_MS=$pause_ms "${check_wrk[@]}" -t1 -c"$connections" -d1 "${url_of[$1]}" -- "${keys_of[$1]:-$dir/keys}" >"$dir/wrk.out"
   requests=$(awk '/requests in/ {print $1}' "$dir/wrk.out")
   judge_refused "$1" "$requests" "$(awk '/Non-2xx/ {print $NF}' "$dir/wrk.out")"
   requests_of[$1]=$((${requests_of[$1]} + requests))
@@ -33,6 +33,10 @@ bench_ratio() {
   [ "$rounds" -ge 2 ] || die "a standard error takes two ROUNDS at least"
   deployment ratio first "$lease_ms" taskset -c 0
   make_keys "$keys" "$dir/keys"
+  if [ "$unknown" -gt 0 ]; then
+    mix_unknown "$unknown" "$dir/keys" "$dir/mixed"
+    keys_of=([cached]=$dir/mixed) refused[cached]=$unknown
+  fi
   stop_node "${pid_of[first]}"
   for round in $(seq "$rounds"); do
     say "round $round of $rounds"
