@@ -47,11 +47,12 @@ bench_ratio() {
     done
     end_both
     echo "$(per_request "${ticks_of[cached]}" "${requests_of[cached]}") $(per_request "${ticks_of[nginx]}" "${requests_of[nginx]}")" \
-      >>"$dir/ratios"
+      "${requests_of[cached]} ${requests_of[nginx]}" >>"$dir/ratios"
   done
   pid_of=()
-  awk -v seconds="$each" '{v = log($1 / $2); sum += v; squares += v * v; ours += $1; theirs += $2}
+  awk -v seconds="$each" '{v = log($1 / $2); sum += v; squares += v * v; ours += $1; theirs += $2; asked += $3; asked_theirs += $4}
     END {mean = sum / NR
-      printf "\nCached checks cost %.3f of nginx, standard error %.3f: geometric mean of %d rounds of %d s each (%.3f us, nginx %.3f us).\n",
-        exp(mean), sqrt((squares / NR - mean * mean) / (NR - 1)), NR, seconds, ours / NR, theirs / NR}' "$dir/ratios"
+      printf "\nCached checks cost %.3f of nginx, standard error %.3f: geometric mean of %d rounds of %d s each (%.3f us at %.0f/s, nginx %.3f us at %.0f/s).\n",
+        exp(mean), sqrt((squares / NR - mean * mean) / (NR - 1)), NR, seconds, ours / NR, asked / NR / seconds,
+        theirs / NR, asked_theirs / NR / seconds}' "$dir/ratios"
 }
