@@ -4,12 +4,10 @@
 # shellcheck shell=bash disable=SC2154
 
 UNKNOWN_IN_HUNDRED=5
-REVOKE_EVERY_MS=100
 # For the second table. At nice 19 wrk's core is wrk's first, as though Redis had one of its own; at the highest rate little
 # would be left for it.
 KEYS_PAUSE_MS=1 # before each request
 REDIS_NICE=19
-doomed='' # a file descriptor of ids
 
 # The file's secrets with some replaced by well-formed ones that were never added.
 mix_unknown() { # IN_HUNDRED FILE RESULT
@@ -18,27 +16,23 @@ mix_unknown() { # IN_HUNDRED FILE RESULT
   awk -v step="$step" -v unknown="$dir/unknown.made" \
     'NR % step == 0 {getline line <unknown; split(line, made, " "); $0 = made[1]} {print}' "$2" >"$3"
 }
-revoke_now_and_then() {
-  BENCH_BEARER=$first exec taskset -c 1 "$build/test/bench/bench_revoke" "$REVOKE_EVERY_MS" \
-    "$(port_of "${url_of[revoking]}")" <&"$doomed" >>"$dir/revoked"
-}
 bench_keys() {
   local server rss_before rss_after rows=(nginx one some many mixed revoking)
   deployment keys one "$lease_ms" taskset -c 0
   for server in some many mixed revoking; do node "$server" "$lease_ms" taskset -c 0; done
   start_nginx
   make_keys "$many_keys" "$dir/many"
-  make_keys $((2 * rounds * (each + 2) * 1000 / REVOKE_EVERY_MS)) "$dir/doomed" # for two tables
+  [ "$revoke_ms" -gt 0 ] || revoke_ms=100
+  make_doomed $((2 * rounds * (each + 2))) # for two tables
   head -n "$keys" "$dir/many" >"$dir/keys"
   head -n 1 "$dir/many" >"$dir/one"
   mix_unknown "$UNKNOWN_IN_HUNDRED" "$dir/keys" "$dir/mixed"
   label[one]='1 key' label[some]="$keys keys" label[many]="$many_keys keys"
   label[mixed]="$keys keys, $UNKNOWN_IN_HUNDRED % of them unknown"
-  label[revoking]="$keys keys, another revoked each $REVOKE_EVERY_MS ms"
+  label[revoking]="$keys keys, another revoked each $revoke_ms ms"
   keys_of=([one]=$dir/one [many]=$dir/many [mixed]=$dir/mixed)
   refused[mixed]=$UNKNOWN_IN_HUNDRED
   aside[revoking]=revoke_now_and_then
-  exec {doomed}<"$dir/doomed.ids" # each round goes on where the one before stopped
 
   warm one
   rss_before=$(rss_kib "${pid_of[many]}")
@@ -54,8 +48,7 @@ bench_keys() {
   BENCH_DELAY_MS=$KEYS_PAUSE_MS rounds_of "${rows[@]}"
   table "the same, each connection pausing $KEYS_PAUSE_MS ms before each request, Redis at nice $REDIS_NICE" "${rows[@]}"
   printf '\n'
-  printf 'Keys revoked meanwhile: %s, refused: %s.\n' "$(grep -c ' 200$' "$dir/revoked")" "$(grep -cv ' 200$' "$dir/revoked")"
-  exec {doomed}<&-
+  print_revoked
   printf 'Memory of a node for each of %s cached keys, counting its uses included: %s bytes (%s KiB before, %s KiB after).\n' \
     "$many_keys" $(((rss_after - rss_before) * 1024 / many_keys)) "$rss_before" "$rss_after"
 }

@@ -8,7 +8,7 @@ declare -A label=()   # NAME: what the table calls it
 declare -A pid_of=()  # NAME: the process whose CPU time counts
 declare -A url_of=()  # NAME: where it listens
 declare -A keys_of=() # NAME: the file of secrets that wrk walks, "$dir/keys" if not said
-declare -A aside=()   # NAME: a function that runs beside wrk until it is ended; it execs what it runs
+declare -A aside=()   # NAME: a function that runs beside wrk, told the name, until it is ended; it execs what it runs
 declare -A refused=() # NAME: answers in a hundred that have to be other than 200, 0 if not said
 
 port_of() { echo "${1##*:}"; } # URL
@@ -148,27 +148,49 @@ judge_refused() { # NAME REQUESTS REFUSED
     'BEGIN {d = bad / n * 100 - want; exit !(want == 0 ? bad == 0 : d * d < 1)}' ||
     die "$1: ${3:-0} of $2 answers were not 200"
 }
-# measure NAME: appends one line "us per request, requests per second, p50 us, p99 us, Redis us per request, Redis
-# commands per request" to $dir/result.NAME.
-measure() {
-  local before after redis_before redis_after beside='' requests
-  settle
-  redis_calls >"$dir/calls.before"
-  if [ -n "${aside[$1]:-}" ]; then
-    "${aside[$1]}" &
+# Beside checks, one of the keys that make_doomed made is revoked each $revoke_ms; who comes next goes on behind them.
+doomed='' # a file descriptor of ids
+make_doomed() { # SECONDS
+  make_keys $(($1 * 1000 / revoke_ms)) "$dir/doomed"
+  : >"$dir/revoked"
+  exec {doomed}<"$dir/doomed.ids"
+}
+revoke_now_and_then() { # NAME
+  BENCH_BEARER=$first exec taskset -c 1 "$build/test/bench/bench_revoke" "$revoke_ms" \
+    "$(port_of "${url_of[$1]}")" <&"$doomed" >>"$dir/revoked"
+}
+print_revoked() {
+  exec {doomed}<&-
+  printf 'Keys revoked meanwhile: %s, refused: %s.\n' "$(grep -c ' 200$' "$dir/revoked")" "$(grep -cv ' 200$' "$dir/revoked")"
+}
+# load NAME SECONDS [WRK'S OPTION…]: checks, and beside them what belongs there. wrk's report is $dir/wrk.out, and sets
+# the caller's $requests to their number.
+load() {
+  local name=$1 seconds=$2 beside=''
+  shift 2
+  if [ -n "${aside[$name]:-}" ]; then
+    "${aside[$name]}" "$name" &
     beside=$!
     pids+=("$beside")
   fi
-  redis_before=$(cpu_ticks "$redis_pid") before=$(cpu_ticks "${pid_of[$1]}")
-  "${check_wrk[@]}" -t1 -c"$connections" -d"$each" --latency "${url_of[$1]}" -- "${keys_of[$1]:-$dir/keys}" >"$dir/wrk.out"
+  "${check_wrk[@]}" -t1 -c"$connections" -d"$seconds" "$@" "${url_of[$name]}" -- "${keys_of[$name]:-$dir/keys}" >"$dir/wrk.out"
   [ -z "$beside" ] || stop_node "$beside"
+  requests=$(awk '/requests in/ {print $1}' "$dir/wrk.out")
+  judge_refused "$name" "$requests" "$(awk '/Non-2xx/ {print $NF}' "$dir/wrk.out")"
+}
+# measure NAME: appends one line "us per request, requests per second, p50 us, p99 us, Redis us per request, Redis
+# commands per request" to $dir/result.NAME.
+measure() {
+  local before after redis_before redis_after requests
+  settle
+  redis_calls >"$dir/calls.before"
+  redis_before=$(cpu_ticks "$redis_pid") before=$(cpu_ticks "${pid_of[$1]}")
+  load "$1" "$each" --latency
   settle # so that the last flush counts as well
   after=$(cpu_ticks "${pid_of[$1]}")
   redis_after=$(cpu_ticks "$redis_pid")
   redis_calls >"$dir/calls.after"
   calls_between "$dir/calls.before" "$dir/calls.after" >"$dir/calls.$1"
-  requests=$(awk '/requests in/ {print $1}' "$dir/wrk.out")
-  judge_refused "$1" "$requests" "$(awk '/Non-2xx/ {print $NF}' "$dir/wrk.out")"
   echo "$(per_request $((after - before)) "$requests")" "$(awk '/Requests\/sec/ {print $2}' "$dir/wrk.out")" \
     "$(to_us "$(awk '/ 50%/ {print $2}' "$dir/wrk.out")")" "$(to_us "$(awk '/ 99%/ {print $2}' "$dir/wrk.out")")" \
     "$(per_request $((redis_after - redis_before)) "$requests")" \

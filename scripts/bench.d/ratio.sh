@@ -18,9 +18,7 @@ end_both() {
 slice() { # NAME: a second of checks
   local before requests
   before=$(cpu_ticks "${pid_of[$1]}")
-  BENCH_DELAY_MS=$pause_ms "${check_wrk[@]}" -t1 -c"$connections" -d1 "${url_of[$1]}" -- "${keys_of[$1]:-$dir/keys}" >"$dir/wrk.out"
-  requests=$(awk '/requests in/ {print $1}' "$dir/wrk.out")
-  judge_refused "$1" "$requests" "$(awk '/Non-2xx/ {print $NF}' "$dir/wrk.out")"
+  BENCH_DELAY_MS=$pause_ms load "$1" 1
   requests_of[$1]=$((${requests_of[$1]} + requests))
   sleep 1.2 # until the uses that it has left are written, which belongs to it
   ticks_of[$1]=$((${ticks_of[$1]} + $(cpu_ticks "${pid_of[$1]}") - before))
@@ -37,6 +35,10 @@ bench_ratio() {
     mix_unknown "$unknown" "$dir/keys" "$dir/mixed"
     keys_of=([cached]=$dir/mixed) refused[cached]=$unknown
   fi
+  if [ "$revoke_ms" -gt 0 ]; then
+    make_doomed $((2 * rounds * each))
+    aside[cached]=revoke_now_and_then
+  fi
   stop_node "${pid_of[first]}"
   for round in $(seq "$rounds"); do
     say "round $round of $rounds"
@@ -50,9 +52,11 @@ bench_ratio() {
       "${requests_of[cached]} ${requests_of[nginx]}" >>"$dir/ratios"
   done
   pid_of=()
+  printf '\n'
+  [ "$revoke_ms" = 0 ] || print_revoked
   awk -v seconds="$each" '{v = log($1 / $2); sum += v; squares += v * v; ours += $1; theirs += $2; asked += $3; asked_theirs += $4}
     END {mean = sum / NR
-      printf "\nCached checks cost %.3f of nginx, standard error %.3f: geometric mean of %d rounds of %d s each (%.3f us at %.0f/s, nginx %.3f us at %.0f/s).\n",
+      printf "Cached checks cost %.3f of nginx, standard error %.3f: geometric mean of %d rounds of %d s each (%.3f us at %.0f/s, nginx %.3f us at %.0f/s).\n",
         exp(mean), sqrt((squares / NR - mean * mean) / (NR - 1)), NR, seconds, ours / NR, asked / NR / seconds,
         theirs / NR, asked_theirs / NR / seconds}' "$dir/ratios"
 }
