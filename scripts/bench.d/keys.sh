@@ -17,7 +17,7 @@ mix_unknown() { # IN_HUNDRED FILE RESULT
     'NR % step == 0 {getline line <unknown; split(line, made, " "); $0 = made[1]} {print}' "$2" >"$3"
 }
 bench_keys() {
-  local server rss_before rss_after rows=(nginx one some many mixed revoking)
+  local server rss_before rss_after revoke_ms=$revoke_ms rows=(nginx one some many mixed revoking)
   deployment keys one "$lease_ms" taskset -c 0
   for server in some many mixed revoking; do node "$server" "$lease_ms" taskset -c 0; done
   start_nginx

@@ -161,10 +161,12 @@ revoke_now_and_then() { # NAME
 }
 print_revoked() {
   exec {doomed}<&-
-  printf 'Keys revoked meanwhile: %s, refused: %s.\n' "$(grep -c ' 200$' "$dir/revoked")" "$(grep -cv ' 200$' "$dir/revoked")"
+  printf 'Keys revoked meanwhile: %s.\n' "$(grep -c ' 200$' "$dir/revoked")"
+  ! grep -qv ' 200$' "$dir/revoked" || die "a revocation was refused: $(grep -v -m1 ' 200$' "$dir/revoked")"
+  [ -s "$dir/revoked" ] || die "no key was revoked"
 }
-# load NAME SECONDS [WRK'S OPTION…]: checks, and beside them what belongs there. wrk's report is $dir/wrk.out, and sets
-# the caller's $requests to their number.
+# load NAME SECONDS [WRK'S OPTION…]: checks, and beside them what belongs there. Leaves wrk's report in $dir/wrk.out and
+# their number in the caller's $requests.
 load() {
   local name=$1 seconds=$2 beside=''
   shift 2
