@@ -55,6 +55,11 @@ void key_check_begin(struct key_checker *checker, struct key_check *check, struc
                      void *arg);
 /* Looks up the checks that wait for company. To be called before the event loop waits and after it has waited. */
 void key_checker_settle(struct key_checker *checker);
+/* How many wait. */
+size_t key_checker_waiting(const struct key_checker *checker);
+/* Calls that in place of key_checker_settle() when so many wait that they are to be looked up at once; it calls
+ * key_checker_settle() then, with what belongs before and after it. */
+void key_checker_on_full(struct key_checker *checker, void (*settle)(void *arg), void *arg);
 /* The digest under which a new secret is stored. */
 void key_checker_digest(struct key_checker *checker, struct text secret, uint8_t ret_digest[KEY_DIGEST_BYTES]);
 enum problem_code key_check_problem(enum key_check_result result, const struct key_record *key);

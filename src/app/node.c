@@ -313,18 +313,28 @@ static void node_log_start(const struct node *node)
             log_text("redis", buf_text(&target)));
 }
 
+/* Checks that are looked up together are answered together as well. While any wait, both servers are there. */
+static void node_settle(void *arg)
+{
+    struct node *node = arg;
+
+    if (key_checker_waiting(node->checker) == 0)
+        return;
+    http_server_cork(node->public_server);
+    http_server_cork(node->internal_server);
+    key_checker_settle(node->checker);
+    http_server_uncork(node->internal_server);
+    http_server_uncork(node->public_server);
+}
+
 static void node_before_wait(uv_prepare_t *handle)
 {
-    struct node *node = handle->data;
-
-    key_checker_settle(node->checker);
+    node_settle(handle->data);
 }
 
 static void node_after_wait(uv_check_t *handle)
 {
-    struct node *node = handle->data;
-
-    key_checker_settle(node->checker);
+    node_settle(handle->data);
 }
 
 /* What the loop's turn has gathered is done before the loop waits. */
@@ -350,6 +360,7 @@ int node_open(struct node *node)
         password_pool_create(node->loop, node->keyring, (unsigned)s->password_parallel, (unsigned)s->password_queue);
     node->usage = usage_create(node->loop, node->store, (uint32_t)s->usage_flush_ms);
     node->checker = key_checker_create(node->keyring, node->store, node->session, node->usage, &memory);
+    key_checker_on_full(node->checker, node_settle, node);
     node_watch_turns(node);
     node_fill_service(node);
     int code = node_start_http(node);

@@ -29,6 +29,8 @@ struct key_checker {
     struct key_cache *cache;            /* NULL: strict mode */
     struct key_check *group[GROUP_MAX]; /* wait to be looked up together */
     size_t group_count;
+    void (*settle)(void *arg); /* when the group is full */
+    void *settle_arg;
     struct list reads[READ_BUCKETS]; /* struct key_read, by digest */
 };
 
@@ -45,6 +47,7 @@ struct key_read {
 
 static void key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
 static void session_ended(void *arg);
+static void settle_alone(void *arg);
 
 struct key_checker *key_checker_create(struct keyring *keyring, struct store *store, struct node_session *session,
                                        const struct usage *usage, const struct key_memory *memory)
@@ -56,6 +59,7 @@ struct key_checker *key_checker_create(struct keyring *keyring, struct store *st
     checker->store = store;
     checker->session = session;
     checker->usage = usage;
+    key_checker_on_full(checker, settle_alone, checker);
     for (size_t i = 0; i < READ_BUCKETS; i++)
         list_init(&checker->reads[i]);
     if (session && node_session_may_cache(session)) {
@@ -262,6 +266,22 @@ void key_checker_settle(struct key_checker *checker)
         look_up(checker, group, count);
 }
 
+size_t key_checker_waiting(const struct key_checker *checker)
+{
+    return checker->group_count;
+}
+
+static void settle_alone(void *arg)
+{
+    key_checker_settle(arg);
+}
+
+void key_checker_on_full(struct key_checker *checker, void (*settle)(void *arg), void *arg)
+{
+    checker->settle = settle;
+    checker->settle_arg = arg;
+}
+
 static void join_group(struct key_check *check)
 {
     struct key_checker *checker = check->checker;
@@ -271,7 +291,7 @@ static void join_group(struct key_check *check)
         key_cache_prefetch_entry(checker->cache, checker->group[checker->group_count - 1]->inner);
     checker->group[checker->group_count++] = check;
     if (checker->group_count == GROUP_MAX)
-        key_checker_settle(checker);
+        checker->settle(checker->settle_arg);
 }
 
 void key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,

@@ -60,6 +60,7 @@ void conn_disconnect(struct conn *conn)
     if (conn->state == CONN_CLOSED)
         return;
     conn_enter(conn, CONN_CLOSED);
+    cork_forget(conn);
     list_remove(&conn->in_ready);
     if (conn->request)
         request_lost(conn->request);

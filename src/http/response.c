@@ -2,7 +2,6 @@
 
 #include "base/check.h"
 #include "base/metrics.h"
-#include "base/secure.h"
 #include "request_internal.h"
 
 enum { PROBLEM_BODY_BYTES = 4096, CHALLENGE_BYTES = 1024, NUMBER_BYTES = 24 };
@@ -136,20 +135,11 @@ static void print_head(const struct http_request *request, int status, struct te
     buf_append(out, "\r\n", 2);
 }
 
-static void scratch_clear(struct buf *scratch)
-{
-    if (scratch->capacity > SCRATCH_KEPT_BYTES) {
-        buf_wipe(scratch);
-        buf_init(scratch, REPLY_MAX_BYTES);
-        return;
-    }
-    secure_wipe(scratch->ptr, scratch->len);
-    buf_clear(scratch);
-}
-
 void http_reply(struct http_request *request, int status, struct text content_type, struct text body)
 {
-    struct buf *out = &request->server->scratch;
+    struct http_server *server = request->server; /* the request may end with its answer */
+    struct buf *out = &server->scratch;
+    const size_t from = out->len;
 
     CHECK(!request->is_replied);
     CHECK(!request->body_done || request->is_gone);
@@ -164,8 +154,10 @@ void http_reply(struct http_request *request, int status, struct text content_ty
     if (request->method != HTTP_HEAD && status_has_body(status))
         buf_append_text(out, body);
     CHECK(!out->failed);
-    conn_send_answer(request->conn, buf_text(out));
-    scratch_clear(out);
+    if (cork_hold(request->conn, from))
+        return;
+    conn_send_answer(request->conn, text_skip(buf_text(out), from));
+    server_cut_scratch(server, from);
 }
 
 void http_reply_json(struct http_request *request, int status, const struct buf *json)

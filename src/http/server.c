@@ -75,6 +75,19 @@ struct text server_common_lines(struct http_server *server, struct text own_head
     return buf_text(&server->common_lines);
 }
 
+void server_cut_scratch(struct http_server *server, size_t bytes)
+{
+    struct buf *scratch = &server->scratch;
+
+    if (bytes == 0 && scratch->capacity > SCRATCH_KEPT_BYTES) {
+        buf_wipe(scratch);
+        buf_init(scratch, REPLY_MAX_BYTES);
+        return;
+    }
+    secure_wipe(scratch->ptr + bytes, scratch->len - bytes);
+    scratch->len = bytes;
+}
+
 static void init_handles(struct http_server *server)
 {
     uv_timer_t *timers[] = {&server->deadline_timer, &server->delivery_timer, &server->drain_timer};

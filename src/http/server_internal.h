@@ -21,6 +21,8 @@ enum {
     /* Of answers that their peers do not take, on all connections together. */
     UNWRITTEN_MAX_BYTES = 64 * 1024 * 1024,
     COMPLAINT_INTERVAL_MS = 10 * 1000,
+    /* As many checks are told together (auth/key_check.c). */
+    CORKED_MAX = 8,
 };
 
 enum deadline_class {
@@ -37,6 +39,12 @@ enum deadline_class {
 enum server_state { SERVER_OPEN, SERVER_DRAINING, SERVER_CLOSING };
 
 struct conn;
+
+/* An answer that waits in the server's scratch. */
+struct corked {
+    struct conn *conn; /* NULL: it has gone */
+    size_t from, bytes;
+};
 
 struct http_server {
     uv_loop_t *loop;
@@ -66,7 +74,10 @@ struct http_server {
     uv_timer_t delivery_timer;
 
     char *read_buffer;  /* lent to one read at a time */
-    struct buf scratch; /* where replies are formatted, each written before the next */
+    struct buf scratch; /* where replies are formatted; empty but for those that are corked */
+    struct corked corked[CORKED_MAX];
+    size_t corked_count, uncorked_count; /* the first ones have left */
+    bool is_corked;
     struct list free_requests;
     size_t free_request_count;
     struct buf common_lines;
@@ -96,5 +107,12 @@ int64_t server_wall_ms(struct http_server *server);
 /* What every answer begins with after its status: "Date: …\r\n", the fixed headers (own ones, or {NULL, 0}: the
  * server's), and "X-Request-Id: ". Made once a second, with own ones each time. */
 struct text server_common_lines(struct http_server *server, struct text own_headers);
+/* Wipes what is behind the first bytes of the scratch. */
+void server_cut_scratch(struct http_server *server, size_t bytes);
+
+/* cork.c. Has an answer wait that begins there in the scratch and ends with it; false: it is to be sent now. */
+bool cork_hold(struct conn *conn, size_t from);
+/* The connection will not need its answer. */
+void cork_forget(struct conn *conn);
 /* Puts the connection on the list of those that go on in the next turn. */
 void server_schedule(struct http_server *server, struct conn *conn);

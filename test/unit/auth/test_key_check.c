@@ -451,20 +451,36 @@ static void remember(struct cached *f)
     fake_store_answer_find(&f->store, f->store.find_count - 1, STORE_OK, &f->key);
 }
 
+static size_t times_full;
+
+static void settle_when_full(void *arg)
+{
+    struct cached *f = arg;
+
+    times_full++;
+    cr_assert_gt(key_checker_waiting(f->checker), 1);
+    key_checker_settle(f->checker);
+}
+
 Test(key_check, checks_wait_for_company_and_are_all_answered)
 {
     struct cached f;
 
     set_up_cached(&f, 1);
     remember(&f);
+    key_checker_on_full(f.checker, settle_when_full, &f);
+    cr_assert_eq(key_checker_waiting(f.checker), 0);
     begin_nth(&f, 0);
+    cr_assert_eq(key_checker_waiting(f.checker), 1);
     cr_assert_eq(f.answers[0].count, 0);
     for (size_t i = 1; i < CHECKS; i++)
         begin_nth(&f, i);
     cr_assert_eq(f.answers[0].count, 1, "a group that is full waits no longer");
     cr_assert_eq(f.answers[CHECKS - 1].count, 0);
+    cr_assert_gt(times_full, 0);
     key_checker_settle(f.checker);
     key_checker_settle(f.checker);
+    cr_assert_eq(key_checker_waiting(f.checker), 0);
     for (size_t i = 0; i < CHECKS; i++)
         expect_answer(&f, i, KEY_CHECK_ACCEPTED);
     cr_assert_eq(f.store.find_count, 1);
