@@ -352,7 +352,7 @@ Test(key_check, an_unknown_key_is_remembered_for_a_moment)
     fake_store_answer_find(&f.store, 1, STORE_NOT_FOUND, NULL);
     f.session.has_lease = true;
     expect_at_once(&f, KEY_CHECK_INVALID);
-    f.session.now_ns += UINT64_C(2000000000);
+    f.session.now_ns += UINT64_C(5000000000);
     expect_read(&f, 2);
     fake_store_answer_find(&f.store, 2, STORE_OK, &f.key);
     expect_at_once(&f, KEY_CHECK_ACCEPTED);
