@@ -41,15 +41,15 @@ N
 # request" more in $dir/result.NAME.
 measure_path() {
   local gateway_before node_before requests
-  gateway_before=$(cpu_ticks "$gateway_pid") node_before=$(cpu_ticks "${pid_of[gateways]}")
+  gateway_before=$(cpu_ns "$gateway_pid") node_before=$(cpu_ns "${pid_of[gateways]}")
   BENCH_PATH=${path_of[$1]} BENCH_CHECKED=${checked_of[$1]:-} BENCH_DELAY_MS=${3:-} \
     "${check_wrk[@]}" -t1 -c"$2" -d"$each" --latency "${url_of[$1]}" -- "$dir/keys" >"$dir/wrk.out"
   ! grep -q Non-2xx "$dir/wrk.out" || die "$1: $(grep Non-2xx "$dir/wrk.out")"
   requests=$(awk '/requests in/ {print $1}' "$dir/wrk.out")
   echo "$(awk '/Requests\/sec/ {print $2}' "$dir/wrk.out")" "$(to_us "$(awk '/ 50%/ {print $2}' "$dir/wrk.out")")" \
     "$(to_us "$(awk '/ 99%/ {print $2}' "$dir/wrk.out")")" \
-    "$(per_request $(($(cpu_ticks "$gateway_pid") - gateway_before)) "$requests")" \
-    "$(per_request $(($(cpu_ticks "${pid_of[gateways]}") - node_before)) "$requests")" >>"$dir/result.$1"
+    "$(per_request $(($(cpu_ns "$gateway_pid") - gateway_before)) "$requests")" \
+    "$(per_request $(($(cpu_ns "${pid_of[gateways]}") - node_before)) "$requests")" >>"$dir/result.$1"
 }
 paths_table() { # TITLE NAME…
   local path

@@ -3,7 +3,6 @@
 # shellcheck shell=bash disable=SC2154 # deployment.sh and scripts/bench set the others
 
 MAKERS=8 # of keys
-hz=$(getconf CLK_TCK)
 declare -A label=()   # NAME: what the table calls it
 declare -A pid_of=()  # NAME: the process whose CPU time counts
 declare -A url_of=()  # NAME: where it listens
@@ -12,11 +11,13 @@ declare -A aside=()   # NAME: a function that runs beside wrk, told the name, un
 declare -A refused=() # NAME: answers in a hundred that have to be other than 200, 0 if not said
 
 port_of() { echo "${1##*:}"; } # URL
-cpu_ticks() {                  # PID: user + system time so far, in clock ticks
-  local stat
-  stat=$(<"/proc/$1/stat")
-  read -ra stat <<<"${stat##*) }"
-  echo $((stat[11] + stat[12]))
+cpu_ns() {                     # PID: the CPU time of its threads so far; /proc/PID/stat has the same in steps of 10 ms
+  local file own rest total=0
+  for file in "/proc/$1/task/"*/schedstat; do
+    read -r own rest <"$file"
+    total=$((total + own))
+  done
+  echo "$total"
 }
 rss_kib() { awk '/^VmRSS/ {print $2}' "/proc/$1/status"; }
 median() { sort -g | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
@@ -186,11 +187,11 @@ measure() {
   local before after redis_before redis_after requests
   settle
   redis_calls >"$dir/calls.before"
-  redis_before=$(cpu_ticks "$redis_pid") before=$(cpu_ticks "${pid_of[$1]}")
+  redis_before=$(cpu_ns "$redis_pid") before=$(cpu_ns "${pid_of[$1]}")
   load "$1" "$each" --latency
   settle # so that the last flush counts as well
-  after=$(cpu_ticks "${pid_of[$1]}")
-  redis_after=$(cpu_ticks "$redis_pid")
+  after=$(cpu_ns "${pid_of[$1]}")
+  redis_after=$(cpu_ns "$redis_pid")
   redis_calls >"$dir/calls.after"
   calls_between "$dir/calls.before" "$dir/calls.after" >"$dir/calls.$1"
   echo "$(per_request $((after - before)) "$requests")" "$(awk '/Requests\/sec/ {print $2}' "$dir/wrk.out")" \
@@ -198,8 +199,8 @@ measure() {
     "$(per_request $((redis_after - redis_before)) "$requests")" \
     "$(awk -v c="$(sum_calls <"$dir/calls.$1")" -v n="$requests" 'BEGIN {printf "%.4f", c / n}')" >>"$dir/result.$1"
 }
-per_request() { awk -v t="$1" -v hz="$hz" -v n="$2" 'BEGIN {printf "%.3f", t / hz * 1e6 / n}'; } # TICKS REQUESTS: us
-rounds_of() {                                                                                  # NAME…
+per_request() { awk -v ns="$1" -v n="$2" 'BEGIN {printf "%.3f", ns / 1000 / n}'; } # NS REQUESTS: us
+rounds_of() {                                                                      # NAME…
   local round server
   for server; do rm -f "$dir/result.$server"; done
   for round in $(seq "$rounds"); do

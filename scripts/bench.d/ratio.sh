@@ -1,7 +1,7 @@
 # Sourced by scripts/bench.
 # shellcheck shell=bash disable=SC2154,SC2034 # measure.sh sets and reads the others
 
-declare -A ticks_of=() requests_of=() # NAME: of the round so far
+declare -A ns_of=() requests_of=() # NAME: of the round so far
 
 begin_both() { # ROUND
   # So many wrong logins would be held up. Before the node starts: among a million keys it takes longer than a lease.
@@ -17,11 +17,11 @@ end_both() {
 }
 slice() { # NAME: a second of checks
   local before requests
-  before=$(cpu_ticks "${pid_of[$1]}")
+  before=$(cpu_ns "${pid_of[$1]}")
   BENCH_DELAY_MS=$pause_ms load "$1" 1
   requests_of[$1]=$((${requests_of[$1]} + requests))
   sleep 1.2 # until the uses that it has left are written, which belongs to it
-  ticks_of[$1]=$((${ticks_of[$1]} + $(cpu_ticks "${pid_of[$1]}") - before))
+  ns_of[$1]=$((${ns_of[$1]} + $(cpu_ns "${pid_of[$1]}") - before))
 }
 # Where its memory came to lie makes a process some percent slower or faster than the next of its kind, for as long as
 # it runs: here each is started anew for each round. And a machine's other tenants make minutes differ by more than what
@@ -43,12 +43,12 @@ bench_ratio() {
   for round in $(seq "$rounds"); do
     say "round $round of $rounds"
     begin_both "$round"
-    ticks_of=([nginx]=0 [cached]=0) requests_of=([nginx]=0 [cached]=0)
+    ns_of=([nginx]=0 [cached]=0) requests_of=([nginx]=0 [cached]=0)
     for second in $(seq "$each"); do
       for server in $(shuf -e nginx cached); do slice "$server"; done
     done
     end_both
-    echo "$(per_request "${ticks_of[cached]}" "${requests_of[cached]}") $(per_request "${ticks_of[nginx]}" "${requests_of[nginx]}")" \
+    echo "$(per_request "${ns_of[cached]}" "${requests_of[cached]}") $(per_request "${ns_of[nginx]}" "${requests_of[nginx]}")" \
       "${requests_of[cached]} ${requests_of[nginx]}" >>"$dir/ratios"
   done
   pid_of=()
