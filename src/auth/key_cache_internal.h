@@ -31,7 +31,7 @@ bool key_cache_is_unknown(const struct key_cache *cache, const uint8_t digest[KE
 /* Replaces what is there. The digest is the inner hash's (keyring_outer()). */
 void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES],
                      const uint8_t digest[KEY_DIGEST_BYTES], const struct key_record *key);
-/* No key has this digest: remembered for a second at most. A record that it had is dropped. */
+/* No key has this digest: remembered for five seconds at most. A record that it had is dropped. */
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns);
 /* Nothing is known of it afterwards. (Of one other in 2^32 neither.) */
 void key_cache_drop(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES]);
