@@ -5,6 +5,10 @@
 
 /* Zeroed memory, never NULL. */
 void *mem_alloc(size_t bytes);
+/* As mem_alloc(), for megabytes that are read here and there: on huge pages where the kernel gives some to who asks
+ * (madvise(2), MADV_HUGEPAGE), as each read would else wait for the page tables too. What is never touched costs
+ * nothing; a touch may take 2 MiB at once. */
+void *mem_alloc_large(size_t bytes);
 /* For an array of what is one cache line each, at the start of one. Not zeroed, never NULL, freed by free(). Pages that
  * are never touched cost nothing. */
 void *mem_alloc_lines(size_t count);

@@ -108,7 +108,7 @@ static bool is_kept(const uint8_t kept[KEPT_BYTES], const uint8_t *whole)
 static void *take(struct key_cache *cache, size_t count, size_t each)
 {
     cache->bytes += count * each;
-    return mem_alloc(count * each);
+    return mem_alloc_large(count * each);
 }
 
 static size_t capacity_within(size_t entries_max, size_t bytes_max)

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 void *mem_alloc(size_t bytes)
 {
@@ -18,6 +20,18 @@ void *mem_alloc_lines(size_t count)
     CHECK(count > 0 && count <= SIZE_MAX / MEM_LINE_BYTES);
     void *ptr = aligned_alloc(MEM_LINE_BYTES, count * MEM_LINE_BYTES);
     CHECK(ptr);
+    return ptr;
+}
+
+void *mem_alloc_large(size_t bytes)
+{
+    void *ptr = mem_alloc(bytes);
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)ptr + page - 1) / page * page,
+                    end = ((uintptr_t)ptr + bytes) / page * page;
+
+    /* A kernel without them refuses, and small pages serve. */
+    if (first < end)
+        madvise((void *)first, end - first, MADV_HUGEPAGE);
     return ptr;
 }
 

@@ -5,9 +5,13 @@
 
 #include <criterion/criterion.h>
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 TestSuite(mem, .fini = leak_guard);
 
@@ -17,6 +21,39 @@ Test(mem, alloc_gives_zeroes)
     for (size_t i = 0; i < 1000; i++)
         cr_assert_eq(bytes[i], 0);
     free(bytes);
+}
+
+/* Whether the kernel may back the page at that address by a huge one: "hg" among its mapping's VmFlags (proc(5)). */
+static bool may_be_huge(const void *at)
+{
+    char line[4096];
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    bool is_its_mapping = false, may = false;
+    cr_assert_not_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        uintptr_t from, to;
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2)
+            is_its_mapping = from <= (uintptr_t)at && (uintptr_t)at < to;
+        else if (is_its_mapping && strncmp(line, "VmFlags:", strlen("VmFlags:")) == 0)
+            may = strstr(line, " hg") != NULL;
+    }
+    fclose(maps);
+    return may;
+}
+
+Test(mem, what_is_large_is_zeroes_and_may_have_huge_pages)
+{
+    enum { BYTES = 64 << 20 };
+    unsigned char *small = mem_alloc_large(1), *large = mem_alloc_large(BYTES);
+    for (size_t i = 0; i < BYTES; i += 511)
+        cr_assert_eq(large[i], 0);
+    cr_assert_eq(*small, 0);
+    if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0) {
+        cr_assert(may_be_huge(large + BYTES / 2));
+        cr_assert_not(may_be_huge(small));
+    }
+    free(small);
+    free(large);
 }
 
 Test(mem, nothing_is_still_a_pointer)
