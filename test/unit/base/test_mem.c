@@ -5,7 +5,6 @@
 
 #include <criterion/criterion.h>
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,9 +30,10 @@ static bool may_be_huge(const void *at)
     bool is_its_mapping = false, may = false;
     cr_assert_not_null(maps);
     while (fgets(line, sizeof line, maps)) {
-        uintptr_t from, to;
-        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2)
-            is_its_mapping = from <= (uintptr_t)at && (uintptr_t)at < to;
+        char *end;
+        uintptr_t from = strtoull(line, &end, 16);
+        if (end != line && *end == '-')
+            is_its_mapping = from <= (uintptr_t)at && (uintptr_t)at < strtoull(end + 1, NULL, 16);
         else if (is_its_mapping && strncmp(line, "VmFlags:", strlen("VmFlags:")) == 0)
             may = strstr(line, " hg") != NULL;
     }
