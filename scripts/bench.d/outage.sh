@@ -11,17 +11,18 @@ watch_commands() { # BASE
   redis -i 0.1 -r "$WATCHED_SAMPLES" info stats | tr -d '\r' |
     awk -F: -v last="$1" '/^total_commands_processed/ {print $2 - last; last = $2}'
 }
-# The timeline's columns: 2 answers 200, 3 answers 503, 4 others; its steps are 10 ms.
+# The timeline's columns: 2 answers 200, 3 answers 503, 4 others. Its steps are 10 ms: of the one within which TO_MS lies
+# nobody knows what came before, so that it is left to what follows.
 first_of() { # COLUMN SINCE_MS
   awk -v f="$1" -v from="$2" '$1 >= from && $f > 0 {first = $1 - from " ms"; exit} END {print first ? first : "never"}' \
     "$dir/timeline"
 }
 last_of() { # COLUMN FROM_MS TO_MS
-  awk -v f="$1" -v from="$2" -v to="$3" '$1 >= from && $1 < to && $f > 0 {last = $1 - from " ms"}
+  awk -v f="$1" -v from="$2" -v to="$3" '$1 >= from && $1 + 10 <= to && $f > 0 {last = $1 - from " ms"}
     END {print last ? last : "never"}' "$dir/timeline"
 }
 count_of() { # COLUMN FROM_MS TO_MS
-  awk -v f="$1" -v from="$2" -v to="$3" '$1 >= from && $1 < to {n += $f} END {print n + 0}' "$dir/timeline"
+  awk -v f="$1" -v from="$2" -v to="$3" '$1 >= from && $1 + 10 <= to {n += $f} END {print n + 0}' "$dir/timeline"
 }
 hang() { kill -STOP "$redis_pid"; }
 hang_ends() { kill -CONT "$redis_pid"; }
