@@ -24,10 +24,15 @@ deployment_end() { # what a measurement has stopped goes on, to end
 trap deployment_end EXIT
 trap 'exit 130' INT TERM
 
+build_preset() { # PRESET [OPTION OF cmake --build…]
+  local preset=$1
+  shift
+  { cmake --preset "$preset" && cmake --build --preset "$preset" --parallel "$(nproc)" "$@"; } >"$dir/build.log" 2>&1 ||
+    { tail -30 "$dir/build.log" >&2; die "$preset could not be built"; }
+}
 build_release() {
   say "building the release"
-  { cmake --preset release && cmake --build --preset release; } >"$dir/build.log" 2>&1 ||
-    { tail -30 "$dir/build.log"; die "the build failed"; }
+  build_preset release
 }
 # forget PID: waits for its end, and it is not ended with the script any more.
 forget() {
