@@ -23,7 +23,7 @@ struct key_memory {
 
 enum key_check_result {
     KEY_CHECK_ACCEPTED,
-    KEY_CHECK_INVALID, /* unknown, malformed, failing its checksum */
+    KEY_CHECK_INVALID, /* unknown, malformed, failing its checksum, or its record is of another kind or mode */
     KEY_CHECK_REVOKED, /* key is set: it says of which kind */
     KEY_CHECK_UNAVAILABLE,
 };
@@ -37,7 +37,9 @@ struct key_check {
     struct list node; /* among those that wait for the same read */
     key_checked *done;
     void *arg;
-    struct text token; /* the caller keeps it */
+    struct text token;  /* the caller keeps it */
+    enum key_kind kind; /* these two as the token says, once the store is asked */
+    enum key_mode mode;
     size_t generation; /* of the master key that the digest is made with */
     uint8_t inner[KEYRING_DIGEST_BYTES];
     uint8_t digest[KEY_DIGEST_BYTES]; /* made when memory does not know the key */

@@ -17,6 +17,8 @@
     X(METRIC_CHECK_REVOKED, counter, "chatelaine_checks_total", "result=\"revoked\"", "")                       \
     X(METRIC_CHECK_FORBIDDEN, counter, "chatelaine_checks_total", "result=\"forbidden\"", "")                   \
     X(METRIC_CHECK_UNAVAILABLE, counter, "chatelaine_checks_total", "result=\"unavailable\"", "")               \
+    X(METRIC_RECORDS_ALTERED, counter, "chatelaine_records_altered_total", "",                                  \
+      "Records of Redis that were refused because somebody altered or moved them.")                             \
     X(METRIC_CACHE_HIT, counter, "chatelaine_cache_lookups_total", "result=\"hit\"",                            \
       "Checks that asked the cache, by what it knew.")                                                          \
     X(METRIC_CACHE_UNKNOWN, counter, "chatelaine_cache_lookups_total", "result=\"unknown_key\"", "")            \

@@ -1,5 +1,7 @@
 #include "auth/key_check.h"
 #include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/secure.h"
@@ -13,6 +15,7 @@
 
 /* More together do not gain, for their requests leave the fastest cache. */
 enum { READ_BUCKETS = 1024, GROUP_MAX = 8 };
+enum { LOG_PAUSE_MS = 1000 };
 
 /* What memory says of a check. */
 enum answer { MISS, FOUND, UNKNOWN };
@@ -31,6 +34,7 @@ struct key_checker {
     size_t group_count;
     void (*settle)(void *arg); /* when the group is full */
     void *settle_arg;
+    struct log_pause altered_pause;
     struct list reads[READ_BUCKETS]; /* struct key_read, by digest */
 };
 
@@ -41,6 +45,8 @@ struct key_read {
     struct list node;
     struct key_checker *checker;
     uint8_t inner[KEYRING_DIGEST_BYTES], digest[KEY_DIGEST_BYTES];
+    enum key_kind kind; /* of the secret, as is the mode */
+    enum key_mode mode;
     uint64_t epoch;          /* when it was sent */
     struct list early, late; /* struct key_check */
 };
@@ -191,26 +197,47 @@ static void finish(struct key_check *check, enum store_result result, const stru
     check->done(check->arg, judge(result, key), result == STORE_OK ? key : NULL);
 }
 
+/* A secret tells its kind and mode, and no digest is made of two secrets: a record that tells others was altered, and
+ * its key is refused like an unknown one. What memory holds was compared when it was read. */
+static enum store_result compare(struct key_checker *checker, enum key_kind kind, enum key_mode mode,
+                                 enum store_result result, const struct key_record *key)
+{
+    if (result != STORE_OK || (key->kind == kind && key->mode == mode))
+        return result;
+    metric_add(METRIC_RECORDS_ALTERED, 1);
+    if (log_pause_is_over(&checker->altered_pause, clock_boot_ns() / CLOCK_NS_PER_MS, LOG_PAUSE_MS))
+        LOG(LOG_ERROR, "altered in Redis: the key's kind or mode differs from its secret's; the key is refused",
+            log_text("id", id_text(&key->id)), log_text("account", id_text(&key->account)),
+            log_int("suppressed", checker->altered_pause.suppressed));
+    return STORE_NOT_FOUND;
+}
+
 /* An unknown digest may be known under an older master key. */
 static bool has_older_key(const struct key_check *check)
 {
     return check->generation + 1 < keyring_generations(check->checker->keyring);
 }
 
-static void check_found(void *arg, enum store_result result, const struct key_record *key);
+static void check_found(struct key_check *check, enum store_result result, const struct key_record *key);
+static void read_alone(void *arg, enum store_result result, const struct key_record *key);
 static void read_for(struct key_check *check);
 
 static void ask_store(struct key_check *check)
 {
-    enum key_kind kind;
-    enum key_mode mode;
-
-    if (!secret_parse(check->token, &kind, &mode))
+    if (!secret_parse(check->token, &check->kind, &check->mode))
         finish(check, STORE_NOT_FOUND, NULL);
     else if (check->checker->cache)
         read_for(check);
     else
-        key_store_find(check->checker->store, check->digest, check_found, check);
+        key_store_find(check->checker->store, check->digest, read_alone, check);
+}
+
+/* Without a cache. */
+static void read_alone(void *arg, enum store_result result, const struct key_record *key)
+{
+    struct key_check *check = arg;
+
+    check_found(check, compare(check->checker, check->kind, check->mode, result, key), key);
 }
 
 /* Goes on with what memory says. */
@@ -311,9 +338,8 @@ void key_check_begin(struct key_checker *checker, struct key_check *check, struc
     }
 }
 
-static void check_found(void *arg, enum store_result result, const struct key_record *key)
+static void check_found(struct key_check *check, enum store_result result, const struct key_record *key)
 {
-    struct key_check *check = arg;
     struct recalled recalled = {.answer = MISS};
 
     if (result != STORE_NOT_FOUND || !has_older_key(check)) {
@@ -352,19 +378,36 @@ static struct key_read *find_read(struct key_checker *checker, const uint8_t dig
 
 static void read_answered(void *arg, enum store_result result, const struct key_record *key);
 
-static struct key_read *read_begin(struct key_checker *checker, const uint8_t inner[KEYRING_DIGEST_BYTES],
-                                   const uint8_t digest[KEY_DIGEST_BYTES])
+static void read_send(struct key_read *read)
 {
-    struct key_read *read = mem_alloc(sizeof *read);
+    struct key_checker *checker = read->checker;
 
-    read->checker = checker;
-    memcpy(read->inner, inner, sizeof read->inner);
-    memcpy(read->digest, digest, sizeof read->digest);
     read->epoch = node_session_epoch(checker->session);
     list_init(&read->early);
     list_init(&read->late);
-    list_append(bucket_of(checker, digest), &read->node);
-    key_store_find(checker->store, digest, read_answered, read);
+    list_append(bucket_of(checker, read->digest), &read->node);
+    key_store_find(checker->store, read->digest, read_answered, read);
+}
+
+static struct key_read *read_begin(const struct key_check *check)
+{
+    struct key_read *read = mem_alloc(sizeof *read);
+
+    read->checker = check->checker;
+    memcpy(read->inner, check->inner, sizeof read->inner);
+    memcpy(read->digest, check->digest, sizeof read->digest);
+    read->kind = check->kind;
+    read->mode = check->mode;
+    read_send(read);
+    return read;
+}
+
+static struct key_read *read_again(const struct key_read *before)
+{
+    struct key_read *read = mem_alloc(sizeof *read);
+
+    *read = *before;
+    read_send(read);
     return read;
 }
 
@@ -375,7 +418,7 @@ static void read_for(struct key_check *check)
     if (read)
         list_append(&read->late, &check->node);
     else
-        list_append(&read_begin(check->checker, check->inner, check->digest)->early, &check->node);
+        list_append(&read_begin(check)->early, &check->node);
 }
 
 static void move_all(struct list *from, struct list *to)
@@ -396,6 +439,7 @@ static void read_answered(void *arg, enum store_result result, const struct key_
         result = STORE_UNAVAILABLE;
         key = NULL;
     }
+    result = compare(read->checker, read->kind, read->mode, result, key);
     bool is_fresh = remember(read, result, key) || !RULE(RULE_JOIN);
     bool is_failure = judge(result, key) == KEY_CHECK_UNAVAILABLE;
     struct list *node;
@@ -403,7 +447,7 @@ static void read_answered(void *arg, enum store_result result, const struct key_
     list_remove(&read->node);
     /* Those that came late and can't be decided by this read have all come before the next one. */
     if (!is_fresh && !is_failure && !list_empty(&read->late))
-        move_all(&read->late, &read_begin(read->checker, read->inner, read->digest)->early);
+        move_all(&read->late, &read_again(read)->early);
     for (node = read->late.next; node != &read->late; node = node->next)
         metric_add(METRIC_CACHE_SHARED, 1);
     move_all(&read->late, &read->early);

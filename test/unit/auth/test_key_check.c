@@ -1,4 +1,5 @@
 #include "auth/key_check.h"
+#include "base/clock.h"
 #include "base/metrics.h"
 #include "core/secret.h"
 
@@ -130,6 +131,30 @@ Test(key_check, tries_retired_master_keys)
         cr_assert_eq(f.answer.count, 1);
         cr_assert_eq(f.answer.result, RESULTS[i]);
         cr_assert_eq(f.store.find_count, 2);
+        tear_down(&f);
+    }
+}
+
+/* A secret says of which kind and mode its key is. A record that says something else was written by somebody else. */
+static const struct key_record OTHERS[] = {
+    {.kind = KEY_API, .mode = MODE_LIVE},
+    {.kind = KEY_DEVICE, .mode = MODE_LIVE},
+    {.kind = KEY_API, .mode = MODE_LIVE, .revoked_ms = 7},
+};
+enum { OTHERS_COUNT = sizeof OTHERS / sizeof *OTHERS };
+
+Test(key_check, a_record_of_another_kind_or_mode_is_no_record_of_the_secret)
+{
+    for (size_t i = 0; i < OTHERS_COUNT; i++) {
+        struct fixture f;
+        set_up(&f, 1);
+        metric_set(METRIC_RECORDS_ALTERED, 0);
+        begin(&f);
+        fake_store_answer_find(&f.store, 0, STORE_OK, &OTHERS[i]);
+        cr_assert_eq(f.answer.count, 1);
+        cr_assert_eq(f.answer.result, KEY_CHECK_INVALID, "case %zu", i);
+        cr_assert_null(f.answer.key);
+        cr_assert_eq(metric_values[METRIC_RECORDS_ALTERED], 1);
         tear_down(&f);
     }
 }
@@ -321,6 +346,29 @@ Test(key_check, a_revoked_key_is_remembered_as_such)
     expect_answer(&f, 0, KEY_CHECK_REVOKED);
     expect_at_once(&f, KEY_CHECK_REVOKED);
     tear_down_cached(&f);
+}
+
+Test(key_check, a_record_of_another_kind_or_mode_is_not_remembered)
+{
+    for (size_t i = 0; i < OTHERS_COUNT; i++) {
+        struct cached f;
+
+        set_up_cached(&f, 1);
+        secret_mint(KEY_API, MODE_TEST, &f.secret);
+        f.key.kind = OTHERS[i].kind;
+        f.key.mode = OTHERS[i].mode;
+        f.key.revoked_ms = OTHERS[i].revoked_ms;
+        expect_read(&f, 0);
+        expect_joins(&f, 1);
+        fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
+        expect_answer(&f, 0, KEY_CHECK_INVALID);
+        expect_answer(&f, 1, KEY_CHECK_INVALID);
+        expect_at_once(&f, KEY_CHECK_INVALID);
+        f.session.now_ns += UINT64_C(3600) * 1000 * CLOCK_NS_PER_MS;
+        expect_read(&f, 2);
+        fake_store_answer_find(&f.store, 1, STORE_NOT_FOUND, NULL);
+        tear_down_cached(&f);
+    }
 }
 
 /* What somebody else wrote into Redis. */
