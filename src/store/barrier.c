@@ -218,7 +218,7 @@ static void sweep(struct barrier *barrier)
             args_add(&args, text_of(holder->held));
         }
         if (args.count > 0)
-            store_call_script(barrier->kept_by->store, SCRIPT_node_leave, SCRIPT_HEARTBEATS, args.count, args.argv,
+            store_call_script(barrier->kept_by->store, SCRIPT_node_leave, SCRIPT_LEAVES, args.count, args.argv,
                               sweep_done, NULL);
     }
 }

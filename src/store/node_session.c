@@ -47,8 +47,11 @@ struct node_session {
     uv_timer_t ticker;
     int64_t heartbeats;      /* of this session */
     uint64_t nonce, sent_ns; /* of the newest heartbeat */
-    bool is_awaited;         /* its echo */
-    bool is_under_way;       /* its script's reply */
+    bool is_awaited;         /* it may still grant a lease: as soon as it is */
+    bool is_echoed;          /* on the connection of invalidations */
+    bool is_replicated;      /* to as many replicas as must have it */
+    bool is_under_way;       /* its script's reply, or WAIT's */
+    bool has_too_few;        /* replicas: so the newest that was answered */
     unsigned echoes_missed;  /* in a row, while the script was answered */
 
     bool is_leaving, is_leave_under_way;
@@ -100,6 +103,12 @@ void node_session_name(const struct node_session *session, struct session_name *
 uint32_t node_session_lease_ms(const struct node_session *session)
 {
     return session ? session->lease_ms : 0;
+}
+
+const char *node_session_trouble(const struct node_session *session)
+{
+    return session->has_too_few ? "Too few replicas acknowledge heartbeats: bring them back, or lower --min-replicas."
+                                : "The node has no lease from the master yet.";
 }
 
 /* What checks ask */
@@ -179,7 +188,7 @@ static void link_told(void *arg, bool is_up)
 
     session->is_live = is_up;
     session->epoch += RULE(RULE_FILL_SESSION);
-    session->is_awaited = false;
+    session->is_awaited = session->has_too_few = false;
     session->echoes_missed = 0;
     if (is_up) {
         metric_add(METRIC_SESSIONS, 1);
@@ -191,6 +200,13 @@ static void link_told(void *arg, bool is_up)
 }
 
 /* Leases */
+
+static const char *lease_trouble(const struct node_session *session)
+{
+    if (!session->is_live)
+        return redis_link_trouble(session->link);
+    return session->has_too_few ? "too few replicas acknowledge heartbeats" : "heartbeats are not echoed in time";
+}
 
 static void lease_note(struct node_session *session)
 {
@@ -209,17 +225,20 @@ static void lease_note(struct node_session *session)
             log_int("lease_ms", session->lease_ms));
     else
         LOG(LOG_WARN, "lease lost: every check reads Redis", log_str("session", session->id.text),
-            log_str("why", !session->is_live ? redis_link_trouble(session->link) : "heartbeats are not echoed in time"),
-            log_int("suppressed", session->loss_pause.suppressed));
+            log_str("why", lease_trouble(session)), log_int("suppressed", session->loss_pause.suppressed));
 }
 
-/* Rule 2: the lease runs from the clock read before the heartbeat was sent. */
-static void lease_grant(struct node_session *session)
+/* Rule 2: the lease runs from the clock read before the heartbeat was sent. Rule 10: where another Redis may take over,
+ * replicas must have the heartbeat as well. A master that was replaced, or froze and wakes, has lost them and can't
+ * collect their acknowledgements, whatever it believes of itself. And the Redis that takes over, where it was one of
+ * them, knows how long this lease is (lease_max). */
+static void lease_try(struct node_session *session)
 {
     uint64_t from_ns = RULE(RULE_FROM_SEND) ? session->sent_ns : clock_boot_ns();
 
+    if (!session->is_awaited || !session->is_echoed || !session->is_replicated)
+        return;
     session->is_awaited = false;
-    session->echoes_missed = 0;
     session->lease_until_ns = session->mastery_until_ns = from_ns + session->lease_ms * CLOCK_NS_PER_MS;
     lease_note(session);
 }
@@ -237,8 +256,11 @@ static void heartbeat_send(struct node_session *session)
     args_add_int(&args, session->lease_ms);
     args_add(&args, text_of(nonce));
     session->is_awaited = session->is_under_way = true;
+    session->is_echoed = false;
+    session->is_replicated = store_min_replicas(session->store) == 0;
     session->sent_ns = clock_boot_ns();
-    store_call_script(session->store, SCRIPT_node_heartbeat, SCRIPT_HEARTBEATS, args.count, args.argv,
+    store_call_script(session->store, SCRIPT_node_heartbeat,
+                      RULE(RULE_HEARTBEAT_WAIT) ? SCRIPT_HEARTBEATS : SCRIPT_LEAVES, args.count, args.argv,
                       heartbeat_answered, session);
 }
 
@@ -246,7 +268,7 @@ static void registry_leave(struct node_session *session, const struct session_na
 {
     const struct text argv[] = {text_of(id->text), TEXT("")};
 
-    store_call_script(session->store, SCRIPT_node_leave, SCRIPT_HEARTBEATS, 2, argv, done, session);
+    store_call_script(session->store, SCRIPT_node_leave, SCRIPT_LEAVES, 2, argv, done, session);
 }
 
 static void previous_left(void *arg, enum store_result result, const struct redis_reply *reply)
@@ -269,12 +291,12 @@ static void heartbeat_answered(void *arg, enum store_result result, const struct
 {
     struct node_session *session = arg;
 
-    (void)reply;
     session->is_under_way = false;
-    if (result != STORE_OK)
-        session->is_awaited = false;
-    else if (!RULE(RULE_SAME_CONNECTION) && session->is_awaited)
-        lease_grant(session);
+    session->has_too_few = result == STORE_REFUSED && !reply;
+    session->is_replicated |= result == STORE_OK;
+    session->is_awaited &= result == STORE_OK;
+    session->is_echoed |= !RULE(RULE_SAME_CONNECTION);
+    lease_try(session);
     if (result == STORE_OK)
         previous_leave(session);
     if (!RULE(RULE_REGISTER))
@@ -290,7 +312,7 @@ static void heartbeat_expire(struct node_session *session)
     if (!session->is_awaited || age_ns < session->lease_ms * CLOCK_NS_PER_MS)
         return;
     session->is_awaited = false;
-    if (!session->is_under_way)
+    if (!session->is_under_way && !session->is_echoed)
         session->echoes_missed++;
 }
 
@@ -349,7 +371,7 @@ static bool invalidation_came(struct node_session *session, struct text payload)
     return true;
 }
 
-/* Only the newest heartbeat counts. */
+/* Only the newest heartbeat counts. Its echo may come before its script's reply, or WAIT's, and after them. */
 static bool echo_came(struct node_session *session, struct text nonce_hex)
 {
     char newest[NONCE_CHARS + 1];
@@ -357,9 +379,11 @@ static bool echo_came(struct node_session *session, struct text nonce_hex)
     if (nonce_hex.len != NONCE_CHARS)
         return false;
     snprintf(newest, sizeof newest, "%016" PRIx64, session->nonce);
-    if (session->is_awaited && (text_equal(nonce_hex, text_of(newest)) || !RULE(RULE_NONCE)) &&
-        RULE(RULE_SAME_CONNECTION))
-        lease_grant(session);
+    if ((text_equal(nonce_hex, text_of(newest)) || !RULE(RULE_NONCE)) && RULE(RULE_SAME_CONNECTION)) {
+        session->is_echoed = true;
+        session->echoes_missed = 0;
+        lease_try(session);
+    }
     return true;
 }
 

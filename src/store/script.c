@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/secure.h"
+#include "node_session_internal.h"
 #include "redis_command.h"
 #include "store_state.h"
 #include <openssl/evp.h>
@@ -16,7 +17,7 @@ enum {
     LOGGED_ERROR_BYTES = 200,
 };
 
-enum script_class { SCRIPT_PLAIN, SCRIPT_CHANGE, SCRIPT_HEARTBEAT, SCRIPT_PROBE };
+enum script_class { SCRIPT_PLAIN, SCRIPT_CHANGE, SCRIPT_HEARTBEAT, SCRIPT_LEAVE, SCRIPT_PROBE };
 
 /* One call of a script, from a list of free ones. */
 struct script_call {
@@ -161,6 +162,7 @@ void store_call_script(struct store *store, enum script script, enum script_link
         [SCRIPT_READS] = SCRIPT_PLAIN,
         [SCRIPT_CHANGES] = SCRIPT_CHANGE,
         [SCRIPT_HEARTBEATS] = SCRIPT_HEARTBEAT,
+        [SCRIPT_LEAVES] = SCRIPT_LEAVE,
     };
 
     call->class = CLASSES[link];
@@ -210,31 +212,42 @@ static void send_eval(struct script_call *call)
     buf_wipe(&eval);
 }
 
-/* WAIT speaks of all writes of its connection so far, thus of the script right before it. It gives up before our own
- * deadline, so that the link is free again by then. */
+/* WAIT gives up before our own deadline, so that the link is free again by then; that of a heartbeat as soon as it
+ * could grant nothing, for changes wait behind it. Never 0, which would mean for ever. */
+static uint32_t wait_ms(const struct script_call *call)
+{
+    uint32_t timeout_ms = call->store->settings.timeout_ms, most_ms = timeout_ms - timeout_ms / 4;
+    uint32_t lease_ms = node_session_lease_ms(call->store->session);
+
+    return call->class == SCRIPT_HEARTBEAT && lease_ms > 0 && lease_ms < most_ms ? lease_ms : most_ms;
+}
+
+static bool must_wait(const struct script_call *call)
+{
+    return (call->class == SCRIPT_CHANGE || call->class == SCRIPT_HEARTBEAT) && call->store->settings.min_replicas > 0;
+}
+
+/* WAIT speaks of all writes of its connection so far, thus of the script right before it. */
 static void send_wait(struct script_call *call)
 {
-    const struct store_settings *settings = &call->store->settings;
     char replicas[24], timeout[24];
 
-    snprintf(replicas, sizeof replicas, "%lld", (long long)settings->min_replicas);
-    snprintf(timeout, sizeof timeout, "%u", settings->timeout_ms - settings->timeout_ms / 4);
+    snprintf(replicas, sizeof replicas, "%lld", (long long)call->store->settings.min_replicas);
+    snprintf(timeout, sizeof timeout, "%u", wait_ms(call));
     redis_link_call(call_link(call), 3, (struct text[]){TEXT("WAIT"), text_of(replicas), text_of(timeout)},
                     wait_answered, call);
 }
 
 static void call_send(struct script_call *call)
 {
-    bool must_wait = call->class == SCRIPT_CHANGE && call->store->settings.min_replicas > 0;
-
     call->is_eval = call->must_eval;
     call->must_eval = false;
-    call->due = must_wait ? 2 : 1;
+    call->due = must_wait(call) ? 2 : 1;
     if (call->is_eval)
         send_eval(call);
     else
         redis_link_call_raw(call_link(call), buf_text(&call->command), script_answered, call);
-    if (must_wait)
+    if (must_wait(call))
         send_wait(call);
 }
 
@@ -343,10 +356,26 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
         call->reply = copy_reply(&call->kept, &rest);
 }
 
+/* The replicas that have acknowledged, told by WAIT's reply, are too few. A heartbeat's node goes without a lease, and
+ * no more is concluded from it: its replicas may be slow for a moment, while changes still find enough of them in time.
+ */
+static void note_too_few(struct script_call *call, enum redis_outcome outcome)
+{
+    if (call->class == SCRIPT_HEARTBEAT) {
+        call->result = outcome == REDIS_REPLIED ? STORE_REFUSED : STORE_UNKNOWN;
+        call->reply = NULL;
+        return;
+    }
+    call->result = STORE_UNKNOWN;
+    store_doubt(call->store, "Too few replicas acknowledge changes: bring them back, or lower --min-replicas.");
+}
+
 static void wait_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct script_call *call = arg;
     int64_t replicas;
+    bool is_enough =
+        outcome == REDIS_REPLIED && reply_integer(reply, &replicas) && replicas >= call->store->settings.min_replicas;
 
     call->due--;
     if (call->must_eval) {
@@ -354,11 +383,8 @@ static void wait_answered(void *arg, enum redis_outcome outcome, const struct re
         return;
     }
     /* Where nothing was changed nothing has to be anywhere. */
-    if (call->result == STORE_OK && (outcome != REDIS_REPLIED || !reply_integer(reply, &replicas) ||
-                                     replicas < call->store->settings.min_replicas)) {
-        call->result = STORE_UNKNOWN;
-        store_doubt(call->store, "Too few replicas acknowledge changes: bring them back, or lower --min-replicas.");
-    }
+    if (call->result == STORE_OK && !is_enough)
+        note_too_few(call, outcome);
     call_finish(call, call->reply);
 }
 

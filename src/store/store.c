@@ -7,8 +7,8 @@
 #include "base/secure.h"
 #include "core/limits.h"
 #include "core/lease_rules.h"
+#include "node_session_internal.h"
 #include "redis_sentinel.h"
-#include "store/node_session.h"
 #include "store_state.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ const char *store_trouble(const struct store *store)
         snprintf(text, sizeof store->trouble, "Redis cannot be reached: %s.", redis_link_trouble(down));
     if (down)
         return text;
-    return store->unfit ? store->unfit : store_may_decide(store) ? "" : "The node has no lease from the master yet.";
+    return store->unfit ? store->unfit : store_may_decide(store) ? "" : node_session_trouble(store->session);
 }
 
 static void readiness_tell(struct store *store)
@@ -171,6 +171,11 @@ uint64_t store_changes_since_ns(const struct store *store)
 uint32_t store_timeout_ms(const struct store *store)
 {
     return store->settings.timeout_ms;
+}
+
+int64_t store_min_replicas(const struct store *store)
+{
+    return store->settings.min_replicas;
 }
 
 struct redis_sentinel *store_sentinel(const struct store *store)

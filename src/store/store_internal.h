@@ -13,7 +13,9 @@ enum script_link {
     SCRIPT_READS,      /* reads, and writes that need not wait for replicas */
     SCRIPT_CHANGES,    /* changes: durable, and on --min-replicas replicas (WAIT), before done says STORE_OK; too few
                           replicas in time: STORE_UNKNOWN */
-    SCRIPT_HEARTBEATS, /* as changes, but without waiting for replicas: nothing is promised by it */
+    SCRIPT_HEARTBEATS, /* as changes; too few replicas: STORE_REFUSED without a reply, and later changes are tried all
+                          the same. Waits no longer than the session's lease, for then it would grant nothing */
+    SCRIPT_LEAVES,     /* as changes, but without waiting for replicas: nothing is promised by it */
 };
 /* Calls a script as EVALSHA sha 0 <prefix> argv…, or EVAL where Redis does not know it. The prefix ("chatelaine:") is
  * ARGV[1]; argv (copied) begins at ARGV[2]. Error replies are logged, rate-limited, and told as STORE_UNAVAILABLE; a
@@ -24,6 +26,8 @@ struct redis_link *store_reads(struct store *store);
 /* Since when the link of changes holds its connection, by clock_boot_ns(); 0 while it is down. */
 uint64_t store_changes_since_ns(const struct store *store);
 uint32_t store_timeout_ms(const struct store *store);
+/* How many replicas must have a change before it is answered, and a heartbeat before it grants a lease; 0: none. */
+int64_t store_min_replicas(const struct store *store);
 /* Who tells where Redis is; NULL: nobody has to. */
 struct redis_sentinel *store_sentinel(const struct store *store);
 /* How long after connecting to a master another one may still grant leases (rule 10); 0 where Redis stays what it is.

@@ -61,11 +61,13 @@ void open_fake(void)
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     w.fake = fake_redis_create(&w.loop, NULL);
     rule("TIME", FAKE_ANSWER, "*2\r\n$1\r\n1\r\n$1\r\n0\r\n", 0);
-    rule("INFO", FAKE_ANSWER, "$22\r\nredis_version:7.0.15\r\n\r\n", 0);
+    rule("INFO", FAKE_ANSWER,
+         "$84\r\nredis_version:7.0.15\r\nslave0:ip=x,state=online,offset=1\r\nslave1:ip=y,state=online,\r\n\r\n", 0);
     rule("CONFIG", FAKE_ANSWER, "-NOPERM no\r\n", 0);
     rule("EVALSHA", FAKE_ANSWER, OK_REPLY, 0);
     rule("SUBSCRIBE", FAKE_ANSWER, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n", 0);
     rule("PUBLISH", FAKE_ANSWER, ":1\r\n", 0);
+    rule("WAIT", FAKE_ANSWER, ":2\r\n", 0);
 }
 
 void open_sentinel(void)
@@ -102,6 +104,7 @@ void open_session(uint32_t lease_ms)
         .timeout_ms = TIMEOUT_MS,
         .prefix = "t:",
         .audit_max = 100,
+        .min_replicas = w.min_replicas,
         .unsafe_redis = true,
     };
 
@@ -146,7 +149,7 @@ unsigned heartbeats(void)
     return fake_redis_count(w.fake, w.heartbeat);
 }
 
-static bool has_heartbeats(void *count)
+bool has_heartbeats(void *count)
 {
     return heartbeats() >= *(unsigned *)count;
 }

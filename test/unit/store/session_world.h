@@ -26,7 +26,8 @@ struct session_world {
     struct fake_redis *sentinel; /* NULL: none */
     char address[64];            /* as it tells it */
     struct store *store;
-    unsigned store_told; /* that it is ready, or not any more */
+    int64_t min_replicas; /* set it behind open_fake(); then Redis has as many as a WAIT may ask for */
+    unsigned store_told;  /* that it is ready, or not any more */
     struct node_session *session;
     char heartbeat[SCRIPT_BYTES], leave[SCRIPT_BYTES]; /* how these commands begin */
     unsigned echoed;                                   /* heartbeats, by has_lease_by_echoes() */
@@ -63,6 +64,7 @@ struct heartbeat {
     char session[64], number[32], lease[32], nonce[32];
 };
 unsigned heartbeats(void);
+bool has_heartbeats(void *count); /* at least */
 struct heartbeat heartbeat_at(unsigned n);
 
 /* What it pushes on the subscription. */

@@ -260,6 +260,197 @@ Test(node_session, a_heartbeat_that_redis_refuses_grants_none)
     close_world();
 }
 
+/* Where replicas must have a heartbeat (rule 10) */
+
+static void open_with_replicas(int64_t min_replicas, uint32_t lease_ms)
+{
+    open_fake();
+    w.min_replicas = min_replicas;
+    open_session(lease_ms);
+}
+
+static void wait_rule(enum fake_action action, const char *answer, unsigned delay_ms)
+{
+    fake_redis_rule(w.fake,
+                    &(struct fake_rule){.command = "WAIT", .action = action, .answer = answer, .delay_ms = delay_ms});
+}
+
+static unsigned waits(void)
+{
+    return fake_redis_count(w.fake, "WAIT");
+}
+
+/* Echoes whatever comes; no lease must come of it. */
+static void expect_no_lease_for(unsigned ms)
+{
+    uint64_t until_ns = clock_boot_ns() + ms * NS_PER_MS;
+
+    while (clock_boot_ns() < until_ns) {
+        test_loop_for(&w.loop, 5);
+        echo_all();
+        cr_assert_not(has_lease(NULL));
+    }
+}
+
+Test(node_session, one_redis_is_not_asked_for_replicas)
+{
+    open_with_lease(LEASE_MS);
+    cr_assert_eq(waits(), 0);
+    close_world();
+}
+
+Test(node_session, a_heartbeat_is_followed_by_wait)
+{
+    open_with_replicas(2, LEASE_MS);
+    until(has_lease_by_echoes, NULL);
+    cr_assert_eq(waits(), heartbeats(), "and nothing else is, so far");
+    cr_assert_str_eq(fake_redis_command(w.fake, "WAIT", 0), "WAIT 2 375", "within three quarters of the timeout");
+    node_session_leave(w.session);
+    until_command(w.leave);
+    cr_assert_eq(waits(), heartbeats(), "leaving promises nothing");
+    close_world();
+}
+
+/* For longer it could grant nothing, and changes wait behind it. */
+Test(node_session, wait_ends_with_the_lease)
+{
+    open_with_replicas(1, 40);
+    until_command("WAIT");
+    cr_assert_str_eq(fake_redis_command(w.fake, "WAIT", 0), "WAIT 1 40");
+    close_world();
+}
+
+Test(node_session, too_few_replicas_grant_none)
+{
+    open_with_replicas(2, 200);
+    wait_rule(FAKE_ANSWER, ":1\r\n", 0);
+    until_heartbeats(1);
+    expect_no_lease_for(500);
+    cr_assert_gt(heartbeats(), 1, "it is tried again");
+    cr_assert_str_eq(node_session_trouble(w.session),
+                     "Too few replicas acknowledge heartbeats: bring them back, or lower --min-replicas.");
+    cr_assert(store_is_ready(w.store), "changes may find enough of them: %s", store_trouble(w.store));
+    cr_assert_eq(w.ended, 0);
+    wait_rule(FAKE_ANSWER, ":2\r\n", 0);
+    until(has_lease_by_echoes, NULL);
+    close_world();
+}
+
+static bool is_ready(void *arg)
+{
+    (void)arg;
+    echo_all();
+    return store_is_ready(w.store);
+}
+
+Test(node_session, behind_sentinels_readiness_tells_of_too_few_replicas)
+{
+    open_fake();
+    open_sentinel();
+    w.min_replicas = 2;
+    open_session(200);
+    wait_rule(FAKE_ANSWER, ":0\r\n", 0);
+    until_heartbeats(2);
+    cr_assert_not(store_is_ready(w.store));
+    cr_assert_str_eq(store_trouble(w.store),
+                     "Too few replicas acknowledge heartbeats: bring them back, or lower --min-replicas.");
+    wait_rule(FAKE_ANSWER, ":3\r\n", 0);
+    until(is_ready, NULL);
+    close_world();
+}
+
+Test(node_session, no_answer_to_wait_grants_none)
+{
+    open_with_replicas(1, 2 * TIMEOUT_MS);
+    wait_rule(FAKE_SILENT, NULL, 0);
+    until_heartbeats(1);
+    expect_no_lease_for(TIMEOUT_MS + TIMEOUT_MS / 2);
+    close_world();
+}
+
+Test(node_session, an_error_of_wait_grants_none)
+{
+    open_with_replicas(1, 200);
+    wait_rule(FAKE_ANSWER, "-ERR no\r\n", 0);
+    until_heartbeats(1);
+    expect_no_lease_for(300);
+    close_world();
+}
+
+/* The echo first; and only one heartbeat is under way, however slow the replicas are. */
+Test(node_session, an_echo_waits_for_replicas)
+{
+    enum { SLOW_MS = 350 };
+
+    open_with_replicas(1, LEASE_MS);
+    wait_rule(FAKE_ANSWER, ":1\r\n", SLOW_MS);
+    until_heartbeats(1);
+    uint64_t read_ns = clock_boot_ns();
+    echo_all();
+    while (!has_lease(NULL))
+        uv_run(&w.loop, UV_RUN_ONCE);
+    cr_assert_geq(clock_boot_ns() - read_ns, (SLOW_MS - 20) * NS_PER_MS);
+    cr_assert_eq(heartbeats(), 1);
+    uint64_t end_ns = read_ns + LEASE_MS * NS_PER_MS; /* from before it was sent: no later */
+    while (clock_boot_ns() < end_ns)
+        test_loop_for(&w.loop, 1);
+    cr_assert_not(has_lease(NULL), "what came later was not echoed");
+    close_world();
+}
+
+Test(node_session, replicas_wait_for_the_echo)
+{
+    open_with_replicas(1, LEASE_MS);
+    until_command("WAIT");
+    test_loop_for(&w.loop, 50);
+    cr_assert_not(has_lease(NULL));
+    cr_assert_eq(heartbeats(), 1);
+    echo(0);
+    until(has_lease, NULL);
+    cr_assert_eq(heartbeats(), 1);
+    close_world();
+}
+
+Test(node_session, replicas_that_are_slower_than_the_lease_grant_none)
+{
+    open_with_replicas(1, 100);
+    wait_rule(FAKE_ANSWER, ":1\r\n", 130);
+    until_heartbeats(1);
+    expect_no_lease_for(600);
+    cr_assert_leq(heartbeats(), 6, "one at a time");
+    cr_assert_eq(w.ended, 0, "the subscription is not blamed for it");
+    close_world();
+}
+
+Test(node_session, the_shortest_lease_has_one_heartbeat_under_way)
+{
+    open_with_replicas(1, 5);
+    wait_rule(FAKE_ANSWER, ":1\r\n", 50);
+    until_heartbeats(3);
+    test_loop_for(&w.loop, 300);
+    cr_assert_leq(heartbeats(), waits() + 1);
+    cr_assert_leq(heartbeats(), 12, "one at a time");
+    cr_assert_str_eq(fake_redis_command(w.fake, "WAIT", 0), "WAIT 1 5");
+    close_world();
+}
+
+/* A session that ended takes what its heartbeat would have granted along. */
+Test(node_session, replicas_of_an_earlier_sessions_heartbeat_grant_none)
+{
+    unsigned twice = 2;
+
+    open_with_replicas(1, LEASE_MS);
+    wait_rule(FAKE_ANSWER, ":1\r\n", 300);
+    until_heartbeats(1);
+    echo_all();
+    fake_redis_hang_up(w.fake, "chatelaine-invalidations");
+    until_ended(1);
+    until(has_heartbeats, &twice);
+    cr_assert_not(has_lease(NULL));
+    until(has_lease_by_echoes, NULL);
+    close_world();
+}
+
 /* Invalidations */
 
 Test(node_session, a_revocation_is_told_and_then_acknowledged)
