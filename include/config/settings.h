@@ -53,8 +53,11 @@ struct settings {
     int64_t body_max_bytes;
     int64_t head_timeout_ms;
     int64_t body_timeout_ms;
+    int64_t body_total_timeout_ms;
+    int64_t body_min_bytes_per_s;
     int64_t idle_timeout_ms;
     int64_t write_timeout_ms;
+    int64_t write_min_bytes_per_s;
     int64_t connections_max;
 };
 

@@ -9,16 +9,19 @@ struct http_request;
 struct http_server;
 
 struct http_settings {
-    int64_t head_max_bytes;    /* 16 KiB: 431 beyond */
-    int64_t fields_max;        /* 100: 431 beyond */
-    int64_t target_max_bytes;  /* 8,000: 414 beyond */
-    int64_t body_max_bytes;    /* 64 KiB: 413 beyond */
-    int64_t head_timeout_ms;   /* 10 s from a request's first byte to the end of its head: 408 */
-    int64_t body_timeout_ms;   /* 10 s without a byte of the body: 408 */
-    int64_t idle_timeout_ms;   /* 75 s between requests: closed without a word */
-    int64_t write_timeout_ms;  /* 30 s without a byte of the answer taken: closed */
-    int64_t connections_max;   /* beyond: shed with 503 and closed */
-    struct text fixed_headers; /* complete lines that every answer carries ("A: b\r\n…"); outlive the server */
+    int64_t head_max_bytes;   /* 16 KiB: 431 beyond */
+    int64_t fields_max;       /* 100: 431 beyond */
+    int64_t target_max_bytes; /* 8,000: 414 beyond */
+    int64_t body_max_bytes;   /* 64 KiB: 413 beyond */
+    int64_t head_timeout_ms;  /* 10 s from a request's first byte to the end of its head: 408 */
+    int64_t body_timeout_ms;  /* 10 s without a byte of the body: 408; a body that nobody wants is cut after that */
+    int64_t body_total_timeout_ms; /* 30 s for the whole body: 408 */
+    int64_t body_min_bytes_per_s;  /* 200 on average, once body_timeout_ms have passed, else 408 */
+    int64_t idle_timeout_ms;       /* 75 s between requests: closed without a word */
+    int64_t write_timeout_ms;      /* 30 s without a byte of the answer taken: closed */
+    int64_t write_min_bytes_per_s; /* 1,000 on average, in each write_timeout_ms: closed below */
+    int64_t connections_max;       /* beyond: shed with 503 and closed */
+    struct text fixed_headers;     /* complete lines that every answer carries ("A: b\r\n…"); outlive the server */
 };
 
 /* Called once for each request, when its head is complete and well-formed. Before it returns, the handler has replied

@@ -211,8 +211,11 @@ static int node_start_http(struct node *node)
         .body_max_bytes = s->body_max_bytes,
         .head_timeout_ms = s->head_timeout_ms,
         .body_timeout_ms = s->body_timeout_ms,
+        .body_total_timeout_ms = s->body_total_timeout_ms,
+        .body_min_bytes_per_s = s->body_min_bytes_per_s,
         .idle_timeout_ms = s->idle_timeout_ms,
         .write_timeout_ms = s->write_timeout_ms,
+        .write_min_bytes_per_s = s->write_min_bytes_per_s,
         .connections_max = node_connections_max(s),
     };
     int code;

@@ -17,7 +17,7 @@ static const enum deadline_class STATE_DEADLINES[] = {
     [CONN_IDLE] = DEADLINE_IDLE,           [CONN_HEAD] = DEADLINE_HEAD,
     [CONN_HANDLING] = DEADLINE_NONE, /* every wait of a handler has a limit of its own */
     [CONN_BODY] = DEADLINE_BODY,           [CONN_WRITING] = DEADLINE_WRITE,
-    [CONN_DELIVERING] = DEADLINE_DELIVERY, [CONN_DISCARDING] = DEADLINE_BODY,
+    [CONN_DELIVERING] = DEADLINE_DELIVERY, [CONN_DISCARDING] = DEADLINE_DISCARD,
     [CONN_LINGERING] = DEADLINE_LINGER,    [CONN_CLOSED] = DEADLINE_NONE,
 };
 
@@ -238,8 +238,8 @@ static size_t conn_take_body(struct conn *conn, struct text input)
         return 0;
     switch (parser_read_body(&request->parser, input, is_wanted ? &request->body : NULL, &used)) {
     case PARSER_MORE:
-        if (is_wanted && used > 0)
-            conn_enter(conn, CONN_BODY); /* each byte sets its deadline anew */
+        if (used > 0)
+            conn->body_last_ms = uv_now(conn->server->loop);
         return used;
     case PARSER_DONE:
         conn_end_body(conn);
@@ -420,6 +420,7 @@ static void conn_on_ready(uv_poll_t *poll, int status, int events)
 void conn_want_body(struct conn *conn)
 {
     CHECK(conn->state == CONN_HANDLING);
+    conn->body_begun_ms = conn->body_last_ms = uv_now(conn->server->loop);
     conn_enter(conn, CONN_BODY);
     if (!conn->is_consuming)
         server_schedule(conn->server, conn);
@@ -427,9 +428,35 @@ void conn_want_body(struct conn *conn)
 
 /* Deadlines. */
 
+/* A credential is checked before its body comes, and whoever sends it slowly keeps that verdict and our memory: so
+ * there is a limit for the pause between two bytes, for the whole, and, once that pause would have been too long, for
+ * the rate. */
+static bool body_is_late(const struct conn *conn)
+{
+    const struct http_settings *settings = &conn->server->settings;
+    uint64_t now_ms = uv_now(conn->server->loop), taken_ms = now_ms - conn->body_begun_ms;
+    uint64_t due_bytes = taken_ms * (uint64_t)settings->body_min_bytes_per_s / MS_PER_S;
+
+    if (now_ms - conn->body_last_ms >= (uint64_t)settings->body_timeout_ms ||
+        taken_ms >= (uint64_t)settings->body_total_timeout_ms)
+        return true;
+    return taken_ms >= (uint64_t)settings->body_timeout_ms && conn->request->parser.body_bytes < due_bytes;
+}
+
+static void conn_expire_body(struct conn *conn)
+{
+    if (body_is_late(conn))
+        conn_fail_body(conn, PROBLEM_REQUEST_TIMEOUT);
+    else
+        conn_enter(conn, CONN_BODY);
+}
+
 static void conn_expire_writing(struct conn *conn)
 {
-    if (conn->waiting_bytes < conn->unwritten_bytes)
+    const struct http_settings *settings = &conn->server->settings;
+    size_t least = (size_t)(settings->write_timeout_ms * settings->write_min_bytes_per_s / MS_PER_S);
+
+    if (conn->unwritten_bytes - conn->waiting_bytes > least)
         conn_await_writing(conn);
     else
         conn_disconnect(conn);
@@ -442,7 +469,7 @@ void conn_expire(struct conn *conn)
         conn_refuse(conn, PROBLEM_REQUEST_TIMEOUT);
         break;
     case CONN_BODY:
-        conn_fail_body(conn, PROBLEM_REQUEST_TIMEOUT);
+        conn_expire_body(conn);
         break;
     case CONN_WRITING:
         conn_expire_writing(conn);

@@ -35,6 +35,7 @@ struct conn {
     bool is_input_ended; /* the peer has shut down its side */
     struct http_request *request;
     struct head_scan scan;
+    uint64_t body_begun_ms, body_last_ms; /* when the body was asked for, and when a part of it came last */
     struct buf stash;
     struct list outputs;    /* what the socket has not taken yet (output.c) */
     size_t waiting_bytes;   /* of them */

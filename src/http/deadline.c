@@ -1,5 +1,16 @@
 #include "conn_internal.h"
 
+static uint64_t body_look_ms(const struct http_settings *settings)
+{
+    int64_t limit_ms = settings->body_timeout_ms < settings->body_total_timeout_ms ? settings->body_timeout_ms
+                                                                                   : settings->body_total_timeout_ms;
+    int64_t look_ms = limit_ms / BODY_LOOKS;
+
+    if (look_ms > BODY_LOOK_MAX_MS)
+        return BODY_LOOK_MAX_MS;
+    return look_ms > 0 ? (uint64_t)look_ms : 1;
+}
+
 void deadline_init(struct http_server *server)
 {
     const struct http_settings *settings = &server->settings;
@@ -7,7 +18,8 @@ void deadline_init(struct http_server *server)
     for (int class = 0; class < DEADLINE_CLASSES; class ++)
         list_init(&server->deadlines[class]);
     server->timeouts_ms[DEADLINE_HEAD] = (uint64_t)settings->head_timeout_ms;
-    server->timeouts_ms[DEADLINE_BODY] = (uint64_t)settings->body_timeout_ms;
+    server->timeouts_ms[DEADLINE_BODY] = body_look_ms(settings);
+    server->timeouts_ms[DEADLINE_DISCARD] = (uint64_t)settings->body_timeout_ms;
     server->timeouts_ms[DEADLINE_IDLE] = (uint64_t)settings->idle_timeout_ms;
     server->timeouts_ms[DEADLINE_WRITE] = (uint64_t)settings->write_timeout_ms;
     server->timeouts_ms[DEADLINE_DELIVERY] = DELIVERY_LIMIT_MS;

@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-enum { OWN_HANDLES = 4, MS_PER_S = 1000 };
+enum { OWN_HANDLES = 4 };
 
 static void ready_on_idle(uv_idle_t *idle)
 {

@@ -21,6 +21,10 @@ enum {
     /* Of answers that their peers do not take, on all connections together. */
     UNWRITTEN_MAX_BYTES = 64 * 1024 * 1024,
     COMPLAINT_INTERVAL_MS = 10 * 1000,
+    MS_PER_S = 1000,
+    /* A body is looked at so often within its shortest limit, but each second: so much late at most it is refused. */
+    BODY_LOOKS = 8,
+    BODY_LOOK_MAX_MS = 1000,
     /* As many checks are told together (auth/key_check.c). */
     CORKED_MAX = 8,
 };
@@ -28,7 +32,8 @@ enum {
 enum deadline_class {
     DEADLINE_NONE,
     DEADLINE_HEAD,
-    DEADLINE_BODY,
+    DEADLINE_BODY, /* how often a body is looked at, see conn.c */
+    DEADLINE_DISCARD,
     DEADLINE_IDLE,
     DEADLINE_WRITE,
     DEADLINE_DELIVERY,

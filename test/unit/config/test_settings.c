@@ -62,6 +62,9 @@ Test(settings, defaults_are_those_of_the_contract)
     cr_assert_eq(s.body_max_bytes, 64 * 1024);
     cr_assert_eq(s.head_timeout_ms, 10000);
     cr_assert_eq(s.body_timeout_ms, 10000);
+    cr_assert_eq(s.body_total_timeout_ms, 30000);
+    cr_assert_eq(s.body_min_bytes_per_s, 200);
+    cr_assert_eq(s.write_min_bytes_per_s, 1000);
     cr_assert_eq(s.idle_timeout_ms, 75000);
 }
 

@@ -216,8 +216,11 @@ struct http_settings fixture_settings(void)
         .body_max_bytes = 64 * 1024,
         .head_timeout_ms = 10 * 1000,
         .body_timeout_ms = 10 * 1000,
+        .body_total_timeout_ms = 30 * 1000,
+        .body_min_bytes_per_s = 200,
         .idle_timeout_ms = 75 * 1000,
         .write_timeout_ms = 30 * 1000,
+        .write_min_bytes_per_s = 1000,
         .connections_max = 100,
         .fixed_headers = TEXT("Cache-Control: no-store\r\n"),
     };
