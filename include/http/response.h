@@ -20,6 +20,7 @@ void http_reply_problem(struct http_request *request, const struct problem *prob
 /* Answer and then close the connection. */
 void http_response_close(struct http_request *request);
 /* To be called before the reply: done runs exactly once, later. delivered: the peer's TCP has acknowledged the whole
- * answer (on a unix socket: it was read). Not delivered: the connection failed first, or 10 s passed. */
+ * answer (on a unix socket: it was read), whatever became of the connection then. Not delivered: the connection failed
+ * before, or 10 s passed. */
 void http_response_on_delivered(struct http_request *request, void (*done)(void *arg, bool delivered), void *arg);
 bool http_request_replied(const struct http_request *request);

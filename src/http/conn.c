@@ -79,7 +79,7 @@ static void conn_await_writing(struct conn *conn)
 
 void conn_send_answer(struct conn *conn, struct text answer)
 {
-    if (output_send(conn, answer))
+    if (conn->request->delivery == DELIVERY_ASKED ? delivery_send(conn, answer) : output_send(conn, answer))
         conn_written(conn);
     else if (conn->state != CONN_CLOSED)
         conn_await_writing(conn);
@@ -428,9 +428,9 @@ void conn_want_body(struct conn *conn)
 
 /* Deadlines. */
 
-/* A credential is checked before its body comes, and whoever sends it slowly keeps that verdict and our memory: so
- * there is a limit for the pause between two bytes, for the whole, and, once that pause would have been too long, for
- * the rate. */
+/* A credential is checked before its body comes, and whoever sends it slowly keeps that verdict and our memory. So
+ * there is a limit to the pause between two bytes, to the whole, and, in what takes longer than that pause, to the
+ * rate. */
 static bool body_is_late(const struct conn *conn)
 {
     const struct http_settings *settings = &conn->server->settings;

@@ -39,6 +39,7 @@ struct conn {
     struct buf stash;
     struct list outputs;    /* what the socket has not taken yet (output.c) */
     size_t waiting_bytes;   /* of them */
+    uint64_t taken_bytes;   /* by the socket, since the connection began */
     size_t unwritten_bytes; /* the same when the write deadline was last set */
     size_t lingered_bytes;
     char peer[INET6_ADDRSTRLEN];

@@ -31,7 +31,7 @@ static struct output *output_first(struct conn *conn)
     return node ? LIST_ENTRY(node, struct output, in_conn) : NULL;
 }
 
-static void count_taken(struct conn *conn, size_t bytes)
+static void count_gone(struct conn *conn, size_t bytes)
 {
     conn->waiting_bytes -= bytes;
     conn->server->unwritten_bytes -= bytes;
@@ -43,7 +43,7 @@ void output_drop(struct conn *conn)
 
     while ((output = output_first(conn)))
         output_free(output);
-    count_taken(conn, conn->waiting_bytes);
+    count_gone(conn, conn->waiting_bytes);
 }
 
 /* Peers that do not read make us hold answers for them, but all together no more than this. */
@@ -79,9 +79,18 @@ static void queue_rest(struct conn *conn, struct text rest)
     conn_await(conn);
 }
 
+static ssize_t send_now(struct conn *conn, struct text bytes)
+{
+    ssize_t taken = socket_send(&conn->socket, bytes);
+
+    if (taken > 0)
+        conn->taken_bytes += (size_t)taken;
+    return taken;
+}
+
 bool output_send(struct conn *conn, struct text bytes)
 {
-    ssize_t taken = list_empty(&conn->outputs) ? socket_send(&conn->socket, bytes) : UV_EAGAIN;
+    ssize_t taken = list_empty(&conn->outputs) ? send_now(conn, bytes) : UV_EAGAIN;
 
     if (taken >= 0 && (size_t)taken == bytes.len)
         return true;
@@ -97,14 +106,14 @@ void output_go_on(struct conn *conn)
     struct output *output;
 
     while ((output = output_first(conn))) {
-        ssize_t taken = socket_send(&conn->socket, output->rest);
+        ssize_t taken = send_now(conn, output->rest);
 
         if (taken < 0) {
             if (taken != UV_EAGAIN)
                 conn_disconnect(conn);
             return;
         }
-        count_taken(conn, (size_t)taken);
+        count_gone(conn, (size_t)taken);
         output->rest = text_skip(output->rest, (size_t)taken);
         if (output->rest.len > 0)
             return;

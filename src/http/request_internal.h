@@ -41,6 +41,7 @@ struct http_request {
     struct text fixed_headers; /* {NULL, 0}: the server's */
     struct list in_deliveries; /* looked at by the delivery timer */
     enum delivery_state delivery;
+    bool was_delivered; /* as its connection ended */
     void (*delivered)(void *arg, bool delivered);
     void *delivered_arg;
     struct arena arena;
@@ -61,10 +62,13 @@ void request_lost(struct http_request *request);
 void request_body_ended(struct http_request *request, enum http_body_result result);
 void request_refuse(struct http_request *request, enum problem_code code);
 
-/* delivery.c. True: somebody waits to hear that the answer, now written, was acknowledged. */
+/* delivery.c. As output_send(), for an answer whose delivery somebody waits to hear of. */
+bool delivery_send(struct conn *conn, struct text answer);
+/* True: somebody waits to hear that the answer, now written, was acknowledged. */
 bool delivery_begin(struct http_request *request);
 /* Looks now instead of at the next tick. */
 void delivery_poll(struct http_request *request);
-/* At the next tick tells whoever waits for the body or the delivery that the request is gone. */
+/* At the next tick tells whoever waits for the body or the delivery that the request is gone, and whether its answer
+ * was acknowledged before. The connection's socket is still open. */
 void delivery_tell_lost(struct http_request *request);
 void delivery_on_timer(uv_timer_t *timer);

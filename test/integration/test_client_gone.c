@@ -158,6 +158,49 @@ Test(client_gone, a_half_closed_client_still_gets_its_key, .timeout = 60)
     fixture_stop(&fixture);
 }
 
+/* It has read its key, over a connection that was used before. */
+static void create_and_reset(struct fixture *fixture, int wait_ms)
+{
+    struct http_client client;
+    struct http_answer answer;
+
+    http_client_connect(&client, fixture->nodes[0].port);
+    http_client_call(&client, &(struct http_call){.target = "/v1/whoami", .bearer = fixture->manager.secret}, &answer);
+    cr_assert_eq(answer.status, 200);
+    http_client_send_call(&client, &(struct http_call){.method = "POST",
+                                                       .target = "/v1/api_keys",
+                                                       .bearer = fixture->manager.secret,
+                                                       .json = "{\"name\":\"read\",\"mode\":\"test\"}"});
+    cr_assert_eq(http_client_read(&client, false, 5000, &answer), HTTP_CLIENT_ANSWER);
+    cr_assert_eq(answer.status, 201, "%s", answer.body);
+    if (wait_ms)
+        poll(NULL, 0, wait_ms);
+    http_client_reset(&client);
+}
+
+Test(client_gone, a_key_that_was_read_stays_though_the_client_resets_its_connection, .timeout = 120)
+{
+    enum { ROUNDS = 40 };
+    struct http_call whole = {.method = "POST", .target = "/v1/api_keys", .json = "{\"name\":\"l\",\"mode\":\"test\"}"};
+    struct http_answer answer;
+    struct fixture fixture;
+    int all, active;
+
+    fixture_start(&fixture, 1, NULL);
+    for (int i = 0; i < ROUNDS; i++) {
+        create_and_reset(&fixture, 0);
+        create_and_reset(&fixture, 5);
+    }
+    /* Made last, and revoked after all that would have been revoked before it. */
+    whole.bearer = fixture.manager.secret;
+    cr_assert_eq(fixture_call(&fixture, 0, &whole, &answer), 201, "%s", answer.body);
+    poll(NULL, 0, ON_ITS_WAY_MS);
+    count_keys(&fixture, &all, &active);
+    cr_expect_eq(all, 2 * ROUNDS + 1);
+    cr_expect_eq(active, all, "%d of %d keys were revoked, though somebody has their secret", all - active, all);
+    fixture_stop(&fixture);
+}
+
 static bool accepts_connections(uint16_t port)
 {
     struct http_client client;

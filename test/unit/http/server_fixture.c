@@ -86,13 +86,6 @@ static void made_told(void *arg, bool delivered)
     fixture->told = delivered ? TOLD_DELIVERED : TOLD_NOT_DELIVERED;
 }
 
-static void reply_made(struct fixture *fixture, struct http_request *request)
-{
-    http_response_on_delivered(request, made_told, fixture);
-    http_response_header(request, TEXT("Location"), TEXT("/made/1"));
-    http_reply(request, 201, TEXT("text/plain"), TEXT("secret"));
-}
-
 static void reply_big(struct http_request *request)
 {
     uint64_t bytes;
@@ -103,6 +96,16 @@ static void reply_big(struct http_request *request)
     memset(memory, 'x', bytes);
     http_reply(request, 200, TEXT("text/plain"), (struct text){memory, bytes});
     free(memory);
+}
+
+static void reply_made(struct fixture *fixture, struct http_request *request)
+{
+    http_response_on_delivered(request, made_told, fixture);
+    http_response_header(request, TEXT("Location"), TEXT("/made/1"));
+    if (http_request_query(request).len > 0)
+        reply_big(request);
+    else
+        http_reply(request, 201, TEXT("text/plain"), TEXT("secret"));
 }
 
 static void reply_unread(struct http_request *request)

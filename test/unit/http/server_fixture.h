@@ -2,9 +2,10 @@
  *
  * The handler knows these paths: /hello (200, the query as body), /echo (reads the body and sends it back), /hold
  * (waits for fixture_answer_held()), /later (answers in a later turn), /big (as many bytes as the query says; /held-big
- * after /hold's wait), /unread (401 without reading the body), /made (201, and asks whether it was delivered),
- * /body-later (reads the body once the test says so), /none (204), /mute (neither answers nor holds), /about (what the
- * request looks like), /json, /json-too-large, /twice (two replies), /split (a header with CR LF). */
+ * after /hold's wait), /unread (401 without reading the body), /made (201, and asks whether it was delivered; its
+ * query: as /big's), /body-later (reads the body once the test says so), /none (204), /mute (neither answers nor
+ * holds), /about (what the request looks like), /json, /json-too-large, /twice (two replies), /split (a header with CR
+ * LF). */
 #pragma once
 #include "http/request.h"
 #include "http/server.h"

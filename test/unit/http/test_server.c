@@ -267,6 +267,48 @@ Test(http_server, tells_that_an_answer_was_not_delivered_to_a_client_that_reset)
     fixture_finish(&fixture);
 }
 
+/* Clients close so with SO_LINGER 0, and some proxies do. The connection was used before: from then on kernels delay
+ * acknowledgements. */
+static void reset_behind_an_answer(unsigned wait_ms)
+{
+    start();
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    peer_send_str(&peer, "GET /made HTTP/1.1\r\nHost: t\r\n\r\n");
+    cr_assert(peer_gets(&peer, "\r\n\r\nsecret"));
+    if (wait_ms)
+        test_loop_for(&fixture.loop, wait_ms);
+    peer_reset(&peer);
+    cr_assert(fixture_until(&fixture, is_told, &fixture));
+    cr_assert_eq(fixture.told, TOLD_DELIVERED);
+    fixture_finish(&fixture);
+}
+
+Test(http_server, an_answer_that_was_read_is_delivered_though_a_reset_follows_at_once)
+{
+    for (int i = 0; i < 200; i++)
+        reset_behind_an_answer(0);
+}
+
+Test(http_server, an_answer_that_was_read_is_delivered_though_a_reset_follows)
+{
+    for (int i = 0; i < 200; i++)
+        reset_behind_an_answer(5);
+}
+
+Test(http_server, an_answer_of_which_a_part_was_acknowledged_is_not_delivered)
+{
+    start();
+    peer_pause(&peer, true);
+    peer_send_str(&peer, "GET /made?10000000 HTTP/1.1\r\nHost: t\r\n\r\n");
+    test_loop_for(&fixture.loop, 30);
+    cr_assert_eq(fixture.told, TOLD_NOTHING);
+    peer_reset(&peer);
+    cr_assert(fixture_until(&fixture, is_told, &fixture));
+    cr_assert_eq(fixture.told, TOLD_NOT_DELIVERED);
+    fixture_finish(&fixture);
+}
+
 Test(http_server, tells_that_an_answer_was_not_delivered_to_a_client_that_closed)
 {
     start();
@@ -934,6 +976,32 @@ Test(http_server, listens_on_unix_sockets_and_replaces_a_stale_one)
         leave_stale_socket(address + 5);
     }
     unlink(address + 5);
+    rmdir(path);
+}
+
+/* A unix socket knows no acknowledgement but that all was read, and no reset but one that tells of what was not. */
+Test(http_server, tells_what_was_delivered_to_a_unix_socket_that_is_closed)
+{
+    static const enum told TOLD[] = {TOLD_NOT_DELIVERED, TOLD_DELIVERED};
+    struct http_settings settings = fixture_settings();
+    char path[] = "/tmp/http-test-XXXXXX", address[64];
+
+    cr_assert(mkdtemp(path));
+    snprintf(address, sizeof address, "unix:%s/s", path);
+    for (size_t reads = 0; reads < 2; reads++) {
+        fixture_start(&fixture, &settings, address);
+        peer_connect(&peer, &fixture);
+        peer_pause(&peer, !reads);
+        peer_send_str(&peer, "GET /made HTTP/1.1\r\nHost: t\r\n\r\n");
+        if (reads)
+            cr_assert(peer_gets(&peer, "secret"));
+        else
+            test_loop_for(&fixture.loop, 20);
+        peer_close(&peer);
+        cr_assert(fixture_until(&fixture, is_told, &fixture));
+        cr_assert_eq(fixture.told, TOLD[reads]);
+        fixture_finish(&fixture);
+    }
     rmdir(path);
 }
 
