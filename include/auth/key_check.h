@@ -55,6 +55,9 @@ void key_checker_destroy(struct key_checker *checker);
  * were begun before may be told as well. */
 void key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
                      void *arg);
+/* The digest under which the key of a check that was accepted is stored. Answers from memory need none: it is made
+ * here. */
+void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGEST_BYTES]);
 /* Looks up the checks that wait for company. To be called before the event loop waits and after it has waited. */
 void key_checker_settle(struct key_checker *checker);
 /* How many wait. */

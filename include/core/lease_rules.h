@@ -20,6 +20,7 @@
     X(RULE_MARGIN, "margin", "a revoker waits half the lease")                                                   \
     X(RULE_AGAIN, "again", "a key that was revoked before is answered at once")                                  \
     X(RULE_HEARTBEAT_WAIT, "heartbeat-wait", "a heartbeat grants a lease that no replica knows of")              \
+    X(RULE_ACTOR, "actor", "a key that was revoked while a body was on its way makes another one")               \
     X(RULE_FENCE, "fence", "a revocation at a new master does not wait for leases of the old one")               \
     X(RULE_FENCE_READS, "fence-reads", "a read decides without a lease, though its Redis may have been replaced")
 

@@ -3,15 +3,20 @@
  * All verbs are asynchronous: done runs exactly once, later, within the timeout. */
 #pragma once
 #include "core/id.h"
+#include "core/keyring.h"
 #include "store/redis_link.h"
 
 enum store_result {
     STORE_OK,
     STORE_NOT_FOUND,
-    STORE_CONFLICT,    /* exists already, was used already: the verb says which */
-    STORE_REFUSED,     /* the verb says when */
-    STORE_UNAVAILABLE, /* surely not done: Redis is away, refuses writes, answers nonsense */
-    STORE_UNKNOWN,     /* no answer in time: it may have been done */
+    STORE_CONFLICT, /* exists already, was used already: the verb says which */
+    STORE_REFUSED,  /* the verb says when */
+    /* What the change was asked with is not valid any more (struct credential); nothing was changed. */
+    STORE_ACTOR_REVOKED,  /* a key that was revoked meanwhile */
+    STORE_ACTOR_UNKNOWN,  /* a session that is over, a key that is gone */
+    STORE_ACTOR_UNPROVEN, /* a session whose step-up is over */
+    STORE_UNAVAILABLE,    /* surely not done: Redis is away, refuses writes, answers nonsense */
+    STORE_UNKNOWN,        /* no answer in time: it may have been done */
 };
 
 struct store;
@@ -64,9 +69,21 @@ const char *store_judge(const struct store_facts *facts, int64_t min_replicas);
 /* For verbs that only tell whether it was done. */
 typedef void store_done(void *arg, enum store_result result);
 
-/* Who did it, for the audit event that is written with each change (api.md 5). */
+/* What a change is asked with. A credential is checked when a request's head has come, and may die while the body is on
+ * its way: verbs that make, approve, deny or revoke something check it again, in the same step as the change. */
+enum credential_kind { CREDENTIAL_NONE, CREDENTIAL_KEY, CREDENTIAL_SESSION };
+struct session_limits;
+struct credential {
+    enum credential_kind kind; /* none: the command line, and the node itself, which need none */
+    uint8_t digest[KEYRING_DIGEST_BYTES];
+    const struct session_limits *limits; /* of a session; they outlive the call */
+    bool needs_step_up;                  /* of a session: and a step-up that is not over */
+};
+
+/* Who did it, for the audit event that is written with each change, and what shows that he may. */
 struct audit_origin {
     struct text actor;      /* "key_…", "usr_…", or "operator" for the command line, "system" */
     struct text ip;         /* empty for the command line */
     struct text request_id; /* empty for the command line */
+    struct credential credential;
 };

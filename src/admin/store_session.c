@@ -138,6 +138,9 @@ int store_session_explain(struct store_session *session, enum store_result resul
         why = refusals->conflict;
         break;
     case STORE_REFUSED:
+    case STORE_ACTOR_REVOKED:
+    case STORE_ACTOR_UNKNOWN:
+    case STORE_ACTOR_UNPROVEN:
         why = refusals->refused;
         break;
     case STORE_UNAVAILABLE:

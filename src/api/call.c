@@ -3,6 +3,8 @@
 #include "check_internal.h"
 #include "core/limits.h"
 
+#include <string.h>
+
 #define FORWARDED_FOR TEXT("X-Forwarded-For")
 
 void call_refuse_with(struct call *call, struct problem problem)
@@ -34,11 +36,32 @@ void call_refuse_throttled(struct call *call, uint32_t retry_after_s)
     call_refuse_with(call, problem);
 }
 
+/* The credential died while the request was on its way: what the guard would answer now. */
+static bool refuse_actor(struct call *call, enum store_result result)
+{
+    bool is_device = call->key && call->key->kind == KEY_DEVICE;
+    enum problem_code code;
+
+    if (result == STORE_ACTOR_REVOKED)
+        code = is_device ? PROBLEM_DEVICE_KEY_REVOKED : PROBLEM_API_KEY_REVOKED;
+    else if (result == STORE_ACTOR_UNKNOWN)
+        code = call->key ? PROBLEM_INVALID_API_KEY : PROBLEM_INVALID_SESSION;
+    else if (result == STORE_ACTOR_UNPROVEN)
+        code = PROBLEM_STEP_UP_REQUIRED;
+    else
+        return false;
+    call_log(call, "change refused: its credential ended before it took effect", id_text(call_account(call)),
+             id_text(call_actor(call)), (struct text){0});
+    call_refuse(call, code);
+    return true;
+}
+
 void call_refuse_store(struct call *call, enum store_result result)
 {
     bool unsure = result == STORE_UNAVAILABLE || result == STORE_UNKNOWN;
 
-    call_refuse(call, unsure ? PROBLEM_STORE_UNAVAILABLE : PROBLEM_INTERNAL_ERROR);
+    if (!refuse_actor(call, result))
+        call_refuse(call, unsure ? PROBLEM_STORE_UNAVAILABLE : PROBLEM_INTERNAL_ERROR);
 }
 
 bool call_read_body(struct call *call, const struct json_field *fields, size_t count, void *target)
@@ -117,6 +140,23 @@ struct text call_client_network(const struct call *call)
     return print_client(call, address_print_network);
 }
 
+static struct credential read_credential(const struct call *call)
+{
+    const struct route *route = call->match.route;
+    struct credential credential = {.kind = CREDENTIAL_NONE};
+
+    if (call->key) {
+        credential.kind = CREDENTIAL_KEY;
+        key_check_digest(&call->check, credential.digest);
+    } else if (call->session) {
+        credential.kind = CREDENTIAL_SESSION;
+        memcpy(credential.digest, call->session_digest, sizeof credential.digest);
+        credential.limits = &call->service->session_limits;
+        credential.needs_step_up = route && (route->flags & ROUTE_STEP_UP);
+    }
+    return credential;
+}
+
 struct audit_origin call_origin(const struct call *call)
 {
     bool known = call->key || call->session;
@@ -125,6 +165,7 @@ struct audit_origin call_origin(const struct call *call)
         .actor = known ? id_text(call_actor(call)) : (struct text){0},
         .ip = call_client_address(call),
         .request_id = http_request_id(call->request),
+        .credential = read_credential(call),
     };
 }
 

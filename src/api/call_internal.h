@@ -41,7 +41,8 @@ void call_refuse_with(struct call *call, struct problem problem);
 void call_refuse_method(struct call *call, const char *allow);
 /* Too many tries: 429. */
 void call_refuse_throttled(struct call *call, uint32_t retry_after_s);
-/* What a verb's failure means to a client; the results that a verb gives a meaning of its own are its caller's. */
+/* What a verb's failure means to a client, also where his credential has ended meanwhile; the results that a verb gives
+ * a meaning of its own are its caller's. */
 void call_refuse_store(struct call *call, enum store_result result);
 
 /* Reads the body by a table; false: the call has been refused. */
@@ -57,7 +58,8 @@ const struct id *call_actor(const struct call *call);
  * events; what is limited is counted by the network, so that nobody escapes within the /64 that is his. */
 struct text call_client_address(const struct call *call);
 struct text call_client_network(const struct call *call);
-/* For the audit event of a change; the actor is empty where there is no principal. Lives as long as the call. */
+/* For a change: its audit event, and the credential that must still be valid when it takes effect. The actor is empty
+ * where there is no principal. Lives as long as the call. */
 struct audit_origin call_origin(const struct call *call);
 
 /* One line for what an operator must be able to find again. account, actor, target: empty where there is none. */

@@ -19,6 +19,7 @@ static void discard(struct key_grant *grant)
     struct audit_origin origin = call_origin(grant->call);
 
     origin.actor = TEXT("system");
+    origin.credential.kind = CREDENTIAL_NONE;
     key_store_discard(grant->call->service->store, &grant->key.id, &origin);
     call_log(grant->call, "key discarded: its secret was not delivered", id_text(&grant->key.account), origin.actor,
              id_text(&grant->key.id));

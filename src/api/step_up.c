@@ -138,6 +138,9 @@ static void step_up_stored(void *arg, enum store_result result, const struct ses
         call_refuse(op->call, PROBLEM_INVALID_SESSION);
         break;
     case STORE_REFUSED:
+    case STORE_ACTOR_REVOKED:
+    case STORE_ACTOR_UNKNOWN:
+    case STORE_ACTOR_UNPROVEN:
     case STORE_UNAVAILABLE:
     case STORE_UNKNOWN:
         call_refuse_store(op->call, result);

@@ -185,6 +185,9 @@ static enum key_check_result judge(enum store_result result, const struct key_re
         return KEY_CHECK_INVALID;
     case STORE_CONFLICT:
     case STORE_REFUSED:
+    case STORE_ACTOR_REVOKED:
+    case STORE_ACTOR_UNKNOWN:
+    case STORE_ACTOR_UNPROVEN:
     case STORE_UNAVAILABLE:
     case STORE_UNKNOWN:
         break;
@@ -456,6 +459,11 @@ static void read_answered(void *arg, enum store_result result, const struct key_
         check_found(LIST_ENTRY(node, struct key_check, node), result, key);
     }
     free(read);
+}
+
+void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGEST_BYTES])
+{
+    keyring_outer(check->checker->keyring, KEYRING_KEY_DIGEST, check->generation, check->inner, ret_digest);
 }
 
 void key_checker_digest(struct key_checker *checker, struct text secret, uint8_t ret_digest[KEY_DIGEST_BYTES])

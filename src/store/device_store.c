@@ -221,5 +221,6 @@ void device_store_decide(struct store *store, const uint8_t user_code_digest[KEY
     args_add_seeker(&args, user_code_digest, account, user_tag);
     args_add(&args, approve ? TEXT("approved") : TEXT("denied"));
     args_add_origin(&args, store, origin);
+    args_add_credential(&args, &origin->credential);
     call_find(store, SCRIPT_device_decide, SCRIPT_CHANGES, &args, done, arg);
 }

@@ -103,8 +103,9 @@ static void discards_send(struct key_discards *discards)
     while (!discards->is_pausing && !discards->is_closing && discards->in_flight < DISCARDS_AT_ONCE &&
            (node = list_first(&discards->waiting))) {
         struct key_discard *discard = LIST_ENTRY(node, struct key_discard, node);
-        const struct audit_origin origin = {origin_kept(&discard->actor), origin_kept(&discard->ip),
-                                            origin_kept(&discard->request_id)};
+        const struct audit_origin origin = {.actor = origin_kept(&discard->actor),
+                                            .ip = origin_kept(&discard->ip),
+                                            .request_id = origin_kept(&discard->request_id)};
 
         list_remove(node);
         discards->in_flight++;

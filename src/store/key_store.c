@@ -128,6 +128,7 @@ void key_store_insert(struct store *store, const struct key_record *key, const u
     CHECK(!packed.failed);
     args_add(&args, buf_text(&packed));
     args_add_origin(&args, store, origin);
+    args_add_credential(&args, &origin->credential);
     verb_call_change(store, SCRIPT_key_insert, &args, done, arg);
 }
 
@@ -234,6 +235,7 @@ void key_store_revoke(struct store *store, const struct key_view *view, const st
     args_add(&args, TEXT("0"));
     args_add(&args, barrier_session(revocation->barrier));
     args_add(&args, barrier_name(revocation->barrier));
+    args_add_credential(&args, &origin->credential);
     store_call_script(store, SCRIPT_key_revoke, SCRIPT_CHANGES, args.count, args.argv, revoke_called, revocation);
 }
 
@@ -247,6 +249,7 @@ void key_store_revoke_discarded(struct store *store, const struct id *id, const 
     args_add(&args, TEXT("1"));
     args_add(&args, TEXT("-"));
     args_add(&args, TEXT("-"));
+    args_add_credential(&args, &origin->credential);
     store_call_script(store, SCRIPT_key_revoke, SCRIPT_CHANGES, args.count, args.argv, done, arg);
 }
 

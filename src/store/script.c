@@ -263,6 +263,9 @@ static bool result_parse(struct text word, enum store_result *ret_result)
         {{"not_found", 9}, STORE_NOT_FOUND},
         {{"conflict", 8}, STORE_CONFLICT},
         {{"refused", 7}, STORE_REFUSED},
+        {{"actor_revoked", 13}, STORE_ACTOR_REVOKED},
+        {{"actor_unknown", 13}, STORE_ACTOR_UNKNOWN},
+        {{"actor_unproven", 14}, STORE_ACTOR_UNPROVEN},
     };
 
     for (size_t i = 0; i < sizeof RESULTS / sizeof RESULTS[0]; i++) {

@@ -3,6 +3,8 @@
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/mem.h"
+#include "core/lease_rules.h"
+#include "store/session_store.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +55,26 @@ void args_add_source(struct script_args *args, const struct store *store, const 
     args_add(args, origin->ip);
     args_add(args, origin->request_id);
     args_add_int(args, store_audit_max(store));
+}
+
+static void print_credential(struct buf *out, const struct credential *credential)
+{
+    const struct session_limits *limits = credential->limits;
+
+    buf_append_str(out, credential->kind == CREDENTIAL_KEY ? "key " : "session ");
+    encode_hex(out, credential->digest, sizeof credential->digest);
+    if (credential->kind == CREDENTIAL_SESSION)
+        buf_printf(out, " %" PRId64 " %" PRId64 " %" PRId64, limits->idle_ms, limits->absolute_ms,
+                   credential->needs_step_up ? limits->step_up_ms : 0);
+}
+
+void args_add_credential(struct script_args *args, const struct credential *credential)
+{
+    size_t from = args->printed.len;
+
+    if (credential->kind != CREDENTIAL_NONE && RULE(RULE_ACTOR))
+        print_credential(&args->printed, credential);
+    add_printed(args, from);
 }
 
 struct change_call {

@@ -22,6 +22,9 @@ void args_add_origin(struct script_args *args, const struct store *store, const 
 /* The same without the actor, where the script knows it better. */
 void args_add_source(struct script_args *args, const struct store *store, const struct audit_origin *origin);
 
+/* What the actor's credential is, as actor_refused() in the prelude takes it. */
+void args_add_credential(struct script_args *args, const struct credential *credential);
+
 /* A change that only tells whether it was done. */
 void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,
                       void *arg);

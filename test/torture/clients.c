@@ -214,44 +214,75 @@ static bool copy_after(const char *text, const char *mark, const char *character
     return true;
 }
 
-static void create_done(void *arg, const struct exchange_answer *answer)
+/* The new key, or HISTORY_NO_KEY. */
+static uint32_t read_created(struct clients *clients, const struct exchange_answer *answer, size_t number)
 {
-    struct asking *asking = arg;
-    struct clients *clients = asking->clients;
     char id[HISTORY_ID_BYTES] = "", secret[HISTORY_SECRET_BYTES] = "";
     uint32_t key = HISTORY_NO_KEY;
 
-    clients->creations[asking->number].status = answer->status;
-    clients->creations[asking->number].end_ms = deadline_now_ms();
+    clients->creations[number].status = answer->status;
+    clients->creations[number].end_ms = deadline_now_ms();
     if (answer->status == 201 && copy_after(answer->body, "\"id\":\"", ID_CHARACTERS, id, sizeof id) &&
         copy_after(answer->body, "\"secret\":\"", TOKEN_CHARACTERS, secret, sizeof secret))
         key = history_add_key(clients->plan.history, id, secret);
     else if (answer->status == 201)
         history_violation(clients->plan.history, "a creation without id or secret", answer->body);
+    return key;
+}
+
+static void create_done(void *arg, const struct exchange_answer *answer)
+{
+    struct asking *asking = arg;
+    struct clients *clients = asking->clients;
+    uint32_t key = read_created(clients, answer, asking->number);
+
     note(clients, asking, key, answer);
     if (key != HISTORY_NO_KEY)
         life_begin(clients, key);
     free(asking);
 }
 
-static void create(struct clients *clients)
+static void successor_done(void *arg, const struct exchange_answer *answer)
+{
+    struct asking *asking = arg;
+    struct clients *clients = asking->clients;
+    uint32_t key = read_created(clients, answer, asking->number);
+    struct asking created = *asking;
+
+    note(clients, asking, asking->key, answer);
+    created.kind = EVENT_CREATE;
+    if (key != HISTORY_NO_KEY) {
+        clients->counts.asked[EVENT_CREATE]++;
+        note(clients, &created, key, answer);
+        life_begin(clients, key);
+    }
+    free(asking);
+}
+
+/* by: the key that asks; HISTORY_NO_KEY: the manager, at once. */
+static void create(struct clients *clients, uint32_t by, unsigned late_ms)
 {
     char bytes[EXCHANGE_REQUEST_BYTES], body[160];
     unsigned node = below(clients, CLUSTER_NODES);
     size_t number = clients->creation_count;
-    const struct asking asking = {clients, EVENT_CREATE, node, HISTORY_NO_KEY, number};
+    bool by_manager = by == HISTORY_NO_KEY;
+    const struct asking asking = {clients, by_manager ? EVENT_CREATE : EVENT_SUCCESSOR, node, by, number};
 
     if (number == CREATIONS_MAX)
         return;
-    int body_len = snprintf(body, sizeof body,
-                            "{\"name\":\"torture-%zu\",\"mode\":\"test\",\"scopes\":[\"patients:read\"]}", number);
-    int len = snprintf(bytes, sizeof bytes,
-                       "POST /v1/api_keys HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n"
-                       "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-                       clients->plan.cluster->fixture.manager.secret, body_len, body);
+    int body_len =
+        snprintf(body, sizeof body,
+                 "{\"name\":\"torture-%zu\",\"mode\":\"test\",\"scopes\":[\"keys:manage\",\"patients:read\"]}", number);
+    int len =
+        snprintf(bytes, sizeof bytes,
+                 "POST /v1/api_keys HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n"
+                 "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+                 by_manager ? clients->plan.cluster->fixture.manager.secret : history_secret(clients->plan.history, by),
+                 body_len, body);
     clients->creations[number] = (struct creation){
         .node = (uint8_t)node, .incarnation = (uint16_t)cluster_incarnation(clients->plan.cluster, node)};
-    if (send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, create_done))
+    if (send_request(clients, &asking, bytes, (size_t)len, late_ms, CHANGE_WITHIN_MS,
+                     by_manager ? create_done : successor_done))
         clients->creation_count++;
 }
 
@@ -347,11 +378,20 @@ static void look_at_commands(struct clients *clients)
     }
 }
 
+/* The key asks for another one whose request's end comes about when its own revocation is answered. Not with keys that
+ * are not to be checked meanwhile. */
+static void begin_successor(struct clients *clients, const struct life *life)
+{
+    if (!life->quiet && below(clients, 4) == 0)
+        create(clients, life->key, 1 + (unsigned)(span_ns(clients, 0, 100) / NS_PER_MS));
+}
+
 /* Once, or at two nodes at about the same time. */
 static void revoke(struct clients *clients, struct life *life, int64_t now_ns)
 {
     unsigned node = below(clients, CLUSTER_NODES);
 
+    begin_successor(clients, life);
     life->dying = true;
     life->die_at_ns = HISTORY_NEVER;
     if (clients->command_count++ % 64 == 63 && revoke_by_command(clients, life))
@@ -422,7 +462,7 @@ static void look_at_clock(struct clients *clients)
     int64_t now_ns = history_now_ns();
 
     if (clients->create_at_ns <= now_ns) {
-        create(clients);
+        create(clients, HISTORY_NO_KEY, 0);
         clients->create_at_ns =
             now_ns + (int64_t)(below(clients, 2000) + 1) * NS_PER_MS / clients->plan.keys_per_second;
     }

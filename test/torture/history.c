@@ -42,7 +42,7 @@ struct history {
     struct fault *faults;
 };
 
-static const char *const KIND_NAMES[EVENT_KINDS] = {"create", "check", "route", "revoke", "command"};
+static const char *const KIND_NAMES[EVENT_KINDS] = {"create", "check", "route", "revoke", "command", "successor"};
 static const char *const CODE_NAMES[] = {"", " api_key_revoked", " (another code)"};
 
 static void *must(void *memory)
@@ -88,9 +88,9 @@ void history_destroy(struct history *history)
 
 /* Verdicts */
 
-static const char *verdict_on_check(const struct key_times *times, const struct event *event)
+static const char *verdict_on_use(const struct key_times *times, const struct event *event, unsigned accepted)
 {
-    if (event->status == 200)
+    if (event->status == accepted)
         return event->start_ns > times->revoked_ns ? "accepted after its revocation was answered" : NULL;
     if (event->status != 401)
         return "an answer that can't be";
@@ -111,8 +111,10 @@ const char *history_verdict(const struct key_times *times, const struct event *e
         if (event->status == 404)
             return "an acknowledged key is not found";
         return event->status == 200 ? NULL : "an answer that can't be";
+    case EVENT_SUCCESSOR:
+        return verdict_on_use(times, event, 201);
     default:
-        return verdict_on_check(times, event);
+        return verdict_on_use(times, event, 200);
     }
 }
 

@@ -23,6 +23,8 @@ enum event_kind {
     EVENT_ROUTE, /* a route of a backend: 200 stands for the 404 behind which there is none */
     EVENT_REVOKE,
     EVENT_COMMAND, /* `key revoke`; 200 stands for its success, 0 for anything else */
+    /* A key is made with a key, its request's last bytes being sent late; 201 stands for accepted. */
+    EVENT_SUCCESSOR,
     EVENT_KINDS
 };
 

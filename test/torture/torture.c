@@ -163,6 +163,8 @@ static void print_counts(const struct torture *torture)
            counts->answered[EVENT_CREATE], counts->asked[EVENT_CREATE], counts->answered[EVENT_REVOKE],
            counts->asked[EVENT_REVOKE], revoked ? counts->revoke_ms_sum / (double)revoked : 0.0,
            (long)counts->revoke_ms_max, counts->answered[EVENT_COMMAND], counts->asked[EVENT_COMMAND]);
+    printf("keys made by keys that were being revoked: %zu of %zu requests answered\n",
+           counts->answered[EVENT_SUCCESSOR], counts->asked[EVENT_SUCCESSOR]);
     printf("checks: %zu accepted, %zu refused, %zu unavailable (503), %zu without an answer, %zu not sent\n",
            counts->accepted, counts->refused, counts->unavailable, counts->unknown, counts->kept_out);
 }

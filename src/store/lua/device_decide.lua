@@ -1,12 +1,16 @@
 -- Approves or denies an enrolment. What was approved can still be denied until it is claimed; what was denied stays so.
 -- Deciding the same again changes nothing.
 -- ARGV: prefix, digest of the user code, account, tag of the user, 'approved' or 'denied', user, ip, request id, events
---   kept
+--   kept, the user's credential
 -- Returns: ok, client, name, scopes, ip, created, expires, status; not_found: no such code, over, or another account's;
---   refused, seconds to wait
+--   refused, seconds to wait; as actor_refused()
 -- Event: device.denied, the first time; an approval becomes one when the key is made
 
 local account, decision, user = ARGV[3], ARGV[5], ARGV[6]
+local refused = actor_refused(ARGV[10], user, account)
+if refused then
+    return refused
+end
 local device, digest, refusal = device_find(ARGV[2], account, ARGV[4], now_ms())
 if refusal then
     return refusal

@@ -2,13 +2,17 @@
 -- node may have missed an earlier one.
 -- ARGV: prefix, id, account ('' any), kind ('' any), test only ('1' or '0'), actor, ip, request id, events kept,
 --   discard ('1': of an unknown id the insertion may still be on its way, and is to find the id taken; or '0'),
---   session that nodes shall acknowledge to ('-': none), barrier
+--   session that nodes shall acknowledge to ('-': none), barrier, the actor's credential
 -- Returns: ok, key record as after, whether it was revoked before (1 or 0), lease_max, registry (session, what it holds,
---   ...): who may still remember the key; not_found: unknown, or hidden from the view
+--   ...): who may still remember the key; not_found: unknown, or hidden from the view; as actor_refused()
 -- Event: <kind>.revoked, the first time
 
 local DISCARD_KEPT_S = 86400
 
+local refused = actor_refused(ARGV[13], ARGV[6], ARGV[3])
+if refused then
+    return refused
+end
 local id = ARGV[2]
 local record, digest = key_record(id)
 if not record and ARGV[10] == '1' then

@@ -1,8 +1,8 @@
 -- What all scripts share; embedded in front of each. Every script is called as EVALSHA sha 0 prefix argument...: the
 -- names of keys are made here, of the prefix in ARGV[1], and are not passed as KEYS. That fits one Redis (with replicas
 -- and Sentinel), not Redis Cluster.
--- A script answers an array that begins with 'ok', 'not_found', 'conflict' or 'refused'. It checks first and writes
--- afterwards, since Redis does not undo what a script wrote before an error.
+-- A script answers an array that begins with 'ok', 'not_found', 'conflict' or 'refused', or with one of the words of
+-- actor_refused(). It checks first and writes afterwards, since Redis does not undo what a script wrote before an error.
 
 local prefix = ARGV[1]
 
@@ -173,9 +173,9 @@ local function session_forget(digest, user)
     redis.call('SREM', K.user_sessions(user), digest)
 end
 
--- A live session {sid, user, created, expires, seen, step_up}, numbers being numbers; nil where it is unknown or over,
--- by the limits now in force. limits: {idle, absolute, step-up window} in ms.
-local function session_read(digest, limits, now)
+-- A session {sid, user, created, expires, seen, step_up}, numbers being numbers, and whether it is over by the limits now
+-- in force; nil for an unknown one. limits: {idle, absolute, step-up window} in ms. Writes nothing.
+local function session_look(digest, limits, now)
     local s = redis.call('HMGET', K.session(digest), 'sid', 'user', 'created', 'expires', 'seen', 'step_up')
     if not s[1] then
         return nil
@@ -183,7 +183,13 @@ local function session_read(digest, limits, now)
     local session = {sid = s[1], user = s[2], created = tonumber(s[3]), expires = tonumber(s[4]),
                      seen = tonumber(s[5]), step_up = tonumber(s[6] or '0')}
     session.expires = math.min(session.expires, session.created + limits[2])
-    if now >= session.expires or now - session.seen >= limits[1] or not exists(K.user(session.user)) then
+    return session, now >= session.expires or now - session.seen >= limits[1] or not exists(K.user(session.user))
+end
+
+-- A live session, as session_look() tells it; nil where it is unknown, or over: then it is forgotten.
+local function session_read(digest, limits, now)
+    local session, over = session_look(digest, limits, now)
+    if over then
         session_forget(digest, session.user)
         return nil
     end
@@ -208,6 +214,37 @@ end
 
 local function limits_from(first)
     return {tonumber(ARGV[first]), tonumber(ARGV[first + 1]), tonumber(ARGV[first + 2])}
+end
+
+-- Whether the actor of a change may still make it. A request's credential is checked when its head has come; the key may
+-- have been revoked, or the session have ended, while the body was on its way. So each script that makes, approves,
+-- denies or revokes something looks again, in the step that takes effect.
+-- credential: '' for the command line and the node itself, 'key <digest>', or 'session <digest> <idle> <absolute>
+-- <step-up>', limits in ms, the last one 0 where no step-up is asked for.
+-- nil: it may. Else the script's reply; nothing was written.
+local function actor_refused(credential, actor, account)
+    if credential == '' then
+        return nil
+    end
+    local digest, idle, absolute, step_up = credential:match('^session (%S+) (%d+) (%d+) (%d+)$')
+    if digest then
+        local limits, now = {tonumber(idle), tonumber(absolute), tonumber(step_up)}, now_ms()
+        local session, over = session_look(digest, limits, now)
+        if not session or over or session.user ~= actor
+            or redis.call('HGET', K.user(actor), 'account') ~= account then
+            return {'actor_unknown'}
+        end
+        if limits[3] > 0 and now >= session.step_up + limits[3] then
+            return {'actor_unproven'}
+        end
+        return nil
+    end
+    local packed = redis.call('GET', K.key(credential:match('^key (%S+)$')))
+    local key = packed and key_unpack(packed)
+    if not key or key.id ~= actor or key.account ~= account then
+        return {'actor_unknown'}
+    end
+    return key.revoked and {'actor_revoked'} or nil
 end
 
 -- A throttle counts attempts before they are judged, so that parallel ones cannot pass the limit; success takes them

@@ -98,6 +98,7 @@ void device_store_decide(struct store *store, const uint8_t user_code_digest[KEY
     (void)store;
     (void)user_code_digest;
     cr_assert(text_equal(origin->actor, id_text(&world.session.user.id)));
+    world_expect_credential(origin, false);
     world.approves = approve;
     find(user_tag, account, done, arg);
 }

@@ -419,6 +419,28 @@ enum problem_code key_check_problem(enum key_check_result result, const struct k
     return PROBLEM_INVALID_API_KEY;
 }
 
+void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGEST_BYTES])
+{
+    (void)check;
+    memset(ret_digest, 9, KEY_DIGEST_BYTES);
+}
+
+/* Each change brings along what it was asked with. */
+void world_expect_credential(const struct audit_origin *origin, bool by_key)
+{
+    uint8_t digest[KEY_DIGEST_BYTES];
+
+    cr_assert_eq(origin->credential.kind, by_key ? CREDENTIAL_KEY : CREDENTIAL_SESSION);
+    if (by_key)
+        memset(digest, 9, sizeof digest);
+    else
+        CHECK(token_digest(world.service.keyring, KEYRING_SESSION_DIGEST,
+                           TEXT("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"), digest));
+    cr_assert_arr_eq(origin->credential.digest, digest, sizeof digest);
+    cr_assert(by_key || origin->credential.limits == &world.service.session_limits);
+    world.needs_step_up = origin->credential.needs_step_up;
+}
+
 void key_checker_digest(struct key_checker *checker, struct text secret, uint8_t ret_digest[KEY_DIGEST_BYTES])
 {
     (void)checker;
@@ -439,7 +461,7 @@ void key_store_insert(struct store *store, const struct key_record *key, const u
 {
     (void)store;
     (void)digest;
-    (void)origin;
+    world_expect_credential(origin, text_equal(origin->actor, id_text(&world.key.id)));
     world.inserts++;
     key_copy(&world.inserted, key);
     queue_add((struct pending){PENDING_INSERT, {.stored = done}, .arg = arg, .result = world.insert_result});
@@ -449,6 +471,7 @@ void key_store_discard(struct store *store, const struct id *id, const struct au
 {
     (void)store;
     cr_assert(id_equal(id, &world.inserted.id) && text_equal(origin->actor, TEXT("system")));
+    cr_assert_eq(origin->credential.kind, CREDENTIAL_NONE);
     world.discards++;
 }
 
@@ -472,7 +495,7 @@ void key_store_revoke(struct store *store, const struct key_view *view, const st
 {
     (void)store;
     (void)id;
-    (void)origin;
+    world_expect_credential(origin, text_equal(origin->actor, id_text(&world.key.id)));
     world.revokes++;
     world.view = *view;
     queue_add((struct pending){PENDING_KEY, {.key = done}, .arg = arg, .result = world.revoke_result});

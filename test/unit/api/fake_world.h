@@ -40,6 +40,7 @@ struct world {
     unsigned uses, inserts, discards, revokes, proofs, failures, creations, begins, polls, visits;
     char device_name[64];
     bool approves;
+    bool needs_step_up; /* the last change */
     struct key_record inserted;
     struct key_view view;
     bool had_hash;
@@ -54,6 +55,9 @@ extern struct world world;
  * the latter looks for leaks as well. */
 void world_begin(void);
 void world_end(void);
+
+/* For the fakes of changes. */
+void world_expect_credential(const struct audit_origin *origin, bool by_key);
 
 /* Runs it after what was begun before, as completions do. */
 void world_later(void (*run)(void *arg), void *arg);

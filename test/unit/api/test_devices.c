@@ -296,7 +296,9 @@ Test(devices, unknown_codes_and_a_store_that_is_away)
         enum problem_code code;
     } CASES[] = {{STORE_NOT_FOUND, PROBLEM_NOT_FOUND},
                  {STORE_UNAVAILABLE, PROBLEM_STORE_UNAVAILABLE},
-                 {STORE_UNKNOWN, PROBLEM_STORE_UNAVAILABLE}};
+                 {STORE_UNKNOWN, PROBLEM_STORE_UNAVAILABLE},
+                 {STORE_ACTOR_UNKNOWN, PROBLEM_INVALID_SESSION},
+                 {STORE_ACTOR_UNPROVEN, PROBLEM_STEP_UP_REQUIRED}};
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct http_request *request;
@@ -305,6 +307,7 @@ Test(devices, unknown_codes_and_a_store_that_is_away)
         request =
             request_send(HTTP_POST, "/v1/console/device_enrolments/WDJB-MJHT/approve", SESSION_COOKIE RIGHT_CSRF, NULL);
         cr_assert_eq(answer_problem(request)->code, CASES[i].code);
+        cr_assert(world.needs_step_up);
         request_forget(request);
     }
 }
@@ -324,6 +327,7 @@ Test(devices, approving_needs_a_step_up_and_denying_does_not)
     cr_assert_eq(world.visits, 0);
     request = request_send(HTTP_POST, "/v1/console/device_enrolments/WDJB-MJHT/deny", SESSION_COOKIE RIGHT_CSRF, NULL);
     cr_assert_eq(answer_status(request), 200);
+    cr_assert_not(world.needs_step_up);
     request_forget(request);
 }
 

@@ -155,6 +155,34 @@ Test(key_routes, a_key_whose_secret_nobody_got_is_discarded)
     create_with(STORE_UNAVAILABLE, true, false, 503, 0);
 }
 
+/* What the guard would answer by now; whoever is refused so has made nothing that is to be discarded. */
+Test(key_routes, a_credential_that_ended_meanwhile)
+{
+    static const struct {
+        enum store_result result;
+        const char *target, *credential;
+        enum problem_code code;
+    } CASES[] = {
+        {STORE_ACTOR_REVOKED, "/v1/api_keys", BY_KEY, PROBLEM_API_KEY_REVOKED},
+        {STORE_ACTOR_UNKNOWN, "/v1/api_keys", BY_KEY, PROBLEM_INVALID_API_KEY},
+        {STORE_ACTOR_UNKNOWN, "/v1/console/api_keys", BY_USER, PROBLEM_INVALID_SESSION},
+        {STORE_ACTOR_UNPROVEN, "/v1/console/api_keys", BY_USER, PROBLEM_STEP_UP_REQUIRED},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        bool by_user = CASES[i].code == PROBLEM_INVALID_SESSION || CASES[i].code == PROBLEM_STEP_UP_REQUIRED;
+        struct http_request *request;
+
+        world.insert_result = CASES[i].result;
+        request = request_send(HTTP_POST, CASES[i].target, CASES[i].credential, CREATE);
+        cr_assert_eq(answer_problem(request)->code, CASES[i].code, "case %zu: %s", i, answer_body(request));
+        cr_assert_eq(answer_problem(request)->session_realm, by_user);
+        cr_assert_eq(world.needs_step_up, by_user);
+        request_forget(request);
+    }
+    cr_assert_eq(world.discards, 0);
+}
+
 Test(key_routes, revocation)
 {
     static const struct {
@@ -166,6 +194,8 @@ Test(key_routes, revocation)
         {STORE_NOT_FOUND, 404, PROBLEM_API_KEY_NOT_FOUND},
         {STORE_UNAVAILABLE, 503, PROBLEM_STORE_UNAVAILABLE},
         {STORE_UNKNOWN, 503, PROBLEM_STORE_UNAVAILABLE},
+        {STORE_ACTOR_REVOKED, 401, PROBLEM_API_KEY_REVOKED},
+        {STORE_ACTOR_UNKNOWN, 401, PROBLEM_INVALID_API_KEY},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {

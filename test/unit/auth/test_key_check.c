@@ -159,6 +159,27 @@ Test(key_check, a_record_of_another_kind_or_mode_is_no_record_of_the_secret)
     }
 }
 
+/* A change that is asked with the key takes it along. */
+Test(key_check, tells_the_digest_that_the_store_knows_the_key_by)
+{
+    uint8_t digest[KEY_DIGEST_BYTES];
+
+    for (size_t i = 0; i < 2; i++) {
+        const struct key_record key = {0};
+        struct fixture f;
+
+        set_up(&f, 2);
+        begin(&f);
+        if (i == 1)
+            fake_store_answer_find(&f.store, 0, STORE_NOT_FOUND, NULL);
+        fake_store_answer_find(&f.store, i, STORE_OK, &key);
+        cr_assert_eq(f.answer.result, KEY_CHECK_ACCEPTED);
+        key_check_digest(&f.check, digest);
+        cr_assert_arr_eq(digest, f.store.finds[i].digest, sizeof digest, "generation %zu", i);
+        tear_down(&f);
+    }
+}
+
 /* "Not there" and "no answer" are not the same: the second must not be asked again under another master. */
 Test(key_check, no_answer_is_no_reason_to_try_the_next_master)
 {
@@ -480,6 +501,7 @@ Test(key_check, who_came_after_a_read_is_not_decided_by_it_without_lease_or_afte
 
 Test(key_check, what_is_unknown_under_one_master_key_is_looked_up_under_the_older)
 {
+    uint8_t digest[KEY_DIGEST_BYTES];
     struct cached f;
 
     set_up_cached(&f, 2);
@@ -490,6 +512,8 @@ Test(key_check, what_is_unknown_under_one_master_key_is_looked_up_under_the_olde
     fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
     expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
     expect_at_once(&f, KEY_CHECK_ACCEPTED);
+    key_check_digest(&f.checks[0], digest);
+    cr_assert_arr_eq(digest, f.store.finds[1].digest, sizeof digest);
     tear_down_cached(&f);
 }
 

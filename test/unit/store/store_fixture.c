@@ -12,7 +12,8 @@ enum { WITHIN_MS = 10000 };
 
 struct store_fixture fixture;
 
-const struct audit_origin SOMEBODY = {{"usr_somebody", 12}, {"192.0.2.1", 9}, {"req_1", 5}};
+const struct audit_origin SOMEBODY = {
+    .actor = {"usr_somebody", 12}, .ip = {"192.0.2.1", 9}, .request_id = {"req_1", 5}};
 
 static bool is_ready(void *arg)
 {

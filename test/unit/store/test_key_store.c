@@ -414,7 +414,7 @@ Test(key_store, discards_outlive_an_outage)
     struct key_record key = some_key(&account, MODE_LIVE, 1, digest);
     struct key_record late = some_key(&account, MODE_LIVE, 2, late_digest);
     char actor[16] = "usr_1";
-    const struct audit_origin origin = {text_of(actor), TEXT(""), TEXT("")};
+    const struct audit_origin origin = {.actor = text_of(actor)};
     struct key_answer answer;
     bool is_ready = false;
 

@@ -188,6 +188,8 @@ static void run_steps(const struct step *steps, size_t count)
         "@user_create usr_U acct_A a@b.test hash sealed 5 operator '' '' 100", "(ok)" \
     }
 #define ORIGIN " usr_U 192.0.2.1 req_1 100"
+/* Without a credential: the command line. */
+#define BY " usr_U 192.0.2.1 req_1 100 ''"
 
 Test(lua, schema_claim)
 {
@@ -197,23 +199,22 @@ Test(lua, schema_claim)
 
 Test(lua, key_insert)
 {
-    STEPS({"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" ORIGIN, "(refused)"}, {"DBSIZE", "0"}, ACCOUNT,
-          {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" ORIGIN, "(ok)"},
+    STEPS({"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(refused)"}, {"DBSIZE", "0"}, ACCOUNT,
+          {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name"}, {"GET t:id:key_1", "d1"},
           {"ZRANGE t:acct:acct_A:keys:ak-live:active 0 -1 WITHSCORES", "(key_1 0)"},
           {"XRANGE t:acct:acct_A:audit - +",
            "((* (type api_key.created actor usr_U target key_1 ip 192.0.2.1 request_id req_1)))"},
-          {"@key_insert d1 key_2+acct_A+live+wxyz+3+7+-+Name" ORIGIN, "(conflict)"},
-          {"@key_insert d2 key_1+acct_A+live+wxyz+3+7+-+Name" ORIGIN, "(conflict)"},
-          {"EXISTS t:id:key_2 t:key:d2", "0"}, {"XLEN t:acct:acct_A:audit", "1"},
-          {"@key_insert d3 dev_3+acct_A+live+wxyz+1024+7+-+Name" ORIGIN, "(ok)"},
+          {"@key_insert d1 key_2+acct_A+live+wxyz+3+7+-+Name" BY, "(conflict)"},
+          {"@key_insert d2 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(conflict)"}, {"EXISTS t:id:key_2 t:key:d2", "0"},
+          {"XLEN t:acct:acct_A:audit", "1"}, {"@key_insert d3 dev_3+acct_A+live+wxyz+1024+7+-+Name" BY, "(ok)"},
           {"ZRANGE t:acct:acct_A:keys:dk:active 0 -1", "(dev_3)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type device_key.created *)))"});
 }
 
 Test(lua, key_get)
 {
-    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" ORIGIN, "(ok)"},
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil))"},
           {"@key_get key_1 '' '' 0", "(ok *)"}, {"@key_get key_9 acct_A api_key 0", "(not_found)"},
           {"@key_get key_1 acct_B api_key 0", "(not_found)"}, {"@key_get key_1 acct_A device_key 0", "(not_found)"},
@@ -226,11 +227,11 @@ Test(lua, key_get)
 
 Test(lua, key_revoke)
 {
-    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" ORIGIN, "(ok)"},
-          {"@key_revoke key_1 acct_B api_key 0" ORIGIN " 0 - -", "(not_found)"},
-          {"@key_revoke key_9 acct_A api_key 0" ORIGIN " 0 - -", "(not_found)"}, {"EXISTS t:id:key_9", "0"},
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
+          {"@key_revoke key_1 acct_B api_key 0" ORIGIN " 0 - - ''", "(not_found)"},
+          {"@key_revoke key_9 acct_A api_key 0" ORIGIN " 0 - - ''", "(not_found)"}, {"EXISTS t:id:key_9", "0"},
           {"GET t:key:d1", "* 7 - Name"},
-          {"@key_revoke key_1 acct_A api_key 1" ORIGIN " 0 - -",
+          {"@key_revoke key_1 acct_A api_key 1" ORIGIN " 0 - - ''",
            "(ok (key_1 acct_A test wxyz 3 7 1???????????? Name nil) 0 0 ())"},
           {"ZRANGE t:acct:acct_A:keys:ak-test:active 0 -1", "()"},
           {"ZRANGE t:acct:acct_A:keys:ak-test:revoked 0 -1", "(key_1)"},
@@ -238,14 +239,65 @@ Test(lua, key_revoke)
            "((* (type api_key.revoked actor usr_U target key_1 ip 192.0.2.1 request_id req_1)))"},
           /* Again: the first time stays, no second event. */
           {"SET t:key:d1 key_1+acct_A+test+wxyz+3+7+1234+A+name", "OK"},
-          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0 - -", "(ok (key_1 * 1234 A name nil) 1 0 ())"},
+          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0 - - ''", "(ok (key_1 * 1234 A name nil) 1 0 ())"},
           {"GET t:key:d1", "* 1234 A name"}, {"XLEN t:acct:acct_A:audit", "2"});
+}
+
+/* A key or a session that ended while the request's body was on its way changes nothing. */
+#define INSERT_BY(actor, credential) \
+    "@key_insert d9 key_9+acct_A+live+wxyz+3+7+-+Nine " actor " 192.0.2.1 req_1 100 " credential
+#define REVOKE_BY(actor, credential) \
+    "@key_revoke key_2 acct_A api_key 0 " actor " 192.0.2.1 req_1 100 0 - - " credential
+
+Test(lua, a_key_that_is_dead_changes_nothing)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
+          {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "(ok)"}, {"DEL t:acct:acct_A:audit", "1"},
+          {INSERT_BY("key_1", "key+d1"), "(ok)"}, {"DEL t:key:d9 t:id:key_9 t:acct:acct_A:audit", "3"},
+          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0 - - ''", "(ok *)"}, {"XLEN t:acct:acct_A:audit", "1"},
+          {INSERT_BY("key_1", "key+d1"), "(actor_revoked)"}, {REVOKE_BY("key_1", "key+d1"), "(actor_revoked)"},
+          {INSERT_BY("key_1", "key+d7"), "(actor_unknown)"}, {REVOKE_BY("key_1", "key+d7"), "(actor_unknown)"},
+          /* Another key's digest, another account's key. */
+          {INSERT_BY("key_1", "key+d2"), "(actor_unknown)"},
+          {"@key_insert d8 key_8+acct_B+live+wxyz+3+7+-+B key_2 '' '' 100 key+d2", "(actor_unknown)"},
+          /* What is no credential is not taken for none. */
+          {INSERT_BY("key_2", "d2"), "-*"}, {"EXISTS t:key:d9 t:id:key_9 t:key:d8", "0"}, {"GET t:key:d2", "* 7 - Two"},
+          {"XLEN t:acct:acct_A:audit", "1"},
+          /* It may revoke itself. */
+          {"@key_revoke key_2 acct_A api_key 0 key_2 '' '' 100 0 - - key+d2", "(ok *)"},
+          {"@key_revoke key_2 acct_A api_key 0 key_2 '' '' 100 0 - - key+d2", "(actor_revoked)"});
+}
+
+#define BY_SESSION(digest) "session+" digest "+1000000+5000000+0"
+#define BY_STEP_UP "session+s1+1000000+5000000+300000"
+
+Test(lua, a_session_that_is_over_changes_nothing)
+{
+    STEPS(ACCOUNT, USER, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "(ok)"},
+          {"HSET t:session:s1 sid S user usr_U account acct_A created $now expires $now+5000000 seen $now step_up $now",
+           "7"},
+          {INSERT_BY("usr_U", BY_SESSION("s1")), "(ok)"}, {"DEL t:key:d9 t:id:key_9", "2"},
+          {INSERT_BY("usr_U", BY_STEP_UP), "(ok)"}, {"DEL t:key:d9 t:id:key_9 t:acct:acct_A:audit", "3"},
+          /* Its step-up is over: only what needs one is refused. */
+          {"HSET t:session:s1 step_up $now-300000", "0"}, {INSERT_BY("usr_U", BY_STEP_UP), "(actor_unproven)"},
+          {INSERT_BY("usr_V", BY_SESSION("s1")), "(actor_unknown)"},
+          {"@key_insert d9 key_9+acct_B+live+wxyz+3+7+-+B usr_U '' '' 100 " BY_SESSION("s1"), "(actor_unknown)"},
+          {"HSET t:session:s1 seen $now-1000000", "0"}, {INSERT_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
+          {REVOKE_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
+          {"HSET t:session:s1 seen $now created $now-5000000", "0"},
+          {INSERT_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
+          /* Nothing was written, not even that it is over. */
+          {"EXISTS t:session:s1", "1"}, {"DEL t:session:s1", "1"},
+          {INSERT_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
+          {REVOKE_BY("usr_U", BY_STEP_UP), "(actor_unknown)"}, {"EXISTS t:key:d9 t:id:key_9 t:acct:acct_A:audit", "0"},
+          {"GET t:key:d2", "* 7 - Two"});
 }
 
 Test(lua, key_revoke_is_never_before_creation)
 {
-    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+99999999999999+-+Name" ORIGIN, "(ok)"},
-          {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - -", "(ok (key_1 * 99999999999999 99999999999999 Name nil) 0 0 ())"},
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+99999999999999+-+Name" BY, "(ok)"},
+          {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''",
+           "(ok (key_1 * 99999999999999 99999999999999 Name nil) 0 0 ())"},
           {"GET t:key:d1", "* 99999999999999 Name"});
 }
 
@@ -255,9 +307,9 @@ Test(lua, key_revoke_publishes_each_time)
     redisReply *message = redisCommand(subscriber, "SUBSCRIBE t:inv");
 
     freeReplyObject(message);
-    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" ORIGIN, "(ok)"});
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"});
     for (int i = 0; i < 2; i++) {
-        STEPS({"@key_revoke key_1 '' '' 0" ORIGIN " 0 - -", "(ok *)"});
+        STEPS({"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"});
         cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK);
         cr_expect_str_eq(message->element[2]->str, "d1 - -");
         freeReplyObject(message);
@@ -275,8 +327,8 @@ Test(lua, node_heartbeat)
           {"@node_heartbeat s2 7 500 n2", "(ok)"}, {"HGET t:nodes s2", "7 500"}, {"GET t:lease_max", "1000"},
           {"@node_heartbeat s1 2 3000 n3", "(ok)"}, {"HGET t:nodes s1", "2 3000"}, {"GET t:lease_max", "3000"},
           /* What a revoker has to wait for. */
-          ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" ORIGIN, "(ok)"},
-          {"@key_revoke key_1 acct_A api_key 1" ORIGIN " 0 s1 b1", "(ok (key_1 *) 0 3000 (s? * s? *))"});
+          ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
+          {"@key_revoke key_1 acct_A api_key 1" ORIGIN " 0 s1 b1 ''", "(ok (key_1 *) 0 3000 (s? * s? *))"});
     cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK);
     cr_expect_str_eq(message->element[2]->str, "lease n1");
     freeReplyObject(message);
@@ -296,26 +348,26 @@ Test(lua, node_leave)
 /* A change that was made must not be told as one that was not. */
 Test(lua, key_revoke_writes_nothing_where_it_may_not_publish)
 {
-    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" ORIGIN, "(ok)"},
-          {"ACL SETUSER default resetchannels", "OK"}, {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - -", "-*"},
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
+          {"ACL SETUSER default resetchannels", "OK"}, {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "-*"},
           {"GET t:key:d1", "* - Name"}, {"XLEN t:acct:acct_A:audit", "1"}, {"ACL SETUSER default allchannels", "OK"},
-          {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - -", "(ok *)"});
+          {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"});
 }
 
 Test(lua, discarded_before_its_insertion_a_key_is_never_made)
 {
-    STEPS(ACCOUNT, {"@key_revoke key_1 '' '' 0" ORIGIN " 1 - -", "(not_found)"},
-          {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" ORIGIN, "(conflict)"}, {"EXISTS t:key:d1", "0"},
+    STEPS(ACCOUNT, {"@key_revoke key_1 '' '' 0" ORIGIN " 1 - - ''", "(not_found)"},
+          {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(conflict)"}, {"EXISTS t:key:d1", "0"},
           {"@key_get key_1 '' '' 0", "(not_found)"}, {"TTL t:id:key_1", "~86400"},
           /* A key that exists is revoked as always. */
-          {"@key_insert d2 key_2+acct_A+test+wxyz+3+7+-+Name" ORIGIN, "(ok)"},
-          {"@key_revoke key_2 '' '' 0" ORIGIN " 1 - -", "(ok *)"}, {"GET t:key:d2", "* 7 1* Name"},
+          {"@key_insert d2 key_2+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
+          {"@key_revoke key_2 '' '' 0" ORIGIN " 1 - - ''", "(ok *)"}, {"GET t:key:d2", "* 7 1* Name"},
           {"GET t:id:key_2", "d2"});
 }
 
-#define INSERT(n, mode)                                                                  \
-    {                                                                                    \
-        "@key_insert d" n " key_" ID(n) "+acct_A+" mode "+wxyz+3+7+-+N" n ORIGIN, "(ok)" \
+#define INSERT(n, mode)                                                              \
+    {                                                                                \
+        "@key_insert d" n " key_" ID(n) "+acct_A+" mode "+wxyz+3+7+-+N" n BY, "(ok)" \
     }
 #define ALL_SETS " ak-test:active ak-test:revoked ak-live:active ak-live:revoked"
 
@@ -323,7 +375,7 @@ Test(lua, key_list)
 {
     STEPS(ACCOUNT, {"@key_list acct_A 2 older ''" ALL_SETS, "(ok 0)"}, INSERT("1", "test"), INSERT("2", "live"),
           INSERT("3", "test"), INSERT("4", "live"), INSERT("5", "test"),
-          {"@key_revoke key_" ID("3") " '' '' 0" ORIGIN " 0 - -", "(ok *)"},
+          {"@key_revoke key_" ID("3") " '' '' 0" ORIGIN " 0 - - ''", "(ok *)"},
           {"@key_list acct_A 9 older ''" ALL_SETS, "(ok 0 (* N5 *) (* N4 *) (* N3 *) (* N2 *) (* N1 *))"},
           {"@key_list acct_A 2 older ''" ALL_SETS, "(ok 1 (* N5 *) (* N4 *))"},
           {"@key_list acct_A 2 older key_" ID("4") ALL_SETS, "(ok 1 (* N3 *) (* N2 *))"},
@@ -343,7 +395,7 @@ Test(lua, key_list)
 
 Test(lua, key_list_merges_kinds_by_time)
 {
-    STEPS(ACCOUNT, INSERT("1", "live"), {"@key_insert d2 dev_" ID("2") "+acct_A+live+wxyz+1024+7+-+N2" ORIGIN, "(ok)"},
+    STEPS(ACCOUNT, INSERT("1", "live"), {"@key_insert d2 dev_" ID("2") "+acct_A+live+wxyz+1024+7+-+N2" BY, "(ok)"},
           INSERT("3", "live"),
           {"@key_list acct_A 9 older '' ak-live:active dk:active", "(ok 0 (* N3 *) (* N2 *) (* N1 *))"},
           {"@key_list acct_A 9 older dev_" ID("2") " ak-live:active dk:active", "(ok 0 (* N1 *))"},
@@ -552,7 +604,7 @@ Test(lua, audit_list)
 
 Test(lua, audit_list_tells_the_names_of_its_own_account)
 {
-    STEPS(ACCOUNT, USER, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" ORIGIN, "(ok)"},
+    STEPS(ACCOUNT, USER, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {"@audit_list acct_A 1 ''",
            "(ok (* (type api_key.created actor usr_U target key_1 ip 192.0.2.1 request_id req_1) a@b.test Name))"},
           {"XADD t:acct:acct_B:audit 5-0 actor usr_U target key_1", "5-0"},
@@ -668,14 +720,14 @@ Test(lua, usage_read)
           {"@usage_read acct_A 2 3 2026-01-30 2026-01-31 2026-02-01 key_1",
            "(ok (nil nil 7 6 nil 2) (key_1 8   (0 6 2)))"},
           /* The names of its own keys alone. */
-          ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" ORIGIN, "(ok)"},
+          ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {"@usage_read acct_A 9 1 2026-01-31 key_1", "(ok (7 6) (key_1 6 Name live (6)))"},
           {"@usage_read acct_B 9 1 2026-01-31 key_1", "(ok (nil nil) (key_1 0   (0)))"});
 }
 
 #define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 i"
 #define POLL(device, client, key) "@device_poll " device " " client " p h" key " dev_" key " wxyz 7 192.0.2.9 req_9 100"
-#define DECIDE(code, account, decision) "@device_decide " code " " account " u " decision ORIGIN
+#define DECIDE(code, account, decision) "@device_decide " code " " account " u " decision BY
 
 Test(lua, device_begin)
 {
@@ -732,6 +784,20 @@ Test(lua, device_is_claimed_once)
           {"XLEN t:acct:acct_A:audit", "1"}, {"EXISTS t:throttle:u", "0"});
 }
 
+Test(lua, a_session_that_is_over_decides_nothing)
+{
+    STEPS(ACCOUNT, USER, {BEGIN("d1", "c1"), "(ok)"}, {"DEL t:acct:acct_A:audit", "1"},
+          {"@device_decide c1 acct_A u approved" ORIGIN " " BY_STEP_UP, "(actor_unknown)"},
+          {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1"), "(actor_unknown)"},
+          /* Nor does it guess at codes. */
+          {"@device_decide c9 acct_A u approved" ORIGIN " " BY_STEP_UP, "(actor_unknown)"},
+          {"EXISTS t:throttle:u t:acct:acct_A:audit", "0"}, {"HGET t:device:d1 status", "pending"},
+          {"HSET t:session:s1 sid S user usr_U account acct_A created $now expires $now+5000000 seen $now step_up 0",
+           "7"},
+          {"@device_decide c1 acct_A u approved" ORIGIN " " BY_STEP_UP, "(actor_unproven)"},
+          {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1"), "(ok *)"});
+}
+
 /* Also for a device that has just asked. */
 Test(lua, an_approved_device_need_not_wait)
 {
@@ -743,7 +809,7 @@ Test(lua, an_approved_device_need_not_wait)
 Test(lua, a_claim_that_comes_behind_its_discard_claims_nothing)
 {
     STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
-          {"@key_revoke dev_1 '' '' 0" ORIGIN " 1 - -", "(not_found)"}, {POLL("d1", "agent", "1"), "-*"},
+          {"@key_revoke dev_1 '' '' 0" ORIGIN " 1 - - ''", "(not_found)"}, {POLL("d1", "agent", "1"), "-*"},
           {"HGET t:device:d1 status", "approved"}, {"EXISTS t:key:h1", "0"},
           {POLL("d1", "agent", "2"), "(ok acct_A *)"});
 }
