@@ -236,6 +236,25 @@ async function goBackTo(page, path) {
     assert.equal(new URL(page.url()).pathname, path);
 }
 
+async function overlap(one, other) {
+    const [a, b] = await Promise.all([one.boundingBox(), other.boundingBox()]);
+
+    return a.y < b.y + b.height && b.y < a.y + a.height && a.x < b.x + b.width && b.x < a.x + a.width;
+}
+
+// Whole, within the window, and not below anything.
+const isInSight = (locator) =>
+    locator.evaluate((element) => {
+        const {top, bottom, left, right} = element.getBoundingClientRect();
+        const isTop = (x, y) => element.contains(document.elementFromPoint(x, y));
+
+        return (
+            top >= 0 &&
+            bottom <= innerHeight &&
+            [left + 9, (left + right) / 2, right - 9].every((x) => isTop(x, top + 3) && isTop(x, bottom - 3))
+        );
+    });
+
 // A poll too early makes the device wait longer: ask until there is an answer.
 async function until2(ask) {
     let answer;
@@ -308,6 +327,48 @@ describe('what can go wrong', () => {
         await bar.getByRole('button', {name: 'Stay signed in'}).click();
         await bar.waitFor({state: 'detached'});
     });
+
+    for (const size of ['wide', 'narrow'])
+        browse(
+            `the warning before the end covers no button, and typing puts the end off, ${size}`,
+            async (page, {person}) => {
+                let asked = 0;
+
+                await page.route('**/v1/console/session', async (route) => {
+                    const response = await route.fetch();
+                    const json = await response.json();
+
+                    asked += 1;
+                    await route.fulfill({
+                        response,
+                        json: response.ok() ? {...json, idle_expires_at: new Date(Date.now() + 90000).toISOString()} : json,
+                    });
+                });
+                await page.clock.install();
+                await signIn(page, person);
+                await page.reload();
+                await page.getByRole('button', {name: 'Create key'}).first().click();
+                const name = page.getByRole('textbox', {name: 'Name'});
+                await name.fill('Nothing is asked for each key');
+                const before = asked;
+                await page.clock.fastForward(50000);
+                const bar = page.getByRole('region', {name: 'Your session is about to end'});
+                await bar.waitFor();
+                for (const button of ['Create test key', 'Cancel', 'Stay signed in'])
+                    assert.ok(await isInSight(page.getByRole('button', {name: button})), button);
+                assert.equal(asked, before);
+                await name.press('x');
+                await bar.waitFor({state: 'detached'});
+                assert.equal(asked, before + 1);
+                await page.keyboard.press('Escape');
+                await page.clock.fastForward(50000);
+                await bar.waitFor();
+                await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+                for (const button of await page.locator('main button').all())
+                    assert.ok(!(await overlap(button, bar)), await button.textContent());
+            },
+            {size},
+        );
 
     browse('a session that has ended before it could be put off', async (page, {person}) => {
         await page.route('**/v1/console/session', async (route) => {
@@ -479,7 +540,7 @@ describe('what can go wrong', () => {
         deployment.pauseRedis();
         try {
             await page.getByRole('link', {name: 'Activity'}).click();
-            await page.getByText('The service cannot reach its store').waitFor();
+            await page.getByText('The service is temporarily unavailable').waitFor();
             await page.getByText('Trying again in').waitFor();
         } finally {
             deployment.resumeRedis();
@@ -530,6 +591,35 @@ describe('what can go wrong', () => {
             await page.getByText('nobody has its secret').waitFor();
         },
     );
+
+    for (const size of ['wide', 'narrow'])
+        browse(
+            `a creation that fails says so where it is seen, and a 503 is no missing answer, ${size}`,
+            async (page, {person}) => {
+                await signIn(page, person);
+                await page.getByRole('button', {name: 'Create key'}).first().click();
+                await page.getByRole('textbox', {name: 'Name'}).fill('Seen');
+                await page.getByRole('checkbox', {name: /patients:read/}).check();
+                for (const [answer, words] of [
+                    [{status: 503, json: {error: {code: 'store_unavailable'}}}, /temporarily unavailable.*nobody has/],
+                    [{status: 503, json: {error: {code: 'overloaded'}}}, /Too much is going on/],
+                    [null, /^No answer arrived.*nobody has/],
+                    [{status: 429, headers: {'Retry-After': '9'}}, /You can try again in/],
+                ]) {
+                    await page.locator('dialog').evaluate((dialog) => dialog.scrollTo(0, 0));
+                    await page.unroute('**/v1/console/api_keys');
+                    await page.route('**/v1/console/api_keys', (route) =>
+                        answer ? route.fulfill(answer) : route.abort('connectionreset'),
+                    );
+                    await page.getByRole('button', {name: 'Create test key'}).click();
+                    const problem = page.locator('.form-problem').filter({hasText: words});
+                    await problem.waitFor();
+                    assert.ok(await isInSight(problem), `${words}`);
+                    assert.ok(await problem.evaluate((element) => element === document.activeElement), `${words}`);
+                }
+            },
+            {size},
+        );
 
     browse('signed in anew in another tab: the token that changed is no obstacle', async (page, {context, person}) => {
         const {
@@ -967,6 +1057,36 @@ for (const [scheme, size] of [
         );
     });
 }
+
+// A name is what a key is revoked by.
+for (const scheme of ['light', 'dark'])
+    browse(
+        `the names of keys can be read at every width, ${scheme}`,
+        async (page, {person}) => {
+            await someKeys(
+                ['Nightly audit export to the archive of the regional health authority', 'live'],
+                ['Short', 'test'],
+            );
+            await signIn(page, person);
+            await page.locator('.spark').last().waitFor({state: 'attached'});
+            for (const width of [721, 761, 768, 800, 880, 901, 960, 1024, 1100, 1152, 1200, 1280, 1440, 1920]) {
+                await page.setViewportSize({width, height: 860});
+                const names = await page
+                    .locator('.row-name')
+                    .evaluateAll((all) =>
+                        all.map((name) => [name.textContent, name.scrollWidth > name.clientWidth, name.clientWidth]),
+                    );
+
+                assert.ok(names.length >= 2);
+                for (const [name, isCut, shown] of names)
+                    assert.ok(!isCut || shown >= 160, `${width} px: ${shown} px of ${name}`);
+                for (const cell of await page.locator('.keys tbody th').all())
+                    assert.ok((await cell.boundingBox()).width >= 160, `${width} px`);
+                assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${width} px`);
+            }
+        },
+        {scheme},
+    );
 
 browse(
     'nothing is wider than the narrowest screen',

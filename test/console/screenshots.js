@@ -90,7 +90,7 @@ async function takeKeys(page, shoot) {
         }),
     );
     await page.goto('/console/');
-    await page.getByText('cannot reach its store').waitFor();
+    await page.getByText('temporarily unavailable').waitFor();
     await shoot('store-away');
     await page.unroute('**/v1/console/api_keys?*');
     await page.route('**/v1/console/api_keys?*', async (route) => {
@@ -101,6 +101,20 @@ async function takeKeys(page, shoot) {
     await page.locator('.skeleton').waitFor();
     await page.screenshot({path: join(folder, `keys-loading-${shoot.variant}.png`)});
     await page.unroute('**/v1/console/api_keys?*');
+}
+
+// The list where most windows are: half of a screen, a tablet, a laptop, a large screen.
+async function takeWidths(page, shoot) {
+    const before = page.viewportSize();
+
+    if (before.width < 400) return;
+    for (const width of [768, 960, 1024, 1440]) {
+        await page.setViewportSize({width, height: 860});
+        await page.goto('/console/');
+        await page.locator('.use-total').first().waitFor();
+        await shoot(`keys-${width}`);
+    }
+    await page.setViewportSize(before);
 }
 
 async function takeRevoke(page, shoot) {
@@ -251,7 +265,7 @@ async function takeEnd(page, shoot) {
     await shoot('session-ended');
 }
 
-const PARTS = [takeSignIn, takeNew, takeKeys, takeRevoke, takeCreate, takeRest, takeDevices, takeEnd];
+const PARTS = [takeSignIn, takeNew, takeKeys, takeWidths, takeRevoke, takeCreate, takeRest, takeDevices, takeEnd];
 
 async function main() {
     mkdirSync(folder, {recursive: true});

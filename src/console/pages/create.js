@@ -2,7 +2,7 @@
 import {call} from './api.js';
 import {openDialog} from './dialog.js';
 import {announce, h, icon, newId, show} from './dom.js';
-import {checkFields, field, notice, workingForm} from './form.js';
+import {checkFields, field, foot, notice, problemSpace, workingForm} from './form.js';
 import {copyButton, explain, modeBadge} from './parts.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
 
@@ -159,7 +159,9 @@ function nameProblem(name) {
 
 function explainCreate(refusal, name) {
     if (refusal.kind === 'offline' || refusal.kind === 'away')
-        return [notice('warn', h('p', null, TEXTS.create.unknown))];
+        return [
+            notice('warn', h('p', null, refusal.kind === 'away' ? TEXTS.create.unavailable : TEXTS.create.unanswered)),
+        ];
     if (refusal.param === 'name') {
         name.setError(refusal.message);
         name.input.focus();
@@ -273,8 +275,7 @@ function secretView(key, state, finish) {
             h('p', {class: 'hint'}, TEXTS.create.tryText(file)),
             h('pre', {tabindex: '0'}, h('code', null, curl)),
         ),
-        state.problem,
-        h('div', {class: 'actions spread'}, h('label', {class: 'check'}, stored, TEXTS.create.stored), done),
+        foot(state.problem, h('label', {class: 'check'}, stored, TEXTS.create.stored), done),
     ];
 }
 
@@ -284,7 +285,7 @@ function warnUnload(event) {
 }
 
 export function openCreate(created) {
-    const state = {secretShown: false, isStored: false, problem: h('div', {class: 'secret-problem', role: 'alert'})};
+    const state = {secretShown: false, isStored: false, problem: problemSpace()};
     const form = createForm(
         () => dialog,
         (key) => {
@@ -308,7 +309,7 @@ export function openCreate(created) {
         mayClose: () => {
             if (!state.secretShown || state.isStored) return true;
             show(state.problem, notice('warn', TEXTS.create.notStored));
-            state.problem.scrollIntoView({block: 'nearest'});
+            state.problem.focus();
             return false;
         },
         closed: () => removeEventListener('beforeunload', warnUnload),

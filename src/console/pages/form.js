@@ -83,8 +83,16 @@ export function notice(kind, ...content) {
     return h('div', {class: `notice ${kind}`}, icon(icons[kind]), h('div', null, content));
 }
 
-// A form whose submit() may throw: the problem is shown above the buttons, and while it lasts a throttle holds the
-// button.
+// Where a problem is told, in every form and dialog: right above the buttons, which stay in sight however long the form
+// is.
+export const problemSpace = () => h('div', {class: 'form-problem', role: 'alert', tabindex: '-1'});
+
+export function foot(problem, ...buttons) {
+    return h('div', {class: 'form-foot'}, problem, h('div', {class: 'actions'}, buttons));
+}
+
+// A form whose submit() may throw. The problem gets the focus, unless explain() gave it to the field that is at fault.
+// While a throttle lasts it holds the button.
 export function workingForm({
     fields,
     submitText,
@@ -95,17 +103,11 @@ export function workingForm({
     cancel,
     cancelText = TEXTS.cancel,
 }) {
-    const problem = h('div', {class: 'form-problem', role: 'alert'});
+    const problem = problemSpace();
     const button = h('button', {type: 'submit', class: buttonClass}, submitText);
     const cancelButton =
         cancel && h('button', {type: 'button', class: 'secondary', onclick: () => isWorking || cancel()}, cancelText);
-    const form = h(
-        'form',
-        {novalidate: true, onsubmit: run},
-        fields,
-        problem,
-        h('div', {class: 'actions'}, cancelButton, button),
-    );
+    const form = h('form', {novalidate: true, onsubmit: run}, fields, foot(problem, cancelButton, button));
     let isWorking = false;
     let heldUntil = 0;
 
@@ -133,6 +135,12 @@ export function workingForm({
         problem.replaceChildren(h('div', {'aria-live': 'off'}, notice('warn', left)));
         setBusy(false);
         tick();
+        problem.focus();
+    }
+    function tell(refusal) {
+        button.focus();
+        problem.replaceChildren(...explain(refusal));
+        if (document.activeElement === button) problem.focus();
     }
     async function run(event) {
         event.preventDefault();
@@ -143,7 +151,7 @@ export function workingForm({
             await submit();
         } catch (refusal) {
             if (refusal.kind === 'throttled') hold(refusal.retryAfterMs);
-            else if (refusal.kind !== 'cancelled') problem.replaceChildren(...explain(refusal));
+            else if (refusal.kind !== 'cancelled') tell(refusal);
         } finally {
             setBusy(false);
         }

@@ -4,7 +4,7 @@ import {spark} from './chart.js';
 import {openCreate} from './create.js';
 import {openDialog} from './dialog.js';
 import {announce, h, icon, show} from './dom.js';
-import {field, notice, workingForm} from './form.js';
+import {field, foot, notice, workingForm} from './form.js';
 import {clockTimeExact, count, exactTime, timeElement, timeInWords} from './format.js';
 import {copyButton, emptyState, explain, facts, loading, modeBadge, pageHead, segments, skeletonRows} from './parts.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
@@ -34,11 +34,9 @@ function keyLine(key) {
 }
 
 function explainRevoke(refusal) {
-    return [
-        refusal.kind === 'away' || refusal.kind === 'offline'
-            ? notice('warn', h('p', null, TEXTS.revoke.unconfirmed))
-            : explain(refusal),
-    ];
+    const texts = {away: TEXTS.revoke.unconfirmed, offline: TEXTS.revoke.unanswered};
+
+    return [refusal.kind in texts ? notice('warn', h('p', null, texts[refusal.kind])) : explain(refusal)];
 }
 
 // As it is seen: browsers show a run of blanks as one.
@@ -128,7 +126,7 @@ function showRevoked(dialog, key, record, {doneTitle, doneText, next}) {
         ),
         keyLine(key),
         next ? h('p', null, next) : null,
-        h('div', {class: 'actions'}, finish),
+        foot(null, finish),
     );
     announce(`${doneTitle}. ${doneText}`);
     finish.focus();
@@ -210,9 +208,8 @@ function openDetails(key, use, revoked) {
                     : null,
                 [TEXTS.detail.scopes, scopeList(key.scopes)],
             ]),
-            h(
-                'div',
-                {class: 'actions'},
+            foot(
+                null,
                 revokeButton,
                 h('button', {type: 'button', class: 'secondary', onclick: () => dialog.close()}, TEXTS.close),
             ),
@@ -288,7 +285,7 @@ function keyRow(key, useOf) {
                 h('span', {class: 'mono faint last4'}, `…${key.last4}`),
             ),
             h('td', {'data-label': TEXTS.keys.columns.mode}, modeBadge(key.mode)),
-            h('td', {'data-label': TEXTS.keys.columns.scopes}, scopeCell(key)),
+            h('td', {'class': 'scopes-cell', 'data-label': TEXTS.keys.columns.scopes}, scopeCell(key)),
             h('td', {'data-label': TEXTS.keys.columns.lastUsed}, timeElement(key.last_used_at)),
             usage,
             h('td', {class: 'action-cell'}, actionCell(key, redraw)),

@@ -9,6 +9,7 @@ import {TEXTS} from './texts.js';
 const WARN_MS = 120000;
 const MARGIN_MS = 15000; // the server notes a use at most every ten seconds
 const TICK_MS = 1000;
+const TOUCH_MS = 60000; // while somebody types, the server hears of it this often
 
 // {user, csrfToken, skewMs, expiresMs, idleMs, idleEndMs, stepUpExpiresMs}; all times by this browser's clock, which is
 // ahead of the server's by skewMs
@@ -16,6 +17,7 @@ let current = null;
 let ending = null; // of a promise: sign in again, under way
 let tabs = null;
 let warned = false;
+let touchedMs = 0;
 let notifyEnded = () => {};
 
 export const currentSession = () => current;
@@ -39,6 +41,7 @@ function take(answer, dateMs) {
         changeUser();
         throw new Refusal('cancelled');
     }
+    touchedMs = Date.now();
     current = {
         user: answer.user,
         csrfToken: answer.csrf_token,
@@ -52,6 +55,7 @@ function take(answer, dateMs) {
 
 function used() {
     if (!current) return;
+    touchedMs = Date.now();
     current.idleEndMs = Date.now() + current.idleMs;
     tabs?.postMessage({event: 'used', idleEndMs: current.idleEndMs});
     hideWarning();
@@ -152,6 +156,18 @@ async function stay() {
     announce(TEXTS.session.stayed);
 }
 
+// Typing is doing something, though nothing is asked of the server meanwhile.
+async function touch() {
+    if (!current || ending || Date.now() - touchedMs < Math.min(TOUCH_MS, current.idleMs / 4)) return;
+    touchedMs = Date.now();
+    try {
+        if (await loadSession()) used();
+        else await signInAgain();
+    } catch {
+        // The next key tries again, and the warning comes in time.
+    }
+}
+
 function showWarning(leftMs, isLimit) {
     const text = isLimit ? TEXTS.session.limitNear(wait(leftMs)) : TEXTS.session.aboutToEndText(wait(leftMs));
 
@@ -164,8 +180,11 @@ function showWarning(leftMs, isLimit) {
         );
     }
     // In the topmost dialog where there is one: what lies below cannot be reached.
-    const host = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body;
-    if (bar.parentNode !== host) host.append(bar);
+    const host = [...document.querySelectorAll('dialog[open] .form-foot')].at(-1) ?? document.body;
+    if (bar.parentNode !== host) {
+        if (host === document.body) host.append(bar);
+        else host.prepend(bar);
+    }
     show(bar.firstChild, text);
     if (!warned) announce(`${TEXTS.session.aboutToEnd}. ${text}`);
     warned = true;
@@ -206,5 +225,6 @@ export function watchSession(ended) {
     });
     tabs = new BroadcastChannel('chatelaine-session');
     tabs.addEventListener('message', heard);
+    addEventListener('input', touch);
     setInterval(tick, TICK_MS);
 }

@@ -88,8 +88,8 @@ export const TEXTS = {
         offlineTitle: 'No connection',
         offline: 'The server could not be reached. Check your network; what you typed is still here.',
         offlineBanner: 'You are offline. What you typed stays here, and the page goes on when the connection is back.',
-        awayTitle: 'The service cannot reach its store',
-        away: 'Nothing is lost, and no key is accepted that should not be. Keys can be seen and changed again when the store is back.',
+        awayTitle: 'The service is temporarily unavailable',
+        away: 'Nothing is lost, and no key is accepted that should not be. Keys can be seen and changed again when the service is back.',
         busyTitle: 'The service is busy',
         busy: 'Too much is going on at this moment. Try again in a few seconds.',
         retryIn: (seconds) => `Trying again in ${seconds} s`,
@@ -241,8 +241,10 @@ export const TEXTS = {
         submitTest: 'Create test key',
         submitLive: 'Create live key',
         working: 'Creating…',
-        unknown:
-            'The answer did not arrive. If a key was made, nobody has its secret, and it is being revoked. Try again.',
+        unanswered: 'No answer arrived. If a key was made, nobody has its secret, and it is being revoked. Try again.',
+        unavailable:
+            'The service answered that it is temporarily unavailable. If a key was made, nobody has its secret, and it is being ' +
+            'revoked. Try again in a few seconds.',
         doneTitle: 'Store the secret now',
         doneText: 'This is the only time that it is shown. Nobody can look it up later.',
         secret: 'Secret',
@@ -273,6 +275,7 @@ export const TEXTS = {
         unconfirmed:
             'The service could not confirm that the revocation is in effect everywhere. It may have been written already. ' +
             'Try again: repeating it is safe.',
+        unanswered: 'No answer arrived: the key may be revoked, or not. Try again: repeating it is safe.',
     },
 
     devices: {
