@@ -53,7 +53,22 @@ struct store_facts {
     /* Sentinels: configured (0: none, the target is Redis itself), that know the master, that agree on it, that must
      * agree on its failure, and how many there are, by their own word. */
     int64_t sentinels, sentinels_knowing, sentinels_agreeing, sentinel_quorum, sentinels_known;
+    /* Replicas that Sentinels may promote: that they know, or the master lists, in whatever state they are. */
+    int64_t replicas_known;
+    /* This store's own settings, and its node's lease (0: it has none), which failovers depend on. */
+    int64_t min_replicas, timeout_ms, lease_ms;
 };
+/* What is known of leases that another master has granted, which Sentinel has replaced but which may go on (rule 10). It
+ * needs min_replicas of its replicas for each. */
+enum store_takeover {
+    STORE_TAKEOVER_ALL,   /* min_replicas is all that there are: one of them is the new master, so the old one has no more */
+    STORE_TAKEOVER_MOST,  /* at least half: as soon as as many follow the new master the old one has too few left */
+    STORE_TAKEOVER_FENCE, /* fewer: until replicas have been moved, and the old one's min-replicas-to-write stops it */
+};
+enum store_takeover store_takeover(int64_t replicas_known, int64_t min_replicas);
+/* While a replica may be promoted that has not acknowledged a heartbeat: what the new master knows of leases (lease_max)
+ * may be too little, so that none may be longer, and a node must leave a master that does not answer before long. */
+enum { STORE_LEASE_UNKNOWN_MAX_MS = 1000, STORE_TIMEOUT_UNKNOWN_MAX_MS = 1000 };
 /* The least min-replicas-to-write under which a master that was replaced grants no leases (rule 10): of the replicas
  * that remain when one is promoted more than half, for Sentinel moves them to the new master one after the other. For
  * doctor: nodes look for 1 at least, so that one replica more does not stop them. */

@@ -87,7 +87,8 @@ static void judge_replicas(struct doctor_report *report, const struct store_fact
         status = DOCTOR_WARN;
         remedy =
             "A failover may promote a replica that lacks a change, should two machines be lost or cut off at once: "
-            "as many as there are replicas is safe against that, but then each of them must be up for a change.";
+            "as many as there are replicas is safe against that, but then each of them must be up for a change, and "
+            "for a check.";
     }
     add(report, "replicas", status, remedy, "%" PRId64 " connected, --min-replicas %" PRId64, facts->replicas,
         min_replicas);
@@ -132,6 +133,34 @@ static void judge_fence(struct doctor_report *report, const struct store_facts *
                "redis.conf.");
 }
 
+/* How sure it is that a master that was replaced grants no leases, whatever it believes. */
+static void judge_takeover(struct doctor_report *report, const struct store_facts *facts,
+                           const struct settings *settings)
+{
+    static const struct {
+        enum doctor_status status;
+        const char *detail;
+    } TAKEOVERS[] = {
+        [STORE_TAKEOVER_ALL] = {DOCTOR_OK, "every replica"},
+        [STORE_TAKEOVER_MOST] = {DOCTOR_OK, "at least half of the replicas"},
+        [STORE_TAKEOVER_FENCE] = {DOCTOR_WARN, "fewer than half of the replicas"},
+    };
+    enum store_takeover takeover = store_takeover(facts->replicas_known, settings->min_replicas);
+
+    if (takeover != STORE_TAKEOVER_ALL && settings->redis_timeout_ms > STORE_TIMEOUT_UNKNOWN_MAX_MS)
+        add(report, "leases", DOCTOR_FAIL,
+            "No node starts, for it would stay too long with a master that was replaced: lower --redis-timeout-ms to "
+            "1000, or raise --min-replicas to the number of replicas.",
+            "--redis-timeout-ms %" PRId64, settings->redis_timeout_ms);
+    else
+        add(report, "leases", TAKEOVERS[takeover].status,
+            "A master that was replaced can go on with replicas that were not moved. Only its own count of them stops "
+            "it then, which a clock that is set back or a machine that froze delays: raise --min-replicas to half the "
+            "number of replicas, rounded up.",
+            "%s must acknowledge each: --min-replicas %" PRId64 " of %" PRId64, TAKEOVERS[takeover].detail,
+            settings->min_replicas, facts->replicas_known);
+}
+
 static void judge_clock(struct doctor_report *report, int64_t ahead_ms)
 {
     int64_t apart_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
@@ -159,6 +188,7 @@ static void judge_redis(struct doctor_report *report, const struct doctor_eviden
     if (facts->sentinels > 0) {
         judge_sentinels(report, facts);
         judge_fence(report, facts);
+        judge_takeover(report, facts, evidence->settings);
     }
     /* Only the schema is left to complain about. */
     flawless.sentinels = 0;

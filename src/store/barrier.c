@@ -158,17 +158,15 @@ static bool read_registry(struct barrier *barrier, const struct redis_reply *reg
 
 /* Deciding */
 
-/* What every holder has acknowledged is over at once, unless Redis may have been started again within W: it may have
- * forgotten sessions whose leases still run (rule 7). Where Sentinel decides which Redis is the master, another one may
- * have granted leases until some time after this one was connected to (rule 10). */
+/* What every holder has acknowledged is over at once, unless within W Redis may have been started again, and have
+ * forgotten sessions whose leases still run (rule 7), or another Redis may have granted leases that this one does not
+ * know of (rule 10). */
 static uint64_t over_at_ns(const struct barrier *barrier)
 {
-    uint64_t since_ns = store_changes_since_ns(barrier->kept_by->store);
-    uint64_t fence_ns = store_fence_ns(barrier->kept_by->store);
-    uint64_t over_ns = (barrier->missing == 0 && since_ns > 0 ? since_ns : barrier->began_ns) + barrier->wait_ns;
-    uint64_t fenced_ns = fence_ns > 0 ? since_ns + fence_ns + barrier->wait_ns : 0;
+    uint64_t sole_ns = store_sole_since_ns(barrier->kept_by->store);
+    bool is_told_by_all = barrier->missing == 0 && sole_ns > 0;
 
-    return over_ns > fenced_ns ? over_ns : fenced_ns;
+    return (is_told_by_all || sole_ns > barrier->began_ns ? sole_ns : barrier->began_ns) + barrier->wait_ns;
 }
 
 /* The loop's own time may lag, so that the timer can be early: then it is set again. */
@@ -262,12 +260,25 @@ static bool is_over(const struct barrier *barrier)
     return clock_boot_ns() >= over_at_ns(barrier) || !RULE(RULE_WAIT);
 }
 
+static uint64_t longest_lease_ms(const struct store *store, uint64_t lease_max_ms)
+{
+    uint64_t own_ms = node_session_lease_ms(store_session(store)), unknown_ms = store_lease_unknown_ms(store);
+    uint64_t longest_ms = own_ms > lease_max_ms ? own_ms : lease_max_ms;
+
+    return unknown_ms > longest_ms ? unknown_ms : longest_ms;
+}
+
+static uint64_t wait_of(uint64_t lease_ms)
+{
+    uint64_t percent = RULE(RULE_MARGIN) ? WAIT_PERCENT : WAIT_PERCENT / 3;
+
+    return lease_ms > 0 ? (lease_ms * percent / 100 + WAIT_SPARE_MS) * CLOCK_NS_PER_MS : 0;
+}
+
 bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct redis_reply *registry,
                   void (*done)(void *arg, bool is_over), void *arg)
 {
     struct barriers *barriers = barrier->kept_by;
-    uint64_t own_ms = node_session_lease_ms(store_session(barriers->store));
-    uint64_t lease_ms;
 
     barrier->began_ns = clock_boot_ns();
     if (lease_max_ms < 0 || lease_max_ms > LEASE_MS_MAX || !read_registry(barrier, registry))
@@ -275,10 +286,7 @@ bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct re
     barrier->done = done;
     barrier->arg = arg;
     barrier->is_waiting = true;
-    lease_ms = own_ms > (uint64_t)lease_max_ms ? own_ms : (uint64_t)lease_max_ms;
-    if (lease_ms > 0)
-        barrier->wait_ns =
-            (lease_ms * (RULE(RULE_MARGIN) ? WAIT_PERCENT : WAIT_PERCENT / 3) / 100 + WAIT_SPARE_MS) * CLOCK_NS_PER_MS;
+    barrier->wait_ns = wait_of(longest_lease_ms(barriers->store, (uint64_t)lease_max_ms));
     metric_add(METRIC_BARRIER_SESSIONS, (int64_t)barrier->missing);
     if (is_over(barrier))
         finish_over(barrier);

@@ -22,6 +22,7 @@ struct sentinel_peer {
     struct redis_address master; /* port 0: nothing */
     int64_t epoch, quorum, others;
     bool has_answered, knows_master;
+    int64_t replicas; /* as it last told, in this round or before */
 };
 
 struct redis_sentinel {
@@ -324,6 +325,7 @@ static void master_answered(void *arg, enum redis_outcome outcome, const struct 
         peer->epoch = field_of(reply, TEXT("config-epoch"), -1);
         peer->quorum = field_of(reply, TEXT("quorum"), 0);
         peer->others = field_of(reply, TEXT("num-other-sentinels"), 0);
+        peer->replicas = field_of(reply, TEXT("num-slaves"), peer->replicas);
     }
     answer_done(peer->sentinel);
 }
@@ -353,6 +355,15 @@ static void address_answered(void *arg, enum redis_outcome outcome, const struct
         tell_all(sentinel, tell_master, &sentinel->master);
     }
     answer_done(sentinel);
+}
+
+int64_t redis_sentinel_replicas(const struct redis_sentinel *sentinel)
+{
+    int64_t most = 0;
+
+    for (unsigned i = 0; i < sentinel->peer_count; i++)
+        most = sentinel->peers[i].replicas > most ? sentinel->peers[i].replicas : most;
+    return most;
 }
 
 struct sentinel_census redis_sentinel_census(const struct redis_sentinel *sentinel)

@@ -38,4 +38,7 @@ void redis_sentinel_ask(struct redis_sentinel *sentinel, struct sentinel_followe
 /* Nothing is told any more. */
 void redis_sentinel_unfollow(struct sentinel_follower *follower);
 
+/* How many replicas there are that could be promoted, also those that are down: as many as any Sentinel knows, by the
+ * last word of each. */
+int64_t redis_sentinel_replicas(const struct redis_sentinel *sentinel);
 struct sentinel_census redis_sentinel_census(const struct redis_sentinel *sentinel);

@@ -385,6 +385,8 @@ static void wait_answered(void *arg, enum redis_outcome outcome, const struct re
         call_send(call);
         return;
     }
+    if (is_enough)
+        store_followed(call->store);
     /* Where nothing was changed nothing has to be anywhere. */
     if (call->result == STORE_OK && !is_enough)
         note_too_few(call, outcome);

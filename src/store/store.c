@@ -19,9 +19,9 @@ enum {
     PROBE_AGAIN_MS = 1000,    /* while it is unfit: how soon it is trusted again */
     LOG_PAUSE_MS = 5000,
     BACKOFF_MAX_MS = 1000,
-    /* min-replicas-max-lag as judge_failover() allows it, one second more, for Redis counts whole ones, and the second
-     * at most until a master counts its replicas again. */
-    FENCE_MS = (STORE_REPLICA_LAG_MAX_S + 1) * 1000 + 1000,
+    /* min-replicas-max-lag as judge_failover() allows it, one second more, for Redis counts whole ones, the second and
+     * a tick of its timer until a master counts its replicas again; all by a clock 10 % slower than ours. */
+    FENCE_MS = ((STORE_REPLICA_LAG_MAX_S + 1) * 1000 + 1000 + 100) * 11 / 10,
 };
 
 static const char NOT_EXAMINED[] = "Redis is being examined.";
@@ -114,6 +114,7 @@ static void changes_told(void *arg, bool is_up)
 
     store->changes_up = is_up;
     store->changes_since_ns = is_up ? clock_boot_ns() : 0;
+    store->followed_since_ns = 0;
     store->unfit = NOT_EXAMINED;
     if (is_up)
         examination_start(store);
@@ -163,11 +164,6 @@ struct key_discards **store_discards(struct store *store)
     return &store->discards;
 }
 
-uint64_t store_changes_since_ns(const struct store *store)
-{
-    return store->changes_since_ns;
-}
-
 uint32_t store_timeout_ms(const struct store *store)
 {
     return store->settings.timeout_ms;
@@ -183,9 +179,60 @@ struct redis_sentinel *store_sentinel(const struct store *store)
     return store->sentinel;
 }
 
-uint64_t store_fence_ns(const struct store *store)
+void store_followed(struct store *store)
 {
-    return store->sentinel && RULE(RULE_FENCE) ? FENCE_MS * CLOCK_NS_PER_MS : 0;
+    if (store->followed_since_ns == 0)
+        store->followed_since_ns = clock_boot_ns();
+}
+
+/* A master lists the replicas that are connected to it, which another one may not be that is promoted next. Sentinel
+ * goes on to count those that are down, and knows of none that it would promote and does not count. */
+int64_t store_replicas_known(const struct store *store)
+{
+    int64_t told = store->sentinel ? redis_sentinel_replicas(store->sentinel) : 0;
+
+    return told > store->replicas_listed ? told : store->replicas_listed;
+}
+
+enum store_takeover store_takeover(int64_t replicas_known, int64_t min_replicas)
+{
+    if (min_replicas >= replicas_known)
+        return STORE_TAKEOVER_ALL;
+    return 2 * min_replicas >= replicas_known ? STORE_TAKEOVER_MOST : STORE_TAKEOVER_FENCE;
+}
+
+/* What a master grants it grants before it was replaced (rule 10), by the kind of takeover:
+ * ALL    Each heartbeat was acknowledged by the replica that was promoted since. So it was sent before the promotion,
+ *        hence before we connected to the new master.
+ * MOST   Of N replicas that this master has, the old one among them, R follow it. Any other master has N - 1 - R left
+ * at most, which is less than R. So what it grants was sent before R were first seen to follow this one. FENCE  Some
+ * may still follow the old one then. When they are moved its own count of replicas stops it, late by the lag that it
+ * allows. Without Sentinels the second is all that can be said: nobody tells how many replicas could be promoted by
+ * hand. */
+uint64_t store_sole_since_ns(const struct store *store)
+{
+    enum store_takeover takeover = store_takeover(store_replicas_known(store), store->settings.min_replicas);
+
+    if (store->sentinel && !RULE(RULE_FENCE))
+        return 1;
+    if (store->sentinel && takeover == STORE_TAKEOVER_FENCE) {
+        uint64_t since_ns = store->settings.min_replicas > 0 ? store->followed_since_ns : store->changes_since_ns;
+
+        return since_ns > 0 ? since_ns + FENCE_MS * CLOCK_NS_PER_MS : 0;
+    }
+    if (store->settings.min_replicas == 0 || (store->sentinel && takeover == STORE_TAKEOVER_ALL))
+        return store->changes_since_ns;
+    return store->followed_since_ns;
+}
+
+/* Where all replicas have a heartbeat, whichever is promoted knows how long its lease is. Elsewhere one may be promoted
+ * that was cut off when a node came with a longer lease than any before; judge_failover() bounds those. */
+uint64_t store_lease_unknown_ms(const struct store *store)
+{
+    bool is_unknown = store->sentinel && RULE(RULE_FENCE) &&
+                      store_takeover(store_replicas_known(store), store->settings.min_replicas) != STORE_TAKEOVER_ALL;
+
+    return is_unknown ? STORE_LEASE_UNKNOWN_MAX_MS : 0;
 }
 
 void store_lease_changed(struct store *store)

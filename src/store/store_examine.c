@@ -1,6 +1,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "node_session_internal.h"
 #include "redis_sentinel.h"
 #include "store_state.h"
 #include <stdio.h>
@@ -86,6 +87,10 @@ static void take_census(struct store *store)
     struct store_facts *facts = &store->examination.facts;
     struct sentinel_census census;
 
+    facts->replicas_known = store_replicas_known(store);
+    facts->min_replicas = store->settings.min_replicas;
+    facts->timeout_ms = store->settings.timeout_ms;
+    facts->lease_ms = node_session_lease_ms(store->session);
     if (!store->sentinel)
         return;
     census = redis_sentinel_census(store->sentinel);
@@ -138,17 +143,16 @@ static struct text info_value(struct text info, struct text name)
     return (struct text){NULL, 0};
 }
 
-/* Lines like "slave0:ip=…,port=…,state=online,offset=…,lag=0". */
-static int64_t count_replicas(struct text info)
+/* Lines like "slave0:ip=…,port=…,state=online,offset=…,lag=0" that hold the state, "": in any. */
+static int64_t count_replicas(struct text info, const char *state)
 {
-    static const char ONLINE[] = ",state=online,";
     struct text line;
     int64_t count = 0;
 
     while (text_next(&info, '\n', &line)) {
         bool is_replica = text_starts_with(line, TEXT("slave")) && line.len > strlen("slave") &&
                           line.ptr[strlen("slave")] >= '0' && line.ptr[strlen("slave")] <= '9';
-        count += is_replica && memmem(line.ptr, line.len, ONLINE, strlen(ONLINE));
+        count += is_replica && memmem(line.ptr, line.len, state, strlen(state));
     }
     return count;
 }
@@ -165,7 +169,8 @@ static void info_answered(void *arg, enum redis_outcome outcome, const struct re
         struct text version = info_value(info, TEXT("redis_version"));
 
         snprintf(facts->redis_version, sizeof facts->redis_version, "%.*s", TEXT_ARG(version));
-        facts->replicas = count_replicas(info);
+        facts->replicas = count_replicas(info, ",state=online,");
+        store->replicas_listed = count_replicas(info, "");
         /* CONFIG GET comes behind and knows better; where it is forbidden this is all there is. */
         facts->appendonly = text_equal(info_value(info, TEXT("aof_enabled")), TEXT("1"));
         facts->noeviction = text_equal(info_value(info, TEXT("maxmemory_policy")), TEXT("noeviction"));
@@ -276,6 +281,14 @@ const char *judge_failover(const struct store_facts *facts)
     if (facts->replica_lag_s < 1 || facts->replica_lag_s > STORE_REPLICA_LAG_MAX_S)
         return "A master that Sentinel has replaced would grant leases for too long: set min-replicas-max-lag 2 on "
                "all.";
+    if (store_takeover(facts->replicas_known, facts->min_replicas) == STORE_TAKEOVER_ALL)
+        return NULL;
+    if (facts->lease_ms > STORE_LEASE_UNKNOWN_MAX_MS)
+        return "A replica that is promoted may not know of so long a lease: lower --lease-ms to 1000, or raise "
+               "--min-replicas to the number of replicas.";
+    if (facts->timeout_ms > STORE_TIMEOUT_UNKNOWN_MAX_MS)
+        return "A node would stay too long with a master that Sentinel has replaced: lower --redis-timeout-ms to 1000, "
+               "or raise --min-replicas to the number of replicas.";
     return NULL;
 }
 

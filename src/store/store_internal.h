@@ -23,16 +23,15 @@ enum script_link {
 void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
                        const struct text *argv, script_done *done, void *arg);
 struct redis_link *store_reads(struct store *store);
-/* Since when the link of changes holds its connection, by clock_boot_ns(); 0 while it is down. */
-uint64_t store_changes_since_ns(const struct store *store);
 uint32_t store_timeout_ms(const struct store *store);
 /* How many replicas must have a change before it is answered, and a heartbeat before it grants a lease; 0: none. */
 int64_t store_min_replicas(const struct store *store);
 /* Who tells where Redis is; NULL: nobody has to. */
 struct redis_sentinel *store_sentinel(const struct store *store);
-/* How long after connecting to a master another one may still grant leases (rule 10); 0 where Redis stays what it is.
- */
-uint64_t store_fence_ns(const struct store *store);
+/* From when on no other Redis grants leases (rules 7 and 10), by clock_boot_ns(): it may lie ahead. 0: not known yet. */
+uint64_t store_sole_since_ns(const struct store *store);
+/* The longest lease that may run though this Redis knows nothing of it (its lease_max is shorter); 0: none. */
+uint64_t store_lease_unknown_ms(const struct store *store);
 /* As node_session_may_decide(); true for a store without a session, as commands have it. */
 bool store_may_decide(const struct store *store);
 /* The session has gained or lost its lease. */

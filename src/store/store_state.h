@@ -52,6 +52,8 @@ struct store {
     struct barriers *barriers;
     struct node_session *session; /* NULL: none */
     uint64_t changes_since_ns;    /* when the link of changes came up; 0 while it is down */
+    uint64_t followed_since_ns;   /* when on that connection min_replicas replicas first acknowledged; 0: not yet */
+    int64_t replicas_listed;      /* by the master in the last examination, in any state */
     bool is_closing;
     unsigned closing; /* parts that have not ended yet */
     void (*closed)(void *arg);
@@ -64,6 +66,11 @@ struct store {
 void store_doubt(struct store *store, const char *reason);
 /* After an examination: unfit as above, or NULL. */
 void store_judged(struct store *store, const char *unfit);
+
+/* WAIT was answered: enough replicas follow the Redis that the link of changes is connected to. */
+void store_followed(struct store *store);
+/* Replicas that may be promoted: store_facts' replicas_known. */
+int64_t store_replicas_known(const struct store *store);
 
 /* The refused are told in the next turn of the loop. */
 void store_wake(struct store *store);

@@ -117,6 +117,33 @@ Test(doctor, knows_how_many_replicas_fence)
     }
 }
 
+Test(doctor, tells_how_sure_leases_end_with_their_master)
+{
+    static const struct {
+        int64_t known, min_replicas, timeout_ms;
+        enum doctor_status status;
+        const char *text;
+    } CASES[] = {
+        {1, 1, 60000, DOCTOR_OK, "every replica"},
+        {2, 2, 1000, DOCTOR_OK, "every replica must acknowledge each: --min-replicas 2 of 2"},
+        {2, 1, 1000, DOCTOR_OK, "at least half of the replicas"},
+        {2, 1, 1001, DOCTOR_FAIL, "--redis-timeout-ms 1001"},
+        {3, 2, 1000, DOCTOR_OK, "at least half of the replicas"},
+        {3, 1, 1000, DOCTOR_WARN, "fewer than half of the replicas must acknowledge each: --min-replicas 1 of 3"},
+        {5, 2, 1000, DOCTOR_WARN, "fewer than half"},
+    };
+
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        make_fit_with_sentinels();
+        evidence.facts.replicas_known = CASES[i].known;
+        settings.min_replicas = CASES[i].min_replicas;
+        settings.redis_timeout_ms = CASES[i].timeout_ms;
+        doctor_judge(&evidence, &report);
+        cr_expect_eq(check_named("leases")->status, CASES[i].status, "case %zu", i);
+        cr_expect_not_null(strstr(check_named("leases")->detail, CASES[i].text), "%s", check_named("leases")->detail);
+    }
+}
+
 /* What can't be read is not said to be 0. */
 Test(doctor, does_not_know_settings_that_it_may_not_read)
 {

@@ -126,7 +126,7 @@ Test(barrier, an_empty_registry_does_not_count_on_a_young_connection)
 {
     struct outcome outcome = {0};
     struct barrier_name name;
-    uint64_t since_ns = store_changes_since_ns(fixture.store);
+    uint64_t since_ns = fixture.store->changes_since_ns;
 
     cr_assert(wait_for(begin(&name), 400, NULL, 0, &outcome));
     if (clock_boot_ns() < since_ns + wait_ns(400))
@@ -137,26 +137,100 @@ Test(barrier, an_empty_registry_does_not_count_on_a_young_connection)
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
 }
 
-/* Rule 10: the master before this one may have granted leases until some time after it was replaced. */
-Test(barrier, a_master_named_by_sentinels_waits_for_leases_of_the_last_one)
+/* Rule 10: which leases another master may have granted that was replaced by this one, by what replicas acknowledged.
+ * All nodes of this one's registry do. */
+
+static void make_follower_of_sentinels(int64_t replicas, int64_t min_replicas)
 {
-    static const uint64_t FENCE_NS = UINT64_C(4000) * NS_PER_MS;
     const struct redis_target target = {.master_name = "keys", .sentinel_count = 1, .sentinels = {{"127.0.0.1", 1}}};
-    struct outcome young = {0}, old = {0};
-    struct barrier_name name;
 
     fixture.store->sentinel = redis_sentinel_create(&fixture.loop, &target, 100);
-    make_connection_old();
-    cr_assert(wait_for(begin(&name), 400, NULL, 0, &old));
-    expect_over(&old);
-    uint64_t since_ns = fixture.store->changes_since_ns = clock_boot_ns();
-    WAIT_FOR(begin(&name), 100, &young, SESSION_A, "1 100");
+    cr_assert_eq(uv_timer_stop(&fixture.store->probe), 0); /* or the Redis that is there would be counted */
+    fixture.store->replicas_listed = replicas;
+    fixture.store->settings.min_replicas = min_replicas;
+    fixture.store->changes_since_ns = clock_boot_ns();
+}
+
+/* When a revocation is over that all have acknowledged. */
+static uint64_t over_at(int64_t lease_max_ms)
+{
+    struct outcome outcome = {0};
+    struct barrier_name name;
+
+    WAIT_FOR(begin(&name), lease_max_ms, &outcome, SESSION_A, "1 100");
     acknowledge(SESSION_A, name.text);
-    cr_assert_eq(young.calls, 0);
-    until_done(&young);
-    expect_over(&young);
-    cr_assert_geq(young.at_ns, since_ns + FENCE_NS + wait_ns(100));
+    if (!outcome.is_done)
+        until_done(&outcome);
+    expect_over(&outcome);
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
+    return outcome.at_ns;
+}
+
+enum { SLACK_MS = 2000 }; /* of a slow machine */
+
+static void expect_between(uint64_t at_ns, uint64_t from_ns, uint64_t least_ms)
+{
+    cr_expect_geq(at_ns, from_ns + least_ms * NS_PER_MS, "too early");
+    cr_expect_lt(at_ns, from_ns + (least_ms + SLACK_MS) * NS_PER_MS, "too late");
+}
+
+/* The longest lease is what the new master knows: it has acknowledged each. */
+Test(barrier, all_replicas_knew_of_each_lease)
+{
+    make_follower_of_sentinels(2, 2);
+    expect_between(over_at(100), fixture.store->changes_since_ns, 175);
+    make_connection_old();
+    uint64_t now_ns = clock_boot_ns();
+    expect_between(over_at(5000), now_ns, 0);
+}
+
+/* From when on enough replicas follow the new master; the longest lease is not known, but bounded. */
+Test(barrier, a_majority_of_replicas_leaves_the_replaced_master)
+{
+    make_follower_of_sentinels(2, 1);
+    make_connection_old();
+    store_followed(fixture.store);
+    uint64_t since_ns = fixture.store->followed_since_ns;
+    store_followed(fixture.store);
+    cr_assert_eq(fixture.store->followed_since_ns, since_ns, "the first counts");
+    expect_between(over_at(100), since_ns, 1300);
+    uint64_t now_ns = clock_boot_ns();
+    expect_between(over_at(100), now_ns, 0);
+}
+
+/* Before, it can't be over by acknowledgements: W runs from the reply, which itself is one of enough replicas. */
+Test(barrier, nobody_has_followed_yet)
+{
+    make_follower_of_sentinels(2, 1);
+    make_connection_old();
+    uint64_t now_ns = clock_boot_ns();
+    expect_between(over_at(100), now_ns, 1300);
+}
+
+/* Redis' own fence of 4.1 s, by a clock that is a tenth slower than the revoker's. */
+Test(barrier, fewer_replicas_may_stay_with_the_replaced_master)
+{
+    make_follower_of_sentinels(3, 1);
+    store_followed(fixture.store);
+    uint64_t since_ns = fixture.store->followed_since_ns;
+    expect_between(over_at(100), since_ns, 4510 + 1300);
+    uint64_t now_ns = clock_boot_ns();
+    expect_between(over_at(100), now_ns, 0);
+}
+
+Test(barrier, a_command_that_waits_for_no_replica)
+{
+    make_follower_of_sentinels(1, 0);
+    expect_between(over_at(100), fixture.store->changes_since_ns, 4510 + 1300);
+}
+
+/* Who promotes a replica by hand may have any number of them. */
+Test(barrier, without_sentinels_enough_replicas_must_follow_too)
+{
+    fixture.store->settings.min_replicas = 1;
+    make_connection_old();
+    store_followed(fixture.store);
+    expect_between(over_at(100), fixture.store->followed_since_ns, 175);
 }
 
 Test(barrier, nobody_acknowledges)
@@ -196,7 +270,7 @@ Test(barrier, all_acknowledge_on_a_young_connection)
 {
     struct outcome outcome = {0};
     struct barrier_name name;
-    uint64_t since_ns = store_changes_since_ns(fixture.store);
+    uint64_t since_ns = fixture.store->changes_since_ns;
 
     WAIT_FOR(begin(&name), 400, &outcome, SESSION_A, "1 200");
     acknowledge(SESSION_A, name.text);

@@ -69,6 +69,13 @@ static void name(unsigned peer, unsigned redis, unsigned epoch)
          reply("*2\r\n$9\r\n127.0.0.1\r\n$%d\r\n%s\r\n", length, port), 0);
 }
 
+/* What else it tells is of no interest here. */
+static void count(unsigned peer, unsigned replicas)
+{
+    rule(w.peers[peer], "SENTINEL MASTER keys",
+         reply("*4\r\n$12\r\nconfig-epoch\r\n$1\r\n1\r\n$10\r\nnum-slaves\r\n$1\r\n%u\r\n", replicas), 0);
+}
+
 static void name_at_all(unsigned redis, unsigned epoch)
 {
     for (unsigned i = 0; i < PEERS; i++)
@@ -206,6 +213,37 @@ Test(redis_sentinel, needs_one_that_knows)
     until(is_census_taken, &knowing);
     struct sentinel_census census = redis_sentinel_census(w.sentinel);
     cr_assert(census.asked == 3 && census.agreeing == 1 && census.quorum == 2 && census.others == 2);
+    close_all();
+}
+
+static bool knows_replicas(void *count)
+{
+    return redis_sentinel_replicas(w.sentinel) == *(int64_t *)count;
+}
+
+static void until_replicas(int64_t count)
+{
+    until(knows_replicas, &count);
+}
+
+/* A replica that one of them knows can be promoted, and it can't tell any more once it is away. */
+Test(redis_sentinel, counts_the_replicas_of_whoever_knows_most)
+{
+    open_fakes();
+    name_at_all(0, 1);
+    open_links();
+    until(are_links_ready, NULL);
+    cr_assert_eq(redis_sentinel_replicas(w.sentinel), 0);
+    count(0, 2);
+    count(1, 3);
+    until_replicas(3);
+    fake_redis_go_away(w.peers[1]);
+    unsigned knowing = 2;
+    until(is_census_taken, &knowing);
+    cr_assert_eq(redis_sentinel_replicas(w.sentinel), 3, "as it last told");
+    fake_redis_come_back(w.peers[1]);
+    count(1, 1);
+    until_replicas(2);
     close_all();
 }
 

@@ -519,7 +519,7 @@ Test(revocation, redis_is_started_again)
     own_name(&after);
     until(is_alone_in_the_registry, after.text);
     /* Its connection is young: whoever is registered, it waits. */
-    uint64_t since_ns = store_changes_since_ns(fixture.store);
+    uint64_t since_ns = store_sole_since_ns(fixture.store);
     revoke_key(STORE_OK);
     cr_assert_geq(clock_boot_ns(), since_ns + wait_ns(LEASE_MS));
     close_session();

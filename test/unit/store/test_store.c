@@ -553,6 +553,57 @@ Test(store, judges_what_fences_a_master_that_was_replaced)
     }
 }
 
+/* A replica may be promoted that knows nothing of the leases that others have acknowledged. */
+Test(store, judges_what_a_replica_must_know_of_leases)
+{
+    static const struct {
+        int64_t known, min_replicas, lease_ms, timeout_ms;
+        const char *remedy;
+    } CASES[] = {
+        {1, 1, 10000, 60000, NULL},
+        {2, 2, 10000, 60000, NULL},
+        {2, 1, 1000, 1000, NULL},
+        {2, 1, 1001, 1000, "lower --lease-ms to 1000"},
+        {3, 2, 3000, 1000, "lower --lease-ms to 1000"},
+        {2, 1, 300, 1001, "lower --redis-timeout-ms to 1000"},
+        {3, 1, 1000, 1000, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct store_facts facts = {.sentinels = 3,
+                                    .replicas_to_write = 1,
+                                    .replica_lag_s = 2,
+                                    .replicas_known = CASES[i].known,
+                                    .min_replicas = CASES[i].min_replicas,
+                                    .lease_ms = CASES[i].lease_ms,
+                                    .timeout_ms = CASES[i].timeout_ms};
+        const char *unfit = judge_failover(&facts);
+
+        cr_assert_eq(unfit == NULL, CASES[i].remedy == NULL, "case %zu: %s", i, unfit);
+        cr_assert(!unfit || strstr(unfit, CASES[i].remedy), "case %zu: %s", i, unfit);
+        facts.sentinels = 0;
+        cr_assert_null(judge_failover(&facts), "nobody promotes one unasked");
+    }
+}
+
+Test(store, knows_how_many_replicas_end_leases)
+{
+    static const enum store_takeover EXPECTED[6][4] = {
+        /* --min-replicas 0, 1, 2, 3 */
+        {STORE_TAKEOVER_ALL, STORE_TAKEOVER_ALL, STORE_TAKEOVER_ALL, STORE_TAKEOVER_ALL},
+        {STORE_TAKEOVER_FENCE, STORE_TAKEOVER_ALL, STORE_TAKEOVER_ALL, STORE_TAKEOVER_ALL},
+        {STORE_TAKEOVER_FENCE, STORE_TAKEOVER_MOST, STORE_TAKEOVER_ALL, STORE_TAKEOVER_ALL},
+        {STORE_TAKEOVER_FENCE, STORE_TAKEOVER_FENCE, STORE_TAKEOVER_MOST, STORE_TAKEOVER_ALL},
+        {STORE_TAKEOVER_FENCE, STORE_TAKEOVER_FENCE, STORE_TAKEOVER_MOST, STORE_TAKEOVER_MOST},
+        {STORE_TAKEOVER_FENCE, STORE_TAKEOVER_FENCE, STORE_TAKEOVER_FENCE, STORE_TAKEOVER_MOST},
+    };
+
+    for (int replicas = 0; replicas < 6; replicas++)
+        for (int min_replicas = 0; min_replicas < 4; min_replicas++)
+            cr_expect_eq(store_takeover(replicas, min_replicas), EXPECTED[replicas][min_replicas], "%d of %d",
+                         min_replicas, replicas);
+}
+
 /* Closing at every moment */
 
 Test(store, closes_before_the_loop_ran)
