@@ -12,11 +12,13 @@ struct store_session {
     bool is_done; /* the operation under way has called store_session_done() */
 };
 
-/* Connects and waits until the store is ready. EXIT_DONE, or the code of what was told on standard error; then nothing
- * is open. */
-MUST_CHECK int store_session_open(struct store_session *session, const struct settings *settings);
+/* Connects and waits until the store is ready. keyring: what store_settings says of it. EXIT_DONE, or the code of what
+ * was told on standard error; then nothing is open. */
+MUST_CHECK int store_session_open(struct store_session *session, const struct settings *settings,
+                                  struct keyring *keyring);
 /* Connects without waiting, for those who look at a Redis that may be unfit. */
-MUST_CHECK int store_session_open_unready(struct store_session *session, const struct settings *settings);
+MUST_CHECK int store_session_open_unready(struct store_session *session, const struct settings *settings,
+                                          struct keyring *keyring);
 /* Runs the loop until the callback of the one operation under way has called store_session_done(). */
 void store_session_wait(struct store_session *session);
 void store_session_done(struct store_session *session);

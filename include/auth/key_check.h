@@ -28,7 +28,7 @@ enum key_check_result {
     KEY_CHECK_UNAVAILABLE,
 };
 /* key is valid during the call, and NULL unless accepted or revoked. Of a key that was remembered, created_ms,
- * last_used_ms and last4 are not set, nor a long name (name_len 0). */
+ * last_used_ms, by and last4 are not set, nor a long name (name_len 0). */
 typedef void key_checked(void *arg, enum key_check_result result, const struct key_record *key);
 
 /* One check; the caller's memory (a request's arena), untouched until done has run. */

@@ -2,6 +2,7 @@
 #pragma once
 #include "core/id.h"
 #include "core/limits.h"
+#include "core/record_mac.h"
 #include "core/scope.h"
 
 enum key_kind { KEY_API, KEY_DEVICE };
@@ -19,6 +20,7 @@ struct key_record {
     int64_t created_ms;
     int64_t revoked_ms;   /* 0 while active */
     int64_t last_used_ms; /* 0 when never used, or not asked for */
+    struct id by;         /* the key or user that made it; empty: the command line, or unknown */
     char last4[KEY_LAST4_BYTES];
     uint16_t name_len;
     char name[KEY_NAME_MAX_BYTES]; /* UTF-8, not NUL-terminated; only name_len bytes are set */
@@ -34,13 +36,23 @@ size_t key_bytes(const struct key_record *key);
 /* Copies only what is set. */
 void key_copy(struct key_record *to, const struct key_record *from);
 
-/* The record as it is stored, without last_used_ms: "<id> <account> <mode> <last4> <scopes, a number> <created>
- * <revoked, or -> <name>". At most KEY_TEXT_MAX_BYTES. */
-enum { KEY_TEXT_MAX_BYTES = KEY_NAME_MAX_BYTES + 160 };
-void key_encode(const struct key_record *key, struct buf *out);
-/* False unless it is one that key_encode() may have written, as far as a check relies on it; ids are not looked into
- * beyond their kind and length, and the name was judged when it was written. last_used_ms is 0. */
+/* The record as it is stored, without last_used_ms. A first line that every version reads:
+ *   <id> <account> <mode> <last4> <scopes, a number> <created> <revoked, or -> <name>
+ * then a line for each further field, "\nname=value": v, the version, first; by; g, the short name of the master key
+ * that its digest is made with; m, the MAC, over the digest and all that stands before it but <revoked>. Lines that are
+ * not known are left alone, and are bound as well, unless they come behind m, where what changes would belong.
+ * A record of the first version is its first line alone. */
+enum { KEY_VERSION = 2, KEY_FIELDS_MAX_BYTES = 512 };
+enum { KEY_TEXT_MAX_BYTES = KEY_NAME_MAX_BYTES + 160 + KEY_FIELDS_MAX_BYTES };
+/* digest: of its secret, under the current master key. */
+void key_encode(const struct key_record *key, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES],
+                struct buf *out);
+/* False unless it is one that key_encode() may have written, now or in an earlier version, as far as a check relies on
+ * it; ids are not looked into beyond their kind and length, and the name was judged when it was written. last_used_ms
+ * is 0. Nothing is said of who wrote it: key_judge() does. */
 MUST_CHECK bool key_decode(struct text t, struct key_record *ret_key);
+/* Whether a stored record was made by who knows a master key, for that digest. */
+enum record_seal key_judge(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES]);
 
 struct text key_mode_text(enum key_mode mode);
 MUST_CHECK bool key_mode_parse(struct text t, enum key_mode *ret_mode);

@@ -4,7 +4,8 @@
 #pragma once
 #include "base/text.h"
 
-enum { KEYRING_MASTER_BYTES = 32, KEYRING_DIGEST_BYTES = 32, KEYRING_MAX_GENERATIONS = 2 };
+enum { KEYRING_NAME_CHARS = 64, KEYRING_SHORT_NAME_CHARS = 8 };
+enum { KEYRING_MASTER_BYTES = 32, KEYRING_DIGEST_BYTES = 32, KEYRING_MAX_GENERATIONS = 8 };
 
 enum keyring_purpose {
     KEYRING_KEY_DIGEST,     /* secrets of API and device keys */
@@ -13,6 +14,8 @@ enum keyring_purpose {
     KEYRING_CSRF,           /* CSRF tokens from session ids */
     KEYRING_THROTTLE,       /* names of throttle counters: the store needs no email in clear there */
     KEYRING_PASSWORD,       /* pepper of password hashes */
+    KEYRING_RECORD_MAC,     /* what binds the records of Redis (core/record_mac.h) */
+    KEYRING_NAME,           /* names of master keys, which tell nothing else of them */
     KEYRING_PURPOSES
 };
 
@@ -23,6 +26,10 @@ struct keyring *keyring_create(const uint8_t (*masters)[KEYRING_MASTER_BYTES], s
 /* Wipes. NULL is fine. */
 void keyring_destroy(struct keyring *keyring);
 size_t keyring_generations(const struct keyring *keyring);
+/* What tells the master key of that generation from others without giving it away: 64 hex digits, of which the first 8
+ * are its short name. No secret; part of the stored format. */
+struct text keyring_name(const struct keyring *keyring, size_t generation);
+struct text keyring_short_name(const struct keyring *keyring, size_t generation);
 /* HMAC-SHA-256 of the text under that purpose's key of that generation, 0 being the current one. */
 void keyring_digest(struct keyring *keyring, enum keyring_purpose purpose, size_t generation, struct text t,
                     uint8_t ret_digest[KEYRING_DIGEST_BYTES]);

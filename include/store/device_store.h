@@ -42,7 +42,8 @@ typedef void device_polled(void *arg, enum store_result result, const struct dev
 /* A device asks for its key. STORE_OK: it was approved, and the key now exists, as this call gave it: id, last4,
  * created_ms (of a live device key) and digest; name, scopes and account are the enrolment's; with the audit event,
  * whose actor is the user who approved. That happens once. STORE_REFUSED: poll->refusal says why not. STORE_NOT_FOUND:
- * no such code, another client's, or claimed before. STORE_UNKNOWN: the key may exist; discard it. */
+ * no such code, another client's, claimed before, or approved by nobody who knows a master key. STORE_UNKNOWN: the key
+ * may exist; discard it. The texts of origin are kept by the caller until done. */
 void device_store_poll(struct store *store, const uint8_t code_digest[KEYRING_DIGEST_BYTES], struct text client,
                        struct text ip_tag, const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
                        const struct audit_origin *origin, device_polled *done, void *arg);
@@ -62,7 +63,8 @@ void device_store_find(struct store *store, const uint8_t user_code_digest[KEYRI
                        const struct id *account, struct text user_tag, device_found *done, void *arg);
 
 /* Approves, or denies with the audit event. Again: the same answer. What was approved can be denied until it is
- * claimed; what was denied can't be approved: STORE_NOT_FOUND. The actor of origin is the user. */
+ * claimed; what was denied can't be approved: STORE_NOT_FOUND. The actor of origin is the user; its texts are kept by
+ * the caller until done. */
 void device_store_decide(struct store *store, const uint8_t user_code_digest[KEYRING_DIGEST_BYTES],
                          const struct id *account, struct text user_tag, bool approve,
                          const struct audit_origin *origin, device_found *done, void *arg);

@@ -28,6 +28,9 @@ struct store_settings {
     int64_t min_replicas; /* changes are answered after WAIT for as many */
     int64_t audit_max;    /* events kept per account */
     bool unsafe_redis;    /* serve although Redis is not durable */
+    /* Seals the records that are made, and judges those that are read: what somebody else altered is not found. It
+     * outlives the store. NULL: for commands without a master key, which judge nothing and make no such record. */
+    struct keyring *keyring;
 };
 
 /* ready runs whenever store_is_ready() changes. */

@@ -40,7 +40,7 @@ int account_create_run(const struct command_line *line)
         return code;
     if (!account_name_valid(text_of(line->name)))
         return command_fail(EXIT_USAGE, "--name must be 1 to 200 characters, none of them control characters");
-    code = store_session_open(&session, &line->settings);
+    code = store_session_open(&session, &line->settings, NULL);
     if (code != EXIT_DONE)
         return code;
     code = account_add(&session, text_of(line->name), &account);
@@ -96,7 +96,7 @@ int account_list_run(const struct command_line *line)
     static const struct store_refusals REFUSALS = {.not_found = "there are no accounts"};
     struct store_session session;
     struct listing listing = {.session = &session, .json = line->json};
-    int code = store_session_open(&session, &line->settings);
+    int code = store_session_open(&session, &line->settings, NULL);
 
     if (code != EXIT_DONE)
         return code;

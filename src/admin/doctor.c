@@ -40,7 +40,7 @@ static int examine_redis(struct doctor_evidence *evidence, struct buf *trouble)
 {
     struct store_session session;
     struct examination examination = {.session = &session, .result = STORE_UNAVAILABLE};
-    int code = store_session_open_unready(&session, evidence->settings);
+    int code = store_session_open_unready(&session, evidence->settings, NULL);
 
     if (code != EXIT_DONE)
         return code;

@@ -85,7 +85,7 @@ static int revoke_in_store(const struct command_line *line, const struct id *id,
     const struct key_view everything = {.any_kind = true};
     struct store_session session;
     struct revocation revocation = {.session = &session};
-    int code = store_session_open(&session, &line->settings);
+    int code = store_session_open(&session, &line->settings, NULL);
 
     if (code != EXIT_DONE)
         return code;

@@ -261,7 +261,7 @@ static int tell_summary(const struct command_line *line, const struct replay *re
 static int replay_in_store(struct replay *replay, const struct command_line *line)
 {
     static const struct store_refusals NO_OTHERS = {0};
-    int code = store_session_open(&replay->session, &line->settings);
+    int code = store_session_open(&replay->session, &line->settings, NULL);
 
     if (code != EXIT_DONE)
         return code;

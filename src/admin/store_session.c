@@ -49,7 +49,7 @@ void store_session_close(struct store_session *session)
     secure_wipe(&session->settings, sizeof session->settings);
 }
 
-int store_session_open_unready(struct store_session *session, const struct settings *settings)
+int store_session_open_unready(struct store_session *session, const struct settings *settings, struct keyring *keyring)
 {
     char storage[WHY_MAX_BYTES];
     struct buf why;
@@ -58,6 +58,7 @@ int store_session_open_unready(struct store_session *session, const struct setti
     buf_init_fixed(&why, storage, sizeof storage);
     if (!store_settings_read(settings, &session->settings, &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
+    session->settings.keyring = keyring;
     CHECK(uv_loop_init(&session->loop) == 0);
     uv_timer_init(&session->loop, &session->timer);
     session->timer.data = session;
@@ -98,10 +99,10 @@ static int session_tell_trouble(struct store_session *session, const struct open
                         store_trouble(session->store));
 }
 
-int store_session_open(struct store_session *session, const struct settings *settings)
+int store_session_open(struct store_session *session, const struct settings *settings, struct keyring *keyring)
 {
     struct opening opening = {.session = session};
-    int code = store_session_open_unready(session, settings);
+    int code = store_session_open_unready(session, settings, keyring);
 
     if (code != EXIT_DONE)
         return code;

@@ -113,7 +113,7 @@ static int user_create_with(const struct command_line *line, struct keyring *key
 {
     struct store_session session;
     struct new_user user;
-    int code = store_session_open(&session, &line->settings);
+    int code = store_session_open(&session, &line->settings, keyring);
 
     if (code != EXIT_DONE)
         return code;
@@ -207,7 +207,7 @@ int user_list_run(const struct command_line *line)
     int code = line->account ? read_account(line->account, &account) : EXIT_DONE;
 
     if (code == EXIT_DONE)
-        code = store_session_open(&session, &line->settings);
+        code = store_session_open(&session, &line->settings, NULL);
     if (code != EXIT_DONE)
         return code;
     buf_init(&listing.out, ADMIN_OUTPUT_MAX_BYTES);
@@ -222,10 +222,10 @@ int user_list_run(const struct command_line *line)
 }
 
 /* On failure nothing is open. */
-static int open_and_find(struct store_session *session, const struct settings *settings, const char *email,
-                         struct id *ret_user)
+static int open_and_find(struct store_session *session, const struct settings *settings, struct keyring *keyring,
+                         const char *email, struct id *ret_user)
 {
-    int code = store_session_open(session, settings);
+    int code = store_session_open(session, settings, keyring);
     bool is_known;
 
     if (code != EXIT_DONE)
@@ -243,7 +243,7 @@ static int reset_totp_with(const struct command_line *line, struct keyring *keyr
     struct store_session session;
     struct new_user user;
     uint8_t sealed[TOTP_SEALED_BYTES];
-    int code = open_and_find(&session, &line->settings, email, &user.id);
+    int code = open_and_find(&session, &line->settings, keyring, email, &user.id);
 
     if (code != EXIT_DONE)
         return code;
@@ -284,7 +284,7 @@ static int reset_password_with(const struct command_line *line, struct keyring *
     buf_init(&password, PASSWORD_MAX_BYTES + 1);
     int code = password_obtain(line->password_file, &password);
     if (code == EXIT_DONE)
-        code = open_and_find(&session, &line->settings, email, &user);
+        code = open_and_find(&session, &line->settings, keyring, email, &user);
     if (code != EXIT_DONE)
         return code;
     user_hash_password(&session, keyring, buf_text(&password), hash);

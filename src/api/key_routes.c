@@ -64,6 +64,7 @@ void keys_create(struct call *call)
     if (!key_read(call, &grant->key) || !key_may_be_granted(call, &grant->key))
         return;
     grant->key.account = *call_account(call);
+    grant->key.by = *call_actor(call);
     key_grant_mint(grant, call);
     http_request_hold(call->request);
     key_store_insert(call->service->store, &grant->key, grant->digest, &origin, key_stored, grant);

@@ -193,7 +193,7 @@ static int dev_prepare_user(struct dev *dev)
     struct keyring *keyring = key_file_load(&dev->settings, &why);
     if (!keyring)
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
-    int code = store_session_open(&session, &dev->settings);
+    int code = store_session_open(&session, &dev->settings, keyring);
     if (code == EXIT_DONE) {
         code = find_or_make_user(dev, &session, keyring);
         store_session_close(&session);

@@ -297,7 +297,7 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
         if (!node->revocation_log)
             return false;
     }
-    node->keyring = key_file_load(s, ret_why);
+    node->keyring = node->store_settings.keyring = key_file_load(s, ret_why);
     return node->keyring;
 }
 

@@ -397,6 +397,7 @@ static void unpack(const struct entry *entry, struct key_record *ret_key)
     ret_key->created_ms = 0;
     ret_key->revoked_ms = entry->is_revoked;
     ret_key->last_used_ms = 0;
+    ret_key->by.text[0] = '\0';
     memset(ret_key->last4, 0, sizeof ret_key->last4);
     ret_key->name_len = entry->name_len;
     memcpy(ret_key->name, entry->name, NAME_BYTES); /* all of it: cheaper than to count */

@@ -23,7 +23,7 @@ void key_cache_destroy(struct key_cache *cache);
  * brought. */
 void key_cache_prefetch_slot(const struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES]);
 void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES]);
-/* If found, ret_key is as it was stored, but created_ms, last_used_ms and last4 are 0, 0 and empty, revoked_ms is 0 or
+/* If found, ret_key is as it was stored, but created_ms, last_used_ms, by and last4 are 0 or empty, revoked_ms is 0 or
  * 1 (not when, only whether), and a name that was too long to be kept has name_len 0. */
 bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct key_record *ret_key);
 /* now_ns: clock_boot_ns(). */

@@ -39,7 +39,7 @@ void key_copy(struct key_record *to, const struct key_record *from)
 
 /* The stored form */
 
-void key_encode(const struct key_record *key, struct buf *out)
+static void put_fixed(const struct key_record *key, struct buf *out)
 {
     buf_append_text(out, id_text(&key->id));
     buf_append_char(out, ' ');
@@ -59,6 +59,99 @@ void key_encode(const struct key_record *key, struct buf *out)
         buf_append_char(out, '-');
     buf_append_char(out, ' ');
     buf_append_text(out, key_name(key));
+}
+
+static void put_field(struct buf *out, const char *name, struct text value)
+{
+    buf_append_char(out, '\n');
+    buf_append_str(out, name);
+    buf_append_char(out, '=');
+    buf_append_text(out, value);
+}
+
+/* A stored record taken apart, nothing of it judged. */
+struct key_text {
+    struct text id, account, mode, last4, scopes, created, revoked, name;
+    struct text fields; /* behind the first line, from its line feed on; empty: of the first version */
+    struct text before; /* all before <revoked> */
+    struct text after;  /* from the name on, as far as the MAC goes */
+    struct text mac;    /* empty: none */
+};
+
+static const struct text MAC_FIELD = {"\nm=", 3};
+
+static void find_mac(struct key_text *key)
+{
+    const char *at = key->fields.len ? memmem(key->fields.ptr, key->fields.len, MAC_FIELD.ptr, MAC_FIELD.len) : NULL;
+    struct text rest;
+    if (!at)
+        return;
+    rest = text_skip(key->fields, (size_t)(at - key->fields.ptr) + MAC_FIELD.len);
+    key->after.len = (size_t)(at - key->after.ptr);
+    if (!text_next(&rest, '\n', &key->mac))
+        key->mac = (struct text){0};
+}
+
+static bool take_apart(struct text t, struct key_text *ret)
+{
+    struct text rest = t;
+    *ret = (struct key_text){0};
+    if (!text_next(&rest, ' ', &ret->id) || !text_next(&rest, ' ', &ret->account) ||
+        !text_next(&rest, ' ', &ret->mode) || !text_next(&rest, ' ', &ret->last4) ||
+        !text_next(&rest, ' ', &ret->scopes) || !text_next(&rest, ' ', &ret->created) ||
+        !text_next(&rest, ' ', &ret->revoked) || !rest.ptr)
+        return false;
+    ret->before = (struct text){t.ptr, (size_t)(ret->revoked.ptr - t.ptr)};
+    ret->after = ret->name = rest;
+    const char *end = memchr(rest.ptr, '\n', rest.len);
+    if (end) {
+        ret->name.len = (size_t)(end - rest.ptr);
+        ret->fields = text_skip(rest, ret->name.len);
+    }
+    find_mac(ret);
+    return true;
+}
+
+/* What the MAC binds. */
+struct key_binding {
+    struct text parts[3];
+};
+
+static struct record_parts bind(const struct key_text *key, const uint8_t digest[KEY_DIGEST_BYTES],
+                                struct key_binding *ret)
+{
+    ret->parts[0] = (struct text){(const char *)digest, KEY_DIGEST_BYTES};
+    ret->parts[1] = key->before;
+    ret->parts[2] = key->after;
+    return (struct record_parts){RECORD_KEY, 3, ret->parts};
+}
+
+void key_encode(const struct key_record *key, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES],
+                struct buf *out)
+{
+    const size_t begin = out->len;
+    struct key_binding binding;
+    struct key_text parts;
+    struct record_mac mac;
+    put_fixed(key, out);
+    put_field(out, "v", TEXT("2"));
+    if (key->by.text[0])
+        put_field(out, "by", id_text(&key->by));
+    put_field(out, "g", keyring_short_name(keyring, 0));
+    CHECK(!out->failed && take_apart(text_skip(buf_text(out), begin), &parts));
+    const struct record_parts bound = bind(&parts, digest, &binding);
+    record_mac_make(keyring, &bound, &mac);
+    put_field(out, "m", text_of(mac.text));
+}
+
+enum record_seal key_judge(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    struct key_binding binding;
+    struct key_text parts;
+    if (!take_apart(t, &parts))
+        return RECORD_ALTERED;
+    const struct record_parts bound = bind(&parts, digest, &binding);
+    return record_mac_judge(keyring, &bound, parts.mac, NULL);
 }
 
 static bool read_id(struct text t, struct text prefix, struct id *ret_id)
@@ -108,22 +201,42 @@ static bool kind_permits(const struct key_record *key)
     return key->kind == KEY_API || (key->mode == MODE_LIVE && scope_includes(SCOPE_DOCUMENTS_WRITE, key->scopes));
 }
 
+static bool read_by(struct text t, struct key_record *key)
+{
+    return read_id(t, TEXT("key_"), &key->by) || read_id(t, TEXT("usr_"), &key->by);
+}
+
+/* "v" is the first: what it says decides how the rest reads. What is not bound is not read. */
+static bool read_fields(const struct key_text *parts, struct key_record *key)
+{
+    struct text fields = text_skip(parts->after, parts->name.len), line;
+    key->by.text[0] = '\0';
+    if (fields.len == 0)
+        return true;
+    fields = text_skip(fields, 1);
+    if (!text_next(&fields, '\n', &line) || !text_equal(line, TEXT("v=2")))
+        return false;
+    while (text_next(&fields, '\n', &line))
+        if (text_starts_with(line, TEXT("by=")) && !read_by(text_skip(line, strlen("by=")), key))
+            return false;
+    return true;
+}
+
 bool key_decode(struct text t, struct key_record *ret_key)
 {
-    struct text id, account, mode, last4, scopes, created, revoked;
-    if (!text_next(&t, ' ', &id) || !text_next(&t, ' ', &account) || !text_next(&t, ' ', &mode) ||
-        !text_next(&t, ' ', &last4) || !text_next(&t, ' ', &scopes) || !text_next(&t, ' ', &created) ||
-        !text_next(&t, ' ', &revoked))
+    struct key_text parts;
+    if (!take_apart(t, &parts))
         return false;
-    if (!read_key_id(id, ret_key) || !read_id(account, TEXT("acct_"), &ret_key->account) ||
-        !key_mode_parse(mode, &ret_key->mode) || last4.len != KEY_LAST4_BYTES - 1 ||
-        !read_scopes(scopes, &ret_key->scopes) || !read_time(created, &ret_key->created_ms) ||
-        !read_revoked(revoked, ret_key) || !kind_permits(ret_key) || t.len < 1 || t.len > KEY_NAME_MAX_BYTES)
+    if (!read_key_id(parts.id, ret_key) || !read_id(parts.account, TEXT("acct_"), &ret_key->account) ||
+        !key_mode_parse(parts.mode, &ret_key->mode) || parts.last4.len != KEY_LAST4_BYTES - 1 ||
+        !read_scopes(parts.scopes, &ret_key->scopes) || !read_time(parts.created, &ret_key->created_ms) ||
+        !read_revoked(parts.revoked, ret_key) || !kind_permits(ret_key) || parts.name.len < 1 ||
+        parts.name.len > KEY_NAME_MAX_BYTES || !read_fields(&parts, ret_key))
         return false;
-    key_set_last4(ret_key, last4);
+    key_set_last4(ret_key, parts.last4);
     ret_key->last_used_ms = 0;
-    memcpy(ret_key->name, t.ptr, t.len);
-    ret_key->name_len = (uint16_t)t.len;
+    memcpy(ret_key->name, parts.name.ptr, parts.name.len);
+    ret_key->name_len = (uint16_t)parts.name.len;
     return true;
 }
 

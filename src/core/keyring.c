@@ -22,8 +22,11 @@ static const char *const LABELS[KEYRING_PURPOSES] = {
     [KEYRING_KEY_DIGEST] = "chatelaine 1 key digest",   [KEYRING_SESSION_DIGEST] = "chatelaine 1 session digest",
     [KEYRING_DEVICE_CODE] = "chatelaine 1 device code", [KEYRING_CSRF] = "chatelaine 1 csrf token",
     [KEYRING_THROTTLE] = "chatelaine 1 throttle tag",   [KEYRING_PASSWORD] = "chatelaine 1 password pepper",
+    [KEYRING_RECORD_MAC] = "chatelaine 1 record MAC",   [KEYRING_NAME] = "chatelaine 1 master key name",
 };
 static const char SEAL_LABEL[] = "chatelaine 1 seal";
+/* Constant: the name is an HMAC of it. */
+static const struct text NAME_INPUT = {"name", 4};
 
 /* HMAC (RFC 2104) by its two hashes, each begun with the padded key. OpenSSL's own EVP_MAC does the same behind more
  * layers: a quarter more time, with every check. */
@@ -34,6 +37,7 @@ struct mac {
 struct generation {
     struct mac macs[KEYRING_PURPOSES];
     EVP_CIPHER_CTX *opener;
+    char name[KEYRING_NAME_CHARS];
 };
 
 struct keyring {
@@ -97,6 +101,16 @@ static void fill_generation(struct keyring *keyring, const struct algorithms *wi
     secure_wipe(key, sizeof key);
 }
 
+static void name_generation(struct keyring *keyring, size_t index)
+{
+    uint8_t digest[KEYRING_DIGEST_BYTES];
+    struct buf out;
+    keyring_digest(keyring, KEYRING_NAME, index, NAME_INPUT, digest);
+    buf_init_fixed(&out, keyring->generations[index].name, KEYRING_NAME_CHARS);
+    encode_hex(&out, digest, sizeof digest);
+    CHECK(!out.failed);
+}
+
 struct keyring *keyring_create(const uint8_t (*masters)[KEYRING_MASTER_BYTES], size_t generations)
 {
     CHECK(generations >= 1 && generations <= KEYRING_MAX_GENERATIONS);
@@ -107,8 +121,10 @@ struct keyring *keyring_create(const uint8_t (*masters)[KEYRING_MASTER_BYTES], s
     CHECK(with.hkdf && with.gcm);
     struct keyring *keyring = mem_alloc(sizeof *keyring);
     keyring->count = generations;
-    for (size_t i = 0; i < generations; i++)
+    for (size_t i = 0; i < generations; i++) {
         fill_generation(keyring, &with, i, masters[i]);
+        name_generation(keyring, i);
+    }
     EVP_CIPHER_free(with.gcm);
     EVP_KDF_free(with.hkdf);
     return keyring;
@@ -133,6 +149,17 @@ void keyring_destroy(struct keyring *keyring)
 size_t keyring_generations(const struct keyring *keyring)
 {
     return keyring->count;
+}
+
+struct text keyring_name(const struct keyring *keyring, size_t generation)
+{
+    CHECK(generation < keyring->count);
+    return (struct text){keyring->generations[generation].name, KEYRING_NAME_CHARS};
+}
+
+struct text keyring_short_name(const struct keyring *keyring, size_t generation)
+{
+    return (struct text){keyring_name(keyring, generation).ptr, KEYRING_SHORT_NAME_CHARS};
 }
 
 static const struct mac *mac_of(const struct keyring *keyring, enum keyring_purpose purpose, size_t generation)

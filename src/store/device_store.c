@@ -1,8 +1,11 @@
 #include "store/device_store.h"
 
+#include "base/check.h"
+#include "base/encode.h"
 #include "base/mem.h"
 #include "verb_internal.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { MS_PER_S = 1000 };
 
@@ -41,6 +44,55 @@ static size_t find_word(const struct redis_reply *reply, const char *const *word
     return at;
 }
 
+/* What binds an enrolment: when it is begun, and then when it is approved. Each has a MAC of its own, so that none that
+ * was begun passes for one that was approved. */
+
+enum { SEAL_PARTS_MAX = 6, SCOPES_TEXT_BYTES = 12 };
+
+struct seal {
+    struct record_parts record;
+    struct text parts[SEAL_PARTS_MAX];
+    char scopes[SCOPES_TEXT_BYTES];
+};
+
+static void seal_add(struct seal *seal, struct text part)
+{
+    CHECK(seal->record.count < SEAL_PARTS_MAX);
+    seal->parts[seal->record.count++] = part;
+}
+
+/* digest: in binary, of the device code. */
+static void seal_begin(struct seal *seal, enum record_kind kind, const uint8_t digest[KEYRING_DIGEST_BYTES],
+                       struct text name, scope_set scopes)
+{
+    struct buf out;
+
+    buf_init_fixed(&out, seal->scopes, sizeof seal->scopes);
+    buf_append_u64(&out, scopes);
+    seal->record = (struct record_parts){.kind = kind, .parts = seal->parts};
+    seal_add(seal, (struct text){(const char *)digest, KEYRING_DIGEST_BYTES});
+    seal_add(seal, name);
+    seal_add(seal, buf_text(&out));
+}
+
+static void seal_enrolment(struct seal *seal, const uint8_t code_digest[KEYRING_DIGEST_BYTES],
+                           const uint8_t user_code_digest[KEYRING_DIGEST_BYTES], struct text client, struct text name,
+                           scope_set scopes)
+{
+    seal_begin(seal, RECORD_ENROLMENT, code_digest, name, scopes);
+    seal_add(seal, (struct text){(const char *)user_code_digest, KEYRING_DIGEST_BYTES});
+    seal_add(seal, client);
+}
+
+static void seal_approval(struct seal *seal, const uint8_t code_digest[KEYRING_DIGEST_BYTES], const struct id *account,
+                          const struct id *user, struct text client, struct text name, scope_set scopes)
+{
+    seal_begin(seal, RECORD_APPROVAL, code_digest, name, scopes);
+    seal_add(seal, id_text(account));
+    seal_add(seal, id_text(user));
+    seal_add(seal, client);
+}
+
 /* Beginning */
 
 struct begin_call {
@@ -66,8 +118,13 @@ void device_store_begin(struct store *store, const struct device_request *reques
 {
     struct begin_call *call = mem_alloc(sizeof *call);
     struct script_args args;
+    struct record_mac mac;
+    struct seal seal;
 
     *call = (struct begin_call){store, done, arg};
+    seal_enrolment(&seal, request->code_digest, request->user_code_digest, request->client, request->name,
+                   request->scopes);
+    record_mac_make(store_keyring(store), &seal.record, &mac);
     args_begin(&args);
     args_add_hex(&args, request->code_digest, KEYRING_DIGEST_BYTES);
     args_add_hex(&args, request->user_code_digest, KEYRING_DIGEST_BYTES);
@@ -78,13 +135,21 @@ void device_store_begin(struct store *store, const struct device_request *reques
     args_add_int(&args, DEVICE_LIFETIME_S * MS_PER_S);
     args_add_int(&args, DEVICE_INTERVAL_S * MS_PER_S);
     args_add(&args, request->ip_tag);
+    args_add(&args, text_of(mac.text));
     store_call_script(store, SCRIPT_device_begin, SCRIPT_CHANGES, args.count, args.argv, begin_called, call);
 }
 
-/* Polling and claiming */
+/* Polling and claiming: two steps, for only a node can seal a key's record, and it knows what to seal when it has read
+ * the approval. The second step compares, so that of polls side by side one makes the key. */
 
 struct poll_call {
     struct store *store;
+    uint8_t code_digest[KEYRING_DIGEST_BYTES], key_digest[KEY_DIGEST_BYTES];
+    struct key_record key;
+    char client[CLIENT_ID_MAX_BYTES];
+    size_t client_len;
+    struct audit_origin origin; /* its texts are the caller's, who keeps them until done */
+    struct device_poll poll;    /* as it was approved; its name is the key's */
     device_polled *done;
     void *arg;
 };
@@ -102,24 +167,99 @@ static bool read_refusal(const struct redis_reply *reply, struct device_poll *re
            (word != DEVICE_THROTTLED || read_seconds(reply_at(reply, 1), &ret_poll->retry_after_s));
 }
 
-static bool read_claim(const struct redis_reply *reply, struct device_poll *ret_poll)
+static bool read_approval(const struct redis_reply *reply, struct device_poll *ret_poll, struct text *ret_mac)
 {
     return reply_id(reply_at(reply, 0), ID_ACCOUNT, &ret_poll->account) &&
            reply_text(reply_at(reply, 1), &ret_poll->name) && read_scopes(reply_at(reply, 2), &ret_poll->scopes) &&
-           reply_id(reply_at(reply, 3), ID_USER, &ret_poll->approver);
+           reply_id(reply_at(reply, 3), ID_USER, &ret_poll->approver) && reply_text(reply_at(reply, 4), ret_mac);
+}
+
+static void poll_finish(struct poll_call *call, enum store_result result)
+{
+    call->done(call->arg, result, &call->poll);
+    free(call);
+}
+
+static void claim_called(void *arg, enum store_result result, const struct redis_reply *reply);
+
+static void claim(struct poll_call *call, struct text mac)
+{
+    char storage[KEY_TEXT_MAX_BYTES];
+    struct script_args args;
+    struct buf packed;
+
+    buf_init_fixed(&packed, storage, sizeof storage);
+    key_encode(&call->key, store_keyring(call->store), call->key_digest, &packed);
+    CHECK(!packed.failed);
+    args_begin(&args);
+    args_add_hex(&args, call->code_digest, sizeof call->code_digest);
+    args_add(&args, id_text(&call->key.account));
+    args_add(&args, key_name(&call->key));
+    args_add_int(&args, call->key.scopes);
+    args_add(&args, id_text(&call->key.by));
+    args_add(&args, mac);
+    args_add_hex(&args, call->key_digest, sizeof call->key_digest);
+    args_add(&args, buf_text(&packed));
+    args_add_source(&args, call->store, &call->origin);
+    store_call_script(call->store, SCRIPT_device_claim, SCRIPT_CHANGES, args.count, args.argv, claim_called, call);
+}
+
+static void claim_called(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+{
+    struct poll_call *call = arg;
+
+    if (result == STORE_REFUSED) /* the account is gone */
+        call->poll.refusal = DEVICE_DENIED;
+    else if (result == STORE_CONFLICT) /* the key was discarded before it was made */
+        result = STORE_UNAVAILABLE;
+    poll_finish(call, result);
+}
+
+/* False: what was approved could be no key's. */
+static bool take_approval(struct poll_call *call)
+{
+    struct key_record *key = &call->key;
+
+    key->account = call->poll.account;
+    key->by = call->poll.approver;
+    key->scopes = call->poll.scopes;
+    if (!key_set_name(key, call->poll.name))
+        return false;
+    call->poll.name = key_name(key);
+    return true;
+}
+
+static void poll_approved(struct poll_call *call, const struct redis_reply *reply)
+{
+    struct seal seal;
+    struct text mac;
+
+    if (!read_approval(reply, &call->poll, &mac) || !take_approval(call)) {
+        store_malformed(call->store, "poll of a device");
+        poll_finish(call, STORE_UNAVAILABLE);
+        return;
+    }
+    seal_approval(&seal, call->code_digest, &call->poll.account, &call->poll.approver,
+                  (struct text){call->client, call->client_len}, call->poll.name, call->poll.scopes);
+    if (store_accepts(call->store, &seal.record, mac, "enrolment", id_text(&call->poll.account)))
+        claim(call, mac);
+    else
+        poll_finish(call, STORE_NOT_FOUND);
 }
 
 static void poll_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    struct poll_call call = *(struct poll_call *)arg;
-    struct device_poll poll = {0};
+    struct poll_call *call = arg;
 
-    free(arg);
-    if ((result == STORE_OK && !read_claim(reply, &poll)) || (result == STORE_REFUSED && !read_refusal(reply, &poll))) {
-        store_malformed(call.store, "poll of a device");
-        result = STORE_UNKNOWN;
+    if (result == STORE_OK) {
+        poll_approved(call, reply);
+        return;
     }
-    call.done(call.arg, result, &poll);
+    if (result == STORE_REFUSED && !read_refusal(reply, &call->poll)) {
+        store_malformed(call->store, "poll of a device");
+        result = STORE_UNAVAILABLE;
+    }
+    poll_finish(call, result);
 }
 
 void device_store_poll(struct store *store, const uint8_t code_digest[KEYRING_DIGEST_BYTES], struct text client,
@@ -129,16 +269,20 @@ void device_store_poll(struct store *store, const uint8_t code_digest[KEYRING_DI
     struct poll_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct poll_call){store, done, arg};
+    CHECK(client.len <= sizeof call->client);
+    call->store = store;
+    memcpy(call->code_digest, code_digest, sizeof call->code_digest);
+    memcpy(call->key_digest, key_digest, sizeof call->key_digest);
+    key_copy(&call->key, key);
+    memcpy(call->client, client.ptr, client.len);
+    call->client_len = client.len;
+    call->origin = *origin;
+    call->done = done;
+    call->arg = arg;
     args_begin(&args);
     args_add_hex(&args, code_digest, KEYRING_DIGEST_BYTES);
     args_add(&args, client);
     args_add(&args, ip_tag);
-    args_add_hex(&args, key_digest, KEY_DIGEST_BYTES);
-    args_add(&args, id_text(&key->id));
-    args_add(&args, text_of(key->last4));
-    args_add_int(&args, key->created_ms);
-    args_add_source(&args, store, origin);
     store_call_script(store, SCRIPT_device_poll, SCRIPT_CHANGES, args.count, args.argv, poll_called, call);
 }
 
@@ -147,6 +291,7 @@ void device_store_poll(struct store *store, const uint8_t code_digest[KEYRING_DI
 struct find_call {
     struct store *store;
     bool is_change;
+    uint8_t user_code_digest[KEYRING_DIGEST_BYTES];
     device_found *done;
     void *arg;
 };
@@ -169,18 +314,56 @@ static bool read_enrolment(const struct redis_reply *reply, struct device_enrolm
            reply_time(reply_at(reply, 5), &ret_enrolment->expires_ms);
 }
 
+/* What is found with an enrolment and binds it. */
+struct found_seal {
+    uint8_t digest[KEYRING_DIGEST_BYTES]; /* of the device code */
+    struct text mac;
+};
+
+static bool read_seal(const struct redis_reply *reply, struct found_seal *ret)
+{
+    struct text hex;
+
+    return reply_text(reply_at(reply, 7), &hex) && decode_hex(hex, ret->digest, sizeof ret->digest) &&
+           reply_text(reply_at(reply, 8), &ret->mac);
+}
+
+/* One that waits has the MAC of its beginning: that it is this code's, and what it asks for. Of one that was decided
+ * nothing depends on who looks at it. */
+static bool accepts_enrolment(const struct find_call *call, const struct device_enrolment *enrolment,
+                              const struct found_seal *found)
+{
+    struct seal seal;
+
+    if (enrolment->status != DEVICE_IS_PENDING)
+        return true;
+    seal_enrolment(&seal, found->digest, call->user_code_digest, enrolment->client, enrolment->name, enrolment->scopes);
+    return store_accepts(call->store, &seal.record, found->mac, "enrolment", enrolment->name);
+}
+
+static enum store_result found_read(const struct find_call *call, enum store_result result,
+                                    const struct redis_reply *reply, struct device_enrolment *ret_enrolment,
+                                    struct found_seal *ret_seal, uint32_t *ret_retry_after_s)
+{
+    if ((result == STORE_OK && (!read_enrolment(reply, ret_enrolment) || !read_seal(reply, ret_seal))) ||
+        (result == STORE_REFUSED && !read_seconds(reply_at(reply, 0), ret_retry_after_s))) {
+        store_malformed(call->store, "enrolment");
+        return call->is_change ? STORE_UNKNOWN : STORE_UNAVAILABLE;
+    }
+    if (result == STORE_OK && !accepts_enrolment(call, ret_enrolment, ret_seal))
+        return STORE_NOT_FOUND;
+    return result;
+}
+
 static void find_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct find_call call = *(struct find_call *)arg;
     struct device_enrolment enrolment = {0};
+    struct found_seal seal = {0};
     uint32_t retry_after_s = 0;
 
     free(arg);
-    if ((result == STORE_OK && !read_enrolment(reply, &enrolment)) ||
-        (result == STORE_REFUSED && !read_seconds(reply_at(reply, 0), &retry_after_s))) {
-        store_malformed(call.store, "enrolment");
-        result = call.is_change ? STORE_UNKNOWN : STORE_UNAVAILABLE;
-    }
+    result = found_read(&call, result, reply, &enrolment, &seal, &retry_after_s);
     call.done(call.arg, result, result == STORE_OK ? &enrolment : NULL, retry_after_s);
 }
 
@@ -193,34 +376,111 @@ static void args_add_seeker(struct script_args *args, const uint8_t *user_code_d
     args_add(args, user_tag);
 }
 
-static void call_find(struct store *store, enum script script, enum script_link link, const struct script_args *args,
-                      device_found *done, void *arg)
+static struct find_call *find_call_make(struct store *store, const uint8_t *user_code_digest, bool is_change,
+                                        device_found *done, void *arg)
 {
     struct find_call *call = mem_alloc(sizeof *call);
 
-    *call = (struct find_call){store, link == SCRIPT_CHANGES, done, arg};
-    store_call_script(store, script, link, args->count, args->argv, find_called, call);
+    *call = (struct find_call){.store = store, .is_change = is_change, .done = done, .arg = arg};
+    memcpy(call->user_code_digest, user_code_digest, sizeof call->user_code_digest);
+    return call;
 }
 
 /* The counter of wrong codes need not wait for replicas. */
 void device_store_find(struct store *store, const uint8_t user_code_digest[KEYRING_DIGEST_BYTES],
                        const struct id *account, struct text user_tag, device_found *done, void *arg)
 {
+    struct find_call *call = find_call_make(store, user_code_digest, false, done, arg);
     struct script_args args;
 
     args_add_seeker(&args, user_code_digest, account, user_tag);
-    call_find(store, SCRIPT_device_find, SCRIPT_READS, &args, done, arg);
+    store_call_script(store, SCRIPT_device_find, SCRIPT_READS, args.count, args.argv, find_called, call);
+}
+
+/* A decision. An approval is sealed, and what it says is read first. */
+struct decision {
+    struct find_call *call; /* of the second step */
+    struct id account;
+    char user_tag[2 * KEYRING_DIGEST_BYTES];
+    size_t user_tag_len;
+    struct audit_origin origin; /* its texts are the caller's, who keeps them until done */
+};
+
+static void send_decision(const struct decision *decision, struct text status, struct text mac)
+{
+    struct find_call *call = decision->call;
+    struct script_args args;
+
+    args_add_seeker(&args, call->user_code_digest, &decision->account,
+                    (struct text){decision->user_tag, decision->user_tag_len});
+    args_add(&args, status);
+    args_add_origin(&args, call->store, &decision->origin);
+    args_add_credential(&args, &decision->origin.credential);
+    args_add(&args, mac);
+    store_call_script(call->store, SCRIPT_device_decide, SCRIPT_CHANGES, args.count, args.argv, find_called, call);
+}
+
+static void send_approval(const struct decision *decision, const struct device_enrolment *enrolment,
+                          const struct found_seal *found)
+{
+    struct record_mac mac;
+    struct seal seal;
+    struct id user;
+
+    if (enrolment->status != DEVICE_IS_PENDING) { /* what is not judged is not sealed, and needs it no more */
+        send_decision(decision, TEXT("approved"), TEXT(""));
+        return;
+    }
+    CHECK(id_parse(ID_USER, decision->origin.actor, &user));
+    seal_approval(&seal, found->digest, &decision->account, &user, enrolment->client, enrolment->name,
+                  enrolment->scopes);
+    record_mac_make(store_keyring(decision->call->store), &seal.record, &mac);
+    send_decision(decision, TEXT("approved"), text_of(mac.text));
+}
+
+static void approval_found(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct decision decision = *(struct decision *)arg;
+    struct device_enrolment enrolment = {0};
+    struct found_seal seal = {0};
+    uint32_t retry_after_s = 0;
+
+    free(arg);
+    result = found_read(decision.call, result, reply, &enrolment, &seal, &retry_after_s);
+    if (result == STORE_OK) {
+        send_approval(&decision, &enrolment, &seal);
+        return;
+    }
+    if (result == STORE_UNKNOWN) /* nothing was changed yet */
+        result = STORE_UNAVAILABLE;
+    decision.call->done(decision.call->arg, result, NULL, retry_after_s);
+    free(decision.call);
+}
+
+static void read_before_approval(struct store *store, const struct decision *decision)
+{
+    struct decision *kept = mem_alloc(sizeof *kept);
+    struct script_args args;
+
+    *kept = *decision;
+    args_add_seeker(&args, kept->call->user_code_digest, &kept->account,
+                    (struct text){kept->user_tag, kept->user_tag_len});
+    store_call_script(store, SCRIPT_device_find, SCRIPT_READS, args.count, args.argv, approval_found, kept);
 }
 
 void device_store_decide(struct store *store, const uint8_t user_code_digest[KEYRING_DIGEST_BYTES],
                          const struct id *account, struct text user_tag, bool approve,
                          const struct audit_origin *origin, device_found *done, void *arg)
 {
-    struct script_args args;
+    struct decision decision = {.call = find_call_make(store, user_code_digest, true, done, arg),
+                                .account = *account,
+                                .user_tag_len = user_tag.len,
+                                .origin = *origin};
 
-    args_add_seeker(&args, user_code_digest, account, user_tag);
-    args_add(&args, approve ? TEXT("approved") : TEXT("denied"));
-    args_add_origin(&args, store, origin);
-    args_add_credential(&args, &origin->credential);
-    call_find(store, SCRIPT_device_decide, SCRIPT_CHANGES, &args, done, arg);
+    CHECK(user_tag.len <= sizeof decision.user_tag);
+    memcpy(decision.user_tag, user_tag.ptr, user_tag.len);
+    if (approve)
+        read_before_approval(store, &decision);
+    else
+        send_decision(&decision, TEXT("denied"), TEXT(""));
 }

@@ -9,6 +9,7 @@ struct key_find_call {
     struct key_discards *kept_by;
     key_found *done;
     void *arg;
+    uint8_t digest[KEY_DIGEST_BYTES];
     struct key_find_call *next_free;
 };
 

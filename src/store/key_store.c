@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A record as scripts answer it: {the stored one, last use or nil}. */
+/* A record as scripts answer it: {the stored one, last use or nil, digest}. */
 static bool reply_key(const struct redis_reply *reply, struct key_record *ret_key)
 {
     const struct redis_reply *last_used = reply_at(reply, 1);
@@ -18,6 +18,20 @@ static bool reply_key(const struct redis_reply *reply, struct key_record *ret_ke
 
     return reply_text(reply_at(reply, 0), &packed) && key_decode(packed, ret_key) && last_used &&
            (last_used->type == REPLY_NIL || reply_time(last_used, &ret_key->last_used_ms));
+}
+
+/* The same, to be shown: STORE_NOT_FOUND where somebody altered it. */
+static enum store_result reply_own_key(struct store *store, const struct redis_reply *reply, struct key_record *ret_key)
+{
+    struct text packed, hex;
+    uint8_t digest[KEY_DIGEST_BYTES];
+
+    if (!reply_key(reply, ret_key) || !reply_text(reply_at(reply, 0), &packed) ||
+        !reply_text(reply_at(reply, 2), &hex) || !decode_hex(hex, digest, sizeof digest)) {
+        store_malformed(store, "key");
+        return STORE_UNAVAILABLE;
+    }
+    return store_accepts_key(store, packed, digest, &ret_key->id) ? STORE_OK : STORE_NOT_FOUND;
 }
 
 /* The check path */
@@ -78,14 +92,15 @@ static void find_call_give_back(struct key_find_call *call)
         key_discards_try_end(kept_by);
 }
 
-static enum store_result find_read(struct store *store, const struct redis_reply *reply, struct key_record *ret_key)
+static enum store_result find_read(struct store *store, const uint8_t *digest, const struct redis_reply *reply,
+                                   struct key_record *ret_key)
 {
     struct text packed;
 
     if (reply->type == REPLY_NIL)
         return STORE_NOT_FOUND;
     if (reply_text(reply, &packed) && key_decode(packed, ret_key))
-        return STORE_OK;
+        return store_accepts_key(store, packed, digest, &ret_key->id) ? STORE_OK : STORE_NOT_FOUND;
     store_malformed(store, "key");
     return STORE_UNAVAILABLE;
 }
@@ -98,7 +113,7 @@ static void find_replied(void *arg, enum redis_outcome outcome, const struct red
     enum store_result result = store_outcome(store, outcome, reply);
 
     if (result == STORE_OK)
-        result = find_read(store, reply, &key);
+        result = find_read(store, call->digest, reply, &key);
     call->done(call->arg, result, result == STORE_OK ? &key : NULL);
     find_call_give_back(call);
 }
@@ -109,6 +124,7 @@ void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES],
 
     call->done = done;
     call->arg = arg;
+    memcpy(call->digest, digest, sizeof call->digest);
     redis_link_call_raw(store_reads(store), find_command(&call->kept_by->find_command, digest), find_replied, call);
 }
 
@@ -124,7 +140,7 @@ void key_store_insert(struct store *store, const struct key_record *key, const u
     args_begin(&args);
     args_add_hex(&args, digest, KEY_DIGEST_BYTES);
     buf_init_fixed(&packed, storage, sizeof storage);
-    key_encode(key, &packed);
+    key_encode(key, store_keyring(store), digest, &packed);
     CHECK(!packed.failed);
     args_add(&args, buf_text(&packed));
     args_add_origin(&args, store, origin);
@@ -144,10 +160,8 @@ static void key_called(void *arg, enum store_result result, const struct redis_r
     struct key_record key;
 
     free(arg);
-    if (result == STORE_OK && !reply_key(reply_at(reply, 0), &key)) {
-        store_malformed(call.store, "key");
-        result = STORE_UNAVAILABLE;
-    }
+    if (result == STORE_OK)
+        result = reply_own_key(call.store, reply_at(reply, 0), &key);
     call.done(call.arg, result, result == STORE_OK ? &key : NULL);
 }
 
@@ -284,17 +298,23 @@ struct list_call {
     void *arg;
 };
 
-static bool list_read(const struct redis_reply *reply, unsigned limit, struct key_record *keys, bool *ret_has_more)
+/* What somebody altered is left out. */
+static enum store_result list_read(struct list_call *call, const struct redis_reply *reply, struct key_record *keys,
+                                   size_t *ret_count, bool *ret_has_more)
 {
+    enum store_result result = STORE_OK;
     int64_t has_more;
 
-    if (!reply_integer(reply_at(reply, 0), &has_more) || reply->count - 1 > limit)
-        return false;
+    if (!reply_integer(reply_at(reply, 0), &has_more) || reply->count - 1 > call->limit) {
+        store_malformed(call->store, "list of keys");
+        return STORE_UNAVAILABLE;
+    }
     *ret_has_more = has_more != 0;
-    for (size_t i = 1; i < reply->count; i++)
-        if (!reply_key(reply_at(reply, i), &keys[i - 1]))
-            return false;
-    return true;
+    for (size_t i = 1; i < reply->count && result != STORE_UNAVAILABLE; i++) {
+        result = reply_own_key(call->store, reply_at(reply, i), &keys[*ret_count]);
+        *ret_count += result == STORE_OK;
+    }
+    return result == STORE_UNAVAILABLE ? result : STORE_OK;
 }
 
 static void list_called(void *arg, enum store_result result, const struct redis_reply *reply)
@@ -302,14 +322,13 @@ static void list_called(void *arg, enum store_result result, const struct redis_
     struct list_call call = *(struct list_call *)arg;
     struct key_record *keys = mem_alloc(call.limit * sizeof *keys);
     bool has_more = false;
+    size_t count = 0;
 
     free(arg);
-    if (result == STORE_OK && !list_read(reply, call.limit, keys, &has_more)) {
-        store_malformed(call.store, "list of keys");
-        result = STORE_UNAVAILABLE;
-    }
     if (result == STORE_OK)
-        call.done(call.arg, result, keys, reply->count - 1, has_more);
+        result = list_read(&call, reply, keys, &count, &has_more);
+    if (result == STORE_OK)
+        call.done(call.arg, result, keys, count, has_more);
     else
         call.done(call.arg, result, NULL, 0, false);
     free(keys);

@@ -22,6 +22,7 @@ enum script {
     SCRIPT_session_end,
     SCRIPT_device_begin,
     SCRIPT_device_poll,
+    SCRIPT_device_claim,
     SCRIPT_device_find,
     SCRIPT_device_decide,
     SCRIPT_audit_list,

@@ -1,6 +1,7 @@
 /* What the verbs of the store share: calling a script, or a plain command on the link of reads. */
 #pragma once
 #include "base/log.h"
+#include "core/record_mac.h"
 #include "lua_scripts.h"
 #include "store/store.h"
 
@@ -57,3 +58,13 @@ struct key_discards;
 struct key_discards **store_discards(struct store *store);
 /* In key_store.c: frees them (timers included); closed runs once, later or at once; NULL discards: at once. */
 void key_discards_close(struct key_discards *discards, void (*closed)(void *arg), void *arg);
+
+/* In record.c. */
+
+/* The keyring that seals; the store must have one. */
+struct keyring *store_keyring(const struct store *store);
+/* Whether what was read may be used. Otherwise it is counted and logged, and the caller goes on as though it were not
+ * there. what: "key"; id: what the record says it is. A store without a keyring takes everything. */
+MUST_CHECK bool store_accepts(struct store *store, const struct record_parts *record, struct text mac, const char *what,
+                              struct text id);
+MUST_CHECK bool store_accepts_key(struct store *store, struct text packed, const uint8_t *digest, const struct id *id);

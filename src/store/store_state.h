@@ -46,7 +46,7 @@ struct store {
     struct list refused;    /* struct script_call: to be told from the next turn on */
     struct list free_calls; /* struct script_call */
     uv_idle_t idle;         /* tells the refused */
-    struct log_pause error_pause, malformed_pause;
+    struct log_pause error_pause, malformed_pause, altered_pause;
 
     struct key_discards *discards;
     struct barriers *barriers;

@@ -105,7 +105,7 @@ static int fill_store(const struct settings *settings, const struct id *account,
     filling.keyring = key_file_load(settings, &why);
     if (!filling.keyring)
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
-    int code = store_session_open(&filling.session, settings);
+    int code = store_session_open(&filling.session, settings, filling.keyring);
     if (code == EXIT_DONE) {
         fill(&filling);
         code = store_session_explain(&filling.session, filling.result, &REFUSALS);

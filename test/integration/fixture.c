@@ -53,7 +53,7 @@ static void direct_open(struct direct *direct, const struct fixture *fixture)
         test_give_up("%.*s", TEXT_ARG(buf_text(&why)));
     buf_finish(&why);
     uv_loop_init(&direct->loop);
-    direct->keyring = keyring_create((const uint8_t(*)[KEYRING_MASTER_BYTES])master, 1);
+    direct->keyring = settings.keyring = keyring_create((const uint8_t(*)[KEYRING_MASTER_BYTES])master, 1);
     direct->store = store_create(&direct->loop, &settings, ready_changed, direct);
     if (!test_loop_until(&direct->loop, store_ready, direct, STORE_WITHIN_MS))
         test_give_up("the store does not become ready: %s", store_trouble(direct->store));

@@ -1,6 +1,6 @@
 -- Begins the enrolment of a device, and counts it against the address.
 -- ARGV: prefix, digest of the device code, digest of the user code, client, name, scopes, ip, lifetime in ms, interval in
---   ms, tag of the address
+--   ms, tag of the address, MAC
 -- Returns: ok; conflict: one of the codes is taken; refused, seconds to wait
 
 -- An enrolment that is over is still known for so long: its device hears that it has expired.
@@ -18,7 +18,8 @@ if exists(K.device(digest)) or exists(K.user_code(code_digest)) then
 end
 throttle_count(ip_tag, FREE_PER_ADDRESS, now)
 redis.call('HSET', K.device(digest), 'client', ARGV[4], 'name', ARGV[5], 'scopes', ARGV[6], 'ip', ARGV[7],
-           'created', now, 'expires', now + lifetime, 'interval', ARGV[9], 'status', 'pending')
+           'created', now, 'expires', now + lifetime, 'interval', ARGV[9], 'status', 'pending',
+           'mac', ARGV[11])
 redis.call('PEXPIRE', K.device(digest), lifetime + KEPT_MS)
 redis.call('SET', K.user_code(code_digest), digest, 'PX', lifetime + KEPT_MS)
 return {'ok'}

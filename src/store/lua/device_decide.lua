@@ -1,9 +1,9 @@
 -- Approves or denies an enrolment. What was approved can still be denied until it is claimed; what was denied stays so.
 -- Deciding the same again changes nothing.
 -- ARGV: prefix, digest of the user code, account, tag of the user, 'approved' or 'denied', user, ip, request id, events
---   kept, the user's credential
--- Returns: ok, client, name, scopes, ip, created, expires, status; not_found: no such code, over, or another account's;
---   refused, seconds to wait; as actor_refused()
+--   kept, the user's credential, MAC of the approval ('' where it is none)
+-- Returns: ok, client, name, scopes, ip, created, expires, status, digest, MAC; not_found: no such code, over, or
+--   another account's; refused, seconds to wait; as actor_refused()
 -- Event: device.denied, the first time; an approval becomes one when the key is made
 
 local account, decision, user = ARGV[3], ARGV[5], ARGV[6]
@@ -20,9 +20,9 @@ if device.status == 'denied' and decision == 'approved' then
 end
 if device.status ~= decision then
     device.status = decision
-    redis.call('HSET', K.device(digest), 'status', decision, 'account', account, 'user', user)
+    redis.call('HSET', K.device(digest), 'status', decision, 'account', account, 'user', user, 'mac', ARGV[11])
     if decision == 'denied' then
         audit(account, 'device.denied', device.name, {user, ARGV[7], ARGV[8], ARGV[9]})
     end
 end
-return device_reply(device)
+return device_reply(device, digest)

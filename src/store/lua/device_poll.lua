@@ -1,9 +1,7 @@
--- A device asks for its key; where its enrolment is approved the key is made, now and never again.
--- ARGV: prefix, digest of the device code, client, tag of the address, of the key to be made: digest, id, last4 and
---   created; ip, request id, events kept
--- Returns: ok, account, name, scopes, user who approved; not_found: no such code, another client's, or claimed before;
---   refused, 'pending', 'slow_down', 'denied' or 'expired'; refused, 'throttled', seconds to wait
--- Event: device_key.created
+-- A device asks whether it is approved. device_claim.lua then makes its key.
+-- ARGV: prefix, digest of the device code, client, tag of the address
+-- Returns: ok, account, name, scopes, user who approved, MAC of the approval; not_found: no such code, another client's,
+--   or claimed before; refused, 'pending', 'slow_down', 'denied' or 'expired'; refused, 'throttled', seconds to wait
 
 -- Wrong codes and hasty devices count against the address. A device that keeps its interval is never held up by them:
 -- who knows a device code does not guess.
@@ -41,17 +39,7 @@ if now >= device.expires then
 end
 
 if device.status == 'approved' then
-    local packed = key_pack({id = ARGV[6], account = device.account, mode = 'live', last4 = ARGV[7],
-                             scopes = device.scopes, created = ARGV[8], name = device.name})
-    local added = key_add(ARGV[5], packed, {device.user, ARGV[9], ARGV[10], ARGV[11]})
-    if added == 'refused' then
-        return {'refused', 'denied'}
-    end
-    if added ~= 'ok' then
-        error('the key was discarded before it was made')
-    end
-    redis.call('HSET', K.device(digest), 'status', 'claimed')
-    return {'ok', device.account, device.name, device.scopes, device.user}
+    return {'ok', device.account, device.name, device.scopes, device.user, device.mac}
 end
 
 if device.polled == 0 or now - device.polled >= device.interval - JITTER_MS then

@@ -59,25 +59,26 @@ local function key_set(kind, mode, state)
 end
 
 -- A key's record is one string, so that a check is one GET: '<id> <account> <mode> <last4> <scopes> <created> <revoked>
--- <name>', revoked '-' while there is none; key_encode() in core/key.c writes it.
+-- <name>', revoked '-' while there is none; then lines 'name=value', a MAC among them, that are carried along as they
+-- are: nodes make them, and look at them (core/key.h). A record of the first version has none.
 local function key_unpack(packed)
-    local id, account, mode, last4, scopes, created, revoked, name =
-        string.match(packed, '^(%S+) (%S+) (%S+) (%S+) (%d+) (%d+) (%S+) (.+)$')
+    local id, account, mode, last4, scopes, created, revoked, name, fields =
+        string.match(packed, '^(%S+) (%S+) (%S+) (%S+) (%d+) (%d+) (%S+) ([^\n]+)(.*)$')
     if not id then
         error('a key\'s record is not one')
     end
     return {id = id, account = account, mode = mode, last4 = last4, scopes = scopes, created = created,
-            revoked = revoked ~= '-' and revoked or nil, name = name,
+            revoked = revoked ~= '-' and revoked or nil, name = name, fields = fields,
             kind = id:sub(1, 4) == 'dev_' and 'device_key' or 'api_key'}
 end
 
 local function key_pack(record)
     return table.concat({record.id, record.account, record.mode, record.last4, record.scopes, record.created,
-                         record.revoked or '-', record.name}, ' ')
+                         record.revoked or '-', record.name}, ' ') .. record.fields
 end
 
--- The record of a key and its digest; nil for an unknown id, and for one that was discarded before its insertion
--- came ('').
+-- The record of a key and its digest, which it has too; nil for an unknown id, and for one that was discarded before
+-- its insertion came ('').
 local function key_record(id)
     local digest = redis.call('GET', K.key_id(id))
     if not digest or digest == '' then
@@ -88,6 +89,7 @@ local function key_record(id)
     if not record or record.id ~= id then
         error('the record of ' .. id .. ' is missing or another key\'s')
     end
+    record.digest = digest
     return record, digest
 end
 
@@ -107,10 +109,10 @@ local function use_unpack(packed)
     return struct.unpack(USE_FORMAT, packed)
 end
 
--- A record as all scripts answer it: {packed, last used (false: never)}.
+-- A record as all scripts answer it: {packed, last used (false: never), digest}.
 local function key_reply(record)
     local use = redis.call('HGET', K.key_uses(record.account), record.id)
-    return {key_pack(record), use and string.format('%d', (use_unpack(use)))}
+    return {key_pack(record), use and string.format('%d', (use_unpack(use))), record.digest}
 end
 
 -- Adds a key, with its event; 'ok', 'refused': no such account, or 'conflict': the digest or the id exists.
@@ -300,17 +302,18 @@ local function throttle_forgive(user_tag, ip_tag, now)
 end
 
 -- An enrolment of a device: pending, then approved or denied by a user of the account that is set from then on, then
--- claimed. {client, name, scopes, ip, created, expires, interval, polled, status, account, user}, the times being
--- numbers; nil for an unknown one.
+-- claimed. {client, name, scopes, ip, created, expires, interval, polled, status, account, user, mac}, the times being
+-- numbers; nil for an unknown one. The MAC is the node's that began it, and then the one's that approved it; nodes look
+-- at it ('': written before there were any).
 local function device_read(digest)
     local d = redis.call('HMGET', K.device(digest), 'client', 'name', 'scopes', 'ip', 'created', 'expires', 'interval',
-                         'polled', 'status', 'account', 'user')
+                         'polled', 'status', 'account', 'user', 'mac')
     if not d[1] then
         return nil
     end
     return {client = d[1], name = d[2], scopes = d[3], ip = d[4], created = tonumber(d[5]), expires = tonumber(d[6]),
             interval = tonumber(d[7]), polled = tonumber(d[8] or '0'), status = d[9], account = d[10] or nil,
-            user = d[11] or nil}
+            user = d[11] or nil, mac = d[12] or ''}
 end
 
 -- The enrolment that a user code names, for a user of that account, and its digest; else nil, nil and the script's
@@ -334,6 +337,7 @@ local function device_find(code_digest, account, user_tag, now)
 end
 
 -- An enrolment as scripts answer it to users.
-local function device_reply(device)
-    return {'ok', device.client, device.name, device.scopes, device.ip, device.created, device.expires, device.status}
+local function device_reply(device, digest)
+    return {'ok', device.client, device.name, device.scopes, device.ip, device.created, device.expires, device.status,
+            digest, device.mac}
 end

@@ -81,7 +81,12 @@ Test(key, copies_what_is_set)
 #define ID_TEXT "key_01jd0000000000000000000001"
 #define DEVICE_TEXT "dev_01jd0000000000000000000001"
 #define ACCOUNT_TEXT "acct_01jd0000000000000000000002"
+#define USER_TEXT "usr_01jd0000000000000000000003"
 
+static const uint8_t MASTERS[2][KEYRING_MASTER_BYTES] = {{1}, {2}};
+static const uint8_t DIGEST[KEY_DIGEST_BYTES] = {1}, OTHER_DIGEST[KEY_DIGEST_BYTES] = {2};
+
+/* As the first version wrote them, and what they are made into by the present one. */
 Test(key, decodes_what_it_encodes)
 {
     static const char *const CASES[] = {
@@ -90,17 +95,119 @@ Test(key, decodes_what_it_encodes)
         ID_TEXT " " ACCOUNT_TEXT " test wxyz 0 1700000000000 1700000000001  - ",
         DEVICE_TEXT " " ACCOUNT_TEXT " live wxyz 1024 9007199254740993 9223372036854775807 \xc3\xa9",
     };
+    struct keyring *keyring = keyring_create(MASTERS, 1);
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         char storage[KEY_TEXT_MAX_BYTES];
         struct buf out;
-        struct key_record key;
+        struct key_record key, again;
         memset(&key, 0xa5, sizeof key);
         cr_assert(key_decode(text_of(CASES[i]), &key), "case %zu", i);
         cr_assert_eq(key.last_used_ms, 0);
+        cr_assert_eq(id_text(&key.by).len, 0);
+        cr_assert_eq(key_judge(text_of(CASES[i]), keyring, DIGEST), RECORD_UNSEALED);
+        if (i % 2)
+            cr_assert(id_parse(ID_USER, TEXT(USER_TEXT), &key.by));
         buf_init_fixed(&out, storage, sizeof storage);
-        key_encode(&key, &out);
-        cr_assert(!out.failed && text_equal(buf_text(&out), text_of(CASES[i])), "case %zu", i);
+        key_encode(&key, keyring, DIGEST, &out);
+        cr_assert(!out.failed && text_starts_with(buf_text(&out), text_of(CASES[i])), "case %zu", i);
+        cr_assert(text_starts_with(text_skip(buf_text(&out), strlen(CASES[i])), TEXT("\nv=2\n")), "case %zu", i);
+        cr_assert_eq(key_judge(buf_text(&out), keyring, DIGEST), RECORD_SEALED);
+        memset(&again, 0xa5, sizeof again);
+        cr_assert(key_decode(buf_text(&out), &again));
+        cr_assert(id_equal(&again.by, &key.by) && id_equal(&again.id, &key.id));
+        cr_assert(text_equal(key_name(&again), key_name(&key)) && again.revoked_ms == key.revoked_ms);
     }
+    keyring_destroy(keyring);
+}
+
+static void put(struct buf *out, struct text t)
+{
+    buf_clear(out);
+    buf_append_text(out, t);
+}
+
+/* with may be longer than what. */
+static void put_replaced(struct buf *out, struct text t, const char *what, const char *with)
+{
+    const char *at = memmem(t.ptr, t.len, what, strlen(what));
+    cr_assert(at, "%s", what);
+    put(out, (struct text){t.ptr, (size_t)(at - t.ptr)});
+    buf_append_str(out, with);
+    buf_append_text(out, text_skip(t, (size_t)(at - t.ptr) + strlen(what)));
+}
+
+Test(key, a_record_that_was_altered_is_known)
+{
+    static const struct {
+        const char *what, *with;
+        enum record_seal seal;
+    } CASES[] = {
+        {" test ", " live ", RECORD_ALTERED},
+        {" wxyz ", " wxyy ", RECORD_ALTERED},
+        {" 3 1700", " 4095 1700", RECORD_ALTERED},
+        {" 17000", " 17001", RECORD_ALTERED},
+        {"A name", "B name", RECORD_ALTERED},
+        {"A name\n", "A nam\ne\n", RECORD_ALTERED},
+        {"key_01jd0000000000000000000001", "dev_01jd0000000000000000000001", RECORD_ALTERED},
+        {"acct_01jd0000000000000000000002", "acct_01jd0000000000000000000004", RECORD_ALTERED},
+        {"by=usr_01jd0000000000000000000003", "by=usr_01jd0000000000000000000004", RECORD_ALTERED},
+        {"\nby=usr_01jd0000000000000000000003", "", RECORD_ALTERED},
+        {"\nv=2", "\nv=2\nx=1", RECORD_ALTERED},
+        {"\nm=", "\nx=1\nm=", RECORD_ALTERED},
+        {"\nm=", "\nm=A", RECORD_ALTERED},
+        {"\nm=", "\nn=", RECORD_UNSEALED},
+        {" - A", " 1700000000007 A", RECORD_SEALED}, /* revoked: what scripts set, and what a MAC cannot hold */
+    };
+    struct keyring *keyring = keyring_create(MASTERS, 1), *other = keyring_create(MASTERS + 1, 1);
+    char storage[KEY_TEXT_MAX_BYTES], altered_storage[KEY_TEXT_MAX_BYTES];
+    struct buf out, altered;
+    struct key_record key;
+    cr_assert(key_decode(TEXT(ID_TEXT " " ACCOUNT_TEXT " test wxyz 3 1700000000000 - A name"), &key));
+    cr_assert(id_parse(ID_USER, TEXT(USER_TEXT), &key.by));
+    buf_init_fixed(&out, storage, sizeof storage);
+    buf_init_fixed(&altered, altered_storage, sizeof altered_storage);
+    key_encode(&key, keyring, DIGEST, &out);
+    cr_assert_eq(key_judge(buf_text(&out), keyring, DIGEST), RECORD_SEALED);
+    cr_expect_eq(key_judge(buf_text(&out), keyring, OTHER_DIGEST), RECORD_ALTERED, "moved");
+    cr_expect_eq(key_judge(buf_text(&out), other, DIGEST), RECORD_ALTERED, "another master key");
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        put_replaced(&altered, buf_text(&out), CASES[i].what, CASES[i].with);
+        cr_expect_eq(key_judge(buf_text(&altered), keyring, DIGEST), CASES[i].seal, "case %zu", i);
+    }
+    keyring_destroy(keyring);
+    keyring_destroy(other);
+}
+
+/* Lines behind the MAC are for what changes: a later version's. They are neither bound nor believed. */
+Test(key, what_stands_behind_the_mac_is_not_read)
+{
+    struct keyring *keyring = keyring_create(MASTERS, 1);
+    char storage[KEY_TEXT_MAX_BYTES];
+    struct key_record key;
+    struct buf out;
+    cr_assert(key_decode(TEXT(ID_TEXT " " ACCOUNT_TEXT " test wxyz 3 1700000000000 - A name"), &key));
+    buf_init_fixed(&out, storage, sizeof storage);
+    key_encode(&key, keyring, DIGEST, &out);
+    buf_append_str(&out, "\nby=" USER_TEXT "\nm=AAAAAAAAAAAAAAAAAAAAAA");
+    cr_expect_eq(key_judge(buf_text(&out), keyring, DIGEST), RECORD_SEALED);
+    cr_assert(key_decode(buf_text(&out), &key));
+    cr_expect_eq(id_text(&key.by).len, 0);
+    keyring_destroy(keyring);
+}
+
+Test(key, a_retired_master_key_verifies_what_it_sealed)
+{
+    static const uint8_t ROTATED[2][KEYRING_MASTER_BYTES] = {{2}, {1}};
+    struct keyring *before = keyring_create(MASTERS, 1), *after = keyring_create(ROTATED, 2);
+    char storage[KEY_TEXT_MAX_BYTES];
+    struct key_record key;
+    struct buf out;
+    cr_assert(key_decode(TEXT(ID_TEXT " " ACCOUNT_TEXT " test wxyz 3 1700000000000 - A name"), &key));
+    buf_init_fixed(&out, storage, sizeof storage);
+    key_encode(&key, before, DIGEST, &out);
+    cr_expect_eq(key_judge(buf_text(&out), after, DIGEST), RECORD_SEALED);
+    keyring_destroy(before);
+    keyring_destroy(after);
 }
 
 Test(key, longest_record_fits)
@@ -113,14 +220,18 @@ Test(key, longest_record_fits)
                              .created_ms = INT64_MAX,
                              .revoked_ms = INT64_MAX,
                              .last4 = "wxyz"};
+    struct keyring *keyring = keyring_create(MASTERS, 1);
     key.id = id_mint(ID_DEVICE, 7);
     key.account = id_mint(ID_ACCOUNT, 7);
+    key.by = id_mint(ID_USER, 7);
     key.name_len = KEY_NAME_MAX_BYTES;
     memset(key.name, 'n', key.name_len);
     buf_init_fixed(&out, storage, sizeof storage);
-    key_encode(&key, &out);
+    key_encode(&key, keyring, DIGEST, &out);
     cr_assert(!out.failed);
     cr_assert(key_decode(buf_text(&out), &key));
+    cr_assert_eq(key_judge(buf_text(&out), keyring, DIGEST), RECORD_SEALED);
+    keyring_destroy(keyring);
 }
 
 Test(key, refuses_records_that_are_none)
@@ -147,6 +258,13 @@ Test(key, refuses_records_that_are_none)
         ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7  n",
         DEVICE_TEXT " " ACCOUNT_TEXT " test wxyz 1024 7 - n",
         DEVICE_TEXT " " ACCOUNT_TEXT " live wxyz 1025 7 - n",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7 - \nv=2",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7 - n\n",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7 - n\nv=1",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7 - n\nv=3",
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7 - n\nby=" USER_TEXT,
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7 - n\nv=2\nby=" ACCOUNT_TEXT,
+        ID_TEXT " " ACCOUNT_TEXT " live wxyz 3 7 - n\nv=2\nby=",
     };
     struct key_record key;
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++)

@@ -43,6 +43,8 @@ static const char *const KNOWN[KEYRING_PURPOSES] = {
     [KEYRING_CSRF] = "5d657444b4fbcfcb1c3f1cc5d05346c03985f6fb0c770585dac4e9f193761220",
     [KEYRING_THROTTLE] = "9b633744ac9d8008bbb517bb19e0cde2f636dff46647de4b31ddf10b84e5cc86",
     [KEYRING_PASSWORD] = "0d7124f7783afae9d4854016e6f1b98eda192a02cce5778aa89efe5944e34650",
+    [KEYRING_RECORD_MAC] = "475c8ec6a63c00914928387b15a01fab7b81bf7ab8aa878ee66d992469b56121",
+    [KEYRING_NAME] = "364cce1dde8dfb0fb839c05efb0943135d3b62bbd85eb2b442f1d3a7c5334e7e",
 };
 
 Test(keyring, digests_are_known_and_repeatable)
@@ -52,6 +54,18 @@ Test(keyring, digests_are_known_and_repeatable)
         for (int purpose = 0; purpose < KEYRING_PURPOSES; purpose++)
             assert_digest(keyring, (enum keyring_purpose)purpose, 0, KNOWN[purpose]);
     keyring_destroy(keyring);
+}
+
+Test(keyring, names_master_keys)
+{
+    struct keyring *keyring = keyring_create(MASTERS, 2), *alone = keyring_create(MASTERS + 1, 1);
+    cr_assert_eq(keyring_name(keyring, 0).len, KEYRING_NAME_CHARS);
+    cr_assert(text_equal(keyring_name(keyring, 1), keyring_name(alone, 0)));
+    cr_assert_not(text_equal(keyring_short_name(keyring, 0), keyring_short_name(keyring, 1)));
+    cr_assert(text_starts_with(keyring_name(keyring, 0), keyring_short_name(keyring, 0)));
+    cr_assert_eq(keyring_short_name(keyring, 0).len, KEYRING_SHORT_NAME_CHARS);
+    keyring_destroy(keyring);
+    keyring_destroy(alone);
 }
 
 Test(keyring, a_retired_master_gives_what_it_gave_before)

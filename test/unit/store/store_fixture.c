@@ -12,6 +12,8 @@ enum { WITHIN_MS = 10000 };
 
 struct store_fixture fixture;
 
+static const uint8_t MASTER[1][KEYRING_MASTER_BYTES] = {{1}};
+
 const struct audit_origin SOMEBODY = {
     .actor = {"usr_somebody", 12}, .ip = {"192.0.2.1", 9}, .request_id = {"req_1", 5}};
 
@@ -25,12 +27,14 @@ void fixture_start(void)
     signal(SIGPIPE, SIG_IGN); /* as the program does: a Redis that went away is seen by EPIPE */
     redis_server_start(&fixture.server, NULL);
     cr_assert_eq(uv_loop_init(&fixture.loop), 0);
+    fixture.keyring = keyring_create(MASTER, 1);
     fixture_open_store("t:");
 }
 
 void fixture_open_store(const char *prefix)
 {
-    struct store_settings settings = {.timeout_ms = 1000, .prefix = prefix, .audit_max = 1000};
+    struct store_settings settings = {
+        .timeout_ms = 1000, .prefix = prefix, .audit_max = 1000, .keyring = fixture.keyring};
     struct buf why;
 
     buf_init(&why, 1000);
@@ -59,6 +63,7 @@ void fixture_stop(void)
     if (!test_loop_finish(&fixture.loop))
         abort(); /* a failed assertion here would not fail the test */
     redis_server_stop(&fixture.server);
+    keyring_destroy(fixture.keyring);
     leak_guard();
 }
 

@@ -9,6 +9,7 @@ struct store_fixture {
     struct redis_server server;
     uv_loop_t loop;
     struct store *store;
+    struct keyring *keyring; /* of the store */
     bool is_closed;
 };
 extern struct store_fixture fixture; /* each test has a process of its own */

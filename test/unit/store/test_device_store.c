@@ -1,4 +1,5 @@
 #include "store/device_store.h"
+#include "base/metrics.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
@@ -209,5 +210,96 @@ Test(device_store, records_that_cannot_be)
     redis_server_tell(&fixture.server, "HSET", name, "ip", "", NULL);
     cr_expect_eq(find(&account, USER_CODE, &visit), STORE_OK);
     redis_server_tell(&fixture.server, "HSET", name, "scopes", "x", NULL);
-    cr_expect_eq(decide(&user, true, &visit), STORE_UNKNOWN, "it was done");
+    cr_expect_eq(decide(&user, true, &visit), STORE_UNAVAILABLE, "nothing was done");
+    cr_expect_eq(decide(&user, false, &visit), STORE_UNKNOWN, "it was done");
+}
+
+/* Redis in somebody else's hands */
+
+static char enrolment_name[128];
+
+/* Of the codes that begin() gives to n. */
+static const char *name_of_enrolment(const char *kind, int first, uint8_t n)
+{
+    snprintf(enrolment_name, sizeof enrolment_name, "t:%s:%02x%02x%060d", kind, (unsigned)first, (unsigned)n, 0);
+    return enrolment_name;
+}
+
+static void set(const char *name, const char *field, const char *value)
+{
+    redis_server_tell(&fixture.server, "HSET", name, field, value, NULL);
+}
+
+static void expect_no_key(enum store_result result, const struct poll_answer *polled, const struct key_record *key)
+{
+    char there[16], name[64];
+
+    (void)polled;
+    cr_expect_eq(result, STORE_NOT_FOUND);
+    cr_expect_eq(metric_values[METRIC_RECORDS_ALTERED], 1);
+    snprintf(name, sizeof name, "t:id:%s", key->id.text);
+    redis_server_ask(&fixture.server, there, sizeof there, "EXISTS", name, NULL);
+    cr_expect_str_eq(there, "0");
+}
+
+Test(device_store, who_writes_redis_approves_nothing)
+{
+    struct id account = some_account();
+    struct user_record user = some_user(&account, "ana@north.test");
+    const char *name = name_of_enrolment("device", 1, 0);
+    struct begin_answer begun;
+    struct poll_answer polled;
+    struct key_record key;
+
+    cr_assert_eq(begin(0, &begun), STORE_OK);
+    set(name, "status", "approved");
+    set(name, "account", account.text);
+    set(name, "user", user.id.text);
+    enum store_result result = poll_device(&key, TEXT("agent"), &polled);
+    expect_no_key(result, &polled, &key);
+}
+
+Test(device_store, an_approval_is_of_one_device_and_what_it_asked_for)
+{
+    static const char *const ALTERED[][2] = {
+        {"name", "Theatre"}, {"scopes", "1"}, {"user", "usr_01jd0000000000000000000003"}};
+    struct id account = some_account();
+    struct user_record user = some_user(&account, "ana@north.test");
+    const char *name = name_of_enrolment("device", 1, 0);
+    struct begin_answer begun;
+    struct poll_answer polled;
+    struct visit_answer visit;
+    struct key_record key;
+
+    cr_assert_eq(begin(0, &begun), STORE_OK);
+    cr_assert_eq(decide(&user, true, &visit), STORE_OK);
+    for (size_t i = 0; i < sizeof ALTERED / sizeof *ALTERED; i++) {
+        char kept[64];
+
+        metric_set(METRIC_RECORDS_ALTERED, 0);
+        redis_server_ask(&fixture.server, kept, sizeof kept, "HGET", name, ALTERED[i][0], NULL);
+        set(name, ALTERED[i][0], ALTERED[i][1]);
+        enum store_result result = poll_device(&key, TEXT("agent"), &polled);
+        expect_no_key(result, &polled, &key);
+        set(name, ALTERED[i][0], kept);
+    }
+    cr_expect_eq(poll_device(&key, TEXT("agent"), &polled), STORE_OK);
+}
+
+/* A person reads a code from one device and would let in another. */
+Test(device_store, a_user_code_is_of_one_device)
+{
+    struct id account = some_account();
+    struct user_record user = some_user(&account, "ana@north.test");
+    struct begin_answer begun;
+    struct visit_answer visit;
+    char other[65];
+
+    cr_assert_eq(begin(0, &begun), STORE_OK);
+    cr_assert_eq(begin(1, &begun), STORE_OK);
+    snprintf(other, sizeof other, "0101%060d", 0);
+    redis_server_tell(&fixture.server, "SET", name_of_enrolment("user_code", 2, 0), other, NULL);
+    cr_expect_eq(find(&account, USER_CODE, &visit), STORE_NOT_FOUND);
+    cr_expect_eq(decide(&user, true, &visit), STORE_NOT_FOUND);
+    cr_expect_eq(metric_values[METRIC_RECORDS_ALTERED], 2);
 }

@@ -1,3 +1,4 @@
+#include "base/metrics.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
@@ -437,4 +438,67 @@ Test(key_store, discards_outlive_an_outage)
     expect_newest_event(&account, "api_key.revoked", 2);
     /* An insertion that comes behind its discard makes no key. */
     cr_expect_eq(insert_key(&late, late_digest), STORE_CONFLICT);
+}
+
+/* Redis in somebody else's hands */
+
+static void name_of_key(const uint8_t digest[KEY_DIGEST_BYTES], char ret_name[80])
+{
+    snprintf(ret_name, 80, "t:key:%02x%062d", digest[0], 0);
+}
+
+static void expect_refused(const uint8_t digest[KEY_DIGEST_BYTES], const struct id *id)
+{
+    struct key_answer answer;
+
+    metric_set(METRIC_RECORDS_ALTERED, 0);
+    cr_expect_eq(find_key(digest, &answer), STORE_NOT_FOUND);
+    cr_expect_eq(metric_values[METRIC_RECORDS_ALTERED], 1);
+    cr_expect_eq(get_key(&EVERYTHING, id, &answer), STORE_NOT_FOUND);
+}
+
+Test(key_store, a_record_that_somebody_altered_is_not_found)
+{
+    struct id account = some_account();
+    uint8_t digest[KEY_DIGEST_BYTES], other_digest[KEY_DIGEST_BYTES];
+    struct key_record key = some_key(&account, MODE_TEST, 1, digest),
+                      other = some_key(&account, MODE_LIVE, 2, other_digest);
+    char name[80], other_name[80], stored[KEY_TEXT_MAX_BYTES], altered[KEY_TEXT_MAX_BYTES];
+    struct key_answer answer;
+
+    cr_assert_eq(insert_key(&key, digest), STORE_OK);
+    cr_assert_eq(insert_key(&other, other_digest), STORE_OK);
+    name_of_key(digest, name);
+    name_of_key(other_digest, other_name);
+    redis_server_ask(&fixture.server, stored, sizeof stored, "GET", name, NULL);
+    char *scopes = strstr(stored, " wxyz ") + strlen(" wxyz ");
+
+    /* with all scopes */
+    snprintf(altered, sizeof altered, "%.*s4095%s", (int)(scopes - stored), stored, strchr(scopes, ' '));
+    redis_server_tell(&fixture.server, "SET", name, altered, NULL);
+    expect_refused(digest, &key.id);
+    /* at another secret's digest */
+    redis_server_tell(&fixture.server, "SET", other_name, stored, NULL);
+    cr_expect_eq(find_key(other_digest, &answer), STORE_NOT_FOUND);
+    /* it can be revoked all the same */
+    cr_expect_eq(revoke_key(&EVERYTHING, &key.id, &answer), STORE_OK);
+    redis_server_tell(&fixture.server, "SET", name, stored, NULL);
+    cr_expect_eq(find_key(digest, &answer), STORE_OK);
+}
+
+/* Unknown fields, and a revocation, leave the seal whole. */
+Test(key_store, a_revoked_record_is_sealed_as_before)
+{
+    struct id account = some_account();
+    uint8_t digest[KEY_DIGEST_BYTES];
+    struct key_record key = some_key(&account, MODE_TEST, 1, digest);
+    struct key_answer answer;
+
+    cr_assert(id_parse(ID_USER, TEXT("usr_01jd0000000000000000000003"), &key.by));
+    cr_assert_eq(insert_key(&key, digest), STORE_OK);
+    cr_assert_eq(revoke_key(&EVERYTHING, &key.id, &answer), STORE_OK);
+    cr_assert_eq(find_key(digest, &answer), STORE_OK);
+    cr_expect(answer.key.revoked_ms && id_equal(&answer.key.by, &key.by));
+    cr_assert_eq(get_key(&EVERYTHING, &key.id, &answer), STORE_OK);
+    cr_expect(id_equal(&answer.key.by, &key.by));
 }

@@ -215,11 +215,11 @@ Test(lua, key_insert)
 Test(lua, key_get)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil))"},
+          {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1))"},
           {"@key_get key_1 '' '' 0", "(ok *)"}, {"@key_get key_9 acct_A api_key 0", "(not_found)"},
           {"@key_get key_1 acct_B api_key 0", "(not_found)"}, {"@key_get key_1 acct_A device_key 0", "(not_found)"},
           {"@key_get key_1 acct_A api_key 1", "(not_found)"}, {":use acct_A key_1 99 5 2026-01-31 2", "1"},
-          {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 - Name 99))"},
+          {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 - Name 99 d1))"},
           /* A record that is another key's must never be answered. */
           {"SET t:key:d1 key_2+acct_A+live+wxyz+3+7+-+Name", "OK"}, {"@key_get key_1 acct_A api_key 0", "-*"},
           {"SET t:key:d1 key_1+acct_A+live", "OK"}, {"@key_get key_1 acct_A api_key 0", "-*"});
@@ -232,14 +232,14 @@ Test(lua, key_revoke)
           {"@key_revoke key_9 acct_A api_key 0" ORIGIN " 0 - - ''", "(not_found)"}, {"EXISTS t:id:key_9", "0"},
           {"GET t:key:d1", "* 7 - Name"},
           {"@key_revoke key_1 acct_A api_key 1" ORIGIN " 0 - - ''",
-           "(ok (key_1 acct_A test wxyz 3 7 1???????????? Name nil) 0 0 ())"},
+           "(ok (key_1 acct_A test wxyz 3 7 1???????????? Name nil d1) 0 0 ())"},
           {"ZRANGE t:acct:acct_A:keys:ak-test:active 0 -1", "()"},
           {"ZRANGE t:acct:acct_A:keys:ak-test:revoked 0 -1", "(key_1)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type api_key.revoked actor usr_U target key_1 ip 192.0.2.1 request_id req_1)))"},
           /* Again: the first time stays, no second event. */
           {"SET t:key:d1 key_1+acct_A+test+wxyz+3+7+1234+A+name", "OK"},
-          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0 - - ''", "(ok (key_1 * 1234 A name nil) 1 0 ())"},
+          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0 - - ''", "(ok (key_1 * 1234 A name nil d1) 1 0 ())"},
           {"GET t:key:d1", "* 1234 A name"}, {"XLEN t:acct:acct_A:audit", "2"});
 }
 
@@ -293,11 +293,20 @@ Test(lua, a_session_that_is_over_changes_nothing)
           {"GET t:key:d2", "* 7 - Two"});
 }
 
+/* What a later version keeps with a key, and what binds it, outlives a revocation by this one. */
+Test(lua, key_revoke_carries_further_fields_along)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name\nv=9\nfuture=a+b\nm=x" BY, "(ok)"},
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A test wxyz 3 7 - Name\nv=9\nfuture=a b\nm=x nil d1))"},
+          {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"},
+          {"GET t:key:d1", "key_1 acct_A test wxyz 3 7 1???????????? Name\nv=9\nfuture=a b\nm=x"});
+}
+
 Test(lua, key_revoke_is_never_before_creation)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+99999999999999+-+Name" BY, "(ok)"},
           {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''",
-           "(ok (key_1 * 99999999999999 99999999999999 Name nil) 0 0 ())"},
+           "(ok (key_1 * 99999999999999 99999999999999 Name nil d1) 0 0 ())"},
           {"GET t:key:d1", "* 99999999999999 Name"});
 }
 
@@ -725,15 +734,18 @@ Test(lua, usage_read)
           {"@usage_read acct_B 9 1 2026-01-31 key_1", "(ok (nil nil) (key_1 0   (0)))"});
 }
 
-#define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 i"
-#define POLL(device, client, key) "@device_poll " device " " client " p h" key " dev_" key " wxyz 7 192.0.2.9 req_9 100"
-#define DECIDE(code, account, decision) "@device_decide " code " " account " u " decision BY
+#define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 i mac1"
+#define POLL(device, client) "@device_poll " device " " client " p"
+#define CLAIM_AS(device, approval, key) \
+    "@device_claim " device " " approval " h" key " dev_" key "+acct_A+live+wxyz+1024+7+-+Ward 192.0.2.9 req_9 100"
+#define CLAIM(device, key) CLAIM_AS(device, "acct_A Ward 1024 usr_U mac2", key)
+#define DECIDE(code, account, decision) "@device_decide " code " " account " u " decision BY " mac2"
 
 Test(lua, device_begin)
 {
     STEPS({BEGIN("d1", "c1"), "(ok)"},
-          {"HMGET t:device:d1 client name scopes ip interval status account polled",
-           "(agent Ward 1024 192.0.2.9 5000 pending nil nil)"},
+          {"HMGET t:device:d1 client name scopes ip interval status account polled mac",
+           "(agent Ward 1024 192.0.2.9 5000 pending nil nil mac1)"},
           {"HGET t:device:d1 created", "1????????????"}, {"PTTL t:device:d1", "~4200000"}, {"GET t:user_code:c1", "d1"},
           {"PTTL t:user_code:c1", "~4200000"}, {"HGET t:throttle:i n", "1"}, {BEGIN("d1", "c2"), "(conflict)"},
           {BEGIN("d2", "c1"), "(conflict)"}, {"EXISTS t:device:d2 t:user_code:c2", "0"}, {"HGET t:throttle:i n", "1"});
@@ -747,39 +759,38 @@ Test(lua, addresses_begin_thirty_enrolments)
 
 Test(lua, device_poll_keeps_to_the_interval)
 {
-    STEPS({BEGIN("d1", "c1"), "(ok)"}, {POLL("d1", "agent", "1"), "(refused pending)"},
-          {POLL("d1", "agent", "2"), "(refused slow_down)"}, {"HGET t:device:d1 interval", "10000"},
-          {POLL("d1", "agent", "3"), "(refused slow_down)"}, {"HGET t:device:d1 interval", "15000"},
-          {"HSET t:device:d1 polled $now-13900", "0"}, {POLL("d1", "agent", "4"), "(refused slow_down)"},
+    STEPS({BEGIN("d1", "c1"), "(ok)"}, {POLL("d1", "agent"), "(refused pending)"},
+          {POLL("d1", "agent"), "(refused slow_down)"}, {"HGET t:device:d1 interval", "10000"},
+          {POLL("d1", "agent"), "(refused slow_down)"}, {"HGET t:device:d1 interval", "15000"},
+          {"HSET t:device:d1 polled $now-13900", "0"}, {POLL("d1", "agent"), "(refused slow_down)"},
           {"HGET t:device:d1 interval", "20000"}, {"HSET t:device:d1 polled $now-19001", "0"},
-          {POLL("d1", "agent", "5"), "(refused pending)"}, {"HGET t:device:d1 interval", "20000"},
+          {POLL("d1", "agent"), "(refused pending)"}, {"HGET t:device:d1 interval", "20000"},
           {"EXISTS t:id:dev_1 t:key:h1", "0"});
 }
 
 /* Nobody is slowed down by what others of his address do. */
 Test(lua, device_poll_throttles_addresses_that_guess_or_hurry)
 {
-    STEPS({BEGIN("d1", "c1"), "(ok)"}, {POLL("d9", "agent", "1"), "(not_found)"}, {"HGET t:throttle:p n", "1"},
-          {POLL("d1", "other", "1"), "(not_found)"}, {"HGET t:throttle:p n", "2"},
-          {POLL("d1", "agent", "1"), "(refused pending)"}, {"HGET t:throttle:p n", "2"},
-          {POLL("d1", "agent", "1"), "(refused slow_down)"}, {"HGET t:throttle:p n", "3"},
-          {"HSET t:throttle:p n 29", "0"}, {POLL("d9", "agent", "1"), "(not_found)"},
-          {POLL("d9", "agent", "1"), "(refused throttled 30)"}, {POLL("d1", "agent", "1"), "(refused throttled 30)"},
-          {"HGET t:device:d1 interval", "10000"}, {"HSET t:device:d1 polled $now-10000", "0"},
-          {POLL("d1", "agent", "1"), "(refused pending)"});
+    STEPS({BEGIN("d1", "c1"), "(ok)"}, {POLL("d9", "agent"), "(not_found)"}, {"HGET t:throttle:p n", "1"},
+          {POLL("d1", "other"), "(not_found)"}, {"HGET t:throttle:p n", "2"},
+          {POLL("d1", "agent"), "(refused pending)"}, {"HGET t:throttle:p n", "2"},
+          {POLL("d1", "agent"), "(refused slow_down)"}, {"HGET t:throttle:p n", "3"}, {"HSET t:throttle:p n 29", "0"},
+          {POLL("d9", "agent"), "(not_found)"}, {POLL("d9", "agent"), "(refused throttled 30)"},
+          {POLL("d1", "agent"), "(refused throttled 30)"}, {"HGET t:device:d1 interval", "10000"},
+          {"HSET t:device:d1 polled $now-10000", "0"}, {POLL("d1", "agent"), "(refused pending)"});
 }
 
 Test(lua, device_is_claimed_once)
 {
-    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"},
-          {DECIDE("c1", "acct_A", "approved"), "(ok agent Ward 1024 192.0.2.9 1* 1* approved)"},
-          {POLL("d1", "other", "1"), "(not_found)"}, {"EXISTS t:acct:acct_A:audit", "0"},
-          {POLL("d1", "agent", "1"), "(ok acct_A Ward 1024 usr_U)"},
-          {"GET t:key:h1", "dev_1 acct_A live wxyz 1024 7 - Ward"}, {"GET t:id:dev_1", "h1"},
-          {"ZRANGE t:acct:acct_A:keys:dk:active 0 -1", "(dev_1)"},
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {CLAIM("d1", "1"), "(not_found)"},
+          {DECIDE("c1", "acct_A", "approved"), "(ok agent Ward 1024 192.0.2.9 1* 1* approved d1 mac1)"},
+          {POLL("d1", "other"), "(not_found)"}, {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2)"},
+          {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2)"}, {"EXISTS t:acct:acct_A:audit", "0"},
+          {CLAIM("d1", "1"), "(ok)"}, {"GET t:key:h1", "dev_1 acct_A live wxyz 1024 7 - Ward"},
+          {"GET t:id:dev_1", "h1"}, {"ZRANGE t:acct:acct_A:keys:dk:active 0 -1", "(dev_1)"},
           {"XRANGE t:acct:acct_A:audit - +",
            "((* (type device_key.created actor usr_U target dev_1 ip 192.0.2.9 request_id req_9)))"},
-          {POLL("d1", "agent", "2"), "(not_found)"}, {"EXISTS t:id:dev_2 t:key:h2", "0"},
+          {CLAIM("d1", "2"), "(not_found)"}, {POLL("d1", "agent"), "(not_found)"}, {"EXISTS t:id:dev_2 t:key:h2", "0"},
           {"@device_find c1 acct_A u", "(not_found)"}, {DECIDE("c1", "acct_A", "denied"), "(not_found)"},
           {"XLEN t:acct:acct_A:audit", "1"}, {"EXISTS t:throttle:u", "0"});
 }
@@ -787,57 +798,70 @@ Test(lua, device_is_claimed_once)
 Test(lua, a_session_that_is_over_decides_nothing)
 {
     STEPS(ACCOUNT, USER, {BEGIN("d1", "c1"), "(ok)"}, {"DEL t:acct:acct_A:audit", "1"},
-          {"@device_decide c1 acct_A u approved" ORIGIN " " BY_STEP_UP, "(actor_unknown)"},
-          {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1"), "(actor_unknown)"},
+          {"@device_decide c1 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2", "(actor_unknown)"},
+          {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1") " mac2", "(actor_unknown)"},
           /* Nor does it guess at codes. */
-          {"@device_decide c9 acct_A u approved" ORIGIN " " BY_STEP_UP, "(actor_unknown)"},
+          {"@device_decide c9 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2", "(actor_unknown)"},
           {"EXISTS t:throttle:u t:acct:acct_A:audit", "0"}, {"HGET t:device:d1 status", "pending"},
           {"HSET t:session:s1 sid S user usr_U account acct_A created $now expires $now+5000000 seen $now step_up 0",
            "7"},
-          {"@device_decide c1 acct_A u approved" ORIGIN " " BY_STEP_UP, "(actor_unproven)"},
-          {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1"), "(ok *)"});
+          {"@device_decide c1 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2", "(actor_unproven)"},
+          {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1") " mac2", "(ok *)"});
+}
+
+/* Between the two steps of a claim anything may happen. */
+Test(lua, only_what_was_approved_is_claimed)
+{
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
+          {CLAIM_AS("d1", "acct_B Ward 1024 usr_U mac2", "1"), "(not_found)"},
+          {CLAIM_AS("d1", "acct_A Desk 1024 usr_U mac2", "1"), "(not_found)"},
+          {CLAIM_AS("d1", "acct_A Ward 4095 usr_U mac2", "1"), "(not_found)"},
+          {CLAIM_AS("d1", "acct_A Ward 1024 usr_V mac2", "1"), "(not_found)"},
+          {CLAIM_AS("d1", "acct_A Ward 1024 usr_U mac1", "1"), "(not_found)"}, {CLAIM("d9", "1"), "(not_found)"},
+          {DECIDE("c1", "acct_A", "denied"), "(ok *)"}, {CLAIM("d1", "1"), "(not_found)"}, {BEGIN("d2", "c2"), "(ok)"},
+          {DECIDE("c2", "acct_A", "approved"), "(ok *)"}, {"HSET t:device:d2 expires $now", "0"},
+          {CLAIM("d2", "1"), "(not_found)"}, {"EXISTS t:id:dev_1 t:key:h1", "0"});
 }
 
 /* Also for a device that has just asked. */
 Test(lua, an_approved_device_need_not_wait)
 {
-    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {POLL("d1", "agent", "1"), "(refused pending)"},
-          {DECIDE("c1", "acct_A", "approved"), "(ok *)"}, {POLL("d1", "agent", "2"), "(ok acct_A *)"});
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {POLL("d1", "agent"), "(refused pending)"},
+          {DECIDE("c1", "acct_A", "approved"), "(ok *)"}, {POLL("d1", "agent"), "(ok acct_A *)"});
 }
 
 /* Its node has given up on it; the device may ask again. */
 Test(lua, a_claim_that_comes_behind_its_discard_claims_nothing)
 {
     STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
-          {"@key_revoke dev_1 '' '' 0" ORIGIN " 1 - - ''", "(not_found)"}, {POLL("d1", "agent", "1"), "-*"},
-          {"HGET t:device:d1 status", "approved"}, {"EXISTS t:key:h1", "0"},
-          {POLL("d1", "agent", "2"), "(ok acct_A *)"});
+          {"@key_revoke dev_1 '' '' 0" ORIGIN " 1 - - ''", "(not_found)"}, {CLAIM("d1", "1"), "(conflict)"},
+          {"HGET t:device:d1 status", "approved"}, {"EXISTS t:key:h1", "0"}, {CLAIM("d1", "2"), "(ok)"});
 }
 
 Test(lua, a_device_of_an_account_that_is_gone_gets_no_key)
 {
-    STEPS({BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
-          {POLL("d1", "agent", "1"), "(refused denied)"}, {"EXISTS t:id:dev_1 t:key:h1", "0"});
+    STEPS({BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"}, {CLAIM("d1", "1"), "(refused)"},
+          {"EXISTS t:id:dev_1 t:key:h1", "0"});
 }
 
 Test(lua, device_is_denied)
 {
-    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "denied"), "(ok * denied)"},
-          {POLL("d1", "agent", "1"), "(refused denied)"}, {DECIDE("c1", "acct_A", "denied"), "(ok * denied)"},
-          {DECIDE("c1", "acct_A", "approved"), "(not_found)"}, {"@device_find c1 acct_A u", "(ok * denied)"},
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "denied"), "(ok * denied d? mac?)"},
+          {POLL("d1", "agent"), "(refused denied)"}, {DECIDE("c1", "acct_A", "denied"), "(ok * denied d? mac?)"},
+          {DECIDE("c1", "acct_A", "approved"), "(not_found)"}, {"@device_find c1 acct_A u", "(ok * denied d? mac?)"},
           {"XRANGE t:acct:acct_A:audit - +",
            "((* (type device.denied actor usr_U target Ward ip 192.0.2.1 request_id req_1)))"},
           /* What was approved can be denied until it is claimed. */
-          {BEGIN("d2", "c2"), "(ok)"}, {DECIDE("c2", "acct_A", "approved"), "(ok * approved)"},
-          {DECIDE("c2", "acct_A", "approved"), "(ok * approved)"}, {DECIDE("c2", "acct_A", "denied"), "(ok * denied)"},
-          {POLL("d2", "agent", "1"), "(refused denied)"}, {"EXISTS t:id:dev_1", "0"},
-          {"XLEN t:acct:acct_A:audit", "2"});
+          {BEGIN("d2", "c2"), "(ok)"}, {DECIDE("c2", "acct_A", "approved"), "(ok * approved d? mac?)"},
+          {DECIDE("c2", "acct_A", "approved"), "(ok * approved d? mac?)"},
+          {DECIDE("c2", "acct_A", "denied"), "(ok * denied d? mac?)"}, {POLL("d2", "agent"), "(refused denied)"},
+          {"EXISTS t:id:dev_1", "0"}, {"XLEN t:acct:acct_A:audit", "2"});
 }
 
 Test(lua, an_enrolment_that_is_over)
 {
     STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
-          {"HSET t:device:d1 expires $now", "0"}, {POLL("d1", "agent", "1"), "(refused expired)"},
+          {"HSET t:device:d1 expires $now", "0"}, {POLL("d1", "agent"), "(refused expired)"},
           {"@device_find c1 acct_A u", "(not_found)"}, {DECIDE("c1", "acct_A", "approved"), "(not_found)"},
           {"EXISTS t:id:dev_1", "0"});
 }
@@ -845,10 +869,11 @@ Test(lua, an_enrolment_that_is_over)
 Test(lua, device_find_hides_what_another_account_decided)
 {
     STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"},
-          {"@device_find c1 acct_B u", "(ok agent Ward 1024 192.0.2.9 1* 1* pending)"},
+          {"@device_find c1 acct_B u", "(ok agent Ward 1024 192.0.2.9 1* 1* pending d1 mac1)"},
           {DECIDE("c1", "acct_A", "approved"), "(ok *)"}, {"@device_find c1 acct_B u", "(not_found)"},
           {DECIDE("c1", "acct_B", "denied"), "(not_found)"}, {DECIDE("c1", "acct_B", "approved"), "(not_found)"},
-          {"HMGET t:device:d1 status account", "(approved acct_A)"}, {"@device_find c1 acct_A u", "(ok * approved)"});
+          {"HMGET t:device:d1 status account", "(approved acct_A)"},
+          {"@device_find c1 acct_A u", "(ok * approved d? mac?)"});
 }
 
 Test(lua, guessing_user_codes_waits)

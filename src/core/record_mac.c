@@ -1,0 +1,67 @@
+#include "core/record_mac.h"
+#include "base/check.h"
+#include "base/encode.h"
+#include "base/secure.h"
+
+#include <string.h>
+
+enum { MAC_BYTES = 16, LENGTH_BYTES = 8 };
+
+static void append_number(struct buf *out, uint64_t number)
+{
+    for (unsigned shift = 8 * LENGTH_BYTES; shift > 0; shift -= 8)
+        buf_append_char(out, (char)(number >> (shift - 8)));
+}
+
+/* Each part behind its length: no two lists of parts read alike. */
+static bool print_parts(const struct record_parts *record, struct buf *out)
+{
+    append_number(out, record->kind);
+    for (size_t i = 0; i < record->count; i++) {
+        append_number(out, record->parts[i].len);
+        buf_append_text(out, record->parts[i]);
+    }
+    return !out->failed;
+}
+
+static void print_mac(struct keyring *keyring, size_t generation, struct text bound, struct record_mac *ret_mac)
+{
+    uint8_t digest[KEYRING_DIGEST_BYTES];
+    struct buf out;
+    keyring_digest(keyring, KEYRING_RECORD_MAC, generation, bound, digest);
+    buf_init_fixed(&out, ret_mac->text, sizeof ret_mac->text);
+    encode_base64url(&out, digest, MAC_BYTES);
+    buf_append_char(&out, '\0');
+    CHECK(!out.failed && out.len == sizeof ret_mac->text);
+}
+
+void record_mac_make(struct keyring *keyring, const struct record_parts *record, struct record_mac *ret_mac)
+{
+    char storage[RECORD_PARTS_MAX_BYTES];
+    struct buf bound;
+    buf_init_fixed(&bound, storage, sizeof storage);
+    CHECK(print_parts(record, &bound));
+    print_mac(keyring, 0, buf_text(&bound), ret_mac);
+}
+
+enum record_seal record_mac_judge(struct keyring *keyring, const struct record_parts *record, struct text mac,
+                                  size_t *ret_generation)
+{
+    char storage[RECORD_PARTS_MAX_BYTES];
+    struct buf bound;
+    buf_init_fixed(&bound, storage, sizeof storage);
+    if (mac.len == 0)
+        return RECORD_UNSEALED;
+    if (!print_parts(record, &bound))
+        return RECORD_ALTERED;
+    for (size_t i = 0; i < keyring_generations(keyring); i++) {
+        struct record_mac expected;
+        print_mac(keyring, i, buf_text(&bound), &expected);
+        if (!secure_equal(mac, (struct text){expected.text, RECORD_MAC_CHARS}))
+            continue;
+        if (ret_generation)
+            *ret_generation = i;
+        return RECORD_SEALED;
+    }
+    return RECORD_ALTERED;
+}
