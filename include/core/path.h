@@ -12,8 +12,10 @@ MUST_CHECK bool path_normalise(struct text path, char *ret_path, size_t *ret_len
 
 /* Whether a path that path_normalise() takes is read alike by whoever gets it as it was sent. Not so where there are
  * empty or dot segments, which some remove and others do not; ';', behind which some cut; segments that end in a dot,
- * which some file systems drop; segments that begin or end with a blank, which some routers trim; an escaped '%' before
- * two hex digits, themselves escaped or not, which is an escape to who decodes twice. */
+ * which some file systems drop; segments that begin or end with a blank, which some routers trim; an escaped '?' or '#',
+ * behind which a backend cuts that decodes before it looks for the query; an escaped '%' before two hex digits,
+ * themselves escaped or not, which is an escape to who decodes twice; characters that compatibility folding (NFKC) turns
+ * into one of these, like the full-width dot and slash, for backends that fold what they decoded. */
 bool path_is_unambiguous(struct text path);
 
 /* Splits a request target at its first '?'; *ret_query is {NULL, 0} where there is none. */
@@ -21,6 +23,7 @@ void path_split_query(struct text target, struct text *ret_path, struct text *re
 
 /* One parameter of a query string, decoded (RFC 3986 escapes; '+' is a blank as in HTML forms). Call until it returns
  * PATH_QUERY_END. Names and values are written into `storage`, query.len bytes large, by repeated calls. */
+/* MALFORMED: a broken escape, NUL or invalid UTF-8; ret_name tells whose value it is, {NULL, 0}: the name itself. */
 enum path_query_result { PATH_QUERY_ITEM, PATH_QUERY_END, PATH_QUERY_MALFORMED };
 enum path_query_result path_next_parameter(struct text *rest, char **storage, struct text *ret_name,
                                            struct text *ret_value);

@@ -170,11 +170,45 @@ static bool begins_with_hex_digits(struct text rest)
     return hex_value((char)first) >= 0 && hex_value((char)second) >= 0;
 }
 
+/* Characters that NFKC turns into "." "/" "\\" "%" "?" "#" or ";", or into something with one of these in it (Unicode
+ * 16), and fraction slash, division slash and set minus, which conversions to 8-bit sets turn into slashes. Letters
+ * that fold to others are left: they change a name, not where it ends. */
+static const struct {
+    uint32_t from, to;
+} FOLDED[] = {
+    {0x037e, 0x037e}, {0x2024, 0x2026}, {0x2044, 0x2044}, {0x2047, 0x2049},   {0x2100, 0x2101}, {0x2105, 0x2106},
+    {0x2215, 0x2216}, {0x2488, 0x249b}, {0x33c2, 0x33c2}, {0x33c7, 0x33c7},   {0x33d8, 0x33d8}, {0xfe14, 0xfe14},
+    {0xfe16, 0xfe16}, {0xfe19, 0xfe19}, {0xfe30, 0xfe30}, {0xfe52, 0xfe52},   {0xfe54, 0xfe54}, {0xfe56, 0xfe56},
+    {0xfe5f, 0xfe5f}, {0xfe68, 0xfe68}, {0xfe6a, 0xfe6a}, {0xff03, 0xff03},   {0xff05, 0xff05}, {0xff0e, 0xff0f},
+    {0xff1b, 0xff1b}, {0xff1f, 0xff1f}, {0xff3c, 0xff3c}, {0x1f100, 0x1f100},
+};
+
+/* Of valid UTF-8 that begins with this byte, beyond ASCII; 0 in the middle of a character. */
+static uint32_t read_character(int first, struct text behind)
+{
+    const unsigned more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : 0;
+    uint32_t character = more ? (uint32_t)first & (0x3fU >> more) : 0;
+    for (unsigned i = 0; i < more; i++)
+        character = character << 6 | ((uint32_t)take_byte(&behind) & 0x3f);
+    return character;
+}
+
+static bool folds_to_delimiter(uint32_t character)
+{
+    for (size_t i = 0; i < sizeof FOLDED / sizeof *FOLDED; i++)
+        if (character >= FOLDED[i].from && character <= FOLDED[i].to)
+            return true;
+    return false;
+}
+
 bool path_is_unambiguous(struct text path)
 {
     int before = 0, byte;
     while ((byte = take_byte(&path)) >= 0) {
-        if (byte == ';' || (byte == '/' && (before == '/' || before == '.' || before == ' ')))
+        if (byte >= 0x80 && folds_to_delimiter(read_character(byte, path)))
+            return false;
+        if (byte == ';' || byte == '?' || byte == '#' ||
+            (byte == '/' && (before == '/' || before == '.' || before == ' ')))
             return false;
         if ((byte == ' ' && before == '/') || (byte == '%' && begins_with_hex_digits(path)))
             return false;
@@ -220,6 +254,10 @@ enum path_query_result path_next_parameter(struct text *rest, char **storage, st
     } while (item.len == 0);
     const bool has_value = text_next(&item, '=', &name) && item.ptr;
     const struct text value = has_value ? item : (struct text){"", 0};
-    return decode_part(name, storage, ret_name) && decode_part(value, storage, ret_value) ? PATH_QUERY_ITEM
-                                                                                          : PATH_QUERY_MALFORMED;
+    const bool is_named = decode_part(name, storage, ret_name);
+    if (is_named && decode_part(value, storage, ret_value))
+        return PATH_QUERY_ITEM;
+    if (!is_named)
+        *ret_name = (struct text){NULL, 0};
+    return PATH_QUERY_MALFORMED;
 }
