@@ -17,9 +17,11 @@ static const char PAGE_HEADERS[] =
     "X-Content-Type-Options: nosniff\r\n"
     "X-Frame-Options: DENY\r\n";
 
-/* A file is no document: what it may do is for the page that loads it to say. */
+/* A file is no document: what it may do is for the page that loads it to say, and opened by itself it may do nothing. */
 static const char FILE_HEADERS[] = "Cache-Control: public, max-age=31536000, immutable\r\n"
+                                   "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"
                                    "Cross-Origin-Resource-Policy: same-origin\r\n"
+                                   "Referrer-Policy: no-referrer\r\n"
                                    "X-Content-Type-Options: nosniff\r\n";
 
 static struct text make_headers(char storage[CONSOLE_HEADERS_MAX_BYTES], const char *headers, bool is_https)

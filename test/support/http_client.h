@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HTTP_ANSWER_HEAD_BYTES = 8192, HTTP_ANSWER_BODY_BYTES = 128 * 1024, HTTP_CLIENT_BUFFER_BYTES = 16384 };
+enum { HTTP_ANSWER_HEAD_BYTES = 8192, HTTP_ANSWER_BODY_BYTES = 192 * 1024, HTTP_CLIENT_BUFFER_BYTES = 16384 };
 
 struct http_client {
     int fd; /* -1 when closed */
