@@ -59,7 +59,8 @@ enum { PROBLEM_PARAM_BYTES = 64 };
 struct problem {
     enum problem_code code;
     const char *message;             /* a constant; NULL: the catalogue's */
-    char param[PROBLEM_PARAM_BYTES]; /* empty: none; cut where longer */
+    char param[PROBLEM_PARAM_BYTES]; /* cut where longer */
+    bool has_param;                  /* a parameter may be called "" */
     scope_set required_scopes;
     bool has_required_scopes; /* insufficient_scope: an array, also where the set is empty. scope_not_grantable: the
                                  missing ones, told in the message */

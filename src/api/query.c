@@ -37,7 +37,8 @@ static bool read_all(struct text query, char *storage, const struct parameter *r
         seen |= 1U << row;
     }
     if (result == PATH_QUERY_MALFORMED)
-        *ret_problem = problem_of(PROBLEM_PARAMETER_INVALID);
+        *ret_problem =
+            name.ptr ? problem_param(PROBLEM_PARAMETER_INVALID, name) : problem_of(PROBLEM_PARAMETER_INVALID);
     return result == PATH_QUERY_END;
 }
 

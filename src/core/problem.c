@@ -33,6 +33,7 @@ struct problem problem_param(enum problem_code code, struct text param)
     const size_t len = param.len < PROBLEM_PARAM_BYTES - 1 ? param.len : PROBLEM_PARAM_BYTES - 1;
     if (len)
         memcpy(p.param, param.ptr, len);
+    p.has_param = true;
     return p;
 }
 
@@ -105,7 +106,7 @@ void problem_print(const struct problem *p, struct text request_id, struct buf *
     json_put_member(&w, "type", text_of(problem_type(p->code)));
     json_put_member(&w, "code", text_of(problem_code_text(p->code)));
     print_message(p, &w);
-    if (p->param[0])
+    if (p->has_param)
         json_put_member(&w, "param", text_of(p->param));
     if (p->code == PROBLEM_INSUFFICIENT_SCOPE && p->has_required_scopes)
         print_scopes(p->required_scopes, &w);

@@ -110,7 +110,12 @@ Test(query, keys_refusals)
         {"Limit=5", PROBLEM_PARAMETER_UNKNOWN, "Limit"},
         {"limit=5&page=2", PROBLEM_PARAMETER_UNKNOWN, "page"},
         {"access_token=x", PROBLEM_PARAMETER_UNKNOWN, "access_token"},
-        {"limit=%zz", PROBLEM_PARAMETER_INVALID, ""},
+        {"limit=%zz", PROBLEM_PARAMETER_INVALID, "limit"},
+        {"limit=%ff", PROBLEM_PARAMETER_INVALID, "limit"},
+        {"mode=%00", PROBLEM_PARAMETER_INVALID, "mode"},
+        {"%zz=limit", PROBLEM_PARAMETER_INVALID, ""},
+        {"limit=1|2", PROBLEM_PARAMETER_INVALID, "limit"},
+        {"=a", PROBLEM_PARAMETER_UNKNOWN, ""},
     };
     struct key_query query = {.limit = LIST_LIMIT_STANDARD};
 

@@ -59,6 +59,9 @@ Test(problem, prints_bodies)
     p.message = "Say a name.";
     assert_prints(&p, "{\"error\":{\"type\":\"invalid_request_error\",\"code\":\"parameter_missing\","
                       "\"message\":\"Say a name.\",\"param\":\"na\\\"me\",\"request_id\":\"req_1\"}}");
+    p = problem_param(PROBLEM_PARAMETER_UNKNOWN, TEXT(""));
+    assert_prints(&p, "{\"error\":{\"type\":\"invalid_request_error\",\"code\":\"parameter_unknown\","
+                      "\"message\":\"A parameter is not known here.\",\"param\":\"\",\"request_id\":\"req_1\"}}");
     p = problem_of(PROBLEM_INSUFFICIENT_SCOPE);
     p.has_required_scopes = true;
     assert_prints(&p, "{\"error\":{\"type\":\"permission_error\",\"code\":\"insufficient_scope\","
