@@ -33,3 +33,5 @@ struct service {
 /* The handlers of the two listeners (http_handler); arg is the struct service. */
 void api_handle_public(struct http_request *request, void *service);
 void api_handle_internal(struct http_request *request, void *service);
+/* http_settings.mark_refusal of the internal listener: a gateway's request is refused for its head as any check is. */
+void api_mark_internal_refusal(struct http_request *request, struct problem *problem, void *service);

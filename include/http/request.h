@@ -16,6 +16,9 @@
 
 struct http_request;
 
+/* Those that a resource may have at all, as in Allow. */
+#define HTTP_METHODS_ALLOWED "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+
 enum http_method {
     HTTP_GET,
     HTTP_HEAD,
@@ -32,7 +35,8 @@ enum http_method {
 /* What a gateway says of another request is held to the rules for a request line (H3, H4). False: the name is none that
  * is known, which is 501. */
 MUST_CHECK bool http_method_read(struct text name, enum http_method *ret_method);
-/* The bytes of a request target and its escapes; not its form, not its length. */
+/* The bytes of a request target, and the escapes of its path; not its form, not its length. Of a query no escape is
+ * looked at: whoever reads its parameters does. */
 MUST_CHECK bool http_target_is_sound(struct text target);
 
 enum http_method http_request_method(const struct http_request *request);

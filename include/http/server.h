@@ -7,6 +7,7 @@
 
 struct http_request;
 struct http_server;
+struct problem;
 
 struct http_settings {
     int64_t head_max_bytes;   /* 16 KiB: 431 beyond */
@@ -22,6 +23,9 @@ struct http_settings {
     int64_t write_min_bytes_per_s; /* 1,000 on average, in each write_timeout_ms: closed below */
     int64_t connections_max;       /* beyond: shed with 503 and closed */
     struct text fixed_headers;     /* complete lines that every answer carries ("A: b\r\n…"); outlive the server */
+    /* NULL, or: what the server refuses by itself, for its head or for want of room, as it is about to be answered. May
+     * change the problem and add headers. arg is the handler's. */
+    void (*mark_refusal)(struct http_request *request, struct problem *problem, void *arg);
 };
 
 /* Called once for each request, when its head is complete and well-formed. Before it returns, the handler has replied

@@ -11,7 +11,7 @@ void call_refuse_with(struct call *call, struct problem problem)
 {
     problem.session_realm = call->session_realm;
     if (call->is_check)
-        check_mark_refusal(call, &problem);
+        check_mark_refusal(call->request, call->service, &problem);
     http_reply_problem(call->request, &problem);
 }
 

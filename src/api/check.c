@@ -52,7 +52,7 @@ static void judge(struct call *call, struct text path)
     }
     /* For these there is nothing to tunnel and nothing to echo anywhere. */
     if (call->method == HTTP_CONNECT || call->method == HTTP_TRACE) {
-        call_refuse_method(call, "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+        call_refuse_method(call, HTTP_METHODS_ALLOWED);
         return;
     }
     has_policy = guard_path_lies_under(call->path, TEXT("/v1")) && !guard_path_lies_under(call->path, TEXT("/v1/auth"));
@@ -139,11 +139,16 @@ static void allow(struct call *call)
     http_reply(request, 200, (struct text){0}, (struct text){0});
 }
 
-void check_mark_refusal(const struct call *call, struct problem *problem)
+void check_mark_refusal(struct http_request *request, const struct service *service, struct problem *problem)
 {
     int status = problem_status(problem->code);
 
-    http_response_header(call->request, TEXT("X-Auth-Error"), text_of(problem_code_text(problem->code)));
-    if (call->service->strict401 && status != 401 && status != 500 && status != 503)
+    http_response_header(request, TEXT("X-Auth-Error"), text_of(problem_code_text(problem->code)));
+    if (service->strict401 && status != 401 && status != 500 && status != 503)
         problem->status = 403;
+}
+
+void api_mark_internal_refusal(struct http_request *request, struct problem *problem, void *arg)
+{
+    check_mark_refusal(request, arg, problem);
 }

@@ -317,6 +317,7 @@ static void refuse_everybody(struct call *call)
         return;
     }
     problem.message = "No session may do this.";
+    problem.has_required_scopes = true; /* none would do */
     call_refuse_with(call, problem);
 }
 
@@ -403,11 +404,28 @@ static void refuse_type(struct call *call)
     call_refuse_with(call, problem);
 }
 
+/* No coding of a body is decoded here (RFC 9110 section 15.5.16). */
+static bool refuse_coding(struct call *call)
+{
+    struct problem problem = problem_of(PROBLEM_UNSUPPORTED_MEDIA_TYPE);
+    size_t count;
+
+    http_request_header(call->request, TEXT("Content-Encoding"), &count);
+    if (count == 0)
+        return false;
+    problem.message = "Send the body without a Content-Encoding.";
+    http_response_header(call->request, TEXT("Accept-Encoding"), TEXT("identity"));
+    call_refuse_with(call, problem);
+    return true;
+}
+
 static void enter(struct call *call)
 {
     const struct route *route = call->match.route;
     bool takes_body = route->flags & (ROUTE_JSON | ROUTE_FORM);
 
+    if (http_request_has_body(call->request) && refuse_coding(call))
+        return;
     if ((takes_body || http_request_has_body(call->request)) && !content_type_fits(call)) {
         refuse_type(call);
         return;

@@ -224,6 +224,7 @@ static int node_start_http(struct node *node)
     console_init(&node->console, settings_origin_is_https(s->public_origin));
     node->public_server = http_server_create(node->loop, &http, node_handle_public, node);
     node_widen_limits(&http);
+    http.mark_refusal = api_mark_internal_refusal;
     node->internal_server = http_server_create(node->loop, &http, api_handle_internal, &node->service);
     code = node_listen(node->public_server, "--listen", s->listen, s->reuse_port, node->address);
     if (code != EXIT_DONE)

@@ -7,17 +7,19 @@
 #include <string.h>
 
 /* RFC 9112 sets no length for the method; the longest that is registered has 17 characters. */
-enum { METHOD_MAX_BYTES = 32, FIELD_NAME_MAX_BYTES = 63, PORT_MAX_DIGITS = 5 };
+enum { METHOD_MAX_BYTES = 32, FIELD_NAME_MAX_BYTES = 256, PORT_MAX_DIGITS = 5 };
 
 enum {
     TOKEN = 1,  /* RFC 9110 tchar */
-    TARGET = 2, /* may stand in a request target */
+    TARGET = 2, /* may stand in a request target before its query */
     HOST = 4,   /* may stand in a registered name */
     DIGIT = 8,
     HEX = 16,
+    QUERY = 32, /* may stand in a query */
 };
 
-#define UNRESERVED (TOKEN | TARGET | HOST)
+#define UNRESERVED (TOKEN | TARGET | HOST | QUERY)
+#define IN_TARGET (TARGET | QUERY)
 #define LETTERS(from, to) [from... to] = UNRESERVED
 static const uint8_t CLASSES[256] = {
     LETTERS('g', 'z'),
@@ -29,28 +31,34 @@ static const uint8_t CLASSES[256] = {
     ['.'] = UNRESERVED,
     ['_'] = UNRESERVED,
     ['~'] = UNRESERVED,
-    ['!'] = TOKEN | TARGET,
-    ['$'] = TOKEN | TARGET,
-    ['%'] = TOKEN | TARGET,
-    ['&'] = TOKEN | TARGET,
-    ['\''] = TOKEN | TARGET,
-    ['*'] = TOKEN | TARGET,
-    ['+'] = TOKEN | TARGET,
+    ['!'] = TOKEN | IN_TARGET,
+    ['$'] = TOKEN | IN_TARGET,
+    ['%'] = TOKEN | IN_TARGET,
+    ['&'] = TOKEN | IN_TARGET,
+    ['\''] = TOKEN | IN_TARGET,
+    ['*'] = TOKEN | IN_TARGET,
+    ['+'] = TOKEN | IN_TARGET,
     ['#'] = TOKEN,
-    ['^'] = TOKEN,
-    ['`'] = TOKEN,
-    ['|'] = TOKEN,
-    ['('] = TARGET,
-    [')'] = TARGET,
-    [','] = TARGET,
-    ['/'] = TARGET,
-    [':'] = TARGET,
-    [';'] = TARGET,
-    ['='] = TARGET,
-    ['?'] = TARGET,
-    ['@'] = TARGET,
-    ['['] = TARGET,
-    [']'] = TARGET,
+    ['^'] = TOKEN | QUERY,
+    ['`'] = TOKEN | QUERY,
+    ['|'] = TOKEN | QUERY,
+    ['('] = IN_TARGET,
+    [')'] = IN_TARGET,
+    [','] = IN_TARGET,
+    ['/'] = IN_TARGET,
+    [':'] = IN_TARGET,
+    [';'] = IN_TARGET,
+    ['='] = IN_TARGET,
+    ['?'] = IN_TARGET,
+    ['@'] = IN_TARGET,
+    ['['] = IN_TARGET,
+    [']'] = IN_TARGET,
+    ['"'] = QUERY,
+    ['<'] = QUERY,
+    ['>'] = QUERY,
+    ['\\'] = QUERY,
+    ['{'] = QUERY,
+    ['}'] = QUERY,
 };
 
 static bool is_all(struct text t, uint8_t class)
@@ -117,6 +125,12 @@ static enum head_scan_result scan_line(struct head_scan *scan, const char *bytes
     return HEAD_REFUSED;
 }
 
+/* A first line that cannot begin with a method, and need not be waited for. */
+static bool method_is_endless(struct text input)
+{
+    return input.len > METHOD_MAX_BYTES && !memchr(input.ptr, ' ', METHOD_MAX_BYTES + 1);
+}
+
 enum head_scan_result head_scan(struct head_scan *scan, struct text input, const struct http_settings *settings,
                                 size_t *ret_bytes, enum problem_code *ret_code)
 {
@@ -133,13 +147,15 @@ enum head_scan_result head_scan(struct head_scan *scan, struct text input, const
         }
         if (*at == '\r' && scan->scanned + 1 == limit)
             break;
-        if (*at != '\r' || at[1] != '\n')
+        if (*at != '\r' || at[1] != '\n' || (scan->lines == 0 && method_is_endless(input)))
             return HEAD_REFUSED;
         result = scan_line(scan, input.ptr, scan->scanned, settings, ret_code);
         *ret_bytes = scan->scanned;
         if (result != HEAD_PARTIAL)
             return result;
     }
+    if (scan->lines == 0 && method_is_endless(input))
+        return HEAD_REFUSED;
     if (limit < (size_t)settings->head_max_bytes)
         return HEAD_PARTIAL;
     *ret_code = scan->lines == 0 ? PROBLEM_URI_TOO_LONG : PROBLEM_HEADERS_TOO_LARGE;
@@ -162,9 +178,13 @@ static bool percent_escapes_are_sound(struct text target)
     return true;
 }
 
+/* A query is for whoever reads it: clients send raw '|' and lone '%' to other backends. */
 bool http_target_is_sound(struct text target)
 {
-    return target.len > 0 && is_all(target, TARGET) && percent_escapes_are_sound(target);
+    struct text path, query;
+
+    path_split_query(target, &path, &query);
+    return target.len > 0 && is_all(path, TARGET) && is_all(query, QUERY) && percent_escapes_are_sound(path);
 }
 
 static void split_query(struct http_head *head, struct text path_and_query)
@@ -363,7 +383,8 @@ static bool collect_singles(const struct http_head *head, const struct http_fiel
         s = single_of(field->name);
         if (s == SINGLE_COUNT)
             continue;
-        if (ret_found[s] || !is_ascii(field->value))
+        /* Cookies of other applications may hold anything. */
+        if (ret_found[s] || (s != SINGLE_COOKIE && !is_ascii(field->value)))
             return false;
         ret_found[s] = field;
     }

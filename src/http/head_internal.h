@@ -31,8 +31,8 @@ struct head_scan {
 
 enum head_scan_result { HEAD_PARTIAL, HEAD_WHOLE, HEAD_REFUSED };
 /* Finds the empty line that ends the head. Control characters other than those of line ends and tabs within a line (H1,
- * H5), a line that begins with a blank (H2), and what is too large (H12), are refused at once, without waiting for the
- * end. ret_bytes: the length of a whole head; ret_code: why it is refused. */
+ * H5), a line that begins with a blank (H2), a method without end, and what is too large (H12), are refused at once,
+ * without waiting for the end. ret_bytes: the length of a whole head; ret_code: why it is refused. */
 enum head_scan_result head_scan(struct head_scan *scan, struct text input, const struct http_settings *settings,
                                 size_t *ret_bytes, enum problem_code *ret_code);
 

@@ -100,8 +100,19 @@ enum problem_code request_read_head(struct http_request *request, struct text by
     return code;
 }
 
+/* It asks about the server, not about anything that a handler knows (RFC 9110 section 9.3.7). */
+static void answer_options(struct http_request *request)
+{
+    http_response_header(request, TEXT("Allow"), TEXT(HTTP_METHODS_ALLOWED));
+    http_reply(request, 204, (struct text){NULL, 0}, (struct text){NULL, 0});
+}
+
 void request_dispatch(struct http_request *request)
 {
+    if (text_equal(request->head.target, TEXT("*"))) {
+        answer_options(request);
+        return;
+    }
     request_pin(request);
     request->server->handler(request, request->server->handler_arg);
     CHECK(request->is_replied || request->is_gone || request->holds > 0);
@@ -120,7 +131,9 @@ void request_refuse(struct http_request *request, enum problem_code code)
     struct problem problem = problem_of(code);
 
     if (code == PROBLEM_METHOD_NOT_ALLOWED)
-        problem.allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+        problem.allow = HTTP_METHODS_ALLOWED;
+    if (request->server->settings.mark_refusal)
+        request->server->settings.mark_refusal(request, &problem, request->server->handler_arg);
     http_response_close(request);
     http_reply_problem(request, &problem);
 }

@@ -48,15 +48,30 @@ Test(http_request_line, targets_hold_no_byte_and_no_escape_that_is_unsafe)
         struct text target;
         bool is_sound;
     } CASES[] = {
-        {{NULL, 0}, false},      {TEXT(""), false},
-        {TEXT("/"), true},       {TEXT("/v1/a%20b/~c;d?e=%2F&f[]='('"), true},
-        {TEXT("/a b"), false},   {TEXT("/a#b"), false},
-        {TEXT("/a\\b"), false},  {TEXT("/\xc3\xa9"), false},
-        {TEXT("/%"), false},     {TEXT("/%4"), false},
+        {{NULL, 0}, false},
+        {TEXT(""), false},
+        {TEXT("/"), true},
+        {TEXT("/v1/a%20b/~c;d?e=%2F&f[]='('"), true},
+        {TEXT("/a b"), false},
+        {TEXT("/a#b"), false},
+        {TEXT("/a\\b"), false},
+        {TEXT("/\xc3\xa9"), false},
+        {TEXT("/%"), false},
+        {TEXT("/%4"), false},
         {{"/%41", 3}, false}, /* what lies behind it is not looked at */
-        {TEXT("/%4g"), false},   {TEXT("/%00"), false},
-        {TEXT("/%1f"), false},   {TEXT("/%7F"), false},
+        {TEXT("/%4g"), false},
+        {TEXT("/%00"), false},
+        {TEXT("/%1f"), false},
+        {TEXT("/%7F"), false},
         {TEXT("/%7e%80"), true},
+        {TEXT("/a?%"), true},
+        {TEXT("/a?b|{c}^`\"<>\\&%00"), true},
+        {TEXT("/a|?b"), false},
+        {TEXT("/a?b#"), false},
+        {TEXT("/a?b c"), false},
+        {TEXT("/a?\xc3\xa9"), false},
+        {TEXT("?a"), true},
+        {TEXT("/%0a?b"), false},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)

@@ -1,6 +1,8 @@
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "core/problem.h"
 #include "http/conn_internal.h"
+#include "http/response.h"
 
 #include "leak_guard.h"
 #include "server_fixture.h"
@@ -787,6 +789,7 @@ Test(http_server, the_answer_to_a_refused_head_is_not_lost_to_a_reset)
     char *garbage = calloc(1, 200 * 1024);
 
     memset(garbage, 'a', 200 * 1024 - 1);
+    memcpy(garbage, "GET /", 5);
     start();
     peer_send(&peer, garbage, 100 * 1024);
     cr_assert(peer_gets(&peer, "414 URI Too Long"));
@@ -844,6 +847,38 @@ Test(http_server, connect_is_refused_with_allow_and_other_methods_reach_the_hand
     cr_assert(peer_gets(&peer, "405 Method Not Allowed"));
     cr_assert(peer_gets(&peer, "Allow: GET, HEAD"));
     cr_assert_eq(fixture.handled, 2);
+    finish();
+}
+
+Test(http_server, options_of_the_server_are_answered_without_a_handler)
+{
+    start();
+    peer_send_str(&peer, "OPTIONS * HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\n\r\nab" HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    cr_assert(strstr(peer.input, "HTTP/1.1 204 No Content\r\n") == peer.input);
+    cr_assert_eq(peer_count(&peer, "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"), 1);
+    cr_assert_eq(fixture.handled, 1);
+    finish();
+}
+
+static void mark(struct http_request *request, struct problem *problem, void *arg)
+{
+    cr_assert_eq(arg, &fixture);
+    http_response_header(request, TEXT("X-Marked"), text_of(problem_code_text(problem->code)));
+    problem->status = 403;
+}
+
+Test(http_server, what_it_refuses_by_itself_is_marked)
+{
+    struct http_settings settings = fixture_settings();
+
+    settings.mark_refusal = mark;
+    start_with(&settings);
+    peer_send_str(&peer, "GET /hello HTTP/1.1\r\nHost: t\r\nExpect: wonders\r\n\r\n");
+    cr_assert(peer_gets(&peer, "HTTP/1.1 403 Forbidden\r\n"));
+    cr_assert(peer_gets(&peer, "X-Marked: expectation_failed\r\n"));
+    cr_assert(peer_gets(&peer, "\"code\":\"expectation_failed\""));
+    cr_assert(peer_is_ended(&peer));
     finish();
 }
 
