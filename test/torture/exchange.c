@@ -104,7 +104,8 @@ static bool conn_parse(struct exchange *exchange, struct conn *conn, bool *ret_b
     if (conn->in_len < (size_t)(end + 4 - conn->in) + (size_t)length)
         return false;
     end[2] = '\0';
-    if (strcasestr(conn->in, "\r\nconnection: close\r\n"))
+    /* Where the answer did not wait for the last bytes, the node still does: what came next would be taken for them. */
+    if (strcasestr(conn->in, "\r\nconnection: close\r\n") || conn->out_sent < conn->out_len)
         conn_close(conn);
     conn->in_len = 0;
     conn_complete(
