@@ -60,6 +60,8 @@
     X(METRIC_REDIS_LOST, counter, "chatelaine_redis_lost_total", "", "Commands without an answer in time.")     \
     X(METRIC_REDIS_CONNECTS, counter, "chatelaine_redis_connects_total", "", "Connections made to Redis.")      \
     X(METRIC_REDIS_SWITCHES, counter, "chatelaine_redis_switches_total", "", "Other masters by Sentinels.")     \
+    X(METRIC_REDIS_FULL, gauge, "chatelaine_redis_full", "",                                                    \
+      "1 while Redis' memory is full: nothing new can be made; checks and revocations go on.")                  \
     X(METRIC_USAGE_FLUSHED, counter, "chatelaine_usage_flushed_total", "", "Uses of keys written to Redis.")    \
     X(METRIC_USAGE_DROPPED, counter, "chatelaine_usage_dropped_total", "",                                      \
       "Uses of keys that were not counted because the table was full.")                                         \

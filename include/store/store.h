@@ -37,16 +37,20 @@ struct store_settings {
 struct store *store_create(uv_loop_t *loop, const struct store_settings *settings, void (*ready)(void *arg), void *arg);
 void store_close(struct store *store, void (*closed)(void *arg), void *arg);
 
-/* Both links up, with Sentinels also the session's lease, the schema version known and not newer than ours, Redis
+/* A Redis whose memory is full is fit as well: what ends something still works.
+ * Both links up, with Sentinels also the session's lease, the schema version known and not newer than ours, Redis
  * durable (or unsafe_redis) and writable: looked at on each connection, and again every few seconds. */
 bool store_is_ready(const struct store *store);
-/* Why not, one sentence for readyz, logs and doctor. */
+/* Why not, one sentence for readyz, logs and doctor. Of a store that is ready: what it cannot do at present, or empty.
+ */
 const char *store_trouble(const struct store *store);
 
 /* What Redis is, for doctor and the check at start. */
 struct store_facts {
     char redis_version[32];
     bool appendonly, appendfsync_always, no_fsync_on_rewrite_off, noeviction, writable;
+    bool full;                                 /* writable by what must go on alone: no memory is left */
+    bool save_off, stop_writes_on_failure_off; /* either: a snapshot that fails does not stop writes */
     int64_t replicas;
     int64_t schema;         /* 0: an empty store */
     int64_t clock_ahead_ms; /* of Redis against ours */

@@ -5,7 +5,7 @@
 
 enum doctor_status { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
 
-enum { DOCTOR_DETAIL_BYTES = 512, DOCTOR_CHECKS_MAX = 20 };
+enum { DOCTOR_DETAIL_BYTES = 512, DOCTOR_CHECKS_MAX = 32 };
 
 struct doctor_check {
     const char *name;

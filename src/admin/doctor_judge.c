@@ -60,6 +60,16 @@ static void judge_durability(struct doctor_report *report, const struct store_fa
     judge_flag(report, facts, "maxmemory-policy", facts->noeviction, "noeviction",
                "Otherwise Redis may throw keys and revocations away: CONFIG SET maxmemory-policy noeviction, and the "
                "same in redis.conf.");
+    add(report, "stop-writes-on-bgsave-error",
+        facts->save_off || facts->stop_writes_on_failure_off || !facts->config_readable ? DOCTOR_OK : DOCTOR_WARN,
+        "A snapshot that fails would stop all changes, revocations too: CONFIG SET save \"\" (the append-only file has "
+        "all), or CONFIG SET stop-writes-on-bgsave-error no, and the same in redis.conf.",
+        facts->save_off || !facts->config_readable ? "no snapshots"
+        : facts->stop_writes_on_failure_off        ? "no"
+                                                   : "yes, and snapshots are made");
+    add(report, "memory", facts->full ? DOCTOR_FAIL : DOCTOR_OK,
+        "Nothing new can be made; checks, sign-ins and revocations go on. Raise maxmemory, or free some.",
+        facts->full ? "full" : "not full");
     add(report, "writable", facts->writable ? DOCTOR_OK : DOCTOR_FAIL,
         "Redis refuses writes or scripts: is it a replica, out of memory or disk, or short of replicas "
         "(min-replicas-to-write), or does its ACL forbid them?",

@@ -30,6 +30,12 @@ static void show_liveness(struct http_request *request, const struct service *se
     reply_status(request, 200, "ok", NULL);
 }
 
+/* trouble: what does not work although the node had better be asked, for others cannot do it either. */
+static void show_ready(struct http_request *request, const char *trouble)
+{
+    reply_status(request, 200, "ok", trouble[0] ? trouble : NULL);
+}
+
 static void show_readiness(struct http_request *request, const struct service *service)
 {
     if (service->draining)
@@ -37,7 +43,7 @@ static void show_readiness(struct http_request *request, const struct service *s
     else if (!store_is_ready(service->store))
         reply_status(request, 503, "unavailable", store_trouble(service->store));
     else
-        reply_status(request, 200, "ok", NULL);
+        show_ready(request, store_trouble(service->store));
 }
 
 enum { METRICS_MAX_BYTES = 64 * 1024 };

@@ -278,22 +278,37 @@ static bool result_parse(struct text word, enum store_result *ret_result)
 }
 
 /* Errors that say that Redis takes no writes at present. */
-static const char *refusal_of(struct text kind)
+struct refusal {
+    struct text kind;
+    const char *reason;
+    bool is_full; /* it takes those of scripts with allow-oom */
+};
+
+static const struct refusal *refusal_of(struct text kind)
 {
-    static const struct {
-        struct text kind;
-        const char *reason;
-    } REFUSALS[] = {
-        {{"OOM", 3}, "Redis refuses writes, its memory is full: raise maxmemory, or free some."},
-        {{"READONLY", 8}, "Redis refuses writes, it is a replica: point --redis at the primary."},
-        {{"MISCONF", 7}, "Redis refuses writes, it cannot save to disk: see its log, free disk space."},
-        {{"NOREPLICAS", 10}, "Redis refuses writes, too few replicas are in touch with it: bring them back."},
+    static const struct refusal REFUSALS[] = {
+        {{"OOM", 3}, "Redis refuses writes, its memory is full: raise maxmemory, or free some.", true},
+        {{"READONLY", 8}, "Redis refuses writes, it is a replica: point --redis at the primary.", false},
+        {{"MISCONF", 7}, "Redis refuses writes, it cannot save to disk: see its log, free disk space.", false},
+        {{"NOREPLICAS", 10}, "Redis refuses writes, too few replicas are in touch with it: bring them back.", false},
     };
 
     for (size_t i = 0; i < sizeof REFUSALS / sizeof REFUSALS[0]; i++)
         if (text_equal(kind, REFUSALS[i].kind))
-            return REFUSALS[i].reason;
+            return &REFUSALS[i];
     return NULL;
+}
+
+static void note_refusal(const struct script_call *call, const struct refusal *refusal)
+{
+    struct store *store = call->store;
+
+    if (call->class == SCRIPT_PROBE)
+        store->examination.refusal = refusal ? refusal->reason : NULL;
+    else if (refusal && refusal->is_full)
+        store_note_full(store, true);
+    else if (refusal && call->class == SCRIPT_CHANGE)
+        store_doubt(store, refusal->reason);
 }
 
 /* The result and, where there is one, the array that the caller gets: *ret_rest, without the first item. */
@@ -301,13 +316,9 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
                                    const struct redis_reply *reply, struct redis_reply *ret_rest)
 {
     enum store_result result = store_outcome(call->store, outcome, reply);
-    const char *refusal = outcome == REDIS_REPLIED ? refusal_of(reply_error_kind(reply)) : NULL;
     struct text word;
 
-    if (call->class == SCRIPT_PROBE)
-        call->store->examination.refusal = refusal;
-    else if (refusal && call->class == SCRIPT_CHANGE)
-        store_doubt(call->store, refusal);
+    note_refusal(call, outcome == REDIS_REPLIED ? refusal_of(reply_error_kind(reply)) : NULL);
     if (result != STORE_OK)
         return result;
     if (!reply_text(reply_at(reply, 0), &word) || !result_parse(word, &result)) {

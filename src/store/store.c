@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "base/secure.h"
 #include "core/limits.h"
 #include "core/lease_rules.h"
@@ -25,6 +26,9 @@ enum {
 };
 
 static const char NOT_EXAMINED[] = "Redis is being examined.";
+static const char FULL[] =
+    "Redis' memory is full: nothing new can be made, but checks, sign-ins and revocations go on. "
+    "Raise maxmemory, or free some.";
 
 static void reads_told(void *arg, bool is_up);
 static void changes_told(void *arg, bool is_up);
@@ -55,7 +59,11 @@ const char *store_trouble(const struct store *store)
         snprintf(text, sizeof store->trouble, "Redis cannot be reached: %s.", redis_link_trouble(down));
     if (down)
         return text;
-    return store->unfit ? store->unfit : store_may_decide(store) ? "" : node_session_trouble(store->session);
+    if (store->unfit)
+        return store->unfit;
+    if (!store_may_decide(store))
+        return node_session_trouble(store->session);
+    return store->is_full ? FULL : "";
 }
 
 static void readiness_tell(struct store *store)
@@ -89,6 +97,18 @@ void store_doubt(struct store *store, const char *reason)
     unfit_set(store, reason);
     probe_in(store, PROBE_AGAIN_MS);
     readiness_tell(store);
+}
+
+void store_note_full(struct store *store, bool is_full)
+{
+    if (is_full && !store->is_full) {
+        LOG(LOG_ERROR, "redis is full", log_str("why", FULL));
+        probe_in(store, PROBE_AGAIN_MS);
+    } else if (!is_full && store->is_full) {
+        LOG(LOG_INFO, "redis has memory again", log_str("link", "changes"));
+    }
+    store->is_full = is_full;
+    metric_set(METRIC_REDIS_FULL, is_full);
 }
 
 void store_judged(struct store *store, const char *unfit)

@@ -21,13 +21,16 @@ struct examiner {
 static const struct config_setting {
     const char *name, *fit; /* fit NULL: the fact is a number, and of interest where Sentinel decides */
     size_t fact;
+    bool for_doctor; /* no reason to refuse changes, nor is it one that it is not told */
 } CONFIG_SETTINGS[CONFIG_SETTING_COUNT] = {
-    {"appendonly", "yes", offsetof(struct store_facts, appendonly)},
-    {"appendfsync", "always", offsetof(struct store_facts, appendfsync_always)},
-    {"no-appendfsync-on-rewrite", "no", offsetof(struct store_facts, no_fsync_on_rewrite_off)},
-    {"maxmemory-policy", "noeviction", offsetof(struct store_facts, noeviction)},
-    {"min-replicas-to-write", NULL, offsetof(struct store_facts, replicas_to_write)},
-    {"min-replicas-max-lag", NULL, offsetof(struct store_facts, replica_lag_s)},
+    {"appendonly", "yes", offsetof(struct store_facts, appendonly), false},
+    {"appendfsync", "always", offsetof(struct store_facts, appendfsync_always), false},
+    {"no-appendfsync-on-rewrite", "no", offsetof(struct store_facts, no_fsync_on_rewrite_off), false},
+    {"maxmemory-policy", "noeviction", offsetof(struct store_facts, noeviction), false},
+    {"min-replicas-to-write", NULL, offsetof(struct store_facts, replicas_to_write), false},
+    {"min-replicas-max-lag", NULL, offsetof(struct store_facts, replica_lag_s), false},
+    {"save", "", offsetof(struct store_facts, save_off), true},
+    {"stop-writes-on-bgsave-error", "no", offsetof(struct store_facts, stop_writes_on_failure_off), true},
 };
 
 static void info_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
@@ -121,6 +124,8 @@ static void part_done(struct store *store)
         unfit = e->refusal;
     if (e->has_failed)
         unfit = "Redis did not answer what it is: is it overloaded, or does its ACL forbid INFO and TIME?";
+    if (e->facts.writable)
+        store_note_full(store, e->facts.full);
     store_judged(store, unfit);
     if (e->has_failed && !store->changes_up)
         return; /* whoever waits is told with the next connection, or at his deadline */
@@ -199,7 +204,7 @@ static void config_answered(void *arg, enum redis_outcome outcome, const struct 
     if (outcome != REDIS_REPLIED)
         e->has_failed = true;
     else if (!reply_text(reply_at(reply, 1), &value))
-        e->facts.config_readable = false;
+        e->facts.config_readable &= setting->for_doctor;
     else
         config_note(setting, value, &e->facts);
     part_done(read->store);
@@ -225,10 +230,12 @@ static void schema_answered(void *arg, enum store_result result, const struct re
 {
     struct store *store = arg;
     struct examination *e = &store->examination;
+    int64_t full;
     bool has_schema = (result == STORE_OK || result == STORE_REFUSED) && /* refused: it is newer than ours */
                       reply_integer(reply_at(reply, 0), &e->facts.schema);
 
     e->facts.writable = has_schema;
+    e->facts.full = has_schema && reply_integer(reply_at(reply, 2), &full) && full != 0;
     e->has_failed |= result == STORE_UNKNOWN;
     part_done(store);
 }

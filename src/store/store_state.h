@@ -6,7 +6,7 @@
 enum {
     STORE_SCHEMA = 1,
     SCRIPT_SHA1_HEX_BYTES = 40,
-    CONFIG_SETTING_COUNT = 6,
+    CONFIG_SETTING_COUNT = 8,
 };
 
 struct config_read {
@@ -37,6 +37,7 @@ struct store {
     bool is_ready;             /* as last told */
     bool reads_up, changes_up; /* the links, as they told */
     const char *unfit;         /* why changes are refused; NULL: they are not */
+    bool is_full;              /* Redis itself refuses those that make something */
     char trouble[256];
 
     struct examination examination;
@@ -64,6 +65,8 @@ struct store {
 
 /* Changes are refused from now on, until an examination finds Redis fit. reason: a constant sentence. */
 void store_doubt(struct store *store, const char *reason);
+/* Redis has no memory left, or has again. It is asked all the same, for what ends something it still does. */
+void store_note_full(struct store *store, bool is_full);
 /* After an examination: unfit as above, or NULL. */
 void store_judged(struct store *store, const char *unfit);
 

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Approves or denies an enrolment. What was approved can still be denied until it is claimed; what was denied stays so.
 -- Deciding the same again changes nothing.
 -- ARGV: prefix, digest of the user code, account, tag of the user, 'approved' or 'denied', user, ip, request id, events

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Revokes a key, for ever. Once `revoked` is set nothing changes it. The invalidation is published each time, for a
 -- node may have missed an earlier one.
 -- ARGV: prefix, id, account ('' any), kind ('' any), test only ('1' or '0'), actor, ip, request id, events kept,

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Counts one attempt to log in or to step up against the user and the address, before it is judged. A refused attempt
 -- is not counted.
 -- ARGV: prefix, by ('email' or 'user'), email or user id, tag of the user, tag of the address

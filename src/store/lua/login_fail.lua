@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Records a failed attempt. An unknown user has no account whose trail could tell it.
 -- ARGV: prefix, user ('' unknown), ip, request id, events kept
 -- Returns: ok

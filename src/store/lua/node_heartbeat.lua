@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- One heartbeat of a node's session: registers it, and echoes the nonce on the session's own channel, behind every
 -- invalidation that was published before. lease_max is what revokers compute their wait from; it only grows, for a lease
 -- that was granted before a restart may still run.

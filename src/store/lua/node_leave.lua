@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Takes sessions out of the registry: its own by a node that has emptied its cache, those of others by a revoker that
 -- has waited until their leases are over, and only if they did not send a heartbeat since.
 -- ARGV: prefix, then for each session: its id, and what the registry must hold of it ('' anything)

@@ -1,6 +1,9 @@
 -- What all scripts share; embedded in front of each. Every script is called as EVALSHA sha 0 prefix argument...: the
 -- names of keys are made here, of the prefix in ARGV[1], and are not passed as KEYS. That fits one Redis (with replicas
 -- and Sentinel), not Redis Cluster.
+-- A script whose first line is "#!lua flags=allow-oom" also runs where Redis has no memory left by its own limit: what ends
+-- something, what nodes need to go on, and what people need to come and end something. None of them may grow Redis by more
+-- than a bound that somebody else's numbers do not touch.
 -- A script answers an array that begins with 'ok', 'not_found', 'conflict' or 'refused', or with one of the words of
 -- actor_refused(). It checks first and writes afterwards, since Redis does not undo what a script wrote before an error.
 

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Takes a TOTP step, forgives the attempt and makes a session.
 -- ARGV: prefix, user, TOTP step, digest, sid, tag of the user, tag of the address, idle, absolute and step-up limit in
 --   ms, password and totp as they were verified ('' both: not compared), ip, request id, events kept

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Ends a session.
 -- ARGV: prefix, digest, ip, request id, events kept
 -- Returns: ok; not_found

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- A live session, and its use noted; seldom enough that most calls only read.
 -- ARGV: prefix, digest, idle, absolute and step-up limit in ms
 -- Returns: ok, session; not_found: unknown or over

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Takes a TOTP step, forgives the attempt, gives the session a new digest and a fresh step-up. The old digest is
 -- unknown from here on.
 -- ARGV: prefix, old digest, new digest, TOTP step, tag of the user, tag of the address, idle, absolute and step-up limit

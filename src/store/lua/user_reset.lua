@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Replaces a user's password or TOTP secret or both, and ends all sessions. The last TOTP step is forgotten only with
 -- the secret that it belongs to: else a code could be used again behind a new password.
 -- ARGV: prefix, user, password ('' stays), totp ('' stays), actor, ip, request id, events kept

@@ -31,6 +31,7 @@ static void make_fit(void)
                   .no_fsync_on_rewrite_off = true,
                   .noeviction = true,
                   .writable = true,
+                  .save_off = true,
                   .replicas = 1,
                   .schema = 1,
                   .config_readable = true},
@@ -221,6 +222,14 @@ static void clock_a_little_off(void)
 {
     evidence.facts.clock_ahead_ms = -1500;
 }
+static void full(void)
+{
+    evidence.facts.full = true;
+}
+static void snapshots(void)
+{
+    evidence.facts.save_off = false;
+}
 static void clock_far_off(void)
 {
     evidence.facts.clock_ahead_ms = 16000;
@@ -268,6 +277,8 @@ Test(doctor, finds_each_single_fault)
         {replica_missing, "replicas", DOCTOR_FAIL},
         {alone, "replicas", DOCTOR_WARN},
         {replica_unused, "replicas", DOCTOR_WARN},
+        {full, "memory", DOCTOR_FAIL},
+        {snapshots, "stop-writes-on-bgsave-error", DOCTOR_WARN},
         {newer_schema, "schema", DOCTOR_FAIL},
         {clock_a_little_off, "clock", DOCTOR_WARN},
         {clock_far_off, "clock", DOCTOR_FAIL},

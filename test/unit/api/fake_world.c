@@ -625,8 +625,7 @@ bool store_is_ready(const struct store *store)
 
 const char *store_trouble(const struct store *store)
 {
-    (void)store;
-    return "Redis is away.";
+    return store_is_ready(store) ? world.store_trouble : "Redis is away.";
 }
 
 /* The world */
@@ -680,6 +679,7 @@ void world_begin(void)
                     .step_up_expires_ms = 1},
         .user_known = true,
         .delivered = true,
+        .store_trouble = "",
     };
     CHECK(key_set_name(&world.key, TEXT("Ward")));
     keyring_seal(world.service.keyring, id_text(&user->id), TOTP_SECRET.bytes, sizeof TOTP_SECRET.bytes,

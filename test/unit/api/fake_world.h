@@ -21,7 +21,7 @@ struct world {
     struct service service;
 
     /* What the fakes answer. */
-    const char *peer;
+    const char *peer, *store_trouble; /* the latter of a store that is ready */
     struct key_record key;
     bool checks_at_once;
     struct session_record session;

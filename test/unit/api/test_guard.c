@@ -326,6 +326,18 @@ Test(guard, client_that_left_is_no_trouble)
     }
 }
 
+/* Nodes that all lack the same are better than none. */
+Test(guard, a_node_is_ready_with_a_store_that_is_full)
+{
+    struct http_request *request;
+
+    world.store_trouble = "It is full.";
+    request = request_send_internal(HTTP_GET, "/readyz");
+    cr_assert_eq(answer_status(request), 200);
+    cr_assert_str_eq(answer_body(request), "{\"status\":\"ok\",\"reason\":\"It is full.\"}");
+    request_forget(request);
+}
+
 Test(guard, internal_listener)
 {
     static const struct {

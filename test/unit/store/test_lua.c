@@ -885,3 +885,25 @@ Test(lua, guessing_user_codes_waits)
           {DECIDE("c1", "acct_A", "approved"), "(refused 30)"}, {"HGET t:device:d1 status", "pending"},
           {"@device_find c1 acct_A u2", "(ok *)"});
 }
+
+/* What ends something, and what nodes and people need for that, runs where no memory is left; nothing else does. */
+Test(lua, what_runs_although_memory_is_full)
+{
+    STEPS(ACCOUNT, USER, {"@schema_claim 1", "(ok 1 * 0)"},
+          {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
+          {"@session_create usr_U 3 s1 S u i 1000000 5000000 300000 '' '' '' '' 100", "(ok *)"},
+          {"@session_create usr_U 4 s2 T u i 1000000 5000000 300000 '' '' '' '' 100", "(ok *)"},
+          {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1)"},
+          {"@schema_claim 0", "(refused 1)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
+          {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"},
+          {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x", "(ok)"},
+          {"@node_leave n1 ''", "(ok 1)"}, {"@login_begin email a@b.test u i", "(ok (usr_U *))"},
+          {"@login_fail usr_U '' '' 100", "(ok)"},
+          {"@session_create usr_U 5 s3 V u i 1000000 5000000 300000 '' '' '' '' 100", "(ok *)"},
+          {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000", "(ok *)"},
+          {"@session_step_up s2 s4 6 u i 1000000 5000000 300000 '' '' 100", "(ok *)"},
+          {DECIDE("c1", "acct_A", "denied"), "(ok *)"}, {"@session_end s1 '' '' 100", "(ok)"},
+          {"@user_reset usr_U new '' operator '' '' 100", "(ok)"}, {"EXISTS t:session:s3 t:session:s4", "0"},
+          /* An empty store cannot be claimed. */
+          {"DEL t:schema", "1"}, {"@schema_claim 1", "-OOM*"});
+}

@@ -1,4 +1,5 @@
 #include "store/store.h"
+#include "base/metrics.h"
 #include "fake_redis.h"
 #include "leak_guard.h"
 #include "redis_server.h"
@@ -93,6 +94,12 @@ static bool is_not_ready(void *arg)
 static bool has_trouble(void *arg)
 {
     return strstr(store_trouble(w.store), *(const char **)arg);
+}
+
+static bool has_no_trouble(void *arg)
+{
+    (void)arg;
+    return store_trouble(w.store)[0] == '\0';
 }
 
 static void until_trouble(const char *trouble)
@@ -348,6 +355,8 @@ static void open_fake(void)
     rule("CONFIG GET appendonly", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$3\r\nyes\r\n", 0);
     rule("CONFIG GET appendfsync", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$6\r\nalways\r\n", 0);
     rule("CONFIG GET no-appendfsync-on-rewrite", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$2\r\nno\r\n", 0);
+    rule("CONFIG GET save", FAKE_ANSWER, "*0\r\n", 0);
+    rule("CONFIG GET stop-writes-on-bgsave-error", FAKE_ANSWER, "*0\r\n", 0);
     rule("CONFIG GET maxmemory-policy", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$10\r\nnoeviction\r\n", 0);
     rule("EVALSHA", FAKE_ANSWER, "*2\r\n$2\r\nok\r\n:1\r\n", 0);
 }
@@ -456,7 +465,6 @@ Test(store, does_not_know_when_the_connection_breaks_behind_the_script)
 Test(store, refuses_changes_once_redis_refused_one)
 {
     static const char *const ERRORS[] = {
-        "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
         "-READONLY You can't write against a read only replica.\r\n",
         "-MISCONF Redis is configured to save RDB snapshots\r\n",
         "-NOREPLICAS Not enough good replicas to write.\r\n",
@@ -475,6 +483,34 @@ Test(store, refuses_changes_once_redis_refused_one)
         until(is_ready, NULL);
         cr_assert_eq(change("acct_1"), STORE_OK);
     }
+    close_world();
+}
+
+/* What it still takes is known to Redis alone. */
+Test(store, asks_a_full_redis_all_the_same)
+{
+    open_fake_ready(0);
+    rule("EVALSHA", FAKE_ANSWER, "-OOM command not allowed when used memory > 'maxmemory'.\r\n", 1);
+    cr_assert_eq(change("acct_1"), STORE_UNAVAILABLE);
+    cr_assert(store_is_ready(w.store));
+    cr_assert(strstr(store_trouble(w.store), "memory is full"), "%s", store_trouble(w.store));
+    cr_assert_eq(metric_values[METRIC_REDIS_FULL], 1);
+    cr_assert_eq(change("acct_1"), STORE_OK);
+    until(has_no_trouble, NULL);
+    cr_assert_eq(metric_values[METRIC_REDIS_FULL], 0);
+    close_world();
+}
+
+Test(store, becomes_ready_with_a_redis_that_is_full)
+{
+    open_real(NULL);
+    redis_server_tell(&w.server, "SET", "t:schema", "1", NULL);
+    redis_server_tell(&w.server, "CONFIG", "SET", "maxmemory", "1", NULL);
+    open_store(0, false);
+    until(is_ready, NULL);
+    cr_assert(strstr(store_trouble(w.store), "memory is full"), "%s", store_trouble(w.store));
+    cr_assert_eq(change("acct_1"), STORE_UNAVAILABLE);
+    cr_assert(store_is_ready(w.store));
     close_world();
 }
 
