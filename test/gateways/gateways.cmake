@@ -2,7 +2,9 @@
 find_program(NGINX nginx)
 find_program(OATHTOOL oathtool)
 find_program(JQ jq)
-if(NGINX AND OATHTOOL AND JQ)
+find_program(NGHTTP nghttp)
+find_program(NGHTTPX nghttpx)
+if(NGINX AND OATHTOOL AND JQ AND NGHTTP AND NGHTTPX)
   add_test(NAME gateways COMMAND ${PROJECT_SOURCE_DIR}/scripts/gateways)
   set_tests_properties(gateways PROPERTIES TIMEOUT 360 LABELS gateways RUN_SERIAL ON
     ENVIRONMENT "BUILD=$<TARGET_FILE_DIR:chatelaine>"

@@ -9,12 +9,22 @@ import { parse } from 'yaml';
 import { BROKEN } from './broken.js';
 
 const TOLD = ['account', 'principal', 'kind', 'mode', 'scopes', 'billable'];
-// What a node needs to judge; what a backend must not be told.
+// What a node needs to judge; what a backend must not be told: of another method or path, another address, somebody else.
 const ASKED = ['cookie', 'origin', 'x-csrf-token'];
 const STEERING = [
-  ...['x-http-method-override', 'x-original-method', 'x-original-uri', 'x-original-url', 'x-rewrite-url'],
-  'x-forwarded-prefix',
+  ...['x-http-method', 'x-http-method-override', 'x-method-override', 'x-original-method', 'x-original-uri'],
+  ...['x-original-url', 'x-rewrite-url', 'x-forwarded-path', 'x-forwarded-prefix'],
+  ...['forwarded', 'x-real-ip', 'x-client-ip', 'true-client-ip'],
+  ...['x-forwarded-user', 'x-forwarded-email', 'x-forwarded-groups', 'x-forwarded-preferred-username'],
+  ...['x-remote-user', 'remote-user', 'remote-groups', 'remote-email', 'remote-name', 'x-authenticated-user'],
+  ...['x-webauth-user', 'http2-settings'],
 ];
+// Of those that cannot remove X-Auth-* by a pattern.
+const KNOWN_AUTH = [
+  ...['user', 'user-id', 'username', 'name', 'email', 'subject', 'roles', 'role', 'groups', 'group', 'admin', 'tenant'],
+  ...['org', 'token', 'key', 'request-user', 'request-email', 'request-groups', 'request-preferred-username'],
+  ...['request-access-token'],
+].map((name) => `x-auth-${name}`);
 const SECRET = ['authorization', 'cookie'];
 const OWN = [
   ...['/v1/api_keys', '/v1/whoami', '/v1/auth/login', '/v1/console/session', '/v1/console/step_up'],
@@ -29,7 +39,7 @@ const BACKEND = [
 const AMBIGUOUS = [
   ...['//v1/patients', '/v1//patients', '/v1/../patients', '/v1/..', '/v1/./patients', '/v1/patients;a=b'],
   ...['/v1/patients.', '/v1/patients./1', '/v1/%2e%2E/patients', '/v1/a%2fb', '/v1/a%5Cb', '/v1/%70atients'],
-  ...['/v1/a%00', '/v1/a%252fb', '/v1/a\\b', '/v1/api%5Fkeys'],
+  ...['/v1/a%00', '/v1/a%252fb', '/v1/a\\b', '/v1/api%5Fkeys', '/v1/a%3fb', '/v1/a%3Fb', '/v1/a%23b'],
 ];
 const PLAIN = [
   ...['/v1/patients', '/v1/patients/', '/v1/patients/1.5', '/v1/patients/a%20b', '/v1/patients/%C3%A9'],
@@ -63,6 +73,13 @@ function decides(expect, isOwn, isAmbiguous) {
   for (const path of [...PLAIN, ...OWN]) expect(!isAmbiguous(path), `${path} can be read in one way only`);
 }
 
+/** The only upgrade that passes says websocket, whatever else the client says. */
+const UPGRADES = { websocket: true, WebSocket: true, h2c: false, 'h2c, websocket': false, websocketx: false, '': false };
+function upgrades(expect, isWebsocket) {
+  for (const [value, passes] of Object.entries(UPGRADES))
+    expect(isWebsocket(value) === passes, `Upgrade: ${value} ${passes ? 'does not pass' : 'passes'}`);
+}
+
 /** Traefik removes a header that is set to nothing. */
 function expectEmpty(expect, { headers }, names) {
   const set = Object.entries(headers.customRequestHeaders).filter(([, value]) => value === '');
@@ -82,6 +99,13 @@ const LINTS = {
       expect(text.includes(`proxy_set_header ${header} $auth_${name};`), `${header} is not set`);
     }
     expect(text.split('proxy_pass http://backend;').length === 2, 'not one way to the backend');
+    const emptied = all(text, /proxy_set_header (\S+) "";/g).map((name) => name.toLowerCase());
+    for (const name of [...STEERING, ...KNOWN_AUTH]) expect(emptied.includes(name), `${name} passes`);
+    const websocket = compile(one(text, /~\*(\S+) websocket;/), 'i');
+    upgrades(expect, (value) => websocket.test(value));
+    expect(!/proxy_set_header \S+ \$http_(upgrade|connection)/.test(text), "the client's Upgrade passes");
+    expect(!/log_format[^;]*\$(request|request_uri|uri|args|http_\w+)\b/.test(text), 'targets are logged');
+    expect(text.includes('    error_log /dev/stderr crit;'), 'targets are logged');
   },
 
   haproxy(read, expect) {
@@ -92,6 +116,11 @@ const LINTS = {
     decides(expect, own, (path) => ambiguous.test(path));
     const lua = read('gateways/haproxy/forward-auth.lua');
     for (const name of TOLD) expect(lua.includes(`"x-auth-${name}"`), `x-auth-${name} is not set`);
+    const deleted = anyOf(all(text, /del-header (\^\S+) -m reg/g), ['http2-settings']);
+    for (const name of STEERING) expect(deleted(name), `${name} passes`);
+    for (const name of ['Connection', 'Upgrade', 'HTTP2-Settings'])
+      expect(text.includes(`del-header ${name}\n`), `${name} passes`);
+    expect(!/log-format .*(%HU|%r|%hr|capture|%\[path|%\[url)/.test(text), 'targets are logged');
   },
 
   caddy(read, expect) {
@@ -102,10 +131,18 @@ const LINTS = {
       const header = `X-Auth-${capitalized(name)}`;
       expect(text.includes(`${header} {http.reverse_proxy.header`), `${header} is not set`);
     }
+    const removed = all(text, /request_header -(\S+)/g).map((name) => name.toLowerCase());
+    for (const name of [...STEERING, ...SECRET, 'connection', 'x-auth-*', '*_*'])
+      expect(removed.includes(name), `${name} passes`);
+    for (const pattern of all(text, /vars_regexp \{http\.request\.header\.Upgrade\} (\S+)/g))
+      upgrades(expect, (value) => compile(pattern).test(value));
+    expect(/@plain not vars_regexp[^]*request_header @plain -Upgrade\n/.test(text), 'Upgrade passes');
+    const logs = text.split('wrap json').length - 1;
+    expect(logs === 2 && text.split('request>uri regexp').length - 1 === logs, 'targets are logged');
   },
 
   traefik(read, expect) {
-    const { entryPoints } = parse(read('gateways/traefik/traefik.yml'));
+    const { entryPoints, accessLog } = parse(read('gateways/traefik/traefik.yml'));
     const { routers, services, middlewares, serversTransports } = parse(read('gateways/traefik/dynamic.yml')).http;
     const { rule, priority } = routers.own;
     decides(expect, anyOf(all(rule, /PathRegexp\(`([^`]*)`\)/g), all(rule, /\bPath\(`([^`]*)`\)/g)));
@@ -119,12 +156,23 @@ const LINTS = {
       expect(router.service !== 'backend' || used.includes('check'), `${name} leads to the backend unchecked`);
     }
     const check = middlewares.check.forwardAuth;
+    const kept = ['RequestPath', 'RequestLine'].filter((name) => accessLog.fields.names?.[name] !== 'drop');
+    expect(kept.length === 0 && accessLog.fields.headers.defaultMode === 'drop', 'targets are logged');
+    const websocket = compile(one(routers.websockets.rule, /HeaderRegexp\(`Upgrade`, `(.*)`\)/));
+    upgrades(expect, (value) => websocket.test(value));
+    expect(routers.websockets.priority < priority, 'WebSockets come before the own routes');
+    expect(routers.websockets.middlewares.includes('websocket'), "the client's Upgrade passes");
+    expect(middlewares.websocket.headers.customRequestHeaders.Upgrade === 'websocket', "the client's Upgrade passes");
+    expect(routers.backend.middlewares.includes('plain'), 'upgrade passes');
+    expectEmpty(expect, middlewares.plain, ['upgrade', 'connection']);
     const believed = check.trustForwardHeader !== false || entryPoints.gateway.forwardedHeaders.insecure !== false;
     expect(!believed, "the client's X-Forwarded-* are believed");
     const asked = check.authRequestHeaders.map((name) => name.toLowerCase());
     for (const name of ['authorization', ...ASKED]) expect(asked.includes(name), `the node is not told ${name}`);
-    const { middlewares: order } = routers.backend;
-    expect(order.indexOf('check') < order.indexOf('keep'), 'secrets are taken away before the check');
+    for (const { middlewares: order } of [routers.backend, routers.websockets]) {
+      expect(order.includes('clean') && order.includes('keep'), 'headers of the client pass');
+      expect(order.indexOf('check') < order.indexOf('keep'), 'secrets are taken away before the check');
+    }
     expectEmpty(expect, middlewares.clean, STEERING);
     expectEmpty(expect, middlewares.keep, SECRET);
     const told = compile(check.authResponseHeadersRegex);
@@ -155,7 +203,10 @@ const LINTS = {
       expect(removed.includes(`x-auth-${name}`), `x-auth-${name} is not removed`);
       expect(told.includes(`x-auth-${name}`), `x-auth-${name} is not set`);
     }
-    for (const name of STEERING) expect(removed.includes(name), `${name} passes`);
+    for (const name of [...STEERING, ...KNOWN_AUTH]) expect(removed.includes(name), `${name} passes`);
+    expect(isDeepStrictEqual(manager.upgrade_configs, [{ upgrade_type: 'websocket' }]), 'another upgrade passes');
+    const logged = manager.access_log.map(({ typed_config }) => Object.values(typed_config.log_format.json_format)).join();
+    expect(!/PATH|REQ\((?!:METHOD)/.test(logged), 'targets are logged');
     const asked = authz.allowed_headers.patterns.map(({ exact }) => exact);
     for (const name of ASKED) expect(asked.includes(name), `the node is not told ${name}`);
     expect(
@@ -173,6 +224,7 @@ const LINTS = {
     expect(routes.length === 3 && refused.direct_response && own.route.cluster === 'nodes', 'routes in another order');
     const isChecked = isDeepStrictEqual(backend.match, { prefix: '/' }) && !('typed_per_filter_config' in backend);
     expect(isChecked, 'the backend is not checked');
+    expect(backend.route.max_stream_duration !== undefined, 'a WebSocket has no end');
     for (const name of SECRET) expect(backend.request_headers_to_remove.includes(name), `${name} passes`);
     // Matched whole, without the query. Envoy refuses escaped slashes by itself.
     const isOwn = whole(own.match.safe_regex.regex);
