@@ -25,12 +25,20 @@ static void print_spaces(size_t count, struct buf *out)
         buf_append_char(out, ' ');
 }
 
-/* Words in the column that begins at HELP_INDENT, `used` bytes of which are taken. */
+/* In columns of a terminal: a character of the tables takes one, however many bytes it has. */
+static size_t width_of(struct text text)
+{
+    size_t count;
+
+    return text_count_utf8(text, &count) ? count : text.len;
+}
+
+/* Words in the column that begins at HELP_INDENT, `used` columns of which are taken. */
 static void print_wrapped(struct text help, size_t *used, struct buf *out)
 {
     struct text word;
     while (text_next(&help, ' ', &word)) {
-        if (*used > HELP_INDENT && *used + 1 + word.len > HELP_WIDTH) {
+        if (*used > HELP_INDENT && *used + 1 + width_of(word) > HELP_WIDTH) {
             buf_append_char(out, '\n');
             print_spaces(HELP_INDENT, out);
             *used = HELP_INDENT;
@@ -40,14 +48,14 @@ static void print_wrapped(struct text help, size_t *used, struct buf *out)
             ++*used;
         }
         buf_append_text(out, word);
-        *used += word.len;
+        *used += width_of(word);
     }
 }
 
 static void print_help_row(const struct option_row *row, struct buf *out)
 {
     const char *value = value_name(row);
-    size_t used = OPTION_INDENT + strlen("--") + strlen(row->name) + (value ? 1 + strlen(value) : 0);
+    size_t used = OPTION_INDENT + strlen("--") + strlen(row->name) + (value ? 1 + width_of(text_of(value)) : 0);
     print_spaces(OPTION_INDENT, out);
     buf_printf(out, "--%s%s%s", row->name, value ? " " : "", value ? value : "");
     if (used + 2 > HELP_INDENT) {

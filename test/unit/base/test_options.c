@@ -229,6 +229,21 @@ Test(options, help)
                    "  --help                      .\\Shows this.\n");
 }
 
+Test(options, help_counts_characters)
+{
+    static const struct option_row ROWS[] = {
+        {"proxies", OPTION_TEXT, 0, NULL, 0, 0, NULL, "CIDR,…", "Whom to believe."},
+        {"at", OPTION_TEXT, 0, NULL, 0, 0, NULL, "–––––––––––––––––––––", "One line: it has 30 characters before."},
+        {"ellipses", OPTION_FLAG, 0, NULL, 0, 0, NULL, NULL, "……………………………………………………………………………………………………… ……………… ends it."},
+    };
+    static const struct option_table TABLE = {ROWS, COUNT(ROWS)};
+
+    expect_printed(options_print_help, &TABLE,
+                   "  --proxies CIDR,…            Whom to believe.\n"
+                   "  --at –––––––––––––––––––––  One line: it has 30 characters before.\n"
+                   "  --ellipses                  ……………………………………………………………………………………………………… ……………… ends it.\n");
+}
+
 Test(options, man_page)
 {
     expect_printed(options_print_man, &TABLES[1],
