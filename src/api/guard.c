@@ -102,6 +102,18 @@ static enum bearer_result read_bearer(struct call *call, struct text *ret_token)
     return count ? bearer_read(header, ret_token) : BEARER_ABSENT;
 }
 
+/* An empty variable after "Bearer" is the commonest mistake of all. */
+static void refuse_malformed_bearer(struct call *call)
+{
+    struct problem problem = problem_of(PROBLEM_BAD_REQUEST);
+    size_t count;
+    struct text header = http_request_header(call->request, TEXT("Authorization"), &count);
+
+    if (text_equal_nocase(text_trim(header), TEXT("Bearer")))
+        problem.message = "Authorization has no token after Bearer.";
+    call_refuse_with(call, problem);
+}
+
 static enum cookie_result read_session_cookie(struct call *call, struct text *ret_token)
 {
     size_t count;
@@ -123,7 +135,7 @@ static void authenticate(struct call *call, enum route_who who)
         break;
     case WHO_ANYONE:
         if (read_bearer(call, &token) == BEARER_MALFORMED)
-            call_refuse(call, PROBLEM_BAD_REQUEST);
+            refuse_malformed_bearer(call);
         else
             find_route(call);
         break;
@@ -168,7 +180,7 @@ static void authenticate_key(struct call *call)
         key_check_begin(call->service->checker, &call->check, token, key_was_checked, call);
         break;
     case BEARER_MALFORMED:
-        call_refuse(call, PROBLEM_BAD_REQUEST);
+        refuse_malformed_bearer(call);
         break;
     case BEARER_ABSENT:
     case BEARER_OTHER:
@@ -185,8 +197,12 @@ static void authenticate_session(struct call *call)
     struct text token;
 
     bearer = read_bearer(call, &token);
-    if (bearer == BEARER_MALFORMED || bearer == BEARER_TOKEN) {
-        call_refuse(call, bearer == BEARER_TOKEN ? PROBLEM_BEARER_NOT_ACCEPTED : PROBLEM_BAD_REQUEST);
+    if (bearer == BEARER_MALFORMED) {
+        refuse_malformed_bearer(call);
+        return;
+    }
+    if (bearer == BEARER_TOKEN) {
+        call_refuse(call, PROBLEM_BEARER_NOT_ACCEPTED);
         return;
     }
     if (read_session_cookie(call, &token) != COOKIE_ONE ||

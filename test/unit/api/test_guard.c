@@ -77,6 +77,20 @@ Test(guard, key_credentials_at_once)
     EXPECT_ALL(KEY_CREDENTIALS);
 }
 
+/* An empty variable after "Bearer" is told by name, at every kind of route. */
+Test(guard, a_bearer_without_token_is_told)
+{
+    static const char *const TARGETS[] = {"/v1/whoami", "/v1/console/session", "/v1/auth/login"};
+
+    for (size_t i = 0; i < sizeof TARGETS / sizeof *TARGETS; i++) {
+        struct http_request *request = request_send(HTTP_GET, TARGETS[i], "Authorization: bearer \n", NULL);
+
+        cr_assert_eq(answer_status(request), 400, "%s", TARGETS[i]);
+        cr_expect(strstr(answer_body(request), "Authorization has no token after Bearer."), "%s", answer_body(request));
+        request_forget(request);
+    }
+}
+
 Test(guard, key_credentials_later)
 {
     world.checks_at_once = false;
