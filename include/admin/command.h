@@ -16,6 +16,7 @@ struct command_line {
     const char *dir;
     bool json;
     bool next;
+    bool guide;
     bool from_log;
     int operand_count;
     char **operands;

@@ -24,7 +24,8 @@ const struct command COMMANDS[] = {
      .summary = "Run one node with a Redis of its own, to try things out",
      .text = "Starts a private redis-server in a folder, makes a master key, an account and a user\n"
              "there the first time, shows how to sign in, and serves. A later start finds all again.\n"
-             "The password lies in that folder: not for production.",
+             "The password lies in that folder: not for production. A shell that reads guide.sh of that\n"
+             "folder has commands to try.",
      .groups = DEV_OPTIONS,
      .run = dev_command,
      .logs = true},

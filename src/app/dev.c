@@ -12,8 +12,10 @@
 #include "config/key_file.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define DEV_EMAIL "admin@chatelaine.localhost"
@@ -29,11 +31,32 @@ static const struct option_row DEV_ROWS[] = {
      .standard = ".chatelaine",
      .value_name = "PATH",
      .help = "The folder that keeps everything: data, master key, password."},
+    {.name = "guide",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct command_line, guide),
+     .help = "Print a QR code and commands to try too. If a node runs in the folder, print its guide and exit."},
 };
 static const struct option_table DEV_TABLE = {DEV_ROWS, sizeof DEV_ROWS / sizeof *DEV_ROWS};
 
+/* As of a node, but silent about what goes well: how to sign in stays the last thing on the screen. */
+static const struct option_row DEV_LOG_ROWS[] = {
+    {.name = "log-level",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(struct settings, log_level),
+     .standard = "warn",
+     .choices = "debug|info|warn|error",
+     .help = "The least severe lines that are logged."},
+    {.name = "log-format",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(struct settings, log_format),
+     .standard = "logfmt",
+     .choices = "logfmt|json",
+     .help = "The form of log lines on standard error."},
+};
+static const struct option_table DEV_LOG_TABLE = {DEV_LOG_ROWS, sizeof DEV_LOG_ROWS / sizeof *DEV_LOG_ROWS};
+
 const struct option_group DEV_OPTIONS[] = {{"Options", &DEV_TABLE},       {"Node", &SETTINGS_NODE},
-                                           {NULL, &SETTINGS_REVOCATIONS}, {"Log", &SETTINGS_LOG},
+                                           {NULL, &SETTINGS_REVOCATIONS}, {"Log", &DEV_LOG_TABLE},
                                            {"Limits", &SETTINGS_LIMITS},  {0}};
 
 struct dev {
@@ -45,10 +68,21 @@ struct dev {
     struct serve serve;
     char listen[HTTP_ADDRESS_BYTES];
     char origin[HTTP_ADDRESS_BYTES + 8];
-    bool is_first_start;
+    bool wants_guide;
 };
 
 /* Settings */
+
+/* As many as the limit of open files allows: in development that is no warning. */
+static int dev_fit_connections(struct settings *settings)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return command_fail(EXIT_FAILED, "cannot read the limit of open files: %s", strerror(errno));
+    settings->connections_max = settings_connections_within(settings, files.rlim_cur);
+    return EXIT_DONE;
+}
 
 /* The store's settings as they are by default, but of our own Redis. */
 static int dev_fill_settings(struct dev *dev, const struct settings *given)
@@ -69,7 +103,7 @@ static int dev_fill_settings(struct dev *dev, const struct settings *given)
     dev->settings.master_key_file = dev->home.master_key;
     dev->settings.listen = dev->listen;
     dev->settings.public_origin = dev->origin;
-    return EXIT_DONE;
+    return dev_fit_connections(&dev->settings);
 }
 
 /* The origin must be known before the node listens, so a port that may be any is chosen here. */
@@ -179,7 +213,6 @@ static int find_or_make_user(struct dev *dev, struct store_session *session, str
 
     if (code != EXIT_DONE || (is_known && dev_credentials_read(&dev->home, &dev->credentials)))
         return code;
-    dev->is_first_start = true;
     return make_credentials(dev, session, keyring, is_known ? &user : NULL);
 }
 
@@ -213,7 +246,7 @@ static void dev_serving(void *arg, struct node *node)
                                     .credentials = &dev->credentials,
                                     .internal_address = node_internal_address(node),
                                     .origin = dev->origin,
-                                    .show_qr = dev->is_first_start || isatty(STDOUT_FILENO)};
+                                    .is_wanted = dev->wants_guide};
 
     if (dev_guide_print(&guide) != EXIT_DONE)
         serve_stop(&dev->serve, EXIT_FAILED);
@@ -247,8 +280,10 @@ static int dev_run(struct dev *dev, const struct command_line *line)
 
 int dev_command(const struct command_line *line)
 {
-    struct dev dev = {0};
+    struct dev dev = {.wants_guide = line->guide};
 
+    if (line->guide && dev_home_is_in_use(line->dir))
+        return dev_guide_show(line->dir);
     CHECK(uv_loop_init(&dev.loop) == 0);
     int code = dev_run(&dev, line);
     dev_redis_stop(&dev.redis);

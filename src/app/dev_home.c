@@ -56,9 +56,25 @@ static int lock_home(struct dev_home *home)
     if (home->lock < 0)
         return fail_with_errno("open", path);
     if (flock(home->lock, LOCK_EX | LOCK_NB) != 0)
-        return command_fail(EXIT_FAILED, "another 'chatelaine dev' runs in %s; stop it, or give another --dir",
+        return command_fail(EXIT_FAILED,
+                            "another 'chatelaine dev' runs in %s; stop it, give another --dir, or see its --guide",
                             home->path);
     return EXIT_DONE;
+}
+
+bool dev_home_is_in_use(const char *dir)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/lock", dir);
+
+    if (length >= (int)sizeof path)
+        return false;
+    int lock = open(path, O_RDWR | O_CLOEXEC);
+    if (lock < 0)
+        return false;
+    bool is_in_use = flock(lock, LOCK_EX | LOCK_NB) != 0;
+    close(lock);
+    return is_in_use;
 }
 
 static bool write_synced(int fd, struct text content)
@@ -149,9 +165,12 @@ int dev_home_open(struct dev_home *home, const char *dir)
     if (!realpath(dir, home->path))
         return fail_with_errno("find", dir);
     if (!path_in(home, "master.key", home->master_key) || !path_in(home, "totp.uri", home->totp_file) ||
-        !path_in(home, "redis.conf", home->redis_config) || !path_in(home, "redis.log", home->redis_log))
+        !path_in(home, "redis.conf", home->redis_config) || !path_in(home, "redis.log", home->redis_log) ||
+        !path_in(home, DEV_GUIDE_FILE, home->guide))
         return command_fail(EXIT_USAGE, "--dir has too long a name");
     code = lock_home(home);
+    if (code == EXIT_DONE)
+        unlink(home->guide); /* its addresses may be others now */
     if (code == EXIT_DONE)
         code = choose_socket(home);
     if (code == EXIT_DONE)

@@ -4,11 +4,13 @@
 
 #include <limits.h>
 
+#define DEV_GUIDE_FILE "guide.sh"
+
 enum { DEV_PASSWORD_CHARS = 20, DEV_URI_MAX_BYTES = 1024, DEV_EMAIL_MAX_BYTES = 255 };
 
 struct dev_home {
     char path[PATH_MAX]; /* absolute */
-    char master_key[PATH_MAX], totp_file[PATH_MAX], redis_config[PATH_MAX], redis_log[PATH_MAX];
+    char master_key[PATH_MAX], totp_file[PATH_MAX], redis_config[PATH_MAX], redis_log[PATH_MAX], guide[PATH_MAX];
     char socket[108];         /* fits sockaddr_un */
     char socket_folder[64];   /* of our own making, where the home's path is too long for a socket; else empty */
     char redis_url[PATH_MAX]; /* unix:… */
@@ -19,6 +21,8 @@ struct dev_home {
  */
 MUST_CHECK int dev_home_open(struct dev_home *home, const char *dir);
 void dev_home_close(struct dev_home *home);
+/* Another process has it open. */
+MUST_CHECK bool dev_home_is_in_use(const char *dir);
 
 /* How to sign in. It is kept in clear, which is why this is a development mode. Wipe it. */
 struct dev_credentials {

@@ -87,6 +87,12 @@ for (const shell of SHELLS) {
         assert.equal(stage.uploads.at(-1).bytes.toString(), 'Läuft\0');
         assert.equal(stage.uploads.at(-1).checked['x-auth-scopes'], 'documents:write');
 
+        // A node alone checks the key, and has nowhere to put the document.
+        const keyFile = join(place.folder, 'key.json');
+        writeFileSync(keyFile, JSON.stringify({url: stage.other, key}));
+        await assert.rejects(run(`/bin/${shell}`, [AGENT, 'upload', file], {env: place.env}), /the key is accepted, but/);
+        writeFileSync(keyFile, JSON.stringify({url, key}));
+
         const keys = await stage.session.send('GET', '/v1/console/device_keys?limit=1');
         await stage.session.send('DELETE', `/v1/console/device_keys/${keys.json.data[0].id}`);
         await assert.rejects(run(`/bin/${shell}`, [AGENT, 'upload', file], {env: place.env}), /was refused: 401/);

@@ -118,7 +118,7 @@ export const TEXTS = {
         codeHint: 'Six digits, from your authenticator app',
         submit: 'Sign in',
         working: 'Signing in…',
-        wrong: 'Email, password or code is wrong. A code counts once: if you have just used it, wait for the next one.',
+        wrong: 'Email, password or code is wrong. A code counts once: if you have just used it, wait up to a minute for a new one.',
         emailMissing: 'Enter your email address.',
         passwordMissing: 'Enter your password.',
         codeMissing: 'Enter the six digits that your authenticator app shows.',
@@ -159,7 +159,8 @@ export const TEXTS = {
         submit: 'Confirm',
         working: 'Confirming…',
         wrong: 'Password or code is wrong.',
-        used: (seconds) => `This code was used before. A new one comes in ${seconds}\u00a0s.`,
+        used: (seconds) =>
+            `This code was used before. A new one comes in ${seconds}\u00a0s; if that was used too, wait for one more, up to a minute.`,
         usedOver: 'This code was used before. Enter the new one.',
     },
 

@@ -44,7 +44,7 @@ static void start_dev(struct process *dev)
     snprintf(out, sizeof out, "%.150s/dev.out", folder);
     unlink(out);
     process_start(dev, folder, "dev", argv);
-    while (!file_contains(dev->out_path, "^C stops all")) {
+    while (!file_contains(dev->out_path, "Code now")) {
         if (process_wait(dev, 10) || deadline_left_ms(deadline) == 0)
             test_give_up("dev did not come up: %s", file_read(dev->err_path));
     }
@@ -75,8 +75,8 @@ static uint16_t public_port(const struct process *dev)
 {
     char url[64];
 
-    read_line(dev, "Public", url, sizeof url);
-    return (uint16_t)strtoul(strrchr(url, ':') + 1, NULL, 10);
+    read_line(dev, "Console", url, sizeof url);
+    return (uint16_t)strtoul(strrchr(url, ':') + 1, NULL, 10); /* up to the path */
 }
 
 /* Signs in as the guide says; the status of the answer. */
@@ -159,13 +159,13 @@ Test(dev, gives_new_credentials_where_they_were_lost)
 
 Test(dev, puts_the_socket_elsewhere_where_the_folder_has_a_long_name)
 {
-    char url[256];
+    char path[sizeof home + 16];
     struct process dev;
 
     snprintf(home, sizeof home, "%s/%0100d", folder, 0);
     start_dev(&dev);
-    read_line(&dev, "REDIS=", url, sizeof url);
-    cr_expect(strncmp(url, "'unix:/tmp/chatelaine-", 22) == 0, "%s", url);
+    snprintf(path, sizeof path, "%s/guide.sh", home);
+    cr_expect(file_contains(path, "REDIS='unix:/tmp/chatelaine-"));
     stop_dev(&dev, SIGTERM);
 }
 
@@ -176,4 +176,89 @@ Test(dev, says_that_redis_server_is_missing)
 
     cr_expect_eq(process_run(&dev, folder, "dev", argv, NULL, 10000), 1);
     cr_expect(file_contains(dev.err_path, "no redis-server in PATH; install it"));
+}
+
+/* Nothing but what helps, and how to sign in last: it is still on the screen when all is printed. */
+Test(dev, tells_how_to_sign_in_last_and_warns_of_nothing)
+{
+    static const char *const LAST[] = {"\n  Console ", "\n  Email ", "\n  Password ", "\n  TOTP secret ",
+                                       "\n  Code now "};
+    struct process dev;
+
+    start_dev(&dev);
+    char *out = file_read(dev.out_path), *err = file_read(dev.err_path);
+    const char *at = out;
+    for (size_t i = 0; i < sizeof LAST / sizeof *LAST; i++) {
+        at = strstr(at + (i > 0), LAST[i]);
+        cr_assert(at, "%s", LAST[i]);
+        cr_expect(i == 0 || strcspn(at, "\n") == 0);
+    }
+    cr_expect_eq(strcspn(at + 1, "\n") + 3, strlen(at), "the last line, and a blank one: '%s'", at);
+    cr_expect_str_empty(err);
+    free(out);
+    free(err);
+    stop_dev(&dev, SIGTERM);
+}
+
+/* The guide, by a shell. What it printed is in ret_shell->out_path. */
+static int run_guide(struct process *ret_shell, const char *commands)
+{
+    char script[sizeof home + 512];
+    const char *const argv[] = {"sh", "-c", script, NULL};
+
+    snprintf(script, sizeof script, "exec 2>&1; . '%s/guide.sh'; %s", home, commands);
+    return process_run(ret_shell, folder, "guide", argv, NULL, 90000);
+}
+
+Test(dev, offers_a_guide_that_stops_at_a_refusal_and_can_be_repeated, .timeout = 240)
+{
+    struct process dev, shell;
+
+    start_dev(&dev);
+    cr_expect_eq(run_guide(&shell, "PASSWORD=wrong; tour"), 1);
+    cr_expect(file_contains(shell.out_path, "invalid_login"));
+    cr_expect(file_contains(shell.out_path, "Stopped: the last answer says why."));
+    cr_expect_not(file_contains(shell.out_path, "step_up"));
+
+    cr_expect_eq(run_guide(&shell, "rm \"$DIR/totp.last\"; tour && revoke_key"), 0, "%s", file_read(shell.out_path));
+    cr_expect(file_contains(shell.out_path, "Reads patients"));
+    cr_expect(file_contains(shell.out_path, "api_key_revoked"));
+
+    /* Both codes of this moment are used: it waits. A refusal leaves the session that there is. */
+    cr_expect_eq(run_guide(&shell, "cp \"$DIR/cookies\" \"$DIR/before\" && ! (PASSWORD=wrong; sign_in) && "
+                                   "cmp \"$DIR/cookies\" \"$DIR/before\" && "
+                                   "api GET \"$URL/v1/console/session\" -b \"$DIR/cookies\""),
+                 0, "%s", file_read(shell.out_path));
+    cr_expect(file_contains(shell.out_path, "Waiting up to a minute for a new one"));
+    stop_dev(&dev, SIGTERM);
+}
+
+Test(dev, prints_its_guide_to_whoever_asks_while_it_runs)
+{
+    const char *const argv[] = {binary, "dev", "--dir", home, "--guide", NULL};
+    struct process dev, other;
+
+    start_dev(&dev);
+    cr_expect_eq(process_run(&other, folder, "other", argv, NULL, 10000), 0);
+    cr_expect(file_contains(other.out_path, "\xe2\x96\x88"), "the QR code");
+    cr_expect(file_contains(other.out_path, "EMAIL='admin@chatelaine.localhost'"));
+    cr_expect(file_contains(other.out_path, "tour() {"));
+    stop_dev(&dev, SIGTERM);
+}
+
+/* One text, in two places. */
+Test(dev, guides_as_the_readme_does)
+{
+    char path[2 * PROCESS_PATH_BYTES];
+
+    snprintf(path, sizeof path, "%s/README.md", getenv("CHATELAINE_SOURCE"));
+    char *readme = file_read(path);
+    snprintf(path, sizeof path, "%s/src/app/dev_guide.sh", getenv("CHATELAINE_SOURCE"));
+    char *commands = file_read(path);
+    char *at = strstr(readme, commands);
+    cr_assert(at, "README.md has not the commands of src/app/dev_guide.sh");
+    cr_expect_eq(strncmp(at - 6, "```sh\n", 6), 0);
+    cr_expect_eq(strncmp(at + strlen(commands), "```\n", 4), 0);
+    free(readme);
+    free(commands);
 }
