@@ -18,6 +18,7 @@ struct command_line {
     bool next;
     bool guide;
     bool from_log;
+    bool or_empty;
     int operand_count;
     char **operands;
 };

@@ -12,7 +12,7 @@ enum redis_outcome {
 };
 typedef void redis_done(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 
-enum { REDIS_HOST_BYTES = 256, REDIS_SENTINELS_MAX = 9, REDIS_MASTER_NAME_BYTES = 64 };
+enum { REDIS_HOST_BYTES = 256, REDIS_SENTINELS_MAX = 9, REDIS_MASTER_NAME_BYTES = 64, REDIS_RUN_ID_CHARS = 40 };
 
 struct redis_address {
     char host[REDIS_HOST_BYTES];
@@ -55,6 +55,7 @@ struct redis_link_settings {
     size_t calls_max;                              /* calls under way; beyond: REDIS_NOT_SENT */
     const struct redis_subscription *subscription; /* NULL: a link for calls */
     struct redis_sentinel *sentinel;               /* who tells where the target is at present; NULL: at its host */
+    bool to_master;                                /* it asks for role and run id, and is not ready with a replica */
 };
 
 struct redis_link;
@@ -75,5 +76,10 @@ void redis_link_renew(struct redis_link *link, const char *why);
 void redis_link_call(struct redis_link *link, size_t argc, const struct text *argv, redis_done *done, void *arg);
 /* The same for a command that is already in the Redis protocol's form: the check path. */
 void redis_link_call_raw(struct redis_link *link, struct text command, redis_done *done, void *arg);
+/* Which process of Redis it speaks to, as that names itself; empty while it is not ready, and without to_master. */
+const char *redis_link_run_id(const struct redis_link *link);
+/* For what must go in front of other calls, in the same write: true when there is a connection and what was called
+ * since this last returned true may have begun to leave. */
+MUST_CHECK bool redis_link_begins_batch(struct redis_link *link);
 /* Why it is not ready, for log lines and doctor: a constant or the link's own text. */
 const char *redis_link_trouble(const struct redis_link *link);

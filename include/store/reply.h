@@ -20,5 +20,7 @@ MUST_CHECK bool reply_text_or_nil(const struct redis_reply *reply, struct text *
 MUST_CHECK bool reply_integer(const struct redis_reply *reply, int64_t *ret_value);
 /* items[index] of an array that has it, else NULL. */
 const struct redis_reply *reply_at(const struct redis_reply *reply, size_t index);
+/* The value behind "name:" in the lines of INFO; {NULL, 0} if there is none. */
+struct text reply_info_value(struct text info, struct text name);
 /* The first word of an error reply: "NOSCRIPT", "READONLY", "LOADING", …; {NULL, 0} if it is no error. */
 struct text reply_error_kind(const struct redis_reply *reply);

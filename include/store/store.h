@@ -19,6 +19,8 @@ enum store_result {
     STORE_UNKNOWN,        /* no answer in time: it may have been done */
 };
 
+enum { STORE_ID_CHARS = 32 };
+
 struct store;
 
 struct store_settings {
@@ -38,12 +40,16 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
 void store_close(struct store *store, void (*closed)(void *arg), void *arg);
 
 /* A Redis whose memory is full is fit as well: what ends something still works.
- * Both links up, with Sentinels also the session's lease, the schema version known and not newer than ours, Redis
- * durable (or unsafe_redis) and writable: looked at on each connection, and again every few seconds. */
+ * Both links up, with Sentinels also the session's lease, the store the one that is known, the schema version known and
+ * not newer than ours, Redis durable (or unsafe_redis) and writable: looked at on each connection, and again every few
+ * seconds. */
 bool store_is_ready(const struct store *store);
 /* Why not, one sentence for readyz, logs and doctor. Of a store that is ready: what it cannot do at present, or empty.
  */
 const char *store_trouble(const struct store *store);
+
+/* The store waits for its first account; so does a node, for nobody but people can tell a new store from a lost one. */
+bool store_is_empty(const struct store *store);
 
 /* What Redis is, for doctor and the check at start. */
 struct store_facts {
@@ -52,9 +58,10 @@ struct store_facts {
     bool full;                                 /* writable by what must go on alone: no memory is left */
     bool save_off, stop_writes_on_failure_off; /* either: a snapshot that fails does not stop writes */
     int64_t replicas;
-    int64_t schema;         /* 0: an empty store */
-    int64_t clock_ahead_ms; /* of Redis against ours */
-    bool config_readable;   /* CONFIG GET may be forbidden by ACL: then the four flags are unknown */
+    int64_t schema;              /* 0: unknown */
+    char id[STORE_ID_CHARS + 1]; /* empty: the store has no account yet */
+    int64_t clock_ahead_ms;      /* of Redis against ours */
+    bool config_readable;        /* CONFIG GET may be forbidden by ACL: then the four flags are unknown */
     /* min-replicas-to-write and min-replicas-max-lag; 0 where unknown */
     int64_t replicas_to_write, replica_lag_s;
     /* Sentinels: configured (0: none, the target is Redis itself), that know the master, that agree on it, that must
@@ -65,16 +72,18 @@ struct store_facts {
     /* This store's own settings, and its node's lease (0: it has none), which failovers depend on. */
     int64_t min_replicas, timeout_ms, lease_ms;
 };
-/* What is known of leases that another master has granted, which Sentinel has replaced but which may go on (rule 10). It
- * needs min_replicas of its replicas for each. */
+/* What is known of leases that another master has granted, which Sentinel has replaced but which may go on (rule 10).
+ * It needs min_replicas of its replicas for each. */
 enum store_takeover {
-    STORE_TAKEOVER_ALL,   /* min_replicas is all that there are: one of them is the new master, so the old one has no more */
+    STORE_TAKEOVER_ALL, /* min_replicas is all that there are: one of them is the new master, so the old one has no more
+                         */
     STORE_TAKEOVER_MOST,  /* at least half: as soon as as many follow the new master the old one has too few left */
     STORE_TAKEOVER_FENCE, /* fewer: until replicas have been moved, and the old one's min-replicas-to-write stops it */
 };
 enum store_takeover store_takeover(int64_t replicas_known, int64_t min_replicas);
-/* While a replica may be promoted that has not acknowledged a heartbeat: what the new master knows of leases (lease_max)
- * may be too little, so that none may be longer, and a node must leave a master that does not answer before long. */
+/* While a replica may be promoted that has not acknowledged a heartbeat: what the new master knows of leases
+ * (lease_max) may be too little, so that none may be longer, and a node must leave a master that does not answer before
+ * long. */
 enum { STORE_LEASE_UNKNOWN_MAX_MS = 1000, STORE_TIMEOUT_UNKNOWN_MAX_MS = 1000 };
 /* The least min-replicas-to-write under which a master that was replaced grants no leases (rule 10): of the replicas
  * that remain when one is promoted more than half, for Sentinel moves them to the new master one after the other. For

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 
+#include <netinet/in.h>
 #include <sys/resource.h>
 
 /* Sentinels that hang are not waited for longer than half a second. */
@@ -35,6 +36,32 @@ static void doctor_examined(void *arg, enum store_result result, const struct st
     store_session_done(examination->session);
 }
 
+static bool is_of_this_machine(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
+    return (ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> IN_CLASSA_NSHIFT) ==
+           IN_LOOPBACKNET;
+}
+
+/* A name that leads nowhere is told by the connection. */
+static void count_addresses(struct store_session *session, struct doctor_evidence *evidence)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
+    const struct redis_target *target = &session->settings.target;
+    uv_getaddrinfo_t request;
+
+    if (target->is_unix || target->sentinel_count > 0 ||
+        uv_getaddrinfo(&session->loop, &request, NULL, target->host, NULL, &hints) != 0)
+        return;
+    for (const struct addrinfo *at = request.addrinfo; at; at = at->ai_next) {
+        if (is_of_this_machine(at->ai_addr))
+            continue;
+        *(at->ai_family == AF_INET6 ? &evidence->addresses_v6 : &evidence->addresses_v4) += 1;
+    }
+    uv_freeaddrinfo(request.addrinfo);
+}
+
 /* Fills the part of the evidence that Redis gives. trouble keeps the text behind evidence->trouble. */
 static int examine_redis(struct doctor_evidence *evidence, struct buf *trouble)
 {
@@ -50,6 +77,7 @@ static int examine_redis(struct doctor_evidence *evidence, struct buf *trouble)
         store_examine(session.store, doctor_examined, &examination);
         store_session_wait(&session);
     }
+    count_addresses(&session, evidence);
     evidence->is_reachable = examination.result == STORE_OK;
     evidence->facts = examination.facts;
     buf_append_str(trouble, store_trouble(session.store));

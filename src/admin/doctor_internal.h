@@ -24,6 +24,8 @@ struct doctor_evidence {
     bool is_reachable;
     const char *trouble; /* why not */
     struct store_facts facts;
+    /* Of the name in redis://, but those of this machine itself: more than one of a kind are several servers. */
+    unsigned addresses_v4, addresses_v6;
     const char *key_trouble; /* NULL: the master key files are fine */
     const char *origin_trouble;
     uint64_t file_limit; /* the hard one: the node raises the soft one to it */

@@ -171,6 +171,30 @@ static void judge_takeover(struct doctor_report *report, const struct store_fact
             settings->min_replicas, facts->replicas_known);
 }
 
+/* Replicas, or masters of other stores, behind one name: each connection may end at another one. */
+static void judge_address(struct doctor_report *report, const struct doctor_evidence *evidence)
+{
+    unsigned v4 = evidence->addresses_v4, v6 = evidence->addresses_v6;
+    enum doctor_status status = v4 > 1 || v6 > 1 ? DOCTOR_FAIL : v4 + v6 > 1 ? DOCTOR_WARN : DOCTOR_OK;
+
+    add(report, "address", status,
+        status == DOCTOR_FAIL
+            ? "Connections would end at different servers, and requests be answered 503: give --redis a "
+              "name that leads to the primary alone, or redis-sentinel://."
+            : "See that both addresses lead to the same Redis, or give one of them.",
+        v4 + v6 > 1 ? "the name in --redis has %u addresses" : "one server", v4 + v6);
+}
+
+static void judge_identity(struct doctor_report *report, const struct store_facts *facts)
+{
+    bool is_empty = facts->id[0] == '\0';
+
+    add(report, "store", is_empty ? DOCTOR_WARN : DOCTOR_OK,
+        "Nodes answer 503 until the first account is made: chatelaine account create. If there were accounts, the data "
+        "are lost, or --redis or --prefix names another store.",
+        "%s", is_empty ? "empty" : facts->id);
+}
+
 static void judge_clock(struct doctor_report *report, int64_t ahead_ms)
 {
     int64_t apart_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
@@ -192,6 +216,7 @@ static void judge_redis(struct doctor_report *report, const struct doctor_eviden
         evidence->is_reachable ? "answers" : evidence->trouble);
     if (!evidence->is_reachable)
         return;
+    judge_address(report, evidence);
     judge_version(report, facts);
     judge_durability(report, facts);
     judge_replicas(report, facts, evidence->settings->min_replicas);
@@ -207,6 +232,7 @@ static void judge_redis(struct doctor_report *report, const struct doctor_eviden
     snprintf(flawless.redis_version, sizeof flawless.redis_version, "7.0.0");
     const char *schema_trouble = store_judge(&flawless, 0);
     add(report, "schema", schema_trouble ? DOCTOR_FAIL : DOCTOR_OK, schema_trouble, "version %" PRId64, facts->schema);
+    judge_identity(report, facts);
     judge_clock(report, facts->clock_ahead_ms);
 }
 

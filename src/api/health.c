@@ -41,7 +41,8 @@ static void show_readiness(struct http_request *request, const struct service *s
     if (service->draining)
         reply_status(request, 503, "draining", "The node is shutting down.");
     else if (!store_is_ready(service->store))
-        reply_status(request, 503, "unavailable", store_trouble(service->store));
+        reply_status(request, 503, store_is_empty(service->store) ? "empty" : "unavailable",
+                     store_trouble(service->store));
     else
         show_ready(request, store_trouble(service->store));
 }

@@ -20,6 +20,11 @@ static const struct option_row READY_ROWS[] = {
      .standard = SETTINGS_INTERNAL_LISTEN,
      .value_name = "ADDRESS",
      .help = "What the node was given as --internal-listen."},
+    {.name = "or-empty",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct command_line, or_empty),
+     .help = "Count a node as ready that waits for the store's first account, so that it can be made from its\n"
+             "container. Such a node answers every request 503."},
 };
 static const struct option_table READY_TABLE = {READY_ROWS, sizeof READY_ROWS / sizeof READY_ROWS[0]};
 const struct option_group READY_OPTIONS[] = {{"Options", &READY_TABLE}, {0}};
@@ -100,7 +105,12 @@ static struct text body_of(struct text answer)
     return head_end ? text_skip(answer, (size_t)(head_end - answer.ptr) + 4) : answer;
 }
 
-static int ask(int fd, const char *name, const union address *address, socklen_t bytes)
+static bool waits_for_account(struct text answer)
+{
+    return text_starts_with(body_of(answer), TEXT("{\"status\":\"empty\""));
+}
+
+static int ask(int fd, const char *name, bool or_empty, const union address *address, socklen_t bytes)
 {
     const struct timeval patience = {.tv_sec = PATIENCE_S};
     char storage[ANSWER_MAX_BYTES];
@@ -111,7 +121,8 @@ static int ask(int fd, const char *name, const union address *address, socklen_t
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0 ||
         connect(fd, &address->any, bytes) != 0 || !send_question(fd) || !read_answer(fd, &answer))
         return command_fail(EXIT_FAILED, "the node at %s does not answer: %s", name, strerror(errno));
-    if (text_starts_with(buf_text(&answer), TEXT("HTTP/1.1 200 ")))
+    if (text_starts_with(buf_text(&answer), TEXT("HTTP/1.1 200 ")) ||
+        (or_empty && waits_for_account(buf_text(&answer))))
         return EXIT_DONE;
     return command_fail(EXIT_FAILED, "the node at %s is not ready: %.*s", name, TEXT_ARG(body_of(buf_text(&answer))));
 }
@@ -128,7 +139,7 @@ int ready_run(const struct command_line *line)
     fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return command_fail(EXIT_FAILED, "no socket: %s", strerror(errno));
-    code = ask(fd, name, &address, bytes);
+    code = ask(fd, name, line->or_empty, &address, bytes);
     (void)close(fd);
     return code;
 }

@@ -14,6 +14,7 @@ void account_store_create(struct store *store, const struct id *account, struct 
     args_add(&args, id_text(account));
     args_add(&args, name);
     args_add_int(&args, id_time_ms(account));
+    args_add(&args, store_offered_id(store));
     verb_call_change(store, SCRIPT_account_create, &args, done, arg);
 }
 

@@ -113,7 +113,7 @@ static void find_replied(void *arg, enum redis_outcome outcome, const struct red
     enum store_result result = store_outcome(store, outcome, reply);
 
     if (result == STORE_OK)
-        result = find_read(store, call->digest, reply, &key);
+        result = store_may_decide(store) ? find_read(store, call->digest, reply, &key) : STORE_UNAVAILABLE;
     call->done(call->arg, result, result == STORE_OK ? &key : NULL);
     find_call_give_back(call);
 }
@@ -125,6 +125,7 @@ void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES],
     call->done = done;
     call->arg = arg;
     memcpy(call->digest, digest, sizeof call->digest);
+    store_witness(store);
     redis_link_call_raw(store_reads(store), find_command(&call->kept_by->find_command, digest), find_replied, call);
 }
 

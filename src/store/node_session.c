@@ -77,6 +77,7 @@ struct node_session *node_session_create(struct store *store, const struct redis
         .backoff_max_ms = BACKOFF_MAX_MS,
         .subscription = &SUBSCRIPTION,
         .sentinel = store_sentinel(store),
+        .to_master = true,
     };
 
     CHECK(lease_ms <= LEASE_MS_MAX);
@@ -85,6 +86,7 @@ struct node_session *node_session_create(struct store *store, const struct redis
     CHECK(uv_timer_init(store_loop(store), &session->ticker) == 0);
     session->ticker.data = session;
     session->link = redis_link_create(store_loop(store), target, &link, link_told, session);
+    store_add_link(store, session->link);
     store_set_session(store, session);
     return session;
 }
@@ -186,6 +188,8 @@ static void link_told(void *arg, bool is_up)
 {
     struct node_session *session = arg;
 
+    if (is_up)
+        store_link_is_up(session->store, session->link);
     session->is_live = is_up;
     session->epoch += RULE(RULE_FILL_SESSION);
     session->is_awaited = session->has_too_few = false;
@@ -471,6 +475,7 @@ void node_session_close(struct node_session *session, void (*closed)(void *arg),
     session->closed = closed;
     session->closed_arg = arg;
     store_set_session(session->store, NULL);
+    store_remove_link(session->store, session->link);
     redis_link_close(session->link, link_closed, session);
     uv_close((uv_handle_t *)&session->ticker, on_ticker_closed);
 }

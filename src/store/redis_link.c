@@ -11,7 +11,7 @@
 enum {
     BACKOFF_MAX_STANDARD_MS = 1000,
     OVERDUE_TIMEOUTS = 3, /* a call this late says that the connection is dead rather than Redis slow */
-    GREETING_CALLS = 5,
+    GREETING_CALLS = 6,
     FAILURES_FIRST = 16,
 };
 
@@ -151,6 +151,8 @@ void link_take_wire(struct redis_link *link, union redis_stream *stream)
 {
     link->wire = redis_wire_create(stream, &WIRE_EVENTS, link);
     link->wires_open++;
+    link->run_id[0] = '\0';
+    link->is_batch_begun = false;
 }
 
 void link_drop_wire(struct redis_link *link)
@@ -274,6 +276,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     link->calls = mem_alloc(link->calls_max * sizeof *link->calls);
     snprintf(link->name, sizeof link->name, "%s", settings->name);
     link->sentinel = settings->sentinel;
+    link->to_master = settings->to_master;
     link_name_place(link);
     link_set_trouble(link, "%s: not connected yet", link->where);
     CHECK(uv_timer_init(loop, &link->timer) == 0);
@@ -367,6 +370,20 @@ void redis_link_renew(struct redis_link *link, const char *why)
 bool redis_link_is_ready(const struct redis_link *link)
 {
     return link->state == LINK_READY;
+}
+
+const char *redis_link_run_id(const struct redis_link *link)
+{
+    return link->state == LINK_READY ? link->run_id : "";
+}
+
+bool redis_link_begins_batch(struct redis_link *link)
+{
+    if (link->state != LINK_READY || (link->is_batch_begun && redis_wire_handed(link->wire) <= link->batch_at))
+        return false;
+    link->is_batch_begun = true;
+    link->batch_at = redis_wire_appended(link->wire);
+    return true;
 }
 
 const char *redis_link_trouble(const struct redis_link *link)

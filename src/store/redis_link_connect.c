@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "core/lease_rules.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@ static void greeting_begin(struct redis_link *link);
 static void greeting_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void name_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void role_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void server_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void ping_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void subscribe(struct redis_link *link);
 static void subscribe_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
@@ -194,8 +196,10 @@ static void greeting_begin(struct redis_link *link)
     }
     snprintf(text, sizeof text, "chatelaine-%s", link->name);
     is_sent &= link_send(link, 3, (struct text[]){TEXT("CLIENT"), TEXT("SETNAME"), text_of(text)}, name_answered, link);
-    if (link->sentinel)
+    if (link->to_master) {
         is_sent &= link_send(link, 1, (struct text[]){TEXT("ROLE")}, role_answered, link);
+        is_sent &= link_send(link, 2, (struct text[]){TEXT("INFO"), TEXT("server")}, server_answered, link);
+    }
     is_sent &= link_send(link, 1, (struct text[]){TEXT("PING")}, ping_answered, link);
     if (!is_sent)
         link_lose(link, "out of memory");
@@ -226,7 +230,17 @@ static void name_answered(void *arg, enum redis_outcome outcome, const struct re
     (void)arg, (void)outcome, (void)reply;
 }
 
-/* Sentinel's word may be old, and a master that comes back becomes a replica. */
+/* What a user of Redis that may not do all is told. */
+static void refuse_answer(struct redis_link *link, const struct redis_reply *reply)
+{
+    if (text_equal(reply_error_kind(reply), TEXT("NOPERM")))
+        link_lose(link, "its ACL forbids ROLE or INFO: give this user +role and +info");
+    else
+        (void)greeting_is_good(link, reply->type == REPLY_ERROR ? reply : &(struct redis_reply){.type = REPLY_NIL});
+}
+
+/* A replica may lack what was acknowledged. The address may lead to one: a name for several servers, a master that was
+ * demoted; and Sentinel's word may be old. */
 static void role_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
@@ -234,9 +248,27 @@ static void role_answered(void *arg, enum redis_outcome outcome, const struct re
 
     (void)outcome;
     if (!reply_text(reply_at(reply, 0), &role))
-        (void)greeting_is_good(link, reply->type == REPLY_ERROR ? reply : &(struct redis_reply){.type = REPLY_NIL});
-    else if (!text_equal(role, TEXT("master")))
-        link_lose(link, "it is a replica, though the Sentinels name it as the master");
+        refuse_answer(link, reply);
+    else if (!text_equal(role, TEXT("master")) && RULE(RULE_RUN_ID))
+        link_lose(link, link->sentinel ? "it is a replica, though the Sentinels name it as the master"
+                                       : "it is a replica: point --redis at the primary");
+}
+
+static void server_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct redis_link *link = arg;
+    struct text info, run_id;
+
+    (void)outcome;
+    if (!reply_text(reply, &info)) {
+        refuse_answer(link, reply);
+        return;
+    }
+    run_id = reply_info_value(info, TEXT("run_id"));
+    if (run_id.len != REDIS_RUN_ID_CHARS)
+        link_lose(link, "it does not tell its run_id");
+    else
+        snprintf(link->run_id, sizeof link->run_id, "%.*s", TEXT_ARG(run_id));
 }
 
 static void become_ready(struct redis_link *link)

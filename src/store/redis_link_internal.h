@@ -34,6 +34,11 @@ struct redis_link {
     void (*ready)(void *arg, bool ready);
     void *arg;
 
+    bool to_master;
+    char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the connection that is ready or being greeted */
+    bool is_batch_begun;
+    uint64_t batch_at; /* in all that was appended to the wire */
+
     struct redis_sentinel *sentinel; /* NULL: the target is where it is */
     struct sentinel_follower follower;
 

@@ -43,6 +43,21 @@ const struct redis_reply *reply_at(const struct redis_reply *reply, size_t index
     return reply->items[index];
 }
 
+struct text reply_info_value(struct text info, struct text name)
+{
+    struct text line, value;
+
+    while (text_next(&info, '\n', &line)) {
+        value = line;
+        if (!text_next(&value, ':', &line) || !value.ptr || !text_equal(line, name))
+            continue;
+        while (value.len && value.ptr[value.len - 1] == '\r')
+            value.len--;
+        return value;
+    }
+    return (struct text){NULL, 0};
+}
+
 struct text reply_error_kind(const struct redis_reply *reply)
 {
     struct text rest, word;

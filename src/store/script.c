@@ -3,6 +3,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/secure.h"
+#include "core/lease_rules.h"
+#include "core/limits.h"
 #include "node_session_internal.h"
 #include "redis_command.h"
 #include "store_state.h"
@@ -15,6 +17,7 @@ enum {
     COMMAND_MAX_BYTES = 1024 * 1024, /* a full batch of usage takes 120 KiB */
     COMMAND_KEPT_BYTES = 4 * 1024,
     LOGGED_ERROR_BYTES = 200,
+    STORE_NAME_BYTES = REDIS_PREFIX_MAX_BYTES + STORE_ID_CHARS + 8,
 };
 
 enum script_class { SCRIPT_PLAIN, SCRIPT_CHANGE, SCRIPT_HEARTBEAT, SCRIPT_LEAVE, SCRIPT_PROBE };
@@ -107,19 +110,34 @@ void script_finish(struct store *store)
     }
 }
 
+/* What epilogue.lua compares; empty where no store is known yet. */
+static struct text known_store(const struct store *store, char name[STORE_NAME_BYTES])
+{
+    const char *id = store->identity.id;
+
+    if (!id[0] || !RULE(RULE_STORE_ID))
+        return TEXT("");
+    snprintf(name, STORE_NAME_BYTES, "%sstore:%s", store->prefix, id);
+    return text_of(name);
+}
+
 static struct script_call *call_begin(struct store *store, enum script script, size_t argc, const struct text *argv,
                                       script_done *done, void *arg)
 {
     struct script_call *call = call_take(store);
+    char name[STORE_NAME_BYTES];
+    struct text known = known_store(store, name);
 
     call->script = script;
     call->done = done;
     call->arg = arg;
-    redis_command_begin(&call->command, argc + 4);
+    redis_command_begin(&call->command, argc + (known.len > 0 ? 5 : 4));
     redis_command_append(&call->command, TEXT("EVALSHA"));
     redis_command_append(&call->command, (struct text){store->script_sha1[script], SCRIPT_SHA1_HEX_BYTES});
     call->arguments_at = call->command.len;
-    redis_command_append(&call->command, TEXT("0"));
+    redis_command_append(&call->command, known.len > 0 ? TEXT("1") : TEXT("0"));
+    if (known.len > 0)
+        redis_command_append(&call->command, known);
     redis_command_append(&call->command, store_prefix(store));
     for (size_t i = 0; i < argc; i++)
         redis_command_append(&call->command, argv[i]);
@@ -166,8 +184,9 @@ void store_call_script(struct store *store, enum script script, enum script_link
     };
 
     call->class = CLASSES[link];
-    /* A Redis that is not durable must not acknowledge a change, nor grant a lease; reading from it does no harm. */
-    if (store->is_closing || (link != SCRIPT_READS && store->unfit))
+    /* A Redis that is not durable must not acknowledge a change, nor grant a lease; reading from it does no harm,
+     * where it is ours. */
+    if (store->is_closing || store->identity.strange || (link != SCRIPT_READS && store->unfit))
         refuse(call);
     else
         call_send(call);
@@ -243,6 +262,8 @@ static void call_send(struct script_call *call)
     call->is_eval = call->must_eval;
     call->must_eval = false;
     call->due = must_wait(call) ? 2 : 1;
+    if (call->class == SCRIPT_PLAIN)
+        store_witness(call->store);
     if (call->is_eval)
         send_eval(call);
     else
@@ -319,8 +340,13 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
     struct text word;
 
     note_refusal(call, outcome == REDIS_REPLIED ? refusal_of(reply_error_kind(reply)) : NULL);
+    if (outcome == REDIS_REPLIED && text_equal(reply_error_kind(reply), TEXT("READONLY")))
+        identity_demoted(call->store);
     if (result != STORE_OK)
         return result;
+    if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("other_store")) &&
+        reply_text(reply_at(reply, 1), &word) && !identity_found(call->store, word))
+        return STORE_UNAVAILABLE;
     if (!reply_text(reply_at(reply, 0), &word) || !result_parse(word, &result)) {
         store_malformed(call->store, LUA_SCRIPTS[call->script].name);
         return STORE_UNAVAILABLE;

@@ -18,6 +18,7 @@ enum {
     CALLS_MAX = 64 * 1024,    /* a link's calls under way: a second of full load */
     PROBE_INTERVAL_MS = 5000, /* how soon a Redis that was reconfigured under way is noticed */
     PROBE_AGAIN_MS = 1000,    /* while it is unfit: how soon it is trusted again */
+    PROBE_EMPTY_MS = 250,     /* while it waits for the first account */
     LOG_PAUSE_MS = 5000,
     BACKOFF_MAX_MS = 1000,
     /* min-replicas-max-lag as judge_failover() allows it, one second more, for Redis counts whole ones, the second and
@@ -39,7 +40,7 @@ static void on_idle(uv_idle_t *idle);
 
 bool store_may_decide(const struct store *store)
 {
-    return !store->session || node_session_may_decide(store->session);
+    return identity_may_decide(store) && (!store->session || node_session_may_decide(store->session));
 }
 
 bool store_is_ready(const struct store *store)
@@ -55,12 +56,16 @@ const char *store_trouble(const struct store *store)
 
     if (store->is_closing)
         return "The store is closed.";
+    if (store->identity.strange)
+        return store->identity.strange;
     if (down)
         snprintf(text, sizeof store->trouble, "Redis cannot be reached: %s.", redis_link_trouble(down));
     if (down)
         return text;
     if (store->unfit)
         return store->unfit;
+    if (!identity_may_decide(store))
+        return NOT_EXAMINED;
     if (!store_may_decide(store))
         return node_session_trouble(store->session);
     return store->is_full ? FULL : "";
@@ -92,6 +97,13 @@ static void probe_in(struct store *store, uint64_t ms)
         CHECK(uv_timer_start(&store->probe, on_probe, ms, 0) == 0);
 }
 
+static uint64_t probe_pause_ms(const struct store *store)
+{
+    if (store_is_empty(store))
+        return PROBE_EMPTY_MS;
+    return store->unfit || store->identity.strange ? PROBE_AGAIN_MS : PROBE_INTERVAL_MS;
+}
+
 void store_doubt(struct store *store, const char *reason)
 {
     unfit_set(store, reason);
@@ -111,12 +123,18 @@ void store_note_full(struct store *store, bool is_full)
     metric_set(METRIC_REDIS_FULL, is_full);
 }
 
+void store_look_again(struct store *store)
+{
+    probe_in(store, PROBE_AGAIN_MS);
+    readiness_tell(store);
+}
+
 void store_judged(struct store *store, const char *unfit)
 {
     /* Facts of a connection that is gone say nothing of the next. */
     if (store->changes_up)
         unfit_set(store, unfit);
-    probe_in(store, store->unfit ? PROBE_AGAIN_MS : PROBE_INTERVAL_MS);
+    probe_in(store, probe_pause_ms(store));
     readiness_tell(store);
 }
 
@@ -125,6 +143,8 @@ static void reads_told(void *arg, bool is_up)
     struct store *store = arg;
 
     store->reads_up = is_up;
+    if (is_up)
+        store_link_is_up(store, store->reads);
     readiness_tell(store);
 }
 
@@ -136,10 +156,12 @@ static void changes_told(void *arg, bool is_up)
     store->changes_since_ns = is_up ? clock_boot_ns() : 0;
     store->followed_since_ns = 0;
     store->unfit = NOT_EXAMINED;
-    if (is_up)
+    if (is_up) {
+        store_link_is_up(store, store->changes);
         examination_start(store);
-    else
+    } else {
         barriers_fail(store->barriers);
+    }
     readiness_tell(store);
 }
 
@@ -290,6 +312,7 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
         .timeout_ms = settings->timeout_ms,
         .backoff_max_ms = BACKOFF_MAX_MS,
         .calls_max = CALLS_MAX,
+        .to_master = true,
     };
 
     CHECK(settings->timeout_ms > 0 && text_of(settings->prefix).len <= REDIS_PREFIX_MAX_BYTES);
@@ -303,6 +326,7 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     store->unfit = NOT_EXAMINED;
     script_init(store);
     examination_init(store);
+    identity_init(store);
     CHECK(uv_timer_init(loop, &store->probe) == 0);
     CHECK(uv_timer_init(loop, &store->examination.timer) == 0);
     CHECK(uv_idle_init(loop, &store->idle) == 0);
@@ -313,6 +337,8 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     store->reads = redis_link_create(loop, &settings->target, &link, reads_told, store);
     link.name = "changes";
     store->changes = redis_link_create(loop, &settings->target, &link, changes_told, store);
+    store_add_link(store, store->reads);
+    store_add_link(store, store->changes);
     return store;
 }
 
@@ -338,6 +364,8 @@ void store_close(struct store *store, void (*closed)(void *arg), void *arg)
     store->closed = closed;
     store->closed_arg = arg;
     store->closing = 2;
+    store_remove_link(store, store->reads);
+    store_remove_link(store, store->changes);
     redis_link_close(store->reads, link_closed, store);
     redis_link_close(store->changes, link_closed, store);
 }

@@ -37,6 +37,7 @@ static void info_answered(void *arg, enum redis_outcome outcome, const struct re
 static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void time_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply);
+static void store_id_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 
 void examination_init(struct store *store)
 {
@@ -57,7 +58,7 @@ void examination_start(struct store *store)
     e->facts = (struct store_facts){.config_readable = true};
     e->refusal = NULL;
     e->sent_wall_ms = clock_wall_ms();
-    e->due = 3;
+    e->due = 4;
     redis_link_call(store->changes, 1, (struct text[]){TEXT("TIME")}, time_answered, store);
     redis_link_call(store->changes, 1, (struct text[]){TEXT("INFO")}, info_answered, store);
     for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++) {
@@ -69,7 +70,8 @@ void examination_start(struct store *store)
                         config_answered, &e->config_reads[row]);
     }
     snprintf(schema, sizeof schema, "%d", STORE_SCHEMA);
-    script_call_probe(store, SCRIPT_schema_claim, 1, (struct text[]){text_of(schema)}, schema_answered, store);
+    script_call_probe(store, SCRIPT_schema_claim, 2, (struct text[]){text_of(schema), store_offered_id(store)},
+                      schema_answered, store);
 }
 
 static void examiners_tell(struct store *store, enum store_result result, const struct store_facts *facts)
@@ -132,22 +134,6 @@ static void part_done(struct store *store)
     examiners_tell(store, e->has_failed ? STORE_UNAVAILABLE : STORE_OK, e->has_failed ? NULL : &e->facts);
 }
 
-/* The value behind "name:" in INFO's lines. */
-static struct text info_value(struct text info, struct text name)
-{
-    struct text line, value;
-
-    while (text_next(&info, '\n', &line)) {
-        value = line;
-        if (!text_next(&value, ':', &line) || !value.ptr || !text_equal(line, name))
-            continue;
-        while (value.len && value.ptr[value.len - 1] == '\r')
-            value.len--;
-        return value;
-    }
-    return (struct text){NULL, 0};
-}
-
 /* Lines like "slave0:ip=…,port=…,state=online,offset=…,lag=0" that hold the state, "": in any. */
 static int64_t count_replicas(struct text info, const char *state)
 {
@@ -171,14 +157,14 @@ static void info_answered(void *arg, enum redis_outcome outcome, const struct re
     if (store_outcome(store, outcome, reply) != STORE_OK || !reply_text(reply, &info)) {
         store->examination.has_failed = true;
     } else {
-        struct text version = info_value(info, TEXT("redis_version"));
+        struct text version = reply_info_value(info, TEXT("redis_version"));
 
         snprintf(facts->redis_version, sizeof facts->redis_version, "%.*s", TEXT_ARG(version));
         facts->replicas = count_replicas(info, ",state=online,");
         store->replicas_listed = count_replicas(info, "");
         /* CONFIG GET comes behind and knows better; where it is forbidden this is all there is. */
-        facts->appendonly = text_equal(info_value(info, TEXT("aof_enabled")), TEXT("1"));
-        facts->noeviction = text_equal(info_value(info, TEXT("maxmemory_policy")), TEXT("noeviction"));
+        facts->appendonly = text_equal(reply_info_value(info, TEXT("aof_enabled")), TEXT("1"));
+        facts->noeviction = text_equal(reply_info_value(info, TEXT("maxmemory_policy")), TEXT("noeviction"));
     }
     part_done(store);
 }
@@ -237,6 +223,17 @@ static void schema_answered(void *arg, enum store_result result, const struct re
     e->facts.writable = has_schema;
     e->facts.full = has_schema && reply_integer(reply_at(reply, 2), &full) && full != 0;
     e->has_failed |= result == STORE_UNKNOWN;
+    identity_ask(store, store_id_answered); /* after the claim, which may bring the id */
+    part_done(store);
+}
+
+static void store_id_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct store *store = arg;
+    struct examination *e = &store->examination;
+
+    e->has_failed |= !identity_answered(store, outcome, reply);
+    snprintf(e->facts.id, sizeof e->facts.id, "%s", store->identity.strange ? "" : store->identity.id);
     part_done(store);
 }
 

@@ -24,17 +24,28 @@ enum script_link {
 void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
                        const struct text *argv, script_done *done, void *arg);
 struct redis_link *store_reads(struct store *store);
+/* Before each read on it, so that what it brings is known to be ours. */
+void store_witness(struct store *store);
 uint32_t store_timeout_ms(const struct store *store);
 /* How many replicas must have a change before it is answered, and a heartbeat before it grants a lease; 0: none. */
 int64_t store_min_replicas(const struct store *store);
 /* Who tells where Redis is; NULL: nobody has to. */
 struct redis_sentinel *store_sentinel(const struct store *store);
-/* From when on no other Redis grants leases (rules 7 and 10), by clock_boot_ns(): it may lie ahead. 0: not known yet. */
+/* From when on no other Redis grants leases (rules 7 and 10), by clock_boot_ns(): it may lie ahead. 0: not known yet.
+ */
 uint64_t store_sole_since_ns(const struct store *store);
 /* The longest lease that may run though this Redis knows nothing of it (its lease_max is shorter); 0: none. */
 uint64_t store_lease_unknown_ms(const struct store *store);
-/* As node_session_may_decide(); true for a store without a session, as commands have it. */
+/* Whether what is read decides anything: Redis is the one that was found to hold our store (rule 11), and as
+ * node_session_may_decide() has it; a store without a session, as commands have it, needs no lease. */
 bool store_may_decide(const struct store *store);
+/* All connections of a store speak to one process of Redis: each is added when it is made, told of whenever it is
+ * ready, before it is used, and removed before it is closed. One that differs ends the others. */
+void store_add_link(struct store *store, struct redis_link *link);
+void store_link_is_up(struct store *store, const struct redis_link *link);
+void store_remove_link(struct store *store, const struct redis_link *link);
+/* What becomes the id of a store that has none. */
+struct text store_offered_id(const struct store *store);
 /* The session has gained or lost its lease. */
 void store_lease_changed(struct store *store);
 /* True at most once in a few seconds. */

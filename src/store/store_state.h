@@ -1,4 +1,5 @@
-/* The store's inside, shared by store.c (life, readiness), store_examine.c (what Redis is) and script.c (calls). */
+/* The store's inside, shared by store.c (life, readiness), store_examine.c (what Redis is), store_identity.c (which
+ * store it is) and script.c (calls). */
 #pragma once
 #include "base/list.h"
 #include "store_internal.h"
@@ -7,6 +8,7 @@ enum {
     STORE_SCHEMA = 1,
     SCRIPT_SHA1_HEX_BYTES = 40,
     CONFIG_SETTING_COUNT = 8,
+    STORE_LINKS_MAX = 4,
 };
 
 struct config_read {
@@ -26,6 +28,16 @@ struct examination {
     uv_timer_t timer;    /* gives up on those who wait for a connection */
 };
 
+/* Which store this is, and which Redis (rule 11). */
+struct identity {
+    char id[STORE_ID_CHARS + 1];         /* of the store that is known; empty: none yet */
+    char offered[STORE_ID_CHARS + 1];    /* for a store that has none */
+    char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the Redis that was last found to hold that store */
+    const char *strange;                 /* why nothing is decided by what is there; NULL: it is our store */
+    struct redis_link *links[STORE_LINKS_MAX];
+    size_t link_count;
+};
+
 struct store {
     uv_loop_t *loop;
     struct store_settings settings; /* target wiped, prefix our own copy */
@@ -40,6 +52,7 @@ struct store {
     bool is_full;              /* Redis itself refuses those that make something */
     char trouble[256];
 
+    struct identity identity;
     struct examination examination;
     uv_timer_t probe; /* the next examination */
 
@@ -70,6 +83,8 @@ void store_note_full(struct store *store, bool is_full);
 /* After an examination: unfit as above, or NULL. */
 void store_judged(struct store *store, const char *unfit);
 
+/* What store_is_ready() goes by has changed otherwise; Redis is examined again soon. */
+void store_look_again(struct store *store);
 /* WAIT was answered: enough replicas follow the Redis that the link of changes is connected to. */
 void store_followed(struct store *store);
 /* Replicas that may be promoted: store_facts' replicas_known. */
@@ -90,6 +105,21 @@ const char *judge_failover(const struct store_facts *facts);
 /* The first fact that forbids changes with this Redis, also with unsafe_redis; then those it allows. */
 const char *judge_usable(const struct store_facts *facts, int64_t min_replicas);
 const char *judge_durable(const struct store_facts *facts);
+
+/* store_identity.c */
+
+void identity_init(struct store *store);
+/* Asks on the link of changes for the store's id; identity_answered() is to be called with the reply, and is false
+ * where that says nothing. */
+void identity_ask(struct store *store, redis_done *done);
+MUST_CHECK bool identity_answered(struct store *store, enum redis_outcome outcome, const struct redis_reply *reply);
+/* What a script or a read met: the id that is there, empty for none. False: it is another store than ours, and from now
+ * on nothing is decided by it. */
+bool identity_found(struct store *store, struct text id);
+/* Redis has become a replica. */
+void identity_demoted(struct store *store);
+/* Whether what the link of reads brings says anything. */
+bool identity_may_decide(const struct store *store);
 
 /* script.c */
 

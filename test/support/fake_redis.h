@@ -1,11 +1,19 @@
 /* A Redis that misbehaves as told, on the test's own loop: on a free port of 127.0.0.1, or on a unix socket. It reads
- * commands, remembers them, and answers by rules. Without any rule it answers PONG to PING and OK to all else. */
+ * commands, remembers them, and answers by rules. Without any rule it is a master that holds a store (FAKE_STORE_ID),
+ * and answers PONG to PING and OK to all else. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 
 struct fake_redis;
+
+#define FAKE_STORE_ID "5707e5707e5707e5707e5707e5707e57"
+/* A line of INFO, for rules that answer it: a greeting asks for it too. */
+#define FAKE_RUN_ID "run_id:c0ffee0000000000000000000000000000c0ffee\r\n"
+/* What ROLE answers. */
+#define FAKE_MASTER "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
+#define FAKE_REPLICA "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$9\r\nconnected\r\n:0\r\n"
 
 enum fake_action {
     FAKE_ANSWER, /* sends `answer` */

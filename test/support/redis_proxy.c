@@ -19,7 +19,8 @@ enum {
     READ_BYTES = 16 * 1024,
     FLOW_MAX_BYTES = 16 * 1024 * 1024, /* beyond, the sender waits, as for any slow receiver */
     GREETING_BYTES = 512,              /* the name comes within these */
-    LISTEN_BACKLOG = 64
+    LISTEN_BACKLOG = 64,
+    SOCKET_PATH_BYTES = 108
 };
 
 struct chunk {
@@ -60,7 +61,7 @@ struct redis_proxy {
     pthread_mutex_t lock; /* held by the thread except while it polls */
     int wake;
     bool stop;
-    char socket_path[108];
+    char socket_paths[REDIS_PROXY_NODES_MAX][SOCKET_PATH_BYTES];
     unsigned nodes;
     int listeners[REDIS_PROXY_NODES_MAX];
     uint16_t ports[REDIS_PROXY_NODES_MAX];
@@ -100,12 +101,12 @@ static void conn_end(struct conn *conn, bool reset)
     conn->used = false;
 }
 
-static int connect_to_redis(const struct redis_proxy *proxy)
+static int connect_to_redis(const char *socket_path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    memcpy(address.sun_path, proxy->socket_path, sizeof proxy->socket_path);
+    memcpy(address.sun_path, socket_path, SOCKET_PATH_BYTES);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
         return fd;
     if (fd >= 0)
@@ -122,7 +123,7 @@ static void conn_accept(struct redis_proxy *proxy, unsigned node)
         return;
     while (conn < proxy->conns + CONNS_MAX && conn->used)
         conn++;
-    int redis = conn == proxy->conns + CONNS_MAX ? -1 : connect_to_redis(proxy);
+    int redis = conn == proxy->conns + CONNS_MAX ? -1 : connect_to_redis(proxy->socket_paths[node]);
     if (redis < 0) {
         close(fd);
         return;
@@ -338,9 +339,10 @@ struct redis_proxy *redis_proxy_start(const char *socket_path, unsigned nodes, c
 {
     struct redis_proxy *proxy = calloc(1, sizeof *proxy);
 
-    if (!proxy || nodes > REDIS_PROXY_NODES_MAX || strlen(socket_path) >= sizeof proxy->socket_path)
+    if (!proxy || nodes > REDIS_PROXY_NODES_MAX || strlen(socket_path) >= SOCKET_PATH_BYTES)
         test_give_up("no proxy for %u nodes and %s", nodes, socket_path);
-    memcpy(proxy->socket_path, socket_path, strlen(socket_path));
+    for (unsigned i = 0; i < nodes; i++)
+        memcpy(proxy->socket_paths[i], socket_path, strlen(socket_path));
     proxy->nodes = nodes;
     for (unsigned i = 0; i < nodes; i++)
         proxy->listeners[i] = listen_on(addresses[i], &proxy->ports[i]);
@@ -411,5 +413,15 @@ void redis_proxy_cut(struct redis_proxy *proxy, unsigned node, enum redis_proxy_
         if (proxy->conns[i].used && proxy->conns[i].node == node && proxy->conns[i].link == link)
             conn_end(&proxy->conns[i], reset);
     }
+    unlock_and_wake(proxy);
+}
+
+void redis_proxy_redirect(struct redis_proxy *proxy, unsigned node, const char *socket_path)
+{
+    if (strlen(socket_path) >= SOCKET_PATH_BYTES)
+        test_give_up("the proxy cannot reach %s", socket_path);
+    pthread_mutex_lock(&proxy->lock);
+    memset(proxy->socket_paths[node], 0, SOCKET_PATH_BYTES);
+    memcpy(proxy->socket_paths[node], socket_path, strlen(socket_path));
     unlock_and_wake(proxy);
 }

@@ -26,6 +26,9 @@ struct redis_proxy *redis_proxy_start(const char *socket_path, unsigned nodes, c
 void redis_proxy_stop(struct redis_proxy *proxy);
 uint16_t redis_proxy_port(const struct redis_proxy *proxy, unsigned node);
 
+/* Where the node's connections lead that are made from now on: the address has moved, or is one of several. */
+void redis_proxy_redirect(struct redis_proxy *proxy, unsigned node, const char *socket_path);
+
 /* What holds for the node's connections of that kind, present and future, until it is set again. Any thread may call.
  */
 

@@ -259,6 +259,14 @@ void redis_server_restart(struct redis_server *server)
     run(server);
 }
 
+void redis_server_forget(struct redis_server *server)
+{
+    char data[PROCESS_PATH_BYTES + 16];
+
+    snprintf(data, sizeof data, "%s/appendonlydir", server->folder);
+    folder_remove(data);
+}
+
 void redis_server_freeze(struct redis_server *server)
 {
     process_signal(&server->process, SIGSTOP);

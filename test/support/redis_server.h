@@ -33,6 +33,8 @@ void redis_server_open_port(struct redis_server *server);
 void redis_server_kill(struct redis_server *server);
 /* The same server again on the same data, once more killed before if it runs. */
 void redis_server_restart(struct redis_server *server);
+/* Its data are lost: to be called between kill and restart. */
+void redis_server_forget(struct redis_server *server);
 /* SIGSTOP and SIGCONT: a Redis that takes connections and never answers. */
 void redis_server_freeze(struct redis_server *server);
 void redis_server_thaw(struct redis_server *server);

@@ -1,5 +1,5 @@
--- Makes an account.
--- ARGV: prefix, account, name, created
+-- Makes an account. The first one gives the store its identity, which nothing changes afterwards.
+-- ARGV: prefix, account, name, created, an id for the store
 -- Returns: ok; conflict: the id exists
 
 if exists(K.account(ARGV[2])) then
@@ -7,4 +7,5 @@ if exists(K.account(ARGV[2])) then
 end
 redis.call('HSET', K.account(ARGV[2]), 'name', ARGV[3], 'created', ARGV[4])
 redis.call('ZADD', K.accounts(), 0, ARGV[2])
+redis.call('HSETNX', K.store(), 'id', ARGV[5])
 return {'ok'}

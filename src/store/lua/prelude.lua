@@ -1,5 +1,6 @@
--- What all scripts share; embedded in front of each. Every script is called as EVALSHA sha 0 prefix argument...: the
--- names of keys are made here, of the prefix in ARGV[1], and are not passed as KEYS. That fits one Redis (with replicas
+-- What all scripts share; embedded in front of each. Every script is called as EVALSHA sha 0 prefix argument..., or with
+-- one key that says which store is meant (epilogue.lua): the names of keys are made here, of the prefix in ARGV[1], and are
+-- not passed as KEYS. That fits one Redis (with replicas
 -- and Sentinel), not Redis Cluster.
 -- A script whose first line is "#!lua flags=allow-oom" also runs where Redis has no memory left by its own limit: what ends
 -- something, what nodes need to go on, and what people need to come and end something. None of them may grow Redis by more
@@ -11,6 +12,7 @@ local prefix = ARGV[1]
 
 local K = {
     schema = function() return prefix .. 'schema' end,
+    store = function() return prefix .. 'store' end,
     invalidations = function() return prefix .. 'inv' end,
     nodes = function() return prefix .. 'nodes' end,
     node = function(session) return prefix .. 'node:' .. session end,

@@ -1,6 +1,7 @@
 -- Reads the schema version of this store, and claims an empty one. Writes and publishes in any case, so that it fails
--- where Redis takes no writes, or its user may not publish.
--- ARGV: prefix, the newest schema this program knows
+-- where Redis takes no writes, or its user may not publish. A store that has accounts but no identity was made before
+-- stores had one, and gets the one that is offered; an empty store gets none here: its first account brings it.
+-- ARGV: prefix, the newest schema this program knows, an id for the store
 -- Returns: ok, schema, now in ms, whether only scripts with allow-oom may write, for Redis' memory is full (1 or 0);
 --   refused, schema: it is newer than ours
 
@@ -13,6 +14,9 @@ local written = redis.pcall('SET', K.schema(), schema == 0 and ours or schema)
 local full = written.err and written.err:sub(1, 4) == 'OOM ' and schema > 0
 if written.err and not full then
     return written
+end
+if not full and exists(K.accounts()) then
+    redis.call('HSETNX', K.store(), 'id', ARGV[3])
 end
 redis.call('PUBLISH', K.node('-'), 'examined')
 return {'ok', schema == 0 and ours or schema, now_ms(), full and 1 or 0}

@@ -34,6 +34,7 @@ static void make_fit(void)
                   .save_off = true,
                   .replicas = 1,
                   .schema = 1,
+                  .id = "00112233445566778899aabbccddeeff",
                   .config_readable = true},
         .file_limit = 100000,
     };
@@ -99,6 +100,29 @@ Test(doctor, judges_what_failovers_need)
         cr_expect_eq(check_named(CASES[i].check)->remedy != NULL, CASES[i].status != DOCTOR_OK, "case %zu", i);
         cr_expect_eq(check_named("schema")->status, DOCTOR_OK, "case %zu", i);
     }
+}
+
+Test(doctor, tells_an_empty_store_and_a_name_of_several_servers)
+{
+    static const struct {
+        unsigned v4, v6;
+        enum doctor_status status;
+    } CASES[] = {{0, 0, DOCTOR_OK},   {1, 0, DOCTOR_OK},   {0, 1, DOCTOR_OK},  {1, 1, DOCTOR_WARN},
+                 {2, 0, DOCTOR_FAIL}, {0, 3, DOCTOR_FAIL}, {2, 1, DOCTOR_FAIL}};
+
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        make_fit();
+        evidence.addresses_v4 = CASES[i].v4;
+        evidence.addresses_v6 = CASES[i].v6;
+        doctor_judge(&evidence, &report);
+        cr_expect_eq(check_named("address")->status, CASES[i].status, "case %zu", i);
+        cr_expect_eq(check_named("store")->status, DOCTOR_OK);
+    }
+    make_fit();
+    evidence.facts.id[0] = '\0';
+    doctor_judge(&evidence, &report);
+    cr_expect_eq(check_named("store")->status, DOCTOR_WARN);
+    cr_expect(doctor_is_fit(&report), "the first account comes after");
 }
 
 /* Half of the replicas, rounded up: a new master and a replaced one can't both have so many. */

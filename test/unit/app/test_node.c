@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What the first account would have brought. */
+#define STORE_ID "00112233445566778899aabbccddeeff"
 #define MASTER_KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
 
 static struct fixture {
@@ -109,6 +111,7 @@ Test(node, serves_once_redis_is_there_and_takes_the_ready_file_away)
     struct redis_server redis;
 
     redis_server_start(&redis, NULL);
+    redis_server_tell(&redis, "HSET", "chatelaine:store", "id", STORE_ID, NULL);
     fixture.settings.redis = redis.url;
     cr_assert_eq(node_open(fixture.node), EXIT_DONE);
     cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_serving, 10000));
@@ -136,6 +139,7 @@ Test(node, serves_it_when_told_to)
     struct redis_server redis;
 
     redis_server_start(&redis, &(struct redis_server_options){.not_durable = true});
+    redis_server_tell(&redis, "HSET", "chatelaine:store", "id", STORE_ID, NULL);
     fixture.settings.redis = redis.url;
     fixture.settings.unsafe_redis = true;
     cr_assert_eq(node_open(fixture.node), EXIT_DONE);

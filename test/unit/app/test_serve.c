@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #define MASTER_KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
+/* What the first account would have brought. */
+#define STORE_ID "00112233445566778899aabbccddeeff"
 #define HALF_A_HEAD "GET /v1/whoami HTTP/1.1\r\nHost: t\r\n"
 
 enum { UP_WITHIN_MS = 10000, DOWN_WITHIN_MS = 15000 };
@@ -39,6 +41,7 @@ static void start_serve(void)
     struct deadline deadline = deadline_in(UP_WITHIN_MS);
 
     redis_server_start(&redis, NULL);
+    redis_server_tell(&redis, "HSET", "chatelaine:store", "id", STORE_ID, NULL);
     snprintf(key_path, sizeof key_path, "%s/key", redis.folder);
     snprintf(ready_path, sizeof ready_path, "%s/ready", redis.folder);
     file_write(key_path, MASTER_KEY);

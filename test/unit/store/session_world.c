@@ -62,7 +62,9 @@ void open_fake(void)
     w.fake = fake_redis_create(&w.loop, NULL);
     rule("TIME", FAKE_ANSWER, "*2\r\n$1\r\n1\r\n$1\r\n0\r\n", 0);
     rule("INFO", FAKE_ANSWER,
-         "$84\r\nredis_version:7.0.15\r\nslave0:ip=x,state=online,offset=1\r\nslave1:ip=y,state=online,\r\n\r\n", 0);
+         "$133\r\nredis_version:7.0.15\r\n" FAKE_RUN_ID
+         "slave0:ip=x,state=online,offset=1\r\nslave1:ip=y,state=online,\r\n\r\n",
+         0);
     rule("CONFIG", FAKE_ANSWER, "-NOPERM no\r\n", 0);
     rule("EVALSHA", FAKE_ANSWER, OK_REPLY, 0);
     rule("SUBSCRIBE", FAKE_ANSWER, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n", 0);
@@ -82,7 +84,6 @@ void open_sentinel(void)
                                                     .answer = "*2\r\n$12\r\nconfig-epoch\r\n$1\r\n1\r\n"});
     fake_redis_rule(w.sentinel, &(struct fake_rule){.command = "SUBSCRIBE",
                                                     .answer = "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"});
-    rule("ROLE", FAKE_ANSWER, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n", 0);
 }
 
 static void name_script(enum script script, char ret_command[SCRIPT_BYTES])
@@ -185,7 +186,7 @@ struct heartbeat heartbeat_at(unsigned n)
     char words[256], *rest = words;
 
     cr_assert_not_null(command);
-    snprintf(words, sizeof words, "%s", command + strlen(w.heartbeat) + strlen(" 0 t: "));
+    snprintf(words, sizeof words, "%s", command + strlen(w.heartbeat) + strlen(IN_OUR_STORE));
     copy_word(&rest, heartbeat.session, sizeof heartbeat.session);
     copy_word(&rest, heartbeat.number, sizeof heartbeat.number);
     copy_word(&rest, heartbeat.lease, sizeof heartbeat.lease);

@@ -11,6 +11,7 @@ enum {
     PATIENCE_MS = 10000,
     LEASE_MS = 1000,
     SCRIPT_BYTES = 64,
+    LEAVE_BYTES = 256,
 };
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -18,6 +19,8 @@ enum {
 #define DIGEST "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define REVOKER "0123456789abcdef0123456789abcdef"
 #define BARRIER "fedcba9876543210"
+/* Between a script's name and its arguments. */
+#define IN_OUR_STORE " 1 t:store:" FAKE_STORE_ID " t: "
 #define OK_REPLY "*2\r\n$2\r\nok\r\n:1\r\n"
 
 struct session_world {

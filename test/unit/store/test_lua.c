@@ -193,8 +193,8 @@ static void run_steps(const struct step *steps, size_t count)
 
 Test(lua, schema_claim)
 {
-    STEPS({"GET t:schema", "nil"}, {"@schema_claim 3", "(ok 3 *)"}, {"GET t:schema", "3"},
-          {"@schema_claim 2", "(refused 3)"}, {"@schema_claim 4", "(ok 3 *)"}, {"GET t:schema", "3"});
+    STEPS({"GET t:schema", "nil"}, {"@schema_claim 3 0123", "(ok 3 *)"}, {"GET t:schema", "3"},
+          {"@schema_claim 2 0123", "(refused 3)"}, {"@schema_claim 4 0123", "(ok 3 *)"}, {"GET t:schema", "3"});
 }
 
 Test(lua, key_insert)
@@ -413,8 +413,8 @@ Test(lua, key_list_merges_kinds_by_time)
 
 Test(lua, accounts)
 {
-    STEPS({"@account_list", "(ok)"}, {"@account_create acct_B South 9", "(ok)"},
-          {"@account_create acct_A North 5", "(ok)"}, {"@account_create acct_A Other 6", "(conflict)"},
+    STEPS({"@account_list", "(ok)"}, {"@account_create acct_B South 9 0123", "(ok)"},
+          {"@account_create acct_A North 5 0123", "(ok)"}, {"@account_create acct_A Other 6 0123", "(conflict)"},
           {"HMGET t:acct:acct_A name created", "(North 5)"}, {"@account_list", "(ok (acct_A North) (acct_B South))"});
 }
 
@@ -433,7 +433,7 @@ Test(lua, user_create)
 
 Test(lua, user_find_and_list)
 {
-    STEPS({"@account_create acct_A North 1", "(ok)"}, {"@account_create acct_B South 1", "(ok)"}, USER,
+    STEPS({"@account_create acct_A North 1 0123", "(ok)"}, {"@account_create acct_B South 1 0123", "(ok)"}, USER,
           {"@user_create usr_T acct_A t@b.test hash2 sealed2 6 operator '' '' 100", "(ok)"},
           {"@user_create usr_V acct_B v@b.test hash3 sealed3 7 operator '' '' 100", "(ok)"},
           {"@user_find a@b.test", "(ok (usr_U acct_A a@b.test 5 North hash sealed))"},

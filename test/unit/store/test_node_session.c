@@ -239,7 +239,7 @@ Test(node_session, there_is_no_heartbeat_without_a_subscription)
 Test(node_session, there_is_no_lease_from_a_redis_that_is_unfit)
 {
     open_fake();
-    rule("INFO", FAKE_ANSWER, "$21\r\nredis_version:6.2.7\r\n\r\n", 0);
+    rule("INFO", FAKE_ANSWER, "$70\r\nredis_version:6.2.7\r\n" FAKE_RUN_ID "\r\n", 0);
     open_session(200);
     until(is_live, NULL);
     test_loop_for(&w.loop, 300);

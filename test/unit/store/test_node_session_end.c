@@ -12,7 +12,7 @@ TestSuite(node_session_end, .init = ignore_sigpipe, .fini = leak_guard, .timeout
 static void expect_new_session(const struct session_name *before, uint64_t epoch_before)
 {
     struct session_name after;
-    char subscribe[64], leave[SCRIPT_BYTES + 64];
+    char subscribe[64], leave[LEAVE_BYTES];
 
     cr_assert_gt(node_session_epoch(w.session), epoch_before);
     cr_assert_not(may_fill(epoch_before));
@@ -26,7 +26,7 @@ static void expect_new_session(const struct session_name *before, uint64_t epoch
     until(has_lease_by_echoes, NULL);
     cr_assert_str_eq(heartbeat_at(heartbeats() - 1).session, after.text);
     /* Nobody has to wait for the one before. */
-    snprintf(leave, sizeof leave, "%s 0 t: %s ", w.leave, before->text);
+    snprintf(leave, sizeof leave, "%s" IN_OUR_STORE "%s ", w.leave, before->text);
     until_command(leave);
 }
 
@@ -171,9 +171,9 @@ Test(node_session_end, heartbeats_that_are_not_answered_leave_the_connection)
 
 static void until_left(const char *session)
 {
-    char leave[SCRIPT_BYTES + 64];
+    char leave[LEAVE_BYTES];
 
-    snprintf(leave, sizeof leave, "%s 0 t: %s ", w.leave, session);
+    snprintf(leave, sizeof leave, "%s" IN_OUR_STORE "%s ", w.leave, session);
     until_command(leave);
 }
 

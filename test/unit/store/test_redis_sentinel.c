@@ -16,8 +16,8 @@ enum { TIMEOUT_MS = 150, PATIENCE_MS = 5000, PEERS = 3, REDISES = 2, LINKS = 2, 
 #define SWITCHED "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$38\r\nkeys 127.0.0.1 1 127.0.0.1 2 and on....\r\n"
 #define SWITCHED_OTHER "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$29\r\nother 127.0.0.1 1 127.0.0.1 2\r\n"
 #define UNKNOWN "-ERR No such master with that name\r\n"
-#define MASTER_ROLE "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
-#define REPLICA_ROLE "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$9\r\nconnected\r\n:0\r\n"
+#define MASTER_ROLE FAKE_MASTER
+#define REPLICA_ROLE FAKE_REPLICA
 
 /* Three Sentinels, two Redises, and two links that follow. */
 static struct world {
@@ -108,7 +108,7 @@ static void open_links(void)
 {
     struct redis_target target = {.master_name = "keys", .sentinel_count = PEERS};
     struct redis_link_settings settings = {
-        .name = "link", .timeout_ms = TIMEOUT_MS, .backoff_max_ms = 100, .calls_max = 4};
+        .name = "link", .timeout_ms = TIMEOUT_MS, .backoff_max_ms = 100, .calls_max = 4, .to_master = true};
 
     for (unsigned i = 0; i < PEERS; i++)
         target.sentinels[i] = (struct redis_address){"127.0.0.1", fake_redis_port(w.peers[i])};

@@ -1,0 +1,338 @@
+/* The wrong Redis: one that was emptied, another one at the same address, a replica, a master that was replaced by
+ * hand. Nothing may be decided by it: 503, with the reason; never an acceptance, and never a good key called bad. */
+#include "fixture.h"
+#include "leak_guard.h"
+#include "redis_proxy.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(identity, .fini = leak_guard);
+
+enum { PATIENCE_MS = 15000, REASON_BYTES = 1024 };
+
+static const char *const LEASE_1000[] = {"--lease-ms", "1000", NULL};
+static const char *const STRICT[] = {"--lease-ms", "0", NULL};
+
+static int readiness(const struct node *node, char ret_reason[REASON_BYTES])
+{
+    struct http_answer answer;
+    int status = http_call(node->internal_port, &(struct http_call){.target = "/readyz"}, &answer);
+
+    snprintf(ret_reason, REASON_BYTES, "%.*s", REASON_BYTES - 1, answer.body);
+    return status;
+}
+
+static void await_reason(const struct node *node, const char *part)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char reason[REASON_BYTES];
+
+    while (readiness(node, reason) != 503 || !strstr(reason, part)) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "want %s: %s", part, reason);
+        poll(NULL, 0, 10);
+    }
+}
+
+static void await_ready(const struct node *node)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char reason[REASON_BYTES];
+
+    while (readiness(node, reason) != 200) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", reason);
+        poll(NULL, 0, 10);
+    }
+}
+
+static int try_at(const struct node *node, const char *secret)
+{
+    struct http_answer answer;
+
+    return http_call(node->port, &(struct http_call){.target = "/v1/whoami", .bearer = secret}, &answer);
+}
+
+static int try_delete(const struct fixture *fixture, size_t node, const struct fixture_key *key,
+                      struct http_answer *ret_answer)
+{
+    char target[64];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
+    return fixture_call(fixture, node,
+                        &(struct http_call){.method = "DELETE", .target = target, .bearer = fixture->manager.secret},
+                        ret_answer);
+}
+
+/* A node with a warm cache, one without, one that never caches. */
+static void open_three(struct fixture *fixture, struct fixture_key *ret_hot)
+{
+    fixture_start(fixture, 2, LEASE_1000);
+    fixture_add_node(fixture, STRICT);
+    fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, ret_hot);
+    for (size_t i = 0; i < 3; i++)
+        await_ready(&fixture->nodes[i]);
+    for (int i = 0; i < 20; i++)
+        cr_assert_eq(fixture_try_key(fixture, 0, ret_hot->secret), 200);
+}
+
+static void expect_nothing_decided(const struct fixture *fixture, const struct fixture_key *key, int64_t until_ms)
+{
+    while (deadline_now_ms() < until_ms) {
+        for (size_t i = 0; i < fixture->node_count; i++)
+            cr_assert_eq(fixture_try_key(fixture, i, key->secret), 503, "node %zu", i);
+        poll(NULL, 0, 10);
+    }
+}
+
+Test(identity, a_store_that_is_emptied_under_its_nodes, .timeout = 90)
+{
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key hot;
+    int64_t flushed_ms;
+
+    open_three(&fixture, &hot);
+    redis_server_tell(&fixture.redis, "FLUSHALL", NULL);
+    flushed_ms = deadline_now_ms();
+    cr_expect_eq(fixture_try_key(&fixture, 1, hot.secret), 503, "not in memory there, and not called unknown");
+    cr_expect_eq(fixture_try_key(&fixture, 2, hot.secret), 503);
+    cr_expect_eq(try_delete(&fixture, 1, &hot, &answer), 503, "%s", answer.body);
+    for (size_t i = 0; i < 3; i++)
+        await_reason(&fixture.nodes[i], "lost the store");
+    cr_expect_lt(deadline_now_ms() - flushed_ms, 5000);
+    expect_nothing_decided(&fixture, &hot, flushed_ms + 3000);
+    cr_expect_eq(try_delete(&fixture, 0, &hot, &answer), 503, "%s", answer.body);
+
+    /* Whoever knew a store does not take a new one for it. */
+    fixture_run(&fixture, (const char *const[]){"account", "create", "--name", "New", NULL}, NULL, NULL, NULL);
+    await_reason(&fixture.nodes[0], "another store");
+    expect_nothing_decided(&fixture, &hot, deadline_now_ms() + 500);
+    char names[4096];
+    redis_server_ask(&fixture.redis, names, sizeof names, "KEYS", "chatelaine:nodes", NULL);
+    cr_expect_str_empty(names, "no node has written there: %s", names);
+    fixture_stop(&fixture);
+}
+
+static void kill_and_empty(struct redis_server *redis)
+{
+    redis_server_kill(redis);
+    redis_server_forget(redis);
+    redis_server_restart(redis);
+}
+
+Test(identity, a_redis_that_comes_back_without_its_data, .timeout = 90)
+{
+    struct fixture fixture;
+    struct fixture_key hot;
+    char *out;
+
+    open_three(&fixture, &hot);
+    kill_and_empty(&fixture.redis);
+    for (size_t i = 0; i < 3; i++) {
+        int status = fixture_try_key(&fixture, i, hot.secret);
+        cr_expect_eq(status, 503, "node %zu: %d", i, status);
+    }
+    for (size_t i = 0; i < 3; i++)
+        await_reason(&fixture.nodes[i], "lost the store");
+    expect_nothing_decided(&fixture, &hot, deadline_now_ms() + 2000);
+    node_stop(&fixture.nodes[0]);
+
+    /* A node that knows nothing cannot tell it from a new one, and waits for the operator. */
+    const char *args[] = {
+        node_binary(),           "serve",           "--redis",   fixture.redis.url, "--master-key-file",
+        fixture.master_key_path, "--public-origin", NODE_ORIGIN, "--listen",        "127.0.0.1:0",
+        "--internal-listen",     "127.0.0.1:0",     NULL};
+    struct process waiting;
+    process_start(&waiting, fixture.folder, "waiting", args);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    while (!file_contains(waiting.err_path, "make the first account")) {
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+        poll(NULL, 0, 10);
+    }
+    cr_expect_eq(fixture_run(&fixture, (const char *const[]){"doctor", NULL}, NULL, &out, NULL), 0, "%s", out);
+    cr_expect_not_null(strstr(out, "account create"), "%s", out);
+    free(out);
+    process_signal(&waiting, 15);
+    cr_expect(process_wait(&waiting, PATIENCE_MS));
+    fixture_stop(&fixture);
+}
+
+/* A store as the version before identities left it. */
+Test(identity, a_store_without_identity_that_has_accounts_gets_one, .timeout = 60)
+{
+    struct fixture fixture;
+    char id[64];
+
+    fixture_start(&fixture, 0, NULL);
+    redis_server_tell(&fixture.redis, "DEL", "chatelaine:store", NULL);
+    fixture_add_node(&fixture, LEASE_1000);
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
+    redis_server_ask(&fixture.redis, id, sizeof id, "HGET", "chatelaine:store", "id", NULL);
+    cr_expect_eq(strlen(id), 32, "%s", id);
+    fixture_add_node(&fixture, LEASE_1000);
+    cr_expect_eq(fixture_try_key(&fixture, 1, fixture.manager.secret), 200);
+    fixture_stop(&fixture);
+}
+
+static void replicate(struct redis_server *replica, const struct redis_server *master)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char port[8], info[4096];
+
+    snprintf(port, sizeof port, "%u", master->port);
+    redis_server_tell(replica, "REPLICAOF", "127.0.0.1", port, NULL);
+    do {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "no replication");
+        poll(NULL, 0, 20);
+        redis_server_ask(replica, info, sizeof info, "INFO", "replication", NULL);
+    } while (!strstr(info, "master_link_status:up"));
+}
+
+static void await_copy(const struct redis_server *replica, const struct fixture_key *key)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char name[64], count[16];
+
+    snprintf(name, sizeof name, "chatelaine:id:%s", key->id);
+    do {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "the key is not replicated");
+        redis_server_ask(replica, count, sizeof count, "EXISTS", name, NULL);
+    } while (strcmp(count, "1") != 0);
+}
+
+/* Nodes behind a proxy of their own each, whose address moves as a name with two addresses does. */
+static void add_behind_proxy(struct fixture *fixture, struct redis_proxy *proxy, unsigned node, const char *const *more)
+{
+    char url[64], name[16];
+
+    snprintf(url, sizeof url, "redis://127.0.0.1:%u", redis_proxy_port(proxy, node));
+    snprintf(name, sizeof name, "proxied%u", node);
+    node_start(&fixture->nodes[fixture->node_count++], fixture->folder, name, url, fixture->master_key_path, more);
+}
+
+/* The key was revoked, which node 1 has answered: whatever node 0 knows, it may not accept it. */
+static void expect_never_accepted(const struct fixture *fixture, const struct fixture_key *key, int64_t for_ms)
+{
+    int64_t until_ms = deadline_now_ms() + for_ms;
+
+    while (deadline_now_ms() < until_ms) {
+        int status = try_at(&fixture->nodes[0], key->secret);
+        cr_assert(status == 401 || status == 503, "%d", status);
+        poll(NULL, 0, 5);
+    }
+}
+
+static void expect_a_replica_is_not_believed(const char *const *more)
+{
+    static const char *const ADDRESSES[] = {"127.0.0.1", "127.0.0.1"};
+    struct redis_server replica;
+    struct redis_proxy *proxy;
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key key;
+
+    fixture_start(&fixture, 0, NULL);
+    redis_server_open_port(&fixture.redis);
+    redis_server_start(&replica, &(struct redis_server_options){.tcp = true});
+    replicate(&replica, &fixture.redis);
+    proxy = redis_proxy_start(fixture.redis.socket_path, 2, ADDRESSES);
+    add_behind_proxy(&fixture, proxy, 0, more);
+    add_behind_proxy(&fixture, proxy, 1, more);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    await_ready(&fixture.nodes[0]);
+    cr_assert_eq(fixture_try_key(&fixture, 0, key.secret), 200);
+
+    /* Replication stalls, and the connection that reads is the one that ends at the replica. */
+    redis_server_tell(&replica, "REPLICAOF", "127.0.0.1", "1", NULL);
+    redis_proxy_redirect(proxy, 0, replica.socket_path);
+    redis_proxy_cut(proxy, 0, REDIS_PROXY_READS, false);
+    await_reason(&fixture.nodes[0], "it is a replica");
+    cr_assert_eq(try_delete(&fixture, 1, &key, &answer), 200, "%s", answer.body);
+    expect_never_accepted(&fixture, &key, 1500);
+    redis_proxy_redirect(proxy, 0, fixture.redis.socket_path);
+    await_ready(&fixture.nodes[0]);
+    cr_expect_eq(fixture_try_key(&fixture, 0, key.secret), 401);
+    fixture_stop(&fixture);
+    redis_proxy_stop(proxy);
+    redis_server_stop(&replica);
+}
+
+Test(identity, a_replica_behind_the_same_name, .timeout = 90)
+{
+    expect_a_replica_is_not_believed(LEASE_1000);
+}
+
+Test(identity, a_replica_behind_the_same_name_of_a_node_that_does_not_cache, .timeout = 90)
+{
+    expect_a_replica_is_not_believed(STRICT);
+}
+
+/* Another master of another store, when one connection is made anew. */
+Test(identity, another_store_behind_the_same_name, .timeout = 90)
+{
+    static const char *const ADDRESSES[] = {"127.0.0.1"};
+    struct fixture fixture, other;
+    struct redis_proxy *proxy;
+    int status;
+
+    fixture_start(&other, 0, NULL);
+    fixture_start(&fixture, 0, NULL);
+    proxy = redis_proxy_start(fixture.redis.socket_path, 1, ADDRESSES);
+    add_behind_proxy(&fixture, proxy, 0, LEASE_1000);
+    await_ready(&fixture.nodes[0]);
+    cr_assert_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
+    redis_proxy_redirect(proxy, 0, other.redis.socket_path);
+    redis_proxy_cut(proxy, 0, REDIS_PROXY_READS, false);
+    await_reason(&fixture.nodes[0], "another store");
+    status = fixture_try_key(&fixture, 0, other.manager.secret);
+    cr_expect_eq(status, 503, "a good key there is none here: %d", status);
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 503);
+    redis_proxy_redirect(proxy, 0, fixture.redis.socket_path);
+    redis_server_tell(&other.redis, "CLIENT", "KILL", "TYPE", "normal", NULL);
+    redis_server_tell(&other.redis, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+    await_ready(&fixture.nodes[0]);
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
+    fixture_stop(&fixture);
+    redis_proxy_stop(proxy);
+    fixture_stop(&other);
+}
+
+/* The operator promotes the replica, and node 0 still names the Redis that was the master: its connections live on. */
+static void expect_a_demoted_master_is_not_believed(const char *const *more)
+{
+    struct redis_server promoted;
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key key;
+
+    fixture_start(&fixture, 1, more);
+    redis_server_open_port(&fixture.redis);
+    redis_server_start(&promoted, &(struct redis_server_options){.tcp = true});
+    replicate(&promoted, &fixture.redis);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    cr_assert_eq(fixture_try_key(&fixture, 0, key.secret), 200);
+    await_copy(&promoted, &key);
+    redis_server_tell(&promoted, "REPLICAOF", "NO", "ONE", NULL);
+    redis_server_tell(&fixture.redis, "REPLICAOF", "127.0.0.1", "1", NULL);
+    node_start(&fixture.nodes[fixture.node_count++], fixture.folder, "moved", promoted.url, fixture.master_key_path,
+               more);
+    await_ready(&fixture.nodes[1]);
+    cr_assert_eq(try_delete(&fixture, 1, &key, &answer), 200, "%s", answer.body);
+    expect_never_accepted(&fixture, &key, 1500);
+    await_reason(&fixture.nodes[0], "replica: point --redis at the primary");
+    fixture_stop(&fixture);
+    redis_server_stop(&promoted);
+}
+
+Test(identity, a_master_that_was_replaced_by_hand, .timeout = 90)
+{
+    expect_a_demoted_master_is_not_believed(LEASE_1000);
+}
+
+Test(identity, a_master_that_was_replaced_by_hand_of_a_node_that_does_not_cache, .timeout = 90)
+{
+    expect_a_demoted_master_is_not_believed(STRICT);
+}

@@ -1,0 +1,253 @@
+/* Which store it is, and which Redis: a node decides nothing by another store than its own, by one that lost what it
+ * held, by a replica, or by two servers at a time. */
+#include "leak_guard.h"
+#include "redis_server.h"
+#include "session_world.h"
+#include "store/key_store.h"
+#include "store/store_state.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(store_identity, .init = ignore_sigpipe, .fini = leak_guard, .timeout = 60);
+
+#define ASK_ID "HGET t:store id"
+#define NO_ID "$-1\r\n"
+#define OTHER_ID "$32\r\n00000000000000000000000000000000\r\n"
+#define OTHER_STORE "*2\r\n$11\r\nother_store\r\n$32\r\n00000000000000000000000000000000\r\n"
+#define LOST_STORE "*2\r\n$11\r\nother_store\r\n$0\r\n\r\n"
+#define OTHER_RUN "$49\r\nrun_id:0000000000000000000000000000000000000002\r\n\r\n"
+
+static bool is_ready(void *arg)
+{
+    (void)arg;
+    echo_all();
+    return store_is_ready(w.store);
+}
+
+static bool has_trouble(void *arg)
+{
+    return strstr(store_trouble(w.store), *(const char **)arg);
+}
+
+static void until_trouble(const char *trouble)
+{
+    until(has_trouble, &trouble);
+    cr_assert(!store_is_ready(w.store));
+}
+
+static bool is_found;
+static enum store_result found;
+
+static void on_found(void *arg, enum store_result result, const struct key_record *key)
+{
+    (void)arg, (void)key;
+    is_found = true;
+    found = result;
+}
+
+/* A check's read. */
+static enum store_result read_key(void)
+{
+    const uint8_t digest[KEY_DIGEST_BYTES] = {1};
+
+    is_found = false;
+    key_store_find(w.store, digest, on_found, NULL);
+    cr_assert(test_loop_until_set(&w.loop, &is_found, PATIENCE_MS));
+    return found;
+}
+
+/* Answered 503: what was read, or was under way, says nothing. */
+static bool is_undecided(void)
+{
+    enum store_result result = read_key();
+
+    return result == STORE_UNAVAILABLE || result == STORE_UNKNOWN;
+}
+
+static void open_ready(void)
+{
+    open_with_lease(LEASE_MS);
+    rule("GET t:key:", FAKE_ANSWER, "$-1\r\n", 0);
+    until(is_ready, NULL);
+}
+
+Test(store_identity, heartbeats_and_changes_say_which_store_they_mean)
+{
+    open_ready();
+    cr_assert(strstr(fake_redis_command(w.fake, w.heartbeat, 0), IN_OUR_STORE));
+    close_world();
+}
+
+Test(store_identity, a_heartbeat_that_meets_another_store_ends_the_session)
+{
+    static const struct {
+        const char *reply, *id, *trouble;
+    } CASES[] = {{OTHER_STORE, OTHER_ID, "another store"}, {LOST_STORE, NO_ID, "has lost the store"}};
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        open_ready();
+        rule(ASK_ID, FAKE_ANSWER, CASES[i].id, 0);
+        rule(w.heartbeat, FAKE_ANSWER, CASES[i].reply, 0);
+        until_ended(1);
+        cr_assert_not(has_lease(NULL));
+        until_trouble(CASES[i].trouble);
+        unsigned beats = heartbeats();
+        test_loop_for(&w.loop, 300);
+        cr_assert(is_undecided(), "nothing is decided by it");
+        cr_assert_eq(heartbeats(), beats, "and nothing is written");
+        cr_assert_not(has_lease(NULL));
+
+        rule(w.heartbeat, FAKE_ANSWER, OK_REPLY, 0);
+        rule(ASK_ID, FAKE_ANSWER, "$32\r\n" FAKE_STORE_ID "\r\n", 0);
+        until(is_ready, NULL);
+        cr_assert_eq(read_key(), STORE_NOT_FOUND);
+        until(has_lease_by_echoes, NULL);
+        close_world();
+    }
+}
+
+/* A node without heartbeats, too. */
+Test(store_identity, a_read_is_not_believed_in_another_store)
+{
+    static const char *const IDS[] = {NO_ID, OTHER_ID};
+
+    for (size_t i = 0; i < sizeof IDS / sizeof *IDS; i++) {
+        open_fake();
+        open_session(0);
+        until(is_ready, NULL);
+        rule("GET t:key:", FAKE_ANSWER, "$-1\r\n", 0);
+        cr_assert_eq(read_key(), STORE_NOT_FOUND);
+        rule(ASK_ID, FAKE_ANSWER, IDS[i], 0);
+        cr_assert(is_undecided());
+        cr_assert(!store_is_ready(w.store));
+        close_world();
+    }
+}
+
+Test(store_identity, a_read_is_not_believed_of_a_master_that_was_demoted)
+{
+    open_fake();
+    open_session(0);
+    until(is_ready, NULL);
+    rule("GET t:key:", FAKE_ANSWER, "$-1\r\n", 0);
+    rule("ROLE", FAKE_ANSWER, FAKE_REPLICA, 0);
+    cr_assert(is_undecided());
+    until_trouble("replica: point --redis at the primary");
+    cr_assert(is_undecided());
+    rule("ROLE", FAKE_ANSWER, FAKE_MASTER, 0);
+    until(is_ready, NULL);
+    cr_assert_eq(read_key(), STORE_NOT_FOUND);
+    close_world();
+}
+
+Test(store_identity, a_heartbeat_that_a_replica_refuses_ends_the_session)
+{
+    open_ready();
+    rule("ROLE", FAKE_ANSWER, FAKE_REPLICA, 0);
+    rule(w.heartbeat, FAKE_ANSWER, "-READONLY You can't write against a read only replica.\r\n", 1);
+    until_ended(1);
+    cr_assert_not(has_lease(NULL));
+    until_trouble("replica");
+    rule("ROLE", FAKE_ANSWER, FAKE_MASTER, 0);
+    until(has_lease_by_echoes, NULL);
+    close_world();
+}
+
+Test(store_identity, reads_of_one_turn_share_one_look_at_the_store)
+{
+    const uint8_t digest[KEY_DIGEST_BYTES] = {1};
+
+    open_ready();
+    unsigned asked = fake_redis_count(w.fake, ASK_ID);
+    for (int i = 0; i < 5; i++)
+        key_store_find(w.store, digest, on_found, NULL);
+    cr_assert_eq(read_key(), STORE_NOT_FOUND);
+    cr_assert_eq(fake_redis_count(w.fake, ASK_ID), asked + 1);
+    cr_assert_eq(read_key(), STORE_NOT_FOUND);
+    cr_assert_eq(fake_redis_count(w.fake, ASK_ID), asked + 2);
+    close_world();
+}
+
+static bool is_on_the_other_run(void *arg)
+{
+    (void)arg;
+    for (size_t i = 0; i < w.store->identity.link_count; i++)
+        if (strcmp(redis_link_run_id(w.store->identity.links[i]), "0000000000000000000000000000000000000002") != 0)
+            return false;
+    return true;
+}
+
+/* The name leads to another server, when one connection is made anew. */
+Test(store_identity, one_link_at_another_server_ends_the_session)
+{
+    open_ready();
+    rule("INFO server", FAKE_ANSWER, OTHER_RUN, 0);
+    fake_redis_hang_up(w.fake, "chatelaine-reads");
+    until_ended(1);
+    cr_assert_not(has_lease(NULL));
+    until(is_on_the_other_run, NULL);
+    until(is_ready, NULL);
+    until(has_lease_by_echoes, NULL);
+    close_world();
+}
+
+Test(store_identity, reads_elsewhere_decide_nothing_until_that_redis_was_examined)
+{
+    open_ready();
+    rule("PING", FAKE_SILENT, NULL, 0);
+    fake_redis_hang_up(w.fake, "chatelaine-changes");
+    test_loop_for(&w.loop, 50);
+    rule("PING", FAKE_ANSWER, "+PONG\r\n", 0);
+    rule("CLIENT SETNAME chatelaine-changes", FAKE_CLOSE, NULL, 0);
+    rule("INFO server", FAKE_ANSWER, OTHER_RUN, 0);
+    fake_redis_hang_up(w.fake, "chatelaine-reads");
+    until_ended(1);
+    test_loop_for(&w.loop, 200);
+    cr_assert(redis_link_is_ready(w.store->reads));
+    cr_assert(is_undecided());
+    rule("CLIENT SETNAME", FAKE_ANSWER, "+OK\r\n", 0);
+    until(is_ready, NULL);
+    cr_assert_eq(read_key(), STORE_NOT_FOUND);
+    close_world();
+}
+
+Test(store_identity, a_node_waits_for_the_first_account)
+{
+    open_fake();
+    rule(ASK_ID, FAKE_ANSWER, NO_ID, 0);
+    open_session(200);
+    until_trouble("make the first account");
+    cr_assert(store_is_empty(w.store));
+    test_loop_for(&w.loop, 300);
+    cr_assert_eq(heartbeats(), 0);
+    cr_assert(is_undecided());
+    rule(ASK_ID, FAKE_ANSWER, "$32\r\n" FAKE_STORE_ID "\r\n", 0);
+    until(is_ready, NULL);
+    cr_assert_not(store_is_empty(w.store));
+    until(has_lease_by_echoes, NULL);
+    close_world();
+}
+
+/* Greetings */
+
+Test(store_identity, a_redis_that_does_not_tell_what_it_is_is_not_used)
+{
+    static const struct {
+        const char *command, *answer, *trouble;
+    } CASES[] = {
+        {"ROLE", "-NOPERM this user has no permissions to run the 'role' command\r\n", "+role"},
+        {"INFO server", "-NOPERM this user has no permissions to run the 'info' command\r\n", "+info"},
+        {"ROLE", "*0\r\n", "not a Redis"},
+        {"INFO server", "$2\r\nab\r\n", "run_id"},
+        {"ROLE", FAKE_REPLICA, "it is a replica: point --redis at the primary"},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        open_fake();
+        rule(CASES[i].command, FAKE_ANSWER, CASES[i].answer, 0);
+        open_session(200);
+        until_trouble(CASES[i].trouble);
+        close_world();
+    }
+}
