@@ -17,6 +17,9 @@ struct settings {
     int64_t redis_timeout_ms;
     int64_t min_replicas;
     int64_t audit_max;
+    int64_t keys_max;
+    int64_t device_keys_max;
+    int64_t changes_per_minute;
     bool unsafe_redis;
     /* keys */
     const char *master_key_file;

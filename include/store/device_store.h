@@ -62,7 +62,9 @@ typedef void device_found(void *arg, enum store_result result, const struct devi
 void device_store_find(struct store *store, const uint8_t user_code_digest[KEYRING_DIGEST_BYTES],
                        const struct id *account, struct text user_tag, device_found *done, void *arg);
 
-/* Approves, or denies with the audit event. Again: the same answer. What was approved can be denied until it is
+/* STORE_FULL: the account has as many active device keys as it may; STORE_LIMITED: the user made too many changes,
+ * retry_after_s says for how long; neither is ever said to who denies.
+ * Approves, or denies with the audit event. Again: the same answer. What was approved can be denied until it is
  * claimed; what was denied can't be approved: STORE_NOT_FOUND. The actor of origin is the user; its texts are kept by
  * the caller until done. */
 void device_store_decide(struct store *store, const uint8_t user_code_digest[KEYRING_DIGEST_BYTES],

@@ -9,9 +9,12 @@ typedef void key_found(void *arg, enum store_result result, const struct key_rec
 /* The check path: one read, on the link of reads. STORE_NOT_FOUND: no such digest. last_used_ms is not read: 0. */
 void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], key_found *done, void *arg);
 
-/* Adds a key (its account must exist: STORE_REFUSED) with the audit event. STORE_UNKNOWN: it may exist; discard it. */
+/* Adds a key (its account must exist: STORE_REFUSED) with the audit event. STORE_UNKNOWN: it may exist; discard it.
+ * STORE_FULL: the account has as many active keys as it may. STORE_LIMITED: the actor, or too many like him, made too
+ * many changes, retry_after_s says for how long. */
+typedef void key_inserted(void *arg, enum store_result result, uint32_t retry_after_s);
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
-                      const struct audit_origin *origin, store_done *done, void *arg);
+                      const struct audit_origin *origin, key_inserted *done, void *arg);
 
 /* What a caller may see: his account, one kind, and only test keys for a test key. */
 struct key_view {

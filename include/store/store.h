@@ -15,6 +15,8 @@ enum store_result {
     STORE_ACTOR_REVOKED,  /* a key that was revoked meanwhile */
     STORE_ACTOR_UNKNOWN,  /* a session that is over, a key that is gone */
     STORE_ACTOR_UNPROVEN, /* a session whose step-up is over */
+    STORE_FULL,           /* as many as there may be */
+    STORE_LIMITED,        /* too many changes a minute: the verb says for how long */
     STORE_UNAVAILABLE,    /* surely not done: Redis is away, refuses writes, answers nonsense */
     STORE_UNKNOWN,        /* no answer in time: it may have been done */
 };
@@ -29,7 +31,10 @@ struct store_settings {
     const char *prefix;   /* "chatelaine:"; at most REDIS_PREFIX_MAX_BYTES */
     int64_t min_replicas; /* changes are answered after WAIT for as many */
     int64_t audit_max;    /* events kept per account */
-    bool unsafe_redis;    /* serve although Redis is not durable */
+    /* What somebody may make; 0: no limit. The command line has none. */
+    int64_t keys_max, device_keys_max; /* active ones of an account */
+    int64_t changes_per_minute;        /* of a key or a user; ten times as many of all test keys, live keys, users */
+    bool unsafe_redis;                 /* serve although Redis is not durable */
     /* Seals the records that are made, and judges those that are read: what somebody else altered is not found. It
      * outlives the store. NULL: for commands without a master key, which judge nothing and make no such record. */
     struct keyring *keyring;

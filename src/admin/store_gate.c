@@ -35,6 +35,9 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
         .prefix = settings->prefix,
         .min_replicas = settings->min_replicas,
         .audit_max = settings->audit_max,
+        .keys_max = settings->keys_max,
+        .device_keys_max = settings->device_keys_max,
+        .changes_per_minute = settings->changes_per_minute,
         .unsafe_redis = settings->unsafe_redis,
     };
     return redis_target_parse(text_trim(buf_text(&url)), &ret_store->target, ret_why);

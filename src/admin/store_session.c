@@ -142,6 +142,8 @@ int store_session_explain(struct store_session *session, enum store_result resul
     case STORE_ACTOR_REVOKED:
     case STORE_ACTOR_UNKNOWN:
     case STORE_ACTOR_UNPROVEN:
+    case STORE_FULL:
+    case STORE_LIMITED:
         why = refusals->refused;
         break;
     case STORE_UNAVAILABLE:

@@ -28,6 +28,16 @@ void call_refuse_method(struct call *call, const char *allow)
     call_refuse_with(call, problem);
 }
 
+void call_refuse_limited(struct call *call, uint32_t retry_after_s)
+{
+    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
+
+    problem.message = "Too many changes within a minute. Wait, then go on.";
+    problem.retry_after_s = retry_after_s;
+    call_refuse_with(call, problem);
+    call_log(call, "changes limited", id_text(call_account(call)), id_text(call_actor(call)), (struct text){0});
+}
+
 void call_refuse_throttled(struct call *call, uint32_t retry_after_s)
 {
     struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
@@ -60,7 +70,9 @@ void call_refuse_store(struct call *call, enum store_result result)
 {
     bool unsure = result == STORE_UNAVAILABLE || result == STORE_UNKNOWN;
 
-    if (!refuse_actor(call, result))
+    if (result == STORE_FULL)
+        call_refuse(call, PROBLEM_KEY_LIMIT_REACHED);
+    else if (!refuse_actor(call, result))
         call_refuse(call, unsure ? PROBLEM_STORE_UNAVAILABLE : PROBLEM_INTERNAL_ERROR);
 }
 

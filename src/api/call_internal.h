@@ -39,6 +39,8 @@ void call_refuse(struct call *call, enum problem_code code);
 void call_refuse_with(struct call *call, struct problem problem);
 /* allow: the value of Allow, living as long as the call. */
 void call_refuse_method(struct call *call, const char *allow);
+/* Too many changes by the principal, or by all like it: 429. */
+void call_refuse_limited(struct call *call, uint32_t retry_after_s);
 /* Too many tries: 429. */
 void call_refuse_throttled(struct call *call, uint32_t retry_after_s);
 /* What a verb's failure means to a client, also where his credential has ended meanwhile; the results that a verb gives

@@ -97,6 +97,8 @@ static void enrolment_found(void *arg, enum store_result result, const struct de
         call_refuse(call, PROBLEM_NOT_FOUND);
     else if (result == STORE_REFUSED)
         refuse_throttled(call, retry_after_s);
+    else if (result == STORE_LIMITED)
+        call_refuse_limited(call, retry_after_s);
     else
         call_refuse_store(call, result);
     http_request_release(call->request);

@@ -53,7 +53,7 @@ struct key_input {
 
 static bool key_read(struct call *call, struct key_record *key);
 static bool key_may_be_granted(struct call *call, const struct key_record *key);
-static void key_stored(void *arg, enum store_result result);
+static void key_stored(void *arg, enum store_result result, uint32_t retry_after_s);
 static void key_answered(struct key_grant *grant);
 
 void keys_create(struct call *call)
@@ -133,7 +133,7 @@ static bool key_may_be_granted(struct call *call, const struct key_record *key)
     return false;
 }
 
-static void key_stored(void *arg, enum store_result result)
+static void key_stored(void *arg, enum store_result result, uint32_t retry_after_s)
 {
     struct key_grant *grant = arg;
 
@@ -141,7 +141,10 @@ static void key_stored(void *arg, enum store_result result)
         key_answered(grant);
         return;
     }
-    call_refuse_store(grant->call, result);
+    if (result == STORE_LIMITED)
+        call_refuse_limited(grant->call, retry_after_s);
+    else
+        call_refuse_store(grant->call, result);
     http_request_release(grant->call->request);
 }
 

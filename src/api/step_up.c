@@ -141,6 +141,8 @@ static void step_up_stored(void *arg, enum store_result result, const struct ses
     case STORE_ACTOR_REVOKED:
     case STORE_ACTOR_UNKNOWN:
     case STORE_ACTOR_UNPROVEN:
+    case STORE_FULL:
+    case STORE_LIMITED:
     case STORE_UNAVAILABLE:
     case STORE_UNKNOWN:
         call_refuse_store(op->call, result);

@@ -188,6 +188,8 @@ static enum key_check_result judge(enum store_result result, const struct key_re
     case STORE_ACTOR_REVOKED:
     case STORE_ACTOR_UNKNOWN:
     case STORE_ACTOR_UNPROVEN:
+    case STORE_FULL:
+    case STORE_LIMITED:
     case STORE_UNAVAILABLE:
     case STORE_UNKNOWN:
         break;

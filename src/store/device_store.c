@@ -11,16 +11,6 @@ enum { MS_PER_S = 1000 };
 
 /* Values */
 
-static bool read_seconds(const struct redis_reply *reply, uint32_t *ret_seconds)
-{
-    int64_t seconds;
-
-    if (!reply_integer(reply, &seconds) || seconds < 1 || seconds > UINT32_MAX)
-        return false;
-    *ret_seconds = (uint32_t)seconds;
-    return true;
-}
-
 static bool read_scopes(const struct redis_reply *reply, scope_set *ret_scopes)
 {
     int64_t bits;
@@ -107,7 +97,7 @@ static void begin_called(void *arg, enum store_result result, const struct redis
     uint32_t retry_after_s = 0;
 
     free(arg);
-    if (result == STORE_REFUSED && !read_seconds(reply_at(reply, 0), &retry_after_s)) {
+    if (result == STORE_REFUSED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
         store_malformed(call.store, "enrolment");
         result = STORE_UNAVAILABLE;
     }
@@ -164,7 +154,7 @@ static bool read_refusal(const struct redis_reply *reply, struct device_poll *re
 
     ret_poll->refusal = (enum device_refusal)word;
     return word < sizeof WORDS / sizeof *WORDS &&
-           (word != DEVICE_THROTTLED || read_seconds(reply_at(reply, 1), &ret_poll->retry_after_s));
+           (word != DEVICE_THROTTLED || reply_seconds(reply_at(reply, 1), &ret_poll->retry_after_s));
 }
 
 static bool read_approval(const struct redis_reply *reply, struct device_poll *ret_poll, struct text *ret_mac)
@@ -201,6 +191,7 @@ static void claim(struct poll_call *call, struct text mac)
     args_add_hex(&args, call->key_digest, sizeof call->key_digest);
     args_add(&args, buf_text(&packed));
     args_add_source(&args, call->store, &call->origin);
+    args_add_int(&args, store_limits(call->store)->device_keys_max);
     store_call_script(call->store, SCRIPT_device_claim, SCRIPT_CHANGES, args.count, args.argv, claim_called, call);
 }
 
@@ -208,10 +199,12 @@ static void claim_called(void *arg, enum store_result result, UNUSED const struc
 {
     struct poll_call *call = arg;
 
-    if (result == STORE_REFUSED) /* the account is gone */
+    if (result == STORE_REFUSED || result == STORE_FULL) { /* the account is gone, or others were faster */
+        result = STORE_REFUSED;
         call->poll.refusal = DEVICE_DENIED;
-    else if (result == STORE_CONFLICT) /* the key was discarded before it was made */
+    } else if (result == STORE_CONFLICT) { /* the key was discarded before it was made */
         result = STORE_UNAVAILABLE;
+    }
     poll_finish(call, result);
 }
 
@@ -346,7 +339,8 @@ static enum store_result found_read(const struct find_call *call, enum store_res
                                     struct found_seal *ret_seal, uint32_t *ret_retry_after_s)
 {
     if ((result == STORE_OK && (!read_enrolment(reply, ret_enrolment) || !read_seal(reply, ret_seal))) ||
-        (result == STORE_REFUSED && !read_seconds(reply_at(reply, 0), ret_retry_after_s))) {
+        ((result == STORE_REFUSED || result == STORE_LIMITED) &&
+         !reply_seconds(reply_at(reply, 0), ret_retry_after_s))) {
         store_malformed(call->store, "enrolment");
         return call->is_change ? STORE_UNKNOWN : STORE_UNAVAILABLE;
     }
@@ -417,6 +411,8 @@ static void send_decision(const struct decision *decision, struct text status, s
     args_add_origin(&args, call->store, &decision->origin);
     args_add_credential(&args, &decision->origin.credential);
     args_add(&args, mac);
+    args_add_int(&args, store_limits(call->store)->device_keys_max);
+    args_add_int(&args, store_limits(call->store)->changes_per_minute);
     store_call_script(call->store, SCRIPT_device_decide, SCRIPT_CHANGES, args.count, args.argv, find_called, call);
 }
 

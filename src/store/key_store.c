@@ -131,13 +131,34 @@ void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES],
 
 /* Changes and reads by id */
 
-void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
-                      const struct audit_origin *origin, store_done *done, void *arg)
+struct insert_call {
+    struct store *store;
+    key_inserted *done;
+    void *arg;
+};
+
+static void insert_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
+    struct insert_call call = *(struct insert_call *)arg;
+    uint32_t retry_after_s = 0;
+
+    free(arg);
+    if (result == STORE_LIMITED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
+        store_malformed(call.store, "limit of changes");
+        result = STORE_UNAVAILABLE;
+    }
+    call.done(call.arg, result, retry_after_s);
+}
+
+void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
+                      const struct audit_origin *origin, key_inserted *done, void *arg)
+{
+    struct insert_call *call = mem_alloc(sizeof *call);
     char storage[KEY_TEXT_MAX_BYTES];
     struct script_args args;
     struct buf packed;
 
+    *call = (struct insert_call){store, done, arg};
     args_begin(&args);
     args_add_hex(&args, digest, KEY_DIGEST_BYTES);
     buf_init_fixed(&packed, storage, sizeof storage);
@@ -146,7 +167,9 @@ void key_store_insert(struct store *store, const struct key_record *key, const u
     args_add(&args, buf_text(&packed));
     args_add_origin(&args, store, origin);
     args_add_credential(&args, &origin->credential);
-    verb_call_change(store, SCRIPT_key_insert, &args, done, arg);
+    args_add_int(&args, store_limits(store)->keys_max);
+    args_add_int(&args, store_limits(store)->changes_per_minute);
+    store_call_script(store, SCRIPT_key_insert, SCRIPT_CHANGES, args.count, args.argv, insert_called, call);
 }
 
 struct key_call {

@@ -287,6 +287,8 @@ static bool result_parse(struct text word, enum store_result *ret_result)
         {{"actor_revoked", 13}, STORE_ACTOR_REVOKED},
         {{"actor_unknown", 13}, STORE_ACTOR_UNKNOWN},
         {{"actor_unproven", 14}, STORE_ACTOR_UNPROVEN},
+        {{"full", 4}, STORE_FULL},
+        {{"limited", 7}, STORE_LIMITED},
     };
 
     for (size_t i = 0; i < sizeof RESULTS / sizeof RESULTS[0]; i++) {
@@ -432,7 +434,8 @@ static void wait_answered(void *arg, enum redis_outcome outcome, const struct re
 
 static void call_finish(struct script_call *call, const struct redis_reply *reply)
 {
-    bool has_reply = call->result == STORE_OK || call->result == STORE_CONFLICT || call->result == STORE_REFUSED;
+    bool has_reply = call->result == STORE_OK || call->result == STORE_CONFLICT || call->result == STORE_REFUSED ||
+                     call->result == STORE_LIMITED;
 
     call->done(call->arg, call->result, has_reply ? reply : NULL);
     call_give_back(call);

@@ -196,6 +196,11 @@ struct text store_prefix(const struct store *store)
     return text_of(store->prefix);
 }
 
+const struct store_settings *store_limits(const struct store *store)
+{
+    return &store->settings;
+}
+
 int64_t store_audit_max(const struct store *store)
 {
     return store->settings.audit_max;

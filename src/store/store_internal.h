@@ -60,6 +60,8 @@ struct barriers *store_barriers(struct store *store);
 uv_loop_t *store_loop(struct store *store);
 struct text store_prefix(const struct store *store);
 int64_t store_audit_max(const struct store *store);
+/* Among them: what somebody may make. */
+const struct store_settings *store_limits(const struct store *store);
 /* Maps a plain command's outcome; logs error replies. STORE_OK alone: the reply may be read. */
 enum store_result store_outcome(struct store *store, enum redis_outcome outcome, const struct redis_reply *reply);
 /* One rate-limited warning that Redis answered something that can't be. */

@@ -30,7 +30,8 @@ void verb_call_change(struct store *store, enum script script, const struct scri
                       void *arg);
 
 /* Readers of values; false for what can't be. */
-MUST_CHECK bool reply_time(const struct redis_reply *reply, int64_t *ret_ms); /* above 0 */
+MUST_CHECK bool reply_time(const struct redis_reply *reply, int64_t *ret_ms);          /* above 0 */
+MUST_CHECK bool reply_seconds(const struct redis_reply *reply, uint32_t *ret_seconds); /* 1 at least */
 MUST_CHECK bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id);
 /* A string of at most size - 1 bytes, none of them NUL, to be NUL-terminated in ret_chars. */
 MUST_CHECK bool reply_chars(const struct redis_reply *reply, char *ret_chars, size_t size);

@@ -40,7 +40,7 @@ static void mint(struct secret *ret_secret, struct id *ret_id)
     *ret_id = id_mint(ID_KEY, clock_wall_ms());
 }
 
-static void insertion_done(void *arg, enum store_result result);
+static void insertion_done(void *arg, enum store_result result, uint32_t retry_after_s);
 
 static void insertion_begin(struct insertion *insertion)
 {
@@ -59,7 +59,7 @@ static void insertion_begin(struct insertion *insertion)
 }
 
 /* After a failure no more are begun. */
-static void insertion_done(void *arg, enum store_result result)
+static void insertion_done(void *arg, enum store_result result, UNUSED uint32_t retry_after_s)
 {
     struct insertion *insertion = arg;
     struct filling *filling = insertion->filling;

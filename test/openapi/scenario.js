@@ -438,6 +438,13 @@ async function refuseOne(talk, browser) {
     await talk.right('too late', decide('approve'), 404, 'not_found');
 }
 
+async function oneDeviceTooMany(talk, browser) {
+    const codes = (await talk.right('one more', begin({client_id: 'desktop-agent'}), 200)).json;
+    const path = `/v1/console/device_enrolments/${codes.user_code}/approve`;
+    const approve = {method: 'POST', path, headers: browser.changing};
+    await talk.right('more than there may be', approve, 409, 'key_limit_reached');
+}
+
 async function devices(talk, browser) {
     const list = (query) => get(`/v1/console/device_keys${query}`, browser.reading);
 
@@ -450,10 +457,32 @@ async function devices(talk, browser) {
     const {id} = json.data[0];
     await talk.right('those behind it', list(`?limit=1&starting_after=${id}`), 200);
     await talk.right('those before it', list(`?ending_before=${id}`), 200);
+    await oneDeviceTooMany(talk, browser);
     await talk.wrong('a mode, which devices have not', list('?mode=live'), 400, 'parameter_unknown');
     await talk.right('locking it out', remove(`/v1/console/device_keys/${id}`, browser.changing), 200);
     await talk.right('a revoked device key', get('/v1/whoami', bearer(key)), 401, 'device_key_revoked');
     return id;
+}
+
+/** Creates, and revokes again where it says so, until the answer is that one. */
+async function createUntil(talk, title, path, headers, mode, again, code) {
+    for (let tries = 0; tries < 40; tries++) {
+        const request = post(path, {name: `Key ${tries}`, mode, scopes: ['keys:manage']}, headers);
+        const {answer} = await talk.either(title, request, [201], [code === 'rate_limited' ? 429 : 409, code]);
+        if (answer.status !== 201) return;
+        if (again) await talk.right('and away with it', remove(`${path}/${answer.json.id}`, headers), 200);
+    }
+    talk.faults.push(`${title}: no limit`);
+}
+
+async function tooManyKeys(talk, browser, {lister, test}) {
+    const asPerson = ['/v1/console/api_keys', browser.changing];
+    const asKey = (key) => ['/v1/api_keys', bearer(key)];
+
+    await createUntil(talk, 'keys without end', ...asKey(lister), 'live', true, 'rate_limited');
+    await createUntil(talk, 'test keys that stay', ...asKey(test), 'test', false, 'key_limit_reached');
+    await createUntil(talk, 'test keys of a person', ...asPerson, 'test', false, 'key_limit_reached');
+    await createUntil(talk, 'live keys of a person', ...asPerson, 'live', true, 'rate_limited');
 }
 
 async function tooMuch(talk, browser) {
@@ -522,6 +551,7 @@ export async function play(talk, deployment, contract, file) {
     await devices(talk, browser);
     await activity(talk, browser, {test});
     await theDocument(talk, file);
+    await tooManyKeys(talk, browser, {lister, test});
     await tooMuch(talk, browser);
     return {browser, key: all};
 }

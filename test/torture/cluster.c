@@ -80,6 +80,10 @@ static void prepare(struct cluster *cluster, unsigned lease_ms)
     cluster->args[1] = "10000000";
     cluster->args[2] = "--lease-ms";
     cluster->args[3] = cluster->lease_ms;
+    cluster->args[4] = "--changes-per-minute";
+    cluster->args[5] = "10000000";
+    cluster->args[6] = "--keys-max";
+    cluster->args[7] = "10000000";
 }
 
 void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *netns)

@@ -17,7 +17,7 @@ struct cluster {
     struct redis_proxy *proxy;  /* NULL with Sentinels, which name the true addresses */
     struct sentinels sentinels; /* redis_count 0: none */
     struct netns *netns;        /* NULL without namespaces */
-    const char *args[5];
+    const char *args[9];
     char lease_ms[16];
     char urls[CLUSTER_NODES][PROCESS_PATH_BYTES];
     pthread_mutex_t node_locks[CLUSTER_NODES], redis_lock;

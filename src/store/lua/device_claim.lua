@@ -1,9 +1,9 @@
 -- Makes the key of an approved enrolment, now and never again. What was approved is compared once more, for it may have
 -- been denied, claimed or altered since the node read it.
 -- ARGV: prefix, digest of the device code, account, name, scopes, user who approved, MAC of the approval, digest of the
---   key, key record, ip, request id, events kept
+--   key, key record, ip, request id, events kept, most active device keys
 -- Returns: ok; not_found: claimed before, or not as it was read; refused: no such account; conflict: the key was
---   discarded before it was made
+--   discarded before it was made; full: as many active device keys as there may be
 -- Event: device_key.created
 
 local digest = ARGV[2]
@@ -11,6 +11,9 @@ local device = device_read(digest)
 if not device or device.status ~= 'approved' or now_ms() >= device.expires or device.account ~= ARGV[3]
     or device.name ~= ARGV[4] or device.scopes ~= ARGV[5] or device.user ~= ARGV[6] or device.mac ~= ARGV[7] then
     return {'not_found'}
+end
+if keys_are_full(device.account, 'device_key', 'live', tonumber(ARGV[13])) then
+    return {'full'}
 end
 local added = key_add(ARGV[8], ARGV[9], {device.user, ARGV[10], ARGV[11], ARGV[12]})
 if added == 'ok' then

@@ -2,12 +2,15 @@
 -- Approves or denies an enrolment. What was approved can still be denied until it is claimed; what was denied stays so.
 -- Deciding the same again changes nothing.
 -- ARGV: prefix, digest of the user code, account, tag of the user, 'approved' or 'denied', user, ip, request id, events
---   kept, the user's credential, MAC of the approval ('' where it is none)
+--   kept, the user's credential, MAC of the approval ('' where it is none), most active device keys, most changes a
+--   minute
 -- Returns: ok, client, name, scopes, ip, created, expires, status, digest, MAC; not_found: no such code, over, or
---   another account's; refused, seconds to wait; as actor_refused()
+--   another account's; refused, seconds to wait; full: as many active device keys as there may be; as actor_refused();
+--   as limit_refused(), for approvals
 -- Event: device.denied, the first time; an approval becomes one when the key is made
 
 local account, decision, user = ARGV[3], ARGV[5], ARGV[6]
+local keys_max, changes_max = tonumber(ARGV[12]), tonumber(ARGV[13])
 local refused = actor_refused(ARGV[10], user, account)
 if refused then
     return refused
@@ -18,6 +21,13 @@ if refusal then
 end
 if device.status == 'denied' and decision == 'approved' then
     return {'not_found'}
+end
+if device.status ~= decision and decision == 'approved' then
+    local limited = limit_refused(user, account, 'live', changes_max)
+    if limited or keys_are_full(account, 'device_key', 'live', keys_max) then
+        return limited or {'full'}
+    end
+    limit_count(user, account, 'live', changes_max)
 end
 if device.status ~= decision then
     device.status = decision

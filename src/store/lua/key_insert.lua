@@ -1,6 +1,24 @@
--- Adds a key.
--- ARGV: prefix, digest, key record, actor, ip, request id, events kept, the actor's credential
--- Returns: ok; refused: no such account; conflict: the digest or the id exists; as actor_refused()
+-- Adds a key. What somebody asks for has limits; the command line has none.
+-- ARGV: prefix, digest, key record, actor, ip, request id, events kept, the actor's credential, most active keys, most
+--   changes a minute
+-- Returns: ok; refused: no such account; conflict: the digest or the id exists; full: as many active keys as there may
+--   be; as actor_refused(); as limit_refused()
 -- Event: <kind>.created
 
-return actor_refused(ARGV[8], ARGV[4], key_unpack(ARGV[3]).account) or {key_add(ARGV[2], ARGV[3], origin_from(4))}
+local actor, credential, keys_max, changes_max = ARGV[4], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
+local key = key_unpack(ARGV[3])
+if credential ~= '' then
+    local refused = actor_refused(credential, actor, key.account)
+        or limit_refused(actor, key.account, key.mode, changes_max)
+    if refused then
+        return refused
+    end
+    if keys_are_full(key.account, key.kind, key.mode, keys_max) then
+        return {'full'}
+    end
+end
+local added = key_add(ARGV[2], ARGV[3], origin_from(4))
+if added == 'ok' and credential ~= '' then
+    limit_count(actor, key.account, key.mode, changes_max)
+end
+return {added}

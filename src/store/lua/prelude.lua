@@ -5,8 +5,8 @@
 -- A script whose first line is "#!lua flags=allow-oom" also runs where Redis has no memory left by its own limit: what ends
 -- something, what nodes need to go on, and what people need to come and end something. None of them may grow Redis by more
 -- than a bound that somebody else's numbers do not touch.
--- A script answers an array that begins with 'ok', 'not_found', 'conflict' or 'refused', or with one of the words of
--- actor_refused(). It checks first and writes afterwards, since Redis does not undo what a script wrote before an error.
+-- A script answers an array that begins with 'ok', 'not_found', 'conflict' or 'refused', or as actor_refused() or
+-- limit_refused() says. It checks first and writes afterwards, since Redis does not undo what a script wrote before an error.
 
 local prefix = ARGV[1]
 
@@ -34,6 +34,7 @@ local K = {
     email = function(email) return prefix .. 'email:' .. email end,
     session = function(digest) return prefix .. 'session:' .. digest end,
     throttle = function(tag) return prefix .. 'throttle:' .. tag end,
+    changes = function(by) return prefix .. 'changes:' .. by end,
     device = function(digest) return prefix .. 'device:' .. digest end,
     user_code = function(digest) return prefix .. 'user_code:' .. digest end,
 }
@@ -118,6 +119,47 @@ end
 local function key_reply(record)
     local use = redis.call('HGET', K.key_uses(record.account), record.id)
     return {key_pack(record), use and string.format('%d', (use_unpack(use))), record.digest}
+end
+
+-- Whether an account has as many active keys of that kind as it may have (0: no limit). A live key counts live ones
+-- alone, so that test keys, which are handed out freely, do not use up its room.
+local function keys_are_full(account, kind, mode, most)
+    local count = 0
+    for _, set in ipairs(kind == 'device_key' and {'dk'} or mode == 'live' and {'ak-live'} or {'ak-test', 'ak-live'}) do
+        count = count + redis.call('ZCARD', K.account_keys(account, set .. ':active'))
+    end
+    return most > 0 and count >= most
+end
+
+-- Changes in a minute, that is from the first one on. A principal has a limit; whoever makes keys with keys has as many
+-- limits as keys, so that all principals of a kind in an account have one together, ten times as high. People, live keys
+-- and test keys are kinds of their own: none can stop the others.
+local CHANGES_WINDOW_MS = 60000
+local CHANGES_OF_KIND = 10
+
+local function changes_by(actor, account, mode)
+    local kind = actor:sub(1, 4) == 'key_' and mode or 'people'
+    return {{K.changes(actor), 1}, {K.changes(account .. ':' .. kind), CHANGES_OF_KIND}}
+end
+
+-- Whether a change is one too many. mode: of what is changed. most: changes a minute (0: no limit).
+-- nil: it is not. Else the script's reply: 'limited', seconds to wait.
+local function limit_refused(actor, account, mode, most)
+    for _, by in ipairs(changes_by(actor, account, mode)) do
+        if most > 0 and tonumber(redis.call('GET', by[1]) or '0') >= most * by[2] then
+            return {'limited', math.max(1, math.ceil(redis.call('PTTL', by[1]) / 1000))}
+        end
+    end
+    return nil
+end
+
+-- Counts a change that was made.
+local function limit_count(actor, account, mode, most)
+    for _, by in ipairs(most > 0 and changes_by(actor, account, mode) or {}) do
+        if redis.call('INCR', by[1]) == 1 then
+            redis.call('PEXPIRE', by[1], CHANGES_WINDOW_MS)
+        end
+    end
 end
 
 -- Adds a key, with its event; 'ok', 'refused': no such account, or 'conflict': the digest or the id exists.

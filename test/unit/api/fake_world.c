@@ -36,6 +36,7 @@ struct pending {
         key_checked *check;
         session_found *session;
         store_done *stored;
+        key_inserted *inserted;
         key_found *key;
         keys_listed *keys;
         login_begun *attempt;
@@ -131,6 +132,8 @@ static void run_pending(struct pending p)
         p.fn.session(p.arg, p.result, &world.session);
         break;
     case PENDING_INSERT:
+        p.fn.inserted(p.arg, p.result, p.result == STORE_LIMITED ? 17 : 0);
+        break;
     case PENDING_DONE:
         p.fn.stored(p.arg, p.result);
         break;
@@ -457,14 +460,14 @@ void usage_count(struct usage *usage, const struct key_record *key, int64_t wall
 }
 
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
-                      const struct audit_origin *origin, store_done *done, void *arg)
+                      const struct audit_origin *origin, key_inserted *done, void *arg)
 {
     (void)store;
     (void)digest;
     world_expect_credential(origin, text_equal(origin->actor, id_text(&world.key.id)));
     world.inserts++;
     key_copy(&world.inserted, key);
-    queue_add((struct pending){PENDING_INSERT, {.stored = done}, .arg = arg, .result = world.insert_result});
+    queue_add((struct pending){PENDING_INSERT, {.inserted = done}, .arg = arg, .result = world.insert_result});
 }
 
 void key_store_discard(struct store *store, const struct id *id, const struct audit_origin *origin)

@@ -298,7 +298,9 @@ Test(devices, unknown_codes_and_a_store_that_is_away)
                  {STORE_UNAVAILABLE, PROBLEM_STORE_UNAVAILABLE},
                  {STORE_UNKNOWN, PROBLEM_STORE_UNAVAILABLE},
                  {STORE_ACTOR_UNKNOWN, PROBLEM_INVALID_SESSION},
-                 {STORE_ACTOR_UNPROVEN, PROBLEM_STEP_UP_REQUIRED}};
+                 {STORE_ACTOR_UNPROVEN, PROBLEM_STEP_UP_REQUIRED},
+                 {STORE_FULL, PROBLEM_KEY_LIMIT_REACHED},
+                 {STORE_LIMITED, PROBLEM_RATE_LIMITED}};
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct http_request *request;

@@ -183,6 +183,23 @@ Test(key_routes, a_credential_that_ended_meanwhile)
     cr_assert_eq(world.discards, 0);
 }
 
+Test(key_routes, as_many_as_there_may_be)
+{
+    struct http_request *request;
+
+    world.insert_result = STORE_FULL;
+    request = request_send(HTTP_POST, "/v1/api_keys", BY_KEY, CREATE);
+    cr_assert_eq(answer_problem(request)->code, PROBLEM_KEY_LIMIT_REACHED);
+    cr_assert_eq(answer_status(request), 409);
+    request_forget(request);
+    world.insert_result = STORE_LIMITED;
+    request = request_send(HTTP_POST, "/v1/api_keys", BY_KEY, CREATE);
+    cr_assert_eq(answer_problem(request)->code, PROBLEM_RATE_LIMITED);
+    cr_assert_eq(answer_problem(request)->retry_after_s, 17);
+    request_forget(request);
+    cr_assert_eq(world.discards, 0);
+}
+
 Test(key_routes, revocation)
 {
     static const struct {

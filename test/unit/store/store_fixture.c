@@ -76,6 +76,14 @@ void answer_done(void *arg, enum store_result result)
     answer->is_done = true;
 }
 
+void answer_inserted(void *arg, enum store_result result, uint32_t retry_after_s)
+{
+    struct answer *answer = arg;
+
+    cr_assert_eq(retry_after_s > 0, result == STORE_LIMITED);
+    answer_done(answer, result);
+}
+
 enum store_result answer_wait(struct answer *answer)
 {
     cr_assert(!answer->is_done, "completed inside the call");
@@ -136,7 +144,7 @@ enum store_result insert_key(const struct key_record *key, const uint8_t digest[
 {
     struct answer answer = {0};
 
-    key_store_insert(fixture.store, key, digest, &SOMEBODY, answer_done, &answer);
+    key_store_insert(fixture.store, key, digest, &SOMEBODY, answer_inserted, &answer);
     return answer_wait(&answer);
 }
 

@@ -28,6 +28,7 @@ struct answer {
     unsigned calls;
     enum store_result result;
 };
+void answer_inserted(void *arg, enum store_result result, uint32_t retry_after_s);
 void answer_done(void *arg, enum store_result result);
 /* Runs the loop until the answer is there. The verb must not have completed inside its call. */
 enum store_result answer_wait(struct answer *answer);

@@ -393,7 +393,7 @@ Test(key_store, closing_completes_what_is_under_way)
     key_store_get(fixture.store, &EVERYTHING, &key.id, key_answer_done, &got);
     key_store_revoke(fixture.store, &EVERYTHING, &key.id, &SOMEBODY, key_answer_done, &revoked);
     key_store_list(fixture.store, &query, page_listed, &page);
-    key_store_insert(fixture.store, &key, digest, &SOMEBODY, answer_done, &inserted);
+    key_store_insert(fixture.store, &key, digest, &SOMEBODY, answer_inserted, &inserted);
     key_store_discard(fixture.store, &key.id, &SOMEBODY);
     fixture_close_store();
     redis_server_thaw(&fixture.server);

@@ -188,8 +188,8 @@ static void run_steps(const struct step *steps, size_t count)
         "@user_create usr_U acct_A a@b.test hash sealed 5 operator '' '' 100", "(ok)" \
     }
 #define ORIGIN " usr_U 192.0.2.1 req_1 100"
-/* Without a credential: the command line. */
-#define BY " usr_U 192.0.2.1 req_1 100 ''"
+/* Without a credential: the command line. Without limits. */
+#define BY " usr_U 192.0.2.1 req_1 100 '' 0 0"
 
 Test(lua, schema_claim)
 {
@@ -245,7 +245,7 @@ Test(lua, key_revoke)
 
 /* A key or a session that ended while the request's body was on its way changes nothing. */
 #define INSERT_BY(actor, credential) \
-    "@key_insert d9 key_9+acct_A+live+wxyz+3+7+-+Nine " actor " 192.0.2.1 req_1 100 " credential
+    "@key_insert d9 key_9+acct_A+live+wxyz+3+7+-+Nine " actor " 192.0.2.1 req_1 100 " credential " 0 0"
 #define REVOKE_BY(actor, credential) \
     "@key_revoke key_2 acct_A api_key 0 " actor " 192.0.2.1 req_1 100 0 - - " credential
 
@@ -259,7 +259,7 @@ Test(lua, a_key_that_is_dead_changes_nothing)
           {INSERT_BY("key_1", "key+d7"), "(actor_unknown)"}, {REVOKE_BY("key_1", "key+d7"), "(actor_unknown)"},
           /* Another key's digest, another account's key. */
           {INSERT_BY("key_1", "key+d2"), "(actor_unknown)"},
-          {"@key_insert d8 key_8+acct_B+live+wxyz+3+7+-+B key_2 '' '' 100 key+d2", "(actor_unknown)"},
+          {"@key_insert d8 key_8+acct_B+live+wxyz+3+7+-+B key_2 '' '' 100 key+d2 0 0", "(actor_unknown)"},
           /* What is no credential is not taken for none. */
           {INSERT_BY("key_2", "d2"), "-*"}, {"EXISTS t:key:d9 t:id:key_9 t:key:d8", "0"}, {"GET t:key:d2", "* 7 - Two"},
           {"XLEN t:acct:acct_A:audit", "1"},
@@ -281,7 +281,7 @@ Test(lua, a_session_that_is_over_changes_nothing)
           /* Its step-up is over: only what needs one is refused. */
           {"HSET t:session:s1 step_up $now-300000", "0"}, {INSERT_BY("usr_U", BY_STEP_UP), "(actor_unproven)"},
           {INSERT_BY("usr_V", BY_SESSION("s1")), "(actor_unknown)"},
-          {"@key_insert d9 key_9+acct_B+live+wxyz+3+7+-+B usr_U '' '' 100 " BY_SESSION("s1"), "(actor_unknown)"},
+          {"@key_insert d9 key_9+acct_B+live+wxyz+3+7+-+B usr_U '' '' 100 " BY_SESSION("s1") " 0 0", "(actor_unknown)"},
           {"HSET t:session:s1 seen $now-1000000", "0"}, {INSERT_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
           {REVOKE_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
           {"HSET t:session:s1 seen $now created $now-5000000", "0"},
@@ -737,9 +737,9 @@ Test(lua, usage_read)
 #define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 i mac1"
 #define POLL(device, client) "@device_poll " device " " client " p"
 #define CLAIM_AS(device, approval, key) \
-    "@device_claim " device " " approval " h" key " dev_" key "+acct_A+live+wxyz+1024+7+-+Ward 192.0.2.9 req_9 100"
+    "@device_claim " device " " approval " h" key " dev_" key "+acct_A+live+wxyz+1024+7+-+Ward 192.0.2.9 req_9 100 0"
 #define CLAIM(device, key) CLAIM_AS(device, "acct_A Ward 1024 usr_U mac2", key)
-#define DECIDE(code, account, decision) "@device_decide " code " " account " u " decision BY " mac2"
+#define DECIDE(code, account, decision) "@device_decide " code " " account " u " decision ORIGIN " '' mac2 0 0"
 
 Test(lua, device_begin)
 {
@@ -798,15 +798,15 @@ Test(lua, device_is_claimed_once)
 Test(lua, a_session_that_is_over_decides_nothing)
 {
     STEPS(ACCOUNT, USER, {BEGIN("d1", "c1"), "(ok)"}, {"DEL t:acct:acct_A:audit", "1"},
-          {"@device_decide c1 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2", "(actor_unknown)"},
-          {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1") " mac2", "(actor_unknown)"},
+          {"@device_decide c1 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2 0 0", "(actor_unknown)"},
+          {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1") " mac2 0 0", "(actor_unknown)"},
           /* Nor does it guess at codes. */
-          {"@device_decide c9 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2", "(actor_unknown)"},
+          {"@device_decide c9 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2 0 0", "(actor_unknown)"},
           {"EXISTS t:throttle:u t:acct:acct_A:audit", "0"}, {"HGET t:device:d1 status", "pending"},
           {"HSET t:session:s1 sid S user usr_U account acct_A created $now expires $now+5000000 seen $now step_up 0",
            "7"},
-          {"@device_decide c1 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2", "(actor_unproven)"},
-          {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1") " mac2", "(ok *)"});
+          {"@device_decide c1 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2 0 0", "(actor_unproven)"},
+          {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1") " mac2 0 0", "(ok *)"});
 }
 
 /* Between the two steps of a claim anything may happen. */
@@ -884,6 +884,64 @@ Test(lua, guessing_user_codes_waits)
           {"@device_find x5 acct_A u", "(not_found)"}, {"@device_find c1 acct_A u", "(refused 30)"},
           {DECIDE("c1", "acct_A", "approved"), "(refused 30)"}, {"HGET t:device:d1 status", "pending"},
           {"@device_find c1 acct_A u2", "(ok *)"});
+}
+
+#define LIMITED(n, mode, limits) \
+    "@key_insert d" n " key_" n "+acct_A+" mode "+wxyz+3+7+-+N usr_U '' '' 100 session+s1+1000000+5000000+0 " limits
+#define SESSION                                                                                                        \
+    {                                                                                                                  \
+        "HSET t:session:s1 sid S user usr_U account acct_A created $now expires $now+5000000 seen $now step_up 0", "7" \
+    }
+
+Test(lua, an_account_has_so_many_active_keys)
+{
+    STEPS(ACCOUNT, USER, SESSION, {LIMITED("1", "test", "2 100"), "(ok)"}, {LIMITED("2", "test", "2 100"), "(ok)"},
+          {LIMITED("3", "test", "2 100"), "(full)"}, {"EXISTS t:key:d3 t:id:key_3", "0"},
+          /* Test keys do not use up the room of live ones. */
+          {LIMITED("4", "live", "2 100"), "(ok)"}, {LIMITED("5", "live", "2 100"), "(ok)"},
+          {LIMITED("6", "live", "2 100"), "(full)"},
+          /* Active ones count. One that was discarded is revoked. */
+          {"@key_revoke key_4 '' '' 0" ORIGIN " 1 - - ''", "(ok *)"}, {LIMITED("6", "live", "2 100"), "(ok)"},
+          {LIMITED("7", "live", "2 100"), "(full)"},
+          /* What was not made was no change; the command line has no limit. */
+          {"GET t:changes:usr_U", "5"},
+          {"@key_insert d8 key_8+acct_A+live+wxyz+3+7+-+N operator '' '' 100 '' 2 1", "(ok)"},
+          {"EXISTS t:changes:operator", "0"});
+}
+
+Test(lua, a_principal_makes_so_many_changes_a_minute)
+{
+    STEPS(ACCOUNT, USER, SESSION, {LIMITED("1", "live", "0 3"), "(ok)"}, {LIMITED("2", "test", "0 3"), "(ok)"},
+          {LIMITED("3", "test", "0 3"), "(ok)"}, {LIMITED("4", "test", "0 3"), "(limited 60)"},
+          {"EXISTS t:key:d4 t:id:key_4", "0"}, {"PTTL t:changes:usr_U", "~60000"}, {"GET t:changes:acct_A:people", "3"},
+          /* Others go on, keys apart from people. */
+          {"@key_insert d4 key_4+acct_A+test+wxyz+3+7+-+N key_2 '' '' 100 key+d2 0 3", "(ok)"},
+          {"GET t:changes:acct_A:test", "1"}, {"SET t:changes:acct_A:test 30", "OK"},
+          {"PEXPIRE t:changes:acct_A:test 4500", "1"},
+          {"@key_insert d5 key_5+acct_A+test+wxyz+3+7+-+N key_3 '' '' 100 key+d3 0 3", "(limited 5)"},
+          {"@key_insert d5 key_5+acct_A+live+wxyz+3+7+-+N key_1 '' '' 100 key+d1 0 3", "(ok)"},
+          /* Revoking is never limited. */
+          {"@key_revoke key_1 acct_A api_key 0 usr_U '' '' 100 0 - - " BY_SESSION("s1"), "(ok *)"},
+          {"GET t:changes:usr_U", "3"}, {"DEL t:changes:usr_U", "1"}, {LIMITED("6", "live", "0 3"), "(ok)"});
+}
+
+Test(lua, device_keys_have_limits)
+{
+    STEPS(
+        ACCOUNT, USER, SESSION, {BEGIN("d1", "c1"), "(ok)"}, {BEGIN("d2", "c2"), "(ok)"}, {BEGIN("d3", "c3"), "(ok)"},
+        {"@device_decide c1 acct_A u approved" ORIGIN " " BY_SESSION("s1") " mac2 1 2", "(ok *)"},
+        {"@device_decide c1 acct_A u approved" ORIGIN " " BY_SESSION("s1") " mac2 1 2", "(ok *)"},
+        {"GET t:changes:usr_U", "1"},
+        {"@device_decide c2 acct_A u approved" ORIGIN " " BY_SESSION("s1") " mac2 1 2", "(ok *)"},
+        {"@device_decide c3 acct_A u approved" ORIGIN " " BY_SESSION("s1") " mac2 1 2", "(limited 60)"},
+        {"HGET t:device:d3 status", "pending"},
+        {"@device_claim d1 acct_A Ward 1024 usr_U mac2 h1 dev_1+acct_A+live+wxyz+1024+7+-+Ward '' '' 100 1", "(ok)"},
+        {"@device_claim d2 acct_A Ward 1024 usr_U mac2 h2 dev_2+acct_A+live+wxyz+1024+7+-+Ward '' '' 100 1", "(full)"},
+        {"EXISTS t:id:dev_2 t:key:h2", "0"},
+        {"@device_decide c3 acct_A u approved" ORIGIN " " BY_SESSION("s1") " mac2 1 9", "(full)"},
+        {"@device_decide c3 acct_A u denied" ORIGIN " " BY_SESSION("s1") " mac2 1 1", "(ok *)"},
+        /* API keys have limits of their own. */
+        {LIMITED("1", "live", "1 9"), "(ok)"});
 }
 
 /* What ends something, and what nodes and people need for that, runs where no memory is left; nothing else does. */

@@ -1,0 +1,72 @@
+/* What one tenant may make, counted over all nodes. */
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+TestSuite(limits, .fini = leak_guard);
+
+#define TEST_KEY "{\"name\":\"n\",\"mode\":\"test\"}"
+#define LIVE_KEY "{\"name\":\"n\",\"mode\":\"live\"}"
+
+static int create(const struct fixture *fixture, size_t node, const char *bearer, const char *json,
+                  struct http_answer *ret_answer)
+{
+    return fixture_call(fixture, node,
+                        &(struct http_call){.method = "POST", .target = "/v1/api_keys", .bearer = bearer, .json = json},
+                        ret_answer);
+}
+
+static int revoke(const struct fixture *fixture, size_t node, const char *id)
+{
+    struct http_answer answer;
+    char target[64];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", id);
+    return fixture_call(fixture, node,
+                        &(struct http_call){.method = "DELETE", .target = target, .bearer = fixture->manager.secret},
+                        &answer);
+}
+
+Test(limits, an_account_has_so_many_active_keys, .timeout = 60)
+{
+    struct fixture_key made;
+    struct http_answer answer;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 2, (const char *const[]){"--keys-max", "3", NULL}); /* one is the manager */
+    fixture_create_key(&fixture, 0, LIVE_KEY, &made);
+    cr_expect_eq(create(&fixture, 1, fixture.manager.secret, LIVE_KEY, &answer), 201);
+    for (size_t node = 0; node < 2; node++) {
+        cr_expect_eq(create(&fixture, node, fixture.manager.secret, LIVE_KEY, &answer), 409, "%s", answer.body);
+        cr_expect_str_eq(http_answer_code(&answer), "key_limit_reached");
+    }
+    cr_expect_eq(revoke(&fixture, 0, made.id), 200);
+    cr_expect_eq(create(&fixture, 1, fixture.manager.secret, LIVE_KEY, &answer), 201);
+    cr_expect_eq(create(&fixture, 0, fixture.manager.secret, TEST_KEY, &answer), 409);
+    fixture_stop(&fixture);
+}
+
+Test(limits, a_key_makes_so_many_changes_a_minute_and_revokes_without_end, .timeout = 60)
+{
+    struct fixture_key made[4], other;
+    struct http_answer answer;
+    struct fixture fixture;
+    char seconds[16];
+
+    fixture_start(&fixture, 2, (const char *const[]){"--changes-per-minute", "4", NULL});
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &other);
+    for (size_t i = 0; i < 4; i++)
+        fixture_create_key(&fixture, i % 2, LIVE_KEY, &made[i]);
+    for (size_t node = 0; node < 2; node++) {
+        cr_expect_eq(create(&fixture, node, fixture.manager.secret, LIVE_KEY, &answer), 429, "%s", answer.body);
+        cr_expect(http_answer_field(&answer, "Retry-After", seconds, sizeof seconds));
+        cr_expect(strtol(seconds, NULL, 10) >= 1 && strtol(seconds, NULL, 10) <= 60, "%s", seconds);
+    }
+    cr_expect_eq(create(&fixture, 0, other.secret, LIVE_KEY, &answer), 201, "another key");
+    for (size_t i = 0; i < 4; i++)
+        cr_expect_eq(revoke(&fixture, 0, made[i].id), 200);
+    fixture_stop(&fixture);
+}
