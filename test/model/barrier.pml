@@ -31,10 +31,15 @@
  *   NO_SWEEPWAIT   an entry with an unchanged heartbeat number is swept without having waited (-DSWEEP)
  *   NO_SWEEPNUMBER an entry is swept after the wait whatever its heartbeat number (-DSWEEP)
  *   NO_DURABLE     the script is answered before it is on disk
- *   NO_FENCE       after a failover the old master still takes heartbeats (-DFAILOVER)
- *   NO_FENCEREADS  after a failover a node may still be answered by reads of the old master (-DFAILOVER)
+ *   NO_HBWAIT      a heartbeat grants a lease without acknowledgements of replicas (-DFAILOVER)
+ *   NO_FENCE       after a failover "all have acknowledged" counts at once (-DFAILOVER)
+ *   NO_FOLLOWED    it counts W after connecting to the new master, whoever follows it by then (-DFAILOVER)
+ *   NO_LEASEMAX    the wait is by the leases that the new master knows of (-DFAILOVER)
+ *   NO_FENCEREADS  a read decides without a lease (-DFAILOVER)
  *   NO_REPLSYNC    a failover may lose an answered revocation (-DFAILOVER)
  * NO_ACKNUMBER (acknowledgements of any barrier count for the newest) is expected to hold: see README.md.
+ * -DFAILOVER adds two replicas, of which one is promoted and the other one follows it later, and the old master, which goes
+ * on for as long. -DR=n of them must acknowledge a heartbeat (and a revocation): 1, or 2, all there are.
  * -DNO_SHORT removes the short path: every DELETE waits W, acknowledgements and registry are not used. It holds.
  * -DSWEEP adds a sweeper, a barrier of some other key. -DSMALL leaves out clean leaves and heartbeats that are given up.
  * -DSTEADY: connections break by a restart only; -DCALM: never. They leave out behaviour, to find counter-examples sooner.
@@ -58,10 +63,19 @@
 #else
 #define W LONGEST
 #endif
+#ifndef R
+#define R 1
+#endif
+/* What the revoker waits: by the longest lease that its master knows of, or that there may be. */
+#if defined(FAILOVER) && defined(NO_LEASEMAX)
+#define WAITS (knows_lease[MASTER] -> W : 0)
+#else
+#define WAITS W
+#endif
 #ifdef NO_CONNAGE
 #define CONNAGE_OK true
 #else
-#define CONNAGE_OK (rage >= W)
+#define CONNAGE_OK (rage >= WAITS)
 #endif
 #ifdef NO_SESSIONID
 #define SLOT(i) 0
@@ -87,13 +101,27 @@ byte hbage[NN];                /* ticks since node i read the clock for its outs
 byte wr = 0;                   /* what is left of the revoker's wait */
 byte rage = W;                 /* age of the revoker's connection to Redis, no more than W is told */
 
-/* Redis: master 0, and master 1 after a failover. */
+/* Redis: master 0, and master 1 after a failover. Master 1 is a replica of the first until then, and a third Redis is too,
+ * until it is moved. */
 bool revoked[2];
 bool regd[4];                  /* registry: regd[2*master + slot] */
 bool subscribed[NN];           /* node i's subscriber connection is alive in Redis */
 #ifdef FAILOVER
 bit  home[NN];                 /* the master that node i is connected to */
 bit  master = 0;               /* the master that takes revocations */
+bool cut_off = false;          /* the replica that will be promoted hears nothing of its master any more */
+bool moved = false;            /* the other replica follows the new master */
+bool demoted = false;          /* and so does the old one */
+bool counted = true;           /* the old master's count of its replicas, as it last looked: some */
+bool knows_lease[2];           /* lease_max */
+/* Replicas that acknowledge. A master that does not know yet that it was replaced has those that have not left it. */
+#define OF_FIRST ((!cut_off) + (!moved))
+#define OF_SECOND (moved + demoted)
+#ifdef NO_HBWAIT
+#define ENOUGH(i) (HOME(i) == 0 -> !demoted && counted : true)
+#else
+#define ENOUGH(i) (HOME(i) == 0 -> !demoted && OF_FIRST >= R : OF_SECOND >= R)
+#endif
 #define HOME(i) home[i]
 #define MASTER master
 #else
@@ -160,22 +188,6 @@ inline push(i, what, n) { if :: nfull(inv[i]) -> inv[i]!what,n
                           fi }
 inline publish(i, n) { if :: (subscribed[i] && HOME(i) == MASTER) -> push(i, INV, n) :: else fi }
 
-#ifdef FAILOVER
-#define OLD(i) (MASTER == 1 && HOME(i) == 0)
-#else
-#define OLD(i) false
-#endif
-#ifdef NO_FENCE
-#define FENCED(i) false
-#else
-#define FENCED(i) OLD(i)       /* the old master takes no heartbeat once the new one takes revocations */
-#endif
-#if defined(NO_FENCE) || defined(NO_FENCEREADS)
-#define FENCED_READS(i) false
-#else
-#define FENCED_READS(i) OLD(i)
-#endif
-
 #ifdef SWEEP
 bool swseen = false, swhb = false;         /* an entry is waited for; its heartbeat number has changed since */
 byte swr = 0;
@@ -197,10 +209,19 @@ inline exec(i) {
   if
   :: h_kind == HB ->
      if
-     :: FENCED(i) -> hbfly[i]--
+#ifdef FAILOVER
+     :: !ENOUGH(i) -> hbfly[i]--; hbout[i] = false; hbage[i] = 0
+#endif
      :: else ->
 #ifndef NO_REGFIRST
         regd[2*HOME(i) + SLOT(i)] = true;
+#if PROBE == 11
+        assert(MASTER == HOME(i));
+#endif
+#ifdef FAILOVER
+        if :: HOME(i) == 0 && !cut_off -> regd[2 + SLOT(i)] = true; knows_lease[1] = true :: else fi;
+        knows_lease[HOME(i)] = true;
+#endif
 #endif
 #ifdef SWEEP
         swhb = swseen;
@@ -231,7 +252,7 @@ active proctype Clock() {
   od
 }
 
-inline read(i) { rd[i] = (revoked[HOME(i)] || FENCED_READS(i) -> SAYS_NO : SAYS_YES) }
+inline read(i) { rd[i] = (revoked[HOME(i)] -> SAYS_NO : SAYS_YES) }
 
 /* Crash and restart: connections and registry are lost. */
 inline restart() {
@@ -243,6 +264,18 @@ inline restart() {
   drain(rq); drain2(rr); rbroken = true
 }
 
+#ifdef FAILOVER
+/* A revocation is answered when replicas have it: mark and answer are one step here. That the one that is promoted has it
+ * is assumed (NO_REPLSYNC): so no revocation is answered by the old master once it is cut off. */
+#define REPLICATED (MASTER == 0 -> !cut_off : OF_SECOND >= R)
+#if R < 2 && !defined(NO_FOLLOWED)
+#define FOLLOWED rage = (OF_SECOND == R -> 0 : rage)    /* the first acknowledgement counts */
+#else
+#define FOLLOWED skip
+#endif
+#else
+#define REPLICATED true
+#endif
 active proctype Redis() {
   do
   :: d_step { nempty(cq[0]) -> exec(0) }
@@ -252,7 +285,7 @@ active proctype Redis() {
   :: d_step { rd[1] == SENT -> read(1) }
 #endif
   /* One script: mark, publish, return the registry. Of a barrier that was given up nobody reads the reply. */
-  :: d_step { nempty(rq) -> rq?h_number;
+  :: d_step { nempty(rq) && REPLICATED -> rq?h_number;
 #if PROBE == 10
         assert(h_number == barrier);
 #endif
@@ -301,11 +334,17 @@ active proctype Redis() {
         swhb = false; swr = 0 }
 #endif
 #ifdef FAILOVER
+  :: d_step { !cut_off -> cut_off = true }
 #ifdef NO_REPLSYNC
-  :: atomic { MASTER == 0 -> master = 1; drain(rq); drain2(rr); rbroken = true;
+  :: atomic { MASTER == 0 -> master = 1; cut_off = true; drain(rq); drain2(rr); rbroken = true;
         if :: revoked[1] = revoked[0] :: revoked[1] = false fi }
 #else
-  :: d_step { MASTER == 0 -> master = 1; drain(rq); drain2(rr); rbroken = true; revoked[1] = revoked[0] }
+  :: d_step { MASTER == 0 -> master = 1; cut_off = true; drain(rq); drain2(rr); rbroken = true; revoked[1] = revoked[0] }
+#endif
+  :: d_step { MASTER == 1 && !moved -> moved = true; FOLLOWED }
+  :: d_step { MASTER == 1 && !demoted -> demoted = true; FOLLOWED }
+#ifdef NO_HBWAIT
+  :: d_step { counted && OF_FIRST == 0 -> counted = false }
 #endif
 #endif
   od
@@ -380,10 +419,12 @@ proctype Node(byte i) {
   do
   /* A new session: SUBSCRIBE is confirmed on a new connection. */
   :: d_step { !up && !left -> up = true; broken[i] = false; subscribed[i] = true; drainhb(inv[i],i);
-#ifdef FAILOVER
-        if :: HOME(i) != MASTER -> home[i] = master; cutchanges(i); cutreads(i) :: else fi;
-#endif
         UNCLEAN_SESSION; FLUSH }
+#ifdef FAILOVER
+  /* It hears that the master is another one. It may never. */
+  :: d_step { !left && HOME(i) != MASTER -> home[i] = master; cutinv(i); broken[i] = false; cutchanges(i); cutreads(i);
+        up = false; UNCLEAN_SESSION; FLUSH }
+#endif
   /* The loss of the subscriber connection is noticed. */
   :: d_step { up && broken[i] -> up = false; UNCLEAN_SESSION; FLUSH }
 #ifndef SMALL
@@ -437,7 +478,13 @@ proctype Node(byte i) {
      fi
   /* The reply of a read decides who sent it; who joined it is refused by it, and accepted by it under the rule. */
   :: d_step { rd[i] == SAYS_NO -> cutreads(i) }
+#if defined(FAILOVER) && !defined(NO_FENCEREADS)
+  /* Nor does it accept without a lease, for it may come from a master that was replaced. */
+  :: d_step { rd[i] == SAYS_YES && lr[i] == 0 -> cutreads(i) }
+  :: d_step { rd[i] == SAYS_YES && lr[i] > 0 ->
+#else
   :: d_step { rd[i] == SAYS_YES ->
+#endif
         assert(!rlate[i]);
         if :: MAY_FILL -> cached = true :: else fi;
         if
@@ -470,13 +517,13 @@ active proctype Revoker() {
   do
   :: d_step { barrier < MAXDEL && !answered && !rbroken -> barrier++; acked = 0; drain2(rr); rq!barrier
 #ifdef NO_FROMREPLY
-       ; wr = W
+       ; wr = WAITS
 #endif
      };
      if
      :: d_step { nempty(rr) -> rr?snap,al
 #ifndef NO_FROMREPLY
-        ; wr = W
+        ; wr = WAITS
 #endif
         }
      :: goto unknown                                 /* connection lost, or the deadline has passed; it may be executed yet: 503 */
@@ -506,13 +553,20 @@ active proctype Revoker() {
      :: goto unknown                                 /* it dies, or loses its connection: 503; the client asks again */
      fi;
 yes: skip; d_step { answered = true;
+#if PROBE == 12
+       assert(MASTER == 0);
+#endif
 #if PROBE == 4
        assert(barrier < 2);
 #endif
        snap = 0; al = false; acked = 0; wr = 0 }
 unknown: skip; d_step { snap = 0; al = false; acked = 0; wr = 0 }
   /* Redis restarted or changed: nobody has an older connection. */
+#if defined(FAILOVER) && defined(NO_FENCE)
+  :: d_step { rbroken -> rbroken = false; rage = (MASTER == 0 -> 0 : W); drain(rq); drain2(rr) }
+#else
   :: d_step { rbroken -> rbroken = false; rage = 0; drain(rq); drain2(rr) }
+#endif
   :: answered || (barrier == MAXDEL && !rbroken) -> break
   od
 }

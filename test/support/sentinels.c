@@ -98,6 +98,8 @@ void sentinels_start(struct sentinels *sentinels, struct redis_server *master, u
     for (unsigned i = 0; i < replicas; i++) {
         sentinels->redises[i + 1] = &sentinels->replicas[i];
         redis_server_start(&sentinels->replicas[i], &(struct redis_server_options){.tcp = true, .guarded = true});
+        /* Also where it comes through a proxy, out of a unix socket. */
+        redis_server_tell(&sentinels->replicas[i], "CONFIG", "SET", "replica-announce-ip", "127.0.0.1", NULL);
         redis_server_tell(&sentinels->replicas[i], "REPLICAOF", "127.0.0.1", port, NULL);
     }
     master->options.guarded = true;

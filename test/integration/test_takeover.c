@@ -1,0 +1,250 @@
+/* Masters that Sentinel has replaced and that do not know it: they were frozen together with a node, or cut off
+ * together with one, while others promoted a replica and answered a revocation there. Everybody finds the first master
+ * through a proxy, so that it can be kept from hearing that its replicas have left. */
+#include "deadline.h"
+#include "fixture.h"
+#include "leak_guard.h"
+#include "redis_proxy.h"
+#include "sentinels.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(takeover, .fini = leak_guard);
+
+enum { BESIDE, ELSEWHERE, NODES }; /* the node beside the first master hears of the first Sentinel alone */
+enum { REPLICAS = 2, STEP_MS = 10, BACK_WITHIN_MS = 30000, LOOKED_MS = 3000 };
+
+static const char *const ONE[] = {"--min-replicas", "1", "--redis-timeout-ms", "1000", NULL};
+static const char *const ALL_SLOW[] = {"--min-replicas", "2", "--redis-timeout-ms", "5000", NULL};
+
+static struct scene {
+    struct fixture fixture;
+    struct redis_proxy *proxy; /* in front of the first master */
+    struct sentinels sentinels;
+    struct fixture_key key;
+} scene;
+
+static void scene_begin(void)
+{
+    if (!scene.fixture.redis.process.pid)
+        fixture_start(&scene.fixture, 0, NULL);
+    scene.proxy = redis_proxy_start(scene.fixture.redis.socket_path, 1, (const char *const[]){"127.0.0.1"});
+    scene.fixture.redis.port = redis_proxy_port(scene.proxy, 0);
+    sentinels_start(&scene.sentinels, &scene.fixture.redis, REPLICAS);
+}
+
+static void add_node(const char *url, const char *const *more)
+{
+    snprintf(scene.fixture.redis.url, sizeof scene.fixture.redis.url, "%s", url);
+    fixture_add_node(&scene.fixture, more);
+}
+
+static int check(unsigned node)
+{
+    return fixture_try_key(&scene.fixture, node, scene.key.secret);
+}
+
+/* Both nodes remember the key. */
+static void scene_start(const char *const *more)
+{
+    scene_begin();
+    add_node(scene.sentinels.url_of_first, more);
+    add_node(scene.sentinels.url, more);
+    fixture_create_key(&scene.fixture, ELSEWHERE, "{\"name\":\"a\",\"mode\":\"live\"}", &scene.key);
+    for (unsigned node = 0; node < NODES; node++)
+        cr_assert_eq(check(node), 200);
+    redis_server_freeze(&scene.sentinels.servers[0]);
+}
+
+static void scene_stop(void)
+{
+    redis_server_thaw(&scene.sentinels.servers[0]);
+    fixture_stop(&scene.fixture);
+    redis_proxy_stop(scene.proxy);
+    sentinels_stop(&scene.sentinels);
+}
+
+/* The first master and whoever is beside it, from replicas, Sentinels and the rest. */
+static void cut_off(bool is_cut)
+{
+    for (unsigned direction = 0; direction < REDIS_PROXY_DIRECTIONS; direction++)
+        redis_proxy_hold(scene.proxy, 0, REDIS_PROXY_UNNAMED, direction, is_cut);
+}
+
+static void wait_for_takeover(void)
+{
+    int64_t start_ms = deadline_now_ms();
+
+    while (sentinels_master(&scene.sentinels) == 0) {
+        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "nobody takes over");
+        poll(NULL, 0, STEP_MS);
+    }
+}
+
+static void revoke_elsewhere(void)
+{
+    int64_t start_ms = deadline_now_ms();
+    struct http_answer answer;
+    char target[64];
+    int status;
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", scene.key.id);
+    while ((status = fixture_call(
+                &scene.fixture, ELSEWHERE,
+                &(struct http_call){.method = "DELETE", .target = target, .bearer = scene.fixture.manager.secret},
+                &answer)) != 200) {
+        cr_assert_eq(status, 503);
+        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "changes do not come back");
+        poll(NULL, 0, STEP_MS);
+    }
+}
+
+static void expect_not_accepted(void)
+{
+    int64_t start_ms = deadline_now_ms();
+    unsigned checks = 0;
+
+    for (; deadline_now_ms() - start_ms < LOOKED_MS; checks++) {
+        int status = check(BESIDE);
+
+        cr_assert(status == 401 || status == 503, "%d after %d ms", status, (int)(deadline_now_ms() - start_ms));
+    }
+    cr_assert_gt(checks, 10);
+}
+
+/* Meanwhile the frozen master's socket holds what replicas have sent: that they have all they were sent. It will take
+ * that for news. */
+static void wait_until_missed(void)
+{
+    int64_t start_ms = deadline_now_ms();
+    char reply[4096];
+
+    do {
+        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "nobody misses it");
+        poll(NULL, 0, STEP_MS);
+        redis_server_ask(&scene.sentinels.servers[1], reply, sizeof reply, "SENTINEL", "MASTER", SENTINELS_MASTER_NAME,
+                         NULL);
+    } while (!strstr(reply, "s_down"));
+}
+
+/* Its clock goes on, as with a virtual machine that is stunned or moved. */
+static void freeze_first_master_and_node(bool is_frozen)
+{
+    if (is_frozen)
+        process_signal(&scene.fixture.nodes[BESIDE].process, SIGSTOP);
+    process_signal(&scene.fixture.redis.process, is_frozen ? SIGSTOP : SIGCONT);
+    if (!is_frozen)
+        process_signal(&scene.fixture.nodes[BESIDE].process, SIGCONT);
+}
+
+/* The old master has counted its replicas before it froze, and is asked for a lease before it counts again. */
+Test(takeover, a_master_that_froze_with_a_node_grants_nothing_when_they_wake, .timeout = 180)
+{
+    scene_start(ONE);
+    freeze_first_master_and_node(true);
+    wait_until_missed();
+    cut_off(true);
+    wait_for_takeover();
+    revoke_elsewhere();
+    freeze_first_master_and_node(false);
+    expect_not_accepted();
+    cut_off(false);
+    expect_not_accepted();
+    scene_stop();
+}
+
+/* Leases that were granted before end before the revocation is answered, though the new master knows nothing of the
+ * node's present session. */
+Test(takeover, a_master_that_is_cut_off_with_a_node, .timeout = 180)
+{
+    scene_start(ONE);
+    cut_off(true);
+    wait_for_takeover();
+    revoke_elsewhere();
+    expect_not_accepted();
+    cut_off(false);
+    scene_stop();
+}
+
+/* Redis tells by its wall clock since when a replica is silent: one that is set back hides it. */
+Test(takeover, a_master_whose_clock_is_set_back_as_it_is_cut_off, .timeout = 180)
+{
+    /* With the C library's malloc(): Redis' own reads the clock before the other library is ready for it. */
+    static const char LIBRARIES[] = "/usr/$LIB/faketime/libfaketime.so.1 libc.so.6";
+    char folder[PROCESS_PATH_BYTES], path[PROCESS_PATH_BYTES + 16], before[64], after[64];
+
+    folder_make(folder);
+    snprintf(path, sizeof path, "%s/clock", folder);
+    file_write(path, "+0\n");
+    setenv("FAKETIME_TIMESTAMP_FILE", path, 1);
+    setenv("FAKETIME_NO_CACHE", "1", 1);
+    setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1);
+    setenv("DONT_FAKE_MONOTONIC", "1", 1); /* older versions */
+    setenv("LD_PRELOAD", LIBRARIES, 1);
+    fixture_start(&scene.fixture, 0, NULL);
+    unsetenv("LD_PRELOAD");
+    scene_start(ONE);
+    redis_server_ask(&scene.fixture.redis, before, sizeof before, "TIME", NULL);
+    cut_off(true);
+    file_write(path, "-20\n");
+    redis_server_ask(&scene.fixture.redis, after, sizeof after, "TIME", NULL);
+    cr_assert_lt(strtoll(after, NULL, 10), strtoll(before, NULL, 10) - 10, "faketime is at work");
+    wait_for_takeover();
+    revoke_elsewhere();
+    expect_not_accepted();
+    cut_off(false);
+    scene_stop();
+    folder_remove(folder);
+}
+
+static void expect_refusal(const char *const *args, const char *sentence)
+{
+    char *err;
+
+    cr_expect_eq(fixture_run(&scene.fixture, args, NULL, NULL, &err), 3, "%s", err);
+    cr_expect_not_null(strstr(err, sentence), "%s", err);
+    free(err);
+}
+
+#define SERVE "serve", "--listen", "127.0.0.1:0", "--internal-listen", "127.0.0.1:0", "--public-origin", NODE_ORIGIN
+
+/* One of two acknowledges: the other may be promoted that has never heard of this lease. */
+Test(takeover, serve_refuses_what_a_replica_may_not_know_of, .timeout = 180)
+{
+    static const char *const LONG_LEASE[] = {SERVE, "--min-replicas", "1", "--lease-ms", "1001", NULL};
+    static const char *const LONG_TIMEOUT[] = {SERVE, "--min-replicas", "1", "--redis-timeout-ms", "1001", NULL};
+
+    scene_begin();
+    snprintf(scene.fixture.redis.url, sizeof scene.fixture.redis.url, "%s", scene.sentinels.url);
+    expect_refusal(LONG_LEASE, "lower --lease-ms to 1000");
+    expect_refusal(LONG_TIMEOUT, "lower --redis-timeout-ms to 1000");
+    /* Replicas that are down count as well, for they may be up again when one is promoted. */
+    redis_server_kill(&scene.sentinels.replicas[0]);
+    expect_refusal(LONG_LEASE, "lower --lease-ms to 1000");
+    scene_stop();
+}
+
+/* Where all acknowledge a node may stay as long as it likes with a master that freezes: it gets nothing from it. */
+Test(takeover, a_master_that_froze_alone_grants_nothing_when_it_wakes, .timeout = 180)
+{
+    scene_start(ALL_SLOW);
+    redis_server_freeze(&scene.fixture.redis);
+    wait_until_missed();
+    cut_off(true);
+    wait_for_takeover();
+    int64_t start_ms = deadline_now_ms();
+    while (check(BESIDE) == 200)
+        cr_assert_lt(deadline_now_ms() - start_ms, 2000, "a lease ends");
+    redis_server_thaw(&scene.fixture.redis);
+    expect_not_accepted();
+    cut_off(false);
+    revoke_elsewhere();
+    expect_not_accepted();
+    scene_stop();
+}
