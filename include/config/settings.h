@@ -61,6 +61,7 @@ struct settings {
     int64_t idle_timeout_ms;
     int64_t write_timeout_ms;
     int64_t write_min_bytes_per_s;
+    int64_t waiting_max_bytes;
     int64_t connections_max;
 };
 

@@ -16,6 +16,9 @@ enum {
     USAGE_KEYS_LISTED = 100, /* the most used keys; a full list would grow with the account */
     USAGE_CELLS_MAX = 9000,  /* days of keys in one answer: 100 keys in 90 days */
     CLIENT_REQUEST_ID_MAX_BYTES = 64,
+    /* A body that comes without a credential. The longest that is of use is an email and a password with every
+     * character escaped, some 3.5 KiB. */
+    STRANGER_BODY_MAX_BYTES = 4096,
     LEASE_MS_MAX = 10000, /* a revocation may have to wait 1.25 times as long; upgrade all nodes before raising it */
     REDIS_PREFIX_MAX_BYTES = 64, /* it is in every name, and in a command of fixed size */
 };

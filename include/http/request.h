@@ -57,6 +57,9 @@ int64_t http_request_wall_ms(const struct http_request *request);
 /* The peer's address without its port: "192.0.2.1", "2001:db8::1", "unix". */
 struct text http_request_peer(const struct http_request *request);
 bool http_request_has_body(const struct http_request *request);
+/* Lowers the limit of the body (http_settings.body_max_bytes) for this request, before it is read. False: it was
+ * announced to be larger. */
+MUST_CHECK bool http_request_limit_body(struct http_request *request, size_t max_bytes);
 
 /* Lives until the request is freed. */
 void *http_request_alloc(struct http_request *request, size_t bytes);

@@ -13,6 +13,8 @@ void http_response_fixed_headers(struct http_request *request, struct text lines
 /* content_type {NULL, 0}: no body and no Content-Type (with 204 no Content-Length either). The body is copied into
  * what is sent, and what is sent is wiped after. */
 void http_reply(struct http_request *request, int status, struct text content_type, struct text body);
+/* The same for a body that is never freed nor changed: however slowly it is read, no copy of it is kept. */
+void http_reply_lasting(struct http_request *request, int status, struct text content_type, struct text body);
 /* A JSON body; a buffer that failed becomes 500. */
 void http_reply_json(struct http_request *request, int status, const struct buf *json);
 /* The error body of api.md 1 with its headers: WWW-Authenticate, Retry-After, Allow. */

@@ -21,6 +21,8 @@ struct http_settings {
     int64_t idle_timeout_ms;       /* 75 s between requests: closed without a word */
     int64_t write_timeout_ms;      /* 30 s without a byte of the answer taken: closed */
     int64_t write_min_bytes_per_s; /* 1,000 on average, in each write_timeout_ms: closed below */
+    int64_t waiting_max_bytes;     /* 64 MiB for requests that have not come whole, as much for answers that are not
+                                      read, on all connections; beyond, whoever holds most is cut */
     int64_t connections_max;       /* beyond: shed with 503 and closed */
     struct text fixed_headers;     /* complete lines that every answer carries ("A: b\r\n…"); outlive the server */
     /* NULL, or: what the server refuses by itself, for its head or for want of room, as it is about to be answered. May

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/metrics.h"
 #include "call_internal.h"
+#include "core/limits.h"
 #include "core/path.h"
 #include "guard_internal.h"
 #include "http/cookie.h"
@@ -435,12 +436,22 @@ static bool refuse_coding(struct call *call)
     return true;
 }
 
+/* Memory is lent to strangers in small pieces. */
+static bool refuse_size(struct call *call)
+{
+    if (call->match.route->who != WHO_ANYONE || http_request_limit_body(call->request, STRANGER_BODY_MAX_BYTES))
+        return false;
+    http_response_close(call->request);
+    call_refuse(call, PROBLEM_BODY_TOO_LARGE);
+    return true;
+}
+
 static void enter(struct call *call)
 {
     const struct route *route = call->match.route;
     bool takes_body = route->flags & (ROUTE_JSON | ROUTE_FORM);
 
-    if (http_request_has_body(call->request) && refuse_coding(call))
+    if (http_request_has_body(call->request) && (refuse_coding(call) || refuse_size(call)))
         return;
     if ((takes_body || http_request_has_body(call->request)) && !content_type_fits(call)) {
         refuse_type(call);

@@ -221,6 +221,7 @@ static int node_start_http(struct node *node)
         .idle_timeout_ms = s->idle_timeout_ms,
         .write_timeout_ms = s->write_timeout_ms,
         .write_min_bytes_per_s = s->write_min_bytes_per_s,
+        .waiting_max_bytes = s->waiting_max_bytes,
         .connections_max = node_connections_max(s),
     };
     int code;

@@ -363,6 +363,15 @@ static const struct option_row LIMIT_ROWS[] = {
      .max = 1000000,
      .value_name = "N",
      .help = "Close a connection that reads a large answer more slowly, over --write-timeout-ms; 0: never."},
+    {.name = "waiting-max-bytes",
+     .type = OPTION_INTEGER,
+     .offset = AT(waiting_max_bytes),
+     .standard = "67108864",
+     .min = 1048576,
+     .max = 4294967296,
+     .value_name = "BYTES",
+     .help = "Hold so much of unfinished requests, and as much of unread answers, for all connections of a listener; "
+             "beyond, the connection that holds most is cut."},
     {.name = "connections-max",
      .type = OPTION_INTEGER,
      .offset = AT(connections_max),
@@ -370,7 +379,9 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 1,
      .max = 1000000,
      .value_name = "N",
-     .help = "Connections of each listener; beyond, a new one is answered 503 and closed."},
+     .help =
+         "Connections of each listener; beyond, the longest idle one is closed for a new one, which is answered 503 "
+         "if none is idle."},
 };
 
 const struct option_table SETTINGS_STORE = TABLE(STORE_ROWS);

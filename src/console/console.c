@@ -17,7 +17,8 @@ static const char PAGE_HEADERS[] =
     "X-Content-Type-Options: nosniff\r\n"
     "X-Frame-Options: DENY\r\n";
 
-/* A file is no document: what it may do is for the page that loads it to say, and opened by itself it may do nothing. */
+/* A file is no document: what it may do is for the page that loads it to say, and opened by itself it may do nothing.
+ */
 static const char FILE_HEADERS[] = "Cache-Control: public, max-age=31536000, immutable\r\n"
                                    "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"
                                    "Cross-Origin-Resource-Policy: same-origin\r\n"
@@ -98,7 +99,7 @@ static void reply_form(struct http_request *request, const struct console_asset 
     http_response_header(request, TEXT("Vary"), TEXT("Accept-Encoding"));
     if (is_gzip)
         http_response_header(request, TEXT("Content-Encoding"), TEXT("gzip"));
-    http_reply(request, status, asset->type, is_gzip ? asset->gzip : asset->plain);
+    http_reply_lasting(request, status, asset->type, is_gzip ? asset->gzip : asset->plain);
 }
 
 /* What its path tells the content of is never asked for again. */

@@ -61,6 +61,7 @@ void conn_disconnect(struct conn *conn)
         return;
     conn_enter(conn, CONN_CLOSED);
     cork_forget(conn);
+    burden_forget(conn);
     list_remove(&conn->in_ready);
     if (conn->request)
         request_lost(conn->request);
@@ -77,9 +78,11 @@ static void conn_await_writing(struct conn *conn)
     conn_enter(conn, CONN_WRITING);
 }
 
-void conn_send_answer(struct conn *conn, struct text answer)
+void conn_send_answer(struct conn *conn, struct text answer, struct text lasting)
 {
-    if (conn->request->delivery == DELIVERY_ASKED ? delivery_send(conn, answer) : output_send(conn, answer))
+    bool is_awaited = conn->request->delivery == DELIVERY_ASKED;
+
+    if (is_awaited ? delivery_send(conn, answer) : output_send(conn, answer, lasting))
         conn_written(conn);
     else if (conn->state != CONN_CLOSED)
         conn_await_writing(conn);
@@ -126,7 +129,8 @@ static void conn_answered(struct conn *conn)
         conn_linger(conn);
     } else if (!conn->request->parser.is_complete) {
         conn_enter(conn, CONN_DISCARDING);
-        conn_go_on(conn);
+        if (!conn->is_consuming)
+            server_schedule(conn->server, conn);
     } else {
         conn_next_request(conn);
     }
@@ -223,7 +227,7 @@ static void conn_send_continue(struct conn *conn, bool has_body_begun)
         return;
     request->has_sent_continue = true;
     if (!has_body_begun)
-        output_send(conn, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
+        output_send(conn, TEXT("HTTP/1.1 100 Continue\r\n\r\n"), (struct text){NULL, 0});
 }
 
 static size_t conn_take_body(struct conn *conn, struct text input)
@@ -337,6 +341,16 @@ void conn_await(struct conn *conn)
         conn_disconnect(conn);
 }
 
+/* What is held while more is to come. */
+static size_t held_input(const struct conn *conn)
+{
+    const struct http_request *request = conn->request;
+
+    if (conn->state != CONN_BODY && conn->state != CONN_DISCARDING)
+        return conn->stash.capacity;
+    return conn->stash.capacity + sizeof *request + request->head_bytes.len + request->body.capacity;
+}
+
 static void conn_settle(struct conn *conn)
 {
     if (conn->stash.ptr && conn->stash.len == 0) {
@@ -347,6 +361,8 @@ static void conn_settle(struct conn *conn)
     }
     if (conn->is_input_ended)
         conn_settle_end(conn);
+    if (conn->state != CONN_CLOSED)
+        burden_set(conn, BURDEN_INPUT, held_input(conn));
     conn_await(conn);
 }
 
@@ -515,11 +531,23 @@ static void conn_begin(struct conn *conn, struct http_server *server)
     list_init(&conn->in_deadline);
     list_init(&conn->in_ready);
     list_init(&conn->outputs);
+    for (int kind = 0; kind < BURDEN_KINDS; kind++)
+        list_init(&conn->loads[kind].in_class);
     list_append(&server->conns, &conn->in_server);
     server->conn_count++;
     metric_add(METRIC_CONNECTIONS, 1);
     metric_add(METRIC_CONNECTIONS_TOTAL, 1);
     conn_enter(conn, CONN_IDLE);
+}
+
+bool conn_evict_idle(struct http_server *server)
+{
+    struct list *longest = list_first(&server->deadlines[DEADLINE_IDLE]);
+
+    if (!longest)
+        return false;
+    conn_disconnect(LIST_ENTRY(longest, struct conn, in_deadline));
+    return true;
 }
 
 int conn_accept(struct http_server *server, int fd, const struct sockaddr *peer, bool is_shed)

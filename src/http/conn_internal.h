@@ -37,8 +37,10 @@ struct conn {
     struct head_scan scan;
     uint64_t body_begun_ms, body_last_ms; /* when the body was asked for, and when a part of it came last */
     struct buf stash;
+    struct load loads[BURDEN_KINDS];
     struct list outputs;    /* what the socket has not taken yet (output.c) */
     size_t waiting_bytes;   /* of them */
+    size_t output_bytes;    /* of memory that they have */
     uint64_t taken_bytes;   /* by the socket, since the connection began */
     size_t unwritten_bytes; /* the same when the write deadline was last set */
     size_t lingered_bytes;
@@ -57,16 +59,28 @@ void conn_resume(struct conn *conn);
 /* Has the socket tell of what this connection waits for: input, unless enough of it is stashed, and room for output. */
 void conn_await(struct conn *conn);
 
+/* Closes the connection that has been idle for longest; false: none is. */
+bool conn_evict_idle(struct http_server *server);
+
+/* burden.c */
+void burden_init(struct http_server *server);
+/* So many bytes are held for the connection now. Where all together are too many, connections are cut, this one
+ * perhaps. */
+void burden_set(struct conn *conn, enum burden_kind kind, size_t bytes);
+/* The connection is closed. */
+void burden_forget(struct conn *conn);
+
 /* output.c. True: the socket has taken everything. False: the rest waits, a copy of it, and conn_output_taken() is
- * called when all is taken; or the connection is closed by now. */
-bool output_send(struct conn *conn, struct text bytes);
+ * called when all is taken; or the connection is closed by now. lasting: the end of the bytes once more, as it lies in
+ * memory that is never freed, and need not be copied; or {NULL, 0}. */
+bool output_send(struct conn *conn, struct text bytes, struct text lasting);
 void conn_output_taken(struct conn *conn);
 /* The socket has room. */
 void output_go_on(struct conn *conn);
 /* Wipes what waits. */
 void output_drop(struct conn *conn);
 
-/* The request's side of the connection. */
-void conn_send_answer(struct conn *conn, struct text answer);
+/* The request's side of the connection. lasting: as output_send() has it. */
+void conn_send_answer(struct conn *conn, struct text answer, struct text lasting);
 void conn_want_body(struct conn *conn);
 void conn_delivered(struct conn *conn);

@@ -34,7 +34,8 @@ void http_server_uncork(struct http_server *server)
         const struct corked next = server->corked[server->uncorked_count++];
 
         if (next.conn)
-            conn_send_answer(next.conn, (struct text){server->scratch.ptr + next.from, next.bytes});
+            conn_send_answer(next.conn, (struct text){server->scratch.ptr + next.from, next.bytes},
+                             (struct text){NULL, 0});
     }
     if (server->corked_count > 0)
         server_cut_scratch(server, 0);

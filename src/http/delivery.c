@@ -110,11 +110,11 @@ static bool was_acknowledged(const struct conn *conn)
  * acknowledges as soon as they are read. */
 bool delivery_send(struct conn *conn, struct text answer)
 {
-    bool is_taken = output_send(conn, (struct text){answer.ptr, answer.len - 1});
+    bool is_taken = output_send(conn, (struct text){answer.ptr, answer.len - 1}, (struct text){NULL, 0});
 
     if (conn->state == CONN_CLOSED)
         return false;
-    return output_send(conn, text_skip(answer, answer.len - 1)) && is_taken;
+    return output_send(conn, text_skip(answer, answer.len - 1), (struct text){NULL, 0}) && is_taken;
 }
 
 void delivery_tell_lost(struct http_request *request)

@@ -56,10 +56,22 @@ static void refuse_waiting(struct listener *listener)
     listener->spare_fd = open_spare();
 }
 
+/* Without room for another connection, the one that nobody has used for longest makes way: its client can open a new
+ * one. */
+static bool make_room(struct http_server *server)
+{
+    if (server->conn_count < (size_t)server->settings.connections_max)
+        return true;
+    if (log_pause_is_over(&server->eviction_pause, uv_now(server->loop), COMPLAINT_INTERVAL_MS))
+        LOG(LOG_WARN, "connections-max is reached: idle connections are closed for new ones",
+            log_int("connections", (int64_t)server->conn_count));
+    return conn_evict_idle(server);
+}
+
 static void take(struct listener *listener, int fd, const struct sockaddr *peer)
 {
     struct http_server *server = listener->server;
-    bool is_shed = server->conn_count >= (size_t)server->settings.connections_max;
+    bool is_shed = !make_room(server);
     int result = conn_accept(server, fd, peer, is_shed);
 
     if (result != 0)

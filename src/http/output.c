@@ -1,9 +1,7 @@
 /* The way out of a connection: what its socket takes at once, and what waits until the peer reads on. */
-#include "conn_internal.h"
+#include "request_internal.h"
 
-#include "base/log.h"
 #include "base/mem.h"
-#include "base/metrics.h"
 #include "base/secure.h"
 
 #include <stdlib.h>
@@ -12,14 +10,21 @@
 /* Bytes that wait. */
 struct output {
     struct list in_conn;
-    struct text rest; /* of memory: what the socket has not taken yet */
-    size_t bytes;
+    struct text rest; /* what the socket has not taken yet: of memory, or of what lasts */
+    size_t bytes;     /* of memory */
     char memory[];
 };
 
-static void output_free(struct output *output)
+/* With what stands for it meanwhile. */
+static void weigh(struct conn *conn)
+{
+    burden_set(conn, BURDEN_OUTPUT, list_empty(&conn->outputs) ? 0 : conn->output_bytes + sizeof *conn->request);
+}
+
+static void output_free(struct conn *conn, struct output *output)
 {
     list_remove(&output->in_conn);
+    conn->output_bytes -= sizeof *output + output->bytes;
     secure_wipe(output->memory, output->bytes);
     free(output);
 }
@@ -31,51 +36,38 @@ static struct output *output_first(struct conn *conn)
     return node ? LIST_ENTRY(node, struct output, in_conn) : NULL;
 }
 
-static void count_gone(struct conn *conn, size_t bytes)
-{
-    conn->waiting_bytes -= bytes;
-    conn->server->unwritten_bytes -= bytes;
-}
-
 void output_drop(struct conn *conn)
 {
     struct output *output;
 
     while ((output = output_first(conn)))
-        output_free(output);
-    count_gone(conn, conn->waiting_bytes);
+        output_free(conn, output);
+    conn->waiting_bytes = 0;
 }
 
-/* Peers that do not read make us hold answers for them, but all together no more than this. */
-static bool may_queue(struct conn *conn, size_t bytes)
+static void queue(struct conn *conn, struct text copied, struct text lasting)
 {
-    struct http_server *server = conn->server;
+    struct output *output = mem_alloc(sizeof *output + copied.len);
 
-    if (server->unwritten_bytes + bytes <= UNWRITTEN_MAX_BYTES)
-        return true;
-    metric_add(METRIC_CONNECTIONS_SHED, 1);
-    if (log_pause_is_over(&server->unread_pause, uv_now(server->loop), COMPLAINT_INTERVAL_MS))
-        LOG(LOG_WARN, "a connection is cut, for too much waits for peers that do not read their answers",
-            log_str("peer", conn->peer), log_int("waiting_bytes", (int64_t)server->unwritten_bytes));
-    return false;
+    if (copied.len > 0)
+        memcpy(output->memory, copied.ptr, copied.len);
+    output->bytes = copied.len;
+    output->rest = copied.len > 0 ? (struct text){output->memory, copied.len} : lasting;
+    list_append(&conn->outputs, &output->in_conn);
+    conn->waiting_bytes += output->rest.len;
+    conn->output_bytes += sizeof *output + output->bytes;
 }
 
 /* What the socket's buffer does not take at once. */
-static void queue_rest(struct conn *conn, struct text rest)
+static void queue_rest(struct conn *conn, struct text rest, struct text lasting)
 {
-    struct output *output;
+    size_t lasting_bytes = lasting.len < rest.len ? lasting.len : rest.len;
 
-    if (!may_queue(conn, rest.len)) {
-        conn_disconnect(conn);
-        return;
-    }
-    output = mem_alloc(sizeof *output + rest.len);
-    memcpy(output->memory, rest.ptr, rest.len);
-    output->bytes = rest.len;
-    output->rest = (struct text){output->memory, rest.len};
-    list_append(&conn->outputs, &output->in_conn);
-    conn->waiting_bytes += rest.len;
-    conn->server->unwritten_bytes += rest.len;
+    if (rest.len > lasting_bytes)
+        queue(conn, (struct text){rest.ptr, rest.len - lasting_bytes}, (struct text){NULL, 0});
+    if (lasting_bytes > 0)
+        queue(conn, (struct text){NULL, 0}, text_skip(lasting, lasting.len - lasting_bytes));
+    weigh(conn);
     conn_await(conn);
 }
 
@@ -88,7 +80,7 @@ static ssize_t send_now(struct conn *conn, struct text bytes)
     return taken;
 }
 
-bool output_send(struct conn *conn, struct text bytes)
+bool output_send(struct conn *conn, struct text bytes, struct text lasting)
 {
     ssize_t taken = list_empty(&conn->outputs) ? send_now(conn, bytes) : UV_EAGAIN;
 
@@ -97,7 +89,7 @@ bool output_send(struct conn *conn, struct text bytes)
     if (taken < 0 && taken != UV_EAGAIN)
         conn_disconnect(conn);
     else
-        queue_rest(conn, text_skip(bytes, taken < 0 ? 0 : (size_t)taken));
+        queue_rest(conn, text_skip(bytes, taken < 0 ? 0 : (size_t)taken), lasting);
     return false;
 }
 
@@ -113,11 +105,12 @@ void output_go_on(struct conn *conn)
                 conn_disconnect(conn);
             return;
         }
-        count_gone(conn, (size_t)taken);
+        conn->waiting_bytes -= (size_t)taken;
         output->rest = text_skip(output->rest, (size_t)taken);
         if (output->rest.len > 0)
             return;
-        output_free(output);
+        output_free(conn, output);
+        weigh(conn);
     }
     conn_output_taken(conn);
 }

@@ -233,6 +233,13 @@ bool http_request_has_body(const struct http_request *request)
     return request->head.is_chunked || request->head.content_length > 0;
 }
 
+bool http_request_limit_body(struct http_request *request, size_t max_bytes)
+{
+    if (max_bytes < request->parser.body_max_bytes)
+        request->parser.body_max_bytes = max_bytes;
+    return request->head.content_length <= request->parser.body_max_bytes;
+}
+
 void *http_request_alloc(struct http_request *request, size_t bytes)
 {
     return arena_alloc(&request->arena, bytes);

@@ -135,11 +135,13 @@ static void print_head(const struct http_request *request, int status, struct te
     buf_append(out, "\r\n", 2);
 }
 
-void http_reply(struct http_request *request, int status, struct text content_type, struct text body)
+static void reply(struct http_request *request, int status, struct text content_type, struct text body,
+                  bool is_body_lasting)
 {
     struct http_server *server = request->server; /* the request may end with its answer */
     struct buf *out = &server->scratch;
     const size_t from = out->len;
+    struct text lasting = {NULL, 0};
 
     CHECK(!request->is_replied);
     CHECK(!request->body_done || request->is_gone);
@@ -151,13 +153,26 @@ void http_reply(struct http_request *request, int status, struct text content_ty
     if (content_type.len == 0)
         body.len = 0;
     print_head(request, status, content_type, body.len, out);
-    if (request->method != HTTP_HEAD && status_has_body(status))
+    if (request->method != HTTP_HEAD && status_has_body(status)) {
         buf_append_text(out, body);
+        if (is_body_lasting)
+            lasting = body;
+    }
     CHECK(!out->failed);
-    if (cork_hold(request->conn, from))
+    if (!lasting.ptr && cork_hold(request->conn, from))
         return;
-    conn_send_answer(request->conn, text_skip(buf_text(out), from));
+    conn_send_answer(request->conn, text_skip(buf_text(out), from), lasting);
     server_cut_scratch(server, from);
+}
+
+void http_reply(struct http_request *request, int status, struct text content_type, struct text body)
+{
+    reply(request, status, content_type, body, false);
+}
+
+void http_reply_lasting(struct http_request *request, int status, struct text content_type, struct text body)
+{
+    reply(request, status, content_type, body, true);
 }
 
 void http_reply_json(struct http_request *request, int status, const struct buf *json)

@@ -119,6 +119,7 @@ struct http_server *http_server_create(uv_loop_t *loop, const struct http_settin
     server->read_buffer = mem_alloc(READ_BUFFER_BYTES);
     buf_init(&server->scratch, REPLY_MAX_BYTES);
     buf_init(&server->common_lines, REPLY_MAX_BYTES);
+    burden_init(server);
     deadline_init(server);
     init_handles(server);
     return server;

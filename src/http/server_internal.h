@@ -18,8 +18,6 @@ enum {
     DELIVERY_POLL_MS = 10,
     /* Connections beyond connections_max that are answered 503; still more are closed without a word. */
     SHED_ANSWERED_MAX = 64,
-    /* Of answers that their peers do not take, on all connections together. */
-    UNWRITTEN_MAX_BYTES = 64 * 1024 * 1024,
     COMPLAINT_INTERVAL_MS = 10 * 1000,
     MS_PER_S = 1000,
     /* A body is looked at so often within its shortest limit, but each second: so much late at most it is refused. */
@@ -39,6 +37,21 @@ enum deadline_class {
     DEADLINE_DELIVERY,
     DEADLINE_LINGER,
     DEADLINE_CLASSES
+};
+
+/* burden.c: what is held for peers that are slow to send, or to read. */
+enum burden_kind { BURDEN_INPUT, BURDEN_OUTPUT, BURDEN_KINDS };
+enum { BURDEN_CLASSES = 32 };
+struct burden {
+    size_t bytes;
+    struct list
+        by_size[BURDEN_CLASSES]; /* connections by the logarithm of what they hold, the first ones for longest */
+    struct log_pause pause;      /* of the complaint about it */
+};
+/* A connection's part of it. */
+struct load {
+    size_t bytes;
+    struct list in_class;
 };
 
 enum server_state { SERVER_OPEN, SERVER_DRAINING, SERVER_CLOSING };
@@ -63,8 +76,8 @@ struct http_server {
     size_t conn_count;
     size_t request_count;             /* not yet freed, connected or not: a handler may outlive its connection */
     struct log_pause complaint_pause; /* of the listener */
-    size_t unwritten_bytes;           /* that wait for peers to read */
-    struct log_pause unread_pause;
+    struct burden burdens[BURDEN_KINDS];
+    struct log_pause eviction_pause; /* of the complaint about too many connections */
 
     /* All of a class have one timeout, so append order is deadline order, and one timer serves all. */
     struct list deadlines[DEADLINE_CLASSES];

@@ -298,6 +298,11 @@ bool http_request_has_body(const struct http_request *request)
     return request->has_body;
 }
 
+bool http_request_limit_body(struct http_request *request, size_t max_bytes)
+{
+    return request->body.len <= max_bytes;
+}
+
 void *http_request_alloc(struct http_request *request, size_t bytes)
 {
     return arena_alloc(&request->arena, bytes);

@@ -98,6 +98,16 @@ static void reply_big(struct http_request *request)
     free(memory);
 }
 
+char fixture_lasting[FIXTURE_LASTING_BYTES];
+
+static void reply_lasting(struct http_request *request)
+{
+    uint64_t bytes;
+
+    cr_assert(text_to_u64(http_request_query(request), FIXTURE_LASTING_BYTES, &bytes));
+    http_reply_lasting(request, 200, TEXT("text/plain"), (struct text){fixture_lasting, bytes});
+}
+
 static void reply_made(struct fixture *fixture, struct http_request *request)
 {
     http_response_on_delivered(request, made_told, fixture);
@@ -175,6 +185,8 @@ static void handle(struct http_request *request, void *arg)
         handle_later(fixture, request);
     else if (text_equal(path, TEXT("/big")))
         reply_big(request);
+    else if (text_equal(path, TEXT("/lasting")))
+        reply_lasting(request);
     else if (text_equal(path, TEXT("/unread")))
         reply_unread(request);
     else if (text_equal(path, TEXT("/made")))
@@ -224,6 +236,7 @@ struct http_settings fixture_settings(void)
         .idle_timeout_ms = 75 * 1000,
         .write_timeout_ms = 30 * 1000,
         .write_min_bytes_per_s = 1000,
+        .waiting_max_bytes = 64 * 1024 * 1024,
         .connections_max = 100,
         .fixed_headers = TEXT("Cache-Control: no-store\r\n"),
     };

@@ -4,13 +4,18 @@
  * (waits for fixture_answer_held()), /later (answers in a later turn), /big (as many bytes as the query says; /held-big
  * after /hold's wait), /unread (401 without reading the body), /made (201, and asks whether it was delivered; its
  * query: as /big's), /body-later (reads the body once the test says so), /none (204), /mute (neither answers nor
- * holds), /about (what the request looks like), /json, /json-too-large, /twice (two replies), /split (a header with CR
+ * holds), /about (what the request looks like), /json, /json-too-large, /lasting (as many bytes as the
+ * query says, of memory that lasts), /twice (two replies), /split (a header with CR
  * LF). */
 #pragma once
 #include "http/request.h"
 #include "http/server.h"
 
 enum { PEER_INPUT_BYTES = 16 * 1024 * 1024, FIXTURE_TIMEOUT_MS = 5000 };
+
+/* What /lasting answers, for a test to fill. */
+enum { FIXTURE_LASTING_BYTES = 12 * 1024 * 1024 };
+extern char fixture_lasting[FIXTURE_LASTING_BYTES];
 
 enum told { TOLD_NOTHING, TOLD_DELIVERED, TOLD_NOT_DELIVERED };
 

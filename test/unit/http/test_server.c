@@ -644,6 +644,11 @@ static bool has_handled_all(void *arg)
     return fixture.handled >= *(unsigned *)arg;
 }
 
+static bool has_come_all(void *arg)
+{
+    return peer.bytes > *(size_t *)arg;
+}
+
 /* Each may be slow, all of them together may not fill the memory. */
 Test(http_server, cuts_whoever_makes_too_much_wait)
 {
@@ -673,6 +678,96 @@ Test(http_server, cuts_whoever_makes_too_much_wait)
     for (size_t i = 0; i < PEERS / 2; i++)
         peer_close(&peers[i]);
     finish();
+}
+
+/* Whoever waits for a little is not cut for those that make much wait. */
+Test(http_server, cuts_whose_unread_answers_are_largest)
+{
+    enum { PEERS = 4 };
+    struct peer peers[PEERS];
+    const char *body;
+
+    start();
+    peer_pause(&peer, true);
+    peer_send_str(&peer, "GET /big?9000000 HTTP/1.1\r\nHost: t\r\n\r\n");
+    for (size_t i = 0; i < PEERS; i++) {
+        peer_connect(&peers[i], &fixture);
+        peer_pause(&peers[i], true);
+        peer_send_str(&peers[i], "GET /big?30000000 HTTP/1.1\r\nHost: t\r\n\r\n");
+    }
+    cr_assert(fixture_until(&fixture, has_handled_all, &(unsigned){1 + PEERS}));
+    cr_assert(fixture_until_connections(&fixture, 3), "%zu", http_server_connections(fixture.server));
+    peer_pause(&peer, false);
+    cr_assert(fixture_until(&fixture, has_come_all, &(size_t){9000000}));
+    body = strstr(peer.input, "\r\n\r\n") + 4;
+    cr_assert_eq(strspn(body, "x"), 9000000);
+    for (size_t i = 0; i < PEERS; i++)
+        peer_close(&peers[i]);
+    finish();
+}
+
+Test(http_server, keeps_no_copy_of_what_lasts)
+{
+    size_t held;
+
+    for (size_t i = 0; i < FIXTURE_LASTING_BYTES; i++)
+        fixture_lasting[i] = (char)('a' + i % 23);
+    start();
+    peer_pause(&peer, true);
+    peer_send_str(&peer, "GET /lasting?12000000 HTTP/1.1\r\nHost: t\r\n\r\n" HELLO);
+    cr_assert(fixture_until(&fixture, has_handled_all, &(unsigned){1}));
+    held = fixture.server->burdens[BURDEN_OUTPUT].bytes;
+    cr_assert(held > 0 && held < 16 * 1024, "%zu", held);
+    peer_pause(&peer, false);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    cr_assert_eq(memcmp(strstr(peer.input, "\r\n\r\n") + 4, fixture_lasting, 12000000), 0);
+    cr_assert_eq(fixture.server->burdens[BURDEN_OUTPUT].bytes, 0);
+    finish();
+}
+
+/* What each of many strangers may have sent, and does not go on with. */
+static const struct unfinished_case {
+    const char *beginning;
+    size_t more;
+} UNFINISHED[] = {
+    {"POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 60000\r\n\r\n", 50000},
+    {"POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\nc351\r\n", 50000},
+    {"GET /hello HTTP/1.1\r\nHost: t\r\nX: ", 15000},
+    {"POST /unread HTTP/1.1\r\nHost: t\r\nContent-Length: 60000\r\n\r\n", 0},
+};
+
+Test(http_server, cuts_whose_unfinished_requests_are_largest)
+{
+    enum { PEERS = 14, BOUND = 48 * 1024 };
+    static struct peer peers[PEERS];
+    static char more[50000];
+
+    memset(more, 'a', sizeof more);
+    for (size_t n = 0; n < sizeof UNFINISHED / sizeof *UNFINISHED; n++) {
+        struct http_settings settings = fixture_settings();
+
+        settings.waiting_max_bytes = BOUND;
+        settings.head_timeout_ms = settings.body_timeout_ms = settings.body_total_timeout_ms = 600 * 1000;
+        settings.body_min_bytes_per_s = 0;
+        start_with(&settings);
+        peer_send_str(&peer, "GET /hello?hi HT");
+        test_loop_for(&fixture.loop, 5);
+        for (size_t i = 0; i < PEERS; i++) {
+            peer_connect(&peers[i], &fixture);
+            peer_send_str(&peers[i], UNFINISHED[n].beginning);
+            peer_send(&peers[i], more, UNFINISHED[n].more);
+            test_loop_for(&fixture.loop, 1);
+            cr_assert_leq(fixture.server->burdens[BURDEN_INPUT].bytes, (size_t)BOUND, "case %zu", n);
+        }
+        cr_assert_lt(http_server_connections(fixture.server), PEERS, "case %zu", n);
+        peer_send_str(&peer, "TP/1.1\r\nHost: t\r\n\r\n");
+        cr_assert(peer_gets(&peer, "\r\n\r\nhi"), "case %zu: who holds little goes on", n);
+        for (size_t i = 0; i < PEERS; i++)
+            peer_close(&peers[i]);
+        cr_assert(fixture_until_connections(&fixture, 1));
+        cr_assert_eq(fixture.server->burdens[BURDEN_INPUT].bytes, 0, "case %zu", n);
+        finish();
+    }
 }
 
 struct awaited {
@@ -748,12 +843,12 @@ Test(http_server, what_is_sent_later_comes_behind_what_waits)
     peer_forget(&peer); /* its X-Request-Id may hold "xy" */
     conn = LIST_ENTRY(list_first(&fixture.server->conns), struct conn, in_server);
     memset(big, 'x', BYTES);
-    cr_assert_not(output_send(conn, (struct text){big, BYTES}));
+    cr_assert_not(output_send(conn, (struct text){big, BYTES}, (struct text){NULL, 0}));
     while ((got = recv(peer.fd, dropped, BYTES, MSG_DONTWAIT)) > 0)
         cr_assert_null(memchr(dropped, 'y', (size_t)got));
-    cr_assert_not(output_send(conn, TEXT("y")));
+    cr_assert_not(output_send(conn, TEXT("y"), (struct text){NULL, 0}));
     cr_assert(peer_gets(&peer, "xy"));
-    cr_assert_eq(fixture.server->unwritten_bytes, 0);
+    cr_assert_eq(fixture.server->burdens[BURDEN_OUTPUT].bytes, 0);
     free(big);
     free(dropped);
     finish();
@@ -889,7 +984,8 @@ Test(http_server, sheds_what_is_beyond_its_connections)
 
     settings.connections_max = 1;
     start_with(&settings);
-    cr_assert(fixture_until_connections(&fixture, 1));
+    peer_send_str(&peer, "GET /hold?busy HTTP/1.1\r\nHost: t\r\n\r\n");
+    fixture_run_until_held(&fixture);
     peer_connect(&second, &fixture);
     peer_send_str(&second, HELLO);
     cr_assert(peer_gets(&second, "503 Service Unavailable"));
@@ -897,8 +993,38 @@ Test(http_server, sheds_what_is_beyond_its_connections)
     cr_assert_eq(peer_count(&second, "Retry-After: 1\r\n"), 1);
     cr_assert(peer_is_ended(&second));
     peer_close(&second);
+    fixture_answer_held(&fixture);
     peer_send_str(&peer, HELLO);
     cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    finish();
+}
+
+Test(http_server, the_longest_idle_connection_makes_way_for_a_new_one)
+{
+    struct http_settings settings = fixture_settings();
+    struct peer peers[3]; /* idle for longest, used since, new */
+
+    settings.connections_max = 3;
+    start_with(&settings);
+    peer_send_str(&peer, "GET /hold?busy HTTP/1.1\r\nHost: t\r\n\r\n");
+    fixture_run_until_held(&fixture);
+    for (size_t i = 0; i < 2; i++) {
+        peer_connect(&peers[i], &fixture);
+        cr_assert(fixture_until_connections(&fixture, 2 + i));
+    }
+    peer_send_str(&peers[1], HELLO);
+    cr_assert(peer_gets(&peers[1], "\r\n\r\nhi"));
+    peer_connect(&peers[2], &fixture);
+    peer_send_str(&peers[2], HELLO);
+    cr_assert(peer_gets(&peers[2], "\r\n\r\nhi"));
+    cr_assert(peer_is_ended(&peers[0]));
+    cr_assert(fixture_until_connections(&fixture, 3));
+    peer_send_str(&peers[1], HELLO);
+    cr_assert(peer_gets_count(&peers[1], "\r\n\r\nhi", 2));
+    fixture_answer_held(&fixture);
+    cr_assert(peer_gets(&peer, "\r\n\r\nbusy"));
+    for (size_t i = 0; i < 3; i++)
+        peer_close(&peers[i]);
     finish();
 }
 
