@@ -1,6 +1,6 @@
-/* The store: two links to one Redis (one for checks and other reads, one for changes, so that a change that waits for
- * replicas never holds up a check), the embedded scripts, the key prefix. Other store headers are its verbs.
- * All verbs are asynchronous: done runs exactly once, later, within the timeout. */
+/* The store: three links to one Redis (checks, other scripts that read, changes), so that a change that waits for
+ * replicas never holds up a check; the embedded scripts, the key prefix. Other store headers are its verbs. All verbs
+ * are asynchronous: done runs exactly once, later, within the timeout. */
 #pragma once
 #include "core/id.h"
 #include "core/keyring.h"
@@ -45,7 +45,7 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
 void store_close(struct store *store, void (*closed)(void *arg), void *arg);
 
 /* A Redis whose memory is full is fit as well: what ends something still works.
- * Both links up, with Sentinels also the session's lease, the store the one that is known, the schema version known and
+ * All links up, with Sentinels also the session's lease, the store the one that is known, the schema version known and
  * not newer than ours, Redis durable (or unsafe_redis) and writable: looked at on each connection, and again every few
  * seconds. */
 bool store_is_ready(const struct store *store);

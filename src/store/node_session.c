@@ -338,8 +338,8 @@ static void on_tick(uv_timer_t *ticker)
 
 /* Messages */
 
-/* Rule 6: what is remembered is dropped first, then acknowledged, on the link of reads, for that of changes may wait
- * for replicas. Nobody needs the reply. */
+/* Rule 6: what is remembered is dropped first, then acknowledged: not on the link of changes, which may wait for
+ * replicas, nor on that of checks, for Redis may hold up what publishes (CLIENT PAUSE). Nobody needs the reply. */
 static void acknowledged(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     (void)arg, (void)outcome, (void)reply; /* a lost acknowledgement costs time only */
@@ -352,7 +352,7 @@ static void acknowledge(struct node_session *session, struct text revoker, struc
     snprintf(revoker_name, sizeof revoker_name, "%.*s", TEXT_ARG(revoker));
     name_channel(channel, store_prefix(session->store), "node:", revoker_name);
     snprintf(payload, sizeof payload, "ack %s %.*s", session->id.text, TEXT_ARG(barrier));
-    redis_link_call(store_reads(session->store), 3,
+    redis_link_call(store_scripts(session->store), 3,
                     (struct text[]){TEXT("PUBLISH"), text_of(channel), text_of(payload)}, acknowledged, NULL);
 }
 

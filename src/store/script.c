@@ -208,7 +208,7 @@ void script_call_probe(struct store *store, enum script script, size_t argc, con
 
 static struct redis_link *call_link(const struct script_call *call)
 {
-    return call->class == SCRIPT_PLAIN ? call->store->reads : call->store->changes;
+    return call->class == SCRIPT_PLAIN ? call->store->scripts : call->store->changes;
 }
 
 static void send_eval(struct script_call *call)

@@ -32,6 +32,7 @@ static const char FULL[] =
     "Raise maxmemory, or free some.";
 
 static void reads_told(void *arg, bool is_up);
+static void scripts_told(void *arg, bool is_up);
 static void changes_told(void *arg, bool is_up);
 static void on_probe(uv_timer_t *probe);
 static void on_idle(uv_idle_t *idle);
@@ -45,14 +46,18 @@ bool store_may_decide(const struct store *store)
 
 bool store_is_ready(const struct store *store)
 {
-    return store->reads_up && store->changes_up && !store->unfit && !store->is_closing && store_may_decide(store);
+    return store->reads_up && store->scripts_up && store->changes_up && !store->unfit && !store->is_closing &&
+           store_may_decide(store);
 }
 
 const char *store_trouble(const struct store *store)
 {
     /* Its text is made on demand; the store is the same for the caller. */
     char *text = (char *)(uintptr_t)store->trouble;
-    const struct redis_link *down = !store->changes_up ? store->changes : !store->reads_up ? store->reads : NULL;
+    const struct redis_link *down = !store->changes_up   ? store->changes
+                                    : !store->reads_up   ? store->reads
+                                    : !store->scripts_up ? store->scripts
+                                                         : NULL;
 
     if (store->is_closing)
         return "The store is closed.";
@@ -148,6 +153,16 @@ static void reads_told(void *arg, bool is_up)
     readiness_tell(store);
 }
 
+static void scripts_told(void *arg, bool is_up)
+{
+    struct store *store = arg;
+
+    store->scripts_up = is_up;
+    if (is_up)
+        store_link_is_up(store, store->scripts);
+    readiness_tell(store);
+}
+
 static void changes_told(void *arg, bool is_up)
 {
     struct store *store = arg;
@@ -184,6 +199,11 @@ static void on_idle(uv_idle_t *idle)
 struct redis_link *store_reads(struct store *store)
 {
     return store->reads;
+}
+
+struct redis_link *store_scripts(struct store *store)
+{
+    return store->scripts;
 }
 
 uv_loop_t *store_loop(struct store *store)
@@ -340,9 +360,12 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     if (settings->target.sentinel_count > 0)
         link.sentinel = store->sentinel = redis_sentinel_create(loop, &settings->target, settings->timeout_ms);
     store->reads = redis_link_create(loop, &settings->target, &link, reads_told, store);
+    link.name = "scripts";
+    store->scripts = redis_link_create(loop, &settings->target, &link, scripts_told, store);
     link.name = "changes";
     store->changes = redis_link_create(loop, &settings->target, &link, changes_told, store);
     store_add_link(store, store->reads);
+    store_add_link(store, store->scripts);
     store_add_link(store, store->changes);
     return store;
 }
@@ -368,10 +391,12 @@ void store_close(struct store *store, void (*closed)(void *arg), void *arg)
     store->is_closing = true;
     store->closed = closed;
     store->closed_arg = arg;
-    store->closing = 2;
+    store->closing = 3;
     store_remove_link(store, store->reads);
+    store_remove_link(store, store->scripts);
     store_remove_link(store, store->changes);
     redis_link_close(store->reads, link_closed, store);
+    redis_link_close(store->scripts, link_closed, store);
     redis_link_close(store->changes, link_closed, store);
 }
 
@@ -381,7 +406,7 @@ static void link_closed(void *arg)
 
     if (--store->closing > 0)
         return;
-    store->reads = store->changes = NULL;
+    store->reads = store->scripts = store->changes = NULL;
     if (store->sentinel)
         redis_sentinel_close(store->sentinel, sentinel_closed, store);
     else

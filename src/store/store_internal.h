@@ -11,7 +11,7 @@
 typedef void script_done(void *arg, enum store_result result, const struct redis_reply *reply);
 
 enum script_link {
-    SCRIPT_READS,      /* reads, and writes that need not wait for replicas */
+    SCRIPT_READS,      /* reads other than checks, and writes that need not wait for replicas */
     SCRIPT_CHANGES,    /* changes: durable, and on --min-replicas replicas (WAIT), before done says STORE_OK; too few
                           replicas in time: STORE_UNKNOWN */
     SCRIPT_HEARTBEATS, /* as changes; too few replicas: STORE_REFUSED without a reply, and later changes are tried all
@@ -23,7 +23,9 @@ enum script_link {
  * reply of a wrong shape is logged and told as STORE_UNAVAILABLE too. */
 void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
                        const struct text *argv, script_done *done, void *arg);
+/* Checks, and nothing that Redis could hold up (a script, a publication): then they would be held up as well. */
 struct redis_link *store_reads(struct store *store);
+struct redis_link *store_scripts(struct store *store);
 /* Before each read on it, so that what it brings is known to be ours. */
 void store_witness(struct store *store);
 uint32_t store_timeout_ms(const struct store *store);

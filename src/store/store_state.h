@@ -42,12 +42,12 @@ struct store {
     uv_loop_t *loop;
     struct store_settings settings; /* target wiped, prefix our own copy */
     char *prefix;
-    struct redis_link *reads, *changes; /* NULL once closed */
+    struct redis_link *reads, *scripts, *changes; /* NULL once closed */
     struct redis_sentinel *sentinel;    /* NULL: Redis is where the target says */
     void (*ready)(void *arg);
     void *arg;
     bool is_ready;             /* as last told */
-    bool reads_up, changes_up; /* the links, as they told */
+    bool reads_up, scripts_up, changes_up; /* the links, as they told */
     const char *unfit;         /* why changes are refused; NULL: they are not */
     bool is_full;              /* Redis itself refuses those that make something */
     char trouble[256];

@@ -186,6 +186,26 @@ Test(redis_faults, it_pauses_its_clients, .timeout = 90)
     fixture_stop(&scene.fixture);
 }
 
+/* As a failover that is asked for does. What was used before is written meanwhile, or would be; checks only read. */
+Test(redis_faults, it_pauses_writes, .timeout = 90)
+{
+    static struct scene scene;
+    struct http_answer answer;
+    unsigned checks = 0;
+
+    scene_start(&scene);
+    cr_assert_eq(check(&scene, scene.fixture.manager.secret, &answer), 200);
+    redis_server_tell(&scene.fixture.redis, "CLIENT", "PAUSE", "5000", "WRITE", NULL);
+    int64_t until_ms = deadline_now_ms() + 4000;
+    for (; deadline_now_ms() < until_ms; checks++) {
+        cr_assert_eq(check(&scene, scene.fixture.manager.secret, &answer), 200, "check %u: %s", checks, answer.body);
+        cr_assert_eq(check(&scene, scene.revoked.secret, &answer), 401, "check %u: %s", checks, answer.body);
+        poll(NULL, 0, 10);
+    }
+    redis_server_tell(&scene.fixture.redis, "CLIENT", "UNPAUSE", NULL);
+    fixture_stop(&scene.fixture);
+}
+
 Test(redis_faults, it_closes_all_connections_again_and_again, .timeout = 90)
 {
     struct scene scene;

@@ -73,6 +73,7 @@ static const struct {
     const char *name;
     enum redis_proxy_link link;
 } NAMES[] = {{"chatelaine-reads", REDIS_PROXY_READS},
+             {"chatelaine-scripts", REDIS_PROXY_SCRIPTS},
              {"chatelaine-changes", REDIS_PROXY_CHANGES},
              {"chatelaine-invalidations", REDIS_PROXY_INVALIDATIONS}};
 

@@ -10,6 +10,7 @@ enum { REDIS_PROXY_NODES_MAX = 3 };
 
 enum redis_proxy_link {
     REDIS_PROXY_READS,
+    REDIS_PROXY_SCRIPTS,
     REDIS_PROXY_CHANGES,
     REDIS_PROXY_INVALIDATIONS,
     REDIS_PROXY_UNNAMED, /* until the name has come */

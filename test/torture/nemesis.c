@@ -70,7 +70,7 @@ static void lane_wait(struct lane *lane, unsigned ms)
 static unsigned random_links(struct lane *lane)
 {
     static const unsigned CHOICES[] = {1U << REDIS_PROXY_READS,
-                                       1U << REDIS_PROXY_READS,
+                                       1U << REDIS_PROXY_SCRIPTS,
                                        1U << REDIS_PROXY_CHANGES,
                                        1U << REDIS_PROXY_INVALIDATIONS,
                                        1U << REDIS_PROXY_INVALIDATIONS,
