@@ -18,6 +18,7 @@
 enum {
     HELD_BYTES = 40,     /* "<heartbeat number> <lease ms>" */
     HOLDERS_MAX = 16384, /* nodes; beyond, the registry can't be right */
+    PLACES_FIRST = 32,
     SWEPT_AT_ONCE = (SCRIPT_ARGS_MAX - 1) / 2,
     /* W (rule 7): a node's clock may be 10 % slow, the revoker's 10 % fast, and some time to spare. */
     WAIT_PERCENT = 125,
@@ -38,6 +39,10 @@ struct barrier {
     struct session_name session; /* to whom nodes acknowledge */
     struct holder *holders;
     size_t count, count_max, missing;
+    /* Where in holders a session stands, + 1, by its hash: open addressing, a power of two, at most half full. With
+     * thousands of nodes each has to be found as often, while none is served. */
+    uint16_t *places;
+    size_t place_count;
     bool is_waiting;
     uint64_t began_ns; /* when the script's reply was read */
     uint64_t wait_ns;  /* W */
@@ -95,6 +100,7 @@ void barrier_drop(struct barrier *barrier)
 {
     list_remove(&barrier->node);
     free(barrier->holders);
+    free(barrier->places);
     free(barrier);
 }
 
@@ -109,12 +115,37 @@ static void finish(struct barrier *barrier, bool is_over)
 
 /* Holders */
 
-static struct holder *find_holder(struct barrier *barrier, size_t count, struct text session)
+/* The place of that session, or the empty one where it would be. Names are random: any part of one is a hash. */
+static uint16_t *find_place(const struct barrier *barrier, struct text session)
 {
-    for (size_t i = 0; i < count; i++)
-        if (text_equal(session, (struct text){barrier->holders[i].session, SESSION_NAME_CHARS}))
-            return &barrier->holders[i];
-    return NULL;
+    uint64_t hash;
+
+    memcpy(&hash, session.ptr, sizeof hash);
+    hash = (hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
+    for (size_t at = hash & (barrier->place_count - 1);; at = (at + 1) & (barrier->place_count - 1)) {
+        uint16_t *place = &barrier->places[at];
+
+        if (*place == 0 || text_equal(session, (struct text){barrier->holders[*place - 1].session, SESSION_NAME_CHARS}))
+            return place;
+    }
+}
+
+static void places_make(struct barrier *barrier, size_t count)
+{
+    free(barrier->places);
+    barrier->places = mem_alloc(count * sizeof *barrier->places);
+    barrier->place_count = count;
+    for (size_t i = 0; i < barrier->count; i++)
+        *find_place(barrier, (struct text){barrier->holders[i].session, SESSION_NAME_CHARS}) = (uint16_t)(i + 1);
+}
+
+static struct holder *find_holder(struct barrier *barrier, struct text session)
+{
+    uint16_t place = 0;
+
+    if (barrier->place_count > 0 && session.len == SESSION_NAME_CHARS)
+        place = *find_place(barrier, session);
+    return place ? &barrier->holders[place - 1] : NULL;
 }
 
 static struct holder *add_holder(struct barrier *barrier, struct text session)
@@ -127,16 +158,17 @@ static struct holder *add_holder(struct barrier *barrier, struct text session)
         barrier->count_max = barrier->count_max ? 2 * barrier->count_max : 16;
         barrier->holders = mem_resize(barrier->holders, barrier->count_max * sizeof *barrier->holders);
     }
+    if (2 * barrier->count >= barrier->place_count)
+        places_make(barrier, barrier->place_count ? 2 * barrier->place_count : PLACES_FIRST);
     holder = &barrier->holders[barrier->count++];
     *holder = (struct holder){0};
     memcpy(holder->session, session.ptr, SESSION_NAME_CHARS);
+    *find_place(barrier, session) = (uint16_t)barrier->count;
     return holder;
 }
 
 static bool read_registry(struct barrier *barrier, const struct redis_reply *registry)
 {
-    size_t early = barrier->count; /* faster than the script's reply */
-
     if (!registry || registry->type != REPLY_ARRAY || registry->count % 2 != 0)
         return false;
     for (size_t i = 0; i < registry->count; i += 2) {
@@ -145,13 +177,13 @@ static bool read_registry(struct barrier *barrier, const struct redis_reply *reg
 
         if (!reply_text(reply_at(registry, i), &session))
             return false;
-        holder = find_holder(barrier, early, session);
+        holder = find_holder(barrier, session); /* an acknowledgement was faster than the script's reply */
         if (!holder)
             holder = add_holder(barrier, session);
         if (!holder || !reply_chars(reply_at(registry, i + 1), holder->held, sizeof holder->held))
             return false;
+        barrier->missing += !holder->has_acknowledged && !holder->is_registered;
         holder->is_registered = true;
-        barrier->missing += !holder->has_acknowledged;
     }
     return true;
 }
@@ -321,7 +353,7 @@ void barriers_acknowledge(struct barriers *barriers, struct text session, struct
 
         if (!text_equal(name, (struct text){barrier->name, BARRIER_NAME_CHARS}))
             continue;
-        holder = find_holder(barrier, barrier->count, session);
+        holder = find_holder(barrier, session);
         if (!holder)
             holder = barrier->is_waiting ? NULL : add_holder(barrier, session);
         if (holder && !holder->has_acknowledged) {

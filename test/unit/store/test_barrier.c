@@ -305,6 +305,39 @@ Test(barrier, acknowledgements_overtake_the_reply)
     expect_over(&outcome);
 }
 
+/* A thousand nodes each of which acknowledges, some before the reply; each is found, and none twice. */
+Test(barrier, many_nodes)
+{
+    enum { NODES = 3000 };
+    static char sessions[NODES][SESSION_NAME_CHARS + 1];
+    static struct redis_reply items[2 * NODES];
+    static const struct redis_reply *pointers[2 * NODES];
+    const struct redis_reply registry = {.type = REPLY_ARRAY, .count = sizeof items / sizeof *items, .items = pointers};
+    struct outcome outcome = {0};
+    struct barrier_name name;
+    struct barrier *barrier;
+
+    make_connection_old();
+    for (unsigned i = 0; i < NODES; i++) {
+        /* Some differ in the end alone: the hash of these is the same. */
+        snprintf(sessions[i], sizeof sessions[i], "%08x%016x%08x", i % 7 ? i * 2654435761U : 0, 0, i);
+        items[2 * i] = (struct redis_reply){.type = REPLY_STRING, .text = text_of(sessions[i])};
+        items[2 * i + 1] = (struct redis_reply){.type = REPLY_STRING, .text = TEXT("1 5000")};
+    }
+    for (size_t i = 0; i < registry.count; i++)
+        pointers[i] = &items[i];
+    barrier = begin(&name);
+    for (unsigned i = 0; i < NODES; i += 3)
+        acknowledge(sessions[i], name.text);
+    cr_assert(barrier_wait(barrier, 5000, &registry, on_done, &outcome));
+    for (unsigned i = 1; i < NODES; i++) {
+        cr_assert_eq(outcome.calls, 0, "%u are left", NODES - i);
+        acknowledge(sessions[i], name.text);
+        acknowledge(sessions[i / 2], name.text);
+    }
+    expect_over(&outcome);
+}
+
 Test(barrier, what_does_not_count)
 {
     static const char *const SESSIONS[] = {SESSION_C, "", "a", SESSION_A "a", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"};
