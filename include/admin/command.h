@@ -19,6 +19,8 @@ struct command_line {
     bool guide;
     bool from_log;
     bool or_empty;
+    bool adopt;
+    bool forget;
     int operand_count;
     char **operands;
 };

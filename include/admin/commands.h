@@ -1,10 +1,11 @@
 /* The administrative commands and their options. */
 #pragma once
 #include "admin/command.h"
+#include "core/keyring.h"
 
 extern const struct option_group ACCOUNT_CREATE_OPTIONS[], ACCOUNT_LIST_OPTIONS[], USER_CREATE_OPTIONS[],
     USER_LIST_OPTIONS[], USER_RESET_TOTP_OPTIONS[], USER_RESET_PASSWORD_OPTIONS[], KEY_REVOKE_OPTIONS[], TOTP_OPTIONS[],
-    DOCTOR_OPTIONS[];
+    MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[];
 
 int account_create_run(const struct command_line *line);
 int account_list_run(const struct command_line *line);
@@ -15,4 +16,7 @@ int user_reset_password_run(const struct command_line *line);
 int key_revoke_run(const struct command_line *line);
 int totp_run(const struct command_line *line);
 int master_key_run(const struct command_line *line);
+int master_key_rotate_run(const struct command_line *line);
+/* For a store that is nobody else's: takes over what an earlier version made, if it did, and seals it. */
+int master_key_adopt_own(const struct settings *settings, struct keyring *keyring);
 int doctor_run(const struct command_line *line);

@@ -16,8 +16,11 @@ struct store_session {
  * was told on standard error; then nothing is open. */
 MUST_CHECK int store_session_open(struct store_session *session, const struct settings *settings,
                                   struct keyring *keyring);
+/* The same for what brings other master keys to the store. */
+MUST_CHECK int store_session_open_to_rotate(struct store_session *session, const struct settings *settings,
+                                            struct keyring *keyring);
 /* Connects without waiting, for those who look at a Redis that may be unfit. */
-MUST_CHECK int store_session_open_unready(struct store_session *session, const struct settings *settings,
+MUST_CHECK int store_session_open_to_look(struct store_session *session, const struct settings *settings,
                                           struct keyring *keyring);
 /* Runs the loop until the callback of the one operation under way has called store_session_done(). */
 void store_session_wait(struct store_session *session);

@@ -21,5 +21,7 @@ void password_verify(struct password_pool *pool, struct text password, const cha
  * retired ones still verify; a fresh 16-byte salt and the hash in base64url. Blocks for its whole time: command line
  * only. */
 void password_hash_now(struct keyring *keyring, struct text password, char ret_hash[PASSWORD_HASH_BYTES]);
+/* The generation of the master key that a hash needs; false where that is not here. */
+MUST_CHECK bool password_hash_generation(struct keyring *keyring, const char *hash, size_t *ret_generation);
 /* Whether the text has that form. Verifying takes pepper and cost from it; a cost above 17 is refused. */
 MUST_CHECK bool password_hash_valid(const char *hash);

@@ -54,6 +54,21 @@ MUST_CHECK bool key_decode(struct text t, struct key_record *ret_key);
 /* Whether a stored record was made by who knows a master key, for that digest. */
 enum record_seal key_judge(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES]);
 
+/* What a stored record says of master keys. */
+struct key_seal {
+    enum record_seal seal;
+    size_t generation;     /* of the MAC, where it is sealed */
+    struct text made_with; /* the short name of its digest's master key; empty: unknown */
+    bool is_revoked;
+};
+/* False: it is no record. */
+MUST_CHECK bool key_examine(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES],
+                            struct key_seal *ret);
+/* The record with a MAC under the current master key, and else as it is. made_with: for a record of the first version,
+ * which does not say; empty: unknown. False: it is no record. */
+MUST_CHECK bool key_reseal(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES],
+                           struct text made_with, struct buf *out);
+
 struct text key_mode_text(enum key_mode mode);
 MUST_CHECK bool key_mode_parse(struct text t, enum key_mode *ret_mode);
 struct text key_kind_text(enum key_kind kind); /* "api_key", "device_key" */

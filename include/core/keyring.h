@@ -50,5 +50,8 @@ void keyring_seal(struct keyring *keyring, struct text bound_to, const uint8_t *
 /* False when it was not sealed so; tries every generation. ret_plain has room for sealed_bytes - overhead. */
 MUST_CHECK bool keyring_open(struct keyring *keyring, struct text bound_to, const uint8_t *sealed, size_t sealed_bytes,
                              uint8_t *ret_plain);
+/* The same, and which generation sealed it. */
+MUST_CHECK bool keyring_open_by(struct keyring *keyring, struct text bound_to, const uint8_t *sealed,
+                                size_t sealed_bytes, uint8_t *ret_plain, size_t *ret_generation);
 /* Reads a master key from text: 64 hex digits or base64 of 32 bytes, white space around it ignored. */
 MUST_CHECK bool keyring_parse_master(struct text t, uint8_t ret_master[KEYRING_MASTER_BYTES]);

@@ -3,6 +3,7 @@
 #include "core/account.h"
 #include "core/totp.h"
 #include "core/keyring.h"
+#include "core/record_mac.h"
 #include "store/store.h"
 
 enum { PASSWORD_HASH_BYTES = 160, TOTP_SEALED_BYTES = TOTP_SECRET_BYTES + KEYRING_SEAL_OVERHEAD };
@@ -15,6 +16,7 @@ struct user_record {
     char password_hash[PASSWORD_HASH_BYTES]; /* printable, NUL-terminated; see auth/password.h */
     uint8_t totp_sealed[TOTP_SEALED_BYTES];  /* keyring_seal() bound to the user's id */
     int64_t created_ms;
+    struct record_mac mac; /* as it is stored; made by account_store_add_user() */
 };
 typedef void user_found(void *arg, enum store_result result, const struct user_record *user);
 

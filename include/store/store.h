@@ -38,6 +38,11 @@ struct store_settings {
     /* Seals the records that are made, and judges those that are read: what somebody else altered is not found. It
      * outlives the store. NULL: for commands without a master key, which judge nothing and make no such record. */
     struct keyring *keyring;
+    enum store_key_use {
+        STORE_KEY_FITS,   /* the store is ready only where its records were made with these master keys */
+        STORE_KEY_LOOKS,  /* the same, but nothing is noted in a new store: doctor */
+        STORE_KEY_ROTATES /* any master key will do */
+    } key_use;
 };
 
 /* ready runs whenever store_is_ready() changes. */
@@ -66,6 +71,16 @@ struct store_facts {
     int64_t schema;              /* 0: unknown */
     char id[STORE_ID_CHARS + 1]; /* empty: the store has no account yet */
     int64_t clock_ahead_ms;      /* of Redis against ours */
+    enum store_keys {
+        STORE_KEYS_UNJUDGED, /* there is no keyring */
+        STORE_KEYS_FIT,
+        STORE_KEYS_OTHER,   /* the current master key has made none of the store's records */
+        STORE_KEYS_LACKING, /* a master key that has made some is not here */
+        STORE_KEYS_UNNOTED, /* the store has records of a version that did not note its master key */
+    } keys;
+    char lacking[KEYRING_SHORT_NAME_CHARS + 1]; /* with STORE_KEYS_LACKING: one of them */
+    bool any_key_will_do;                       /* STORE_KEY_ROTATES: no reason not to be fit */
+    int64_t unsealed_until_ms;                  /* until when records without a seal are taken; 0: they are not */
     bool config_readable;        /* CONFIG GET may be forbidden by ACL: then the four flags are unknown */
     /* min-replicas-to-write and min-replicas-max-lag; 0 where unknown */
     int64_t replicas_to_write, replica_lag_s;
@@ -101,6 +116,8 @@ void store_examine(struct store *store,
                    void (*done)(void *arg, enum store_result result, const struct store_facts *facts), void *arg);
 /* The first unfit fact that endangers the promise, as a sentence with its remedy; NULL when fit. */
 const char *store_judge(const struct store_facts *facts, int64_t min_replicas);
+/* Of those the one about the master keys. */
+const char *store_judge_keys(const struct store_facts *facts);
 
 /* For verbs that only tell whether it was done. */
 typedef void store_done(void *arg, enum store_result result);

@@ -63,11 +63,11 @@ static void count_addresses(struct store_session *session, struct doctor_evidenc
 }
 
 /* Fills the part of the evidence that Redis gives. trouble keeps the text behind evidence->trouble. */
-static int examine_redis(struct doctor_evidence *evidence, struct buf *trouble)
+static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyring, struct buf *trouble)
 {
     struct store_session session;
     struct examination examination = {.session = &session, .result = STORE_UNAVAILABLE};
-    int code = store_session_open_unready(&session, evidence->settings, NULL);
+    int code = store_session_open_to_look(&session, evidence->settings, keyring);
 
     if (code != EXIT_DONE)
         return code;
@@ -80,6 +80,8 @@ static int examine_redis(struct doctor_evidence *evidence, struct buf *trouble)
     count_addresses(&session, evidence);
     evidence->is_reachable = examination.result == STORE_OK;
     evidence->facts = examination.facts;
+    if (evidence->is_reachable && evidence->facts.keys == STORE_KEYS_FIT)
+        evidence->is_counted = key_census_take(&session, keyring, CENSUS_COUNTS, &evidence->census) == EXIT_DONE;
     buf_append_str(trouble, store_trouble(session.store));
     buf_append_char(trouble, '\0');
     evidence->trouble = trouble->ptr;
@@ -87,13 +89,14 @@ static int examine_redis(struct doctor_evidence *evidence, struct buf *trouble)
     return EXIT_DONE;
 }
 
-static void examine_key(struct doctor_evidence *evidence, struct buf *trouble)
+/* NULL where there is none. */
+static struct keyring *examine_key(struct doctor_evidence *evidence, struct buf *trouble)
 {
     struct keyring *keyring = key_file_load(evidence->settings, trouble);
 
     buf_append_char(trouble, '\0');
     evidence->key_trouble = keyring ? NULL : trouble->ptr;
-    keyring_destroy(keyring);
+    return keyring;
 }
 
 static void examine_origin(struct doctor_evidence *evidence, struct buf *trouble)
@@ -156,10 +159,11 @@ int doctor_run(const struct command_line *line)
     buf_init_fixed(&redis, redis_trouble, sizeof redis_trouble);
     buf_init_fixed(&key, key_trouble, sizeof key_trouble);
     buf_init_fixed(&origin, origin_trouble, sizeof origin_trouble);
-    int code = examine_redis(&evidence, &redis);
+    struct keyring *keyring = examine_key(&evidence, &key);
+    int code = examine_redis(&evidence, keyring, &redis);
+    keyring_destroy(keyring);
     if (code != EXIT_DONE)
         return code;
-    examine_key(&evidence, &key);
     examine_origin(&evidence, &origin);
     evidence.file_limit = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 0;
 

@@ -1,11 +1,12 @@
 /* What doctor judges, apart from how it finds out. */
 #pragma once
 #include "config/settings.h"
+#include "key_census_internal.h"
 #include "store/store.h"
 
 enum doctor_status { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
 
-enum { DOCTOR_DETAIL_BYTES = 512, DOCTOR_CHECKS_MAX = 32 };
+enum { DOCTOR_DETAIL_BYTES = 512, DOCTOR_CHECKS_MAX = 32 + KEYRING_MAX_GENERATIONS };
 
 struct doctor_check {
     const char *name;
@@ -27,6 +28,8 @@ struct doctor_evidence {
     /* Of the name in redis://, but those of this machine itself: more than one of a kind are several servers. */
     unsigned addresses_v4, addresses_v6;
     const char *key_trouble; /* NULL: the master key files are fine */
+    bool is_counted;         /* the census was taken */
+    struct key_census census;
     const char *origin_trouble;
     uint64_t file_limit; /* the hard one: the node raises the soft one to it */
 };

@@ -227,6 +227,7 @@ static void judge_redis(struct doctor_report *report, const struct doctor_eviden
     }
     /* Only the schema is left to complain about. */
     flawless.sentinels = 0;
+    flawless.keys = STORE_KEYS_UNJUDGED;
     flawless.appendonly = flawless.appendfsync_always = flawless.no_fsync_on_rewrite_off = flawless.noeviction = true;
     flawless.writable = flawless.config_readable = true;
     snprintf(flawless.redis_version, sizeof flawless.redis_version, "7.0.0");
@@ -251,6 +252,66 @@ static void judge_origin(struct doctor_report *report, const struct doctor_evide
             "Browsers send the session's cookie over https alone: put TLS in front, and give https://….", "%s", origin);
 }
 
+static void judge_key(struct doctor_report *report, const struct doctor_evidence *evidence)
+{
+    static const char *const DETAILS[] = {
+        [STORE_KEYS_UNJUDGED] = "readable by this user alone",
+        [STORE_KEYS_FIT] = "readable by this user alone, and the one that the store was made with",
+        [STORE_KEYS_OTHER] = "not the one that the store was made with",
+        [STORE_KEYS_LACKING] = "the store has records of another one, which is not given",
+        [STORE_KEYS_UNNOTED] = "the store has not noted with which it was made",
+    };
+    enum store_keys keys = evidence->is_reachable ? evidence->facts.keys : STORE_KEYS_UNJUDGED;
+    const struct store_facts facts = {.keys = keys};
+
+    if (evidence->key_trouble)
+        add(report, "master-key", DOCTOR_FAIL,
+            "Without it no node starts: give --master-key-file as the nodes have it.", "%s", evidence->key_trouble);
+    else
+        add(report, "master-key", store_judge_keys(&facts) ? DOCTOR_FAIL : DOCTOR_OK, store_judge_keys(&facts),
+            "%s%s%s", DETAILS[keys], keys == STORE_KEYS_LACKING ? ": " : "",
+            keys == STORE_KEYS_LACKING ? evidence->facts.lacking : "");
+}
+
+/* What keeps each retired master key from being taken out of the files. */
+static void judge_generation(struct doctor_report *report, const struct key_census *census, size_t i)
+{
+    const struct census_row *row = &census->of[i];
+
+    if (i > 0 && !key_census_needs(census, i))
+        add(report, "retired-key", DOCTOR_OK, NULL, "%s: nothing needs it any more", census->names[i]);
+    else if (i > 0)
+        add(report, "retired-key", DOCTOR_OK, NULL,
+            "%s: needed by %" PRIu64 " active keys, %" PRIu64 " passwords, %" PRIu64 " seals", census->names[i],
+            row->keys, row->passwords, row->seals);
+}
+
+static void judge_records(struct doctor_report *report, const struct doctor_evidence *evidence)
+{
+    const struct key_census *census = &evidence->census;
+    bool is_open = evidence->facts.unsealed_until_ms > 0;
+    enum doctor_status status = census->altered > 0               ? DOCTOR_FAIL
+                                : is_open || census->unsealed > 0 ? DOCTOR_WARN
+                                                                  : DOCTOR_OK;
+
+    for (size_t i = 0; i < census->generations; i++)
+        judge_generation(report, census, i);
+    add(report, "records", status,
+        is_open
+            ? "Records without a seal are taken: when no node of the earlier version runs, run 'chatelaine "
+              "master-key rotate'."
+            : "Somebody wrote into Redis: the log of nodes names the records ('altered in Redis'). Revoke those keys, "
+              "and see who has access.",
+        "%" PRIu64 " active keys made with the current master key, %" PRIu64 " with an unknown one; %" PRIu64
+        " records without a seal, %" PRIu64 " altered",
+        census->of[0].keys, census->keys_unknown, census->unsealed, census->altered);
+    add(report, "sign-in", census->users_unknown > 0 ? DOCTOR_WARN : DOCTOR_OK,
+        "Nobody signs in as those: give the master key that they were made with, or run 'chatelaine user "
+        "reset-password' and 'user reset-totp'.",
+        "%" PRIu64 " of %" PRIu64 " users have secrets of a master key that is not given", census->users_unknown,
+        census->users);
+}
+
 void doctor_judge(const struct doctor_evidence *evidence, struct doctor_report *ret_report)
 {
     const struct settings *settings = evidence->settings;
@@ -258,9 +319,9 @@ void doctor_judge(const struct doctor_evidence *evidence, struct doctor_report *
 
     *ret_report = (struct doctor_report){0};
     judge_redis(ret_report, evidence);
-    add(ret_report, "master-key", evidence->key_trouble ? DOCTOR_FAIL : DOCTOR_OK,
-        "Without it no node starts: give --master-key-file as the nodes have it.", "%s",
-        evidence->key_trouble ? evidence->key_trouble : "readable by this user alone");
+    judge_key(ret_report, evidence);
+    if (evidence->is_counted)
+        judge_records(ret_report, evidence);
     judge_origin(ret_report, evidence);
     add(ret_report, "file-limit", evidence->file_limit >= needed ? DOCTOR_OK : DOCTOR_WARN,
         "Connections beyond it are shed: raise the limit (ulimit -Hn, LimitNOFILE=), or lower --connections-max.",

@@ -49,7 +49,8 @@ void store_session_close(struct store_session *session)
     secure_wipe(&session->settings, sizeof session->settings);
 }
 
-int store_session_open_unready(struct store_session *session, const struct settings *settings, struct keyring *keyring)
+static int open_unready(struct store_session *session, const struct settings *settings, struct keyring *keyring,
+                        enum store_key_use use)
 {
     char storage[WHY_MAX_BYTES];
     struct buf why;
@@ -59,11 +60,17 @@ int store_session_open_unready(struct store_session *session, const struct setti
     if (!store_settings_read(settings, &session->settings, &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     session->settings.keyring = keyring;
+    session->settings.key_use = use;
     CHECK(uv_loop_init(&session->loop) == 0);
     uv_timer_init(&session->loop, &session->timer);
     session->timer.data = session;
     session->store = store_create(&session->loop, &session->settings, session_readiness_changed, session);
     return EXIT_DONE;
+}
+
+int store_session_open_to_look(struct store_session *session, const struct settings *settings, struct keyring *keyring)
+{
+    return open_unready(session, settings, keyring, STORE_KEY_LOOKS);
 }
 
 /* What the gate tells, kept across its closing. */
@@ -99,10 +106,11 @@ static int session_tell_trouble(struct store_session *session, const struct open
                         store_trouble(session->store));
 }
 
-int store_session_open(struct store_session *session, const struct settings *settings, struct keyring *keyring)
+static int open_ready(struct store_session *session, const struct settings *settings, struct keyring *keyring,
+                      enum store_key_use use)
 {
     struct opening opening = {.session = session};
-    int code = store_session_open_unready(session, settings, keyring);
+    int code = open_unready(session, settings, keyring, use);
 
     if (code != EXIT_DONE)
         return code;
@@ -122,6 +130,17 @@ int store_session_open(struct store_session *session, const struct settings *set
     if (code != EXIT_DONE)
         store_session_close(session);
     return code;
+}
+
+int store_session_open(struct store_session *session, const struct settings *settings, struct keyring *keyring)
+{
+    return open_ready(session, settings, keyring, STORE_KEY_FITS);
+}
+
+int store_session_open_to_rotate(struct store_session *session, const struct settings *settings,
+                                 struct keyring *keyring)
+{
+    return open_ready(session, settings, keyring, STORE_KEY_ROTATES);
 }
 
 int store_session_explain(struct store_session *session, enum store_result result,

@@ -73,6 +73,13 @@ const struct command COMMANDS[] = {
              "(also as @FILE), or '-' for standard input.",
      .groups = TOTP_OPTIONS,
      .run = totp_run},
+    {.name = "master-key rotate",
+     .summary = "Bring the store to the current master key, and count what needs others",
+     .text = "Notes --master-key-file as a key of this store, and seals with it what retired ones sealed. Every node\n"
+             "must know the new key before, as one of its retired ones, and makes it its current one after. Digests\n"
+             "of keys and passwords stay with the key that made them: until a key is replaced, a user signs in.",
+     .groups = MASTER_KEY_ROTATE_OPTIONS,
+     .run = master_key_rotate_run},
     {.name = "master-key",
      .summary = "Print a new random master key",
      .text = "For example: (umask 077; chatelaine master-key > master.key)",

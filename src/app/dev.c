@@ -3,6 +3,7 @@
 #include "dev_guide.h"
 #include "dev_redis.h"
 
+#include "admin/commands.h"
 #include "admin/people.h"
 #include "app/serve.h"
 #include "base/check.h"
@@ -229,7 +230,9 @@ static int dev_prepare_user(struct dev *dev)
     struct keyring *keyring = key_file_load(&dev->settings, &why);
     if (!keyring)
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
-    int code = store_session_open(&session, &dev->settings, keyring);
+    int code = master_key_adopt_own(&dev->settings, keyring);
+    if (code == EXIT_DONE)
+        code = store_session_open(&session, &dev->settings, keyring);
     if (code == EXIT_DONE) {
         code = find_or_make_user(dev, &session, keyring);
         store_session_close(&session);

@@ -213,3 +213,10 @@ bool password_hash_valid(const char *hash)
     struct password_hash parsed;
     return password_hash_parse(text_of(hash), &parsed);
 }
+
+bool password_hash_generation(struct keyring *keyring, const char *hash, size_t *ret_generation)
+{
+    struct password_hash parsed;
+    return password_hash_parse(text_of(hash), &parsed) &&
+           password_pepper_find(keyring, parsed.pepper_name, ret_generation);
+}

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* A master key is at most 64 digits; the rest is room for white space. */
-enum { MASTER_FILE_MAX_BYTES = 256 };
+enum { MASTER_LINE_MAX_BYTES = 256, MASTER_FILE_MAX_BYTES = KEYRING_MAX_GENERATIONS * MASTER_LINE_MAX_BYTES };
 
 static void close_fd(const int *fd)
 {
@@ -78,11 +78,8 @@ bool secret_file_read(const char *path, struct buf *ret_content, struct buf *ret
     return read_opened(fd, path, ret_content, ret_why);
 }
 
-static bool read_master(const char *option, const char *path, uint8_t ret_master[KEYRING_MASTER_BYTES],
-                        struct buf *ret_why)
+static bool read_master_file(const char *option, const char *path, struct buf *ret_content, struct buf *ret_why)
 {
-    char storage[MASTER_FILE_MAX_BYTES];
-    struct buf content;
     struct stat about;
     int fd CLEANUP(close_fd) = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
@@ -95,21 +92,56 @@ static bool read_master(const char *option, const char *path, uint8_t ret_master
         buf_printf(ret_why, "%s %s is refused: %s", option, path, unfit);
         return false;
     }
-    buf_init_fixed(&content, storage, sizeof storage);
-    bool is_read = read_opened(fd, path, &content, ret_why);
-    bool is_key = is_read && keyring_parse_master(buf_text(&content), ret_master);
+    return read_opened(fd, path, ret_content, ret_why);
+}
+
+/* One key a line; blank lines are nothing. 0: something is no key, or there are more than keys_max. */
+static size_t parse_masters(struct text content, size_t keys_max, uint8_t (*ret_masters)[KEYRING_MASTER_BYTES])
+{
+    struct text line;
+    size_t count = 0;
+
+    while (text_next(&content, '\n', &line)) {
+        if (line.len > 0 && line.ptr[line.len - 1] == '\r')
+            line.len--;
+        if (text_trim(line).len == 0)
+            continue;
+        if (count == keys_max || !keyring_parse_master(line, ret_masters[count]))
+            return 0;
+        count++;
+    }
+    return count;
+}
+
+/* How many; 0 with one sentence in ret_why. */
+static size_t read_masters(const char *option, const char *path, size_t keys_max,
+                           uint8_t (*ret_masters)[KEYRING_MASTER_BYTES], struct buf *ret_why)
+{
+    char storage[MASTER_FILE_MAX_BYTES];
+    struct buf content;
+    size_t count = 0;
+
+    buf_init_fixed(&content, storage, keys_max * MASTER_LINE_MAX_BYTES);
+    bool is_read = read_master_file(option, path, &content, ret_why);
+    if (is_read)
+        count = parse_masters(buf_text(&content), keys_max, ret_masters);
     secure_wipe(storage, sizeof storage);
-    if (is_read && !is_key)
+    if (is_read && count == 0 && keys_max == 1)
         buf_printf(ret_why, "%s %s holds no master key: it must be 32 bytes as 64 hex digits or as base64", option,
                    path);
-    return is_key;
+    else if (is_read && count == 0)
+        buf_printf(ret_why,
+                   "%s %s must hold 1 to %zu master keys, one a line: each 32 bytes as 64 hex digits or as base64",
+                   option, path, keys_max);
+    return count;
 }
 
 struct keyring *key_file_load(const struct settings *settings, struct buf *ret_why)
 {
     uint8_t masters[KEYRING_MAX_GENERATIONS][KEYRING_MASTER_BYTES];
-    size_t generations = settings->retired_master_key_file ? 2 : 1;
+    const char *others = settings->retired_master_key_file;
     struct keyring *keyring = NULL;
+    size_t retired = 0;
 
     if (!settings->master_key_file) {
         buf_append_str(ret_why,
@@ -117,10 +149,13 @@ struct keyring *key_file_load(const struct settings *settings, struct buf *ret_w
                        "--master-key-file FILE");
         return NULL;
     }
-    if (read_master("--master-key-file", settings->master_key_file, masters[0], ret_why) &&
-        (generations < 2 ||
-         read_master("--retired-master-key-file", settings->retired_master_key_file, masters[1], ret_why)))
-        keyring = keyring_create((const uint8_t(*)[KEYRING_MASTER_BYTES])masters, generations);
+    bool is_read = read_masters("--master-key-file", settings->master_key_file, 1, masters, ret_why) == 1;
+    if (is_read && others) {
+        retired = read_masters("--retired-master-key-file", others, KEYRING_MAX_GENERATIONS - 1, masters + 1, ret_why);
+        is_read = retired > 0;
+    }
+    if (is_read)
+        keyring = keyring_create((const uint8_t(*)[KEYRING_MASTER_BYTES])masters, 1 + retired);
     secure_wipe(masters, sizeof masters);
     return keyring;
 }

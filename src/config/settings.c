@@ -100,7 +100,9 @@ static const struct option_row KEY_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(retired_master_key_file),
      .value_name = "PATH",
-     .help = "The master key before the current one: it verifies what it made, and makes nothing new."},
+     .help =
+         "Other master keys, one a line, at most 7: they verify what they made, and make nothing new. Those before the "
+         "current one, and during a rotation first the next one."},
 };
 
 static const struct option_row LOG_ROWS[] = {

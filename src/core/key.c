@@ -126,22 +126,28 @@ static struct record_parts bind(const struct key_text *key, const uint8_t digest
     return (struct record_parts){RECORD_KEY, 3, ret->parts};
 }
 
+/* Of the record that begins there. */
+static void put_mac(struct buf *out, size_t begin, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    struct key_binding binding;
+    struct key_text parts;
+    struct record_mac mac;
+    CHECK(!out->failed && take_apart(text_skip(buf_text(out), begin), &parts));
+    const struct record_parts bound = bind(&parts, digest, &binding);
+    record_mac_make(keyring, &bound, &mac);
+    put_field(out, "m", text_of(mac.text));
+}
+
 void key_encode(const struct key_record *key, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES],
                 struct buf *out)
 {
     const size_t begin = out->len;
-    struct key_binding binding;
-    struct key_text parts;
-    struct record_mac mac;
     put_fixed(key, out);
     put_field(out, "v", TEXT("2"));
     if (key->by.text[0])
         put_field(out, "by", id_text(&key->by));
     put_field(out, "g", keyring_short_name(keyring, 0));
-    CHECK(!out->failed && take_apart(text_skip(buf_text(out), begin), &parts));
-    const struct record_parts bound = bind(&parts, digest, &binding);
-    record_mac_make(keyring, &bound, &mac);
-    put_field(out, "m", text_of(mac.text));
+    put_mac(out, begin, keyring, digest);
 }
 
 enum record_seal key_judge(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES])
@@ -152,6 +158,48 @@ enum record_seal key_judge(struct text t, struct keyring *keyring, const uint8_t
         return RECORD_ALTERED;
     const struct record_parts bound = bind(&parts, digest, &binding);
     return record_mac_judge(keyring, &bound, parts.mac, NULL);
+}
+
+static struct text bound_field(const struct key_text *parts, struct text name)
+{
+    struct text fields = text_skip(parts->after, parts->name.len), line;
+    while (text_next(&fields, '\n', &line))
+        if (text_starts_with(line, name))
+            return text_skip(line, name.len);
+    return (struct text){0};
+}
+
+bool key_examine(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES], struct key_seal *ret)
+{
+    struct key_binding binding;
+    struct key_text parts;
+    if (!take_apart(t, &parts))
+        return false;
+    const struct record_parts bound = bind(&parts, digest, &binding);
+    *ret = (struct key_seal){.made_with = bound_field(&parts, TEXT("g=")),
+                             .is_revoked = !text_equal(parts.revoked, TEXT("-"))};
+    ret->seal = record_mac_judge(keyring, &bound, parts.mac, &ret->generation);
+    return true;
+}
+
+bool key_reseal(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES], struct text made_with,
+                struct buf *out)
+{
+    const size_t begin = out->len;
+    struct key_text parts;
+    if (!take_apart(t, &parts))
+        return false;
+    const size_t bound = (size_t)(parts.after.ptr + parts.after.len - t.ptr);
+    buf_append_text(out, (struct text){t.ptr, bound});
+    if (parts.fields.len == 0) {
+        put_field(out, "v", TEXT("2"));
+        if (made_with.len)
+            put_field(out, "g", made_with);
+    }
+    put_mac(out, begin, keyring, digest);
+    if (parts.mac.len)
+        buf_append_text(out, text_skip(t, (size_t)(parts.mac.ptr + parts.mac.len - t.ptr)));
+    return !out->failed;
 }
 
 static bool read_id(struct text t, struct text prefix, struct id *ret_id)

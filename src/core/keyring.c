@@ -227,12 +227,21 @@ static bool open_with(EVP_CIPHER_CTX *opener, struct text bound_to, const uint8_
 bool keyring_open(struct keyring *keyring, struct text bound_to, const uint8_t *sealed, size_t sealed_bytes,
                   uint8_t *ret_plain)
 {
+    size_t generation;
+    return keyring_open_by(keyring, bound_to, sealed, sealed_bytes, ret_plain, &generation);
+}
+
+bool keyring_open_by(struct keyring *keyring, struct text bound_to, const uint8_t *sealed, size_t sealed_bytes,
+                     uint8_t *ret_plain, size_t *ret_generation)
+{
     if (sealed_bytes < KEYRING_SEAL_OVERHEAD || sealed_bytes > INT32_MAX || sealed[0] != SEAL_VERSION)
         return false;
     const size_t plain_bytes = sealed_bytes - KEYRING_SEAL_OVERHEAD;
     for (size_t i = 0; i < keyring->count; i++)
-        if (open_with(keyring->generations[i].opener, bound_to, sealed, plain_bytes, ret_plain))
+        if (open_with(keyring->generations[i].opener, bound_to, sealed, plain_bytes, ret_plain)) {
+            *ret_generation = i;
             return true;
+        }
     secure_wipe(ret_plain, plain_bytes);
     return false;
 }

@@ -1,7 +1,9 @@
 #include "store/account_store.h"
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
+#include "store/seal_store.h"
 #include "verb_internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +25,58 @@ static struct text sealed_text(const uint8_t *totp_sealed)
     return (struct text){(const char *)totp_sealed, TOTP_SEALED_BYTES};
 }
 
+/* What of a user never changes. */
+
+struct user_seal {
+    struct record_parts record;
+    struct text parts[4];
+    char created[20];
+};
+
+static void user_seal_fill(struct user_seal *seal, const struct user_record *user)
+{
+    struct buf created;
+
+    buf_init_fixed(&created, seal->created, sizeof seal->created);
+    buf_append_u64(&created, (uint64_t)user->created_ms);
+    seal->parts[0] = id_text(&user->id);
+    seal->parts[1] = id_text(&user->account);
+    seal->parts[2] = text_of(user->email);
+    seal->parts[3] = buf_text(&created);
+    seal->record = (struct record_parts){RECORD_USER, sizeof seal->parts / sizeof *seal->parts, seal->parts};
+}
+
+void user_record_seal(struct keyring *keyring, struct user_record *user)
+{
+    struct user_seal seal;
+
+    user_seal_fill(&seal, user);
+    record_mac_make(keyring, &seal.record, &user->mac);
+}
+
+enum record_seal user_record_judge(struct keyring *keyring, const struct user_record *user, size_t *ret_generation)
+{
+    struct user_seal seal;
+
+    user_seal_fill(&seal, user);
+    return record_mac_judge(keyring, &seal.record, text_of(user->mac.text), ret_generation);
+}
+
+enum store_result user_record_believe(struct store *store, const struct user_record *user)
+{
+    struct user_seal seal;
+
+    user_seal_fill(&seal, user);
+    return store_believe(store, &seal.record, text_of(user->mac.text), "user", id_text(&user->id));
+}
+
 void account_store_add_user(struct store *store, const struct user_record *user, const struct audit_origin *origin,
                             store_done *done, void *arg)
 {
+    struct user_record sealed = *user;
     struct script_args args;
 
+    user_record_seal(store_keyring(store), &sealed);
     args_begin(&args);
     args_add(&args, id_text(&user->id));
     args_add(&args, id_text(&user->account));
@@ -36,6 +85,7 @@ void account_store_add_user(struct store *store, const struct user_record *user,
     args_add(&args, sealed_text(user->totp_sealed));
     args_add_int(&args, user->created_ms);
     args_add_origin(&args, store, origin);
+    args_add(&args, text_of(sealed.mac.text));
     verb_call_change(store, SCRIPT_user_create, &args, done, arg);
 }
 
@@ -57,8 +107,8 @@ static bool read_secrets(const struct redis_reply *reply, struct user_record *us
 {
     struct text totp;
 
-    if (!reply_chars(reply_at(reply, 5), user->password_hash, sizeof user->password_hash) ||
-        !reply_text(reply_at(reply, 6), &totp) || totp.len != TOTP_SEALED_BYTES)
+    if (!reply_chars(reply_at(reply, 6), user->password_hash, sizeof user->password_hash) ||
+        !reply_text(reply_at(reply, 7), &totp) || totp.len != TOTP_SEALED_BYTES)
         return false;
     memcpy(user->totp_sealed, totp.ptr, TOTP_SEALED_BYTES);
     return true;
@@ -72,6 +122,7 @@ bool user_record_read(const struct redis_reply *reply, bool with_secrets, struct
            reply_chars(reply_at(reply, 2), ret_user->email, sizeof ret_user->email) &&
            reply_time(reply_at(reply, 3), &ret_user->created_ms) &&
            reply_chars(reply_at(reply, 4), ret_user->account_name, sizeof ret_user->account_name) &&
+           reply_chars(reply_at(reply, 5), ret_user->mac.text, sizeof ret_user->mac.text) &&
            (!with_secrets || read_secrets(reply, ret_user));
 }
 
@@ -79,7 +130,21 @@ struct find_user_call {
     struct store *store;
     user_found *done;
     void *arg;
+    char email[EMAIL_MAX_BYTES + 1];
 };
+
+/* A name that leads to another's record was altered too. */
+static enum store_result find_user_read(const struct find_user_call *call, const struct redis_reply *reply,
+                                        struct user_record *ret_user)
+{
+    if (!user_record_read(reply_at(reply, 0), true, ret_user)) {
+        store_malformed(call->store, "user");
+        return STORE_UNAVAILABLE;
+    }
+    if (!text_equal(text_of(call->email), text_of(ret_user->email)))
+        return store_altered(call->store, "email", id_text(&ret_user->id));
+    return user_record_believe(call->store, ret_user);
+}
 
 static void find_user_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
@@ -87,10 +152,8 @@ static void find_user_called(void *arg, enum store_result result, const struct r
     struct user_record user;
 
     free(arg);
-    if (result == STORE_OK && !user_record_read(reply_at(reply, 0), true, &user)) {
-        store_malformed(call.store, "user");
-        result = STORE_UNAVAILABLE;
-    }
+    if (result == STORE_OK)
+        result = find_user_read(&call, reply, &user);
     call.done(call.arg, result, result == STORE_OK ? &user : NULL);
     secure_wipe(&user, sizeof user);
 }
@@ -99,41 +162,67 @@ void account_store_find_user(struct store *store, struct text email, user_found 
 {
     struct find_user_call *call = mem_alloc(sizeof *call);
 
-    *call = (struct find_user_call){store, done, arg};
+    CHECK(email.len < sizeof call->email);
+    *call = (struct find_user_call){.store = store, .done = done, .arg = arg};
+    memcpy(call->email, email.ptr, email.len);
     store_call_script(store, SCRIPT_user_find, SCRIPT_READS, 1, &email, find_user_called, call);
 }
 
 struct list_users_call {
     struct store *store;
+    bool as_stored; /* with secrets, and those that were altered */
     users_listed *done;
     void *arg;
 };
 
+/* What somebody altered is left out. False: malformed. */
+static bool list_users_read(const struct list_users_call *call, const struct redis_reply *reply,
+                            struct user_record *users, size_t *ret_count)
+{
+    for (size_t i = 0; i < reply->count; i++) {
+        struct user_record *user = &users[*ret_count];
+
+        if (!user_record_read(reply_at(reply, i), call->as_stored, user))
+            return false;
+        *ret_count += call->as_stored || user_record_believe(call->store, user) == STORE_OK;
+    }
+    return true;
+}
+
 static void list_users_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct list_users_call call = *(struct list_users_call *)arg;
-    size_t count = result == STORE_OK ? reply->count : 0;
-    struct user_record *users = mem_alloc((count + 1) * sizeof *users);
+    size_t room = result == STORE_OK ? reply->count + 1 : 1, count = 0;
+    struct user_record *users = mem_alloc(room * sizeof *users);
 
     free(arg);
-    for (size_t i = 0; i < count; i++) {
-        if (user_record_read(reply_at(reply, i), false, &users[i]))
-            continue;
+    if (result == STORE_OK && !list_users_read(&call, reply, users, &count)) {
         store_malformed(call.store, "list of users");
         result = STORE_UNAVAILABLE;
         count = 0;
     }
     call.done(call.arg, result, users, count);
+    secure_wipe(users, room * sizeof *users);
     free(users);
+}
+
+static void list_users(struct store *store, const struct id *account, bool as_stored, users_listed *done, void *arg)
+{
+    struct list_users_call *call = mem_alloc(sizeof *call);
+    const struct text argv[] = {account ? id_text(account) : TEXT(""), as_stored ? TEXT("1") : TEXT("0")};
+
+    *call = (struct list_users_call){store, as_stored, done, arg};
+    store_call_script(store, SCRIPT_user_list, SCRIPT_READS, sizeof argv / sizeof *argv, argv, list_users_called, call);
 }
 
 void account_store_list_users(struct store *store, const struct id *account, users_listed *done, void *arg)
 {
-    struct list_users_call *call = mem_alloc(sizeof *call);
-    struct text of = account ? id_text(account) : TEXT("");
+    list_users(store, account, false, done, arg);
+}
 
-    *call = (struct list_users_call){store, done, arg};
-    store_call_script(store, SCRIPT_user_list, SCRIPT_READS, 1, &of, list_users_called, call);
+void seal_store_list_users(struct store *store, const struct id *account, users_listed *done, void *arg)
+{
+    list_users(store, account, true, done, arg);
 }
 
 struct list_accounts_call {

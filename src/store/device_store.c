@@ -234,10 +234,11 @@ static void poll_approved(struct poll_call *call, const struct redis_reply *repl
     }
     seal_approval(&seal, call->code_digest, &call->poll.account, &call->poll.approver,
                   (struct text){call->client, call->client_len}, call->poll.name, call->poll.scopes);
-    if (store_accepts(call->store, &seal.record, mac, "enrolment", id_text(&call->poll.account)))
+    enum store_result result = store_believe(call->store, &seal.record, mac, "enrolment", id_text(&call->poll.account));
+    if (result == STORE_OK)
         claim(call, mac);
     else
-        poll_finish(call, STORE_NOT_FOUND);
+        poll_finish(call, result);
 }
 
 static void poll_called(void *arg, enum store_result result, const struct redis_reply *reply)
@@ -323,15 +324,15 @@ static bool read_seal(const struct redis_reply *reply, struct found_seal *ret)
 
 /* One that waits has the MAC of its beginning: that it is this code's, and what it asks for. Of one that was decided
  * nothing depends on who looks at it. */
-static bool accepts_enrolment(const struct find_call *call, const struct device_enrolment *enrolment,
-                              const struct found_seal *found)
+static enum store_result believe_enrolment(const struct find_call *call, const struct device_enrolment *enrolment,
+                                           const struct found_seal *found)
 {
     struct seal seal;
 
     if (enrolment->status != DEVICE_IS_PENDING)
-        return true;
+        return STORE_OK;
     seal_enrolment(&seal, found->digest, call->user_code_digest, enrolment->client, enrolment->name, enrolment->scopes);
-    return store_accepts(call->store, &seal.record, found->mac, "enrolment", enrolment->name);
+    return store_believe(call->store, &seal.record, found->mac, "enrolment", enrolment->name);
 }
 
 static enum store_result found_read(const struct find_call *call, enum store_result result,
@@ -344,9 +345,7 @@ static enum store_result found_read(const struct find_call *call, enum store_res
         store_malformed(call->store, "enrolment");
         return call->is_change ? STORE_UNKNOWN : STORE_UNAVAILABLE;
     }
-    if (result == STORE_OK && !accepts_enrolment(call, ret_enrolment, ret_seal))
-        return STORE_NOT_FOUND;
-    return result;
+    return result == STORE_OK ? believe_enrolment(call, ret_enrolment, ret_seal) : result;
 }
 
 static void find_called(void *arg, enum store_result result, const struct redis_reply *reply)

@@ -31,7 +31,7 @@ static enum store_result reply_own_key(struct store *store, const struct redis_r
         store_malformed(store, "key");
         return STORE_UNAVAILABLE;
     }
-    return store_accepts_key(store, packed, digest, &ret_key->id) ? STORE_OK : STORE_NOT_FOUND;
+    return store_believe_key(store, packed, digest, &ret_key->id);
 }
 
 /* The check path */
@@ -98,9 +98,9 @@ static enum store_result find_read(struct store *store, const uint8_t *digest, c
     struct text packed;
 
     if (reply->type == REPLY_NIL)
-        return STORE_NOT_FOUND;
+        return store_absent(store);
     if (reply_text(reply, &packed) && key_decode(packed, ret_key))
-        return store_accepts_key(store, packed, digest, &ret_key->id) ? STORE_OK : STORE_NOT_FOUND;
+        return store_believe_key(store, packed, digest, &ret_key->id);
     store_malformed(store, "key");
     return STORE_UNAVAILABLE;
 }

@@ -4,6 +4,10 @@
 
 enum script {
     SCRIPT_schema_claim,
+    SCRIPT_master_keys,
+    SCRIPT_master_key_note,
+    SCRIPT_key_walk,
+    SCRIPT_record_seal,
     SCRIPT_key_insert,
     SCRIPT_key_get,
     SCRIPT_key_list,

@@ -1,8 +1,11 @@
-/* Which records of Redis are believed. */
+/* Which records of Redis are believed: those that were sealed with one of the store's master keys. */
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/metrics.h"
 #include "core/key.h"
 #include "store_state.h"
+
+#include <stdio.h>
 
 struct keyring *store_keyring(const struct store *store)
 {
@@ -10,28 +13,147 @@ struct keyring *store_keyring(const struct store *store)
     return store->settings.keyring;
 }
 
-static bool accepts(struct store *store, enum record_seal seal, const char *what, struct text id)
+/* Which master keys */
+
+void record_keys_ask(struct store *store, script_done *done)
 {
-    if (seal == RECORD_SEALED || seal == RECORD_UNSEALED)
-        return true;
+    bool may_note = store->settings.key_use == STORE_KEY_FITS;
+    const struct text argv[] = {keyring_name(store->settings.keyring, 0), may_note ? TEXT("1") : TEXT("0")};
+
+    script_call_probe(store, SCRIPT_master_keys, sizeof argv / sizeof *argv, argv, done, store);
+}
+
+static bool has_key(const struct keyring *keyring, struct text name)
+{
+    for (size_t i = 0; i < keyring_generations(keyring); i++)
+        if (text_equal(keyring_name(keyring, i), name))
+            return true;
+    return false;
+}
+
+/* The names follow from items[2] on. False: malformed. */
+static bool compare_names(const struct keyring *keyring, const struct redis_reply *reply, struct store_facts *facts)
+{
+    bool has_current = false;
+
+    facts->keys = STORE_KEYS_FIT;
+    for (size_t i = 2; i < reply->count; i++) {
+        struct text name;
+
+        if (!reply_text(reply->items[i], &name))
+            return false;
+        has_current |= text_equal(name, keyring_name(keyring, 0));
+        if (has_key(keyring, name))
+            continue;
+        facts->keys = STORE_KEYS_LACKING;
+        snprintf(facts->lacking, sizeof facts->lacking, "%.*s", TEXT_ARG(name));
+    }
+    if (!has_current && reply->count > 2)
+        facts->keys = STORE_KEYS_OTHER;
+    return true;
+}
+
+/* "<until, ms> <MAC>": whoever knows a master key has allowed it. 0: nobody has. */
+static int64_t read_unsealed(struct keyring *keyring, struct text t)
+{
+    struct text until;
+    uint64_t until_ms;
+
+    if (!text_next(&t, ' ', &until) || !text_to_u64(until, INT64_MAX, &until_ms))
+        return 0;
+    const struct record_parts record = {RECORD_GRACE, 1, &until};
+    return record_mac_judge(keyring, &record, t, NULL) == RECORD_SEALED ? (int64_t)until_ms : 0;
+}
+
+static bool read_keys(struct keyring *keyring, const struct redis_reply *reply, struct store_facts *facts)
+{
+    struct text unsealed;
+    int64_t is_older;
+
+    if (!reply_integer(reply_at(reply, 0), &is_older) || !reply_text(reply_at(reply, 1), &unsealed) ||
+        !compare_names(keyring, reply, facts))
+        return false;
+    if (is_older)
+        facts->keys = STORE_KEYS_UNNOTED;
+    facts->unsealed_until_ms = read_unsealed(keyring, unsealed);
+    return true;
+}
+
+void record_keys_answered(struct store *store, enum store_result result, const struct redis_reply *reply)
+{
+    struct store_facts *facts = &store->examination.facts;
+
+    facts->any_key_will_do = store->settings.key_use == STORE_KEY_ROTATES;
+    if (result != STORE_OK)
+        return;
+    if (!read_keys(store->settings.keyring, reply, facts)) {
+        store_malformed(store, "names of master keys");
+        facts->keys = STORE_KEYS_UNJUDGED;
+    }
+    store->keys = facts->keys;
+    store->unsealed_until_ms = facts->unsealed_until_ms;
+}
+
+const char *store_judge_keys(const struct store_facts *facts)
+{
+    switch (facts->any_key_will_do ? STORE_KEYS_FIT : facts->keys) {
+    case STORE_KEYS_UNJUDGED:
+    case STORE_KEYS_FIT:
+        break;
+    case STORE_KEYS_OTHER:
+        return "This master key is not the one that this store was made with: give --master-key-file that one (to "
+               "replace it, run 'chatelaine master-key rotate' first).";
+    case STORE_KEYS_LACKING:
+        return "This store has records of a master key that is not given: add that key to --retired-master-key-file, "
+               "else good keys would be refused.";
+    case STORE_KEYS_UNNOTED:
+        return "This store was made by an earlier version, which did not note its master key: run 'chatelaine "
+               "master-key rotate --adopt' once, with the key that it was made with.";
+    }
+    return NULL;
+}
+
+/* Which records */
+
+bool store_takes_unsealed(const struct store *store)
+{
+    return !store->settings.keyring || clock_wall_ms() < store->unsealed_until_ms;
+}
+
+enum store_result store_absent(const struct store *store)
+{
+    return !store->settings.keyring || store->keys == STORE_KEYS_FIT ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
+}
+
+enum store_result store_altered(struct store *store, const char *what, struct text id)
+{
+    if (store_absent(store) != STORE_NOT_FOUND)
+        return STORE_UNAVAILABLE;
     metric_add(METRIC_RECORDS_ALTERED, 1);
     if (store_may_log(store, &store->altered_pause))
         LOG(LOG_ERROR, "altered in Redis: a record has not the MAC that it was written with; it is refused",
             log_str("record", what), log_text("id", id), log_int("suppressed", store->altered_pause.suppressed));
-    return false;
+    return STORE_NOT_FOUND;
 }
 
-bool store_accepts(struct store *store, const struct record_parts *record, struct text mac, const char *what,
-                   struct text id)
+static enum store_result believe(struct store *store, enum record_seal seal, const char *what, struct text id)
+{
+    if (seal == RECORD_SEALED || (seal == RECORD_UNSEALED && store_takes_unsealed(store)))
+        return STORE_OK;
+    return store_altered(store, what, id);
+}
+
+enum store_result store_believe(struct store *store, const struct record_parts *record, struct text mac,
+                                const char *what, struct text id)
 {
     struct keyring *keyring = store->settings.keyring;
 
-    return !keyring || accepts(store, record_mac_judge(keyring, record, mac, NULL), what, id);
+    return keyring ? believe(store, record_mac_judge(keyring, record, mac, NULL), what, id) : STORE_OK;
 }
 
-bool store_accepts_key(struct store *store, struct text packed, const uint8_t *digest, const struct id *id)
+enum store_result store_believe_key(struct store *store, struct text packed, const uint8_t *digest, const struct id *id)
 {
     struct keyring *keyring = store->settings.keyring;
 
-    return !keyring || accepts(store, key_judge(packed, keyring, digest), "key", id_text(id));
+    return keyring ? believe(store, key_judge(packed, keyring, digest), "key", id_text(id)) : STORE_OK;
 }

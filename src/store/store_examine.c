@@ -38,6 +38,7 @@ static void config_answered(void *arg, enum redis_outcome outcome, const struct 
 static void time_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 static void store_id_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void keys_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 
 void examination_init(struct store *store)
 {
@@ -72,6 +73,10 @@ void examination_start(struct store *store)
     snprintf(schema, sizeof schema, "%d", STORE_SCHEMA);
     script_call_probe(store, SCRIPT_schema_claim, 2, (struct text[]){text_of(schema), store_offered_id(store)},
                       schema_answered, store);
+    if (store->settings.keyring) {
+        e->due++;
+        record_keys_ask(store, keys_answered);
+    }
 }
 
 static void examiners_tell(struct store *store, enum store_result result, const struct store_facts *facts)
@@ -237,6 +242,15 @@ static void store_id_answered(void *arg, enum redis_outcome outcome, const struc
     part_done(store);
 }
 
+static void keys_answered(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct store *store = arg;
+
+    record_keys_answered(store, result, reply);
+    store->examination.has_failed |= result == STORE_UNKNOWN;
+    part_done(store);
+}
+
 /* Judging */
 
 static bool is_version_fit(const char *version)
@@ -258,7 +272,7 @@ const char *judge_usable(const struct store_facts *facts, int64_t min_replicas)
                "+@all on our keys and channels (~prefix* &prefix*), and see that it has memory and disk space.";
     if (facts->replicas < min_replicas)
         return "Redis has fewer replicas online than --min-replicas asks for: bring them back, or lower it.";
-    return NULL;
+    return store_judge_keys(facts);
 }
 
 const char *judge_durable(const struct store_facts *facts)

@@ -78,8 +78,16 @@ void key_discards_close(struct key_discards *discards, void (*closed)(void *arg)
 
 /* The keyring that seals; the store must have one. */
 struct keyring *store_keyring(const struct store *store);
-/* Whether what was read may be used. Otherwise it is counted and logged, and the caller goes on as though it were not
- * there. what: "key"; id: what the record says it is. A store without a keyring takes everything. */
-MUST_CHECK bool store_accepts(struct store *store, const struct record_parts *record, struct text mac, const char *what,
-                              struct text id);
-MUST_CHECK bool store_accepts_key(struct store *store, struct text packed, const uint8_t *digest, const struct id *id);
+/* Whether what was read may be used: STORE_OK; STORE_NOT_FOUND: it was made by nobody who knows a master key, and is
+ * counted and logged; STORE_UNAVAILABLE: that can't be told, for the master keys here are not those of the store, or
+ * not yet known to be. what: "key"; id: what the record says it is. A store without a keyring takes everything. */
+enum store_result store_believe(struct store *store, const struct record_parts *record, struct text mac,
+                                const char *what, struct text id);
+enum store_result store_believe_key(struct store *store, struct text packed, const uint8_t *digest,
+                                    const struct id *id);
+/* The same of what can be told without a MAC: never STORE_OK. */
+enum store_result store_altered(struct store *store, const char *what, struct text id);
+/* What a digest that is not there means: STORE_NOT_FOUND, or STORE_UNAVAILABLE as above. */
+enum store_result store_absent(const struct store *store);
+/* Whether records without a seal are taken for a while: those of an earlier version. */
+bool store_takes_unsealed(const struct store *store);

@@ -68,6 +68,8 @@ struct store {
     uint64_t changes_since_ns;    /* when the link of changes came up; 0 while it is down */
     uint64_t followed_since_ns;   /* when on that connection min_replicas replicas first acknowledged; 0: not yet */
     int64_t replicas_listed;      /* by the master in the last examination, in any state */
+    enum store_keys keys;         /* as last found */
+    int64_t unsealed_until_ms;
     bool is_closing;
     unsigned closing; /* parts that have not ended yet */
     void (*closed)(void *arg);
@@ -120,6 +122,13 @@ bool identity_found(struct store *store, struct text id);
 void identity_demoted(struct store *store);
 /* Whether what the link of reads brings says anything. */
 bool identity_may_decide(const struct store *store);
+
+/* record.c */
+
+/* Asks which master keys made this store's records; done runs as a script's. */
+void record_keys_ask(struct store *store, script_done *done);
+/* Takes the reply in: the store's own verdicts, and the facts'. */
+void record_keys_answered(struct store *store, enum store_result result, const struct redis_reply *reply);
 
 /* script.c */
 

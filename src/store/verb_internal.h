@@ -38,3 +38,5 @@ MUST_CHECK bool reply_chars(const struct redis_reply *reply, char *ret_chars, si
 
 /* In account_store.c: a user record as user_record() in the prelude answers it. ret_user is filled in whole. */
 MUST_CHECK bool user_record_read(const struct redis_reply *reply, bool with_secrets, struct user_record *ret_user);
+/* Whether it may be used, as store_believe(). */
+enum store_result user_record_believe(struct store *store, const struct user_record *user);

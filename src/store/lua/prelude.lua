@@ -14,6 +14,8 @@ local K = {
     schema = function() return prefix .. 'schema' end,
     store = function() return prefix .. 'store' end,
     invalidations = function() return prefix .. 'inv' end,
+    master_keys = function() return prefix .. 'master_keys' end,
+    unsealed = function() return prefix .. 'unsealed' end,
     nodes = function() return prefix .. 'nodes' end,
     node = function(session) return prefix .. 'node:' .. session end,
     lease_max = function() return prefix .. 'lease_max' end,
@@ -184,16 +186,17 @@ local function key_visible(record, account, kind, test_only)
         and (test_only ~= '1' or record.mode == 'test')
 end
 
--- A user as all scripts answer it: {id, account, email, created, account name, password, totp}; the last two only with
--- secrets. nil for an unknown id.
+-- A user as all scripts answer it: {id, account, email, created, account name, MAC ('' none), password, totp}; the last
+-- two only with secrets. nil for an unknown id.
 local function user_record(user, with_secrets)
-    local fields = redis.call('HMGET', K.user(user), 'account', 'email', 'created', 'password', 'totp')
+    local fields = redis.call('HMGET', K.user(user), 'account', 'email', 'created', 'password', 'totp', 'mac')
     if not fields[1] then
         return nil
     end
-    local record = {user, fields[1], fields[2], fields[3], redis.call('HGET', K.account(fields[1]), 'name')}
+    local record = {user, fields[1], fields[2], fields[3], redis.call('HGET', K.account(fields[1]), 'name'),
+                    fields[6] or ''}
     if with_secrets then
-        record[6], record[7] = fields[4], fields[5]
+        record[7], record[8] = fields[4], fields[5]
     end
     return record
 end

@@ -1,5 +1,5 @@
 -- Adds a user to an account.
--- ARGV: prefix, user, account, email, password, totp, created, actor, ip, request id, events kept
+-- ARGV: prefix, user, account, email, password, totp, created, actor, ip, request id, events kept, MAC
 -- Returns: ok; refused: no such account; conflict: the email is taken, or the id exists
 -- Event: user.created
 
@@ -11,7 +11,7 @@ if exists(K.email(email)) or exists(K.user(user)) then
     return {'conflict'}
 end
 redis.call('HSET', K.user(user), 'account', account, 'email', email, 'password', ARGV[5], 'totp', ARGV[6],
-           'created', ARGV[7])
+           'created', ARGV[7], 'mac', ARGV[12])
 redis.call('SET', K.email(email), user)
 redis.call('SADD', K.account_users(account), user)
 audit(account, 'user.created', user, origin_from(8))

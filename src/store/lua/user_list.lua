@@ -1,6 +1,6 @@
 -- The users of one account or of all, oldest first within each; for the command line, the work grows with their number.
--- ARGV: prefix, account ('' all)
--- Returns: ok, user record without secrets...
+-- ARGV: prefix, account ('' all), with secrets ('1' or '0')
+-- Returns: ok, user record...
 
 local accounts = {ARGV[2]}
 if ARGV[2] == '' then
@@ -11,7 +11,7 @@ for _, account in ipairs(accounts) do
     local users = redis.call('SMEMBERS', K.account_users(account))
     table.sort(users)
     for _, user in ipairs(users) do
-        local record = user_record(user, false)
+        local record = user_record(user, ARGV[3] == '1')
         if not record then
             error('a user of ' .. account .. ' is listed and does not exist')
         end

@@ -155,6 +155,31 @@ Test(key_file, a_retired_key_is_a_second_generation)
     cr_expect_eq(keyring_generations(keyring), 2);
     keyring_destroy(keyring);
 
+    /* One a line, as many as there have been. */
+    static const struct {
+        const char *content;
+        size_t generations; /* 0: refused */
+    } FILES[] = {
+        {HEX_KEY "\n\n" BASE64_KEY "\r\n " HEX_KEY " \n", 4},
+        {HEX_KEY "\n" HEX_KEY "\n" HEX_KEY "\n" HEX_KEY "\n" HEX_KEY "\n" HEX_KEY "\n" HEX_KEY, 8},
+        {HEX_KEY "\n" HEX_KEY "\n" HEX_KEY "\n" HEX_KEY "\n" HEX_KEY "\n" HEX_KEY "\n" HEX_KEY "\n" HEX_KEY, 0},
+        {HEX_KEY "\nsecret\n", 0},
+        {"\n\n", 0},
+    };
+    char others[sizeof path + 8];
+    snprintf(others, sizeof others, "%s.others", path);
+    for (size_t i = 0; i < COUNT(FILES); i++) {
+        FILE *file = fopen(others, "w");
+
+        cr_assert(file && fchmod(fileno(file), 0600) == 0 && fputs(FILES[i].content, file) >= 0 && fclose(file) == 0);
+        settings.retired_master_key_file = others;
+        keyring = key_file_load(&settings, &why);
+        cr_expect_eq(keyring != NULL, FILES[i].generations > 0, "file %zu", i);
+        cr_expect(!keyring || keyring_generations(keyring) == FILES[i].generations, "file %zu", i);
+        keyring_destroy(keyring);
+    }
+    unlink(others);
+
     settings.retired_master_key_file = "/nonexistent";
     cr_expect_null(key_file_load(&settings, &why));
 }

@@ -183,9 +183,9 @@ static void run_steps(const struct step *steps, size_t count)
     {                                                  \
         "HSET t:acct:acct_A name North created 1", "2" \
     }
-#define USER                                                                          \
-    {                                                                                 \
-        "@user_create usr_U acct_A a@b.test hash sealed 5 operator '' '' 100", "(ok)" \
+#define USER                                                                              \
+    {                                                                                     \
+        "@user_create usr_U acct_A a@b.test hash sealed 5 operator '' '' 100 mac", "(ok)" \
     }
 #define ORIGIN " usr_U 192.0.2.1 req_1 100"
 /* Without a credential: the command line. Without limits. */
@@ -291,6 +291,33 @@ Test(lua, a_session_that_is_over_changes_nothing)
           {INSERT_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
           {REVOKE_BY("usr_U", BY_STEP_UP), "(actor_unknown)"}, {"EXISTS t:key:d9 t:id:key_9 t:acct:acct_A:audit", "0"},
           {"GET t:key:d2", "* 7 - Two"});
+}
+
+Test(lua, master_keys)
+{
+    STEPS({"@master_keys one 0", "(ok 0 )"}, {"EXISTS t:master_keys", "0"}, {"@master_keys one 1", "(ok 0  one)"},
+          {"@master_keys two 1", "(ok 0  one)"}, {"DEL t:master_keys", "1"}, ACCOUNT,
+          {"@master_keys one 1", "(ok 0  one)"}, {"DEL t:master_keys", "1"}, {"ZADD t:accounts 0 acct_A", "1"},
+          /* Records of a version that noted none: nothing says that the key is theirs. */
+          {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"}, {"@master_keys one 1", "(ok 1 )"},
+          {"EXISTS t:master_keys", "0"}, {"@master_key_note one '' 99+mac", "(ok)"},
+          {"@master_keys one 1", "(ok 0 99 mac one)"}, {"@master_key_note two one ''", "(ok)"},
+          {"@master_keys one 1", "(ok 0  two)"});
+}
+
+Test(lua, key_walk_and_record_seal)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
+          {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "(ok)"},
+          {"@key_walk acct_A ak-live:active '' 1", "(ok (key_1 d1 key_1 acct_A live wxyz 3 7 - One))"},
+          {"@key_walk acct_A ak-live:active key_1 9", "(ok (key_2 d2 *))"},
+          {"@key_walk acct_A ak-test:active '' 9", "(ok)"}, {"DEL t:key:d1", "1"},
+          {"@key_walk acct_A ak-live:active '' 1", "(ok (key_1 d1 ))"},
+          {"@record_seal key d2 key_2+acct_A+live+wxyz+3+7+-+Two sealed", "(ok)"}, {"GET t:key:d2", "sealed"},
+          {"@record_seal key d2 key_2+acct_A+live+wxyz+3+7+-+Two again", "(conflict)"}, {"GET t:key:d2", "sealed"},
+          {"HSET t:user:usr_U password p totp t", "2"}, {"@record_seal user usr_U p t m q u n", "(conflict)"},
+          {"@record_seal user usr_U p t '' q u n", "(ok)"}, {"HMGET t:user:usr_U password totp mac", "(q u n)"},
+          {"@record_seal user usr_U p t '' q u n", "(conflict)"}, {"@record_seal user usr_U q u n p t m", "(ok)"});
 }
 
 /* What a later version keeps with a key, and what binds it, outlives a revocation by this one. */
@@ -420,26 +447,27 @@ Test(lua, accounts)
 
 Test(lua, user_create)
 {
-    STEPS({"@user_create usr_U acct_A a@b.test hash sealed 5" ORIGIN, "(refused)"}, {"DBSIZE", "0"}, ACCOUNT,
-          {"@user_create usr_U acct_A a@b.test hash sealed 5" ORIGIN, "(ok)"},
+    STEPS({"@user_create usr_U acct_A a@b.test hash sealed 5" ORIGIN " mac", "(refused)"}, {"DBSIZE", "0"}, ACCOUNT,
+          {"@user_create usr_U acct_A a@b.test hash sealed 5" ORIGIN " mac", "(ok)"},
           {"HMGET t:user:usr_U account email password totp totp_step created", "(acct_A a@b.test hash sealed nil 5)"},
           {"GET t:email:a@b.test", "usr_U"}, {"SMEMBERS t:acct:acct_A:users", "(usr_U)"},
           {"XRANGE t:acct:acct_A:audit - +",
            "((* (type user.created actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
-          {"@user_create usr_V acct_A a@b.test hash sealed 5" ORIGIN, "(conflict)"},
-          {"@user_create usr_U acct_A c@b.test hash sealed 5" ORIGIN, "(conflict)"}, {"EXISTS t:user:usr_V", "0"},
-          {"EXISTS t:email:c@b.test", "0"}, {"XLEN t:acct:acct_A:audit", "1"});
+          {"@user_create usr_V acct_A a@b.test hash sealed 5" ORIGIN " mac", "(conflict)"},
+          {"@user_create usr_U acct_A c@b.test hash sealed 5" ORIGIN " mac", "(conflict)"},
+          {"EXISTS t:user:usr_V", "0"}, {"EXISTS t:email:c@b.test", "0"}, {"XLEN t:acct:acct_A:audit", "1"});
 }
 
 Test(lua, user_find_and_list)
 {
     STEPS({"@account_create acct_A North 1 0123", "(ok)"}, {"@account_create acct_B South 1 0123", "(ok)"}, USER,
-          {"@user_create usr_T acct_A t@b.test hash2 sealed2 6 operator '' '' 100", "(ok)"},
-          {"@user_create usr_V acct_B v@b.test hash3 sealed3 7 operator '' '' 100", "(ok)"},
-          {"@user_find a@b.test", "(ok (usr_U acct_A a@b.test 5 North hash sealed))"},
+          {"@user_create usr_T acct_A t@b.test hash2 sealed2 6 operator '' '' 100 mac", "(ok)"},
+          {"@user_create usr_V acct_B v@b.test hash3 sealed3 7 operator '' '' 100 mac", "(ok)"},
+          {"@user_find a@b.test", "(ok (usr_U acct_A a@b.test 5 North mac hash sealed))"},
           {"@user_find x@b.test", "(not_found)"},
-          {"@user_list acct_A", "(ok (usr_T acct_A t@b.test 6 North) (usr_U acct_A a@b.test 5 North))"},
-          {"@user_list ''", "(ok (usr_T *) (usr_U *) (usr_V acct_B v@b.test 7 South))"}, {"@user_list acct_C", "(ok)"});
+          {"@user_list acct_A 0", "(ok (usr_T acct_A t@b.test 6 North mac) (usr_U acct_A a@b.test 5 North mac))"},
+          {"@user_list '' 0", "(ok (usr_T *) (usr_U *) (usr_V acct_B v@b.test 7 South mac))"},
+          {"@user_list acct_C 0", "(ok)"});
 }
 
 #define CREATE(digest, step) \
@@ -462,7 +490,7 @@ Test(lua, user_reset)
 
 Test(lua, login_begin_knows_users_by_email_and_id)
 {
-    STEPS(ACCOUNT, USER, {"@login_begin email a@b.test e1 i1", "(ok (usr_U acct_A a@b.test 5 North hash sealed))"},
+    STEPS(ACCOUNT, USER, {"@login_begin email a@b.test e1 i1", "(ok (usr_U acct_A a@b.test 5 North mac hash sealed))"},
           {"@login_begin email x@b.test e2 i1", "(ok nil)"}, {"@login_begin user usr_U e3 i1", "(ok (usr_U *))"},
           {"@login_begin user usr_X e3 i1", "(ok nil)"}, {"HMGET t:throttle:e1 n until", "(1 0)"},
           {"HMGET t:throttle:i1 n until", "(4 0)"}, {"PTTL t:throttle:i1", "~900000"});
@@ -518,7 +546,7 @@ Test(lua, login_fail)
 Test(lua, session_create)
 {
     STEPS(ACCOUNT, {CREATE("s1", "7"), "(refused)"}, USER, {"SADD t:user:usr_U:sessions stale", "1"},
-          {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North))"},
+          {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac))"},
           {"HMGET t:session:s1 sid user account step_up", "(sid1 usr_U acct_A nil)"}, {"PTTL t:session:s1", "~1800000"},
           {"SMEMBERS t:user:usr_U:sessions", "(s1)"}, {"PTTL t:user:usr_U:sessions", "~43200000"},
           {"HGET t:user:usr_U totp_step", "7"},
@@ -552,7 +580,7 @@ Test(lua, success_forgives_the_user_and_takes_one_attempt_from_the_address)
 Test(lua, session_load)
 {
     STEPS(ACCOUNT, USER, {"@session_load s1" LIMITS, "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
-          {"@session_load s1" LIMITS, "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North))"},
+          {"@session_load s1" LIMITS, "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac))"},
           /* Mostly it only reads. */
           {"HSET t:session:s1 seen $now-5000", "0"}, {"PEXPIRE t:session:s1 999999", "1"},
           {"@session_load s1" LIMITS, "(ok *)"}, {"PTTL t:session:s1", "~999999"},

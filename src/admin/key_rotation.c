@@ -1,0 +1,268 @@
+#include "admin/commands.h"
+
+#include "admin_internal.h"
+#include "key_census_internal.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "store/seal_store.h"
+
+#include <inttypes.h>
+
+/* While nodes of an earlier version run, which seal nothing. */
+enum { ADOPTION_DAYS = 7 };
+static const int64_t ADOPTION_MS = ADOPTION_DAYS * INT64_C(86400000);
+
+static const struct option_row ROTATE_ROWS[] = {
+    {.name = "adopt",
+     .type = OPTION_FLAG,
+     .offset = COMMAND_OFFSET(adopt),
+     .help =
+         "Believe and seal what is there without a seal: once, when a store of an earlier version is taken over. For 7 "
+         "days its nodes may serve beside new ones; run the command without this option when they are gone."},
+    {.name = "forget",
+     .type = OPTION_FLAG,
+     .offset = COMMAND_OFFSET(forget),
+     .help = "Forget retired master keys that nothing needs any more: nodes then start without them. Sessions that "
+             "were begun with them end."},
+    ROW_JSON,
+};
+static const struct option_table ROTATE_TABLE = OPTION_TABLE(ROTATE_ROWS);
+
+const struct option_group MASTER_KEY_ROTATE_OPTIONS[] = ADMIN_OPTIONS(ROTATE_TABLE);
+
+struct rotation {
+    const struct command_line *line;
+    struct keyring *keyring;
+    struct store_session session;
+    enum store_result result;
+    struct store_facts facts; /* before */
+    struct key_census census;
+    size_t forgotten;
+};
+
+static void rotation_examined(void *arg, enum store_result result, const struct store_facts *facts)
+{
+    struct rotation *rotation = arg;
+
+    rotation->result = result;
+    if (result == STORE_OK)
+        rotation->facts = *facts;
+    store_session_done(&rotation->session);
+}
+
+static void rotation_stored(void *arg, enum store_result result)
+{
+    struct rotation *rotation = arg;
+
+    rotation->result = result;
+    store_session_done(&rotation->session);
+}
+
+static int explain(struct rotation *rotation)
+{
+    static const struct store_refusals NEVER = {
+        .not_found = "there is nothing", .conflict = "it exists", .refused = "it was refused"};
+
+    return store_session_explain(&rotation->session, rotation->result, &NEVER);
+}
+
+static int examine(struct rotation *rotation)
+{
+    store_examine(rotation->session.store, rotation_examined, rotation);
+    store_session_wait(&rotation->session);
+    return explain(rotation);
+}
+
+/* Unsealed records that a node would take, or that the operator vouches for. */
+static enum census_act act_of(const struct rotation *rotation)
+{
+    return rotation->line->adopt || rotation->facts.unsealed_until_ms > clock_wall_ms() ? CENSUS_ADOPTS : CENSUS_SEALS;
+}
+
+/* Whoever adopts a store must know its key: its users' secrets open by it. */
+static int judge_adoption(struct rotation *rotation)
+{
+    int code = key_census_take(&rotation->session, rotation->keyring, CENSUS_COUNTS, &rotation->census);
+
+    if (code == EXIT_DONE && rotation->census.users > 0 && rotation->census.users_unknown == rotation->census.users)
+        return command_fail(EXIT_UNFIT,
+                            "this store was made with a master key that is not given: it opens no secrets of "
+                            "its users; give --master-key-file the one that the nodes have");
+    return code;
+}
+
+static int judge(struct rotation *rotation)
+{
+    const struct store_facts *facts = &rotation->facts;
+
+    if (facts->lacking[0])
+        return command_fail(EXIT_UNFIT,
+                            "this store has records of master key %s, which is not given: add it to "
+                            "--retired-master-key-file",
+                            facts->lacking);
+    if (rotation->line->adopt)
+        return judge_adoption(rotation);
+    if (facts->keys == STORE_KEYS_UNNOTED)
+        return command_fail(EXIT_UNFIT, "%s", store_judge_keys(&(struct store_facts){.keys = facts->keys}));
+    return EXIT_DONE;
+}
+
+static int note(struct rotation *rotation, struct text forget, int64_t unsealed_until_ms)
+{
+    seal_store_note(rotation->session.store, forget, unsealed_until_ms, rotation_stored, rotation);
+    store_session_wait(&rotation->session);
+    return explain(rotation);
+}
+
+static int forget_unneeded(struct rotation *rotation)
+{
+    int code = EXIT_DONE;
+
+    for (size_t i = 1; i < rotation->census.generations && code == EXIT_DONE; i++) {
+        if (key_census_needs(&rotation->census, i) || rotation->census.keys_unknown > 0)
+            continue;
+        code = note(rotation, keyring_name(rotation->keyring, i),
+                    rotation->line->adopt ? clock_wall_ms() + ADOPTION_MS : 0);
+        rotation->forgotten += code == EXIT_DONE;
+    }
+    return code;
+}
+
+/* The new key is noted before anything is made with it, and unsealed records are taken until all are sealed. */
+static int rotate(struct rotation *rotation)
+{
+    bool adopt = rotation->line->adopt;
+    int64_t until_ms = adopt ? clock_wall_ms() + ADOPTION_MS : rotation->facts.unsealed_until_ms;
+    int code = judge(rotation);
+
+    if (code == EXIT_DONE)
+        code = note(rotation, TEXT(""), until_ms);
+    if (code == EXIT_DONE)
+        code = key_census_take(&rotation->session, rotation->keyring, act_of(rotation), &rotation->census);
+    if (code == EXIT_DONE && !adopt && until_ms > 0 && rotation->census.missed == 0)
+        code = note(rotation, TEXT(""), 0);
+    if (code == EXIT_DONE && rotation->line->forget)
+        code = forget_unneeded(rotation);
+    return code;
+}
+
+static void print_row(const struct rotation *rotation, size_t i, struct buf *out)
+{
+    const struct census_row *row = &rotation->census.of[i];
+
+    buf_printf(out, "%s %s: %" PRIu64 " active keys, %" PRIu64 " passwords, %" PRIu64 " seals%s\n",
+               i == 0 ? "current" : "retired", rotation->census.names[i], row->keys, row->passwords, row->seals,
+               i > 0 && !key_census_needs(&rotation->census, i) ? ": nothing needs it any more" : "");
+}
+
+static void print_text(const struct rotation *rotation, struct buf *out)
+{
+    const struct key_census *census = &rotation->census;
+
+    for (size_t i = 0; i < census->generations; i++)
+        print_row(rotation, i, out);
+    if (census->keys_unknown > 0)
+        buf_printf(out, "%" PRIu64 " active keys do not say which master key they need: keep all.\n",
+                   census->keys_unknown);
+    buf_printf(out, "%" PRIu64 " records sealed anew, %zu master keys forgotten.\n", census->resealed,
+               rotation->forgotten);
+    if (census->missed > 0)
+        buf_printf(out, "%" PRIu64 " records were changed meanwhile: run the command again.\n", census->missed);
+    if (census->unsealed + census->altered > 0)
+        buf_printf(out, "%" PRIu64 " records without a seal, %" PRIu64 " altered ones: nodes refuse them.\n",
+                   census->unsealed, census->altered);
+    if (rotation->line->adopt)
+        buf_printf(
+            out, "Records without a seal are taken for %d days. When all nodes are new: chatelaine master-key rotate\n",
+            ADOPTION_DAYS);
+}
+
+static void put_number(struct json_writer *w, const char *name, uint64_t number)
+{
+    json_key(w, name);
+    json_put_integer(w, (int64_t)number);
+}
+
+static void put_row(struct json_writer *w, const struct key_census *census, size_t i)
+{
+    json_object_begin(w);
+    json_put_member(w, "name", text_of(census->names[i]));
+    put_number(w, "keys", census->of[i].keys);
+    put_number(w, "passwords", census->of[i].passwords);
+    put_number(w, "seals", census->of[i].seals);
+    json_object_end(w);
+}
+
+static void print_json(const struct rotation *rotation, struct buf *out)
+{
+    const struct key_census *census = &rotation->census;
+    struct json_writer w = {.out = out};
+
+    json_object_begin(&w);
+    json_key(&w, "master_keys");
+    json_array_begin(&w);
+    for (size_t i = 0; i < census->generations; i++)
+        put_row(&w, census, i);
+    json_array_end(&w);
+    put_number(&w, "keys_unknown", census->keys_unknown);
+    put_number(&w, "resealed", census->resealed);
+    put_number(&w, "missed", census->missed);
+    put_number(&w, "unsealed", census->unsealed);
+    put_number(&w, "altered", census->altered);
+    put_number(&w, "forgotten", rotation->forgotten);
+    json_object_end(&w);
+    buf_append_char(out, '\n');
+}
+
+static int tell(const struct rotation *rotation)
+{
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
+    if (rotation->line->json)
+        print_json(rotation, &out);
+    else
+        print_text(rotation, &out);
+    return command_print(buf_text(&out));
+}
+
+static int rotate_with(struct rotation *rotation)
+{
+    int code = store_session_open_to_rotate(&rotation->session, &rotation->line->settings, rotation->keyring);
+
+    if (code != EXIT_DONE)
+        return code;
+    code = examine(rotation);
+    if (code == EXIT_DONE)
+        code = rotate(rotation);
+    store_session_close(&rotation->session);
+    return code == EXIT_DONE ? tell(rotation) : code;
+}
+
+int master_key_rotate_run(const struct command_line *line)
+{
+    struct rotation rotation = {.line = line};
+    int code;
+
+    rotation.keyring = command_keyring(line, &code);
+    if (rotation.keyring)
+        code = rotate_with(&rotation);
+    keyring_destroy(rotation.keyring);
+    return code;
+}
+
+int master_key_adopt_own(const struct settings *settings, struct keyring *keyring)
+{
+    struct command_line line = {.settings = *settings, .adopt = true};
+    struct rotation rotation = {.line = &line, .keyring = keyring};
+    int code = store_session_open_to_rotate(&rotation.session, settings, keyring);
+
+    if (code != EXIT_DONE)
+        return code;
+    code = examine(&rotation);
+    if (code == EXIT_DONE && rotation.facts.keys == STORE_KEYS_UNNOTED)
+        code = rotate(&rotation);
+    store_session_close(&rotation.session);
+    return code;
+}

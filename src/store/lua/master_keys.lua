@@ -1,0 +1,37 @@
+-- The master keys that this store's records were made with, by their names. The current one is noted where nothing was
+-- made with any yet.
+-- ARGV: prefix, name of the current master key, whether it may be noted ('1' or '0')
+-- Returns: ok, whether records were made before stores noted it (1 or 0), until when records without a seal are taken
+--   ('' not), name...
+
+local CLASSES = {'ak-test', 'ak-live', 'dk'}
+
+local function account_has_records(account)
+    for _, class in ipairs(CLASSES) do
+        if exists(K.account_keys(account, class .. ':active')) or exists(K.account_keys(account, class .. ':revoked')) then
+            return true
+        end
+    end
+    return exists(K.account_users(account))
+end
+
+local function store_has_records()
+    for _, account in ipairs(redis.call('ZRANGE', K.accounts(), 0, -1)) do
+        if account_has_records(account) then
+            return true
+        end
+    end
+    return false
+end
+
+local names = redis.call('SMEMBERS', K.master_keys())
+local is_older = #names == 0 and store_has_records()
+if #names == 0 and not is_older and ARGV[3] == '1' then
+    redis.call('SADD', K.master_keys(), ARGV[2])
+    names = {ARGV[2]}
+end
+local reply = {'ok', is_older and 1 or 0, redis.call('GET', K.unsealed()) or ''}
+for _, name in ipairs(names) do
+    reply[#reply + 1] = name
+end
+return reply

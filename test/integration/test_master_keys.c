@@ -1,0 +1,227 @@
+/* Master keys and what they bind: a store knows its own, nodes and commands refuse others; keys are rotated while nodes
+ * serve; what somebody wrote into Redis is refused. */
+#include "fixture.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(master_keys);
+
+#define OLD_KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define NEW_KEY "aa0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define THIRD_KEY "bb0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
+static struct fixture fixture;
+
+/* A file in the fixture's folder, which holds keys. */
+static const char *key_file(const char *name, const char *keys)
+{
+    static char paths[8][PROCESS_PATH_BYTES];
+    static unsigned count;
+    char *path = paths[count++ % 8];
+
+    snprintf(path, PROCESS_PATH_BYTES, "%.150s/%.20s", fixture.folder, name);
+    file_write(path, keys);
+    return path;
+}
+
+/* From now on nodes and commands are started with that. */
+static void use_key(const char *path)
+{
+    snprintf(fixture.master_key_path, sizeof fixture.master_key_path, "%s", path);
+}
+
+static int run(const char *const *args, char **ret_out, char **ret_err)
+{
+    return fixture_run(&fixture, args, NULL, ret_out, ret_err);
+}
+
+static void expect_run(const char *const *args, int exit_code, const char *says)
+{
+    char *out, *err;
+
+    cr_expect_eq(run(args, &out, &err), exit_code, "%s %s: %s%s", args[0], args[1] ? args[1] : "", out, err);
+    cr_expect(strstr(out, says) || strstr(err, says), "%s lacks \"%s\": %s%s", args[0], says, out, err);
+    free(out);
+    free(err);
+}
+
+static const char *const SERVE[] = {"serve",       "--listen",        "127.0.0.1:0", "--internal-listen",
+                                    "127.0.0.1:0", "--public-origin", NODE_ORIGIN,   NULL};
+static const char *const DOCTOR[] = {"doctor", NULL};
+static const char *const ROTATE[] = {"master-key", "rotate", NULL};
+static const char *const ADOPT[] = {"master-key", "rotate", "--adopt", NULL};
+
+/* A node with another key would answer 401 to every good key, and seal what no other node believes. */
+Test(master_keys, another_key_is_refused_by_all)
+{
+    fixture_start(&fixture, 1, NULL);
+    const char *const create[] = {"user",    "create",       "--account",       fixture.account,
+                                  "--email", "x@north.test", "--password-file", fixture.password_path,
+                                  NULL};
+    const char *right = key_file("right.key", OLD_KEY);
+
+    use_key(key_file("wrong.key", NEW_KEY));
+    expect_run(SERVE, 3, "not the one that this store was made with");
+    expect_run(create, 3, "not the one that this store was made with");
+    expect_run(DOCTOR, 3, "master-key");
+    use_key(right);
+    const char *const serve_with_next[] = {"doctor", "--retired-master-key-file", key_file("next.key", NEW_KEY), NULL};
+    expect_run(serve_with_next, 0, "Fit.");
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
+    fixture_stop(&fixture);
+}
+
+/* Rotated twice, and the first key left out: its keys would be 401. */
+Test(master_keys, a_key_that_is_still_needed_may_not_be_left_out)
+{
+    fixture_start(&fixture, 0, NULL);
+    const char *const first[] = {"master-key", "rotate", "--retired-master-key-file", key_file("1.key", OLD_KEY), NULL};
+    const char *const second[] = {"master-key", "rotate", "--retired-master-key-file", key_file("2.key", NEW_KEY),
+                                  NULL};
+    const char *const both[] = {
+        "master-key", "rotate", "--forget", "--retired-master-key-file", key_file("12.key", NEW_KEY "\n" OLD_KEY "\n"),
+        NULL};
+
+    use_key(key_file("new.key", NEW_KEY));
+    expect_run(ROTATE, 3, "is not given");
+    expect_run(first, 0, "current");
+    use_key(key_file("third.key", THIRD_KEY));
+    expect_run(second, 3, "is not given");
+    expect_run(both, 0, "1 master keys forgotten"); /* NEW_KEY has made nothing; OLD_KEY has made the manager's key */
+    expect_run(SERVE, 3, "add that key to --retired-master-key-file");
+    fixture_add_node(&fixture, (const char *const[]){"--retired-master-key-file", key_file("1.key", OLD_KEY), NULL});
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
+    fixture_stop(&fixture);
+}
+
+static void restart(size_t i, const char *current, const char *retired)
+{
+    char name[32];
+    static unsigned starts;
+
+    node_stop(&fixture.nodes[i]);
+    snprintf(name, sizeof name, "again%u", starts++);
+    node_start(&fixture.nodes[i], fixture.folder, name, fixture.redis.url, current,
+               (const char *const[]){"--retired-master-key-file", retired, NULL});
+}
+
+struct holders {
+    struct fixture_key keys[4];
+    size_t key_count;
+};
+
+static void make_key(struct holders *holders, size_t node)
+{
+    fixture_create_key(&fixture, node, "{\"name\":\"k\",\"mode\":\"live\"}", &holders->keys[holders->key_count++]);
+}
+
+/* Nobody notices: at each node each key is known. */
+static void expect_all_known(const struct holders *holders, const char *when)
+{
+    for (size_t node = 0; node < 2; node++)
+        for (size_t i = 0; i < holders->key_count; i++)
+            cr_expect_eq(fixture_try_key(&fixture, node, holders->keys[i].secret), 200, "%s: key %zu at node %zu", when,
+                         i, node);
+}
+
+Test(master_keys, are_rotated_while_two_nodes_serve)
+{
+    struct holders holders = {0};
+
+    fixture_start(&fixture, 2, NULL);
+    const char *old_path = key_file("old.key", OLD_KEY), *new_path = key_file("new.key", NEW_KEY);
+    const char *const rotate[] = {"master-key", "rotate", "--retired-master-key-file", old_path, NULL};
+    const char *const forget[] = {"master-key", "rotate", "--forget", "--retired-master-key-file", old_path, NULL};
+    const char *const doctor[] = {"doctor", "--retired-master-key-file", old_path, NULL};
+
+    make_key(&holders, 0);
+    /* First every node gets the new key as one that verifies, */
+    for (size_t node = 0; node < 2; node++) {
+        restart(node, old_path, new_path);
+        expect_all_known(&holders, "the new key verifies");
+    }
+    make_key(&holders, 0);
+    /* then the store, */
+    use_key(new_path);
+    expect_run(rotate, 0, "records sealed anew");
+    expect_all_known(&holders, "the store knows the new key");
+    /* then every node as the one that makes. */
+    for (size_t node = 0; node < 2; node++) {
+        restart(node, new_path, old_path);
+        make_key(&holders, node);
+        expect_all_known(&holders, "the new key makes");
+    }
+    expect_run(rotate, 0, "current");
+    expect_run(forget, 0, "0 master keys forgotten");
+    expect_run(doctor, 0, "needed by");
+    fixture_stop(&fixture);
+}
+
+/* A store of the version before: no name of a master key, no seals. */
+
+static void take_seal_from_key(const char *secret_id)
+{
+    char name[128], digest[80], record[2048];
+
+    snprintf(name, sizeof name, "chatelaine:id:%s", secret_id);
+    redis_server_ask(&fixture.redis, digest, sizeof digest, "GET", name, NULL);
+    snprintf(name, sizeof name, "chatelaine:key:%s", digest);
+    redis_server_ask(&fixture.redis, record, sizeof record, "GET", name, NULL);
+    record[strcspn(record, "\n")] = '\0';
+    redis_server_tell(&fixture.redis, "SET", name, record, NULL);
+}
+
+static void take_seal_from_user(const char *id)
+{
+    char name[128];
+
+    snprintf(name, sizeof name, "chatelaine:user:%s", id);
+    redis_server_tell(&fixture.redis, "HDEL", name, "mac", NULL);
+}
+
+static void make_older(const struct fixture_user *user)
+{
+    redis_server_tell(&fixture.redis, "DEL", "chatelaine:master_keys", NULL);
+    take_seal_from_key(fixture.manager.id);
+    take_seal_from_user(fixture.user.id);
+    take_seal_from_user(user->id);
+}
+
+Test(master_keys, an_older_store_is_taken_over_once)
+{
+    struct fixture_user user;
+    struct fixture_key late;
+
+    fixture_start(&fixture, 0, NULL);
+    fixture_add_user(&fixture, "ada@north.test", &user);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &late);
+    make_older(&user);
+    expect_run(SERVE, 3, "master-key rotate --adopt");
+    const char *right = key_file("right.key", OLD_KEY);
+    use_key(key_file("wrong.key", NEW_KEY));
+    expect_run(ADOPT, 3, "not given");
+    use_key(right);
+    expect_run(ADOPT, 0, "7 days");
+    fixture_add_node(&fixture, NULL);
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
+    /* What a node of that version still makes is taken, */
+    take_seal_from_key(late.id);
+    cr_expect_eq(fixture_try_key(&fixture, 0, late.secret), 200);
+    expect_run(DOCTOR, 0, "1 records without a seal");
+    /* and sealed at last. From then on no record without a seal is. */
+    expect_run(ROTATE, 0, "1 records sealed anew");
+    node_stop(&fixture.nodes[0]);
+    fixture.node_count = 0;
+    fixture_add_node(&fixture, NULL);
+    cr_expect_eq(fixture_try_key(&fixture, 0, late.secret), 200);
+    take_seal_from_key(fixture.manager.id);
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 401);
+    /* Nor is a store taken for an older one by what somebody takes out of it. */
+    redis_server_tell(&fixture.redis, "DEL", "chatelaine:master_keys", NULL);
+    expect_run(SERVE, 3, "master-key rotate --adopt");
+    fixture_stop(&fixture);
+}
