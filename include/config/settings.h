@@ -31,6 +31,7 @@ struct settings {
     const char *listen;
     const char *internal_listen;
     const char *public_origin;
+    bool redirects_localhost; /* to the public origin; no option: the development mode sets it */
     const char *ready_file;
     const char *policy_file;
     const char *revocation_log;

@@ -14,9 +14,13 @@ enum { CONSOLE_HEADERS_MAX_BYTES = 1024 };
 /* Filled by console_init(); lives as long as the server that answers with it. */
 struct console {
     struct text page_headers, file_headers; /* complete lines */
+    struct text localhost_goes_to;          /* an origin; empty: nowhere */
     char page_storage[CONSOLE_HEADERS_MAX_BYTES], file_storage[CONSOLE_HEADERS_MAX_BYTES];
 };
 
 void console_init(struct console *console, bool is_https);
+/* For development, where people type http://localhost:PORT: pages asked for there are redirected to the origin, which
+ * has the same port and has to live as long. Nobody could sign in at another origin than the public one. */
+void console_redirect_localhost(struct console *console, struct text origin);
 /* Answers "/", "/console", "/console/…" and "/openapi.json"; false: the path is another's, nothing was done. */
 MUST_CHECK bool console_answer(const struct console *console, struct http_request *request);

@@ -212,6 +212,7 @@ static void session_ended(void *arg, enum store_result result)
 
     if (result == STORE_OK || result == STORE_NOT_FOUND) {
         session_cookie_clear(call);
+        http_response_header(call->request, TEXT("Clear-Site-Data"), TEXT("\"cache\"")); /* of a shared computer */
         http_reply(call->request, 204, (struct text){0}, (struct text){0});
         call_log(call, "logout", id_text(call_account(call)), id_text(call_actor(call)), text_of(call->session->sid));
     } else {

@@ -107,6 +107,7 @@ static int dev_fill_settings(struct dev *dev, const struct settings *given)
     dev->settings.master_key_file = dev->home.master_key;
     dev->settings.listen = dev->listen;
     dev->settings.public_origin = dev->origin;
+    dev->settings.redirects_localhost = !text_starts_with(text_of(dev->origin), TEXT("http://localhost"));
     return dev_fit_connections(&dev->settings);
 }
 

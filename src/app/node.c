@@ -228,6 +228,8 @@ static int node_start_http(struct node *node)
 
     node_make_fixed_headers(node, &http.fixed_headers);
     console_init(&node->console, settings_origin_is_https(s->public_origin));
+    if (s->redirects_localhost)
+        console_redirect_localhost(&node->console, text_of(s->public_origin));
     node->public_server = http_server_create(node->loop, &http, node_handle_public, node);
     node_widen_limits(&http);
     http.mark_refusal = api_mark_internal_refusal;

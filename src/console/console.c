@@ -39,8 +39,14 @@ static struct text make_headers(char storage[CONSOLE_HEADERS_MAX_BYTES], const c
 
 void console_init(struct console *console, bool is_https)
 {
+    console->localhost_goes_to = (struct text){0};
     console->page_headers = make_headers(console->page_storage, PAGE_HEADERS, is_https);
     console->file_headers = make_headers(console->file_storage, FILE_HEADERS, is_https);
+}
+
+void console_redirect_localhost(struct console *console, struct text origin)
+{
+    console->localhost_goes_to = origin;
 }
 
 /* Negotiation */
@@ -134,12 +140,41 @@ static void reply_asset(const struct console *console, struct http_request *requ
         reply_file(console, request, asset);
 }
 
-static void redirect_to_console(const struct console *console, struct http_request *request)
+static void redirect(const struct console *console, struct http_request *request, struct text location)
 {
     http_response_fixed_headers(request, console->page_headers);
     http_response_header(request, TEXT("Cache-Control"), TEXT("no-store"));
-    http_response_header(request, TEXT("Location"), TEXT("/console/"));
+    http_response_header(request, TEXT("Location"), location);
     http_reply(request, 302, (struct text){0}, (struct text){0});
+}
+
+/* The request came to http://localhost, at the port of the origin. */
+static bool is_at_localhost(const struct console *console, const struct http_request *request)
+{
+    const struct text origin = console->localhost_goes_to, name = TEXT("localhost");
+    size_t count;
+    struct text host = http_request_header(request, TEXT("Host"), &count), port;
+
+    if (origin.len == 0 || count != 1 || host.len < name.len ||
+        !text_equal_nocase((struct text){host.ptr, name.len}, name))
+        return false;
+    port = text_skip(host, name.len);
+    return (port.len == 0 || port.ptr[0] == ':') && origin.len > port.len &&
+           text_equal(text_skip(origin, origin.len - port.len), port);
+}
+
+static void redirect_from_localhost(const struct console *console, struct http_request *request)
+{
+    const struct text origin = console->localhost_goes_to;
+    struct text target = http_request_target(request);
+    struct buf location;
+
+    if (!text_starts_with(target, TEXT("/"))) /* an absolute form */
+        target = http_request_path(request);
+    buf_init_fixed(&location, http_request_alloc(request, origin.len + target.len), origin.len + target.len);
+    buf_append_text(&location, origin);
+    buf_append_text(&location, target);
+    redirect(console, request, buf_text(&location));
 }
 
 static void refuse(struct http_request *request, enum problem_code code)
@@ -159,8 +194,15 @@ static const struct console_asset *find_asset(struct text path)
     return NULL;
 }
 
+static bool is_key_page(struct text name)
+{
+    const struct text folder = TEXT("keys/key_");
+
+    return text_starts_with(name, folder) && !memchr(name.ptr + folder.len, '/', name.len - folder.len);
+}
+
 /* Which pages there are is known to the document's scripts, the last word of the path to them as well. Here it matters
- * for the status alone. */
+ * for the status alone. A key has an address of its own. */
 static bool is_page(struct text name)
 {
     static const struct text PAGES[] = {TEXT("devices"), TEXT("activate"), TEXT("activity"), TEXT("usage"),
@@ -169,7 +211,7 @@ static bool is_page(struct text name)
     for (size_t i = 0; i < sizeof PAGES / sizeof *PAGES; i++)
         if (text_equal(name, PAGES[i]))
             return true;
-    return false;
+    return is_key_page(name);
 }
 
 static void answer_path(const struct console *console, struct http_request *request, struct text path)
@@ -179,7 +221,7 @@ static void answer_path(const struct console *console, struct http_request *requ
 
     if (asset)
         reply_asset(console, request, asset);
-    else if (memchr(name.ptr, '/', name.len)) /* files of another version, say */
+    else if (memchr(name.ptr, '/', name.len) && !is_key_page(name)) /* files of another version, say */
         refuse(request, PROBLEM_NOT_FOUND);
     else
         reply_page(console, request, find_asset(folder), is_page(name) ? 200 : 404);
@@ -189,15 +231,18 @@ bool console_answer(const struct console *console, struct http_request *request)
 {
     struct text path = http_request_path(request);
     bool is_entrance = text_equal(path, TEXT("/")) || text_equal(path, TEXT("/console"));
-    bool is_page_or_file = text_starts_with(path, TEXT("/console/")) || text_equal(path, TEXT("/openapi.json"));
+    bool is_described = text_equal(path, TEXT("/openapi.json"));
+    bool is_page_or_file = text_starts_with(path, TEXT("/console/")) || is_described;
     enum http_method method = http_request_method(request);
 
     if (!is_entrance && !is_page_or_file)
         return false;
     if (method != HTTP_GET && method != HTTP_HEAD)
         refuse(request, PROBLEM_METHOD_NOT_ALLOWED);
+    else if (!is_described && is_at_localhost(console, request))
+        redirect_from_localhost(console, request);
     else if (is_entrance)
-        redirect_to_console(console, request);
+        redirect(console, request, TEXT("/console/"));
     else
         answer_path(console, request, path);
     return true;

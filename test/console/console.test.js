@@ -306,6 +306,58 @@ describe('what can go wrong', () => {
         assert.equal(await page.getByRole('textbox', {name: 'Name'}).inputValue(), '');
     });
 
+    browse('a secret on the screen leaves the document when the session ends', async (page, {context, person}) => {
+        const other = await context.newPage();
+        const document = () => page.evaluate(() => globalThis.document.documentElement.outerHTML);
+
+        await someKeys(['Listed before', 'test']);
+        await signIn(page, person);
+        await row(page, 'Listed before').waitFor();
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        await page.getByRole('textbox', {name: 'Name'}).fill('Seen by passers-by');
+        await page.getByRole('checkbox', {name: /patients:read/}).check();
+        await page.getByRole('button', {name: 'Create test key'}).click();
+        await confirmStepUp(page, person);
+        const secret = await page.locator('.secret-text').textContent();
+        await other.goto('/console/session');
+        await other.getByRole('button', {name: 'Sign out'}).click();
+        const again = page.getByRole('dialog', {name: 'Sign in again'});
+        await again.waitFor();
+        for (const word of [secret, 'Listed before', 'Seen by passers-by', 'patients:read'])
+            assert.ok(!(await document()).includes(word), word);
+        await fillSignIn(again, person);
+        await page.getByRole('heading', {name: 'The secret is no longer shown'}).waitFor();
+        assert.ok(!(await document()).includes(secret));
+        await page.getByRole('button', {name: 'Close'}).last().click();
+        await row(page, 'Listed before').waitFor();
+        await row(page, 'Seen by passers-by').waitFor();
+        await page.reload(); // asks nothing: there is no secret to lose
+        await row(page, 'Seen by passers-by').waitFor();
+    });
+
+    browse('the password of a step-up leaves the document when the session ends', async (page, {context, person}) => {
+        const other = await context.newPage();
+
+        await signIn(page, person);
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        await page.getByRole('textbox', {name: 'Name'}).fill('Kept');
+        await page.getByRole('checkbox', {name: /patients:read/}).check();
+        await page.getByRole('button', {name: 'Create test key'}).click();
+        const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
+        await dialog.getByLabel('Password', {exact: true}).fill(PASSWORD);
+        await other.goto('/console/session');
+        await other.getByRole('button', {name: 'Sign out'}).click();
+        await fillSignIn(page.getByRole('dialog', {name: 'Sign in again'}), person);
+        assert.equal(await dialog.getByLabel('Password', {exact: true}).inputValue(), '');
+        await dialog.getByRole('button', {name: 'Cancel'}).click();
+        assert.equal(await page.getByRole('textbox', {name: 'Name'}).inputValue(), 'Kept');
+        await page.locator('form[data-working]').waitFor({state: 'detached'});
+        await page.keyboard.press('Escape');
+        await page.getByRole('dialog').waitFor({state: 'detached'});
+        await page.getByRole('link', {name: 'Usage'}).click();
+        await page.getByRole('heading', {name: 'Usage', exact: true}).waitFor();
+    });
+
     browse('the end of an idle session is told before, and can be put off', async (page, {person}) => {
         await page.route('**/v1/console/session', async (route) => {
             const response = await route.fetch();
@@ -686,6 +738,97 @@ describe('what can go wrong', () => {
         }
         await page.getByRole('button', {name: 'Live', exact: true}).click();
         await page.getByText('Nothing matches').waitFor();
+    });
+
+    browse('the address tells what is shown: after a reload, and on the way back', async (page, {person}) => {
+        const {made} = await someKeys(
+            ...Array.from({length: 27}, (_, i) => [`Addressed ${String(i + 1).padStart(2, '0')}`, 'live']),
+        );
+        const at = () => {
+            const {pathname, search} = new URL(page.url());
+
+            return pathname + search;
+        };
+        const details = page.getByRole('dialog', {name: 'Key'});
+        const key = `/console/keys/${made[4].id}`;
+
+        await signIn(page, person);
+        await page.getByRole('link', {name: 'Usage'}).click();
+        await page.getByRole('button', {name: '90 days'}).click();
+        await page.reload();
+        await page.getByRole('button', {name: '90 days', pressed: true}).waitFor();
+        await page.getByRole('link', {name: 'API keys', exact: true}).click();
+
+        // Search and filters.
+        await page.getByRole('searchbox').fill('addressed 05');
+        await page.getByRole('button', {name: 'Live', exact: true}).click();
+        await page.waitForURL('**/console/?search=addressed+05&mode=live');
+        await row(page, 'Addressed 05').waitFor();
+        await page.reload();
+        await row(page, 'Addressed 05').waitFor();
+        assert.equal(await page.locator('tbody tr').count(), 1);
+        assert.equal(await page.getByRole('searchbox').inputValue(), 'addressed 05');
+
+        // A key's details: closed by the way back, opened by the way forward, by a reload and by a link.
+        await page.getByRole('button', {name: 'Addressed 05', exact: true}).click();
+        await details.waitFor();
+        assert.equal(at(), `${key}?search=addressed+05&mode=live`);
+        await page.goBack();
+        await details.waitFor({state: 'detached'});
+        assert.equal(at(), '/console/?search=addressed+05&mode=live');
+        await row(page, 'Addressed 05').waitFor();
+        await page.goForward();
+        await details.getByText(made[4].id).waitFor();
+        await page.reload();
+        await details.getByText(made[4].id).waitFor();
+        await page.keyboard.press('Escape');
+        await details.waitFor({state: 'detached'});
+        await page.waitForURL('**/console/?search=addressed+05&mode=live');
+        await page.goBack();
+        await page.getByRole('heading', {name: 'Usage', exact: true}).waitFor();
+
+        // A key that is on no page of the list, and is revoked from its address.
+        await page.goto(key);
+        await details.getByText(made[4].id).waitFor();
+        await details.getByRole('button', {name: 'Revoke'}).click();
+        await page.getByRole('dialog', {name: 'Revoke this key?'}).getByText('Addressed 05').waitFor();
+        await page.waitForURL('**/console/');
+        await page.getByRole('button', {name: 'Revoke key'}).click();
+        await page.getByRole('dialog', {name: 'Revoked, everywhere'}).waitFor();
+        await page.getByRole('button', {name: 'Close'}).last().click();
+        const answer = await page.goto(`/console/keys/key_${'0'.repeat(26)}`);
+        assert.equal(answer.status(), 200);
+        await page.getByRole('dialog').getByText('It does not exist any more').waitFor();
+        await page.keyboard.press('Escape');
+        await page.waitForURL('**/console/');
+
+        // Pages of the list.
+        await row(page, 'Addressed 27').waitFor();
+        await page.getByRole('button', {name: 'Older'}).click();
+        await row(page, 'Addressed 27').waitFor({state: 'detached'});
+        await row(page, 'Addressed 01').waitFor();
+        await page.reload();
+        await row(page, 'Addressed 01').waitFor();
+        await page.goBack();
+        await row(page, 'Addressed 27').waitFor();
+        assert.equal((await fetch(`${deployment.url}/console/keys/key_x/y`)).status, 404);
+    });
+
+    browse('a computer whose clock is wrong: what was just now is told as that', async (page, {person}) => {
+        await page.clock.install({time: Date.now() + 7200000});
+        await signIn(page, person);
+        await page.getByRole('link', {name: 'Activity'}).click();
+        await row(page, 'Signed in').first().getByText('just now').waitFor();
+        await page.getByText('You will be signed out').waitFor({state: 'detached'});
+    });
+
+    browse('at another address than its own it says so before anything is typed', async (page, {person}) => {
+        await page.goto(`${deployment.url}/console/usage?days=7`);
+        await page.getByText('This is not the console’s own address').waitFor();
+        assert.equal(await page.locator('input').count(), 0);
+        await page.getByRole('link', {name: deployment.origin}).click();
+        await fillSignIn(page, person);
+        await page.getByRole('button', {name: '7 days', pressed: true}).waitFor();
     });
 
     browse('a search that finds more than it lists says so', async (page, {person}) => {

@@ -1,4 +1,5 @@
 // The audit trail, in plain words.
+import {choice, replaceAddress, withState} from './address.js';
 import {call, withQuery} from './api.js';
 import {h, icon, show} from './dom.js';
 import {timeElement} from './format.js';
@@ -89,7 +90,7 @@ function eventTable(events) {
 
 export function activityPage() {
     const content = h('div', {class: 'list-space'});
-    const state = {filter: 'all', events: [], hasMore: false};
+    const state = {filter: choice('show', Object.keys(KINDS), 'all'), events: [], hasMore: false};
     const load = (after) => call('GET', withQuery(PATH, {limit: PAGE, starting_after: after}));
     const more = pagerMore(TEXTS.activity.more, async () => take(await load(state.events.at(-1).id)));
 
@@ -130,6 +131,7 @@ export function activityPage() {
         value: state.filter,
         change: (value) => {
             state.filter = value;
+            replaceAddress(withState({show: value === 'all' ? '' : value}));
             if (!content.hasAttribute('aria-busy')) draw();
         },
     });

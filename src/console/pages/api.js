@@ -1,6 +1,7 @@
 // Requests to the API. What stands in the way and can be mended in place is mended here: a session that has ended (sign
 // in again), a missing step-up (confirm), a token that another sign-in replaced. Then the request is sent once more;
 // nothing was done before, for each of these refusals comes before any work. All else is thrown as a Refusal.
+import {observe} from './clock.js';
 
 const TIMEOUT_MS = 30000;
 
@@ -70,9 +71,10 @@ export async function callOnce(method, path, body) {
     } catch {
         throw new Refusal('offline');
     }
+    observe(Date.parse(response.headers.get('Date')));
     const answer = await readBody(response);
     if (!response.ok) throw refusalOf(response, answer);
-    return {answer, dateMs: Date.parse(response.headers.get('Date'))};
+    return {answer};
 }
 
 // Makes good what the refusal names; false where that is not possible, or was tried before.

@@ -1,11 +1,13 @@
 // The frame around the pages: which page an address means, the navigation, and who may see it.
 import {sessionPage} from './account.js';
 import {activityPage} from './activity.js';
+import {arrive, pushAddress, stay, wayBack} from './address.js';
 import {forgetDraft} from './create.js';
 import {activatePage, devicesPage} from './devices.js';
 import {dialogsMayClose} from './dialog.js';
 import {h, icon, show} from './dom.js';
 import {keysPage} from './keys.js';
+import {loadOrigin} from './origin.js';
 import {emptyState, loading} from './parts.js';
 import {currentSession, loadSession, watchSession} from './session.js';
 import {brand, signInPage} from './signin.js';
@@ -25,10 +27,11 @@ const PAGES = {
 const root = document.getElementById('root');
 let frame = null; // {menu, main}, while somebody is signed in
 let page = null;
-let address = ''; // of the page
+let pageName = '';
 let offline = null;
 
-const nameOfAddress = () => location.pathname.slice(BASE.length);
+// A key's own address is that of the list, with the key's details over it.
+const nameOfAddress = () => location.pathname.slice(BASE.length).replace(/^keys\/[^/]+$/, '');
 
 function missingPage() {
     return {
@@ -46,10 +49,14 @@ function missingPage() {
     };
 }
 
+function closeDialogs() {
+    for (const dialog of document.querySelectorAll('dialog[open]')) dialog.close();
+}
+
 function closePage() {
     page?.stop?.();
     page = null;
-    for (const dialog of document.querySelectorAll('dialog[open]')) dialog.close();
+    closeDialogs();
 }
 
 function menuLink(name, {title, icon: iconName}) {
@@ -92,7 +99,8 @@ function openPage(moveFocus) {
     const described = Object.hasOwn(PAGES, name) ? PAGES[name] : null;
 
     closePage();
-    address = location.pathname + location.search;
+    arrive();
+    pageName = name;
     document.title = TEXTS.title(described?.title ?? TEXTS.missing.title);
     for (const link of frame.links) {
         if (link.dataset.page === (described?.within ?? name)) link.setAttribute('aria-current', 'page');
@@ -122,16 +130,27 @@ function showSignIn(message) {
     root.querySelector('[autofocus]')?.focus();
 }
 
-function go(next) {
-    if (next !== address) history.pushState(null, '', next);
+async function go(next) {
+    await wayBack();
+    if (!frame) return;
+    pushAddress(next);
     openPage(true);
 }
 
-// Back and forward close what lies over the page only where it may be closed.
+// Back and forward close what lies over the page only where it may be closed. Within a page it shows another state.
 function wentBack() {
     if (!frame) return;
-    if (dialogsMayClose()) openPage(true);
-    else history.pushState(null, '', address);
+    if (wayBack()) {
+        arrive();
+    } else if (!dialogsMayClose()) {
+        stay();
+    } else if (page?.moved && nameOfAddress() === pageName) {
+        closeDialogs();
+        arrive();
+        page.moved();
+    } else {
+        openPage(true);
+    }
 }
 
 function clicked(event) {
@@ -202,7 +221,7 @@ async function start() {
     show(root, space);
     await loading(space, {
         placeholder: () => h('p', {class: 'unseen', role: 'status'}, TEXTS.loading),
-        load: loadSession,
+        load: async () => (await Promise.all([loadSession(), loadOrigin()]))[0],
         draw: (isSignedIn) => {
             if (isSignedIn) showConsole(false);
             else showSignIn('');

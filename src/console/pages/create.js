@@ -314,6 +314,16 @@ export function openCreate(created) {
         },
         closed: () => removeEventListener('beforeunload', warnUnload),
     });
+    dialog.element.addEventListener('veil', () => {
+        if (!state.secretShown) return;
+        state.isStored = true; // as far as can be
+        removeEventListener('beforeunload', warnUnload);
+        dialog.replace(
+            TEXTS.create.goneTitle,
+            notice('warn', h('p', null, TEXTS.create.gone)),
+            foot(null, h('button', {type: 'button', class: 'primary', onclick: () => dialog.close()}, TEXTS.close)),
+        );
+    });
 
     form.modeChanged();
 }

@@ -1,4 +1,5 @@
 // Devices, and letting one in by the code that it shows (RFC 8628).
+import {choice, replaceAddress, withState} from './address.js';
 import {call, withQuery} from './api.js';
 import {h, icon, show} from './dom.js';
 import {checkFields, field, notice, workingForm} from './form.js';
@@ -101,7 +102,8 @@ function emptyDevices(status) {
 
 export function devicesPage() {
     const content = h('div', {class: 'list-space'});
-    const state = {status: 'active', devices: []};
+    const status = choice('status', ['revoked', 'all'], 'active');
+    const state = {status: status === 'all' ? '' : status, devices: []};
     const load = async (after) =>
         await call('GET', withQuery(PATH, {limit: PAGE, status: state.status, starting_after: after}));
     const more = pagerMore(TEXTS.older, async () => {
@@ -144,6 +146,7 @@ export function devicesPage() {
                 ],
                 change: (value) => {
                     state.status = value;
+                    replaceAddress(withState({status: value === 'active' ? '' : value || 'all'}));
                     loader.run();
                 },
             }),

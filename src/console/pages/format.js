@@ -1,4 +1,5 @@
 // Times and numbers in words.
+import {serverNow} from './clock.js';
 import {h} from './dom.js';
 import {TEXTS} from './texts.js';
 
@@ -18,8 +19,8 @@ const STEPS = [
 ];
 const WORDS_END_S = 30 * 86400;
 
-export function timeInWords(iso, now = Date.now()) {
-    const seconds = Math.round((now - Date.parse(iso)) / 1000);
+export function timeInWords(iso) {
+    const seconds = Math.round((serverNow() - Date.parse(iso)) / 1000);
 
     if (seconds < 45) return TEXTS.time.now;
     if (seconds >= WORDS_END_S) return dayMonthYear.format(new Date(iso));

@@ -1,6 +1,16 @@
 // The list of API keys, a key's details, and revoking: the first page, for it is the one of an emergency.
+import {
+    choice,
+    currentAddress,
+    leaveOver,
+    pushAddress,
+    replaceAddress,
+    withState,
+    words as wordsOf,
+} from './address.js';
 import {call, withQuery} from './api.js';
 import {spark} from './chart.js';
+import {serverNow} from './clock.js';
 import {openCreate} from './create.js';
 import {openDialog} from './dialog.js';
 import {announce, h, icon, show} from './dom.js';
@@ -10,6 +20,10 @@ import {copyButton, emptyState, explain, facts, loading, modeBadge, pageHead, se
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
 
 const PATH = '/v1/console/api_keys';
+const PAGE_PATH = '/console/';
+const KEY_PATH = '/console/keys/';
+const ID = /^key_[0-9a-z]{26}$/;
+const ALL = 'all'; // in the address
 const PAGE = 25;
 const BULK = 100;
 const SEARCHED_MAX = 2000;
@@ -21,7 +35,7 @@ const SCOPE_COUNT = SCOPE_GROUPS.flatMap((group) => group.scopes).length;
 // Revoking
 
 const isInUse = (key) =>
-    key.mode === 'live' && key.last_used_at && Date.now() - Date.parse(key.last_used_at) < IN_USE_MS;
+    key.mode === 'live' && key.last_used_at && serverNow() - Date.parse(key.last_used_at) < IN_USE_MS;
 
 function keyLine(key) {
     return h(
@@ -160,7 +174,13 @@ function scopeList(scopes) {
     );
 }
 
-function openDetails(key, use, revoked) {
+// A user or a key, by name where it is known.
+function makerOf({created_by: maker, created_by_name: name}) {
+    if (!maker) return null;
+    return typeof maker === 'object' ? maker.name || maker.id : name || maker;
+}
+
+function openDetails(key, use, {revoked, closed}) {
     const start = `svc_sk_${key.mode}_`;
     const revokeButton = key.revoked_at
         ? null
@@ -180,6 +200,7 @@ function openDetails(key, use, revoked) {
     const dialog = openDialog({
         title: TEXTS.detail.title,
         shape: 'sheet',
+        closed,
         content: [
             h('div', {class: 'detail-name'}, h('strong', {class: 'wrap'}, key.name), modeBadge(key.mode)),
             facts([
@@ -190,6 +211,7 @@ function openDetails(key, use, revoked) {
                     h('p', {class: 'hint'}, TEXTS.detail.secretNote),
                 ],
                 [TEXTS.detail.created, exactTime(key.created_at)],
+                makerOf(key) ? [TEXTS.detail.madeBy, h('span', {class: 'wrap'}, makerOf(key))] : null,
                 [
                     TEXTS.detail.lastUsed,
                     key.last_used_at
@@ -256,7 +278,7 @@ function actionCell(key, revoked) {
     );
 }
 
-function keyRow(key, useOf) {
+function keyRow(key, useOf, open) {
     const row = h('tr', {'data-id': key.id});
     const usage = h('td', {'class': 'use-cell', 'data-label': TEXTS.keys.columns.requests});
     const redraw = (record) => {
@@ -278,7 +300,7 @@ function keyRow(key, useOf) {
                         type: 'button',
                         class: 'row-name',
                         title: TEXTS.keys.details(key.name),
-                        onclick: () => openDetails(key, useOf(key.id), redraw),
+                        onclick: () => open(key.id),
                     },
                     key.name,
                 ),
@@ -292,7 +314,7 @@ function keyRow(key, useOf) {
         );
     }
     draw();
-    return {row, drawUse: () => show(usage, useCell(useOf(key.id)))};
+    return {key, row, redraw, drawUse: () => show(usage, useCell(useOf(key.id)))};
 }
 
 function keyTable(rows) {
@@ -382,7 +404,7 @@ async function listPage(filters, cursor) {
 }
 
 function emptyList(state, create, clear) {
-    if (state.words.length > 0 || state.filters.mode)
+    if (state.text.trim() || state.filters.mode)
         return emptyState(
             'search',
             TEXTS.keys.emptyFilteredTitle,
@@ -456,19 +478,47 @@ function searchBox(search) {
     };
 }
 
+// What the address says of the list.
+function listState() {
+    const cursorOf = (name) => (ID.test(wordsOf(name)) ? {[name]: wordsOf(name)} : null);
+    const status = choice('status', ['revoked', ALL], 'active');
+
+    return {
+        filters: {mode: choice('mode', ['live', 'test'], ''), status: status === ALL ? '' : status},
+        text: wordsOf('search'),
+        cursor: cursorOf('starting_after') ?? cursorOf('ending_before') ?? {},
+    };
+}
+
+function addressOf({filters, text, cursor}, path = PAGE_PATH) {
+    const status = filters.status || ALL;
+
+    return withState({search: text, mode: filters.mode, status: status === 'active' ? '' : status, ...cursor}, path);
+}
+
+function keyOfAddress() {
+    const [, id] = location.pathname.split(KEY_PATH);
+
+    return ID.test(id) ? id : null;
+}
+
 export function keysPage() {
-    const state = {filters: {mode: '', status: 'active'}, words: [], cursor: {}};
+    const state = listState();
     const content = h('div', {class: 'list-space'});
     const box = searchBox(() => {
-        state.words = box.input.value.toLowerCase().split(/\s+/).filter(Boolean);
+        state.text = box.input.value;
         restart();
     });
     const create = () => openCreate(() => restart());
     const element = h('div');
+    let rows = [];
+    let useByKey = new Map();
+    let detailsTurn = 0;
 
+    const words = () => state.text.toLowerCase().split(/\s+/).filter(Boolean);
     function draw(page) {
-        let useByKey = new Map();
-        const rows = page.data.map((key) => keyRow(key, (id) => useByKey.get(id)));
+        useByKey = new Map();
+        rows = page.data.map((key) => keyRow(key, (id) => useByKey.get(id), open));
 
         show(
             content,
@@ -479,33 +529,66 @@ export function keysPage() {
             page.isCut ? h('p', {class: 'hint'}, TEXTS.keys.searchCut(count(page.searched))) : null,
             pager(page, move),
         );
-        if (state.words.length) announce(TEXTS.keys.found(page.total));
+        if (words().length) announce(TEXTS.keys.found(page.total));
         // The list can be used without it: that it fails is no reason to show less.
+        const drawn = rows;
         loadUse(page.data).then(
             (use) => {
+                if (drawn !== rows) return;
                 useByKey = use;
                 rows.forEach(({drawUse}) => drawUse());
             },
             () => {},
         );
+        if (detailsTurn === 0) showDetails();
     }
     const loader = loading(content, {
         placeholder: () => skeletonRows(6),
         draw,
-        load: () =>
-            state.words.length ? searchAll(state.filters, state.words) : listPage(state.filters, state.cursor),
+        load: () => (words().length ? searchAll(state.filters, words()) : listPage(state.filters, state.cursor)),
     });
-    const restart = () => move({});
+    // Searched or filtered anew: from the newest on.
+    function restart() {
+        state.cursor = {};
+        if (!keyOfAddress()) replaceAddress(addressOf(state));
+        loader.run();
+    }
     function move(cursor) {
         state.cursor = cursor;
+        pushAddress(addressOf(state));
         loader.run();
     }
     function clear() {
-        box.input.value = '';
-        Object.assign(state, {filters: {mode: '', status: 'active'}, words: []});
+        Object.assign(state, {filters: {mode: '', status: 'active'}, text: ''});
         drawFilters();
         restart();
     }
+
+    // A key's details, at an address of their own.
+    function open(id) {
+        pushAddress(addressOf(state, KEY_PATH + id), {isOver: true});
+        showDetails();
+    }
+    async function showDetails() {
+        const id = keyOfAddress();
+        const listed = rows.find(({key}) => key.id === id);
+        const mine = (detailsTurn += 1);
+        const isAddress = () => currentAddress().split('?')[0] === KEY_PATH + id;
+        const closed = () => isAddress() && leaveOver(addressOf(state));
+
+        if (!id) return;
+        try {
+            const key = listed?.key ?? (await call('GET', `${PATH}/${id}`));
+            const use = listed ? useByKey : await loadUse([key]).catch(() => new Map());
+
+            if (mine === detailsTurn && isAddress())
+                openDetails(key, use.get(id), {revoked: listed?.redraw ?? restart, closed});
+        } catch (refusal) {
+            if (mine === detailsTurn && isAddress() && refusal.kind !== 'cancelled')
+                openDialog({title: TEXTS.detail.title, content: explain(refusal), closed});
+        }
+    }
+
     const filters = h('div', {class: 'filters'});
     function drawFilters() {
         const change = (name) => (value) => {
@@ -513,6 +596,7 @@ export function keysPage() {
             restart();
         };
 
+        box.input.value = state.text;
         show(
             filters,
             box.element,
@@ -538,6 +622,17 @@ export function keysPage() {
             }),
         );
     }
+    // Back or forward within this page.
+    function moved() {
+        const before = addressOf(state);
+
+        Object.assign(state, listState());
+        if (addressOf(state) !== before) {
+            drawFilters();
+            loader.run();
+        }
+        showDetails();
+    }
 
     drawFilters();
     element.append(
@@ -550,5 +645,5 @@ export function keysPage() {
         content,
     );
     loader.run();
-    return {element, stop: loader.stop, shortcut: () => box.input.focus()};
+    return {element, stop: loader.stop, shortcut: () => box.input.focus(), moved};
 }

@@ -1,6 +1,7 @@
 // Who is signed in: kept in memory alone, told by the server on each load. Tabs tell each other when it begins and
 // ends.
 import {call, callOnce, installHooks, Refusal} from './api.js';
+import {clockSkewMs} from './clock.js';
 import {openReSignIn, openStepUp} from './signin.js';
 import {announce, h, show} from './dom.js';
 import {wait} from './format.js';
@@ -11,8 +12,7 @@ const MARGIN_MS = 15000; // the server notes a use at most every ten seconds
 const TICK_MS = 1000;
 const TOUCH_MS = 60000; // while somebody types, the server hears of it this often
 
-// {user, csrfToken, skewMs, expiresMs, idleMs, idleEndMs, stepUpExpiresMs}; all times by this browser's clock, which is
-// ahead of the server's by skewMs
+// {user, csrfToken, expiresMs, idleMs, idleEndMs, stepUpExpiresMs}; all times by this browser's clock
 let current = null;
 let ending = null; // of a promise: sign in again, under way
 let tabs = null;
@@ -22,7 +22,7 @@ let notifyEnded = () => {};
 
 export const currentSession = () => current;
 
-const localTime = (iso, skewMs) => (iso ? Date.parse(iso) + skewMs : 0);
+const localTime = (iso) => (iso ? Date.parse(iso) + clockSkewMs() : 0);
 
 // Somebody else is signed in: nothing that is shown, typed or asked for is his.
 function changeUser() {
@@ -32,10 +32,8 @@ function changeUser() {
 }
 
 // Throws where it is another user's than the one before.
-function take(answer, dateMs) {
-    const skewMs = Number.isFinite(dateMs) ? Date.now() - dateMs : 0;
-    const local = (iso) => localTime(iso, skewMs);
-    const idleEndMs = local(answer.idle_expires_at ?? answer.expires_at);
+function take(answer) {
+    const idleEndMs = localTime(answer.idle_expires_at ?? answer.expires_at);
 
     if (current && current.user.id !== answer.user.id) {
         changeUser();
@@ -45,11 +43,10 @@ function take(answer, dateMs) {
     current = {
         user: answer.user,
         csrfToken: answer.csrf_token,
-        skewMs,
-        expiresMs: local(answer.expires_at),
+        expiresMs: localTime(answer.expires_at),
         idleEndMs,
         idleMs: idleEndMs - Date.now(),
-        stepUpExpiresMs: local(answer.step_up_expires_at),
+        stepUpExpiresMs: localTime(answer.step_up_expires_at),
     };
 }
 
@@ -64,9 +61,9 @@ function used() {
 // True: somebody is signed in. Throws what stands in the way of knowing.
 export async function loadSession() {
     try {
-        const {answer, dateMs} = await callOnce('GET', '/v1/console/session');
+        const {answer} = await callOnce('GET', '/v1/console/session');
 
-        take(answer, dateMs);
+        take(answer);
         return true;
     } catch (refusal) {
         if (refusal.code !== 'invalid_session') throw refusal;
@@ -75,16 +72,16 @@ export async function loadSession() {
 }
 
 export async function signIn(email, password, totp) {
-    const {answer, dateMs} = await callOnce('POST', '/v1/auth/login', {email, password, totp});
+    const {answer} = await callOnce('POST', '/v1/auth/login', {email, password, totp});
 
     tabs?.postMessage({event: 'begun', user: answer.user.id});
-    take(answer, dateMs);
+    take(answer);
 }
 
 export async function stepUp(password, totp) {
     const answer = await call('POST', '/v1/console/step_up', {password, totp});
 
-    if (current) current.stepUpExpiresMs = localTime(answer.step_up_expires_at, current.skewMs);
+    if (current) current.stepUpExpiresMs = localTime(answer.step_up_expires_at);
 }
 
 function forget() {
@@ -103,7 +100,7 @@ export async function signOut() {
     notifyEnded();
 }
 
-// The page stays as it is, out of sight, until the same user is back.
+// The page is kept as it is, out of the document, until the same user is back.
 function signInAgain(reason) {
     const before = current?.user;
 

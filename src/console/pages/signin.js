@@ -1,11 +1,14 @@
 // Signing in, on a page of its own or over what was being done, and confirming before what needs a step-up.
 import {Refusal} from './api.js';
+import {serverNow} from './clock.js';
 import {h, icon} from './dom.js';
 import {openDialog} from './dialog.js';
 import {checkFields, codeField, codeOf, field, notice, passwordField, workingForm} from './form.js';
+import {foreignNotice} from './origin.js';
 import {explain} from './parts.js';
 import {currentSession, signIn, stepUp} from './session.js';
 import {TEXTS} from './texts.js';
+import {dropVeiled, unveil, veil} from './veil.js';
 
 const CODE_FORM = /^[0-9]{6}$/;
 const STEP_S = 30;
@@ -92,46 +95,50 @@ export function signInPage(message, done) {
             h('h1', {tabindex: '-1'}, TEXTS.signIn.title),
             h('p', {class: 'lead'}, TEXTS.signIn.lead),
             message ? notice('info', message) : null,
-            signInForm({done}),
-            h('p', {class: 'hint foot'}, `${TEXTS.signIn.help} `, h('code', null, TEXTS.signIn.helpCommand)),
+            foreignNotice() ?? [
+                signInForm({done}),
+                h('p', {class: 'hint foot'}, `${TEXTS.signIn.help} `, h('code', null, TEXTS.signIn.helpCommand)),
+            ],
         ),
     );
 }
 
 // Resolves when somebody is signed in; rejects where he leaves instead.
 export function openReSignIn(email, reason) {
-    document.body.classList.add('veiled');
+    veil();
     return new Promise((resolve, reject) => {
-        let settle = () => reject(new Refusal('cancelled'));
+        let settle = () => {
+            dropVeiled();
+            reject(new Refusal('cancelled'));
+        };
         const dialog = openDialog({
             title: TEXTS.signIn.again,
             isFixed: true,
-            name: 'unveiled',
             content: [
                 h('p', null, reason ?? TEXTS.signIn.ended),
                 signInForm({
                     email,
                     done: () => {
-                        settle = resolve;
+                        settle = () => {
+                            unveil();
+                            resolve();
+                        };
                         dialog.close();
                     },
                     cancel: () => dialog.close(),
                 }),
             ],
-            closed: () => {
-                document.body.classList.remove('veiled');
-                settle();
-            },
+            closed: () => settle(),
         });
     });
 }
 
-// Counts down to the next code of the authenticator.
+// Counts down to the next code of the authenticator, by the server's clock.
 function usedNotice() {
     const text = h('span');
-    const endMs = (Math.floor(Date.now() / 1000 / STEP_S) + 1) * STEP_S * 1000;
+    const endMs = (Math.floor(serverNow() / 1000 / STEP_S) + 1) * STEP_S * 1000;
     const tick = () => {
-        const leftS = Math.ceil((endMs - Date.now()) / 1000);
+        const leftS = Math.ceil((endMs - serverNow()) / 1000);
 
         text.textContent = leftS > 0 ? TEXTS.stepUp.used(leftS) : TEXTS.stepUp.usedOver;
         if (leftS > 0) setTimeout(tick, 500);

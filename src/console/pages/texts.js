@@ -106,6 +106,11 @@ export const TEXTS = {
         gone: 'It does not exist any more. Load the page again to see what is there.',
     },
 
+    origin: {
+        foreign: 'This is not the console’s own address, so nobody can sign in here.',
+        go: (origin) => `Open the console at ${origin}`,
+    },
+
     signIn: {
         title: 'Sign in',
         lead: 'to the console of your clinic’s API keys',
@@ -211,6 +216,7 @@ export const TEXTS = {
         secretText: (start, last4) => `${start}…${last4}`,
         secretNote: 'The whole secret was shown when the key was made. It is stored nowhere.',
         created: 'Created',
+        madeBy: 'Made by',
         lastUsed: 'Last used',
         revoked: 'Revoked',
         scopes: 'Scopes',
@@ -255,6 +261,8 @@ export const TEXTS = {
         tryText: (file) => `With ${file} in the folder you are in:`,
         stored: 'I have stored it',
         finish: 'Done',
+        goneTitle: 'The secret is no longer shown',
+        gone: 'Your session ended, so the secret was taken off the screen. If you have not stored it, revoke this key and create another.',
         notStored: 'Tick “I have stored it” first: the secret cannot be shown again.',
         created: (name) => `The key ${name} was created.`,
     },

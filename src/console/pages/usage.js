@@ -1,4 +1,5 @@
 // Requests per day and by key.
+import {choice, replaceAddress, withState} from './address.js';
 import {call, withQuery} from './api.js';
 import {share, usageChart} from './chart.js';
 import {h, show} from './dom.js';
@@ -136,7 +137,7 @@ function placeholder() {
 
 export function usagePage() {
     const content = h('div');
-    const state = {days: 30};
+    const state = {days: Number(choice('days', Object.keys(TEXTS.usage.periods), '30'))};
 
     function draw(answer) {
         const days = byDay(answer.data);
@@ -182,10 +183,11 @@ export function usagePage() {
     });
     const period = segments({
         label: TEXTS.usage.period,
-        value: '30',
+        value: String(state.days),
         options: Object.entries(TEXTS.usage.periods),
         change: (value) => {
             state.days = Number(value);
+            replaceAddress(withState({days: value === '30' ? '' : value}));
             loader.run();
         },
     });

@@ -203,6 +203,7 @@ Test(login, logout)
     struct http_request *request = request_send(HTTP_POST, "/v1/auth/logout", SESSION_COOKIE RIGHT_CSRF, NULL);
 
     cr_assert_eq(answer_status(request), 204);
+    cr_assert(strstr(answer_headers(request), "Clear-Site-Data: \"cache\""));
     cr_assert(strstr(answer_headers(request), "Set-Cookie: __Host-session=;"));
     cr_assert(strstr(answer_headers(request), "Max-Age=0"));
     request_forget(request);
