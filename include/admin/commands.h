@@ -4,13 +4,14 @@
 #include "core/keyring.h"
 
 extern const struct option_group ACCOUNT_CREATE_OPTIONS[], ACCOUNT_LIST_OPTIONS[], USER_CREATE_OPTIONS[],
-    USER_LIST_OPTIONS[], USER_RESET_TOTP_OPTIONS[], USER_RESET_PASSWORD_OPTIONS[], KEY_REVOKE_OPTIONS[], TOTP_OPTIONS[],
-    MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[];
+    USER_LIST_OPTIONS[], USER_UNLOCK_OPTIONS[], USER_RESET_TOTP_OPTIONS[], USER_RESET_PASSWORD_OPTIONS[],
+    KEY_REVOKE_OPTIONS[], TOTP_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[];
 
 int account_create_run(const struct command_line *line);
 int account_list_run(const struct command_line *line);
 int user_create_run(const struct command_line *line);
 int user_list_run(const struct command_line *line);
+int user_unlock_run(const struct command_line *line);
 int user_reset_totp_run(const struct command_line *line);
 int user_reset_password_run(const struct command_line *line);
 int key_revoke_run(const struct command_line *line);

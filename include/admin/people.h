@@ -21,6 +21,8 @@ void user_hash_password(struct store_session *session, struct keyring *keyring, 
                         char ret_hash[PASSWORD_HASH_BYTES]);
 /* email: normalised. */
 MUST_CHECK int user_find(struct store_session *session, const char *email, bool *ret_is_known, struct id *ret_user);
-/* Replaces what is not NULL, and ends the user's sessions. */
+/* Replaces what is not NULL, ends the user's sessions and unlocks him. */
 MUST_CHECK int user_reset(struct store_session *session, const struct id *user, const char *password_hash,
                           const uint8_t *totp_sealed);
+/* Ends a lock, and forgets what is counted against the user. */
+MUST_CHECK int user_unlock(struct store_session *session, const struct id *user);

@@ -1,5 +1,8 @@
 /* Password hashes: scrypt (RFC 7914, N=2^17, r=8, p=1: 128 MiB and some 300 ms each) over a peppered password, on
- * threads of their own, behind a bounded queue: at most `parallel` run (memory), at most `queue` wait (time). */
+ * threads of their own, behind bounded queues: at most `parallel` run (memory), at most `queue` wait in each part
+ * (time). Strangers cannot hold up people who are known: these have a part of their own, and while both wait every
+ * other hash is theirs. Within a part the sources take turns: one that asks for many waits behind itself, and where the
+ * part is full its last one gives way to a source that has fewer. */
 #pragma once
 #include "core/keyring.h"
 #include "store/account_store.h"
@@ -11,12 +14,21 @@ struct password_pool *password_pool_create(uv_loop_t *loop, struct keyring *keyr
 /* Waiting jobs complete as PASSWORD_CANCELLED, running ones are waited for. closed runs once, last. */
 void password_pool_close(struct password_pool *pool, void (*closed)(void *arg), void *arg);
 
+/* PASSWORD_KNOWN: step-ups, and sign-ins from a browser that the user signed in from before. */
+enum password_part { PASSWORD_STRANGER, PASSWORD_KNOWN, PASSWORD_PARTS };
+struct password_turn {
+    enum password_part part;
+    uint64_t source; /* whose turn it is: names a network, a browser, a user */
+};
+
 enum password_result { PASSWORD_MATCHES, PASSWORD_DIFFERS, PASSWORD_OVERLOADED, PASSWORD_CANCELLED };
 typedef void password_verified(void *arg, enum password_result result);
 /* hash NULL: no such user; the same work is done and PASSWORD_DIFFERS answered. The password is copied, and wiped
- * after. done runs exactly once, later. */
-void password_verify(struct password_pool *pool, struct text password, const char *hash, password_verified *done,
-                     void *arg);
+ * after. done runs exactly once, later; PASSWORD_OVERLOADED: no hash was computed. */
+void password_verify(struct password_pool *pool, const struct password_turn *turn, struct text password,
+                     const char *hash, password_verified *done, void *arg);
+/* In how many seconds those that wait now will have been hashed, by what hashes took of late; 1 to 60. */
+uint32_t password_pool_retry_after_s(const struct password_pool *pool);
 /* "scrypt$17$8$1$<pepper>$<salt>$<hash>": pepper names the master key (8 hex digits that do not give it away), so that
  * retired ones still verify; a fresh 16-byte salt and the hash in base64url. Blocks for its whole time: command line
  * only. */

@@ -84,5 +84,21 @@ static inline void metric_set(enum metric m, int64_t value)
 {
     metric_values[m] = value;
 }
+/* Counters by user: what operators must be able to follow up. X(id, name, help) */
+#define METRICS_OF_USERS_TABLE(X)                                               \
+    X(METRIC_USER_ATTACKED, "chatelaine_login_attacks_total",                   \
+      "Times that wrong attempts closed sign-in to unknown browsers, by user.") \
+    X(METRIC_USER_LOCKED, "chatelaine_users_locked_total",                      \
+      "Users locked after 100 wrong codes behind a right password.")
+
+enum metric_of_users {
+#define METRIC_ENUM(id, name, help) id,
+    METRICS_OF_USERS_TABLE(METRIC_ENUM)
+#undef METRIC_ENUM
+        METRIC_OF_USERS_COUNT
+};
+
+/* Counts by user="…" for the first 32 users of each metric since the start, all others as user="other". */
+void metric_count_user(enum metric_of_users m, const char *user);
 /* Appends all metrics, and chatelaine_build_info{version="…"} 1. */
 void metrics_print(struct buf *out, const char *version);

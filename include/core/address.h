@@ -16,6 +16,10 @@ void address_print(const struct address *address, struct buf *out);
  * client may use. */
 void address_print_network(const struct address *address, struct buf *out);
 
+/* The block of that many leading bits, of the one or the other family: "192.0.2.0/24", "2001:db8:1::/48". 0 bits:
+ * nothing. Strangers hold whole blocks, so that failures are counted by them. */
+void address_print_block(const struct address *address, unsigned ipv4_bits, unsigned ipv6_bits, struct buf *out);
+
 struct address_ranges;
 
 /* "10.0.0.0/8, fd00::/8, 192.0.2.7". NULL on anything else; ret_why is then one sentence. */

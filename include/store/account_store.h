@@ -25,11 +25,15 @@ void account_store_create(struct store *store, const struct id *account, struct 
 void account_store_add_user(struct store *store, const struct user_record *user, const struct audit_origin *origin,
                             store_done *done, void *arg);
 void account_store_find_user(struct store *store, struct text email, user_found *done, void *arg);
-/* Replaces password_hash and/or totp_sealed (NULL: stays), forgets the last TOTP step, ends all sessions of the user.
- * Events user.totp_reset, user.password_reset. */
+/* Replaces password_hash and/or totp_sealed (NULL: stays), forgets the last TOTP step, ends all sessions of the user,
+ * forgets the browsers that he signed in from, and unlocks him. Events user.totp_reset, user.password_reset,
+ * user.unlocked. */
 void account_store_reset_user(struct store *store, const struct id *user, const char *password_hash,
                               const uint8_t *totp_sealed, const struct audit_origin *origin, store_done *done,
                               void *arg);
+/* Ends a lock, and clears what is counted against the user. STORE_NOT_FOUND: no such user. Event user.unlocked. */
+void account_store_unlock_user(struct store *store, const struct id *user, const struct audit_origin *origin,
+                               store_done *done, void *arg);
 typedef void users_listed(void *arg, enum store_result result, const struct user_record *users, size_t count);
 void account_store_list_users(struct store *store, const struct id *account /* NULL: all */, users_listed *done,
                               void *arg);

@@ -106,3 +106,13 @@ int user_reset(struct store_session *session, const struct id *user, const char 
     store_session_wait(session);
     return store_session_explain(session, stored.result, &REFUSALS);
 }
+
+int user_unlock(struct store_session *session, const struct id *user)
+{
+    static const struct store_refusals REFUSALS = {.not_found = "the user does not exist any more"};
+    struct stored stored = {.session = session};
+
+    account_store_unlock_user(session->store, user, &OPERATOR, people_stored, &stored);
+    store_session_wait(session);
+    return store_session_explain(session, stored.result, &REFUSALS);
+}

@@ -38,15 +38,18 @@ static const struct option_row LIST_ROWS[] = {
      .help = "Only the users of this account."},
     ROW_JSON,
 };
+static const struct option_row UNLOCK_ROWS[] = {ROW_EMAIL, ROW_JSON};
 static const struct option_row RESET_TOTP_ROWS[] = {ROW_EMAIL, ROW_JSON};
 static const struct option_row RESET_PASSWORD_ROWS[] = {ROW_EMAIL, ROW_PASSWORD_FILE, ROW_JSON};
 
 static const struct option_table CREATE_TABLE = OPTION_TABLE(CREATE_ROWS);
 static const struct option_table LIST_TABLE = OPTION_TABLE(LIST_ROWS);
+static const struct option_table UNLOCK_TABLE = OPTION_TABLE(UNLOCK_ROWS);
 static const struct option_table RESET_TOTP_TABLE = OPTION_TABLE(RESET_TOTP_ROWS);
 static const struct option_table RESET_PASSWORD_TABLE = OPTION_TABLE(RESET_PASSWORD_ROWS);
 
 const struct option_group USER_CREATE_OPTIONS[] = ADMIN_OPTIONS(CREATE_TABLE);
+const struct option_group USER_UNLOCK_OPTIONS[] = ADMIN_OPTIONS(UNLOCK_TABLE);
 const struct option_group USER_RESET_TOTP_OPTIONS[] = ADMIN_OPTIONS(RESET_TOTP_TABLE);
 const struct option_group USER_RESET_PASSWORD_OPTIONS[] = ADMIN_OPTIONS(RESET_PASSWORD_TABLE);
 const struct option_group USER_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_TABLE);
@@ -257,7 +260,8 @@ static int reset_totp_with(const struct command_line *line, struct keyring *keyr
     return code;
 }
 
-static int tell_password_reset(const struct command_line *line, const struct id *user, const char *email)
+/* what: behind "User usr_… (email) ". */
+static int tell_done(const struct command_line *line, const struct id *user, const char *email, const char *what)
 {
     struct buf out CLEANUP(buf_finish);
 
@@ -268,7 +272,7 @@ static int tell_password_reset(const struct command_line *line, const struct id 
         json_put_member(&w, "id", id_text(user));
         json_object_end(&w);
     } else {
-        buf_printf(&out, "User %s (%s) has a new password; all sessions ended.", user->text, email);
+        buf_printf(&out, "User %s (%s) %s", user->text, email, what);
     }
     buf_append_char(&out, '\n');
     return command_print(buf_text(&out));
@@ -291,7 +295,22 @@ static int reset_password_with(const struct command_line *line, struct keyring *
     code = user_reset(&session, &user, hash, NULL);
     store_session_close(&session);
     if (code == EXIT_DONE)
-        code = tell_password_reset(line, &user, email);
+        code = tell_done(line, &user, email, "has a new password; all sessions ended.");
+    return code;
+}
+
+static int unlock_with(const struct command_line *line, struct keyring *keyring, const char *email)
+{
+    struct store_session session;
+    struct id user;
+    int code = open_and_find(&session, &line->settings, keyring, email, &user);
+
+    if (code != EXIT_DONE)
+        return code;
+    code = user_unlock(&session, &user);
+    store_session_close(&session);
+    if (code == EXIT_DONE)
+        code = tell_done(line, &user, email, "is unlocked; failed attempts are forgotten.");
     return code;
 }
 
@@ -319,4 +338,9 @@ int user_reset_totp_run(const struct command_line *line)
 int user_reset_password_run(const struct command_line *line)
 {
     return reset_run(line, reset_password_with);
+}
+
+int user_unlock_run(const struct command_line *line)
+{
+    return reset_run(line, unlock_with);
 }

@@ -169,6 +169,19 @@ static struct credential read_credential(const struct call *call)
     return credential;
 }
 
+struct text call_client_block(const struct call *call, unsigned ipv4_bits, unsigned ipv6_bits)
+{
+    char storage[ADDRESS_TEXT_BYTES];
+    struct address client;
+    struct buf out;
+
+    if (!read_client(call, &client))
+        return http_request_peer(call->request); /* a unix socket */
+    buf_init_fixed(&out, storage, sizeof storage);
+    address_print_block(&client, ipv4_bits, ipv6_bits, &out);
+    return http_request_copy(call->request, buf_text(&out));
+}
+
 struct audit_origin call_origin(const struct call *call)
 {
     bool known = call->key || call->session;

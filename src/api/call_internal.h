@@ -60,6 +60,8 @@ const struct id *call_actor(const struct call *call);
  * events; what is limited is counted by the network, so that nobody escapes within the /64 that is his. */
 struct text call_client_address(const struct call *call);
 struct text call_client_network(const struct call *call);
+/* The block of that many bits that the address lies in; empty for 0 bits. */
+struct text call_client_block(const struct call *call, unsigned ipv4_bits, unsigned ipv6_bits);
 /* For a change: its audit event, and the credential that must still be valid when it takes effect. The actor is empty
  * where there is no principal. Lives as long as the call. */
 struct audit_origin call_origin(const struct call *call);

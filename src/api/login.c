@@ -1,4 +1,5 @@
 /* Signing in and out of the console. */
+#include "attempt_internal.h"
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/metrics.h"
@@ -27,7 +28,7 @@ static void reply_session(struct call *call, const struct session_record *sessio
     secure_wipe(csrf, sizeof csrf);
 }
 
-/* POST /v1/auth/login: count the attempt, look at password and code, take the code's step and make the session. */
+/* POST /v1/auth/login: reserve the attempt, look at password and code, take the code's step and make the session. */
 
 struct login_input {
     struct text email, password, totp;
@@ -36,20 +37,27 @@ struct login_input {
 struct login {
     struct call *call;
     char email[EMAIL_MAX_BYTES + 1];
-    char email_tag[THROTTLE_TAG_CHARS + 1];
-    char ip_tag[THROTTLE_TAG_CHARS + 1];
+    struct attempt_counters of_strangers, of_browser;
+    struct login_attempt attempt;
+    char browser_digest[2 * KEYRING_DIGEST_BYTES + 1]; /* of the cookie that came, then of the one that goes */
+    struct password_turn turn;
+    bool is_locked;
     struct proof proof;
-    struct token token; /* wiped when the request is freed */
+    struct token token, browser; /* wiped when the request is freed */
     uint8_t token_digest[KEYRING_DIGEST_BYTES];
+    uint8_t presented_digest[KEYRING_DIGEST_BYTES];
+    bool is_presented;
     char sid[ID_TEXT_BYTES];
 };
 
 static bool login_read(struct login *op);
-static void login_counted(void *arg, enum store_result result, const struct user_record *user, uint32_t retry_after_s);
+static void login_count(struct login *op);
+static void login_counted(void *arg, enum store_result result, const struct login_begin *begin);
 static void login_proved(void *arg, enum proof_result result);
+static void login_create(struct login *op);
 static void login_stored(void *arg, enum store_result result, const struct session_record *session);
-static void login_fail(struct login *op);
-static void login_recorded(void *arg, enum store_result result);
+static void login_fail(struct login *op, bool only_code_wrong);
+static void login_recorded(void *arg, enum store_result result, const struct login_failure *failure);
 
 void login_begin(struct call *call)
 {
@@ -59,12 +67,14 @@ void login_begin(struct call *call)
     op->call = call;
     if (!login_read(op))
         return;
-    throttle_tag(service->keyring, TEXT("email"), text_of(op->email), op->email_tag);
-    throttle_tag(service->keyring, TEXT("ip"), call_client_network(call), op->ip_tag);
+    http_request_defer(call->request, token_wipe, &op->token);
+    http_request_defer(call->request, token_wipe, &op->browser);
+    op->is_presented = session_cookie_digest(call, op->presented_digest);
+    login_count(op);
 
+    const struct login_browser browser = {text_of(op->browser_digest), attempt_counters_text(&op->of_browser)};
     http_request_hold(call->request);
-    session_store_begin_login(service->store, text_of(op->email), text_of(op->email_tag), text_of(op->ip_tag),
-                              login_counted, op);
+    session_store_begin_login(service->store, text_of(op->email), &op->attempt, &browser, login_counted, op);
 }
 
 /* Shapes only: 400 must not tell which emails exist. False: refused. */
@@ -92,21 +102,65 @@ static bool login_read(struct login *op)
     return !wrong;
 }
 
-static void login_counted(void *arg, enum store_result result, const struct user_record *user, uint32_t retry_after_s)
+static void browser_print_digest(struct login *op)
+{
+    uint8_t digest[KEYRING_DIGEST_BYTES];
+    struct buf out;
+
+    CHECK(token_digest(op->call->service->keyring, KEYRING_THROTTLE, text_of(op->browser.text), digest));
+    buf_init_fixed(&out, op->browser_digest, sizeof op->browser_digest);
+    encode_hex(&out, digest, sizeof digest);
+    buf_append_char(&out, '\0');
+    CHECK(!out.failed);
+}
+
+/* A stranger is counted by his network, by the email, and by both. Who holds an IPv6 /48 has 256 networks of /56: they
+ * are counted together as well, and wait for passwords in one line. */
+static void login_count(struct login *op)
+{
+    const struct call *call = op->call;
+    struct keyring *keyring = call->service->keyring;
+    struct text email = text_of(op->email), none = {0};
+    struct text network = call_client_block(call, 24, 56), wide = call_client_block(call, 0, 48);
+
+    attempt_count(&op->of_strangers, keyring, TEXT("pair"), email, network);
+    attempt_count(&op->of_strangers, keyring, TEXT("email"), email, none);
+    attempt_count(&op->of_strangers, keyring, TEXT("network"), network, none);
+    if (wide.len)
+        attempt_count(&op->of_strangers, keyring, TEXT("wide"), wide, none);
+    op->turn = (struct password_turn){PASSWORD_STRANGER, op->of_strangers.source};
+    op->attempt = (struct login_attempt){http_request_id(call->request), attempt_counters_text(&op->of_strangers)};
+    if (browser_cookie_read(call, &op->browser)) {
+        attempt_count(&op->of_browser, keyring, TEXT("browser"), email, text_of(op->browser.text));
+        browser_print_digest(op);
+    }
+}
+
+static void login_throttle(struct login *op, struct text user, uint32_t retry_after_s)
+{
+    metric_add(METRIC_LOGIN_THROTTLED, 1);
+    call_log(op->call, "login throttled", (struct text){0}, (struct text){0}, user);
+    call_refuse_throttled(op->call, retry_after_s);
+}
+
+static void login_counted(void *arg, enum store_result result, const struct login_begin *begin)
 {
     struct login *op = arg;
 
     if (result == STORE_OK) {
-        proof_begin(&op->proof, user, login_proved, op);
+        op->is_locked = begin->is_locked;
+        if (begin->browser_is_known) {
+            op->attempt.counters = attempt_counters_text(&op->of_browser);
+            op->turn = (struct password_turn){PASSWORD_KNOWN, op->of_browser.source};
+        }
+        proof_begin(&op->proof, begin->user, &op->turn, login_proved, op);
         return;
     }
-    if (result == STORE_REFUSED) {
-        metric_add(METRIC_LOGIN_THROTTLED, 1);
-        call_log(op->call, "login throttled", (struct text){0}, (struct text){0}, (struct text){0});
-        call_refuse_throttled(op->call, retry_after_s);
-    } else {
+    if (result == STORE_REFUSED)
+        login_throttle(op, begin->throttled_is_known ? id_text(&begin->throttled) : (struct text){0},
+                       begin->retry_after_s);
+    else
         call_refuse_store(op->call, result);
-    }
     http_request_release(op->call->request);
 }
 
@@ -121,76 +175,111 @@ static void sid_mint(char ret_sid[ID_TEXT_BYTES])
     ret_sid[out.len] = '\0';
 }
 
+/* A lock must not be told: for a locked user right is as wrong as wrong. */
 static void login_proved(void *arg, enum proof_result result)
 {
     struct login *op = arg;
+
+    if (result == PROOF_OVERLOADED || result == PROOF_CANCELLED) {
+        session_store_give_back(op->call->service->store, &op->attempt);
+        proof_refuse(&op->proof, result);
+        http_request_release(op->call->request);
+    } else if (result != PROOF_RIGHT || op->is_locked) {
+        login_fail(op, result == PROOF_WRONG_CODE && !op->is_locked);
+    } else {
+        login_create(op);
+    }
+}
+
+/* A browser keeps its token, whoever signs in from it: people who share a workstation are known there, each of them. */
+static void browser_make_known(struct login *op)
+{
+    if (op->browser_digest[0])
+        return;
+    token_mint(&op->browser);
+    browser_print_digest(op);
+}
+
+static void login_create(struct login *op)
+{
     const struct service *service = op->call->service;
     struct audit_origin origin = call_origin(op->call);
-    struct session_start start = {
+
+    origin.actor = id_text(&op->proof.user.id);
+    sid_mint(op->sid);
+    token_mint(&op->token);
+    browser_make_known(op);
+    CHECK(token_digest(service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), op->token_digest));
+    const struct session_start start = {
         .user = op->proof.user.id,
         .totp_step = op->proof.totp_step,
         .token_digest = op->token_digest,
         .sid = op->sid,
-        .email_tag = text_of(op->email_tag),
-        .ip_tag = text_of(op->ip_tag),
+        .attempt = op->attempt,
+        .browser_digest = text_of(op->browser_digest),
+        .presented_digest = op->is_presented ? op->presented_digest : NULL,
         .verified = &op->proof.user,
     };
-
-    if (result == PROOF_WRONG) {
-        login_fail(op);
-        return;
-    }
-    if (result != PROOF_RIGHT) {
-        proof_refuse(&op->proof, result);
-        http_request_release(op->call->request);
-        return;
-    }
-    origin.actor = id_text(&op->proof.user.id);
-    sid_mint(op->sid);
-    token_mint(&op->token);
-    http_request_defer(op->call->request, token_wipe, &op->token);
-    CHECK(token_digest(service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), op->token_digest));
     session_store_create(service->store, &start, &service->session_limits, &origin, login_stored, op);
+}
+
+static void login_reply(struct login *op, const struct session_record *session)
+{
+    metric_add(METRIC_LOGIN_OK, 1);
+    session_cookie_set(op->call, &op->token);
+    browser_cookie_set(op->call, &op->browser);
+    reply_session(op->call, session, view_login);
+    call_log(op->call, "login", id_text(&session->user.account), id_text(&session->user.id), text_of(op->sid));
 }
 
 static void login_stored(void *arg, enum store_result result, const struct session_record *session)
 {
     struct login *op = arg;
+    bool is_throttled = result == STORE_REFUSED && session->retry_after_s > 0;
 
-    if (result == STORE_CONFLICT || result == STORE_REFUSED) {
-        login_fail(op); /* the code was used before, or the user was reset meanwhile: which is not told */
+    /* The code was used before, or the user was reset or locked meanwhile: which is not told. */
+    if (result == STORE_CONFLICT || result == STORE_NOT_FOUND || (result == STORE_REFUSED && !is_throttled)) {
+        login_fail(op, false);
         return;
     }
     if (result == STORE_OK) {
-        metric_add(METRIC_LOGIN_OK, 1);
-        session_cookie_set(op->call, &op->token);
-        reply_session(op->call, session, view_login);
-        call_log(op->call, "login", id_text(&session->user.account), id_text(&session->user.id), text_of(op->sid));
+        login_reply(op, session);
     } else {
-        call_refuse_store(op->call, result);
+        session_store_give_back(op->call->service->store, &op->attempt);
+        if (is_throttled)
+            login_throttle(op, id_text(&op->proof.user.id), session->retry_after_s);
+        else
+            call_refuse_store(op->call, result);
     }
     http_request_release(op->call->request);
 }
 
-/* Answers before it records: the event of a known user is written to disk, an unknown email has none, and the time
- * until the answer must not tell the two apart. */
-static void login_fail(struct login *op)
+/* Records before it answers, the same for a known user and an unknown email: neither the answer's time nor that of a
+ * request behind it tells the two apart. */
+static void login_fail(struct login *op, bool only_code_wrong)
 {
     struct audit_origin origin = call_origin(op->call);
-    const struct user_record *user = &op->proof.user;
 
-    metric_add(METRIC_LOGIN_REFUSED, 1);
-    call_refuse(op->call, PROBLEM_INVALID_LOGIN);
-    call_log(op->call, "login refused", id_text(&user->account), (struct text){0}, id_text(&user->id));
-    session_store_fail_login(op->call->service->store, op->proof.known ? &user->id : NULL, &origin, login_recorded, op);
+    session_store_fail_login(op->call->service->store, op->proof.known ? &op->proof.user.id : NULL, &op->attempt,
+                             only_code_wrong, &origin, login_recorded, op);
 }
 
-/* The login was wrong, whether or not that could be recorded. */
-static void login_recorded(void *arg, enum store_result result)
+/* A wrong login that was not counted is not told to be wrong. */
+static void login_recorded(void *arg, enum store_result result, const struct login_failure *failure)
 {
     struct login *op = arg;
+    const struct user_record *user = &op->proof.user;
 
-    (void)result;
+    if (result == STORE_OK) {
+        metric_add(METRIC_LOGIN_REFUSED, 1);
+        call_log(op->call, "login refused", id_text(&user->account), (struct text){0}, id_text(&user->id));
+        proof_tell_failure(&op->proof, failure);
+        call_refuse(op->call, PROBLEM_INVALID_LOGIN);
+    } else if (result == STORE_REFUSED) {
+        login_throttle(op, id_text(&user->id), failure->retry_after_s);
+    } else {
+        call_refuse_store(op->call, result);
+    }
     http_request_release(op->call->request);
 }
 

@@ -1,5 +1,7 @@
 #include "proof_internal.h"
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
 #include "base/secure.h"
 
 static void password_checked(void *arg, enum password_result result);
@@ -19,8 +21,8 @@ static void user_wipe(void *user)
     secure_wipe(user, sizeof(struct user_record));
 }
 
-void proof_begin(struct proof *proof, const struct user_record *user, void (*done)(void *arg, enum proof_result result),
-                 void *arg)
+void proof_begin(struct proof *proof, const struct user_record *user, const struct password_turn *turn,
+                 void (*done)(void *arg, enum proof_result result), void *arg)
 {
     struct text password = proof->password;
     const char *hash = NULL;
@@ -39,7 +41,7 @@ void proof_begin(struct proof *proof, const struct user_record *user, void (*don
         password.len = PASSWORD_MAX_BYTES;
         hash = NULL;
     }
-    password_verify(proof->call->service->passwords, password, hash, password_checked, proof);
+    password_verify(proof->call->service->passwords, turn, password, hash, password_checked, proof);
 }
 
 static bool code_is_right(struct proof *proof)
@@ -63,10 +65,36 @@ static void password_checked(void *arg, enum password_result result)
         return;
     }
     code_right = code_is_right(proof); /* looked at behind a wrong password too */
-    proof->done(proof->arg, result == PASSWORD_MATCHES && code_right ? PROOF_RIGHT : PROOF_WRONG);
+    if (result != PASSWORD_MATCHES)
+        proof->done(proof->arg, PROOF_WRONG);
+    else
+        proof->done(proof->arg, code_right ? PROOF_RIGHT : PROOF_WRONG_CODE);
 }
 
 void proof_refuse(struct proof *proof, enum proof_result result)
 {
-    call_refuse(proof->call, result == PROOF_OVERLOADED ? PROBLEM_OVERLOADED : PROBLEM_SHUTTING_DOWN);
+    struct problem problem = problem_of(result == PROOF_OVERLOADED ? PROBLEM_OVERLOADED : PROBLEM_SHUTTING_DOWN);
+
+    if (result == PROOF_OVERLOADED)
+        problem.retry_after_s = password_pool_retry_after_s(proof->call->service->passwords);
+    call_refuse_with(proof->call, problem);
+}
+
+static void warn_of(const struct proof *proof, const char *message)
+{
+    LOG(LOG_WARN, message, log_text("request_id", http_request_id(proof->call->request)),
+        log_text("user", id_text(&proof->user.id)), log_text("account", id_text(&proof->user.account)),
+        log_text("ip", call_client_address(proof->call)));
+}
+
+void proof_tell_failure(const struct proof *proof, const struct login_failure *failure)
+{
+    if (failure->closes && proof->known) {
+        metric_count_user(METRIC_USER_ATTACKED, proof->user.id.text);
+        warn_of(proof, "sign-in closed to unknown browsers: 30 wrong attempts within an hour");
+    }
+    if (failure->locks) {
+        metric_count_user(METRIC_USER_LOCKED, proof->user.id.text);
+        warn_of(proof, "user locked: 100 wrong codes behind a right password; see 'chatelaine user unlock'");
+    }
 }

@@ -4,7 +4,8 @@
 #include "call_internal.h"
 #include "store/account_store.h"
 
-enum proof_result { PROOF_RIGHT, PROOF_WRONG, PROOF_OVERLOADED, PROOF_CANCELLED };
+/* PROOF_WRONG_CODE: the password is right, which is told to nobody and counted. */
+enum proof_result { PROOF_WRONG, PROOF_WRONG_CODE, PROOF_RIGHT, PROOF_OVERLOADED, PROOF_CANCELLED };
 
 struct proof {
     struct call *call;
@@ -20,7 +21,9 @@ struct proof {
 /* Exactly 6 ASCII digits. */
 MUST_CHECK bool proof_code_has_form(struct text totp);
 /* call, password and totp are set. user NULL: there is none of that name. done runs exactly once, later. */
-void proof_begin(struct proof *proof, const struct user_record *user, void (*done)(void *arg, enum proof_result result),
-                 void *arg);
+void proof_begin(struct proof *proof, const struct user_record *user, const struct password_turn *turn,
+                 void (*done)(void *arg, enum proof_result result), void *arg);
+/* Log and metrics of what a wrong one brought about: a closed sign-in, a lock. */
+void proof_tell_failure(const struct proof *proof, const struct login_failure *failure);
 /* Answers where a proof came to no verdict. */
 void proof_refuse(struct proof *proof, enum proof_result result);

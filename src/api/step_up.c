@@ -1,5 +1,6 @@
 /* POST /v1/console/step_up: password and code again, on top of a valid session. It gets a new token, so that a copy of
  * the old one does not rise with it. */
+#include "attempt_internal.h"
 #include "base/check.h"
 #include "call_internal.h"
 #include "handlers_internal.h"
@@ -13,18 +14,21 @@ struct step_up_input {
 
 struct step_up {
     struct call *call;
-    char user_tag[THROTTLE_TAG_CHARS + 1];
-    char ip_tag[THROTTLE_TAG_CHARS + 1];
+    struct attempt_counters counters;
+    struct login_attempt attempt;
+    struct password_turn turn;
+    bool is_locked;
     struct proof proof;
     struct token token; /* wiped when the request is freed */
 };
 
 static bool step_up_read(struct step_up *op);
-static void step_up_counted(void *arg, enum store_result result, const struct user_record *user,
-                            uint32_t retry_after_s);
+static void step_up_counted(void *arg, enum store_result result, const struct login_begin *begin);
 static void step_up_proved(void *arg, enum proof_result result);
+static void step_up_store(struct step_up *op);
 static void step_up_stored(void *arg, enum store_result result, const struct session_record *session);
-static void step_up_failed(void *arg, enum store_result result);
+static void step_up_fail(struct step_up *op, bool only_code_wrong);
+static void step_up_failed(void *arg, enum store_result result, const struct login_failure *failure);
 
 static void step_up_log(const struct step_up *op, const char *message)
 {
@@ -33,20 +37,23 @@ static void step_up_log(const struct step_up *op, const char *message)
     call_log(call, message, id_text(call_account(call)), id_text(call_actor(call)), text_of(call->session->sid));
 }
 
+/* Counted by session and user, and no stranger's failures beside them: those must not stop people who are signed in. */
 void step_up_begin(struct call *call)
 {
     struct step_up *op = http_request_alloc(call->request, sizeof *op);
     const struct service *service = call->service;
+    struct text user = id_text(call_actor(call));
 
     op->call = call;
     if (!step_up_read(op))
         return;
-    throttle_tag(service->keyring, TEXT("user"), id_text(call_actor(call)), op->user_tag);
-    throttle_tag(service->keyring, TEXT("ip"), call_client_network(call), op->ip_tag);
+    attempt_count(&op->counters, service->keyring, TEXT("session"), text_of(call->session->sid), (struct text){0});
+    attempt_count(&op->counters, service->keyring, TEXT("user"), user, (struct text){0});
+    op->attempt = (struct login_attempt){http_request_id(call->request), attempt_counters_text(&op->counters)};
+    op->turn = (struct password_turn){PASSWORD_KNOWN, op->counters.source};
 
     http_request_hold(call->request);
-    session_store_begin_step_up(service->store, call_actor(call), text_of(op->user_tag), text_of(op->ip_tag),
-                                step_up_counted, op);
+    session_store_begin_step_up(service->store, call_actor(call), &op->attempt, step_up_counted, op);
 }
 
 /* False: refused. */
@@ -70,45 +77,55 @@ static bool step_up_read(struct step_up *op)
     return true;
 }
 
-static void step_up_counted(void *arg, enum store_result result, const struct user_record *user, uint32_t retry_after_s)
+static void step_up_throttle(struct step_up *op, uint32_t retry_after_s)
+{
+    step_up_log(op, "step-up throttled");
+    call_refuse_throttled(op->call, retry_after_s);
+}
+
+static void step_up_counted(void *arg, enum store_result result, const struct login_begin *begin)
 {
     struct step_up *op = arg;
 
     if (result == STORE_OK) {
-        proof_begin(&op->proof, user, step_up_proved, op);
+        op->is_locked = begin->is_locked;
+        proof_begin(&op->proof, begin->user, &op->turn, step_up_proved, op);
         return;
     }
-    if (result == STORE_REFUSED) {
-        step_up_log(op, "step-up throttled");
-        call_refuse_throttled(op->call, retry_after_s);
-    } else {
+    if (result == STORE_REFUSED)
+        step_up_throttle(op, begin->retry_after_s);
+    else
         call_refuse_store(op->call, result);
-    }
     http_request_release(op->call->request);
 }
 
 static void step_up_proved(void *arg, enum proof_result result)
 {
     struct step_up *op = arg;
+
+    if (result == PROOF_OVERLOADED || result == PROOF_CANCELLED) {
+        session_store_give_back(op->call->service->store, &op->attempt);
+        proof_refuse(&op->proof, result);
+        http_request_release(op->call->request);
+    } else if (result != PROOF_RIGHT || op->is_locked) {
+        step_up_fail(op, result == PROOF_WRONG_CODE && !op->is_locked);
+    } else {
+        step_up_store(op);
+    }
+}
+
+static void step_up_store(struct step_up *op)
+{
     const struct call *call = op->call;
     const struct service *service = call->service;
     struct audit_origin origin = call_origin(call);
     uint8_t new_digest[KEYRING_DIGEST_BYTES];
 
-    if (result == PROOF_WRONG) {
-        session_store_fail_login(service->store, call_actor(call), &origin, step_up_failed, op);
-        return;
-    }
-    if (result != PROOF_RIGHT) {
-        proof_refuse(&op->proof, result);
-        http_request_release(call->request);
-        return;
-    }
     token_mint(&op->token);
     http_request_defer(call->request, token_wipe, &op->token);
     CHECK(token_digest(service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), new_digest));
-    session_store_step_up(service->store, call->session_digest, new_digest, op->proof.totp_step, text_of(op->user_tag),
-                          text_of(op->ip_tag), &service->session_limits, &origin, step_up_stored, op);
+    session_store_step_up(service->store, call->session_digest, new_digest, op->proof.totp_step, &op->attempt,
+                          &service->session_limits, &origin, step_up_stored, op);
 }
 
 static void reply_step_up(struct step_up *op, const struct session_record *session)
@@ -123,41 +140,56 @@ static void reply_step_up(struct step_up *op, const struct session_record *sessi
     step_up_log(op, "step-up");
 }
 
+/* What is neither right nor wrong. */
+static void step_up_refuse(struct step_up *op, enum store_result result, const struct session_record *session)
+{
+    if (result == STORE_CONFLICT)
+        call_refuse(op->call, PROBLEM_TOTP_ALREADY_USED);
+    else if (result == STORE_NOT_FOUND)
+        call_refuse(op->call, PROBLEM_INVALID_SESSION);
+    else if (result == STORE_REFUSED)
+        step_up_throttle(op, session->retry_after_s);
+    else
+        call_refuse_store(op->call, result);
+}
+
 static void step_up_stored(void *arg, enum store_result result, const struct session_record *session)
 {
     struct step_up *op = arg;
 
-    switch (result) {
-    case STORE_OK:
+    if (result == STORE_REFUSED && session->retry_after_s == 0) { /* locked meanwhile */
+        step_up_fail(op, false);
+        return;
+    }
+    if (result == STORE_OK) {
         reply_step_up(op, session);
-        break;
-    case STORE_CONFLICT:
-        call_refuse(op->call, PROBLEM_TOTP_ALREADY_USED);
-        break;
-    case STORE_NOT_FOUND:
-        call_refuse(op->call, PROBLEM_INVALID_SESSION);
-        break;
-    case STORE_REFUSED:
-    case STORE_ACTOR_REVOKED:
-    case STORE_ACTOR_UNKNOWN:
-    case STORE_ACTOR_UNPROVEN:
-    case STORE_FULL:
-    case STORE_LIMITED:
-    case STORE_UNAVAILABLE:
-    case STORE_UNKNOWN:
-        call_refuse_store(op->call, result);
-        break;
+    } else {
+        session_store_give_back(op->call->service->store, &op->attempt);
+        step_up_refuse(op, result, session);
     }
     http_request_release(op->call->request);
 }
 
-/* The proof was wrong, whether or not that could be recorded. */
-static void step_up_failed(void *arg, enum store_result result)
+static void step_up_fail(struct step_up *op, bool only_code_wrong)
+{
+    struct audit_origin origin = call_origin(op->call);
+
+    session_store_fail_login(op->call->service->store, call_actor(op->call), &op->attempt, only_code_wrong, &origin,
+                             step_up_failed, op);
+}
+
+static void step_up_failed(void *arg, enum store_result result, const struct login_failure *failure)
 {
     struct step_up *op = arg;
 
-    (void)result;
-    step_up_log(op, "step-up refused");
-    call_refuse(op->call, PROBLEM_INVALID_LOGIN);
+    if (result == STORE_OK) {
+        step_up_log(op, "step-up refused");
+        proof_tell_failure(&op->proof, failure);
+        call_refuse(op->call, PROBLEM_INVALID_LOGIN);
+    } else if (result == STORE_REFUSED) {
+        step_up_throttle(op, failure->retry_after_s);
+    } else {
+        call_refuse_store(op->call, result);
+    }
     http_request_release(op->call->request);
 }

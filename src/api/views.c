@@ -123,6 +123,7 @@ void view_login(struct json_writer *w, const struct session_record *session, str
 {
     json_object_begin(w);
     put_login_members(w, session, csrf_token, idle_expires_ms);
+    put_time_or_null(w, "attacked_at", session->attacked_ms);
     json_object_end(w);
 }
 

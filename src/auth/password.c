@@ -10,12 +10,24 @@
 
 #include <stdlib.h>
 
+/* Before any was measured. */
+static const uint64_t HASH_NS_AT_FIRST = 300 * UINT64_C(1000000);
+
+enum { RETRY_AFTER_MAX_S = 60 };
+
 struct password_pool {
     uv_timer_t finisher; /* runs as soon as `finished` holds something */
     struct keyring *keyring;
-    struct list running, waiting, finished;
-    unsigned running_count, waiting_count;
+    struct list running, finished;
+    struct part {
+        struct list waiting; /* by round */
+        unsigned count;
+        uint64_t round; /* of the last one that left */
+    } parts[PASSWORD_PARTS];
+    enum password_part last; /* that a hash was begun of */
+    unsigned running_count;
     unsigned parallel, queue;
+    uint64_t hash_ns;          /* what one took of late */
     void (*closed)(void *arg); /* set: closing */
     void *closed_arg;
 };
@@ -24,6 +36,9 @@ struct job {
     struct list link; /* in one of the pool's lists */
     struct background background;
     struct password_pool *pool;
+    struct password_turn turn;
+    uint64_t round;    /* the n-th one of its source waits n - 1 rounds */
+    uint64_t begun_ns; /* running */
     struct password_hash hash;
     uint8_t peppered[KEYRING_DIGEST_BYTES];
     bool can_match; /* the user and his pepper exist */
@@ -41,9 +56,11 @@ struct password_pool *password_pool_create(uv_loop_t *loop, struct keyring *keyr
     pool->keyring = keyring;
     pool->parallel = parallel;
     pool->queue = queue;
+    pool->hash_ns = HASH_NS_AT_FIRST;
     list_init(&pool->running);
-    list_init(&pool->waiting);
     list_init(&pool->finished);
+    for (size_t i = 0; i < PASSWORD_PARTS; i++)
+        list_init(&pool->parts[i].waiting);
     return pool;
 }
 
@@ -56,9 +73,14 @@ static void pool_closed(uv_handle_t *handle)
     closed(arg);
 }
 
+static unsigned waiting_count(const struct password_pool *pool)
+{
+    return pool->parts[PASSWORD_STRANGER].count + pool->parts[PASSWORD_KNOWN].count;
+}
+
 static void close_if_idle(struct password_pool *pool)
 {
-    if (pool->closed && list_empty(&pool->running) && list_empty(&pool->waiting) && list_empty(&pool->finished) &&
+    if (pool->closed && list_empty(&pool->running) && waiting_count(pool) == 0 && list_empty(&pool->finished) &&
         !uv_is_closing((uv_handle_t *)&pool->finisher))
         uv_close((uv_handle_t *)&pool->finisher, pool_closed);
 }
@@ -114,18 +136,47 @@ static void start(struct job *job)
 {
     struct password_pool *pool = job->pool;
     pool->running_count++;
+    pool->last = job->turn.part;
+    job->begun_ns = uv_hrtime();
     list_append(&pool->running, &job->link);
     background_start(&job->background, pool->finisher.loop, run_job, job_ran);
 }
 
+static void leave_part(struct job *job)
+{
+    job->pool->parts[job->turn.part].count--;
+    list_remove(&job->link);
+}
+
+/* The parts take turns while both wait. */
+static struct part *part_to_serve(struct password_pool *pool)
+{
+    struct part *other = &pool->parts[pool->last == PASSWORD_KNOWN ? PASSWORD_STRANGER : PASSWORD_KNOWN];
+    return other->count > 0 ? other : &pool->parts[pool->last];
+}
+
 static void start_waiting(struct password_pool *pool)
 {
-    struct list *node = list_first(&pool->waiting);
-    if (!node || pool->running_count >= pool->parallel)
+    struct part *part = part_to_serve(pool);
+    if (part->count == 0 || pool->running_count >= pool->parallel)
         return;
-    pool->waiting_count--;
-    list_remove(node);
-    start(LIST_ENTRY(node, struct job, link));
+    struct job *job = LIST_ENTRY(list_first(&part->waiting), struct job, link);
+    part->round = job->round;
+    leave_part(job);
+    start(job);
+}
+
+/* A running mean, so that one slow hash changes little. */
+static void note_duration(struct password_pool *pool, uint64_t hash_ns)
+{
+    pool->hash_ns = (7 * pool->hash_ns + hash_ns) / 8;
+}
+
+uint32_t password_pool_retry_after_s(const struct password_pool *pool)
+{
+    const uint64_t all_ns = (waiting_count(pool) + 1) * pool->hash_ns / pool->parallel;
+    const uint64_t seconds = 1 + all_ns / UINT64_C(1000000000);
+    return (uint32_t)(seconds < RETRY_AFTER_MAX_S ? seconds : RETRY_AFTER_MAX_S);
 }
 
 static void job_ran(struct background *background)
@@ -136,41 +187,87 @@ static void job_ran(struct background *background)
     metric_add(METRIC_PASSWORD_QUEUE, -1);
     if (background->status != 0)
         job->result = PASSWORD_OVERLOADED;
+    else
+        note_duration(pool, uv_hrtime() - job->begun_ns);
     if (job->result == PASSWORD_OVERLOADED)
         metric_add(METRIC_PASSWORD_OVERLOADED, 1);
     finish(job, job->result);
     start_waiting(pool);
 }
 
+static void refuse(struct job *job)
+{
+    metric_add(METRIC_PASSWORD_OVERLOADED, 1);
+    finish(job, PASSWORD_OVERLOADED);
+}
+
+/* One round behind the last one of its source, and in no round that is over. */
+static uint64_t round_of(const struct part *part, const struct job *job)
+{
+    uint64_t round = part->round;
+    for (struct list *node = part->waiting.next; node != &part->waiting; node = node->next) {
+        const struct job *other = LIST_ENTRY(node, struct job, link);
+        if (other->turn.source == job->turn.source && other->round >= round)
+            round = other->round + 1;
+    }
+    return round;
+}
+
+/* Behind all of its round and of those before. */
+static void insert_by_round(struct part *part, struct job *job)
+{
+    struct list *node = part->waiting.prev;
+    while (node != &part->waiting && LIST_ENTRY(node, struct job, link)->round > job->round)
+        node = node->prev;
+    list_append(node->next, &job->link);
+    part->count++;
+}
+
+/* False: the part is full, and nobody has more waiting than this source. */
+static bool make_room(struct password_pool *pool, struct part *part, const struct job *job)
+{
+    if (part->count < pool->queue)
+        return true;
+    struct job *last = part->count > 0 ? LIST_ENTRY(part->waiting.prev, struct job, link) : NULL;
+    if (!last || last->round <= job->round)
+        return false;
+    leave_part(last);
+    metric_add(METRIC_PASSWORD_QUEUE, -1);
+    refuse(last);
+    return true;
+}
+
 static void enqueue(struct job *job)
 {
     struct password_pool *pool = job->pool;
+    struct part *part = &pool->parts[job->turn.part];
     if (pool->closed) {
         finish(job, PASSWORD_CANCELLED);
         return;
     }
-    if (pool->running_count >= pool->parallel && pool->waiting_count >= pool->queue) {
-        metric_add(METRIC_PASSWORD_OVERLOADED, 1);
-        finish(job, PASSWORD_OVERLOADED);
-        return;
-    }
-    metric_add(METRIC_PASSWORD_QUEUE, 1);
     if (pool->running_count < pool->parallel) {
+        metric_add(METRIC_PASSWORD_QUEUE, 1);
         start(job);
         return;
     }
-    pool->waiting_count++;
-    list_append(&pool->waiting, &job->link);
+    job->round = round_of(part, job);
+    if (!make_room(pool, part, job)) {
+        refuse(job);
+        return;
+    }
+    metric_add(METRIC_PASSWORD_QUEUE, 1);
+    insert_by_round(part, job);
 }
 
-void password_verify(struct password_pool *pool, struct text password, const char *hash, password_verified *done,
-                     void *arg)
+void password_verify(struct password_pool *pool, const struct password_turn *turn, struct text password,
+                     const char *hash, password_verified *done, void *arg)
 {
     CHECK(!uv_is_closing((uv_handle_t *)&pool->finisher));
     struct job *job = mem_alloc(sizeof *job);
     size_t generation = 0;
     list_init(&job->link);
     job->pool = pool;
+    job->turn = *turn;
     job->result = PASSWORD_CANCELLED;
     job->done = done;
     job->arg = arg;
@@ -187,11 +284,14 @@ void password_pool_close(struct password_pool *pool, void (*closed)(void *arg), 
     CHECK(!pool->closed);
     pool->closed = closed;
     pool->closed_arg = arg;
-    struct list *node;
-    while ((node = list_first(&pool->waiting))) {
-        pool->waiting_count--;
-        metric_add(METRIC_PASSWORD_QUEUE, -1);
-        finish(LIST_ENTRY(node, struct job, link), PASSWORD_CANCELLED);
+    for (size_t i = 0; i < PASSWORD_PARTS; i++) {
+        struct list *node;
+        while ((node = list_first(&pool->parts[i].waiting))) {
+            struct job *job = LIST_ENTRY(node, struct job, link);
+            leave_part(job);
+            metric_add(METRIC_PASSWORD_QUEUE, -1);
+            finish(job, PASSWORD_CANCELLED);
+        }
     }
     close_if_idle(pool);
 }

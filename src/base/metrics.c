@@ -1,5 +1,6 @@
 #include "base/metrics.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct metric_row {
@@ -45,6 +46,41 @@ static void print_sample(struct buf *out, const struct metric_row *row, int64_t 
         buf_printf(out, "%lld\n", (long long)value);
 }
 
+enum { USERS_MAX = 32, USER_MAX_BYTES = 48 };
+
+static const struct metric_row rows_of_users[METRIC_OF_USERS_COUNT] = {
+#define METRIC_ROW(id, name, help) [id] = {"counter", name, "", help},
+    METRICS_OF_USERS_TABLE(METRIC_ROW)
+#undef METRIC_ROW
+};
+
+struct of_user {
+    char user[USER_MAX_BYTES];
+    int64_t value;
+};
+
+/* The last one counts all further users. */
+static struct of_user of_users[METRIC_OF_USERS_COUNT][USERS_MAX + 1];
+
+void metric_count_user(enum metric_of_users m, const char *user)
+{
+    struct of_user *entry = of_users[m], *const other = &of_users[m][USERS_MAX];
+    while (entry < other && entry->value && strcmp(entry->user, user) != 0)
+        entry++;
+    snprintf(entry->user, sizeof entry->user, "%s", entry == other ? "other" : user);
+    entry->value++;
+}
+
+static void print_of_users(struct buf *out)
+{
+    for (int m = 0; m < METRIC_OF_USERS_COUNT; m++) {
+        print_head(out, &rows_of_users[m]);
+        for (const struct of_user *entry = of_users[m]; entry <= &of_users[m][USERS_MAX]; entry++)
+            if (entry->value)
+                buf_printf(out, "%s{user=\"%s\"} %lld\n", rows_of_users[m].name, entry->user, (long long)entry->value);
+    }
+}
+
 void metrics_print(struct buf *out, const char *version)
 {
     for (int i = 0; i < METRIC_COUNT; i++) {
@@ -52,6 +88,7 @@ void metrics_print(struct buf *out, const char *version)
             print_head(out, &rows[i]);
         print_sample(out, &rows[i], metric_values[i]);
     }
+    print_of_users(out);
     print_head(out, &(struct metric_row){"gauge", "chatelaine_build_info", "", "The version that runs; always 1."});
     buf_printf(out, "chatelaine_build_info{version=\"%s\"} 1\n", version);
 }

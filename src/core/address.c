@@ -81,6 +81,19 @@ void address_print_network(const struct address *address, struct buf *out)
     buf_append_str(out, "/64");
 }
 
+void address_print_block(const struct address *address, unsigned ipv4_bits, unsigned ipv6_bits, struct buf *out)
+{
+    const unsigned bits = is_ipv4(address) ? ipv4_bits : ipv6_bits;
+    const unsigned kept = is_ipv4(address) ? 8 * IPV4_OFFSET + bits : bits;
+    struct address block = *address;
+    if (bits == 0)
+        return;
+    for (unsigned bit = kept; bit < 8 * ADDRESS_BYTES; bit++)
+        block.bytes[bit / 8] &= (uint8_t) ~(0x80U >> bit % 8);
+    address_print(&block, out);
+    buf_printf(out, "/%u", bits);
+}
+
 static bool same_bits(const struct address *a, const struct address *b, unsigned bits)
 {
     const unsigned whole = bits / 8, rest = bits % 8;

@@ -103,6 +103,17 @@ void account_store_reset_user(struct store *store, const struct id *user, const 
     verb_call_change(store, SCRIPT_user_reset, &args, done, arg);
 }
 
+void account_store_unlock_user(struct store *store, const struct id *user, const struct audit_origin *origin,
+                               store_done *done, void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add(&args, id_text(user));
+    args_add_origin(&args, store, origin);
+    verb_call_change(store, SCRIPT_user_unlock, &args, done, arg);
+}
+
 static bool read_secrets(const struct redis_reply *reply, struct user_record *user)
 {
     struct text totp;

@@ -21,71 +21,149 @@ struct login_call {
     void *arg;
 };
 
-static bool login_reply_read(enum store_result result, const struct redis_reply *reply, struct user_record *ret_user,
-                             bool *ret_known, uint32_t *ret_retry_after_s)
+static bool login_read_allowed(const struct redis_reply *reply, struct login_begin *ret_begin,
+                               struct user_record *ret_user)
 {
     const struct redis_reply *item = reply_at(reply, 0);
+    int64_t browser, locked;
+
+    if (!item || !reply_integer(reply_at(reply, 1), &browser) || !reply_integer(reply_at(reply, 2), &locked))
+        return false;
+    ret_begin->browser_is_known = browser != 0;
+    ret_begin->is_locked = locked != 0;
+    if (item->type == REPLY_NIL)
+        return true;
+    ret_begin->user = ret_user;
+    return user_record_read(item, true, ret_user);
+}
+
+static bool read_seconds(const struct redis_reply *reply, uint32_t *ret_seconds)
+{
     int64_t seconds;
 
-    if (result == STORE_REFUSED) {
-        if (!reply_integer(item, &seconds) || seconds < 1 || seconds > UINT32_MAX)
-            return false;
-        *ret_retry_after_s = (uint32_t)seconds;
-        return true;
-    }
-    *ret_known = item && item->type != REPLY_NIL;
-    return item && (!*ret_known || user_record_read(item, true, ret_user));
+    if (!reply_integer(reply, &seconds) || seconds < 0 || seconds > UINT32_MAX)
+        return false;
+    *ret_seconds = (uint32_t)seconds;
+    return true;
+}
+
+static bool login_read_refused(const struct redis_reply *reply, struct login_begin *ret_begin)
+{
+    const struct redis_reply *item = reply_at(reply, 1);
+
+    if (!item || !read_seconds(reply_at(reply, 0), &ret_begin->retry_after_s))
+        return false;
+    ret_begin->throttled_is_known = item->type != REPLY_NIL;
+    return !ret_begin->throttled_is_known || reply_id(item, ID_USER, &ret_begin->throttled);
 }
 
 static void login_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct login_call call = *(struct login_call *)arg;
     struct user_record user;
-    bool known = false;
-    uint32_t retry_after_s = 0;
+    struct login_begin begin = {0};
 
     free(arg);
-    if ((result == STORE_OK || result == STORE_REFUSED) &&
-        !login_reply_read(result, reply, &user, &known, &retry_after_s)) {
+    if ((result == STORE_OK && !login_read_allowed(reply, &begin, &user)) ||
+        (result == STORE_REFUSED && !login_read_refused(reply, &begin))) {
         store_malformed(call.store, "login attempt");
         result = STORE_UNAVAILABLE;
     }
-    call.done(call.arg, result, result == STORE_OK && known ? &user : NULL, retry_after_s);
+    call.done(call.arg, result, &begin);
     secure_wipe(&user, sizeof user);
 }
 
-/* by: "email" or "user", what `who` is. The counters need not wait for replicas. */
-static void begin_attempt(struct store *store, struct text by, struct text who, struct text user_tag,
-                          struct text ip_tag, login_begun *done, void *arg)
+/* by: "email" or "user", what `who` is. A reservation need not wait for replicas. */
+static void begin_attempt(struct store *store, struct text by, struct text who, const struct login_attempt *attempt,
+                          const struct login_browser *browser, login_begun *done, void *arg)
 {
     struct login_call *call = mem_alloc(sizeof *call);
-    const struct text argv[] = {by, who, user_tag, ip_tag};
+    const struct text argv[] = {
+        by,
+        who,
+        attempt->id,
+        attempt->counters,
+        browser ? browser->counters : TEXT(""),
+        browser ? browser->digest : TEXT(""),
+    };
 
     *call = (struct login_call){store, done, arg};
     store_call_script(store, SCRIPT_login_begin, SCRIPT_READS, sizeof argv / sizeof *argv, argv, login_called, call);
 }
 
-void session_store_begin_login(struct store *store, struct text email, struct text email_tag, struct text ip_tag,
-                               login_begun *done, void *arg)
+void session_store_begin_login(struct store *store, struct text email, const struct login_attempt *attempt,
+                               const struct login_browser *browser, login_begun *done, void *arg)
 {
-    begin_attempt(store, TEXT("email"), email, email_tag, ip_tag, done, arg);
+    begin_attempt(store, TEXT("email"), email, attempt, browser, done, arg);
 }
 
-void session_store_begin_step_up(struct store *store, const struct id *user, struct text user_tag, struct text ip_tag,
+void session_store_begin_step_up(struct store *store, const struct id *user, const struct login_attempt *attempt,
                                  login_begun *done, void *arg)
 {
-    begin_attempt(store, TEXT("user"), id_text(user), user_tag, ip_tag, done, arg);
+    begin_attempt(store, TEXT("user"), id_text(user), attempt, NULL, done, arg);
 }
 
-void session_store_fail_login(struct store *store, const struct id *user, const struct audit_origin *origin,
-                              store_done *done, void *arg)
+struct fail_call {
+    struct store *store;
+    login_failed *done;
+    void *arg;
+};
+
+static bool failure_read(enum store_result result, const struct redis_reply *reply, struct login_failure *ret_failure)
 {
+    int64_t closes, locks;
+
+    if (result == STORE_REFUSED)
+        return read_seconds(reply_at(reply, 0), &ret_failure->retry_after_s);
+    if (!reply_integer(reply_at(reply, 0), &closes) || !reply_integer(reply_at(reply, 1), &locks))
+        return false;
+    ret_failure->closes = closes != 0;
+    ret_failure->locks = locks != 0;
+    return true;
+}
+
+static void failure_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct fail_call call = *(struct fail_call *)arg;
+    struct login_failure failure = {0};
+
+    free(arg);
+    if ((result == STORE_OK || result == STORE_REFUSED) && !failure_read(result, reply, &failure)) {
+        store_malformed(call.store, "failed login");
+        result = STORE_UNKNOWN;
+    }
+    call.done(call.arg, result, &failure);
+}
+
+void session_store_fail_login(struct store *store, const struct id *user, const struct login_attempt *attempt,
+                              bool only_code_wrong, const struct audit_origin *origin, login_failed *done, void *arg)
+{
+    struct fail_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
+    *call = (struct fail_call){store, done, arg};
     args_begin(&args);
     args_add(&args, user ? id_text(user) : TEXT(""));
+    args_add(&args, attempt->id);
+    args_add(&args, attempt->counters);
+    args_add(&args, only_code_wrong ? TEXT("1") : TEXT("0"));
     args_add_source(&args, store, origin);
-    verb_call_change(store, SCRIPT_login_fail, &args, done, arg);
+    store_call_script(store, SCRIPT_login_fail, SCRIPT_CHANGES, args.count, args.argv, failure_called, call);
+}
+
+/* If it is lost the reservation ends by itself, within a minute. */
+static void given_back(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    (void)arg;
+    (void)result;
+    (void)reply;
+}
+
+void session_store_give_back(struct store *store, const struct login_attempt *attempt)
+{
+    const struct text argv[] = {attempt->id, attempt->counters};
+
+    store_call_script(store, SCRIPT_login_give_back, SCRIPT_READS, sizeof argv / sizeof *argv, argv, given_back, NULL);
 }
 
 struct session_call {
@@ -104,17 +182,27 @@ static bool session_read(const struct redis_reply *reply, struct session_record 
            ret_session->step_up_expires_ms >= 0 && user_record_read(reply_at(reply, 4), false, &ret_session->user);
 }
 
+/* What only a new session's reply holds. */
+static bool attack_read(const struct redis_reply *reply, struct session_record *ret_session)
+{
+    const struct redis_reply *item = reply_at(reply, 5);
+
+    return !item || (reply_integer(item, &ret_session->attacked_ms) && ret_session->attacked_ms >= 0);
+}
+
 static void session_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct session_call call = *(struct session_call *)arg;
     struct session_record session = {0};
 
     free(arg);
-    if (result == STORE_OK && !session_read(reply, &session)) {
+    if (result == STORE_REFUSED && !read_seconds(reply_at(reply, 0), &session.retry_after_s))
+        result = STORE_UNAVAILABLE;
+    if (result == STORE_OK && (!session_read(reply, &session) || !attack_read(reply, &session))) {
         store_malformed(call.store, "session");
         result = call.is_change ? STORE_UNKNOWN : STORE_UNAVAILABLE;
     }
-    call.done(call.arg, result, result == STORE_OK ? &session : NULL);
+    call.done(call.arg, result, result == STORE_OK || result == STORE_REFUSED ? &session : NULL);
 }
 
 static void call_session(struct store *store, enum script script, enum script_link link, const struct script_args *args,
@@ -137,8 +225,13 @@ void session_store_create(struct store *store, const struct session_start *start
     args_add_int(&args, start->totp_step);
     args_add_hex(&args, start->token_digest, TOKEN_DIGEST_BYTES);
     args_add(&args, text_of(start->sid));
-    args_add(&args, start->email_tag);
-    args_add(&args, start->ip_tag);
+    args_add(&args, start->attempt.id);
+    args_add(&args, start->attempt.counters);
+    args_add(&args, start->browser_digest);
+    if (start->presented_digest)
+        args_add_hex(&args, start->presented_digest, TOKEN_DIGEST_BYTES);
+    else
+        args_add(&args, TEXT(""));
     args_add_limits(&args, limits);
     args_add(&args, verified ? text_of(verified->password_hash) : TEXT(""));
     args_add(&args, verified ? (struct text){(const char *)verified->totp_sealed, TOTP_SEALED_BYTES} : TEXT(""));
@@ -158,9 +251,8 @@ void session_store_load(struct store *store, const uint8_t token_digest[32], con
 }
 
 void session_store_step_up(struct store *store, const uint8_t old_digest[32], const uint8_t new_digest[32],
-                           int64_t totp_step, struct text user_tag, struct text ip_tag,
-                           const struct session_limits *limits, const struct audit_origin *origin, session_found *done,
-                           void *arg)
+                           int64_t totp_step, const struct login_attempt *attempt, const struct session_limits *limits,
+                           const struct audit_origin *origin, session_found *done, void *arg)
 {
     struct script_args args;
 
@@ -168,8 +260,8 @@ void session_store_step_up(struct store *store, const uint8_t old_digest[32], co
     args_add_hex(&args, old_digest, TOKEN_DIGEST_BYTES);
     args_add_hex(&args, new_digest, TOKEN_DIGEST_BYTES);
     args_add_int(&args, totp_step);
-    args_add(&args, user_tag);
-    args_add(&args, ip_tag);
+    args_add(&args, attempt->id);
+    args_add(&args, attempt->counters);
     args_add_limits(&args, limits);
     args_add_source(&args, store, origin);
     call_session(store, SCRIPT_session_step_up, SCRIPT_CHANGES, &args, done, arg);

@@ -199,28 +199,22 @@ static int64_t next_step(void)
 static void begin_session(struct direct *direct, const struct fixture_user *user, const uint8_t *digest,
                           const char *sid)
 {
-    char email_tag[THROTTLE_TAG_CHARS + 1], ip_tag[THROTTLE_TAG_CHARS + 1];
     struct session_start start = {.user = id_read(ID_USER, user->id),
                                   .totp_step = next_step(),
                                   .token_digest = digest,
                                   .sid = sid,
-                                  .email_tag = {email_tag, THROTTLE_TAG_CHARS},
-                                  .ip_tag = {ip_tag, THROTTLE_TAG_CHARS}};
+                                  .attempt = {TEXT("fixture"), TEXT("")}};
 
-    throttle_tag(direct->keyring, TEXT("email"), text_of(user->email), email_tag);
-    throttle_tag(direct->keyring, TEXT("ip"), TEXT("192.0.2.7"), ip_tag);
     session_store_create(direct->store, &start, &LIMITS, &NOBODY, session_verb_done, direct);
     direct_expect(direct, "session_store_create");
 }
 
 static void step_up(struct direct *direct, const uint8_t *old_digest, const uint8_t *new_digest)
 {
-    char user_tag[THROTTLE_TAG_CHARS + 1], ip_tag[THROTTLE_TAG_CHARS + 1];
+    const struct login_attempt attempt = {TEXT("fixture"), TEXT("")};
 
-    throttle_tag(direct->keyring, TEXT("user"), TEXT("fixture"), user_tag);
-    throttle_tag(direct->keyring, TEXT("ip"), TEXT("192.0.2.7"), ip_tag);
-    session_store_step_up(direct->store, old_digest, new_digest, next_step(), text_of(user_tag), text_of(ip_tag),
-                          &LIMITS, &NOBODY, session_verb_done, direct);
+    session_store_step_up(direct->store, old_digest, new_digest, next_step(), &attempt, &LIMITS, &NOBODY,
+                          session_verb_done, direct);
     direct_expect(direct, "session_store_step_up");
 }
 
@@ -372,7 +366,9 @@ int fixture_login(struct fixture *fixture, size_t node, const struct fixture_use
     fixture_totp(user, 0, now);
     snprintf(body, sizeof body, "{\"email\":\"%s\",\"password\":\"%s\",\"totp\":\"%s\"}", user->email, password,
              code ? code : now);
-    fixture_call(fixture, node, &(struct http_call){.method = "POST", .target = "/v1/auth/login", .json = body},
+    fixture_call(fixture, node,
+                 &(struct http_call){
+                     .method = "POST", .target = "/v1/auth/login", .json = body, .within_ms = PASSWORD_WITHIN_MS},
                  ret_answer);
     if (ret_answer->status == 200 && ret_session &&
         (!fixture_read_cookie(ret_answer, ret_session->token) ||

@@ -227,7 +227,8 @@ static void step_up(const struct fixture *fixture, size_t node, const struct fix
                                      .target = "/v1/console/step_up",
                                      .cookie = session->token,
                                      .csrf = session->csrf,
-                                     .json = body},
+                                     .json = body,
+                                     .within_ms = PASSWORD_WITHIN_MS},
                  ret_answer);
 }
 

@@ -214,7 +214,8 @@ void http_client_call(struct http_client *client, const struct http_call *call, 
     bool is_head = call->method && strcmp(call->method, "HEAD") == 0;
 
     http_client_send_call(client, call);
-    if (http_client_read(client, is_head, ANSWER_WITHIN_MS, ret_answer) != HTTP_CLIENT_ANSWER)
+    if (http_client_read(client, is_head, call->within_ms ? call->within_ms : ANSWER_WITHIN_MS, ret_answer) !=
+        HTTP_CLIENT_ANSWER)
         test_give_up("no answer to %s %s", call->method ? call->method : "GET", call->target);
 }
 

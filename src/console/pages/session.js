@@ -71,11 +71,13 @@ export async function loadSession() {
     }
 }
 
+// Answers when the email was last attacked, if its owner was not told yet.
 export async function signIn(email, password, totp) {
     const {answer} = await callOnce('POST', '/v1/auth/login', {email, password, totp});
 
     tabs?.postMessage({event: 'begun', user: answer.user.id});
     take(answer);
+    return answer.attacked_at;
 }
 
 export async function stepUp(password, totp) {

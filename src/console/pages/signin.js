@@ -3,6 +3,7 @@ import {Refusal} from './api.js';
 import {serverNow} from './clock.js';
 import {h, icon} from './dom.js';
 import {openDialog} from './dialog.js';
+import {timeElement} from './format.js';
 import {checkFields, codeField, codeOf, field, notice, passwordField, workingForm} from './form.js';
 import {foreignNotice} from './origin.js';
 import {explain} from './parts.js';
@@ -34,6 +35,13 @@ function explainSignIn(refusal, code) {
     if (refusal.code === 'parameter_invalid' && refusal.param === 'email')
         return [notice('error', TEXTS.signIn.emailInvalid)];
     return [explain(refusal)];
+}
+
+function tellOfAttack(at) {
+    openDialog({
+        title: TEXTS.signIn.attacked,
+        content: h('p', null, `${TEXTS.signIn.attackedText} `, timeElement(at), '.'),
+    });
 }
 
 function signInForm({email = '', done, cancel}) {
@@ -68,10 +76,11 @@ function signInForm({email = '', done, cancel}) {
                 ])
             )
                 throw new Refusal('cancelled');
-            await signIn(address.input.value.trim(), password.input.value, codeOf(code.input));
+            const attackedAt = await signIn(address.input.value.trim(), password.input.value, codeOf(code.input));
             password.input.value = '';
             code.input.value = '';
             done();
+            if (attackedAt) tellOfAttack(attackedAt);
         },
         explain: (refusal) => explainSignIn(refusal, code),
     });

@@ -135,6 +135,9 @@ export const TEXTS = {
         endedElsewhere: 'You were signed out in another tab or window. Sign in to go on: what you typed is still here.',
         absoluteEnd: 'A session lasts for a limited time. Sign in again to go on: what you typed is still here.',
         leave: 'Leave instead',
+        attacked: 'Somebody tried to sign in as you',
+        attackedText:
+            'Thirty wrong attempts within an hour, so browsers that you had not used before were kept out for the rest of it. If you did not do this, tell the administrator of your service. Last time:',
     },
 
     session: {
@@ -362,6 +365,8 @@ export const TEXTS = {
             'session.ended': () => ['Signed out'],
             'session.step_up': () => ['Confirmed password and code'],
             'login.failed': () => ['Failed to sign in'],
+            'user.locked': (t) => ['Locked ', t, ' after 100 wrong codes behind the right password'],
+            'user.unlocked': (t) => ['Unlocked ', t],
             'user.created': (t) => ['Added the user ', t],
             'user.totp_reset': (t) => ['Reset the authenticator of ', t],
             'user.password_reset': (t) => ['Reset the password of ', t],

@@ -1,20 +1,22 @@
 #!lua flags=allow-oom
--- Counts one attempt to log in or to step up against the user and the address, before it is judged. A refused attempt
--- is not counted.
--- ARGV: prefix, by ('email' or 'user'), email or user id, tag of the user, tag of the address
--- Returns: ok, user record with secrets or nil for an unknown one; refused, seconds to wait
+-- Reserves an attempt to sign in or to step up, before it is judged. Nothing is counted yet.
+-- ARGV: prefix, by ('email' or 'user'), email or user id, attempt, counters of it, counters of it in a known browser
+--   ('' none), digest of the browser's token ('' none)
+-- Returns: ok, user record with secrets or nil for an unknown one, whether the browser is known, whether the user is
+--   locked; refused, seconds to wait, user or nil for an unknown one
 
-local user_tag, ip_tag = ARGV[4], ARGV[5]
-local now = now_ms()
-local wait = math.max(throttle_wait(user_tag, now), throttle_wait(ip_tag, now))
-if wait > 0 then
-    return {'refused', math.ceil(wait / 1000)}
-end
-throttle_count(user_tag, THROTTLE_FREE_PER_USER, now)
-throttle_count(ip_tag, THROTTLE_FREE_PER_ADDRESS, now)
-
-local user = ARGV[3]
+local user, now = ARGV[3], now_ms()
 if ARGV[2] == 'email' then
     user = redis.call('GET', K.email(ARGV[3]))
 end
-return {'ok', user and user_record(user, true) or false}
+local guard = user_guard(user)
+local is_known = user and ARGV[7] ~= '' and redis.call('ZSCORE', K.user_browsers(user), ARGV[7]) and true or false
+local counters = attempt_counters(is_known and ARGV[6] or ARGV[5])
+local wait_s = attempt_wait_s(counters, now, guard.forgiven)
+if not wait_s and not attempt_reserve(counters, ARGV[4], now) then
+    wait_s = 1
+end
+if wait_s then
+    return {'refused', wait_s, user or false}
+end
+return {'ok', user and user_record(user, true) or false, is_known and 1 or 0, guard.locked and 1 or 0}

@@ -33,10 +33,13 @@ local K = {
     usage_sequence = function(sender) return prefix .. 'usage:seq:' .. sender end,
     user = function(user) return prefix .. 'user:' .. user end,
     user_sessions = function(user) return prefix .. 'user:' .. user .. ':sessions' end,
+    user_browsers = function(user) return prefix .. 'user:' .. user .. ':browsers' end,
     email = function(email) return prefix .. 'email:' .. email end,
     session = function(digest) return prefix .. 'session:' .. digest end,
     throttle = function(tag) return prefix .. 'throttle:' .. tag end,
     changes = function(by) return prefix .. 'changes:' .. by end,
+    under_way = function(tag) return prefix .. 'throttle:' .. tag .. ':under_way' end,
+    strangers = function() return prefix .. 'strangers' end,
     device = function(digest) return prefix .. 'device:' .. digest end,
     user_code = function(digest) return prefix .. 'user_code:' .. digest end,
 }
@@ -299,56 +302,135 @@ local function actor_refused(credential, actor, account)
     return key.revoked and {'actor_revoked'} or nil
 end
 
--- A throttle counts attempts before they are judged, so that parallel ones cannot pass the limit; success takes them
--- back. The free-th attempt within the window, and each after it, starts a wait that doubles each time.
+-- A throttle counts failures. The free-th one within the window, and each after it, starts a wait that doubles each
+-- time; a rule that closes waits for the rest of its window instead.
 local THROTTLE_WINDOW_MS = 15 * 60 * 1000
 local THROTTLE_FIRST_WAIT_MS = 30 * 1000
+local THROTTLE_FREE_PER_USER = 5
 
-local function throttle_read(tag)
+-- What an attempt to sign in or to step up is counted by. free: failures before the first wait. under_way: how many may
+-- be judged at once; far more than fail in an ordinary morning, and a bound on the work that guesses cause. forgiven:
+-- a right attempt clears it. The network's failures stay: else anybody who has a user here could guess at others for
+-- ever. So do those of an email everywhere: the owner signs in while strangers guess.
+local THROTTLES = {
+    pair = {free = 5, under_way = 10, forgiven = true},     -- an email from one network
+    network = {free = 20, under_way = 100},                 -- IPv4 /24, IPv6 /56
+    wide = {free = 60, under_way = 300},                    -- IPv6 /48
+    email = {free = 30, under_way = 100, window = 60 * 60 * 1000, closes = true}, -- an email from all networks
+    browser = {free = 5, under_way = 10, forgiven = true},  -- a browser that its user signed in from before
+    session = {free = 5, under_way = 10, forgiven = true},  -- step-ups of one session
+    user = {free = 20, under_way = 40},                     -- step-ups of one user
+}
+-- Longer than a password ever waits for its turn. A node that dies leaves its attempts until then.
+local UNDER_WAY_MS = 60 * 1000
+
+-- forgiven (or nil): failures of a window that began before that time count no more.
+local function throttle_read(tag, forgiven)
     local t = redis.call('HMGET', K.throttle(tag), 'n', 'first', 'until')
-    return {n = tonumber(t[1] or '0'), first = tonumber(t[2] or '0'), wait_until = tonumber(t[3] or '0')}
+    local first = tonumber(t[2] or '0')
+    if forgiven and first <= forgiven then
+        return {n = 0, first = 0, wait_until = 0}
+    end
+    return {n = tonumber(t[1] or '0'), first = first, wait_until = tonumber(t[3] or '0')}
 end
 
 -- Milliseconds to wait; 0: the attempt may be made.
-local function throttle_wait(tag, now)
-    return math.max(0, throttle_read(tag).wait_until - now)
+local function throttle_wait(tag, now, forgiven)
+    return math.max(0, throttle_read(tag, forgiven).wait_until - now)
 end
 
-local function throttle_write(tag, t, now)
-    redis.call('HSET', K.throttle(tag), 'n', t.n, 'first', t.first, 'until', t.wait_until)
-    redis.call('PEXPIRE', K.throttle(tag), math.max(1, math.max(t.first + THROTTLE_WINDOW_MS, t.wait_until) - now))
-end
-
--- Counts one attempt; only where throttle_wait() is 0.
-local function throttle_count(tag, free, now)
-    local t = throttle_read(tag)
-    if t.n == 0 or now - t.first >= THROTTLE_WINDOW_MS then
+-- Counts one attempt; only if throttle_wait() is 0. Returns how many there are now.
+local function throttle_count(tag, free, now, rule, forgiven)
+    local window = rule and rule.window or THROTTLE_WINDOW_MS
+    local t = throttle_read(tag, forgiven)
+    if t.n == 0 or now - t.first >= window then
         t = {n = 0, first = now, wait_until = 0}
     end
     t.n = t.n + 1
-    if t.n >= free then
+    if t.n >= free and rule and rule.closes then
+        t.wait_until = t.first + window
+    elseif t.n >= free then
         t.wait_until = now + math.min(THROTTLE_FIRST_WAIT_MS * 2 ^ math.min(t.n - free, 20), THROTTLE_WINDOW_MS)
     end
-    throttle_write(tag, t, now)
+    redis.call('HSET', K.throttle(tag), 'n', t.n, 'first', t.first, 'until', t.wait_until)
+    redis.call('PEXPIRE', K.throttle(tag), math.max(1, math.max(t.first + window, t.wait_until) - now))
+    return t.n
 end
 
-local THROTTLE_FREE_PER_USER = 5
-local THROTTLE_FREE_PER_ADDRESS = 20
+-- Attempts to sign in and to step up. Each is reserved before its password is hashed, and judged by how it ends: a
+-- wrong one is counted as a failure, a right one gives its place back. An attempt that ends after a limit was reached
+-- is refused, wrong or right. So right ones in parallel hold up nobody, and of any number of parallel guesses no more
+-- than the limit are answered.
 
--- A correct attempt: the user's counter goes, the address gets its attempt back, and its wait ends where it is below
--- the limit again. A wait that other failures have earned stays.
-local function throttle_forgive(user_tag, ip_tag, now)
-    redis.call('DEL', K.throttle(user_tag))
-    local t = throttle_read(ip_tag)
-    if t.n <= 1 then
-        redis.call('DEL', K.throttle(ip_tag))
-        return
+-- list: '<rule>:<tag>,' of each counter.
+local function attempt_counters(list)
+    local counters = {}
+    for name, tag in list:gmatch('(%l+):([^,]+)') do
+        counters[#counters + 1] = {name = name, rule = THROTTLES[name], tag = tag}
     end
-    t.n = t.n - 1
-    if t.n < THROTTLE_FREE_PER_ADDRESS then
-        t.wait_until = 0
+    return counters
+end
+
+-- Seconds to wait, at least 1; nil: none of the counters has reached its limit.
+local function attempt_wait_s(counters, now, forgiven)
+    local wait = 0
+    for _, c in ipairs(counters) do
+        wait = math.max(wait, throttle_wait(c.tag, now, forgiven))
     end
-    throttle_write(ip_tag, t, now)
+    return wait > 0 and math.ceil(wait / 1000) or nil
+end
+
+-- False: too many are under way.
+local function attempt_reserve(counters, id, now)
+    for _, c in ipairs(counters) do
+        if redis.call('ZCOUNT', K.under_way(c.tag), now, '+inf') >= c.rule.under_way then
+            return false
+        end
+    end
+    for _, c in ipairs(counters) do
+        redis.call('ZREMRANGEBYSCORE', K.under_way(c.tag), '-inf', '(' .. now)
+        redis.call('ZADD', K.under_way(c.tag), now + UNDER_WAY_MS, id)
+        redis.call('PEXPIRE', K.under_way(c.tag), UNDER_WAY_MS)
+    end
+    return true
+end
+
+local function attempt_give_back(counters, id)
+    for _, c in ipairs(counters) do
+        redis.call('ZREM', K.under_way(c.tag), id)
+    end
+end
+
+-- A wrong attempt. True: with this one sign-in by the email was closed to browsers that are not known.
+local function attempt_fail(counters, now, forgiven)
+    local closed = false
+    for _, c in ipairs(counters) do
+        local n = throttle_count(c.tag, c.rule.free, now, c.rule, forgiven)
+        closed = closed or (c.rule.closes and n == c.rule.free)
+    end
+    return closed
+end
+
+local function attempt_succeed(counters, id)
+    attempt_give_back(counters, id)
+    for _, c in ipairs(counters) do
+        if c.rule.forgiven then
+            redis.call('DEL', K.throttle(c.tag))
+        end
+    end
+end
+
+-- {forgiven, locked}: when an operator cleared the user's counters (0: never), and whether wrong codes behind a right
+-- password locked the user. For nil, and false, as well.
+local function user_guard(user)
+    local g = user and redis.call('HMGET', K.user(user), 'forgiven', 'locked') or {false, false}
+    return {forgiven = tonumber(g[1] or '0'), locked = g[2] and true or false}
+end
+
+-- Clears what is counted against the user: counters are named by keyed tags, so they are made void by a time.
+local function user_forgive(user, now)
+    redis.call('HSET', K.user(user), 'forgiven', now)
+    redis.call('HDEL', K.user(user), 'wrong_codes', 'locked')
 end
 
 -- An enrolment of a device: pending, then approved or denied by a user of the account that is set from then on, then

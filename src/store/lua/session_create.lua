@@ -1,40 +1,79 @@
 #!lua flags=allow-oom
--- Takes a TOTP step, forgives the attempt and makes a session.
--- ARGV: prefix, user, TOTP step, digest, sid, tag of the user, tag of the address, idle, absolute and step-up limit in
---   ms, password and totp as they were verified ('' both: not compared), ip, request id, events kept
--- Returns: ok, session; refused: no such user, or password or TOTP secret changed since they were verified;
---   conflict: the step, or a later one, was used, or the digest exists
--- Event: session.created
+-- Takes a TOTP step and makes a session. The session that the sign-in came with ends, and the oldest ones beyond 20.
+-- ARGV: prefix, user, TOTP step, digest, sid, attempt, its counters, digest of the browser's token ('' none), digest of
+--   the session that it came with ('' none), idle, absolute and step-up limit in ms, password and totp as they were
+--   verified ('' both: not compared), ip, request id, events kept
+-- Returns: ok, session, and behind it when sign-in was last closed to unknown browsers, if not told yet (else 0);
+--   refused, seconds to wait: a limit was reached since it began; refused, 0: the user is locked; not_found: no such
+--   user, or password or TOTP secret changed since they were verified; conflict: the step, or a later one, was used,
+--   or the digest exists
+-- Events: session.created, session.ended
+
+local SESSIONS_MAX = 20
+local BROWSERS_MAX = 20
+local BROWSER_MS = 365 * 24 * 60 * 60 * 1000
 
 local user, step, digest = ARGV[2], ARGV[3], ARGV[4]
-local limits = limits_from(8)
-local known = redis.call('HMGET', K.user(user), 'account', 'password', 'totp')
-if not known[1] or (ARGV[11] ~= '' and (known[2] ~= ARGV[11] or known[3] ~= ARGV[12])) then
-    return {'refused'}
+local limits, now = limits_from(10), now_ms()
+local counters, guard = attempt_counters(ARGV[7]), user_guard(user)
+local known = redis.call('HMGET', K.user(user), 'account', 'password', 'totp', 'attacked')
+if not known[1] or (ARGV[13] ~= '' and (known[2] ~= ARGV[13] or known[3] ~= ARGV[14])) then
+    return {'not_found'}
+end
+local wait_s = attempt_wait_s(counters, now, guard.forgiven)
+if wait_s or guard.locked then
+    return {'refused', wait_s or 0}
 end
 if not totp_step_is_new(user, step) or exists(K.session(digest)) then
     return {'conflict'}
 end
 
-local now = now_ms()
+local function end_session(other, owner, account)
+    session_forget(other, owner)
+    audit(account, 'session.ended', owner, {owner, ARGV[15], ARGV[16], ARGV[17]})
+end
+
 redis.call('HSET', K.user(user), 'totp_step', step)
-throttle_forgive(ARGV[6], ARGV[7], now)
+redis.call('HDEL', K.user(user), 'wrong_codes', 'attacked')
+attempt_succeed(counters, ARGV[6])
+local presented = redis.call('HMGET', K.session(ARGV[9]), 'user', 'account')
+if presented[1] then
+    end_session(ARGV[9], presented[1], presented[2])
+end
 
 -- Sessions that ended by their time to live are still in the user's set.
-local sessions = K.user_sessions(user)
+local sessions, live = K.user_sessions(user), {}
 for _, other in ipairs(redis.call('SMEMBERS', sessions)) do
-    if not exists(K.session(other)) then
+    local created = redis.call('HGET', K.session(other), 'created')
+    if created then
+        live[#live + 1] = {digest = other, created = tonumber(created)}
+    else
         redis.call('SREM', sessions, other)
     end
+end
+table.sort(live, function(a, b) return a.created < b.created end)
+for i = 1, #live - SESSIONS_MAX + 1 do
+    end_session(live[i].digest, user, known[1])
 end
 redis.call('SADD', sessions, digest)
 if redis.call('PTTL', sessions) < limits[2] then
     redis.call('PEXPIRE', sessions, limits[2])
 end
 
+-- The browser is known from now on; the one that was longest not used goes.
+if ARGV[8] ~= '' then
+    local browsers = K.user_browsers(user)
+    redis.call('ZADD', browsers, now, ARGV[8])
+    redis.call('ZREMRANGEBYSCORE', browsers, '-inf', now - BROWSER_MS)
+    redis.call('ZREMRANGEBYRANK', browsers, 0, -1 - BROWSERS_MAX)
+    redis.call('PEXPIRE', browsers, BROWSER_MS)
+end
+
 local session = {sid = ARGV[5], user = user, created = now, expires = now + limits[2], step_up = 0}
 redis.call('HSET', K.session(digest), 'sid', session.sid, 'user', user, 'account', known[1], 'created', now,
            'expires', session.expires)
 session_touch(digest, session, limits, now)
-audit(known[1], 'session.created', user, {user, ARGV[13], ARGV[14], ARGV[15]})
-return session_reply(session, limits, now)
+audit(known[1], 'session.created', user, {user, ARGV[15], ARGV[16], ARGV[17]})
+local reply = session_reply(session, limits, now)
+reply[#reply + 1] = tonumber(known[4] or '0')
+return reply

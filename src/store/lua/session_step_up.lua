@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Takes a TOTP step, forgives the attempt, gives the session a new digest and a fresh step-up. The old digest is
--- unknown from here on.
--- ARGV: prefix, old digest, new digest, TOTP step, tag of the user, tag of the address, idle, absolute and step-up limit
---   in ms, ip, request id, events kept
--- Returns: ok, session; not_found: it is over; conflict: the step, or a later one, was used, or the new digest exists
+-- Takes a TOTP step, gives the session a new digest and a fresh step-up. The old digest is unknown from here on.
+-- ARGV: prefix, old digest, new digest, TOTP step, attempt, its counters, idle, absolute and step-up limit in ms, ip,
+--   request id, events kept
+-- Returns: ok, session; not_found: it is over; refused, seconds to wait: a limit was reached since it began; refused, 0:
+--   the user is locked; conflict: the step, or a later one, was used, or the new digest exists
 -- Event: session.step_up
 
 local old, new, step = ARGV[2], ARGV[3], ARGV[4]
@@ -13,12 +13,18 @@ if not session then
     return {'not_found'}
 end
 local user = session.user
+local counters, guard = attempt_counters(ARGV[6]), user_guard(user)
+local wait_s = attempt_wait_s(counters, now, guard.forgiven)
+if wait_s or guard.locked then
+    return {'refused', wait_s or 0}
+end
 if not totp_step_is_new(user, step) or exists(K.session(new)) then
     return {'conflict'}
 end
 
 redis.call('HSET', K.user(user), 'totp_step', step)
-throttle_forgive(ARGV[5], ARGV[6], now)
+redis.call('HDEL', K.user(user), 'wrong_codes')
+attempt_succeed(counters, ARGV[5])
 redis.call('RENAME', K.session(old), K.session(new))
 redis.call('SREM', K.user_sessions(user), old)
 redis.call('SADD', K.user_sessions(user), new)

@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
--- Replaces a user's password or TOTP secret or both, and ends all sessions. The last TOTP step is forgotten only with
+-- Replaces a user's password or TOTP secret or both, ends all sessions, forgets all known browsers, unlocks the user and
+-- clears what is counted against him. The last TOTP step is forgotten only with
 -- the secret that it belongs to: else a code could be used again behind a new password.
 -- ARGV: prefix, user, password ('' stays), totp ('' stays), actor, ip, request id, events kept
 -- Returns: ok; not_found
--- Events: user.password_reset, user.totp_reset
+-- Events: user.password_reset, user.totp_reset, user.unlocked
 
 local user, password, totp = ARGV[2], ARGV[3], ARGV[4]
 local account = redis.call('HGET', K.user(user), 'account')
@@ -22,5 +23,9 @@ end
 for _, digest in ipairs(redis.call('SMEMBERS', K.user_sessions(user))) do
     redis.call('DEL', K.session(digest))
 end
-redis.call('DEL', K.user_sessions(user))
+redis.call('DEL', K.user_sessions(user), K.user_browsers(user))
+if user_guard(user).locked then
+    audit(account, 'user.unlocked', user, origin_from(5))
+end
+user_forgive(user, now_ms())
 return {'ok'}

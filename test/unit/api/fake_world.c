@@ -25,6 +25,7 @@ enum pending_kind {
     PENDING_PASSWORD,
     PENDING_CREATE,
     PENDING_DONE,
+    PENDING_FAILED,
     PENDING_BODY,
     PENDING_DELIVERY,
     PENDING_OTHER,
@@ -41,6 +42,7 @@ struct pending {
         keys_listed *keys;
         login_begun *attempt;
         password_verified *password;
+        login_failed *failed;
         http_body_done *body;
         void (*delivered)(void *arg, bool delivered);
         void (*other)(void *arg);
@@ -144,12 +146,20 @@ static void run_pending(struct pending p)
         p.fn.keys(p.arg, p.result, &world.key, 1, false);
         break;
     case PENDING_ATTEMPT:
-        p.fn.attempt(p.arg, p.result, user, 30);
+        p.fn.attempt(p.arg, p.result,
+                     &(struct login_begin){.user = user,
+                                           .browser_is_known = world.browser_known,
+                                           .is_locked = world.user_locked,
+                                           .retry_after_s = 30});
+        break;
+    case PENDING_FAILED:
+        p.fn.failed(p.arg, p.result, &world.failure);
         break;
     case PENDING_PASSWORD:
         p.fn.password(p.arg, world.password_result);
         break;
     case PENDING_CREATE:
+        world.session.retry_after_s = world.retry_after_s;
         p.fn.session(p.arg, p.result, &world.session);
         break;
     case PENDING_BODY:
@@ -525,35 +535,47 @@ static void count_attempt(login_begun *done, void *arg)
     queue_add((struct pending){PENDING_ATTEMPT, {.attempt = done}, .arg = arg, .result = world.attempt_result});
 }
 
-void session_store_begin_login(struct store *store, struct text email, struct text email_tag, struct text ip_tag,
-                               login_begun *done, void *arg)
+static void note_attempt(const struct login_attempt *attempt)
+{
+    cr_assert(attempt->id.len > 0);
+    snprintf(world.counters, sizeof world.counters, "%.*s", TEXT_ARG(attempt->counters));
+}
+
+void session_store_begin_login(struct store *store, struct text email, const struct login_attempt *attempt,
+                               const struct login_browser *browser, login_begun *done, void *arg)
 {
     (void)store;
     (void)email;
-    cr_assert(email_tag.len == THROTTLE_TAG_CHARS && ip_tag.len == THROTTLE_TAG_CHARS);
-    memcpy(world.ip_tag, ip_tag.ptr, ip_tag.len);
+    note_attempt(attempt);
+    snprintf(world.browser_digest, sizeof world.browser_digest, "%.*s", TEXT_ARG(browser->digest));
     count_attempt(done, arg);
 }
 
-void session_store_begin_step_up(struct store *store, const struct id *user, struct text user_tag, struct text ip_tag,
+void session_store_begin_step_up(struct store *store, const struct id *user, const struct login_attempt *attempt,
                                  login_begun *done, void *arg)
 {
     (void)store;
     cr_assert(id_equal(user, &world.session.user.id));
-    cr_assert(user_tag.len == THROTTLE_TAG_CHARS && ip_tag.len == THROTTLE_TAG_CHARS);
-    memcpy(world.ip_tag, ip_tag.ptr, ip_tag.len);
+    note_attempt(attempt);
     count_attempt(done, arg);
 }
 
-void password_verify(struct password_pool *pool, struct text password, const char *hash, password_verified *done,
-                     void *arg)
+void password_verify(struct password_pool *pool, const struct password_turn *turn, struct text password,
+                     const char *hash, password_verified *done, void *arg)
 {
     (void)pool;
     world.proofs++;
+    world.turn = *turn;
     world.had_hash = hash != NULL;
     world.password_bytes = password.len;
     world.wall_ms += world.password_takes_ms;
     queue_add((struct pending){PENDING_PASSWORD, {.password = done}, .arg = arg});
+}
+
+uint32_t password_pool_retry_after_s(const struct password_pool *pool)
+{
+    (void)pool;
+    return 7;
 }
 
 void session_store_create(struct store *store, const struct session_start *start, const struct session_limits *limits,
@@ -563,33 +585,43 @@ void session_store_create(struct store *store, const struct session_start *start
     (void)limits;
     (void)origin;
     cr_assert(start->sid[0] && start->totp_step > 0 && start->verified);
+    note_attempt(&start->attempt);
+    snprintf(world.browser_digest, sizeof world.browser_digest, "%.*s", TEXT_ARG(start->browser_digest));
+    world.presented = start->presented_digest != NULL;
     world.creations++;
     queue_add((struct pending){PENDING_CREATE, {.session = done}, .arg = arg, .result = world.create_result});
 }
 
 void session_store_step_up(struct store *store, const uint8_t old_digest[32], const uint8_t new_digest[32],
-                           int64_t totp_step, struct text user_tag, struct text ip_tag,
-                           const struct session_limits *limits, const struct audit_origin *origin, session_found *done,
-                           void *arg)
+                           int64_t totp_step, const struct login_attempt *attempt, const struct session_limits *limits,
+                           const struct audit_origin *origin, session_found *done, void *arg)
 {
     (void)store;
-    (void)user_tag;
-    (void)ip_tag;
     (void)limits;
     (void)origin;
+    note_attempt(attempt);
     cr_assert(totp_step > 0 && memcmp(old_digest, new_digest, 32) != 0);
     world.creations++;
     queue_add((struct pending){PENDING_CREATE, {.session = done}, .arg = arg, .result = world.create_result});
 }
 
-void session_store_fail_login(struct store *store, const struct id *user, const struct audit_origin *origin,
-                              store_done *done, void *arg)
+void session_store_fail_login(struct store *store, const struct id *user, const struct login_attempt *attempt,
+                              bool only_code_wrong, const struct audit_origin *origin, login_failed *done, void *arg)
 {
     (void)store;
     (void)origin;
     cr_assert_eq(user != NULL, world.user_known);
+    note_attempt(attempt);
+    world.only_code_wrong = only_code_wrong;
     world.failures++;
-    queue_add((struct pending){PENDING_DONE, {.stored = done}, .arg = arg, .result = STORE_OK});
+    queue_add((struct pending){PENDING_FAILED, {.failed = done}, .arg = arg, .result = world.fail_result});
+}
+
+void session_store_give_back(struct store *store, const struct login_attempt *attempt)
+{
+    (void)store;
+    cr_assert(attempt->id.len > 0);
+    world.given_back++;
 }
 
 void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_origin *origin,

@@ -25,7 +25,11 @@ struct world {
     struct key_record key;
     bool checks_at_once;
     struct session_record session;
-    enum store_result session_result, insert_result, revoke_result, attempt_result, create_result, end_result;
+    enum store_result session_result, insert_result, revoke_result, attempt_result, create_result, end_result,
+        fail_result;
+    bool browser_known, user_locked;
+    uint32_t retry_after_s; /* of a session that is refused */
+    struct login_failure failure;
     bool user_known;
     enum store_result begin_result, poll_result, enrolment_result;
     unsigned begin_conflicts; /* so many first */
@@ -43,8 +47,11 @@ struct world {
     bool needs_step_up; /* the last change */
     struct key_record inserted;
     struct key_view view;
-    bool had_hash;
-    char ip_tag[THROTTLE_TAG_CHARS + 1]; /* of the last attempt that is limited */
+    bool had_hash, only_code_wrong, presented;
+    unsigned given_back;
+    struct password_turn turn;
+    char counters[512], browser_digest[80]; /* of the last attempt */
+    char ip_tag[THROTTLE_TAG_CHARS + 1];    /* of the last attempt that is limited */
     char user_code_tag[THROTTLE_TAG_CHARS + 1];
     unsigned wipes; /* of secrets, left to the end of their request */
     size_t password_bytes;

@@ -173,9 +173,7 @@ struct limited {
     const char *target, *headers, *body;
 };
 
-static const struct limited LOGIN = {
-    "/v1/auth/login", JSON_TYPE,
-    "{\"email\":\"a@b.test\",\"password\":\"correct horse battery\",\"totp\":\"" RIGHT_CODE "\"}"};
+static const struct limited ENROLMENT = {"/v1/auth/device_authorization", FORM_TYPE, "client_id=desktop-agent"};
 
 static void tag_of(const struct limited *what, const char *peer, const char *forwarded,
                    char ret_tag[THROTTLE_TAG_CHARS + 1])
@@ -198,8 +196,8 @@ static void expect_one_client(struct client one, struct client other, bool same)
 {
     char tags[2][THROTTLE_TAG_CHARS + 1];
 
-    tag_of(&LOGIN, one.peer, one.forwarded, tags[0]);
-    tag_of(&LOGIN, other.peer, other.forwarded, tags[1]);
+    tag_of(&ENROLMENT, one.peer, one.forwarded, tags[0]);
+    tag_of(&ENROLMENT, other.peer, other.forwarded, tags[1]);
     cr_expect_eq(strcmp(tags[0], tags[1]) == 0, same, "%s %s, %s %s", one.peer, one.forwarded, other.peer,
                  other.forwarded);
 }
@@ -244,8 +242,6 @@ Test(check, nobody_escapes_a_limit_by_what_he_sends)
 Test(check, every_limit_counts_the_network_of_a_client)
 {
     static const struct limited OTHERS[] = {
-        {"/v1/console/step_up", SESSION_COOKIE RIGHT_CSRF JSON_TYPE,
-         "{\"password\":\"correct horse battery\",\"totp\":\"" RIGHT_CODE "\"}"},
         {"/v1/auth/device_authorization", FORM_TYPE, "client_id=desktop-agent"},
         {"/v1/auth/token", FORM_TYPE,
          "grant_type=urn:ietf:params:oauth:grant-type:device_code&client_id=desktop-agent"

@@ -3,6 +3,7 @@
 #include "fake_world.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 TestSuite(login, .init = world_begin, .fini = world_end);
 
@@ -42,8 +43,110 @@ Test(login, right)
     cr_assert_null(strstr(answer_body(request), "step_up_expires_at"));
     cr_assert_eq(world.creations, 1);
     cr_assert_eq(world.failures, 0);
-    cr_assert_eq(world.wipes, 1);
+    cr_assert_eq(world.wipes, 2);
+    cr_assert(strstr(answer_body(request), "\"attacked_at\":null"));
     request_forget(request);
+}
+
+Test(login, tells_the_owner_of_an_attack)
+{
+    world.session.attacked_ms = 1234567890123;
+    struct http_request *request = log_in(LOGIN);
+
+    cr_assert(strstr(answer_body(request), "\"attacked_at\":\"2009-02-13T23:31:30.123Z\""), "%s", answer_body(request));
+    request_forget(request);
+}
+
+#define BROWSER "BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBA"
+
+/* A stranger is counted by networks and email, a browser that is known by itself; what neither is comes in vain. */
+Test(login, counted_by_network_and_email_or_by_a_known_browser)
+{
+    static const struct {
+        const char *cookies, *peer;
+        bool known;
+        const char *counters[5];
+        enum password_part part;
+    } CASES[] = {
+        {"", "192.0.2.1", false, {"pair:", ",email:", ",network:"}, PASSWORD_STRANGER},
+        {"", "2001:db8::1", false, {"pair:", ",email:", ",network:", ",wide:"}, PASSWORD_STRANGER},
+        {"Cookie: __Host-browser=" BROWSER "\n", "192.0.2.1", false, {"pair:"}, PASSWORD_STRANGER},
+        {"Cookie: __Host-browser=" BROWSER "\n", "192.0.2.1", true, {"browser:"}, PASSWORD_KNOWN},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char headers[256];
+
+        world.peer = CASES[i].peer;
+        world.browser_known = CASES[i].known;
+        snprintf(headers, sizeof headers, JSON_TYPE "%s", CASES[i].cookies);
+        struct http_request *request = request_send(HTTP_POST, "/v1/auth/login", headers, LOGIN);
+        cr_assert_eq(answer_status(request), 200);
+        for (size_t c = 0; CASES[i].counters[c]; c++)
+            cr_assert(strstr(world.counters, CASES[i].counters[c]), "case %zu: %s", i, world.counters);
+        cr_assert_eq(CASES[i].known, strstr(world.counters, "pair:") == NULL, "case %zu", i);
+        cr_assert_eq(world.turn.part, CASES[i].part, "case %zu", i);
+        request_forget(request);
+    }
+}
+
+static void read_counters(const char *peer, char ret_counters[512])
+{
+    world.peer = peer;
+    request_forget(log_in(LOGIN));
+    memcpy(ret_counters, world.counters, 512);
+}
+
+Test(login, one_network_is_one_stranger)
+{
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } CASES[] = {
+        {"192.0.2.1", "192.0.2.254", true},
+        {"192.0.2.1", "192.0.3.1", false},
+        {"2001:db8:1:100::1", "2001:db8:1:1ff:ffff::", true},
+        {"2001:db8:1:100::1", "2001:db8:1:200::1", false},
+    };
+    char a[512], b[512];
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        read_counters(CASES[i].a, a);
+        read_counters(CASES[i].b, b);
+        cr_expect_eq(strcmp(a, b) == 0, CASES[i].same, "case %zu", i);
+    }
+    read_counters("2001:db8:1:100::1", a);
+    read_counters("2001:db8:1:200::1", b);
+    cr_expect_str_eq(strstr(a, ",wide:"), strstr(b, ",wide:"), "one /48");
+}
+
+/* The token stays with the browser, whoever signs in there; else each sign-in brings a new one. */
+Test(login, the_browser_gets_its_cookie_for_a_year)
+{
+    struct http_request *request = log_in(LOGIN);
+    const char *cookie = strstr(answer_headers(request), "Set-Cookie: __Host-browser=");
+
+    cr_assert(cookie);
+    cr_assert_eq(strcspn(cookie + 27, ";"), TOKEN_CHARS);
+    cr_assert(strstr(cookie, "; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=31536000\n"));
+    cr_assert_eq(strlen(world.browser_digest), 64);
+    request_forget(request);
+
+    request = request_send(HTTP_POST, "/v1/auth/login", JSON_TYPE "Cookie: __Host-browser=" BROWSER "\n", LOGIN);
+    cr_assert(strstr(answer_headers(request), "Set-Cookie: __Host-browser=" BROWSER ";"));
+    request_forget(request);
+    request = request_send(HTTP_POST, "/v1/auth/login", JSON_TYPE "Cookie: __Host-browser=x\n", LOGIN);
+    cr_assert_null(strstr(answer_headers(request), "__Host-browser=x;"));
+    cr_assert(strstr(answer_headers(request), "Set-Cookie: __Host-browser="));
+    request_forget(request);
+}
+
+Test(login, the_session_that_it_came_with_is_named)
+{
+    request_forget(log_in(LOGIN));
+    cr_assert_not(world.presented);
+    request_forget(request_send(HTTP_POST, "/v1/auth/login", SESSION_COOKIE JSON_TYPE, LOGIN));
+    cr_assert(world.presented);
 }
 
 Test(login, wrong_shapes)
@@ -84,7 +187,8 @@ Test(login, wrong_in_any_way)
         {LOGIN_WRONG_CODE, true, PASSWORD_DIFFERS, STORE_OK},
         {LOGIN, false, PASSWORD_DIFFERS, STORE_OK},
         {LOGIN, true, PASSWORD_MATCHES, STORE_CONFLICT},
-        {LOGIN, true, PASSWORD_MATCHES, STORE_REFUSED},
+        {LOGIN, true, PASSWORD_MATCHES, STORE_NOT_FOUND},
+        {LOGIN, true, PASSWORD_MATCHES, STORE_REFUSED}, /* locked meanwhile */
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -96,7 +200,62 @@ Test(login, wrong_in_any_way)
         cr_assert_eq(world.proofs, 1, "case %zu", i);
         cr_assert_eq(world.failures, 1, "case %zu", i);
         cr_assert_eq(world.had_hash, CASES[i].user_known, "case %zu", i);
+        cr_assert_eq(world.only_code_wrong, i == 1, "case %zu", i);
+        cr_assert_eq(world.given_back, 0);
     }
+}
+
+/* The same calls of the store, in the same order, before the answer leaves: one to begin, one to fail. */
+Test(login, known_and_unknown_cost_the_same)
+{
+    world.password_result = PASSWORD_DIFFERS;
+    for (int known = 0; known < 2; known++) {
+        world.user_known = known;
+        world.failures = world.creations = world.given_back = 0;
+        world.fail_result = STORE_UNAVAILABLE; /* not recorded: so nothing is told */
+        expect_code(log_in(LOGIN), PROBLEM_STORE_UNAVAILABLE);
+        cr_assert(world.failures == 1 && world.creations == 0 && world.given_back == 0);
+    }
+}
+
+/* It looks like any other wrong login, and costs as much. */
+Test(login, a_locked_user_is_not_told)
+{
+    world.user_locked = true;
+    expect_code(log_in(LOGIN), PROBLEM_INVALID_LOGIN);
+    cr_assert_eq(world.failures, 1);
+    cr_assert_eq(world.creations, 0);
+    expect_code(log_in(LOGIN_WRONG_CODE), PROBLEM_INVALID_LOGIN);
+    cr_assert_not(world.only_code_wrong);
+    expect_code(step_up(STEP_UP), PROBLEM_INVALID_LOGIN);
+    cr_assert_eq(world.creations, 0);
+}
+
+static int64_t metric_of_user(const char *name)
+{
+    static struct buf out;
+    const char *found;
+
+    buf_init(&out, 1 << 20);
+    metrics_print(&out, "0");
+    buf_append_char(&out, '\0');
+    found = strstr(out.ptr, name);
+    int64_t value = found ? strtoll(found + strlen(name), NULL, 10) : 0;
+    buf_finish(&out);
+    return value;
+}
+
+Test(login, attacks_and_locks_name_the_user)
+{
+    const char *attacks = "chatelaine_login_attacks_total{user=\"usr_01jd0000000000000000000001\"} ";
+    const char *locks = "chatelaine_users_locked_total{user=\"usr_01jd0000000000000000000001\"} ";
+
+    world.failure = (struct login_failure){.closes = true, .locks = true};
+    expect_code(log_in(LOGIN_WRONG_CODE), PROBLEM_INVALID_LOGIN);
+    cr_assert_eq(metric_of_user(attacks), 1);
+    cr_assert_eq(metric_of_user(locks), 1);
+    expect_code(step_up(STEP_UP_WRONG_CODE), PROBLEM_INVALID_LOGIN);
+    cr_assert_eq(metric_of_user(locks), 2);
 }
 
 /* A password waits for its turn, and takes its time: the code is judged by when it came. */
@@ -144,6 +303,43 @@ Test(login, throttled)
     cr_assert_eq(world.proofs, 0);
 }
 
+/* The limit was reached while the password was hashed: what it was is not told. */
+Test(login, throttled_meanwhile)
+{
+    struct http_request *request;
+
+    world.failure.retry_after_s = 60;
+    world.fail_result = STORE_REFUSED;
+    request = log_in(LOGIN_WRONG_CODE);
+    cr_assert_eq(answer_problem(request)->retry_after_s, 60);
+    expect_code(request, PROBLEM_RATE_LIMITED);
+    world.create_result = STORE_REFUSED;
+    world.retry_after_s = 60;
+    request = log_in(LOGIN);
+    cr_assert_eq(answer_problem(request)->retry_after_s, 60);
+    expect_code(request, PROBLEM_RATE_LIMITED);
+    cr_assert_eq(world.given_back, 1);
+    expect_code(step_up(STEP_UP), PROBLEM_RATE_LIMITED);
+    expect_code(step_up(STEP_UP_WRONG_CODE), PROBLEM_RATE_LIMITED);
+}
+
+/* A hash that was not computed is no failure. */
+Test(login, what_came_to_no_verdict_is_given_back)
+{
+    struct http_request *request;
+
+    world.password_result = PASSWORD_OVERLOADED;
+    request = log_in(LOGIN);
+    cr_assert_eq(answer_problem(request)->retry_after_s, 7);
+    expect_code(request, PROBLEM_OVERLOADED);
+    expect_code(step_up(STEP_UP), PROBLEM_OVERLOADED);
+    world.password_result = PASSWORD_CANCELLED;
+    expect_code(log_in(LOGIN), PROBLEM_SHUTTING_DOWN);
+    expect_code(step_up(STEP_UP), PROBLEM_SHUTTING_DOWN);
+    cr_assert_eq(world.given_back, 4);
+    cr_assert_eq(world.failures, 0);
+}
+
 Test(login, no_verdict_is_no_refusal)
 {
     world.attempt_result = STORE_UNAVAILABLE;
@@ -182,6 +378,8 @@ Test(login, step_up_wrong)
 {
     expect_code(step_up(STEP_UP_WRONG_CODE), PROBLEM_INVALID_LOGIN);
     cr_assert_eq(world.failures, 1);
+    cr_assert(world.only_code_wrong && world.turn.part == PASSWORD_KNOWN);
+    cr_assert(strstr(world.counters, "session:") && strstr(world.counters, ",user:"));
     world.password_result = PASSWORD_DIFFERS;
     expect_code(step_up(STEP_UP), PROBLEM_INVALID_LOGIN);
     cr_assert_eq(world.failures, 2);

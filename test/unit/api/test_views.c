@@ -152,7 +152,10 @@ Test(views, login_and_session)
     struct answer answer;
 
     view_login(answer_begin(&answer), &session, TEXT("csrf"), 3000);
-    expect(&answer, "{" LOGIN_MEMBERS "}");
+    expect(&answer, "{" LOGIN_MEMBERS ",\"attacked_at\":null}");
+    session.attacked_ms = 1000;
+    view_login(answer_begin(&answer), &session, TEXT("csrf"), 3000);
+    expect(&answer, "{" LOGIN_MEMBERS ",\"attacked_at\":\"1970-01-01T00:00:01.000Z\"}");
     view_session(answer_begin(&answer), &session, TEXT("csrf"), 3000);
     expect(&answer, "{" LOGIN_MEMBERS ",\"step_up_expires_at\":null}");
     session.step_up_expires_ms = 4000;

@@ -12,7 +12,7 @@
 
 TestSuite(password, .fini = leak_guard);
 
-enum { JOBS_MAX = 8, DEADLINE_MS = 30000 };
+enum { JOBS_MAX = 16, DEADLINE_MS = 30000 };
 
 static const uint8_t MASTERS[2][KEYRING_MASTER_BYTES] = {
     {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
@@ -29,14 +29,19 @@ static const uint8_t ROTATED[2][KEYRING_MASTER_BYTES] = {
 #define KNOWN_HASH "scrypt$10$8$1$dfe33130$AAECAwQFBgcICQoLDA0ODw$neU9H2Aiy0POJgIh_Q8Pw88g-2tYCqh8kz6w--oApxA"
 #define KNOWN_PASSWORD TEXT("lantern over grey water")
 
+static const struct password_turn STRANGER = {PASSWORD_STRANGER, 1};
+
 struct answer {
     int count;
+    int place; /* the how many-th to be answered */
     enum password_result result;
 };
 
 static void on_verified(void *arg, enum password_result result)
 {
     struct answer *answer = arg;
+    static int answered;
+    answer->place = ++answered;
     answer->count++;
     answer->result = result;
 }
@@ -78,10 +83,18 @@ static void tear_down(struct fixture *f)
     cr_assert_eq(metric_values[METRIC_PASSWORD_QUEUE], 0);
 }
 
+static struct answer *verify_in_turn(struct fixture *f, enum password_part part, uint64_t source)
+{
+    struct answer *answer = &f->answers[f->started++];
+    cr_assert(f->started <= JOBS_MAX);
+    password_verify(f->pool, &(struct password_turn){part, source}, KNOWN_PASSWORD, KNOWN_HASH, on_verified, answer);
+    return answer;
+}
+
 static struct answer *verify(struct fixture *f, struct text password, const char *hash)
 {
     struct answer *answer = &f->answers[f->started++];
-    password_verify(f->pool, password, hash, on_verified, answer);
+    password_verify(f->pool, &STRANGER, password, hash, on_verified, answer);
     cr_assert_eq(answer->count, 0, "never inside the call");
     return answer;
 }
@@ -200,6 +213,59 @@ Test(password, beyond_the_queue_is_overload)
     tear_down(&f);
 }
 
+/* One network asks for all there is; another one comes last and is hashed second. */
+Test(password, sources_take_turns)
+{
+    struct fixture f;
+    set_up(&f, MASTERS, 1, 1, 4);
+    struct answer *flood[6], *lone;
+    for (int i = 0; i < 5; i++)
+        flood[i] = verify_in_turn(&f, PASSWORD_STRANGER, 1);
+    lone = verify_in_turn(&f, PASSWORD_STRANGER, 2);
+    flood[5] = verify_in_turn(&f, PASSWORD_STRANGER, 1);
+    cr_assert(test_loop_until(&f.loop, all_answered, &f, DEADLINE_MS));
+    cr_assert_eq(lone->result, PASSWORD_MATCHES);
+    cr_assert_eq(flood[4]->result, PASSWORD_OVERLOADED, "its last one gives way");
+    cr_assert_eq(flood[5]->result, PASSWORD_OVERLOADED);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(flood[i]->result, PASSWORD_MATCHES);
+    cr_assert(lone->place < flood[2]->place && flood[1]->place < lone->place, "one round, in order of arrival");
+    tear_down(&f);
+}
+
+/* Strangers of any number of networks hold their part alone. */
+Test(password, known_people_have_a_part_of_their_own)
+{
+    struct fixture f;
+    set_up(&f, MASTERS, 1, 1, 3);
+    struct answer *strangers[5], *known[4];
+    for (int i = 0; i < 5; i++)
+        strangers[i] = verify_in_turn(&f, PASSWORD_STRANGER, (uint64_t)i);
+    for (int i = 0; i < 4; i++)
+        known[i] = verify_in_turn(&f, PASSWORD_KNOWN, (uint64_t)i);
+    cr_assert(test_loop_until(&f.loop, all_answered, &f, DEADLINE_MS));
+    cr_assert_eq(strangers[4]->result, PASSWORD_OVERLOADED);
+    cr_assert_eq(known[3]->result, PASSWORD_OVERLOADED, "their part is bounded too");
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(known[i]->result, PASSWORD_MATCHES);
+    cr_assert(known[0]->place < strangers[1]->place, "at once behind the one that ran");
+    cr_assert(strangers[1]->place < known[1]->place && known[1]->place < strangers[2]->place, "in turns");
+    tear_down(&f);
+}
+
+Test(password, tells_how_long_the_line_is)
+{
+    struct fixture f;
+    set_up(&f, MASTERS, 1, 1, 12);
+    cr_assert_eq(password_pool_retry_after_s(f.pool), 1);
+    for (int i = 0; i < 13; i++)
+        verify_in_turn(&f, PASSWORD_STRANGER, 1);
+    cr_assert_geq(password_pool_retry_after_s(f.pool), 3); /* 13 of 0.3 s each, before any was measured */
+    cr_assert(test_loop_until(&f.loop, all_answered, &f, DEADLINE_MS));
+    cr_assert_leq(password_pool_retry_after_s(f.pool), 2);
+    tear_down(&f);
+}
+
 /* on_closed() asserts that each has completed once. */
 Test(password, closing_ends_all_jobs)
 {
@@ -225,7 +291,7 @@ static void verify_again(void *arg, enum password_result result)
 {
     struct retry *retry = arg;
     cr_assert_eq(result, PASSWORD_CANCELLED);
-    password_verify(retry->f->pool, KNOWN_PASSWORD, KNOWN_HASH, on_verified, &retry->answer);
+    password_verify(retry->f->pool, &STRANGER, KNOWN_PASSWORD, KNOWN_HASH, on_verified, &retry->answer);
     cr_assert_eq(retry->answer.count, 0);
 }
 
@@ -235,7 +301,7 @@ Test(password, a_job_begun_while_closing_is_cancelled)
     set_up(&f, MASTERS, 1, 1, 1);
     struct retry retry = {.f = &f};
     verify(&f, KNOWN_PASSWORD, KNOWN_HASH);
-    password_verify(f.pool, KNOWN_PASSWORD, KNOWN_HASH, verify_again, &retry);
+    password_verify(f.pool, &STRANGER, KNOWN_PASSWORD, KNOWN_HASH, verify_again, &retry);
     tear_down(&f);
     cr_assert_eq(retry.answer.count, 1);
     cr_assert_eq(retry.answer.result, PASSWORD_CANCELLED);

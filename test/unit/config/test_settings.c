@@ -57,7 +57,7 @@ Test(settings, defaults_are_those_of_the_contract)
     cr_assert_eq(s.step_up_ms, 5 * 60 * 1000);
     cr_assert_eq(s.usage_flush_ms, 1000);
     cr_assert_eq(s.password_parallel, 2);
-    cr_assert_eq(s.password_queue, 16);
+    cr_assert_eq(s.password_queue, 32);
     cr_assert_eq(s.drain_ms, 30000);
     cr_assert_eq(s.head_max_bytes, 16 * 1024);
     cr_assert_eq(s.fields_max, 100);

@@ -192,3 +192,31 @@ Test(address, walks_back_to_the_client)
     }
     address_ranges_destroy(trusted);
 }
+
+Test(address, blocks)
+{
+    static const struct {
+        const char *address;
+        unsigned ipv4_bits, ipv6_bits;
+        const char *block;
+    } CASES[] = {
+        {"192.0.2.255", 24, 56, "192.0.2.0/24"},
+        {"192.0.2.255", 25, 56, "192.0.2.128/25"},
+        {"192.0.2.255", 32, 56, "192.0.2.255/32"},
+        {"192.0.2.255", 0, 56, ""},
+        {"::ffff:192.0.2.255", 24, 56, "192.0.2.0/24"},
+        {"2001:db8:1:2ff::1", 24, 56, "2001:db8:1:200::/56"},
+        {"2001:db8:1:2ff::1", 24, 48, "2001:db8:1::/48"},
+        {"2001:db8:1:2ff::1", 24, 128, "2001:db8:1:2ff::1/128"},
+        {"2001:db8:1:2ff::1", 24, 0, ""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        char storage[ADDRESS_TEXT_BYTES];
+        struct address address;
+        struct buf out;
+        buf_init_fixed(&out, storage, sizeof storage);
+        cr_assert(address_parse(text_of(CASES[i].address), &address));
+        address_print_block(&address, CASES[i].ipv4_bits, CASES[i].ipv6_bits, &out);
+        cr_assert(text_equal(buf_text(&out), text_of(CASES[i].block)), "%.*s", TEXT_ARG(buf_text(&out)));
+    }
+}

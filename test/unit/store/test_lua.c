@@ -470,83 +470,175 @@ Test(lua, user_find_and_list)
           {"@user_list acct_C 0", "(ok)"});
 }
 
-#define CREATE(digest, step) \
-    "@session_create usr_U " step " " digest " sid1 ut it 1800000 43200000 300000 '' '' 192.0.2.1 req_1 100"
+#define CREATE(digest, step)                                                                                          \
+    "@session_create usr_U " step " " digest " sid1 a pair:p,network:n,email:e, b1 '' 1800000 43200000 300000 '' '' " \
+    "192.0.2.1 req_1 100"
 #define LIMITS " 1800000 43200000 300000"
 
 Test(lua, user_reset)
 {
-    STEPS(
-        ACCOUNT, USER, {"@user_reset usr_X new '' operator '' '' 100", "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
-        {CREATE("s2", "8"), "(ok *)"}, {"@user_reset usr_U new '' operator '' '' 100", "(ok)"},
-        {"EXISTS t:session:s1 t:session:s2 t:user:usr_U:sessions", "0"},
-        /* The code of before must not open the door again. */
-        {"HMGET t:user:usr_U password totp totp_step", "(new sealed 8)"},
-        {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.password_reset actor operator target usr_U *)))"},
-        {"@user_reset usr_U '' sealed2 operator '' '' 100", "(ok)"},
-        {"HMGET t:user:usr_U password totp totp_step", "(new sealed2 nil)"},
-        {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.totp_reset *)))"});
+    STEPS(ACCOUNT, USER, {"@user_reset usr_X new '' operator '' '' 100", "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
+          {CREATE("s2", "8"), "(ok *)"}, {"HSET t:user:usr_U locked 1 wrong_codes 100", "2"},
+          {"@user_reset usr_U new '' operator '' '' 100", "(ok)"},
+          {"EXISTS t:session:s1 t:session:s2 t:user:usr_U:sessions t:user:usr_U:browsers", "0"},
+          {"HMGET t:user:usr_U locked wrong_codes forgiven", "(nil nil 1*)"},
+          /* The code of before must not open the door again. */
+          {"HMGET t:user:usr_U password totp totp_step", "(new sealed 8)"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
+           "((* (type user.unlocked actor operator target usr_U *)) (* (type user.password_reset actor operator target "
+           "usr_U *)))"},
+          {"@user_reset usr_U '' sealed2 operator '' '' 100", "(ok)"},
+          {"HMGET t:user:usr_U password totp totp_step", "(new sealed2 nil)"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.totp_reset *)))"});
 }
+
+#define BEGIN_AS(email, attempt, counters) "@login_begin email " email " " attempt " " counters " '' ''"
+#define FAIL(user, counters) "@login_fail " user " a " counters " 0 192.0.2.1 req_1 100"
 
 Test(lua, login_begin_knows_users_by_email_and_id)
 {
-    STEPS(ACCOUNT, USER, {"@login_begin email a@b.test e1 i1", "(ok (usr_U acct_A a@b.test 5 North mac hash sealed))"},
-          {"@login_begin email x@b.test e2 i1", "(ok nil)"}, {"@login_begin user usr_U e3 i1", "(ok (usr_U *))"},
-          {"@login_begin user usr_X e3 i1", "(ok nil)"}, {"HMGET t:throttle:e1 n until", "(1 0)"},
-          {"HMGET t:throttle:i1 n until", "(4 0)"}, {"PTTL t:throttle:i1", "~900000"});
+    STEPS(ACCOUNT, USER,
+          {BEGIN_AS("a@b.test", "a1", "pair:p,network:n,"), "(ok (usr_U acct_A a@b.test 5 North mac hash sealed) 0 0)"},
+          {BEGIN_AS("x@b.test", "a2", "pair:q,network:n,"), "(ok nil 0 0)"},
+          {"@login_begin user usr_U a3 user:u, '' ''", "(ok (usr_U *) 0 0)"},
+          {"@login_begin user usr_X a4 user:v, '' ''", "(ok nil 0 0)"},
+          /* Reserved, and not counted. */
+          {"ZCARD t:throttle:n:under_way", "2"}, {"PTTL t:throttle:n:under_way", "~60000"},
+          {"EXISTS t:throttle:p t:throttle:n", "0"});
 }
 
-Test(lua, sixth_attempt_for_a_user_waits)
+Test(lua, attempts_that_a_node_left_behind_end_by_themselves)
 {
-    STEPS({"@login_begin email x e i1", "(ok nil)"}, {"@login_begin email x e i2", "(ok nil)"},
-          {"@login_begin email x e i3", "(ok nil)"}, {"@login_begin email x e i4", "(ok nil)"},
-          {"@login_begin email x e i5", "(ok nil)"}, {"@login_begin email x e i6", "(refused 30)"},
-          /* A refused attempt is counted nowhere. */
-          {"HGET t:throttle:e n", "5"}, {"EXISTS t:throttle:i6", "0"},
+    STEPS({"ZADD t:throttle:p:under_way $now+60000 1 $now+60000 2 $now+60000 3 $now+60000 4 $now+60000 5", "5"},
+          {"ZADD t:throttle:p:under_way $now+60000 6 $now+60000 7 $now+60000 8 $now+60000 9 $now+60000 10", "5"},
+          {BEGIN_AS("x", "a1", "pair:p,"), "(refused 1 nil)"},
+          {"ZADD t:throttle:p:under_way XX CH $now-1 1 $now-1 2", "2"},
+          {BEGIN_AS("x", "a1", "pair:p,"), "(ok nil 0 0)"}, {"ZCARD t:throttle:p:under_way", "9"},
+          {"@login_give_back a1 pair:p,", "(ok)"}, {"ZCARD t:throttle:p:under_way", "8"});
+}
+
+Test(lua, after_five_failures_from_a_network_an_email_waits_there)
+{
+    STEPS({FAIL("''", "pair:p,"), "(ok 0 0)"}, {FAIL("''", "pair:p,"), "(ok 0 0)"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
+          {FAIL("''", "pair:p,"), "(ok 0 0)"}, {BEGIN_AS("x", "a1", "pair:p,"), "(ok nil 0 0)"},
+          {FAIL("''", "pair:p,"), "(ok 0 0)"}, {BEGIN_AS("x", "a1", "pair:p,network:o,"), "(refused 30 nil)"},
+          {BEGIN_AS("x", "a1", "pair:q,network:o,"), "(ok nil 0 0)"},
+          /* What ends behind the limit is neither told nor counted. */
+          {FAIL("''", "pair:p,network:n,"), "(refused 30)"}, {"HGET t:throttle:p n", "5"}, {"EXISTS t:throttle:n", "0"},
           /* The wait is over: one attempt, then twice the wait. */
-          {"HSET t:throttle:e until $now-1", "0"}, {"@login_begin email x e i7", "(ok nil)"},
-          {"@login_begin email x e i8", "(refused 60)"}, {"HSET t:throttle:e until $now-1", "0"},
-          {"@login_begin email x e i7", "(ok nil)"}, {"@login_begin email x e i8", "(refused 120)"},
+          {"HSET t:throttle:p until $now-1", "0"}, {BEGIN_AS("x", "a2", "pair:p,"), "(ok nil 0 0)"},
+          {FAIL("''", "pair:p,"), "(ok 0 0)"}, {BEGIN_AS("x", "a2", "pair:p,"), "(refused 60 nil)"},
+          {"HSET t:throttle:p until $now-1", "0"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
+          {BEGIN_AS("x", "a2", "pair:p,"), "(refused 120 nil)"},
           /* Rounded up, so that who waits as told is let in. */
-          {"HSET t:throttle:e until $now+1999", "0"}, {"@login_begin email x e i8", "(refused 2)"});
+          {"HSET t:throttle:p until $now+1999", "0"}, {BEGIN_AS("x", "a2", "pair:p,"), "(refused 2 nil)"});
 }
 
 Test(lua, waits_are_capped_and_forgotten_after_the_window)
 {
-    STEPS({"HSET t:throttle:e n 12 first $now-100000 until $now-1", "3"}, {"@login_begin email x e i1", "(ok nil)"},
-          {"@login_begin email x e i1", "(refused 900)"}, {"PTTL t:throttle:e", "~900000"},
-          {"HSET t:throttle:f n 12 first $now-900000 until $now-1", "3"}, {"@login_begin email x f i1", "(ok nil)"},
-          {"HMGET t:throttle:f n until", "(1 0)"},
+    STEPS({"HSET t:throttle:p n 12 first $now-100000 until $now-1", "3"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
+          {BEGIN_AS("x", "a", "pair:p,"), "(refused 900 nil)"}, {"PTTL t:throttle:p", "~900000"},
+          {"HSET t:throttle:q n 12 first $now-900000 until $now-1", "3"}, {FAIL("''", "pair:q,"), "(ok 0 0)"},
+          {"HMGET t:throttle:q n until", "(1 0)"},
           /* Within a wait the window's end changes nothing. */
-          {"HSET t:throttle:g n 12 first $now-900000 until $now+50000", "3"},
-          {"@login_begin email x g i1", "(refused 50)"});
+          {"HSET t:throttle:r n 12 first $now-900000 until $now+50000", "3"},
+          {BEGIN_AS("x", "a", "pair:r,"), "(refused 50 nil)"});
 }
 
-Test(lua, addresses_have_twenty_attempts)
+static void fail_times(unsigned times, const char *counters)
 {
-    for (int i = 0; i < 20; i++) {
-        char command[64];
+    for (unsigned i = 0; i < times; i++) {
+        char command[128];
 
-        snprintf(command, sizeof command, "@login_begin email x e%d i", i);
-        STEPS({command, "(ok nil)"});
+        snprintf(command, sizeof command, "@login_fail '' a %s 0 192.0.2.1 req_1 100", counters);
+        STEPS({command, "(ok * 0)"});
     }
-    STEPS({"@login_begin email x e20 i", "(refused 30)"}, {"EXISTS t:throttle:e20", "0"},
-          {"HGET t:throttle:i n", "20"});
+}
+
+Test(lua, networks_have_twenty_failures_and_wide_ones_sixty)
+{
+    fail_times(19, "network:n,wide:w,");
+    STEPS({BEGIN_AS("x", "a", "network:n,wide:w,"), "(ok nil 0 0)"});
+    fail_times(1, "network:n,wide:w,");
+    STEPS({BEGIN_AS("x", "a", "network:n,wide:w,"), "(refused 30 nil)"},
+          {BEGIN_AS("x", "a", "network:m,wide:w,"), "(ok nil 0 0)"});
+    fail_times(20, "network:m,wide:w,");
+    fail_times(19, "network:o,wide:w,");
+    STEPS({BEGIN_AS("x", "a", "network:p,wide:w,"), "(ok nil 0 0)"});
+    fail_times(1, "network:o,wide:w,");
+    STEPS({BEGIN_AS("x", "a", "network:p,wide:w,"), "(refused 30 nil)"});
+}
+
+#define FROM_BROWSER(digest) "@login_begin email a@b.test a9 pair:new,email:e, browser:b, " digest
+
+/* Thirty failures within an hour, from wherever: the rest of the hour is for browsers that are known. */
+Test(lua, an_email_under_attack_is_closed_to_unknown_browsers)
+{
+    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (*) 0)"}, {"ZCARD t:user:usr_U:browsers", "1"});
+    fail_times(29, "email:e,");
+    STEPS({FAIL("usr_U", "email:e,"), "(ok 1 0)"}, {FAIL("usr_U", "email:e,"), "(refused 36*)"},
+          {FROM_BROWSER("''"), "(refused 36* usr_U)"}, {FROM_BROWSER("b2"), "(refused 36* usr_U)"},
+          {FROM_BROWSER("b1"), "(ok (usr_U *) 1 0)"}, {"PTTL t:throttle:e", "~3600000"},
+          /* The owner is told, once. Strangers' failures stay. */
+          {"@session_create usr_U 8 s2 sid2 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100",
+           "(ok sid2 1* 1* 0 (*) 1*)"},
+          {"@session_create usr_U 9 s3 sid3 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100",
+           "(ok sid3 1* 1* 0 (*) 0)"},
+          {FROM_BROWSER("''"), "(refused 36* usr_U)"},
+          /* A known browser has a counter of its own. */
+          {FAIL("usr_U", "browser:b,"), "(ok 0 0)"}, {"HGET t:throttle:b n", "1"}, {"HGET t:throttle:e n", "30"},
+          {"HSET t:throttle:e until $now-1 first $now-3600000", "0"}, {FROM_BROWSER("''"), "(ok (usr_U *) 0 0)"},
+          {FAIL("usr_U", "email:e,"), "(ok 0 0)"}, {"HGET t:throttle:e n", "1"});
+}
+
+Test(lua, twenty_browsers_are_known_and_the_longest_unused_goes)
+{
+    STEPS(ACCOUNT, USER);
+    for (int i = 0; i < 22; i++) {
+        char command[160];
+
+        snprintf(command, sizeof command, "ZADD t:user:usr_U:browsers $now-%d b%d", 1000 - i, 100 + i);
+        STEPS({command, "1"});
+    }
+    STEPS({"ZADD t:user:usr_U:browsers $now-31536001000 year", "1"}, {CREATE("s1", "7"), "(ok *)"},
+          {"ZCARD t:user:usr_U:browsers", "20"}, {"ZSCORE t:user:usr_U:browsers b1", "1*"},
+          {"ZSCORE t:user:usr_U:browsers b102", "nil"}, {"ZSCORE t:user:usr_U:browsers b103", "1*"},
+          {"ZSCORE t:user:usr_U:browsers year", "nil"});
+}
+
+Test(lua, unlocking_clears_what_is_counted)
+{
+    STEPS(ACCOUNT, USER, {"@user_unlock usr_X operator '' '' 100", "(not_found)"});
+    fail_times(5, "pair:p,email:e,");
+    fail_times(25, "email:e,");
+    STEPS({BEGIN_AS("a@b.test", "a1", "pair:p,email:e,"), "(refused * usr_U)"}, {"HSET t:user:usr_U locked 1", "1"},
+          {BEGIN_AS("a@b.test", "a1", "pair:o,"), "(ok (usr_U *) 0 1)"},
+          {"@user_unlock usr_U operator '' '' 100", "(ok)"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.unlocked actor operator target usr_U *)))"},
+          {BEGIN_AS("a@b.test", "a1", "pair:p,email:e,"), "(ok (usr_U *) 0 0)"},
+          {FAIL("usr_U", "pair:p,email:e,"), "(ok 0 0)"}, {"HGET t:throttle:p n", "1"}, {"HGET t:throttle:e n", "1"});
 }
 
 Test(lua, login_fail)
 {
-    STEPS(ACCOUNT, USER, {"@login_fail usr_U 192.0.2.1 req_1 100", "(ok)"},
+    STEPS(ACCOUNT, USER, {FAIL("usr_U", "pair:p,"), "(ok 0 0)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type login.failed actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
-          {"@login_fail '' 192.0.2.1 req_1 100", "(ok)"}, {"@login_fail usr_X 192.0.2.1 req_1 100", "(ok)"},
-          {"XLEN t:acct:acct_A:audit", "2"});
+          {FAIL("''", "pair:q,"), "(ok 0 0)"}, {FAIL("usr_X", "pair:q,"), "(ok 0 0)"},
+          {"XLEN t:acct:acct_A:audit", "2"},
+          {"XRANGE t:strangers - +", "((* (type login.failed ip 192.0.2.1 request_id req_1)) (*))"},
+          {"HGET t:user:usr_U wrong_codes", "nil"}, {"@login_fail usr_U a pair:r, 1 192.0.2.1 req_1 100", "(ok 0 0)"},
+          {"HGET t:user:usr_U wrong_codes", "1"}, {"HSET t:user:usr_U wrong_codes 99", "0"},
+          {"@login_fail usr_U a pair:r, 1 192.0.2.1 req_1 100", "(ok 0 1)"},
+          {"HMGET t:user:usr_U wrong_codes locked", "(100 1*)"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.locked actor system target usr_U *)))"},
+          {CREATE("s1", "7"), "(refused 0)"}, {"EXISTS t:session:s1", "0"});
 }
 
 Test(lua, session_create)
 {
-    STEPS(ACCOUNT, {CREATE("s1", "7"), "(refused)"}, USER, {"SADD t:user:usr_U:sessions stale", "1"},
-          {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac))"},
+    STEPS(ACCOUNT, {CREATE("s1", "7"), "(not_found)"}, USER, {"SADD t:user:usr_U:sessions stale", "1"},
+          {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac) 0)"},
           {"HMGET t:session:s1 sid user account step_up", "(sid1 usr_U acct_A nil)"}, {"PTTL t:session:s1", "~1800000"},
           {"SMEMBERS t:user:usr_U:sessions", "(s1)"}, {"PTTL t:user:usr_U:sessions", "~43200000"},
           {"HGET t:user:usr_U totp_step", "7"},
@@ -558,23 +650,54 @@ Test(lua, session_create)
 }
 
 #define CREATE_AS(password, totp) \
-    "@session_create usr_U 7 s1 sid1 ut it" LIMITS " " password " " totp " 192.0.2.1 req_1 100"
+    "@session_create usr_U 7 s1 sid1 a pair:p, '' ''" LIMITS " " password " " totp " 192.0.2.1 req_1 100"
 
 Test(lua, session_create_notices_a_reset)
 {
-    STEPS(ACCOUNT, USER, {CREATE_AS("old", "sealed"), "(refused)"}, {CREATE_AS("hash", "old"), "(refused)"},
+    STEPS(ACCOUNT, USER, {CREATE_AS("old", "sealed"), "(not_found)"}, {CREATE_AS("hash", "old"), "(not_found)"},
           {"EXISTS t:session:s1", "0"}, {CREATE_AS("hash", "sealed"), "(ok *)"});
 }
 
-Test(lua, success_forgives_the_user_and_takes_one_attempt_from_the_address)
+Test(lua, success_forgives_the_email_at_its_network_and_nothing_else)
 {
-    STEPS(ACCOUNT, USER, {"HSET t:throttle:ut n 5 first $now until $now+30000", "3"},
-          {"HSET t:throttle:it n 20 first $now until $now+30000", "3"}, {CREATE("s1", "7"), "(ok *)"},
-          {"EXISTS t:throttle:ut", "0"}, {"HMGET t:throttle:it n until", "(19 0)"},
-          /* A wait that more failures have earned stays. */
-          {"HSET t:throttle:it n 22 until $now+120000", "0"}, {CREATE("s2", "8"), "(ok *)"},
-          {"HMGET t:throttle:it n until", "(21 1*)"}, {"@login_begin email x e it", "(refused 1*)"},
-          {"HSET t:throttle:it n 1", "0"}, {CREATE("s3", "9"), "(ok *)"}, {"EXISTS t:throttle:it", "0"});
+    STEPS(ACCOUNT, USER, {"HSET t:throttle:p n 4 first $now until 0", "3"},
+          {"HSET t:throttle:n n 19 first $now until 0", "3"}, {"HSET t:throttle:e n 9 first $now until 0", "3"},
+          {"HSET t:user:usr_U wrong_codes 99", "1"}, {BEGIN_AS("a@b.test", "a", "pair:p,network:n,email:e,"), "(ok *)"},
+          {CREATE("s1", "7"), "(ok *)"}, {"EXISTS t:throttle:p t:throttle:p:under_way t:throttle:n:under_way", "0"},
+          {"HGET t:throttle:n n", "19"}, {"HGET t:throttle:e n", "9"}, {"HGET t:user:usr_U wrong_codes", "nil"});
+}
+
+#define CREATE_FROM(digest, step, presented) \
+    "@session_create usr_U " step " " digest " sid1 a pair:p, '' " presented LIMITS " '' '' 192.0.2.1 req_1 100"
+
+Test(lua, a_sign_in_ends_the_session_that_it_came_with)
+{
+    STEPS(ACCOUNT, USER, {"@user_create usr_V acct_A v@b.test hash sealed 5" ORIGIN " mac", "(ok)"},
+          {CREATE_FROM("s1", "7", "unknown"), "(ok *)"}, {CREATE_FROM("s2", "8", "s1"), "(ok *)"},
+          {"EXISTS t:session:s1", "0"}, {"SMEMBERS t:user:usr_U:sessions", "(s2)"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
+           "((* (type session.created *)) (* (type session.ended actor usr_U target usr_U *)))"},
+          /* Whose ever it is. */
+          {"@session_create usr_V 7 s3 sid1 a pair:p, '' s2" LIMITS " '' '' '' '' 100", "(ok *)"},
+          {"EXISTS t:session:s2 t:user:usr_U:sessions", "0"},
+          /* A sign-in that was refused ends nothing. */
+          {CREATE_FROM("s4", "8", "s3"), "(conflict)"}, {"EXISTS t:session:s3", "1"});
+}
+
+Test(lua, twenty_sessions_a_user_and_the_oldest_ends)
+{
+    STEPS(ACCOUNT, USER);
+    for (int i = 0; i < 22; i++) {
+        char command[160], created[96];
+
+        snprintf(command, sizeof command, "SADD t:user:usr_U:sessions d%02d", i);
+        snprintf(created, sizeof created, "HSET t:session:d%02d sid s user usr_U created $now-%d expires 1", i,
+                 9000 - i);
+        STEPS({command, "1"}, {created, "4"});
+    }
+    STEPS({CREATE("s1", "7"), "(ok *)"}, {"SCARD t:user:usr_U:sessions", "20"},
+          {"EXISTS t:session:d00 t:session:d01 t:session:d02", "0"}, {"EXISTS t:session:d03 t:session:s1", "2"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 2", "((* (type session.created *)) (* (type session.ended *)))"});
 }
 
 Test(lua, session_load)
@@ -605,16 +728,20 @@ Test(lua, sessions_end_by_idle_and_absolute_limit)
           {"EXISTS t:session:s4", "0"});
 }
 
-#define STEP_UP(old, new, step) "@session_step_up " old " " new " " step " ut it" LIMITS " 192.0.2.1 req_1 100"
+#define STEP_UP(old, new, step) \
+    "@session_step_up " old " " new " " step " a session:s,user:u," LIMITS " 192.0.2.1 req_1 100"
 
 Test(lua, session_step_up)
 {
     STEPS(ACCOUNT, USER, {STEP_UP("s1", "s2", "7"), "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
           {STEP_UP("s1", "s2", "7"), "(conflict)"}, {"EXISTS t:session:s1", "1"},
-          {"HSET t:throttle:ut n 3 first $now until 0", "3"},
-          {STEP_UP("s1", "s2", "8"), "(ok sid1 1* 1* 1* (usr_U *))"}, {"@session_load s1" LIMITS, "(not_found)"},
-          {"@session_load s2" LIMITS, "(ok sid1 1* 1* 1* (usr_U *))"}, {"SMEMBERS t:user:usr_U:sessions", "(s2)"},
-          {"HGET t:user:usr_U totp_step", "8"}, {"EXISTS t:throttle:ut", "0"}, {"PTTL t:session:s2", "~1800000"},
+          {"HSET t:throttle:s n 4 first $now until 0", "3"}, {"HSET t:throttle:u n 19 first $now until $now+9000", "3"},
+          {STEP_UP("s1", "s2", "8"), "(refused 9)"}, {"HSET t:throttle:u until 0", "0"},
+          {"HSET t:user:usr_U locked 1", "1"}, {STEP_UP("s1", "s2", "8"), "(refused 0)"},
+          {"HDEL t:user:usr_U locked", "1"}, {STEP_UP("s1", "s2", "8"), "(ok sid1 1* 1* 1* (usr_U *))"},
+          {"@session_load s1" LIMITS, "(not_found)"}, {"@session_load s2" LIMITS, "(ok sid1 1* 1* 1* (usr_U *))"},
+          {"SMEMBERS t:user:usr_U:sessions", "(s2)"}, {"HGET t:user:usr_U totp_step", "8"},
+          {"EXISTS t:throttle:s", "0"}, {"HGET t:throttle:u n", "19"}, {"PTTL t:session:s2", "~1800000"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type session.step_up actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
           {"HSET t:session:s2 step_up $now-300000", "0"}, {"@session_load s2" LIMITS, "(ok sid1 1* 1* 0 (*))"});
@@ -977,17 +1104,18 @@ Test(lua, what_runs_although_memory_is_full)
 {
     STEPS(ACCOUNT, USER, {"@schema_claim 1", "(ok 1 * 0)"},
           {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
-          {"@session_create usr_U 3 s1 S u i 1000000 5000000 300000 '' '' '' '' 100", "(ok *)"},
-          {"@session_create usr_U 4 s2 T u i 1000000 5000000 300000 '' '' '' '' 100", "(ok *)"},
+          {"@session_create usr_U 3 s1 S a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100", "(ok *)"},
+          {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100", "(ok *)"},
           {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1)"},
           {"@schema_claim 0", "(refused 1)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
           {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"},
           {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x", "(ok)"},
-          {"@node_leave n1 ''", "(ok 1)"}, {"@login_begin email a@b.test u i", "(ok (usr_U *))"},
-          {"@login_fail usr_U '' '' 100", "(ok)"},
-          {"@session_create usr_U 5 s3 V u i 1000000 5000000 300000 '' '' '' '' 100", "(ok *)"},
+          {"@node_leave n1 ''", "(ok 1)"}, {"@login_begin email a@b.test a pair:p, '' ''", "(ok (usr_U *) 0 0)"},
+          {"@login_fail usr_U a pair:p, 0 '' '' 100", "(ok 0 0)"}, {"@login_give_back a pair:p,", "(ok)"},
+          {"@user_unlock usr_U operator '' '' 100", "(ok)"},
+          {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100", "(ok *)"},
           {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000", "(ok *)"},
-          {"@session_step_up s2 s4 6 u i 1000000 5000000 300000 '' '' 100", "(ok *)"},
+          {"@session_step_up s2 s4 6 a session:s, 1000000 5000000 300000 '' '' 100", "(ok *)"},
           {DECIDE("c1", "acct_A", "denied"), "(ok *)"}, {"@session_end s1 '' '' 100", "(ok)"},
           {"@user_reset usr_U new '' operator '' '' 100", "(ok)"}, {"EXISTS t:session:s3 t:session:s4", "0"},
           /* An empty store cannot be claimed. */

@@ -12,30 +12,61 @@ static const struct session_limits LIMITS = {1800000, 43200000, 300000};
 
 struct login_answer {
     struct answer answer;
-    bool is_known;
+    bool is_known, browser_is_known, is_locked;
     struct user_record user;
     uint32_t retry_after_s;
 };
 
-static void login_answer_done(void *arg, enum store_result result, const struct user_record *user,
-                              uint32_t retry_after_s)
+static void login_answer_done(void *arg, enum store_result result, const struct login_begin *begin)
 {
     struct login_answer *answer = arg;
 
-    answer->is_known = user != NULL;
-    if (user)
-        answer->user = *user;
-    answer->retry_after_s = retry_after_s;
+    answer->is_known = begin->user != NULL;
+    if (begin->user)
+        answer->user = *begin->user;
+    answer->browser_is_known = begin->browser_is_known;
+    answer->is_locked = begin->is_locked;
+    answer->retry_after_s = begin->retry_after_s;
     answer_done(&answer->answer, result);
 }
 
-static enum store_result begin_login(const char *email, const char *email_tag, const char *ip_tag,
-                                     struct login_answer *answer)
+static struct login_attempt attempt_of(const char *id, const char *counters)
 {
+    return (struct login_attempt){text_of(id), text_of(counters)};
+}
+
+static enum store_result begin_login(const char *email, const char *counters, struct login_answer *answer)
+{
+    const struct login_attempt attempt = attempt_of("a", counters);
+
     *answer = (struct login_answer){0};
-    session_store_begin_login(fixture.store, text_of(email), text_of(email_tag), text_of(ip_tag), login_answer_done,
-                              answer);
+    session_store_begin_login(fixture.store, text_of(email), &attempt, NULL, login_answer_done, answer);
     return answer_wait(&answer->answer);
+}
+
+struct fail_answer {
+    struct answer answer;
+    struct login_failure failure;
+};
+
+static void fail_answer_done(void *arg, enum store_result result, const struct login_failure *failure)
+{
+    struct fail_answer *answer = arg;
+
+    answer->failure = *failure;
+    answer_done(&answer->answer, result);
+}
+
+static enum store_result fail_login(const struct id *user, const char *counters, bool only_code_wrong,
+                                    struct login_failure *ret_failure)
+{
+    const struct login_attempt attempt = attempt_of("a", counters);
+    struct fail_answer answer = {0};
+
+    session_store_fail_login(fixture.store, user, &attempt, only_code_wrong, &SOMEBODY, fail_answer_done, &answer);
+    answer_wait(&answer.answer);
+    *ret_failure = answer.failure;
+    return answer.answer.result;
 }
 
 struct session_answer {
@@ -47,7 +78,7 @@ static void session_answer_done(void *arg, enum store_result result, const struc
 {
     struct session_answer *answer = arg;
 
-    cr_assert_eq(session != NULL, result == STORE_OK);
+    cr_assert_eq(session != NULL, result == STORE_OK || result == STORE_REFUSED);
     if (session)
         answer->session = *session;
     answer_done(&answer->answer, result);
@@ -68,8 +99,7 @@ static enum store_result create_session(const struct user_record *user, int64_t 
                                         .totp_step = step,
                                         .token_digest = digest_of(n),
                                         .sid = "01jd0000000000000000000000",
-                                        .email_tag = TEXT("e"),
-                                        .ip_tag = TEXT("i"),
+                                        .attempt = {TEXT("a"), TEXT("pair:p,network:n,email:e,")},
                                         .verified = user};
 
     *answer = (struct session_answer){0};
@@ -87,7 +117,8 @@ static enum store_result load_session(uint8_t n, struct session_answer *answer)
 static enum store_result step_up(uint8_t from, uint8_t to, int64_t step, struct session_answer *answer)
 {
     *answer = (struct session_answer){0};
-    session_store_step_up(fixture.store, digest_of(from), digest_of(to), step, TEXT("u"), TEXT("i"), &LIMITS, &SOMEBODY,
+    const struct login_attempt attempt = attempt_of("a", "session:s,user:u,");
+    session_store_step_up(fixture.store, digest_of(from), digest_of(to), step, &attempt, &LIMITS, &SOMEBODY,
                           session_answer_done, answer);
     return answer_wait(&answer->answer);
 }
@@ -152,7 +183,11 @@ Test(session_store, of_parallel_sessions_with_one_code_one_is_made)
     unsigned made = 0;
 
     for (uint8_t i = 0; i < PARALLEL; i++) {
-        const struct session_start start = {user.id, 7, digest_of(i), "sid", TEXT("e"), TEXT("i"), NULL};
+        const struct session_start start = {.user = user.id,
+                                            .totp_step = 7,
+                                            .token_digest = digest_of(i),
+                                            .sid = "sid",
+                                            .attempt = attempt_of("a", "")};
 
         session_store_create(fixture.store, &start, &LIMITS, &SOMEBODY, session_answer_done, &answers[i]);
     }
@@ -177,7 +212,7 @@ Test(session_store, a_reset_ends_sessions_and_those_about_to_be_made)
     cr_assert_eq(answer_wait(&reset), STORE_OK);
     cr_expect_eq(load_session(1, &answer), STORE_NOT_FOUND);
     /* It was verified against what is no more. */
-    cr_expect_eq(create_session(&user, 8, 2, &answer), STORE_REFUSED);
+    cr_expect_eq(create_session(&user, 8, 2, &answer), STORE_NOT_FOUND);
     snprintf(user.password_hash, sizeof user.password_hash, "other hash");
     cr_expect_eq(create_session(&user, 8, 2, &answer), STORE_OK);
 }
@@ -186,50 +221,152 @@ Test(session_store, login_attempts_tell_the_user)
 {
     struct id account = some_account();
     struct user_record user = some_user(&account, "ana@north.test");
+    const struct login_attempt attempt = attempt_of("s1", "session:s,user:u,");
     struct login_answer answer, by_id = {0};
 
-    cr_assert_eq(begin_login("ana@north.test", "e1", "i", &answer), STORE_OK);
+    cr_assert_eq(begin_login("ana@north.test", "pair:p,", &answer), STORE_OK);
     cr_assert(answer.is_known);
     cr_expect(id_equal(&answer.user.id, &user.id));
     cr_expect_str_eq(answer.user.password_hash, user.password_hash);
     cr_expect_arr_eq(answer.user.totp_sealed, user.totp_sealed, TOTP_SEALED_BYTES);
-    cr_assert_eq(begin_login("bob@north.test", "e2", "i", &answer), STORE_OK);
+    cr_assert_eq(begin_login("bob@north.test", "pair:q,", &answer), STORE_OK);
     cr_expect_not(answer.is_known);
-    session_store_begin_step_up(fixture.store, &user.id, TEXT("u"), TEXT("i"), login_answer_done, &by_id);
+    session_store_begin_step_up(fixture.store, &user.id, &attempt, login_answer_done, &by_id);
     cr_assert_eq(answer_wait(&by_id.answer), STORE_OK);
     cr_expect(by_id.is_known && id_equal(&by_id.user.id, &user.id));
 }
 
-Test(session_store, parallel_attempts_cannot_pass_the_limit)
+/* A crowd of guesses that begin before any is judged. */
+enum { GUESSES = 1000, SENT_AT_ONCE = 50 };
+struct guesses {
+    const char *counters;
+    char ids[GUESSES][16];
+    struct login_answer begun[GUESSES];
+    struct fail_answer failed[GUESSES];
+};
+
+static void guess_begin(struct guesses *g, size_t i)
 {
-    enum { PARALLEL = 50 };
+    snprintf(g->ids[i], sizeof g->ids[i], "%zu", i);
+    const struct login_attempt attempt = attempt_of(g->ids[i], g->counters);
+    session_store_begin_login(fixture.store, TEXT("x@y.test"), &attempt, NULL, login_answer_done, &g->begun[i]);
+    if (i % SENT_AT_ONCE == SENT_AT_ONCE - 1)
+        cr_assert(test_loop_until_set(&fixture.loop, &g->begun[i].answer.is_done, 20000));
+}
+
+static void guess_fail(struct guesses *g, size_t i)
+{
+    const struct login_attempt attempt = attempt_of(g->ids[i], g->counters);
+
+    cr_assert(g->begun[i].answer.is_done);
+    if (g->begun[i].answer.result == STORE_OK) {
+        session_store_fail_login(fixture.store, NULL, &attempt, false, &SOMEBODY, fail_answer_done, &g->failed[i]);
+        cr_assert(test_loop_until_set(&fixture.loop, &g->failed[i].answer.is_done, 20000));
+    } else {
+        cr_assert_eq(g->begun[i].answer.result, STORE_REFUSED);
+        cr_assert_eq(g->begun[i].retry_after_s, 1);
+    }
+}
+
+/* Nothing is counted when all of them begin; those that may end wrong, and no more of them than the limit are told. */
+Test(session_store, parallel_guesses_cannot_pass_the_limit)
+{
     const struct {
-        const char *email_tag, *ip_tag; /* NULL: another one each time */
-        unsigned free;
-    } cases[] = {{"e", NULL, 5}, {NULL, "i", 20}, {"e2", "i2", 5}};
-    struct login_answer *answers = calloc(PARALLEL, sizeof *answers);
+        const char *counters;
+        unsigned under_way, told;
+    } cases[] = {
+        {"pair:p,", 10, 5}, {"network:n,", 100, 20}, {"wide:w,", 300, 60}, {"pair:q,network:m,email:e,", 10, 5}};
 
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        unsigned allowed = 0;
+        struct guesses *g = calloc(1, sizeof *g);
+        unsigned allowed = 0, told = 0;
 
-        memset(answers, 0, PARALLEL * sizeof *answers);
-        for (size_t i = 0; i < PARALLEL; i++) {
-            char other[32];
-
-            snprintf(other, sizeof other, "other-%zu-%zu", c, i);
-            session_store_begin_login(
-                fixture.store, TEXT("x@y.test"), text_of(cases[c].email_tag ? cases[c].email_tag : other),
-                text_of(cases[c].ip_tag ? cases[c].ip_tag : other), login_answer_done, &answers[i]);
+        g->counters = cases[c].counters;
+        for (size_t i = 0; i < GUESSES; i++)
+            guess_begin(g, i);
+        for (size_t i = 0; i < GUESSES; i++) {
+            guess_fail(g, i);
+            allowed += g->begun[i].answer.result == STORE_OK;
+            told += g->failed[i].answer.is_done && g->failed[i].answer.result == STORE_OK;
+            cr_assert(g->failed[i].answer.result == STORE_OK || g->failed[i].answer.result == STORE_REFUSED);
         }
-        for (size_t i = 0; i < PARALLEL; i++) {
-            cr_assert(test_loop_until_set(&fixture.loop, &answers[i].answer.is_done, 10000));
-            allowed += answers[i].answer.result == STORE_OK;
-            if (answers[i].answer.result == STORE_REFUSED)
-                cr_expect_eq(answers[i].retry_after_s, 30);
-        }
-        cr_expect_eq(allowed, cases[c].free, "case %zu: %u", c, allowed);
+        cr_expect_eq(allowed, cases[c].under_way, "case %zu: %u", c, allowed);
+        cr_expect_eq(told, cases[c].told, "case %zu: %u", c, told);
+        free(g);
     }
-    free(answers);
+}
+
+/* The 26 people of a clinic sign in at the same moment, from one network. */
+Test(session_store, right_logins_in_parallel_hold_up_nobody)
+{
+    enum { PEOPLE = 26 };
+    struct id account = some_account();
+    struct user_record users[PEOPLE];
+    struct login_answer begun[PEOPLE] = {0};
+    struct session_answer made[PEOPLE] = {0};
+    char ids[PEOPLE][16], counters[PEOPLE][64];
+
+    for (size_t i = 0; i < PEOPLE; i++) {
+        char email[32];
+
+        snprintf(email, sizeof email, "p%zu@north.test", i);
+        users[i] = some_user(&account, email);
+        snprintf(ids[i], sizeof ids[i], "a%zu", i);
+        snprintf(counters[i], sizeof counters[i], "pair:p%zu,email:e%zu,network:n,wide:w,", i, i);
+    }
+    for (size_t i = 0; i < PEOPLE; i++) {
+        const struct login_attempt attempt = attempt_of(ids[i], counters[i]);
+        session_store_begin_login(fixture.store, text_of(users[i].email), &attempt, NULL, login_answer_done, &begun[i]);
+    }
+    for (size_t i = 0; i < PEOPLE; i++)
+        cr_expect(test_loop_until_set(&fixture.loop, &begun[i].answer.is_done, 10000) &&
+                      begun[i].answer.result == STORE_OK,
+                  "%zu", i);
+    for (uint8_t i = 0; i < PEOPLE; i++) {
+        const struct session_start start = {.user = users[i].id,
+                                            .totp_step = 7,
+                                            .token_digest = digest_of(i),
+                                            .sid = "sid",
+                                            .attempt = attempt_of(ids[i], counters[i])};
+        session_store_create(fixture.store, &start, &LIMITS, &SOMEBODY, session_answer_done, &made[i]);
+    }
+    for (size_t i = 0; i < PEOPLE; i++)
+        cr_expect(test_loop_until_set(&fixture.loop, &made[i].answer.is_done, 10000) &&
+                      made[i].answer.result == STORE_OK,
+                  "%zu", i);
+}
+
+/* Even the right one is not told where it ends after the limit was reached. */
+Test(session_store, a_right_guess_behind_the_limit_is_refused)
+{
+    struct id account = some_account();
+    struct user_record user = some_user(&account, "ana@north.test");
+    struct login_answer login;
+    struct session_answer session;
+    struct login_failure failure;
+
+    cr_assert_eq(begin_login("ana@north.test", "pair:p,", &login), STORE_OK);
+    for (size_t i = 0; i < 5; i++)
+        cr_assert_eq(fail_login(&user.id, "pair:p,", false, &failure), STORE_OK);
+    cr_expect_eq(create_session(&user, 7, 1, &session), STORE_REFUSED);
+    cr_expect_eq(session.session.retry_after_s, 30);
+    cr_expect_eq(load_session(1, &session), STORE_NOT_FOUND);
+}
+
+Test(session_store, attempts_without_a_verdict_are_given_back)
+{
+    struct login_answer login;
+
+    for (size_t i = 0; i < 40; i++) {
+        char id[16];
+
+        snprintf(id, sizeof id, "b%zu", i);
+        const struct login_attempt attempt = attempt_of(id, "pair:p,network:n,");
+        login = (struct login_answer){0};
+        session_store_begin_login(fixture.store, TEXT("x@y.test"), &attempt, NULL, login_answer_done, &login);
+        cr_assert_eq(answer_wait(&login.answer), STORE_OK, "%zu", i);
+        session_store_give_back(fixture.store, &attempt);
+    }
 }
 
 Test(session_store, success_forgives)
@@ -238,26 +375,84 @@ Test(session_store, success_forgives)
     struct user_record user = some_user(&account, "ana@north.test");
     struct login_answer login;
     struct session_answer session;
+    struct login_failure failure;
 
     for (int64_t i = 0; i < 12; i++) {
-        cr_expect_eq(begin_login("ana@north.test", "e", "i", &login), STORE_OK, "attempt %d", (int)i);
+        cr_expect_eq(begin_login("ana@north.test", "pair:p,", &login), STORE_OK, "attempt %d", (int)i);
         if (i % 2)
             cr_assert_eq(create_session(&user, 7 + i, (uint8_t)i, &session), STORE_OK);
+        else
+            cr_assert_eq(fail_login(&user.id, "pair:p,", false, &failure), STORE_OK);
     }
 }
 
-Test(session_store, failed_logins_are_recorded_where_there_is_an_account)
+/* "name:calls=n" of each command since the statistics began, so that two runs compare; how long they took left out. */
+static void read_command_counts(char *ret_counts, size_t size)
+{
+    char reply[16384];
+    struct text lines, line, part;
+    struct buf out;
+
+    redis_server_ask(&fixture.server, reply, sizeof reply, "INFO", "commandstats", NULL);
+    redis_server_tell(&fixture.server, "CONFIG", "RESETSTAT", NULL);
+    buf_init_fixed(&out, ret_counts, size - 1);
+    lines = text_of(reply);
+    while (text_next(&lines, '\n', &line))
+        if (text_starts_with(line, TEXT("cmdstat_")) && text_next(&line, ',', &part))
+            buf_printf(&out, "%.*s\n", TEXT_ARG(part));
+    cr_assert_not(out.failed);
+    ret_counts[out.len] = '\0';
+}
+
+/* As many commands of each kind, whoever it is: neither time nor a request that comes behind may tell. */
+Test(session_store, a_wrong_login_is_the_same_work_for_known_and_unknown)
 {
     struct id account = some_account();
     struct user_record user = some_user(&account, "ana@north.test");
-    struct answer known = {0}, unknown = {0};
+    struct login_failure failure;
+    char counts[8192], known[8192], unknown[8192];
 
-    session_store_fail_login(fixture.store, &user.id, &SOMEBODY, answer_done, &known);
-    cr_expect_eq(answer_wait(&known), STORE_OK);
+    cr_assert_eq(fail_login(&user.id, "pair:p,email:e,network:n,", false, &failure), STORE_OK);
     expect_newest_event(&account, "login.failed", 2);
-    session_store_fail_login(fixture.store, NULL, &SOMEBODY, answer_done, &unknown);
-    cr_expect_eq(answer_wait(&unknown), STORE_OK);
-    expect_newest_event(&account, "login.failed", 2);
+    read_command_counts(counts, sizeof counts);
+    cr_assert_eq(fail_login(&user.id, "pair:p,email:e,network:n,", false, &failure), STORE_OK);
+    read_command_counts(known, sizeof known);
+    cr_assert_eq(fail_login(NULL, "pair:q,email:f,network:n,", false, &failure), STORE_OK);
+    read_command_counts(unknown, sizeof unknown);
+    cr_expect_str_eq(known, unknown);
+    cr_expect_not_null(strstr(known, "cmdstat_xadd:calls=1\n"), "%s", known);
+    expect_newest_event(&account, "login.failed", 3);
+}
+
+Test(session_store, a_hundred_wrong_codes_behind_a_right_password_lock_the_user)
+{
+    struct id account = some_account();
+    struct user_record user = some_user(&account, "ana@north.test");
+    struct login_answer login;
+    struct session_answer session;
+    struct login_failure failure;
+    struct answer unlocked = {0};
+
+    for (int i = 1; i <= 100; i++) {
+        char counters[32];
+
+        snprintf(counters, sizeof counters, "pair:p%d,", i); /* from as many networks */
+        cr_assert_eq(fail_login(&user.id, counters, false, &failure), STORE_OK, "wrong passwords lock nobody");
+        cr_assert_eq(fail_login(&user.id, counters, true, &failure), STORE_OK);
+        cr_expect_eq(failure.locks, i == 100, "%d", i);
+    }
+    cr_assert_eq(begin_login("ana@north.test", "pair:r,", &login), STORE_OK);
+    cr_expect(login.is_locked);
+    cr_expect_eq(create_session(&user, 7, 1, &session), STORE_REFUSED);
+    cr_expect_eq(session.session.retry_after_s, 0);
+    expect_newest_event(&account, "user.locked", 202);
+
+    account_store_unlock_user(fixture.store, &user.id, &SOMEBODY, answer_done, &unlocked);
+    cr_assert_eq(answer_wait(&unlocked), STORE_OK);
+    expect_newest_event(&account, "user.unlocked", 203);
+    cr_assert_eq(begin_login("ana@north.test", "pair:r,", &login), STORE_OK);
+    cr_expect_not(login.is_locked);
+    cr_expect_eq(create_session(&user, 7, 1, &session), STORE_OK);
 }
 
 Test(session_store, sessions_that_cannot_be_are_never_answered)
