@@ -56,6 +56,15 @@ MUST_CHECK bool text_to_u64(struct text t, uint64_t max, uint64_t *ret_value);
 /* Number of Unicode code points; false when it is not valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
 MUST_CHECK bool text_count_utf8(struct text t, size_t *ret_count);
 
+/* The name that was probably meant by one that is not known. Zeroed but for what was written, then shown each name that
+ * there is; `found` is the nearest of them, NULL where none is near. */
+struct text_guess {
+    struct text written;
+    const char *found;
+    size_t distance; /* insertions, deletions and replacements of bytes that make it of what was written */
+};
+void text_guess_try(struct text_guess *guess, const char *name);
+
 /* Bytes of the code point that t begins with; 0 when t is empty or does not begin with valid UTF-8. */
 size_t text_utf8_length(struct text t);
 

@@ -63,6 +63,7 @@ struct problem {
     const char *message;             /* a constant; NULL: the catalogue's */
     char param[PROBLEM_PARAM_BYTES]; /* cut where longer */
     bool has_param;                  /* a parameter may be called "" */
+    const char *meant;               /* parameter_unknown: the name that was meant, perhaps; NULL: none is near */
     scope_set required_scopes;
     bool has_required_scopes; /* insufficient_scope: an array, also where the set is empty. scope_not_grantable: the
                                  missing ones, told in the message */

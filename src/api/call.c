@@ -38,6 +38,17 @@ void call_refuse_limited(struct call *call, uint32_t retry_after_s)
     call_log(call, "changes limited", id_text(call_account(call)), id_text(call_actor(call)), (struct text){0});
 }
 
+void call_refuse_value(struct call *call, const char *rule)
+{
+    struct text rest = text_of(rule), param;
+    struct problem problem;
+
+    (void)text_next(&rest, ' ', &param);
+    problem = problem_param(PROBLEM_PARAMETER_INVALID, param);
+    problem.message = rule;
+    call_refuse_with(call, problem);
+}
+
 void call_refuse_throttled(struct call *call, uint32_t retry_after_s)
 {
     struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
@@ -83,12 +94,18 @@ bool call_read_body(struct call *call, const struct json_field *fields, size_t c
         [JSON_READ_WRONG_TYPE] = PROBLEM_PARAMETER_INVALID,
         [JSON_READ_UNKNOWN] = PROBLEM_PARAMETER_UNKNOWN,
     };
-    struct text name;
-    enum json_read_result result = json_read(call->body, fields, count, target, &name);
+    struct text_guess guess = {0};
+    enum json_read_result result = json_read(call->body, fields, count, target, &guess.written);
+    struct problem problem;
 
-    if (result != JSON_READ_OK)
-        call_refuse_with(call, problem_param(CODES[result], name));
-    return result == JSON_READ_OK;
+    if (result == JSON_READ_OK)
+        return true;
+    problem = problem_param(CODES[result], guess.written);
+    for (size_t i = 0; result == JSON_READ_UNKNOWN && i < count; i++)
+        text_guess_try(&guess, fields[i].name);
+    problem.meant = guess.found;
+    call_refuse_with(call, problem);
+    return false;
 }
 
 bool call_read_query(struct call *call, query_reader *read, void *target)

@@ -41,6 +41,8 @@ void call_refuse_with(struct call *call, struct problem problem);
 void call_refuse_method(struct call *call, const char *allow);
 /* Too many changes by the principal, or by all like it: 429. */
 void call_refuse_limited(struct call *call, uint32_t retry_after_s);
+/* parameter_invalid, with the rule that was broken: a sentence that begins with the parameter's name. */
+void call_refuse_value(struct call *call, const char *rule);
 /* Too many tries: 429. */
 void call_refuse_throttled(struct call *call, uint32_t retry_after_s);
 /* What a verb's failure means to a client, also where his credential has ended meanwhile; the results that a verb gives

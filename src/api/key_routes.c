@@ -101,13 +101,13 @@ static bool key_read(struct call *call, struct key_record *key)
     key->kind = KEY_API;
     key->scopes = SCOPE_ALL;
     if (!key_set_name(key, input.name))
-        wrong = "name";
+        wrong = "name must have 1 to 200 characters, and none that controls how text is shown.";
     else if (!key_mode_parse(input.mode, &key->mode))
-        wrong = "mode";
+        wrong = "mode must be \"test\" or \"live\".";
     else if (input.scopes && !read_scopes(input.scopes, &key->scopes))
-        wrong = "scopes";
+        wrong = "scopes must be a list of one or more scopes that are known here.";
     if (wrong)
-        call_refuse_with(call, problem_param(PROBLEM_PARAMETER_INVALID, text_of(wrong)));
+        call_refuse_value(call, wrong);
     return !wrong;
 }
 

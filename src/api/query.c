@@ -5,7 +5,12 @@
 struct parameter {
     const char *name;
     bool (*read)(struct text value, void *target);
+    const char *rule; /* what its value must be, for whoever broke it */
 };
+
+#define PAGE_LIMIT_RULE "limit must be a number from 1 to 100."
+_Static_assert(LIST_LIMIT_MAX == 100, "as PAGE_LIMIT_RULE says");
+_Static_assert(USAGE_DAYS_MAX == 366, "as the rule of days says");
 
 /* The row's number, or count. */
 static size_t find_parameter(const struct parameter *rows, size_t count, struct text name)
@@ -14,6 +19,25 @@ static size_t find_parameter(const struct parameter *rows, size_t count, struct 
         if (text_equal(text_of(rows[i].name), name))
             return i;
     return count;
+}
+
+static struct problem unknown_parameter(const struct parameter *rows, size_t count, struct text name)
+{
+    struct problem problem = problem_param(PROBLEM_PARAMETER_UNKNOWN, name);
+    struct text_guess guess = {.written = name};
+
+    for (size_t i = 0; i < count; i++)
+        text_guess_try(&guess, rows[i].name);
+    problem.meant = guess.found;
+    return problem;
+}
+
+static struct problem wrong_parameter(struct text name, const char *message)
+{
+    struct problem problem = problem_param(PROBLEM_PARAMETER_INVALID, name);
+
+    problem.message = message;
+    return problem;
 }
 
 static bool read_all(struct text query, char *storage, const struct parameter *rows, size_t count, void *target,
@@ -27,11 +51,15 @@ static bool read_all(struct text query, char *storage, const struct parameter *r
         size_t row = find_parameter(rows, count, name);
 
         if (row == count) {
-            *ret_problem = problem_param(PROBLEM_PARAMETER_UNKNOWN, name);
+            *ret_problem = unknown_parameter(rows, count, name);
             return false;
         }
-        if ((seen & (1U << row)) || !rows[row].read(value, target)) {
-            *ret_problem = problem_param(PROBLEM_PARAMETER_INVALID, name);
+        if (seen & (1U << row)) {
+            *ret_problem = wrong_parameter(name, "A query parameter may come only once.");
+            return false;
+        }
+        if (!rows[row].read(value, target)) {
+            *ret_problem = wrong_parameter(name, rows[row].rule);
             return false;
         }
         seen |= 1U << row;
@@ -110,11 +138,11 @@ static bool read_key_rows(struct text query, char *storage, const struct paramet
 
 /* The last row is for API keys alone. */
 static const struct parameter KEY_ROWS[] = {
-    {"limit", read_keys_limit},
-    {"starting_after", read_keys_starting_after},
-    {"ending_before", read_keys_ending_before},
-    {"status", read_keys_status},
-    {"mode", read_keys_mode},
+    {"limit", read_keys_limit, PAGE_LIMIT_RULE},
+    {"starting_after", read_keys_starting_after, "starting_after must be the id of a key of this list."},
+    {"ending_before", read_keys_ending_before, "ending_before must be the id of a key of this list."},
+    {"status", read_keys_status, "status must be \"active\" or \"revoked\"."},
+    {"mode", read_keys_mode, "mode must be \"test\" or \"live\"."},
 };
 enum { KEY_ROW_COUNT = sizeof KEY_ROWS / sizeof *KEY_ROWS };
 
@@ -145,8 +173,8 @@ static bool read_events_starting_after(struct text value, void *target)
 bool query_read_events(struct text query, char *storage, void *target, struct problem *ret_problem)
 {
     static const struct parameter ROWS[] = {
-        {"limit", read_events_limit},
-        {"starting_after", read_events_starting_after},
+        {"limit", read_events_limit, PAGE_LIMIT_RULE},
+        {"starting_after", read_events_starting_after, "starting_after must be the id of an event."},
     };
 
     return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
@@ -177,7 +205,10 @@ static bool read_usage_key_ids(struct text value, void *target)
 
 bool query_read_usage(struct text query, char *storage, void *target, struct problem *ret_problem)
 {
-    static const struct parameter ROWS[] = {{"days", read_usage_days}, {"key_ids", read_usage_key_ids}};
+    static const struct parameter ROWS[] = {
+        {"days", read_usage_days, "days must be a number from 1 to 366."},
+        {"key_ids", read_usage_key_ids, "key_ids must be 1 to 100 ids of keys or devices, with commas between."},
+    };
     const struct usage_query *usage = target;
 
     if (!read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem))

@@ -211,43 +211,14 @@ static const struct option_row *find_row(const struct reader *r, struct text nam
     return NULL;
 }
 
-/* Insertions, deletions and replacements that make b of a (Levenshtein), by rows of the usual matrix. */
-static size_t edit_distance(struct text a, struct text b)
-{
-    size_t row[OPTION_NAME_MAX_BYTES + 1];
-    CHECK(b.len <= OPTION_NAME_MAX_BYTES);
-    for (size_t j = 0; j <= b.len; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a.len; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b.len; j++) {
-            size_t replaced = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
-            size_t shorter = row[j - 1] < row[j] ? row[j - 1] : row[j];
-            diagonal = row[j];
-            row[j] = replaced < shorter + 1 ? replaced : shorter + 1;
-        }
-    }
-    return row[b.len];
-}
-
 /* The name that was probably meant; NULL when none is near. */
 static const char *nearest_name(const struct reader *r, struct text name)
 {
-    size_t nearest = 1 + (name.len < 6 ? 2 : name.len / 3);
-    const char *found = NULL;
-    if (name.len > OPTION_NAME_MAX_BYTES)
-        return NULL;
-    for (size_t t = 0; t < r->table_count; t++) {
-        for (size_t i = 0; i < r->tables[t].count; i++) {
-            size_t distance = edit_distance(name, text_of(r->tables[t].rows[i].name));
-            if (distance >= nearest)
-                continue;
-            nearest = distance;
-            found = r->tables[t].rows[i].name;
-        }
-    }
-    return found;
+    struct text_guess guess = {.written = name};
+    for (size_t t = 0; t < r->table_count; t++)
+        for (size_t i = 0; i < r->tables[t].count; i++)
+            text_guess_try(&guess, r->tables[t].rows[i].name);
+    return guess.found;
 }
 
 static void explain_unknown(const struct reader *r, struct text written, struct text name)

@@ -260,3 +260,38 @@ struct text buf_text(const struct buf *b)
 {
     return (struct text){b->ptr, b->len};
 }
+
+enum { GUESS_MAX_BYTES = 64 };
+
+/* Levenshtein, by rows of the usual matrix. */
+static size_t edit_distance(struct text a, struct text b)
+{
+    size_t row[GUESS_MAX_BYTES + 1];
+    for (size_t j = 0; j <= b.len; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a.len; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b.len; j++) {
+            size_t replaced = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
+            size_t shorter = row[j - 1] < row[j] ? row[j - 1] : row[j];
+            diagonal = row[j];
+            row[j] = replaced < shorter + 1 ? replaced : shorter + 1;
+        }
+    }
+    return row[b.len];
+}
+
+/* Two letters of a short name may be wrong, a third of a long one. */
+void text_guess_try(struct text_guess *guess, const char *name)
+{
+    const struct text written = guess->written, other = text_of(name);
+    size_t limit = written.len < 6 ? 2 : written.len / 3, distance;
+    if (written.len > GUESS_MAX_BYTES || other.len > GUESS_MAX_BYTES)
+        return;
+    distance = edit_distance(written, other);
+    if (distance > limit || distance >= other.len || (guess->found && distance >= guess->distance))
+        return;
+    guess->found = name;
+    guess->distance = distance;
+}

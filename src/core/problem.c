@@ -71,14 +71,19 @@ const char *problem_message(const struct problem *p)
 
 enum { MESSAGE_MAX_BYTES = 512 };
 
-/* required_scopes belongs to insufficient_scope alone (api.md 1), so the scopes that cannot be granted are named in the
- * text. */
+/* A message says what would be right, where that is short. required_scopes belongs to insufficient_scope alone (api.md
+ * 1), so the scopes that cannot be granted are named in the text. */
 static void print_message(const struct problem *p, struct json_writer *w)
 {
     char storage[MESSAGE_MAX_BYTES];
     struct buf text;
     buf_init_fixed(&text, storage, sizeof storage);
-    buf_append_str(&text, problem_message(p));
+    if (p->code == PROBLEM_PARAMETER_UNKNOWN && p->param[0] && !p->message)
+        buf_printf(&text, "Unknown parameter: %s.", p->param);
+    else
+        buf_append_str(&text, problem_message(p));
+    if (p->meant)
+        buf_printf(&text, " Did you mean %s?", p->meant);
     if (p->code == PROBLEM_SCOPE_NOT_GRANTABLE && p->required_scopes) {
         buf_append_str(&text, " Missing: ");
         scope_print(p->required_scopes, ' ', &text);

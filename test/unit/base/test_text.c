@@ -363,3 +363,29 @@ Test(buf, finish_twice_and_of_nothing)
     buf_wipe(&b);
     cr_assert_null(b.ptr);
 }
+
+Test(text, guesses_what_was_meant)
+{
+    static const char *const NAMES[] = {"name", "mode", "scopes", "starting_after"};
+    static const struct {
+        const char *written, *meant;
+    } CASES[] = {
+        {"scope", "scopes"},
+        {"Mode", "mode"},
+        {"nmae", "name"},
+        {"startingAfter", "starting_after"},
+        {"", NULL},
+        {"ip", NULL},
+        {"description", NULL},
+        {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct text_guess guess = {.written = text_of(CASES[i].written)};
+        for (size_t n = 0; n < sizeof NAMES / sizeof *NAMES; n++)
+            text_guess_try(&guess, NAMES[n]);
+        if (CASES[i].meant)
+            cr_expect(guess.found && strcmp(guess.found, CASES[i].meant) == 0, "%s", CASES[i].written);
+        else
+            cr_expect_null(guess.found, "%s: %s", CASES[i].written, guess.found);
+    }
+}

@@ -59,6 +59,13 @@ Test(problem, prints_bodies)
     p.message = "Say a name.";
     assert_prints(&p, "{\"error\":{\"type\":\"invalid_request_error\",\"code\":\"parameter_missing\","
                       "\"message\":\"Say a name.\",\"param\":\"na\\\"me\",\"request_id\":\"req_1\"}}");
+    p = problem_param(PROBLEM_PARAMETER_UNKNOWN, TEXT("scope"));
+    assert_prints(&p, "{\"error\":{\"type\":\"invalid_request_error\",\"code\":\"parameter_unknown\","
+                      "\"message\":\"Unknown parameter: scope.\",\"param\":\"scope\",\"request_id\":\"req_1\"}}");
+    p.meant = "scopes";
+    assert_prints(&p, "{\"error\":{\"type\":\"invalid_request_error\",\"code\":\"parameter_unknown\","
+                      "\"message\":\"Unknown parameter: scope. Did you mean scopes?\",\"param\":\"scope\","
+                      "\"request_id\":\"req_1\"}}");
     p = problem_param(PROBLEM_PARAMETER_UNKNOWN, TEXT(""));
     assert_prints(&p, "{\"error\":{\"type\":\"invalid_request_error\",\"code\":\"parameter_unknown\","
                       "\"message\":\"A parameter is not known here.\",\"param\":\"\",\"request_id\":\"req_1\"}}");
