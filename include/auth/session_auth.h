@@ -7,7 +7,7 @@ enum { CSRF_TOKEN_CHARS = 43 };
 
 #define SESSION_COOKIE_NAME TEXT("__Host-session")
 
-/* The CSRF token of a session: an HMAC of its stable name. */
+/* The CSRF token of a session: an HMAC of its stable name. One that a retired master key made matches too. */
 void csrf_token_print(struct keyring *keyring, const char *sid, char ret_token[CSRF_TOKEN_CHARS + 1]);
 MUST_CHECK bool csrf_token_matches(struct keyring *keyring, const char *sid, struct text token);
 /* The Origin rule: absent passes, else it must be exactly the public origin. */

@@ -5,6 +5,7 @@
 #include "core/id.h"
 #include "core/keyring.h"
 #include "core/limits.h"
+#include "core/token.h"
 
 enum { USER_CODE_CHARS = 9, CLIENT_ID_MAX_BYTES = 64 };
 
@@ -21,6 +22,8 @@ void user_code_mint(struct user_code *ret_code);
  * is in the form above. */
 MUST_CHECK bool user_code_parse(struct text t, struct user_code *ret_code);
 void user_code_digest(struct keyring *keyring, const struct user_code *code, uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
+/* What a code that somebody types may be known by. */
+void user_code_digests(struct keyring *keyring, const struct user_code *code, struct token_digests *ret_digests);
 
 /* A list of client ids, separated by commas: each 1 to 64 of A-Z a-z 0-9 . _ -, at least one. */
 MUST_CHECK bool device_clients_valid(struct text list);

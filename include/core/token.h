@@ -12,7 +12,18 @@ struct token {
 /* Wipe with token_wipe(), which fits arena_defer(). */
 void token_mint(struct token *ret_token);
 void token_wipe(void *token);
-/* False if it has not the form of a token. One that was made under a retired master key is unknown: signing in again,
- * or enrolling again, is cheap. */
+/* False if it has not the form of a token. Under the current master key: for a token that is being made. */
 MUST_CHECK bool token_digest(struct keyring *keyring, enum keyring_purpose purpose, struct text token,
                              uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
+
+/* What a token that somebody brings may be known by: its digest under each master key, the current one first. */
+struct token_digests {
+    size_t count;
+    uint8_t of[KEYRING_MAX_GENERATIONS][KEYRING_DIGEST_BYTES];
+};
+/* False if it has not the form of a token. */
+MUST_CHECK bool token_digests(struct keyring *keyring, enum keyring_purpose purpose, struct text token,
+                              struct token_digests *ret_digests);
+/* Of any text. */
+void token_digests_of(struct keyring *keyring, enum keyring_purpose purpose, struct text t,
+                      struct token_digests *ret_digests);

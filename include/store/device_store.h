@@ -44,8 +44,8 @@ typedef void device_polled(void *arg, enum store_result result, const struct dev
  * whose actor is the user who approved. That happens once. STORE_REFUSED: poll->refusal says why not. STORE_NOT_FOUND:
  * no such code, another client's, claimed before, or approved by nobody who knows a master key. STORE_UNKNOWN: the key
  * may exist; discard it. The texts of origin are kept by the caller until done. */
-void device_store_poll(struct store *store, const uint8_t code_digest[KEYRING_DIGEST_BYTES], struct text client,
-                       struct text ip_tag, const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
+void device_store_poll(struct store *store, const struct token_digests *code, struct text client, struct text ip_tag,
+                       const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
                        const struct audit_origin *origin, device_polled *done, void *arg);
 
 enum device_status { DEVICE_IS_PENDING, DEVICE_IS_APPROVED, DEVICE_IS_DENIED };
@@ -59,14 +59,14 @@ struct device_enrolment {
  * many codes that do not exist, retry_after_s says for how long. user_tag: keyed digest in hex. */
 typedef void device_found(void *arg, enum store_result result, const struct device_enrolment *enrolment,
                           uint32_t retry_after_s);
-void device_store_find(struct store *store, const uint8_t user_code_digest[KEYRING_DIGEST_BYTES],
-                       const struct id *account, struct text user_tag, device_found *done, void *arg);
+void device_store_find(struct store *store, const struct token_digests *user_code, const struct id *account,
+                       struct text user_tag, device_found *done, void *arg);
 
 /* STORE_FULL: the account has as many active device keys as it may; STORE_LIMITED: the user made too many changes,
  * retry_after_s says for how long; neither is ever said to who denies.
  * Approves, or denies with the audit event. Again: the same answer. What was approved can be denied until it is
  * claimed; what was denied can't be approved: STORE_NOT_FOUND. The actor of origin is the user; its texts are kept by
  * the caller until done. */
-void device_store_decide(struct store *store, const uint8_t user_code_digest[KEYRING_DIGEST_BYTES],
-                         const struct id *account, struct text user_tag, bool approve,
-                         const struct audit_origin *origin, device_found *done, void *arg);
+void device_store_decide(struct store *store, const struct token_digests *user_code, const struct id *account,
+                         struct text user_tag, bool approve, const struct audit_origin *origin, device_found *done,
+                         void *arg);

@@ -27,7 +27,9 @@ struct call {
     /* The principal: one of these, or none on routes for anyone. */
     const struct key_record *key;
     const struct session_record *session;
-    uint8_t session_digest[KEYRING_DIGEST_BYTES]; /* of the session's cookie */
+    uint8_t session_digest[KEYRING_DIGEST_BYTES]; /* of the session's cookie, as the session is known by it */
+    struct token_digests *session_digests;        /* what it may be known by, while it is looked for */
+    size_t session_tries;
     struct key_check check;
 
     const struct json *body; /* of ROUTE_JSON rows */

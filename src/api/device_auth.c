@@ -204,7 +204,7 @@ struct token_request {
     char ip_tag[THROTTLE_TAG_CHARS + 1];
 };
 
-static bool token_read(struct call *call, struct text *ret_client, uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
+static bool token_read(struct call *call, struct text *ret_client, struct token_digests *ret_code);
 static void token_polled(void *arg, enum store_result result, const struct device_poll *poll);
 static void token_answer(struct token_request *op, const struct device_poll *poll);
 static void token_refuse(struct call *call, const struct device_poll *poll);
@@ -213,17 +213,17 @@ void device_token(struct call *call)
 {
     struct token_request *op = http_request_alloc(call->request, sizeof *op);
     struct audit_origin origin = call_origin(call);
-    uint8_t code_digest[KEYRING_DIGEST_BYTES];
+    struct token_digests code;
     struct text client;
 
-    if (!token_read(call, &client, code_digest))
+    if (!token_read(call, &client, &code))
         return;
     throttle_tag(call->service->keyring, TEXT("token"), call_client_network(call), op->ip_tag);
     op->grant.key.kind = KEY_DEVICE;
     op->grant.key.mode = MODE_LIVE;
     key_grant_mint(&op->grant, call);
     http_request_hold(call->request);
-    device_store_poll(call->service->store, code_digest, client, text_of(op->ip_tag), &op->grant.key, op->grant.digest,
+    device_store_poll(call->service->store, &code, client, text_of(op->ip_tag), &op->grant.key, op->grant.digest,
                       &origin, token_polled, op);
 }
 
@@ -233,7 +233,7 @@ static void refuse_grant(struct call *call)
 }
 
 /* False: refused. */
-static bool token_read(struct call *call, struct text *ret_client, uint8_t ret_digest[KEYRING_DIGEST_BYTES])
+static bool token_read(struct call *call, struct text *ret_client, struct token_digests *ret_code)
 {
     static const struct form_field FIELDS[] = {
         {"grant_type", true, offsetof(struct token_input, grant_type)},
@@ -254,7 +254,7 @@ static bool token_read(struct call *call, struct text *ret_client, uint8_t ret_d
     }
     if (!client_is_known(call, input.client))
         return false;
-    if (!token_digest(call->service->keyring, KEYRING_DEVICE_CODE, input.device_code, ret_digest)) {
+    if (!token_digests(call->service->keyring, KEYRING_DEVICE_CODE, input.device_code, ret_code)) {
         refuse_grant(call);
         return false;
     }

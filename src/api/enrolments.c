@@ -8,7 +8,7 @@ struct enrolment_visit {
     struct call *call;
     const char *decision; /* for the log; NULL: none */
     struct user_code code;
-    uint8_t digest[KEYRING_DIGEST_BYTES];
+    struct token_digests digests;
     char user_tag[THROTTLE_TAG_CHARS + 1];
 };
 
@@ -27,7 +27,7 @@ static struct enrolment_visit *visit_begin(struct call *call, const char *decisi
         call_refuse(call, PROBLEM_NOT_FOUND);
         return NULL;
     }
-    user_code_digest(keyring, &visit->code, visit->digest);
+    user_code_digests(keyring, &visit->code, &visit->digests);
     throttle_tag(keyring, TEXT("user code"), id_text(call_actor(call)), visit->user_tag);
     http_request_hold(call->request);
     return visit;
@@ -40,7 +40,7 @@ void enrolment_show(struct call *call)
     struct enrolment_visit *visit = visit_begin(call, NULL);
 
     if (visit)
-        device_store_find(call->service->store, visit->digest, call_account(call), text_of(visit->user_tag),
+        device_store_find(call->service->store, &visit->digests, call_account(call), text_of(visit->user_tag),
                           enrolment_found, visit);
 }
 
@@ -52,8 +52,8 @@ static void decide(struct call *call, bool approve)
     struct audit_origin origin = call_origin(call);
 
     if (visit)
-        device_store_decide(call->service->store, visit->digest, call_account(call), text_of(visit->user_tag), approve,
-                            &origin, enrolment_found, visit);
+        device_store_decide(call->service->store, &visit->digests, call_account(call), text_of(visit->user_tag),
+                            approve, &origin, enrolment_found, visit);
 }
 
 void enrolment_approve(struct call *call)

@@ -11,10 +11,13 @@
 #include "guard_internal.h"
 #include "http/cookie.h"
 
+#include <string.h>
+
 static void authenticate(struct call *call, enum route_who who);
 static void authenticate_key(struct call *call);
 static void key_was_checked(void *arg, enum key_check_result result, const struct key_record *key);
 static void authenticate_session(struct call *call);
+static void load_session(struct call *call);
 static void session_loaded(void *arg, enum store_result result, const struct session_record *session);
 static void find_route(struct call *call);
 static void authorise_foreign(struct call *call);
@@ -206,12 +209,22 @@ static void authenticate_session(struct call *call)
         call_refuse(call, PROBLEM_BEARER_NOT_ACCEPTED);
         return;
     }
+    call->session_digests = http_request_alloc(call->request, sizeof *call->session_digests);
     if (read_session_cookie(call, &token) != COOKIE_ONE ||
-        !token_digest(service->keyring, KEYRING_SESSION_DIGEST, token, call->session_digest)) {
+        !token_digests(service->keyring, KEYRING_SESSION_DIGEST, token, call->session_digests)) {
         call_refuse(call, PROBLEM_INVALID_SESSION);
         return;
     }
     http_request_hold(call->request);
+    load_session(call);
+}
+
+/* By its digest under the current master key, and then under each retired one. */
+static void load_session(struct call *call)
+{
+    const struct service *service = call->service;
+
+    memcpy(call->session_digest, call->session_digests->of[call->session_tries++], sizeof call->session_digest);
     session_store_load(service->store, call->session_digest, &service->session_limits, session_loaded, call);
 }
 
@@ -220,6 +233,10 @@ static void session_loaded(void *arg, enum store_result result, const struct ses
     struct call *call = arg;
     struct session_record *principal;
 
+    if (result == STORE_NOT_FOUND && call->session_tries < call->session_digests->count) {
+        load_session(call);
+        return;
+    }
     if (result == STORE_OK) {
         principal = http_request_alloc(call->request, sizeof *principal);
         *principal = *session;

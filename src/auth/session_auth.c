@@ -7,11 +7,12 @@
 
 enum { THROTTLE_KIND_MAX_BYTES = 32 };
 
-void csrf_token_print(struct keyring *keyring, const char *sid, char ret_token[CSRF_TOKEN_CHARS + 1])
+static void print_token_by(struct keyring *keyring, size_t generation, const char *sid,
+                           char ret_token[CSRF_TOKEN_CHARS + 1])
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
     struct buf out;
-    keyring_digest(keyring, KEYRING_CSRF, 0, text_of(sid), digest);
+    keyring_digest(keyring, KEYRING_CSRF, generation, text_of(sid), digest);
     buf_init_fixed(&out, ret_token, CSRF_TOKEN_CHARS + 1);
     encode_base64url(&out, digest, sizeof digest);
     buf_append_char(&out, '\0');
@@ -19,11 +20,19 @@ void csrf_token_print(struct keyring *keyring, const char *sid, char ret_token[C
     secure_wipe(digest, sizeof digest);
 }
 
+void csrf_token_print(struct keyring *keyring, const char *sid, char ret_token[CSRF_TOKEN_CHARS + 1])
+{
+    print_token_by(keyring, 0, sid, ret_token);
+}
+
 bool csrf_token_matches(struct keyring *keyring, const char *sid, struct text token)
 {
     char expected[CSRF_TOKEN_CHARS + 1];
-    csrf_token_print(keyring, sid, expected);
-    const bool matches = secure_equal(token, (struct text){expected, CSRF_TOKEN_CHARS});
+    bool matches = false;
+    for (size_t i = 0; i < keyring_generations(keyring); i++) {
+        print_token_by(keyring, i, sid, expected);
+        matches |= secure_equal(token, (struct text){expected, CSRF_TOKEN_CHARS});
+    }
     secure_wipe(expected, sizeof expected);
     return matches;
 }

@@ -71,6 +71,11 @@ void user_code_digest(struct keyring *keyring, const struct user_code *code, uin
     keyring_digest(keyring, KEYRING_DEVICE_CODE, 0, text_of(code->text), ret_digest);
 }
 
+void user_code_digests(struct keyring *keyring, const struct user_code *code, struct token_digests *ret_digests)
+{
+    token_digests_of(keyring, KEYRING_DEVICE_CODE, text_of(code->text), ret_digests);
+}
+
 static bool client_valid(struct text client)
 {
     for (size_t i = 0; i < client.len; i++) {

@@ -23,13 +23,37 @@ void token_wipe(void *token)
     secure_wipe(token, sizeof(struct token));
 }
 
-bool token_digest(struct keyring *keyring, enum keyring_purpose purpose, struct text token,
-                  uint8_t ret_digest[KEYRING_DIGEST_BYTES])
+static bool has_form(struct text token)
 {
     uint8_t bytes[TOKEN_BYTES];
     if (token.len != TOKEN_CHARS || !decode_base64url(token, bytes, sizeof bytes))
         return false;
     secure_wipe(bytes, sizeof bytes);
+    return true;
+}
+
+bool token_digest(struct keyring *keyring, enum keyring_purpose purpose, struct text token,
+                  uint8_t ret_digest[KEYRING_DIGEST_BYTES])
+{
+    if (!has_form(token))
+        return false;
     keyring_digest(keyring, purpose, 0, token, ret_digest);
+    return true;
+}
+
+void token_digests_of(struct keyring *keyring, enum keyring_purpose purpose, struct text t,
+                      struct token_digests *ret_digests)
+{
+    ret_digests->count = keyring_generations(keyring);
+    for (size_t i = 0; i < ret_digests->count; i++)
+        keyring_digest(keyring, purpose, i, t, ret_digests->of[i]);
+}
+
+bool token_digests(struct keyring *keyring, enum keyring_purpose purpose, struct text token,
+                   struct token_digests *ret_digests)
+{
+    if (!has_form(token))
+        return false;
+    token_digests_of(keyring, purpose, token, ret_digests);
     return true;
 }

@@ -134,7 +134,8 @@ void device_store_begin(struct store *store, const struct device_request *reques
 
 struct poll_call {
     struct store *store;
-    uint8_t code_digest[KEYRING_DIGEST_BYTES], key_digest[KEY_DIGEST_BYTES];
+    uint8_t code_digest[KEYRING_DIGEST_BYTES]; /* as it was found */
+    uint8_t key_digest[KEY_DIGEST_BYTES];
     struct key_record key;
     char client[CLIENT_ID_MAX_BYTES];
     size_t client_len;
@@ -155,6 +156,13 @@ static bool read_refusal(const struct redis_reply *reply, struct device_poll *re
     ret_poll->refusal = (enum device_refusal)word;
     return word < sizeof WORDS / sizeof *WORDS &&
            (word != DEVICE_THROTTLED || reply_seconds(reply_at(reply, 1), &ret_poll->retry_after_s));
+}
+
+static bool read_digest(const struct redis_reply *reply, uint8_t ret_digest[KEYRING_DIGEST_BYTES])
+{
+    struct text hex;
+
+    return reply_text(reply, &hex) && decode_hex(hex, ret_digest, KEYRING_DIGEST_BYTES);
 }
 
 static bool read_approval(const struct redis_reply *reply, struct device_poll *ret_poll, struct text *ret_mac)
@@ -227,7 +235,8 @@ static void poll_approved(struct poll_call *call, const struct redis_reply *repl
     struct seal seal;
     struct text mac;
 
-    if (!read_approval(reply, &call->poll, &mac) || !take_approval(call)) {
+    if (!read_approval(reply, &call->poll, &mac) || !read_digest(reply_at(reply, 5), call->code_digest) ||
+        !take_approval(call)) {
         store_malformed(call->store, "poll of a device");
         poll_finish(call, STORE_UNAVAILABLE);
         return;
@@ -256,8 +265,8 @@ static void poll_called(void *arg, enum store_result result, const struct redis_
     poll_finish(call, result);
 }
 
-void device_store_poll(struct store *store, const uint8_t code_digest[KEYRING_DIGEST_BYTES], struct text client,
-                       struct text ip_tag, const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
+void device_store_poll(struct store *store, const struct token_digests *code, struct text client, struct text ip_tag,
+                       const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
                        const struct audit_origin *origin, device_polled *done, void *arg)
 {
     struct poll_call *call = mem_alloc(sizeof *call);
@@ -265,7 +274,6 @@ void device_store_poll(struct store *store, const uint8_t code_digest[KEYRING_DI
 
     CHECK(client.len <= sizeof call->client);
     call->store = store;
-    memcpy(call->code_digest, code_digest, sizeof call->code_digest);
     memcpy(call->key_digest, key_digest, sizeof call->key_digest);
     key_copy(&call->key, key);
     memcpy(call->client, client.ptr, client.len);
@@ -274,7 +282,7 @@ void device_store_poll(struct store *store, const uint8_t code_digest[KEYRING_DI
     call->done = done;
     call->arg = arg;
     args_begin(&args);
-    args_add_hex(&args, code_digest, KEYRING_DIGEST_BYTES);
+    args_add_digests(&args, code);
     args_add(&args, client);
     args_add(&args, ip_tag);
     store_call_script(store, SCRIPT_device_poll, SCRIPT_CHANGES, args.count, args.argv, poll_called, call);
@@ -285,7 +293,7 @@ void device_store_poll(struct store *store, const uint8_t code_digest[KEYRING_DI
 struct find_call {
     struct store *store;
     bool is_change;
-    uint8_t user_code_digest[KEYRING_DIGEST_BYTES];
+    struct token_digests user_code;
     device_found *done;
     void *arg;
 };
@@ -316,10 +324,21 @@ struct found_seal {
 
 static bool read_seal(const struct redis_reply *reply, struct found_seal *ret)
 {
-    struct text hex;
+    return read_digest(reply_at(reply, 7), ret->digest) && reply_text(reply_at(reply, 8), &ret->mac);
+}
 
-    return reply_text(reply_at(reply, 7), &hex) && decode_hex(hex, ret->digest, sizeof ret->digest) &&
-           reply_text(reply_at(reply, 8), &ret->mac);
+/* The seal that fits: by what the code is known, the enrolment does not tell. */
+static void seal_found(const struct find_call *call, const struct device_enrolment *enrolment,
+                       const struct found_seal *found, struct seal *ret_seal)
+{
+    size_t i = call->user_code.count;
+
+    do {
+        i--;
+        seal_enrolment(ret_seal, found->digest, call->user_code.of[i], enrolment->client, enrolment->name,
+                       enrolment->scopes);
+    } while (i > 0 &&
+             record_mac_judge(store_keyring(call->store), &ret_seal->record, found->mac, NULL) != RECORD_SEALED);
 }
 
 /* One that waits has the MAC of its beginning: that it is this code's, and what it asks for. Of one that was decided
@@ -331,7 +350,7 @@ static enum store_result believe_enrolment(const struct find_call *call, const s
 
     if (enrolment->status != DEVICE_IS_PENDING)
         return STORE_OK;
-    seal_enrolment(&seal, found->digest, call->user_code_digest, enrolment->client, enrolment->name, enrolment->scopes);
+    seal_found(call, enrolment, found, &seal);
     return store_believe(call->store, &seal.record, found->mac, "enrolment", enrolment->name);
 }
 
@@ -360,33 +379,33 @@ static void find_called(void *arg, enum store_result result, const struct redis_
     call.done(call.arg, result, result == STORE_OK ? &enrolment : NULL, retry_after_s);
 }
 
-static void args_add_seeker(struct script_args *args, const uint8_t *user_code_digest, const struct id *account,
+static void args_add_seeker(struct script_args *args, const struct token_digests *user_code, const struct id *account,
                             struct text user_tag)
 {
     args_begin(args);
-    args_add_hex(args, user_code_digest, KEYRING_DIGEST_BYTES);
+    args_add_digests(args, user_code);
     args_add(args, id_text(account));
     args_add(args, user_tag);
 }
 
-static struct find_call *find_call_make(struct store *store, const uint8_t *user_code_digest, bool is_change,
+static struct find_call *find_call_make(struct store *store, const struct token_digests *user_code, bool is_change,
                                         device_found *done, void *arg)
 {
     struct find_call *call = mem_alloc(sizeof *call);
 
     *call = (struct find_call){.store = store, .is_change = is_change, .done = done, .arg = arg};
-    memcpy(call->user_code_digest, user_code_digest, sizeof call->user_code_digest);
+    call->user_code = *user_code;
     return call;
 }
 
 /* The counter of wrong codes need not wait for replicas. */
-void device_store_find(struct store *store, const uint8_t user_code_digest[KEYRING_DIGEST_BYTES],
-                       const struct id *account, struct text user_tag, device_found *done, void *arg)
+void device_store_find(struct store *store, const struct token_digests *user_code, const struct id *account,
+                       struct text user_tag, device_found *done, void *arg)
 {
-    struct find_call *call = find_call_make(store, user_code_digest, false, done, arg);
+    struct find_call *call = find_call_make(store, user_code, false, done, arg);
     struct script_args args;
 
-    args_add_seeker(&args, user_code_digest, account, user_tag);
+    args_add_seeker(&args, user_code, account, user_tag);
     store_call_script(store, SCRIPT_device_find, SCRIPT_READS, args.count, args.argv, find_called, call);
 }
 
@@ -404,7 +423,7 @@ static void send_decision(const struct decision *decision, struct text status, s
     struct find_call *call = decision->call;
     struct script_args args;
 
-    args_add_seeker(&args, call->user_code_digest, &decision->account,
+    args_add_seeker(&args, &call->user_code, &decision->account,
                     (struct text){decision->user_tag, decision->user_tag_len});
     args_add(&args, status);
     args_add_origin(&args, call->store, &decision->origin);
@@ -458,16 +477,15 @@ static void read_before_approval(struct store *store, const struct decision *dec
     struct script_args args;
 
     *kept = *decision;
-    args_add_seeker(&args, kept->call->user_code_digest, &kept->account,
-                    (struct text){kept->user_tag, kept->user_tag_len});
+    args_add_seeker(&args, &kept->call->user_code, &kept->account, (struct text){kept->user_tag, kept->user_tag_len});
     store_call_script(store, SCRIPT_device_find, SCRIPT_READS, args.count, args.argv, approval_found, kept);
 }
 
-void device_store_decide(struct store *store, const uint8_t user_code_digest[KEYRING_DIGEST_BYTES],
-                         const struct id *account, struct text user_tag, bool approve,
-                         const struct audit_origin *origin, device_found *done, void *arg)
+void device_store_decide(struct store *store, const struct token_digests *user_code, const struct id *account,
+                         struct text user_tag, bool approve, const struct audit_origin *origin, device_found *done,
+                         void *arg)
 {
-    struct decision decision = {.call = find_call_make(store, user_code_digest, true, done, arg),
+    struct decision decision = {.call = find_call_make(store, user_code, true, done, arg),
                                 .account = *account,
                                 .user_tag_len = user_tag.len,
                                 .origin = *origin};

@@ -44,6 +44,18 @@ void args_add_hex(struct script_args *args, const void *bytes, size_t count)
     add_printed(args, from);
 }
 
+void args_add_digests(struct script_args *args, const struct token_digests *digests)
+{
+    size_t from = args->printed.len;
+
+    for (size_t i = 0; i < digests->count; i++) {
+        if (i > 0)
+            buf_append_char(&args->printed, ',');
+        encode_hex(&args->printed, digests->of[i], sizeof digests->of[i]);
+    }
+    add_printed(args, from);
+}
+
 void args_add_origin(struct script_args *args, const struct store *store, const struct audit_origin *origin)
 {
     args_add(args, origin->actor);

@@ -1,9 +1,10 @@
 /* What the verbs of the store share: arguments of scripts, and readers of what scripts answer. */
 #pragma once
+#include "core/token.h"
 #include "store/account_store.h"
 #include "store_internal.h"
 
-enum { SCRIPT_ARGS_MAX = 20, SCRIPT_ARGS_BYTES = 512 };
+enum { SCRIPT_ARGS_MAX = 20, SCRIPT_ARGS_BYTES = 1024 };
 
 /* Arguments of one call, on the caller's stack. Texts are borrowed; numbers and digests are printed into storage. */
 struct script_args {
@@ -17,6 +18,8 @@ void args_begin(struct script_args *args);
 void args_add(struct script_args *args, struct text value);
 void args_add_int(struct script_args *args, int64_t value);
 void args_add_hex(struct script_args *args, const void *bytes, size_t count);
+/* As known_digest() in the prelude takes them. */
+void args_add_digests(struct script_args *args, const struct token_digests *digests);
 /* The last arguments of each script that writes an event: actor, address, request id, events kept. */
 void args_add_origin(struct script_args *args, const struct store *store, const struct audit_origin *origin);
 /* The same without the actor, where the script knows it better. */

@@ -110,8 +110,10 @@ static void restart(size_t i, const char *current, const char *retired)
 }
 
 struct holders {
-    struct fixture_key keys[4];
+    struct fixture_key keys[8];
     size_t key_count;
+    struct fixture_session sessions[8];
+    size_t session_count;
 };
 
 static void make_key(struct holders *holders, size_t node)
@@ -119,13 +121,29 @@ static void make_key(struct holders *holders, size_t node)
     fixture_create_key(&fixture, node, "{\"name\":\"k\",\"mode\":\"live\"}", &holders->keys[holders->key_count++]);
 }
 
-/* Nobody notices: at each node each key is known. */
+/* A session that may change something: its CSRF token counts as well. */
+static int try_session(size_t node, const struct fixture_session *session)
+{
+    struct http_answer answer;
+    struct http_call call = {.method = "POST",
+                             .target = "/v1/console/api_keys",
+                             .cookie = session->token,
+                             .csrf = session->csrf,
+                             .json = "{\"name\":\"s\",\"mode\":\"test\"}"};
+
+    return fixture_call(&fixture, node, &call, &answer);
+}
+
+/* Nobody notices: at each node each key is known, and each session. */
 static void expect_all_known(const struct holders *holders, const char *when)
 {
-    for (size_t node = 0; node < 2; node++)
+    for (size_t node = 0; node < 2; node++) {
         for (size_t i = 0; i < holders->key_count; i++)
             cr_expect_eq(fixture_try_key(&fixture, node, holders->keys[i].secret), 200, "%s: key %zu at node %zu", when,
                          i, node);
+        for (size_t i = 0; i < holders->session_count; i++)
+            cr_expect_eq(try_session(node, &holders->sessions[i]), 201, "%s: session %zu at node %zu", when, i, node);
+    }
 }
 
 Test(master_keys, are_rotated_while_two_nodes_serve)
@@ -139,6 +157,7 @@ Test(master_keys, are_rotated_while_two_nodes_serve)
     const char *const doctor[] = {"doctor", "--retired-master-key-file", old_path, NULL};
 
     make_key(&holders, 0);
+    fixture_add_session(&fixture, &fixture.user, true, &holders.sessions[holders.session_count++]);
     /* First every node gets the new key as one that verifies, */
     for (size_t node = 0; node < 2; node++) {
         restart(node, old_path, new_path);

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Approves or denies an enrolment. What was approved can still be denied until it is claimed; what was denied stays so.
 -- Deciding the same again changes nothing.
--- ARGV: prefix, digest of the user code, account, tag of the user, 'approved' or 'denied', user, ip, request id, events
+-- ARGV: prefix, digests of the user code, account, tag of the user, 'approved' or 'denied', user, ip, request id, events
 --   kept, the user's credential, MAC of the approval ('' where it is none), most active device keys, most changes a
 --   minute
 -- Returns: ok, client, name, scopes, ip, created, expires, status, digest, MAC; not_found: no such code, over, or

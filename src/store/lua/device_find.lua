@@ -1,5 +1,5 @@
 -- The enrolment that a user code names.
--- ARGV: prefix, digest of the user code, account, tag of the user
+-- ARGV: prefix, digests of the user code, account, tag of the user
 -- Returns: ok, client, name, scopes, ip, created, expires, status, digest, MAC; not_found: no such code, over, or another account's;
 --   refused, seconds to wait
 

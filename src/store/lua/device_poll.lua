@@ -1,6 +1,6 @@
 -- A device asks whether it is approved. device_claim.lua then makes its key.
--- ARGV: prefix, digest of the device code, client, tag of the address
--- Returns: ok, account, name, scopes, user who approved, MAC of the approval; not_found: no such code, another client's,
+-- ARGV: prefix, digests of the device code (as known_digest() takes them), client, tag of the address
+-- Returns: ok, account, name, scopes, user who approved, MAC of the approval, digest of the code; not_found: no such code, another client's,
 --   or claimed before; refused, 'pending', 'slow_down', 'denied' or 'expired'; refused, 'throttled', seconds to wait
 
 -- Wrong codes and hasty devices count against the address. A device that keeps its interval is never held up by them:
@@ -11,7 +11,7 @@ local SLOW_DOWN_MS = 5000
 -- Requests that leave a device at the right pace arrive at a slightly other one.
 local JITTER_MS = 1000
 
-local digest, client, ip_tag = ARGV[2], ARGV[3], ARGV[4]
+local digest, client, ip_tag = known_digest(ARGV[2], K.device), ARGV[3], ARGV[4]
 local now = now_ms()
 
 -- Counts the request against the address; the reply where that has to wait.
@@ -39,7 +39,7 @@ if now >= device.expires then
 end
 
 if device.status == 'approved' then
-    return {'ok', device.account, device.name, device.scopes, device.user, device.mac}
+    return {'ok', device.account, device.name, device.scopes, device.user, device.mac, digest}
 end
 
 if device.polled == 0 or now - device.polled >= device.interval - JITTER_MS then

@@ -448,14 +448,26 @@ local function device_read(digest)
             user = d[11] or nil, mac = d[12] or ''}
 end
 
+-- A secret has a digest under each master key: of digests ('<digest>,<digest>', the current key's first) the one under
+-- which it is known; the first where it is not.
+local function known_digest(digests, name)
+    for digest in digests:gmatch('[^,]+') do
+        if exists(name(digest)) then
+            return digest
+        end
+    end
+    return digests:match('[^,]+')
+end
+
 -- The enrolment that a user code names, for a user of that account, and its digest; else nil, nil and the script's
--- reply. A code that names none counts against the user: codes are short enough to be guessed at.
-local function device_find(code_digest, account, user_tag, now)
+-- reply. A code that names none counts against the user: codes are short enough to be guessed at. code_digests: as
+-- known_digest() takes them.
+local function device_find(code_digests, account, user_tag, now)
     local wait = throttle_wait(user_tag, now)
     if wait > 0 then
         return nil, nil, {'refused', math.ceil(wait / 1000)}
     end
-    local digest = redis.call('GET', K.user_code(code_digest))
+    local digest = redis.call('GET', K.user_code(known_digest(code_digests, K.user_code)))
     if not digest then
         throttle_count(user_tag, THROTTLE_FREE_PER_USER, now)
         return nil, nil, {'not_found'}

@@ -51,12 +51,12 @@ static void run_polled(void *arg)
     visit.polled(visit.arg, world.poll_result, &world.poll);
 }
 
-void device_store_poll(struct store *store, const uint8_t code_digest[KEYRING_DIGEST_BYTES], struct text client,
-                       struct text ip_tag, const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
+void device_store_poll(struct store *store, const struct token_digests *code, struct text client, struct text ip_tag,
+                       const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
                        const struct audit_origin *origin, device_polled *done, void *arg)
 {
     (void)store;
-    (void)code_digest;
+    (void)code;
     (void)key_digest;
     cr_assert(text_equal(client, TEXT("desktop-agent")) && ip_tag.len == THROTTLE_TAG_CHARS);
     cr_assert(key->kind == KEY_DEVICE && key->mode == MODE_LIVE && id_kind_of(id_text(&key->id)) == ID_DEVICE);
@@ -83,20 +83,20 @@ static void find(struct text user_tag, const struct id *account, device_found *d
     visit_later(run_found, (struct visit){.found = done, .arg = arg});
 }
 
-void device_store_find(struct store *store, const uint8_t user_code_digest[KEYRING_DIGEST_BYTES],
-                       const struct id *account, struct text user_tag, device_found *done, void *arg)
+void device_store_find(struct store *store, const struct token_digests *user_code, const struct id *account,
+                       struct text user_tag, device_found *done, void *arg)
 {
     (void)store;
-    (void)user_code_digest;
+    (void)user_code;
     find(user_tag, account, done, arg);
 }
 
-void device_store_decide(struct store *store, const uint8_t user_code_digest[KEYRING_DIGEST_BYTES],
-                         const struct id *account, struct text user_tag, bool approve,
-                         const struct audit_origin *origin, device_found *done, void *arg)
+void device_store_decide(struct store *store, const struct token_digests *user_code, const struct id *account,
+                         struct text user_tag, bool approve, const struct audit_origin *origin, device_found *done,
+                         void *arg)
 {
     (void)store;
-    (void)user_code_digest;
+    (void)user_code;
     cr_assert(text_equal(origin->actor, id_text(&world.session.user.id)));
     world_expect_credential(origin, false);
     world.approves = approve;

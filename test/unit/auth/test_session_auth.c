@@ -75,3 +75,18 @@ Test(session_auth, throttle_tags_tell_kinds_and_values_apart)
     }
     keyring_destroy(keyring);
 }
+
+Test(session_auth, a_csrf_token_of_a_retired_master_key_matches)
+{
+    static const uint8_t MASTERS[2][KEYRING_MASTER_BYTES] = {{7}, {8}};
+    struct keyring *both = keyring_create(MASTERS, 2), *retired = keyring_create(MASTERS + 1, 1);
+    char token[CSRF_TOKEN_CHARS + 1];
+    csrf_token_print(retired, "sid", token);
+    cr_expect(csrf_token_matches(both, "sid", text_of(token)));
+    cr_expect_not(csrf_token_matches(both, "dis", text_of(token)));
+    csrf_token_print(both, "sid", token);
+    cr_expect(csrf_token_matches(both, "sid", text_of(token)));
+    cr_expect_not(csrf_token_matches(retired, "sid", text_of(token)));
+    keyring_destroy(both);
+    keyring_destroy(retired);
+}

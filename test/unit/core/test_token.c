@@ -66,3 +66,22 @@ Test(token, refuses_what_is_none)
         token_digest(keyring, KEYRING_SESSION_DIGEST, TEXT("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"), digest));
     keyring_destroy(keyring);
 }
+
+Test(token, is_known_by_a_digest_of_each_master_key)
+{
+    static const uint8_t MASTERS[2][KEYRING_MASTER_BYTES] = {{7}, {8}};
+    struct keyring *both = keyring_create(MASTERS, 2), *retired = keyring_create(MASTERS + 1, 1);
+    uint8_t digest[KEYRING_DIGEST_BYTES];
+    struct token_digests digests;
+    struct token token;
+    token_mint(&token);
+    cr_assert(token_digests(both, KEYRING_SESSION_DIGEST, text_of(token.text), &digests));
+    cr_assert_eq(digests.count, 2);
+    cr_assert(token_digest(both, KEYRING_SESSION_DIGEST, text_of(token.text), digest));
+    cr_assert_arr_eq(digests.of[0], digest, sizeof digest);
+    cr_assert(token_digest(retired, KEYRING_SESSION_DIGEST, text_of(token.text), digest));
+    cr_assert_arr_eq(digests.of[1], digest, sizeof digest);
+    cr_assert_not(token_digests(both, KEYRING_SESSION_DIGEST, TEXT("short"), &digests));
+    keyring_destroy(both);
+    keyring_destroy(retired);
+}

@@ -10,6 +10,16 @@ TestSuite(device_store, .init = fixture_start, .fini = fixture_stop);
 
 static const uint8_t CODE[KEYRING_DIGEST_BYTES] = {1}, USER_CODE[KEYRING_DIGEST_BYTES] = {2};
 
+/* As it is known where there is one master key. */
+static const struct token_digests *alone(const uint8_t *digest)
+{
+    static struct token_digests digests;
+
+    digests.count = 1;
+    memcpy(digests.of[0], digest, sizeof digests.of[0]);
+    return &digests;
+}
+
 struct begin_answer {
     struct answer answer;
     uint32_t retry_after_s;
@@ -63,7 +73,7 @@ static enum store_result poll_device(struct key_record *key, struct text client,
     key->id = id_mint(ID_DEVICE, key->created_ms);
     key_set_last4(key, TEXT("svc_dk_wxyz"));
     *polled = (struct poll_answer){0};
-    device_store_poll(fixture.store, CODE, client, TEXT("poll"), key, KEY_DIGEST, &ORIGIN, poll_done, polled);
+    device_store_poll(fixture.store, alone(CODE), client, TEXT("poll"), key, KEY_DIGEST, &ORIGIN, poll_done, polled);
     return answer_wait(&polled->answer);
 }
 
@@ -92,7 +102,7 @@ static void visit_done(void *arg, enum store_result result, const struct device_
 static enum store_result find(const struct id *account, const uint8_t *code, struct visit_answer *visit)
 {
     *visit = (struct visit_answer){0};
-    device_store_find(fixture.store, code, account, TEXT("user"), visit_done, visit);
+    device_store_find(fixture.store, alone(code), account, TEXT("user"), visit_done, visit);
     return answer_wait(&visit->answer);
 }
 
@@ -102,7 +112,8 @@ static enum store_result decide(const struct user_record *user, bool approve, st
         .actor = id_text(&user->id), .ip = TEXT("192.0.2.1"), .request_id = TEXT("req_1")};
 
     *visit = (struct visit_answer){0};
-    device_store_decide(fixture.store, USER_CODE, &user->account, TEXT("user"), approve, &origin, visit_done, visit);
+    device_store_decide(fixture.store, alone(USER_CODE), &user->account, TEXT("user"), approve, &origin, visit_done,
+                        visit);
     return answer_wait(&visit->answer);
 }
 
