@@ -19,6 +19,8 @@ enum {
     PROBE_INTERVAL_MS = 5000, /* how soon a Redis that was reconfigured under way is noticed */
     PROBE_AGAIN_MS = 1000,    /* while it is unfit: how soon it is trusted again */
     PROBE_EMPTY_MS = 250,     /* while it waits for the first account */
+    PROBE_NEW_MS = 200, /* while it is unfit, for PROBE_NEW_FOR_MS after connecting: a new master gets its replicas */
+    PROBE_NEW_FOR_MS = 5000,
     LOG_PAUSE_MS = 5000,
     BACKOFF_MAX_MS = 1000,
     /* min-replicas-max-lag as judge_failover() allows it, one second more, for Redis counts whole ones, the second and
@@ -106,6 +108,8 @@ static uint64_t probe_pause_ms(const struct store *store)
 {
     if (store_is_empty(store))
         return PROBE_EMPTY_MS;
+    if (store->unfit && clock_boot_ns() - store->changes_since_ns < PROBE_NEW_FOR_MS * CLOCK_NS_PER_MS)
+        return PROBE_NEW_MS;
     return store->unfit || store->identity.strange ? PROBE_AGAIN_MS : PROBE_INTERVAL_MS;
 }
 

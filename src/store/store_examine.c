@@ -304,7 +304,7 @@ const char *judge_failover(const struct store_facts *facts)
     if (facts->lease_ms > STORE_LEASE_UNKNOWN_MAX_MS)
         return "A replica that is promoted may not know of so long a lease: lower --lease-ms to 1000, or raise "
                "--min-replicas to the number of replicas.";
-    if (facts->timeout_ms > STORE_TIMEOUT_UNKNOWN_MAX_MS)
+    if (facts->lease_ms > 0 && facts->timeout_ms > STORE_TIMEOUT_UNKNOWN_MAX_MS)
         return "A node would stay too long with a master that Sentinel has replaced: lower --redis-timeout-ms to 1000, "
                "or raise --min-replicas to the number of replicas.";
     return NULL;

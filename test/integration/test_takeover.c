@@ -35,7 +35,7 @@ static void scene_begin(void)
     if (!scene.fixture.redis.process.pid)
         fixture_start(&scene.fixture, 0, NULL);
     scene.proxy = redis_proxy_start(scene.fixture.redis.socket_path, 1, (const char *const[]){"127.0.0.1"});
-    scene.fixture.redis.port = redis_proxy_port(scene.proxy, 0);
+    redis_server_put_behind(&scene.fixture.redis, redis_proxy_port(scene.proxy, 0));
     sentinels_start(&scene.sentinels, &scene.fixture.redis, REPLICAS);
 }
 

@@ -187,8 +187,8 @@ void redis_server_wait_up(struct redis_server *server)
 
 static void run(struct redis_server *server)
 {
-    char port[8];
-    const char *argv[32] = {"redis-server",
+    char port[8], announced_port[8];
+    const char *argv[40] = {"redis-server",
                             "--dir",
                             server->folder,
                             "--unixsocket",
@@ -218,7 +218,13 @@ static void run(struct redis_server *server)
         memcpy(argv + argc, GUARDS, sizeof GUARDS);
         argc += sizeof GUARDS / sizeof *GUARDS;
     }
-    snprintf(port, sizeof port, "%u", server->port);
+    snprintf(port, sizeof port, "%u", server->options.behind_proxy ? 0 : server->port);
+    snprintf(announced_port, sizeof announced_port, "%u", server->port);
+    if (server->options.behind_proxy) {
+        const char *announced[] = {"--replica-announce-ip", "127.0.0.1", "--replica-announce-port", announced_port};
+        memcpy(argv + argc, announced, sizeof announced);
+        argc += sizeof announced / sizeof *announced;
+    }
     if (server->options.password) {
         argv[argc++] = "--requirepass";
         argv[argc++] = server->options.password;
@@ -246,6 +252,16 @@ void redis_server_open_port(struct redis_server *server)
     server->port = redis_server_free_port();
     snprintf(port, sizeof port, "%u", server->port);
     redis_server_tell(server, "CONFIG", "SET", "port", port, NULL);
+}
+
+void redis_server_put_behind(struct redis_server *server, uint16_t proxy_port)
+{
+    char port[8];
+
+    server->port = proxy_port;
+    server->options.behind_proxy = true;
+    snprintf(port, sizeof port, "%u", proxy_port);
+    redis_server_tell(server, "CONFIG", "SET", "replica-announce-ip", "127.0.0.1", "replica-announce-port", port, NULL);
 }
 
 void redis_server_kill(struct redis_server *server)

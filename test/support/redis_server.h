@@ -10,6 +10,7 @@ struct redis_server_options {
     const char *password; /* requirepass; NULL: none */
     bool not_durable;     /* appendonly no: what serve and doctor must refuse */
     bool guarded;         /* min-replicas-to-write 1, min-replicas-max-lag 2: what Sentinels' masters need */
+    bool behind_proxy;    /* it has no port of its own; the port is a proxy's, by which others are to find it */
 };
 
 struct redis_server {
@@ -29,6 +30,8 @@ uint16_t redis_server_free_port(void);
 void redis_server_wait_up(struct redis_server *server);
 /* Lets one that was started without tcp listen on a port too, now and whenever it is started again. */
 void redis_server_open_port(struct redis_server *server);
+/* For one that was started without tcp: from now on others are told to find it at this port of 127.0.0.1. */
+void redis_server_put_behind(struct redis_server *server, uint16_t proxy_port);
 /* SIGKILL; its data stays. */
 void redis_server_kill(struct redis_server *server);
 /* The same server again on the same data, once more killed before if it runs. */

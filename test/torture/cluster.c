@@ -103,13 +103,19 @@ void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *net
     cluster->fixture.node_count = CLUSTER_NODES;
 }
 
-void cluster_start_replicated(struct cluster *cluster, unsigned lease_ms)
+void cluster_start_replicated(struct cluster *cluster, unsigned lease_ms, unsigned min_replicas)
 {
+    char replicas[16];
+
+    cluster->min_replicas = min_replicas;
     prepare(cluster, lease_ms);
+    cluster->proxy = redis_proxy_start(cluster->fixture.redis.socket_path, 1, (const char *const[]){"127.0.0.1"});
+    redis_server_put_behind(&cluster->fixture.redis, redis_proxy_port(cluster->proxy, 0));
     sentinels_start(&cluster->sentinels, &cluster->fixture.redis, SENTINELS_REDISES_MAX - 1);
     snprintf(cluster->fixture.redis.url, sizeof cluster->fixture.redis.url, "%s", cluster->sentinels.url);
     /* For commands as well as for nodes. */
-    if (setenv("CHATELAINE_MIN_REPLICAS", "1", 1) != 0)
+    snprintf(replicas, sizeof replicas, "%u", min_replicas);
+    if (setenv("CHATELAINE_MIN_REPLICAS", replicas, 1) != 0)
         abort();
     for (unsigned i = 0; i < CLUSTER_NODES; i++) {
         snprintf(cluster->urls[i], sizeof cluster->urls[i], "%s",

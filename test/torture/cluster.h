@@ -14,9 +14,11 @@ struct netns;
 
 struct cluster {
     struct fixture fixture;
-    struct redis_proxy *proxy;  /* NULL with Sentinels, which name the true addresses */
+    struct redis_proxy *proxy;  /* in front of Redis, a port for each node; with Sentinels one port for everybody, in
+                                   front of the first Redis alone */
     struct sentinels sentinels; /* redis_count 0: none */
     struct netns *netns;        /* NULL without namespaces */
+    unsigned min_replicas;      /* 0 without Sentinels */
     const char *args[9];
     char lease_ms[16];
     char urls[CLUSTER_NODES][PROCESS_PATH_BYTES];
@@ -31,7 +33,7 @@ struct cluster {
 void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *netns);
 /* The same with two replicas and three Sentinels, by which the nodes and all commands find the master; the first node
  * knows of the first Sentinel alone. */
-void cluster_start_replicated(struct cluster *cluster, unsigned lease_ms);
+void cluster_start_replicated(struct cluster *cluster, unsigned lease_ms, unsigned min_replicas);
 /* Drains the nodes, which must end cleanly, and stops all. */
 void cluster_stop(struct cluster *cluster);
 

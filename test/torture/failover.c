@@ -1,7 +1,9 @@
 #include "failover.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     STEP_MS = 10,
@@ -9,6 +11,7 @@ enum {
     WHOLE_WITHIN_MS = 60000, /* Sentinels wait some ten seconds before they tell a master of old that it is none */
     STOPPED_FOR_MS = 6000,   /* long enough for a failover, and a little into what follows it */
     UNHEARD_FOR_MS = 10000,  /* some time in which revocations are answered that the first node cannot hear of */
+    AWAKE_FOR_MS = 4000, /* as long as a master can go on by the count of its replicas that it remembers, and a lease */
 };
 
 static struct http_answer answer;
@@ -71,21 +74,83 @@ static void wait_until(int64_t start_ms, int64_t ms)
 
 /* The ways to lose a master; each returns when it is back. */
 
+/* Then the new master has too few replicas until the lost one is back. */
+static bool must_be_whole(const struct cluster *cluster)
+{
+    return cluster->min_replicas + 1 >= cluster->sentinels.redis_count;
+}
+
 static void lose_killed(struct cluster *cluster, const char *probe_id, int64_t start_ms, struct failover *ret_failover)
 {
-    redis_server_kill(cluster->sentinels.redises[ret_failover->from]);
+    struct redis_server *lost = cluster->sentinels.redises[ret_failover->from];
+
+    redis_server_kill(lost);
     await_promotion(cluster, start_ms, ret_failover);
+    if (must_be_whole(cluster))
+        redis_server_restart(lost);
     measure(cluster, 0, probe_id, start_ms, ret_failover);
-    redis_server_restart(cluster->sentinels.redises[ret_failover->from]);
+    if (!must_be_whole(cluster))
+        redis_server_restart(lost);
 }
 
 static void lose_stopped(struct cluster *cluster, const char *probe_id, int64_t start_ms, struct failover *ret_failover)
 {
-    redis_server_freeze(cluster->sentinels.redises[ret_failover->from]);
+    struct redis_server *lost = cluster->sentinels.redises[ret_failover->from];
+
+    redis_server_freeze(lost);
     await_promotion(cluster, start_ms, ret_failover);
+    if (must_be_whole(cluster))
+        redis_server_thaw(lost);
     measure(cluster, 0, probe_id, start_ms, ret_failover);
     wait_until(start_ms, STOPPED_FOR_MS);
-    redis_server_thaw(cluster->sentinels.redises[ret_failover->from]);
+    redis_server_thaw(lost);
+}
+
+/* By a Sentinel: so the socket of the stopped one holds what replicas have sent it meanwhile, which it will take for
+ * news. */
+static void await_missed(struct cluster *cluster, int64_t start_ms)
+{
+    char reply[4096];
+
+    do {
+        if (since(start_ms) > GIVE_UP_MS)
+            test_give_up("no Sentinel misses the master");
+        poll(NULL, 0, STEP_MS);
+        redis_server_ask(&cluster->sentinels.servers[1], reply, sizeof reply, "SENTINEL", "MASTER",
+                         SENTINELS_MASTER_NAME, NULL);
+    } while (!strstr(reply, "s_down"));
+}
+
+/* From replicas and Sentinels: whoever has not named himself as a link of a node. */
+static void hold_first_redis(struct cluster *cluster, bool is_held)
+{
+    for (unsigned direction = 0; direction < REDIS_PROXY_DIRECTIONS; direction++)
+        redis_proxy_hold(cluster->proxy, 0, REDIS_PROXY_UNNAMED, direction, is_held);
+}
+
+/* A host with the master and a node on it freezes and thaws; its clock goes on. */
+static void lose_beside(struct cluster *cluster, const char *probe_id, int64_t start_ms, struct failover *ret_failover)
+{
+    struct redis_server *lost = cluster->sentinels.redises[ret_failover->from];
+    const struct process *node = &cluster->fixture.nodes[0].process;
+
+    pthread_mutex_lock(&cluster->node_locks[0]);
+    redis_server_freeze(&cluster->sentinels.servers[0]);
+    process_signal(node, SIGSTOP);
+    redis_server_freeze(lost);
+    await_missed(cluster, start_ms);
+    hold_first_redis(cluster, ret_failover->from == 0 && !must_be_whole(cluster));
+    await_promotion(cluster, start_ms, ret_failover);
+    if (!must_be_whole(cluster))
+        measure(cluster, 1, probe_id, start_ms, ret_failover);
+    redis_server_thaw(lost);
+    process_signal(node, SIGCONT);
+    if (must_be_whole(cluster))
+        measure(cluster, 1, probe_id, start_ms, ret_failover);
+    poll(NULL, 0, AWAKE_FOR_MS);
+    hold_first_redis(cluster, false);
+    redis_server_thaw(&cluster->sentinels.servers[0]);
+    pthread_mutex_unlock(&cluster->node_locks[0]);
 }
 
 /* The first node keeps its connections, for the old master wakes before they count as dead. */
@@ -103,7 +168,7 @@ static void lose_unheard(struct cluster *cluster, const char *probe_id, int64_t 
 static const struct {
     const char *how;
     void (*lose)(struct cluster *cluster, const char *probe_id, int64_t start_ms, struct failover *ret_failover);
-} WAYS[] = {{"killed", lose_killed}, {"stopped", lose_stopped}, {"unheard", lose_unheard}};
+} WAYS[] = {{"beside", lose_beside}, {"killed", lose_killed}, {"stopped", lose_stopped}, {"unheard", lose_unheard}};
 
 void failover_run(struct cluster *cluster, struct history *history, unsigned round, struct failover *ret_failover)
 {
@@ -119,6 +184,6 @@ void failover_run(struct cluster *cluster, struct history *history, unsigned rou
         history_violation(history, "the lost master does not become a replica", ret_failover->how);
     ret_failover->returned_ms = since(back_ms);
     history_fault_end(history, fault);
-    if (ret_failover->writes_ms > FAILOVER_LIMIT_MS)
+    if (ret_failover->writes_ms > (must_be_whole(cluster) ? FAILOVER_LIMIT_WHOLE_MS : FAILOVER_LIMIT_MS))
         history_violation(history, "writes took too long to resume", ret_failover->how);
 }

@@ -24,6 +24,7 @@ struct options {
     unsigned lease_ms;
     unsigned keys_per_second;
     unsigned failovers; /* 0: the faults are the nemesis' */
+    unsigned min_replicas;
     const char *focus;
     const char *history_path;
     bool netns, first;
@@ -52,6 +53,7 @@ static int usage(void)
           "  --history PATH  write every event and fault there\n"
           "  --failovers N   instead of these faults and for as long as they take: N losses of a master that three\n"
           "                  Sentinels watch over, with two replicas\n"
+          "  --min-replicas N  then: how many of these must acknowledge, 1 or 2\n"
           "torture --self-test    whether the checker finds planted violations\n"
           "torture --rules        the rules that a build with CHATELAINE_BREAKABLE can break\n"
           "Ends with 0 without a violation, 1 with one.\n",
@@ -215,7 +217,7 @@ static void print_verdict(const struct torture *torture)
 static void start_cluster(struct torture *torture)
 {
     if (torture->options.failovers > 0)
-        cluster_start_replicated(&torture->cluster, torture->options.lease_ms);
+        cluster_start_replicated(&torture->cluster, torture->options.lease_ms, torture->options.min_replicas);
     else
         cluster_start(&torture->cluster, torture->options.lease_ms, torture->netns);
 }
@@ -279,6 +281,7 @@ enum {
     OPTION_NETNS,
     OPTION_HISTORY,
     OPTION_FAILOVERS,
+    OPTION_MIN_REPLICAS,
     OPTION_SELF_TEST,
     OPTION_RULES
 };
@@ -290,6 +293,7 @@ static const struct option OPTIONS[] = {{"lease-ms", required_argument, NULL, OP
                                         {"netns", no_argument, NULL, OPTION_NETNS},
                                         {"history", required_argument, NULL, OPTION_HISTORY},
                                         {"failovers", required_argument, NULL, OPTION_FAILOVERS},
+                                        {"min-replicas", required_argument, NULL, OPTION_MIN_REPLICAS},
                                         {"self-test", no_argument, NULL, OPTION_SELF_TEST},
                                         {"rules", no_argument, NULL, OPTION_RULES},
                                         {NULL, 0, NULL, 0}};
@@ -301,7 +305,7 @@ int main(int argc, char **argv)
     int option;
 
     *options = (struct options){
-        60, (unsigned)getpid(), LEASE_STANDARD_MS, KEYS_PER_SECOND_STANDARD, 0, NULL, NULL, false, false};
+        60, (unsigned)getpid(), LEASE_STANDARD_MS, KEYS_PER_SECOND_STANDARD, 0, 1, NULL, NULL, false, false};
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
     while ((option = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1) {
@@ -327,6 +331,9 @@ int main(int argc, char **argv)
         case OPTION_FAILOVERS:
             options->failovers = number(optarg);
             break;
+        case OPTION_MIN_REPLICAS:
+            options->min_replicas = number(optarg);
+            break;
         case OPTION_SELF_TEST:
             return self_test_passes() ? EXIT_SUCCESS : EXIT_VIOLATION;
         case OPTION_RULES:
@@ -339,7 +346,8 @@ int main(int argc, char **argv)
         options->seconds = (int)number(argv[optind++]);
     if (optind < argc)
         options->seed = number(argv[optind++]);
-    if (options->failovers > 0 && (options->netns || options->focus || options->lease_ms == 0))
+    if (options->failovers > 0 && (options->netns || options->focus || options->lease_ms == 0 ||
+                                   options->min_replicas < 1 || options->min_replicas > SENTINELS_REDISES_MAX - 1))
         return usage();
     return optind < argc || options->keys_per_second == 0 ? usage() : torture_run(&torture);
 }
