@@ -26,6 +26,10 @@ enum { UNKNOWN_SETS = 1024, UNKNOWN_WAYS = 4, UNKNOWN_SLOTS = UNKNOWN_SETS * UNK
  * only where Redis is given data from elsewhere, as from a backup: secrets are drawn at random. */
 static const uint64_t UNKNOWN_NS = UINT64_C(5000000000);
 
+/* A hand goes round all entries, a step whenever so much time has passed, and takes out those that it has met before.
+ * So they leave one by one: with a common end of all, each key in use would be read from Redis at the same moment. */
+static const uint64_t ROUND_NS = KEY_CACHE_AGE_MAX_S * UINT64_C(500000000), STEP_NS = UINT64_C(100000000);
+
 static const uint32_t NO_ENTRY = UINT32_MAX;
 
 struct entry {
@@ -38,6 +42,8 @@ struct entry {
     uint8_t is_live : 1;
     uint8_t is_revoked : 1;
     uint8_t in_main : 1;
+    uint8_t was_met : 1; /* by the hand */
+    uint8_t is_free : 1;
     uint8_t uses : 2; /* since it came into its queue, less what the clock took; up to USES_MAX */
     char name[NAME_BYTES];
     uint32_t older, newer; /* in its queue; a free entry's `newer` is the next free one */
@@ -70,6 +76,8 @@ struct key_cache {
     size_t capacity, slots_max;
     size_t slot_count; /* that are in use now */
     size_t touched;    /* entries from here on were never used */
+    size_t hand;       /* the next entry that it comes to */
+    uint64_t round_began_ns, step_due_ns;
     struct queue trial, main;
     size_t bytes;
 };
@@ -125,7 +133,7 @@ static void set_empty(struct key_cache *cache)
 {
     cache->trial = cache->main = (struct queue){NO_ENTRY, NO_ENTRY, 0};
     cache->first_free = NO_ENTRY;
-    cache->touched = 0;
+    cache->touched = cache->hand = 0;
     cache->slot_count = cache->slots_max < SLOTS_FIRST ? cache->slots_max : SLOTS_FIRST;
 }
 
@@ -279,6 +287,7 @@ static void remove_entry(struct key_cache *cache, struct entry *entry)
     empty_slot(cache, find_slot(cache, entry->inner));
     unchain(cache, entry);
     dequeue(cache, entry);
+    entry->is_free = true;
     entry->newer = cache->first_free;
     cache->first_free = (uint32_t)(entry - cache->entries);
 }
@@ -380,6 +389,7 @@ static void pack(struct entry *entry, const struct key_record *key)
     id_to_bytes(&key->id, entry->id);
     id_to_bytes(&key->account, entry->account);
     entry->scopes = (uint16_t)key->scopes;
+    entry->was_met = false;
     entry->is_device = key->kind == KEY_DEVICE;
     entry->is_live = key->mode == MODE_LIVE;
     entry->is_revoked = key->revoked_ms != 0;
@@ -413,6 +423,7 @@ static struct entry *add(struct key_cache *cache, const uint8_t *inner, const ui
     memcpy(entry->inner, inner, KEPT_BYTES);
     entry->digest_hash = digest_hash_of(digest);
     entry->uses = 0;
+    entry->is_free = false;
     enqueue(cache, entry, take_ghost(cache, inner));
     point_to(cache, entry);
     return entry;
@@ -460,6 +471,20 @@ static void forget_records(struct key_cache *cache, const uint8_t *digest)
         next = entry->chained;
         if (entry->digest_hash == hash)
             remove_entry(cache, entry);
+    }
+}
+
+/* The hand */
+
+static void move_hand(struct key_cache *cache, size_t to)
+{
+    for (; cache->hand < to; cache->hand++) {
+        struct entry *entry = &cache->entries[cache->hand];
+        if (entry->is_free)
+            continue;
+        if (entry->was_met)
+            remove_entry(cache, entry);
+        entry->was_met = true;
     }
 }
 
@@ -533,6 +558,26 @@ void key_cache_clear(struct key_cache *cache)
         clear_index(cache);
     memset(cache->unknown, 0, UNKNOWN_SLOTS * sizeof *cache->unknown);
     set_empty(cache);
+}
+
+bool key_cache_age(struct key_cache *cache, uint64_t now_ns)
+{
+    const size_t count = key_cache_count(cache);
+    if (now_ns < cache->step_due_ns)
+        return false;
+    /* Nobody has asked for that long: what is there may be older than a round that the hand did not go. */
+    if (now_ns - cache->step_due_ns >= ROUND_NS) {
+        key_cache_clear(cache);
+        cache->round_began_ns = now_ns;
+    }
+    cache->step_due_ns = now_ns + STEP_NS;
+    if (now_ns - cache->round_began_ns >= ROUND_NS) {
+        move_hand(cache, cache->touched);
+        cache->hand = 0;
+        cache->round_began_ns += ROUND_NS;
+    }
+    move_hand(cache, (size_t)((double)cache->touched * (double)(now_ns - cache->round_began_ns) / (double)ROUND_NS));
+    return key_cache_count(cache) != count;
 }
 
 size_t key_cache_count(const struct key_cache *cache)

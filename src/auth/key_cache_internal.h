@@ -11,7 +11,7 @@
 #include "core/key.h"
 #include "core/keyring.h"
 
-enum { KEY_CACHE_ENTRY_BYTES_MAX = 96 };
+enum { KEY_CACHE_ENTRY_BYTES_MAX = 96, KEY_CACHE_AGE_MAX_S = 300 };
 
 struct key_cache;
 
@@ -35,6 +35,11 @@ void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns);
 /* Nothing is known of it afterwards. (Of one other in 2^32 neither.) */
 void key_cache_drop(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES]);
+/* Gives up what was stored KEY_CACHE_AGE_MAX_S ago or longer, and some of what is half as old: invalidations are what keeps
+ * records right, and this bounds what an invalidation that can't come costs (data that were changed behind the nodes'
+ * back). Call it before key_cache_find(), with the time; it does nothing most of the time, and little else. True: there are
+ * fewer entries than before. */
+bool key_cache_age(struct key_cache *cache, uint64_t now_ns);
 /* Nothing is known of anything. Takes a moment (milliseconds for a million entries). */
 void key_cache_clear(struct key_cache *cache);
 /* Records kept now (unknown digests not counted), and how many there can be. */

@@ -275,6 +275,8 @@ static void look_up(struct key_checker *checker, struct key_check *const *group,
 
     key_cache_prefetch_entry(checker->cache, group[count - 1]->inner);
     lease = look_at_lease(checker);
+    if (key_cache_age(checker->cache, lease.now_ns))
+        metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
     for (size_t i = 0; i < count; i++) {
         recall(group[i], lease, &recalled[i]);
         if (recalled[i].answer == FOUND)

@@ -772,6 +772,8 @@ static void model_step(struct model *m)
     const size_t a = number_below(&m->random, (uint32_t)m->keys), b = number_below(&m->random, (uint32_t)m->keys);
     const size_t n = a < b ? a : b;
     m->now_ns += number_below(&m->random, 10000000);
+    if (key_cache_age(m->cache, m->now_ns))
+        m->is_exact = false;
     const uint32_t dice = number_below(&m->random, 100);
     if (dice < 35) {
         model_store(m, n);
@@ -787,6 +789,94 @@ static void model_step(struct model *m)
     }
     if (number_below(&m->random, CLEARED_ONE_IN) == 0)
         model_clear(m);
+}
+
+/* Age */
+
+enum { AGE_MAX_S = 300, AGED_KEYS = 500 };
+
+/* What is there, looked for every `step` seconds from `from` to `to`. */
+static size_t count_left(struct key_cache *cache, uint64_t *now_ns, uint64_t until_ns, uint64_t step_ns)
+{
+    size_t left = 0;
+
+    while (*now_ns < until_ns) {
+        *now_ns += step_ns;
+        key_cache_age(cache, *now_ns);
+    }
+    for (uint64_t n = 0; n < AGED_KEYS; n++)
+        left += answer(cache, n, *now_ns) == FOUND;
+    cr_assert_eq(key_cache_count(cache), left);
+    return left;
+}
+
+Test(key_cache, nothing_is_older_than_five_minutes)
+{
+    static const uint64_t STEPS_NS[] = {7000000, 100000000, 1700000000, UINT64_C(40000000000)};
+
+    for (size_t i = 0; i < sizeof STEPS_NS / sizeof STEPS_NS[0]; i++) {
+        /* With and without room, and from any moment of a round. */
+        struct key_cache *cache = key_cache_create(i % 2 ? AGED_KEYS : 4096, BYTES_PLENTY);
+        uint64_t now_ns = NOW_NS, began_ns;
+
+        key_cache_age(cache, now_ns);
+        count_left(cache, &now_ns, NOW_NS + (60 + 30 * i) * SECOND_NS, STEPS_NS[i]);
+        for (uint64_t n = 0; n < AGED_KEYS; n++)
+            store(cache, n);
+        began_ns = now_ns;
+        const size_t stored = count_left(cache, &now_ns, began_ns + SECOND_NS, STEPS_NS[i]);
+        if (i % 2 == 0)
+            cr_assert_eq(stored, AGED_KEYS);
+        cr_assert_gt(count_left(cache, &now_ns, began_ns + (AGE_MAX_S / 2 - 45) * SECOND_NS, STEPS_NS[i]), 0);
+        cr_assert_eq(count_left(cache, &now_ns, began_ns + AGE_MAX_S * SECOND_NS, STEPS_NS[i]), 0, "case %zu", i);
+        key_cache_destroy(cache);
+    }
+}
+
+Test(key_cache, entries_leave_one_by_one_and_those_stored_again_stay)
+{
+    struct key_cache *cache = key_cache_create(4096, BYTES_PLENTY);
+    uint64_t now_ns = NOW_NS;
+    size_t most = 0, before = AGED_KEYS;
+
+    key_cache_age(cache, now_ns);
+    for (uint64_t n = 0; n < AGED_KEYS; n++)
+        store(cache, n);
+    for (int i = 0; i < AGE_MAX_S; i++) {
+        const size_t left = count_left(cache, &now_ns, now_ns + SECOND_NS, SECOND_NS / 10);
+        most = before - left > most ? before - left : most;
+        before = left;
+    }
+    cr_assert_eq(before, 0);
+    cr_assert_leq(most, 2 * AGED_KEYS / (AGE_MAX_S / 2) + 1, "in one second: %zu", most);
+
+    for (int i = 0; i < 10; i++) {
+        for (uint64_t n = 0; n < AGED_KEYS; n++)
+            store(cache, n);
+        cr_assert_eq(count_left(cache, &now_ns, now_ns + 100 * SECOND_NS, SECOND_NS / 10), AGED_KEYS, "round %d", i);
+    }
+    key_cache_destroy(cache);
+}
+
+Test(key_cache, nothing_outlives_a_time_without_checks)
+{
+    static const uint64_t PAUSES_S[] = {150, 299, 300, 301, 100000};
+
+    for (size_t i = 0; i < sizeof PAUSES_S / sizeof PAUSES_S[0]; i++) {
+        struct key_cache *cache = key_cache_create(4096, BYTES_PLENTY);
+        uint64_t now_ns = NOW_NS;
+
+        key_cache_age(cache, now_ns);
+        now_ns += 149 * SECOND_NS;
+        key_cache_age(cache, now_ns);
+        for (uint64_t n = 0; n < AGED_KEYS; n++)
+            store(cache, n);
+        now_ns += PAUSES_S[i] * SECOND_NS;
+        key_cache_age(cache, now_ns);
+        const size_t left = count_left(cache, &now_ns, now_ns, SECOND_NS);
+        cr_assert(left == 0 || PAUSES_S[i] < AGE_MAX_S, "%zu", left);
+        key_cache_destroy(cache);
+    }
 }
 
 /* Ghosts outlive a clear, so that an index that is growing again has keys in both queues. */
