@@ -24,7 +24,8 @@
     X(RULE_FENCE, "fence", "a revocation at a new master does not wait for leases of the old one")                \
     X(RULE_FENCE_READS, "fence-reads", "a read decides without a lease, though its Redis may have been replaced") \
     X(RULE_RUN_ID, "run-id", "a replica is believed, and links that ended at different servers")                  \
-    X(RULE_STORE_ID, "store-id", "a store is believed that was emptied or exchanged under the node")
+    X(RULE_STORE_ID, "store-id", "a store is believed that was emptied or exchanged under the node")              \
+    X(RULE_REASSERT, "reassert", "a master that lacks what was acknowledged is believed, and not told again")
 
 enum lease_rule {
 #define LEASE_RULE_ENUM(id, name, without) id,

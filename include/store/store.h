@@ -58,6 +58,9 @@ bool store_is_ready(const struct store *store);
  */
 const char *store_trouble(const struct store *store);
 
+/* An operator accepts what the present Redis lacks of what nodes have acknowledged, so that they go on with it.
+ * STORE_NOT_FOUND: the store is empty. */
+void store_accept_loss(struct store *store, void (*done)(void *arg, enum store_result result), void *arg);
 /* The store waits for its first account; so does a node, for nobody but people can tell a new store from a lost one. */
 bool store_is_empty(const struct store *store);
 

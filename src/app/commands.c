@@ -97,6 +97,14 @@ const struct command COMMANDS[] = {
      .text = "One line a check, each with its remedy. Exit status 0: fit, 3: not fit.",
      .groups = DOCTOR_OPTIONS,
      .run = doctor_run},
+    {.name = "store accept-loss",
+     .summary = "Let nodes go on with a Redis that lacks what they have acknowledged",
+     .text = "A node whose Redis lost changes that it had acknowledged (a replica that lagged was promoted,\n"
+             "a backup was restored) answers 503 and says how many. It makes lost revocations of the last\n"
+             "ten minutes again by itself. Bring the Redis back that has the others, if there is one; if\n"
+             "not, replay the revocation logs ('key revoke --from-log'), then accept the loss with this.",
+     .groups = STORE_ACCEPT_LOSS_OPTIONS,
+     .run = store_accept_loss_run},
     {.name = "man", .summary = "Print the man page", .groups = NO_OPTIONS, .run = man_run, .hidden = true},
     {.name = "dev-redis",
      .operands = "CONFIG",

@@ -128,6 +128,8 @@ static void discard_called(void *arg, enum store_result result, UNUSED const str
     struct key_discards *discards = discard->kept_by;
     bool is_answered = result == STORE_OK || result == STORE_NOT_FOUND;
 
+    if (result == STORE_OK)
+        store_keep_revocation(discards->store, &discard->id, origin_kept(&discard->actor));
     discards->in_flight--;
     if (is_answered || discards->is_closing) {
         if (!is_answered)

@@ -7,6 +7,7 @@
 #include "core/lease_rules.h"
 #include "key_internal.h"
 #include "verb_internal.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,7 +126,7 @@ void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES],
     call->done = done;
     call->arg = arg;
     memcpy(call->digest, digest, sizeof call->digest);
-    store_witness(store);
+    store_witness(store, store_reads(store));
     redis_link_call_raw(store_reads(store), find_command(&call->kept_by->find_command, digest), find_replied, call);
 }
 
@@ -214,6 +215,8 @@ struct revocation {
     key_found *done;
     void *arg;
     struct key_record key;
+    struct id id;
+    char actor[ID_TEXT_BYTES];
 };
 
 static void revocation_finish(struct revocation *revocation, enum store_result result)
@@ -233,6 +236,8 @@ static void revoke_called(void *arg, enum store_result result, const struct redi
     struct revocation *revocation = arg;
     int64_t again, lease_max_ms;
 
+    if (result == STORE_OK)
+        store_keep_revocation(revocation->store, &revocation->id, text_of(revocation->actor));
     if (result != STORE_OK) {
         barrier_drop(revocation->barrier);
         revocation_finish(revocation, result);
@@ -269,6 +274,8 @@ void key_store_revoke(struct store *store, const struct key_view *view, const st
     revocation->barrier = barrier_begin(store_barriers(store));
     revocation->done = done;
     revocation->arg = arg;
+    revocation->id = *id;
+    snprintf(revocation->actor, sizeof revocation->actor, "%.*s", TEXT_ARG(origin->actor));
     args_add_revocation(&args, store, view, id, origin);
     args_add(&args, TEXT("0"));
     args_add(&args, barrier_session(revocation->barrier));

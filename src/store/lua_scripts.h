@@ -36,6 +36,8 @@ enum script {
     SCRIPT_usage_read,
     SCRIPT_node_heartbeat,
     SCRIPT_node_leave,
+    SCRIPT_node_settle,
+    SCRIPT_store_accept_loss,
     SCRIPT_COUNT
 };
 

@@ -8,6 +8,7 @@
 #include "node_session_internal.h"
 #include "redis_command.h"
 #include "store_state.h"
+#include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +18,10 @@ enum {
     COMMAND_MAX_BYTES = 1024 * 1024, /* a full batch of usage takes 120 KiB */
     COMMAND_KEPT_BYTES = 4 * 1024,
     LOGGED_ERROR_BYTES = 200,
-    STORE_NAME_BYTES = REDIS_PREFIX_MAX_BYTES + STORE_ID_CHARS + 8,
+    STORE_NAME_BYTES = REDIS_PREFIX_MAX_BYTES + 2 * STORE_ID_CHARS + 64,
 };
 
-enum script_class { SCRIPT_PLAIN, SCRIPT_CHANGE, SCRIPT_HEARTBEAT, SCRIPT_LEAVE, SCRIPT_PROBE };
+enum script_class { SCRIPT_PLAIN, SCRIPT_CHANGE, SCRIPT_HEARTBEAT, SCRIPT_LEAVE, SCRIPT_PROBE, SCRIPT_AGAIN };
 
 /* One call of a script, from a list of free ones. */
 struct script_call {
@@ -30,12 +31,13 @@ struct script_call {
     enum script_class class;
     script_done *done;
     void *arg;
-    struct buf command;  /* EVALSHA … */
-    size_t arguments_at; /* behind the script's name: the same in EVAL */
-    bool is_eval;        /* Redis did not know it, the body was sent */
-    bool must_eval;      /* so it will be, once WAIT has answered too */
-    unsigned due;        /* replies */
-    struct arena kept;   /* the script's reply, while WAIT has not answered */
+    struct buf command; /* its arguments, with the prefix in front: the same in EVALSHA and EVAL */
+    size_t argument_count;
+    uint64_t number;   /* of a node's change: as it was last sent */
+    bool is_eval;      /* Redis did not know it, the body was sent */
+    bool must_eval;    /* so it will be, once WAIT has answered too */
+    unsigned due;      /* replies */
+    struct arena kept; /* the script's reply, while WAIT has not answered */
     enum store_result result;
     const struct redis_reply *reply;
 };
@@ -80,6 +82,7 @@ static struct script_call *call_take(struct store *store)
     call->store = store;
     call->is_eval = call->must_eval = false;
     call->due = 0;
+    call->number = 0;
     call->reply = NULL;
     return call;
 }
@@ -110,37 +113,46 @@ void script_finish(struct store *store)
     }
 }
 
-/* What epilogue.lua compares; empty where no store is known yet. */
-static struct text known_store(const struct store *store, char name[STORE_NAME_BYTES])
+static bool has_store(const struct store *store)
 {
-    const char *id = store->identity.id;
-
-    if (!id[0] || !RULE(RULE_STORE_ID))
-        return TEXT("");
-    snprintf(name, STORE_NAME_BYTES, "%sstore:%s", store->prefix, id);
-    return text_of(name);
+    return store->identity.id[0] && RULE(RULE_STORE_ID);
 }
 
-static struct script_call *call_begin(struct store *store, enum script script, size_t argc, const struct text *argv,
-                                      script_done *done, void *arg)
+/* What epilogue.lua compares: nothing where no store is known yet. Called in the order in which calls are sent. */
+static void append_store(struct script_call *call, struct buf *out)
+{
+    struct store *store = call->store;
+    uint64_t answered = call->class == SCRIPT_AGAIN || call->class == SCRIPT_PROBE ? 0 : promises_answered(store);
+    char name[STORE_NAME_BYTES];
+    int len = snprintf(name, sizeof name, "%sstore:%s", store->prefix, store->identity.id);
+
+    if (!has_store(store)) {
+        redis_command_append(out, TEXT("0"));
+        return;
+    }
+    if (call->class == SCRIPT_CHANGE && store->session)
+        call->number = promises_next(store);
+    if (answered > 0 || call->number > 0)
+        len += snprintf(name + len, sizeof name - (size_t)len, ":%s:%" PRIu64, promises_maker(store), answered);
+    if (call->number > 0)
+        snprintf(name + len, sizeof name - (size_t)len, ":%" PRIu64, call->number);
+    redis_command_append(out, TEXT("1"));
+    redis_command_append(out, text_of(name));
+}
+
+static struct script_call *call_begin(struct store *store, enum script script, enum script_class class, size_t argc,
+                                      const struct text *argv, script_done *done, void *arg)
 {
     struct script_call *call = call_take(store);
-    char name[STORE_NAME_BYTES];
-    struct text known = known_store(store, name);
 
     call->script = script;
+    call->class = class;
     call->done = done;
     call->arg = arg;
-    redis_command_begin(&call->command, argc + (known.len > 0 ? 5 : 4));
-    redis_command_append(&call->command, TEXT("EVALSHA"));
-    redis_command_append(&call->command, (struct text){store->script_sha1[script], SCRIPT_SHA1_HEX_BYTES});
-    call->arguments_at = call->command.len;
-    redis_command_append(&call->command, known.len > 0 ? TEXT("1") : TEXT("0"));
-    if (known.len > 0)
-        redis_command_append(&call->command, known);
     redis_command_append(&call->command, store_prefix(store));
     for (size_t i = 0; i < argc; i++)
         redis_command_append(&call->command, argv[i]);
+    call->argument_count = argc + 1;
     /* What clients send was capped long before, far below this. */
     CHECK(!call->command.failed);
     return call;
@@ -174,16 +186,14 @@ void script_tell_refused(struct store *store)
 void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
                        const struct text *argv, script_done *done, void *arg)
 {
-    struct script_call *call = call_begin(store, script, argc, argv, done, arg);
-
     static const enum script_class CLASSES[] = {
         [SCRIPT_READS] = SCRIPT_PLAIN,
         [SCRIPT_CHANGES] = SCRIPT_CHANGE,
         [SCRIPT_HEARTBEATS] = SCRIPT_HEARTBEAT,
         [SCRIPT_LEAVES] = SCRIPT_LEAVE,
     };
+    struct script_call *call = call_begin(store, script, CLASSES[link], argc, argv, done, arg);
 
-    call->class = CLASSES[link];
     /* A Redis that is not durable must not acknowledge a change, nor grant a lease; reading from it does no harm,
      * where it is ours. */
     if (store->is_closing || store->identity.strange || (link != SCRIPT_READS && store->unfit))
@@ -192,16 +202,27 @@ void store_call_script(struct store *store, enum script script, enum script_link
         call_send(call);
 }
 
-void script_call_probe(struct store *store, enum script script, size_t argc, const struct text *argv, script_done *done,
-                       void *arg)
+static void call_in_any_case(struct script_call *call)
 {
-    struct script_call *call = call_begin(store, script, argc, argv, done, arg);
-
-    call->class = SCRIPT_PROBE;
-    if (store->is_closing)
+    if (call->store->is_closing)
         refuse(call);
     else
         call_send(call);
+}
+
+void script_call_probe(struct store *store, enum script script, size_t argc, const struct text *argv, script_done *done,
+                       void *arg)
+{
+    call_in_any_case(call_begin(store, script, SCRIPT_PROBE, argc, argv, done, arg));
+}
+
+void script_call_again(struct store *store, enum script script, size_t argc, const struct text *argv, uint64_t number,
+                       script_done *done, void *arg)
+{
+    struct script_call *call = call_begin(store, script, SCRIPT_AGAIN, argc, argv, done, arg);
+
+    call->number = number;
+    call_in_any_case(call);
 }
 
 /* Sending */
@@ -211,24 +232,24 @@ static struct redis_link *call_link(const struct script_call *call)
     return call->class == SCRIPT_PLAIN ? call->store->scripts : call->store->changes;
 }
 
-static void send_eval(struct script_call *call)
+static void send_script(struct script_call *call)
 {
-    struct buf eval;
-    struct text arguments = text_skip(buf_text(&call->command), call->arguments_at);
-    struct text head = buf_text(&call->command);
-    struct text count;
+    struct buf out;
 
-    /* The count of items is the same as in EVALSHA. */
-    CHECK(text_next(&head, '\n', &count));
-    buf_init(&eval, 2 * COMMAND_MAX_BYTES);
-    buf_append_text(&eval, count);
-    buf_append_char(&eval, '\n');
-    redis_command_append(&eval, TEXT("EVAL"));
-    redis_command_append(&eval, LUA_SCRIPTS[call->script].body);
-    buf_append_text(&eval, arguments);
-    CHECK(!eval.failed);
-    redis_link_call_raw(call_link(call), buf_text(&eval), script_answered, call);
-    buf_wipe(&eval);
+    buf_init(&out, 2 * COMMAND_MAX_BYTES);
+    redis_command_begin(&out, call->argument_count + (has_store(call->store) ? 4 : 3));
+    if (call->is_eval) {
+        redis_command_append(&out, TEXT("EVAL"));
+        redis_command_append(&out, LUA_SCRIPTS[call->script].body);
+    } else {
+        redis_command_append(&out, TEXT("EVALSHA"));
+        redis_command_append(&out, (struct text){call->store->script_sha1[call->script], SCRIPT_SHA1_HEX_BYTES});
+    }
+    append_store(call, &out);
+    buf_append_text(&out, buf_text(&call->command));
+    CHECK(!out.failed);
+    redis_link_call_raw(call_link(call), buf_text(&out), script_answered, call);
+    buf_wipe(&out);
 }
 
 /* WAIT gives up before our own deadline, so that the link is free again by then; that of a heartbeat as soon as it
@@ -243,7 +264,8 @@ static uint32_t wait_ms(const struct script_call *call)
 
 static bool must_wait(const struct script_call *call)
 {
-    return (call->class == SCRIPT_CHANGE || call->class == SCRIPT_HEARTBEAT) && call->store->settings.min_replicas > 0;
+    return (call->class == SCRIPT_CHANGE || call->class == SCRIPT_HEARTBEAT || call->class == SCRIPT_AGAIN) &&
+           call->store->settings.min_replicas > 0;
 }
 
 /* WAIT speaks of all writes of its connection so far, thus of the script right before it. */
@@ -263,11 +285,8 @@ static void call_send(struct script_call *call)
     call->must_eval = false;
     call->due = must_wait(call) ? 2 : 1;
     if (call->class == SCRIPT_PLAIN)
-        store_witness(call->store);
-    if (call->is_eval)
-        send_eval(call);
-    else
-        redis_link_call_raw(call_link(call), buf_text(&call->command), script_answered, call);
+        store_witness(call->store, call_link(call));
+    send_script(call);
     if (must_wait(call))
         send_wait(call);
 }
@@ -340,6 +359,7 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
 {
     enum store_result result = store_outcome(call->store, outcome, reply);
     struct text word;
+    int64_t held;
 
     note_refusal(call, outcome == REDIS_REPLIED ? refusal_of(reply_error_kind(reply)) : NULL);
     if (outcome == REDIS_REPLIED && text_equal(reply_error_kind(reply), TEXT("READONLY")))
@@ -348,6 +368,9 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
         return result;
     if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("other_store")) &&
         reply_text(reply_at(reply, 1), &word) && !identity_found(call->store, word))
+        return STORE_UNAVAILABLE;
+    if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("behind")) &&
+        reply_integer(reply_at(reply, 1), &held) && !identity_holds(call->store, (uint64_t)held, UINT64_MAX))
         return STORE_UNAVAILABLE;
     if (!reply_text(reply_at(reply, 0), &word) || !result_parse(word, &result)) {
         store_malformed(call->store, LUA_SCRIPTS[call->script].name);
@@ -437,6 +460,8 @@ static void call_finish(struct script_call *call, const struct redis_reply *repl
     bool has_reply = call->result == STORE_OK || call->result == STORE_CONFLICT || call->result == STORE_REFUSED ||
                      call->result == STORE_LIMITED;
 
+    if (call->class == SCRIPT_CHANGE && call->number > 0 && call->result == STORE_OK)
+        promises_note(call->store, call->number);
     call->done(call->arg, call->result, has_reply ? reply : NULL);
     call_give_back(call);
 }

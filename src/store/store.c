@@ -356,6 +356,7 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     script_init(store);
     examination_init(store);
     identity_init(store);
+    promises_create(store);
     CHECK(uv_timer_init(loop, &store->probe) == 0);
     CHECK(uv_timer_init(loop, &store->examination.timer) == 0);
     CHECK(uv_idle_init(loop, &store->idle) == 0);
@@ -462,6 +463,7 @@ static void handle_closed(uv_handle_t *handle)
     while (!list_empty(&store->refused))
         script_tell_refused(store);
     script_finish(store);
+    promises_destroy(store);
 
     void (*closed)(void *arg) = store->closed;
     void *arg = store->closed_arg;

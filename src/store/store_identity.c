@@ -2,11 +2,13 @@
  * a node speak to. A node that knew a store decides nothing by another one, by an emptied one, or by a replica. */
 #include "base/check.h"
 #include "base/encode.h"
+#include "base/mem.h"
 #include "base/random.h"
 #include "core/lease_rules.h"
 #include "core/limits.h"
 #include "store_state.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char EMPTY[] = "The store is empty: make the first account with 'chatelaine account create', or point "
@@ -80,7 +82,7 @@ static void estrange(struct store *store, const char *why)
     struct identity *identity = &store->identity;
     bool was_trusted = identity->run_id[0] != '\0';
 
-    if (identity->strange != why)
+    if (identity->strange != why && (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED))
         LOG(why == EMPTY ? LOG_WARN : LOG_ERROR, "nothing is decided by what redis holds: requests are answered 503",
             log_str("why", why));
     identity->strange = why;
@@ -118,6 +120,15 @@ bool identity_found(struct store *store, struct text id)
     return false;
 }
 
+bool identity_holds(struct store *store, uint64_t held, uint64_t answered)
+{
+    const char *why = promises_compare(store, held, answered);
+
+    if (why)
+        estrange(store, why);
+    return !why;
+}
+
 void identity_demoted(struct store *store)
 {
     if (RULE(RULE_RUN_ID))
@@ -139,38 +150,58 @@ bool identity_may_decide(const struct store *store)
 
 /* Looking */
 
-static bool read_id(struct store *store, const struct redis_reply *reply, struct text *ret_id)
+/* What the store's hash says: its id, what it holds of this node's changes, and where their loss was accepted. */
+struct hash_read {
+    struct text id, accepted;
+    uint64_t held;
+};
+
+static bool read_hash(struct store *store, const struct redis_reply *reply, struct hash_read *ret_hash)
 {
-    if (reply_text_or_nil(reply, ret_id) && (ret_id->len == 0 || ret_id->len == STORE_ID_CHARS))
-        return true;
+    struct text held;
+
+    if (reply_text_or_nil(reply_at(reply, 0), &ret_hash->id) &&
+        (ret_hash->id.len == 0 || ret_hash->id.len == STORE_ID_CHARS) && reply_text_or_nil(reply_at(reply, 1), &held) &&
+        reply_text_or_nil(reply_at(reply, 2), &ret_hash->accepted)) {
+        ret_hash->held = 0;
+        if (held.len == 0 || text_to_u64(held, INT64_MAX, &ret_hash->held))
+            return true;
+    }
     store_malformed(store, "store");
     return false;
 }
 
-static void ask_id(struct store *store, struct redis_link *link, redis_done *done)
+static void ask_hash(struct store *store, struct redis_link *link, redis_done *done, void *arg)
 {
     char name[REDIS_PREFIX_MAX_BYTES + sizeof "store"];
 
     snprintf(name, sizeof name, "%sstore", store->prefix);
-    redis_link_call(link, 3, (struct text[]){TEXT("HGET"), text_of(name), TEXT("id")}, done, store);
+    redis_link_call(
+        link, 5,
+        (struct text[]){TEXT("HMGET"), text_of(name), TEXT("id"), text_of(promises_maker(store)), TEXT("accepted")},
+        done, arg);
 }
 
 void identity_ask(struct store *store, redis_done *done)
 {
-    ask_id(store, store->changes, done);
+    ask_hash(store, store->changes, done, store);
 }
 
 bool identity_answered(struct store *store, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct identity *identity = &store->identity;
-    struct text id;
+    struct hash_read hash;
 
-    if (outcome != REDIS_REPLIED || !read_id(store, reply, &id))
+    if (outcome != REDIS_REPLIED || !read_hash(store, reply, &hash))
         return false;
     if (!identity->id[0])
-        snprintf(identity->id, sizeof identity->id, "%.*s", TEXT_ARG(id));
-    if (identity_found(store, id))
+        snprintf(identity->id, sizeof identity->id, "%.*s", TEXT_ARG(hash.id));
+    if (!identity_found(store, hash.id))
+        return true;
+    if (identity_holds(store, hash.held, promises_answered(store)))
         trust(store);
+    else if (store->changes_up)
+        promises_tell_again(store, hash.held, text_equal(hash.accepted, text_of(redis_link_run_id(store->changes))));
     return true;
 }
 
@@ -178,6 +209,10 @@ bool identity_answered(struct store *store, enum redis_outcome outcome, const st
  * that Redis read as a replica, or in another store, is taken for ours: without it a node would go on deciding by such
  * a Redis until a heartbeat or an examination noticed. It runs after every check of its batch began; a Redis that is
  * demoted between it and the reads behind it was the master when those checks began. */
+struct witness {
+    struct store *store;
+    uint64_t answered; /* when it was sent */
+};
 
 static void witness_role(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
@@ -187,19 +222,24 @@ static void witness_role(void *arg, enum redis_outcome outcome, const struct red
         identity_demoted(arg);
 }
 
-static void witness_id(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void witness_hash(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
-    struct store *store = arg;
-    struct text id;
+    struct witness witness = *(struct witness *)arg;
+    struct hash_read hash;
 
-    if (outcome == REDIS_REPLIED && read_id(store, reply, &id))
-        (void)identity_found(store, id);
+    free(arg);
+    if (outcome == REDIS_REPLIED && read_hash(witness.store, reply, &hash) && identity_found(witness.store, hash.id))
+        (void)identity_holds(witness.store, hash.held, witness.answered);
 }
 
-void store_witness(struct store *store)
+void store_witness(struct store *store, struct redis_link *link)
 {
-    if (!redis_link_begins_batch(store->reads))
+    struct witness *witness;
+
+    if (!redis_link_begins_batch(link))
         return;
-    redis_link_call(store->reads, 1, (struct text[]){TEXT("ROLE")}, witness_role, store);
-    ask_id(store, store->reads, witness_id);
+    witness = mem_alloc(sizeof *witness);
+    *witness = (struct witness){store, promises_answered(store)};
+    redis_link_call(link, 1, (struct text[]){TEXT("ROLE")}, witness_role, store);
+    ask_hash(store, link, witness_hash, witness);
 }

@@ -26,8 +26,8 @@ void store_call_script(struct store *store, enum script script, enum script_link
 /* Checks, and nothing that Redis could hold up (a script, a publication): then they would be held up as well. */
 struct redis_link *store_reads(struct store *store);
 struct redis_link *store_scripts(struct store *store);
-/* Before each read on it, so that what it brings is known to be ours. */
-void store_witness(struct store *store);
+/* Before each read on one of them, so that what it brings is known to be ours. */
+void store_witness(struct store *store, struct redis_link *link);
 uint32_t store_timeout_ms(const struct store *store);
 /* How many replicas must have a change before it is answered, and a heartbeat before it grants a lease; 0: none. */
 int64_t store_min_replicas(const struct store *store);
@@ -46,6 +46,9 @@ bool store_may_decide(const struct store *store);
 void store_add_link(struct store *store, struct redis_link *link);
 void store_link_is_up(struct store *store, const struct redis_link *link);
 void store_remove_link(struct store *store, const struct redis_link *link);
+/* In the callback of a revocation that was done: it is told again to a Redis that lacks it. For ten minutes, and not
+ * for more than the newest 16384. */
+void store_keep_revocation(struct store *store, const struct id *key, struct text actor);
 /* What becomes the id of a store that has none. */
 struct text store_offered_id(const struct store *store);
 /* The session has gained or lost its lease. */

@@ -38,6 +38,8 @@ struct identity {
     size_t link_count;
 };
 
+struct promises; /* store_promise.c */
+
 struct store {
     uv_loop_t *loop;
     struct store_settings settings; /* target wiped, prefix our own copy */
@@ -53,6 +55,7 @@ struct store {
     char trouble[256];
 
     struct identity identity;
+    struct promises *promises;
     struct examination examination;
     uv_timer_t probe; /* the next examination */
 
@@ -118,6 +121,8 @@ MUST_CHECK bool identity_answered(struct store *store, enum redis_outcome outcom
 /* What a script or a read met: the id that is there, empty for none. False: it is another store than ours, and from now
  * on nothing is decided by it. */
 bool identity_found(struct store *store, struct text id);
+/* The store holds, of this node's changes, those up to that number, when `answered` had been acknowledged. */
+bool identity_holds(struct store *store, uint64_t held, uint64_t answered);
 /* Redis has become a replica. */
 void identity_demoted(struct store *store);
 /* Whether what the link of reads brings says anything. */
@@ -130,12 +135,30 @@ void record_keys_ask(struct store *store, script_done *done);
 /* Takes the reply in: the store's own verdicts, and the facts'. */
 void record_keys_answered(struct store *store, enum store_result result, const struct redis_reply *reply);
 
+/* store_promise.c */
+
+void promises_create(struct store *store);
+void promises_destroy(struct store *store);
+/* How the store names this node; the number of the last change that it acknowledged (0: none), and of the next one. */
+const char *promises_maker(const struct store *store);
+uint64_t promises_answered(const struct store *store);
+uint64_t promises_next(struct store *store);
+/* The change of that number was acknowledged. */
+void promises_note(struct store *store, uint64_t number);
+/* NULL, or why a store that holds `held` decides nothing, since `answered` had been acknowledged when it was asked. */
+const char *promises_compare(struct store *store, uint64_t held, uint64_t answered);
+/* To the Redis that the link of changes leads to, which holds `held`; an operator may have accepted what it lacks. */
+void promises_tell_again(struct store *store, uint64_t held, bool is_accepted);
+
 /* script.c */
 
 void script_init(struct store *store);
 /* Frees what is kept for later calls. */
 void script_finish(struct store *store);
 void script_tell_refused(struct store *store);
+/* A change that is called though the store lacks what was acknowledged. number: as promises_next(), 0 for none. */
+void script_call_again(struct store *store, enum script script, size_t argc, const struct text *argv, uint64_t number,
+                       script_done *done, void *arg);
 /* A script on the link of changes that is called though Redis was not found fit, and does not wait for replicas. */
 void script_call_probe(struct store *store, enum script script, size_t argc, const struct text *argv, script_done *done,
                        void *arg);

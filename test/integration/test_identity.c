@@ -336,3 +336,191 @@ Test(identity, a_master_that_was_replaced_by_hand_of_a_node_that_does_not_cache,
 {
     expect_a_demoted_master_is_not_believed(STRICT);
 }
+
+/* What was answered is told again */
+
+/* A master, a replica that lags for ever from some moment on, and node 0, which can be led to either. */
+struct lagging {
+    struct fixture fixture;
+    struct redis_server replica;
+    struct redis_proxy *proxy;
+    struct fixture_key key; /* both have it */
+};
+
+static void lagging_start(struct lagging *l, const char *const *more)
+{
+    static const char *const ADDRESSES[] = {"127.0.0.1", "127.0.0.1"};
+
+    fixture_start(&l->fixture, 0, NULL);
+    redis_server_open_port(&l->fixture.redis);
+    redis_server_start(&l->replica, &(struct redis_server_options){.tcp = true});
+    replicate(&l->replica, &l->fixture.redis);
+    fixture_add_key(&l->fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &l->key);
+    await_copy(&l->replica, &l->key);
+    l->proxy = redis_proxy_start(l->fixture.redis.socket_path, 2, ADDRESSES);
+    add_behind_proxy(&l->fixture, l->proxy, 0, more);
+    await_ready(&l->fixture.nodes[0]);
+    cr_assert_eq(fixture_try_key(&l->fixture, 0, l->key.secret), 200);
+    redis_server_tell(&l->replica, "REPLICAOF", "NO", "ONE", NULL);
+}
+
+static void lagging_stop(struct lagging *l)
+{
+    fixture_stop(&l->fixture);
+    redis_proxy_stop(l->proxy);
+    redis_server_stop(&l->replica);
+}
+
+static void lead_to(struct lagging *l, const struct redis_server *redis)
+{
+    redis_proxy_redirect(l->proxy, 0, redis->socket_path);
+    for (int link = 0; link < REDIS_PROXY_LINKS; link++)
+        redis_proxy_cut(l->proxy, 0, (enum redis_proxy_link)link, true);
+}
+
+static void await_log(const struct node *node, const char *part)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (!file_contains(node->process.err_path, part)) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s is not logged", part);
+        poll(NULL, 0, 10);
+    }
+}
+
+static void expect_delete(const struct fixture *fixture, size_t node, const struct fixture_key *key)
+{
+    struct http_answer answer;
+
+    cr_assert_eq(try_delete(fixture, node, key, &answer), 200, "%s", answer.body);
+}
+
+static int count_revocations(const struct redis_server *redis, const struct fixture *fixture)
+{
+    char name[96];
+    static char events[65536];
+    int count = 0;
+
+    snprintf(name, sizeof name, "chatelaine:acct:%s:audit", fixture->account);
+    redis_server_ask(redis, events, sizeof events, "XRANGE", name, "-", "+", NULL);
+    for (const char *at = events; (at = strstr(at, "api_key.revoked")); at++)
+        count++;
+    return count;
+}
+
+static void expect_a_lost_revocation_is_told_again(const char *const *more)
+{
+    struct lagging l;
+
+    lagging_start(&l, more);
+    expect_delete(&l.fixture, 0, &l.key);
+    lead_to(&l, &l.replica);
+    expect_never_accepted(&l.fixture, &l.key, 1500);
+    await_ready(&l.fixture.nodes[0]);
+    cr_expect_eq(fixture_try_key(&l.fixture, 0, l.key.secret), 401);
+    cr_expect_eq(count_revocations(&l.replica, &l.fixture), 1);
+    cr_expect_eq(fixture_try_key(&l.fixture, 0, l.fixture.manager.secret), 200);
+
+    /* The first one again, which has had it all the time. */
+    lead_to(&l, &l.fixture.redis);
+    expect_never_accepted(&l.fixture, &l.key, 300);
+    await_ready(&l.fixture.nodes[0]);
+    cr_expect_eq(count_revocations(&l.fixture.redis, &l.fixture), 1, "it was revoked there: nothing is added");
+    lagging_stop(&l);
+}
+
+Test(identity, a_revocation_that_the_new_master_lacks, .timeout = 90)
+{
+    expect_a_lost_revocation_is_told_again(LEASE_1000);
+}
+
+Test(identity, a_revocation_that_the_new_master_lacks_of_a_node_that_does_not_cache, .timeout = 90)
+{
+    expect_a_lost_revocation_is_told_again(STRICT);
+}
+
+Test(identity, a_change_that_the_new_master_lacks_and_nobody_can_tell_again, .timeout = 90)
+{
+    struct fixture_key made;
+    struct lagging l;
+    char *out, *err;
+
+    lagging_start(&l, LEASE_1000);
+    fixture_create_key(&l.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &made);
+    expect_delete(&l.fixture, 0, &l.key);
+    lead_to(&l, &l.replica);
+    await_reason(&l.fixture.nodes[0], "lost 1 changes");
+    for (int i = 0; i < 20; i++) {
+        cr_expect_eq(fixture_try_key(&l.fixture, 0, made.secret), 503);
+        cr_expect_eq(fixture_try_key(&l.fixture, 0, l.key.secret), 503);
+        cr_expect_eq(fixture_try_key(&l.fixture, 0, l.fixture.manager.secret), 503);
+    }
+    cr_expect_eq(count_revocations(&l.replica, &l.fixture), 1, "the revocation was told all the same");
+
+    /* The Redis that has it is brought back. */
+    lead_to(&l, &l.fixture.redis);
+    await_ready(&l.fixture.nodes[0]);
+    cr_expect_eq(fixture_try_key(&l.fixture, 0, made.secret), 200);
+
+    lead_to(&l, &l.replica);
+    await_reason(&l.fixture.nodes[0], "store accept-loss");
+    struct redis_server master = l.fixture.redis;
+    l.fixture.redis = l.replica;
+    cr_expect_eq(fixture_run(&l.fixture, (const char *const[]){"store", "accept-loss", NULL}, NULL, &out, &err), 0,
+                 "%s", err);
+    l.fixture.redis = master;
+    free(out);
+    free(err);
+    await_ready(&l.fixture.nodes[0]);
+    cr_expect_eq(fixture_try_key(&l.fixture, 0, made.secret), 401);
+    cr_expect_eq(fixture_try_key(&l.fixture, 0, l.key.secret), 401);
+    cr_expect_eq(fixture_try_key(&l.fixture, 0, l.fixture.manager.secret), 200);
+    lagging_stop(&l);
+}
+
+/* {A, node 0} | {B, node 1}: both take changes, and then all meet at B. More was changed there than node 0 ever
+ * answered. */
+Test(identity, a_partition_that_heals, .timeout = 90)
+{
+    struct fixture_key made;
+    struct lagging l;
+
+    lagging_start(&l, LEASE_1000);
+    redis_proxy_redirect(l.proxy, 1, l.replica.socket_path);
+    add_behind_proxy(&l.fixture, l.proxy, 1, LEASE_1000);
+    await_ready(&l.fixture.nodes[1]);
+    cr_assert_eq(fixture_try_key(&l.fixture, 1, l.key.secret), 200);
+    for (int i = 0; i < 5; i++)
+        fixture_create_key(&l.fixture, 1, "{\"name\":\"a\",\"mode\":\"live\"}", &made);
+    expect_delete(&l.fixture, 0, &l.key);
+    cr_assert_eq(fixture_try_key(&l.fixture, 1, l.key.secret), 200, "the other side cannot know");
+    lead_to(&l, &l.replica);
+    await_log(&l.fixture.nodes[0], "redis was told again");
+    await_ready(&l.fixture.nodes[0]);
+    for (size_t i = 0; i < 2; i++) {
+        cr_expect_eq(fixture_try_key(&l.fixture, i, l.key.secret), 401, "node %zu", i);
+        cr_expect_eq(fixture_try_key(&l.fixture, i, made.secret), 200, "node %zu", i);
+    }
+    lagging_stop(&l);
+}
+
+Test(identity, a_redis_that_was_only_started_again_is_told_nothing, .timeout = 60)
+{
+    struct fixture fixture;
+    struct fixture_key key;
+    char *log;
+
+    fixture_start(&fixture, 1, LEASE_1000);
+    for (int i = 0; i < 3; i++) {
+        fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+        expect_delete(&fixture, 0, &key);
+        redis_server_restart(&fixture.redis);
+        await_reason(&fixture.nodes[0], "");
+        await_ready(&fixture.nodes[0]);
+        cr_expect_eq(fixture_try_key(&fixture, 0, key.secret), 401);
+    }
+    log = node_log(&fixture.nodes[0]);
+    cr_expect_null(strstr(log, "lacks what"), "%s", log);
+    free(log);
+    fixture_stop(&fixture);
+}

@@ -174,7 +174,7 @@ static const struct fake_rule *rule_for(struct fake_redis *fake, const char *com
         {.command = "PING", .answer = "+PONG\r\n"},
         {.command = "ROLE", .answer = FAKE_MASTER},
         {.command = "INFO", .answer = "$49\r\n" FAKE_RUN_ID "\r\n"},
-        {.command = "HGET t:store id", .answer = "$32\r\n" FAKE_STORE_ID "\r\n"},
+        {.command = "HMGET t:store id", .answer = FAKE_STORE(FAKE_STORE_ID)},
         {.command = "", .answer = "+OK\r\n"},
     };
     const struct fake_rule *standard = STANDARD;

@@ -9,6 +9,8 @@
 struct fake_redis;
 
 #define FAKE_STORE_ID "5707e5707e5707e5707e5707e5707e57"
+/* What the store's hash holds: an id, all changes of whoever asks, no loss that was accepted. */
+#define FAKE_STORE(id) "*3\r\n$32\r\n" id "\r\n$12\r\n999999999999\r\n$-1\r\n"
 /* A line of INFO, for rules that answer it: a greeting asks for it too. */
 #define FAKE_RUN_ID "run_id:c0ffee0000000000000000000000000000c0ffee\r\n"
 /* What ROLE answers. */

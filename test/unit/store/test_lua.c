@@ -191,6 +191,68 @@ static void run_steps(const struct step *steps, size_t count)
 /* Without a credential: the command line. Without limits. */
 #define BY " usr_U 192.0.2.1 req_1 100 '' 0 0"
 
+/* What a script answers that is told which store is meant; as text, to be freed. */
+static char *call_in_store(const char *script, const char *store, const char *argument)
+{
+    char *body = script_text(script), *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    redisReply *reply = redisCommand(redis, "EVAL %s 1 %s t: %s 5 6 7", body, store, argument);
+
+    cr_assert_not_null(reply);
+    render(reply, out);
+    fclose(out);
+    freeReplyObject(reply);
+    free(body);
+    return text;
+}
+
+Test(lua, epilogue)
+{
+    static const struct {
+        const char *script, *store, *argument, *reply, *held; /* held: of node bb, afterwards */
+    } CASES[] = {
+        {"account_create", "t:store:aa", "acct_A", "(ok)", ""},
+        {"account_create", "t:store:ab", "acct_B", "(other_store aa)", ""},
+        {"account_create", "t:store:aa:bb:0:3", "acct_B", "(ok)", "3"},
+        {"account_create", "t:store:aa:bb:3:4", "acct_B", "(conflict)", "3"}, /* nothing was changed */
+        {"account_create", "t:store:aa:bb:4:5", "acct_C", "(behind 3)", "3"},
+        {"account_create", "t:store:aa:bb:4", "acct_C", "(behind 3)", "3"},
+        {"account_create", "t:store:aa:bb:3", "acct_C", "(ok)", "3"},
+        {"account_create", "t:store:aa:cc:1", "acct_D", "(behind 0)", "3"},
+        {"account_create", "t:store:aa:bb:3:2", "acct_D", "(ok)", "3"}, /* late, of a connection that was given up */
+        {"node_settle", "t:store:aa:bb:0:9", "x", "(ok)", "9"},
+        {"store_accept_loss", "t:store:aa", "run", "(ok)", "9"},
+        {"account_list", "t:store:ab:bb:0", "x", "(other_store aa)", "9"},
+    };
+
+    STEPS({"HSET t:store id aa", "1"}, {"EXISTS t:acct:acct_C", "0"});
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char *text = call_in_store(CASES[i].script, CASES[i].store, CASES[i].argument);
+        redisReply *held = redisCommand(redis, "HGET t:store bb");
+
+        cr_expect_str_eq(text, CASES[i].reply, "case %zu", i);
+        cr_expect_str_eq(held->str ? held->str : "", CASES[i].held, "case %zu", i);
+        freeReplyObject(held);
+        free(text);
+    }
+    STEPS({"EXISTS t:acct:acct_B t:acct:acct_C t:acct:acct_D", "3"}, {"HGET t:store accepted", "run"},
+          {"DEL t:store", "1"}, {"@store_accept_loss run", "(not_found)"});
+    char *text = call_in_store("account_create", "t:store:aa:bb:0:1", "acct_E");
+    cr_expect_str_eq(text, "(other_store )");
+    free(text);
+    STEPS({"EXISTS t:acct:acct_E t:store", "0"});
+}
+
+/* The first account, and a store from before there were identities. */
+Test(lua, a_store_gets_its_identity_once)
+{
+    STEPS({"@schema_claim 1 aa", "(ok 1 * 0)"}, {"EXISTS t:store", "0"}, {"@account_create acct_A North 1 bb", "(ok)"},
+          {"HGET t:store id", "bb"}, {"@account_create acct_B North 1 cc", "(ok)"},
+          {"@schema_claim 1 dd", "(ok 1 * 0)"}, {"HGET t:store id", "bb"}, {"DEL t:store", "1"},
+          {"@schema_claim 1 ee", "(ok 1 * 0)"}, {"HGET t:store id", "ee"});
+}
+
 Test(lua, schema_claim)
 {
     STEPS({"GET t:schema", "nil"}, {"@schema_claim 3 0123", "(ok 3 *)"}, {"GET t:schema", "3"},

@@ -11,9 +11,9 @@
 
 TestSuite(store_identity, .init = ignore_sigpipe, .fini = leak_guard, .timeout = 60);
 
-#define ASK_ID "HGET t:store id"
-#define NO_ID "$-1\r\n"
-#define OTHER_ID "$32\r\n00000000000000000000000000000000\r\n"
+#define ASK_ID "HMGET t:store id"
+#define NO_ID "*3\r\n$-1\r\n$-1\r\n$-1\r\n"
+#define OTHER_ID FAKE_STORE("00000000000000000000000000000000")
 #define OTHER_STORE "*2\r\n$11\r\nother_store\r\n$32\r\n00000000000000000000000000000000\r\n"
 #define LOST_STORE "*2\r\n$11\r\nother_store\r\n$0\r\n\r\n"
 #define OTHER_RUN "$49\r\nrun_id:0000000000000000000000000000000000000002\r\n\r\n"
@@ -99,7 +99,7 @@ Test(store_identity, a_heartbeat_that_meets_another_store_ends_the_session)
         cr_assert_not(has_lease(NULL));
 
         rule(w.heartbeat, FAKE_ANSWER, OK_REPLY, 0);
-        rule(ASK_ID, FAKE_ANSWER, "$32\r\n" FAKE_STORE_ID "\r\n", 0);
+        rule(ASK_ID, FAKE_ANSWER, FAKE_STORE(FAKE_STORE_ID), 0);
         until(is_ready, NULL);
         cr_assert_eq(read_key(), STORE_NOT_FOUND);
         until(has_lease_by_echoes, NULL);
@@ -222,7 +222,7 @@ Test(store_identity, a_node_waits_for_the_first_account)
     test_loop_for(&w.loop, 300);
     cr_assert_eq(heartbeats(), 0);
     cr_assert(is_undecided());
-    rule(ASK_ID, FAKE_ANSWER, "$32\r\n" FAKE_STORE_ID "\r\n", 0);
+    rule(ASK_ID, FAKE_ANSWER, FAKE_STORE(FAKE_STORE_ID), 0);
     until(is_ready, NULL);
     cr_assert_not(store_is_empty(w.store));
     until(has_lease_by_echoes, NULL);

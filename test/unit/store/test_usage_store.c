@@ -206,7 +206,7 @@ Test(usage_store, what_goes_to_one_place_is_one_group_in_any_order)
     redis_server_tell(&fixture.server, "CONFIG", "RESETSTAT", NULL);
     cr_assert_eq(flush("node", 1, entries, 8), STORE_OK);
     redis_server_ask(&fixture.server, stats, STATS_BYTES, "INFO", "commandstats", NULL);
-    cr_expect(strstr(stats, "cmdstat_hmget:calls=4,"), "two accounts, two modes:\n%s", stats);
+    cr_expect(strstr(stats, "cmdstat_hincrby:calls=4,"), "two accounts, two modes:\n%s", stats);
     cr_assert_eq(read_usage(&one, 1, &usage), STORE_OK);
     expect_day(&usage.days[0], "2026-01-31", 4 + 8, 2 + 6);
     cr_assert_eq(read_usage(&other, 1, &usage), STORE_OK);

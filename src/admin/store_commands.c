@@ -1,0 +1,42 @@
+/* store accept-loss: what only an operator can decide about the store as a whole. */
+#include "admin/commands.h"
+
+#include "admin_internal.h"
+
+static const struct option_row ACCEPT_LOSS_ROWS[] = {ROW_JSON};
+static const struct option_table ACCEPT_LOSS_TABLE = OPTION_TABLE(ACCEPT_LOSS_ROWS);
+
+const struct option_group STORE_ACCEPT_LOSS_OPTIONS[] = ADMIN_OPTIONS(ACCEPT_LOSS_TABLE);
+
+struct acceptance {
+    struct store_session session;
+    enum store_result result;
+};
+
+static void loss_accepted(void *arg, enum store_result result)
+{
+    struct acceptance *acceptance = arg;
+
+    acceptance->result = result;
+    store_session_done(&acceptance->session);
+}
+
+int store_accept_loss_run(const struct command_line *line)
+{
+    static const struct store_refusals REFUSALS = {
+        .not_found = "the store is empty: there is nothing that nodes could go on with; make an account instead"};
+    struct acceptance acceptance;
+    int code = store_session_open(&acceptance.session, &line->settings, NULL);
+
+    if (code != EXIT_DONE)
+        return code;
+    store_accept_loss(acceptance.session.store, loss_accepted, &acceptance);
+    store_session_wait(&acceptance.session);
+    code = store_session_explain(&acceptance.session, acceptance.result, &REFUSALS);
+    store_session_close(&acceptance.session);
+    if (code != EXIT_DONE)
+        return code;
+    return command_print(line->json
+                             ? TEXT("{\"accepted\":true}\n")
+                             : TEXT("Accepted: nodes that this Redis lacks changes of serve again in a second.\n"));
+}

@@ -1,0 +1,279 @@
+/* What a node keeps of what it answered, and how it tells it again to a store that lacks it. */
+#include "leak_guard.h"
+#include "session_world.h"
+#include "store/store_state.h"
+#include "store/key_store.h"
+#include "base/clock.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(store_promise, .init = ignore_sigpipe, .fini = leak_guard, .timeout = 60);
+
+enum { REVOCATIONS_KEPT = 16384, OTHERS_KEPT = 1024 };
+
+static char revocation[SCRIPT_BYTES], settle[SCRIPT_BYTES], hash_answer[128];
+
+static bool is_ready(void *arg)
+{
+    (void)arg;
+    return store_is_ready(w.store);
+}
+
+static bool has_trouble(void *arg)
+{
+    return strstr(store_trouble(w.store), *(const char **)arg);
+}
+
+static void name_script(enum script script, char ret_command[SCRIPT_BYTES])
+{
+    snprintf(ret_command, SCRIPT_BYTES, "EVALSHA %.*s", SCRIPT_SHA1_HEX_BYTES, w.store->script_sha1[script]);
+}
+
+static void open_ready(void)
+{
+    open_fake();
+    rule("CONFIG GET appendonly", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$3\r\nyes\r\n", 0);
+    rule("CONFIG GET appendfsync", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$6\r\nalways\r\n", 0);
+    rule("CONFIG GET no-appendfsync-on-rewrite", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$2\r\nno\r\n", 0);
+    rule("CONFIG GET maxmemory-policy", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$10\r\nnoeviction\r\n", 0);
+    open_session(0);
+    w.store->settings.unsafe_redis = false; /* or each loss is accepted */
+    name_script(SCRIPT_key_revoke, revocation);
+    name_script(SCRIPT_node_settle, settle);
+    until(is_ready, NULL);
+}
+
+static bool is_done;
+
+static void change_done(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    (void)reply;
+    cr_assert_eq(result, STORE_OK);
+    if (arg)
+        store_keep_revocation(w.store, arg, TEXT("key_of_somebody"));
+    is_done = true;
+}
+
+/* A change that is acknowledged; key NULL: no revocation. */
+static void change(struct id *key)
+{
+    is_done = false;
+    store_call_script(w.store, SCRIPT_account_list, SCRIPT_CHANGES, 0, NULL, change_done, key);
+    cr_assert(test_loop_until_set(&w.loop, &is_done, PATIENCE_MS));
+}
+
+static struct id some_key(void)
+{
+    return id_mint(ID_KEY, clock_wall_ms());
+}
+
+/* From now on the store holds the changes up to that number, and the loss of the others was accepted (or not). */
+static void hold(unsigned number, bool is_accepted)
+{
+    char digits[16];
+    int length = snprintf(digits, sizeof digits, "%u", number);
+
+    snprintf(hash_answer, sizeof hash_answer, "*3\r\n$32\r\n" FAKE_STORE_ID "\r\n$%d\r\n%s\r\n%s", length, digits,
+             is_accepted ? "$40\r\nc0ffee0000000000000000000000000000c0ffee\r\n" : "$-1\r\n");
+    rule("HMGET t:store id", FAKE_ANSWER, hash_answer, 0);
+}
+
+static void hold_all(void)
+{
+    rule("HMGET t:store id", FAKE_ANSWER, FAKE_STORE(FAKE_STORE_ID), 0);
+}
+
+static void look(void)
+{
+    examination_start(w.store);
+}
+
+static void until_trouble(const char *trouble)
+{
+    until(has_trouble, &trouble);
+    cr_assert(!store_is_ready(w.store));
+}
+
+static bool has_settled(void *arg)
+{
+    (void)arg;
+    return fake_redis_count(w.fake, settle) > 0;
+}
+
+Test(store_promise, a_change_says_its_number_and_what_was_acknowledged_before)
+{
+    char expected[256];
+
+    open_ready();
+    for (unsigned i = 0; i < 3; i++) {
+        char list[SCRIPT_BYTES];
+
+        change(NULL);
+        name_script(SCRIPT_account_list, list);
+        snprintf(expected, sizeof expected, "%s 1 t:store:" FAKE_STORE_ID ":%s:%u:%u t:", list, promises_maker(w.store),
+                 i, i + 1);
+        cr_assert_str_eq(fake_redis_command(w.fake, list, i), expected);
+    }
+    close_world();
+}
+
+Test(store_promise, revocations_that_are_lacking_are_made_again_and_nothing_else_happens)
+{
+    struct id keys[3];
+
+    open_ready();
+    for (size_t i = 0; i < 3; i++) {
+        keys[i] = some_key();
+        change(&keys[i]);
+    }
+    hold(1, false);
+    look();
+    until(has_settled, NULL);
+    cr_assert_eq(fake_redis_count(w.fake, revocation), 2, "the first one is there");
+    for (unsigned i = 0; i < 2; i++) {
+        const char *command = fake_redis_command(w.fake, revocation, i);
+
+        cr_assert(strstr(command, keys[i + 1].text), "%s", command);
+        cr_assert(strstr(command, "key_of_somebody"), "%s", command);
+        cr_assert(strstr(command, IN_OUR_STORE), "it has no number, for it says nothing of the others");
+    }
+    cr_assert(strstr(fake_redis_command(w.fake, settle, 0), ":0:4 t:"));
+    hold_all();
+    until(is_ready, NULL);
+    close_world();
+}
+
+Test(store_promise, what_cannot_be_made_again_is_waited_for)
+{
+    struct id key = some_key();
+
+    open_ready();
+    change(NULL);
+    change(&key);
+    change(NULL);
+    hold(0, false);
+    look();
+    until_trouble("lost 2 changes");
+    cr_assert_eq(fake_redis_count(w.fake, revocation), 1);
+    cr_assert_eq(fake_redis_count(w.fake, settle), 0);
+    hold(2, false);
+    until_trouble("lost 1 changes");
+    hold_all();
+    until(is_ready, NULL);
+    cr_assert_eq(fake_redis_count(w.fake, settle), 0, "nothing was lost");
+    close_world();
+}
+
+Test(store_promise, or_until_its_loss_is_accepted)
+{
+    open_ready();
+    change(NULL);
+    hold(0, false);
+    look();
+    until_trouble("accept-loss");
+    hold(0, true);
+    until(has_settled, NULL);
+    hold_all();
+    until(is_ready, NULL);
+    hold(2, false);
+    look();
+    test_loop_for(&w.loop, 100);
+    cr_assert(store_is_ready(w.store), "what was accepted is not missed again");
+    close_world();
+}
+
+Test(store_promise, telling_again_is_tried_again)
+{
+    struct id key = some_key();
+
+    open_ready();
+    change(&key);
+    hold(0, false);
+    rule(revocation, FAKE_ANSWER, "-ERR not now\r\n", 1);
+    look();
+    until(has_settled, NULL);
+    cr_assert_eq(fake_redis_count(w.fake, revocation), 2);
+    cr_assert(!store_is_ready(w.store));
+    hold_all();
+    until(is_ready, NULL);
+    close_world();
+}
+
+static void change_refused(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    (void)arg, (void)reply;
+    cr_assert(result == STORE_UNAVAILABLE || result == STORE_UNKNOWN);
+    is_done = true;
+}
+
+static void key_undecided(void *arg, enum store_result result, const struct key_record *key)
+{
+    (void)key;
+    change_refused(arg, result, NULL);
+}
+
+/* A script that finds less than was acknowledged, or a read's look at the store. */
+Test(store_promise, any_script_and_any_read_notices)
+{
+    const uint8_t digest[KEY_DIGEST_BYTES] = {1};
+
+    for (int i = 0; i < 2; i++) {
+        char list[SCRIPT_BYTES];
+
+        open_ready();
+        name_script(SCRIPT_account_list, list);
+        change(NULL);
+        hold(0, false);
+        is_done = false;
+        rule(list, FAKE_ANSWER, "*2\r\n$6\r\nbehind\r\n:0\r\n", 0);
+        if (i == 0)
+            store_call_script(w.store, SCRIPT_account_list, SCRIPT_CHANGES, 0, NULL, change_refused, NULL);
+        else
+            key_store_find(w.store, digest, key_undecided, NULL);
+        cr_assert(test_loop_until_set(&w.loop, &is_done, PATIENCE_MS));
+        until_trouble("lost 1 changes");
+        hold_all();
+        until(is_ready, NULL);
+        close_world();
+    }
+}
+
+Test(store_promise, keeps_the_newest_revocations)
+{
+    struct id key = some_key();
+
+    open_ready();
+    for (int i = 0; i < REVOCATIONS_KEPT + 10; i++) {
+        promises_note(w.store, promises_next(w.store));
+        store_keep_revocation(w.store, &key, TEXT("operator"));
+    }
+    hold(REVOCATIONS_KEPT + 7, false);
+    look();
+    until(has_settled, NULL);
+    cr_assert_eq(fake_redis_count(w.fake, revocation), 3);
+    hold_all();
+    until(is_ready, NULL);
+    close_world();
+}
+
+Test(store_promise, beyond_its_bounds_it_says_at_most_how_many)
+{
+    struct id key = some_key();
+
+    open_ready();
+    change(&key);
+    for (int i = 0; i < OTHERS_KEPT + 10; i++)
+        promises_note(w.store, promises_next(w.store));
+    hold(0, false);
+    look();
+    until_trouble("lost up to 1035 changes");
+    test_loop_for(&w.loop, 1500);
+    cr_assert_eq(fake_redis_count(w.fake, revocation), 1, "told once, while the rest is waited for");
+    hold(12, false);
+    until_trouble("lost 1023 changes");
+    hold_all();
+    until(is_ready, NULL);
+    close_world();
+}
