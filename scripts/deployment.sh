@@ -112,7 +112,7 @@ expect() { # STATUS WHAT: the last answer had that status
 take_cookie() { cookie=$(sed -n 's/^[Ss]et-[Cc]ookie: \(__Host-session=[^;]*\).*/\1/p' "$dir/head"); }
 make_account() {
   account=$("$binary" account create --name Demo --json | jq -r .id)
-  echo 'amber falcons drift at 42' >"$dir/password"
+  (umask 077 && echo 'amber falcons drift at 42' >"$dir/password")
   seed=$("$binary" user create --account "$account" --email ada@console.test --password-file "$dir/password" --json |
     jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
 }

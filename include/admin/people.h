@@ -24,5 +24,8 @@ MUST_CHECK int user_find(struct store_session *session, const char *email, bool 
 /* Replaces what is not NULL, ends the user's sessions and unlocks him. */
 MUST_CHECK int user_reset(struct store_session *session, const struct id *user, const char *password_hash,
                           const uint8_t *totp_sealed);
+/* Empty for an unknown account. */
+MUST_CHECK int account_name_find(struct store_session *session, const struct id *account,
+                                 char ret_name[ACCOUNT_NAME_MAX_BYTES + 1]);
 /* Ends a lock, and forgets what is counted against the user. */
 MUST_CHECK int user_unlock(struct store_session *session, const struct id *user);

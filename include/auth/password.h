@@ -23,8 +23,9 @@ struct password_turn {
 
 enum password_result { PASSWORD_MATCHES, PASSWORD_DIFFERS, PASSWORD_OVERLOADED, PASSWORD_CANCELLED };
 typedef void password_verified(void *arg, enum password_result result);
-/* hash NULL: no such user; the same work is done and PASSWORD_DIFFERS answered. The password is copied, and wiped
- * after. done runs exactly once, later; PASSWORD_OVERLOADED: no hash was computed. */
+/* The password is compared as account_prepare_password() makes it; where that is not what was typed, as typed too, for
+ * hashes of before. hash NULL: no such user; the same work is done and PASSWORD_DIFFERS answered. The password is
+ * copied, and wiped after. done runs exactly once, later; PASSWORD_OVERLOADED: no hash was computed. */
 void password_verify(struct password_pool *pool, const struct password_turn *turn, struct text password,
                      const char *hash, password_verified *done, void *arg);
 /* In how many seconds those that wait now will have been hashed, by what hashes took of late; 1 to 60. */

@@ -15,3 +15,5 @@ struct keyring *key_file_load(const struct settings *settings, struct buf *ret_w
 /* Reads a whole small file ("-": standard input) into ret_content and strips one newline at its end. False with one
  * sentence in ret_why. The content may be a secret: buf_wipe() it. */
 MUST_CHECK bool secret_file_read(const char *path, struct buf *ret_content, struct buf *ret_why);
+/* The same for a password: a regular file that others may read is refused as a master key's is, by key_file_judge(). */
+MUST_CHECK bool private_file_read(const char *option, const char *path, struct buf *ret_content, struct buf *ret_why);

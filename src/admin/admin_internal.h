@@ -34,7 +34,9 @@ MUST_CHECK struct keyring *command_keyring(const struct command_line *line, int 
 MUST_CHECK int command_require(const char *value, const char *option);
 
 /* A new password, from a file or asked for twice on the terminal, and judged. buf_wipe() it. */
-MUST_CHECK int password_obtain(const char *file, struct buf *ret_password);
+MUST_CHECK int password_obtain(const char *file, const struct password_context *context, struct buf *ret_password);
+/* The same judgement alone. */
+MUST_CHECK int password_accept(struct text password, const struct password_context *context);
 
 /* 'key revoke --from-log': revokes every key that the operands, revocation logs, name. */
 int revocation_replay_run(const struct command_line *line);

@@ -97,7 +97,16 @@ static int password_ask(struct buf *ret_password)
     return EXIT_DONE;
 }
 
-int password_obtain(const char *file, struct buf *ret_password)
+int password_accept(struct text password, const struct password_context *context)
+{
+    enum password_verdict verdict = account_judge_password(password, context);
+
+    if (verdict != PASSWORD_OK)
+        return command_fail(EXIT_FAILED, "the password is refused: %s", account_explain_password(verdict));
+    return EXIT_DONE;
+}
+
+int password_obtain(const char *file, const struct password_context *context, struct buf *ret_password)
 {
     char storage[ADMIN_WHY_MAX_BYTES];
     struct buf why;
@@ -106,12 +115,7 @@ int password_obtain(const char *file, struct buf *ret_password)
     buf_init_fixed(&why, storage, sizeof storage);
     if (!file)
         code = password_ask(ret_password);
-    else if (!secret_file_read(file, ret_password, &why))
+    else if (!private_file_read("--password-file", file, ret_password, &why))
         code = command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
-    if (code != EXIT_DONE)
-        return code;
-    enum password_verdict verdict = account_judge_password(buf_text(ret_password));
-    if (verdict != PASSWORD_OK)
-        return command_fail(EXIT_FAILED, "the password is refused: %s", account_explain_password(verdict));
-    return EXIT_DONE;
+    return code == EXIT_DONE ? password_accept(buf_text(ret_password), context) : code;
 }

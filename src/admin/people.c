@@ -37,6 +37,36 @@ int account_add(struct store_session *session, struct text name, struct id *ret_
     return code;
 }
 
+struct naming {
+    struct store_session *session;
+    enum store_result result;
+    const struct id *account;
+    char *name; /* ACCOUNT_NAME_MAX_BYTES + 1 */
+};
+
+static void accounts_named(void *arg, enum store_result result, const struct account_row *accounts, size_t count)
+{
+    struct naming *naming = arg;
+
+    naming->result = result;
+    for (size_t i = 0; result == STORE_OK && i < count; i++)
+        if (id_equal(&accounts[i].id, naming->account))
+            snprintf(naming->name, ACCOUNT_NAME_MAX_BYTES + 1, "%s", accounts[i].name);
+    store_session_done(naming->session);
+}
+
+int account_name_find(struct store_session *session, const struct id *account,
+                      char ret_name[ACCOUNT_NAME_MAX_BYTES + 1])
+{
+    static const struct store_refusals NONE = {0};
+    struct naming naming = {.session = session, .account = account, .name = ret_name};
+
+    ret_name[0] = '\0';
+    account_store_list(session->store, accounts_named, &naming);
+    store_session_wait(session);
+    return store_session_explain(session, naming.result, &NONE);
+}
+
 /* Deadlines of calls count from the loop's time, which stands still while the hash is computed. */
 void user_hash_password(struct store_session *session, struct keyring *keyring, struct text password,
                         char ret_hash[PASSWORD_HASH_BYTES])

@@ -111,6 +111,17 @@ static int tell_totp(const struct command_line *line, const struct new_user *use
     return command_print(buf_text(&out));
 }
 
+/* The account's name is known now, and might be the password. */
+static int password_accept_for(struct store_session *session, const struct id *account, const char *email,
+                               struct text password)
+{
+    char name[ACCOUNT_NAME_MAX_BYTES + 1];
+    int code = account_name_find(session, account, name);
+
+    return code == EXIT_DONE ? password_accept(password, &(struct password_context){text_of(email), text_of(name)})
+                             : code;
+}
+
 static int user_create_with(const struct command_line *line, struct keyring *keyring, const struct id *account,
                             const char *email, struct text password)
 {
@@ -120,7 +131,9 @@ static int user_create_with(const struct command_line *line, struct keyring *key
 
     if (code != EXIT_DONE)
         return code;
-    code = user_add(&session, keyring, account, email, password, &user);
+    code = password_accept_for(&session, account, email, password);
+    if (code == EXIT_DONE)
+        code = user_add(&session, keyring, account, email, password, &user);
     store_session_close(&session);
     if (code == EXIT_DONE)
         code = tell_totp(line, &user, account->text, email);
@@ -144,7 +157,7 @@ int user_create_run(const struct command_line *line)
         return code;
     struct keyring *keyring = command_keyring(line, &code);
     if (keyring)
-        code = password_obtain(line->password_file, &password);
+        code = password_obtain(line->password_file, &(struct password_context){.email = text_of(email)}, &password);
     if (code == EXIT_DONE)
         code = user_create_with(line, keyring, &account, email, buf_text(&password));
     keyring_destroy(keyring);
@@ -286,7 +299,7 @@ static int reset_password_with(const struct command_line *line, struct keyring *
     struct id user;
 
     buf_init(&password, PASSWORD_MAX_BYTES + 1);
-    int code = password_obtain(line->password_file, &password);
+    int code = password_obtain(line->password_file, &(struct password_context){.email = text_of(email)}, &password);
     if (code == EXIT_DONE)
         code = open_and_find(&session, &line->settings, keyring, email, &user);
     if (code != EXIT_DONE)

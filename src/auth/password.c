@@ -41,7 +41,9 @@ struct job {
     uint64_t begun_ns; /* running */
     struct password_hash hash;
     uint8_t peppered[KEYRING_DIGEST_BYTES];
-    bool can_match; /* the user and his pepper exist */
+    uint8_t peppered_as_typed[KEYRING_DIGEST_BYTES];
+    bool has_other_form; /* as typed it is not as prepared: hashes of before were made of what was typed */
+    bool can_match;      /* the user and his pepper exist */
     enum password_result result;
     password_verified *done;
     void *arg;
@@ -112,16 +114,26 @@ static void finish(struct job *job, enum password_result result)
     CHECK(uv_timer_start(&pool->finisher, deliver_finished, 0, 0) == 0);
 }
 
-/* On a thread of its own: it touches the job's own memory alone. */
-static enum password_result judge(const struct job *job)
+static enum password_result judge_form(const struct job *job, const uint8_t peppered[KEYRING_DIGEST_BYTES])
 {
     uint8_t derived[PASSWORD_DERIVED_BYTES];
-    if (!password_hash_derive(&job->hash, job->peppered, derived))
+    if (!password_hash_derive(&job->hash, peppered, derived))
         return PASSWORD_OVERLOADED;
     const bool equal = secure_equal((struct text){(char *)derived, sizeof derived},
                                     (struct text){(char *)job->hash.derived, sizeof job->hash.derived});
     secure_wipe(derived, sizeof derived);
     return equal && job->can_match ? PASSWORD_MATCHES : PASSWORD_DIFFERS;
+}
+
+/* On a thread of its own: it touches the job's own memory alone. The second hash is computed whenever what was typed
+ * has two forms, whoever typed it and whatever the first one told: time depends on what was typed alone. */
+static enum password_result judge(const struct job *job)
+{
+    const enum password_result result = judge_form(job, job->peppered);
+    if (!job->has_other_form || result == PASSWORD_OVERLOADED)
+        return result;
+    const enum password_result as_typed = judge_form(job, job->peppered_as_typed);
+    return result == PASSWORD_MATCHES ? result : as_typed;
 }
 
 static void run_job(struct background *background)
@@ -259,6 +271,18 @@ static void enqueue(struct job *job)
     insert_by_round(part, job);
 }
 
+static void pepper(struct keyring *keyring, size_t generation, struct text password, struct job *job)
+{
+    char storage[PASSWORD_FORM_MAX_BYTES];
+    struct buf prepared;
+    buf_init_fixed(&prepared, storage, sizeof storage);
+    account_prepare_password(password, &prepared);
+    keyring_digest(keyring, KEYRING_PASSWORD, generation, buf_text(&prepared), job->peppered);
+    keyring_digest(keyring, KEYRING_PASSWORD, generation, password, job->peppered_as_typed);
+    job->has_other_form = !text_equal(buf_text(&prepared), password);
+    secure_wipe(storage, sizeof storage);
+}
+
 void password_verify(struct password_pool *pool, const struct password_turn *turn, struct text password,
                      const char *hash, password_verified *done, void *arg)
 {
@@ -275,7 +299,7 @@ void password_verify(struct password_pool *pool, const struct password_turn *tur
                      password_pepper_find(pool->keyring, job->hash.pepper_name, &generation);
     if (!job->can_match)
         password_hash_dummy(&job->hash);
-    keyring_digest(pool->keyring, KEYRING_PASSWORD, generation, password, job->peppered);
+    pepper(pool->keyring, generation, password, job);
     enqueue(job);
 }
 
@@ -299,10 +323,15 @@ void password_pool_close(struct password_pool *pool, void (*closed)(void *arg), 
 void password_hash_now(struct keyring *keyring, struct text password, char ret_hash[PASSWORD_HASH_BYTES])
 {
     struct password_hash hash = {.cost = PASSWORD_COST_STANDARD};
+    char storage[PASSWORD_FORM_MAX_BYTES];
     uint8_t peppered[KEYRING_DIGEST_BYTES];
+    struct buf prepared;
+    buf_init_fixed(&prepared, storage, sizeof storage);
+    account_prepare_password(password, &prepared);
     random_secret(hash.salt, sizeof hash.salt);
     password_pepper_name(keyring, 0, hash.pepper_name);
-    keyring_digest(keyring, KEYRING_PASSWORD, 0, password, peppered);
+    keyring_digest(keyring, KEYRING_PASSWORD, 0, buf_text(&prepared), peppered);
+    secure_wipe(storage, sizeof storage);
     CHECK(password_hash_derive(&hash, peppered, hash.derived));
     password_hash_print(&hash, ret_hash);
     secure_wipe(peppered, sizeof peppered);

@@ -78,6 +78,26 @@ bool secret_file_read(const char *path, struct buf *ret_content, struct buf *ret
     return read_opened(fd, path, ret_content, ret_why);
 }
 
+bool private_file_read(const char *option, const char *path, struct buf *ret_content, struct buf *ret_why)
+{
+    struct stat about;
+    int fd CLEANUP(close_fd) = STDIN_FILENO;
+
+    if (text_equal(text_of(path), TEXT("-")))
+        return read_opened(fd, "standard input", ret_content, ret_why);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &about) != 0) {
+        buf_printf(ret_why, "cannot open %s %s: %s", option, path, strerror(errno));
+        return false;
+    }
+    const char *unfit = S_ISREG(about.st_mode) ? key_file_judge(path, about.st_mode, about.st_uid, geteuid()) : NULL;
+    if (unfit) {
+        buf_printf(ret_why, "%s %s is refused: %s", option, path, unfit);
+        return false;
+    }
+    return read_opened(fd, path, ret_content, ret_why);
+}
+
 static bool read_master_file(const char *option, const char *path, struct buf *ret_content, struct buf *ret_why)
 {
     struct stat about;

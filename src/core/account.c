@@ -1,4 +1,5 @@
 #include "core/account.h"
+#include "base/secure.h"
 #include "common_passwords_internal.h"
 #include "label_internal.h"
 
@@ -71,16 +72,83 @@ static bool is_listed(struct text t)
     return false;
 }
 
-enum password_verdict account_judge_password(struct text password)
+enum { CONTEXT_WORDS_MAX = 24, CONTEXT_WORD_MIN = 3, COMMON_BELOW_BITS = 30 };
+
+struct context_words {
+    struct text words[CONTEXT_WORDS_MAX];
+    size_t count;
+};
+
+static void add_word(struct context_words *context, struct text word)
 {
+    if (word.len >= CONTEXT_WORD_MIN && context->count < CONTEXT_WORDS_MAX)
+        context->words[context->count++] = word;
+}
+
+static bool is_separator(char c)
+{
+    return (unsigned char)c < 0x80 && !(c >= '0' && c <= '9') && !(lower(c) >= 'a' && lower(c) <= 'z');
+}
+
+/* The whole, and each of its words. */
+static void add_words(struct context_words *context, struct text t)
+{
+    size_t begin = 0;
+    add_word(context, t);
+    for (size_t i = 0; i <= t.len; i++) {
+        if (i < t.len && !is_separator(t.ptr[i]))
+            continue;
+        if (i - begin < t.len)
+            add_word(context, (struct text){t.ptr + begin, i - begin});
+        begin = i + 1;
+    }
+}
+
+/* Twice the same is hardly more than once. */
+static struct text first_period(struct text t)
+{
+    for (size_t period = 1; period <= t.len / 2; period++)
+        if (text_equal(text_skip(t, period), (struct text){t.ptr, t.len - period}))
+            return (struct text){t.ptr, period};
+    return t;
+}
+
+static bool is_guessed(struct text t, const struct password_context *context)
+{
+    struct context_words words = {0};
+    add_words(&words, TEXT("chatelaine"));
+    if (context) {
+        add_words(&words, context->email);
+        add_words(&words, context->account_name);
+    }
+    return password_guess_bits(first_period(t), words.words, words.count) < COMMON_BELOW_BITS;
+}
+
+static enum password_verdict judge_prepared(struct text t, const struct password_context *context)
+{
+    size_t chars;
+    if (!text_count_utf8(t, &chars) || chars > PASSWORD_MAX_CHARS)
+        return PASSWORD_TOO_LONG;
+    if (chars < PASSWORD_MIN_CHARS)
+        return PASSWORD_TOO_SHORT;
+    return repeats_itself(t) || is_run(t) || is_listed(t) || is_guessed(t, context) ? PASSWORD_COMMON : PASSWORD_OK;
+}
+
+enum password_verdict account_judge_password(struct text password, const struct password_context *context)
+{
+    char storage[PASSWORD_FORM_MAX_BYTES];
+    enum password_verdict verdict;
+    struct buf prepared;
     size_t chars;
     if (!text_count_utf8(password, &chars) || count_char(password, '\0'))
         return PASSWORD_NOT_TEXT;
-    if (chars < PASSWORD_MIN_CHARS)
-        return PASSWORD_TOO_SHORT;
-    if (chars > PASSWORD_MAX_CHARS)
+    if (password.len > PASSWORD_MAX_BYTES)
         return PASSWORD_TOO_LONG;
-    return repeats_itself(password) || is_run(password) || is_listed(password) ? PASSWORD_COMMON : PASSWORD_OK;
+    buf_init_fixed(&prepared, storage, sizeof storage);
+    account_prepare_password(password, &prepared);
+    verdict = judge_prepared(buf_text(&prepared), context);
+    secure_wipe(storage, sizeof storage);
+    return verdict;
 }
 
 const char *account_explain_password(enum password_verdict verdict)
@@ -93,7 +161,9 @@ const char *account_explain_password(enum password_verdict verdict)
     case PASSWORD_TOO_LONG:
         return "The password may have at most 256 characters.";
     case PASSWORD_COMMON:
-        return "The password is one that many people use, or a simple pattern. Choose another.";
+        return "The password is one that many people use, a simple pattern, or made of common words, years or your own "
+               "names. "
+               "Choose another: four or more uncommon words do well.";
     case PASSWORD_NOT_TEXT:
         break;
     }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 TestSuite(cli, .fini = leak_guard);
 
@@ -201,6 +202,16 @@ Test(cli, refusals_say_what_to_do, .timeout = 90)
     file_write(weak, "password1234");
     RUN(&fixture, &run, "user", "create", "--account", fixture.account, "--email", "a@b.test", "--password-file", weak);
     expect_refusal(&run, 1, "", "a common password");
+    file_write(weak, "zephyrine-zumpano!");
+    RUN(&fixture, &run, "user", "create", "--account", fixture.account, "--email", "zephyrine.zumpano@b.test",
+        "--password-file", weak);
+    expect_refusal(&run, 1, "your own names", "the email");
+    file_write(weak, "lantern over grey water");
+    cr_assert_eq(chmod(weak, 0644), 0);
+    RUN(&fixture, &run, "user", "create", "--account", fixture.account, "--email", "a@b.test", "--password-file", weak);
+    expect_refusal(&run, 1, "--password-file", "a password that others may read");
+    RUN(&fixture, &run, "user", "unlock", "--email", "nobody@else.test");
+    expect_refusal(&run, 1, "nobody@else.test", "an unknown email");
     RUN(&fixture, &run, "user", "create", "--account", "acct_00000000000000000000000000", "--email", "a@b.test",
         "--password-file", fixture.password_path);
     expect_refusal(&run, 1, "account", "an unknown account");

@@ -333,3 +333,42 @@ Test(password, knows_its_own_form)
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++)
         cr_assert_eq(password_hash_valid(CASES[i].hash), CASES[i].valid, "%s", CASES[i].hash);
 }
+
+static void hash_cheaply(struct keyring *keyring, struct text password, char ret_hash[PASSWORD_HASH_BYTES])
+{
+    struct password_hash hash = {.cost = 10};
+    uint8_t peppered[KEYRING_DIGEST_BYTES];
+    keyring_digest(keyring, KEYRING_PASSWORD, 0, password, peppered);
+    password_pepper_name(keyring, 0, hash.pepper_name);
+    cr_assert(password_hash_derive(&hash, peppered, hash.derived));
+    password_hash_print(&hash, ret_hash);
+}
+
+#define COMPOSED "gr\xc3\xbc\xc3\x9f mir die Ann"
+#define DECOMPOSED "gru\xcc\x88\xc3\x9f mir die Ann"
+
+/* One keyboard sends a letter with its diaeresis, another one both apart. */
+Test(password, the_form_of_letters_makes_no_difference)
+{
+    struct fixture f;
+    char hash[PASSWORD_HASH_BYTES];
+    set_up(&f, MASTERS, 1, 2, 4);
+    password_hash_now(f.keyring, TEXT(DECOMPOSED), hash);
+    cr_assert_eq(verify_now(&f, TEXT(COMPOSED), hash), PASSWORD_MATCHES);
+    cr_assert_eq(verify_now(&f, TEXT(DECOMPOSED), hash), PASSWORD_MATCHES);
+    cr_assert_eq(verify_now(&f, TEXT("gru\xc3\x9f mir die Ann"), hash), PASSWORD_DIFFERS);
+    tear_down(&f);
+}
+
+/* Hashes of before were made of what was typed. */
+Test(password, hashes_of_what_was_typed_still_verify)
+{
+    struct fixture f;
+    char hash[PASSWORD_HASH_BYTES];
+    set_up(&f, MASTERS, 1, 2, 4);
+    hash_cheaply(f.keyring, TEXT(DECOMPOSED), hash);
+    cr_assert_eq(verify_now(&f, TEXT(DECOMPOSED), hash), PASSWORD_MATCHES);
+    cr_assert_eq(verify_now(&f, TEXT(DECOMPOSED "e"), hash), PASSWORD_DIFFERS);
+    cr_assert_eq(verify_now(&f, TEXT(DECOMPOSED), NULL), PASSWORD_DIFFERS);
+    tear_down(&f);
+}

@@ -2,7 +2,9 @@
 
 #include "leak_guard.h"
 
+#include "core/common_passwords_internal.h"
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 #include <string.h>
 
@@ -89,12 +91,13 @@ Test(account, judges_passwords)
         {"12341234123412", PASSWORD_COMMON},
         {"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9",
          PASSWORD_COMMON},
-        {"abcdefghijk!", PASSWORD_OK},
+        {"abcdefghijk!", PASSWORD_COMMON},
         {"lantern over grey water", PASSWORD_OK},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++)
-        cr_assert_eq(account_judge_password(text_of(CASES[i].password)), CASES[i].verdict, "%s", CASES[i].password);
-    cr_assert_eq(account_judge_password((struct text){"a nul \0 in the middle", 21}), PASSWORD_NOT_TEXT);
+        cr_assert_eq(account_judge_password(text_of(CASES[i].password), NULL), CASES[i].verdict, "%s",
+                     CASES[i].password);
+    cr_assert_eq(account_judge_password((struct text){"a nul \0 in the middle", 21}, NULL), PASSWORD_NOT_TEXT);
 }
 
 Test(account, takes_passwords_of_up_to_256_code_points)
@@ -104,8 +107,8 @@ Test(account, takes_passwords_of_up_to_256_code_points)
         memcpy(text + i, "\xf0\x9f\x90\x80", 4);
         text[i + 3] = (char)(0x80 + i / 4 % 61);
     }
-    cr_assert_eq(account_judge_password((struct text){text, PASSWORD_MAX_BYTES}), PASSWORD_OK);
-    cr_assert_eq(account_judge_password((struct text){text, PASSWORD_MAX_BYTES + 4}), PASSWORD_TOO_LONG);
+    cr_assert_eq(account_judge_password((struct text){text, PASSWORD_MAX_BYTES}, NULL), PASSWORD_OK);
+    cr_assert_eq(account_judge_password((struct text){text, PASSWORD_MAX_BYTES + 4}, NULL), PASSWORD_TOO_LONG);
 }
 
 Test(account, explains_each_verdict)
@@ -114,4 +117,111 @@ Test(account, explains_each_verdict)
         for (int other = PASSWORD_OK; other < verdict; other++)
             cr_assert_str_neq(account_explain_password((enum password_verdict)verdict),
                               account_explain_password((enum password_verdict)other));
+}
+
+/* What was taken before there were rules, and what is like it. */
+Test(account, refuses_what_is_guessed_first)
+{
+    static const struct password_context CONTEXT = {TEXT("ada.smith@northclinic.test"), TEXT("St. Brigid's Praxis")};
+    static const struct {
+        const char *password;
+        enum password_verdict alone, in_context;
+    } CASES[] = {
+        {"Summer2026!!", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"chatelaine123", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"Chatelaine2026!", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"Northclinic1!", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"N0rthcl1n1c!!", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"ada.smith@northclinic.test", PASSWORD_OK, PASSWORD_COMMON},
+        {"Ada.Smith2026", PASSWORD_OK, PASSWORD_COMMON},
+        {"BrigidsPraxis!", PASSWORD_OK, PASSWORD_COMMON},
+        {"St. Brigid's Praxis", PASSWORD_OK, PASSWORD_COMMON},
+        {"P@$$w0rd12345", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"!!Wintertime2025", PASSWORD_OK, PASSWORD_OK}, /* 'time' is none of the words */
+        {"2026HappyBirthday", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"iloveyousomuch1", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"Michael1985!!", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"1qaz2wsx3edc!", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"qwertzuiop2026", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"poiuytrewq98765", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"xqzvbnxqzvbn", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"DragonDragon99", PASSWORD_COMMON, PASSWORD_COMMON},
+        {"amber falcons drift at 42", PASSWORD_OK, PASSWORD_OK},
+        {"correct-Horse-battery-9", PASSWORD_OK, PASSWORD_OK},
+        {"k7#Qv2!mZp9x", PASSWORD_OK, PASSWORD_OK},
+        {"j2Kx0pQmV9ab", PASSWORD_OK, PASSWORD_OK},
+        {"zypern kutter lampe", PASSWORD_OK, PASSWORD_OK},
+        {"ich mag 7 Birnen", PASSWORD_OK, PASSWORD_OK},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        cr_expect_eq(account_judge_password(text_of(CASES[i].password), NULL), CASES[i].alone, "%s", CASES[i].password);
+        cr_expect_eq(account_judge_password(text_of(CASES[i].password), &CONTEXT), CASES[i].in_context, "%s",
+                     CASES[i].password);
+    }
+}
+
+/* Instead of a list of 3,000: each word of the list that is long enough, with what is appended to words. */
+Test(account, refuses_far_more_than_three_thousand_common_passwords)
+{
+    static const char *const TAILS[] = {"1234",  "12345!", "2024",  "2025!",  "2026!!", "123456", "!!!!", "1999",
+                                        "@2026", "111111", "4321!", "qwerty", "000",    "_2023",  "1!"};
+    unsigned refused = 0, taken = 0;
+    for (size_t word = 0; word < COMMON_WORD_COUNT; word++)
+        for (size_t tail = 0; tail < 2 * (sizeof TAILS / sizeof TAILS[0]); tail++) {
+            char password[64];
+            snprintf(password, sizeof password, "%s%s", COMMON_WORDS[word], TAILS[tail / 2]);
+            if (tail % 2)
+                password[0] = (char)(password[0] - 'a' + 'A');
+            if (strlen(password) < PASSWORD_MIN_CHARS)
+                continue;
+            refused += account_judge_password(text_of(password), NULL) == PASSWORD_COMMON;
+            taken += account_judge_password(text_of(password), NULL) != PASSWORD_COMMON;
+        }
+    cr_expect_gt(refused, 3000, "%u", refused);
+    cr_expect_eq(taken, 0, "%u", taken);
+}
+
+Test(account, prepares_passwords_in_one_form)
+{
+    static const struct {
+        const char *typed, *prepared;
+    } CASES[] = {
+        {"plain text", "plain text"},
+        {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
+        {"gru\xcc\x88\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},            /* u and a diaeresis: one letter */
+        {"\xe2\x84\xab", "\xc3\x85"},                             /* the sign of Angstrom */
+        {"\xed\x95\x9c", "\xed\x95\x9c"},                         /* a Hangul syllable */
+        {"\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab", "\xed\x95\x9c"}, /* the same, of its parts */
+        {"a\xc2\xa0"
+         "b\xe3\x80\x80"
+         "c",
+         "a b c"},                                  /* no-break and ideographic space */
+        {"\xef\xac\x81 A a", "\xef\xac\x81 A a"},   /* neither compatibility nor case */
+        {"q\xcc\x87\xcc\xa3", "q\xcc\xa3\xcc\x87"}, /* marks in their order */
+        {"\xff", "\xff"},
+        {"", ""},
+    };
+    char storage[PASSWORD_FORM_MAX_BYTES], again[PASSWORD_FORM_MAX_BYTES];
+    struct buf prepared, twice;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        buf_init_fixed(&prepared, storage, sizeof storage);
+        buf_init_fixed(&twice, again, sizeof again);
+        account_prepare_password(text_of(CASES[i].typed), &prepared);
+        cr_expect(text_equal(buf_text(&prepared), text_of(CASES[i].prepared)), "case %zu", i);
+        account_prepare_password(buf_text(&prepared), &twice);
+        cr_expect(text_equal(buf_text(&twice), buf_text(&prepared)), "case %zu", i);
+    }
+}
+
+/* The longest that grows most: its form still has room. */
+Test(account, prepares_the_longest_password)
+{
+    char typed[PASSWORD_MAX_BYTES], storage[PASSWORD_FORM_MAX_BYTES];
+    struct buf prepared;
+    for (size_t i = 0; i < sizeof typed; i += 4)
+        memcpy(typed + i, "\xf0\x9d\x85\xa0", 4); /* U+1D160 becomes three of its like */
+    buf_init_fixed(&prepared, storage, sizeof storage);
+    account_prepare_password((struct text){typed, sizeof typed}, &prepared);
+    cr_expect_not(prepared.failed);
+    cr_expect_eq(prepared.len, PASSWORD_FORM_MAX_BYTES);
 }
