@@ -19,6 +19,7 @@ struct service {
     struct usage *usage;
     struct revocation_log *revocation_log;        /* NULL: none is kept */
     struct log_pause revocation_log_pause;        /* of its errors */
+    bool has_warned_of_proxy;                     /* of an X-Forwarded-For that is ignored, once */
     const struct route_policy *policy;            /* replaced on SIGHUP */
     const struct address_ranges *trusted_proxies; /* NULL: none */
     struct session_limits session_limits;

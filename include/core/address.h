@@ -12,6 +12,8 @@ struct address {
 MUST_CHECK bool address_parse(struct text t, struct address *ret_address);
 /* At most ADDRESS_TEXT_BYTES. A mapped address as the IPv4 one that it is. */
 void address_print(const struct address *address, struct buf *out);
+/* 127.0.0.0/8 or ::1. */
+bool address_is_loopback(const struct address *address);
 /* What is counted as one client: the IPv4 address, or the /64 of an IPv6 one ("2001:db8:1:2::/64"), all of which one
  * client may use. */
 void address_print_network(const struct address *address, struct buf *out);

@@ -129,6 +129,21 @@ const struct id *call_actor(const struct call *call)
     return call->key ? &call->key->id : &call->session->user.id;
 }
 
+/* Behind a balancer that is not named everybody is one client, whose failures stop all: the operator should know. */
+static void warn_of_proxy(const struct call *call)
+{
+    struct service *service = call->service;
+    size_t lines;
+
+    http_request_header(call->request, FORWARDED_FOR, &lines);
+    if (lines == 0 || service->has_warned_of_proxy)
+        return;
+    service->has_warned_of_proxy = true;
+    LOG(LOG_WARN,
+        "X-Forwarded-For is ignored: its sender is not in --trusted-proxies, so all behind it count as one client",
+        log_text("peer", http_request_peer(call->request)));
+}
+
 /* Where trusted proxies say nothing that can be read, what they were asked by is the client: they themselves. */
 static bool read_client(const struct call *call, struct address *ret_client)
 {
@@ -137,8 +152,10 @@ static bool read_client(const struct call *call, struct address *ret_client)
 
     if (!address_parse(http_request_peer(call->request), ret_client))
         return false;
-    if (!trusted || !address_ranges_include(trusted, ret_client))
+    if (!trusted || !address_ranges_include(trusted, ret_client)) {
+        warn_of_proxy(call);
         return true;
+    }
     http_request_header(call->request, FORWARDED_FOR, &lines);
     while (lines > 0 &&
            address_walk_back(trusted, http_request_header_at(call->request, FORWARDED_FOR, --lines), ret_client))

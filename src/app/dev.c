@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/secure.h"
 #include "config/key_file.h"
+#include "core/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -111,6 +112,18 @@ static int dev_fill_settings(struct dev *dev, const struct settings *given)
     return dev_fit_connections(&dev->settings);
 }
 
+/* Others than this machine may listen on the way: passwords and cookies are sent as they are. */
+static void warn_of_clear_text(const char *listen)
+{
+    struct address address;
+
+    if (text_starts_with(text_of(listen), TEXT("localhost:")) ||
+        (address_parse(text_of(listen), &address) && address_is_loopback(&address)))
+        return;
+    LOG(LOG_WARN, "passwords and cookies cross the network in clear text: listen on 127.0.0.1, or put TLS in front",
+        log_str("listen", listen));
+}
+
 /* The origin must be known before the node listens, so a port that may be any is chosen here. */
 static uint16_t find_free_port(void)
 {
@@ -138,6 +151,7 @@ static int dev_choose_origin(struct dev *dev, const char *listen)
     struct text host = {listen, (size_t)(colon - listen)};
     bool is_any = text_equal(host, TEXT("0.0.0.0")) || text_equal(host, TEXT("[::]"));
     snprintf(dev->listen, sizeof dev->listen, "%.*s:%u", TEXT_ARG(host), (unsigned)port);
+    warn_of_clear_text(dev->listen);
     if (is_any)
         host = TEXT("127.0.0.1");
     int length = snprintf(dev->origin, sizeof dev->origin, "http://%.*s", TEXT_ARG(host));

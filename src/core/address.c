@@ -69,6 +69,13 @@ void address_print(const struct address *address, struct buf *out)
     buf_append_str(out, text);
 }
 
+bool address_is_loopback(const struct address *address)
+{
+    static const struct address LOOPBACK = {{[ADDRESS_BYTES - 1] = 1}};
+    return is_ipv4(address) ? address->bytes[IPV4_OFFSET] == 127
+                            : memcmp(address->bytes, LOOPBACK.bytes, sizeof LOOPBACK.bytes) == 0;
+}
+
 void address_print_network(const struct address *address, struct buf *out)
 {
     struct address network = {{0}};

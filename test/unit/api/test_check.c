@@ -233,6 +233,7 @@ Test(check, nobody_escapes_a_limit_by_what_he_sends)
     world.service.trusted_proxies = proxies;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
         expect_one_client(CASES[i].one, CASES[i].other, CASES[i].same);
+    cr_expect(world.service.has_warned_of_proxy, "192.0.2.1 sent a header that was ignored");
     world.service.trusted_proxies = NULL;
     expect_one_client((struct client){"10.0.0.1", "X-Forwarded-For: 203.0.113.1\n"}, (struct client){"10.0.0.1", ""},
                       true);

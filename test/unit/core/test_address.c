@@ -220,3 +220,19 @@ Test(address, blocks)
         cr_assert(text_equal(buf_text(&out), text_of(CASES[i].block)), "%.*s", TEXT_ARG(buf_text(&out)));
     }
 }
+
+Test(address, loopback)
+{
+    static const struct {
+        const char *address;
+        bool is_loopback;
+    } CASES[] = {
+        {"127.0.0.1:8080", true}, {"127.1.2.3", true}, {"::ffff:127.0.0.1", true}, {"[::1]:8080", true},
+        {"0.0.0.0:8080", false},  {"::", false},       {"128.0.0.1", false},       {"::2", false},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct address address;
+        cr_assert(address_parse(text_of(CASES[i].address), &address));
+        cr_assert_eq(address_is_loopback(&address), CASES[i].is_loopback, "%s", CASES[i].address);
+    }
+}
