@@ -94,6 +94,8 @@ void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *net
     for (unsigned i = 0; i < CLUSTER_NODES; i++)
         addresses[i] = netns ? netns_address(netns, i) : "127.0.0.1";
     prepare(cluster, lease_ms);
+    redis_server_open_port(&cluster->fixture.redis);
+    redis_server_start(&cluster->elsewhere, &(struct redis_server_options){.tcp = true});
     cluster->proxy = redis_proxy_start(cluster->fixture.redis.socket_path, CLUSTER_NODES, addresses);
     for (unsigned i = 0; i < CLUSTER_NODES; i++) {
         snprintf(cluster->urls[i], sizeof cluster->urls[i], "redis://%s:%u", addresses[i],
@@ -130,6 +132,8 @@ void cluster_stop(struct cluster *cluster)
     fixture_stop(&cluster->fixture);
     if (cluster->proxy)
         redis_proxy_stop(cluster->proxy);
+    if (cluster->elsewhere.port)
+        redis_server_stop(&cluster->elsewhere);
     if (cluster->sentinels.redis_count > 0)
         sentinels_stop(&cluster->sentinels);
     for (unsigned i = 0; i < CLUSTER_NODES; i++)

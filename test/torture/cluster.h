@@ -14,11 +14,12 @@ struct netns;
 
 struct cluster {
     struct fixture fixture;
-    struct redis_proxy *proxy;  /* in front of Redis, a port for each node; with Sentinels one port for everybody, in
-                                   front of the first Redis alone */
-    struct sentinels sentinels; /* redis_count 0: none */
-    struct netns *netns;        /* NULL without namespaces */
-    unsigned min_replicas;      /* 0 without Sentinels */
+    struct redis_proxy *proxy;     /* in front of Redis, a port for each node; with Sentinels one port for everybody, in
+                                      front of the first Redis alone */
+    struct redis_server elsewhere; /* where a node's address may lead for a while; none with Sentinels (port 0) */
+    struct sentinels sentinels;    /* redis_count 0: none */
+    struct netns *netns;           /* NULL without namespaces */
+    unsigned min_replicas;         /* 0 without Sentinels */
     const char *args[9];
     char lease_ms[16];
     char urls[CLUSTER_NODES][PROCESS_PATH_BYTES];

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 3, STEP_MS = 20, LINKS = REDIS_PROXY_UNNAMED };
+enum { LANES = 3, STEP_MS = 20, COPY_WITHIN_MS = 3000, LINKS = REDIS_PROXY_UNNAMED };
 
 struct lane {
     struct nemesis *nemesis;
@@ -317,6 +317,83 @@ static void fault_redis_forget_scripts(struct lane *lane)
     redis_give_back(lane);
 }
 
+/* FLUSHALL that can be taken back: the data change places with an empty database, and later with it again. */
+static void fault_redis_emptied(struct lane *lane)
+{
+    const struct redis_server *redis = &lane->nemesis->plan.cluster->fixture.redis;
+    unsigned ms = span_ms(lane, 20, 300);
+    if (!redis_take(lane))
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "redis: emptied, %u ms", ms);
+
+    redis_server_tell(redis, "SWAPDB", "0", "1", NULL);
+    lane_wait(lane, ms);
+    redis_server_tell(redis, "SWAPDB", "0", "1", NULL);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    redis_give_back(lane);
+}
+
+/* A copy of Redis that follows it no more, and still is a replica. */
+static void copy_elsewhere(struct lane *lane)
+{
+    const struct cluster *cluster = lane->nemesis->plan.cluster;
+    struct deadline deadline = deadline_in(COPY_WITHIN_MS);
+    char port[8], info[4096];
+
+    snprintf(port, sizeof port, "%u", cluster->fixture.redis.port);
+    redis_server_tell(&cluster->elsewhere, "REPLICAOF", "127.0.0.1", port, NULL);
+    do {
+        pause_ms(STEP_MS);
+        redis_server_ask(&cluster->elsewhere, info, sizeof info, "INFO", "replication", NULL);
+    } while (!strstr(info, "master_link_status:up") && deadline_left_ms(deadline) > 0);
+    redis_server_tell(&cluster->elsewhere, "REPLICAOF", "127.0.0.1", "1", NULL);
+}
+
+/* A master that holds nothing: a volume that was lost, another database. */
+static void empty_elsewhere(struct lane *lane)
+{
+    const struct cluster *cluster = lane->nemesis->plan.cluster;
+
+    redis_server_tell(&cluster->elsewhere, "REPLICAOF", "NO", "ONE", NULL);
+    redis_server_tell(&cluster->elsewhere, "FLUSHALL", NULL);
+}
+
+/* The node's address leads to another Redis for a while: those of its connections that are made anew end there. */
+static void lead_elsewhere(struct lane *lane, const char *what, void (*prepare)(struct lane *lane))
+{
+    struct cluster *cluster = lane->nemesis->plan.cluster;
+    struct target all = {below(lane, CLUSTER_NODES), (1U << LINKS) - 1, 3};
+    struct target some = {all.node, below(lane, 2) ? all.links : random_links(lane), 3};
+    unsigned ms = span_ms(lane, 50, 400);
+    if (!cluster->elsewhere.port || !links_take(lane, &all))
+        return;
+    if (!redis_take(lane)) {
+        links_give_back(lane, &all);
+        return;
+    }
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "node %u: %s, %u ms", all.node, what, ms);
+
+    prepare(lane);
+    redis_proxy_redirect(cluster->proxy, all.node, cluster->elsewhere.socket_path);
+    cut(lane, &some);
+    lane_wait(lane, ms);
+    redis_proxy_redirect(cluster->proxy, all.node, cluster->fixture.redis.socket_path);
+    cut(lane, &all);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    redis_give_back(lane);
+    links_give_back(lane, &all);
+}
+
+static void fault_replica(struct lane *lane)
+{
+    lead_elsewhere(lane, "its address leads to a replica that lags", copy_elsewhere);
+}
+
+static void fault_empty_redis(struct lane *lane)
+{
+    lead_elsewhere(lane, "its address leads to an empty redis", empty_elsewhere);
+}
+
 /* The links are cut, and refused for a while. */
 static void fault_cut(struct lane *lane)
 {
@@ -491,6 +568,9 @@ static const struct fault_kind KINDS[] = {
     {"redis-pause", 2, fault_redis_pause},
     {"redis-drop-subscribers", 2, fault_redis_drop_subscribers},
     {"redis-forget-scripts", 1, fault_redis_forget_scripts},
+    {"redis-emptied", 1, fault_redis_emptied},
+    {"replica", 2, fault_replica},
+    {"empty-redis", 1, fault_empty_redis},
     {"cut", 5, fault_cut},
     {"hold", 8, fault_hold},
     {"black-hole", 3, fault_black_hole},
