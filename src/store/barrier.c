@@ -327,6 +327,18 @@ bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct re
     return true;
 }
 
+void barriers_settle(struct barriers *barriers, void (*done)(void *arg, bool is_over), void *arg)
+{
+    static const struct redis_reply NOBODY = {.type = REPLY_ARRAY};
+    uint64_t sole_ns = store_sole_since_ns(barriers->store);
+    uint64_t wait_ns = wait_of(longest_lease_ms(barriers->store, 0));
+
+    if (!store_sentinel(barriers->store) || (sole_ns > 0 && clock_boot_ns() >= sole_ns + wait_ns))
+        done(arg, true);
+    else
+        CHECK(barrier_wait(barrier_begin(barriers), 0, &NOBODY, done, arg));
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct barriers *barriers = timer->data;

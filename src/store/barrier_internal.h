@@ -26,5 +26,10 @@ void barrier_drop(struct barrier *barrier);
 MUST_CHECK bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct redis_reply *registry,
                              void (*done)(void *arg, bool is_over), void *arg);
 
+/* A key was made: done runs once, perhaps inside this call, when no lease runs any more that another Redis granted
+ * which was replaced by this one (rule 10). A node that has one asks that Redis, and would call the new key unknown.
+ * False: the link of changes was lost meanwhile; the key is made all the same. */
+void barriers_settle(struct barriers *barriers, void (*done)(void *arg, bool is_over), void *arg);
+
 /* A node has let go. */
 void barriers_acknowledge(struct barriers *barriers, struct text session, struct text barrier);

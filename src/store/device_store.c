@@ -1,5 +1,6 @@
 #include "store/device_store.h"
 
+#include "barrier_internal.h"
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/mem.h"
@@ -203,10 +204,20 @@ static void claim(struct poll_call *call, struct text mac)
     store_call_script(call->store, SCRIPT_device_claim, SCRIPT_CHANGES, args.count, args.argv, claim_called, call);
 }
 
+static void claim_settled(void *arg, bool is_over)
+{
+    (void)is_over;
+    poll_finish(arg, STORE_OK);
+}
+
 static void claim_called(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
 {
     struct poll_call *call = arg;
 
+    if (result == STORE_OK) {
+        barriers_settle(store_barriers(call->store), claim_settled, call);
+        return;
+    }
     if (result == STORE_REFUSED || result == STORE_FULL) { /* the account is gone, or others were faster */
         result = STORE_REFUSED;
         call->poll.refusal = DEVICE_DENIED;

@@ -138,11 +138,24 @@ struct insert_call {
     void *arg;
 };
 
+static void insert_settled(void *arg, bool is_over)
+{
+    struct insert_call call = *(struct insert_call *)arg;
+
+    (void)is_over;
+    free(arg);
+    call.done(call.arg, STORE_OK, 0);
+}
+
 static void insert_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct insert_call call = *(struct insert_call *)arg;
     uint32_t retry_after_s = 0;
 
+    if (result == STORE_OK) {
+        barriers_settle(store_barriers(call.store), insert_settled, arg);
+        return;
+    }
     free(arg);
     if (result == STORE_LIMITED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
         store_malformed(call.store, "limit of changes");

@@ -1,4 +1,7 @@
+#include "base/clock.h"
 #include "base/metrics.h"
+#include "store/redis_sentinel.h"
+#include "store/store_state.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
@@ -126,6 +129,28 @@ Test(key_store, longest_name_and_device_key)
     cr_assert_eq(get_key(&EVERYTHING, &key.id, &answer), STORE_OK);
     expect_same(&answer.key, &key);
     expect_newest_event(&account, "device_key.created", 1);
+}
+
+/* A node that hears nothing may have a lease from the master that this one has replaced: it would ask that one. */
+Test(key_store, an_insertion_waits_for_leases_of_a_replaced_master)
+{
+    enum { LEFT_MS = 300, FENCE_MS = 4510, LEASES_MS = 1300 };
+    const struct redis_target target = {.master_name = "keys", .sentinel_count = 1, .sentinels = {{"127.0.0.1", 1}}};
+    struct id account = some_account();
+    uint8_t digest[KEY_DIGEST_BYTES];
+    struct key_record key = some_key(&account, MODE_LIVE, 1, digest);
+
+    fixture.store->sentinel = redis_sentinel_create(&fixture.loop, &target, 100);
+    cr_assert_eq(uv_timer_stop(&fixture.store->probe), 0);
+    fixture.store->replicas_listed = 1;
+    uint64_t began_ns = clock_boot_ns();
+    fixture.store->changes_since_ns = began_ns - (FENCE_MS + LEASES_MS - LEFT_MS) * UINT64_C(1000000);
+    cr_assert_eq(insert_key(&key, digest), STORE_OK);
+    cr_assert_geq(clock_boot_ns() - began_ns, LEFT_MS * UINT64_C(1000000));
+    began_ns = clock_boot_ns();
+    key = some_key(&account, MODE_LIVE, 2, digest);
+    cr_assert_eq(insert_key(&key, digest), STORE_OK);
+    cr_assert_lt(clock_boot_ns() - began_ns, LEASES_MS * UINT64_C(1000000), "and no longer");
 }
 
 Test(key_store, insertion_needs_an_account_and_a_new_key)
