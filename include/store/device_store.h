@@ -1,6 +1,7 @@
 /* Enrolments of devices in Redis (RFC 8628): begun by a device, decided by a user, turned into a key once. Codes are
  * known by their digests alone. Times are Redis' own. */
 #pragma once
+#include "core/account.h"
 #include "core/device.h"
 #include "core/key.h"
 #include "store/store.h"
@@ -36,6 +37,7 @@ struct device_poll {
     struct id account, approver; /* these with STORE_OK, the name valid during the call */
     struct text name;
     scope_set scopes;
+    char account_name[ACCOUNT_NAME_MAX_BYTES + 1]; /* whose the device is from now on */
 };
 typedef void device_polled(void *arg, enum store_result result, const struct device_poll *poll);
 

@@ -288,7 +288,7 @@ static void token_answer(struct token_request *op, const struct device_poll *pol
     struct buf out;
 
     buf_init_fixed(&out, storage, sizeof storage);
-    view_token(&(struct json_writer){.out = &out}, secret_text(&op->grant.secret), poll->scopes);
+    view_token(&(struct json_writer){.out = &out}, secret_text(&op->grant.secret), poll);
     reply_uncached(call, 200, &out);
     secure_wipe(storage, sizeof storage);
     call_log(call, "key created", id_text(&poll->account), id_text(&poll->approver), id_text(&op->grant.key.id));

@@ -275,17 +275,19 @@ void view_device_codes(struct json_writer *w, const struct token *device, const 
     json_object_end(w);
 }
 
-void view_token(struct json_writer *w, struct text secret, scope_set scopes)
+/* Any user of any account may have typed the code in: the device is told whose it is. */
+void view_token(struct json_writer *w, struct text secret, const struct device_poll *poll)
 {
     char storage[256];
     struct buf scope;
 
     buf_init_fixed(&scope, storage, sizeof storage);
-    scope_print(scopes, ' ', &scope);
+    scope_print(poll->scopes, ' ', &scope);
     json_object_begin(w);
     json_put_member(w, "access_token", secret);
     json_put_member(w, "token_type", TEXT("Bearer"));
     json_put_member(w, "scope", buf_text(&scope));
+    json_put_member(w, "account_name", text_of(poll->account_name));
     json_object_end(w);
 }
 

@@ -16,7 +16,7 @@ void view_keys(struct json_writer *w, const struct key_record *keys, size_t coun
 void view_authorization_server(struct json_writer *w, struct text origin);
 void view_device_codes(struct json_writer *w, const struct token *device, const struct user_code *user,
                        struct text origin);
-void view_token(struct json_writer *w, struct text secret, scope_set scopes);
+void view_token(struct json_writer *w, struct text secret, const struct device_poll *poll);
 void view_oauth_error(struct json_writer *w, const char *error, const char *description);
 void view_enrolment(struct json_writer *w, const struct device_enrolment *enrolment, const struct user_code *code);
 

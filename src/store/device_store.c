@@ -247,6 +247,7 @@ static void poll_approved(struct poll_call *call, const struct redis_reply *repl
     struct text mac;
 
     if (!read_approval(reply, &call->poll, &mac) || !read_digest(reply_at(reply, 5), call->code_digest) ||
+        !reply_chars(reply_at(reply, 6), call->poll.account_name, sizeof call->poll.account_name) ||
         !take_approval(call)) {
         store_malformed(call->store, "poll of a device");
         poll_finish(call, STORE_UNAVAILABLE);

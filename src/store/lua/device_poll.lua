@@ -1,7 +1,7 @@
 -- A device asks whether it is approved. device_claim.lua then makes its key.
 -- ARGV: prefix, digests of the device code (as known_digest() takes them), client, tag of the address
--- Returns: ok, account, name, scopes, user who approved, MAC of the approval, digest of the code; not_found: no such code, another client's,
---   or claimed before; refused, 'pending', 'slow_down', 'denied' or 'expired'; refused, 'throttled', seconds to wait
+-- Returns: ok, account, name, scopes, user who approved, MAC of the approval, digest of the code, account's name;
+--   not_found: no such code, another client's, or claimed before; refused, 'pending', 'slow_down', 'denied' or 'expired'; refused, 'throttled', seconds to wait
 
 -- Wrong codes and hasty devices count against the address. A device that keeps its interval is never held up by them:
 -- who knows a device code does not guess.
@@ -39,7 +39,8 @@ if now >= device.expires then
 end
 
 if device.status == 'approved' then
-    return {'ok', device.account, device.name, device.scopes, device.user, device.mac, digest}
+    return {'ok', device.account, device.name, device.scopes, device.user, device.mac, digest,
+            redis.call('HGET', K.account(device.account), 'name') or ''}
 end
 
 if device.polled == 0 or now - device.polled >= device.interval - JITTER_MS then

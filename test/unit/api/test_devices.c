@@ -233,13 +233,15 @@ Test(devices, the_token_is_a_device_key)
     enum key_mode mode;
 
     world.poll.scopes = SCOPE_DOCUMENTS_WRITE;
+    snprintf(world.poll.account_name, sizeof world.poll.account_name, "North");
     request = request_send(HTTP_POST, "/v1/auth/token", FORM_TYPE, POLL);
     secret = strstr(answer_body(request), "{\"access_token\":\"");
     cr_assert(secret);
     cr_assert(secret_parse((struct text){secret + 17, 7 + SECRET_RANDOM_CHARS + SECRET_CHECKSUM_CHARS}, &kind, &mode));
     cr_assert_eq(kind, KEY_DEVICE);
     cr_assert_eq(world.wipes, 1);
-    cr_assert(says(request, "\",\"token_type\":\"Bearer\",\"scope\":\"documents:write\"}"), "%s", answer_body(request));
+    cr_assert(says(request, "\",\"token_type\":\"Bearer\",\"scope\":\"documents:write\",\"account_name\":\"North\"}"),
+              "%s", answer_body(request));
     cr_assert(strstr(answer_headers(request), "Pragma: no-cache"));
     request_forget(request);
 }

@@ -1001,8 +1001,8 @@ Test(lua, device_is_claimed_once)
 {
     STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {CLAIM("d1", "1"), "(not_found)"},
           {DECIDE("c1", "acct_A", "approved"), "(ok agent Ward 1024 192.0.2.9 1* 1* approved d1 mac1)"},
-          {POLL("d1", "other"), "(not_found)"}, {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1)"},
-          {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1)"}, {"EXISTS t:acct:acct_A:audit", "0"},
+          {POLL("d1", "other"), "(not_found)"}, {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1 North)"},
+          {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1 North)"}, {"EXISTS t:acct:acct_A:audit", "0"},
           {CLAIM("d1", "1"), "(ok)"}, {"GET t:key:h1", "dev_1 acct_A live wxyz 1024 7 - Ward"},
           {"GET t:id:dev_1", "h1"}, {"ZRANGE t:acct:acct_A:keys:dk:active 0 -1", "(dev_1)"},
           {"XRANGE t:acct:acct_A:audit - +",
@@ -1031,7 +1031,7 @@ Test(lua, an_enrolment_is_known_by_any_of_its_digests)
 {
     STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {"@device_find c7,c1,c8 acct_A u", "(ok agent * pending d1 mac1)"},
           {DECIDE("c7,c1", "acct_A", "approved"), "(ok agent * d1 mac1)"}, {"EXISTS t:throttle:u", "0"},
-          {POLL("d7,d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1)"}, {"EXISTS t:throttle:p", "0"},
+          {POLL("d7,d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1 North)"}, {"EXISTS t:throttle:p", "0"},
           {POLL("d7,d8", "agent"), "(not_found)"}, {"HGET t:throttle:p n", "1"});
 }
 
