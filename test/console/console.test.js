@@ -862,6 +862,46 @@ describe('what can go wrong', () => {
         assert.deepEqual((await page.locator('.scope-list code').allTextContents()).sort(), [...key.scopes].sort());
     });
 
+    browse('a failed sign-in is nobody’s deed, and is told of whom it was tried', async (page, {person}) => {
+        const victim = deployment.addPerson();
+        const json = {email: victim.email, password: 'not the right one', totp: '123456'};
+        const at = {created_at: '2026-01-01T00:00:00Z', ip: '192.0.2.1'};
+        const people = {actor: 'usr_1', actor_name: 'ada@example.org'};
+
+        assert.equal((await deployment.api('POST', '/v1/auth/login', {json})).status, 401);
+        await signIn(page, person, '/console/activity');
+        await row(page, `Failed sign-in as ${victim.email}`).getByText('Somebody, not signed in').waitFor();
+
+        // Of both forms, and of types that nodes of other versions write.
+        await page.route('**/v1/console/audit_events?*', (route) =>
+            route.fulfill({
+                json: {
+                    data: [
+                        {id: '9', type: 'login.failed', ...people, ...at},
+                        {id: '8', type: 'login.failed', target: 'usr_2', target_name: 'eve@example.org', target_kind: 'user', ...at},
+                        {id: '7', type: 'step_up.failed', ...people, ...at},
+                        {id: '6', type: 'device.approved', target: 'Front desk', target_kind: 'device', ...people, ...at},
+                        {id: '5', type: 'api_key.used_after_revocation', actor: 'system', target: 'key_1', target_name: 'Old', ...at},
+                        {id: '4', type: 'of.tomorrow', ...at},
+                    ],
+                    has_more: false,
+                },
+            }),
+        );
+        await page.reload();
+        for (const [words, who] of [
+            ['Failed sign-in as ada@example.org', 'Somebody, not signed in'],
+            ['Failed sign-in as eve@example.org', 'Somebody, not signed in'],
+            ['Failed to confirm password and code', 'ada@example.org'],
+            ['Let in the device Front desk', 'ada@example.org'],
+            ['Refused requests with the revoked API key Old', 'The service'],
+            ['Event of.tomorrow', 'Unknown'],
+        ])
+            await row(page, words).getByText(who).last().waitFor();
+        await page.getByRole('button', {name: 'People'}).click();
+        assert.equal(await page.locator('tbody tr').count(), 3);
+    });
+
     browse('older entries come once, however often they are asked for', async (page, {person}) => {
         const eventOf = (id) => ({id, type: 'session.created', created_at: '2026-01-01T00:00:00Z'});
         let answer;
@@ -1248,24 +1288,86 @@ browse(
     {size: 'narrow'},
 );
 
-browse(
-    'a chart that is wider than the screen begins at the newest day',
-    async (page, {person}) => {
-        const days = Array.from({length: 30}, (_, i) => `2026-01-${String(i + 1).padStart(2, '0')}`);
+for (const size of ['wide', 'narrow'])
+    browse(
+        `the chart is whole, with its axis and its last day, ${size}`,
+        async (page, {person}) => {
+            await page.route('**/v1/console/usage?*', (route) => {
+                const count = Number(new URL(route.request().url()).searchParams.get('days'));
+                const dateOf = (i) => new Date(Date.UTC(2026, 10, 24 - count + i + 1)).toISOString().slice(0, 10);
 
-        await page.route('**/v1/console/usage?*', (route) =>
-            route.fulfill({json: {data: days.map((date) => ({date, mode: 'live', requests: 5})), keys: []}}),
-        );
-        await signIn(page, person, '/console/usage');
-        const chart = page.locator('.chart');
-        assert.ok(await chart.evaluate((element) => element.scrollWidth > element.clientWidth));
-        const {x, width} = await chart.locator('rect.live').last().boundingBox();
-        const frame = await chart.boundingBox();
-        assert.ok(x >= frame.x && x + width <= frame.x + frame.width, `${x}`);
-        assert.match(await chart.locator('.tick').last().textContent(), /30 Jan/);
-    },
-    {size: 'narrow'},
-);
+                return route.fulfill({
+                    json: {
+                        data: Array.from({length: count}, (_, i) => ({date: dateOf(i), mode: 'live', requests: 1000})),
+                        keys: [],
+                    },
+                });
+            });
+            await signIn(page, person, '/console/usage');
+            for (const [period, bars] of [
+                ['7 days', [7, 7]],
+                ['30 days', [30, 5]],
+                ['90 days', [90, 13]],
+                ['1 year', [365, 14]],
+            ]) {
+                await page.getByRole('button', {name: period}).click();
+                await until('the chart', async () => {
+                    return (await page.locator('.chart .day').count()) === bars[size === 'wide' ? 0 : 1];
+                });
+                const frame = await page.locator('.chart svg').boundingBox();
+                assert.ok(frame.x >= 0 && frame.x + frame.width <= page.viewportSize().width, period);
+                const labels = await page.locator('.chart .tick').all();
+                for (const label of labels) {
+                    const {x, y, width, height} = await label.boundingBox();
+                    const words = `${period}: ${await label.textContent()}`;
+
+                    assert.ok(x >= frame.x - 1 && x + width <= frame.x + frame.width + 1, words);
+                    assert.ok(y >= frame.y - 1 && y + height <= frame.y + frame.height + 1, words);
+                    assert.ok(height >= 10, `${words}, ${height} px high`);
+                }
+                assert.equal(await labels.at(-1).textContent(), '24 Nov');
+                const boxes = await Promise.all(labels.map((label) => label.boundingBox()));
+                const onAxis = boxes.filter(({y}) => y > frame.y + frame.height - 30 && y > boxes[0].y);
+                for (const [i, box] of onAxis.slice(1).entries())
+                    assert.ok(onAxis[i].x + onAxis[i].width < box.x, `${period}: labels run into each other`);
+            }
+            await page.setViewportSize({width: size === 'wide' ? 400 : 1280, height: 800});
+            await until('another form', async () => (await page.locator('.chart .day').count()) === (size === 'wide' ? 14 : 365));
+        },
+        {size},
+    );
+
+browse('usage by key adds up to that of the period', async (page, {person}) => {
+    const {
+        made: [old, busy, rare],
+    } = await someKeys(['Of last month', 'live'], ['Busy now', 'live'], ['Rarely used', 'test']);
+    const account = deployment.account;
+    const dateOf = (daysAgo) => new Date(Date.now() - daysAgo * 86400000).toISOString().slice(0, 10);
+    const use = (key, daysAgo, requests) => [
+        `HINCRBY chatelaine:acct:${account}:usage:${dateOf(daysAgo)} ${key.id} ${requests}`,
+        `HINCRBY chatelaine:acct:${account}:usage ${dateOf(daysAgo)}:${key.mode} ${requests}`,
+        `ZINCRBY chatelaine:acct:${account}:usage_keys ${requests} ${key.id}`,
+    ];
+
+    deployment.redisMany([
+        ...use(old, 20, 70000),
+        ...use(busy, 3, 50000),
+        ...use(rare, 2, 40),
+        `HINCRBY chatelaine:acct:${account}:usage ${dateOf(1)}:live 25`, // of a key that is not among the most used
+    ]);
+    await signIn(page, person, '/console/usage?days=7');
+    const section = page.locator('.by-key');
+    await section.getByText('Busy now').waitFor();
+    assert.equal(await section.getByText('Of last month').count(), 0);
+    const numberOf = async (locator) => Number((await locator.textContent()).replaceAll(',', ''));
+    let sum = 0;
+    for (const number of await section.locator('.share-cell .number').all()) sum += await numberOf(number);
+    const tiles = page.locator('.tile-value');
+    assert.equal(sum, (await numberOf(tiles.nth(0))) + (await numberOf(tiles.nth(1))));
+    await section.getByRole('row', {name: /Other keys/}).waitFor();
+    await page.getByRole('button', {name: '30 days'}).click();
+    await section.getByText('Of last month').waitFor();
+});
 
 describe('weight', () => {
     const watchShifts = (context) =>

@@ -10,12 +10,14 @@ import {TEXTS} from './texts.js';
 const PATH = '/v1/console/audit_events';
 const PAGE = 50;
 
-// Who works with the command line has no id.
-const OPERATOR = 'operator';
+// Actors without an id: who works with the command line, and the service itself.
+const NAMED_ACTORS = {operator: TEXTS.activity.operator, system: TEXTS.activity.system};
+// Done by whoever tried, to the user who is named. Older entries name that user as the one who did it.
+const STRANGERS = new Set(['login.failed']);
 const KINDS = {
     keys: (type) => type.startsWith('api_key.'),
     devices: (type) => type.startsWith('device'),
-    people: (type) => /^(session|login|user)\./.test(type),
+    people: (type) => /^(session|login|step_up|user)\./.test(type),
     all: () => true,
 };
 const ICONS = [
@@ -23,11 +25,16 @@ const ICONS = [
     ['device', 'device'],
     ['session.step_up', 'shield'],
     ['login.failed', 'warn'],
+    ['step_up.failed', 'warn'],
     ['', 'person'],
 ];
 
 function targetName(event) {
-    return h('strong', {class: 'wrap', title: event.target ?? ''}, event.target_name || event.target || TEXTS.unknown);
+    const isOld = STRANGERS.has(event.type) && !event.target;
+    const id = isOld ? event.actor : event.target;
+    const name = isOld ? event.actor_name : event.target_name;
+
+    return h('strong', {class: 'wrap', title: id ?? ''}, name || id || TEXTS.unknown);
 }
 
 function sentence(event) {
@@ -37,8 +44,9 @@ function sentence(event) {
 }
 
 function actorName(event) {
-    if (!event.actor || event.actor === OPERATOR)
-        return h('span', {class: 'faint'}, event.actor ? TEXTS.activity.operator : TEXTS.activity.someone);
+    if (STRANGERS.has(event.type)) return h('span', {class: 'faint'}, TEXTS.activity.stranger);
+    if (!event.actor || event.actor in NAMED_ACTORS)
+        return h('span', {class: 'faint'}, NAMED_ACTORS[event.actor] ?? TEXTS.activity.someone);
     if (event.actor === currentSession()?.user.id)
         return h('span', {title: currentSession().user.email}, TEXTS.activity.you);
     return h('span', {class: 'wrap', title: event.actor}, event.actor_name || event.actor);
@@ -46,7 +54,7 @@ function actorName(event) {
 
 function eventRow(event) {
     const [, iconName] = ICONS.find(([start]) => event.type.startsWith(start));
-    const isGrave = /revoked|denied|failed|reset/.test(event.type);
+    const isGrave = /revoked|revocation|denied|failed|reset|locked/.test(event.type);
 
     return h(
         'tr',

@@ -44,7 +44,29 @@ export function share(part) {
     );
 }
 
-const PLOT = {width: 960, height: 260, left: 52, right: 8, top: 12, bottom: 28};
+// In units of the drawing; a narrow one is drawn small so that its words stay readable.
+const WIDE = {width: 960, height: 260, left: 52, right: 8, top: 12, bottom: 28, labels: 8};
+const NARROW = {width: 300, height: 220, left: 42, right: 2, top: 12, bottom: 28, labels: 3};
+const NARROW_BARS = 14;
+const GROUPS = [1, 7, 28];
+
+// How many days a bar stands for: a narrow drawing has few bars, wide enough to be told apart.
+export function daysPerBar(count, isNarrow) {
+    return isNarrow ? (GROUPS.find((size) => count / size <= NARROW_BARS) ?? GROUPS.at(-1)) : 1;
+}
+
+// Whole groups up to the newest day; the oldest may be shorter.
+function grouped(days, size) {
+    const groups = [];
+
+    for (let end = days.length; end > 0; end -= size) {
+        const part = days.slice(Math.max(0, end - size), end);
+        const sum = (mode) => part.reduce((total, day) => total + day[mode], 0);
+
+        groups.unshift({first: part[0].date, date: part.at(-1).date, live: sum('live'), test: sum('test')});
+    }
+    return groups;
+}
 
 // 1, 2 or 5 times a power of ten: a round number above, in at most five steps.
 function niceScale(most) {
@@ -55,40 +77,42 @@ function niceScale(most) {
     return {step, top: Math.ceil(Math.max(most, 1) / step) * step};
 }
 
-function gridLines(scale, y) {
+function gridLines(plot, scale, y) {
     const lines = [];
 
     for (let value = 0; value <= scale.top; value += scale.step)
         lines.push(
             svg('line', {
                 class: value === 0 ? 'axis' : 'grid',
-                x1: PLOT.left,
-                x2: PLOT.width - PLOT.right,
+                x1: plot.left,
+                x2: plot.width - plot.right,
                 y1: y(value),
                 y2: y(value),
             }),
             svg(
                 'text',
-                {'class': 'tick', 'x': PLOT.left - 8, 'y': y(value) + 4, 'text-anchor': 'end'},
+                {'class': 'tick', 'x': plot.left - 8, 'y': y(value) + 4, 'text-anchor': 'end'},
                 countShort(value),
             ),
         );
     return lines;
 }
 
-function dayBars(day, x, width, y) {
+function dayBars(plot, day, x, width, y) {
+    const name =
+        day.first === day.date ? dayName(day.date) : TEXTS.usage.range(dayName(day.first), dayName(day.date));
     const title = svg(
         'title',
         null,
-        `${dayName(day.date)}: ${count(day.live)} ${TEXTS.live.toLowerCase()}, ${count(day.test)} ${TEXTS.test.toLowerCase()}`,
+        `${name}: ${count(day.live)} ${TEXTS.live.toLowerCase()}, ${count(day.test)} ${TEXTS.test.toLowerCase()}`,
     );
     const bars = [
         svg('rect', {
             class: 'hit',
             x: x - width * 0.1,
-            y: PLOT.top,
+            y: plot.top,
             width: width * 1.2,
-            height: PLOT.height - PLOT.top - PLOT.bottom,
+            height: plot.height - plot.top - plot.bottom,
         }),
         svg('rect', {class: 'live', x, y: y(day.live), width, height: y(0) - y(day.live)}),
         svg('rect', {class: 'test', x, y: y(day.live + day.test), width, height: y(day.live) - y(day.live + day.test)}),
@@ -97,36 +121,45 @@ function dayBars(day, x, width, y) {
     return svg('g', {class: 'day'}, title, bars);
 }
 
+function dayLabel(plot, day, x, isLast) {
+    return svg(
+        'text',
+        {
+            'class': 'tick',
+            'x': isLast ? plot.width - plot.right : x,
+            'y': plot.height - 8,
+            'text-anchor': isLast ? 'end' : 'middle',
+        },
+        dayName(day.date),
+    );
+}
+
 // days: [{date, live, test}], oldest first.
-export function usageChart(days, label) {
-    const scale = niceScale(Math.max(...days.map((day) => day.live + day.test)));
-    const inner = PLOT.height - PLOT.top - PLOT.bottom;
-    const y = (value) => Number((PLOT.top + inner * (1 - value / scale.top)).toFixed(2));
-    const step = (PLOT.width - PLOT.left - PLOT.right) / days.length;
-    const labelled = Math.max(1, Math.ceil(days.length / 8));
-    const parts = days.map((day, i) => {
-        const x = PLOT.left + i * step;
-        const isLabelled = (days.length - 1 - i) % labelled === 0;
+export function usageChart(days, label, isNarrow) {
+    const plot = isNarrow ? NARROW : WIDE;
+    const groups = grouped(days, daysPerBar(days.length, isNarrow));
+    const scale = niceScale(Math.max(...groups.map((day) => day.live + day.test)));
+    const inner = plot.height - plot.top - plot.bottom;
+    const y = (value) => Number((plot.top + inner * (1 - value / scale.top)).toFixed(2));
+    const step = (plot.width - plot.left - plot.right) / groups.length;
+    const labelled = Math.max(1, Math.ceil(groups.length / plot.labels));
+    const parts = groups.map((day, i) => {
+        const x = plot.left + i * step;
+        const fromEnd = groups.length - 1 - i;
 
         return [
-            dayBars(day, x + step * 0.14, step * 0.72, y),
-            isLabelled
-                ? svg(
-                      'text',
-                      {'class': 'tick', 'x': x + step / 2, 'y': PLOT.height - 8, 'text-anchor': 'middle'},
-                      dayName(day.date),
-                  )
-                : null,
+            dayBars(plot, day, x + step * 0.14, step * 0.72, y),
+            fromEnd % labelled === 0 ? dayLabel(plot, day, x + step / 2, fromEnd === 0) : null,
         ];
     });
 
     return h(
         'div',
-        {'class': 'chart', 'tabindex': '0', 'role': 'group', 'aria-label': label},
+        {class: isNarrow ? 'chart narrow' : 'chart'},
         svg(
             'svg',
-            {'viewBox': `0 0 ${PLOT.width} ${PLOT.height}`, 'role': 'img', 'aria-label': label},
-            gridLines(scale, y),
+            {'viewBox': `0 0 ${plot.width} ${plot.height}`, 'role': 'img', 'aria-label': label},
+            gridLines(plot, scale, y),
             parts,
         ),
     );

@@ -1,7 +1,7 @@
 // Requests per day and by key.
 import {choice, replaceAddress, withState} from './address.js';
 import {call, withQuery} from './api.js';
-import {share, usageChart} from './chart.js';
+import {daysPerBar, share, usageChart} from './chart.js';
 import {h, show} from './dom.js';
 import {count, dayName} from './format.js';
 import {emptyState, loading, modeBadge, pageHead, segments} from './parts.js';
@@ -15,6 +15,9 @@ function byDay(rows) {
         days.set(date, {date, live: 0, test: 0, ...days.get(date), [mode]: requests});
     return [...days.values()];
 }
+
+const KEY_DAYS_MAX = 9000; // of one request
+const narrow = matchMedia('(max-width: 760px)');
 
 const total = (days, mode) => days.reduce((sum, day) => sum + day[mode], 0);
 
@@ -48,11 +51,11 @@ function dayTable(days) {
         h('summary', null, TEXTS.usage.asTable),
         h(
             'div',
-            {'class': 'numbers-space', 'tabindex': '0', 'role': 'region', 'aria-label': TEXTS.usage.chart},
+            {'class': 'numbers-space', 'tabindex': '0', 'role': 'region', 'aria-label': TEXTS.usage.chart[1]},
             h(
                 'table',
                 {class: 'plain-table'},
-                h('caption', {class: 'unseen'}, TEXTS.usage.chart),
+                h('caption', {class: 'unseen'}, TEXTS.usage.chart[1]),
                 h(
                     'thead',
                     null,
@@ -71,6 +74,7 @@ function dayTable(days) {
 }
 
 function keyName(key) {
+    if (!key.id) return h('span', {class: 'faint'}, TEXTS.usage.otherKeys);
     return h('span', {class: 'wrap', title: key.id}, key.name || key.id);
 }
 
@@ -85,7 +89,7 @@ function keyTable(keys) {
             h(
                 'td',
                 {'data-label': columns.mode},
-                key.id.startsWith('dev_')
+                key.id?.startsWith('dev_')
                     ? h('span', {class: 'chip'}, TEXTS.usage.device)
                     : key.mode
                       ? modeBadge(key.mode)
@@ -135,16 +139,46 @@ function placeholder() {
     );
 }
 
+// The most used keys of all time, with what they did in these days; what remains of the total is others'.
+async function loadKeys(most, days, all) {
+    if (most.length === 0) return [];
+    const ids = most.slice(0, Math.floor(KEY_DAYS_MAX / days)).map((key) => key.id);
+    const {keys} = await call('GET', withQuery('/v1/console/usage', {days, key_ids: ids.join(',')}));
+    const used = keys.filter((key) => key.requests > 0).sort((a, b) => b.requests - a.requests);
+    const others = all - used.reduce((sum, key) => sum + key.requests, 0);
+
+    return others > 0 ? [...used, {requests: others}] : used;
+}
+
+async function loadUsage(days) {
+    const answer = await call('GET', withQuery('/v1/console/usage', {days}));
+    const all = answer.data.reduce((sum, {requests}) => sum + requests, 0);
+
+    return {days: byDay(answer.data), hasKeys: answer.keys.length > 0, keys: await loadKeys(answer.keys, days, all)};
+}
+
+function chartPanel(days, live, test) {
+    const chart = TEXTS.usage.chart[daysPerBar(days.length, narrow.matches)];
+
+    return [
+        h('h2', null, chart),
+        live + test === 0 ? h('p', {class: 'hint'}, TEXTS.usage.noneInPeriod) : null,
+        usageChart(days, TEXTS.usage.chartLabel(chart, days.length, count(live), count(test)), narrow.matches),
+    ];
+}
+
 export function usagePage() {
     const content = h('div');
     const state = {days: Number(choice('days', Object.keys(TEXTS.usage.periods), '30'))};
 
-    function draw(answer) {
-        const days = byDay(answer.data);
+    let redraw = () => {};
+
+    function draw({days, hasKeys, keys}) {
+        const panel = h('div');
         const live = total(days, 'live');
         const test = total(days, 'test');
 
-        if (live + test === 0 && answer.keys.length === 0) {
+        if (live + test === 0 && !hasKeys) {
             show(
                 content,
                 emptyState(
@@ -156,6 +190,8 @@ export function usagePage() {
             );
             return;
         }
+        redraw = () => show(panel, chartPanel(days, live, test));
+        redraw();
         show(
             content,
             h(
@@ -168,18 +204,16 @@ export function usagePage() {
             h(
                 'section',
                 {class: 'panel'},
-                h('h2', null, TEXTS.usage.chart),
-                live + test === 0 ? h('p', {class: 'hint'}, TEXTS.usage.noneInPeriod) : null,
-                usageChart(days, TEXTS.usage.chartLabel(days.length, count(live), count(test))),
+                panel,
                 dayTable(days),
             ),
-            answer.keys.length ? keyTable(answer.keys) : null,
+            keys.length ? keyTable(keys) : null,
         );
     }
     const loader = loading(content, {
         placeholder,
         draw,
-        load: () => call('GET', withQuery('/v1/console/usage', {days: state.days})),
+        load: () => loadUsage(state.days),
     });
     const period = segments({
         label: TEXTS.usage.period,
@@ -192,6 +226,14 @@ export function usagePage() {
         },
     });
 
+    const resized = () => redraw();
+    narrow.addEventListener('change', resized);
     loader.run();
-    return {element: h('div', null, pageHead(TEXTS.usage.title, TEXTS.usage.lead, period), content), stop: loader.stop};
+    return {
+        element: h('div', null, pageHead(TEXTS.usage.title, TEXTS.usage.lead, period), content),
+        stop() {
+            narrow.removeEventListener('change', resized);
+            loader.stop();
+        },
+    };
 }
