@@ -5,6 +5,7 @@ import {chromium} from 'playwright-core';
 import {PASSWORD} from '../support/deployment.js';
 
 export const CHROMIUM = process.env.CHATELAINE_CHROMIUM ?? '/usr/bin/chromium';
+export const FIREFOX = process.env.CHATELAINE_FIREFOX ?? '/usr/bin/firefox-esr';
 const SIZES = {wide: {width: 1280, height: 860}, narrow: {width: 320, height: 720}};
 
 export async function launch() {

@@ -1,11 +1,18 @@
-// The tests, or 77 (for CTest: skipped) where there is no browser.
+// The tests in one browser, or 77 (for CTest: skipped) where it is not there. node run.js chromium|firefox
 import {spawnSync} from 'node:child_process';
 import {existsSync} from 'node:fs';
 
-import {CHROMIUM} from './browser.js';
+import {CHROMIUM, FIREFOX} from './browser.js';
 
-if (!existsSync(CHROMIUM)) {
-    console.log(`skipped: there is no ${CHROMIUM}; apt-get install chromium, or name another in CHATELAINE_CHROMIUM`);
+const BROWSERS = {
+    chromium: {path: CHROMIUM, tests: 'console.test.js'},
+    firefox: {path: FIREFOX, tests: 'firefox.test.js'},
+};
+const name = process.argv[2];
+const {path, tests} = BROWSERS[name];
+
+if (!existsSync(path)) {
+    console.log(`skipped: there is no ${path}; install it, or name another in CHATELAINE_${name.toUpperCase()}`);
     process.exit(77);
 }
-process.exit(spawnSync(process.execPath, ['--test', 'console.test.js'], {stdio: 'inherit'}).status ?? 1);
+process.exit(spawnSync(process.execPath, ['--test', tests], {stdio: 'inherit'}).status ?? 1);
