@@ -15,6 +15,7 @@ struct session_record {
     int64_t created_ms;
     int64_t expires_ms;         /* the absolute limit */
     int64_t step_up_expires_ms; /* 0: none, or over */
+    int64_t ends_ms;            /* the absolute limit that it was made with */
     int64_t attacked_ms;        /* by session_store_create() alone: when guesses last closed sign-in by this email to
                                  * unknown browsers, if that was not told before; else 0 */
     uint32_t retry_after_s;     /* with STORE_REFUSED alone */
@@ -71,7 +72,7 @@ void session_store_give_back(struct store *store, const struct login_attempt *at
  * and the oldest beyond 20. STORE_NOT_FOUND: no such user, or not as verified any more. STORE_REFUSED: throttled
  * meanwhile, or retry_after_s is 0: the user is locked. */
 struct session_start {
-    struct id user;
+    struct id user, account; /* his account */
     int64_t totp_step;
     const uint8_t *token_digest; /* 32 bytes */
     const char *sid;
@@ -85,13 +86,16 @@ struct session_start {
 void session_store_create(struct store *store, const struct session_start *start, const struct session_limits *limits,
                           const struct audit_origin *origin, session_found *done, void *arg);
 
-/* Loads a live session and notes its use. STORE_NOT_FOUND: unknown or over. */
+/* Loads a live session and notes its use. STORE_NOT_FOUND: unknown or over, or made or altered by nobody who knows a
+ * master key. */
 void session_store_load(struct store *store, const uint8_t token_digest[32], const struct session_limits *limits,
                         session_found *done, void *arg);
 /* Takes the TOTP step (STORE_CONFLICT, STORE_REFUSED as above), gives the session a new token (the old one is dead at
- * once) and a fresh step-up. STORE_NOT_FOUND: the session has ended meanwhile. */
-void session_store_step_up(struct store *store, const uint8_t old_digest[32], const uint8_t new_digest[32],
-                           int64_t totp_step, const struct login_attempt *attempt, const struct session_limits *limits,
-                           const struct audit_origin *origin, session_found *done, void *arg);
+ * once) and a fresh step-up. STORE_NOT_FOUND: the session has ended meanwhile. session: as it was
+ * loaded, by the old digest. */
+void session_store_step_up(struct store *store, const struct session_record *session, const uint8_t old_digest[32],
+                           const uint8_t new_digest[32], int64_t totp_step, const struct login_attempt *attempt,
+                           const struct session_limits *limits, const struct audit_origin *origin, session_found *done,
+                           void *arg);
 void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_origin *origin,
                        store_done *done, void *arg);

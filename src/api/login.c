@@ -212,6 +212,7 @@ static void login_create(struct login *op)
     CHECK(token_digest(service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), op->token_digest));
     const struct session_start start = {
         .user = op->proof.user.id,
+        .account = op->proof.user.account,
         .totp_step = op->proof.totp_step,
         .token_digest = op->token_digest,
         .sid = op->sid,

@@ -124,8 +124,8 @@ static void step_up_store(struct step_up *op)
     token_mint(&op->token);
     http_request_defer(call->request, token_wipe, &op->token);
     CHECK(token_digest(service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), new_digest));
-    session_store_step_up(service->store, call->session_digest, new_digest, op->proof.totp_step, &op->attempt,
-                          &service->session_limits, &origin, step_up_stored, op);
+    session_store_step_up(service->store, call->session, call->session_digest, new_digest, op->proof.totp_step,
+                          &op->attempt, &service->session_limits, &origin, step_up_stored, op);
 }
 
 static void reply_step_up(struct step_up *op, const struct session_record *session)

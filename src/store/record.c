@@ -115,6 +115,11 @@ const char *store_judge_keys(const struct store_facts *facts)
 
 /* Which records */
 
+int64_t store_clock_ms(const struct store *store)
+{
+    return clock_wall_ms() + store->clock_ahead_ms;
+}
+
 bool store_takes_unsealed(const struct store *store)
 {
     return !store->settings.keyring || clock_wall_ms() < store->unsealed_until_ms;

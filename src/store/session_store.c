@@ -1,8 +1,10 @@
 #include "store/session_store.h"
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
 #include "verb_internal.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +17,46 @@ static void args_add_limits(struct script_args *args, const struct session_limit
     args_add_int(args, limits->step_up_ms);
 }
 
+/* What binds a session. */
+
+struct session_seal {
+    struct record_parts record;
+    struct text parts[7];
+    char storage[72]; /* the times */
+};
+
+static struct text print_time(struct buf *out, int64_t ms)
+{
+    size_t from = out->len;
+
+    buf_append_u64(out, (uint64_t)ms);
+    CHECK(!out->failed);
+    return text_skip(buf_text(out), from);
+}
+
+/* step_up_ms: 0 for none. */
+static void session_seal_fill(struct session_seal *seal, const uint8_t *digest, const struct session_record *session,
+                              int64_t step_up_ms)
+{
+    struct buf times;
+
+    buf_init_fixed(&times, seal->storage, sizeof seal->storage);
+    seal->parts[0] = (struct text){(const char *)digest, TOKEN_DIGEST_BYTES};
+    seal->parts[1] = text_of(session->sid);
+    seal->parts[2] = id_text(&session->user.id);
+    seal->parts[3] = id_text(&session->user.account);
+    seal->parts[4] = print_time(&times, session->created_ms);
+    seal->parts[5] = print_time(&times, session->ends_ms);
+    seal->parts[6] = print_time(&times, step_up_ms);
+    seal->record = (struct record_parts){RECORD_SESSION, sizeof seal->parts / sizeof *seal->parts, seal->parts};
+}
+
+/* Attempts */
+
 struct login_call {
     struct store *store;
+    bool is_by_email;
+    char who[EMAIL_MAX_BYTES + 1];
     login_begun *done;
     void *arg;
 };
@@ -57,6 +97,23 @@ static bool login_read_refused(const struct redis_reply *reply, struct login_beg
     return !ret_begin->throttled_is_known || reply_id(item, ID_USER, &ret_begin->throttled);
 }
 
+/* A user whose record somebody altered, or whose email leads to another's, is nobody. */
+static enum store_result login_believe(const struct login_call *call, struct login_begin *begin)
+{
+    const struct user_record *user = begin->user;
+    enum store_result result = STORE_OK;
+
+    if (user && text_equal(text_of(call->who), call->is_by_email ? text_of(user->email) : id_text(&user->id)))
+        result = user_record_believe(call->store, user);
+    else if (user)
+        result = store_altered(call->store, "email", id_text(&user->id));
+    if (result == STORE_NOT_FOUND) {
+        begin->user = NULL;
+        result = STORE_OK;
+    }
+    return result;
+}
+
 static void login_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct login_call call = *(struct login_call *)arg;
@@ -69,6 +126,8 @@ static void login_called(void *arg, enum store_result result, const struct redis
         store_malformed(call.store, "login attempt");
         result = STORE_UNAVAILABLE;
     }
+    if (result == STORE_OK)
+        result = login_believe(&call, &begin);
     call.done(call.arg, result, &begin);
     secure_wipe(&user, sizeof user);
 }
@@ -87,7 +146,9 @@ static void begin_attempt(struct store *store, struct text by, struct text who, 
         browser ? browser->digest : TEXT(""),
     };
 
-    *call = (struct login_call){store, done, arg};
+    *call = (struct login_call){.store = store, .is_by_email = text_equal(by, TEXT("email")), .done = done, .arg = arg};
+    CHECK(who.len < sizeof call->who);
+    memcpy(call->who, who.ptr, who.len);
     store_call_script(store, SCRIPT_login_begin, SCRIPT_READS, sizeof argv / sizeof *argv, argv, login_called, call);
 }
 
@@ -169,6 +230,7 @@ void session_store_give_back(struct store *store, const struct login_attempt *at
 struct session_call {
     struct store *store;
     bool is_change;
+    uint8_t digest[TOKEN_DIGEST_BYTES];
     session_found *done;
     void *arg;
 };
@@ -182,10 +244,38 @@ static bool session_read(const struct redis_reply *reply, struct session_record 
            ret_session->step_up_expires_ms >= 0 && user_record_read(reply_at(reply, 4), false, &ret_session->user);
 }
 
+struct stored_seal {
+    struct id account;
+    int64_t step_up_ms;
+    struct text mac;
+};
+
+static bool seal_read(const struct redis_reply *reply, struct session_record *ret_session, struct stored_seal *ret)
+{
+    return reply_id(reply_at(reply, 0), ID_ACCOUNT, &ret->account) &&
+           reply_time(reply_at(reply, 1), &ret_session->ends_ms) &&
+           reply_integer(reply_at(reply, 2), &ret->step_up_ms) && ret->step_up_ms >= 0 &&
+           reply_text(reply_at(reply, 3), &ret->mac);
+}
+
+/* The session, its user, and that each is the other's. */
+static enum store_result session_believe(const struct session_call *call, const struct session_record *session,
+                                         const struct stored_seal *stored)
+{
+    struct session_seal seal;
+    enum store_result result;
+
+    if (!id_equal(&stored->account, &session->user.account))
+        return store_altered(call->store, "session", text_of(session->sid));
+    session_seal_fill(&seal, call->digest, session, stored->step_up_ms);
+    result = store_believe(call->store, &seal.record, stored->mac, "session", text_of(session->sid));
+    return result == STORE_OK ? user_record_believe(call->store, &session->user) : result;
+}
+
 /* What only a new session's reply holds. */
 static bool attack_read(const struct redis_reply *reply, struct session_record *ret_session)
 {
-    const struct redis_reply *item = reply_at(reply, 5);
+    const struct redis_reply *item = reply_at(reply, 6);
 
     return !item || (reply_integer(item, &ret_session->attacked_ms) && ret_session->attacked_ms >= 0);
 }
@@ -194,23 +284,29 @@ static void session_called(void *arg, enum store_result result, const struct red
 {
     struct session_call call = *(struct session_call *)arg;
     struct session_record session = {0};
+    struct stored_seal stored;
 
     free(arg);
     if (result == STORE_REFUSED && !read_seconds(reply_at(reply, 0), &session.retry_after_s))
         result = STORE_UNAVAILABLE;
-    if (result == STORE_OK && (!session_read(reply, &session) || !attack_read(reply, &session))) {
+    if (result == STORE_OK && (!session_read(reply, &session) || !attack_read(reply, &session) ||
+                               !seal_read(reply_at(reply, 5), &session, &stored))) {
         store_malformed(call.store, "session");
         result = call.is_change ? STORE_UNKNOWN : STORE_UNAVAILABLE;
     }
+    if (result == STORE_OK)
+        result = session_believe(&call, &session, &stored);
     call.done(call.arg, result, result == STORE_OK || result == STORE_REFUSED ? &session : NULL);
 }
 
-static void call_session(struct store *store, enum script script, enum script_link link, const struct script_args *args,
-                         session_found *done, void *arg)
+/* digest: of the session that it leaves. */
+static void call_session(struct store *store, enum script script, enum script_link link, const uint8_t *digest,
+                         const struct script_args *args, session_found *done, void *arg)
 {
     struct session_call *call = mem_alloc(sizeof *call);
 
-    *call = (struct session_call){store, link == SCRIPT_CHANGES, done, arg};
+    *call = (struct session_call){.store = store, .is_change = link == SCRIPT_CHANGES, .done = done, .arg = arg};
+    memcpy(call->digest, digest, sizeof call->digest);
     store_call_script(store, script, link, args->count, args->argv, session_called, call);
 }
 
@@ -218,7 +314,16 @@ void session_store_create(struct store *store, const struct session_start *start
                           const struct audit_origin *origin, session_found *done, void *arg)
 {
     const struct user_record *verified = start->verified;
+    struct session_record session = {.user = {.id = start->user, .account = start->account}};
+    struct session_seal seal;
+    struct record_mac mac;
     struct script_args args;
+
+    snprintf(session.sid, sizeof session.sid, "%s", start->sid);
+    session.created_ms = store_clock_ms(store);
+    session.ends_ms = session.created_ms + limits->absolute_ms;
+    session_seal_fill(&seal, start->token_digest, &session, 0);
+    record_mac_make(store_keyring(store), &seal.record, &mac);
 
     args_begin(&args);
     args_add(&args, id_text(&start->user));
@@ -236,7 +341,9 @@ void session_store_create(struct store *store, const struct session_start *start
     args_add(&args, verified ? text_of(verified->password_hash) : TEXT(""));
     args_add(&args, verified ? (struct text){(const char *)verified->totp_sealed, TOTP_SEALED_BYTES} : TEXT(""));
     args_add_source(&args, store, origin);
-    call_session(store, SCRIPT_session_create, SCRIPT_CHANGES, &args, done, arg);
+    args_add_int(&args, session.created_ms);
+    args_add(&args, text_of(mac.text));
+    call_session(store, SCRIPT_session_create, SCRIPT_CHANGES, start->token_digest, &args, done, arg);
 }
 
 void session_store_load(struct store *store, const uint8_t token_digest[32], const struct session_limits *limits,
@@ -247,14 +354,21 @@ void session_store_load(struct store *store, const uint8_t token_digest[32], con
     args_begin(&args);
     args_add_hex(&args, token_digest, TOKEN_DIGEST_BYTES);
     args_add_limits(&args, limits);
-    call_session(store, SCRIPT_session_load, SCRIPT_READS, &args, done, arg);
+    call_session(store, SCRIPT_session_load, SCRIPT_READS, token_digest, &args, done, arg);
 }
 
-void session_store_step_up(struct store *store, const uint8_t old_digest[32], const uint8_t new_digest[32],
-                           int64_t totp_step, const struct login_attempt *attempt, const struct session_limits *limits,
-                           const struct audit_origin *origin, session_found *done, void *arg)
+void session_store_step_up(struct store *store, const struct session_record *session, const uint8_t old_digest[32],
+                           const uint8_t new_digest[32], int64_t totp_step, const struct login_attempt *attempt,
+                           const struct session_limits *limits, const struct audit_origin *origin, session_found *done,
+                           void *arg)
 {
+    int64_t step_up_ms = store_clock_ms(store);
+    struct session_seal seal;
+    struct record_mac mac;
     struct script_args args;
+
+    session_seal_fill(&seal, new_digest, session, step_up_ms);
+    record_mac_make(store_keyring(store), &seal.record, &mac);
 
     args_begin(&args);
     args_add_hex(&args, old_digest, TOKEN_DIGEST_BYTES);
@@ -264,7 +378,9 @@ void session_store_step_up(struct store *store, const uint8_t old_digest[32], co
     args_add(&args, attempt->counters);
     args_add_limits(&args, limits);
     args_add_source(&args, store, origin);
-    call_session(store, SCRIPT_session_step_up, SCRIPT_CHANGES, &args, done, arg);
+    args_add_int(&args, step_up_ms);
+    args_add(&args, text_of(mac.text));
+    call_session(store, SCRIPT_session_step_up, SCRIPT_CHANGES, new_digest, &args, done, arg);
 }
 
 void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_origin *origin,

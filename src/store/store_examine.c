@@ -214,6 +214,7 @@ static void time_answered(void *arg, enum redis_outcome outcome, const struct re
         /* Redis read its clock somewhere between: halfway is the best guess. */
         e->facts.clock_ahead_ms =
             seconds * 1000 + microseconds / 1000 - (e->sent_wall_ms + (clock_wall_ms() - e->sent_wall_ms) / 2);
+    store->clock_ahead_ms = e->facts.clock_ahead_ms;
     part_done(store);
 }
 

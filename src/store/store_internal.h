@@ -92,5 +92,7 @@ enum store_result store_believe_key(struct store *store, struct text packed, con
 enum store_result store_altered(struct store *store, const char *what, struct text id);
 /* What a digest that is not there means: STORE_NOT_FOUND, or STORE_UNAVAILABLE as above. */
 enum store_result store_absent(const struct store *store);
+/* What Redis' clock says now, as far as is known: for times that a node seals. */
+int64_t store_clock_ms(const struct store *store);
 /* Whether records without a seal are taken for a while: those of an earlier version. */
 bool store_takes_unsealed(const struct store *store);

@@ -45,13 +45,13 @@ struct store {
     struct store_settings settings; /* target wiped, prefix our own copy */
     char *prefix;
     struct redis_link *reads, *scripts, *changes; /* NULL once closed */
-    struct redis_sentinel *sentinel;    /* NULL: Redis is where the target says */
+    struct redis_sentinel *sentinel;              /* NULL: Redis is where the target says */
     void (*ready)(void *arg);
     void *arg;
-    bool is_ready;             /* as last told */
+    bool is_ready;                         /* as last told */
     bool reads_up, scripts_up, changes_up; /* the links, as they told */
-    const char *unfit;         /* why changes are refused; NULL: they are not */
-    bool is_full;              /* Redis itself refuses those that make something */
+    const char *unfit;                     /* why changes are refused; NULL: they are not */
+    bool is_full;                          /* Redis itself refuses those that make something */
     char trouble[256];
 
     struct identity identity;
@@ -73,6 +73,7 @@ struct store {
     int64_t replicas_listed;      /* by the master in the last examination, in any state */
     enum store_keys keys;         /* as last found */
     int64_t unsealed_until_ms;
+    int64_t clock_ahead_ms; /* Redis' of ours, as last found */
     bool is_closing;
     unsigned closing; /* parts that have not ended yet */
     void (*closed)(void *arg);

@@ -4,7 +4,7 @@
 #include "store/account_store.h"
 #include "store_internal.h"
 
-enum { SCRIPT_ARGS_MAX = 20, SCRIPT_ARGS_BYTES = 1024 };
+enum { SCRIPT_ARGS_MAX = 24, SCRIPT_ARGS_BYTES = 1024 };
 
 /* Arguments of one call, on the caller's stack. Texts are borrowed; numbers and digests are printed into storage. */
 struct script_args {

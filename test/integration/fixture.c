@@ -26,6 +26,7 @@ struct direct {
     struct keyring *keyring;
     bool done;
     enum store_result result;
+    struct session_record session; /* as it was made last */
 };
 
 static const struct audit_origin NOBODY = {.actor = {"operator", 8}};
@@ -95,7 +96,8 @@ static void key_verb_done(void *arg, enum store_result result, const struct key_
 
 static void session_verb_done(void *arg, enum store_result result, const struct session_record *session)
 {
-    (void)session;
+    if (session)
+        ((struct direct *)arg)->session = *session;
     verb_done(arg, result);
 }
 
@@ -196,10 +198,11 @@ static int64_t next_step(void)
     return step++;
 }
 
-static void begin_session(struct direct *direct, const struct fixture_user *user, const uint8_t *digest,
-                          const char *sid)
+static void begin_session(struct direct *direct, const struct fixture_user *user, const char *account,
+                          const uint8_t *digest, const char *sid)
 {
     struct session_start start = {.user = id_read(ID_USER, user->id),
+                                  .account = id_read(ID_ACCOUNT, account),
                                   .totp_step = next_step(),
                                   .token_digest = digest,
                                   .sid = sid,
@@ -213,8 +216,8 @@ static void step_up(struct direct *direct, const uint8_t *old_digest, const uint
 {
     const struct login_attempt attempt = {TEXT("fixture"), TEXT("")};
 
-    session_store_step_up(direct->store, old_digest, new_digest, next_step(), &attempt, &LIMITS, &NOBODY,
-                          session_verb_done, direct);
+    session_store_step_up(direct->store, &direct->session, old_digest, new_digest, next_step(), &attempt, &LIMITS,
+                          &NOBODY, session_verb_done, direct);
     direct_expect(direct, "session_store_step_up");
 }
 
@@ -235,7 +238,7 @@ void fixture_add_session(struct fixture *fixture, const struct fixture_user *use
 
     direct_open(&direct, fixture);
     mint_token(&direct, &token, digest);
-    begin_session(&direct, user ? user : &fixture->user, digest, sid.text + sizeof "req_" - 1);
+    begin_session(&direct, user ? user : &fixture->user, fixture->account, digest, sid.text + sizeof "req_" - 1);
     if (stepped_up) {
         memcpy(old_digest, digest, sizeof old_digest);
         mint_token(&direct, &token, digest);

@@ -228,16 +228,18 @@ local function session_forget(digest, user)
     redis.call('SREM', K.user_sessions(user), digest)
 end
 
--- A session {sid, user, created, expires, seen, step_up}, numbers being numbers, and whether it is over by the limits now
--- in force; nil for an unknown one. limits: {idle, absolute, step-up window} in ms. Writes nothing.
+-- A session {sid, user, account, created, expires, seen, step_up, ends, mac}, numbers being numbers, and whether it is
+-- over by the limits now in force; nil for an unknown one. ends: when it is over by the limits that it was made with,
+-- which its MAC binds ('': it has none). limits: {idle, absolute, step-up window} in ms. Writes nothing.
 local function session_look(digest, limits, now)
-    local s = redis.call('HMGET', K.session(digest), 'sid', 'user', 'created', 'expires', 'seen', 'step_up')
+    local s = redis.call('HMGET', K.session(digest), 'sid', 'user', 'account', 'created', 'expires', 'seen',
+                         'step_up', 'mac')
     if not s[1] then
         return nil
     end
-    local session = {sid = s[1], user = s[2], created = tonumber(s[3]), expires = tonumber(s[4]),
-                     seen = tonumber(s[5]), step_up = tonumber(s[6] or '0')}
-    session.expires = math.min(session.expires, session.created + limits[2])
+    local session = {sid = s[1], user = s[2], account = s[3], created = tonumber(s[4]), ends = tonumber(s[5]),
+                     seen = tonumber(s[6]), step_up = tonumber(s[7] or '0'), mac = s[8] or ''}
+    session.expires = math.min(session.ends, session.created + limits[2])
     return session, now >= session.expires or now - session.seen >= limits[1] or not exists(K.user(session.user))
 end
 
@@ -257,14 +259,27 @@ local function session_touch(digest, session, limits, now)
     redis.call('PEXPIRE', K.session(digest), math.min(limits[1], session.expires - now))
 end
 
--- A session as all scripts answer it: 'ok', sid, created, expires, end of the step-up (0: none), user record.
+-- A node makes the MAC of a session over its times, so that it says when that is, by this Redis' clock as far as it knows.
+local CLOCK_APART_MS = 10000
+
+local function node_time(given, now)
+    local ms = tonumber(given)
+    if math.abs(ms - now) > CLOCK_APART_MS then
+        error('the node takes this clock to be ' .. string.format('%.0f', ms - now) .. ' ms ahead of what it is')
+    end
+    return ms
+end
+
+-- A session as all scripts answer it: 'ok', sid, created, expires, end of the step-up (0: none), user record, what its MAC
+-- binds beside that: {account, ends, step-up, MAC}.
 local function session_reply(session, limits, now)
     local step_up_expires = session.step_up > 0 and session.step_up + limits[3] or 0
     if step_up_expires <= now then
         step_up_expires = 0
     end
     return {'ok', session.sid, session.created, session.expires, math.min(step_up_expires, session.expires),
-            user_record(session.user, false)}
+            user_record(session.user, false),
+            {session.account, session.ends, session.step_up, session.mac}}
 end
 
 local function limits_from(first)

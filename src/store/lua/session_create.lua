@@ -2,7 +2,7 @@
 -- Takes a TOTP step and makes a session. The session that the sign-in came with ends, and the oldest ones beyond 20.
 -- ARGV: prefix, user, TOTP step, digest, sid, attempt, its counters, digest of the browser's token ('' none), digest of
 --   the session that it came with ('' none), idle, absolute and step-up limit in ms, password and totp as they were
---   verified ('' both: not compared), ip, request id, events kept
+--   verified ('' both: not compared), ip, request id, events kept, when it begins, MAC
 -- Returns: ok, session, and behind it when sign-in was last closed to unknown browsers, if not told yet (else 0);
 --   refused, seconds to wait: a limit was reached since it began; refused, 0: the user is locked; not_found: no such
 --   user, or password or TOTP secret changed since they were verified; conflict: the step, or a later one, was used,
@@ -15,6 +15,7 @@ local BROWSER_MS = 365 * 24 * 60 * 60 * 1000
 
 local user, step, digest = ARGV[2], ARGV[3], ARGV[4]
 local limits, now = limits_from(10), now_ms()
+local created = node_time(ARGV[18], now)
 local counters, guard = attempt_counters(ARGV[7]), user_guard(user)
 local known = redis.call('HMGET', K.user(user), 'account', 'password', 'totp', 'attacked')
 if not known[1] or (ARGV[13] ~= '' and (known[2] ~= ARGV[13] or known[3] ~= ARGV[14])) then
@@ -69,9 +70,11 @@ if ARGV[8] ~= '' then
     redis.call('PEXPIRE', browsers, BROWSER_MS)
 end
 
-local session = {sid = ARGV[5], user = user, created = now, expires = now + limits[2], step_up = 0}
-redis.call('HSET', K.session(digest), 'sid', session.sid, 'user', user, 'account', known[1], 'created', now,
-           'expires', session.expires)
+local ends = created + limits[2]
+local session = {sid = ARGV[5], user = user, account = known[1], created = created, expires = ends, ends = ends,
+                 step_up = 0, mac = ARGV[19]}
+redis.call('HSET', K.session(digest), 'sid', session.sid, 'user', user, 'account', known[1], 'created', created,
+           'expires', ends, 'mac', session.mac)
 session_touch(digest, session, limits, now)
 audit(known[1], 'session.created', user, {user, ARGV[15], ARGV[16], ARGV[17]})
 local reply = session_reply(session, limits, now)

@@ -1,13 +1,14 @@
 #!lua flags=allow-oom
 -- Takes a TOTP step, gives the session a new digest and a fresh step-up. The old digest is unknown from here on.
 -- ARGV: prefix, old digest, new digest, TOTP step, attempt, its counters, idle, absolute and step-up limit in ms, ip,
---   request id, events kept
+--   request id, events kept, when the step-up begins, MAC of the session with it
 -- Returns: ok, session; not_found: it is over; refused, seconds to wait: a limit was reached since it began; refused, 0:
 --   the user is locked; conflict: the step, or a later one, was used, or the new digest exists
 -- Event: session.step_up
 
 local old, new, step = ARGV[2], ARGV[3], ARGV[4]
 local limits, now = limits_from(7), now_ms()
+local step_up = node_time(ARGV[13], now)
 local session = session_read(old, limits, now)
 if not session then
     return {'not_found'}
@@ -28,8 +29,8 @@ attempt_succeed(counters, ARGV[5])
 redis.call('RENAME', K.session(old), K.session(new))
 redis.call('SREM', K.user_sessions(user), old)
 redis.call('SADD', K.user_sessions(user), new)
-redis.call('HSET', K.session(new), 'step_up', now)
-session.step_up = now
+redis.call('HSET', K.session(new), 'step_up', step_up, 'mac', ARGV[14])
+session.step_up, session.mac = step_up, ARGV[14]
 session_touch(new, session, limits, now)
 audit(redis.call('HGET', K.user(user), 'account'), 'session.step_up', user, {user, ARGV[10], ARGV[11], ARGV[12]})
 return session_reply(session, limits, now)

@@ -592,14 +592,16 @@ void session_store_create(struct store *store, const struct session_start *start
     queue_add((struct pending){PENDING_CREATE, {.session = done}, .arg = arg, .result = world.create_result});
 }
 
-void session_store_step_up(struct store *store, const uint8_t old_digest[32], const uint8_t new_digest[32],
-                           int64_t totp_step, const struct login_attempt *attempt, const struct session_limits *limits,
-                           const struct audit_origin *origin, session_found *done, void *arg)
+void session_store_step_up(struct store *store, const struct session_record *session, const uint8_t old_digest[32],
+                           const uint8_t new_digest[32], int64_t totp_step, const struct login_attempt *attempt,
+                           const struct session_limits *limits, const struct audit_origin *origin, session_found *done,
+                           void *arg)
 {
     (void)store;
     (void)limits;
     (void)origin;
     note_attempt(attempt);
+    cr_assert(id_equal(&session->user.id, &world.session.user.id));
     cr_assert(totp_step > 0 && memcmp(old_digest, new_digest, 32) != 0);
     world.creations++;
     queue_add((struct pending){PENDING_CREATE, {.session = done}, .arg = arg, .result = world.create_result});

@@ -534,7 +534,7 @@ Test(lua, user_find_and_list)
 
 #define CREATE(digest, step)                                                                                          \
     "@session_create usr_U " step " " digest " sid1 a pair:p,network:n,email:e, b1 '' 1800000 43200000 300000 '' '' " \
-    "192.0.2.1 req_1 100"
+    "192.0.2.1 req_1 100 $now mac"
 #define LIMITS " 1800000 43200000 300000"
 
 Test(lua, user_reset)
@@ -642,9 +642,9 @@ Test(lua, an_email_under_attack_is_closed_to_unknown_browsers)
           {FROM_BROWSER("''"), "(refused 36* usr_U)"}, {FROM_BROWSER("b2"), "(refused 36* usr_U)"},
           {FROM_BROWSER("b1"), "(ok (usr_U *) 1 0)"}, {"PTTL t:throttle:e", "~3600000"},
           /* The owner is told, once. Strangers' failures stay. */
-          {"@session_create usr_U 8 s2 sid2 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100",
+          {"@session_create usr_U 8 s2 sid2 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac",
            "(ok sid2 1* 1* 0 (*) 1*)"},
-          {"@session_create usr_U 9 s3 sid3 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100",
+          {"@session_create usr_U 9 s3 sid3 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac",
            "(ok sid3 1* 1* 0 (*) 0)"},
           {FROM_BROWSER("''"), "(refused 36* usr_U)"},
           /* A known browser has a counter of its own. */
@@ -700,7 +700,7 @@ Test(lua, login_fail)
 Test(lua, session_create)
 {
     STEPS(ACCOUNT, {CREATE("s1", "7"), "(not_found)"}, USER, {"SADD t:user:usr_U:sessions stale", "1"},
-          {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac) 0)"},
+          {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac) (acct_A 1* 0 mac) 0)"},
           {"HMGET t:session:s1 sid user account step_up", "(sid1 usr_U acct_A nil)"}, {"PTTL t:session:s1", "~1800000"},
           {"SMEMBERS t:user:usr_U:sessions", "(s1)"}, {"PTTL t:user:usr_U:sessions", "~43200000"},
           {"HGET t:user:usr_U totp_step", "7"},
@@ -712,7 +712,7 @@ Test(lua, session_create)
 }
 
 #define CREATE_AS(password, totp) \
-    "@session_create usr_U 7 s1 sid1 a pair:p, '' ''" LIMITS " " password " " totp " 192.0.2.1 req_1 100"
+    "@session_create usr_U 7 s1 sid1 a pair:p, '' ''" LIMITS " " password " " totp " 192.0.2.1 req_1 100 $now mac"
 
 Test(lua, session_create_notices_a_reset)
 {
@@ -729,8 +729,9 @@ Test(lua, success_forgives_the_email_at_its_network_and_nothing_else)
           {"HGET t:throttle:n n", "19"}, {"HGET t:throttle:e n", "9"}, {"HGET t:user:usr_U wrong_codes", "nil"});
 }
 
-#define CREATE_FROM(digest, step, presented) \
-    "@session_create usr_U " step " " digest " sid1 a pair:p, '' " presented LIMITS " '' '' 192.0.2.1 req_1 100"
+#define CREATE_FROM(digest, step, presented)                                        \
+    "@session_create usr_U " step " " digest " sid1 a pair:p, '' " presented LIMITS \
+    " '' '' 192.0.2.1 req_1 100 $now mac"
 
 Test(lua, a_sign_in_ends_the_session_that_it_came_with)
 {
@@ -740,7 +741,7 @@ Test(lua, a_sign_in_ends_the_session_that_it_came_with)
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
            "((* (type session.created *)) (* (type session.ended actor usr_U target usr_U *)))"},
           /* Whose ever it is. */
-          {"@session_create usr_V 7 s3 sid1 a pair:p, '' s2" LIMITS " '' '' '' '' 100", "(ok *)"},
+          {"@session_create usr_V 7 s3 sid1 a pair:p, '' s2" LIMITS " '' '' '' '' 100 $now mac", "(ok *)"},
           {"EXISTS t:session:s2 t:user:usr_U:sessions", "0"},
           /* A sign-in that was refused ends nothing. */
           {CREATE_FROM("s4", "8", "s3"), "(conflict)"}, {"EXISTS t:session:s3", "1"});
@@ -765,7 +766,7 @@ Test(lua, twenty_sessions_a_user_and_the_oldest_ends)
 Test(lua, session_load)
 {
     STEPS(ACCOUNT, USER, {"@session_load s1" LIMITS, "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
-          {"@session_load s1" LIMITS, "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac))"},
+          {"@session_load s1" LIMITS, "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac) (acct_A 1* 0 mac))"},
           /* Mostly it only reads. */
           {"HSET t:session:s1 seen $now-5000", "0"}, {"PEXPIRE t:session:s1 999999", "1"},
           {"@session_load s1" LIMITS, "(ok *)"}, {"PTTL t:session:s1", "~999999"},
@@ -791,7 +792,7 @@ Test(lua, sessions_end_by_idle_and_absolute_limit)
 }
 
 #define STEP_UP(old, new, step) \
-    "@session_step_up " old " " new " " step " a session:s,user:u," LIMITS " 192.0.2.1 req_1 100"
+    "@session_step_up " old " " new " " step " a session:s,user:u," LIMITS " 192.0.2.1 req_1 100 $now mac"
 
 Test(lua, session_step_up)
 {
@@ -807,6 +808,19 @@ Test(lua, session_step_up)
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type session.step_up actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
           {"HSET t:session:s2 step_up $now-300000", "0"}, {"@session_load s2" LIMITS, "(ok sid1 1* 1* 0 (*))"});
+}
+
+/* The MAC binds the times that the node gave, unless its clock is wrong. */
+Test(lua, a_session_begins_when_its_node_says)
+{
+    STEPS(ACCOUNT, USER,
+          {"@session_create usr_U 7 s1 sid1 a pair:p, '' ''" LIMITS " '' '' '' '' 100 $now+20000 mac", "-*"},
+          {"@session_create usr_U 7 s1 sid1 a pair:p, '' ''" LIMITS " '' '' '' '' 100 $now-20000 mac", "-*"},
+          {"EXISTS t:session:s1", "0"}, {"HGET t:user:usr_U totp_step", "nil"}, {CREATE("s1", "7"), "(ok *)"},
+          {"@session_step_up s1 s2 8 a session:s,user:u," LIMITS " '' '' 100 $now+20000 mac2", "-*"},
+          {"HMGET t:session:s1 step_up mac", "(nil mac)"},
+          {"@session_step_up s1 s2 8 a session:s,user:u," LIMITS " '' '' 100 $now mac2", "(ok *)"},
+          {"HMGET t:session:s2 step_up mac", "(1* mac2)"});
 }
 
 Test(lua, session_end)
@@ -1175,8 +1189,8 @@ Test(lua, what_runs_although_memory_is_full)
 {
     STEPS(ACCOUNT, USER, {"@schema_claim 1", "(ok 1 * 0)"},
           {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
-          {"@session_create usr_U 3 s1 S a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100", "(ok *)"},
-          {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100", "(ok *)"},
+          {"@session_create usr_U 3 s1 S a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac", "(ok *)"},
+          {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac", "(ok *)"},
           {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1)"},
           {"@schema_claim 0", "(refused 1)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
           {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"},
@@ -1184,9 +1198,9 @@ Test(lua, what_runs_although_memory_is_full)
           {"@node_leave n1 ''", "(ok 1)"}, {"@login_begin email a@b.test a pair:p, '' ''", "(ok (usr_U *) 0 0)"},
           {"@login_fail usr_U a pair:p, 0 '' '' 100", "(ok 0 0)"}, {"@login_give_back a pair:p,", "(ok)"},
           {"@user_unlock usr_U operator '' '' 100", "(ok)"},
-          {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100", "(ok *)"},
+          {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac", "(ok *)"},
           {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000", "(ok *)"},
-          {"@session_step_up s2 s4 6 a session:s, 1000000 5000000 300000 '' '' 100", "(ok *)"},
+          {"@session_step_up s2 s4 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac", "(ok *)"},
           {DECIDE("c1", "acct_A", "denied"), "(ok *)"}, {"@session_end s1 '' '' 100", "(ok)"},
           {"@user_reset usr_U new '' operator '' '' 100", "(ok)"}, {"EXISTS t:session:s3 t:session:s4", "0"},
           /* An empty store cannot be claimed. */

@@ -1,4 +1,5 @@
 #include "store/session_store.h"
+#include "base/metrics.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
@@ -96,6 +97,7 @@ static enum store_result create_session(const struct user_record *user, int64_t 
                                         struct session_answer *answer)
 {
     const struct session_start start = {.user = user->id,
+                                        .account = user->account,
                                         .totp_step = step,
                                         .token_digest = digest_of(n),
                                         .sid = "01jd0000000000000000000000",
@@ -116,9 +118,14 @@ static enum store_result load_session(uint8_t n, struct session_answer *answer)
 
 static enum store_result step_up(uint8_t from, uint8_t to, int64_t step, struct session_answer *answer)
 {
+    struct session_answer before;
+    struct session_record loaded = {0};
+
+    if (load_session(from, &before) == STORE_OK)
+        loaded = before.session;
     *answer = (struct session_answer){0};
     const struct login_attempt attempt = attempt_of("a", "session:s,user:u,");
-    session_store_step_up(fixture.store, digest_of(from), digest_of(to), step, &attempt, &LIMITS, &SOMEBODY,
+    session_store_step_up(fixture.store, &loaded, digest_of(from), digest_of(to), step, &attempt, &LIMITS, &SOMEBODY,
                           session_answer_done, answer);
     return answer_wait(&answer->answer);
 }
@@ -184,6 +191,7 @@ Test(session_store, of_parallel_sessions_with_one_code_one_is_made)
 
     for (uint8_t i = 0; i < PARALLEL; i++) {
         const struct session_start start = {.user = user.id,
+                                            .account = user.account,
                                             .totp_step = 7,
                                             .token_digest = digest_of(i),
                                             .sid = "sid",
@@ -324,6 +332,7 @@ Test(session_store, right_logins_in_parallel_hold_up_nobody)
                   "%zu", i);
     for (uint8_t i = 0; i < PEOPLE; i++) {
         const struct session_start start = {.user = users[i].id,
+                                            .account = users[i].account,
                                             .totp_step = 7,
                                             .token_digest = digest_of(i),
                                             .sid = "sid",
@@ -479,4 +488,91 @@ Test(session_store, sessions_that_cannot_be_are_never_answered)
         redis_server_tell(&fixture.server, "COPY", "sound", name, "REPLACE", NULL);
     }
     cr_expect_eq(load_session(1, &answer), STORE_OK);
+}
+
+/* Redis in somebody else's hands */
+
+static void set_in_session(uint8_t n, const char *field, const char *value)
+{
+    char name[128];
+
+    snprintf(name, sizeof name, "t:session:%02x%062d", n, 0);
+    redis_server_tell(&fixture.server, "HSET", name, field, value, NULL);
+}
+
+static void expect_altered(enum store_result result)
+{
+    cr_expect_eq(result, STORE_NOT_FOUND);
+    cr_expect_geq(metric_values[METRIC_RECORDS_ALTERED], 1);
+    metric_set(METRIC_RECORDS_ALTERED, 0);
+}
+
+/* What a session is, and how far it is trusted, is told by nodes alone. */
+Test(session_store, who_writes_redis_promotes_no_session)
+{
+    struct id account = some_account(), other_account = some_account();
+    struct user_record user = some_user(&account, "ana@north.test"), other = some_user(&account, "eve@north.test");
+    struct user_record far = some_user(&other_account, "far@south.test");
+    struct session_answer made, answer;
+    char now[24], until[24];
+
+    cr_assert_eq(create_session(&user, 7, 1, &made), STORE_OK);
+    snprintf(now, sizeof now, "%lld", (long long)made.session.created_ms);
+    snprintf(until, sizeof until, "%lld", (long long)made.session.ends_ms + 1);
+    const struct {
+        const char *field, *altered, *was;
+    } CASES[] = {
+        {"step_up", now, "0"},
+        {"user", other.id.text, user.id.text},
+        {"user", far.id.text, user.id.text},
+        {"account", other_account.text, account.text},
+        {"sid", "01jd0000000000000000000009", "01jd0000000000000000000000"},
+        {"expires", until, NULL},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        set_in_session(1, CASES[i].field, CASES[i].altered);
+        expect_altered(load_session(1, &answer));
+        if (!CASES[i].was)
+            break;
+        set_in_session(1, CASES[i].field, CASES[i].was);
+        cr_expect_eq(load_session(1, &answer), STORE_OK, "%s", CASES[i].field);
+    }
+}
+
+Test(session_store, who_writes_redis_moves_no_session)
+{
+    struct id account = some_account();
+    struct user_record user = some_user(&account, "ana@north.test"), other = some_user(&account, "eve@north.test");
+    struct session_answer made, answer;
+    char from[128], to[128];
+
+    cr_assert_eq(create_session(&user, 7, 1, &made), STORE_OK);
+    cr_assert_eq(create_session(&other, 7, 2, &made), STORE_OK);
+    snprintf(from, sizeof from, "t:session:%02x%062d", 1, 0);
+    snprintf(to, sizeof to, "t:session:%02x%062d", 2, 0);
+    redis_server_tell(&fixture.server, "RENAME", from, to, NULL);
+    expect_altered(load_session(2, &answer));
+    cr_assert_eq(create_session(&user, 8, 3, &made), STORE_OK);
+    cr_assert_eq(step_up(3, 4, 9, &made), STORE_OK);
+    cr_expect_eq(load_session(4, &answer), STORE_OK);
+    cr_expect_gt(answer.session.step_up_expires_ms, 0);
+}
+
+/* A record that was altered, and an email that leads to another's, are nobody's. */
+Test(session_store, who_writes_redis_signs_in_as_nobody_else)
+{
+    struct id account = some_account(), other_account = some_account();
+    struct user_record eve = some_user(&other_account, "eve@south.test");
+    struct login_answer answer;
+    char name[128];
+
+    redis_server_tell(&fixture.server, "SET", "t:email:ana@north.test", eve.id.text, NULL);
+    cr_assert_eq(begin_login("ana@north.test", "pair:p,", &answer), STORE_OK);
+    cr_expect_not(answer.is_known);
+    expect_altered(STORE_NOT_FOUND);
+    snprintf(name, sizeof name, "t:user:%s", eve.id.text);
+    redis_server_tell(&fixture.server, "HSET", name, "account", account.text, NULL);
+    cr_assert_eq(begin_login("eve@south.test", "pair:p,", &answer), STORE_OK);
+    cr_expect_not(answer.is_known);
+    expect_altered(STORE_NOT_FOUND);
 }
