@@ -17,8 +17,8 @@ MUST_CHECK int account_add(struct store_session *session, struct text name, stru
 MUST_CHECK int user_add(struct store_session *session, struct keyring *keyring, const struct id *account,
                         const char *email, struct text password, struct new_user *ret_user);
 /* Hashes while the session waits. */
-void user_hash_password(struct store_session *session, struct keyring *keyring, struct text password,
-                        char ret_hash[PASSWORD_HASH_BYTES]);
+void user_hash_password(struct store_session *session, struct keyring *keyring, const struct id *user,
+                        struct text password, char ret_hash[PASSWORD_HASH_BYTES]);
 /* email: normalised. */
 MUST_CHECK int user_find(struct store_session *session, const char *email, bool *ret_is_known, struct id *ret_user);
 /* Replaces what is not NULL, ends the user's sessions and unlocks him. */

@@ -24,17 +24,30 @@ struct password_turn {
 enum password_result { PASSWORD_MATCHES, PASSWORD_DIFFERS, PASSWORD_OVERLOADED, PASSWORD_CANCELLED };
 typedef void password_verified(void *arg, enum password_result result);
 /* The password is compared as account_prepare_password() makes it; where that is not what was typed, as typed too, for
- * hashes of before. hash NULL: no such user; the same work is done and PASSWORD_DIFFERS answered. The password is
+ * hashes of before. user: the id of him whose hash it is; one that is bound to another user matches nothing.
+ * hash NULL: no such user; the same work is done and PASSWORD_DIFFERS answered. The password is
  * copied, and wiped after. done runs exactly once, later; PASSWORD_OVERLOADED: no hash was computed. */
 void password_verify(struct password_pool *pool, const struct password_turn *turn, struct text password,
-                     const char *hash, password_verified *done, void *arg);
+                     struct text user, const char *hash, password_verified *done, void *arg);
+/* hash: of the password, bound to the user, under the current master key; NULL where none was computed. Valid during
+ * the call. */
+typedef void password_rehashed(void *arg, const char *hash);
+/* A new hash of a password that was verified, in its turn. done runs exactly once, later. */
+void password_rehash(struct password_pool *pool, const struct password_turn *turn, struct text password,
+                     struct text user, password_rehashed *done, void *arg);
 /* In how many seconds those that wait now will have been hashed, by what hashes took of late; 1 to 60. */
 uint32_t password_pool_retry_after_s(const struct password_pool *pool);
-/* "scrypt$17$8$1$<pepper>$<salt>$<hash>": pepper names the master key (8 hex digits that do not give it away), so that
+/* "scrypt-id$17$8$1$<pepper>$<salt>$<hash>", for that user alone ("scrypt$...": for anybody, as an earlier version made
+ * them): pepper names the master key (8 hex digits that do not give it away), so that
  * retired ones still verify; a fresh 16-byte salt and the hash in base64url. Blocks for its whole time: command line
  * only. */
-void password_hash_now(struct keyring *keyring, struct text password, char ret_hash[PASSWORD_HASH_BYTES]);
+void password_hash_now(struct keyring *keyring, struct text user, struct text password,
+                       char ret_hash[PASSWORD_HASH_BYTES]);
 /* The generation of the master key that a hash needs; false where that is not here. */
 MUST_CHECK bool password_hash_generation(struct keyring *keyring, const char *hash, size_t *ret_generation);
 /* Whether the text has that form. Verifying takes pepper and cost from it; a cost above 17 is refused. */
 MUST_CHECK bool password_hash_valid(const char *hash);
+bool password_hash_is_bound(const char *hash);
+/* A hash of an earlier version, bound to that user. False: it is none, or its master key is not here. */
+MUST_CHECK bool password_hash_bind_older(struct keyring *keyring, struct text user, const char *hash,
+                                         char ret_hash[PASSWORD_HASH_BYTES]);

@@ -84,7 +84,7 @@ struct store_facts {
     char lacking[KEYRING_SHORT_NAME_CHARS + 1]; /* with STORE_KEYS_LACKING: one of them */
     bool any_key_will_do;                       /* STORE_KEY_ROTATES: no reason not to be fit */
     int64_t unsealed_until_ms;                  /* until when records without a seal are taken; 0: they are not */
-    bool config_readable;        /* CONFIG GET may be forbidden by ACL: then the four flags are unknown */
+    bool config_readable; /* CONFIG GET may be forbidden by ACL: then the four flags are unknown */
     /* min-replicas-to-write and min-replicas-max-lag; 0 where unknown */
     int64_t replicas_to_write, replica_lag_s;
     /* Sentinels: configured (0: none, the target is Redis itself), that know the master, that agree on it, that must
@@ -121,6 +121,9 @@ void store_examine(struct store *store,
 const char *store_judge(const struct store_facts *facts, int64_t min_replicas);
 /* Of those the one about the master keys. */
 const char *store_judge_keys(const struct store_facts *facts);
+
+/* Whether records without a seal are taken for a while: those of an earlier version. */
+bool store_takes_unsealed(const struct store *store);
 
 /* For verbs that only tell whether it was done. */
 typedef void store_done(void *arg, enum store_result result);

@@ -62,7 +62,7 @@ static void sealed(void *arg, enum store_result result)
 static bool is_to_seal(const struct taking *taking, enum record_seal seal, size_t generation)
 {
     return (seal == RECORD_SEALED && generation > 0 && taking->act != CENSUS_COUNTS) ||
-           (seal == RECORD_UNSEALED && taking->act == CENSUS_ADOPTS);
+           (seal == RECORD_UNSEALED && taking->act >= CENSUS_ADOPTS);
 }
 
 static void count_seal(struct taking *taking, enum record_seal seal, size_t generation, const char *what,
@@ -136,7 +136,7 @@ static void look_at_key(struct taking *taking, const struct stored_key *key)
         count_seal(taking, RECORD_ALTERED, 0, "key", &key->id);
         return;
     }
-    if (seal.seal == RECORD_UNSEALED && seal.made_with.len == 0 && taking->act == CENSUS_ADOPTS)
+    if (seal.seal == RECORD_UNSEALED && seal.made_with.len == 0 && taking->act >= CENSUS_ADOPTS)
         seal.made_with = made_with(taking);
     if (seal.seal != RECORD_ALTERED)
         count_key(taking->census, &seal);
@@ -219,6 +219,9 @@ static void take_user(struct taking *taking, const struct user_record *user)
                                    secret.bytes, &totp_by);
     bool is_old = sealed_by > 0 || (is_open && totp_by > 0);
 
+    if (taking->act == CENSUS_ENDS &&
+        password_hash_bind_older(taking->keyring, id_text(&user->id), user->password_hash, is.password_hash))
+        seal = seal == RECORD_SEALED ? RECORD_UNSEALED : seal;
     count_user(taking, user, is_open);
     if (is_to_seal(taking, seal, is_old)) {
         reseal_user(taking, &is, is_open ? &secret : NULL);

@@ -6,6 +6,7 @@ enum census_act {
     CENSUS_COUNTS,
     CENSUS_SEALS,  /* what a retired master key has sealed is sealed by the current one */
     CENSUS_ADOPTS, /* and what none has: what is there is believed */
+    CENSUS_ENDS,   /* and passwords are bound to their users, which an earlier version's nodes can't read */
 };
 
 struct key_census {

@@ -77,7 +77,9 @@ static int examine(struct rotation *rotation)
 /* Unsealed records that a node would take, or that the operator vouches for. */
 static enum census_act act_of(const struct rotation *rotation)
 {
-    return rotation->line->adopt || rotation->facts.unsealed_until_ms > clock_wall_ms() ? CENSUS_ADOPTS : CENSUS_SEALS;
+    if (rotation->line->adopt)
+        return CENSUS_ADOPTS;
+    return rotation->facts.unsealed_until_ms > clock_wall_ms() ? CENSUS_ENDS : CENSUS_SEALS;
 }
 
 /* Whoever adopts a store must know its key: its users' secrets open by it. */
@@ -262,6 +264,12 @@ int master_key_adopt_own(const struct settings *settings, struct keyring *keyrin
         return code;
     code = examine(&rotation);
     if (code == EXIT_DONE && rotation.facts.keys == STORE_KEYS_UNNOTED)
+        code = rotate(&rotation);
+    /* No other node has it. */
+    line.adopt = false;
+    if (code == EXIT_DONE)
+        code = examine(&rotation);
+    if (code == EXIT_DONE && rotation.facts.unsealed_until_ms > 0)
         code = rotate(&rotation);
     store_session_close(&rotation.session);
     return code;

@@ -68,10 +68,10 @@ int account_name_find(struct store_session *session, const struct id *account,
 }
 
 /* Deadlines of calls count from the loop's time, which stands still while the hash is computed. */
-void user_hash_password(struct store_session *session, struct keyring *keyring, struct text password,
-                        char ret_hash[PASSWORD_HASH_BYTES])
+void user_hash_password(struct store_session *session, struct keyring *keyring, const struct id *user,
+                        struct text password, char ret_hash[PASSWORD_HASH_BYTES])
 {
-    password_hash_now(keyring, password, ret_hash);
+    password_hash_now(keyring, id_text(user), password, ret_hash);
     uv_update_time(&session->loop);
 }
 
@@ -87,7 +87,7 @@ int user_add(struct store_session *session, struct keyring *keyring, const struc
 
     user.created_ms = id_time_ms(&user.id);
     snprintf(user.email, sizeof user.email, "%s", email);
-    user_hash_password(session, keyring, password, user.password_hash);
+    user_hash_password(session, keyring, &user.id, password, user.password_hash);
     totp_secret_mint(&ret_user->totp);
     keyring_seal(keyring, id_text(&user.id), ret_user->totp.bytes, TOTP_SECRET_BYTES, user.totp_sealed);
     account_store_add_user(session->store, &user, &OPERATOR, people_stored, &stored);

@@ -304,7 +304,7 @@ static int reset_password_with(const struct command_line *line, struct keyring *
         code = open_and_find(&session, &line->settings, keyring, email, &user);
     if (code != EXIT_DONE)
         return code;
-    user_hash_password(&session, keyring, buf_text(&password), hash);
+    user_hash_password(&session, keyring, &user, buf_text(&password), hash);
     code = user_reset(&session, &user, hash, NULL);
     store_session_close(&session);
     if (code == EXIT_DONE)

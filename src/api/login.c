@@ -9,7 +9,10 @@
 #include "handlers_internal.h"
 #include "proof_internal.h"
 #include "session_cookie_internal.h"
+#include "store/seal_store.h"
 #include "views_internal.h"
+
+#include <stdio.h>
 
 typedef void session_view(struct json_writer *w, const struct session_record *session, struct text csrf_token,
                           int64_t idle_expires_ms);
@@ -56,6 +59,9 @@ static void login_counted(void *arg, enum store_result result, const struct logi
 static void login_proved(void *arg, enum proof_result result);
 static void login_create(struct login *op);
 static void login_stored(void *arg, enum store_result result, const struct session_record *session);
+static void login_renew(struct login *op);
+static void login_rehashed(void *arg, const char *hash);
+static void login_renewed(void *arg, enum store_result result);
 static void login_fail(struct login *op, bool only_code_wrong);
 static void login_recorded(void *arg, enum store_result result, const struct login_failure *failure);
 
@@ -233,6 +239,44 @@ static void login_reply(struct login *op, const struct session_record *session)
     call_log(op->call, "login", id_text(&session->user.account), id_text(&session->user.id), text_of(op->sid));
 }
 
+/* A password that a retired master key peppers is hashed again, behind the answer: it is in clear here alone. Not while
+ * nodes of an earlier version serve, which could not read the new hash. */
+static void login_renew(struct login *op)
+{
+    const struct service *service = op->call->service;
+    const struct proof *proof = &op->proof;
+    size_t generation;
+
+    if (!password_hash_generation(service->keyring, proof->user.password_hash, &generation) || generation == 0 ||
+        store_takes_unsealed(service->store))
+        http_request_release(op->call->request);
+    else
+        password_rehash(service->passwords, &op->turn, proof->password, id_text(&proof->user.id), login_rehashed, op);
+}
+
+static void login_rehashed(void *arg, const char *hash)
+{
+    struct login *op = arg;
+    struct user_record renewed = op->proof.user;
+
+    if (hash) {
+        snprintf(renewed.password_hash, sizeof renewed.password_hash, "%s", hash);
+        seal_store_put_user(op->call->service->store, &op->proof.user, &renewed, login_renewed, op);
+    } else {
+        http_request_release(op->call->request);
+    }
+    secure_wipe(&renewed, sizeof renewed);
+}
+
+/* Where it was not stored the next sign-in renews it. */
+static void login_renewed(void *arg, enum store_result result)
+{
+    const struct login *op = arg;
+
+    (void)result;
+    http_request_release(op->call->request);
+}
+
 static void login_stored(void *arg, enum store_result result, const struct session_record *session)
 {
     struct login *op = arg;
@@ -245,13 +289,14 @@ static void login_stored(void *arg, enum store_result result, const struct sessi
     }
     if (result == STORE_OK) {
         login_reply(op, session);
-    } else {
-        session_store_give_back(op->call->service->store, &op->attempt);
-        if (is_throttled)
-            login_throttle(op, id_text(&op->proof.user.id), session->retry_after_s);
-        else
-            call_refuse_store(op->call, result);
+        login_renew(op);
+        return;
     }
+    session_store_give_back(op->call->service->store, &op->attempt);
+    if (is_throttled)
+        login_throttle(op, id_text(&op->proof.user.id), session->retry_after_s);
+    else
+        call_refuse_store(op->call, result);
     http_request_release(op->call->request);
 }
 

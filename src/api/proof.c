@@ -21,6 +21,15 @@ static void user_wipe(void *user)
     secure_wipe(user, sizeof(struct user_record));
 }
 
+/* One that is bound to nobody might have been another user's. An earlier version made such. */
+static const char *usable_hash(const struct proof *proof)
+{
+    const char *hash = proof->user.password_hash;
+    bool is_usable = password_hash_is_bound(hash) || store_takes_unsealed(proof->call->service->store);
+
+    return is_usable ? hash : NULL;
+}
+
 void proof_begin(struct proof *proof, const struct user_record *user, const struct password_turn *turn,
                  void (*done)(void *arg, enum proof_result result), void *arg)
 {
@@ -34,14 +43,15 @@ void proof_begin(struct proof *proof, const struct user_record *user, const stru
         proof->known = true;
         proof->user = *user;
         http_request_defer(proof->call->request, user_wipe, &proof->user);
-        hash = proof->user.password_hash;
+        hash = usable_hash(proof);
     }
     /* Nobody has such a password; it costs what others cost. */
     if (password.len > PASSWORD_MAX_BYTES) {
         password.len = PASSWORD_MAX_BYTES;
         hash = NULL;
     }
-    password_verify(proof->call->service->passwords, turn, password, hash, password_checked, proof);
+    password_verify(proof->call->service->passwords, turn, password, id_text(&proof->user.id), hash, password_checked,
+                    proof);
 }
 
 static bool code_is_right(struct proof *proof)

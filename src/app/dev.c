@@ -197,7 +197,7 @@ static int renew_user(struct store_session *session, struct keyring *keyring, co
     char hash[PASSWORD_HASH_BYTES];
     uint8_t sealed[TOTP_SEALED_BYTES];
 
-    user_hash_password(session, keyring, password, hash);
+    user_hash_password(session, keyring, user, password, hash);
     totp_secret_mint(ret_totp);
     keyring_seal(keyring, id_text(user), ret_totp->bytes, TOTP_SECRET_BYTES, sealed);
     return user_reset(session, user, hash, sealed);

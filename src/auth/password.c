@@ -9,6 +9,7 @@
 #include "password_hash_internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Before any was measured. */
 static const uint64_t HASH_NS_AT_FIRST = 300 * UINT64_C(1000000);
@@ -43,9 +44,15 @@ struct job {
     uint8_t peppered[KEYRING_DIGEST_BYTES];
     uint8_t peppered_as_typed[KEYRING_DIGEST_BYTES];
     bool has_other_form; /* as typed it is not as prepared: hashes of before were made of what was typed */
-    bool can_match;      /* the user and his pepper exist */
+    size_t generation;   /* of the pepper */
+    char user[ID_TEXT_BYTES];
+    size_t user_len;
+    bool can_match;  /* the user and his pepper exist */
+    bool is_derived; /* all that was to be */
+    uint8_t derived[PASSWORD_DERIVED_BYTES], derived_as_typed[PASSWORD_DERIVED_BYTES];
     enum password_result result;
     password_verified *done;
+    password_rehashed *rehashed; /* in place of done: the hash is being made */
     void *arg;
 };
 
@@ -87,19 +94,30 @@ static void close_if_idle(struct password_pool *pool)
         uv_close((uv_handle_t *)&pool->finisher, pool_closed);
 }
 
+static void tell(struct job *job)
+{
+    char hash[PASSWORD_HASH_BYTES];
+    password_verified *done = job->done;
+    password_rehashed *rehashed = job->rehashed;
+    void *arg = job->arg;
+    const enum password_result result = job->result;
+    if (rehashed && result == PASSWORD_MATCHES)
+        password_hash_print(&job->hash, hash);
+    secure_wipe(job, sizeof *job);
+    free(job);
+    if (rehashed)
+        rehashed(arg, result == PASSWORD_MATCHES ? hash : NULL);
+    else
+        done(arg, result);
+}
+
 static void deliver_finished(uv_timer_t *timer)
 {
     struct password_pool *pool = timer->data;
     struct list *node;
     while ((node = list_first(&pool->finished))) {
-        struct job *job = LIST_ENTRY(node, struct job, link);
-        password_verified *done = job->done;
-        void *arg = job->arg;
-        const enum password_result result = job->result;
         list_remove(node);
-        secure_wipe(job, sizeof *job);
-        free(job);
-        done(arg, result);
+        tell(LIST_ENTRY(node, struct job, link));
     }
     close_if_idle(pool);
 }
@@ -114,32 +132,42 @@ static void finish(struct job *job, enum password_result result)
     CHECK(uv_timer_start(&pool->finisher, deliver_finished, 0, 0) == 0);
 }
 
-static enum password_result judge_form(const struct job *job, const uint8_t peppered[KEYRING_DIGEST_BYTES])
-{
-    uint8_t derived[PASSWORD_DERIVED_BYTES];
-    if (!password_hash_derive(&job->hash, peppered, derived))
-        return PASSWORD_OVERLOADED;
-    const bool equal = secure_equal((struct text){(char *)derived, sizeof derived},
-                                    (struct text){(char *)job->hash.derived, sizeof job->hash.derived});
-    secure_wipe(derived, sizeof derived);
-    return equal && job->can_match ? PASSWORD_MATCHES : PASSWORD_DIFFERS;
-}
-
 /* On a thread of its own: it touches the job's own memory alone. The second hash is computed whenever what was typed
  * has two forms, whoever typed it and whatever the first one told: time depends on what was typed alone. */
-static enum password_result judge(const struct job *job)
-{
-    const enum password_result result = judge_form(job, job->peppered);
-    if (!job->has_other_form || result == PASSWORD_OVERLOADED)
-        return result;
-    const enum password_result as_typed = judge_form(job, job->peppered_as_typed);
-    return result == PASSWORD_MATCHES ? result : as_typed;
-}
-
 static void run_job(struct background *background)
 {
     struct job *job = LIST_ENTRY(background, struct job, background);
-    job->result = judge(job);
+    job->is_derived =
+        password_hash_derive(&job->hash, job->peppered, job->derived) &&
+        (!job->has_other_form || password_hash_derive(&job->hash, job->peppered_as_typed, job->derived_as_typed));
+}
+
+static void bind_to_user(struct job *job, uint8_t derived[PASSWORD_DERIVED_BYTES])
+{
+    if (job->hash.is_bound)
+        password_hash_bind(job->pool->keyring, job->generation, (struct text){job->user, job->user_len}, derived);
+}
+
+static bool is_hash(struct job *job, uint8_t derived[PASSWORD_DERIVED_BYTES])
+{
+    bind_to_user(job, derived);
+    return secure_equal((struct text){(char *)derived, PASSWORD_DERIVED_BYTES},
+                        (struct text){(char *)job->hash.derived, sizeof job->hash.derived});
+}
+
+static enum password_result judge(struct job *job)
+{
+    if (!job->is_derived)
+        return PASSWORD_OVERLOADED;
+    if (job->rehashed) {
+        bind_to_user(job, job->derived);
+        memcpy(job->hash.derived, job->derived, sizeof job->hash.derived);
+        return PASSWORD_MATCHES;
+    }
+    bool matches = is_hash(job, job->derived);
+    if (job->has_other_form)
+        matches |= is_hash(job, job->derived_as_typed);
+    return matches && job->can_match ? PASSWORD_MATCHES : PASSWORD_DIFFERS;
 }
 
 static void job_ran(struct background *background);
@@ -197,9 +225,8 @@ static void job_ran(struct background *background)
     struct password_pool *pool = job->pool;
     pool->running_count--;
     metric_add(METRIC_PASSWORD_QUEUE, -1);
-    if (background->status != 0)
-        job->result = PASSWORD_OVERLOADED;
-    else
+    job->result = background->status == 0 ? judge(job) : PASSWORD_OVERLOADED;
+    if (background->status == 0)
         note_duration(pool, uv_hrtime() - job->begun_ns);
     if (job->result == PASSWORD_OVERLOADED)
         metric_add(METRIC_PASSWORD_OVERLOADED, 1);
@@ -283,23 +310,51 @@ static void pepper(struct keyring *keyring, size_t generation, struct text passw
     secure_wipe(storage, sizeof storage);
 }
 
-void password_verify(struct password_pool *pool, const struct password_turn *turn, struct text password,
-                     const char *hash, password_verified *done, void *arg)
+static struct job *make_job(struct password_pool *pool, const struct password_turn *turn, struct text user, void *arg)
 {
     CHECK(!uv_is_closing((uv_handle_t *)&pool->finisher));
+    CHECK(user.len < ID_TEXT_BYTES);
     struct job *job = mem_alloc(sizeof *job);
-    size_t generation = 0;
+    job->user_len = user.len;
+    if (user.len > 0)
+        memcpy(job->user, user.ptr, user.len);
     list_init(&job->link);
     job->pool = pool;
     job->turn = *turn;
     job->result = PASSWORD_CANCELLED;
-    job->done = done;
     job->arg = arg;
+    return job;
+}
+
+void password_verify(struct password_pool *pool, const struct password_turn *turn, struct text password,
+                     struct text user, const char *hash, password_verified *done, void *arg)
+{
+    struct job *job = make_job(pool, turn, user, arg);
+    job->done = done;
     job->can_match = hash && password_hash_parse(text_of(hash), &job->hash) &&
-                     password_pepper_find(pool->keyring, job->hash.pepper_name, &generation);
+                     password_pepper_find(pool->keyring, job->hash.pepper_name, &job->generation);
     if (!job->can_match)
         password_hash_dummy(&job->hash);
-    pepper(pool->keyring, generation, password, job);
+    pepper(pool->keyring, job->generation, password, job);
+    enqueue(job);
+}
+
+/* A hash to be made: all but what is derived. */
+static void begin_hash(struct keyring *keyring, struct password_hash *ret_hash)
+{
+    *ret_hash = (struct password_hash){.cost = PASSWORD_COST_STANDARD, .is_bound = true};
+    random_secret(ret_hash->salt, sizeof ret_hash->salt);
+    password_pepper_name(keyring, 0, ret_hash->pepper_name);
+}
+
+void password_rehash(struct password_pool *pool, const struct password_turn *turn, struct text password,
+                     struct text user, password_rehashed *done, void *arg)
+{
+    struct job *job = make_job(pool, turn, user, arg);
+    job->rehashed = done;
+    begin_hash(pool->keyring, &job->hash);
+    pepper(pool->keyring, 0, password, job);
+    job->has_other_form = false;
     enqueue(job);
 }
 
@@ -320,19 +375,20 @@ void password_pool_close(struct password_pool *pool, void (*closed)(void *arg), 
     close_if_idle(pool);
 }
 
-void password_hash_now(struct keyring *keyring, struct text password, char ret_hash[PASSWORD_HASH_BYTES])
+void password_hash_now(struct keyring *keyring, struct text user, struct text password,
+                       char ret_hash[PASSWORD_HASH_BYTES])
 {
-    struct password_hash hash = {.cost = PASSWORD_COST_STANDARD};
+    struct password_hash hash;
     char storage[PASSWORD_FORM_MAX_BYTES];
     uint8_t peppered[KEYRING_DIGEST_BYTES];
     struct buf prepared;
     buf_init_fixed(&prepared, storage, sizeof storage);
     account_prepare_password(password, &prepared);
-    random_secret(hash.salt, sizeof hash.salt);
-    password_pepper_name(keyring, 0, hash.pepper_name);
+    begin_hash(keyring, &hash);
     keyring_digest(keyring, KEYRING_PASSWORD, 0, buf_text(&prepared), peppered);
     secure_wipe(storage, sizeof storage);
     CHECK(password_hash_derive(&hash, peppered, hash.derived));
+    password_hash_bind(keyring, 0, user, hash.derived);
     password_hash_print(&hash, ret_hash);
     secure_wipe(peppered, sizeof peppered);
 }
@@ -348,4 +404,24 @@ bool password_hash_generation(struct keyring *keyring, const char *hash, size_t 
     struct password_hash parsed;
     return password_hash_parse(text_of(hash), &parsed) &&
            password_pepper_find(keyring, parsed.pepper_name, ret_generation);
+}
+
+bool password_hash_is_bound(const char *hash)
+{
+    struct password_hash parsed;
+    return password_hash_parse(text_of(hash), &parsed) && parsed.is_bound;
+}
+
+bool password_hash_bind_older(struct keyring *keyring, struct text user, const char *hash,
+                              char ret_hash[PASSWORD_HASH_BYTES])
+{
+    struct password_hash parsed;
+    size_t generation;
+    if (!password_hash_parse(text_of(hash), &parsed) || parsed.is_bound ||
+        !password_pepper_find(keyring, parsed.pepper_name, &generation))
+        return false;
+    password_hash_bind(keyring, generation, user, parsed.derived);
+    parsed.is_bound = true;
+    password_hash_print(&parsed, ret_hash);
+    return true;
 }

@@ -16,6 +16,10 @@ enum {
 
 /* No password reads like this: a NUL is refused in each. */
 static const struct text PEPPER_NAME_INPUT = {"\0name of the pepper", 19};
+static const struct text BOUND_PREFIX = {"\0bound to ", 10};
+enum { BOUND_MAX_BYTES = 128 };
+
+_Static_assert((int)PASSWORD_DERIVED_BYTES == (int)KEYRING_DIGEST_BYTES, "what is bound has the size of a digest");
 
 static bool read_number(struct text *rest, uint64_t min, uint64_t max, uint64_t *ret_value)
 {
@@ -23,10 +27,14 @@ static bool read_number(struct text *rest, uint64_t min, uint64_t max, uint64_t 
     return text_next(rest, '$', &part) && text_to_u64(part, max, ret_value) && *ret_value >= min;
 }
 
-static bool read_literal(struct text *rest, struct text literal)
+/* "scrypt-id": bound to the user's id. */
+static bool read_scheme(struct text *rest, bool *ret_is_bound)
 {
     struct text part;
-    return text_next(rest, '$', &part) && text_equal(part, literal);
+    if (!text_next(rest, '$', &part))
+        return false;
+    *ret_is_bound = text_equal(part, TEXT("scrypt-id"));
+    return *ret_is_bound || text_equal(part, TEXT("scrypt"));
 }
 
 static bool read_pepper_name(struct text *rest, char ret_name[PASSWORD_PEPPER_NAME_CHARS + 1])
@@ -51,7 +59,7 @@ bool password_hash_parse(struct text t, struct password_hash *ret_hash)
     struct password_hash hash = {0};
     struct text rest = t;
     uint64_t cost, block_size, parallelism;
-    if (!read_literal(&rest, TEXT("scrypt")) || !read_number(&rest, COST_MIN, PASSWORD_COST_STANDARD, &cost) ||
+    if (!read_scheme(&rest, &hash.is_bound) || !read_number(&rest, COST_MIN, PASSWORD_COST_STANDARD, &cost) ||
         !read_number(&rest, BLOCK_SIZE, BLOCK_SIZE, &block_size) ||
         !read_number(&rest, PARALLELISM, PARALLELISM, &parallelism) || !read_pepper_name(&rest, hash.pepper_name) ||
         !read_bytes(&rest, hash.salt, sizeof hash.salt) || !read_bytes(&rest, hash.derived, sizeof hash.derived) ||
@@ -66,7 +74,8 @@ void password_hash_print(const struct password_hash *hash, char ret_text[PASSWOR
 {
     struct buf out;
     buf_init_fixed(&out, ret_text, PASSWORD_HASH_BYTES);
-    buf_printf(&out, "scrypt$%u$%d$%d$%s$", hash->cost, BLOCK_SIZE, PARALLELISM, hash->pepper_name);
+    buf_printf(&out, "scrypt%s$%u$%d$%d$%s$", hash->is_bound ? "-id" : "", hash->cost, BLOCK_SIZE, PARALLELISM,
+               hash->pepper_name);
     encode_base64url(&out, hash->salt, sizeof hash->salt);
     buf_append_char(&out, '$');
     encode_base64url(&out, hash->derived, sizeof hash->derived);
@@ -103,6 +112,20 @@ bool password_pepper_find(struct keyring *keyring, const char *name, size_t *ret
         }
     }
     return false;
+}
+
+void password_hash_bind(struct keyring *keyring, size_t generation, struct text user,
+                        uint8_t derived[PASSWORD_DERIVED_BYTES])
+{
+    char storage[BOUND_MAX_BYTES];
+    struct buf bound;
+    buf_init_fixed(&bound, storage, sizeof storage);
+    buf_append_text(&bound, BOUND_PREFIX);
+    buf_append_text(&bound, user);
+    buf_append(&bound, derived, PASSWORD_DERIVED_BYTES);
+    CHECK(!bound.failed);
+    keyring_digest(keyring, KEYRING_PASSWORD, generation, buf_text(&bound), derived);
+    secure_wipe(storage, sizeof storage);
 }
 
 bool password_hash_derive(const struct password_hash *hash, const uint8_t peppered[KEYRING_DIGEST_BYTES],

@@ -13,6 +13,7 @@ struct password_hash {
     unsigned cost; /* N = 2^cost */
     char pepper_name[PASSWORD_PEPPER_NAME_CHARS + 1];
     uint8_t salt[PASSWORD_SALT_BYTES];
+    bool is_bound; /* derived is bound to the user: as password_hash_bind() leaves it */
     uint8_t derived[PASSWORD_DERIVED_BYTES];
 };
 
@@ -25,6 +26,11 @@ void password_hash_dummy(struct password_hash *ret_hash);
 void password_pepper_name(struct keyring *keyring, size_t generation, char ret_name[PASSWORD_PEPPER_NAME_CHARS + 1]);
 /* The generation that bears the name; false when that master key is no longer here. */
 MUST_CHECK bool password_pepper_find(struct keyring *keyring, const char *name, size_t *ret_generation);
+
+/* What scrypt has derived becomes the user's: at another user it matches nothing. Under the pepper of that generation.
+ * Loop thread only. */
+void password_hash_bind(struct keyring *keyring, size_t generation, struct text user,
+                        uint8_t derived[PASSWORD_DERIVED_BYTES]);
 
 /* scrypt with the hash's salt and cost. Any thread. False: there is no memory for it. */
 MUST_CHECK bool password_hash_derive(const struct password_hash *hash, const uint8_t peppered[KEYRING_DIGEST_BYTES],

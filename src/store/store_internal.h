@@ -94,5 +94,3 @@ enum store_result store_altered(struct store *store, const char *what, struct te
 enum store_result store_absent(const struct store *store);
 /* What Redis' clock says now, as far as is known: for times that a node seals. */
 int64_t store_clock_ms(const struct store *store);
-/* Whether records without a seal are taken for a while: those of an earlier version. */
-bool store_takes_unsealed(const struct store *store);

@@ -180,6 +180,35 @@ Test(master_keys, are_rotated_while_two_nodes_serve)
     fixture_stop(&fixture);
 }
 
+/* Whoever signs in brings his password along: it is peppered by the current key from then on. */
+Test(master_keys, a_password_moves_to_the_new_key_when_its_user_signs_in)
+{
+    static const char NOTHING_LEFT[] = "0 passwords";
+    struct fixture_user user;
+    struct http_answer answer;
+    char *out = NULL;
+    int tries = 0;
+
+    fixture_start(&fixture, 0, NULL);
+    fixture_add_user(&fixture, "ada@north.test", &user);
+    const char *old_path = key_file("old.key", OLD_KEY);
+    const char *const rotate[] = {"master-key", "rotate", "--retired-master-key-file", old_path, NULL};
+    use_key(key_file("new.key", NEW_KEY));
+    expect_run(rotate, 0, "1 passwords");
+    fixture_add_node(&fixture, (const char *const[]){"--retired-master-key-file", old_path, NULL});
+    cr_assert_eq(fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, NULL, NULL, &answer), 200);
+    do {
+        free(out);
+        cr_assert_eq(run(rotate, &out, NULL), 0);
+    } while (!(strstr(out, "retired") && strstr(strstr(out, "retired"), NOTHING_LEFT)) && ++tries < 200);
+    cr_expect_lt(tries, 200, "%s", out);
+    free(out);
+    char code[8];
+    fixture_totp(&user, 1, code);
+    cr_expect_eq(fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, code, NULL, &answer), 200);
+    fixture_stop(&fixture);
+}
+
 /* A store of the version before: no name of a master key, no seals. */
 
 static void take_seal_from_key(const char *secret_id)

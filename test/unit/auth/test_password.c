@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 TestSuite(password, .fini = leak_guard);
@@ -28,6 +29,8 @@ static const uint8_t ROTATED[2][KEYRING_MASTER_BYTES] = {
 /* Of "lantern over grey water" under the first master key, made by another program; N = 2^10. */
 #define KNOWN_HASH "scrypt$10$8$1$dfe33130$AAECAwQFBgcICQoLDA0ODw$neU9H2Aiy0POJgIh_Q8Pw88g-2tYCqh8kz6w--oApxA"
 #define KNOWN_PASSWORD TEXT("lantern over grey water")
+#define USER TEXT("usr_01jd0000000000000000000001")
+#define OTHER_USER TEXT("usr_01jd0000000000000000000002")
 
 static const struct password_turn STRANGER = {PASSWORD_STRANGER, 1};
 
@@ -87,14 +90,15 @@ static struct answer *verify_in_turn(struct fixture *f, enum password_part part,
 {
     struct answer *answer = &f->answers[f->started++];
     cr_assert(f->started <= JOBS_MAX);
-    password_verify(f->pool, &(struct password_turn){part, source}, KNOWN_PASSWORD, KNOWN_HASH, on_verified, answer);
+    password_verify(f->pool, &(struct password_turn){part, source}, KNOWN_PASSWORD, USER, KNOWN_HASH, on_verified,
+                    answer);
     return answer;
 }
 
 static struct answer *verify(struct fixture *f, struct text password, const char *hash)
 {
     struct answer *answer = &f->answers[f->started++];
-    password_verify(f->pool, &STRANGER, password, hash, on_verified, answer);
+    password_verify(f->pool, &STRANGER, password, USER, hash, on_verified, answer);
     cr_assert_eq(answer->count, 0, "never inside the call");
     return answer;
 }
@@ -189,9 +193,9 @@ Test(password, new_hashes_verify_and_differ)
     struct fixture f;
     char a[PASSWORD_HASH_BYTES], b[PASSWORD_HASH_BYTES];
     set_up(&f, MASTERS, 2, 2, 4);
-    password_hash_now(f.keyring, KNOWN_PASSWORD, a);
-    password_hash_now(f.keyring, KNOWN_PASSWORD, b);
-    cr_assert(text_starts_with(text_of(a), TEXT("scrypt$17$8$1$")));
+    password_hash_now(f.keyring, USER, KNOWN_PASSWORD, a);
+    password_hash_now(f.keyring, USER, KNOWN_PASSWORD, b);
+    cr_assert(text_starts_with(text_of(a), TEXT("scrypt-id$17$8$1$")));
     cr_assert(password_hash_valid(a) && password_hash_valid(b));
     cr_assert_str_neq(a, b);
     cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, a), PASSWORD_MATCHES);
@@ -291,7 +295,7 @@ static void verify_again(void *arg, enum password_result result)
 {
     struct retry *retry = arg;
     cr_assert_eq(result, PASSWORD_CANCELLED);
-    password_verify(retry->f->pool, &STRANGER, KNOWN_PASSWORD, KNOWN_HASH, on_verified, &retry->answer);
+    password_verify(retry->f->pool, &STRANGER, KNOWN_PASSWORD, USER, KNOWN_HASH, on_verified, &retry->answer);
     cr_assert_eq(retry->answer.count, 0);
 }
 
@@ -301,7 +305,7 @@ Test(password, a_job_begun_while_closing_is_cancelled)
     set_up(&f, MASTERS, 1, 1, 1);
     struct retry retry = {.f = &f};
     verify(&f, KNOWN_PASSWORD, KNOWN_HASH);
-    password_verify(f.pool, &STRANGER, KNOWN_PASSWORD, KNOWN_HASH, verify_again, &retry);
+    password_verify(f.pool, &STRANGER, KNOWN_PASSWORD, USER, KNOWN_HASH, verify_again, &retry);
     tear_down(&f);
     cr_assert_eq(retry.answer.count, 1);
     cr_assert_eq(retry.answer.result, PASSWORD_CANCELLED);
@@ -326,6 +330,8 @@ Test(password, knows_its_own_form)
         {"scrypt$17$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},
         {"scrypt$17$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA$", false},
         {"scrypt$17$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA", false},
+        {"scrypt-id$17$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", true},
+        {"scrypt-me$17$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},
         {"bcrypt$17$8$1$00000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},
         {"scrypt", false},
         {"", false},
@@ -353,7 +359,7 @@ Test(password, the_form_of_letters_makes_no_difference)
     struct fixture f;
     char hash[PASSWORD_HASH_BYTES];
     set_up(&f, MASTERS, 1, 2, 4);
-    password_hash_now(f.keyring, TEXT(DECOMPOSED), hash);
+    password_hash_now(f.keyring, USER, TEXT(DECOMPOSED), hash);
     cr_assert_eq(verify_now(&f, TEXT(COMPOSED), hash), PASSWORD_MATCHES);
     cr_assert_eq(verify_now(&f, TEXT(DECOMPOSED), hash), PASSWORD_MATCHES);
     cr_assert_eq(verify_now(&f, TEXT("gru\xc3\x9f mir die Ann"), hash), PASSWORD_DIFFERS);
@@ -370,5 +376,54 @@ Test(password, hashes_of_what_was_typed_still_verify)
     cr_assert_eq(verify_now(&f, TEXT(DECOMPOSED), hash), PASSWORD_MATCHES);
     cr_assert_eq(verify_now(&f, TEXT(DECOMPOSED "e"), hash), PASSWORD_DIFFERS);
     cr_assert_eq(verify_now(&f, TEXT(DECOMPOSED), NULL), PASSWORD_DIFFERS);
+    tear_down(&f);
+}
+
+/* Somebody who writes Redis moves his own hash to another user. */
+Test(password, a_hash_is_of_one_user)
+{
+    struct fixture f;
+    char hash[PASSWORD_HASH_BYTES], older[PASSWORD_HASH_BYTES];
+    set_up(&f, MASTERS, 1, 2, 4);
+    password_hash_now(f.keyring, OTHER_USER, KNOWN_PASSWORD, hash);
+    cr_expect_eq(verify_now(&f, KNOWN_PASSWORD, hash), PASSWORD_DIFFERS);
+    cr_assert(password_hash_bind_older(f.keyring, USER, KNOWN_HASH, older));
+    cr_expect(password_hash_is_bound(older) && !password_hash_is_bound(KNOWN_HASH));
+    cr_expect_eq(verify_now(&f, KNOWN_PASSWORD, older), PASSWORD_MATCHES);
+    cr_expect_eq(verify_now(&f, TEXT("another password"), older), PASSWORD_DIFFERS);
+    cr_assert(password_hash_bind_older(f.keyring, OTHER_USER, KNOWN_HASH, older));
+    cr_expect_eq(verify_now(&f, KNOWN_PASSWORD, older), PASSWORD_DIFFERS);
+    cr_expect_not(password_hash_bind_older(f.keyring, USER, older, hash), "it is bound already");
+    tear_down(&f);
+}
+
+static void on_rehashed(void *arg, const char *hash)
+{
+    char **kept = arg;
+    cr_assert(hash);
+    *kept = strdup(hash);
+}
+
+static bool is_rehashed(void *arg)
+{
+    return *(char **)arg != NULL;
+}
+
+/* After a rotation. */
+Test(password, is_hashed_again_under_the_current_master_key)
+{
+    struct fixture f;
+    char *hash = NULL;
+    size_t generation;
+    set_up(&f, ROTATED, 2, 2, 4);
+    cr_assert(password_hash_generation(f.keyring, KNOWN_HASH, &generation) && generation == 1);
+    password_rehash(f.pool, &STRANGER, KNOWN_PASSWORD, USER, on_rehashed, &hash);
+    cr_assert_null(hash, "never inside the call");
+    cr_assert(test_loop_until(&f.loop, is_rehashed, &hash, DEADLINE_MS));
+    cr_assert(password_hash_generation(f.keyring, hash, &generation) && generation == 0);
+    cr_expect(password_hash_is_bound(hash));
+    cr_expect_eq(verify_now(&f, KNOWN_PASSWORD, hash), PASSWORD_MATCHES);
+    cr_expect_eq(verify_now(&f, TEXT("another password"), hash), PASSWORD_DIFFERS);
+    free(hash);
     tear_down(&f);
 }
