@@ -92,7 +92,7 @@ free_port() {
 }
 
 # --- a person at the console: curl, with the cookie and the CSRF token kept here -----------------------------------
-cookie='' csrf='' seed='' status=''
+cookie='' csrf='' seed='' status='' email=ada@console.test
 # http METHOD PATH [curl options]: prints the body; the status is in $dir/status.
 http() {
   local method=$1 path=$2
@@ -113,7 +113,7 @@ take_cookie() { cookie=$(sed -n 's/^[Ss]et-[Cc]ookie: \(__Host-session=[^;]*\).*
 make_account() {
   account=$("$binary" account create --name Demo --json | jq -r .id)
   (umask 077 && echo 'amber falcons drift at 42' >"$dir/password")
-  seed=$("$binary" user create --account "$account" --email ada@console.test --password-file "$dir/password" --json |
+  seed=$("$binary" user create --account "$account" --email "$email" --password-file "$dir/password" --json |
     jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
 }
 # A code counts once, and one step either side is accepted: the step before signs in, the present one steps up.
@@ -121,7 +121,7 @@ totp() { oathtool --totp --base32 --now "$1" "$seed"; }
 sign_in() { # [WHEN of the code]
   cookie='' csrf=''
   console POST /v1/auth/login \
-    "{\"email\":\"ada@console.test\",\"password\":\"amber falcons drift at 42\",\"totp\":\"$(totp "${1:-now - 30 seconds}")\"}" >/dev/null
+    "{\"email\":\"$email\",\"password\":\"amber falcons drift at 42\",\"totp\":\"$(totp "${1:-now - 30 seconds}")\"}" >/dev/null
   expect 200 'sign-in'
   csrf=$(jq -r .csrf_token "$dir/body")
   take_cookie

@@ -6,7 +6,8 @@ find_program(NGHTTP nghttp)
 find_program(NGHTTPX nghttpx)
 if(NGINX AND OATHTOOL AND JQ AND NGHTTP AND NGHTTPX)
   add_test(NAME gateways COMMAND ${PROJECT_SOURCE_DIR}/scripts/gateways)
-  set_tests_properties(gateways PROPERTIES TIMEOUT 360 LABELS gateways RUN_SERIAL ON
+  add_test(NAME gateways_day COMMAND ${PROJECT_SOURCE_DIR}/scripts/gateways --day)
+  set_tests_properties(gateways gateways_day PROPERTIES TIMEOUT 600 LABELS gateways RUN_SERIAL ON
     ENVIRONMENT "BUILD=$<TARGET_FILE_DIR:chatelaine>"
     FAIL_REGULAR_EXPRESSION "LeakSanitizer;runtime error:;AddressSanitizer;ThreadSanitizer")
 endif()
