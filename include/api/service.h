@@ -11,6 +11,8 @@
 #include "http/request.h"
 #include "store/key_store.h"
 
+enum { SERVICE_REFUSALS = 11 }; /* kinds of refusals that are logged: api/refusal.c */
+
 struct service {
     struct keyring *keyring;
     struct store *store;
@@ -20,6 +22,7 @@ struct service {
     struct revocation_log *revocation_log;        /* NULL: none is kept */
     struct log_pause revocation_log_pause;        /* of its errors */
     bool has_warned_of_proxy;                     /* of an X-Forwarded-For that is ignored, once */
+    struct log_pause refusal_pauses[SERVICE_REFUSALS];
     const struct route_policy *policy;            /* replaced on SIGHUP */
     const struct address_ranges *trusted_proxies; /* NULL: none */
     struct session_limits session_limits;

@@ -65,6 +65,8 @@
     X(METRIC_USAGE_FLUSHED, counter, "chatelaine_usage_flushed_total", "", "Uses of keys written to Redis.")    \
     X(METRIC_USAGE_DROPPED, counter, "chatelaine_usage_dropped_total", "",                                      \
       "Uses of keys that were not counted because the table was full.")                                         \
+    X(METRIC_REFUSALS_DROPPED, counter, "chatelaine_refusals_dropped_total", "",                                \
+      "Refused requests of known keys that were not counted because the table was full.")                       \
     X(METRIC_LOG_DROPPED, counter, "chatelaine_log_dropped_total", "", "Log lines that stderr did not take.")
 
 enum metric {

@@ -33,6 +33,8 @@ struct route_policy *route_policy_standard(void);
 /* NULL on a file that is not right in every point; ret_why is then one sentence. */
 struct route_policy *route_policy_parse(struct text json, struct buf *ret_why);
 void route_policy_destroy(struct route_policy *policy);
+/* The path of the row that covers a normalised path; empty: none does. Lives as long as the policy. */
+struct text route_policy_row(const struct route_policy *policy, struct text path);
 /* path: normalised. ret_allow: with POLICY_METHOD, the value of Allow. */
 enum policy_verdict route_policy_find(const struct route_policy *policy, struct text path, bool is_read,
                                       scope_set *ret_scope, const char **ret_allow);

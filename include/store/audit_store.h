@@ -9,6 +9,7 @@ struct audit_event {
     int64_t created_ms;
     struct text actor, target, ip, request_id; /* empty: none */
     struct text actor_name, target_name;       /* what people call them now; empty: they have no name */
+    int64_t count;                             /* requests that the event stands for; 0: it is no such event */
 };
 typedef void audit_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
                           bool has_more);

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "check_internal.h"
 #include "core/limits.h"
+#include "refusal_internal.h"
 
 #include <string.h>
 
@@ -10,6 +11,7 @@
 void call_refuse_with(struct call *call, struct problem problem)
 {
     problem.session_realm = call->session_realm;
+    refusal_note(call, problem.code);
     if (call->is_check)
         check_mark_refusal(call->request, call->service, &problem);
     http_reply_problem(call->request, &problem);

@@ -9,7 +9,7 @@
 #include "routes_internal.h"
 
 /* The largest answers: 100 events, each naming two keys in 800 bytes, and as many keys' days of usage as are told at
- * once stay below 210 KiB. */
+ * once stay below 220 KiB. */
 enum { ANSWER_MAX_BYTES = 256 * 1024 };
 /* One record, its longest name escaped. */
 enum { ANSWER_SMALL_BYTES = 4096 };
@@ -27,6 +27,7 @@ struct call {
     /* The principal: one of these, or none on routes for anyone. */
     const struct key_record *key;
     const struct session_record *session;
+    const struct key_record *refused_key; /* while a key is refused that is known: it is no principal */
     uint8_t session_digest[KEYRING_DIGEST_BYTES]; /* of the session's cookie, as the session is known by it */
     struct token_digests *session_digests;        /* what it may be known by, while it is looked for */
     size_t session_tries;

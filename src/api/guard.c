@@ -155,7 +155,9 @@ static void refuse_key(struct call *call, enum key_check_result result, const st
     };
 
     metric_add(REFUSALS[result], 1);
+    call->refused_key = key;
     call_refuse(call, key_check_problem(result, key));
+    call->refused_key = NULL;
 }
 
 static void key_was_checked(void *arg, enum key_check_result result, const struct key_record *key)

@@ -155,6 +155,10 @@ static void view_event(struct json_writer *w, const struct audit_event *event)
     put_text_or_null(w, "target_name", event->target_name);
     put_text_or_null(w, "ip", event->ip);
     put_text_or_null(w, "request_id", event->request_id);
+    if (event->count) {
+        json_key(w, "count");
+        json_put_integer(w, event->count);
+    }
     json_object_end(w);
 }
 
@@ -166,7 +170,8 @@ void view_events(struct json_writer *w, const struct audit_event *events, size_t
     list_end(w, has_more);
 }
 
-static void put_usage_day(struct json_writer *w, const char *date, enum key_mode mode, int64_t requests)
+static void put_usage_day(struct json_writer *w, const char *date, enum key_mode mode, int64_t requests,
+                          int64_t refused)
 {
     json_object_begin(w);
     json_put_member(w, "date", text_of(date));
@@ -175,6 +180,30 @@ static void put_usage_day(struct json_writer *w, const char *date, enum key_mode
     json_put_integer(w, requests);
     json_key(w, "billable");
     json_put_integer(w, mode == MODE_LIVE ? requests : 0);
+    json_key(w, "refused");
+    json_put_integer(w, refused);
+    json_object_end(w);
+}
+
+static void put_refused(struct json_writer *w, const int64_t refused[USAGE_REASONS])
+{
+    static const char *const NAMES[USAGE_REASONS] = {
+        [USAGE_REVOKED] = "revoked",
+        [USAGE_SCOPE] = "insufficient_scope",
+        [USAGE_MODE] = "mode_not_permitted",
+    };
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < USAGE_REASONS; i++)
+        sum += refused[i];
+    json_key(w, "refused");
+    json_put_integer(w, sum);
+    json_key(w, "refused_reasons");
+    json_object_begin(w);
+    for (size_t i = 0; i < USAGE_REASONS; i++) {
+        json_key(w, NAMES[i]);
+        json_put_integer(w, refused[i]);
+    }
     json_object_end(w);
 }
 
@@ -186,6 +215,7 @@ static void put_usage_key(struct json_writer *w, const struct usage_key *key, si
     put_text_or_null(w, "mode", key->mode);
     json_key(w, "requests");
     json_put_integer(w, key->requests);
+    put_refused(w, key->refused);
     if (key->by_day) {
         json_key(w, "by_day");
         json_array_begin(w);
@@ -203,8 +233,8 @@ void view_usage(struct json_writer *w, const struct usage_day *days, size_t day_
     json_key(w, "data");
     json_array_begin(w);
     for (size_t i = 0; i < day_count; i++) {
-        put_usage_day(w, days[i].date, MODE_TEST, days[i].test_requests);
-        put_usage_day(w, days[i].date, MODE_LIVE, days[i].live_requests);
+        put_usage_day(w, days[i].date, MODE_TEST, days[i].test_requests, days[i].test_refused);
+        put_usage_day(w, days[i].date, MODE_LIVE, days[i].live_requests, days[i].live_refused);
     }
     json_array_end(w);
     json_key(w, "keys");

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "refusal_table_internal.h"
 #include "usage_table_internal.h"
 
 #include <stdlib.h>
@@ -21,9 +22,11 @@ struct usage {
     struct store *store;
     uint32_t interval_ms, backoff_ms;
     struct usage_table gathered, writing;
-    size_t written;    /* of writing */
-    size_t batch;      /* entries in the batch that is to be answered, or sent again */
-    uint64_t sequence; /* of that batch: the same at every attempt */
+    struct refusal_table refused, refusing; /* the same of refused requests */
+    size_t written, told;                   /* of writing and refusing */
+    size_t batch,
+        batch_refusals; /* entries in the batch that is to be answered, or sent again, which is the same then */
+    uint64_t sequence;  /* of that batch: the same at every attempt */
     char sender[2 * SENDER_BYTES + 1];
     bool is_sending; /* the store will call batch_done() */
     void (*drained)(void *arg);
@@ -75,10 +78,15 @@ static bool is_getting_full(const struct usage *usage)
     return usage->gathered.count >= USAGE_TABLE_MAX / 2;
 }
 
+static bool has_work(const struct usage *usage)
+{
+    return usage->writing.count || usage->refusing.count;
+}
+
 /* For the end of an interval: not for an attempt, nor for the end of the process. */
 static bool is_waiting(const struct usage *usage)
 {
-    return usage->writing.count == 0 && !usage->closed;
+    return !has_work(usage) && !usage->closed;
 }
 
 void usage_count(struct usage *usage, const struct key_record *key, int64_t wall_ms)
@@ -87,6 +95,15 @@ void usage_count(struct usage *usage, const struct key_record *key, int64_t wall
         metric_add(METRIC_USAGE_DROPPED, 1);
     if (is_getting_full(usage) && is_waiting(usage))
         schedule(usage, 0);
+}
+
+struct usage_refusal *usage_refuse(struct usage *usage, const struct key_record *key, enum usage_reason reason,
+                                   int64_t wall_ms)
+{
+    struct usage_refusal *entry = refusal_table_add(&usage->refused, key, reason, wall_ms);
+    if (!entry)
+        metric_add(METRIC_REFUSALS_DROPPED, 1);
+    return entry && entry->count == 1 ? entry : NULL;
 }
 
 void usage_prefetch_first(const struct usage *usage, const struct id *key)
@@ -120,12 +137,24 @@ static size_t batch_most(const struct usage *usage)
     return size < USAGE_BATCH_MAX ? size : USAGE_BATCH_MAX;
 }
 
+static size_t next_refusals(const struct usage *usage)
+{
+    const size_t left = usage->refusing.count - usage->told;
+    return left < USAGE_REFUSALS_BATCH_MAX ? left : USAGE_REFUSALS_BATCH_MAX;
+}
+
 static void send_batch(struct usage *usage)
 {
     usage->batch = usage_table_batch(&usage->writing, usage->written, batch_most(usage));
+    usage->batch_refusals = next_refusals(usage);
+    const struct usage_batch batch = {
+        .entries = usage->writing.entries + usage->written,
+        .count = usage->batch,
+        .refusals = usage->batch_refusals ? usage->refusing.entries + usage->told : NULL,
+        .refusal_count = usage->batch_refusals,
+    };
     usage->is_sending = true;
-    usage_store_flush(usage->store, text_of(usage->sender), usage->sequence, usage->writing.entries + usage->written,
-                      usage->batch, batch_done, usage);
+    usage_store_flush(usage->store, text_of(usage->sender), usage->sequence, &batch, batch_done, usage);
 }
 
 static void swap_tables(struct usage *usage)
@@ -134,14 +163,18 @@ static void swap_tables(struct usage *usage)
     usage->writing = usage->gathered;
     usage->gathered = empty;
     usage->written = 0;
+    const struct refusal_table no_refusals = usage->refusing;
+    usage->refusing = usage->refused;
+    usage->refused = no_refusals;
+    usage->told = 0;
 }
 
 static void on_tick(uv_timer_t *timer)
 {
     struct usage *usage = timer->data;
-    if (usage->writing.count == 0)
+    if (!has_work(usage))
         swap_tables(usage);
-    if (usage->writing.count) {
+    if (has_work(usage)) {
         send_batch(usage);
         return;
     }
@@ -158,6 +191,8 @@ static void free_if_closed(struct usage *usage)
     finish_drain(usage);
     usage_table_finish(&usage->gathered);
     usage_table_finish(&usage->writing);
+    refusal_table_finish(&usage->refused);
+    refusal_table_finish(&usage->refusing);
     free(usage);
     closed(arg);
 }
@@ -167,12 +202,14 @@ static void batch_written(struct usage *usage)
     for (size_t i = 0; i < usage->batch; i++)
         metric_add(METRIC_USAGE_FLUSHED, usage->writing.entries[usage->written + i].uses);
     usage->written += usage->batch;
+    usage->told += usage->batch_refusals;
     usage->sequence++;
     usage->backoff_ms = 0;
-    if (usage->written < usage->writing.count)
+    if (usage->written < usage->writing.count || usage->told < usage->refusing.count)
         return;
     usage_table_clear(&usage->writing);
-    usage->written = 0;
+    refusal_table_clear(&usage->refusing);
+    usage->written = usage->told = 0;
 }
 
 static uint32_t next_backoff(struct usage *usage)
@@ -193,7 +230,7 @@ static void batch_done(void *arg, enum store_result result)
         free_if_closed(usage);
     else if (result != STORE_OK)
         schedule(usage, next_backoff(usage));
-    else if (usage->writing.count)
+    else if (has_work(usage))
         send_batch(usage);
     else
         schedule(usage, usage->drained || is_getting_full(usage) ? 0 : usage->interval_ms);

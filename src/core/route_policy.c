@@ -385,6 +385,12 @@ static const struct policy_row *find_row(const struct route_policy *policy, stru
     return NULL;
 }
 
+struct text route_policy_row(const struct route_policy *policy, struct text path)
+{
+    const struct policy_row *row = find_row(policy, path);
+    return row ? row->path : (struct text){0};
+}
+
 enum policy_verdict route_policy_find(const struct route_policy *policy, struct text path, bool is_read,
                                       scope_set *ret_scope, const char **ret_allow)
 {

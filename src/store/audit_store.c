@@ -85,6 +85,18 @@ static bool read_entry_id(const struct redis_reply *reply, const uint8_t owner[O
     return true;
 }
 
+/* Some events end in a count. */
+static bool read_count(const struct redis_reply *fields, size_t at, int64_t *ret_count)
+{
+    struct text name;
+
+    *ret_count = 0;
+    if (fields->count == at)
+        return true;
+    return fields->count == at + 2 && reply_text(reply_at(fields, at), &name) && text_equal(name, TEXT("count")) &&
+           reply_integer(reply_at(fields, at + 1), ret_count) && *ret_count > 0;
+}
+
 static bool read_fields(const struct redis_reply *fields, struct audit_event *event)
 {
     const struct {
@@ -96,7 +108,7 @@ static bool read_fields(const struct redis_reply *fields, struct audit_event *ev
     };
     const size_t count = sizeof expected / sizeof *expected;
 
-    if (!fields || fields->type != REPLY_ARRAY || fields->count != 2 * count)
+    if (!fields || fields->type != REPLY_ARRAY || fields->count < 2 * count)
         return false;
     for (size_t i = 0; i < count; i++) {
         struct text name;
@@ -105,7 +117,7 @@ static bool read_fields(const struct redis_reply *fields, struct audit_event *ev
             !reply_text(reply_at(fields, 2 * i + 1), expected[i].value))
             return false;
     }
-    return true;
+    return read_count(fields, 2 * count, &event->count);
 }
 
 static bool read_events(const struct redis_reply *reply, const uint8_t owner[OWNER_BYTES], struct audit_event *events)

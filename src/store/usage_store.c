@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MS_PER_DAY = 86400000, NUMBER_BYTES = 21, BATCH_ARGS = 3, GROUP_ARGS = 4 };
+enum { MS_PER_DAY = 86400000, NUMBER_BYTES = 21, BATCH_ARGS = 5, GROUP_ARGS = 4, REFUSAL_ARGS = 8 };
 enum { USES_BYTES = 4, LAST_USED_BYTES = 6, COUNTS_BYTES = USES_BYTES + LAST_USED_BYTES };
 
 struct flush_call {
@@ -55,9 +55,10 @@ static void append_little_endian(struct buf *out, uint64_t value, size_t bytes)
 struct batch {
     size_t argc;
     struct buf bytes; /* over `storage`: what is not text yet */
-    char date[CLOCK_DATE_BYTES];
-    struct text argv[BATCH_ARGS + USAGE_BATCH_MAX * (GROUP_ARGS + 1)];
-    char storage[NUMBER_BYTES + USAGE_BATCH_MAX * (NUMBER_BYTES + COUNTS_BYTES + 2 * ID_TEXT_BYTES)];
+    struct text argv[BATCH_ARGS + USAGE_REFUSALS_BATCH_MAX * REFUSAL_ARGS + USAGE_BATCH_MAX * (GROUP_ARGS + 1)];
+    char storage[BATCH_ARGS * NUMBER_BYTES +
+                 USAGE_REFUSALS_BATCH_MAX * (NUMBER_BYTES + CLOCK_DATE_BYTES + 2 * ID_TEXT_BYTES) +
+                 USAGE_BATCH_MAX * (NUMBER_BYTES + COUNTS_BYTES + 2 * ID_TEXT_BYTES)];
 };
 
 static void add_argument(struct batch *batch, struct text argument)
@@ -73,6 +74,34 @@ static void add_id(struct batch *batch, enum id_kind kind, const char chars[ULID
     id_from_chars(kind, chars, &id);
     buf_append_text(&batch->bytes, id_text(&id));
     add_argument(batch, text_skip(buf_text(&batch->bytes), from));
+}
+
+static void add_date(struct batch *batch, int64_t ms)
+{
+    char date[CLOCK_DATE_BYTES];
+    size_t from = batch->bytes.len;
+
+    clock_print_date(ms, date);
+    buf_append_str(&batch->bytes, date);
+    add_argument(batch, text_skip(buf_text(&batch->bytes), from));
+}
+
+static void add_refusal(struct batch *batch, const struct usage_refusal *refusal)
+{
+    static const struct text REASONS[USAGE_REASONS] = {
+        [USAGE_REVOKED] = TEXT("revoked"),
+        [USAGE_SCOPE] = TEXT("insufficient_scope"),
+        [USAGE_MODE] = TEXT("mode_not_permitted"),
+    };
+
+    add_id(batch, ID_ACCOUNT, refusal->account);
+    add_id(batch, key_id_kind(refusal->is_device ? KEY_DEVICE : KEY_API), refusal->key);
+    add_argument(batch, key_mode_text(refusal->is_live ? MODE_LIVE : MODE_TEST));
+    add_argument(batch, REASONS[refusal->reason]);
+    add_date(batch, refusal->first_ms);
+    add_argument(batch, print_number(&batch->bytes, refusal->count));
+    add_argument(batch, text_of(refusal->ip));
+    add_argument(batch, text_of(refusal->request_id));
 }
 
 static void add_group(struct batch *batch, const struct usage_entry *const *entries, size_t n)
@@ -112,21 +141,25 @@ static void add_groups(struct batch *batch, const struct usage_entry *entries, s
     }
 }
 
-void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_entry *entries,
-                       size_t count, store_done *done, void *arg)
+void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_batch *sent,
+                       store_done *done, void *arg)
 {
     struct flush_call *call = mem_alloc(sizeof *call);
     struct batch *batch = mem_resize(NULL, sizeof *batch); /* not zeroed: most of it stays unused */
 
-    CHECK(count > 0 && count <= USAGE_BATCH_MAX);
+    CHECK(sent->count + sent->refusal_count > 0 && sent->count <= USAGE_BATCH_MAX &&
+          sent->refusal_count <= USAGE_REFUSALS_BATCH_MAX);
     *call = (struct flush_call){done, arg};
     batch->argc = 0;
     buf_init_fixed(&batch->bytes, batch->storage, sizeof batch->storage);
-    clock_print_date((int64_t)entries[0].last_used_ms, batch->date);
     add_argument(batch, sender);
     add_argument(batch, print_number(&batch->bytes, sequence));
-    add_argument(batch, text_of(batch->date));
-    add_groups(batch, entries, count);
+    add_date(batch, sent->count ? (int64_t)sent->entries[0].last_used_ms : sent->refusals[0].first_ms);
+    add_argument(batch, print_number(&batch->bytes, (uint64_t)store_audit_max(store)));
+    add_argument(batch, print_number(&batch->bytes, sent->refusal_count));
+    for (size_t i = 0; i < sent->refusal_count; i++)
+        add_refusal(batch, &sent->refusals[i]);
+    add_groups(batch, sent->entries, sent->count);
     CHECK(!batch->bytes.failed);
     store_call_script(store, SCRIPT_usage_flush, SCRIPT_READS, batch->argc, batch->argv, flush_called, call);
     free(batch);
@@ -140,6 +173,8 @@ struct read_call {
     struct usage_day days[];
 };
 
+enum { DAYS_ITEMS = 2 }; /* of a reply, before its keys */
+
 /* A counter; nil is 0. */
 static bool read_counter(const struct redis_reply *reply, int64_t *ret_value)
 {
@@ -147,15 +182,34 @@ static bool read_counter(const struct redis_reply *reply, int64_t *ret_value)
     return reply && (reply->type == REPLY_NIL || (reply_integer(reply, ret_value) && *ret_value >= 0));
 }
 
-static bool read_days(const struct redis_reply *counters, struct usage_day *days, size_t count)
+/* That many of them. */
+static bool is_counters(const struct redis_reply *reply, size_t count)
 {
-    if (!counters || counters->type != REPLY_ARRAY || counters->count != 2 * count)
+    return reply && reply->type == REPLY_ARRAY && reply->count == count;
+}
+
+static bool read_days(const struct redis_reply *requests, const struct redis_reply *refused, struct usage_day *days,
+                      size_t count)
+{
+    if (!is_counters(requests, 2 * count) || !is_counters(refused, 2 * count))
         return false;
     for (size_t i = 0; i < count; i++) {
-        if (!read_counter(reply_at(counters, 2 * i), &days[i].test_requests) ||
-            !read_counter(reply_at(counters, 2 * i + 1), &days[i].live_requests))
+        if (!read_counter(reply_at(requests, 2 * i), &days[i].test_requests) ||
+            !read_counter(reply_at(requests, 2 * i + 1), &days[i].live_requests) ||
+            !read_counter(reply_at(refused, 2 * i), &days[i].test_refused) ||
+            !read_counter(reply_at(refused, 2 * i + 1), &days[i].live_refused))
             return false;
     }
+    return true;
+}
+
+static bool read_refused(const struct redis_reply *reply, int64_t ret_refused[USAGE_REASONS])
+{
+    if (!is_counters(reply, USAGE_REASONS))
+        return false;
+    for (size_t i = 0; i < USAGE_REASONS; i++)
+        if (!read_counter(reply_at(reply, i), &ret_refused[i]))
+            return false;
     return true;
 }
 
@@ -172,7 +226,7 @@ static bool read_key(const struct redis_reply *reply, size_t day_count, int64_t 
     if (!read_key_id(reply_at(reply, 0), &ret_key->key) || !reply_integer(reply_at(reply, 1), &ret_key->requests) ||
         ret_key->requests < 0 || !reply_text(reply_at(reply, 2), &ret_key->name) ||
         !reply_text(reply_at(reply, 3), &ret_key->mode) || !days || days->type != REPLY_ARRAY ||
-        (days->count != 0 && days->count != day_count))
+        (days->count != 0 && days->count != day_count) || !read_refused(reply_at(reply, 5), ret_key->refused))
         return false;
     for (size_t i = 0; i < days->count; i++)
         if (!read_counter(reply_at(days, i), &by_day[i]))
@@ -185,7 +239,7 @@ static bool read_keys(const struct redis_reply *reply, size_t day_count, int64_t
                       size_t key_count)
 {
     for (size_t i = 0; i < key_count; i++)
-        if (!read_key(reply_at(reply, i + 1), day_count, by_day + i * day_count, &keys[i]))
+        if (!read_key(reply_at(reply, i + DAYS_ITEMS), day_count, by_day + i * day_count, &keys[i]))
             return false;
     return true;
 }
@@ -193,11 +247,11 @@ static bool read_keys(const struct redis_reply *reply, size_t day_count, int64_t
 static void read_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct read_call *call = arg;
-    size_t key_count = result == STORE_OK && reply->count > 0 ? reply->count - 1 : 0;
+    size_t key_count = result == STORE_OK && reply->count > DAYS_ITEMS ? reply->count - DAYS_ITEMS : 0;
     struct usage_key *keys = mem_alloc((key_count + 1) * sizeof *keys);
     int64_t *by_day = mem_alloc((key_count * call->day_count + 1) * sizeof *by_day);
 
-    if (result == STORE_OK && (!read_days(reply_at(reply, 0), call->days, call->day_count) ||
+    if (result == STORE_OK && (!read_days(reply_at(reply, 0), reply_at(reply, 1), call->days, call->day_count) ||
                                !read_keys(reply, call->day_count, by_day, keys, key_count))) {
         store_malformed(call->store, "usage");
         result = STORE_UNAVAILABLE;

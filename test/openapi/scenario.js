@@ -281,6 +281,11 @@ async function activity(talk, browser, {test}) {
     const isCounted = async () =>
         (await talk.right('usage', usage(''), 200)).json.keys.some((one) => one.id === test.id);
     await until('uses are counted', isCounted);
+    const isTold = async () =>
+        (await talk.right('activity', events('?limit=100'), 200)).json.data.some(
+            (one) => one.type === 'api_key.used_after_revocation' && one.count >= 1,
+        );
+    await until('the use of a revoked key is told', isTold);
     await talk.right('usage of a year', usage('?days=366'), 200);
     await talk.right('usage of two keys', usage(`?days=3&key_ids=${test.id},key_00000000000000000000000000`), 200);
     await talk.wrong('of more', usage('?days=367'), 400, 'parameter_invalid');

@@ -360,6 +360,7 @@ export const TEXTS = {
         kinds: {
             'api_key.created': (t) => ['Created the API key ', t],
             'api_key.revoked': (t) => ['Revoked the API key ', t],
+            'api_key.used_after_revocation': (t) => ['Somebody tried the revoked key ', t],
             'device_key.created': (t) => ['Added the device ', t],
             'device_key.revoked': (t) => ['Revoked the device ', t],
             'device.approved': (t) => ['Let in the device ', t],

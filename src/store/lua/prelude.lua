@@ -30,6 +30,10 @@ local K = {
     usage = function(account) return prefix .. 'acct:' .. account .. ':usage' end,
     usage_of_day = function(account, date) return prefix .. 'acct:' .. account .. ':usage:' .. date end,
     usage_keys = function(account) return prefix .. 'acct:' .. account .. ':usage_keys' end,
+    refused = function(account) return prefix .. 'acct:' .. account .. ':refused' end,
+    refused_of_day = function(account, date) return prefix .. 'acct:' .. account .. ':refused:' .. date end,
+    key_refused = function(account) return prefix .. 'acct:' .. account .. ':key_refused' end,
+    used_after = function(key) return prefix .. 'used_after:' .. key end,
     usage_sequence = function(sender) return prefix .. 'usage:seq:' .. sender end,
     user = function(user) return prefix .. 'user:' .. user end,
     user_sessions = function(user) return prefix .. 'user:' .. user .. ':sessions' end,
@@ -53,10 +57,11 @@ local function exists(name)
     return redis.call('EXISTS', name) == 1
 end
 
--- Appends one event to the account's trail. origin: {actor, ip, request id, events kept}.
-local function audit(account, event, target, origin)
+-- Appends one event to the account's trail. origin: {actor, ip, request id, events kept}. count: how many requests the
+-- event stands for; nil: it is no such event.
+local function audit(account, event, target, origin, count)
     redis.call('XADD', K.audit(account), 'MAXLEN', '~', origin[4], '*', 'type', event, 'actor', origin[1],
-               'target', target, 'ip', origin[2], 'request_id', origin[3])
+               'target', target, 'ip', origin[2], 'request_id', origin[3], unpack(count and {'count', count} or {}))
 end
 
 -- The four arguments from ARGV[first] on as audit() takes them; actor replaces the given one where it is not nil.

@@ -1,11 +1,13 @@
 -- Adds a batch of uses of one day. The numbers of one sender's batches rise; a batch that is sent again counts once.
--- ARGV: prefix, sender, sequence, date, then groups of what one account used in one mode: account, mode, n, the counts of
---   n keys, n keys. A key's counts are its uses (4 bytes) and its last use in ms (6 bytes), least significant byte first.
+-- ARGV: prefix, sender, sequence, date, events kept, number of refusals, refusals, then groups of what one account used in
+--   one mode: account, mode, n, the counts of n keys, n keys. A refusal is account, key, mode, reason, date, requests,
+--   address and request id of the first. A key's counts are its uses (4 bytes) and its last use in ms (6 bytes), least significant byte first.
 --   No key is twice in a batch.
 -- Returns: ok
 -- Checks wait while a batch is written, so a group's keys are one read and one write, however many they are, and what is
 -- done for each key is as little as can be; the script runs alone, so that nothing comes between the two.
 
+local REFUSAL_ARGS = 8
 local SEQUENCE_KEPT_S = 86400
 local DAY_KEPT_S = 400 * 86400 -- longer than usage is listed (USAGE_DAYS_MAX)
 local KEYS_RANKED = 200        -- twice as many as are listed (USAGE_KEYS_LISTED)
@@ -75,13 +77,45 @@ local function write_group(account, mode, sum, records, ranks, others)
     end
 end
 
+-- That a revoked key is still tried is an event. More within the hour, on whatever node, are told by the next one: it says
+-- how many requests there were since the one before.
+local EVENT_EVERY_MS = 3600 * 1000
+local EVENT_KEPT_S = 86400
+
+local function tell_used_after(account, id, requests, ip, request_id)
+    local name, now = K.used_after(id), now_ms()
+    local last = redis.call('HMGET', name, 'told', 'since')
+    local since = tonumber(last[2] or '0') + tonumber(requests)
+    if last[1] and now - tonumber(last[1]) < EVENT_EVERY_MS then
+        redis.call('HSET', name, 'since', string.format('%d', since))
+    else
+        redis.call('HSET', name, 'told', string.format('%d', now), 'since', '0')
+        audit(account, 'api_key.used_after_revocation', id, {'', ip, request_id, ARGV[5]}, string.format('%d', since))
+    end
+    redis.call('EXPIRE', name, EVENT_KEPT_S)
+end
+
+local function write_refusal(account, id, mode, reason, day, requests, ip, request_id)
+    local of_day = K.refused_of_day(account, day)
+    redis.call('HINCRBY', K.refused(account), day .. ':' .. mode, requests)
+    redis.call('HINCRBY', K.key_refused(account), id .. ':' .. reason, requests)
+    redis.call('HINCRBY', of_day, id .. ':' .. reason, requests)
+    redis.call('EXPIRE', of_day, DAY_KEPT_S)
+    if reason == 'revoked' then
+        tell_used_after(account, id, requests, ip, request_id)
+    end
+end
+
 -- All is read before anything is written: a batch that ends in an error is sent again, and must find nothing counted.
-local groups, at = {}, 5
+local groups, at = {}, 7 + REFUSAL_ARGS * tonumber(ARGV[6])
 while at <= #ARGV do
     groups[#groups + 1], at = read_group(at)
 end
 for _, group in ipairs(groups) do
     write_group(unpack(group))
+end
+for first = 7, 6 + REFUSAL_ARGS * tonumber(ARGV[6]), REFUSAL_ARGS do
+    write_refusal(unpack(ARGV, first, first + REFUSAL_ARGS - 1))
 end
 redis.call('SET', sequence_name, sequence, 'EX', SEQUENCE_KEPT_S)
 return {'ok'}

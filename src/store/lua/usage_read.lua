@@ -1,7 +1,8 @@
 -- Usage of some days, and of keys: of those that are named, each day; else the totals of the most used ones.
 -- ARGV: prefix, account, most keys wanted, number of dates, date..., key...
--- Returns: ok, {requests in test mode, in live mode, for each date; nil: none}, {key, requests, name, mode, {requests for
---   each date; empty: not asked for}}...; name and mode '' where the account has no such key
+-- Returns: ok, {requests in test mode, in live mode, for each date; nil: none}, the same for refused ones, {key, requests,
+--   name, mode, {requests for each date; empty: not asked for}, {refused ones by reason}}...; name and mode '' where the
+--   account has no such key
 
 local account, most, date_count = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local dates = {unpack(ARGV, 5, 4 + date_count)}
@@ -12,10 +13,25 @@ for i, date in ipairs(dates) do
     fields[2 * i - 1], fields[2 * i] = date .. ':test', date .. ':live'
 end
 
-local function row(id, requests, by_day)
+-- In the order of enum usage_reason.
+local REASONS = {'revoked', 'insufficient_scope', 'mode_not_permitted'}
+
+-- Of the key, in these hashes together.
+local function refused_of(id, names)
+    local sums = {0, 0, 0}
+    for _, name in ipairs(names) do
+        local counts = redis.call('HMGET', name, id .. ':' .. REASONS[1], id .. ':' .. REASONS[2], id .. ':' .. REASONS[3])
+        for i = 1, #REASONS do
+            sums[i] = sums[i] + (counts[i] or 0)
+        end
+    end
+    return {string.format('%d', sums[1]), string.format('%d', sums[2]), string.format('%d', sums[3])}
+end
+
+local function row(id, requests, by_day, refused_in)
     local key = key_record(id)
     local is_ours = key and key.account == account
-    return {id, requests, is_ours and key.name or '', is_ours and key.mode or '', by_day}
+    return {id, requests, is_ours and key.name or '', is_ours and key.mode or '', by_day, refused_of(id, refused_in)}
 end
 
 -- {total, day, uses on that day} of each, 0 and '' where it was never used.
@@ -31,10 +47,12 @@ local function uses_of(ids)
     return uses
 end
 
-local reply = {'ok', redis.call('HMGET', K.usage(account), unpack(fields))}
+local reply = {'ok', redis.call('HMGET', K.usage(account), unpack(fields)),
+               redis.call('HMGET', K.refused(account), unpack(fields))}
 if #asked > 0 then
-    local days, uses = {}, uses_of(asked)
+    local days, refused_in, uses = {}, {}, uses_of(asked)
     for i, date in ipairs(dates) do
+        refused_in[i] = K.refused_of_day(account, date)
         days[i] = redis.call('HMGET', K.usage_of_day(account, date), unpack(asked))
     end
     for k, id in ipairs(asked) do
@@ -44,7 +62,7 @@ if #asked > 0 then
             by_day[i] = string.format('%d', requests)
             sum = sum + requests
         end
-        reply[k + 2] = row(id, string.format('%d', sum), by_day)
+        reply[k + 3] = row(id, string.format('%d', sum), by_day, refused_in)
     end
     return reply
 end
@@ -62,6 +80,6 @@ table.sort(order, function(a, b)
     return ids[a] > ids[b]
 end)
 for i = 1, math.min(most, #ids) do
-    reply[#reply + 1] = row(ids[order[i]], string.format('%d', uses[order[i]][1]), {})
+    reply[#reply + 1] = row(ids[order[i]], string.format('%d', uses[order[i]][1]), {}, {K.key_refused(account)})
 end
 return reply

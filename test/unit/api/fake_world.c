@@ -475,6 +475,16 @@ void usage_count(struct usage *usage, const struct key_record *key, int64_t wall
     world.uses++;
 }
 
+struct usage_refusal *usage_refuse(struct usage *usage, const struct key_record *key, enum usage_reason reason,
+                                   int64_t wall_ms)
+{
+    (void)usage;
+    (void)key;
+    (void)wall_ms;
+    world.refusals[reason]++;
+    return world.refusals[reason] == 1 ? &world.refusal : NULL;
+}
+
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
                       const struct audit_origin *origin, key_inserted *done, void *arg)
 {

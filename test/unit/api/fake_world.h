@@ -41,6 +41,8 @@ struct world {
     bool delivered;
 
     /* What the fakes saw. */
+    unsigned refusals[USAGE_REASONS];
+    struct usage_refusal refusal; /* of the first */
     unsigned uses, inserts, discards, revokes, proofs, failures, creations, begins, polls, visits;
     char device_name[64];
     bool approves;

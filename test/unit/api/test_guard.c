@@ -199,6 +199,24 @@ Test(guard, scopes)
     cr_assert_eq(world.uses, 0);
 }
 
+Test(guard, refusals_of_known_keys_are_counted)
+{
+    static const struct step STEPS[] = {
+        {"invalid key", HTTP_GET, "/v1/whoami", "Authorization: Bearer x\n", NULL, 401, "invalid_api_key"},
+        {"no key", HTTP_GET, "/v1/whoami", "", NULL, 401, "missing_credentials"},
+        {"unknown route", HTTP_GET, "/v1/nothing", GOOD_KEY, NULL, 404, "not_found"},
+    };
+
+    EXPECT_ALL(STEPS);
+    cr_assert_eq(world.refusals[USAGE_REVOKED] + world.refusals[USAGE_SCOPE] + world.refusals[USAGE_MODE], 0);
+    world.key.scopes = SCOPE_PATIENTS_READ;
+    expect_scope(HTTP_GET, "/v1/api_keys", SCOPE_KEYS_MANAGE);
+    expect_scope(HTTP_GET, "/v1/audit", SCOPE_AUDIT_READ);
+    cr_assert_eq(world.refusals[USAGE_SCOPE], 2);
+    cr_assert_str_eq(world.refusal.ip, "192.0.2.1");
+    cr_assert(text_starts_with(text_of(world.refusal.request_id), TEXT("req_")));
+}
+
 Test(guard, device_keys_write_documents_and_nothing_else)
 {
     static const struct step WRITE = {"write", HTTP_POST, "/v1/documents", GOOD_KEY, NULL, 404, "not_found"};

@@ -189,18 +189,22 @@ Test(views, events)
 
 Test(views, test_usage_is_never_billable)
 {
-    struct usage_day day = {.date = "2026-01-31", .test_requests = 7, .live_requests = 3};
+    struct usage_day day = {
+        .date = "2026-01-31", .test_requests = 7, .live_requests = 3, .test_refused = 5, .live_refused = 2};
     const int64_t by_day[] = {4, 6};
-    struct usage_key key = {.key = make_id(ID_KEY, KEY_ID), .requests = 10};
+    struct usage_key key = {.key = make_id(ID_KEY, KEY_ID), .requests = 10, .refused = {4, 2, 1}};
     struct answer answer;
 
     view_usage(answer_begin(&answer), &day, 1, &key, 1);
-    expect(&answer, "{\"data\":[{\"date\":\"2026-01-31\",\"mode\":\"test\",\"requests\":7,\"billable\":0},"
-                    "{\"date\":\"2026-01-31\",\"mode\":\"live\",\"requests\":3,\"billable\":3}],"
-                    "\"keys\":[{\"id\":\"" KEY_ID "\",\"name\":null,\"mode\":null,\"requests\":10}]}");
+    expect(&answer,
+           "{\"data\":[{\"date\":\"2026-01-31\",\"mode\":\"test\",\"requests\":7,\"billable\":0,\"refused\":5},"
+           "{\"date\":\"2026-01-31\",\"mode\":\"live\",\"requests\":3,\"billable\":3,\"refused\":2}],"
+           "\"keys\":[{\"id\":\"" KEY_ID "\",\"name\":null,\"mode\":null,\"requests\":10,"
+           "\"refused\":7,\"refused_reasons\":{\"revoked\":4,\"insufficient_scope\":2,\"mode_not_permitted\":1}}]}");
     key = (struct usage_key){.key = key.key, .requests = 10, .name = TEXT("n"), .mode = TEXT("live"), .by_day = by_day};
     view_usage(answer_begin(&answer), (struct usage_day[2]){day, day}, 2, &key, 1);
-    cr_expect(strstr(answer.out.ptr, "\"name\":\"n\",\"mode\":\"live\",\"requests\":10,\"by_day\":[4,6]}]}"));
+    cr_expect(strstr(answer.out.ptr, "\"name\":\"n\",\"mode\":\"live\",\"requests\":10,\"refused\":0,"));
+    cr_expect(strstr(answer.out.ptr, "},\"by_day\":[4,6]}]}"));
 }
 
 /* The names of the longest: none of their characters is escaped. */
@@ -245,16 +249,21 @@ Test(views, the_longest_usage_fits_an_answer)
 
     for (size_t i = 0; i < DAYS; i++) {
         by_day[i] = 1000000000;
-        days[i] = (struct usage_day){.date = "2026-01-31", .test_requests = by_day[i], .live_requests = by_day[i]};
+        days[i] = (struct usage_day){.date = "2026-01-31",
+                                     .test_requests = by_day[i],
+                                     .live_requests = by_day[i],
+                                     .test_refused = by_day[i],
+                                     .live_refused = by_day[i]};
     }
     for (size_t i = 0; i < LIST_LIMIT_MAX; i++)
         keys[i] = (struct usage_key){.key = make_id(ID_KEY, KEY_ID),
                                      .name = longest_name(),
                                      .mode = TEXT("live"),
                                      .requests = INT64_MAX,
+                                     .refused = {INT64_MAX / 3, INT64_MAX / 3, INT64_MAX / 3},
                                      .by_day = by_day};
     buf_init(&out, ANSWER_MAX_BYTES);
     view_usage(&(struct json_writer){.out = &out}, days, DAYS, keys, LIST_LIMIT_MAX);
     cr_assert_not(out.failed);
-    cr_assert_lt(out.len, 210 * 1024, "%zu", out.len);
+    cr_assert_lt(out.len, 220 * 1024, "%zu", out.len);
 }

@@ -18,15 +18,19 @@ void fake_store_answer_find(struct store *store, size_t nth, enum store_result r
     store->finds[nth].done(store->finds[nth].arg, result, key);
 }
 
-void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_entry *entries,
-                       size_t count, store_done *done, void *arg)
+void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_batch *batch,
+                       store_done *done, void *arg)
 {
     cr_assert_not(store->flush_waits, "one batch at a time");
-    cr_assert(count > 0 && count <= USAGE_BATCH_MAX && sender.len < sizeof store->sender);
+    cr_assert(batch->count + batch->refusal_count > 0 && sender.len < sizeof store->sender);
     memset(store->sender, 0, sizeof store->sender);
     memcpy(store->sender, sender.ptr, sender.len);
-    memcpy(store->entries, entries, count * sizeof *entries);
-    store->entry_count = count;
+    cr_assert(batch->count <= USAGE_BATCH_MAX && batch->refusal_count <= USAGE_REFUSALS_BATCH_MAX);
+    memcpy(store->entries, batch->entries, batch->count * sizeof *batch->entries);
+    if (batch->refusal_count)
+        memcpy(store->refusals, batch->refusals, batch->refusal_count * sizeof *batch->refusals);
+    store->entry_count = batch->count;
+    store->refusal_count = batch->refusal_count;
     store->sequence = sequence;
     store->flush_done = done;
     store->flush_arg = arg;

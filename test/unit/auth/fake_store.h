@@ -21,6 +21,8 @@ struct store {
     uint64_t sequence;
     struct usage_entry entries[USAGE_BATCH_MAX];
     size_t entry_count;
+    struct usage_refusal refusals[USAGE_REFUSALS_BATCH_MAX];
+    size_t refusal_count;
     store_done *flush_done;
     void *flush_arg;
 };

@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -493,4 +494,76 @@ Test(usage, keys_that_were_made_together_lie_apart)
     }
     cr_assert_lt(longest, RUN_MAX, "%zu slots in a row", longest);
     usage_table_finish(&table);
+}
+
+static void assert_refusal(const struct usage_refusal *refusal, const struct key_record *key, enum usage_reason reason,
+                           uint32_t count, int64_t first_ms)
+{
+    cr_assert_arr_eq(refusal->key, id_chars(&key->id), ULID_TEXT_CHARS);
+    cr_assert_arr_eq(refusal->account, id_chars(&key->account), ULID_TEXT_CHARS);
+    cr_assert_eq(refusal->reason, reason);
+    cr_assert_eq(refusal->count, count);
+    cr_assert_eq(refusal->first_ms, first_ms);
+    cr_assert_eq(refusal->is_live, key->mode == MODE_LIVE);
+}
+
+Test(usage, sends_refusals_with_uses_and_alone)
+{
+    struct fixture f;
+    set_up(&f);
+    const struct key_record b = make_another(&f.key);
+    usage_count(f.usage, &b, NOON);
+    struct usage_refusal *first = usage_refuse(f.usage, &f.key, USAGE_REVOKED, NOON);
+    cr_assert_not_null(first);
+    snprintf(first->ip, sizeof first->ip, "192.0.2.1");
+    cr_assert_null(usage_refuse(f.usage, &f.key, USAGE_REVOKED, NOON + 1), "it is known already");
+    cr_assert_not_null(usage_refuse(f.usage, &f.key, USAGE_SCOPE, NOON + 2));
+    wait_for_batch(&f);
+    cr_assert_eq(f.store.entry_count, 1);
+    cr_assert_eq(f.store.refusal_count, 2);
+    assert_refusal(&f.store.refusals[0], &f.key, USAGE_REVOKED, 2, NOON);
+    assert_refusal(&f.store.refusals[1], &f.key, USAGE_SCOPE, 1, NOON + 2);
+    cr_assert_str_eq(f.store.refusals[0].ip, "192.0.2.1");
+
+    /* What comes meanwhile is of the next batch; this one goes again as it was. */
+    cr_assert_not_null(usage_refuse(f.usage, &f.key, USAGE_REVOKED, NOON + DAY_MS));
+    fake_store_answer_flush(&f.store, STORE_UNKNOWN);
+    wait_for_batch(&f);
+    cr_assert_eq(f.store.sequence, 1);
+    cr_assert_eq(f.store.refusal_count, 2);
+    fake_store_answer_flush(&f.store, STORE_OK);
+    wait_for_batch(&f);
+    cr_assert_eq(f.store.sequence, 2);
+    cr_assert_eq(f.store.entry_count, 0);
+    cr_assert_eq(f.store.refusal_count, 1);
+    assert_refusal(&f.store.refusals[0], &f.key, USAGE_REVOKED, 1, NOON + DAY_MS);
+    fake_store_answer_flush(&f.store, STORE_OK);
+    tear_down(&f);
+    cr_assert_eq(f.store.flush_count, 3);
+}
+
+Test(usage, refusals_of_many_keys_are_bounded)
+{
+    enum { ROOM = 1024, KEYS = ROOM + 100 };
+    struct fixture f;
+    const int64_t dropped = metric_values[METRIC_REFUSALS_DROPPED];
+    size_t sent = 0, batches = 0;
+    set_up_with(&f, 1000);
+    for (size_t i = 0; i < KEYS; i++) {
+        const struct key_record key = make_another(&f.key);
+        cr_assert_eq(usage_refuse(f.usage, &key, USAGE_REVOKED, NOON) != NULL, i < ROOM);
+        cr_assert_null(usage_refuse(f.usage, &key, USAGE_REVOKED, NOON));
+    }
+    cr_assert_eq(metric_values[METRIC_REFUSALS_DROPPED] - dropped, 2 * (KEYS - ROOM));
+    for (; sent < ROOM; batches++) {
+        wait_for_batch(&f);
+        cr_assert_gt(f.store.refusal_count, 0);
+        for (size_t i = 0; i < f.store.refusal_count; i++)
+            cr_assert_eq(f.store.refusals[i].count, 2);
+        sent += f.store.refusal_count;
+        fake_store_answer_flush(&f.store, STORE_OK);
+    }
+    cr_assert_eq(batches, ROOM / USAGE_REFUSALS_BATCH_MAX);
+    cr_assert_not_null(usage_refuse(f.usage, &f.key, USAGE_MODE, NOON), "there is room again");
+    tear_down(&f);
 }

@@ -858,61 +858,62 @@ Test(lua, audit_list_tells_the_names_of_its_own_account)
 
 Test(lua, usage_flush)
 {
-    STEPS({"@usage_flush node 1 2026-01-31 acct_A live 1 =5:100 key_1 acct_A test 1 =2:90 key_2", "(ok)"},
-          {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5 2026-01-31:test 2)"},
-          {":uses acct_A key_1 key_2", "((100 5 2026-01-31 5) (90 2 2026-01-31 2))"},
-          {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 2 key_1 5)"},
-          {"EXISTS t:acct:acct_A:usage:2026-01-31", "0"}, {"TTL t:usage:seq:node", "~86400"},
-          /* Sent again, and a late one of before: counted once. */
-          {"@usage_flush node 1 2026-01-31 acct_A live 1 =5:100 key_1", "(ok)"},
-          {":uses acct_A key_1", "((100 5 2026-01-31 5))"},
-          /* The last use never goes back. A day that is over goes to its own hash. */
-          {"@usage_flush node 2 2026-02-01 acct_A live 1 =1:99 key_1", "(ok)"},
-          {":uses acct_A key_1", "((100 6 2026-02-01 1))"}, {"HGETALL t:acct:acct_A:usage:2026-01-31", "(key_1 5)"},
-          {"TTL t:acct:acct_A:usage:2026-01-31", "~34560000"},
-          /* And so does what comes late for it. */
-          {"@usage_flush other 1 2026-01-31 acct_A live 1 =1:101 key_1", "(ok)"},
-          {":uses acct_A key_1 key_2", "((101 7 2026-02-01 1) (90 2 2026-01-31 2))"},
-          {"HGET t:acct:acct_A:usage 2026-01-31:live", "6"}, {"HGET t:acct:acct_A:usage:2026-01-31 key_1", "6"},
-          {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 2 key_1 7)"},
-          /* Several keys and another account in one batch. */
-          {"@usage_flush node 4 2026-02-01 acct_A live 3 =1:200,8:50,9:60 key_1 key_3 key_4 acct_B live 1 =3:7 key_9",
-           "(ok)"},
-          {":uses acct_A key_1 key_3 key_4", "((200 8 2026-02-01 2) (50 8 2026-02-01 8) (60 9 2026-02-01 9))"},
-          {"HGET t:acct:acct_A:usage 2026-02-01:live", "19"}, {":uses acct_B key_9 key_1", "((7 3 2026-02-01 3) nil)"},
-          {"HGETALL t:acct:acct_B:usage", "(2026-02-01:live 3)"},
-          {"@usage_flush node 3 2026-02-02 acct_A live 1 =1:300 key_1", "(ok)"}, {":uses acct_A key_1", "((200 *))"},
-          /* As far as numbers go: the most uses of one batch, and more of all time than 32 bits hold. */
-          {":use acct_A key_1 1769860800000 9007199254000 2026-02-01 8589934592", "0"},
-          {"@usage_flush node 5 2026-02-01 acct_A live 1 =4294967295:281474976710655 key_1", "(ok)"},
-          {":uses acct_A key_1", "((281474976710655 9011494221295 2026-02-01 12884901887))"},
-          {"@usage_flush node 6 2026-02-02 acct_A live 1 =1:1 key_1", "(ok)"},
-          {"HGET t:acct:acct_A:usage:2026-02-01 key_1", "12884901887"},
-          {":use acct_A key_7 1 4398046511103 2026-02-01 1", "1"},
-          {"@usage_flush node 7 2026-02-01 acct_A live 1 =1:1 key_7", "(ok)"},
-          {"ZSCORE t:acct:acct_A:usage_keys key_7", "4398046511104"});
+    STEPS(
+        {"@usage_flush node 1 2026-01-31 9 0 acct_A live 1 =5:100 key_1 acct_A test 1 =2:90 key_2", "(ok)"},
+        {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5 2026-01-31:test 2)"},
+        {":uses acct_A key_1 key_2", "((100 5 2026-01-31 5) (90 2 2026-01-31 2))"},
+        {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 2 key_1 5)"},
+        {"EXISTS t:acct:acct_A:usage:2026-01-31", "0"}, {"TTL t:usage:seq:node", "~86400"},
+        /* Sent again, and a late one of before: counted once. */
+        {"@usage_flush node 1 2026-01-31 9 0 acct_A live 1 =5:100 key_1", "(ok)"},
+        {":uses acct_A key_1", "((100 5 2026-01-31 5))"},
+        /* The last use never goes back. A day that is over goes to its own hash. */
+        {"@usage_flush node 2 2026-02-01 9 0 acct_A live 1 =1:99 key_1", "(ok)"},
+        {":uses acct_A key_1", "((100 6 2026-02-01 1))"}, {"HGETALL t:acct:acct_A:usage:2026-01-31", "(key_1 5)"},
+        {"TTL t:acct:acct_A:usage:2026-01-31", "~34560000"},
+        /* And so does what comes late for it. */
+        {"@usage_flush other 1 2026-01-31 9 0 acct_A live 1 =1:101 key_1", "(ok)"},
+        {":uses acct_A key_1 key_2", "((101 7 2026-02-01 1) (90 2 2026-01-31 2))"},
+        {"HGET t:acct:acct_A:usage 2026-01-31:live", "6"}, {"HGET t:acct:acct_A:usage:2026-01-31 key_1", "6"},
+        {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 2 key_1 7)"},
+        /* Several keys and another account in one batch. */
+        {"@usage_flush node 4 2026-02-01 9 0 acct_A live 3 =1:200,8:50,9:60 key_1 key_3 key_4 acct_B live 1 =3:7 key_9",
+         "(ok)"},
+        {":uses acct_A key_1 key_3 key_4", "((200 8 2026-02-01 2) (50 8 2026-02-01 8) (60 9 2026-02-01 9))"},
+        {"HGET t:acct:acct_A:usage 2026-02-01:live", "19"}, {":uses acct_B key_9 key_1", "((7 3 2026-02-01 3) nil)"},
+        {"HGETALL t:acct:acct_B:usage", "(2026-02-01:live 3)"},
+        {"@usage_flush node 3 2026-02-02 9 0 acct_A live 1 =1:300 key_1", "(ok)"}, {":uses acct_A key_1", "((200 *))"},
+        /* As far as numbers go: the most uses of one batch, and more of all time than 32 bits hold. */
+        {":use acct_A key_1 1769860800000 9007199254000 2026-02-01 8589934592", "0"},
+        {"@usage_flush node 5 2026-02-01 9 0 acct_A live 1 =4294967295:281474976710655 key_1", "(ok)"},
+        {":uses acct_A key_1", "((281474976710655 9011494221295 2026-02-01 12884901887))"},
+        {"@usage_flush node 6 2026-02-02 9 0 acct_A live 1 =1:1 key_1", "(ok)"},
+        {"HGET t:acct:acct_A:usage:2026-02-01 key_1", "12884901887"},
+        {":use acct_A key_7 1 4398046511103 2026-02-01 1", "1"},
+        {"@usage_flush node 7 2026-02-01 9 0 acct_A live 1 =1:1 key_7", "(ok)"},
+        {"ZSCORE t:acct:acct_A:usage_keys key_7", "4398046511104"});
 }
 
 /* Or it would count twice when it comes again. */
 Test(lua, usage_flush_writes_nothing_of_a_batch_that_fails)
 {
-    STEPS({"@usage_flush node 1 2026-01-31 acct_A live 1 =5:100 key_1", "(ok)"},
+    STEPS({"@usage_flush node 1 2026-01-31 9 0 acct_A live 1 =5:100 key_1", "(ok)"},
           {"HSET t:acct:acct_B:key_uses key_9 many", "1"},
-          {"@usage_flush node 2 2026-02-01 acct_A live 1 =1:200 key_1 acct_B live 1 =3:7 key_9",
+          {"@usage_flush node 2 2026-02-01 9 0 acct_A live 1 =1:200 key_1 acct_B live 1 =3:7 key_9",
            "-*has 4 bytes in place of 28*"},
           {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5)"}, {":uses acct_A key_1", "((100 5 2026-01-31 5))"},
           {"EXISTS t:acct:acct_A:usage:2026-01-31 t:acct:acct_B:usage", "0"}, {"DEL t:acct:acct_B:key_uses", "1"},
-          {"@usage_flush node 2 2026-02-01 acct_A live 1 =1:200 key_1 acct_B live 1 =3:7 key_9", "(ok)"},
+          {"@usage_flush node 2 2026-02-01 9 0 acct_A live 1 =1:200 key_1 acct_B live 1 =3:7 key_9", "(ok)"},
           {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5 2026-02-01:live 1)"});
 }
 
 /* Each eighth, and each power of two. */
 Test(lua, usage_flush_ranks_keys_now_and_then)
 {
-    STEPS({"@usage_flush node 1 2026-01-31 acct_A live 2 =1000:1,16:1 key_1 key_2", "(ok)"},
-          {"@usage_flush node 2 2026-01-31 acct_A live 2 =23:2,1:2 key_1 key_2", "(ok)"},
+    STEPS({"@usage_flush node 1 2026-01-31 9 0 acct_A live 2 =1000:1,16:1 key_1 key_2", "(ok)"},
+          {"@usage_flush node 2 2026-01-31 9 0 acct_A live 2 =23:2,1:2 key_1 key_2", "(ok)"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 16 key_1 1000)"},
-          {"@usage_flush node 3 2026-01-31 acct_A live 2 =1:3,1:3 key_1 key_2", "(ok)"},
+          {"@usage_flush node 3 2026-01-31 9 0 acct_A live 2 =1:3,1:3 key_1 key_2", "(ok)"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 18 key_1 1024)"});
 }
 
@@ -921,48 +922,88 @@ Test(lua, usage_flush_ranks_the_200_most_used_keys)
     STEPS({"EVAL for+i=101,300+do+redis.call('ZADD','t:acct:acct_A:usage_keys',i,'key_'..i)+end 0", "nil"},
           {":use acct_A key_1 1 99 2026-01-31 99", "1"}, {":use acct_A key_2 1 102 2026-01-31 102", "1"},
           /* Not more than the last of them has. */
-          {"@usage_flush node 1 2026-01-31 acct_A live 2 =2:1,101:1 key_1 key_3", "(ok)"},
+          {"@usage_flush node 1 2026-01-31 9 0 acct_A live 2 =2:1,101:1 key_1 key_3", "(ok)"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 1", "(key_101 key_102)"},
           /* More: the last one gives way. key_2 was there before with less than it had, and is not due. */
-          {"@usage_flush node 2 2026-01-31 acct_A live 2 =1:1,1:1 key_1 key_2", "(ok)"},
+          {"@usage_flush node 2 2026-01-31 9 0 acct_A live 2 =1:1,1:1 key_1 key_2", "(ok)"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 1 WITHSCORES", "(key_1 102 key_102 102)"},
           {"ZCARD t:acct:acct_A:usage_keys", "200"}, {"ZSCORE t:acct:acct_A:usage_keys key_2", "nil"},
           /* Several at once, and two of them stay. */
-          {"@usage_flush node 3 2026-01-31 acct_A live 3 =1:1,500:1,400:1 key_3 key_4 key_5", "(ok)"},
+          {"@usage_flush node 3 2026-01-31 9 0 acct_A live 3 =1:1,500:1,400:1 key_3 key_4 key_5", "(ok)"},
           {"ZREVRANGE t:acct:acct_A:usage_keys 0 2 WITHSCORES", "(key_4 500 key_5 400 key_300 300)"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 0 WITHSCORES", "(key_103 103)"});
+}
+
+/* A refusal is account, key, mode, reason, date, requests, address, request id. */
+#define REVOKED(day, requests) "acct_A key_1 live revoked " day " " requests " 192.0.2.1 req_1"
+
+Test(lua, usage_flush_counts_refusals)
+{
+    STEPS({"@usage_flush node 1 2026-01-31 9 2 " REVOKED(
+               "2026-01-31",
+               "3") " acct_A key_2 test insufficient_scope 2026-01-30 2 ip req_2 acct_A live 1 =5:100 key_3",
+           "(ok)"},
+          {"HGETALL t:acct:acct_A:refused", "(2026-01-31:live 3 2026-01-30:test 2)"},
+          {"HGETALL t:acct:acct_A:key_refused", "(key_1:revoked 3 key_2:insufficient_scope 2)"},
+          {"HGETALL t:acct:acct_A:refused:2026-01-31", "(key_1:revoked 3)"},
+          {"TTL t:acct:acct_A:refused:2026-01-31", "~34560000"}, {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5)"},
+          /* Sent again it counts once; refusals alone are a batch as well. */
+          {"@usage_flush node 1 2026-01-31 9 1 " REVOKED("2026-01-31", "3"), "(ok)"},
+          {"@usage_flush node 2 2026-01-31 9 1 acct_A key_2 test mode_not_permitted 2026-01-31 1 ip req_3", "(ok)"},
+          {"@usage_read acct_A 9 2 2026-01-30 2026-01-31", "(ok (nil nil nil 5) (2 nil 1 3) (key_3 5   () (0 0 0)))"},
+          {"@usage_read acct_A 9 1 2026-01-31 key_1 key_2",
+           "(ok (nil 5) (1 3) (key_1 0   (0) (3 0 0)) (key_2 0   (0) (0 0 1)))"},
+          {"@usage_read acct_A 9 2 2026-01-30 2026-01-31 key_2",
+           "(ok (nil nil nil 5) (2 nil 1 3) (key_2 0   (0 0) (0 2 1)))"});
+}
+
+Test(lua, usage_flush_tells_of_a_revoked_key_once_an_hour)
+{
+    STEPS({"@usage_flush node 1 2026-01-31 9 1 " REVOKED("2026-01-31", "3"), "(ok)"},
+          {"XRANGE t:acct:acct_A:audit - +", "((* (type api_key.used_after_revocation actor  target key_1 ip 192.0.2.1 "
+                                             "request_id req_1 count 3)))"},
+          {"TTL t:used_after:key_1", "~86400"},
+          /* From another node, too; then an hour has gone. */
+          {"@usage_flush other 1 2026-01-31 9 1 " REVOKED("2026-01-31", "40"), "(ok)"},
+          {"@usage_flush node 2 2026-01-31 9 2 " REVOKED("2026-01-31", "1") " " REVOKED("2026-02-01", "1"), "(ok)"},
+          {"XLEN t:acct:acct_A:audit", "1"}, {"HGET t:used_after:key_1 since", "42"},
+          {"HINCRBY t:used_after:key_1 told -3600000", "*"},
+          {"@usage_flush node 3 2026-01-31 9 1 " REVOKED("2026-01-31", "8"), "(ok)"}, {"XLEN t:acct:acct_A:audit", "2"},
+          {"HGET t:used_after:key_1 since", "0"}, {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (* count 50)))"});
 }
 
 /* Whose rank is behind is listed where it belongs all the same. */
 Test(lua, usage_read_lists_the_most_used_keys_by_their_exact_uses)
 {
-    STEPS({"@usage_flush node 1 2026-01-31 acct_A live 3 =1001:1,1000:1,3:1 key_1 key_2 key_3", "(ok)"},
-          {"@usage_flush node 2 2026-01-31 acct_A live 1 =2:2 key_2", "(ok)"},
+    STEPS({"@usage_flush node 1 2026-01-31 9 0 acct_A live 3 =1001:1,1000:1,3:1 key_1 key_2 key_3", "(ok)"},
+          {"@usage_flush node 2 2026-01-31 9 0 acct_A live 1 =2:2 key_2", "(ok)"},
           {"ZREVRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_1 1001 key_2 1000 key_3 3)"},
-          {"@usage_read acct_A 1 1 2026-01-31", "(ok (nil 2006) (key_2 1002   ()))"},
-          {"@usage_flush node 3 2026-01-31 acct_A live 1 =1:3 key_1", "(ok)"},
-          {"@usage_read acct_A 2 1 2026-01-31", "(ok (nil 2007) (key_2 1002   ()) (key_1 1002   ()))"},
+          {"@usage_read acct_A 1 1 2026-01-31", "(ok (nil 2006) (nil nil) (key_2 1002   () (0 0 0)))"},
+          {"@usage_flush node 3 2026-01-31 9 0 acct_A live 1 =1:3 key_1", "(ok)"},
+          {"@usage_read acct_A 2 1 2026-01-31",
+           "(ok (nil 2007) (nil nil) (key_2 1002   () (0 0 0)) (key_1 1002   () (0 0 0)))"},
           {"HSET t:acct:acct_A:key_uses key_1 many", "0"},
           {"@usage_read acct_A 2 1 2026-01-31", "*has 4 bytes in place of 28*"});
 }
 
 Test(lua, usage_read)
 {
-    STEPS({"@usage_read acct_A 2 2 2026-01-30 2026-01-31", "(ok (nil nil nil nil))"},
-          {"@usage_flush node 1 2026-01-31 acct_A live 1 =5:100 key_1 acct_A test 1 =7:90 key_2", "(ok)"},
-          {"@usage_flush node 2 2026-01-29 acct_A live 1 =1:80 key_3", "(ok)"},
-          {"@usage_read acct_A 2 2 2026-01-30 2026-01-31", "(ok (nil nil 7 5) (key_2 7   ()) (key_1 5   ()))"},
+    STEPS({"@usage_read acct_A 2 2 2026-01-30 2026-01-31", "(ok (nil nil nil nil) (nil nil nil nil))"},
+          {"@usage_flush node 1 2026-01-31 9 0 acct_A live 1 =5:100 key_1 acct_A test 1 =7:90 key_2", "(ok)"},
+          {"@usage_flush node 2 2026-01-29 9 0 acct_A live 1 =1:80 key_3", "(ok)"},
+          {"@usage_read acct_A 2 2 2026-01-30 2026-01-31",
+           "(ok (nil nil 7 5) (nil nil nil nil) (key_2 7   () (0 0 0)) (key_1 5   () (0 0 0)))"},
           /* Keys that are named: each day of theirs. */
           {"@usage_read acct_A 2 2 2026-01-30 2026-01-31 key_3 key_1",
-           "(ok (nil nil 7 5) (key_3 0   (0 0)) (key_1 5   (0 5)))"},
-          {"@usage_flush node 3 2026-02-01 acct_A live 1 =2:110 key_1", "(ok)"},
-          {"@usage_flush node 4 2026-01-31 acct_A live 1 =1:95 key_1", "(ok)"},
+           "(ok (nil nil 7 5) (nil nil nil nil) (key_3 0   (0 0) (0 0 0)) (key_1 5   (0 5) (0 0 0)))"},
+          {"@usage_flush node 3 2026-02-01 9 0 acct_A live 1 =2:110 key_1", "(ok)"},
+          {"@usage_flush node 4 2026-01-31 9 0 acct_A live 1 =1:95 key_1", "(ok)"},
           {"@usage_read acct_A 2 3 2026-01-30 2026-01-31 2026-02-01 key_1",
-           "(ok (nil nil 7 6 nil 2) (key_1 8   (0 6 2)))"},
+           "(ok (nil nil 7 6 nil 2) (nil nil nil nil nil nil) (key_1 8   (0 6 2) (0 0 0)))"},
           /* The names of its own keys alone. */
           ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {"@usage_read acct_A 9 1 2026-01-31 key_1", "(ok (7 6) (key_1 6 Name live (6)))"},
-          {"@usage_read acct_B 9 1 2026-01-31 key_1", "(ok (nil nil) (key_1 0   (0)))"});
+          {"@usage_read acct_A 9 1 2026-01-31 key_1", "(ok (7 6) (nil nil) (key_1 6 Name live (6) (0 0 0)))"},
+          {"@usage_read acct_B 9 1 2026-01-31 key_1", "(ok (nil nil) (nil nil) (key_1 0   (0) (0 0 0)))"});
 }
 
 #define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 i mac1"

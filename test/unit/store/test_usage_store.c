@@ -27,7 +27,8 @@ static enum store_result flush(const char *sender, uint64_t sequence, const stru
 {
     struct answer answer = {0};
 
-    usage_store_flush(fixture.store, text_of(sender), sequence, entries, count, answer_done, &answer);
+    usage_store_flush(fixture.store, text_of(sender), sequence,
+                      &(struct usage_batch){.entries = entries, .count = count}, answer_done, &answer);
     return answer_wait(&answer);
 }
 

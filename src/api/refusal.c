@@ -1,0 +1,136 @@
+#include "refusal_internal.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "http/cookie.h"
+
+#include <string.h>
+
+enum { REFUSAL_PAUSE_MS = 5000 };
+
+/* The kinds. What a stranger does by mistake each day is of a lower level than what should never happen. */
+static const struct refusal {
+    enum problem_code code;
+    enum log_level level;
+    enum usage_reason reason; /* under which it is counted where the key is known; USAGE_REASONS: it is not */
+} REFUSALS[] = {
+    {PROBLEM_API_KEY_REVOKED, LOG_WARN, USAGE_REVOKED},
+    {PROBLEM_DEVICE_KEY_REVOKED, LOG_WARN, USAGE_REVOKED},
+    {PROBLEM_INVALID_API_KEY, LOG_INFO, USAGE_REASONS},
+    {PROBLEM_INSUFFICIENT_SCOPE, LOG_INFO, USAGE_SCOPE},
+    {PROBLEM_MODE_NOT_PERMITTED, LOG_INFO, USAGE_MODE},
+    {PROBLEM_CSRF_FAILED, LOG_WARN, USAGE_REASONS},
+    {PROBLEM_STEP_UP_REQUIRED, LOG_INFO, USAGE_REASONS},
+    {PROBLEM_INVALID_SESSION, LOG_INFO, USAGE_REASONS},
+    {PROBLEM_BEARER_NOT_ACCEPTED, LOG_INFO, USAGE_REASONS},
+    {PROBLEM_API_KEY_NOT_FOUND, LOG_INFO, USAGE_REASONS}, /* nobody's id, or another account's: no answer tells which */
+    {PROBLEM_DEVICE_KEY_NOT_FOUND, LOG_INFO, USAGE_REASONS},
+};
+enum { REFUSAL_COUNT = sizeof REFUSALS / sizeof *REFUSALS };
+_Static_assert((int)REFUSAL_COUNT == (int)SERVICE_REFUSALS, "each kind has a pause of its own");
+
+static const struct key_record *known_key(const struct call *call)
+{
+    return call->key ? call->key : call->refused_key;
+}
+
+static struct text account_of(const struct call *call)
+{
+    const struct key_record *key = known_key(call);
+
+    if (key)
+        return id_text(&key->account);
+    return call->session ? id_text(&call->session->user.account) : (struct text){0};
+}
+
+static struct text principal_of(const struct call *call)
+{
+    const struct key_record *key = known_key(call);
+
+    if (key)
+        return id_text(&key->id);
+    return call->session ? id_text(&call->session->user.id) : (struct text){0};
+}
+
+/* A row's path in place of the request's: there may be a secret in that. */
+static struct text route_of(const struct call *call)
+{
+    return call->match.sibling ? text_of(call->match.sibling->path)
+                               : route_policy_row(call->service->policy, call->path);
+}
+
+static const char *method_of(const struct call *call)
+{
+    static const char *const NAMES[] = {
+        [HTTP_GET] = "GET",       [HTTP_HEAD] = "HEAD",   [HTTP_POST] = "POST",       [HTTP_PUT] = "PUT",
+        [HTTP_DELETE] = "DELETE", [HTTP_PATCH] = "PATCH", [HTTP_OPTIONS] = "OPTIONS",
+    };
+    size_t method = (size_t)call->method;
+
+    return method < sizeof NAMES / sizeof *NAMES && NAMES[method] ? NAMES[method] : "other";
+}
+
+/* What the client names that is not there, where it has the form of an id. */
+static struct text target_of(const struct call *call)
+{
+    struct id id;
+    struct text text = call->match.id;
+
+    return id_parse(ID_KEY, text, &id) || id_parse(ID_DEVICE, text, &id) ? text : (struct text){0};
+}
+
+/* Who has no cookie is not signed in: that is no attempt. */
+static bool is_an_attempt(const struct call *call, enum problem_code code)
+{
+    size_t count;
+    struct text header, token;
+
+    if (code != PROBLEM_INVALID_SESSION)
+        return true;
+    header = http_request_header(call->request, TEXT("Cookie"), &count);
+    return count && cookie_find(header, SESSION_COOKIE_NAME, &token) != COOKIE_ABSENT;
+}
+
+static void tell(const struct call *call, const struct refusal *refusal, const struct log_pause *pause)
+{
+    LOG(refusal->level, "request refused", log_str("reason", problem_code_text(refusal->code)),
+        log_text("request_id", http_request_id(call->request)), log_text("ip", call_client_address(call)),
+        log_text("account", account_of(call)), log_text("actor", principal_of(call)),
+        log_text("target", target_of(call)), log_str("asked_by", call->is_check ? "gateway" : "client"),
+        log_str("method", method_of(call)), log_text("route", route_of(call)),
+        log_int("suppressed", pause->suppressed));
+}
+
+static void copy_text(char *to, size_t size, struct text from)
+{
+    size_t bytes = from.len < size ? from.len : size - 1;
+
+    memcpy(to, from.ptr, bytes);
+    to[bytes] = '\0';
+}
+
+static void count(struct call *call, const struct key_record *key, enum usage_reason reason)
+{
+    struct usage_refusal *entry = usage_refuse(call->service->usage, key, reason, http_request_wall_ms(call->request));
+
+    if (!entry)
+        return;
+    copy_text(entry->ip, sizeof entry->ip, call_client_address(call));
+    copy_text(entry->request_id, sizeof entry->request_id, http_request_id(call->request));
+}
+
+void refusal_note(struct call *call, enum problem_code code)
+{
+    const struct refusal *refusal = REFUSALS;
+    struct log_pause *pause;
+
+    while (refusal->code != code)
+        if (++refusal == REFUSALS + REFUSAL_COUNT)
+            return;
+    if (!is_an_attempt(call, code))
+        return;
+    if (known_key(call) && refusal->reason != USAGE_REASONS)
+        count(call, known_key(call), refusal->reason);
+    pause = &call->service->refusal_pauses[refusal - REFUSALS];
+    if (log_pause_is_over(pause, clock_boot_ns() / CLOCK_NS_PER_MS, REFUSAL_PAUSE_MS))
+        tell(call, refusal, pause);
+}

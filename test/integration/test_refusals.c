@@ -1,0 +1,186 @@
+/* Refusals leave a trace: a line in the log, counts beside those of accepted requests, and an event where a revoked key
+ * is still used; a flood of them leaves few lines and one event. */
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+TestSuite(refusals, .fini = leak_guard);
+
+enum { FLOOD = 10000, PAUSE_S = 5 };
+
+static const char *const SOON[] = {"--usage-flush-ms", "20", NULL};
+
+/* How many lines have both texts. */
+static int count_lines(const struct node *node, const char *a, const char *b)
+{
+    char *log = node_log(node), *rest = log, *line;
+    int count = 0;
+
+    while ((line = strsep(&rest, "\n")) != NULL)
+        count += strstr(line, a) && strstr(line, b);
+    free(log);
+    return count;
+}
+
+static void expect_line(const struct node *node, const char *reason, const char *wanted)
+{
+    char field[80];
+
+    snprintf(field, sizeof field, "message=\"request refused\" reason=%s ", reason);
+    cr_expect_eq(count_lines(node, field, wanted), 1, "no line, or several, with %s and %s", field, wanted);
+}
+
+/* The value at a path of GET target by a session, until it is the wanted one. */
+static void expect_soon(const struct fixture *fixture, const struct fixture_session *session, const char *target,
+                        const char *path, const char *wanted)
+{
+    static struct http_answer answer;
+    struct deadline deadline = deadline_in(10000);
+    char got[80] = "";
+
+    do {
+        fixture_call(fixture, 0, &(struct http_call){.target = target, .cookie = session->token}, &answer);
+        http_answer_json(&answer, path, got, sizeof got);
+    } while (strcmp(got, wanted) != 0 && deadline_left_ms(deadline) > 0);
+    cr_expect_str_eq(got, wanted, "%s %s: %s, not %s", target, path, got, wanted);
+}
+
+static int count_events(const struct fixture *fixture, const struct fixture_session *session, const char *type)
+{
+    static struct http_answer answer;
+    int count = 0;
+
+    fixture_call(fixture, 0,
+                 &(struct http_call){.target = "/v1/console/audit_events?limit=100", .cookie = session->token},
+                 &answer);
+    for (int i = 0; i < http_answer_json_count(&answer, "data"); i++) {
+        char path[40], got[64] = "";
+
+        snprintf(path, sizeof path, "data.%d.type", i);
+        http_answer_json(&answer, path, got, sizeof got);
+        count += strcmp(got, type) == 0;
+    }
+    return count;
+}
+
+static int call(const struct fixture *fixture, const struct http_call *call)
+{
+    static struct http_answer answer;
+
+    return fixture_call(fixture, 0, call, &answer);
+}
+
+Test(refusals, each_kind_has_a_line, .timeout = 120)
+{
+    struct fixture fixture;
+    struct fixture_key narrow, test, revoked;
+    struct fixture_session session;
+    const struct node *node = &fixture.nodes[0];
+
+    fixture_start(&fixture, 1, SOON);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_PATIENTS_READ, &narrow);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_TEST, SCOPE_ALL, &test);
+    fixture_add_key(&fixture, NULL, KEY_DEVICE, MODE_LIVE, SCOPE_DOCUMENTS_WRITE, &revoked);
+    fixture_revoke_key(&fixture, &revoked);
+    fixture_add_session(&fixture, NULL, false, &session);
+
+    cr_expect_eq(call(&fixture, &(struct http_call){.target = "/v1/documents/secret", .bearer = revoked.secret}), 401);
+    expect_line(node, "device_key_revoked", revoked.id);
+    expect_line(node, "device_key_revoked", " ip=127.0.0.1 ");
+    expect_line(node, "device_key_revoked", " asked_by=client method=GET route=/v1/documents ");
+    expect_line(node, "device_key_revoked", fixture.account);
+    cr_expect_eq(call(&fixture, &(struct http_call){.target = "/v1/team/secret", .bearer = narrow.secret}), 403);
+    expect_line(node, "insufficient_scope", narrow.id);
+    cr_expect_eq(call(&fixture, &(struct http_call){.method = "POST",
+                                                    .target = "/v1/api_keys",
+                                                    .bearer = test.secret,
+                                                    .json = "{\"name\":\"n\",\"mode\":\"live\"}"}),
+                 403);
+    expect_line(node, "mode_not_permitted", test.id);
+    cr_expect_eq(call(&fixture, &(struct http_call){.target = "/v1/whoami", .bearer = "secret"}), 401);
+    expect_line(node, "invalid_api_key", " route=/v1/whoami ");
+    cr_expect_eq(call(&fixture, &(struct http_call){.method = "DELETE",
+                                                    .target = "/v1/api_keys/key_01jd0000000000000000000001",
+                                                    .bearer = fixture.manager.secret}),
+                 404);
+    expect_line(node, "api_key_not_found", " target=key_01jd0000000000000000000001 ");
+    cr_expect_eq(call(&fixture,
+                      &(struct http_call){
+                          .method = "POST", .target = "/v1/auth/logout", .cookie = session.token, .csrf = "secret"}),
+                 403);
+    expect_line(node, "csrf_failed", fixture.user.id);
+    cr_expect_eq(call(&fixture, &(struct http_call){.method = "POST",
+                                                    .target = "/v1/console/api_keys",
+                                                    .cookie = session.token,
+                                                    .csrf = session.csrf,
+                                                    .json = "{\"name\":\"n\",\"mode\":\"live\"}"}),
+                 403);
+    expect_line(node, "step_up_required", " method=POST route=/v1/console/api_keys ");
+    cr_expect_eq(call(&fixture, &(struct http_call){.target = "/v1/console/session"}), 401);
+    cr_expect_eq(count_lines(node, "request refused", "invalid_session"), 0, "nobody tried");
+    cr_expect_eq(call(&fixture, &(struct http_call){.target = "/v1/console/session", .cookie = "secret"}), 401);
+    expect_line(node, "invalid_session", " route=/v1/console/session ");
+    cr_expect_eq(call(&fixture, &(struct http_call){.target = "/v1/console/usage", .bearer = narrow.secret}), 401);
+    expect_line(node, "bearer_not_accepted", " route=/v1/console/usage ");
+    cr_expect_eq(count_lines(node, "secret", "request refused"), 0);
+    cr_expect_eq(count_lines(node, revoked.secret, ""), 0);
+
+    expect_soon(&fixture, &session, "/v1/console/usage?days=1", "data.1.refused", "2");
+    expect_soon(&fixture, &session, "/v1/console/usage?days=1", "data.0.refused", "1");
+    fixture_stop(&fixture);
+}
+
+static void flood(const struct node *node, const struct fixture_key *key)
+{
+    static struct http_answer answer;
+    struct http_client client;
+
+    http_client_connect(&client, node->internal_port);
+    for (int i = 0; i < FLOOD / 2; i++) {
+        http_client_call(&client,
+                         &(struct http_call){.target = "/check/auth-request",
+                                             .bearer = key->secret,
+                                             .fields = "X-Original-Method: GET\r\nX-Original-URI: /v1/patients/7\r\n"},
+                         &answer);
+        cr_assert_eq(answer.status, 401);
+    }
+    http_client_close(&client);
+}
+
+Test(refusals, a_flood_of_a_revoked_key_leaves_few_lines_and_one_event, .timeout = 180)
+{
+    struct fixture fixture;
+    struct fixture_key key;
+    struct fixture_session session;
+    char target[100];
+    const time_t began = time(NULL);
+    int most;
+
+    fixture_start(&fixture, 2, SOON);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    fixture_revoke_key(&fixture, &key);
+    fixture_add_session(&fixture, NULL, false, &session);
+    for (size_t node = 0; node < 2; node++)
+        flood(&fixture.nodes[node], &key);
+    most = 1 + (int)(time(NULL) - began + 1) / PAUSE_S;
+    for (size_t node = 0; node < 2; node++) {
+        const int lines = count_lines(&fixture.nodes[node], "request refused", key.id);
+
+        cr_expect(lines >= 1 && lines <= most, "%d lines, %d at most", lines, most);
+        cr_expect_geq(count_lines(&fixture.nodes[node], "asked_by=gateway", "route=/v1/patients "), 1);
+    }
+    snprintf(target, sizeof target, "/v1/console/usage?days=2&key_ids=%s", key.id);
+    expect_soon(&fixture, &session, target, "keys.0.refused", "10000");
+    expect_soon(&fixture, &session, target, "keys.0.refused_reasons.revoked", "10000");
+    expect_soon(&fixture, &session, target, "keys.0.requests", "0");
+    cr_expect_eq(count_events(&fixture, &session, "api_key.used_after_revocation"), 1);
+    expect_soon(&fixture, &session, "/v1/console/audit_events?limit=1", "data.0.type", "api_key.used_after_revocation");
+    expect_soon(&fixture, &session, "/v1/console/audit_events?limit=1", "data.0.target", key.id);
+    expect_soon(&fixture, &session, "/v1/console/audit_events?limit=1", "data.0.ip", "127.0.0.1");
+    fixture_stop(&fixture);
+}
