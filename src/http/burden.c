@@ -8,7 +8,7 @@
 
 void burden_init(struct http_server *server)
 {
-    for (int kind = 0; kind < BURDEN_KINDS; kind++)
+    for (enum burden_kind kind = 0; kind < BURDEN_KINDS; kind++)
         for (int class = 0; class < BURDEN_CLASSES; class ++)
             list_init(&server->burdens[kind].by_size[class]);
 }
@@ -72,6 +72,6 @@ void burden_set(struct conn *conn, enum burden_kind kind, size_t bytes)
 
 void burden_forget(struct conn *conn)
 {
-    for (int kind = 0; kind < BURDEN_KINDS; kind++)
+    for (enum burden_kind kind = 0; kind < BURDEN_KINDS; kind++)
         note(conn, kind, 0);
 }

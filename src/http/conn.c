@@ -531,7 +531,7 @@ static void conn_begin(struct conn *conn, struct http_server *server)
     list_init(&conn->in_deadline);
     list_init(&conn->in_ready);
     list_init(&conn->outputs);
-    for (int kind = 0; kind < BURDEN_KINDS; kind++)
+    for (enum burden_kind kind = 0; kind < BURDEN_KINDS; kind++)
         list_init(&conn->loads[kind].in_class);
     list_append(&server->conns, &conn->in_server);
     server->conn_count++;
