@@ -125,10 +125,10 @@ static enum head_scan_result scan_line(struct head_scan *scan, const char *bytes
     return HEAD_REFUSED;
 }
 
-/* A first line that cannot begin with a method, and need not be waited for. */
-static bool method_is_endless(struct text input)
+/* The first line, as far as it was scanned, cannot begin with a method: the rest of it need not be waited for. */
+static bool method_is_endless(const struct head_scan *scan, const char *bytes)
 {
-    return input.len > METHOD_MAX_BYTES && !memchr(input.ptr, ' ', METHOD_MAX_BYTES + 1);
+    return scan->lines == 0 && scan->scanned > METHOD_MAX_BYTES && !memchr(bytes, ' ', METHOD_MAX_BYTES + 1);
 }
 
 enum head_scan_result head_scan(struct head_scan *scan, struct text input, const struct http_settings *settings,
@@ -147,14 +147,14 @@ enum head_scan_result head_scan(struct head_scan *scan, struct text input, const
         }
         if (*at == '\r' && scan->scanned + 1 == limit)
             break;
-        if (*at != '\r' || at[1] != '\n' || (scan->lines == 0 && method_is_endless(input)))
+        if (*at != '\r' || at[1] != '\n' || method_is_endless(scan, input.ptr))
             return HEAD_REFUSED;
         result = scan_line(scan, input.ptr, scan->scanned, settings, ret_code);
         *ret_bytes = scan->scanned;
         if (result != HEAD_PARTIAL)
             return result;
     }
-    if (scan->lines == 0 && method_is_endless(input))
+    if (method_is_endless(scan, input.ptr))
         return HEAD_REFUSED;
     if (limit < (size_t)settings->head_max_bytes)
         return HEAD_PARTIAL;

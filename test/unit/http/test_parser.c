@@ -96,6 +96,7 @@ static const struct refused_case {
     {TEXT(A16 A16 "a / HTTP/1.1\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
     {TEXT(A16 A16 "a"), PROBLEM_BAD_REQUEST}, /* no more of it is waited for */
     {TEXT(A16 A16), PROBLEM_REQUEST_TIMEOUT},
+    {TEXT(A16 "\r\n" A16 A16 A16), PROBLEM_REQUEST_TIMEOUT}, /* not yet: the end of the head tells */
     {TEXT("GET / HTTP/1.1\r\n: a\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
     {TEXT("GET / HTTP/1.1\r\nX : a\r\n" H "\r\n"), PROBLEM_BAD_REQUEST},
     {TEXT("PRI / HTTP/1.1\r\n" H "\r\n"), PROBLEM_NOT_IMPLEMENTED},
