@@ -101,18 +101,39 @@ Test(node, wrong_networks_stop_the_start, .timeout = 60)
 
 enum { LIMIT = 10, BEYOND = 5 };
 
-/* LIMIT connections are served, further ones are told that there is no room. */
+/* The first half of a request, once the node has read it: its connection is busy. The internal listener's answer says
+ * that, for it comes from the same loop, after what was sent before. */
+static void begin_requests(const struct fixture *fixture, struct http_client *clients, size_t count)
+{
+    static const char HALF[] = "GET /v1/whoami HTTP/1.1\r\nHost: t\r\n";
+    struct http_answer answer;
+
+    for (size_t i = 0; i < count; i++)
+        cr_assert(http_client_send(&clients[i], HALF, strlen(HALF)));
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(http_call(fixture->nodes[0].internal_port, &(struct http_call){.target = "/livez"}, &answer), 200);
+}
+
+static void end_request(const struct fixture *fixture, struct http_client *client)
+{
+    char half[256];
+    struct http_answer answer;
+
+    snprintf(half, sizeof half, "Authorization: Bearer %s\r\n\r\n", fixture->manager.secret);
+    cr_assert(http_client_send(client, half, strlen(half)));
+    cr_assert_eq(http_client_read(client, false, 5000, &answer), HTTP_CLIENT_ANSWER);
+    cr_expect_eq(answer.status, 200);
+}
+
+/* LIMIT connections with a request under way are served, further ones are told that there is no room. */
 static void check_limit(const struct fixture *fixture)
 {
-    struct http_call call = {.target = "/v1/whoami", .bearer = fixture->manager.secret};
     struct http_client clients[LIMIT + BEYOND];
     struct http_answer answer;
 
-    for (size_t i = 0; i < LIMIT; i++) {
+    for (size_t i = 0; i < LIMIT; i++)
         http_client_connect(&clients[i], fixture->nodes[0].port);
-        http_client_call(&clients[i], &call, &answer);
-        cr_assert_eq(answer.status, 200);
-    }
+    begin_requests(fixture, clients, LIMIT);
     for (size_t i = LIMIT; i < LIMIT + BEYOND; i++) {
         http_client_connect(&clients[i], fixture->nodes[0].port);
         cr_assert_eq(http_client_read(&clients[i], false, 5000, &answer), HTTP_CLIENT_ANSWER);
@@ -121,15 +142,11 @@ static void check_limit(const struct fixture *fixture)
         cr_expect(http_client_ended(&clients[i], 5000));
         http_client_close(&clients[i]);
     }
-    for (size_t i = 0; i < LIMIT; i++) {
-        http_client_call(&clients[i], &call, &answer);
-        cr_expect_eq(answer.status, 200);
+    for (size_t i = 0; i < LIMIT; i++)
+        end_request(fixture, &clients[i]);
+    cr_expect_eq(fixture_try_key(fixture, 0, fixture->manager.secret), 200, "who is idle makes room");
+    for (size_t i = 0; i < LIMIT; i++)
         http_client_close(&clients[i]);
-    }
-    struct deadline deadline = deadline_in(5000);
-    while (fixture_try_key(fixture, 0, fixture->manager.secret) != 200 && deadline_left_ms(deadline) > 0)
-        poll(NULL, 0, 20);
-    cr_expect_eq(fixture_try_key(fixture, 0, fixture->manager.secret), 200, "places are given back");
 }
 
 Test(node, connections_beyond_the_limit_are_shed_and_the_others_served, .timeout = 60)
@@ -152,7 +169,7 @@ Test(node, takes_no_more_connections_than_files_may_be_open, .timeout = 60)
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
     fixture_add_node(&fixture, NULL);
     check_limit(&fixture);
-    cr_expect(file_contains(fixture.nodes[0].process.err_path, "the limit of open files is too low"));
+    cr_expect(file_contains(fixture.nodes[0].process.err_path, "raise the file limit to"));
     fixture_stop(&fixture);
 }
 
