@@ -1,5 +1,6 @@
-/* The audit trail of an account, newest first. Events are written by the scripts that do what they record. Their ids
- * are made of the stream's entry ids, so that a page's cursor finds its place without a search. */
+/* The audit trail of an account, newest first. Events are written by the scripts that do what they record. What people
+ * do, live keys, test keys and refusals are kept apart, each up to --audit-max, and listed as one. Events' ids are made
+ * of the entries' ids, so that a page's cursor finds its place without a search. */
 #pragma once
 #include "store/store.h"
 
@@ -10,6 +11,7 @@ struct audit_event {
     struct text actor, target, ip, request_id; /* empty: none */
     struct text actor_name, target_name;       /* what people call them now; empty: they have no name */
     int64_t count;                             /* requests that the event stands for; 0: it is no such event */
+    struct text target_kind; /* "api_key", "device_key", "user", "device": the name it gave itself; or empty */
 };
 typedef void audit_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
                           bool has_more);

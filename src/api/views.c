@@ -153,6 +153,7 @@ static void view_event(struct json_writer *w, const struct audit_event *event)
     put_text_or_null(w, "actor_name", event->actor_name);
     put_text_or_null(w, "target", event->target);
     put_text_or_null(w, "target_name", event->target_name);
+    put_text_or_null(w, "target_kind", event->target_kind);
     put_text_or_null(w, "ip", event->ip);
     put_text_or_null(w, "request_id", event->request_id);
     if (event->count) {

@@ -55,7 +55,8 @@ static const struct option_row STORE_ROWS[] = {
      .min = 100,
      .max = 100000000,
      .value_name = "N",
-     .help = "Audit events that are kept for each account."},
+     .help =
+         "Audit events that an account keeps of people, of live keys, of test keys and of refusals: so many of each."},
     {.name = "keys-max",
      .type = OPTION_INTEGER,
      .offset = AT(keys_max),

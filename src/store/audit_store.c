@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An event's id is a ULID made of 48 bits of time (the stream entry's), 48 bits of its account and the entry's 32 bits
- * of sequence: so it can be turned back into the entry's id, and tells whose event it is. */
+/* An event's id is a ULID made of 48 bits of time, 48 bits of its account, and 32 bits of what audit_list.lua calls its
+ * number: so it can be turned back into its entry, and tells whose event it is. */
 enum { TIME_BYTES = 6, OWNER_BYTES = 6, SEQUENCE_BYTES = 4 };
 
 static void put_bytes(uint8_t *to, size_t bytes, uint64_t value)
@@ -44,7 +44,7 @@ static struct id event_id(const uint8_t owner[OWNER_BYTES], uint64_t ms, uint64_
     return id;
 }
 
-/* The stream entry's id, "<ms>-<sequence>"; "none", which audit_list.lua knows, for what is no event of the owner. */
+/* "<ms>-<number>"; "none", which audit_list.lua knows, for what is no event of the owner. */
 static void print_entry_id(const struct id *event, const uint8_t owner[OWNER_BYTES], struct buf *out)
 {
     uint8_t ulid[ULID_BYTES];
@@ -127,7 +127,8 @@ static bool read_events(const struct redis_reply *reply, const uint8_t owner[OWN
 
         if (!read_entry_id(reply_at(entry, 0), owner, &events[i]) || !read_fields(reply_at(entry, 1), &events[i]) ||
             !reply_text(reply_at(entry, 2), &events[i].actor_name) ||
-            !reply_text(reply_at(entry, 3), &events[i].target_name))
+            !reply_text(reply_at(entry, 3), &events[i].target_name) ||
+            !reply_text(reply_at(entry, 4), &events[i].target_kind))
             return false;
     }
     return true;

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 TestSuite(limits, .fini = leak_guard);
 
@@ -46,6 +47,61 @@ Test(limits, an_account_has_so_many_active_keys, .timeout = 60)
     cr_expect_eq(revoke(&fixture, 0, made.id), 200);
     cr_expect_eq(create(&fixture, 1, fixture.manager.secret, LIVE_KEY, &answer), 201);
     cr_expect_eq(create(&fixture, 0, fixture.manager.secret, TEST_KEY, &answer), 409);
+    fixture_stop(&fixture);
+}
+
+/* Whether the trail holds an event of that type and target, on any page. */
+static bool trail_has(const struct fixture *fixture, const struct fixture_session *session, const char *type,
+                      const char *target)
+{
+    char path[128], value[64], after[64] = "", more[8] = "true";
+    struct http_answer answer;
+    bool found = false;
+
+    while (strcmp(more, "true") == 0 && !found) {
+        snprintf(path, sizeof path, "/v1/console/audit_events?limit=100%s%s", after[0] ? "&starting_after=" : "",
+                 after);
+        cr_assert_eq(fixture_call(fixture, 0, &(struct http_call){.target = path, .cookie = session->token}, &answer),
+                     200);
+        for (int i = 0; i < http_answer_json_count(&answer, "data") && !found; i++) {
+            snprintf(path, sizeof path, "data.%d.type", i);
+            found = http_answer_json(&answer, path, value, sizeof value) && strcmp(value, type) == 0;
+            snprintf(path, sizeof path, "data.%d.target", i);
+            found = found && http_answer_json(&answer, path, value, sizeof value) && strcmp(value, target) == 0;
+            snprintf(path, sizeof path, "data.%d.id", i);
+            cr_assert(http_answer_json(&answer, path, after, sizeof after));
+        }
+        cr_assert(http_answer_json(&answer, "has_more", more, sizeof more));
+    }
+    return found;
+}
+
+Test(limits, a_flood_of_test_keys_pushes_nothing_out_of_the_trail, .timeout = 120)
+{
+    enum { FLOOD = 450 };
+    struct fixture_key leaked, live, first;
+    struct fixture_session session;
+    struct http_answer answer;
+    struct http_client client;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, (const char *const[]){"--audit-max", "100", "--changes-per-minute", "10000", NULL});
+    fixture_add_session(&fixture, NULL, false, &session);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_TEST, SCOPE_ALL, &leaked);
+    fixture_create_key(&fixture, 0, LIVE_KEY, &live);
+    fixture_create_key(&fixture, 0, TEST_KEY, &first);
+    http_client_connect(&client, fixture.nodes[0].port);
+    for (size_t i = 0; i < FLOOD; i++) {
+        http_client_call(
+            &client,
+            &(struct http_call){.method = "POST", .target = "/v1/api_keys", .bearer = leaked.secret, .json = TEST_KEY},
+            &answer);
+        cr_assert_eq(answer.status, 201, "%s", answer.body);
+    }
+    http_client_close(&client);
+    cr_expect_not(trail_has(&fixture, &session, "api_key.created", first.id), "there was no flood");
+    cr_expect(trail_has(&fixture, &session, "api_key.created", live.id));
+    cr_expect(trail_has(&fixture, &session, "user.created", fixture.user.id));
     fixture_stop(&fixture);
 }
 

@@ -1,26 +1,69 @@
--- A page of an account's trail, newest first.
--- ARGV: prefix, account, most entries wanted, entry id to begin behind ('' none; 'none' a cursor of another account)
--- Returns: ok, {entry id, {field, value...}, name of the actor, name of the target ('' none)}...; not_found: the cursor
---   is another account's
+-- A page of an account's trail, newest first, merged from its classes. The work is bounded by the page, however long they
+-- are.
+-- ARGV: prefix, account, most entries wanted, event to begin behind ('' none; 'none' a cursor of another account)
+-- An event is '<ms>-<number>': the number is the entry's sequence, behind the number of its class in the upper 2 of 32
+-- bits, so that entries of the same millisecond have an order.
+-- Returns: ok, {event, {field, value...}, name of the actor, name of the target ('' none), what the target is: 'api_key',
+--   'device_key', 'user', 'device' (by the name that it gave itself), or ''}...; not_found: the cursor is
+--   another account's
 
-local account, after = ARGV[2], ARGV[4]
+local SEQUENCES = 2 ^ 30
+
+local account, most, after = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 if after == 'none' then
     return {'not_found'}
 end
+local after_ms, after_number = after:match('^(%d+)-(%d+)$')
+
+-- Where the entries of a class begin that come behind the cursor.
+local function newest_of(class)
+    if not after_ms then
+        return '+'
+    end
+    local after_class = math.floor(after_number / SEQUENCES)
+    if class < after_class then
+        return after_ms
+    end
+    return '(' .. after_ms .. '-' .. (class == after_class and string.format('%d', after_number % SEQUENCES) or '0')
+end
+
+local entries = {}
+for class = 0, #AUDIT_CLASSES do
+    local stream = K.audit(account, AUDIT_CLASSES[class])
+    for _, entry in ipairs(redis.call('XREVRANGE', stream, newest_of(class), '-', 'COUNT', most)) do
+        local ms, sequence = entry[1]:match('^(%d+)-(%d+)$')
+        entries[#entries + 1] = {ms = ms, number = class * SEQUENCES + sequence, fields = entry[2]}
+    end
+end
+table.sort(entries, function(a, b)
+    if a.ms ~= b.ms then
+        return tonumber(a.ms) > tonumber(b.ms)
+    end
+    return a.number > b.number
+end)
+
+local KINDS = {key = 'api_key', dev = 'device_key', usr = 'user'}
+
+local function kind_of(event, target)
+    return event:sub(1, 7) == 'device.' and 'device' or KINDS[target:match('^(%l+)_%w+$') or ''] or ''
+end
 
 -- Few ids stand in many entries.
-local names = {['']= ''}
+local names = {[''] = ''}
 local function name(id)
     names[id] = names[id] or name_of(account, id)
     return names[id]
 end
 
 local reply = {'ok'}
-for _, entry in ipairs(redis.call('XREVRANGE', K.audit(account), after == '' and '+' or '(' .. after, '-', 'COUNT', ARGV[3])) do
-    local fields = {}
-    for i = 1, #entry[2], 2 do
-        fields[entry[2][i]] = entry[2][i + 1]
+for i = 1, math.min(most, #entries) do
+    local entry, fields = entries[i], {}
+    for f = 1, #entry.fields, 2 do
+        fields[entry.fields[f]] = entry.fields[f + 1]
     end
-    reply[#reply + 1] = {entry[1], entry[2], name(fields.actor or ''), name(fields.target or '')}
+    local target = fields.target or ''
+    local kind = kind_of(fields.type or '', target)
+    reply[i + 1] = {entry.ms .. '-' .. string.format('%d', entry.number), entry.fields, name(fields.actor or ''),
+                    kind == 'device' and '' or name(target), kind}
 end
 return reply

@@ -7,7 +7,7 @@
 -- Returns: ok, client, name, scopes, ip, created, expires, status, digest, MAC; not_found: no such code, over, or
 --   another account's; refused, seconds to wait; full: as many active device keys as there may be; as actor_refused();
 --   as limit_refused(), for approvals
--- Event: device.denied, the first time; an approval becomes one when the key is made
+-- Event: device.approved or device.denied, where it changes something
 
 local account, decision, user = ARGV[3], ARGV[5], ARGV[6]
 local keys_max, changes_max = tonumber(ARGV[12]), tonumber(ARGV[13])
@@ -32,8 +32,6 @@ end
 if device.status ~= decision then
     device.status = decision
     redis.call('HSET', K.device(digest), 'status', decision, 'account', account, 'user', user, 'mac', ARGV[11])
-    if decision == 'denied' then
-        audit(account, 'device.denied', device.name, {user, ARGV[7], ARGV[8], ARGV[9]})
-    end
+    audit(account, 'device.' .. decision, device.name, {user, ARGV[7], ARGV[8], ARGV[9]})
 end
 return device_reply(device, digest)

@@ -26,7 +26,9 @@ local K = {
     account_keys = function(account, set) return prefix .. 'acct:' .. account .. ':keys:' .. set end,
     account_users = function(account) return prefix .. 'acct:' .. account .. ':users' end,
     key_uses = function(account) return prefix .. 'acct:' .. account .. ':key_uses' end,
-    audit = function(account) return prefix .. 'acct:' .. account .. ':audit' end,
+    audit = function(account, class)
+        return prefix .. 'acct:' .. account .. ':audit' .. (class == 'people' and '' or ':' .. class)
+    end,
     usage = function(account) return prefix .. 'acct:' .. account .. ':usage' end,
     usage_of_day = function(account, date) return prefix .. 'acct:' .. account .. ':usage:' .. date end,
     usage_keys = function(account) return prefix .. 'acct:' .. account .. ':usage_keys' end,
@@ -57,11 +59,25 @@ local function exists(name)
     return redis.call('EXISTS', name) == 1
 end
 
--- Appends one event to the account's trail. origin: {actor, ip, request id, events kept}. count: how many requests the
--- event stands for; nil: it is no such event.
-local function audit(account, event, target, origin, count)
-    redis.call('XADD', K.audit(account), 'MAXLEN', '~', origin[4], '*', 'type', event, 'actor', origin[1],
-               'target', target, 'ip', origin[2], 'request_id', origin[3], unpack(count and {'count', count} or {}))
+-- An account's trail is a stream for each class of events, each with a bound of its own: what any number of live keys, test
+-- keys or strangers do pushes out none of what the others left. An event's id holds its class' number here: they never
+-- change.
+local AUDIT_CLASSES = {[0] = 'people', 'live', 'test', 'refused'}
+
+-- Appends one event to the account's trail. origin: {actor, ip, request id, events kept}. class: nil for 'people'. count:
+-- how many requests the event stands for; nil: it is no such event.
+local function audit(account, event, target, origin, class, count)
+    redis.call('XADD', K.audit(account, class or 'people'), 'MAXLEN', '~', origin[4], '*', 'type', event,
+               'actor', origin[1], 'target', target, 'ip', origin[2], 'request_id', origin[3],
+               unpack(count and {'count', count} or {}))
+end
+
+-- The class of what an actor does to a key.
+local function audit_class(key, actor)
+    if key.mode == 'test' then
+        return 'test'
+    end
+    return (actor == 'operator' or actor:sub(1, 4) == 'usr_') and 'people' or 'live'
 end
 
 -- The four arguments from ARGV[first] on as audit() takes them; actor replaces the given one where it is not nil.
@@ -184,7 +200,7 @@ local function key_add(digest, packed, origin)
     redis.call('SET', K.key(digest), packed)
     redis.call('SET', K.key_id(record.id), digest)
     redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), 0, record.id)
-    audit(record.account, record.kind .. '.created', record.id, origin)
+    audit(record.account, record.kind .. '.created', record.id, origin, audit_class(record, origin[1]))
     return 'ok'
 end
 
@@ -209,8 +225,8 @@ local function user_record(user, with_secrets)
     return record
 end
 
--- What people call a key or a user of the account: its name or its email; '' for what is neither. Trails also hold what
--- strangers call their devices: only what has the form of an id may name something in Redis.
+-- What people call a key or a user of the account: its name or its email; '' for what is neither. id: no name that a
+-- stranger chose, for it might have the form of an id.
 local function name_of(account, id)
     local kind = id:match('^(%l+)_%w+$')
     if kind == 'key' or kind == 'dev' then

@@ -176,6 +176,7 @@ Test(views, events)
         .created_ms = 1000,
         .target = TEXT(USER_ID),
         .target_name = TEXT("a@b.test"),
+        .target_kind = TEXT("user"),
         .ip = TEXT("192.0.2.1"),
     };
     struct answer answer;
@@ -184,7 +185,8 @@ Test(views, events)
     expect(&answer,
            "{\"data\":[{\"id\":\"evt_01jd0000000000000000000001\",\"type\":\"login.failed\","
            "\"created_at\":\"1970-01-01T00:00:01.000Z\",\"actor\":null,\"actor_name\":null,\"target\":\"" USER_ID
-           "\",\"target_name\":\"a@b.test\",\"ip\":\"192.0.2.1\",\"request_id\":null}],\"has_more\":false}");
+           "\",\"target_name\":\"a@b.test\",\"target_kind\":\"user\",\"ip\":\"192.0.2.1\",\"request_id\":null}],\"has_"
+           "more\":false}");
 }
 
 Test(views, test_usage_is_never_billable)
@@ -226,7 +228,8 @@ Test(views, the_longest_list_of_events_fits_an_answer)
                                       .ip = TEXT("2001:db8:1111:2222:3333:4444:5555:6666"),
                                       .request_id = TEXT("req_01jd0000000000000000000001"),
                                       .actor_name = longest_name(),
-                                      .target_name = longest_name()};
+                                      .target_name = longest_name(),
+                                      .target_kind = TEXT("device_key")};
     struct audit_event events[LIST_LIMIT_MAX];
     struct buf out CLEANUP(buf_finish);
 

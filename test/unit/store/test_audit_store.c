@@ -15,8 +15,8 @@ struct trail {
     bool has_more;
     struct id ids[EVENTS_MAX];
     int64_t created_ms;
-    char first[256]; /* of the first event: "type actor target ip request_id" */
-    char first_names[64];
+    char first[256];      /* of the first event: "type actor target ip request_id" */
+    char first_names[64]; /* "actor's/target's kind" */
 };
 
 static void trail_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
@@ -31,8 +31,8 @@ static void trail_listed(void *arg, enum store_result result, const struct audit
         snprintf(trail->first, sizeof trail->first, "%.*s %.*s %.*s %.*s %.*s", TEXT_ARG(events[0].type),
                  TEXT_ARG(events[0].actor), TEXT_ARG(events[0].target), TEXT_ARG(events[0].ip),
                  TEXT_ARG(events[0].request_id));
-        snprintf(trail->first_names, sizeof trail->first_names, "%.*s/%.*s", TEXT_ARG(events[0].actor_name),
-                 TEXT_ARG(events[0].target_name));
+        snprintf(trail->first_names, sizeof trail->first_names, "%.*s/%.*s %.*s", TEXT_ARG(events[0].actor_name),
+                 TEXT_ARG(events[0].target_name), TEXT_ARG(events[0].target_kind));
         trail->created_ms = events[0].created_ms;
     }
     trail->count = count;
@@ -85,10 +85,60 @@ Test(audit_store, events_tell_who_and_what_by_name)
     struct trail trail;
 
     cr_assert_eq(list_trail(&account, 1, NULL, &trail), STORE_OK);
-    cr_expect_str_eq(trail.first_names, "/ana@north.test");
+    cr_expect_str_eq(trail.first_names, "/ana@north.test user");
     add_event_of(&account, "99999999999999-0", user.id.text, "a");
     cr_assert_eq(list_trail(&account, 1, NULL, &trail), STORE_OK);
-    cr_expect_str_eq(trail.first_names, "ana@north.test/");
+    cr_expect_str_eq(trail.first_names, "ana@north.test/ ");
+}
+
+/* A device may call itself as it likes. */
+Test(audit_store, names_that_strangers_give_are_no_ids)
+{
+    struct id account = some_account();
+    struct user_record user = some_user(&account, "ana@north.test");
+    struct trail trail;
+    char name[64];
+
+    snprintf(name, sizeof name, "t:acct:%s:audit", account.text);
+    redis_server_tell(&fixture.server, "XADD", name, "99999999999999-0", "type", "device.denied", "actor", user.id.text,
+                      "target", user.id.text, "ip", "", "request_id", "req_1", NULL);
+    cr_assert_eq(list_trail(&account, 1, NULL, &trail), STORE_OK);
+    cr_expect_str_eq(trail.first_names, "ana@north.test/ device");
+}
+
+/* Entries of the same millisecond and sequence in each class. */
+Test(audit_store, classes_are_listed_as_one_trail)
+{
+    static const char *const CLASSES[] = {"", ":live", ":test", ":refused"};
+    enum { EACH = 4 };
+    struct id account = some_account(), none = {0};
+    struct trail all, page;
+
+    for (size_t i = 0; i < 4 * EACH; i++) {
+        char name[64], entry[32], target[8];
+
+        snprintf(name, sizeof name, "t:acct:%s:audit%s", account.text, CLASSES[i % 4]);
+        snprintf(entry, sizeof entry, "170000000000%zu-%zu", i / 8, i / 4 % 2);
+        snprintf(target, sizeof target, "%zu", i);
+        redis_server_tell(&fixture.server, "XADD", name, entry, "type", "x", "actor", "", "target", target, "ip", "",
+                          "request_id", "", NULL);
+    }
+    cr_assert_eq(list_trail(&account, EVENTS_MAX, &none, &all), STORE_OK);
+    cr_assert_eq(all.count, 4 * EACH);
+    for (size_t i = 0; i + 1 < all.count; i++)
+        cr_expect_gt(strcmp(all.ids[i].text, all.ids[i + 1].text), 0, "ids sort by time, and are unique");
+    for (unsigned limit = 1; limit <= 5; limit++) {
+        struct id after = none;
+        size_t seen = 0;
+
+        do {
+            cr_assert_eq(list_trail(&account, limit, &after, &page), STORE_OK);
+            for (size_t i = 0; i < page.count; i++)
+                cr_expect(id_equal(&page.ids[i], &all.ids[seen++]), "limit %u", limit);
+            after = page.ids[page.count - 1];
+        } while (page.has_more);
+        cr_expect_eq(seen, all.count, "limit %u", limit);
+    }
 }
 
 Test(audit_store, pages_are_exact_also_within_a_millisecond)
@@ -98,7 +148,7 @@ Test(audit_store, pages_are_exact_also_within_a_millisecond)
 
     add_event(&account, "1700000000000-0", "a");
     add_event(&account, "1700000000000-1", "b");
-    add_event(&account, "1700000000000-4294967295", "c");
+    add_event(&account, "1700000000000-1073741823", "c");
     add_event(&account, "1700000000001-0", "d");
     cr_assert_eq(list_trail(&account, 10, &none, &all), STORE_OK);
     cr_assert_eq(all.count, 4);

@@ -148,7 +148,7 @@ Test(device_store, from_the_codes_to_the_key)
     cr_expect(id_equal(&polled.poll.account, &account) && id_equal(&polled.poll.approver, &user.id));
     cr_expect_str_eq(polled.name, "Ward");
     cr_expect_eq(polled.poll.scopes, SCOPE_DOCUMENTS_WRITE);
-    expect_newest_event(&account, "device_key.created", 2);
+    expect_newest_event(&account, "device_key.created", 3);
     key_store_get(fixture.store, &view, &key.id, key_answer_done, &found);
     cr_assert_eq(answer_wait(&found.answer), STORE_OK);
     cr_expect(text_equal(key_name(&found.key), TEXT("Ward")) && found.key.kind == KEY_DEVICE);

@@ -297,12 +297,12 @@ Test(lua, key_revoke)
            "(ok (key_1 acct_A test wxyz 3 7 1???????????? Name nil d1) 0 0 ())"},
           {"ZRANGE t:acct:acct_A:keys:ak-test:active 0 -1", "()"},
           {"ZRANGE t:acct:acct_A:keys:ak-test:revoked 0 -1", "(key_1)"},
-          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+          {"XREVRANGE t:acct:acct_A:audit:test + - COUNT 1",
            "((* (type api_key.revoked actor usr_U target key_1 ip 192.0.2.1 request_id req_1)))"},
           /* Again: the first time stays, no second event. */
           {"SET t:key:d1 key_1+acct_A+test+wxyz+3+7+1234+A+name", "OK"},
           {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0 - - ''", "(ok (key_1 * 1234 A name nil d1) 1 0 ())"},
-          {"GET t:key:d1", "* 1234 A name"}, {"XLEN t:acct:acct_A:audit", "2"});
+          {"GET t:key:d1", "* 1234 A name"}, {"XLEN t:acct:acct_A:audit:test", "2"});
 }
 
 /* A key or a session that ended while the request's body was on its way changes nothing. */
@@ -315,7 +315,7 @@ Test(lua, a_key_that_is_dead_changes_nothing)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
           {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "(ok)"}, {"DEL t:acct:acct_A:audit", "1"},
-          {INSERT_BY("key_1", "key+d1"), "(ok)"}, {"DEL t:key:d9 t:id:key_9 t:acct:acct_A:audit", "3"},
+          {INSERT_BY("key_1", "key+d1"), "(ok)"}, {"DEL t:key:d9 t:id:key_9 t:acct:acct_A:audit:live", "3"},
           {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0 - - ''", "(ok *)"}, {"XLEN t:acct:acct_A:audit", "1"},
           {INSERT_BY("key_1", "key+d1"), "(actor_revoked)"}, {REVOKE_BY("key_1", "key+d1"), "(actor_revoked)"},
           {INSERT_BY("key_1", "key+d7"), "(actor_unknown)"}, {REVOKE_BY("key_1", "key+d7"), "(actor_unknown)"},
@@ -448,8 +448,8 @@ Test(lua, key_revoke_writes_nothing_where_it_may_not_publish)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
           {"ACL SETUSER default resetchannels", "OK"}, {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "-*"},
-          {"GET t:key:d1", "* - Name"}, {"XLEN t:acct:acct_A:audit", "1"}, {"ACL SETUSER default allchannels", "OK"},
-          {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"});
+          {"GET t:key:d1", "* - Name"}, {"XLEN t:acct:acct_A:audit:test", "1"},
+          {"ACL SETUSER default allchannels", "OK"}, {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"});
 }
 
 Test(lua, discarded_before_its_insertion_a_key_is_never_made)
@@ -836,24 +836,44 @@ Test(lua, audit_list)
 {
     STEPS({"@audit_list acct_A 3 ''", "(ok)"}, {"XADD t:acct:acct_A:audit 5-0 f 1", "5-0"},
           {"XADD t:acct:acct_A:audit 5-1 f 2", "5-1"}, {"XADD t:acct:acct_A:audit 6-0 f 3", "6-0"},
-          {"@audit_list acct_A 9 ''", "(ok (6-0 (f 3)  ) (5-1 (f 2)  ) (5-0 (f 1)  ))"},
-          {"@audit_list acct_A 2 ''", "(ok (6-0 (f 3)  ) (5-1 (f 2)  ))"},
-          {"@audit_list acct_A 9 5-1", "(ok (5-0 (f 1)  ))"}, {"@audit_list acct_A 9 5-0", "(ok)"},
+          {"@audit_list acct_A 9 ''", "(ok (6-0 (f 3)   ) (5-1 (f 2)   ) (5-0 (f 1)   ))"},
+          {"@audit_list acct_A 2 ''", "(ok (6-0 (f 3)   ) (5-1 (f 2)   ))"},
+          {"@audit_list acct_A 9 5-1", "(ok (5-0 (f 1)   ))"}, {"@audit_list acct_A 9 5-0", "(ok)"},
           {"@audit_list acct_A 9 none", "(not_found)"});
+}
+
+/* What ends up where; '' is the class of people. */
+Test(lua, audit_classes)
+{
+    STEPS(
+        ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+N usr_U '' '' 100 '' 0 0", "(ok)"},
+        {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+N key_1 '' '' 100 '' 0 0", "(ok)"},
+        {"@key_insert d3 key_3+acct_A+test+wxyz+3+7+-+N usr_U '' '' 100 '' 0 0", "(ok)"},
+        {"@key_insert d4 key_4+acct_A+test+wxyz+3+7+-+N key_3 '' '' 100 '' 0 0", "(ok)"},
+        {"@key_revoke key_1 '' '' 0 operator '' '' 100 0 - - ''", "(ok *)"},
+        {"@key_revoke key_2 '' '' 0 system '' '' 100 1 - - ''", "(ok *)"},
+        {"@key_revoke key_3 '' '' 0 operator '' '' 100 0 - - ''", "(ok *)"},
+        {"XRANGE t:acct:acct_A:audit - +", "((* (*created actor usr_U target key_1 *)) (*revoked * target key_1 *)))"},
+        {"XRANGE t:acct:acct_A:audit:live - +", "((* (*created actor key_1 *)) (*revoked actor system *)))"},
+        {"XRANGE t:acct:acct_A:audit:test - +",
+         "((*created actor usr_U *)) (*created actor key_3 *)) (*revoked actor operator *)))"},
+        {"@audit_list acct_A 2 ''", "(ok (* target key_3 *) (* target key_2 *))"});
 }
 
 Test(lua, audit_list_tells_the_names_of_its_own_account)
 {
     STEPS(ACCOUNT, USER, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {"@audit_list acct_A 1 ''",
-           "(ok (* (type api_key.created actor usr_U target key_1 ip 192.0.2.1 request_id req_1) a@b.test Name))"},
+          {"@audit_list acct_A 1 ''", "(ok (* (type api_key.created actor usr_U target key_1 ip 192.0.2.1 request_id "
+                                      "req_1) a@b.test Name api_key))"},
           {"XADD t:acct:acct_B:audit 5-0 actor usr_U target key_1", "5-0"},
-          {"@audit_list acct_B 1 ''", "(ok (5-0 (actor usr_U target key_1)  ))"},
+          {"@audit_list acct_B 1 ''", "(ok (5-0 (actor usr_U target key_1)   api_key))"},
           {"XADD t:acct:acct_B:audit 6-0 actor operator target usr_gone", "6-0"},
-          {"@audit_list acct_B 1 ''", "(ok (6-0 (actor operator target usr_gone)  ))"},
+          {"@audit_list acct_B 1 ''", "(ok (6-0 (actor operator target usr_gone)   user))"},
+          {"XADD t:acct:acct_A:audit 99999999999999-0 type device.denied target usr_U", "*"},
+          {"@audit_list acct_A 1 ''", "(ok (* (type device.denied target usr_U)   device))"},
           /* What devices call themselves stands there too: it must not lead to what is no user's record. */
           {"SADD t:user:usr_U:sessions s1", "1"}, {"XADD t:acct:acct_B:audit 7-0 target usr_U:sessions", "7-0"},
-          {"@audit_list acct_B 1 ''", "(ok (7-0 (target usr_U:sessions)  ))"});
+          {"@audit_list acct_B 1 ''", "(ok (7-0 (target usr_U:sessions)   ))"});
 }
 
 Test(lua, usage_flush)
@@ -960,16 +980,18 @@ Test(lua, usage_flush_counts_refusals)
 Test(lua, usage_flush_tells_of_a_revoked_key_once_an_hour)
 {
     STEPS({"@usage_flush node 1 2026-01-31 9 1 " REVOKED("2026-01-31", "3"), "(ok)"},
-          {"XRANGE t:acct:acct_A:audit - +", "((* (type api_key.used_after_revocation actor  target key_1 ip 192.0.2.1 "
-                                             "request_id req_1 count 3)))"},
+          {"XRANGE t:acct:acct_A:audit:refused - +",
+           "((* (type api_key.used_after_revocation actor  target key_1 ip 192.0.2.1 "
+           "request_id req_1 count 3)))"},
           {"TTL t:used_after:key_1", "~86400"},
           /* From another node, too; then an hour has gone. */
           {"@usage_flush other 1 2026-01-31 9 1 " REVOKED("2026-01-31", "40"), "(ok)"},
           {"@usage_flush node 2 2026-01-31 9 2 " REVOKED("2026-01-31", "1") " " REVOKED("2026-02-01", "1"), "(ok)"},
-          {"XLEN t:acct:acct_A:audit", "1"}, {"HGET t:used_after:key_1 since", "42"},
+          {"XLEN t:acct:acct_A:audit:refused", "1"}, {"HGET t:used_after:key_1 since", "42"},
           {"HINCRBY t:used_after:key_1 told -3600000", "*"},
           {"@usage_flush node 3 2026-01-31 9 1 " REVOKED("2026-01-31", "8"), "(ok)"}, {"XLEN t:acct:acct_A:audit", "2"},
-          {"HGET t:used_after:key_1 since", "0"}, {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (* count 50)))"});
+          {"HGET t:used_after:key_1 since", "0"},
+          {"XREVRANGE t:acct:acct_A:audit:refused + - COUNT 1", "((* (* count 50)))"});
 }
 
 /* Whose rank is behind is listed where it belongs all the same. */
@@ -1057,14 +1079,15 @@ Test(lua, device_is_claimed_once)
     STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {CLAIM("d1", "1"), "(not_found)"},
           {DECIDE("c1", "acct_A", "approved"), "(ok agent Ward 1024 192.0.2.9 1* 1* approved d1 mac1)"},
           {POLL("d1", "other"), "(not_found)"}, {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1 North)"},
-          {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1 North)"}, {"EXISTS t:acct:acct_A:audit", "0"},
+          {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1 North)"}, {"XLEN t:acct:acct_A:audit", "1"},
           {CLAIM("d1", "1"), "(ok)"}, {"GET t:key:h1", "dev_1 acct_A live wxyz 1024 7 - Ward"},
           {"GET t:id:dev_1", "h1"}, {"ZRANGE t:acct:acct_A:keys:dk:active 0 -1", "(dev_1)"},
           {"XRANGE t:acct:acct_A:audit - +",
-           "((* (type device_key.created actor usr_U target dev_1 ip 192.0.2.9 request_id req_9)))"},
+           "((* (type device.approved actor usr_U target Ward ip 192.0.2.1 request_id req_1)) "
+           "(* (type device_key.created actor usr_U target dev_1 ip 192.0.2.9 request_id req_9)))"},
           {CLAIM("d1", "2"), "(not_found)"}, {POLL("d1", "agent"), "(not_found)"}, {"EXISTS t:id:dev_2 t:key:h2", "0"},
           {"@device_find c1 acct_A u", "(not_found)"}, {DECIDE("c1", "acct_A", "denied"), "(not_found)"},
-          {"XLEN t:acct:acct_A:audit", "1"}, {"EXISTS t:throttle:u", "0"});
+          {"XLEN t:acct:acct_A:audit", "2"}, {"EXISTS t:throttle:u", "0"});
 }
 
 Test(lua, a_session_that_is_over_decides_nothing)
@@ -1136,7 +1159,7 @@ Test(lua, device_is_denied)
           {BEGIN("d2", "c2"), "(ok)"}, {DECIDE("c2", "acct_A", "approved"), "(ok * approved d? mac?)"},
           {DECIDE("c2", "acct_A", "approved"), "(ok * approved d? mac?)"},
           {DECIDE("c2", "acct_A", "denied"), "(ok * denied d? mac?)"}, {POLL("d2", "agent"), "(refused denied)"},
-          {"EXISTS t:id:dev_1", "0"}, {"XLEN t:acct:acct_A:audit", "2"});
+          {"EXISTS t:id:dev_1", "0"}, {"XLEN t:acct:acct_A:audit", "3"});
 }
 
 Test(lua, an_enrolment_that_is_over)
