@@ -27,7 +27,7 @@ struct key_record {
 };
 
 struct text key_name(const struct key_record *key);
-/* False unless 1 to 200 code points of valid UTF-8 without control characters. */
+/* False unless 1 to 200 code points of valid UTF-8 without control and format characters, and not only blanks. */
 MUST_CHECK bool key_set_name(struct key_record *key, struct text name);
 void key_set_last4(struct key_record *key, struct text secret);
 /* How many of a record's bytes are set, which are all that is ever read of it: a record is mostly name. Memory of so

@@ -39,7 +39,8 @@ int account_create_run(const struct command_line *line)
     if (code != EXIT_DONE)
         return code;
     if (!account_name_valid(text_of(line->name)))
-        return command_fail(EXIT_USAGE, "--name must be 1 to 200 characters, none of them control characters");
+        return command_fail(EXIT_USAGE,
+                            "--name must be 1 to 200 characters: not only blanks, and no control or format characters");
     code = store_session_open(&session, &line->settings, NULL);
     if (code != EXIT_DONE)
         return code;

@@ -139,7 +139,8 @@ static bool authorization_read(struct authorization *op)
         return false;
     }
     if (input.name.len && !key_set_name(&named, input.name)) {
-        refuse_oauth(op->call, "invalid_request", "device_name must have 1 to 200 characters, no control characters.");
+        refuse_oauth(op->call, "invalid_request",
+                     "device_name must have 1 to 200 characters: not only blanks, no control or format characters.");
         return false;
     }
     op->request.client = input.client;

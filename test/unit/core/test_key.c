@@ -32,12 +32,31 @@ Test(key, takes_names_of_1_to_200_code_points)
         {"\xf0\x9f\x94\x91", 200, true}, /* four bytes each */
         {"\xf0\x9f\x94\x91", 201, false},
         {"a b", 1, true},
-        {" ", 1, true},
+        {" ", 1, false},
+        {"\xe2\x80\xae"
+         "a",
+         1, false},                  /* U+202E turns the direction */
+        {"a\xe2\x80\x8b", 1, false}, /* U+200B has no width */
+        {"\xc2\xad"
+         "a",
+         1, false}, /* U+00AD */
+        {"\xef\xbb\xbf"
+         "a",
+         1, false},                      /* U+FEFF */
+        {"a\xe2\x80\xa8", 1, false},     /* U+2028 parts lines */
+        {"a\xf3\xa0\x81\x81", 1, false}, /* U+E0041, a tag */
+        {"\xe3\x80\x80", 3, false},      /* U+3000, blanks alone */
+        {"\xe3\x85\xa4", 1, false},      /* U+3164, a letter that shows as nothing */
+        {"\xe3\x80\x80"
+         "a",
+         1, true},
+        {"\xe2\x80\x90", 1, true}, /* U+2010, a hyphen beside the marks of direction */
+        {"\xd7\x90", 1, true},     /* letters that are written from right to left */
         {"a\nb", 1, false},
         {"\x1b[2J", 1, false},
         {"a\x7f", 1, false},
         {"\xc2\x85", 1, false}, /* U+0085, a control character */
-        {"\xc2\xa0", 1, true},  /* U+00A0, none */
+        {"a\xc2\xa0", 1, true}, /* U+00A0, none */
         {"\xff", 1, false},
         {"\xc3", 1, false},
         {"\xc0\xaf", 1, false},
