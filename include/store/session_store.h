@@ -60,7 +60,8 @@ struct login_failure {
     uint32_t retry_after_s; /* STORE_REFUSED */
 };
 typedef void login_failed(void *arg, enum store_result result, const struct login_failure *failure);
-/* Counts and records that an attempt was wrong (event login.failed; user NULL: no such email, the same work).
+/* Counts and records that an attempt was wrong (event login.failed, or step_up.failed where origin has an
+ * actor; user NULL: no such email, the same work).
  * only_code_wrong: behind a right password; a hundred in a row lock the user. STORE_REFUSED: it was not counted, since
  * a limit was reached since it began; whether it was wrong must not be told. */
 void session_store_fail_login(struct store *store, const struct id *user, const struct login_attempt *attempt,

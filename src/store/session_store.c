@@ -209,6 +209,7 @@ void session_store_fail_login(struct store *store, const struct id *user, const 
     args_add(&args, attempt->counters);
     args_add(&args, only_code_wrong ? TEXT("1") : TEXT("0"));
     args_add_source(&args, store, origin);
+    args_add(&args, origin->actor);
     store_call_script(store, SCRIPT_login_fail, SCRIPT_CHANGES, args.count, args.argv, failure_called, call);
 }
 

@@ -2,10 +2,10 @@
 -- Counts and records a wrong attempt, the same work for a known and an unknown user. It is not counted if others
 -- reached a limit since it began: what it was is not told then.
 -- ARGV: prefix, user ('' unknown), attempt, its counters, whether the password was right and the code wrong ('1'), ip,
---   request id, events kept
+--   request id, events kept, who steps up ('' a sign-in: nobody knows who that is)
 -- Returns: ok, whether sign-in is closed to unknown browsers from now on, whether the user is locked from now on;
 --   refused, seconds to wait
--- Events: login.failed, user.locked
+-- Events: login.failed or step_up.failed, user.locked
 
 -- With three codes right at a time, a hundred guesses succeed once in 3,300 tries.
 local WRONG_CODES_MAX = 100
@@ -28,7 +28,8 @@ if not account then
     return {'ok', closed and 1 or 0, 0}
 end
 
-audit(account, 'login.failed', user, {user, ARGV[6], ARGV[7], ARGV[8]})
+local actor = ARGV[9]
+audit(account, actor == '' and 'login.failed' or 'step_up.failed', user, {actor, ARGV[6], ARGV[7], ARGV[8]}, 'refused')
 if closed then
     redis.call('HSET', K.user(user), 'attacked', now)
 end

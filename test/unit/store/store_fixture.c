@@ -148,14 +148,24 @@ enum store_result insert_key(const struct key_record *key, const uint8_t digest[
     return answer_wait(&answer);
 }
 
-void expect_newest_event(const struct id *account, const char *type, long long count)
+static void expect_newest(const struct id *account, const char *class, const char *type, long long count)
 {
     char name[64], entry[512], length[32], expected[64];
 
-    snprintf(name, sizeof name, "t:acct:%s:audit", account->text);
+    snprintf(name, sizeof name, "t:acct:%s:audit%s", account->text, class);
     redis_server_ask(&fixture.server, entry, sizeof entry, "XREVRANGE", name, "+", "-", "COUNT", "1", NULL);
     redis_server_ask(&fixture.server, length, sizeof length, "XLEN", name, NULL);
     snprintf(expected, sizeof expected, "type\n%s\n", type);
     cr_expect(strstr(entry, expected), "want %s in %s", type, entry);
     cr_expect_eq(atoll(length), count, "%s events", length);
+}
+
+void expect_newest_event(const struct id *account, const char *type, long long count)
+{
+    expect_newest(account, "", type, count);
+}
+
+void expect_newest_refusal(const struct id *account, const char *type, long long count)
+{
+    expect_newest(account, ":refused", type, count);
 }

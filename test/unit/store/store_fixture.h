@@ -49,3 +49,4 @@ struct key_record some_key(const struct id *account, enum key_mode mode, uint8_t
 enum store_result insert_key(const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES]);
 /* The `type` of the account's newest event, and how many there are. */
 void expect_newest_event(const struct id *account, const char *type, long long count);
+void expect_newest_refusal(const struct id *account, const char *type, long long count);

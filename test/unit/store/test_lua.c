@@ -555,7 +555,7 @@ Test(lua, user_reset)
 }
 
 #define BEGIN_AS(email, attempt, counters) "@login_begin email " email " " attempt " " counters " '' ''"
-#define FAIL(user, counters) "@login_fail " user " a " counters " 0 192.0.2.1 req_1 100"
+#define FAIL(user, counters) "@login_fail " user " a " counters " 0 192.0.2.1 req_1 100 ''"
 
 Test(lua, login_begin_knows_users_by_email_and_id)
 {
@@ -612,7 +612,7 @@ static void fail_times(unsigned times, const char *counters)
     for (unsigned i = 0; i < times; i++) {
         char command[128];
 
-        snprintf(command, sizeof command, "@login_fail '' a %s 0 192.0.2.1 req_1 100", counters);
+        snprintf(command, sizeof command, "@login_fail '' a %s 0 192.0.2.1 req_1 100 ''", counters);
         STEPS({command, "(ok * 0)"});
     }
 }
@@ -683,18 +683,21 @@ Test(lua, unlocking_clears_what_is_counted)
 
 Test(lua, login_fail)
 {
-    STEPS(ACCOUNT, USER, {FAIL("usr_U", "pair:p,"), "(ok 0 0)"},
-          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
-           "((* (type login.failed actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
-          {FAIL("''", "pair:q,"), "(ok 0 0)"}, {FAIL("usr_X", "pair:q,"), "(ok 0 0)"},
-          {"XLEN t:acct:acct_A:audit", "2"},
-          {"XRANGE t:strangers - +", "((* (type login.failed ip 192.0.2.1 request_id req_1)) (*))"},
-          {"HGET t:user:usr_U wrong_codes", "nil"}, {"@login_fail usr_U a pair:r, 1 192.0.2.1 req_1 100", "(ok 0 0)"},
-          {"HGET t:user:usr_U wrong_codes", "1"}, {"HSET t:user:usr_U wrong_codes 99", "0"},
-          {"@login_fail usr_U a pair:r, 1 192.0.2.1 req_1 100", "(ok 0 1)"},
-          {"HMGET t:user:usr_U wrong_codes locked", "(100 1*)"},
-          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.locked actor system target usr_U *)))"},
-          {CREATE("s1", "7"), "(refused 0)"}, {"EXISTS t:session:s1", "0"});
+    STEPS(
+        ACCOUNT, USER, {FAIL("usr_U", "pair:p,"), "(ok 0 0)"},
+        {"XREVRANGE t:acct:acct_A:audit:refused + - COUNT 1",
+         "((* (type login.failed actor  target usr_U ip 192.0.2.1 request_id req_1)))"},
+        {FAIL("''", "pair:q,"), "(ok 0 0)"}, {FAIL("usr_X", "pair:q,"), "(ok 0 0)"},
+        {"XLEN t:acct:acct_A:audit:refused", "1"},
+        {"XRANGE t:strangers - +", "((* (type login.failed ip 192.0.2.1 request_id req_1)) (*))"},
+        {"HGET t:user:usr_U wrong_codes", "nil"},
+        {"@login_fail usr_U a pair:r, 1 192.0.2.1 req_1 100 usr_U", "(ok 0 0)"},
+        {"XREVRANGE t:acct:acct_A:audit:refused + - COUNT 1", "((* (type step_up.failed actor usr_U target usr_U *)))"},
+        {"HGET t:user:usr_U wrong_codes", "1"}, {"HSET t:user:usr_U wrong_codes 99", "0"},
+        {"@login_fail usr_U a pair:r, 1 192.0.2.1 req_1 100 usr_U", "(ok 0 1)"},
+        {"HMGET t:user:usr_U wrong_codes locked", "(100 1*)"},
+        {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.locked actor system target usr_U *)))"},
+        {CREATE("s1", "7"), "(refused 0)"}, {"EXISTS t:session:s1", "0"});
 }
 
 Test(lua, session_create)
@@ -989,8 +992,8 @@ Test(lua, usage_flush_tells_of_a_revoked_key_once_an_hour)
           {"@usage_flush node 2 2026-01-31 9 2 " REVOKED("2026-01-31", "1") " " REVOKED("2026-02-01", "1"), "(ok)"},
           {"XLEN t:acct:acct_A:audit:refused", "1"}, {"HGET t:used_after:key_1 since", "42"},
           {"HINCRBY t:used_after:key_1 told -3600000", "*"},
-          {"@usage_flush node 3 2026-01-31 9 1 " REVOKED("2026-01-31", "8"), "(ok)"}, {"XLEN t:acct:acct_A:audit", "2"},
-          {"HGET t:used_after:key_1 since", "0"},
+          {"@usage_flush node 3 2026-01-31 9 1 " REVOKED("2026-01-31", "8"), "(ok)"},
+          {"XLEN t:acct:acct_A:audit:refused", "2"}, {"HGET t:used_after:key_1 since", "0"},
           {"XREVRANGE t:acct:acct_A:audit:refused + - COUNT 1", "((* (* count 50)))"});
 }
 
@@ -1260,7 +1263,7 @@ Test(lua, what_runs_although_memory_is_full)
           {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"},
           {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x", "(ok)"},
           {"@node_leave n1 ''", "(ok 1)"}, {"@login_begin email a@b.test a pair:p, '' ''", "(ok (usr_U *) 0 0)"},
-          {"@login_fail usr_U a pair:p, 0 '' '' 100", "(ok 0 0)"}, {"@login_give_back a pair:p,", "(ok)"},
+          {"@login_fail usr_U a pair:p, 0 '' '' 100 ''", "(ok 0 0)"}, {"@login_give_back a pair:p,", "(ok)"},
           {"@user_unlock usr_U operator '' '' 100", "(ok)"},
           {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac", "(ok *)"},
           {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000", "(ok *)"},

@@ -62,9 +62,10 @@ static enum store_result fail_login(const struct id *user, const char *counters,
                                     struct login_failure *ret_failure)
 {
     const struct login_attempt attempt = attempt_of("a", counters);
+    const struct audit_origin stranger = {.ip = SOMEBODY.ip, .request_id = SOMEBODY.request_id};
     struct fail_answer answer = {0};
 
-    session_store_fail_login(fixture.store, user, &attempt, only_code_wrong, &SOMEBODY, fail_answer_done, &answer);
+    session_store_fail_login(fixture.store, user, &attempt, only_code_wrong, &stranger, fail_answer_done, &answer);
     answer_wait(&answer.answer);
     *ret_failure = answer.failure;
     return answer.answer.result;
@@ -422,7 +423,7 @@ Test(session_store, a_wrong_login_is_the_same_work_for_known_and_unknown)
     char counts[8192], known[8192], unknown[8192];
 
     cr_assert_eq(fail_login(&user.id, "pair:p,email:e,network:n,", false, &failure), STORE_OK);
-    expect_newest_event(&account, "login.failed", 2);
+    expect_newest_refusal(&account, "login.failed", 1);
     read_command_counts(counts, sizeof counts);
     cr_assert_eq(fail_login(&user.id, "pair:p,email:e,network:n,", false, &failure), STORE_OK);
     read_command_counts(known, sizeof known);
@@ -430,7 +431,7 @@ Test(session_store, a_wrong_login_is_the_same_work_for_known_and_unknown)
     read_command_counts(unknown, sizeof unknown);
     cr_expect_str_eq(known, unknown);
     cr_expect_not_null(strstr(known, "cmdstat_xadd:calls=1\n"), "%s", known);
-    expect_newest_event(&account, "login.failed", 3);
+    expect_newest_refusal(&account, "login.failed", 2);
 }
 
 Test(session_store, a_hundred_wrong_codes_behind_a_right_password_lock_the_user)
@@ -454,11 +455,12 @@ Test(session_store, a_hundred_wrong_codes_behind_a_right_password_lock_the_user)
     cr_expect(login.is_locked);
     cr_expect_eq(create_session(&user, 7, 1, &session), STORE_REFUSED);
     cr_expect_eq(session.session.retry_after_s, 0);
-    expect_newest_event(&account, "user.locked", 202);
+    expect_newest_event(&account, "user.locked", 2);
+    expect_newest_refusal(&account, "login.failed", 200);
 
     account_store_unlock_user(fixture.store, &user.id, &SOMEBODY, answer_done, &unlocked);
     cr_assert_eq(answer_wait(&unlocked), STORE_OK);
-    expect_newest_event(&account, "user.unlocked", 203);
+    expect_newest_event(&account, "user.unlocked", 3);
     cr_assert_eq(begin_login("ana@north.test", "pair:r,", &login), STORE_OK);
     cr_expect_not(login.is_locked);
     cr_expect_eq(create_session(&user, 7, 1, &session), STORE_OK);
