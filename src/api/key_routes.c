@@ -39,7 +39,7 @@ static void reply_key(struct call *call, const struct key_record *key)
     struct buf out;
 
     buf_init_fixed(&out, storage, sizeof storage);
-    view_key(&(struct json_writer){.out = &out}, key);
+    view_key(&(struct json_writer){.out = &out}, key, call->session != NULL);
     http_reply_json(call->request, 200, &out);
 }
 
@@ -161,7 +161,8 @@ static void key_answered(struct key_grant *grant)
     http_response_header(call->request, TEXT("Location"), buf_text(&location));
 
     buf_init_fixed(&out, storage, sizeof storage);
-    view_key_created(&(struct json_writer){.out = &out}, &grant->key, secret_text(&grant->secret));
+    view_key_created(&(struct json_writer){.out = &out}, &grant->key, call->session != NULL,
+                     secret_text(&grant->secret));
     http_reply_json(call->request, 201, &out);
     secure_wipe(storage, sizeof storage);
     call_log(call, "key created", id_text(call_account(call)), id_text(call_actor(call)), id_text(&grant->key.id));
@@ -198,7 +199,7 @@ static void keys_found(void *arg, enum store_result result, const struct key_rec
 
     buf_init(&out, ANSWER_MAX_BYTES);
     if (result == STORE_OK) {
-        view_keys(&(struct json_writer){.out = &out}, keys, count, has_more);
+        view_keys(&(struct json_writer){.out = &out}, keys, count, call->session != NULL, has_more);
         http_reply_json(call->request, 200, &out);
     } else {
         call_refuse_store(call, result);

@@ -40,7 +40,7 @@ static void put_scopes(struct json_writer *w, scope_set scopes)
     json_array_end(w);
 }
 
-static void put_key_members(struct json_writer *w, const struct key_record *key)
+static void put_key_members(struct json_writer *w, const struct key_record *key, bool for_people)
 {
     JSON_PUT_WORD(w, "id", id_text(&key->id));
     json_put_member(w, "name", key_name(key));
@@ -49,21 +49,23 @@ static void put_key_members(struct json_writer *w, const struct key_record *key)
         JSON_PUT_WORD(w, "mode", key_mode_text(key->mode));
     put_scopes(w, key->scopes);
     put_time(w, "created_at", key->created_ms);
+    if (for_people && key->kind == KEY_API)
+        put_text_or_null(w, "created_by", id_text(&key->by));
     put_time_or_null(w, "last_used_at", key->last_used_ms);
     put_time_or_null(w, "revoked_at", key->revoked_ms);
 }
 
-void view_key(struct json_writer *w, const struct key_record *key)
+void view_key(struct json_writer *w, const struct key_record *key, bool for_people)
 {
     json_object_begin(w);
-    put_key_members(w, key);
+    put_key_members(w, key, for_people);
     json_object_end(w);
 }
 
-void view_key_created(struct json_writer *w, const struct key_record *key, struct text secret)
+void view_key_created(struct json_writer *w, const struct key_record *key, bool for_people, struct text secret)
 {
     json_object_begin(w);
-    put_key_members(w, key);
+    put_key_members(w, key, for_people);
     json_put_member(w, "secret", secret);
     json_object_end(w);
 }
@@ -83,11 +85,11 @@ static void list_end(struct json_writer *w, bool has_more)
     json_object_end(w);
 }
 
-void view_keys(struct json_writer *w, const struct key_record *keys, size_t count, bool has_more)
+void view_keys(struct json_writer *w, const struct key_record *keys, size_t count, bool for_people, bool has_more)
 {
     list_begin(w);
     for (size_t i = 0; i < count; i++)
-        view_key(w, &keys[i]);
+        view_key(w, &keys[i], for_people);
     list_end(w, has_more);
 }
 

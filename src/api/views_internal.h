@@ -8,10 +8,11 @@
 #include "store/session_store.h"
 #include "store/usage_store.h"
 
-void view_key(struct json_writer *w, const struct key_record *key);
+/* for_people: in the console API keys also tell who made them. */
+void view_key(struct json_writer *w, const struct key_record *key, bool for_people);
 /* The key object with its secret: the one answer that has it. */
-void view_key_created(struct json_writer *w, const struct key_record *key, struct text secret);
-void view_keys(struct json_writer *w, const struct key_record *keys, size_t count, bool has_more);
+void view_key_created(struct json_writer *w, const struct key_record *key, bool for_people, struct text secret);
+void view_keys(struct json_writer *w, const struct key_record *keys, size_t count, bool for_people, bool has_more);
 /* Enrolment of devices, for devices (RFC 8628, RFC 8414) and for users. origin: the public one. */
 void view_authorization_server(struct json_writer *w, struct text origin);
 void view_device_codes(struct json_writer *w, const struct token *device, const struct user_code *user,
