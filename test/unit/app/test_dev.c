@@ -262,12 +262,19 @@ Test(dev, offers_a_guide_that_stops_at_a_refusal_and_can_be_repeated, .timeout =
     cr_expect(file_contains(shell.out_path, "Reads patients"));
     cr_expect(file_contains(shell.out_path, "api_key_revoked"));
 
-    /* Both codes of this moment are used: it waits. A refusal leaves the session that there is. */
+    /* A refusal leaves the session that there is. */
     cr_expect_eq(run_guide(&shell, "cp \"$DIR/cookies\" \"$DIR/before\" && ! (PASSWORD=wrong; sign_in) && "
                                    "cmp \"$DIR/cookies\" \"$DIR/before\" && "
                                    "api GET \"$URL/v1/console/session\" -b \"$DIR/cookies\""),
                  0, "%s", file_read(shell.out_path));
+
+    /* Both codes of this moment are used: it waits. The clock moves as it sleeps. */
+    cr_expect_eq(run_guide(&shell, "date() { cat \"$DIR/clock\"; }; sleep() { echo 300000030 >\"$DIR/clock\"; }; "
+                                   "echo 300000000 >\"$DIR/clock\" && echo 10000001 >\"$DIR/totp.last\" && new_code && "
+                                   "cat \"$DIR/totp.last\""),
+                 0, "%s", file_read(shell.out_path));
     cr_expect(file_contains(shell.out_path, "Waiting up to a minute for a new one"));
+    cr_expect(file_contains(shell.out_path, "10000002"));
     stop_dev(&dev, SIGTERM);
 }
 
