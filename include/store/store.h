@@ -57,6 +57,8 @@ bool store_is_ready(const struct store *store);
 /* Why not, one sentence for readyz, logs and doctor. Of a store that is ready: what it cannot do at present, or empty.
  */
 const char *store_trouble(const struct store *store);
+/* Not ready, for Redis still reads its data from disk. */
+bool store_is_loading(const struct store *store);
 
 /* An operator accepts what the present Redis lacks of what nodes have acknowledged, so that they go on with it.
  * STORE_NOT_FOUND: the store is empty. */

@@ -3,6 +3,8 @@
 #include "base/check.h"
 #include "base/secure.h"
 
+#include <stdio.h>
+
 /* Commands wait longer than one call of a node does: a Redis that is just starting is worth a moment. */
 enum { READY_TIMEOUTS = 2, WHY_MAX_BYTES = 1024 };
 
@@ -106,6 +108,20 @@ static int session_tell_trouble(struct store_session *session, const struct open
                         store_trouble(session->store));
 }
 
+/* A Redis that reads a large file back may take minutes, and says so. Once it has read all it gets as long as any. */
+static void wait_for_gate(struct store_session *session, const struct opening *opening)
+{
+    bool was_loading = false, is_loading = false;
+
+    do {
+        if (is_loading && !was_loading)
+            fprintf(stderr, "Redis is loading its data. Waiting until it has; Ctrl+C gives up.\n");
+        was_loading = is_loading;
+        store_session_pause(session, (uint64_t)session->settings.timeout_ms * READY_TIMEOUTS);
+        is_loading = store_is_loading(session->store);
+    } while (!store_is_ready(session->store) && !opening->is_unfit && (is_loading || was_loading));
+}
+
 static int open_ready(struct store_session *session, const struct settings *settings, struct keyring *keyring,
                       enum store_key_use use)
 {
@@ -121,7 +137,7 @@ static int open_ready(struct store_session *session, const struct settings *sett
     }
     struct store_gate *gate =
         store_gate_create(&session->loop, session->store, session->settings.unsafe_redis, session_gated, &opening);
-    store_session_pause(session, (uint64_t)session->settings.timeout_ms * READY_TIMEOUTS);
+    wait_for_gate(session, &opening);
     uv_timer_stop(&session->timer);
     if (!store_is_ready(session->store))
         code = session_tell_trouble(session, &opening);

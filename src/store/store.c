@@ -13,6 +13,7 @@
 #include "store_state.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     CALLS_MAX = 64 * 1024,    /* a link's calls under way: a second of full load */
@@ -76,6 +77,12 @@ const char *store_trouble(const struct store *store)
     if (!store_may_decide(store))
         return node_session_trouble(store->session);
     return store->is_full ? FULL : "";
+}
+
+/* Redis' own word, by which it refuses everything meanwhile. */
+bool store_is_loading(const struct store *store)
+{
+    return !store->is_closing && !store->changes_up && strstr(redis_link_trouble(store->changes), ": LOADING ");
 }
 
 static void readiness_tell(struct store *store)

@@ -280,6 +280,24 @@ Test(cli, resetting_a_user_ends_the_sessions, .timeout = 60)
     fixture_stop(&fixture);
 }
 
+/* Redis answers between the commands that it reads back, every 1,024th of them. */
+Test(cli, a_redis_that_loads_its_data_is_waited_for, .timeout = 60)
+{
+    struct fixture fixture;
+    struct run run;
+
+    fixture_start(&fixture, 0, NULL);
+    redis_server_tell(&fixture.redis, "EVAL", "for i = 1, 12000 do redis.call('SET', 'filler:' .. i, i) end", "0",
+                      NULL);
+    fixture.redis.options.load_delay_us = 300;
+    redis_server_restart(&fixture.redis);
+    RUN(&fixture, &run, "account", "list", "--json");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.err, "Redis is loading its data."), "%s", run.err);
+    run_finish(&run);
+    fixture_stop(&fixture);
+}
+
 Test(cli, doctor_judges, .timeout = 60)
 {
     struct fixture fixture;

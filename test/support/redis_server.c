@@ -187,7 +187,7 @@ void redis_server_wait_up(struct redis_server *server)
 
 static void run(struct redis_server *server)
 {
-    char port[8], announced_port[8];
+    char port[8], announced_port[8], load_delay[16];
     const char *argv[40] = {"redis-server",
                             "--dir",
                             server->folder,
@@ -229,9 +229,15 @@ static void run(struct redis_server *server)
         argv[argc++] = "--requirepass";
         argv[argc++] = server->options.password;
     }
+    if (server->options.load_delay_us > 0) {
+        snprintf(load_delay, sizeof load_delay, "%u", server->options.load_delay_us);
+        argv[argc++] = "--key-load-delay";
+        argv[argc++] = load_delay;
+    }
     unlink(server->socket_path);
     process_start(&server->process, server->folder, "redis", argv);
-    redis_server_wait_up(server);
+    if (server->options.load_delay_us == 0)
+        redis_server_wait_up(server);
 }
 
 void redis_server_start(struct redis_server *server, const struct redis_server_options *options)

@@ -6,11 +6,12 @@
 #include <stdint.h>
 
 struct redis_server_options {
-    bool tcp;             /* listens on a free port of 127.0.0.1 too */
-    const char *password; /* requirepass; NULL: none */
-    bool not_durable;     /* appendonly no: what serve and doctor must refuse */
-    bool guarded;         /* min-replicas-to-write 1, min-replicas-max-lag 2: what Sentinels' masters need */
-    bool behind_proxy;    /* it has no port of its own; the port is a proxy's, by which others are to find it */
+    bool tcp;               /* listens on a free port of 127.0.0.1 too */
+    const char *password;   /* requirepass; NULL: none */
+    bool not_durable;       /* appendonly no: what serve and doctor must refuse */
+    bool guarded;           /* min-replicas-to-write 1, min-replicas-max-lag 2: what Sentinels' masters need */
+    unsigned load_delay_us; /* for each command of its file that it reads back: then a start is not waited for */
+    bool behind_proxy;      /* it has no port of its own; the port is a proxy's, by which others are to find it */
 };
 
 struct redis_server {
