@@ -395,16 +395,20 @@ static void expect_delete(const struct fixture *fixture, size_t node, const stru
     cr_assert_eq(try_delete(fixture, node, key, &answer), 200, "%s", answer.body);
 }
 
+/* In the trails of all classes. */
 static int count_revocations(const struct redis_server *redis, const struct fixture *fixture)
 {
+    static const char *const CLASSES[] = {"", ":live", ":test", ":refused"};
     char name[96];
     static char events[65536];
     int count = 0;
 
-    snprintf(name, sizeof name, "chatelaine:acct:%s:audit", fixture->account);
-    redis_server_ask(redis, events, sizeof events, "XRANGE", name, "-", "+", NULL);
-    for (const char *at = events; (at = strstr(at, "api_key.revoked")); at++)
-        count++;
+    for (size_t i = 0; i < sizeof CLASSES / sizeof *CLASSES; i++) {
+        snprintf(name, sizeof name, "chatelaine:acct:%s:audit%s", fixture->account, CLASSES[i]);
+        redis_server_ask(redis, events, sizeof events, "XRANGE", name, "-", "+", NULL);
+        for (const char *at = events; (at = strstr(at, "api_key.revoked")); at++)
+            count++;
+    }
     return count;
 }
 
