@@ -13,7 +13,7 @@ struct usage *usage_create(uv_loop_t *loop, struct store *store, uint32_t interv
 void usage_count(struct usage *usage, const struct key_record *key, int64_t wall_ms);
 /* One refused request of a known key. It costs memory only when it is the first of its key, reason and day since the
  * last flush: then what is returned is to be given its ip and request_id, at once; else NULL. At most 1,024 are
- * gathered; beyond, it is told in a metric. */
+ * gathered; a metric counts those beyond. */
 struct usage_refusal *usage_refuse(struct usage *usage, const struct key_record *key, enum usage_reason reason,
                                    int64_t wall_ms);
 /* Has the processor fetch what usage_count() will touch: the first step for several keys, then the second for the same

@@ -56,7 +56,7 @@ MUST_CHECK bool text_to_u64(struct text t, uint64_t max, uint64_t *ret_value);
 /* Number of Unicode code points; false when it is not valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
 MUST_CHECK bool text_count_utf8(struct text t, size_t *ret_count);
 
-/* The name that was probably meant by one that is not known. Zeroed but for what was written, then shown each name that
+/* Guesses which known name an unknown one was meant to be. Zeroed but for what was written, then shown each name that
  * there is; `found` is the nearest of them, NULL where none is near. */
 struct text_guess {
     struct text written;

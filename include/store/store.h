@@ -11,7 +11,7 @@ enum store_result {
     STORE_NOT_FOUND,
     STORE_CONFLICT, /* exists already, was used already: the verb says which */
     STORE_REFUSED,  /* the verb says when */
-    /* What the change was asked with is not valid any more (struct credential); nothing was changed. */
+    /* The actor's credential is no longer valid (struct credential); nothing was changed. */
     STORE_ACTOR_REVOKED,  /* a key that was revoked meanwhile */
     STORE_ACTOR_UNKNOWN,  /* a session that is over, a key that is gone */
     STORE_ACTOR_UNPROVEN, /* a session whose step-up is over */
@@ -130,7 +130,7 @@ bool store_takes_unsealed(const struct store *store);
 /* For verbs that only tell whether it was done. */
 typedef void store_done(void *arg, enum store_result result);
 
-/* What a change is asked with. A credential is checked when a request's head has come, and may die while the body is on
+/* The credential of a change. It is checked when a request's head has come, and may die while the body is on
  * its way: verbs that make, approve, deny or revoke something check it again, in the same step as the change. */
 enum credential_kind { CREDENTIAL_NONE, CREDENTIAL_KEY, CREDENTIAL_SESSION };
 struct session_limits;
