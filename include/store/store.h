@@ -4,7 +4,7 @@
 #pragma once
 #include "core/id.h"
 #include "core/keyring.h"
-#include "store/redis_link.h"
+#include "redis/link.h"
 
 enum store_result {
     STORE_OK,

@@ -333,7 +333,7 @@ void barriers_settle(struct barriers *barriers, void (*done)(void *arg, bool is_
     uint64_t sole_ns = store_sole_since_ns(barriers->store);
     uint64_t wait_ns = wait_of(longest_lease_ms(barriers->store, 0));
 
-    if (!store_sentinel(barriers->store) || (sole_ns > 0 && clock_boot_ns() >= sole_ns + wait_ns))
+    if (!store_resolver(barriers->store) || (sole_ns > 0 && clock_boot_ns() >= sole_ns + wait_ns))
         done(arg, true);
     else
         CHECK(barrier_wait(barrier_begin(barriers), 0, &NOBODY, done, arg));

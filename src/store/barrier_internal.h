@@ -3,7 +3,7 @@
  * that ran when the key was marked has ended, whatever became of its node. */
 #pragma once
 #include "session_name_internal.h"
-#include "store/reply.h"
+#include "redis/reply.h"
 #include "store_internal.h"
 
 struct barrier;

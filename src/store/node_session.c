@@ -76,7 +76,7 @@ struct node_session *node_session_create(struct store *store, const struct redis
         .timeout_ms = store_timeout_ms(store),
         .backoff_max_ms = BACKOFF_MAX_MS,
         .subscription = &SUBSCRIPTION,
-        .sentinel = store_sentinel(store),
+        .resolver = store_resolver(store),
         .to_master = true,
     };
 
@@ -128,7 +128,7 @@ bool node_session_has_lease(const struct node_session *session, uint64_t *ret_no
 
 bool node_session_may_decide(const struct node_session *session)
 {
-    return !store_sentinel(session->store) || clock_boot_ns() < session->mastery_until_ns || !RULE(RULE_FENCE_READS);
+    return !store_resolver(session->store) || clock_boot_ns() < session->mastery_until_ns || !RULE(RULE_FENCE_READS);
 }
 
 uint64_t node_session_epoch(const struct node_session *session)

@@ -6,7 +6,7 @@
 #include "core/lease_rules.h"
 #include "core/limits.h"
 #include "node_session_internal.h"
-#include "redis_command.h"
+#include "redis/command.h"
 #include "store_state.h"
 #include <inttypes.h>
 #include <openssl/evp.h>

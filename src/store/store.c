@@ -9,7 +9,7 @@
 #include "core/limits.h"
 #include "core/lease_rules.h"
 #include "node_session_internal.h"
-#include "redis_sentinel.h"
+#include "redis/sentinel.h"
 #include "store_state.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,9 +252,9 @@ int64_t store_min_replicas(const struct store *store)
     return store->settings.min_replicas;
 }
 
-struct redis_sentinel *store_sentinel(const struct store *store)
+struct redis_resolver *store_resolver(const struct store *store)
 {
-    return store->sentinel;
+    return store->sentinel ? redis_sentinel_resolver(store->sentinel) : NULL;
 }
 
 void store_followed(struct store *store)
@@ -370,7 +370,8 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     store->probe.data = store->examination.timer.data = store->idle.data = store;
     store->barriers = barriers_create(store);
     if (settings->target.sentinel_count > 0)
-        link.sentinel = store->sentinel = redis_sentinel_create(loop, &settings->target, settings->timeout_ms);
+        store->sentinel = redis_sentinel_create(loop, &settings->target, settings->timeout_ms);
+    link.resolver = store_resolver(store);
     store->reads = redis_link_create(loop, &settings->target, &link, reads_told, store);
     link.name = "scripts";
     store->scripts = redis_link_create(loop, &settings->target, &link, scripts_told, store);

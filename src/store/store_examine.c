@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "node_session_internal.h"
-#include "redis_sentinel.h"
+#include "redis/sentinel.h"
 #include "store_state.h"
 #include <stdio.h>
 #include <stdlib.h>

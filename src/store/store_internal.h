@@ -31,8 +31,8 @@ void store_witness(struct store *store, struct redis_link *link);
 uint32_t store_timeout_ms(const struct store *store);
 /* How many replicas must have a change before it is answered, and a heartbeat before it grants a lease; 0: none. */
 int64_t store_min_replicas(const struct store *store);
-/* Who tells where Redis is; NULL: nobody has to. */
-struct redis_sentinel *store_sentinel(const struct store *store);
+/* Who tells which Redis serves; NULL: the one that the target names, for good. */
+struct redis_resolver *store_resolver(const struct store *store);
 /* From when on no other Redis grants leases (rules 7 and 10), by clock_boot_ns(): it may lie ahead. 0: not known yet.
  */
 uint64_t store_sole_since_ns(const struct store *store);

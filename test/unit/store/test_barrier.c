@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "store/node_session.h"
-#include "store/redis_sentinel.h"
+#include "redis/sentinel.h"
 #include "store/store_state.h"
 #include "store_fixture.h"
 

@@ -1,6 +1,6 @@
 #include "base/clock.h"
 #include "base/metrics.h"
-#include "store/redis_sentinel.h"
+#include "redis/sentinel.h"
 #include "store/store_state.h"
 #include "store_fixture.h"
 

@@ -1,5 +1,5 @@
 #include "leak_guard.h"
-#include "store/redis_link.h"
+#include "redis/target.h"
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "base/encode.h"
 #include "base/secure.h"
-#include "store/redis_link.h"
+#include "redis/target.h"
 #include <string.h>
 #include <sys/un.h>
 

@@ -1,4 +1,4 @@
-#include "redis_command.h"
+#include "redis/command.h"
 
 static void append_length(struct buf *out, char type, size_t length)
 {

@@ -1,9 +1,10 @@
-#include "redis_sentinel.h"
+#include "redis/sentinel.h"
 
 #include "base/check.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "redis/link.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +27,11 @@ struct sentinel_peer {
 };
 
 struct redis_sentinel {
+    struct redis_resolver resolver;
     char master_name[REDIS_MASTER_NAME_BYTES];
     struct sentinel_peer peers[REDIS_SENTINELS_MAX];
     unsigned peer_count;
-    struct list followers; /* struct sentinel_follower */
+    struct list followers; /* struct redis_follower */
 
     struct redis_address master; /* port 0: not known yet */
     int64_t epoch;               /* with which it was told; -1: not known yet */
@@ -45,14 +47,16 @@ struct redis_sentinel {
     void *closed_arg;
 };
 
-static void questions_told(void *arg, bool is_up);
+static void on_questions_state(void *arg, bool is_up);
 static size_t events_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
-static bool event_came(void *arg, struct text channel, struct text payload);
+static bool on_event(void *arg, struct text channel, struct text payload);
 static void master_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void address_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void on_timer(uv_timer_t *timer);
+static void follow(struct redis_resolver *resolver, struct redis_follower *follower);
+static void ask(struct redis_resolver *resolver, struct redis_follower *follower);
 
-static const struct redis_subscription EVENTS = {events_channels, event_came};
+static const struct redis_subscription EVENTS = {events_channels, on_event};
 
 static void timer_restart(struct redis_sentinel *sentinel)
 {
@@ -68,7 +72,7 @@ static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct 
         .name = "sentinel", .timeout_ms = timeout_ms, .backoff_max_ms = BACKOFF_MAX_MS, .calls_max = CALLS_MAX};
 
     memcpy(target.host, address->host, sizeof target.host);
-    peer->questions = redis_link_create(loop, &target, &settings, questions_told, peer);
+    peer->questions = redis_link_create(loop, &target, &settings, on_questions_state, peer);
     settings.name = "sentinel-events";
     settings.subscription = &EVENTS;
     peer->events = redis_link_create(loop, &target, &settings, NULL, peer);
@@ -79,6 +83,7 @@ struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis
     struct redis_sentinel *sentinel = mem_alloc(sizeof *sentinel);
 
     memcpy(sentinel->master_name, target->master_name, sizeof sentinel->master_name);
+    sentinel->resolver = (struct redis_resolver){follow, ask};
     sentinel->peer_count = target->sentinel_count;
     sentinel->epoch = -1;
     sentinel->census.asked = target->sentinel_count;
@@ -96,20 +101,22 @@ struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis
 
 /* Followers */
 
-void redis_sentinel_follow(struct redis_sentinel *sentinel, struct sentinel_follower *follower)
+struct redis_resolver *redis_sentinel_resolver(struct redis_sentinel *sentinel)
 {
+    return &sentinel->resolver;
+}
+
+static void follow(struct redis_resolver *resolver, struct redis_follower *follower)
+{
+    struct redis_sentinel *sentinel = LIST_ENTRY(resolver, struct redis_sentinel, resolver);
+
     follower->is_asking = false;
     list_append(&sentinel->followers, &follower->node);
 }
 
-void redis_sentinel_unfollow(struct sentinel_follower *follower)
-{
-    list_remove(&follower->node);
-}
-
 /* Tells each follower; whoever is told may stop to follow, or make others stop. */
-static void tell_all(struct redis_sentinel *sentinel,
-                     void (*tell)(struct sentinel_follower *follower, const void *what), const void *what)
+static void tell_all(struct redis_sentinel *sentinel, void (*tell)(struct redis_follower *follower, const void *what),
+                     const void *what)
 {
     struct list told, *node;
 
@@ -117,7 +124,7 @@ static void tell_all(struct redis_sentinel *sentinel,
     while ((node = list_first(&sentinel->followers))) {
         list_remove(node);
         list_append(&told, node);
-        tell(LIST_ENTRY(node, struct sentinel_follower, node), what);
+        tell(LIST_ENTRY(node, struct redis_follower, node), what);
     }
     while ((node = list_first(&told))) {
         list_remove(node);
@@ -125,25 +132,25 @@ static void tell_all(struct redis_sentinel *sentinel,
     }
 }
 
-static void tell_moved(struct sentinel_follower *follower, const void *what)
+static void tell_moved(struct redis_follower *follower, const void *what)
 {
-    follower->moved(follower->arg, what);
+    follower->on_moved(follower->arg, what);
 }
 
-static void tell_master(struct sentinel_follower *follower, const void *what)
+static void tell_master(struct redis_follower *follower, const void *what)
 {
     if (!follower->is_asking)
         return;
     follower->is_asking = false;
-    follower->told(follower->arg, what, NULL);
+    follower->on_master(follower->arg, what, NULL);
 }
 
-static void tell_failure(struct sentinel_follower *follower, const void *what)
+static void tell_failure(struct redis_follower *follower, const void *what)
 {
     if (!follower->is_asking)
         return;
     follower->is_asking = false;
-    follower->told(follower->arg, NULL, what);
+    follower->on_master(follower->arg, NULL, what);
 }
 
 /* Rounds */
@@ -189,14 +196,16 @@ static bool is_any_ready(const struct redis_sentinel *sentinel)
 }
 
 /* While none is connected it waits, for the first of them or for the next round. */
-void redis_sentinel_ask(struct redis_sentinel *sentinel, struct sentinel_follower *follower)
+static void ask(struct redis_resolver *resolver, struct redis_follower *follower)
 {
+    struct redis_sentinel *sentinel = LIST_ENTRY(resolver, struct redis_sentinel, resolver);
+
     follower->is_asking = true;
     if (sentinel->due == 0 && is_any_ready(sentinel))
         round_begin(sentinel);
 }
 
-static void questions_told(void *arg, bool is_up)
+static void on_questions_state(void *arg, bool is_up)
 {
     struct sentinel_peer *peer = arg;
 
@@ -212,7 +221,7 @@ static size_t events_channels(void *arg, struct text ret_channels[REDIS_CHANNELS
 }
 
 /* "<name> <old host> <old port> <new host> <new port>". It is not believed, but asked about: it has no epoch. */
-static bool event_came(void *arg, struct text channel, struct text payload)
+static bool on_event(void *arg, struct text channel, struct text payload)
 {
     struct redis_sentinel *sentinel = ((struct sentinel_peer *)arg)->sentinel;
     struct text name;

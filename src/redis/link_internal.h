@@ -1,10 +1,10 @@
-/* The link's inside, shared by redis_link.c (calls, their outcomes, life) and redis_link_connect.c (from nothing to a
- * connection that is ready, and back). */
+/* The link's inside, shared by link.c (calls, their outcomes, life) and link_connect.c (from nothing to a connection
+ * that is ready, and back). */
 #pragma once
 #include "base/attr.h"
 #include "base/log.h"
-#include "redis_sentinel.h"
-#include "redis_wire.h"
+#include "redis/link.h"
+#include "wire.h"
 
 enum { LINK_TROUBLE_BYTES = 224, LINK_WHERE_BYTES = REDIS_HOST_BYTES + 32 };
 
@@ -39,8 +39,8 @@ struct redis_link {
     bool is_batch_begun;
     uint64_t batch_at; /* in all that was appended to the wire */
 
-    struct redis_sentinel *sentinel; /* NULL: the target is where it is */
-    struct sentinel_follower follower;
+    struct redis_resolver *resolver; /* NULL: the target is where it is */
+    struct redis_follower follower;
 
     enum link_state state;
     struct redis_connect *connect; /* in LINK_CONNECTING, and until a cancelled attempt has ended */
@@ -71,7 +71,7 @@ struct redis_link {
     void *closed_arg;
 };
 
-/* redis_link.c */
+/* link.c */
 
 void link_arm(struct redis_link *link, uint64_t ms);
 /* on_idle() runs before the loop blocks. */
@@ -82,13 +82,13 @@ void link_take_wire(struct redis_link *link, union redis_stream *stream);
 /* Fails its calls, closes it. */
 void link_drop_wire(struct redis_link *link);
 
-/* redis_link_connect.c */
+/* link_connect.c */
 
 void link_attempt(struct redis_link *link);
 /* The one way in which an established connection ends while the link lives. */
 void link_lose(struct redis_link *link, const char *why);
 void link_name_place(struct redis_link *link);
 PRINTF_LIKE(2, 3) void link_set_trouble(struct redis_link *link, const char *format, ...);
-/* As a sentinel_follower has them. */
-void link_master_told(void *arg, const struct redis_address *master, const char *why);
-void link_master_moved(void *arg, const struct redis_address *master);
+/* As a redis_follower has them. */
+void link_on_master(void *arg, const struct redis_address *master, const char *why);
+void link_on_moved(void *arg, const struct redis_address *master);

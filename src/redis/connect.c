@@ -1,4 +1,4 @@
-#include "redis_connect.h"
+#include "connect.h"
 #include "base/background.h"
 #include "base/check.h"
 #include "base/list.h"
@@ -31,7 +31,7 @@ static void resolve(struct background *background);
 static void resolved(struct background *background);
 static void try_next(struct redis_connect *connect);
 static void connected(uv_connect_t *request, int status);
-static void try_closed(uv_handle_t *handle);
+static void on_try_closed(uv_handle_t *handle);
 static void finish(struct redis_connect *connect);
 static void finished(uv_handle_t *later);
 
@@ -143,7 +143,7 @@ static void try_next(struct redis_connect *connect)
     connect->stream->handle.data = connect;
     connect->status = start_tcp(connect, index);
     if (connect->status != 0)
-        uv_close(&connect->stream->handle, try_closed);
+        uv_close(&connect->stream->handle, on_try_closed);
 }
 
 static void connected(uv_connect_t *request, int status)
@@ -152,14 +152,14 @@ static void connected(uv_connect_t *request, int status)
 
     connect->status = status;
     if (connect->is_cancelled)
-        return; /* the cancel closed the stream: try_closed() goes on */
+        return; /* the cancel closed the stream: on_try_closed() goes on */
     if (status != 0)
-        uv_close(&connect->stream->handle, try_closed);
+        uv_close(&connect->stream->handle, on_try_closed);
     else
         finish(connect);
 }
 
-static void try_closed(uv_handle_t *handle)
+static void on_try_closed(uv_handle_t *handle)
 {
     struct redis_connect *connect = handle->data;
 
@@ -210,5 +210,5 @@ void redis_connect_cancel(struct redis_connect *connect)
         return;
     connect->is_cancelled = true;
     if (connect->stream && !uv_is_closing((uv_handle_t *)&connect->later) && !uv_is_closing(&connect->stream->handle))
-        uv_close(&connect->stream->handle, try_closed);
+        uv_close(&connect->stream->handle, on_try_closed);
 }

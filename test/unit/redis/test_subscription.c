@@ -1,7 +1,7 @@
 /* A link that listens: when it is ready, what it tells, and when it gives its connection up. */
 #include "fake_redis.h"
 #include "leak_guard.h"
-#include "store/redis_link.h"
+#include "redis/link.h"
 #include "test_loop.h"
 #include <criterion/criterion.h>
 #include <signal.h>

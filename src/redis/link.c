@@ -1,10 +1,10 @@
-#include "store/redis_link.h"
+#include "redis/link.h"
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/secure.h"
-#include "redis_command.h"
-#include "redis_link_internal.h"
+#include "redis/command.h"
+#include "link_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,13 +15,13 @@ enum {
     FAILURES_FIRST = 16,
 };
 
-static void wire_replied(void *arg, const struct redis_reply *reply);
-static void wire_broken(void *arg, const char *why);
-static void wire_closed(void *arg);
+static void on_reply(void *arg, const struct redis_reply *reply);
+static void on_broken(void *arg, const char *why);
+static void on_wire_closed(void *arg);
 static void on_timer(uv_timer_t *timer);
 static void on_idle(uv_idle_t *idle);
 
-static const struct redis_wire_events WIRE_EVENTS = {wire_replied, wire_broken};
+static const struct redis_wire_events WIRE_EVENTS = {on_reply, on_broken};
 
 /* Timers */
 
@@ -158,7 +158,7 @@ void link_take_wire(struct redis_link *link, union redis_stream *stream)
 void link_drop_wire(struct redis_link *link)
 {
     calls_fail(link);
-    redis_wire_close(link->wire, wire_closed, link);
+    redis_wire_close(link->wire, on_wire_closed, link);
     link->wire = NULL;
 }
 
@@ -170,7 +170,7 @@ static bool is_message(const struct redis_reply *reply)
 }
 
 /* Messages of channels that are confirmed already come before the link is ready: nobody waits for those. */
-static void message_came(struct redis_link *link, const struct redis_reply *reply)
+static void on_message(struct redis_link *link, const struct redis_reply *reply)
 {
     struct text channel, payload;
 
@@ -181,12 +181,12 @@ static void message_came(struct redis_link *link, const struct redis_reply *repl
         redis_link_renew(link, "it sent a message that makes no sense");
 }
 
-static void wire_replied(void *arg, const struct redis_reply *reply)
+static void on_reply(void *arg, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
 
     if (link->subscription && is_message(reply)) {
-        message_came(link, reply);
+        on_message(link, reply);
         return;
     }
     if (link->count == 0) {
@@ -199,7 +199,7 @@ static void wire_replied(void *arg, const struct redis_reply *reply)
         call.done(call.arg, REDIS_REPLIED, reply);
 }
 
-static void wire_broken(void *arg, const char *why)
+static void on_broken(void *arg, const char *why)
 {
     link_lose(arg, why);
 }
@@ -275,7 +275,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     link->calls_max = settings->calls_max > GREETING_CALLS ? settings->calls_max : GREETING_CALLS;
     link->calls = mem_alloc(link->calls_max * sizeof *link->calls);
     snprintf(link->name, sizeof link->name, "%s", settings->name);
-    link->sentinel = settings->sentinel;
+    link->resolver = settings->resolver;
     link->to_master = settings->to_master;
     link_name_place(link);
     link_set_trouble(link, "%s: not connected yet", link->where);
@@ -283,14 +283,14 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     CHECK(uv_idle_init(loop, &link->idle) == 0);
     link->timer.data = link->idle.data = link;
     link->handles_open = 2;
-    link->follower = (struct sentinel_follower){.told = link_master_told, .moved = link_master_moved, .arg = link};
-    if (link->sentinel)
-        redis_sentinel_follow(link->sentinel, &link->follower);
+    link->follower = (struct redis_follower){.on_master = link_on_master, .on_moved = link_on_moved, .arg = link};
+    if (link->resolver)
+        link->resolver->follow(link->resolver, &link->follower);
     link_attempt(link);
     return link;
 }
 
-static void handle_closed(uv_handle_t *handle)
+static void on_handle_closed(uv_handle_t *handle)
 {
     struct redis_link *link = handle->data;
 
@@ -316,8 +316,8 @@ static void close_handles_when_done(struct redis_link *link)
 
     if (link->state != LINK_CLOSING || !is_over || uv_is_closing((uv_handle_t *)&link->idle))
         return;
-    uv_close((uv_handle_t *)&link->timer, handle_closed);
-    uv_close((uv_handle_t *)&link->idle, handle_closed);
+    uv_close((uv_handle_t *)&link->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&link->idle, on_handle_closed);
 }
 
 static void on_idle(uv_idle_t *idle)
@@ -331,7 +331,7 @@ static void on_idle(uv_idle_t *idle)
     close_handles_when_done(link);
 }
 
-static void wire_closed(void *arg)
+static void on_wire_closed(void *arg)
 {
     struct redis_link *link = arg;
 
@@ -343,8 +343,8 @@ static void wire_closed(void *arg)
 void redis_link_close(struct redis_link *link, void (*closed)(void *arg), void *arg)
 {
     CHECK(link->state != LINK_CLOSING);
-    if (link->sentinel)
-        redis_sentinel_unfollow(&link->follower);
+    if (link->resolver)
+        list_remove(&link->follower.node);
     if (link->wire)
         calls_fail(link);
     link->state = LINK_CLOSING;
@@ -355,7 +355,7 @@ void redis_link_close(struct redis_link *link, void (*closed)(void *arg), void *
     if (link->connect)
         redis_connect_cancel(link->connect);
     if (link->wire) {
-        redis_wire_close(link->wire, wire_closed, link);
+        redis_wire_close(link->wire, on_wire_closed, link);
         link->wire = NULL;
     }
     link_wake(link);

@@ -1,7 +1,7 @@
 /* Bytes from Redis into replies: hiredis' parser, building struct redis_reply in memory that is used again for each
  * reply. What a peer can send is bounded in size and depth. */
 #pragma once
-#include "store/reply.h"
+#include "redis/reply.h"
 
 struct redis_reader;
 

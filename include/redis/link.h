@@ -2,7 +2,8 @@
  * resolved without blocking), reconnecting with backoff and jitter, the deadline of each call, and the truth about
  * outcomes. Commands of one loop turn leave in one write. Loop thread only. */
 #pragma once
-#include "store/reply.h"
+#include "redis/reply.h"
+#include "redis/resolver.h"
 #include <uv.h>
 
 enum redis_outcome {
@@ -12,28 +13,7 @@ enum redis_outcome {
 };
 typedef void redis_done(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 
-enum { REDIS_HOST_BYTES = 256, REDIS_SENTINELS_MAX = 9, REDIS_MASTER_NAME_BYTES = 64, REDIS_RUN_ID_CHARS = 40 };
-
-struct redis_address {
-    char host[REDIS_HOST_BYTES];
-    uint16_t port;
-};
-
-/* Where Redis is, parsed from redis://[user:password@]host[:port][/db], unix:[//]/path[?db=N&user=…&password=…] or
- * redis-sentinel://[user:password@]host[:port],…/master-name[/db]. */
-struct redis_target {
-    bool is_unix;
-    char host[REDIS_HOST_BYTES]; /* or the socket's path; empty where Sentinels tell it */
-    uint16_t port;
-    unsigned db;
-    char user[128];
-    char password[256];
-    char master_name[REDIS_MASTER_NAME_BYTES];
-    unsigned sentinel_count; /* 0: Redis is at host */
-    struct redis_address sentinels[REDIS_SENTINELS_MAX];
-};
-/* False with one sentence in ret_why, which never quotes the password. */
-MUST_CHECK bool redis_target_parse(struct text url, struct redis_target *ret_target, struct buf *ret_why);
+enum { REDIS_RUN_ID_CHARS = 40 };
 
 enum { REDIS_CHANNELS_MAX = 4 };
 
@@ -46,15 +26,13 @@ struct redis_subscription {
     bool (*message)(void *arg, struct text channel, struct text payload);
 };
 
-struct redis_sentinel;
-
 struct redis_link_settings {
     const char *name;    /* for log lines and CLIENT SETNAME: "reads", "changes" */
     uint32_t timeout_ms; /* of every call, and of connecting */
     uint32_t backoff_max_ms;
     size_t calls_max;                              /* calls under way; beyond: REDIS_NOT_SENT */
     const struct redis_subscription *subscription; /* NULL: a link for calls */
-    struct redis_sentinel *sentinel;               /* who tells where the target is at present; NULL: at its host */
+    struct redis_resolver *resolver;               /* who tells where the target is at present; NULL: at its host */
     bool to_master;                                /* it asks for role and run id, and is not ready with a replica */
 };
 

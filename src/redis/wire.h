@@ -1,7 +1,7 @@
 /* One established connection: replies in, commands out. What is appended to the output leaves with the next flush, in
  * one write; while the kernel takes no more, a second buffer collects. */
 #pragma once
-#include "redis_connect.h"
+#include "connect.h"
 
 struct redis_wire;
 

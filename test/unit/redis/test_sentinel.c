@@ -1,8 +1,8 @@
-#include "store/redis_sentinel.h"
+#include "redis/sentinel.h"
 #include "base/metrics.h"
 #include "fake_redis.h"
 #include "leak_guard.h"
-#include "store/redis_link_internal.h"
+#include "redis/link_internal.h"
 #include "test_loop.h"
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -112,7 +112,8 @@ static void open_links(void)
 
     for (unsigned i = 0; i < PEERS; i++)
         target.sentinels[i] = (struct redis_address){"127.0.0.1", fake_redis_port(w.peers[i])};
-    w.sentinel = settings.sentinel = redis_sentinel_create(&w.loop, &target, TIMEOUT_MS);
+    w.sentinel = redis_sentinel_create(&w.loop, &target, TIMEOUT_MS);
+    settings.resolver = redis_sentinel_resolver(w.sentinel);
     for (unsigned i = 0; i < LINKS; i++)
         w.links[i] = redis_link_create(&w.loop, &target, &settings, on_ready, NULL);
 }
@@ -317,7 +318,7 @@ static void tell_move(void)
     const struct redis_address master = {"127.0.0.1", fake_redis_port(w.redises[1])};
 
     for (unsigned i = 0; i < LINKS; i++)
-        link_master_moved(w.links[i], &master);
+        link_on_moved(w.links[i], &master);
 }
 
 Test(redis_sentinel, links_that_are_about_to_connect_elsewhere_do_not)

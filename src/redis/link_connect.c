@@ -1,4 +1,4 @@
-#include "redis_link_internal.h"
+#include "link_internal.h"
 
 #include "base/check.h"
 #include "base/metrics.h"
@@ -84,24 +84,24 @@ void link_name_place(struct redis_link *link)
 {
     const struct redis_target *t = &link->target;
 
-    if (link->sentinel && !t->port)
+    if (link->resolver && !t->port)
         snprintf(link->where, sizeof link->where, "master %s", t->master_name);
     else
         snprintf(link->where, sizeof link->where, t->is_unix ? "unix:%s" : "%s:%u", t->host, t->port);
 }
 
-/* Sentinel is asked before each attempt, for the master may be another one by now. */
+/* The resolver is asked before each attempt, for the master may be another one by now. */
 void link_attempt(struct redis_link *link)
 {
-    if (!link->sentinel) {
+    if (!link->resolver) {
         connect_begin(link);
         return;
     }
     link->state = LINK_ASKING;
-    redis_sentinel_ask(link->sentinel, &link->follower);
+    link->resolver->ask(link->resolver, &link->follower);
 }
 
-void link_master_told(void *arg, const struct redis_address *master, const char *why)
+void link_on_master(void *arg, const struct redis_address *master, const char *why)
 {
     struct redis_link *link = arg;
 
@@ -118,7 +118,7 @@ void link_master_told(void *arg, const struct redis_address *master, const char 
 }
 
 /* What is connected, or about to be, to another one is given up at once, also where it would still answer. */
-void link_master_moved(void *arg, const struct redis_address *master)
+void link_on_moved(void *arg, const struct redis_address *master)
 {
     struct redis_link *link = arg;
     bool is_same = link->target.port == master->port && strcmp(link->target.host, master->host) == 0;
@@ -250,7 +250,7 @@ static void role_answered(void *arg, enum redis_outcome outcome, const struct re
     if (!reply_text(reply_at(reply, 0), &role))
         refuse_answer(link, reply);
     else if (!text_equal(role, TEXT("master")) && RULE(RULE_RUN_ID))
-        link_lose(link, link->sentinel ? "it is a replica, though the Sentinels name it as the master"
+        link_lose(link, link->resolver ? "it is a replica, though the Sentinels name it as the master"
                                        : "it is a replica: point --redis at the primary");
 }
 

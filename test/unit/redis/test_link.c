@@ -1,4 +1,4 @@
-#include "store/redis_link.h"
+#include "redis/link.h"
 #include "deadline.h"
 #include "fake_redis.h"
 #include "leak_guard.h"

@@ -1,8 +1,8 @@
-#include "redis_wire.h"
+#include "wire.h"
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
-#include "redis_reader.h"
+#include "reader.h"
 #include <stdlib.h>
 
 enum {

@@ -1,4 +1,4 @@
-#include "redis_reader.h"
+#include "reader.h"
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/mem.h"

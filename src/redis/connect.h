@@ -1,7 +1,7 @@
 /* One attempt to connect to Redis: resolves the name without blocking, tries its addresses in turn. It has no time
  * limit of its own: the caller cancels it. */
 #pragma once
-#include "store/redis_link.h"
+#include "redis/link.h"
 
 /* Heap memory; whoever owns it frees it in the handle's close callback. */
 union redis_stream {

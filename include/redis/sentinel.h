@@ -3,21 +3,10 @@
  * Sentinel that was cut off or has just come back does not lead to an old master. Links that follow are told when the
  * master moves, so that all of them speak to the same one. Loop thread only. */
 #pragma once
-#include "base/list.h"
-#include "store/redis_link.h"
+#include "redis/resolver.h"
+#include <uv.h>
 
 struct redis_sentinel;
-
-/* One link; its own memory. Neither callback runs inside a call of this module. */
-struct sentinel_follower {
-    struct list node;
-    /* Once for each redis_sentinel_ask(): master, or NULL and a sentence without its full stop. */
-    void (*told)(void *arg, const struct redis_address *master, const char *why);
-    /* The master is another one than was told before, or is known for the first time. */
-    void (*moved)(void *arg, const struct redis_address *master);
-    void *arg;
-    bool is_asking;
-};
 
 /* What the last round of questions brought; for doctor. */
 struct sentinel_census {
@@ -33,10 +22,8 @@ struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis
 /* When nobody follows any more. closed runs once, later. */
 void redis_sentinel_close(struct redis_sentinel *sentinel, void (*closed)(void *arg), void *arg);
 
-void redis_sentinel_follow(struct redis_sentinel *sentinel, struct sentinel_follower *follower);
-void redis_sentinel_ask(struct redis_sentinel *sentinel, struct sentinel_follower *follower);
-/* Nothing is told any more. */
-void redis_sentinel_unfollow(struct sentinel_follower *follower);
+/* For the links to that master. It lives as long as this does. */
+struct redis_resolver *redis_sentinel_resolver(struct redis_sentinel *sentinel);
 
 /* How many replicas there are that could be promoted, also those that are down: as many as any Sentinel knows, by the
  * last word of each. */

@@ -1,4 +1,4 @@
-#include "store/reply.h"
+#include "redis/reply.h"
 
 bool reply_text(const struct redis_reply *reply, struct text *ret_text)
 {

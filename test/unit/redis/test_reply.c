@@ -1,6 +1,6 @@
-#include "store/reply.h"
+#include "redis/reply.h"
 #include "leak_guard.h"
-#include "store/redis_reader.h"
+#include "redis/reader.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

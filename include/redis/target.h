@@ -1,0 +1,27 @@
+/* Where Redis is, as --redis says it. */
+#pragma once
+#include "base/attr.h"
+#include "base/text.h"
+
+enum { REDIS_HOST_BYTES = 256, REDIS_SENTINELS_MAX = 9, REDIS_MASTER_NAME_BYTES = 64 };
+
+struct redis_address {
+    char host[REDIS_HOST_BYTES];
+    uint16_t port;
+};
+
+/* Parsed from redis://[user:password@]host[:port][/db], unix:[//]/path[?db=N&user=…&password=…] or
+ * redis-sentinel://[user:password@]host[:port],…/master-name[/db]. */
+struct redis_target {
+    bool is_unix;
+    char host[REDIS_HOST_BYTES]; /* or the socket's path; empty where Sentinels tell it */
+    uint16_t port;
+    unsigned db;
+    char user[128];
+    char password[256];
+    char master_name[REDIS_MASTER_NAME_BYTES];
+    unsigned sentinel_count; /* 0: Redis is at host */
+    struct redis_address sentinels[REDIS_SENTINELS_MAX];
+};
+/* False with one sentence in ret_why, which never quotes the password. */
+MUST_CHECK bool redis_target_parse(struct text url, struct redis_target *ret_target, struct buf *ret_why);
