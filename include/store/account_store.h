@@ -22,17 +22,17 @@ typedef void user_found(void *arg, enum store_result result, const struct user_r
 
 void account_store_create(struct store *store, const struct id *account, struct text name, store_done *done, void *arg);
 /* STORE_REFUSED: no such account. STORE_CONFLICT: the email is taken. Event user.created. */
-void account_store_add_user(struct store *store, const struct user_record *user, const struct audit_origin *origin,
+void account_store_add_user(struct store *store, const struct user_record *user, const struct audit_source *source,
                             store_done *done, void *arg);
 void account_store_find_user(struct store *store, struct text email, user_found *done, void *arg);
 /* Replaces password_hash and/or totp_sealed (NULL: stays), forgets the last TOTP step, ends all sessions of the user,
  * forgets the browsers that he signed in from, and unlocks him. Events user.totp_reset, user.password_reset,
  * user.unlocked. */
 void account_store_reset_user(struct store *store, const struct id *user, const char *password_hash,
-                              const uint8_t *totp_sealed, const struct audit_origin *origin, store_done *done,
+                              const uint8_t *totp_sealed, const struct audit_source *source, store_done *done,
                               void *arg);
 /* Ends a lock, and clears what is counted against the user. STORE_NOT_FOUND: no such user. Event user.unlocked. */
-void account_store_unlock_user(struct store *store, const struct id *user, const struct audit_origin *origin,
+void account_store_unlock_user(struct store *store, const struct id *user, const struct audit_source *source,
                                store_done *done, void *arg);
 typedef void users_listed(void *arg, enum store_result result, const struct user_record *users, size_t count);
 void account_store_list_users(struct store *store, const struct id *account /* NULL: all */, users_listed *done,

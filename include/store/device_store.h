@@ -45,10 +45,10 @@ typedef void device_polled(void *arg, enum store_result result, const struct dev
  * created_ms (of a live device key) and digest; name, scopes and account are the enrolment's; with the audit event,
  * whose actor is the user who approved. That happens once. STORE_REFUSED: poll->refusal says why not. STORE_NOT_FOUND:
  * no such code, another client's, claimed before, or approved by nobody who knows a master key. STORE_UNKNOWN: the key
- * may exist; discard it. The texts of origin are kept by the caller until done. */
+ * may exist; discard it. The texts of source are kept by the caller until done. */
 void device_store_poll(struct store *store, const struct token_digests *code, struct text client, struct text ip_tag,
                        const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
-                       const struct audit_origin *origin, device_polled *done, void *arg);
+                       const struct audit_source *source, device_polled *done, void *arg);
 
 enum device_status { DEVICE_IS_PENDING, DEVICE_IS_APPROVED, DEVICE_IS_DENIED };
 struct device_enrolment {
@@ -67,8 +67,8 @@ void device_store_find(struct store *store, const struct token_digests *user_cod
 /* STORE_FULL: the account has as many active device keys as it may; STORE_LIMITED: the user made too many changes,
  * retry_after_s says for how long; neither is ever said to who denies.
  * Approves, or denies with the audit event. Again: the same answer. What was approved can be denied until it is
- * claimed; what was denied can't be approved: STORE_NOT_FOUND. The actor of origin is the user; its texts are kept by
+ * claimed; what was denied can't be approved: STORE_NOT_FOUND. The actor of source is the user; its texts are kept by
  * the caller until done. */
 void device_store_decide(struct store *store, const struct token_digests *user_code, const struct id *account,
-                         struct text user_tag, bool approve, const struct audit_origin *origin, device_found *done,
+                         struct text user_tag, bool approve, const struct audit_source *source, device_found *done,
                          void *arg);

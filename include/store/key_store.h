@@ -14,7 +14,7 @@ void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES],
  * many changes, retry_after_s says for how long. */
 typedef void key_inserted(void *arg, enum store_result result, uint32_t retry_after_s);
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
-                      const struct audit_origin *origin, key_inserted *done, void *arg);
+                      const struct audit_source *source, key_inserted *done, void *arg);
 
 /* What a caller may see: his account, one kind, and only test keys for a test key. */
 struct key_view {
@@ -46,8 +46,8 @@ void key_store_list(struct store *store, const struct key_query *query, keys_lis
  * STORE_OK: no node accepts the key any more, the barrier of design 6 is over; that takes a round trip to the other
  * nodes, or 1.25 leases + 50 ms where one does not answer. STORE_UNKNOWN: nothing is promised, ask again. */
 void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
-                      const struct audit_origin *origin, key_found *done, void *arg);
+                      const struct audit_source *source, key_found *done, void *arg);
 /* Revokes a key whose secret nobody got. Tried again with backoff until Redis answers or the store closes. */
-void key_store_discard(struct store *store, const struct id *id, const struct audit_origin *origin);
+void key_store_discard(struct store *store, const struct id *id, const struct audit_source *source);
 /* Discards that have not been answered yet. */
 size_t key_store_discards(const struct store *store);

@@ -60,12 +60,12 @@ struct login_failure {
     uint32_t retry_after_s; /* STORE_REFUSED */
 };
 typedef void login_failed(void *arg, enum store_result result, const struct login_failure *failure);
-/* Counts and records that an attempt was wrong (event login.failed, or step_up.failed where origin has an
+/* Counts and records that an attempt was wrong (event login.failed, or step_up.failed where source has an
  * actor; user NULL: no such email, the same work).
  * only_code_wrong: behind a right password; a hundred in a row lock the user. STORE_REFUSED: it was not counted, since
  * a limit was reached since it began; whether it was wrong must not be told. */
 void session_store_fail_login(struct store *store, const struct id *user, const struct login_attempt *attempt,
-                              bool only_code_wrong, const struct audit_origin *origin, login_failed *done, void *arg);
+                              bool only_code_wrong, const struct audit_source *source, login_failed *done, void *arg);
 /* Nobody waits for it. */
 void session_store_give_back(struct store *store, const struct login_attempt *attempt);
 
@@ -85,7 +85,7 @@ struct session_start {
     const struct user_record *verified;
 };
 void session_store_create(struct store *store, const struct session_start *start, const struct session_limits *limits,
-                          const struct audit_origin *origin, session_found *done, void *arg);
+                          const struct audit_source *source, session_found *done, void *arg);
 
 /* Loads a live session and notes its use. STORE_NOT_FOUND: unknown or over, or made or altered by nobody who knows a
  * master key. */
@@ -96,7 +96,7 @@ void session_store_load(struct store *store, const uint8_t token_digest[32], con
  * loaded, by the old digest. */
 void session_store_step_up(struct store *store, const struct session_record *session, const uint8_t old_digest[32],
                            const uint8_t new_digest[32], int64_t totp_step, const struct login_attempt *attempt,
-                           const struct session_limits *limits, const struct audit_origin *origin, session_found *done,
+                           const struct session_limits *limits, const struct audit_source *source, session_found *done,
                            void *arg);
-void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_origin *origin,
+void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_source *source,
                        store_done *done, void *arg);

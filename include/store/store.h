@@ -142,7 +142,7 @@ struct credential {
 };
 
 /* Who did it, for the audit event that is written with each change, and what shows that he may. */
-struct audit_origin {
+struct audit_source {
     struct text actor;      /* "key_…", "usr_…", or "operator" for the command line, "system" */
     struct text ip;         /* empty for the command line */
     struct text request_id; /* empty for the command line */

@@ -26,7 +26,7 @@ enum { ADMIN_OUTPUT_MAX_BYTES = 64 * 1024 * 1024, ADMIN_WHY_MAX_BYTES = 1024 };
     }
 
 /* The author of changes made here, for the audit trail. */
-extern const struct audit_origin OPERATOR;
+extern const struct audit_source OPERATOR;
 
 /* The keyring of the settings, or NULL with *ret_code of what was told. */
 MUST_CHECK struct keyring *command_keyring(const struct command_line *line, int *ret_code);

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-const struct audit_origin OPERATOR = {.actor = TEXT("operator")};
+const struct audit_source OPERATOR = {.actor = TEXT("operator")};
 
 struct stored {
     struct store_session *session;

@@ -218,11 +218,11 @@ struct text call_client_block(const struct call *call, unsigned ipv4_bits, unsig
     return http_request_copy(call->request, buf_text(&out));
 }
 
-struct audit_origin call_origin(const struct call *call)
+struct audit_source call_source(const struct call *call)
 {
     bool known = call->key || call->session;
 
-    return (struct audit_origin){
+    return (struct audit_source){
         .actor = known ? id_text(call_actor(call)) : (struct text){0},
         .ip = call_client_address(call),
         .request_id = http_request_id(call->request),

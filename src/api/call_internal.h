@@ -27,7 +27,7 @@ struct call {
     /* The principal: one of these, or none on routes for anyone. */
     const struct key_record *key;
     const struct session_record *session;
-    const struct key_record *refused_key; /* while a key is refused that is known: it is no principal */
+    const struct key_record *refused_key;         /* while a key is refused that is known: it is no principal */
     uint8_t session_digest[KEYRING_DIGEST_BYTES]; /* of the session's cookie, as the session is known by it */
     struct token_digests *session_digests;        /* what it may be known by, while it is looked for */
     size_t session_tries;
@@ -69,7 +69,7 @@ struct text call_client_network(const struct call *call);
 struct text call_client_block(const struct call *call, unsigned ipv4_bits, unsigned ipv6_bits);
 /* For a change: its audit event, and the credential that must still be valid when it takes effect. The actor is empty
  * where there is no principal. Lives as long as the call. */
-struct audit_origin call_origin(const struct call *call);
+struct audit_source call_source(const struct call *call);
 
 /* One line for what an operator must be able to find again. account, actor, target: empty where there is none. */
 void call_log(const struct call *call, const char *message, struct text account, struct text actor, struct text target);

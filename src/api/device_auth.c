@@ -213,7 +213,7 @@ static void token_refuse(struct call *call, const struct device_poll *poll);
 void device_token(struct call *call)
 {
     struct token_request *op = http_request_alloc(call->request, sizeof *op);
-    struct audit_origin origin = call_origin(call);
+    struct audit_source source = call_source(call);
     struct token_digests code;
     struct text client;
 
@@ -225,7 +225,7 @@ void device_token(struct call *call)
     key_grant_mint(&op->grant, call);
     http_request_hold(call->request);
     device_store_poll(call->service->store, &code, client, text_of(op->ip_tag), &op->grant.key, op->grant.digest,
-                      &origin, token_polled, op);
+                      &source, token_polled, op);
 }
 
 static void refuse_grant(struct call *call)

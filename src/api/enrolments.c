@@ -49,11 +49,11 @@ void enrolment_show(struct call *call)
 static void decide(struct call *call, bool approve)
 {
     struct enrolment_visit *visit = visit_begin(call, approve ? "device approved" : "device denied");
-    struct audit_origin origin = call_origin(call);
+    struct audit_source source = call_source(call);
 
     if (visit)
         device_store_decide(call->service->store, &visit->digests, call_account(call), text_of(visit->user_tag),
-                            approve, &origin, enrolment_found, visit);
+                            approve, &source, enrolment_found, visit);
 }
 
 void enrolment_approve(struct call *call)

@@ -16,12 +16,12 @@ void key_grant_mint(struct key_grant *grant, struct call *call)
 
 static void discard(struct key_grant *grant)
 {
-    struct audit_origin origin = call_origin(grant->call);
+    struct audit_source source = call_source(grant->call);
 
-    origin.actor = TEXT("system");
-    origin.credential.kind = CREDENTIAL_NONE;
-    key_store_discard(grant->call->service->store, &grant->key.id, &origin);
-    call_log(grant->call, "key discarded: its secret was not delivered", id_text(&grant->key.account), origin.actor,
+    source.actor = TEXT("system");
+    source.credential.kind = CREDENTIAL_NONE;
+    key_store_discard(grant->call->service->store, &grant->key.id, &source);
+    call_log(grant->call, "key discarded: its secret was not delivered", id_text(&grant->key.account), source.actor,
              id_text(&grant->key.id));
 }
 

@@ -59,7 +59,7 @@ static void key_answered(struct key_grant *grant);
 void keys_create(struct call *call)
 {
     struct key_grant *grant = http_request_alloc(call->request, sizeof *grant);
-    struct audit_origin origin = call_origin(call);
+    struct audit_source source = call_source(call);
 
     if (!key_read(call, &grant->key) || !key_may_be_granted(call, &grant->key))
         return;
@@ -67,7 +67,7 @@ void keys_create(struct call *call)
     grant->key.by = *call_actor(call);
     key_grant_mint(grant, call);
     http_request_hold(call->request);
-    key_store_insert(call->service->store, &grant->key, grant->digest, &origin, key_stored, grant);
+    key_store_insert(call->service->store, &grant->key, grant->digest, &source, key_stored, grant);
 }
 
 static bool read_scopes(const struct json *list, scope_set *ret_scopes)
@@ -256,7 +256,7 @@ static void key_revoked(void *arg, enum store_result result, const struct key_re
 static void revoke_key(struct call *call, enum key_kind kind)
 {
     struct key_view view = visible_keys(call, kind);
-    struct audit_origin origin = call_origin(call);
+    struct audit_source source = call_source(call);
     struct key_revocation *op;
     struct id id;
 
@@ -265,7 +265,7 @@ static void revoke_key(struct call *call, enum key_kind kind)
     op = http_request_alloc(call->request, sizeof *op);
     *op = (struct key_revocation){call, kind};
     http_request_hold(call->request);
-    key_store_revoke(call->service->store, &view, &id, &origin, key_revoked, op);
+    key_store_revoke(call->service->store, &view, &id, &source, key_revoked, op);
 }
 
 void keys_revoke(struct call *call)

@@ -209,9 +209,9 @@ static void browser_make_known(struct login *op)
 static void login_create(struct login *op)
 {
     const struct service *service = op->call->service;
-    struct audit_origin origin = call_origin(op->call);
+    struct audit_source source = call_source(op->call);
 
-    origin.actor = id_text(&op->proof.user.id);
+    source.actor = id_text(&op->proof.user.id);
     sid_mint(op->sid);
     token_mint(&op->token);
     browser_make_known(op);
@@ -227,7 +227,7 @@ static void login_create(struct login *op)
         .presented_digest = op->is_presented ? op->presented_digest : NULL,
         .verified = &op->proof.user,
     };
-    session_store_create(service->store, &start, &service->session_limits, &origin, login_stored, op);
+    session_store_create(service->store, &start, &service->session_limits, &source, login_stored, op);
 }
 
 static void login_reply(struct login *op, const struct session_record *session)
@@ -304,10 +304,10 @@ static void login_stored(void *arg, enum store_result result, const struct sessi
  * request behind it tells the two apart. */
 static void login_fail(struct login *op, bool only_code_wrong)
 {
-    struct audit_origin origin = call_origin(op->call);
+    struct audit_source source = call_source(op->call);
 
     session_store_fail_login(op->call->service->store, op->proof.known ? &op->proof.user.id : NULL, &op->attempt,
-                             only_code_wrong, &origin, login_recorded, op);
+                             only_code_wrong, &source, login_recorded, op);
 }
 
 /* A wrong login that was not counted is not told to be wrong. */
@@ -335,10 +335,10 @@ static void session_ended(void *arg, enum store_result result);
 
 void logout_begin(struct call *call)
 {
-    struct audit_origin origin = call_origin(call);
+    struct audit_source source = call_source(call);
 
     http_request_hold(call->request);
-    session_store_end(call->service->store, call->session_digest, &origin, session_ended, call);
+    session_store_end(call->service->store, call->session_digest, &source, session_ended, call);
 }
 
 static void session_ended(void *arg, enum store_result result)

@@ -118,14 +118,14 @@ static void step_up_store(struct step_up *op)
 {
     const struct call *call = op->call;
     const struct service *service = call->service;
-    struct audit_origin origin = call_origin(call);
+    struct audit_source source = call_source(call);
     uint8_t new_digest[KEYRING_DIGEST_BYTES];
 
     token_mint(&op->token);
     http_request_defer(call->request, token_wipe, &op->token);
     CHECK(token_digest(service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), new_digest));
     session_store_step_up(service->store, call->session, call->session_digest, new_digest, op->proof.totp_step,
-                          &op->attempt, &service->session_limits, &origin, step_up_stored, op);
+                          &op->attempt, &service->session_limits, &source, step_up_stored, op);
 }
 
 static void reply_step_up(struct step_up *op, const struct session_record *session)
@@ -172,9 +172,9 @@ static void step_up_stored(void *arg, enum store_result result, const struct ses
 
 static void step_up_fail(struct step_up *op, bool only_code_wrong)
 {
-    struct audit_origin origin = call_origin(op->call);
+    struct audit_source source = call_source(op->call);
 
-    session_store_fail_login(op->call->service->store, call_actor(op->call), &op->attempt, only_code_wrong, &origin,
+    session_store_fail_login(op->call->service->store, call_actor(op->call), &op->attempt, only_code_wrong, &source,
                              step_up_failed, op);
 }
 

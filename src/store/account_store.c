@@ -70,7 +70,7 @@ enum store_result user_record_believe(struct store *store, const struct user_rec
     return store_believe(store, &seal.record, text_of(user->mac.text), "user", id_text(&user->id));
 }
 
-void account_store_add_user(struct store *store, const struct user_record *user, const struct audit_origin *origin,
+void account_store_add_user(struct store *store, const struct user_record *user, const struct audit_source *source,
                             store_done *done, void *arg)
 {
     struct user_record sealed = *user;
@@ -84,13 +84,13 @@ void account_store_add_user(struct store *store, const struct user_record *user,
     args_add(&args, text_of(user->password_hash));
     args_add(&args, sealed_text(user->totp_sealed));
     args_add_int(&args, user->created_ms);
-    args_add_origin(&args, store, origin);
+    args_add_source(&args, store, source);
     args_add(&args, text_of(sealed.mac.text));
     verb_call_change(store, SCRIPT_user_create, &args, done, arg);
 }
 
 void account_store_reset_user(struct store *store, const struct id *user, const char *password_hash,
-                              const uint8_t *totp_sealed, const struct audit_origin *origin, store_done *done,
+                              const uint8_t *totp_sealed, const struct audit_source *source, store_done *done,
                               void *arg)
 {
     struct script_args args;
@@ -99,18 +99,18 @@ void account_store_reset_user(struct store *store, const struct id *user, const 
     args_add(&args, id_text(user));
     args_add(&args, password_hash ? text_of(password_hash) : TEXT(""));
     args_add(&args, totp_sealed ? sealed_text(totp_sealed) : TEXT(""));
-    args_add_origin(&args, store, origin);
+    args_add_source(&args, store, source);
     verb_call_change(store, SCRIPT_user_reset, &args, done, arg);
 }
 
-void account_store_unlock_user(struct store *store, const struct id *user, const struct audit_origin *origin,
+void account_store_unlock_user(struct store *store, const struct id *user, const struct audit_source *source,
                                store_done *done, void *arg)
 {
     struct script_args args;
 
     args_begin(&args);
     args_add(&args, id_text(user));
-    args_add_origin(&args, store, origin);
+    args_add_source(&args, store, source);
     verb_call_change(store, SCRIPT_user_unlock, &args, done, arg);
 }
 

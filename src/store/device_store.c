@@ -140,7 +140,7 @@ struct poll_call {
     struct key_record key;
     char client[CLIENT_ID_MAX_BYTES];
     size_t client_len;
-    struct audit_origin origin; /* its texts are the caller's, who keeps them until done */
+    struct audit_source source; /* its texts are the caller's, who keeps them until done */
     struct device_poll poll;    /* as it was approved; its name is the key's */
     device_polled *done;
     void *arg;
@@ -199,7 +199,7 @@ static void claim(struct poll_call *call, struct text mac)
     args_add(&args, mac);
     args_add_hex(&args, call->key_digest, sizeof call->key_digest);
     args_add(&args, buf_text(&packed));
-    args_add_source(&args, call->store, &call->origin);
+    args_add_client(&args, call->store, &call->source);
     args_add_int(&args, store_limits(call->store)->device_keys_max);
     store_call_script(call->store, SCRIPT_device_claim, SCRIPT_CHANGES, args.count, args.argv, claim_called, call);
 }
@@ -279,7 +279,7 @@ static void poll_called(void *arg, enum store_result result, const struct redis_
 
 void device_store_poll(struct store *store, const struct token_digests *code, struct text client, struct text ip_tag,
                        const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
-                       const struct audit_origin *origin, device_polled *done, void *arg)
+                       const struct audit_source *source, device_polled *done, void *arg)
 {
     struct poll_call *call = mem_alloc(sizeof *call);
     struct script_args args;
@@ -290,7 +290,7 @@ void device_store_poll(struct store *store, const struct token_digests *code, st
     key_copy(&call->key, key);
     memcpy(call->client, client.ptr, client.len);
     call->client_len = client.len;
-    call->origin = *origin;
+    call->source = *source;
     call->done = done;
     call->arg = arg;
     args_begin(&args);
@@ -427,7 +427,7 @@ struct decision {
     struct id account;
     char user_tag[2 * KEYRING_DIGEST_BYTES];
     size_t user_tag_len;
-    struct audit_origin origin; /* its texts are the caller's, who keeps them until done */
+    struct audit_source source; /* its texts are the caller's, who keeps them until done */
 };
 
 static void send_decision(const struct decision *decision, struct text status, struct text mac)
@@ -438,8 +438,8 @@ static void send_decision(const struct decision *decision, struct text status, s
     args_add_seeker(&args, &call->user_code, &decision->account,
                     (struct text){decision->user_tag, decision->user_tag_len});
     args_add(&args, status);
-    args_add_origin(&args, call->store, &decision->origin);
-    args_add_credential(&args, &decision->origin.credential);
+    args_add_source(&args, call->store, &decision->source);
+    args_add_credential(&args, &decision->source.credential);
     args_add(&args, mac);
     args_add_int(&args, store_limits(call->store)->device_keys_max);
     args_add_int(&args, store_limits(call->store)->changes_per_minute);
@@ -457,7 +457,7 @@ static void send_approval(const struct decision *decision, const struct device_e
         send_decision(decision, TEXT("approved"), TEXT(""));
         return;
     }
-    CHECK(id_parse(ID_USER, decision->origin.actor, &user));
+    CHECK(id_parse(ID_USER, decision->source.actor, &user));
     seal_approval(&seal, found->digest, &decision->account, &user, enrolment->client, enrolment->name,
                   enrolment->scopes);
     record_mac_make(store_keyring(decision->call->store), &seal.record, &mac);
@@ -494,13 +494,13 @@ static void read_before_approval(struct store *store, const struct decision *dec
 }
 
 void device_store_decide(struct store *store, const struct token_digests *user_code, const struct id *account,
-                         struct text user_tag, bool approve, const struct audit_origin *origin, device_found *done,
+                         struct text user_tag, bool approve, const struct audit_source *source, device_found *done,
                          void *arg)
 {
     struct decision decision = {.call = find_call_make(store, user_code, true, done, arg),
                                 .account = *account,
                                 .user_tag_len = user_tag.len,
-                                .origin = *origin};
+                                .source = *source};
 
     CHECK(user_tag.len <= sizeof decision.user_tag);
     memcpy(decision.user_tag, user_tag.ptr, user_tag.len);

@@ -12,19 +12,19 @@ enum {
     DISCARDS_AT_ONCE = 16,
     PAUSE_FIRST_MS = 250,
     PAUSE_MAX_MS = 5000,
-    ORIGIN_TEXT_BYTES = 72,
+    SOURCE_TEXT_BYTES = 72,
 };
 
-struct origin_text {
+struct kept_text {
     uint8_t len;
-    char chars[ORIGIN_TEXT_BYTES];
+    char chars[SOURCE_TEXT_BYTES];
 };
 
 struct key_discard {
     struct list node; /* in waiting; of its own while under way */
     struct key_discards *kept_by;
     struct id id;
-    struct origin_text actor, ip, request_id;
+    struct kept_text actor, ip, request_id;
 };
 
 static void discards_send(struct key_discards *discards);
@@ -58,14 +58,14 @@ size_t key_store_discards(const struct store *store)
     return discards ? discards->count : 0;
 }
 
-static void origin_keep(struct origin_text *kept, struct text t)
+static void kept_text_set(struct kept_text *kept, struct text t)
 {
-    kept->len = (uint8_t)(t.len < ORIGIN_TEXT_BYTES ? t.len : ORIGIN_TEXT_BYTES);
+    kept->len = (uint8_t)(t.len < SOURCE_TEXT_BYTES ? t.len : SOURCE_TEXT_BYTES);
     if (kept->len > 0)
         memcpy(kept->chars, t.ptr, kept->len);
 }
 
-static struct text origin_kept(const struct origin_text *kept)
+static struct text kept_text_get(const struct kept_text *kept)
 {
     return (struct text){kept->chars, kept->len};
 }
@@ -76,7 +76,7 @@ static void log_lost(const struct id *id, const char *why)
         log_text("id", id_text(id)), log_str("why", why));
 }
 
-void key_store_discard(struct store *store, const struct id *id, const struct audit_origin *origin)
+void key_store_discard(struct store *store, const struct id *id, const struct audit_source *source)
 {
     struct key_discards *discards = key_discards_of(store);
     struct key_discard *discard;
@@ -88,9 +88,9 @@ void key_store_discard(struct store *store, const struct id *id, const struct au
     discard = mem_alloc(sizeof *discard);
     discard->kept_by = discards;
     discard->id = *id;
-    origin_keep(&discard->actor, origin->actor);
-    origin_keep(&discard->ip, origin->ip);
-    origin_keep(&discard->request_id, origin->request_id);
+    kept_text_set(&discard->actor, source->actor);
+    kept_text_set(&discard->ip, source->ip);
+    kept_text_set(&discard->request_id, source->request_id);
     list_append(&discards->waiting, &discard->node);
     discards->count++;
     discards_send(discards);
@@ -103,13 +103,13 @@ static void discards_send(struct key_discards *discards)
     while (!discards->is_pausing && !discards->is_closing && discards->in_flight < DISCARDS_AT_ONCE &&
            (node = list_first(&discards->waiting))) {
         struct key_discard *discard = LIST_ENTRY(node, struct key_discard, node);
-        const struct audit_origin origin = {.actor = origin_kept(&discard->actor),
-                                            .ip = origin_kept(&discard->ip),
-                                            .request_id = origin_kept(&discard->request_id)};
+        const struct audit_source source = {.actor = kept_text_get(&discard->actor),
+                                            .ip = kept_text_get(&discard->ip),
+                                            .request_id = kept_text_get(&discard->request_id)};
 
         list_remove(node);
         discards->in_flight++;
-        key_store_revoke_discarded(discards->store, &discard->id, &origin, discard_called, discard);
+        key_store_revoke_discarded(discards->store, &discard->id, &source, discard_called, discard);
     }
 }
 
@@ -129,7 +129,7 @@ static void discard_called(void *arg, enum store_result result, UNUSED const str
     bool is_answered = result == STORE_OK || result == STORE_NOT_FOUND;
 
     if (result == STORE_OK)
-        store_keep_revocation(discards->store, &discard->id, origin_kept(&discard->actor));
+        store_keep_revocation(discards->store, &discard->id, kept_text_get(&discard->actor));
     discards->in_flight--;
     if (is_answered || discards->is_closing) {
         if (!is_answered)

@@ -43,5 +43,5 @@ void key_find_command_prepare(struct key_find_command *command, struct text pref
 void key_discards_try_end(struct key_discards *discards);
 
 /* key_revoke.lua for anyone's key; an id that does not exist yet will never do. */
-void key_store_revoke_discarded(struct store *store, const struct id *id, const struct audit_origin *origin,
+void key_store_revoke_discarded(struct store *store, const struct id *id, const struct audit_source *source,
                                 script_done *done, void *arg);

@@ -165,7 +165,7 @@ static void insert_called(void *arg, enum store_result result, const struct redi
 }
 
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
-                      const struct audit_origin *origin, key_inserted *done, void *arg)
+                      const struct audit_source *source, key_inserted *done, void *arg)
 {
     struct insert_call *call = mem_alloc(sizeof *call);
     char storage[KEY_TEXT_MAX_BYTES];
@@ -179,8 +179,8 @@ void key_store_insert(struct store *store, const struct key_record *key, const u
     key_encode(key, store_keyring(store), digest, &packed);
     CHECK(!packed.failed);
     args_add(&args, buf_text(&packed));
-    args_add_origin(&args, store, origin);
-    args_add_credential(&args, &origin->credential);
+    args_add_source(&args, store, source);
+    args_add_credential(&args, &source->credential);
     args_add_int(&args, store_limits(store)->keys_max);
     args_add_int(&args, store_limits(store)->changes_per_minute);
     store_call_script(store, SCRIPT_key_insert, SCRIPT_CHANGES, args.count, args.argv, insert_called, call);
@@ -270,15 +270,15 @@ static void revoke_called(void *arg, enum store_result result, const struct redi
 }
 
 static void args_add_revocation(struct script_args *args, const struct store *store, const struct key_view *view,
-                                const struct id *id, const struct audit_origin *origin)
+                                const struct id *id, const struct audit_source *source)
 {
     args_begin(args);
     args_add_view(args, view, id);
-    args_add_origin(args, store, origin);
+    args_add_source(args, store, source);
 }
 
 void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
-                      const struct audit_origin *origin, key_found *done, void *arg)
+                      const struct audit_source *source, key_found *done, void *arg)
 {
     struct revocation *revocation = mem_alloc(sizeof *revocation);
     struct script_args args;
@@ -288,26 +288,26 @@ void key_store_revoke(struct store *store, const struct key_view *view, const st
     revocation->done = done;
     revocation->arg = arg;
     revocation->id = *id;
-    snprintf(revocation->actor, sizeof revocation->actor, "%.*s", TEXT_ARG(origin->actor));
-    args_add_revocation(&args, store, view, id, origin);
+    snprintf(revocation->actor, sizeof revocation->actor, "%.*s", TEXT_ARG(source->actor));
+    args_add_revocation(&args, store, view, id, source);
     args_add(&args, TEXT("0"));
     args_add(&args, barrier_session(revocation->barrier));
     args_add(&args, barrier_name(revocation->barrier));
-    args_add_credential(&args, &origin->credential);
+    args_add_credential(&args, &source->credential);
     store_call_script(store, SCRIPT_key_revoke, SCRIPT_CHANGES, args.count, args.argv, revoke_called, revocation);
 }
 
-void key_store_revoke_discarded(struct store *store, const struct id *id, const struct audit_origin *origin,
+void key_store_revoke_discarded(struct store *store, const struct id *id, const struct audit_source *source,
                                 script_done *done, void *arg)
 {
     const struct key_view everything = {.any_kind = true};
     struct script_args args;
 
-    args_add_revocation(&args, store, &everything, id, origin);
+    args_add_revocation(&args, store, &everything, id, source);
     args_add(&args, TEXT("1"));
     args_add(&args, TEXT("-"));
     args_add(&args, TEXT("-"));
-    args_add_credential(&args, &origin->credential);
+    args_add_credential(&args, &source->credential);
     store_call_script(store, SCRIPT_key_revoke, SCRIPT_CHANGES, args.count, args.argv, done, arg);
 }
 

@@ -197,7 +197,7 @@ static void failure_called(void *arg, enum store_result result, const struct red
 }
 
 void session_store_fail_login(struct store *store, const struct id *user, const struct login_attempt *attempt,
-                              bool only_code_wrong, const struct audit_origin *origin, login_failed *done, void *arg)
+                              bool only_code_wrong, const struct audit_source *source, login_failed *done, void *arg)
 {
     struct fail_call *call = mem_alloc(sizeof *call);
     struct script_args args;
@@ -208,8 +208,8 @@ void session_store_fail_login(struct store *store, const struct id *user, const 
     args_add(&args, attempt->id);
     args_add(&args, attempt->counters);
     args_add(&args, only_code_wrong ? TEXT("1") : TEXT("0"));
-    args_add_source(&args, store, origin);
-    args_add(&args, origin->actor);
+    args_add_client(&args, store, source);
+    args_add(&args, source->actor);
     store_call_script(store, SCRIPT_login_fail, SCRIPT_CHANGES, args.count, args.argv, failure_called, call);
 }
 
@@ -312,7 +312,7 @@ static void call_session(struct store *store, enum script script, enum script_li
 }
 
 void session_store_create(struct store *store, const struct session_start *start, const struct session_limits *limits,
-                          const struct audit_origin *origin, session_found *done, void *arg)
+                          const struct audit_source *source, session_found *done, void *arg)
 {
     const struct user_record *verified = start->verified;
     struct session_record session = {.user = {.id = start->user, .account = start->account}};
@@ -341,7 +341,7 @@ void session_store_create(struct store *store, const struct session_start *start
     args_add_limits(&args, limits);
     args_add(&args, verified ? text_of(verified->password_hash) : TEXT(""));
     args_add(&args, verified ? (struct text){(const char *)verified->totp_sealed, TOTP_SEALED_BYTES} : TEXT(""));
-    args_add_source(&args, store, origin);
+    args_add_client(&args, store, source);
     args_add_int(&args, session.created_ms);
     args_add(&args, text_of(mac.text));
     call_session(store, SCRIPT_session_create, SCRIPT_CHANGES, start->token_digest, &args, done, arg);
@@ -360,7 +360,7 @@ void session_store_load(struct store *store, const uint8_t token_digest[32], con
 
 void session_store_step_up(struct store *store, const struct session_record *session, const uint8_t old_digest[32],
                            const uint8_t new_digest[32], int64_t totp_step, const struct login_attempt *attempt,
-                           const struct session_limits *limits, const struct audit_origin *origin, session_found *done,
+                           const struct session_limits *limits, const struct audit_source *source, session_found *done,
                            void *arg)
 {
     int64_t step_up_ms = store_clock_ms(store);
@@ -378,19 +378,19 @@ void session_store_step_up(struct store *store, const struct session_record *ses
     args_add(&args, attempt->id);
     args_add(&args, attempt->counters);
     args_add_limits(&args, limits);
-    args_add_source(&args, store, origin);
+    args_add_client(&args, store, source);
     args_add_int(&args, step_up_ms);
     args_add(&args, text_of(mac.text));
     call_session(store, SCRIPT_session_step_up, SCRIPT_CHANGES, new_digest, &args, done, arg);
 }
 
-void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_origin *origin,
+void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_source *source,
                        store_done *done, void *arg)
 {
     struct script_args args;
 
     args_begin(&args);
     args_add_hex(&args, token_digest, TOKEN_DIGEST_BYTES);
-    args_add_source(&args, store, origin);
+    args_add_client(&args, store, source);
     verb_call_change(store, SCRIPT_session_end, &args, done, arg);
 }

@@ -260,7 +260,7 @@ static void tell(struct store *store, const struct kept_revocation *kept)
     for (int i = 0; i < 2; i++)
         args_add(&args, TEXT("")); /* of any account and kind */
     args_add(&args, TEXT("0"));
-    args_add_origin(&args, store, &(struct audit_origin){.actor = text_of(kept->actor)});
+    args_add_source(&args, store, &(struct audit_source){.actor = text_of(kept->actor)});
     args_add(&args, TEXT("0"));
     args_add(&args, TEXT("-"));
     args_add(&args, TEXT("-"));

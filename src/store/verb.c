@@ -56,16 +56,16 @@ void args_add_digests(struct script_args *args, const struct token_digests *dige
     add_printed(args, from);
 }
 
-void args_add_origin(struct script_args *args, const struct store *store, const struct audit_origin *origin)
+void args_add_source(struct script_args *args, const struct store *store, const struct audit_source *source)
 {
-    args_add(args, origin->actor);
-    args_add_source(args, store, origin);
+    args_add(args, source->actor);
+    args_add_client(args, store, source);
 }
 
-void args_add_source(struct script_args *args, const struct store *store, const struct audit_origin *origin)
+void args_add_client(struct script_args *args, const struct store *store, const struct audit_source *source)
 {
-    args_add(args, origin->ip);
-    args_add(args, origin->request_id);
+    args_add(args, source->ip);
+    args_add(args, source->request_id);
     args_add_int(args, store_audit_max(store));
 }
 

@@ -21,9 +21,9 @@ void args_add_hex(struct script_args *args, const void *bytes, size_t count);
 /* As known_digest() in the prelude takes them. */
 void args_add_digests(struct script_args *args, const struct token_digests *digests);
 /* The last arguments of each script that writes an event: actor, address, request id, events kept. */
-void args_add_origin(struct script_args *args, const struct store *store, const struct audit_origin *origin);
+void args_add_source(struct script_args *args, const struct store *store, const struct audit_source *source);
 /* The same without the actor, where the script knows it better. */
-void args_add_source(struct script_args *args, const struct store *store, const struct audit_origin *origin);
+void args_add_client(struct script_args *args, const struct store *store, const struct audit_source *source);
 
 /* What the actor's credential is, as actor_refused() in the prelude takes it. */
 void args_add_credential(struct script_args *args, const struct credential *credential);

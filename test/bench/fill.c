@@ -12,7 +12,7 @@
 
 enum { IN_FLIGHT = 500, COUNT_MAX = 10000000, FILL_WHY_MAX_BYTES = 1024 };
 
-static const struct audit_origin ORIGIN = {.actor = TEXT("operator")};
+static const struct audit_source ORIGIN = {.actor = TEXT("operator")};
 
 struct filling {
     struct store_session session;

@@ -29,7 +29,7 @@ struct direct {
     struct session_record session; /* as it was made last */
 };
 
-static const struct audit_origin NOBODY = {.actor = {"operator", 8}};
+static const struct audit_source NOBODY = {.actor = {"operator", 8}};
 
 static bool store_ready(void *direct)
 {

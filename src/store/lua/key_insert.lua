@@ -17,7 +17,7 @@ if credential ~= '' then
         return {'full'}
     end
 end
-local added = key_add(ARGV[2], ARGV[3], origin_from(4))
+local added = key_add(ARGV[2], ARGV[3], source_from(4))
 if added == 'ok' and credential ~= '' then
     limit_count(actor, key.account, key.mode, changes_max)
 end

@@ -64,11 +64,11 @@ end
 -- change.
 local AUDIT_CLASSES = {[0] = 'people', 'live', 'test', 'refused'}
 
--- Appends one event to the account's trail. origin: {actor, ip, request id, events kept}. class: nil for 'people'. count:
+-- Appends one event to the account's trail. source: {actor, ip, request id, events kept}. class: nil for 'people'. count:
 -- how many requests the event stands for; nil: it is no such event.
-local function audit(account, event, target, origin, class, count)
-    redis.call('XADD', K.audit(account, class or 'people'), 'MAXLEN', '~', origin[4], '*', 'type', event,
-               'actor', origin[1], 'target', target, 'ip', origin[2], 'request_id', origin[3],
+local function audit(account, event, target, source, class, count)
+    redis.call('XADD', K.audit(account, class or 'people'), 'MAXLEN', '~', source[4], '*', 'type', event,
+               'actor', source[1], 'target', target, 'ip', source[2], 'request_id', source[3],
                unpack(count and {'count', count} or {}))
 end
 
@@ -81,7 +81,7 @@ local function audit_class(key, actor)
 end
 
 -- The four arguments from ARGV[first] on as audit() takes them; actor replaces the given one where it is not nil.
-local function origin_from(first, actor)
+local function source_from(first, actor)
     return {actor or ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3]}
 end
 
@@ -189,7 +189,7 @@ local function limit_count(actor, account, mode, most)
 end
 
 -- Adds a key, with its event; 'ok', 'refused': no such account, or 'conflict': the digest or the id exists.
-local function key_add(digest, packed, origin)
+local function key_add(digest, packed, source)
     local record = key_unpack(packed)
     if not exists(K.account(record.account)) then
         return 'refused'
@@ -200,7 +200,7 @@ local function key_add(digest, packed, origin)
     redis.call('SET', K.key(digest), packed)
     redis.call('SET', K.key_id(record.id), digest)
     redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), 0, record.id)
-    audit(record.account, record.kind .. '.created', record.id, origin, audit_class(record, origin[1]))
+    audit(record.account, record.kind .. '.created', record.id, source, audit_class(record, source[1]))
     return 'ok'
 end
 

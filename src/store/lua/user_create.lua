@@ -14,5 +14,5 @@ redis.call('HSET', K.user(user), 'account', account, 'email', email, 'password',
            'created', ARGV[7], 'mac', ARGV[12])
 redis.call('SET', K.email(email), user)
 redis.call('SADD', K.account_users(account), user)
-audit(account, 'user.created', user, origin_from(8))
+audit(account, 'user.created', user, source_from(8))
 return {'ok'}

@@ -13,19 +13,19 @@ if not account then
 end
 if password ~= '' then
     redis.call('HSET', K.user(user), 'password', password)
-    audit(account, 'user.password_reset', user, origin_from(5))
+    audit(account, 'user.password_reset', user, source_from(5))
 end
 if totp ~= '' then
     redis.call('HSET', K.user(user), 'totp', totp)
     redis.call('HDEL', K.user(user), 'totp_step')
-    audit(account, 'user.totp_reset', user, origin_from(5))
+    audit(account, 'user.totp_reset', user, source_from(5))
 end
 for _, digest in ipairs(redis.call('SMEMBERS', K.user_sessions(user))) do
     redis.call('DEL', K.session(digest))
 end
 redis.call('DEL', K.user_sessions(user), K.user_browsers(user))
 if user_guard(user).locked then
-    audit(account, 'user.unlocked', user, origin_from(5))
+    audit(account, 'user.unlocked', user, source_from(5))
 end
 user_forgive(user, now_ms())
 return {'ok'}

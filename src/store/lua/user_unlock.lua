@@ -10,5 +10,5 @@ if not account then
     return {'not_found'}
 end
 user_forgive(user, now_ms())
-audit(account, 'user.unlocked', user, origin_from(3))
+audit(account, 'user.unlocked', user, source_from(3))
 return {'ok'}

@@ -53,14 +53,14 @@ static void run_polled(void *arg)
 
 void device_store_poll(struct store *store, const struct token_digests *code, struct text client, struct text ip_tag,
                        const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
-                       const struct audit_origin *origin, device_polled *done, void *arg)
+                       const struct audit_source *source, device_polled *done, void *arg)
 {
     (void)store;
     (void)code;
     (void)key_digest;
     cr_assert(text_equal(client, TEXT("desktop-agent")) && ip_tag.len == THROTTLE_TAG_CHARS);
     cr_assert(key->kind == KEY_DEVICE && key->mode == MODE_LIVE && id_kind_of(id_text(&key->id)) == ID_DEVICE);
-    cr_assert_eq(origin->actor.len, 0);
+    cr_assert_eq(source->actor.len, 0);
     memcpy(world.ip_tag, ip_tag.ptr, ip_tag.len);
     world.polls++;
     key_copy(&world.inserted, key);
@@ -92,13 +92,13 @@ void device_store_find(struct store *store, const struct token_digests *user_cod
 }
 
 void device_store_decide(struct store *store, const struct token_digests *user_code, const struct id *account,
-                         struct text user_tag, bool approve, const struct audit_origin *origin, device_found *done,
+                         struct text user_tag, bool approve, const struct audit_source *source, device_found *done,
                          void *arg)
 {
     (void)store;
     (void)user_code;
-    cr_assert(text_equal(origin->actor, id_text(&world.session.user.id)));
-    world_expect_credential(origin, false);
+    cr_assert(text_equal(source->actor, id_text(&world.session.user.id)));
+    world_expect_credential(source, false);
     world.approves = approve;
     find(user_tag, account, done, arg);
 }

@@ -445,19 +445,19 @@ void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGE
 }
 
 /* Each change brings along what it was asked with. */
-void world_expect_credential(const struct audit_origin *origin, bool by_key)
+void world_expect_credential(const struct audit_source *source, bool by_key)
 {
     uint8_t digest[KEY_DIGEST_BYTES];
 
-    cr_assert_eq(origin->credential.kind, by_key ? CREDENTIAL_KEY : CREDENTIAL_SESSION);
+    cr_assert_eq(source->credential.kind, by_key ? CREDENTIAL_KEY : CREDENTIAL_SESSION);
     if (by_key)
         memset(digest, 9, sizeof digest);
     else
         CHECK(token_digest(world.service.keyring, KEYRING_SESSION_DIGEST,
                            TEXT("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"), digest));
-    cr_assert_arr_eq(origin->credential.digest, digest, sizeof digest);
-    cr_assert(by_key || origin->credential.limits == &world.service.session_limits);
-    world.needs_step_up = origin->credential.needs_step_up;
+    cr_assert_arr_eq(source->credential.digest, digest, sizeof digest);
+    cr_assert(by_key || source->credential.limits == &world.service.session_limits);
+    world.needs_step_up = source->credential.needs_step_up;
 }
 
 void key_checker_digest(struct key_checker *checker, struct text secret, uint8_t ret_digest[KEY_DIGEST_BYTES])
@@ -486,21 +486,21 @@ struct usage_refusal *usage_refuse(struct usage *usage, const struct key_record 
 }
 
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
-                      const struct audit_origin *origin, key_inserted *done, void *arg)
+                      const struct audit_source *source, key_inserted *done, void *arg)
 {
     (void)store;
     (void)digest;
-    world_expect_credential(origin, text_equal(origin->actor, id_text(&world.key.id)));
+    world_expect_credential(source, text_equal(source->actor, id_text(&world.key.id)));
     world.inserts++;
     key_copy(&world.inserted, key);
     queue_add((struct pending){PENDING_INSERT, {.inserted = done}, .arg = arg, .result = world.insert_result});
 }
 
-void key_store_discard(struct store *store, const struct id *id, const struct audit_origin *origin)
+void key_store_discard(struct store *store, const struct id *id, const struct audit_source *source)
 {
     (void)store;
-    cr_assert(id_equal(id, &world.inserted.id) && text_equal(origin->actor, TEXT("system")));
-    cr_assert_eq(origin->credential.kind, CREDENTIAL_NONE);
+    cr_assert(id_equal(id, &world.inserted.id) && text_equal(source->actor, TEXT("system")));
+    cr_assert_eq(source->credential.kind, CREDENTIAL_NONE);
     world.discards++;
 }
 
@@ -520,11 +520,11 @@ void key_store_list(struct store *store, const struct key_query *query, keys_lis
 }
 
 void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
-                      const struct audit_origin *origin, key_found *done, void *arg)
+                      const struct audit_source *source, key_found *done, void *arg)
 {
     (void)store;
     (void)id;
-    world_expect_credential(origin, text_equal(origin->actor, id_text(&world.key.id)));
+    world_expect_credential(source, text_equal(source->actor, id_text(&world.key.id)));
     world.revokes++;
     world.view = *view;
     queue_add((struct pending){PENDING_KEY, {.key = done}, .arg = arg, .result = world.revoke_result});
@@ -634,11 +634,11 @@ uint32_t password_pool_retry_after_s(const struct password_pool *pool)
 }
 
 void session_store_create(struct store *store, const struct session_start *start, const struct session_limits *limits,
-                          const struct audit_origin *origin, session_found *done, void *arg)
+                          const struct audit_source *source, session_found *done, void *arg)
 {
     (void)store;
     (void)limits;
-    (void)origin;
+    (void)source;
     cr_assert(start->sid[0] && start->totp_step > 0 && start->verified);
     note_attempt(&start->attempt);
     snprintf(world.browser_digest, sizeof world.browser_digest, "%.*s", TEXT_ARG(start->browser_digest));
@@ -649,12 +649,12 @@ void session_store_create(struct store *store, const struct session_start *start
 
 void session_store_step_up(struct store *store, const struct session_record *session, const uint8_t old_digest[32],
                            const uint8_t new_digest[32], int64_t totp_step, const struct login_attempt *attempt,
-                           const struct session_limits *limits, const struct audit_origin *origin, session_found *done,
+                           const struct session_limits *limits, const struct audit_source *source, session_found *done,
                            void *arg)
 {
     (void)store;
     (void)limits;
-    (void)origin;
+    (void)source;
     note_attempt(attempt);
     cr_assert(id_equal(&session->user.id, &world.session.user.id));
     cr_assert(totp_step > 0 && memcmp(old_digest, new_digest, 32) != 0);
@@ -663,10 +663,10 @@ void session_store_step_up(struct store *store, const struct session_record *ses
 }
 
 void session_store_fail_login(struct store *store, const struct id *user, const struct login_attempt *attempt,
-                              bool only_code_wrong, const struct audit_origin *origin, login_failed *done, void *arg)
+                              bool only_code_wrong, const struct audit_source *source, login_failed *done, void *arg)
 {
     (void)store;
-    (void)origin;
+    (void)source;
     cr_assert_eq(user != NULL, world.user_known);
     note_attempt(attempt);
     world.only_code_wrong = only_code_wrong;
@@ -681,12 +681,12 @@ void session_store_give_back(struct store *store, const struct login_attempt *at
     world.given_back++;
 }
 
-void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_origin *origin,
+void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_source *source,
                        store_done *done, void *arg)
 {
     (void)store;
     (void)token_digest;
-    (void)origin;
+    (void)source;
     queue_add((struct pending){PENDING_DONE, {.stored = done}, .arg = arg, .result = world.end_result});
 }
 

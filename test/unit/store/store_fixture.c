@@ -14,7 +14,7 @@ struct store_fixture fixture;
 
 static const uint8_t MASTER[1][KEYRING_MASTER_BYTES] = {{1}};
 
-const struct audit_origin SOMEBODY = {
+const struct audit_source SOMEBODY = {
     .actor = {"usr_somebody", 12}, .ip = {"192.0.2.1", 9}, .request_id = {"req_1", 5}};
 
 static bool is_ready(void *arg)

@@ -40,7 +40,7 @@ struct key_answer {
 };
 void key_answer_done(void *arg, enum store_result result, const struct key_record *key);
 
-extern const struct audit_origin SOMEBODY;
+extern const struct audit_source SOMEBODY;
 struct id some_account(void);                                              /* created in the store */
 struct user_record some_user(const struct id *account, const char *email); /* likewise */
 /* A record as the API makes it; not in the store. digest: its first byte set to n, the rest 0. */

@@ -66,14 +66,14 @@ static void poll_done(void *arg, enum store_result result, const struct device_p
 
 static enum store_result poll_device(struct key_record *key, struct text client, struct poll_answer *polled)
 {
-    static const struct audit_origin ORIGIN = {.ip = {"192.0.2.9", 9}, .request_id = {"req_9", 5}};
+    static const struct audit_source SOURCE = {.ip = {"192.0.2.9", 9}, .request_id = {"req_9", 5}};
     static const uint8_t KEY_DIGEST[KEY_DIGEST_BYTES] = {3};
 
     *key = (struct key_record){.kind = KEY_DEVICE, .mode = MODE_LIVE, .created_ms = 1700000000000};
     key->id = id_mint(ID_DEVICE, key->created_ms);
     key_set_last4(key, TEXT("svc_dk_wxyz"));
     *polled = (struct poll_answer){0};
-    device_store_poll(fixture.store, alone(CODE), client, TEXT("poll"), key, KEY_DIGEST, &ORIGIN, poll_done, polled);
+    device_store_poll(fixture.store, alone(CODE), client, TEXT("poll"), key, KEY_DIGEST, &SOURCE, poll_done, polled);
     return answer_wait(&polled->answer);
 }
 
@@ -108,11 +108,11 @@ static enum store_result find(const struct id *account, const uint8_t *code, str
 
 static enum store_result decide(const struct user_record *user, bool approve, struct visit_answer *visit)
 {
-    const struct audit_origin origin = {
+    const struct audit_source source = {
         .actor = id_text(&user->id), .ip = TEXT("192.0.2.1"), .request_id = TEXT("req_1")};
 
     *visit = (struct visit_answer){0};
-    device_store_decide(fixture.store, alone(USER_CODE), &user->account, TEXT("user"), approve, &origin, visit_done,
+    device_store_decide(fixture.store, alone(USER_CODE), &user->account, TEXT("user"), approve, &source, visit_done,
                         visit);
     return answer_wait(&visit->answer);
 }

@@ -440,14 +440,14 @@ Test(key_store, discards_outlive_an_outage)
     struct key_record key = some_key(&account, MODE_LIVE, 1, digest);
     struct key_record late = some_key(&account, MODE_LIVE, 2, late_digest);
     char actor[16] = "usr_1";
-    const struct audit_origin origin = {.actor = text_of(actor)};
+    const struct audit_source source = {.actor = text_of(actor)};
     struct key_answer answer;
     bool is_ready = false;
 
     cr_assert_eq(insert_key(&key, digest), STORE_OK);
     redis_server_kill(&fixture.server);
-    key_store_discard(fixture.store, &key.id, &origin);
-    key_store_discard(fixture.store, &late.id, &origin);
+    key_store_discard(fixture.store, &key.id, &source);
+    key_store_discard(fixture.store, &late.id, &source);
     memset(actor, 'x', sizeof actor); /* texts may die */
     test_loop_for(&fixture.loop, 600);
     cr_expect_eq(key_store_discards(fixture.store), 2);

@@ -62,7 +62,7 @@ static enum store_result fail_login(const struct id *user, const char *counters,
                                     struct login_failure *ret_failure)
 {
     const struct login_attempt attempt = attempt_of("a", counters);
-    const struct audit_origin stranger = {.ip = SOMEBODY.ip, .request_id = SOMEBODY.request_id};
+    const struct audit_source stranger = {.ip = SOMEBODY.ip, .request_id = SOMEBODY.request_id};
     struct fail_answer answer = {0};
 
     session_store_fail_login(fixture.store, user, &attempt, only_code_wrong, &stranger, fail_answer_done, &answer);
