@@ -3,7 +3,7 @@
 #include "core/scope.h"
 #include "http/request.h"
 
-struct call;
+struct exchange;
 
 enum route_who { WHO_API_KEY, WHO_SESSION, WHO_ANYONE };
 enum route_flags {
@@ -18,7 +18,7 @@ enum route_flags {
 struct route {
     enum http_method method; /* GET rows answer HEAD too */
     const char *path;        /* one "{id}" segment at most */
-    void (*handle)(struct call *call);
+    void (*handle)(struct exchange *exchange);
     enum route_who who;
     scope_set scope;
     unsigned flags;

@@ -1,6 +1,6 @@
 /* What an attempt to sign in, or to step up, is counted by. Lives in the request's arena. */
 #pragma once
-#include "call_internal.h"
+#include "exchange_internal.h"
 
 enum {
     ATTEMPT_COUNTERS_MAX = 4,

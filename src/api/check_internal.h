@@ -1,6 +1,6 @@
 /* Checks: a gateway asks whether it may let a request pass to its backend (api.md 4). */
 #pragma once
-#include "call_internal.h"
+#include "exchange_internal.h"
 
 /* Any path below /check. */
 void check_handle(struct http_request *request, struct service *service);

@@ -1,5 +1,5 @@
 /* What the console shows of an account: its audit trail and its usage. */
-#include "call_internal.h"
+#include "exchange_internal.h"
 #include "core/limits.h"
 #include "handlers_internal.h"
 #include "views_internal.h"
@@ -9,32 +9,33 @@
 static void events_found(void *arg, enum store_result result, const struct audit_event *events, size_t count,
                          bool has_more);
 
-void audit_events_list(struct call *call)
+void audit_events_list(struct exchange *exchange)
 {
     struct event_query query = {.limit = LIST_LIMIT_STANDARD};
 
-    if (!call_read_query(call, query_read_events, &query))
+    if (!exchange_read_query(exchange, query_read_events, &query))
         return;
-    http_request_hold(call->request);
-    audit_store_list(call->service->store, call_account(call), query.limit, &query.starting_after, events_found, call);
+    http_request_hold(exchange->request);
+    audit_store_list(exchange->service->store, exchange_account(exchange), query.limit, &query.starting_after,
+                     events_found, exchange);
 }
 
 static void events_found(void *arg, enum store_result result, const struct audit_event *events, size_t count,
                          bool has_more)
 {
-    struct call *call = arg;
+    struct exchange *exchange = arg;
     struct buf out CLEANUP(buf_finish);
 
     buf_init(&out, ANSWER_MAX_BYTES);
     if (result == STORE_OK) {
         view_events(&(struct json_writer){.out = &out}, events, count, has_more);
-        http_reply_json(call->request, 200, &out);
+        http_reply_json(exchange->request, 200, &out);
     } else if (result == STORE_NOT_FOUND) {
-        call_refuse_with(call, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("starting_after")));
+        exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("starting_after")));
     } else {
-        call_refuse_store(call, result);
+        exchange_refuse_store(exchange, result);
     }
-    http_request_release(call->request);
+    http_request_release(exchange->request);
 }
 
 /* GET /v1/console/usage */
@@ -44,29 +45,29 @@ enum { USAGE_DAYS_STANDARD = 30 };
 static void usage_found(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
                         const struct usage_key *keys, size_t key_count);
 
-void usage_show(struct call *call)
+void usage_show(struct exchange *exchange)
 {
     struct usage_query query = {.days = USAGE_DAYS_STANDARD};
 
-    if (!call_read_query(call, query_read_usage, &query))
+    if (!exchange_read_query(exchange, query_read_usage, &query))
         return;
-    http_request_hold(call->request);
-    usage_store_read(call->service->store, call_account(call),
-                     &(struct usage_wanted){query.days, query.key_ids, query.key_count}, usage_found, call);
+    http_request_hold(exchange->request);
+    usage_store_read(exchange->service->store, exchange_account(exchange),
+                     &(struct usage_wanted){query.days, query.key_ids, query.key_count}, usage_found, exchange);
 }
 
 static void usage_found(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
                         const struct usage_key *keys, size_t key_count)
 {
-    struct call *call = arg;
+    struct exchange *exchange = arg;
     struct buf out CLEANUP(buf_finish);
 
     buf_init(&out, ANSWER_MAX_BYTES);
     if (result == STORE_OK) {
         view_usage(&(struct json_writer){.out = &out}, days, day_count, keys, key_count);
-        http_reply_json(call->request, 200, &out);
+        http_reply_json(exchange->request, 200, &out);
     } else {
-        call_refuse_store(call, result);
+        exchange_refuse_store(exchange, result);
     }
-    http_request_release(call->request);
+    http_request_release(exchange->request);
 }

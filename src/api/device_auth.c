@@ -3,7 +3,7 @@
  * section 5.2, but for what is no matter of OAuth: 415, 429, 5xx. */
 #include "base/check.h"
 #include "base/secure.h"
-#include "call_internal.h"
+#include "exchange_internal.h"
 #include "form_internal.h"
 #include "handlers_internal.h"
 #include "key_grant_internal.h"
@@ -14,72 +14,72 @@
 static const scope_set DEVICE_SCOPES = SCOPE_DOCUMENTS_WRITE;
 
 /* RFC 6749 section 5.1 asks for it beside Cache-Control, which every answer has. */
-static void reply_uncached(struct call *call, int status, const struct buf *out)
+static void reply_uncached(struct exchange *exchange, int status, const struct buf *out)
 {
-    http_response_header(call->request, TEXT("Pragma"), TEXT("no-cache"));
-    http_reply_json(call->request, status, out);
+    http_response_header(exchange->request, TEXT("Pragma"), TEXT("no-cache"));
+    http_reply_json(exchange->request, status, out);
 }
 
 /* The one way in which OAuth errors are told. description: of printable ASCII without quotes and backslashes. */
-static void refuse_oauth(struct call *call, const char *error, const char *description)
+static void refuse_oauth(struct exchange *exchange, const char *error, const char *description)
 {
     char storage[512];
     struct buf out;
 
     buf_init_fixed(&out, storage, sizeof storage);
     view_oauth_error(&(struct json_writer){.out = &out}, error, description);
-    reply_uncached(call, 400, &out);
+    reply_uncached(exchange, 400, &out);
 }
 
-static void refuse_throttled(struct call *call, uint32_t retry_after_s)
+static void refuse_throttled(struct exchange *exchange, uint32_t retry_after_s)
 {
-    call_log(call, "device throttled", (struct text){0}, (struct text){0}, (struct text){0});
-    call_refuse_throttled(call, retry_after_s);
+    exchange_log(exchange, "device throttled", (struct text){0}, (struct text){0}, (struct text){0});
+    exchange_refuse_throttled(exchange, retry_after_s);
 }
 
 /* False: refused. */
-static bool read_form(struct call *call, const struct form_field *fields, size_t count, void *target)
+static bool read_form(struct exchange *exchange, const struct form_field *fields, size_t count, void *target)
 {
-    char *storage = http_request_alloc(call->request, call->form.len + 1);
+    char *storage = http_request_alloc(exchange->request, exchange->form.len + 1);
     char description[96];
     struct text name;
 
-    switch (form_read(call->form, storage, fields, count, target, &name)) {
+    switch (form_read(exchange->form, storage, fields, count, target, &name)) {
     case FORM_OK:
         return true;
     case FORM_MISSING:
         snprintf(description, sizeof description, "The parameter %.*s is missing.", TEXT_ARG(name));
-        refuse_oauth(call, "invalid_request", description);
+        refuse_oauth(exchange, "invalid_request", description);
         return false;
     case FORM_REPEATED:
-        refuse_oauth(call, "invalid_request", "A parameter came twice.");
+        refuse_oauth(exchange, "invalid_request", "A parameter came twice.");
         return false;
     case FORM_MALFORMED:
         break;
     }
-    refuse_oauth(call, "invalid_request", "The body is not a valid form of UTF-8 text.");
+    refuse_oauth(exchange, "invalid_request", "The body is not a valid form of UTF-8 text.");
     return false;
 }
 
-static bool client_is_known(struct call *call, struct text client)
+static bool client_is_known(struct exchange *exchange, struct text client)
 {
-    bool known = device_clients_include(call->service->device_clients, client);
+    bool known = device_clients_include(exchange->service->device_clients, client);
 
     if (!known)
-        refuse_oauth(call, "invalid_client", "This client_id is not known here.");
+        refuse_oauth(exchange, "invalid_client", "This client_id is not known here.");
     return known;
 }
 
 /* GET /.well-known/oauth-authorization-server (RFC 8414) */
 
-void oauth_metadata_show(struct call *call)
+void oauth_metadata_show(struct exchange *exchange)
 {
     char storage[ANSWER_SMALL_BYTES];
     struct buf out;
 
     buf_init_fixed(&out, storage, sizeof storage);
-    view_authorization_server(&(struct json_writer){.out = &out}, call->service->public_origin);
-    http_reply_json(call->request, 200, &out);
+    view_authorization_server(&(struct json_writer){.out = &out}, exchange->service->public_origin);
+    http_reply_json(exchange->request, 200, &out);
 }
 
 /* POST /v1/auth/device_authorization */
@@ -92,7 +92,7 @@ struct authorization_input {
 };
 
 struct authorization {
-    struct call *call;
+    struct exchange *exchange;
     struct device_request request;
     struct token device_code; /* wiped when the request is freed */
     struct user_code user_code;
@@ -105,18 +105,18 @@ static void authorization_try(struct authorization *op);
 static void authorization_begun(void *arg, enum store_result result, uint32_t retry_after_s);
 static void authorization_answer(struct authorization *op);
 
-void device_authorize(struct call *call)
+void device_authorize(struct exchange *exchange)
 {
-    struct authorization *op = http_request_alloc(call->request, sizeof *op);
+    struct authorization *op = http_request_alloc(exchange->request, sizeof *op);
 
-    op->call = call;
+    op->exchange = exchange;
     if (!authorization_read(op))
         return;
-    throttle_tag(call->service->keyring, TEXT("device"), call_client_network(call), op->ip_tag);
-    op->request.ip = call_client_address(call);
+    throttle_tag(exchange->service->keyring, TEXT("device"), exchange_client_network(exchange), op->ip_tag);
+    op->request.ip = exchange_client_address(exchange);
     op->request.ip_tag = text_of(op->ip_tag);
-    http_request_defer(call->request, token_wipe, &op->device_code);
-    http_request_hold(call->request);
+    http_request_defer(exchange->request, token_wipe, &op->device_code);
+    http_request_hold(exchange->request);
     authorization_try(op);
 }
 
@@ -131,15 +131,15 @@ static bool authorization_read(struct authorization *op)
     struct authorization_input input = {0};
     struct key_record named;
 
-    if (!read_form(op->call, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) ||
-        !client_is_known(op->call, input.client))
+    if (!read_form(op->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) ||
+        !client_is_known(op->exchange, input.client))
         return false;
     if (input.scope.len && scope_parse(input.scope) != DEVICE_SCOPES) {
-        refuse_oauth(op->call, "invalid_scope", "Devices get the scope documents:write and no other.");
+        refuse_oauth(op->exchange, "invalid_scope", "Devices get the scope documents:write and no other.");
         return false;
     }
     if (input.name.len && !key_set_name(&named, input.name)) {
-        refuse_oauth(op->call, "invalid_request",
+        refuse_oauth(op->exchange, "invalid_request",
                      "device_name must have 1 to 200 characters: not only blanks, no control or format characters.");
         return false;
     }
@@ -151,7 +151,7 @@ static bool authorization_read(struct authorization *op)
 
 static void authorization_try(struct authorization *op)
 {
-    const struct service *service = op->call->service;
+    const struct service *service = op->exchange->service;
 
     op->tries++;
     token_mint(&op->device_code);
@@ -164,7 +164,7 @@ static void authorization_try(struct authorization *op)
 static void authorization_begun(void *arg, enum store_result result, uint32_t retry_after_s)
 {
     struct authorization *op = arg;
-    struct call *call = op->call;
+    struct exchange *exchange = op->exchange;
 
     if (result == STORE_CONFLICT && op->tries < CODES_TRIED_MAX) {
         authorization_try(op);
@@ -173,24 +173,24 @@ static void authorization_begun(void *arg, enum store_result result, uint32_t re
     if (result == STORE_OK)
         authorization_answer(op);
     else if (result == STORE_REFUSED)
-        refuse_throttled(call, retry_after_s);
+        refuse_throttled(exchange, retry_after_s);
     else
-        call_refuse_store(call, result);
-    http_request_release(call->request);
+        exchange_refuse_store(exchange, result);
+    http_request_release(exchange->request);
 }
 
 static void authorization_answer(struct authorization *op)
 {
-    struct call *call = op->call;
+    struct exchange *exchange = op->exchange;
     char storage[ANSWER_SMALL_BYTES];
     struct buf out;
 
     buf_init_fixed(&out, storage, sizeof storage);
     view_device_codes(&(struct json_writer){.out = &out}, &op->device_code, &op->user_code,
-                      call->service->public_origin);
-    reply_uncached(call, 200, &out);
+                      exchange->service->public_origin);
+    reply_uncached(exchange, 200, &out);
     secure_wipe(storage, sizeof storage);
-    call_log(call, "device enrolment begun", (struct text){0}, (struct text){0}, (struct text){0});
+    exchange_log(exchange, "device enrolment begun", (struct text){0}, (struct text){0}, (struct text){0});
 }
 
 /* POST /v1/auth/token: each poll brings a new secret along, so that the one that finds its enrolment approved makes the
@@ -205,36 +205,36 @@ struct token_request {
     char ip_tag[THROTTLE_TAG_CHARS + 1];
 };
 
-static bool token_read(struct call *call, struct text *ret_client, struct token_digests *ret_code);
+static bool token_read(struct exchange *exchange, struct text *ret_client, struct token_digests *ret_code);
 static void token_polled(void *arg, enum store_result result, const struct device_poll *poll);
 static void token_answer(struct token_request *op, const struct device_poll *poll);
-static void token_refuse(struct call *call, const struct device_poll *poll);
+static void token_refuse(struct exchange *exchange, const struct device_poll *poll);
 
-void device_token(struct call *call)
+void device_token(struct exchange *exchange)
 {
-    struct token_request *op = http_request_alloc(call->request, sizeof *op);
-    struct audit_source source = call_source(call);
+    struct token_request *op = http_request_alloc(exchange->request, sizeof *op);
+    struct audit_source source = exchange_source(exchange);
     struct token_digests code;
     struct text client;
 
-    if (!token_read(call, &client, &code))
+    if (!token_read(exchange, &client, &code))
         return;
-    throttle_tag(call->service->keyring, TEXT("token"), call_client_network(call), op->ip_tag);
+    throttle_tag(exchange->service->keyring, TEXT("token"), exchange_client_network(exchange), op->ip_tag);
     op->grant.key.kind = KEY_DEVICE;
     op->grant.key.mode = MODE_LIVE;
-    key_grant_mint(&op->grant, call);
-    http_request_hold(call->request);
-    device_store_poll(call->service->store, &code, client, text_of(op->ip_tag), &op->grant.key, op->grant.digest,
+    key_grant_mint(&op->grant, exchange);
+    http_request_hold(exchange->request);
+    device_store_poll(exchange->service->store, &code, client, text_of(op->ip_tag), &op->grant.key, op->grant.digest,
                       &source, token_polled, op);
 }
 
-static void refuse_grant(struct call *call)
+static void refuse_grant(struct exchange *exchange)
 {
-    refuse_oauth(call, "invalid_grant", "This device_code is unknown, another client's, or has been used.");
+    refuse_oauth(exchange, "invalid_grant", "This device_code is unknown, another client's, or has been used.");
 }
 
 /* False: refused. */
-static bool token_read(struct call *call, struct text *ret_client, struct token_digests *ret_code)
+static bool token_read(struct exchange *exchange, struct text *ret_client, struct token_digests *ret_code)
 {
     static const struct form_field FIELDS[] = {
         {"grant_type", true, offsetof(struct token_input, grant_type)},
@@ -243,20 +243,20 @@ static bool token_read(struct call *call, struct text *ret_client, struct token_
     };
     struct token_input input = {0};
 
-    if (!read_form(call, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+    if (!read_form(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
         return false;
     if (!text_equal(input.grant_type, DEVICE_GRANT_TYPE)) {
-        refuse_oauth(call, "unsupported_grant_type", "The grant is " DEVICE_GRANT_TYPE_LITERAL " and no other.");
+        refuse_oauth(exchange, "unsupported_grant_type", "The grant is " DEVICE_GRANT_TYPE_LITERAL " and no other.");
         return false;
     }
     if (!input.device_code.len || !input.client.len) {
-        refuse_oauth(call, "invalid_request", "device_code and client_id are required.");
+        refuse_oauth(exchange, "invalid_request", "device_code and client_id are required.");
         return false;
     }
-    if (!client_is_known(call, input.client))
+    if (!client_is_known(exchange, input.client))
         return false;
-    if (!token_digests(call->service->keyring, KEYRING_DEVICE_CODE, input.device_code, ret_code)) {
-        refuse_grant(call);
+    if (!token_digests(exchange->service->keyring, KEYRING_DEVICE_CODE, input.device_code, ret_code)) {
+        refuse_grant(exchange);
         return false;
     }
     *ret_client = input.client;
@@ -266,7 +266,7 @@ static bool token_read(struct call *call, struct text *ret_client, struct token_
 static void token_polled(void *arg, enum store_result result, const struct device_poll *poll)
 {
     struct token_request *op = arg;
-    struct call *call = op->grant.call;
+    struct exchange *exchange = op->grant.exchange;
 
     op->grant.key.account = poll->account;
     if (key_grant_stored(&op->grant, result)) {
@@ -274,44 +274,45 @@ static void token_polled(void *arg, enum store_result result, const struct devic
         return;
     }
     if (result == STORE_NOT_FOUND)
-        refuse_grant(call);
+        refuse_grant(exchange);
     else if (result == STORE_REFUSED)
-        token_refuse(call, poll);
+        token_refuse(exchange, poll);
     else
-        call_refuse_store(call, result);
-    http_request_release(call->request);
+        exchange_refuse_store(exchange, result);
+    http_request_release(exchange->request);
 }
 
 static void token_answer(struct token_request *op, const struct device_poll *poll)
 {
-    struct call *call = op->grant.call;
+    struct exchange *exchange = op->grant.exchange;
     char storage[ANSWER_SMALL_BYTES];
     struct buf out;
 
     buf_init_fixed(&out, storage, sizeof storage);
     view_token(&(struct json_writer){.out = &out}, secret_text(&op->grant.secret), poll);
-    reply_uncached(call, 200, &out);
+    reply_uncached(exchange, 200, &out);
     secure_wipe(storage, sizeof storage);
-    call_log(call, "key created", id_text(&poll->account), id_text(&poll->approver), id_text(&op->grant.key.id));
+    exchange_log(exchange, "key created", id_text(&poll->account), id_text(&poll->approver),
+                 id_text(&op->grant.key.id));
 }
 
-static void token_refuse(struct call *call, const struct device_poll *poll)
+static void token_refuse(struct exchange *exchange, const struct device_poll *poll)
 {
     switch (poll->refusal) {
     case DEVICE_PENDING:
-        refuse_oauth(call, "authorization_pending", "Nobody has decided yet. Ask again after the interval.");
+        refuse_oauth(exchange, "authorization_pending", "Nobody has decided yet. Ask again after the interval.");
         break;
     case DEVICE_SLOW_DOWN:
-        refuse_oauth(call, "slow_down", "Wait 5 seconds longer between requests from now on.");
+        refuse_oauth(exchange, "slow_down", "Wait 5 seconds longer between requests from now on.");
         break;
     case DEVICE_DENIED:
-        refuse_oauth(call, "access_denied", "The device was refused.");
+        refuse_oauth(exchange, "access_denied", "The device was refused.");
         break;
     case DEVICE_EXPIRED:
-        refuse_oauth(call, "expired_token", "The codes have expired. Begin anew.");
+        refuse_oauth(exchange, "expired_token", "The codes have expired. Begin anew.");
         break;
     case DEVICE_THROTTLED:
-        refuse_throttled(call, poll->retry_after_s);
+        refuse_throttled(exchange, poll->retry_after_s);
         break;
     }
 }

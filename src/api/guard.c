@@ -5,7 +5,7 @@
 #include "auth/bearer.h"
 #include "base/check.h"
 #include "base/metrics.h"
-#include "call_internal.h"
+#include "exchange_internal.h"
 #include "core/limits.h"
 #include "core/path.h"
 #include "guard_internal.h"
@@ -13,17 +13,17 @@
 
 #include <string.h>
 
-static void authenticate(struct call *call, enum route_who who);
-static void authenticate_key(struct call *call);
+static void authenticate(struct exchange *exchange, enum route_who who);
+static void authenticate_key(struct exchange *exchange);
 static void key_was_checked(void *arg, enum key_check_result result, const struct key_record *key);
-static void authenticate_session(struct call *call);
-static void load_session(struct call *call);
+static void authenticate_session(struct exchange *exchange);
+static void load_session(struct exchange *exchange);
 static void session_loaded(void *arg, enum store_result result, const struct session_record *session);
-static void find_route(struct call *call);
-static void authorise_foreign(struct call *call);
-static void authorise_row(struct call *call);
-static void answer(struct call *call);
-static void enter(struct call *call);
+static void find_route(struct exchange *exchange);
+static void authorise_foreign(struct exchange *exchange);
+static void authorise_row(struct exchange *exchange);
+static void answer(struct exchange *exchange);
+static void enter(struct exchange *exchange);
 static void body_read(void *arg, enum http_body_result result, struct text body);
 
 /* The path */
@@ -42,17 +42,17 @@ static bool is_normal(struct text path)
     return true;
 }
 
-bool guard_read_path(struct call *call, struct text path)
+bool guard_read_path(struct exchange *exchange, struct text path)
 {
     char *normal;
 
-    call->path = path;
+    exchange->path = path;
     if (is_normal(path))
         return true;
-    normal = http_request_alloc(call->request, path.len + 1);
-    if (!path_normalise(path, normal, &call->path.len))
+    normal = http_request_alloc(exchange->request, path.len + 1);
+    if (!path_normalise(path, normal, &exchange->path.len))
         return false;
-    call->path.ptr = normal;
+    exchange->path.ptr = normal;
     return true;
 }
 
@@ -63,90 +63,90 @@ bool guard_path_lies_under(struct text path, struct text folder)
 
 void api_handle_public(struct http_request *request, void *arg)
 {
-    struct call *call = http_request_alloc(request, sizeof *call);
+    struct exchange *exchange = http_request_alloc(request, sizeof *exchange);
 
-    call->request = request;
-    call->service = arg;
-    call->method = http_request_method(request);
-    call->admit = answer;
+    exchange->request = request;
+    exchange->service = arg;
+    exchange->method = http_request_method(request);
+    exchange->admit = answer;
     /* What was begun before is finished; what begins now has other nodes. */
-    if (call->service->draining)
-        call_refuse(call, PROBLEM_SHUTTING_DOWN);
-    else if (!guard_read_path(call, http_request_path(request)))
-        call_refuse(call, PROBLEM_BAD_REQUEST);
+    if (exchange->service->draining)
+        exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
+    else if (!guard_read_path(exchange, http_request_path(request)))
+        exchange_refuse(exchange, PROBLEM_BAD_REQUEST);
     else
-        guard_judge(call);
+        guard_judge(exchange);
 }
 
-void guard_judge(struct call *call)
+void guard_judge(struct exchange *exchange)
 {
-    call->match = route_find(call->method, call->path);
-    if (guard_path_lies_under(call->path, TEXT("/v1/console"))) {
-        call->session_realm = true;
-        authenticate(call, WHO_SESSION);
-    } else if (guard_path_lies_under(call->path, TEXT("/v1/auth"))) {
-        call->session_realm = true;
-        authenticate(call, call->match.sibling ? call->match.sibling->who : WHO_ANYONE);
-    } else if (guard_path_lies_under(call->path, TEXT("/v1"))) {
-        authenticate(call, WHO_API_KEY);
-    } else if (call->match.sibling) {
-        authenticate(call, call->match.sibling->who);
+    exchange->match = route_find(exchange->method, exchange->path);
+    if (guard_path_lies_under(exchange->path, TEXT("/v1/console"))) {
+        exchange->session_realm = true;
+        authenticate(exchange, WHO_SESSION);
+    } else if (guard_path_lies_under(exchange->path, TEXT("/v1/auth"))) {
+        exchange->session_realm = true;
+        authenticate(exchange, exchange->match.sibling ? exchange->match.sibling->who : WHO_ANYONE);
+    } else if (guard_path_lies_under(exchange->path, TEXT("/v1"))) {
+        authenticate(exchange, WHO_API_KEY);
+    } else if (exchange->match.sibling) {
+        authenticate(exchange, exchange->match.sibling->who);
     } else {
-        call_refuse(call, PROBLEM_NOT_FOUND);
+        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
     }
 }
 
 /* The credential: 401 */
 
-static enum bearer_result read_bearer(struct call *call, struct text *ret_token)
+static enum bearer_result read_bearer(struct exchange *exchange, struct text *ret_token)
 {
     size_t count;
-    struct text header = http_request_header(call->request, TEXT("Authorization"), &count);
+    struct text header = http_request_header(exchange->request, TEXT("Authorization"), &count);
 
     return count ? bearer_read(header, ret_token) : BEARER_ABSENT;
 }
 
 /* An empty variable after "Bearer" is the commonest mistake of all. */
-static void refuse_malformed_bearer(struct call *call)
+static void refuse_malformed_bearer(struct exchange *exchange)
 {
     struct problem problem = problem_of(PROBLEM_BAD_REQUEST);
     size_t count;
-    struct text header = http_request_header(call->request, TEXT("Authorization"), &count);
+    struct text header = http_request_header(exchange->request, TEXT("Authorization"), &count);
 
     if (text_equal_nocase(text_trim(header), TEXT("Bearer")))
         problem.message = "Authorization has no token after Bearer.";
-    call_refuse_with(call, problem);
+    exchange_refuse_with(exchange, problem);
 }
 
-static enum cookie_result read_session_cookie(struct call *call, struct text *ret_token)
+static enum cookie_result read_session_cookie(struct exchange *exchange, struct text *ret_token)
 {
     size_t count;
-    struct text header = http_request_header(call->request, TEXT("Cookie"), &count);
+    struct text header = http_request_header(exchange->request, TEXT("Cookie"), &count);
 
     return count ? cookie_find(header, SESSION_COOKIE_NAME, ret_token) : COOKIE_ABSENT;
 }
 
-static void authenticate(struct call *call, enum route_who who)
+static void authenticate(struct exchange *exchange, enum route_who who)
 {
     struct text token;
 
     switch (who) {
     case WHO_API_KEY:
-        authenticate_key(call);
+        authenticate_key(exchange);
         break;
     case WHO_SESSION:
-        authenticate_session(call);
+        authenticate_session(exchange);
         break;
     case WHO_ANYONE:
-        if (read_bearer(call, &token) == BEARER_MALFORMED)
-            refuse_malformed_bearer(call);
+        if (read_bearer(exchange, &token) == BEARER_MALFORMED)
+            refuse_malformed_bearer(exchange);
         else
-            find_route(call);
+            find_route(exchange);
         break;
     }
 }
 
-static void refuse_key(struct call *call, enum key_check_result result, const struct key_record *key)
+static void refuse_key(struct exchange *exchange, enum key_check_result result, const struct key_record *key)
 {
     static const enum metric REFUSALS[] = {
         [KEY_CHECK_INVALID] = METRIC_CHECK_INVALID,
@@ -155,250 +155,252 @@ static void refuse_key(struct call *call, enum key_check_result result, const st
     };
 
     metric_add(REFUSALS[result], 1);
-    call->refused_key = key;
-    call_refuse(call, key_check_problem(result, key));
-    call->refused_key = NULL;
+    exchange->refused_key = key;
+    exchange_refuse(exchange, key_check_problem(result, key));
+    exchange->refused_key = NULL;
 }
 
 static void key_was_checked(void *arg, enum key_check_result result, const struct key_record *key)
 {
-    struct call *call = arg;
+    struct exchange *exchange = arg;
     struct key_record *principal;
 
     if (result == KEY_CHECK_ACCEPTED) {
-        principal = http_request_alloc(call->request, key_bytes(key)); /* all of it is wiped */
+        principal = http_request_alloc(exchange->request, key_bytes(key)); /* all of it is wiped */
         key_copy(principal, key);
-        call->key = principal;
-        find_route(call);
+        exchange->key = principal;
+        find_route(exchange);
     } else {
-        refuse_key(call, result, key);
+        refuse_key(exchange, result, key);
     }
-    http_request_release(call->request);
+    http_request_release(exchange->request);
 }
 
-static void authenticate_key(struct call *call)
+static void authenticate_key(struct exchange *exchange)
 {
     struct text token;
 
-    switch (read_bearer(call, &token)) {
+    switch (read_bearer(exchange, &token)) {
     case BEARER_TOKEN:
-        http_request_hold(call->request);
-        key_check_begin(call->service->checker, &call->check, token, key_was_checked, call);
+        http_request_hold(exchange->request);
+        key_check_begin(exchange->service->checker, &exchange->check, token, key_was_checked, exchange);
         break;
     case BEARER_MALFORMED:
-        refuse_malformed_bearer(call);
+        refuse_malformed_bearer(exchange);
         break;
     case BEARER_ABSENT:
     case BEARER_OTHER:
-        call_refuse(call, read_session_cookie(call, &token) == COOKIE_ABSENT ? PROBLEM_MISSING_CREDENTIALS
-                                                                             : PROBLEM_SESSION_NOT_ACCEPTED);
+        exchange_refuse(exchange, read_session_cookie(exchange, &token) == COOKIE_ABSENT
+                                      ? PROBLEM_MISSING_CREDENTIALS
+                                      : PROBLEM_SESSION_NOT_ACCEPTED);
         break;
     }
 }
 
-static void authenticate_session(struct call *call)
+static void authenticate_session(struct exchange *exchange)
 {
-    const struct service *service = call->service;
+    const struct service *service = exchange->service;
     enum bearer_result bearer;
     struct text token;
 
-    bearer = read_bearer(call, &token);
+    bearer = read_bearer(exchange, &token);
     if (bearer == BEARER_MALFORMED) {
-        refuse_malformed_bearer(call);
+        refuse_malformed_bearer(exchange);
         return;
     }
     if (bearer == BEARER_TOKEN) {
-        call_refuse(call, PROBLEM_BEARER_NOT_ACCEPTED);
+        exchange_refuse(exchange, PROBLEM_BEARER_NOT_ACCEPTED);
         return;
     }
-    call->session_digests = http_request_alloc(call->request, sizeof *call->session_digests);
-    if (read_session_cookie(call, &token) != COOKIE_ONE ||
-        !token_digests(service->keyring, KEYRING_SESSION_DIGEST, token, call->session_digests)) {
-        call_refuse(call, PROBLEM_INVALID_SESSION);
+    exchange->session_digests = http_request_alloc(exchange->request, sizeof *exchange->session_digests);
+    if (read_session_cookie(exchange, &token) != COOKIE_ONE ||
+        !token_digests(service->keyring, KEYRING_SESSION_DIGEST, token, exchange->session_digests)) {
+        exchange_refuse(exchange, PROBLEM_INVALID_SESSION);
         return;
     }
-    http_request_hold(call->request);
-    load_session(call);
+    http_request_hold(exchange->request);
+    load_session(exchange);
 }
 
 /* By its digest under the current master key, and then under each retired one. */
-static void load_session(struct call *call)
+static void load_session(struct exchange *exchange)
 {
-    const struct service *service = call->service;
+    const struct service *service = exchange->service;
 
-    memcpy(call->session_digest, call->session_digests->of[call->session_tries++], sizeof call->session_digest);
-    session_store_load(service->store, call->session_digest, &service->session_limits, session_loaded, call);
+    memcpy(exchange->session_digest, exchange->session_digests->of[exchange->session_tries++],
+           sizeof exchange->session_digest);
+    session_store_load(service->store, exchange->session_digest, &service->session_limits, session_loaded, exchange);
 }
 
 static void session_loaded(void *arg, enum store_result result, const struct session_record *session)
 {
-    struct call *call = arg;
+    struct exchange *exchange = arg;
     struct session_record *principal;
 
-    if (result == STORE_NOT_FOUND && call->session_tries < call->session_digests->count) {
-        load_session(call);
+    if (result == STORE_NOT_FOUND && exchange->session_tries < exchange->session_digests->count) {
+        load_session(exchange);
         return;
     }
     if (result == STORE_OK) {
-        principal = http_request_alloc(call->request, sizeof *principal);
+        principal = http_request_alloc(exchange->request, sizeof *principal);
         *principal = *session;
-        call->session = principal;
-        find_route(call);
+        exchange->session = principal;
+        find_route(exchange);
     } else if (result == STORE_NOT_FOUND) {
-        call_refuse(call, PROBLEM_INVALID_SESSION);
+        exchange_refuse(exchange, PROBLEM_INVALID_SESSION);
     } else {
-        call_refuse_store(call, result);
+        exchange_refuse_store(exchange, result);
     }
-    http_request_release(call->request);
+    http_request_release(exchange->request);
 }
 
 /* Route and method: 404, 405 */
 
-static void find_route(struct call *call)
+static void find_route(struct exchange *exchange)
 {
     char storage[64];
     struct buf allow;
 
-    if (call->match.route) {
-        authorise_row(call);
-    } else if (call->match.sibling) {
+    if (exchange->match.route) {
+        authorise_row(exchange);
+    } else if (exchange->match.sibling) {
         buf_init_fixed(&allow, storage, sizeof storage);
-        route_print_allow(call->match.sibling, &allow);
-        call_refuse_method(call, http_request_copy(call->request, buf_text(&allow)).ptr);
-    } else if (call->key || guard_path_lies_under(call->path, TEXT("/v1/console"))) {
-        authorise_foreign(call);
+        route_print_allow(exchange->match.sibling, &allow);
+        exchange_refuse_method(exchange, http_request_copy(exchange->request, buf_text(&allow)).ptr);
+    } else if (exchange->key || guard_path_lies_under(exchange->path, TEXT("/v1/console"))) {
+        authorise_foreign(exchange);
     } else {
-        call_refuse(call, PROBLEM_NOT_FOUND);
+        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
     }
 }
 
 /* Permission: 403 */
 
-static void refuse_scope(struct call *call, scope_set required)
+static void refuse_scope(struct exchange *exchange, scope_set required)
 {
     struct problem problem = problem_of(PROBLEM_INSUFFICIENT_SCOPE);
 
     problem.required_scopes = required;
     problem.has_required_scopes = true;
     metric_add(METRIC_CHECK_FORBIDDEN, 1);
-    call_refuse_with(call, problem);
+    exchange_refuse_with(exchange, problem);
 }
 
 /* One accepted check: the key's use is counted, whatever its handler answers. */
-static void count_use(struct call *call)
+static void count_use(struct exchange *exchange)
 {
     metric_add(METRIC_CHECK_ACCEPTED, 1);
-    usage_count(call->service->usage, call->key, http_request_wall_ms(call->request));
+    usage_count(exchange->service->usage, exchange->key, http_request_wall_ms(exchange->request));
 }
 
-static bool origin_is_ours(struct call *call)
+static bool origin_is_ours(struct exchange *exchange)
 {
     size_t count;
-    struct text origin = http_request_header(call->request, TEXT("Origin"), &count);
+    struct text origin = http_request_header(exchange->request, TEXT("Origin"), &count);
 
-    return count <= 1 && csrf_origin_matches(origin, count > 0, call->service->public_origin);
+    return count <= 1 && csrf_origin_matches(origin, count > 0, exchange->service->public_origin);
 }
 
-static bool csrf_token_is_right(struct call *call)
+static bool csrf_token_is_right(struct exchange *exchange)
 {
     size_t count;
-    struct text token = http_request_header(call->request, TEXT("X-CSRF-Token"), &count);
+    struct text token = http_request_header(exchange->request, TEXT("X-CSRF-Token"), &count);
 
-    return count == 1 && csrf_token_matches(call->service->keyring, call->session->sid, token);
+    return count == 1 && csrf_token_matches(exchange->service->keyring, exchange->session->sid, token);
 }
 
-static void admit_key(struct call *call, scope_set scope)
+static void admit_key(struct exchange *exchange, scope_set scope)
 {
-    if (!scope_includes(call->key->scopes, scope)) {
-        refuse_scope(call, scope);
+    if (!scope_includes(exchange->key->scopes, scope)) {
+        refuse_scope(exchange, scope);
         return;
     }
-    count_use(call);
-    call->admit(call);
+    count_use(exchange);
+    exchange->admit(exchange);
 }
 
 /* flags: ROUTE_CSRF, ROUTE_ORIGIN, ROUTE_STEP_UP. Also for anyone, of whom no row asks but the Origin. */
-static void admit_person(struct call *call, unsigned flags)
+static void admit_person(struct exchange *exchange, unsigned flags)
 {
-    if ((flags & (ROUTE_CSRF | ROUTE_ORIGIN)) && !origin_is_ours(call))
-        call_refuse(call, PROBLEM_CSRF_FAILED);
-    else if ((flags & ROUTE_CSRF) && !csrf_token_is_right(call))
-        call_refuse(call, PROBLEM_CSRF_FAILED);
-    else if ((flags & ROUTE_STEP_UP) && call->session->step_up_expires_ms == 0)
-        call_refuse(call, PROBLEM_STEP_UP_REQUIRED);
+    if ((flags & (ROUTE_CSRF | ROUTE_ORIGIN)) && !origin_is_ours(exchange))
+        exchange_refuse(exchange, PROBLEM_CSRF_FAILED);
+    else if ((flags & ROUTE_CSRF) && !csrf_token_is_right(exchange))
+        exchange_refuse(exchange, PROBLEM_CSRF_FAILED);
+    else if ((flags & ROUTE_STEP_UP) && exchange->session->step_up_expires_ms == 0)
+        exchange_refuse(exchange, PROBLEM_STEP_UP_REQUIRED);
     else
-        call->admit(call);
+        exchange->admit(exchange);
 }
 
-static void authorise_row(struct call *call)
+static void authorise_row(struct exchange *exchange)
 {
-    const struct route *route = call->match.route;
+    const struct route *route = exchange->match.route;
 
-    CHECK((route->who == WHO_API_KEY) == (call->key != NULL));
-    CHECK((route->who == WHO_SESSION) == (call->session != NULL));
-    if (!call->key)
-        admit_person(call, route->flags);
-    else if (call->key->kind != KEY_API) /* device keys write documents, which is another backend's route */
-        refuse_scope(call, route->scope);
+    CHECK((route->who == WHO_API_KEY) == (exchange->key != NULL));
+    CHECK((route->who == WHO_SESSION) == (exchange->session != NULL));
+    if (!exchange->key)
+        admit_person(exchange, route->flags);
+    else if (exchange->key->kind != KEY_API) /* device keys write documents, which is another backend's route */
+        refuse_scope(exchange, route->scope);
     else
-        admit_key(call, route->scope);
+        admit_key(exchange, route->scope);
 }
 
-static void refuse_everybody(struct call *call)
+static void refuse_everybody(struct exchange *exchange)
 {
     struct problem problem = problem_of(PROBLEM_INSUFFICIENT_SCOPE);
 
-    if (call->key) {
-        refuse_scope(call, SCOPE_NONE);
+    if (exchange->key) {
+        refuse_scope(exchange, SCOPE_NONE);
         return;
     }
     problem.message = "No session may do this.";
     problem.has_required_scopes = true; /* none would do */
-    call_refuse_with(call, problem);
+    exchange_refuse_with(exchange, problem);
 }
 
 /* A route of another backend, of which the policy knows. What it says for a session lies under /v1/console and what it
  * says for a key does not, so that each principal meets only verdicts of its own kind. */
-static void authorise_foreign(struct call *call)
+static void authorise_foreign(struct exchange *exchange)
 {
-    bool is_read = call->method == HTTP_GET || call->method == HTTP_HEAD;
+    bool is_read = exchange->method == HTTP_GET || exchange->method == HTTP_HEAD;
     unsigned csrf = is_read ? 0 : ROUTE_CSRF;
     const char *allow = NULL;
     scope_set scope = SCOPE_NONE;
 
-    switch (route_policy_find(call->service->policy, call->path, is_read, &scope, &allow)) {
+    switch (route_policy_find(exchange->service->policy, exchange->path, is_read, &scope, &allow)) {
     case POLICY_UNKNOWN:
-        call_refuse(call, PROBLEM_NOT_FOUND);
+        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
         break;
     case POLICY_METHOD:
-        call_refuse_method(call, allow);
+        exchange_refuse_method(exchange, allow);
         break;
     case POLICY_DENY:
-        refuse_everybody(call);
+        refuse_everybody(exchange);
         break;
     case POLICY_SCOPE:
-        CHECK(call->key);
-        admit_key(call, scope);
+        CHECK(exchange->key);
+        admit_key(exchange, scope);
         break;
     case POLICY_SESSION:
-        CHECK(call->session);
-        admit_person(call, csrf);
+        CHECK(exchange->session);
+        admit_person(exchange, csrf);
         break;
     case POLICY_STEP_UP:
-        CHECK(call->session);
-        admit_person(call, csrf | ROUTE_STEP_UP);
+        CHECK(exchange->session);
+        admit_person(exchange, csrf | ROUTE_STEP_UP);
         break;
     }
 }
 
 /* On the public listener: our own routes are answered, and behind others there is no backend, so that what is allowed
  * there is not found. */
-static void answer(struct call *call)
+static void answer(struct exchange *exchange)
 {
-    if (call->match.route)
-        enter(call);
+    if (exchange->match.route)
+        enter(exchange);
     else
-        call_refuse(call, PROBLEM_NOT_FOUND);
+        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
 }
 
 /* Body and parameters: 415, 400 */
@@ -420,72 +422,72 @@ static bool is_type(struct text value, struct text type)
 }
 
 /* Without a body there is nothing to name a type of; a wrong name is refused all the same. */
-static bool content_type_fits(struct call *call)
+static bool content_type_fits(struct exchange *exchange)
 {
     size_t count;
-    struct text type = http_request_header(call->request, TEXT("Content-Type"), &count);
-    bool is_form = call->match.route->flags & ROUTE_FORM;
+    struct text type = http_request_header(exchange->request, TEXT("Content-Type"), &count);
+    bool is_form = exchange->match.route->flags & ROUTE_FORM;
 
     if (count == 0)
-        return !http_request_has_body(call->request);
+        return !http_request_has_body(exchange->request);
     return is_type(type, is_form ? TEXT("application/x-www-form-urlencoded") : TEXT("application/json"));
 }
 
-static void refuse_type(struct call *call)
+static void refuse_type(struct exchange *exchange)
 {
     struct problem problem = problem_of(PROBLEM_UNSUPPORTED_MEDIA_TYPE);
 
-    if (call->match.route->flags & ROUTE_FORM)
+    if (exchange->match.route->flags & ROUTE_FORM)
         problem.message = "Send the body as application/x-www-form-urlencoded.";
-    call_refuse_with(call, problem);
+    exchange_refuse_with(exchange, problem);
 }
 
 /* No coding of a body is decoded here (RFC 9110 section 15.5.16). */
-static bool refuse_coding(struct call *call)
+static bool refuse_coding(struct exchange *exchange)
 {
     struct problem problem = problem_of(PROBLEM_UNSUPPORTED_MEDIA_TYPE);
     size_t count;
 
-    http_request_header(call->request, TEXT("Content-Encoding"), &count);
+    http_request_header(exchange->request, TEXT("Content-Encoding"), &count);
     if (count == 0)
         return false;
     problem.message = "Send the body without a Content-Encoding.";
-    http_response_header(call->request, TEXT("Accept-Encoding"), TEXT("identity"));
-    call_refuse_with(call, problem);
+    http_response_header(exchange->request, TEXT("Accept-Encoding"), TEXT("identity"));
+    exchange_refuse_with(exchange, problem);
     return true;
 }
 
 /* Memory is lent to strangers in small pieces. */
-static bool refuse_size(struct call *call)
+static bool refuse_size(struct exchange *exchange)
 {
-    if (call->match.route->who != WHO_ANYONE || http_request_limit_body(call->request, STRANGER_BODY_MAX_BYTES))
+    if (exchange->match.route->who != WHO_ANYONE || http_request_limit_body(exchange->request, STRANGER_BODY_MAX_BYTES))
         return false;
-    http_response_close(call->request);
-    call_refuse(call, PROBLEM_BODY_TOO_LARGE);
+    http_response_close(exchange->request);
+    exchange_refuse(exchange, PROBLEM_BODY_TOO_LARGE);
     return true;
 }
 
-static void enter(struct call *call)
+static void enter(struct exchange *exchange)
 {
-    const struct route *route = call->match.route;
+    const struct route *route = exchange->match.route;
     bool takes_body = route->flags & (ROUTE_JSON | ROUTE_FORM);
 
-    if (http_request_has_body(call->request) && (refuse_coding(call) || refuse_size(call)))
+    if (http_request_has_body(exchange->request) && (refuse_coding(exchange) || refuse_size(exchange)))
         return;
-    if ((takes_body || http_request_has_body(call->request)) && !content_type_fits(call)) {
-        refuse_type(call);
+    if ((takes_body || http_request_has_body(exchange->request)) && !content_type_fits(exchange)) {
+        refuse_type(exchange);
         return;
     }
-    if (!(route->flags & ROUTE_QUERY) && !call_read_query(call, query_read_nothing, NULL))
+    if (!(route->flags & ROUTE_QUERY) && !exchange_read_query(exchange, query_read_nothing, NULL))
         return;
     if (!takes_body)
-        route->handle(call);
-    else if (http_request_has_body(call->request))
-        http_request_read_body(call->request, body_read, call);
+        route->handle(exchange);
+    else if (http_request_has_body(exchange->request))
+        http_request_read_body(exchange->request, body_read, exchange);
     else if (route->flags & ROUTE_FORM)
-        route->handle(call);
+        route->handle(exchange);
     else
-        call_refuse(call, PROBLEM_INVALID_JSON);
+        exchange_refuse(exchange, PROBLEM_INVALID_JSON);
 }
 
 static void body_free(void *body)
@@ -493,7 +495,7 @@ static void body_free(void *body)
     json_free(body);
 }
 
-static void refuse_json(struct call *call, const char *why)
+static void refuse_json(struct exchange *exchange, const char *why)
 {
     char storage[192];
     struct buf message;
@@ -501,29 +503,29 @@ static void refuse_json(struct call *call, const char *why)
 
     buf_init_fixed(&message, storage, sizeof storage);
     buf_printf(&message, "The body is not one valid JSON object: %s.", why);
-    problem.message = http_request_copy(call->request, buf_text(&message)).ptr;
-    call_refuse_with(call, problem);
+    problem.message = http_request_copy(exchange->request, buf_text(&message)).ptr;
+    exchange_refuse_with(exchange, problem);
 }
 
 static void body_read(void *arg, enum http_body_result result, struct text body)
 {
-    struct call *call = arg;
+    struct exchange *exchange = arg;
     struct json *document;
     const char *why;
 
     if (result != HTTP_BODY_OK)
         return;
-    if (call->match.route->flags & ROUTE_FORM) {
-        call->form = body;
-        call->match.route->handle(call);
+    if (exchange->match.route->flags & ROUTE_FORM) {
+        exchange->form = body;
+        exchange->match.route->handle(exchange);
         return;
     }
     document = json_parse_object(body, &why);
     if (!document) {
-        refuse_json(call, why);
+        refuse_json(exchange, why);
         return;
     }
-    http_request_defer(call->request, body_free, document);
-    call->body = document;
-    call->match.route->handle(call);
+    http_request_defer(exchange->request, body_free, document);
+    exchange->body = document;
+    exchange->match.route->handle(exchange);
 }

@@ -2,29 +2,29 @@
  * query (where the row takes none) are settled. */
 #pragma once
 
-struct call;
+struct exchange;
 
-void whoami_show(struct call *call);
+void whoami_show(struct exchange *exchange);
 
-void keys_create(struct call *call);
-void keys_list(struct call *call);
-void keys_show(struct call *call);
-void keys_revoke(struct call *call);
+void keys_create(struct exchange *exchange);
+void keys_list(struct exchange *exchange);
+void keys_show(struct exchange *exchange);
+void keys_revoke(struct exchange *exchange);
 
-void device_keys_list(struct call *call);
-void device_keys_revoke(struct call *call);
+void device_keys_list(struct exchange *exchange);
+void device_keys_revoke(struct exchange *exchange);
 
-void oauth_metadata_show(struct call *call);
-void device_authorize(struct call *call);
-void device_token(struct call *call);
-void enrolment_show(struct call *call);
-void enrolment_approve(struct call *call);
-void enrolment_deny(struct call *call);
+void oauth_metadata_show(struct exchange *exchange);
+void device_authorize(struct exchange *exchange);
+void device_token(struct exchange *exchange);
+void enrolment_show(struct exchange *exchange);
+void enrolment_approve(struct exchange *exchange);
+void enrolment_deny(struct exchange *exchange);
 
-void login_begin(struct call *call);
-void logout_begin(struct call *call);
-void session_show(struct call *call);
-void step_up_begin(struct call *call);
+void login_begin(struct exchange *exchange);
+void logout_begin(struct exchange *exchange);
+void session_show(struct exchange *exchange);
+void step_up_begin(struct exchange *exchange);
 
-void audit_events_list(struct call *call);
-void usage_show(struct call *call);
+void audit_events_list(struct exchange *exchange);
+void usage_show(struct exchange *exchange);

@@ -1,28 +1,28 @@
 #include "key_grant_internal.h"
 #include "base/clock.h"
 
-void key_grant_mint(struct key_grant *grant, struct call *call)
+void key_grant_mint(struct key_grant *grant, struct exchange *exchange)
 {
     struct key_record *key = &grant->key;
 
-    grant->call = call;
-    http_request_defer(call->request, secret_wipe, &grant->secret);
+    grant->exchange = exchange;
+    http_request_defer(exchange->request, secret_wipe, &grant->secret);
     key->id = id_mint(key_id_kind(key->kind), clock_wall_ms());
     key->created_ms = id_time_ms(&key->id);
     secret_mint(key->kind, key->mode, &grant->secret);
     key_set_last4(key, secret_text(&grant->secret));
-    key_checker_digest(call->service->checker, secret_text(&grant->secret), grant->digest);
+    key_checker_digest(exchange->service->checker, secret_text(&grant->secret), grant->digest);
 }
 
 static void discard(struct key_grant *grant)
 {
-    struct audit_source source = call_source(grant->call);
+    struct audit_source source = exchange_source(grant->exchange);
 
     source.actor = TEXT("system");
     source.credential.kind = CREDENTIAL_NONE;
-    key_store_discard(grant->call->service->store, &grant->key.id, &source);
-    call_log(grant->call, "key discarded: its secret was not delivered", id_text(&grant->key.account), source.actor,
-             id_text(&grant->key.id));
+    key_store_discard(grant->exchange->service->store, &grant->key.id, &source);
+    exchange_log(grant->exchange, "key discarded: its secret was not delivered", id_text(&grant->key.account),
+                 source.actor, id_text(&grant->key.id));
 }
 
 static void delivered(void *arg, bool is_delivered)
@@ -31,12 +31,12 @@ static void delivered(void *arg, bool is_delivered)
 
     if (!is_delivered)
         discard(grant);
-    http_request_release(grant->call->request);
+    http_request_release(grant->exchange->request);
 }
 
 bool key_grant_stored(struct key_grant *grant, enum store_result result)
 {
-    struct http_request *request = grant->call->request;
+    struct http_request *request = grant->exchange->request;
 
     if (result == STORE_OK && !http_request_gone(request)) {
         http_response_on_delivered(request, delivered, grant);

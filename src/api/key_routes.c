@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/secure.h"
-#include "call_internal.h"
+#include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "key_grant_internal.h"
 #include "views_internal.h"
@@ -15,32 +15,32 @@
 enum { LOG_FAILED_PAUSE_MS = 1000 };
 
 /* A test key sees test keys alone; a live key and a user see both modes. */
-static struct key_view visible_keys(const struct call *call, enum key_kind kind)
+static struct key_view visible_keys(const struct exchange *exchange, enum key_kind kind)
 {
     return (struct key_view){
-        .account = *call_account(call),
+        .account = *exchange_account(exchange),
         .kind = kind,
-        .test_only = call->key && call->key->mode == MODE_TEST,
+        .test_only = exchange->key && exchange->key->mode == MODE_TEST,
     };
 }
 
 /* kind: of the keys that the route is about. */
-static void refuse_key(struct call *call, enum key_kind kind, enum store_result result)
+static void refuse_key(struct exchange *exchange, enum key_kind kind, enum store_result result)
 {
     if (result == STORE_NOT_FOUND)
-        call_refuse(call, kind == KEY_DEVICE ? PROBLEM_DEVICE_KEY_NOT_FOUND : PROBLEM_API_KEY_NOT_FOUND);
+        exchange_refuse(exchange, kind == KEY_DEVICE ? PROBLEM_DEVICE_KEY_NOT_FOUND : PROBLEM_API_KEY_NOT_FOUND);
     else
-        call_refuse_store(call, result);
+        exchange_refuse_store(exchange, result);
 }
 
-static void reply_key(struct call *call, const struct key_record *key)
+static void reply_key(struct exchange *exchange, const struct key_record *key)
 {
     char storage[ANSWER_SMALL_BYTES];
     struct buf out;
 
     buf_init_fixed(&out, storage, sizeof storage);
-    view_key(&(struct json_writer){.out = &out}, key, call->session != NULL);
-    http_reply_json(call->request, 200, &out);
+    view_key(&(struct json_writer){.out = &out}, key, exchange->session != NULL);
+    http_reply_json(exchange->request, 200, &out);
 }
 
 /* POST: mint a key, store only its digest, show the secret once. */
@@ -51,23 +51,23 @@ struct key_input {
     const struct json *scopes;
 };
 
-static bool key_read(struct call *call, struct key_record *key);
-static bool key_may_be_granted(struct call *call, const struct key_record *key);
+static bool key_read(struct exchange *exchange, struct key_record *key);
+static bool key_may_be_granted(struct exchange *exchange, const struct key_record *key);
 static void key_stored(void *arg, enum store_result result, uint32_t retry_after_s);
 static void key_answered(struct key_grant *grant);
 
-void keys_create(struct call *call)
+void keys_create(struct exchange *exchange)
 {
-    struct key_grant *grant = http_request_alloc(call->request, sizeof *grant);
-    struct audit_source source = call_source(call);
+    struct key_grant *grant = http_request_alloc(exchange->request, sizeof *grant);
+    struct audit_source source = exchange_source(exchange);
 
-    if (!key_read(call, &grant->key) || !key_may_be_granted(call, &grant->key))
+    if (!key_read(exchange, &grant->key) || !key_may_be_granted(exchange, &grant->key))
         return;
-    grant->key.account = *call_account(call);
-    grant->key.by = *call_actor(call);
-    key_grant_mint(grant, call);
-    http_request_hold(call->request);
-    key_store_insert(call->service->store, &grant->key, grant->digest, &source, key_stored, grant);
+    grant->key.account = *exchange_account(exchange);
+    grant->key.by = *exchange_actor(exchange);
+    key_grant_mint(grant, exchange);
+    http_request_hold(exchange->request);
+    key_store_insert(exchange->service->store, &grant->key, grant->digest, &source, key_stored, grant);
 }
 
 static bool read_scopes(const struct json *list, scope_set *ret_scopes)
@@ -86,7 +86,7 @@ static bool read_scopes(const struct json *list, scope_set *ret_scopes)
 }
 
 /* What they ask for; false: refused. */
-static bool key_read(struct call *call, struct key_record *key)
+static bool key_read(struct exchange *exchange, struct key_record *key)
 {
     static const struct json_field FIELDS[] = {
         {"name", JSON_FIELD_TEXT, true, offsetof(struct key_input, name)},
@@ -96,7 +96,7 @@ static bool key_read(struct call *call, struct key_record *key)
     struct key_input input = {0};
     const char *wrong = NULL;
 
-    if (!call_read_body(call, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
         return false;
     key->kind = KEY_API;
     key->scopes = SCOPE_ALL;
@@ -107,29 +107,29 @@ static bool key_read(struct call *call, struct key_record *key)
     else if (input.scopes && !read_scopes(input.scopes, &key->scopes))
         wrong = "scopes must be a list of one or more scopes that are known here.";
     if (wrong)
-        call_refuse_value(call, wrong);
+        exchange_refuse_value(exchange, wrong);
     return !wrong;
 }
 
 /* A key grants only what it holds itself; a user of the console grants all. False: refused. */
-static bool key_may_be_granted(struct call *call, const struct key_record *key)
+static bool key_may_be_granted(struct exchange *exchange, const struct key_record *key)
 {
     struct problem problem;
     scope_set missing;
 
-    if (!call->key)
+    if (!exchange->key)
         return true;
-    if (call->key->mode == MODE_TEST && key->mode == MODE_LIVE) {
-        call_refuse_with(call, problem_param(PROBLEM_MODE_NOT_PERMITTED, TEXT("mode")));
+    if (exchange->key->mode == MODE_TEST && key->mode == MODE_LIVE) {
+        exchange_refuse_with(exchange, problem_param(PROBLEM_MODE_NOT_PERMITTED, TEXT("mode")));
         return false;
     }
-    missing = key->scopes & ~call->key->scopes;
-    if (missing == SCOPE_NONE || call->service->grant_any)
+    missing = key->scopes & ~exchange->key->scopes;
+    if (missing == SCOPE_NONE || exchange->service->grant_any)
         return true;
     problem = problem_param(PROBLEM_SCOPE_NOT_GRANTABLE, TEXT("scopes"));
     problem.required_scopes = missing;
     problem.has_required_scopes = true;
-    call_refuse_with(call, problem);
+    exchange_refuse_with(exchange, problem);
     return false;
 }
 
@@ -142,69 +142,70 @@ static void key_stored(void *arg, enum store_result result, uint32_t retry_after
         return;
     }
     if (result == STORE_LIMITED)
-        call_refuse_limited(grant->call, retry_after_s);
+        exchange_refuse_limited(grant->exchange, retry_after_s);
     else
-        call_refuse_store(grant->call, result);
-    http_request_release(grant->call->request);
+        exchange_refuse_store(grant->exchange, result);
+    http_request_release(grant->exchange->request);
 }
 
 static void key_answered(struct key_grant *grant)
 {
-    struct call *call = grant->call;
+    struct exchange *exchange = grant->exchange;
     char storage[ANSWER_SMALL_BYTES], location_storage[64];
     struct buf out, location;
 
     buf_init_fixed(&location, location_storage, sizeof location_storage);
-    buf_append_text(&location, call->path);
+    buf_append_text(&location, exchange->path);
     buf_append_char(&location, '/');
     buf_append_text(&location, id_text(&grant->key.id));
-    http_response_header(call->request, TEXT("Location"), buf_text(&location));
+    http_response_header(exchange->request, TEXT("Location"), buf_text(&location));
 
     buf_init_fixed(&out, storage, sizeof storage);
-    view_key_created(&(struct json_writer){.out = &out}, &grant->key, call->session != NULL,
+    view_key_created(&(struct json_writer){.out = &out}, &grant->key, exchange->session != NULL,
                      secret_text(&grant->secret));
-    http_reply_json(call->request, 201, &out);
+    http_reply_json(exchange->request, 201, &out);
     secure_wipe(storage, sizeof storage);
-    call_log(call, "key created", id_text(call_account(call)), id_text(call_actor(call)), id_text(&grant->key.id));
+    exchange_log(exchange, "key created", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
+                 id_text(&grant->key.id));
 }
 
 /* GET, the list */
 
 static void keys_found(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more);
 
-static void list_keys(struct call *call, enum key_kind kind)
+static void list_keys(struct exchange *exchange, enum key_kind kind)
 {
-    struct key_query query = {.view = visible_keys(call, kind), .limit = LIST_LIMIT_STANDARD};
+    struct key_query query = {.view = visible_keys(exchange, kind), .limit = LIST_LIMIT_STANDARD};
 
-    if (!call_read_query(call, kind == KEY_DEVICE ? query_read_device_keys : query_read_keys, &query))
+    if (!exchange_read_query(exchange, kind == KEY_DEVICE ? query_read_device_keys : query_read_keys, &query))
         return;
-    http_request_hold(call->request);
-    key_store_list(call->service->store, &query, keys_found, call);
+    http_request_hold(exchange->request);
+    key_store_list(exchange->service->store, &query, keys_found, exchange);
 }
 
-void keys_list(struct call *call)
+void keys_list(struct exchange *exchange)
 {
-    list_keys(call, KEY_API);
+    list_keys(exchange, KEY_API);
 }
 
-void device_keys_list(struct call *call)
+void device_keys_list(struct exchange *exchange)
 {
-    list_keys(call, KEY_DEVICE);
+    list_keys(exchange, KEY_DEVICE);
 }
 
 static void keys_found(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
 {
-    struct call *call = arg;
+    struct exchange *exchange = arg;
     struct buf out CLEANUP(buf_finish);
 
     buf_init(&out, ANSWER_MAX_BYTES);
     if (result == STORE_OK) {
-        view_keys(&(struct json_writer){.out = &out}, keys, count, call->session != NULL, has_more);
-        http_reply_json(call->request, 200, &out);
+        view_keys(&(struct json_writer){.out = &out}, keys, count, exchange->session != NULL, has_more);
+        http_reply_json(exchange->request, 200, &out);
     } else {
-        call_refuse_store(call, result);
+        exchange_refuse_store(exchange, result);
     }
-    http_request_release(call->request);
+    http_request_release(exchange->request);
 }
 
 /* GET, one */
@@ -212,76 +213,76 @@ static void keys_found(void *arg, enum store_result result, const struct key_rec
 static void key_found_to_show(void *arg, enum store_result result, const struct key_record *key);
 
 /* What is no id of a key of that kind names no key. */
-static bool read_id(struct call *call, enum key_kind kind, struct id *ret_id)
+static bool read_id(struct exchange *exchange, enum key_kind kind, struct id *ret_id)
 {
-    bool valid = id_parse(key_id_kind(kind), call->match.id, ret_id);
+    bool valid = id_parse(key_id_kind(kind), exchange->match.id, ret_id);
 
     if (!valid)
-        refuse_key(call, kind, STORE_NOT_FOUND);
+        refuse_key(exchange, kind, STORE_NOT_FOUND);
     return valid;
 }
 
-void keys_show(struct call *call)
+void keys_show(struct exchange *exchange)
 {
-    struct key_view view = visible_keys(call, KEY_API);
+    struct key_view view = visible_keys(exchange, KEY_API);
     struct id id;
 
-    if (!read_id(call, KEY_API, &id))
+    if (!read_id(exchange, KEY_API, &id))
         return;
-    http_request_hold(call->request);
-    key_store_get(call->service->store, &view, &id, key_found_to_show, call);
+    http_request_hold(exchange->request);
+    key_store_get(exchange->service->store, &view, &id, key_found_to_show, exchange);
 }
 
 static void key_found_to_show(void *arg, enum store_result result, const struct key_record *key)
 {
-    struct call *call = arg;
+    struct exchange *exchange = arg;
 
     if (result == STORE_OK)
-        reply_key(call, key);
+        reply_key(exchange, key);
     else
-        refuse_key(call, KEY_API, result);
-    http_request_release(call->request);
+        refuse_key(exchange, KEY_API, result);
+    http_request_release(exchange->request);
 }
 
 /* DELETE: once this is answered with 200, no node accepts the key. Otherwise the answer promises nothing, and a
  * revocation that was written stays. */
 
 struct key_revocation {
-    struct call *call;
+    struct exchange *exchange;
     enum key_kind kind;
 };
 
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key);
 
-static void revoke_key(struct call *call, enum key_kind kind)
+static void revoke_key(struct exchange *exchange, enum key_kind kind)
 {
-    struct key_view view = visible_keys(call, kind);
-    struct audit_source source = call_source(call);
+    struct key_view view = visible_keys(exchange, kind);
+    struct audit_source source = exchange_source(exchange);
     struct key_revocation *op;
     struct id id;
 
-    if (!read_id(call, kind, &id))
+    if (!read_id(exchange, kind, &id))
         return;
-    op = http_request_alloc(call->request, sizeof *op);
-    *op = (struct key_revocation){call, kind};
-    http_request_hold(call->request);
-    key_store_revoke(call->service->store, &view, &id, &source, key_revoked, op);
+    op = http_request_alloc(exchange->request, sizeof *op);
+    *op = (struct key_revocation){exchange, kind};
+    http_request_hold(exchange->request);
+    key_store_revoke(exchange->service->store, &view, &id, &source, key_revoked, op);
 }
 
-void keys_revoke(struct call *call)
+void keys_revoke(struct exchange *exchange)
 {
-    revoke_key(call, KEY_API);
+    revoke_key(exchange, KEY_API);
 }
 
-void device_keys_revoke(struct call *call)
+void device_keys_revoke(struct exchange *exchange)
 {
-    revoke_key(call, KEY_DEVICE);
+    revoke_key(exchange, KEY_DEVICE);
 }
 
 /* What the file does not take is told, and answered all the same: the key is revoked. */
-static void write_revocation(struct call *call, const struct key_record *key)
+static void write_revocation(struct exchange *exchange, const struct key_record *key)
 {
-    struct service *service = call->service;
+    struct service *service = exchange->service;
     int error = service->revocation_log ? revocation_log_append(service->revocation_log, key) : 0;
 
     if (error == 0)
@@ -296,14 +297,15 @@ static void write_revocation(struct call *call, const struct key_record *key)
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key)
 {
     const struct key_revocation *op = arg;
-    struct call *call = op->call;
+    struct exchange *exchange = op->exchange;
 
     if (result == STORE_OK) {
-        write_revocation(call, key);
-        reply_key(call, key);
-        call_log(call, "key revoked", id_text(call_account(call)), id_text(call_actor(call)), id_text(&key->id));
+        write_revocation(exchange, key);
+        reply_key(exchange, key);
+        exchange_log(exchange, "key revoked", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
+                     id_text(&key->id));
     } else {
-        refuse_key(call, op->kind, result);
+        refuse_key(exchange, op->kind, result);
     }
-    http_request_release(call->request);
+    http_request_release(exchange->request);
 }

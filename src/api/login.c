@@ -5,7 +5,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "base/secure.h"
-#include "call_internal.h"
+#include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "proof_internal.h"
 #include "session_cookie_internal.h"
@@ -17,16 +17,16 @@
 typedef void session_view(struct json_writer *w, const struct session_record *session, struct text csrf_token,
                           int64_t idle_expires_ms);
 
-static void reply_session(struct call *call, const struct session_record *session, session_view *view)
+static void reply_session(struct exchange *exchange, const struct session_record *session, session_view *view)
 {
     char storage[ANSWER_SMALL_BYTES], csrf[CSRF_TOKEN_CHARS + 1];
     struct buf out;
 
-    csrf_token_print(call->service->keyring, session->sid, csrf);
+    csrf_token_print(exchange->service->keyring, session->sid, csrf);
     buf_init_fixed(&out, storage, sizeof storage);
     view(&(struct json_writer){.out = &out}, session, text_of(csrf),
-         http_request_wall_ms(call->request) + call->service->session_limits.idle_ms);
-    http_reply_json(call->request, 200, &out);
+         http_request_wall_ms(exchange->request) + exchange->service->session_limits.idle_ms);
+    http_reply_json(exchange->request, 200, &out);
     secure_wipe(storage, sizeof storage);
     secure_wipe(csrf, sizeof csrf);
 }
@@ -38,7 +38,7 @@ struct login_input {
 };
 
 struct login {
-    struct call *call;
+    struct exchange *exchange;
     char email[EMAIL_MAX_BYTES + 1];
     struct attempt_counters of_strangers, of_browser;
     struct login_attempt attempt;
@@ -65,21 +65,21 @@ static void login_renewed(void *arg, enum store_result result);
 static void login_fail(struct login *op, bool only_code_wrong);
 static void login_recorded(void *arg, enum store_result result, const struct login_failure *failure);
 
-void login_begin(struct call *call)
+void login_begin(struct exchange *exchange)
 {
-    struct login *op = http_request_alloc(call->request, sizeof *op);
-    const struct service *service = call->service;
+    struct login *op = http_request_alloc(exchange->request, sizeof *op);
+    const struct service *service = exchange->service;
 
-    op->call = call;
+    op->exchange = exchange;
     if (!login_read(op))
         return;
-    http_request_defer(call->request, token_wipe, &op->token);
-    http_request_defer(call->request, token_wipe, &op->browser);
-    op->is_presented = session_cookie_digest(call, op->presented_digest);
+    http_request_defer(exchange->request, token_wipe, &op->token);
+    http_request_defer(exchange->request, token_wipe, &op->browser);
+    op->is_presented = session_cookie_digest(exchange, op->presented_digest);
     login_count(op);
 
     const struct login_browser browser = {text_of(op->browser_digest), attempt_counters_text(&op->of_browser)};
-    http_request_hold(call->request);
+    http_request_hold(exchange->request);
     session_store_begin_login(service->store, text_of(op->email), &op->attempt, &browser, login_counted, op);
 }
 
@@ -94,15 +94,15 @@ static bool login_read(struct login *op)
     struct login_input input = {0};
     const char *wrong = NULL;
 
-    if (!call_read_body(op->call, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+    if (!exchange_read_body(op->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
         return false;
     if (!account_normalise_email(input.email, op->email))
         wrong = "email";
     else if (!proof_code_has_form(input.totp))
         wrong = "totp";
     if (wrong)
-        call_refuse_with(op->call, problem_param(PROBLEM_PARAMETER_INVALID, text_of(wrong)));
-    op->proof.call = op->call;
+        exchange_refuse_with(op->exchange, problem_param(PROBLEM_PARAMETER_INVALID, text_of(wrong)));
+    op->proof.exchange = op->exchange;
     op->proof.password = input.password;
     op->proof.totp = input.totp;
     return !wrong;
@@ -113,7 +113,7 @@ static void browser_print_digest(struct login *op)
     uint8_t digest[KEYRING_DIGEST_BYTES];
     struct buf out;
 
-    CHECK(token_digest(op->call->service->keyring, KEYRING_THROTTLE, text_of(op->browser.text), digest));
+    CHECK(token_digest(op->exchange->service->keyring, KEYRING_THROTTLE, text_of(op->browser.text), digest));
     buf_init_fixed(&out, op->browser_digest, sizeof op->browser_digest);
     encode_hex(&out, digest, sizeof digest);
     buf_append_char(&out, '\0');
@@ -124,10 +124,10 @@ static void browser_print_digest(struct login *op)
  * are counted together as well, and wait for passwords in one line. */
 static void login_count(struct login *op)
 {
-    const struct call *call = op->call;
-    struct keyring *keyring = call->service->keyring;
+    const struct exchange *exchange = op->exchange;
+    struct keyring *keyring = exchange->service->keyring;
     struct text email = text_of(op->email), none = {0};
-    struct text network = call_client_block(call, 24, 56), wide = call_client_block(call, 0, 48);
+    struct text network = exchange_client_block(exchange, 24, 56), wide = exchange_client_block(exchange, 0, 48);
 
     attempt_count(&op->of_strangers, keyring, TEXT("pair"), email, network);
     attempt_count(&op->of_strangers, keyring, TEXT("email"), email, none);
@@ -135,8 +135,8 @@ static void login_count(struct login *op)
     if (wide.len)
         attempt_count(&op->of_strangers, keyring, TEXT("wide"), wide, none);
     op->turn = (struct password_turn){PASSWORD_STRANGER, op->of_strangers.source};
-    op->attempt = (struct login_attempt){http_request_id(call->request), attempt_counters_text(&op->of_strangers)};
-    if (browser_cookie_read(call, &op->browser)) {
+    op->attempt = (struct login_attempt){http_request_id(exchange->request), attempt_counters_text(&op->of_strangers)};
+    if (browser_cookie_read(exchange, &op->browser)) {
         attempt_count(&op->of_browser, keyring, TEXT("browser"), email, text_of(op->browser.text));
         browser_print_digest(op);
     }
@@ -145,8 +145,8 @@ static void login_count(struct login *op)
 static void login_throttle(struct login *op, struct text user, uint32_t retry_after_s)
 {
     metric_add(METRIC_LOGIN_THROTTLED, 1);
-    call_log(op->call, "login throttled", (struct text){0}, (struct text){0}, user);
-    call_refuse_throttled(op->call, retry_after_s);
+    exchange_log(op->exchange, "login throttled", (struct text){0}, (struct text){0}, user);
+    exchange_refuse_throttled(op->exchange, retry_after_s);
 }
 
 static void login_counted(void *arg, enum store_result result, const struct login_begin *begin)
@@ -166,8 +166,8 @@ static void login_counted(void *arg, enum store_result result, const struct logi
         login_throttle(op, begin->throttled_is_known ? id_text(&begin->throttled) : (struct text){0},
                        begin->retry_after_s);
     else
-        call_refuse_store(op->call, result);
-    http_request_release(op->call->request);
+        exchange_refuse_store(op->exchange, result);
+    http_request_release(op->exchange->request);
 }
 
 static void sid_mint(char ret_sid[ID_TEXT_BYTES])
@@ -187,9 +187,9 @@ static void login_proved(void *arg, enum proof_result result)
     struct login *op = arg;
 
     if (result == PROOF_OVERLOADED || result == PROOF_CANCELLED) {
-        session_store_give_back(op->call->service->store, &op->attempt);
+        session_store_give_back(op->exchange->service->store, &op->attempt);
         proof_refuse(&op->proof, result);
-        http_request_release(op->call->request);
+        http_request_release(op->exchange->request);
     } else if (result != PROOF_RIGHT || op->is_locked) {
         login_fail(op, result == PROOF_WRONG_CODE && !op->is_locked);
     } else {
@@ -208,8 +208,8 @@ static void browser_make_known(struct login *op)
 
 static void login_create(struct login *op)
 {
-    const struct service *service = op->call->service;
-    struct audit_source source = call_source(op->call);
+    const struct service *service = op->exchange->service;
+    struct audit_source source = exchange_source(op->exchange);
 
     source.actor = id_text(&op->proof.user.id);
     sid_mint(op->sid);
@@ -233,23 +233,23 @@ static void login_create(struct login *op)
 static void login_reply(struct login *op, const struct session_record *session)
 {
     metric_add(METRIC_LOGIN_OK, 1);
-    session_cookie_set(op->call, &op->token);
-    browser_cookie_set(op->call, &op->browser);
-    reply_session(op->call, session, view_login);
-    call_log(op->call, "login", id_text(&session->user.account), id_text(&session->user.id), text_of(op->sid));
+    session_cookie_set(op->exchange, &op->token);
+    browser_cookie_set(op->exchange, &op->browser);
+    reply_session(op->exchange, session, view_login);
+    exchange_log(op->exchange, "login", id_text(&session->user.account), id_text(&session->user.id), text_of(op->sid));
 }
 
 /* A password that a retired master key peppers is hashed again, behind the answer: it is in clear here alone. Not while
  * nodes of an earlier version serve, which could not read the new hash. */
 static void login_renew(struct login *op)
 {
-    const struct service *service = op->call->service;
+    const struct service *service = op->exchange->service;
     const struct proof *proof = &op->proof;
     size_t generation;
 
     if (!password_hash_generation(service->keyring, proof->user.password_hash, &generation) || generation == 0 ||
         store_takes_unsealed(service->store))
-        http_request_release(op->call->request);
+        http_request_release(op->exchange->request);
     else
         password_rehash(service->passwords, &op->turn, proof->password, id_text(&proof->user.id), login_rehashed, op);
 }
@@ -261,9 +261,9 @@ static void login_rehashed(void *arg, const char *hash)
 
     if (hash) {
         snprintf(renewed.password_hash, sizeof renewed.password_hash, "%s", hash);
-        seal_store_put_user(op->call->service->store, &op->proof.user, &renewed, login_renewed, op);
+        seal_store_put_user(op->exchange->service->store, &op->proof.user, &renewed, login_renewed, op);
     } else {
-        http_request_release(op->call->request);
+        http_request_release(op->exchange->request);
     }
     secure_wipe(&renewed, sizeof renewed);
 }
@@ -274,7 +274,7 @@ static void login_renewed(void *arg, enum store_result result)
     const struct login *op = arg;
 
     (void)result;
-    http_request_release(op->call->request);
+    http_request_release(op->exchange->request);
 }
 
 static void login_stored(void *arg, enum store_result result, const struct session_record *session)
@@ -292,21 +292,21 @@ static void login_stored(void *arg, enum store_result result, const struct sessi
         login_renew(op);
         return;
     }
-    session_store_give_back(op->call->service->store, &op->attempt);
+    session_store_give_back(op->exchange->service->store, &op->attempt);
     if (is_throttled)
         login_throttle(op, id_text(&op->proof.user.id), session->retry_after_s);
     else
-        call_refuse_store(op->call, result);
-    http_request_release(op->call->request);
+        exchange_refuse_store(op->exchange, result);
+    http_request_release(op->exchange->request);
 }
 
 /* Records before it answers, the same for a known user and an unknown email: neither the answer's time nor that of a
  * request behind it tells the two apart. */
 static void login_fail(struct login *op, bool only_code_wrong)
 {
-    struct audit_source source = call_source(op->call);
+    struct audit_source source = exchange_source(op->exchange);
 
-    session_store_fail_login(op->call->service->store, op->proof.known ? &op->proof.user.id : NULL, &op->attempt,
+    session_store_fail_login(op->exchange->service->store, op->proof.known ? &op->proof.user.id : NULL, &op->attempt,
                              only_code_wrong, &source, login_recorded, op);
 }
 
@@ -318,47 +318,48 @@ static void login_recorded(void *arg, enum store_result result, const struct log
 
     if (result == STORE_OK) {
         metric_add(METRIC_LOGIN_REFUSED, 1);
-        call_log(op->call, "login refused", id_text(&user->account), (struct text){0}, id_text(&user->id));
+        exchange_log(op->exchange, "login refused", id_text(&user->account), (struct text){0}, id_text(&user->id));
         proof_tell_failure(&op->proof, failure);
-        call_refuse(op->call, PROBLEM_INVALID_LOGIN);
+        exchange_refuse(op->exchange, PROBLEM_INVALID_LOGIN);
     } else if (result == STORE_REFUSED) {
         login_throttle(op, id_text(&user->id), failure->retry_after_s);
     } else {
-        call_refuse_store(op->call, result);
+        exchange_refuse_store(op->exchange, result);
     }
-    http_request_release(op->call->request);
+    http_request_release(op->exchange->request);
 }
 
 /* POST /v1/auth/logout */
 
 static void session_ended(void *arg, enum store_result result);
 
-void logout_begin(struct call *call)
+void logout_begin(struct exchange *exchange)
 {
-    struct audit_source source = call_source(call);
+    struct audit_source source = exchange_source(exchange);
 
-    http_request_hold(call->request);
-    session_store_end(call->service->store, call->session_digest, &source, session_ended, call);
+    http_request_hold(exchange->request);
+    session_store_end(exchange->service->store, exchange->session_digest, &source, session_ended, exchange);
 }
 
 static void session_ended(void *arg, enum store_result result)
 {
-    struct call *call = arg;
+    struct exchange *exchange = arg;
 
     if (result == STORE_OK || result == STORE_NOT_FOUND) {
-        session_cookie_clear(call);
-        http_response_header(call->request, TEXT("Clear-Site-Data"), TEXT("\"cache\"")); /* of a shared computer */
-        http_reply(call->request, 204, (struct text){0}, (struct text){0});
-        call_log(call, "logout", id_text(call_account(call)), id_text(call_actor(call)), text_of(call->session->sid));
+        session_cookie_clear(exchange);
+        http_response_header(exchange->request, TEXT("Clear-Site-Data"), TEXT("\"cache\"")); /* of a shared computer */
+        http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
+        exchange_log(exchange, "logout", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
+                     text_of(exchange->session->sid));
     } else {
-        call_refuse_store(call, result);
+        exchange_refuse_store(exchange, result);
     }
-    http_request_release(call->request);
+    http_request_release(exchange->request);
 }
 
 /* GET /v1/console/session */
 
-void session_show(struct call *call)
+void session_show(struct exchange *exchange)
 {
-    reply_session(call, call->session, view_session);
+    reply_session(exchange, exchange->session, view_session);
 }

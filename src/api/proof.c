@@ -25,7 +25,7 @@ static void user_wipe(void *user)
 static const char *usable_hash(const struct proof *proof)
 {
     const char *hash = proof->user.password_hash;
-    bool is_usable = password_hash_is_bound(hash) || store_takes_unsealed(proof->call->service->store);
+    bool is_usable = password_hash_is_bound(hash) || store_takes_unsealed(proof->exchange->service->store);
 
     return is_usable ? hash : NULL;
 }
@@ -42,7 +42,7 @@ void proof_begin(struct proof *proof, const struct user_record *user, const stru
     if (user) {
         proof->known = true;
         proof->user = *user;
-        http_request_defer(proof->call->request, user_wipe, &proof->user);
+        http_request_defer(proof->exchange->request, user_wipe, &proof->user);
         hash = usable_hash(proof);
     }
     /* Nobody has such a password; it costs what others cost. */
@@ -50,14 +50,14 @@ void proof_begin(struct proof *proof, const struct user_record *user, const stru
         password.len = PASSWORD_MAX_BYTES;
         hash = NULL;
     }
-    password_verify(proof->call->service->passwords, turn, password, id_text(&proof->user.id), hash, password_checked,
-                    proof);
+    password_verify(proof->exchange->service->passwords, turn, password, id_text(&proof->user.id), hash,
+                    password_checked, proof);
 }
 
 static bool code_is_right(struct proof *proof)
 {
     struct totp_secret secret = {0};
-    bool opened = keyring_open(proof->call->service->keyring, id_text(&proof->user.id), proof->user.totp_sealed,
+    bool opened = keyring_open(proof->exchange->service->keyring, id_text(&proof->user.id), proof->user.totp_sealed,
                                sizeof proof->user.totp_sealed, secret.bytes);
     bool matches = totp_verify(&secret, proof->totp, proof->begun_ms, &proof->totp_step);
 
@@ -86,15 +86,15 @@ void proof_refuse(struct proof *proof, enum proof_result result)
     struct problem problem = problem_of(result == PROOF_OVERLOADED ? PROBLEM_OVERLOADED : PROBLEM_SHUTTING_DOWN);
 
     if (result == PROOF_OVERLOADED)
-        problem.retry_after_s = password_pool_retry_after_s(proof->call->service->passwords);
-    call_refuse_with(proof->call, problem);
+        problem.retry_after_s = password_pool_retry_after_s(proof->exchange->service->passwords);
+    exchange_refuse_with(proof->exchange, problem);
 }
 
 static void warn_of(const struct proof *proof, const char *message)
 {
-    LOG(LOG_WARN, message, log_text("request_id", http_request_id(proof->call->request)),
+    LOG(LOG_WARN, message, log_text("request_id", http_request_id(proof->exchange->request)),
         log_text("user", id_text(&proof->user.id)), log_text("account", id_text(&proof->user.account)),
-        log_text("ip", call_client_address(proof->call)));
+        log_text("ip", exchange_client_address(proof->exchange)));
 }
 
 void proof_tell_failure(const struct proof *proof, const struct login_failure *failure)

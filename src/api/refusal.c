@@ -28,75 +28,75 @@ static const struct refusal {
 enum { REFUSAL_COUNT = sizeof REFUSALS / sizeof *REFUSALS };
 _Static_assert((int)REFUSAL_COUNT == (int)SERVICE_REFUSALS, "each kind has a pause of its own");
 
-static const struct key_record *known_key(const struct call *call)
+static const struct key_record *known_key(const struct exchange *exchange)
 {
-    return call->key ? call->key : call->refused_key;
+    return exchange->key ? exchange->key : exchange->refused_key;
 }
 
-static struct text account_of(const struct call *call)
+static struct text account_of(const struct exchange *exchange)
 {
-    const struct key_record *key = known_key(call);
+    const struct key_record *key = known_key(exchange);
 
     if (key)
         return id_text(&key->account);
-    return call->session ? id_text(&call->session->user.account) : (struct text){0};
+    return exchange->session ? id_text(&exchange->session->user.account) : (struct text){0};
 }
 
-static struct text principal_of(const struct call *call)
+static struct text principal_of(const struct exchange *exchange)
 {
-    const struct key_record *key = known_key(call);
+    const struct key_record *key = known_key(exchange);
 
     if (key)
         return id_text(&key->id);
-    return call->session ? id_text(&call->session->user.id) : (struct text){0};
+    return exchange->session ? id_text(&exchange->session->user.id) : (struct text){0};
 }
 
 /* A row's path in place of the request's: there may be a secret in that. */
-static struct text route_of(const struct call *call)
+static struct text route_of(const struct exchange *exchange)
 {
-    return call->match.sibling ? text_of(call->match.sibling->path)
-                               : route_policy_row(call->service->policy, call->path);
+    return exchange->match.sibling ? text_of(exchange->match.sibling->path)
+                                   : route_policy_row(exchange->service->policy, exchange->path);
 }
 
-static const char *method_of(const struct call *call)
+static const char *method_of(const struct exchange *exchange)
 {
     static const char *const NAMES[] = {
         [HTTP_GET] = "GET",       [HTTP_HEAD] = "HEAD",   [HTTP_POST] = "POST",       [HTTP_PUT] = "PUT",
         [HTTP_DELETE] = "DELETE", [HTTP_PATCH] = "PATCH", [HTTP_OPTIONS] = "OPTIONS",
     };
-    size_t method = (size_t)call->method;
+    size_t method = (size_t)exchange->method;
 
     return method < sizeof NAMES / sizeof *NAMES && NAMES[method] ? NAMES[method] : "other";
 }
 
 /* What the client names that is not there, where it has the form of an id. */
-static struct text target_of(const struct call *call)
+static struct text target_of(const struct exchange *exchange)
 {
     struct id id;
-    struct text text = call->match.id;
+    struct text text = exchange->match.id;
 
     return id_parse(ID_KEY, text, &id) || id_parse(ID_DEVICE, text, &id) ? text : (struct text){0};
 }
 
 /* Who has no cookie is not signed in: that is no attempt. */
-static bool is_an_attempt(const struct call *call, enum problem_code code)
+static bool is_an_attempt(const struct exchange *exchange, enum problem_code code)
 {
     size_t count;
     struct text header, token;
 
     if (code != PROBLEM_INVALID_SESSION)
         return true;
-    header = http_request_header(call->request, TEXT("Cookie"), &count);
+    header = http_request_header(exchange->request, TEXT("Cookie"), &count);
     return count && cookie_find(header, SESSION_COOKIE_NAME, &token) != COOKIE_ABSENT;
 }
 
-static void tell(const struct call *call, const struct refusal *refusal, const struct log_pause *pause)
+static void tell(const struct exchange *exchange, const struct refusal *refusal, const struct log_pause *pause)
 {
     LOG(refusal->level, "request refused", log_str("reason", problem_code_text(refusal->code)),
-        log_text("request_id", http_request_id(call->request)), log_text("ip", call_client_address(call)),
-        log_text("account", account_of(call)), log_text("actor", principal_of(call)),
-        log_text("target", target_of(call)), log_str("asked_by", call->is_check ? "gateway" : "client"),
-        log_str("method", method_of(call)), log_text("route", route_of(call)),
+        log_text("request_id", http_request_id(exchange->request)), log_text("ip", exchange_client_address(exchange)),
+        log_text("account", account_of(exchange)), log_text("actor", principal_of(exchange)),
+        log_text("target", target_of(exchange)), log_str("asked_by", exchange->is_check ? "gateway" : "client"),
+        log_str("method", method_of(exchange)), log_text("route", route_of(exchange)),
         log_int("suppressed", pause->suppressed));
 }
 
@@ -108,17 +108,18 @@ static void copy_text(char *to, size_t size, struct text from)
     to[bytes] = '\0';
 }
 
-static void count(struct call *call, const struct key_record *key, enum usage_reason reason)
+static void count(struct exchange *exchange, const struct key_record *key, enum usage_reason reason)
 {
-    struct usage_refusal *entry = usage_refuse(call->service->usage, key, reason, http_request_wall_ms(call->request));
+    struct usage_refusal *entry =
+        usage_refuse(exchange->service->usage, key, reason, http_request_wall_ms(exchange->request));
 
     if (!entry)
         return;
-    copy_text(entry->ip, sizeof entry->ip, call_client_address(call));
-    copy_text(entry->request_id, sizeof entry->request_id, http_request_id(call->request));
+    copy_text(entry->ip, sizeof entry->ip, exchange_client_address(exchange));
+    copy_text(entry->request_id, sizeof entry->request_id, http_request_id(exchange->request));
 }
 
-void refusal_note(struct call *call, enum problem_code code)
+void refusal_note(struct exchange *exchange, enum problem_code code)
 {
     const struct refusal *refusal = REFUSALS;
     struct log_pause *pause;
@@ -126,11 +127,11 @@ void refusal_note(struct call *call, enum problem_code code)
     while (refusal->code != code)
         if (++refusal == REFUSALS + REFUSAL_COUNT)
             return;
-    if (!is_an_attempt(call, code))
+    if (!is_an_attempt(exchange, code))
         return;
-    if (known_key(call) && refusal->reason != USAGE_REASONS)
-        count(call, known_key(call), refusal->reason);
-    pause = &call->service->refusal_pauses[refusal - REFUSALS];
+    if (known_key(exchange) && refusal->reason != USAGE_REASONS)
+        count(exchange, known_key(exchange), refusal->reason);
+    pause = &exchange->service->refusal_pauses[refusal - REFUSALS];
     if (log_pause_is_over(pause, clock_boot_ns() / CLOCK_NS_PER_MS, REFUSAL_PAUSE_MS))
-        tell(call, refusal, pause);
+        tell(exchange, refusal, pause);
 }

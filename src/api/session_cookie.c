@@ -6,55 +6,55 @@
 
 enum { BROWSER_MAX_AGE_S = 365 * 24 * 60 * 60 };
 
-static void put_cookie(struct call *call, struct text name, struct text value, int64_t max_age_s)
+static void put_cookie(struct exchange *exchange, struct text name, struct text value, int64_t max_age_s)
 {
     char storage[160];
     struct buf out;
 
     buf_init_fixed(&out, storage, sizeof storage);
     cookie_print(name, value, max_age_s, &out);
-    http_response_header(call->request, TEXT("Set-Cookie"), buf_text(&out));
+    http_response_header(exchange->request, TEXT("Set-Cookie"), buf_text(&out));
     secure_wipe(storage, sizeof storage);
 }
 
-void session_cookie_set(struct call *call, const struct token *token)
+void session_cookie_set(struct exchange *exchange, const struct token *token)
 {
-    put_cookie(call, SESSION_COOKIE_NAME, text_of(token->text), -1);
+    put_cookie(exchange, SESSION_COOKIE_NAME, text_of(token->text), -1);
 }
 
-void session_cookie_clear(struct call *call)
+void session_cookie_clear(struct exchange *exchange)
 {
-    put_cookie(call, SESSION_COOKIE_NAME, (struct text){0}, 0);
+    put_cookie(exchange, SESSION_COOKIE_NAME, (struct text){0}, 0);
 }
 
-static bool find_cookie(const struct call *call, struct text name, struct text *ret_value)
+static bool find_cookie(const struct exchange *exchange, struct text name, struct text *ret_value)
 {
     size_t count;
-    struct text header = http_request_header(call->request, TEXT("Cookie"), &count);
+    struct text header = http_request_header(exchange->request, TEXT("Cookie"), &count);
 
     return count > 0 && cookie_find(header, name, ret_value) == COOKIE_ONE;
 }
 
-bool session_cookie_digest(const struct call *call, uint8_t ret_digest[KEYRING_DIGEST_BYTES])
+bool session_cookie_digest(const struct exchange *exchange, uint8_t ret_digest[KEYRING_DIGEST_BYTES])
 {
     struct text token;
 
-    return find_cookie(call, SESSION_COOKIE_NAME, &token) &&
-           token_digest(call->service->keyring, KEYRING_SESSION_DIGEST, token, ret_digest);
+    return find_cookie(exchange, SESSION_COOKIE_NAME, &token) &&
+           token_digest(exchange->service->keyring, KEYRING_SESSION_DIGEST, token, ret_digest);
 }
 
-void browser_cookie_set(struct call *call, const struct token *token)
+void browser_cookie_set(struct exchange *exchange, const struct token *token)
 {
-    put_cookie(call, BROWSER_COOKIE_NAME, text_of(token->text), BROWSER_MAX_AGE_S);
+    put_cookie(exchange, BROWSER_COOKIE_NAME, text_of(token->text), BROWSER_MAX_AGE_S);
 }
 
-bool browser_cookie_read(const struct call *call, struct token *ret_token)
+bool browser_cookie_read(const struct exchange *exchange, struct token *ret_token)
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
     struct text token;
 
-    if (!find_cookie(call, BROWSER_COOKIE_NAME, &token) ||
-        !token_digest(call->service->keyring, KEYRING_THROTTLE, token, digest))
+    if (!find_cookie(exchange, BROWSER_COOKIE_NAME, &token) ||
+        !token_digest(exchange->service->keyring, KEYRING_THROTTLE, token, digest))
         return false;
     memcpy(ret_token->text, token.ptr, TOKEN_CHARS);
     ret_token->text[TOKEN_CHARS] = '\0';

@@ -2,7 +2,7 @@
  * the old one does not rise with it. */
 #include "attempt_internal.h"
 #include "base/check.h"
-#include "call_internal.h"
+#include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "proof_internal.h"
 #include "session_cookie_internal.h"
@@ -13,7 +13,7 @@ struct step_up_input {
 };
 
 struct step_up {
-    struct call *call;
+    struct exchange *exchange;
     struct attempt_counters counters;
     struct login_attempt attempt;
     struct password_turn turn;
@@ -32,28 +32,29 @@ static void step_up_failed(void *arg, enum store_result result, const struct log
 
 static void step_up_log(const struct step_up *op, const char *message)
 {
-    const struct call *call = op->call;
+    const struct exchange *exchange = op->exchange;
 
-    call_log(call, message, id_text(call_account(call)), id_text(call_actor(call)), text_of(call->session->sid));
+    exchange_log(exchange, message, id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
+                 text_of(exchange->session->sid));
 }
 
 /* Counted by session and user, and no stranger's failures beside them: those must not stop people who are signed in. */
-void step_up_begin(struct call *call)
+void step_up_begin(struct exchange *exchange)
 {
-    struct step_up *op = http_request_alloc(call->request, sizeof *op);
-    const struct service *service = call->service;
-    struct text user = id_text(call_actor(call));
+    struct step_up *op = http_request_alloc(exchange->request, sizeof *op);
+    const struct service *service = exchange->service;
+    struct text user = id_text(exchange_actor(exchange));
 
-    op->call = call;
+    op->exchange = exchange;
     if (!step_up_read(op))
         return;
-    attempt_count(&op->counters, service->keyring, TEXT("session"), text_of(call->session->sid), (struct text){0});
+    attempt_count(&op->counters, service->keyring, TEXT("session"), text_of(exchange->session->sid), (struct text){0});
     attempt_count(&op->counters, service->keyring, TEXT("user"), user, (struct text){0});
-    op->attempt = (struct login_attempt){http_request_id(call->request), attempt_counters_text(&op->counters)};
+    op->attempt = (struct login_attempt){http_request_id(exchange->request), attempt_counters_text(&op->counters)};
     op->turn = (struct password_turn){PASSWORD_KNOWN, op->counters.source};
 
-    http_request_hold(call->request);
-    session_store_begin_step_up(service->store, call_actor(call), &op->attempt, step_up_counted, op);
+    http_request_hold(exchange->request);
+    session_store_begin_step_up(service->store, exchange_actor(exchange), &op->attempt, step_up_counted, op);
 }
 
 /* False: refused. */
@@ -65,13 +66,13 @@ static bool step_up_read(struct step_up *op)
     };
     struct step_up_input input = {0};
 
-    if (!call_read_body(op->call, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+    if (!exchange_read_body(op->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
         return false;
     if (!proof_code_has_form(input.totp)) {
-        call_refuse_with(op->call, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp")));
+        exchange_refuse_with(op->exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp")));
         return false;
     }
-    op->proof.call = op->call;
+    op->proof.exchange = op->exchange;
     op->proof.password = input.password;
     op->proof.totp = input.totp;
     return true;
@@ -80,7 +81,7 @@ static bool step_up_read(struct step_up *op)
 static void step_up_throttle(struct step_up *op, uint32_t retry_after_s)
 {
     step_up_log(op, "step-up throttled");
-    call_refuse_throttled(op->call, retry_after_s);
+    exchange_refuse_throttled(op->exchange, retry_after_s);
 }
 
 static void step_up_counted(void *arg, enum store_result result, const struct login_begin *begin)
@@ -95,8 +96,8 @@ static void step_up_counted(void *arg, enum store_result result, const struct lo
     if (result == STORE_REFUSED)
         step_up_throttle(op, begin->retry_after_s);
     else
-        call_refuse_store(op->call, result);
-    http_request_release(op->call->request);
+        exchange_refuse_store(op->exchange, result);
+    http_request_release(op->exchange->request);
 }
 
 static void step_up_proved(void *arg, enum proof_result result)
@@ -104,9 +105,9 @@ static void step_up_proved(void *arg, enum proof_result result)
     struct step_up *op = arg;
 
     if (result == PROOF_OVERLOADED || result == PROOF_CANCELLED) {
-        session_store_give_back(op->call->service->store, &op->attempt);
+        session_store_give_back(op->exchange->service->store, &op->attempt);
         proof_refuse(&op->proof, result);
-        http_request_release(op->call->request);
+        http_request_release(op->exchange->request);
     } else if (result != PROOF_RIGHT || op->is_locked) {
         step_up_fail(op, result == PROOF_WRONG_CODE && !op->is_locked);
     } else {
@@ -116,15 +117,15 @@ static void step_up_proved(void *arg, enum proof_result result)
 
 static void step_up_store(struct step_up *op)
 {
-    const struct call *call = op->call;
-    const struct service *service = call->service;
-    struct audit_source source = call_source(call);
+    const struct exchange *exchange = op->exchange;
+    const struct service *service = exchange->service;
+    struct audit_source source = exchange_source(exchange);
     uint8_t new_digest[KEYRING_DIGEST_BYTES];
 
     token_mint(&op->token);
-    http_request_defer(call->request, token_wipe, &op->token);
+    http_request_defer(exchange->request, token_wipe, &op->token);
     CHECK(token_digest(service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), new_digest));
-    session_store_step_up(service->store, call->session, call->session_digest, new_digest, op->proof.totp_step,
+    session_store_step_up(service->store, exchange->session, exchange->session_digest, new_digest, op->proof.totp_step,
                           &op->attempt, &service->session_limits, &source, step_up_stored, op);
 }
 
@@ -133,10 +134,10 @@ static void reply_step_up(struct step_up *op, const struct session_record *sessi
     char storage[ANSWER_SMALL_BYTES];
     struct buf out;
 
-    session_cookie_set(op->call, &op->token);
+    session_cookie_set(op->exchange, &op->token);
     buf_init_fixed(&out, storage, sizeof storage);
     view_step_up(&(struct json_writer){.out = &out}, session);
-    http_reply_json(op->call->request, 200, &out);
+    http_reply_json(op->exchange->request, 200, &out);
     step_up_log(op, "step-up");
 }
 
@@ -144,13 +145,13 @@ static void reply_step_up(struct step_up *op, const struct session_record *sessi
 static void step_up_refuse(struct step_up *op, enum store_result result, const struct session_record *session)
 {
     if (result == STORE_CONFLICT)
-        call_refuse(op->call, PROBLEM_TOTP_ALREADY_USED);
+        exchange_refuse(op->exchange, PROBLEM_TOTP_ALREADY_USED);
     else if (result == STORE_NOT_FOUND)
-        call_refuse(op->call, PROBLEM_INVALID_SESSION);
+        exchange_refuse(op->exchange, PROBLEM_INVALID_SESSION);
     else if (result == STORE_REFUSED)
         step_up_throttle(op, session->retry_after_s);
     else
-        call_refuse_store(op->call, result);
+        exchange_refuse_store(op->exchange, result);
 }
 
 static void step_up_stored(void *arg, enum store_result result, const struct session_record *session)
@@ -164,18 +165,18 @@ static void step_up_stored(void *arg, enum store_result result, const struct ses
     if (result == STORE_OK) {
         reply_step_up(op, session);
     } else {
-        session_store_give_back(op->call->service->store, &op->attempt);
+        session_store_give_back(op->exchange->service->store, &op->attempt);
         step_up_refuse(op, result, session);
     }
-    http_request_release(op->call->request);
+    http_request_release(op->exchange->request);
 }
 
 static void step_up_fail(struct step_up *op, bool only_code_wrong)
 {
-    struct audit_source source = call_source(op->call);
+    struct audit_source source = exchange_source(op->exchange);
 
-    session_store_fail_login(op->call->service->store, call_actor(op->call), &op->attempt, only_code_wrong, &source,
-                             step_up_failed, op);
+    session_store_fail_login(op->exchange->service->store, exchange_actor(op->exchange), &op->attempt, only_code_wrong,
+                             &source, step_up_failed, op);
 }
 
 static void step_up_failed(void *arg, enum store_result result, const struct login_failure *failure)
@@ -185,11 +186,11 @@ static void step_up_failed(void *arg, enum store_result result, const struct log
     if (result == STORE_OK) {
         step_up_log(op, "step-up refused");
         proof_tell_failure(&op->proof, failure);
-        call_refuse(op->call, PROBLEM_INVALID_LOGIN);
+        exchange_refuse(op->exchange, PROBLEM_INVALID_LOGIN);
     } else if (result == STORE_REFUSED) {
         step_up_throttle(op, failure->retry_after_s);
     } else {
-        call_refuse_store(op->call, result);
+        exchange_refuse_store(op->exchange, result);
     }
-    http_request_release(op->call->request);
+    http_request_release(op->exchange->request);
 }

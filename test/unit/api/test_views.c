@@ -1,5 +1,5 @@
 /* Records as clients see them, byte for byte. */
-#include "api/call_internal.h"
+#include "api/exchange_internal.h"
 #include "api/views_internal.h"
 #include "leak_guard.h"
 #include <criterion/criterion.h>

@@ -14,13 +14,13 @@ enum { ANSWER_MAX_BYTES = 256 * 1024 };
 /* One record, its longest name escaped. */
 enum { ANSWER_SMALL_BYTES = 4096 };
 
-struct call {
+struct exchange {
     struct http_request *request;
     struct service *service;
-    enum http_method method;          /* what is judged: the request itself, or the one that a gateway asks about */
-    struct text path;                 /* likewise; normalised */
-    bool is_check;                    /* a gateway asks: refusals speak its dialect */
-    void (*admit)(struct call *call); /* what is to be done once all gates have let it pass */
+    enum http_method method; /* what is judged: the request itself, or the one that a gateway asks about */
+    struct text path;        /* likewise; normalised */
+    bool is_check;           /* a gateway asks: refusals speak its dialect */
+    void (*admit)(struct exchange *exchange); /* what is to be done once all gates have let it pass */
     struct route_match match;
     bool session_realm; /* a path of the console, or of its login */
 
@@ -37,39 +37,41 @@ struct call {
     struct text form;        /* the body of ROUTE_FORM rows, until the request is freed */
 };
 
-/* Answers with a problem, in the realm of the call's path. */
-void call_refuse(struct call *call, enum problem_code code);
-void call_refuse_with(struct call *call, struct problem problem);
-/* allow: the value of Allow, living as long as the call. */
-void call_refuse_method(struct call *call, const char *allow);
+/* Answers with a problem, in the realm of the exchange's path. */
+void exchange_refuse(struct exchange *exchange, enum problem_code code);
+void exchange_refuse_with(struct exchange *exchange, struct problem problem);
+/* allow: the value of Allow, living as long as the exchange. */
+void exchange_refuse_method(struct exchange *exchange, const char *allow);
 /* Too many changes by the principal, or by all like it: 429. */
-void call_refuse_limited(struct call *call, uint32_t retry_after_s);
+void exchange_refuse_limited(struct exchange *exchange, uint32_t retry_after_s);
 /* parameter_invalid, with the rule that was broken: a sentence that begins with the parameter's name. */
-void call_refuse_value(struct call *call, const char *rule);
+void exchange_refuse_value(struct exchange *exchange, const char *rule);
 /* Too many tries: 429. */
-void call_refuse_throttled(struct call *call, uint32_t retry_after_s);
+void exchange_refuse_throttled(struct exchange *exchange, uint32_t retry_after_s);
 /* What a verb's failure means to a client, also where his credential has ended meanwhile; the results that a verb gives
  * a meaning of its own are its caller's. */
-void call_refuse_store(struct call *call, enum store_result result);
+void exchange_refuse_store(struct exchange *exchange, enum store_result result);
 
-/* Reads the body by a table; false: the call has been refused. */
-MUST_CHECK bool call_read_body(struct call *call, const struct json_field *fields, size_t count, void *target);
+/* Reads the body by a table; false: the exchange has been refused. */
+MUST_CHECK bool exchange_read_body(struct exchange *exchange, const struct json_field *fields, size_t count,
+                                   void *target);
 
 /* The same for the query. */
-MUST_CHECK bool call_read_query(struct call *call, query_reader *read, void *target);
+MUST_CHECK bool exchange_read_query(struct exchange *exchange, query_reader *read, void *target);
 
 /* The principal's account and own id; there must be a principal. */
-const struct id *call_account(const struct call *call);
-const struct id *call_actor(const struct call *call);
+const struct id *exchange_account(const struct exchange *exchange);
+const struct id *exchange_actor(const struct exchange *exchange);
 /* Who asks, as text: the peer's address, or what proxies say that are trusted (--trusted-proxies). For logs and audit
  * events; what is limited is counted by the network, so that nobody escapes within the /64 that is his. */
-struct text call_client_address(const struct call *call);
-struct text call_client_network(const struct call *call);
+struct text exchange_client_address(const struct exchange *exchange);
+struct text exchange_client_network(const struct exchange *exchange);
 /* The block of that many bits that the address lies in; empty for 0 bits. */
-struct text call_client_block(const struct call *call, unsigned ipv4_bits, unsigned ipv6_bits);
+struct text exchange_client_block(const struct exchange *exchange, unsigned ipv4_bits, unsigned ipv6_bits);
 /* For a change: its audit event, and the credential that must still be valid when it takes effect. The actor is empty
- * where there is no principal. Lives as long as the call. */
-struct audit_source call_source(const struct call *call);
+ * where there is no principal. Lives as long as the exchange. */
+struct audit_source exchange_source(const struct exchange *exchange);
 
 /* One line for what an operator must be able to find again. account, actor, target: empty where there is none. */
-void call_log(const struct call *call, const char *message, struct text account, struct text actor, struct text target);
+void exchange_log(const struct exchange *exchange, const char *message, struct text account, struct text actor,
+                  struct text target);

@@ -1,0 +1,262 @@
+#include "exchange_internal.h"
+#include "base/log.h"
+#include "check_internal.h"
+#include "core/limits.h"
+#include "refusal_internal.h"
+
+#include <string.h>
+
+#define FORWARDED_FOR TEXT("X-Forwarded-For")
+
+void exchange_refuse_with(struct exchange *exchange, struct problem problem)
+{
+    problem.session_realm = exchange->session_realm;
+    refusal_note(exchange, problem.code);
+    if (exchange->is_check)
+        check_mark_refusal(exchange->request, exchange->service, &problem);
+    http_reply_problem(exchange->request, &problem);
+}
+
+void exchange_refuse(struct exchange *exchange, enum problem_code code)
+{
+    exchange_refuse_with(exchange, problem_of(code));
+}
+
+void exchange_refuse_method(struct exchange *exchange, const char *allow)
+{
+    struct problem problem = problem_of(PROBLEM_METHOD_NOT_ALLOWED);
+
+    problem.allow = allow;
+    exchange_refuse_with(exchange, problem);
+}
+
+void exchange_refuse_limited(struct exchange *exchange, uint32_t retry_after_s)
+{
+    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
+
+    problem.message = "Too many changes within a minute. Wait, then go on.";
+    problem.retry_after_s = retry_after_s;
+    exchange_refuse_with(exchange, problem);
+    exchange_log(exchange, "changes limited", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
+                 (struct text){0});
+}
+
+void exchange_refuse_value(struct exchange *exchange, const char *rule)
+{
+    struct text rest = text_of(rule), param;
+    struct problem problem;
+
+    (void)text_next(&rest, ' ', &param);
+    problem = problem_param(PROBLEM_PARAMETER_INVALID, param);
+    problem.message = rule;
+    exchange_refuse_with(exchange, problem);
+}
+
+void exchange_refuse_throttled(struct exchange *exchange, uint32_t retry_after_s)
+{
+    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
+
+    problem.retry_after_s = retry_after_s;
+    exchange_refuse_with(exchange, problem);
+}
+
+/* The credential died while the request was on its way: what the guard would answer now. */
+static bool refuse_actor(struct exchange *exchange, enum store_result result)
+{
+    bool is_device = exchange->key && exchange->key->kind == KEY_DEVICE;
+    enum problem_code code;
+
+    if (result == STORE_ACTOR_REVOKED)
+        code = is_device ? PROBLEM_DEVICE_KEY_REVOKED : PROBLEM_API_KEY_REVOKED;
+    else if (result == STORE_ACTOR_UNKNOWN)
+        code = exchange->key ? PROBLEM_INVALID_API_KEY : PROBLEM_INVALID_SESSION;
+    else if (result == STORE_ACTOR_UNPROVEN)
+        code = PROBLEM_STEP_UP_REQUIRED;
+    else
+        return false;
+    exchange_log(exchange, "change refused: its credential ended before it took effect",
+                 id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)), (struct text){0});
+    exchange_refuse(exchange, code);
+    return true;
+}
+
+void exchange_refuse_store(struct exchange *exchange, enum store_result result)
+{
+    bool unsure = result == STORE_UNAVAILABLE || result == STORE_UNKNOWN;
+
+    if (result == STORE_FULL)
+        exchange_refuse(exchange, PROBLEM_KEY_LIMIT_REACHED);
+    else if (!refuse_actor(exchange, result))
+        exchange_refuse(exchange, unsure ? PROBLEM_STORE_UNAVAILABLE : PROBLEM_INTERNAL_ERROR);
+}
+
+bool exchange_read_body(struct exchange *exchange, const struct json_field *fields, size_t count, void *target)
+{
+    static const enum problem_code CODES[] = {
+        [JSON_READ_MISSING] = PROBLEM_PARAMETER_MISSING,
+        [JSON_READ_WRONG_TYPE] = PROBLEM_PARAMETER_INVALID,
+        [JSON_READ_UNKNOWN] = PROBLEM_PARAMETER_UNKNOWN,
+    };
+    struct text_guess guess = {0};
+    enum json_read_result result = json_read(exchange->body, fields, count, target, &guess.written);
+    struct problem problem;
+
+    if (result == JSON_READ_OK)
+        return true;
+    problem = problem_param(CODES[result], guess.written);
+    for (size_t i = 0; result == JSON_READ_UNKNOWN && i < count; i++)
+        text_guess_try(&guess, fields[i].name);
+    problem.meant = guess.found;
+    exchange_refuse_with(exchange, problem);
+    return false;
+}
+
+bool exchange_read_query(struct exchange *exchange, query_reader *read, void *target)
+{
+    struct text query = http_request_query(exchange->request);
+    struct problem problem;
+
+    if (query.len == 0 || read(query, http_request_alloc(exchange->request, query.len), target, &problem))
+        return true;
+    exchange_refuse_with(exchange, problem);
+    return false;
+}
+
+const struct id *exchange_account(const struct exchange *exchange)
+{
+    return exchange->key ? &exchange->key->account : &exchange->session->user.account;
+}
+
+const struct id *exchange_actor(const struct exchange *exchange)
+{
+    return exchange->key ? &exchange->key->id : &exchange->session->user.id;
+}
+
+/* Behind a balancer that is not named everybody is one client, whose failures stop all: the operator should know. */
+static void warn_of_proxy(const struct exchange *exchange)
+{
+    struct service *service = exchange->service;
+    size_t lines;
+
+    http_request_header(exchange->request, FORWARDED_FOR, &lines);
+    if (lines == 0 || service->has_warned_of_proxy)
+        return;
+    service->has_warned_of_proxy = true;
+    LOG(LOG_WARN,
+        "X-Forwarded-For is ignored: its sender is not in --trusted-proxies, so all behind it count as one client",
+        log_text("peer", http_request_peer(exchange->request)));
+}
+
+/* Where trusted proxies say nothing that can be read, what they were asked by is the client: they themselves. */
+static bool read_client(const struct exchange *exchange, struct address *ret_client)
+{
+    const struct address_ranges *trusted = exchange->service->trusted_proxies;
+    size_t lines;
+
+    if (!address_parse(http_request_peer(exchange->request), ret_client))
+        return false;
+    if (!trusted || !address_ranges_include(trusted, ret_client)) {
+        warn_of_proxy(exchange);
+        return true;
+    }
+    http_request_header(exchange->request, FORWARDED_FOR, &lines);
+    while (lines > 0 &&
+           address_walk_back(trusted, http_request_header_at(exchange->request, FORWARDED_FOR, --lines), ret_client))
+        continue;
+    return true;
+}
+
+static struct text print_client(const struct exchange *exchange,
+                                void (*print)(const struct address *client, struct buf *out))
+{
+    char storage[ADDRESS_TEXT_BYTES];
+    struct address client;
+    struct buf out;
+
+    if (!read_client(exchange, &client))
+        return http_request_peer(exchange->request); /* a unix socket */
+    buf_init_fixed(&out, storage, sizeof storage);
+    print(&client, &out);
+    return http_request_copy(exchange->request, buf_text(&out));
+}
+
+struct text exchange_client_address(const struct exchange *exchange)
+{
+    return print_client(exchange, address_print);
+}
+
+struct text exchange_client_network(const struct exchange *exchange)
+{
+    return print_client(exchange, address_print_network);
+}
+
+static struct credential read_credential(const struct exchange *exchange)
+{
+    const struct route *route = exchange->match.route;
+    struct credential credential = {.kind = CREDENTIAL_NONE};
+
+    if (exchange->key) {
+        credential.kind = CREDENTIAL_KEY;
+        key_check_digest(&exchange->check, credential.digest);
+    } else if (exchange->session) {
+        credential.kind = CREDENTIAL_SESSION;
+        memcpy(credential.digest, exchange->session_digest, sizeof credential.digest);
+        credential.limits = &exchange->service->session_limits;
+        credential.needs_step_up = route && (route->flags & ROUTE_STEP_UP);
+    }
+    return credential;
+}
+
+struct text exchange_client_block(const struct exchange *exchange, unsigned ipv4_bits, unsigned ipv6_bits)
+{
+    char storage[ADDRESS_TEXT_BYTES];
+    struct address client;
+    struct buf out;
+
+    if (!read_client(exchange, &client))
+        return http_request_peer(exchange->request); /* a unix socket */
+    buf_init_fixed(&out, storage, sizeof storage);
+    address_print_block(&client, ipv4_bits, ipv6_bits, &out);
+    return http_request_copy(exchange->request, buf_text(&out));
+}
+
+struct audit_source exchange_source(const struct exchange *exchange)
+{
+    bool known = exchange->key || exchange->session;
+
+    return (struct audit_source){
+        .actor = known ? id_text(exchange_actor(exchange)) : (struct text){0},
+        .ip = exchange_client_address(exchange),
+        .request_id = http_request_id(exchange->request),
+        .credential = read_credential(exchange),
+    };
+}
+
+static bool is_request_id_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+}
+
+/* The client's own X-Request-Id, or nothing where it is not of the form that is logged. */
+static struct text client_request_id(struct http_request *request)
+{
+    size_t count;
+    struct text id = http_request_header(request, TEXT("X-Request-Id"), &count);
+
+    if (count != 1 || id.len > CLIENT_REQUEST_ID_MAX_BYTES)
+        return (struct text){0};
+    for (size_t i = 0; i < id.len; i++)
+        if (!is_request_id_char(id.ptr[i]))
+            return (struct text){0};
+    return id;
+}
+
+void exchange_log(const struct exchange *exchange, const char *message, struct text account, struct text actor,
+                  struct text target)
+{
+    LOG(LOG_INFO, message, log_text("request_id", http_request_id(exchange->request)),
+        log_text("client_request_id", client_request_id(exchange->request)),
+        log_text("ip", exchange_client_address(exchange)), log_text("account", account), log_text("actor", actor),
+        log_text("target", target));
+}
