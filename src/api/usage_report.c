@@ -1,0 +1,36 @@
+/* GET /v1/console/usage: what was counted for an account. */
+#include "exchange_internal.h"
+#include "handlers_internal.h"
+#include "views_internal.h"
+
+enum { USAGE_DAYS_STANDARD = 30 };
+
+static void usage_found(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
+                        const struct usage_key *keys, size_t key_count);
+
+void usage_show(struct exchange *exchange)
+{
+    struct usage_query query = {.days = USAGE_DAYS_STANDARD};
+
+    if (!exchange_read_query(exchange, query_read_usage, &query))
+        return;
+    http_request_hold(exchange->request);
+    usage_store_read(exchange->service->store, exchange_account(exchange),
+                     &(struct usage_wanted){query.days, query.key_ids, query.key_count}, usage_found, exchange);
+}
+
+static void usage_found(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
+                        const struct usage_key *keys, size_t key_count)
+{
+    struct exchange *exchange = arg;
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ANSWER_MAX_BYTES);
+    if (result == STORE_OK) {
+        view_usage(&(struct json_writer){.out = &out}, days, day_count, keys, key_count);
+        http_reply_json(exchange->request, 200, &out);
+    } else {
+        exchange_refuse_store(exchange, result);
+    }
+    http_request_release(exchange->request);
+}
