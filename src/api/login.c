@@ -7,7 +7,7 @@
 #include "base/secure.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
-#include "proof_internal.h"
+#include "user_check_internal.h"
 #include "session_cookie_internal.h"
 #include "store/seal_store.h"
 #include "views_internal.h"
@@ -45,7 +45,7 @@ struct login {
     char browser_digest[2 * KEYRING_DIGEST_BYTES + 1]; /* of the cookie that came, then of the one that goes */
     struct password_turn turn;
     bool is_locked;
-    struct proof proof;
+    struct user_check check;
     struct token token, browser; /* wiped when the request is freed */
     uint8_t token_digest[KEYRING_DIGEST_BYTES];
     uint8_t presented_digest[KEYRING_DIGEST_BYTES];
@@ -56,7 +56,7 @@ struct login {
 static bool login_read(struct login *op);
 static void login_count(struct login *op);
 static void login_counted(void *arg, enum store_result result, const struct login_begin *begin);
-static void login_proved(void *arg, enum proof_result result);
+static void login_checked(void *arg, enum user_check_result result);
 static void login_create(struct login *op);
 static void login_stored(void *arg, enum store_result result, const struct session_record *session);
 static void login_renew(struct login *op);
@@ -98,13 +98,13 @@ static bool login_read(struct login *op)
         return false;
     if (!account_normalise_email(input.email, op->email))
         wrong = "email";
-    else if (!proof_code_has_form(input.totp))
+    else if (!user_check_code_has_form(input.totp))
         wrong = "totp";
     if (wrong)
         exchange_refuse_with(op->exchange, problem_param(PROBLEM_PARAMETER_INVALID, text_of(wrong)));
-    op->proof.exchange = op->exchange;
-    op->proof.password = input.password;
-    op->proof.totp = input.totp;
+    op->check.exchange = op->exchange;
+    op->check.password = input.password;
+    op->check.totp = input.totp;
     return !wrong;
 }
 
@@ -159,7 +159,7 @@ static void login_counted(void *arg, enum store_result result, const struct logi
             op->attempt.counters = attempt_counters_text(&op->of_browser);
             op->turn = (struct password_turn){PASSWORD_KNOWN, op->of_browser.source};
         }
-        proof_begin(&op->proof, begin->user, &op->turn, login_proved, op);
+        user_check_begin(&op->check, begin->user, &op->turn, login_checked, op);
         return;
     }
     if (result == STORE_REFUSED)
@@ -182,16 +182,16 @@ static void sid_mint(char ret_sid[ID_TEXT_BYTES])
 }
 
 /* A lock must not be told: for a locked user right is as wrong as wrong. */
-static void login_proved(void *arg, enum proof_result result)
+static void login_checked(void *arg, enum user_check_result result)
 {
     struct login *op = arg;
 
-    if (result == PROOF_OVERLOADED || result == PROOF_CANCELLED) {
+    if (result == USER_CHECK_OVERLOADED || result == USER_CHECK_CANCELLED) {
         session_store_give_back(op->exchange->service->store, &op->attempt);
-        proof_refuse(&op->proof, result);
+        user_check_refuse(&op->check, result);
         http_request_release(op->exchange->request);
-    } else if (result != PROOF_RIGHT || op->is_locked) {
-        login_fail(op, result == PROOF_WRONG_CODE && !op->is_locked);
+    } else if (result != USER_CHECK_RIGHT || op->is_locked) {
+        login_fail(op, result == USER_CHECK_WRONG_CODE && !op->is_locked);
     } else {
         login_create(op);
     }
@@ -211,21 +211,21 @@ static void login_create(struct login *op)
     const struct service *service = op->exchange->service;
     struct audit_source source = exchange_source(op->exchange);
 
-    source.actor = id_text(&op->proof.user.id);
+    source.actor = id_text(&op->check.user.id);
     sid_mint(op->sid);
     token_mint(&op->token);
     browser_make_known(op);
     CHECK(token_digest(service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), op->token_digest));
     const struct session_start start = {
-        .user = op->proof.user.id,
-        .account = op->proof.user.account,
-        .totp_step = op->proof.totp_step,
+        .user = op->check.user.id,
+        .account = op->check.user.account,
+        .totp_step = op->check.totp_step,
         .token_digest = op->token_digest,
         .sid = op->sid,
         .attempt = op->attempt,
         .browser_digest = text_of(op->browser_digest),
         .presented_digest = op->is_presented ? op->presented_digest : NULL,
-        .verified = &op->proof.user,
+        .verified = &op->check.user,
     };
     session_store_create(service->store, &start, &service->session_limits, &source, login_stored, op);
 }
@@ -244,24 +244,24 @@ static void login_reply(struct login *op, const struct session_record *session)
 static void login_renew(struct login *op)
 {
     const struct service *service = op->exchange->service;
-    const struct proof *proof = &op->proof;
+    const struct user_check *check = &op->check;
     size_t generation;
 
-    if (!password_hash_generation(service->keyring, proof->user.password_hash, &generation) || generation == 0 ||
+    if (!password_hash_generation(service->keyring, check->user.password_hash, &generation) || generation == 0 ||
         store_takes_unsealed(service->store))
         http_request_release(op->exchange->request);
     else
-        password_rehash(service->passwords, &op->turn, proof->password, id_text(&proof->user.id), login_rehashed, op);
+        password_rehash(service->passwords, &op->turn, check->password, id_text(&check->user.id), login_rehashed, op);
 }
 
 static void login_rehashed(void *arg, const char *hash)
 {
     struct login *op = arg;
-    struct user_record renewed = op->proof.user;
+    struct user_record renewed = op->check.user;
 
     if (hash) {
         snprintf(renewed.password_hash, sizeof renewed.password_hash, "%s", hash);
-        seal_store_put_user(op->exchange->service->store, &op->proof.user, &renewed, login_renewed, op);
+        seal_store_put_user(op->exchange->service->store, &op->check.user, &renewed, login_renewed, op);
     } else {
         http_request_release(op->exchange->request);
     }
@@ -294,7 +294,7 @@ static void login_stored(void *arg, enum store_result result, const struct sessi
     }
     session_store_give_back(op->exchange->service->store, &op->attempt);
     if (is_throttled)
-        login_throttle(op, id_text(&op->proof.user.id), session->retry_after_s);
+        login_throttle(op, id_text(&op->check.user.id), session->retry_after_s);
     else
         exchange_refuse_store(op->exchange, result);
     http_request_release(op->exchange->request);
@@ -306,7 +306,7 @@ static void login_fail(struct login *op, bool only_code_wrong)
 {
     struct audit_source source = exchange_source(op->exchange);
 
-    session_store_fail_login(op->exchange->service->store, op->proof.known ? &op->proof.user.id : NULL, &op->attempt,
+    session_store_fail_login(op->exchange->service->store, op->check.known ? &op->check.user.id : NULL, &op->attempt,
                              only_code_wrong, &source, login_recorded, op);
 }
 
@@ -314,12 +314,12 @@ static void login_fail(struct login *op, bool only_code_wrong)
 static void login_recorded(void *arg, enum store_result result, const struct login_failure *failure)
 {
     struct login *op = arg;
-    const struct user_record *user = &op->proof.user;
+    const struct user_record *user = &op->check.user;
 
     if (result == STORE_OK) {
         metric_add(METRIC_LOGIN_REFUSED, 1);
         exchange_log(op->exchange, "login refused", id_text(&user->account), (struct text){0}, id_text(&user->id));
-        proof_tell_failure(&op->proof, failure);
+        user_check_report_failure(&op->check, failure);
         exchange_refuse(op->exchange, PROBLEM_INVALID_LOGIN);
     } else if (result == STORE_REFUSED) {
         login_throttle(op, id_text(&user->id), failure->retry_after_s);

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
-#include "proof_internal.h"
+#include "user_check_internal.h"
 #include "session_cookie_internal.h"
 #include "views_internal.h"
 
@@ -18,13 +18,13 @@ struct step_up {
     struct login_attempt attempt;
     struct password_turn turn;
     bool is_locked;
-    struct proof proof;
+    struct user_check check;
     struct token token; /* wiped when the request is freed */
 };
 
 static bool step_up_read(struct step_up *op);
 static void step_up_counted(void *arg, enum store_result result, const struct login_begin *begin);
-static void step_up_proved(void *arg, enum proof_result result);
+static void step_up_checked(void *arg, enum user_check_result result);
 static void step_up_store(struct step_up *op);
 static void step_up_stored(void *arg, enum store_result result, const struct session_record *session);
 static void step_up_fail(struct step_up *op, bool only_code_wrong);
@@ -68,13 +68,13 @@ static bool step_up_read(struct step_up *op)
 
     if (!exchange_read_body(op->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
         return false;
-    if (!proof_code_has_form(input.totp)) {
+    if (!user_check_code_has_form(input.totp)) {
         exchange_refuse_with(op->exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp")));
         return false;
     }
-    op->proof.exchange = op->exchange;
-    op->proof.password = input.password;
-    op->proof.totp = input.totp;
+    op->check.exchange = op->exchange;
+    op->check.password = input.password;
+    op->check.totp = input.totp;
     return true;
 }
 
@@ -90,7 +90,7 @@ static void step_up_counted(void *arg, enum store_result result, const struct lo
 
     if (result == STORE_OK) {
         op->is_locked = begin->is_locked;
-        proof_begin(&op->proof, begin->user, &op->turn, step_up_proved, op);
+        user_check_begin(&op->check, begin->user, &op->turn, step_up_checked, op);
         return;
     }
     if (result == STORE_REFUSED)
@@ -100,16 +100,16 @@ static void step_up_counted(void *arg, enum store_result result, const struct lo
     http_request_release(op->exchange->request);
 }
 
-static void step_up_proved(void *arg, enum proof_result result)
+static void step_up_checked(void *arg, enum user_check_result result)
 {
     struct step_up *op = arg;
 
-    if (result == PROOF_OVERLOADED || result == PROOF_CANCELLED) {
+    if (result == USER_CHECK_OVERLOADED || result == USER_CHECK_CANCELLED) {
         session_store_give_back(op->exchange->service->store, &op->attempt);
-        proof_refuse(&op->proof, result);
+        user_check_refuse(&op->check, result);
         http_request_release(op->exchange->request);
-    } else if (result != PROOF_RIGHT || op->is_locked) {
-        step_up_fail(op, result == PROOF_WRONG_CODE && !op->is_locked);
+    } else if (result != USER_CHECK_RIGHT || op->is_locked) {
+        step_up_fail(op, result == USER_CHECK_WRONG_CODE && !op->is_locked);
     } else {
         step_up_store(op);
     }
@@ -125,7 +125,7 @@ static void step_up_store(struct step_up *op)
     token_mint(&op->token);
     http_request_defer(exchange->request, token_wipe, &op->token);
     CHECK(token_digest(service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), new_digest));
-    session_store_step_up(service->store, exchange->session, exchange->session_digest, new_digest, op->proof.totp_step,
+    session_store_step_up(service->store, exchange->session, exchange->session_digest, new_digest, op->check.totp_step,
                           &op->attempt, &service->session_limits, &source, step_up_stored, op);
 }
 
@@ -185,7 +185,7 @@ static void step_up_failed(void *arg, enum store_result result, const struct log
 
     if (result == STORE_OK) {
         step_up_log(op, "step-up refused");
-        proof_tell_failure(&op->proof, failure);
+        user_check_report_failure(&op->check, failure);
         exchange_refuse(op->exchange, PROBLEM_INVALID_LOGIN);
     } else if (result == STORE_REFUSED) {
         step_up_throttle(op, failure->retry_after_s);

@@ -1,0 +1,110 @@
+#include "user_check_internal.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/secure.h"
+
+static void password_checked(void *arg, enum password_result result);
+
+bool user_check_code_has_form(struct text totp)
+{
+    if (totp.len != TOTP_DIGITS)
+        return false;
+    for (size_t i = 0; i < totp.len; i++)
+        if (totp.ptr[i] < '0' || totp.ptr[i] > '9')
+            return false;
+    return true;
+}
+
+static void user_wipe(void *user)
+{
+    secure_wipe(user, sizeof(struct user_record));
+}
+
+/* One that is bound to nobody might have been another user's. An earlier version made such. */
+static const char *usable_hash(const struct user_check *check)
+{
+    const char *hash = check->user.password_hash;
+    bool is_usable = password_hash_is_bound(hash) || store_takes_unsealed(check->exchange->service->store);
+
+    return is_usable ? hash : NULL;
+}
+
+void user_check_begin(struct user_check *check, const struct user_record *user, const struct password_turn *turn,
+                      void (*done)(void *arg, enum user_check_result result), void *arg)
+{
+    struct text password = check->password;
+    const char *hash = NULL;
+
+    check->begun_ms = clock_wall_ms();
+    check->done = done;
+    check->arg = arg;
+    if (user) {
+        check->known = true;
+        check->user = *user;
+        http_request_defer(check->exchange->request, user_wipe, &check->user);
+        hash = usable_hash(check);
+    }
+    /* Nobody has such a password; it costs what others cost. */
+    if (password.len > PASSWORD_MAX_BYTES) {
+        password.len = PASSWORD_MAX_BYTES;
+        hash = NULL;
+    }
+    password_verify(check->exchange->service->passwords, turn, password, id_text(&check->user.id), hash,
+                    password_checked, check);
+}
+
+static bool code_is_right(struct user_check *check)
+{
+    struct totp_secret secret = {0};
+    bool opened = keyring_open(check->exchange->service->keyring, id_text(&check->user.id), check->user.totp_sealed,
+                               sizeof check->user.totp_sealed, secret.bytes);
+    bool matches = totp_verify(&secret, check->totp, check->begun_ms, &check->totp_step);
+
+    secure_wipe(&secret, sizeof secret);
+    return opened && matches;
+}
+
+static void password_checked(void *arg, enum password_result result)
+{
+    struct user_check *check = arg;
+    bool code_right;
+
+    if (result == PASSWORD_OVERLOADED || result == PASSWORD_CANCELLED) {
+        check->done(check->arg, result == PASSWORD_OVERLOADED ? USER_CHECK_OVERLOADED : USER_CHECK_CANCELLED);
+        return;
+    }
+    code_right = code_is_right(check); /* looked at behind a wrong password too */
+    if (result != PASSWORD_MATCHES)
+        check->done(check->arg, USER_CHECK_WRONG);
+    else
+        check->done(check->arg, code_right ? USER_CHECK_RIGHT : USER_CHECK_WRONG_CODE);
+}
+
+void user_check_refuse(struct user_check *check, enum user_check_result result)
+{
+    struct problem problem = problem_of(result == USER_CHECK_OVERLOADED ? PROBLEM_OVERLOADED : PROBLEM_SHUTTING_DOWN);
+
+    if (result == USER_CHECK_OVERLOADED)
+        problem.retry_after_s = password_pool_retry_after_s(check->exchange->service->passwords);
+    exchange_refuse_with(check->exchange, problem);
+}
+
+static void warn_of(const struct user_check *check, const char *message)
+{
+    LOG(LOG_WARN, message, log_text("request_id", http_request_id(check->exchange->request)),
+        log_text("user", id_text(&check->user.id)), log_text("account", id_text(&check->user.account)),
+        log_text("ip", exchange_client_address(check->exchange)));
+}
+
+void user_check_report_failure(const struct user_check *check, const struct login_failure *failure)
+{
+    if (failure->closes && check->known) {
+        metric_count_user(METRIC_USER_ATTACKED, check->user.id.text);
+        warn_of(check, "sign-in closed to unknown browsers: 30 wrong attempts within an hour");
+    }
+    if (failure->locks) {
+        metric_count_user(METRIC_USER_LOCKED, check->user.id.text);
+        warn_of(check, "user locked: 100 wrong codes behind a right password; see 'chatelaine user unlock'");
+    }
+}
