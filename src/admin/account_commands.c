@@ -31,7 +31,7 @@ static void put_account(struct json_writer *w, const struct id *id, struct text 
 
 int account_create_run(const struct command_line *line)
 {
-    struct store_session session;
+    struct store_client client;
     struct buf out CLEANUP(buf_finish) = {0};
     struct id account;
     int code = command_require(line->name, "--name");
@@ -41,11 +41,11 @@ int account_create_run(const struct command_line *line)
     if (!account_name_valid(text_of(line->name)))
         return command_fail(EXIT_USAGE,
                             "--name must be 1 to 200 characters: not only blanks, and no control or format characters");
-    code = store_session_open(&session, &line->settings, NULL);
+    code = store_client_open(&client, &line->settings, NULL);
     if (code != EXIT_DONE)
         return code;
-    code = account_add(&session, text_of(line->name), &account);
-    store_session_close(&session);
+    code = account_add(&client, text_of(line->name), &account);
+    store_client_close(&client);
     if (code != EXIT_DONE)
         return code;
     buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
@@ -59,7 +59,7 @@ int account_create_run(const struct command_line *line)
 }
 
 struct listing {
-    struct store_session *session;
+    struct store_client *client;
     bool json;
     enum store_result result;
     struct buf out;
@@ -89,25 +89,25 @@ static void account_listed(void *arg, enum store_result result, const struct acc
     else if (result == STORE_OK)
         for (size_t i = 0; i < count; i++)
             buf_printf(&listing->out, "%-31s  %s\n", accounts[i].id.text, accounts[i].name);
-    store_session_done(listing->session);
+    store_client_done(listing->client);
 }
 
 int account_list_run(const struct command_line *line)
 {
     static const struct store_refusals REFUSALS = {.not_found = "there are no accounts"};
-    struct store_session session;
-    struct listing listing = {.session = &session, .json = line->json};
-    int code = store_session_open(&session, &line->settings, NULL);
+    struct store_client client;
+    struct listing listing = {.client = &client, .json = line->json};
+    int code = store_client_open(&client, &line->settings, NULL);
 
     if (code != EXIT_DONE)
         return code;
     buf_init(&listing.out, ADMIN_OUTPUT_MAX_BYTES);
-    account_store_list(session.store, account_listed, &listing);
-    store_session_wait(&session);
-    code = store_session_explain(&session, listing.result, &REFUSALS);
+    account_store_list(client.store, account_listed, &listing);
+    store_client_wait(&client);
+    code = store_client_explain(&client, listing.result, &REFUSALS);
     if (code == EXIT_DONE)
         code = command_print(buf_text(&listing.out));
     buf_finish(&listing.out);
-    store_session_close(&session);
+    store_client_close(&client);
     return code;
 }

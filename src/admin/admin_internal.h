@@ -1,6 +1,6 @@
 /* What the commands of this layer share. */
 #pragma once
-#include "admin/people.h"
+#include "admin/users.h"
 #include "config/key_file.h"
 
 /* Longest output of one command: a list of accounts or users. */

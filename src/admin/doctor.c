@@ -21,7 +21,7 @@ const struct option_group DOCTOR_OPTIONS[] = {{"Options", &DOCTOR_TABLE},   {"Re
                                               {"Limits", &SETTINGS_LIMITS}, {0}};
 
 struct examination {
-    struct store_session *session;
+    struct store_client *client;
     enum store_result result;
     struct store_facts facts;
 };
@@ -33,7 +33,7 @@ static void doctor_examined(void *arg, enum store_result result, const struct st
     examination->result = result;
     if (result == STORE_OK)
         examination->facts = *facts;
-    store_session_done(examination->session);
+    store_client_done(examination->client);
 }
 
 static bool is_of_this_machine(const struct sockaddr *address)
@@ -45,14 +45,14 @@ static bool is_of_this_machine(const struct sockaddr *address)
 }
 
 /* A name that leads nowhere is told by the connection. */
-static void count_addresses(struct store_session *session, struct doctor_evidence *evidence)
+static void count_addresses(struct store_client *client, struct doctor_evidence *evidence)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
-    const struct redis_target *target = &session->settings.target;
+    const struct redis_target *target = &client->settings.target;
     uv_getaddrinfo_t request;
 
     if (target->is_unix || target->sentinel_count > 0 ||
-        uv_getaddrinfo(&session->loop, &request, NULL, target->host, NULL, &hints) != 0)
+        uv_getaddrinfo(&client->loop, &request, NULL, target->host, NULL, &hints) != 0)
         return;
     for (const struct addrinfo *at = request.addrinfo; at; at = at->ai_next) {
         if (is_of_this_machine(at->ai_addr))
@@ -65,27 +65,26 @@ static void count_addresses(struct store_session *session, struct doctor_evidenc
 /* Fills the part of the evidence that Redis gives. trouble keeps the text behind evidence->trouble. */
 static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyring, struct buf *trouble)
 {
-    struct store_session session;
-    struct examination examination = {.session = &session, .result = STORE_UNAVAILABLE};
-    int code = store_session_open_to_look(&session, evidence->settings, keyring);
+    struct store_client client;
+    struct examination examination = {.client = &client, .result = STORE_UNAVAILABLE};
+    int code = store_client_open_to_look(&client, evidence->settings, keyring);
 
     if (code != EXIT_DONE)
         return code;
     for (int i = 0; i < EXAMINE_TRIES && examination.result != STORE_OK; i++) {
-        store_session_pause(&session,
-                            session.settings.target.sentinel_count > 0 ? SENTINELS_PAUSE_MS : EXAMINE_PAUSE_MS);
-        store_examine(session.store, doctor_examined, &examination);
-        store_session_wait(&session);
+        store_client_pause(&client, client.settings.target.sentinel_count > 0 ? SENTINELS_PAUSE_MS : EXAMINE_PAUSE_MS);
+        store_examine(client.store, doctor_examined, &examination);
+        store_client_wait(&client);
     }
-    count_addresses(&session, evidence);
+    count_addresses(&client, evidence);
     evidence->is_reachable = examination.result == STORE_OK;
     evidence->facts = examination.facts;
     if (evidence->is_reachable && evidence->facts.keys == STORE_KEYS_FIT)
-        evidence->is_counted = key_census_take(&session, keyring, CENSUS_COUNTS, &evidence->census) == EXIT_DONE;
-    buf_append_str(trouble, store_trouble(session.store));
+        evidence->is_counted = key_census_take(&client, keyring, CENSUS_COUNTS, &evidence->census) == EXIT_DONE;
+    buf_append_str(trouble, store_trouble(client.store));
     buf_append_char(trouble, '\0');
     evidence->trouble = trouble->ptr;
-    store_session_close(&session);
+    store_client_close(&client);
     return EXIT_DONE;
 }
 

@@ -18,7 +18,7 @@ struct new_seal {
 };
 
 struct taking {
-    struct store_session *session;
+    struct store_client *client;
     struct keyring *keyring;
     enum census_act act;
     struct key_census *census;
@@ -40,7 +40,7 @@ static void note_result(struct taking *taking, enum store_result result)
 {
     if (result != STORE_OK)
         taking->result = result;
-    store_session_done(taking->session);
+    store_client_done(taking->client);
 }
 
 /* Sealing */
@@ -56,7 +56,7 @@ static void sealed(void *arg, enum store_result result)
     else
         taking->result = result;
     if (--taking->waiting == 0)
-        store_session_done(taking->session);
+        store_client_done(taking->client);
 }
 
 static bool is_to_seal(const struct taking *taking, enum record_seal seal, size_t generation)
@@ -162,10 +162,10 @@ static void put_keys(struct taking *taking)
 {
     taking->waiting = taking->seal_count;
     for (size_t i = 0; i < taking->seal_count; i++)
-        seal_store_put_key(taking->session->store, taking->seals[i].digest, taking->seals[i].was, taking->seals[i].is,
+        seal_store_put_key(taking->client->store, taking->seals[i].digest, taking->seals[i].was, taking->seals[i].is,
                            sealed, taking);
     if (taking->seal_count > 0)
-        store_session_wait(taking->session);
+        store_client_wait(taking->client);
     taking->seal_count = 0;
 }
 
@@ -173,8 +173,8 @@ static void take_key_set(struct taking *taking, unsigned set)
 {
     taking->behind = (struct id){0};
     do {
-        seal_store_list_keys(taking->session->store, taking->account, set, &taking->behind, keys_listed_part, taking);
-        store_session_wait(taking->session);
+        seal_store_list_keys(taking->client->store, taking->account, set, &taking->behind, keys_listed_part, taking);
+        store_client_wait(taking->client);
         if (taking->result == STORE_OK)
             put_keys(taking);
     } while (taking->result == STORE_OK && taking->listed == SEAL_KEYS_AT_ONCE);
@@ -193,8 +193,8 @@ static void reseal_user(struct taking *taking, struct user_record *user, const s
 static void put_user(struct taking *taking, const struct user_record *was, const struct user_record *is)
 {
     taking->waiting = 1;
-    seal_store_put_user(taking->session->store, was, is, sealed, taking);
-    store_session_wait(taking->session);
+    seal_store_put_user(taking->client->store, was, is, sealed, taking);
+    store_client_wait(taking->client);
 }
 
 static void count_user(struct taking *taking, const struct user_record *user, bool has_codes)
@@ -245,8 +245,8 @@ static void users_listed_all(void *arg, enum store_result result, const struct u
 
 static void take_users(struct taking *taking)
 {
-    seal_store_list_users(taking->session->store, taking->account, users_listed_all, taking);
-    store_session_wait(taking->session);
+    seal_store_list_users(taking->client->store, taking->account, users_listed_all, taking);
+    store_client_wait(taking->client);
     for (size_t i = 0; i < taking->user_count && taking->result == STORE_OK; i++)
         take_user(taking, &taking->users[i]);
     secure_wipe(taking->users, taking->user_count * sizeof *taking->users);
@@ -268,8 +268,8 @@ static void accounts_listed_all(void *arg, enum store_result result, const struc
 
 static void take_accounts(struct taking *taking)
 {
-    account_store_list(taking->session->store, accounts_listed_all, taking);
-    store_session_wait(taking->session);
+    account_store_list(taking->client->store, accounts_listed_all, taking);
+    store_client_wait(taking->client);
     for (size_t i = 0; i < taking->account_count && taking->result == STORE_OK; i++) {
         taking->account = &taking->accounts[i];
         for (unsigned set = 0; set < SEAL_KEY_SETS && taking->result == STORE_OK; set++)
@@ -280,10 +280,10 @@ static void take_accounts(struct taking *taking)
     free(taking->accounts);
 }
 
-int key_census_take(struct store_session *session, struct keyring *keyring, enum census_act act,
+int key_census_take(struct store_client *client, struct keyring *keyring, enum census_act act,
                     struct key_census *ret_census)
 {
-    struct taking taking = {.session = session, .keyring = keyring, .act = act, .census = ret_census};
+    struct taking taking = {.client = client, .keyring = keyring, .act = act, .census = ret_census};
 
     *ret_census = (struct key_census){.generations = keyring_generations(keyring)};
     for (size_t i = 0; i < ret_census->generations; i++)
@@ -294,7 +294,7 @@ int key_census_take(struct store_session *session, struct keyring *keyring, enum
     free(taking.seals);
     /* What was sealed anew needs the current master key alone. */
     ret_census->of[0].seals += ret_census->resealed;
-    return store_session_explain(session, taking.result, &NEVER);
+    return store_client_explain(client, taking.result, &NEVER);
 }
 
 bool key_census_needs(const struct key_census *census, size_t generation)

@@ -1,6 +1,6 @@
 /* What still needs which master key: all keys and users are looked through, and sealed anew on demand. */
 #pragma once
-#include "admin/store_session.h"
+#include "admin/store_client.h"
 
 enum census_act {
     CENSUS_COUNTS,
@@ -23,8 +23,8 @@ struct key_census {
     uint64_t missed; /* changed by others meanwhile: another run seals them */
 };
 
-/* The session has the keyring. EXIT_DONE, or the code of what was told. */
-MUST_CHECK int key_census_take(struct store_session *session, struct keyring *keyring, enum census_act act,
+/* The client has the keyring. EXIT_DONE, or the code of what was told. */
+MUST_CHECK int key_census_take(struct store_client *client, struct keyring *keyring, enum census_act act,
                                struct key_census *ret_census);
 /* Whether anything counted needs that generation. */
 bool key_census_needs(const struct key_census *census, size_t generation);

@@ -43,7 +43,7 @@ const struct option_group KEY_REVOKE_OPTIONS[] = {{"Options", &REVOKE_TABLE},
 const struct option_group TOTP_OPTIONS[] = {{"Options", &TOTP_TABLE}, {0}};
 
 struct revocation {
-    struct store_session *session;
+    struct store_client *client;
     enum store_result result;
     struct key_record key; /* of STORE_OK */
 };
@@ -55,7 +55,7 @@ static void key_revoked(void *arg, enum store_result result, const struct key_re
     revocation->result = result;
     if (result == STORE_OK)
         revocation->key = *key;
-    store_session_done(revocation->session);
+    store_client_done(revocation->client);
 }
 
 static int tell_revoked(const struct command_line *line, const struct key_record *key)
@@ -83,16 +83,16 @@ static int revoke_in_store(const struct command_line *line, const struct id *id,
 {
     static const struct store_refusals REFUSALS = {.not_found = "there is no key with this id"};
     const struct key_view everything = {.any_kind = true};
-    struct store_session session;
-    struct revocation revocation = {.session = &session};
-    int code = store_session_open(&session, &line->settings, NULL);
+    struct store_client client;
+    struct revocation revocation = {.client = &client};
+    int code = store_client_open(&client, &line->settings, NULL);
 
     if (code != EXIT_DONE)
         return code;
-    key_store_revoke(session.store, &everything, id, &OPERATOR, key_revoked, &revocation);
-    store_session_wait(&session);
-    code = store_session_explain(&session, revocation.result, &REFUSALS);
-    store_session_close(&session);
+    key_store_revoke(client.store, &everything, id, &OPERATOR, key_revoked, &revocation);
+    store_client_wait(&client);
+    code = store_client_explain(&client, revocation.result, &REFUSALS);
+    store_client_close(&client);
     *ret_key = revocation.key;
     return code;
 }

@@ -34,7 +34,7 @@ const struct option_group MASTER_KEY_ROTATE_OPTIONS[] = ADMIN_OPTIONS(ROTATE_TAB
 struct rotation {
     const struct command_line *line;
     struct keyring *keyring;
-    struct store_session session;
+    struct store_client client;
     enum store_result result;
     struct store_facts facts; /* before */
     struct key_census census;
@@ -48,7 +48,7 @@ static void rotation_examined(void *arg, enum store_result result, const struct 
     rotation->result = result;
     if (result == STORE_OK)
         rotation->facts = *facts;
-    store_session_done(&rotation->session);
+    store_client_done(&rotation->client);
 }
 
 static void rotation_stored(void *arg, enum store_result result)
@@ -56,7 +56,7 @@ static void rotation_stored(void *arg, enum store_result result)
     struct rotation *rotation = arg;
 
     rotation->result = result;
-    store_session_done(&rotation->session);
+    store_client_done(&rotation->client);
 }
 
 static int explain(struct rotation *rotation)
@@ -64,13 +64,13 @@ static int explain(struct rotation *rotation)
     static const struct store_refusals NEVER = {
         .not_found = "there is nothing", .conflict = "it exists", .refused = "it was refused"};
 
-    return store_session_explain(&rotation->session, rotation->result, &NEVER);
+    return store_client_explain(&rotation->client, rotation->result, &NEVER);
 }
 
 static int examine(struct rotation *rotation)
 {
-    store_examine(rotation->session.store, rotation_examined, rotation);
-    store_session_wait(&rotation->session);
+    store_examine(rotation->client.store, rotation_examined, rotation);
+    store_client_wait(&rotation->client);
     return explain(rotation);
 }
 
@@ -85,7 +85,7 @@ static enum census_act act_of(const struct rotation *rotation)
 /* Whoever adopts a store must know its key: its users' secrets open by it. */
 static int judge_adoption(struct rotation *rotation)
 {
-    int code = key_census_take(&rotation->session, rotation->keyring, CENSUS_COUNTS, &rotation->census);
+    int code = key_census_take(&rotation->client, rotation->keyring, CENSUS_COUNTS, &rotation->census);
 
     if (code == EXIT_DONE && rotation->census.users > 0 && rotation->census.users_unknown == rotation->census.users)
         return command_fail(EXIT_UNFIT,
@@ -112,8 +112,8 @@ static int judge(struct rotation *rotation)
 
 static int note(struct rotation *rotation, struct text forget, int64_t unsealed_until_ms)
 {
-    seal_store_note(rotation->session.store, forget, unsealed_until_ms, rotation_stored, rotation);
-    store_session_wait(&rotation->session);
+    seal_store_note(rotation->client.store, forget, unsealed_until_ms, rotation_stored, rotation);
+    store_client_wait(&rotation->client);
     return explain(rotation);
 }
 
@@ -141,7 +141,7 @@ static int rotate(struct rotation *rotation)
     if (code == EXIT_DONE)
         code = note(rotation, TEXT(""), until_ms);
     if (code == EXIT_DONE)
-        code = key_census_take(&rotation->session, rotation->keyring, act_of(rotation), &rotation->census);
+        code = key_census_take(&rotation->client, rotation->keyring, act_of(rotation), &rotation->census);
     if (code == EXIT_DONE && !adopt && until_ms > 0 && rotation->census.missed == 0)
         code = note(rotation, TEXT(""), 0);
     if (code == EXIT_DONE && rotation->line->forget)
@@ -231,14 +231,14 @@ static int tell(const struct rotation *rotation)
 
 static int rotate_with(struct rotation *rotation)
 {
-    int code = store_session_open_to_rotate(&rotation->session, &rotation->line->settings, rotation->keyring);
+    int code = store_client_open_to_rotate(&rotation->client, &rotation->line->settings, rotation->keyring);
 
     if (code != EXIT_DONE)
         return code;
     code = examine(rotation);
     if (code == EXIT_DONE)
         code = rotate(rotation);
-    store_session_close(&rotation->session);
+    store_client_close(&rotation->client);
     return code == EXIT_DONE ? tell(rotation) : code;
 }
 
@@ -258,7 +258,7 @@ int master_key_adopt_own(const struct settings *settings, struct keyring *keyrin
 {
     struct command_line line = {.settings = *settings, .adopt = true};
     struct rotation rotation = {.line = &line, .keyring = keyring};
-    int code = store_session_open_to_rotate(&rotation.session, settings, keyring);
+    int code = store_client_open_to_rotate(&rotation.client, settings, keyring);
 
     if (code != EXIT_DONE)
         return code;
@@ -271,6 +271,6 @@ int master_key_adopt_own(const struct settings *settings, struct keyring *keyrin
         code = examine(&rotation);
     if (code == EXIT_DONE && rotation.facts.unsealed_until_ms > 0)
         code = rotate(&rotation);
-    store_session_close(&rotation.session);
+    store_client_close(&rotation.client);
     return code;
 }

@@ -22,7 +22,7 @@ enum { PASS_COUNT = sizeof PASSES / sizeof *PASSES };
 #define PROGRESS_EVERY_NS UINT64_C(5000000000)
 
 struct replay {
-    struct store_session session;
+    struct store_client client;
     struct id *ids;
     size_t count, capacity; /* at the end those that failed */
     size_t unreadable;      /* lines */
@@ -139,7 +139,7 @@ static void replay_start_key(struct replay *replay, const struct id *id)
     op->replay = replay;
     op->id = *id;
     replay->under_way++;
-    key_store_get(replay->session.store, &EVERYTHING, id, key_looked_up, op);
+    key_store_get(replay->client.store, &EVERYTHING, id, key_looked_up, op);
 }
 
 static void key_looked_up(void *arg, enum store_result result, const struct key_record *key)
@@ -151,7 +151,7 @@ static void key_looked_up(void *arg, enum store_result result, const struct key_
         return;
     }
     op->is_revoked_before = key->revoked_ms != 0;
-    key_store_revoke(op->replay->session.store, &EVERYTHING, &op->id, &OPERATOR, key_revoked_again, op);
+    key_store_revoke(op->replay->client.store, &EVERYTHING, &op->id, &OPERATOR, key_revoked_again, op);
 }
 
 static void key_revoked_again(void *arg, enum store_result result, const struct key_record *key)
@@ -190,7 +190,7 @@ static void replay_go_on(struct replay *replay)
     while (replay->under_way < replay->width && replay->next < replay->count)
         replay_start_key(replay, &replay->ids[replay->next++]);
     if (replay->under_way == 0)
-        store_session_done(&replay->session);
+        store_client_done(&replay->client);
 }
 
 /* Those that failed are left in ids. */
@@ -199,7 +199,7 @@ static void replay_pass(struct replay *replay, size_t width)
     replay->next = replay->failed = 0;
     replay->width = width;
     replay_go_on(replay);
-    store_session_wait(&replay->session);
+    store_client_wait(&replay->client);
     replay->count = replay->failed;
 }
 
@@ -207,8 +207,8 @@ static void replay_all(struct replay *replay)
 {
     replay->told_ns = clock_boot_ns();
     for (size_t pass = 0; pass < PASS_COUNT && replay->count > 0; pass++) {
-        if (!store_is_ready(replay->session.store))
-            store_session_pause(&replay->session, (uint64_t)replay->session.settings.timeout_ms);
+        if (!store_is_ready(replay->client.store))
+            store_client_pause(&replay->client, (uint64_t)replay->client.settings.timeout_ms);
         replay_pass(replay, PASSES[pass]);
     }
 }
@@ -261,15 +261,15 @@ static int tell_summary(const struct command_line *line, const struct replay *re
 static int replay_in_store(struct replay *replay, const struct command_line *line)
 {
     static const struct store_refusals NO_OTHERS = {0};
-    int code = store_session_open(&replay->session, &line->settings, NULL);
+    int code = store_client_open(&replay->client, &line->settings, NULL);
 
     if (code != EXIT_DONE)
         return code;
     replay_all(replay);
     code = tell_summary(line, replay);
     if (replay->count > 0)
-        code = store_session_explain(&replay->session, replay->trouble, &NO_OTHERS);
-    store_session_close(&replay->session);
+        code = store_client_explain(&replay->client, replay->trouble, &NO_OTHERS);
+    store_client_close(&replay->client);
     return code;
 }
 

@@ -9,7 +9,7 @@ static const struct option_table ACCEPT_LOSS_TABLE = OPTION_TABLE(ACCEPT_LOSS_RO
 const struct option_group STORE_ACCEPT_LOSS_OPTIONS[] = ADMIN_OPTIONS(ACCEPT_LOSS_TABLE);
 
 struct acceptance {
-    struct store_session session;
+    struct store_client client;
     enum store_result result;
 };
 
@@ -18,7 +18,7 @@ static void loss_accepted(void *arg, enum store_result result)
     struct acceptance *acceptance = arg;
 
     acceptance->result = result;
-    store_session_done(&acceptance->session);
+    store_client_done(&acceptance->client);
 }
 
 int store_accept_loss_run(const struct command_line *line)
@@ -26,14 +26,14 @@ int store_accept_loss_run(const struct command_line *line)
     static const struct store_refusals REFUSALS = {
         .not_found = "the store is empty: there is nothing that nodes could go on with; make an account instead"};
     struct acceptance acceptance;
-    int code = store_session_open(&acceptance.session, &line->settings, NULL);
+    int code = store_client_open(&acceptance.client, &line->settings, NULL);
 
     if (code != EXIT_DONE)
         return code;
-    store_accept_loss(acceptance.session.store, loss_accepted, &acceptance);
-    store_session_wait(&acceptance.session);
-    code = store_session_explain(&acceptance.session, acceptance.result, &REFUSALS);
-    store_session_close(&acceptance.session);
+    store_accept_loss(acceptance.client.store, loss_accepted, &acceptance);
+    store_client_wait(&acceptance.client);
+    code = store_client_explain(&acceptance.client, acceptance.result, &REFUSALS);
+    store_client_close(&acceptance.client);
     if (code != EXIT_DONE)
         return code;
     return command_print(line->json

@@ -112,11 +112,11 @@ static int tell_totp(const struct command_line *line, const struct new_user *use
 }
 
 /* The account's name is known now, and might be the password. */
-static int password_accept_for(struct store_session *session, const struct id *account, const char *email,
+static int password_accept_for(struct store_client *client, const struct id *account, const char *email,
                                struct text password)
 {
     char name[ACCOUNT_NAME_MAX_BYTES + 1];
-    int code = account_name_find(session, account, name);
+    int code = account_name_find(client, account, name);
 
     return code == EXIT_DONE ? password_accept(password, &(struct password_context){text_of(email), text_of(name)})
                              : code;
@@ -125,16 +125,16 @@ static int password_accept_for(struct store_session *session, const struct id *a
 static int user_create_with(const struct command_line *line, struct keyring *keyring, const struct id *account,
                             const char *email, struct text password)
 {
-    struct store_session session;
+    struct store_client client;
     struct new_user user;
-    int code = store_session_open(&session, &line->settings, keyring);
+    int code = store_client_open(&client, &line->settings, keyring);
 
     if (code != EXIT_DONE)
         return code;
-    code = password_accept_for(&session, account, email, password);
+    code = password_accept_for(&client, account, email, password);
     if (code == EXIT_DONE)
-        code = user_add(&session, keyring, account, email, password, &user);
-    store_session_close(&session);
+        code = user_add(&client, keyring, account, email, password, &user);
+    store_client_close(&client);
     if (code == EXIT_DONE)
         code = tell_totp(line, &user, account->text, email);
     secure_wipe(&user, sizeof user);
@@ -165,7 +165,7 @@ int user_create_run(const struct command_line *line)
 }
 
 struct listing {
-    struct store_session *session;
+    struct store_client *client;
     bool json;
     enum store_result result;
     struct buf out;
@@ -208,7 +208,7 @@ static void user_listed(void *arg, enum store_result result, const struct user_r
     else if (result == STORE_OK)
         for (size_t i = 0; i < count; i++)
             buf_printf(&listing->out, "%-30s  %-31s  %s\n", users[i].id.text, users[i].account.text, users[i].email);
-    store_session_done(listing->session);
+    store_client_done(listing->client);
 }
 
 int user_list_run(const struct command_line *line)
@@ -217,56 +217,56 @@ int user_list_run(const struct command_line *line)
         .not_found = "there is no such account; 'chatelaine account list' shows all",
         .refused = "there is no such account; 'chatelaine account list' shows all",
     };
-    struct store_session session;
-    struct listing listing = {.session = &session, .json = line->json};
+    struct store_client client;
+    struct listing listing = {.client = &client, .json = line->json};
     struct id account;
     int code = line->account ? read_account(line->account, &account) : EXIT_DONE;
 
     if (code == EXIT_DONE)
-        code = store_session_open(&session, &line->settings, NULL);
+        code = store_client_open(&client, &line->settings, NULL);
     if (code != EXIT_DONE)
         return code;
     buf_init(&listing.out, ADMIN_OUTPUT_MAX_BYTES);
-    account_store_list_users(session.store, line->account ? &account : NULL, user_listed, &listing);
-    store_session_wait(&session);
-    code = store_session_explain(&session, listing.result, &REFUSALS);
+    account_store_list_users(client.store, line->account ? &account : NULL, user_listed, &listing);
+    store_client_wait(&client);
+    code = store_client_explain(&client, listing.result, &REFUSALS);
     if (code == EXIT_DONE)
         code = command_print(buf_text(&listing.out));
     buf_finish(&listing.out);
-    store_session_close(&session);
+    store_client_close(&client);
     return code;
 }
 
 /* On failure nothing is open. */
-static int open_and_find(struct store_session *session, const struct settings *settings, struct keyring *keyring,
+static int open_and_find(struct store_client *client, const struct settings *settings, struct keyring *keyring,
                          const char *email, struct id *ret_user)
 {
-    int code = store_session_open(session, settings, keyring);
+    int code = store_client_open(client, settings, keyring);
     bool is_known;
 
     if (code != EXIT_DONE)
         return code;
-    code = user_find(session, email, &is_known, ret_user);
+    code = user_find(client, email, &is_known, ret_user);
     if (code == EXIT_DONE && !is_known)
         code = command_fail(EXIT_FAILED, "there is no user with the email %s; 'chatelaine user list' shows all", email);
     if (code != EXIT_DONE)
-        store_session_close(session);
+        store_client_close(client);
     return code;
 }
 
 static int reset_totp_with(const struct command_line *line, struct keyring *keyring, const char *email)
 {
-    struct store_session session;
+    struct store_client client;
     struct new_user user;
     uint8_t sealed[TOTP_SEALED_BYTES];
-    int code = open_and_find(&session, &line->settings, keyring, email, &user.id);
+    int code = open_and_find(&client, &line->settings, keyring, email, &user.id);
 
     if (code != EXIT_DONE)
         return code;
     totp_secret_mint(&user.totp);
     keyring_seal(keyring, id_text(&user.id), user.totp.bytes, TOTP_SECRET_BYTES, sealed);
-    code = user_reset(&session, &user.id, NULL, sealed);
-    store_session_close(&session);
+    code = user_reset(&client, &user.id, NULL, sealed);
+    store_client_close(&client);
     if (code == EXIT_DONE)
         code = tell_totp(line, &user, NULL, email);
     secure_wipe(&user, sizeof user);
@@ -294,19 +294,19 @@ static int tell_done(const struct command_line *line, const struct id *user, con
 static int reset_password_with(const struct command_line *line, struct keyring *keyring, const char *email)
 {
     char hash[PASSWORD_HASH_BYTES];
-    struct store_session session;
+    struct store_client client;
     struct buf password CLEANUP(buf_wipe);
     struct id user;
 
     buf_init(&password, PASSWORD_MAX_BYTES + 1);
     int code = password_obtain(line->password_file, &(struct password_context){.email = text_of(email)}, &password);
     if (code == EXIT_DONE)
-        code = open_and_find(&session, &line->settings, keyring, email, &user);
+        code = open_and_find(&client, &line->settings, keyring, email, &user);
     if (code != EXIT_DONE)
         return code;
-    user_hash_password(&session, keyring, &user, buf_text(&password), hash);
-    code = user_reset(&session, &user, hash, NULL);
-    store_session_close(&session);
+    user_hash_password(&client, keyring, &user, buf_text(&password), hash);
+    code = user_reset(&client, &user, hash, NULL);
+    store_client_close(&client);
     if (code == EXIT_DONE)
         code = tell_done(line, &user, email, "has a new password; all sessions ended.");
     return code;
@@ -314,14 +314,14 @@ static int reset_password_with(const struct command_line *line, struct keyring *
 
 static int unlock_with(const struct command_line *line, struct keyring *keyring, const char *email)
 {
-    struct store_session session;
+    struct store_client client;
     struct id user;
-    int code = open_and_find(&session, &line->settings, keyring, email, &user);
+    int code = open_and_find(&client, &line->settings, keyring, email, &user);
 
     if (code != EXIT_DONE)
         return code;
-    code = user_unlock(&session, &user);
-    store_session_close(&session);
+    code = user_unlock(&client, &user);
+    store_client_close(&client);
     if (code == EXIT_DONE)
         code = tell_done(line, &user, email, "is unlocked; failed attempts are forgotten.");
     return code;

@@ -4,7 +4,7 @@
 #include "dev_redis.h"
 
 #include "admin/commands.h"
-#include "admin/people.h"
+#include "admin/users.h"
 #include "app/serve.h"
 #include "base/check.h"
 #include "base/encode.h"
@@ -175,15 +175,15 @@ static int keep_credentials(struct dev *dev, struct text password, const struct 
     return dev_credentials_write(&dev->home, &dev->credentials);
 }
 
-static int make_user(struct store_session *session, struct keyring *keyring, struct text password,
+static int make_user(struct store_client *client, struct keyring *keyring, struct text password,
                      struct totp_secret *ret_totp)
 {
     struct id account;
     struct new_user user;
-    int code = account_add(session, DEV_ACCOUNT, &account);
+    int code = account_add(client, DEV_ACCOUNT, &account);
 
     if (code == EXIT_DONE)
-        code = user_add(session, keyring, &account, DEV_EMAIL, password, &user);
+        code = user_add(client, keyring, &account, DEV_EMAIL, password, &user);
     if (code == EXIT_DONE)
         *ret_totp = user.totp;
     secure_wipe(&user, sizeof user);
@@ -191,19 +191,19 @@ static int make_user(struct store_session *session, struct keyring *keyring, str
 }
 
 /* The user is there, and what he signs in with is not: he gets it anew. */
-static int renew_user(struct store_session *session, struct keyring *keyring, const struct id *user,
-                      struct text password, struct totp_secret *ret_totp)
+static int renew_user(struct store_client *client, struct keyring *keyring, const struct id *user, struct text password,
+                      struct totp_secret *ret_totp)
 {
     char hash[PASSWORD_HASH_BYTES];
     uint8_t sealed[TOTP_SEALED_BYTES];
 
-    user_hash_password(session, keyring, user, password, hash);
+    user_hash_password(client, keyring, user, password, hash);
     totp_secret_mint(ret_totp);
     keyring_seal(keyring, id_text(user), ret_totp->bytes, TOTP_SECRET_BYTES, sealed);
-    return user_reset(session, user, hash, sealed);
+    return user_reset(client, user, hash, sealed);
 }
 
-static int make_credentials(struct dev *dev, struct store_session *session, struct keyring *keyring,
+static int make_credentials(struct dev *dev, struct store_client *client, struct keyring *keyring,
                             const struct id *known_user)
 {
     uint8_t random[DEV_PASSWORD_RANDOM_BYTES];
@@ -214,8 +214,8 @@ static int make_credentials(struct dev *dev, struct store_session *session, stru
     random_secret(random, sizeof random);
     buf_init_fixed(&password, storage, sizeof storage);
     encode_base64url(&password, random, sizeof random);
-    int code = known_user ? renew_user(session, keyring, known_user, buf_text(&password), &totp)
-                          : make_user(session, keyring, buf_text(&password), &totp);
+    int code = known_user ? renew_user(client, keyring, known_user, buf_text(&password), &totp)
+                          : make_user(client, keyring, buf_text(&password), &totp);
     if (code == EXIT_DONE)
         code = keep_credentials(dev, buf_text(&password), &totp);
     secure_wipe(random, sizeof random);
@@ -224,22 +224,22 @@ static int make_credentials(struct dev *dev, struct store_session *session, stru
     return code;
 }
 
-static int find_or_make_user(struct dev *dev, struct store_session *session, struct keyring *keyring)
+static int find_or_make_user(struct dev *dev, struct store_client *client, struct keyring *keyring)
 {
     struct id user;
     bool is_known;
-    int code = user_find(session, DEV_EMAIL, &is_known, &user);
+    int code = user_find(client, DEV_EMAIL, &is_known, &user);
 
     if (code != EXIT_DONE || (is_known && dev_credentials_read(&dev->home, &dev->credentials)))
         return code;
-    return make_credentials(dev, session, keyring, is_known ? &user : NULL);
+    return make_credentials(dev, client, keyring, is_known ? &user : NULL);
 }
 
 static int dev_prepare_user(struct dev *dev)
 {
     char storage[DEV_WHY_MAX_BYTES];
     struct buf why;
-    struct store_session session;
+    struct store_client client;
 
     buf_init_fixed(&why, storage, sizeof storage);
     struct keyring *keyring = key_file_load(&dev->settings, &why);
@@ -247,10 +247,10 @@ static int dev_prepare_user(struct dev *dev)
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
     int code = master_key_adopt_own(&dev->settings, keyring);
     if (code == EXIT_DONE)
-        code = store_session_open(&session, &dev->settings, keyring);
+        code = store_client_open(&client, &dev->settings, keyring);
     if (code == EXIT_DONE) {
-        code = find_or_make_user(dev, &session, keyring);
-        store_session_close(&session);
+        code = find_or_make_user(dev, &client, keyring);
+        store_client_close(&client);
     }
     keyring_destroy(keyring);
     if (code == EXIT_DONE)

@@ -1,5 +1,5 @@
 /* Arguments in, one command run, its exit code out. */
-#include "app/commands.h"
+#include "app/command_table.h"
 
 #include "app/process.h"
 

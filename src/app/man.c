@@ -1,4 +1,4 @@
-#include "app/commands.h"
+#include "app/command_table.h"
 
 enum { MAN_MAX_BYTES = 256 * 1024 };
 

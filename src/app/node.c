@@ -37,7 +37,7 @@ struct node {
     struct keyring *keyring;
     struct route_policy *policy;
     struct store *store;
-    struct node_session *session;
+    struct node_session *client;
     struct store_gate *gate;
     struct key_checker *checker;
     struct password_pool *passwords;
@@ -367,11 +367,11 @@ int node_open(struct node *node)
     if (!node_read_settings(node, &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     node->store = store_create(node->loop, &node->store_settings, node_store_changed, node);
-    node->session = node_session_create(node->store, &node->store_settings.target, (uint32_t)s->lease_ms);
+    node->client = node_session_create(node->store, &node->store_settings.target, (uint32_t)s->lease_ms);
     node->passwords =
         password_pool_create(node->loop, node->keyring, (unsigned)s->password_parallel, (unsigned)s->password_queue);
     node->usage = usage_create(node->loop, node->store, (uint32_t)s->usage_flush_ms);
-    node->checker = key_checker_create(node->keyring, node->store, node->session, node->usage, &memory);
+    node->checker = key_checker_create(node->keyring, node->store, node->client, node->usage, &memory);
     key_checker_on_full(node->checker, node_settle, node);
     node_watch_turns(node);
     node_fill_service(node);
@@ -448,8 +448,8 @@ static void step_close_gate(struct node *node)
 /* First of all, so that no revocation waits for this node; the drain does not wait for it. */
 static void step_leave_session(struct node *node)
 {
-    if (node->session)
-        node_session_leave(node->session);
+    if (node->client)
+        node_session_leave(node->client);
 }
 
 static void step_drain_public(struct node *node)
@@ -510,10 +510,10 @@ static void step_close_passwords(struct node *node)
 
 static void step_close_session(struct node *node)
 {
-    if (!node->session)
+    if (!node->client)
         return;
     node->pending++;
-    node_session_close(node->session, node_part_ended, node);
+    node_session_close(node->client, node_part_ended, node);
 }
 
 static void step_close_store(struct node *node)

@@ -1,7 +1,7 @@
 /* bench_fill COUNT [ACCOUNT]: mints API keys and prints "secret id" a line. With an account it adds them to the Redis
  * of the environment (CHATELAINE_REDIS, CHATELAINE_MASTER_KEY_FILE, CHATELAINE_PREFIX), many at a time, which makes a
  * million in a minute or two; without one they are keys that nobody knows. For scripts/bench. */
-#include "admin/store_session.h"
+#include "admin/store_client.h"
 #include "auth/key_check.h"
 #include "base/clock.h"
 #include "base/secure.h"
@@ -15,7 +15,7 @@ enum { IN_FLIGHT = 500, COUNT_MAX = 10000000, FILL_WHY_MAX_BYTES = 1024 };
 static const struct audit_source ORIGIN = {.actor = TEXT("operator")};
 
 struct filling {
-    struct store_session session;
+    struct store_client client;
     struct keyring *keyring;
     struct key_record key; /* what all have in common */
     uint64_t to_start;
@@ -55,7 +55,7 @@ static void insertion_begin(struct insertion *insertion)
     key->created_ms = id_time_ms(&key->id);
     key_set_last4(key, secret_text(&insertion->secret));
     keyring_digest(filling->keyring, KEYRING_KEY_DIGEST, 0, secret_text(&insertion->secret), digest);
-    key_store_insert(filling->session.store, key, digest, &ORIGIN, insertion_done, insertion);
+    key_store_insert(filling->client.store, key, digest, &ORIGIN, insertion_done, insertion);
 }
 
 /* After a failure no more are begun. */
@@ -74,7 +74,7 @@ static void insertion_done(void *arg, enum store_result result, UNUSED uint32_t 
     if (filling->to_start > 0)
         insertion_begin(insertion);
     else if (filling->in_flight == 0)
-        store_session_done(&filling->session);
+        store_client_done(&filling->client);
 }
 
 static void fill(struct filling *filling)
@@ -86,7 +86,7 @@ static void fill(struct filling *filling)
         insertion_begin(&insertions[i]);
     }
     if (filling->in_flight > 0)
-        store_session_wait(&filling->session);
+        store_client_wait(&filling->client);
     secure_wipe(insertions, sizeof insertions);
 }
 
@@ -105,11 +105,11 @@ static int fill_store(const struct settings *settings, const struct id *account,
     filling.keyring = key_file_load(settings, &why);
     if (!filling.keyring)
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
-    int code = store_session_open(&filling.session, settings, filling.keyring);
+    int code = store_client_open(&filling.client, settings, filling.keyring);
     if (code == EXIT_DONE) {
         fill(&filling);
-        code = store_session_explain(&filling.session, filling.result, &REFUSALS);
-        store_session_close(&filling.session);
+        code = store_client_explain(&filling.client, filling.result, &REFUSALS);
+        store_client_close(&filling.client);
     }
     keyring_destroy(filling.keyring);
     return code;

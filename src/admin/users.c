@@ -1,4 +1,4 @@
-#include "admin/people.h"
+#include "admin/users.h"
 
 #include "admin_internal.h"
 
@@ -11,34 +11,34 @@
 const struct audit_source OPERATOR = {.actor = TEXT("operator")};
 
 struct stored {
-    struct store_session *session;
+    struct store_client *client;
     enum store_result result;
 };
 
-static void people_stored(void *arg, enum store_result result)
+static void user_stored(void *arg, enum store_result result)
 {
     struct stored *stored = arg;
 
     stored->result = result;
-    store_session_done(stored->session);
+    store_client_done(stored->client);
 }
 
-int account_add(struct store_session *session, struct text name, struct id *ret_account)
+int account_add(struct store_client *client, struct text name, struct id *ret_account)
 {
     static const struct store_refusals REFUSALS = {.conflict = "this account exists already; try again"};
-    struct stored stored = {.session = session};
+    struct stored stored = {.client = client};
     struct id account = id_mint(ID_ACCOUNT, clock_wall_ms());
 
-    account_store_create(session->store, &account, name, people_stored, &stored);
-    store_session_wait(session);
-    int code = store_session_explain(session, stored.result, &REFUSALS);
+    account_store_create(client->store, &account, name, user_stored, &stored);
+    store_client_wait(client);
+    int code = store_client_explain(client, stored.result, &REFUSALS);
     if (code == EXIT_DONE)
         *ret_account = account;
     return code;
 }
 
 struct naming {
-    struct store_session *session;
+    struct store_client *client;
     enum store_result result;
     const struct id *account;
     char *name; /* ACCOUNT_NAME_MAX_BYTES + 1 */
@@ -52,52 +52,51 @@ static void accounts_named(void *arg, enum store_result result, const struct acc
     for (size_t i = 0; result == STORE_OK && i < count; i++)
         if (id_equal(&accounts[i].id, naming->account))
             snprintf(naming->name, ACCOUNT_NAME_MAX_BYTES + 1, "%s", accounts[i].name);
-    store_session_done(naming->session);
+    store_client_done(naming->client);
 }
 
-int account_name_find(struct store_session *session, const struct id *account,
-                      char ret_name[ACCOUNT_NAME_MAX_BYTES + 1])
+int account_name_find(struct store_client *client, const struct id *account, char ret_name[ACCOUNT_NAME_MAX_BYTES + 1])
 {
     static const struct store_refusals NONE = {0};
-    struct naming naming = {.session = session, .account = account, .name = ret_name};
+    struct naming naming = {.client = client, .account = account, .name = ret_name};
 
     ret_name[0] = '\0';
-    account_store_list(session->store, accounts_named, &naming);
-    store_session_wait(session);
-    return store_session_explain(session, naming.result, &NONE);
+    account_store_list(client->store, accounts_named, &naming);
+    store_client_wait(client);
+    return store_client_explain(client, naming.result, &NONE);
 }
 
 /* Deadlines of calls count from the loop's time, which stands still while the hash is computed. */
-void user_hash_password(struct store_session *session, struct keyring *keyring, const struct id *user,
+void user_hash_password(struct store_client *client, struct keyring *keyring, const struct id *user,
                         struct text password, char ret_hash[PASSWORD_HASH_BYTES])
 {
     password_hash_now(keyring, id_text(user), password, ret_hash);
-    uv_update_time(&session->loop);
+    uv_update_time(&client->loop);
 }
 
-int user_add(struct store_session *session, struct keyring *keyring, const struct id *account, const char *email,
+int user_add(struct store_client *client, struct keyring *keyring, const struct id *account, const char *email,
              struct text password, struct new_user *ret_user)
 {
     static const struct store_refusals REFUSALS = {
         .refused = "there is no such account; 'chatelaine account list' shows all",
         .conflict = "a user with this email exists already; 'chatelaine user list' shows all",
     };
-    struct stored stored = {.session = session};
+    struct stored stored = {.client = client};
     struct user_record user = {.id = id_mint(ID_USER, clock_wall_ms()), .account = *account};
 
     user.created_ms = id_time_ms(&user.id);
     snprintf(user.email, sizeof user.email, "%s", email);
-    user_hash_password(session, keyring, &user.id, password, user.password_hash);
+    user_hash_password(client, keyring, &user.id, password, user.password_hash);
     totp_secret_mint(&ret_user->totp);
     keyring_seal(keyring, id_text(&user.id), ret_user->totp.bytes, TOTP_SECRET_BYTES, user.totp_sealed);
-    account_store_add_user(session->store, &user, &OPERATOR, people_stored, &stored);
-    store_session_wait(session);
+    account_store_add_user(client->store, &user, &OPERATOR, user_stored, &stored);
+    store_client_wait(client);
     ret_user->id = user.id;
-    return store_session_explain(session, stored.result, &REFUSALS);
+    return store_client_explain(client, stored.result, &REFUSALS);
 }
 
 struct search {
-    struct store_session *session;
+    struct store_client *client;
     enum store_result result;
     struct id user;
 };
@@ -109,40 +108,40 @@ static void user_searched(void *arg, enum store_result result, const struct user
     search->result = result;
     if (result == STORE_OK)
         search->user = user->id;
-    store_session_done(search->session);
+    store_client_done(search->client);
 }
 
-int user_find(struct store_session *session, const char *email, bool *ret_is_known, struct id *ret_user)
+int user_find(struct store_client *client, const char *email, bool *ret_is_known, struct id *ret_user)
 {
     static const struct store_refusals NONE = {0};
-    struct search search = {.session = session};
+    struct search search = {.client = client};
 
-    account_store_find_user(session->store, text_of(email), user_searched, &search);
-    store_session_wait(session);
+    account_store_find_user(client->store, text_of(email), user_searched, &search);
+    store_client_wait(client);
     *ret_is_known = search.result == STORE_OK;
     if (search.result == STORE_NOT_FOUND)
         return EXIT_DONE;
     *ret_user = search.user;
-    return store_session_explain(session, search.result, &NONE);
+    return store_client_explain(client, search.result, &NONE);
 }
 
-int user_reset(struct store_session *session, const struct id *user, const char *password_hash,
+int user_reset(struct store_client *client, const struct id *user, const char *password_hash,
                const uint8_t *totp_sealed)
 {
     static const struct store_refusals REFUSALS = {.not_found = "the user does not exist any more"};
-    struct stored stored = {.session = session};
+    struct stored stored = {.client = client};
 
-    account_store_reset_user(session->store, user, password_hash, totp_sealed, &OPERATOR, people_stored, &stored);
-    store_session_wait(session);
-    return store_session_explain(session, stored.result, &REFUSALS);
+    account_store_reset_user(client->store, user, password_hash, totp_sealed, &OPERATOR, user_stored, &stored);
+    store_client_wait(client);
+    return store_client_explain(client, stored.result, &REFUSALS);
 }
 
-int user_unlock(struct store_session *session, const struct id *user)
+int user_unlock(struct store_client *client, const struct id *user)
 {
     static const struct store_refusals REFUSALS = {.not_found = "the user does not exist any more"};
-    struct stored stored = {.session = session};
+    struct stored stored = {.client = client};
 
-    account_store_unlock_user(session->store, user, &OPERATOR, people_stored, &stored);
-    store_session_wait(session);
-    return store_session_explain(session, stored.result, &REFUSALS);
+    account_store_unlock_user(client->store, user, &OPERATOR, user_stored, &stored);
+    store_client_wait(client);
+    return store_client_explain(client, stored.result, &REFUSALS);
 }

@@ -1,4 +1,4 @@
-#include "app/commands.h"
+#include "app/command_table.h"
 
 #include "leak_guard.h"
 

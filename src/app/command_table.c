@@ -1,4 +1,4 @@
-#include "app/commands.h"
+#include "app/command_table.h"
 
 #include "admin/commands.h"
 #include "app/dev.h"

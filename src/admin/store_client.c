@@ -1,0 +1,191 @@
+#include "admin/store_client.h"
+
+#include "base/check.h"
+#include "base/secure.h"
+
+#include <stdio.h>
+
+/* Commands wait longer than one call of a node does: a Redis that is just starting is worth a moment. */
+enum { READY_TIMEOUTS = 2, WHY_MAX_BYTES = 1024 };
+
+void store_client_done(struct store_client *client)
+{
+    client->is_done = true;
+}
+
+void store_client_wait(struct store_client *client)
+{
+    while (!client->is_done)
+        uv_run(&client->loop, UV_RUN_ONCE);
+    client->is_done = false;
+}
+
+static void on_part_closed(void *client)
+{
+    store_client_done(client);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    store_client_done(timer->data);
+}
+
+static void on_readiness(void *client)
+{
+    (void)client; /* the gate looks for itself */
+}
+
+void store_client_pause(struct store_client *client, uint64_t ms)
+{
+    uv_timer_start(&client->timer, on_timer, ms, 0);
+    store_client_wait(client);
+}
+
+void store_client_close(struct store_client *client)
+{
+    store_close(client->store, on_part_closed, client);
+    store_client_wait(client);
+    uv_close((uv_handle_t *)&client->timer, NULL);
+    uv_run(&client->loop, UV_RUN_DEFAULT);
+    CHECK(uv_loop_close(&client->loop) == 0);
+    secure_wipe(&client->settings, sizeof client->settings);
+}
+
+static int open_unready(struct store_client *client, const struct settings *settings, struct keyring *keyring,
+                        enum store_key_use use)
+{
+    char storage[WHY_MAX_BYTES];
+    struct buf why;
+
+    *client = (struct store_client){0};
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (!store_settings_read(settings, &client->settings, &why))
+        return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
+    client->settings.keyring = keyring;
+    client->settings.key_use = use;
+    CHECK(uv_loop_init(&client->loop) == 0);
+    uv_timer_init(&client->loop, &client->timer);
+    client->timer.data = client;
+    client->store = store_create(&client->loop, &client->settings, on_readiness, client);
+    return EXIT_DONE;
+}
+
+int store_client_open_to_look(struct store_client *client, const struct settings *settings, struct keyring *keyring)
+{
+    return open_unready(client, settings, keyring, STORE_KEY_LOOKS);
+}
+
+/* What the gate tells, kept across its closing. */
+struct opening {
+    struct store_client *client;
+    bool is_unfit;
+    char storage[WHY_MAX_BYTES];
+    struct buf why;
+};
+
+static void on_gate(void *arg, enum store_gate_result result, const char *why)
+{
+    struct opening *opening = arg;
+
+    opening->is_unfit = result == STORE_GATE_UNFIT;
+    if (opening->is_unfit)
+        buf_append_str(&opening->why, why);
+    store_client_done(opening->client);
+}
+
+static int client_tell_trouble(struct store_client *client, const struct opening *opening)
+{
+    char storage[STORE_URL_MAX_BYTES];
+    struct buf target;
+
+    if (opening->is_unfit) {
+        buf_init_fixed(&target, storage, sizeof storage);
+        store_target_print(&client->settings.target, &target);
+        return command_fail(EXIT_UNFIT, "%.*s: %.*s ('chatelaine doctor' tells all that is unfit)",
+                            TEXT_ARG(buf_text(&target)), TEXT_ARG(buf_text(&opening->why)));
+    }
+    return command_fail(EXIT_FAILED, "%s (--redis says where it is; 'chatelaine doctor' looks closer)",
+                        store_trouble(client->store));
+}
+
+/* A Redis that reads a large file back may take minutes, and says so. Once it has read all it gets as long as any. */
+static void wait_for_gate(struct store_client *client, const struct opening *opening)
+{
+    bool was_loading = false, is_loading = false;
+
+    do {
+        if (is_loading && !was_loading)
+            fprintf(stderr, "Redis is loading its data. Waiting until it has; Ctrl+C gives up.\n");
+        was_loading = is_loading;
+        store_client_pause(client, (uint64_t)client->settings.timeout_ms * READY_TIMEOUTS);
+        is_loading = store_is_loading(client->store);
+    } while (!store_is_ready(client->store) && !opening->is_unfit && (is_loading || was_loading));
+}
+
+static int open_ready(struct store_client *client, const struct settings *settings, struct keyring *keyring,
+                      enum store_key_use use)
+{
+    struct opening opening = {.client = client};
+    int code = open_unready(client, settings, keyring, use);
+
+    if (code != EXIT_DONE)
+        return code;
+    buf_init_fixed(&opening.why, opening.storage, sizeof opening.storage);
+    if (!store_settings_survive_failover(&client->settings, &opening.why)) {
+        store_client_close(client);
+        return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&opening.why)));
+    }
+    struct store_gate *gate =
+        store_gate_create(&client->loop, client->store, client->settings.unsafe_redis, on_gate, &opening);
+    wait_for_gate(client, &opening);
+    uv_timer_stop(&client->timer);
+    if (!store_is_ready(client->store))
+        code = client_tell_trouble(client, &opening);
+    store_gate_close(gate, on_part_closed, client);
+    store_client_wait(client);
+    if (code != EXIT_DONE)
+        store_client_close(client);
+    return code;
+}
+
+int store_client_open(struct store_client *client, const struct settings *settings, struct keyring *keyring)
+{
+    return open_ready(client, settings, keyring, STORE_KEY_FITS);
+}
+
+int store_client_open_to_rotate(struct store_client *client, const struct settings *settings, struct keyring *keyring)
+{
+    return open_ready(client, settings, keyring, STORE_KEY_ROTATES);
+}
+
+int store_client_explain(struct store_client *client, enum store_result result, const struct store_refusals *refusals)
+{
+    const char *why = NULL;
+
+    switch (result) {
+    case STORE_OK:
+        return EXIT_DONE;
+    case STORE_NOT_FOUND:
+        why = refusals->not_found;
+        break;
+    case STORE_CONFLICT:
+        why = refusals->conflict;
+        break;
+    case STORE_REFUSED:
+    case STORE_ACTOR_REVOKED:
+    case STORE_ACTOR_UNKNOWN:
+    case STORE_ACTOR_UNPROVEN:
+    case STORE_FULL:
+    case STORE_LIMITED:
+        why = refusals->refused;
+        break;
+    case STORE_UNAVAILABLE:
+        return command_fail(EXIT_FAILED, "not done: Redis refuses or is away (%s); try again",
+                            store_trouble(client->store));
+    case STORE_UNKNOWN:
+        return command_fail(EXIT_FAILED, "Redis did not answer in time: it may have been done or not; look, and try "
+                                         "again");
+    }
+    CHECK(why);
+    return command_fail(EXIT_FAILED, "%s", why);
+}
