@@ -13,7 +13,6 @@
 #include "console/console.h"
 #include "core/device.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -191,18 +190,15 @@ static void node_widen_limits(struct http_settings *http)
 /* Without descriptors what comes can only be closed, without an answer: a node is rather full before, and says so. */
 static int64_t node_connections_max(const struct settings *settings)
 {
-    char message[160];
     struct rlimit files;
     int64_t most;
 
     CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
     most = settings_connections_within(settings, files.rlim_cur);
-    if (most < settings->connections_max) {
-        snprintf(message, sizeof message,
-                 "only %" PRId64 " of %" PRId64 " connections: raise the file limit to %" PRIu64 " (LimitNOFILE=)",
-                 most, settings->connections_max, settings_files_needed(settings));
-        LOG(LOG_WARN, message, log_int("files", (int64_t)files.rlim_cur));
-    }
+    if (most < settings->connections_max)
+        LOG(LOG_WARN, "the open-files limit is too low for --connections-max: the node accepts fewer connections",
+            log_int("connections", most), log_int("files", (int64_t)files.rlim_cur),
+            log_int("needed_files", (int64_t)settings_files_needed(settings)));
     return most;
 }
 

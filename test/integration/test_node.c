@@ -169,7 +169,7 @@ Test(node, takes_no_more_connections_than_files_may_be_open, .timeout = 60)
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
     fixture_add_node(&fixture, NULL);
     check_limit(&fixture);
-    cr_expect(file_contains(fixture.nodes[0].process.err_path, "raise the file limit to"));
+    cr_expect(file_contains(fixture.nodes[0].process.err_path, "the open-files limit is too low"));
     fixture_stop(&fixture);
 }
 
