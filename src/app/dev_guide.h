@@ -9,7 +9,7 @@ struct dev_guide {
     bool is_wanted; /* print the commands and the QR code too */
 };
 
-/* Functions of a shell, which expect the variables that the guide sets: src/app/dev_guide.sh. The README shows them. */
+/* Functions of a shell, which expect the variables that the guide sets: src/app/dev_guide.sh. The README names some. */
 extern const char DEV_GUIDE_COMMANDS[];
 
 /* Writes the guide into the home, prints it if it is wanted, and how to sign in last. EXIT_DONE, or EXIT_FAILED after
