@@ -1,4 +1,5 @@
-# Tests of the tests: sanitizer findings must fail a run, and so must a forbidden include or function.
+# Tests of the tests: sanitizer findings must fail a run, and so must a forbidden include or function,
+# and a document that says what is not so.
 if(CHATELAINE_SANITIZE MATCHES "address")
   foreach(canary leak undefined)
     add_executable(canary_${canary} ${CMAKE_CURRENT_LIST_DIR}/canary_${canary}.c)
@@ -18,3 +19,11 @@ foreach(check layers banned)
   set_tests_properties(meta_check_${check} PROPERTIES TIMEOUT 60)
   set_tests_properties(meta_check_${check}_can_fail PROPERTIES TIMEOUT 60 WILL_FAIL TRUE)
 endforeach()
+
+# Every kind of finding, in the order in which they are told.
+add_test(NAME meta_check_docs COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-docs)
+add_test(NAME meta_check_docs_can_fail
+         COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-docs ${CMAKE_CURRENT_LIST_DIR}/wrong-docs)
+set_tests_properties(meta_check_docs PROPERTIES TIMEOUT 120)
+set_tests_properties(meta_check_docs_can_fail PROPERTIES TIMEOUT 120 PASS_REGULAR_EXPRESSION
+  "leads nowhere.*no such heading.*nobody explains this.*no source says this.*no metric.*no setting.*other rules")

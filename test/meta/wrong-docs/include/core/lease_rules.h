@@ -1,0 +1,1 @@
+    X(RULE_KEPT, "kept", "")
