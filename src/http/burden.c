@@ -1,19 +1,26 @@
-/* What peers make the server hold: requests that have not come whole, answers that are not read. All connections
- * together have a bound for each; beyond it the one that holds most is cut, whoever made the bound overflow. */
-#include "conn_internal.h"
+#include "burden_internal.h"
 
 #include "base/check.h"
-#include "base/log.h"
 #include "base/metrics.h"
 
-void burden_init(struct http_server *server)
+void burdens_init(struct burdens *burdens, uv_loop_t *loop, size_t max_bytes, void (*cut)(struct load *load))
 {
+    burdens->loop = loop;
+    burdens->max_bytes = max_bytes;
+    burdens->cut = cut;
     for (enum burden_kind kind = 0; kind < BURDEN_KINDS; kind++)
         for (int class = 0; class < BURDEN_CLASSES; class ++)
-            list_init(&server->burdens[kind].by_size[class]);
+            list_init(&burdens->kinds[kind].by_size[class]);
 }
 
-/* Doubling sizes: to find about the heaviest must not cost a look at all. */
+void load_init(struct load *load, const char *peer)
+{
+    load->peer = peer;
+    for (enum burden_kind kind = 0; kind < BURDEN_KINDS; kind++)
+        list_init(&load->parts[kind].in_class);
+}
+
+/* Doubling sizes: finding one of the heaviest must not take a look at all of them. */
 static int class_of(size_t bytes)
 {
     int class = 63 - __builtin_clzll(bytes);
@@ -21,57 +28,54 @@ static int class_of(size_t bytes)
     return class < BURDEN_CLASSES ? class : BURDEN_CLASSES - 1;
 }
 
-static void note(struct conn *conn, enum burden_kind kind, size_t bytes)
+static void note(struct burdens *burdens, struct load *load, enum burden_kind kind, size_t bytes)
 {
-    struct burden *burden = &conn->server->burdens[kind];
-    struct load *load = &conn->loads[kind];
+    struct burden *burden = &burdens->kinds[kind];
+    struct load_part *part = &load->parts[kind];
 
-    burden->bytes += bytes - load->bytes;
-    load->bytes = bytes;
-    list_remove(&load->in_class);
+    burden->bytes += bytes - part->bytes;
+    part->bytes = bytes;
+    list_remove(&part->in_class);
     if (bytes > 0)
-        list_append(&burden->by_size[class_of(bytes)], &load->in_class);
+        list_append(&burden->by_size[class_of(bytes)], &part->in_class);
 }
 
-static struct conn *heaviest(struct http_server *server, enum burden_kind kind)
+static struct load *heaviest(struct burdens *burdens, enum burden_kind kind)
 {
     for (int class = BURDEN_CLASSES - 1; class >= 0; class --) {
-        struct list *node = list_first(&server->burdens[kind].by_size[class]);
+        struct list *node = list_first(&burdens->kinds[kind].by_size[class]);
 
         if (node)
-            return LIST_ENTRY(node, struct conn, loads[kind].in_class);
+            return LIST_ENTRY(node, struct load, parts[kind].in_class);
     }
     UNREACHABLE();
 }
 
-static void cut(struct conn *conn, enum burden_kind kind)
+static void cut(struct burdens *burdens, struct load *load, enum burden_kind kind)
 {
     static const char *const WHY[BURDEN_KINDS] = {
         [BURDEN_INPUT] = "connection cut: unfinished requests exceed the limit, and it holds the most",
         [BURDEN_OUTPUT] = "connection cut: unread responses exceed the limit, and it holds the most",
     };
-    struct http_server *server = conn->server;
 
     metric_add(METRIC_CONNECTIONS_SHED, 1);
-    if (log_pause_is_over(&server->burdens[kind].pause, uv_now(server->loop), COMPLAINT_INTERVAL_MS))
-        LOG(LOG_WARN, WHY[kind], log_str("peer", conn->peer), log_int("bytes", (int64_t)conn->loads[kind].bytes),
-            log_int("all_bytes", (int64_t)server->burdens[kind].bytes));
-    conn_disconnect(conn);
+    if (log_pause_is_over(&burdens->kinds[kind].pause, uv_now(burdens->loop), COMPLAINT_INTERVAL_MS))
+        LOG(LOG_WARN, WHY[kind], log_str("peer", load->peer), log_int("bytes", (int64_t)load->parts[kind].bytes),
+            log_int("all_bytes", (int64_t)burdens->kinds[kind].bytes));
+    burdens->cut(load);
 }
 
-void burden_set(struct conn *conn, enum burden_kind kind, size_t bytes)
+void burden_set(struct burdens *burdens, struct load *load, enum burden_kind kind, size_t bytes)
 {
-    struct http_server *server = conn->server;
-
-    if (conn->loads[kind].bytes == bytes)
+    if (load->parts[kind].bytes == bytes)
         return;
-    note(conn, kind, bytes);
-    while (server->burdens[kind].bytes > (size_t)server->settings.waiting_max_bytes)
-        cut(heaviest(server, kind), kind);
+    note(burdens, load, kind, bytes);
+    while (burdens->kinds[kind].bytes > burdens->max_bytes)
+        cut(burdens, heaviest(burdens, kind), kind);
 }
 
-void burden_forget(struct conn *conn)
+void burden_forget(struct burdens *burdens, struct load *load)
 {
     for (enum burden_kind kind = 0; kind < BURDEN_KINDS; kind++)
-        note(conn, kind, 0);
+        note(burdens, load, kind, 0);
 }

@@ -1,17 +1,13 @@
 #include "conn_internal.h"
 
 #include "base/check.h"
-#include "base/mem.h"
 #include "base/metrics.h"
 #include "base/secure.h"
-#include "http/response.h"
-#include "request_internal.h"
 
-#include <netinet/tcp.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
+
+enum { LINGER_MAX_BYTES = 256 * 1024, MS_PER_S = 1000 };
 
 static const enum deadline_class STATE_DEADLINES[] = {
     [CONN_IDLE] = DEADLINE_IDLE,           [CONN_HEAD] = DEADLINE_HEAD,
@@ -25,7 +21,7 @@ static void conn_enter(struct conn *conn, enum conn_state state)
 {
     CHECK(conn->state != CONN_CLOSED);
     conn->state = state;
-    deadline_set(conn->server, conn, STATE_DEADLINES[state]);
+    deadline_set(&conn->all->deadlines, &conn->deadline, STATE_DEADLINES[state]);
 }
 
 /* The connection and its request go separate ways; the request lives on while it is held. */
@@ -43,16 +39,16 @@ static void conn_part(struct conn *conn)
 static void conn_on_closed(uv_handle_t *handle)
 {
     struct conn *conn = handle->data;
-    struct http_server *server = conn->server;
+    struct conns *conns = conn->all;
 
     conn_part(conn);
-    output_drop(conn);
+    output_drop(&conn->output);
     buf_wipe(&conn->stash);
-    list_remove(&conn->in_server);
-    server->conn_count--;
+    list_remove(&conn->in_all);
     metric_add(METRIC_CONNECTIONS, -1);
     free(conn);
-    server_part_ended(server);
+    if (--conns->count == 0)
+        conns->none_left(conns->arg);
 }
 
 void conn_disconnect(struct conn *conn)
@@ -60,36 +56,73 @@ void conn_disconnect(struct conn *conn)
     if (conn->state == CONN_CLOSED)
         return;
     conn_enter(conn, CONN_CLOSED);
-    cork_forget(conn);
-    burden_forget(conn);
+    cork_forget(&conn->all->answers->cork, conn);
+    burden_forget(&conn->all->burdens, &conn->load);
     list_remove(&conn->in_ready);
     if (conn->request)
         request_lost(conn->request);
     socket_close(&conn->socket, conn_on_closed);
 }
 
+void conn_cut(struct load *load)
+{
+    conn_disconnect(LIST_ENTRY(load, struct conn, load));
+}
+
 /* Writing. */
 
 static void conn_written(struct conn *conn);
 
+/* With what stands for it meanwhile. */
+static void conn_weigh_output(struct conn *conn)
+{
+    const struct output *output = &conn->output;
+    size_t bytes = list_empty(&output->waiting) ? 0 : output->memory_bytes + sizeof *conn->request;
+
+    burden_set(&conn->all->burdens, &conn->load, BURDEN_OUTPUT, bytes);
+}
+
+/* True: all is taken. False: the rest waits, or the connection is closed by now. */
+static bool conn_note_output(struct conn *conn, enum output_result result)
+{
+    switch (result) {
+    case OUTPUT_TAKEN:
+        return true;
+    case OUTPUT_WAITING:
+        conn_weigh_output(conn);
+        conn_await(conn);
+        return false;
+    case OUTPUT_FAILED:
+        conn_disconnect(conn);
+        return false;
+    }
+    UNREACHABLE();
+}
+
 static void conn_await_writing(struct conn *conn)
 {
-    conn->unwritten_bytes = conn->waiting_bytes;
+    conn->unwritten_bytes = conn->output.waiting_bytes;
     conn_enter(conn, CONN_WRITING);
 }
 
 void conn_send_answer(struct conn *conn, struct text answer, struct text lasting)
 {
-    bool is_awaited = conn->request->delivery == DELIVERY_ASKED;
+    bool is_awaited = conn->request->delivery.state == DELIVERY_ASKED;
+    enum output_result result =
+        is_awaited ? delivery_send(&conn->output, answer) : output_send(&conn->output, answer, lasting);
 
-    if (is_awaited ? delivery_send(conn, answer) : output_send(conn, answer, lasting))
+    if (conn_note_output(conn, result))
         conn_written(conn);
     else if (conn->state != CONN_CLOSED)
         conn_await_writing(conn);
 }
 
-void conn_output_taken(struct conn *conn)
+/* The socket has room. */
+static void conn_write_on(struct conn *conn)
 {
+    if (!conn_note_output(conn, output_go_on(&conn->output)))
+        return;
+    conn_weigh_output(conn);
     if (conn->state == CONN_WRITING)
         conn_written(conn);
 }
@@ -97,7 +130,7 @@ void conn_output_taken(struct conn *conn)
 static void conn_go_on(struct conn *conn)
 {
     if (!conn->is_consuming && (conn->stash.len > 0 || conn->is_input_ended))
-        server_schedule(conn->server, conn);
+        ready_add(&conn->all->ready, &conn->in_ready);
 }
 
 /* Shuts down our side: the peer reads the answer to its end, then our end of file. */
@@ -116,7 +149,7 @@ static void conn_next_request(struct conn *conn)
     conn_part(conn);
     conn->scan = (struct head_scan){0};
     conn_enter(conn, CONN_IDLE);
-    if (conn->server->state != SERVER_OPEN)
+    if (conn->all->answers->are_last)
         conn_linger(conn);
     else
         conn_go_on(conn);
@@ -130,7 +163,7 @@ static void conn_answered(struct conn *conn)
     } else if (!conn->request->parser.is_complete) {
         conn_enter(conn, CONN_DISCARDING);
         if (!conn->is_consuming)
-            server_schedule(conn->server, conn);
+            ready_add(&conn->all->ready, &conn->in_ready);
     } else {
         conn_next_request(conn);
     }
@@ -138,40 +171,70 @@ static void conn_answered(struct conn *conn)
 
 static void conn_written(struct conn *conn)
 {
-    if (delivery_begin(conn->request))
-        conn_enter(conn, CONN_DELIVERING);
-    else
+    struct http_request *request = conn->request;
+
+    if (request->delivery.state != DELIVERY_ASKED) {
         conn_answered(conn);
+        return;
+    }
+    delivery_begin(&conn->all->requests->deliveries, &request->delivery, &conn->output);
+    conn_enter(conn, CONN_DELIVERING);
 }
 
-void conn_delivered(struct conn *conn)
+/* Whoever is told may close the connection. */
+static void conn_delivered(struct conn *conn)
 {
+    struct http_request *request = conn->request;
+
     CHECK(conn->state == CONN_DELIVERING);
-    conn_answered(conn);
+    request_pin(request);
+    request_end_delivery(request, true);
+    if (!request->is_gone)
+        conn_answered(conn);
+    request_unpin(request);
+}
+
+void conn_settle_delivery(struct delivery *delivery, bool is_delivered)
+{
+    struct http_request *request = LIST_ENTRY(delivery, struct http_request, delivery);
+
+    if (request->is_gone)
+        request_end_lost(request, is_delivered);
+    else if (is_delivered)
+        conn_delivered(request->conn);
+    else
+        conn_disconnect(request->conn);
 }
 
 /* Reading. */
 
-/* Answers what cannot become a request of the handler's: its head is unsound or late, or there is no room. */
-static void conn_refuse(struct conn *conn, enum problem_code code)
+static void conn_create_request(struct conn *conn)
+{
+    conn->request = request_create(conn->all->requests, conn, conn->peer);
+}
+
+void conn_refuse(struct conn *conn, enum problem_code code)
 {
     if (!conn->request)
-        conn->request = request_create(conn);
-    request_refuse(conn->request, code);
+        conn_create_request(conn);
+    response_refuse(conn->request, code);
 }
 
 static void conn_begin_request(struct conn *conn, struct text head)
 {
     enum problem_code code;
 
-    conn->request = request_create(conn);
+    conn_create_request(conn);
     code = request_read_head(conn->request, head, conn->scan.lines);
     if (code != PROBLEM_NONE) {
         conn_refuse(conn, code);
         return;
     }
     conn_enter(conn, CONN_HANDLING);
-    request_dispatch(conn->request);
+    if (text_equal(conn->request->head.target, TEXT("*")))
+        response_answer_options(conn->request);
+    else
+        request_dispatch(conn->request);
 }
 
 static size_t conn_take_head(struct conn *conn, struct text input)
@@ -179,7 +242,7 @@ static size_t conn_take_head(struct conn *conn, struct text input)
     size_t bytes = 0;
     enum problem_code code;
 
-    switch (head_scan(&conn->scan, input, &conn->server->settings, &bytes, &code)) {
+    switch (head_scan(&conn->scan, input, conn->all->settings, &bytes, &code)) {
     case HEAD_PARTIAL:
         if (conn->state == CONN_IDLE)
             conn_enter(conn, CONN_HEAD);
@@ -202,7 +265,7 @@ static void conn_fail_body(struct conn *conn, enum problem_code code)
     /* Answered first, so that the one who waits finds it answered. */
     request->body_done = NULL;
     request_pin(request);
-    request_refuse(request, code);
+    response_refuse(request, code);
     request->body_done = done;
     request_body_ended(request, HTTP_BODY_FAILED);
     request_unpin(request);
@@ -227,7 +290,8 @@ static void conn_send_continue(struct conn *conn, bool has_body_begun)
         return;
     request->has_sent_continue = true;
     if (!has_body_begun)
-        output_send(conn, TEXT("HTTP/1.1 100 Continue\r\n\r\n"), (struct text){NULL, 0});
+        (void)conn_note_output(
+            conn, output_send(&conn->output, TEXT("HTTP/1.1 100 Continue\r\n\r\n"), (struct text){NULL, 0}));
 }
 
 static size_t conn_take_body(struct conn *conn, struct text input)
@@ -243,7 +307,7 @@ static size_t conn_take_body(struct conn *conn, struct text input)
     switch (parser_read_body(&request->parser, input, is_wanted ? &request->body : NULL, &used)) {
     case PARSER_MORE:
         if (used > 0)
-            conn->body_last_ms = uv_now(conn->server->loop);
+            conn->body_last_ms = uv_now(conn->all->loop);
         return used;
     case PARSER_DONE:
         conn_end_body(conn);
@@ -337,7 +401,7 @@ void conn_await(struct conn *conn)
     bool wants_input = !conn->is_input_ended && (conn->stash.len < STASH_STOP_BYTES || conn->state == CONN_HEAD);
 
     if (conn->state != CONN_CLOSED &&
-        socket_await(&conn->socket, wants_input, !list_empty(&conn->outputs), conn_on_ready) != 0)
+        socket_await(&conn->socket, wants_input, !list_empty(&conn->output.waiting), conn_on_ready) != 0)
         conn_disconnect(conn);
 }
 
@@ -362,7 +426,7 @@ static void conn_settle(struct conn *conn)
     if (conn->is_input_ended)
         conn_settle_end(conn);
     if (conn->state != CONN_CLOSED)
-        burden_set(conn, BURDEN_INPUT, held_input(conn));
+        burden_set(&conn->all->burdens, &conn->load, BURDEN_INPUT, held_input(conn));
     conn_await(conn);
 }
 
@@ -371,8 +435,11 @@ static void conn_consume_stash(struct conn *conn)
     buf_consume(&conn->stash, conn_consume(conn, buf_text(&conn->stash)));
 }
 
-void conn_resume(struct conn *conn)
+/* With stashed input. */
+void conn_resume(struct list *in_ready)
 {
+    struct conn *conn = LIST_ENTRY(in_ready, struct conn, in_ready);
+
     conn_consume_stash(conn);
     conn_settle(conn);
 }
@@ -381,7 +448,7 @@ static void conn_receive(struct conn *conn, struct text input)
 {
     /* Who sends on has probably read the answer: no need to wait for the tick. */
     if (conn->state == CONN_DELIVERING)
-        delivery_poll(conn->request);
+        delivery_poll(&conn->all->requests->deliveries, &conn->request->delivery);
     if (conn->stash.len > 0) {
         buf_append_text(&conn->stash, input);
         conn_consume_stash(conn);
@@ -399,7 +466,7 @@ static void conn_end_input(struct conn *conn)
 
 static void conn_on_input(struct conn *conn, int events)
 {
-    char *input = conn->server->read_buffer;
+    char *input = conn->all->read_buffer;
     ssize_t bytes = socket_receive(&conn->socket, events, input, READ_BUFFER_BYTES);
 
     if (bytes == UV_EAGAIN)
@@ -426,7 +493,7 @@ static void conn_on_ready(uv_poll_t *poll, int status, int events)
     if (events & (UV_READABLE | UV_DISCONNECT))
         conn_on_input(conn, events);
     if (events & UV_WRITABLE && conn->state != CONN_CLOSED) {
-        output_go_on(conn);
+        conn_write_on(conn);
         conn_await(conn);
     }
 }
@@ -436,10 +503,10 @@ static void conn_on_ready(uv_poll_t *poll, int status, int events)
 void conn_want_body(struct conn *conn)
 {
     CHECK(conn->state == CONN_HANDLING);
-    conn->body_begun_ms = conn->body_last_ms = uv_now(conn->server->loop);
+    conn->body_begun_ms = conn->body_last_ms = uv_now(conn->all->loop);
     conn_enter(conn, CONN_BODY);
     if (!conn->is_consuming)
-        server_schedule(conn->server, conn);
+        ready_add(&conn->all->ready, &conn->in_ready);
 }
 
 /* Deadlines. */
@@ -449,8 +516,8 @@ void conn_want_body(struct conn *conn)
  * rate. */
 static bool body_is_late(const struct conn *conn)
 {
-    const struct http_settings *settings = &conn->server->settings;
-    uint64_t now_ms = uv_now(conn->server->loop), taken_ms = now_ms - conn->body_begun_ms;
+    const struct http_settings *settings = conn->all->settings;
+    uint64_t now_ms = uv_now(conn->all->loop), taken_ms = now_ms - conn->body_begun_ms;
     uint64_t due_bytes = taken_ms * (uint64_t)settings->body_min_bytes_per_s / MS_PER_S;
 
     if (now_ms - conn->body_last_ms >= (uint64_t)settings->body_timeout_ms ||
@@ -469,17 +536,19 @@ static void conn_expire_body(struct conn *conn)
 
 static void conn_expire_writing(struct conn *conn)
 {
-    const struct http_settings *settings = &conn->server->settings;
+    const struct http_settings *settings = conn->all->settings;
     size_t least = (size_t)(settings->write_timeout_ms * settings->write_min_bytes_per_s / MS_PER_S);
 
-    if (conn->unwritten_bytes - conn->waiting_bytes > least)
+    if (conn->unwritten_bytes - conn->output.waiting_bytes > least)
         conn_await_writing(conn);
     else
         conn_disconnect(conn);
 }
 
-void conn_expire(struct conn *conn)
+void conn_expire(struct deadline *deadline)
 {
+    struct conn *conn = LIST_ENTRY(deadline, struct conn, deadline);
+
     switch (conn->state) {
     case CONN_HEAD:
         conn_refuse(conn, PROBLEM_REQUEST_TIMEOUT);
@@ -505,69 +574,21 @@ void conn_expire(struct conn *conn)
 
 /* Beginning. */
 
-static void print_peer(const struct sockaddr *address, char ret_peer[INET6_ADDRSTRLEN])
+void conn_begin(struct conn *conn, struct conns *conns)
 {
-    static const uint8_t MAPPED_IPV4[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    const struct sockaddr_in6 *v6 = (const void *)address;
-
-    if (address->sa_family == AF_UNIX)
-        memcpy(ret_peer, "unix", sizeof "unix");
-    else if (address->sa_family == AF_INET)
-        uv_ip4_name((const void *)address, ret_peer, INET6_ADDRSTRLEN);
-    else if (memcmp(&v6->sin6_addr, MAPPED_IPV4, sizeof MAPPED_IPV4) == 0)
-        uv_inet_ntop(AF_INET, v6->sin6_addr.s6_addr + sizeof MAPPED_IPV4, ret_peer, INET6_ADDRSTRLEN);
-    else
-        uv_ip6_name(v6, ret_peer, INET6_ADDRSTRLEN);
-}
-
-static void conn_begin(struct conn *conn, struct http_server *server)
-{
-    size_t head_max_bytes = (size_t)server->settings.head_max_bytes;
+    size_t head_max_bytes = (size_t)conns->settings->head_max_bytes;
     size_t stash_max_bytes = head_max_bytes > STASH_STOP_BYTES ? head_max_bytes : STASH_STOP_BYTES;
 
     conn->socket.poll.data = conn;
-    conn->server = server;
+    conn->all = conns;
     buf_init(&conn->stash, stash_max_bytes + READ_BUFFER_BYTES);
-    list_init(&conn->in_deadline);
+    output_init(&conn->output, &conn->socket);
+    deadline_init(&conn->deadline);
+    load_init(&conn->load, conn->peer);
     list_init(&conn->in_ready);
-    list_init(&conn->outputs);
-    for (enum burden_kind kind = 0; kind < BURDEN_KINDS; kind++)
-        list_init(&conn->loads[kind].in_class);
-    list_append(&server->conns, &conn->in_server);
-    server->conn_count++;
+    list_append(&conns->all, &conn->in_all);
+    conns->count++;
     metric_add(METRIC_CONNECTIONS, 1);
     metric_add(METRIC_CONNECTIONS_TOTAL, 1);
     conn_enter(conn, CONN_IDLE);
-}
-
-bool conn_evict_idle(struct http_server *server)
-{
-    struct list *longest = list_first(&server->deadlines[DEADLINE_IDLE]);
-
-    if (!longest)
-        return false;
-    conn_disconnect(LIST_ENTRY(longest, struct conn, in_deadline));
-    return true;
-}
-
-int conn_accept(struct http_server *server, int fd, const struct sockaddr *peer, bool is_shed)
-{
-    struct conn *conn = mem_alloc(sizeof *conn);
-    int result = socket_open(&conn->socket, server->loop, fd), on = 1;
-
-    if (result != 0) {
-        close(fd);
-        free(conn);
-        return result;
-    }
-    /* Answers go out at once; a Unix socket's do anyway, and refuse this. */
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    print_peer(peer, conn->peer);
-    conn_begin(conn, server);
-    if (is_shed && server->conn_count > (size_t)server->settings.connections_max + SHED_ANSWERED_MAX)
-        conn_disconnect(conn);
-    else if (is_shed)
-        conn_refuse(conn, PROBLEM_OVERLOADED);
-    conn_await(conn);
-    return 0;
 }

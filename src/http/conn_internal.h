@@ -1,14 +1,35 @@
 /* One connection: reads, has the parser make requests, one at a time, writes answers, keeps its deadlines, ends.
  *
- * What is read is consumed in place, from the server's buffer; only what cannot be consumed yet (a partial head, bytes
- * sent ahead) goes to the stash. An idle connection owns no buffer. */
+ * What is read is consumed in place, from a buffer that all connections share; only what cannot be consumed yet (a
+ * partial head, bytes sent ahead) goes to the stash. An idle connection owns no buffer. */
 #pragma once
-#include "base/list.h"
-#include "head_internal.h"
-#include "server_internal.h"
-#include "socket_internal.h"
+#include "burden_internal.h"
+#include "deadline_internal.h"
+#include "ready_internal.h"
+#include "response_internal.h"
 
-struct http_request;
+enum {
+    READ_BUFFER_BYTES = 64 * 1024,
+    /* A client may send ahead so much while its request is handled; beyond, we stop reading. */
+    STASH_STOP_BYTES = 16 * 1024,
+};
+
+/* What the connections of a server share. */
+struct conns {
+    uv_loop_t *loop;
+    const struct http_settings *settings;
+    struct requests *requests;
+    struct answers *answers;
+    struct list all;
+    size_t count;
+    struct deadlines deadlines;
+    struct burdens burdens;
+    struct ready ready; /* those with input to go on with outside of any callback of theirs */
+    char *read_buffer;  /* lent to one read at a time */
+    struct log_pause eviction_pause, failure_pause;
+    void (*none_left)(void *arg);
+    void *arg;
+};
 
 enum conn_state {
     CONN_IDLE,       /* between requests */
@@ -25,11 +46,12 @@ enum conn_state {
 
 struct conn {
     struct socket socket;
-    struct http_server *server;
-    struct list in_server;
-    struct list in_deadline;
+    struct output output;
+    struct conns *all;
+    struct list in_all;
     struct list in_ready;
-    uint64_t deadline_ms;
+    struct deadline deadline;
+    struct load load;
     enum conn_state state;
     bool is_consuming;   /* conn_consume() is on the stack and will go on by itself */
     bool is_input_ended; /* the peer has shut down its side */
@@ -37,50 +59,24 @@ struct conn {
     struct head_scan scan;
     uint64_t body_begun_ms, body_last_ms; /* when the body was asked for, and when a part of it came last */
     struct buf stash;
-    struct load loads[BURDEN_KINDS];
-    struct list outputs;    /* what the socket has not taken yet (output.c) */
-    size_t waiting_bytes;   /* of them */
-    size_t output_bytes;    /* of memory that they have */
-    uint64_t taken_bytes;   /* by the socket, since the connection began */
-    size_t unwritten_bytes; /* the same when the write deadline was last set */
+    size_t unwritten_bytes; /* of the output, when the write deadline was last set */
     size_t lingered_bytes;
     char peer[INET6_ADDRSTRLEN];
 };
 
-/* Takes over an accepted, non-blocking socket of that peer; with is_shed only to tell it that there is no room. 0, or a
- * libuv error; the descriptor is closed then. */
-MUST_CHECK int conn_accept(struct http_server *server, int fd, const struct sockaddr *peer, bool is_shed);
-/* The only way to end a connection, from any state; harmless when repeated. */
-void conn_disconnect(struct conn *conn);
-void conn_expire(struct conn *conn);
-/* Goes on with stashed input. */
-void conn_resume(struct conn *conn);
-
+/* Begins with a socket that is open, all else zeroed but for the peer. */
+void conn_begin(struct conn *conn, struct conns *conns);
 /* Has the socket tell of what this connection waits for: input, unless enough of it is stashed, and room for output. */
 void conn_await(struct conn *conn);
+/* Answers what cannot become a request of the handler's: its head is unsound or late, or there is no room. */
+void conn_refuse(struct conn *conn, enum problem_code code);
+/* The only way to end a connection, from any state; harmless when repeated. */
+void conn_disconnect(struct conn *conn);
 
-/* Closes the connection that has been idle for longest; false: none is. */
-bool conn_evict_idle(struct http_server *server);
-
-/* burden.c */
-void burden_init(struct http_server *server);
-/* So many bytes are held for the connection now. Where all together are too many, connections are cut, this one
- * perhaps. */
-void burden_set(struct conn *conn, enum burden_kind kind, size_t bytes);
-/* The connection is closed. */
-void burden_forget(struct conn *conn);
-
-/* output.c. True: the socket has taken everything. False: the rest waits, a copy of it, and conn_output_taken() is
- * called when all is taken; or the connection is closed by now. lasting: the end of the bytes once more, as it lies in
- * memory that is never freed, and need not be copied; or {NULL, 0}. */
-bool output_send(struct conn *conn, struct text bytes, struct text lasting);
-void conn_output_taken(struct conn *conn);
-/* The socket has room. */
-void output_go_on(struct conn *conn);
-/* Wipes what waits. */
-void output_drop(struct conn *conn);
-
-/* The request's side of the connection. lasting: as output_send() has it. */
+/* What the parts call. */
+void conn_expire(struct deadline *deadline);
+void conn_cut(struct load *load);
+void conn_resume(struct list *in_ready);
+void conn_settle_delivery(struct delivery *delivery, bool is_delivered);
 void conn_send_answer(struct conn *conn, struct text answer, struct text lasting);
 void conn_want_body(struct conn *conn);
-void conn_delivered(struct conn *conn);

@@ -1,43 +1,68 @@
-/* Answers that leave together. To send one wakes its reader, on another core mostly: that costs more than to print it,
- * and less where the reader has not had the time to fall asleep again since the one before. */
-#include "conn_internal.h"
+#include "cork_internal.h"
 
-void http_server_cork(struct http_server *server)
+#include "base/secure.h"
+
+/* Replies larger than this give their memory back. */
+enum { SCRATCH_KEPT_BYTES = 256 * 1024 };
+
+void cork_init(struct cork *cork, void (*send)(struct conn *conn, struct text answer, struct text lasting))
 {
-    server->is_corked = true;
+    buf_init(&cork->scratch, REPLY_MAX_BYTES);
+    cork->send = send;
 }
 
-bool cork_hold(struct conn *conn, size_t from)
+void cork_finish(struct cork *cork)
 {
-    struct http_server *server = conn->server;
-
-    if (!server->is_corked || server->corked_count == CORKED_MAX)
-        return false;
-    server->corked[server->corked_count++] = (struct corked){conn, from, server->scratch.len - from};
-    return true;
+    buf_wipe(&cork->scratch);
 }
 
-void cork_forget(struct conn *conn)
+/* Wipes what is behind the first bytes. */
+static void cut(struct buf *scratch, size_t bytes)
 {
-    struct http_server *server = conn->server;
+    if (bytes == 0 && scratch->capacity > SCRATCH_KEPT_BYTES) {
+        buf_wipe(scratch);
+        buf_init(scratch, REPLY_MAX_BYTES);
+        return;
+    }
+    secure_wipe(scratch->ptr + bytes, scratch->len - bytes);
+    scratch->len = bytes;
+}
 
-    for (size_t i = 0; i < server->corked_count; i++)
-        if (server->corked[i].conn == conn)
-            server->corked[i].conn = NULL;
+void cork_send(struct cork *cork, struct conn *conn, size_t from, struct text lasting)
+{
+    struct text answer = text_skip(buf_text(&cork->scratch), from);
+
+    if (cork->is_corked && cork->corked_count < CORKED_MAX && !lasting.ptr) {
+        cork->corked[cork->corked_count++] = (struct corked){conn, from, answer.len};
+        return;
+    }
+    cork->send(conn, answer, lasting);
+    cut(&cork->scratch, from);
+}
+
+void cork_forget(struct cork *cork, const struct conn *conn)
+{
+    for (size_t i = 0; i < cork->corked_count; i++)
+        if (cork->corked[i].conn == conn)
+            cork->corked[i].conn = NULL;
+}
+
+void cork_close(struct cork *cork)
+{
+    cork->is_corked = true;
 }
 
 /* The scratch may move while an answer is sent: one that is printed meanwhile is appended. */
-void http_server_uncork(struct http_server *server)
+void cork_open(struct cork *cork)
 {
-    server->is_corked = false;
-    while (server->uncorked_count < server->corked_count) {
-        const struct corked next = server->corked[server->uncorked_count++];
+    cork->is_corked = false;
+    while (cork->uncorked_count < cork->corked_count) {
+        const struct corked next = cork->corked[cork->uncorked_count++];
 
         if (next.conn)
-            conn_send_answer(next.conn, (struct text){server->scratch.ptr + next.from, next.bytes},
-                             (struct text){NULL, 0});
+            cork->send(next.conn, (struct text){cork->scratch.ptr + next.from, next.bytes}, (struct text){NULL, 0});
     }
-    if (server->corked_count > 0)
-        server_cut_scratch(server, 0);
-    server->corked_count = server->uncorked_count = 0;
+    if (cork->corked_count > 0)
+        cut(&cork->scratch, 0);
+    cork->corked_count = cork->uncorked_count = 0;
 }

@@ -1,4 +1,15 @@
-#include "conn_internal.h"
+#include "deadline_internal.h"
+
+#include "base/check.h"
+
+enum {
+    DELIVERY_LIMIT_MS = 10 * 1000,
+    LINGER_MS = 2000,
+    /* A body is looked at this often within its shortest limit, at least once a second: so late at most is it refused.
+     */
+    BODY_LOOKS = 8,
+    BODY_LOOK_MAX_MS = 1000,
+};
 
 static uint64_t body_look_ms(const struct http_settings *settings)
 {
@@ -11,68 +22,81 @@ static uint64_t body_look_ms(const struct http_settings *settings)
     return look_ms > 0 ? (uint64_t)look_ms : 1;
 }
 
-void deadline_init(struct http_server *server)
+void deadlines_init(struct deadlines *deadlines, uv_loop_t *loop, const struct http_settings *settings,
+                    void (*expired)(struct deadline *deadline))
 {
-    const struct http_settings *settings = &server->settings;
-
+    CHECK(uv_timer_init(loop, &deadlines->timer) == 0);
+    deadlines->timer.data = deadlines;
+    deadlines->timer_due_ms = UINT64_MAX;
+    deadlines->expired = expired;
     for (int class = 0; class < DEADLINE_CLASSES; class ++)
-        list_init(&server->deadlines[class]);
-    server->timeouts_ms[DEADLINE_HEAD] = (uint64_t)settings->head_timeout_ms;
-    server->timeouts_ms[DEADLINE_BODY] = body_look_ms(settings);
-    server->timeouts_ms[DEADLINE_DISCARD] = (uint64_t)settings->body_timeout_ms;
-    server->timeouts_ms[DEADLINE_IDLE] = (uint64_t)settings->idle_timeout_ms;
-    server->timeouts_ms[DEADLINE_WRITE] = (uint64_t)settings->write_timeout_ms;
-    server->timeouts_ms[DEADLINE_DELIVERY] = DELIVERY_LIMIT_MS;
-    server->timeouts_ms[DEADLINE_LINGER] = LINGER_MS;
-    server->deadline_due_ms = UINT64_MAX;
+        list_init(&deadlines->classes[class]);
+    deadlines->timeouts_ms[DEADLINE_HEAD] = (uint64_t)settings->head_timeout_ms;
+    deadlines->timeouts_ms[DEADLINE_BODY] = body_look_ms(settings);
+    deadlines->timeouts_ms[DEADLINE_DISCARD] = (uint64_t)settings->body_timeout_ms;
+    deadlines->timeouts_ms[DEADLINE_IDLE] = (uint64_t)settings->idle_timeout_ms;
+    deadlines->timeouts_ms[DEADLINE_WRITE] = (uint64_t)settings->write_timeout_ms;
+    deadlines->timeouts_ms[DEADLINE_DELIVERY] = DELIVERY_LIMIT_MS;
+    deadlines->timeouts_ms[DEADLINE_LINGER] = LINGER_MS;
 }
 
-static struct conn *first_of(struct http_server *server, int class)
+void deadlines_close(struct deadlines *deadlines, uv_close_cb closed, void *arg)
 {
-    struct list *node = list_first(&server->deadlines[class]);
+    deadlines->timer.data = arg;
+    uv_close((uv_handle_t *)&deadlines->timer, closed);
+}
 
-    return node ? LIST_ENTRY(node, struct conn, in_deadline) : NULL;
+void deadline_init(struct deadline *deadline)
+{
+    list_init(&deadline->in_class);
+}
+
+struct deadline *deadline_first(struct deadlines *deadlines, enum deadline_class class)
+{
+    struct list *node = list_first(&deadlines->classes[class]);
+
+    return node ? LIST_ENTRY(node, struct deadline, in_class) : NULL;
 }
 
 static void on_timer(uv_timer_t *timer);
 
-static void arm(struct http_server *server, uint64_t due_ms)
+static void arm(struct deadlines *deadlines, uint64_t due_ms)
 {
-    uint64_t now_ms = uv_now(server->loop);
+    uint64_t now_ms = uv_now(deadlines->timer.loop);
 
-    server->deadline_due_ms = due_ms;
-    uv_timer_start(&server->deadline_timer, on_timer, due_ms > now_ms ? due_ms - now_ms : 0, 0);
+    deadlines->timer_due_ms = due_ms;
+    uv_timer_start(&deadlines->timer, on_timer, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct http_server *server = timer->data;
-    uint64_t now_ms = uv_now(server->loop), next_ms = UINT64_MAX;
-    struct conn *conn;
+    struct deadlines *deadlines = timer->data;
+    uint64_t now_ms = uv_now(timer->loop), next_ms = UINT64_MAX;
+    struct deadline *first;
 
-    for (int class = 0; class < DEADLINE_CLASSES; class ++) {
-        while ((conn = first_of(server, class)) && conn->deadline_ms <= now_ms) {
-            list_remove(&conn->in_deadline);
-            conn_expire(conn);
+    for (enum deadline_class class = 0; class < DEADLINE_CLASSES; class ++) {
+        while ((first = deadline_first(deadlines, class)) && first->due_ms <= now_ms) {
+            list_remove(&first->in_class);
+            deadlines->expired(first);
         }
     }
-    server->deadline_due_ms = UINT64_MAX;
-    for (int class = 0; class < DEADLINE_CLASSES; class ++) {
-        conn = first_of(server, class);
-        if (conn && conn->deadline_ms < next_ms)
-            next_ms = conn->deadline_ms;
+    deadlines->timer_due_ms = UINT64_MAX;
+    for (enum deadline_class class = 0; class < DEADLINE_CLASSES; class ++) {
+        first = deadline_first(deadlines, class);
+        if (first && first->due_ms < next_ms)
+            next_ms = first->due_ms;
     }
     if (next_ms != UINT64_MAX)
-        arm(server, next_ms);
+        arm(deadlines, next_ms);
 }
 
-void deadline_set(struct http_server *server, struct conn *conn, enum deadline_class class)
+void deadline_set(struct deadlines *deadlines, struct deadline *deadline, enum deadline_class class)
 {
-    list_remove(&conn->in_deadline);
+    list_remove(&deadline->in_class);
     if (class == DEADLINE_NONE)
         return;
-    conn->deadline_ms = uv_now(server->loop) + server->timeouts_ms[class];
-    list_append(&server->deadlines[class], &conn->in_deadline);
-    if (conn->deadline_ms < server->deadline_due_ms)
-        arm(server, conn->deadline_ms);
+    deadline->due_ms = uv_now(deadlines->timer.loop) + deadlines->timeouts_ms[class];
+    list_append(&deadlines->classes[class], &deadline->in_class);
+    if (deadline->due_ms < deadlines->timer_due_ms)
+        arm(deadlines, deadline->due_ms);
 }

@@ -1,57 +1,71 @@
-/* Has the peer got the answer? Its kernel's acknowledgement is the most that can be known without its help: while
- * somebody waits, it is polled how many bytes of the connection were acknowledged, and once more as the connection
- * ends: a client may take its answer and reset the connection at once. The same tick tells those who wait on a request
- * whose connection has failed, so that nothing is told inside the call that caused it. */
-#include "request_internal.h"
+#include "delivery_internal.h"
 
 #include "base/check.h"
-#include "http/response.h"
 
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-static void watch(struct http_request *request)
-{
-    struct http_server *server = request->server;
+enum { POLL_MS = 10 };
 
-    list_remove(&request->in_deliveries);
-    list_append(&server->deliveries, &request->in_deliveries);
-    if (!uv_is_active((uv_handle_t *)&server->delivery_timer))
-        uv_timer_start(&server->delivery_timer, delivery_on_timer, DELIVERY_POLL_MS, 0);
+void deliveries_init(struct deliveries *deliveries, uv_loop_t *loop,
+                     void (*settled)(struct delivery *delivery, bool is_delivered))
+{
+    CHECK(uv_timer_init(loop, &deliveries->timer) == 0);
+    deliveries->timer.data = deliveries;
+    deliveries->settled = settled;
+    list_init(&deliveries->polled);
 }
 
-void http_response_on_delivered(struct http_request *request, void (*done)(void *arg, bool delivered), void *arg)
+void deliveries_close(struct deliveries *deliveries, uv_close_cb closed, void *arg)
 {
-    CHECK(!request->is_replied && request->delivery == DELIVERY_NONE);
-    request_pin(request);
-    request->delivery = DELIVERY_ASKED;
-    request->delivered = done;
-    request->delivered_arg = arg;
-    if (request->is_gone)
-        watch(request);
+    deliveries->timer.data = arg;
+    uv_close((uv_handle_t *)&deliveries->timer, closed);
 }
 
-bool delivery_begin(struct http_request *request)
+void delivery_init(struct delivery *delivery)
 {
-    if (request->delivery != DELIVERY_ASKED)
-        return false;
-    request->delivery = DELIVERY_WRITTEN;
-    watch(request);
-    return true;
+    list_init(&delivery->in_polled);
 }
 
-static void delivery_end(struct http_request *request, bool delivered)
+void delivery_ask(struct delivery *delivery, void (*done)(void *arg, bool delivered), void *arg)
 {
-    if (request->delivery == DELIVERY_NONE)
-        return;
-    request->delivery = DELIVERY_NONE;
-    list_remove(&request->in_deliveries);
-    request->delivered(request->delivered_arg, delivered);
-    if (request->conn && !request->is_gone)
-        conn_delivered(request->conn);
-    request_unpin(request);
+    CHECK(delivery->state == DELIVERY_NONE);
+    delivery->state = DELIVERY_ASKED;
+    delivery->done = done;
+    delivery->arg = arg;
+}
+
+/* The last byte goes by itself. A kernel delays the acknowledgement of a single segment by 40 ms or more, so that a
+ * client that reads its answer and resets the connection would have acknowledged nothing; after two small ones Linux
+ * acknowledges as soon as they are read. */
+enum output_result delivery_send(struct output *output, struct text answer)
+{
+    struct text none = {NULL, 0}, most = {answer.ptr, answer.len - 1};
+    enum output_result first = output_send(output, most, none);
+
+    if (first == OUTPUT_FAILED)
+        return OUTPUT_FAILED;
+    return output_send(output, text_skip(answer, most.len), none);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void watch(struct deliveries *deliveries, struct delivery *delivery)
+{
+    list_remove(&delivery->in_polled);
+    list_append(&deliveries->polled, &delivery->in_polled);
+    if (!uv_is_active((uv_handle_t *)&deliveries->timer))
+        uv_timer_start(&deliveries->timer, on_timer, POLL_MS, 0);
+}
+
+void delivery_begin(struct deliveries *deliveries, struct delivery *delivery, const struct output *output)
+{
+    CHECK(delivery->state == DELIVERY_ASKED);
+    delivery->state = DELIVERY_WRITTEN;
+    delivery->output = output;
+    watch(deliveries, delivery);
 }
 
 enum acknowledgement { ACKNOWLEDGED, NOT_YET, NEVER };
@@ -85,80 +99,70 @@ static bool read_tcp(int fd, struct tcp_counts *ret_counts)
 
 /* Of a TCP socket the kernel counts the bytes that were acknowledged, and keeps the count when a reset closes it,
  * though the queue is emptied. */
-static enum acknowledgement acknowledgement_of(const struct conn *conn)
+static enum acknowledgement acknowledgement_of(const struct output *output)
 {
     struct tcp_counts tcp;
 
-    if (!read_tcp(conn->socket.fd, &tcp))
-        return acknowledgement_of_unix(conn->socket.fd);
-    if (tcp.bytes_acked >= conn->taken_bytes)
+    if (!read_tcp(output->socket->fd, &tcp))
+        return acknowledgement_of_unix(output->socket->fd);
+    if (tcp.bytes_acked >= output->taken_bytes)
         return ACKNOWLEDGED;
     return tcp.info.tcpi_state == TCP_CLOSE ? NEVER : NOT_YET;
 }
 
 /* As the connection ends. A Unix socket has nothing left to tell: there, a peer that has read all and closes is at its
  * end of file, not lost. */
-static bool was_acknowledged(const struct conn *conn)
+static bool was_acknowledged(const struct output *output)
 {
     struct tcp_counts tcp;
 
-    return read_tcp(conn->socket.fd, &tcp) && tcp.bytes_acked >= conn->taken_bytes;
+    return read_tcp(output->socket->fd, &tcp) && tcp.bytes_acked >= output->taken_bytes;
 }
 
-/* The last byte goes by itself. A kernel delays the acknowledgement of a single segment by 40 ms or more, so that a
- * client that reads its answer and resets the connection would have acknowledged nothing; after two small ones Linux
- * acknowledges as soon as they are read. */
-bool delivery_send(struct conn *conn, struct text answer)
+void delivery_lose(struct deliveries *deliveries, struct delivery *delivery)
 {
-    bool is_taken = output_send(conn, (struct text){answer.ptr, answer.len - 1}, (struct text){NULL, 0});
-
-    if (conn->state == CONN_CLOSED)
-        return false;
-    return output_send(conn, text_skip(answer, answer.len - 1), (struct text){NULL, 0}) && is_taken;
+    delivery->was_acknowledged = delivery->output && was_acknowledged(delivery->output);
+    delivery->output = NULL;
+    watch(deliveries, delivery);
 }
 
-void delivery_tell_lost(struct http_request *request)
+void delivery_poll(struct deliveries *deliveries, struct delivery *delivery)
 {
-    request->was_delivered = request->delivery == DELIVERY_WRITTEN && was_acknowledged(request->conn);
-    watch(request);
-}
+    enum acknowledgement seen = acknowledgement_of(delivery->output);
 
-void delivery_poll(struct http_request *request)
-{
-    enum acknowledgement seen = acknowledgement_of(request->conn);
-
-    if (seen == ACKNOWLEDGED)
-        delivery_end(request, true);
-    else if (seen == NEVER)
-        conn_disconnect(request->conn);
+    if (seen == NOT_YET)
+        watch(deliveries, delivery);
     else
-        watch(request);
+        deliveries->settled(delivery, seen == ACKNOWLEDGED);
 }
 
-static void tell_lost(struct http_request *request)
+static void on_timer(uv_timer_t *timer)
 {
-    request_pin(request);
-    request_body_ended(request, HTTP_BODY_FAILED);
-    delivery_end(request, request->was_delivered);
-    request_unpin(request);
-}
-
-void delivery_on_timer(uv_timer_t *timer)
-{
-    struct http_server *server = timer->data;
+    struct deliveries *deliveries = timer->data;
     struct list batch, *node;
 
     /* What is added meanwhile is for the next tick. */
     list_init(&batch);
-    list_append(&server->deliveries, &batch);
-    list_remove(&server->deliveries);
+    list_append(&deliveries->polled, &batch);
+    list_remove(&deliveries->polled);
     while ((node = list_first(&batch))) {
-        struct http_request *request = LIST_ENTRY(node, struct http_request, in_deliveries);
+        struct delivery *delivery = LIST_ENTRY(node, struct delivery, in_polled);
 
         list_remove(node);
-        if (request->is_gone)
-            tell_lost(request);
+        if (delivery->output)
+            delivery_poll(deliveries, delivery);
         else
-            delivery_poll(request);
+            deliveries->settled(delivery, delivery->was_acknowledged);
     }
+}
+
+bool delivery_end(struct delivery *delivery, bool is_delivered)
+{
+    if (delivery->state == DELIVERY_NONE)
+        return false;
+    delivery->state = DELIVERY_NONE;
+    delivery->output = NULL;
+    list_remove(&delivery->in_polled);
+    delivery->done(delivery->arg, is_delivered);
+    return true;
 }

@@ -2,7 +2,7 @@
  * bytes: no loop, no connection, no llhttp. Views point into the head, which the request owns. */
 #pragma once
 #include "core/problem.h"
-#include "http/server.h"
+#include "http/settings.h"
 
 struct http_field {
     struct text name, value;

@@ -1,8 +1,7 @@
+#include "listener_internal.h"
+
 #include "base/check.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "base/metrics.h"
-#include "conn_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,19 +18,14 @@ struct listener {
     uv_poll_t poll;
     int fd;
     int spare_fd; /* given up for a moment when no descriptor is left */
-    struct http_server *server;
-    struct list in_server;
+    struct listeners *all;
+    struct list in_all;
     char path[sizeof((struct sockaddr_un *)NULL)->sun_path]; /* of a Unix socket: removed when it is closed */
 };
 
-/* At most one line in a while, for such errors come in swarms. */
-static void complain(struct http_server *server, int error)
+void listeners_init(struct listeners *listeners)
 {
-    metric_add(METRIC_CONNECTIONS_SHED, 1);
-    if (!log_pause_is_over(&server->complaint_pause, uv_now(server->loop), COMPLAINT_INTERVAL_MS))
-        return;
-    LOG(LOG_WARN, "a connection could not be accepted", log_str("error", uv_strerror(error)),
-        log_int("connections", (int64_t)server->conn_count));
+    list_init(&listeners->all);
 }
 
 static int open_spare(void)
@@ -56,34 +50,11 @@ static void refuse_waiting(struct listener *listener)
     listener->spare_fd = open_spare();
 }
 
-/* Without room for another connection, the one that nobody has used for longest makes way: its client can open a new
- * one. */
-static bool make_room(struct http_server *server)
-{
-    if (server->conn_count < (size_t)server->settings.connections_max)
-        return true;
-    if (log_pause_is_over(&server->eviction_pause, uv_now(server->loop), COMPLAINT_INTERVAL_MS))
-        LOG(LOG_WARN, "connections-max is reached: idle connections are closed for new ones",
-            log_int("connections", (int64_t)server->conn_count));
-    return conn_evict_idle(server);
-}
-
-static void take(struct listener *listener, int fd, const struct sockaddr *peer)
-{
-    struct http_server *server = listener->server;
-    bool is_shed = !make_room(server);
-    int result = conn_accept(server, fd, peer, is_shed);
-
-    if (result != 0)
-        complain(server, result);
-    else if (is_shed)
-        metric_add(METRIC_CONNECTIONS_SHED, 1);
-}
-
 /* Connections that have gone meanwhile are nobody's trouble. After another error the next turn of the loop goes on. */
 static void listener_on_ready(uv_poll_t *poll, int status UNUSED, int events UNUSED)
 {
     struct listener *listener = poll->data;
+    const struct listeners *all = listener->all;
 
     for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
         struct sockaddr_storage peer = {0};
@@ -91,14 +62,14 @@ static void listener_on_ready(uv_poll_t *poll, int status UNUSED, int events UNU
         int fd = accept4(listener->fd, (struct sockaddr *)&peer, &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK), error = errno;
 
         if (fd >= 0) {
-            take(listener, fd, (const struct sockaddr *)&peer);
+            all->accepted(all->arg, fd, (const struct sockaddr *)&peer);
             continue;
         }
         if (error == EAGAIN)
             return;
         if (error == EINTR || error == ECONNABORTED)
             continue;
-        complain(listener->server, uv_translate_sys_error(error));
+        all->failed(all->arg, uv_translate_sys_error(error));
         if (error != EMFILE && error != ENFILE)
             return;
         refuse_waiting(listener);
@@ -119,11 +90,12 @@ static void give_up(struct listener *listener)
 static void listener_on_closed(uv_handle_t *handle)
 {
     struct listener *listener = handle->data;
-    struct http_server *server = listener->server;
+    struct listeners *all = listener->all;
 
-    list_remove(&listener->in_server);
+    list_remove(&listener->in_all);
     free(listener);
-    server_part_ended(server);
+    if (list_empty(&all->all))
+        all->none_left(all->arg);
 }
 
 static void listener_close(struct listener *listener)
@@ -134,10 +106,10 @@ static void listener_close(struct listener *listener)
     give_up(listener);
 }
 
-void listener_close_all(struct http_server *server)
+void listeners_close(struct listeners *listeners)
 {
-    for (struct list *node = server->listeners.next; node != &server->listeners; node = node->next)
-        listener_close(LIST_ENTRY(node, struct listener, in_server));
+    for (struct list *node = listeners->all.next; node != &listeners->all; node = node->next)
+        listener_close(LIST_ENTRY(node, struct listener, in_all));
 }
 
 int http_address_read(struct text address, struct sockaddr_storage *ret_address)
@@ -271,8 +243,7 @@ static int bind_listener(struct listener *listener, const char *address, bool re
     return result;
 }
 
-int http_server_listen(struct http_server *server, const char *address, bool reuse_port,
-                       char ret_bound[HTTP_ADDRESS_BYTES])
+int listeners_add(struct listeners *listeners, const char *address, bool reuse_port, char ret_bound[HTTP_ADDRESS_BYTES])
 {
     struct listener *listener = mem_alloc(sizeof *listener);
     char bound[HTTP_ADDRESS_BYTES] = "";
@@ -281,7 +252,7 @@ int http_server_listen(struct http_server *server, const char *address, bool reu
     listener->fd = listener->spare_fd = -1;
     result = bind_listener(listener, address, reuse_port, bound);
     if (result == 0)
-        result = uv_poll_init(server->loop, &listener->poll, listener->fd);
+        result = uv_poll_init(listeners->loop, &listener->poll, listener->fd);
     if (result != 0) {
         give_up(listener);
         free(listener);
@@ -289,8 +260,8 @@ int http_server_listen(struct http_server *server, const char *address, bool reu
     }
     listener->poll.data = listener;
     listener->spare_fd = open_spare();
-    listener->server = server;
-    list_append(&server->listeners, &listener->in_server);
+    listener->all = listeners;
+    list_append(&listeners->all, &listener->in_all);
     CHECK(uv_poll_start(&listener->poll, UV_READABLE, listener_on_ready) == 0);
     memcpy(ret_bound, bound, sizeof bound);
     return 0;

@@ -1,5 +1,4 @@
-/* The way out of a connection: what its socket takes at once, and what waits until the peer reads on. */
-#include "request_internal.h"
+#include "output_internal.h"
 
 #include "base/mem.h"
 #include "base/secure.h"
@@ -7,110 +6,102 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that wait. */
-struct output {
-    struct list in_conn;
+struct piece {
+    struct list in_waiting;
     struct text rest; /* what the socket has not taken yet: of memory, or of what lasts */
     size_t bytes;     /* of memory */
     char memory[];
 };
 
-/* With what stands for it meanwhile. */
-static void weigh(struct conn *conn)
+void output_init(struct output *output, struct socket *socket)
 {
-    burden_set(conn, BURDEN_OUTPUT, list_empty(&conn->outputs) ? 0 : conn->output_bytes + sizeof *conn->request);
+    output->socket = socket;
+    list_init(&output->waiting);
 }
 
-static void output_free(struct conn *conn, struct output *output)
+static void piece_free(struct output *output, struct piece *piece)
 {
-    list_remove(&output->in_conn);
-    conn->output_bytes -= sizeof *output + output->bytes;
-    secure_wipe(output->memory, output->bytes);
-    free(output);
+    list_remove(&piece->in_waiting);
+    output->memory_bytes -= sizeof *piece + piece->bytes;
+    secure_wipe(piece->memory, piece->bytes);
+    free(piece);
 }
 
-static struct output *output_first(struct conn *conn)
+static struct piece *piece_first(struct output *output)
 {
-    struct list *node = list_first(&conn->outputs);
+    struct list *node = list_first(&output->waiting);
 
-    return node ? LIST_ENTRY(node, struct output, in_conn) : NULL;
+    return node ? LIST_ENTRY(node, struct piece, in_waiting) : NULL;
 }
 
-void output_drop(struct conn *conn)
+void output_drop(struct output *output)
 {
-    struct output *output;
+    struct piece *piece;
 
-    while ((output = output_first(conn)))
-        output_free(conn, output);
-    conn->waiting_bytes = 0;
+    while ((piece = piece_first(output)))
+        piece_free(output, piece);
+    output->waiting_bytes = 0;
 }
 
-static void queue(struct conn *conn, struct text copied, struct text lasting)
+static void queue(struct output *output, struct text copied, struct text lasting)
 {
-    struct output *output = mem_alloc(sizeof *output + copied.len);
+    struct piece *piece = mem_alloc(sizeof *piece + copied.len);
 
     if (copied.len > 0)
-        memcpy(output->memory, copied.ptr, copied.len);
-    output->bytes = copied.len;
-    output->rest = copied.len > 0 ? (struct text){output->memory, copied.len} : lasting;
-    list_append(&conn->outputs, &output->in_conn);
-    conn->waiting_bytes += output->rest.len;
-    conn->output_bytes += sizeof *output + output->bytes;
+        memcpy(piece->memory, copied.ptr, copied.len);
+    piece->bytes = copied.len;
+    piece->rest = copied.len > 0 ? (struct text){piece->memory, copied.len} : lasting;
+    list_append(&output->waiting, &piece->in_waiting);
+    output->waiting_bytes += piece->rest.len;
+    output->memory_bytes += sizeof *piece + piece->bytes;
 }
 
 /* What the socket's buffer does not take at once. */
-static void queue_rest(struct conn *conn, struct text rest, struct text lasting)
+static void queue_rest(struct output *output, struct text rest, struct text lasting)
 {
     size_t lasting_bytes = lasting.len < rest.len ? lasting.len : rest.len;
 
     if (rest.len > lasting_bytes)
-        queue(conn, (struct text){rest.ptr, rest.len - lasting_bytes}, (struct text){NULL, 0});
+        queue(output, (struct text){rest.ptr, rest.len - lasting_bytes}, (struct text){NULL, 0});
     if (lasting_bytes > 0)
-        queue(conn, (struct text){NULL, 0}, text_skip(lasting, lasting.len - lasting_bytes));
-    weigh(conn);
-    conn_await(conn);
+        queue(output, (struct text){NULL, 0}, text_skip(lasting, lasting.len - lasting_bytes));
 }
 
-static ssize_t send_now(struct conn *conn, struct text bytes)
+static ssize_t send_now(struct output *output, struct text bytes)
 {
-    ssize_t taken = socket_send(&conn->socket, bytes);
+    ssize_t taken = socket_send(output->socket, bytes);
 
     if (taken > 0)
-        conn->taken_bytes += (size_t)taken;
+        output->taken_bytes += (size_t)taken;
     return taken;
 }
 
-bool output_send(struct conn *conn, struct text bytes, struct text lasting)
+enum output_result output_send(struct output *output, struct text bytes, struct text lasting)
 {
-    ssize_t taken = list_empty(&conn->outputs) ? send_now(conn, bytes) : UV_EAGAIN;
+    ssize_t taken = list_empty(&output->waiting) ? send_now(output, bytes) : UV_EAGAIN;
 
     if (taken >= 0 && (size_t)taken == bytes.len)
-        return true;
+        return OUTPUT_TAKEN;
     if (taken < 0 && taken != UV_EAGAIN)
-        conn_disconnect(conn);
-    else
-        queue_rest(conn, text_skip(bytes, taken < 0 ? 0 : (size_t)taken), lasting);
-    return false;
+        return OUTPUT_FAILED;
+    queue_rest(output, text_skip(bytes, taken < 0 ? 0 : (size_t)taken), lasting);
+    return OUTPUT_WAITING;
 }
 
-void output_go_on(struct conn *conn)
+enum output_result output_go_on(struct output *output)
 {
-    struct output *output;
+    struct piece *piece;
 
-    while ((output = output_first(conn))) {
-        ssize_t taken = send_now(conn, output->rest);
+    while ((piece = piece_first(output))) {
+        ssize_t taken = send_now(output, piece->rest);
 
-        if (taken < 0) {
-            if (taken != UV_EAGAIN)
-                conn_disconnect(conn);
-            return;
-        }
-        conn->waiting_bytes -= (size_t)taken;
-        output->rest = text_skip(output->rest, (size_t)taken);
-        if (output->rest.len > 0)
-            return;
-        output_free(conn, output);
-        weigh(conn);
+        if (taken < 0)
+            return taken == UV_EAGAIN ? OUTPUT_WAITING : OUTPUT_FAILED;
+        output->waiting_bytes -= (size_t)taken;
+        piece->rest = text_skip(piece->rest, (size_t)taken);
+        if (piece->rest.len > 0)
+            return OUTPUT_WAITING;
+        piece_free(output, piece);
     }
-    conn_output_taken(conn);
+    return OUTPUT_TAKEN;
 }

@@ -1,61 +1,92 @@
 #include "request_internal.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/mem.h"
-#include "http/response.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static struct http_request *request_take(struct http_server *server)
+enum { SPARES_MAX = 64 };
+
+void requests_init(struct requests *requests, void (*settled)(struct delivery *delivery, bool is_delivered))
 {
-    struct list *free_one = list_first(&server->free_requests);
+    deliveries_init(&requests->deliveries, requests->loop, settled);
+    list_init(&requests->spares);
+    requests->spares_max = SPARES_MAX;
+}
+
+void requests_keep_none(struct requests *requests)
+{
+    struct list *node;
+
+    requests->spares_max = requests->spare_count = 0;
+    while ((node = list_first(&requests->spares))) {
+        list_remove(node);
+        free(LIST_ENTRY(node, struct http_request, in_spares));
+    }
+}
+
+static struct http_request *request_take(struct requests *requests)
+{
+    struct list *spare = list_first(&requests->spares);
     struct http_request *request;
 
-    if (!free_one)
+    if (!spare)
         return mem_alloc(sizeof *request);
-    request = LIST_ENTRY(free_one, struct http_request, in_server);
-    list_remove(free_one);
-    server->free_request_count--;
+    request = LIST_ENTRY(spare, struct http_request, in_spares);
+    list_remove(spare);
+    requests->spare_count--;
     memset(request, 0, offsetof(struct http_request, first_block));
     return request;
 }
 
-struct http_request *request_create(struct conn *conn)
+/* Read once in a turn of the loop: a request needs it several times, and none of them more exactly. */
+static int64_t wall_ms(struct requests *requests)
 {
-    struct http_server *server = conn->server;
-    struct http_request *request = request_take(server);
+    const uint64_t turn_ms = uv_now(requests->loop);
 
-    list_init(&request->in_server);
-    list_init(&request->in_deliveries);
+    if (turn_ms != requests->wall_read_ms || requests->wall_ms == 0) {
+        requests->wall_ms = clock_wall_ms();
+        requests->wall_read_ms = turn_ms;
+    }
+    return requests->wall_ms;
+}
+
+struct http_request *request_create(struct requests *requests, struct conn *conn, const char peer[INET6_ADDRSTRLEN])
+{
+    struct http_request *request = request_take(requests);
+
+    list_init(&request->in_spares);
+    delivery_init(&request->delivery);
     arena_init(&request->arena, request->first_block, sizeof request->first_block);
-    buf_init(&request->body, (size_t)server->settings.body_max_bytes);
-    request->server = server;
+    buf_init(&request->body, (size_t)requests->settings->body_max_bytes);
+    request->all = requests;
     request->conn = conn;
     request->pins = 1;
     request->method = HTTP_OTHER;
     request->last_line = &request->first_line;
-    id_mint_to(ID_REQUEST, server_wall_ms(server), &request->id);
-    memcpy(request->peer, conn->peer, sizeof request->peer);
-    server->request_count++;
+    id_mint_to(ID_REQUEST, wall_ms(requests), &request->id);
+    memcpy(request->peer, peer, sizeof request->peer);
+    requests->count++;
     return request;
 }
 
 static void request_free(struct http_request *request)
 {
-    struct http_server *server = request->server;
+    struct requests *requests = request->all;
 
     buf_wipe(&request->body);
     arena_finish(&request->arena);
-    server->request_count--;
-    if (server->state != SERVER_CLOSING && server->free_request_count < FREE_REQUESTS_MAX) {
+    if (requests->spare_count < requests->spares_max) {
         /* The one that was used last is taken first: it is still in the processor's caches. */
-        list_prepend(&server->free_requests, &request->in_server);
-        server->free_request_count++;
+        list_prepend(&requests->spares, &request->in_spares);
+        requests->spare_count++;
     } else {
         free(request);
     }
-    server_part_ended(server);
+    if (--requests->count == 0)
+        requests->none_left(requests->arg);
 }
 
 static void free_if_unused(struct http_request *request)
@@ -95,26 +126,15 @@ enum problem_code request_read_head(struct http_request *request, struct text by
 
     request->head_bytes = arena_copy(&request->arena, bytes);
     code = parser_read_head(&request->parser, &request->head, &request->arena, request->head_bytes, lines,
-                            &request->server->settings);
+                            request->all->settings);
     request->method = (enum http_method)request->head.known_method; /* of a refused head too: HEAD gets no body */
     return code;
 }
 
-/* It asks about the server, not about anything that a handler knows (RFC 9110 section 9.3.7). */
-static void answer_options(struct http_request *request)
-{
-    http_response_header(request, TEXT("Allow"), TEXT(HTTP_METHODS_ALLOWED));
-    http_reply(request, 204, (struct text){NULL, 0}, (struct text){NULL, 0});
-}
-
 void request_dispatch(struct http_request *request)
 {
-    if (text_equal(request->head.target, TEXT("*"))) {
-        answer_options(request);
-        return;
-    }
     request_pin(request);
-    request->server->handler(request, request->server->handler_arg);
+    request->all->handler(request, request->all->handler_arg);
     CHECK(request->is_replied || request->is_gone || request->holds > 0);
     request_unpin(request);
 }
@@ -122,20 +142,22 @@ void request_dispatch(struct http_request *request)
 void request_lost(struct http_request *request)
 {
     request->is_gone = true;
-    if (request->body_done || request->delivery != DELIVERY_NONE)
-        delivery_tell_lost(request);
+    if (request->body_done || request->delivery.state != DELIVERY_NONE)
+        delivery_lose(&request->all->deliveries, &request->delivery);
 }
 
-void request_refuse(struct http_request *request, enum problem_code code)
+void request_end_lost(struct http_request *request, bool was_delivered)
 {
-    struct problem problem = problem_of(code);
+    request_pin(request);
+    request_body_ended(request, HTTP_BODY_FAILED);
+    request_end_delivery(request, was_delivered);
+    request_unpin(request);
+}
 
-    if (code == PROBLEM_METHOD_NOT_ALLOWED)
-        problem.allow = HTTP_METHODS_ALLOWED;
-    if (request->server->settings.mark_refusal)
-        request->server->settings.mark_refusal(request, &problem, request->server->handler_arg);
-    http_response_close(request);
-    http_reply_problem(request, &problem);
+void request_end_delivery(struct http_request *request, bool is_delivered)
+{
+    if (delivery_end(&request->delivery, is_delivered))
+        request_unpin(request);
 }
 
 void request_body_ended(struct http_request *request, enum http_body_result result)
@@ -156,9 +178,9 @@ void http_request_read_body(struct http_request *request, http_body_done *done, 
     request->body_done = done;
     request->body_arg = arg;
     if (request->is_gone)
-        delivery_tell_lost(request);
+        delivery_lose(&request->all->deliveries, &request->delivery);
     else
-        conn_want_body(request->conn);
+        request->all->want_body(request->conn);
 }
 
 enum http_method http_request_method(const struct http_request *request)
@@ -220,7 +242,7 @@ struct text http_request_id(const struct http_request *request)
 
 int64_t http_request_wall_ms(const struct http_request *request)
 {
-    return server_wall_ms(request->server);
+    return wall_ms(request->all);
 }
 
 struct text http_request_peer(const struct http_request *request)
@@ -258,9 +280,4 @@ void http_request_defer(struct http_request *request, void (*fn)(void *arg), voi
 bool http_request_gone(const struct http_request *request)
 {
     return request->is_gone;
-}
-
-bool http_request_replied(const struct http_request *request)
-{
-    return request->is_replied;
 }

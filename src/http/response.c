@@ -1,10 +1,24 @@
-#include "http/response.h"
+#include "response_internal.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/metrics.h"
-#include "request_internal.h"
 
-enum { PROBLEM_BODY_BYTES = 4096, CHALLENGE_BYTES = 1024, NUMBER_BYTES = 24 };
+enum { PROBLEM_BODY_BYTES = 4096, CHALLENGE_BYTES = 1024, NUMBER_BYTES = 24, MS_PER_S = 1000 };
+
+void answers_init(struct answers *answers, const struct http_settings *settings,
+                  void (*send)(struct conn *conn, struct text answer, struct text lasting))
+{
+    answers->settings = settings;
+    cork_init(&answers->cork, send);
+    buf_init(&answers->common_lines, REPLY_MAX_BYTES);
+}
+
+void answers_finish(struct answers *answers)
+{
+    cork_finish(&answers->cork);
+    buf_finish(&answers->common_lines);
+}
 
 /* RFC 9110 section 15. */
 static const struct status_row {
@@ -93,6 +107,15 @@ void http_response_close(struct http_request *request)
     request->must_close = true;
 }
 
+void http_response_on_delivered(struct http_request *request, void (*done)(void *arg, bool delivered), void *arg)
+{
+    CHECK(!request->is_replied);
+    request_pin(request);
+    delivery_ask(&request->delivery, done, arg);
+    if (request->is_gone)
+        delivery_lose(&request->all->deliveries, &request->delivery);
+}
+
 /* Whether the connection ends with this reply: because it was asked, or because a client that waits for 100 Continue
  * may or may not send its body, and nobody could tell that body from the next request. */
 static bool ends_connection(const struct http_request *request)
@@ -100,8 +123,7 @@ static bool ends_connection(const struct http_request *request)
     bool is_body_in_doubt =
         request->head.expects_continue && !request->has_sent_continue && !request->parser.is_complete;
 
-    return request->must_close || !request->head.keeps_alive || is_body_in_doubt ||
-           request->server->state != SERVER_OPEN;
+    return request->must_close || !request->head.keeps_alive || is_body_in_doubt || request->all->answers->are_last;
 }
 
 static bool status_has_body(int status)
@@ -109,11 +131,42 @@ static bool status_has_body(int status)
     return status != 204 && status != 304;
 }
 
+static void make_common_lines(struct buf *lines, int64_t now_ms, struct text fixed_headers)
+{
+    char date[CLOCK_HTTP_DATE_BYTES];
+
+    clock_print_http_date(now_ms, date);
+    buf_clear(lines);
+    buf_append_text(lines, TEXT("Date: "));
+    buf_append_str(lines, date);
+    buf_append_text(lines, TEXT("\r\n"));
+    buf_append_text(lines, fixed_headers);
+    buf_append_text(lines, TEXT("X-Request-Id: "));
+    CHECK(!lines->failed);
+}
+
+/* What every answer begins with after its status: "Date: …\r\n", the fixed headers, and "X-Request-Id: ". Made once a
+ * second; each time where the request has fixed headers of its own. */
+static struct text common_lines(const struct http_request *request)
+{
+    struct answers *answers = request->all->answers;
+    const int64_t now_ms = http_request_wall_ms(request);
+
+    if (request->fixed_headers.len > 0) {
+        make_common_lines(&answers->common_lines, now_ms, request->fixed_headers);
+        answers->common_lines_s = -1;
+    } else if (now_ms / MS_PER_S != answers->common_lines_s || answers->common_lines.len == 0) {
+        make_common_lines(&answers->common_lines, now_ms, answers->settings->fixed_headers);
+        answers->common_lines_s = now_ms / MS_PER_S;
+    }
+    return buf_text(&answers->common_lines);
+}
+
 static void print_head(const struct http_request *request, int status, struct text content_type, size_t body_bytes,
                        struct buf *out)
 {
     buf_append_text(out, status_line(status));
-    buf_append_text(out, server_common_lines(request->server, request->fixed_headers));
+    buf_append_text(out, common_lines(request));
     buf_append_text(out, id_text(&request->id));
     buf_append(out, "\r\n", 2);
     for (const struct reply_line *line = request->first_line; line; line = line->next)
@@ -138,8 +191,8 @@ static void print_head(const struct http_request *request, int status, struct te
 static void reply(struct http_request *request, int status, struct text content_type, struct text body,
                   bool is_body_lasting)
 {
-    struct http_server *server = request->server; /* the request may end with its answer */
-    struct buf *out = &server->scratch;
+    struct cork *cork = &request->all->answers->cork;
+    struct buf *out = &cork->scratch;
     const size_t from = out->len;
     struct text lasting = {NULL, 0};
 
@@ -159,10 +212,7 @@ static void reply(struct http_request *request, int status, struct text content_
             lasting = body;
     }
     CHECK(!out->failed);
-    if (!lasting.ptr && cork_hold(request->conn, from))
-        return;
-    conn_send_answer(request->conn, text_skip(buf_text(out), from), lasting);
-    server_cut_scratch(server, from);
+    cork_send(cork, request->conn, from, lasting); /* the request may end with it */
 }
 
 void http_reply(struct http_request *request, int status, struct text content_type, struct text body)
@@ -215,4 +265,28 @@ void http_reply_problem(struct http_request *request, const struct problem *prob
     if (problem->allow)
         http_response_header(request, TEXT("Allow"), text_of(problem->allow));
     http_reply(request, problem->status ? problem->status : status, TEXT("application/json"), buf_text(&body));
+}
+
+bool http_request_replied(const struct http_request *request)
+{
+    return request->is_replied;
+}
+
+void response_refuse(struct http_request *request, enum problem_code code)
+{
+    struct problem problem = problem_of(code);
+    const struct requests *all = request->all;
+
+    if (code == PROBLEM_METHOD_NOT_ALLOWED)
+        problem.allow = HTTP_METHODS_ALLOWED;
+    if (all->settings->mark_refusal)
+        all->settings->mark_refusal(request, &problem, all->handler_arg);
+    http_response_close(request);
+    http_reply_problem(request, &problem);
+}
+
+void response_answer_options(struct http_request *request)
+{
+    http_response_header(request, TEXT("Allow"), TEXT(HTTP_METHODS_ALLOWED));
+    http_reply(request, 204, (struct text){NULL, 0}, (struct text){NULL, 0});
 }

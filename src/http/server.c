@@ -1,103 +1,60 @@
-#include "http/server.h"
+#include "server_internal.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/mem.h"
-#include "base/secure.h"
-#include "request_internal.h"
 
 #include <signal.h>
 #include <stdlib.h>
 
-enum { OWN_HANDLES = 4 };
+enum { OWN_HANDLES = CONNS_HANDLES + 2 };
 
-static void ready_on_idle(uv_idle_t *idle)
+static void server_on_accepted(void *arg, int fd, const struct sockaddr *peer)
 {
-    struct http_server *server = idle->data;
-    struct list batch, *node;
+    struct http_server *server = arg;
 
-    /* What is scheduled meanwhile is for the next turn, so that nobody starves the others. */
-    list_init(&batch);
-    list_append(&server->ready, &batch);
-    list_remove(&server->ready);
-    while ((node = list_first(&batch))) {
-        list_remove(node);
-        conn_resume(LIST_ENTRY(node, struct conn, in_ready));
-    }
-    if (list_empty(&server->ready))
-        uv_idle_stop(idle);
+    conns_accept(&server->conns, fd, peer);
 }
 
-void server_schedule(struct http_server *server, struct conn *conn)
+static void server_on_failed(void *arg, int error)
 {
-    list_remove(&conn->in_ready);
-    list_append(&server->ready, &conn->in_ready);
-    uv_idle_start(&server->ready_idle, ready_on_idle);
+    struct http_server *server = arg;
+
+    conns_note_failure(&server->conns, error);
 }
 
-int64_t server_wall_ms(struct http_server *server)
+static void server_part_ended(void *arg);
+
+static void init_parts(struct http_server *server, uv_loop_t *loop, http_handler *handler, void *handler_arg)
 {
-    const uint64_t turn_ms = uv_now(server->loop);
-
-    if (turn_ms != server->wall_read_ms || server->wall_ms == 0) {
-        server->wall_ms = clock_wall_ms();
-        server->wall_read_ms = turn_ms;
-    }
-    return server->wall_ms;
-}
-
-static void make_common_lines(struct http_server *server, int64_t now_ms, struct text fixed_headers)
-{
-    struct buf *lines = &server->common_lines;
-    char date[CLOCK_HTTP_DATE_BYTES];
-
-    clock_print_http_date(now_ms, date);
-    buf_clear(lines);
-    buf_append_text(lines, TEXT("Date: "));
-    buf_append_str(lines, date);
-    buf_append_text(lines, TEXT("\r\n"));
-    buf_append_text(lines, fixed_headers);
-    buf_append_text(lines, TEXT("X-Request-Id: "));
-    CHECK(!lines->failed);
-}
-
-struct text server_common_lines(struct http_server *server, struct text own_headers)
-{
-    const int64_t now_ms = server_wall_ms(server);
-
-    if (own_headers.len > 0) {
-        make_common_lines(server, now_ms, own_headers);
-        server->common_lines_s = -1;
-    } else if (now_ms / MS_PER_S != server->common_lines_s || server->common_lines.len == 0) {
-        make_common_lines(server, now_ms, server->settings.fixed_headers);
-        server->common_lines_s = now_ms / MS_PER_S;
-    }
-    return buf_text(&server->common_lines);
-}
-
-void server_cut_scratch(struct http_server *server, size_t bytes)
-{
-    struct buf *scratch = &server->scratch;
-
-    if (bytes == 0 && scratch->capacity > SCRATCH_KEPT_BYTES) {
-        buf_wipe(scratch);
-        buf_init(scratch, REPLY_MAX_BYTES);
-        return;
-    }
-    secure_wipe(scratch->ptr + bytes, scratch->len - bytes);
-    scratch->len = bytes;
-}
-
-static void init_handles(struct http_server *server)
-{
-    uv_timer_t *timers[] = {&server->deadline_timer, &server->delivery_timer, &server->drain_timer};
-
-    for (size_t i = 0; i < sizeof timers / sizeof timers[0]; i++) {
-        CHECK(uv_timer_init(server->loop, timers[i]) == 0);
-        timers[i]->data = server;
-    }
-    CHECK(uv_idle_init(server->loop, &server->ready_idle) == 0);
-    server->ready_idle.data = server;
+    server->requests = (struct requests){
+        .loop = loop,
+        .settings = &server->settings,
+        .handler = handler,
+        .handler_arg = handler_arg,
+        .answers = &server->answers,
+        .want_body = conn_want_body,
+        .none_left = server_part_ended,
+        .arg = server,
+    };
+    server->conns = (struct conns){
+        .loop = loop,
+        .settings = &server->settings,
+        .requests = &server->requests,
+        .answers = &server->answers,
+        .none_left = server_part_ended,
+        .arg = server,
+    };
+    server->listeners = (struct listeners){
+        .loop = loop,
+        .accepted = server_on_accepted,
+        .failed = server_on_failed,
+        .none_left = server_part_ended,
+        .arg = server,
+    };
+    requests_init(&server->requests, conn_settle_delivery);
+    answers_init(&server->answers, &server->settings, conn_send_answer);
+    conns_init(&server->conns);
+    listeners_init(&server->listeners);
 }
 
 struct http_server *http_server_create(uv_loop_t *loop, const struct http_settings *settings, http_handler *handler,
@@ -107,38 +64,32 @@ struct http_server *http_server_create(uv_loop_t *loop, const struct http_settin
 
     /* A peer that has gone must be an error of write(), not the end of the process. */
     signal(SIGPIPE, SIG_IGN);
-    server->loop = loop;
     server->settings = *settings;
-    server->handler = handler;
-    server->handler_arg = arg;
-    list_init(&server->listeners);
-    list_init(&server->conns);
-    list_init(&server->ready);
-    list_init(&server->deliveries);
-    list_init(&server->free_requests);
-    server->read_buffer = mem_alloc(READ_BUFFER_BYTES);
-    buf_init(&server->scratch, REPLY_MAX_BYTES);
-    buf_init(&server->common_lines, REPLY_MAX_BYTES);
-    burden_init(server);
-    deadline_init(server);
-    init_handles(server);
+    init_parts(server, loop, handler, arg);
+    CHECK(uv_timer_init(loop, &server->drain_timer) == 0);
+    server->drain_timer.data = server;
     return server;
+}
+
+int http_server_listen(struct http_server *server, const char *address, bool reuse_port,
+                       char ret_bound[HTTP_ADDRESS_BYTES])
+{
+    return listeners_add(&server->listeners, address, reuse_port, ret_bound);
 }
 
 size_t http_server_connections(const struct http_server *server)
 {
-    return server->conn_count;
+    return server->conns.count;
 }
 
-/* Safe while connections leave the list: conn_disconnect() only marks them, they leave when their handle is closed. */
-static void end_connections(struct http_server *server, bool only_idle)
+void http_server_cork(struct http_server *server)
 {
-    for (struct list *node = server->conns.next; node != &server->conns; node = node->next) {
-        struct conn *conn = LIST_ENTRY(node, struct conn, in_server);
+    cork_close(&server->answers.cork);
+}
 
-        if (!only_idle || conn->state == CONN_IDLE)
-            conn_disconnect(conn);
-    }
+void http_server_uncork(struct http_server *server)
+{
+    cork_open(&server->answers.cork);
 }
 
 static void tell_drained(struct http_server *server)
@@ -154,38 +105,32 @@ static void server_on_drain_timer(uv_timer_t *timer)
 {
     struct http_server *server = timer->data;
 
-    if (server->conn_count == 0)
+    if (server->conns.count == 0)
         tell_drained(server);
     else
-        end_connections(server, false);
+        conns_disconnect(&server->conns, false);
 }
 
 void http_server_drain(struct http_server *server, int64_t grace_ms, void (*drained)(void *arg), void *arg)
 {
     CHECK(server->state == SERVER_OPEN);
     server->state = SERVER_DRAINING;
+    server->answers.are_last = true;
     server->drained = drained;
     server->drained_arg = arg;
-    listener_close_all(server);
-    end_connections(server, true);
-    uv_timer_start(&server->drain_timer, server_on_drain_timer, server->conn_count == 0 ? 0 : (uint64_t)grace_ms, 0);
+    listeners_close(&server->listeners);
+    conns_disconnect(&server->conns, true);
+    uv_timer_start(&server->drain_timer, server_on_drain_timer, server->conns.count == 0 ? 0 : (uint64_t)grace_ms, 0);
 }
 
 static void server_free(struct http_server *server)
 {
     void (*closed)(void *arg) = server->closed;
     void *closed_arg = server->closed_arg;
-    struct list *node;
 
     tell_drained(server);
-    while ((node = list_first(&server->free_requests))) {
-        list_remove(node);
-        free(LIST_ENTRY(node, struct http_request, in_server));
-    }
-    buf_wipe(&server->scratch);
-    buf_finish(&server->common_lines);
-    secure_wipe(server->read_buffer, READ_BUFFER_BYTES);
-    free(server->read_buffer);
+    answers_finish(&server->answers);
+    conns_finish(&server->conns);
     free(server);
     closed(closed_arg);
 }
@@ -200,26 +145,22 @@ static void server_on_handle_closed(uv_handle_t *handle)
 
 static void close_own_handles(struct http_server *server)
 {
-    uv_handle_t *handles[OWN_HANDLES] = {
-        (uv_handle_t *)&server->deadline_timer,
-        (uv_handle_t *)&server->delivery_timer,
-        (uv_handle_t *)&server->drain_timer,
-        (uv_handle_t *)&server->ready_idle,
-    };
-
     server->open_handles = OWN_HANDLES;
-    for (size_t i = 0; i < OWN_HANDLES; i++)
-        uv_close(handles[i], server_on_handle_closed);
+    conns_close(&server->conns, server_on_handle_closed, server);
+    deliveries_close(&server->requests.deliveries, server_on_handle_closed, server);
+    uv_close((uv_handle_t *)&server->drain_timer, server_on_handle_closed);
 }
 
 /* Handlers may hold requests longer than their connections live: the server waits for both. */
-void server_part_ended(struct http_server *server)
+static void server_part_ended(void *arg)
 {
-    if (server->conn_count > 0)
+    struct http_server *server = arg;
+
+    if (server->conns.count > 0)
         return;
     if (server->state == SERVER_DRAINING && server->drained)
         uv_timer_start(&server->drain_timer, server_on_drain_timer, 0, 0);
-    if (server->state == SERVER_CLOSING && server->request_count == 0 && list_empty(&server->listeners) &&
+    if (server->state == SERVER_CLOSING && server->requests.count == 0 && list_empty(&server->listeners.all) &&
         server->open_handles == 0)
         close_own_handles(server);
 }
@@ -228,10 +169,12 @@ void http_server_close(struct http_server *server, void (*closed)(void *arg), vo
 {
     CHECK(server->state != SERVER_CLOSING);
     server->state = SERVER_CLOSING;
+    server->answers.are_last = true;
+    requests_keep_none(&server->requests);
     server->closed = closed;
     server->closed_arg = arg;
     uv_timer_stop(&server->drain_timer);
-    listener_close_all(server);
-    end_connections(server, false);
+    listeners_close(&server->listeners);
+    conns_disconnect(&server->conns, false);
     server_part_ended(server);
 }

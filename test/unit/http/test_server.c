@@ -1,8 +1,8 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "core/problem.h"
-#include "http/conn_internal.h"
 #include "http/response.h"
+#include "http/server_internal.h"
 
 #include "leak_guard.h"
 #include "server_fixture.h"
@@ -39,6 +39,11 @@ static void finish(void)
 {
     peer_close(&peer);
     fixture_finish(&fixture);
+}
+
+static size_t held_bytes(enum burden_kind kind)
+{
+    return fixture.server->conns.burdens.kinds[kind].bytes;
 }
 
 TestSuite(http_server, .fini = leak_guard);
@@ -716,12 +721,12 @@ Test(http_server, keeps_no_copy_of_what_lasts)
     peer_pause(&peer, true);
     peer_send_str(&peer, "GET /lasting?12000000 HTTP/1.1\r\nHost: t\r\n\r\n" HELLO);
     cr_assert(fixture_until(&fixture, has_handled_all, &(unsigned){1}));
-    held = fixture.server->burdens[BURDEN_OUTPUT].bytes;
+    held = held_bytes(BURDEN_OUTPUT);
     cr_assert(held > 0 && held < 16 * 1024, "%zu", held);
     peer_pause(&peer, false);
     cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
     cr_assert_eq(memcmp(strstr(peer.input, "\r\n\r\n") + 4, fixture_lasting, 12000000), 0);
-    cr_assert_eq(fixture.server->burdens[BURDEN_OUTPUT].bytes, 0);
+    cr_assert_eq(held_bytes(BURDEN_OUTPUT), 0);
     finish();
 }
 
@@ -757,7 +762,7 @@ Test(http_server, cuts_whose_unfinished_requests_are_largest)
             peer_send_str(&peers[i], UNFINISHED[n].beginning);
             peer_send(&peers[i], more, UNFINISHED[n].more);
             test_loop_for(&fixture.loop, 1);
-            cr_assert_leq(fixture.server->burdens[BURDEN_INPUT].bytes, (size_t)BOUND, "case %zu", n);
+            cr_assert_leq(held_bytes(BURDEN_INPUT), (size_t)BOUND, "case %zu", n);
         }
         cr_assert_lt(http_server_connections(fixture.server), PEERS, "case %zu", n);
         peer_send_str(&peer, "TP/1.1\r\nHost: t\r\n\r\n");
@@ -765,7 +770,7 @@ Test(http_server, cuts_whose_unfinished_requests_are_largest)
         for (size_t i = 0; i < PEERS; i++)
             peer_close(&peers[i]);
         cr_assert(fixture_until_connections(&fixture, 1));
-        cr_assert_eq(fixture.server->burdens[BURDEN_INPUT].bytes, 0, "case %zu", n);
+        cr_assert_eq(held_bytes(BURDEN_INPUT), 0, "case %zu", n);
         finish();
     }
 }
@@ -841,14 +846,15 @@ Test(http_server, what_is_sent_later_comes_behind_what_waits)
     peer_send_str(&peer, HELLO);
     cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
     peer_forget(&peer); /* its X-Request-Id may hold "xy" */
-    conn = LIST_ENTRY(list_first(&fixture.server->conns), struct conn, in_server);
+    conn = LIST_ENTRY(list_first(&fixture.server->conns.all), struct conn, in_all);
     memset(big, 'x', BYTES);
-    cr_assert_not(output_send(conn, (struct text){big, BYTES}, (struct text){NULL, 0}));
+    cr_assert_eq(output_send(&conn->output, (struct text){big, BYTES}, (struct text){NULL, 0}), OUTPUT_WAITING);
+    conn_await(conn);
     while ((got = recv(peer.fd, dropped, BYTES, MSG_DONTWAIT)) > 0)
         cr_assert_null(memchr(dropped, 'y', (size_t)got));
-    cr_assert_not(output_send(conn, TEXT("y"), (struct text){NULL, 0}));
+    cr_assert_eq(output_send(&conn->output, TEXT("y"), (struct text){NULL, 0}), OUTPUT_WAITING);
     cr_assert(peer_gets(&peer, "xy"));
-    cr_assert_eq(fixture.server->burdens[BURDEN_OUTPUT].bytes, 0);
+    cr_assert_eq(held_bytes(BURDEN_OUTPUT), 0);
     free(big);
     free(dropped);
     finish();
@@ -1402,7 +1408,7 @@ Test(http_server, corked_answers_wait_and_those_without_room_do_not)
     http_server_uncork(fixture.server);
     for (size_t i = 0; i < CORKED_MAX; i++)
         assert_has_its_own_answer(&peers[i], i);
-    cr_assert_eq(fixture.server->scratch.len, 0);
+    cr_assert_eq(fixture.server->answers.cork.scratch.len, 0);
 
     peer_send_str(&peer, HELLO);
     cr_assert(peer_gets(&peer, "\r\n\r\nhi"), "uncorked, an answer leaves at once");

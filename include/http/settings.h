@@ -1,0 +1,31 @@
+/* What the owner of a server decides: its limits, timeouts and fixed headers, and who handles its requests. */
+#pragma once
+#include "base/text.h"
+
+struct http_request;
+struct problem;
+
+struct http_settings {
+    int64_t head_max_bytes;   /* 16 KiB: 431 beyond */
+    int64_t fields_max;       /* 100: 431 beyond */
+    int64_t target_max_bytes; /* 8,000: 414 beyond */
+    int64_t body_max_bytes;   /* 64 KiB: 413 beyond */
+    int64_t head_timeout_ms;  /* 10 s from a request's first byte to the end of its head: 408 */
+    int64_t body_timeout_ms;  /* 10 s without a byte of the body: 408; a body that nobody wants is cut after that */
+    int64_t body_total_timeout_ms; /* 30 s for the whole body: 408 */
+    int64_t body_min_bytes_per_s;  /* 200 on average, once body_timeout_ms have passed, else 408 */
+    int64_t idle_timeout_ms;       /* 75 s between requests: closed without a word */
+    int64_t write_timeout_ms;      /* 30 s without a byte of the answer taken: closed */
+    int64_t write_min_bytes_per_s; /* 1,000 on average, in each write_timeout_ms: closed below */
+    int64_t waiting_max_bytes;     /* 64 MiB for requests that have not come whole, as much for answers that are not
+                                      read, on all connections; beyond, whoever holds most is cut */
+    int64_t connections_max;       /* beyond: shed with 503 and closed */
+    struct text fixed_headers;     /* complete lines that every answer carries ("A: b\r\n…"); outlive the server */
+    /* NULL, or: what the server refuses by itself, for its head or for want of room, as it is about to be answered. May
+     * change the problem and add headers. arg is the handler's. */
+    void (*mark_refusal)(struct http_request *request, struct problem *problem, void *arg);
+};
+
+/* Called once for each request, when its head is complete and well-formed. Before it returns, the handler has replied
+ * or taken a hold (http/request.h). */
+typedef void http_handler(struct http_request *request, void *arg);

@@ -1,0 +1,133 @@
+#include "conns_internal.h"
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "base/secure.h"
+
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Connections beyond connections_max that are answered 503; still more are closed without a word. */
+enum { SHED_ANSWERED_MAX = 64 };
+
+void conns_init(struct conns *conns)
+{
+    list_init(&conns->all);
+    deadlines_init(&conns->deadlines, conns->loop, conns->settings, conn_expire);
+    burdens_init(&conns->burdens, conns->loop, (size_t)conns->settings->waiting_max_bytes, conn_cut);
+    ready_init(&conns->ready, conns->loop, conn_resume);
+    conns->read_buffer = mem_alloc(READ_BUFFER_BYTES);
+}
+
+void conns_close(struct conns *conns, uv_close_cb closed, void *arg)
+{
+    deadlines_close(&conns->deadlines, closed, arg);
+    ready_close(&conns->ready, closed, arg);
+}
+
+void conns_finish(struct conns *conns)
+{
+    secure_wipe(conns->read_buffer, READ_BUFFER_BYTES);
+    free(conns->read_buffer);
+}
+
+/* Safe while connections leave the list: conn_disconnect() only marks them, they leave when their handle is closed. */
+void conns_disconnect(struct conns *conns, bool only_idle)
+{
+    for (struct list *node = conns->all.next; node != &conns->all; node = node->next) {
+        struct conn *conn = LIST_ENTRY(node, struct conn, in_all);
+
+        if (!only_idle || conn->state == CONN_IDLE)
+            conn_disconnect(conn);
+    }
+}
+
+/* At most one line in a while, for such errors come in swarms. */
+void conns_note_failure(struct conns *conns, int error)
+{
+    metric_add(METRIC_CONNECTIONS_SHED, 1);
+    if (!log_pause_is_over(&conns->failure_pause, uv_now(conns->loop), COMPLAINT_INTERVAL_MS))
+        return;
+    LOG(LOG_WARN, "a connection could not be accepted", log_str("error", uv_strerror(error)),
+        log_int("connections", (int64_t)conns->count));
+}
+
+/* Closes the connection that has been idle for longest; false: none is. */
+static bool evict_idle(struct conns *conns)
+{
+    struct deadline *longest = deadline_first(&conns->deadlines, DEADLINE_IDLE);
+
+    if (!longest)
+        return false;
+    conn_disconnect(LIST_ENTRY(longest, struct conn, deadline));
+    return true;
+}
+
+/* Without room for another connection, the one that nobody has used for longest makes way: its client can open a new
+ * one. */
+static bool make_room(struct conns *conns)
+{
+    if (conns->count < (size_t)conns->settings->connections_max)
+        return true;
+    if (log_pause_is_over(&conns->eviction_pause, uv_now(conns->loop), COMPLAINT_INTERVAL_MS))
+        LOG(LOG_WARN, "connections-max is reached: idle connections are closed for new ones",
+            log_int("connections", (int64_t)conns->count));
+    return evict_idle(conns);
+}
+
+static void print_peer(const struct sockaddr *address, char ret_peer[INET6_ADDRSTRLEN])
+{
+    static const uint8_t MAPPED_IPV4[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    const struct sockaddr_in6 *v6 = (const void *)address;
+
+    if (address->sa_family == AF_UNIX)
+        memcpy(ret_peer, "unix", sizeof "unix");
+    else if (address->sa_family == AF_INET)
+        uv_ip4_name((const void *)address, ret_peer, INET6_ADDRSTRLEN);
+    else if (memcmp(&v6->sin6_addr, MAPPED_IPV4, sizeof MAPPED_IPV4) == 0)
+        uv_inet_ntop(AF_INET, v6->sin6_addr.s6_addr + sizeof MAPPED_IPV4, ret_peer, INET6_ADDRSTRLEN);
+    else
+        uv_ip6_name(v6, ret_peer, INET6_ADDRSTRLEN);
+}
+
+/* NULL: the descriptor is closed, and the error is noted. */
+static struct conn *take(struct conns *conns, int fd, const struct sockaddr *peer)
+{
+    struct conn *conn = mem_alloc(sizeof *conn);
+    int result = socket_open(&conn->socket, conns->loop, fd), on = 1;
+
+    if (result != 0) {
+        close(fd);
+        free(conn);
+        conns_note_failure(conns, result);
+        return NULL;
+    }
+    /* Answers go out at once; a Unix socket's do anyway, and refuse this. */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    print_peer(peer, conn->peer);
+    conn_begin(conn, conns);
+    return conn;
+}
+
+static void shed(struct conns *conns, struct conn *conn)
+{
+    metric_add(METRIC_CONNECTIONS_SHED, 1);
+    if (conns->count > (size_t)conns->settings->connections_max + SHED_ANSWERED_MAX)
+        conn_disconnect(conn);
+    else
+        conn_refuse(conn, PROBLEM_OVERLOADED);
+}
+
+void conns_accept(struct conns *conns, int fd, const struct sockaddr *peer)
+{
+    bool has_room = make_room(conns);
+    struct conn *conn = take(conns, fd, peer);
+
+    if (conn && !has_room)
+        shed(conns, conn);
+    if (conn)
+        conn_await(conn);
+}
