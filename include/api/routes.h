@@ -24,5 +24,9 @@ struct route {
     unsigned flags;
 };
 
+/* Whether the product itself answers there, and no backend (for route_policy_parse()). path: normalised, below /v1/;
+ * "*" segments are allowed. */
+bool api_owns_path(struct text path);
+
 extern const struct route ROUTES[];
 extern const size_t ROUTE_COUNT;

@@ -11,6 +11,8 @@
 #include "http/request.h"
 #include "store/key_store.h"
 
+struct console;
+
 enum { SERVICE_REFUSALS = 11 }; /* kinds of refusals that are logged: api/refusal.c */
 
 struct service {
@@ -19,23 +21,28 @@ struct service {
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
-    struct revocation_log *revocation_log;        /* NULL: none is kept */
-    struct log_pause revocation_log_pause;        /* of its errors */
-    bool has_warned_of_proxy;                     /* of an X-Forwarded-For that is ignored, once */
+    struct revocation_log *revocation_log; /* NULL: none is kept */
+    struct log_pause revocation_log_pause; /* of its errors */
+    bool has_warned_of_proxy;              /* of an X-Forwarded-For that is ignored, once */
     struct log_pause refusal_pauses[SERVICE_REFUSALS];
     const struct route_policy *policy;            /* replaced on SIGHUP */
     const struct address_ranges *trusted_proxies; /* NULL: none */
     struct session_limits session_limits;
-    struct text public_origin;  /* "https://console.example.org" */
-    struct text device_clients; /* --device-clients */
-    bool grant_any;             /* --grant-policy any */
-    bool strict401;             /* --check-status strict401 */
-    size_t target_max_bytes;    /* of a request that a gateway asks about; beyond: 414 */
-    bool draining;              /* new requests get 503 shutting_down */
+    const struct console *console; /* the pages */
+    struct text public_origin;     /* "https://console.example.org" */
+    struct text device_clients;    /* --device-clients */
+    bool grant_any;                /* --grant-policy any */
+    bool strict401;                /* --check-status strict401 */
+    size_t target_max_bytes;       /* of a request that a gateway asks about; beyond: 414 */
+    bool draining;                 /* new requests get 503 shutting_down */
 };
 
 /* The handlers of the two listeners (http_handler); arg is the struct service. */
 void api_handle_public(struct http_request *request, void *service);
 void api_handle_internal(struct http_request *request, void *service);
-/* http_settings.mark_refusal of the internal listener: a gateway's request is refused for its head as any check is. */
+/* http_settings.mark_refusal of the internal listener: a gateway's request is refused for its head as any check is.
+ * Adds X-Auth-Error to the refusal to come. With --check-status strict401 its status becomes one that nginx'
+ * auth_request knows: 401 stays and every other verdict is 403, with the body and the code that it has elsewhere. What
+ * is no verdict but a failure of ours (500, 503) stays what it is: nginx answers 500 to it, never lets the request
+ * pass, and can try the next node before (proxy_next_upstream http_503). */
 void api_mark_internal_refusal(struct http_request *request, struct problem *problem, void *service);

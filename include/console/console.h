@@ -22,5 +22,5 @@ void console_init(struct console *console, bool is_https);
 /* For development, where people type http://localhost:PORT: pages asked for there are redirected to the origin, which
  * has the same port and has to live as long. Nobody could sign in at another origin than the public one. */
 void console_redirect_localhost(struct console *console, struct text origin);
-/* Answers "/", "/console", "/console/…" and "/openapi.json"; false: the path is another's, nothing was done. */
-MUST_CHECK bool console_answer(const struct console *console, struct http_request *request);
+/* Answers "/", "/console", "/console/…" and "/openapi.json", and no other path. */
+void console_answer(const struct console *console, struct http_request *request);

@@ -12,11 +12,15 @@ MUST_CHECK bool path_normalise(struct text path, char *ret_path, size_t *ret_len
 
 /* Whether a path that path_normalise() takes is read alike by whoever gets it as it was sent. Not so where there are
  * empty or dot segments, which some remove and others do not; ';', behind which some cut; segments that end in a dot,
- * which some file systems drop; segments that begin or end with a blank, which some routers trim; an escaped '?' or '#',
- * behind which a backend cuts that decodes before it looks for the query; an escaped '%' before two hex digits,
- * themselves escaped or not, which is an escape to who decodes twice; characters that compatibility folding (NFKC) turns
- * into one of these, like the full-width dot and slash, for backends that fold what they decoded. */
+ * which some file systems drop; segments that begin or end with a blank, which some routers trim; an escaped '?' or
+ * '#', behind which a backend cuts that decodes before it looks for the query; an escaped '%' before two hex digits,
+ * themselves escaped or not, which is an escape to who decodes twice; characters that compatibility folding (NFKC)
+ * turns into one of these, like the full-width dot and slash, for backends that fold what they decoded. */
 bool path_is_unambiguous(struct text path);
+
+/* Whether a path begins with the segments of a pattern, whatever the case of letters; *ret_exact: in their case too. A
+ * segment "*" of the pattern stands for any one that is not empty. */
+MUST_CHECK bool path_covers(struct text pattern, struct text path, bool *ret_exact);
 
 /* Splits a request target at its first '?'; *ret_query is {NULL, 0} where there is none. */
 void path_split_query(struct text target, struct text *ret_path, struct text *ret_query);

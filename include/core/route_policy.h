@@ -30,8 +30,10 @@ enum policy_verdict {
 };
 
 struct route_policy *route_policy_standard(void);
+/* Whether a path is a route of the product itself, which no file can set. */
+typedef bool route_policy_is_own(struct text path);
 /* NULL on a file that is not right in every point; ret_why is then one sentence. */
-struct route_policy *route_policy_parse(struct text json, struct buf *ret_why);
+struct route_policy *route_policy_parse(struct text json, route_policy_is_own *is_own, struct buf *ret_why);
 void route_policy_destroy(struct route_policy *policy);
 /* The path of the row that covers a normalised path; empty: none does. Lives as long as the policy. */
 struct text route_policy_row(const struct route_policy *policy, struct text path);

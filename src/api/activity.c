@@ -1,6 +1,6 @@
 /* GET /v1/console/audit_events: what happened in an account. */
-#include "exchange_internal.h"
 #include "core/limits.h"
+#include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "views_internal.h"
 

@@ -1,19 +1,48 @@
 #include "exchange_internal.h"
 #include "base/log.h"
-#include "check_internal.h"
 #include "core/limits.h"
+#include "core/path.h"
+#include "mounts_internal.h"
 #include "refusal_internal.h"
 
 #include <string.h>
 
 #define FORWARDED_FOR TEXT("X-Forwarded-For")
 
+/* Nearly every path is in its normal form already: the server has refused all bytes that are never right. */
+static bool is_normal(struct text path)
+{
+    if (path.len == 0 || path.ptr[0] != '/')
+        return false;
+    for (size_t i = 0; i < path.len; i++) {
+        char c = path.ptr[i];
+
+        if (c == '%' || (c == '/' && i + 1 < path.len && (path.ptr[i + 1] == '/' || path.ptr[i + 1] == '.')))
+            return false;
+    }
+    return true;
+}
+
+bool exchange_read_path(struct exchange *exchange, struct text path)
+{
+    char *normal;
+
+    exchange->path = path;
+    if (is_normal(path))
+        return true;
+    normal = http_request_alloc(exchange->request, path.len + 1);
+    if (!path_normalise(path, normal, &exchange->path.len))
+        return false;
+    exchange->path.ptr = normal;
+    return true;
+}
+
 void exchange_refuse_with(struct exchange *exchange, struct problem problem)
 {
-    problem.session_realm = exchange->session_realm;
+    problem.session_realm = exchange->mount && (exchange->mount->flags & MOUNT_SESSION_REALM);
     refusal_note(exchange, problem.code);
-    if (exchange->is_check)
-        check_mark_refusal(exchange->request, exchange->service, &problem);
+    if (exchange->mark_refusal)
+        exchange->mark_refusal(exchange->request, &problem, exchange->service);
     http_reply_problem(exchange->request, &problem);
 }
 

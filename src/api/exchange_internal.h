@@ -8,6 +8,8 @@
 #include "query_internal.h"
 #include "routes_internal.h"
 
+struct mount;
+
 /* The largest answers: 100 events, each naming two keys in 800 bytes, and as many keys' days of usage as are told at
  * once stay below 220 KiB. */
 enum { ANSWER_MAX_BYTES = 256 * 1024 };
@@ -17,12 +19,13 @@ enum { ANSWER_SMALL_BYTES = 4096 };
 struct exchange {
     struct http_request *request;
     struct service *service;
-    enum http_method method; /* what is judged: the request itself, or the one that a gateway asks about */
-    struct text path;        /* likewise; normalised */
-    bool is_check;           /* a gateway asks: refusals speak its dialect */
+    enum http_method method;                  /* of the request, or of the one that a gateway asks about */
+    struct text path;                         /* likewise */
+    const struct mount *mount;                /* of the path; NULL: not looked for, or there is none */
     void (*admit)(struct exchange *exchange); /* what is to be done once all gates have let it pass */
+    /* Refusals of checks speak the dialect of gateways; NULL: a client asks. */
+    void (*mark_refusal)(struct http_request *request, struct problem *problem, void *service);
     struct route_match match;
-    bool session_realm; /* a path of the console, or of its login */
 
     /* The principal: one of these, or none on routes for anyone. */
     const struct key_record *key;
@@ -36,6 +39,9 @@ struct exchange {
     const struct json *body; /* of ROUTE_JSON rows */
     struct text form;        /* the body of ROUTE_FORM rows, until the request is freed */
 };
+
+/* Sets the path to the normal form of one as it was sent. False if it has none: 400. */
+MUST_CHECK bool exchange_read_path(struct exchange *exchange, struct text path);
 
 /* Answers with a problem, in the realm of the exchange's path. */
 void exchange_refuse(struct exchange *exchange, enum problem_code code);

@@ -5,11 +5,12 @@
 #include "auth/bearer.h"
 #include "base/check.h"
 #include "base/metrics.h"
-#include "exchange_internal.h"
 #include "core/limits.h"
-#include "core/path.h"
+#include "exchange_internal.h"
 #include "guard_internal.h"
+#include "handlers_internal.h"
 #include "http/cookie.h"
+#include "mounts_internal.h"
 
 #include <string.h>
 
@@ -26,74 +27,17 @@ static void answer(struct exchange *exchange);
 static void enter(struct exchange *exchange);
 static void body_read(void *arg, enum http_body_result result, struct text body);
 
-/* The path */
-
-/* Nearly every path is in its normal form already: the server has refused all bytes that are never right. */
-static bool is_normal(struct text path)
+/* The public listener. */
+void guard_enter(struct exchange *exchange)
 {
-    if (path.len == 0 || path.ptr[0] != '/')
-        return false;
-    for (size_t i = 0; i < path.len; i++) {
-        char c = path.ptr[i];
-
-        if (c == '%' || (c == '/' && i + 1 < path.len && (path.ptr[i + 1] == '/' || path.ptr[i + 1] == '.')))
-            return false;
-    }
-    return true;
-}
-
-bool guard_read_path(struct exchange *exchange, struct text path)
-{
-    char *normal;
-
-    exchange->path = path;
-    if (is_normal(path))
-        return true;
-    normal = http_request_alloc(exchange->request, path.len + 1);
-    if (!path_normalise(path, normal, &exchange->path.len))
-        return false;
-    exchange->path.ptr = normal;
-    return true;
-}
-
-bool guard_path_lies_under(struct text path, struct text folder)
-{
-    return text_starts_with(path, folder) && (path.len == folder.len || path.ptr[folder.len] == '/');
-}
-
-void api_handle_public(struct http_request *request, void *arg)
-{
-    struct exchange *exchange = http_request_alloc(request, sizeof *exchange);
-
-    exchange->request = request;
-    exchange->service = arg;
-    exchange->method = http_request_method(request);
     exchange->admit = answer;
-    /* What was begun before is finished; what begins now has other nodes. */
-    if (exchange->service->draining)
-        exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
-    else if (!guard_read_path(exchange, http_request_path(request)))
-        exchange_refuse(exchange, PROBLEM_BAD_REQUEST);
-    else
-        guard_judge(exchange);
+    guard_begin(exchange);
 }
 
-void guard_judge(struct exchange *exchange)
+void guard_begin(struct exchange *exchange)
 {
     exchange->match = route_find(exchange->method, exchange->path);
-    if (guard_path_lies_under(exchange->path, TEXT("/v1/console"))) {
-        exchange->session_realm = true;
-        authenticate(exchange, WHO_SESSION);
-    } else if (guard_path_lies_under(exchange->path, TEXT("/v1/auth"))) {
-        exchange->session_realm = true;
-        authenticate(exchange, exchange->match.sibling ? exchange->match.sibling->who : WHO_ANYONE);
-    } else if (guard_path_lies_under(exchange->path, TEXT("/v1"))) {
-        authenticate(exchange, WHO_API_KEY);
-    } else if (exchange->match.sibling) {
-        authenticate(exchange, exchange->match.sibling->who);
-    } else {
-        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
-    }
+    authenticate(exchange, exchange->match.sibling ? exchange->match.sibling->who : exchange->mount->who);
 }
 
 /* The credential: 401 */
@@ -267,7 +211,7 @@ static void find_route(struct exchange *exchange)
         buf_init_fixed(&allow, storage, sizeof storage);
         route_print_allow(exchange->match.sibling, &allow);
         exchange_refuse_method(exchange, http_request_copy(exchange->request, buf_text(&allow)).ptr);
-    } else if (exchange->key || guard_path_lies_under(exchange->path, TEXT("/v1/console"))) {
+    } else if (exchange->mount->flags & MOUNT_POLICY) {
         authorise_foreign(exchange);
     } else {
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);

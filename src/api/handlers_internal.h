@@ -1,8 +1,21 @@
-/* The handlers that the route table names. Each has been let through by the guard: principal, permission, body and
- * query (where the row takes none) are settled. */
+/* The handlers that the tables of mounts and routes name. */
 #pragma once
 
 struct exchange;
+
+/* Of the mount table. */
+void pages_show(struct exchange *exchange);
+void guard_enter(struct exchange *exchange);
+void check_auth_request(struct exchange *exchange);
+void check_forward_auth(struct exchange *exchange);
+void check_ext_authz(struct exchange *exchange);
+void check_nothing(struct exchange *exchange);
+void liveness_show(struct exchange *exchange);
+void readiness_show(struct exchange *exchange);
+void metrics_show(struct exchange *exchange);
+
+/* Of the route table. Each has been let through by the guard: principal, permission, body and query (where the row
+ * takes none) are settled. */
 
 void whoami_show(struct exchange *exchange);
 

@@ -1,12 +1,9 @@
-/* The internal listener: is the node alive, is it ready, what has it counted, and may a gateway let a request pass.
- * Nothing here asks for a credential of its own; the listener is for the machine, its operators and its gateways alone.
- */
-#include "api/service.h"
+/* What operators and their machines ask on the internal listener: is the node alive, is it ready, what has it counted.
+ * Nothing here asks for a credential; the listener is for the machine, its operators and its gateways alone. */
 #include "base/json.h"
 #include "base/metrics.h"
-#include "check_internal.h"
-#include "guard_internal.h"
-#include "http/response.h"
+#include "exchange_internal.h"
+#include "handlers_internal.h"
 
 static void reply_status(struct http_request *request, int http_status, const char *status, const char *reason)
 {
@@ -23,11 +20,20 @@ static void reply_status(struct http_request *request, int http_status, const ch
     http_reply_json(request, http_status, &out);
 }
 
-/* Never touches the store: a node without one is alive. */
-static void show_liveness(struct http_request *request, const struct service *service)
+static bool is_read(struct exchange *exchange)
 {
-    (void)service;
-    reply_status(request, 200, "ok", NULL);
+    bool fits = exchange->method == HTTP_GET || exchange->method == HTTP_HEAD;
+
+    if (!fits)
+        exchange_refuse_method(exchange, "GET, HEAD");
+    return fits;
+}
+
+/* Never touches the store: a node without one is alive. */
+void liveness_show(struct exchange *exchange)
+{
+    if (is_read(exchange))
+        reply_status(exchange->request, 200, "ok", NULL);
 }
 
 /* trouble: what does not work although the node had better be asked, for others cannot do it either. */
@@ -36,8 +42,13 @@ static void show_ready(struct http_request *request, const char *trouble)
     reply_status(request, 200, "ok", trouble[0] ? trouble : NULL);
 }
 
-static void show_readiness(struct http_request *request, const struct service *service)
+void readiness_show(struct exchange *exchange)
 {
+    struct http_request *request = exchange->request;
+    const struct service *service = exchange->service;
+
+    if (!is_read(exchange))
+        return;
     if (service->draining)
         reply_status(request, 503, "draining", "The node is shutting down.");
     else if (!store_is_ready(service->store))
@@ -49,42 +60,13 @@ static void show_readiness(struct http_request *request, const struct service *s
 
 enum { METRICS_MAX_BYTES = 64 * 1024 };
 
-static void show_metrics(struct http_request *request, const struct service *service)
+void metrics_show(struct exchange *exchange)
 {
     struct buf out CLEANUP(buf_finish);
 
-    (void)service;
+    if (!is_read(exchange))
+        return;
     buf_init(&out, METRICS_MAX_BYTES);
     metrics_print(&out, CHATELAINE_VERSION);
-    http_reply(request, 200, TEXT("text/plain; version=0.0.4"), buf_text(&out));
-}
-
-void api_handle_internal(struct http_request *request, void *arg)
-{
-    static const struct {
-        const char *path;
-        void (*show)(struct http_request *request, const struct service *service);
-    } ROWS[] = {{"/livez", show_liveness}, {"/readyz", show_readiness}, {"/metrics", show_metrics}};
-    enum http_method method = http_request_method(request);
-    struct problem problem = problem_of(PROBLEM_NOT_FOUND);
-
-    /* No route here reads a body, and a gateway may announce its client's without sending it (nginx, unless told
-     * otherwise): waiting for it would take the next request on the connection for its bytes. */
-    if (http_request_has_body(request))
-        http_response_close(request);
-    if (guard_path_lies_under(http_request_path(request), TEXT("/check"))) {
-        check_handle(request, arg);
-        return;
-    }
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
-        if (!text_equal(http_request_path(request), text_of(ROWS[i].path)))
-            continue;
-        if (method == HTTP_GET || method == HTTP_HEAD) {
-            ROWS[i].show(request, arg);
-            return;
-        }
-        problem = problem_of(PROBLEM_METHOD_NOT_ALLOWED);
-        problem.allow = "GET, HEAD";
-    }
-    http_reply_problem(request, &problem);
+    http_reply(exchange->request, 200, TEXT("text/plain; version=0.0.4"), buf_text(&out));
 }

@@ -7,9 +7,9 @@
 #include "base/secure.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
-#include "user_check_internal.h"
 #include "session_cookie_internal.h"
 #include "store/seal_store.h"
+#include "user_check_internal.h"
 #include "views_internal.h"
 
 #include <stdio.h>

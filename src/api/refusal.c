@@ -95,7 +95,7 @@ static void tell(const struct exchange *exchange, const struct refusal *refusal,
     LOG(refusal->level, "request refused", log_str("reason", problem_code_text(refusal->code)),
         log_text("request_id", http_request_id(exchange->request)), log_text("ip", exchange_client_address(exchange)),
         log_text("account", account_of(exchange)), log_text("actor", principal_of(exchange)),
-        log_text("target", target_of(exchange)), log_str("asked_by", exchange->is_check ? "gateway" : "client"),
+        log_text("target", target_of(exchange)), log_str("asked_by", exchange->mark_refusal ? "gateway" : "client"),
         log_str("method", method_of(exchange)), log_text("route", route_of(exchange)),
         log_int("suppressed", pause->suppressed));
 }

@@ -4,8 +4,8 @@
 #include "base/check.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
-#include "user_check_internal.h"
 #include "session_cookie_internal.h"
+#include "user_check_internal.h"
 #include "views_internal.h"
 
 struct step_up_input {

@@ -4,6 +4,7 @@
 
 #include "admin/command.h"
 #include "admin/store_gate.h"
+#include "api/routes.h"
 #include "api/service.h"
 #include "base/check.h"
 #include "base/log.h"
@@ -91,7 +92,7 @@ static struct route_policy *policy_load(const char *path, struct buf *ret_why)
     buf_init(&content, POLICY_MAX_BYTES);
     buf_printf(ret_why, "--policy-file %s: ", path);
     if (secret_file_read(path, &content, ret_why))
-        policy = route_policy_parse(buf_text(&content), ret_why);
+        policy = route_policy_parse(buf_text(&content), api_owns_path, ret_why);
     if (policy)
         buf_clear(ret_why);
     return policy;
@@ -168,15 +169,6 @@ static int node_listen(struct http_server *server, const char *option, const cha
     return EXIT_DONE;
 }
 
-/* The console's pages first: they need no store. A node that drains answers all alike. */
-static void node_handle_public(struct http_request *request, void *arg)
-{
-    struct node *node = arg;
-
-    if (node->service.draining || !console_answer(&node->console, request))
-        api_handle_public(request, &node->service);
-}
-
 /* For the internal listener: a check carries the head of a request of the public one, and its target once more; the
  * body that it announces is never read. */
 static void node_widen_limits(struct http_settings *http)
@@ -223,10 +215,11 @@ static int node_start_http(struct node *node)
     int code;
 
     node_make_fixed_headers(node, &http.fixed_headers);
+    node->service.console = &node->console;
     console_init(&node->console, settings_origin_is_https(s->public_origin));
     if (s->redirects_localhost)
         console_redirect_localhost(&node->console, text_of(s->public_origin));
-    node->public_server = http_server_create(node->loop, &http, node_handle_public, node);
+    node->public_server = http_server_create(node->loop, &http, api_handle_public, &node->service);
     node_widen_limits(&http);
     http.mark_refusal = api_mark_internal_refusal;
     node->internal_server = http_server_create(node->loop, &http, api_handle_internal, &node->service);

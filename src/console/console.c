@@ -227,23 +227,19 @@ static void answer_path(const struct console *console, struct http_request *requ
         reply_page(console, request, find_asset(folder), is_page(name) ? 200 : 404);
 }
 
-bool console_answer(const struct console *console, struct http_request *request)
+void console_answer(const struct console *console, struct http_request *request)
 {
     struct text path = http_request_path(request);
     bool is_entrance = text_equal(path, TEXT("/")) || text_equal(path, TEXT("/console"));
-    bool is_described = text_equal(path, TEXT("/openapi.json"));
-    bool is_page_or_file = text_starts_with(path, TEXT("/console/")) || is_described;
+    bool is_description = text_equal(path, TEXT("/openapi.json"));
     enum http_method method = http_request_method(request);
 
-    if (!is_entrance && !is_page_or_file)
-        return false;
     if (method != HTTP_GET && method != HTTP_HEAD)
         refuse(request, PROBLEM_METHOD_NOT_ALLOWED);
-    else if (!is_described && is_at_localhost(console, request))
+    else if (!is_description && is_at_localhost(console, request))
         redirect_from_localhost(console, request);
     else if (is_entrance)
         redirect(console, request, TEXT("/console/"));
     else
         answer_path(console, request, path);
-    return true;
 }

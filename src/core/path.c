@@ -217,6 +217,22 @@ bool path_is_unambiguous(struct text path)
     return before != '.' && before != ' ';
 }
 
+bool path_covers(struct text pattern, struct text path, bool *ret_exact)
+{
+    struct text wanted, segment;
+    *ret_exact = true;
+    while (text_next(&pattern, '/', &wanted)) {
+        if (!text_next(&path, '/', &segment))
+            return false;
+        if (text_equal(wanted, TEXT("*")) ? segment.len > 0 : text_equal(wanted, segment))
+            continue;
+        if (!text_equal_nocase(wanted, segment))
+            return false;
+        *ret_exact = false;
+    }
+    return true;
+}
+
 void path_split_query(struct text target, struct text *ret_path, struct text *ret_query)
 {
     const char *mark = target.len ? memchr(target.ptr, '?', target.len) : NULL;

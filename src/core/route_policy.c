@@ -59,43 +59,11 @@ static const struct policy_row STANDARD_ROWS[] = {
 };
 enum { STANDARD_COUNT = sizeof STANDARD_ROWS / sizeof STANDARD_ROWS[0] };
 
-/* With all below them. */
-static const struct text OWN_PATHS[] = {
-    PATH("/v1/api_keys"),
-    PATH("/v1/whoami"),
-    PATH("/v1/auth"),
-    PATH("/v1/console/session"),
-    PATH("/v1/console/step_up"),
-    PATH("/v1/console/api_keys"),
-    PATH("/v1/console/device_keys"),
-    PATH("/v1/console/device_enrolments"),
-    PATH("/v1/console/audit_events"),
-    PATH("/v1/console/usage"),
-};
-enum { OWN_PATH_COUNT = sizeof OWN_PATHS / sizeof OWN_PATHS[0] };
-
 static const struct text CONSOLE = PATH("/v1/console/");
 
 static bool is_star(struct text segment)
 {
     return text_equal(segment, TEXT("*"));
-}
-
-/* Whether a path begins with the segments of a row, whatever the case of letters; *ret_exact: in their case too. */
-static bool covers(struct text row, struct text path, bool *ret_exact)
-{
-    struct text wanted, segment;
-    *ret_exact = true;
-    while (text_next(&row, '/', &wanted)) {
-        if (!text_next(&path, '/', &segment))
-            return false;
-        if (is_star(wanted) ? segment.len > 0 : text_equal(wanted, segment))
-            continue;
-        if (!text_equal_nocase(wanted, segment))
-            return false;
-        *ret_exact = false;
-    }
-    return true;
 }
 
 /* Rows are found by the first segment behind /v1/, which is a name. */
@@ -205,16 +173,7 @@ static bool stars_valid(struct text path)
     return true;
 }
 
-static bool is_own(struct text path)
-{
-    bool is_exact, is_console = covers(TEXT("/v1/console"), path, &is_exact) && !text_starts_with(path, CONSOLE);
-    for (size_t i = 0; i < OWN_PATH_COUNT; i++)
-        if (covers(OWN_PATHS[i], path, &is_exact))
-            return true;
-    return is_console;
-}
-
-static bool path_valid(struct text path, struct buf *ret_why)
+static bool path_valid(struct text path, route_policy_is_own *is_own, struct buf *ret_why)
 {
     char normal[PATH_MAX_BYTES];
     size_t len;
@@ -286,7 +245,8 @@ static bool members_known(const struct json *object, const char *const *names, s
     return true;
 }
 
-static bool read_row(const struct json *value, struct policy_row *ret_row, struct buf *ret_why)
+static bool read_row(const struct json *value, route_policy_is_own *is_own, struct policy_row *ret_row,
+                     struct buf *ret_why)
 {
     static const char *const NAMES[] = {"path", "read", "write"};
     const struct json *path = json_type(value) == JSON_OBJECT ? json_member(value, "path") : NULL;
@@ -295,7 +255,7 @@ static bool read_row(const struct json *value, struct policy_row *ret_row, struc
         return false;
     }
     *ret_row = (struct policy_row){.path = json_text(path)};
-    if (!path_valid(ret_row->path, ret_why) || !members_known(value, NAMES, 3, "A route", ret_why))
+    if (!path_valid(ret_row->path, is_own, ret_why) || !members_known(value, NAMES, 3, "A route", ret_why))
         return false;
     const struct json *read = json_member(value, "read"), *write = json_member(value, "write");
     if (!read && !write)
@@ -304,11 +264,12 @@ static bool read_row(const struct json *value, struct policy_row *ret_row, struc
            (!write || read_use(write, ret_row->path, "write", &ret_row->write, ret_why));
 }
 
-static bool read_rows(const struct json *routes, struct route_policy *policy, struct buf *ret_why)
+static bool read_rows(const struct json *routes, route_policy_is_own *is_own, struct route_policy *policy,
+                      struct buf *ret_why)
 {
     for (const struct json *value = json_first(routes); value; value = json_next(value)) {
         struct policy_row row;
-        if (!read_row(value, &row, ret_why))
+        if (!read_row(value, is_own, &row, ret_why))
             return false;
         add_row(policy, row);
     }
@@ -319,7 +280,7 @@ static bool read_rows(const struct json *routes, struct route_policy *policy, st
     return true;
 }
 
-static struct route_policy *read_document(const struct json *document, struct buf *ret_why)
+static struct route_policy *read_document(const struct json *document, route_policy_is_own *is_own, struct buf *ret_why)
 {
     static const char *const NAMES[] = {"version", "routes"};
     const struct json *version = json_member(document, "version"), *routes = json_member(document, "routes");
@@ -339,13 +300,13 @@ static struct route_policy *read_document(const struct json *document, struct bu
         return NULL;
     }
     struct route_policy *policy = create_with_room(count);
-    if (read_rows(routes, policy, ret_why))
+    if (read_rows(routes, is_own, policy, ret_why))
         return policy;
     route_policy_destroy(policy);
     return NULL;
 }
 
-struct route_policy *route_policy_parse(struct text json, struct buf *ret_why)
+struct route_policy *route_policy_parse(struct text json, route_policy_is_own *is_own, struct buf *ret_why)
 {
     const char *why = "";
     struct json *document = json_parse_object(json, &why);
@@ -353,7 +314,7 @@ struct route_policy *route_policy_parse(struct text json, struct buf *ret_why)
         buf_printf(ret_why, "The policy is not one JSON object: %s.", why);
         return NULL;
     }
-    struct route_policy *policy = read_document(document, ret_why);
+    struct route_policy *policy = read_document(document, is_own, ret_why);
     json_free(document);
     return policy;
 }
@@ -377,7 +338,7 @@ static const struct policy_row *find_row(const struct route_policy *policy, stru
     for (size_t i = find_group(policy, group); i < policy->count; i++) {
         const struct policy_row *row = &policy->rows[i];
         bool is_exact;
-        if (covers(row->path, path, &is_exact))
+        if (path_covers(row->path, path, &is_exact))
             return is_exact ? row : NULL;
         if (compare_names(group_of(row->path), group) != 0)
             break;

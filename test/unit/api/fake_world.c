@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "console/console.h"
 #include "core/path.h"
 #include "core/secret.h"
 #include "leak_guard.h"
@@ -371,6 +372,12 @@ void http_reply(struct http_request *request, int status, struct text content_ty
     if (request->delivered)
         queue_add((struct pending){
             PENDING_DELIVERY, {.delivered = request->delivered}, .arg = request->delivered_arg, .request = request});
+}
+
+void console_answer(const struct console *console, struct http_request *request)
+{
+    (void)console;
+    http_reply(request, 200, TEXT("text/html"), TEXT("a page"));
 }
 
 void http_reply_json(struct http_request *request, int status, const struct buf *json)

@@ -66,7 +66,7 @@ void world_begin(void);
 void world_end(void);
 
 /* For the fakes of changes. */
-void world_expect_credential(const struct audit_source *origin, bool by_key);
+void world_expect_credential(const struct audit_source *source, bool by_key);
 
 /* Runs it after what was begun before, as completions do. */
 void world_later(void (*run)(void *arg), void *arg);

@@ -41,7 +41,10 @@ static void expect(const struct step *step)
 Test(guard, path)
 {
     static const struct step STEPS[] = {
-        {"elsewhere", HTTP_GET, "/", GOOD_KEY, NULL, 404, "not_found"},
+        {"elsewhere", HTTP_GET, "/elsewhere", GOOD_KEY, NULL, 404, "not_found"},
+        {"above the API", HTTP_GET, "/v1/..", GOOD_KEY, NULL, 404, "not_found"},
+        {"from the API to the pages", HTTP_GET, "/v1/../console/", GOOD_KEY, NULL, 404, "not_found"},
+        {"well-known, but not here", HTTP_GET, "/.well-known/x", "", NULL, 404, "not_found"},
         {"a longer first segment", HTTP_GET, "/v12/whoami", "", NULL, 404, "not_found"},
         {"an encoded slash", HTTP_GET, "/v1%2fwhoami", GOOD_KEY, NULL, 400, "bad_request"},
         {"above the root", HTTP_GET, "/../v1/whoami", GOOD_KEY, NULL, 400, "bad_request"},

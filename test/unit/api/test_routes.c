@@ -1,5 +1,6 @@
 /* The table itself: does each row say a story that the guard can enforce? */
 #include "api/routes.h"
+#include "api/mounts_internal.h"
 #include "api/routes_internal.h"
 #include "core/path.h"
 #include "leak_guard.h"
@@ -165,4 +166,84 @@ Test(routes, allow_lists_all_methods_of_a_path)
         cr_assert(!out.failed && text_equal(buf_text(&out), text_of(CASES[i].allow)), "%s: %.*s", CASES[i].path,
                   TEXT_ARG(buf_text(&out)));
     }
+}
+
+Test(routes, a_path_leads_to_one_mount)
+{
+    static const struct {
+        enum mount_space space;
+        const char *path, *mount; /* NULL: none */
+    } CASES[] = {
+        {MOUNT_PAGES, "/", "/"},
+        {MOUNT_PAGES, "/console", "/console"},
+        {MOUNT_PAGES, "/console/x/app.js", "/console"},
+        {MOUNT_PAGES, "/console/../v1/whoami", "/console"},
+        {MOUNT_PAGES, "/consoles", NULL},
+        {MOUNT_PAGES, "/openapi.json", "/openapi.json"},
+        {MOUNT_PAGES, "/openapi.json/x", NULL},
+        {MOUNT_PAGES, "/v1/whoami", NULL},
+        {MOUNT_API, "/", NULL},
+        {MOUNT_API, "/console/", NULL},
+        {MOUNT_API, "/v1", "/v1"},
+        {MOUNT_API, "/v1/whoami", "/v1"},
+        {MOUNT_API, "/v12/whoami", NULL},
+        {MOUNT_API, "/V1/whoami", NULL},
+        {MOUNT_API, "/v1/authority", "/v1"},
+        {MOUNT_API, "/v1/auth", "/v1/auth"},
+        {MOUNT_API, "/v1/auth/login", "/v1/auth"},
+        {MOUNT_API, "/v1/console", "/v1/console"},
+        {MOUNT_API, "/v1/console/x", "/v1/console"},
+        {MOUNT_API, "/v1/consoles", "/v1"},
+        {MOUNT_API, "/livez", NULL},
+        {MOUNT_INTERNAL, "/livez", "/livez"},
+        {MOUNT_INTERNAL, "/livez/", NULL},
+        {MOUNT_INTERNAL, "/check/auth-request", "/check/auth-request"},
+        {MOUNT_INTERNAL, "/check/auth-request/", "/check"},
+        {MOUNT_INTERNAL, "/check/ext-authz/v1/x", "/check/ext-authz"},
+        {MOUNT_INTERNAL, "/check/ext-authzx", "/check"},
+        {MOUNT_INTERNAL, "/checks", NULL},
+        {MOUNT_INTERNAL, "/v1/whoami", NULL},
+        {MOUNT_INTERNAL, "", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const struct mount *mount = mount_find(CASES[i].space, text_of(CASES[i].path));
+
+        cr_assert_eq(mount != NULL, CASES[i].mount != NULL, "%s", CASES[i].path);
+        cr_assert(!mount || text_equal(mount->path, text_of(CASES[i].mount)), "%s", CASES[i].path);
+    }
+}
+
+/* What no policy may set: the paths of our rows, the folders without other backends, and both in any spelling. */
+Test(routes, our_own_paths_are_known)
+{
+    static const struct {
+        const char *path;
+        bool is_own;
+    } CASES[] = {
+        {"/v1/api_keys", true},
+        {"/v1/api_keys/x", true},
+        {"/v1/API_keys/x", true},
+        {"/v1/api_keys_of_ours", false},
+        {"/v1/whoami", true},
+        {"/v1/whoami/x", true},
+        {"/v1/auth", true},
+        {"/v1/auth/anything", true},
+        {"/v1/Auth/anything", true},
+        {"/v1/authority", false},
+        {"/v1/console", true},
+        {"/v1/Console", true},
+        {"/v1/Console/patients", true},
+        {"/v1/console/patients", false},
+        {"/v1/console/session", true},
+        {"/v1/console/Session", true},
+        {"/v1/console/api_keys/*", true},
+        {"/v1/console/device_enrolments/x/approve", true},
+        {"/v1/console/device_enrolments", true},
+        {"/v1/patients", false},
+        {"/v1/patients/*/whoami", false},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        cr_assert_eq(api_owns_path(text_of(CASES[i].path)), CASES[i].is_own, "%s", CASES[i].path);
 }

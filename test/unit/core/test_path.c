@@ -310,3 +310,23 @@ Test(path, reads_parameters)
     char *storage = NULL;
     cr_assert_eq(path_next_parameter(&rest, &storage, &name, &value), PATH_QUERY_END);
 }
+
+Test(path, a_pattern_covers_itself_and_all_below)
+{
+    static const struct {
+        const char *pattern, *path;
+        bool covers, is_exact;
+    } CASES[] = {
+        {"/v1/a", "/v1/a", true, true},     {"/v1/a", "/v1/a/", true, true},     {"/v1/a", "/v1/a/b", true, true},
+        {"/v1/a", "/v1/A/b", true, false},  {"/v1/a", "/V1/a", true, false},     {"/v1/a", "/v1/ab", false, true},
+        {"/v1/a", "/v1", false, true},      {"/v1/a", "", false, true},          {"/v1/*/b", "/v1/a/b", true, true},
+        {"/v1/*/b", "/v1//b", false, true}, {"/v1/*/b", "/v1/a/c", false, true}, {"/v1/*/b", "/v1/A/B/c", true, false},
+        {"/v1/a", "/v1/*/b", false, true},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        bool is_exact;
+        cr_assert_eq(path_covers(text_of(CASES[i].pattern), text_of(CASES[i].path), &is_exact), CASES[i].covers,
+                     "%s %s", CASES[i].pattern, CASES[i].path);
+        cr_assert(!CASES[i].covers || is_exact == CASES[i].is_exact, "%s %s", CASES[i].pattern, CASES[i].path);
+    }
+}

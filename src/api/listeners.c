@@ -1,0 +1,55 @@
+/* The way in from both listeners: the mount table says where. */
+#include "api/service.h"
+#include "console/console.h"
+#include "exchange_internal.h"
+#include "handlers_internal.h"
+#include "mounts_internal.h"
+
+static struct exchange *exchange_create(struct http_request *request, struct service *service)
+{
+    struct exchange *exchange = http_request_alloc(request, sizeof *exchange);
+
+    exchange->request = request;
+    exchange->service = service;
+    exchange->method = http_request_method(request);
+    exchange->path = http_request_path(request);
+    return exchange;
+}
+
+static void enter(struct exchange *exchange, enum mount_space space)
+{
+    exchange->mount = mount_find(space, exchange->path);
+    if (exchange->mount)
+        exchange->mount->enter(exchange);
+    else
+        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
+}
+
+void api_handle_public(struct http_request *request, void *service)
+{
+    struct exchange *exchange = exchange_create(request, service);
+
+    /* What was begun before is finished; what begins now has other nodes. */
+    if (exchange->service->draining)
+        exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
+    else if (mount_find(MOUNT_PAGES, exchange->path))
+        enter(exchange, MOUNT_PAGES);
+    else if (exchange_read_path(exchange, exchange->path))
+        enter(exchange, MOUNT_API);
+    else
+        exchange_refuse(exchange, PROBLEM_BAD_REQUEST);
+}
+
+void api_handle_internal(struct http_request *request, void *service)
+{
+    /* No route here reads a body, and a gateway may announce its client's without sending it (nginx, unless told
+     * otherwise): waiting for it would take the next request on the connection for its bytes. */
+    if (http_request_has_body(request))
+        http_response_close(request);
+    enter(exchange_create(request, service), MOUNT_INTERNAL);
+}
+
+void pages_show(struct exchange *exchange)
+{
+    console_answer(exchange->service->console, exchange->request);
+}

@@ -1,0 +1,75 @@
+#include "mounts_internal.h"
+#include "api/service.h"
+#include "core/path.h"
+#include "handlers_internal.h"
+
+#include <string.h>
+
+/* Of rows that cover a path the first one counts. */
+/* clang-format off */
+static const struct mount MOUNTS[] = {
+    {MOUNT_PAGES,    TEXT("/console"),            pages_show,          WHO_ANYONE,  MOUNT_BELOW},
+    {MOUNT_PAGES,    TEXT("/openapi.json"),       pages_show,          WHO_ANYONE,  0},
+    {MOUNT_PAGES,    TEXT("/"),                   pages_show,          WHO_ANYONE,  0},
+
+    {MOUNT_API,      TEXT("/v1/console"),         guard_enter,         WHO_SESSION, MOUNT_BELOW | MOUNT_POLICY | MOUNT_SESSION_REALM},
+    {MOUNT_API,      TEXT("/v1/auth"),            guard_enter,         WHO_ANYONE,  MOUNT_BELOW | MOUNT_SESSION_REALM},
+    {MOUNT_API,      TEXT("/v1"),                 guard_enter,         WHO_API_KEY, MOUNT_BELOW | MOUNT_POLICY},
+    {MOUNT_API,      TEXT("/.well-known"),        guard_enter,         WHO_ANYONE,  MOUNT_BELOW},
+
+    {MOUNT_INTERNAL, TEXT("/check/auth-request"), check_auth_request,  WHO_ANYONE,  0},
+    {MOUNT_INTERNAL, TEXT("/check/forward-auth"), check_forward_auth,  WHO_ANYONE,  0},
+    {MOUNT_INTERNAL, TEXT("/check/ext-authz"),    check_ext_authz,     WHO_ANYONE,  MOUNT_BELOW},
+    {MOUNT_INTERNAL, TEXT("/check"),              check_nothing,       WHO_ANYONE,  MOUNT_BELOW},
+    {MOUNT_INTERNAL, TEXT("/livez"),              liveness_show,       WHO_ANYONE,  0},
+    {MOUNT_INTERNAL, TEXT("/readyz"),             readiness_show,      WHO_ANYONE,  0},
+    {MOUNT_INTERNAL, TEXT("/metrics"),            metrics_show,        WHO_ANYONE,  0},
+};
+/* clang-format on */
+enum { MOUNT_COUNT = sizeof MOUNTS / sizeof *MOUNTS };
+
+static bool mount_covers(const struct mount *mount, struct text path)
+{
+    return text_starts_with(path, mount->path) &&
+           (path.len == mount->path.len || ((mount->flags & MOUNT_BELOW) && path.ptr[mount->path.len] == '/'));
+}
+
+const struct mount *mount_find(enum mount_space space, struct text path)
+{
+    for (size_t i = 0; i < MOUNT_COUNT; i++)
+        if (MOUNTS[i].space == space && mount_covers(&MOUNTS[i], path))
+            return &MOUNTS[i];
+    return NULL;
+}
+
+/* A backend that ignores the case of letters must not get what is ours under another spelling: below a folder, that
+ * folder is spelt as here. */
+static bool mount_owns(const struct mount *mount, struct text path)
+{
+    bool is_exact;
+
+    if (mount->space != MOUNT_API || !path_covers(mount->path, path, &is_exact))
+        return false;
+    return !(mount->flags & MOUNT_POLICY) || !is_exact || path.len == mount->path.len;
+}
+
+/* A row's path up to its id, with all below it. */
+static bool route_owns(const struct route *route, struct text path)
+{
+    const char *id = strstr(route->path, "/{id}");
+    struct text folder = {route->path, id ? (size_t)(id - route->path) : strlen(route->path)};
+    bool is_exact;
+
+    return path_covers(folder, path, &is_exact);
+}
+
+bool api_owns_path(struct text path)
+{
+    for (size_t i = 0; i < MOUNT_COUNT; i++)
+        if (mount_owns(&MOUNTS[i], path))
+            return true;
+    for (size_t i = 0; i < ROUTE_COUNT; i++)
+        if (route_owns(&ROUTES[i], path))
+            return true;
+    return false;
+}
