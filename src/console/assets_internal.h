@@ -1,4 +1,4 @@
-/* The embedded files. The table is written by scripts/embed-assets.cmake, sorted by nothing: it is short. */
+/* The embedded files. The tables are written by scripts/embed-assets.cmake, sorted by nothing: it is short. */
 #pragma once
 #include "base/text.h"
 
@@ -12,3 +12,7 @@ struct console_asset {
 
 extern const struct console_asset CONSOLE_ASSETS[];
 extern const size_t CONSOLE_ASSET_COUNT;
+
+/* The names of the pages, as the table PAGES of app.js has them: "devices"; "" is the entrance. */
+extern const struct text CONSOLE_PAGES[];
+extern const size_t CONSOLE_PAGE_COUNT;

@@ -201,15 +201,11 @@ static bool is_key_page(struct text name)
     return text_starts_with(name, folder) && !memchr(name.ptr + folder.len, '/', name.len - folder.len);
 }
 
-/* Which pages there are is known to the document's scripts, the last word of the path to them as well. Here it matters
- * for the status alone. A key has an address of its own. */
+/* The document's scripts show the page. Here it matters for the status alone. A key has an address of its own. */
 static bool is_page(struct text name)
 {
-    static const struct text PAGES[] = {TEXT("devices"), TEXT("activate"), TEXT("activity"), TEXT("usage"),
-                                        TEXT("session")};
-
-    for (size_t i = 0; i < sizeof PAGES / sizeof *PAGES; i++)
-        if (text_equal(name, PAGES[i]))
+    for (size_t i = 0; i < CONSOLE_PAGE_COUNT; i++)
+        if (text_equal(name, CONSOLE_PAGES[i]))
             return true;
     return is_key_page(name);
 }

@@ -10,7 +10,7 @@ import {keysPage} from './keys.js';
 import {loadOrigin} from './origin.js';
 import {emptyState, loading} from './parts.js';
 import {currentSession, loadSession, watchSession} from './session.js';
-import {brand, signInPage} from './signin.js';
+import {brand, openReSignIn, openStepUp, signInPage} from './signin.js';
 import {TEXTS} from './texts.js';
 import {usagePage} from './usage.js';
 
@@ -209,7 +209,11 @@ function comeBack(event) {
 async function start() {
     const space = h('main', {class: 'lone'});
 
-    watchSession(() => showSignIn(TEXTS.signIn.signedOut));
+    watchSession({
+        ended: () => showSignIn(TEXTS.signIn.signedOut),
+        signInAgain: openReSignIn,
+        stepUp: openStepUp,
+    });
     addEventListener('click', clicked);
     addEventListener('keydown', typed);
     addEventListener('popstate', wentBack);

@@ -2,7 +2,6 @@
 // ends.
 import {call, callOnce, installHooks, Refusal} from './api.js';
 import {clockSkewMs} from './clock.js';
-import {openReSignIn, openStepUp} from './signin.js';
 import {announce, h, show} from './dom.js';
 import {wait} from './format.js';
 import {TEXTS} from './texts.js';
@@ -18,7 +17,9 @@ let ending = null; // of a promise: sign in again, under way
 let tabs = null;
 let warned = false;
 let touchedMs = 0;
-let notifyEnded = () => {};
+// What app.js lends: ended() is called when nobody is signed in any more, signInAgain(email, reason) and stepUp() ask for
+// what is missing.
+let hooks = {ended() {}, signInAgain: null, stepUp: null};
 
 export const currentSession = () => current;
 
@@ -27,7 +28,7 @@ const localTime = (iso) => (iso ? Date.parse(iso) + clockSkewMs() : 0);
 // Somebody else is signed in: nothing that is shown, typed or asked for is his.
 function changeUser() {
     forget();
-    notifyEnded();
+    hooks.ended();
     location.reload();
 }
 
@@ -99,7 +100,7 @@ export async function signOut() {
     }
     forget();
     tabs?.postMessage({event: 'ended'});
-    notifyEnded();
+    hooks.ended();
 }
 
 // The page is kept as it is, out of the document, until the same user is back.
@@ -107,14 +108,15 @@ function signInAgain(reason) {
     const before = current?.user;
 
     if (!before) {
-        notifyEnded();
+        hooks.ended();
         return Promise.reject(new Refusal('cancelled'));
     }
     hideWarning();
-    ending ??= openReSignIn(before.email, reason)
+    ending ??= hooks
+        .signInAgain(before.email, reason)
         .catch((refusal) => {
             forget();
-            notifyEnded();
+            hooks.ended();
             throw refusal;
         })
         .finally(() => {
@@ -212,14 +214,13 @@ function heard({data}) {
     }
 }
 
-// ended() is called when nobody is signed in any more.
-export function watchSession(ended) {
-    notifyEnded = ended;
+export function watchSession(functions) {
+    hooks = functions;
     installHooks({
         csrfToken: () => current?.csrfToken ?? '',
         used,
         signInAgain: () => signInAgain(),
-        stepUp: openStepUp,
+        stepUp: () => hooks.stepUp(),
         reload,
     });
     tabs = new BroadcastChannel('chatelaine-session');
