@@ -11,6 +11,10 @@ struct new_user {
     struct totp_secret totp; /* secure_wipe() it */
 };
 
+struct known_user {
+    struct id id, account;
+};
+
 /* Each is EXIT_DONE, or the code of what was told on standard error. */
 MUST_CHECK int account_add(struct store_client *client, struct text name, struct id *ret_account);
 /* email: as account_normalise_email() left it; password: judged. */
@@ -20,7 +24,8 @@ MUST_CHECK int user_add(struct store_client *client, struct keyring *keyring, co
 void user_hash_password(struct store_client *client, struct keyring *keyring, const struct id *user,
                         struct text password, char ret_hash[PASSWORD_HASH_BYTES]);
 /* email: normalised. */
-MUST_CHECK int user_find(struct store_client *client, const char *email, bool *ret_is_known, struct id *ret_user);
+MUST_CHECK int user_find(struct store_client *client, const char *email, bool *ret_is_known,
+                         struct known_user *ret_user);
 /* Replaces what is not NULL, ends the user's sessions and unlocks him. */
 MUST_CHECK int user_reset(struct store_client *client, const struct id *user, const char *password_hash,
                           const uint8_t *totp_sealed);

@@ -239,7 +239,7 @@ int user_list_run(const struct command_line *line)
 
 /* On failure nothing is open. */
 static int open_and_find(struct store_client *client, const struct settings *settings, struct keyring *keyring,
-                         const char *email, struct id *ret_user)
+                         const char *email, struct known_user *ret_user)
 {
     int code = store_client_open(client, settings, keyring);
     bool is_known;
@@ -257,12 +257,14 @@ static int open_and_find(struct store_client *client, const struct settings *set
 static int reset_totp_with(const struct command_line *line, struct keyring *keyring, const char *email)
 {
     struct store_client client;
+    struct known_user known;
     struct new_user user;
     uint8_t sealed[TOTP_SEALED_BYTES];
-    int code = open_and_find(&client, &line->settings, keyring, email, &user.id);
+    int code = open_and_find(&client, &line->settings, keyring, email, &known);
 
     if (code != EXIT_DONE)
         return code;
+    user.id = known.id;
     totp_secret_mint(&user.totp);
     keyring_seal(keyring, id_text(&user.id), user.totp.bytes, TOTP_SECRET_BYTES, sealed);
     code = user_reset(&client, &user.id, NULL, sealed);
@@ -296,7 +298,7 @@ static int reset_password_with(const struct command_line *line, struct keyring *
     char hash[PASSWORD_HASH_BYTES];
     struct store_client client;
     struct buf password CLEANUP(buf_wipe);
-    struct id user;
+    struct known_user user;
 
     buf_init(&password, PASSWORD_MAX_BYTES + 1);
     int code = password_obtain(line->password_file, &(struct password_context){.email = text_of(email)}, &password);
@@ -304,26 +306,29 @@ static int reset_password_with(const struct command_line *line, struct keyring *
         code = open_and_find(&client, &line->settings, keyring, email, &user);
     if (code != EXIT_DONE)
         return code;
-    user_hash_password(&client, keyring, &user, buf_text(&password), hash);
-    code = user_reset(&client, &user, hash, NULL);
+    code = password_accept_for(&client, &user.account, email, buf_text(&password));
+    if (code == EXIT_DONE) {
+        user_hash_password(&client, keyring, &user.id, buf_text(&password), hash);
+        code = user_reset(&client, &user.id, hash, NULL);
+    }
     store_client_close(&client);
     if (code == EXIT_DONE)
-        code = tell_done(line, &user, email, "has a new password; all sessions ended.");
+        code = tell_done(line, &user.id, email, "has a new password; all sessions ended.");
     return code;
 }
 
 static int unlock_with(const struct command_line *line, struct keyring *keyring, const char *email)
 {
     struct store_client client;
-    struct id user;
+    struct known_user user;
     int code = open_and_find(&client, &line->settings, keyring, email, &user);
 
     if (code != EXIT_DONE)
         return code;
-    code = user_unlock(&client, &user);
+    code = user_unlock(&client, &user.id);
     store_client_close(&client);
     if (code == EXIT_DONE)
-        code = tell_done(line, &user, email, "is unlocked; failed attempts are forgotten.");
+        code = tell_done(line, &user.id, email, "is unlocked; failed attempts are forgotten.");
     return code;
 }
 

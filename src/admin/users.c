@@ -98,7 +98,7 @@ int user_add(struct store_client *client, struct keyring *keyring, const struct 
 struct search {
     struct store_client *client;
     enum store_result result;
-    struct id user;
+    struct known_user user;
 };
 
 static void user_searched(void *arg, enum store_result result, const struct user_record *user)
@@ -107,11 +107,11 @@ static void user_searched(void *arg, enum store_result result, const struct user
 
     search->result = result;
     if (result == STORE_OK)
-        search->user = user->id;
+        search->user = (struct known_user){user->id, user->account};
     store_client_done(search->client);
 }
 
-int user_find(struct store_client *client, const char *email, bool *ret_is_known, struct id *ret_user)
+int user_find(struct store_client *client, const char *email, bool *ret_is_known, struct known_user *ret_user)
 {
     static const struct store_refusals NONE = {0};
     struct search search = {.client = client};

@@ -226,13 +226,13 @@ static int make_credentials(struct dev *dev, struct store_client *client, struct
 
 static int find_or_make_user(struct dev *dev, struct store_client *client, struct keyring *keyring)
 {
-    struct id user;
+    struct known_user user;
     bool is_known;
     int code = user_find(client, DEV_EMAIL, &is_known, &user);
 
     if (code != EXIT_DONE || (is_known && dev_credentials_read(&dev->home, &dev->credentials)))
         return code;
-    return make_credentials(dev, client, keyring, is_known ? &user : NULL);
+    return make_credentials(dev, client, keyring, is_known ? &user.id : NULL);
 }
 
 static int dev_prepare_user(struct dev *dev)

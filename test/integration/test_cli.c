@@ -124,11 +124,11 @@ Test(cli, wrong_usage_is_exit_code_2, .timeout = 60)
 }
 
 /* With an umlaut, in UTF-8. */
-#define SOUTH_CLINIC "S\303\274d Clinic"
+#define SOUTH_CLINIC "S\303\274d Zephyrine Zumpano"
 
 Test(cli, accounts_and_users, .timeout = 90)
 {
-    char account[64], user[64], uri[512], again[512], code[16];
+    char account[64], user[64], uri[512], again[512], code[16], weak[PROCESS_PATH_BYTES];
     struct fixture fixture;
     struct run run;
 
@@ -152,6 +152,13 @@ Test(cli, accounts_and_users, .timeout = 90)
     RUN(&fixture, &run, "user", "create", "--account", account, "--email", "ada@clinic.test", "--password-file",
         fixture.password_path, "--json");
     expect_refusal(&run, 1, "email exists already", "an email twice");
+
+    snprintf(weak, sizeof weak, "%.150s/weak", fixture.folder);
+    file_write(weak, "zephyrine-zumpano!");
+    RUN(&fixture, &run, "user", "create", "--account", account, "--email", "eve@clinic.test", "--password-file", weak);
+    expect_refusal(&run, 1, "your own names", "the account's name, at creation");
+    RUN(&fixture, &run, "user", "reset-password", "--email", "ada@clinic.test", "--password-file", weak);
+    expect_refusal(&run, 1, "your own names", "the account's name, at a reset");
 
     RUN(&fixture, &run, "user", "list", "--account", account, "--json");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
