@@ -19,8 +19,11 @@ struct session_record {
     int64_t attacked_ms;        /* by session_store_create() alone: when guesses last closed sign-in by this email to
                                  * unknown browsers, if that was not told before; else 0 */
     uint32_t retry_after_s;     /* with STORE_REFUSED alone */
+    int64_t totp_step;          /* with STORE_CONFLICT alone: the last one that was used */
 };
-/* session: with STORE_OK, and with STORE_REFUSED for its retry_after_s. */
+/* session: with STORE_OK, with STORE_REFUSED for its retry_after_s and with STORE_CONFLICT for its totp_step; else
+ * NULL.
+ */
 typedef void session_found(void *arg, enum store_result result, const struct session_record *session);
 
 /* An attempt to sign in or to step up. It is reserved before its password is hashed, and ends in exactly one of

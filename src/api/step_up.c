@@ -2,6 +2,7 @@
  * the old one does not rise with it. */
 #include "attempt_internal.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "session_cookie_internal.h"
@@ -141,11 +142,20 @@ static void reply_step_up(struct step_up *op, const struct session_record *sessi
     step_up_log(op, "step-up");
 }
 
+/* A sign-in may have taken a code that authenticators do not show yet: so the wait is told, up to a minute. */
+static void refuse_used_code(struct exchange *exchange, int64_t last_step)
+{
+    struct problem problem = problem_of(PROBLEM_TOTP_ALREADY_USED);
+
+    problem.retry_after_s = totp_wait_s(last_step, clock_wall_ms());
+    exchange_refuse_with(exchange, problem);
+}
+
 /* What is neither right nor wrong. */
 static void step_up_refuse(struct step_up *op, enum store_result result, const struct session_record *session)
 {
     if (result == STORE_CONFLICT)
-        exchange_refuse(op->exchange, PROBLEM_TOTP_ALREADY_USED);
+        refuse_used_code(op->exchange, session->totp_step);
     else if (result == STORE_NOT_FOUND)
         exchange_refuse(op->exchange, PROBLEM_INVALID_SESSION);
     else if (result == STORE_REFUSED)

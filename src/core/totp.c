@@ -64,6 +64,15 @@ bool totp_verify(const struct totp_secret *secret, struct text code, int64_t wal
     return matches;
 }
 
+uint32_t totp_wait_s(int64_t step, int64_t wall_ms)
+{
+    const int64_t ahead = step - totp_step(wall_ms);
+    if (ahead < 0)
+        return 1;
+    const int64_t steps = ahead < WINDOW_STEPS ? ahead + 1 : WINDOW_STEPS + 1;
+    return (uint32_t)((steps * TOTP_STEP_MS - wall_ms % TOTP_STEP_MS + 999) / 1000);
+}
+
 void totp_print_uri(const struct totp_secret *secret, struct text issuer, struct text email, struct buf *out)
 {
     buf_append_str(out, "otpauth://totp/");

@@ -288,7 +288,8 @@ static void session_called(void *arg, enum store_result result, const struct red
     struct stored_seal stored;
 
     free(arg);
-    if (result == STORE_REFUSED && !read_seconds(reply_at(reply, 0), &session.retry_after_s))
+    if ((result == STORE_REFUSED && !read_seconds(reply_at(reply, 0), &session.retry_after_s)) ||
+        (result == STORE_CONFLICT && !reply_time(reply_at(reply, 0), &session.totp_step)))
         result = STORE_UNAVAILABLE;
     if (result == STORE_OK && (!session_read(reply, &session) || !attack_read(reply, &session) ||
                                !seal_read(reply_at(reply, 5), &session, &stored))) {
@@ -297,7 +298,8 @@ static void session_called(void *arg, enum store_result result, const struct red
     }
     if (result == STORE_OK)
         result = session_believe(&call, &session, &stored);
-    call.done(call.arg, result, result == STORE_OK || result == STORE_REFUSED ? &session : NULL);
+    bool has_session = result == STORE_OK || result == STORE_REFUSED || result == STORE_CONFLICT;
+    call.done(call.arg, result, has_session ? &session : NULL);
 }
 
 /* digest: of the session that it leaves. */

@@ -574,6 +574,7 @@ describe('what can go wrong', () => {
 
     browse('a code that was used is told apart, at the step-up', async (page, {person}) => {
         await signIn(page, person);
+        await deployment.signIn(person); // with a code that comes early: the one that the app shows next is of no use
         await page.getByRole('button', {name: 'Create key'}).first().click();
         await page.getByRole('textbox', {name: 'Name'}).fill('x');
         await page.getByRole('checkbox', {name: /patients:read/}).check();
@@ -581,9 +582,16 @@ describe('what can go wrong', () => {
         const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
         await dialog.getByLabel('Password', {exact: true}).fill(PASSWORD);
         await dialog.getByLabel('One-time code').fill(person.lastCode());
+        const before = person.nextCodeInS();
+        const answered = page.waitForResponse('**/v1/console/step_up');
         await dialog.getByRole('button', {name: 'Confirm'}).click();
+        const told = Number((await answered).headers()['retry-after']);
         const used = dialog.getByText('This code was used before');
         const atFirst = await used.textContent();
+        const shown = Number(atFirst.match(/(\d+)\u00a0s/)[1]);
+        const after = person.nextCodeInS();
+        assert.ok(told >= after && told <= Math.ceil(before), `${told} of ${before} to ${after} s`);
+        assert.ok(shown >= after && shown <= told, `shown: ${shown} of ${told}, ${after} s left`);
         await until('the countdown to go on', async () => (await used.textContent()) !== atFirst);
         await dialog.getByRole('button', {name: 'Cancel'}).click();
         assert.equal(await page.getByRole('textbox', {name: 'Name'}).inputValue(), 'x');

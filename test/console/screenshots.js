@@ -163,7 +163,11 @@ async function takeCreate(page, shoot) {
     await page.getByRole('dialog', {name: 'Confirm that it is you'}).waitFor();
     await shoot('step-up');
     await page.route('**/v1/console/step_up', (route) =>
-        route.fulfill({status: 401, json: {error: {code: 'totp_already_used'}}}),
+        route.fulfill({
+            status: 401,
+            headers: {'Retry-After': '17'},
+            json: {error: {code: 'totp_already_used'}},
+        }),
     );
     await page.getByRole('dialog', {name: 'Confirm that it is you'}).getByLabel('Password', {exact: true}).fill('x');
     await page.getByLabel('One-time code').fill('123456');

@@ -281,6 +281,9 @@ Test(login, a_step_up_gives_a_new_token_and_the_old_one_is_dead, .timeout = 90)
     step_up(&fixture, 1, &stepped, FIXTURE_PASSWORD, code, &answer);
     cr_expect_eq(answer.status, 401);
     cr_expect_str_eq(http_answer_code(&answer), "totp_already_used");
+    cr_assert(http_answer_field(&answer, "Retry-After", value, sizeof value));
+    long wait_s = strtol(value, NULL, 10);
+    cr_expect(wait_s >= 1 && wait_s <= 30, "until the code that was used is over: %s", value);
     fixture_stop(&fixture);
 }
 

@@ -90,6 +90,11 @@ class Person {
         return this.lastCode();
     }
 
+    // When the app shows a code that was not used, in seconds from now.
+    nextCodeInS() {
+        return ((this.#lastStep + 1) * TOTP_STEP_MS - Date.now()) / 1000;
+    }
+
     lastCode() {
         const counter = Buffer.alloc(8);
 

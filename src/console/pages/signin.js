@@ -1,6 +1,5 @@
 // Signing in, on a page of its own or over what was being done, and confirming before what needs a step-up.
 import {Refusal} from './api.js';
-import {serverNow} from './clock.js';
 import {h, icon} from './dom.js';
 import {openDialog} from './dialog.js';
 import {timeElement} from './format.js';
@@ -12,7 +11,6 @@ import {TEXTS} from './texts.js';
 import {dropVeiled, unveil, veil} from './veil.js';
 
 const CODE_FORM = /^[0-9]{6}$/;
-const STEP_S = 30;
 
 const codeProblem = (input) => !CODE_FORM.test(codeOf(input)) && TEXTS.signIn.codeMissing;
 
@@ -142,12 +140,12 @@ export function openReSignIn(email, reason) {
     });
 }
 
-// Counts down to the next code of the authenticator, by the server's clock.
-function usedNotice() {
+// Counts down to the next code of the authenticator.
+function usedNotice(waitMs) {
     const text = h('span');
-    const endMs = (Math.floor(serverNow() / 1000 / STEP_S) + 1) * STEP_S * 1000;
+    const endMs = Date.now() + waitMs;
     const tick = () => {
-        const leftS = Math.ceil((endMs - serverNow()) / 1000);
+        const leftS = Math.ceil((endMs - Date.now()) / 1000);
 
         text.textContent = leftS > 0 ? TEXTS.stepUp.used(leftS) : TEXTS.stepUp.usedOver;
         if (leftS > 0) setTimeout(tick, 500);
@@ -159,7 +157,7 @@ function usedNotice() {
 
 function explainStepUp(refusal, code) {
     if (refusal.code === 'totp_already_used' || refusal.code === 'invalid_login') clearCode(code);
-    if (refusal.code === 'totp_already_used') return [usedNotice()];
+    if (refusal.code === 'totp_already_used') return [usedNotice(refusal.retryAfterMs)];
     if (refusal.code === 'invalid_login') return [notice('error', TEXTS.stepUp.wrong)];
     return [explain(refusal)];
 }

@@ -167,8 +167,7 @@ export const TEXTS = {
         submit: 'Confirm',
         working: 'Confirming…',
         wrong: 'Password or code is wrong.',
-        used: (seconds) =>
-            `This code was used before. A new one comes in ${seconds}\u00a0s; if that was used too, wait for one more, up to a minute.`,
+        used: (seconds) => `This code was used before. A new one comes in ${seconds}\u00a0s.`,
         usedOver: 'This code was used before. Enter the new one.',
     },
 

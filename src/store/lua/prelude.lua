@@ -237,10 +237,10 @@ local function name_of(account, id)
     return user and user[2] == account and user[3] or ''
 end
 
--- A TOTP code is accepted once: its step must be later than the last one that was taken.
-local function totp_step_is_new(user, step)
-    local last = redis.call('HGET', K.user(user), 'totp_step')
-    return not last or tonumber(step) > tonumber(last)
+-- A TOTP code is accepted once: its step must be later than the last one that was taken, which is returned if it is not.
+local function totp_step_taken(user, step)
+    local last = tonumber(redis.call('HGET', K.user(user), 'totp_step'))
+    return last and tonumber(step) <= last and last
 end
 
 -- Takes a session away from its user.

@@ -5,8 +5,8 @@
 --   verified ('' both: not compared), ip, request id, events kept, when it begins, MAC
 -- Returns: ok, session, and behind it when sign-in was last closed to unknown browsers, if not told yet (else 0);
 --   refused, seconds to wait: a limit was reached since it began; refused, 0: the user is locked; not_found: no such
---   user, or password or TOTP secret changed since they were verified; conflict: the step, or a later one, was used,
---   or the digest exists
+--   user, or password or TOTP secret changed since they were verified; conflict, the last step that was used: that one,
+--   or a later one, or the digest exists
 -- Events: session.created, session.ended
 
 local SESSIONS_MAX = 20
@@ -25,8 +25,9 @@ local wait_s = attempt_wait_s(counters, now, guard.forgiven)
 if wait_s or guard.locked then
     return {'refused', wait_s or 0}
 end
-if not totp_step_is_new(user, step) or exists(K.session(digest)) then
-    return {'conflict'}
+local taken = totp_step_taken(user, step)
+if taken or exists(K.session(digest)) then
+    return {'conflict', taken or tonumber(step)}
 end
 
 local function end_session(other, owner, account)

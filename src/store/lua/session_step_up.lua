@@ -3,7 +3,7 @@
 -- ARGV: prefix, old digest, new digest, TOTP step, attempt, its counters, idle, absolute and step-up limit in ms, ip,
 --   request id, events kept, when the step-up begins, MAC of the session with it
 -- Returns: ok, session; not_found: it is over; refused, seconds to wait: a limit was reached since it began; refused, 0:
---   the user is locked; conflict: the step, or a later one, was used, or the new digest exists
+--   the user is locked; conflict, the last step that was used: that one, or a later one, or the new digest exists
 -- Event: session.step_up
 
 local old, new, step = ARGV[2], ARGV[3], ARGV[4]
@@ -19,8 +19,9 @@ local wait_s = attempt_wait_s(counters, now, guard.forgiven)
 if wait_s or guard.locked then
     return {'refused', wait_s or 0}
 end
-if not totp_step_is_new(user, step) or exists(K.session(new)) then
-    return {'conflict'}
+local taken = totp_step_taken(user, step)
+if taken or exists(K.session(new)) then
+    return {'conflict', taken or tonumber(step)}
 end
 
 redis.call('HSET', K.user(user), 'totp_step', step)

@@ -387,7 +387,10 @@ Test(login, step_up_wrong)
 
     world.password_result = PASSWORD_MATCHES;
     world.create_result = STORE_CONFLICT;
-    expect_code(step_up(STEP_UP), PROBLEM_TOTP_ALREADY_USED);
+    world.session.totp_step = totp_step(world.wall_ms) + 1;
+    struct http_request *used = step_up(STEP_UP);
+    cr_assert_eq(answer_problem(used)->retry_after_s, totp_wait_s(world.session.totp_step, world.wall_ms));
+    expect_code(used, PROBLEM_TOTP_ALREADY_USED);
     world.create_result = STORE_NOT_FOUND;
     expect_code(step_up(STEP_UP), PROBLEM_INVALID_SESSION);
     world.create_result = STORE_UNKNOWN;

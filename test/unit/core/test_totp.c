@@ -55,6 +55,17 @@ Test(totp, steps_change_each_30_s)
     cr_assert_eq(totp_step(30000), 1);
 }
 
+Test(totp, tells_when_the_next_code_comes)
+{
+    static const struct {
+        int64_t step, wall_ms;
+        uint32_t wait_s;
+    } CASES[] = {{2, 60000, 30}, {2, 61000, 29}, {2, 61001, 29}, {2, 89999, 1},  {3, 60000, 60},
+                 {3, 89001, 31}, {1, 60000, 1},  {0, 60000, 1},  {9, 60000, 60}, {INT64_MAX, 60000, 60}};
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++)
+        cr_assert_eq(totp_wait_s(CASES[i].step, CASES[i].wall_ms), CASES[i].wait_s, "case %zu", i);
+}
+
 /* Step 1 has the code 287082, step 0 755224. */
 Test(totp, wants_exactly_six_ascii_digits)
 {

@@ -709,7 +709,7 @@ Test(lua, session_create)
           {"HGET t:user:usr_U totp_step", "7"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type session.created actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
-          {CREATE("s2", "7"), "(conflict)"}, {CREATE("s2", "6"), "(conflict)"}, {CREATE("s1", "8"), "(conflict)"},
+          {CREATE("s2", "7"), "(conflict 7)"}, {CREATE("s2", "6"), "(conflict 7)"}, {CREATE("s1", "8"), "(conflict 8)"},
           {"EXISTS t:session:s2", "0"}, {"HGET t:user:usr_U totp_step", "7"}, {CREATE("s2", "8"), "(ok *)"},
           {"SCARD t:user:usr_U:sessions", "2"});
 }
@@ -747,7 +747,7 @@ Test(lua, a_sign_in_ends_the_session_that_it_came_with)
           {"@session_create usr_V 7 s3 sid1 a pair:p, '' s2" LIMITS " '' '' '' '' 100 $now mac", "(ok *)"},
           {"EXISTS t:session:s2 t:user:usr_U:sessions", "0"},
           /* A sign-in that was refused ends nothing. */
-          {CREATE_FROM("s4", "8", "s3"), "(conflict)"}, {"EXISTS t:session:s3", "1"});
+          {CREATE_FROM("s4", "8", "s3"), "(conflict 8)"}, {"EXISTS t:session:s3", "1"});
 }
 
 Test(lua, twenty_sessions_a_user_and_the_oldest_ends)
@@ -800,14 +800,15 @@ Test(lua, sessions_end_by_idle_and_absolute_limit)
 Test(lua, session_step_up)
 {
     STEPS(ACCOUNT, USER, {STEP_UP("s1", "s2", "7"), "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
-          {STEP_UP("s1", "s2", "7"), "(conflict)"}, {"EXISTS t:session:s1", "1"},
-          {"HSET t:throttle:s n 4 first $now until 0", "3"}, {"HSET t:throttle:u n 19 first $now until $now+9000", "3"},
-          {STEP_UP("s1", "s2", "8"), "(refused 9)"}, {"HSET t:throttle:u until 0", "0"},
-          {"HSET t:user:usr_U locked 1", "1"}, {STEP_UP("s1", "s2", "8"), "(refused 0)"},
-          {"HDEL t:user:usr_U locked", "1"}, {STEP_UP("s1", "s2", "8"), "(ok sid1 1* 1* 1* (usr_U *))"},
-          {"@session_load s1" LIMITS, "(not_found)"}, {"@session_load s2" LIMITS, "(ok sid1 1* 1* 1* (usr_U *))"},
-          {"SMEMBERS t:user:usr_U:sessions", "(s2)"}, {"HGET t:user:usr_U totp_step", "8"},
-          {"EXISTS t:throttle:s", "0"}, {"HGET t:throttle:u n", "19"}, {"PTTL t:session:s2", "~1800000"},
+          {STEP_UP("s1", "s2", "7"), "(conflict 7)"}, {STEP_UP("s1", "s2", "6"), "(conflict 7)"},
+          {"EXISTS t:session:s1", "1"}, {"HSET t:throttle:s n 4 first $now until 0", "3"},
+          {"HSET t:throttle:u n 19 first $now until $now+9000", "3"}, {STEP_UP("s1", "s2", "8"), "(refused 9)"},
+          {"HSET t:throttle:u until 0", "0"}, {"HSET t:user:usr_U locked 1", "1"},
+          {STEP_UP("s1", "s2", "8"), "(refused 0)"}, {"HDEL t:user:usr_U locked", "1"},
+          {STEP_UP("s1", "s2", "8"), "(ok sid1 1* 1* 1* (usr_U *))"}, {"@session_load s1" LIMITS, "(not_found)"},
+          {"@session_load s2" LIMITS, "(ok sid1 1* 1* 1* (usr_U *))"}, {"SMEMBERS t:user:usr_U:sessions", "(s2)"},
+          {"HGET t:user:usr_U totp_step", "8"}, {"EXISTS t:throttle:s", "0"}, {"HGET t:throttle:u n", "19"},
+          {"PTTL t:session:s2", "~1800000"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type session.step_up actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
           {"HSET t:session:s2 step_up $now-300000", "0"}, {"@session_load s2" LIMITS, "(ok sid1 1* 1* 0 (*))"});

@@ -80,7 +80,7 @@ static void session_answer_done(void *arg, enum store_result result, const struc
 {
     struct session_answer *answer = arg;
 
-    cr_assert_eq(session != NULL, result == STORE_OK || result == STORE_REFUSED);
+    cr_assert_eq(session != NULL, result == STORE_OK || result == STORE_REFUSED || result == STORE_CONFLICT);
     if (session)
         answer->session = *session;
     answer_done(&answer->answer, result);
@@ -176,7 +176,9 @@ Test(session_store, a_code_is_taken_once)
     cr_assert_eq(create_session(&user, 7, 1, &answer), STORE_OK);
     cr_expect_eq(create_session(&user, 7, 2, &answer), STORE_CONFLICT);
     cr_expect_eq(create_session(&user, 6, 2, &answer), STORE_CONFLICT);
+    cr_expect_eq(answer.session.totp_step, 7);
     cr_expect_eq(step_up(1, 3, 7, &answer), STORE_CONFLICT);
+    cr_expect_eq(answer.session.totp_step, 7);
     cr_expect_eq(load_session(1, &answer), STORE_OK);
     cr_expect_eq(load_session(2, &answer), STORE_NOT_FOUND);
     cr_expect_eq(load_session(3, &answer), STORE_NOT_FOUND);
