@@ -14,12 +14,9 @@ MUST_CHECK bool address_parse(struct text t, struct address *ret_address);
 void address_print(const struct address *address, struct buf *out);
 /* 127.0.0.0/8 or ::1. */
 bool address_is_loopback(const struct address *address);
-/* What is counted as one client: the IPv4 address, or the /64 of an IPv6 one ("2001:db8:1:2::/64"), all of which one
- * client may use. */
-void address_print_network(const struct address *address, struct buf *out);
-
-/* The block of that many leading bits, of the one or the other family: "192.0.2.0/24", "2001:db8:1::/48". 0 bits:
- * nothing. Strangers hold whole blocks, so that failures are counted by them. */
+enum { IPV4_BITS = 32, IPV6_BITS = 128 };
+/* The block of that many leading bits, of the one or the other family: "192.0.2.0/24", "2001:db8:1::/48". All bits: the
+ * address alone. 0 bits: nothing. */
 void address_print_block(const struct address *address, unsigned ipv4_bits, unsigned ipv6_bits, struct buf *out);
 
 struct address_ranges;

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define FORWARDED_FOR TEXT("X-Forwarded-For")
+/* One client may use all of a /64. */
+enum { CLIENT_NETWORK_IPV6_BITS = 64 };
 
 /* Nearly every path is in its normal form already: the server has refused all bytes that are never right. */
 static bool is_normal(struct text path)
@@ -195,8 +197,7 @@ static bool read_client(const struct exchange *exchange, struct address *ret_cli
     return true;
 }
 
-static struct text print_client(const struct exchange *exchange,
-                                void (*print)(const struct address *client, struct buf *out))
+struct text exchange_client_block(const struct exchange *exchange, unsigned ipv4_bits, unsigned ipv6_bits)
 {
     char storage[ADDRESS_TEXT_BYTES];
     struct address client;
@@ -205,18 +206,18 @@ static struct text print_client(const struct exchange *exchange,
     if (!read_client(exchange, &client))
         return http_request_peer(exchange->request); /* a unix socket */
     buf_init_fixed(&out, storage, sizeof storage);
-    print(&client, &out);
+    address_print_block(&client, ipv4_bits, ipv6_bits, &out);
     return http_request_copy(exchange->request, buf_text(&out));
 }
 
 struct text exchange_client_address(const struct exchange *exchange)
 {
-    return print_client(exchange, address_print);
+    return exchange_client_block(exchange, IPV4_BITS, IPV6_BITS);
 }
 
 struct text exchange_client_network(const struct exchange *exchange)
 {
-    return print_client(exchange, address_print_network);
+    return exchange_client_block(exchange, IPV4_BITS, CLIENT_NETWORK_IPV6_BITS);
 }
 
 static struct credential read_credential(const struct exchange *exchange)
@@ -234,19 +235,6 @@ static struct credential read_credential(const struct exchange *exchange)
         credential.needs_step_up = route && (route->flags & ROUTE_STEP_UP);
     }
     return credential;
-}
-
-struct text exchange_client_block(const struct exchange *exchange, unsigned ipv4_bits, unsigned ipv6_bits)
-{
-    char storage[ADDRESS_TEXT_BYTES];
-    struct address client;
-    struct buf out;
-
-    if (!read_client(exchange, &client))
-        return http_request_peer(exchange->request); /* a unix socket */
-    buf_init_fixed(&out, storage, sizeof storage);
-    address_print_block(&client, ipv4_bits, ipv6_bits, &out);
-    return http_request_copy(exchange->request, buf_text(&out));
 }
 
 struct audit_source exchange_source(const struct exchange *exchange)

@@ -72,7 +72,8 @@ const struct id *exchange_actor(const struct exchange *exchange);
  * events; what is limited is counted by the network, so that nobody escapes within the /64 that is his. */
 struct text exchange_client_address(const struct exchange *exchange);
 struct text exchange_client_network(const struct exchange *exchange);
-/* The block of that many bits that the address lies in; empty for 0 bits. */
+/* The block of that many bits that the address lies in; empty for 0 bits. Strangers hold whole blocks, so that failures
+ * are counted by them. */
 struct text exchange_client_block(const struct exchange *exchange, unsigned ipv4_bits, unsigned ipv6_bits);
 /* For a change: its audit event, and the credential that must still be valid when it takes effect. The actor is empty
  * where there is no principal. Lives as long as the exchange. */

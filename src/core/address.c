@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IPV4_OFFSET = 12, NETWORK_BYTES = 8, PORT_MAX = 65535, QUOTED_MAX_BYTES = 60 };
+enum { IPV4_OFFSET = 12, PORT_MAX = 65535, QUOTED_MAX_BYTES = 60 };
 
 static const uint8_t MAPPED_PREFIX[IPV4_OFFSET] = {[10] = 0xff, [11] = 0xff};
 
@@ -76,18 +76,6 @@ bool address_is_loopback(const struct address *address)
                             : memcmp(address->bytes, LOOPBACK.bytes, sizeof LOOPBACK.bytes) == 0;
 }
 
-void address_print_network(const struct address *address, struct buf *out)
-{
-    struct address network = {{0}};
-    if (is_ipv4(address)) {
-        address_print(address, out);
-        return;
-    }
-    memcpy(network.bytes, address->bytes, NETWORK_BYTES);
-    address_print(&network, out);
-    buf_append_str(out, "/64");
-}
-
 void address_print_block(const struct address *address, unsigned ipv4_bits, unsigned ipv6_bits, struct buf *out)
 {
     const unsigned bits = is_ipv4(address) ? ipv4_bits : ipv6_bits;
@@ -98,7 +86,8 @@ void address_print_block(const struct address *address, unsigned ipv4_bits, unsi
     for (unsigned bit = kept; bit < 8 * ADDRESS_BYTES; bit++)
         block.bytes[bit / 8] &= (uint8_t) ~(0x80U >> bit % 8);
     address_print(&block, out);
-    buf_printf(out, "/%u", bits);
+    if (kept < 8 * ADDRESS_BYTES)
+        buf_printf(out, "/%u", bits);
 }
 
 static bool same_bits(const struct address *a, const struct address *b, unsigned bits)

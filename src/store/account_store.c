@@ -242,26 +242,22 @@ struct list_accounts_call {
     void *arg;
 };
 
-static bool account_row_read(const struct redis_reply *reply, struct account_row *ret_row)
+static bool account_row_read(UNUSED void *arg, const struct redis_reply *reply, void *ret_row)
 {
-    return reply_id(reply_at(reply, 0), ID_ACCOUNT, &ret_row->id) &&
-           reply_chars(reply_at(reply, 1), ret_row->name, sizeof ret_row->name);
+    struct account_row *row = ret_row;
+
+    return reply_id(reply_at(reply, 0), ID_ACCOUNT, &row->id) &&
+           reply_chars(reply_at(reply, 1), row->name, sizeof row->name);
 }
 
 static void list_accounts_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct list_accounts_call call = *(struct list_accounts_call *)arg;
-    size_t count = result == STORE_OK ? reply->count : 0;
-    struct account_row *rows = mem_alloc((count + 1) * sizeof *rows);
+    const struct row_form form = {"list of accounts", sizeof(struct account_row), SIZE_MAX, account_row_read, NULL};
+    size_t count;
+    struct account_row *rows = reply_rows(call.store, &form, reply, &result, &count);
 
     free(arg);
-    for (size_t i = 0; i < count; i++) {
-        if (account_row_read(reply_at(reply, i), &rows[i]))
-            continue;
-        store_malformed(call.store, "list of accounts");
-        result = STORE_UNAVAILABLE;
-        count = 0;
-    }
     call.done(call.arg, result, rows, count);
     free(rows);
 }

@@ -23,29 +23,25 @@ struct list_keys_call {
     void *arg;
 };
 
-static bool stored_key_read(const struct redis_reply *reply, enum id_kind kind, struct stored_key *ret_key)
+static bool stored_key_read(void *arg, const struct redis_reply *reply, void *ret_key)
 {
+    const struct list_keys_call *call = arg;
+    struct stored_key *key = ret_key;
     struct text hex;
 
-    return reply_id(reply_at(reply, 0), kind, &ret_key->id) && reply_text(reply_at(reply, 1), &hex) &&
-           (hex.len == 0 || decode_hex(hex, ret_key->digest, sizeof ret_key->digest)) &&
-           reply_text(reply_at(reply, 2), &ret_key->packed);
+    return reply_id(reply_at(reply, 0), call->kind, &key->id) && reply_text(reply_at(reply, 1), &hex) &&
+           (hex.len == 0 || decode_hex(hex, key->digest, sizeof key->digest)) &&
+           reply_text(reply_at(reply, 2), &key->packed);
 }
 
 static void list_keys_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct list_keys_call call = *(struct list_keys_call *)arg;
-    struct stored_key *keys = mem_alloc(SEAL_KEYS_AT_ONCE * sizeof *keys);
-    size_t count = result == STORE_OK ? reply->count : 0;
+    const struct row_form form = {"list of keys", sizeof(struct stored_key), SEAL_KEYS_AT_ONCE, stored_key_read, &call};
+    size_t count;
+    struct stored_key *keys = reply_rows(call.store, &form, reply, &result, &count);
 
     free(arg);
-    for (size_t i = 0; i < count; i++) {
-        if (i < SEAL_KEYS_AT_ONCE && stored_key_read(reply_at(reply, i), call.kind, &keys[i]))
-            continue;
-        store_malformed(call.store, "list of keys");
-        result = STORE_UNAVAILABLE;
-        count = 0;
-    }
     call.done(call.arg, result, keys, count);
     free(keys);
 }

@@ -111,6 +111,33 @@ void verb_call_change(struct store *store, enum script script, const struct scri
     store_call_script(store, script, SCRIPT_CHANGES, args->count, args->argv, change_called, call);
 }
 
+static bool read_rows(const struct row_form *form, const struct redis_reply *reply, char *ret_rows)
+{
+    for (size_t i = 0; i < reply->count; i++)
+        if (!form->read(form->arg, reply_at(reply, i), ret_rows + i * form->row_bytes))
+            return false;
+    return true;
+}
+
+void *reply_rows(struct store *store, const struct row_form *form, const struct redis_reply *reply,
+                 enum store_result *result, size_t *ret_count)
+{
+    char *rows;
+
+    *ret_count = 0;
+    if (*result != STORE_OK)
+        return NULL;
+    rows = mem_alloc((reply->count + 1) * form->row_bytes);
+    if (reply->count <= form->rows_max && read_rows(form, reply, rows)) {
+        *ret_count = reply->count;
+        return rows;
+    }
+    store_malformed(store, form->what);
+    *result = STORE_UNAVAILABLE;
+    free(rows);
+    return NULL;
+}
+
 bool reply_time(const struct redis_reply *reply, int64_t *ret_ms)
 {
     return reply_integer(reply, ret_ms) && *ret_ms > 0;

@@ -32,6 +32,18 @@ void args_add_credential(struct script_args *args, const struct credential *cred
 void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,
                       void *arg);
 
+/* How the rows of a list are read. */
+struct row_form {
+    const char *what; /* for the log: "list of accounts" */
+    size_t row_bytes, rows_max;
+    bool (*read)(void *arg, const struct redis_reply *reply, void *ret_row);
+    void *arg;
+};
+/* The rows of a reply, to be freed. If it is malformed, *result becomes STORE_UNAVAILABLE; if it is not STORE_OK, there
+ * are none. */
+MUST_CHECK void *reply_rows(struct store *store, const struct row_form *form, const struct redis_reply *reply,
+                            enum store_result *result, size_t *ret_count);
+
 /* Readers of values; false for what can't be. */
 MUST_CHECK bool reply_time(const struct redis_reply *reply, int64_t *ret_ms);          /* above 0 */
 MUST_CHECK bool reply_seconds(const struct redis_reply *reply, uint32_t *ret_seconds); /* 1 at least */
