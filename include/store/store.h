@@ -119,10 +119,6 @@ enum { STORE_REPLICA_LAG_MAX_S = 2 };
 /* Without a connection it waits for one, up to the timeout; then STORE_UNAVAILABLE. Claims an empty store's schema. */
 void store_examine(struct store *store,
                    void (*done)(void *arg, enum store_result result, const struct store_facts *facts), void *arg);
-/* The first unfit fact that endangers the promise, as a sentence with its remedy; NULL when fit. */
-const char *store_judge(const struct store_facts *facts, int64_t min_replicas);
-/* Of those the one about the master keys. */
-const char *store_judge_keys(const struct store_facts *facts);
 
 /* Whether records without a seal are taken for a while: those of an earlier version. */
 bool store_takes_unsealed(const struct store *store);

@@ -166,7 +166,7 @@ int doctor_run(const struct command_line *line)
     examine_origin(&evidence, &origin);
     evidence.file_limit = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 0;
 
-    doctor_judge(&evidence, &report);
+    doctor_evaluate(&evidence, &report);
     if (line->json)
         print_json(&report, &out);
     else

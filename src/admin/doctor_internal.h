@@ -1,4 +1,4 @@
-/* What doctor judges, apart from how it finds out. */
+/* What doctor checks, apart from how it finds out. */
 #pragma once
 #include "config/settings.h"
 #include "key_census_internal.h"
@@ -34,6 +34,7 @@ struct doctor_evidence {
     uint64_t file_limit; /* the hard one: the node raises the soft one to it */
 };
 
-void doctor_judge(const struct doctor_evidence *evidence, struct doctor_report *ret_report);
+/* A check for each thing that a deployment needs. */
+void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_report *ret_report);
 /* No check has failed. */
 bool doctor_is_fit(const struct doctor_report *report);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "store/fitness.h"
 #include "store/seal_store.h"
 
 #include <inttypes.h>
@@ -106,7 +107,7 @@ static int judge(struct rotation *rotation)
     if (rotation->line->adopt)
         return judge_adoption(rotation);
     if (facts->keys == STORE_KEYS_UNNOTED)
-        return command_fail(EXIT_UNFIT, "%s", store_judge_keys(&(struct store_facts){.keys = facts->keys}));
+        return command_fail(EXIT_UNFIT, "%s", fitness_rule("noted-master-key")->remedy);
     return EXIT_DONE;
 }
 

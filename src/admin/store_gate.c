@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "config/key_file.h"
+#include "store/fitness.h"
 
 #include <stdlib.h>
 
@@ -90,21 +91,6 @@ static void gate_finish(struct store_gate *gate, enum store_gate_result result, 
         done(gate->arg, result, why);
 }
 
-/* The first thing that waiting does not mend; a Redis that loads its file, or whose replicas are still away, is waited
- * for like one that is down. */
-static const char *judge_lasting(const struct store_facts *facts, bool unsafe_redis)
-{
-    struct store_facts lasting = *facts;
-
-    lasting.writable = true;
-    if (unsafe_redis) {
-        lasting.sentinels = 0;
-        lasting.appendonly = lasting.appendfsync_always = lasting.no_fsync_on_rewrite_off = lasting.noeviction =
-            lasting.config_readable = true;
-    }
-    return store_judge(&lasting, 0);
-}
-
 static void gate_examined(void *arg, enum store_result result, const struct store_facts *facts)
 {
     struct store_gate *gate = arg;
@@ -114,7 +100,9 @@ static void gate_examined(void *arg, enum store_result result, const struct stor
         gate_freed(gate);
         return;
     }
-    const char *unfit = result == STORE_OK ? judge_lasting(facts, gate->unsafe_redis) : NULL;
+    /* Redis may load its file, and replicas may be away: that is waited for like a Redis that is down. */
+    unsigned kinds = (gate->unsafe_redis ? FITNESS_UNSAFE : FITNESS_ALL) & ~(unsigned)FITNESS_WAITS;
+    const char *unfit = result == STORE_OK ? fitness_breach(facts, kinds) : NULL;
     if (unfit && !store_is_ready(gate->store))
         gate_finish(gate, STORE_GATE_UNFIT, unfit);
 }

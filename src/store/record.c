@@ -94,25 +94,6 @@ void record_keys_answered(struct store *store, enum store_result result, const s
     store->unsealed_until_ms = facts->unsealed_until_ms;
 }
 
-const char *store_judge_keys(const struct store_facts *facts)
-{
-    switch (facts->any_key_will_do ? STORE_KEYS_FIT : facts->keys) {
-    case STORE_KEYS_UNJUDGED:
-    case STORE_KEYS_FIT:
-        break;
-    case STORE_KEYS_OTHER:
-        return "This master key is not the one that this store was made with: give --master-key-file that one (to "
-               "replace it, run 'chatelaine master-key rotate' first).";
-    case STORE_KEYS_LACKING:
-        return "This store has records of a master key that is not given: add that key to --retired-master-key-file, "
-               "else good keys would be refused.";
-    case STORE_KEYS_UNNOTED:
-        return "This store was made by an earlier version, which did not note its master key: run 'chatelaine "
-               "master-key rotate --adopt' once, with the key that it was made with.";
-    }
-    return NULL;
-}
-
 /* Which records */
 
 int64_t store_clock_ms(const struct store *store)

@@ -24,8 +24,9 @@ enum {
     PROBE_NEW_FOR_MS = 5000,
     LOG_PAUSE_MS = 5000,
     BACKOFF_MAX_MS = 1000,
-    /* min-replicas-max-lag as judge_failover() allows it, one second more, for Redis counts whole ones, the second and
-     * a tick of its timer until a master counts its replicas again; all by a clock 10 % slower than ours. */
+    /* min-replicas-max-lag as the rule min-replicas-max-lag of fitness.c allows it, one second more, for Redis counts
+     * whole ones, the second and a tick of its timer until a master counts its replicas again; all by a clock 10 %
+     * slower than ours. */
     FENCE_MS = ((STORE_REPLICA_LAG_MAX_S + 1) * 1000 + 1000 + 100) * 11 / 10,
 };
 
@@ -304,7 +305,7 @@ uint64_t store_sole_since_ns(const struct store *store)
 }
 
 /* Where all replicas have a heartbeat, whichever is promoted knows how long its lease is. Elsewhere one may be promoted
- * that was cut off when a node came with a longer lease than any before; judge_failover() bounds those. */
+ * that was cut off when a node came with a longer lease than any before; the rule lease-ms bounds those. */
 uint64_t store_lease_unknown_ms(const struct store *store)
 {
     bool is_unknown = store->sentinel && RULE(RULE_FENCE) &&

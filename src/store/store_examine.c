@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "node_session_internal.h"
 #include "redis/sentinel.h"
+#include "store/fitness.h"
 #include "store_state.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,11 +123,7 @@ static void part_done(struct store *store)
         return; /* store_close() tells those who wait */
 
     take_census(store);
-    const char *unfit = judge_usable(&e->facts, store->settings.min_replicas);
-    if (!unfit && !store->settings.unsafe_redis)
-        unfit = judge_durable(&e->facts);
-    if (!unfit && !store->settings.unsafe_redis)
-        unfit = judge_failover(&e->facts);
+    const char *unfit = fitness_breach(&e->facts, store->settings.unsafe_redis ? FITNESS_UNSAFE : FITNESS_ALL);
     if (unfit && !e->facts.writable && e->refusal)
         unfit = e->refusal;
     if (e->has_failed)
@@ -252,77 +249,9 @@ static void keys_answered(void *arg, enum store_result result, const struct redi
     part_done(store);
 }
 
-/* Judging */
-
-static bool is_version_fit(const char *version)
-{
-    struct text rest = text_of(version), major;
-    uint64_t number;
-
-    return text_next(&rest, '.', &major) && text_to_u64(major, INT32_MAX, &number) && number >= 7;
-}
-
-const char *judge_usable(const struct store_facts *facts, int64_t min_replicas)
-{
-    if (!is_version_fit(facts->redis_version))
-        return "Redis is older than 7.0: upgrade it.";
-    if (facts->schema > STORE_SCHEMA)
-        return "The store was written by a newer chatelaine: upgrade this one.";
-    if (!facts->writable)
-        return "Redis refuses to run our scripts or to write: point --redis at the primary, give its user the rights "
-               "+@all on our keys and channels (~prefix* &prefix*), and see that it has memory and disk space.";
-    if (facts->replicas < min_replicas)
-        return "Redis has fewer replicas online than --min-replicas asks for: bring them back, or lower it.";
-    return store_judge_keys(facts);
-}
-
-const char *judge_durable(const struct store_facts *facts)
-{
-    if (!facts->appendonly)
-        return "Redis keeps no append-only file, a crash would lose keys and revocations: set appendonly yes.";
-    if (!facts->noeviction)
-        return "Redis may evict keys when its memory is full: set maxmemory-policy noeviction.";
-    if (!facts->config_readable)
-        return "Redis' user may not run CONFIG GET, so that durability cannot be checked: give it +config|get.";
-    if (!facts->appendfsync_always)
-        return "Redis does not sync each write to disk, a crash would lose revocations: set appendfsync always.";
-    if (!facts->no_fsync_on_rewrite_off)
-        return "Redis does not sync writes while it rewrites its file: set no-appendfsync-on-rewrite no.";
-    return NULL;
-}
-
-const char *judge_failover(const struct store_facts *facts)
-{
-    if (facts->sentinels == 0)
-        return NULL;
-    if (facts->replicas_to_write < 1)
-        return "A master that Sentinel has replaced would go on granting leases: set min-replicas-to-write 1 on all.";
-    if (facts->replica_lag_s < 1 || facts->replica_lag_s > STORE_REPLICA_LAG_MAX_S)
-        return "A master that Sentinel has replaced would grant leases for too long: set min-replicas-max-lag 2 on "
-               "all.";
-    if (store_takeover(facts->replicas_known, facts->min_replicas) == STORE_TAKEOVER_ALL)
-        return NULL;
-    if (facts->lease_ms > STORE_LEASE_UNKNOWN_MAX_MS)
-        return "A replica that is promoted may not know of so long a lease: lower --lease-ms to 1000, or raise "
-               "--min-replicas to the number of replicas.";
-    if (facts->lease_ms > 0 && facts->timeout_ms > STORE_TIMEOUT_UNKNOWN_MAX_MS)
-        return "A node would stay too long with a master that Sentinel has replaced: lower --redis-timeout-ms to 1000, "
-               "or raise --min-replicas to the number of replicas.";
-    return NULL;
-}
-
 int64_t store_fencing_replicas(const struct store_facts *facts)
 {
     return facts->replicas > 2 ? (facts->replicas + 1) / 2 : 1;
-}
-
-const char *store_judge(const struct store_facts *facts, int64_t min_replicas)
-{
-    const char *unfit = judge_usable(facts, min_replicas);
-
-    if (!unfit)
-        unfit = judge_durable(facts);
-    return unfit ? unfit : judge_failover(facts);
 }
 
 /* store_examine() */

@@ -106,11 +106,6 @@ void examination_init(struct store *store);
 void examination_start(struct store *store);
 /* Everyone who waits is told STORE_UNAVAILABLE; on store_close(), after the links have failed their calls. */
 void examination_give_up(struct store *store);
-/* A failover that Sentinel decides on could break the promise (rule 10). */
-const char *judge_failover(const struct store_facts *facts);
-/* The first fact that forbids changes with this Redis, also with unsafe_redis; then those it allows. */
-const char *judge_usable(const struct store_facts *facts, int64_t min_replicas);
-const char *judge_durable(const struct store_facts *facts);
 
 /* store_identity.c */
 

@@ -59,7 +59,7 @@ static void make_fit_with_sentinels(void)
     evidence.facts.sentinels_known = 3;
 }
 
-Test(doctor, judges_what_failovers_need)
+Test(doctor, checks_what_failovers_need)
 {
     static const struct {
         const char *check;
@@ -84,7 +84,7 @@ Test(doctor, judges_what_failovers_need)
     };
 
     make_fit_with_sentinels();
-    doctor_judge(&evidence, &report);
+    doctor_evaluate(&evidence, &report);
     for (size_t i = 0; i < report.count; i++)
         cr_expect_eq(report.checks[i].status, DOCTOR_OK, "%s", report.checks[i].name);
     for (size_t i = 0; i < COUNT(CASES); i++) {
@@ -95,7 +95,7 @@ Test(doctor, judges_what_failovers_need)
             settings.min_replicas = CASES[i].value;
         if (CASES[i].fact == offsetof(struct store_facts, sentinels_knowing))
             evidence.facts.sentinels_agreeing = CASES[i].value;
-        doctor_judge(&evidence, &report);
+        doctor_evaluate(&evidence, &report);
         cr_expect_eq(check_named(CASES[i].check)->status, CASES[i].status, "case %zu", i);
         cr_expect_eq(check_named(CASES[i].check)->remedy != NULL, CASES[i].status != DOCTOR_OK, "case %zu", i);
         cr_expect_eq(check_named("schema")->status, DOCTOR_OK, "case %zu", i);
@@ -114,13 +114,13 @@ Test(doctor, tells_an_empty_store_and_a_name_of_several_servers)
         make_fit();
         evidence.addresses_v4 = CASES[i].v4;
         evidence.addresses_v6 = CASES[i].v6;
-        doctor_judge(&evidence, &report);
+        doctor_evaluate(&evidence, &report);
         cr_expect_eq(check_named("address")->status, CASES[i].status, "case %zu", i);
         cr_expect_eq(check_named("store")->status, DOCTOR_OK);
     }
     make_fit();
     evidence.facts.id[0] = '\0';
-    doctor_judge(&evidence, &report);
+    doctor_evaluate(&evidence, &report);
     cr_expect_eq(check_named("store")->status, DOCTOR_WARN);
     cr_expect(doctor_is_fit(&report), "the first account comes after");
 }
@@ -134,10 +134,10 @@ Test(doctor, knows_how_many_replicas_fence)
         make_fit_with_sentinels();
         evidence.facts.replicas = replicas;
         evidence.facts.replicas_to_write = FENCING[replicas];
-        doctor_judge(&evidence, &report);
+        doctor_evaluate(&evidence, &report);
         cr_expect_eq(check_named("min-replicas-to-write")->status, DOCTOR_OK, "%d", (int)replicas);
         evidence.facts.replicas_to_write--;
-        doctor_judge(&evidence, &report);
+        doctor_evaluate(&evidence, &report);
         cr_expect_eq(check_named("min-replicas-to-write")->status, DOCTOR_FAIL, "%d", (int)replicas);
     }
 }
@@ -163,7 +163,7 @@ Test(doctor, tells_how_sure_leases_end_with_their_master)
         evidence.facts.replicas_known = CASES[i].known;
         settings.min_replicas = CASES[i].min_replicas;
         settings.redis_timeout_ms = CASES[i].timeout_ms;
-        doctor_judge(&evidence, &report);
+        doctor_evaluate(&evidence, &report);
         cr_expect_eq(check_named("leases")->status, CASES[i].status, "case %zu", i);
         cr_expect_not_null(strstr(check_named("leases")->detail, CASES[i].text), "%s", check_named("leases")->detail);
     }
@@ -177,7 +177,7 @@ Test(doctor, does_not_know_settings_that_it_may_not_read)
     make_fit_with_sentinels();
     evidence.facts.config_readable = false;
     evidence.facts.replicas_to_write = evidence.facts.replica_lag_s = 0;
-    doctor_judge(&evidence, &report);
+    doctor_evaluate(&evidence, &report);
     for (size_t i = 0; i < COUNT(CHECKS); i++) {
         cr_expect_eq(check_named(CHECKS[i])->status, DOCTOR_FAIL, "%s", CHECKS[i]);
         cr_expect_not_null(strstr(check_named(CHECKS[i])->detail, "unknown"), "%s", CHECKS[i]);
@@ -188,7 +188,7 @@ Test(doctor, does_not_know_settings_that_it_may_not_read)
 Test(doctor, finds_nothing_in_a_fit_deployment)
 {
     make_fit();
-    doctor_judge(&evidence, &report);
+    doctor_evaluate(&evidence, &report);
     cr_assert(doctor_is_fit(&report));
     cr_assert_geq(report.count, 13);
     for (size_t i = 0; i < report.count; i++) {
@@ -317,7 +317,7 @@ Test(doctor, finds_each_single_fault)
     for (size_t i = 0; i < COUNT(CASES); i++) {
         make_fit();
         CASES[i].break_it();
-        doctor_judge(&evidence, &report);
+        doctor_evaluate(&evidence, &report);
         const struct doctor_check *check = check_named(CASES[i].check);
         cr_expect_eq(check->status, CASES[i].status, "row %zu, %s: %s", i, check->name, check->detail);
         cr_expect(check->remedy, "row %zu, %s", i, check->name);

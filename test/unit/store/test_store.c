@@ -1,4 +1,4 @@
-#include "store/store.h"
+#include "store/fitness.h"
 #include "base/metrics.h"
 #include "fake_redis.h"
 #include "leak_guard.h"
@@ -214,8 +214,7 @@ Test(store, is_ready_with_a_durable_redis)
     cr_assert_eq(w.facts.replicas, 0);
     cr_assert(w.facts.redis_version[0] >= '7', "%s", w.facts.redis_version);
     cr_assert(w.facts.clock_ahead_ms > -1000 && w.facts.clock_ahead_ms < 1000);
-    cr_assert_null(store_judge(&w.facts, 0));
-    cr_assert_not_null(store_judge(&w.facts, 1));
+    cr_assert_null(fitness_breach(&w.facts, FITNESS_ALL));
     close_world();
 }
 
@@ -524,102 +523,6 @@ Test(store, is_unavailable_while_redis_does_not_greet)
     cr_assert_eq(change("acct_1"), STORE_UNAVAILABLE);
     cr_assert_eq(examine(), STORE_UNAVAILABLE, "in time, though there is no connection");
     close_world();
-}
-
-Test(store, judges_each_fact)
-{
-    const struct store_facts fit = {.redis_version = "7.2.4",
-                                    .appendonly = true,
-                                    .appendfsync_always = true,
-                                    .no_fsync_on_rewrite_off = true,
-                                    .noeviction = true,
-                                    .writable = true,
-                                    .replicas = 1,
-                                    .schema = 1,
-                                    .config_readable = true};
-    static const struct {
-        const char *version;
-        bool good;
-    } VERSIONS[] = {{"7.0.0", true}, {"8", true}, {"10.1.0", true}, {"6.2.14", false}, {"", false}, {"x", false}};
-    struct store_facts facts;
-
-    cr_assert_null(store_judge(&fit, 1));
-    cr_assert(strstr(store_judge(&fit, 2), "--min-replicas"));
-    for (size_t i = 0; i < sizeof VERSIONS / sizeof VERSIONS[0]; i++) {
-        facts = fit;
-        snprintf(facts.redis_version, sizeof facts.redis_version, "%s", VERSIONS[i].version);
-        cr_assert_eq(store_judge(&facts, 0) == NULL, VERSIONS[i].good, "%s", VERSIONS[i].version);
-    }
-#define EXPECT(fact, value, remedy)                          \
-    do {                                                     \
-        facts = fit;                                         \
-        facts.fact = value;                                  \
-        cr_assert(strstr(store_judge(&facts, 0), (remedy))); \
-    } while (0)
-    EXPECT(appendonly, false, "appendonly yes");
-    EXPECT(appendfsync_always, false, "appendfsync always");
-    EXPECT(no_fsync_on_rewrite_off, false, "no-appendfsync-on-rewrite no");
-    EXPECT(noeviction, false, "noeviction");
-    EXPECT(writable, false, "primary");
-    EXPECT(schema, 2, "upgrade");
-    EXPECT(config_readable, false, "+config|get");
-#undef EXPECT
-}
-
-Test(store, judges_what_fences_a_master_that_was_replaced)
-{
-    static const struct {
-        int64_t sentinels, to_write, lag_s;
-        const char *remedy;
-    } CASES[] = {
-        {0, 0, 0, NULL},
-        {3, 1, 1, NULL},
-        {1, 2, 2, NULL},
-        {1, 0, 2, "min-replicas-to-write 1"},
-        {3, 1, 0, "min-replicas-max-lag 2"},
-        {3, 1, 3, "min-replicas-max-lag 2"},
-    };
-
-    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        const char *unfit = judge_failover(&(struct store_facts){
-            .sentinels = CASES[i].sentinels, .replicas_to_write = CASES[i].to_write, .replica_lag_s = CASES[i].lag_s});
-
-        cr_assert_eq(unfit == NULL, CASES[i].remedy == NULL, "case %zu: %s", i, unfit);
-        cr_assert(!unfit || strstr(unfit, CASES[i].remedy), "case %zu: %s", i, unfit);
-    }
-}
-
-/* A replica may be promoted that knows nothing of the leases that others have acknowledged. */
-Test(store, judges_what_a_replica_must_know_of_leases)
-{
-    static const struct {
-        int64_t known, min_replicas, lease_ms, timeout_ms;
-        const char *remedy;
-    } CASES[] = {
-        {1, 1, 10000, 60000, NULL},
-        {2, 2, 10000, 60000, NULL},
-        {2, 1, 1000, 1000, NULL},
-        {2, 1, 1001, 1000, "lower --lease-ms to 1000"},
-        {3, 2, 3000, 1000, "lower --lease-ms to 1000"},
-        {2, 1, 300, 1001, "lower --redis-timeout-ms to 1000"},
-        {3, 1, 1000, 1000, NULL},
-    };
-
-    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        struct store_facts facts = {.sentinels = 3,
-                                    .replicas_to_write = 1,
-                                    .replica_lag_s = 2,
-                                    .replicas_known = CASES[i].known,
-                                    .min_replicas = CASES[i].min_replicas,
-                                    .lease_ms = CASES[i].lease_ms,
-                                    .timeout_ms = CASES[i].timeout_ms};
-        const char *unfit = judge_failover(&facts);
-
-        cr_assert_eq(unfit == NULL, CASES[i].remedy == NULL, "case %zu: %s", i, unfit);
-        cr_assert(!unfit || strstr(unfit, CASES[i].remedy), "case %zu: %s", i, unfit);
-        facts.sentinels = 0;
-        cr_assert_null(judge_failover(&facts), "nobody promotes one unasked");
-    }
 }
 
 Test(store, knows_how_many_replicas_end_leases)

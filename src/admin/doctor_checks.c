@@ -1,6 +1,7 @@
 #include "doctor_internal.h"
 
 #include "base/check.h"
+#include "store/fitness.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -26,42 +27,47 @@ static void add(struct doctor_report *report, const char *name, enum doctor_stat
     va_end(args);
 }
 
-static void judge_version(struct doctor_report *report, const struct store_facts *facts)
+/* detail: of the rule, whether it holds or not. */
+PRINTF_LIKE(4, 5)
+static void check_rule(struct doctor_report *report, const struct store_facts *facts, const char *name,
+                       const char *format, ...)
 {
-    struct text rest = text_of(facts->redis_version), major;
-    uint64_t number;
-    bool is_fit = text_next(&rest, '.', &major) && text_to_u64(major, INT32_MAX, &number) && number >= 7;
+    const struct fitness_rule *rule = fitness_rule(name);
+    char detail[DOCTOR_DETAIL_BYTES];
+    va_list args;
 
-    add(report, "redis-version", is_fit ? DOCTOR_OK : DOCTOR_FAIL, "Upgrade Redis to 7.0 or newer.", "Redis %s",
-        facts->redis_version);
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    add(report, name, rule->holds(facts) ? DOCTOR_OK : DOCTOR_FAIL, rule->remedy, "%s", detail);
 }
 
-static void judge_flag(struct doctor_report *report, const struct store_facts *facts, const char *name, bool is_fit,
-                       const char *fit_value, const char *remedy)
+/* A setting of Redis, which CONFIG GET tells. */
+static void check_setting(struct doctor_report *report, const struct store_facts *facts, const char *name, bool fits,
+                          const char *value, const char *remedy)
 {
     if (!facts->config_readable)
-        add(report, name, DOCTOR_FAIL,
-            "Let this user of Redis run CONFIG GET (ACL SETUSER … +config|get), so that it can be checked.",
+        add(report, name, DOCTOR_FAIL, fitness_rule("config-get")->remedy,
             "unknown: Redis does not let us read its configuration");
     else
-        add(report, name, is_fit ? DOCTOR_OK : DOCTOR_FAIL, remedy, is_fit ? "%s" : "not %s", fit_value);
+        add(report, name, fits ? DOCTOR_OK : DOCTOR_FAIL, remedy, fits ? "%s" : "not %s", value);
 }
 
-static void judge_durability(struct doctor_report *report, const struct store_facts *facts)
+static void check_settings(struct doctor_report *report, const struct store_facts *facts, enum fitness_kind kind)
 {
-    judge_flag(report, facts, "appendonly", facts->appendonly, "yes",
-               "Without it a restart loses changes: CONFIG SET appendonly yes, and the same in redis.conf.");
-    judge_flag(
-        report, facts, "appendfsync", facts->appendfsync_always, "always",
-        "Otherwise a crash brings revoked keys back: CONFIG SET appendfsync always, and the same in redis.conf.");
-    judge_flag(report, facts, "no-appendfsync-on-rewrite", facts->no_fsync_on_rewrite_off, "no",
-               "Otherwise changes are not durable during a rewrite: CONFIG SET no-appendfsync-on-rewrite no, and the "
-               "same in redis.conf.");
-    judge_flag(report, facts, "maxmemory-policy", facts->noeviction, "noeviction",
-               "Otherwise Redis may throw keys and revocations away: CONFIG SET maxmemory-policy noeviction, and the "
-               "same in redis.conf.");
-    add(report, "stop-writes-on-bgsave-error",
-        facts->save_off || facts->stop_writes_on_failure_off || !facts->config_readable ? DOCTOR_OK : DOCTOR_WARN,
+    for (size_t i = 0; i < FITNESS_RULE_COUNT; i++) {
+        const struct fitness_rule *rule = &FITNESS_RULES[i];
+
+        if (rule->kind == kind && rule->value)
+            check_setting(report, facts, rule->name, rule->holds(facts), rule->value, rule->remedy);
+    }
+}
+
+static void check_memory(struct doctor_report *report, const struct store_facts *facts)
+{
+    bool goes_on = facts->save_off || facts->stop_writes_on_failure_off || !facts->config_readable;
+
+    add(report, "stop-writes-on-bgsave-error", goes_on ? DOCTOR_OK : DOCTOR_WARN,
         "A snapshot that fails would stop all changes, revocations too: CONFIG SET save \"\" (the append-only file has "
         "all), or CONFIG SET stop-writes-on-bgsave-error no, and the same in redis.conf.",
         facts->save_off || !facts->config_readable ? "no snapshots"
@@ -70,13 +76,9 @@ static void judge_durability(struct doctor_report *report, const struct store_fa
     add(report, "memory", facts->full ? DOCTOR_FAIL : DOCTOR_OK,
         "Nothing new can be made; checks, sign-ins and revocations go on. Raise maxmemory, or free some.",
         facts->full ? "full" : "not full");
-    add(report, "writable", facts->writable ? DOCTOR_OK : DOCTOR_FAIL,
-        "Redis refuses writes or scripts: is it a replica, out of memory or disk, or short of replicas "
-        "(min-replicas-to-write), or does its ACL forbid them?",
-        facts->writable ? "Redis takes our changes" : "Redis does not take our changes");
 }
 
-static void judge_replicas(struct doctor_report *report, const struct store_facts *facts, int64_t min_replicas)
+static void check_replicas(struct doctor_report *report, const struct store_facts *facts, int64_t min_replicas)
 {
     enum doctor_status status = DOCTOR_OK;
     const char *remedy = NULL;
@@ -86,7 +88,7 @@ static void judge_replicas(struct doctor_report *report, const struct store_fact
         remedy = "A failover loses what no replica has: give --min-replicas 1 or more.";
     } else if (facts->replicas < min_replicas) {
         status = DOCTOR_FAIL;
-        remedy = "Changes would be answered 503: start the missing replicas, or lower --min-replicas.";
+        remedy = fitness_rule("replicas")->remedy;
     } else if (min_replicas == 0) {
         status = DOCTOR_WARN;
         remedy = facts->replicas > 0
@@ -104,7 +106,7 @@ static void judge_replicas(struct doctor_report *report, const struct store_fact
         min_replicas);
 }
 
-static void judge_sentinels(struct doctor_report *report, const struct store_facts *facts)
+static void check_sentinels(struct doctor_report *report, const struct store_facts *facts)
 {
     int64_t known = facts->sentinels_known;
     enum doctor_status status = DOCTOR_OK;
@@ -129,22 +131,18 @@ static void judge_sentinels(struct doctor_report *report, const struct store_fac
 }
 
 /* What stops a master that was replaced (rule 10). */
-static void judge_fence(struct doctor_report *report, const struct store_facts *facts)
+static void check_fence(struct doctor_report *report, const struct store_facts *facts)
 {
-    bool is_bounded = facts->replica_lag_s >= 1 && facts->replica_lag_s <= STORE_REPLICA_LAG_MAX_S;
-
-    judge_flag(
+    check_setting(
         report, facts, "min-replicas-to-write", facts->replicas_to_write >= store_fencing_replicas(facts),
         "half the number of replicas or more",
         "Otherwise a master that was replaced goes on granting leases: CONFIG SET min-replicas-to-write on every "
         "Redis, to half the number of replicas, rounded up, and the same in redis.conf.");
-    judge_flag(report, facts, "min-replicas-max-lag", is_bounded, "1 or 2",
-               "Otherwise it does so for too long: CONFIG SET min-replicas-max-lag 2 on every Redis, and the same in "
-               "redis.conf.");
+    check_settings(report, facts, FITNESS_FAILOVER);
 }
 
 /* How sure it is that a master that was replaced grants no leases, whatever it believes. */
-static void judge_takeover(struct doctor_report *report, const struct store_facts *facts,
+static void check_takeover(struct doctor_report *report, const struct store_facts *facts,
                            const struct settings *settings)
 {
     static const struct {
@@ -172,7 +170,7 @@ static void judge_takeover(struct doctor_report *report, const struct store_fact
 }
 
 /* Replicas, or masters of other stores, behind one name: each connection may end at another one. */
-static void judge_address(struct doctor_report *report, const struct doctor_evidence *evidence)
+static void check_address(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
     unsigned v4 = evidence->addresses_v4, v6 = evidence->addresses_v6;
     enum doctor_status status = v4 > 1 || v6 > 1 ? DOCTOR_FAIL : v4 + v6 > 1 ? DOCTOR_WARN : DOCTOR_OK;
@@ -185,7 +183,7 @@ static void judge_address(struct doctor_report *report, const struct doctor_evid
         v4 + v6 > 1 ? "the name in --redis has %u addresses" : "one server", v4 + v6);
 }
 
-static void judge_identity(struct doctor_report *report, const struct store_facts *facts)
+static void check_identity(struct doctor_report *report, const struct store_facts *facts)
 {
     bool is_empty = facts->id[0] == '\0';
 
@@ -195,7 +193,7 @@ static void judge_identity(struct doctor_report *report, const struct store_fact
         "%s", is_empty ? "empty" : facts->id);
 }
 
-static void judge_clock(struct doctor_report *report, int64_t ahead_ms)
+static void check_clock(struct doctor_report *report, int64_t ahead_ms)
 {
     int64_t apart_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
     enum doctor_status status = apart_ms > CLOCK_FAIL_MS   ? DOCTOR_FAIL
@@ -206,38 +204,33 @@ static void judge_clock(struct doctor_report *report, int64_t ahead_ms)
         "Redis is %" PRId64 " ms %s of this machine", apart_ms, ahead_ms < 0 ? "behind" : "ahead");
 }
 
-static void judge_redis(struct doctor_report *report, const struct doctor_evidence *evidence)
+static void check_redis(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
     const struct store_facts *facts = &evidence->facts;
-    struct store_facts flawless = *facts;
 
     add(report, "redis", evidence->is_reachable ? DOCTOR_OK : DOCTOR_FAIL,
         "See that Redis runs, and that --redis names it, with user and password where it asks for them.", "%s",
         evidence->is_reachable ? "answers" : evidence->trouble);
     if (!evidence->is_reachable)
         return;
-    judge_address(report, evidence);
-    judge_version(report, facts);
-    judge_durability(report, facts);
-    judge_replicas(report, facts, evidence->settings->min_replicas);
+    check_address(report, evidence);
+    check_rule(report, facts, "redis-version", "Redis %s", facts->redis_version);
+    check_settings(report, facts, FITNESS_DURABLE);
+    check_memory(report, facts);
+    check_rule(report, facts, "writable",
+               facts->writable ? "Redis takes our changes" : "Redis does not take our changes");
+    check_replicas(report, facts, evidence->settings->min_replicas);
     if (facts->sentinels > 0) {
-        judge_sentinels(report, facts);
-        judge_fence(report, facts);
-        judge_takeover(report, facts, evidence->settings);
+        check_sentinels(report, facts);
+        check_fence(report, facts);
+        check_takeover(report, facts, evidence->settings);
     }
-    /* Only the schema is left to complain about. */
-    flawless.sentinels = 0;
-    flawless.keys = STORE_KEYS_UNJUDGED;
-    flawless.appendonly = flawless.appendfsync_always = flawless.no_fsync_on_rewrite_off = flawless.noeviction = true;
-    flawless.writable = flawless.config_readable = true;
-    snprintf(flawless.redis_version, sizeof flawless.redis_version, "7.0.0");
-    const char *schema_trouble = store_judge(&flawless, 0);
-    add(report, "schema", schema_trouble ? DOCTOR_FAIL : DOCTOR_OK, schema_trouble, "version %" PRId64, facts->schema);
-    judge_identity(report, facts);
-    judge_clock(report, facts->clock_ahead_ms);
+    check_rule(report, facts, "schema", "version %" PRId64, facts->schema);
+    check_identity(report, facts);
+    check_clock(report, facts->clock_ahead_ms);
 }
 
-static void judge_origin(struct doctor_report *report, const struct doctor_evidence *evidence)
+static void check_origin(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
     const char *origin = evidence->settings->public_origin;
 
@@ -252,7 +245,7 @@ static void judge_origin(struct doctor_report *report, const struct doctor_evide
             "Browsers send the session's cookie over https alone: put TLS in front, and give https://….", "%s", origin);
 }
 
-static void judge_key(struct doctor_report *report, const struct doctor_evidence *evidence)
+static void check_key(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
     static const char *const DETAILS[] = {
         [STORE_KEYS_UNJUDGED] = "readable by this user alone",
@@ -261,20 +254,20 @@ static void judge_key(struct doctor_report *report, const struct doctor_evidence
         [STORE_KEYS_LACKING] = "the store has records of another one, which is not given",
         [STORE_KEYS_UNNOTED] = "the store has not noted with which it was made",
     };
-    enum store_keys keys = evidence->is_reachable ? evidence->facts.keys : STORE_KEYS_UNJUDGED;
-    const struct store_facts facts = {.keys = keys};
+    const struct store_facts *facts = &evidence->facts;
+    enum store_keys keys = evidence->is_reachable ? facts->keys : STORE_KEYS_UNJUDGED;
+    const char *breach = evidence->is_reachable ? fitness_breach(facts, FITNESS_KEYS) : NULL;
 
     if (evidence->key_trouble)
         add(report, "master-key", DOCTOR_FAIL,
             "Without it no node starts: give --master-key-file as the nodes have it.", "%s", evidence->key_trouble);
     else
-        add(report, "master-key", store_judge_keys(&facts) ? DOCTOR_FAIL : DOCTOR_OK, store_judge_keys(&facts),
-            "%s%s%s", DETAILS[keys], keys == STORE_KEYS_LACKING ? ": " : "",
-            keys == STORE_KEYS_LACKING ? evidence->facts.lacking : "");
+        add(report, "master-key", breach ? DOCTOR_FAIL : DOCTOR_OK, breach, "%s%s%s", DETAILS[keys],
+            keys == STORE_KEYS_LACKING ? ": " : "", keys == STORE_KEYS_LACKING ? facts->lacking : "");
 }
 
 /* What keeps each retired master key from being taken out of the files. */
-static void judge_generation(struct doctor_report *report, const struct key_census *census, size_t i)
+static void check_generation(struct doctor_report *report, const struct key_census *census, size_t i)
 {
     const struct census_row *row = &census->of[i];
 
@@ -286,7 +279,7 @@ static void judge_generation(struct doctor_report *report, const struct key_cens
             row->keys, row->passwords, row->seals);
 }
 
-static void judge_records(struct doctor_report *report, const struct doctor_evidence *evidence)
+static void check_records(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
     const struct key_census *census = &evidence->census;
     bool is_open = evidence->facts.unsealed_until_ms > 0;
@@ -295,7 +288,7 @@ static void judge_records(struct doctor_report *report, const struct doctor_evid
                                                                   : DOCTOR_OK;
 
     for (size_t i = 0; i < census->generations; i++)
-        judge_generation(report, census, i);
+        check_generation(report, census, i);
     add(report, "records", status,
         is_open
             ? "Records without a seal are taken: when no node of the earlier version runs, run 'chatelaine "
@@ -312,17 +305,17 @@ static void judge_records(struct doctor_report *report, const struct doctor_evid
         census->users);
 }
 
-void doctor_judge(const struct doctor_evidence *evidence, struct doctor_report *ret_report)
+void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_report *ret_report)
 {
     const struct settings *settings = evidence->settings;
     uint64_t needed = settings_files_needed(settings);
 
     *ret_report = (struct doctor_report){0};
-    judge_redis(ret_report, evidence);
-    judge_key(ret_report, evidence);
+    check_redis(ret_report, evidence);
+    check_key(ret_report, evidence);
     if (evidence->is_counted)
-        judge_records(ret_report, evidence);
-    judge_origin(ret_report, evidence);
+        check_records(ret_report, evidence);
+    check_origin(ret_report, evidence);
     add(ret_report, "file-limit", evidence->file_limit >= needed ? DOCTOR_OK : DOCTOR_WARN,
         "Connections beyond it are shed: raise the limit (ulimit -Hn, LimitNOFILE=), or lower --connections-max.",
         "%" PRIu64 " open files, up to %" PRIu64 " may be needed", evidence->file_limit, needed);

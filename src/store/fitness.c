@@ -1,0 +1,160 @@
+#include "store/fitness.h"
+#include "base/check.h"
+#include "store_state.h"
+
+#include <string.h>
+
+static bool version_fits(const struct store_facts *facts)
+{
+    struct text rest = text_of(facts->redis_version), major;
+    uint64_t number;
+
+    return text_next(&rest, '.', &major) && text_to_u64(major, INT32_MAX, &number) && number >= 7;
+}
+
+static bool schema_fits(const struct store_facts *facts)
+{
+    return facts->schema <= STORE_SCHEMA;
+}
+
+static bool is_writable(const struct store_facts *facts)
+{
+    return facts->writable;
+}
+
+static bool has_replicas(const struct store_facts *facts)
+{
+    return facts->replicas >= facts->min_replicas;
+}
+
+static bool key_made_the_store(const struct store_facts *facts)
+{
+    return facts->any_key_will_do || facts->keys != STORE_KEYS_OTHER;
+}
+
+static bool has_all_keys(const struct store_facts *facts)
+{
+    return facts->any_key_will_do || facts->keys != STORE_KEYS_LACKING;
+}
+
+static bool store_noted_its_key(const struct store_facts *facts)
+{
+    return facts->any_key_will_do || facts->keys != STORE_KEYS_UNNOTED;
+}
+
+static bool has_append_only_file(const struct store_facts *facts)
+{
+    return facts->appendonly;
+}
+
+static bool evicts_nothing(const struct store_facts *facts)
+{
+    return facts->noeviction;
+}
+
+static bool is_config_readable(const struct store_facts *facts)
+{
+    return facts->config_readable;
+}
+
+static bool syncs_each_write(const struct store_facts *facts)
+{
+    return facts->appendfsync_always;
+}
+
+static bool syncs_on_rewrite(const struct store_facts *facts)
+{
+    return facts->no_fsync_on_rewrite_off;
+}
+
+static bool master_needs_a_replica(const struct store_facts *facts)
+{
+    return facts->sentinels == 0 || facts->replicas_to_write >= 1;
+}
+
+static bool master_stops_in_time(const struct store_facts *facts)
+{
+    return facts->sentinels == 0 || (facts->replica_lag_s >= 1 && facts->replica_lag_s <= STORE_REPLICA_LAG_MAX_S);
+}
+
+/* Each replica that may be promoted has acknowledged each heartbeat. */
+static bool all_replicas_know(const struct store_facts *facts)
+{
+    return facts->sentinels == 0 || store_takeover(facts->replicas_known, facts->min_replicas) == STORE_TAKEOVER_ALL;
+}
+
+static bool new_master_knows_the_lease(const struct store_facts *facts)
+{
+    return all_replicas_know(facts) || facts->lease_ms <= STORE_LEASE_UNKNOWN_MAX_MS;
+}
+
+static bool node_leaves_in_time(const struct store_facts *facts)
+{
+    return all_replicas_know(facts) || facts->lease_ms == 0 || facts->timeout_ms <= STORE_TIMEOUT_UNKNOWN_MAX_MS;
+}
+
+/* If several do not hold, the first one is reported. */
+const struct fitness_rule FITNESS_RULES[] = {
+    {"redis-version", FITNESS_USABLE, version_fits, NULL, "Redis is older than 7.0: upgrade it."},
+    {"schema", FITNESS_USABLE, schema_fits, NULL, "The store was written by a newer chatelaine: upgrade this one."},
+    {"writable", FITNESS_WAITS, is_writable, NULL,
+     "Redis refuses to run our scripts or to write: point --redis at the primary, give its user the rights +@all on "
+     "our keys and channels (~prefix* &prefix*), and see that it has memory, disk space and the replicas that its "
+     "min-replicas-to-write asks for."},
+    {"replicas", FITNESS_WAITS, has_replicas, NULL,
+     "Redis has fewer replicas online than --min-replicas asks for, so changes are answered 503: start the missing "
+     "ones, or lower it."},
+    {"master-key", FITNESS_KEYS, key_made_the_store, NULL,
+     "This master key is not the one that this store was made with: give --master-key-file that one (to replace it, "
+     "run 'chatelaine master-key rotate' first)."},
+    {"retired-master-keys", FITNESS_KEYS, has_all_keys, NULL,
+     "This store has records of a master key that is not given: add that key to --retired-master-key-file, else good "
+     "keys would be refused."},
+    {"noted-master-key", FITNESS_KEYS, store_noted_its_key, NULL,
+     "This store was made by an earlier version, which did not note its master key: run 'chatelaine master-key "
+     "rotate --adopt' once, with the key that it was made with."},
+
+    {"appendonly", FITNESS_DURABLE, has_append_only_file, "yes",
+     "Redis keeps no append-only file, so a restart loses keys and revocations: set appendonly yes, by CONFIG SET "
+     "and in redis.conf."},
+    {"maxmemory-policy", FITNESS_DURABLE, evicts_nothing, "noeviction",
+     "Redis may evict keys and revocations when its memory is full: set maxmemory-policy noeviction, by CONFIG SET "
+     "and in redis.conf."},
+    {"config-get", FITNESS_DURABLE, is_config_readable, NULL,
+     "This user of Redis may not run CONFIG GET, so durability cannot be checked: give it +config|get (ACL SETUSER)."},
+    {"appendfsync", FITNESS_DURABLE, syncs_each_write, "always",
+     "Redis does not sync each write to disk, so a crash brings revoked keys back: set appendfsync always, by CONFIG "
+     "SET and in redis.conf."},
+    {"no-appendfsync-on-rewrite", FITNESS_DURABLE, syncs_on_rewrite, "no",
+     "Redis does not sync writes while it rewrites its file, so a crash then loses them: set "
+     "no-appendfsync-on-rewrite no, by CONFIG SET and in redis.conf."},
+
+    {"min-replicas-to-write", FITNESS_FAILOVER, master_needs_a_replica, NULL,
+     "A master that Sentinel has replaced would go on granting leases: set min-replicas-to-write 1 on all."},
+    {"min-replicas-max-lag", FITNESS_FAILOVER, master_stops_in_time, "1 or 2",
+     "A master that Sentinel has replaced would grant leases for too long: set min-replicas-max-lag 2 on every "
+     "Redis, by CONFIG SET and in redis.conf."},
+    {"lease-ms", FITNESS_FAILOVER, new_master_knows_the_lease, NULL,
+     "A replica that is promoted may not know of so long a lease: lower --lease-ms to 1000, or raise --min-replicas "
+     "to the number of replicas."},
+    {"redis-timeout-ms", FITNESS_FAILOVER, node_leaves_in_time, NULL,
+     "A node would stay too long with a master that Sentinel has replaced: lower --redis-timeout-ms to 1000, or "
+     "raise --min-replicas to the number of replicas."},
+};
+const size_t FITNESS_RULE_COUNT = sizeof FITNESS_RULES / sizeof *FITNESS_RULES;
+
+const struct fitness_rule *fitness_rule(const char *name)
+{
+    for (size_t i = 0; i < FITNESS_RULE_COUNT; i++)
+        if (strcmp(FITNESS_RULES[i].name, name) == 0)
+            return &FITNESS_RULES[i];
+    UNREACHABLE();
+}
+
+const char *fitness_breach(const struct store_facts *facts, unsigned kinds)
+{
+    for (size_t i = 0; i < FITNESS_RULE_COUNT; i++)
+        if ((FITNESS_RULES[i].kind & kinds) && !FITNESS_RULES[i].holds(facts))
+            return FITNESS_RULES[i].remedy;
+    return NULL;
+}

@@ -1,0 +1,132 @@
+#include "store/fitness.h"
+
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(fitness, .fini = leak_guard);
+
+Test(fitness, looks_at_each_fact)
+{
+    const struct store_facts fit = {.redis_version = "7.2.4",
+                                    .appendonly = true,
+                                    .appendfsync_always = true,
+                                    .no_fsync_on_rewrite_off = true,
+                                    .noeviction = true,
+                                    .writable = true,
+                                    .replicas = 1,
+                                    .schema = 1,
+                                    .config_readable = true};
+    static const struct {
+        const char *version;
+        bool good;
+    } VERSIONS[] = {{"7.0.0", true}, {"8", true}, {"10.1.0", true}, {"6.2.14", false}, {"", false}, {"x", false}};
+    struct store_facts facts;
+
+    cr_assert_null(fitness_breach(&fit, FITNESS_ALL));
+    for (size_t i = 0; i < sizeof VERSIONS / sizeof VERSIONS[0]; i++) {
+        facts = fit;
+        snprintf(facts.redis_version, sizeof facts.redis_version, "%s", VERSIONS[i].version);
+        cr_assert_eq(fitness_breach(&facts, FITNESS_ALL) == NULL, VERSIONS[i].good, "%s", VERSIONS[i].version);
+    }
+#define EXPECT(fact, value, remedy)                                       \
+    do {                                                                  \
+        facts = fit;                                                      \
+        facts.fact = value;                                               \
+        cr_assert(strstr(fitness_breach(&facts, FITNESS_ALL), (remedy))); \
+    } while (0)
+    EXPECT(appendonly, false, "appendonly yes");
+    EXPECT(appendfsync_always, false, "appendfsync always");
+    EXPECT(no_fsync_on_rewrite_off, false, "no-appendfsync-on-rewrite no");
+    EXPECT(noeviction, false, "noeviction");
+    EXPECT(writable, false, "primary");
+    EXPECT(schema, 2, "upgrade");
+    EXPECT(config_readable, false, "+config|get");
+    EXPECT(min_replicas, 2, "--min-replicas");
+    EXPECT(keys, STORE_KEYS_OTHER, "give --master-key-file");
+    EXPECT(keys, STORE_KEYS_LACKING, "--retired-master-key-file");
+    EXPECT(keys, STORE_KEYS_UNNOTED, "--adopt");
+#undef EXPECT
+}
+
+Test(fitness, knows_what_fences_a_master_that_was_replaced)
+{
+    static const struct {
+        int64_t sentinels, to_write, lag_s;
+        const char *remedy;
+    } CASES[] = {
+        {0, 0, 0, NULL},
+        {3, 1, 1, NULL},
+        {1, 2, 2, NULL},
+        {1, 0, 2, "min-replicas-to-write 1"},
+        {3, 1, 0, "min-replicas-max-lag 2"},
+        {3, 1, 3, "min-replicas-max-lag 2"},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct store_facts facts = {
+            .sentinels = CASES[i].sentinels, .replicas_to_write = CASES[i].to_write, .replica_lag_s = CASES[i].lag_s};
+        const char *unfit = fitness_breach(&facts, FITNESS_FAILOVER);
+
+        cr_assert_eq(unfit == NULL, CASES[i].remedy == NULL, "case %zu: %s", i, unfit);
+        cr_assert(!unfit || strstr(unfit, CASES[i].remedy), "case %zu: %s", i, unfit);
+    }
+}
+
+/* A replica may be promoted that knows nothing of the leases that others have acknowledged. */
+Test(fitness, knows_what_a_replica_must_know_of_leases)
+{
+    static const struct {
+        int64_t known, min_replicas, lease_ms, timeout_ms;
+        const char *remedy;
+    } CASES[] = {
+        {1, 1, 10000, 60000, NULL},
+        {2, 2, 10000, 60000, NULL},
+        {2, 1, 1000, 1000, NULL},
+        {2, 1, 1001, 1000, "lower --lease-ms to 1000"},
+        {3, 2, 3000, 1000, "lower --lease-ms to 1000"},
+        {2, 1, 300, 1001, "lower --redis-timeout-ms to 1000"},
+        {3, 1, 1000, 1000, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct store_facts facts = {.sentinels = 3,
+                                    .replicas_to_write = 1,
+                                    .replica_lag_s = 2,
+                                    .replicas_known = CASES[i].known,
+                                    .min_replicas = CASES[i].min_replicas,
+                                    .lease_ms = CASES[i].lease_ms,
+                                    .timeout_ms = CASES[i].timeout_ms};
+        const char *unfit = fitness_breach(&facts, FITNESS_FAILOVER);
+
+        cr_assert_eq(unfit == NULL, CASES[i].remedy == NULL, "case %zu: %s", i, unfit);
+        cr_assert(!unfit || strstr(unfit, CASES[i].remedy), "case %zu: %s", i, unfit);
+        facts.sentinels = 0;
+        cr_assert_null(fitness_breach(&facts, FITNESS_FAILOVER), "nobody promotes one unasked");
+    }
+}
+
+/* Nothing here is about what is asked for under --unsafe-redis, or worth waiting for. */
+Test(fitness, breaks_by_kind)
+{
+    const struct store_facts unsafe = {.redis_version = "7.2.4", .writable = true, .sentinels = 3};
+    const struct store_facts loading = {.redis_version = "7.2.4", .min_replicas = 1};
+    const struct store_facts rotating = {.keys = STORE_KEYS_OTHER, .any_key_will_do = true};
+
+    cr_assert_not_null(fitness_breach(&unsafe, FITNESS_ALL));
+    cr_assert_not_null(fitness_breach(&unsafe, FITNESS_DURABLE));
+    cr_assert_not_null(fitness_breach(&unsafe, FITNESS_FAILOVER));
+    cr_assert_null(fitness_breach(&unsafe, FITNESS_UNSAFE));
+    cr_assert_not_null(fitness_breach(&loading, FITNESS_WAITS));
+    cr_assert_null(fitness_breach(&loading, FITNESS_USABLE | FITNESS_KEYS));
+    cr_assert_null(fitness_breach(&rotating, FITNESS_KEYS));
+}
+
+Test(fitness, names_are_unique)
+{
+    for (size_t i = 0; i < FITNESS_RULE_COUNT; i++)
+        cr_assert_eq(fitness_rule(FITNESS_RULES[i].name), &FITNESS_RULES[i], "%s", FITNESS_RULES[i].name);
+}
