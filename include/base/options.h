@@ -15,11 +15,11 @@ enum option_type {
 struct option_row {
     const char *name; /* "redis-timeout-ms"; at most 48 bytes */
     enum option_type type;
-    size_t offset;          /* in the target struct */
-    const char *standard;   /* default, as text; NULL: none */
-    int64_t min, max;       /* of integers; of texts the most bytes, 0: any */
-    const char *choices;    /* "strict401|full" */
-    const char *value_name; /* "URL", for help */
+    size_t offset;            /* in the target struct */
+    const char *default_text; /* NULL: none */
+    int64_t min, max;         /* of integers; of texts the most bytes, 0: any */
+    const char *choices;      /* "strict401|full" */
+    const char *value_name;   /* "URL", for help */
     const char *help;
 };
 

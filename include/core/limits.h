@@ -11,7 +11,7 @@ enum {
     PASSWORD_MAX_CHARS = 256,
     PASSWORD_MAX_BYTES = 1024, /* four bytes a code point; hashing cost does not grow with it */
     LIST_LIMIT_MAX = 100,
-    LIST_LIMIT_STANDARD = 20,
+    LIST_LIMIT_DEFAULT = 20,
     USAGE_DAYS_MAX = 366,
     USAGE_KEYS_LISTED = 100, /* the most used keys; a full list would grow with the account */
     USAGE_CELLS_MAX = 9000,  /* days of keys in one answer: 100 keys in 90 days */

@@ -29,7 +29,7 @@ enum policy_verdict {
     POLICY_STEP_UP, /* needs one with a recent step-up; likewise */
 };
 
-struct route_policy *route_policy_standard(void);
+struct route_policy *route_policy_built_in(void);
 /* Whether a path is a route of the product itself, which no file can set. */
 typedef bool route_policy_is_own(struct text path);
 /* NULL on a file that is not right in every point; ret_why is then one sentence. */

@@ -9,7 +9,7 @@ static void events_found(void *arg, enum store_result result, const struct audit
 
 void audit_events_list(struct exchange *exchange)
 {
-    struct event_query query = {.limit = LIST_LIMIT_STANDARD};
+    struct event_query query = {.limit = LIST_LIMIT_DEFAULT};
 
     if (!exchange_read_query(exchange, query_read_events, &query))
         return;

@@ -175,7 +175,7 @@ static void keys_found(void *arg, enum store_result result, const struct key_rec
 
 static void list_keys(struct exchange *exchange, enum key_kind kind)
 {
-    struct key_query query = {.view = visible_keys(exchange, kind), .limit = LIST_LIMIT_STANDARD};
+    struct key_query query = {.view = visible_keys(exchange, kind), .limit = LIST_LIMIT_DEFAULT};
 
     if (!exchange_read_query(exchange, kind == KEY_DEVICE ? query_read_device_keys : query_read_keys, &query))
         return;

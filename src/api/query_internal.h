@@ -5,7 +5,7 @@
 #include "core/problem.h"
 #include "store/key_store.h"
 
-/* storage: query.len bytes for what is decoded; needed only during the call. target: holds the standard values, and
+/* storage: query.len bytes for what is decoded; needed only during the call. target: holds the defaults, and
  * gets what the query says. False: *ret_problem tells why. */
 typedef bool query_reader(struct text query, char *storage, void *target, struct problem *ret_problem);
 

@@ -3,14 +3,14 @@
 #include "handlers_internal.h"
 #include "views_internal.h"
 
-enum { USAGE_DAYS_STANDARD = 30 };
+enum { USAGE_DAYS_DEFAULT = 30 };
 
 static void usage_found(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
                         const struct usage_key *keys, size_t key_count);
 
 void usage_show(struct exchange *exchange)
 {
-    struct usage_query query = {.days = USAGE_DAYS_STANDARD};
+    struct usage_query query = {.days = USAGE_DAYS_DEFAULT};
 
     if (!exchange_read_query(exchange, query_read_usage, &query))
         return;

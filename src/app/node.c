@@ -88,7 +88,7 @@ static struct route_policy *policy_load(const char *path, struct buf *ret_why)
     struct route_policy *policy = NULL;
 
     if (!path)
-        return route_policy_standard();
+        return route_policy_built_in();
     buf_init(&content, POLICY_MAX_BYTES);
     buf_printf(ret_why, "--policy-file %s: ", path);
     if (secret_file_read(path, &content, ret_why))

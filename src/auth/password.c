@@ -342,7 +342,7 @@ void password_verify(struct password_pool *pool, const struct password_turn *tur
 /* A hash to be made: all but what is derived. */
 static void begin_hash(struct keyring *keyring, struct password_hash *ret_hash)
 {
-    *ret_hash = (struct password_hash){.cost = PASSWORD_COST_STANDARD, .is_bound = true};
+    *ret_hash = (struct password_hash){.cost = PASSWORD_COST_DEFAULT, .is_bound = true};
     random_secret(ret_hash->salt, sizeof ret_hash->salt);
     password_pepper_name(keyring, 0, ret_hash->pepper_name);
 }

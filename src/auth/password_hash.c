@@ -59,7 +59,7 @@ bool password_hash_parse(struct text t, struct password_hash *ret_hash)
     struct password_hash hash = {0};
     struct text rest = t;
     uint64_t cost, block_size, parallelism;
-    if (!read_scheme(&rest, &hash.is_bound) || !read_number(&rest, COST_MIN, PASSWORD_COST_STANDARD, &cost) ||
+    if (!read_scheme(&rest, &hash.is_bound) || !read_number(&rest, COST_MIN, PASSWORD_COST_DEFAULT, &cost) ||
         !read_number(&rest, BLOCK_SIZE, BLOCK_SIZE, &block_size) ||
         !read_number(&rest, PARALLELISM, PARALLELISM, &parallelism) || !read_pepper_name(&rest, hash.pepper_name) ||
         !read_bytes(&rest, hash.salt, sizeof hash.salt) || !read_bytes(&rest, hash.derived, sizeof hash.derived) ||
@@ -85,7 +85,7 @@ void password_hash_print(const struct password_hash *hash, char ret_text[PASSWOR
 
 void password_hash_dummy(struct password_hash *ret_hash)
 {
-    *ret_hash = (struct password_hash){.cost = PASSWORD_COST_STANDARD};
+    *ret_hash = (struct password_hash){.cost = PASSWORD_COST_DEFAULT};
     random_public(ret_hash->salt, sizeof ret_hash->salt);
     random_public(ret_hash->derived, sizeof ret_hash->derived);
 }

@@ -3,7 +3,7 @@
 #include "auth/password.h"
 
 enum {
-    PASSWORD_COST_STANDARD = 17, /* N = 2^17: 128 MiB */
+    PASSWORD_COST_DEFAULT = 17, /* N = 2^17: 128 MiB */
     PASSWORD_SALT_BYTES = 16,
     PASSWORD_DERIVED_BYTES = 32,
     PASSWORD_PEPPER_NAME_CHARS = 8,
@@ -19,7 +19,7 @@ struct password_hash {
 
 MUST_CHECK bool password_hash_parse(struct text t, struct password_hash *ret_hash);
 void password_hash_print(const struct password_hash *hash, char ret_text[PASSWORD_HASH_BYTES]);
-/* What stands for a user who does not exist: the standard work, and a result that nothing matches. */
+/* What stands for a user who does not exist: the usual work, and a result that nothing matches. */
 void password_hash_dummy(struct password_hash *ret_hash);
 
 /* Names the master key of that generation without giving it away. */

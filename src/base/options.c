@@ -164,10 +164,10 @@ static void set_to_nothing(const struct reader *r, const struct option_row *row)
     }
 }
 
-static bool set_standard(const struct reader *r, const struct option_row *row)
+static bool set_default(const struct reader *r, const struct option_row *row)
 {
-    if (row->standard)
-        return set(r, &(struct setting){row, text_of(row->name), row->standard});
+    if (row->default_text)
+        return set(r, &(struct setting){row, text_of(row->name), row->default_text});
     set_to_nothing(r, row);
     return true;
 }
@@ -292,6 +292,6 @@ bool options_read(const struct option_table *tables, size_t table_count, void *t
                   int *ret_rest, struct buf *ret_why)
 {
     struct reader r = {tables, table_count, target, ret_why};
-    CHECK(for_each_row(&r, set_standard));
+    CHECK(for_each_row(&r, set_default));
     return for_each_row(&r, set_from_environment) && read_arguments(&r, argc, argv, ret_rest);
 }

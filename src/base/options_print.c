@@ -14,9 +14,9 @@ static const char *value_name(const struct option_row *row)
     return row->value_name ? row->value_name : row->type == OPTION_INTEGER ? "N" : "TEXT";
 }
 
-static bool has_shown_standard(const struct option_row *row)
+static bool has_shown_default(const struct option_row *row)
 {
-    return row->type != OPTION_FLAG && row->standard && row->standard[0] != '\0';
+    return row->type != OPTION_FLAG && row->default_text && row->default_text[0] != '\0';
 }
 
 static void print_spaces(size_t count, struct buf *out)
@@ -66,9 +66,9 @@ static void print_help_row(const struct option_row *row, struct buf *out)
 
     used = HELP_INDENT;
     print_wrapped(text_of(row->help), &used, out);
-    if (has_shown_standard(row)) {
+    if (has_shown_default(row)) {
         print_wrapped(TEXT("(default"), &used, out);
-        print_wrapped(text_of(row->standard), &used, out);
+        print_wrapped(text_of(row->default_text), &used, out);
         buf_append_char(out, ')');
     }
     buf_append_char(out, '\n');
@@ -106,9 +106,9 @@ static void print_man_row(const struct option_row *row, struct buf *out)
     }
     buf_append_char(out, '\n');
     print_man_text(row->help, out);
-    if (has_shown_standard(row)) {
+    if (has_shown_default(row)) {
         buf_append_str(out, "\nThe default is ");
-        print_man_text(row->standard, out);
+        print_man_text(row->default_text, out);
         buf_append_char(out, '.');
     }
     buf_append_char(out, '\n');

@@ -46,7 +46,7 @@ struct route_policy {
 /* The product's own, in force beside every file. */
 static const struct policy_row OWN_ROW = {PATH("/v1/api_keys"), WITH(SCOPE_KEYS_MANAGE), WITH(SCOPE_KEYS_MANAGE)};
 
-static const struct policy_row STANDARD_ROWS[] = {
+static const struct policy_row BUILT_IN_ROWS[] = {
     {PATH("/v1/patients"), WITH(SCOPE_PATIENTS_READ), WITH(SCOPE_PATIENTS_WRITE)},
     {PATH("/v1/exchanges"), WITH(SCOPE_EXCHANGES_READ), WITH(SCOPE_EXCHANGES_WRITE)},
     {PATH("/v1/webhooks"), WITH(SCOPE_WEBHOOKS_MANAGE), WITH(SCOPE_WEBHOOKS_MANAGE)},
@@ -57,7 +57,7 @@ static const struct policy_row STANDARD_ROWS[] = {
     {PATH("/v1/organisation"), WITH(SCOPE_ORG_MANAGE), WITH(SCOPE_ORG_MANAGE)},
     {PATH("/v1/sandbox"), WITH(SCOPE_SANDBOX_MANAGE), WITH(SCOPE_SANDBOX_MANAGE)},
 };
-enum { STANDARD_COUNT = sizeof STANDARD_ROWS / sizeof STANDARD_ROWS[0] };
+enum { BUILT_IN_COUNT = sizeof BUILT_IN_ROWS / sizeof BUILT_IN_ROWS[0] };
 
 static const struct text CONSOLE = PATH("/v1/console/");
 
@@ -130,11 +130,11 @@ static struct route_policy *create_with_room(size_t rows)
     return policy;
 }
 
-struct route_policy *route_policy_standard(void)
+struct route_policy *route_policy_built_in(void)
 {
-    struct route_policy *policy = create_with_room(STANDARD_COUNT);
-    for (size_t i = 0; i < STANDARD_COUNT; i++)
-        add_row(policy, STANDARD_ROWS[i]);
+    struct route_policy *policy = create_with_room(BUILT_IN_COUNT);
+    for (size_t i = 0; i < BUILT_IN_COUNT; i++)
+        add_row(policy, BUILT_IN_ROWS[i]);
     sort_rows(policy);
     return policy;
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum {
-    BACKOFF_MAX_STANDARD_MS = 1000,
+    BACKOFF_MAX_DEFAULT_MS = 1000,
     OVERDUE_TIMEOUTS = 3, /* a call this late says that the connection is dead rather than Redis slow */
     GREETING_CALLS = 6,
     FAILURES_FIRST = 16,
@@ -268,7 +268,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     link->loop = loop;
     link->target = *target;
     link->timeout_ms = settings->timeout_ms;
-    link->backoff_max_ms = settings->backoff_max_ms ? settings->backoff_max_ms : BACKOFF_MAX_STANDARD_MS;
+    link->backoff_max_ms = settings->backoff_max_ms ? settings->backoff_max_ms : BACKOFF_MAX_DEFAULT_MS;
     link->subscription = settings->subscription;
     link->ready = ready;
     link->arg = arg;

@@ -68,11 +68,11 @@ static bool parse_user(struct text *rest, struct redis_target *target, struct bu
 }
 
 /* host, [v6 address], either with :port */
-static bool parse_host(struct text authority, uint16_t standard_port, char ret_host[REDIS_HOST_BYTES],
+static bool parse_host(struct text authority, uint16_t default_port, char ret_host[REDIS_HOST_BYTES],
                        uint16_t *ret_port, struct buf *ret_why)
 {
     struct text host, port = {NULL, 0};
-    uint64_t number = standard_port;
+    uint64_t number = default_port;
 
     if (text_starts_with(authority, TEXT("["))) {
         struct text rest = text_skip(authority, 1);

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_VIOLATION = 1, EXIT_USAGE = 2, STEP_MS = 20, LEASE_STANDARD_MS = 1000, KEYS_PER_SECOND_STANDARD = 24 };
+enum { EXIT_VIOLATION = 1, EXIT_USAGE = 2, STEP_MS = 20, LEASE_DEFAULT_MS = 1000, KEYS_PER_SECOND_DEFAULT = 24 };
 
 struct options {
     int seconds;
@@ -83,7 +83,7 @@ static void add_users(struct torture *torture)
 
 static unsigned unit_ms(const struct torture *torture)
 {
-    return torture->options.lease_ms ? torture->options.lease_ms : LEASE_STANDARD_MS;
+    return torture->options.lease_ms ? torture->options.lease_ms : LEASE_DEFAULT_MS;
 }
 
 static void start_clients(struct torture *torture)
@@ -305,7 +305,7 @@ int main(int argc, char **argv)
     int option;
 
     *options = (struct options){
-        60, (unsigned)getpid(), LEASE_STANDARD_MS, KEYS_PER_SECOND_STANDARD, 0, 1, NULL, NULL, false, false};
+        60, (unsigned)getpid(), LEASE_DEFAULT_MS, KEYS_PER_SECOND_DEFAULT, 0, 1, NULL, NULL, false, false};
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
     while ((option = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1) {

@@ -764,7 +764,7 @@ void world_begin(void)
 
     clock_replace_wall_for_test(world_wall_ms);
     log_threshold = LOG_ERROR;
-    policy = route_policy_standard();
+    policy = route_policy_built_in();
 
     world = (struct world){
         .wall_ms = 1234567890000, /* a time of RFC 6238's appendix B */

@@ -41,16 +41,16 @@ static bool read_keys(const char *query, struct key_query *ret_query)
     char storage[STORAGE_BYTES];
     struct problem problem;
 
-    *ret_query = (struct key_query){.limit = LIST_LIMIT_STANDARD};
+    *ret_query = (struct key_query){.limit = LIST_LIMIT_DEFAULT};
     return query_read_keys(text_of(query), storage, ret_query, &problem);
 }
 
-Test(query, keys_standard_values_stay)
+Test(query, keys_defaults_stay)
 {
     struct key_query query;
 
     cr_assert(read_keys("", &query));
-    cr_assert_eq(query.limit, LIST_LIMIT_STANDARD);
+    cr_assert_eq(query.limit, LIST_LIMIT_DEFAULT);
     cr_assert_not(query.by_mode);
     cr_assert_eq(query.status, KEYS_ANY);
     cr_assert(query.starting_after.text[0] == '\0' && query.ending_before.text[0] == '\0');
@@ -117,7 +117,7 @@ Test(query, keys_refusals)
         {"limit=1|2", PROBLEM_PARAMETER_INVALID, "limit"},
         {"=a", PROBLEM_PARAMETER_UNKNOWN, ""},
     };
-    struct key_query query = {.limit = LIST_LIMIT_STANDARD};
+    struct key_query query = {.limit = LIST_LIMIT_DEFAULT};
 
     expect_refusals(query_read_keys, &query, sizeof query, CASES, sizeof CASES / sizeof *CASES);
 }
@@ -129,7 +129,7 @@ Test(query, events)
         {"starting_after=" KEY_A, PROBLEM_PARAMETER_INVALID, "starting_after"},
         {"ending_before=" EVENT, PROBLEM_PARAMETER_UNKNOWN, "ending_before"},
     };
-    struct event_query query = {.limit = LIST_LIMIT_STANDARD};
+    struct event_query query = {.limit = LIST_LIMIT_DEFAULT};
     char storage[STORAGE_BYTES];
     struct problem problem;
 

@@ -191,7 +191,7 @@ Test(options, refusals_say_what_is_wrong)
 
 Test(options, a_default_that_its_own_row_refuses_aborts, .signal = SIGABRT)
 {
-    static const struct option_row row = {.name = "n", .type = OPTION_INTEGER, .standard = "7", .max = 5};
+    static const struct option_row row = {.name = "n", .type = OPTION_INTEGER, .default_text = "7", .max = 5};
     int64_t value[2];
     struct buf out;
     buf_init_fixed(&out, why, sizeof why);

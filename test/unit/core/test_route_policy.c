@@ -38,7 +38,7 @@ static void assert_finds(const struct route_policy *policy, const struct expecta
 }
 
 /* api.md 4, row by row. */
-Test(route_policy, the_standard_is_the_contract)
+Test(route_policy, the_built_in_one_is_the_contract)
 {
     static const struct expectation CASES[] = {
         {"/v1/api_keys", true, POLICY_SCOPE, SCOPE_KEYS_MANAGE, NULL},
@@ -74,13 +74,13 @@ Test(route_policy, the_standard_is_the_contract)
         {"/", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
         {"", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
     };
-    struct route_policy *policy = route_policy_standard();
+    struct route_policy *policy = route_policy_built_in();
     assert_finds(policy, CASES, sizeof CASES / sizeof CASES[0]);
     route_policy_destroy(policy);
     route_policy_destroy(NULL);
 }
 
-Test(route_policy, a_file_replaces_the_standard)
+Test(route_policy, a_file_replaces_the_built_in_one)
 {
     static const struct expectation CASES[] = {
         {"/v1/a", true, POLICY_SCOPE, SCOPE_PATIENTS_READ, NULL},
