@@ -17,21 +17,20 @@ static const struct option_row STORE_ROWS[] = {
      .default_text = "redis://127.0.0.1:6379",
      .value_name = "URL",
      .help = "Where Redis is: redis://[user:password@]host[:port][/db], unix:/path, or "
-             "redis-sentinel://[user:password@]host:port,host:port/master-name[/db], where Sentinels tell which Redis "
-             "is the master; that needs --min-replicas. A password belongs into "
-             "--redis-file or the environment, for arguments are visible to all users."},
+             "redis-sentinel://[user:password@]host:port,host:port/master-name[/db], which needs --min-replicas. Put a "
+             "password into --redis-file or the environment: every user of the machine can see arguments."},
     {.name = "redis-file",
      .type = OPTION_TEXT,
      .offset = AT(redis_file),
      .value_name = "PATH",
-     .help = "A file that holds the address of Redis; it wins over --redis."},
+     .help = "Read the address of Redis from this file. It wins over --redis."},
     {.name = "prefix",
      .type = OPTION_TEXT,
      .offset = AT(prefix),
      .default_text = "chatelaine:",
      .max = REDIS_PREFIX_MAX_BYTES,
      .value_name = "TEXT",
-     .help = "What all names in Redis begin with, at most 64 bytes."},
+     .help = "Begin all names in Redis with this text, at most 64 bytes."},
     {.name = "redis-timeout-ms",
      .type = OPTION_INTEGER,
      .offset = AT(redis_timeout_ms),
@@ -39,7 +38,8 @@ static const struct option_row STORE_ROWS[] = {
      .min = 10,
      .max = 60000,
      .value_name = "MS",
-     .help = "How long a command to Redis may take before it counts as lost."},
+     .help = "Treat a command to Redis as lost after this long. Its outcome is then unknown, and the request is "
+             "answered 503."},
     {.name = "min-replicas",
      .type = OPTION_INTEGER,
      .offset = AT(min_replicas),
@@ -47,7 +47,8 @@ static const struct option_row STORE_ROWS[] = {
      .min = 0,
      .max = 16,
      .value_name = "N",
-     .help = "A change is answered, and a lease granted, once as many replicas have it. Give the same on all nodes."},
+     .help =
+         "Answer a change, and grant a lease, only once this many replicas have it. Use the same value on all nodes."},
     {.name = "audit-max",
      .type = OPTION_INTEGER,
      .offset = AT(audit_max),
@@ -55,8 +56,8 @@ static const struct option_row STORE_ROWS[] = {
      .min = 100,
      .max = 100000000,
      .value_name = "N",
-     .help =
-         "Audit events that an account keeps of people, of live keys, of test keys and of refusals: so many of each."},
+     .help = "Keep this many audit events per account for each of: people, live keys, test keys, refusals. Older ones "
+             "are dropped."},
     {.name = "keys-max",
      .type = OPTION_INTEGER,
      .offset = AT(keys_max),
@@ -64,7 +65,7 @@ static const struct option_row STORE_ROWS[] = {
      .min = 1,
      .max = 10000000,
      .value_name = "N",
-     .help = "Allow an account so many active API keys; another one is refused with 409 key_limit_reached."},
+     .help = "Allow an account this many active API keys. One more is refused with 409 key_limit_reached."},
     {.name = "device-keys-max",
      .type = OPTION_INTEGER,
      .offset = AT(device_keys_max),
@@ -72,7 +73,7 @@ static const struct option_row STORE_ROWS[] = {
      .min = 1,
      .max = 10000000,
      .value_name = "N",
-     .help = "Allow an account so many active device keys; another approval is refused with 409 key_limit_reached."},
+     .help = "Allow an account this many active device keys. One more approval is refused with 409 key_limit_reached."},
     {.name = "changes-per-minute",
      .type = OPTION_INTEGER,
      .offset = AT(changes_per_minute),
@@ -81,13 +82,13 @@ static const struct option_row STORE_ROWS[] = {
      .max = 10000000,
      .value_name = "N",
      .help =
-         "Let a key or a user make so many keys and approve so many devices a minute, and all users, all live keys and "
-         "all test keys of an account ten times as many; more are refused with 429. Revoking is never limited."},
+         "Let one key or user create keys and approve devices this many times a minute, and all users, all live keys "
+         "or all test keys of an account ten times as often. More is refused with 429. Revoking is never limited."},
     {.name = "unsafe-redis",
      .type = OPTION_FLAG,
      .offset = AT(unsafe_redis),
-     .help = "Work with a Redis that may lose acknowledged changes. A lost revocation brings a key back to life: "
-             "for experiments only."},
+     .help = "Serve even if Redis may lose acknowledged changes. A lost revocation brings its key back to life: for "
+             "experiments only."},
 };
 
 static const struct option_row KEY_ROWS[] = {
@@ -95,15 +96,14 @@ static const struct option_row KEY_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(master_key_file),
      .value_name = "PATH",
-     .help = "The master key: 32 bytes as hex or base64, in a file that only the node's user may read. Make one with "
-             "'chatelaine master-key'."},
+     .help = "Read the master key from this file: 32 bytes as hex or base64. Only the node's user may have access to "
+             "it. Make one with 'chatelaine master-key'."},
     {.name = "retired-master-key-file",
      .type = OPTION_TEXT,
      .offset = AT(retired_master_key_file),
      .value_name = "PATH",
-     .help =
-         "Other master keys, one a line, at most 7: they verify what they made, and make nothing new. Those before the "
-         "current one, and during a rotation first the next one."},
+     .help = "Read up to 7 other master keys from this file, one per line. They verify what they made and make nothing "
+             "new: previous keys after a rotation, and the next one while you prepare it."},
 };
 
 static const struct option_row LOG_ROWS[] = {
@@ -112,13 +112,13 @@ static const struct option_row LOG_ROWS[] = {
      .offset = AT(log_level),
      .default_text = "info",
      .choices = "debug|info|warn|error",
-     .help = "The least severe lines that are logged."},
+     .help = "Write log lines of this level and above."},
     {.name = "log-format",
      .type = OPTION_CHOICE,
      .offset = AT(log_format),
      .default_text = "logfmt",
      .choices = "logfmt|json",
-     .help = "The form of log lines on standard error."},
+     .help = "Write log lines to standard error in this format."},
 };
 
 static const struct option_row ORIGIN_ROWS[] = {
@@ -126,8 +126,8 @@ static const struct option_row ORIGIN_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(public_origin),
      .value_name = "ORIGIN",
-     .help = "Where browsers find the node: https://console.example.org. Requests from another origin are refused, "
-             "and https turns on Strict-Transport-Security."},
+     .help = "The origin that browsers show, such as https://console.example.org. Requests from another origin are "
+             "refused; https turns on Strict-Transport-Security."},
 };
 
 static const struct option_row REVOCATION_ROWS[] = {
@@ -135,8 +135,8 @@ static const struct option_row REVOCATION_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(revocation_log),
      .value_name = "PATH",
-     .help = "A file to which each revocation is appended before it is answered, one line a key: what 'chatelaine key "
-             "revoke --from-log' replays when a backup of Redis was restored. SIGHUP opens it again."},
+     .help = "Append each revocation to this file before it is answered, one line per key. After restoring a backup of "
+             "Redis, replay it with 'chatelaine key revoke --from-log'. SIGHUP reopens it."},
 };
 
 static const struct option_row NODE_ROWS[] = {
@@ -145,54 +145,54 @@ static const struct option_row NODE_ROWS[] = {
      .offset = AT(listen),
      .default_text = "127.0.0.1:8080",
      .value_name = "ADDRESS",
-     .help = "The public listener: host:port, [v6]:port or unix:/path; port 0 takes any that is free."},
+     .help = "Serve the public routes here: host:port, [v6]:port or unix:/path. Port 0 picks a free one."},
     {.name = "internal-listen",
      .type = OPTION_TEXT,
      .offset = AT(internal_listen),
      .default_text = SETTINGS_INTERNAL_LISTEN,
      .value_name = "ADDRESS",
-     .help = "The listener for gateways, probes and metrics. Whoever reaches it can ask whether a key is good: keep it "
-             "from the public."},
+     .help = "Serve gateways, probes and metrics here. It has no password: whoever reaches it can try keys, so keep it "
+             "private."},
     {.name = "reuse-port",
      .type = OPTION_FLAG,
      .offset = AT(reuse_port),
-     .help = "Let several nodes of this machine share one address (SO_REUSEPORT)."},
+     .help = "Let several nodes on this machine share one address (SO_REUSEPORT)."},
     {.name = "ready-file",
      .type = OPTION_TEXT,
      .offset = AT(ready_file),
      .value_name = "PATH",
-     .help = "Written (JSON: pid, addresses) once the node serves, removed when it stops."},
+     .help = "Write this file (JSON: pid, addresses) once the node serves. It is removed when the node stops."},
     {.name = "policy-file",
      .type = OPTION_TEXT,
      .offset = AT(policy_file),
      .value_name = "PATH",
-     .help = "Which scope a route of other backends needs (JSON), instead of the built-in table. SIGHUP reads it "
-             "again."},
+     .help = "Read from this JSON file which scope each route of your services needs, instead of using the built-in "
+             "table. SIGHUP reads it again."},
     {.name = "grant-policy",
      .type = OPTION_CHOICE,
      .offset = AT(grant_policy),
      .default_text = "subset",
      .choices = "subset|any",
-     .help = "Whether a key may create only keys with a subset of its own scopes, or any."},
+     .help = "Let a key create only keys with a subset of its own scopes, or with any scopes."},
     {.name = "trusted-proxies",
      .type = OPTION_TEXT,
      .offset = AT(trusted_proxies),
      .value_name = "CIDR,…",
-     .help = "Networks of the proxies before this node, as in 10.0.0.0/8,fd00::/8: X-Forwarded-For counts if it comes "
-             "from there. The client is the last address in it that lies in none of them."},
+     .help = "Trust X-Forwarded-For from these networks, such as 10.0.0.0/8,fd00::/8. The client is the last address "
+             "in it that lies in none of them."},
     {.name = "check-status",
      .type = OPTION_CHOICE,
      .offset = AT(check_status),
      .default_text = "exact",
      .choices = "exact|strict401",
-     .help = "How checks refuse: as the public listener does, or, for nginx' auth_request, with 401 and 403 alone. The "
-             "true code is in X-Auth-Error."},
+     .help = "Refuse checks with the same status as the public listener, or with 401 and 403 only, for nginx "
+             "auth_request. X-Auth-Error has the exact code."},
     {.name = "device-clients",
      .type = OPTION_TEXT,
      .offset = AT(device_clients),
      .default_text = "desktop-agent",
      .value_name = "IDS",
-     .help = "The client ids with which devices may ask to be enrolled (OAuth 2.0 device grant), separated by commas."},
+     .help = "Let devices with these client ids enrol (OAuth 2.0 device grant). Separate them with commas."},
     {.name = "lease-ms",
      .type = OPTION_INTEGER,
      .offset = AT(lease_ms),
@@ -200,9 +200,8 @@ static const struct option_row NODE_ROWS[] = {
      .min = 0,
      .max = LEASE_MS_MAX,
      .value_name = "MS",
-     .help =
-         "How long a node that hears nothing from Redis may answer checks from memory. A revocation waits for a node "
-         "that does not answer 1.25 times as long. 0: nothing is remembered, every check reads Redis."},
+     .help = "Answer checks from memory for this long without hearing from Redis. A revocation waits 1.25 times as "
+             "long for a node that does not acknowledge. 0 turns the cache off: every check reads Redis."},
     {.name = "cache-entries",
      .type = OPTION_INTEGER,
      .offset = AT(cache_entries),
@@ -210,7 +209,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 64,
      .max = 100000000,
      .value_name = "N",
-     .help = "Keys that are remembered at most."},
+     .help = "Cache at most this many keys."},
     {.name = "cache-bytes",
      .type = OPTION_INTEGER,
      .offset = AT(cache_bytes),
@@ -218,7 +217,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 65536,
      .max = 17179869184,
      .value_name = "BYTES",
-     .help = "Memory for them at most, 96 bytes each; what is not used costs nothing."},
+     .help = "Use at most this much memory for the cache, 96 bytes per key. Unused memory costs nothing."},
     {.name = "session-idle-ms",
      .type = OPTION_INTEGER,
      .offset = AT(session_idle_ms),
@@ -226,7 +225,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 1000,
      .max = 604800000,
      .value_name = "MS",
-     .help = "A console session ends when it was not used for so long."},
+     .help = "End a console session that was not used for this long."},
     {.name = "session-absolute-ms",
      .type = OPTION_INTEGER,
      .offset = AT(session_absolute_ms),
@@ -234,7 +233,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 1000,
      .max = 2592000000,
      .value_name = "MS",
-     .help = "A console session ends so long after it began, used or not."},
+     .help = "End a console session this long after it began, used or not."},
     {.name = "step-up-ms",
      .type = OPTION_INTEGER,
      .offset = AT(step_up_ms),
@@ -242,7 +241,8 @@ static const struct option_row NODE_ROWS[] = {
      .min = 1000,
      .max = 3600000,
      .value_name = "MS",
-     .help = "How long a fresh password and code count for what needs them."},
+     .help = "How long a step-up stays valid: until then, creating keys and approving devices does not ask for "
+             "password and code again."},
     {.name = "usage-flush-ms",
      .type = OPTION_INTEGER,
      .offset = AT(usage_flush_ms),
@@ -250,7 +250,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 10,
      .max = 60000,
      .value_name = "MS",
-     .help = "How often the uses of keys are written to Redis; a crash loses one interval at most."},
+     .help = "Write the uses of keys to Redis this often. A crash loses at most one interval."},
     {.name = "password-parallel",
      .type = OPTION_INTEGER,
      .offset = AT(password_parallel),
@@ -258,7 +258,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 1,
      .max = 64,
      .value_name = "N",
-     .help = "Passwords that are hashed at the same time; each takes 128 MiB."},
+     .help = "Hash this many passwords at the same time. Each takes 128 MiB."},
     {.name = "password-queue",
      .type = OPTION_INTEGER,
      .offset = AT(password_queue),
@@ -266,8 +266,8 @@ static const struct option_row NODE_ROWS[] = {
      .min = 0,
      .max = 10000,
      .value_name = "N",
-     .help = "Passwords that may wait to be hashed, of strangers and of known people (step-ups, known browsers) each; "
-             "beyond, a login is answered 503."},
+     .help = "Let this many passwords wait to be hashed, for strangers and for known people (step-ups, known browsers) "
+             "each. Beyond it, sign-ins are answered 503."},
     {.name = "drain-ms",
      .type = OPTION_INTEGER,
      .offset = AT(drain_ms),
@@ -275,7 +275,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 0,
      .max = 3600000,
      .value_name = "MS",
-     .help = "How long requests may still take after SIGTERM."},
+     .help = "Give requests under way this long to finish after SIGTERM."},
 };
 
 static const struct option_row LIMIT_ROWS[] = {
@@ -286,7 +286,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 1024,
      .max = 65536,
      .value_name = "BYTES",
-     .help = "Request line and headers together; beyond: 431."},
+     .help = "Refuse a longer request line and headers with 431."},
     {.name = "fields-max",
      .type = OPTION_INTEGER,
      .offset = AT(fields_max),
@@ -294,7 +294,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 8,
      .max = 1000,
      .value_name = "N",
-     .help = "Header fields of a request; beyond: 431."},
+     .help = "Refuse a request with more header fields with 431."},
     {.name = "target-max-bytes",
      .type = OPTION_INTEGER,
      .offset = AT(target_max_bytes),
@@ -302,7 +302,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 256,
      .max = 65536,
      .value_name = "BYTES",
-     .help = "Path and query of a request; beyond: 414."},
+     .help = "Refuse a longer path and query with 414."},
     {.name = "body-max-bytes",
      .type = OPTION_INTEGER,
      .offset = AT(body_max_bytes),
@@ -310,7 +310,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 1024,
      .max = 1048576,
      .value_name = "BYTES",
-     .help = "The body of a request; beyond: 413."},
+     .help = "Refuse a longer body with 413."},
     {.name = "head-timeout-ms",
      .type = OPTION_INTEGER,
      .offset = AT(head_timeout_ms),
@@ -318,7 +318,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 10,
      .max = 600000,
      .value_name = "MS",
-     .help = "From a request's first byte to the end of its head; beyond: 408."},
+     .help = "Wait this long for a complete head after its first byte; then answer 408."},
     {.name = "body-timeout-ms",
      .type = OPTION_INTEGER,
      .offset = AT(body_timeout_ms),
@@ -326,7 +326,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 10,
      .max = 600000,
      .value_name = "MS",
-     .help = "Wait so long for the next byte of a body; beyond: 408."},
+     .help = "Wait this long for the next byte of a body; then answer 408."},
     {.name = "body-total-timeout-ms",
      .type = OPTION_INTEGER,
      .offset = AT(body_total_timeout_ms),
@@ -334,7 +334,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 10,
      .max = 600000,
      .value_name = "MS",
-     .help = "Wait so long for the whole body; beyond: 408."},
+     .help = "Wait this long for the whole body; then answer 408."},
     {.name = "body-min-bytes-per-s",
      .type = OPTION_INTEGER,
      .offset = AT(body_min_bytes_per_s),
@@ -342,7 +342,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 0,
      .max = 1000000,
      .value_name = "N",
-     .help = "Refuse a slower body (408), once it has taken longer than --body-timeout-ms; 0: never."},
+     .help = "Refuse a slower body with 408 once it has taken longer than --body-timeout-ms. 0 turns this off."},
     {.name = "idle-timeout-ms",
      .type = OPTION_INTEGER,
      .offset = AT(idle_timeout_ms),
@@ -350,7 +350,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 10,
      .max = 3600000,
      .value_name = "MS",
-     .help = "Between two requests of a connection; beyond, it is closed."},
+     .help = "Close a connection that has sent no request for this long."},
     {.name = "write-timeout-ms",
      .type = OPTION_INTEGER,
      .offset = AT(write_timeout_ms),
@@ -358,7 +358,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 10,
      .max = 600000,
      .value_name = "MS",
-     .help = "Without a byte of the answer taken; beyond, the connection is closed."},
+     .help = "Close a connection that has not read a byte of its response for this long."},
     {.name = "write-min-bytes-per-s",
      .type = OPTION_INTEGER,
      .offset = AT(write_min_bytes_per_s),
@@ -366,7 +366,8 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 0,
      .max = 1000000,
      .value_name = "N",
-     .help = "Close a connection that reads a large answer more slowly, over --write-timeout-ms; 0: never."},
+     .help = "Close a connection that reads a large response more slowly than this over --write-timeout-ms. 0 turns "
+             "this off."},
     {.name = "waiting-max-bytes",
      .type = OPTION_INTEGER,
      .offset = AT(waiting_max_bytes),
@@ -374,8 +375,8 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 1048576,
      .max = 4294967296,
      .value_name = "BYTES",
-     .help = "Hold so much of unfinished requests, and as much of unread answers, for all connections of a listener; "
-             "beyond, the connection that holds most is cut."},
+     .help = "Hold at most this much memory for unfinished requests, and as much for unread responses, per listener. "
+             "Beyond it, the connection that holds the most is closed."},
     {.name = "connections-max",
      .type = OPTION_INTEGER,
      .offset = AT(connections_max),
@@ -383,9 +384,8 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 1,
      .max = 1000000,
      .value_name = "N",
-     .help =
-         "Connections of each listener; beyond, the longest idle one is closed for a new one, which is answered 503 "
-         "if none is idle."},
+     .help = "Accept this many connections per listener. Beyond it, the longest idle one is closed for a new one; if "
+             "none is idle, the new one is answered 503."},
 };
 
 const struct option_table SETTINGS_STORE = TABLE(STORE_ROWS);
