@@ -9,7 +9,7 @@ static const struct option_row CREATE_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = COMMAND_OFFSET(name),
      .value_name = "NAME",
-     .help = "What the account is called: 1 to 200 characters. Required."},
+     .help = "The name of the account, 1 to 200 characters. Required."},
     ROW_JSON,
 };
 static const struct option_row LIST_ROWS[] = {
@@ -52,7 +52,7 @@ int account_create_run(const struct command_line *line)
     if (line->json)
         put_account(&(struct json_writer){.out = &out}, &account, text_of(line->name));
     else
-        buf_printf(&out, "Account %s made for %s.\nNext: chatelaine user create --account %s --email EMAIL",
+        buf_printf(&out, "Account %s created for %s.\nNext: chatelaine user create --account %s --email EMAIL",
                    account.text, line->name, account.text);
     buf_append_char(&out, '\n');
     return command_print(buf_text(&out));

@@ -16,7 +16,7 @@ static const struct option_row REVOKE_ROWS[] = {
     {.name = "from-log",
      .type = OPTION_FLAG,
      .offset = COMMAND_OFFSET(from_log),
-     .help = "The operands are revocation logs: revoke every key that they name."},
+     .help = "Read the operands as revocation logs, and revoke every key that they name."},
     ROW_JSON,
 };
 static const struct option_row TOTP_ROWS[] = {
@@ -24,13 +24,13 @@ static const struct option_row TOTP_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = COMMAND_OFFSET(file),
      .value_name = "PATH",
-     .help = "A file with the address or secret ('-': standard input), which other users can't see as they see "
-             "arguments."},
+     .help = "Read the address or secret from this file ('-': standard input). Other users of the machine can see "
+             "arguments, but not this."},
     {.name = "next",
      .type = OPTION_FLAG,
      .offset = COMMAND_OFFSET(next),
-     .help = "Print the code of the next 30 seconds, which a node accepts already: for a second code right after a "
-             "first one, as a code counts only once."},
+     .help = "Print the code of the next 30 seconds. A node already accepts it, so you can use two codes in a row; "
+             "each works only once."},
 };
 static const struct option_table REVOKE_TABLE = OPTION_TABLE(REVOKE_ROWS);
 static const struct option_table TOTP_TABLE = OPTION_TABLE(TOTP_ROWS);
@@ -107,7 +107,7 @@ static int revoke_one(const struct command_line *line, const struct id *id, stru
     int error = log ? revocation_log_append(log, &key) : 0;
     code = tell_revoked(line, &key);
     if (error != 0)
-        return command_fail(EXIT_FAILED, "the key is revoked, but the revocation log %s lacks it: %s",
+        return command_fail(EXIT_FAILED, "the key is revoked, but could not be added to the revocation log %s: %s",
                             line->settings.revocation_log, strerror(error));
     return code;
 }
@@ -124,10 +124,10 @@ int key_revoke_run(const struct command_line *line)
     if (line->from_log)
         return revocation_replay_run(line);
     if (line->operand_count > 1)
-        return command_fail(EXIT_USAGE, "'%s' is one argument too many: one key at a time, or --from-log with files",
+        return command_fail(EXIT_USAGE, "unexpected argument '%s': give one key id, or --from-log with files",
                             line->operands[1]);
     if (!id_parse(ID_KEY, operand, &id) && !id_parse(ID_DEVICE, operand, &id))
-        return command_fail(EXIT_USAGE, "'%s' is no key id (key_… or dev_…)", line->operands[0]);
+        return command_fail(EXIT_USAGE, "'%s' is not a key id (key_… or dev_…)", line->operands[0]);
     buf_init_fixed(&why, storage, sizeof storage);
     if (path && !(log = revocation_log_open(path, &why)))
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
@@ -146,8 +146,8 @@ static int totp_read_file(const char *path, struct totp_secret *ret_secret)
     if (!secret_file_read(path, &content, &why))
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
     if (!totp_parse_uri(text_trim(buf_text(&content)), ret_secret))
-        return command_fail(EXIT_FAILED, "%s holds neither an otpauth:// address nor a base32 secret of %d bytes", path,
-                            TOTP_SECRET_BYTES);
+        return command_fail(EXIT_FAILED, "%s contains neither an otpauth:// address nor a base32 secret of %d bytes",
+                            path, TOTP_SECRET_BYTES);
     return EXIT_DONE;
 }
 
@@ -158,7 +158,7 @@ int totp_secret_obtain(const char *operand, struct totp_secret *ret_secret)
     if (totp_parse_uri(t, ret_secret))
         return EXIT_DONE;
     if (text_starts_with(t, TEXT("otpauth:")))
-        return command_fail(EXIT_USAGE, "this otpauth address holds no secret of %d bytes", TOTP_SECRET_BYTES);
+        return command_fail(EXIT_USAGE, "this otpauth:// address has no secret of %d bytes", TOTP_SECRET_BYTES);
     return totp_read_file(text_starts_with(t, TEXT("@")) ? operand + 1 : operand, ret_secret);
 }
 

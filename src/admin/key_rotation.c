@@ -18,14 +18,13 @@ static const struct option_row ROTATE_ROWS[] = {
     {.name = "adopt",
      .type = OPTION_FLAG,
      .offset = COMMAND_OFFSET(adopt),
-     .help =
-         "Believe and seal what is there without a seal: once, when a store of an earlier version is taken over. For 7 "
-         "days its nodes may serve beside new ones; run the command without this option when they are gone."},
+     .help = "Trust and seal records without a seal. Use this once, when you upgrade from a version without seals. Its "
+             "nodes may serve beside new ones for 7 days; when they are gone, run the command without this option."},
     {.name = "forget",
      .type = OPTION_FLAG,
      .offset = COMMAND_OFFSET(forget),
-     .help = "Forget retired master keys that nothing needs any more: nodes then start without them. Sessions that "
-             "were begun with them end."},
+     .help = "Remove retired master keys that nothing needs from the list in Redis. Nodes then start without them; "
+             "sessions begun under them end."},
     ROW_JSON,
 };
 static const struct option_table ROTATE_TABLE = OPTION_TABLE(ROTATE_ROWS);
@@ -89,9 +88,8 @@ static int judge_adoption(struct rotation *rotation)
     int code = key_census_take(&rotation->client, rotation->keyring, CENSUS_COUNTS, &rotation->census);
 
     if (code == EXIT_DONE && rotation->census.users > 0 && rotation->census.users_unknown == rotation->census.users)
-        return command_fail(EXIT_UNFIT,
-                            "this store was made with a master key that is not given: it opens no secrets of "
-                            "its users; give --master-key-file the one that the nodes have");
+        return command_fail(EXIT_UNFIT, "the master key of this store is missing, so its users' secrets cannot be "
+                                        "opened: set --master-key-file as on the nodes");
     return code;
 }
 
@@ -100,10 +98,10 @@ static int judge(struct rotation *rotation)
     const struct store_facts *facts = &rotation->facts;
 
     if (facts->lacking[0])
-        return command_fail(EXIT_UNFIT,
-                            "this store has records of master key %s, which is not given: add it to "
-                            "--retired-master-key-file",
-                            facts->lacking);
+        return command_fail(
+            EXIT_UNFIT,
+            "this store has records made with master key %s, which is missing: add it to --retired-master-key-file",
+            facts->lacking);
     if (rotation->line->adopt)
         return judge_adoption(rotation);
     if (facts->keys == STORE_KEYS_UNNOTED)
@@ -166,12 +164,11 @@ static void print_text(const struct rotation *rotation, struct buf *out)
     for (size_t i = 0; i < census->generations; i++)
         print_row(rotation, i, out);
     if (census->keys_unknown > 0)
-        buf_printf(out, "%" PRIu64 " active keys do not say which master key they need: keep all.\n",
+        buf_printf(out, "%" PRIu64 " active keys do not record which master key they need: keep all of them.\n",
                    census->keys_unknown);
-    buf_printf(out, "%" PRIu64 " records sealed anew, %zu master keys forgotten.\n", census->resealed,
-               rotation->forgotten);
+    buf_printf(out, "%" PRIu64 " records resealed, %zu master keys forgotten.\n", census->resealed, rotation->forgotten);
     if (census->missed > 0)
-        buf_printf(out, "%" PRIu64 " records were changed meanwhile: run the command again.\n", census->missed);
+        buf_printf(out, "%" PRIu64 " records changed meanwhile: run the command again.\n", census->missed);
     if (census->unsealed + census->altered > 0)
         buf_printf(out, "%" PRIu64 " records without a seal, %" PRIu64 " altered ones: nodes refuse them.\n",
                    census->unsealed, census->altered);

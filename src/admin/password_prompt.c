@@ -86,12 +86,12 @@ static int password_ask(struct buf *ret_password)
 
     buf_init(&again, ret_password->max);
     if (!terminal_hush(&terminal))
-        return command_fail(EXIT_USAGE, "there is no terminal to ask for a password on; give --password-file");
+        return command_fail(EXIT_USAGE, "no terminal to ask for a password: use --password-file");
     bool is_asked = terminal_ask(&terminal, TEXT("New password (12 characters or more): "), ret_password) &&
                     terminal_ask(&terminal, TEXT("The same again: "), &again);
     terminal_restore(&terminal);
     if (!is_asked)
-        return command_fail(EXIT_FAILED, "no password was given");
+        return command_fail(EXIT_FAILED, "no password given");
     if (!secure_equal(buf_text(ret_password), buf_text(&again)))
         return command_fail(EXIT_FAILED, "the two passwords differ; try again");
     return EXIT_DONE;
@@ -102,7 +102,7 @@ int password_accept(struct text password, const struct password_context *context
     enum password_verdict verdict = account_judge_password(password, context);
 
     if (verdict != PASSWORD_OK)
-        return command_fail(EXIT_FAILED, "the password is refused: %s", account_explain_password(verdict));
+        return command_fail(EXIT_FAILED, "password rejected: %s", account_explain_password(verdict));
     return EXIT_DONE;
 }
 

@@ -72,8 +72,7 @@ static int read_lines(struct replay *replay, FILE *file, const char *name)
         return command_fail(EXIT_FAILED, "cannot read %s: %s; nothing was revoked", name, strerror(errno));
     /* A compressed file, say: a few torn lines are normal, and told in the end; this would pass for a replay. */
     if (replay->count == readable_before && replay->unreadable > unreadable_before)
-        return command_fail(EXIT_FAILED, "%s is no revocation log: none of its lines names a key; nothing was revoked",
-                            name);
+        return command_fail(EXIT_FAILED, "%s is not a revocation log: no line names a key; nothing was revoked", name);
     return EXIT_DONE;
 }
 
@@ -180,7 +179,7 @@ static void tell_progress(struct replay *replay)
     if (now_ns - replay->told_ns < PROGRESS_EVERY_NS)
         return;
     replay->told_ns = now_ns;
-    fprintf(stderr, "chatelaine: %zu of %zu keys are done\n", replay->next - replay->failed - replay->under_way,
+    fprintf(stderr, "chatelaine: %zu of %zu keys done\n", replay->next - replay->failed - replay->under_way,
             replay->count);
 }
 

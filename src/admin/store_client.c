@@ -101,11 +101,10 @@ static int client_tell_trouble(struct store_client *client, const struct opening
     if (opening->is_unfit) {
         buf_init_fixed(&target, storage, sizeof storage);
         store_target_print(&client->settings.target, &target);
-        return command_fail(EXIT_UNFIT, "%.*s: %.*s ('chatelaine doctor' tells all that is unfit)",
+        return command_fail(EXIT_UNFIT, "%.*s: %.*s ('chatelaine doctor' lists every problem)",
                             TEXT_ARG(buf_text(&target)), TEXT_ARG(buf_text(&opening->why)));
     }
-    return command_fail(EXIT_FAILED, "%s (--redis says where it is; 'chatelaine doctor' looks closer)",
-                        store_trouble(client->store));
+    return command_fail(EXIT_FAILED, "%s (check --redis; 'chatelaine doctor' says more)", store_trouble(client->store));
 }
 
 /* A Redis that reads a large file back may take minutes, and says so. Once it has read all it gets as long as any. */
@@ -115,7 +114,7 @@ static void wait_for_gate(struct store_client *client, const struct opening *ope
 
     do {
         if (is_loading && !was_loading)
-            fprintf(stderr, "Redis is loading its data. Waiting until it has; Ctrl+C gives up.\n");
+            fprintf(stderr, "Redis is loading its data. Waiting until it is done; Ctrl+C cancels.\n");
         was_loading = is_loading;
         store_client_pause(client, (uint64_t)client->settings.timeout_ms * READY_TIMEOUTS);
         is_loading = store_is_loading(client->store);
@@ -180,11 +179,12 @@ int store_client_explain(struct store_client *client, enum store_result result, 
         why = refusals->refused;
         break;
     case STORE_UNAVAILABLE:
-        return command_fail(EXIT_FAILED, "not done: Redis refuses or is away (%s); try again",
+        return command_fail(EXIT_FAILED, "not done: Redis refuses or cannot be reached (%s); try again",
                             store_trouble(client->store));
     case STORE_UNKNOWN:
-        return command_fail(EXIT_FAILED, "Redis did not answer in time: it may have been done or not; look, and try "
-                                         "again");
+        return command_fail(
+            EXIT_FAILED,
+            "Redis did not answer in time: the change may or may not have been made. Check, then try again");
     }
     CHECK(why);
     return command_fail(EXIT_FAILED, "%s", why);

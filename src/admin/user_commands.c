@@ -12,12 +12,12 @@
 #define ROW_EMAIL                                                                                     \
     {                                                                                                 \
         .name = "email", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(email), .value_name = "EMAIL", \
-        .help = "The address that the user signs in with. Required."                                  \
+        .help = "The email address of the user. Required."                                            \
     }
 #define ROW_PASSWORD_FILE                                                                                            \
     {                                                                                                                \
         .name = "password-file", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(password_file), .value_name = "PATH", \
-        .help = "A file with the password ('-': standard input); otherwise it is asked for on the terminal."         \
+        .help = "Read the password from this file ('-': standard input) instead of asking on the terminal."          \
     }
 
 static const struct option_row CREATE_ROWS[] = {
@@ -25,7 +25,7 @@ static const struct option_row CREATE_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = COMMAND_OFFSET(account),
      .value_name = "ID",
-     .help = "The account that the user belongs to. Required."},
+     .help = "The user's account. Required."},
     ROW_EMAIL,
     ROW_PASSWORD_FILE,
     ROW_JSON,
@@ -35,7 +35,7 @@ static const struct option_row LIST_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = COMMAND_OFFSET(account),
      .value_name = "ID",
-     .help = "Only the users of this account."},
+     .help = "List only the users of this account."},
     ROW_JSON,
 };
 static const struct option_row UNLOCK_ROWS[] = {ROW_EMAIL, ROW_JSON};
@@ -59,7 +59,7 @@ static int read_email(const struct command_line *line, char ret_email[EMAIL_MAX_
     int code = command_require(line->email, "--email");
 
     if (code == EXIT_DONE && !account_normalise_email(text_of(line->email), ret_email))
-        return command_fail(EXIT_USAGE, "--email '%s' is no email address", line->email);
+        return command_fail(EXIT_USAGE, "--email '%s' is not an email address", line->email);
     return code;
 }
 
@@ -67,8 +67,8 @@ static int read_account(const char *text, struct id *ret_account)
 {
     if (id_parse(ID_ACCOUNT, text_of(text), ret_account))
         return EXIT_DONE;
-    return command_fail(EXIT_USAGE, "--account '%s' is no account id (acct_…); 'chatelaine account list' shows all",
-                        text);
+    return command_fail(EXIT_USAGE,
+                        "--account '%s' is not an account id (acct_…); 'chatelaine account list' shows them", text);
 }
 
 /* For people: the address as text and, on a terminal, as a QR code to scan. */
@@ -79,7 +79,7 @@ static void put_totp(struct buf *out, const char *uri)
         if (!qr_print(uri, out))
             buf_append_str(out, "  (too long for a QR code)\n");
     }
-    buf_printf(out, "\nOne-time codes (shown only now): %s\n", uri);
+    buf_printf(out, "\nSecret for one-time codes (shown only now): %s\n", uri);
 }
 
 /* Tells of a user's new TOTP secret. created: with account and email, as `user create` does. */
@@ -103,7 +103,8 @@ static int tell_totp(const struct command_line *line, const struct new_user *use
         json_object_end(&w);
         buf_append_char(&out, '\n');
     } else {
-        buf_printf(&out, account ? "User %s made: %s\n" : "User %s (%s) has a new TOTP secret; all sessions ended.\n",
+        buf_printf(&out,
+                   account ? "User %s created: %s\n" : "User %s (%s) has a new TOTP secret; all sessions ended.\n",
                    user->id.text, email);
         buf_append_char(&uri, '\0');
         put_totp(&out, uri.ptr);
@@ -248,7 +249,7 @@ static int open_and_find(struct store_client *client, const struct settings *set
         return code;
     code = user_find(client, email, &is_known, ret_user);
     if (code == EXIT_DONE && !is_known)
-        code = command_fail(EXIT_FAILED, "there is no user with the email %s; 'chatelaine user list' shows all", email);
+        code = command_fail(EXIT_FAILED, "no user has the email %s; 'chatelaine user list' shows them", email);
     if (code != EXIT_DONE)
         store_client_close(client);
     return code;

@@ -13,78 +13,78 @@ static const struct option_group NO_OPTIONS[] = {{0}};
 const struct command COMMANDS[] = {
     {.name = "serve",
      .summary = "Run one node",
-     .text = "Serves the public and the internal listener until SIGTERM or SIGINT, which let requests\n"
-             "finish (a second one ends at once). SIGHUP reads the policy file again, and opens the\n"
-             "revocation log again. While Redis is away requests are answered 503; a Redis that could\n"
-             "lose a revocation is refused.",
+     .text = "Serves the public and the internal listener. SIGTERM or SIGINT lets requests finish and\nstops the node; "
+             "a second one stops it at once. SIGHUP rereads the policy file and reopens\nthe revocation log. While "
+             "Redis is unreachable, requests are answered 503. The node\nrefuses to serve from a Redis that could lose "
+             "a revocation.",
      .groups = SERVE_OPTIONS,
      .run = serve_command,
      .logs = true},
     {.name = "dev",
-     .summary = "Run one node with a Redis of its own, to try things out",
-     .text = "Starts a private redis-server in a folder, makes a master key, an account and a user\n"
-             "there the first time, shows how to sign in, and serves. A later start finds all again.\n"
-             "The password lies in that folder: not for production. A shell that reads guide.sh of that\n"
-             "folder has commands to try.",
+     .summary = "Run one node with a private Redis, to try things out",
+     .text = "Starts a private redis-server in a folder, creates a master key, an account and a user\nthe first time, "
+             "shows how to sign in, and serves. Later starts reuse everything. Not for\nproduction: the folder "
+             "contains the password. Load its guide.sh into a shell for commands\nto try.",
      .groups = DEV_OPTIONS,
      .run = dev_command,
      .logs = true},
     {.name = "ready",
-     .summary = "Ask the node of this machine whether it is ready",
-     .text = "Exit status 0: it serves and its Redis answers; 1: not. For health checks of containers.",
+     .summary = "Ask the node on this machine whether it is ready",
+     .text = "Exit status 0: the node serves and its Redis answers. 1: it does not. For health checks\nof containers.",
      .groups = READY_OPTIONS,
      .run = ready_run},
     {.name = "account create",
-     .summary = "Make an account",
+     .summary = "Create an account",
      .groups = ACCOUNT_CREATE_OPTIONS,
      .run = account_create_run},
     {.name = "account list", .summary = "List the accounts", .groups = ACCOUNT_LIST_OPTIONS, .run = account_list_run},
     {.name = "user create",
-     .summary = "Make a user who signs in at the console",
-     .text = "Prints the secret of the one-time codes, as address and QR code: it is shown only here.",
+     .summary = "Create a user who can sign in to the console",
+     .text = "Prints the secret for one-time codes as an address and a QR code. It is shown only here.",
      .groups = USER_CREATE_OPTIONS,
      .run = user_create_run},
     {.name = "user list", .summary = "List the users", .groups = USER_LIST_OPTIONS, .run = user_list_run},
     {.name = "user unlock",
-     .summary = "Unlock a user, and forget his failed attempts",
-     .text = "A user is locked by 100 wrong codes in a row behind the right password: somebody else knows it, so\n"
-             "give him a new one as well (user reset-password, which unlocks too). Failed attempts of strangers\n"
-             "that keep a user from signing in on a new browser are forgotten.",
+     .summary = "Unlock a user, and reset the count of failed attempts",
+     .text = "100 wrong codes in a row with the right password lock a user. Somebody else knows the\npassword then, so "
+             "reset it as well: 'user reset-password' also unlocks. This also resets\nstrangers' failed attempts, "
+             "which keep the user from signing in on a new browser.",
      .groups = USER_UNLOCK_OPTIONS,
      .run = user_unlock_run},
     {.name = "user reset-totp",
      .summary = "Give a user a new secret for one-time codes",
-     .text = "The old one is dead, all sessions of the user end, and he is unlocked.",
+     .text = "The old secret stops working, all sessions of the user end, and the user is unlocked.",
      .groups = USER_RESET_TOTP_OPTIONS,
      .run = user_reset_totp_run},
     {.name = "user reset-password",
      .summary = "Give a user a new password",
-     .text = "All sessions of the user end, and he is unlocked.",
+     .text = "All sessions of the user end, and the user is unlocked.",
      .groups = USER_RESET_PASSWORD_OPTIONS,
      .run = user_reset_password_run},
     {.name = "key revoke",
      .operands = "ID|FILE...",
      .many_operands = true,
-     .summary = "Revoke a key of any account, or those of revocation logs",
-     .text = "Once this has returned with 0, no node accepts the key for any request that arrives later.\n"
-             "With --from-log the operands are files that nodes wrote as --revocation-log ('-': standard\n"
-             "input): every key that they name is revoked, as must be done after Redis was restored from\n"
-             "a backup, before nodes serve again. A key may be named often, and the command be repeated.",
+     .summary = "Revoke a key of any account, or all keys named in revocation logs",
+     .text = "Once this returns 0, no node accepts the key for any request that arrives later.\nWith --from-log, the "
+             "operands are files that nodes wrote as --revocation-log ('-': standard\ninput), and every key that they "
+             "name is revoked. Do this after restoring a backup of Redis,\nbefore nodes serve again. The command can "
+             "be repeated, and keys may occur more than once.",
      .groups = KEY_REVOKE_OPTIONS,
      .run = key_revoke_run},
     {.name = "totp",
      .operands = "URI|SECRET|FILE",
      .optional_operand = true,
      .summary = "Print the current one-time code",
-     .text = "The operand is an otpauth:// address, a base32 secret, a file that holds one of them\n"
-             "(also as @FILE), or '-' for standard input.",
+     .text = "The operand is an otpauth:// address, a base32 secret, a file with one of them (also as\n@FILE), or '-' "
+             "for standard input.",
      .groups = TOTP_OPTIONS,
      .run = totp_run},
     {.name = "master-key rotate",
-     .summary = "Bring the store to the current master key, and count what needs others",
-     .text = "Notes --master-key-file as a key of this store, and seals with it what retired ones sealed. Every node\n"
-             "must know the new key before, as one of its retired ones, and makes it its current one after. Digests\n"
-             "of keys and passwords stay with the key that made them: until a key is replaced, a user signs in.",
+     .summary = "Move stored data to the current master key, and count what needs others",
+     .text = "Registers --master-key-file with Redis, and seals with it what retired master keys sealed.\nFirst give "
+             "the new key to every node as a retired one; afterwards make it their current\none. The digest of an API "
+             "key stays with the master key that made it until that API key\nis replaced; that of a password until its "
+             "user signs in.",
      .groups = MASTER_KEY_ROTATE_OPTIONS,
      .run = master_key_rotate_run},
     {.name = "master-key",
@@ -93,16 +93,16 @@ const struct command COMMANDS[] = {
      .groups = NO_OPTIONS,
      .run = master_key_run},
     {.name = "doctor",
-     .summary = "Examine whether Redis and the settings are fit for production",
-     .text = "One line a check, each with its remedy. Exit status 0: fit, 3: not fit.",
+     .summary = "Check whether Redis and the settings are fit for production",
+     .text = "One line per check, each with its remedy. Exit status 0: fit, 3: not fit.",
      .groups = DOCTOR_OPTIONS,
      .run = doctor_run},
     {.name = "store accept-loss",
-     .summary = "Let nodes go on with a Redis that lacks what they have acknowledged",
-     .text = "A node whose Redis lost changes that it had acknowledged (a replica that lagged was promoted,\n"
-             "a backup was restored) answers 503 and says how many. It makes lost revocations of the last\n"
-             "ten minutes again by itself. Bring the Redis back that has the others, if there is one; if\n"
-             "not, replay the revocation logs ('key revoke --from-log'), then accept the loss with this.",
+     .summary = "Let nodes continue with a Redis that has lost acknowledged changes",
+     .text = "If Redis has lost changes that a node acknowledged (a lagging replica was promoted, a\nbackup was "
+             "restored), the node answers 503 and says how many. It repeats the revocations\nof the last ten minutes "
+             "by itself. If another Redis has the rest, bring that one back. If\nnot, replay the revocation logs ('key "
+             "revoke --from-log'), then accept the loss with this.",
      .groups = STORE_ACCEPT_LOSS_OPTIONS,
      .run = store_accept_loss_run},
     {.name = "man", .summary = "Print the man page", .groups = NO_OPTIONS, .run = man_run, .hidden = true},
@@ -199,9 +199,9 @@ void commands_print_help(struct buf *out)
         if (!COMMANDS[i].hidden)
             buf_printf(out, "  %-20s  %s\n", COMMANDS[i].name, COMMANDS[i].summary);
     buf_append_str(out, "\n"
-                        "Start with 'chatelaine dev'. 'chatelaine COMMAND --help' shows the options of a command;\n"
-                        "each can be set in the environment as well: --redis-timeout-ms 500 is\n"
-                        "CHATELAINE_REDIS_TIMEOUT_MS=500. 'chatelaine --version' prints the version.\n"
+                        "Start with 'chatelaine dev'. 'chatelaine COMMAND --help' shows the options of a "
+                        "command.\nEach option can also be set in the environment: --redis-timeout-ms 500 "
+                        "is\nCHATELAINE_REDIS_TIMEOUT_MS=500. 'chatelaine --version' prints the version.\n"
                         "\n"
                         "Exit status: 0 done, 1 failed, 2 wrong usage, 3 Redis or settings are not fit.\n");
 }

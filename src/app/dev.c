@@ -32,11 +32,12 @@ static const struct option_row DEV_ROWS[] = {
      .offset = offsetof(struct command_line, dir),
      .default_text = ".chatelaine",
      .value_name = "PATH",
-     .help = "The folder that keeps everything: data, master key, password."},
+     .help = "Keep everything in this folder: data, master key, password."},
     {.name = "guide",
      .type = OPTION_FLAG,
      .offset = offsetof(struct command_line, guide),
-     .help = "Print a QR code and commands to try too. If a node runs in the folder, print its guide and exit."},
+     .help =
+         "Also print a QR code and commands to try. If a node already runs in the folder, print its guide and exit."},
 };
 static const struct option_table DEV_TABLE = {DEV_ROWS, sizeof DEV_ROWS / sizeof *DEV_ROWS};
 
@@ -47,13 +48,13 @@ static const struct option_row DEV_LOG_ROWS[] = {
      .offset = offsetof(struct settings, log_level),
      .default_text = "warn",
      .choices = "debug|info|warn|error",
-     .help = "The least severe lines that are logged."},
+     .help = "Write log lines of this level and above."},
     {.name = "log-format",
      .type = OPTION_CHOICE,
      .offset = offsetof(struct settings, log_format),
      .default_text = "logfmt",
      .choices = "logfmt|json",
-     .help = "The form of log lines on standard error."},
+     .help = "Write log lines to standard error in this format."},
 };
 static const struct option_table DEV_LOG_TABLE = {DEV_LOG_ROWS, sizeof DEV_LOG_ROWS / sizeof *DEV_LOG_ROWS};
 

@@ -19,12 +19,12 @@ static const struct option_row READY_ROWS[] = {
      .offset = offsetof(struct command_line, settings.internal_listen),
      .default_text = SETTINGS_INTERNAL_LISTEN,
      .value_name = "ADDRESS",
-     .help = "What the node was given as --internal-listen."},
+     .help = "The --internal-listen address of the node."},
     {.name = "or-empty",
      .type = OPTION_FLAG,
      .offset = offsetof(struct command_line, or_empty),
-     .help = "Count a node as ready that waits for the store's first account, so that it can be made from its\n"
-             "container. Such a node answers every request 503."},
+     .help = "Also accept a node that waits for its first account, so that you can create it from the node's "
+             "container. Such a node answers every request with 503."},
 };
 static const struct option_table READY_TABLE = {READY_ROWS, sizeof READY_ROWS / sizeof READY_ROWS[0]};
 const struct option_group READY_OPTIONS[] = {{"Options", &READY_TABLE}, {0}};

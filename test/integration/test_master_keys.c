@@ -87,10 +87,10 @@ Test(master_keys, a_key_that_is_still_needed_may_not_be_left_out)
         NULL};
 
     use_key(key_file("new.key", NEW_KEY));
-    expect_run(ROTATE, 3, "is not given");
+    expect_run(ROTATE, 3, "is missing");
     expect_run(first, 0, "current");
     use_key(key_file("third.key", THIRD_KEY));
-    expect_run(second, 3, "is not given");
+    expect_run(second, 3, "is missing");
     expect_run(both, 0, "1 master keys forgotten"); /* NEW_KEY has made nothing; OLD_KEY has made the manager's key */
     expect_run(SERVE, 3, "add that key to --retired-master-key-file");
     fixture_add_node(&fixture, (const char *const[]){"--retired-master-key-file", key_file("1.key", OLD_KEY), NULL});
@@ -166,7 +166,7 @@ Test(master_keys, are_rotated_while_two_nodes_serve)
     make_key(&holders, 0);
     /* then the store, */
     use_key(new_path);
-    expect_run(rotate, 0, "records sealed anew");
+    expect_run(rotate, 0, "records resealed");
     expect_all_known(&holders, "the store knows the new key");
     /* then every node as the one that makes. */
     for (size_t node = 0; node < 2; node++) {
@@ -251,7 +251,7 @@ Test(master_keys, an_older_store_is_taken_over_once)
     expect_run(SERVE, 3, "master-key rotate --adopt");
     const char *right = key_file("right.key", OLD_KEY);
     use_key(key_file("wrong.key", NEW_KEY));
-    expect_run(ADOPT, 3, "not given");
+    expect_run(ADOPT, 3, "is missing");
     use_key(right);
     expect_run(ADOPT, 0, "7 days");
     fixture_add_node(&fixture, NULL);
@@ -261,7 +261,7 @@ Test(master_keys, an_older_store_is_taken_over_once)
     cr_expect_eq(fixture_try_key(&fixture, 0, late.secret), 200);
     expect_run(DOCTOR, 0, "1 records without a seal");
     /* and sealed at last. From then on no record without a seal is. */
-    expect_run(ROTATE, 0, "1 records sealed anew");
+    expect_run(ROTATE, 0, "1 records resealed");
     node_stop(&fixture.nodes[0]);
     fixture.node_count = 0;
     fixture_add_node(&fixture, NULL);

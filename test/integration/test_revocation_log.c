@@ -191,7 +191,7 @@ Test(revocation_log, replay_tells_what_is_not_done, .timeout = 60)
     EXPECT_REPLAY(&fixture, 1, "no node accepts it", "No space left", fixture.manager.id, "--revocation-log",
                   "/dev/full");
     file_write(path, "\x1f\x8b\b not a log\n");
-    EXPECT_REPLAY(&fixture, 1, "", "no revocation log", "--from-log", path);
+    EXPECT_REPLAY(&fixture, 1, "", "not a revocation log", "--from-log", path);
     file_write(path, "");
     EXPECT_REPLAY(&fixture, 0, "0 keys revoked, 0 were revoked already, 0 unknown, 0 lines unreadable\n", "",
                   "--from-log", path);

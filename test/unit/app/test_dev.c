@@ -232,7 +232,7 @@ Test(dev, tells_how_to_sign_in_last_and_warns_of_nothing)
         cr_expect(i == 0 || strcspn(at, "\n") == 0);
     }
     cr_expect_eq(strcspn(at + 1, "\n") + 3, strlen(at), "the last line, and a blank one: '%s'", at);
-    cr_expect_not(strstr(err, "level=info") || strstr(err, "file limit"), "%s", err);
+    cr_expect_not(strstr(err, "level=info") || strstr(err, "open-files limit"), "%s", err);
     free(out);
     free(err);
     stop_dev(&dev, SIGTERM);
