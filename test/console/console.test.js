@@ -190,12 +190,12 @@ describe('a day', () => {
         );
         assert.equal(await page.getByLabel('Code shown on the device').inputValue(), codes.user_code);
         await page.getByRole('button', {name: 'Continue'}).click();
-        await page.getByText('Let this device in?').waitFor();
+        await page.getByText('Approve this device?').waitFor();
         await page.getByText('Reception desk').waitFor();
         assert.equal((await claimDevice(deployment, codes)).error, 'authorization_pending');
-        await page.getByRole('button', {name: 'Let it in'}).click();
+        await page.getByRole('button', {name: 'Approve'}).click();
         await confirmStepUp(page, person);
-        await page.getByText('The device is in').waitFor();
+        await page.getByText('Device approved').waitFor();
         const {access_token: token} = await until2(() => claimDevice(deployment, codes));
         assert.match(token, /^svc_dk_/);
         await page.getByRole('link', {name: 'Go to the devices'}).click();
@@ -221,7 +221,7 @@ describe('a day', () => {
             .pressSequentially(codes.user_code.toLowerCase().replace('-', ''));
         assert.equal(await page.getByLabel('Code shown on the device').inputValue(), codes.user_code);
         await page.keyboard.press('Enter');
-        await page.getByRole('button', {name: 'Refuse'}).click();
+        await page.getByRole('button', {name: 'Deny'}).click();
         await page.getByText('The device gets no key.').waitFor();
         assert.equal((await claimDevice(deployment, codes)).error, 'access_denied');
     });
@@ -881,7 +881,7 @@ describe('what can go wrong', () => {
 
         assert.equal((await deployment.api('POST', '/v1/auth/login', {json})).status, 401);
         await signIn(page, person, '/console/activity');
-        await row(page, `Failed sign-in as ${victim.email}`).getByText('Somebody, not signed in').waitFor();
+        await row(page, `Failed sign-in as ${victim.email}`).getByText('Someone not signed in').waitFor();
 
         // Of both forms, and of types that nodes of other versions write.
         await page.route('**/v1/console/audit_events?*', (route) =>
@@ -901,10 +901,10 @@ describe('what can go wrong', () => {
         );
         await page.reload();
         for (const [words, who] of [
-            ['Failed sign-in as ada@example.org', 'Somebody, not signed in'],
-            ['Failed sign-in as eve@example.org', 'Somebody, not signed in'],
+            ['Failed sign-in as ada@example.org', 'Someone not signed in'],
+            ['Failed sign-in as eve@example.org', 'Someone not signed in'],
             ['Failed to confirm password and code', 'ada@example.org'],
-            ['Let in the device Front desk', 'ada@example.org'],
+            ['Approved the device Front desk', 'ada@example.org'],
             ['Refused requests with the revoked API key Old', 'The service'],
             ['Event of.tomorrow', 'Unknown'],
         ])
@@ -935,7 +935,7 @@ describe('what can go wrong', () => {
         await page.getByRole('button', {name: 'People'}).click();
         await page.locator('.pager button').dispatchEvent('click');
         answer();
-        await page.getByText('That is all.').waitFor();
+        await page.getByText('No older entries.').waitFor();
         await page.waitForLoadState('networkidle');
         assert.equal(await page.locator('tbody tr').count(), 3);
     });
@@ -1219,7 +1219,7 @@ for (const [scheme, size] of [
                 }
                 await page.goto(`/console/activate?user_code=${codes.user_code}`);
                 await page.getByRole('button', {name: 'Continue'}).click();
-                await page.getByText('Let this device in?').waitFor();
+                await page.getByText('Approve this device?').waitFor();
                 await judge(page, 'a device waits');
                 await page.goto('/console/');
                 await page.getByRole('button', {name: `Busy ${scheme} ${size}`, exact: true}).click();

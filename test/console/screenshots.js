@@ -172,7 +172,7 @@ async function takeCreate(page, shoot) {
     await page.getByRole('dialog', {name: 'Confirm that it is you'}).getByLabel('Password', {exact: true}).fill('x');
     await page.getByLabel('One-time code').fill('123456');
     await page.getByRole('button', {name: 'Confirm'}).click();
-    await page.getByText('A new one comes').waitFor();
+    await page.getByText('A new one appears').waitFor();
     await shoot('step-up-used-code');
     await page.unroute('**/v1/console/api_keys');
     await page.route('**/v1/console/api_keys', (route) =>
@@ -237,11 +237,11 @@ async function takeDevices(page, shoot, {enrol}) {
     await shoot('activate-unknown');
     await page.goto(`/console/activate?user_code=${await enrol()}`);
     await page.getByRole('button', {name: 'Continue'}).click();
-    await page.getByText('Let this device in?').waitFor();
+    await page.getByText('Approve this device?').waitFor();
     await shoot('activate-confirm');
     await page.route('**/approve', (route) => route.fulfill({json: {status: 'approved'}}));
-    await page.getByRole('button', {name: 'Let it in'}).click();
-    await page.getByText('The device is in').waitFor();
+    await page.getByRole('button', {name: 'Approve'}).click();
+    await page.getByText('Device approved').waitFor();
     await shoot('activate-done');
     await page.unroute('**/approve');
 }
