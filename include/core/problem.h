@@ -32,7 +32,7 @@
     X(PROBLEM_DEVICE_KEY_NOT_FOUND, 404, "device_key_not_found", "There is no such device key.")                     \
     X(PROBLEM_METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This method is not allowed here.")                     \
     X(PROBLEM_KEY_LIMIT_REACHED, 409, "key_limit_reached",                                                           \
-      "The account has as many active keys of this kind as it may have. Revoke some first.")                         \
+      "The account has reached its limit of active keys of this kind. Revoke some first.")                         \
     X(PROBLEM_REQUEST_TIMEOUT, 408, "request_timeout", "The request did not arrive in time.")                        \
     X(PROBLEM_BODY_TOO_LARGE, 413, "body_too_large", "The body is too large.")                                       \
     X(PROBLEM_URI_TOO_LONG, 414, "uri_too_long", "The request target is too long.")                                  \
