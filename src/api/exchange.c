@@ -174,7 +174,7 @@ static void warn_of_proxy(const struct exchange *exchange)
         return;
     service->has_warned_of_proxy = true;
     LOG(LOG_WARN,
-        "X-Forwarded-For is ignored: its sender is not in --trusted-proxies, so all behind it count as one client",
+        "X-Forwarded-For ignored: its sender is not in --trusted-proxies, so all clients behind it count as one",
         log_text("peer", http_request_peer(exchange->request)));
 }
 

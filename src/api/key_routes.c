@@ -290,7 +290,7 @@ static void write_revocation(struct exchange *exchange, const struct key_record 
     metric_add(METRIC_REVOCATION_LOG_FAILED, 1);
     if (!log_pause_is_over(&service->revocation_log_pause, clock_boot_ns() / CLOCK_NS_PER_MS, LOG_FAILED_PAUSE_MS))
         return;
-    LOG(LOG_ERROR, "the revocation log did not take a revocation: 'key revoked' lines name those that it lacks",
+    LOG(LOG_ERROR, "revocation log write failed; the missing keys are in 'key revoked' log lines",
         log_str("why", strerror(error)), log_text("key", id_text(&key->id)));
 }
 

@@ -150,7 +150,7 @@ static int choose_socket(struct dev_home *home)
         if (code != EXIT_DONE)
             return code;
         snprintf(home->socket, sizeof home->socket, "%s/redis.sock", home->socket_folder);
-        LOG(LOG_INFO, "the folder's name is too long for a socket, it lies elsewhere", log_str("socket", home->socket));
+        LOG(LOG_INFO, "folder name too long for a socket, using another path", log_str("socket", home->socket));
     }
     make_url(home);
     return EXIT_DONE;

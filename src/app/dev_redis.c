@@ -71,7 +71,7 @@ static int stop_leftover(struct dev_redis *redis)
 
     if (pid == 0)
         return EXIT_DONE;
-    LOG(LOG_INFO, "a redis-server was left running in this folder; it is stopped", log_int("pid", pid));
+    LOG(LOG_INFO, "stopping a redis-server left running in this folder", log_int("pid", pid));
     if (kill(pid, SIGTERM) == 0 && wait_until(redis, nobody_listens))
         return EXIT_DONE;
     return command_fail(EXIT_FAILED, "the redis-server left running in %s (process %ld) does not end; stop it",
@@ -130,7 +130,7 @@ static void redis_exited(uv_process_t *process, int64_t status, int number)
     redis->is_running = false;
     if (redis->is_stopping)
         return;
-    LOG(LOG_ERROR, "redis-server has ended", log_int("status", status), log_int("signal", number),
+    LOG(LOG_ERROR, "redis-server has exited, the node stops too", log_int("status", status), log_int("signal", number),
         log_str("see", redis->home->redis_log));
     if (redis->ended)
         redis->ended(redis->arg);
@@ -198,7 +198,7 @@ void dev_redis_stop(struct dev_redis *redis)
     if (redis->is_running)
         uv_process_kill(&redis->process, SIGTERM);
     if (redis->is_running && !wait_until(redis, has_ended)) {
-        LOG(LOG_WARN, "redis-server does not end, and is killed", log_str("see", redis->home->redis_log));
+        LOG(LOG_WARN, "redis-server did not stop in time, killing it", log_str("see", redis->home->redis_log));
         uv_process_kill(&redis->process, SIGKILL);
         (void)wait_until(redis, has_ended);
     }

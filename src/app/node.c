@@ -120,7 +120,7 @@ static void node_announce(struct node *node)
     buf_init_fixed(&why, storage, sizeof storage);
     if (node->settings->ready_file &&
         !ready_file_write(node->settings->ready_file, node->address, node->internal_address, &why))
-        LOG(LOG_ERROR, "the ready file could not be written", log_text("why", buf_text(&why)));
+        LOG(LOG_ERROR, "cannot write the ready file", log_text("why", buf_text(&why)));
 }
 
 static void node_gated(void *arg, enum store_gate_result result, const char *why)
@@ -310,7 +310,8 @@ static void node_log_start(const struct node *node)
         log_str("internal_address", node->internal_address), log_text("redis", buf_text(&target)),
         log_str("public_origin", node->settings->public_origin));
     if (node->settings->unsafe_redis)
-        LOG(LOG_WARN, "--unsafe-redis: what Redis loses is lost, a lost revocation brings its key back to life",
+        LOG(LOG_WARN,
+            "--unsafe-redis: Redis may lose acknowledged changes, and a lost revocation brings its key back to life",
             log_text("redis", buf_text(&target)));
 }
 
@@ -381,13 +382,13 @@ static void reload_policy(struct node *node)
     buf_init_fixed(&why, storage, sizeof storage);
     struct route_policy *policy = policy_load(node->settings->policy_file, &why);
     if (!policy) {
-        LOG(LOG_ERROR, "the policy file is refused, the policy stays as it was", log_text("why", buf_text(&why)));
+        LOG(LOG_ERROR, "policy file rejected: the policy stays as it was", log_text("why", buf_text(&why)));
         return;
     }
     node->policy = policy;
     node->service.policy = policy;
     route_policy_destroy(before);
-    LOG(LOG_INFO, "the policy file was read again", log_str("path", node->settings->policy_file));
+    LOG(LOG_INFO, "policy file reloaded", log_str("path", node->settings->policy_file));
 }
 
 static void reopen_revocation_log(struct node *node)
@@ -397,9 +398,10 @@ static void reopen_revocation_log(struct node *node)
 
     buf_init_fixed(&why, storage, sizeof storage);
     if (revocation_log_reopen(node->revocation_log, &why))
-        LOG(LOG_INFO, "the revocation log was opened again", log_str("path", node->settings->revocation_log));
+        LOG(LOG_INFO, "revocation log reopened", log_str("path", node->settings->revocation_log));
     else
-        LOG(LOG_ERROR, "the revocation log stays the file that was open", log_text("why", buf_text(&why)));
+        LOG(LOG_ERROR, "cannot reopen the revocation log: still writing to the old file",
+            log_text("why", buf_text(&why)));
 }
 
 void node_reload(struct node *node)

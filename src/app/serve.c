@@ -53,7 +53,7 @@ static void serve_signalled(uv_signal_t *handle, int number)
     struct serve *serve = handle->data;
 
     if (serve->is_stopping) {
-        LOG(LOG_WARN, "a second signal: the node ends at once", log_int("signal", number));
+        LOG(LOG_WARN, "second signal: the node exits at once and drops requests under way", log_int("signal", number));
         _exit(EXIT_FAILED);
     }
     LOG(LOG_INFO, "the node drains", log_int("signal", number), log_int("at_most_ms", serve->settings->drain_ms));

@@ -211,7 +211,7 @@ static enum store_result compare(struct key_checker *checker, enum key_kind kind
         return result;
     metric_add(METRIC_RECORDS_ALTERED, 1);
     if (log_pause_is_over(&checker->altered_pause, clock_boot_ns() / CLOCK_NS_PER_MS, LOG_PAUSE_MS))
-        LOG(LOG_ERROR, "altered in Redis: the key's kind or mode differs from its secret's; the key is refused",
+        LOG(LOG_ERROR, "altered in Redis: the key's kind or mode does not match its secret; key refused",
             log_text("id", id_text(&key->id)), log_text("account", id_text(&key->account)),
             log_int("suppressed", checker->altered_pause.suppressed));
     return STORE_NOT_FOUND;

@@ -100,9 +100,9 @@ static void rotate(const struct fixture *fixture, const char *path, const char *
 
     cr_assert_eq(rename(path, moved), 0);
     process_signal(process, SIGHUP);
-    while (!file_contains(process->err_path, "the revocation log was opened again") && deadline_left_ms(deadline) > 0)
+    while (!file_contains(process->err_path, "revocation log reopened") && deadline_left_ms(deadline) > 0)
         poll(NULL, 0, 5);
-    cr_assert(file_contains(process->err_path, "the revocation log was opened again"));
+    cr_assert(file_contains(process->err_path, "revocation log reopened"));
 }
 
 Test(revocation_log, brings_revocations_back_that_a_backup_lacks, .timeout = 60)
