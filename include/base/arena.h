@@ -19,8 +19,8 @@ struct arena {
 /* first: zeroed storage for the common case (16-byte aligned), owned by the caller, outliving the arena. */
 void arena_init(struct arena *a, void *first, size_t first_bytes);
 void *arena_alloc_slowly(struct arena *a, size_t bytes);
-/* Zeroed, 16-byte aligned, never NULL. Callers cap what a peer can size. Inline where there is room: what lies behind
- * the cursor is zero already, for the caller's block came so, and arena_finish() wiped what was used. */
+/* Zeroed, 16-byte aligned, never NULL. Callers cap what a peer can size. Inline while there is room: the memory behind
+ * the cursor is zero already, because the caller's block came zeroed and arena_finish() wiped what was used. */
 static inline void *arena_alloc(struct arena *a, size_t bytes)
 {
     const size_t room = a->cursor ? (size_t)(a->end - a->cursor) : 0;

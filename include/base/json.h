@@ -21,7 +21,8 @@ enum json_type json_type(const struct json *value);
 const struct json *json_member(const struct json *object, const char *name); /* NULL when absent */
 struct text json_text(const struct json *string);
 bool json_bool(const struct json *boolean);
-/* False unless the number is an integer of at most 2^53 - 1 in magnitude: beyond, neighbours are not told apart. */
+/* False unless the number is an integer of at most 2^53 - 1 in magnitude: a double cannot represent larger ones
+ * exactly. */
 MUST_CHECK bool json_integer(const struct json *number, int64_t *ret_value);
 /* Iteration over arrays and objects, in document order: NULL ends it. */
 const struct json *json_first(const struct json *container);
@@ -38,12 +39,12 @@ struct json_field {
     size_t offset; /* in the target struct; an absent optional field is left as it was */
 };
 enum json_read_result { JSON_READ_OK, JSON_READ_MISSING, JSON_READ_WRONG_TYPE, JSON_READ_UNKNOWN };
-/* Members that the table does not name are refused. On refusal ret_name tells the member: it points into the
- * table or the document. Views in the target live as long as the document. */
+/* Members that the table does not name are refused. On refusal ret_name is the member; it points into the table or the
+ * document. Views in the target live as long as the document. */
 MUST_CHECK enum json_read_result json_read(const struct json *object, const struct json_field *fields, size_t count,
                                            void *target, struct text *ret_name);
 
-/* Writing. Separators are put by the writer; whether all fitted is told by the buffer. */
+/* Writing. The writer adds separators; the buffer's `failed` says whether everything fitted. */
 struct json_writer {
     struct buf *out;
     bool need_comma;
@@ -65,7 +66,7 @@ void json_object_begin(struct json_writer *w);
 void json_object_end(struct json_writer *w);
 void json_array_begin(struct json_writer *w);
 void json_array_end(struct json_writer *w);
-/* The name is one of ours: nothing in it needs an escape. Inline, as words are below: answers to checks are made of
+/* The name is a constant that needs no escape. Inline, like the words below, because responses to checks are made of
  * literals. */
 static ALWAYS_INLINE void json_key(struct json_writer *w, const char *name)
 {
@@ -78,14 +79,14 @@ static ALWAYS_INLINE void json_key(struct json_writer *w, const char *name)
     memcpy(at + length, "\":", 2);
     json_end(w, at + length + 2, false);
 }
-/* Valid UTF-8 passes; bytes that are not become U+FFFD. Control characters are escaped, DEL and
- * U+0080 to U+009F among them. */
+/* Valid UTF-8 passes; invalid bytes become U+FFFD. Control characters are escaped, including DEL and U+0080 to U+009F.
+ */
 void json_put_text(struct json_writer *w, struct text t);
 void json_put_integer(struct json_writer *w, int64_t value);
 void json_put_bool(struct json_writer *w, bool value);
 void json_put_null(struct json_writer *w);
-/* key + value in one, for a value in which nothing needs an escape: an id, a word of ours. name is a literal; without
- * one it is an element of an array. */
+/* key + value in one, for a value that needs no escape: an id, a constant. name is a literal; NULL: an element of an
+ * array. */
 #define JSON_PUT_WORD(w, name, value) json_put_word(w, TEXT("\"" name "\":\""), value)
 #define JSON_PUT_WORD_ELEMENT(w, value) json_put_word(w, TEXT("\""), value)
 static ALWAYS_INLINE void json_put_word(struct json_writer *w, struct text opening, struct text word)

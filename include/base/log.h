@@ -27,13 +27,13 @@ void log_configure(enum log_level threshold, enum log_format format);
 struct log_field log_text(const char *name, struct text value);
 struct log_field log_str(const char *name, const char *value);
 struct log_field log_int(const char *name, int64_t value);
-/* For a line that would come again and again: at most one in a while. suppressed: how many were not written before the
- * present one. Zeroed: none was written yet. */
+/* Limits a line that would repeat: at most one per pause. suppressed: how many lines were dropped since the previous
+ * one. Zeroed: none was written yet. */
 struct log_pause {
     uint64_t until_ms;
     int64_t suppressed, counting;
 };
-/* Whether the line may be written now. now_ms: of any clock that does not step. */
+/* Whether the line may be written now. now_ms: from any clock that does not step. */
 bool log_pause_is_over(struct log_pause *pause, uint64_t now_ms, uint32_t pause_ms);
 /* Control characters and quotes are escaped; a line is cut at 4 KiB; a slow or broken stderr never blocks or
  * stops the node: the line is dropped and counted. */

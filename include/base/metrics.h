@@ -3,8 +3,8 @@
 #include "base/text.h"
 #include <stdint.h>
 
-/* X(id, type, name, labels, help): rows of one name stand together, and those of one histogram. What is called
- * _seconds_sum is counted in milliseconds. */
+/* X(id, type, name, labels, help): rows of one name stand together, and so do those of one histogram. Values of
+ * _seconds_sum are counted in milliseconds and printed in seconds. */
 #define METRICS_TABLE(X)                                                                                        \
     X(METRIC_CONNECTIONS, gauge, "chatelaine_connections", "", "Open client connections.")                      \
     X(METRIC_CONNECTIONS_TOTAL, counter, "chatelaine_connections_total", "", "Accepted connections.")           \
@@ -86,12 +86,12 @@ static inline void metric_set(enum metric m, int64_t value)
 {
     metric_values[m] = value;
 }
-/* Counters by user: what operators must be able to follow up. X(id, name, help) */
+/* Counters by user, for events that operators must follow up. X(id, name, help) */
 #define METRICS_OF_USERS_TABLE(X)                                               \
     X(METRIC_USER_ATTACKED, "chatelaine_login_attacks_total",                   \
       "Times that wrong attempts closed sign-in to unknown browsers, by user.") \
     X(METRIC_USER_LOCKED, "chatelaine_users_locked_total",                      \
-      "Users locked after 100 wrong codes behind a right password.")
+      "Users locked after 100 wrong codes with the right password.")
 
 enum metric_of_users {
 #define METRIC_ENUM(id, name, help) id,
@@ -100,7 +100,7 @@ enum metric_of_users {
         METRIC_OF_USERS_COUNT
 };
 
-/* Counts by user="…" for the first 32 users of each metric since the start, all others as user="other". */
+/* Counts the first 32 users of each metric since the start by user="…", all others as user="other". */
 void metric_count_user(enum metric_of_users m, const char *user);
 /* Appends all metrics, and chatelaine_build_info{version="…"} 1. */
 void metrics_print(struct buf *out, const char *version);

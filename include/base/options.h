@@ -17,7 +17,7 @@ struct option_row {
     enum option_type type;
     size_t offset;            /* in the target struct */
     const char *default_text; /* NULL: none */
-    int64_t min, max;         /* of integers; of texts the most bytes, 0: any */
+    int64_t min, max;         /* range of integers; max of texts: bytes, 0: any */
     const char *choices;      /* "strict401|full" */
     const char *value_name;   /* "URL", for help */
     const char *help;
@@ -28,14 +28,14 @@ struct option_table {
     size_t count;
 };
 
-/* Fills the target: defaults, then environment (a variable that is set to nothing counts as not set), then argv, where
- * the last of several wins. Both "--name value" and "--name=value" are taken; a flag takes a value, true or false, only
- * the second way. What is no option (or stands behind "--") is moved to the front of argv and counted in *ret_rest; so
- * is a program's name in argv[0]. On failure false, and ret_why is a sentence that names the option. Text values point
- * into argv, environment or the table. A default that its own row refuses aborts. */
+/* Fills the target from defaults, then the environment (an empty variable counts as unset), then argv, whose last
+ * occurrence wins. Accepts "--name value" and "--name=value"; a flag takes a value, true or false, only in the second
+ * form. Operands, and everything behind "--", move to the front of argv and are counted in *ret_rest; so does a
+ * program's name in argv[0]. On failure returns false, and ret_why is a sentence that names the option. Text values
+ * point into argv, environment or the table. A default that its own row refuses aborts. */
 MUST_CHECK bool options_read(const struct option_table *tables, size_t table_count, void *target, int argc, char **argv,
                              int *ret_rest, struct buf *ret_why);
-/* One line or two a row. */
+/* One or two lines per row. */
 void options_print_help(const struct option_table *table, struct buf *out);
 /* The same as man page source (mdoc): a whole list, .Bl to .El. */
 void options_print_man(const struct option_table *table, struct buf *out);

@@ -18,7 +18,7 @@ struct text {
 #define TEXT_ARG(t) (int)(t).len, (t).ptr ? (t).ptr : ""
 
 struct text text_of(const char *nul_terminated);
-/* Inline, as are those below, so that a comparison with a literal, as b, needs no call. */
+/* Inline, like those below, so that comparing with a literal b needs no call. */
 static inline bool text_equal(struct text a, struct text b)
 {
     return a.len == b.len && (b.len == 0 || memcmp(a.ptr, b.ptr, b.len) == 0);
@@ -34,8 +34,8 @@ static inline struct text text_skip(struct text t, size_t bytes)
     size_t skipped = bytes < t.len ? bytes : t.len;
     return t.ptr ? (struct text){t.ptr + skipped, t.len - skipped} : t;
 }
-/* The classes (bits of the table's entries) that all characters of t are in; all bits when t is empty. Four at a time,
- * as each request has some 200 bytes looked at in this way. */
+/* The classes (bits of the table's entries) that all characters of t share; all bits if t is empty. Four at a time,
+ * because about 200 bytes of each request are classified. */
 static inline uint8_t text_classes(struct text t, const uint8_t classes[256])
 {
     const unsigned char *at = (const unsigned char *)t.ptr;
@@ -56,20 +56,20 @@ MUST_CHECK bool text_to_u64(struct text t, uint64_t max, uint64_t *ret_value);
 /* Number of Unicode code points; false when it is not valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
 MUST_CHECK bool text_count_utf8(struct text t, size_t *ret_count);
 
-/* Guesses which known name an unknown one was meant to be. Zeroed but for what was written, then shown each name that
- * there is; `found` is the nearest of them, NULL where none is near. */
+/* Guesses which known name an unknown one was meant to be. Zero it, set `written`, then offer it each known name;
+ * `found` is the nearest, NULL if none is near. */
 struct text_guess {
     struct text written;
     const char *found;
-    size_t distance; /* insertions, deletions and replacements of bytes that make it of what was written */
+    size_t distance; /* insertions, deletions and replacements of bytes between it and `written` */
 };
 void text_guess_try(struct text_guess *guess, const char *name);
 
 /* Bytes of the code point that t begins with; 0 when t is empty or does not begin with valid UTF-8. */
 size_t text_utf8_length(struct text t);
 
-/* A growing buffer. Once an append would pass max, it and every later one does nothing and failed stays set,
- * so that a sequence of appends needs one check at its end. */
+/* A growing buffer. An append beyond max does nothing and sets failed; so does every later one. So a sequence of
+ * appends needs one check at its end. */
 struct buf {
     char *ptr;
     size_t len;
@@ -83,17 +83,16 @@ void buf_init(struct buf *b, size_t max_bytes);
 void buf_init_fixed(struct buf *b, char *storage, size_t bytes);
 /* Frees; a zeroed or finished buf is fine. */
 void buf_finish(struct buf *b);
-/* Wipes the content, then frees: for what held secrets. Growth wipes what it leaves behind as well. */
+/* Wipes the content, then frees: for buffers that held secrets. Growing wipes the old memory as well. */
 void buf_wipe(struct buf *b);
-/* Empties it for the next use: failed is unset, the memory stays. */
+/* Empties it for the next use: clears failed, keeps the memory. */
 void buf_clear(struct buf *b);
 /* Drops the first bytes and moves the rest to the front. */
 void buf_consume(struct buf *b, size_t bytes);
-/* What follows is inline where there is room already: answers are put together of some dozens of pieces, most of them
- * constant. */
+/* The following are inline while there is room: a response is built from dozens of pieces, most of them constant. */
 char *buf_reserve_slowly(struct buf *b, size_t bytes);
 void buf_append_slowly(struct buf *b, const void *ptr, size_t bytes);
-/* Room for `bytes` more at ptr + len, or NULL (and failed). The caller adds to len what it wrote. */
+/* Room for `bytes` more at ptr + len, or NULL (and failed is set). The caller adds what it wrote to len. */
 static inline char *buf_reserve(struct buf *b, size_t bytes)
 {
     return b->failed || !b->ptr || bytes > b->capacity - b->len ? buf_reserve_slowly(b, bytes) : b->ptr + b->len;

@@ -1,10 +1,10 @@
-/* Every setting of a node and of the command line tool: one struct, and the table that fills it, prints --help and
- * the man page. Groups stand apart so that a command takes only what it uses. */
+/* Every setting of a node and of the command line tool: one struct, and the table that fills it, prints --help and the
+ * man page. Groups are separate, so that a command takes only what it uses. */
 #pragma once
 #include "base/log.h"
 #include "base/options.h"
 
-#define SETTINGS_INTERNAL_LISTEN "127.0.0.1:8081" /* where a node's internal listener is unless told otherwise */
+#define SETTINGS_INTERNAL_LISTEN "127.0.0.1:8081" /* the default address of a node's internal listener */
 
 enum grant_policy { GRANT_SUBSET, GRANT_ANY };
 enum check_status { CHECK_STATUS_EXACT, CHECK_STATUS_STRICT401 };
@@ -31,7 +31,7 @@ struct settings {
     const char *listen;
     const char *internal_listen;
     const char *public_origin;
-    bool redirects_localhost; /* to the public origin; no option: the development mode sets it */
+    bool redirects_localhost; /* to the public origin; not an option: `dev` sets it */
     const char *ready_file;
     const char *policy_file;
     const char *revocation_log;
@@ -75,12 +75,12 @@ extern const struct option_table SETTINGS_ORIGIN;      /* the public origin alon
 extern const struct option_table SETTINGS_REVOCATIONS; /* the revocation log alone */
 extern const struct option_table SETTINGS_LIMITS;      /* limits and timeouts of HTTP */
 
-/* A public origin as a browser sends it in Origin: scheme://host[:port], http or https, lower case, no path, no port
- * that is the scheme's own. False with one sentence in ret_why. */
+/* A public origin as browsers send it in Origin: scheme://host[:port], http or https, lower case, no path, no default
+ * port. False with one sentence in ret_why. */
 MUST_CHECK bool settings_check_origin(const char *origin, struct buf *ret_why);
 bool settings_origin_is_https(const char *origin);
 
-/* Open files that a node with these settings may need. */
+/* The number of open files that a node with these settings may need. */
 uint64_t settings_files_needed(const struct settings *settings);
-/* Connections of each listener that fit so many open files, at most connections_max, at least 1. */
+/* The connections per listener that fit this many open files: at least 1, at most connections_max. */
 int64_t settings_connections_within(const struct settings *settings, uint64_t files);

@@ -8,19 +8,19 @@
 MUST_CHECK bool account_normalise_email(struct text email, char *ret_email);
 MUST_CHECK bool account_name_valid(struct text name);
 
-/* A password is compared in one form, however the keyboard made it: white space of any kind as U+0020, the rest in
+/* Passwords are compared in one form, whatever the keyboard produced: any white space as U+0020, the rest in
  * Normalization Form C (RFC 8265, OpaqueString). Empties ret_prepared first; it has room for PASSWORD_FORM_MAX_BYTES,
- * and the caller wipes it. What is no UTF-8, or longer than any password, comes back as it is. */
+ * and the caller wipes it. Invalid UTF-8, and text longer than any password, comes back unchanged. */
 enum { PASSWORD_FORM_MAX_BYTES = 3 * PASSWORD_MAX_BYTES };
 void account_prepare_password(struct text password, struct buf *ret_prepared);
 
-/* What others know of the user, and would try first; either may be empty. */
+/* What others know about the user and would try first; either may be empty. */
 struct password_context {
     struct text email, account_name;
 };
 
 enum password_verdict { PASSWORD_OK, PASSWORD_TOO_SHORT, PASSWORD_TOO_LONG, PASSWORD_COMMON, PASSWORD_NOT_TEXT };
-/* 12 to 256 code points, any composition, and none that is found within some 2^30 guesses of somebody who tries common
- * words, years, sequences and the context first. For new passwords only. context NULL: none. */
+/* 12 to 256 code points of any kind, but not a password found within about 2^30 guesses by someone who first tries
+ * common words, years, sequences and the context. For new passwords only. context NULL: none. */
 enum password_verdict account_judge_password(struct text password, const struct password_context *context);
 const char *account_explain_password(enum password_verdict verdict);

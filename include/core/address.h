@@ -1,4 +1,4 @@
-/* IP addresses: of clients behind proxies that are trusted to tell them. */
+/* IP addresses, also of clients behind trusted proxies. */
 #pragma once
 #include "base/text.h"
 
@@ -8,9 +8,9 @@ struct address {
     uint8_t bytes[ADDRESS_BYTES];
 };
 
-/* "192.0.2.1", "2001:db8::1", "[2001:db8::1]", the first and the last with a port too; no zone. */
+/* "192.0.2.1", "2001:db8::1", "[2001:db8::1]"; the first and the last also with a port; no zone. */
 MUST_CHECK bool address_parse(struct text t, struct address *ret_address);
-/* At most ADDRESS_TEXT_BYTES. A mapped address as the IPv4 one that it is. */
+/* At most ADDRESS_TEXT_BYTES. A mapped address is printed as IPv4. */
 void address_print(const struct address *address, struct buf *out);
 /* 127.0.0.0/8 or ::1. */
 bool address_is_loopback(const struct address *address);
@@ -26,8 +26,7 @@ struct address_ranges *address_ranges_parse(struct text list, struct buf *ret_wh
 void address_ranges_destroy(struct address_ranges *ranges);
 bool address_ranges_include(const struct address_ranges *ranges, const struct address *address);
 
-/* One step back to the client: *address is one that is trusted, list is what it says of those before it, nearest last
- * (X-Forwarded-For). Sets *address to the last one that is not trusted; where all are, to the first; where something is
- * no address, to the one behind it, for who wrote that is not known. True: all are trusted, so that a list before this
- * one counts as well. */
+/* One step back to the client: *address is trusted, list is its X-Forwarded-For, nearest last. Sets *address to the
+ * last address that is not trusted; to the first if all are trusted; and to the one after an unreadable entry, because
+ * nobody knows who wrote that. True: all are trusted, so an earlier list counts as well. */
 bool address_walk_back(const struct address_ranges *trusted, struct text list, struct address *address);

@@ -12,9 +12,8 @@ struct id {
     char text[ID_TEXT_BYTES]; /* NUL-terminated; empty for ID_NONE */
 };
 
-/* A new one; wall_ms becomes its first part, or the time of the one before it where that is less than a second later:
- * those of one process sort in the order of their making.
- * Public quality randomness: an id is no secret. */
+/* A new id. Its first part is wall_ms, or the time of the previous id if the clock stepped back by less than a second,
+ * so the ids of one process sort in the order of their creation. Public-quality randomness: an id is not secret. */
 void id_mint_to(enum id_kind kind, int64_t wall_ms, struct id *ret_id);
 static inline struct id id_mint(enum id_kind kind, int64_t wall_ms)
 {
@@ -24,23 +23,23 @@ static inline struct id id_mint(enum id_kind kind, int64_t wall_ms)
 }
 /* From a ULID's 16 bytes, most significant first. */
 void id_from_bytes(enum id_kind kind, const uint8_t ulid[ULID_BYTES], struct id *ret_id);
-/* From a ULID's characters, as id_chars() tells them. */
+/* From a ULID's characters, as id_chars() returns them. */
 void id_from_chars(enum id_kind kind, const char chars[ULID_TEXT_CHARS], struct id *ret_id);
 /* The whole text must be one id of that kind, in its canonical form. */
 MUST_CHECK bool id_parse(enum id_kind kind, struct text t, struct id *ret_id);
-/* The kind that the prefix names, ID_NONE if the text is no id. */
+/* The kind that the prefix names; ID_NONE if the text is not an id. */
 enum id_kind id_kind_of(struct text t);
 /* The ULID's bytes; the id must be a valid one. */
 void id_to_bytes(const struct id *id, uint8_t ret_ulid[ULID_BYTES]);
 int64_t id_time_ms(const struct id *id);
-/* A prefix has four or five characters. Inline, as each check prints three ids and looks for one. */
+/* A prefix has four or five characters. Inline, because each check prints three ids and reads one. */
 static inline struct text id_text(const struct id *id)
 {
     size_t whole = ID_TEXT_BYTES - 2 + (id->text[ID_TEXT_BYTES - 2] != '\0');
 
     return (struct text){id->text, id->text[0] ? whole : 0};
 }
-/* The ULID's ULID_TEXT_CHARS characters, behind the prefix of an id that is not empty. Part of the id. */
+/* The ULID_TEXT_CHARS characters behind the prefix of a non-empty id. Points into the id. */
 static inline const char *id_chars(const struct id *id)
 {
     return id->text + id_text(id).len - ULID_TEXT_CHARS;

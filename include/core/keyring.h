@@ -1,6 +1,6 @@
-/* The master key and what is derived from it (design 8): HKDF-SHA-256 (RFC 5869) gives one key a purpose. Retired
- * master keys still verify; only the first one makes new digests. All fixed contexts are made once: no EVP fetch and
- * no allocation of ours in any call after keyring_create(). Loop thread only. */
+/* The master key and the keys derived from it (SECURITY.md#at-rest): HKDF-SHA-256 (RFC 5869) derives one key per
+ * purpose. Retired master keys still verify; only the first one makes new digests. All contexts are made once: no EVP
+ * fetch and no allocation of ours in any call after keyring_create(). Loop thread only. */
 #pragma once
 #include "base/text.h"
 
@@ -12,45 +12,45 @@ enum keyring_purpose {
     KEYRING_SESSION_DIGEST, /* session cookies */
     KEYRING_DEVICE_CODE,    /* device codes */
     KEYRING_CSRF,           /* CSRF tokens from session ids */
-    KEYRING_THROTTLE,       /* names of throttle counters: the store needs no email in clear there */
+    KEYRING_THROTTLE,       /* names of throttle counters, so that Redis holds no email in clear there */
     KEYRING_PASSWORD,       /* pepper of password hashes */
     KEYRING_RECORD_MAC,     /* what binds the records of Redis (core/record_mac.h) */
-    KEYRING_NAME,           /* names of master keys, which tell nothing else of them */
+    KEYRING_NAME,           /* names of master keys, which reveal nothing about them */
     KEYRING_PURPOSES
 };
 
 struct keyring;
 
-/* masters: generations x 32 bytes, the current one first; copied, the caller wipes his own. */
+/* masters: generations x 32 bytes, the current one first; copied, the caller wipes its own. */
 struct keyring *keyring_create(const uint8_t (*masters)[KEYRING_MASTER_BYTES], size_t generations);
 /* Wipes. NULL is fine. */
 void keyring_destroy(struct keyring *keyring);
 size_t keyring_generations(const struct keyring *keyring);
-/* What tells the master key of that generation from others without giving it away: 64 hex digits, of which the first 8
- * are its short name. No secret; part of the stored format. */
+/* The name of that generation's master key, which does not give the key away: 64 hex digits, of which the first 8 are
+ * its short name. Not secret; part of the stored format. */
 struct text keyring_name(const struct keyring *keyring, size_t generation);
 struct text keyring_short_name(const struct keyring *keyring, size_t generation);
-/* HMAC-SHA-256 of the text under that purpose's key of that generation, 0 being the current one. */
+/* HMAC-SHA-256 of the text under the key of that purpose and generation; 0 is the current one. */
 void keyring_digest(struct keyring *keyring, enum keyring_purpose purpose, size_t generation, struct text t,
                     uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
-/* The same in its two steps (RFC 2104): the inner hash, under a secret key already, tells texts apart as well as the
- * digest does, at half the time. For this process' memory only: what is stored or sent is the digest. */
+/* The same in its two steps (RFC 2104). The inner hash, already under a secret key, distinguishes texts as well as the
+ * digest, in half the time. Only for this process's memory; the digest is stored and sent. */
 void keyring_inner(struct keyring *keyring, enum keyring_purpose purpose, size_t generation, struct text t,
                    uint8_t ret_inner[KEYRING_DIGEST_BYTES]);
-/* The digest of the text with that inner hash; ret_digest may be where it is. */
+/* The digest of the text with that inner hash; ret_digest may overlap it. */
 void keyring_outer(struct keyring *keyring, enum keyring_purpose purpose, size_t generation,
                    const uint8_t inner[KEYRING_DIGEST_BYTES], uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
 
 enum { KEYRING_SEAL_OVERHEAD = 1 + 12 + 16 }; /* version, nonce, tag */
 
-/* AES-256-GCM with the bound text as additional data: what was sealed for one user cannot be moved to another.
+/* AES-256-GCM with the bound text as additional data, so that what is sealed for one user cannot be moved to another.
  * ret_sealed has room for plain_bytes + KEYRING_SEAL_OVERHEAD. */
 void keyring_seal(struct keyring *keyring, struct text bound_to, const uint8_t *plain, size_t plain_bytes,
                   uint8_t *ret_sealed);
-/* False when it was not sealed so; tries every generation. ret_plain has room for sealed_bytes - overhead. */
+/* False unless it was sealed so; tries every generation. ret_plain has room for sealed_bytes - overhead. */
 MUST_CHECK bool keyring_open(struct keyring *keyring, struct text bound_to, const uint8_t *sealed, size_t sealed_bytes,
                              uint8_t *ret_plain);
-/* The same, and which generation sealed it. */
+/* The same, and says which generation sealed it. */
 MUST_CHECK bool keyring_open_by(struct keyring *keyring, struct text bound_to, const uint8_t *sealed,
                                 size_t sealed_bytes, uint8_t *ret_plain, size_t *ret_generation);
 /* Reads a master key from text: 64 hex digits or base64 of 32 bytes, white space around it ignored. */

@@ -1,7 +1,7 @@
-/* The rules of leases and barriers (design 6) that a build for tests can break, one at a time, to show that the fault
- * bench finds it: cmake -DCHATELAINE_BREAKABLE=ON, then CHATELAINE_BREAK=<name> in the environment. In every other
- * build RULE() is the constant true and the compiler removes what would happen otherwise. test/model/README.md ties
- * each name to the model and to the code. */
+/* The rules of leases and barriers (src/lease/README.md) that a build for tests can break, one at a time, to show that
+ * the fault bench finds it: cmake -DCHATELAINE_BREAKABLE=ON, then CHATELAINE_BREAK=<name> in the environment. In every
+ * other build RULE() is the constant true, and the compiler removes the other branch. test/model/README.md ties each
+ * name to the model and to the code. */
 #pragma once
 #include <stdbool.h>
 

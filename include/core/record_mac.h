@@ -1,11 +1,11 @@
 /* MACs of records in Redis: HMAC-SHA-256 under a derived key, cut to 128 bits (RFC 2104 section 5), over what never
- * changes in a record and over the name under which it is stored. Who writes Redis without the master key can't make a
- * record, nor alter or move one. He can still put back an older state of a record, as one from before its
- * revocation: a MAC does not tell which is the last. */
+ * changes in a record and over the name under which it is stored. Without the master key, nobody who writes to Redis
+ * can create, alter or move a record. They can still put back an older state of a record, for example from before its
+ * revocation: a MAC does not say which state is the latest. */
 #pragma once
 #include "core/keyring.h"
 
-/* Part of the MAC, so that no record passes for one of another kind: never change the order. */
+/* Part of the MAC, so that no record passes as another kind: never change the order. */
 enum record_kind { RECORD_KEY, RECORD_ENROLMENT, RECORD_APPROVAL, RECORD_SESSION, RECORD_USER, RECORD_GRACE };
 
 enum { RECORD_MAC_CHARS = 22, RECORD_PARTS_MAX_BYTES = 2048 };
@@ -14,7 +14,7 @@ struct record_mac {
     char text[RECORD_MAC_CHARS + 1];
 };
 
-/* What is bound, in an order of the caller's; at most RECORD_PARTS_MAX_BYTES together with 8 bytes a part. */
+/* What is bound, in the caller's order; at most RECORD_PARTS_MAX_BYTES, including 8 bytes per part. */
 struct record_parts {
     enum record_kind kind;
     size_t count;
@@ -25,10 +25,10 @@ struct record_parts {
 void record_mac_make(struct keyring *keyring, const struct record_parts *record, struct record_mac *ret_mac);
 
 enum record_seal {
-    RECORD_SEALED,   /* made by who knows one of the master keys */
-    RECORD_UNSEALED, /* has no MAC: written before there were any, or by somebody else */
-    RECORD_ALTERED,  /* its MAC is another record's, or none at all */
+    RECORD_SEALED,   /* made with one of the master keys */
+    RECORD_UNSEALED, /* has no MAC: written by an early version, or by somebody else */
+    RECORD_ALTERED,  /* its MAC is wrong */
 };
-/* mac: as it is stored, empty for none. ret_generation (may be NULL): of the master key, where it is sealed. */
+/* mac: as stored, empty for none. ret_generation (may be NULL): of the master key, if sealed. */
 enum record_seal record_mac_judge(struct keyring *keyring, const struct record_parts *record, struct text mac,
                                   size_t *ret_generation);

@@ -1,4 +1,4 @@
-/* Scopes (spec 2.3) as a bit set; bit n is row n of the table, the order in which answers list them. */
+/* Scopes as a bit set. Bit n is row n of the table, the order in which responses list them. */
 #pragma once
 #include "base/text.h"
 #include <stdint.h>

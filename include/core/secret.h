@@ -1,5 +1,5 @@
-/* The secrets of API and device keys (api.md 2): "svc_sk_test_", "svc_sk_live_" or "svc_dk_", 32 random base62
- * characters, 6 base62 characters of the CRC-32 of all that stands before them. */
+/* The secrets of API and device keys (src/api/README.md#secrets): "svc_sk_test_", "svc_sk_live_" or "svc_dk_", 32
+ * random base62 characters, then 6 base62 characters of the CRC-32 of everything before them. */
 #pragma once
 #include "base/text.h"
 #include "core/key.h"
@@ -20,5 +20,5 @@ void secret_wipe(void *secret); /* fits arena_defer() */
 struct text secret_text(const struct secret *secret);
 /* Prefix and length only. */
 MUST_CHECK bool secret_has_shape(struct text t);
-/* Shape and checksum only: what fails here is refused without asking the store. */
+/* Shape and checksum only: a token that fails here is refused without asking Redis. */
 MUST_CHECK bool secret_parse(struct text t, enum key_kind *ret_kind, enum key_mode *ret_mode);

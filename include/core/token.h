@@ -1,5 +1,5 @@
-/* Opaque tokens: 256 random bits as base64url. A session's cookie and a device's code are such; at rest there is only
- * their digest, under the key of their purpose. */
+/* Opaque tokens: 256 random bits as base64url, for session cookies and device codes. Redis holds only their digest,
+ * under the key of their purpose. */
 #pragma once
 #include "core/keyring.h"
 
@@ -12,16 +12,16 @@ struct token {
 /* Wipe with token_wipe(), which fits arena_defer(). */
 void token_mint(struct token *ret_token);
 void token_wipe(void *token);
-/* False if it has not the form of a token. Under the current master key: for a token that is being made. */
+/* False unless it has the form of a token. Under the current master key, for a token that is being made. */
 MUST_CHECK bool token_digest(struct keyring *keyring, enum keyring_purpose purpose, struct text token,
                              uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
 
-/* What a token that somebody brings may be known by: its digest under each master key, the current one first. */
+/* The digests under which a presented token may be stored: one per master key, the current one first. */
 struct token_digests {
     size_t count;
     uint8_t of[KEYRING_MAX_GENERATIONS][KEYRING_DIGEST_BYTES];
 };
-/* False if it has not the form of a token. */
+/* False unless it has the form of a token. */
 MUST_CHECK bool token_digests(struct keyring *keyring, enum keyring_purpose purpose, struct text token,
                               struct token_digests *ret_digests);
 /* Of any text. */

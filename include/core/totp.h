@@ -1,4 +1,4 @@
-/* One-time codes by time (RFC 6238 on RFC 4226): SHA-1, 6 digits, 30 s. */
+/* Time-based one-time codes (RFC 6238 on RFC 4226): SHA-1, 6 digits, 30 s. */
 #pragma once
 #include "base/text.h"
 
@@ -19,5 +19,5 @@ MUST_CHECK bool totp_verify(const struct totp_secret *secret, struct text code, 
 uint32_t totp_wait_s(int64_t step, int64_t wall_ms);
 /* otpauth://totp/Chatelaine:<email>?secret=…&issuer=Chatelaine (Key Uri Format). */
 void totp_print_uri(const struct totp_secret *secret, struct text issuer, struct text email, struct buf *out);
-/* Reads secret out of such an address, or plain base32. */
+/* Reads the secret from such an address, or from plain base32. */
 MUST_CHECK bool totp_parse_uri(struct text uri, struct totp_secret *ret_secret);
