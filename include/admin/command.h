@@ -1,11 +1,11 @@
-/* Commands of the command line: what a row of the table says, and what all commands share. A command gets a filled
+/* Commands of the command line: the rows of the table, and what all commands share. A command gets a filled
  * command_line and returns an exit code; a failure is one line on standard error that says what to do. */
 #pragma once
 #include "config/settings.h"
 
 enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNFIT = 3 };
 
-/* Where options and operands of every command go; each command has its rows, none uses all fields. */
+/* Receives the options and operands of every command; no command uses all fields. */
 struct command_line {
     struct settings settings; /* first: the rows of config count their offsets from here */
     const char *name;
@@ -35,12 +35,12 @@ struct command {
     const char *name;                  /* "account create" */
     const char *operands;              /* "ID", or NULL for none */
     const char *summary;               /* one line */
-    const char *text;                  /* what else there is to say, lines of at most 78 characters; NULL for nothing */
+    const char *text;                  /* more help, in lines of at most 100 characters; NULL for none */
     const struct option_group *groups; /* ends with a NULL table */
     int (*run)(const struct command_line *line);
     bool optional_operand;
     bool many_operands;
-    bool logs;   /* as its settings say; the others say what is wrong by their exit */
+    bool logs;   /* logs as its settings say; other commands print one line and exit */
     bool hidden; /* not in the list of commands */
 };
 

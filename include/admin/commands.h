@@ -5,8 +5,7 @@
 
 extern const struct option_group ACCOUNT_CREATE_OPTIONS[], ACCOUNT_LIST_OPTIONS[], USER_CREATE_OPTIONS[],
     USER_LIST_OPTIONS[], USER_UNLOCK_OPTIONS[], USER_RESET_TOTP_OPTIONS[], USER_RESET_PASSWORD_OPTIONS[],
-    KEY_REVOKE_OPTIONS[], TOTP_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[],
-    STORE_ACCEPT_LOSS_OPTIONS[];
+    KEY_REVOKE_OPTIONS[], TOTP_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[], STORE_ACCEPT_LOSS_OPTIONS[];
 
 int account_create_run(const struct command_line *line);
 int account_list_run(const struct command_line *line);
@@ -19,7 +18,7 @@ int key_revoke_run(const struct command_line *line);
 int totp_run(const struct command_line *line);
 int master_key_run(const struct command_line *line);
 int master_key_rotate_run(const struct command_line *line);
-/* For a store that is nobody else's: takes over what an earlier version made, if it did, and seals it. */
+/* For a private store: takes over and seals what an earlier version made, if it did. */
 int master_key_adopt_own(const struct settings *settings, struct keyring *keyring);
 int store_accept_loss_run(const struct command_line *line);
 int doctor_run(const struct command_line *line);

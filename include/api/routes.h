@@ -1,4 +1,4 @@
-/* The route table: a row is the whole security story of an endpoint. The guard enforces it, and tests walk it. */
+/* The route table: a row is the complete security of an endpoint. The guard enforces it, and tests walk it. */
 #pragma once
 #include "core/scope.h"
 #include "http/request.h"
@@ -11,13 +11,13 @@ enum route_flags {
     ROUTE_CSRF = 1 << 1,    /* a session changes something: X-CSRF-Token and Origin */
     ROUTE_STEP_UP = 1 << 2, /* needs a recent step-up */
     ROUTE_ORIGIN = 1 << 3,  /* Origin alone (login) */
-    ROUTE_QUERY = 1 << 4,   /* takes query parameters; elsewhere any is parameter_unknown */
+    ROUTE_QUERY = 1 << 4,   /* takes query parameters; on other routes, any is parameter_unknown */
     ROUTE_FORM = 1 << 5,    /* takes an application/x-www-form-urlencoded body (OAuth) */
 };
 
 struct route {
     enum http_method method; /* GET rows answer HEAD too */
-    const char *path;        /* one "{id}" segment at most */
+    const char *path;        /* at most one "{id}" segment */
     void (*handle)(struct exchange *exchange);
     enum route_who who;
     scope_set scope;

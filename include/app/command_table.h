@@ -1,15 +1,15 @@
-/* The table of commands: what is dispatched, listed by --help, and printed as the man page. */
+/* The table of commands: dispatched, listed by --help, and printed as the man page. */
 #pragma once
 #include "admin/command.h"
 
 extern const struct command COMMANDS[];
 extern const size_t COMMAND_COUNT;
 
-/* The command that the first one or two words name, and how many of them did; NULL if none. */
+/* The command that the first one or two words name, and how many words that took; NULL if none. */
 const struct command *command_find(int argc, char **argv, int *ret_words);
-/* The command that was probably meant; NULL if none is near. */
+/* The command that was probably meant; NULL if none is similar. */
 const struct command *command_suggest(const char *word);
-/* Fills the line from environment and arguments. EXIT_DONE, or EXIT_USAGE after telling why. */
+/* Fills the line from environment and arguments. EXIT_DONE, or EXIT_USAGE after printing why. */
 MUST_CHECK int command_read(const struct command *command, int argc, char **argv, struct command_line *ret_line);
 
 void commands_print_help(struct buf *out);

@@ -1,5 +1,6 @@
-/* What a process that holds secrets asks of the system. */
+/* Hardening of a process that holds secrets. */
 #pragma once
 
-/* No core dumps and no debugger of the same user, no new privileges, SIGPIPE ignored, as many files as are allowed. */
+/* No core dumps, no debugger of the same user, no new privileges, SIGPIPE ignored, as many open files as are allowed.
+ */
 void process_harden(void);

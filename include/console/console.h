@@ -1,8 +1,9 @@
-/* The console's pages and the API's description, out of the binary (api.md 5 and 7, design 9). The pages talk to the
- * API of /v1/console/… and /v1/auth/… like any other client: nothing here knows of sessions, keys or the store.
+/* The console's pages and the API's description, embedded in the binary (ARCHITECTURE.md#the-console). The pages use
+ * the API under /v1/console/… and /v1/auth/… like any other client: nothing here knows about sessions, keys or the
+ * store.
  *
- * The pages' own files lie under /console/<digest of all of them>/ and may be kept for ever; the document, which names
- * that digest, is asked for again each time (ETag). */
+ * The pages' files lie under /console/<digest of all of them>/ and may be cached forever; the document, which names
+ * that digest, is revalidated on every load (ETag). */
 #pragma once
 #include "base/attr.h"
 #include "base/text.h"
@@ -19,8 +20,8 @@ struct console {
 };
 
 void console_init(struct console *console, bool is_https);
-/* For development, where people type http://localhost:PORT: pages asked for there are redirected to the origin, which
- * has the same port and has to live as long. Nobody could sign in at another origin than the public one. */
+/* For development, where people type http://localhost:PORT: pages requested there are redirected to the origin, which
+ * has the same port and must live as long. Nobody could sign in at any origin but the public one. */
 void console_redirect_localhost(struct console *console, struct text origin);
 /* Answers "/", "/console", "/console/…" and "/openapi.json", and no other path. */
 void console_answer(const struct console *console, struct http_request *request);

@@ -1,6 +1,6 @@
-/* Checks: a gateway asks whether it may let a request pass to its backend (api.md 4). Which request is meant? Gateways
- * copy their client's headers, so that a client can send the headers of another gateway: each route reads one pair and
- * no other. */
+/* Checks: a gateway asks whether it may let a request pass to its backend
+ * (docker/gateways/README.md#the-check-interface). Which request is meant? Gateways copy their client's headers, so
+ * that a client can send the headers of another gateway: each route reads one pair and no other. */
 #include "core/path.h"
 #include "guard_internal.h"
 #include "handlers_internal.h"

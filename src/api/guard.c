@@ -1,6 +1,6 @@
-/* The ladder: one way in for every request of the public listener, and for every request that a gateway asks about, in
- * the order of checks of api.md 1. What lets a request pass is said by its row of the route table, or by the route
- * policy where the path is not ours. */
+/* The ladder: the one way in for every request of the public listener, and for every request that a gateway asks about.
+ * The order of checks is in src/api/README.md#errors. The row of the route table says what lets a request pass, or the
+ * route policy if the path is not ours. */
 #include "api/service.h"
 #include "auth/bearer.h"
 #include "base/check.h"

@@ -1,4 +1,4 @@
-/* Records as clients see them (api.md 3 and 5). What is not written here cannot leak. */
+/* Records as clients see them. A field that is not written here cannot leak. */
 #pragma once
 #include "base/json.h"
 #include "core/token.h"

@@ -17,7 +17,7 @@ struct shape {
     enum key_mode mode;
 };
 
-/* A device key acts in live mode (api.md 6). */
+/* A device key acts in live mode. */
 static const struct shape SHAPES[] = {
     {{"svc_sk_live_", 12}, KEY_API, MODE_LIVE},
     {{"svc_sk_test_", 12}, KEY_API, MODE_TEST},

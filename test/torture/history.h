@@ -1,6 +1,6 @@
-/* All that clients asked and were told, held against the promise (design 1): no check that began after a revocation's
- * answer was accepted, and nothing that was acknowledged is lost. All times are of one clock, this process's. One
- * thread writes; others read once it has ended. */
+/* All that clients asked and were told, held against the promise (src/lease/README.md): no check that began after a
+ * revocation's answer was accepted, and nothing that was acknowledged is lost. All times are of one clock, this
+ * process's. One thread writes; others read once it has ended. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

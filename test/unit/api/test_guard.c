@@ -1,4 +1,4 @@
-/* The ladder: every request takes the same steps, in the order of api.md 1. */
+/* The ladder: every request takes the same steps, in the order of src/api/README.md#errors. */
 #include "base/metrics.h"
 #include "fake_world.h"
 #include <criterion/criterion.h>

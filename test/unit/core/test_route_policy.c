@@ -37,7 +37,7 @@ static void assert_finds(const struct route_policy *policy, const struct expecta
     }
 }
 
-/* api.md 4, row by row. */
+/* src/api/README.md#the-route-policy, row by row. */
 Test(route_policy, the_built_in_one_is_the_contract)
 {
     static const struct expectation CASES[] = {
