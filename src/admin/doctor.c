@@ -8,7 +8,7 @@
 #include <netinet/in.h>
 #include <sys/resource.h>
 
-/* Sentinels that hang are not waited for longer than half a second. */
+/* Waits at most half a second for Sentinels that hang. */
 enum { EXAMINE_TRIES = 3, EXAMINE_PAUSE_MS = 100, SENTINELS_PAUSE_MS = 700, REPORT_MAX_BYTES = 64 * 1024 };
 
 static const char *const STATUS_NAMES[] = {[DOCTOR_OK] = "ok", [DOCTOR_WARN] = "warn", [DOCTOR_FAIL] = "fail"};
@@ -44,7 +44,7 @@ static bool is_of_this_machine(const struct sockaddr *address)
            IN_LOOPBACKNET;
 }
 
-/* A name that leads nowhere is told by the connection. */
+/* The connection reports a name that does not resolve. */
 static void count_addresses(struct store_client *client, struct doctor_evidence *evidence)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};

@@ -292,7 +292,7 @@ int key_census_take(struct store_client *client, struct keyring *keyring, enum c
     taking.seals = mem_alloc(SEAL_KEYS_AT_ONCE * sizeof *taking.seals);
     take_accounts(&taking);
     free(taking.seals);
-    /* What was sealed anew needs the current master key alone. */
+    /* A resealed record needs only the current master key. */
     ret_census->of[0].seals += ret_census->resealed;
     return store_client_explain(client, taking.result, &NEVER);
 }

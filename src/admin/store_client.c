@@ -75,7 +75,7 @@ int store_client_open_to_look(struct store_client *client, const struct settings
     return open_unready(client, settings, keyring, STORE_KEY_LOOKS);
 }
 
-/* What the gate tells, kept across its closing. */
+/* The gate's result, kept after it closes. */
 struct opening {
     struct store_client *client;
     bool is_unfit;

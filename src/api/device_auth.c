@@ -1,6 +1,6 @@
-/* What devices ask: the OAuth 2.0 Device Authorization Grant (RFC 8628). A device gets a code for itself and one for a
- * person, who approves it in the console (enrolments.c), and polls until its key is there. Errors are those of RFC 6749
- * section 5.2, but for what is no matter of OAuth: 415, 429, 5xx. */
+/* The device's side of the OAuth 2.0 Device Authorization Grant (RFC 8628). A device gets a code for itself and one for
+ * a person, who approves it in the console (enrolments.c), and polls until its key is there. Errors are those of RFC
+ * 6749 section 5.2, but for what is no matter of OAuth: 415, 429, 5xx. */
 #include "base/check.h"
 #include "base/secure.h"
 #include "exchange_internal.h"

@@ -1,4 +1,4 @@
-/* What users decide about devices that ask to be enrolled. An enrolment of which another account has decided is as
+/* Users' decisions about devices that ask to be enrolled. An enrolment of which another account has decided is as
  * unknown as one that does not exist; so is one that is over: expired, or claimed by its device. */
 #include "exchange_internal.h"
 #include "handlers_internal.h"

@@ -163,7 +163,8 @@ const struct id *exchange_actor(const struct exchange *exchange)
     return exchange->key ? &exchange->key->id : &exchange->session->user.id;
 }
 
-/* Behind a balancer that is not named everybody is one client, whose failures stop all: the operator should know. */
+/* Behind a balancer that is not trusted, everybody counts as one client, whose failures stop them all: the operator
+ * should know. */
 static void warn_of_proxy(const struct exchange *exchange)
 {
     struct service *service = exchange->service;
@@ -178,7 +179,7 @@ static void warn_of_proxy(const struct exchange *exchange)
         log_text("peer", http_request_peer(exchange->request)));
 }
 
-/* Where trusted proxies say nothing that can be read, what they were asked by is the client: they themselves. */
+/* If trusted proxies say nothing readable, the last one counts as the client. */
 static bool read_client(const struct exchange *exchange, struct address *ret_client)
 {
     const struct address_ranges *trusted = exchange->service->trusted_proxies;

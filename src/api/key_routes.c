@@ -212,7 +212,7 @@ static void keys_found(void *arg, enum store_result result, const struct key_rec
 
 static void key_found_to_show(void *arg, enum store_result result, const struct key_record *key);
 
-/* What is no id of a key of that kind names no key. */
+/* A malformed id is answered as not found. */
 static bool read_id(struct exchange *exchange, enum key_kind kind, struct id *ret_id)
 {
     bool valid = id_parse(key_id_kind(kind), exchange->match.id, ret_id);
@@ -279,7 +279,7 @@ void device_keys_revoke(struct exchange *exchange)
     revoke_key(exchange, KEY_DEVICE);
 }
 
-/* What the file does not take is told, and answered all the same: the key is revoked. */
+/* A failed append is logged, and the revocation still succeeds: the key is revoked. */
 static void write_revocation(struct exchange *exchange, const struct key_record *key)
 {
     struct service *service = exchange->service;

@@ -29,7 +29,7 @@ void api_handle_public(struct http_request *request, void *service)
 {
     struct exchange *exchange = exchange_create(request, service);
 
-    /* What was begun before is finished; what begins now has other nodes. */
+    /* Requests that have begun are finished; new ones can go to other nodes. */
     if (exchange->service->draining)
         exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
     else if (mount_find(MOUNT_PAGES, exchange->path))

@@ -69,7 +69,7 @@ static const char *method_of(const struct exchange *exchange)
     return method < sizeof NAMES / sizeof *NAMES && NAMES[method] ? NAMES[method] : "other";
 }
 
-/* What the client names that is not there, where it has the form of an id. */
+/* The missing object that the client names, if it has the form of an id. */
 static struct text target_of(const struct exchange *exchange)
 {
     struct id id;
@@ -78,7 +78,7 @@ static struct text target_of(const struct exchange *exchange)
     return id_parse(ID_KEY, text, &id) || id_parse(ID_DEVICE, text, &id) ? text : (struct text){0};
 }
 
-/* Who has no cookie is not signed in: that is no attempt. */
+/* Without a cookie the client is just not signed in: that is not an attempt. */
 static bool is_an_attempt(const struct exchange *exchange, enum problem_code code)
 {
     size_t count;

@@ -151,7 +151,7 @@ static void refuse_used_code(struct exchange *exchange, int64_t last_step)
     exchange_refuse_with(exchange, problem);
 }
 
-/* What is neither right nor wrong. */
+/* Neither right nor wrong: errors. */
 static void step_up_refuse(struct step_up *op, enum store_result result, const struct session_record *session)
 {
     if (result == STORE_CONFLICT)

@@ -113,7 +113,7 @@ static int dev_fill_settings(struct dev *dev, const struct settings *given)
     return dev_fit_connections(&dev->settings);
 }
 
-/* Others than this machine may listen on the way: passwords and cookies are sent as they are. */
+/* Others on the network can read passwords and cookies, which are sent in clear. */
 static void warn_of_clear_text(const char *listen)
 {
     struct address address;

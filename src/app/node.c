@@ -22,7 +22,7 @@
 enum { NODE_WHY_MAX_BYTES = 1024, POLICY_MAX_BYTES = 1024 * 1024, FIXED_HEADERS_MAX_BYTES = 512 };
 /* Probes and metrics are answered at once. */
 enum { INTERNAL_DRAIN_MS = 1000 };
-/* What a gateway adds to the head of a request that it asks about, beside its target. */
+/* What a gateway adds to the head of the request that it asks about, besides its target. */
 enum { GATEWAY_FIELDS = 28, GATEWAY_HEAD_BYTES = 4096 };
 
 struct node {
@@ -139,7 +139,7 @@ static void node_gated(void *arg, enum store_gate_result result, const char *why
     node->events.unfit(node->events.arg);
 }
 
-/* What is the same in every answer of both listeners. */
+/* Headers that every response of both listeners carries. */
 static void node_make_fixed_headers(struct node *node, struct text *ret_headers)
 {
     struct buf out;
@@ -179,7 +179,8 @@ static void node_widen_limits(struct http_settings *http)
     http->body_max_bytes = INT64_MAX;
 }
 
-/* Without descriptors what comes can only be closed, without an answer: a node is rather full before, and says so. */
+/* Without descriptors, new connections could only be closed without a response. So the node limits itself earlier, and
+ * says so. */
 static int64_t node_connections_max(const struct settings *settings)
 {
     struct rlimit files;

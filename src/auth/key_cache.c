@@ -22,8 +22,8 @@ enum { SPARED_MAX = 32 };
 enum { SLOTS_FIRST = 1024, SLOTS_DOUBLED_MAX = 128 * 1024 };
 enum { UNKNOWN_SETS = 1024, UNKNOWN_WAYS = 4, UNKNOWN_SLOTS = UNKNOWN_SETS * UNKNOWN_WAYS };
 
-/* Who goes on with a key that is none makes one read of Redis in that time, on each node. What is unknown becomes known
- * only where Redis is given data from elsewhere, as from a backup: secrets are drawn at random. */
+/* A client that retries an unknown key costs one Redis read per 5 s and node. An unknown digest becomes known only if
+ * Redis is given other data, as from a backup: secrets are random. */
 static const uint64_t UNKNOWN_NS = UINT64_C(5000000000);
 
 /* A hand goes round all entries, a step whenever so much time has passed, and takes out those that it has met before.

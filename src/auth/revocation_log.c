@@ -19,7 +19,7 @@ struct revocation_log {
     bool is_torn; /* the file does not end with a newline: a crash or a full disk cut its last line */
 };
 
-/* What can't be looked at (a pipe) has no end to be torn. */
+/* A pipe cannot be inspected, and has no partial line. */
 static bool ends_torn(int fd)
 {
     struct stat about;

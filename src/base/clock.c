@@ -7,7 +7,7 @@
 
 enum { MS_PER_S = 1000, NS_PER_MS = 1000 * 1000, NS_PER_S = 1000 * 1000 * 1000 };
 
-/* What four digits of a year can print. */
+/* Limits of a four-digit year. */
 #define YEAR_0_MS (-INT64_C(62167219200000))
 #define YEAR_9999_END_MS INT64_C(253402300799999)
 

@@ -27,7 +27,7 @@ static int hex_value(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* What both forms of base64 have in common. */
+/* Common to both forms of base64. */
 static int base62_value(char c)
 {
     if (c >= 'A' && c <= 'Z')

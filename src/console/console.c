@@ -108,7 +108,7 @@ static void reply_form(struct http_request *request, const struct console_asset 
     http_reply_lasting(request, status, asset->type, is_gzip ? asset->gzip : asset->plain);
 }
 
-/* What its path tells the content of is never asked for again. */
+/* Content-addressed: cached forever. */
 static void reply_file(const struct console *console, struct http_request *request, const struct console_asset *file)
 {
     http_response_fixed_headers(request, console->file_headers);

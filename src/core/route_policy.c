@@ -10,7 +10,7 @@
 
 enum { ROUTES_MAX = 1000, PATH_MAX_BYTES = 1024, NAMED_MAX_BYTES = 80, POLICY_VERSION = 1 };
 
-/* What a row says of one of the two ways to use a path. */
+/* A row's rule for reading or for writing. */
 enum access {
     ACCESS_NONE, /* left out: 405 */
     ACCESS_DENY, /* null: 403 */
@@ -149,7 +149,7 @@ void route_policy_destroy(struct route_policy *policy)
     free(policy);
 }
 
-/* What a sentence quotes of the file. */
+/* The part of the file that an error quotes. */
 static int quoted_bytes(struct text t)
 {
     return (int)(t.len < NAMED_MAX_BYTES ? t.len : NAMED_MAX_BYTES);

@@ -6,7 +6,7 @@
 
 TestSuite(scope, .fini = leak_guard);
 
-/* Spec 2.3, in its order. */
+/* Every scope, in the order in which responses list them. */
 static const char *const NAMES[] = {"exchanges:read",  "exchanges:write", "patients:read",   "patients:write",
                                     "webhooks:manage", "keys:manage",     "audit:read",      "team:manage",
                                     "org:manage",      "usage:read",      "documents:write", "sandbox:manage"};
