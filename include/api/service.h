@@ -9,6 +9,7 @@
 #include "core/address.h"
 #include "core/route_policy.h"
 #include "http/request.h"
+#include "http/settings.h"
 #include "store/key_store.h"
 
 struct console;
@@ -40,9 +41,9 @@ struct service {
 /* The handlers of the two listeners (http_handler); arg is the struct service. */
 void api_handle_public(struct http_request *request, void *service);
 void api_handle_internal(struct http_request *request, void *service);
-/* http_settings.mark_refusal of the internal listener: a gateway's request is refused for its head as any check is.
- * Adds X-Auth-Error to the refusal to come. With --check-status strict401 its status becomes one that nginx'
- * auth_request knows: 401 stays and every other verdict is 403, with the body and the code that it has elsewhere. What
- * is no verdict but a failure of ours (500, 503) stays what it is: nginx answers 500 to it, never lets the request
- * pass, and can try the next node before (proxy_next_upstream http_503). */
-void api_mark_internal_refusal(struct http_request *request, struct problem *problem, void *service);
+/* Of both listeners: http_settings.make_id, a request's id as the API has it. */
+size_t api_make_request_id(int64_t wall_ms, char ret_id[HTTP_ID_MAX_BYTES]);
+/* http_settings.print_error of the public listener; arg is not used. */
+void api_print_error(struct http_request *request, enum http_error error, void *arg);
+/* The same of the internal one: a gateway's request that is refused for its head is refused as any check is. */
+void api_print_internal_error(struct http_request *request, enum http_error error, void *service);

@@ -11,7 +11,6 @@
 #include "base/list.h"
 #include "core/key.h"
 #include "core/keyring.h"
-#include "core/problem.h"
 #include "store/node_session.h"
 
 struct key_checker;
@@ -67,4 +66,3 @@ size_t key_checker_waiting(const struct key_checker *checker);
 void key_checker_on_full(struct key_checker *checker, void (*settle)(void *arg), void *arg);
 /* The digest under which a new secret is stored. */
 void key_checker_digest(struct key_checker *checker, struct text secret, uint8_t ret_digest[KEY_DIGEST_BYTES]);
-enum problem_code key_check_problem(enum key_check_result result, const struct key_record *key);

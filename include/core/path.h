@@ -22,9 +22,6 @@ bool path_is_unambiguous(struct text path);
  * segment "*" of the pattern stands for any one that is not empty. */
 MUST_CHECK bool path_covers(struct text pattern, struct text path, bool *ret_exact);
 
-/* Splits a request target at its first '?'; *ret_query is {NULL, 0} where there is none. */
-void path_split_query(struct text target, struct text *ret_path, struct text *ret_query);
-
 /* One parameter of a query string, decoded (RFC 3986 escapes; '+' is a blank as in HTML forms). Call until it returns
  * PATH_QUERY_END. Names and values are written into `storage`, query.len bytes large, by repeated calls. */
 /* MALFORMED: a broken escape, NUL or invalid UTF-8; ret_name tells whose value it is, {NULL, 0}: the name itself. */

@@ -12,7 +12,7 @@
 #pragma once
 #include "base/arena.h"
 #include "base/attr.h"
-#include "core/id.h"
+#include "base/text.h"
 
 struct http_request;
 
@@ -38,6 +38,8 @@ MUST_CHECK bool http_method_read(struct text name, enum http_method *ret_method)
 /* The bytes of a request target, and the escapes of its path; not its form, not its length. Of a query no escape is
  * looked at: whoever reads its parameters does. */
 MUST_CHECK bool http_target_is_sound(struct text target);
+/* Splits it at its first '?'; *ret_query is {NULL, 0} where there is none. */
+void http_target_split(struct text target, struct text *ret_path, struct text *ret_query);
 
 enum http_method http_request_method(const struct http_request *request);
 struct text http_request_method_text(const struct http_request *request);

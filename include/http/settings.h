@@ -1,9 +1,28 @@
-/* What the owner of a server decides: its limits, timeouts and fixed headers, and who handles its requests. */
+/* What the owner of a server decides: its limits, timeouts and fixed headers, who handles its requests, and how an
+ * error is printed. */
 #pragma once
 #include "base/text.h"
 
 struct http_request;
-struct problem;
+
+/* Errors that this layer answers with, each by its status. */
+enum http_error {
+    HTTP_ERROR_NONE = 0,
+    HTTP_ERROR_BAD_REQUEST = 400,
+    HTTP_ERROR_NOT_FOUND = 404,
+    HTTP_ERROR_METHOD_NOT_ALLOWED = 405,
+    HTTP_ERROR_REQUEST_TIMEOUT = 408,
+    HTTP_ERROR_BODY_TOO_LARGE = 413,
+    HTTP_ERROR_URI_TOO_LONG = 414,
+    HTTP_ERROR_EXPECTATION_FAILED = 417,
+    HTTP_ERROR_HEADERS_TOO_LARGE = 431,
+    HTTP_ERROR_INTERNAL = 500,
+    HTTP_ERROR_NOT_IMPLEMENTED = 501,
+    HTTP_ERROR_OVERLOADED = 503,
+    HTTP_ERROR_VERSION = 505,
+};
+
+enum { HTTP_ID_MAX_BYTES = 32 };
 
 struct http_settings {
     int64_t head_max_bytes;   /* 16 KiB: 431 beyond */
@@ -21,9 +40,11 @@ struct http_settings {
                                       read, on all connections; beyond, whoever holds most is cut */
     int64_t connections_max;       /* beyond: shed with 503 and closed */
     struct text fixed_headers;     /* complete lines that every answer carries ("A: b\r\n…"); outlive the server */
-    /* NULL, or: what the server refuses by itself, for its head or for want of room, as it is about to be answered. May
-     * change the problem and add headers. arg is the handler's. */
-    void (*mark_refusal)(struct http_request *request, struct problem *problem, void *arg);
+    /* Makes the id of a request that comes at that time: its length, at most HTTP_ID_MAX_BYTES. */
+    size_t (*make_id)(int64_t wall_ms, char ret_id[HTTP_ID_MAX_BYTES]);
+    /* NULL, or: replies to a request that http_refuse() or the server itself refuses; header lines that belong to the
+     * error are set by then. Without it, the reply is the status alone. arg is the handler's. */
+    void (*print_error)(struct http_request *request, enum http_error error, void *arg);
 };
 
 /* Called once for each request, when its head is complete and well-formed. Before it returns, the handler has replied

@@ -8,10 +8,24 @@
 
 static void allow(struct exchange *exchange);
 
+/* Adds X-Auth-Error to the refusal to come. With --check-status strict401 its status becomes one that nginx'
+ * auth_request knows: 401 stays and every other verdict is 403, with the body and the code that it has elsewhere. What
+ * is no verdict but a failure of ours (500, 503) stays what it is: nginx answers 500 to it, never lets the request
+ * pass, and can try the next node before (proxy_next_upstream http_503). */
+static void mark_refusal(struct http_request *request, struct problem *problem, void *arg)
+{
+    const struct service *service = arg;
+    int status = problem_status(problem->code);
+
+    http_response_header(request, TEXT("X-Auth-Error"), text_of(problem_code_text(problem->code)));
+    if (service->strict401 && status != 401 && status != 500 && status != 503)
+        problem->status = 403;
+}
+
 /* Gateways ask the next node where this one drains. */
 static bool begin(struct exchange *exchange)
 {
-    exchange->mark_refusal = api_mark_internal_refusal;
+    exchange->mark_refusal = mark_refusal;
     exchange->admit = allow;
     if (exchange->service->draining)
         exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
@@ -30,7 +44,7 @@ static enum problem_code read_headers(struct exchange *exchange, struct text met
         return PROBLEM_BAD_REQUEST;
     if (target.len > exchange->service->target_max_bytes)
         return PROBLEM_URI_TOO_LONG;
-    path_split_query(target, ret_path, &query);
+    http_target_split(target, ret_path, &query);
     return http_method_read(method, &exchange->method) ? PROBLEM_NONE : PROBLEM_NOT_IMPLEMENTED;
 }
 
@@ -137,12 +151,10 @@ static void allow(struct exchange *exchange)
     http_reply(request, 200, (struct text){0}, (struct text){0});
 }
 
-void api_mark_internal_refusal(struct http_request *request, struct problem *problem, void *arg)
+void api_print_internal_error(struct http_request *request, enum http_error error, void *service)
 {
-    const struct service *service = arg;
-    int status = problem_status(problem->code);
+    struct problem problem = problem_of(problem_code_of(error));
 
-    http_response_header(request, TEXT("X-Auth-Error"), text_of(problem_code_text(problem->code)));
-    if (service->strict401 && status != 401 && status != 500 && status != 503)
-        problem->status = 403;
+    mark_refusal(request, &problem, service);
+    problem_reply(request, &problem);
 }

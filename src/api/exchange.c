@@ -45,7 +45,7 @@ void exchange_refuse_with(struct exchange *exchange, struct problem problem)
     refusal_note(exchange, problem.code);
     if (exchange->mark_refusal)
         exchange->mark_refusal(exchange->request, &problem, exchange->service);
-    http_reply_problem(exchange->request, &problem);
+    problem_reply(exchange->request, &problem);
 }
 
 void exchange_refuse(struct exchange *exchange, enum problem_code code)
@@ -277,4 +277,15 @@ void exchange_log(const struct exchange *exchange, const char *message, struct t
         log_text("client_request_id", client_request_id(exchange->request)),
         log_text("ip", exchange_client_address(exchange)), log_text("account", account), log_text("actor", actor),
         log_text("target", target));
+}
+
+size_t api_make_request_id(int64_t wall_ms, char ret_id[HTTP_ID_MAX_BYTES])
+{
+    struct id id;
+    struct text text;
+
+    id_mint_to(ID_REQUEST, wall_ms, &id);
+    text = id_text(&id);
+    memcpy(ret_id, text.ptr, text.len);
+    return text.len;
 }

@@ -5,6 +5,7 @@
 #include "api/service.h"
 #include "base/json.h"
 #include "http/response.h"
+#include "problem_internal.h"
 #include "query_internal.h"
 #include "routes_internal.h"
 

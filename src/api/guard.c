@@ -90,6 +90,21 @@ static void authenticate(struct exchange *exchange, enum route_who who)
     }
 }
 
+static enum problem_code problem_of_check(enum key_check_result result, const struct key_record *key)
+{
+    switch (result) {
+    case KEY_CHECK_ACCEPTED:
+        return PROBLEM_NONE;
+    case KEY_CHECK_INVALID:
+        return PROBLEM_INVALID_API_KEY;
+    case KEY_CHECK_REVOKED:
+        return key->kind == KEY_DEVICE ? PROBLEM_DEVICE_KEY_REVOKED : PROBLEM_API_KEY_REVOKED;
+    case KEY_CHECK_UNAVAILABLE:
+        return PROBLEM_STORE_UNAVAILABLE;
+    }
+    UNREACHABLE();
+}
+
 static void refuse_key(struct exchange *exchange, enum key_check_result result, const struct key_record *key)
 {
     static const enum metric REFUSALS[] = {
@@ -100,7 +115,7 @@ static void refuse_key(struct exchange *exchange, enum key_check_result result, 
 
     metric_add(REFUSALS[result], 1);
     exchange->refused_key = key;
-    exchange_refuse(exchange, key_check_problem(result, key));
+    exchange_refuse(exchange, problem_of_check(result, key));
     exchange->refused_key = NULL;
 }
 

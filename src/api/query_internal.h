@@ -2,7 +2,7 @@
  * parameter_unknown. */
 #pragma once
 #include "core/limits.h"
-#include "core/problem.h"
+#include "problem_internal.h"
 #include "store/key_store.h"
 
 /* storage: query.len bytes for what is decoded; needed only during the call. target: holds the defaults, and

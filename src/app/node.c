@@ -212,6 +212,8 @@ static int node_start_http(struct node *node)
         .write_min_bytes_per_s = s->write_min_bytes_per_s,
         .waiting_max_bytes = s->waiting_max_bytes,
         .connections_max = node_connections_max(s),
+        .make_id = api_make_request_id,
+        .print_error = api_print_error,
     };
     int code;
 
@@ -222,7 +224,7 @@ static int node_start_http(struct node *node)
         console_redirect_localhost(&node->console, text_of(s->public_origin));
     node->public_server = http_server_create(node->loop, &http, api_handle_public, &node->service);
     node_widen_limits(&http);
-    http.mark_refusal = api_mark_internal_refusal;
+    http.print_error = api_print_internal_error;
     node->internal_server = http_server_create(node->loop, &http, api_handle_internal, &node->service);
     code = node_listen(node->public_server, "--listen", s->listen, s->reuse_port, node->address);
     if (code != EXIT_DONE)

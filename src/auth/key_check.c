@@ -474,18 +474,3 @@ void key_checker_digest(struct key_checker *checker, struct text secret, uint8_t
 {
     keyring_digest(checker->keyring, KEYRING_KEY_DIGEST, 0, secret, ret_digest);
 }
-
-enum problem_code key_check_problem(enum key_check_result result, const struct key_record *key)
-{
-    switch (result) {
-    case KEY_CHECK_ACCEPTED:
-        return PROBLEM_NONE;
-    case KEY_CHECK_INVALID:
-        return PROBLEM_INVALID_API_KEY;
-    case KEY_CHECK_REVOKED:
-        return key->kind == KEY_DEVICE ? PROBLEM_DEVICE_KEY_REVOKED : PROBLEM_API_KEY_REVOKED;
-    case KEY_CHECK_UNAVAILABLE:
-        return PROBLEM_STORE_UNAVAILABLE;
-    }
-    UNREACHABLE();
-}

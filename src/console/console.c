@@ -177,13 +177,10 @@ static void redirect_from_localhost(const struct console *console, struct http_r
     redirect(console, request, buf_text(&location));
 }
 
-static void refuse(struct http_request *request, enum problem_code code)
+static void refuse_method(struct http_request *request)
 {
-    struct problem problem = problem_of(code);
-
-    if (code == PROBLEM_METHOD_NOT_ALLOWED)
-        problem.allow = "GET, HEAD";
-    http_reply_problem(request, &problem);
+    http_response_header(request, TEXT("Allow"), TEXT("GET, HEAD"));
+    http_refuse(request, HTTP_ERROR_METHOD_NOT_ALLOWED);
 }
 
 static const struct console_asset *find_asset(struct text path)
@@ -218,7 +215,7 @@ static void answer_path(const struct console *console, struct http_request *requ
     if (asset)
         reply_asset(console, request, asset);
     else if (memchr(name.ptr, '/', name.len) && !is_key_page(name)) /* files of another version, say */
-        refuse(request, PROBLEM_NOT_FOUND);
+        http_refuse(request, HTTP_ERROR_NOT_FOUND);
     else
         reply_page(console, request, find_asset(folder), is_page(name) ? 200 : 404);
 }
@@ -231,7 +228,7 @@ void console_answer(const struct console *console, struct http_request *request)
     enum http_method method = http_request_method(request);
 
     if (method != HTTP_GET && method != HTTP_HEAD)
-        refuse(request, PROBLEM_METHOD_NOT_ALLOWED);
+        refuse_method(request);
     else if (!is_description && is_at_localhost(console, request))
         redirect_from_localhost(console, request);
     else if (is_entrance)

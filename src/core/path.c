@@ -233,14 +233,6 @@ bool path_covers(struct text pattern, struct text path, bool *ret_exact)
     return true;
 }
 
-void path_split_query(struct text target, struct text *ret_path, struct text *ret_query)
-{
-    const char *mark = target.len ? memchr(target.ptr, '?', target.len) : NULL;
-    const size_t path_bytes = mark ? (size_t)(mark - target.ptr) : target.len;
-    *ret_path = (struct text){target.ptr, path_bytes};
-    *ret_query = mark ? text_skip(target, path_bytes + 1) : (struct text){NULL, 0};
-}
-
 /* Decodes into *storage and moves it on. */
 static bool decode_part(struct text part, char **storage, struct text *ret_decoded)
 {

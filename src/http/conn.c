@@ -213,21 +213,21 @@ static void conn_create_request(struct conn *conn)
     conn->request = request_create(conn->all->requests, conn, conn->peer);
 }
 
-void conn_refuse(struct conn *conn, enum problem_code code)
+void conn_refuse(struct conn *conn, enum http_error error)
 {
     if (!conn->request)
         conn_create_request(conn);
-    response_refuse(conn->request, code);
+    response_refuse(conn->request, error);
 }
 
 static void conn_begin_request(struct conn *conn, struct text head)
 {
-    enum problem_code code;
+    enum http_error error;
 
     conn_create_request(conn);
-    code = request_read_head(conn->request, head, conn->scan.lines);
-    if (code != PROBLEM_NONE) {
-        conn_refuse(conn, code);
+    error = request_read_head(conn->request, head, conn->scan.lines);
+    if (error != HTTP_ERROR_NONE) {
+        conn_refuse(conn, error);
         return;
     }
     conn_enter(conn, CONN_HANDLING);
@@ -240,9 +240,9 @@ static void conn_begin_request(struct conn *conn, struct text head)
 static size_t conn_take_head(struct conn *conn, struct text input)
 {
     size_t bytes = 0;
-    enum problem_code code;
+    enum http_error error;
 
-    switch (head_scan(&conn->scan, input, conn->all->settings, &bytes, &code)) {
+    switch (head_scan(&conn->scan, input, conn->all->settings, &bytes, &error)) {
     case HEAD_PARTIAL:
         if (conn->state == CONN_IDLE)
             conn_enter(conn, CONN_HEAD);
@@ -251,13 +251,13 @@ static size_t conn_take_head(struct conn *conn, struct text input)
         conn_begin_request(conn, (struct text){input.ptr, bytes});
         return bytes;
     case HEAD_REFUSED:
-        conn_refuse(conn, code);
+        conn_refuse(conn, error);
         return input.len;
     }
     UNREACHABLE();
 }
 
-static void conn_fail_body(struct conn *conn, enum problem_code code)
+static void conn_fail_body(struct conn *conn, enum http_error error)
 {
     struct http_request *request = conn->request;
     http_body_done *done = request->body_done;
@@ -265,7 +265,7 @@ static void conn_fail_body(struct conn *conn, enum problem_code code)
     /* Answered first, so that the one who waits finds it answered. */
     request->body_done = NULL;
     request_pin(request);
-    response_refuse(request, code);
+    response_refuse(request, error);
     request->body_done = done;
     request_body_ended(request, HTTP_BODY_FAILED);
     request_unpin(request);
@@ -314,7 +314,7 @@ static size_t conn_take_body(struct conn *conn, struct text input)
         return used;
     case PARSER_REFUSED:
         if (is_wanted) {
-            conn_fail_body(conn, request->parser.problem);
+            conn_fail_body(conn, request->parser.error);
         } else {
             conn_part(conn);
             conn_linger(conn);
@@ -377,7 +377,7 @@ static void conn_settle_end(struct conn *conn)
 {
     switch (conn->state) {
     case CONN_BODY:
-        conn_fail_body(conn, PROBLEM_BAD_REQUEST);
+        conn_fail_body(conn, HTTP_ERROR_BAD_REQUEST);
         break;
     case CONN_IDLE:
     case CONN_HEAD:
@@ -529,7 +529,7 @@ static bool body_is_late(const struct conn *conn)
 static void conn_expire_body(struct conn *conn)
 {
     if (body_is_late(conn))
-        conn_fail_body(conn, PROBLEM_REQUEST_TIMEOUT);
+        conn_fail_body(conn, HTTP_ERROR_REQUEST_TIMEOUT);
     else
         conn_enter(conn, CONN_BODY);
 }
@@ -551,7 +551,7 @@ void conn_expire(struct deadline *deadline)
 
     switch (conn->state) {
     case CONN_HEAD:
-        conn_refuse(conn, PROBLEM_REQUEST_TIMEOUT);
+        conn_refuse(conn, HTTP_ERROR_REQUEST_TIMEOUT);
         break;
     case CONN_BODY:
         conn_expire_body(conn);

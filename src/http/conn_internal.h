@@ -69,7 +69,7 @@ void conn_begin(struct conn *conn, struct conns *conns);
 /* Has the socket tell of what this connection waits for: input, unless enough of it is stashed, and room for output. */
 void conn_await(struct conn *conn);
 /* Answers what cannot become a request of the handler's: its head is unsound or late, or there is no room. */
-void conn_refuse(struct conn *conn, enum problem_code code);
+void conn_refuse(struct conn *conn, enum http_error error);
 /* The only way to end a connection, from any state; harmless when repeated. */
 void conn_disconnect(struct conn *conn);
 

@@ -118,7 +118,7 @@ static void shed(struct conns *conns, struct conn *conn)
     if (conns->count > (size_t)conns->settings->connections_max + SHED_ANSWERED_MAX)
         conn_disconnect(conn);
     else
-        conn_refuse(conn, PROBLEM_OVERLOADED);
+        conn_refuse(conn, HTTP_ERROR_OVERLOADED);
 }
 
 void conns_accept(struct conns *conns, int fd, const struct sockaddr *peer)

@@ -1,6 +1,5 @@
 #include "head_internal.h"
 
-#include "core/path.h"
 #include "http/request.h"
 
 #include <endian.h>
@@ -110,7 +109,7 @@ static size_t find_control(const char *bytes, size_t at, size_t end)
 
 /* The line that ends here. */
 static enum head_scan_result scan_line(struct head_scan *scan, const char *bytes, size_t end,
-                                       const struct http_settings *settings, enum problem_code *ret_code)
+                                       const struct http_settings *settings, enum http_error *ret_error)
 {
     bool is_empty = end == scan->line_start;
 
@@ -121,7 +120,7 @@ static enum head_scan_result scan_line(struct head_scan *scan, const char *bytes
         return HEAD_WHOLE;
     if (scan->lines++ <= (size_t)settings->fields_max)
         return HEAD_PARTIAL;
-    *ret_code = PROBLEM_HEADERS_TOO_LARGE;
+    *ret_error = HTTP_ERROR_HEADERS_TOO_LARGE;
     return HEAD_REFUSED;
 }
 
@@ -132,12 +131,12 @@ static bool method_is_endless(const struct head_scan *scan, const char *bytes)
 }
 
 enum head_scan_result head_scan(struct head_scan *scan, struct text input, const struct http_settings *settings,
-                                size_t *ret_bytes, enum problem_code *ret_code)
+                                size_t *ret_bytes, enum http_error *ret_error)
 {
     size_t limit = input.len < (size_t)settings->head_max_bytes ? input.len : (size_t)settings->head_max_bytes;
     enum head_scan_result result;
 
-    *ret_code = PROBLEM_BAD_REQUEST;
+    *ret_error = HTTP_ERROR_BAD_REQUEST;
     while ((scan->scanned = find_control(input.ptr, scan->scanned, limit)) < limit) {
         const char *at = input.ptr + scan->scanned;
 
@@ -149,7 +148,7 @@ enum head_scan_result head_scan(struct head_scan *scan, struct text input, const
             break;
         if (*at != '\r' || at[1] != '\n' || method_is_endless(scan, input.ptr))
             return HEAD_REFUSED;
-        result = scan_line(scan, input.ptr, scan->scanned, settings, ret_code);
+        result = scan_line(scan, input.ptr, scan->scanned, settings, ret_error);
         *ret_bytes = scan->scanned;
         if (result != HEAD_PARTIAL)
             return result;
@@ -158,7 +157,7 @@ enum head_scan_result head_scan(struct head_scan *scan, struct text input, const
         return HEAD_REFUSED;
     if (limit < (size_t)settings->head_max_bytes)
         return HEAD_PARTIAL;
-    *ret_code = scan->lines == 0 ? PROBLEM_URI_TOO_LONG : PROBLEM_HEADERS_TOO_LARGE;
+    *ret_error = scan->lines == 0 ? HTTP_ERROR_URI_TOO_LONG : HTTP_ERROR_HEADERS_TOO_LARGE;
     return HEAD_REFUSED;
 }
 
@@ -178,18 +177,27 @@ static bool percent_escapes_are_sound(struct text target)
     return true;
 }
 
+void http_target_split(struct text target, struct text *ret_path, struct text *ret_query)
+{
+    const char *mark = target.len > 0 ? memchr(target.ptr, '?', target.len) : NULL;
+    const size_t path_bytes = mark ? (size_t)(mark - target.ptr) : target.len;
+
+    *ret_path = (struct text){target.ptr, path_bytes};
+    *ret_query = mark ? text_skip(target, path_bytes + 1) : (struct text){NULL, 0};
+}
+
 /* A query is for whoever reads it: clients send raw '|' and lone '%' to other backends. */
 bool http_target_is_sound(struct text target)
 {
     struct text path, query;
 
-    path_split_query(target, &path, &query);
+    http_target_split(target, &path, &query);
     return target.len > 0 && is_all(path, TARGET) && is_all(query, QUERY) && percent_escapes_are_sound(path);
 }
 
 static void split_query(struct http_head *head, struct text path_and_query)
 {
-    path_split_query(path_and_query, &head->path, &head->query);
+    http_target_split(path_and_query, &head->path, &head->query);
     if (head->path.len == 0)
         head->path = TEXT("/");
 }
@@ -216,33 +224,33 @@ static bool split_absolute_form(struct http_head *head)
     return false;
 }
 
-static enum problem_code check_target(struct http_head *head, const struct http_settings *settings)
+static enum http_error check_target(struct http_head *head, const struct http_settings *settings)
 {
     if (!http_target_is_sound(head->target))
-        return PROBLEM_BAD_REQUEST;
+        return HTTP_ERROR_BAD_REQUEST;
     if (head->target.len > (size_t)settings->target_max_bytes)
-        return PROBLEM_URI_TOO_LONG;
+        return HTTP_ERROR_URI_TOO_LONG;
     if (text_equal(head->target, TEXT("*"))) {
         head->path = head->target;
-        return text_equal(head->method, TEXT("OPTIONS")) ? PROBLEM_NONE : PROBLEM_BAD_REQUEST;
+        return text_equal(head->method, TEXT("OPTIONS")) ? HTTP_ERROR_NONE : HTTP_ERROR_BAD_REQUEST;
     }
     if (head->target.ptr[0] == '/')
         split_query(head, head->target);
     else if (!split_absolute_form(head))
-        return PROBLEM_BAD_REQUEST;
-    return PROBLEM_NONE;
+        return HTTP_ERROR_BAD_REQUEST;
+    return HTTP_ERROR_NONE;
 }
 
-static enum problem_code check_version(struct http_head *head, struct text version)
+static enum http_error check_version(struct http_head *head, struct text version)
 {
     head->is_http_1_0 = text_equal(version, TEXT("HTTP/1.0"));
     if (head->is_http_1_0 || text_equal(version, TEXT("HTTP/1.1")))
-        return PROBLEM_NONE;
+        return HTTP_ERROR_NONE;
     if (version.len == 8 && text_starts_with(version, TEXT("HTTP/")) &&
         is_all((struct text){version.ptr + 5, 1}, DIGIT) && version.ptr[6] == '.' &&
         is_all((struct text){version.ptr + 7, 1}, DIGIT))
-        return PROBLEM_HTTP_VERSION;
-    return PROBLEM_BAD_REQUEST;
+        return HTTP_ERROR_VERSION;
+    return HTTP_ERROR_BAD_REQUEST;
 }
 
 /* What every version of llhttp knows; later ones know more, on which no verdict may depend. Checks are asked with the
@@ -276,37 +284,37 @@ bool http_method_read(struct text name, enum http_method *ret_method)
     return false;
 }
 
-enum problem_code head_read_request_line(struct http_head *head, struct text whole_head,
-                                         const struct http_settings *settings)
+enum http_error head_read_request_line(struct http_head *head, struct text whole_head,
+                                       const struct http_settings *settings)
 {
     const char *end = memchr(whole_head.ptr, '\r', whole_head.len);
     const char *first = memchr(whole_head.ptr, ' ', (size_t)(end - whole_head.ptr));
     const char *second = first ? memchr(first + 1, ' ', (size_t)(end - first - 1)) : NULL;
-    enum problem_code version_code, target_code;
+    enum http_error version_error, target_error;
     enum http_method method = HTTP_OTHER;
     bool is_known;
 
     head->known_method = HTTP_OTHER;
     if (!second)
-        return PROBLEM_BAD_REQUEST;
+        return HTTP_ERROR_BAD_REQUEST;
     head->method = text_between(whole_head.ptr, first);
     is_known = http_method_read(head->method, &method);
     head->known_method = (int)method;
     head->target = text_between(first + 1, second);
     if (head->method.len == 0 || head->method.len > METHOD_MAX_BYTES || !is_all(head->method, TOKEN))
-        return PROBLEM_BAD_REQUEST;
-    version_code = check_version(head, text_between(second + 1, end));
-    if (version_code == PROBLEM_BAD_REQUEST)
-        return PROBLEM_BAD_REQUEST;
+        return HTTP_ERROR_BAD_REQUEST;
+    version_error = check_version(head, text_between(second + 1, end));
+    if (version_error == HTTP_ERROR_BAD_REQUEST)
+        return HTTP_ERROR_BAD_REQUEST;
     /* A CONNECT names an authority where others name a resource; we are no proxy, whatever it names. */
     if (text_equal(head->method, TEXT("CONNECT")))
-        return version_code == PROBLEM_NONE ? PROBLEM_METHOD_NOT_ALLOWED : version_code;
-    target_code = check_target(head, settings);
-    if (target_code != PROBLEM_NONE)
-        return target_code;
-    if (version_code != PROBLEM_NONE)
-        return version_code;
-    return is_known ? PROBLEM_NONE : PROBLEM_NOT_IMPLEMENTED;
+        return version_error == HTTP_ERROR_NONE ? HTTP_ERROR_METHOD_NOT_ALLOWED : version_error;
+    target_error = check_target(head, settings);
+    if (target_error != HTTP_ERROR_NONE)
+        return target_error;
+    if (version_error != HTTP_ERROR_NONE)
+        return version_error;
+    return is_known ? HTTP_ERROR_NONE : HTTP_ERROR_NOT_IMPLEMENTED;
 }
 
 static bool port_is_sound(struct text port)
@@ -400,41 +408,42 @@ static bool host_is_sound(const struct http_head *head, const struct http_field 
     return host || head->is_http_1_0;
 }
 
-static enum problem_code check_framing(struct http_head *head, const struct http_field *const found[SINGLE_COUNT],
-                                       const struct http_settings *settings)
+static enum http_error check_framing(struct http_head *head, const struct http_field *const found[SINGLE_COUNT],
+                                     const struct http_settings *settings)
 {
     const struct http_field *length = found[SINGLE_CONTENT_LENGTH], *coding = found[SINGLE_TRANSFER_ENCODING];
 
     if (coding) {
         head->is_chunked = true;
-        return !length && !head->is_http_1_0 && text_equal_nocase(coding->value, TEXT("chunked")) ? PROBLEM_NONE
-                                                                                                  : PROBLEM_BAD_REQUEST;
+        return !length && !head->is_http_1_0 && text_equal_nocase(coding->value, TEXT("chunked"))
+                   ? HTTP_ERROR_NONE
+                   : HTTP_ERROR_BAD_REQUEST;
     }
     if (!length)
-        return PROBLEM_NONE;
+        return HTTP_ERROR_NONE;
     if (length->value.len == 0 || !is_all(length->value, DIGIT) ||
         (length->value.len > 1 && length->value.ptr[0] == '0'))
-        return PROBLEM_BAD_REQUEST;
+        return HTTP_ERROR_BAD_REQUEST;
     return text_to_u64(length->value, (uint64_t)settings->body_max_bytes, &head->content_length)
-               ? PROBLEM_NONE
-               : PROBLEM_BODY_TOO_LARGE;
+               ? HTTP_ERROR_NONE
+               : HTTP_ERROR_BODY_TOO_LARGE;
 }
 
-enum problem_code head_check_fields(struct http_head *head, const struct http_settings *settings)
+enum http_error head_check_fields(struct http_head *head, const struct http_settings *settings)
 {
     const struct http_field *found[SINGLE_COUNT] = {NULL};
     const struct http_field *expect;
-    enum problem_code code;
+    enum http_error error;
 
     if (!collect_singles(head, found) || !host_is_sound(head, found[SINGLE_HOST]))
-        return PROBLEM_BAD_REQUEST;
-    code = check_framing(head, found, settings);
-    if (code != PROBLEM_NONE)
-        return code;
+        return HTTP_ERROR_BAD_REQUEST;
+    error = check_framing(head, found, settings);
+    if (error != HTTP_ERROR_NONE)
+        return error;
     expect = found[SINGLE_EXPECT];
     if (expect && !text_equal_nocase(expect->value, TEXT("100-continue")))
-        return PROBLEM_EXPECTATION_FAILED;
+        return HTTP_ERROR_EXPECTATION_FAILED;
     /* RFC 9110 10.1.1: an HTTP/1.0 client gets no 1xx. */
     head->expects_continue = expect && !head->is_http_1_0;
-    return PROBLEM_NONE;
+    return HTTP_ERROR_NONE;
 }

@@ -1,7 +1,7 @@
 /* The head of a request and the rules for it that llhttp leaves to us (H1 to H8, H10, H12). Pure functions of
  * bytes: no loop, no connection, no llhttp. Views point into the head, which the request owns. */
 #pragma once
-#include "core/problem.h"
+#include "base/text.h"
 #include "http/settings.h"
 
 struct http_field {
@@ -32,13 +32,13 @@ struct head_scan {
 enum head_scan_result { HEAD_PARTIAL, HEAD_WHOLE, HEAD_REFUSED };
 /* Finds the empty line that ends the head. Control characters other than those of line ends and tabs within a line (H1,
  * H5), a line that begins with a blank (H2), a method without end, and what is too large (H12), are refused at once,
- * without waiting for the end. ret_bytes: the length of a whole head; ret_code: why it is refused. */
+ * without waiting for the end. ret_bytes: the length of a whole head; ret_error: why it is refused. */
 enum head_scan_result head_scan(struct head_scan *scan, struct text input, const struct http_settings *settings,
-                                size_t *ret_bytes, enum problem_code *ret_code);
+                                size_t *ret_bytes, enum http_error *ret_error);
 
 /* H3 and H4: sets method, target, path, query, authority and version from the first line. */
-enum problem_code head_read_request_line(struct http_head *head, struct text whole_head,
-                                         const struct http_settings *settings);
+enum http_error head_read_request_line(struct http_head *head, struct text whole_head,
+                                       const struct http_settings *settings);
 /* H5 to H8 and H10, and that no header appears twice whose double meaning could be used against us. To be called when
  * the field table is complete. */
-enum problem_code head_check_fields(struct http_head *head, const struct http_settings *settings);
+enum http_error head_check_fields(struct http_head *head, const struct http_settings *settings);

@@ -11,9 +11,9 @@ static struct text text_between(const char *from, const char *to)
     return (struct text){from, (size_t)(to - from)};
 }
 
-static int stop(struct http_parser *parser, enum problem_code problem)
+static int stop(struct http_parser *parser, enum http_error error)
 {
-    parser->problem = problem;
+    parser->error = error;
     return HPE_USER;
 }
 
@@ -25,7 +25,7 @@ static int on_field_name(llhttp_t *machine, const char *at, size_t bytes)
     if (parser->is_head_complete)
         return 0;
     if (parser->head->field_count == parser->field_room)
-        return stop(parser, PROBLEM_BAD_REQUEST);
+        return stop(parser, HTTP_ERROR_BAD_REQUEST);
     parser->head->fields[parser->head->field_count++].name = (struct text){at, bytes};
     return 0;
 }
@@ -41,7 +41,7 @@ static int on_field_value(llhttp_t *machine, const char *at, size_t bytes)
     field = &parser->head->fields[parser->head->field_count - 1];
     /* In one piece, as the head is: several would be a folded line. */
     if (field->value.len > 0)
-        return stop(parser, PROBLEM_BAD_REQUEST);
+        return stop(parser, HTTP_ERROR_BAD_REQUEST);
     field->value = text_trim((struct text){at, bytes});
     return 0;
 }
@@ -61,11 +61,11 @@ static int on_body(llhttp_t *machine, const char *at, size_t bytes)
     struct http_parser *parser = machine->data;
 
     if (parser->head->is_chunked && !framing_check(&parser->framing, text_between(parser->framing_from, at)))
-        return stop(parser, PROBLEM_BAD_REQUEST);
+        return stop(parser, HTTP_ERROR_BAD_REQUEST);
     parser->framing_from = at + bytes;
     parser->body_bytes += bytes;
     if (parser->body_bytes > parser->body_max_bytes)
-        return stop(parser, PROBLEM_BODY_TOO_LARGE);
+        return stop(parser, HTTP_ERROR_BODY_TOO_LARGE);
     if (parser->sink)
         buf_append(parser->sink, at, bytes);
     return 0;
@@ -98,36 +98,37 @@ static bool framing_agrees(const struct http_parser *parser)
            (has_length ? machine->content_length : 0) == parser->head->content_length;
 }
 
-static enum problem_code run_head(struct http_parser *parser, struct text bytes)
+static enum http_error run_head(struct http_parser *parser, struct text bytes)
 {
     llhttp_errno_t result = llhttp_execute(parser->machine, bytes.ptr, bytes.len);
 
-    return parser->is_head_complete && (result == HPE_OK || result == HPE_PAUSED) ? PROBLEM_NONE : PROBLEM_BAD_REQUEST;
+    return parser->is_head_complete && (result == HPE_OK || result == HPE_PAUSED) ? HTTP_ERROR_NONE
+                                                                                  : HTTP_ERROR_BAD_REQUEST;
 }
 
-enum problem_code parser_read_head(struct http_parser *parser, struct http_head *head, struct arena *arena,
-                                   struct text bytes, size_t lines, const struct http_settings *settings)
+enum http_error parser_read_head(struct http_parser *parser, struct http_head *head, struct arena *arena,
+                                 struct text bytes, size_t lines, const struct http_settings *settings)
 {
-    enum problem_code code;
+    enum http_error error;
 
     parser->head = head;
     parser->body_max_bytes = (uint64_t)settings->body_max_bytes;
-    code = head_read_request_line(head, bytes, settings);
-    if (code != PROBLEM_NONE)
-        return code;
+    error = head_read_request_line(head, bytes, settings);
+    if (error != HTTP_ERROR_NONE)
+        return error;
     parser->field_room = lines - 1; /* the first is the request line */
     head->fields = arena_alloc(arena, lines * sizeof head->fields[0]);
     parser->machine = arena_alloc(arena, sizeof *parser->machine);
     llhttp_init(parser->machine, HTTP_REQUEST, &CALLBACKS);
     parser->machine->data = parser;
-    code = run_head(parser, bytes);
-    if (code == PROBLEM_NONE)
-        code = head_check_fields(head, settings);
-    if (code == PROBLEM_NONE && !framing_agrees(parser))
-        code = PROBLEM_BAD_REQUEST;
-    if (code == PROBLEM_NONE)
+    error = run_head(parser, bytes);
+    if (error == HTTP_ERROR_NONE)
+        error = head_check_fields(head, settings);
+    if (error == HTTP_ERROR_NONE && !framing_agrees(parser))
+        error = HTTP_ERROR_BAD_REQUEST;
+    if (error == HTTP_ERROR_NONE)
         parser->is_complete = !head->is_chunked && head->content_length == 0;
-    return code;
+    return error;
 }
 
 enum parser_result parser_read_body(struct http_parser *parser, struct text input, struct buf *sink, size_t *ret_used)
@@ -144,14 +145,14 @@ enum parser_result parser_read_body(struct http_parser *parser, struct text inpu
     parser->framing_from = input.ptr;
     result = llhttp_execute(parser->machine, input.ptr, input.len);
     if (result != HPE_OK && !(result == HPE_PAUSED && parser->is_complete)) {
-        if (parser->problem == PROBLEM_NONE)
-            parser->problem = PROBLEM_BAD_REQUEST;
+        if (parser->error == HTTP_ERROR_NONE)
+            parser->error = HTTP_ERROR_BAD_REQUEST;
         return PARSER_REFUSED;
     }
     end = parser->is_complete ? llhttp_get_error_pos(parser->machine) : input.ptr + input.len;
     CHECK(end >= input.ptr && end <= input.ptr + input.len);
     if (parser->head->is_chunked && !framing_check(&parser->framing, text_between(parser->framing_from, end))) {
-        parser->problem = PROBLEM_BAD_REQUEST;
+        parser->error = HTTP_ERROR_BAD_REQUEST;
         return PARSER_REFUSED;
     }
     *ret_used = (size_t)(end - input.ptr);

@@ -16,15 +16,15 @@ struct http_parser {
     const char *framing_from; /* within the piece at hand: the first byte not yet seen by the guard */
     uint64_t body_bytes;
     uint64_t body_max_bytes;
-    enum problem_code problem; /* why a callback stopped the parser */
+    enum http_error error; /* why a callback stopped the parser */
     bool is_head_complete;
     bool is_complete; /* the whole message, body included */
 };
 
 /* Parses a whole head as found by head_scan() and fills `head`. The bytes must outlive both. On refusal `head` holds
  * what was understood until then. */
-enum problem_code parser_read_head(struct http_parser *parser, struct http_head *head, struct arena *arena,
-                                   struct text bytes, size_t lines, const struct http_settings *settings);
+enum http_error parser_read_head(struct http_parser *parser, struct http_head *head, struct arena *arena,
+                                 struct text bytes, size_t lines, const struct http_settings *settings);
 
 enum parser_result { PARSER_MORE, PARSER_DONE, PARSER_REFUSED };
 /* Takes body bytes; what follows the body is left: ret_used. PARSER_DONE at once where there is no body. The body is

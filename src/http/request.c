@@ -66,7 +66,7 @@ struct http_request *request_create(struct requests *requests, struct conn *conn
     request->pins = 1;
     request->method = HTTP_OTHER;
     request->last_line = &request->first_line;
-    id_mint_to(ID_REQUEST, wall_ms(requests), &request->id);
+    request->id_bytes = requests->settings->make_id(wall_ms(requests), request->id);
     memcpy(request->peer, peer, sizeof request->peer);
     requests->count++;
     return request;
@@ -120,15 +120,15 @@ void http_request_release(struct http_request *request)
     free_if_unused(request);
 }
 
-enum problem_code request_read_head(struct http_request *request, struct text bytes, size_t lines)
+enum http_error request_read_head(struct http_request *request, struct text bytes, size_t lines)
 {
-    enum problem_code code;
+    enum http_error error;
 
     request->head_bytes = arena_copy(&request->arena, bytes);
-    code = parser_read_head(&request->parser, &request->head, &request->arena, request->head_bytes, lines,
-                            request->all->settings);
+    error = parser_read_head(&request->parser, &request->head, &request->arena, request->head_bytes, lines,
+                             request->all->settings);
     request->method = (enum http_method)request->head.known_method; /* of a refused head too: HEAD gets no body */
-    return code;
+    return error;
 }
 
 void request_dispatch(struct http_request *request)
@@ -237,7 +237,7 @@ struct text http_request_header_at(const struct http_request *request, struct te
 
 struct text http_request_id(const struct http_request *request)
 {
-    return id_text(&request->id);
+    return (struct text){request->id, request->id_bytes};
 }
 
 int64_t http_request_wall_ms(const struct http_request *request)

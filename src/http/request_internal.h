@@ -1,7 +1,6 @@
 /* A request and what refers to it: its connection, its handlers (holds), and we ourselves while it is on our stack or
  * in one of our lists (pins). It is freed, wiped, to be used again, when nobody is left. */
 #pragma once
-#include "core/id.h"
 #include "delivery_internal.h"
 #include "http/request.h"
 #include "parser_internal.h"
@@ -47,7 +46,8 @@ struct http_request {
     bool must_close;
     bool has_sent_continue;
     enum http_method method;
-    struct id id;
+    char id[HTTP_ID_MAX_BYTES];
+    size_t id_bytes;
     char peer[INET6_ADDRSTRLEN];
     struct text head_bytes;
     struct http_head head;
@@ -73,7 +73,7 @@ struct http_request *request_create(struct requests *requests, struct conn *conn
 void request_pin(struct http_request *request);
 void request_unpin(struct http_request *request);
 /* Copies the head and parses it. */
-enum problem_code request_read_head(struct http_request *request, struct text bytes, size_t lines);
+enum http_error request_read_head(struct http_request *request, struct text bytes, size_t lines);
 /* Calls the handler and holds it to its contract. */
 void request_dispatch(struct http_request *request);
 /* The connection has failed. Whoever waits is told at the next tick: request_end_lost(). */

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 
-enum { PROBLEM_BODY_BYTES = 4096, CHALLENGE_BYTES = 1024, NUMBER_BYTES = 24, MS_PER_S = 1000 };
+enum { MS_PER_S = 1000 };
 
 void answers_init(struct answers *answers, const struct http_settings *settings,
                   void (*send)(struct conn *conn, struct text answer, struct text lasting))
@@ -167,7 +167,7 @@ static void print_head(const struct http_request *request, int status, struct te
 {
     buf_append_text(out, status_line(status));
     buf_append_text(out, common_lines(request));
-    buf_append_text(out, id_text(&request->id));
+    buf_append_text(out, http_request_id(request));
     buf_append(out, "\r\n", 2);
     for (const struct reply_line *line = request->first_line; line; line = line->next)
         buf_append_text(out, line->line);
@@ -227,44 +227,20 @@ void http_reply_lasting(struct http_request *request, int status, struct text co
 
 void http_reply_json(struct http_request *request, int status, const struct buf *json)
 {
-    if (json->failed) {
-        struct problem problem = problem_of(PROBLEM_INTERNAL_ERROR);
-
-        http_reply_problem(request, &problem);
-        return;
-    }
-    http_reply(request, status, TEXT("application/json"), buf_text(json));
+    if (json->failed)
+        http_refuse(request, HTTP_ERROR_INTERNAL);
+    else
+        http_reply(request, status, TEXT("application/json"), buf_text(json));
 }
 
-static void add_number_header(struct http_request *request, struct text name, uint64_t value)
+void http_refuse(struct http_request *request, enum http_error error)
 {
-    char digits[NUMBER_BYTES];
-    struct buf out;
+    const struct requests *all = request->all;
 
-    buf_init_fixed(&out, digits, sizeof digits);
-    buf_append_u64(&out, value);
-    http_response_header(request, name, buf_text(&out));
-}
-
-void http_reply_problem(struct http_request *request, const struct problem *problem)
-{
-    int status = problem_status(problem->code);
-    uint32_t retry_after_s = problem->retry_after_s == 0 && status == 503 ? 1 : problem->retry_after_s;
-    char body_storage[PROBLEM_BODY_BYTES], challenge_storage[CHALLENGE_BYTES];
-    struct buf body, challenge;
-
-    buf_init_fixed(&body, body_storage, sizeof body_storage);
-    buf_init_fixed(&challenge, challenge_storage, sizeof challenge_storage);
-    problem_print_challenge(problem, &challenge);
-    problem_print(problem, id_text(&request->id), &body);
-    CHECK(!body.failed && !challenge.failed);
-    if (challenge.len > 0)
-        http_response_header(request, TEXT("WWW-Authenticate"), buf_text(&challenge));
-    if (retry_after_s > 0)
-        add_number_header(request, TEXT("Retry-After"), retry_after_s);
-    if (problem->allow)
-        http_response_header(request, TEXT("Allow"), text_of(problem->allow));
-    http_reply(request, problem->status ? problem->status : status, TEXT("application/json"), buf_text(&body));
+    if (all->settings->print_error)
+        all->settings->print_error(request, error, all->handler_arg);
+    else
+        http_reply(request, error, (struct text){NULL, 0}, (struct text){NULL, 0});
 }
 
 bool http_request_replied(const struct http_request *request)
@@ -272,17 +248,12 @@ bool http_request_replied(const struct http_request *request)
     return request->is_replied;
 }
 
-void response_refuse(struct http_request *request, enum problem_code code)
+void response_refuse(struct http_request *request, enum http_error error)
 {
-    struct problem problem = problem_of(code);
-    const struct requests *all = request->all;
-
-    if (code == PROBLEM_METHOD_NOT_ALLOWED)
-        problem.allow = HTTP_METHODS_ALLOWED;
-    if (all->settings->mark_refusal)
-        all->settings->mark_refusal(request, &problem, all->handler_arg);
+    if (error == HTTP_ERROR_METHOD_NOT_ALLOWED)
+        http_response_header(request, TEXT("Allow"), TEXT(HTTP_METHODS_ALLOWED));
     http_response_close(request);
-    http_reply_problem(request, &problem);
+    http_refuse(request, error);
 }
 
 void response_answer_options(struct http_request *request)

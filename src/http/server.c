@@ -64,6 +64,7 @@ struct http_server *http_server_create(uv_loop_t *loop, const struct http_settin
 
     /* A peer that has gone must be an error of write(), not the end of the process. */
     signal(SIGPIPE, SIG_IGN);
+    CHECK(settings->make_id);
     server->settings = *settings;
     init_parts(server, loop, handler, arg);
     CHECK(uv_timer_init(loop, &server->drain_timer) == 0);

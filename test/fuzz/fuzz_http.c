@@ -73,7 +73,7 @@ static enum parser_result read_body(struct feed *feed, struct http_parser *parse
     CHECK(!body.failed);
     if (result == PARSER_DONE)
         buf_append_text(events, buf_text(&body));
-    buf_printf(events, "\nbody ends %d %d\n", result, result == PARSER_REFUSED ? (int)parser->problem : 0);
+    buf_printf(events, "\nbody ends %d %d\n", result, result == PARSER_REFUSED ? (int)parser->error : 0);
     buf_finish(&body);
     return result;
 }
@@ -85,29 +85,29 @@ static bool read_request(struct feed *feed, size_t *at, struct buf *events)
     struct http_parser parser = {0};
     struct http_head head = {0};
     struct arena arena;
-    enum problem_code code;
+    enum http_error error;
     enum head_scan_result found;
     size_t head_bytes;
     bool is_read;
 
-    while ((found = head_scan(&scan, feed_from(feed, *at), &SETTINGS, &head_bytes, &code)) == HEAD_PARTIAL) {
+    while ((found = head_scan(&scan, feed_from(feed, *at), &SETTINGS, &head_bytes, &error)) == HEAD_PARTIAL) {
         if (!feed_more(feed))
             return false;
     }
     if (found == HEAD_REFUSED) {
-        buf_printf(events, "head refused %d\n", code);
+        buf_printf(events, "head refused %d\n", error);
         return false;
     }
     CHECK(head_bytes <= HEAD_MAX_BYTES);
     arena_init(&arena, NULL, 0);
-    code = parser_read_head(&parser, &head, &arena,
-                            arena_copy(&arena, (struct text){feed_from(feed, *at).ptr, head_bytes}), scan.lines,
-                            &SETTINGS);
+    error = parser_read_head(&parser, &head, &arena,
+                             arena_copy(&arena, (struct text){feed_from(feed, *at).ptr, head_bytes}), scan.lines,
+                             &SETTINGS);
     *at += head_bytes;
-    buf_printf(events, "head %d\n", code);
-    if (code == PROBLEM_NONE)
+    buf_printf(events, "head %d\n", error);
+    if (error == HTTP_ERROR_NONE)
         note_head(&head, events);
-    is_read = code == PROBLEM_NONE && read_body(feed, &parser, at, events) == PARSER_DONE && head.keeps_alive;
+    is_read = error == HTTP_ERROR_NONE && read_body(feed, &parser, at, events) == PARSER_DONE && head.keeps_alive;
     arena_finish(&arena);
     return is_read;
 }

@@ -3,7 +3,7 @@
 #include "api/routes.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "core/problem.h"
+#include "api/problem_internal.h"
 #include "leak_guard.h"
 #include "process.h"
 

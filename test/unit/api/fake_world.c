@@ -115,7 +115,7 @@ static struct http_request *request_make(enum http_method method, const char *ta
     buf_init(&request->answer, 1 << 20);
     buf_init(&request->headers, 1 << 16);
     request->method = method;
-    path_split_query(text_of(target), &request->path, &request->query);
+    http_target_split(text_of(target), &request->path, &request->query);
     request->has_body = body != NULL;
     request->body = body ? text_of(body) : (struct text){0};
     while (text_next(&lines, '\n', &line))
@@ -386,7 +386,7 @@ void http_reply_json(struct http_request *request, int status, const struct buf 
     http_reply(request, status, TEXT("application/json"), buf_text(json));
 }
 
-void http_reply_problem(struct http_request *request, const struct problem *problem)
+void problem_reply(struct http_request *request, const struct problem *problem)
 {
     struct buf out CLEANUP(buf_finish);
 
@@ -428,21 +428,6 @@ void key_check_begin(struct key_checker *checker, struct key_check *check, struc
         done(arg, result, &world.key);
     else
         queue_add((struct pending){PENDING_CHECK, {.check = done}, .arg = arg, .check_result = result});
-}
-
-enum problem_code key_check_problem(enum key_check_result result, const struct key_record *key)
-{
-    (void)key;
-    switch (result) {
-    case KEY_CHECK_REVOKED:
-        return PROBLEM_API_KEY_REVOKED;
-    case KEY_CHECK_UNAVAILABLE:
-        return PROBLEM_STORE_UNAVAILABLE;
-    case KEY_CHECK_INVALID:
-    case KEY_CHECK_ACCEPTED:
-        break;
-    }
-    return PROBLEM_INVALID_API_KEY;
 }
 
 void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGEST_BYTES])

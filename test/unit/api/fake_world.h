@@ -2,6 +2,7 @@
  * answer as they are told. Completions wait in a queue, so that each comes later, as the contracts say. What only
  * computes (bearer, cookies, CSRF tokens, scopes, policy, JSON) is the real thing. */
 #pragma once
+#include "api/problem_internal.h"
 #include "api/service.h"
 #include "http/response.h"
 #include "store/device_store.h"

@@ -80,6 +80,17 @@ Test(guard, key_credentials_at_once)
     EXPECT_ALL(KEY_CREDENTIALS);
 }
 
+Test(guard, a_revoked_device_key_has_a_code_of_its_own)
+{
+    static const struct step STEPS[] = {
+        {"a revoked device key", HTTP_GET, "/v1/whoami", "Authorization: Bearer revoked\n", NULL, 401,
+         "device_key_revoked"},
+    };
+
+    world.key.kind = KEY_DEVICE;
+    EXPECT_ALL(STEPS);
+}
+
 /* An empty variable after "Bearer" is told by name, at every kind of route. */
 Test(guard, a_bearer_without_token_is_told)
 {

@@ -212,16 +212,6 @@ Test(key_check, checks_do_not_mix)
     tear_down(&f);
 }
 
-Test(key_check, says_which_problem_it_is)
-{
-    const struct key_record api = {.kind = KEY_API}, device = {.kind = KEY_DEVICE};
-    cr_assert_eq(key_check_problem(KEY_CHECK_ACCEPTED, &api), PROBLEM_NONE);
-    cr_assert_eq(key_check_problem(KEY_CHECK_INVALID, NULL), PROBLEM_INVALID_API_KEY);
-    cr_assert_eq(key_check_problem(KEY_CHECK_REVOKED, &api), PROBLEM_API_KEY_REVOKED);
-    cr_assert_eq(key_check_problem(KEY_CHECK_REVOKED, &device), PROBLEM_DEVICE_KEY_REVOKED);
-    cr_assert_eq(key_check_problem(KEY_CHECK_UNAVAILABLE, NULL), PROBLEM_STORE_UNAVAILABLE);
-}
-
 /* With a cache */
 
 enum { CHECKS = 20, INTERVAL_MS = 60000, DEADLINE_MS = 10000 };

@@ -247,17 +247,6 @@ Test(path, knows_what_others_may_read_otherwise)
         cr_assert_not(path_is_unambiguous(text_of(UNCLEAR[i])), "%s", UNCLEAR[i]);
 }
 
-Test(path, splits_at_the_first_question_mark)
-{
-    struct text path, query;
-    path_split_query(TEXT("/a?b?c"), &path, &query);
-    cr_assert(text_equal(path, TEXT("/a")) && text_equal(query, TEXT("b?c")));
-    path_split_query(TEXT("/a?"), &path, &query);
-    cr_assert(text_equal(path, TEXT("/a")) && query.ptr && query.len == 0);
-    path_split_query(TEXT("/a"), &path, &query);
-    cr_assert(text_equal(path, TEXT("/a")) && !query.ptr);
-}
-
 /* All parameters as "name=value|", or "malformed" where it ends so. */
 static void print_parameters(struct text query, struct buf *out)
 {

@@ -120,9 +120,7 @@ static void reply_made(struct fixture *fixture, struct http_request *request)
 
 static void reply_unread(struct http_request *request)
 {
-    struct problem problem = problem_of(PROBLEM_MISSING_CREDENTIALS);
-
-    http_reply_problem(request, &problem);
+    http_reply(request, 401, TEXT("text/plain"), TEXT("who?"));
 }
 
 static void hold(struct fixture *fixture, struct http_request *request)
@@ -222,6 +220,21 @@ void fixture_answer_held(struct fixture *fixture)
 
 /* The fixture. */
 
+static size_t make_id(int64_t wall_ms UNUSED, char ret_id[HTTP_ID_MAX_BYTES])
+{
+    static unsigned made;
+
+    return (size_t)snprintf(ret_id, HTTP_ID_MAX_BYTES, "req_%026u", ++made);
+}
+
+static void print_error(struct http_request *request, enum http_error error, void *arg UNUSED)
+{
+    char body[32];
+
+    snprintf(body, sizeof body, "error %d.", error);
+    http_reply(request, error, TEXT("text/plain"), text_of(body));
+}
+
 struct http_settings fixture_settings(void)
 {
     return (struct http_settings){
@@ -239,6 +252,8 @@ struct http_settings fixture_settings(void)
         .waiting_max_bytes = 64 * 1024 * 1024,
         .connections_max = 100,
         .fixed_headers = TEXT("Cache-Control: no-store\r\n"),
+        .make_id = make_id,
+        .print_error = print_error,
     };
 }
 

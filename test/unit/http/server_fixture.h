@@ -44,7 +44,7 @@ struct peer {
     size_t counted_bytes, count; /* how far, and how many */
 };
 
-/* The defaults of include/http/server.h, with short timeouts where a test waits for them. */
+/* The defaults of include/http/settings.h. Errors have the body "error 400." and the like. */
 struct http_settings fixture_settings(void);
 void fixture_start(struct fixture *fixture, const struct http_settings *settings, const char *address);
 /* Closes the server; a request that is held is answered only after, when nobody listens any more. */

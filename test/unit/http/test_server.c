@@ -1,6 +1,5 @@
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "core/problem.h"
 #include "http/response.h"
 #include "http/server_internal.h"
 
@@ -477,7 +476,7 @@ Test(http_server, refuses_a_body_too_large_and_tells_the_handler)
         peer_send(&peer, body, 65537);
         free(body);
         cr_assert(peer_gets(&peer, "413 Content Too Large"));
-        cr_assert(peer_gets(&peer, "\"code\":\"body_too_large\""));
+        cr_assert(peer_gets(&peer, "error 413."));
         cr_assert(peer_is_ended(&peer));
         cr_assert_not(peer.is_reset);
         cr_assert_eq(fixture.bodies_failed, i);
@@ -962,23 +961,38 @@ Test(http_server, options_of_the_server_are_answered_without_a_handler)
     finish();
 }
 
-static void mark(struct http_request *request, struct problem *problem, void *arg)
+static void print_otherwise(struct http_request *request, enum http_error error, void *arg)
 {
     cr_assert_eq(arg, &fixture);
-    http_response_header(request, TEXT("X-Marked"), text_of(problem_code_text(problem->code)));
-    problem->status = 403;
+    cr_assert_eq(error, HTTP_ERROR_EXPECTATION_FAILED);
+    http_response_header(request, TEXT("X-Printed"), TEXT("otherwise"));
+    http_reply(request, 403, TEXT("text/plain"), TEXT("no wonders"));
 }
 
-Test(http_server, what_it_refuses_by_itself_is_marked)
+Test(http_server, its_owner_prints_what_it_refuses_by_itself)
 {
     struct http_settings settings = fixture_settings();
 
-    settings.mark_refusal = mark;
+    settings.print_error = print_otherwise;
     start_with(&settings);
     peer_send_str(&peer, "GET /hello HTTP/1.1\r\nHost: t\r\nExpect: wonders\r\n\r\n");
     cr_assert(peer_gets(&peer, "HTTP/1.1 403 Forbidden\r\n"));
-    cr_assert(peer_gets(&peer, "X-Marked: expectation_failed\r\n"));
-    cr_assert(peer_gets(&peer, "\"code\":\"expectation_failed\""));
+    cr_assert(peer_gets(&peer, "X-Printed: otherwise\r\n"));
+    cr_assert(peer_gets(&peer, "Connection: close\r\n\r\nno wonders"));
+    cr_assert(peer_is_ended(&peer));
+    finish();
+}
+
+Test(http_server, an_error_that_nobody_prints_is_its_status)
+{
+    struct http_settings settings = fixture_settings();
+
+    settings.print_error = NULL;
+    start_with(&settings);
+    peer_send_str(&peer, "CONNECT t:443 HTTP/1.1\r\nHost: t\r\n\r\n");
+    cr_assert(peer_gets(&peer, "HTTP/1.1 405 Method Not Allowed\r\n"));
+    cr_assert(peer_gets(&peer, "Allow: GET, HEAD"));
+    cr_assert(peer_gets(&peer, "Content-Length: 0\r\nConnection: close\r\n\r\n"));
     cr_assert(peer_is_ended(&peer));
     finish();
 }
@@ -995,8 +1009,7 @@ Test(http_server, sheds_what_is_beyond_its_connections)
     peer_connect(&second, &fixture);
     peer_send_str(&second, HELLO);
     cr_assert(peer_gets(&second, "503 Service Unavailable"));
-    cr_assert(peer_gets(&second, "\"code\":\"overloaded\""));
-    cr_assert_eq(peer_count(&second, "Retry-After: 1\r\n"), 1);
+    cr_assert(peer_gets(&second, "error 503."));
     cr_assert(peer_is_ended(&second));
     peer_close(&second);
     fixture_answer_held(&fixture);
@@ -1341,8 +1354,8 @@ Test(http_server, answers_json_and_500_where_it_did_not_fit)
     start();
     peer_send_str(&peer, "GET /json HTTP/1.1\r\nHost: t\r\n\r\nGET /json-too-large HTTP/1.1\r\nHost: t\r\n\r\n");
     cr_assert(peer_gets(&peer, "\r\n\r\n{\"a\":1}HTTP/1.1 500 Internal Server Error"));
-    cr_assert(peer_gets(&peer, "\"code\":\"internal_error\""));
-    cr_assert_eq(peer_count(&peer, "Content-Type: application/json\r\n"), 2);
+    cr_assert(peer_gets(&peer, "error 500."));
+    cr_assert_eq(peer_count(&peer, "Content-Type: application/json\r\n"), 1);
     finish();
 }
 

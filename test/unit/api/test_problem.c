@@ -1,4 +1,4 @@
-#include "core/problem.h"
+#include "api/problem_internal.h"
 
 #include "leak_guard.h"
 
@@ -48,6 +48,19 @@ Test(problem, each_row_has_what_the_contract_asks)
         for (int other = PROBLEM_NONE + 1; other < code; other++)
             cr_assert_str_neq(problem_code_text(p.code), problem_code_text((enum problem_code)other));
     }
+}
+
+Test(problem, an_error_of_http_keeps_its_status)
+{
+    static const enum http_error ERRORS[] = {
+        HTTP_ERROR_BAD_REQUEST,        HTTP_ERROR_NOT_FOUND,         HTTP_ERROR_METHOD_NOT_ALLOWED,
+        HTTP_ERROR_REQUEST_TIMEOUT,    HTTP_ERROR_BODY_TOO_LARGE,    HTTP_ERROR_URI_TOO_LONG,
+        HTTP_ERROR_EXPECTATION_FAILED, HTTP_ERROR_HEADERS_TOO_LARGE, HTTP_ERROR_INTERNAL,
+        HTTP_ERROR_NOT_IMPLEMENTED,    HTTP_ERROR_OVERLOADED,        HTTP_ERROR_VERSION,
+    };
+
+    for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
+        cr_expect_eq(problem_status(problem_code_of(ERRORS[i])), ERRORS[i], "%d", ERRORS[i]);
 }
 
 Test(problem, prints_bodies)

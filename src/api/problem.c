@@ -1,4 +1,4 @@
-#include "core/problem.h"
+#include "problem_internal.h"
 #include "base/check.h"
 #include "base/json.h"
 
@@ -25,6 +25,39 @@ static const struct row *row_of(enum problem_code code)
 struct problem problem_of(enum problem_code code)
 {
     return (struct problem){.code = code};
+}
+
+enum problem_code problem_code_of(enum http_error error)
+{
+    switch (error) {
+    case HTTP_ERROR_NONE:
+        return PROBLEM_NONE;
+    case HTTP_ERROR_BAD_REQUEST:
+        return PROBLEM_BAD_REQUEST;
+    case HTTP_ERROR_NOT_FOUND:
+        return PROBLEM_NOT_FOUND;
+    case HTTP_ERROR_METHOD_NOT_ALLOWED:
+        return PROBLEM_METHOD_NOT_ALLOWED;
+    case HTTP_ERROR_REQUEST_TIMEOUT:
+        return PROBLEM_REQUEST_TIMEOUT;
+    case HTTP_ERROR_BODY_TOO_LARGE:
+        return PROBLEM_BODY_TOO_LARGE;
+    case HTTP_ERROR_URI_TOO_LONG:
+        return PROBLEM_URI_TOO_LONG;
+    case HTTP_ERROR_EXPECTATION_FAILED:
+        return PROBLEM_EXPECTATION_FAILED;
+    case HTTP_ERROR_HEADERS_TOO_LARGE:
+        return PROBLEM_HEADERS_TOO_LARGE;
+    case HTTP_ERROR_INTERNAL:
+        return PROBLEM_INTERNAL_ERROR;
+    case HTTP_ERROR_NOT_IMPLEMENTED:
+        return PROBLEM_NOT_IMPLEMENTED;
+    case HTTP_ERROR_OVERLOADED:
+        return PROBLEM_OVERLOADED;
+    case HTTP_ERROR_VERSION:
+        return PROBLEM_HTTP_VERSION;
+    }
+    UNREACHABLE();
 }
 
 struct problem problem_param(enum problem_code code, struct text param)

@@ -2,6 +2,7 @@
 #pragma once
 #include "base/text.h"
 #include "core/scope.h"
+#include "http/response.h"
 
 /* X(id, status, "code", "message") */
 #define PROBLEM_TABLE(X)                                                                                             \
@@ -74,6 +75,7 @@ struct problem {
 };
 
 struct problem problem_of(enum problem_code code);
+enum problem_code problem_code_of(enum http_error error);
 struct problem problem_param(enum problem_code code, struct text param);
 int problem_status(enum problem_code code);
 const char *problem_code_text(enum problem_code code);
@@ -84,3 +86,6 @@ const char *problem_message(const struct problem *p);
 void problem_print(const struct problem *p, struct text request_id, struct buf *out);
 /* The value of WWW-Authenticate (RFC 6750 section 3), or nothing where none belongs. */
 void problem_print_challenge(const struct problem *p, struct buf *out);
+
+/* Replies with it: status, body, and the headers WWW-Authenticate, Retry-After and Allow. */
+void problem_reply(struct http_request *request, const struct problem *problem);
