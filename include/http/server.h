@@ -1,5 +1,6 @@
-/* The HTTP/1.1 server (design 7): listener, connections, limits. One per listening purpose; loop thread only.
- * It knows bytes and requests, nothing of keys or Redis. */
+/* The HTTP/1.1 server (RFC 9112): listener, connections, limits. One per listening purpose; loop thread only. It knows
+ * bytes and requests, nothing of keys or Redis. src/http/README.md has the rules that it holds requests to: H1 to H13.
+ */
 #pragma once
 #include "base/attr.h"
 #include "base/text.h"

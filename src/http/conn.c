@@ -133,7 +133,7 @@ static void conn_go_on(struct conn *conn)
         ready_add(&conn->all->ready, &conn->in_ready);
 }
 
-/* Shuts down our side: the peer reads the answer to its end, then our end of file. */
+/* H13: shuts down our side. The peer reads the answer to its end, then our end of file. */
 static void conn_linger(struct conn *conn)
 {
     if (conn->is_input_ended || shutdown(conn->socket.fd, SHUT_WR) != 0) {
@@ -281,7 +281,7 @@ static void conn_end_body(struct conn *conn)
     request_body_ended(conn->request, HTTP_BODY_OK);
 }
 
-/* A client that has sent its body without waiting needs no 100 any more. */
+/* A client that has sent its body without waiting needs no 100 any more (H10). */
 static void conn_send_continue(struct conn *conn, bool has_body_begun)
 {
     struct http_request *request = conn->request;

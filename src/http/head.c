@@ -107,7 +107,7 @@ static size_t find_control(const char *bytes, size_t at, size_t end)
     return at;
 }
 
-/* The line that ends here. */
+/* The line that ends here: H2, H3 (no empty line before the request line), H12. */
 static enum head_scan_result scan_line(struct head_scan *scan, const char *bytes, size_t end,
                                        const struct http_settings *settings, enum http_error *ret_error)
 {
@@ -224,6 +224,7 @@ static bool split_absolute_form(struct http_head *head)
     return false;
 }
 
+/* H4. */
 static enum http_error check_target(struct http_head *head, const struct http_settings *settings)
 {
     if (!http_target_is_sound(head->target))
@@ -380,6 +381,7 @@ static enum single single_of(struct text name)
     return s;
 }
 
+/* H5, and H12: no two of a field that is read once. */
 static bool collect_singles(const struct http_head *head, const struct http_field *ret_found[SINGLE_COUNT])
 {
     for (size_t i = 0; i < head->field_count; i++) {
@@ -399,6 +401,7 @@ static bool collect_singles(const struct http_head *head, const struct http_fiel
     return true;
 }
 
+/* H6. */
 static bool host_is_sound(const struct http_head *head, const struct http_field *host)
 {
     if (host && !authority_is_sound(host->value))
@@ -408,6 +411,7 @@ static bool host_is_sound(const struct http_head *head, const struct http_field 
     return host || head->is_http_1_0;
 }
 
+/* H7 and H8. */
 static enum http_error check_framing(struct http_head *head, const struct http_field *const found[SINGLE_COUNT],
                                      const struct http_settings *settings)
 {
@@ -443,7 +447,7 @@ enum http_error head_check_fields(struct http_head *head, const struct http_sett
     expect = found[SINGLE_EXPECT];
     if (expect && !text_equal_nocase(expect->value, TEXT("100-continue")))
         return HTTP_ERROR_EXPECTATION_FAILED;
-    /* RFC 9110 10.1.1: an HTTP/1.0 client gets no 1xx. */
+    /* An HTTP/1.0 client gets no 1xx (H10). */
     head->expects_continue = expect && !head->is_http_1_0;
     return HTTP_ERROR_NONE;
 }

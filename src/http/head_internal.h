@@ -1,5 +1,5 @@
-/* The head of a request and the rules for it that llhttp leaves to us (H1 to H8, H10, H12). Pure functions of
- * bytes: no loop, no connection, no llhttp. Views point into the head, which the request owns. */
+/* The head of a request and the rules for it that llhttp leaves to us (README.md: H1 to H8, H10, H12). Pure functions
+ * of bytes: no loop, no connection, no llhttp. Views point into the head, which the request owns. */
 #pragma once
 #include "base/text.h"
 #include "http/settings.h"

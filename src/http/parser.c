@@ -87,7 +87,7 @@ static const llhttp_settings_t CALLBACKS = {
     .on_message_complete = on_message_complete,
 };
 
-/* llhttp and our own rules must have understood the same framing. */
+/* llhttp and our own rules must have understood the same framing (H7, H8). */
 static bool framing_agrees(const struct http_parser *parser)
 {
     const llhttp_t *machine = parser->machine;

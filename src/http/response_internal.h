@@ -18,7 +18,7 @@ void answers_init(struct answers *answers, const struct http_settings *settings,
                   void (*send)(struct conn *conn, struct text answer, struct text lasting));
 void answers_finish(struct answers *answers);
 
-/* Answers what cannot become a request of the handler's, and closes. */
+/* Answers what cannot become a request of the handler's, and closes (H13). */
 void response_refuse(struct http_request *request, enum http_error error);
 /* "OPTIONS *" asks about the server, not about anything that a handler knows (RFC 9110 section 9.3.7). */
 void response_answer_options(struct http_request *request);
