@@ -1,0 +1,15 @@
+/* The server and the client that most tests need, one of each. */
+#pragma once
+#include "server_fixture.h"
+
+#define HELLO "GET /hello?hi HTTP/1.1\r\nHost: t\r\n\r\n"
+
+extern struct fixture fixture;
+extern struct peer peer;
+
+void start_with(const struct http_settings *settings);
+void start(void);
+/* Closes both. */
+void finish(void);
+/* For fixture_until(): it is known whether an answer was delivered. */
+bool is_told(void *arg);
