@@ -6,16 +6,18 @@
 #include "base/random.h"
 #include "core/secret.h"
 #include "core/totp.h"
+#include "deadline.h"
 #include "store/account_store.h"
 #include "store/key_store.h"
 #include "store/session_store.h"
 #include "test_loop.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STORE_WITHIN_MS = 10000, COMMAND_WITHIN_MS = 60000 };
+enum { NODE_ARGS_MAX = 32 };
 
 #define MASTER_KEY_HEX "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
@@ -43,7 +45,7 @@ static void ready_changed(void *direct)
 
 static void direct_open(struct direct *direct, const struct fixture *fixture)
 {
-    struct store_settings settings = {.timeout_ms = 5000, .prefix = "chatelaine:", .audit_max = 100000};
+    struct store_settings settings = {.timeout_ms = PATIENCE_MS, .prefix = "chatelaine:", .audit_max = 100000};
     uint8_t master[1][KEYRING_MASTER_BYTES];
     struct buf why;
 
@@ -56,7 +58,7 @@ static void direct_open(struct direct *direct, const struct fixture *fixture)
     uv_loop_init(&direct->loop);
     direct->keyring = settings.keyring = keyring_create((const uint8_t(*)[KEYRING_MASTER_BYTES])master, 1);
     direct->store = store_create(&direct->loop, &settings, ready_changed, direct);
-    if (!test_loop_until(&direct->loop, store_ready, direct, STORE_WITHIN_MS))
+    if (!test_loop_until(&direct->loop, store_ready, direct, PATIENCE_MS))
         test_give_up("the store does not become ready: %s", store_trouble(direct->store));
 }
 
@@ -69,7 +71,7 @@ static void direct_finish(struct direct *direct)
 {
     direct->done = false;
     store_close(direct->store, direct_closed, direct);
-    if (!test_loop_until_set(&direct->loop, &direct->done, STORE_WITHIN_MS) || !test_loop_finish(&direct->loop))
+    if (!test_loop_until_set(&direct->loop, &direct->done, PATIENCE_MS) || !test_loop_finish(&direct->loop))
         test_give_up("the store does not close");
     keyring_destroy(direct->keyring);
 }
@@ -103,7 +105,7 @@ static void session_verb_done(void *arg, enum store_result result, const struct 
 
 static void direct_expect(struct direct *direct, const char *verb)
 {
-    if (!test_loop_until_set(&direct->loop, &direct->done, STORE_WITHIN_MS) || direct->result != STORE_OK)
+    if (!test_loop_until_set(&direct->loop, &direct->done, PATIENCE_MS) || direct->result != STORE_OK)
         test_give_up("%s: result %d", verb, (int)direct->result);
     direct->done = false;
 }
@@ -256,8 +258,27 @@ void fixture_add_node(struct fixture *fixture, const char *const *more)
     if (fixture->node_count == FIXTURE_NODES_MAX)
         test_give_up("too many nodes");
     snprintf(name, sizeof name, "node%zu", fixture->node_count);
-    node_start(&fixture->nodes[fixture->node_count++], fixture->folder, name, fixture->redis.url,
-               fixture->master_key_path, more);
+    fixture_start_node(fixture, fixture->node_count++, name, fixture->redis.url, more);
+}
+
+void fixture_start_node(struct fixture *fixture, size_t node, const char *name, const char *redis_url,
+                        const char *const *more)
+{
+    const char *all[NODE_ARGS_MAX] = {"--redis-timeout-ms", "10000"};
+    size_t count = 2;
+
+    for (; more && *more && count < NODE_ARGS_MAX - 1; more++)
+        all[count++] = *more;
+    node_start(&fixture->nodes[node], fixture->folder, name, redis_url, fixture->master_key_path, all);
+}
+
+void fixture_await_read(const struct fixture *fixture, size_t node)
+{
+    struct http_answer answer;
+
+    for (int turn = 0; turn < 3; turn++)
+        if (http_call(fixture->nodes[node].internal_port, &(struct http_call){.target = "/livez"}, &answer) != 200)
+            test_give_up("node %zu does not live", node);
 }
 
 void fixture_start(struct fixture *fixture, size_t nodes, const char *const *more)
@@ -302,7 +323,7 @@ int fixture_run(struct fixture *fixture, const char *const *args, const char *in
     argv[argc++] = "--master-key-file";
     argv[argc++] = fixture->master_key_path;
     snprintf(name, sizeof name, "command%u", runs++);
-    exit_code = process_run(&process, fixture->folder, name, argv, input, COMMAND_WITHIN_MS);
+    exit_code = process_run(&process, fixture->folder, name, argv, input, PATIENCE_MS);
     if (ret_out)
         *ret_out = file_read(process.out_path);
     if (ret_err)
@@ -369,9 +390,7 @@ int fixture_login(struct fixture *fixture, size_t node, const struct fixture_use
     fixture_totp(user, 0, now);
     snprintf(body, sizeof body, "{\"email\":\"%s\",\"password\":\"%s\",\"totp\":\"%s\"}", user->email, password,
              code ? code : now);
-    fixture_call(fixture, node,
-                 &(struct http_call){
-                     .method = "POST", .target = "/v1/auth/login", .json = body, .within_ms = PASSWORD_WITHIN_MS},
+    fixture_call(fixture, node, &(struct http_call){.method = "POST", .target = "/v1/auth/login", .json = body},
                  ret_answer);
     if (ret_answer->status == 200 && ret_session &&
         (!fixture_read_cookie(ret_answer, ret_session->token) ||
@@ -384,6 +403,17 @@ int fixture_call(const struct fixture *fixture, size_t node, const struct http_c
                  struct http_answer *ret_answer)
 {
     return http_call(fixture->nodes[node].port, call, ret_answer);
+}
+
+long fixture_metric(const struct fixture *fixture, size_t node, const char *line_start)
+{
+    struct http_answer answer;
+    const char *at;
+
+    if (http_call(fixture->nodes[node].internal_port, &(struct http_call){.target = "/metrics"}, &answer) != 200)
+        test_give_up("node %zu has no metrics", node);
+    at = strstr(answer.body, line_start);
+    return at ? strtol(at + strlen(line_start), NULL, 10) : -1;
 }
 
 int fixture_try_create_key(const struct fixture *fixture, size_t node, const char *json, struct fixture_key *ret_key)
@@ -412,4 +442,16 @@ int fixture_try_key(const struct fixture *fixture, size_t node, const char *secr
     struct http_answer answer;
 
     return fixture_call(fixture, node, &(struct http_call){.target = "/v1/whoami", .bearer = secret}, &answer);
+}
+
+void fixture_await_key(const struct fixture *fixture, size_t node, const char *secret, int wanted)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    int status;
+
+    while ((status = fixture_try_key(fixture, node, secret)) != wanted) {
+        if (status != 503 || deadline_left_ms(deadline) == 0)
+            test_give_up("node %zu answers %d, not %d", node, status, wanted);
+        poll(NULL, 0, 20);
+    }
 }

@@ -7,8 +7,6 @@
 #include "redis_server.h"
 
 enum { FIXTURE_NODES_MAX = 3, FIXTURE_TOKEN_BYTES = 64 };
-/* A password waits for its turn, behind others of a busy machine. */
-enum { PASSWORD_WITHIN_MS = 90000 };
 
 #define FIXTURE_PASSWORD "correct-Horse-battery-9"
 
@@ -46,6 +44,13 @@ void fixture_start(struct fixture *fixture, size_t nodes, const char *const *mor
 /* Drains the nodes, each of which must end cleanly, then stops Redis. Nodes that the test ended itself are left out. */
 void fixture_stop(struct fixture *fixture);
 void fixture_add_node(struct fixture *fixture, const char *const *more);
+/* The same for a node, and a Redis, of the caller's choice. Nodes wait 10 s for Redis unless `more` says otherwise: one
+ * whose disk is busy is not one that hangs. */
+void fixture_start_node(struct fixture *fixture, size_t node, const char *name, const char *redis_url,
+                        const char *const *more);
+/* Returns once the node has read what was sent to it before, and has sent on to Redis what that asks for: the answers
+ * of its internal listener come from the same loop. */
+void fixture_await_read(const struct fixture *fixture, size_t node);
 
 void fixture_add_account(struct fixture *fixture, char ret_account[ID_TEXT_BYTES]);
 /* An active key. account NULL: the fixture's own. */
@@ -74,9 +79,13 @@ int fixture_run(struct fixture *fixture, const char *const *args, const char *in
 /* One request to a node's public listener on a connection of its own. Returns the status. */
 int fixture_call(const struct fixture *fixture, size_t node, const struct http_call *call,
                  struct http_answer *ret_answer);
+/* The number behind what a line of /metrics begins with, -1 where there is none. */
+long fixture_metric(const struct fixture *fixture, size_t node, const char *line_start);
 /* POST /v1/api_keys by the manager key. Returns the status; the key is set only with 201. */
 int fixture_try_create_key(const struct fixture *fixture, size_t node, const char *json, struct fixture_key *ret_key);
 /* The same; stops the test unless 201. */
 void fixture_create_key(const struct fixture *fixture, size_t node, const char *json, struct fixture_key *ret_key);
 /* The status that a key gets on GET /v1/whoami. */
 int fixture_try_key(const struct fixture *fixture, size_t node, const char *secret);
+/* Until it gets the wanted one. Before that 503 alone: whoever decides nothing is never wrong. */
+void fixture_await_key(const struct fixture *fixture, size_t node, const char *secret, int wanted);

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(actor, .fini = leak_guard);
+TestSuite(actor, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-enum { ANSWER_WITHIN_MS = 10000, HEAD_BYTES = 1024 };
+enum { HEAD_BYTES = 1024 };
 
 #define BODY "{\"name\":\"successor\",\"mode\":\"live\"}"
 
@@ -32,14 +32,14 @@ static void begin(const struct fixture *fixture, size_t node, const char *target
     http_client_connect(&ret_post->client, fixture->nodes[node].port);
     cr_assert(http_client_send(&ret_post->client, bytes, (size_t)len));
     /* The node has looked at the credential, found it right and waits for the body. */
-    cr_assert_eq(http_client_read(&ret_post->client, false, ANSWER_WITHIN_MS, &answer), HTTP_CLIENT_ANSWER);
+    cr_assert_eq(http_client_read(&ret_post->client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
     cr_assert_eq(answer.status, 100, "%s", answer.body);
 }
 
 static int finish(struct slow_post *post, struct http_answer *ret_answer)
 {
     cr_assert(http_client_send(&post->client, BODY, strlen(BODY)));
-    cr_assert_eq(http_client_read(&post->client, false, ANSWER_WITHIN_MS, ret_answer), HTTP_CLIENT_ANSWER);
+    cr_assert_eq(http_client_read(&post->client, false, PATIENCE_MS, ret_answer), HTTP_CLIENT_ANSWER);
     http_client_close(&post->client);
     return ret_answer->status;
 }
@@ -82,7 +82,7 @@ static int count_keys(const struct fixture *fixture)
     return http_answer_json_count(&answer, "data");
 }
 
-Test(actor, a_key_that_was_revoked_while_the_body_came_makes_no_other, .timeout = 60)
+Test(actor, a_key_that_was_revoked_while_the_body_came_makes_no_other)
 {
     struct fixture_key leaked;
     struct slow_post posts[2];
@@ -105,7 +105,7 @@ Test(actor, a_key_that_was_revoked_while_the_body_came_makes_no_other, .timeout 
     fixture_stop(&fixture);
 }
 
-Test(actor, a_key_that_revoked_itself_makes_no_other, .timeout = 60)
+Test(actor, a_key_that_revoked_itself_makes_no_other)
 {
     struct fixture_key key;
     struct slow_post post;
@@ -121,7 +121,7 @@ Test(actor, a_key_that_revoked_itself_makes_no_other, .timeout = 60)
     fixture_stop(&fixture);
 }
 
-Test(actor, a_living_one_may_be_slow, .timeout = 60)
+Test(actor, a_living_one_may_be_slow)
 {
     struct fixture_session session;
     struct slow_post posts[2];
@@ -138,7 +138,7 @@ Test(actor, a_living_one_may_be_slow, .timeout = 60)
     fixture_stop(&fixture);
 }
 
-Test(actor, a_session_that_ended_while_the_body_came_makes_no_key, .timeout = 60)
+Test(actor, a_session_that_ended_while_the_body_came_makes_no_key)
 {
     struct fixture_session session;
     struct slow_post posts[2];

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(answers, .fini = leak_guard, .timeout = 60);
+TestSuite(answers, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 enum { REQUEST_BYTES = 24 * 1024, PATH_BYTES = 256, LONG_BYTES = 17 * 1024 };
 
@@ -108,8 +108,8 @@ static void expect_answer(uint16_t port, const char *request, int status)
 
     http_client_connect(&client, port);
     http_client_send(&client, request, strlen(request));
-    cr_assert_eq(http_client_read(&client, strncmp(request, "HEAD ", 5) == 0, 10000, &answer), HTTP_CLIENT_ANSWER, "%s",
-                 request);
+    cr_assert_eq(http_client_read(&client, strncmp(request, "HEAD ", 5) == 0, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER,
+                 "%s", request);
     cr_expect_eq(answer.status, status, "%s\n%s%s", request, answer.head, answer.body);
     expect_headers(&answer, request);
     http_client_close(&client);
@@ -156,7 +156,7 @@ static void expect_too_long(uint16_t port, const char *before, int status)
 
 Test(answers, carry_what_every_answer_carries)
 {
-    static const char *const MORE[] = {"--head-timeout-ms", "1000", "--body-timeout-ms", "1000", NULL};
+    static const char *const MORE[] = {"--head-timeout-ms", "3000", "--body-timeout-ms", "3000", NULL};
 
     fixture_start(&fixture, 1, MORE);
     expect_all(fixture.nodes[0].port, KINDS, sizeof KINDS / sizeof *KINDS);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(checks, .fini = leak_guard);
+TestSuite(checks, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 enum gateway { AUTH_REQUEST, FORWARD_AUTH, EXT_AUTHZ, GATEWAY_COUNT };
 
@@ -257,7 +257,7 @@ static const char *policy_path(void)
     return path;
 }
 
-Test(checks, every_route_and_credential_alike, .timeout = 120)
+Test(checks, every_route_and_credential_alike)
 {
     const char *const more[] = {"--policy-file", policy_path(), NULL};
     struct credentials made;
@@ -272,7 +272,7 @@ Test(checks, every_route_and_credential_alike, .timeout = 120)
 }
 
 /* Both nodes know the key from memory when it is revoked. */
-Test(checks, the_first_check_after_a_revocation_is_refused, .timeout = 120)
+Test(checks, the_first_check_after_a_revocation_is_refused)
 {
     static const char *const NO_MORE[] = {NULL};
     struct fixture fixture;
@@ -328,7 +328,7 @@ static void read_usage(const struct fixture *fixture, const struct fixture_sessi
 static void expect_usage(const struct fixture *fixture, const struct fixture_session *session, const char *mode,
                          const char *wanted)
 {
-    struct deadline deadline = deadline_in(10000);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
     char counts[64];
 
     do {
@@ -337,7 +337,7 @@ static void expect_usage(const struct fixture *fixture, const struct fixture_ses
     cr_expect_str_eq(counts, wanted, "%s: %s", mode, counts);
 }
 
-Test(checks, accepted_checks_are_counted_and_no_others, .timeout = 120)
+Test(checks, accepted_checks_are_counted_and_no_others)
 {
     static const char *const SOON[] = {"--usage-flush-ms", "20", NULL};
     struct fixture_key live, test;
@@ -373,13 +373,13 @@ Test(checks, accepted_checks_are_counted_and_no_others, .timeout = 120)
 }
 
 /* A request under way keeps the public listener open; a gateway asks the next node. */
-Test(checks, a_node_that_drains_says_so, .timeout = 60)
+Test(checks, a_node_that_drains_says_so)
 {
     static const char *const STRICT[] = {"--check-status", "strict401", "--body-timeout-ms", "20000", NULL};
     static const char HEAD[] = "POST /v1/api_keys HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
                                "Content-Length: 10\r\nAuthorization: Bearer ";
     struct subject subject = {"GET", "/v1/patients", {0}};
-    struct deadline deadline = deadline_in(10000);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
     struct http_client client;
     struct http_answer answer;
     struct fixture fixture;
@@ -430,7 +430,7 @@ static void expect_last_event_from(const struct fixture *fixture, const struct f
     cr_expect_str_eq(ip, address, "%s, not %s", ip, address);
 }
 
-Test(checks, only_trusted_proxies_tell_who_the_client_is, .timeout = 60)
+Test(checks, only_trusted_proxies_tell_who_the_client_is)
 {
     static const char *const TRUSTED[] = {"--trusted-proxies", "127.0.0.0/8, 10.0.0.0/8", NULL};
     static const char *const ELSEWHERE[] = {"--trusted-proxies", "10.0.0.0/8", NULL};

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-TestSuite(cli, .fini = leak_guard);
+TestSuite(cli, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 struct run {
     int exit_code;
@@ -38,7 +38,7 @@ static void run_bare(const struct fixture *fixture, struct run *run, const char 
 
     for (size_t i = 0; args[i] && i < 14; i++)
         argv[i + 1] = args[i];
-    run->exit_code = process_run(&process, fixture->folder, "bare", argv, NULL, 20000);
+    run->exit_code = process_run(&process, fixture->folder, "bare", argv, NULL, PATIENCE_MS);
     run->out = file_read(process.out_path);
     run->err = file_read(process.err_path);
     file_write(process.out_path, "");
@@ -69,7 +69,7 @@ static void expect_refusal(struct run *run, int exit_code, const char *says, con
     run_finish(run);
 }
 
-Test(cli, usage_help_and_version, .timeout = 60)
+Test(cli, usage_help_and_version)
 {
     static const char *const COMMANDS[][4] = {{"serve", "--help"},          {"account", "create", "--help"},
                                               {"user", "create", "--help"}, {"user", "list", "--help"},
@@ -96,7 +96,7 @@ Test(cli, usage_help_and_version, .timeout = 60)
     folder_remove(fixture.folder);
 }
 
-Test(cli, wrong_usage_is_exit_code_2, .timeout = 60)
+Test(cli, wrong_usage_is_exit_code_2)
 {
     static const struct {
         const char *args[6];
@@ -126,7 +126,7 @@ Test(cli, wrong_usage_is_exit_code_2, .timeout = 60)
 /* With an umlaut, in UTF-8. */
 #define SOUTH_CLINIC "S\303\274d Zephyrine Zumpano"
 
-Test(cli, accounts_and_users, .timeout = 90)
+Test(cli, accounts_and_users)
 {
     char account[64], user[64], uri[512], again[512], code[16], weak[PROCESS_PATH_BYTES];
     struct fixture fixture;
@@ -179,7 +179,7 @@ Test(cli, accounts_and_users, .timeout = 90)
     fixture_stop(&fixture);
 }
 
-Test(cli, what_people_read, .timeout = 60)
+Test(cli, what_people_read)
 {
     struct fixture fixture;
     struct run run;
@@ -195,7 +195,7 @@ Test(cli, what_people_read, .timeout = 60)
     fixture_stop(&fixture);
 }
 
-Test(cli, refusals_say_what_to_do, .timeout = 90)
+Test(cli, refusals_say_what_to_do)
 {
     char weak[PROCESS_PATH_BYTES], readable[PROCESS_PATH_BYTES];
     struct fixture fixture;
@@ -246,7 +246,7 @@ Test(cli, refusals_say_what_to_do, .timeout = 90)
     fixture_stop(&fixture);
 }
 
-Test(cli, key_revoke_holds_at_a_running_node, .timeout = 60)
+Test(cli, key_revoke_holds_at_a_running_node)
 {
     char first[64], second[64];
     struct fixture fixture;
@@ -268,7 +268,7 @@ Test(cli, key_revoke_holds_at_a_running_node, .timeout = 60)
     fixture_stop(&fixture);
 }
 
-Test(cli, resetting_a_user_ends_the_sessions, .timeout = 60)
+Test(cli, resetting_a_user_ends_the_sessions)
 {
     struct fixture_session session;
     struct http_answer answer;
@@ -288,7 +288,7 @@ Test(cli, resetting_a_user_ends_the_sessions, .timeout = 60)
 }
 
 /* Redis answers between the commands that it reads back, every 1,024th of them. */
-Test(cli, a_redis_that_loads_its_data_is_waited_for, .timeout = 60)
+Test(cli, a_redis_that_loads_its_data_is_waited_for)
 {
     struct fixture fixture;
     struct run run;
@@ -305,7 +305,7 @@ Test(cli, a_redis_that_loads_its_data_is_waited_for, .timeout = 60)
     fixture_stop(&fixture);
 }
 
-Test(cli, doctor_judges, .timeout = 60)
+Test(cli, doctor_judges)
 {
     struct fixture fixture;
     struct run run;
@@ -328,7 +328,7 @@ Test(cli, doctor_judges, .timeout = 60)
     fixture_stop(&fixture);
 }
 
-Test(cli, settings_come_from_the_environment_too, .timeout = 60)
+Test(cli, settings_come_from_the_environment_too)
 {
     struct fixture fixture;
     struct run run;

@@ -22,7 +22,7 @@ static void stop(void)
     leak_guard();
 }
 
-TestSuite(console, .init = start, .fini = stop, .timeout = 60);
+TestSuite(console, .init = start, .fini = stop, .timeout = TEST_WITHIN_S);
 
 /* fields: more lines of the request, may be NULL. */
 static int get(const char *target, const char *fields, struct http_answer *ret_answer)

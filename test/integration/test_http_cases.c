@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_WITHIN_MS = 5000, QUIET_FOR_MS = 60, LINE_BYTES = 4096, NAMES_MAX = 20, OUT_BYTES = 512 * 1024 };
+enum { QUIET_FOR_MS = 60, LINE_BYTES = 4096, NAMES_MAX = 20, OUT_BYTES = 512 * 1024 };
 
 struct name_value {
     const char *name;
@@ -32,7 +32,7 @@ struct conversation {
     unsigned repeat_number;
 };
 
-TestSuite(http_cases, .fini = leak_guard);
+TestSuite(http_cases, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 static void complain(const struct conversation *c, const char *what, const char *wanted)
 {
@@ -198,7 +198,7 @@ static void read_answer(struct conversation *c, const char *line)
 
     flush(c);
     c->has_answer = false;
-    switch (http_client_read(&c->client, no_body != NULL, ANSWER_WITHIN_MS, &c->answer)) {
+    switch (http_client_read(&c->client, no_body != NULL, PATIENCE_MS, &c->answer)) {
     case HTTP_CLIENT_ANSWER:
         c->has_answer = true;
         break;
@@ -233,7 +233,7 @@ static void expect_end(struct conversation *c, const char *line)
 {
     flush(c);
     if (strcmp(line, "close") == 0) {
-        if (!http_client_ended(&c->client, ANSWER_WITHIN_MS))
+        if (!http_client_ended(&c->client, PATIENCE_MS))
             complain(c, "the server did not close, or sent more", "");
     } else if (strcmp(line, "open") == 0) {
         enum http_client_result result = http_client_read(&c->client, true, QUIET_FOR_MS, &c->answer);
@@ -363,9 +363,9 @@ static void name_credentials(struct conversation *c, const struct credentials *m
     memcpy(c->names, names, sizeof names);
 }
 
-Test(http_cases, every_file_whole_and_in_single_bytes, .timeout = 180)
+Test(http_cases, every_file_whole_and_in_single_bytes)
 {
-    static const char *const MORE[] = {"--head-timeout-ms", "1500", "--body-timeout-ms", "1500", NULL};
+    static const char *const MORE[] = {"--head-timeout-ms", "3000", "--body-timeout-ms", "3000", NULL};
     const char *source = getenv("CHATELAINE_SOURCE");
     char policy[512];
     const char *const with_policy[] = {"--policy-file", policy, "--check-status", "strict401", NULL};

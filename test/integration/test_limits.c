@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(limits, .fini = leak_guard);
+TestSuite(limits, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 #define TEST_KEY "{\"name\":\"n\",\"mode\":\"test\"}"
 #define LIVE_KEY "{\"name\":\"n\",\"mode\":\"live\"}"
@@ -31,7 +31,7 @@ static int revoke(const struct fixture *fixture, size_t node, const char *id)
                         &answer);
 }
 
-Test(limits, an_account_has_so_many_active_keys, .timeout = 60)
+Test(limits, an_account_has_so_many_active_keys)
 {
     struct fixture_key made;
     struct http_answer answer;
@@ -76,7 +76,7 @@ static bool trail_has(const struct fixture *fixture, const struct fixture_sessio
     return found;
 }
 
-Test(limits, a_flood_of_test_keys_pushes_nothing_out_of_the_trail, .timeout = 120)
+Test(limits, a_flood_of_test_keys_pushes_nothing_out_of_the_trail)
 {
     enum { FLOOD = 450 };
     struct fixture_key leaked, live, first;
@@ -105,7 +105,7 @@ Test(limits, a_flood_of_test_keys_pushes_nothing_out_of_the_trail, .timeout = 12
     fixture_stop(&fixture);
 }
 
-Test(limits, a_key_makes_so_many_changes_a_minute_and_revokes_without_end, .timeout = 60)
+Test(limits, a_key_makes_so_many_changes_a_minute_and_revokes_without_end)
 {
     struct fixture_key made[4], other;
     struct http_answer answer;

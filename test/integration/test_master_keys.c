@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(master_keys);
+TestSuite(master_keys, .timeout = TEST_WITHIN_S);
 
 #define OLD_KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define NEW_KEY "aa0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
@@ -106,7 +106,7 @@ static void restart(size_t i, const char *current, const char *retired)
     node_stop(&fixture.nodes[i]);
     snprintf(name, sizeof name, "again%u", starts++);
     node_start(&fixture.nodes[i], fixture.folder, name, fixture.redis.url, current,
-               (const char *const[]){"--retired-master-key-file", retired, NULL});
+               (const char *const[]){"--redis-timeout-ms", "10000", "--retired-master-key-file", retired, NULL});
 }
 
 struct holders {

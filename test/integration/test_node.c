@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-TestSuite(node, .fini = leak_guard);
+TestSuite(node, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 static int ask_route(const struct fixture *fixture, const char *path, const struct fixture_key *key,
                      struct http_answer *ret_answer)
@@ -20,7 +20,7 @@ static int ask_route(const struct fixture *fixture, const char *path, const stru
 
 static void await_status(const struct fixture *fixture, const char *path, int status, const char *code)
 {
-    struct deadline deadline = deadline_in(5000);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
     struct http_answer answer;
 
     while ((ask_route(fixture, path, &fixture->manager, &answer) != status ||
@@ -31,7 +31,7 @@ static void await_status(const struct fixture *fixture, const char *path, int st
     cr_expect_str_eq(http_answer_code(&answer), code, "%s", path);
 }
 
-Test(node, a_policy_file_is_read_at_start_and_again_on_sighup, .timeout = 60)
+Test(node, a_policy_file_is_read_at_start_and_again_on_sighup)
 {
     char policy[PROCESS_PATH_BYTES] = "/tmp/unused";
     const char *more[] = {"--policy-file", policy, NULL};
@@ -51,7 +51,7 @@ Test(node, a_policy_file_is_read_at_start_and_again_on_sighup, .timeout = 60)
 
     file_write(policy, "{\"version\":1,\"routes\":[{\"path\":\"/v1/patients\",\"read\":\"no:such\"}]}");
     process_signal(&fixture.nodes[0].process, SIGHUP);
-    struct deadline deadline = deadline_in(5000);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
     while (!file_contains(fixture.nodes[0].process.err_path, "the policy stays as it was") &&
            deadline_left_ms(deadline) > 0)
         poll(NULL, 0, 20);
@@ -84,34 +84,31 @@ static void check_refusal(const char *policy_json, const char *option, const cha
 #define GOOD_POLICY "{\"version\":1,\"routes\":[{\"path\":\"/v1/beds\",\"read\":null}]}"
 #define WRONG_POLICY "{\"version\":1,\"routes\":[{\"path\":\"/v1/whoami\",\"read\":null}]}"
 
-Test(node, a_wrong_policy_file_stops_the_start, .timeout = 60)
+Test(node, a_wrong_policy_file_stops_the_start)
 {
     check_refusal(WRONG_POLICY, NULL, NULL, "/v1/whoami", "--trusted-proxies");
 }
 
-Test(node, wrong_client_ids_stop_the_start, .timeout = 60)
+Test(node, wrong_client_ids_stop_the_start)
 {
     check_refusal(GOOD_POLICY, "--device-clients", "agent, other", "--device-clients", "--policy-file");
 }
 
-Test(node, wrong_networks_stop_the_start, .timeout = 60)
+Test(node, wrong_networks_stop_the_start)
 {
     check_refusal(GOOD_POLICY, "--trusted-proxies", "nowhere", "--trusted-proxies", "--policy-file");
 }
 
 enum { LIMIT = 10, BEYOND = 5 };
 
-/* The first half of a request, once the node has read it: its connection is busy. The internal listener's answer says
- * that, for it comes from the same loop, after what was sent before. */
+/* The first half of a request, once the node has read it: its connection is busy. */
 static void begin_requests(const struct fixture *fixture, struct http_client *clients, size_t count)
 {
     static const char HALF[] = "GET /v1/whoami HTTP/1.1\r\nHost: t\r\n";
-    struct http_answer answer;
 
     for (size_t i = 0; i < count; i++)
         cr_assert(http_client_send(&clients[i], HALF, strlen(HALF)));
-    for (int i = 0; i < 2; i++)
-        cr_assert_eq(http_call(fixture->nodes[0].internal_port, &(struct http_call){.target = "/livez"}, &answer), 200);
+    fixture_await_read(fixture, 0);
 }
 
 static void end_request(const struct fixture *fixture, struct http_client *client)
@@ -121,7 +118,7 @@ static void end_request(const struct fixture *fixture, struct http_client *clien
 
     snprintf(half, sizeof half, "Authorization: Bearer %s\r\n\r\n", fixture->manager.secret);
     cr_assert(http_client_send(client, half, strlen(half)));
-    cr_assert_eq(http_client_read(client, false, 5000, &answer), HTTP_CLIENT_ANSWER);
+    cr_assert_eq(http_client_read(client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
     cr_expect_eq(answer.status, 200);
 }
 
@@ -136,10 +133,10 @@ static void check_limit(const struct fixture *fixture)
     begin_requests(fixture, clients, LIMIT);
     for (size_t i = LIMIT; i < LIMIT + BEYOND; i++) {
         http_client_connect(&clients[i], fixture->nodes[0].port);
-        cr_assert_eq(http_client_read(&clients[i], false, 5000, &answer), HTTP_CLIENT_ANSWER);
+        cr_assert_eq(http_client_read(&clients[i], false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
         cr_expect_eq(answer.status, 503);
         cr_expect_str_eq(http_answer_code(&answer), "overloaded");
-        cr_expect(http_client_ended(&clients[i], 5000));
+        cr_expect(http_client_ended(&clients[i], PATIENCE_MS));
         http_client_close(&clients[i]);
     }
     for (size_t i = 0; i < LIMIT; i++)
@@ -149,7 +146,7 @@ static void check_limit(const struct fixture *fixture)
         http_client_close(&clients[i]);
 }
 
-Test(node, connections_beyond_the_limit_are_shed_and_the_others_served, .timeout = 60)
+Test(node, connections_beyond_the_limit_are_shed_and_the_others_served)
 {
     static const char *const MORE[] = {"--connections-max", "10", NULL};
     struct fixture fixture;
@@ -160,7 +157,7 @@ Test(node, connections_beyond_the_limit_are_shed_and_the_others_served, .timeout
 }
 
 /* What is open beside connections has room for 256 files. */
-Test(node, takes_no_more_connections_than_files_may_be_open, .timeout = 60)
+Test(node, takes_no_more_connections_than_files_may_be_open)
 {
     const struct rlimit files = {.rlim_cur = 256 + 2 * LIMIT, .rlim_max = 256 + 2 * LIMIT};
     struct fixture fixture;
@@ -173,18 +170,7 @@ Test(node, takes_no_more_connections_than_files_may_be_open, .timeout = 60)
     fixture_stop(&fixture);
 }
 
-/* The value of a metric's line, -1 where there is none. */
-static long metric_value(const struct fixture *fixture, const char *line_start)
-{
-    struct http_answer answer;
-    const char *at;
-
-    cr_assert_eq(http_call(fixture->nodes[0].internal_port, &(struct http_call){.target = "/metrics"}, &answer), 200);
-    at = strstr(answer.body, line_start);
-    return at ? strtol(at + strlen(line_start), NULL, 10) : -1;
-}
-
-Test(node, checks_are_counted_by_their_result, .timeout = 60)
+Test(node, checks_are_counted_by_their_result)
 {
     struct fixture fixture;
     struct fixture_key revoked;
@@ -196,13 +182,13 @@ Test(node, checks_are_counted_by_their_result, .timeout = 60)
         fixture_try_key(&fixture, 0, fixture.manager.secret);
     fixture_try_key(&fixture, 0, revoked.secret);
     fixture_try_key(&fixture, 0, "garbage");
-    cr_expect_eq(metric_value(&fixture, "chatelaine_checks_total{result=\"accepted\"} "), 3);
-    cr_expect_eq(metric_value(&fixture, "chatelaine_checks_total{result=\"revoked\"} "), 1);
-    cr_expect_eq(metric_value(&fixture, "chatelaine_checks_total{result=\"invalid\"} "), 1);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_checks_total{result=\"accepted\"} "), 3);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_checks_total{result=\"revoked\"} "), 1);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_checks_total{result=\"invalid\"} "), 1);
     fixture_stop(&fixture);
 }
 
-Test(node, a_second_node_on_the_same_address_says_so, .timeout = 60)
+Test(node, a_second_node_on_the_same_address_says_so)
 {
     struct fixture fixture;
     char address[32];
@@ -219,7 +205,7 @@ Test(node, a_second_node_on_the_same_address_says_so, .timeout = 60)
     fixture_stop(&fixture);
 }
 
-Test(node, a_redis_with_a_password_over_tcp, .timeout = 60)
+Test(node, a_redis_with_a_password_over_tcp)
 {
     struct redis_server_options options = {.tcp = true, .password = "open-sesame"};
     struct redis_server redis;

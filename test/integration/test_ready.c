@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(ready, .fini = leak_guard);
+TestSuite(ready, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 /* The exit code; what it said on standard error goes to ret_said. */
 static int ask(const struct fixture *fixture, const char *address, char *ret_said, size_t size)
 {
     const char *argv[] = {node_binary(), "ready", "--internal-listen", address, NULL};
     struct process process;
-    int code = process_run(&process, fixture->folder, "ready", argv, NULL, 20000);
+    int code = process_run(&process, fixture->folder, "ready", argv, NULL, PATIENCE_MS);
     char *err = file_read(process.err_path);
 
     snprintf(ret_said, size, "%s", err);
@@ -30,13 +30,13 @@ static void address_of(const struct fixture *fixture, const char *host, char *re
     snprintf(ret_address, size, "%s:%u", host, (unsigned)fixture->nodes[0].internal_port);
 }
 
-Test(ready, tells_a_node_that_serves_from_one_that_does_not, .timeout = 60)
+Test(ready, tells_a_node_that_serves_from_one_that_does_not)
 {
     struct deadline deadline;
     struct fixture fixture;
     char address[64], everywhere[64], said[1024];
 
-    fixture_start(&fixture, 1, NULL);
+    fixture_start(&fixture, 1, (const char *const[]){"--redis-timeout-ms", "1000", NULL});
     address_of(&fixture, "127.0.0.1", address, sizeof address);
     address_of(&fixture, "0.0.0.0", everywhere, sizeof everywhere);
     cr_expect_eq(ask(&fixture, address, said, sizeof said), 0, "%s", said);
@@ -44,7 +44,7 @@ Test(ready, tells_a_node_that_serves_from_one_that_does_not, .timeout = 60)
     cr_expect_eq(ask(&fixture, everywhere, said, sizeof said), 0, "%s", said);
 
     redis_server_freeze(&fixture.redis);
-    deadline = deadline_in(15000);
+    deadline = deadline_in(PATIENCE_MS);
     while (ask(&fixture, address, said, sizeof said) == 0 && deadline_left_ms(deadline) > 0)
         poll(NULL, 0, 50);
     cr_expect_not_null(strstr(said, "is not ready"), "%s", said);
@@ -62,7 +62,7 @@ Test(ready, tells_a_node_that_serves_from_one_that_does_not, .timeout = 60)
 }
 
 /* As serve takes them; one that stands for all addresses is asked on the loopback one. */
-Test(ready, asks_wherever_a_node_may_listen, .timeout = 60)
+Test(ready, asks_wherever_a_node_may_listen)
 {
     static const struct {
         const char *listen, *asked; /* without its port */
@@ -86,7 +86,7 @@ Test(ready, asks_wherever_a_node_may_listen, .timeout = 60)
     fixture_stop(&fixture);
 }
 
-Test(ready, refuses_addresses_that_are_none, .timeout = 60)
+Test(ready, refuses_addresses_that_are_none)
 {
     /* A host, and a path that would need one byte more than there is room for. */
     static const char HOST[] = "[::1%xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx]:8081";

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-TestSuite(refusals, .fini = leak_guard);
+TestSuite(refusals, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 enum { FLOOD = 10000, PAUSE_S = 5 };
 
@@ -40,7 +40,7 @@ static void expect_soon(const struct fixture *fixture, const struct fixture_sess
                         const char *path, const char *wanted)
 {
     static struct http_answer answer;
-    struct deadline deadline = deadline_in(10000);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
     char got[80] = "";
 
     do {
@@ -75,7 +75,7 @@ static int call(const struct fixture *fixture, const struct http_call *call)
     return fixture_call(fixture, 0, call, &answer);
 }
 
-Test(refusals, each_kind_has_a_line, .timeout = 120)
+Test(refusals, each_kind_has_a_line)
 {
     struct fixture fixture;
     struct fixture_key narrow, test, revoked;
@@ -152,7 +152,7 @@ static void flood(const struct node *node, const struct fixture_key *key)
     http_client_close(&client);
 }
 
-Test(refusals, a_flood_of_a_revoked_key_leaves_few_lines_and_one_event, .timeout = 180)
+Test(refusals, a_flood_of_a_revoked_key_leaves_few_lines_and_one_event)
 {
     struct fixture fixture;
     struct fixture_key key;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(revocation_log, .fini = leak_guard);
+TestSuite(revocation_log, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 enum { COMMAND_ARGS_MAX = 12 };
 
@@ -75,7 +75,7 @@ static void copy_files(const struct redis_server *redis, const char *from, const
     snprintf(to_path, sizeof to_path, "%s/%s", redis->folder, to);
     folder_remove(to_path);
     cr_assert_eq(process_run(&process, redis->folder, "cp", (const char *const[]){"cp", "-a", from_path, to_path, NULL},
-                             NULL, 10000),
+                             NULL, PATIENCE_MS),
                  0);
 }
 
@@ -96,7 +96,7 @@ static void restore(struct redis_server *redis)
 static void rotate(const struct fixture *fixture, const char *path, const char *moved)
 {
     const struct process *process = &fixture->nodes[0].process;
-    struct deadline deadline = deadline_in(5000);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
 
     cr_assert_eq(rename(path, moved), 0);
     process_signal(process, SIGHUP);
@@ -105,7 +105,7 @@ static void rotate(const struct fixture *fixture, const char *path, const char *
     cr_assert(file_contains(process->err_path, "revocation log reopened"));
 }
 
-Test(revocation_log, brings_revocations_back_that_a_backup_lacks, .timeout = 60)
+Test(revocation_log, brings_revocations_back_that_a_backup_lacks)
 {
     enum { KEYS = 4 };
     char path[PROCESS_PATH_BYTES] = "", rotated[PROCESS_PATH_BYTES];
@@ -145,7 +145,7 @@ Test(revocation_log, brings_revocations_back_that_a_backup_lacks, .timeout = 60)
     fixture_stop(&fixture);
 }
 
-Test(revocation_log, is_replayed_under_serving_nodes_whatever_it_holds, .timeout = 60)
+Test(revocation_log, is_replayed_under_serving_nodes_whatever_it_holds)
 {
     enum { KEYS = 3 };
     char path[PROCESS_PATH_BYTES], log[1024];
@@ -177,7 +177,7 @@ Test(revocation_log, is_replayed_under_serving_nodes_whatever_it_holds, .timeout
     fixture_stop(&fixture);
 }
 
-Test(revocation_log, replay_tells_what_is_not_done, .timeout = 60)
+Test(revocation_log, replay_tells_what_is_not_done)
 {
     char path[PROCESS_PATH_BYTES];
     struct fixture fixture;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(routes, .fini = leak_guard);
+TestSuite(routes, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 struct credentials {
     struct fixture_key manager; /* every scope */
@@ -116,7 +116,7 @@ static void make_credentials(struct fixture *fixture, struct credentials *made)
 
 #define TWO_AUTHORIZATIONS "Authorization: Bearer a\r\nAuthorization: Bearer a\r\n"
 
-Test(routes, every_key_route_refuses_what_is_no_accepted_key, .timeout = 120)
+Test(routes, every_key_route_refuses_what_is_no_accepted_key)
 {
     struct credentials made;
     struct fixture fixture;
@@ -140,7 +140,7 @@ Test(routes, every_key_route_refuses_what_is_no_accepted_key, .timeout = 120)
     fixture_stop(&fixture);
 }
 
-Test(routes, every_key_route_asks_for_its_scope, .timeout = 120)
+Test(routes, every_key_route_asks_for_its_scope)
 {
     struct credentials made;
     struct fixture fixture;
@@ -162,7 +162,7 @@ Test(routes, every_key_route_asks_for_its_scope, .timeout = 120)
     fixture_stop(&fixture);
 }
 
-Test(routes, every_session_route_refuses_what_is_no_session, .timeout = 120)
+Test(routes, every_session_route_refuses_what_is_no_session)
 {
     struct credentials made;
     struct fixture fixture;
@@ -186,7 +186,7 @@ Test(routes, every_session_route_refuses_what_is_no_session, .timeout = 120)
     fixture_stop(&fixture);
 }
 
-Test(routes, every_changing_session_route_asks_for_csrf, .timeout = 120)
+Test(routes, every_changing_session_route_asks_for_csrf)
 {
     struct credentials made;
     struct fixture fixture;
@@ -219,7 +219,7 @@ Test(routes, a_session_route_that_is_no_get_has_the_csrf_flag)
     }
 }
 
-Test(routes, every_step_up_route_asks_for_one, .timeout = 120)
+Test(routes, every_step_up_route_asks_for_one)
 {
     struct credentials made;
     struct fixture fixture;
@@ -233,7 +233,7 @@ Test(routes, every_step_up_route_asks_for_one, .timeout = 120)
     fixture_stop(&fixture);
 }
 
-Test(routes, every_json_route_refuses_other_types_and_unknown_members, .timeout = 120)
+Test(routes, every_json_route_refuses_other_types_and_unknown_members)
 {
     struct credentials made;
     struct fixture fixture;
@@ -260,7 +260,7 @@ Test(routes, every_json_route_refuses_other_types_and_unknown_members, .timeout 
     fixture_stop(&fixture);
 }
 
-Test(routes, every_form_route_refuses_other_types_and_bad_forms, .timeout = 60)
+Test(routes, every_form_route_refuses_other_types_and_bad_forms)
 {
     const struct attempt json = {"JSON", {.json = "{}"}, 415, "unsupported_media_type"};
     const struct attempt foreign = {

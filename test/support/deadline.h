@@ -2,6 +2,10 @@
 #pragma once
 #include <stdint.h>
 
+/* How long a test waits for what must happen, and how many seconds it may take as a whole: far longer than either
+ * takes, so that on a busy machine only a fault ends it. */
+enum { PATIENCE_MS = 90000, TEST_WITHIN_S = 400 };
+
 struct deadline {
     int64_t at_ms;
 };

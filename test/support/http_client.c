@@ -14,8 +14,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ANSWER_WITHIN_MS = 10000, SEND_WITHIN_MS = 10000, JSON_DEPTH = 8 };
-
 bool http_client_try_connect(struct http_client *client, uint16_t port)
 {
     struct sockaddr_in address = {
@@ -60,7 +58,7 @@ void http_client_half_close(struct http_client *client)
 
 bool http_client_send(struct http_client *client, const char *bytes, size_t len)
 {
-    struct deadline deadline = deadline_in(SEND_WITHIN_MS);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
 
     while (len > 0) {
         ssize_t sent = send(client->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -214,8 +212,7 @@ void http_client_call(struct http_client *client, const struct http_call *call, 
     bool is_head = call->method && strcmp(call->method, "HEAD") == 0;
 
     http_client_send_call(client, call);
-    if (http_client_read(client, is_head, call->within_ms ? call->within_ms : ANSWER_WITHIN_MS, ret_answer) !=
-        HTTP_CLIENT_ANSWER)
+    if (http_client_read(client, is_head, PATIENCE_MS, ret_answer) != HTTP_CLIENT_ANSWER)
         test_give_up("no answer to %s %s", call->method ? call->method : "GET", call->target);
 }
 

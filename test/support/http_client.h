@@ -54,10 +54,9 @@ struct http_call {
     const char *json;   /* the body */
     const char *form;   /* the same, of application/x-www-form-urlencoded */
     const char *fields; /* more lines, each ended by \r\n */
-    int within_ms;      /* the answer; 0: 10 s. A password waits for its turn, behind others of a busy machine. */
 };
 void http_client_send_call(struct http_client *client, const struct http_call *call);
-/* Sends and reads on an open connection; stops the test when no answer comes in time. */
+/* Sends and reads on an open connection; stops the test when no answer comes within PATIENCE_MS. */
 void http_client_call(struct http_client *client, const struct http_call *call, struct http_answer *ret_answer);
 /* The same on a connection of its own. Returns the status. */
 int http_call(uint16_t port, const struct http_call *call, struct http_answer *ret_answer);

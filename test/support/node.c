@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { READY_WITHIN_MS = 30000, DRAINED_WITHIN_MS = 15000, ARGS_MAX = 48 };
+enum { ARGS_MAX = 48 };
 
 const char *node_binary(void)
 {
@@ -57,7 +57,7 @@ static void give_up_with_log(const struct node *node, const char *what)
 void node_start(struct node *node, const char *folder, const char *name, const char *redis_url,
                 const char *master_key_path, const char *const *more)
 {
-    struct deadline deadline = deadline_in(READY_WITHIN_MS);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
     const char *argv[ARGS_MAX] = {node_binary(),       "serve",         "--redis",           redis_url,
                                   "--master-key-file", master_key_path, "--public-origin",   NODE_ORIGIN,
                                   "--listen",          "127.0.0.1:0",   "--internal-listen", "127.0.0.1:0",
@@ -95,7 +95,7 @@ void node_expect_clean_end(struct node *node)
 {
     char *log;
 
-    if (!process_wait(&node->process, DRAINED_WITHIN_MS)) {
+    if (!process_wait(&node->process, PATIENCE_MS)) {
         process_kill(&node->process);
         give_up_with_log(node, "the node did not drain in time");
     }

@@ -18,7 +18,7 @@ const char *node_binary(void);
  * further arguments up to a NULL; may be NULL. */
 void node_start(struct node *node, const char *folder, const char *name, const char *redis_url,
                 const char *master_key_path, const char *const *more);
-/* SIGTERM. The node must drain within 15 s and exit 0, and its log must show no sanitizer's report: else the test is
+/* SIGTERM. The node must drain and exit 0, and its log must show no sanitizer's report: else the test is
  * aborted. Fine for one that has been stopped. */
 void node_stop(struct node *node);
 /* The same without the signal, for a test that sent it itself. */

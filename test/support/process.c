@@ -107,7 +107,7 @@ void process_signal(const struct process *process, int signal_number)
 void process_kill(struct process *process)
 {
     process_signal(process, SIGKILL);
-    process_wait(process, 10000);
+    process_wait(process, PATIENCE_MS);
 }
 
 int process_exit_code(const struct process *process)

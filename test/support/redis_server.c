@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { ARGS_MAX = 16, ANSWER_WITHIN_MS = 20000, UP_WITHIN_MS = 20000 };
+enum { ARGS_MAX = 16 };
 
 /* A port that was free a moment ago: the kernel hands such ports out in turn, so it stays free long enough. */
 uint16_t redis_server_free_port(void)
@@ -56,7 +56,7 @@ static void send_command(FILE *stream, size_t argc, const char *const *argv)
 static bool is_answered(int fd)
 {
     struct pollfd readable = {.fd = fd, .events = POLLIN};
-    struct deadline deadline = deadline_in(ANSWER_WITHIN_MS);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
 
     while (poll(&readable, 1, deadline_left_ms(deadline)) <= 0) {
         if (deadline_left_ms(deadline) == 0)
@@ -177,7 +177,7 @@ static bool answers(const struct redis_server *server)
 
 void redis_server_wait_up(struct redis_server *server)
 {
-    struct deadline deadline = deadline_in(UP_WITHIN_MS);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
 
     while (!answers(server)) {
         if (process_wait(&server->process, 5) || deadline_left_ms(deadline) == 0)

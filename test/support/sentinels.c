@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEP_MS = 50, WHOLE_WITHIN_MS = 30000, REPLY_BYTES = 16384 };
+enum { STEP_MS = 50, REPLY_BYTES = 16384 };
 
 static bool says(const struct redis_server *server, const char *wanted, const char *command, const char *argument)
 {
@@ -109,7 +109,7 @@ void sentinels_start(struct sentinels *sentinels, struct redis_server *master, u
     for (unsigned i = 0; i < SENTINELS; i++)
         redis_server_wait_up(&sentinels->servers[i]);
     print_url(sentinels);
-    if (!sentinels_wait_whole(sentinels, WHOLE_WITHIN_MS))
+    if (!sentinels_wait_whole(sentinels, PATIENCE_MS))
         test_give_up("the Sentinels do not come to know each other, see %s", sentinels->servers[0].process.out_path);
 }
 

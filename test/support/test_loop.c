@@ -1,4 +1,5 @@
 #include "test_loop.h"
+#include "deadline.h"
 
 #include <stdlib.h>
 
@@ -70,7 +71,7 @@ static bool is_idle(void *loop)
 bool test_loop_finish(uv_loop_t *loop)
 {
     /* Not test_loop_until(): its own timer would keep the loop alive. */
-    uint64_t give_up_ns = uv_hrtime() + 5000000000u;
+    uint64_t give_up_ns = uv_hrtime() + PATIENCE_MS * UINT64_C(1000000);
 
     while (!is_idle(loop) && uv_hrtime() < give_up_ns)
         uv_run(loop, UV_RUN_NOWAIT);

@@ -1,5 +1,6 @@
 /* The development mode as its user meets it: the binary, started and ended in every way. */
 #include "http_client.h"
+#include "deadline.h"
 #include "leak_guard.h"
 #include "process.h"
 
@@ -11,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { UP_WITHIN_MS = 20000, DOWN_WITHIN_MS = 15000 };
-
 static const char *binary;
 static char folder[PROCESS_PATH_BYTES];
 static char home[PROCESS_PATH_BYTES + 128];
@@ -22,6 +21,7 @@ static void make_folder(void)
     binary = getenv("CHATELAINE_BINARY");
     if (!binary)
         test_give_up("CHATELAINE_BINARY is to name the binary");
+    setenv("CHATELAINE_REDIS_TIMEOUT_MS", "10000", 1); /* of a busy machine's Redis nothing is to be warned */
     folder_make(folder);
     snprintf(home, sizeof home, "%s/home", folder);
 }
@@ -32,13 +32,13 @@ static void remove_folder(void)
     leak_guard();
 }
 
-TestSuite(dev, .init = make_folder, .fini = remove_folder, .timeout = 100);
+TestSuite(dev, .init = make_folder, .fini = remove_folder, .timeout = TEST_WITHIN_S);
 
 static void start_dev(struct process *dev)
 {
     const char *const argv[] = {binary,        "dev", "--dir", home, "--listen", "127.0.0.1:0", "--internal-listen",
                                 "127.0.0.1:0", NULL};
-    struct deadline deadline = deadline_in(UP_WITHIN_MS);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
     char out[PROCESS_PATH_BYTES];
 
     snprintf(out, sizeof out, "%.150s/dev.out", folder);
@@ -53,7 +53,7 @@ static void start_dev(struct process *dev)
 static void stop_dev(struct process *dev, int signal_number)
 {
     process_signal(dev, signal_number);
-    cr_assert(process_wait(dev, DOWN_WITHIN_MS));
+    cr_assert(process_wait(dev, PATIENCE_MS));
     cr_expect_eq(process_exit_code(dev), 0);
     cr_expect_not(file_contains(dev->err_path, "Sanitizer"));
 }
@@ -88,7 +88,7 @@ static int sign_in(const struct process *dev)
 
     snprintf(totp_file, sizeof totp_file, "%s/totp.uri", home);
     const char *const argv[] = {binary, "totp", "--file", totp_file, NULL};
-    cr_assert_eq(process_run(&totp, folder, "totp", argv, NULL, 10000), 0);
+    cr_assert_eq(process_run(&totp, folder, "totp", argv, NULL, PATIENCE_MS), 0);
     char *code = file_read(totp.out_path);
     read_line(dev, "Password", password, sizeof password);
     snprintf(json, sizeof json, "{\"email\":\"admin@chatelaine.localhost\",\"password\":\"%s\",\"totp\":\"%.6s\"}",
@@ -140,7 +140,7 @@ Test(dev, redirects_localhost_to_the_printed_origin)
         int length = snprintf(head, sizeof head, "GET %s HTTP/1.1\r\nHost: %s:%u\r\n\r\n", ROWS[i].target, ROWS[i].host,
                               (unsigned)port);
         cr_assert(http_client_send(&client, head, (size_t)length));
-        cr_assert_eq(http_client_read(&client, false, 10000, &answer), HTTP_CLIENT_ANSWER);
+        cr_assert_eq(http_client_read(&client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
         snprintf(expected, sizeof expected, "http://127.0.0.1:%u%s", (unsigned)port,
                  ROWS[i].location ? ROWS[i].location : "");
         bool is_told = http_answer_field(&answer, "Location", location, sizeof location);
@@ -158,7 +158,7 @@ Test(dev, runs_once_in_a_folder)
     struct process dev, other;
 
     start_dev(&dev);
-    cr_expect_eq(process_run(&other, folder, "other", argv, NULL, 10000), 1);
+    cr_expect_eq(process_run(&other, folder, "other", argv, NULL, PATIENCE_MS), 1);
     cr_expect(file_contains(other.err_path, "another 'chatelaine dev' runs"));
     stop_dev(&dev, SIGTERM);
 }
@@ -212,7 +212,7 @@ Test(dev, says_that_redis_server_is_missing)
     const char *const argv[] = {"env", "PATH=/nonexistent", binary, "dev", "--dir", home, NULL};
     struct process dev;
 
-    cr_expect_eq(process_run(&dev, folder, "dev", argv, NULL, 10000), 1);
+    cr_expect_eq(process_run(&dev, folder, "dev", argv, NULL, PATIENCE_MS), 1);
     cr_expect(file_contains(dev.err_path, "no redis-server in PATH; install it"));
 }
 
@@ -245,10 +245,10 @@ static int run_guide(struct process *ret_shell, const char *commands)
     const char *const argv[] = {"sh", "-c", script, NULL};
 
     snprintf(script, sizeof script, "exec 2>&1; . '%s/guide.sh'; %s", home, commands);
-    return process_run(ret_shell, folder, "guide", argv, NULL, 90000);
+    return process_run(ret_shell, folder, "guide", argv, NULL, PATIENCE_MS);
 }
 
-Test(dev, offers_a_guide_that_stops_at_a_refusal_and_can_be_repeated, .timeout = 240)
+Test(dev, offers_a_guide_that_stops_at_a_refusal_and_can_be_repeated, .timeout = TEST_WITHIN_S)
 {
     struct process dev, shell;
 
@@ -284,7 +284,7 @@ Test(dev, prints_its_guide_to_whoever_asks_while_it_runs)
     struct process dev, other;
 
     start_dev(&dev);
-    cr_expect_eq(process_run(&other, folder, "other", argv, NULL, 10000), 0);
+    cr_expect_eq(process_run(&other, folder, "other", argv, NULL, PATIENCE_MS), 0);
     cr_expect(file_contains(other.out_path, "\xe2\x96\x88"), "the QR code");
     cr_expect(file_contains(other.out_path, "EMAIL='admin@chatelaine.localhost'"));
     cr_expect(file_contains(other.out_path, "tour() {"));

@@ -2,6 +2,7 @@
 #include "app/node.h"
 
 #include "admin/command.h"
+#include "deadline.h"
 #include "leak_guard.h"
 #include "process.h"
 #include "redis_server.h"
@@ -91,7 +92,7 @@ static void close_node(void)
 {
     node_close(fixture.node, 0);
     cr_assert_not(fixture.is_stopped, "stopping completes later");
-    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_stopped, 10000));
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_stopped, PATIENCE_MS));
     cr_assert(test_loop_finish(&fixture.loop));
 }
 
@@ -114,7 +115,7 @@ Test(node, serves_once_redis_is_there_and_takes_the_ready_file_away)
     redis_server_tell(&redis, "HSET", "chatelaine:store", "id", STORE_ID, NULL);
     fixture.settings.redis = redis.url;
     cr_assert_eq(node_open(fixture.node), EXIT_DONE);
-    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_serving, 10000));
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_serving, PATIENCE_MS));
     cr_assert_eq(access(fixture.ready_path, F_OK), 0);
     close_node();
     cr_assert_neq(access(fixture.ready_path, F_OK), 0);
@@ -128,7 +129,7 @@ Test(node, refuses_a_redis_that_may_lose_changes)
     redis_server_start(&redis, &(struct redis_server_options){.not_durable = true});
     fixture.settings.redis = redis.url;
     cr_assert_eq(node_open(fixture.node), EXIT_DONE);
-    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_unfit, 10000));
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_unfit, PATIENCE_MS));
     cr_assert_not(fixture.is_serving);
     close_node();
     redis_server_stop(&redis);
@@ -143,7 +144,7 @@ Test(node, serves_it_when_told_to)
     fixture.settings.redis = redis.url;
     fixture.settings.unsafe_redis = true;
     cr_assert_eq(node_open(fixture.node), EXIT_DONE);
-    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_serving, 10000));
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_serving, PATIENCE_MS));
     cr_assert_not(fixture.is_unfit);
     close_node();
     redis_server_stop(&redis);
@@ -228,7 +229,7 @@ Test(node, says_when_its_address_is_taken)
     fixture.node = node_create(&fixture.loop, &settings, &events);
     cr_assert_eq(node_open(fixture.node), EXIT_FAILED);
     node_close(fixture.node, 0);
-    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_stopped, 10000));
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_stopped, PATIENCE_MS));
     fixture.is_stopped = false;
     fixture.node = first;
     close_node();

@@ -1,5 +1,6 @@
 /* How a node ends: the binary, a request under way, and signals. */
 #include "http_client.h"
+#include "deadline.h"
 #include "leak_guard.h"
 #include "process.h"
 #include "redis_server.h"
@@ -17,8 +18,6 @@
 /* What the first account would have brought. */
 #define STORE_ID "00112233445566778899aabbccddeeff"
 #define HALF_A_HEAD "GET /v1/whoami HTTP/1.1\r\nHost: t\r\n"
-
-enum { UP_WITHIN_MS = 10000, DOWN_WITHIN_MS = 15000 };
 
 static struct redis_server redis;
 static struct process serve;
@@ -38,7 +37,7 @@ static uint16_t port_in(const char *ready, const char *name)
 static void start_serve(void)
 {
     char key_path[PROCESS_PATH_BYTES + 16], ready_path[PROCESS_PATH_BYTES + 16];
-    struct deadline deadline = deadline_in(UP_WITHIN_MS);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
 
     redis_server_start(&redis, NULL);
     redis_server_tell(&redis, "HSET", "chatelaine:store", "id", STORE_ID, NULL);
@@ -79,11 +78,11 @@ static void stop_redis(void)
     leak_guard();
 }
 
-TestSuite(serve, .init = start_serve, .fini = stop_redis, .timeout = 60);
+TestSuite(serve, .init = start_serve, .fini = stop_redis, .timeout = TEST_WITHIN_S);
 
 static void wait_until_drains(void)
 {
-    struct deadline deadline = deadline_in(DOWN_WITHIN_MS);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
 
     process_signal(&serve, SIGTERM);
     while (!file_contains(serve.err_path, "the node drains"))
@@ -106,9 +105,9 @@ Test(serve, refuses_what_is_late_while_it_drains_and_tells_probes_meanwhile)
     wait_until_drains();
     cr_expect_eq(readiness(), 503);
     cr_assert(http_client_send(&client, "\r\n", 2));
-    cr_expect_eq(http_client_read(&client, false, DOWN_WITHIN_MS, &answer), HTTP_CLIENT_ANSWER);
+    cr_expect_eq(http_client_read(&client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
     cr_expect_eq(answer.status, 503);
-    cr_assert(process_wait(&serve, DOWN_WITHIN_MS));
+    cr_assert(process_wait(&serve, PATIENCE_MS));
     cr_expect_eq(process_exit_code(&serve), 0);
     cr_expect_not(file_contains(serve.err_path, "Sanitizer"));
 }
@@ -119,6 +118,6 @@ Test(serve, ends_at_once_on_a_second_signal)
     wait_until_drains();
     cr_expect_not(process_wait(&serve, 200));
     process_signal(&serve, SIGINT);
-    cr_assert(process_wait(&serve, 2000));
+    cr_assert(process_wait(&serve, PATIENCE_MS));
     cr_expect_eq(process_exit_code(&serve), 1);
 }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/metrics.h"
+#include "deadline.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
@@ -154,7 +155,7 @@ static void log_and_expect_drop(void)
 }
 
 /* A blocking pipe that nobody reads: were the line written all the same, this test would never end. */
-Test(log, a_full_pipe_drops_the_line, .timeout = 20)
+Test(log, a_full_pipe_drops_the_line, .timeout = TEST_WITHIN_S)
 {
     cr_assert_neq(fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK), -1);
     while (write(STDERR_FILENO, line, sizeof line) > 0)
@@ -185,7 +186,7 @@ Test(log, a_full_device_drops_the_line)
     log_and_expect_drop();
 }
 
-Test(log, a_socket_takes_lines_until_it_is_full_or_gone, .timeout = 20)
+Test(log, a_socket_takes_lines_until_it_is_full_or_gone, .timeout = TEST_WITHIN_S)
 {
     int ends[2];
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);

@@ -1,6 +1,7 @@
 #include "redis/sentinel.h"
 #include "base/metrics.h"
 #include "fake_redis.h"
+#include "deadline.h"
 #include "leak_guard.h"
 #include "redis/link_internal.h"
 #include "test_loop.h"
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TIMEOUT_MS = 150, PATIENCE_MS = 5000, PEERS = 3, REDISES = 2, LINKS = 2, REPLY_BYTES = 256, REPLIES_MAX = 24 };
+enum { TIMEOUT_MS = 150, PEERS = 3, REDISES = 2, LINKS = 2, REPLY_BYTES = 256, REPLIES_MAX = 24 };
 
 #define EVENTS_LINK "chatelaine-sentinel-events"
 #define SUBSCRIBED "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n"

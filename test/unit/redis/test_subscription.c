@@ -1,5 +1,6 @@
 /* A link that listens: when it is ready, what it tells, and when it gives its connection up. */
 #include "fake_redis.h"
+#include "deadline.h"
 #include "leak_guard.h"
 #include "redis/link.h"
 #include "test_loop.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TIMEOUT_MS = 300, PATIENCE_MS = 10000 };
+enum { TIMEOUT_MS = 300 };
 
 #define MESSAGE(channel_len, channel, payload_len, payload) \
     "*3\r\n$7\r\nmessage\r\n$" channel_len "\r\n" channel "\r\n$" payload_len "\r\n" payload "\r\n"
@@ -33,7 +34,7 @@ static void ignore_sigpipe(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-TestSuite(redis_subscription, .init = ignore_sigpipe, .fini = leak_guard, .timeout = 60);
+TestSuite(redis_subscription, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 static void on_closed(void *arg)
 {

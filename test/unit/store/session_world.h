@@ -1,6 +1,7 @@
 /* A node's session over a Redis that does what the test says: heartbeats are answered at once, and echoed when the test
  * does it. */
 #pragma once
+#include "deadline.h"
 #include "fake_redis.h"
 #include "store/node_session.h"
 #include "store/node_session_internal.h"
@@ -8,7 +9,6 @@
 
 enum {
     TIMEOUT_MS = 500,
-    PATIENCE_MS = 10000,
     LEASE_MS = 1000,
     SCRIPT_BYTES = 64,
     LEAVE_BYTES = 256,

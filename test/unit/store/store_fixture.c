@@ -1,5 +1,6 @@
 #include "store_fixture.h"
 #include "base/clock.h"
+#include "deadline.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
@@ -7,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { WITHIN_MS = 10000 };
 
 struct store_fixture fixture;
 
@@ -34,7 +33,7 @@ void fixture_start(void)
 void fixture_open_store(const char *prefix)
 {
     struct store_settings settings = {
-        .timeout_ms = 1000, .prefix = prefix, .audit_max = 1000, .keyring = fixture.keyring};
+        .timeout_ms = 10000, .prefix = prefix, .audit_max = 1000, .keyring = fixture.keyring};
     struct buf why;
 
     buf_init(&why, 1000);
@@ -42,7 +41,7 @@ void fixture_open_store(const char *prefix)
     buf_finish(&why);
     fixture.is_closed = false;
     fixture.store = store_create(&fixture.loop, &settings, NULL, NULL);
-    cr_assert(test_loop_until(&fixture.loop, is_ready, fixture.store, WITHIN_MS), "%s", store_trouble(fixture.store));
+    cr_assert(test_loop_until(&fixture.loop, is_ready, fixture.store, PATIENCE_MS), "%s", store_trouble(fixture.store));
 }
 
 static void store_closed(void *arg)
@@ -53,7 +52,7 @@ static void store_closed(void *arg)
 void fixture_close_store(void)
 {
     store_close(fixture.store, store_closed, &fixture.is_closed);
-    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_closed, WITHIN_MS));
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_closed, PATIENCE_MS));
 }
 
 void fixture_stop(void)
@@ -87,7 +86,7 @@ void answer_inserted(void *arg, enum store_result result, uint32_t retry_after_s
 enum store_result answer_wait(struct answer *answer)
 {
     cr_assert(!answer->is_done, "completed inside the call");
-    cr_assert(test_loop_until_set(&fixture.loop, &answer->is_done, WITHIN_MS));
+    cr_assert(test_loop_until_set(&fixture.loop, &answer->is_done, PATIENCE_MS));
     cr_assert_eq(answer->calls, 1);
     return answer->result;
 }

@@ -1,5 +1,6 @@
 /* The barrier by itself: registries and acknowledgements come from the test, time and the connection are real. */
 #include "store/barrier_internal.h"
+#include "deadline.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "store/node_session.h"
@@ -11,14 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 10000, REGISTRY_MAX = 8, MANY = 2000 };
+enum { REGISTRY_MAX = 8, MANY = 2000 };
 
 #define NS_PER_MS UINT64_C(1000000)
 #define SESSION_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define SESSION_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define SESSION_C "cccccccccccccccccccccccccccccccc"
 
-TestSuite(barrier, .init = fixture_start, .fini = fixture_stop, .timeout = 60);
+TestSuite(barrier, .init = fixture_start, .fini = fixture_stop, .timeout = TEST_WITHIN_S);
 
 struct outcome {
     unsigned calls;

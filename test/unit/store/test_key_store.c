@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "deadline.h"
 #include "base/metrics.h"
 #include "redis/sentinel.h"
 #include "store/store_state.h"
@@ -396,7 +397,7 @@ Test(key_store, many_finds_at_once)
         key_store_find(fixture.store, digest, key_answer_done, &answers[i]);
     }
     for (size_t i = 0; i < FINDS; i++) {
-        cr_assert(test_loop_until_set(&fixture.loop, &answers[i].answer.is_done, 10000));
+        cr_assert(test_loop_until_set(&fixture.loop, &answers[i].answer.is_done, PATIENCE_MS));
         cr_expect_eq(answers[i].answer.result, i % 2 ? STORE_OK : STORE_NOT_FOUND);
         cr_expect_eq(answers[i].answer.calls, 1);
     }
@@ -453,7 +454,7 @@ Test(key_store, discards_outlive_an_outage)
     cr_expect_eq(key_store_discards(fixture.store), 2);
 
     redis_server_restart(&fixture.server);
-    cr_assert(test_loop_until(&fixture.loop, no_discards, fixture.store, 15000));
+    cr_assert(test_loop_until(&fixture.loop, no_discards, fixture.store, PATIENCE_MS));
     while (!is_ready) {
         is_ready = store_is_ready(fixture.store);
         test_loop_for(&fixture.loop, 10);

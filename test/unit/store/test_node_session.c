@@ -1,6 +1,7 @@
 /* What gives a lease and what does not, and what a node is told of revocations. */
 #include "base/clock.h"
 #include "base/encode.h"
+#include "deadline.h"
 #include "leak_guard.h"
 #include "session_world.h"
 #include "store/store_internal.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(node_session, .init = ignore_sigpipe, .fini = leak_guard, .timeout = 60);
+TestSuite(node_session, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 /* Leases */
 

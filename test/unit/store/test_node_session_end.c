@@ -1,11 +1,12 @@
 /* How sessions end: by their connection, by nonsense, by leaving, by closing. */
+#include "deadline.h"
 #include "leak_guard.h"
 #include "session_world.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(node_session_end, .init = ignore_sigpipe, .fini = leak_guard, .timeout = 60);
+TestSuite(node_session_end, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 /* The end of a session */
 

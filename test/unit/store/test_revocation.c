@@ -1,5 +1,6 @@
 /* Revocations over a real Redis: the node's own session, and another node that the test plays. */
 #include "base/clock.h"
+#include "deadline.h"
 #include "base/metrics.h"
 #include "store/node_session.h"
 #include "store/node_session_internal.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 10000, LEASE_MS = 200, LEASE_LONG_MS = 7000, PEER_BYTES = 256 };
+enum { LEASE_MS = 200, LEASE_LONG_MS = 7000, PEER_BYTES = 256 };
 
 #define NS_PER_MS UINT64_C(1000000)
 #define PEER "0123456789abcdef0123456789abcdef"
@@ -48,7 +49,7 @@ static void start(void)
     w.key = key.id;
 }
 
-TestSuite(revocation, .init = start, .fini = fixture_stop, .timeout = 60);
+TestSuite(revocation, .init = start, .fini = fixture_stop, .timeout = TEST_WITHIN_S);
 
 static void until(test_loop_predicate *predicate, void *arg)
 {

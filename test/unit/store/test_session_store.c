@@ -1,4 +1,5 @@
 #include "store/session_store.h"
+#include "deadline.h"
 #include "base/metrics.h"
 #include "store_fixture.h"
 
@@ -203,7 +204,7 @@ Test(session_store, of_parallel_sessions_with_one_code_one_is_made)
         session_store_create(fixture.store, &start, &LIMITS, &SOMEBODY, session_answer_done, &answers[i]);
     }
     for (size_t i = 0; i < PARALLEL; i++) {
-        cr_assert(test_loop_until_set(&fixture.loop, &answers[i].answer.is_done, 10000));
+        cr_assert(test_loop_until_set(&fixture.loop, &answers[i].answer.is_done, PATIENCE_MS));
         made += answers[i].answer.result == STORE_OK;
         cr_expect(answers[i].answer.result == STORE_OK || answers[i].answer.result == STORE_CONFLICT);
     }
@@ -262,7 +263,7 @@ static void guess_begin(struct guesses *g, size_t i)
     const struct login_attempt attempt = attempt_of(g->ids[i], g->counters);
     session_store_begin_login(fixture.store, TEXT("x@y.test"), &attempt, NULL, login_answer_done, &g->begun[i]);
     if (i % SENT_AT_ONCE == SENT_AT_ONCE - 1)
-        cr_assert(test_loop_until_set(&fixture.loop, &g->begun[i].answer.is_done, 20000));
+        cr_assert(test_loop_until_set(&fixture.loop, &g->begun[i].answer.is_done, PATIENCE_MS));
 }
 
 static void guess_fail(struct guesses *g, size_t i)
@@ -272,7 +273,7 @@ static void guess_fail(struct guesses *g, size_t i)
     cr_assert(g->begun[i].answer.is_done);
     if (g->begun[i].answer.result == STORE_OK) {
         session_store_fail_login(fixture.store, NULL, &attempt, false, &SOMEBODY, fail_answer_done, &g->failed[i]);
-        cr_assert(test_loop_until_set(&fixture.loop, &g->failed[i].answer.is_done, 20000));
+        cr_assert(test_loop_until_set(&fixture.loop, &g->failed[i].answer.is_done, PATIENCE_MS));
     } else {
         cr_assert_eq(g->begun[i].answer.result, STORE_REFUSED);
         cr_assert_eq(g->begun[i].retry_after_s, 1);
@@ -330,7 +331,7 @@ Test(session_store, right_logins_in_parallel_hold_up_nobody)
         session_store_begin_login(fixture.store, text_of(users[i].email), &attempt, NULL, login_answer_done, &begun[i]);
     }
     for (size_t i = 0; i < PEOPLE; i++)
-        cr_expect(test_loop_until_set(&fixture.loop, &begun[i].answer.is_done, 10000) &&
+        cr_expect(test_loop_until_set(&fixture.loop, &begun[i].answer.is_done, PATIENCE_MS) &&
                       begun[i].answer.result == STORE_OK,
                   "%zu", i);
     for (uint8_t i = 0; i < PEOPLE; i++) {
@@ -343,7 +344,7 @@ Test(session_store, right_logins_in_parallel_hold_up_nobody)
         session_store_create(fixture.store, &start, &LIMITS, &SOMEBODY, session_answer_done, &made[i]);
     }
     for (size_t i = 0; i < PEOPLE; i++)
-        cr_expect(test_loop_until_set(&fixture.loop, &made[i].answer.is_done, 10000) &&
+        cr_expect(test_loop_until_set(&fixture.loop, &made[i].answer.is_done, PATIENCE_MS) &&
                       made[i].answer.result == STORE_OK,
                   "%zu", i);
 }

@@ -1,6 +1,7 @@
 #include "store/fitness.h"
 #include "base/metrics.h"
 #include "fake_redis.h"
+#include "deadline.h"
 #include "leak_guard.h"
 #include "redis_server.h"
 #include "store/store_state.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIMEOUT_MS = 300, PATIENCE_MS = 10000 };
+enum { TIMEOUT_MS = 300 };
 
 struct world {
     uv_loop_t loop;
@@ -34,7 +35,7 @@ static void ignore_sigpipe(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-TestSuite(store, .init = ignore_sigpipe, .fini = leak_guard, .timeout = 60);
+TestSuite(store, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 static void on_ready(void *arg)
 {

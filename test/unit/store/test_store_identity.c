@@ -1,5 +1,6 @@
 /* Which store it is, and which Redis: a node decides nothing by another store than its own, by one that lost what it
  * held, by a replica, or by two servers at a time. */
+#include "deadline.h"
 #include "leak_guard.h"
 #include "redis_server.h"
 #include "session_world.h"
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(store_identity, .init = ignore_sigpipe, .fini = leak_guard, .timeout = 60);
+TestSuite(store_identity, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 #define ASK_ID "HMGET t:store id"
 #define NO_ID "*3\r\n$-1\r\n$-1\r\n$-1\r\n"

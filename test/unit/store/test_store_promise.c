@@ -1,4 +1,5 @@
 /* What a node keeps of what it answered, and how it tells it again to a store that lacks it. */
+#include "deadline.h"
 #include "leak_guard.h"
 #include "session_world.h"
 #include "store/store_state.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(store_promise, .init = ignore_sigpipe, .fini = leak_guard, .timeout = 60);
+TestSuite(store_promise, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 enum { REVOCATIONS_KEPT = 16384, OTHERS_KEPT = 1024 };
 
