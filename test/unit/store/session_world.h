@@ -29,7 +29,8 @@ struct session_world {
     struct fake_redis *sentinel; /* NULL: none */
     char address[64];            /* as it tells it */
     struct store *store;
-    int64_t min_replicas; /* set it behind open_fake(); then Redis has as many as a WAIT may ask for */
+    uint32_t timeout_ms;  /* TIMEOUT_MS, unless it is set behind open_fake() */
+    int64_t min_replicas; /* the same; Redis has as many as a WAIT may ask for */
     unsigned store_told;  /* that it is ready, or not any more */
     struct node_session *session;
     char heartbeat[SCRIPT_BYTES], leave[SCRIPT_BYTES]; /* how these commands begin */

@@ -381,18 +381,20 @@ Test(node_session, an_error_of_wait_grants_none)
 /* The echo first; and only one heartbeat is under way, however slow the replicas are. */
 Test(node_session, an_echo_waits_for_replicas)
 {
-    enum { SLOW_MS = 350 };
+    enum { SLOW_MS = 350, LONG_MS = 5000 };
 
-    open_with_replicas(1, LEASE_MS);
+    open_fake();
+    w.timeout_ms = LONG_MS;
+    w.min_replicas = 1;
+    open_session(LONG_MS);
     wait_rule(FAKE_ANSWER, ":1\r\n", SLOW_MS);
     until_heartbeats(1);
     uint64_t read_ns = clock_boot_ns();
     echo_all();
-    while (!has_lease(NULL))
-        uv_run(&w.loop, UV_RUN_ONCE);
+    until(has_lease, NULL);
     cr_assert_geq(clock_boot_ns() - read_ns, (SLOW_MS - 20) * NS_PER_MS);
     cr_assert_eq(heartbeats(), 1);
-    uint64_t end_ns = read_ns + LEASE_MS * NS_PER_MS; /* from before it was sent: no later */
+    uint64_t end_ns = read_ns + LONG_MS * NS_PER_MS; /* from before it was sent: no later */
     while (clock_boot_ns() < end_ns)
         test_loop_for(&w.loop, 1);
     cr_assert_not(has_lease(NULL), "what came later was not echoed");
