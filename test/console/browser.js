@@ -2,7 +2,7 @@
 // on any page is kept, and tests fail by it.
 import {chromium} from 'playwright-core';
 
-import {PASSWORD} from '../support/deployment.js';
+import {PASSWORD, PATIENCE_MS} from '../support/deployment.js';
 
 export const CHROMIUM = process.env.CHATELAINE_CHROMIUM ?? '/usr/bin/chromium';
 export const FIREFOX = process.env.CHATELAINE_FIREFOX ?? '/usr/bin/firefox-esr';
@@ -37,7 +37,7 @@ export async function openContext(
     });
     const complaints = [];
 
-    context.setDefaultTimeout(30000);
+    context.setDefaultTimeout(PATIENCE_MS);
     context.on('console', (message) => {
         if (['error', 'warning'].includes(message.type()) && !isNoise(message.text()) && !allowed.test(message.text()))
             complaints.push(`${message.type()}: ${message.text()}`);

@@ -5,7 +5,7 @@ import {createServer} from 'node:http';
 import {createRequire} from 'node:module';
 import {after, before, describe, test} from 'node:test';
 
-import {PASSWORD, until} from '../support/deployment.js';
+import {PASSWORD, PATIENCE_MS, until} from '../support/deployment.js';
 import {confirmStepUp, fillSignIn, launch, openContext, settled, signIn} from './browser.js';
 import {Deployment} from './deployment.js';
 import {claimDevice, enrolDevice} from './seed.js';
@@ -28,7 +28,7 @@ after(async () => {
 
 // A test with a browser of its own; it fails by any complaint of any page.
 function browse(name, run, options = {}) {
-    test(name, {timeout: 120000}, async () => {
+    test(name, {timeout: 4 * PATIENCE_MS}, async () => {
         const {context, complaints} = await openContext(browser, deployment, options);
         const page = await context.newPage();
 
@@ -1389,7 +1389,7 @@ describe('weight', () => {
             }).observe({type: 'layout-shift', buffered: true});
         });
 
-    test('the first page is light, and its files come once', {timeout: 120000}, async (t) => {
+    test('the first page is light, and its files come once', {timeout: 4 * PATIENCE_MS}, async (t) => {
         const {context, complaints} = await openContext(browser, deployment);
         const page = await context.newPage();
         const client = await context.newCDPSession(page);

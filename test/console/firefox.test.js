@@ -3,11 +3,9 @@ import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 import puppeteer from 'puppeteer-core';
 
-import {PASSWORD} from '../support/deployment.js';
+import {PASSWORD, PATIENCE_MS} from '../support/deployment.js';
 import {FIREFOX} from './browser.js';
 import {Deployment} from './deployment.js';
-
-const TIMEOUT_MS = 60000;
 
 let deployment;
 let browser;
@@ -22,7 +20,7 @@ after(async () => {
     await deployment?.stop();
 });
 
-test('signs in, creates a key, shows it in the list, revokes it, signs out', {timeout: 4 * TIMEOUT_MS}, async () => {
+test('signs in, creates a key, shows it in the list, revokes it, signs out', {timeout: 4 * PATIENCE_MS}, async () => {
     const [person] = deployment.newcomers(1);
     const page = await browser.newPage();
     const complaints = [];
@@ -30,7 +28,7 @@ test('signs in, creates a key, shows it in the list, revokes it, signs out', {ti
     const click = (selector) => page.locator(selector).click();
     const fill = (selector, text) => page.locator(selector).fill(text);
 
-    page.setDefaultTimeout(TIMEOUT_MS);
+    page.setDefaultTimeout(PATIENCE_MS);
     page.on('pageerror', (error) => complaints.push(String(error)));
     page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
     await page.goto(`${deployment.origin}/console/`);
