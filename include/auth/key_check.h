@@ -11,7 +11,7 @@
 #include "base/list.h"
 #include "core/key.h"
 #include "core/keyring.h"
-#include "store/node_session.h"
+#include "lease/membership.h"
 
 struct key_checker;
 
@@ -44,11 +44,11 @@ struct key_check {
     uint8_t digest[KEY_DIGEST_BYTES]; /* made when memory does not know the key */
 };
 
-/* session: NULL, or one that never caches: every check reads the store. Else the checker listens to it. usage: where
+/* member: NULL, or one that never caches: every check reads the store. Else the checker listens to it. usage: where
  * accepted checks will be counted. */
-struct key_checker *key_checker_create(struct keyring *keyring, struct store *store, struct node_session *session,
+struct key_checker *key_checker_create(struct keyring *keyring, struct store *store, struct membership *member,
                                        const struct usage *usage, const struct key_memory *memory);
-/* When no check is under way, and the session is closed. */
+/* When no check is under way, and the membership is closed. */
 void key_checker_destroy(struct key_checker *checker);
 /* done runs exactly once: before this returns, in key_checker_settle(), or when the store has answered. Checks that
  * were begun before may be told as well. */

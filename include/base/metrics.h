@@ -29,7 +29,7 @@
       "Checks that were decided by a read that another check had sent.")                                        \
     X(METRIC_LEASE_HELD, gauge, "chatelaine_lease_held", "", "1 while checks may be answered from memory.")     \
     X(METRIC_LEASES_LOST, counter, "chatelaine_leases_lost_total", "", "Leases that were not renewed in time.") \
-    X(METRIC_SESSIONS, counter, "chatelaine_sessions_total", "", "Sessions begun with Redis.")                  \
+    X(METRIC_SESSIONS, counter, "chatelaine_sessions_total", "", "Memberships of this node that began.")        \
     X(METRIC_BARRIER_1, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.001\"",                \
       "From a revocation's write to the moment when no node accepts the key.")                                  \
     X(METRIC_BARRIER_2, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.002\"", "")            \
@@ -43,7 +43,7 @@
     X(METRIC_BARRIER_SUM, histogram, "chatelaine_barrier_duration_seconds_sum", "", "")                         \
     X(METRIC_BARRIER_COUNT, histogram, "chatelaine_barrier_duration_seconds_count", "", "")                     \
     X(METRIC_BARRIER_SESSIONS, counter, "chatelaine_barrier_sessions_total", "",                                \
-      "Sessions that revocations had to wait for.")                                                             \
+      "Members that revocations had to wait for.")                                                              \
     X(METRIC_BARRIER_FORCED, counter, "chatelaine_barrier_forced_waits_total", "",                              \
       "Revocations that waited for leases to end, for a node did not acknowledge.")                             \
     X(METRIC_BARRIER_FAILED, counter, "chatelaine_barrier_failed_total", "",                                    \

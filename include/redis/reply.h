@@ -16,6 +16,8 @@ struct redis_reply {
 /* Readers that tell "malformed" by false. NIL is malformed for all but reply_text_or_nil. */
 MUST_CHECK bool reply_text(const struct redis_reply *reply, struct text *ret_text);
 MUST_CHECK bool reply_text_or_nil(const struct redis_reply *reply, struct text *ret_text); /* nil: {NULL, 0} */
+/* A string of at most size - 1 bytes, none of them NUL, to be NUL-terminated in ret_chars. */
+MUST_CHECK bool reply_chars(const struct redis_reply *reply, char *ret_chars, size_t size);
 /* An integer reply, or a string of decimal digits. */
 MUST_CHECK bool reply_integer(const struct redis_reply *reply, int64_t *ret_value);
 /* items[index] of an array that has it, else NULL. */

@@ -1,7 +1,7 @@
 /* Whether a Redis is fit to keep the promise: a rule a row, the same for a node that serves, for its start and for
  * doctor. */
 #pragma once
-#include "store/store.h"
+#include "store/facts.h"
 
 enum fitness_kind {
     FITNESS_USABLE = 1 << 0,   /* nothing works without it */

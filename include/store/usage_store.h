@@ -39,7 +39,7 @@ struct usage_batch {
     size_t refusal_count;
 };
 
-/* Adds a batch, which is copied. sender is the node session's random name, sequence counts its batches: a batch that is
+/* Adds a batch, which is copied. sender is the node's random name, sequence counts its batches: a batch that is
  * sent again under the same number counts once. last_used never goes back. That a revoked key was used is an event of
  * its account, at most one a key and hour. */
 void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_batch *batch,

@@ -1,6 +1,7 @@
 #include "doctor_internal.h"
 
 #include "base/check.h"
+#include "lease/fence.h"
 #include "store/fitness.h"
 
 #include <inttypes.h>
@@ -149,13 +150,13 @@ static void check_takeover(struct doctor_report *report, const struct store_fact
         enum doctor_status status;
         const char *detail;
     } TAKEOVERS[] = {
-        [STORE_TAKEOVER_ALL] = {DOCTOR_OK, "every replica"},
-        [STORE_TAKEOVER_MOST] = {DOCTOR_OK, "at least half of the replicas"},
-        [STORE_TAKEOVER_FENCE] = {DOCTOR_WARN, "fewer than half of the replicas"},
+        [TAKEOVER_ALL] = {DOCTOR_OK, "every replica"},
+        [TAKEOVER_MOST] = {DOCTOR_OK, "at least half of the replicas"},
+        [TAKEOVER_FENCE] = {DOCTOR_WARN, "fewer than half of the replicas"},
     };
-    enum store_takeover takeover = store_takeover(facts->replicas_known, settings->min_replicas);
+    enum takeover takeover = takeover_of(facts->replicas_known, settings->min_replicas);
 
-    if (takeover != STORE_TAKEOVER_ALL && settings->redis_timeout_ms > STORE_TIMEOUT_UNKNOWN_MAX_MS)
+    if (takeover != TAKEOVER_ALL && settings->redis_timeout_ms > FENCE_TIMEOUT_MAX_MS)
         add(report, "leases", DOCTOR_FAIL,
             "No node starts, for it would stay too long with a master that was replaced: lower --redis-timeout-ms to "
             "1000, or raise --min-replicas to the number of replicas.",

@@ -13,6 +13,7 @@
 #include "config/key_file.h"
 #include "console/console.h"
 #include "core/device.h"
+#include "lease/lease.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ struct node {
     struct keyring *keyring;
     struct route_policy *policy;
     struct store *store;
-    struct node_session *client;
+    struct membership *member;
     struct store_gate *gate;
     struct key_checker *checker;
     struct password_pool *passwords;
@@ -360,11 +361,11 @@ int node_open(struct node *node)
     if (!node_read_settings(node, &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     node->store = store_create(node->loop, &node->store_settings, node_store_changed, node);
-    node->client = node_session_create(node->store, &node->store_settings.target, (uint32_t)s->lease_ms);
+    node->member = lease_join(store_lease(node->store), &node->store_settings.target, (uint32_t)s->lease_ms);
     node->passwords =
         password_pool_create(node->loop, node->keyring, (unsigned)s->password_parallel, (unsigned)s->password_queue);
     node->usage = usage_create(node->loop, node->store, (uint32_t)s->usage_flush_ms);
-    node->checker = key_checker_create(node->keyring, node->store, node->client, node->usage, &memory);
+    node->checker = key_checker_create(node->keyring, node->store, node->member, node->usage, &memory);
     key_checker_on_full(node->checker, node_settle, node);
     node_watch_turns(node);
     node_fill_service(node);
@@ -440,10 +441,10 @@ static void step_close_gate(struct node *node)
 }
 
 /* First of all, so that no revocation waits for this node; the drain does not wait for it. */
-static void step_leave_session(struct node *node)
+static void step_leave(struct node *node)
 {
-    if (node->client)
-        node_session_leave(node->client);
+    if (node->member)
+        membership_leave(node->member);
 }
 
 static void step_drain_public(struct node *node)
@@ -502,12 +503,12 @@ static void step_close_passwords(struct node *node)
     password_pool_close(node->passwords, node_part_ended, node);
 }
 
-static void step_close_session(struct node *node)
+static void step_close_member(struct node *node)
 {
-    if (!node->client)
+    if (!node->member)
         return;
     node->pending++;
-    node_session_close(node->client, node_part_ended, node);
+    membership_close(node->member, node_part_ended, node);
 }
 
 static void step_close_store(struct node *node)
@@ -541,8 +542,8 @@ static void node_finish_turns(uv_handle_t *before_wait)
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
-    step_leave_session, step_close_gate,  step_drain_public,    step_drain_internal, step_drain_usage,
-    step_close_http,    step_close_usage, step_close_passwords, step_close_session,  step_close_store,
+    step_leave,      step_close_gate,  step_drain_public,    step_drain_internal, step_drain_usage,
+    step_close_http, step_close_usage, step_close_passwords, step_close_member,   step_close_store,
 };
 
 static void node_next_step(struct node *node)

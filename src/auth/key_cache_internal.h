@@ -1,5 +1,5 @@
 /* What a node remembers of keys: records, and for a moment digests that no key has. Memory only: who may use it, and
- * when, is the lease's business (store/node_session.h). At most 96 bytes an entry with all that belongs to it, nothing
+ * when, is the lease's business (lease/membership.h). At most 96 bytes an entry with all that belongs to it, nothing
  * is allocated after key_cache_create(), and pages that were never used cost nothing.
  * A record is found by its digest's inner hash (keyring_inner()), which spares each check the other half of an HMAC,
  * and dropped by its digest, which is all that an invalidation tells. When it is full it gives up what was used least

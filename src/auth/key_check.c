@@ -27,7 +27,7 @@ struct recalled {
 struct key_checker {
     struct keyring *keyring;
     struct store *store;
-    struct node_session *session;
+    struct membership *member;
     const struct usage *usage;
     struct key_cache *cache;            /* NULL: strict mode */
     struct key_check *group[GROUP_MAX]; /* wait to be looked up together */
@@ -51,26 +51,26 @@ struct key_read {
     struct list early, late; /* struct key_check */
 };
 
-static void key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
-static void session_ended(void *arg);
+static void on_key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
+static void on_membership_ended(void *arg);
 static void settle_alone(void *arg);
 
-struct key_checker *key_checker_create(struct keyring *keyring, struct store *store, struct node_session *session,
+struct key_checker *key_checker_create(struct keyring *keyring, struct store *store, struct membership *member,
                                        const struct usage *usage, const struct key_memory *memory)
 {
-    static const struct node_session_events EVENTS = {key_invalidated, session_ended};
+    static const struct membership_events EVENTS = {on_key_invalidated, on_membership_ended};
     struct key_checker *checker = mem_alloc(sizeof *checker);
 
     checker->keyring = keyring;
     checker->store = store;
-    checker->session = session;
+    checker->member = member;
     checker->usage = usage;
     key_checker_on_full(checker, settle_alone, checker);
     for (size_t i = 0; i < READ_BUCKETS; i++)
         list_init(&checker->reads[i]);
-    if (session && node_session_may_cache(session)) {
+    if (member && membership_may_cache(member)) {
         checker->cache = key_cache_create(memory->entries_max, memory->bytes_max);
-        node_session_listen(session, &EVENTS, checker);
+        membership_listen(member, &EVENTS, checker);
     }
     return checker;
 }
@@ -85,7 +85,7 @@ void key_checker_destroy(struct key_checker *checker)
 
 /* What is remembered */
 
-static void key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
+static void on_key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
 {
     struct key_checker *checker = arg;
 
@@ -93,7 +93,7 @@ static void key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
     metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
 }
 
-static void session_ended(void *arg)
+static void on_membership_ended(void *arg)
 {
     struct key_checker *checker = arg;
 
@@ -111,7 +111,7 @@ static struct lease look_at_lease(const struct key_checker *checker)
 {
     struct lease lease;
 
-    lease.is_held = node_session_has_lease(checker->session, &lease.now_ns);
+    lease.is_held = membership_has_lease(checker->member, &lease.now_ns);
     return lease;
 }
 
@@ -163,9 +163,9 @@ static bool remember(const struct key_read *read, enum store_result result, cons
     struct key_checker *checker = read->checker;
     uint64_t now_ns;
 
-    if (!node_session_may_fill(checker->session, read->epoch))
+    if (!membership_may_fill(checker->member, read->epoch))
         return false;
-    bool has_lease = node_session_has_lease(checker->session, &now_ns);
+    bool has_lease = membership_has_lease(checker->member, &now_ns);
     if (result == STORE_OK && has_real_ids(key))
         key_cache_store(checker->cache, read->inner, read->digest, key);
     else if (result == STORE_NOT_FOUND)
@@ -389,7 +389,7 @@ static void read_send(struct key_read *read)
 {
     struct key_checker *checker = read->checker;
 
-    read->epoch = node_session_epoch(checker->session);
+    read->epoch = membership_epoch(checker->member);
     list_init(&read->early);
     list_init(&read->late);
     list_append(bucket_of(checker, read->digest), &read->node);
@@ -442,7 +442,7 @@ static void read_answered(void *arg, enum store_result result, const struct key_
 {
     struct key_read *read = arg;
 
-    if (!node_session_may_decide(read->checker->session)) {
+    if (!membership_may_decide(read->checker->member)) {
         result = STORE_UNAVAILABLE;
         key = NULL;
     }

@@ -1,4 +1,5 @@
 #include "redis/reply.h"
+#include <string.h>
 
 bool reply_text(const struct redis_reply *reply, struct text *ret_text)
 {
@@ -15,6 +16,17 @@ bool reply_text_or_nil(const struct redis_reply *reply, struct text *ret_text)
         return true;
     }
     return reply_text(reply, ret_text);
+}
+
+bool reply_chars(const struct redis_reply *reply, char *ret_chars, size_t size)
+{
+    struct text t;
+
+    if (!reply_text(reply, &t) || t.len >= size || memchr(t.ptr, '\0', t.len))
+        return false;
+    memcpy(ret_chars, t.ptr, t.len);
+    ret_chars[t.len] = '\0';
+    return true;
 }
 
 bool reply_integer(const struct redis_reply *reply, int64_t *ret_value)

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
+#include "lease/lease.h"
 #include "store/seal_store.h"
 #include "verb_internal.h"
 #include <stdlib.h>
@@ -16,7 +17,7 @@ void account_store_create(struct store *store, const struct id *account, struct 
     args_add(&args, id_text(account));
     args_add(&args, name);
     args_add_int(&args, id_time_ms(account));
-    args_add(&args, store_offered_id(store));
+    args_add(&args, identity_offered(lease_identity(store_lease(store))));
     verb_call_change(store, SCRIPT_account_create, &args, done, arg);
 }
 

@@ -1,9 +1,9 @@
 #include "store/device_store.h"
 
-#include "barrier_internal.h"
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/mem.h"
+#include "lease/lease.h"
 #include "verb_internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -215,7 +215,7 @@ static void claim_called(void *arg, enum store_result result, UNUSED const struc
     struct poll_call *call = arg;
 
     if (result == STORE_OK) {
-        barriers_settle(store_barriers(call->store), claim_settled, call);
+        barriers_settle(lease_barriers(store_lease(call->store)), claim_settled, call);
         return;
     }
     if (result == STORE_REFUSED || result == STORE_FULL) { /* the account is gone, or others were faster */

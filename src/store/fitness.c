@@ -1,6 +1,7 @@
 #include "store/fitness.h"
 #include "base/check.h"
-#include "store_state.h"
+#include "lease/fence.h"
+#include "state.h"
 
 #include <string.h>
 
@@ -74,23 +75,23 @@ static bool master_needs_a_replica(const struct store_facts *facts)
 
 static bool master_stops_in_time(const struct store_facts *facts)
 {
-    return facts->sentinels == 0 || (facts->replica_lag_s >= 1 && facts->replica_lag_s <= STORE_REPLICA_LAG_MAX_S);
+    return facts->sentinels == 0 || (facts->replica_lag_s >= 1 && facts->replica_lag_s <= FENCE_REPLICA_LAG_MAX_S);
 }
 
 /* Each replica that may be promoted has acknowledged each heartbeat. */
 static bool all_replicas_know(const struct store_facts *facts)
 {
-    return facts->sentinels == 0 || store_takeover(facts->replicas_known, facts->min_replicas) == STORE_TAKEOVER_ALL;
+    return facts->sentinels == 0 || takeover_of(facts->replicas_known, facts->min_replicas) == TAKEOVER_ALL;
 }
 
 static bool new_master_knows_the_lease(const struct store_facts *facts)
 {
-    return all_replicas_know(facts) || facts->lease_ms <= STORE_LEASE_UNKNOWN_MAX_MS;
+    return all_replicas_know(facts) || facts->lease_ms <= FENCE_LEASE_MAX_MS;
 }
 
 static bool node_leaves_in_time(const struct store_facts *facts)
 {
-    return all_replicas_know(facts) || facts->lease_ms == 0 || facts->timeout_ms <= STORE_TIMEOUT_UNKNOWN_MAX_MS;
+    return all_replicas_know(facts) || facts->lease_ms == 0 || facts->timeout_ms <= FENCE_TIMEOUT_MAX_MS;
 }
 
 /* If several do not hold, the first one is reported. */

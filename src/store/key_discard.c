@@ -2,7 +2,8 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "key_internal.h"
+#include "key_discard.h"
+#include "store/key_store.h"
 #include "verb_internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -27,35 +28,40 @@ struct key_discard {
     struct kept_text actor, ip, request_id;
 };
 
+struct key_discards {
+    struct store *store;
+    struct list waiting;     /* struct key_discard */
+    size_t count, in_flight; /* all that were not answered; those of them under way */
+    uint64_t pause_ms;       /* after a failure, while is_pausing */
+    bool is_pausing;
+    bool is_closing;
+    uv_timer_t timer;
+    bool is_timer_closed;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
 static void discards_send(struct key_discards *discards);
-static void discard_called(void *arg, enum store_result result, const struct redis_reply *reply);
+static void on_revoked(void *arg, enum store_result result, const struct redis_reply *reply);
 static void on_pause_over(uv_timer_t *timer);
 static void on_timer_closed(uv_handle_t *handle);
+static void try_end(struct key_discards *discards);
 
-struct key_discards *key_discards_of(struct store *store)
+struct key_discards *key_discards_create(struct store *store)
 {
-    struct key_discards **kept = store_discards(store);
-    struct key_discards *discards = *kept;
+    struct key_discards *discards = mem_alloc(sizeof *discards);
 
-    if (discards)
-        return discards;
-    discards = mem_alloc(sizeof *discards);
     discards->store = store;
-    key_find_command_prepare(&discards->find_command, store_prefix(store));
     discards->pause_ms = PAUSE_FIRST_MS;
     list_init(&discards->waiting);
     CHECK(uv_timer_init(store_loop(store), &discards->timer) == 0);
     discards->timer.data = discards;
-    *kept = discards;
     return discards;
 }
 
 size_t key_store_discards(const struct store *store)
 {
-    /* Looking changes nothing; the accessor serves writers too. */
-    struct key_discards *discards = *store_discards((struct store *)(uintptr_t)store);
-
-    return discards ? discards->count : 0;
+    return store_key_discards(store)->count;
 }
 
 static void kept_text_set(struct kept_text *kept, struct text t)
@@ -78,7 +84,7 @@ static void log_lost(const struct id *id, const char *why)
 
 void key_store_discard(struct store *store, const struct id *id, const struct audit_source *source)
 {
-    struct key_discards *discards = key_discards_of(store);
+    struct key_discards *discards = store_key_discards(store);
     struct key_discard *discard;
 
     if (discards->is_closing || discards->count >= DISCARDS_MAX) {
@@ -106,10 +112,13 @@ static void discards_send(struct key_discards *discards)
         const struct audit_source source = {.actor = kept_text_get(&discard->actor),
                                             .ip = kept_text_get(&discard->ip),
                                             .request_id = kept_text_get(&discard->request_id)};
+        struct script_args args;
 
         list_remove(node);
         discards->in_flight++;
-        key_store_revoke_discarded(discards->store, &discard->id, &source, discard_called, discard);
+        args_of_revocation(&args, discards->store, &discard->id, &source, true);
+        store_call_script(discards->store, SCRIPT_key_revoke, SCRIPT_CHANGES, args.count, args.argv, on_revoked,
+                          discard);
     }
 }
 
@@ -122,7 +131,7 @@ static void pause_begin(struct key_discards *discards)
     discards->pause_ms = discards->pause_ms * 2 < PAUSE_MAX_MS ? discards->pause_ms * 2 : PAUSE_MAX_MS;
 }
 
-static void discard_called(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+static void on_revoked(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
 {
     struct key_discard *discard = arg;
     struct key_discards *discards = discard->kept_by;
@@ -143,7 +152,7 @@ static void discard_called(void *arg, enum store_result result, UNUSED const str
     if (is_answered && !discards->is_pausing)
         discards->pause_ms = PAUSE_FIRST_MS;
     discards_send(discards);
-    key_discards_try_end(discards);
+    try_end(discards);
 }
 
 static void on_pause_over(uv_timer_t *timer)
@@ -160,10 +169,6 @@ void key_discards_close(struct key_discards *discards, void (*closed)(void *arg)
 {
     struct list *node;
 
-    if (!discards) {
-        closed(arg);
-        return;
-    }
     discards->is_closing = true;
     discards->closed = closed;
     discards->closed_arg = arg;
@@ -183,22 +188,16 @@ static void on_timer_closed(uv_handle_t *handle)
     struct key_discards *discards = handle->data;
 
     discards->is_timer_closed = true;
-    key_discards_try_end(discards);
+    try_end(discards);
 }
 
-void key_discards_try_end(struct key_discards *discards)
+static void try_end(struct key_discards *discards)
 {
     void (*closed)(void *arg) = discards->closed;
     void *closed_arg = discards->closed_arg;
-    struct key_find_call *call;
 
-    if (!discards->is_closing || !discards->is_timer_closed || discards->in_flight > 0 || discards->finds > 0)
+    if (!discards->is_closing || !discards->is_timer_closed || discards->in_flight > 0)
         return;
-    while ((call = discards->free_finds)) {
-        discards->free_finds = call->next_free;
-        free(call);
-    }
-    *store_discards(discards->store) = NULL;
     free(discards);
     closed(closed_arg);
 }

@@ -1,11 +1,10 @@
 #include "store/key_store.h"
 
-#include "barrier_internal.h"
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
-#include "key_internal.h"
+#include "lease/lease.h"
 #include "verb_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,101 +34,6 @@ static enum store_result reply_own_key(struct store *store, const struct redis_r
     return store_believe_key(store, packed, digest, &ret_key->id);
 }
 
-/* The check path */
-
-/* The one place outside the scripts' prelude that knows the name of a key in Redis. */
-void key_find_command_prepare(struct key_find_command *command, struct text prefix)
-{
-    static const uint8_t NO_DIGEST[KEY_DIGEST_BYTES];
-    const struct text record = TEXT("key:");
-    struct buf out;
-
-    CHECK(prefix.len <= REDIS_PREFIX_MAX_BYTES);
-    buf_init_fixed(&out, command->storage, sizeof command->storage);
-    buf_append_text(&out, TEXT("*2\r\n$3\r\nGET\r\n$"));
-    buf_append_u64(&out, prefix.len + record.len + 2 * KEY_DIGEST_BYTES);
-    buf_append_text(&out, TEXT("\r\n"));
-    buf_append_text(&out, prefix);
-    buf_append_text(&out, record);
-    command->digits_at = out.len;
-    encode_hex(&out, NO_DIGEST, KEY_DIGEST_BYTES);
-    buf_append_text(&out, TEXT("\r\n"));
-    CHECK(!out.failed);
-    command->len = out.len;
-}
-
-/* Valid until the next one. */
-static struct text find_command(struct key_find_command *command, const uint8_t digest[KEY_DIGEST_BYTES])
-{
-    struct buf digits;
-
-    buf_init_fixed(&digits, command->storage + command->digits_at, 2 * KEY_DIGEST_BYTES);
-    encode_hex(&digits, digest, KEY_DIGEST_BYTES);
-    return (struct text){command->storage, command->len};
-}
-
-static struct key_find_call *find_call_take(struct store *store)
-{
-    struct key_discards *kept_by = key_discards_of(store);
-    struct key_find_call *call = kept_by->free_finds;
-
-    if (call)
-        kept_by->free_finds = call->next_free;
-    else
-        call = mem_alloc(sizeof *call);
-    call->kept_by = kept_by;
-    kept_by->finds++;
-    return call;
-}
-
-static void find_call_give_back(struct key_find_call *call)
-{
-    struct key_discards *kept_by = call->kept_by;
-
-    call->next_free = kept_by->free_finds;
-    kept_by->free_finds = call;
-    kept_by->finds--;
-    if (kept_by->is_closing)
-        key_discards_try_end(kept_by);
-}
-
-static enum store_result find_read(struct store *store, const uint8_t *digest, const struct redis_reply *reply,
-                                   struct key_record *ret_key)
-{
-    struct text packed;
-
-    if (reply->type == REPLY_NIL)
-        return store_absent(store);
-    if (reply_text(reply, &packed) && key_decode(packed, ret_key))
-        return store_believe_key(store, packed, digest, &ret_key->id);
-    store_malformed(store, "key");
-    return STORE_UNAVAILABLE;
-}
-
-static void find_replied(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
-{
-    struct key_find_call *call = arg;
-    struct store *store = call->kept_by->store;
-    struct key_record key;
-    enum store_result result = store_outcome(store, outcome, reply);
-
-    if (result == STORE_OK)
-        result = store_may_decide(store) ? find_read(store, call->digest, reply, &key) : STORE_UNAVAILABLE;
-    call->done(call->arg, result, result == STORE_OK ? &key : NULL);
-    find_call_give_back(call);
-}
-
-void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], key_found *done, void *arg)
-{
-    struct key_find_call *call = find_call_take(store);
-
-    call->done = done;
-    call->arg = arg;
-    memcpy(call->digest, digest, sizeof call->digest);
-    store_witness(store, store_reads(store));
-    redis_link_call_raw(store_reads(store), find_command(&call->kept_by->find_command, digest), find_replied, call);
-}
-
 /* Changes and reads by id */
 
 struct insert_call {
@@ -138,7 +42,7 @@ struct insert_call {
     void *arg;
 };
 
-static void insert_settled(void *arg, bool is_over)
+static void on_settled(void *arg, bool is_over)
 {
     struct insert_call call = *(struct insert_call *)arg;
 
@@ -153,7 +57,7 @@ static void insert_called(void *arg, enum store_result result, const struct redi
     uint32_t retry_after_s = 0;
 
     if (result == STORE_OK) {
-        barriers_settle(store_barriers(call.store), insert_settled, arg);
+        barriers_settle(lease_barriers(store_lease(call.store)), on_settled, arg);
         return;
     }
     free(arg);
@@ -269,14 +173,6 @@ static void revoke_called(void *arg, enum store_result result, const struct redi
     }
 }
 
-static void args_add_revocation(struct script_args *args, const struct store *store, const struct key_view *view,
-                                const struct id *id, const struct audit_source *source)
-{
-    args_begin(args);
-    args_add_view(args, view, id);
-    args_add_source(args, store, source);
-}
-
 void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
                       const struct audit_source *source, key_found *done, void *arg)
 {
@@ -284,31 +180,19 @@ void key_store_revoke(struct store *store, const struct key_view *view, const st
     struct script_args args;
 
     revocation->store = store;
-    revocation->barrier = barrier_begin(store_barriers(store));
+    revocation->barrier = barrier_begin(lease_barriers(store_lease(store)));
     revocation->done = done;
     revocation->arg = arg;
     revocation->id = *id;
     snprintf(revocation->actor, sizeof revocation->actor, "%.*s", TEXT_ARG(source->actor));
-    args_add_revocation(&args, store, view, id, source);
+    args_begin(&args);
+    args_add_view(&args, view, id);
+    args_add_source(&args, store, source);
     args_add(&args, TEXT("0"));
-    args_add(&args, barrier_session(revocation->barrier));
+    args_add(&args, barrier_member(revocation->barrier));
     args_add(&args, barrier_name(revocation->barrier));
     args_add_credential(&args, &source->credential);
     store_call_script(store, SCRIPT_key_revoke, SCRIPT_CHANGES, args.count, args.argv, revoke_called, revocation);
-}
-
-void key_store_revoke_discarded(struct store *store, const struct id *id, const struct audit_source *source,
-                                script_done *done, void *arg)
-{
-    const struct key_view everything = {.any_kind = true};
-    struct script_args args;
-
-    args_add_revocation(&args, store, &everything, id, source);
-    args_add(&args, TEXT("1"));
-    args_add(&args, TEXT("-"));
-    args_add(&args, TEXT("-"));
-    args_add_credential(&args, &source->credential);
-    store_call_script(store, SCRIPT_key_revoke, SCRIPT_CHANGES, args.count, args.argv, done, arg);
 }
 
 /* Lists */

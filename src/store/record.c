@@ -1,9 +1,12 @@
-/* Which records of Redis are believed: those that were sealed with one of the store's master keys. */
+#include "record.h"
+#include "access.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "core/key.h"
-#include "store_state.h"
+#include "outcome.h"
+#include "state.h"
+#include "store/store.h"
 
 #include <stdio.h>
 

@@ -1,3 +1,5 @@
+#include "script.h"
+#include "access.h"
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/log.h"
@@ -5,9 +7,10 @@
 #include "base/secure.h"
 #include "core/lease_rules.h"
 #include "core/limits.h"
-#include "node_session_internal.h"
+#include "outcome.h"
+#include "readiness.h"
 #include "redis/command.h"
-#include "store_state.h"
+#include "state.h"
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -17,7 +20,6 @@
 enum {
     COMMAND_MAX_BYTES = 1024 * 1024, /* a full batch of usage takes 120 KiB */
     COMMAND_KEPT_BYTES = 4 * 1024,
-    LOGGED_ERROR_BYTES = 200,
     STORE_NAME_BYTES = REDIS_PREFIX_MAX_BYTES + 2 * STORE_ID_CHARS + 64,
 };
 
@@ -115,25 +117,26 @@ void script_finish(struct store *store)
 
 static bool has_store(const struct store *store)
 {
-    return store->identity.id[0] && RULE(RULE_STORE_ID);
+    return identity_known(lease_identity(store->lease))[0] && RULE(RULE_STORE_ID);
 }
 
 /* What epilogue.lua compares: nothing where no store is known yet. Called in the order in which calls are sent. */
 static void append_store(struct script_call *call, struct buf *out)
 {
     struct store *store = call->store;
-    uint64_t answered = call->class == SCRIPT_AGAIN || call->class == SCRIPT_PROBE ? 0 : promises_answered(store);
+    struct promises *promises = lease_promises(store->lease);
+    uint64_t answered = call->class == SCRIPT_AGAIN || call->class == SCRIPT_PROBE ? 0 : promises_answered(promises);
     char name[STORE_NAME_BYTES];
-    int len = snprintf(name, sizeof name, "%sstore:%s", store->prefix, store->identity.id);
+    int len = snprintf(name, sizeof name, "%sstore:%s", store->prefix, identity_known(lease_identity(store->lease)));
 
     if (!has_store(store)) {
         redis_command_append(out, TEXT("0"));
         return;
     }
-    if (call->class == SCRIPT_CHANGE && store->session)
-        call->number = promises_next(store);
+    if (call->class == SCRIPT_CHANGE && lease_member(store->lease))
+        call->number = promises_next(promises);
     if (answered > 0 || call->number > 0)
-        len += snprintf(name + len, sizeof name - (size_t)len, ":%s:%" PRIu64, promises_maker(store), answered);
+        len += snprintf(name + len, sizeof name - (size_t)len, ":%s:%" PRIu64, promises_maker(promises), answered);
     if (call->number > 0)
         snprintf(name + len, sizeof name - (size_t)len, ":%" PRIu64, call->number);
     redis_command_append(out, TEXT("1"));
@@ -158,10 +161,20 @@ static struct script_call *call_begin(struct store *store, enum script script, e
     return call;
 }
 
+static void on_idle(uv_idle_t *idle)
+{
+    CHECK(uv_idle_stop(idle) == 0);
+    script_tell_refused(idle->data);
+}
+
+/* Told from the next turn of the loop on. */
 static void refuse(struct script_call *call)
 {
+    uv_idle_t *idle = &call->store->idle;
+
     list_append(&call->store->refused, &call->node);
-    store_wake(call->store);
+    if (!uv_is_closing((uv_handle_t *)idle))
+        CHECK(uv_idle_start(idle, on_idle) == 0);
 }
 
 void script_tell_refused(struct store *store)
@@ -196,7 +209,7 @@ void store_call_script(struct store *store, enum script script, enum script_link
 
     /* A Redis that is not durable must not acknowledge a change, nor grant a lease; reading from it does no harm,
      * where it is ours. */
-    if (store->is_closing || store->identity.strange || (link != SCRIPT_READS && store->unfit))
+    if (store->is_closing || identity_strange(lease_identity(store->lease)) || (link != SCRIPT_READS && store->unfit))
         refuse(call);
     else
         call_send(call);
@@ -257,7 +270,7 @@ static void send_script(struct script_call *call)
 static uint32_t wait_ms(const struct script_call *call)
 {
     uint32_t timeout_ms = call->store->settings.timeout_ms, most_ms = timeout_ms - timeout_ms / 4;
-    uint32_t lease_ms = node_session_lease_ms(call->store->session);
+    uint32_t lease_ms = lease_member_ms(call->store->lease);
 
     return call->class == SCRIPT_HEARTBEAT && lease_ms > 0 && lease_ms < most_ms ? lease_ms : most_ms;
 }
@@ -285,7 +298,7 @@ static void call_send(struct script_call *call)
     call->must_eval = false;
     call->due = must_wait(call) ? 2 : 1;
     if (call->class == SCRIPT_PLAIN)
-        store_witness(call->store, call_link(call));
+        identity_witness(lease_identity(call->store->lease), call_link(call));
     send_script(call);
     if (must_wait(call))
         send_wait(call);
@@ -358,19 +371,20 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
                                    const struct redis_reply *reply, struct redis_reply *ret_rest)
 {
     enum store_result result = store_outcome(call->store, outcome, reply);
+    struct identity *identity = lease_identity(call->store->lease);
     struct text word;
     int64_t held;
 
     note_refusal(call, outcome == REDIS_REPLIED ? refusal_of(reply_error_kind(reply)) : NULL);
     if (outcome == REDIS_REPLIED && text_equal(reply_error_kind(reply), TEXT("READONLY")))
-        identity_demoted(call->store);
+        identity_demoted(identity);
     if (result != STORE_OK)
         return result;
     if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("other_store")) &&
-        reply_text(reply_at(reply, 1), &word) && !identity_found(call->store, word))
+        reply_text(reply_at(reply, 1), &word) && !identity_found(identity, word))
         return STORE_UNAVAILABLE;
     if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("behind")) &&
-        reply_integer(reply_at(reply, 1), &held) && !identity_holds(call->store, (uint64_t)held, UINT64_MAX))
+        reply_integer(reply_at(reply, 1), &held) && !identity_holds(identity, (uint64_t)held, UINT64_MAX))
         return STORE_UNAVAILABLE;
     if (!reply_text(reply_at(reply, 0), &word) || !result_parse(word, &result)) {
         store_malformed(call->store, LUA_SCRIPTS[call->script].name);
@@ -448,7 +462,7 @@ static void wait_answered(void *arg, enum redis_outcome outcome, const struct re
         return;
     }
     if (is_enough)
-        store_followed(call->store);
+        fence_on_followed(lease_fence(call->store->lease));
     /* Where nothing was changed nothing has to be anywhere. */
     if (call->result == STORE_OK && !is_enough)
         note_too_few(call, outcome);
@@ -461,40 +475,7 @@ static void call_finish(struct script_call *call, const struct redis_reply *repl
                      call->result == STORE_LIMITED;
 
     if (call->class == SCRIPT_CHANGE && call->number > 0 && call->result == STORE_OK)
-        promises_note(call->store, call->number);
+        promises_note(lease_promises(call->store->lease), call->number);
     call->done(call->arg, call->result, has_reply ? reply : NULL);
     call_give_back(call);
-}
-
-/* Logging */
-
-enum store_result store_outcome(struct store *store, enum redis_outcome outcome, const struct redis_reply *reply)
-{
-    if (outcome == REDIS_NOT_SENT)
-        return STORE_UNAVAILABLE;
-    if (outcome == REDIS_LOST)
-        return STORE_UNKNOWN;
-    if (reply->type != REPLY_ERROR)
-        return STORE_OK;
-
-    struct text kind = reply_error_kind(reply);
-    if (!text_equal(kind, TEXT("NOSCRIPT")) && store_may_log(store, &store->error_pause)) {
-        /* Some errors quote the arguments, which may be digests. */
-        static const char ARGUMENTS[] = ", with args";
-        struct text shown = reply->text;
-        const char *quoted = memmem(shown.ptr, shown.len, ARGUMENTS, sizeof ARGUMENTS - 1);
-
-        shown.len = quoted ? (size_t)(quoted - shown.ptr) : shown.len;
-        shown.len = shown.len < LOGGED_ERROR_BYTES ? shown.len : LOGGED_ERROR_BYTES;
-        LOG(LOG_WARN, "redis answered an error", log_text("error", shown),
-            log_int("suppressed", store->error_pause.suppressed));
-    }
-    return STORE_UNAVAILABLE;
-}
-
-void store_malformed(struct store *store, const char *what)
-{
-    if (store_may_log(store, &store->malformed_pause))
-        LOG(LOG_WARN, "redis answered something that cannot be", log_str("what", what),
-            log_int("suppressed", store->malformed_pause.suppressed));
 }

@@ -1,10 +1,14 @@
+#include "store_examine.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "node_session_internal.h"
+#include "outcome.h"
+#include "readiness.h"
+#include "record.h"
 #include "redis/sentinel.h"
+#include "state.h"
 #include "store/fitness.h"
-#include "store_state.h"
+#include "store/store.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +45,17 @@ static void schema_answered(void *arg, enum store_result result, const struct re
 static void store_id_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void keys_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 
+static void on_probe(uv_timer_t *probe)
+{
+    struct store *store = probe->data;
+
+    if (store->changes_up)
+        examination_start(store);
+}
+
 void examination_init(struct store *store)
 {
+    store->on_probe = on_probe;
     list_init(&store->examination.waiting);
     for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++)
         store->examination.config_reads[row] = (struct config_read){store, row};
@@ -72,8 +85,9 @@ void examination_start(struct store *store)
                         config_answered, &e->config_reads[row]);
     }
     snprintf(schema, sizeof schema, "%d", STORE_SCHEMA);
-    script_call_probe(store, SCRIPT_schema_claim, 2, (struct text[]){text_of(schema), store_offered_id(store)},
-                      schema_answered, store);
+    script_call_probe(store, SCRIPT_schema_claim, 2,
+                      (struct text[]){text_of(schema), identity_offered(lease_identity(store->lease))}, schema_answered,
+                      store);
     if (store->settings.keyring) {
         e->due++;
         record_keys_ask(store, keys_answered);
@@ -98,10 +112,10 @@ static void take_census(struct store *store)
     struct store_facts *facts = &store->examination.facts;
     struct sentinel_census census;
 
-    facts->replicas_known = store_replicas_known(store);
+    facts->replicas_known = fence_replicas(lease_fence(store->lease));
     facts->min_replicas = store->settings.min_replicas;
     facts->timeout_ms = store->settings.timeout_ms;
-    facts->lease_ms = node_session_lease_ms(store->session);
+    facts->lease_ms = lease_member_ms(store->lease);
     if (!store->sentinel)
         return;
     census = redis_sentinel_census(store->sentinel);
@@ -163,7 +177,7 @@ static void info_answered(void *arg, enum redis_outcome outcome, const struct re
 
         snprintf(facts->redis_version, sizeof facts->redis_version, "%.*s", TEXT_ARG(version));
         facts->replicas = count_replicas(info, ",state=online,");
-        store->replicas_listed = count_replicas(info, "");
+        lease_fence(store->lease)->replicas_listed = count_replicas(info, "");
         /* CONFIG GET comes behind and knows better; where it is forbidden this is all there is. */
         facts->appendonly = text_equal(reply_info_value(info, TEXT("aof_enabled")), TEXT("1"));
         facts->noeviction = text_equal(reply_info_value(info, TEXT("maxmemory_policy")), TEXT("noeviction"));
@@ -226,7 +240,7 @@ static void schema_answered(void *arg, enum store_result result, const struct re
     e->facts.writable = has_schema;
     e->facts.full = has_schema && reply_integer(reply_at(reply, 2), &full) && full != 0;
     e->has_failed |= result == STORE_UNKNOWN;
-    identity_ask(store, store_id_answered); /* after the claim, which may bring the id */
+    identity_ask(lease_identity(store->lease), store_id_answered, store); /* after the claim, which may bring the id */
     part_done(store);
 }
 
@@ -234,9 +248,10 @@ static void store_id_answered(void *arg, enum redis_outcome outcome, const struc
 {
     struct store *store = arg;
     struct examination *e = &store->examination;
+    struct identity *identity = lease_identity(store->lease);
 
-    e->has_failed |= !identity_answered(store, outcome, reply);
-    snprintf(e->facts.id, sizeof e->facts.id, "%s", store->identity.strange ? "" : store->identity.id);
+    e->has_failed |= !identity_answered(identity, outcome, reply);
+    snprintf(e->facts.id, sizeof e->facts.id, "%s", identity_strange(identity) ? "" : identity_known(identity));
     part_done(store);
 }
 

@@ -89,6 +89,21 @@ void args_add_credential(struct script_args *args, const struct credential *cred
     add_printed(args, from);
 }
 
+void args_of_revocation(struct script_args *args, const struct store *store, const struct id *key,
+                        const struct audit_source *source, bool is_discard)
+{
+    args_begin(args);
+    args_add(args, id_text(key));
+    args_add(args, TEXT("")); /* of any account */
+    args_add(args, TEXT("")); /* and kind */
+    args_add(args, TEXT("0"));
+    args_add_source(args, store, source);
+    args_add(args, is_discard ? TEXT("1") : TEXT("0"));
+    args_add(args, TEXT("-"));
+    args_add(args, TEXT("-"));
+    args_add_credential(args, &source->credential);
+}
+
 struct change_call {
     store_done *done;
     void *arg;
@@ -158,15 +173,4 @@ bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret
     struct text t;
 
     return reply_text(reply, &t) && id_parse(kind, t, ret_id);
-}
-
-bool reply_chars(const struct redis_reply *reply, char *ret_chars, size_t size)
-{
-    struct text t;
-
-    if (!reply_text(reply, &t) || t.len >= size || memchr(t.ptr, '\0', t.len))
-        return false;
-    memcpy(ret_chars, t.ptr, t.len);
-    ret_chars[t.len] = '\0';
-    return true;
 }

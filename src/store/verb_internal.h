@@ -2,7 +2,10 @@
 #pragma once
 #include "core/token.h"
 #include "store/account_store.h"
-#include "store_internal.h"
+#include "access.h"
+#include "outcome.h"
+#include "record.h"
+#include "script.h"
 
 enum { SCRIPT_ARGS_MAX = 24, SCRIPT_ARGS_BYTES = 1024 };
 
@@ -28,6 +31,11 @@ void args_add_client(struct script_args *args, const struct store *store, const 
 /* What the actor's credential is, as actor_refused() in the prelude takes it. */
 void args_add_credential(struct script_args *args, const struct credential *credential);
 
+/* All arguments of key_revoke.lua, for a key of anyone's that nobody waits to see. is_discard: an id that does not
+ * exist yet will never do. */
+void args_of_revocation(struct script_args *args, const struct store *store, const struct id *key,
+                        const struct audit_source *source, bool is_discard);
+
 /* A change that only tells whether it was done. */
 void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,
                       void *arg);
@@ -48,8 +56,6 @@ MUST_CHECK void *reply_rows(struct store *store, const struct row_form *form, co
 MUST_CHECK bool reply_time(const struct redis_reply *reply, int64_t *ret_ms);          /* above 0 */
 MUST_CHECK bool reply_seconds(const struct redis_reply *reply, uint32_t *ret_seconds); /* 1 at least */
 MUST_CHECK bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id);
-/* A string of at most size - 1 bytes, none of them NUL, to be NUL-terminated in ret_chars. */
-MUST_CHECK bool reply_chars(const struct redis_reply *reply, char *ret_chars, size_t size);
 
 /* In account_store.c: a user record as user_record() in the prelude answers it. ret_user is filled in whole. */
 MUST_CHECK bool user_record_read(const struct redis_reply *reply, bool with_secrets, struct user_record *ret_user);

@@ -45,35 +45,35 @@ void fake_store_answer_flush(struct store *store, enum store_result result)
     store->flush_done(store->flush_arg, result);
 }
 
-bool node_session_may_cache(const struct node_session *session)
+bool membership_may_cache(const struct membership *member)
 {
-    (void)session;
+    (void)member;
     return true;
 }
 
-void node_session_listen(struct node_session *session, const struct node_session_events *events, void *arg)
+void membership_listen(struct membership *member, const struct membership_events *events, void *arg)
 {
-    session->events = *events;
-    session->arg = arg;
+    member->events = *events;
+    member->arg = arg;
 }
 
-bool node_session_has_lease(const struct node_session *session, uint64_t *ret_now_ns)
+bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns)
 {
-    *ret_now_ns = session->now_ns;
-    return session->has_lease;
+    *ret_now_ns = member->now_ns;
+    return member->has_lease;
 }
 
-bool node_session_may_decide(const struct node_session *session)
+bool membership_may_decide(const struct membership *member)
 {
-    return !session->is_fenced || session->has_lease;
+    return !member->is_fenced || member->has_lease;
 }
 
-uint64_t node_session_epoch(const struct node_session *session)
+uint64_t membership_epoch(const struct membership *member)
 {
-    return session->epoch;
+    return member->epoch;
 }
 
-bool node_session_may_fill(const struct node_session *session, uint64_t epoch)
+bool membership_may_fill(const struct membership *member, uint64_t epoch)
 {
-    return session->epoch == epoch;
+    return member->epoch == epoch;
 }

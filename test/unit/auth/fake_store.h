@@ -1,8 +1,8 @@
-/* The store's verbs that auth calls, and a node's session, in the hands of a test: calls are kept, and answered when
+/* The store's verbs that auth calls, and a membership, in the hands of a test: calls are kept, and answered when
  * the test says so. */
 #pragma once
 #include "store/key_store.h"
-#include "store/node_session.h"
+#include "lease/lease.h"
 #include "store/usage_store.h"
 
 enum { FAKE_FINDS_MAX = 8 };
@@ -30,10 +30,10 @@ struct store {
 void fake_store_answer_find(struct store *store, size_t nth, enum store_result result, const struct key_record *key);
 void fake_store_answer_flush(struct store *store, enum store_result result);
 
-struct node_session {
+struct membership {
     bool has_lease;
     bool is_fenced; /* reads count under a lease alone */
     uint64_t now_ns, epoch;
-    struct node_session_events events;
+    struct membership_events events;
     void *arg;
 };

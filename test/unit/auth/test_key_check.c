@@ -221,7 +221,7 @@ struct cached {
     struct usage *usage;
     bool is_usage_closed;
     struct store store;
-    struct node_session session;
+    struct membership member;
     struct keyring *keyring;
     struct key_checker *checker;
     struct secret secret;
@@ -234,11 +234,11 @@ struct cached {
 static void set_up_cached(struct cached *f, size_t generations)
 {
     memset(f, 0, sizeof *f);
-    f->session = (struct node_session){.has_lease = true, .now_ns = 1};
+    f->member = (struct membership){.has_lease = true, .now_ns = 1};
     f->keyring = keyring_create(MASTERS, generations);
     cr_assert_eq(uv_loop_init(&f->loop), 0);
     f->usage = usage_create(&f->loop, &f->store, INTERVAL_MS);
-    f->checker = key_checker_create(f->keyring, &f->store, &f->session, f->usage, &(struct key_memory){64, 1 << 20});
+    f->checker = key_checker_create(f->keyring, &f->store, &f->member, f->usage, &(struct key_memory){64, 1 << 20});
     f->key = (struct key_record){.id = id_mint(ID_KEY, 1), .account = id_mint(ID_ACCOUNT, 1), .mode = MODE_LIVE};
     cr_assert(key_set_name(&f->key, TEXT("a key")));
     secret_mint(KEY_API, MODE_LIVE, &f->secret);
@@ -308,11 +308,11 @@ Test(key_check, what_was_read_is_remembered_under_a_lease)
     expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
     expect_at_once(&f, KEY_CHECK_ACCEPTED);
     cr_assert_eq(metric_values[METRIC_CACHE_NO_LEASE], 0);
-    f.session.has_lease = false;
+    f.member.has_lease = false;
     expect_read(&f, 1);
     cr_assert_eq(metric_values[METRIC_CACHE_NO_LEASE], 1);
-    f.session.has_lease = true;
-    f.session.events.invalidated(f.session.arg, f.digest);
+    f.member.has_lease = true;
+    f.member.events.on_invalidated(f.member.arg, f.digest);
     expect_joins(&f, 2);
     fake_store_answer_find(&f.store, 1, STORE_UNAVAILABLE, NULL);
     expect_answer(&f, 1, KEY_CHECK_UNAVAILABLE);
@@ -329,8 +329,8 @@ Test(key_check, a_fenced_read_decides_under_a_lease_alone)
         struct cached f;
 
         set_up_cached(&f, 1);
-        f.session.is_fenced = true;
-        f.session.has_lease = false;
+        f.member.is_fenced = true;
+        f.member.has_lease = false;
         f.key.revoked_ms = i == 1;
         expect_read(&f, 0);
         expect_joins(&f, 1);
@@ -339,7 +339,7 @@ Test(key_check, a_fenced_read_decides_under_a_lease_alone)
         expect_answer(&f, 1, KEY_CHECK_UNAVAILABLE);
         cr_assert_null(f.answers[0].key);
         expect_read(&f, 2);
-        f.session.has_lease = true; /* when the reply comes */
+        f.member.has_lease = true; /* when the reply comes */
         fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
         expect_answer(&f, 2, i == 1 ? KEY_CHECK_REVOKED : KEY_CHECK_ACCEPTED);
         tear_down_cached(&f);
@@ -375,7 +375,7 @@ Test(key_check, a_record_of_another_kind_or_mode_is_not_remembered)
         expect_answer(&f, 0, KEY_CHECK_INVALID);
         expect_answer(&f, 1, KEY_CHECK_INVALID);
         expect_at_once(&f, KEY_CHECK_INVALID);
-        f.session.now_ns += UINT64_C(3600) * 1000 * CLOCK_NS_PER_MS;
+        f.member.now_ns += UINT64_C(3600) * 1000 * CLOCK_NS_PER_MS;
         expect_read(&f, 2);
         fake_store_answer_find(&f.store, 1, STORE_NOT_FOUND, NULL);
         tear_down_cached(&f);
@@ -406,12 +406,12 @@ Test(key_check, an_unknown_key_is_remembered_for_a_moment)
     fake_store_answer_find(&f.store, 0, STORE_NOT_FOUND, NULL);
     expect_answer(&f, 0, KEY_CHECK_INVALID);
     expect_at_once(&f, KEY_CHECK_INVALID);
-    f.session.has_lease = false;
+    f.member.has_lease = false;
     expect_read(&f, 1);
     fake_store_answer_find(&f.store, 1, STORE_NOT_FOUND, NULL);
-    f.session.has_lease = true;
+    f.member.has_lease = true;
     expect_at_once(&f, KEY_CHECK_INVALID);
-    f.session.now_ns += UINT64_C(5000000000);
+    f.member.now_ns += UINT64_C(5000000000);
     expect_read(&f, 2);
     fake_store_answer_find(&f.store, 2, STORE_OK, &f.key);
     expect_at_once(&f, KEY_CHECK_ACCEPTED);
@@ -424,7 +424,7 @@ Test(key_check, a_read_that_an_invalidation_overtook_fills_nothing)
 
     set_up_cached(&f, 1);
     expect_read(&f, 0);
-    f.session.epoch++;
+    f.member.epoch++;
     fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
     expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
     expect_read(&f, 1);
@@ -432,14 +432,14 @@ Test(key_check, a_read_that_an_invalidation_overtook_fills_nothing)
     tear_down_cached(&f);
 }
 
-Test(key_check, the_end_of_a_session_forgets_everything)
+Test(key_check, the_end_of_a_membership_forgets_everything)
 {
     struct cached f;
 
     set_up_cached(&f, 1);
     expect_read(&f, 0);
     fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
-    f.session.events.ended(f.session.arg);
+    f.member.events.on_ended(f.member.arg);
     expect_read(&f, 1);
     fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
     tear_down_cached(&f);
@@ -471,15 +471,15 @@ Test(key_check, who_came_after_a_read_is_not_decided_by_it_without_lease_or_afte
         expect_joins(&f, 1);
         expect_joins(&f, 2);
         if (case_number == 0)
-            f.session.has_lease = false;
+            f.member.has_lease = false;
         else
-            f.session.epoch++;
+            f.member.epoch++;
         fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
         expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
         cr_assert_eq(f.answers[1].count + f.answers[2].count, 0);
         cr_assert_eq(f.store.find_count, 2, "one read more, for both");
         expect_joins(&f, 3);
-        f.session.has_lease = true;
+        f.member.has_lease = true;
         f.key.revoked_ms = 7;
         fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
         for (size_t i = 1; i <= 3; i++)
@@ -559,11 +559,11 @@ Test(key_check, what_was_revoked_while_a_check_waited_for_company_is_read_again)
         remember(&f);
         begin_nth(&f, 1);
         if (case_number == 0)
-            f.session.events.invalidated(f.session.arg, f.digest);
+            f.member.events.on_invalidated(f.member.arg, f.digest);
         else if (case_number == 1)
-            f.session.events.ended(f.session.arg);
+            f.member.events.on_ended(f.member.arg);
         else
-            f.session.has_lease = false;
+            f.member.has_lease = false;
         key_checker_settle(f.checker);
         cr_assert_eq(f.answers[1].count, 0);
         cr_assert_eq(f.store.find_count, 2);
@@ -585,7 +585,7 @@ Test(key_check, a_wrong_checksum_is_not_asked_for)
     for (int round = 0; round < 2; round++) {
         expect_at_once(&f, KEY_CHECK_INVALID);
         cr_assert_null(f.answers[0].key);
-        f.session.has_lease = false;
+        f.member.has_lease = false;
     }
     cr_assert_eq(f.store.find_count, 0);
     tear_down_cached(&f);

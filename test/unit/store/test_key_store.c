@@ -2,7 +2,7 @@
 #include "deadline.h"
 #include "base/metrics.h"
 #include "redis/sentinel.h"
-#include "store/store_state.h"
+#include "store/state.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
@@ -141,11 +141,13 @@ Test(key_store, an_insertion_waits_for_leases_of_a_replaced_master)
     uint8_t digest[KEY_DIGEST_BYTES];
     struct key_record key = some_key(&account, MODE_LIVE, 1, digest);
 
-    fixture.store->sentinel = redis_sentinel_create(&fixture.loop, &target, 100);
+    struct fence *fence = lease_fence(store_lease(fixture.store));
+
+    fixture.store->sentinel = fence->sentinel = redis_sentinel_create(&fixture.loop, &target, 100);
     cr_assert_eq(uv_timer_stop(&fixture.store->probe), 0);
-    fixture.store->replicas_listed = 1;
+    fence->replicas_listed = 1;
     uint64_t began_ns = clock_boot_ns();
-    fixture.store->changes_since_ns = began_ns - (FENCE_MS + LEASES_MS - LEFT_MS) * UINT64_C(1000000);
+    fence->connected_ns = began_ns - (FENCE_MS + LEASES_MS - LEFT_MS) * UINT64_C(1000000);
     cr_assert_eq(insert_key(&key, digest), STORE_OK);
     cr_assert_geq(clock_boot_ns() - began_ns, LEFT_MS * UINT64_C(1000000));
     began_ns = clock_boot_ns();

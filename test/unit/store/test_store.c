@@ -4,7 +4,10 @@
 #include "deadline.h"
 #include "leak_guard.h"
 #include "redis_server.h"
-#include "store/store_state.h"
+#include "store/script.h"
+#include "store/state.h"
+#include "store/store.h"
+#include "store/store_examine.h"
 #include "test_loop.h"
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -528,19 +531,19 @@ Test(store, is_unavailable_while_redis_does_not_greet)
 
 Test(store, knows_how_many_replicas_end_leases)
 {
-    static const enum store_takeover EXPECTED[6][4] = {
+    static const enum takeover EXPECTED[6][4] = {
         /* --min-replicas 0, 1, 2, 3 */
-        {STORE_TAKEOVER_ALL, STORE_TAKEOVER_ALL, STORE_TAKEOVER_ALL, STORE_TAKEOVER_ALL},
-        {STORE_TAKEOVER_FENCE, STORE_TAKEOVER_ALL, STORE_TAKEOVER_ALL, STORE_TAKEOVER_ALL},
-        {STORE_TAKEOVER_FENCE, STORE_TAKEOVER_MOST, STORE_TAKEOVER_ALL, STORE_TAKEOVER_ALL},
-        {STORE_TAKEOVER_FENCE, STORE_TAKEOVER_FENCE, STORE_TAKEOVER_MOST, STORE_TAKEOVER_ALL},
-        {STORE_TAKEOVER_FENCE, STORE_TAKEOVER_FENCE, STORE_TAKEOVER_MOST, STORE_TAKEOVER_MOST},
-        {STORE_TAKEOVER_FENCE, STORE_TAKEOVER_FENCE, STORE_TAKEOVER_FENCE, STORE_TAKEOVER_MOST},
+        {TAKEOVER_ALL, TAKEOVER_ALL, TAKEOVER_ALL, TAKEOVER_ALL},
+        {TAKEOVER_FENCE, TAKEOVER_ALL, TAKEOVER_ALL, TAKEOVER_ALL},
+        {TAKEOVER_FENCE, TAKEOVER_MOST, TAKEOVER_ALL, TAKEOVER_ALL},
+        {TAKEOVER_FENCE, TAKEOVER_FENCE, TAKEOVER_MOST, TAKEOVER_ALL},
+        {TAKEOVER_FENCE, TAKEOVER_FENCE, TAKEOVER_MOST, TAKEOVER_MOST},
+        {TAKEOVER_FENCE, TAKEOVER_FENCE, TAKEOVER_FENCE, TAKEOVER_MOST},
     };
 
     for (int replicas = 0; replicas < 6; replicas++)
         for (int min_replicas = 0; min_replicas < 4; min_replicas++)
-            cr_expect_eq(store_takeover(replicas, min_replicas), EXPECTED[replicas][min_replicas], "%d of %d",
+            cr_expect_eq(takeover_of(replicas, min_replicas), EXPECTED[replicas][min_replicas], "%d of %d",
                          min_replicas, replicas);
 }
 

@@ -1,10 +1,10 @@
-/* Revocations over a real Redis: the node's own session, and another node that the test plays. */
+/* Revocations over a real Redis: the node's own membership, and another node that the test plays. */
 #include "base/clock.h"
 #include "deadline.h"
 #include "base/metrics.h"
-#include "store/node_session.h"
-#include "store/node_session_internal.h"
-#include "store/store_state.h"
+#include "lease/lease.h"
+#include "store/store.h"
+#include "store/state.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
@@ -27,8 +27,8 @@ struct peer {
 };
 
 struct world {
-    struct node_session *session;
-    bool is_session_closed;
+    struct membership *member;
+    bool is_member_closed;
     unsigned ended;
     struct peer peer;
     struct id key;
@@ -69,7 +69,7 @@ static uint64_t wait_ns(uint64_t lease_ms)
 
 static void make_connection_old(void)
 {
-    fixture.store->changes_since_ns = 1;
+    lease_fence(store_lease(fixture.store))->connected_ns = 1;
 }
 
 static struct redis_target target(void)
@@ -83,7 +83,7 @@ static struct redis_target target(void)
     return target;
 }
 
-/* The own session */
+/* The own membership */
 
 static void on_ended(void *arg)
 {
@@ -102,33 +102,36 @@ static bool has_lease(void *arg)
     uint64_t now_ns;
 
     (void)arg;
-    return node_session_has_lease(w.session, &now_ns);
+    return membership_has_lease(w.member, &now_ns);
 }
 
-static void begin_session(uint32_t lease_ms)
+static void begin_membership(uint32_t lease_ms)
 {
-    static const struct node_session_events EVENTS = {.ended = on_ended};
+    static const struct membership_events EVENTS = {.on_ended = on_ended};
     const struct redis_target redis = target();
 
-    w.session = node_session_create(fixture.store, &redis, lease_ms);
-    node_session_listen(w.session, &EVENTS, NULL);
+    w.member = lease_join(store_lease(fixture.store), &redis, lease_ms);
+    membership_listen(w.member, &EVENTS, NULL);
 }
 
-static void open_session(uint32_t lease_ms)
+static void join(uint32_t lease_ms)
 {
-    begin_session(lease_ms);
+    begin_membership(lease_ms);
     until(has_lease, NULL);
 }
 
-static void close_session(void)
+static void leave(void)
 {
-    node_session_close(w.session, set, &w.is_session_closed);
-    cr_assert(test_loop_until_set(&fixture.loop, &w.is_session_closed, PATIENCE_MS));
+    membership_close(w.member, set, &w.is_member_closed);
+    cr_assert(test_loop_until_set(&fixture.loop, &w.is_member_closed, PATIENCE_MS));
 }
 
-static void own_name(struct session_name *ret_name)
+static void own_name(struct member_name *ret_name)
 {
-    node_session_name(w.session, ret_name);
+    struct barrier *barrier = barrier_begin(lease_barriers(store_lease(fixture.store)));
+
+    snprintf(ret_name->text, sizeof ret_name->text, "%.*s", TEXT_ARG(barrier_member(barrier)));
+    barrier_drop(barrier);
 }
 
 /* The other node */
@@ -263,20 +266,20 @@ static uint64_t revoke_key(enum store_result expected)
 
 Test(revocation, the_only_node_acknowledges_to_itself)
 {
-    struct session_name name;
+    struct member_name name;
 
-    open_session(LEASE_LONG_MS);
+    join(LEASE_LONG_MS);
     own_name(&name);
     make_connection_old();
     cr_assert_lt(revoke_key(STORE_OK), wait_ns(LEASE_LONG_MS));
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
     cr_assert_eq(metric_values[METRIC_BARRIER_SESSIONS], 1);
-    close_session();
+    leave();
 }
 
 Test(revocation, all_nodes_acknowledge)
 {
-    open_session(LEASE_LONG_MS);
+    join(LEASE_LONG_MS);
     peer_open();
     make_connection_old();
     for (unsigned i = 1; i <= 3; i++) {
@@ -287,12 +290,12 @@ Test(revocation, all_nodes_acknowledge)
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
     cr_assert(peer_is_held_as((char[]){"1 300"}));
     peer_close();
-    close_session();
+    leave();
 }
 
 Test(revocation, a_node_that_is_silent_is_waited_for_and_swept)
 {
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     peer_open();
     w.peer.is_silent = true;
     make_connection_old();
@@ -307,14 +310,14 @@ Test(revocation, a_node_that_is_silent_is_waited_for_and_swept)
     cr_assert_geq(revoke_key(STORE_OK), wait_ns(300));
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 2);
     peer_close();
-    close_session();
+    leave();
 }
 
 Test(revocation, a_node_that_sent_a_heartbeat_since_is_not_swept)
 {
     char count[32];
 
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     peer_open();
     w.peer.is_silent = w.peer.sends_heartbeats = true;
     make_connection_old();
@@ -324,19 +327,19 @@ Test(revocation, a_node_that_sent_a_heartbeat_since_is_not_swept)
     redis_server_ask(&fixture.server, count, sizeof count, "HLEN", "t:nodes", NULL);
     cr_assert_str_eq(count, "2");
     peer_close();
-    close_session();
+    leave();
 }
 
 Test(revocation, the_own_lease_counts_where_it_is_longer)
 {
-    open_session(400);
+    join(400);
     peer_open();
     w.peer.is_silent = true;
     make_connection_old();
     redis_server_tell(&fixture.server, "SET", "t:lease_max", "100", NULL);
     cr_assert_geq(revoke_key(STORE_OK), wait_ns(400));
     peer_close();
-    close_session();
+    leave();
 }
 
 Test(revocation, the_command_line_waits_for_leases_to_end)
@@ -344,7 +347,7 @@ Test(revocation, the_command_line_waits_for_leases_to_end)
     peer_open();
     redis_server_tell(&fixture.server, "SET", "t:lease_max", "300", NULL);
     make_connection_old();
-    cr_assert_geq(revoke_key(STORE_OK), wait_ns(300), "it has no session that could be told");
+    cr_assert_geq(revoke_key(STORE_OK), wait_ns(300), "it has no membership that could be told");
     until(peer_is_held_as, NULL);
     peer_close();
 }
@@ -356,26 +359,26 @@ Test(revocation, the_command_line_does_not_wait_where_nobody_ever_had_a_lease)
     cr_assert_eq(metric_values[METRIC_BARRIER_COUNT], 1);
 }
 
-Test(revocation, a_session_that_is_lost_under_way_costs_time_only)
+Test(revocation, a_membership_that_is_lost_under_way_costs_time_only)
 {
     struct key_answer answer = {0};
     uint64_t began_ns;
 
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     make_connection_old();
     redis_server_tell(&fixture.server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
     began_ns = clock_boot_ns();
     revoke_begin(&answer);
     cr_assert_eq(answer_wait(&answer.answer), STORE_OK);
     cr_assert_geq(clock_boot_ns() - began_ns, wait_ns(LEASE_MS));
-    close_session();
+    leave();
 }
 
 Test(revocation, the_link_of_changes_is_lost_while_it_waits)
 {
     struct key_answer answer = {0};
 
-    open_session(10000);
+    join(10000);
     peer_open();
     w.peer.is_silent = true;
     revoke_begin(&answer);
@@ -385,20 +388,20 @@ Test(revocation, the_link_of_changes_is_lost_while_it_waits)
     cr_assert_eq(answer_wait(&answer.answer), STORE_UNKNOWN);
     cr_assert_eq(metric_values[METRIC_BARRIER_FAILED], 1);
     peer_close();
-    close_session();
+    leave();
 }
 
 Test(revocation, the_store_is_closed_while_it_waits)
 {
     struct key_answer answer = {0};
 
-    open_session(10000);
+    join(10000);
     peer_open();
     w.peer.is_silent = true;
     revoke_begin(&answer);
     until(is_waited_for, NULL);
     peer_close();
-    close_session();
+    leave();
     fixture_close_store();
     cr_assert_eq(answer.answer.calls, 1);
     cr_assert_eq(answer.answer.result, STORE_UNKNOWN);
@@ -433,19 +436,19 @@ Test(revocation, an_unknown_key_waits_for_nobody)
     struct key_answer answer = {0};
     static const struct key_view NOT_DEVICE = {.kind = KEY_DEVICE};
 
-    open_session(10000);
+    join(10000);
     peer_open();
     w.peer.is_silent = true;
     key_store_revoke(fixture.store, &NOT_DEVICE, &w.key, &SOMEBODY, key_answer_done, &answer);
     cr_assert_eq(answer_wait(&answer.answer), STORE_NOT_FOUND);
     cr_assert_eq(w.peer.heard, 0);
     peer_close();
-    close_session();
+    leave();
 }
 
 /* The registry */
 
-/* arg: a session's name */
+/* arg: a membership's name */
 static bool is_registered(void *arg)
 {
     char held[64];
@@ -465,24 +468,24 @@ static bool is_registry_empty(void *arg)
     return registry_count() == 0;
 }
 
-Test(revocation, a_swept_session_registers_again)
+Test(revocation, a_swept_membership_registers_again)
 {
-    struct session_name name;
+    struct member_name name;
 
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     own_name(&name);
     cr_assert(is_registered(name.text));
     redis_server_tell(&fixture.server, "DEL", "t:nodes", NULL);
     until(is_registered, name.text);
     cr_assert_eq(w.ended, 0);
-    close_session();
+    leave();
 }
 
-Test(revocation, a_session_after_a_reconnect_takes_the_old_one_out)
+Test(revocation, a_membership_after_a_reconnect_takes_the_old_one_out)
 {
-    struct session_name before, after;
+    struct member_name before, after;
 
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     own_name(&before);
     redis_server_tell(&fixture.server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
     until(has_ended, NULL);
@@ -490,27 +493,27 @@ Test(revocation, a_session_after_a_reconnect_takes_the_old_one_out)
     own_name(&after);
     cr_assert_str_neq(after.text, before.text);
     until(is_alone_in_the_registry, after.text);
-    close_session();
+    leave();
 }
 
-Test(revocation, a_session_that_leaves_is_not_waited_for)
+Test(revocation, a_membership_that_leaves_is_not_waited_for)
 {
-    open_session(LEASE_MS);
-    node_session_leave(w.session);
+    join(LEASE_MS);
+    membership_leave(w.member);
     until(is_registry_empty, NULL);
     for (unsigned i = 0; i < 20; i++) {
         test_loop_for(&fixture.loop, LEASE_MS / 10);
         cr_assert_not(has_lease(NULL));
         cr_assert_eq(registry_count(), 0);
     }
-    close_session();
+    leave();
 }
 
 Test(revocation, redis_is_started_again)
 {
-    struct session_name before, after;
+    struct member_name before, after;
 
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     own_name(&before);
     redis_server_kill(&fixture.server);
     until(has_ended, NULL);
@@ -520,10 +523,10 @@ Test(revocation, redis_is_started_again)
     own_name(&after);
     until(is_alone_in_the_registry, after.text);
     /* Its connection is young: whoever is registered, it waits. */
-    uint64_t since_ns = store_sole_since_ns(fixture.store);
+    uint64_t since_ns = fence_sole_since_ns(lease_fence(store_lease(fixture.store)));
     revoke_key(STORE_OK);
     cr_assert_geq(clock_boot_ns(), since_ns + wait_ns(LEASE_MS));
-    close_session();
+    leave();
 }
 
 Test(revocation, the_longest_lease_only_grows)
@@ -531,12 +534,12 @@ Test(revocation, the_longest_lease_only_grows)
     char lease_max[32];
 
     redis_server_tell(&fixture.server, "SET", "t:lease_max", "700", NULL);
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     redis_server_ask(&fixture.server, lease_max, sizeof lease_max, "GET", "t:lease_max", NULL);
     cr_assert_str_eq(lease_max, "700");
     redis_server_tell(&fixture.server, "DEL", "t:lease_max", NULL);
     test_loop_for(&fixture.loop, LEASE_MS);
     redis_server_ask(&fixture.server, lease_max, sizeof lease_max, "GET", "t:lease_max", NULL);
     cr_assert_str_eq(lease_max, "200");
-    close_session();
+    leave();
 }

@@ -3,14 +3,14 @@
 #include "deadline.h"
 #include "leak_guard.h"
 #include "redis_server.h"
-#include "session_world.h"
+#include "lease_world.h"
 #include "store/key_store.h"
-#include "store/store_state.h"
+#include "store/state.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(store_identity, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+TestSuite(identity, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 #define ASK_ID "HMGET t:store id"
 #define NO_ID "*3\r\n$-1\r\n$-1\r\n$-1\r\n"
@@ -73,14 +73,14 @@ static void open_ready(void)
     until(is_ready, NULL);
 }
 
-Test(store_identity, heartbeats_and_changes_say_which_store_they_mean)
+Test(identity, heartbeats_and_changes_say_which_store_they_mean)
 {
     open_ready();
     cr_assert(strstr(fake_redis_command(w.fake, w.heartbeat, 0), IN_OUR_STORE));
     close_world();
 }
 
-Test(store_identity, a_heartbeat_that_meets_another_store_ends_the_session)
+Test(identity, a_heartbeat_that_meets_another_store_ends_the_membership)
 {
     static const struct {
         const char *reply, *id, *trouble;
@@ -109,13 +109,13 @@ Test(store_identity, a_heartbeat_that_meets_another_store_ends_the_session)
 }
 
 /* A node without heartbeats, too. */
-Test(store_identity, a_read_is_not_believed_in_another_store)
+Test(identity, a_read_is_not_believed_in_another_store)
 {
     static const char *const IDS[] = {NO_ID, OTHER_ID};
 
     for (size_t i = 0; i < sizeof IDS / sizeof *IDS; i++) {
         open_fake();
-        open_session(0);
+        join(0);
         until(is_ready, NULL);
         rule("GET t:key:", FAKE_ANSWER, "$-1\r\n", 0);
         cr_assert_eq(read_key(), STORE_NOT_FOUND);
@@ -126,10 +126,10 @@ Test(store_identity, a_read_is_not_believed_in_another_store)
     }
 }
 
-Test(store_identity, a_read_is_not_believed_of_a_master_that_was_demoted)
+Test(identity, a_read_is_not_believed_of_a_master_that_was_demoted)
 {
     open_fake();
-    open_session(0);
+    join(0);
     until(is_ready, NULL);
     rule("GET t:key:", FAKE_ANSWER, "$-1\r\n", 0);
     rule("ROLE", FAKE_ANSWER, FAKE_REPLICA, 0);
@@ -142,7 +142,7 @@ Test(store_identity, a_read_is_not_believed_of_a_master_that_was_demoted)
     close_world();
 }
 
-Test(store_identity, a_heartbeat_that_a_replica_refuses_ends_the_session)
+Test(identity, a_heartbeat_that_a_replica_refuses_ends_the_membership)
 {
     open_ready();
     rule("ROLE", FAKE_ANSWER, FAKE_REPLICA, 0);
@@ -155,7 +155,7 @@ Test(store_identity, a_heartbeat_that_a_replica_refuses_ends_the_session)
     close_world();
 }
 
-Test(store_identity, reads_of_one_turn_share_one_look_at_the_store)
+Test(identity, reads_of_one_turn_share_one_look_at_the_store)
 {
     const uint8_t digest[KEY_DIGEST_BYTES] = {1};
 
@@ -173,14 +173,14 @@ Test(store_identity, reads_of_one_turn_share_one_look_at_the_store)
 static bool is_on_the_other_run(void *arg)
 {
     (void)arg;
-    for (size_t i = 0; i < w.store->identity.link_count; i++)
-        if (strcmp(redis_link_run_id(w.store->identity.links[i]), "0000000000000000000000000000000000000002") != 0)
+    for (size_t i = 0; i < w.store->links.count; i++)
+        if (strcmp(redis_link_run_id(w.store->links.links[i]), "0000000000000000000000000000000000000002") != 0)
             return false;
     return true;
 }
 
 /* The name leads to another server, when one connection is made anew. */
-Test(store_identity, one_link_at_another_server_ends_the_session)
+Test(identity, one_link_at_another_server_ends_the_membership)
 {
     open_ready();
     rule("INFO server", FAKE_ANSWER, OTHER_RUN, 0);
@@ -193,7 +193,7 @@ Test(store_identity, one_link_at_another_server_ends_the_session)
     close_world();
 }
 
-Test(store_identity, reads_elsewhere_decide_nothing_until_that_redis_was_examined)
+Test(identity, reads_elsewhere_decide_nothing_until_that_redis_was_examined)
 {
     open_ready();
     rule("PING", FAKE_SILENT, NULL, 0);
@@ -213,11 +213,11 @@ Test(store_identity, reads_elsewhere_decide_nothing_until_that_redis_was_examine
     close_world();
 }
 
-Test(store_identity, a_node_waits_for_the_first_account)
+Test(identity, a_node_waits_for_the_first_account)
 {
     open_fake();
     rule(ASK_ID, FAKE_ANSWER, NO_ID, 0);
-    open_session(200);
+    join(200);
     until_trouble("make the first account");
     cr_assert(store_is_empty(w.store));
     test_loop_for(&w.loop, 300);
@@ -232,7 +232,7 @@ Test(store_identity, a_node_waits_for_the_first_account)
 
 /* Greetings */
 
-Test(store_identity, a_redis_that_does_not_tell_what_it_is_is_not_used)
+Test(identity, a_redis_that_does_not_tell_what_it_is_is_not_used)
 {
     static const struct {
         const char *command, *answer, *trouble;
@@ -247,7 +247,7 @@ Test(store_identity, a_redis_that_does_not_tell_what_it_is_is_not_used)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         open_fake();
         rule(CASES[i].command, FAKE_ANSWER, CASES[i].answer, 0);
-        open_session(200);
+        join(200);
         until_trouble(CASES[i].trouble);
         close_world();
     }

@@ -1,5 +1,5 @@
-#include "session_world.h"
-#include "store/store_state.h"
+#include "lease_world.h"
+#include "store/state.h"
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 enum { MESSAGE_BYTES = 512 };
 
-struct session_world w;
+struct lease_world w;
 
 void ignore_sigpipe(void)
 {
@@ -25,12 +25,12 @@ bool has_lease(void *arg)
     uint64_t now_ns;
 
     (void)arg;
-    return node_session_has_lease(w.session, &now_ns);
+    return membership_has_lease(w.member, &now_ns);
 }
 
 bool may_fill(uint64_t epoch)
 {
-    return node_session_may_fill(w.session, epoch);
+    return membership_may_fill(w.member, epoch);
 }
 
 static void on_ended(void *arg)
@@ -45,7 +45,7 @@ static void on_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
     (void)arg;
     w.invalidated++;
     memcpy(w.digest, digest, sizeof w.digest);
-    w.epoch_when_told = node_session_epoch(w.session);
+    w.epoch_when_told = membership_epoch(w.member);
     cr_assert_lt(fake_redis_count(w.fake, "PUBLISH"), w.invalidated, "acknowledged before it was told");
 }
 
@@ -98,26 +98,35 @@ static void on_store_told(void *arg)
     w.store_told++;
 }
 
-void open_session(uint32_t lease_ms)
+void join(uint32_t lease_ms)
 {
-    static const struct node_session_events EVENTS = {on_invalidated, on_ended};
+    static const struct membership_events EVENTS = {on_invalidated, on_ended};
     struct store_settings settings = {
         .target = {.host = "127.0.0.1", .port = fake_redis_port(w.fake)},
         .timeout_ms = w.timeout_ms,
         .prefix = "t:",
         .audit_max = 100,
         .min_replicas = w.min_replicas,
-        .unsafe_redis = true,
+        .unsafe_redis = !w.is_safe,
     };
 
     if (w.sentinel)
         settings.target = (struct redis_target){
             .master_name = "keys", .sentinel_count = 1, .sentinels = {{"127.0.0.1", fake_redis_port(w.sentinel)}}};
     w.store = store_create(&w.loop, &settings, on_store_told, NULL);
-    w.session = node_session_create(w.store, &settings.target, lease_ms);
-    node_session_listen(w.session, &EVENTS, NULL);
+    w.member = lease_join(store_lease(w.store), &settings.target, lease_ms);
+    membership_listen(w.member, &EVENTS, NULL);
     name_script(SCRIPT_node_heartbeat, w.heartbeat);
     name_script(SCRIPT_node_leave, w.leave);
+}
+
+/* To whom others acknowledge. */
+void own_name(struct member_name *ret_name)
+{
+    struct barrier *barrier = barrier_begin(lease_barriers(store_lease(w.store)));
+
+    snprintf(ret_name->text, sizeof ret_name->text, "%.*s", TEXT_ARG(barrier_member(barrier)));
+    barrier_drop(barrier);
 }
 
 void until(test_loop_predicate *predicate, void *arg)
@@ -125,17 +134,17 @@ void until(test_loop_predicate *predicate, void *arg)
     cr_assert(test_loop_until(&w.loop, predicate, arg, PATIENCE_MS), "store: %s", store_trouble(w.store));
 }
 
-static void close_session(void)
+static void leave(void)
 {
-    node_session_close(w.session, set, &w.is_session_closed);
-    cr_assert_not(w.is_session_closed);
+    membership_close(w.member, set, &w.is_member_closed);
+    cr_assert_not(w.is_member_closed);
 }
 
 void close_world(void)
 {
-    if (!w.is_session_closed)
-        close_session();
-    cr_assert(test_loop_until_set(&w.loop, &w.is_session_closed, PATIENCE_MS));
+    if (!w.is_member_closed)
+        leave();
+    cr_assert(test_loop_until_set(&w.loop, &w.is_member_closed, PATIENCE_MS));
     store_close(w.store, set, &w.is_store_closed);
     cr_assert(test_loop_until_set(&w.loop, &w.is_store_closed, PATIENCE_MS));
     fake_redis_close(w.fake);
@@ -188,7 +197,7 @@ struct heartbeat heartbeat_at(unsigned n)
 
     cr_assert_not_null(command);
     snprintf(words, sizeof words, "%s", command + strlen(w.heartbeat) + strlen(IN_OUR_STORE));
-    copy_word(&rest, heartbeat.session, sizeof heartbeat.session);
+    copy_word(&rest, heartbeat.membership, sizeof heartbeat.membership);
     copy_word(&rest, heartbeat.number, sizeof heartbeat.number);
     copy_word(&rest, heartbeat.lease, sizeof heartbeat.lease);
     copy_word(&rest, heartbeat.nonce, sizeof heartbeat.nonce);
@@ -207,10 +216,10 @@ void push(const char *channel, const char *payload)
 
 void push_own(const char *payload)
 {
-    struct session_name name;
+    struct member_name name;
     char channel[64];
 
-    node_session_name(w.session, &name);
+    own_name(&name);
     snprintf(channel, sizeof channel, "t:node:%s", name.text);
     push(channel, payload);
 }
@@ -237,10 +246,10 @@ bool has_lease_by_echoes(void *arg)
 
 bool is_live(void *arg)
 {
-    struct session_name name;
+    struct member_name name;
 
     (void)arg;
-    node_session_name(w.session, &name);
+    own_name(&name);
     return strcmp(name.text, "-") != 0;
 }
 
@@ -257,7 +266,7 @@ void until_ended(unsigned times)
 void open_with_lease(uint32_t lease_ms)
 {
     open_fake();
-    open_session(lease_ms);
+    join(lease_ms);
     until(has_lease_by_echoes, NULL);
     w.ended = 0; /* on a busy machine a session may end before its first lease */
 }

@@ -1,61 +1,61 @@
-/* How sessions end: by their connection, by nonsense, by leaving, by closing. */
+/* How members end: by their connection, by nonsense, by leaving, by closing. */
 #include "deadline.h"
 #include "leak_guard.h"
-#include "session_world.h"
+#include "lease_world.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(node_session_end, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+TestSuite(membership_end, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-/* The end of a session */
+/* The end of a membership */
 
-static void expect_new_session(const struct session_name *before, uint64_t epoch_before)
+static void expect_new_membership(const struct member_name *before, uint64_t epoch_before)
 {
-    struct session_name after;
+    struct member_name after;
     char subscribe[64], leave[LEAVE_BYTES];
 
-    cr_assert_gt(node_session_epoch(w.session), epoch_before);
+    cr_assert_gt(membership_epoch(w.member), epoch_before);
     cr_assert_not(may_fill(epoch_before));
     until(is_live, NULL);
-    node_session_name(w.session, &after);
+    own_name(&after);
     cr_assert_str_neq(after.text, before->text);
     cr_assert_not(may_fill(epoch_before));
     cr_assert_not(has_lease(NULL));
     snprintf(subscribe, sizeof subscribe, "SUBSCRIBE t:node:%s", after.text);
     until_command(subscribe);
     until(has_lease_by_echoes, NULL);
-    cr_assert_str_eq(heartbeat_at(heartbeats() - 1).session, after.text);
+    cr_assert_str_eq(heartbeat_at(heartbeats() - 1).membership, after.text);
     /* Nobody has to wait for the one before. */
     snprintf(leave, sizeof leave, "%s" IN_OUR_STORE "%s ", w.leave, before->text);
     until_command(leave);
 }
 
-Test(node_session_end, a_lost_subscription_ends_the_session)
+Test(membership_end, a_lost_subscription_ends_the_membership)
 {
-    struct session_name before;
+    struct member_name before;
     uint64_t epoch;
 
     open_with_lease(LEASE_MS);
-    node_session_name(w.session, &before);
-    epoch = node_session_epoch(w.session);
+    own_name(&before);
+    epoch = membership_epoch(w.member);
     cr_assert(may_fill(epoch));
     fake_redis_hang_up(w.fake, "chatelaine-invalidations");
     until_ended(1);
     cr_assert_not(has_lease(NULL));
     cr_assert_not(is_live(NULL));
-    cr_assert_not(may_fill(node_session_epoch(w.session)));
-    expect_new_session(&before, epoch);
+    cr_assert_not(may_fill(membership_epoch(w.member)));
+    expect_new_membership(&before, epoch);
     cr_assert_eq(w.ended, 1);
     close_world();
 }
 
-Test(node_session_end, an_echo_of_the_session_before_grants_none)
+Test(membership_end, an_echo_of_the_membership_before_grants_none)
 {
     char payload[64];
 
     open_fake();
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     until_heartbeats(1);
     fake_redis_hang_up(w.fake, "chatelaine-invalidations");
     until_ended(1);
@@ -66,15 +66,15 @@ Test(node_session_end, an_echo_of_the_session_before_grants_none)
     push_own(payload);
     test_loop_for(&w.loop, 50);
     cr_assert_not(has_lease(NULL));
-    cr_assert_str_eq(heartbeat_at(1).number, "1", "a new session counts anew");
+    cr_assert_str_eq(heartbeat_at(1).number, "1", "a new membership counts anew");
     close_world();
 }
 
-/* A heartbeat of the old session that is answered late must not be taken for the new one's. */
-Test(node_session_end, a_late_answer_of_the_session_before_changes_nothing)
+/* A heartbeat of the old membership that is answered late must not be taken for the new one's. */
+Test(membership_end, a_late_answer_of_the_membership_before_changes_nothing)
 {
     open_fake();
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     fake_redis_rule(w.fake, &(struct fake_rule){
                                 .command = w.heartbeat, .answer = OK_REPLY, .delay_ms = TIMEOUT_MS / 2, .times = 1});
     until_heartbeats(1);
@@ -82,11 +82,11 @@ Test(node_session_end, a_late_answer_of_the_session_before_changes_nothing)
     until_ended(1);
     until(is_live, NULL);
     until(has_lease_by_echoes, NULL);
-    cr_assert_str_neq(heartbeat_at(heartbeats() - 1).session, heartbeat_at(0).session);
+    cr_assert_str_neq(heartbeat_at(heartbeats() - 1).membership, heartbeat_at(0).membership);
     close_world();
 }
 
-Test(node_session_end, a_message_that_makes_no_sense_ends_the_session)
+Test(membership_end, a_message_that_makes_no_sense_ends_the_membership)
 {
     static const char *const INVALIDATION_CASES[] = {
         "",
@@ -135,7 +135,7 @@ Test(node_session_end, a_message_that_makes_no_sense_ends_the_session)
     }
 }
 
-Test(node_session_end, a_message_on_another_channel_ends_the_session)
+Test(membership_end, a_message_on_another_channel_ends_the_membership)
 {
     open_with_lease(LEASE_MS);
     push("t:other", DIGEST " " REVOKER " " BARRIER);
@@ -147,7 +147,7 @@ Test(node_session_end, a_message_on_another_channel_ends_the_session)
 /* Two ways in which the subscription is dead though Redis answers: the one is seen by its missing echoes; the other,
  * that Redis does not answer heartbeats, says nothing of the subscription. */
 
-Test(node_session_end, heartbeats_that_are_answered_but_not_echoed_renew_the_connection)
+Test(membership_end, heartbeats_that_are_answered_but_not_echoed_renew_the_connection)
 {
     open_with_lease(100);
     until(has_subscribed_twice, NULL);
@@ -156,10 +156,10 @@ Test(node_session_end, heartbeats_that_are_answered_but_not_echoed_renew_the_con
     close_world();
 }
 
-Test(node_session_end, heartbeats_that_are_not_answered_leave_the_connection)
+Test(membership_end, heartbeats_that_are_not_answered_leave_the_connection)
 {
     open_fake();
-    open_session(100);
+    join(100);
     rule(w.heartbeat, FAKE_SILENT, NULL, 1);
     until_heartbeats(1);
     test_loop_for(&w.loop, TIMEOUT_MS);
@@ -170,26 +170,26 @@ Test(node_session_end, heartbeats_that_are_not_answered_leave_the_connection)
 
 /* Leaving */
 
-static void until_left(const char *session)
+static void until_left(const char *membership)
 {
     char leave[LEAVE_BYTES];
 
-    snprintf(leave, sizeof leave, "%s" IN_OUR_STORE "%s ", w.leave, session);
+    snprintf(leave, sizeof leave, "%s" IN_OUR_STORE "%s ", w.leave, membership);
     until_command(leave);
 }
 
-Test(node_session_end, leaving_gives_the_lease_up_for_good)
+Test(membership_end, leaving_gives_the_lease_up_for_good)
 {
     enum { SHORT_MS = 400 };
-    struct session_name name;
+    struct member_name name;
     unsigned sent;
 
     open_with_lease(SHORT_MS);
-    node_session_name(w.session, &name);
-    node_session_leave(w.session);
+    own_name(&name);
+    membership_leave(w.member);
     cr_assert_eq(w.ended, 1, "inside the call");
     cr_assert_not(has_lease(NULL));
-    cr_assert_not(may_fill(node_session_epoch(w.session)));
+    cr_assert_not(may_fill(membership_epoch(w.member)));
     sent = heartbeats();
     until_left(name.text);
     for (unsigned i = 0; i < 3 * SHORT_MS / 10; i++) {
@@ -198,26 +198,26 @@ Test(node_session_end, leaving_gives_the_lease_up_for_good)
         cr_assert_not(has_lease(NULL));
     }
     cr_assert_leq(heartbeats(), sent + 1, "one was on its way perhaps");
-    cr_assert_str_eq(heartbeat_at(heartbeats() - 1).session, name.text);
+    cr_assert_str_eq(heartbeat_at(heartbeats() - 1).membership, name.text);
     close_world();
 }
 
-Test(node_session_end, an_echo_that_was_awaited_when_it_left_grants_none)
+Test(membership_end, an_echo_that_was_awaited_when_it_left_grants_none)
 {
     open_fake();
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     until_heartbeats(1);
-    node_session_leave(w.session);
+    membership_leave(w.member);
     echo(0);
     test_loop_for(&w.loop, 100);
     cr_assert_not(has_lease(NULL));
     close_world();
 }
 
-Test(node_session_end, one_that_left_still_acknowledges_and_begins_no_other)
+Test(membership_end, one_that_left_still_acknowledges_and_begins_no_other)
 {
     open_with_lease(100);
-    node_session_leave(w.session);
+    membership_leave(w.member);
     push(INVALIDATIONS, DIGEST " " REVOKER " " BARRIER);
     until_command("PUBLISH");
     until_command(w.leave);
@@ -228,41 +228,41 @@ Test(node_session_end, one_that_left_still_acknowledges_and_begins_no_other)
     test_loop_for(&w.loop, 200);
     cr_assert_eq(heartbeats(), sent);
     cr_assert_not(has_lease(NULL));
-    cr_assert_not(may_fill(node_session_epoch(w.session)));
+    cr_assert_not(may_fill(membership_epoch(w.member)));
     close_world();
 }
 
-/* The entry of the session that was lost is still in the registry: nobody must have to wait for it. */
-Test(node_session_end, leaving_takes_the_session_before_along)
+/* The entry of the membership that was lost is still in the registry: nobody must have to wait for it. */
+Test(membership_end, leaving_takes_the_membership_before_along)
 {
-    struct session_name name;
+    struct member_name name;
 
     open_with_lease(LEASE_MS);
-    node_session_name(w.session, &name);
+    own_name(&name);
     rule("SUBSCRIBE " INVALIDATIONS, FAKE_SILENT, NULL, 0);
     fake_redis_hang_up(w.fake, "chatelaine-invalidations");
     until(has_subscribed_twice, NULL);
-    node_session_leave(w.session);
+    membership_leave(w.member);
     until_left(name.text);
     close_world();
 }
 
-Test(node_session_end, leaving_without_redis_ends_all_the_same)
+Test(membership_end, leaving_without_redis_ends_all_the_same)
 {
     open_with_lease(LEASE_MS);
     fake_redis_go_away(w.fake);
-    node_session_leave(w.session);
+    membership_leave(w.member);
     cr_assert_eq(w.ended, 1);
     cr_assert_not(has_lease(NULL));
     until_ended(2); /* the connection too */
     close_world();
 }
 
-Test(node_session_end, leaving_before_there_is_a_session)
+Test(membership_end, leaving_before_there_is_a_membership)
 {
     open_fake();
-    open_session(LEASE_MS);
-    node_session_leave(w.session);
+    join(LEASE_MS);
+    membership_leave(w.member);
     until(is_live, NULL);
     test_loop_for(&w.loop, 100);
     cr_assert_eq(heartbeats(), 0);
@@ -272,42 +272,42 @@ Test(node_session_end, leaving_before_there_is_a_session)
 
 /* Closing at every moment of its life */
 
-Test(node_session_end, closes_before_the_loop_ran)
+Test(membership_end, closes_before_the_loop_ran)
 {
     open_fake();
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     close_world();
     cr_assert_eq(w.ended, 0);
 }
 
-Test(node_session_end, closes_while_it_subscribes)
+Test(membership_end, closes_while_it_subscribes)
 {
     open_fake();
     rule("SUBSCRIBE", FAKE_SILENT, NULL, 0);
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     until_command("SUBSCRIBE");
     close_world();
 }
 
-Test(node_session_end, closes_while_a_heartbeat_is_under_way)
+Test(membership_end, closes_while_a_heartbeat_is_under_way)
 {
     open_fake();
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     rule(w.heartbeat, FAKE_SILENT, NULL, 0);
     until_heartbeats(1);
     close_world();
     cr_assert_eq(w.ended, 1);
 }
 
-Test(node_session_end, closes_while_it_leaves)
+Test(membership_end, closes_while_it_leaves)
 {
     open_with_lease(LEASE_MS);
     rule(w.leave, FAKE_SILENT, NULL, 0);
-    node_session_leave(w.session);
+    membership_leave(w.member);
     close_world();
 }
 
-Test(node_session_end, closes_while_redis_is_away)
+Test(membership_end, closes_while_redis_is_away)
 {
     open_with_lease(LEASE_MS);
     fake_redis_go_away(w.fake);
@@ -316,7 +316,7 @@ Test(node_session_end, closes_while_redis_is_away)
     cr_assert_eq(w.ended, 1);
 }
 
-Test(node_session_end, closes_with_messages_on_their_way)
+Test(membership_end, closes_with_messages_on_their_way)
 {
     open_with_lease(LEASE_MS);
     push(INVALIDATIONS, DIGEST " " REVOKER " " BARRIER);

@@ -3,21 +3,21 @@
 #include "base/encode.h"
 #include "deadline.h"
 #include "leak_guard.h"
-#include "session_world.h"
-#include "store/store_internal.h"
+#include "lease_world.h"
+#include "store/script.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(node_session, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+TestSuite(membership, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 /* Leases */
 
-Test(node_session, a_lease_comes_with_the_echo_and_not_before)
+Test(membership, a_lease_comes_with_the_echo_and_not_before)
 {
     open_fake();
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     cr_assert_not(is_live(NULL));
     until_heartbeats(1);
     test_loop_for(&w.loop, 50);
@@ -33,13 +33,13 @@ Test(node_session, a_lease_comes_with_the_echo_and_not_before)
     cr_assert_eq(w.ended, 1, "closing forgets too");
 }
 
-Test(node_session, a_lease_is_counted_from_before_the_heartbeat_was_sent)
+Test(membership, a_lease_is_counted_from_before_the_heartbeat_was_sent)
 {
     enum { LONG_MS = 3000 };
     uint64_t end_ns;
 
     open_fake();
-    open_session(LONG_MS);
+    join(LONG_MS);
     until_heartbeats(1);
     end_ns = clock_boot_ns() + LONG_MS * NS_PER_MS; /* no earlier than it ends */
     test_loop_for(&w.loop, LONG_MS / 3);
@@ -54,7 +54,7 @@ Test(node_session, a_lease_is_counted_from_before_the_heartbeat_was_sent)
 static bool may_decide(void *arg)
 {
     (void)arg;
-    return node_session_may_decide(w.session);
+    return membership_may_decide(w.member);
 }
 
 static void on_script(void *arg, enum store_result result, const struct redis_reply *reply)
@@ -78,11 +78,11 @@ static enum store_result call_script(void)
 }
 
 /* Rule 10. Leaving ends the use of the cache, not what is known of the master. */
-Test(node_session, behind_sentinels_reads_decide_under_a_lease_alone)
+Test(membership, behind_sentinels_reads_decide_under_a_lease_alone)
 {
     open_fake();
     open_sentinel();
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     until_heartbeats(1);
     test_loop_for(&w.loop, 50);
     cr_assert_not(may_decide(NULL));
@@ -94,7 +94,7 @@ Test(node_session, behind_sentinels_reads_decide_under_a_lease_alone)
     cr_assert(may_decide(NULL) && store_is_ready(w.store));
     cr_assert_eq(w.store_told, 1);
     cr_assert_eq(call_script(), STORE_OK);
-    node_session_leave(w.session);
+    membership_leave(w.member);
     cr_assert(!has_lease(NULL) && may_decide(NULL));
     uint64_t end_ns = clock_boot_ns() + LEASE_MS * NS_PER_MS;
     while (clock_boot_ns() < end_ns)
@@ -103,11 +103,11 @@ Test(node_session, behind_sentinels_reads_decide_under_a_lease_alone)
     close_world();
 }
 
-Test(node_session, behind_sentinels_nothing_decides_once_the_session_is_over)
+Test(membership, behind_sentinels_nothing_decides_once_the_membership_is_over)
 {
     open_fake();
     open_sentinel();
-    open_session(5 * LEASE_MS);
+    join(5 * LEASE_MS);
     until(has_lease_by_echoes, NULL);
     fake_redis_hang_up(w.fake, "chatelaine-invalidations");
     until_ended(1);
@@ -115,10 +115,10 @@ Test(node_session, behind_sentinels_nothing_decides_once_the_session_is_over)
     close_world();
 }
 
-Test(node_session, one_redis_decides_without_a_lease)
+Test(membership, one_redis_decides_without_a_lease)
 {
     open_fake();
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     until_heartbeats(1);
     cr_assert(!has_lease(NULL) && may_decide(NULL));
     cr_assert_eq(call_script(), STORE_OK);
@@ -126,7 +126,7 @@ Test(node_session, one_redis_decides_without_a_lease)
 }
 
 /* The clock that the call tells is the one it judged by. */
-Test(node_session, the_clock_is_read_at_the_question)
+Test(membership, the_clock_is_read_at_the_question)
 {
     uint64_t before_ns, now_ns, lease_end_ns;
 
@@ -135,7 +135,7 @@ Test(node_session, the_clock_is_read_at_the_question)
     /* The loop does not run: nothing but the clock can end the lease. */
     do {
         before_ns = clock_boot_ns();
-        bool holds = node_session_has_lease(w.session, &now_ns);
+        bool holds = membership_has_lease(w.member, &now_ns);
         cr_assert(now_ns >= before_ns && now_ns <= clock_boot_ns());
         cr_assert(!holds || now_ns < lease_end_ns);
     } while (before_ns < lease_end_ns);
@@ -143,12 +143,12 @@ Test(node_session, the_clock_is_read_at_the_question)
     close_world();
 }
 
-Test(node_session, an_echo_that_comes_after_its_lease_grants_none)
+Test(membership, an_echo_that_comes_after_its_lease_grants_none)
 {
     enum { SHORT_MS = 200 };
 
     open_fake();
-    open_session(SHORT_MS);
+    join(SHORT_MS);
     until_heartbeats(1);
     test_loop_for(&w.loop, SHORT_MS + 20);
     echo(0);
@@ -159,10 +159,10 @@ Test(node_session, an_echo_that_comes_after_its_lease_grants_none)
     close_world();
 }
 
-Test(node_session, the_echo_of_a_heartbeat_that_was_given_up_grants_none)
+Test(membership, the_echo_of_a_heartbeat_that_was_given_up_grants_none)
 {
     open_fake();
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     until_heartbeats(2); /* the first was not echoed as long as its lease would have been */
     echo(0);
     test_loop_for(&w.loop, 50);
@@ -174,26 +174,26 @@ Test(node_session, the_echo_of_a_heartbeat_that_was_given_up_grants_none)
     close_world();
 }
 
-Test(node_session, a_wrong_nonce_grants_none)
+Test(membership, a_wrong_nonce_grants_none)
 {
     open_fake();
-    open_session(LEASE_MS);
+    join(LEASE_MS);
     until_heartbeats(1);
     push_own("lease 0123456789abcdef");
     push_own("lease 0000000000000000");
     test_loop_for(&w.loop, 50);
     cr_assert_not(has_lease(NULL));
-    cr_assert_eq(fake_redis_count(w.fake, "SUBSCRIBE " INVALIDATIONS), 1, "it is no reason to end the session");
+    cr_assert_eq(fake_redis_count(w.fake, "SUBSCRIBE " INVALIDATIONS), 1, "it is no reason to end the membership");
     until(has_lease_by_echoes, NULL);
     close_world();
 }
 
-Test(node_session, one_echo_grants_one_lease)
+Test(membership, one_echo_grants_one_lease)
 {
     enum { SHORT_MS = 300 };
 
     open_fake();
-    open_session(SHORT_MS);
+    join(SHORT_MS);
     until_heartbeats(1);
     uint64_t seen_ns = clock_boot_ns();
     echo(0);
@@ -206,7 +206,7 @@ Test(node_session, one_echo_grants_one_lease)
     close_world();
 }
 
-Test(node_session, a_lease_is_kept_up_by_heartbeats)
+Test(membership, a_lease_is_kept_up_by_heartbeats)
 {
     uint64_t until_ns;
 
@@ -222,26 +222,26 @@ Test(node_session, a_lease_is_kept_up_by_heartbeats)
     close_world();
 }
 
-Test(node_session, there_is_no_heartbeat_without_a_subscription)
+Test(membership, there_is_no_heartbeat_without_a_subscription)
 {
     open_fake();
     rule("SUBSCRIBE " INVALIDATIONS, FAKE_SILENT, NULL, 0);
-    open_session(200);
+    join(200);
     until_command("SUBSCRIBE " INVALIDATIONS);
     test_loop_for(&w.loop, 150);
     cr_assert_eq(heartbeats(), 0);
     cr_assert_not(has_lease(NULL));
     cr_assert_not(is_live(NULL));
-    cr_assert_not(may_fill(node_session_epoch(w.session)));
+    cr_assert_not(may_fill(membership_epoch(w.member)));
     close_world();
     cr_assert_eq(w.ended, 0, "there was none");
 }
 
-Test(node_session, there_is_no_lease_from_a_redis_that_is_unfit)
+Test(membership, there_is_no_lease_from_a_redis_that_is_unfit)
 {
     open_fake();
     rule("INFO", FAKE_ANSWER, "$70\r\nredis_version:6.2.7\r\n" FAKE_RUN_ID "\r\n", 0);
-    open_session(200);
+    join(200);
     until(is_live, NULL);
     test_loop_for(&w.loop, 300);
     cr_assert_eq(heartbeats(), 0);
@@ -249,10 +249,10 @@ Test(node_session, there_is_no_lease_from_a_redis_that_is_unfit)
     close_world();
 }
 
-Test(node_session, a_heartbeat_that_redis_refuses_grants_none)
+Test(membership, a_heartbeat_that_redis_refuses_grants_none)
 {
     open_fake();
-    open_session(200);
+    join(200);
     rule(w.heartbeat, FAKE_ANSWER, "-ERR no\r\n", 0);
     until_heartbeats(3);
     echo(heartbeats() - 1);
@@ -267,7 +267,7 @@ static void open_with_replicas(int64_t min_replicas, uint32_t lease_ms)
 {
     open_fake();
     w.min_replicas = min_replicas;
-    open_session(lease_ms);
+    join(lease_ms);
 }
 
 static void wait_rule(enum fake_action action, const char *answer, unsigned delay_ms)
@@ -293,27 +293,27 @@ static void expect_no_lease_for(unsigned ms)
     }
 }
 
-Test(node_session, one_redis_is_not_asked_for_replicas)
+Test(membership, one_redis_is_not_asked_for_replicas)
 {
     open_with_lease(LEASE_MS);
     cr_assert_eq(waits(), 0);
     close_world();
 }
 
-Test(node_session, a_heartbeat_is_followed_by_wait)
+Test(membership, a_heartbeat_is_followed_by_wait)
 {
     open_with_replicas(2, LEASE_MS);
     until(has_lease_by_echoes, NULL);
     cr_assert_eq(waits(), heartbeats(), "and nothing else is, so far");
     cr_assert_str_eq(fake_redis_command(w.fake, "WAIT", 0), "WAIT 2 375", "within three quarters of the timeout");
-    node_session_leave(w.session);
+    membership_leave(w.member);
     until_command(w.leave);
     cr_assert_eq(waits(), heartbeats(), "leaving promises nothing");
     close_world();
 }
 
 /* For longer it could grant nothing, and changes wait behind it. */
-Test(node_session, wait_ends_with_the_lease)
+Test(membership, wait_ends_with_the_lease)
 {
     open_with_replicas(1, 40);
     until_command("WAIT");
@@ -321,14 +321,14 @@ Test(node_session, wait_ends_with_the_lease)
     close_world();
 }
 
-Test(node_session, too_few_replicas_grant_none)
+Test(membership, too_few_replicas_grant_none)
 {
     open_with_replicas(2, 200);
     wait_rule(FAKE_ANSWER, ":1\r\n", 0);
     until_heartbeats(1);
     expect_no_lease_for(500);
     cr_assert_gt(heartbeats(), 1, "it is tried again");
-    cr_assert_str_eq(node_session_trouble(w.session),
+    cr_assert_str_eq(membership_trouble(w.member),
                      "Too few replicas acknowledge heartbeats: bring them back, or lower --min-replicas.");
     cr_assert(store_is_ready(w.store), "changes may find enough of them: %s", store_trouble(w.store));
     cr_assert_eq(w.ended, 0);
@@ -344,12 +344,12 @@ static bool is_ready(void *arg)
     return store_is_ready(w.store);
 }
 
-Test(node_session, behind_sentinels_readiness_tells_of_too_few_replicas)
+Test(membership, behind_sentinels_readiness_tells_of_too_few_replicas)
 {
     open_fake();
     open_sentinel();
     w.min_replicas = 2;
-    open_session(200);
+    join(200);
     wait_rule(FAKE_ANSWER, ":0\r\n", 0);
     until_heartbeats(2);
     cr_assert_not(store_is_ready(w.store));
@@ -360,7 +360,7 @@ Test(node_session, behind_sentinels_readiness_tells_of_too_few_replicas)
     close_world();
 }
 
-Test(node_session, no_answer_to_wait_grants_none)
+Test(membership, no_answer_to_wait_grants_none)
 {
     open_with_replicas(1, 2 * TIMEOUT_MS);
     wait_rule(FAKE_SILENT, NULL, 0);
@@ -369,7 +369,7 @@ Test(node_session, no_answer_to_wait_grants_none)
     close_world();
 }
 
-Test(node_session, an_error_of_wait_grants_none)
+Test(membership, an_error_of_wait_grants_none)
 {
     open_with_replicas(1, 200);
     wait_rule(FAKE_ANSWER, "-ERR no\r\n", 0);
@@ -379,14 +379,14 @@ Test(node_session, an_error_of_wait_grants_none)
 }
 
 /* The echo first; and only one heartbeat is under way, however slow the replicas are. */
-Test(node_session, an_echo_waits_for_replicas)
+Test(membership, an_echo_waits_for_replicas)
 {
     enum { SLOW_MS = 350, LONG_MS = 5000 };
 
     open_fake();
     w.timeout_ms = LONG_MS;
     w.min_replicas = 1;
-    open_session(LONG_MS);
+    join(LONG_MS);
     wait_rule(FAKE_ANSWER, ":1\r\n", SLOW_MS);
     until_heartbeats(1);
     uint64_t read_ns = clock_boot_ns();
@@ -401,7 +401,7 @@ Test(node_session, an_echo_waits_for_replicas)
     close_world();
 }
 
-Test(node_session, replicas_wait_for_the_echo)
+Test(membership, replicas_wait_for_the_echo)
 {
     open_with_replicas(1, LEASE_MS);
     until_command("WAIT");
@@ -414,7 +414,7 @@ Test(node_session, replicas_wait_for_the_echo)
     close_world();
 }
 
-Test(node_session, replicas_that_are_slower_than_the_lease_grant_none)
+Test(membership, replicas_that_are_slower_than_the_lease_grant_none)
 {
     open_with_replicas(1, 100);
     wait_rule(FAKE_ANSWER, ":1\r\n", 130);
@@ -425,7 +425,7 @@ Test(node_session, replicas_that_are_slower_than_the_lease_grant_none)
     close_world();
 }
 
-Test(node_session, the_shortest_lease_has_one_heartbeat_under_way)
+Test(membership, the_shortest_lease_has_one_heartbeat_under_way)
 {
     open_with_replicas(1, 5);
     wait_rule(FAKE_ANSWER, ":1\r\n", 50);
@@ -437,8 +437,8 @@ Test(node_session, the_shortest_lease_has_one_heartbeat_under_way)
     close_world();
 }
 
-/* A session that ended takes what its heartbeat would have granted along. */
-Test(node_session, replicas_of_an_earlier_sessions_heartbeat_grant_none)
+/* A membership that ended takes what its heartbeat would have granted along. */
+Test(membership, replicas_of_an_earlier_memberships_heartbeat_grant_none)
 {
     unsigned twice = 2;
 
@@ -456,17 +456,17 @@ Test(node_session, replicas_of_an_earlier_sessions_heartbeat_grant_none)
 
 /* Invalidations */
 
-Test(node_session, a_revocation_is_told_and_then_acknowledged)
+Test(membership, a_revocation_is_told_and_then_acknowledged)
 {
     uint8_t expected[KEY_DIGEST_BYTES];
-    struct session_name name;
+    struct member_name name;
     char publish[160];
     uint64_t epoch;
 
     open_with_lease(LEASE_MS);
     cr_assert(decode_hex(TEXT(DIGEST), expected, sizeof expected));
-    node_session_name(w.session, &name);
-    epoch = node_session_epoch(w.session);
+    own_name(&name);
+    epoch = membership_epoch(w.member);
     push(INVALIDATIONS, DIGEST " " REVOKER " " BARRIER);
     until_command("PUBLISH");
     cr_assert_eq(w.invalidated, 1);
@@ -475,7 +475,7 @@ Test(node_session, a_revocation_is_told_and_then_acknowledged)
     cr_assert_str_eq(fake_redis_command(w.fake, "PUBLISH", 0), publish);
     cr_assert_not(may_fill(epoch), "a read that was sent before may bring the key back");
     cr_assert_gt(w.epoch_when_told, epoch, "the callback sees the new epoch");
-    cr_assert(may_fill(node_session_epoch(w.session)));
+    cr_assert(may_fill(membership_epoch(w.member)));
     cr_assert(has_lease(NULL), "the lease goes on");
     cr_assert_eq(w.ended, 0);
     close_world();
@@ -487,12 +487,12 @@ static bool was_invalidated(void *arg)
     return w.invalidated > 0;
 }
 
-Test(node_session, a_revoker_without_a_session_gets_no_acknowledgement)
+Test(membership, a_revoker_without_a_membership_gets_no_acknowledgement)
 {
     uint64_t epoch;
 
     open_with_lease(LEASE_MS);
-    epoch = node_session_epoch(w.session);
+    epoch = membership_epoch(w.member);
     push(INVALIDATIONS, DIGEST " - " BARRIER);
     until(was_invalidated, NULL);
     push(INVALIDATIONS, DIGEST " - -");
@@ -504,7 +504,7 @@ Test(node_session, a_revoker_without_a_session_gets_no_acknowledgement)
     close_world();
 }
 
-Test(node_session, acknowledgements_of_nothing_are_ignored)
+Test(membership, acknowledgements_of_nothing_are_ignored)
 {
     open_with_lease(LEASE_MS);
     push_own("ack " REVOKER " " BARRIER);
@@ -515,32 +515,32 @@ Test(node_session, acknowledgements_of_nothing_are_ignored)
     close_world();
 }
 
-Test(node_session, strict_mode_acknowledges_without_ever_having_a_lease)
+Test(membership, strict_mode_acknowledges_without_ever_having_a_lease)
 {
     open_fake();
-    open_session(0);
+    join(0);
     until(is_live, NULL);
-    cr_assert_not(node_session_may_cache(w.session));
+    cr_assert_not(membership_may_cache(w.member));
     push(INVALIDATIONS, DIGEST " " REVOKER " " BARRIER);
     until_command("PUBLISH");
     test_loop_for(&w.loop, 100);
     cr_assert_eq(heartbeats(), 0);
     cr_assert_not(has_lease(NULL));
-    cr_assert_not(may_fill(node_session_epoch(w.session)));
+    cr_assert_not(may_fill(membership_epoch(w.member)));
     close_world();
 }
 
-Test(node_session, only_a_session_that_lives_may_fill)
+Test(membership, only_a_membership_that_lives_may_fill)
 {
     uint64_t epoch;
 
     open_fake();
-    open_session(LEASE_MS);
-    cr_assert(node_session_may_cache(w.session));
-    epoch = node_session_epoch(w.session);
+    join(LEASE_MS);
+    cr_assert(membership_may_cache(w.member));
+    epoch = membership_epoch(w.member);
     cr_assert_not(may_fill(epoch));
     until(is_live, NULL);
     cr_assert_not(may_fill(epoch), "it began since");
-    cr_assert(may_fill(node_session_epoch(w.session)), "whether or not it has a lease");
+    cr_assert(may_fill(membership_epoch(w.member)), "whether or not it has a lease");
     close_world();
 }

@@ -1,5 +1,4 @@
-#include "barrier_internal.h"
-
+#include "lease/barrier.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/list.h"
@@ -8,8 +7,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "core/lease_rules.h"
-#include "node_session_internal.h"
-#include "verb_internal.h"
+#include "core/limits.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,15 +17,15 @@ enum {
     HELD_BYTES = 40,     /* "<heartbeat number> <lease ms>" */
     HOLDERS_MAX = 16384, /* nodes; beyond, the registry can't be right */
     PLACES_FIRST = 32,
-    SWEPT_AT_ONCE = (SCRIPT_ARGS_MAX - 1) / 2,
+    SWEPT_AT_ONCE = 16, /* in one call of a script */
     /* W (rule 7): a node's clock may be 10 % slow, the revoker's 10 % fast, and some time to spare. */
     WAIT_PERCENT = 125,
     WAIT_SPARE_MS = 50,
 };
 
-/* A session that may still remember the key. */
+/* A member that may still remember the key. */
 struct holder {
-    char session[SESSION_NAME_CHARS + 1];
+    char member[MEMBER_NAME_CHARS + 1];
     char held[HELD_BYTES];
     bool is_registered, has_acknowledged;
 };
@@ -36,10 +34,10 @@ struct barrier {
     struct list node;
     struct barriers *kept_by;
     char name[BARRIER_NAME_CHARS + 1];
-    struct session_name session; /* to whom nodes acknowledge */
+    struct member_name member; /* to whom nodes acknowledge */
     struct holder *holders;
     size_t count, count_max, missing;
-    /* Where in holders a session stands, + 1, by its hash: open addressing, a power of two, at most half full. With
+    /* Where in holders a member stands, + 1, by its hash: open addressing, a power of two, at most half full. With
      * thousands of nodes each has to be found as often, while none is served. */
     uint16_t *places;
     size_t place_count;
@@ -51,8 +49,11 @@ struct barrier {
 };
 
 struct barriers {
-    struct store *store;
-    struct list under_way; /* struct barrier */
+    const struct lease_settings *settings;
+    const struct fence *fence;
+    struct member_name member; /* this node's; "-": it is none at present */
+    uint32_t lease_ms;         /* its lease, in any case */
+    struct list under_way;     /* struct barrier */
     uint64_t next_name;
     uv_timer_t timer; /* the first that will be over by time */
     struct log_pause forced_pause;
@@ -62,17 +63,29 @@ struct barriers {
 
 static void on_timer(uv_timer_t *timer);
 
-struct barriers *barriers_create(struct store *store)
+struct barriers *barriers_create(const struct lease_settings *settings, const struct fence *fence)
 {
     struct barriers *barriers = mem_alloc(sizeof *barriers);
 
-    barriers->store = store;
+    barriers->settings = settings;
+    barriers->fence = fence;
+    barriers_set_member(barriers, NULL);
     list_init(&barriers->under_way);
-    /* Not from 0: a late acknowledgement to a session of this process must not name another one's barrier. */
+    /* Not from 0: a late acknowledgement to a membership of this process must not name another one's barrier. */
     random_public(&barriers->next_name, sizeof barriers->next_name);
-    CHECK(uv_timer_init(store_loop(store), &barriers->timer) == 0);
+    CHECK(uv_timer_init(settings->loop, &barriers->timer) == 0);
     barriers->timer.data = barriers;
     return barriers;
+}
+
+void barriers_set_member(struct barriers *barriers, const struct member_name *name)
+{
+    barriers->member = name ? *name : (struct member_name){"-"};
+}
+
+void barriers_set_lease(struct barriers *barriers, uint32_t lease_ms)
+{
+    barriers->lease_ms = lease_ms;
 }
 
 struct barrier *barrier_begin(struct barriers *barriers)
@@ -81,14 +94,14 @@ struct barrier *barrier_begin(struct barriers *barriers)
 
     barrier->kept_by = barriers;
     snprintf(barrier->name, sizeof barrier->name, "%016" PRIx64, barriers->next_name++);
-    node_session_name(store_session(barriers->store), &barrier->session);
+    barrier->member = barriers->member;
     list_append(&barriers->under_way, &barrier->node);
     return barrier;
 }
 
-struct text barrier_session(const struct barrier *barrier)
+struct text barrier_member(const struct barrier *barrier)
 {
-    return text_of(barrier->session.text);
+    return text_of(barrier->member.text);
 }
 
 struct text barrier_name(const struct barrier *barrier)
@@ -115,17 +128,17 @@ static void finish(struct barrier *barrier, bool is_over)
 
 /* Holders */
 
-/* The place of that session, or the empty one where it would be. Names are random: any part of one is a hash. */
-static uint16_t *find_place(const struct barrier *barrier, struct text session)
+/* The place of that member, or the empty one where it would be. Names are random: any part of one is a hash. */
+static uint16_t *find_place(const struct barrier *barrier, struct text member)
 {
     uint64_t hash;
 
-    memcpy(&hash, session.ptr, sizeof hash);
+    memcpy(&hash, member.ptr, sizeof hash);
     hash = (hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
     for (size_t at = hash & (barrier->place_count - 1);; at = (at + 1) & (barrier->place_count - 1)) {
         uint16_t *place = &barrier->places[at];
 
-        if (*place == 0 || text_equal(session, (struct text){barrier->holders[*place - 1].session, SESSION_NAME_CHARS}))
+        if (*place == 0 || text_equal(member, (struct text){barrier->holders[*place - 1].member, MEMBER_NAME_CHARS}))
             return place;
     }
 }
@@ -136,23 +149,23 @@ static void places_make(struct barrier *barrier, size_t count)
     barrier->places = mem_alloc(count * sizeof *barrier->places);
     barrier->place_count = count;
     for (size_t i = 0; i < barrier->count; i++)
-        *find_place(barrier, (struct text){barrier->holders[i].session, SESSION_NAME_CHARS}) = (uint16_t)(i + 1);
+        *find_place(barrier, (struct text){barrier->holders[i].member, MEMBER_NAME_CHARS}) = (uint16_t)(i + 1);
 }
 
-static struct holder *find_holder(struct barrier *barrier, struct text session)
+static struct holder *find_holder(struct barrier *barrier, struct text member)
 {
     uint16_t place = 0;
 
-    if (barrier->place_count > 0 && session.len == SESSION_NAME_CHARS)
-        place = *find_place(barrier, session);
+    if (barrier->place_count > 0 && member.len == MEMBER_NAME_CHARS)
+        place = *find_place(barrier, member);
     return place ? &barrier->holders[place - 1] : NULL;
 }
 
-static struct holder *add_holder(struct barrier *barrier, struct text session)
+static struct holder *add_holder(struct barrier *barrier, struct text member)
 {
     struct holder *holder;
 
-    if (barrier->count == HOLDERS_MAX || session.len != SESSION_NAME_CHARS)
+    if (barrier->count == HOLDERS_MAX || member.len != MEMBER_NAME_CHARS)
         return NULL;
     if (barrier->count == barrier->count_max) {
         barrier->count_max = barrier->count_max ? 2 * barrier->count_max : 16;
@@ -162,8 +175,8 @@ static struct holder *add_holder(struct barrier *barrier, struct text session)
         places_make(barrier, barrier->place_count ? 2 * barrier->place_count : PLACES_FIRST);
     holder = &barrier->holders[barrier->count++];
     *holder = (struct holder){0};
-    memcpy(holder->session, session.ptr, SESSION_NAME_CHARS);
-    *find_place(barrier, session) = (uint16_t)barrier->count;
+    memcpy(holder->member, member.ptr, MEMBER_NAME_CHARS);
+    *find_place(barrier, member) = (uint16_t)barrier->count;
     return holder;
 }
 
@@ -173,13 +186,13 @@ static bool read_registry(struct barrier *barrier, const struct redis_reply *reg
         return false;
     for (size_t i = 0; i < registry->count; i += 2) {
         struct holder *holder;
-        struct text session;
+        struct text member;
 
-        if (!reply_text(reply_at(registry, i), &session))
+        if (!reply_text(reply_at(registry, i), &member))
             return false;
-        holder = find_holder(barrier, session); /* an acknowledgement was faster than the script's reply */
+        holder = find_holder(barrier, member); /* an acknowledgement was faster than the script's reply */
         if (!holder)
-            holder = add_holder(barrier, session);
+            holder = add_holder(barrier, member);
         if (!holder || !reply_chars(reply_at(registry, i + 1), holder->held, sizeof holder->held))
             return false;
         barrier->missing += !holder->has_acknowledged && !holder->is_registered;
@@ -191,11 +204,11 @@ static bool read_registry(struct barrier *barrier, const struct redis_reply *reg
 /* Deciding */
 
 /* What every holder has acknowledged is over at once, unless within W Redis may have been started again, and have
- * forgotten sessions whose leases still run (rule 7), or another Redis may have granted leases that this one does not
+ * forgotten members whose leases still run (rule 7), or another Redis may have granted leases that this one does not
  * know of (rule 10). */
 static uint64_t over_at_ns(const struct barrier *barrier)
 {
-    uint64_t sole_ns = store_sole_since_ns(barrier->kept_by->store);
+    uint64_t sole_ns = fence_sole_since_ns(barrier->kept_by->fence);
     bool is_told_by_all = barrier->missing == 0 && sole_ns > 0;
 
     return (is_told_by_all || sole_ns > barrier->began_ns ? sole_ns : barrier->began_ns) + barrier->wait_ns;
@@ -225,31 +238,32 @@ static void arm_for_first(struct barriers *barriers)
         arm_at(barriers, first_ns);
 }
 
-static void sweep_done(void *arg, enum store_result result, const struct redis_reply *reply)
+/* What stays is swept by the next. */
+static void on_swept(UNUSED void *arg, UNUSED enum lease_answer answer)
 {
-    (void)arg, (void)result, (void)reply; /* what stays is swept by the next */
 }
 
-/* W has passed, so that these sessions have no lease; they leave the registry unless they sent a heartbeat since
+/* W has passed, so that these members have no lease; they leave the registry unless they sent a heartbeat since
  * (rule 9). */
 static void sweep(struct barrier *barrier)
 {
-    struct script_args args;
+    const struct lease_settings *settings = barrier->kept_by->settings;
+    struct text argv[2 * SWEPT_AT_ONCE];
     size_t at = 0;
 
     while (at < barrier->count) {
-        args_begin(&args);
-        for (; at < barrier->count && args.count < 2 * (size_t)SWEPT_AT_ONCE; at++) {
+        size_t argc = 0;
+
+        for (; at < barrier->count && argc < sizeof argv / sizeof *argv; at++) {
             const struct holder *holder = &barrier->holders[at];
 
             if (!holder->is_registered || holder->has_acknowledged)
                 continue;
-            args_add(&args, text_of(holder->session));
-            args_add(&args, text_of(holder->held));
+            argv[argc++] = text_of(holder->member);
+            argv[argc++] = text_of(holder->held);
         }
-        if (args.count > 0)
-            store_call_script(barrier->kept_by->store, SCRIPT_node_leave, SCRIPT_LEAVES, args.count, args.argv,
-                              sweep_done, NULL);
+        if (argc > 0)
+            settings->leave(settings->arg, argc, argv, on_swept, NULL);
     }
 }
 
@@ -278,7 +292,7 @@ static void finish_over(struct barrier *barrier)
     note_duration(took_ms);
     if (barrier->missing > 0) {
         metric_add(METRIC_BARRIER_FORCED, 1);
-        if (store_may_log(barriers->store, &barriers->forced_pause))
+        if (log_pause_is_over(&barriers->forced_pause, uv_now(barriers->settings->loop), LEASE_LOG_PAUSE_MS))
             LOG(LOG_WARN, "a revocation waited for leases to end, for nodes did not acknowledge it",
                 log_int("nodes", (int64_t)barrier->missing), log_int("waited_ms", (int64_t)took_ms),
                 log_int("suppressed", barriers->forced_pause.suppressed));
@@ -292,9 +306,9 @@ static bool is_over(const struct barrier *barrier)
     return clock_boot_ns() >= over_at_ns(barrier) || !RULE(RULE_WAIT);
 }
 
-static uint64_t longest_lease_ms(const struct store *store, uint64_t lease_max_ms)
+static uint64_t longest_lease_ms(const struct barriers *barriers, uint64_t lease_max_ms)
 {
-    uint64_t own_ms = node_session_lease_ms(store_session(store)), unknown_ms = store_lease_unknown_ms(store);
+    uint64_t own_ms = barriers->lease_ms, unknown_ms = fence_lease_unknown_ms(barriers->fence);
     uint64_t longest_ms = own_ms > lease_max_ms ? own_ms : lease_max_ms;
 
     return unknown_ms > longest_ms ? unknown_ms : longest_ms;
@@ -318,7 +332,7 @@ bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct re
     barrier->done = done;
     barrier->arg = arg;
     barrier->is_waiting = true;
-    barrier->wait_ns = wait_of(longest_lease_ms(barriers->store, (uint64_t)lease_max_ms));
+    barrier->wait_ns = wait_of(longest_lease_ms(barriers, (uint64_t)lease_max_ms));
     metric_add(METRIC_BARRIER_SESSIONS, (int64_t)barrier->missing);
     if (is_over(barrier))
         finish_over(barrier);
@@ -330,10 +344,10 @@ bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct re
 void barriers_settle(struct barriers *barriers, void (*done)(void *arg, bool is_over), void *arg)
 {
     static const struct redis_reply NOBODY = {.type = REPLY_ARRAY};
-    uint64_t sole_ns = store_sole_since_ns(barriers->store);
-    uint64_t wait_ns = wait_of(longest_lease_ms(barriers->store, 0));
+    uint64_t sole_ns = fence_sole_since_ns(barriers->fence);
+    uint64_t wait_ns = wait_of(longest_lease_ms(barriers, 0));
 
-    if (!store_resolver(barriers->store) || (sole_ns > 0 && clock_boot_ns() >= sole_ns + wait_ns))
+    if (!barriers->fence->sentinel || (sole_ns > 0 && clock_boot_ns() >= sole_ns + wait_ns))
         done(arg, true);
     else
         CHECK(barrier_wait(barrier_begin(barriers), 0, &NOBODY, done, arg));
@@ -357,7 +371,7 @@ static void on_timer(uv_timer_t *timer)
     arm_for_first(barriers);
 }
 
-void barriers_acknowledge(struct barriers *barriers, struct text session, struct text name)
+void barriers_acknowledge(struct barriers *barriers, struct text member, struct text name)
 {
     for (struct list *node = barriers->under_way.next; node != &barriers->under_way; node = node->next) {
         struct barrier *barrier = LIST_ENTRY(node, struct barrier, node);
@@ -365,9 +379,9 @@ void barriers_acknowledge(struct barriers *barriers, struct text session, struct
 
         if (!text_equal(name, (struct text){barrier->name, BARRIER_NAME_CHARS}))
             continue;
-        holder = find_holder(barrier, session);
+        holder = find_holder(barrier, member);
         if (!holder)
-            holder = barrier->is_waiting ? NULL : add_holder(barrier, session);
+            holder = barrier->is_waiting ? NULL : add_holder(barrier, member);
         if (holder && !holder->has_acknowledged) {
             holder->has_acknowledged = true;
             barrier->missing -= holder->is_registered;

@@ -1,8 +1,11 @@
 /* What a node keeps of what it answered, and how it tells it again to a store that lacks it. */
 #include "deadline.h"
 #include "leak_guard.h"
-#include "session_world.h"
-#include "store/store_state.h"
+#include "lease_world.h"
+#include "store/access.h"
+#include "store/script.h"
+#include "store/state.h"
+#include "store/store_examine.h"
 #include "store/key_store.h"
 #include "base/clock.h"
 #include <criterion/criterion.h>
@@ -10,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(store_promise, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+TestSuite(promises, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 enum { REVOCATIONS_KEPT = 16384, OTHERS_KEPT = 1024 };
 
@@ -39,8 +42,8 @@ static void open_ready(void)
     rule("CONFIG GET appendfsync", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$6\r\nalways\r\n", 0);
     rule("CONFIG GET no-appendfsync-on-rewrite", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$2\r\nno\r\n", 0);
     rule("CONFIG GET maxmemory-policy", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$10\r\nnoeviction\r\n", 0);
-    open_session(0);
-    w.store->settings.unsafe_redis = false; /* or each loss is accepted */
+    w.is_safe = true; /* or each loss is accepted */
+    join(0);
     name_script(SCRIPT_key_revoke, revocation);
     name_script(SCRIPT_node_settle, settle);
     until(is_ready, NULL);
@@ -103,7 +106,7 @@ static bool has_settled(void *arg)
     return fake_redis_count(w.fake, settle) > 0;
 }
 
-Test(store_promise, a_change_says_its_number_and_what_was_acknowledged_before)
+Test(promises, a_change_says_its_number_and_what_was_acknowledged_before)
 {
     char expected[256];
 
@@ -113,14 +116,14 @@ Test(store_promise, a_change_says_its_number_and_what_was_acknowledged_before)
 
         change(NULL);
         name_script(SCRIPT_account_list, list);
-        snprintf(expected, sizeof expected, "%s 1 t:store:" FAKE_STORE_ID ":%s:%u:%u t:", list, promises_maker(w.store),
-                 i, i + 1);
+        snprintf(expected, sizeof expected, "%s 1 t:store:" FAKE_STORE_ID ":%s:%u:%u t:", list,
+                 promises_maker(lease_promises(store_lease(w.store))), i, i + 1);
         cr_assert_str_eq(fake_redis_command(w.fake, list, i), expected);
     }
     close_world();
 }
 
-Test(store_promise, revocations_that_are_lacking_are_made_again_and_nothing_else_happens)
+Test(promises, revocations_that_are_lacking_are_made_again_and_nothing_else_happens)
 {
     struct id keys[3];
 
@@ -146,7 +149,7 @@ Test(store_promise, revocations_that_are_lacking_are_made_again_and_nothing_else
     close_world();
 }
 
-Test(store_promise, what_cannot_be_made_again_is_waited_for)
+Test(promises, what_cannot_be_made_again_is_waited_for)
 {
     struct id key = some_key();
 
@@ -167,7 +170,7 @@ Test(store_promise, what_cannot_be_made_again_is_waited_for)
     close_world();
 }
 
-Test(store_promise, or_until_its_loss_is_accepted)
+Test(promises, or_until_its_loss_is_accepted)
 {
     open_ready();
     change(NULL);
@@ -185,7 +188,7 @@ Test(store_promise, or_until_its_loss_is_accepted)
     close_world();
 }
 
-Test(store_promise, telling_again_is_tried_again)
+Test(promises, telling_again_is_tried_again)
 {
     struct id key = some_key();
 
@@ -216,7 +219,7 @@ static void key_undecided(void *arg, enum store_result result, const struct key_
 }
 
 /* A script that finds less than was acknowledged, or a read's look at the store. */
-Test(store_promise, any_script_and_any_read_notices)
+Test(promises, any_script_and_any_read_notices)
 {
     const uint8_t digest[KEY_DIGEST_BYTES] = {1};
 
@@ -241,14 +244,15 @@ Test(store_promise, any_script_and_any_read_notices)
     }
 }
 
-Test(store_promise, keeps_the_newest_revocations)
+Test(promises, keeps_the_newest_revocations)
 {
     struct id key = some_key();
 
     open_ready();
+    struct promises *promises = lease_promises(store_lease(w.store));
     for (int i = 0; i < REVOCATIONS_KEPT + 10; i++) {
-        promises_note(w.store, promises_next(w.store));
-        store_keep_revocation(w.store, &key, TEXT("operator"));
+        promises_note(promises, promises_next(promises));
+        promises_keep_revocation(promises, &key, TEXT("operator"));
     }
     hold(REVOCATIONS_KEPT + 7, false);
     look();
@@ -259,14 +263,15 @@ Test(store_promise, keeps_the_newest_revocations)
     close_world();
 }
 
-Test(store_promise, beyond_its_bounds_it_says_at_most_how_many)
+Test(promises, beyond_its_bounds_it_says_at_most_how_many)
 {
     struct id key = some_key();
 
     open_ready();
+    struct promises *promises = lease_promises(store_lease(w.store));
     change(&key);
     for (int i = 0; i < OTHERS_KEPT + 10; i++)
-        promises_note(w.store, promises_next(w.store));
+        promises_note(promises, promises_next(promises));
     hold(0, false);
     look();
     until_trouble("lost up to 1035 changes");

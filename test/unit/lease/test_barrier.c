@@ -1,11 +1,9 @@
 /* The barrier by itself: registries and acknowledgements come from the test, time and the connection are real. */
-#include "store/barrier_internal.h"
+#include "lease/lease.h"
 #include "deadline.h"
 #include "base/clock.h"
 #include "base/metrics.h"
-#include "store/node_session.h"
-#include "redis/sentinel.h"
-#include "store/store_state.h"
+#include "store/state.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
@@ -15,9 +13,9 @@
 enum { REGISTRY_MAX = 8, MANY = 2000 };
 
 #define NS_PER_MS UINT64_C(1000000)
-#define SESSION_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define SESSION_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-#define SESSION_C "cccccccccccccccccccccccccccccccc"
+#define MEMBER_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define MEMBER_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define MEMBER_C "cccccccccccccccccccccccccccccccc"
 
 TestSuite(barrier, .init = fixture_start, .fini = fixture_stop, .timeout = TEST_WITHIN_S);
 
@@ -39,7 +37,12 @@ static void on_done(void *arg, bool is_over)
 
 static struct barriers *barriers(void)
 {
-    return store_barriers(fixture.store);
+    return lease_barriers(store_lease(fixture.store));
+}
+
+static struct fence *fence(void)
+{
+    return lease_fence(store_lease(fixture.store));
 }
 
 static uint64_t wait_ns(uint64_t lease_ms)
@@ -50,10 +53,10 @@ static uint64_t wait_ns(uint64_t lease_ms)
 /* As if this connection to Redis were as old as the machine. */
 static void make_connection_old(void)
 {
-    fixture.store->changes_since_ns = 1;
+    fence()->connected_ns = 1;
 }
 
-/* words: what the registry holds, alternately sessions and what is held of them. */
+/* words: what the registry holds, alternately members and what is held of them. */
 static bool wait_for(struct barrier *barrier, int64_t lease_max_ms, const char *const *words, size_t count,
                      struct outcome *outcome)
 {
@@ -73,9 +76,9 @@ static bool wait_for(struct barrier *barrier, int64_t lease_max_ms, const char *
     cr_assert(wait_for(barrier, lease_max_ms, (const char *const[]){__VA_ARGS__}, \
                        sizeof(const char *const[]){__VA_ARGS__} / sizeof(const char *), outcome))
 
-static void acknowledge(const char *session, const char *name)
+static void acknowledge(const char *membership, const char *name)
 {
-    barriers_acknowledge(barriers(), text_of(session), text_of(name));
+    barriers_acknowledge(barriers(), text_of(membership), text_of(name));
 }
 
 /* Of a barrier; it may be gone when the name is needed. */
@@ -127,7 +130,7 @@ Test(barrier, an_empty_registry_does_not_count_on_a_young_connection)
 {
     struct outcome outcome = {0};
     struct barrier_name name;
-    uint64_t since_ns = fixture.store->changes_since_ns;
+    uint64_t since_ns = fence()->connected_ns;
 
     cr_assert(wait_for(begin(&name), 400, NULL, 0, &outcome));
     if (clock_boot_ns() < since_ns + wait_ns(400))
@@ -145,11 +148,11 @@ static void make_follower_of_sentinels(int64_t replicas, int64_t min_replicas)
 {
     const struct redis_target target = {.master_name = "keys", .sentinel_count = 1, .sentinels = {{"127.0.0.1", 1}}};
 
-    fixture.store->sentinel = redis_sentinel_create(&fixture.loop, &target, 100);
+    fixture.store->sentinel = fence()->sentinel = redis_sentinel_create(&fixture.loop, &target, 100);
     cr_assert_eq(uv_timer_stop(&fixture.store->probe), 0); /* or the Redis that is there would be counted */
-    fixture.store->replicas_listed = replicas;
-    fixture.store->settings.min_replicas = min_replicas;
-    fixture.store->changes_since_ns = clock_boot_ns();
+    fence()->replicas_listed = replicas;
+    fence()->min_replicas = min_replicas;
+    fence()->connected_ns = clock_boot_ns();
 }
 
 /* When a revocation is over that all have acknowledged. */
@@ -158,8 +161,8 @@ static uint64_t over_at(int64_t lease_max_ms)
     struct outcome outcome = {0};
     struct barrier_name name;
 
-    WAIT_FOR(begin(&name), lease_max_ms, &outcome, SESSION_A, "1 100");
-    acknowledge(SESSION_A, name.text);
+    WAIT_FOR(begin(&name), lease_max_ms, &outcome, MEMBER_A, "1 100");
+    acknowledge(MEMBER_A, name.text);
     if (!outcome.is_done)
         until_done(&outcome);
     expect_over(&outcome);
@@ -179,7 +182,7 @@ static void expect_between(uint64_t at_ns, uint64_t from_ns, uint64_t least_ms)
 Test(barrier, all_replicas_knew_of_each_lease)
 {
     make_follower_of_sentinels(2, 2);
-    expect_between(over_at(100), fixture.store->changes_since_ns, 175);
+    expect_between(over_at(100), fence()->connected_ns, 175);
     make_connection_old();
     uint64_t now_ns = clock_boot_ns();
     expect_between(over_at(5000), now_ns, 0);
@@ -190,10 +193,10 @@ Test(barrier, a_majority_of_replicas_leaves_the_replaced_master)
 {
     make_follower_of_sentinels(2, 1);
     make_connection_old();
-    store_followed(fixture.store);
-    uint64_t since_ns = fixture.store->followed_since_ns;
-    store_followed(fixture.store);
-    cr_assert_eq(fixture.store->followed_since_ns, since_ns, "the first counts");
+    fence_on_followed(fence());
+    uint64_t since_ns = fence()->followed_ns;
+    fence_on_followed(fence());
+    cr_assert_eq(fence()->followed_ns, since_ns, "the first counts");
     expect_between(over_at(100), since_ns, 1300);
     uint64_t now_ns = clock_boot_ns();
     expect_between(over_at(100), now_ns, 0);
@@ -212,8 +215,8 @@ Test(barrier, nobody_has_followed_yet)
 Test(barrier, fewer_replicas_may_stay_with_the_replaced_master)
 {
     make_follower_of_sentinels(3, 1);
-    store_followed(fixture.store);
-    uint64_t since_ns = fixture.store->followed_since_ns;
+    fence_on_followed(fence());
+    uint64_t since_ns = fence()->followed_ns;
     expect_between(over_at(100), since_ns, 4510 + 1300);
     uint64_t now_ns = clock_boot_ns();
     expect_between(over_at(100), now_ns, 0);
@@ -222,16 +225,16 @@ Test(barrier, fewer_replicas_may_stay_with_the_replaced_master)
 Test(barrier, a_command_that_waits_for_no_replica)
 {
     make_follower_of_sentinels(1, 0);
-    expect_between(over_at(100), fixture.store->changes_since_ns, 4510 + 1300);
+    expect_between(over_at(100), fence()->connected_ns, 4510 + 1300);
 }
 
 /* Who promotes a replica by hand may have any number of them. */
 Test(barrier, without_sentinels_enough_replicas_must_follow_too)
 {
-    fixture.store->settings.min_replicas = 1;
+    fence()->min_replicas = 1;
     make_connection_old();
-    store_followed(fixture.store);
-    expect_between(over_at(100), fixture.store->followed_since_ns, 175);
+    fence_on_followed(fence());
+    expect_between(over_at(100), fence()->followed_ns, 175);
 }
 
 Test(barrier, nobody_acknowledges)
@@ -242,9 +245,9 @@ Test(barrier, nobody_acknowledges)
 
     make_connection_old();
     began_ns = clock_boot_ns();
-    WAIT_FOR(begin(&name), 200, &outcome, SESSION_A, "1 200", SESSION_B, "7 100");
+    WAIT_FOR(begin(&name), 200, &outcome, MEMBER_A, "1 200", MEMBER_B, "7 100");
     cr_assert_eq(outcome.calls, 0);
-    acknowledge(SESSION_A, name.text);
+    acknowledge(MEMBER_A, name.text);
     cr_assert_eq(outcome.calls, 0, "one is missing");
     until_done(&outcome);
     expect_over(&outcome);
@@ -258,23 +261,23 @@ Test(barrier, all_acknowledge)
     struct barrier_name name;
 
     make_connection_old();
-    WAIT_FOR(begin(&name), 5000, &outcome, SESSION_A, "1 200", SESSION_B, "7 100");
-    acknowledge(SESSION_B, name.text);
+    WAIT_FOR(begin(&name), 5000, &outcome, MEMBER_A, "1 200", MEMBER_B, "7 100");
+    acknowledge(MEMBER_B, name.text);
     cr_assert_eq(outcome.calls, 0);
-    acknowledge(SESSION_A, name.text);
+    acknowledge(MEMBER_A, name.text);
     expect_over(&outcome);
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
-    acknowledge(SESSION_A, name.text);
+    acknowledge(MEMBER_A, name.text);
 }
 
 Test(barrier, all_acknowledge_on_a_young_connection)
 {
     struct outcome outcome = {0};
     struct barrier_name name;
-    uint64_t since_ns = fixture.store->changes_since_ns;
+    uint64_t since_ns = fence()->connected_ns;
 
-    WAIT_FOR(begin(&name), 400, &outcome, SESSION_A, "1 200");
-    acknowledge(SESSION_A, name.text);
+    WAIT_FOR(begin(&name), 400, &outcome, MEMBER_A, "1 200");
+    acknowledge(MEMBER_A, name.text);
     until_done(&outcome);
     expect_over(&outcome);
     cr_assert_geq(outcome.at_ns, since_ns + wait_ns(400));
@@ -289,20 +292,20 @@ Test(barrier, acknowledgements_overtake_the_reply)
 
     make_connection_old();
     barrier = begin(&name);
-    acknowledge(SESSION_A, name.text);
-    acknowledge(SESSION_A, name.text);
-    acknowledge(SESSION_C, name.text);
-    WAIT_FOR(barrier, 5000, &outcome, SESSION_A, "1 200", SESSION_B, "7 100");
+    acknowledge(MEMBER_A, name.text);
+    acknowledge(MEMBER_A, name.text);
+    acknowledge(MEMBER_C, name.text);
+    WAIT_FOR(barrier, 5000, &outcome, MEMBER_A, "1 200", MEMBER_B, "7 100");
     cr_assert_eq(outcome.calls, 0, "twice by one is once by each of two");
-    acknowledge(SESSION_A, name.text);
+    acknowledge(MEMBER_A, name.text);
     cr_assert_eq(outcome.calls, 0);
-    acknowledge(SESSION_B, name.text);
+    acknowledge(MEMBER_B, name.text);
     expect_over(&outcome);
 
     outcome = (struct outcome){0};
     barrier = begin(&name);
-    acknowledge(SESSION_A, name.text);
-    WAIT_FOR(barrier, 5000, &outcome, SESSION_A, "1 200");
+    acknowledge(MEMBER_A, name.text);
+    WAIT_FOR(barrier, 5000, &outcome, MEMBER_A, "1 200");
     expect_over(&outcome);
 }
 
@@ -310,7 +313,7 @@ Test(barrier, acknowledgements_overtake_the_reply)
 Test(barrier, many_nodes)
 {
     enum { NODES = 3000 };
-    static char sessions[NODES][SESSION_NAME_CHARS + 1];
+    static char members[NODES][MEMBER_NAME_CHARS + 1];
     static struct redis_reply items[2 * NODES];
     static const struct redis_reply *pointers[2 * NODES];
     const struct redis_reply registry = {.type = REPLY_ARRAY, .count = sizeof items / sizeof *items, .items = pointers};
@@ -321,27 +324,27 @@ Test(barrier, many_nodes)
     make_connection_old();
     for (unsigned i = 0; i < NODES; i++) {
         /* Some differ in the end alone: the hash of these is the same. */
-        snprintf(sessions[i], sizeof sessions[i], "%08x%016x%08x", i % 7 ? i * 2654435761U : 0, 0, i);
-        items[2 * i] = (struct redis_reply){.type = REPLY_STRING, .text = text_of(sessions[i])};
+        snprintf(members[i], sizeof members[i], "%08x%016x%08x", i % 7 ? i * 2654435761U : 0, 0, i);
+        items[2 * i] = (struct redis_reply){.type = REPLY_STRING, .text = text_of(members[i])};
         items[2 * i + 1] = (struct redis_reply){.type = REPLY_STRING, .text = TEXT("1 5000")};
     }
     for (size_t i = 0; i < registry.count; i++)
         pointers[i] = &items[i];
     barrier = begin(&name);
     for (unsigned i = 0; i < NODES; i += 3)
-        acknowledge(sessions[i], name.text);
+        acknowledge(members[i], name.text);
     cr_assert(barrier_wait(barrier, 5000, &registry, on_done, &outcome));
     for (unsigned i = 1; i < NODES; i++) {
         cr_assert_eq(outcome.calls, 0, "%u are left", NODES - i);
-        acknowledge(sessions[i], name.text);
-        acknowledge(sessions[i / 2], name.text);
+        acknowledge(members[i], name.text);
+        acknowledge(members[i / 2], name.text);
     }
     expect_over(&outcome);
 }
 
 Test(barrier, what_does_not_count)
 {
-    static const char *const SESSIONS[] = {SESSION_C, "", "a", SESSION_A "a", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"};
+    static const char *const SESSIONS[] = {MEMBER_C, "", "a", MEMBER_A "a", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"};
     struct outcome outcome = {0}, other = {0};
     struct barrier_name name, other_name;
     char wrong[BARRIER_NAME_CHARS + 2];
@@ -349,34 +352,34 @@ Test(barrier, what_does_not_count)
 
     make_connection_old();
     barrier = begin(&name);
-    WAIT_FOR(begin(&other_name), 5000, &other, SESSION_A, "1 200");
+    WAIT_FOR(begin(&other_name), 5000, &other, MEMBER_A, "1 200");
     cr_assert_str_neq(name.text, other_name.text);
     for (int is_waiting = 0; is_waiting <= 1; is_waiting++) {
         for (size_t i = 0; i < sizeof SESSIONS / sizeof *SESSIONS; i++)
             acknowledge(SESSIONS[i], name.text);
         snprintf(wrong, sizeof wrong, "%s0", name.text);
-        acknowledge(SESSION_A, wrong);
+        acknowledge(MEMBER_A, wrong);
         wrong[BARRIER_NAME_CHARS - 1] = '\0';
-        acknowledge(SESSION_A, wrong);
-        acknowledge(SESSION_A, "");
-        acknowledge(SESSION_A, "0000000000000000");
+        acknowledge(MEMBER_A, wrong);
+        acknowledge(MEMBER_A, "");
+        acknowledge(MEMBER_A, "0000000000000000");
         if (!is_waiting)
-            WAIT_FOR(barrier, 5000, &outcome, SESSION_A, "1 200", SESSION_B, "1 200");
+            WAIT_FOR(barrier, 5000, &outcome, MEMBER_A, "1 200", MEMBER_B, "1 200");
     }
-    acknowledge(SESSION_B, name.text);
+    acknowledge(MEMBER_B, name.text);
     cr_assert_eq(outcome.calls, 0);
-    acknowledge(SESSION_A, other_name.text);
+    acknowledge(MEMBER_A, other_name.text);
     cr_assert_eq(outcome.calls, 0, "of the other barrier");
     expect_over(&other);
-    acknowledge(SESSION_A, name.text);
+    acknowledge(MEMBER_A, name.text);
     expect_over(&outcome);
 }
 
 Test(barrier, a_registry_that_can_not_be)
 {
-    static const struct redis_reply SESSION = {.type = REPLY_STRING, .text = {SESSION_A, 32}};
-    static const struct redis_reply SHORT = {.type = REPLY_STRING, .text = {SESSION_A, 31}};
-    static const struct redis_reply LONG = {.type = REPLY_STRING, .text = {SESSION_A "a", 33}};
+    static const struct redis_reply SESSION = {.type = REPLY_STRING, .text = {MEMBER_A, 32}};
+    static const struct redis_reply SHORT = {.type = REPLY_STRING, .text = {MEMBER_A, 31}};
+    static const struct redis_reply LONG = {.type = REPLY_STRING, .text = {MEMBER_A "a", 33}};
     static const struct redis_reply HELD = {.type = REPLY_STRING, .text = {"1 200", 5}};
     static const struct redis_reply ENDLESS = {.type = REPLY_STRING,
                                                .text = {"1111111111111111111111111111111111111111111 200", 47}};
@@ -421,7 +424,7 @@ Test(barrier, a_longest_lease_that_can_not_be)
     for (size_t i = 0; i < sizeof LEASES / sizeof *LEASES; i++) {
         struct barrier *barrier = begin(&name);
 
-        cr_expect_not(wait_for(barrier, LEASES[i], (const char *const[]){SESSION_A, "1 200"}, 2, &outcome), "%zu", i);
+        cr_expect_not(wait_for(barrier, LEASES[i], (const char *const[]){MEMBER_A, "1 200"}, 2, &outcome), "%zu", i);
         barrier_drop(barrier);
     }
     test_loop_for(&fixture.loop, 20);
@@ -437,11 +440,11 @@ Test(barrier, many_at_once)
     make_connection_old();
     began_ns = clock_boot_ns();
     for (size_t i = 0; i < MANY; i++)
-        WAIT_FOR(begin(&names[i]), (int64_t)(100 + i % 7 * 20), &outcomes[i], SESSION_A, "1 200", SESSION_B, "1 200");
+        WAIT_FOR(begin(&names[i]), (int64_t)(100 + i % 7 * 20), &outcomes[i], MEMBER_A, "1 200", MEMBER_B, "1 200");
     for (size_t i = 0; i < MANY; i++)
-        acknowledge(SESSION_A, names[i].text);
+        acknowledge(MEMBER_A, names[i].text);
     for (size_t i = 0; i < MANY; i += 3)
-        acknowledge(SESSION_B, names[i].text);
+        acknowledge(MEMBER_B, names[i].text);
     for (size_t i = 0; i < MANY; i++) {
         if (!outcomes[i].is_done)
             until_done(&outcomes[i]);
@@ -459,12 +462,12 @@ static void done_and_begin(void *arg, bool is_over)
     struct barrier_name name;
 
     on_done(arg, is_over);
-    WAIT_FOR(begin(&name), 100, &second, SESSION_A, "1 200");
+    WAIT_FOR(begin(&name), 100, &second, MEMBER_A, "1 200");
 }
 
 Test(barrier, an_end_that_begins_another)
 {
-    static const struct redis_reply ITEMS[] = {{.type = REPLY_STRING, .text = {SESSION_A, 32}},
+    static const struct redis_reply ITEMS[] = {{.type = REPLY_STRING, .text = {MEMBER_A, 32}},
                                                {.type = REPLY_STRING, .text = {"1 200", 5}}};
     const struct redis_reply *const pointers[] = {&ITEMS[0], &ITEMS[1]};
     const struct redis_reply registry = {.type = REPLY_ARRAY, .count = 2, .items = pointers};
@@ -486,16 +489,16 @@ Test(barrier, the_connection_is_lost)
     struct barrier *not_waiting;
 
     make_connection_old();
-    WAIT_FOR(begin(&name), 5000, &waiting, SESSION_A, "1 200");
+    WAIT_FOR(begin(&name), 5000, &waiting, MEMBER_A, "1 200");
     not_waiting = begin(&later_name);
     barriers_fail(barriers());
     cr_assert_eq(waiting.calls, 1);
     cr_assert_not(waiting.is_over);
-    acknowledge(SESSION_A, name.text);
+    acknowledge(MEMBER_A, name.text);
     cr_assert_eq(waiting.calls, 1);
     /* The other's script has not been answered: its call decides. */
-    acknowledge(SESSION_A, later_name.text);
-    WAIT_FOR(not_waiting, 5000, &later, SESSION_A, "1 200");
+    acknowledge(MEMBER_A, later_name.text);
+    WAIT_FOR(not_waiting, 5000, &later, MEMBER_A, "1 200");
     expect_over(&later);
     barriers_fail(barriers());
     cr_assert_eq(later.calls, 1);
@@ -509,7 +512,7 @@ Test(barrier, the_store_is_closed)
 
     make_connection_old();
     for (size_t i = 0; i < 3; i++)
-        WAIT_FOR(begin(&name), 10000, &outcomes[i], SESSION_A, "1 200");
+        WAIT_FOR(begin(&name), 10000, &outcomes[i], MEMBER_A, "1 200");
     fixture_close_store();
     for (size_t i = 0; i < 3; i++) {
         cr_expect_eq(outcomes[i].calls, 1);
@@ -517,11 +520,11 @@ Test(barrier, the_store_is_closed)
     }
 }
 
-Test(barrier, without_a_session_nobody_is_asked_to_acknowledge)
+Test(barrier, without_a_membership_nobody_is_asked_to_acknowledge)
 {
     struct barrier_name name;
     struct barrier *barrier = begin(&name);
 
-    cr_assert(text_equal(barrier_session(barrier), TEXT("-")));
+    cr_assert(text_equal(barrier_member(barrier), TEXT("-")));
     barrier_drop(barrier);
 }

@@ -1,10 +1,10 @@
-/* A node's session over a Redis that does what the test says: heartbeats are answered at once, and echoed when the test
- * does it. */
+/* A node's membership over a Redis that does what the test says: heartbeats are answered at once, and echoed when the
+ * test does it. */
 #pragma once
 #include "deadline.h"
 #include "fake_redis.h"
-#include "store/node_session.h"
-#include "store/node_session_internal.h"
+#include "lease/lease.h"
+#include "store/store.h"
 #include "test_loop.h"
 
 enum {
@@ -23,7 +23,7 @@ enum {
 #define IN_OUR_STORE " 1 t:store:" FAKE_STORE_ID " t: "
 #define OK_REPLY "*2\r\n$2\r\nok\r\n:1\r\n"
 
-struct session_world {
+struct lease_world {
     uv_loop_t loop;
     struct fake_redis *fake;
     struct fake_redis *sentinel; /* NULL: none */
@@ -31,24 +31,25 @@ struct session_world {
     struct store *store;
     uint32_t timeout_ms;  /* TIMEOUT_MS, unless it is set behind open_fake() */
     int64_t min_replicas; /* the same; Redis has as many as a WAIT may ask for */
+    bool is_safe;         /* the same: the Redis must be durable */
     unsigned store_told;  /* that it is ready, or not any more */
-    struct node_session *session;
+    struct membership *member;
     char heartbeat[SCRIPT_BYTES], leave[SCRIPT_BYTES]; /* how these commands begin */
     unsigned echoed;                                   /* heartbeats, by has_lease_by_echoes() */
     unsigned ended, invalidated;
     uint8_t digest[KEY_DIGEST_BYTES];
     uint64_t epoch_when_told;
-    bool is_session_closed, is_store_closed;
+    bool is_member_closed, is_store_closed;
 };
-extern struct session_world w; /* each test has a process of its own */
+extern struct lease_world w; /* each test has a process of its own */
 
 /* .init of suites. */
 void ignore_sigpipe(void);
 
-void open_fake(void); /* then rules, then open_session() */
+void open_fake(void); /* then rules, then join() */
 void rule(const char *command, enum fake_action action, const char *answer, unsigned times);
 void open_sentinel(void); /* then it leads to the Redis */
-void open_session(uint32_t lease_ms);
+void join(uint32_t lease_ms);
 void open_with_lease(uint32_t lease_ms); /* all of it */
 void close_world(void);                  /* all of it; nothing may be left in the loop */
 
@@ -65,8 +66,9 @@ bool may_fill(uint64_t epoch);
 
 /* What Redis saw. */
 struct heartbeat {
-    char session[64], number[32], lease[32], nonce[32];
+    char membership[64], number[32], lease[32], nonce[32];
 };
+void own_name(struct member_name *ret_name); /* "-": none */
 unsigned heartbeats(void);
 bool has_heartbeats(void *count); /* at least */
 struct heartbeat heartbeat_at(unsigned n);

@@ -1,0 +1,12 @@
+/* Names on the wire of the lease protocol (design 6): members and barriers, in hex. */
+#pragma once
+
+enum {
+    MEMBER_NAME_BYTES = 16,
+    MEMBER_NAME_CHARS = 2 * MEMBER_NAME_BYTES,
+    BARRIER_NAME_CHARS = 16,
+};
+
+struct member_name {
+    char text[MEMBER_NAME_CHARS + 1]; /* NUL-terminated; "-" for none */
+};

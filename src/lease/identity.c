@@ -1,0 +1,234 @@
+/* Which store this is (rule 11): the id that its first account brought, and the one process of Redis that all links of
+ * a node speak to. A node that knew a store decides nothing by another one, by an emptied one, or by a replica. */
+#include "lease/identity.h"
+#include "base/check.h"
+#include "base/encode.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "core/lease_rules.h"
+#include "core/limits.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char EMPTY[] = "The store is empty: make the first account with 'chatelaine account create', or point "
+                            "--redis and --prefix at the store that has one.";
+static const char LOST[] = "Redis has lost the store that this node knew, it is empty now: bring the data back; or, if "
+                           "the loss is accepted, start the nodes again.";
+static const char OTHER[] =
+    "Redis holds another store than the one that this node knew: point --redis at that one; or, "
+    "if the other is meant, start the nodes again.";
+static const char DEMOTED[] = "Redis has become a replica: point --redis at the primary.";
+struct identity {
+    const struct lease_settings *settings;
+    struct promises *promises;
+    bool is_node;                        /* a member, which waits for a first account; commands make it */
+    char id[STORE_ID_CHARS + 1];         /* of the store that is known; empty: none yet */
+    char offered[STORE_ID_CHARS + 1];    /* for a store that has none */
+    char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the Redis that was last found to hold that store */
+    const char *strange;                 /* why nothing is decided by what is there; NULL: it is our store */
+};
+
+struct identity *identity_create(const struct lease_settings *settings, struct promises *promises)
+{
+    struct identity *identity = mem_alloc(sizeof *identity);
+    uint8_t bytes[STORE_ID_CHARS / 2];
+    struct buf out;
+
+    identity->settings = settings;
+    identity->promises = promises;
+    random_secret(bytes, sizeof bytes);
+    buf_init_fixed(&out, identity->offered, STORE_ID_CHARS);
+    encode_hex(&out, bytes, sizeof bytes);
+    CHECK(!out.failed);
+    return identity;
+}
+
+void identity_destroy(struct identity *identity)
+{
+    free(identity);
+}
+
+void identity_set_node(struct identity *identity, bool is_node)
+{
+    identity->is_node = is_node;
+}
+
+const char *identity_known(const struct identity *identity)
+{
+    return identity->id;
+}
+
+struct text identity_offered(const struct identity *identity)
+{
+    return text_of(identity->offered);
+}
+
+/* The verdict */
+
+/* What was decided before ends with the links: the membership with its lease, and all that is under way. */
+static void estrange(struct identity *identity, const char *why)
+{
+    bool was_trusted = identity->run_id[0] != '\0';
+
+    if (identity->strange != why && (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED))
+        LOG(why == EMPTY ? LOG_WARN : LOG_ERROR, "nothing is decided by what redis holds: requests are answered 503",
+            log_str("why", why));
+    identity->strange = why;
+    identity->run_id[0] = '\0';
+    if (was_trusted)
+        redis_group_renew_others(identity->settings->group, "", "it is not what it was");
+    identity->settings->on_doubt(identity->settings->arg);
+}
+
+static void trust(struct identity *identity)
+{
+    if (identity->strange)
+        LOG(LOG_INFO, "redis holds the store again", log_str("store", identity->id));
+    identity->strange = NULL;
+    snprintf(identity->run_id, sizeof identity->run_id, "%s", redis_link_run_id(identity->settings->changes));
+}
+
+/* A command may find an empty store: it makes the first account. */
+static bool is_ours(const struct identity *identity, struct text id)
+{
+    return identity->id[0] ? text_equal(id, text_of(identity->id)) : id.len > 0 || !identity->is_node;
+}
+
+bool identity_found(struct identity *identity, struct text id)
+{
+    if (is_ours(identity, id) || !RULE(RULE_STORE_ID))
+        return true;
+    estrange(identity, identity->id[0] == '\0' ? EMPTY : id.len == 0 ? LOST : OTHER);
+    return false;
+}
+
+bool identity_holds(struct identity *identity, uint64_t held, uint64_t answered)
+{
+    const char *why = promises_compare(identity->promises, held, answered);
+
+    if (why)
+        estrange(identity, why);
+    return !why;
+}
+
+void identity_demoted(struct identity *identity)
+{
+    if (RULE(RULE_RUN_ID))
+        estrange(identity, DEMOTED);
+}
+
+const char *identity_strange(const struct identity *identity)
+{
+    return identity->strange;
+}
+
+bool identity_is_empty(const struct identity *identity)
+{
+    return identity->strange == EMPTY;
+}
+
+bool identity_may_decide(const struct identity *identity)
+{
+    const char *run_id = redis_link_run_id(identity->settings->reads);
+
+    return !identity->strange && run_id[0] && (strcmp(run_id, identity->run_id) == 0 || !RULE(RULE_RUN_ID));
+}
+
+/* Looking */
+
+/* What the store's hash says: its id, what it holds of this node's changes, and where their loss was accepted. */
+struct hash_read {
+    struct text id, accepted;
+    uint64_t held;
+};
+
+static bool read_hash(const struct identity *identity, const struct redis_reply *reply, struct hash_read *ret_hash)
+{
+    struct text held;
+
+    if (reply_text_or_nil(reply_at(reply, 0), &ret_hash->id) &&
+        (ret_hash->id.len == 0 || ret_hash->id.len == STORE_ID_CHARS) && reply_text_or_nil(reply_at(reply, 1), &held) &&
+        reply_text_or_nil(reply_at(reply, 2), &ret_hash->accepted)) {
+        ret_hash->held = 0;
+        if (held.len == 0 || text_to_u64(held, INT64_MAX, &ret_hash->held))
+            return true;
+    }
+    identity->settings->on_malformed(identity->settings->arg, "store");
+    return false;
+}
+
+static void ask_hash(const struct identity *identity, struct redis_link *link, redis_done *done, void *arg)
+{
+    char name[REDIS_PREFIX_MAX_BYTES + sizeof "store"];
+
+    snprintf(name, sizeof name, "%sstore", identity->settings->prefix);
+    redis_link_call(link, 5,
+                    (struct text[]){TEXT("HMGET"), text_of(name), TEXT("id"),
+                                    text_of(promises_maker(identity->promises)), TEXT("accepted")},
+                    done, arg);
+}
+
+void identity_ask(const struct identity *identity, redis_done *done, void *arg)
+{
+    ask_hash(identity, identity->settings->changes, done, arg);
+}
+
+bool identity_answered(struct identity *identity, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    const char *run_id = redis_link_run_id(identity->settings->changes);
+    struct hash_read hash;
+
+    if (outcome != REDIS_REPLIED || !read_hash(identity, reply, &hash))
+        return false;
+    if (!identity->id[0])
+        snprintf(identity->id, sizeof identity->id, "%.*s", TEXT_ARG(hash.id));
+    if (!identity_found(identity, hash.id))
+        return true;
+    if (identity_holds(identity, hash.held, promises_answered(identity->promises)))
+        trust(identity);
+    else if (redis_link_is_ready(identity->settings->changes))
+        promises_tell_again(identity->promises, hash.held, text_equal(hash.accepted, text_of(run_id)));
+    return true;
+}
+
+/* The witness: what stands in front of each batch of reads, in the same write. Its answers come first, so that nothing
+ * that Redis read as a replica, or in another store, is taken for ours: without it a node would go on deciding by such
+ * a Redis until a heartbeat or an examination noticed. It runs after every check of its batch began; a Redis that is
+ * demoted between it and the reads behind it was the master when those checks began. */
+struct witness {
+    struct identity *identity;
+    uint64_t answered; /* when it was sent */
+};
+
+static void on_role(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct text role;
+
+    if (outcome == REDIS_REPLIED && reply_text(reply_at(reply, 0), &role) && !text_equal(role, TEXT("master")))
+        identity_demoted(arg);
+}
+
+static void on_hash(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct witness witness = *(struct witness *)arg;
+    struct hash_read hash;
+
+    free(arg);
+    if (outcome == REDIS_REPLIED && read_hash(witness.identity, reply, &hash) &&
+        identity_found(witness.identity, hash.id))
+        (void)identity_holds(witness.identity, hash.held, witness.answered);
+}
+
+void identity_witness(struct identity *identity, struct redis_link *link)
+{
+    struct witness *witness;
+
+    if (!redis_link_begins_batch(link))
+        return;
+    witness = mem_alloc(sizeof *witness);
+    *witness = (struct witness){identity, promises_answered(identity->promises)};
+    redis_link_call(link, 1, (struct text[]){TEXT("ROLE")}, on_role, identity);
+    ask_hash(identity, link, on_hash, witness);
+}

@@ -1,0 +1,105 @@
+#include "lease/lease.h"
+#include "base/check.h"
+#include "base/mem.h"
+#include <stdlib.h>
+
+struct lease {
+    struct lease_settings settings;
+    struct fence fence;
+    struct barriers *barriers;
+    struct promises *promises;
+    struct identity *identity;
+    struct membership *member; /* NULL: none */
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+struct lease *lease_create(const struct lease_settings *settings, struct redis_sentinel *sentinel)
+{
+    struct lease *lease = mem_alloc(sizeof *lease);
+
+    lease->settings = *settings;
+    lease->fence = (struct fence){.sentinel = sentinel, .min_replicas = settings->min_replicas};
+    lease->barriers = barriers_create(&lease->settings, &lease->fence);
+    lease->promises = promises_create(&lease->settings);
+    lease->identity = identity_create(&lease->settings, lease->promises);
+    return lease;
+}
+
+static void on_barriers_closed(void *arg)
+{
+    struct lease *lease = arg;
+    void (*closed)(void *arg) = lease->closed;
+    void *closed_arg = lease->closed_arg;
+
+    identity_destroy(lease->identity);
+    promises_destroy(lease->promises);
+    free(lease);
+    closed(closed_arg);
+}
+
+void lease_close(struct lease *lease, void (*closed)(void *arg), void *arg)
+{
+    CHECK(!lease->member);
+    lease->closed = closed;
+    lease->closed_arg = arg;
+    barriers_close(lease->barriers, on_barriers_closed, lease);
+}
+
+static void on_left(void *arg)
+{
+    struct lease *lease = arg;
+
+    lease->member = NULL;
+    identity_set_node(lease->identity, false);
+}
+
+struct membership *lease_join(struct lease *lease, const struct redis_target *target, uint32_t lease_ms)
+{
+    CHECK(!lease->member);
+    identity_set_node(lease->identity, true);
+    lease->member = membership_create(&lease->settings, lease->barriers, target, lease_ms, on_left, lease);
+    return lease->member;
+}
+
+struct membership *lease_member(const struct lease *lease)
+{
+    return lease->member;
+}
+
+uint32_t lease_member_ms(const struct lease *lease)
+{
+    return lease->member ? membership_lease_ms(lease->member) : 0;
+}
+
+bool lease_may_decide(const struct lease *lease)
+{
+    return !lease->member || membership_may_decide(lease->member);
+}
+
+struct barriers *lease_barriers(struct lease *lease)
+{
+    return lease->barriers;
+}
+
+struct fence *lease_fence(struct lease *lease)
+{
+    return &lease->fence;
+}
+
+struct identity *lease_identity(struct lease *lease)
+{
+    return lease->identity;
+}
+
+struct promises *lease_promises(struct lease *lease)
+{
+    return lease->promises;
+}
+
+void lease_on_connection(struct lease *lease, bool is_up)
+{
+    fence_on_connection(&lease->fence, is_up);
+    if (!is_up)
+        barriers_fail(lease->barriers);
+}

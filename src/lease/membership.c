@@ -1,0 +1,491 @@
+#include "lease/membership.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/encode.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "core/lease_rules.h"
+#include "core/limits.h"
+#include "redis/link.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HEARTBEATS_PER_LEASE = 4,
+    HEARTBEAT_MIN_MS = 5,
+    ECHOES_MISSED_MAX = 2, /* while Redis answers: then the subscription is dead, though nobody says so */
+    NONCE_CHARS = 16,
+    BACKOFF_MAX_MS = 1000,
+    CHANNEL_BYTES = REDIS_PREFIX_MAX_BYTES + MEMBER_NAME_CHARS + 16,
+    PAYLOAD_BYTES = 128,
+    NUMBER_BYTES = 24,
+};
+
+struct membership {
+    const struct lease_settings *settings;
+    struct barriers *barriers; /* they are told of acknowledgements, and to whom those are to be sent */
+    struct redis_link *link;   /* NULL once closed */
+    struct membership_events events;
+    void *arg;
+    uint32_t lease_ms;
+
+    bool is_live;                /* subscribed */
+    struct member_name id;       /* of the connection that is, or is being made */
+    struct member_name previous; /* ended, and perhaps still in the registry; empty: none */
+    char invalidations[CHANNEL_BYTES], own[CHANNEL_BYTES];
+    uint64_t epoch; /* counts whatever makes a read that was sent before it unfit for the cache */
+
+    uint64_t lease_until_ns;
+    uint64_t mastery_until_ns; /* the same, but leaving does not end it: until then no other Redis is the master */
+    bool has_lease;            /* as last told in the log */
+    struct log_pause gain_pause, loss_pause;
+
+    uv_timer_t ticker;
+    int64_t heartbeats;      /* since this connection was made */
+    uint64_t nonce, sent_ns; /* of the newest heartbeat */
+    bool is_awaited;         /* it may still grant a lease: as soon as it is */
+    bool is_echoed;          /* on the connection of invalidations */
+    bool is_replicated;      /* to as many replicas as must have it */
+    bool is_under_way;       /* its script's reply, or WAIT's */
+    bool has_too_few;        /* replicas: so the newest that was answered */
+    unsigned echoes_missed;  /* in a row, while the script was answered */
+
+    bool is_leaving, is_leave_under_way;
+    bool is_closing, is_ticker_closed;
+    void (*on_left)(void *arg);
+    void *left_arg;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
+static bool on_message(void *arg, struct text channel, struct text payload);
+static void on_link_state(void *arg, bool is_up);
+static void on_tick(uv_timer_t *ticker);
+static void on_heartbeat_answered(void *arg, enum lease_answer answer);
+
+static const struct redis_subscription SUBSCRIPTION = {name_channels, on_message};
+
+struct membership *membership_create(const struct lease_settings *settings, struct barriers *barriers,
+                                     const struct redis_target *target, uint32_t lease_ms, void (*on_left)(void *arg),
+                                     void *arg)
+{
+    struct membership *member = mem_alloc(sizeof *member);
+    const struct redis_link_settings link = {
+        .name = "invalidations",
+        .timeout_ms = settings->timeout_ms,
+        .backoff_max_ms = BACKOFF_MAX_MS,
+        .subscription = &SUBSCRIPTION,
+        .resolver = settings->resolver,
+        .to_master = true,
+    };
+
+    CHECK(lease_ms <= LEASE_MS_MAX);
+    member->settings = settings;
+    member->barriers = barriers;
+    member->lease_ms = lease_ms;
+    member->on_left = on_left;
+    member->left_arg = arg;
+    CHECK(uv_timer_init(settings->loop, &member->ticker) == 0);
+    member->ticker.data = member;
+    member->link = redis_link_create(settings->loop, target, &link, on_link_state, member);
+    redis_group_add(settings->group, member->link);
+    barriers_set_lease(barriers, lease_ms);
+    return member;
+}
+
+void membership_listen(struct membership *member, const struct membership_events *events, void *arg)
+{
+    member->events = *events;
+    member->arg = arg;
+}
+
+uint32_t membership_lease_ms(const struct membership *member)
+{
+    return member->lease_ms;
+}
+
+const char *membership_trouble(const struct membership *member)
+{
+    return member->has_too_few ? "Too few replicas acknowledge heartbeats: bring them back, or lower --min-replicas."
+                               : "The node has no lease from the master yet.";
+}
+
+/* What checks ask */
+
+bool membership_may_cache(const struct membership *member)
+{
+    return member->lease_ms > 0;
+}
+
+bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns)
+{
+    *ret_now_ns = clock_boot_ns();
+    return *ret_now_ns < member->lease_until_ns || (!RULE(RULE_USE) && member->lease_ms > 0);
+}
+
+bool membership_may_decide(const struct membership *member)
+{
+    return !member->settings->resolver || clock_boot_ns() < member->mastery_until_ns || !RULE(RULE_FENCE_READS);
+}
+
+uint64_t membership_epoch(const struct membership *member)
+{
+    return member->epoch;
+}
+
+bool membership_may_fill(const struct membership *member, uint64_t epoch)
+{
+    return member->is_live && member->epoch == epoch && member->lease_ms > 0 && !member->is_leaving;
+}
+
+/* The connection */
+
+static void name_channel(char channel[CHANNEL_BYTES], const char *prefix, const char *kind, const char *name)
+{
+    int length = snprintf(channel, CHANNEL_BYTES, "%s%s%s", prefix, kind, name);
+
+    CHECK(length > 0 && length < CHANNEL_BYTES);
+}
+
+/* Rule 1: each connection is a membership of its own. */
+static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX])
+{
+    struct membership *member = arg;
+    uint8_t bytes[MEMBER_NAME_BYTES];
+    struct buf out;
+
+    if (member->heartbeats > 0)
+        member->previous = member->id;
+    member->heartbeats = 0;
+    random_secret(bytes, sizeof bytes);
+    buf_init_fixed(&out, member->id.text, MEMBER_NAME_CHARS);
+    encode_hex(&out, bytes, sizeof bytes);
+    CHECK(!out.failed);
+    name_channel(member->own, member->settings->prefix, "node:", member->id.text);
+    name_channel(member->invalidations, member->settings->prefix, "inv", "");
+    ret_channels[0] = text_of(member->own);
+    ret_channels[1] = text_of(member->invalidations);
+    return 2;
+}
+
+static void tick_in(struct membership *member, uint64_t ms)
+{
+    if (member->lease_ms > 0 && !member->is_closing)
+        CHECK(uv_timer_start(&member->ticker, on_tick, ms, 0) == 0);
+}
+
+static void forget_everything(struct membership *member)
+{
+    member->lease_until_ns = 0;
+    if (member->events.on_ended)
+        member->events.on_ended(member->arg);
+}
+
+static void set_live(struct membership *member, bool is_live)
+{
+    member->is_live = is_live;
+    barriers_set_member(member->barriers, is_live ? &member->id : NULL);
+}
+
+static void on_link_state(void *arg, bool is_up)
+{
+    struct membership *member = arg;
+
+    if (is_up)
+        redis_group_on_ready(member->settings->group, member->link);
+    set_live(member, is_up);
+    member->epoch += RULE(RULE_FILL_SESSION);
+    member->is_awaited = member->has_too_few = false;
+    member->echoes_missed = 0;
+    if (is_up) {
+        metric_add(METRIC_SESSIONS, 1);
+        tick_in(member, 0);
+    } else if (RULE(RULE_FLUSH)) {
+        member->mastery_until_ns = 0;
+        forget_everything(member);
+    }
+}
+
+/* Leases */
+
+static const char *lease_trouble(const struct membership *member)
+{
+    if (!member->is_live)
+        return redis_link_trouble(member->link);
+    return member->has_too_few ? "too few replicas acknowledge heartbeats" : "heartbeats are not echoed in time";
+}
+
+static bool may_log(const struct membership *member, struct log_pause *pause)
+{
+    return log_pause_is_over(pause, uv_now(member->settings->loop), LEASE_LOG_PAUSE_MS);
+}
+
+static void lease_note(struct membership *member)
+{
+    bool has_lease = clock_boot_ns() < member->lease_until_ns;
+
+    if (has_lease == member->has_lease)
+        return;
+    member->has_lease = has_lease;
+    metric_add(METRIC_LEASE_HELD, has_lease ? 1 : -1);
+    metric_add(METRIC_LEASES_LOST, !has_lease);
+    member->settings->on_lease(member->settings->arg);
+    if (member->is_leaving || !may_log(member, has_lease ? &member->gain_pause : &member->loss_pause))
+        return;
+    if (has_lease)
+        LOG(LOG_INFO, "lease gained: checks are answered from memory", log_str("membership", member->id.text),
+            log_int("lease_ms", member->lease_ms));
+    else
+        LOG(LOG_WARN, "lease lost: every check reads Redis", log_str("membership", member->id.text),
+            log_str("why", lease_trouble(member)), log_int("suppressed", member->loss_pause.suppressed));
+}
+
+/* Rule 2: the lease runs from the clock read before the heartbeat was sent. Rule 10: where another Redis may take over,
+ * replicas must have the heartbeat as well. A master that was replaced, or froze and wakes, has lost them and can't
+ * collect their acknowledgements, whatever it believes of itself. And the Redis that takes over, where it was one of
+ * them, knows how long this lease is (lease_max). */
+static void lease_try(struct membership *member)
+{
+    uint64_t from_ns = RULE(RULE_FROM_SEND) ? member->sent_ns : clock_boot_ns();
+
+    if (!member->is_awaited || !member->is_echoed || !member->is_replicated)
+        return;
+    member->is_awaited = false;
+    member->lease_until_ns = member->mastery_until_ns = from_ns + member->lease_ms * CLOCK_NS_PER_MS;
+    lease_note(member);
+}
+
+static void heartbeat_send(struct membership *member)
+{
+    const struct lease_settings *settings = member->settings;
+    char number[NUMBER_BYTES], lease[NUMBER_BYTES], nonce[NONCE_CHARS + 1];
+
+    random_secret(&member->nonce, sizeof member->nonce);
+    snprintf(number, sizeof number, "%" PRId64, ++member->heartbeats);
+    snprintf(lease, sizeof lease, "%" PRIu32, member->lease_ms);
+    snprintf(nonce, sizeof nonce, "%016" PRIx64, member->nonce);
+    const struct text argv[] = {text_of(member->id.text), text_of(number), text_of(lease), text_of(nonce)};
+    member->is_awaited = member->is_under_way = true;
+    member->is_echoed = false;
+    member->is_replicated = settings->min_replicas == 0;
+    member->sent_ns = clock_boot_ns();
+    settings->heartbeat(settings->arg, sizeof argv / sizeof *argv, argv, on_heartbeat_answered, member);
+}
+
+static void registry_leave(struct membership *member, const struct member_name *id, lease_answered *done)
+{
+    const struct text argv[] = {text_of(id->text), TEXT("")};
+
+    member->settings->leave(member->settings->arg, sizeof argv / sizeof *argv, argv, done, member);
+}
+
+/* One that stays in the registry is swept by the next revoker. */
+static void on_previous_left(UNUSED void *arg, UNUSED enum lease_answer answer)
+{
+}
+
+/* A membership whose cache was emptied need not be waited for: out of the registry with it, as in rule 9. */
+static void previous_leave(struct membership *member)
+{
+    if (!member->previous.text[0])
+        return;
+    registry_leave(member, &member->previous, on_previous_left);
+    member->previous.text[0] = '\0';
+}
+
+static void try_end(struct membership *member);
+
+static void on_heartbeat_answered(void *arg, enum lease_answer answer)
+{
+    struct membership *member = arg;
+
+    member->is_under_way = false;
+    member->has_too_few = answer == LEASE_TOO_FEW;
+    member->is_replicated |= answer == LEASE_DONE;
+    member->is_awaited &= answer == LEASE_DONE;
+    member->is_echoed |= !RULE(RULE_SAME_CONNECTION);
+    lease_try(member);
+    if (answer == LEASE_DONE)
+        previous_leave(member);
+    if (!RULE(RULE_REGISTER))
+        registry_leave(member, &member->id, on_previous_left);
+    try_end(member);
+}
+
+/* A heartbeat that is older than its lease would be is given up: its echo grants nothing any more. */
+static void heartbeat_expire(struct membership *member)
+{
+    uint64_t age_ns = clock_boot_ns() - member->sent_ns;
+
+    if (!member->is_awaited || age_ns < member->lease_ms * CLOCK_NS_PER_MS)
+        return;
+    member->is_awaited = false;
+    if (!member->is_under_way && !member->is_echoed)
+        member->echoes_missed++;
+}
+
+static void on_tick(uv_timer_t *ticker)
+{
+    struct membership *member = ticker->data;
+    uint32_t interval_ms = member->lease_ms / HEARTBEATS_PER_LEASE;
+
+    heartbeat_expire(member);
+    lease_note(member);
+    tick_in(member, interval_ms > HEARTBEAT_MIN_MS ? interval_ms : HEARTBEAT_MIN_MS);
+    if (!member->is_live || member->is_leaving)
+        return;
+    if (member->echoes_missed >= ECHOES_MISSED_MAX)
+        redis_link_renew(member->link, "heartbeats are answered but not echoed");
+    else if (!member->is_awaited && !member->is_under_way)
+        heartbeat_send(member);
+}
+
+/* Messages */
+
+/* Rule 6: what is remembered is dropped first, then acknowledged: not on the link of changes, which may wait for
+ * replicas, nor on that of checks, for Redis may hold up what publishes (CLIENT PAUSE). Nobody needs the reply. */
+static void on_acknowledged(UNUSED void *arg, UNUSED enum redis_outcome outcome, UNUSED const struct redis_reply *reply)
+{
+    /* a lost acknowledgement costs time only */
+}
+
+static void acknowledge(struct membership *member, struct text revoker, struct text barrier)
+{
+    char channel[CHANNEL_BYTES], payload[PAYLOAD_BYTES], revoker_name[MEMBER_NAME_CHARS + 1];
+
+    snprintf(revoker_name, sizeof revoker_name, "%.*s", TEXT_ARG(revoker));
+    name_channel(channel, member->settings->prefix, "node:", revoker_name);
+    snprintf(payload, sizeof payload, "ack %s %.*s", member->id.text, TEXT_ARG(barrier));
+    redis_link_call(member->settings->scripts, 3, (struct text[]){TEXT("PUBLISH"), text_of(channel), text_of(payload)},
+                    on_acknowledged, NULL);
+}
+
+static bool on_invalidation(struct membership *member, struct text payload)
+{
+    struct text digest_hex, revoker, barrier;
+    uint8_t digest[KEY_DIGEST_BYTES];
+
+    if (!text_next(&payload, ' ', &digest_hex) || !decode_hex(digest_hex, digest, sizeof digest) ||
+        !text_next(&payload, ' ', &revoker) || !text_next(&payload, ' ', &barrier) || payload.ptr)
+        return false;
+    member->epoch += RULE(RULE_FILL_INVALIDATION);
+    if (member->events.on_invalidated)
+        member->events.on_invalidated(member->arg, digest);
+    if (text_equal(revoker, TEXT("-")))
+        return true;
+    if (revoker.len != MEMBER_NAME_CHARS || barrier.len != BARRIER_NAME_CHARS)
+        return false;
+    acknowledge(member, revoker, barrier);
+    return true;
+}
+
+/* Only the newest heartbeat counts. Its echo may come before its script's reply, or WAIT's, and after them. */
+static bool on_echo(struct membership *member, struct text nonce_hex)
+{
+    char newest[NONCE_CHARS + 1];
+
+    if (nonce_hex.len != NONCE_CHARS)
+        return false;
+    snprintf(newest, sizeof newest, "%016" PRIx64, member->nonce);
+    if ((text_equal(nonce_hex, text_of(newest)) || !RULE(RULE_NONCE)) && RULE(RULE_SAME_CONNECTION)) {
+        member->is_echoed = true;
+        member->echoes_missed = 0;
+        lease_try(member);
+    }
+    return true;
+}
+
+static bool on_own_message(struct membership *member, struct text payload)
+{
+    struct text kind, name, barrier;
+
+    if (!text_next(&payload, ' ', &kind) || !text_next(&payload, ' ', &name))
+        return false;
+    if (text_equal(kind, TEXT("lease")) && !payload.ptr)
+        return on_echo(member, name);
+    if (!text_equal(kind, TEXT("ack")) || !text_next(&payload, ' ', &barrier) || payload.ptr)
+        return false;
+    barriers_acknowledge(member->barriers, name, barrier);
+    return true;
+}
+
+static bool on_message(void *arg, struct text channel, struct text payload)
+{
+    struct membership *member = arg;
+
+    if (text_equal(channel, text_of(member->invalidations)))
+        return on_invalidation(member, payload);
+    return text_equal(channel, text_of(member->own)) && on_own_message(member, payload);
+}
+
+/* Leaving: rule 9, the cache first */
+
+/* One that stays in the registry is swept by the next revoker. */
+static void on_leave_answered(void *arg, UNUSED enum lease_answer answer)
+{
+    struct membership *member = arg;
+
+    member->is_leave_under_way = false;
+    try_end(member);
+}
+
+void membership_leave(struct membership *member)
+{
+    CHECK(!member->is_leaving);
+    member->is_leaving = member->is_leave_under_way = true;
+    member->is_awaited = false;
+    forget_everything(member);
+    lease_note(member);
+    previous_leave(member);
+    registry_leave(member, &member->id, on_leave_answered);
+}
+
+static void on_link_closed(void *arg)
+{
+    struct membership *member = arg;
+
+    member->link = NULL;
+    try_end(member);
+}
+
+static void on_ticker_closed(uv_handle_t *handle)
+{
+    struct membership *member = handle->data;
+
+    member->is_ticker_closed = true;
+    try_end(member);
+}
+
+static void try_end(struct membership *member)
+{
+    void (*closed)(void *arg) = member->closed;
+    void *arg = member->closed_arg;
+
+    if (!member->is_closing || member->link || !member->is_ticker_closed || member->is_under_way ||
+        member->is_leave_under_way)
+        return;
+    free(member);
+    closed(arg);
+}
+
+void membership_close(struct membership *member, void (*closed)(void *arg), void *arg)
+{
+    CHECK(!member->is_closing);
+    if (member->is_live)
+        forget_everything(member);
+    set_live(member, false);
+    lease_note(member);
+    member->is_leaving = member->is_closing = true;
+    member->closed = closed;
+    member->closed_arg = arg;
+    barriers_set_lease(member->barriers, 0);
+    member->on_left(member->left_arg);
+    redis_group_remove(member->settings->group, member->link);
+    redis_link_close(member->link, on_link_closed, member);
+    uv_close((uv_handle_t *)&member->ticker, on_ticker_closed);
+}

@@ -1,0 +1,56 @@
+#include "access.h"
+#include "state.h"
+#include "store/store.h"
+
+enum { LOG_PAUSE_MS = 5000 };
+
+struct redis_link *store_reads(struct store *store)
+{
+    return store->reads;
+}
+
+uv_loop_t *store_loop(struct store *store)
+{
+    return store->loop;
+}
+
+struct text store_prefix(const struct store *store)
+{
+    return text_of(store->prefix);
+}
+
+const struct store_settings *store_limits(const struct store *store)
+{
+    return &store->settings;
+}
+
+int64_t store_audit_max(const struct store *store)
+{
+    return store->settings.audit_max;
+}
+
+struct key_finder *store_key_finder(const struct store *store)
+{
+    return store->finder;
+}
+
+struct key_discards *store_key_discards(const struct store *store)
+{
+    return store->discards;
+}
+
+struct lease *store_lease(const struct store *store)
+{
+    return store->lease;
+}
+
+void store_keep_revocation(struct store *store, const struct id *key, struct text actor)
+{
+    if (lease_member(store->lease))
+        promises_keep_revocation(lease_promises(store->lease), key, actor);
+}
+
+bool store_may_log(struct store *store, struct log_pause *pause)
+{
+    return log_pause_is_over(pause, uv_now(store->loop), LOG_PAUSE_MS);
+}

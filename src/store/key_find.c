@@ -1,0 +1,141 @@
+#include "key_find.h"
+#include "access.h"
+#include "base/check.h"
+#include "base/encode.h"
+#include "base/mem.h"
+#include "lease/lease.h"
+#include "outcome.h"
+#include "readiness.h"
+#include "record.h"
+#include "store/key_store.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct find_call {
+    struct key_finder *finder;
+    key_found *done;
+    void *arg;
+    uint8_t digest[KEY_DIGEST_BYTES];
+    struct find_call *next_free;
+};
+
+struct key_finder {
+    struct store *store;
+    /* The command, whole but for the digest's hex digits: what is constant, the digits; the prefix. */
+    size_t command_len, digits_at;
+    char command[96 + REDIS_PREFIX_MAX_BYTES];
+    struct find_call *free_calls;
+    size_t under_way;
+};
+
+/* The one place outside the scripts' prelude that knows the name of a key in Redis. */
+static void prepare_command(struct key_finder *finder, struct text prefix)
+{
+    static const uint8_t NO_DIGEST[KEY_DIGEST_BYTES];
+    const struct text record = TEXT("key:");
+    struct buf out;
+
+    CHECK(prefix.len <= REDIS_PREFIX_MAX_BYTES);
+    buf_init_fixed(&out, finder->command, sizeof finder->command);
+    buf_append_text(&out, TEXT("*2\r\n$3\r\nGET\r\n$"));
+    buf_append_u64(&out, prefix.len + record.len + 2 * KEY_DIGEST_BYTES);
+    buf_append_text(&out, TEXT("\r\n"));
+    buf_append_text(&out, prefix);
+    buf_append_text(&out, record);
+    finder->digits_at = out.len;
+    encode_hex(&out, NO_DIGEST, KEY_DIGEST_BYTES);
+    buf_append_text(&out, TEXT("\r\n"));
+    CHECK(!out.failed);
+    finder->command_len = out.len;
+}
+
+/* Valid until the next one. */
+static struct text command_for(struct key_finder *finder, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    struct buf digits;
+
+    buf_init_fixed(&digits, finder->command + finder->digits_at, 2 * KEY_DIGEST_BYTES);
+    encode_hex(&digits, digest, KEY_DIGEST_BYTES);
+    return (struct text){finder->command, finder->command_len};
+}
+
+struct key_finder *key_finder_create(struct store *store)
+{
+    struct key_finder *finder = mem_alloc(sizeof *finder);
+
+    finder->store = store;
+    prepare_command(finder, store_prefix(store));
+    return finder;
+}
+
+void key_finder_destroy(struct key_finder *finder)
+{
+    struct find_call *call;
+
+    CHECK(finder->under_way == 0);
+    while ((call = finder->free_calls)) {
+        finder->free_calls = call->next_free;
+        free(call);
+    }
+    free(finder);
+}
+
+static struct find_call *call_take(struct key_finder *finder)
+{
+    struct find_call *call = finder->free_calls;
+
+    if (call)
+        finder->free_calls = call->next_free;
+    else
+        call = mem_alloc(sizeof *call);
+    call->finder = finder;
+    finder->under_way++;
+    return call;
+}
+
+static void call_give_back(struct find_call *call)
+{
+    struct key_finder *finder = call->finder;
+
+    call->next_free = finder->free_calls;
+    finder->free_calls = call;
+    finder->under_way--;
+}
+
+static enum store_result read_key(struct store *store, const uint8_t *digest, const struct redis_reply *reply,
+                                  struct key_record *ret_key)
+{
+    struct text packed;
+
+    if (reply->type == REPLY_NIL)
+        return store_absent(store);
+    if (reply_text(reply, &packed) && key_decode(packed, ret_key))
+        return store_believe_key(store, packed, digest, &ret_key->id);
+    store_malformed(store, "key");
+    return STORE_UNAVAILABLE;
+}
+
+static void on_replied(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct find_call *call = arg;
+    struct store *store = call->finder->store;
+    struct key_record key;
+    enum store_result result = store_outcome(store, outcome, reply);
+
+    if (result == STORE_OK)
+        result = store_may_decide(store) ? read_key(store, call->digest, reply, &key) : STORE_UNAVAILABLE;
+    call->done(call->arg, result, result == STORE_OK ? &key : NULL);
+    call_give_back(call);
+}
+
+void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], key_found *done, void *arg)
+{
+    struct key_finder *finder = store_key_finder(store);
+    struct find_call *call = call_take(finder);
+
+    call->done = done;
+    call->arg = arg;
+    memcpy(call->digest, digest, sizeof call->digest);
+    identity_witness(lease_identity(store_lease(store)), store_reads(store));
+    redis_link_call_raw(store_reads(store), command_for(finder, digest), on_replied, call);
+}

@@ -1,0 +1,142 @@
+#include "lease_host.h"
+#include "base/mem.h"
+#include "core/lease_rules.h"
+#include "outcome.h"
+#include "readiness.h"
+#include "redis/sentinel.h"
+#include "state.h"
+#include "store_examine.h"
+#include "verb_internal.h"
+#include <stdlib.h>
+
+struct lease_call {
+    lease_answered *done;
+    void *arg;
+};
+
+static void on_lease_script(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct lease_call call = *(struct lease_call *)arg;
+    bool has_too_few = result == STORE_REFUSED && !reply;
+
+    free(arg);
+    call.done(call.arg, result == STORE_OK ? LEASE_DONE : has_too_few ? LEASE_TOO_FEW : LEASE_FAILED);
+}
+
+static void lease_script(struct store *store, enum script script, enum script_link link, size_t argc,
+                         const struct text *argv, lease_answered *done, void *arg)
+{
+    struct lease_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct lease_call){done, arg};
+    store_call_script(store, script, link, argc, argv, on_lease_script, call);
+}
+
+static void lease_heartbeat(void *arg, size_t argc, const struct text *argv, lease_answered *done, void *done_arg)
+{
+    enum script_link link = RULE(RULE_HEARTBEAT_WAIT) ? SCRIPT_HEARTBEATS : SCRIPT_LEAVES;
+
+    lease_script(arg, SCRIPT_node_heartbeat, link, argc, argv, done, done_arg);
+}
+
+static void lease_leave(void *arg, size_t argc, const struct text *argv, lease_answered *done, void *done_arg)
+{
+    lease_script(arg, SCRIPT_node_leave, SCRIPT_LEAVES, argc, argv, done, done_arg);
+}
+
+struct again_call {
+    void (*done)(void *arg, enum lease_again again);
+    void *arg;
+};
+
+static void on_revoked_again(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+{
+    struct again_call call = *(struct again_call *)arg;
+
+    free(arg);
+    call.done(call.arg, result == STORE_OK          ? LEASE_AGAIN_REVOKED
+                        : result == STORE_NOT_FOUND ? LEASE_AGAIN_NO_KEY
+                                                    : LEASE_AGAIN_FAILED);
+}
+
+static void lease_revoke_again(void *arg, const struct id *key, struct text actor,
+                               void (*done)(void *arg, enum lease_again again), void *done_arg)
+{
+    struct again_call *call = mem_alloc(sizeof *call);
+    struct script_args args;
+
+    *call = (struct again_call){done, done_arg};
+    args_of_revocation(&args, arg, key, &(struct audit_source){.actor = actor}, false);
+    script_call_again(arg, SCRIPT_key_revoke, args.count, args.argv, 0, on_revoked_again, call);
+}
+
+struct settle_call {
+    void (*done)(void *arg, bool is_done);
+    void *arg;
+};
+
+static void on_settle_answered(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+{
+    struct settle_call call = *(struct settle_call *)arg;
+
+    free(arg);
+    call.done(call.arg, result == STORE_OK);
+}
+
+static void lease_settle(void *arg, uint64_t number, void (*done)(void *arg, bool is_done), void *done_arg)
+{
+    struct settle_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct settle_call){done, done_arg};
+    script_call_again(arg, SCRIPT_node_settle, 0, NULL, number, on_settle_answered, call);
+}
+
+static void on_lease(void *arg)
+{
+    readiness_tell(arg);
+}
+
+static void on_doubt(void *arg)
+{
+    store_look_again(arg);
+}
+
+static void on_settled(void *arg)
+{
+    struct store *store = arg;
+
+    if (!store->is_closing && store->changes_up)
+        examination_start(store);
+}
+
+static void on_malformed(void *arg, const char *what)
+{
+    store_malformed(arg, what);
+}
+
+struct lease *lease_host_create(struct store *store)
+{
+    const struct lease_settings settings = {
+        .loop = store->loop,
+        .prefix = store->prefix,
+        .timeout_ms = store->settings.timeout_ms,
+        .min_replicas = store->settings.min_replicas,
+        .resolver = store->sentinel ? redis_sentinel_resolver(store->sentinel) : NULL,
+        .group = &store->links,
+        .accepts_loss = store->settings.unsafe_redis,
+        .reads = store->reads,
+        .scripts = store->scripts,
+        .changes = store->changes,
+        .heartbeat = lease_heartbeat,
+        .leave = lease_leave,
+        .revoke_again = lease_revoke_again,
+        .settle = lease_settle,
+        .on_lease = on_lease,
+        .on_doubt = on_doubt,
+        .on_settled = on_settled,
+        .on_malformed = on_malformed,
+        .arg = store,
+    };
+
+    return lease_create(&settings, store->sentinel);
+}

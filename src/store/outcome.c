@@ -1,0 +1,37 @@
+#include "outcome.h"
+#include "access.h"
+#include "state.h"
+#include <string.h>
+
+enum { LOGGED_ERROR_BYTES = 200 };
+
+enum store_result store_outcome(struct store *store, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    if (outcome == REDIS_NOT_SENT)
+        return STORE_UNAVAILABLE;
+    if (outcome == REDIS_LOST)
+        return STORE_UNKNOWN;
+    if (reply->type != REPLY_ERROR)
+        return STORE_OK;
+
+    struct text kind = reply_error_kind(reply);
+    if (!text_equal(kind, TEXT("NOSCRIPT")) && store_may_log(store, &store->error_pause)) {
+        /* Some errors quote the arguments, which may be digests. */
+        static const char ARGUMENTS[] = ", with args";
+        struct text shown = reply->text;
+        const char *quoted = memmem(shown.ptr, shown.len, ARGUMENTS, sizeof ARGUMENTS - 1);
+
+        shown.len = quoted ? (size_t)(quoted - shown.ptr) : shown.len;
+        shown.len = shown.len < LOGGED_ERROR_BYTES ? shown.len : LOGGED_ERROR_BYTES;
+        LOG(LOG_WARN, "redis answered an error", log_text("error", shown),
+            log_int("suppressed", store->error_pause.suppressed));
+    }
+    return STORE_UNAVAILABLE;
+}
+
+void store_malformed(struct store *store, const char *what)
+{
+    if (store_may_log(store, &store->malformed_pause))
+        LOG(LOG_WARN, "redis answered something that cannot be", log_str("what", what),
+            log_int("suppressed", store->malformed_pause.suppressed));
+}

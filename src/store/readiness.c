@@ -1,0 +1,145 @@
+#include "readiness.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "state.h"
+#include "store/store.h"
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    PROBE_INTERVAL_MS = 5000, /* how soon a Redis that was reconfigured under way is noticed */
+    PROBE_AGAIN_MS = 1000,    /* while it is unfit: how soon it is trusted again */
+    PROBE_EMPTY_MS = 250,     /* while it waits for the first account */
+    PROBE_NEW_MS = 200, /* while it is unfit, for PROBE_NEW_FOR_MS after connecting: a new master gets its replicas */
+    PROBE_NEW_FOR_MS = 5000,
+};
+
+static const char NOT_EXAMINED[] = "Redis is being examined.";
+static const char FULL[] =
+    "Redis' memory is full: nothing new can be made, but checks, sign-ins and revocations go on. "
+    "Raise maxmemory, or free some.";
+
+bool store_may_decide(const struct store *store)
+{
+    return identity_may_decide(lease_identity(store->lease)) && lease_may_decide(store->lease);
+}
+
+bool store_is_ready(const struct store *store)
+{
+    return store->reads_up && store->scripts_up && store->changes_up && !store->unfit && !store->is_closing &&
+           store_may_decide(store);
+}
+
+const char *store_trouble(const struct store *store)
+{
+    /* Its text is made on demand; the store is the same for the caller. */
+    char *text = (char *)(uintptr_t)store->trouble;
+    const struct redis_link *down = !store->changes_up   ? store->changes
+                                    : !store->reads_up   ? store->reads
+                                    : !store->scripts_up ? store->scripts
+                                                         : NULL;
+
+    if (store->is_closing)
+        return "The store is closed.";
+
+    const struct identity *identity = lease_identity(store->lease);
+    if (identity_strange(identity))
+        return identity_strange(identity);
+    if (down)
+        snprintf(text, sizeof store->trouble, "Redis cannot be reached: %s.", redis_link_trouble(down));
+    if (down)
+        return text;
+    if (store->unfit)
+        return store->unfit;
+    if (!identity_may_decide(identity))
+        return NOT_EXAMINED;
+    if (!store_may_decide(store))
+        return membership_trouble(lease_member(store->lease));
+    return store->is_full ? FULL : "";
+}
+
+/* Redis' own word, by which it refuses everything meanwhile. */
+bool store_is_loading(const struct store *store)
+{
+    return !store->is_closing && !store->changes_up && strstr(redis_link_trouble(store->changes), ": LOADING ");
+}
+
+void readiness_tell(struct store *store)
+{
+    bool is_ready = store_is_ready(store);
+
+    if (store->is_ready == is_ready || store->is_closing)
+        return;
+    store->is_ready = is_ready;
+    if (store->ready)
+        store->ready(store->arg);
+}
+
+static void unfit_set(struct store *store, const char *unfit)
+{
+    if (unfit && unfit != store->unfit && unfit != NOT_EXAMINED)
+        LOG(LOG_WARN, "redis is not fit, changes are refused", log_str("why", unfit));
+    else if (!unfit && store->unfit && store->unfit != NOT_EXAMINED)
+        LOG(LOG_INFO, "redis is fit again", log_str("link", "changes"));
+    store->unfit = unfit;
+}
+
+static void probe_in(struct store *store, uint64_t ms)
+{
+    if (!store->is_closing)
+        CHECK(uv_timer_start(&store->probe, store->on_probe, ms, 0) == 0);
+}
+
+static uint64_t probe_pause_ms(const struct store *store)
+{
+    if (store_is_empty(store))
+        return PROBE_EMPTY_MS;
+    if (store->unfit && clock_boot_ns() - lease_fence(store->lease)->connected_ns < PROBE_NEW_FOR_MS * CLOCK_NS_PER_MS)
+        return PROBE_NEW_MS;
+    return store->unfit || identity_strange(lease_identity(store->lease)) ? PROBE_AGAIN_MS : PROBE_INTERVAL_MS;
+}
+
+void store_doubt(struct store *store, const char *reason)
+{
+    unfit_set(store, reason);
+    probe_in(store, PROBE_AGAIN_MS);
+    readiness_tell(store);
+}
+
+void store_note_full(struct store *store, bool is_full)
+{
+    if (is_full && !store->is_full) {
+        LOG(LOG_ERROR, "redis is full", log_str("why", FULL));
+        probe_in(store, PROBE_AGAIN_MS);
+    } else if (!is_full && store->is_full) {
+        LOG(LOG_INFO, "redis has memory again", log_str("link", "changes"));
+    }
+    store->is_full = is_full;
+    metric_set(METRIC_REDIS_FULL, is_full);
+}
+
+void store_look_again(struct store *store)
+{
+    probe_in(store, PROBE_AGAIN_MS);
+    readiness_tell(store);
+}
+
+void store_judged(struct store *store, const char *unfit)
+{
+    /* Facts of a connection that is gone say nothing of the next. */
+    if (store->changes_up)
+        unfit_set(store, unfit);
+    probe_in(store, probe_pause_ms(store));
+    readiness_tell(store);
+}
+
+bool store_is_empty(const struct store *store)
+{
+    return identity_is_empty(lease_identity(store->lease));
+}
+
+void readiness_begin(struct store *store)
+{
+    store->unfit = NOT_EXAMINED;
+}
