@@ -18,10 +18,6 @@ MUST_CHECK int http_address_read(struct text address, struct sockaddr_storage *r
 enum { HTTP_ADDRESS_BYTES = 128 };
 MUST_CHECK int http_server_listen(struct http_server *server, const char *address, bool reuse_port,
                                   char ret_bound[HTTP_ADDRESS_BYTES]);
-/* Between the two, answers wait, some of them at most, and then leave one after the other: a reader that the first of
- * them has woken is still awake for the next ones. What began outside of them goes out as ever. */
-void http_server_cork(struct http_server *server);
-void http_server_uncork(struct http_server *server);
 /* Stops accepting and closes idle connections; every answer from now on carries Connection: close. drained runs once,
  * later, when no connection is left, at the latest after grace_ms (what is still open then is cut). */
 void http_server_drain(struct http_server *server, int64_t grace_ms, void (*drained)(void *arg), void *arg);

@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 struct http_request;
+struct turn;
 
 /* Errors that this layer answers with, each by its status. */
 enum http_error {
@@ -45,6 +46,9 @@ struct http_settings {
     /* NULL, or: replies to a request that http_refuse() or the server itself refuses; header lines that belong to the
      * error are set by then. Without it, the reply is the status alone. arg is the handler's. */
     void (*print_error)(struct http_request *request, enum http_error error, void *arg);
+    /* NULL, or: answers of one of its slices (base/turn.h) leave one after the other, so that a reader that the first
+     * of them has woken is still awake for the next ones. It outlives the server. */
+    struct turn *turn;
 };
 
 /* Called once for each request, when its head is complete and well-formed. Before it returns, the handler has replied

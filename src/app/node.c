@@ -30,9 +30,7 @@ struct node {
     uv_loop_t *loop;
     const struct settings *settings;
     struct node_events events;
-    /* Around each wait of the loop; closed last, so that every end comes later, also that of a node not yet built. */
-    uv_prepare_t before_wait;
-    uv_check_t after_wait;
+    struct turn *turn; /* closed last, so that every end comes later, also that of a node not yet built */
 
     struct store_settings store_settings;
     struct keyring *keyring;
@@ -65,9 +63,7 @@ struct node *node_create(uv_loop_t *loop, const struct settings *settings, const
     node->loop = loop;
     node->settings = settings;
     node->events = *events;
-    CHECK(uv_prepare_init(loop, &node->before_wait) == 0);
-    CHECK(uv_check_init(loop, &node->after_wait) == 0);
-    node->before_wait.data = node->after_wait.data = node;
+    node->turn = turn_create(loop);
     return node;
 }
 
@@ -215,6 +211,7 @@ static int node_start_http(struct node *node)
         .connections_max = node_connections_max(s),
         .make_id = api_make_request_id,
         .print_error = api_print_error,
+        .turn = node->turn,
     };
     int code;
 
@@ -319,37 +316,6 @@ static void node_log_start(const struct node *node)
             log_text("redis", buf_text(&target)));
 }
 
-/* Checks that are looked up together are answered together as well. While any wait, both servers are there. */
-static void node_settle(void *arg)
-{
-    struct node *node = arg;
-
-    if (key_checker_waiting(node->checker) == 0)
-        return;
-    http_server_cork(node->public_server);
-    http_server_cork(node->internal_server);
-    key_checker_settle(node->checker);
-    http_server_uncork(node->internal_server);
-    http_server_uncork(node->public_server);
-}
-
-static void node_before_wait(uv_prepare_t *handle)
-{
-    node_settle(handle->data);
-}
-
-static void node_after_wait(uv_check_t *handle)
-{
-    node_settle(handle->data);
-}
-
-/* What the loop's turn has gathered is done before the loop waits. */
-static void node_watch_turns(struct node *node)
-{
-    CHECK(uv_prepare_start(&node->before_wait, node_before_wait) == 0);
-    CHECK(uv_check_start(&node->after_wait, node_after_wait) == 0);
-}
-
 int node_open(struct node *node)
 {
     const struct settings *s = node->settings;
@@ -365,9 +331,7 @@ int node_open(struct node *node)
     node->passwords =
         password_pool_create(node->loop, node->keyring, (unsigned)s->password_parallel, (unsigned)s->password_queue);
     node->usage = usage_create(node->loop, node->store, (uint32_t)s->usage_flush_ms);
-    node->checker = key_checker_create(node->keyring, node->store, node->member, node->usage, &memory);
-    key_checker_on_full(node->checker, node_settle, node);
-    node_watch_turns(node);
+    node->checker = key_checker_create(node->keyring, node->store, node->member, node->usage, &memory, node->turn);
     node_fill_service(node);
     int code = node_start_http(node);
     if (code != EXIT_DONE)
@@ -519,12 +483,11 @@ static void step_close_store(struct node *node)
     store_close(node->store, node_part_ended, node);
 }
 
-static void node_finish(uv_handle_t *after_wait)
+static void node_finish(void *arg)
 {
-    struct node *node = after_wait->data;
+    struct node *node = arg;
     struct node_events events = node->events;
 
-    key_checker_destroy(node->checker);
     keyring_destroy(node->keyring);
     revocation_log_close(node->revocation_log);
     route_policy_destroy(node->policy);
@@ -532,13 +495,6 @@ static void node_finish(uv_handle_t *after_wait)
     secure_wipe(&node->store_settings, sizeof node->store_settings);
     free(node);
     events.stopped(events.arg);
-}
-
-static void node_finish_turns(uv_handle_t *before_wait)
-{
-    struct node *node = before_wait->data;
-
-    uv_close((uv_handle_t *)&node->after_wait, node_finish);
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
@@ -550,7 +506,8 @@ static void node_next_step(struct node *node)
 {
     while (node->pending == 0) {
         if (node->step == sizeof TEARDOWN / sizeof *TEARDOWN) {
-            uv_close((uv_handle_t *)&node->before_wait, node_finish_turns);
+            key_checker_destroy(node->checker);
+            turn_close(node->turn, node_finish, node);
             return;
         }
         TEARDOWN[node->step++](node);

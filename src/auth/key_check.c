@@ -13,12 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More together do not gain, for their requests leave the fastest cache. */
-enum { READ_BUCKETS = 1024, GROUP_MAX = 8 };
+enum { READ_BUCKETS = 1024 };
 enum { LOG_PAUSE_MS = 1000 };
 
 /* What memory says of a check. */
-enum answer { MISS, FOUND, UNKNOWN };
+enum answer { MISS, FOUND, UNKNOWN, MALFORMED };
 struct recalled {
     enum answer answer;
     struct key_record key; /* if found */
@@ -29,11 +28,10 @@ struct key_checker {
     struct store *store;
     struct membership *member;
     const struct usage *usage;
-    struct key_cache *cache;            /* NULL: strict mode */
-    struct key_check *group[GROUP_MAX]; /* wait to be looked up together */
-    size_t group_count;
-    void (*settle)(void *arg); /* when the group is full */
-    void *settle_arg;
+    struct key_cache *cache; /* NULL: strict mode */
+    struct list waiting;     /* struct key_check: to be looked up together */
+    size_t waiting_count;
+    struct turn_part part;
     struct log_pause altered_pause;
     struct list reads[READ_BUCKETS]; /* struct key_read, by digest */
 };
@@ -53,10 +51,11 @@ struct key_read {
 
 static void on_key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
 static void on_membership_ended(void *arg);
-static void settle_alone(void *arg);
+static size_t count_waiting(void *arg);
+static void look_up_slice(void *arg);
 
 struct key_checker *key_checker_create(struct keyring *keyring, struct store *store, struct membership *member,
-                                       const struct usage *usage, const struct key_memory *memory)
+                                       const struct usage *usage, const struct key_memory *memory, struct turn *turn)
 {
     static const struct membership_events EVENTS = {on_key_invalidated, on_membership_ended};
     struct key_checker *checker = mem_alloc(sizeof *checker);
@@ -65,7 +64,9 @@ struct key_checker *key_checker_create(struct keyring *keyring, struct store *st
     checker->store = store;
     checker->member = member;
     checker->usage = usage;
-    key_checker_on_full(checker, settle_alone, checker);
+    list_init(&checker->waiting);
+    checker->part = (struct turn_part){.waiting = count_waiting, .slice = look_up_slice, .arg = checker};
+    turn_add(turn, &checker->part);
     for (size_t i = 0; i < READ_BUCKETS; i++)
         list_init(&checker->reads[i]);
     if (member && membership_may_cache(member)) {
@@ -79,6 +80,7 @@ void key_checker_destroy(struct key_checker *checker)
 {
     if (!checker)
         return;
+    list_remove(&checker->part.node);
     key_cache_destroy(checker->cache);
     free(checker);
 }
@@ -109,9 +111,10 @@ struct lease {
 
 static struct lease look_at_lease(const struct key_checker *checker)
 {
-    struct lease lease;
+    struct lease lease = {0};
 
-    lease.is_held = membership_has_lease(checker->member, &lease.now_ns);
+    if (checker->cache)
+        lease.is_held = membership_has_lease(checker->member, &lease.now_ns);
     return lease;
 }
 
@@ -136,6 +139,7 @@ static enum answer recall_key(struct key_check *check, struct lease lease, struc
     return lease.is_held && key_cache_is_unknown(cache, check->digest, lease.now_ns) ? UNKNOWN : MISS;
 }
 
+/* Without a cache every sound token is a miss. */
 static void recall(struct key_check *check, struct lease lease, struct recalled *ret)
 {
     static const enum metric METRICS[] = {
@@ -144,6 +148,15 @@ static void recall(struct key_check *check, struct lease lease, struct recalled 
         [UNKNOWN] = METRIC_CACHE_UNKNOWN,
     };
 
+    if (!check->has_shape) {
+        ret->answer = MALFORMED;
+        return;
+    }
+    if (!check->checker->cache) {
+        make_digest(check);
+        ret->answer = MISS;
+        return;
+    }
     ret->answer = recall_key(check, lease, &ret->key);
     metric_add(lease.is_held ? METRICS[ret->answer] : METRIC_CACHE_NO_LEASE, 1);
 }
@@ -258,6 +271,7 @@ static void look_further(struct key_check *check, struct recalled *recalled)
         finish(check, STORE_OK, &recalled->key);
         break;
     case UNKNOWN:
+    case MALFORMED:
         finish(check, STORE_NOT_FOUND, NULL);
         break;
     case MISS:
@@ -266,19 +280,28 @@ static void look_further(struct key_check *check, struct recalled *recalled)
     }
 }
 
-/* Each loop asks the processor for what the next one reads; for the entries of all but the last check it was asked when
- * the next one joined. All are recalled before any is told: what is told may begin other checks. */
-static void look_up(struct key_checker *checker, struct key_check *const *group, size_t count)
+/* Before a slice is looked up. */
+static struct lease prepare_cache(struct key_checker *checker, const struct key_check *last)
 {
-    struct recalled recalled[GROUP_MAX];
     struct lease lease;
 
-    key_cache_prefetch_entry(checker->cache, group[count - 1]->inner);
+    if (checker->cache && last->has_shape)
+        key_cache_prefetch_entry(checker->cache, last->inner);
     lease = look_at_lease(checker);
-    if (key_cache_age(checker->cache, lease.now_ns))
+    if (checker->cache && key_cache_age(checker->cache, lease.now_ns))
         metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
+    return lease;
+}
+
+/* Each loop asks the processor for what the next one reads; for the entries of all but the last check it was asked when
+ * the next one joined. All are recalled before any is told: what is told may begin other checks. */
+static void look_up(struct key_checker *checker, struct key_check *const *checks, size_t count)
+{
+    struct lease lease = prepare_cache(checker, checks[count - 1]);
+    struct recalled recalled[TURN_SLICE];
+
     for (size_t i = 0; i < count; i++) {
-        recall(group[i], lease, &recalled[i]);
+        recall(checks[i], lease, &recalled[i]);
         if (recalled[i].answer == FOUND)
             usage_prefetch_first(checker->usage, &recalled[i].key.id);
     }
@@ -286,68 +309,58 @@ static void look_up(struct key_checker *checker, struct key_check *const *group,
         if (recalled[i].answer == FOUND)
             usage_prefetch_second(checker->usage, &recalled[i].key.id);
     for (size_t i = 0; i < count; i++)
-        look_further(group[i], &recalled[i]);
+        look_further(checks[i], &recalled[i]);
 }
 
-void key_checker_settle(struct key_checker *checker)
+static size_t count_waiting(void *arg)
 {
-    struct key_check *group[GROUP_MAX];
-    size_t count = checker->group_count;
+    const struct key_checker *checker = arg;
 
-    memcpy(group, checker->group, count * sizeof *group);
-    checker->group_count = 0;
+    return checker->waiting_count;
+}
+
+static void look_up_slice(void *arg)
+{
+    struct key_checker *checker = arg;
+    struct key_check *checks[TURN_SLICE];
+    struct list *node;
+    size_t count = 0;
+
+    while (count < TURN_SLICE && (node = list_first(&checker->waiting))) {
+        list_remove(node);
+        checks[count++] = LIST_ENTRY(node, struct key_check, node);
+    }
+    checker->waiting_count -= count;
     if (count > 0)
-        look_up(checker, group, count);
+        look_up(checker, checks, count);
 }
 
-size_t key_checker_waiting(const struct key_checker *checker)
+static void prefetch(struct key_checker *checker, const struct key_check *check)
 {
-    return checker->group_count;
-}
-
-static void settle_alone(void *arg)
-{
-    key_checker_settle(arg);
-}
-
-void key_checker_on_full(struct key_checker *checker, void (*settle)(void *arg), void *arg)
-{
-    checker->settle = settle;
-    checker->settle_arg = arg;
-}
-
-static void join_group(struct key_check *check)
-{
-    struct key_checker *checker = check->checker;
+    const struct key_check *before = LIST_ENTRY(checker->waiting.prev, struct key_check, node);
 
     key_cache_prefetch_slot(checker->cache, check->inner);
-    if (checker->group_count > 0)
-        key_cache_prefetch_entry(checker->cache, checker->group[checker->group_count - 1]->inner);
-    checker->group[checker->group_count++] = check;
-    if (checker->group_count == GROUP_MAX)
-        checker->settle(checker->settle_arg);
+    if (checker->waiting_count > 0 && before->has_shape)
+        key_cache_prefetch_entry(checker->cache, before->inner);
 }
 
 void key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
                      void *arg)
 {
     *check = (struct key_check){.checker = checker, .done = done, .arg = arg, .token = token};
-    if (!secret_has_shape(token)) {
-        finish(check, STORE_NOT_FOUND, NULL);
-        return;
+    check->has_shape = secret_has_shape(token);
+    if (check->has_shape) {
+        make_inner(check);
+        if (checker->cache)
+            prefetch(checker, check);
     }
-    make_inner(check);
-    if (checker->cache) {
-        join_group(check);
-    } else {
-        make_digest(check);
-        ask_store(check);
-    }
+    list_append(&checker->waiting, &check->node);
+    checker->waiting_count++;
 }
 
 static void check_found(struct key_check *check, enum store_result result, const struct key_record *key)
 {
-    struct recalled recalled = {.answer = MISS};
+    struct recalled recalled;
 
     if (result != STORE_NOT_FOUND || !has_older_key(check)) {
         finish(check, result, key);
@@ -355,10 +368,7 @@ static void check_found(struct key_check *check, enum store_result result, const
     }
     check->generation++;
     make_inner(check);
-    if (check->checker->cache)
-        recall(check, look_at_lease(check->checker), &recalled);
-    else
-        make_digest(check);
+    recall(check, look_at_lease(check->checker), &recalled);
     look_further(check, &recalled);
 }
 

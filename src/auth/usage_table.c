@@ -1,6 +1,7 @@
 #include "usage_table_internal.h"
 #include "base/check.h"
 #include "base/mem.h"
+#include "base/turn.h"
 
 #include <endian.h>
 #include <stdlib.h>
@@ -16,8 +17,6 @@ _Static_assert(sizeof(struct usage_entry) == MEM_LINE_BYTES, "as its header says
 
 /* An id's 80 random bits tell keys apart, whatever their first ten characters. */
 enum { TAIL_CHARS = 16 };
-/* As many checks are answered together at most (auth/key_check.c). */
-enum { ENTRIES_AHEAD = 8 };
 /* What an account's first key costs Redis more than another one, which takes 2 us: it was measured. */
 enum { PLACE_COST = 8, PLACE_BITS = 4096 };
 
@@ -130,8 +129,8 @@ static void add_new(struct usage_table *table, uint32_t *slot, const struct key_
     memcpy(entry->account, id_chars(&key->account), ULID_TEXT_CHARS);
     memcpy(entry->key, id_chars(&key->id), ULID_TEXT_CHARS);
     *slot = slot_of(id_chars(&key->id), index);
-    if (index + ENTRIES_AHEAD < USAGE_TABLE_MAX)
-        mem_prefetch(entry + ENTRIES_AHEAD, sizeof *entry);
+    if (index + TURN_SLICE < USAGE_TABLE_MAX)
+        mem_prefetch(entry + TURN_SLICE, sizeof *entry);
 }
 
 bool usage_table_add(struct usage_table *table, const struct key_record *key, int64_t wall_ms)

@@ -435,6 +435,15 @@ static void conn_consume_stash(struct conn *conn)
     buf_consume(&conn->stash, conn_consume(conn, buf_text(&conn->stash)));
 }
 
+/* Last of all in a callback of the loop: other connections' requests may be answered now. */
+static void conn_offer_slice(const struct conn *conn)
+{
+    struct turn *turn = conn->all->settings->turn;
+
+    if (turn)
+        turn_offer(turn);
+}
+
 /* With stashed input. */
 void conn_resume(struct list *in_ready)
 {
@@ -442,6 +451,7 @@ void conn_resume(struct list *in_ready)
 
     conn_consume_stash(conn);
     conn_settle(conn);
+    conn_offer_slice(conn);
 }
 
 static void conn_receive(struct conn *conn, struct text input)
@@ -496,6 +506,7 @@ static void conn_on_ready(uv_poll_t *poll, int status, int events)
         conn_write_on(conn);
         conn_await(conn);
     }
+    conn_offer_slice(conn);
 }
 
 /* The request's wishes. */

@@ -5,14 +5,20 @@
 /* Replies larger than this give their memory back. */
 enum { SCRATCH_KEPT_BYTES = 256 * 1024 };
 
-void cork_init(struct cork *cork, void (*send)(struct conn *conn, struct text answer, struct text lasting))
+void cork_init(struct cork *cork, struct turn *turn,
+               void (*send)(struct conn *conn, struct text answer, struct text lasting))
 {
     buf_init(&cork->scratch, REPLY_MAX_BYTES);
     cork->send = send;
+    cork->part = (struct turn_part){.before = cork_close, .after = cork_open, .arg = cork};
+    list_init(&cork->part.node);
+    if (turn)
+        turn_add(turn, &cork->part);
 }
 
 void cork_finish(struct cork *cork)
 {
+    list_remove(&cork->part.node);
     buf_wipe(&cork->scratch);
 }
 
@@ -32,7 +38,7 @@ void cork_send(struct cork *cork, struct conn *conn, size_t from, struct text la
 {
     struct text answer = text_skip(buf_text(&cork->scratch), from);
 
-    if (cork->is_corked && cork->corked_count < CORKED_MAX && !lasting.ptr) {
+    if (cork->is_corked && cork->corked_count < TURN_SLICE && !lasting.ptr) {
         cork->corked[cork->corked_count++] = (struct corked){conn, from, answer.len};
         return;
     }
@@ -47,14 +53,18 @@ void cork_forget(struct cork *cork, const struct conn *conn)
             cork->corked[i].conn = NULL;
 }
 
-void cork_close(struct cork *cork)
+void cork_close(void *arg)
 {
+    struct cork *cork = arg;
+
     cork->is_corked = true;
 }
 
 /* The scratch may move while an answer is sent: one that is printed meanwhile is appended. */
-void cork_open(struct cork *cork)
+void cork_open(void *arg)
 {
+    struct cork *cork = arg;
+
     cork->is_corked = false;
     while (cork->uncorked_count < cork->corked_count) {
         const struct corked next = cork->corked[cork->uncorked_count++];

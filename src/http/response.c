@@ -10,7 +10,7 @@ void answers_init(struct answers *answers, const struct http_settings *settings,
                   void (*send)(struct conn *conn, struct text answer, struct text lasting))
 {
     answers->settings = settings;
-    cork_init(&answers->cork, send);
+    cork_init(&answers->cork, settings->turn, send);
     buf_init(&answers->common_lines, REPLY_MAX_BYTES);
 }
 

@@ -83,16 +83,6 @@ size_t http_server_connections(const struct http_server *server)
     return server->conns.count;
 }
 
-void http_server_cork(struct http_server *server)
-{
-    cork_close(&server->answers.cork);
-}
-
-void http_server_uncork(struct http_server *server)
-{
-    cork_open(&server->answers.cork);
-}
-
 static void tell_drained(struct http_server *server)
 {
     void (*drained)(void *arg) = server->drained;

@@ -29,7 +29,12 @@ static void on_checked(void *arg, enum key_check_result result, const struct key
     answer->key = key;
 }
 
+enum { DEADLINE_MS = 10000 };
+
 struct fixture {
+    uv_loop_t loop;
+    struct turn *turn;
+    bool is_turn_closed;
     struct store store;
     struct keyring *keyring;
     struct key_checker *checker;
@@ -42,19 +47,30 @@ static void set_up(struct fixture *f, size_t generations)
 {
     memset(f, 0, sizeof *f);
     f->keyring = keyring_create(MASTERS, generations);
-    f->checker = key_checker_create(f->keyring, &f->store, NULL, NULL, NULL);
+    cr_assert_eq(uv_loop_init(&f->loop), 0);
+    f->turn = turn_create(&f->loop);
+    f->checker = key_checker_create(f->keyring, &f->store, NULL, NULL, NULL, f->turn);
     secret_mint(KEY_API, MODE_TEST, &f->secret);
+}
+
+static void on_turn_closed(void *is_closed)
+{
+    *(bool *)is_closed = true;
 }
 
 static void tear_down(struct fixture *f)
 {
     key_checker_destroy(f->checker);
     keyring_destroy(f->keyring);
+    turn_close(f->turn, on_turn_closed, &f->is_turn_closed);
+    cr_assert(test_loop_until_set(&f->loop, &f->is_turn_closed, DEADLINE_MS));
+    cr_assert(test_loop_finish(&f->loop));
 }
 
 static void begin(struct fixture *f)
 {
     key_check_begin(f->checker, &f->check, secret_text(&f->secret), on_checked, &f->answer);
+    turn_finish(f->turn);
     cr_assert_eq(f->answer.count, 0);
 }
 
@@ -66,6 +82,8 @@ Test(key_check, decides_what_is_malformed_without_the_store)
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         f.answer = (struct answer){.key = &(struct key_record){.mode = MODE_TEST}};
         key_check_begin(f.checker, &f.check, text_of(CASES[i]), on_checked, &f.answer);
+        cr_assert_eq(f.answer.count, 0);
+        turn_finish(f.turn);
         cr_assert_eq(f.answer.count, 1);
         cr_assert_eq(f.answer.result, KEY_CHECK_INVALID);
         cr_assert_null(f.answer.key);
@@ -204,6 +222,7 @@ Test(key_check, checks_do_not_mix)
     begin(&f);
     secret_mint(KEY_DEVICE, MODE_LIVE, &other);
     key_check_begin(f.checker, &second, secret_text(&other), on_checked, &answer);
+    turn_finish(f.turn);
     fake_store_answer_find(&f.store, 1, STORE_NOT_FOUND, NULL);
     cr_assert(answer.count == 1 && answer.result == KEY_CHECK_INVALID);
     cr_assert_eq(f.answer.count, 0);
@@ -214,10 +233,12 @@ Test(key_check, checks_do_not_mix)
 
 /* With a cache */
 
-enum { CHECKS = 20, INTERVAL_MS = 60000, DEADLINE_MS = 10000 };
+enum { CHECKS = 20, INTERVAL_MS = 60000 };
 
 struct cached {
     uv_loop_t loop;
+    struct turn *turn;
+    bool is_turn_closed;
     struct usage *usage;
     bool is_usage_closed;
     struct store store;
@@ -237,8 +258,10 @@ static void set_up_cached(struct cached *f, size_t generations)
     f->member = (struct membership){.has_lease = true, .now_ns = 1};
     f->keyring = keyring_create(MASTERS, generations);
     cr_assert_eq(uv_loop_init(&f->loop), 0);
+    f->turn = turn_create(&f->loop);
     f->usage = usage_create(&f->loop, &f->store, INTERVAL_MS);
-    f->checker = key_checker_create(f->keyring, &f->store, &f->member, f->usage, &(struct key_memory){64, 1 << 20});
+    f->checker =
+        key_checker_create(f->keyring, &f->store, &f->member, f->usage, &(struct key_memory){64, 1 << 20}, f->turn);
     f->key = (struct key_record){.id = id_mint(ID_KEY, 1), .account = id_mint(ID_ACCOUNT, 1), .mode = MODE_LIVE};
     cr_assert(key_set_name(&f->key, TEXT("a key")));
     secret_mint(KEY_API, MODE_LIVE, &f->secret);
@@ -255,7 +278,9 @@ static void tear_down_cached(struct cached *f)
     key_checker_destroy(f->checker);
     keyring_destroy(f->keyring);
     usage_close(f->usage, on_usage_closed, f);
+    turn_close(f->turn, on_turn_closed, &f->is_turn_closed);
     cr_assert(test_loop_until_set(&f->loop, &f->is_usage_closed, DEADLINE_MS));
+    cr_assert(test_loop_until_set(&f->loop, &f->is_turn_closed, DEADLINE_MS));
     cr_assert(test_loop_finish(&f->loop));
 }
 
@@ -274,7 +299,7 @@ static void expect_answer(const struct cached *f, size_t nth, enum key_check_res
 static void expect_at_once(struct cached *f, enum key_check_result expected)
 {
     begin_nth(f, 0);
-    key_checker_settle(f->checker);
+    turn_finish(f->turn);
     expect_answer(f, 0, expected);
 }
 
@@ -283,7 +308,7 @@ static void expect_reads(struct cached *f, size_t nth, size_t reads)
     size_t before = f->store.find_count;
 
     begin_nth(f, nth);
-    key_checker_settle(f->checker);
+    turn_finish(f->turn);
     cr_assert_eq(f->answers[nth].count, 0);
     cr_assert_eq(f->store.find_count, before + reads);
 }
@@ -513,38 +538,49 @@ static void remember(struct cached *f)
     fake_store_answer_find(&f->store, f->store.find_count - 1, STORE_OK, &f->key);
 }
 
-static size_t times_full;
-
-static void settle_when_full(void *arg)
-{
-    struct cached *f = arg;
-
-    times_full++;
-    cr_assert_gt(key_checker_waiting(f->checker), 1);
-    key_checker_settle(f->checker);
-}
-
 Test(key_check, checks_wait_for_company_and_are_all_answered)
 {
     struct cached f;
 
     set_up_cached(&f, 1);
     remember(&f);
-    key_checker_on_full(f.checker, settle_when_full, &f);
-    cr_assert_eq(key_checker_waiting(f.checker), 0);
-    begin_nth(&f, 0);
-    cr_assert_eq(key_checker_waiting(f.checker), 1);
-    cr_assert_eq(f.answers[0].count, 0);
-    for (size_t i = 1; i < CHECKS; i++)
+    for (size_t i = 0; i < CHECKS; i++)
         begin_nth(&f, i);
-    cr_assert_eq(f.answers[0].count, 1, "a group that is full waits no longer");
-    cr_assert_eq(f.answers[CHECKS - 1].count, 0);
-    cr_assert_gt(times_full, 0);
-    key_checker_settle(f.checker);
-    key_checker_settle(f.checker);
-    cr_assert_eq(key_checker_waiting(f.checker), 0);
+    for (size_t i = 0; i < CHECKS; i++)
+        cr_assert_eq(f.answers[i].count, 0, "none inside the call that begins it, nor another one");
+    turn_offer(f.turn);
+    cr_assert_eq(f.answers[0].count, 1);
+    cr_assert_eq(f.answers[CHECKS - 1].count, 0, "what is no whole slice waits for the turn's end");
+    turn_finish(f.turn);
     for (size_t i = 0; i < CHECKS; i++)
         expect_answer(&f, i, KEY_CHECK_ACCEPTED);
+    cr_assert_eq(f.store.find_count, 1);
+    tear_down_cached(&f);
+}
+
+/* Among others, and alone. */
+Test(key_check, what_is_no_secret_waits_as_well)
+{
+    struct answer malformed = {0};
+    struct key_check check;
+    struct cached f;
+
+    set_up_cached(&f, 1);
+    remember(&f);
+    for (int round = 0; round < 2; round++) {
+        malformed = (struct answer){0};
+        if (round == 0)
+            begin_nth(&f, 1);
+        key_check_begin(f.checker, &check, TEXT("ak_live_x"), on_checked, &malformed);
+        if (round == 0)
+            begin_nth(&f, 2);
+        cr_assert_eq(malformed.count, 0);
+        turn_finish(f.turn);
+        cr_assert_eq(malformed.count, 1);
+        cr_assert_eq(malformed.result, KEY_CHECK_INVALID);
+    }
+    expect_answer(&f, 1, KEY_CHECK_ACCEPTED);
+    expect_answer(&f, 2, KEY_CHECK_ACCEPTED);
     cr_assert_eq(f.store.find_count, 1);
     tear_down_cached(&f);
 }
@@ -564,7 +600,7 @@ Test(key_check, what_was_revoked_while_a_check_waited_for_company_is_read_again)
             f.member.events.on_ended(f.member.arg);
         else
             f.member.has_lease = false;
-        key_checker_settle(f.checker);
+        turn_finish(f.turn);
         cr_assert_eq(f.answers[1].count, 0);
         cr_assert_eq(f.store.find_count, 2);
         f.key.revoked_ms = 7;
@@ -626,7 +662,7 @@ Test(key_check, who_is_answered_may_begin_another_check)
     while (chain.next < CHECKS / 2) /* more than one group */
         begin_next(&chain);
     for (size_t i = 0; i < CHECKS; i++)
-        key_checker_settle(f.checker);
+        turn_finish(f.turn);
     cr_assert_eq(chain.told, CHECKS);
     tear_down_cached(&f);
 }

@@ -10,7 +10,7 @@
 
 TestSuite(http_cork, .fini = leak_guard);
 
-enum { MANY = CORKED_MAX + 2 };
+enum { MANY = TURN_SLICE + 2 };
 
 static bool all_are_handled(void *arg)
 {
@@ -51,15 +51,15 @@ Test(http_cork, corked_answers_wait_and_those_without_room_do_not)
     struct peer peers[MANY];
 
     start();
-    http_server_cork(fixture.server);
+    cork_close(&fixture.server->answers.cork);
     ask_numbered(peers, MANY);
-    for (size_t i = CORKED_MAX; i < MANY; i++)
+    for (size_t i = TURN_SLICE; i < MANY; i++)
         assert_has_its_own_answer(&peers[i], i);
     test_loop_for(&fixture.loop, 20);
-    for (size_t i = 0; i < CORKED_MAX; i++)
+    for (size_t i = 0; i < TURN_SLICE; i++)
         cr_assert_eq(peers[i].bytes, 0);
-    http_server_uncork(fixture.server);
-    for (size_t i = 0; i < CORKED_MAX; i++)
+    cork_open(&fixture.server->answers.cork);
+    for (size_t i = 0; i < TURN_SLICE; i++)
         assert_has_its_own_answer(&peers[i], i);
     cr_assert_eq(fixture.server->answers.cork.scratch.len, 0);
 
@@ -75,11 +75,11 @@ Test(http_cork, a_corked_answer_is_dropped_with_its_connection)
     struct peer peers[3];
 
     start();
-    http_server_cork(fixture.server);
+    cork_close(&fixture.server->answers.cork);
     ask_numbered(peers, 3);
     peer_reset(&peers[1]);
     cr_assert(fixture_until_connections(&fixture, 3));
-    http_server_uncork(fixture.server);
+    cork_open(&fixture.server->answers.cork);
     assert_has_its_own_answer(&peers[0], 0);
     assert_has_its_own_answer(&peers[2], 2);
     peer_close(&peers[0]);
@@ -92,12 +92,12 @@ Test(http_cork, a_connection_goes_on_behind_its_corked_answer)
     struct peer last;
 
     start();
-    http_server_cork(fixture.server);
+    cork_close(&fixture.server->answers.cork);
     peer_send_str(&peer, "GET /made HTTP/1.1\r\nHost: t\r\n\r\n" HELLO HELLO);
     peer_connect(&last, &fixture);
     peer_send_str(&last, "GET /hello?n0. HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
     run_until_handled(2);
-    http_server_uncork(fixture.server);
+    cork_open(&fixture.server->answers.cork);
     assert_has_its_own_answer(&last, 0);
     cr_assert(peer_is_ended(&last));
     cr_assert(peer_gets_count(&peer, "200 OK", 2));
@@ -112,7 +112,7 @@ Test(http_cork, closes_while_answers_are_corked)
     struct peer peers[2];
 
     start();
-    http_server_cork(fixture.server);
+    cork_close(&fixture.server->answers.cork);
     ask_numbered(peers, 2);
     fixture_close(&fixture);
     for (size_t i = 0; i < 2; i++) {
