@@ -26,14 +26,14 @@ struct redis_connect {
     int status;
 };
 
-static void begin(uv_timer_t *later);
+static void on_start(uv_timer_t *later);
 static void resolve(struct background *background);
-static void resolved(struct background *background);
+static void on_resolved(struct background *background);
 static void try_next(struct redis_connect *connect);
-static void connected(uv_connect_t *request, int status);
+static void on_connected(uv_connect_t *request, int status);
 static void on_try_closed(uv_handle_t *handle);
 static void finish(struct redis_connect *connect);
-static void finished(uv_handle_t *later);
+static void on_finished(uv_handle_t *later);
 
 struct redis_connect *redis_connect_start(uv_loop_t *loop, const struct redis_target *target, unsigned rotation,
                                           redis_connected *done, void *arg)
@@ -43,11 +43,11 @@ struct redis_connect *redis_connect_start(uv_loop_t *loop, const struct redis_ta
     *connect = (struct redis_connect){.loop = loop, .target = target, .rotation = rotation, .done = done, .arg = arg};
     connect->request.data = connect->later.data = connect;
     CHECK(uv_timer_init(loop, &connect->later) == 0);
-    CHECK(uv_timer_start(&connect->later, begin, 0, 0) == 0);
+    CHECK(uv_timer_start(&connect->later, on_start, 0, 0) == 0);
     return connect;
 }
 
-static void begin(uv_timer_t *later)
+static void on_start(uv_timer_t *later)
 {
     struct redis_connect *connect = later->data;
 
@@ -55,7 +55,7 @@ static void begin(uv_timer_t *later)
         connect->address_count = 1;
         try_next(connect);
     } else {
-        background_start(&connect->resolve, connect->loop, resolve, resolved);
+        background_start(&connect->resolve, connect->loop, resolve, on_resolved);
     }
 }
 
@@ -91,7 +91,7 @@ static void resolve(struct background *background)
     connect->status = translate(getaddrinfo(connect->target->host, port, &hints, &connect->addresses));
 }
 
-static void resolved(struct background *background)
+static void on_resolved(struct background *background)
 {
     struct redis_connect *connect = LIST_ENTRY(background, struct redis_connect, resolve);
 
@@ -114,7 +114,7 @@ static const struct addrinfo *address_at(const struct redis_connect *connect, un
 static int start_tcp(struct redis_connect *connect, unsigned index)
 {
     uv_tcp_t *tcp = &connect->stream->tcp;
-    int status = uv_tcp_connect(&connect->request, tcp, address_at(connect, index)->ai_addr, connected);
+    int status = uv_tcp_connect(&connect->request, tcp, address_at(connect, index)->ai_addr, on_connected);
 
     /* Both only better things: a connection without them works. */
     if (status == 0) {
@@ -136,7 +136,7 @@ static void try_next(struct redis_connect *connect)
     if (connect->target->is_unix) {
         CHECK(uv_pipe_init(connect->loop, &connect->stream->pipe, 0) == 0);
         connect->stream->handle.data = connect;
-        uv_pipe_connect(&connect->request, &connect->stream->pipe, connect->target->host, connected);
+        uv_pipe_connect(&connect->request, &connect->stream->pipe, connect->target->host, on_connected);
         return;
     }
     CHECK(uv_tcp_init(connect->loop, &connect->stream->tcp) == 0);
@@ -146,7 +146,7 @@ static void try_next(struct redis_connect *connect)
         uv_close(&connect->stream->handle, on_try_closed);
 }
 
-static void connected(uv_connect_t *request, int status)
+static void on_connected(uv_connect_t *request, int status)
 {
     struct redis_connect *connect = request->data;
 
@@ -173,7 +173,7 @@ static void finish(struct redis_connect *connect)
     if (connect->addresses)
         freeaddrinfo(connect->addresses);
     connect->addresses = NULL;
-    uv_close((uv_handle_t *)&connect->later, finished);
+    uv_close((uv_handle_t *)&connect->later, on_finished);
 }
 
 static void tell(struct redis_connect *connect)
@@ -182,7 +182,7 @@ static void tell(struct redis_connect *connect)
     free(connect);
 }
 
-static void dropped(uv_handle_t *handle)
+static void on_dropped(uv_handle_t *handle)
 {
     struct redis_connect *connect = handle->data;
 
@@ -191,7 +191,7 @@ static void dropped(uv_handle_t *handle)
     tell(connect);
 }
 
-static void finished(uv_handle_t *later)
+static void on_finished(uv_handle_t *later)
 {
     struct redis_connect *connect = later->data;
 
@@ -199,7 +199,7 @@ static void finished(uv_handle_t *later)
         connect->status = UV_ECANCELED;
     /* Connected, then cancelled before it was told. */
     if (connect->is_cancelled && connect->stream)
-        uv_close(&connect->stream->handle, dropped);
+        uv_close(&connect->stream->handle, on_dropped);
     else
         tell(connect);
 }

@@ -15,15 +15,15 @@ enum {
 };
 
 static void connect_begin(struct redis_link *link);
-static void attempt_connected(void *arg, int status, union redis_stream *stream);
+static void on_connected(void *arg, int status, union redis_stream *stream);
 static void greeting_begin(struct redis_link *link);
-static void greeting_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
-static void name_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
-static void role_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
-static void server_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
-static void ping_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void on_greeting(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void on_name(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void on_role(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void on_server(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void on_ping(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void subscribe(struct redis_link *link);
-static void subscribe_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void on_subscribed(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 
 /* Log lines: one when the link is lost or cannot be made, one when it is back */
 
@@ -148,11 +148,11 @@ void link_on_moved(void *arg, const struct redis_address *master)
 static void connect_begin(struct redis_link *link)
 {
     link->state = LINK_CONNECTING;
-    link->connect = redis_connect_start(link->loop, &link->target, link->attempts, attempt_connected, link);
+    link->connect = redis_connect_start(link->loop, &link->target, link->attempts, on_connected, link);
     link_arm(link, link->timeout_ms);
 }
 
-static void attempt_connected(void *arg, int status, union redis_stream *stream)
+static void on_connected(void *arg, int status, union redis_stream *stream)
 {
     struct redis_link *link = arg;
 
@@ -187,20 +187,20 @@ static void greeting_begin(struct redis_link *link)
         struct text auth[] = {TEXT("AUTH"), text_of(t->user), text_of(t->password)};
         struct text auth_standard_user[] = {TEXT("AUTH"), text_of(t->password)};
 
-        is_sent = t->user[0] ? link_send(link, 3, auth, greeting_answered, link)
-                             : link_send(link, 2, auth_standard_user, greeting_answered, link);
+        is_sent = t->user[0] ? link_send(link, 3, auth, on_greeting, link)
+                             : link_send(link, 2, auth_standard_user, on_greeting, link);
     }
     if (t->db) {
         snprintf(text, sizeof text, "%u", t->db);
-        is_sent &= link_send(link, 2, (struct text[]){TEXT("SELECT"), text_of(text)}, greeting_answered, link);
+        is_sent &= link_send(link, 2, (struct text[]){TEXT("SELECT"), text_of(text)}, on_greeting, link);
     }
     snprintf(text, sizeof text, "chatelaine-%s", link->name);
-    is_sent &= link_send(link, 3, (struct text[]){TEXT("CLIENT"), TEXT("SETNAME"), text_of(text)}, name_answered, link);
+    is_sent &= link_send(link, 3, (struct text[]){TEXT("CLIENT"), TEXT("SETNAME"), text_of(text)}, on_name, link);
     if (link->to_master) {
-        is_sent &= link_send(link, 1, (struct text[]){TEXT("ROLE")}, role_answered, link);
-        is_sent &= link_send(link, 2, (struct text[]){TEXT("INFO"), TEXT("server")}, server_answered, link);
+        is_sent &= link_send(link, 1, (struct text[]){TEXT("ROLE")}, on_role, link);
+        is_sent &= link_send(link, 2, (struct text[]){TEXT("INFO"), TEXT("server")}, on_server, link);
     }
-    is_sent &= link_send(link, 1, (struct text[]){TEXT("PING")}, ping_answered, link);
+    is_sent &= link_send(link, 1, (struct text[]){TEXT("PING")}, on_ping, link);
     if (!is_sent)
         link_lose(link, "out of memory");
 }
@@ -218,14 +218,14 @@ static bool greeting_is_good(struct redis_link *link, const struct redis_reply *
     return false;
 }
 
-static void greeting_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_greeting(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     (void)outcome;
     (void)greeting_is_good(arg, reply);
 }
 
 /* The name is for people who look at CLIENT LIST; a Redis that forbids it serves all the same. */
-static void name_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_name(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     (void)arg, (void)outcome, (void)reply;
 }
@@ -241,7 +241,7 @@ static void refuse_answer(struct redis_link *link, const struct redis_reply *rep
 
 /* A replica may lack what was acknowledged. The address may lead to one: a name for several servers, a master that was
  * demoted; and Sentinel's word may be old. */
-static void role_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_role(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
     struct text role;
@@ -254,7 +254,7 @@ static void role_answered(void *arg, enum redis_outcome outcome, const struct re
                                        : "it is a replica: point --redis at the primary");
 }
 
-static void server_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_server(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
     struct text info, run_id;
@@ -282,7 +282,7 @@ static void become_ready(struct redis_link *link)
         link->ready(link->arg, true);
 }
 
-static void ping_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_ping(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
 
@@ -305,7 +305,7 @@ static void subscribe(struct redis_link *link)
 
     link->unconfirmed = (unsigned)link->subscription->channels(link->arg, channels);
     for (unsigned i = 0; i < link->unconfirmed; i++)
-        is_sent &= link_send(link, 2, (struct text[]){TEXT("SUBSCRIBE"), channels[i]}, subscribe_answered, link);
+        is_sent &= link_send(link, 2, (struct text[]){TEXT("SUBSCRIBE"), channels[i]}, on_subscribed, link);
     if (!is_sent)
         link_lose(link, "out of memory");
 }
@@ -317,7 +317,7 @@ static bool is_confirmation(const struct redis_reply *reply)
     return reply_text(reply_at(reply, 0), &kind) && text_equal(kind, TEXT("subscribe"));
 }
 
-static void subscribe_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_subscribed(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
 

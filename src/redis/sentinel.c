@@ -48,15 +48,15 @@ struct redis_sentinel {
 };
 
 static void on_questions_state(void *arg, bool is_up);
-static size_t events_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
+static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
 static bool on_event(void *arg, struct text channel, struct text payload);
-static void master_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
-static void address_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void on_master_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void on_address_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void on_timer(uv_timer_t *timer);
 static void follow(struct redis_resolver *resolver, struct redis_follower *follower);
 static void ask(struct redis_resolver *resolver, struct redis_follower *follower);
 
-static const struct redis_subscription EVENTS = {events_channels, on_event};
+static const struct redis_subscription EVENTS = {name_channels, on_event};
 
 static void timer_restart(struct redis_sentinel *sentinel)
 {
@@ -165,9 +165,10 @@ static void ask_peer(struct sentinel_peer *peer)
     peer->sentinel->due += 2;
     /* The epoch first: what is told behind it is at least as new. SENTINEL MASTER itself goes on naming the old master
      * until a failover has ended. */
-    redis_link_call(peer->questions, 3, (struct text[]){TEXT("SENTINEL"), TEXT("MASTER"), name}, master_answered, peer);
+    redis_link_call(peer->questions, 3, (struct text[]){TEXT("SENTINEL"), TEXT("MASTER"), name}, on_master_answered,
+                    peer);
     redis_link_call(peer->questions, 3, (struct text[]){TEXT("SENTINEL"), TEXT("GET-MASTER-ADDR-BY-NAME"), name},
-                    address_answered, peer);
+                    on_address_answered, peer);
 }
 
 static void round_begin(struct redis_sentinel *sentinel)
@@ -213,7 +214,7 @@ static void on_questions_state(void *arg, bool is_up)
         round_begin(peer->sentinel);
 }
 
-static size_t events_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX])
+static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX])
 {
     (void)arg;
     ret_channels[0] = TEXT("+switch-master");
@@ -325,7 +326,7 @@ static int64_t field_of(const struct redis_reply *reply, struct text name, int64
     return otherwise;
 }
 
-static void master_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_master_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct sentinel_peer *peer = arg;
 
@@ -352,7 +353,7 @@ static bool address_read(const struct redis_reply *reply, struct redis_address *
     return true;
 }
 
-static void address_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_address_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct sentinel_peer *peer = arg;
     struct redis_sentinel *sentinel = peer->sentinel;
@@ -393,12 +394,12 @@ static void part_closed(struct redis_sentinel *sentinel)
     closed(arg);
 }
 
-static void link_closed(void *arg)
+static void on_link_closed(void *arg)
 {
     part_closed(arg);
 }
 
-static void timer_closed(uv_handle_t *handle)
+static void on_timer_closed(uv_handle_t *handle)
 {
     part_closed(handle->data);
 }
@@ -411,8 +412,8 @@ void redis_sentinel_close(struct redis_sentinel *sentinel, void (*closed)(void *
     sentinel->closed_arg = arg;
     sentinel->open = 2 * sentinel->peer_count + 1;
     for (unsigned i = 0; i < sentinel->peer_count; i++) {
-        redis_link_close(sentinel->peers[i].questions, link_closed, sentinel);
-        redis_link_close(sentinel->peers[i].events, link_closed, sentinel);
+        redis_link_close(sentinel->peers[i].questions, on_link_closed, sentinel);
+        redis_link_close(sentinel->peers[i].events, on_link_closed, sentinel);
     }
-    uv_close((uv_handle_t *)&sentinel->timer, timer_closed);
+    uv_close((uv_handle_t *)&sentinel->timer, on_timer_closed);
 }

@@ -529,24 +529,6 @@ Test(store, is_unavailable_while_redis_does_not_greet)
     close_world();
 }
 
-Test(store, knows_how_many_replicas_end_leases)
-{
-    static const enum takeover EXPECTED[6][4] = {
-        /* --min-replicas 0, 1, 2, 3 */
-        {TAKEOVER_ALL, TAKEOVER_ALL, TAKEOVER_ALL, TAKEOVER_ALL},
-        {TAKEOVER_FENCE, TAKEOVER_ALL, TAKEOVER_ALL, TAKEOVER_ALL},
-        {TAKEOVER_FENCE, TAKEOVER_MOST, TAKEOVER_ALL, TAKEOVER_ALL},
-        {TAKEOVER_FENCE, TAKEOVER_FENCE, TAKEOVER_MOST, TAKEOVER_ALL},
-        {TAKEOVER_FENCE, TAKEOVER_FENCE, TAKEOVER_MOST, TAKEOVER_MOST},
-        {TAKEOVER_FENCE, TAKEOVER_FENCE, TAKEOVER_FENCE, TAKEOVER_MOST},
-    };
-
-    for (int replicas = 0; replicas < 6; replicas++)
-        for (int min_replicas = 0; min_replicas < 4; min_replicas++)
-            cr_expect_eq(takeover_of(replicas, min_replicas), EXPECTED[replicas][min_replicas], "%d of %d",
-                         min_replicas, replicas);
-}
-
 /* Closing at every moment */
 
 Test(store, closes_before_the_loop_ran)
