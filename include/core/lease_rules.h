@@ -12,10 +12,10 @@
     X(RULE_NONCE, "nonce", "the echo of a heartbeat that was given up counts for the newest")                     \
     X(RULE_SAME_CONNECTION, "same-connection", "the heartbeat's reply grants the lease, not its echo")            \
     X(RULE_FILL_INVALIDATION, "fill-invalidation", "a read fills the cache although an invalidation came since")  \
-    X(RULE_FILL_SESSION, "fill-session", "a read fills the cache although a new session began since")             \
+    X(RULE_FILL_SESSION, "fill-session", "a read fills the cache although a new membership began since")          \
     X(RULE_USE, "use", "the cache answers without a running lease")                                               \
     X(RULE_JOIN, "join", "a check is decided by a read that was sent before it came")                             \
-    X(RULE_REGISTER, "register", "a heartbeat does not keep its session in the registry")                         \
+    X(RULE_REGISTER, "register", "a heartbeat does not keep its member in the registry")                          \
     X(RULE_WAIT, "wait", "a revocation is answered without waiting for those that do not acknowledge")            \
     X(RULE_MARGIN, "margin", "a revoker waits half the lease")                                                    \
     X(RULE_AGAIN, "again", "a key that was revoked before is answered at once")                                   \

@@ -3,8 +3,8 @@
 -- node may have missed an earlier one.
 -- ARGV: prefix, id, account ('' any), kind ('' any), test only ('1' or '0'), actor, ip, request id, events kept,
 --   discard ('1': of an unknown id the insertion may still be on its way, and is to find the id taken; or '0'),
---   session that nodes shall acknowledge to ('-': none), barrier, the actor's credential
--- Returns: ok, key record as after, whether it was revoked before (1 or 0), lease_max, registry (session, what it holds,
+--   member that nodes shall acknowledge to ('-': none), barrier, the actor's credential
+-- Returns: ok, key record as after, whether it was revoked before (1 or 0), lease_max, registry (member, what it holds,
 --   ...): who may still remember the key; not_found: unknown, or hidden from the view; as actor_refused()
 -- Event: <kind>.revoked, the first time
 

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- One heartbeat of a node's session: registers it, and echoes the nonce on the session's own channel, behind every
+-- One heartbeat of a member: registers it, and echoes the nonce on its own channel, behind every
 -- invalidation that was published before. lease_max is what revokers compute their wait from; it only grows, for a lease
 -- that was granted before a restart may still run.
--- ARGV: prefix, session, heartbeat number, lease in ms, nonce
+-- ARGV: prefix, member, heartbeat number, lease in ms, nonce
 -- Returns: ok
 
 local lease = tonumber(ARGV[4])

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Takes sessions out of the registry: its own by a node that has emptied its cache, those of others by a revoker that
+-- Takes members out of the registry: a node itself once it has emptied its cache, others by a revoker that
 -- has waited until their leases are over, and only if they did not send a heartbeat since.
--- ARGV: prefix, then for each session: its id, and what the registry must hold of it ('' anything)
+-- ARGV: prefix, then for each member: its name, and what the registry must hold of it ('' anything)
 -- Returns: ok, how many are gone
 
 local gone = 0
