@@ -36,12 +36,12 @@ size_t key_bytes(const struct key_record *key);
 /* Copies only what is set. */
 void key_copy(struct key_record *to, const struct key_record *from);
 
-/* The record as it is stored, without last_used_ms. A first line that every version reads:
- *   <id> <account> <mode> <last4> <scopes, a number> <created> <revoked, or -> <name>
- * then a line for each further field, "\nname=value": v, the version, first; by; g, the short name of the master key
- * that its digest is made with; m, the MAC, over the digest and all that stands before it but <revoked>. Lines that are
- * not known are left alone, and are bound as well, unless they come behind m, where what changes would belong.
- * A record of the first version is its first line alone. */
+/* The record as it is stored, without last_used_ms; the tables in key.c name its fields. A first line that every
+ * version reads: <id> <account> <mode> <last4> <scopes, a number> <created> <revoked, or -> <name> then a line for each
+ * further field, "\nname=value": v, the version, first; by; g, the short name of the master key that its digest is made
+ * with; m, the MAC, over the digest and all that stands before it except <revoked>. Unknown lines are left alone. The
+ * MAC binds them too, unless they follow m, where fields that change would belong. A record of the first version is its
+ * first line alone. */
 enum { KEY_VERSION = 2, KEY_FIELDS_MAX_BYTES = 512 };
 enum { KEY_TEXT_MAX_BYTES = KEY_NAME_MAX_BYTES + 160 + KEY_FIELDS_MAX_BYTES };
 /* digest: of its secret, under the current master key. */

@@ -37,42 +37,202 @@ void key_copy(struct key_record *to, const struct key_record *from)
     memcpy(to, from, key_bytes(from));
 }
 
-/* The stored form */
+/* The stored form: one row a field, each with the name that the store knows it by. */
 
-static void put_fixed(const struct key_record *key, struct buf *out)
+struct key_field {
+    struct text name;
+    void (*put)(const struct key_record *key, struct buf *out);
+    bool (*read)(struct text value, struct key_record *key);
+};
+
+static bool read_any_id(struct text t, struct text prefix, struct id *ret_id)
+{
+    if (t.len != prefix.len + ULID_TEXT_CHARS || !text_starts_with(t, prefix))
+        return false;
+    memcpy(ret_id->text, t.ptr, t.len);
+    ret_id->text[t.len] = '\0';
+    return true;
+}
+
+static bool read_time(struct text t, int64_t *ret_ms)
+{
+    uint64_t ms;
+    if (!text_to_u64(t, INT64_MAX, &ms) || ms == 0)
+        return false;
+    *ret_ms = (int64_t)ms;
+    return true;
+}
+
+static void put_id(const struct key_record *key, struct buf *out)
 {
     buf_append_text(out, id_text(&key->id));
-    buf_append_char(out, ' ');
+}
+
+/* The prefix tells the kind. */
+static bool read_id(struct text t, struct key_record *key)
+{
+    key->kind = text_starts_with(t, TEXT("dev_")) ? KEY_DEVICE : KEY_API;
+    return read_any_id(t, key->kind == KEY_DEVICE ? TEXT("dev_") : TEXT("key_"), &key->id);
+}
+
+static void put_account(const struct key_record *key, struct buf *out)
+{
     buf_append_text(out, id_text(&key->account));
-    buf_append_char(out, ' ');
+}
+
+static bool read_account(struct text t, struct key_record *key)
+{
+    return read_any_id(t, TEXT("acct_"), &key->account);
+}
+
+static void put_mode(const struct key_record *key, struct buf *out)
+{
     buf_append_text(out, key_mode_text(key->mode));
-    buf_append_char(out, ' ');
+}
+
+static bool read_mode(struct text t, struct key_record *key)
+{
+    return key_mode_parse(t, &key->mode);
+}
+
+static void put_last4(const struct key_record *key, struct buf *out)
+{
     buf_append_str(out, key->last4);
-    buf_append_char(out, ' ');
+}
+
+static bool read_last4(struct text t, struct key_record *key)
+{
+    if (t.len != KEY_LAST4_BYTES - 1)
+        return false;
+    key_set_last4(key, t);
+    return true;
+}
+
+static void put_scopes(const struct key_record *key, struct buf *out)
+{
     buf_append_u64(out, key->scopes);
-    buf_append_char(out, ' ');
+}
+
+static bool read_scopes(struct text t, struct key_record *key)
+{
+    uint64_t bits;
+    if (!text_to_u64(t, SCOPE_ALL, &bits))
+        return false;
+    key->scopes = (scope_set)bits;
+    return true;
+}
+
+static void put_created(const struct key_record *key, struct buf *out)
+{
     buf_append_u64(out, (uint64_t)key->created_ms);
-    buf_append_char(out, ' ');
+}
+
+static bool read_created(struct text t, struct key_record *key)
+{
+    return read_time(t, &key->created_ms);
+}
+
+static void put_revoked(const struct key_record *key, struct buf *out)
+{
     if (key->revoked_ms)
         buf_append_u64(out, (uint64_t)key->revoked_ms);
     else
         buf_append_char(out, '-');
-    buf_append_char(out, ' ');
+}
+
+/* Nothing is revoked before it was made. */
+static bool read_revoked(struct text t, struct key_record *key)
+{
+    return text_equal(t, TEXT("-")) || (read_time(t, &key->revoked_ms) && key->revoked_ms >= key->created_ms);
+}
+
+static void put_name(const struct key_record *key, struct buf *out)
+{
     buf_append_text(out, key_name(key));
 }
 
-static void put_field(struct buf *out, const char *name, struct text value)
+static bool read_name(struct text t, struct key_record *key)
+{
+    if (t.len < 1 || t.len > KEY_NAME_MAX_BYTES)
+        return false;
+    memcpy(key->name, t.ptr, t.len);
+    key->name_len = (uint16_t)t.len;
+    return true;
+}
+
+static void put_by(const struct key_record *key, struct buf *out)
+{
+    buf_append_text(out, id_text(&key->by));
+}
+
+static bool read_by(struct text t, struct key_record *key)
+{
+    return read_any_id(t, TEXT("key_"), &key->by) || read_any_id(t, TEXT("usr_"), &key->by);
+}
+
+/* The first line, in this order: fixed for ever, since every version reads it. scripts/embed-lua.cmake reads these
+ * names here, and gives them to the scripts. */
+static const struct key_field LINE_FIELDS[] = {
+    {TEXT("id"), put_id, read_id},
+    {TEXT("account"), put_account, read_account},
+    {TEXT("mode"), put_mode, read_mode},
+    {TEXT("last4"), put_last4, read_last4},
+    {TEXT("scopes"), put_scopes, read_scopes},
+    {TEXT("created"), put_created, read_created},
+    {TEXT("revoked"), put_revoked, read_revoked}, /* the one that changes: no MAC binds it */
+    {TEXT("name"), put_name, read_name},          /* with its blanks: last */
+};
+
+/* The lines behind it, "name=value", which the MAC binds and scripts carry along. New fields belong here. One without a
+ * value has no line, and a field without a line is zero. Nodes overlook fields that are newer than themselves: one that
+ * takes a right away needs a new version too, which they refuse. */
+static const struct key_field NAMED_FIELDS[] = {
+    {TEXT("by"), put_by, read_by},
+};
+
+enum {
+    LINE_COUNT = sizeof LINE_FIELDS / sizeof *LINE_FIELDS,
+    NAMED_COUNT = sizeof NAMED_FIELDS / sizeof *NAMED_FIELDS,
+};
+
+static void put_line(const struct key_record *key, struct buf *out)
+{
+    for (size_t i = 0; i < LINE_COUNT; i++) {
+        if (i > 0)
+            buf_append_char(out, ' ');
+        LINE_FIELDS[i].put(key, out);
+    }
+}
+
+static void put_field_name(struct buf *out, struct text name)
 {
     buf_append_char(out, '\n');
-    buf_append_str(out, name);
+    buf_append_text(out, name);
     buf_append_char(out, '=');
+}
+
+static void put_field(struct buf *out, struct text name, struct text value)
+{
+    put_field_name(out, name);
     buf_append_text(out, value);
+}
+
+static void put_named(const struct key_field *field, const struct key_record *key, struct buf *out)
+{
+    const size_t begin = out->len;
+    put_field_name(out, field->name);
+    const size_t value_at = out->len;
+    field->put(key, out);
+    if (out->len == value_at)
+        out->len = begin;
 }
 
 /* A stored record taken apart, nothing of it judged. */
 struct key_text {
-    struct text id, account, mode, last4, scopes, created, revoked, name;
+    struct text line[LINE_COUNT];
+    struct text revoked;
     struct text fields; /* behind the first line, from its line feed on; empty: of the first version */
+    struct text bound;  /* those of them that the MAC binds */
     struct text before; /* all before <revoked> */
     struct text after;  /* from the name on, as far as the MAC goes */
     struct text mac;    /* empty: none */
@@ -87,27 +247,38 @@ static void find_mac(struct key_text *key)
     if (!at)
         return;
     rest = text_skip(key->fields, (size_t)(at - key->fields.ptr) + MAC_FIELD.len);
+    key->bound.len = (size_t)(at - key->bound.ptr);
     key->after.len = (size_t)(at - key->after.ptr);
     if (!text_next(&rest, '\n', &key->mac))
         key->mac = (struct text){0};
 }
 
+static bool take_line_apart(struct text t, struct key_text *ret)
+{
+    struct text rest = t, *name = &ret->line[LINE_COUNT - 1];
+    for (size_t i = 0; i < LINE_COUNT - 1; i++) {
+        if (!text_next(&rest, ' ', &ret->line[i]))
+            return false;
+        if (LINE_FIELDS[i].read != read_revoked)
+            continue;
+        ret->revoked = ret->line[i];
+        ret->before = (struct text){t.ptr, (size_t)(ret->revoked.ptr - t.ptr)};
+        ret->after = rest;
+    }
+    *name = rest;
+    const char *end = rest.ptr ? memchr(rest.ptr, '\n', rest.len) : NULL;
+    if (end) {
+        name->len = (size_t)(end - rest.ptr);
+        ret->fields = ret->bound = text_skip(rest, name->len);
+    }
+    return rest.ptr != NULL;
+}
+
 static bool take_apart(struct text t, struct key_text *ret)
 {
-    struct text rest = t;
     *ret = (struct key_text){0};
-    if (!text_next(&rest, ' ', &ret->id) || !text_next(&rest, ' ', &ret->account) ||
-        !text_next(&rest, ' ', &ret->mode) || !text_next(&rest, ' ', &ret->last4) ||
-        !text_next(&rest, ' ', &ret->scopes) || !text_next(&rest, ' ', &ret->created) ||
-        !text_next(&rest, ' ', &ret->revoked) || !rest.ptr)
+    if (!take_line_apart(t, ret))
         return false;
-    ret->before = (struct text){t.ptr, (size_t)(ret->revoked.ptr - t.ptr)};
-    ret->after = ret->name = rest;
-    const char *end = memchr(rest.ptr, '\n', rest.len);
-    if (end) {
-        ret->name.len = (size_t)(end - rest.ptr);
-        ret->fields = text_skip(rest, ret->name.len);
-    }
     find_mac(ret);
     return true;
 }
@@ -135,18 +306,18 @@ static void put_mac(struct buf *out, size_t begin, struct keyring *keyring, cons
     CHECK(!out->failed && take_apart(text_skip(buf_text(out), begin), &parts));
     const struct record_parts bound = bind(&parts, digest, &binding);
     record_mac_make(keyring, &bound, &mac);
-    put_field(out, "m", text_of(mac.text));
+    put_field(out, TEXT("m"), text_of(mac.text));
 }
 
 void key_encode(const struct key_record *key, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES],
                 struct buf *out)
 {
     const size_t begin = out->len;
-    put_fixed(key, out);
-    put_field(out, "v", TEXT("2"));
-    if (key->by.text[0])
-        put_field(out, "by", id_text(&key->by));
-    put_field(out, "g", keyring_short_name(keyring, 0));
+    put_line(key, out);
+    put_field(out, TEXT("v"), TEXT("2"));
+    for (size_t i = 0; i < NAMED_COUNT; i++)
+        put_named(&NAMED_FIELDS[i], key, out);
+    put_field(out, TEXT("g"), keyring_short_name(keyring, 0));
     put_mac(out, begin, keyring, digest);
 }
 
@@ -160,12 +331,21 @@ enum record_seal key_judge(struct text t, struct keyring *keyring, const uint8_t
     return record_mac_judge(keyring, &bound, parts.mac, NULL);
 }
 
+/* The value of a line of that name. */
+static bool take_value(struct text line, struct text name, struct text *ret_value)
+{
+    if (!text_starts_with(line, name) || line.len == name.len || line.ptr[name.len] != '=')
+        return false;
+    *ret_value = text_skip(line, name.len + 1);
+    return true;
+}
+
 static struct text bound_field(const struct key_text *parts, struct text name)
 {
-    struct text fields = text_skip(parts->after, parts->name.len), line;
+    struct text fields = parts->bound, line, value;
     while (text_next(&fields, '\n', &line))
-        if (text_starts_with(line, name))
-            return text_skip(line, name.len);
+        if (take_value(line, name, &value))
+            return value;
     return (struct text){0};
 }
 
@@ -176,7 +356,7 @@ bool key_examine(struct text t, struct keyring *keyring, const uint8_t digest[KE
     if (!take_apart(t, &parts))
         return false;
     const struct record_parts bound = bind(&parts, digest, &binding);
-    *ret = (struct key_seal){.made_with = bound_field(&parts, TEXT("g=")),
+    *ret = (struct key_seal){.made_with = bound_field(&parts, TEXT("g")),
                              .is_revoked = !text_equal(parts.revoked, TEXT("-"))};
     ret->seal = record_mac_judge(keyring, &bound, parts.mac, &ret->generation);
     return true;
@@ -192,55 +372,14 @@ bool key_reseal(struct text t, struct keyring *keyring, const uint8_t digest[KEY
     const size_t bound = (size_t)(parts.after.ptr + parts.after.len - t.ptr);
     buf_append_text(out, (struct text){t.ptr, bound});
     if (parts.fields.len == 0) {
-        put_field(out, "v", TEXT("2"));
+        put_field(out, TEXT("v"), TEXT("2"));
         if (made_with.len)
-            put_field(out, "g", made_with);
+            put_field(out, TEXT("g"), made_with);
     }
     put_mac(out, begin, keyring, digest);
     if (parts.mac.len)
         buf_append_text(out, text_skip(t, (size_t)(parts.mac.ptr + parts.mac.len - t.ptr)));
     return !out->failed;
-}
-
-static bool read_id(struct text t, struct text prefix, struct id *ret_id)
-{
-    if (t.len != prefix.len + ULID_TEXT_CHARS || !text_starts_with(t, prefix))
-        return false;
-    memcpy(ret_id->text, t.ptr, t.len);
-    ret_id->text[t.len] = '\0';
-    return true;
-}
-
-/* The prefix tells the kind. */
-static bool read_key_id(struct text t, struct key_record *key)
-{
-    key->kind = text_starts_with(t, TEXT("dev_")) ? KEY_DEVICE : KEY_API;
-    return read_id(t, key->kind == KEY_DEVICE ? TEXT("dev_") : TEXT("key_"), &key->id);
-}
-
-static bool read_scopes(struct text t, scope_set *ret_scopes)
-{
-    uint64_t bits;
-    if (!text_to_u64(t, SCOPE_ALL, &bits))
-        return false;
-    *ret_scopes = (scope_set)bits;
-    return true;
-}
-
-static bool read_time(struct text t, int64_t *ret_ms)
-{
-    uint64_t ms;
-    if (!text_to_u64(t, INT64_MAX, &ms) || ms == 0)
-        return false;
-    *ret_ms = (int64_t)ms;
-    return true;
-}
-
-/* Nothing is revoked before it was made. */
-static bool read_revoked(struct text t, struct key_record *key)
-{
-    key->revoked_ms = 0;
-    return text_equal(t, TEXT("-")) || (read_time(t, &key->revoked_ms) && key->revoked_ms >= key->created_ms);
 }
 
 /* A device key acts in live mode and only uploads documents. */
@@ -249,23 +388,26 @@ static bool kind_permits(const struct key_record *key)
     return key->kind == KEY_API || (key->mode == MODE_LIVE && scope_includes(SCOPE_DOCUMENTS_WRITE, key->scopes));
 }
 
-static bool read_by(struct text t, struct key_record *key)
+/* A name that is not known is a later version's, and left alone. */
+static bool read_named(struct text line, struct key_record *key)
 {
-    return read_id(t, TEXT("key_"), &key->by) || read_id(t, TEXT("usr_"), &key->by);
+    struct text value;
+    for (size_t i = 0; i < NAMED_COUNT; i++)
+        if (take_value(line, NAMED_FIELDS[i].name, &value))
+            return NAMED_FIELDS[i].read(value, key);
+    return true;
 }
 
 /* "v" is the first: what it says decides how the rest reads. What is not bound is not read. */
 static bool read_fields(const struct key_text *parts, struct key_record *key)
 {
-    struct text fields = text_skip(parts->after, parts->name.len), line;
-    key->by.text[0] = '\0';
-    if (fields.len == 0)
+    struct text fields = text_skip(parts->bound, 1), line;
+    if (parts->bound.len == 0)
         return true;
-    fields = text_skip(fields, 1);
     if (!text_next(&fields, '\n', &line) || !text_equal(line, TEXT("v=2")))
         return false;
     while (text_next(&fields, '\n', &line))
-        if (text_starts_with(line, TEXT("by=")) && !read_by(text_skip(line, strlen("by=")), key))
+        if (!read_named(line, key))
             return false;
     return true;
 }
@@ -275,17 +417,11 @@ bool key_decode(struct text t, struct key_record *ret_key)
     struct key_text parts;
     if (!take_apart(t, &parts))
         return false;
-    if (!read_key_id(parts.id, ret_key) || !read_id(parts.account, TEXT("acct_"), &ret_key->account) ||
-        !key_mode_parse(parts.mode, &ret_key->mode) || parts.last4.len != KEY_LAST4_BYTES - 1 ||
-        !read_scopes(parts.scopes, &ret_key->scopes) || !read_time(parts.created, &ret_key->created_ms) ||
-        !read_revoked(parts.revoked, ret_key) || !kind_permits(ret_key) || parts.name.len < 1 ||
-        parts.name.len > KEY_NAME_MAX_BYTES || !read_fields(&parts, ret_key))
-        return false;
-    key_set_last4(ret_key, parts.last4);
-    ret_key->last_used_ms = 0;
-    memcpy(ret_key->name, parts.name.ptr, parts.name.len);
-    ret_key->name_len = (uint16_t)parts.name.len;
-    return true;
+    memset(ret_key, 0, offsetof(struct key_record, name));
+    for (size_t i = 0; i < LINE_COUNT; i++)
+        if (!LINE_FIELDS[i].read(parts.line[i], ret_key))
+            return false;
+    return kind_permits(ret_key) && read_fields(&parts, ret_key);
 }
 
 struct text key_mode_text(enum key_mode mode)

@@ -90,23 +90,32 @@ local function key_set(kind, mode, state)
     return (kind == 'device_key' and 'dk' or 'ak-' .. mode) .. ':' .. state
 end
 
--- A key's record is one string, so that a check is one GET: '<id> <account> <mode> <last4> <scopes> <created> <revoked>
--- <name>', revoked '-' while there is none; then lines 'name=value', a MAC among them, that are carried along as they
--- are: nodes make them, and look at them (core/key.h). A record of the first version has none.
+-- A key's record is one string, so that a check is one GET: a line of fields between blanks, the name last, then lines
+-- 'name=value', a MAC among them. src/core/key.c describes it; scripts/embed-lua.cmake puts the names of the line's
+-- fields here. Scripts change `revoked` ('-' while there is none) and carry the rest along as it is.
+local KEY_FIELDS = {@KEY_FIELDS@}
+local KEY_PATTERN = '^' .. string.rep('(%S+) ', #KEY_FIELDS - 1) .. '([^\n]+)(.*)$'
+
 local function key_unpack(packed)
-    local id, account, mode, last4, scopes, created, revoked, name, fields =
-        string.match(packed, '^(%S+) (%S+) (%S+) (%S+) (%d+) (%d+) (%S+) ([^\n]+)(.*)$')
-    if not id then
+    local values = {string.match(packed, KEY_PATTERN)}
+    if #values == 0 then
         error('a key\'s record is not one')
     end
-    return {id = id, account = account, mode = mode, last4 = last4, scopes = scopes, created = created,
-            revoked = revoked ~= '-' and revoked or nil, name = name, fields = fields,
-            kind = id:sub(1, 4) == 'dev_' and 'device_key' or 'api_key'}
+    local record = {rest = values[#values]}
+    for i, field in ipairs(KEY_FIELDS) do
+        record[field] = values[i]
+    end
+    record.revoked = record.revoked ~= '-' and record.revoked or nil
+    record.kind = record.id:sub(1, 4) == 'dev_' and 'device_key' or 'api_key'
+    return record
 end
 
 local function key_pack(record)
-    return table.concat({record.id, record.account, record.mode, record.last4, record.scopes, record.created,
-                         record.revoked or '-', record.name}, ' ') .. record.fields
+    local values = {}
+    for i, field in ipairs(KEY_FIELDS) do
+        values[i] = record[field] or '-'
+    end
+    return table.concat(values, ' ') .. record.rest
 end
 
 -- The record of a key and its digest, which it has too; nil for an unknown id, and for one that was discarded before

@@ -139,6 +139,45 @@ Test(key, decodes_what_it_encodes)
     keyring_destroy(keyring);
 }
 
+/* Byte for byte as version 2 first wrote it, under MASTERS[0] for DIGEST. Stores are full of these: a change of them is
+ * a loss of keys. */
+Test(key, the_stored_form_of_version_2_stays)
+{
+    static const struct {
+        const char *text, *by, *name;
+        enum key_kind kind;
+        scope_set scopes;
+        int64_t revoked_ms;
+    } CASES[] = {
+        {ID_TEXT " " ACCOUNT_TEXT " live wxyz 4095 1700000000000 - A name of some words\nv=2\nby=" USER_TEXT
+                 "\ng=9dda1a4c\nm=GAR8QhOZACSC0wINmCPsFw",
+         USER_TEXT, "A name of some words", KEY_API, 4095, 0},
+        {DEVICE_TEXT " " ACCOUNT_TEXT " live 0000 1024 1700000000000 1700000000001 Till 7\nv=2"
+                     "\ng=9dda1a4c\nm=bde0vx__jLNIpB1y2TbSkw",
+         "", "Till 7", KEY_DEVICE, 1024, 1700000000001},
+    };
+    struct keyring *keyring = keyring_create(MASTERS, 1);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        char storage[KEY_TEXT_MAX_BYTES];
+        struct buf out;
+        struct key_record key;
+        memset(&key, 0xa5, sizeof key);
+        cr_assert_eq(key_judge(text_of(CASES[i].text), keyring, DIGEST), RECORD_SEALED, "case %zu", i);
+        cr_assert(key_decode(text_of(CASES[i].text), &key), "case %zu", i);
+        cr_expect_str_eq(key.id.text, CASES[i].kind == KEY_API ? ID_TEXT : DEVICE_TEXT);
+        cr_expect_str_eq(key.account.text, ACCOUNT_TEXT);
+        cr_expect_str_eq(key.by.text, CASES[i].by);
+        cr_expect_str_eq(key.last4, CASES[i].kind == KEY_API ? "wxyz" : "0000");
+        cr_expect(text_equal(key_name(&key), text_of(CASES[i].name)));
+        cr_expect(key.kind == CASES[i].kind && key.mode == MODE_LIVE && key.scopes == CASES[i].scopes);
+        cr_expect(key.created_ms == 1700000000000 && key.revoked_ms == CASES[i].revoked_ms);
+        buf_init_fixed(&out, storage, sizeof storage);
+        key_encode(&key, keyring, DIGEST, &out);
+        cr_expect(text_equal(buf_text(&out), text_of(CASES[i].text)), "case %zu: %.*s", i, TEXT_ARG(buf_text(&out)));
+    }
+    keyring_destroy(keyring);
+}
+
 static void put(struct buf *out, struct text t)
 {
     buf_clear(out);

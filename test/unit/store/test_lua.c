@@ -305,6 +305,15 @@ Test(lua, key_revoke)
           {"GET t:key:d1", "* 1234 A name"}, {"XLEN t:acct:acct_A:audit:test", "2"});
 }
 
+/* Scripts carry the lines behind the first along, also those of later versions. */
+Test(lua, a_revocation_leaves_all_else_of_a_record)
+{
+    STEPS(ACCOUNT,
+          {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+A+name\nv=2\nby=usr_U\nnew=-\nm=mac\nlater=1" BY, "(ok)"},
+          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0 - - ''", "(ok *)"},
+          {"GET t:key:d1", "key_1 acct_A test wxyz 3 7 1???????????? A name\nv=2\nby=usr_U\nnew=-\nm=mac\nlater=1"});
+}
+
 /* A key or a session that ended while the request's body was on its way changes nothing. */
 #define INSERT_BY(actor, credential) \
     "@key_insert d9 key_9+acct_A+live+wxyz+3+7+-+Nine " actor " 192.0.2.1 req_1 100 " credential " 0 0"
