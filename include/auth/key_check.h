@@ -20,15 +20,8 @@ struct key_memory {
     size_t entries_max, bytes_max;
 };
 
-enum key_check_result {
-    KEY_CHECK_ACCEPTED,
-    KEY_CHECK_INVALID, /* unknown, malformed, failing its checksum, or its record is of another kind or mode */
-    KEY_CHECK_REVOKED, /* key is set: it says of which kind */
-    KEY_CHECK_UNAVAILABLE,
-};
-/* key is valid during the call, and NULL unless accepted or revoked. Of a key that was remembered, created_ms,
- * last_used_ms, by and last4 are not set, nor a long name (name_len 0). */
-typedef void key_checked(void *arg, enum key_check_result result, const struct key_record *key);
+/* key: valid during the call, NULL if the key is not known. A long name may be missing. */
+typedef void key_checked(void *arg, enum key_verdict verdict, const struct key_principal *key);
 
 /* One check; the caller's memory (a request's arena), untouched until done has run. */
 struct key_check {

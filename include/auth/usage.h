@@ -10,11 +10,11 @@ struct usage;
 struct usage *usage_create(uv_loop_t *loop, struct store *store, uint32_t interval_ms);
 /* One accepted check. No allocation unless the table grows (up to 65,536 keys between two flushes; beyond, it is told
  * in a metric). */
-void usage_count(struct usage *usage, const struct key_record *key, int64_t wall_ms);
+void usage_count(struct usage *usage, const struct key_principal *key, int64_t wall_ms);
 /* One refused request of a known key. It costs memory only when it is the first of its key, reason and day since the
  * last flush: then what is returned is to be given its ip and request_id, at once; else NULL. At most 1,024 are
  * gathered; a metric counts those beyond. */
-struct usage_refusal *usage_refuse(struct usage *usage, const struct key_record *key, enum usage_reason reason,
+struct usage_refusal *usage_refuse(struct usage *usage, const struct key_principal *key, enum usage_reason reason,
                                    int64_t wall_ms);
 /* Has the processor fetch what usage_count() will touch: the first step for several keys, then the second for the same
  * ones, then they are counted. Changes nothing. */

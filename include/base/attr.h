@@ -5,6 +5,8 @@
 #define PRINTF_LIKE(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 #define NORETURN __attribute__((noreturn))
 #define UNUSED __attribute__((unused))
+/* No gaps between members, and any address will do. */
+#define PACKED __attribute__((packed))
 /* For what is cheap only where its arguments are known; gcc counts their general form and leaves it out. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 /* Calls fn(&variable) when the variable leaves its scope. */

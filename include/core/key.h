@@ -10,7 +10,7 @@ enum key_mode { MODE_TEST, MODE_LIVE };
 
 enum { KEY_DIGEST_BYTES = 32, KEY_LAST4_BYTES = 5 };
 
-/* What is known of a key. Everything but revoked_ms and last_used_ms is fixed for its lifetime. */
+/* All that is stored of a key. Everything but revoked_ms and last_used_ms is fixed for its lifetime. */
 struct key_record {
     struct id id;
     struct id account;
@@ -30,11 +30,47 @@ struct text key_name(const struct key_record *key);
 /* False unless 1 to 200 code points of valid UTF-8 without control and format characters, and not only blanks. */
 MUST_CHECK bool key_set_name(struct key_record *key, struct text name);
 void key_set_last4(struct key_record *key, struct text secret);
-/* How many of a record's bytes are set, which are all that is ever read of it: a record is mostly name. Memory of so
- * many is enough for a copy. */
-size_t key_bytes(const struct key_record *key);
-/* Copies only what is set. */
+/* Copies only what is set: a record is mostly name. */
 void key_copy(struct key_record *to, const struct key_record *from);
+
+/* As much of a key as a check knows: who asks, and what it may do. */
+struct key_principal {
+    struct id id;
+    struct id account;
+    enum key_kind kind;
+    enum key_mode mode;
+    scope_set scopes;
+    bool is_revoked;
+    struct text name; /* empty: only the record has it. Else it lies where the principal was taken from */
+};
+struct key_principal key_principal_of(const struct key_record *key);
+
+/* The result of a check; the last two come without a principal. */
+enum key_verdict {
+    KEY_ACCEPTED,
+    KEY_REVOKED,
+    KEY_INVALID,  /* unknown, malformed, failing its checksum, or its record is of another kind or mode */
+    KEY_UNDECIDED /* the store did not answer */
+};
+/* KEY_ACCEPTED, or why a known key is refused whatever it asks for. */
+enum key_verdict key_verdict_of(const struct key_principal *key);
+
+/* A principal in few bytes, for memory that holds millions of them. Only a short name fits. */
+enum { KEY_PACKED_NAME_BYTES = 16 };
+struct PACKED key_packed {
+    uint8_t id[ULID_BYTES];
+    uint8_t account[ULID_BYTES];
+    uint16_t scopes;
+    uint8_t is_device : 1;
+    uint8_t is_live : 1;
+    uint8_t is_revoked : 1;
+    uint8_t name_len : 5;
+    char name[KEY_PACKED_NAME_BYTES];
+};
+/* The ids must be well-formed ones. */
+void key_pack(const struct key_principal *key, struct key_packed *ret_packed);
+/* A name lies in `packed`. */
+void key_unpack(const struct key_packed *packed, struct key_principal *ret_key);
 
 /* The record as it is stored, without last_used_ms; the tables in key.c name its fields. A first line that every
  * version reads: <id> <account> <mode> <last4> <scopes, a number> <created> <revoked, or -> <name> then a line for each

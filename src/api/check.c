@@ -133,7 +133,7 @@ static void allow(struct exchange *exchange)
 {
     enum { SCOPES_MAX_BYTES = 256 };
     struct http_request *request = exchange->request;
-    const struct key_record *key = exchange->key;
+    const struct key_principal *key = exchange->key;
     char storage[SCOPES_MAX_BYTES];
     struct buf scopes;
 

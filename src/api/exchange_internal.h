@@ -29,9 +29,9 @@ struct exchange {
     struct route_match match;
 
     /* The principal: one of these, or none on routes for anyone. */
-    const struct key_record *key;
+    const struct key_principal *key;
     const struct session_record *session;
-    const struct key_record *refused_key;         /* while a key is refused that is known: it is no principal */
+    const struct key_principal *refused_key;      /* while a key is refused that is known: it is no principal */
     uint8_t session_digest[KEYRING_DIGEST_BYTES]; /* of the session's cookie, as the session is known by it */
     struct token_digests *session_digests;        /* what it may be known by, while it is looked for */
     size_t session_tries;

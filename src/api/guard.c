@@ -16,7 +16,7 @@
 
 static void authenticate(struct exchange *exchange, enum route_who who);
 static void authenticate_key(struct exchange *exchange);
-static void key_was_checked(void *arg, enum key_check_result result, const struct key_record *key);
+static void key_was_checked(void *arg, enum key_verdict verdict, const struct key_principal *key);
 static void authenticate_session(struct exchange *exchange);
 static void load_session(struct exchange *exchange);
 static void session_loaded(void *arg, enum store_result result, const struct session_record *session);
@@ -90,47 +90,43 @@ static void authenticate(struct exchange *exchange, enum route_who who)
     }
 }
 
-static enum problem_code problem_of_check(enum key_check_result result, const struct key_record *key)
+/* A known key is refused because it is no longer valid. */
+static enum metric metric_of(enum key_verdict verdict)
 {
-    switch (result) {
-    case KEY_CHECK_ACCEPTED:
-        return PROBLEM_NONE;
-    case KEY_CHECK_INVALID:
-        return PROBLEM_INVALID_API_KEY;
-    case KEY_CHECK_REVOKED:
-        return key->kind == KEY_DEVICE ? PROBLEM_DEVICE_KEY_REVOKED : PROBLEM_API_KEY_REVOKED;
-    case KEY_CHECK_UNAVAILABLE:
-        return PROBLEM_STORE_UNAVAILABLE;
-    }
-    UNREACHABLE();
+    if (verdict == KEY_INVALID)
+        return METRIC_CHECK_INVALID;
+    return verdict == KEY_UNDECIDED ? METRIC_CHECK_UNAVAILABLE : METRIC_CHECK_REVOKED;
 }
 
-static void refuse_key(struct exchange *exchange, enum key_check_result result, const struct key_record *key)
+static void refuse_key(struct exchange *exchange, enum key_verdict verdict, const struct key_principal *key)
 {
-    static const enum metric REFUSALS[] = {
-        [KEY_CHECK_INVALID] = METRIC_CHECK_INVALID,
-        [KEY_CHECK_REVOKED] = METRIC_CHECK_REVOKED,
-        [KEY_CHECK_UNAVAILABLE] = METRIC_CHECK_UNAVAILABLE,
-    };
-
-    metric_add(REFUSALS[result], 1);
+    metric_add(metric_of(verdict), 1);
     exchange->refused_key = key;
-    exchange_refuse(exchange, problem_of_check(result, key));
+    exchange_refuse(exchange, problem_of_verdict(verdict, key ? key->kind : KEY_API));
     exchange->refused_key = NULL;
 }
 
-static void key_was_checked(void *arg, enum key_check_result result, const struct key_record *key)
+/* With its name behind it. */
+static void keep_principal(struct exchange *exchange, const struct key_principal *key)
+{
+    struct key_principal *principal = http_request_alloc(exchange->request, sizeof *principal + key->name.len);
+    char *name = (char *)(principal + 1);
+
+    *principal = *key;
+    memcpy(name, key->name.ptr, key->name.len);
+    principal->name.ptr = name;
+    exchange->key = principal;
+}
+
+static void key_was_checked(void *arg, enum key_verdict verdict, const struct key_principal *key)
 {
     struct exchange *exchange = arg;
-    struct key_record *principal;
 
-    if (result == KEY_CHECK_ACCEPTED) {
-        principal = http_request_alloc(exchange->request, key_bytes(key)); /* all of it is wiped */
-        key_copy(principal, key);
-        exchange->key = principal;
+    if (verdict == KEY_ACCEPTED) {
+        keep_principal(exchange, key);
         find_route(exchange);
     } else {
-        refuse_key(exchange, result, key);
+        refuse_key(exchange, verdict, key);
     }
     http_request_release(exchange->request);
 }

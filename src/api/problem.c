@@ -60,6 +60,16 @@ enum problem_code problem_code_of(enum http_error error)
     UNREACHABLE();
 }
 
+enum problem_code problem_of_verdict(enum key_verdict verdict, enum key_kind kind)
+{
+#define VERDICT(row, of_api_key, of_device_key) \
+    if (verdict == (row))                       \
+        return kind == KEY_DEVICE ? (of_device_key) : (of_api_key);
+    PROBLEM_VERDICTS(VERDICT)
+#undef VERDICT
+    return PROBLEM_NONE;
+}
+
 struct problem problem_param(enum problem_code code, struct text param)
 {
     struct problem p = problem_of(code);

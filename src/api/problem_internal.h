@@ -1,6 +1,7 @@
 /* The catalogue of errors a client can see (api.md 1): status, code, type and text, a row each. */
 #pragma once
 #include "base/text.h"
+#include "core/key.h"
 #include "core/scope.h"
 #include "http/response.h"
 
@@ -33,7 +34,7 @@
     X(PROBLEM_DEVICE_KEY_NOT_FOUND, 404, "device_key_not_found", "There is no such device key.")                     \
     X(PROBLEM_METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This method is not allowed here.")                     \
     X(PROBLEM_KEY_LIMIT_REACHED, 409, "key_limit_reached",                                                           \
-      "The account has reached its limit of active keys of this kind. Revoke some first.")                         \
+      "The account has reached its limit of active keys of this kind. Revoke some first.")                           \
     X(PROBLEM_REQUEST_TIMEOUT, 408, "request_timeout", "The request did not arrive in time.")                        \
     X(PROBLEM_BODY_TOO_LARGE, 413, "body_too_large", "The body is too large.")                                       \
     X(PROBLEM_URI_TOO_LONG, 414, "uri_too_long", "The request target is too long.")                                  \
@@ -56,6 +57,12 @@ enum problem_code {
         PROBLEM_COUNT
 };
 
+/* How a check's verdict is answered: X(verdict, of an API key, of a device key) */
+#define PROBLEM_VERDICTS(X)                                             \
+    X(KEY_REVOKED, PROBLEM_API_KEY_REVOKED, PROBLEM_DEVICE_KEY_REVOKED) \
+    X(KEY_INVALID, PROBLEM_INVALID_API_KEY, PROBLEM_INVALID_API_KEY)    \
+    X(KEY_UNDECIDED, PROBLEM_STORE_UNAVAILABLE, PROBLEM_STORE_UNAVAILABLE)
+
 enum { PROBLEM_PARAM_BYTES = 64 };
 
 /* One error as it will be answered. Zero it, then set code; the rest as needed. */
@@ -76,6 +83,8 @@ struct problem {
 
 struct problem problem_of(enum problem_code code);
 enum problem_code problem_code_of(enum http_error error);
+/* PROBLEM_NONE for KEY_ACCEPTED. */
+enum problem_code problem_of_verdict(enum key_verdict verdict, enum key_kind kind);
 struct problem problem_param(enum problem_code code, struct text param);
 int problem_status(enum problem_code code);
 const char *problem_code_text(enum problem_code code);

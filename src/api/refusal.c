@@ -28,14 +28,14 @@ static const struct refusal {
 enum { REFUSAL_COUNT = sizeof REFUSALS / sizeof *REFUSALS };
 _Static_assert((int)REFUSAL_COUNT == (int)SERVICE_REFUSALS, "each kind has a pause of its own");
 
-static const struct key_record *known_key(const struct exchange *exchange)
+static const struct key_principal *known_key(const struct exchange *exchange)
 {
     return exchange->key ? exchange->key : exchange->refused_key;
 }
 
 static struct text account_of(const struct exchange *exchange)
 {
-    const struct key_record *key = known_key(exchange);
+    const struct key_principal *key = known_key(exchange);
 
     if (key)
         return id_text(&key->account);
@@ -44,7 +44,7 @@ static struct text account_of(const struct exchange *exchange)
 
 static struct text principal_of(const struct exchange *exchange)
 {
-    const struct key_record *key = known_key(exchange);
+    const struct key_principal *key = known_key(exchange);
 
     if (key)
         return id_text(&key->id);
@@ -108,7 +108,7 @@ static void copy_text(char *to, size_t size, struct text from)
     to[bytes] = '\0';
 }
 
-static void count(struct exchange *exchange, const struct key_record *key, enum usage_reason reason)
+static void count(struct exchange *exchange, const struct key_principal *key, enum usage_reason reason)
 {
     struct usage_refusal *entry =
         usage_refuse(exchange->service->usage, key, reason, http_request_wall_ms(exchange->request));

@@ -93,13 +93,13 @@ void view_keys(struct json_writer *w, const struct key_record *keys, size_t coun
     list_end(w, has_more);
 }
 
-void view_whoami(struct json_writer *w, const struct key_record *key)
+void view_whoami(struct json_writer *w, const struct key_principal *key)
 {
     json_object_begin(w);
     JSON_PUT_WORD(w, "id", id_text(&key->id));
     JSON_PUT_WORD(w, "kind", key_kind_text(key->kind));
     JSON_PUT_WORD(w, "account_id", id_text(&key->account));
-    json_put_member(w, "name", key_name(key));
+    json_put_member(w, "name", key->name);
     JSON_PUT_WORD(w, "mode", key_mode_text(key->mode));
     put_scopes(w, key->scopes);
     json_object_end(w);

@@ -21,7 +21,7 @@ void view_token(struct json_writer *w, struct text secret, const struct device_p
 void view_oauth_error(struct json_writer *w, const char *error, const char *description);
 void view_enrolment(struct json_writer *w, const struct device_enrolment *enrolment, const struct user_code *code);
 
-void view_whoami(struct json_writer *w, const struct key_record *key);
+void view_whoami(struct json_writer *w, const struct key_principal *key);
 
 /* The answer of a login. idle_expires_ms: when the session ends if it is not used again. */
 void view_login(struct json_writer *w, const struct session_record *session, struct text csrf_token,

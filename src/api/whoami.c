@@ -3,7 +3,7 @@
 #include "handlers_internal.h"
 #include "views_internal.h"
 
-static void reply(struct exchange *exchange, const struct key_record *key)
+static void reply(struct exchange *exchange, const struct key_principal *key)
 {
     char storage[ANSWER_SMALL_BYTES];
     struct buf out;
@@ -13,14 +13,17 @@ static void reply(struct exchange *exchange, const struct key_record *key)
     http_reply_json(exchange->request, 200, &out);
 }
 
-static void key_read(void *arg, enum store_result result, const struct key_record *key)
+static void record_read(void *arg, enum store_result result, const struct key_record *record)
 {
     struct exchange *exchange = arg;
+    struct key_principal key;
 
-    if (result == STORE_OK)
-        reply(exchange, key);
-    else
+    if (result == STORE_OK) {
+        key = key_principal_of(record);
+        reply(exchange, &key);
+    } else {
         exchange_refuse_store(exchange, result);
+    }
     http_request_release(exchange->request);
 }
 
@@ -28,11 +31,10 @@ void whoami_show(struct exchange *exchange)
 {
     const struct key_view view = {.account = exchange->key->account, .kind = exchange->key->kind};
 
-    if (exchange->key->name_len > 0) {
+    if (exchange->key->name.len > 0) {
         reply(exchange, exchange->key);
         return;
     }
-    /* Its name is longer than what is remembered of a key. */
     http_request_hold(exchange->request);
-    key_store_get(exchange->service->store, &view, &exchange->key->id, key_read, exchange);
+    key_store_get(exchange->service->store, &view, &exchange->key->id, record_read, exchange);
 }

@@ -11,7 +11,7 @@
  * also all the hashes needed. */
 enum { KEPT_BYTES = 16, AT_HOME = 0, AT_TAG = 4, AT_GHOST = 8, AT_FINGERPRINT = 12 };
 
-enum { NAME_BYTES = 16, USES_MAX = 3 };
+enum { USES_MAX = 3 };
 enum { ENTRIES_MIN = 64, ENTRIES_LIMIT = 1 << 30, SLOTS_PER_ENTRY = 2, SLOTS_PER_CHAIN = 4 };
 /* The paper's figures: a tenth of the entries are on trial, and more than one use passes. */
 enum { TRIAL_SHARE = 10, TRIAL_USES = 1 };
@@ -34,18 +34,11 @@ static const uint32_t NO_ENTRY = UINT32_MAX;
 
 struct entry {
     uint8_t inner[KEPT_BYTES];
-    uint8_t id[ULID_BYTES];
-    uint8_t account[ULID_BYTES];
-    uint16_t scopes;
-    uint8_t name_len;
-    uint8_t is_device : 1;
-    uint8_t is_live : 1;
-    uint8_t is_revoked : 1;
+    struct key_packed key;
     uint8_t in_main : 1;
     uint8_t was_met : 1; /* by the hand */
     uint8_t is_free : 1;
-    uint8_t uses : 2; /* since it came into its queue, less what the clock took; up to USES_MAX */
-    char name[NAME_BYTES];
+    uint8_t uses : 2;      /* since it came into its queue, less what the clock took; up to USES_MAX */
     uint32_t older, newer; /* in its queue; a free entry's `newer` is the next free one */
     uint32_t digest_hash;  /* a piece of its digest, uniform as all are */
     uint32_t chained;      /* the next one of its chain + 1, or 0 */
@@ -89,8 +82,6 @@ struct key_cache {
 
 _Static_assert(ENTRY_BYTES <= (size_t)KEY_CACHE_ENTRY_BYTES_MAX,
                "an entry and what belongs to it keep the header's promise");
-_Static_assert(SCOPE_COUNT <= 16, "a scope set fits struct entry");
-_Static_assert(NAME_BYTES <= sizeof((struct key_record *)0)->name, "a kept name is copied whole");
 _Static_assert((UNKNOWN_SETS & (UNKNOWN_SETS - 1)) == 0, "a mask picks the set");
 
 static uint32_t load32(const uint8_t *bytes)
@@ -381,37 +372,7 @@ static void grow_index(struct key_cache *cache)
     point_to_all(cache, &cache->main);
 }
 
-/* Records */
-
-static void pack(struct entry *entry, const struct key_record *key)
-{
-    CHECK((key->scopes & ~(scope_set)SCOPE_ALL) == 0);
-    id_to_bytes(&key->id, entry->id);
-    id_to_bytes(&key->account, entry->account);
-    entry->scopes = (uint16_t)key->scopes;
-    entry->was_met = false;
-    entry->is_device = key->kind == KEY_DEVICE;
-    entry->is_live = key->mode == MODE_LIVE;
-    entry->is_revoked = key->revoked_ms != 0;
-    entry->name_len = key->name_len <= NAME_BYTES ? (uint8_t)key->name_len : 0;
-    memcpy(entry->name, key->name, entry->name_len);
-}
-
-static void unpack(const struct entry *entry, struct key_record *ret_key)
-{
-    ret_key->kind = entry->is_device ? KEY_DEVICE : KEY_API;
-    ret_key->mode = entry->is_live ? MODE_LIVE : MODE_TEST;
-    id_from_bytes(key_id_kind(ret_key->kind), entry->id, &ret_key->id);
-    id_from_bytes(ID_ACCOUNT, entry->account, &ret_key->account);
-    ret_key->scopes = entry->scopes;
-    ret_key->created_ms = 0;
-    ret_key->revoked_ms = entry->is_revoked;
-    ret_key->last_used_ms = 0;
-    ret_key->by.text[0] = '\0';
-    memset(ret_key->last4, 0, sizeof ret_key->last4);
-    ret_key->name_len = entry->name_len;
-    memcpy(ret_key->name, entry->name, NAME_BYTES); /* all of it: cheaper than to count */
-}
+/* Entries */
 
 static struct entry *add(struct key_cache *cache, const uint8_t *inner, const uint8_t *digest)
 {
@@ -507,7 +468,7 @@ void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t inner
     }
 }
 
-bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct key_record *ret_key)
+bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct key_packed *ret_key)
 {
     const size_t at = find_slot(cache, inner);
     if (!cache->slots[at])
@@ -515,7 +476,7 @@ bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_
     struct entry *entry = entry_at(cache, at);
     if (entry->uses < USES_MAX)
         entry->uses++;
-    unpack(entry, ret_key);
+    *ret_key = entry->key;
     return true;
 }
 
@@ -526,13 +487,14 @@ bool key_cache_is_unknown(const struct key_cache *cache, const uint8_t digest[KE
 }
 
 void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES],
-                     const uint8_t digest[KEY_DIGEST_BYTES], const struct key_record *key)
+                     const uint8_t digest[KEY_DIGEST_BYTES], const struct key_packed *key)
 {
     forget_unknown(cache, digest);
     const size_t at = find_slot(cache, inner);
     struct entry *entry = cache->slots[at] ? entry_at(cache, at) : add(cache, inner, digest);
     CHECK(entry->digest_hash == digest_hash_of(digest)); /* or no invalidation would find it */
-    pack(entry, key);
+    entry->key = *key;
+    entry->was_met = false;
 }
 
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns)

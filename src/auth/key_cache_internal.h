@@ -1,4 +1,4 @@
-/* What a node remembers of keys: records, and for a moment digests that no key has. Memory only: who may use it, and
+/* What a node remembers of keys: principals, and for a moment digests that no key has. Memory only: who may use it, and
  * when, is the lease's business (lease/membership.h). At most 96 bytes an entry with all that belongs to it, nothing
  * is allocated after key_cache_create(), and pages that were never used cost nothing.
  * A record is found by its digest's inner hash (keyring_inner()), which spares each check the other half of an HMAC,
@@ -23,22 +23,20 @@ void key_cache_destroy(struct key_cache *cache);
  * brought. */
 void key_cache_prefetch_slot(const struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES]);
 void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES]);
-/* If found, ret_key is as it was stored, but created_ms, last_used_ms, by and last4 are 0 or empty, revoked_ms is 0 or
- * 1 (not when, only whether), and a name that was too long to be kept has name_len 0. */
-bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct key_record *ret_key);
+bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct key_packed *ret_key);
 /* now_ns: clock_boot_ns(). */
 bool key_cache_is_unknown(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns);
 /* Replaces what is there. The digest is the inner hash's (keyring_outer()). */
 void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES],
-                     const uint8_t digest[KEY_DIGEST_BYTES], const struct key_record *key);
-/* No key has this digest: remembered for five seconds at most. A record that it had is dropped. */
+                     const uint8_t digest[KEY_DIGEST_BYTES], const struct key_packed *key);
+/* No key has this digest: remembered for five seconds at most. A key that it had is dropped. */
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns);
 /* Nothing is known of it afterwards. (Of one other in 2^32 neither.) */
 void key_cache_drop(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES]);
-/* Gives up what was stored KEY_CACHE_AGE_MAX_S ago or longer, and some of what is half as old: invalidations are what keeps
- * records right, and this bounds what an invalidation that can't come costs (data that were changed behind the nodes'
- * back). Call it before key_cache_find(), with the time; it does nothing most of the time, and little else. True: there are
- * fewer entries than before. */
+/* Gives up what was stored KEY_CACHE_AGE_MAX_S ago or longer, and some of what is half as old: invalidations are what
+ * keeps records right, and this bounds what an invalidation that can't come costs (data that were changed behind the
+ * nodes' back). Call it before key_cache_find(), with the time; it does nothing most of the time, and little else.
+ * True: there are fewer entries than before. */
 bool key_cache_age(struct key_cache *cache, uint64_t now_ns);
 /* Nothing is known of anything. Takes a moment (milliseconds for a million entries). */
 void key_cache_clear(struct key_cache *cache);

@@ -20,7 +20,8 @@ enum { LOG_PAUSE_MS = 1000 };
 enum answer { MISS, FOUND, UNKNOWN, MALFORMED };
 struct recalled {
     enum answer answer;
-    struct key_record key; /* if found */
+    struct key_packed packed; /* these two if found */
+    struct key_principal key;
 };
 
 struct key_checker {
@@ -129,7 +130,7 @@ static void make_digest(struct key_check *check)
 }
 
 /* The digest is made unless the key is found. */
-static enum answer recall_key(struct key_check *check, struct lease lease, struct key_record *ret_key)
+static enum answer recall_key(struct key_check *check, struct lease lease, struct key_packed *ret_key)
 {
     struct key_cache *cache = check->checker->cache;
 
@@ -157,12 +158,14 @@ static void recall(struct key_check *check, struct lease lease, struct recalled 
         ret->answer = MISS;
         return;
     }
-    ret->answer = recall_key(check, lease, &ret->key);
+    ret->answer = recall_key(check, lease, &ret->packed);
+    if (ret->answer == FOUND)
+        key_unpack(&ret->packed, &ret->key);
     metric_add(lease.is_held ? METRICS[ret->answer] : METRIC_CACHE_NO_LEASE, 1);
 }
 
 /* The store looks at an id's prefix and length alone, for the sake of speed; what is packed must be an id indeed. */
-static bool has_real_ids(const struct key_record *key)
+static bool has_real_ids(const struct key_principal *key)
 {
     struct id id;
 
@@ -171,31 +174,34 @@ static bool has_real_ids(const struct key_record *key)
 }
 
 /* Rule 3 of design 6. */
-static bool remember(const struct key_read *read, enum store_result result, const struct key_record *key)
+static bool remember(const struct key_read *read, enum store_result result, const struct key_principal *key)
 {
     struct key_checker *checker = read->checker;
+    struct key_packed packed;
     uint64_t now_ns;
 
     if (!membership_may_fill(checker->member, read->epoch))
         return false;
     bool has_lease = membership_has_lease(checker->member, &now_ns);
-    if (result == STORE_OK && has_real_ids(key))
-        key_cache_store(checker->cache, read->inner, read->digest, key);
-    else if (result == STORE_NOT_FOUND)
+    if (result == STORE_OK && has_real_ids(key)) {
+        key_pack(key, &packed);
+        key_cache_store(checker->cache, read->inner, read->digest, &packed);
+    } else if (result == STORE_NOT_FOUND) {
         key_cache_store_unknown(checker->cache, read->digest, now_ns);
+    }
     metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
     return has_lease;
 }
 
 /* Looking up */
 
-static enum key_check_result judge(enum store_result result, const struct key_record *key)
+static enum key_verdict verdict_of(enum store_result result, const struct key_principal *key)
 {
     switch (result) {
     case STORE_OK:
-        return key->revoked_ms ? KEY_CHECK_REVOKED : KEY_CHECK_ACCEPTED;
+        return key_verdict_of(key);
     case STORE_NOT_FOUND:
-        return KEY_CHECK_INVALID;
+        return KEY_INVALID;
     case STORE_CONFLICT:
     case STORE_REFUSED:
     case STORE_ACTOR_REVOKED:
@@ -207,18 +213,18 @@ static enum key_check_result judge(enum store_result result, const struct key_re
     case STORE_UNKNOWN:
         break;
     }
-    return KEY_CHECK_UNAVAILABLE;
+    return KEY_UNDECIDED;
 }
 
-static void finish(struct key_check *check, enum store_result result, const struct key_record *key)
+static void finish(struct key_check *check, enum store_result result, const struct key_principal *key)
 {
-    check->done(check->arg, judge(result, key), result == STORE_OK ? key : NULL);
+    check->done(check->arg, verdict_of(result, key), result == STORE_OK ? key : NULL);
 }
 
 /* A secret tells its kind and mode, and no digest is made of two secrets: a record that tells others was altered, and
  * its key is refused like an unknown one. What memory holds was compared when it was read. */
 static enum store_result compare(struct key_checker *checker, enum key_kind kind, enum key_mode mode,
-                                 enum store_result result, const struct key_record *key)
+                                 enum store_result result, const struct key_principal *key)
 {
     if (result != STORE_OK || (key->kind == kind && key->mode == mode))
         return result;
@@ -236,7 +242,7 @@ static bool has_older_key(const struct key_check *check)
     return check->generation + 1 < keyring_generations(check->checker->keyring);
 }
 
-static void check_found(struct key_check *check, enum store_result result, const struct key_record *key);
+static void check_found(struct key_check *check, enum store_result result, const struct key_principal *key);
 static void read_alone(void *arg, enum store_result result, const struct key_record *key);
 static void read_for(struct key_check *check);
 
@@ -251,11 +257,14 @@ static void ask_store(struct key_check *check)
 }
 
 /* Without a cache. */
-static void read_alone(void *arg, enum store_result result, const struct key_record *key)
+static void read_alone(void *arg, enum store_result result, const struct key_record *record)
 {
     struct key_check *check = arg;
+    struct key_principal key = {0};
 
-    check_found(check, compare(check->checker, check->kind, check->mode, result, key), key);
+    if (result == STORE_OK)
+        key = key_principal_of(record);
+    check_found(check, compare(check->checker, check->kind, check->mode, result, &key), &key);
 }
 
 /* Goes on with what memory says. */
@@ -358,7 +367,7 @@ void key_check_begin(struct key_checker *checker, struct key_check *check, struc
     checker->waiting_count++;
 }
 
-static void check_found(struct key_check *check, enum store_result result, const struct key_record *key)
+static void check_found(struct key_check *check, enum store_result result, const struct key_principal *key)
 {
     struct recalled recalled;
 
@@ -448,17 +457,18 @@ static void move_all(struct list *from, struct list *to)
     }
 }
 
-static void read_answered(void *arg, enum store_result result, const struct key_record *key)
+static void read_answered(void *arg, enum store_result result, const struct key_record *record)
 {
     struct key_read *read = arg;
+    struct key_principal key = {0};
 
-    if (!membership_may_decide(read->checker->member)) {
+    if (!membership_may_decide(read->checker->member))
         result = STORE_UNAVAILABLE;
-        key = NULL;
-    }
-    result = compare(read->checker, read->kind, read->mode, result, key);
-    bool is_fresh = remember(read, result, key) || !RULE(RULE_JOIN);
-    bool is_failure = judge(result, key) == KEY_CHECK_UNAVAILABLE;
+    if (result == STORE_OK)
+        key = key_principal_of(record);
+    result = compare(read->checker, read->kind, read->mode, result, &key);
+    bool is_fresh = remember(read, result, &key) || !RULE(RULE_JOIN);
+    bool is_failure = verdict_of(result, &key) == KEY_UNDECIDED;
     struct list *node;
 
     list_remove(&read->node);
@@ -470,7 +480,7 @@ static void read_answered(void *arg, enum store_result result, const struct key_
     move_all(&read->late, &read->early);
     while ((node = list_first(&read->early))) {
         list_remove(node);
-        check_found(LIST_ENTRY(node, struct key_check, node), result, key);
+        check_found(LIST_ENTRY(node, struct key_check, node), result, &key);
     }
     free(read);
 }

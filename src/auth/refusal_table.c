@@ -26,7 +26,7 @@ static bool is_same(const struct usage_refusal *entry, const char key[ULID_TEXT_
            memcmp(entry->key, key, ULID_TEXT_CHARS) == 0;
 }
 
-static struct usage_refusal *add_new(struct refusal_table *table, uint16_t *slot, const struct key_record *key,
+static struct usage_refusal *add_new(struct refusal_table *table, uint16_t *slot, const struct key_principal *key,
                                      enum usage_reason reason, int64_t wall_ms)
 {
     struct usage_refusal *entry;
@@ -49,7 +49,7 @@ static struct usage_refusal *add_new(struct refusal_table *table, uint16_t *slot
     return entry;
 }
 
-struct usage_refusal *refusal_table_add(struct refusal_table *table, const struct key_record *key,
+struct usage_refusal *refusal_table_add(struct refusal_table *table, const struct key_principal *key,
                                         enum usage_reason reason, int64_t wall_ms)
 {
     const char *id = id_chars(&key->id);

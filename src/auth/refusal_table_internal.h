@@ -15,7 +15,7 @@ struct refusal_table {
 /* Zeroed memory is an empty table. */
 void refusal_table_finish(struct refusal_table *table);
 /* NULL: the table is full. Of a new entry the count is 1. */
-MUST_CHECK struct usage_refusal *refusal_table_add(struct refusal_table *table, const struct key_record *key,
+MUST_CHECK struct usage_refusal *refusal_table_add(struct refusal_table *table, const struct key_principal *key,
                                                    enum usage_reason reason, int64_t wall_ms);
 /* Keeps its memory. */
 void refusal_table_clear(struct refusal_table *table);

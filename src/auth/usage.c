@@ -89,7 +89,7 @@ static bool is_waiting(const struct usage *usage)
     return !has_work(usage) && !usage->closed;
 }
 
-void usage_count(struct usage *usage, const struct key_record *key, int64_t wall_ms)
+void usage_count(struct usage *usage, const struct key_principal *key, int64_t wall_ms)
 {
     if (!usage_table_add(&usage->gathered, key, wall_ms))
         metric_add(METRIC_USAGE_DROPPED, 1);
@@ -97,7 +97,7 @@ void usage_count(struct usage *usage, const struct key_record *key, int64_t wall
         schedule(usage, 0);
 }
 
-struct usage_refusal *usage_refuse(struct usage *usage, const struct key_record *key, enum usage_reason reason,
+struct usage_refusal *usage_refuse(struct usage *usage, const struct key_principal *key, enum usage_reason reason,
                                    int64_t wall_ms)
 {
     struct usage_refusal *entry = refusal_table_add(&usage->refused, key, reason, wall_ms);

@@ -116,7 +116,7 @@ static void grow(struct usage_table *table)
 
 /* The entry is far from the processor, as many others were written since it was last used: what is read of it now is
  * waited for, so it is written only, and fetched some checks ahead. */
-static void add_new(struct usage_table *table, uint32_t *slot, const struct key_record *key, int64_t wall_ms)
+static void add_new(struct usage_table *table, uint32_t *slot, const struct key_principal *key, int64_t wall_ms)
 {
     const size_t index = table->count++;
     struct usage_entry *entry = &table->entries[index];
@@ -133,7 +133,7 @@ static void add_new(struct usage_table *table, uint32_t *slot, const struct key_
         mem_prefetch(entry + TURN_SLICE, sizeof *entry);
 }
 
-bool usage_table_add(struct usage_table *table, const struct key_record *key, int64_t wall_ms)
+bool usage_table_add(struct usage_table *table, const struct key_principal *key, int64_t wall_ms)
 {
     CHECK(key->id.text[0] && key->account.text[0]);
     uint32_t *slot = find_slot(table, id_chars(&key->id), wall_ms);

@@ -15,7 +15,7 @@ struct usage_table {
 void usage_table_init(struct usage_table *table);
 void usage_table_finish(struct usage_table *table);
 /* False: the table is full. */
-MUST_CHECK bool usage_table_add(struct usage_table *table, const struct key_record *key, int64_t wall_ms);
+MUST_CHECK bool usage_table_add(struct usage_table *table, const struct key_principal *key, int64_t wall_ms);
 /* Has the processor fetch what usage_table_add() will touch of that key. In two steps, as the second must see what the
  * first has brought. */
 void usage_table_prefetch_slot(const struct usage_table *table, const struct id *key);

@@ -26,15 +26,59 @@ void key_set_last4(struct key_record *key, struct text secret)
     key->last4[KEY_LAST4_BYTES - 1] = '\0';
 }
 
-size_t key_bytes(const struct key_record *key)
-{
-    CHECK(key->name_len <= KEY_NAME_MAX_BYTES);
-    return offsetof(struct key_record, name) + key->name_len;
-}
-
 void key_copy(struct key_record *to, const struct key_record *from)
 {
-    memcpy(to, from, key_bytes(from));
+    CHECK(from->name_len <= KEY_NAME_MAX_BYTES);
+    memcpy(to, from, offsetof(struct key_record, name) + from->name_len);
+}
+
+/* The principal */
+
+_Static_assert(SCOPE_COUNT <= 16, "a scope set fits struct key_packed");
+_Static_assert(KEY_PACKED_NAME_BYTES < 1 << 5, "so does the length of a name");
+
+struct key_principal key_principal_of(const struct key_record *key)
+{
+    return (struct key_principal){
+        .id = key->id,
+        .account = key->account,
+        .kind = key->kind,
+        .mode = key->mode,
+        .scopes = key->scopes,
+        .is_revoked = key->revoked_ms != 0,
+        .name = key_name(key),
+    };
+}
+
+enum key_verdict key_verdict_of(const struct key_principal *key)
+{
+    return key->is_revoked ? KEY_REVOKED : KEY_ACCEPTED;
+}
+
+void key_pack(const struct key_principal *key, struct key_packed *ret_packed)
+{
+    const bool has_short_name = key->name.len <= KEY_PACKED_NAME_BYTES;
+    CHECK((key->scopes & ~(scope_set)SCOPE_ALL) == 0);
+    id_to_bytes(&key->id, ret_packed->id);
+    id_to_bytes(&key->account, ret_packed->account);
+    ret_packed->scopes = (uint16_t)key->scopes;
+    ret_packed->is_device = key->kind == KEY_DEVICE;
+    ret_packed->is_live = key->mode == MODE_LIVE;
+    ret_packed->is_revoked = key->is_revoked;
+    ret_packed->name_len = has_short_name ? key->name.len & 0x1f : 0;
+    if (ret_packed->name_len)
+        memcpy(ret_packed->name, key->name.ptr, ret_packed->name_len);
+}
+
+void key_unpack(const struct key_packed *packed, struct key_principal *ret_key)
+{
+    ret_key->kind = packed->is_device ? KEY_DEVICE : KEY_API;
+    ret_key->mode = packed->is_live ? MODE_LIVE : MODE_TEST;
+    id_from_bytes(key_id_kind(ret_key->kind), packed->id, &ret_key->id);
+    id_from_bytes(ID_ACCOUNT, packed->account, &ret_key->account);
+    ret_key->scopes = packed->scopes;
+    ret_key->is_revoked = packed->is_revoked;
+    ret_key->name = (struct text){packed->name, packed->name_len};
 }
 
 /* The stored form: one row a field, each with the name that the store knows it by. */

@@ -51,7 +51,7 @@ struct pending {
     } fn;
     void *arg;
     enum store_result result;
-    enum key_check_result check_result;
+    enum key_verdict verdict;
     struct http_request *request;
 };
 
@@ -127,10 +127,11 @@ static struct http_request *request_make(enum http_method method, const char *ta
 static void run_pending(struct pending p)
 {
     const struct user_record *user = world.user_known ? &world.session.user : NULL;
+    const struct key_principal key = key_principal_of(&world.key);
 
     switch (p.kind) {
     case PENDING_CHECK:
-        p.fn.check(p.arg, p.check_result, &world.key);
+        p.fn.check(p.arg, p.verdict, &key);
         break;
     case PENDING_SESSION:
         p.fn.session(p.arg, p.result, &world.session);
@@ -414,20 +415,21 @@ void http_response_on_delivered(struct http_request *request, void (*done)(void 
 void key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
                      void *arg)
 {
-    enum key_check_result result = KEY_CHECK_INVALID;
+    const struct key_principal key = key_principal_of(&world.key);
+    enum key_verdict verdict = KEY_INVALID;
 
     (void)checker;
     (void)check;
     if (text_equal(token, TEXT("good")))
-        result = KEY_CHECK_ACCEPTED;
+        verdict = KEY_ACCEPTED;
     else if (text_equal(token, TEXT("revoked")))
-        result = KEY_CHECK_REVOKED;
+        verdict = KEY_REVOKED;
     else if (text_equal(token, TEXT("away")))
-        result = KEY_CHECK_UNAVAILABLE;
+        verdict = KEY_UNDECIDED;
     if (world.checks_at_once)
-        done(arg, result, &world.key);
+        done(arg, verdict, &key);
     else
-        queue_add((struct pending){PENDING_CHECK, {.check = done}, .arg = arg, .check_result = result});
+        queue_add((struct pending){PENDING_CHECK, {.check = done}, .arg = arg, .verdict = verdict});
 }
 
 void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGEST_BYTES])
@@ -459,7 +461,7 @@ void key_checker_digest(struct key_checker *checker, struct text secret, uint8_t
     memset(ret_digest, 7, KEY_DIGEST_BYTES);
 }
 
-void usage_count(struct usage *usage, const struct key_record *key, int64_t wall_ms)
+void usage_count(struct usage *usage, const struct key_principal *key, int64_t wall_ms)
 {
     (void)usage;
     (void)wall_ms;
@@ -467,7 +469,7 @@ void usage_count(struct usage *usage, const struct key_record *key, int64_t wall
     world.uses++;
 }
 
-struct usage_refusal *usage_refuse(struct usage *usage, const struct key_record *key, enum usage_reason reason,
+struct usage_refusal *usage_refuse(struct usage *usage, const struct key_principal *key, enum usage_reason reason,
                                    int64_t wall_ms)
 {
     (void)usage;

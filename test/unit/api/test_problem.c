@@ -139,3 +139,20 @@ Test(problem, challenges_as_rfc_6750_asks)
         assert_challenges(&p, CASES[i].expected);
     }
 }
+
+Test(problem, says_how_a_verdict_on_a_key_is_answered)
+{
+    static const struct {
+        enum key_verdict verdict;
+        enum problem_code api_key, device_key;
+    } CASES[] = {
+        {KEY_ACCEPTED, PROBLEM_NONE, PROBLEM_NONE},
+        {KEY_REVOKED, PROBLEM_API_KEY_REVOKED, PROBLEM_DEVICE_KEY_REVOKED},
+        {KEY_INVALID, PROBLEM_INVALID_API_KEY, PROBLEM_INVALID_API_KEY},
+        {KEY_UNDECIDED, PROBLEM_STORE_UNAVAILABLE, PROBLEM_STORE_UNAVAILABLE},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        cr_expect_eq(problem_of_verdict(CASES[i].verdict, KEY_API), CASES[i].api_key, "case %zu", i);
+        cr_expect_eq(problem_of_verdict(CASES[i].verdict, KEY_DEVICE), CASES[i].device_key, "case %zu", i);
+    }
+}

@@ -118,7 +118,8 @@ Test(views, list)
 
 Test(views, whoami)
 {
-    struct key_record key = make_key();
+    const struct key_record record = make_key();
+    const struct key_principal key = key_principal_of(&record);
     struct answer answer;
 
     view_whoami(answer_begin(&answer), &key);

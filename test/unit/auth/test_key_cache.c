@@ -8,7 +8,7 @@
 
 TestSuite(key_cache, .fini = leak_guard);
 
-enum { NAME_KEPT_MAX = 16, BYTES_PLENTY = 1 << 26 };
+enum { BYTES_PLENTY = 1 << 26 };
 static const uint64_t SECOND_NS = 1000000000, UNKNOWN_NS = 5000000000;
 static const uint64_t NOW_NS = UINT64_C(5000) * 1000000000;
 
@@ -51,30 +51,21 @@ static struct digest inner_of(uint64_t n)
     return digest_from(~(n * 0x10001));
 }
 
-/* Every field follows from n, so that a record in the wrong place shows. */
-static struct key_record record_of(uint64_t n)
+/* Every byte follows from n, so that a key in the wrong place shows. */
+static struct key_packed key_of(uint64_t n)
 {
     uint64_t state = ~n;
-    uint8_t ulids[2][ULID_BYTES];
-    for (size_t i = 0; i < sizeof ulids; i++)
-        ulids[i / ULID_BYTES][i % ULID_BYTES] = (uint8_t)next_number(&state);
-    struct key_record key = {.kind = next_number(&state) & 1 ? KEY_DEVICE : KEY_API,
-                             .mode = next_number(&state) & 1 ? MODE_LIVE : MODE_TEST,
-                             .scopes = (scope_set)next_number(&state) & SCOPE_ALL,
-                             .created_ms = 1,
-                             .revoked_ms = next_number(&state) & 1 ? 1700000000000 : 0,
-                             .last_used_ms = 2,
-                             .last4 = "wxyz"};
-    id_from_bytes(key_id_kind(key.kind), ulids[0], &key.id);
-    id_from_bytes(ID_ACCOUNT, ulids[1], &key.account);
-    key.name_len = (uint16_t)(1 + number_below(&state, 2 * NAME_KEPT_MAX));
-    memset(key.name, 'a' + (int)number_below(&state, 26), key.name_len);
+    uint8_t bytes[sizeof(struct key_packed)];
+    struct key_packed key;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)next_number(&state);
+    memcpy(&key, bytes, sizeof key);
     return key;
 }
 
 enum answer { MISS, FOUND, UNKNOWN };
 
-static enum answer find(struct key_cache *cache, uint64_t n, uint64_t now_ns, struct key_record *ret_key)
+static enum answer find(struct key_cache *cache, uint64_t n, uint64_t now_ns, struct key_packed *ret_key)
 {
     memset(ret_key, 0xa5, sizeof *ret_key); /* what the caller had there before must not matter */
     if (key_cache_find(cache, inner_of(n).bytes, ret_key)) {
@@ -86,7 +77,7 @@ static enum answer find(struct key_cache *cache, uint64_t n, uint64_t now_ns, st
 
 static enum answer answer(struct key_cache *cache, uint64_t n, uint64_t now_ns)
 {
-    struct key_record key;
+    struct key_packed key;
     return find(cache, n, now_ns, &key);
 }
 
@@ -95,15 +86,15 @@ static bool has(struct key_cache *cache, uint64_t n)
     return answer(cache, n, NOW_NS) == FOUND;
 }
 
-static void store_record(struct key_cache *cache, uint64_t n, const struct key_record *key)
+static void store_key(struct key_cache *cache, uint64_t n, const struct key_packed *key)
 {
     key_cache_store(cache, inner_of(n).bytes, digest_of(n).bytes, key);
 }
 
 static void store(struct key_cache *cache, uint64_t n)
 {
-    const struct key_record key = record_of(n);
-    store_record(cache, n, &key);
+    const struct key_packed key = key_of(n);
+    store_key(cache, n, &key);
 }
 
 static void drop(struct key_cache *cache, uint64_t n)
@@ -116,87 +107,31 @@ static void store_unknown(struct key_cache *cache, uint64_t n, uint64_t now_ns)
     key_cache_store_unknown(cache, digest_of(n).bytes, now_ns);
 }
 
-/* `found` is `stored` as the header says it comes back. */
-static void assert_kept(const struct key_record *found, const struct key_record *stored)
+static void assert_kept(const struct key_packed *found, const struct key_packed *stored)
 {
-    cr_assert(id_equal(&found->id, &stored->id));
-    cr_assert(id_equal(&found->account, &stored->account));
-    cr_assert_eq(found->kind, stored->kind);
-    cr_assert_eq(found->mode, stored->mode);
-    cr_assert_eq(found->scopes, stored->scopes);
-    cr_assert_eq(found->revoked_ms, stored->revoked_ms != 0);
-    cr_assert_eq(found->created_ms, 0);
-    cr_assert_eq(found->last_used_ms, 0);
-    cr_assert_eq(found->last4[0], '\0');
-    cr_assert_eq(found->name_len, stored->name_len <= NAME_KEPT_MAX ? stored->name_len : 0);
-    cr_assert_eq(memcmp(found->name, stored->name, found->name_len), 0);
+    cr_assert_arr_eq((const uint8_t *)found, (const uint8_t *)stored, sizeof *stored);
 }
 
-static void assert_found(struct key_cache *cache, uint64_t n, const struct key_record *stored)
+static void assert_found(struct key_cache *cache, uint64_t n, const struct key_packed *stored)
 {
-    struct key_record found;
+    struct key_packed found;
     cr_assert_eq(find(cache, n, NOW_NS, &found), FOUND, "key %llu", (unsigned long long)n);
     assert_kept(&found, stored);
 }
 
-/* What is kept of a record */
-
-Test(key_cache, record_comes_back_as_stored)
+Test(key_cache, a_key_comes_back_as_it_was_stored_last)
 {
-    static const struct {
-        enum key_kind kind;
-        enum key_mode mode;
-        scope_set scopes;
-        int64_t revoked_ms;
-        size_t name_len;
-    } CASES[] = {
-        {KEY_API, MODE_TEST, SCOPE_NONE, 0, 1},
-        {KEY_API, MODE_LIVE, SCOPE_ALL, 0, NAME_KEPT_MAX - 1},
-        {KEY_API, MODE_LIVE, SCOPE_SANDBOX_MANAGE, 1, NAME_KEPT_MAX},
-        {KEY_DEVICE, MODE_TEST, SCOPE_EXCHANGES_READ, INT64_MAX, NAME_KEPT_MAX + 1},
-        {KEY_DEVICE, MODE_LIVE, SCOPE_USAGE_READ | SCOPE_KEYS_MANAGE, 1700000000000, 255},
-        {KEY_DEVICE, MODE_LIVE, SCOPE_ALL, 0, 260}, /* a length whose low byte is short */
-        {KEY_API, MODE_TEST, SCOPE_NONE, 0, KEY_NAME_MAX_BYTES},
-    };
     struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
-    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        struct key_record key = record_of(i);
-        uint8_t ulid[ULID_BYTES];
-        id_to_bytes(&key.id, ulid);
-        id_from_bytes(key_id_kind(CASES[i].kind), ulid, &key.id);
-        key.kind = CASES[i].kind;
-        key.mode = CASES[i].mode;
-        key.scopes = CASES[i].scopes;
-        key.revoked_ms = CASES[i].revoked_ms;
-        key.name_len = (uint16_t)CASES[i].name_len;
-        for (size_t c = 0; c < CASES[i].name_len; c++)
-            key.name[c] = (char)('A' + c % 50);
-        store_record(cache, 1, &key); /* each over the one before */
+    for (size_t n = 0; n < 100; n++) {
+        const struct key_packed key = key_of(n);
+        store_key(cache, 1, &key); /* each over the one before */
         assert_found(cache, 1, &key);
         cr_assert_eq(key_cache_count(cache), 1);
     }
     key_cache_destroy(cache);
 }
 
-Test(key_cache, ids_keep_every_bit)
-{
-    struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
-    for (size_t bit = 0; bit <= 8 * ULID_BYTES; bit++) {
-        uint8_t ulid[ULID_BYTES] = {0};
-        if (bit < 8 * ULID_BYTES)
-            ulid[bit / 8] = (uint8_t)(1U << bit % 8);
-        else
-            memset(ulid, 0xff, sizeof ulid);
-        struct key_record key = {.kind = KEY_API};
-        id_from_bytes(ID_KEY, ulid, &key.id);
-        id_from_bytes(ID_ACCOUNT, ulid, &key.account);
-        store_record(cache, bit, &key);
-        assert_found(cache, bit, &key);
-    }
-    key_cache_destroy(cache);
-}
-
-static bool has_inner(struct key_cache *cache, struct digest inner, struct key_record *ret_key)
+static bool has_inner(struct key_cache *cache, struct digest inner, struct key_packed *ret_key)
 {
     return key_cache_find(cache, inner.bytes, ret_key);
 }
@@ -206,14 +141,14 @@ Test(key_cache, hashes_that_share_their_beginning_are_told_apart)
     static const size_t CHANGED[] = {0, 3, 4, 7, 8, 11, 12, 15};
     enum { CHANGED_COUNT = sizeof CHANGED / sizeof CHANGED[0] };
     struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
-    const struct key_record first = record_of(0);
+    const struct key_packed first = key_of(0);
     store(cache, 0);
     for (size_t i = 0; i < CHANGED_COUNT; i++) {
         struct digest inner = inner_of(0), digest = digest_of(100 + i);
         inner.bytes[CHANGED[i]] ^= 1;
-        struct key_record found;
+        struct key_packed found;
         cr_assert(!has_inner(cache, inner, &found));
-        const struct key_record key = record_of(100 + i);
+        const struct key_packed key = key_of(100 + i);
         key_cache_store(cache, inner.bytes, digest.bytes, &key);
         cr_assert(has_inner(cache, inner, &found));
         assert_kept(&found, &key);
@@ -230,11 +165,11 @@ Test(key_cache, drop_takes_its_key_out_of_a_long_chain)
     enum { CHAINED = 40, MIDDLE = 17 };
     static const size_t DROPPED[] = {MIDDLE, 0, CHAINED - 1, MIDDLE + 1};
     struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
-    struct key_record found;
+    struct key_packed found;
     struct digest digests[CHAINED];
     bool is_there[CHAINED];
     for (size_t i = 0; i < CHAINED; i++) {
-        const struct key_record key = record_of(i);
+        const struct key_packed key = key_of(i);
         digests[i] = digest_of(i);
         memcpy(digests[i].bytes, &(uint32_t){(uint32_t)i}, sizeof(uint32_t));
         key_cache_store(cache, inner_of(i).bytes, digests[i].bytes, &key);
@@ -254,11 +189,11 @@ Test(key_cache, drop_takes_all_whose_digests_begin_alike)
 {
     enum { KEYS = 3 };
     struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
-    struct key_record found;
+    struct key_packed found;
     for (size_t dropped = 0; dropped < KEYS; dropped++) {
         struct digest digest = digest_of(0);
         for (size_t n = 0; n < KEYS; n++) {
-            const struct key_record key = record_of(n);
+            const struct key_packed key = key_of(n);
             digest.bytes[KEY_DIGEST_BYTES - 1] = (uint8_t)n;
             key_cache_store(cache, inner_of(n).bytes, digest.bytes, &key);
         }
@@ -326,7 +261,7 @@ Test(key_cache, nothing_leaves_before_it_is_full)
         for (size_t n = 0; n < capacity; n++)
             store(cache, n);
         for (size_t n = 0; n < capacity; n++) {
-            const struct key_record key = record_of(n);
+            const struct key_packed key = key_of(n);
             assert_found(cache, n, &key);
         }
         cr_assert_eq(key_cache_count(cache), capacity);
@@ -710,8 +645,8 @@ static void model_forget(struct model *m, size_t n)
 
 static void model_store(struct model *m, size_t n)
 {
-    const struct key_record key = record_of(++m->versions);
-    store_record(m->cache, n, &key);
+    const struct key_packed key = key_of(++m->versions);
+    store_key(m->cache, n, &key);
     model_forget(m, n);
     m->version[n] = m->versions;
     m->count++;
@@ -739,11 +674,11 @@ static void model_clear(struct model *m)
 
 static bool model_check(struct model *m, size_t n)
 {
-    struct key_record found;
+    struct key_packed found;
     const enum answer answer = find(m->cache, n, m->now_ns, &found);
     if (answer == FOUND) {
         cr_assert_neq(m->version[n], 0, "found after it was dropped");
-        const struct key_record stored = record_of(m->version[n]);
+        const struct key_packed stored = key_of(m->version[n]);
         assert_kept(&found, &stored);
         return true;
     }

@@ -17,15 +17,15 @@ static const uint8_t MASTERS[2][KEYRING_MASTER_BYTES] = {{1}, {2}};
 
 struct answer {
     int count;
-    enum key_check_result result;
-    const struct key_record *key;
+    enum key_verdict verdict;
+    const struct key_principal *key;
 };
 
-static void on_checked(void *arg, enum key_check_result result, const struct key_record *key)
+static void on_checked(void *arg, enum key_verdict verdict, const struct key_principal *key)
 {
     struct answer *answer = arg;
     answer->count++;
-    answer->result = result;
+    answer->verdict = verdict;
     answer->key = key;
 }
 
@@ -80,12 +80,12 @@ Test(key_check, decides_what_is_malformed_without_the_store)
     struct fixture f;
     set_up(&f, 1);
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        f.answer = (struct answer){.key = &(struct key_record){.mode = MODE_TEST}};
+        f.answer = (struct answer){.key = &(struct key_principal){.mode = MODE_TEST}};
         key_check_begin(f.checker, &f.check, text_of(CASES[i]), on_checked, &f.answer);
         cr_assert_eq(f.answer.count, 0);
         turn_finish(f.turn);
         cr_assert_eq(f.answer.count, 1);
-        cr_assert_eq(f.answer.result, KEY_CHECK_INVALID);
+        cr_assert_eq(f.answer.verdict, KEY_INVALID);
         cr_assert_null(f.answer.key);
     }
     cr_assert_eq(f.store.find_count, 0);
@@ -97,13 +97,13 @@ Test(key_check, tells_what_the_store_knows)
     static const struct {
         enum store_result found;
         int64_t revoked_ms;
-        enum key_check_result result;
+        enum key_verdict verdict;
         bool has_key;
     } CASES[] = {
-        {STORE_OK, 0, KEY_CHECK_ACCEPTED, true},          {STORE_OK, 1, KEY_CHECK_REVOKED, true},
-        {STORE_NOT_FOUND, 0, KEY_CHECK_INVALID, false},   {STORE_CONFLICT, 0, KEY_CHECK_UNAVAILABLE, false},
-        {STORE_REFUSED, 0, KEY_CHECK_UNAVAILABLE, false}, {STORE_UNAVAILABLE, 0, KEY_CHECK_UNAVAILABLE, false},
-        {STORE_UNKNOWN, 0, KEY_CHECK_UNAVAILABLE, false},
+        {STORE_OK, 0, KEY_ACCEPTED, true},        {STORE_OK, 1, KEY_REVOKED, true},
+        {STORE_NOT_FOUND, 0, KEY_INVALID, false}, {STORE_CONFLICT, 0, KEY_UNDECIDED, false},
+        {STORE_REFUSED, 0, KEY_UNDECIDED, false}, {STORE_UNAVAILABLE, 0, KEY_UNDECIDED, false},
+        {STORE_UNKNOWN, 0, KEY_UNDECIDED, false},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         struct fixture f;
@@ -112,8 +112,8 @@ Test(key_check, tells_what_the_store_knows)
         begin(&f);
         fake_store_answer_find(&f.store, 0, CASES[i].found, CASES[i].has_key ? &key : NULL);
         cr_assert_eq(f.answer.count, 1);
-        cr_assert_eq(f.answer.result, CASES[i].result, "case %zu", i);
-        cr_assert_eq(f.answer.key, CASES[i].has_key ? &key : NULL);
+        cr_assert_eq(f.answer.verdict, CASES[i].verdict, "case %zu", i);
+        cr_assert_eq(f.answer.key != NULL, CASES[i].has_key);
         cr_assert_eq(f.store.find_count, 1);
         tear_down(&f);
     }
@@ -133,7 +133,7 @@ Test(key_check, asks_for_the_digest_under_which_keys_are_stored)
 Test(key_check, tries_retired_master_keys)
 {
     static const enum store_result SECOND[] = {STORE_OK, STORE_NOT_FOUND, STORE_UNKNOWN};
-    static const enum key_check_result RESULTS[] = {KEY_CHECK_ACCEPTED, KEY_CHECK_INVALID, KEY_CHECK_UNAVAILABLE};
+    static const enum key_verdict RESULTS[] = {KEY_ACCEPTED, KEY_INVALID, KEY_UNDECIDED};
     for (size_t i = 0; i < 3; i++) {
         struct fixture f;
         uint8_t retired[KEY_DIGEST_BYTES];
@@ -147,7 +147,7 @@ Test(key_check, tries_retired_master_keys)
         cr_assert_arr_eq(f.store.finds[1].digest, retired, sizeof retired);
         fake_store_answer_find(&f.store, 1, SECOND[i], SECOND[i] == STORE_OK ? &key : NULL);
         cr_assert_eq(f.answer.count, 1);
-        cr_assert_eq(f.answer.result, RESULTS[i]);
+        cr_assert_eq(f.answer.verdict, RESULTS[i]);
         cr_assert_eq(f.store.find_count, 2);
         tear_down(&f);
     }
@@ -170,7 +170,7 @@ Test(key_check, a_record_of_another_kind_or_mode_is_no_record_of_the_secret)
         begin(&f);
         fake_store_answer_find(&f.store, 0, STORE_OK, &OTHERS[i]);
         cr_assert_eq(f.answer.count, 1);
-        cr_assert_eq(f.answer.result, KEY_CHECK_INVALID, "case %zu", i);
+        cr_assert_eq(f.answer.verdict, KEY_INVALID, "case %zu", i);
         cr_assert_null(f.answer.key);
         cr_assert_eq(metric_values[METRIC_RECORDS_ALTERED], 1);
         tear_down(&f);
@@ -191,7 +191,7 @@ Test(key_check, tells_the_digest_that_the_store_knows_the_key_by)
         if (i == 1)
             fake_store_answer_find(&f.store, 0, STORE_NOT_FOUND, NULL);
         fake_store_answer_find(&f.store, i, STORE_OK, &key);
-        cr_assert_eq(f.answer.result, KEY_CHECK_ACCEPTED);
+        cr_assert_eq(f.answer.verdict, KEY_ACCEPTED);
         key_check_digest(&f.check, digest);
         cr_assert_arr_eq(digest, f.store.finds[i].digest, sizeof digest, "generation %zu", i);
         tear_down(&f);
@@ -206,7 +206,7 @@ Test(key_check, no_answer_is_no_reason_to_try_the_next_master)
     begin(&f);
     fake_store_answer_find(&f.store, 0, STORE_UNAVAILABLE, NULL);
     cr_assert_eq(f.answer.count, 1);
-    cr_assert_eq(f.answer.result, KEY_CHECK_UNAVAILABLE);
+    cr_assert_eq(f.answer.verdict, KEY_UNDECIDED);
     cr_assert_eq(f.store.find_count, 1);
     tear_down(&f);
 }
@@ -224,10 +224,10 @@ Test(key_check, checks_do_not_mix)
     key_check_begin(f.checker, &second, secret_text(&other), on_checked, &answer);
     turn_finish(f.turn);
     fake_store_answer_find(&f.store, 1, STORE_NOT_FOUND, NULL);
-    cr_assert(answer.count == 1 && answer.result == KEY_CHECK_INVALID);
+    cr_assert(answer.count == 1 && answer.verdict == KEY_INVALID);
     cr_assert_eq(f.answer.count, 0);
     fake_store_answer_find(&f.store, 0, STORE_OK, &active);
-    cr_assert(f.answer.count == 1 && f.answer.result == KEY_CHECK_ACCEPTED);
+    cr_assert(f.answer.count == 1 && f.answer.verdict == KEY_ACCEPTED);
     tear_down(&f);
 }
 
@@ -290,13 +290,13 @@ static void begin_nth(struct cached *f, size_t nth)
     key_check_begin(f->checker, &f->checks[nth], secret_text(&f->secret), on_checked, &f->answers[nth]);
 }
 
-static void expect_answer(const struct cached *f, size_t nth, enum key_check_result result)
+static void expect_answer(const struct cached *f, size_t nth, enum key_verdict verdict)
 {
     cr_assert_eq(f->answers[nth].count, 1);
-    cr_assert_eq(f->answers[nth].result, result);
+    cr_assert_eq(f->answers[nth].verdict, verdict);
 }
 
-static void expect_at_once(struct cached *f, enum key_check_result expected)
+static void expect_at_once(struct cached *f, enum key_verdict expected)
 {
     begin_nth(f, 0);
     turn_finish(f->turn);
@@ -330,8 +330,8 @@ Test(key_check, what_was_read_is_remembered_under_a_lease)
     set_up_cached(&f, 1);
     expect_read(&f, 0);
     fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
-    expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
-    expect_at_once(&f, KEY_CHECK_ACCEPTED);
+    expect_answer(&f, 0, KEY_ACCEPTED);
+    expect_at_once(&f, KEY_ACCEPTED);
     cr_assert_eq(metric_values[METRIC_CACHE_NO_LEASE], 0);
     f.member.has_lease = false;
     expect_read(&f, 1);
@@ -340,8 +340,8 @@ Test(key_check, what_was_read_is_remembered_under_a_lease)
     f.member.events.on_invalidated(f.member.arg, f.digest);
     expect_joins(&f, 2);
     fake_store_answer_find(&f.store, 1, STORE_UNAVAILABLE, NULL);
-    expect_answer(&f, 1, KEY_CHECK_UNAVAILABLE);
-    expect_answer(&f, 2, KEY_CHECK_UNAVAILABLE);
+    expect_answer(&f, 1, KEY_UNDECIDED);
+    expect_answer(&f, 2, KEY_UNDECIDED);
     tear_down_cached(&f);
 }
 
@@ -360,13 +360,13 @@ Test(key_check, a_fenced_read_decides_under_a_lease_alone)
         expect_read(&f, 0);
         expect_joins(&f, 1);
         fake_store_answer_find(&f.store, 0, FOUND[i], FOUND[i] == STORE_OK ? &f.key : NULL);
-        expect_answer(&f, 0, KEY_CHECK_UNAVAILABLE);
-        expect_answer(&f, 1, KEY_CHECK_UNAVAILABLE);
+        expect_answer(&f, 0, KEY_UNDECIDED);
+        expect_answer(&f, 1, KEY_UNDECIDED);
         cr_assert_null(f.answers[0].key);
         expect_read(&f, 2);
         f.member.has_lease = true; /* when the reply comes */
         fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
-        expect_answer(&f, 2, i == 1 ? KEY_CHECK_REVOKED : KEY_CHECK_ACCEPTED);
+        expect_answer(&f, 2, i == 1 ? KEY_REVOKED : KEY_ACCEPTED);
         tear_down_cached(&f);
     }
 }
@@ -379,8 +379,8 @@ Test(key_check, a_revoked_key_is_remembered_as_such)
     f.key.revoked_ms = 7;
     expect_read(&f, 0);
     fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
-    expect_answer(&f, 0, KEY_CHECK_REVOKED);
-    expect_at_once(&f, KEY_CHECK_REVOKED);
+    expect_answer(&f, 0, KEY_REVOKED);
+    expect_at_once(&f, KEY_REVOKED);
     tear_down_cached(&f);
 }
 
@@ -397,9 +397,9 @@ Test(key_check, a_record_of_another_kind_or_mode_is_not_remembered)
         expect_read(&f, 0);
         expect_joins(&f, 1);
         fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
-        expect_answer(&f, 0, KEY_CHECK_INVALID);
-        expect_answer(&f, 1, KEY_CHECK_INVALID);
-        expect_at_once(&f, KEY_CHECK_INVALID);
+        expect_answer(&f, 0, KEY_INVALID);
+        expect_answer(&f, 1, KEY_INVALID);
+        expect_at_once(&f, KEY_INVALID);
         f.member.now_ns += UINT64_C(3600) * 1000 * CLOCK_NS_PER_MS;
         expect_read(&f, 2);
         fake_store_answer_find(&f.store, 1, STORE_NOT_FOUND, NULL);
@@ -416,7 +416,7 @@ Test(key_check, a_record_whose_ids_are_none_is_not_remembered)
     f.key.id.text[10] = 'U';
     expect_read(&f, 0);
     fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
-    expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
+    expect_answer(&f, 0, KEY_ACCEPTED);
     expect_read(&f, 1);
     fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
     tear_down_cached(&f);
@@ -429,17 +429,17 @@ Test(key_check, an_unknown_key_is_remembered_for_a_moment)
     set_up_cached(&f, 1);
     expect_read(&f, 0);
     fake_store_answer_find(&f.store, 0, STORE_NOT_FOUND, NULL);
-    expect_answer(&f, 0, KEY_CHECK_INVALID);
-    expect_at_once(&f, KEY_CHECK_INVALID);
+    expect_answer(&f, 0, KEY_INVALID);
+    expect_at_once(&f, KEY_INVALID);
     f.member.has_lease = false;
     expect_read(&f, 1);
     fake_store_answer_find(&f.store, 1, STORE_NOT_FOUND, NULL);
     f.member.has_lease = true;
-    expect_at_once(&f, KEY_CHECK_INVALID);
+    expect_at_once(&f, KEY_INVALID);
     f.member.now_ns += UINT64_C(5000000000);
     expect_read(&f, 2);
     fake_store_answer_find(&f.store, 2, STORE_OK, &f.key);
-    expect_at_once(&f, KEY_CHECK_ACCEPTED);
+    expect_at_once(&f, KEY_ACCEPTED);
     tear_down_cached(&f);
 }
 
@@ -451,7 +451,7 @@ Test(key_check, a_read_that_an_invalidation_overtook_fills_nothing)
     expect_read(&f, 0);
     f.member.epoch++;
     fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
-    expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
+    expect_answer(&f, 0, KEY_ACCEPTED);
     expect_read(&f, 1);
     fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
     tear_down_cached(&f);
@@ -480,7 +480,7 @@ Test(key_check, checks_of_one_key_share_a_read)
     expect_joins(&f, 2);
     fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
     for (size_t i = 0; i < 3; i++)
-        expect_answer(&f, i, KEY_CHECK_ACCEPTED);
+        expect_answer(&f, i, KEY_ACCEPTED);
     tear_down_cached(&f);
 }
 
@@ -500,7 +500,7 @@ Test(key_check, who_came_after_a_read_is_not_decided_by_it_without_lease_or_afte
         else
             f.member.epoch++;
         fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
-        expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
+        expect_answer(&f, 0, KEY_ACCEPTED);
         cr_assert_eq(f.answers[1].count + f.answers[2].count, 0);
         cr_assert_eq(f.store.find_count, 2, "one read more, for both");
         expect_joins(&f, 3);
@@ -508,8 +508,8 @@ Test(key_check, who_came_after_a_read_is_not_decided_by_it_without_lease_or_afte
         f.key.revoked_ms = 7;
         fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
         for (size_t i = 1; i <= 3; i++)
-            expect_answer(&f, i, KEY_CHECK_REVOKED);
-        expect_at_once(&f, KEY_CHECK_REVOKED);
+            expect_answer(&f, i, KEY_REVOKED);
+        expect_at_once(&f, KEY_REVOKED);
         tear_down_cached(&f);
     }
 }
@@ -525,8 +525,8 @@ Test(key_check, what_is_unknown_under_one_master_key_is_looked_up_under_the_olde
     cr_assert_eq(f.answers[0].count, 0);
     cr_assert_eq(f.store.find_count, 2);
     fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
-    expect_answer(&f, 0, KEY_CHECK_ACCEPTED);
-    expect_at_once(&f, KEY_CHECK_ACCEPTED);
+    expect_answer(&f, 0, KEY_ACCEPTED);
+    expect_at_once(&f, KEY_ACCEPTED);
     key_check_digest(&f.checks[0], digest);
     cr_assert_arr_eq(digest, f.store.finds[1].digest, sizeof digest);
     tear_down_cached(&f);
@@ -553,7 +553,7 @@ Test(key_check, checks_wait_for_company_and_are_all_answered)
     cr_assert_eq(f.answers[CHECKS - 1].count, 0, "what is no whole slice waits for the turn's end");
     turn_finish(f.turn);
     for (size_t i = 0; i < CHECKS; i++)
-        expect_answer(&f, i, KEY_CHECK_ACCEPTED);
+        expect_answer(&f, i, KEY_ACCEPTED);
     cr_assert_eq(f.store.find_count, 1);
     tear_down_cached(&f);
 }
@@ -577,10 +577,10 @@ Test(key_check, what_is_no_secret_waits_as_well)
         cr_assert_eq(malformed.count, 0);
         turn_finish(f.turn);
         cr_assert_eq(malformed.count, 1);
-        cr_assert_eq(malformed.result, KEY_CHECK_INVALID);
+        cr_assert_eq(malformed.verdict, KEY_INVALID);
     }
-    expect_answer(&f, 1, KEY_CHECK_ACCEPTED);
-    expect_answer(&f, 2, KEY_CHECK_ACCEPTED);
+    expect_answer(&f, 1, KEY_ACCEPTED);
+    expect_answer(&f, 2, KEY_ACCEPTED);
     cr_assert_eq(f.store.find_count, 1);
     tear_down_cached(&f);
 }
@@ -605,7 +605,7 @@ Test(key_check, what_was_revoked_while_a_check_waited_for_company_is_read_again)
         cr_assert_eq(f.store.find_count, 2);
         f.key.revoked_ms = 7;
         fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
-        expect_answer(&f, 1, KEY_CHECK_REVOKED);
+        expect_answer(&f, 1, KEY_REVOKED);
         tear_down_cached(&f);
     }
 }
@@ -619,7 +619,7 @@ Test(key_check, a_wrong_checksum_is_not_asked_for)
     last = &f.secret.text[secret_text(&f.secret).len - 1];
     *last = *last == '0' ? '1' : '0';
     for (int round = 0; round < 2; round++) {
-        expect_at_once(&f, KEY_CHECK_INVALID);
+        expect_at_once(&f, KEY_INVALID);
         cr_assert_null(f.answers[0].key);
         f.member.has_lease = false;
     }
@@ -632,7 +632,7 @@ struct chain {
     size_t next, told;
 };
 
-static void told_in_chain(void *arg, enum key_check_result result, const struct key_record *key);
+static void told_in_chain(void *arg, enum key_verdict verdict, const struct key_principal *key);
 
 static void begin_next(struct chain *chain)
 {
@@ -643,11 +643,11 @@ static void begin_next(struct chain *chain)
 }
 
 /* As a connection does whose next request waits already. */
-static void told_in_chain(void *arg, enum key_check_result result, const struct key_record *key)
+static void told_in_chain(void *arg, enum key_verdict verdict, const struct key_principal *key)
 {
     struct chain *chain = arg;
 
-    cr_assert(result == KEY_CHECK_ACCEPTED && key && text_equal(key_name(key), TEXT("a key")));
+    cr_assert(verdict == KEY_ACCEPTED && key && text_equal(key->name, TEXT("a key")));
     chain->told++;
     begin_next(chain);
 }

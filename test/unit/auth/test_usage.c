@@ -21,23 +21,23 @@ struct fixture {
     uv_loop_t loop;
     struct store store;
     struct usage *usage;
-    struct key_record key;
+    struct key_principal key;
     int drained;
     bool closed;
 };
 
-static struct key_record make_key(enum key_mode mode)
+static struct key_principal make_key(enum key_mode mode)
 {
-    struct key_record key = {.mode = mode};
+    struct key_principal key = {.mode = mode};
     key.id = id_mint(ID_KEY, NOON);
     key.account = id_mint(ID_ACCOUNT, NOON);
     return key;
 }
 
 /* Of one account. */
-static struct key_record make_another(const struct key_record *key)
+static struct key_principal make_another(const struct key_principal *key)
 {
-    struct key_record another = *key;
+    struct key_principal another = *key;
     another.id = id_mint(ID_KEY, NOON);
     return another;
 }
@@ -73,7 +73,8 @@ static void wait_for_batch(struct fixture *f)
     cr_assert(test_loop_until_set(&f->loop, &f->store.flush_waits, DEADLINE_MS));
 }
 
-static void assert_entry(const struct usage_entry *entry, const struct key_record *key, uint32_t uses, int64_t last_ms)
+static void assert_entry(const struct usage_entry *entry, const struct key_principal *key, uint32_t uses,
+                         int64_t last_ms)
 {
     cr_assert_arr_eq(entry->key, id_chars(&key->id), ULID_TEXT_CHARS);
     cr_assert_arr_eq(entry->account, id_chars(&key->account), ULID_TEXT_CHARS);
@@ -86,7 +87,7 @@ static void assert_entry(const struct usage_entry *entry, const struct key_recor
 Test(usage, sends_what_was_counted)
 {
     struct fixture f;
-    struct key_record a = make_key(MODE_LIVE), b = make_key(MODE_TEST);
+    struct key_principal a = make_key(MODE_LIVE), b = make_key(MODE_TEST);
     b.kind = KEY_DEVICE;
     b.id = id_mint(ID_DEVICE, NOON);
     set_up(&f);
@@ -110,7 +111,7 @@ Test(usage, sends_what_was_counted)
 Test(usage, sends_nothing_when_nothing_was_used)
 {
     struct fixture f;
-    const struct key_record key = make_key(MODE_LIVE);
+    const struct key_principal key = make_key(MODE_LIVE);
     set_up(&f);
     test_loop_for(&f.loop, 10 * INTERVAL_MS);
     cr_assert_eq(f.store.flush_count, 0);
@@ -126,7 +127,7 @@ Test(usage, sends_the_same_batch_again_until_it_is_written)
 {
     static const enum store_result FAILURES[] = {STORE_UNKNOWN, STORE_UNAVAILABLE, STORE_REFUSED};
     struct fixture f;
-    const struct key_record key = make_key(MODE_LIVE);
+    const struct key_principal key = make_key(MODE_LIVE);
     char sender[64];
     set_up(&f);
     usage_count(f.usage, &key, NOON);
@@ -157,7 +158,7 @@ Test(usage, each_sender_has_a_name_of_its_own)
     char first[64] = "";
     for (int i = 0; i < 2; i++) {
         struct fixture f;
-        const struct key_record key = make_key(MODE_LIVE);
+        const struct key_principal key = make_key(MODE_LIVE);
         set_up(&f);
         usage_count(f.usage, &key, NOON);
         wait_for_batch(&f);
@@ -171,7 +172,7 @@ Test(usage, each_sender_has_a_name_of_its_own)
 Test(usage, days_do_not_mix)
 {
     struct fixture f;
-    const struct key_record key = make_key(MODE_LIVE), other = make_key(MODE_TEST);
+    const struct key_principal key = make_key(MODE_LIVE), other = make_key(MODE_TEST);
     const int64_t midnight = NOON - NOON % DAY_MS + DAY_MS;
     set_up(&f);
     usage_count(f.usage, &key, midnight - 2);
@@ -198,7 +199,7 @@ Test(usage, many_keys_go_in_several_batches)
     enum { KEYS = 2 * 256 + 100 };
     static const size_t SIZES[] = {256, 256, 100};
     struct fixture f;
-    struct key_record *keys = calloc(KEYS, sizeof *keys);
+    struct key_principal *keys = calloc(KEYS, sizeof *keys);
     set_up(&f);
     keys[0] = make_key(MODE_LIVE);
     for (size_t i = 1; i < KEYS; i++)
@@ -236,7 +237,7 @@ static bool is_drained(void *arg)
 static void use_many(struct fixture *f, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct key_record key = make_another(&f->key);
+        const struct key_principal key = make_another(&f->key);
         usage_count(f->usage, &key, NOON);
     }
 }
@@ -336,7 +337,7 @@ Test(usage, a_full_table_does_nothing_more_when_closed)
 Test(usage, drains_what_is_gathered)
 {
     struct fixture f;
-    const struct key_record key = make_key(MODE_LIVE);
+    const struct key_principal key = make_key(MODE_LIVE);
     set_up(&f);
     usage_count(f.usage, &key, NOON);
     wait_for_batch(&f);
@@ -367,7 +368,7 @@ Test(usage, drains_nothing_at_once_but_later)
 Test(usage, a_drain_ends_at_its_deadline)
 {
     struct fixture f;
-    const struct key_record key = make_key(MODE_LIVE);
+    const struct key_principal key = make_key(MODE_LIVE);
     set_up(&f);
     usage_count(f.usage, &key, NOON);
     usage_drain(f.usage, 20, on_drained, &f);
@@ -382,7 +383,7 @@ Test(usage, a_drain_ends_at_its_deadline)
 Test(usage, closing_waits_for_the_store_and_ends_a_drain)
 {
     struct fixture f;
-    const struct key_record key = make_key(MODE_LIVE);
+    const struct key_principal key = make_key(MODE_LIVE);
     set_up(&f);
     usage_count(f.usage, &key, NOON);
     usage_drain(f.usage, DEADLINE_MS, on_drained, &f);
@@ -400,7 +401,7 @@ Test(usage, the_table_holds_65536_keys_and_no_more)
 {
     struct usage_table table;
     usage_table_init(&table);
-    struct key_record first = make_key(MODE_TEST), key = first, last;
+    struct key_principal first = make_key(MODE_TEST), key = first, last;
     cr_assert(usage_table_add(&table, &first, NOON));
     for (size_t i = 1; i < USAGE_TABLE_MAX; i++) {
         key = make_key(MODE_LIVE);
@@ -429,7 +430,7 @@ Test(usage, a_batch_has_fewer_keys_where_they_are_of_many_accounts)
 {
     enum { KEYS = 400 };
     struct usage_table table;
-    struct key_record key = make_key(MODE_LIVE);
+    struct key_principal key = make_key(MODE_LIVE);
 
     usage_table_init(&table);
     for (int i = 0; i < KEYS; i++) {
@@ -459,7 +460,7 @@ Test(usage, a_batch_has_fewer_keys_where_they_are_of_many_accounts)
 Test(usage, keys_whose_ids_end_alike_are_counted_apart)
 {
     struct usage_table table;
-    struct key_record a = make_key(MODE_LIVE), b = a;
+    struct key_principal a = make_key(MODE_LIVE), b = a;
     uint8_t ulid[ULID_BYTES] = {0};
 
     id_from_bytes(ID_KEY, ulid, &a.id);
@@ -480,7 +481,7 @@ Test(usage, keys_that_were_made_together_lie_apart)
 {
     enum { KEYS = 2000, RUN_MAX = 64 }; /* in 4096 slots: such a run is not to be met by chance */
     struct usage_table table;
-    struct key_record key;
+    struct key_principal key;
     size_t run = 0, longest = 0;
 
     usage_table_init(&table);
@@ -496,8 +497,8 @@ Test(usage, keys_that_were_made_together_lie_apart)
     usage_table_finish(&table);
 }
 
-static void assert_refusal(const struct usage_refusal *refusal, const struct key_record *key, enum usage_reason reason,
-                           uint32_t count, int64_t first_ms)
+static void assert_refusal(const struct usage_refusal *refusal, const struct key_principal *key,
+                           enum usage_reason reason, uint32_t count, int64_t first_ms)
 {
     cr_assert_arr_eq(refusal->key, id_chars(&key->id), ULID_TEXT_CHARS);
     cr_assert_arr_eq(refusal->account, id_chars(&key->account), ULID_TEXT_CHARS);
@@ -511,7 +512,7 @@ Test(usage, sends_refusals_with_uses_and_alone)
 {
     struct fixture f;
     set_up(&f);
-    const struct key_record b = make_another(&f.key);
+    const struct key_principal b = make_another(&f.key);
     usage_count(f.usage, &b, NOON);
     struct usage_refusal *first = usage_refuse(f.usage, &f.key, USAGE_REVOKED, NOON);
     cr_assert_not_null(first);
@@ -550,7 +551,7 @@ Test(usage, refusals_of_many_keys_are_bounded)
     size_t sent = 0, batches = 0;
     set_up_with(&f, 1000);
     for (size_t i = 0; i < KEYS; i++) {
-        const struct key_record key = make_another(&f.key);
+        const struct key_principal key = make_another(&f.key);
         cr_assert_eq(usage_refuse(f.usage, &key, USAGE_REVOKED, NOON) != NULL, i < ROOM);
         cr_assert_null(usage_refuse(f.usage, &key, USAGE_REVOKED, NOON));
     }

@@ -139,8 +139,8 @@ Test(key, decodes_what_it_encodes)
     keyring_destroy(keyring);
 }
 
-/* Byte for byte as version 2 first wrote it, under MASTERS[0] for DIGEST. Stores are full of these: a change of them is
- * a loss of keys. */
+/* Byte for byte as version 2 first wrote it, under MASTERS[0] for DIGEST. Stores are full of such records: whoever
+ * changes the form loses keys. */
 Test(key, the_stored_form_of_version_2_stays)
 {
     static const struct {
@@ -332,6 +332,80 @@ Test(key, refuses_records_that_are_none)
     memset(too_long + name_at, 'n', KEY_NAME_MAX_BYTES + 1);
     cr_assert_not(key_decode((struct text){too_long, name_at + KEY_NAME_MAX_BYTES + 1}, &key));
     cr_assert(key_decode((struct text){too_long, name_at + KEY_NAME_MAX_BYTES}, &key));
+}
+
+/* Principals */
+
+static struct key_record record_with(enum key_kind kind, const uint8_t ulid[ULID_BYTES], size_t name_len)
+{
+    struct key_record key = {.kind = kind, .mode = MODE_LIVE, .scopes = SCOPE_ALL, .name_len = (uint16_t)name_len};
+    id_from_bytes(key_id_kind(kind), ulid, &key.id);
+    id_from_bytes(ID_ACCOUNT, ulid, &key.account);
+    for (size_t i = 0; i < name_len; i++)
+        key.name[i] = (char)('A' + i % 50);
+    return key;
+}
+
+static void assert_comes_back(const struct key_record *record, bool has_name)
+{
+    const struct key_principal key = key_principal_of(record);
+    struct key_principal again;
+    struct key_packed packed;
+    memset(&packed, 0xa5, sizeof packed); /* what was there before must not matter */
+    memset(&again, 0xa5, sizeof again);
+    key_pack(&key, &packed);
+    key_unpack(&packed, &again);
+    cr_assert(id_equal(&again.id, &record->id) && id_equal(&again.account, &record->account));
+    cr_assert(again.kind == record->kind && again.mode == record->mode && again.scopes == record->scopes);
+    cr_assert_eq(again.is_revoked, record->revoked_ms != 0);
+    cr_assert(text_equal(key.name, key_name(record)));
+    cr_assert(text_equal(again.name, has_name ? key_name(record) : (struct text){0}), "%zu", key.name.len);
+}
+
+Test(key, a_principal_is_packed_without_a_long_name)
+{
+    static const struct {
+        enum key_kind kind;
+        enum key_mode mode;
+        scope_set scopes;
+        int64_t revoked_ms;
+        size_t name_len;
+    } CASES[] = {
+        {KEY_API, MODE_TEST, SCOPE_NONE, 0, 1},
+        {KEY_API, MODE_LIVE, SCOPE_ALL, 0, KEY_PACKED_NAME_BYTES - 1},
+        {KEY_API, MODE_LIVE, SCOPE_SANDBOX_MANAGE, 1, KEY_PACKED_NAME_BYTES},
+        {KEY_DEVICE, MODE_TEST, SCOPE_EXCHANGES_READ, INT64_MAX, KEY_PACKED_NAME_BYTES + 1},
+        {KEY_DEVICE, MODE_LIVE, SCOPE_USAGE_READ | SCOPE_KEYS_MANAGE, 1700000000000, 32},
+        {KEY_DEVICE, MODE_LIVE, SCOPE_ALL, 0, 260}, /* a length whose lower bits are short */
+        {KEY_API, MODE_TEST, SCOPE_NONE, 0, KEY_NAME_MAX_BYTES},
+    };
+    static const uint8_t ULID[ULID_BYTES] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct key_record key = record_with(CASES[i].kind, ULID, CASES[i].name_len);
+        key.mode = CASES[i].mode;
+        key.scopes = CASES[i].scopes;
+        key.revoked_ms = CASES[i].revoked_ms;
+        assert_comes_back(&key, CASES[i].name_len <= KEY_PACKED_NAME_BYTES);
+    }
+}
+
+Test(key, packed_ids_keep_every_bit)
+{
+    for (size_t bit = 0; bit <= 8 * ULID_BYTES; bit++) {
+        uint8_t ulid[ULID_BYTES] = {0};
+        if (bit < 8 * ULID_BYTES)
+            ulid[bit / 8] = (uint8_t)(1U << bit % 8);
+        else
+            memset(ulid, 0xff, sizeof ulid);
+        const struct key_record key = record_with(KEY_API, ulid, 1);
+        assert_comes_back(&key, true);
+    }
+}
+
+Test(key, is_refused_once_it_is_revoked)
+{
+    cr_assert_eq(key_verdict_of(&(struct key_principal){.kind = KEY_API}), KEY_ACCEPTED);
+    cr_assert_eq(key_verdict_of(&(struct key_principal){.kind = KEY_API, .is_revoked = true}), KEY_REVOKED);
 }
 
 Test(key, names_modes_and_kinds)
