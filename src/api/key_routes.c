@@ -7,7 +7,7 @@
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "key_grant_internal.h"
-#include "views_internal.h"
+#include "key_json_internal.h"
 
 #include <string.h>
 
@@ -39,19 +39,12 @@ static void reply_key(struct exchange *exchange, const struct key_record *key)
     struct buf out;
 
     buf_init_fixed(&out, storage, sizeof storage);
-    view_key(&(struct json_writer){.out = &out}, key, exchange->session != NULL);
+    key_json_put(&(struct json_writer){.out = &out}, key, exchange->session != NULL);
     http_reply_json(exchange->request, 200, &out);
 }
 
 /* POST: mint a key, store only its digest, show the secret once. */
 
-struct key_input {
-    struct text name;
-    struct text mode;
-    const struct json *scopes;
-};
-
-static bool key_read(struct exchange *exchange, struct key_record *key);
 static bool key_may_be_granted(struct exchange *exchange, const struct key_record *key);
 static void key_stored(void *arg, enum store_result result, uint32_t retry_after_s);
 static void key_answered(struct key_grant *grant);
@@ -61,54 +54,13 @@ void keys_create(struct exchange *exchange)
     struct key_grant *grant = http_request_alloc(exchange->request, sizeof *grant);
     struct audit_source source = exchange_source(exchange);
 
-    if (!key_read(exchange, &grant->key) || !key_may_be_granted(exchange, &grant->key))
+    if (!key_json_read(exchange, &grant->key) || !key_may_be_granted(exchange, &grant->key))
         return;
     grant->key.account = *exchange_account(exchange);
     grant->key.by = *exchange_actor(exchange);
     key_grant_mint(grant, exchange);
     http_request_hold(exchange->request);
     key_store_insert(exchange->service->store, &grant->key, grant->digest, &source, key_stored, grant);
-}
-
-static bool read_scopes(const struct json *list, scope_set *ret_scopes)
-{
-    scope_set scopes = SCOPE_NONE;
-
-    for (const struct json *item = json_first(list); item; item = json_next(item)) {
-        scope_set scope = json_type(item) == JSON_STRING ? scope_parse(json_text(item)) : SCOPE_NONE;
-
-        if (scope == SCOPE_NONE)
-            return false;
-        scopes |= scope;
-    }
-    *ret_scopes = scopes;
-    return scopes != SCOPE_NONE;
-}
-
-/* What they ask for; false: refused. */
-static bool key_read(struct exchange *exchange, struct key_record *key)
-{
-    static const struct json_field FIELDS[] = {
-        {"name", JSON_FIELD_TEXT, true, offsetof(struct key_input, name)},
-        {"mode", JSON_FIELD_TEXT, true, offsetof(struct key_input, mode)},
-        {"scopes", JSON_FIELD_ARRAY, false, offsetof(struct key_input, scopes)},
-    };
-    struct key_input input = {0};
-    const char *wrong = NULL;
-
-    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
-        return false;
-    key->kind = KEY_API;
-    key->scopes = SCOPE_ALL;
-    if (!key_set_name(key, input.name))
-        wrong = "name must have 1 to 200 characters, and none that controls how text is shown.";
-    else if (!key_mode_parse(input.mode, &key->mode))
-        wrong = "mode must be \"test\" or \"live\".";
-    else if (input.scopes && !read_scopes(input.scopes, &key->scopes))
-        wrong = "scopes must be a list of one or more scopes that are known here.";
-    if (wrong)
-        exchange_refuse_value(exchange, wrong);
-    return !wrong;
 }
 
 /* A key grants only what it holds itself; a user of the console grants all. False: refused. */
@@ -161,8 +113,8 @@ static void key_answered(struct key_grant *grant)
     http_response_header(exchange->request, TEXT("Location"), buf_text(&location));
 
     buf_init_fixed(&out, storage, sizeof storage);
-    view_key_created(&(struct json_writer){.out = &out}, &grant->key, exchange->session != NULL,
-                     secret_text(&grant->secret));
+    key_json_put_created(&(struct json_writer){.out = &out}, &grant->key, exchange->session != NULL,
+                         secret_text(&grant->secret));
     http_reply_json(exchange->request, 201, &out);
     secure_wipe(storage, sizeof storage);
     exchange_log(exchange, "key created", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
@@ -200,7 +152,7 @@ static void keys_found(void *arg, enum store_result result, const struct key_rec
 
     buf_init(&out, ANSWER_MAX_BYTES);
     if (result == STORE_OK) {
-        view_keys(&(struct json_writer){.out = &out}, keys, count, exchange->session != NULL, has_more);
+        key_json_put_list(&(struct json_writer){.out = &out}, keys, count, exchange->session != NULL, has_more);
         http_reply_json(exchange->request, 200, &out);
     } else {
         exchange_refuse_store(exchange, result);

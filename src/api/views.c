@@ -1,7 +1,7 @@
 #include "views_internal.h"
 #include "base/clock.h"
 
-static void put_time(struct json_writer *w, const char *name, int64_t wall_ms)
+void view_put_time(struct json_writer *w, const char *name, int64_t wall_ms)
 {
     char text[CLOCK_RFC3339_BYTES];
 
@@ -10,17 +10,17 @@ static void put_time(struct json_writer *w, const char *name, int64_t wall_ms)
 }
 
 /* 0 stands for "not yet". */
-static void put_time_or_null(struct json_writer *w, const char *name, int64_t wall_ms)
+void view_put_time_or_null(struct json_writer *w, const char *name, int64_t wall_ms)
 {
     if (wall_ms) {
-        put_time(w, name, wall_ms);
+        view_put_time(w, name, wall_ms);
         return;
     }
     json_key(w, name);
     json_put_null(w);
 }
 
-static void put_text_or_null(struct json_writer *w, const char *name, struct text value)
+void view_put_text_or_null(struct json_writer *w, const char *name, struct text value)
 {
     if (value.len) {
         json_put_member(w, name, value);
@@ -30,7 +30,7 @@ static void put_text_or_null(struct json_writer *w, const char *name, struct tex
     json_put_null(w);
 }
 
-static void put_scopes(struct json_writer *w, scope_set scopes)
+void view_put_scopes(struct json_writer *w, scope_set scopes)
 {
     json_key(w, "scopes");
     json_array_begin(w);
@@ -40,68 +40,18 @@ static void put_scopes(struct json_writer *w, scope_set scopes)
     json_array_end(w);
 }
 
-static void put_key_members(struct json_writer *w, const struct key_record *key, bool for_people)
-{
-    JSON_PUT_WORD(w, "id", id_text(&key->id));
-    json_put_member(w, "name", key_name(key));
-    json_put_member(w, "last4", text_of(key->last4));
-    if (key->kind == KEY_API) /* device keys are live */
-        JSON_PUT_WORD(w, "mode", key_mode_text(key->mode));
-    put_scopes(w, key->scopes);
-    put_time(w, "created_at", key->created_ms);
-    if (for_people && key->kind == KEY_API)
-        put_text_or_null(w, "created_by", id_text(&key->by));
-    put_time_or_null(w, "last_used_at", key->last_used_ms);
-    put_time_or_null(w, "revoked_at", key->revoked_ms);
-}
-
-void view_key(struct json_writer *w, const struct key_record *key, bool for_people)
-{
-    json_object_begin(w);
-    put_key_members(w, key, for_people);
-    json_object_end(w);
-}
-
-void view_key_created(struct json_writer *w, const struct key_record *key, bool for_people, struct text secret)
-{
-    json_object_begin(w);
-    put_key_members(w, key, for_people);
-    json_put_member(w, "secret", secret);
-    json_object_end(w);
-}
-
-static void list_begin(struct json_writer *w)
+void view_list_begin(struct json_writer *w)
 {
     json_object_begin(w);
     json_key(w, "data");
     json_array_begin(w);
 }
 
-static void list_end(struct json_writer *w, bool has_more)
+void view_list_end(struct json_writer *w, bool has_more)
 {
     json_array_end(w);
     json_key(w, "has_more");
     json_put_bool(w, has_more);
-    json_object_end(w);
-}
-
-void view_keys(struct json_writer *w, const struct key_record *keys, size_t count, bool for_people, bool has_more)
-{
-    list_begin(w);
-    for (size_t i = 0; i < count; i++)
-        view_key(w, &keys[i], for_people);
-    list_end(w, has_more);
-}
-
-void view_whoami(struct json_writer *w, const struct key_principal *key)
-{
-    json_object_begin(w);
-    JSON_PUT_WORD(w, "id", id_text(&key->id));
-    JSON_PUT_WORD(w, "kind", key_kind_text(key->kind));
-    JSON_PUT_WORD(w, "account_id", id_text(&key->account));
-    json_put_member(w, "name", key->name);
-    JSON_PUT_WORD(w, "mode", key_mode_text(key->mode));
-    put_scopes(w, key->scopes);
     json_object_end(w);
 }
 
@@ -116,8 +66,8 @@ static void put_login_members(struct json_writer *w, const struct session_record
     json_put_member(w, "account_name", text_of(session->user.account_name));
     json_object_end(w);
     json_put_member(w, "csrf_token", csrf_token);
-    put_time(w, "expires_at", session->expires_ms);
-    put_time(w, "idle_expires_at", idle_expires_ms < session->expires_ms ? idle_expires_ms : session->expires_ms);
+    view_put_time(w, "expires_at", session->expires_ms);
+    view_put_time(w, "idle_expires_at", idle_expires_ms < session->expires_ms ? idle_expires_ms : session->expires_ms);
 }
 
 void view_login(struct json_writer *w, const struct session_record *session, struct text csrf_token,
@@ -125,7 +75,7 @@ void view_login(struct json_writer *w, const struct session_record *session, str
 {
     json_object_begin(w);
     put_login_members(w, session, csrf_token, idle_expires_ms);
-    put_time_or_null(w, "attacked_at", session->attacked_ms);
+    view_put_time_or_null(w, "attacked_at", session->attacked_ms);
     json_object_end(w);
 }
 
@@ -134,14 +84,14 @@ void view_session(struct json_writer *w, const struct session_record *session, s
 {
     json_object_begin(w);
     put_login_members(w, session, csrf_token, idle_expires_ms);
-    put_time_or_null(w, "step_up_expires_at", session->step_up_expires_ms);
+    view_put_time_or_null(w, "step_up_expires_at", session->step_up_expires_ms);
     json_object_end(w);
 }
 
 void view_step_up(struct json_writer *w, const struct session_record *session)
 {
     json_object_begin(w);
-    put_time_or_null(w, "step_up_expires_at", session->step_up_expires_ms);
+    view_put_time_or_null(w, "step_up_expires_at", session->step_up_expires_ms);
     json_object_end(w);
 }
 
@@ -150,14 +100,14 @@ static void view_event(struct json_writer *w, const struct audit_event *event)
     json_object_begin(w);
     json_put_member(w, "id", id_text(&event->id));
     json_put_member(w, "type", event->type);
-    put_time(w, "created_at", event->created_ms);
-    put_text_or_null(w, "actor", event->actor);
-    put_text_or_null(w, "actor_name", event->actor_name);
-    put_text_or_null(w, "target", event->target);
-    put_text_or_null(w, "target_name", event->target_name);
-    put_text_or_null(w, "target_kind", event->target_kind);
-    put_text_or_null(w, "ip", event->ip);
-    put_text_or_null(w, "request_id", event->request_id);
+    view_put_time(w, "created_at", event->created_ms);
+    view_put_text_or_null(w, "actor", event->actor);
+    view_put_text_or_null(w, "actor_name", event->actor_name);
+    view_put_text_or_null(w, "target", event->target);
+    view_put_text_or_null(w, "target_name", event->target_name);
+    view_put_text_or_null(w, "target_kind", event->target_kind);
+    view_put_text_or_null(w, "ip", event->ip);
+    view_put_text_or_null(w, "request_id", event->request_id);
     if (event->count) {
         json_key(w, "count");
         json_put_integer(w, event->count);
@@ -167,10 +117,10 @@ static void view_event(struct json_writer *w, const struct audit_event *event)
 
 void view_events(struct json_writer *w, const struct audit_event *events, size_t count, bool has_more)
 {
-    list_begin(w);
+    view_list_begin(w);
     for (size_t i = 0; i < count; i++)
         view_event(w, &events[i]);
-    list_end(w, has_more);
+    view_list_end(w, has_more);
 }
 
 static void put_usage_day(struct json_writer *w, const char *date, enum key_mode mode, int64_t requests,
@@ -214,8 +164,8 @@ static void put_usage_key(struct json_writer *w, const struct usage_key *key, si
 {
     json_object_begin(w);
     json_put_member(w, "id", id_text(&key->key));
-    put_text_or_null(w, "name", key->name);
-    put_text_or_null(w, "mode", key->mode);
+    view_put_text_or_null(w, "name", key->name);
+    view_put_text_or_null(w, "mode", key->mode);
     json_key(w, "requests");
     json_put_integer(w, key->requests);
     put_refused(w, key->refused);
@@ -344,10 +294,10 @@ void view_enrolment(struct json_writer *w, const struct device_enrolment *enrolm
     json_put_member(w, "user_code", text_of(code->text));
     json_put_member(w, "client_id", enrolment->client);
     json_put_member(w, "device_name", enrolment->name);
-    put_scopes(w, enrolment->scopes);
+    view_put_scopes(w, enrolment->scopes);
     json_put_member(w, "ip", enrolment->ip);
-    put_time(w, "created_at", enrolment->created_ms);
-    put_time(w, "expires_at", enrolment->expires_ms);
+    view_put_time(w, "created_at", enrolment->created_ms);
+    view_put_time(w, "expires_at", enrolment->expires_ms);
     json_put_member(w, "status", text_of(STATUSES[enrolment->status]));
     json_object_end(w);
 }

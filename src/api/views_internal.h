@@ -8,11 +8,14 @@
 #include "store/session_store.h"
 #include "store/usage_store.h"
 
-/* for_people: in the console API keys also tell who made them. */
-void view_key(struct json_writer *w, const struct key_record *key, bool for_people);
-/* The key object with its secret: the one answer that has it. */
-void view_key_created(struct json_writer *w, const struct key_record *key, bool for_people, struct text secret);
-void view_keys(struct json_writer *w, const struct key_record *keys, size_t count, bool for_people, bool has_more);
+/* The pieces of views. 0 ms and an empty text are null: not yet, none. */
+void view_put_time(struct json_writer *w, const char *name, int64_t wall_ms);
+void view_put_time_or_null(struct json_writer *w, const char *name, int64_t wall_ms);
+void view_put_text_or_null(struct json_writer *w, const char *name, struct text value);
+void view_put_scopes(struct json_writer *w, scope_set scopes);
+void view_list_begin(struct json_writer *w);
+void view_list_end(struct json_writer *w, bool has_more);
+
 /* Enrolment of devices, for devices (RFC 8628, RFC 8414) and for users. origin: the public one. */
 void view_authorization_server(struct json_writer *w, struct text origin);
 void view_device_codes(struct json_writer *w, const struct token *device, const struct user_code *user,
@@ -20,8 +23,6 @@ void view_device_codes(struct json_writer *w, const struct token *device, const 
 void view_token(struct json_writer *w, struct text secret, const struct device_poll *poll);
 void view_oauth_error(struct json_writer *w, const char *error, const char *description);
 void view_enrolment(struct json_writer *w, const struct device_enrolment *enrolment, const struct user_code *code);
-
-void view_whoami(struct json_writer *w, const struct key_principal *key);
 
 /* The answer of a login. idle_expires_ms: when the session ends if it is not used again. */
 void view_login(struct json_writer *w, const struct session_record *session, struct text csrf_token,

@@ -1,7 +1,7 @@
 /* GET /v1/whoami: the key that asks. */
 #include "exchange_internal.h"
 #include "handlers_internal.h"
-#include "views_internal.h"
+#include "key_json_internal.h"
 
 static void reply(struct exchange *exchange, const struct key_principal *key)
 {
@@ -9,7 +9,7 @@ static void reply(struct exchange *exchange, const struct key_principal *key)
     struct buf out;
 
     buf_init_fixed(&out, storage, sizeof storage);
-    view_whoami(&(struct json_writer){.out = &out}, key);
+    key_json_put_principal(&(struct json_writer){.out = &out}, key);
     http_reply_json(exchange->request, 200, &out);
 }
 

@@ -1,5 +1,6 @@
 /* Records as clients see them, byte for byte. */
 #include "api/exchange_internal.h"
+#include "api/key_json_internal.h"
 #include "api/views_internal.h"
 #include "leak_guard.h"
 #include <criterion/criterion.h>
@@ -64,7 +65,7 @@ Test(views, key_never_used)
     struct key_record key = make_key();
     struct answer answer;
 
-    view_key(answer_begin(&answer), &key, false);
+    key_json_put(answer_begin(&answer), &key, false);
     expect(&answer, "{" KEY_MEMBERS "\"last_used_at\":null,\"revoked_at\":null}");
 }
 
@@ -75,7 +76,7 @@ Test(views, key_used_and_revoked)
 
     key.last_used_ms = 2000;
     key.revoked_ms = 3000;
-    view_key(answer_begin(&answer), &key, false);
+    key_json_put(answer_begin(&answer), &key, false);
     expect(&answer, "{" KEY_MEMBERS "\"last_used_at\":\"1970-01-01T00:00:02.000Z\","
                     "\"revoked_at\":\"1970-01-01T00:00:03.000Z\"}");
 }
@@ -87,12 +88,12 @@ Test(views, people_see_who_made_a_key)
     struct answer answer;
 
     key.by = make_id(ID_USER, USER_ID);
-    view_key(answer_begin(&answer), &key, true);
+    key_json_put(answer_begin(&answer), &key, true);
     expect(&answer, "{" KEY_MEMBERS "\"created_by\":\"" USER_ID "\",\"last_used_at\":null,\"revoked_at\":null}");
-    view_key(answer_begin(&answer), &key, false);
+    key_json_put(answer_begin(&answer), &key, false);
     expect(&answer, "{" KEY_MEMBERS "\"last_used_at\":null,\"revoked_at\":null}");
     key.by = (struct id){0};
-    view_key(answer_begin(&answer), &key, true);
+    key_json_put(answer_begin(&answer), &key, true);
     expect(&answer, "{" KEY_MEMBERS "\"created_by\":null,\"last_used_at\":null,\"revoked_at\":null}");
 }
 
@@ -101,7 +102,7 @@ Test(views, secret_is_in_the_answer_of_creation_alone)
     struct key_record key = make_key();
     struct answer answer;
 
-    view_key_created(answer_begin(&answer), &key, false, TEXT("svc_sk_test_x"));
+    key_json_put_created(answer_begin(&answer), &key, false, TEXT("svc_sk_test_x"));
     expect(&answer, "{" KEY_MEMBERS "\"last_used_at\":null,\"revoked_at\":null,\"secret\":\"svc_sk_test_x\"}");
 }
 
@@ -110,9 +111,9 @@ Test(views, list)
     struct key_record key = make_key();
     struct answer answer;
 
-    view_keys(answer_begin(&answer), NULL, 0, false, false);
+    key_json_put_list(answer_begin(&answer), NULL, 0, false, false);
     expect(&answer, "{\"data\":[],\"has_more\":false}");
-    view_keys(answer_begin(&answer), &key, 1, false, true);
+    key_json_put_list(answer_begin(&answer), &key, 1, false, true);
     expect(&answer, "{\"data\":[{" KEY_MEMBERS "\"last_used_at\":null,\"revoked_at\":null}],\"has_more\":true}");
 }
 
@@ -122,7 +123,7 @@ Test(views, whoami)
     const struct key_principal key = key_principal_of(&record);
     struct answer answer;
 
-    view_whoami(answer_begin(&answer), &key);
+    key_json_put_principal(answer_begin(&answer), &key);
     expect(&answer, "{\"id\":\"" KEY_ID "\",\"kind\":\"api_key\",\"account_id\":\"" ACCOUNT_ID
                     "\",\"name\":\"Ward \\\"3\\\" \xc3\xa9\",\"mode\":\"test\","
                     "\"scopes\":[\"exchanges:read\",\"patients:read\"]}");
@@ -139,7 +140,8 @@ Test(views, longest_name_fits_a_small_answer)
     cr_assert(key_set_name(&key, (struct text){name, sizeof name}));
     key.scopes = SCOPE_ALL;
     key.last_used_ms = key.revoked_ms = 1;
-    view_key_created(answer_begin(&answer), &key, false, TEXT("svc_sk_test_01234567890123456789012345678901012345"));
+    key_json_put_created(answer_begin(&answer), &key, false,
+                         TEXT("svc_sk_test_01234567890123456789012345678901012345"));
     cr_assert(!answer.out.failed && answer.out.len < 4096);
 }
 

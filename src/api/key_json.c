@@ -1,0 +1,103 @@
+#include "key_json_internal.h"
+#include "views_internal.h"
+
+/* The body that creates one */
+
+struct key_input {
+    struct text name;
+    struct text mode;
+    const struct json *scopes;
+};
+
+static bool read_scopes(const struct json *list, scope_set *ret_scopes)
+{
+    scope_set scopes = SCOPE_NONE;
+
+    for (const struct json *item = json_first(list); item; item = json_next(item)) {
+        scope_set scope = json_type(item) == JSON_STRING ? scope_parse(json_text(item)) : SCOPE_NONE;
+
+        if (scope == SCOPE_NONE)
+            return false;
+        scopes |= scope;
+    }
+    *ret_scopes = scopes;
+    return scopes != SCOPE_NONE;
+}
+
+bool key_json_read(struct exchange *exchange, struct key_record *key)
+{
+    static const struct json_field FIELDS[] = {
+        {"name", JSON_FIELD_TEXT, true, offsetof(struct key_input, name)},
+        {"mode", JSON_FIELD_TEXT, true, offsetof(struct key_input, mode)},
+        {"scopes", JSON_FIELD_ARRAY, false, offsetof(struct key_input, scopes)},
+    };
+    struct key_input input = {0};
+    const char *wrong = NULL;
+
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+        return false;
+    key->kind = KEY_API;
+    key->scopes = SCOPE_ALL;
+    if (!key_set_name(key, input.name))
+        wrong = "name must have 1 to 200 characters, and none that controls how text is shown.";
+    else if (!key_mode_parse(input.mode, &key->mode))
+        wrong = "mode must be \"test\" or \"live\".";
+    else if (input.scopes && !read_scopes(input.scopes, &key->scopes))
+        wrong = "scopes must be a list of one or more scopes that are known here.";
+    if (wrong)
+        exchange_refuse_value(exchange, wrong);
+    return !wrong;
+}
+
+/* The key object */
+
+static void put_members(struct json_writer *w, const struct key_record *key, bool for_people)
+{
+    JSON_PUT_WORD(w, "id", id_text(&key->id));
+    json_put_member(w, "name", key_name(key));
+    json_put_member(w, "last4", text_of(key->last4));
+    if (key->kind == KEY_API) /* device keys are live */
+        JSON_PUT_WORD(w, "mode", key_mode_text(key->mode));
+    view_put_scopes(w, key->scopes);
+    view_put_time(w, "created_at", key->created_ms);
+    if (for_people && key->kind == KEY_API)
+        view_put_text_or_null(w, "created_by", id_text(&key->by));
+    view_put_time_or_null(w, "last_used_at", key->last_used_ms);
+    view_put_time_or_null(w, "revoked_at", key->revoked_ms);
+}
+
+void key_json_put(struct json_writer *w, const struct key_record *key, bool for_people)
+{
+    json_object_begin(w);
+    put_members(w, key, for_people);
+    json_object_end(w);
+}
+
+void key_json_put_created(struct json_writer *w, const struct key_record *key, bool for_people, struct text secret)
+{
+    json_object_begin(w);
+    put_members(w, key, for_people);
+    json_put_member(w, "secret", secret);
+    json_object_end(w);
+}
+
+void key_json_put_list(struct json_writer *w, const struct key_record *keys, size_t count, bool for_people,
+                       bool has_more)
+{
+    view_list_begin(w);
+    for (size_t i = 0; i < count; i++)
+        key_json_put(w, &keys[i], for_people);
+    view_list_end(w, has_more);
+}
+
+void key_json_put_principal(struct json_writer *w, const struct key_principal *key)
+{
+    json_object_begin(w);
+    JSON_PUT_WORD(w, "id", id_text(&key->id));
+    JSON_PUT_WORD(w, "kind", key_kind_text(key->kind));
+    JSON_PUT_WORD(w, "account_id", id_text(&key->account));
+    json_put_member(w, "name", key->name);
+    JSON_PUT_WORD(w, "mode", key_mode_text(key->mode));
+    view_put_scopes(w, key->scopes);
+    json_object_end(w);
+}
