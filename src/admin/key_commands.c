@@ -58,7 +58,7 @@ static void key_revoked(void *arg, enum store_result result, const struct key_re
     store_client_done(revocation->client);
 }
 
-static int tell_revoked(const struct command_line *line, const struct key_record *key)
+static int print_revoked(const struct command_line *line, const struct key_record *key)
 {
     char revoked[CLOCK_RFC3339_BYTES];
     struct buf out CLEANUP(buf_finish);
@@ -105,7 +105,7 @@ static int revoke_one(const struct command_line *line, const struct id *id, stru
     if (code != EXIT_DONE)
         return code;
     int error = log ? revocation_log_append(log, &key) : 0;
-    code = tell_revoked(line, &key);
+    code = print_revoked(line, &key);
     if (error != 0)
         return command_fail(EXIT_FAILED, "the key is revoked, but could not be added to the revocation log %s: %s",
                             line->settings.revocation_log, strerror(error));

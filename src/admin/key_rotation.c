@@ -83,7 +83,7 @@ static enum census_act act_of(const struct rotation *rotation)
 }
 
 /* Whoever adopts a store must know its key: its users' secrets open by it. */
-static int judge_adoption(struct rotation *rotation)
+static int check_adoption(struct rotation *rotation)
 {
     int code = key_census_take(&rotation->client, rotation->keyring, CENSUS_COUNTS, &rotation->census);
 
@@ -93,7 +93,7 @@ static int judge_adoption(struct rotation *rotation)
     return code;
 }
 
-static int judge(struct rotation *rotation)
+static int check_keys(struct rotation *rotation)
 {
     const struct store_facts *facts = &rotation->facts;
 
@@ -103,7 +103,7 @@ static int judge(struct rotation *rotation)
             "this store has records made with master key %s, which is missing: add it to --retired-master-key-file",
             facts->lacking);
     if (rotation->line->adopt)
-        return judge_adoption(rotation);
+        return check_adoption(rotation);
     if (facts->keys == STORE_KEYS_UNNOTED)
         return command_fail(EXIT_UNFIT, "%s", fitness_rule("noted-master-key")->remedy);
     return EXIT_DONE;
@@ -135,7 +135,7 @@ static int rotate(struct rotation *rotation)
 {
     bool adopt = rotation->line->adopt;
     int64_t until_ms = adopt ? clock_wall_ms() + ADOPTION_MS : rotation->facts.unsealed_until_ms;
-    int code = judge(rotation);
+    int code = check_keys(rotation);
 
     if (code == EXIT_DONE)
         code = note(rotation, TEXT(""), until_ms);
@@ -166,7 +166,8 @@ static void print_text(const struct rotation *rotation, struct buf *out)
     if (census->keys_unknown > 0)
         buf_printf(out, "%" PRIu64 " active keys do not record which master key they need: keep all of them.\n",
                    census->keys_unknown);
-    buf_printf(out, "%" PRIu64 " records resealed, %zu master keys forgotten.\n", census->resealed, rotation->forgotten);
+    buf_printf(out, "%" PRIu64 " records resealed, %zu master keys forgotten.\n", census->resealed,
+               rotation->forgotten);
     if (census->missed > 0)
         buf_printf(out, "%" PRIu64 " records changed meanwhile: run the command again.\n", census->missed);
     if (census->unsealed + census->altered > 0)
@@ -215,7 +216,7 @@ static void print_json(const struct rotation *rotation, struct buf *out)
     buf_append_char(out, '\n');
 }
 
-static int tell(const struct rotation *rotation)
+static int print_outcome(const struct rotation *rotation)
 {
     struct buf out CLEANUP(buf_finish);
 
@@ -237,7 +238,7 @@ static int rotate_with(struct rotation *rotation)
     if (code == EXIT_DONE)
         code = rotate(rotation);
     store_client_close(&rotation->client);
-    return code == EXIT_DONE ? tell(rotation) : code;
+    return code == EXIT_DONE ? print_outcome(rotation) : code;
 }
 
 int master_key_rotate_run(const struct command_line *line)

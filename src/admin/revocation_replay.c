@@ -172,7 +172,7 @@ static void key_revoked_again(void *arg, enum store_result result, const struct 
     replay_go_on(replay);
 }
 
-static void tell_progress(struct replay *replay)
+static void print_progress(struct replay *replay)
 {
     uint64_t now_ns = clock_boot_ns();
 
@@ -185,7 +185,7 @@ static void tell_progress(struct replay *replay)
 
 static void replay_go_on(struct replay *replay)
 {
-    tell_progress(replay);
+    print_progress(replay);
     while (replay->under_way < replay->width && replay->next < replay->count)
         replay_start_key(replay, &replay->ids[replay->next++]);
     if (replay->under_way == 0)
@@ -243,7 +243,7 @@ static void print_sentence(const struct replay *replay, struct buf *out)
         buf_printf(out, ", %zu FAILED and may still be accepted", replay->count);
 }
 
-static int tell_summary(const struct command_line *line, const struct replay *replay)
+static int print_summary(const struct command_line *line, const struct replay *replay)
 {
     struct buf out CLEANUP(buf_finish);
 
@@ -265,7 +265,7 @@ static int replay_in_store(struct replay *replay, const struct command_line *lin
     if (code != EXIT_DONE)
         return code;
     replay_all(replay);
-    code = tell_summary(line, replay);
+    code = print_summary(line, replay);
     if (replay->count > 0)
         code = store_client_explain(&replay->client, replay->trouble, &NO_OTHERS);
     store_client_close(&replay->client);

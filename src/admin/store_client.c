@@ -93,7 +93,7 @@ static void on_gate(void *arg, enum store_gate_result result, const char *why)
     store_client_done(opening->client);
 }
 
-static int client_tell_trouble(struct store_client *client, const struct opening *opening)
+static int explain_trouble(struct store_client *client, const struct opening *opening)
 {
     char storage[STORE_URL_MAX_BYTES];
     struct buf target;
@@ -139,7 +139,7 @@ static int open_ready(struct store_client *client, const struct settings *settin
     wait_for_gate(client, &opening);
     uv_timer_stop(&client->timer);
     if (!store_is_ready(client->store))
-        code = client_tell_trouble(client, &opening);
+        code = explain_trouble(client, &opening);
     store_gate_close(gate, on_part_closed, client);
     store_client_wait(client);
     if (code != EXIT_DONE)

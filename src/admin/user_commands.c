@@ -83,8 +83,8 @@ static void put_totp(struct buf *out, const char *uri)
 }
 
 /* Tells of a user's new TOTP secret. created: with account and email, as `user create` does. */
-static int tell_totp(const struct command_line *line, const struct new_user *user, const char *account,
-                     const char *email)
+static int print_totp(const struct command_line *line, const struct new_user *user, const char *account,
+                      const char *email)
 {
     struct buf uri CLEANUP(buf_wipe), out CLEANUP(buf_wipe);
 
@@ -137,7 +137,7 @@ static int user_create_with(const struct command_line *line, struct keyring *key
         code = user_add(&client, keyring, account, email, password, &user);
     store_client_close(&client);
     if (code == EXIT_DONE)
-        code = tell_totp(line, &user, account->text, email);
+        code = print_totp(line, &user, account->text, email);
     secure_wipe(&user, sizeof user);
     return code;
 }
@@ -271,13 +271,13 @@ static int reset_totp_with(const struct command_line *line, struct keyring *keyr
     code = user_reset(&client, &user.id, NULL, sealed);
     store_client_close(&client);
     if (code == EXIT_DONE)
-        code = tell_totp(line, &user, NULL, email);
+        code = print_totp(line, &user, NULL, email);
     secure_wipe(&user, sizeof user);
     return code;
 }
 
 /* what: behind "User usr_… (email) ". */
-static int tell_done(const struct command_line *line, const struct id *user, const char *email, const char *what)
+static int print_done(const struct command_line *line, const struct id *user, const char *email, const char *what)
 {
     struct buf out CLEANUP(buf_finish);
 
@@ -314,7 +314,7 @@ static int reset_password_with(const struct command_line *line, struct keyring *
     }
     store_client_close(&client);
     if (code == EXIT_DONE)
-        code = tell_done(line, &user.id, email, "has a new password; all sessions ended.");
+        code = print_done(line, &user.id, email, "has a new password; all sessions ended.");
     return code;
 }
 
@@ -329,7 +329,7 @@ static int unlock_with(const struct command_line *line, struct keyring *keyring,
     code = user_unlock(&client, &user.id);
     store_client_close(&client);
     if (code == EXIT_DONE)
-        code = tell_done(line, &user.id, email, "is unlocked; failed attempts are forgotten.");
+        code = print_done(line, &user.id, email, "is unlocked; failed attempts are forgotten.");
     return code;
 }
 

@@ -90,7 +90,7 @@ static bool is_an_attempt(const struct exchange *exchange, enum problem_code cod
     return count && cookie_find(header, SESSION_COOKIE_NAME, &token) != COOKIE_ABSENT;
 }
 
-static void tell(const struct exchange *exchange, const struct refusal *refusal, const struct log_pause *pause)
+static void log_refusal(const struct exchange *exchange, const struct refusal *refusal, const struct log_pause *pause)
 {
     LOG(refusal->level, "request refused", log_str("reason", problem_code_text(refusal->code)),
         log_text("request_id", http_request_id(exchange->request)), log_text("ip", exchange_client_address(exchange)),
@@ -133,5 +133,5 @@ void refusal_note(struct exchange *exchange, enum problem_code code)
         count(exchange, known_key(exchange), refusal->reason);
     pause = &exchange->service->refusal_pauses[refusal - REFUSALS];
     if (log_pause_is_over(pause, clock_boot_ns() / CLOCK_NS_PER_MS, REFUSAL_PAUSE_MS))
-        tell(exchange, refusal, pause);
+        log_refusal(exchange, refusal, pause);
 }

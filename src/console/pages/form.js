@@ -137,7 +137,7 @@ export function workingForm({
         tick();
         problem.focus();
     }
-    function tell(refusal) {
+    function showRefusal(refusal) {
         button.focus();
         problem.replaceChildren(...explain(refusal));
         if (document.activeElement === button) problem.focus();
@@ -151,7 +151,7 @@ export function workingForm({
             await submit();
         } catch (refusal) {
             if (refusal.kind === 'throttled') hold(refusal.retryAfterMs);
-            else if (refusal.kind !== 'cancelled') tell(refusal);
+            else if (refusal.kind !== 'cancelled') showRefusal(refusal);
         } finally {
             setBusy(false);
         }

@@ -35,7 +35,7 @@ function explainSignIn(refusal, code) {
     return [explain(refusal)];
 }
 
-function tellOfAttack(at) {
+function warnOfAttack(at) {
     openDialog({
         title: TEXTS.signIn.attacked,
         content: h('p', null, `${TEXTS.signIn.attackedText} `, timeElement(at), '.'),
@@ -78,7 +78,7 @@ function signInForm({email = '', done, cancel}) {
             password.input.value = '';
             code.input.value = '';
             done();
-            if (attackedAt) tellOfAttack(attackedAt);
+            if (attackedAt) warnOfAttack(attackedAt);
         },
         explain: (refusal) => explainSignIn(refusal, code),
     });
