@@ -1,4 +1,4 @@
-/* The embedded files. The tables are written by scripts/embed-assets.cmake, sorted by nothing: it is short. */
+/* The embedded files. The tables are written by pages/embed.cmake, sorted by nothing: it is short. */
 #pragma once
 #include "base/text.h"
 

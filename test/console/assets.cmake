@@ -8,7 +8,7 @@ function(embed script ret_path)
   file(WRITE ${FOLDER}/page.js "${script}")
   execute_process(
     COMMAND ${CMAKE_COMMAND} -DFILES=${FOLDER}/page.js -DDOCUMENT=${FOLDER}/page.html -DDESCRIPTION=${FOLDER}/api.json
-            -DOUTPUT=${FOLDER}/table.c -P ${SOURCE}/scripts/embed-assets.cmake COMMAND_ERROR_IS_FATAL ANY)
+            -DOUTPUT=${FOLDER}/table.c -P ${SOURCE}/src/console/pages/embed.cmake COMMAND_ERROR_IS_FATAL ANY)
   file(READ ${FOLDER}/table.c table)
   string(REGEX MATCH "/console/[0-9a-f]+/page.js" path "${table}")
   set(${ret_path} "${path}" PARENT_SCOPE)
