@@ -5,7 +5,6 @@
 --   BENCH_ONCE      ends wrk, without its report, when each key was sent and answered once
 --   BENCH_PORTS     "1234 5678": a thread each checks at a port each, instead of all at the address that wrk was given
 --   BENCH_DELAY_MS  each connection pauses so long before each request
---   BENCH_TIMELINE  a file: "milliseconds since 1970, answers 200, answers 503, others" for every 10 ms with answers
 
 local IN_FLIGHT = 1000 -- at most
 local STRIDE = 7919 -- a prime: neighbours in the file, neighbours in Redis' memory, do not come together
@@ -13,7 +12,7 @@ local function setting(name)
   local value = os.getenv(name)
   return value ~= "" and value or nil
 end
-local once, delay_ms, timeline = setting("BENCH_ONCE"), setting("BENCH_DELAY_MS"), setting("BENCH_TIMELINE")
+local once, delay_ms = setting("BENCH_ONCE"), setting("BENCH_DELAY_MS")
 local requests, count, at, sent = {}, 0, 0, 0
 
 if setting("BENCH_PORTS") then
@@ -44,23 +43,4 @@ end
 
 if delay_ms then
   function delay() return tonumber(delay_ms) end
-end
-
-if timeline then
-  local ffi = require("ffi")
-  ffi.cdef("struct bench_time { long s, ns; }; int clock_gettime(int clock, struct bench_time *time);")
-  local time, out, slot, answers = ffi.new("struct bench_time"), io.open(timeline, "w"), 0, {}
-  function response(status)
-    ffi.C.clock_gettime(0, time)
-    local now = tonumber(time.s) * 100 + math.floor(tonumber(time.ns) / 10000000)
-    if now ~= slot then
-      if slot > 0 then
-        out:write(string.format("%.0f %d %d %d\n", slot * 10, answers[200] or 0, answers[503] or 0, answers.other or 0))
-        out:flush()
-      end
-      slot, answers = now, {}
-    end
-    local kind = (status == 200 or status == 503) and status or "other"
-    answers[kind] = (answers[kind] or 0) + 1
-  end
 end

@@ -1,0 +1,243 @@
+# Sourced by scripts/bench and scripts/build-pgo: what their parts share. Servers that are measured have names; a part
+# describes each in the arrays below, runs rounds over them, and prints a table.
+# shellcheck shell=bash disable=SC2154 # deployment.sh and scripts/bench set the others
+
+MAKERS=8              # of keys
+declare -A label=()   # NAME: what the table calls it
+declare -A pid_of=()  # NAME: the process whose CPU time counts
+declare -A url_of=()  # NAME: where it listens
+declare -A keys_of=() # NAME: the file of secrets that wrk walks, "$dir/keys" if not said
+declare -A aside=()   # NAME: a function that runs beside wrk, told the name, until it is ended; it execs what it runs
+declare -A refused=() # NAME: answers in a hundred that have to be other than 200, 0 if not said
+
+port_of() { echo "${1##*:}"; } # URL
+cpu_ns() {                     # PID: the CPU time of its threads so far; /proc/PID/stat has the same in steps of 10 ms
+    local file own rest total=0
+    for file in "/proc/$1/task/"*/schedstat; do
+        read -r own rest <"$file"
+        total=$((total + own))
+    done
+    echo "$total"
+}
+rss_kib() { awk '/^VmRSS/ {print $2}' "/proc/$1/status"; }
+median() { sort -g | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
+percentiles() { # "p50 | p99 | max" of the numbers, one a line
+    sort -g | awk '{v[NR] = $1} END {printf "%.0f | %.0f | %.0f", v[int(NR * 0.5 + 0.5)], v[int(NR * 0.99 + 0.5)], v[NR]}'
+}
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+
+# --- the deployment --------------------------------------------------------------------------------------------------
+
+# node NAME LEASE_MS [COMMAND PREFIX…]: starts one; 0 is strict mode.
+node() {
+    local id=$1
+    node_flags=(--lease-ms "$2")
+    shift 2
+    start_node "$id" 10 "$@"
+    pid_of[$id]=$node_pid url_of[$id]=$url
+}
+# deployment PREFIX NAME LEASE_MS [COMMAND PREFIX…]: in Redis under a prefix of its own; its first node, an account, and
+# $first, a key that may do all.
+deployment() {
+    export CHATELAINE_PREFIX="$1:"
+    shift
+    make_account
+    node "$@"
+    sign_in
+    step_up
+    first_key
+}
+stop_servers() {
+    local server
+    for server in "${!pid_of[@]}"; do
+        [ "$server" = page ] || stop_node "${pid_of[$server]}" # nginx by another name
+    done
+    label=() pid_of=() url_of=() keys_of=() aside=() refused=()
+}
+# make_keys COUNT FILE: secrets of the account to FILE, and their ids to FILE.ids. Several make them, for Redis syncs its
+# file once for what it has read from all connections.
+make_keys() {
+    local maker makers=()
+    say "making $1 keys"
+    for maker in $(seq "$MAKERS"); do
+        CHATELAINE_REDIS_TIMEOUT_MS=30000 "$build/test/bench/bench_fill" $((($1 + MAKERS - maker) / MAKERS)) "$account" \
+            >"$2.made.$maker" &
+        makers+=($!)
+    done
+    for maker in "${makers[@]}"; do wait "$maker" || die "the keys could not be made"; done
+    cut -d' ' -f1 "$2".made.* >"$2"
+    cut -d' ' -f2 "$2".made.* >"$2.ids"
+    rm "$2".made.*
+}
+# mix_unknown IN_HUNDRED FILE RESULT: the file's secrets, some replaced by well-formed ones that were never added.
+mix_unknown() {
+    local step=$((100 / $1))
+    "$build/test/bench/bench_fill" $(($(wc -l <"$2") / step + 1)) >"$dir/unknown.made"
+    awk -v step="$step" -v unknown="$dir/unknown.made" \
+        'NR % step == 0 {getline line <unknown; split(line, made, " "); $0 = made[1]} {print}' "$2" >"$3"
+}
+answer_bytes() { curl -si "$@" | wc -c; }
+NGINX_HEAD_BYTES=148 # of an answer as `page` gives it
+# One worker, logs off; $nginx_master is what ends it. With BYTES also `page`, whose answers have so many, head included.
+start_nginx() {
+    local port page_port page='' body
+    port=$(free_port)
+    if [ -n "${1:-}" ]; then
+        page_port=$(free_port)
+        printf -v body '%*s' $(($1 - NGINX_HEAD_BYTES)) ''
+        page="server { listen 127.0.0.1:$page_port; server_tokens off;
+      location / { default_type application/json; return 200 '${body// /.}'; } }"
+    fi
+    cat >"$dir/nginx.conf" <<N
+worker_processes 1; daemon off; pid $dir/nginx.pid; error_log /dev/null crit;
+events { worker_connections 4096; }
+http {
+  access_log off; keepalive_requests 100000000; keepalive_timeout 75s;
+  client_body_temp_path $dir/n1; proxy_temp_path $dir/n2; fastcgi_temp_path $dir/n3; uwsgi_temp_path $dir/n4; scgi_temp_path $dir/n5;
+  server { listen 127.0.0.1:$port; location / { default_type application/json; return 200 '{"status":"ok"}'; } }
+  $page
+}
+N
+    taskset -c 0 nginx -c "$dir/nginx.conf" &
+    nginx_master=$!
+    pids+=("$nginx_master")
+    for _ in $(seq 100); do
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
+        sleep 0.05
+    done
+    label[nginx]="nginx \`return 200\`" pid_of[nginx]=$(pgrep -P "$nginx_master") url_of[nginx]=http://127.0.0.1:$port
+    [ -n "$page" ] || return 0
+    label[page]="the same, as many bytes as Chatelaine answers" pid_of[page]=${pid_of[nginx]} url_of[page]=http://127.0.0.1:$page_port
+    [ "$(answer_bytes "${url_of[page]}")" = "$1" ] || die "nginx answers $(answer_bytes "${url_of[page]}") bytes in place of $1"
+}
+
+# --- what Redis does -------------------------------------------------------------------------------------------------
+
+# "name calls" a line, those inside scripts too, without what this script asks.
+redis_calls() {
+    redis info commandstats | tr -d '\r' | sed -n 's/^cmdstat_\([^:]*\):calls=\([0-9]*\),.*/\1 \2/p' |
+        grep -Ev '^(info|ping|config.*) ' | sort || true
+}
+# calls_between BEFORE AFTER: the same for what came between two files of redis_calls, most first.
+calls_between() {
+    join -a 2 -o 0,1.2,2.2 -e 0 "$1" "$2" | awk '$3 > $2 {print $1, $3 - $2}' | sort -k2 -gr
+}
+sum_calls() { awk '{sum += $2} END {print sum + 0}'; }
+# Waits until what a load leaves behind (usage to be flushed) is done: only heartbeats for more than a flush interval.
+settle() {
+    local before after
+    after=$(redis_calls | sum_calls)
+    for _ in $(seq 100); do
+        before=$after
+        sleep 1.2
+        after=$(redis_calls | sum_calls)
+        [ $((after - before)) -gt 200 ] || return 0
+    done
+    die "Redis does not come to rest"
+}
+
+# --- rounds ----------------------------------------------------------------------------------------------------------
+
+to_us() { awk -v v="$1" 'BEGIN {n = v + 0; if (v ~ /ms$/) n *= 1000; else if (v !~ /us$/) n *= 1000000; print n}'; }
+# Checks, as check.lua tells. An array, for in the background a function would be a shell around wrk that gets its signals.
+check_wrk=(taskset -c 1 wrk -s test/bench/check.lua)
+# Each key is checked once: a cached node has all of them. And somebody has tried to sign in, as with any node that has
+# been in service for a while: a process may be slower from its first thread on.
+warm() { # NAME…
+    local server url
+    for server; do
+        url=${url_of[$server]}
+        http POST /v1/auth/login -H 'Origin: https://console.test' -H 'Content-Type: application/json' \
+            -d "{\"email\":\"$server@nobody.test\",\"password\":\"a long wrong password\",\"totp\":\"123456\"}" >/dev/null
+        expect 401 'a wrong login'
+        BENCH_ONCE=1 "${check_wrk[@]}" -t1 -c"$connections" -d600 "${url_of[$server]}" -- "${keys_of[$server]:-$dir/keys}" >/dev/null
+    done
+}
+# The refused answers must be as many as they have to be, give or take what chance does.
+judge_refused() { # NAME REQUESTS REFUSED
+    awk -v n="$2" -v bad="${3:-0}" -v want="${refused[$1]:-0}" \
+        'BEGIN {d = bad / n * 100 - want; exit !(want == 0 ? bad == 0 : d * d < 1)}' ||
+        die "$1: ${3:-0} of $2 answers were not 200"
+}
+# Beside checks, one of the keys that make_doomed made is revoked each $revoke_ms; who comes next goes on behind them.
+doomed=''       # a file descriptor of ids
+make_doomed() { # SECONDS
+    make_keys $(($1 * 1000 / revoke_ms)) "$dir/doomed"
+    : >"$dir/revoked"
+    exec {doomed}<"$dir/doomed.ids"
+}
+revoke_now_and_then() { # NAME
+    BENCH_BEARER=$first exec taskset -c 1 "$build/test/bench/bench_revoke" "$revoke_ms" \
+        "$(port_of "${url_of[$1]}")" <&"$doomed" >>"$dir/revoked"
+}
+print_revoked() {
+    exec {doomed}<&-
+    printf 'Keys revoked meanwhile: %s.\n' "$(grep -c ' 200$' "$dir/revoked")"
+    ! grep -qv ' 200$' "$dir/revoked" || die "a revocation was refused: $(grep -v -m1 ' 200$' "$dir/revoked")"
+    [ -s "$dir/revoked" ] || die "no key was revoked"
+}
+# load NAME SECONDS [WRK'S OPTION…]: checks, and beside them what belongs there. Leaves wrk's report in $dir/wrk.out and
+# their number in the caller's $requests.
+load() {
+    local name=$1 seconds=$2 beside=''
+    shift 2
+    if [ -n "${aside[$name]:-}" ]; then
+        "${aside[$name]}" "$name" &
+        beside=$!
+        pids+=("$beside")
+    fi
+    "${check_wrk[@]}" -t1 -c"$connections" -d"$seconds" "$@" "${url_of[$name]}" -- "${keys_of[$name]:-$dir/keys}" >"$dir/wrk.out"
+    [ -z "$beside" ] || stop_node "$beside"
+    requests=$(awk '/requests in/ {print $1}' "$dir/wrk.out")
+    judge_refused "$name" "$requests" "$(awk '/Non-2xx/ {print $NF}' "$dir/wrk.out")"
+}
+# measure NAME: appends one line "us per request, requests per second, p50 us, p99 us, Redis us per request, Redis
+# commands per request" to $dir/result.NAME.
+measure() {
+    local before after redis_before redis_after requests
+    settle
+    redis_calls >"$dir/calls.before"
+    redis_before=$(cpu_ns "$redis_pid") before=$(cpu_ns "${pid_of[$1]}")
+    load "$1" "$each" --latency
+    settle # so that the last flush counts as well
+    after=$(cpu_ns "${pid_of[$1]}")
+    redis_after=$(cpu_ns "$redis_pid")
+    redis_calls >"$dir/calls.after"
+    calls_between "$dir/calls.before" "$dir/calls.after" >"$dir/calls.$1"
+    echo "$(per_request $((after - before)) "$requests")" "$(awk '/Requests\/sec/ {print $2}' "$dir/wrk.out")" \
+        "$(to_us "$(awk '/ 50%/ {print $2}' "$dir/wrk.out")")" "$(to_us "$(awk '/ 99%/ {print $2}' "$dir/wrk.out")")" \
+        "$(per_request $((redis_after - redis_before)) "$requests")" \
+        "$(awk -v c="$(sum_calls <"$dir/calls.$1")" -v n="$requests" 'BEGIN {printf "%.4f", c / n}')" >>"$dir/result.$1"
+}
+per_request() { awk -v ns="$1" -v n="$2" 'BEGIN {printf "%.3f", ns / 1000 / n}'; } # NS REQUESTS: us
+rounds_of() {                                                                      # NAME…
+    local round server
+    for server; do rm -f "$dir/result.$server"; done
+    for round in $(seq "$rounds"); do
+        say "round $round of $rounds"
+        for server in $(shuf -e "$@"); do measure "$server"; done # who came before leaves its traces in the caches
+    done
+}
+column_median() { cut -d' ' -f"$2" "$dir/result.$1" | median; } # NAME COLUMN
+ratio_to_nginx() { paste -d' ' "$dir/result.$1" "$dir/result.nginx" | awk '{printf "%.3f\n", $1 / $7}' | median; }
+# table TITLE NAME…: nginx must have been in the rounds.
+table() {
+    local server
+    printf '\n| %s, %s connections, medians of %s rounds of %s s | CPU us/check | to nginx | checks/s | p50 us | p99 us | Redis CPU us/check | Redis commands/check |\n' \
+        "$1" "$connections" "$rounds" "$each"
+    printf '|---|---|---|---|---|---|---|---|\n'
+    shift
+    for server; do
+        printf '| %s | %s | %.2f | %.0f | %s | %s | %s | %s |\n' "${label[$server]}" "$(column_median "$server" 1)" \
+            "$(ratio_to_nginx "$server")" "$(column_median "$server" 2)" "$(column_median "$server" 3)" \
+            "$(column_median "$server" 4)" "$(column_median "$server" 5)" "$(column_median "$server" 6)"
+    done
+}
+# What Redis was asked in the last round, those inside scripts too.
+print_calls() { # NAME…
+    local server
+    for server; do
+        printf 'Redis commands in the last round, %s: %s.\n' "${label[$server]}" \
+            "$(head -12 "$dir/calls.$server" | awk '{printf "%s%s %s", (NR > 1 ? ", " : ""), $1, $2}')"
+    done
+}

@@ -1,0 +1,73 @@
+# Sourced by scripts/containers: the composition, its image and its people.
+# shellcheck shell=bash
+
+compose() { docker compose "${settings[@]}" "$@"; }
+containers_end() {
+    if [ -z "${KEEP:-}" ]; then
+        say "taking it down"
+        touch "$dir/load.enough" "$dir/writes.enough"
+        compose down --volumes --remove-orphans --timeout 3 >>"$dir/compose.log" 2>&1 || tail -5 "$dir/compose.log" >&2
+    fi
+    deployment_end
+}
+trap containers_end EXIT
+
+chatelaine() { compose exec -T node1 chatelaine "$@"; }
+container() { compose ps --all --quiet "$1"; } # SERVICE: its id
+await_healthy() {                              # SERVICE
+    for _ in $(seq 150); do
+        [ "$(docker inspect --format '{{.State.Health.Status}}' "$(container "$1")")" = healthy ] && return
+        sleep 0.2
+    done
+    compose logs --tail 20 "$1" >&2
+    die "$1 does not become healthy"
+}
+
+await_serving() { # the nodes wait for the first account
+    local node
+    for node in node1 node2 node3; do
+        for _ in $(seq 100); do
+            compose exec -T "$node" chatelaine ready >/dev/null 2>&1 && continue 2
+            sleep 0.1
+        done
+        die "$node does not serve although there is an account"
+    done
+}
+
+start_all() {
+    local began=$SECONDS
+    say "building the image, starting everything on port $CHATELAINE_PORT"
+    compose up --detach --build --wait >"$dir/compose.log" 2>&1 || {
+        tail -30 "$dir/compose.log" >&2
+        compose logs --tail 20 >&2
+        die "the composition did not start"
+    }
+    say "started after $((SECONDS - began)) s"
+    url=http://127.0.0.1:$CHATELAINE_PORT
+}
+# The image is small, and what runs is shut in.
+look_at_image() {
+    local size base
+    size=$(docker image inspect --format '{{.Size}}' chatelaine)
+    base=$(docker image inspect --format '{{.Size}}' debian:trixie-slim)
+    say "the image is $(((size - base) / 1000000)) MB above its base"
+    [ $((size - base)) -lt 60000000 ] || fail "the image is larger than 60 MB above its base"
+    [ "$(compose exec -T node1 id -u)" = 10001 ] || fail "the node runs as a privileged user"
+    ! compose exec -T node1 touch /usr/local/bin/x 2>/dev/null || fail "the root of the node can be written"
+    [ "$(compose exec -T node1 stat -c %a /run/node/master.key)" = 600 ] || fail "the master key can be read by others"
+    ! compose exec -T redis cat /run/node/master.key 2>/dev/null || fail "Redis sees the master key"
+    ! compose port redis 6379 2>/dev/null | grep -qv ':0$' || fail "Redis has a published port"
+    chatelaine doctor >"$dir/doctor" || {
+        cat "$dir/doctor" >&2
+        fail "doctor: not fit"
+    }
+}
+make_people() {
+    account=$(chatelaine account create --name Demo --json | jq -r .id)
+    seed=$(echo 'amber falcons drift at 42' | chatelaine user create --account "$account" --email ada@console.test \
+        --password-file /dev/stdin --json | jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
+    await_serving
+    sign_in
+    step_up
+    first_key
+}

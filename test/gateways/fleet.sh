@@ -1,0 +1,79 @@
+# Sourced by scripts/gateways: Redis, three nodes, the sample backend, and gateways in front of them. Ports are fixed, so
+# that a node that restarts is found where it was.
+# shellcheck shell=bash
+
+declare -A port=() node_pids=() gateway_url=()
+for server in backend h2c healthbackend healthh2c node1 check1 node2 check2 node3 check3 "${gateways[@]}" "${gateways[@]/%/-h2c}"; do
+    port[$server]=$(free_port "${port[@]}")
+done
+
+export CHATELAINE_TRUSTED_PROXIES=127.0.0.1/32
+run_node() { # NUMBER
+    rm -f "$dir/ready.node$1"
+    node_flags=(--listen "127.0.0.1:${port[node$1]}" --internal-listen "127.0.0.1:${port[check$1]}"
+        --policy-file docker/policy.json)
+    start_node "node$1" 20
+    node_pids[$1]=$node_pid
+}
+
+# fitted FILE FOLDER BACKEND: with the addresses of this deployment, and what it writes in that folder.
+fitted() {
+    sed -E -e "s#node([123]):8080 port 8081#node\1:8080 port check\1#; s#node([123]):8081#127.0.0.1:check\1#g; s#node([123]):8080#127.0.0.1:node\1#g" \
+        -e "s#check1#${port[check1]}#g; s#check2#${port[check2]}#g; s#check3#${port[check3]}#g" \
+        -e "s#:node1#:${port[node1]}#g; s#:node2#:${port[node2]}#g; s#:node3#:${port[node3]}#g" \
+        -e "s#backend:8080#127.0.0.1:${port[$3]}#g; s#127.0.0.1:8082#127.0.0.1:${port[health$3]}#g" \
+        -e "s#/tmp/#$2/#g; s#/dev/stdout#$2/log#g; s#/etc/haproxy/#$2/#g" \
+        -e "s#abns@chatelaine-checks#abns@chatelaine-checks-$$-$3#g" "$1"
+}
+
+await_port() { # PORT NAME
+    for _ in $(seq 500); do
+        (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return
+        sleep 0.02
+    done
+    die "$2 did not start: $(tail -5 "$dir/$2.log")"
+}
+run_nginx() { # FILE FOLDER NAME
+    nginx -e "$2/error" -c "$1" -g 'daemon off;' >"$dir/$3.log" 2>&1 &
+    pids+=($!)
+}
+start_backend() {
+    mkdir "$dir/backend"
+    sed -e "s#listen 8080#listen 127.0.0.1:${port[backend]}#; s#/tmp/#$dir/backend/#g" docker/backend/nginx.conf >"$dir/backend/conf"
+    run_nginx "$dir/backend/conf" "$dir/backend" backend
+    await_port "${port[backend]}" backend
+    # Passes on what it gets, and adds nothing.
+    nghttpx --conf=/dev/null --single-process --workers=1 --frontend="127.0.0.1,${port[h2c]};no-tls" \
+        --backend="127.0.0.1,${port[backend]}" --no-via --no-add-x-forwarded-proto --no-strip-incoming-x-forwarded-proto \
+        --accesslog-file=/dev/null --errorlog-file="$dir/h2c.errors" >"$dir/h2c.log" 2>&1 &
+    h2c_pid=$!
+    pids+=("$h2c_pid")
+    await_port "${port[h2c]}" h2c
+}
+# start_gateway NAME BACKEND: as NAME before the sample backend, as NAME-h2c before the server that upgrades.
+start_gateway() {
+    local as=$1 folder listen
+    [ "$2" = backend ] || as=$1-$2
+    folder=$dir/$as listen=127.0.0.1:${port[$as]}
+    mkdir "$folder"
+    case $1 in
+        nginx)
+            fitted docker/gateways/nginx/nginx.conf "$folder" "$2" | sed "s#listen 8080#listen $listen#" >"$folder/conf"
+            run_nginx "$folder/conf" "$folder" "$as"
+            ;;
+        haproxy)
+            fitted docker/gateways/haproxy/haproxy.cfg "$folder" "$2" | sed "s#bind :8080#bind $listen#" >"$folder/conf"
+            fitted docker/gateways/haproxy/forward-auth.lua "$folder" "$2" >"$folder/forward-auth.lua"
+            haproxy -db -f "$folder/conf" >"$dir/$as.log" 2>&1 &
+            pids+=($!)
+            ;;
+        caddy)
+            # One health_port for all nodes fits nodes of different machines: here Caddy has to find out by the requests.
+            fitted docker/gateways/caddy/Caddyfile "$folder" "$2" | sed "s#^:8080 {#http://$listen {#; /health_/d" >"$folder/conf"
+            XDG_DATA_HOME=$folder XDG_CONFIG_HOME=$folder caddy run --adapter caddyfile --config "$folder/conf" >"$dir/$as.log" 2>&1 &
+            pids+=($!)
+            ;;
+    esac
+    await_port "${port[$as]}" "$as"
+    gateway_url[$as]=http://$listen
+}

@@ -1,0 +1,96 @@
+# Sourced by scripts that look at answers: verdicts, keys that are revoked, and a light load while something fails. Needs
+# test/support/deployment.sh.
+# shellcheck shell=bash disable=SC2154
+
+failures=0
+fail() {
+    say "FAILED: $*"
+    failures=$((failures + 1))
+}
+# judge WHERE VERDICT: holds $dir/status and $dir/body against it.
+judge() {
+    local want got pair told
+    read -ra want <<<"$2"
+    got=$(<"$dir/status")
+    [ "$got" = "${want[0]}" ] || {
+        fail "$1: $got instead of $2: $(head -c 300 "$dir/body")"
+        return
+    }
+    for pair in "${want[@]:1}"; do
+        if [ "$got" != 200 ]; then
+            [ "$(jq -r '.error.code? // "-"' "$dir/body" 2>/dev/null || echo -)" = "$pair" ] || [[ $pair == - && ! -s $dir/body ]] ||
+                fail "$1: not $pair: $(head -c 300 "$dir/body")"
+        else
+            told=$(jq -r --arg name "${pair%%=*}" '.[$name] | if type == "string" then . else tojson end | gsub(" "; "_") |
+        if . == "" then "-" else . end' "$dir/body" 2>/dev/null || true)
+            [ "$told" = "${pair#*=}" ] || fail "$1: ${pair%%=*} is '$told' instead of '${pair#*=}'"
+        fi
+    done
+}
+
+# --- keys that are revoked ------------------------------------------------------------------------------------------
+
+# known_key WHERE SECRET: by that key makes another at $url, and uses it there until every node knows it. Sets known_id and
+# known_secret.
+known_key() {
+    local attempt
+    http POST /v1/api_keys -H "Authorization: Bearer $2" -H 'Content-Type: application/json' \
+        -d '{"name":"short-lived","mode":"live"}' >/dev/null
+    expect 201 "$1: making a key"
+    known_id=$(jq -r .id "$dir/body") known_secret=$(jq -r .secret "$dir/body")
+    for attempt in $(seq 6); do
+        http GET /v1/patients/1 -H "Authorization: Bearer $known_secret" >/dev/null
+        judge "$1: a new key, request $attempt" '200 mode=live'
+    done
+}
+# revoke_and_try WHERE URL SECRET: revokes it there; at $url it must be refused from the first request on.
+revoke_and_try() {
+    local attempt status
+    status=$(curl -sS -o "$dir/body" -w '%{http_code}' --max-time 20 -X DELETE -H "Authorization: Bearer $3" "$2/v1/api_keys/$known_id")
+    [ "$status" = 200 ] || {
+        fail "$1: revoking: $status $(head -c 300 "$dir/body")"
+        return
+    }
+    for attempt in $(seq 6); do
+        http GET /v1/patients/1 -H "Authorization: Bearer $known_secret" >/dev/null
+        judge "$1: request $attempt after the revocation" '401 api_key_revoked'
+    done
+}
+
+# --- a light load -----------------------------------------------------------------------------------------------------
+
+# Two clients, each request on a connection of its own; each answer is kept with the phase in which it was asked for.
+load_pids=()
+load_worker() { # URL HEADER
+    local line phase
+    while [ ! -e "$dir/load.enough" ]; do
+        phase=$(<"$dir/load.phase")
+        line=$(curl -s -o /dev/null -w '%{http_code} %{time_total}' --max-time 20 -H "$2" "$1") || true
+        echo "$line $phase"
+    done
+}
+start_load() { # URL HEADER
+    local worker
+    rm -f "$dir"/load.*
+    echo 'before' >"$dir/load.phase"
+    for worker in 1 2; do
+        load_worker "$@" >"$dir/load.$worker" &
+        load_pids+=($!)
+        pids+=($!)
+    done
+}
+load_phase() {
+    say "$*"
+    echo "$*" >"$dir/load.phase"
+}
+# end_load: tells how many requests there were; false when one was not answered 200, or a client has ended before.
+end_load() {
+    local worker ended=0
+    for worker in "${load_pids[@]}"; do kill -0 "$worker" || ended=1; done
+    touch "$dir/load.enough"
+    for worker in "${load_pids[@]}"; do forget "$worker"; done
+    load_pids=()
+    cat "$dir"/load.[12] | sort >"$dir/load.all"
+    say "$(awk '{if ($2 > most) most = $2} END {printf "%d requests, the longest took %.2f s", NR, most}' "$dir/load.all")"
+    ! grep -v '^200 ' "$dir/load.all" >&2 && [ "$ended" = 0 ]
+}

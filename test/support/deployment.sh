@@ -1,0 +1,155 @@
+# Sourced by scripts that need a running deployment of their own: a private durable Redis, nodes, an account, a user who is
+# signed in. Everything lives in $dir and ends with the script. The caller sets: name (of its file in scripts/), binary.
+# shellcheck shell=bash disable=SC2154
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/chatelaine-$name.XXXXXX")
+pids=()
+redis_prefix=()      # what Redis is started by: taskset -c 1
+node_flags=()        # what the next nodes get beside what all get
+PATH=$PATH:/usr/sbin # nginx and haproxy are there, and Debian's users do not look there
+
+say() { printf '\033[1m[%s]\033[0m %s\n' "$name" "$*" >&2; }
+die() {
+    say "$*"
+    exit 1
+}
+usage() { # prints the comment that the script begins with
+    sed -n '2,/^set /{/^# shellcheck/!s/^# \{0,1\}//p}' "scripts/$name" >&2
+    exit 2
+}
+deployment_end() { # what a measurement has stopped goes on, to end
+    for pid in "${pids[@]}"; do
+        kill "$pid" 2>/dev/null || true
+        kill -CONT "$pid" 2>/dev/null || true
+    done
+    for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
+    rm -rf "$dir"
+}
+trap deployment_end EXIT
+trap 'exit 130' INT TERM
+
+build_preset() { # PRESET [OPTION OF cmake --build…]
+    local preset=$1
+    shift
+    { cmake --preset "$preset" && cmake --build --preset "$preset" --parallel "$(nproc)" "$@"; } >"$dir/build.log" 2>&1 ||
+        {
+            tail -30 "$dir/build.log" >&2
+            die "$preset could not be built"
+        }
+}
+build_release() {
+    say "building the release"
+    build_preset release
+}
+# forget PID: waits for its end, and it is not ended with the script any more.
+forget() {
+    local kept=() pid
+    wait "$1" 2>/dev/null || true
+    for pid in "${pids[@]}"; do [ "$pid" = "$1" ] || kept+=("$pid"); done
+    pids=("${kept[@]}")
+}
+redis() { redis-cli -s "$dir/redis.sock" "$@"; }
+# run_redis: sets redis_pid; again after forget, with the data of before.
+run_redis() {
+    "${redis_prefix[@]}" redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$dir/redis" --appendonly yes \
+        --appendfsync always --maxmemory-policy noeviction --save '' --daemonize no >>"$dir/redis.log" 2>&1 &
+    redis_pid=$!
+    pids+=("$redis_pid")
+    for _ in $(seq 1000); do
+        [ "$(redis ping 2>/dev/null)" = PONG ] && return
+        sleep 0.02
+    done
+    die "Redis did not start: $(tail -3 "$dir/redis.log")"
+}
+# start_redis: $CHATELAINE_REDIS names it afterwards.
+start_redis() {
+    mkdir "$dir/redis"
+    run_redis
+    "$binary" master-key >"$dir/master" && chmod 600 "$dir/master"
+    export CHATELAINE_REDIS="unix:$dir/redis.sock" CHATELAINE_MASTER_KEY_FILE="$dir/master"
+}
+# stop_redis: with all its data.
+stop_redis() {
+    kill "$redis_pid"
+    forget "$redis_pid"
+    rm -r "$dir/redis"
+}
+# start_node ID SECONDS [COMMAND PREFIX…]: sets node_pid and url; waits that long for it to be ready.
+start_node() {
+    local id=$1 patience=$2
+    shift 2
+    "$@" "$binary" serve --listen 127.0.0.1:0 --internal-listen 127.0.0.1:0 --public-origin https://console.test \
+        --ready-file "$dir/ready.$id" --log-level warn "${node_flags[@]}" &
+    node_pid=$!
+    pids+=("$node_pid")
+    for _ in $(seq $((patience * 500))); do
+        [ -s "$dir/ready.$id" ] && break
+        sleep 0.002
+    done
+    [ -s "$dir/ready.$id" ] || die "node $id did not become ready"
+    url=http://$(jq -r .listen "$dir/ready.$id")
+}
+# stop_node PID: it drains.
+stop_node() {
+    kill "$1"
+    forget "$1"
+}
+
+# free_port [PORT…]: one that nobody listens on, and none of these.
+free_port() {
+    local port
+    for port in $(shuf -i 20000-29999 -n 50); do
+        [[ " $* " == *" $port "* ]] || (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || {
+            echo "$port"
+            return
+        }
+    done
+    die "no free port found"
+}
+
+# --- a person at the console: curl, with the cookie and the CSRF token kept here -----------------------------------
+cookie='' csrf='' seed='' status='' email=ada@console.test
+# http METHOD PATH [curl options]: prints the body; the status is in $dir/status.
+http() {
+    local method=$1 path=$2
+    shift 2
+    curl -sS -X "$method" -D "$dir/head" -o "$dir/body" -w '%{http_code}' "$url$path" "$@" >"$dir/status"
+    cat "$dir/body"
+}
+# console METHOD PATH [JSON]: with session and CSRF token.
+console() {
+    http "$1" "$2" -H 'Origin: https://console.test' ${cookie:+-H "Cookie: $cookie"} ${csrf:+-H "X-CSRF-Token: $csrf"} \
+        ${3:+-H 'Content-Type: application/json' -d "$3"}
+}
+expect() { # STATUS WHAT: the last answer had that status
+    status=$(cat "$dir/status")
+    [ "$status" = "$1" ] || die "$2: expected $1, got $status: $(cat "$dir/body")"
+}
+take_cookie() { cookie=$(sed -n 's/^[Ss]et-[Cc]ookie: \(__Host-session=[^;]*\).*/\1/p' "$dir/head"); }
+make_account() {
+    account=$("$binary" account create --name Demo --json | jq -r .id)
+    (umask 077 && echo 'amber falcons drift at 42' >"$dir/password")
+    seed=$("$binary" user create --account "$account" --email "$email" --password-file "$dir/password" --json |
+        jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
+}
+# A code counts once, and one step either side is accepted: the step before signs in, the present one steps up.
+totp() { oathtool --totp --base32 --now "$1" "$seed"; }
+sign_in() { # [WHEN of the code]
+    cookie='' csrf=''
+    console POST /v1/auth/login \
+        "{\"email\":\"$email\",\"password\":\"amber falcons drift at 42\",\"totp\":\"$(totp "${1:-now - 30 seconds}")\"}" >/dev/null
+    expect 200 'sign-in'
+    csrf=$(jq -r .csrf_token "$dir/body")
+    take_cookie
+}
+step_up() {
+    console POST /v1/console/step_up "{\"password\":\"amber falcons drift at 42\",\"totp\":\"$(totp now)\"}" >/dev/null
+    expect 200 'step-up'
+    take_cookie
+}
+# shellcheck disable=SC2034 # the caller reads $first
+first_key() { # prints nothing; sets first
+    console POST /v1/console/api_keys '{"name":"first","mode":"live"}' >/dev/null
+    expect 201 'creating the first key'
+    first=$(jq -r .secret "$dir/body")
+}
