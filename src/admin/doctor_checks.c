@@ -268,13 +268,13 @@ static void check_key(struct doctor_report *report, const struct doctor_evidence
 }
 
 /* What keeps each retired master key from being taken out of the files. */
-static void check_generation(struct doctor_report *report, const struct key_census *census, size_t i)
+static void check_retired(struct doctor_report *report, const struct key_census *census, size_t i)
 {
     const struct census_row *row = &census->of[i];
 
-    if (i > 0 && !key_census_needs(census, i))
+    if (!key_census_needs(census, i))
         add(report, "retired-key", DOCTOR_OK, NULL, "%s: nothing needs it any more", census->names[i]);
-    else if (i > 0)
+    else
         add(report, "retired-key", DOCTOR_OK, NULL,
             "%s: needed by %" PRIu64 " active keys, %" PRIu64 " passwords, %" PRIu64 " seals", census->names[i],
             row->keys, row->passwords, row->seals);
@@ -288,8 +288,8 @@ static void check_records(struct doctor_report *report, const struct doctor_evid
                                 : is_open || census->unsealed > 0 ? DOCTOR_WARN
                                                                   : DOCTOR_OK;
 
-    for (size_t i = 0; i < census->generations; i++)
-        check_generation(report, census, i);
+    for (size_t i = 1; i < census->generations; i++)
+        check_retired(report, census, i);
     add(report, "records", status,
         is_open
             ? "Records without a seal are taken: when no node of the earlier version runs, run 'chatelaine "

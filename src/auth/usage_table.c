@@ -35,7 +35,7 @@ void usage_table_finish(struct usage_table *table)
 
 static const char *tail_of(const char key[ULID_TEXT_CHARS])
 {
-    return key + ULID_TEXT_CHARS - TAIL_CHARS;
+    return key + (ULID_TEXT_CHARS - TAIL_CHARS);
 }
 
 /* Nobody outside chooses those characters; the last ones suffice. Ids of one millisecond follow each other, so that
@@ -43,7 +43,7 @@ static const char *tail_of(const char key[ULID_TEXT_CHARS])
 static uint64_t hash_of(const char key[ULID_TEXT_CHARS])
 {
     uint64_t last;
-    memcpy(&last, key + ULID_TEXT_CHARS - sizeof last, sizeof last);
+    memcpy(&last, key + (ULID_TEXT_CHARS - sizeof last), sizeof last);
     return be64toh(last) * UINT64_C(0x9e3779b97f4a7c15);
 }
 

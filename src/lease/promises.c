@@ -113,6 +113,7 @@ void promises_note(struct promises *promises, uint64_t number)
 
 static struct kept_revocation *revocation_at(struct promises *promises, size_t index)
 {
+    CHECK(promises->revocations_max > 0);
     return &promises->revocations[(promises->first + index) % promises->revocations_max];
 }
 

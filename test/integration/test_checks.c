@@ -36,10 +36,11 @@ static int ask(uint16_t port, enum gateway gateway, const struct subject *subjec
                  subject->target, call.fields ? call.fields : "");
         break;
     case EXT_AUTHZ:
-    case GATEWAY_COUNT:
         snprintf(fields, sizeof fields, "%s", call.fields ? call.fields : "");
         call.method = subject->method;
         break;
+    case GATEWAY_COUNT:
+        abort();
     }
     snprintf(target, sizeof target, "/check/%s%s", GATEWAY_NAMES[gateway], gateway == EXT_AUTHZ ? subject->target : "");
     call.target = target;
