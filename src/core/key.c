@@ -214,7 +214,7 @@ static bool read_by(struct text t, struct key_record *key)
     return read_any_id(t, TEXT("key_"), &key->by) || read_any_id(t, TEXT("usr_"), &key->by);
 }
 
-/* The first line, in this order: fixed for ever, since every version reads it. scripts/embed-lua.cmake reads these
+/* The first line, in this order: fixed for ever, since every version reads it. src/store/lua/embed.cmake reads these
  * names here, and gives them to the scripts. */
 static const struct key_field LINE_FIELDS[] = {
     {TEXT("id"), put_id, read_id},

@@ -91,7 +91,7 @@ local function key_set(kind, mode, state)
 end
 
 -- A key's record is one string, so that a check is one GET: a line of fields between blanks, the name last, then lines
--- 'name=value', a MAC among them. src/core/key.c describes it; scripts/embed-lua.cmake puts the names of the line's
+-- 'name=value', a MAC among them. src/core/key.c describes it; lua/embed.cmake puts the names of the line's
 -- fields here. Scripts change `revoked` ('-' while there is none) and carry the rest along as it is.
 local KEY_FIELDS = {@KEY_FIELDS@}
 local KEY_PATTERN = '^' .. string.rep('(%S+) ', #KEY_FIELDS - 1) .. '([^\n]+)(.*)$'
