@@ -36,10 +36,16 @@
  *   NO_FOLLOWED    it counts W after connecting to the new master, whoever follows it by then (-DFAILOVER)
  *   NO_LEASEMAX    the wait is by the leases that the new master knows of (-DFAILOVER)
  *   NO_FENCEREADS  a read decides without a lease (-DFAILOVER)
- *   NO_REPLSYNC    a failover may lose an answered revocation (-DFAILOVER)
+ *   NO_REPLSYNC    a failover may lose an answered revocation (-DFAILOVER, -DHAND)
+ *   NO_REASSERT    and the node that answered it does not look whether the new master has it (-DOURS)
+ *   NO_RUNID       a replica is believed, and reads that end at another Redis than the invalidations (-DHAND)
+ *   NO_STOREID     a heartbeat that reaches another store grants a lease (-DOTHER)
  * NO_ACKNUMBER (acknowledgements of any barrier count for the newest) is expected to hold: see README.md.
  * -DFAILOVER adds two replicas, of which one is promoted and the other one follows it later, and the old master, which goes
  * on for as long. -DR=n of them must acknowledge a heartbeat (and a revocation): 1, or 2, all there are.
+ * -DHAND instead: no Sentinel and one replica, which lags, and takes the master's place by hand. Reads may end at either.
+ * -DOTHER: now and then another store stands where ours was: an empty one, another database.
+ * -DOURS: every DELETE is asked of node 0, which keeps its word even with -DNO_REPLSYNC; else of any node, or one that is gone.
  * -DNO_SHORT removes the short path: every DELETE waits W, acknowledgements and registry are not used. It holds.
  * -DSWEEP adds a sweeper, a barrier of some other key. -DSMALL leaves out clean leaves and heartbeats that are given up.
  * -DSTEADY: connections break by a restart only; -DCALM: never. They leave out behaviour, to find counter-examples sooner.
@@ -106,9 +112,16 @@ byte rage = W;                 /* age of the revoker's connection to Redis, no m
 bool revoked[2];
 bool regd[4];                  /* registry: regd[2*master + slot] */
 bool subscribed[NN];           /* node i's subscriber connection is alive in Redis */
-#ifdef FAILOVER
+#if defined(FAILOVER) || defined(HAND)
 bit  home[NN];                 /* the master that node i is connected to */
 bit  master = 0;               /* the master that takes revocations */
+#define HOME(i) home[i]
+#define MASTER master
+#else
+#define HOME(i) 0
+#define MASTER 0
+#endif
+#ifdef FAILOVER
 bool cut_off = false;          /* the replica that will be promoted hears nothing of its master any more */
 bool moved = false;            /* the other replica follows the new master */
 bool demoted = false;          /* and so does the old one */
@@ -122,11 +135,32 @@ bool knows_lease[2];           /* lease_max */
 #else
 #define ENOUGH(i) (HOME(i) == 0 -> !demoted && OF_FIRST >= R : OF_SECOND >= R)
 #endif
-#define HOME(i) home[i]
-#define MASTER master
+#endif
+#ifdef HAND
+bit  rhome[NN];                /* where node i's reads end */
+#define RHOME(i) rhome[i]
+#define ENOUGH(i) (HOME(i) == MASTER)    /* a replica takes none */
 #else
-#define HOME(i) 0
-#define MASTER 0
+#define RHOME(i) HOME(i)
+#endif
+#ifdef OTHER
+bool away = false;             /* another store stands where ours was */
+#else
+#define away false
+#endif
+/* The Redis that the revoker asks, and whether one lacks what node i itself was told to be done. */
+#ifdef OURS
+bool kept = false;             /* node 0 has seen the script's reply: it keeps that before it answers anybody */
+#define ASKED HOME(0)
+#define KEEP kept = true
+#else
+#define ASKED MASTER
+#define KEEP skip
+#endif
+#if defined(OURS) && !defined(NO_REASSERT)
+#define LACKS(i, where) (i == 0 && kept && !revoked[where])
+#else
+#define LACKS(i, where) false
 #endif
 #ifdef NO_DURABLE
 bool fsynced = true;
@@ -182,11 +216,12 @@ inline drain_replies(i) { skip }
 inline cutinv(i)     { subscribed[i] = false; drainhb(inv[i],i); broken[i] = true }
 inline cutchanges(i) { drainhb(cq[i],i); drain_replies(i); give_up(i) }
 inline cutreads(i)   { rd[i] = IDLE; clean[i] = false; rlate[i] = false; join[i] = NOBODY }
+inline cutrevoker()  { drain(rq); drain2(rr); rbroken = true }
 inline sendread(i, l) { rd[i] = SENT; clean[i] = true; rlate[i] = l; join[i] = NOBODY }
 inline push(i, what, n) { if :: nfull(inv[i]) -> inv[i]!what,n
                              :: full(inv[i]) -> if :: what == ECHO -> hbfly[i]-- :: else fi; cutinv(i)   /* the output buffer's limit */
                           fi }
-inline publish(i, n) { if :: (subscribed[i] && HOME(i) == MASTER) -> push(i, INV, n) :: else fi }
+inline publish(i, n) { if :: (subscribed[i] && HOME(i) == ASKED) -> push(i, INV, n) :: else fi }
 
 #ifdef SWEEP
 bool swseen = false, swhb = false;         /* an entry is waited for; its heartbeat number has changed since */
@@ -209,12 +244,19 @@ inline exec(i) {
   if
   :: h_kind == HB ->
      if
-#ifdef FAILOVER
-     :: !ENOUGH(i) -> hbfly[i]--; hbout[i] = false; hbage[i] = 0
+#if defined(FAILOVER) || defined(HAND)
+     :: !ENOUGH(i) || LACKS(i, HOME(i)) -> hbfly[i]--; hbout[i] = false; hbage[i] = 0
+#endif
+#if defined(OTHER) && !defined(NO_STOREID)
+     :: away ->
+#if PROBE == 13
+        assert(false);
+#endif
+        hbfly[i]--; hbout[i] = false; hbage[i] = 0
 #endif
      :: else ->
 #ifndef NO_REGFIRST
-        regd[2*HOME(i) + SLOT(i)] = true;
+        regd[2*HOME(i) + SLOT(i)] = regd[2*HOME(i) + SLOT(i)] || !away;
 #if PROBE == 11
         assert(MASTER == HOME(i));
 #endif
@@ -233,7 +275,7 @@ inline exec(i) {
 #endif
      fi
   :: h_kind == REG   -> regd[2*HOME(i) + SLOT(i)] = true
-  :: h_kind == DEREG -> regd[2*HOME(i) + SLOT(i)] = false
+  :: h_kind == DEREG -> regd[2*HOME(i) + SLOT(i)] = regd[2*HOME(i) + SLOT(i)] && away
   fi
 }
 
@@ -252,7 +294,13 @@ active proctype Clock() {
   od
 }
 
-inline read(i) { rd[i] = (revoked[HOME(i)] -> SAYS_NO : SAYS_YES) }
+/* Each batch of reads has a look at the Redis that it reached before it. */
+#if defined(HAND) && !defined(NO_RUNID)
+#define KNOWN(i) (RHOME(i) == MASTER && RHOME(i) == HOME(i))
+#else
+#define KNOWN(i) true
+#endif
+inline read(i) { rd[i] = (revoked[RHOME(i)] || away || !KNOWN(i) || LACKS(i, RHOME(i)) -> SAYS_NO : SAYS_YES) }
 
 /* Crash and restart: connections and registry are lost. */
 inline restart() {
@@ -261,20 +309,38 @@ inline restart() {
 #if NN > 1
   cutinv(1); cutchanges(1); cutreads(1);
 #endif
-  drain(rq); drain2(rr); rbroken = true
+  cutrevoker()
 }
 
 #ifdef FAILOVER
 /* A revocation is answered when replicas have it: mark and answer are one step here. That the one that is promoted has it
  * is assumed (NO_REPLSYNC): so no revocation is answered by the old master once it is cut off. */
+#ifdef NO_REPLSYNC
+#define REPLICATED (ASKED == 0 -> !demoted && OF_FIRST >= R : OF_SECOND >= R)
+#else
 #define REPLICATED (MASTER == 0 -> !cut_off : OF_SECOND >= R)
+#endif
 #if R < 2 && !defined(NO_FOLLOWED)
 #define FOLLOWED rage = (OF_SECOND == R -> 0 : rage)    /* the first acknowledgement counts */
 #else
 #define FOLLOWED skip
 #endif
 #else
-#define REPLICATED true
+#define REPLICATED (ASKED == MASTER && !away)
+#endif
+/* The revoker leaves the master that was replaced: with its node, or at once. */
+#ifdef OURS
+#define PROMOTE master = 1
+#else
+#define PROMOTE master = 1; cutrevoker()
+#endif
+/* The new master has what it got as a replica, and the old one forgets what it has not. Or the new one had all. */
+#ifdef NO_REPLSYNC
+#define TAKE_OVER PROMOTE
+#define FOLLOW revoked[0] = revoked[1]
+#else
+#define TAKE_OVER PROMOTE; revoked[1] = revoked[0]
+#define FOLLOW skip
 #endif
 active proctype Redis() {
   do
@@ -289,11 +355,14 @@ active proctype Redis() {
 #if PROBE == 10
         assert(h_number == barrier);
 #endif
-        h_again = revoked[MASTER]; revoked[MASTER] = true;
+        h_again = revoked[ASKED]; revoked[ASKED] = true;
+#if defined(FAILOVER) && defined(NO_REPLSYNC)
+        revoked[1] = revoked[1] || !cut_off;
+#endif
 #ifdef NO_DURABLE
         if :: !h_again -> fsynced = false :: else fi;
 #endif
-        h_registry = regd[2*MASTER] + 2*regd[2*MASTER+1];
+        h_registry = regd[2*ASKED] + 2*regd[2*ASKED+1];
         publish(0, h_number);
 #if NN > 1
         publish(1, h_number);
@@ -335,17 +404,36 @@ active proctype Redis() {
 #endif
 #ifdef FAILOVER
   :: d_step { !cut_off -> cut_off = true }
-#ifdef NO_REPLSYNC
-  :: atomic { MASTER == 0 -> master = 1; cut_off = true; drain(rq); drain2(rr); rbroken = true;
-        if :: revoked[1] = revoked[0] :: revoked[1] = false fi }
-#else
-  :: d_step { MASTER == 0 -> master = 1; cut_off = true; drain(rq); drain2(rr); rbroken = true; revoked[1] = revoked[0] }
-#endif
+  :: d_step { MASTER == 0 -> TAKE_OVER; cut_off = true }
   :: d_step { MASTER == 1 && !moved -> moved = true; FOLLOWED }
-  :: d_step { MASTER == 1 && !demoted -> demoted = true; FOLLOWED }
+  :: d_step { MASTER == 1 && !demoted -> demoted = true; FOLLOW; FOLLOWED }
 #ifdef NO_HBWAIT
   :: d_step { counted && OF_FIRST == 0 -> counted = false }
 #endif
+#endif
+#ifdef HAND
+  /* The replica is made the master, and the master its replica. Each follows the other at some time. */
+  :: d_step { MASTER == 0 -> TAKE_OVER }
+  :: d_step { revoked[1-MASTER] != revoked[MASTER] -> revoked[1-MASTER] = revoked[MASTER] }
+  /* The address leads to the other one, and a connection is made anew. */
+  :: d_step { rhome[0] = 1 - rhome[0]; cutreads(0) }
+#if NN > 1
+  :: d_step { rhome[1] = 1 - rhome[1]; cutreads(1) }
+#endif
+#endif
+#if defined(OURS) && !defined(NO_REASSERT)
+  /* Node 0 tells its master again what it answered. */
+  :: d_step { HOME(0) == MASTER && LACKS(0, HOME(0)) -> revoked[HOME(0)] = true; publish(0, barrier);
+#if NN > 1
+        publish(1, barrier);
+#endif
+#if PROBE == 14
+        assert(false);
+#endif
+        skip }
+#endif
+#ifdef OTHER
+  :: d_step { away = !away }
 #endif
   od
 }
@@ -420,9 +508,12 @@ proctype Node(byte i) {
   /* A new session: SUBSCRIBE is confirmed on a new connection. */
   :: d_step { !up && !left -> up = true; broken[i] = false; subscribed[i] = true; drainhb(inv[i],i);
         UNCLEAN_SESSION; FLUSH }
-#ifdef FAILOVER
+#if defined(FAILOVER) || defined(HAND)
   /* It hears that the master is another one. It may never. */
   :: d_step { !left && HOME(i) != MASTER -> home[i] = master; cutinv(i); broken[i] = false; cutchanges(i); cutreads(i);
+#ifdef OURS
+        if :: i == 0 -> cutrevoker() :: else fi;
+#endif
         up = false; UNCLEAN_SESSION; FLUSH }
 #endif
   /* The loss of the subscriber connection is noticed. */
@@ -521,7 +612,7 @@ active proctype Revoker() {
 #endif
      };
      if
-     :: d_step { nempty(rr) -> rr?snap,al
+     :: d_step { nempty(rr) -> rr?snap,al; KEEP
 #ifndef NO_FROMREPLY
         ; wr = WAITS
 #endif
