@@ -78,6 +78,23 @@ static int64_t span_ns(struct clients *clients, unsigned from, unsigned to)
     return (int64_t)(from * 1000 + below(clients, (to - from) * 1000)) * clients->plan.unit_ms * (NS_PER_MS / 100000);
 }
 
+/* Counted first: a fault that finds nothing open knows that nothing will be begun. */
+static bool other_begins(struct clients *clients)
+{
+    struct cluster *cluster = clients->plan.cluster;
+
+    atomic_fetch_add(&cluster->others_open, 1);
+    if (!atomic_load(&cluster->only_revocations))
+        return true;
+    atomic_fetch_sub(&cluster->others_open, 1);
+    return false;
+}
+
+static void other_ends(struct clients *clients)
+{
+    atomic_fetch_sub(&clients->plan.cluster->others_open, 1);
+}
+
 static struct life *find_life(struct clients *clients, uint32_t key)
 {
     for (size_t i = 0; i < clients->life_count; i++) {
@@ -236,6 +253,7 @@ static void create_done(void *arg, const struct exchange_answer *answer)
     struct clients *clients = asking->clients;
     uint32_t key = read_created(clients, answer, asking->number);
 
+    other_ends(clients);
     note(clients, asking, key, answer);
     if (key != HISTORY_NO_KEY)
         life_begin(clients, key);
@@ -249,6 +267,7 @@ static void successor_done(void *arg, const struct exchange_answer *answer)
     uint32_t key = read_created(clients, answer, asking->number);
     struct asking created = *asking;
 
+    other_ends(clients);
     note(clients, asking, asking->key, answer);
     created.kind = EVENT_CREATE;
     if (key != HISTORY_NO_KEY) {
@@ -268,7 +287,7 @@ static void create(struct clients *clients, uint32_t by, unsigned late_ms)
     bool by_manager = by == HISTORY_NO_KEY;
     const struct asking asking = {clients, by_manager ? EVENT_CREATE : EVENT_SUCCESSOR, node, by, number};
 
-    if (number == CREATIONS_MAX)
+    if (number == CREATIONS_MAX || !other_begins(clients))
         return;
     int body_len =
         snprintf(body, sizeof body,
@@ -284,6 +303,8 @@ static void create(struct clients *clients, uint32_t by, unsigned late_ms)
     if (send_request(clients, &asking, bytes, (size_t)len, late_ms, CHANGE_WITHIN_MS,
                      by_manager ? create_done : successor_done))
         clients->creation_count++;
+    else
+        other_ends(clients);
 }
 
 /* Revocations */
@@ -351,7 +372,7 @@ static bool revoke_by_command(struct clients *clients, struct life *life)
 
     while (command < clients->commands + COMMANDS_MAX && command->process.pid != 0)
         command++;
-    if (command == clients->commands + COMMANDS_MAX)
+    if (command == clients->commands + COMMANDS_MAX || !other_begins(clients))
         return false;
     command->key = life->key;
     command->start_ns = history_now_ns();
@@ -373,6 +394,7 @@ static void look_at_commands(struct clients *clients)
                                                .end_ns = history_now_ns(),
                                                .head = "",
                                                .body = ""};
+        other_ends(clients);
         note(clients, &asking, command->key, &answer);
         revoke_ended(clients, command->key, &answer);
     }
@@ -414,6 +436,7 @@ static void sign_in_done(void *arg, const struct exchange_answer *answer)
     struct asking *asking = arg;
     struct fixture_session *session = &asking->clients->sessions[asking->number];
 
+    other_ends(asking->clients);
     if (answer->status == 200)
         (void)copy_after(answer->head, "__Host-session=", TOKEN_CHARACTERS, session->token, sizeof session->token);
     free(asking);
@@ -435,7 +458,8 @@ static void sign_in(struct clients *clients)
                        "POST /v1/auth/login HTTP/1.1\r\nHost: api.test\r\nContent-Type: application/json\r\n"
                        "Content-Length: %d\r\n\r\n%s",
                        body_len, body);
-    (void)send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, sign_in_done);
+    if (!send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, sign_in_done))
+        other_ends(clients);
 }
 
 /* The thread */
@@ -466,7 +490,7 @@ static void look_at_clock(struct clients *clients)
         clients->create_at_ns =
             now_ns + (int64_t)(below(clients, 2000) + 1) * NS_PER_MS / clients->plan.keys_per_second;
     }
-    if (clients->signed_in < clients->plan.user_count && clients->sign_in_at_ns <= now_ns) {
+    if (clients->signed_in < clients->plan.user_count && clients->sign_in_at_ns <= now_ns && other_begins(clients)) {
         sign_in(clients);
         clients->sign_in_at_ns = now_ns + INT64_C(4000) * NS_PER_MS;
     }

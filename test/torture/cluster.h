@@ -28,6 +28,9 @@ struct cluster {
     atomic_uint ports[CLUSTER_NODES];
     atomic_uint incarnations[CLUSTER_NODES];
     _Atomic int64_t ended_ms[CLUSTER_NODES][CLUSTER_INCARNATIONS_MAX]; /* by kill or drain; 0: not */
+    /* While a fault sets it, clients begin nothing but checks and revocations at nodes. */
+    atomic_bool only_revocations;
+    atomic_uint others_open; /* everything else that clients have begun and that has not ended */
 };
 
 /* Redis, account, manager key and the nodes, each reaching Redis through the proxy. */

@@ -7,7 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 3, STEP_MS = 20, COPY_WITHIN_MS = 3000, LINKS = REDIS_PROXY_UNNAMED };
+enum {
+    LANES = 3,
+    STEP_MS = 20,
+    COPY_WITHIN_MS = 3000,
+    TAKE_WITHIN_MS = 3000,
+    OTHERS_WITHIN_MS = 10000, /* as long as clients wait for answers, and a little */
+    NOTICED_WITHIN_MS = 10000,
+    LINKS = REDIS_PROXY_UNNAMED
+};
 
 struct lane {
     struct nemesis *nemesis;
@@ -333,33 +341,79 @@ static void fault_redis_emptied(struct lane *lane)
     redis_give_back(lane);
 }
 
-/* A copy of Redis that follows it no more, and still is a replica. */
-static void copy_elsewhere(struct lane *lane)
+/* Its memory is full: nothing is made, while revocations, heartbeats and leaving go on. */
+static void fault_redis_full(struct lane *lane)
+{
+    const struct redis_server *redis = &lane->nemesis->plan.cluster->fixture.redis;
+    unsigned ms = span_ms(lane, 20, 300);
+    if (!redis_take(lane))
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "redis: its memory is full, %u ms", ms);
+
+    redis_server_tell(redis, "CONFIG", "SET", "maxmemory", "1", NULL);
+    lane_wait(lane, ms);
+    redis_server_tell(redis, "CONFIG", "SET", "maxmemory", "0", NULL);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    redis_give_back(lane);
+}
+
+/* It becomes a replica, of nobody, under connections that live on. */
+static void fault_redis_demoted(struct lane *lane)
+{
+    const struct redis_server *redis = &lane->nemesis->plan.cluster->fixture.redis;
+    unsigned ms = span_ms(lane, 20, 300);
+    if (!redis_take(lane))
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history, "redis: demoted, %u ms", ms);
+
+    redis_server_tell(redis, "REPLICAOF", "127.0.0.1", "1", NULL);
+    lane_wait(lane, ms);
+    redis_server_tell(redis, "REPLICAOF", "NO", "ONE", NULL);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    redis_give_back(lane);
+}
+
+/* How far its data reach, as the master counts; -1 while a replica has no link to it. */
+static long long replication_offset(const struct redis_server *redis, const char *name)
+{
+    char info[4096];
+
+    redis_server_ask(redis, info, sizeof info, "INFO", "replication", NULL);
+    const char *at = strstr(info, name);
+    return at && !strstr(info, "master_link_status:down") ? strtoll(at + strlen(name), NULL, 10) : -1;
+}
+
+/* A copy of Redis that follows it no more, and still is a replica. True: of all that there was when this began. */
+static bool copy_elsewhere(struct lane *lane)
 {
     const struct cluster *cluster = lane->nemesis->plan.cluster;
+    long long wanted = replication_offset(&cluster->fixture.redis, "master_repl_offset:");
     struct deadline deadline = deadline_in(COPY_WITHIN_MS);
-    char port[8], info[4096];
+    bool has_all = false;
+    char port[8];
 
     snprintf(port, sizeof port, "%u", cluster->fixture.redis.port);
     redis_server_tell(&cluster->elsewhere, "REPLICAOF", "127.0.0.1", port, NULL);
-    do {
+    while (!has_all && deadline_left_ms(deadline) > 0) {
         pause_ms(STEP_MS);
-        redis_server_ask(&cluster->elsewhere, info, sizeof info, "INFO", "replication", NULL);
-    } while (!strstr(info, "master_link_status:up") && deadline_left_ms(deadline) > 0);
+        has_all = replication_offset(&cluster->elsewhere, "slave_repl_offset:") >= wanted;
+    }
     redis_server_tell(&cluster->elsewhere, "REPLICAOF", "127.0.0.1", "1", NULL);
+    return has_all;
 }
 
 /* A master that holds nothing: a volume that was lost, another database. */
-static void empty_elsewhere(struct lane *lane)
+static bool empty_elsewhere(struct lane *lane)
 {
     const struct cluster *cluster = lane->nemesis->plan.cluster;
 
     redis_server_tell(&cluster->elsewhere, "REPLICAOF", "NO", "ONE", NULL);
     redis_server_tell(&cluster->elsewhere, "FLUSHALL", NULL);
+    return true;
 }
 
 /* The node's address leads to another Redis for a while: those of its connections that are made anew end there. */
-static void lead_elsewhere(struct lane *lane, const char *what, void (*prepare)(struct lane *lane))
+static void lead_elsewhere(struct lane *lane, const char *what, bool (*prepare)(struct lane *lane))
 {
     struct cluster *cluster = lane->nemesis->plan.cluster;
     struct target all = {below(lane, CLUSTER_NODES), (1U << LINKS) - 1, 3};
@@ -373,7 +427,7 @@ static void lead_elsewhere(struct lane *lane, const char *what, void (*prepare)(
     }
     size_t fault = history_fault_begin(lane->nemesis->plan.history, "node %u: %s, %u ms", all.node, what, ms);
 
-    prepare(lane);
+    (void)prepare(lane);
     redis_proxy_redirect(cluster->proxy, all.node, cluster->elsewhere.socket_path);
     cut(lane, &some);
     lane_wait(lane, ms);
@@ -392,6 +446,147 @@ static void fault_replica(struct lane *lane)
 static void fault_empty_redis(struct lane *lane)
 {
     lead_elsewhere(lane, "its address leads to an empty redis", empty_elsewhere);
+}
+
+static struct target all_links(unsigned node)
+{
+    return (struct target){node, (1U << LINKS) - 1, 3};
+}
+
+/* What a lane holds that wants everything. */
+struct everything {
+    bool has_redis, has_nodes[CLUSTER_NODES], has_links[CLUSTER_NODES];
+};
+
+static void everything_give_back(struct lane *lane, const struct everything *everything)
+{
+    for (unsigned node = 0; node < CLUSTER_NODES; node++) {
+        struct target links = all_links(node);
+
+        if (everything->has_links[node])
+            links_give_back(lane, &links);
+        if (everything->has_nodes[node])
+            node_give_back(lane, node);
+    }
+    if (everything->has_redis)
+        redis_give_back(lane);
+}
+
+/* It may wait for the other lanes, for none of them waits: but for Redis, without which it holds nothing. */
+static bool everything_take(struct lane *lane, struct everything *ret_everything)
+{
+    struct deadline deadline = deadline_in(TAKE_WITHIN_MS);
+    struct everything *e = ret_everything;
+    bool has_all;
+
+    *e = (struct everything){.has_redis = redis_take(lane)};
+    if (!e->has_redis)
+        return false;
+    do {
+        has_all = true;
+        for (unsigned node = 0; node < CLUSTER_NODES; node++) {
+            pthread_mutex_t *lock = &lane->nemesis->plan.cluster->node_locks[node];
+            struct target links = all_links(node);
+
+            e->has_nodes[node] = e->has_nodes[node] || pthread_mutex_trylock(lock) == 0;
+            e->has_links[node] = e->has_links[node] || links_take(lane, &links);
+            has_all = has_all && e->has_nodes[node] && e->has_links[node];
+        }
+        if (!has_all)
+            lane_wait(lane, STEP_MS);
+    } while (!has_all && !lane->nemesis->mend && deadline_left_ms(deadline) > 0);
+    if (!has_all)
+        everything_give_back(lane, e);
+    return has_all;
+}
+
+static void set_reachable(struct lane *lane, unsigned node, bool is_reachable)
+{
+    struct target all = all_links(node);
+
+    set_refused(lane, &all, !is_reachable);
+    if (!is_reachable)
+        cut(lane, &all);
+}
+
+static bool await_status(struct lane *lane, unsigned node, int status)
+{
+    struct cluster *cluster = lane->nemesis->plan.cluster;
+    const struct http_call call = {.target = "/v1/whoami", .bearer = cluster->fixture.manager.secret};
+    struct deadline deadline = deadline_in(NOTICED_WITHIN_MS);
+    struct http_answer answer;
+
+    while (cluster_call(cluster, node, &call, &answer) != status) {
+        if (deadline_left_ms(deadline) <= 0)
+            return false;
+        pause_ms(STEP_MS);
+    }
+    return true;
+}
+
+/* The node has noticed the loss before it meets the other one, and decides again when this returns. */
+static bool move_node(struct lane *lane, unsigned node, const struct redis_server *redis)
+{
+    set_reachable(lane, node, false);
+    bool has_noticed = await_status(lane, node, 503);
+    redis_proxy_redirect(lane->nemesis->plan.cluster->proxy, node, redis->socket_path);
+    set_reachable(lane, node, true);
+    return has_noticed && await_status(lane, node, 200);
+}
+
+/* What clients have begun, but for checks and revocations, has ended. */
+static bool await_others(struct lane *lane)
+{
+    struct deadline deadline = deadline_in(OTHERS_WITHIN_MS);
+
+    while (atomic_load(&lane->nemesis->plan.cluster->others_open) > 0) {
+        if (deadline_left_ms(deadline) <= 0)
+            return false;
+        pause_ms(STEP_MS);
+    }
+    return true;
+}
+
+/* The node has everything to itself: it answers revocations, then its master is replaced by a copy from before them,
+ * and later that one by the first. It must not accept those keys at either, and makes the revocations again. Others
+ * cannot know of them until it has: so they are kept out. Creations would be lost for good, so that there are none. */
+static void replace_master(struct lane *lane, unsigned node)
+{
+    struct cluster *cluster = lane->nemesis->plan.cluster;
+
+    if (!await_others(lane))
+        return;
+    for (unsigned other = 0; other < CLUSTER_NODES; other++)
+        if (other != node)
+            set_reachable(lane, other, false);
+    if (copy_elsewhere(lane)) {
+        lane_wait(lane, span_ms(lane, 150, 300));
+        redis_server_tell(&cluster->elsewhere, "REPLICAOF", "NO", "ONE", NULL);
+        if (!move_node(lane, node, &cluster->elsewhere))
+            history_violation(lane->nemesis->plan.history, "a node does not serve by a master that it told again", "");
+        lane_wait(lane, span_ms(lane, 150, 300));
+        if (!move_node(lane, node, &cluster->fixture.redis))
+            history_violation(lane->nemesis->plan.history, "a node does not serve by its master of before", "");
+    }
+    for (unsigned other = 0; other < CLUSTER_NODES; other++)
+        set_reachable(lane, other, true);
+}
+
+static void fault_master_that_lacks(struct lane *lane)
+{
+    struct cluster *cluster = lane->nemesis->plan.cluster;
+    struct everything everything;
+    unsigned node = below(lane, CLUSTER_NODES);
+    if (!cluster->elsewhere.port || !everything_take(lane, &everything))
+        return;
+    size_t fault = history_fault_begin(lane->nemesis->plan.history,
+                                       "node %u alone: its master replaced by one that lacks, and back", node);
+
+    atomic_store(&cluster->only_revocations, true);
+    replace_master(lane, node);
+    atomic_store(&cluster->only_revocations, false);
+    history_fault_end(lane->nemesis->plan.history, fault);
+    everything_give_back(lane, &everything);
 }
 
 /* The links are cut, and refused for a while. */
@@ -569,8 +764,11 @@ static const struct fault_kind KINDS[] = {
     {"redis-drop-subscribers", 2, fault_redis_drop_subscribers},
     {"redis-forget-scripts", 1, fault_redis_forget_scripts},
     {"redis-emptied", 1, fault_redis_emptied},
+    {"redis-full", 2, fault_redis_full},
+    {"redis-demoted", 1, fault_redis_demoted},
     {"replica", 2, fault_replica},
     {"empty-redis", 1, fault_empty_redis},
+    {"master-that-lacks", 1, fault_master_that_lacks},
     {"cut", 5, fault_cut},
     {"hold", 8, fault_hold},
     {"black-hole", 3, fault_black_hole},
