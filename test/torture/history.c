@@ -10,7 +10,7 @@
 enum {
     NS_PER_MS = 1000000,
     FAULTS_MAX = 1 << 16,
-    FAULT_TEXT_BYTES = 72,
+    FAULT_TEXT_BYTES = 80,
     EVENTS_FIRST = 1 << 16,
     SHOWN_MAX = 3,         /* violations shown with all that is known */
     NAMED_MAX = 30,        /* violations shown at all */

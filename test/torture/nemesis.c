@@ -14,7 +14,8 @@ enum {
     TAKE_WITHIN_MS = 3000,
     OTHERS_WITHIN_MS = 10000, /* as long as clients wait for answers, and a little */
     NOTICED_WITHIN_MS = 10000,
-    LINKS = REDIS_PROXY_UNNAMED
+    LINKS = REDIS_PROXY_UNNAMED,
+    LINKS_TEXT_BYTES = 48 /* all their names */
 };
 
 struct lane {
@@ -181,18 +182,17 @@ static void cut(struct lane *lane, const struct target *target)
     redis_proxy_cut(lane->nemesis->plan.cluster->proxy, target->node, link, reset);
 }
 
-static const char *links_text(unsigned links)
+static void links_text(unsigned links, char ret_text[LINKS_TEXT_BYTES])
 {
-    static const char *const TEXTS[] = {"no link",
-                                        "reads",
-                                        "changes",
-                                        "reads+changes",
-                                        "invalidations",
-                                        "reads+invalidations",
-                                        "changes+invalidations",
-                                        "all links"};
+    static const char *const NAMES[LINKS] = {[REDIS_PROXY_READS] = "reads",
+                                             [REDIS_PROXY_SCRIPTS] = "scripts",
+                                             [REDIS_PROXY_CHANGES] = "changes",
+                                             [REDIS_PROXY_INVALIDATIONS] = "invalidations"};
+    size_t len = 0;
 
-    return TEXTS[links & 7];
+    for (unsigned link = 0; link < LINKS; link++)
+        if (links & (1U << link))
+            len += (size_t)snprintf(ret_text + len, LINKS_TEXT_BYTES - len, "%s%s", len ? "+" : "", NAMES[link]);
 }
 
 static const char *directions_text(unsigned directions)
@@ -204,8 +204,11 @@ static const char *directions_text(unsigned directions)
 
 static size_t note(struct lane *lane, const char *what, const struct target *target, unsigned ms)
 {
-    return history_fault_begin(lane->nemesis->plan.history, "node %u: %s %s %s, %u ms", target->node, what,
-                               links_text(target->links), directions_text(target->directions), ms);
+    char links[LINKS_TEXT_BYTES];
+
+    links_text(target->links, links);
+    return history_fault_begin(lane->nemesis->plan.history, "node %u: %s %s %s, %u ms", target->node, what, links,
+                               directions_text(target->directions), ms);
 }
 
 /* The faults */
