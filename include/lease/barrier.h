@@ -1,6 +1,6 @@
-/* The barrier (design 6, rules 5 to 8): when a revocation may be answered. It is over when every member in the registry
- * that the script returned has acknowledged, or when W has passed since the script's reply: then every lease that ran
- * when the key was marked has ended, whatever became of its node. */
+/* The barrier (rules 5 to 8): when a revocation may be answered. It is over when every member in the registry that the
+ * script returned has acknowledged, or when W has passed since the script's reply: then every lease that ran when the
+ * key was marked has ended, whatever became of its node. */
 #pragma once
 #include "base/attr.h"
 #include "lease/fence.h"

@@ -1,7 +1,7 @@
-/* The leases at one Redis (design 6; Gray and Cheriton 1989): while a node's lease runs, no revocation is answered that
- * the node has not heard of, so that it may answer from memory. This ties together the node's own membership, the
- * revocations that wait for those of others (barriers), what is known of leases by another master (the fence), which
- * store is trusted, and what was promised to it. */
+/* The leases at one Redis (src/lease/README.md; Gray and Cheriton 1989): while a node's lease runs, no revocation is
+ * answered that the node has not heard of, so that it may answer from memory. This ties together the node's own
+ * membership, the revocations that wait for those of others (barriers), what is known of leases by another master (the
+ * fence), which store is trusted, and what was promised to it. */
 #pragma once
 #include "lease/identity.h"
 #include "lease/membership.h"

@@ -1,7 +1,7 @@
-/* A node's membership in the deployment (design 6, rules 1, 2, 6 and 9): what allows it to answer from memory. A
- * membership begins when a new connection to Redis is subscribed to invalidations, and ends with that connection. While
- * it lives, heartbeats register it and renew a lease; as long as the lease runs, no revocation is answered that this
- * node has not heard of. Loop thread only. */
+/* A node's membership in the deployment (rules 1, 2, 6 and 9): what allows it to answer from memory. A membership
+ * begins when a new connection to Redis is subscribed to invalidations, and ends with that connection. While it lives,
+ * heartbeats register it and renew a lease; as long as the lease runs, no revocation is answered that this node has not
+ * heard of. Loop thread only. */
 #pragma once
 #include "core/key.h"
 #include "lease/barrier.h"

@@ -1,4 +1,4 @@
-/* Names on the wire of the lease protocol (design 6): members and barriers, in hex. */
+/* Names on the wire of the lease protocol (src/lease/README.md): members and barriers, in hex. */
 #pragma once
 
 enum {

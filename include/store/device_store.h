@@ -7,7 +7,7 @@
 #include "store/store.h"
 
 enum {
-    DEVICE_LIFETIME_S = 600, /* api.md 6, of a device that was not enrolled yet */
+    DEVICE_LIFETIME_S = 600, /* of a device that is not enrolled yet (src/api/README.md#device-enrolment) */
     DEVICE_INTERVAL_S = 5,
 };
 

@@ -1,5 +1,5 @@
-/* API and device keys in Redis (design 4). key:<digest> is the one authority on a key; nothing on the check path
- * writes it, and once revoked is set no script changes it. */
+/* API and device keys in Redis (ARCHITECTURE.md#data-in-redis). key:<digest> is the one authority on a key; nothing on
+ * the check path writes it, and once revoked is set no script changes it. */
 #pragma once
 #include "core/key.h"
 #include "store/store.h"
@@ -43,8 +43,8 @@ typedef void keys_listed(void *arg, enum store_result result, const struct key_r
 void key_store_list(struct store *store, const struct key_query *query, keys_listed *done, void *arg);
 
 /* Revokes (again: the same revoked_ms is answered), with the audit event the first time. The record is as after.
- * STORE_OK: no node accepts the key any more, the barrier of design 6 is over; that takes a round trip to the other
- * nodes, or 1.25 leases + 50 ms where one does not answer. STORE_UNKNOWN: nothing is promised, ask again. */
+ * STORE_OK: no node accepts the key any more, the barrier (src/lease/README.md) is over; that takes a round trip to the
+ * other nodes, or 1.25 leases + 50 ms where one does not answer. STORE_UNKNOWN: nothing is promised, ask again. */
 void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
                       const struct audit_source *source, key_found *done, void *arg);
 /* Revokes a key whose secret nobody got. Tried again with backoff until Redis answers or the store closes. */

@@ -114,8 +114,8 @@ const char *problem_message(const struct problem *p)
 
 enum { MESSAGE_MAX_BYTES = 512 };
 
-/* A message says what would be right, where that is short. required_scopes belongs to insufficient_scope alone (api.md
- * 1), so the scopes that cannot be granted are named in the text. */
+/* A message says what would be right, if that is short. required_scopes belongs only to insufficient_scope, so the text
+ * names the scopes that cannot be granted. */
 static void print_message(const struct problem *p, struct json_writer *w)
 {
     char storage[MESSAGE_MAX_BYTES];

@@ -1,4 +1,4 @@
-/* The catalogue of errors a client can see (api.md 1): status, code, type and text, a row each. */
+/* The catalogue of errors that clients see (src/api/README.md#errors): status, code, type and text, one row each. */
 #pragma once
 #include "base/text.h"
 #include "core/key.h"
@@ -91,7 +91,7 @@ const char *problem_code_text(enum problem_code code);
 /* "authentication_error" and the like, by status. */
 const char *problem_type(enum problem_code code);
 const char *problem_message(const struct problem *p);
-/* The JSON body of api.md 1. */
+/* The JSON body of an error. */
 void problem_print(const struct problem *p, struct text request_id, struct buf *out);
 /* The value of WWW-Authenticate (RFC 6750 section 3), or nothing where none belongs. */
 void problem_print_challenge(const struct problem *p, struct buf *out);

@@ -173,7 +173,7 @@ static bool has_real_ids(const struct key_principal *key)
            id_parse(ID_ACCOUNT, id_text(&key->account), &id);
 }
 
-/* Rule 3 of design 6. */
+/* Rule 3. */
 static bool remember(const struct key_read *read, enum store_result result, const struct key_principal *key)
 {
     struct key_checker *checker = read->checker;
