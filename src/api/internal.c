@@ -64,9 +64,9 @@ void metrics_show(struct exchange *exchange)
 {
     struct buf out CLEANUP(buf_finish);
 
+    buf_init(&out, METRICS_MAX_BYTES);
     if (!is_read(exchange))
         return;
-    buf_init(&out, METRICS_MAX_BYTES);
     metrics_print(&out, CHATELAINE_VERSION);
     http_reply(exchange->request, 200, TEXT("text/plain; version=0.0.4"), buf_text(&out));
 }
