@@ -859,7 +859,7 @@ describe('what can go wrong', () => {
             return route.fulfill({json: {data: isFirst ? found.slice(0, 100) : found.slice(100), has_more: isFirst}});
         });
         await page.getByRole('searchbox').fill('ward');
-        await page.getByText('The newest 100 of 150 are listed').waitFor();
+        await page.getByText('Showing the newest 100 of 150').waitFor();
         assert.equal(await page.locator('tbody tr').count(), 100);
     });
 
