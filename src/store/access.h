@@ -6,13 +6,11 @@
 #include <uv.h>
 
 struct redis_link;
-struct lease;
 struct key_finder;
 struct key_discards;
 
 /* Checks, and nothing that Redis could hold up (a script, a publication): then they would be held up as well. */
 struct redis_link *store_reads(struct store *store);
-struct lease *store_lease(const struct store *store);
 /* As promises_keep_revocation(); commands keep none. */
 void store_keep_revocation(struct store *store, const struct id *key, struct text actor);
 /* True at most once in a few seconds. */
