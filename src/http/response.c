@@ -240,7 +240,7 @@ void http_refuse(struct http_request *request, enum http_error error)
     if (all->settings->print_error)
         all->settings->print_error(request, error, all->handler_arg);
     else
-        http_reply(request, error, (struct text){NULL, 0}, (struct text){NULL, 0});
+        http_reply(request, (int)error, (struct text){NULL, 0}, (struct text){NULL, 0});
 }
 
 bool http_request_replied(const struct http_request *request)

@@ -231,8 +231,8 @@ static void print_error(struct http_request *request, enum http_error error, voi
 {
     char body[32];
 
-    snprintf(body, sizeof body, "error %d.", error);
-    http_reply(request, error, TEXT("text/plain"), text_of(body));
+    snprintf(body, sizeof body, "error %d.", (int)error);
+    http_reply(request, (int)error, TEXT("text/plain"), text_of(body));
 }
 
 struct http_settings fixture_settings(void)
