@@ -18,7 +18,7 @@ int key_revoke_run(const struct command_line *line);
 int totp_run(const struct command_line *line);
 int master_key_run(const struct command_line *line);
 int master_key_rotate_run(const struct command_line *line);
-/* For a private store: takes over and seals what an earlier version made, if it did. */
+/* For the private store of `dev`: adopts and seals records that an earlier version left, if there are any. */
 int master_key_adopt_own(const struct settings *settings, struct keyring *keyring);
 int store_accept_loss_run(const struct command_line *line);
 int doctor_run(const struct command_line *line);

@@ -2,6 +2,6 @@
 #pragma once
 #include "base/text.h"
 
-/* Two rows of modules per line, in UTF-8 half blocks, dark on light whatever the terminal's colours. False when the
+/* Prints two rows of modules per line as UTF-8 half blocks, dark on light whatever the terminal's colours. False if the
  * text does not fit into a QR code. */
 MUST_CHECK bool qr_print(const char *text, struct buf *out);

@@ -1,5 +1,4 @@
-/* A short connection to the store, for commands: a loop of its own, on which they wait for one operation after the
- * other. */
+/* A short-lived store connection for commands. It has its own loop and runs one operation at a time. */
 #pragma once
 #include "admin/command.h"
 #include "admin/store_gate.h"
@@ -10,28 +9,28 @@ struct store_client {
     struct store_gate *gate;
     struct store_settings settings;
     uv_timer_t timer;
-    bool is_done; /* the operation under way has called store_client_done() */
+    bool is_done; /* the current operation has called store_client_done() */
 };
 
-/* Connects and waits until the store is ready. keyring: what store_settings says of it. EXIT_DONE, or the exit code
- * after printing an error; then nothing is open. */
+/* Connects and waits until the store is ready. For keyring, see struct store_settings. Returns EXIT_DONE, or an exit
+ * code after printing an error; nothing is open then. */
 MUST_CHECK int store_client_open(struct store_client *client, const struct settings *settings, struct keyring *keyring);
-/* The same for commands that register other master keys. */
+/* The same, with any master key: for commands that register new ones. */
 MUST_CHECK int store_client_open_to_rotate(struct store_client *client, const struct settings *settings,
                                            struct keyring *keyring);
-/* Connects without waiting, to examine a Redis that may be unfit. */
+/* Connects without waiting for readiness, to examine a Redis that may be unfit. */
 MUST_CHECK int store_client_open_to_look(struct store_client *client, const struct settings *settings,
                                          struct keyring *keyring);
-/* Runs the loop until the callback of the one operation under way has called store_client_done(). */
+/* Runs the loop until the callback of the current operation calls store_client_done(). */
 void store_client_wait(struct store_client *client);
 void store_client_done(struct store_client *client);
 void store_client_pause(struct store_client *client, uint64_t ms);
 void store_client_close(struct store_client *client);
 
-/* The results of a verb as sentences for its user; NULL for results that the verb never gives. */
+/* What to print for each result of an operation; NULL for results that it never has. */
 struct store_refusals {
     const char *not_found, *conflict, *refused;
 };
-/* EXIT_DONE for STORE_OK, else EXIT_FAILED after printing why. */
+/* Returns EXIT_DONE for STORE_OK; otherwise prints why and returns EXIT_FAILED. */
 MUST_CHECK int store_client_explain(struct store_client *client, enum store_result result,
                                     const struct store_refusals *refusals);

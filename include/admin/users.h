@@ -1,4 +1,4 @@
-/* Creating accounts and users, for the commands and for `dev`. */
+/* Creates and changes accounts and users, for the administrative commands and for `dev`. */
 #pragma once
 #include "admin/store_client.h"
 #include "store/account_store.h"
@@ -15,22 +15,22 @@ struct known_user {
     struct id id, account;
 };
 
-/* Each returns EXIT_DONE, or the exit code after printing an error. */
+/* All functions that return an int return EXIT_DONE, or an exit code after printing an error. */
 MUST_CHECK int account_add(struct store_client *client, struct text name, struct id *ret_account);
-/* email: normalised by account_normalise_email(); password: already judged. */
+/* email: normalised by account_normalise_email(). password: already checked against the password rules. */
 MUST_CHECK int user_add(struct store_client *client, struct keyring *keyring, const struct id *account,
                         const char *email, struct text password, struct new_user *ret_user);
-/* Hashes while the client waits. */
+/* Blocks while it computes the hash. */
 void user_hash_password(struct store_client *client, struct keyring *keyring, const struct id *user,
                         struct text password, char ret_hash[PASSWORD_HASH_BYTES]);
 /* email: normalised. */
 MUST_CHECK int user_find(struct store_client *client, const char *email, bool *ret_is_known,
                          struct known_user *ret_user);
-/* Replaces what is not NULL, ends the user's sessions and unlocks the user. */
+/* Replaces the secrets that are not NULL, ends the user's sessions and unlocks the user. */
 MUST_CHECK int user_reset(struct store_client *client, const struct id *user, const char *password_hash,
                           const uint8_t *totp_sealed);
-/* Empty for an unknown account. */
+/* ret_name is empty if the account is unknown. */
 MUST_CHECK int account_name_find(struct store_client *client, const struct id *account,
                                  char ret_name[ACCOUNT_NAME_MAX_BYTES + 1]);
-/* Ends a lock, and resets the user's counted failures. */
+/* Unlocks the user and resets the count of failed attempts. */
 MUST_CHECK int user_unlock(struct store_client *client, const struct id *user);

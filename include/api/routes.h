@@ -1,4 +1,5 @@
-/* The route table: a row is the complete security of an endpoint. The guard enforces it, and tests walk it. */
+/* The route table. A row holds all access rules of an endpoint. The guard enforces them, and tests iterate over the
+ * rows. */
 #pragma once
 #include "core/scope.h"
 #include "http/request.h"
@@ -8,10 +9,10 @@ struct exchange;
 enum route_who { WHO_API_KEY, WHO_SESSION, WHO_ANYONE };
 enum route_flags {
     ROUTE_JSON = 1 << 0,    /* takes a JSON body */
-    ROUTE_CSRF = 1 << 1,    /* a session changes something: X-CSRF-Token and Origin */
+    ROUTE_CSRF = 1 << 1,    /* changes something: needs X-CSRF-Token; Origin must match if it is sent */
     ROUTE_STEP_UP = 1 << 2, /* needs a recent step-up */
-    ROUTE_ORIGIN = 1 << 3,  /* Origin alone (login) */
-    ROUTE_QUERY = 1 << 4,   /* takes query parameters; on other routes, any is parameter_unknown */
+    ROUTE_ORIGIN = 1 << 3,  /* Origin must match if it is sent (login) */
+    ROUTE_QUERY = 1 << 4,   /* takes query parameters; other routes refuse any as parameter_unknown */
     ROUTE_FORM = 1 << 5,    /* takes an application/x-www-form-urlencoded body (OAuth) */
 };
 
@@ -24,8 +25,8 @@ struct route {
     unsigned flags;
 };
 
-/* Whether the product itself answers there, and no backend (for route_policy_parse()). path: normalised, below /v1/;
- * "*" segments are allowed. */
+/* True if chatelaine itself answers at this path, so no backend may (for route_policy_parse()). path: normalised, below
+ * /v1/; "*" segments are allowed. */
 bool api_owns_path(struct text path);
 
 extern const struct route ROUTES[];

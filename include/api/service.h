@@ -1,4 +1,4 @@
-/* What handlers need, in one plain struct that the app fills and owns. */
+/* Everything that handlers need, in one plain struct. The app fills and owns it. */
 #pragma once
 #include "auth/key_check.h"
 #include "auth/password.h"
@@ -14,7 +14,7 @@
 
 struct console;
 
-enum { SERVICE_REFUSALS = 11 }; /* kinds of refusals that are logged: api/refusal.c */
+enum { SERVICE_REFUSALS = 11 }; /* kinds of refusal that are logged: the rows in src/api/refusal.c */
 
 struct service {
     struct keyring *keyring;
@@ -22,9 +22,9 @@ struct service {
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
-    struct revocation_log *revocation_log; /* NULL: none is kept */
-    struct log_pause revocation_log_pause; /* of its errors */
-    bool has_warned_of_proxy;              /* of an X-Forwarded-For that is ignored, once */
+    struct revocation_log *revocation_log; /* NULL: none */
+    struct log_pause revocation_log_pause; /* limits its error lines */
+    bool has_warned_of_proxy;              /* an ignored X-Forwarded-For was logged; that happens once */
     struct log_pause refusal_pauses[SERVICE_REFUSALS];
     const struct route_policy *policy;            /* replaced on SIGHUP */
     const struct address_ranges *trusted_proxies; /* NULL: none */
@@ -34,16 +34,16 @@ struct service {
     struct text device_clients;    /* --device-clients */
     bool grant_any;                /* --grant-policy any */
     bool strict401;                /* --check-status strict401 */
-    size_t target_max_bytes;       /* of a request that a gateway asks about; beyond: 414 */
+    size_t target_max_bytes;       /* longest target that a gateway may ask about; a longer one gets 414 */
     bool draining;                 /* new requests get 503 shutting_down */
 };
 
-/* The handlers of the two listeners (http_handler); arg is the struct service. */
+/* The http_handlers of the two listeners. service is a struct service. */
 void api_handle_public(struct http_request *request, void *service);
 void api_handle_internal(struct http_request *request, void *service);
-/* Of both listeners: http_settings.make_id, a request's id as the API has it. */
+/* http_settings.make_id of both listeners: makes a request id in the API's format. */
 size_t api_make_request_id(int64_t wall_ms, char ret_id[HTTP_ID_MAX_BYTES]);
-/* http_settings.print_error of the public listener; arg is not used. */
+/* http_settings.print_error of the public listener. arg is unused. */
 void api_print_error(struct http_request *request, enum http_error error, void *arg);
-/* The same of the internal one: a gateway's request that is refused for its head is refused as any check is. */
+/* The same for the internal listener: a check whose HTTP head is bad is answered like any other refused check. */
 void api_print_internal_error(struct http_request *request, enum http_error error, void *service);

@@ -5,11 +5,11 @@
 extern const struct command COMMANDS[];
 extern const size_t COMMAND_COUNT;
 
-/* The command that the first one or two words name, and how many words that took; NULL if none. */
+/* The command named by the first one or two words; NULL if none. ret_words: the number of words in its name. */
 const struct command *command_find(int argc, char **argv, int *ret_words);
-/* The command that was probably meant; NULL if none is similar. */
+/* The command that was probably meant; NULL if none has a similar name. */
 const struct command *command_suggest(const char *word);
-/* Fills the line from environment and arguments. EXIT_DONE, or EXIT_USAGE after printing why. */
+/* Fills the line from environment and arguments. Returns EXIT_DONE, or EXIT_USAGE after printing why. */
 MUST_CHECK int command_read(const struct command *command, int argc, char **argv, struct command_line *ret_line);
 
 void commands_print_help(struct buf *out);

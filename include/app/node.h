@@ -1,4 +1,4 @@
-/* One node on a loop: from settings to served requests, built up in one order and torn down in the opposite one. */
+/* One node on a loop, from settings to served requests. Teardown reverses the order of setup. */
 #pragma once
 #include "config/settings.h"
 #include "http/server.h"
@@ -7,22 +7,25 @@
 struct node;
 
 struct node_events {
-    /* The store is ready for the first time: the node serves. */
+    /* The store has become ready for the first time, so the node serves. */
     void (*serving)(void *arg, struct node *node);
-    /* Redis cannot keep the promise; the node has said so and should be stopped. */
+    /* Redis cannot guarantee revocations. The node has printed why; stop it. */
     void (*unfit)(void *arg);
-    /* Torn down and freed; runs once, last. */
+    /* The node is torn down and freed. Runs once, as the last event. */
     void (*stopped)(void *arg);
     void *arg;
 };
 
 struct node *node_create(uv_loop_t *loop, const struct settings *settings, const struct node_events *events);
-/* Builds and listens. EXIT_DONE, or the exit code after printing an error. Either way node_close() ends it. */
+/* Sets up the node and listens. Returns EXIT_DONE, or an exit code after printing an error. Call node_close() in both
+ * cases. */
 MUST_CHECK int node_open(struct node *node);
-/* Accepts no new connections, lets requests finish within drain_ms, writes the counted uses, and closes everything. */
+/* Stops accepting connections, gives requests drain_ms to finish, writes pending usage counts, and closes
+ * everything. */
 void node_close(struct node *node, int64_t drain_ms);
-/* Reloads the policy file and reopens the revocation log. A failure changes nothing and is logged. */
+/* Reloads the policy file and reopens the revocation log. If one fails, the old one stays in use and an error is
+ * logged. */
 void node_reload(struct node *node);
-/* With the actual ports. */
+/* The listening addresses, with the actual ports. */
 const char *node_address(const struct node *node);
 const char *node_internal_address(const struct node *node);

@@ -1,6 +1,6 @@
 /* Hardening of a process that holds secrets. */
 #pragma once
 
-/* No core dumps, no debugger of the same user, no new privileges, SIGPIPE ignored, as many open files as are allowed.
- */
+/* Disables core dumps, debugging by the same user and new privileges; ignores SIGPIPE; raises the open-files limit to
+ * its maximum. */
 void process_harden(void);

@@ -1,13 +1,13 @@
-/* What the commands of this layer share. */
+/* Shared by the commands of this layer. */
 #pragma once
 #include "admin/users.h"
 #include "config/key_file.h"
 
-/* Longest output of one command: a list of accounts or users. */
+/* ADMIN_OUTPUT_MAX_BYTES: the longest output is a list of accounts or users. */
 enum { ADMIN_OUTPUT_MAX_BYTES = 64 * 1024 * 1024, ADMIN_WHY_MAX_BYTES = 1024 };
 
-/* The options of a command: its own, and what every command that visits the store takes, so that a script can give
- * all of them the same. */
+/* A command's own options, plus those that every command with a store connection takes, so that scripts can pass the
+ * same ones to all. */
 #define ADMIN_OPTIONS(table)                                                         \
     {                                                                                \
         {"Options", &(table)}, {"Redis", &SETTINGS_STORE}, {"Keys", &SETTINGS_KEYS}, \
@@ -25,21 +25,21 @@ enum { ADMIN_OUTPUT_MAX_BYTES = 64 * 1024 * 1024, ADMIN_WHY_MAX_BYTES = 1024 };
         .name = "json", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(json), .help = "Print JSON, for scripts." \
     }
 
-/* The author of changes made here, for the audit trail. */
+/* The actor in audit events of changes made here. */
 extern const struct audit_source OPERATOR;
 
-/* The keyring of the settings, or NULL with *ret_code of what was told. */
+/* Loads the master keys. NULL after printing an error, with the exit code in *ret_code. */
 MUST_CHECK struct keyring *command_keyring(const struct command_line *line, int *ret_code);
-/* Fails with a usage error unless the option has a value. */
+/* EXIT_USAGE, after printing an error, if the option has no value. */
 MUST_CHECK int command_require(const char *value, const char *option);
 
-/* A new password, from a file or asked for twice on the terminal, and judged. buf_wipe() it. */
+/* Reads a new password, from a file or twice from the terminal, and checks it. The caller must buf_wipe() it. */
 MUST_CHECK int password_obtain(const char *file, const struct password_context *context, struct buf *ret_password);
-/* The same judgement alone. */
+/* Checks a password against the password rules. */
 MUST_CHECK int password_accept(struct text password, const struct password_context *context);
 
-/* 'key revoke --from-log': revokes every key that the operands, revocation logs, name. */
+/* 'key revoke --from-log': revokes every key named in the revocation logs that the operands name. */
 int revocation_replay_run(const struct command_line *line);
 
-/* An otpauth:// address, base32, "@FILE", a file's name, or "-". */
+/* operand: an otpauth:// address, a base32 secret, a file name (also as "@FILE"), or "-". */
 MUST_CHECK int totp_secret_obtain(const char *operand, struct totp_secret *ret_secret);

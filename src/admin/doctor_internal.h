@@ -1,4 +1,4 @@
-/* What doctor checks, apart from how it finds out. */
+/* The checks of doctor. Separate from collecting the evidence, so that tests need no Redis. */
 #pragma once
 #include "config/settings.h"
 #include "key_census_internal.h"
@@ -12,7 +12,7 @@ struct doctor_check {
     const char *name;
     enum doctor_status status;
     char detail[DOCTOR_DETAIL_BYTES];
-    const char *remedy; /* a sentence; NULL with DOCTOR_OK */
+    const char *remedy; /* one or two sentences; NULL if the status is DOCTOR_OK */
 };
 
 struct doctor_report {
@@ -23,18 +23,18 @@ struct doctor_report {
 struct doctor_evidence {
     const struct settings *settings;
     bool is_reachable;
-    const char *trouble; /* why not */
+    const char *trouble; /* why Redis is not reachable */
     struct store_facts facts;
-    /* Of the name in redis://, but those of this machine itself: more than one of a kind are several servers. */
+    /* Addresses of the name in redis://, without this machine's own. More than one of a kind means several servers. */
     unsigned addresses_v4, addresses_v6;
     const char *key_trouble; /* NULL: the master key files are fine */
     bool is_counted;         /* the census was taken */
     struct key_census census;
     const char *origin_trouble;
-    uint64_t file_limit; /* the hard one: the node raises the soft one to it */
+    uint64_t file_limit; /* the hard limit: the node raises the soft limit to it */
 };
 
-/* A check for each thing that a deployment needs. */
+/* Runs every check on the evidence. */
 void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_report *ret_report);
-/* No check has failed. */
+/* True if no check has failed. */
 bool doctor_is_fit(const struct doctor_report *report);

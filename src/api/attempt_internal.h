@@ -1,4 +1,4 @@
-/* What an attempt to sign in, or to step up, is counted by. Lives in the request's arena. */
+/* The counters that limit attempts to sign in or step up. Lives in the request's arena. */
 #pragma once
 #include "exchange_internal.h"
 
@@ -10,11 +10,11 @@ enum {
 struct attempt_counters {
     size_t len;
     char text[ATTEMPT_COUNTERS_MAX * ATTEMPT_COUNTER_BYTES];
-    uint64_t source; /* names the last counter for password_verify(): whose turn it is */
+    uint64_t source; /* identifies the last counter to password_verify(), which takes turns between sources */
 };
 
-/* rule: of those in prelude.lua. value: what is counted; `of` tells the same value of two things apart, and may be
- * empty. */
+/* Adds a counter. rule: a name from prelude.lua. value: what is counted. of: keeps equal values in different contexts
+ * apart; may be empty. */
 void attempt_count(struct attempt_counters *counters, struct keyring *keyring, struct text rule, struct text value,
                    struct text of);
 struct text attempt_counters_text(const struct attempt_counters *counters);

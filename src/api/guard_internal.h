@@ -1,7 +1,7 @@
-/* What the two listeners have in common: the ladder of guard.c. */
+/* The access checks that both listeners share (guard.c). */
 #pragma once
 #include "exchange_internal.h"
 
-/* Credential, route and method, permission; then exchange->admit runs, or the exchange has been refused: now, or later
- * with the request held. To be set before: request, service, method, path, mount, admit. */
+/* Checks credential, route, method and permission, then runs exchange->admit or refuses the exchange: now, or later
+ * with the request held. Set request, service, method, path, mount and admit before. */
 void guard_begin(struct exchange *exchange);

@@ -1,9 +1,9 @@
-/* The handlers that the tables of mounts and routes name. */
+/* The handlers named in the mount and route tables. */
 #pragma once
 
 struct exchange;
 
-/* Of the mount table. */
+/* Named in the mount table. */
 void pages_show(struct exchange *exchange);
 void guard_enter(struct exchange *exchange);
 void check_auth_request(struct exchange *exchange);
@@ -14,8 +14,8 @@ void liveness_show(struct exchange *exchange);
 void readiness_show(struct exchange *exchange);
 void metrics_show(struct exchange *exchange);
 
-/* Of the route table. Each has been let through by the guard: principal, permission, body and query (where the row
- * takes none) are settled. */
+/* Named in the route table. The guard has let the request pass: principal and permission are checked, the body is read,
+ * and a query is refused unless the row takes one. */
 
 void whoami_show(struct exchange *exchange);
 

@@ -1,5 +1,5 @@
-/* A key on its way to who gets it: minted, stored by its digest, told once. A key that was stored, or perhaps stored,
- * and whose answer did not arrive is revoked at once, for nobody has its secret. */
+/* A new key on its way to its owner: minted, stored by its digest, shown once. If a key was stored, or may have been,
+ * and the response was not delivered, the key is revoked at once, because nobody has its secret. */
 #pragma once
 #include "exchange_internal.h"
 #include "core/secret.h"
@@ -11,9 +11,10 @@ struct key_grant {
     uint8_t digest[KEY_DIGEST_BYTES];
 };
 
-/* In memory of the request; kind and mode of the key are set. Fills in its id, created_ms, last4, secret and digest. */
+/* grant: in the request's arena, with kind and mode of the key set. Fills in id, created_ms, last4, secret and
+ * digest. */
 void key_grant_mint(struct key_grant *grant, struct exchange *exchange);
-/* After the store has answered, the request being held. True: the key is stored; answer now, with the secret: the hold
- * is released when the answer has been delivered, or the key was handed over to be revoked. False: the key is not, or
- * must not be; answer with a refusal and release. */
+/* Call when the store has answered, with the request held. True: the key is stored, so reply now with the secret; the
+ * hold is released once the response is delivered, or the key is queued for revocation. False: the key is not stored,
+ * or is being revoked; refuse and release. */
 MUST_CHECK bool key_grant_stored(struct key_grant *grant, enum store_result result);

@@ -57,7 +57,7 @@ enum problem_code {
         PROBLEM_COUNT
 };
 
-/* How a check's verdict is answered: X(verdict, of an API key, of a device key) */
+/* The problem for each verdict: X(verdict, problem of an API key, problem of a device key) */
 #define PROBLEM_VERDICTS(X)                                             \
     X(KEY_REVOKED, PROBLEM_API_KEY_REVOKED, PROBLEM_DEVICE_KEY_REVOKED) \
     X(KEY_INVALID, PROBLEM_INVALID_API_KEY, PROBLEM_INVALID_API_KEY)    \
@@ -65,20 +65,20 @@ enum problem_code {
 
 enum { PROBLEM_PARAM_BYTES = 64 };
 
-/* One error as it will be answered. Zero it, then set code; the rest as needed. */
+/* One error as it will be answered. Zero it, then set code, and the rest as needed. */
 struct problem {
     enum problem_code code;
     const char *message;             /* a constant; NULL: the catalogue's */
-    char param[PROBLEM_PARAM_BYTES]; /* cut where longer */
+    char param[PROBLEM_PARAM_BYTES]; /* truncated if longer */
     bool has_param;                  /* a parameter may be called "" */
-    const char *meant;               /* parameter_unknown: the name that was meant, perhaps; NULL: none is near */
+    const char *meant;               /* parameter_unknown: the nearest known name; NULL: none is near */
     scope_set required_scopes;
-    bool has_required_scopes; /* insufficient_scope: an array, also where the set is empty. scope_not_grantable: the
-                                 missing ones, told in the message */
+    bool has_required_scopes; /* insufficient_scope: print an array, even an empty one. scope_not_grantable: the missing
+                                 scopes, named in the message */
     bool session_realm;       /* a 401 of the console: WWW-Authenticate: Session */
     uint32_t retry_after_s;   /* 0: the catalogue's, 1 s for every 503 */
-    int status;        /* answered instead of the catalogue's, for a gateway that knows few; 0: the catalogue's */
-    const char *allow; /* with method_not_allowed: "GET, HEAD" */
+    int status;               /* replaces the catalogue's, for gateways that understand few; 0: the catalogue's */
+    const char *allow;        /* with method_not_allowed: "GET, HEAD" */
 };
 
 struct problem problem_of(enum problem_code code);
@@ -93,8 +93,8 @@ const char *problem_type(enum problem_code code);
 const char *problem_message(const struct problem *p);
 /* The JSON body of an error. */
 void problem_print(const struct problem *p, struct text request_id, struct buf *out);
-/* The value of WWW-Authenticate (RFC 6750 section 3), or nothing where none belongs. */
+/* The value of WWW-Authenticate (RFC 6750 section 3); empty if the problem has none. */
 void problem_print_challenge(const struct problem *p, struct buf *out);
 
-/* Replies with it: status, body, and the headers WWW-Authenticate, Retry-After and Allow. */
+/* Replies with status, body, and the headers WWW-Authenticate, Retry-After and Allow. */
 void problem_reply(struct http_request *request, const struct problem *problem);

@@ -1,4 +1,4 @@
-/* Records as clients see them. A field that is not written here cannot leak. */
+/* Records as clients see them. Fields that are not written here cannot leak. */
 #pragma once
 #include "base/json.h"
 #include "core/token.h"
@@ -8,7 +8,7 @@
 #include "store/session_store.h"
 #include "store/usage_store.h"
 
-/* The pieces of views. 0 ms and an empty text are null: not yet, none. */
+/* Parts of views. The _or_null functions write null for 0 ms and for an empty text. */
 void view_put_time(struct json_writer *w, const char *name, int64_t wall_ms);
 void view_put_time_or_null(struct json_writer *w, const char *name, int64_t wall_ms);
 void view_put_text_or_null(struct json_writer *w, const char *name, struct text value);
@@ -16,7 +16,7 @@ void view_put_scopes(struct json_writer *w, scope_set scopes);
 void view_list_begin(struct json_writer *w);
 void view_list_end(struct json_writer *w, bool has_more);
 
-/* Enrolment of devices, for devices (RFC 8628, RFC 8414) and for users. origin: the public one. */
+/* Device enrolment, for devices (RFC 8628, RFC 8414) and for users. origin: the public origin. */
 void view_authorization_server(struct json_writer *w, struct text origin);
 void view_device_codes(struct json_writer *w, const struct token *device, const struct user_code *user,
                        struct text origin);
@@ -24,10 +24,10 @@ void view_token(struct json_writer *w, struct text secret, const struct device_p
 void view_oauth_error(struct json_writer *w, const char *error, const char *description);
 void view_enrolment(struct json_writer *w, const struct device_enrolment *enrolment, const struct user_code *code);
 
-/* The answer of a login. idle_expires_ms: when the session ends if it is not used again. */
+/* The response to a login. idle_expires_ms: when the session ends if it is not used again. */
 void view_login(struct json_writer *w, const struct session_record *session, struct text csrf_token,
                 int64_t idle_expires_ms);
-/* The same, with the step-up. */
+/* The same, plus the step-up. */
 void view_session(struct json_writer *w, const struct session_record *session, struct text csrf_token,
                   int64_t idle_expires_ms);
 void view_step_up(struct json_writer *w, const struct session_record *session);

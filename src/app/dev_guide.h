@@ -1,4 +1,4 @@
-/* What the development mode tells: how to sign in, and commands to try. */
+/* The guide that development mode prints: how to sign in, and commands to try. */
 #pragma once
 #include "dev_home.h"
 
@@ -9,11 +9,11 @@ struct dev_guide {
     bool is_wanted; /* print the commands and the QR code too */
 };
 
-/* Functions of a shell, which expect the variables that the guide sets: src/app/dev_guide.sh. The README names some. */
+/* Shell functions, from src/app/dev_guide.sh. They use variables that the guide sets. README.md names some of them. */
 extern const char DEV_GUIDE_COMMANDS[];
 
-/* Writes the guide into the home, prints it if it is wanted, and how to sign in last. EXIT_DONE, or EXIT_FAILED after
- * telling why. */
+/* Writes the guide into the home and prints it if wanted, then prints how to sign in. Returns EXIT_DONE, or EXIT_FAILED
+ * after printing why. */
 MUST_CHECK int dev_guide_print(const struct dev_guide *guide);
-/* Prints the guide of the node that runs in that folder. */
+/* Prints the guide of the node that runs in this folder. */
 MUST_CHECK int dev_guide_show(const char *dir);

@@ -1,4 +1,4 @@
-/* The folder of the development mode: one process at a time, and what lies in it. */
+/* The folder of development mode and its files. One process at a time uses it. */
 #pragma once
 #include "admin/command.h"
 
@@ -12,27 +12,28 @@ struct dev_home {
     char path[PATH_MAX]; /* absolute */
     char master_key[PATH_MAX], totp_file[PATH_MAX], redis_config[PATH_MAX], redis_log[PATH_MAX], guide[PATH_MAX];
     char socket[108];         /* fits sockaddr_un */
-    char socket_folder[64];   /* of our own making, where the home's path is too long for a socket; else empty */
+    char socket_folder[64];   /* made by us if the home's path is too long for a socket; else empty */
     char redis_url[PATH_MAX]; /* unix:… */
     int lock;
 };
 
-/* Makes the folder where there is none, with a master key, and locks it. Ends with dev_home_close(), also on failure.
- */
+/* Opens and locks the folder. Creates it, with a master key, if it does not exist. Call dev_home_close() in any case,
+ * also on failure. */
 MUST_CHECK int dev_home_open(struct dev_home *home, const char *dir);
 void dev_home_close(struct dev_home *home);
-/* Another process has it open. */
+/* True if another process has the folder open. */
 MUST_CHECK bool dev_home_is_in_use(const char *dir);
 
-/* How to sign in. It is kept in clear, which is why this is a development mode. Wipe it. */
+/* Email, password and TOTP secret. They are stored in clear, so this mode is for development only. The caller must wipe
+ * them. */
 struct dev_credentials {
     char email[DEV_EMAIL_MAX_BYTES];
     char password[DEV_PASSWORD_CHARS + 1];
     char totp_uri[DEV_URI_MAX_BYTES];
 };
-/* False where there are none, or none that can be read. */
+/* False if there are none, or they cannot be read. */
 MUST_CHECK bool dev_credentials_read(const struct dev_home *home, struct dev_credentials *ret_credentials);
 MUST_CHECK int dev_credentials_write(const struct dev_home *home, const struct dev_credentials *credentials);
 
-/* A file in the home that only its owner can read, replaced as a whole and on disk when this returns. */
+/* Writes a file that only its owner can read. Replaces it atomically; it is on disk when this returns. */
 MUST_CHECK int dev_home_write(const struct dev_home *home, const char *path, struct text content);

@@ -1,9 +1,9 @@
-/* The question a health check asks, without another program in the image. */
+/* The health check of containers, built in so that the image needs no other program. */
 #pragma once
 #include "admin/command.h"
 
 extern const struct option_group READY_OPTIONS[];
 
-/* Asks the internal listener of this machine's node for /readyz. EXIT_DONE when it is ready; the answer, or why there
- * was none, is one line on standard error otherwise. Takes 2 s at most for each of its few steps. */
+/* Requests /readyz from the internal listener of this machine's node. Returns EXIT_DONE if the node is ready. Otherwise
+ * prints one line to standard error: the answer, or why there was none. Each step takes at most 2 s. */
 int ready_run(const struct command_line *line);

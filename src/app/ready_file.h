@@ -1,7 +1,7 @@
-/* The file that says that a node serves, and where. */
+/* The file that says that a node serves, and at which addresses. */
 #pragma once
 #include "base/text.h"
 
-/* Written beside and renamed, so that a reader sees all of it or nothing. False with one sentence in ret_why. */
+/* Replaces the file atomically: readers see all of it or nothing. On failure, ret_why holds one sentence. */
 MUST_CHECK bool ready_file_write(const char *path, const char *listen, const char *internal_listen,
                                  struct buf *ret_why);
