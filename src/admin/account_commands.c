@@ -39,8 +39,8 @@ int account_create_run(const struct command_line *line)
     if (code != EXIT_DONE)
         return code;
     if (!account_name_valid(text_of(line->name)))
-        return command_fail(EXIT_USAGE,
-                            "--name must be 1 to 200 characters: not only blanks, and no control or format characters");
+        return command_fail(
+            EXIT_USAGE, "--name must have 1 to 200 characters, not only blanks, and no control or format characters");
     code = store_client_open(&client, &line->settings, NULL);
     if (code != EXIT_DONE)
         return code;
@@ -94,7 +94,8 @@ static void account_listed(void *arg, enum store_result result, const struct acc
 
 int account_list_run(const struct command_line *line)
 {
-    static const struct store_refusals REFUSALS = {.not_found = "there are no accounts"};
+    static const struct store_refusals REFUSALS = {
+        .not_found = "there are no accounts; create one with 'chatelaine account create'"};
     struct store_client client;
     struct listing listing = {.client = &client, .json = line->json};
     int code = store_client_open(&client, &line->settings, NULL);

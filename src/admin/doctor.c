@@ -8,7 +8,7 @@
 #include <netinet/in.h>
 #include <sys/resource.h>
 
-/* Waits at most half a second for Sentinels that hang. */
+/* SENTINELS_PAUSE_MS: Sentinels that hang are given up after half a second. */
 enum { EXAMINE_TRIES = 3, EXAMINE_PAUSE_MS = 100, SENTINELS_PAUSE_MS = 700, REPORT_MAX_BYTES = 64 * 1024 };
 
 static const char *const STATUS_NAMES[] = {[DOCTOR_OK] = "ok", [DOCTOR_WARN] = "warn", [DOCTOR_FAIL] = "fail"};
@@ -44,7 +44,7 @@ static bool is_of_this_machine(const struct sockaddr *address)
            IN_LOOPBACKNET;
 }
 
-/* The connection reports a name that does not resolve. */
+/* Ignores a name that does not resolve: the connection reports it. */
 static void count_addresses(struct store_client *client, struct doctor_evidence *evidence)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
@@ -62,7 +62,7 @@ static void count_addresses(struct store_client *client, struct doctor_evidence 
     uv_freeaddrinfo(request.addrinfo);
 }
 
-/* Fills the part of the evidence that Redis gives. trouble keeps the text behind evidence->trouble. */
+/* Collects the evidence from Redis. trouble holds the text that evidence->trouble points to. */
 static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyring, struct buf *trouble)
 {
     struct store_client client;
@@ -88,7 +88,7 @@ static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyri
     return EXIT_DONE;
 }
 
-/* NULL where there is none. */
+/* NULL if the master keys cannot be loaded. */
 static struct keyring *examine_key(struct doctor_evidence *evidence, struct buf *trouble)
 {
     struct keyring *keyring = key_file_load(evidence->settings, trouble);
@@ -143,7 +143,8 @@ static void print_lines(const struct doctor_report *report, struct buf *out)
             buf_printf(out, " -> %s", check->remedy);
         buf_append_char(out, '\n');
     }
-    buf_append_str(out, doctor_is_fit(report) ? "Fit.\n" : "Not fit: see the lines that begin with fail.\n");
+    buf_append_str(out,
+                   doctor_is_fit(report) ? "Fit.\n" : "Not fit: fix what the lines beginning with 'fail' report.\n");
 }
 
 int doctor_run(const struct command_line *line)

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A one-time code counts one step of 30 s to either side: a second of difference is seen, half a step locks out. */
+/* One-time codes are accepted one step (30 s) early or late. Half a step of clock difference begins to lock users out;
+ * a second is worth a warning. */
 enum { CLOCK_WARN_MS = 1000, CLOCK_FAIL_MS = 15000 };
 
 PRINTF_LIKE(5, 6)
@@ -28,7 +29,7 @@ static void add(struct doctor_report *report, const char *name, enum doctor_stat
     va_end(args);
 }
 
-/* detail: of the rule, whether it holds or not. */
+/* Adds a fitness rule. The format makes its detail, whether it holds or not. */
 PRINTF_LIKE(4, 5)
 static void check_rule(struct doctor_report *report, const struct store_facts *facts, const char *name,
                        const char *format, ...)
@@ -43,13 +44,13 @@ static void check_rule(struct doctor_report *report, const struct store_facts *f
     add(report, name, rule->holds(facts) ? DOCTOR_OK : DOCTOR_FAIL, rule->remedy, "%s", detail);
 }
 
-/* A setting of Redis, which CONFIG GET tells. */
+/* Adds a setting that was read with CONFIG GET. */
 static void check_setting(struct doctor_report *report, const struct store_facts *facts, const char *name, bool fits,
                           const char *value, const char *remedy)
 {
     if (!facts->config_readable)
         add(report, name, DOCTOR_FAIL, fitness_rule("config-get")->remedy,
-            "unknown: Redis does not let us read its configuration");
+            "unknown: Redis does not let this user read its configuration");
     else
         add(report, name, fits ? DOCTOR_OK : DOCTOR_FAIL, remedy, fits ? "%s" : "not %s", value);
 }
@@ -69,13 +70,13 @@ static void check_memory(struct doctor_report *report, const struct store_facts 
     bool goes_on = facts->save_off || facts->stop_writes_on_failure_off || !facts->config_readable;
 
     add(report, "stop-writes-on-bgsave-error", goes_on ? DOCTOR_OK : DOCTOR_WARN,
-        "A snapshot that fails would stop all changes, revocations too: CONFIG SET save \"\" (the append-only file has "
-        "all), or CONFIG SET stop-writes-on-bgsave-error no, and the same in redis.conf.",
+        "A failed snapshot would stop all changes, revocations included: set save \"\" (the append-only file holds "
+        "everything) or stop-writes-on-bgsave-error no, by CONFIG SET and in redis.conf.",
         facts->save_off || !facts->config_readable ? "no snapshots"
         : facts->stop_writes_on_failure_off        ? "no"
-                                                   : "yes, and snapshots are made");
+                                                   : "yes, and snapshots are enabled");
     add(report, "memory", facts->full ? DOCTOR_FAIL : DOCTOR_OK,
-        "Nothing new can be made; checks, sign-ins and revocations go on. Raise maxmemory, or free some.",
+        "Nothing new can be created; checks, sign-ins and revocations still work. Raise maxmemory, or free memory.",
         facts->full ? "full" : "not full");
 }
 
@@ -86,22 +87,21 @@ static void check_replicas(struct doctor_report *report, const struct store_fact
 
     if (facts->sentinels > 0 && min_replicas == 0) {
         status = DOCTOR_FAIL;
-        remedy = "A failover loses what no replica has: give --min-replicas 1 or more.";
+        remedy = "A failover loses changes that no replica has: set --min-replicas to 1 or more.";
     } else if (facts->replicas < min_replicas) {
         status = DOCTOR_FAIL;
         remedy = fitness_rule("replicas")->remedy;
     } else if (min_replicas == 0) {
         status = DOCTOR_WARN;
         remedy = facts->replicas > 0
-                     ? "Changes are answered before a replica has them: give --min-replicas 1."
-                     : "The loss of this one machine's disk loses all: run a replica, and give --min-replicas 1.";
+                     ? "Changes are answered before a replica has them: set --min-replicas 1."
+                     : "If this machine loses its disk, everything is lost: run a replica and set --min-replicas 1.";
     }
     if (status == DOCTOR_OK && facts->sentinels > 0 && facts->replicas > min_replicas) {
         status = DOCTOR_WARN;
-        remedy =
-            "A failover may promote a replica that lacks a change, should two machines be lost or cut off at once: "
-            "as many as there are replicas is safe against that, but then each of them must be up for a change, and "
-            "for a check.";
+        remedy = "If two machines fail or are cut off at once, a failover may promote a replica that lacks a change. "
+                 "Setting --min-replicas to the number of replicas prevents that, but then changes and checks need "
+                 "every replica.";
     }
     add(report, "replicas", status, remedy, "%" PRId64 " connected, --min-replicas %" PRId64, facts->replicas,
         min_replicas);
@@ -115,34 +115,32 @@ static void check_sentinels(struct doctor_report *report, const struct store_fac
 
     if (facts->sentinels_agreeing < facts->sentinels_knowing || facts->sentinels_known < facts->sentinel_quorum) {
         status = DOCTOR_FAIL;
-        remedy =
-            "The Sentinels do not agree, or are too few for a failover: see that all of them monitor one master by "
-            "this name and reach each other.";
+        remedy = "The Sentinels do not agree, or are too few for a failover: make sure that all of them monitor the "
+                 "same master under this name and reach each other.";
     } else if (facts->sentinels_knowing < facts->sentinels) {
         status = DOCTOR_WARN;
-        remedy = "See that all Sentinels of --redis run, are reachable from here without a password, and monitor that "
-                 "name.";
+        remedy = "Make sure that all Sentinels in --redis run, can be reached from here without a password, and "
+                 "monitor that name.";
     } else if (known < 3 || 2 * facts->sentinel_quorum <= known) {
         status = DOCTOR_WARN;
-        remedy = "Run three Sentinels on three machines, with a quorum of two, so that the loss of one is survived.";
+        remedy = "Run three Sentinels on three machines, with a quorum of two, to survive the loss of one.";
     }
     add(report, "sentinels", status, remedy,
         "%" PRId64 " of %" PRId64 " know the master, %" PRId64 " agree; quorum %" PRId64 " of %" PRId64,
         facts->sentinels_knowing, facts->sentinels, facts->sentinels_agreeing, facts->sentinel_quorum, known);
 }
 
-/* What stops a master that was replaced (rule 10). */
+/* The settings that stop a replaced master (rule 10). */
 static void check_fence(struct doctor_report *report, const struct store_facts *facts)
 {
-    check_setting(
-        report, facts, "min-replicas-to-write", facts->replicas_to_write >= store_fencing_replicas(facts),
-        "half the number of replicas or more",
-        "Otherwise a master that was replaced goes on granting leases: CONFIG SET min-replicas-to-write on every "
-        "Redis, to half the number of replicas, rounded up, and the same in redis.conf.");
+    check_setting(report, facts, "min-replicas-to-write", facts->replicas_to_write >= store_fencing_replicas(facts),
+                  "half the number of replicas or more",
+                  "A replaced master would keep granting leases: on every Redis, set min-replicas-to-write to half the "
+                  "number of replicas, rounded up, by CONFIG SET and in redis.conf.");
     check_settings(report, facts, FITNESS_FAILOVER);
 }
 
-/* How sure it is that a master that was replaced grants no leases, whatever it believes. */
+/* How surely a replaced master is kept from granting leases. */
 static void check_takeover(struct doctor_report *report, const struct store_facts *facts,
                            const struct settings *settings)
 {
@@ -158,29 +156,28 @@ static void check_takeover(struct doctor_report *report, const struct store_fact
 
     if (takeover != TAKEOVER_ALL && settings->redis_timeout_ms > FENCE_TIMEOUT_MAX_MS)
         add(report, "leases", DOCTOR_FAIL,
-            "No node starts, for it would stay too long with a master that was replaced: lower --redis-timeout-ms to "
-            "1000, or raise --min-replicas to the number of replicas.",
+            "No node starts, because it would stay too long with a replaced master: lower --redis-timeout-ms to 1000, "
+            "or raise --min-replicas to the number of replicas.",
             "--redis-timeout-ms %" PRId64, settings->redis_timeout_ms);
     else
         add(report, "leases", TAKEOVERS[takeover].status,
-            "A master that was replaced can go on with replicas that were not moved. Only its own count of them stops "
-            "it then, which a clock that is set back or a machine that froze delays: raise --min-replicas to half the "
+            "A replaced master can continue with replicas that have not moved yet. Only its own min-replicas-to-write "
+            "stops it then, and a clock set back or a frozen machine delays that: raise --min-replicas to half the "
             "number of replicas, rounded up.",
-            "%s must acknowledge each: --min-replicas %" PRId64 " of %" PRId64, TAKEOVERS[takeover].detail,
+            "%s must acknowledge each lease: --min-replicas %" PRId64 " of %" PRId64, TAKEOVERS[takeover].detail,
             settings->min_replicas, facts->replicas_known);
 }
 
-/* Replicas, or masters of other stores, behind one name: each connection may end at another one. */
+/* If one name covers replicas, or masters of other stores, each connection may reach a different server. */
 static void check_address(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
     unsigned v4 = evidence->addresses_v4, v6 = evidence->addresses_v6;
     enum doctor_status status = v4 > 1 || v6 > 1 ? DOCTOR_FAIL : v4 + v6 > 1 ? DOCTOR_WARN : DOCTOR_OK;
 
     add(report, "address", status,
-        status == DOCTOR_FAIL
-            ? "Connections would end at different servers, and requests be answered 503: give --redis a "
-              "name that leads to the primary alone, or redis-sentinel://."
-            : "See that both addresses lead to the same Redis, or give one of them.",
+        status == DOCTOR_FAIL ? "Connections would reach different servers, and requests would be answered 503: set "
+                                "--redis to a name that resolves to the master only, or to redis-sentinel://."
+                              : "Make sure that both addresses reach the same Redis, or use one of them.",
         v4 + v6 > 1 ? "the name in --redis has %u addresses" : "one server", v4 + v6);
 }
 
@@ -189,8 +186,8 @@ static void check_identity(struct doctor_report *report, const struct store_fact
     bool is_empty = facts->id[0] == '\0';
 
     add(report, "store", is_empty ? DOCTOR_WARN : DOCTOR_OK,
-        "Nodes answer 503 until the first account is made: chatelaine account create. If there were accounts, the data "
-        "are lost, or --redis or --prefix names another store.",
+        "Nodes answer 503 until the first account is created: chatelaine account create. If there were accounts "
+        "before, the data is lost, or --redis or --prefix names another store.",
         "%s", is_empty ? "empty" : facts->id);
 }
 
@@ -201,7 +198,7 @@ static void check_clock(struct doctor_report *report, int64_t ahead_ms)
                                 : apart_ms > CLOCK_WARN_MS ? DOCTOR_WARN
                                                            : DOCTOR_OK;
 
-    add(report, "clock", status, "Set both clocks by NTP: one-time codes count for seconds only.",
+    add(report, "clock", status, "Set both clocks by NTP: one-time codes are valid for seconds only.",
         "Redis is %" PRId64 " ms %s of this machine", apart_ms, ahead_ms < 0 ? "behind" : "ahead");
 }
 
@@ -210,7 +207,7 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
     const struct store_facts *facts = &evidence->facts;
 
     add(report, "redis", evidence->is_reachable ? DOCTOR_OK : DOCTOR_FAIL,
-        "See that Redis runs, and that --redis names it, with user and password where it asks for them.", "%s",
+        "Make sure that Redis runs, and that --redis has its address, with user and password if it needs them.", "%s",
         evidence->is_reachable ? "answers" : evidence->trouble);
     if (!evidence->is_reachable)
         return;
@@ -219,7 +216,7 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
     check_settings(report, facts, FITNESS_DURABLE);
     check_memory(report, facts);
     check_rule(report, facts, "writable",
-               facts->writable ? "Redis takes our changes" : "Redis does not take our changes");
+               facts->writable ? "Redis accepts our changes" : "Redis does not accept our changes");
     check_replicas(report, facts, evidence->settings->min_replicas);
     if (facts->sentinels > 0) {
         check_sentinels(report, facts);
@@ -236,38 +233,39 @@ static void check_origin(struct doctor_report *report, const struct doctor_evide
     const char *origin = evidence->settings->public_origin;
 
     if (!origin)
-        add(report, "public-origin", DOCTOR_WARN, "Give --public-origin as the nodes have it, to have it checked.",
+        add(report, "public-origin", DOCTOR_WARN, "To have it checked, pass --public-origin as on the nodes.",
             "not given");
     else if (evidence->origin_trouble)
-        add(report, "public-origin", DOCTOR_FAIL, "Give it as in https://console.example.org.", "%s",
+        add(report, "public-origin", DOCTOR_FAIL, "Write it as in https://console.example.org.", "%s",
             evidence->origin_trouble);
     else
         add(report, "public-origin", settings_origin_is_https(origin) ? DOCTOR_OK : DOCTOR_WARN,
-            "Browsers send the session's cookie over https alone: put TLS in front, and give https://….", "%s", origin);
+            "Browsers send the session cookie only over https: put TLS in front, and set --public-origin to https://….",
+            "%s", origin);
 }
 
 static void check_key(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
     static const char *const DETAILS[] = {
-        [STORE_KEYS_UNJUDGED] = "readable by this user alone",
-        [STORE_KEYS_FIT] = "readable by this user alone, and the one that the store was made with",
-        [STORE_KEYS_OTHER] = "not the one that the store was made with",
-        [STORE_KEYS_LACKING] = "the store has records of another one, which is not given",
-        [STORE_KEYS_UNNOTED] = "the store has not noted with which it was made",
+        [STORE_KEYS_UNJUDGED] = "readable by this user only",
+        [STORE_KEYS_FIT] = "readable by this user only, and the one that made this store",
+        [STORE_KEYS_OTHER] = "not the one that made this store",
+        [STORE_KEYS_LACKING] = "the store has records of another master key, which is missing",
+        [STORE_KEYS_UNNOTED] = "the store does not record which master key made it",
     };
     const struct store_facts *facts = &evidence->facts;
     enum store_keys keys = evidence->is_reachable ? facts->keys : STORE_KEYS_UNJUDGED;
     const char *breach = evidence->is_reachable ? fitness_breach(facts, FITNESS_KEYS) : NULL;
 
     if (evidence->key_trouble)
-        add(report, "master-key", DOCTOR_FAIL,
-            "Without it no node starts: give --master-key-file as the nodes have it.", "%s", evidence->key_trouble);
+        add(report, "master-key", DOCTOR_FAIL, "No node starts without it: pass --master-key-file as on the nodes.",
+            "%s", evidence->key_trouble);
     else
         add(report, "master-key", breach ? DOCTOR_FAIL : DOCTOR_OK, breach, "%s%s%s", DETAILS[keys],
             keys == STORE_KEYS_LACKING ? ": " : "", keys == STORE_KEYS_LACKING ? facts->lacking : "");
 }
 
-/* What keeps each retired master key from being taken out of the files. */
+/* What still needs a retired master key, so that it must stay in the files. */
 static void check_retired(struct doctor_report *report, const struct key_census *census, size_t i)
 {
     const struct census_row *row = &census->of[i];
@@ -291,18 +289,17 @@ static void check_records(struct doctor_report *report, const struct doctor_evid
     for (size_t i = 1; i < census->generations; i++)
         check_retired(report, census, i);
     add(report, "records", status,
-        is_open
-            ? "Records without a seal are taken: when no node of the earlier version runs, run 'chatelaine "
-              "master-key rotate'."
-            : "Somebody wrote into Redis: the log of nodes names the records ('altered in Redis'). Revoke those keys, "
-              "and see who has access.",
+        is_open ? "Records without a seal are still accepted: once no node of the earlier version runs, run "
+                  "'chatelaine master-key rotate'."
+                : "Somebody else wrote to Redis: the nodes' logs name the records ('altered in Redis'). Revoke those "
+                  "keys, and find out who has access.",
         "%" PRIu64 " active keys made with the current master key, %" PRIu64 " with an unknown one; %" PRIu64
         " records without a seal, %" PRIu64 " altered",
         census->of[0].keys, census->keys_unknown, census->unsealed, census->altered);
     add(report, "sign-in", census->users_unknown > 0 ? DOCTOR_WARN : DOCTOR_OK,
-        "Nobody signs in as those: give the master key that they were made with, or run 'chatelaine user "
-        "reset-password' and 'user reset-totp'.",
-        "%" PRIu64 " of %" PRIu64 " users have secrets of a master key that is not given", census->users_unknown,
+        "These users cannot sign in: add the master key that made their secrets to --retired-master-key-file, or run "
+        "'chatelaine user reset-password' and 'user reset-totp'.",
+        "%" PRIu64 " of %" PRIu64 " users have secrets made with a missing master key", census->users_unknown,
         census->users);
 }
 
@@ -318,8 +315,9 @@ void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_repor
         check_records(ret_report, evidence);
     check_origin(ret_report, evidence);
     add(ret_report, "file-limit", evidence->file_limit >= needed ? DOCTOR_OK : DOCTOR_WARN,
-        "Connections beyond it are shed: raise the limit (ulimit -Hn, LimitNOFILE=), or lower --connections-max.",
-        "%" PRIu64 " open files, up to %" PRIu64 " may be needed", evidence->file_limit, needed);
+        "Nodes accept fewer connections than --connections-max: raise the limit (ulimit -Hn, LimitNOFILE=), or lower "
+        "--connections-max.",
+        "%" PRIu64 " open files allowed, up to %" PRIu64 " needed", evidence->file_limit, needed);
 }
 
 bool doctor_is_fit(const struct doctor_report *report)

@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct store_refusals NEVER = {.not_found = "there is nothing", .conflict = "it exists", .refused = "no"};
+static const struct store_refusals NEVER = {.not_found = "unexpected answer from the store: not found",
+                                            .conflict = "unexpected answer from the store: conflict",
+                                            .refused = "unexpected answer from the store: refused"};
 
-/* A record that gets another seal. */
+/* A record that gets a new seal. */
 struct new_seal {
     uint8_t digest[KEY_DIGEST_BYTES];
     char was_storage[KEY_TEXT_MAX_BYTES], is_storage[KEY_TEXT_MAX_BYTES];
@@ -26,8 +28,8 @@ struct taking {
 
     struct id *accounts;
     size_t account_count;
-    const struct id *account; /* the one that is looked through */
-    struct id behind;         /* in the present set */
+    const struct id *account; /* whose records are being read */
+    struct id behind;         /* the last key read; the next page starts behind it */
     size_t listed;
     struct new_seal *seals; /* of the keys listed last */
     size_t seal_count;
@@ -104,7 +106,7 @@ static void count_key(struct key_census *census, const struct key_seal *key)
         census->keys_unknown++;
 }
 
-/* Of a store that knew one master key alone, every record was made with that. */
+/* With a single master key, every record was made with it. */
 static struct text made_with(const struct taking *taking)
 {
     return taking->census->generations == 1 ? keyring_short_name(taking->keyring, 0) : (struct text){0};
@@ -182,7 +184,7 @@ static void take_key_set(struct taking *taking, unsigned set)
 
 /* Users */
 
-/* The MAC, and the TOTP secret (NULL: it can't be opened) under the current master key. */
+/* Renews the MAC and the TOTP secret under the current master key. secret: NULL if it cannot be opened. */
 static void reseal_user(struct taking *taking, struct user_record *user, const struct totp_secret *secret)
 {
     if (secret)
@@ -292,7 +294,7 @@ int key_census_take(struct store_client *client, struct keyring *keyring, enum c
     taking.seals = mem_alloc(SEAL_KEYS_AT_ONCE * sizeof *taking.seals);
     take_accounts(&taking);
     free(taking.seals);
-    /* A resealed record needs only the current master key. */
+    /* Resealed records now need only the current master key. */
     ret_census->of[0].seals += ret_census->resealed;
     return store_client_explain(client, taking.result, &NEVER);
 }

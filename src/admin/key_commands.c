@@ -16,7 +16,7 @@ static const struct option_row REVOKE_ROWS[] = {
     {.name = "from-log",
      .type = OPTION_FLAG,
      .offset = COMMAND_OFFSET(from_log),
-     .help = "Read the operands as revocation logs, and revoke every key that they name."},
+     .help = "Read the operands as revocation logs, and revoke every key named in them."},
     ROW_JSON,
 };
 static const struct option_row TOTP_ROWS[] = {
@@ -29,8 +29,8 @@ static const struct option_row TOTP_ROWS[] = {
     {.name = "next",
      .type = OPTION_FLAG,
      .offset = COMMAND_OFFSET(next),
-     .help = "Print the code of the next 30 seconds. A node already accepts it, so you can use two codes in a row; "
-             "each works only once."},
+     .help = "Print the code of the next 30 seconds. Nodes already accept it, so you can use two codes in a row; each "
+             "works only once."},
 };
 static const struct option_table REVOKE_TABLE = OPTION_TABLE(REVOKE_ROWS);
 static const struct option_table TOTP_TABLE = OPTION_TABLE(TOTP_ROWS);
@@ -72,13 +72,13 @@ static int print_revoked(const struct command_line *line, const struct key_recor
         json_put_member(&w, "revoked_at", text_of(revoked));
         json_object_end(&w);
     } else {
-        buf_printf(&out, "Key %s is revoked since %s; no node accepts it.", key->id.text, revoked);
+        buf_printf(&out, "Key %s was revoked at %s; no node accepts it.", key->id.text, revoked);
     }
     buf_append_char(&out, '\n');
     return command_print(buf_text(&out));
 }
 
-/* EXIT_DONE, or the code of what was told on standard error. */
+/* Returns EXIT_DONE, or an exit code after printing an error. */
 static int revoke_in_store(const struct command_line *line, const struct id *id, struct key_record *ret_key)
 {
     static const struct store_refusals REFUSALS = {.not_found = "there is no key with this id"};
@@ -169,7 +169,7 @@ int totp_run(const struct command_line *line)
     int code;
 
     if (!line->file && line->operand_count == 0)
-        return command_fail(EXIT_USAGE, "totp needs an otpauth:// address, a base32 secret, a file's name, or --file");
+        return command_fail(EXIT_USAGE, "totp needs an otpauth:// address, a base32 secret, a file name, or --file");
     code = line->file ? totp_read_file(line->file, &secret) : totp_secret_obtain(line->operands[0], &secret);
     if (code != EXIT_DONE)
         return code;

@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-/* While nodes of an earlier version run, which seal nothing. */
+/* How long records without a seal are accepted, while nodes of an earlier version, which seal nothing, may run. */
 enum { ADOPTION_DAYS = 7 };
 static const int64_t ADOPTION_MS = ADOPTION_DAYS * INT64_C(86400000);
 
@@ -18,8 +18,8 @@ static const struct option_row ROTATE_ROWS[] = {
     {.name = "adopt",
      .type = OPTION_FLAG,
      .offset = COMMAND_OFFSET(adopt),
-     .help = "Trust and seal records without a seal. Use this once, when you upgrade from a version without seals. Its "
-             "nodes may serve beside new ones for 7 days; when they are gone, run the command without this option."},
+     .help = "Trust and seal records without a seal. Use this once, when you upgrade from a version without seals. Old "
+             "nodes may serve beside new ones for 7 days; once they are gone, run the command without this option."},
     {.name = "forget",
      .type = OPTION_FLAG,
      .offset = COMMAND_OFFSET(forget),
@@ -61,8 +61,9 @@ static void rotation_stored(void *arg, enum store_result result)
 
 static int explain(struct rotation *rotation)
 {
-    static const struct store_refusals NEVER = {
-        .not_found = "there is nothing", .conflict = "it exists", .refused = "it was refused"};
+    static const struct store_refusals NEVER = {.not_found = "unexpected answer from the store: not found",
+                                                .conflict = "unexpected answer from the store: conflict",
+                                                .refused = "unexpected answer from the store: refused"};
 
     return store_client_explain(&rotation->client, rotation->result, &NEVER);
 }
@@ -74,7 +75,7 @@ static int examine(struct rotation *rotation)
     return explain(rotation);
 }
 
-/* Unsealed records that a node would take, or that the operator vouches for. */
+/* Seals unsealed records only if nodes accept them at present, or the operator vouches for them. */
 static enum census_act act_of(const struct rotation *rotation)
 {
     if (rotation->line->adopt)
@@ -82,7 +83,7 @@ static enum census_act act_of(const struct rotation *rotation)
     return rotation->facts.unsealed_until_ms > clock_wall_ms() ? CENSUS_ENDS : CENSUS_SEALS;
 }
 
-/* Whoever adopts a store must know its key: its users' secrets open by it. */
+/* Adopting a store needs its master key, so that must open at least one user's secrets. */
 static int check_adoption(struct rotation *rotation)
 {
     int code = key_census_take(&rotation->client, rotation->keyring, CENSUS_COUNTS, &rotation->census);
@@ -130,7 +131,7 @@ static int forget_unneeded(struct rotation *rotation)
     return code;
 }
 
-/* The new key is noted before anything is made with it, and unsealed records are taken until all are sealed. */
+/* Notes the new key before anything is made with it. Unsealed records are accepted until all are sealed. */
 static int rotate(struct rotation *rotation)
 {
     bool adopt = rotation->line->adopt;
@@ -174,9 +175,10 @@ static void print_text(const struct rotation *rotation, struct buf *out)
         buf_printf(out, "%" PRIu64 " records without a seal, %" PRIu64 " altered ones: nodes refuse them.\n",
                    census->unsealed, census->altered);
     if (rotation->line->adopt)
-        buf_printf(
-            out, "Records without a seal are taken for %d days. When all nodes are new: chatelaine master-key rotate\n",
-            ADOPTION_DAYS);
+        buf_printf(out,
+                   "Records without a seal are accepted for %d days. Once all nodes are new, run: chatelaine "
+                   "master-key rotate\n",
+                   ADOPTION_DAYS);
 }
 
 static void put_number(struct json_writer *w, const char *name, uint64_t number)
@@ -264,7 +266,7 @@ int master_key_adopt_own(const struct settings *settings, struct keyring *keyrin
     code = examine(&rotation);
     if (code == EXIT_DONE && rotation.facts.keys == STORE_KEYS_UNNOTED)
         code = rotate(&rotation);
-    /* No other node has it. */
+    /* A private store has no other nodes, so the adoption ends at once. */
     line.adopt = false;
     if (code == EXIT_DONE)
         code = examine(&rotation);

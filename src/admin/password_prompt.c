@@ -7,7 +7,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* A terminal that neither shows what is typed nor makes signals of it, so that it is always restored. */
+/* A terminal without echo. Keys raise no signals either, so the old settings are always restored. */
 struct quiet_terminal {
     int fd;
     struct termios before;
@@ -40,7 +40,7 @@ static void terminal_restore(struct quiet_terminal *terminal)
 
 static void terminal_say(const struct quiet_terminal *terminal, struct text words)
 {
-    /* A terminal that takes no words gives none either: reading fails next. */
+    /* If the terminal cannot be written to, reading fails next. */
     ssize_t written UNUSED = write(terminal->fd, words.ptr, words.len);
 }
 
@@ -88,7 +88,7 @@ static int password_ask(struct buf *ret_password)
     if (!terminal_hush(&terminal))
         return command_fail(EXIT_USAGE, "no terminal to ask for a password: use --password-file");
     bool is_asked = terminal_ask(&terminal, TEXT("New password (12 characters or more): "), ret_password) &&
-                    terminal_ask(&terminal, TEXT("The same again: "), &again);
+                    terminal_ask(&terminal, TEXT("Repeat the password: "), &again);
     terminal_restore(&terminal);
     if (!is_asked)
         return command_fail(EXIT_FAILED, "no password given");

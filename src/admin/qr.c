@@ -2,7 +2,7 @@
 
 #include <qrencode.h>
 
-/* ISO/IEC 18004 asks for four light modules around the code; two are enough for every reader on a screen. */
+/* ISO/IEC 18004 requires four light modules around the code; on a screen, two are enough for readers. */
 enum { QUIET = 2 };
 
 static bool is_dark(const QRcode *code, int row, int column)
@@ -12,7 +12,7 @@ static bool is_dark(const QRcode *code, int row, int column)
     return code->data[row * code->width + column] & 1;
 }
 
-/* Light modules are drawn, on a black ground of our own, so that themes cannot invert the code. */
+/* Draws light modules on an explicit black background, so that terminal themes cannot invert the code. */
 static const char *half_blocks(bool upper_dark, bool lower_dark)
 {
     if (upper_dark)

@@ -1,6 +1,6 @@
-/* key revoke --from-log: after Redis was restored from a backup, every key that the nodes' revocation logs name is
- * revoked again, each through the same barrier as ever. Where nodes serve, that takes 1.25 leases a key, as this
- * program is no node that they could acknowledge to: so many are under way at a time. */
+/* key revoke --from-log: after Redis was restored from a backup, revokes again every key named in the nodes' revocation
+ * logs, each through the usual barrier. This program is no node, so nodes cannot acknowledge to it: while nodes serve,
+ * each revocation waits 1.25 leases. So many run in parallel. */
 #include "admin_internal.h"
 
 #include "auth/revocation_log.h"
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many are under way in each pass. What fails is tried again in the next one, more gently: a Redis that waits for
- * far replicas may not get through the first pass's calls in time. */
+/* Revocations in parallel, per pass. Each pass retries what failed in the one before, with less load: a Redis that
+ * waits for distant replicas may time out under the first pass. */
 static const size_t PASSES[] = {256, 32, 4};
 enum { PASS_COUNT = sizeof PASSES / sizeof *PASSES };
 
@@ -24,15 +24,15 @@ enum { PASS_COUNT = sizeof PASSES / sizeof *PASSES };
 struct replay {
     struct store_client client;
     struct id *ids;
-    size_t count, capacity; /* at the end those that failed */
+    size_t count, capacity; /* at the end of a pass, those that failed */
     size_t unreadable;      /* lines */
 
-    /* The pass under way: of ids those before failed are left for the next pass, those before next were started. */
+    /* The current pass. ids[0, failed) are left for the next pass; ids[0, next) have been started. */
     size_t next, failed, under_way, width;
 
     size_t revoked, revoked_before, unknown;
-    enum store_result trouble; /* of the last that failed */
-    uint64_t told_ns;          /* when progress was told */
+    enum store_result trouble; /* result of the last failure */
+    uint64_t told_ns;          /* when progress was last printed */
 };
 
 /* Reading */
@@ -42,7 +42,7 @@ static void add_line(struct replay *replay, struct text line)
     struct id id;
 
     if (line.len == 0)
-        return; /* a node ended what was torn by a crash */
+        return; /* a node ended a line that a crash had cut short */
     if (!revocation_log_read(line, &id)) {
         replay->unreadable++;
         return;
@@ -70,7 +70,8 @@ static int read_lines(struct replay *replay, FILE *file, const char *name)
     free(line);
     if (!feof(file))
         return command_fail(EXIT_FAILED, "cannot read %s: %s; nothing was revoked", name, strerror(errno));
-    /* A compressed file, say: a few torn lines are normal, and told in the end; this would pass for a replay. */
+    /* Probably a compressed file. A few torn lines are normal and reported at the end, but a file without any key must
+     * not pass for a replay. */
     if (replay->count == readable_before && replay->unreadable > unreadable_before)
         return command_fail(EXIT_FAILED, "%s is not a revocation log: no line names a key; nothing was revoked", name);
     return EXIT_DONE;
@@ -93,7 +94,7 @@ static int compare_ids(const void *a, const void *b)
     return strcmp(((const struct id *)a)->text, ((const struct id *)b)->text);
 }
 
-/* Several nodes, and a key that was revoked again, name it several times. */
+/* A key occurs several times if several nodes logged it, or if it was revoked again. */
 static void drop_repeated(struct replay *replay)
 {
     size_t kept = 0;
@@ -117,7 +118,7 @@ static int read_logs(struct replay *replay, const struct command_line *line)
     return EXIT_DONE;
 }
 
-/* Revoking: each key is looked up first, which tells whether it was revoked all the time, then revoked in any case. */
+/* Revoking: each key is looked up first, to report whether it was revoked already, and then revoked in any case. */
 
 struct replayed_key {
     struct replay *replay;
@@ -192,7 +193,7 @@ static void replay_go_on(struct replay *replay)
         store_client_done(&replay->client);
 }
 
-/* Those that failed are left in ids. */
+/* ids holds those that failed afterwards. */
 static void replay_pass(struct replay *replay, size_t width)
 {
     replay->next = replay->failed = 0;
@@ -212,7 +213,7 @@ static void replay_all(struct replay *replay)
     }
 }
 
-/* Telling */
+/* Reporting */
 
 static void print_json(const struct replay *replay, struct buf *out)
 {
@@ -256,7 +257,7 @@ static int print_summary(const struct command_line *line, const struct replay *r
     return command_print(buf_text(&out));
 }
 
-/* Nothing is open after it. */
+/* Leaves nothing open. */
 static int replay_in_store(struct replay *replay, const struct command_line *line)
 {
     static const struct store_refusals NO_OTHERS = {0};

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* Commands wait longer than one call of a node does: a Redis that is just starting is worth a moment. */
+/* Commands wait longer for Redis than a node's calls do, because it may just be starting. */
 enum { READY_TIMEOUTS = 2, WHY_MAX_BYTES = 1024 };
 
 void store_client_done(struct store_client *client)
@@ -32,7 +32,7 @@ static void on_timer(uv_timer_t *timer)
 
 static void on_readiness(void *client)
 {
-    (void)client; /* the gate looks for itself */
+    (void)client; /* the gate polls readiness itself */
 }
 
 void store_client_pause(struct store_client *client, uint64_t ms)
@@ -104,10 +104,12 @@ static int explain_trouble(struct store_client *client, const struct opening *op
         return command_fail(EXIT_UNFIT, "%.*s: %.*s ('chatelaine doctor' lists every problem)",
                             TEXT_ARG(buf_text(&target)), TEXT_ARG(buf_text(&opening->why)));
     }
-    return command_fail(EXIT_FAILED, "%s (check --redis; 'chatelaine doctor' says more)", store_trouble(client->store));
+    return command_fail(EXIT_FAILED, "%s (check --redis; 'chatelaine doctor' shows more)",
+                        store_trouble(client->store));
 }
 
-/* A Redis that reads a large file back may take minutes, and says so. Once it has read all it gets as long as any. */
+/* Loading a large file may take Redis minutes, and it says so. Once it is loaded, it gets the usual time to become
+ * ready. */
 static void wait_for_gate(struct store_client *client, const struct opening *opening)
 {
     bool was_loading = false, is_loading = false;
@@ -179,7 +181,7 @@ int store_client_explain(struct store_client *client, enum store_result result, 
         why = refusals->refused;
         break;
     case STORE_UNAVAILABLE:
-        return command_fail(EXIT_FAILED, "not done: Redis refuses or cannot be reached (%s); try again",
+        return command_fail(EXIT_FAILED, "not done: Redis refused or cannot be reached (%s); try again",
                             store_trouble(client->store));
     case STORE_UNKNOWN:
         return command_fail(

@@ -1,4 +1,4 @@
-/* store accept-loss: what only an operator can decide about the store as a whole. */
+/* store accept-loss: a decision about the whole store that only an operator can make. */
 #include "admin/commands.h"
 
 #include "admin_internal.h"
@@ -24,7 +24,7 @@ static void loss_accepted(void *arg, enum store_result result)
 int store_accept_loss_run(const struct command_line *line)
 {
     static const struct store_refusals REFUSALS = {
-        .not_found = "the store is empty: there is nothing that nodes could go on with; make an account instead"};
+        .not_found = "the store is empty, so nodes have nothing to continue with; create an account instead"};
     struct acceptance acceptance;
     int code = store_client_open(&acceptance.client, &line->settings, NULL);
 
@@ -36,7 +36,7 @@ int store_accept_loss_run(const struct command_line *line)
     store_client_close(&acceptance.client);
     if (code != EXIT_DONE)
         return code;
-    return command_print(line->json
-                             ? TEXT("{\"accepted\":true}\n")
-                             : TEXT("Accepted: nodes that this Redis lacks changes of serve again in a second.\n"));
+    return command_print(
+        line->json ? TEXT("{\"accepted\":true}\n")
+                   : TEXT("Accepted. Nodes whose changes this Redis has lost serve again within a second.\n"));
 }

@@ -6,13 +6,13 @@
 
 #include <stdlib.h>
 
-/* Readiness is looked for often at first, for a node must come up in a moment, and less often while Redis is away. */
+/* Readiness is polled often at first, so that nodes start fast, and less often while Redis is away. */
 enum { LOOK_FIRST_MS = 2, LOOK_MAX_MS = 250 };
 
 struct store_gate {
     struct store *store;
     bool unsafe_redis;
-    store_gate_done *done; /* NULL once it ran, or may not run any more */
+    store_gate_done *done; /* NULL once it has run or must not run any more */
     void *arg;
     uv_timer_t timer;
     uint64_t pause_ms;
@@ -48,7 +48,8 @@ bool store_settings_survive_failover(const struct store_settings *store, struct 
 {
     if (store->target.sentinel_count == 0 || store->unsafe_redis || store->min_replicas > 0)
         return true;
-    buf_append_str(ret_why, "redis-sentinel:// needs --min-replicas 1 or more: a failover loses what no replica has");
+    buf_append_str(ret_why,
+                   "redis-sentinel:// needs --min-replicas 1 or more: a failover loses changes that no replica has");
     return false;
 }
 
@@ -100,7 +101,7 @@ static void gate_examined(void *arg, enum store_result result, const struct stor
         gate_freed(gate);
         return;
     }
-    /* Redis may load its file, and replicas may be away: that is waited for like a Redis that is down. */
+    /* If Redis loads its file, or replicas are missing, wait as for a Redis that is down. */
     unsigned kinds = (gate->unsafe_redis ? FITNESS_UNSAFE : FITNESS_ALL) & ~(unsigned)FITNESS_WAITS;
     const char *unfit = result == STORE_OK ? fitness_breach(facts, kinds) : NULL;
     if (unfit && !store_is_ready(gate->store))
@@ -118,7 +119,7 @@ static void gate_look(uv_timer_t *timer)
         return;
     }
     gate->pause_ms = gate->pause_ms * 2 > LOOK_MAX_MS ? LOOK_MAX_MS : gate->pause_ms * 2;
-    /* From the third look on: a store that becomes ready at once needs no second opinion. */
+    /* A store that becomes ready at once need not be examined. */
     if (gate->pause_ms > LOOK_FIRST_MS * 8 && !gate->examining) {
         gate->examining = true;
         store_examine(gate->store, gate_examined, gate);

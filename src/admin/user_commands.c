@@ -71,18 +71,18 @@ static int read_account(const char *text, struct id *ret_account)
                         "--account '%s' is not an account id (acct_…); 'chatelaine account list' shows them", text);
 }
 
-/* For people: the address as text and, on a terminal, as a QR code to scan. */
+/* For people: prints the address as text and, on a terminal, as a QR code. */
 static void put_totp(struct buf *out, const char *uri)
 {
     if (isatty(STDOUT_FILENO)) {
         buf_append_str(out, "\nScan this with an authenticator app:\n\n");
         if (!qr_print(uri, out))
-            buf_append_str(out, "  (too long for a QR code)\n");
+            buf_append_str(out, "  (The address is too long for a QR code.)\n");
     }
     buf_printf(out, "\nSecret for one-time codes (shown only now): %s\n", uri);
 }
 
-/* Tells of a user's new TOTP secret. created: with account and email, as `user create` does. */
+/* Prints a user's new TOTP secret. account: not NULL for `user create`, which prints account and email too. */
 static int print_totp(const struct command_line *line, const struct new_user *user, const char *account,
                       const char *email)
 {
@@ -112,7 +112,7 @@ static int print_totp(const struct command_line *line, const struct new_user *us
     return command_print(buf_text(&out));
 }
 
-/* The account's name is known now, and might be the password. */
+/* Checks the password again now that the account's name is known: it must not be made of that. */
 static int password_accept_for(struct store_client *client, const struct id *account, const char *email,
                                struct text password)
 {
@@ -238,7 +238,7 @@ int user_list_run(const struct command_line *line)
     return code;
 }
 
-/* On failure nothing is open. */
+/* Leaves nothing open on failure. */
 static int open_and_find(struct store_client *client, const struct settings *settings, struct keyring *keyring,
                          const char *email, struct known_user *ret_user)
 {
@@ -276,7 +276,7 @@ static int reset_totp_with(const struct command_line *line, struct keyring *keyr
     return code;
 }
 
-/* what: behind "User usr_… (email) ". */
+/* what: follows "User usr_… (email) ". */
 static int print_done(const struct command_line *line, const struct id *user, const char *email, const char *what)
 {
     struct buf out CLEANUP(buf_finish);
@@ -329,7 +329,7 @@ static int unlock_with(const struct command_line *line, struct keyring *keyring,
     code = user_unlock(&client, &user.id);
     store_client_close(&client);
     if (code == EXIT_DONE)
-        code = print_done(line, &user.id, email, "is unlocked; failed attempts are forgotten.");
+        code = print_done(line, &user.id, email, "is unlocked, and failed attempts are cleared.");
     return code;
 }
 

@@ -66,7 +66,7 @@ int account_name_find(struct store_client *client, const struct id *account, cha
     return store_client_explain(client, naming.result, &NONE);
 }
 
-/* Deadlines of calls count from the loop's time, which stands still while the hash is computed. */
+/* Updates the loop's time, which stood still while the hash was computed: call deadlines count from it. */
 void user_hash_password(struct store_client *client, struct keyring *keyring, const struct id *user,
                         struct text password, char ret_hash[PASSWORD_HASH_BYTES])
 {

@@ -13,24 +13,24 @@ static const struct option_group NO_OPTIONS[] = {{0}};
 const struct command COMMANDS[] = {
     {.name = "serve",
      .summary = "Run one node",
-     .text = "Serves the public and the internal listener. SIGTERM or SIGINT lets requests finish and\nstops the node; "
-             "a second one stops it at once. SIGHUP rereads the policy file and reopens\nthe revocation log. While "
-             "Redis is unreachable, requests are answered 503. The node\nrefuses to serve from a Redis that could lose "
-             "a revocation.",
+     .text = "Serves the public and the internal listener. SIGTERM or SIGINT lets requests finish, then stops\nthe "
+             "node; a second one stops it at once. SIGHUP rereads the policy file and reopens the\nrevocation log. "
+             "While Redis is unreachable, requests are answered 503. The node refuses to serve\nfrom a Redis that "
+             "could lose a revocation.",
      .groups = SERVE_OPTIONS,
      .run = serve_command,
      .logs = true},
     {.name = "dev",
      .summary = "Run one node with a private Redis, to try things out",
-     .text = "Starts a private redis-server in a folder, creates a master key, an account and a user\nthe first time, "
-             "shows how to sign in, and serves. Later starts reuse everything. Not for\nproduction: the folder "
-             "contains the password. Load its guide.sh into a shell for commands\nto try.",
+     .text = "Starts a private redis-server in a folder, creates a master key, an account and a user the first\ntime, "
+             "shows how to sign in, and serves. Later starts reuse everything. Not for production: the\nfolder "
+             "contains the password. Load its guide.sh into a shell for commands to try.",
      .groups = DEV_OPTIONS,
      .run = dev_command,
      .logs = true},
     {.name = "ready",
      .summary = "Ask the node on this machine whether it is ready",
-     .text = "Exit status 0: the node serves and its Redis answers. 1: it does not. For health checks\nof containers.",
+     .text = "Exit status 0: the node serves and its Redis answers. 1: it does not. For health checks of\ncontainers.",
      .groups = READY_OPTIONS,
      .run = ready_run},
     {.name = "account create",
@@ -46,9 +46,9 @@ const struct command COMMANDS[] = {
     {.name = "user list", .summary = "List the users", .groups = USER_LIST_OPTIONS, .run = user_list_run},
     {.name = "user unlock",
      .summary = "Unlock a user, and reset the count of failed attempts",
-     .text = "100 wrong codes in a row with the right password lock a user. Somebody else knows the\npassword then, so "
-             "reset it as well: 'user reset-password' also unlocks. This also resets\nstrangers' failed attempts, "
-             "which keep the user from signing in on a new browser.",
+     .text = "A user is locked after 100 wrong codes in a row with the right password. Somebody else then knows\nthe "
+             "password, so reset it: 'user reset-password' also unlocks. Unlocking also clears strangers'\nfailed "
+             "attempts, which block sign-in from new browsers.",
      .groups = USER_UNLOCK_OPTIONS,
      .run = user_unlock_run},
     {.name = "user reset-totp",
@@ -65,26 +65,26 @@ const struct command COMMANDS[] = {
      .operands = "ID|FILE...",
      .many_operands = true,
      .summary = "Revoke a key of any account, or all keys named in revocation logs",
-     .text = "Once this returns 0, no node accepts the key for any request that arrives later.\nWith --from-log, the "
-             "operands are files that nodes wrote as --revocation-log ('-': standard\ninput), and every key that they "
-             "name is revoked. Do this after restoring a backup of Redis,\nbefore nodes serve again. The command can "
-             "be repeated, and keys may occur more than once.",
+     .text = "Once this exits with 0, no node accepts the key for a request that arrives later. With --from-log,\nthe "
+             "operands are revocation logs that nodes wrote (--revocation-log; '-': standard input), and every\nkey "
+             "named in them is revoked. Do this after restoring a backup of Redis, before nodes serve again.\nThe "
+             "command can be repeated, and keys may occur more than once.",
      .groups = KEY_REVOKE_OPTIONS,
      .run = key_revoke_run},
     {.name = "totp",
      .operands = "URI|SECRET|FILE",
      .optional_operand = true,
      .summary = "Print the current one-time code",
-     .text = "The operand is an otpauth:// address, a base32 secret, a file with one of them (also as\n@FILE), or '-' "
+     .text = "The operand is an otpauth:// address, a base32 secret, a file with one of them (also as @FILE), or\n'-' "
              "for standard input.",
      .groups = TOTP_OPTIONS,
      .run = totp_run},
     {.name = "master-key rotate",
      .summary = "Move stored data to the current master key, and count what needs others",
-     .text = "Registers --master-key-file with Redis, and seals with it what retired master keys sealed.\nFirst give "
-             "the new key to every node as a retired one; afterwards make it their current\none. The digest of an API "
-             "key stays with the master key that made it until that API key\nis replaced; that of a password until its "
-             "user signs in.",
+     .text = "Registers --master-key-file in Redis and reseals with it whatever retired master keys sealed.\nBefore "
+             "this, give the new key to every node as a retired one; afterwards, make it their current\none. An API "
+             "key needs the master key that made its digest until that API key is replaced; a\npassword needs it until "
+             "its user signs in.",
      .groups = MASTER_KEY_ROTATE_OPTIONS,
      .run = master_key_rotate_run},
     {.name = "master-key",
@@ -99,10 +99,10 @@ const struct command COMMANDS[] = {
      .run = doctor_run},
     {.name = "store accept-loss",
      .summary = "Let nodes continue with a Redis that has lost acknowledged changes",
-     .text = "If Redis has lost changes that a node acknowledged (a lagging replica was promoted, a\nbackup was "
-             "restored), the node answers 503 and says how many. It repeats the revocations\nof the last ten minutes "
-             "by itself. If another Redis has the rest, bring that one back. If\nnot, replay the revocation logs ('key "
-             "revoke --from-log'), then accept the loss with this.",
+     .text = "If Redis has lost changes that a node acknowledged (a lagging replica was promoted, a backup "
+             "was\nrestored), the node answers 503 and says how many. It repeats the revocations of the last "
+             "ten\nminutes by itself. If another Redis has the other changes, bring that one back. Otherwise "
+             "replay\nthe revocation logs ('key revoke --from-log'), then accept the loss with this command.",
      .groups = STORE_ACCEPT_LOSS_OPTIONS,
      .run = store_accept_loss_run},
     {.name = "man", .summary = "Print the man page", .groups = NO_OPTIONS, .run = man_run, .hidden = true},
@@ -115,7 +115,7 @@ const struct command COMMANDS[] = {
 };
 const size_t COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS;
 
-/* How many of the arguments spell the name, 0 if they do not. */
+/* The number of arguments that spell the name; 0 if they do not. */
 static int words_matching(const char *name, int argc, char **argv)
 {
     struct text rest = text_of(name), word;
@@ -180,8 +180,8 @@ int command_read(const struct command *command, int argc, char **argv, struct co
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     int most = command->operands ? 1 : 0;
     if (ret_line->operand_count > most && !command->many_operands)
-        return command_fail(EXIT_USAGE, "'%s' is one argument too many for '%s'; see 'chatelaine %s --help'",
-                            argv[most], command->name, command->name);
+        return command_fail(EXIT_USAGE, "unexpected argument '%s' for '%s'; see 'chatelaine %s --help'", argv[most],
+                            command->name, command->name);
     if (ret_line->operand_count < most && !command->optional_operand)
         return command_fail(EXIT_USAGE, "'%s' needs %s; see 'chatelaine %s --help'", command->name, command->operands,
                             command->name);
@@ -199,8 +199,8 @@ void commands_print_help(struct buf *out)
         if (!COMMANDS[i].hidden)
             buf_printf(out, "  %-20s  %s\n", COMMANDS[i].name, COMMANDS[i].summary);
     buf_append_str(out, "\n"
-                        "Start with 'chatelaine dev'. 'chatelaine COMMAND --help' shows the options of a "
-                        "command.\nEach option can also be set in the environment: --redis-timeout-ms 500 "
+                        "Start with 'chatelaine dev'. 'chatelaine COMMAND --help' shows a command's options.\nEach "
+                        "option can also be set in the environment: --redis-timeout-ms 500 "
                         "is\nCHATELAINE_REDIS_TIMEOUT_MS=500. 'chatelaine --version' prints the version.\n"
                         "\n"
                         "Exit status: 0 done, 1 failed, 2 wrong usage, 3 Redis or settings are not fit.\n");

@@ -41,7 +41,7 @@ static const struct option_row DEV_ROWS[] = {
 };
 static const struct option_table DEV_TABLE = {DEV_ROWS, sizeof DEV_ROWS / sizeof *DEV_ROWS};
 
-/* As of a node, but silent about what goes well: how to sign in stays the last thing on the screen. */
+/* As for a node, but quiet by default, so that how to sign in stays the last thing on the screen. */
 static const struct option_row DEV_LOG_ROWS[] = {
     {.name = "log-level",
      .type = OPTION_CHOICE,
@@ -76,18 +76,18 @@ struct dev {
 
 /* Settings */
 
-/* As many as the limit of open files allows: in development that is no warning. */
+/* As many connections as the open-files limit allows. In development, fewer are no reason for a warning. */
 static int dev_fit_connections(struct settings *settings)
 {
     struct rlimit files;
 
     if (getrlimit(RLIMIT_NOFILE, &files) != 0)
-        return command_fail(EXIT_FAILED, "cannot read the limit of open files: %s", strerror(errno));
+        return command_fail(EXIT_FAILED, "cannot read the open-files limit: %s", strerror(errno));
     settings->connections_max = settings_connections_within(settings, files.rlim_cur);
     return EXIT_DONE;
 }
 
-/* The store's settings as they are by default, but of our own Redis. */
+/* Default store settings, but with our own Redis. */
 static int dev_fill_settings(struct dev *dev, const struct settings *given)
 {
     char storage[DEV_WHY_MAX_BYTES];
@@ -113,7 +113,7 @@ static int dev_fill_settings(struct dev *dev, const struct settings *given)
     return dev_fit_connections(&dev->settings);
 }
 
-/* Others on the network can read passwords and cookies, which are sent in clear. */
+/* Without TLS, others on the network can read passwords and cookies. */
 static void warn_of_clear_text(const char *listen)
 {
     struct address address;
@@ -125,7 +125,7 @@ static void warn_of_clear_text(const char *listen)
         log_str("listen", listen));
 }
 
-/* The origin must be known before the node listens, so a port that may be any is chosen here. */
+/* The origin must be known before the node listens, so port 0 is resolved here. */
 static uint16_t find_free_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -191,7 +191,7 @@ static int make_user(struct store_client *client, struct keyring *keyring, struc
     return code;
 }
 
-/* The user is there, and what he signs in with is not: he gets it anew. */
+/* The user exists but the credentials file is lost: gives the user new credentials. */
 static int renew_user(struct store_client *client, struct keyring *keyring, const struct id *user, struct text password,
                       struct totp_secret *ret_totp)
 {

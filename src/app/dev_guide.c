@@ -11,9 +11,9 @@
 
 enum { GUIDE_MAX_BYTES = 256 * 1024, WHY_MAX_BYTES = 512 };
 
-/* The guide: a file for a shell, whose comments hold what a shell cannot use */
+/* The guide: a shell file; what is not for the shell is in comments */
 
-/* One word for a shell: NAME='value'. */
+/* A shell assignment: NAME='value'. */
 static void put_variable(struct buf *out, const char *name, const char *value)
 {
     buf_printf(out, "%s='", name);
@@ -25,7 +25,7 @@ static void put_variable(struct buf *out, const char *name, const char *value)
     buf_append_str(out, "'\n");
 }
 
-/* As comments: the file is for a shell. */
+/* As comments, because the file is for a shell. */
 static void put_qr(struct buf *out, const char *uri)
 {
     struct buf code CLEANUP(buf_wipe);
@@ -93,7 +93,7 @@ static void put_code(struct buf *out, const char *uri)
     if (!totp_parse_uri(text_of(uri), &secret))
         return;
     totp_print(secret.bytes, TOTP_SECRET_BYTES, totp_step(now_ms), TOTP_DIGITS, code);
-    buf_printf(out, "  Code now      %s (for %lld s; a code counts once)\n", code,
+    buf_printf(out, "  Code now      %s (for %lld s; each code works once)\n", code,
                (long long)((TOTP_STEP_MS - now_ms % TOTP_STEP_MS) / 1000));
     secure_wipe(&secret, sizeof secret);
 }
@@ -118,7 +118,7 @@ static void put_sign_in(struct buf *out, const struct dev_guide *guide)
 
     find_binary(binary);
     buf_printf(out,
-               "\nChatelaine " CHATELAINE_VERSION ", development mode. Everything lies in clear in %s\n"
+               "\nChatelaine " CHATELAINE_VERSION ", development mode. Everything is stored in clear text in %s\n"
                "  Internal      http://%s (livez, readyz, metrics)\n"
                "  Terminal      . '%s' && tour\n"
                "  QR code       %s dev --dir '%s' --guide\n"

@@ -1,22 +1,22 @@
-# Shows a request and its answer. False if it was refused.
+# Shows a request and its response. Fails if the request was refused.
 api() { # METHOD URL [OPTION OF curl]...
     echo "> $1 $2"
     ANSWER=$(curl -sS --fail-with-body -X "$@" -H 'Content-Type: application/json') || { printf '%s\n' "$ANSWER"; return 1; }
     printf '%s\n' "$ANSWER"
 }
-field() { printf '%s' "$ANSWER" | grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; } # of the last answer
+field() { printf '%s' "$ANSWER" | grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; } # of the last response
 
-# A code counts once. A node takes the next code already; once both are used this waits for another, up to a minute.
+# Each code works once. A node also accepts the next one; if both are used, this waits up to a minute for another.
 new_code() {
     last=$(cat "$DIR/totp.last" 2>/dev/null || echo 0) step=$(($(date +%s) / 30))
-    [ "$step" -ge "$last" ] || echo "Codes count once. Waiting up to a minute for a new one." >&2
+    [ "$step" -ge "$last" ] || echo "Each code works once. Waiting up to a minute for a new one." >&2
     until step=$(($(date +%s) / 30)) && [ "$step" -ge "$last" ]; do sleep 1; done
     if [ "$step" -gt "$last" ]; then next=; else next=--next step=$((step + 1)); fi
     echo "$step" >"$DIR/totp.last"
     "$BIN" totp $next "$DIR/totp.uri"
 }
 
-# Email, password and code. The session cookie goes into a file, which replaces the last one if the sign-in succeeds.
+# Signs in with email, password and code. Replaces the file with the session cookie only if that succeeds.
 sign_in() {
     CODE=$(new_code) || return
     api POST "$URL/v1/auth/login" -c "$DIR/cookies.new" \
@@ -32,14 +32,14 @@ step_up() {
         -d "{\"password\":\"$PASSWORD\",\"totp\":\"$CODE\"}"
 }
 
-# People create the first key. Its secret is shown once.
+# A person creates the first key. Its secret is shown once.
 create_key() {
     api POST "$URL/v1/console/api_keys" -b "$DIR/cookies" -H "X-CSRF-Token: $CSRF" \
         -d '{"name":"First key","mode":"test"}' || return
     KEY=$(field secret) ID=$(field id)
 }
 
-# Integrations use it.
+# An integration uses the key.
 use_key() {
     api GET "$URL/v1/whoami" -H "Authorization: Bearer $KEY" &&
         api POST "$URL/v1/api_keys" -H "Authorization: Bearer $KEY" \
@@ -47,7 +47,7 @@ use_key() {
         api GET "$URL/v1/api_keys" -H "Authorization: Bearer $KEY"
 }
 
-# After the answer no node accepts the key.
+# Once this is answered, no node accepts the key.
 revoke_key() { # [URL OF THE NODE TO ASK]
     api DELETE "$URL/v1/api_keys/$ID" -H "Authorization: Bearer $KEY" || return
     api GET "${1:-$URL}/v1/whoami" -H "Authorization: Bearer $KEY" || [ "$(field code)" = api_key_revoked ]
@@ -56,7 +56,7 @@ revoke_key() { # [URL OF THE NODE TO ASK]
 tour() {
     { sign_in || { [ "$(field code)" = invalid_login ] && sign_in; }; } && # the first code may have been used in a browser
         step_up && create_key && use_key && return
-    echo "Stopped: the last answer says why. Nothing after it was done." >&2
+    echo "Stopped: the last response says why. No later step ran." >&2
     return 1
 }
 

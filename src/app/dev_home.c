@@ -22,7 +22,7 @@ static int fail_with_errno(const char *what, const char *path)
     return command_fail(EXIT_FAILED, "cannot %s %s: %s", what, path, strerror(errno));
 }
 
-/* A path in the home; false when it is too long. */
+/* A path in the home; false if it is too long. */
 static bool path_in(const struct dev_home *home, const char *name, char ret_path[PATH_MAX])
 {
     int length = snprintf(ret_path, PATH_MAX, "%s/%s", home->path, name);
@@ -30,7 +30,7 @@ static bool path_in(const struct dev_home *home, const char *name, char ret_path
     return length > 0 && length < PATH_MAX;
 }
 
-/* A folder that is ours alone. */
+/* A folder that only we can access. */
 static int make_private_folder(const char *path)
 {
     struct stat about;
@@ -40,7 +40,7 @@ static int make_private_folder(const char *path)
     if (lstat(path, &about) != 0)
         return fail_with_errno("look at", path);
     if (!S_ISDIR(about.st_mode) || about.st_uid != geteuid())
-        return command_fail(EXIT_FAILED, "%s is no folder of this user; give another one with --dir", path);
+        return command_fail(EXIT_FAILED, "%s is not a folder owned by this user; choose another one with --dir", path);
     if ((about.st_mode & 077) != 0 && chmod(path, 0700) != 0)
         return fail_with_errno("make private", path);
     return EXIT_DONE;
@@ -51,14 +51,15 @@ static int lock_home(struct dev_home *home)
     char path[PATH_MAX];
 
     if (!path_in(home, "lock", path))
-        return command_fail(EXIT_USAGE, "--dir has too long a name");
+        return command_fail(EXIT_USAGE, "the name of --dir is too long");
     home->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (home->lock < 0)
         return fail_with_errno("open", path);
     if (flock(home->lock, LOCK_EX | LOCK_NB) != 0)
-        return command_fail(EXIT_FAILED,
-                            "another 'chatelaine dev' runs in %s; stop it, give another --dir, or see its --guide",
-                            home->path);
+        return command_fail(
+            EXIT_FAILED,
+            "another 'chatelaine dev' runs in %s; stop it, choose another --dir, or print its guide with --guide",
+            home->path);
     return EXIT_DONE;
 }
 
@@ -89,7 +90,7 @@ int dev_home_write(const struct dev_home *home, const char *path, struct text co
     char temporary[PATH_MAX];
 
     if (!path_in(home, "new", temporary))
-        return command_fail(EXIT_USAGE, "--dir has too long a name");
+        return command_fail(EXIT_USAGE, "the name of --dir is too long");
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || !write_synced(fd, content) || rename(temporary, path) != 0)
         return fail_with_errno("write", path);
@@ -114,7 +115,7 @@ static int make_master_key(const struct dev_home *home)
     return code;
 }
 
-/* A name that is the same at each start, so that a Redis left behind by a crash is found again (FNV-1a). */
+/* A name (FNV-1a) that is the same at each start, so that a Redis left behind by a crash is found again. */
 static uint64_t name_of(const char *path)
 {
     uint64_t hash = 14695981039346656037u;
@@ -167,10 +168,10 @@ int dev_home_open(struct dev_home *home, const char *dir)
     if (!path_in(home, "master.key", home->master_key) || !path_in(home, "totp.uri", home->totp_file) ||
         !path_in(home, "redis.conf", home->redis_config) || !path_in(home, "redis.log", home->redis_log) ||
         !path_in(home, DEV_GUIDE_FILE, home->guide))
-        return command_fail(EXIT_USAGE, "--dir has too long a name");
+        return command_fail(EXIT_USAGE, "the name of --dir is too long");
     code = lock_home(home);
     if (code == EXIT_DONE)
-        unlink(home->guide); /* its addresses may be others now */
+        unlink(home->guide); /* its addresses may be out of date */
     if (code == EXIT_DONE)
         code = choose_socket(home);
     if (code == EXIT_DONE)
@@ -224,7 +225,7 @@ int dev_credentials_write(const struct dev_home *home, const struct dev_credenti
 
     buf_init(&out, CREDENTIALS_MAX_BYTES);
     if (!path_in(home, "credentials.json", path))
-        return command_fail(EXIT_USAGE, "--dir has too long a name");
+        return command_fail(EXIT_USAGE, "the name of --dir is too long");
     json_object_begin(&w);
     json_put_member(&w, "email", text_of(credentials->email));
     json_put_member(&w, "password", text_of(credentials->password));

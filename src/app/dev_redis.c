@@ -15,7 +15,7 @@
 
 enum { START_WITHIN_MS = 10000, POLL_MS = 5, CONFIG_MAX_BYTES = 4 * PATH_MAX };
 
-/* The process behind the socket, 0 if nobody listens there. */
+/* The process that listens on the socket; 0 if none does. */
 static pid_t socket_owner(const struct dev_home *home)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -33,10 +33,10 @@ static pid_t socket_owner(const struct dev_home *home)
 
 static void poll_timer_fired(uv_timer_t *timer)
 {
-    (void)timer; /* the loop turns, and whoever waits looks again */
+    (void)timer; /* only wakes the loop, so that wait_until() checks again */
 }
 
-/* Turns the loop until the condition holds; false after the time. */
+/* Runs the loop until the condition holds; false if it times out. */
 static bool wait_until(struct dev_redis *redis, bool (*holds)(const struct dev_redis *redis))
 {
     uv_update_time(redis->loop);
@@ -64,7 +64,7 @@ static bool has_ended(const struct dev_redis *redis)
     return !redis->is_running;
 }
 
-/* The folder is locked: whoever answers on its socket serves nobody any more. */
+/* We hold the folder's lock, so a Redis that still listens on its socket serves nobody. */
 static int stop_leftover(struct dev_redis *redis)
 {
     pid_t pid = socket_owner(redis->home);
@@ -74,7 +74,7 @@ static int stop_leftover(struct dev_redis *redis)
     LOG(LOG_INFO, "stopping a redis-server left running in this folder", log_int("pid", pid));
     if (kill(pid, SIGTERM) == 0 && wait_until(redis, nobody_listens))
         return EXIT_DONE;
-    return command_fail(EXIT_FAILED, "the redis-server left running in %s (process %ld) does not end; stop it",
+    return command_fail(EXIT_FAILED, "the redis-server left running in %s (process %ld) does not stop; kill it",
                         redis->home->path, (long)pid);
 }
 
@@ -92,7 +92,7 @@ static bool is_in_path(const char *program)
     return false;
 }
 
-/* As redis.conf reads it: in quotes, with escapes. */
+/* In the syntax of redis.conf: quoted, with escapes. */
 static void put_quoted(struct buf *out, const char *name, const char *value)
 {
     buf_printf(out, "%s \"", name);
@@ -136,7 +136,7 @@ static void redis_exited(uv_process_t *process, int64_t status, int number)
         redis->ended(redis->arg);
 }
 
-/* Detached: a ^C on the terminal is for us alone, for Redis must outlive the last flush. */
+/* Detached, so that ^C on the terminal reaches only us: Redis must outlive the node's last flush. */
 static int spawn(struct dev_redis *redis)
 {
     char program[] = "chatelaine", command[] = "dev-redis", config[PATH_MAX];
@@ -165,14 +165,15 @@ int dev_redis_start(struct dev_redis *redis, uv_loop_t *loop, const struct dev_h
     CHECK(uv_timer_init(loop, &redis->timer) == 0);
     int code = stop_leftover(redis);
     if (code == EXIT_DONE && !is_in_path("redis-server"))
-        code = command_fail(EXIT_FAILED, "there is no redis-server in PATH; install it (Debian: apt-get install "
-                                         "redis-server), version 7.0 or newer");
+        code = command_fail(
+            EXIT_FAILED,
+            "redis-server is not in PATH; install version 7.0 or newer (Debian: apt-get install redis-server)");
     if (code == EXIT_DONE)
         code = write_config(home);
     if (code == EXIT_DONE)
         code = spawn(redis);
     if (code == EXIT_DONE && (!wait_until(redis, answers_or_ended) || !redis->is_running))
-        code = command_fail(EXIT_FAILED, "redis-server did not come up; %s tells why", home->redis_log);
+        code = command_fail(EXIT_FAILED, "redis-server did not start; %s says why", home->redis_log);
     return code;
 }
 
@@ -210,7 +211,7 @@ void dev_redis_stop(struct dev_redis *redis)
     redis->is_open = false;
 }
 
-/* The child. When its parent ends, however that ends, the kernel sends it SIGTERM, and Redis saves and ends. */
+/* The child. However its parent ends, the kernel then sends the child SIGTERM, so that Redis saves and exits. */
 int dev_redis_run(const struct command_line *line)
 {
     CHECK(prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) == 0);

@@ -1,4 +1,4 @@
-/* Arguments in, one command run, its exit code out. */
+/* Reads the arguments, runs one command, and returns its exit code. */
 #include "app/command_table.h"
 
 #include "app/process.h"
@@ -20,7 +20,7 @@ static bool asks_for_help(int argc, char **argv)
     return false;
 }
 
-/* command NULL: of the whole program. */
+/* command: NULL prints the help of the whole program. */
 static int print_help(const struct command *command)
 {
     struct buf out CLEANUP(buf_finish);
@@ -38,9 +38,10 @@ static int refuse_unknown(const char *word)
     const struct command *meant = command_suggest(word);
 
     if (meant)
-        return command_fail(EXIT_USAGE, "there is no command '%s'; did you mean '%s'? 'chatelaine --help' lists all",
-                            word, meant->name);
-    return command_fail(EXIT_USAGE, "there is no command '%s'; 'chatelaine --help' lists all", word);
+        return command_fail(EXIT_USAGE,
+                            "there is no command '%s'; did you mean '%s'? 'chatelaine --help' lists all commands", word,
+                            meant->name);
+    return command_fail(EXIT_USAGE, "there is no command '%s'; 'chatelaine --help' lists all commands", word);
 }
 
 static int run(const struct command *command, int argc, char **argv)
@@ -61,8 +62,8 @@ static int run(const struct command *command, int argc, char **argv)
     return command->run(&line);
 }
 
-/* What CHATELAINE_X86_64_LEVEL lets the compiler use: without a word of ours the kernel would end us at some
- * instruction. The oldest types of virtual processors lack it. */
+/* Checks for the instructions that CHATELAINE_X86_64_LEVEL lets the compiler use. Old virtual CPU models lack them, and
+ * the process would be killed at some instruction without an explanation. */
 static bool processor_fits(void)
 {
 #ifdef __SSE4_2__
@@ -77,9 +78,9 @@ int main(int argc, char **argv)
     int words;
 
     if (!processor_fits())
-        return command_fail(EXIT_UNFIT, "this processor has no SSE4.2 (x86-64-v2), which this build needs: give the "
-                                        "virtual machine a newer type of processor, or build with "
-                                        "-DCHATELAINE_X86_64_LEVEL=v1");
+        return command_fail(EXIT_UNFIT,
+                            "this build needs SSE4.2 (x86-64-v2), which this processor lacks: give the virtual machine "
+                            "a newer CPU model, or build with -DCHATELAINE_X86_64_LEVEL=v1");
     if (argc < 2) {
         (void)print_help(NULL);
         return EXIT_USAGE;

@@ -2,7 +2,8 @@
 
 enum { MAN_MAX_BYTES = 256 * 1024 };
 
-/* Free text between macros: a backslash would begin an escape, a dot or quote at the start of a line a macro. */
+/* Free text between macros. A backslash would begin an escape; a dot or quote at the start of a line would begin a
+ * macro. */
 static void put_text(struct buf *out, const char *text)
 {
     bool at_line_start = true;
@@ -30,7 +31,7 @@ static void put_command(struct buf *out, const struct command *command)
     buf_append_str(out, ".\n");
     if (command->text)
         put_text(out, command->text);
-    /* Groups that every command shares are described once, behind the commands. */
+    /* Groups that commands share are described once, after the commands. */
     for (const struct option_group *group = command->groups; group->table; group++)
         if (group->table != &SETTINGS_STORE && group->table != &SETTINGS_KEYS && group->table != &SETTINGS_LOG)
             options_print_man(group->table, out);
@@ -65,12 +66,12 @@ static void put_tail(struct buf *out)
     buf_append_str(out,
                    ".Sh ENVIRONMENT\n"
                    "Every option can be set by a variable: the prefix CHATELAINE_, then its name in capitals with\n"
-                   "underscores, as in CHATELAINE_REDIS_TIMEOUT_MS. An option given as argument wins.\n"
+                   "underscores, as in CHATELAINE_REDIS_TIMEOUT_MS. An option on the command line wins.\n"
                    ".Sh EXIT STATUS\n"
                    "0: done. 1: failed. 2: wrong usage. 3: Redis or settings are not fit.\n"
                    ".Sh SIGNALS\n"
-                   "SIGTERM and SIGINT let a node finish its requests and end; a second one ends it at once.\n"
-                   "SIGHUP reads the policy file again, and opens the revocation log again.\n");
+                   "SIGTERM and SIGINT let requests finish, then stop the node; a second one stops it at once.\n"
+                   "SIGHUP rereads the policy file and reopens the revocation log.\n");
 }
 
 int man_run(const struct command_line *line)

@@ -21,16 +21,16 @@
 #include <unistd.h>
 
 enum { NODE_WHY_MAX_BYTES = 1024, POLICY_MAX_BYTES = 1024 * 1024, FIXED_HEADERS_MAX_BYTES = 512 };
-/* Probes and metrics are answered at once. */
+/* Short, because probes and metrics are answered at once. */
 enum { INTERNAL_DRAIN_MS = 1000 };
-/* What a gateway adds to the head of the request that it asks about, besides its target. */
+/* What a gateway may add to the head of the request that it asks about, besides the target. */
 enum { GATEWAY_FIELDS = 28, GATEWAY_HEAD_BYTES = 4096 };
 
 struct node {
     uv_loop_t *loop;
     const struct settings *settings;
     struct node_events events;
-    struct turn *turn; /* closed last, so that every end comes later, also that of a node not yet built */
+    struct turn *turn; /* closed last, so that stopped() always runs later, even if node_open() failed */
 
     struct store_settings store_settings;
     struct keyring *keyring;
@@ -41,7 +41,7 @@ struct node {
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
-    struct revocation_log *revocation_log;  /* NULL: none is kept */
+    struct revocation_log *revocation_log;  /* NULL: none */
     struct address_ranges *trusted_proxies; /* NULL: none */
     struct service service;
     struct console console;
@@ -77,7 +77,7 @@ const char *node_internal_address(const struct node *node)
     return node->internal_address;
 }
 
-/* Building up */
+/* Setup */
 
 static struct route_policy *policy_load(const char *path, struct buf *ret_why)
 {
@@ -130,13 +130,14 @@ static void node_gated(void *arg, enum store_gate_result result, const char *why
         node->events.serving(node->events.arg, node);
         return;
     }
-    (void)command_fail(EXIT_UNFIT,
-                       "%s ('chatelaine doctor' tells all that is unfit; --unsafe-redis accepts what a crash may lose)",
-                       why);
+    (void)command_fail(
+        EXIT_UNFIT,
+        "%s ('chatelaine doctor' lists every problem; --unsafe-redis serves anyway, and a crash may then lose changes)",
+        why);
     node->events.unfit(node->events.arg);
 }
 
-/* Headers that every response of both listeners carries. */
+/* The headers of every response on both listeners. */
 static void node_make_fixed_headers(struct node *node, struct text *ret_headers)
 {
     struct buf out;
@@ -157,7 +158,8 @@ static int node_listen(struct http_server *server, const char *option, const cha
     int result = http_server_listen(server, address, reuse_port, ret_bound);
 
     if (result == UV_EADDRINUSE)
-        return command_fail(EXIT_FAILED, "%s %s is in use by another program; give another address, or port 0 for any",
+        return command_fail(EXIT_FAILED,
+                            "%s %s is in use by another program; choose another address, or port 0 for any free port",
                             option, address);
     if (result != 0)
         return command_fail(result == UV_EINVAL ? EXIT_USAGE : EXIT_FAILED,
@@ -166,8 +168,8 @@ static int node_listen(struct http_server *server, const char *option, const cha
     return EXIT_DONE;
 }
 
-/* For the internal listener: a check carries the head of a request of the public one, and its target once more; the
- * body that it announces is never read. */
+/* For the internal listener. A check carries the head of a public request, and its target once more. The body that it
+ * announces is never read. */
 static void node_widen_limits(struct http_settings *http)
 {
     http->head_max_bytes += http->target_max_bytes + GATEWAY_HEAD_BYTES;
@@ -176,8 +178,8 @@ static void node_widen_limits(struct http_settings *http)
     http->body_max_bytes = INT64_MAX;
 }
 
-/* Without descriptors, new connections could only be closed without a response. So the node limits itself earlier, and
- * says so. */
+/* Without free descriptors, new connections could only be closed without a response. So the node accepts fewer
+ * connections, and logs that. */
 static int64_t node_connections_max(const struct settings *settings)
 {
     struct rlimit files;
@@ -264,7 +266,7 @@ static bool read_trusted_proxies(struct node *node, struct buf *ret_why)
     return node->trusted_proxies;
 }
 
-/* All that can be wrong before anything runs. */
+/* Checks everything that can be wrong before anything runs. */
 static bool node_read_settings(struct node *node, struct buf *ret_why)
 {
     const struct settings *s = node->settings;
@@ -277,8 +279,8 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
         !store_settings_survive_failover(&node->store_settings, ret_why))
         return false;
     if (node->store_settings.target.sentinel_count > 0 && s->lease_ms == 0) {
-        buf_append_str(ret_why, "redis-sentinel:// needs leases, for only a lease tells a master from one that was "
-                                "replaced: give --lease-ms more than 0, or name one Redis");
+        buf_append_str(ret_why, "redis-sentinel:// needs leases, because only a lease tells a master from a replaced "
+                                "one: set --lease-ms above 0, or name a single Redis");
         return false;
     }
     if (!device_clients_valid(text_of(s->device_clients))) {
@@ -384,7 +386,8 @@ void node_reload(struct node *node)
         reopen_revocation_log(node);
 }
 
-/* Tearing down: each step starts what it waits for and counts it in pending; node_part_ended() goes on. */
+/* Teardown: each step starts closing a part and counts it in pending. node_part_ended() continues with the next
+ * step. */
 
 static void node_next_step(struct node *node);
 
@@ -404,7 +407,7 @@ static void step_close_gate(struct node *node)
     store_gate_close(node->gate, node_part_ended, node);
 }
 
-/* First of all, so that no revocation waits for this node; the drain does not wait for it. */
+/* The first step, so that no revocation waits for this node. The drain does not wait for it. */
 static void step_leave(struct node *node)
 {
     if (node->member)
@@ -419,7 +422,7 @@ static void step_drain_public(struct node *node)
     http_server_drain(node->public_server, node->drain_ms, node_part_ended, node);
 }
 
-/* After the public one, so that probes can see that the node drains. */
+/* After the public listener, so that probes can see that the node is draining. */
 static void step_drain_internal(struct node *node)
 {
     int64_t most_ms = node->drain_ms < INTERNAL_DRAIN_MS ? node->drain_ms : INTERNAL_DRAIN_MS;
@@ -438,7 +441,7 @@ static void step_drain_usage(struct node *node)
     usage_drain(node->usage, node->store_settings.timeout_ms, node_part_ended, node);
 }
 
-/* Closed servers have freed all requests: from here on nobody calls what is closed next. */
+/* A closed server has freed all its requests, so nothing calls the parts that are closed next. */
 static void step_close_http(struct node *node)
 {
     struct http_server *servers[] = {node->internal_server, node->public_server};

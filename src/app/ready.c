@@ -46,7 +46,7 @@ static bool read_unix(struct text path, union address *ret_address)
     return true;
 }
 
-/* A node that listens on all addresses is asked on the loopback one. */
+/* If the node listens on all addresses, the loopback address is asked. */
 static bool read_tcp(struct text text, union address *ret_address)
 {
     if (http_address_read(text, &ret_address->storage) != 0)
@@ -82,7 +82,7 @@ static bool send_question(int fd)
     return send(fd, QUESTION, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
-/* All that the node sends before it closes, cut to what fits. */
+/* Everything that the node sends before it closes the connection, truncated to the buffer. */
 static bool read_answer(int fd, struct buf *ret_answer)
 {
     for (;;) {
@@ -97,7 +97,7 @@ static bool read_answer(int fd, struct buf *ret_answer)
     }
 }
 
-/* The body alone, which says why a node is not ready. */
+/* The body, which says why a node is not ready. */
 static struct text body_of(struct text answer)
 {
     const char *head_end = memmem(answer.ptr, answer.len, "\r\n\r\n", 4);
@@ -135,10 +135,10 @@ int ready_run(const struct command_line *line)
     int fd, code;
 
     if (!read_address(text_of(name), &address, &bytes))
-        return command_fail(EXIT_USAGE, "--internal-listen is host:port, [v6]:port or unix:/path, not '%s'", name);
+        return command_fail(EXIT_USAGE, "--internal-listen must be host:port, [v6]:port or unix:/path, not '%s'", name);
     fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return command_fail(EXIT_FAILED, "no socket: %s", strerror(errno));
+        return command_fail(EXIT_FAILED, "cannot create a socket: %s", strerror(errno));
     code = ask(fd, name, line->or_empty, &address, bytes);
     (void)close(fd);
     return code;

@@ -38,7 +38,7 @@ bool ready_file_write(const char *path, const char *listen, const char *internal
 
     int length = snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
     if (length < 0 || (size_t)length >= sizeof temporary) {
-        buf_append_str(ret_why, "--ready-file has too long a name");
+        buf_append_str(ret_why, "the name of --ready-file is too long");
         return false;
     }
     if (write_file(temporary, buf_text(&out)) && rename(temporary, path) == 0)

@@ -150,11 +150,11 @@ Test(doctor, tells_how_sure_leases_end_with_their_master)
         const char *text;
     } CASES[] = {
         {1, 1, 60000, DOCTOR_OK, "every replica"},
-        {2, 2, 1000, DOCTOR_OK, "every replica must acknowledge each: --min-replicas 2 of 2"},
+        {2, 2, 1000, DOCTOR_OK, "every replica must acknowledge each lease: --min-replicas 2 of 2"},
         {2, 1, 1000, DOCTOR_OK, "at least half of the replicas"},
         {2, 1, 1001, DOCTOR_FAIL, "--redis-timeout-ms 1001"},
         {3, 2, 1000, DOCTOR_OK, "at least half of the replicas"},
-        {3, 1, 1000, DOCTOR_WARN, "fewer than half of the replicas must acknowledge each: --min-replicas 1 of 3"},
+        {3, 1, 1000, DOCTOR_WARN, "fewer than half of the replicas must acknowledge each lease: --min-replicas 1 of 3"},
         {5, 2, 1000, DOCTOR_WARN, "fewer than half"},
     };
 

@@ -213,7 +213,7 @@ Test(dev, says_that_redis_server_is_missing)
     struct process dev;
 
     cr_expect_eq(process_run(&dev, folder, "dev", argv, NULL, PATIENCE_MS), 1);
-    cr_expect(file_contains(dev.err_path, "no redis-server in PATH; install it"));
+    cr_expect(file_contains(dev.err_path, "redis-server is not in PATH; install"));
 }
 
 /* Nothing but what helps, and how to sign in last: it is still on the screen when all is printed. */
@@ -255,7 +255,7 @@ Test(dev, offers_a_guide_that_stops_at_a_refusal_and_can_be_repeated, .timeout =
     start_dev(&dev);
     cr_expect_eq(run_guide(&shell, "PASSWORD=wrong; tour"), 1);
     cr_expect(file_contains(shell.out_path, "invalid_login"));
-    cr_expect(file_contains(shell.out_path, "Stopped: the last answer says why."));
+    cr_expect(file_contains(shell.out_path, "Stopped: the last response says why."));
     cr_expect_not(file_contains(shell.out_path, "step_up"));
 
     cr_expect_eq(run_guide(&shell, "rm \"$DIR/totp.last\"; tour && revoke_key"), 0, "%s", file_read(shell.out_path));
