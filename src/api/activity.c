@@ -1,4 +1,4 @@
-/* GET /v1/console/audit_events: what happened in an account. */
+/* GET /v1/console/audit_events: the audit trail of an account. */
 #include "core/limits.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"

@@ -1,6 +1,6 @@
 /* Checks: a gateway asks whether it may let a request pass to its backend
- * (docker/gateways/README.md#the-check-interface). Which request is meant? Gateways copy their client's headers, so
- * that a client can send the headers of another gateway: each route reads one pair and no other. */
+ * (docker/gateways/README.md#the-check-interface). Gateways copy their client's headers, so a client could send the
+ * headers that another gateway uses to describe a request. So each route reads one pair of headers and no other. */
 #include "core/path.h"
 #include "guard_internal.h"
 #include "handlers_internal.h"
@@ -8,10 +8,10 @@
 
 static void allow(struct exchange *exchange);
 
-/* Adds X-Auth-Error to the refusal to come. With --check-status strict401 its status becomes one that nginx'
- * auth_request knows: 401 stays and every other verdict is 403, with the body and the code that it has elsewhere. What
- * is no verdict but a failure of ours (500, 503) stays what it is: nginx answers 500 to it, never lets the request
- * pass, and can try the next node before (proxy_next_upstream http_503). */
+/* Adds X-Auth-Error to the refusal. With --check-status strict401, changes its status to one that nginx auth_request
+ * understands: 401 stays, and every other verdict becomes 403 with the usual body and code. Failures of ours (500, 503)
+ * are not verdicts and stay: nginx can try the next node (proxy_next_upstream http_503), then answers 500, and never
+ * lets the request pass. */
 static void mark_refusal(struct http_request *request, struct problem *problem, void *arg)
 {
     const struct service *service = arg;
@@ -22,7 +22,7 @@ static void mark_refusal(struct http_request *request, struct problem *problem, 
         problem->status = 403;
 }
 
-/* Gateways ask the next node where this one drains. */
+/* While this node drains, gateways ask the next one. */
 static bool begin(struct exchange *exchange)
 {
     exchange->mark_refusal = mark_refusal;
@@ -48,7 +48,7 @@ static enum problem_code read_headers(struct exchange *exchange, struct text met
     return http_method_read(method, &exchange->method) ? PROBLEM_NONE : PROBLEM_NOT_IMPLEMENTED;
 }
 
-/* The prefix is cut off what was sent, before anything is normalised. */
+/* Removes the prefix from the target as sent, before anything is normalised. */
 static enum problem_code read_request_line(struct exchange *exchange, struct text *ret_path)
 {
     struct text path = http_request_path(exchange->request), query = http_request_query(exchange->request);
@@ -58,15 +58,15 @@ static enum problem_code read_request_line(struct exchange *exchange, struct tex
     return ret_path->len + query_bytes > exchange->service->target_max_bytes ? PROBLEM_URI_TOO_LONG : PROBLEM_NONE;
 }
 
-/* The request that is asked about goes up the ladder as if it had come itself. */
+/* Sends the request that is asked about through the guard as if it had come itself. */
 static void check_path(struct exchange *exchange, struct text path)
 {
-    /* The backend gets the path as it was sent: one that others may read otherwise than we do is refused. */
+    /* The backend gets the path as sent, so refuse one that it may read differently. */
     if (!exchange_read_path(exchange, path) || !path_is_unambiguous(path)) {
         exchange_refuse(exchange, PROBLEM_BAD_REQUEST);
         return;
     }
-    /* For these there is nothing to tunnel and nothing to echo anywhere. */
+    /* No backend needs these methods: nothing may be tunnelled or echoed. */
     if (exchange->method == HTTP_CONNECT || exchange->method == HTTP_TRACE) {
         exchange_refuse_method(exchange, HTTP_METHODS_ALLOWED);
         return;
@@ -128,7 +128,7 @@ void check_nothing(struct exchange *exchange)
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
 }
 
-/* Nothing of this comes from the request: a client's own X-Auth-* never come back. */
+/* None of these values comes from the request: a client's own X-Auth-* headers are never passed on. */
 static void allow(struct exchange *exchange)
 {
     enum { SCOPES_MAX_BYTES = 256 };

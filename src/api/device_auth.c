@@ -1,6 +1,6 @@
 /* The device's side of the OAuth 2.0 Device Authorization Grant (RFC 8628). A device gets a code for itself and one for
- * a person, who approves it in the console (enrolments.c), and polls until its key is there. Errors are those of RFC
- * 6749 section 5.2, but for what is no matter of OAuth: 415, 429, 5xx. */
+ * a person, who approves it in the console (enrolments.c), and polls until its key is there. Errors follow RFC 6749
+ * section 5.2, except those outside OAuth: 415, 429, 5xx. */
 #include "base/check.h"
 #include "base/secure.h"
 #include "exchange_internal.h"
@@ -13,14 +13,14 @@
 
 static const scope_set DEVICE_SCOPES = SCOPE_DOCUMENTS_WRITE;
 
-/* RFC 6749 section 5.1 asks for it beside Cache-Control, which every answer has. */
+/* RFC 6749 section 5.1 requires Pragma in addition to Cache-Control, which every response has. */
 static void reply_uncached(struct exchange *exchange, int status, const struct buf *out)
 {
     http_response_header(exchange->request, TEXT("Pragma"), TEXT("no-cache"));
     http_reply_json(exchange->request, status, out);
 }
 
-/* The one way in which OAuth errors are told. description: of printable ASCII without quotes and backslashes. */
+/* All OAuth errors are sent from here. description: printable ASCII without quotes and backslashes. */
 static void refuse_oauth(struct exchange *exchange, const char *error, const char *description)
 {
     char storage[512];
@@ -37,8 +37,8 @@ static void refuse_throttled(struct exchange *exchange, uint32_t retry_after_s)
     exchange_refuse_throttled(exchange, retry_after_s);
 }
 
-/* False: refused. */
-static bool read_form(struct exchange *exchange, const struct form_field *fields, size_t count, void *target)
+/* False if the exchange has been refused. */ static bool
+read_form(struct exchange *exchange, const struct form_field *fields, size_t count, void *target)
 {
     char *storage = http_request_alloc(exchange->request, exchange->form.len + 1);
     char description[96];
@@ -52,12 +52,12 @@ static bool read_form(struct exchange *exchange, const struct form_field *fields
         refuse_oauth(exchange, "invalid_request", description);
         return false;
     case FORM_REPEATED:
-        refuse_oauth(exchange, "invalid_request", "A parameter came twice.");
+        refuse_oauth(exchange, "invalid_request", "A parameter is repeated.");
         return false;
     case FORM_MALFORMED:
         break;
     }
-    refuse_oauth(exchange, "invalid_request", "The body is not a valid form of UTF-8 text.");
+    refuse_oauth(exchange, "invalid_request", "The body is not a valid form in UTF-8.");
     return false;
 }
 
@@ -66,7 +66,7 @@ static bool client_is_known(struct exchange *exchange, struct text client)
     bool known = device_clients_include(exchange->service->device_clients, client);
 
     if (!known)
-        refuse_oauth(exchange, "invalid_client", "This client_id is not known here.");
+        refuse_oauth(exchange, "invalid_client", "This client_id is unknown.");
     return known;
 }
 
@@ -84,7 +84,8 @@ void oauth_metadata_show(struct exchange *exchange)
 
 /* POST /v1/auth/device_authorization */
 
-/* Of 20^8 codes some thousand are in use at most: a second try is rare, a fourth means that something is wrong. */
+/* There are 20^8 codes, and at most some thousand are in use. A second try is rare; a fourth would mean that something
+ * is wrong. */
 enum { CODES_TRIED_MAX = 3 };
 
 struct authorization_input {
@@ -120,7 +121,7 @@ void device_authorize(struct exchange *exchange)
     authorization_try(op);
 }
 
-/* False: refused. */
+/* False if the exchange has been refused. */
 static bool authorization_read(struct authorization *op)
 {
     static const struct form_field FIELDS[] = {
@@ -135,12 +136,13 @@ static bool authorization_read(struct authorization *op)
         !client_is_known(op->exchange, input.client))
         return false;
     if (input.scope.len && scope_parse(input.scope) != DEVICE_SCOPES) {
-        refuse_oauth(op->exchange, "invalid_scope", "Devices get the scope documents:write and no other.");
+        refuse_oauth(op->exchange, "invalid_scope", "Devices can get only the scope documents:write.");
         return false;
     }
     if (input.name.len && !key_set_name(&named, input.name)) {
-        refuse_oauth(op->exchange, "invalid_request",
-                     "device_name must have 1 to 200 characters: not only blanks, no control or format characters.");
+        refuse_oauth(
+            op->exchange, "invalid_request",
+            "device_name must have 1 to 200 characters, not only blanks, and no control or format characters.");
         return false;
     }
     op->request.client = input.client;
@@ -193,7 +195,7 @@ static void authorization_answer(struct authorization *op)
     exchange_log(exchange, "device enrolment begun", (struct text){0}, (struct text){0}, (struct text){0});
 }
 
-/* POST /v1/auth/token: each poll brings a new secret along, so that the one that finds its enrolment approved makes the
+/* POST /v1/auth/token: each poll mints a new secret, so that the poll that finds its enrolment approved can create the
  * key in the same step. */
 
 struct token_input {
@@ -230,10 +232,11 @@ void device_token(struct exchange *exchange)
 
 static void refuse_grant(struct exchange *exchange)
 {
-    refuse_oauth(exchange, "invalid_grant", "This device_code is unknown, another client's, or has been used.");
+    refuse_oauth(exchange, "invalid_grant",
+                 "This device_code is unknown, belongs to another client, or has been used.");
 }
 
-/* False: refused. */
+/* False if the exchange has been refused. */
 static bool token_read(struct exchange *exchange, struct text *ret_client, struct token_digests *ret_code)
 {
     static const struct form_field FIELDS[] = {
@@ -246,7 +249,7 @@ static bool token_read(struct exchange *exchange, struct text *ret_client, struc
     if (!read_form(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
         return false;
     if (!text_equal(input.grant_type, DEVICE_GRANT_TYPE)) {
-        refuse_oauth(exchange, "unsupported_grant_type", "The grant is " DEVICE_GRANT_TYPE_LITERAL " and no other.");
+        refuse_oauth(exchange, "unsupported_grant_type", "grant_type must be " DEVICE_GRANT_TYPE_LITERAL ".");
         return false;
     }
     if (!input.device_code.len || !input.client.len) {
@@ -300,16 +303,16 @@ static void token_refuse(struct exchange *exchange, const struct device_poll *po
 {
     switch (poll->refusal) {
     case DEVICE_PENDING:
-        refuse_oauth(exchange, "authorization_pending", "Nobody has decided yet. Ask again after the interval.");
+        refuse_oauth(exchange, "authorization_pending", "Nobody has decided yet. Poll again after the interval.");
         break;
     case DEVICE_SLOW_DOWN:
-        refuse_oauth(exchange, "slow_down", "Wait 5 seconds longer between requests from now on.");
+        refuse_oauth(exchange, "slow_down", "From now on, wait 5 seconds longer between polls.");
         break;
     case DEVICE_DENIED:
-        refuse_oauth(exchange, "access_denied", "The device was refused.");
+        refuse_oauth(exchange, "access_denied", "The request was denied.");
         break;
     case DEVICE_EXPIRED:
-        refuse_oauth(exchange, "expired_token", "The codes have expired. Begin anew.");
+        refuse_oauth(exchange, "expired_token", "The codes have expired. Start again.");
         break;
     case DEVICE_THROTTLED:
         refuse_throttled(exchange, poll->retry_after_s);

@@ -1,5 +1,5 @@
-/* Users' decisions about devices that ask to be enrolled. An enrolment of which another account has decided is as
- * unknown as one that does not exist; so is one that is over: expired, or claimed by its device. */
+/* Users' decisions about devices that ask to be enrolled. An enrolment that another account has decided is answered as
+ * not found, and so is one that has expired or was claimed by its device. */
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "views_internal.h"
@@ -15,7 +15,7 @@ struct enrolment_visit {
 static void enrolment_found(void *arg, enum store_result result, const struct device_enrolment *enrolment,
                             uint32_t retry_after_s);
 
-/* NULL: refused. What has not the form of a code is not counted as a guess. */
+/* NULL if the exchange has been refused. Text that does not have the form of a code does not count as a guess. */
 static struct enrolment_visit *visit_begin(struct exchange *exchange, const char *decision)
 {
     struct enrolment_visit *visit = http_request_alloc(exchange->request, sizeof *visit);
@@ -44,7 +44,8 @@ void enrolment_show(struct exchange *exchange)
                           text_of(visit->user_tag), enrolment_found, visit);
 }
 
-/* POST …/approve and …/deny. The same again is answered the same; what was denied can't be approved any more: 404. */
+/* POST …/approve and …/deny. Repeating a decision gives the same response. A denied enrolment cannot be approved any
+ * more: 404. */
 
 static void decide(struct exchange *exchange, bool approve)
 {

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #define FORWARDED_FOR TEXT("X-Forwarded-For")
-/* One client may use all of a /64. */
+/* One client may use every address of a /64. */
 enum { CLIENT_NETWORK_IPV6_BITS = 64 };
 
-/* Nearly every path is in its normal form already: the server has refused all bytes that are never right. */
+/* Nearly every path is in normal form already; the server has refused bytes that are never valid. */
 static bool is_normal(struct text path)
 {
     if (path.len == 0 || path.ptr[0] != '/')
@@ -65,7 +65,7 @@ void exchange_refuse_limited(struct exchange *exchange, uint32_t retry_after_s)
 {
     struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
 
-    problem.message = "Too many changes within a minute. Wait, then go on.";
+    problem.message = "Too many changes within a minute. Wait, then try again.";
     problem.retry_after_s = retry_after_s;
     exchange_refuse_with(exchange, problem);
     exchange_log(exchange, "changes limited", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
@@ -91,7 +91,7 @@ void exchange_refuse_throttled(struct exchange *exchange, uint32_t retry_after_s
     exchange_refuse_with(exchange, problem);
 }
 
-/* The credential died while the request was on its way: what the guard would answer now. */
+/* The credential ended while the request was on its way. Answers what the guard would answer now. */
 static bool refuse_actor(struct exchange *exchange, enum store_result result)
 {
     bool is_device = exchange->key && exchange->key->kind == KEY_DEVICE;
@@ -163,8 +163,8 @@ const struct id *exchange_actor(const struct exchange *exchange)
     return exchange->key ? &exchange->key->id : &exchange->session->user.id;
 }
 
-/* Behind a balancer that is not trusted, everybody counts as one client, whose failures stop them all: the operator
- * should know. */
+/* Behind a load balancer that is not trusted, all clients count as one, and the failures of one block them all. The
+ * operator should know. */
 static void warn_of_proxy(const struct exchange *exchange)
 {
     struct service *service = exchange->service;
@@ -179,7 +179,7 @@ static void warn_of_proxy(const struct exchange *exchange)
         log_text("peer", http_request_peer(exchange->request)));
 }
 
-/* If trusted proxies say nothing readable, the last one counts as the client. */
+/* If trusted proxies send nothing readable, the last of them counts as the client. */
 static bool read_client(const struct exchange *exchange, struct address *ret_client)
 {
     const struct address_ranges *trusted = exchange->service->trusted_proxies;
@@ -256,7 +256,7 @@ static bool is_request_id_char(char c)
            c == '-';
 }
 
-/* The client's own X-Request-Id, or nothing where it is not of the form that is logged. */
+/* The client's own X-Request-Id; empty unless it has the form that may be logged. */
 static struct text client_request_id(struct http_request *request)
 {
     size_t count;

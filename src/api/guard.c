@@ -1,6 +1,6 @@
-/* The ladder: the one way in for every request of the public listener, and for every request that a gateway asks about.
- * The order of checks is in src/api/README.md#errors. The row of the route table says what lets a request pass, or the
- * route policy if the path is not ours. */
+/* The guard: the only way in for every request of the public listener and every request that a gateway asks about. The
+ * order of its checks is in src/api/README.md#errors. The route table says what a request needs; for paths that are not
+ * ours, the route policy does. */
 #include "api/service.h"
 #include "auth/bearer.h"
 #include "base/check.h"
@@ -50,7 +50,7 @@ static enum bearer_result read_bearer(struct exchange *exchange, struct text *re
     return count ? bearer_read(header, ret_token) : BEARER_ABSENT;
 }
 
-/* An empty variable after "Bearer" is the commonest mistake of all. */
+/* An empty variable after "Bearer" is the most common mistake, so it gets its own message. */
 static void refuse_malformed_bearer(struct exchange *exchange)
 {
     struct problem problem = problem_of(PROBLEM_BAD_REQUEST);
@@ -90,7 +90,7 @@ static void authenticate(struct exchange *exchange, enum route_who who)
     }
 }
 
-/* A known key is refused because it is no longer valid. */
+/* Verdicts other than invalid and undecided mean a known key that has ended. */
 static enum metric metric_of(enum key_verdict verdict)
 {
     if (verdict == KEY_INVALID)
@@ -106,7 +106,7 @@ static void refuse_key(struct exchange *exchange, enum key_verdict verdict, cons
     exchange->refused_key = NULL;
 }
 
-/* With its name behind it. */
+/* Copies the principal into the request's arena, followed by its name. */
 static void keep_principal(struct exchange *exchange, const struct key_principal *key)
 {
     struct key_principal *principal = http_request_alloc(exchange->request, sizeof *principal + key->name.len);
@@ -177,7 +177,7 @@ static void authenticate_session(struct exchange *exchange)
     load_session(exchange);
 }
 
-/* By its digest under the current master key, and then under each retired one. */
+/* Tries the cookie's digest under the current master key, then under each retired one. */
 static void load_session(struct exchange *exchange)
 {
     const struct service *service = exchange->service;
@@ -241,7 +241,7 @@ static void refuse_scope(struct exchange *exchange, scope_set required)
     exchange_refuse_with(exchange, problem);
 }
 
-/* One accepted check: the key's use is counted, whatever its handler answers. */
+/* Counts one accepted check as a use of the key, whatever the handler answers. */
 static void count_use(struct exchange *exchange)
 {
     metric_add(METRIC_CHECK_ACCEPTED, 1);
@@ -274,7 +274,8 @@ static void admit_key(struct exchange *exchange, scope_set scope)
     exchange->admit(exchange);
 }
 
-/* flags: ROUTE_CSRF, ROUTE_ORIGIN, ROUTE_STEP_UP. Also for anyone, of whom no row asks but the Origin. */
+/* flags: ROUTE_CSRF, ROUTE_ORIGIN, ROUTE_STEP_UP. Also used for routes for anyone, whose rows check at most the
+ * Origin. */
 static void admit_person(struct exchange *exchange, unsigned flags)
 {
     if ((flags & (ROUTE_CSRF | ROUTE_ORIGIN)) && !origin_is_ours(exchange))
@@ -295,7 +296,7 @@ static void authorise_row(struct exchange *exchange)
     CHECK((route->who == WHO_SESSION) == (exchange->session != NULL));
     if (!exchange->key)
         admit_person(exchange, route->flags);
-    else if (exchange->key->kind != KEY_API) /* device keys write documents, which is another backend's route */
+    else if (exchange->key->kind != KEY_API) /* device keys may only upload documents, which is a backend's route */
         refuse_scope(exchange, route->scope);
     else
         admit_key(exchange, route->scope);
@@ -309,13 +310,13 @@ static void refuse_everybody(struct exchange *exchange)
         refuse_scope(exchange, SCOPE_NONE);
         return;
     }
-    problem.message = "No session may do this.";
-    problem.has_required_scopes = true; /* none would do */
+    problem.message = "No session is allowed to do this.";
+    problem.has_required_scopes = true; /* no scope would help */
     exchange_refuse_with(exchange, problem);
 }
 
-/* A route of another backend, of which the policy knows. What it says for a session lies under /v1/console and what it
- * says for a key does not, so that each principal meets only verdicts of its own kind. */
+/* A backend's route, decided by the policy. Its rows for sessions are below /v1/console and its rows for keys are not,
+ * so each principal meets only verdicts of its own kind. */
 static void authorise_foreign(struct exchange *exchange)
 {
     bool is_read = exchange->method == HTTP_GET || exchange->method == HTTP_HEAD;
@@ -348,8 +349,8 @@ static void authorise_foreign(struct exchange *exchange)
     }
 }
 
-/* On the public listener: our own routes are answered, and behind others there is no backend, so that what is allowed
- * there is not found. */
+/* On the public listener, our own routes are answered. No backend is behind other paths, so an allowed request gets
+ * 404. */
 static void answer(struct exchange *exchange)
 {
     if (exchange->match.route)
@@ -360,7 +361,7 @@ static void answer(struct exchange *exchange)
 
 /* Body and parameters: 415, 400 */
 
-/* The type, at most with "charset=utf-8" (RFC 9110 section 8.3.1). */
+/* True for this media type, with no parameter except charset=utf-8 (RFC 9110 section 8.3.1). */
 static bool is_type(struct text value, struct text type)
 {
     struct text part;
@@ -376,7 +377,7 @@ static bool is_type(struct text value, struct text type)
     return true;
 }
 
-/* Without a body there is nothing to name a type of; a wrong name is refused all the same. */
+/* A request without a body needs no Content-Type, but a wrong one is still refused. */
 static bool content_type_fits(struct exchange *exchange)
 {
     size_t count;
@@ -397,7 +398,7 @@ static void refuse_type(struct exchange *exchange)
     exchange_refuse_with(exchange, problem);
 }
 
-/* No coding of a body is decoded here (RFC 9110 section 15.5.16). */
+/* Refuses every content coding, because none is decoded here (RFC 9110 section 15.5.16). */
 static bool refuse_coding(struct exchange *exchange)
 {
     struct problem problem = problem_of(PROBLEM_UNSUPPORTED_MEDIA_TYPE);
@@ -412,7 +413,7 @@ static bool refuse_coding(struct exchange *exchange)
     return true;
 }
 
-/* Memory is lent to strangers in small pieces. */
+/* Strangers get little memory. */
 static bool refuse_size(struct exchange *exchange)
 {
     if (exchange->match.route->who != WHO_ANYONE || http_request_limit_body(exchange->request, STRANGER_BODY_MAX_BYTES))
@@ -457,7 +458,7 @@ static void refuse_json(struct exchange *exchange, const char *why)
     struct problem problem = problem_of(PROBLEM_INVALID_JSON);
 
     buf_init_fixed(&message, storage, sizeof storage);
-    buf_printf(&message, "The body is not one valid JSON object: %s.", why);
+    buf_printf(&message, "The body is not a valid JSON object: %s.", why);
     problem.message = http_request_copy(exchange->request, buf_text(&message)).ptr;
     exchange_refuse_with(exchange, problem);
 }

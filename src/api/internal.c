@@ -1,5 +1,5 @@
-/* The internal listener for operators and probes: is the node alive, is it ready, what has it counted. Nothing here
- * asks for a credential; the listener is for the machine, its operators and its gateways alone. */
+/* The internal listener for operators and probes: liveness, readiness, metrics. No credential is needed, so only the
+ * machine, its operators and its gateways may reach this listener. */
 #include "base/json.h"
 #include "base/metrics.h"
 #include "exchange_internal.h"
@@ -29,14 +29,14 @@ static bool is_read(struct exchange *exchange)
     return fits;
 }
 
-/* Never touches the store: a node without Redis is alive. */
+/* Never touches the store, because a node without Redis is alive. */
 void liveness_show(struct exchange *exchange)
 {
     if (is_read(exchange))
         reply_status(exchange->request, 200, "ok", NULL);
 }
 
-/* trouble: what does not work although the node is ready, because other nodes cannot do it either. */
+/* trouble: something that does not work although the node is ready, because other nodes could not do it either. */
 static void show_ready(struct http_request *request, const char *trouble)
 {
     reply_status(request, 200, "ok", trouble[0] ? trouble : NULL);

@@ -1,7 +1,7 @@
 #include "key_json_internal.h"
 #include "views_internal.h"
 
-/* The body that creates one */
+/* The body of a request to create a key */
 
 struct key_input {
     struct text name;
@@ -39,11 +39,11 @@ bool key_json_read(struct exchange *exchange, struct key_record *key)
     key->kind = KEY_API;
     key->scopes = SCOPE_ALL;
     if (!key_set_name(key, input.name))
-        wrong = "name must have 1 to 200 characters, and none that controls how text is shown.";
+        wrong = "name must have 1 to 200 characters, not only blanks, and no control or format characters.";
     else if (!key_mode_parse(input.mode, &key->mode))
         wrong = "mode must be \"test\" or \"live\".";
     else if (input.scopes && !read_scopes(input.scopes, &key->scopes))
-        wrong = "scopes must be a list of one or more scopes that are known here.";
+        wrong = "scopes must be a list of one or more known scopes.";
     if (wrong)
         exchange_refuse_value(exchange, wrong);
     return !wrong;

@@ -1,5 +1,5 @@
-/* API keys, for integrations (/v1/api_keys) and for the console (/v1/console/api_keys), and the console's device keys
- * (/v1/console/device_keys): one code for all, which asks the principal what he may see and grant. */
+/* API keys for integrations (/v1/api_keys) and for the console (/v1/console/api_keys), and device keys for the console
+ * (/v1/console/device_keys). The same code serves all three; the principal decides what may be seen and granted. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -11,10 +11,10 @@
 
 #include <string.h>
 
-/* A full disk fails for every revocation. */
+/* If the disk is full, every revocation fails to be logged. */
 enum { LOG_FAILED_PAUSE_MS = 1000 };
 
-/* A test key sees test keys alone; a live key and a user see both modes. */
+/* A test key sees only test keys; a live key and a user see both modes. */
 static struct key_view visible_keys(const struct exchange *exchange, enum key_kind kind)
 {
     return (struct key_view){
@@ -24,7 +24,7 @@ static struct key_view visible_keys(const struct exchange *exchange, enum key_ki
     };
 }
 
-/* kind: of the keys that the route is about. */
+/* kind: the kind of key that the route handles. */
 static void refuse_key(struct exchange *exchange, enum key_kind kind, enum store_result result)
 {
     if (result == STORE_NOT_FOUND)
@@ -63,7 +63,7 @@ void keys_create(struct exchange *exchange)
     key_store_insert(exchange->service->store, &grant->key, grant->digest, &source, key_stored, grant);
 }
 
-/* A key grants only what it holds itself; a user of the console grants all. False: refused. */
+/* A key grants only what it holds itself; a console user grants everything. False if the exchange has been refused. */
 static bool key_may_be_granted(struct exchange *exchange, const struct key_record *key)
 {
     struct problem problem;
@@ -121,7 +121,7 @@ static void key_answered(struct key_grant *grant)
                  id_text(&grant->key.id));
 }
 
-/* GET, the list */
+/* GET: list keys */
 
 static void keys_found(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more);
 
@@ -160,7 +160,7 @@ static void keys_found(void *arg, enum store_result result, const struct key_rec
     http_request_release(exchange->request);
 }
 
-/* GET, one */
+/* GET: show one key */
 
 static void key_found_to_show(void *arg, enum store_result result, const struct key_record *key);
 
@@ -196,7 +196,7 @@ static void key_found_to_show(void *arg, enum store_result result, const struct 
     http_request_release(exchange->request);
 }
 
-/* DELETE: once this is answered with 200, no node accepts the key. Otherwise the answer promises nothing, and a
+/* DELETE: once this is answered with 200, no node accepts the key. Any other response promises nothing, but a
  * revocation that was written stays. */
 
 struct key_revocation {
@@ -231,7 +231,8 @@ void device_keys_revoke(struct exchange *exchange)
     revoke_key(exchange, KEY_DEVICE);
 }
 
-/* A failed append is logged, and the revocation still succeeds: the key is revoked. */
+/* Appends to the revocation log. If that fails, the failure is logged and the response is still 200: the key is
+ * revoked. */
 static void write_revocation(struct exchange *exchange, const struct key_record *key)
 {
     struct service *service = exchange->service;

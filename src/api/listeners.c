@@ -1,4 +1,4 @@
-/* The way in from both listeners: the mount table says where. */
+/* The entry from both listeners. The mount table says which handler a path leads to. */
 #include "api/service.h"
 #include "console/console.h"
 #include "exchange_internal.h"
@@ -29,7 +29,7 @@ void api_handle_public(struct http_request *request, void *service)
 {
     struct exchange *exchange = exchange_create(request, service);
 
-    /* Requests that have begun are finished; new ones can go to other nodes. */
+    /* Requests that have begun finish; new ones can go to other nodes. */
     if (exchange->service->draining)
         exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
     else if (mount_find(MOUNT_PAGES, exchange->path))
@@ -42,8 +42,8 @@ void api_handle_public(struct http_request *request, void *service)
 
 void api_handle_internal(struct http_request *request, void *service)
 {
-    /* No route here reads a body, and a gateway may announce its client's without sending it (nginx, unless told
-     * otherwise): waiting for it would take the next request on the connection for its bytes. */
+    /* No route here reads a body. A gateway may announce its client's body without sending it (nginx does by default),
+     * and the next request on the connection would be read as that body. So the connection is closed. */
     if (http_request_has_body(request))
         http_response_close(request);
     enter(exchange_create(request, service), MOUNT_INTERNAL);

@@ -1,4 +1,4 @@
-/* Signing in and out of the console. */
+/* Signs users in to the console and out of it. */
 #include "attempt_internal.h"
 #include "base/check.h"
 #include "base/encode.h"
@@ -31,7 +31,8 @@ static void reply_session(struct exchange *exchange, const struct session_record
     secure_wipe(csrf, sizeof csrf);
 }
 
-/* POST /v1/auth/login: reserve the attempt, look at password and code, take the code's step and make the session. */
+/* POST /v1/auth/login: count the attempt, check password and code, then mark the code as used and create the
+ * session. */
 
 struct login_input {
     struct text email, password, totp;
@@ -42,7 +43,8 @@ struct login {
     char email[EMAIL_MAX_BYTES + 1];
     struct attempt_counters of_strangers, of_browser;
     struct login_attempt attempt;
-    char browser_digest[2 * KEYRING_DIGEST_BYTES + 1]; /* of the cookie that came, then of the one that goes */
+    char browser_digest[2 * KEYRING_DIGEST_BYTES +
+                        1]; /* of the cookie that came with the request, or else of the one in the response */
     struct password_turn turn;
     bool is_locked;
     struct user_check check;
@@ -83,7 +85,8 @@ void login_begin(struct exchange *exchange)
     session_store_begin_login(service->store, text_of(op->email), &op->attempt, &browser, login_counted, op);
 }
 
-/* Shapes only: 400 must not tell which emails exist. False: refused. */
+/* Checks only the form of the input: a 400 must not reveal which emails exist. False if the exchange has been
+ * refused. */
 static bool login_read(struct login *op)
 {
     static const struct json_field FIELDS[] = {
@@ -120,8 +123,8 @@ static void browser_print_digest(struct login *op)
     CHECK(!out.failed);
 }
 
-/* A stranger is counted by his network, by the email, and by both. Who holds an IPv6 /48 has 256 networks of /56: they
- * are counted together as well, and wait for passwords in one line. */
+/* Counts a stranger by network, by email, and by both together. An IPv6 /48 has 256 networks of /56, so they also share
+ * a counter, and their passwords wait in one queue. */
 static void login_count(struct login *op)
 {
     const struct exchange *exchange = op->exchange;
@@ -181,7 +184,7 @@ static void sid_mint(char ret_sid[ID_TEXT_BYTES])
     ret_sid[out.len] = '\0';
 }
 
-/* A lock must not be told: for a locked user right is as wrong as wrong. */
+/* The response must not reveal a lock, so a locked user's right password and code count as wrong. */
 static void login_checked(void *arg, enum user_check_result result)
 {
     struct login *op = arg;
@@ -197,7 +200,7 @@ static void login_checked(void *arg, enum user_check_result result)
     }
 }
 
-/* A browser keeps its token, whoever signs in from it: people who share a workstation are known there, each of them. */
+/* A browser keeps its token whoever signs in, so that all people who share a workstation are known there. */
 static void browser_make_known(struct login *op)
 {
     if (op->browser_digest[0])
@@ -239,8 +242,8 @@ static void login_reply(struct login *op, const struct session_record *session)
     exchange_log(op->exchange, "login", id_text(&session->user.account), id_text(&session->user.id), text_of(op->sid));
 }
 
-/* A password that a retired master key peppers is hashed again, behind the answer: it is in clear here alone. Not while
- * nodes of an earlier version serve, which could not read the new hash. */
+/* After the response, rehashes a password that was hashed under a retired master key: only here is it available in
+ * clear. Not while nodes of an earlier version may serve, because they cannot read the new hash. */
 static void login_renew(struct login *op)
 {
     const struct service *service = op->exchange->service;
@@ -268,7 +271,7 @@ static void login_rehashed(void *arg, const char *hash)
     secure_wipe(&renewed, sizeof renewed);
 }
 
-/* Where it was not stored the next sign-in renews it. */
+/* If the new hash was not stored, the next sign-in tries again. */
 static void login_renewed(void *arg, enum store_result result)
 {
     const struct login *op = arg;
@@ -282,7 +285,7 @@ static void login_stored(void *arg, enum store_result result, const struct sessi
     struct login *op = arg;
     bool is_throttled = result == STORE_REFUSED && session->retry_after_s > 0;
 
-    /* The code was used before, or the user was reset or locked meanwhile: which is not told. */
+    /* The code was used before, or the user was reset or locked meanwhile. The response does not say which. */
     if (result == STORE_CONFLICT || result == STORE_NOT_FOUND || (result == STORE_REFUSED && !is_throttled)) {
         login_fail(op, false);
         return;
@@ -300,8 +303,8 @@ static void login_stored(void *arg, enum store_result result, const struct sessi
     http_request_release(op->exchange->request);
 }
 
-/* Records before it answers, the same for a known user and an unknown email: neither the answer's time nor that of a
- * request behind it tells the two apart. */
+/* Records the failure before it answers, in the same way for known users and unknown emails. So the time of neither
+ * this response nor a following one reveals which it was. */
 static void login_fail(struct login *op, bool only_code_wrong)
 {
     struct audit_source source = exchange_source(op->exchange);
@@ -310,7 +313,7 @@ static void login_fail(struct login *op, bool only_code_wrong)
                              only_code_wrong, &source, login_recorded, op);
 }
 
-/* A wrong login that was not counted is not told to be wrong. */
+/* Says that a login is wrong only if it was counted. */
 static void login_recorded(void *arg, enum store_result result, const struct login_failure *failure)
 {
     struct login *op = arg;
@@ -347,7 +350,7 @@ static void session_ended(void *arg, enum store_result result)
 
     if (result == STORE_OK || result == STORE_NOT_FOUND) {
         session_cookie_clear(exchange);
-        http_response_header(exchange->request, TEXT("Clear-Site-Data"), TEXT("\"cache\"")); /* of a shared computer */
+        http_response_header(exchange->request, TEXT("Clear-Site-Data"), TEXT("\"cache\"")); /* for shared computers */
         http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
         exchange_log(exchange, "logout", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
                      text_of(exchange->session->sid));

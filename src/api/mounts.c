@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Of rows that cover a path the first one counts. */
+/* If several rows cover a path, the first one counts. */
 /* clang-format off */
 static const struct mount MOUNTS[] = {
     {MOUNT_PAGES,    TEXT("/console"),            pages_show,          WHO_ANYONE,  MOUNT_BELOW},
@@ -42,8 +42,8 @@ const struct mount *mount_find(enum mount_space space, struct text path)
     return NULL;
 }
 
-/* A backend that ignores the case of letters must not get what is ours under another spelling: below a folder, that
- * folder is spelt as here. */
+/* A backend that ignores case must not get our paths in another spelling. So a path below a policy folder belongs to
+ * backends only if it spells the folder as here. */
 static bool mount_owns(const struct mount *mount, struct text path)
 {
     bool is_exact;
@@ -53,7 +53,7 @@ static bool mount_owns(const struct mount *mount, struct text path)
     return !(mount->flags & MOUNT_POLICY) || !is_exact || path.len == mount->path.len;
 }
 
-/* A row's path up to its id, with all below it. */
+/* Covers the row's path up to its id, and everything below. */
 static bool route_owns(const struct route *route, struct text path)
 {
     const char *id = strstr(route->path, "/{id}");

@@ -114,8 +114,8 @@ const char *problem_message(const struct problem *p)
 
 enum { MESSAGE_MAX_BYTES = 512 };
 
-/* A message says what would be right, if that is short. required_scopes belongs only to insufficient_scope, so the text
- * names the scopes that cannot be granted. */
+/* Adds a short hint to the message if there is one. Only insufficient_scope has the member required_scopes, so for
+ * scope_not_grantable the message names the missing scopes. */
 static void print_message(const struct problem *p, struct json_writer *w)
 {
     char storage[MESSAGE_MAX_BYTES];
@@ -175,7 +175,7 @@ void problem_print_challenge(const struct problem *p, struct buf *out)
             buf_append_str(out, ", error=\"invalid_token\"");
         return;
     }
-    /* A session has no scopes to be asked for. */
+    /* A session has no scopes, so it gets no challenge that names any. */
     if (p->code != PROBLEM_INSUFFICIENT_SCOPE || p->session_realm)
         return;
     buf_append_str(out, "Bearer realm=\"api\", error=\"insufficient_scope\"");

@@ -6,48 +6,49 @@
 #include "http/response.h"
 
 /* X(id, status, "code", "message") */
-#define PROBLEM_TABLE(X)                                                                                             \
-    X(PROBLEM_BAD_REQUEST, 400, "bad_request", "The request is not valid HTTP, or its Authorization is malformed.")  \
-    X(PROBLEM_INVALID_JSON, 400, "invalid_json", "The body is not one valid JSON object.")                           \
-    X(PROBLEM_PARAMETER_MISSING, 400, "parameter_missing", "A required parameter is missing.")                       \
-    X(PROBLEM_PARAMETER_INVALID, 400, "parameter_invalid", "A parameter has a wrong type or value.")                 \
-    X(PROBLEM_PARAMETER_UNKNOWN, 400, "parameter_unknown", "A parameter is not known here.")                         \
-    X(PROBLEM_MISSING_CREDENTIALS, 401, "missing_credentials", "Send an API key: Authorization: Bearer <API_KEY>.")  \
-    X(PROBLEM_INVALID_API_KEY, 401, "invalid_api_key", "This API key is not valid.")                                 \
-    X(PROBLEM_API_KEY_REVOKED, 401, "api_key_revoked", "This API key has been revoked.")                             \
-    X(PROBLEM_DEVICE_KEY_REVOKED, 401, "device_key_revoked", "This device key has been revoked.")                    \
-    X(PROBLEM_SESSION_NOT_ACCEPTED, 401, "session_not_accepted",                                                     \
-      "This route takes an API key; a console session is not accepted.")                                             \
-    X(PROBLEM_BEARER_NOT_ACCEPTED, 401, "bearer_not_accepted",                                                       \
-      "This route takes a console session; a bearer token is not accepted.")                                         \
-    X(PROBLEM_INVALID_SESSION, 401, "invalid_session", "There is no such session, or it has ended. Sign in.")        \
-    X(PROBLEM_INVALID_LOGIN, 401, "invalid_login", "Email, password or code is wrong.")                              \
-    X(PROBLEM_TOTP_ALREADY_USED, 401, "totp_already_used", "This code was used before. Wait for the next one.")      \
-    X(PROBLEM_INSUFFICIENT_SCOPE, 403, "insufficient_scope", "The key lacks the scope for this request.")            \
-    X(PROBLEM_MODE_NOT_PERMITTED, 403, "mode_not_permitted", "A test key cannot create a live key.")                 \
-    X(PROBLEM_SCOPE_NOT_GRANTABLE, 403, "scope_not_grantable", "A key can grant only scopes that it holds itself.")  \
-    X(PROBLEM_CSRF_FAILED, 403, "csrf_failed", "X-CSRF-Token is missing or wrong, or the Origin is foreign.")        \
-    X(PROBLEM_STEP_UP_REQUIRED, 403, "step_up_required",                                                             \
-      "Confirm password and code (POST /v1/console/step_up), then try again.")                                       \
-    X(PROBLEM_NOT_FOUND, 404, "not_found", "There is nothing here.")                                                 \
-    X(PROBLEM_API_KEY_NOT_FOUND, 404, "api_key_not_found", "There is no such API key.")                              \
-    X(PROBLEM_DEVICE_KEY_NOT_FOUND, 404, "device_key_not_found", "There is no such device key.")                     \
-    X(PROBLEM_METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This method is not allowed here.")                     \
-    X(PROBLEM_KEY_LIMIT_REACHED, 409, "key_limit_reached",                                                           \
-      "The account has reached its limit of active keys of this kind. Revoke some first.")                           \
-    X(PROBLEM_REQUEST_TIMEOUT, 408, "request_timeout", "The request did not arrive in time.")                        \
-    X(PROBLEM_BODY_TOO_LARGE, 413, "body_too_large", "The body is too large.")                                       \
-    X(PROBLEM_URI_TOO_LONG, 414, "uri_too_long", "The request target is too long.")                                  \
-    X(PROBLEM_UNSUPPORTED_MEDIA_TYPE, 415, "unsupported_media_type", "Send the body as application/json.")           \
-    X(PROBLEM_EXPECTATION_FAILED, 417, "expectation_failed", "Only Expect: 100-continue is understood.")             \
-    X(PROBLEM_RATE_LIMITED, 429, "rate_limited", "Too many attempts. Wait, then try again.")                         \
-    X(PROBLEM_HEADERS_TOO_LARGE, 431, "headers_too_large", "The request head is too large.")                         \
-    X(PROBLEM_INTERNAL_ERROR, 500, "internal_error", "Something went wrong on our side.")                            \
-    X(PROBLEM_NOT_IMPLEMENTED, 501, "not_implemented", "This method is not known.")                                  \
-    X(PROBLEM_STORE_UNAVAILABLE, 503, "store_unavailable", "The store did not answer. The request may be repeated.") \
-    X(PROBLEM_OVERLOADED, 503, "overloaded", "The node is busy. Try again.")                                         \
-    X(PROBLEM_SHUTTING_DOWN, 503, "shutting_down", "The node is shutting down. Try again.")                          \
-    X(PROBLEM_HTTP_VERSION, 505, "http_version_not_supported", "Only HTTP/1.1 and HTTP/1.0 are understood.")
+#define PROBLEM_TABLE(X)                                                                                            \
+    X(PROBLEM_BAD_REQUEST, 400, "bad_request",                                                                      \
+      "The request is not valid HTTP, or its Authorization header is malformed.")                                   \
+    X(PROBLEM_INVALID_JSON, 400, "invalid_json", "The body is not a valid JSON object.")                            \
+    X(PROBLEM_PARAMETER_MISSING, 400, "parameter_missing", "A required parameter is missing.")                      \
+    X(PROBLEM_PARAMETER_INVALID, 400, "parameter_invalid", "A parameter has a wrong type or value.")                \
+    X(PROBLEM_PARAMETER_UNKNOWN, 400, "parameter_unknown", "A parameter is unknown.")                               \
+    X(PROBLEM_MISSING_CREDENTIALS, 401, "missing_credentials", "Send an API key: Authorization: Bearer <API_KEY>.") \
+    X(PROBLEM_INVALID_API_KEY, 401, "invalid_api_key", "This API key is not valid.")                                \
+    X(PROBLEM_API_KEY_REVOKED, 401, "api_key_revoked", "This API key has been revoked.")                            \
+    X(PROBLEM_DEVICE_KEY_REVOKED, 401, "device_key_revoked", "This device key has been revoked.")                   \
+    X(PROBLEM_SESSION_NOT_ACCEPTED, 401, "session_not_accepted",                                                    \
+      "This route takes an API key; a console session is not accepted.")                                            \
+    X(PROBLEM_BEARER_NOT_ACCEPTED, 401, "bearer_not_accepted",                                                      \
+      "This route takes a console session; a bearer token is not accepted.")                                        \
+    X(PROBLEM_INVALID_SESSION, 401, "invalid_session", "There is no such session, or it has ended. Sign in.")       \
+    X(PROBLEM_INVALID_LOGIN, 401, "invalid_login", "Email, password or code is wrong.")                             \
+    X(PROBLEM_TOTP_ALREADY_USED, 401, "totp_already_used", "This code was used before. Wait for the next one.")     \
+    X(PROBLEM_INSUFFICIENT_SCOPE, 403, "insufficient_scope", "The key lacks the scope for this request.")           \
+    X(PROBLEM_MODE_NOT_PERMITTED, 403, "mode_not_permitted", "A test key cannot create a live key.")                \
+    X(PROBLEM_SCOPE_NOT_GRANTABLE, 403, "scope_not_grantable", "A key can grant only scopes that it holds itself.") \
+    X(PROBLEM_CSRF_FAILED, 403, "csrf_failed", "X-CSRF-Token is missing or wrong, or Origin is not the console's.") \
+    X(PROBLEM_STEP_UP_REQUIRED, 403, "step_up_required",                                                            \
+      "Confirm password and code (POST /v1/console/step_up), then try again.")                                      \
+    X(PROBLEM_NOT_FOUND, 404, "not_found", "Nothing is served at this path.")                                       \
+    X(PROBLEM_API_KEY_NOT_FOUND, 404, "api_key_not_found", "There is no such API key.")                             \
+    X(PROBLEM_DEVICE_KEY_NOT_FOUND, 404, "device_key_not_found", "There is no such device key.")                    \
+    X(PROBLEM_METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This method is not allowed here.")                    \
+    X(PROBLEM_KEY_LIMIT_REACHED, 409, "key_limit_reached",                                                          \
+      "The account has reached its limit of active keys of this kind. Revoke some first.")                          \
+    X(PROBLEM_REQUEST_TIMEOUT, 408, "request_timeout", "The request did not arrive in time.")                       \
+    X(PROBLEM_BODY_TOO_LARGE, 413, "body_too_large", "The body is too large.")                                      \
+    X(PROBLEM_URI_TOO_LONG, 414, "uri_too_long", "The request target is too long.")                                 \
+    X(PROBLEM_UNSUPPORTED_MEDIA_TYPE, 415, "unsupported_media_type", "Send the body as application/json.")          \
+    X(PROBLEM_EXPECTATION_FAILED, 417, "expectation_failed", "Only Expect: 100-continue is supported.")             \
+    X(PROBLEM_RATE_LIMITED, 429, "rate_limited", "Too many attempts. Wait, then try again.")                        \
+    X(PROBLEM_HEADERS_TOO_LARGE, 431, "headers_too_large", "The request head is too large.")                        \
+    X(PROBLEM_INTERNAL_ERROR, 500, "internal_error", "Something went wrong on our side.")                           \
+    X(PROBLEM_NOT_IMPLEMENTED, 501, "not_implemented", "This method is not supported.")                             \
+    X(PROBLEM_STORE_UNAVAILABLE, 503, "store_unavailable", "The store did not answer. You may repeat the request.") \
+    X(PROBLEM_OVERLOADED, 503, "overloaded", "The node is busy. Try again.")                                        \
+    X(PROBLEM_SHUTTING_DOWN, 503, "shutting_down", "The node is shutting down. Try again.")                         \
+    X(PROBLEM_HTTP_VERSION, 505, "http_version_not_supported", "Only HTTP/1.1 and HTTP/1.0 are supported.")
 
 enum problem_code {
     PROBLEM_NONE,

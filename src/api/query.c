@@ -5,12 +5,12 @@
 struct parameter {
     const char *name;
     bool (*read)(struct text value, void *target);
-    const char *rule; /* what its value must be, for whoever broke it */
+    const char *rule; /* what its value must be: the message if it is not */
 };
 
 #define PAGE_LIMIT_RULE "limit must be a number from 1 to 100."
-_Static_assert(LIST_LIMIT_MAX == 100, "as PAGE_LIMIT_RULE says");
-_Static_assert(USAGE_DAYS_MAX == 366, "as the rule of days says");
+_Static_assert(LIST_LIMIT_MAX == 100, "see PAGE_LIMIT_RULE");
+_Static_assert(USAGE_DAYS_MAX == 366, "see the rule for days");
 
 /* The row's number, or count. */
 static size_t find_parameter(const struct parameter *rows, size_t count, struct text name)
@@ -55,7 +55,7 @@ static bool read_all(struct text query, char *storage, const struct parameter *r
             return false;
         }
         if (seen & (1U << row)) {
-            *ret_problem = wrong_parameter(name, "A query parameter may come only once.");
+            *ret_problem = wrong_parameter(name, "A query parameter must not be repeated.");
             return false;
         }
         if (!rows[row].read(value, target)) {
@@ -130,17 +130,17 @@ static bool read_key_rows(struct text query, char *storage, const struct paramet
         return false;
     if (target->starting_after.text[0] && target->ending_before.text[0]) {
         *ret_problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("ending_before"));
-        ret_problem->message = "Give starting_after or ending_before, not both.";
+        ret_problem->message = "Send starting_after or ending_before, not both.";
         return false;
     }
     return true;
 }
 
-/* The last row is for API keys alone. */
+/* The last row is only for API keys. */
 static const struct parameter KEY_ROWS[] = {
     {"limit", read_keys_limit, PAGE_LIMIT_RULE},
-    {"starting_after", read_keys_starting_after, "starting_after must be the id of a key of this list."},
-    {"ending_before", read_keys_ending_before, "ending_before must be the id of a key of this list."},
+    {"starting_after", read_keys_starting_after, "starting_after must be the id of a key from this list."},
+    {"ending_before", read_keys_ending_before, "ending_before must be the id of a key from this list."},
     {"status", read_keys_status, "status must be \"active\" or \"revoked\"."},
     {"mode", read_keys_mode, "mode must be \"test\" or \"live\"."},
 };
@@ -187,7 +187,7 @@ static bool read_usage_days(struct text value, void *target)
     return read_count(value, USAGE_DAYS_MAX, &query->days);
 }
 
-/* Ids of keys and devices, with commas between. */
+/* Ids of API keys and device keys, separated by commas. */
 static bool read_usage_key_ids(struct text value, void *target)
 {
     struct usage_query *query = target;
@@ -207,7 +207,8 @@ bool query_read_usage(struct text query, char *storage, void *target, struct pro
 {
     static const struct parameter ROWS[] = {
         {"days", read_usage_days, "days must be a number from 1 to 366."},
-        {"key_ids", read_usage_key_ids, "key_ids must be 1 to 100 ids of keys or devices, with commas between."},
+        {"key_ids", read_usage_key_ids,
+         "key_ids must be 1 to 100 ids of API keys or device keys, separated by commas."},
     };
     const struct usage_query *usage = target;
 
@@ -215,7 +216,7 @@ bool query_read_usage(struct text query, char *storage, void *target, struct pro
         return false;
     if (usage->days * usage->key_count > USAGE_CELLS_MAX) {
         *ret_problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("key_ids"));
-        ret_problem->message = "These are too many keys for so many days.";
+        ret_problem->message = "This is too much for one request: ask for fewer keys or fewer days.";
         return false;
     }
     return true;

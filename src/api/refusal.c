@@ -7,11 +7,11 @@
 
 enum { REFUSAL_PAUSE_MS = 5000 };
 
-/* The kinds. What a stranger does by mistake each day is of a lower level than what should never happen. */
+/* The kinds of refusal. Everyday mistakes of strangers get a lower level than what should never happen. */
 static const struct refusal {
     enum problem_code code;
     enum log_level level;
-    enum usage_reason reason; /* under which it is counted where the key is known; USAGE_REASONS: it is not */
+    enum usage_reason reason; /* counted for a known key under this reason; USAGE_REASONS: not counted */
 } REFUSALS[] = {
     {PROBLEM_API_KEY_REVOKED, LOG_WARN, USAGE_REVOKED},
     {PROBLEM_DEVICE_KEY_REVOKED, LOG_WARN, USAGE_REVOKED},
@@ -22,7 +22,8 @@ static const struct refusal {
     {PROBLEM_STEP_UP_REQUIRED, LOG_INFO, USAGE_REASONS},
     {PROBLEM_INVALID_SESSION, LOG_INFO, USAGE_REASONS},
     {PROBLEM_BEARER_NOT_ACCEPTED, LOG_INFO, USAGE_REASONS},
-    {PROBLEM_API_KEY_NOT_FOUND, LOG_INFO, USAGE_REASONS}, /* nobody's id, or another account's: no answer tells which */
+    {PROBLEM_API_KEY_NOT_FOUND, LOG_INFO,
+     USAGE_REASONS}, /* no such id, or another account's; the response does not say which */
     {PROBLEM_DEVICE_KEY_NOT_FOUND, LOG_INFO, USAGE_REASONS},
 };
 enum { REFUSAL_COUNT = sizeof REFUSALS / sizeof *REFUSALS };
@@ -51,7 +52,7 @@ static struct text principal_of(const struct exchange *exchange)
     return exchange->session ? id_text(&exchange->session->user.id) : (struct text){0};
 }
 
-/* A row's path in place of the request's: there may be a secret in that. */
+/* The path of a table row instead of the request's path, which may contain a secret. */
 static struct text route_of(const struct exchange *exchange)
 {
     return exchange->match.sibling ? text_of(exchange->match.sibling->path)
@@ -69,7 +70,7 @@ static const char *method_of(const struct exchange *exchange)
     return method < sizeof NAMES / sizeof *NAMES && NAMES[method] ? NAMES[method] : "other";
 }
 
-/* The missing object that the client names, if it has the form of an id. */
+/* The id of the missing object; empty unless it has the form of an id. */
 static struct text target_of(const struct exchange *exchange)
 {
     struct id id;
@@ -78,7 +79,7 @@ static struct text target_of(const struct exchange *exchange)
     return id_parse(ID_KEY, text, &id) || id_parse(ID_DEVICE, text, &id) ? text : (struct text){0};
 }
 
-/* Without a cookie the client is just not signed in: that is not an attempt. */
+/* A client without a cookie is just not signed in, which is no attempt. */
 static bool is_an_attempt(const struct exchange *exchange, enum problem_code code)
 {
     size_t count;

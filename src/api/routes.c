@@ -40,7 +40,7 @@ const struct route ROUTES[] = {
 
 const size_t ROUTE_COUNT = sizeof ROUTES / sizeof *ROUTES;
 
-/* "{id}" and what stands behind it; for one segment that is not empty. */
+/* Matches "{id}", one segment that is not empty, and whatever follows it. */
 static bool rest_fits(const char *pattern, struct text path, struct text *ret_id)
 {
     struct text id = path;

@@ -1,5 +1,5 @@
-/* POST /v1/console/step_up: password and code again, on top of a valid session. It gets a new token, so that a copy of
- * the old one does not rise with it. */
+/* POST /v1/console/step_up: checks password and code again within a valid session. The session gets a new token, so
+ * that a stolen copy of the old one gains nothing. */
 #include "attempt_internal.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -39,7 +39,8 @@ static void step_up_log(const struct step_up *op, const char *message)
                  text_of(exchange->session->sid));
 }
 
-/* Counted by session and user, and no stranger's failures beside them: those must not stop people who are signed in. */
+/* Counts attempts by session and by user, apart from strangers' failures: those must not stop people who are signed
+ * in. */
 void step_up_begin(struct exchange *exchange)
 {
     struct step_up *op = http_request_alloc(exchange->request, sizeof *op);
@@ -58,7 +59,7 @@ void step_up_begin(struct exchange *exchange)
     session_store_begin_step_up(service->store, exchange_actor(exchange), &op->attempt, step_up_counted, op);
 }
 
-/* False: refused. */
+/* False if the exchange has been refused. */
 static bool step_up_read(struct step_up *op)
 {
     static const struct json_field FIELDS[] = {
@@ -142,7 +143,7 @@ static void reply_step_up(struct step_up *op, const struct session_record *sessi
     step_up_log(op, "step-up");
 }
 
-/* A sign-in may have taken a code that authenticators do not show yet: so the wait is told, up to a minute. */
+/* A sign-in may have used a code that authenticators do not show yet, so Retry-After can be up to a minute. */
 static void refuse_used_code(struct exchange *exchange, int64_t last_step)
 {
     struct problem problem = problem_of(PROBLEM_TOTP_ALREADY_USED);
@@ -151,7 +152,7 @@ static void refuse_used_code(struct exchange *exchange, int64_t last_step)
     exchange_refuse_with(exchange, problem);
 }
 
-/* Neither right nor wrong: errors. */
+/* Refuses a step-up that failed for other reasons than a wrong password or code. */
 static void step_up_refuse(struct step_up *op, enum store_result result, const struct session_record *session)
 {
     if (result == STORE_CONFLICT)

@@ -1,4 +1,4 @@
-/* GET /v1/console/usage: what was counted for an account. */
+/* GET /v1/console/usage: the usage of an account. */
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "views_internal.h"

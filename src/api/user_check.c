@@ -21,7 +21,8 @@ static void user_wipe(void *user)
     secure_wipe(user, sizeof(struct user_record));
 }
 
-/* One that is bound to nobody might have been another user's. An earlier version made such. */
+/* NULL for a hash that is not bound to its user, because it might be another user's. Only an earlier version made
+ * those. */
 static const char *usable_hash(const struct user_check *check)
 {
     const char *hash = check->user.password_hash;
@@ -45,7 +46,7 @@ void user_check_begin(struct user_check *check, const struct user_record *user, 
         http_request_defer(check->exchange->request, user_wipe, &check->user);
         hash = usable_hash(check);
     }
-    /* Nobody has such a password; it costs what others cost. */
+    /* Nobody has such a long password, but checking it must cost as much as any other. */
     if (password.len > PASSWORD_MAX_BYTES) {
         password.len = PASSWORD_MAX_BYTES;
         hash = NULL;
@@ -74,7 +75,7 @@ static void password_checked(void *arg, enum password_result result)
         check->done(check->arg, result == PASSWORD_OVERLOADED ? USER_CHECK_OVERLOADED : USER_CHECK_CANCELLED);
         return;
     }
-    code_right = code_is_right(check); /* looked at behind a wrong password too */
+    code_right = code_is_right(check); /* checked after a wrong password too */
     if (result != PASSWORD_MATCHES)
         check->done(check->arg, USER_CHECK_WRONG);
     else

@@ -9,7 +9,7 @@ void view_put_time(struct json_writer *w, const char *name, int64_t wall_ms)
     json_put_member(w, name, text_of(text));
 }
 
-/* 0 stands for "not yet". */
+/* 0 means "not yet". */
 void view_put_time_or_null(struct json_writer *w, const char *name, int64_t wall_ms)
 {
     if (wall_ms) {
@@ -258,7 +258,7 @@ void view_device_codes(struct json_writer *w, const struct token *device, const 
     json_object_end(w);
 }
 
-/* Any user of any account may have typed the code in: the device is told whose it is. */
+/* A user of any account may have entered the code, so the response names the account. */
 void view_token(struct json_writer *w, struct text secret, const struct device_poll *poll)
 {
     char storage[256];

@@ -1,4 +1,4 @@
-/* GET /v1/whoami: the key that asks. */
+/* GET /v1/whoami: the key that the request came with. */
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "key_json_internal.h"

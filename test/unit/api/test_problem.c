@@ -81,7 +81,7 @@ Test(problem, prints_bodies)
                       "\"request_id\":\"req_1\"}}");
     p = problem_param(PROBLEM_PARAMETER_UNKNOWN, TEXT(""));
     assert_prints(&p, "{\"error\":{\"type\":\"invalid_request_error\",\"code\":\"parameter_unknown\","
-                      "\"message\":\"A parameter is not known here.\",\"param\":\"\",\"request_id\":\"req_1\"}}");
+                      "\"message\":\"A parameter is unknown.\",\"param\":\"\",\"request_id\":\"req_1\"}}");
     p = problem_of(PROBLEM_INSUFFICIENT_SCOPE);
     p.has_required_scopes = true;
     assert_prints(&p, "{\"error\":{\"type\":\"permission_error\",\"code\":\"insufficient_scope\","
