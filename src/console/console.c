@@ -4,8 +4,8 @@
 #include "base/check.h"
 #include "http/response.h"
 
-/* What the pages may do: load their own files, and talk to where they came from. No script or style in the document
- * itself, no markup made of strings (Trusted Types), no frame around them. */
+/* Pages may only load their own files and talk to their own origin: no inline script or style, no markup from strings
+ * (Trusted Types), no framing. */
 static const char PAGE_HEADERS[] =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
@@ -17,8 +17,7 @@ static const char PAGE_HEADERS[] =
     "X-Content-Type-Options: nosniff\r\n"
     "X-Frame-Options: DENY\r\n";
 
-/* A file is no document: what it may do is for the page that loads it to say, and opened by itself it may do nothing.
- */
+/* The page that loads a file decides what the file may do. Opened by itself, it may do nothing. */
 static const char FILE_HEADERS[] = "Cache-Control: public, max-age=31536000, immutable\r\n"
                                    "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"
                                    "Cross-Origin-Resource-Policy: same-origin\r\n"
@@ -51,7 +50,7 @@ void console_redirect_localhost(struct console *console, struct text origin)
 
 /* Negotiation */
 
-/* "gzip", unless its weight is 0 (RFC 9110 section 12.5.3). */
+/* True for "gzip", unless its weight is 0 (RFC 9110 section 12.5.3). */
 static bool coding_is_gzip(struct text coding)
 {
     struct text part;
@@ -148,7 +147,7 @@ static void redirect(const struct console *console, struct http_request *request
     http_reply(request, 302, (struct text){0}, (struct text){0});
 }
 
-/* The request came to http://localhost, at the port of the origin. */
+/* True if the request came to http://localhost, at the port of the origin. */
 static bool is_at_localhost(const struct console *console, const struct http_request *request)
 {
     const struct text origin = console->localhost_goes_to, name = TEXT("localhost");
@@ -169,7 +168,7 @@ static void redirect_from_localhost(const struct console *console, struct http_r
     struct text target = http_request_target(request);
     struct buf location;
 
-    if (!text_starts_with(target, TEXT("/"))) /* an absolute form */
+    if (!text_starts_with(target, TEXT("/"))) /* in absolute form */
         target = http_request_path(request);
     buf_init_fixed(&location, http_request_alloc(request, origin.len + target.len), origin.len + target.len);
     buf_append_text(&location, origin);
@@ -198,7 +197,7 @@ static bool is_key_page(struct text name)
     return text_starts_with(name, folder) && !memchr(name.ptr + folder.len, '/', name.len - folder.len);
 }
 
-/* The document's scripts show the page. Here it matters for the status alone. A key has an address of its own. */
+/* The scripts show the page; here its name decides only the status. Each key has its own address. */
 static bool is_page(struct text name)
 {
     for (size_t i = 0; i < CONSOLE_PAGE_COUNT; i++)
@@ -214,7 +213,7 @@ static void answer_path(const struct console *console, struct http_request *requ
 
     if (asset)
         reply_asset(console, request, asset);
-    else if (memchr(name.ptr, '/', name.len) && !is_key_page(name)) /* files of another version, say */
+    else if (memchr(name.ptr, '/', name.len) && !is_key_page(name)) /* for example, a file of another version */
         http_refuse(request, HTTP_ERROR_NOT_FOUND);
     else
         reply_page(console, request, find_asset(folder), is_page(name) ? 200 : 404);

@@ -809,7 +809,7 @@ describe('what can go wrong', () => {
         await page.getByRole('button', {name: 'Close'}).last().click();
         const answer = await page.goto(`/console/keys/key_${'0'.repeat(26)}`);
         assert.equal(answer.status(), 200);
-        await page.getByRole('dialog').getByText('It does not exist any more').waitFor();
+        await page.getByRole('dialog').getByText('It no longer exists').waitFor();
         await page.keyboard.press('Escape');
         await page.waitForURL('**/console/');
 

@@ -1,4 +1,4 @@
-// The session: who, until when, and its end.
+// The session page: who is signed in, until when, and signing out.
 import {h, icon} from './dom.js';
 import {workingForm} from './form.js';
 import {clockTime, exactTime} from './format.js';

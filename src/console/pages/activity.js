@@ -10,9 +10,9 @@ import {TEXTS} from './texts.js';
 const PATH = '/v1/console/audit_events';
 const PAGE = 50;
 
-// Actors without an id: who works with the command line, and the service itself.
+// Actors without an id: operators on the command line, and the service itself.
 const NAMED_ACTORS = {operator: TEXTS.activity.operator, system: TEXTS.activity.system};
-// Done by whoever tried, to the user who is named. Older entries name that user as the one who did it.
+// Done by an unknown person to the named user. Older entries name that user as the actor.
 const STRANGERS = new Set(['login.failed']);
 const KINDS = {
     keys: (type) => type.startsWith('api_key.'),

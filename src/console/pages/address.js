@@ -1,14 +1,14 @@
-// The address tells what a page shows, so that a reload, a link that is sent on and the way back bring it again.
+// The address records what a page shows, so that reloading, sharing the link and going back show it again.
 import {withQuery} from './api.js';
 
-const WAY_BACK_MS = 1000; // a browser that does not go back is not waited for
+const WAY_BACK_MS = 1000; // how long to wait for a browser to go back
 
-let address = ''; // as it was last set, or heard of
+let address = ''; // as last set by us or reported by the browser
 let ownWayBack = null; // a promise, while the browser goes back because leaveOver() asked for it
 
 export const currentAddress = () => address;
 
-// The browser went there.
+// Call when the browser has navigated.
 export function arrive() {
     address = location.pathname + location.search;
 }
@@ -18,13 +18,13 @@ export function replaceAddress(next) {
     address = next;
 }
 
-// isOver: what it shows lies over what was there, and goes when one goes back.
+// isOver: the new content lies over the page and disappears when the user goes back.
 export function pushAddress(next, {isOver = false} = {}) {
     if (next !== address) history.pushState({isOver}, '', next);
     address = next;
 }
 
-// The way back was refused: what is shown stays.
+// Going back was refused, so the page stays and the address returns.
 export function stay() {
     history.pushState(null, '', address);
 }
@@ -44,10 +44,10 @@ export function leaveOver(below) {
     history.back();
 }
 
-// Null, or what has to be awaited before the next step.
+// Null, or a promise to await before the next step.
 export const wayBack = () => ownWayBack;
 
-// One of the allowed values of a parameter of the query, or the standard.
+// A query parameter if its value is allowed; otherwise the default.
 export function choice(name, allowed, standard) {
     const value = new URLSearchParams(location.search).get(name);
 
@@ -58,5 +58,5 @@ export function words(name) {
     return new URLSearchParams(location.search).get(name) ?? '';
 }
 
-// The page at its own path with that query; what is as usual is left out.
+// The page's path with this query; default values are left out.
 export const withState = (values, path = location.pathname) => withQuery(path, values);

@@ -1,12 +1,13 @@
-// Requests to the API. What stands in the way and can be mended in place is mended here: a session that has ended (sign
-// in again), a missing step-up (confirm), a token that another sign-in replaced. Then the request is sent once more;
-// nothing was done before, for each of these refusals comes before any work. All else is thrown as a Refusal.
+// Requests to the API. Recovers in place from an ended session (sign in again), a missing step-up (confirm) and a CSRF
+// token that another sign-in replaced, then sends the request once more. That is safe, because these refusals come
+// before any work. Everything else is thrown as a Refusal.
 import {observe} from './clock.js';
 
 const TIMEOUT_MS = 30000;
 
 export class Refusal extends Error {
-    // kind: 'offline' no answer came; 'away' the store is; 'busy'; 'throttled'; 'refused'; 'cancelled' by the user
+    // kind: 'offline': no response; 'away': the store is unavailable; 'busy'; 'throttled'; 'refused'; 'cancelled' by
+    // the user
     constructor(kind, fields = {}) {
         super(fields.message ?? kind);
         Object.assign(this, {kind, code: '', param: '', requestId: '', status: 0, retryAfterMs: 0}, fields);
@@ -15,7 +16,7 @@ export class Refusal extends Error {
 
 const hooks = {csrfToken: () => '', used: () => {}, signInAgain: null, stepUp: null, reload: null};
 
-// What the session's module does for this one.
+// Functions that session.js provides.
 export function installHooks(functions) {
     Object.assign(hooks, functions);
 }
@@ -46,12 +47,12 @@ async function readBody(response) {
     try {
         return await response.json();
     } catch {
-        if (response.ok) throw new Refusal('offline'); // it broke off
+        if (response.ok) throw new Refusal('offline'); // the response was cut off
         return null;
     }
 }
 
-// One request without any mending.
+// Sends one request, without recovery.
 export async function callOnce(method, path, body) {
     const headers = {Accept: 'application/json'};
     let response;
@@ -77,7 +78,7 @@ export async function callOnce(method, path, body) {
     return {answer};
 }
 
-// Makes good what the refusal names; false where that is not possible, or was tried before.
+// Recovers from the refusal. False if that is impossible or was tried before.
 async function mend(refusal, tried) {
     const mends = {invalid_session: hooks.signInAgain, step_up_required: hooks.stepUp, csrf_failed: hooks.reload};
     const attempt = mends[refusal.code];

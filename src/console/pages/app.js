@@ -1,4 +1,4 @@
-// The frame around the pages: which page an address means, the navigation, and who may see it.
+// The frame around the pages: maps addresses to pages, shows the navigation, and decides who may see them.
 import {sessionPage} from './account.js';
 import {activityPage} from './activity.js';
 import {arrive, pushAddress, stay, wayBack} from './address.js';
@@ -25,12 +25,12 @@ const PAGES = {
 };
 
 const root = document.getElementById('root');
-let frame = null; // {menu, main}, while somebody is signed in
+let frame = null; // {menu, main}, set while somebody is signed in
 let page = null;
 let pageName = '';
 let offline = null;
 
-// A key's own address is that of the list, with the key's details over it.
+// A key's own address shows the list with the key's details over it.
 const nameOfAddress = () => location.pathname.slice(BASE.length).replace(/^keys\/[^/]+$/, '');
 
 function missingPage() {
@@ -117,7 +117,7 @@ function showConsole(moveFocus) {
     openPage(moveFocus);
 }
 
-// Nothing of what was shown is left in the document.
+// Leaves nothing of the previous page in the document.
 function showSignIn(message) {
     closePage();
     frame = null;
@@ -137,7 +137,7 @@ async function go(next) {
     openPage(true);
 }
 
-// Back and forward close what lies over the page only where it may be closed. Within a page it shows another state.
+// Back and forward close whatever lies over the page, if it may be closed. Within a page they change its state.
 function wentBack() {
     if (!frame) return;
     if (wayBack()) {
@@ -196,7 +196,7 @@ function connectionChanged() {
     if (offline) document.body.prepend(offline);
 }
 
-// A page that comes out of the browser's memory may be of somebody who has signed out since.
+// A page restored from the back-forward cache may belong to somebody who has signed out since.
 function leave() {
     document.documentElement.classList.add('left');
 }

@@ -1,11 +1,11 @@
-// Charts, as plain SVG. Each stands beside the same numbers in words or in a table.
+// Charts as plain SVG. The same numbers are always also shown as text or in a table.
 import {h, svg} from './dom.js';
 import {count, countShort, dayName} from './format.js';
 import {TEXTS} from './texts.js';
 
 const SPARK = {width: 96, height: 24, gap: 0.2};
 
-// A small bar for each day; label says it in words.
+// One small bar per day. label describes them in words.
 export function spark(values, label) {
     const most = Math.max(...values, 1);
     const step = SPARK.width / values.length;
@@ -35,7 +35,7 @@ export function spark(values, label) {
     );
 }
 
-// How much of the largest.
+// A bar for a fraction of the largest value.
 export function share(part) {
     return svg(
         'svg',
@@ -44,18 +44,18 @@ export function share(part) {
     );
 }
 
-// In units of the drawing; a narrow one is drawn small so that its words stay readable.
+// In drawing units. The narrow drawing has fewer units, so that its text stays readable.
 const WIDE = {width: 960, height: 260, left: 52, right: 8, top: 12, bottom: 28, labels: 8};
 const NARROW = {width: 300, height: 220, left: 42, right: 2, top: 12, bottom: 28, labels: 3};
 const NARROW_BARS = 14;
 const GROUPS = [1, 7, 28];
 
-// How many days a bar stands for: a narrow drawing has few bars, wide enough to be told apart.
+// The number of days per bar. A narrow drawing has few bars, wide enough to tell apart.
 export function daysPerBar(count, isNarrow) {
     return isNarrow ? (GROUPS.find((size) => count / size <= NARROW_BARS) ?? GROUPS.at(-1)) : 1;
 }
 
-// Whole groups up to the newest day; the oldest may be shorter.
+// Groups that end with the newest day; the oldest group may be shorter.
 function grouped(days, size) {
     const groups = [];
 
@@ -68,7 +68,7 @@ function grouped(days, size) {
     return groups;
 }
 
-// 1, 2 or 5 times a power of ten: a round number above, in at most five steps.
+// Steps of 1, 2 or 5 times a power of ten, up to a round number above the largest value, at most five of them.
 function niceScale(most) {
     const rough = Math.max(most, 4) / 4;
     const power = 10 ** Math.floor(Math.log10(rough));

@@ -1,6 +1,6 @@
-// The server's time. This computer's clock may be wrong: every answer tells by how much.
+// The server's time. This computer's clock may be wrong; every response shows by how much.
 
-let skewMs = 0; // this clock is ahead of the server's by that
+let skewMs = 0; // how far this clock is ahead of the server's
 
 export function observe(dateMs) {
     if (Number.isFinite(dateMs)) skewMs = Date.now() - dateMs;

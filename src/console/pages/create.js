@@ -1,4 +1,4 @@
-// Creating a key: the form, which keeps what was typed until a key was made of it, and the secret, once.
+// Creating a key: the form, which keeps what was typed until the key is created, and the secret, shown once.
 import {call} from './api.js';
 import {openDialog} from './dialog.js';
 import {announce, h, icon, newId, show} from './dom.js';
@@ -13,7 +13,7 @@ const ALL_SCOPES = SCOPE_GROUPS.flatMap((group) => group.scopes.map(([name]) => 
 const emptyDraft = () => ({name: '', mode: 'test', scopes: new Set(), hasAll: false});
 let draft = emptyDraft();
 
-// To be called when nobody is signed in any more.
+// Call when nobody is signed in any more.
 export function forgetDraft() {
     draft = emptyDraft();
 }
@@ -110,7 +110,7 @@ function allScopesBox(changed) {
     );
 }
 
-// As field() answers it, for what has more than one input.
+// Like field(), for a group of inputs.
 function scopesField() {
     const errorId = newId('scopes-error');
     const error = h('p', {class: 'field-error', id: errorId});
@@ -149,7 +149,7 @@ function scopesField() {
     };
 }
 
-// Code points, as the server counts.
+// Counts code points, as the server does.
 function nameProblem(name) {
     const length = [...name].length;
 
@@ -279,7 +279,7 @@ function secretView(key, state, finish) {
     ];
 }
 
-// A tab that closes now would lose the secret.
+// Closing the tab now would lose the secret.
 function warnUnload(event) {
     event.preventDefault();
 }
@@ -316,7 +316,7 @@ export function openCreate(created) {
     });
     dialog.element.addEventListener('veil', () => {
         if (!state.secretShown) return;
-        state.isStored = true; // as far as can be
+        state.isStored = true; // it can no longer be shown
         removeEventListener('beforeunload', warnUnload);
         dialog.replace(
             TEXTS.create.goneTitle,

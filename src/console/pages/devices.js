@@ -1,4 +1,4 @@
-// Devices, and letting one in by the code that it shows (RFC 8628).
+// Devices, and approving one by the code that it shows (RFC 8628).
 import {choice, replaceAddress, withState} from './address.js';
 import {call, withQuery} from './api.js';
 import {h, icon, show} from './dom.js';
@@ -110,7 +110,7 @@ export function devicesPage() {
         const {devices} = state;
         const page = await load(devices.at(-1).id);
 
-        if (devices === state.devices) draw(page); // else another status was asked for meanwhile
+        if (devices === state.devices) draw(page); // otherwise another status was chosen meanwhile
     });
 
     function draw(page) {
@@ -158,9 +158,9 @@ export function devicesPage() {
     return {element, stop: loader.stop};
 }
 
-// Letting one in
+// Approving a device
 
-// "bcdfghjk" as "BCDF-GHJK"; what cannot be in a code is left out.
+// Formats "bcdfghjk" as "BCDF-GHJK". Characters that no code contains are dropped.
 function codeForm(text) {
     const letters = [...text.toUpperCase()]
         .filter((letter) => LETTERS.includes(letter))
@@ -205,13 +205,13 @@ function codeStep(prefilled, found) {
     });
 
     code.input.addEventListener('input', () => {
-        // Put into form only at the end of what was typed: elsewhere the cursor would jump.
+        // Format only while the cursor is at the end; elsewhere it would jump.
         if (code.input.selectionStart === code.input.value.length) code.input.value = codeForm(code.input.value);
     });
     return form.element;
 }
 
-// decided gets what was decided, here or by somebody who was faster.
+// decided() gets the decision, made here or by somebody who was faster.
 function confirmStep(code, enrolment, {decided, back}) {
     const decide = (verb) => async () => decided((await call('POST', `${ENROLMENTS}/${code}/${verb}`)).status);
     const gone = (refusal) => [refusal.status === 404 ? notice('warn', TEXTS.activate.unknown) : explain(refusal)];

@@ -1,13 +1,13 @@
-// Modal dialogs and the sheet at the side. The browser's own <dialog> keeps the focus inside and gives it back.
+// Modal dialogs and the side sheet. The browser's <dialog> keeps the focus inside and restores it afterwards.
 import {h, icon, newId} from './dom.js';
 import {TEXTS} from './texts.js';
 
-const mayCloseNow = new Map(); // of each open dialog
+const mayCloseNow = new Map(); // per open dialog
 
 export const dialogsMayClose = () => [...mayCloseNow.values()].every((ask) => ask());
 
-// shape: 'box' or 'sheet'. mayClose: asked before Escape, the cross or the way back closes; none of them does while a
-// form in it is at work: what comes of that has to be seen. closed: runs once, after.
+// shape: 'box' or 'sheet'. mayClose: called before Escape, the close button or going back closes the dialog. None of
+// them closes it while a form in it is busy, because the user has to see the outcome. closed: runs once, after closing.
 export function openDialog({title, shape = 'box', content, mayClose = () => true, closed, isFixed = false, name}) {
     const titleId = newId('title');
     const heading = h('h2', {id: titleId, tabindex: '-1'}, title);
@@ -30,7 +30,7 @@ export function openDialog({title, shape = 'box', content, mayClose = () => true
         event.preventDefault();
         tryClose();
     });
-    // Chromium closes at a second Escape whatever the first was answered.
+    // Chromium closes the dialog at a second Escape even if the first was refused.
     dialog.addEventListener('keydown', (event) => {
         if (event.key === 'Escape') {
             event.preventDefault();
@@ -49,7 +49,7 @@ export function openDialog({title, shape = 'box', content, mayClose = () => true
     (dialog.querySelector('[autofocus]') ?? heading).focus();
     return {
         close: () => dialog.close(),
-        // Other content under another title; the focus goes to the title, so that it is read out.
+        // Replaces title and content. The title gets the focus, so that it is read out.
         replace(nextTitle, ...nextContent) {
             heading.textContent = nextTitle;
             body.replaceChildren(...nextContent.flat().filter(Boolean));

@@ -1,4 +1,4 @@
-// Elements are made here, of text and attributes: no markup is ever made of strings.
+// Creates elements from text and attributes. Markup is never made from strings.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -16,8 +16,7 @@ function build(element, properties, children) {
     return element;
 }
 
-// properties: attributes, and listeners as onclick and the like. Children: nodes, texts, lists of them; null is left
-// out.
+// properties: attributes, and listeners such as onclick. children: nodes, strings, or lists of them; null is skipped.
 export function h(tag, properties, ...children) {
     return build(document.createElement(tag), properties, children);
 }
@@ -26,7 +25,7 @@ export function svg(tag, properties, ...children) {
     return build(document.createElementNS(SVG, tag), properties, children);
 }
 
-// Strokes on a grid of 20.
+// Strokes on a 20 × 20 grid.
 const ICONS = {
     key: ['M12.5 3a4.5 4.5 0 1 1-4 6.5L3 15v2.5h3V15h2v-2h1.5l.8-.8', 'M13.4 6.6h.01'],
     device: ['M3 4h14v9H3z', 'M7 17h6', 'M10 13v4'],
@@ -68,7 +67,7 @@ export function newId(stem) {
     return `${stem}-${lastId}`;
 }
 
-// Read out by screen readers, once.
+// Screen readers read the text out once.
 export function announce(text) {
     document.getElementById('announcer').textContent = text;
 }

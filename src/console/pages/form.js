@@ -1,4 +1,4 @@
-// Fields with labels, hints and errors that belong together, and a form that shows that it works.
+// Fields with their labels, hints and errors, and a form that shows when it is busy.
 import {h, icon, newId} from './dom.js';
 import {wait} from './format.js';
 import {TEXTS} from './texts.js';
@@ -74,7 +74,7 @@ export function codeField() {
     return field({label: TEXTS.signIn.code, hint: TEXTS.signIn.codeHint, input});
 }
 
-// What apps copy may have a blank in the middle.
+// Codes copied from apps may have a blank in the middle.
 export const codeOf = (input) => input.value.replace(/\s/g, '');
 
 export function notice(kind, ...content) {
@@ -83,16 +83,15 @@ export function notice(kind, ...content) {
     return h('div', {class: `notice ${kind}`}, icon(icons[kind]), h('div', null, content));
 }
 
-// Where a problem is told, in every form and dialog: right above the buttons, which stay in sight however long the form
-// is.
+// The place for errors in every form and dialog: right above the buttons, which stay in view however long the form is.
 export const problemSpace = () => h('div', {class: 'form-problem', role: 'alert', tabindex: '-1'});
 
 export function foot(problem, ...buttons) {
     return h('div', {class: 'form-foot'}, problem, h('div', {class: 'actions'}, buttons));
 }
 
-// A form whose submit() may throw. The problem gets the focus, unless explain() gave it to the field that is at fault.
-// While a throttle lasts it holds the button.
+// A form whose submit() may throw. The error gets the focus, unless explain() gave it to a field. The button stays
+// disabled while the user is throttled.
 export function workingForm({
     fields,
     submitText,
@@ -169,7 +168,7 @@ export function workingForm({
     return api;
 }
 
-// Shows the first error and puts the focus there; false where there is one.
+// Shows the first error and focuses its field. False if there is one.
 export function checkFields(checks) {
     let first = null;
 

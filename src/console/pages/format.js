@@ -35,7 +35,7 @@ export const dayName = (date) => dayMonth.format(new Date(`${date}T00:00:00Z`));
 export const count = (n) => number.format(n);
 export const countShort = (n) => compact.format(n);
 
-// The words, and the exact time on hover.
+// The time in words, with the exact time on hover.
 export function timeElement(iso) {
     if (!iso) return h('span', {class: 'faint'}, TEXTS.never);
     return h('time', {datetime: iso, title: exactTime(iso)}, timeInWords(iso));

@@ -1,4 +1,4 @@
-// The list of API keys, a key's details, and revoking: the first page, for it is the one of an emergency.
+// The list of API keys, a key's details, and revoking. This is the first page, because it is needed in an emergency.
 import {
     choice,
     currentAddress,
@@ -53,7 +53,7 @@ function explainRevoke(refusal) {
     return [refusal.kind in texts ? notice('warn', h('p', null, texts[refusal.kind])) : explain(refusal)];
 }
 
-// As it is seen: browsers show a run of blanks as one.
+// The name as displayed: browsers show a run of blanks as one.
 const readable = (name) => name.trim().replace(/\s+/g, ' ');
 
 function nameConfirmation(key) {
@@ -80,7 +80,7 @@ function nameConfirmation(key) {
     return confirmation;
 }
 
-// subject: texts and path of what is revoked; revoked() gets the record as it is now.
+// The second argument holds the texts and the path for this kind of key. revoked() gets the updated record.
 export function openRevoke(key, {path, title, text, submitText, doneTitle, doneText, next}, revoked) {
     const confirmation = isInUse(key) ? nameConfirmation(key) : null;
     const lastUse = h(
@@ -174,7 +174,7 @@ function scopeList(scopes) {
     );
 }
 
-// A user or a key, by name where it is known.
+// The user or key that created it, by name if known.
 function makerOf({created_by: maker, created_by_name: name}) {
     if (!maker) return null;
     return typeof maker === 'object' ? maker.name || maker.id : name || maker;
@@ -349,7 +349,7 @@ async function loadUse(keys) {
     return use;
 }
 
-// A short piece of an id is in all of them.
+// A shorter part of an id would match too many keys.
 const ID_PART_MIN = 8;
 
 function wordMatches(key, word) {
@@ -362,7 +362,7 @@ function wordMatches(key, word) {
 
 const matches = (key, words) => words.every((word) => wordMatches(key, word));
 
-// The server lists; what is searched for is looked up here, in all keys as far as they can be held.
+// The server only lists keys. Searching happens here, in up to SEARCHED_MAX keys.
 async function searchAll(filters, words) {
     const found = [];
     let searched = 0;
@@ -478,7 +478,7 @@ function searchBox(search) {
     };
 }
 
-// What the address says of the list.
+// The state of the list according to the address.
 function listState() {
     const cursorOf = (name) => (ID.test(wordsOf(name)) ? {[name]: wordsOf(name)} : null);
     const status = choice('status', ['revoked', ALL], 'active');
@@ -530,7 +530,7 @@ export function keysPage() {
             pager(page, move),
         );
         if (words().length) announce(TEXTS.keys.found(page.total));
-        // The list can be used without it: that it fails is no reason to show less.
+        // The list is usable without usage figures, so a failure here is ignored.
         const drawn = rows;
         loadUse(page.data).then(
             (use) => {
@@ -547,7 +547,7 @@ export function keysPage() {
         draw,
         load: () => (words().length ? searchAll(state.filters, words()) : listPage(state.filters, state.cursor)),
     });
-    // Searched or filtered anew: from the newest on.
+    // After a new search or filter, starts again with the newest keys.
     function restart() {
         state.cursor = {};
         if (!keyOfAddress()) replaceAddress(addressOf(state));
@@ -564,7 +564,7 @@ export function keysPage() {
         restart();
     }
 
-    // A key's details, at an address of their own.
+    // Opens a key's details, which have their own address.
     function open(id) {
         pushAddress(addressOf(state, KEY_PATH + id), {isOver: true});
         showDetails();
@@ -622,7 +622,7 @@ export function keysPage() {
             }),
         );
     }
-    // Back or forward within this page.
+    // The user went back or forward within this page.
     function moved() {
         const before = addressOf(state);
 

@@ -1,4 +1,5 @@
-// Whether this page was opened at the console's own address: elsewhere browsers and server refuse to sign anybody in.
+// Checks whether this page was opened at the console's own address. At any other address, browser and server refuse
+// sign-in.
 import {callOnce} from './api.js';
 import {h} from './dom.js';
 import {notice} from './form.js';
@@ -6,18 +7,18 @@ import {TEXTS} from './texts.js';
 
 let publicOrigin = location.origin;
 
-// What the server says its address is. Without an answer it is taken to be this one.
+// Asks the server for its address. Without a response, this one is assumed to be right.
 export async function loadOrigin() {
     try {
         const {answer} = await callOnce('GET', '/.well-known/oauth-authorization-server');
 
         publicOrigin = answer.issuer ?? publicOrigin;
     } catch {
-        // Signing in will tell what is wrong.
+        // Signing in will show what is wrong.
     }
 }
 
-// Null at the right address; else what to say instead of asking for a password.
+// Null at the right address; otherwise a notice to show instead of the sign-in form.
 export function foreignNotice() {
     if (publicOrigin === location.origin) return null;
     return notice(

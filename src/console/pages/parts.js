@@ -1,4 +1,4 @@
-// Pieces that several pages are made of.
+// Building blocks that several pages share.
 import {announce, h, icon, show} from './dom.js';
 import {TEXTS} from './texts.js';
 import {notice} from './form.js';
@@ -39,7 +39,7 @@ function textOf(refusal) {
     return texts[refusal.kind] ?? TEXTS.problem.failed(refusal.message);
 }
 
-// What went wrong and what to do, within a form.
+// Explains in a form what went wrong and what to do.
 export function explain(refusal) {
     const reference =
         refusal.kind === 'refused' && refusal.requestId
@@ -60,7 +60,7 @@ function titleOf(refusal) {
     return titles[refusal.kind] ?? TEXTS.problem.failedTitle;
 }
 
-// The same in place of a page's content. Where waiting helps it tries again by itself, later each time.
+// The same, in place of a page's content. If waiting helps, it retries automatically, with growing pauses.
 function errorState(refusal, again, attempt) {
     const isPassing = refusal.kind !== 'refused';
     const status = h('p', {'class': 'hint', 'aria-live': 'off'});
@@ -104,7 +104,7 @@ function errorState(refusal, again, attempt) {
     return {element, stop: () => clearTimeout(timer)};
 }
 
-// Shows what load() brings by draw(); meanwhile a placeholder, on failure the reason. run() starts it again.
+// Draws what load() returns; shows a placeholder meanwhile and the reason on failure. run() starts again.
 export function loading(container, {placeholder, load, draw}) {
     let turn = 0;
     let failure = null;
@@ -167,7 +167,7 @@ export function segments({label, options, value, change}) {
     return h('div', {'class': 'segments', 'role': 'group', 'aria-label': label}, buttons);
 }
 
-// What stands below a list that has more than it shows: load() brings and draws it, once at a time.
+// The button below a list that has more entries. load() fetches and draws them, one call at a time.
 export function pagerMore(text, load) {
     const problem = h('div', {role: 'alert'});
     const button = h('button', {type: 'button', class: 'secondary', onclick: run}, text);

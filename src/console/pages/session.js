@@ -1,5 +1,5 @@
-// Who is signed in: kept in memory alone, told by the server on each load. Tabs tell each other when it begins and
-// ends.
+// Who is signed in. Kept only in memory and read from the server on each load. Tabs inform each other when a session
+// begins and ends.
 import {call, callOnce, installHooks, Refusal} from './api.js';
 import {clockSkewMs} from './clock.js';
 import {announce, h, show} from './dom.js';
@@ -7,32 +7,32 @@ import {wait} from './format.js';
 import {TEXTS} from './texts.js';
 
 const WARN_MS = 120000;
-const MARGIN_MS = 15000; // the server notes a use at most every ten seconds
+const MARGIN_MS = 15000; // the server records a use at most every ten seconds
 const TICK_MS = 1000;
-const TOUCH_MS = 60000; // while somebody types, the server hears of it this often
+const TOUCH_MS = 60000; // while somebody types, the session is renewed this often
 
 // {user, csrfToken, expiresMs, idleMs, idleEndMs, stepUpExpiresMs}; all times by this browser's clock
 let current = null;
-let ending = null; // of a promise: sign in again, under way
+let ending = null; // the promise of signing in again, while that is open
 let tabs = null;
 let warned = false;
 let touchedMs = 0;
-// What app.js lends: ended() is called when nobody is signed in any more, signInAgain(email, reason) and stepUp() ask for
-// what is missing.
+// Functions from app.js. ended() runs when nobody is signed in any more; signInAgain(email, reason) and stepUp() ask
+// the user.
 let hooks = {ended() {}, signInAgain: null, stepUp: null};
 
 export const currentSession = () => current;
 
 const localTime = (iso) => (iso ? Date.parse(iso) + clockSkewMs() : 0);
 
-// Somebody else is signed in: nothing that is shown, typed or asked for is his.
+// Another user is signed in now, who must see nothing of what was shown, typed or requested.
 function changeUser() {
     forget();
     hooks.ended();
     location.reload();
 }
 
-// Throws where it is another user's than the one before.
+// Throws if the session belongs to another user than before.
 function take(answer) {
     const idleEndMs = localTime(answer.idle_expires_at ?? answer.expires_at);
 
@@ -59,7 +59,7 @@ function used() {
     hideWarning();
 }
 
-// True: somebody is signed in. Throws what stands in the way of knowing.
+// True if somebody is signed in. Throws if that cannot be determined.
 export async function loadSession() {
     try {
         const {answer} = await callOnce('GET', '/v1/console/session');
@@ -72,7 +72,7 @@ export async function loadSession() {
     }
 }
 
-// Answers when the email was last attacked, if its owner was not told yet.
+// Returns when the email was last attacked, unless its owner has seen that already.
 export async function signIn(email, password, totp) {
     const {answer} = await callOnce('POST', '/v1/auth/login', {email, password, totp});
 
@@ -103,7 +103,7 @@ export async function signOut() {
     hooks.ended();
 }
 
-// The page is kept as it is, out of the document, until the same user is back.
+// The page is kept outside the document until the same user is back.
 function signInAgain(reason) {
     const before = current?.user;
 
@@ -125,7 +125,7 @@ function signInAgain(reason) {
     return ending;
 }
 
-// A sign-in in another tab makes a new session, with a new token, under the same cookie.
+// A sign-in in another tab creates a new session with a new token under the same cookie.
 async function reload(refusal) {
     const token = current?.csrfToken;
 
@@ -151,13 +151,13 @@ async function stay() {
             return;
         }
     } catch {
-        return; // the bar stays, and says how long there is
+        return; // the bar stays and shows the remaining time
     }
     used();
     announce(TEXTS.session.stayed);
 }
 
-// Typing is doing something, though nothing is asked of the server meanwhile.
+// Typing counts as activity, although it sends no requests.
 async function touch() {
     if (!current || ending || Date.now() - touchedMs < Math.min(TOUCH_MS, current.idleMs / 4)) return;
     touchedMs = Date.now();
@@ -165,7 +165,7 @@ async function touch() {
         if (await loadSession()) used();
         else await signInAgain();
     } catch {
-        // The next key tries again, and the warning comes in time.
+        // The next keystroke tries again, and the warning still comes in time.
     }
 }
 
@@ -180,7 +180,7 @@ function showWarning(leftMs, isLimit) {
             isLimit ? null : h('button', {type: 'button', class: 'primary', onclick: stay}, TEXTS.session.stay),
         );
     }
-    // In the topmost dialog where there is one: what lies below cannot be reached.
+    // Put the bar into the topmost dialog if there is one: nothing below it can be reached.
     const host = [...document.querySelectorAll('dialog[open] .form-foot')].at(-1) ?? document.body;
     if (bar.parentNode !== host) {
         if (host === document.body) host.append(bar);

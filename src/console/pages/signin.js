@@ -1,4 +1,4 @@
-// Signing in, on a page of its own or over what was being done, and confirming before what needs a step-up.
+// Signing in, on its own page or over the current one, and the step-up dialog.
 import {Refusal} from './api.js';
 import {h, icon} from './dom.js';
 import {openDialog} from './dialog.js';
@@ -19,7 +19,7 @@ function emailProblem(input) {
     return !input.value.includes('@') && TEXTS.signIn.emailInvalid;
 }
 
-// A code that was refused is of no more use; password and email stay.
+// A refused code is useless now; email and password stay.
 function clearCode(code) {
     code.input.value = '';
     code.input.focus();
@@ -90,7 +90,7 @@ export function brand() {
     return h('span', {class: 'brand'}, h('span', {class: 'brand-mark'}, icon('key')), TEXTS.product);
 }
 
-// The page for whoever is not signed in. message: why he is here, if there is a reason.
+// The page for people who are not signed in. message: why they see it, if there is a reason.
 export function signInPage(message, done) {
     return h(
         'main',
@@ -110,7 +110,7 @@ export function signInPage(message, done) {
     );
 }
 
-// Resolves when somebody is signed in; rejects where he leaves instead.
+// Resolves when the user has signed in; rejects if they leave instead.
 export function openReSignIn(email, reason) {
     veil();
     return new Promise((resolve, reject) => {
@@ -162,12 +162,12 @@ function explainStepUp(refusal, code) {
     return [explain(refusal)];
 }
 
-// Resolves when the step-up is there.
+// Resolves when the step-up has succeeded.
 export function openStepUp() {
     return new Promise((resolve, reject) => {
         const password = passwordField({autofocus: true});
         const code = codeField();
-        // Password managers look for the name that a password belongs to.
+        // Password managers look for the user name that belongs to a password.
         const user = h('input', {
             'type': 'text',
             'class': 'unseen',

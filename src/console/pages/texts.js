@@ -1,4 +1,4 @@
-// Every text of the console.
+// All texts of the console.
 
 export const SCOPE_GROUPS = [
     {
@@ -91,7 +91,7 @@ export const TEXTS = {
         awayTitle: 'The service is temporarily unavailable',
         away: 'Nothing is lost, and no key is accepted that should not be. Keys can be seen and changed again when the service is back.',
         busyTitle: 'The service is busy',
-        busy: 'The service has too much to do right now. Try again in a few seconds.',
+        busy: 'The service is overloaded right now. Try again in a few seconds.',
         retryIn: (seconds) => `Trying again in ${seconds} s`,
         retryNow: 'Try now',
         throttledTitle: 'Too many attempts',
@@ -103,7 +103,7 @@ export const TEXTS = {
         foreignOrigin:
             'This page was not opened at the console’s own address, so changes are refused. Open the console at the address that your ' +
             'administrator gave you (the setting is --public-origin).',
-        gone: 'It does not exist any more. Load the page again to see what is there.',
+        gone: 'It no longer exists. Reload the page to see the current state.',
     },
 
     origin: {
@@ -128,7 +128,7 @@ export const TEXTS = {
         passwordMissing: 'Enter your password.',
         codeMissing: 'Enter the six digits shown by your authenticator app.',
         emailInvalid: 'This is not an email address.',
-        help: 'No access, or a new phone? An administrator of the service can reset it with',
+        help: 'Lost access, or a new phone? An administrator can reset your authenticator with',
         helpCommand: 'chatelaine user reset-totp',
         signedOut: 'You are signed out.',
         ended: 'Your session has ended. Sign in to continue: what you typed is still here.',
@@ -173,7 +173,7 @@ export const TEXTS = {
 
     keys: {
         title: 'API keys',
-        lead: 'What integrations use to reach your data. Revoked keys stop working everywhere, at once.',
+        lead: 'Integrations use API keys to reach your data. Revoked keys stop working everywhere at once.',
         create: 'Create key',
         search: 'Search by name, id or last four characters',
         searchShort: 'Search keys',
@@ -347,7 +347,7 @@ export const TEXTS = {
         table: 'Activity',
         more: 'Show older entries',
         end: 'No older entries.',
-        emptyTitle: 'Nothing here yet',
+        emptyTitle: 'No activity yet',
         empty: 'Sign-ins, created and revoked keys and added devices will be listed here.',
         emptyFiltered: 'None of the loaded entries is of this kind.',
         you: 'You',

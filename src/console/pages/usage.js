@@ -7,7 +7,7 @@ import {count, dayName} from './format.js';
 import {emptyState, loading, modeBadge, pageHead, segments} from './parts.js';
 import {TEXTS} from './texts.js';
 
-// [{date, mode, requests}] as [{date, live, test}].
+// Turns [{date, mode, requests}] into [{date, live, test}].
 function byDay(rows) {
     const days = new Map();
 
@@ -16,7 +16,7 @@ function byDay(rows) {
     return [...days.values()];
 }
 
-const KEY_DAYS_MAX = 9000; // of one request
+const KEY_DAYS_MAX = 9000; // per request
 const narrow = matchMedia('(max-width: 760px)');
 
 const total = (days, mode) => days.reduce((sum, day) => sum + day[mode], 0);
@@ -139,7 +139,7 @@ function placeholder() {
     );
 }
 
-// The most used keys of all time, with what they did in these days; what remains of the total is others'.
+// The most used keys of all time, with their use in this period. The rest of the total belongs to other keys.
 async function loadKeys(most, days, all) {
     if (most.length === 0) return [];
     const ids = most.slice(0, Math.floor(KEY_DAYS_MAX / days)).map((key) => key.id);

@@ -1,5 +1,5 @@
-// When a session ends, what is on the screen leaves the document: whoever comes by next must not find it there. It is
-// kept for the same user, without what is secret.
+// When a session ends, the screen's content is removed from the document, so that nobody else finds it there. It is
+// kept for the same user, without secrets.
 import {announce, show} from './dom.js';
 
 const SECRET_FIELDS = 'input[name="password"], input[name="totp"]';
@@ -36,14 +36,14 @@ export function unveil() {
     scrollTo(0, scrolled);
     for (const [dialog, position] of dialogs) {
         document.body.append(dialog);
-        dialog.removeAttribute('open'); // to be modal again
+        dialog.removeAttribute('open'); // so that it becomes modal again
         dialog.showModal();
         dialog.scrollTop = position;
     }
     focused?.focus({preventScroll: true});
 }
 
-// Nobody comes back to it.
+// Discards the kept content: its user will not come back.
 export function dropVeiled() {
     for (const [dialog] of kept?.dialogs ?? []) dialog.close();
     kept = null;
