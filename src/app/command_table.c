@@ -40,14 +40,15 @@ const struct command COMMANDS[] = {
     {.name = "account list", .summary = "List the accounts", .groups = ACCOUNT_LIST_OPTIONS, .run = account_list_run},
     {.name = "user create",
      .summary = "Create a user who can sign in to the console",
-     .text = "Prints the secret for one-time codes as an address and a QR code. It is shown only here.",
+     .text = "Asks for a password, unless --password-file has it, and prints the secret for one-time codes as "
+             "an\naddress and a QR code. The secret is shown only here: give both to the user.",
      .groups = USER_CREATE_OPTIONS,
      .run = user_create_run},
     {.name = "user list", .summary = "List the users", .groups = USER_LIST_OPTIONS, .run = user_list_run},
     {.name = "user unlock",
      .summary = "Unlock a user, and reset the count of failed attempts",
      .text = "A user is locked after 100 wrong codes in a row with the right password. Somebody else then knows\nthe "
-             "password, so reset it: 'user reset-password' also unlocks. Unlocking also clears strangers'\nfailed "
+             "password, so use 'user reset-password', which also unlocks. Unlocking also clears strangers'\nfailed "
              "attempts, which block sign-in from new browsers.",
      .groups = USER_UNLOCK_OPTIONS,
      .run = user_unlock_run},
@@ -74,13 +75,13 @@ const struct command COMMANDS[] = {
     {.name = "totp",
      .operands = "URI|SECRET|FILE",
      .optional_operand = true,
-     .summary = "Print the current one-time code",
+     .summary = "Print the current one-time code of a TOTP secret that you pass",
      .text = "The operand is an otpauth:// address, a base32 secret, a file with one of them (also as @FILE), or\n'-' "
-             "for standard input.",
+             "for standard input. Users' secrets in Redis cannot be read with it.",
      .groups = TOTP_OPTIONS,
      .run = totp_run},
     {.name = "master-key rotate",
-     .summary = "Move stored data to the current master key, and count what needs others",
+     .summary = "Reseal stored data with the current master key, and count what needs others",
      .text = "Registers --master-key-file in Redis and reseals with it whatever retired master keys sealed.\nBefore "
              "this, give the new key to every node as a retired one; afterwards, make it their current\none. An API "
              "key needs the master key that made its digest until that API key is replaced; a\npassword needs it until "
@@ -93,8 +94,10 @@ const struct command COMMANDS[] = {
      .groups = NO_OPTIONS,
      .run = master_key_run},
     {.name = "doctor",
-     .summary = "Check whether Redis and the settings are fit for production",
-     .text = "One line per check, each with its remedy. Exit status 0: fit, 3: not fit.",
+     .summary = "Check whether Redis and these settings are fit for production",
+     .text = "Connects to Redis and the Sentinels, not to nodes. Pass the options that the nodes have. Prints "
+             "one\nline per check, with a remedy unless it is ok. Exit status 0: no check failed (there may "
+             "be\nwarnings), 3: at least one failed, 1 or 2: doctor could not run.",
      .groups = DOCTOR_OPTIONS,
      .run = doctor_run},
     {.name = "store accept-loss",
@@ -190,7 +193,8 @@ int command_read(const struct command *command, int argc, char **argv, struct co
 
 void commands_print_help(struct buf *out)
 {
-    buf_append_str(out, "Chatelaine " CHATELAINE_VERSION ": API keys and console sign-in, with revocation that holds.\n"
+    buf_append_str(out, "Chatelaine " CHATELAINE_VERSION
+                        ": API keys and console sign-in. A revoked key is refused by every node.\n"
                         "\n"
                         "Usage: chatelaine COMMAND [OPTION…]\n"
                         "\n"
@@ -198,12 +202,14 @@ void commands_print_help(struct buf *out)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (!COMMANDS[i].hidden)
             buf_printf(out, "  %-20s  %s\n", COMMANDS[i].name, COMMANDS[i].summary);
-    buf_append_str(out, "\n"
-                        "Start with 'chatelaine dev'. 'chatelaine COMMAND --help' shows a command's options.\nEach "
-                        "option can also be set in the environment: --redis-timeout-ms 500 "
-                        "is\nCHATELAINE_REDIS_TIMEOUT_MS=500. 'chatelaine --version' prints the version.\n"
-                        "\n"
-                        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 Redis or settings are not fit.\n");
+    buf_append_str(out,
+                   "\n"
+                   "Start with 'chatelaine dev'. 'chatelaine COMMAND --help' shows a command's options.\n"
+                   "Each option can also be set in the environment: --redis-timeout-ms 500 is\n"
+                   "CHATELAINE_REDIS_TIMEOUT_MS=500. The command line takes precedence.\n"
+                   "'chatelaine --version' prints the version.\n"
+                   "\n"
+                   "Exit status: 0 done, 1 failed, 2 wrong usage, 3 Redis or the settings are not fit: see doctor.\n");
 }
 
 void command_print_help(const struct command *command, struct buf *out)

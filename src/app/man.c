@@ -50,7 +50,7 @@ static void put_head(struct buf *out)
                         ".Os Chatelaine " CHATELAINE_VERSION "\n"
                         ".Sh NAME\n"
                         ".Nm chatelaine\n"
-                        ".Nd API keys and console sign-in, with revocation that holds\n"
+                        ".Nd API keys and console sign-in with reliable revocation\n"
                         ".Sh SYNOPSIS\n"
                         ".Nm chatelaine\n"
                         ".Ar command\n"
@@ -68,7 +68,7 @@ static void put_tail(struct buf *out)
                    "Every option can be set by a variable: the prefix CHATELAINE_, then its name in capitals with\n"
                    "underscores, as in CHATELAINE_REDIS_TIMEOUT_MS. An option on the command line wins.\n"
                    ".Sh EXIT STATUS\n"
-                   "0: done. 1: failed. 2: wrong usage. 3: Redis or settings are not fit.\n"
+                   "0: done. 1: failed. 2: wrong usage. 3: Redis or the settings are not fit; doctor says why.\n"
                    ".Sh SIGNALS\n"
                    "SIGTERM and SIGINT let requests finish, then stop the node; a second one stops it at once.\n"
                    "SIGHUP rereads the policy file and reopens the revocation log.\n");

@@ -18,12 +18,12 @@ static const struct option_row STORE_ROWS[] = {
      .value_name = "URL",
      .help = "Where Redis is: redis://[user:password@]host[:port][/db], unix:/path, or "
              "redis-sentinel://[user:password@]host:port,host:port/master-name[/db], which needs --min-replicas. Put a "
-             "password into --redis-file or the environment: every user of the machine can see arguments."},
+             "password into --redis-file or CHATELAINE_REDIS: every user of the machine can see arguments."},
     {.name = "redis-file",
      .type = OPTION_TEXT,
      .offset = AT(redis_file),
      .value_name = "PATH",
-     .help = "Read the address of Redis from this file. It wins over --redis."},
+     .help = "Read the address of Redis from this file. It takes precedence over --redis."},
     {.name = "prefix",
      .type = OPTION_TEXT,
      .offset = AT(prefix),
@@ -47,8 +47,8 @@ static const struct option_row STORE_ROWS[] = {
      .min = 0,
      .max = 16,
      .value_name = "N",
-     .help =
-         "Answer a change, and grant a lease, only once this many replicas have it. Use the same value on all nodes."},
+     .help = "Confirm a change only once this many replicas have acknowledged it, and grant leases likewise. At least "
+             "1 with Sentinel. Use the same value on all nodes."},
     {.name = "audit-max",
      .type = OPTION_INTEGER,
      .offset = AT(audit_max),
@@ -65,7 +65,7 @@ static const struct option_row STORE_ROWS[] = {
      .min = 1,
      .max = 10000000,
      .value_name = "N",
-     .help = "Allow an account this many active API keys. One more is refused with 409 key_limit_reached."},
+     .help = "Allow an account this many active API keys. Creating more is refused with 409 key_limit_reached."},
     {.name = "device-keys-max",
      .type = OPTION_INTEGER,
      .offset = AT(device_keys_max),
@@ -73,7 +73,7 @@ static const struct option_row STORE_ROWS[] = {
      .min = 1,
      .max = 10000000,
      .value_name = "N",
-     .help = "Allow an account this many active device keys. One more approval is refused with 409 key_limit_reached."},
+     .help = "Allow an account this many active device keys. Approving more is refused with 409 key_limit_reached."},
     {.name = "changes-per-minute",
      .type = OPTION_INTEGER,
      .offset = AT(changes_per_minute),
@@ -81,9 +81,9 @@ static const struct option_row STORE_ROWS[] = {
      .min = 1,
      .max = 10000000,
      .value_name = "N",
-     .help =
-         "Let one key or user create keys and approve devices this many times a minute, and all users, all live keys "
-         "or all test keys of an account ten times as often. More is refused with 429. Revoking is never limited."},
+     .help = "Let one user or key create keys and approve devices this many times a minute. An account's users "
+             "together, its live keys together and its test keys together may each do so ten times as often. More is "
+             "refused with 429. Revoking is never limited."},
     {.name = "unsafe-redis",
      .type = OPTION_FLAG,
      .offset = AT(unsafe_redis),
@@ -102,8 +102,8 @@ static const struct option_row KEY_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(retired_master_key_file),
      .value_name = "PATH",
-     .help = "Read up to 7 other master keys from this file, one per line. They verify what they made and make nothing "
-             "new: previous keys after a rotation, and the next one while you prepare it."},
+     .help = "Read up to 7 other master keys from this file, one per line. They only verify what was made with them: "
+             "previous master keys after a rotation, or the next one before it."},
 };
 
 static const struct option_row LOG_ROWS[] = {
@@ -126,8 +126,9 @@ static const struct option_row ORIGIN_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(public_origin),
      .value_name = "ORIGIN",
-     .help = "The origin that browsers show, such as https://console.example.org. Requests from another origin are "
-             "refused; https turns on Strict-Transport-Security."},
+     .help = "The origin at which browsers see the console, such as https://console.example.org. Required. Browser "
+             "sign-ins and changes from another origin are refused; requests with an API key are not affected. https "
+             "turns on Strict-Transport-Security."},
 };
 
 static const struct option_row REVOCATION_ROWS[] = {
@@ -135,8 +136,9 @@ static const struct option_row REVOCATION_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(revocation_log),
      .value_name = "PATH",
-     .help = "Append each revocation to this file before it is answered, one line per key. After restoring a backup of "
-             "Redis, replay it with 'chatelaine key revoke --from-log'. SIGHUP reopens it."},
+     .help =
+         "Append each revocation to this file before it is confirmed, one line per key. After restoring a backup of "
+         "Redis, replay it with 'chatelaine key revoke --from-log'. SIGHUP reopens it."},
 };
 
 static const struct option_row NODE_ROWS[] = {
@@ -151,8 +153,8 @@ static const struct option_row NODE_ROWS[] = {
      .offset = AT(internal_listen),
      .default_text = SETTINGS_INTERNAL_LISTEN,
      .value_name = "ADDRESS",
-     .help = "Serve gateways, probes and metrics here. It has no password: whoever reaches it can try keys, so keep it "
-             "private."},
+     .help = "Answer gateways' checks, probes and metrics here. There is no password: anyone who reaches it can test "
+             "keys, so keep it private."},
     {.name = "reuse-port",
      .type = OPTION_FLAG,
      .offset = AT(reuse_port),
@@ -166,14 +168,14 @@ static const struct option_row NODE_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(policy_file),
      .value_name = "PATH",
-     .help = "Read from this JSON file which scope each route of your services needs, instead of using the built-in "
-             "table. SIGHUP reads it again."},
+     .help = "Read from this JSON file which scope each route of your services needs. Without it, the built-in table "
+             "for /v1/patients, /v1/documents and others applies. SIGHUP rereads the file."},
     {.name = "grant-policy",
      .type = OPTION_CHOICE,
      .offset = AT(grant_policy),
      .default_text = "subset",
      .choices = "subset|any",
-     .help = "Let a key create only keys with a subset of its own scopes, or with any scopes."},
+     .help = "Let a key create keys only with a subset of its own scopes, or with any scopes."},
     {.name = "trusted-proxies",
      .type = OPTION_TEXT,
      .offset = AT(trusted_proxies),
@@ -185,8 +187,8 @@ static const struct option_row NODE_ROWS[] = {
      .offset = AT(check_status),
      .default_text = "exact",
      .choices = "exact|strict401",
-     .help = "Refuse checks with the same status as the public listener, or with 401 and 403 only, for nginx "
-             "auth_request. X-Auth-Error has the exact code."},
+     .help = "Status of a refused check: the same as on the public listener, or only 401 and 403, for nginx "
+             "auth_request. Failures stay 500 and 503. X-Auth-Error has the exact code."},
     {.name = "device-clients",
      .type = OPTION_TEXT,
      .offset = AT(device_clients),
@@ -200,8 +202,9 @@ static const struct option_row NODE_ROWS[] = {
      .min = 0,
      .max = LEASE_MS_MAX,
      .value_name = "MS",
-     .help = "Answer checks from memory for this long without hearing from Redis. A revocation waits 1.25 times as "
-             "long for a node that does not acknowledge. 0 turns the cache off: every check reads Redis."},
+     .help = "Answer checks from memory for this long without hearing from Redis. A revocation waits up to 1.25 times "
+             "the longest lease of any node, plus 50 ms, for nodes that do not acknowledge. 0 turns the cache off (not "
+             "with Sentinel): every check reads Redis."},
     {.name = "cache-entries",
      .type = OPTION_INTEGER,
      .offset = AT(cache_entries),
@@ -217,7 +220,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 65536,
      .max = 17179869184,
      .value_name = "BYTES",
-     .help = "Use at most this much memory for the cache, 96 bytes per key. Unused memory costs nothing."},
+     .help = "Use at most this much memory for cached keys, 96 bytes each. Unused memory costs nothing."},
     {.name = "session-idle-ms",
      .type = OPTION_INTEGER,
      .offset = AT(session_idle_ms),
@@ -225,7 +228,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 1000,
      .max = 604800000,
      .value_name = "MS",
-     .help = "End a console session that was not used for this long."},
+     .help = "End a console session that has not been used for this long."},
     {.name = "session-absolute-ms",
      .type = OPTION_INTEGER,
      .offset = AT(session_absolute_ms),
@@ -241,8 +244,8 @@ static const struct option_row NODE_ROWS[] = {
      .min = 1000,
      .max = 3600000,
      .value_name = "MS",
-     .help = "How long a step-up stays valid: until then, creating keys and approving devices does not ask for "
-             "password and code again."},
+     .help = "Let a user create keys and approve devices for this long after a step-up (entering password and code "
+             "again)."},
     {.name = "usage-flush-ms",
      .type = OPTION_INTEGER,
      .offset = AT(usage_flush_ms),
@@ -250,7 +253,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 10,
      .max = 60000,
      .value_name = "MS",
-     .help = "Write the uses of keys to Redis this often. A crash loses at most one interval."},
+     .help = "Write usage counts of keys to Redis this often. A crash loses at most one interval."},
     {.name = "password-parallel",
      .type = OPTION_INTEGER,
      .offset = AT(password_parallel),
@@ -266,8 +269,8 @@ static const struct option_row NODE_ROWS[] = {
      .min = 0,
      .max = 10000,
      .value_name = "N",
-     .help = "Let this many passwords wait to be hashed, for strangers and for known people (step-ups, known browsers) "
-             "each. Beyond it, sign-ins are answered 503."},
+     .help = "Queue at most this many passwords for hashing. There are two such queues: one for sign-ins from unknown "
+             "browsers, one for known browsers and step-ups. When a queue is full, the request is answered 503."},
     {.name = "drain-ms",
      .type = OPTION_INTEGER,
      .offset = AT(drain_ms),
@@ -275,7 +278,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 0,
      .max = 3600000,
      .value_name = "MS",
-     .help = "Give requests under way this long to finish after SIGTERM."},
+     .help = "Give requests in progress this long to finish after SIGTERM."},
 };
 
 static const struct option_row LIMIT_ROWS[] = {
@@ -286,7 +289,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 1024,
      .max = 65536,
      .value_name = "BYTES",
-     .help = "Refuse a longer request line and headers with 431."},
+     .help = "Answer 431 if request line and headers are longer than this."},
     {.name = "fields-max",
      .type = OPTION_INTEGER,
      .offset = AT(fields_max),
@@ -294,7 +297,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 8,
      .max = 1000,
      .value_name = "N",
-     .help = "Refuse a request with more header fields with 431."},
+     .help = "Answer 431 if a request has more header fields than this."},
     {.name = "target-max-bytes",
      .type = OPTION_INTEGER,
      .offset = AT(target_max_bytes),
@@ -302,7 +305,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 256,
      .max = 65536,
      .value_name = "BYTES",
-     .help = "Refuse a longer path and query with 414."},
+     .help = "Answer 414 if path and query are longer than this."},
     {.name = "body-max-bytes",
      .type = OPTION_INTEGER,
      .offset = AT(body_max_bytes),
@@ -310,7 +313,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 1024,
      .max = 1048576,
      .value_name = "BYTES",
-     .help = "Refuse a longer body with 413."},
+     .help = "Answer 413 if the body is longer than this."},
     {.name = "head-timeout-ms",
      .type = OPTION_INTEGER,
      .offset = AT(head_timeout_ms),
@@ -366,8 +369,8 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 0,
      .max = 1000000,
      .value_name = "N",
-     .help = "Close a connection that reads a large response more slowly than this over --write-timeout-ms. 0 turns "
-             "this off."},
+     .help = "Close a connection that reads a large response more slowly than this on average during "
+             "--write-timeout-ms. 0 turns this off."},
     {.name = "waiting-max-bytes",
      .type = OPTION_INTEGER,
      .offset = AT(waiting_max_bytes),
@@ -375,7 +378,8 @@ static const struct option_row LIMIT_ROWS[] = {
      .min = 1048576,
      .max = 4294967296,
      .value_name = "BYTES",
-     .help = "Hold at most this much memory for unfinished requests, and as much for unread responses, per listener. "
+     .help = "Per listener, hold at most this much memory for unfinished requests, and the same amount again for "
+             "unread responses. "
              "Beyond it, the connection that holds the most is closed."},
     {.name = "connections-max",
      .type = OPTION_INTEGER,
