@@ -665,7 +665,7 @@ describe('what can go wrong', () => {
                 await page.getByRole('checkbox', {name: /patients:read/}).check();
                 for (const [answer, words] of [
                     [{status: 503, json: {error: {code: 'store_unavailable'}}}, /temporarily unavailable.*nobody has/],
-                    [{status: 503, json: {error: {code: 'overloaded'}}}, /too much to do right now/],
+                    [{status: 503, json: {error: {code: 'overloaded'}}}, /is overloaded right now/],
                     [null, /^No response arrived.*nobody has/],
                     [{status: 429, headers: {'Retry-After': '9'}}, /You can try again in/],
                 ]) {
