@@ -1,6 +1,6 @@
 /* The barrier (rules 5 to 8): when a revocation may be answered. It is over when every member in the registry that the
- * script returned has acknowledged, or when W has passed since the script's reply: then every lease that ran when the
- * key was marked has ended, whatever became of its node. */
+ * script returned has acknowledged, or W after the script's reply. By then every lease that was valid when the key was
+ * marked has expired, whatever happened to its node. */
 #pragma once
 #include "base/attr.h"
 #include "lease/fence.h"
@@ -10,35 +10,36 @@
 struct barrier;
 struct barriers;
 
-/* Both outlive them. */
+/* settings and fence must outlive the barriers. */
 struct barriers *barriers_create(const struct lease_settings *settings, const struct fence *fence);
-/* Those under way are told false; then frees. closed runs once, later. */
+/* Pending barriers end with false. closed runs once, later, after everything is freed. */
 void barriers_close(struct barriers *barriers, void (*closed)(void *arg), void *arg);
-/* The link of changes is down: Redis may be another one now, nothing more can be promised. */
+/* The `changes` link is down: the next Redis may be another one, so pending barriers end with false. */
 void barriers_fail(struct barriers *barriers);
 
-/* What this node is called as a member, to whom others acknowledge; NULL: nothing reaches it at present. */
+/* This node's name as a member: others acknowledge to it. NULL: acknowledgements cannot reach this node at present. */
 void barriers_set_member(struct barriers *barriers, const struct member_name *name);
-/* How long this node's own lease may be. */
+/* The longest lease that this node may hold. */
 void barriers_set_lease(struct barriers *barriers, uint32_t lease_ms);
 
-/* Before the script is called, for acknowledgements can overtake its reply. */
+/* Call this before the script: acknowledgements can arrive before its reply. */
 struct barrier *barrier_begin(struct barriers *barriers);
-/* What the script publishes: whom to acknowledge to ("-": nobody), and which barrier. Valid until done or
+/* For the script to publish: the member to acknowledge to ("-": none) and the barrier. Valid until done runs or
  * barrier_drop(). */
 struct text barrier_member(const struct barrier *barrier);
 struct text barrier_name(const struct barrier *barrier);
-/* The script changed nothing: frees. */
+/* The script changed nothing: frees the barrier. */
 void barrier_drop(struct barrier *barrier);
-/* The script has answered: lease_max_ms and the registry (member, what it holds, member, ...). done runs once, perhaps
- * inside this call: true where no node accepts the key any more. False at once where these can't be. */
+/* The script has answered with lease_max_ms and the registry (member, what it holds, member, …). done runs once,
+ * perhaps inside this call, and frees the barrier; true: no node accepts the key any more. Returns false at once if the
+ * reply is malformed: done does not run, and the caller drops the barrier. */
 MUST_CHECK bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct redis_reply *registry,
                              void (*done)(void *arg, bool is_over), void *arg);
 
-/* A key was made: done runs once, perhaps inside this call, when no lease runs any more that another Redis granted
- * which was replaced by this one (rule 10). A node that has one asks that Redis, and would call the new key unknown.
- * False: the link of changes was lost meanwhile; the key is made all the same. */
+/* A key was created. done runs once, perhaps inside this call, when every lease that a replaced master may have granted
+ * has expired (rule 10). A node with such a lease still reads the old master, where the new key is unknown. is_over is
+ * false if the `changes` link was lost meanwhile; the key exists either way. */
 void barriers_settle(struct barriers *barriers, void (*done)(void *arg, bool is_over), void *arg);
 
-/* A node has let go. */
+/* A member has dropped the key. */
 void barriers_acknowledge(struct barriers *barriers, struct text member, struct text barrier);

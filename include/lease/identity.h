@@ -1,5 +1,5 @@
-/* Which store this is (rule 11): the id that its first account brought, and the one process of Redis that all links of
- * a node speak to. A node that knew a store decides nothing by another one, by an emptied one, or by a replica. */
+/* Which store this is (rule 11): the id that came with its first account, and the one Redis process that all links of a
+ * node must reach. A node that knew a store accepts nothing from another store, an emptied one or a replica. */
 #pragma once
 #include "base/attr.h"
 #include "lease/promises.h"
@@ -8,35 +8,36 @@ enum { STORE_ID_CHARS = 32 };
 
 struct identity;
 
-/* Both outlive it. */
+/* settings and promises must outlive it. */
 struct identity *identity_create(const struct lease_settings *settings, struct promises *promises);
 void identity_destroy(struct identity *identity);
-/* A node waits for the first account; commands, which may make it, take an empty store. */
+/* A node waits for the first account. Commands can create it, so they accept an empty store. */
 void identity_set_node(struct identity *identity, bool is_node);
 
-/* The id of the store that is known; empty: none yet. */
+/* The id of the known store; empty: none yet. */
 const char *identity_known(const struct identity *identity);
-/* What becomes the id of a store that has none. */
+/* The id for a store that has none. */
 struct text identity_offered(const struct identity *identity);
 
-/* Asks on the link of changes for the store's id; identity_answered() is to be called with the reply, and is false
- * where that says nothing. */
+/* Reads the store's id on the `changes` link; done must pass the reply to identity_answered(). That returns false if
+ * the reply says nothing about the store. */
 void identity_ask(const struct identity *identity, redis_done *done, void *arg);
 MUST_CHECK bool identity_answered(struct identity *identity, enum redis_outcome outcome,
                                   const struct redis_reply *reply);
-/* What a script or a read met: the id that is there, empty for none. False: it is another store than ours, and from now
- * on nothing is decided by it. */
+/* A script or read found this id; empty: none. False: it is not our store, and from now on nothing is decided by this
+ * Redis. */
 bool identity_found(struct identity *identity, struct text id);
-/* The store holds, of this node's changes, those up to that number, when `answered` had been acknowledged. */
+/* The store holds this node's changes up to number held; `answered` is the last one acknowledged when the read was
+ * sent. False: changes are missing. */
 bool identity_holds(struct identity *identity, uint64_t held, uint64_t answered);
 /* Redis has become a replica. */
 void identity_demoted(struct identity *identity);
-/* To be called before each read on the link, so that what it brings is known to be ours. */
+/* Call this before each read on the link: it proves in the same batch that the replies come from our store. */
 void identity_witness(struct identity *identity, struct redis_link *link);
 
-/* Why nothing is decided by what is there, as a sentence; NULL: it is our store. */
+/* Why this Redis decides nothing, as sentences; NULL: it holds our store. */
 const char *identity_strange(const struct identity *identity);
 /* The store waits for its first account. */
 bool identity_is_empty(const struct identity *identity);
-/* Whether what the link of reads brings says anything. */
+/* Whether replies on the `reads` link may decide anything. */
 bool identity_may_decide(const struct identity *identity);

@@ -1,4 +1,4 @@
-/* Names on the wire of the lease protocol (src/lease/README.md): members and barriers, in hex. */
+/* Names of members and barriers in the lease protocol (src/lease/README.md), in hex. */
 #pragma once
 
 enum {
@@ -8,5 +8,5 @@ enum {
 };
 
 struct member_name {
-    char text[MEMBER_NAME_CHARS + 1]; /* NUL-terminated; "-" for none */
+    char text[MEMBER_NAME_CHARS + 1]; /* NUL-terminated; "-": none */
 };

@@ -1,29 +1,32 @@
-/* What this node has promised, told again where it was lost (rule 13). Each of its changes has a number, which the
- * change's script writes into the store beside what it changes: so the store tells how much of what this node answered
- * it holds, whatever others have changed there since. A store that holds less lost it (a replica that lagged was
- * promoted, a backup was restored). Nothing is decided by it until the revocations among the lost changes have been
- * made again, and nothing else is missing, or an operator has accepted that. */
+/* Repeats this node's answered revocations at a Redis that lost them (rule 13). Each of the node's changes has a
+ * number, which the change's script stores in the same step. So the store shows how many of this node's changes it
+ * holds, whatever other nodes changed since. A lower number means loss: a lagging replica was promoted, or a backup was
+ * restored. Such a store decides nothing until the lost revocations are repeated and nothing else is missing, or an
+ * operator has accepted the loss. */
 #pragma once
 #include "lease/settings.h"
 
 struct promises;
 
 struct promises *promises_create(const struct lease_settings *settings);
-/* The links are about to close: nothing is told again any more. */
+/* The links are about to close: stops repeating. */
 void promises_stop(struct promises *promises);
 void promises_destroy(struct promises *promises);
 
-/* How the store names this node; the number of the last change that it acknowledged (0: none), and of the next one. */
+/* This node's name in the store; the number of its last acknowledged change (0: none); a new number for its next one.
+ */
 const char *promises_maker(const struct promises *promises);
 uint64_t promises_answered(const struct promises *promises);
 uint64_t promises_next(struct promises *promises);
-/* The change of that number was acknowledged. */
+/* The change with that number was acknowledged. */
 void promises_note(struct promises *promises, uint64_t number);
-/* In the callback of a revocation that was done: it is told again to a Redis that lacks it. For ten minutes, and not
- * for more than the newest 16384. */
+/* Keeps a revocation for repeating: for ten minutes, and at most the newest 16384. Call it in the callback of the
+ * revocation, right after promises_note(), whose number it takes over. */
 void promises_keep_revocation(struct promises *promises, const struct id *key, struct text actor);
 
-/* NULL, or why a store that holds `held` decides nothing, since `answered` had been acknowledged when it was asked. */
+/* NULL, or why a store that holds changes up to `held` decides nothing. `answered`: the last change acknowledged when
+ * the store was asked. */
 const char *promises_compare(struct promises *promises, uint64_t held, uint64_t answered);
-/* To the Redis that the link of changes leads to, which holds `held`; an operator may have accepted what it lacks. */
+/* Repeats lost revocations on the `changes` link, at a Redis that holds changes up to `held`. is_accepted: an operator
+ * has accepted the loss of the rest. */
 void promises_tell_again(struct promises *promises, uint64_t held, bool is_accepted);

@@ -1,4 +1,4 @@
-/* Commands in the form that Redis reads (RESP2): an array of bulk strings. */
+/* Redis commands on the wire (RESP2): an array of bulk strings. */
 #pragma once
 #include "base/text.h"
 

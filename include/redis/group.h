@@ -1,5 +1,6 @@
-/* Links that must all speak to one process of Redis. A name for several servers, a master that was replaced by hand, a
- * Redis that was started again under some of them: a link that differs ends the others. */
+/* Links that must all reach one Redis process. They can diverge when a name covers several servers, a master is
+ * replaced by hand, or Redis restarts between two connects. A link that becomes ready disconnects those that reach
+ * another process. */
 #pragma once
 #include "redis/link.h"
 
@@ -10,11 +11,11 @@ struct redis_group { /* starts zeroed */
     size_t count;
 };
 
-/* When the link is made. */
+/* Call when the link is created. */
 void redis_group_add(struct redis_group *group, struct redis_link *link);
-/* Whenever it is ready, before it is used. */
+/* Call whenever the link becomes ready, before using it. */
 void redis_group_on_ready(struct redis_group *group, const struct redis_link *link);
-/* Before it is closed. */
+/* Call before the link is closed. */
 void redis_group_remove(struct redis_group *group, const struct redis_link *link);
-/* Those that speak to another process than run_id; why as for redis_link_renew(). */
+/* Renews the links that reach another process than run_id. why: as for redis_link_renew(). */
 void redis_group_renew_others(struct redis_group *group, const char *run_id, const char *why);

@@ -1,4 +1,4 @@
-/* Replies of Redis as values, valid until the callback that gets them returns. */
+/* Redis replies as values. Valid until the callback that receives them returns. */
 #pragma once
 #include "base/attr.h"
 #include "base/text.h"
@@ -13,16 +13,17 @@ struct redis_reply {
     const struct redis_reply *const *items;
 };
 
-/* Readers that tell "malformed" by false. NIL is malformed for all but reply_text_or_nil. */
+/* Readers return false for a malformed reply and then leave the output untouched. Nil is malformed except for
+ * reply_text_or_nil(). A NULL reply is malformed. */
 MUST_CHECK bool reply_text(const struct redis_reply *reply, struct text *ret_text);
 MUST_CHECK bool reply_text_or_nil(const struct redis_reply *reply, struct text *ret_text); /* nil: {NULL, 0} */
-/* A string of at most size - 1 bytes, none of them NUL, to be NUL-terminated in ret_chars. */
+/* A string of less than size bytes without a NUL byte. Writes it to ret_chars with a NUL at the end. */
 MUST_CHECK bool reply_chars(const struct redis_reply *reply, char *ret_chars, size_t size);
-/* An integer reply, or a string of decimal digits. */
+/* An integer reply, or a string of decimal digits with an optional minus sign. */
 MUST_CHECK bool reply_integer(const struct redis_reply *reply, int64_t *ret_value);
-/* items[index] of an array that has it, else NULL. */
+/* items[index], or NULL if the reply is no array or too short. */
 const struct redis_reply *reply_at(const struct redis_reply *reply, size_t index);
-/* The value behind "name:" in the lines of INFO; {NULL, 0} if there is none. */
+/* The value of "name:" in INFO's output; {NULL, 0}: there is none. */
 struct text reply_info_value(struct text info, struct text name);
-/* The first word of an error reply: "NOSCRIPT", "READONLY", "LOADING", …; {NULL, 0} if it is no error. */
+/* The first word of an error reply: "NOSCRIPT", "READONLY", "LOADING", …; {NULL, 0}: not an error. */
 struct text reply_error_kind(const struct redis_reply *reply);

@@ -1,4 +1,4 @@
-/* Where Redis is, as --redis says it. */
+/* The address of Redis, as given by --redis. */
 #pragma once
 #include "base/attr.h"
 #include "base/text.h"
@@ -14,14 +14,14 @@ struct redis_address {
  * redis-sentinel://[user:password@]host[:port],…/master-name[/db]. */
 struct redis_target {
     bool is_unix;
-    char host[REDIS_HOST_BYTES]; /* or the socket's path; empty where Sentinels tell it */
+    char host[REDIS_HOST_BYTES]; /* or the socket's path; empty with Sentinels */
     uint16_t port;
     unsigned db;
     char user[128];
     char password[256];
     char master_name[REDIS_MASTER_NAME_BYTES];
-    unsigned sentinel_count; /* 0: Redis is at host */
+    unsigned sentinel_count; /* 0: connect to host */
     struct redis_address sentinels[REDIS_SENTINELS_MAX];
 };
-/* False with one sentence in ret_why, which never quotes the password. */
+/* False: ret_why gets one sentence, which never quotes the password. */
 MUST_CHECK bool redis_target_parse(struct text url, struct redis_target *ret_target, struct buf *ret_why);

@@ -16,22 +16,23 @@ struct user_record {
     char password_hash[PASSWORD_HASH_BYTES]; /* printable, NUL-terminated; see auth/password.h */
     uint8_t totp_sealed[TOTP_SEALED_BYTES];  /* keyring_seal() bound to the user's id */
     int64_t created_ms;
-    struct record_mac mac; /* as it is stored; made by account_store_add_user() */
+    struct record_mac mac; /* as stored; account_store_add_user() makes it */
 };
 typedef void user_found(void *arg, enum store_result result, const struct user_record *user);
 
 void account_store_create(struct store *store, const struct id *account, struct text name, store_done *done, void *arg);
-/* STORE_REFUSED: no such account. STORE_CONFLICT: the email is taken. Event user.created. */
+/* STORE_REFUSED: no such account. STORE_CONFLICT: the email is taken, or the id exists. Writes event user.created. */
 void account_store_add_user(struct store *store, const struct user_record *user, const struct audit_source *source,
                             store_done *done, void *arg);
 void account_store_find_user(struct store *store, struct text email, user_found *done, void *arg);
-/* Replaces password_hash and/or totp_sealed (NULL: stays), forgets the last TOTP step, ends all sessions of the user,
- * forgets the browsers that he signed in from, and unlocks him. Events user.totp_reset, user.password_reset,
- * user.unlocked. */
+/* Replaces password_hash, totp_sealed or both (NULL: keeps it). A new TOTP secret also clears the last TOTP step. Ends
+ * all of the user's sessions, forgets the known browsers and unlocks the user. STORE_NOT_FOUND: no such user. Writes
+ * events user.totp_reset, user.password_reset, user.unlocked. */
 void account_store_reset_user(struct store *store, const struct id *user, const char *password_hash,
                               const uint8_t *totp_sealed, const struct audit_source *source, store_done *done,
                               void *arg);
-/* Ends a lock, and clears what is counted against the user. STORE_NOT_FOUND: no such user. Event user.unlocked. */
+/* Unlocks the user and clears all failed sign-ins counted against them. STORE_NOT_FOUND: no such user. Writes event
+ * user.unlocked. */
 void account_store_unlock_user(struct store *store, const struct id *user, const struct audit_source *source,
                                store_done *done, void *arg);
 typedef void users_listed(void *arg, enum store_result result, const struct user_record *users, size_t count);

@@ -1,4 +1,4 @@
-/* Console sessions and login attempts in Redis. Times are Redis' own, so that nodes agree. */
+/* Console sessions and sign-in attempts in Redis. Times are Redis' own, so nodes agree on them. */
 #pragma once
 #include "store/account_store.h"
 
@@ -9,94 +9,93 @@ struct session_limits {
 };
 
 struct session_record {
-    char sid[ID_TEXT_BYTES]; /* stable name of the session, across rotations of its token; the CSRF token is made of it
-                              */
-    struct user_record user; /* password_hash and totp_sealed only where a verb says so */
+    char sid[ID_TEXT_BYTES]; /* constant across rotations of the token; the CSRF token is derived from it */
+    struct user_record user; /* password_hash and totp_sealed are empty */
     int64_t created_ms;
     int64_t expires_ms;         /* the absolute limit */
-    int64_t step_up_expires_ms; /* 0: none, or over */
-    int64_t ends_ms;            /* the absolute limit that it was made with */
-    int64_t attacked_ms;        /* by session_store_create() alone: when guesses last closed sign-in by this email to
-                                 * unknown browsers, if that was not told before; else 0 */
-    uint32_t retry_after_s;     /* with STORE_REFUSED alone */
-    int64_t totp_step;          /* with STORE_CONFLICT alone: the last one that was used */
+    int64_t step_up_expires_ms; /* 0: none, or expired */
+    int64_t ends_ms;            /* the absolute limit in force when the session was created */
+    int64_t attacked_ms;    /* from session_store_create() only: when wrong guesses last closed sign-in by this email to
+                               unknown browsers, unless already reported; else 0 */
+    uint32_t retry_after_s; /* with STORE_REFUSED only */
+    int64_t totp_step;      /* with STORE_CONFLICT only: the last step used */
 };
-/* session: with STORE_OK, with STORE_REFUSED for its retry_after_s and with STORE_CONFLICT for its totp_step; else
- * NULL.
- */
+/* session is set with STORE_OK, with STORE_REFUSED (retry_after_s only) and with STORE_CONFLICT (totp_step only); else
+ * NULL. */
 typedef void session_found(void *arg, enum store_result result, const struct session_record *session);
 
-/* An attempt to sign in or to step up. It is reserved before its password is hashed, and ends in exactly one of
- * session_store_create() or session_store_step_up() with STORE_OK (right), session_store_fail_login() (wrong) and
- * session_store_give_back() (no verdict). Only wrong ones are counted. What ends after a limit was reached is refused,
- * right or wrong: so parallel guesses cannot pass a limit, and parallel right ones do not reach it. */
+/* An attempt to sign in or to step up. It is reserved before the password is hashed, and ends in exactly one of:
+ * session_store_create() or session_store_step_up() with STORE_OK (right), session_store_fail_login() (wrong),
+ * session_store_give_back() (no verdict). Only wrong attempts count. An attempt that ends after a limit was reached is
+ * refused, right or wrong. So guesses in parallel cannot exceed a limit, and right attempts in parallel never reach
+ * one. */
 struct login_attempt {
-    struct text id;       /* unlike any other that is under way: the request's id */
-    struct text counters; /* what it counts for: "<rule>:<keyed tag>,…", rules as in prelude.lua */
+    struct text id;       /* unique among attempts under way: the request's id */
+    struct text counters; /* the counters it belongs to: "<rule>:<keyed tag>,…"; the rules are in prelude.lua */
 };
-/* What the browser that it came from says it is. */
+/* The browser that the attempt came from, by the token that it sent. */
 struct login_browser {
-    struct text digest;   /* keyed, in hex; at the user if he signed in from there before */
-    struct text counters; /* in place of the attempt's if so */
+    struct text digest;   /* keyed digest in hex; stored with the user if they signed in from this browser before */
+    struct text counters; /* if so, these replace the attempt's counters */
 };
 
 struct login_begin {
-    const struct user_record *user; /* STORE_OK; NULL: unknown (do the same work all the same) */
-    bool browser_is_known;          /* from now on the browser's counters are the attempt's */
-    bool is_locked;                 /* wrong codes behind a right password: nothing is right for this user */
-    uint32_t retry_after_s;         /* STORE_REFUSED: for how long to wait */
-    bool throttled_is_known;        /* STORE_REFUSED: the email is that of the user `throttled` */
+    const struct user_record *user; /* with STORE_OK; NULL: no such user (the caller does the same work) */
+    bool browser_is_known;          /* the browser's counters are now the attempt's */
+    bool is_locked;          /* too many wrong codes with the right password: every attempt of this user is refused */
+    uint32_t retry_after_s;  /* with STORE_REFUSED: how long to wait */
+    bool throttled_is_known; /* with STORE_REFUSED: the email belongs to the user `throttled` */
     struct id throttled;
 };
-/* STORE_OK: go on; the attempt is reserved. STORE_REFUSED: throttled. begin is there always. */
+/* STORE_OK: the attempt is reserved. STORE_REFUSED: throttled. begin is never NULL. */
 typedef void login_begun(void *arg, enum store_result result, const struct login_begin *begin);
-/* browser NULL: none said. */
+/* browser: NULL if the request named none. */
 void session_store_begin_login(struct store *store, struct text email, const struct login_attempt *attempt,
                                const struct login_browser *browser, login_begun *done, void *arg);
-/* The same for step-up, for the session's user. */
+/* The same for a step-up by the session's user. */
 void session_store_begin_step_up(struct store *store, const struct id *user, const struct login_attempt *attempt,
                                  login_begun *done, void *arg);
 
 struct login_failure {
-    bool closes;            /* with this one, sign-in by the email is closed to browsers that are not known */
-    bool locks;             /* with this one the user is locked */
+    bool closes;            /* this failure closed sign-in by the email to unknown browsers */
+    bool locks;             /* this failure locked the user */
     uint32_t retry_after_s; /* STORE_REFUSED */
 };
 typedef void login_failed(void *arg, enum store_result result, const struct login_failure *failure);
-/* Counts and records that an attempt was wrong (event login.failed, or step_up.failed where source has an
- * actor; user NULL: no such email, the same work).
- * only_code_wrong: behind a right password; a hundred in a row lock the user. STORE_REFUSED: it was not counted, since
- * a limit was reached since it began; whether it was wrong must not be told. */
+/* Counts a wrong attempt and writes its event: step_up.failed if source has an actor, else login.failed. user NULL: no
+ * such email; the script does the same work. only_code_wrong: the password was right; 100 of these since the last
+ * success lock the user. STORE_REFUSED: a limit was reached meanwhile, so the attempt was not counted, and the caller
+ * must not reveal that it was wrong. */
 void session_store_fail_login(struct store *store, const struct id *user, const struct login_attempt *attempt,
                               bool only_code_wrong, const struct audit_source *source, login_failed *done, void *arg);
-/* Nobody waits for it. */
+/* Releases a reservation. Fire and forget: a lost one expires within a minute. */
 void session_store_give_back(struct store *store, const struct login_attempt *attempt);
 
-/* Takes the TOTP step (STORE_CONFLICT: it, or a later one, was used), makes the session, ends the one that it came with
- * and the oldest beyond 20. STORE_NOT_FOUND: no such user, or not as verified any more. STORE_REFUSED: throttled
- * meanwhile, or retry_after_s is 0: the user is locked. */
+/* Takes the TOTP step, creates the session, and ends both the session that the sign-in came with and the oldest ones
+ * beyond 20. STORE_CONFLICT: this TOTP step or a later one was used. STORE_NOT_FOUND: no such user, or password or TOTP
+ * secret changed since they were verified. STORE_REFUSED: throttled meanwhile, or locked (retry_after_s is 0). */
 struct session_start {
-    struct id user, account; /* his account */
+    struct id user, account; /* the user's account */
     int64_t totp_step;
     const uint8_t *token_digest; /* 32 bytes */
     const char *sid;
     struct login_attempt attempt;
-    struct text browser_digest;      /* the browser that is known from now on; empty: none */
+    struct text browser_digest;      /* known from now on; empty: none */
     const uint8_t *presented_digest; /* 32 bytes: the session that the sign-in came with; NULL: none */
-    /* What password and code were verified against: where either was reset since, the session would outlive the reset.
-     * NULL: not compared. */
+    /* The password hash and TOTP secret that were verified. If either was reset since, the session is refused;
+     * otherwise it would outlive the reset. NULL: not compared. */
     const struct user_record *verified;
 };
 void session_store_create(struct store *store, const struct session_start *start, const struct session_limits *limits,
                           const struct audit_source *source, session_found *done, void *arg);
 
-/* Loads a live session and notes its use. STORE_NOT_FOUND: unknown or over, or made or altered by nobody who knows a
- * master key. */
+/* Loads a live session and notes its use. STORE_NOT_FOUND: no such session, it is over, or its MAC or its user's is
+ * wrong. */
 void session_store_load(struct store *store, const uint8_t token_digest[32], const struct session_limits *limits,
                         session_found *done, void *arg);
-/* Takes the TOTP step (STORE_CONFLICT, STORE_REFUSED as above), gives the session a new token (the old one is dead at
- * once) and a fresh step-up. STORE_NOT_FOUND: the session has ended meanwhile. session: as it was
- * loaded, by the old digest. */
+/* Takes the TOTP step, gives the session a new token (the old one stops working at once) and a fresh step-up.
+ * STORE_CONFLICT and STORE_REFUSED as above. STORE_NOT_FOUND: the session has ended meanwhile. session: as loaded under
+ * old_digest. */
 void session_store_step_up(struct store *store, const struct session_record *session, const uint8_t old_digest[32],
                            const uint8_t new_digest[32], int64_t totp_step, const struct login_attempt *attempt,
                            const struct session_limits *limits, const struct audit_source *source, session_found *done,

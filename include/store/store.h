@@ -1,6 +1,6 @@
-/* The store: three links to one Redis (checks, other scripts that read, changes), so that a change that waits for
- * replicas never holds up a check; the embedded scripts, the key prefix. Other store headers are its verbs. All verbs
- * are asynchronous: done runs exactly once, later, within the timeout. */
+/* The store: three links to one Redis, the embedded scripts and the key prefix. Checks, other reads and changes each
+ * have a link, so a change that waits for replicas never delays a check. The other headers here are its verbs. All
+ * verbs are asynchronous: done runs exactly once, later, within the timeout. */
 #pragma once
 #include "store/facts.h"
 #include "store/settings.h"
@@ -10,29 +10,30 @@
 /* ready runs whenever store_is_ready() changes. */
 struct store *store_create(uv_loop_t *loop, const struct store_settings *settings, void (*ready)(void *arg), void *arg);
 void store_close(struct store *store, void (*closed)(void *arg), void *arg);
-/* The leases at its Redis, which a node joins; it must have left before the store is closed. */
+/* The leases at this Redis. A node joins them, and must leave before the store is closed. */
 struct lease;
 struct lease *store_lease(const struct store *store);
 
-/* A Redis whose memory is full is fit as well: what ends something still works.
- * All links up, with Sentinels also the node's lease, the store the one that is known, the schema version known and
- * not newer than ours, Redis durable (or unsafe_redis) and writable: looked at on each connection, and again every few
- * seconds. */
+/* Ready: all links are up; Redis holds the expected store, with a schema version not newer than ours; it is writable
+ * and durable (or unsafe_redis); and behind Sentinel the node has a lease. Examined on each connection and every few
+ * seconds. A Redis whose memory is full counts as ready, because revocations and sign-ins still work. */
 bool store_is_ready(const struct store *store);
-/* Why not, one sentence for readyz, logs and doctor. Of a store that is ready: what it cannot do at present, or empty.
- */
+/* Why the store is not ready, as sentences for /readyz, logs and doctor. If it is ready: what it cannot do at present,
+ * or empty. */
 const char *store_trouble(const struct store *store);
-/* Not ready, for Redis still reads its data from disk. */
+/* Not ready because Redis is still loading its data from disk. */
 bool store_is_loading(const struct store *store);
 
-/* An operator accepts what the present Redis lacks of what nodes have acknowledged, so that they go on with it.
+/* Accepts, for an operator, the loss of acknowledged changes that this Redis lacks, so that nodes serve again.
  * STORE_NOT_FOUND: the store is empty. */
 void store_accept_loss(struct store *store, void (*done)(void *arg, enum store_result result), void *arg);
-/* The store waits for its first account; so does a node, for nobody but people can tell a new store from a lost one. */
+/* The store has no account yet. A node waits for the first one instead of claiming the store: only a person can tell a
+ * new store from a lost one. */
 bool store_is_empty(const struct store *store);
 
-/* Without a connection it waits for one, up to the timeout; then STORE_UNAVAILABLE. Claims an empty store's schema. */
+/* Examines Redis. Without a connection it waits for one up to the timeout, then STORE_UNAVAILABLE. Claims the schema of
+ * an empty store. facts is valid during the call; NULL unless STORE_OK. */
 void store_examine(struct store *store,
                    void (*done)(void *arg, enum store_result result, const struct store_facts *facts), void *arg);
-/* Whether records without a seal are taken for a while: those of an earlier version. */
+/* Whether records without a seal, made by an earlier version, are accepted for now. */
 bool store_takes_unsealed(const struct store *store);

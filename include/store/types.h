@@ -1,4 +1,4 @@
-/* What all verbs of the store share: how they end, and who asks for a change. */
+/* Types that all verbs of the store share: results, and the actor of a change. */
 #pragma once
 #include "base/text.h"
 #include "core/id.h"
@@ -9,36 +9,36 @@ struct store;
 enum store_result {
     STORE_OK,
     STORE_NOT_FOUND,
-    STORE_CONFLICT, /* exists already, was used already: the verb says which */
-    STORE_REFUSED,  /* the verb says when */
-    /* The actor's credential is no longer valid (struct credential); nothing was changed. */
-    STORE_ACTOR_REVOKED,  /* a key that was revoked meanwhile */
-    STORE_ACTOR_UNKNOWN,  /* a session that is over, a key that is gone */
-    STORE_ACTOR_UNPROVEN, /* a session whose step-up is over */
-    STORE_FULL,           /* as many as there may be */
-    STORE_LIMITED,        /* too many changes a minute: the verb says for how long */
-    STORE_UNAVAILABLE,    /* surely not done: Redis is away, refuses writes, answers nonsense */
-    STORE_UNKNOWN,        /* no answer in time: it may have been done */
+    STORE_CONFLICT, /* exists already or was used already: see the verb */
+    STORE_REFUSED,  /* see the verb */
+    /* The actor's credential is no longer valid (struct credential). Nothing was changed. */
+    STORE_ACTOR_REVOKED,  /* the key was revoked meanwhile */
+    STORE_ACTOR_UNKNOWN,  /* the session is over, or the key is gone */
+    STORE_ACTOR_UNPROVEN, /* the session's step-up has expired */
+    STORE_FULL,           /* the maximum number exists */
+    STORE_LIMITED,        /* too many changes per minute; the verb says how long to wait */
+    STORE_UNAVAILABLE,    /* not done: Redis is away, refuses writes, or sends nonsense */
+    STORE_UNKNOWN,        /* no answer in time: it may be done */
 };
 
-/* For verbs that only tell whether it was done. */
+/* For verbs that return nothing but the result. */
 typedef void store_done(void *arg, enum store_result result);
 
-/* The credential of a change. It is checked when a request's head has come, and may die while the body is on
- * its way: verbs that make, approve, deny or revoke something check it again, in the same step as the change. */
+/* The credential behind a change. A request's credential is checked when its head arrives and may be revoked while its
+ * body is under way. So verbs that create, approve, deny or revoke check it again, in the same script as the change. */
 enum credential_kind { CREDENTIAL_NONE, CREDENTIAL_KEY, CREDENTIAL_SESSION };
 struct session_limits;
 struct credential {
-    enum credential_kind kind; /* none: the command line, and the node itself, which need none */
+    enum credential_kind kind; /* CREDENTIAL_NONE: commands and the node itself */
     uint8_t digest[KEYRING_DIGEST_BYTES];
-    const struct session_limits *limits; /* of a session; they outlive the call */
-    bool needs_step_up;                  /* of a session: and a step-up that is not over */
+    const struct session_limits *limits; /* of a session; must outlive the call */
+    bool needs_step_up;                  /* of a session: its step-up must be valid as well */
 };
 
-/* Who did it, for the audit event that is written with each change, and what shows that he may. */
+/* The actor of a change, for its audit event, and the credential that allows it. */
 struct audit_source {
-    struct text actor;      /* "key_…", "usr_…", or "operator" for the command line, "system" */
-    struct text ip;         /* empty for the command line */
-    struct text request_id; /* empty for the command line */
+    struct text actor;      /* "key_…", "usr_…", "operator" for commands, or "system" */
+    struct text ip;         /* empty for commands */
+    struct text request_id; /* empty for commands */
     struct credential credential;
 };
