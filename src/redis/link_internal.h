@@ -1,5 +1,5 @@
-/* The link's inside, shared by link.c (calls, their outcomes, life) and link_connect.c (from nothing to a connection
- * that is ready, and back). */
+/* The inside of a link, shared by link.c (calls, outcomes, life cycle) and link_connect.c (connecting, greeting, losing
+ * a connection). */
 #pragma once
 #include "base/attr.h"
 #include "base/log.h"
@@ -11,11 +11,11 @@ enum { LINK_TROUBLE_BYTES = 224, LINK_WHERE_BYTES = REDIS_HOST_BYTES + 32 };
 enum link_state { LINK_WAITING, LINK_ASKING, LINK_CONNECTING, LINK_GREETING, LINK_READY, LINK_CLOSING };
 
 struct redis_call {
-    redis_done *done; /* NULL: it was told REDIS_LOST at its deadline; its reply will be dropped */
+    redis_done *done; /* NULL: reported as REDIS_LOST at its deadline; a late reply is dropped */
     void *arg;
     uint64_t deadline_ms;
-    uint64_t begin;   /* of its bytes in all that was appended to the wire */
-    bool is_greeting; /* made by the link itself: nobody else waits for it */
+    uint64_t begin;   /* where its bytes begin, counted over everything appended to the wire */
+    bool is_greeting; /* sent by the link itself */
 };
 
 struct redis_failure {
@@ -30,41 +30,41 @@ struct redis_link {
     char name[32], where[LINK_WHERE_BYTES];
     uint32_t timeout_ms, backoff_max_ms;
     const struct redis_subscription *subscription;
-    unsigned unconfirmed; /* channels, in LINK_GREETING */
+    unsigned unconfirmed; /* channels not confirmed yet, in LINK_GREETING */
     void (*ready)(void *arg, bool ready);
     void *arg;
 
     bool to_master;
-    char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the connection that is ready or being greeted */
+    char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the current connection */
     bool is_batch_begun;
-    uint64_t batch_at; /* in all that was appended to the wire */
+    uint64_t batch_at; /* counted over everything appended to the wire */
 
-    struct redis_resolver *resolver; /* NULL: the target is where it is */
+    struct redis_resolver *resolver; /* NULL: connect to target.host */
     struct redis_follower follower;
 
     enum link_state state;
     struct redis_connect *connect; /* in LINK_CONNECTING, and until a cancelled attempt has ended */
     struct redis_wire *wire;       /* in LINK_GREETING and LINK_READY */
-    unsigned wires_open;           /* with those that still close */
-    unsigned attempts;             /* since a connection last held */
+    unsigned wires_open;           /* including those still closing */
+    unsigned attempts;             /* since the last connection that held */
     uint64_t ready_since_ms;
     char trouble[LINK_TROUBLE_BYTES];
     bool is_loss_logged;
     struct log_pause loss_pause;
 
-    /* What awaits replies, a ring. All calls share one timeout, so that they are in order of their deadlines; the
-     * first `expired` of them have been told already. */
+    /* A ring of calls that await replies. All have the same timeout, so they are in order of deadline. The first
+     * `expired` of them were already reported as lost. */
     struct redis_call *calls;
     size_t calls_max, first, count, expired;
 
-    /* What is to be told from the next turn of the loop on. */
+    /* To report in the next loop turn. */
     struct redis_failure *failures;
     size_t failure_count, failures_max;
 
-    /* Reconnecting, the limit of an attempt, deadlines: never two of them at a time. */
+    /* The reconnect delay, the timeout of an attempt, or the next call's deadline: only one applies at a time. */
     uv_timer_t timer;
-    /* Flushes and tells failures. Idle handles run right before the loop would block and keep it from blocking: what
-     * was queued in any phase, by whatever handle, leaves at once. */
+    /* Flushes output and reports failures. An active idle handle keeps the loop from blocking, so everything queued in
+     * this turn leaves at once, whichever handle queued it. */
     uv_idle_t idle;
     unsigned handles_open;
     void (*closed)(void *arg);
@@ -74,21 +74,21 @@ struct redis_link {
 /* link.c */
 
 void link_arm(struct redis_link *link, uint64_t ms);
-/* on_idle() runs before the loop blocks. */
+/* Makes on_idle() run before the loop blocks. */
 void link_wake(struct redis_link *link);
-/* False where it did not fit. */
+/* False: the command did not fit into the output buffer. */
 MUST_CHECK bool link_send(struct redis_link *link, size_t argc, const struct text *argv, redis_done *done, void *arg);
 void link_take_wire(struct redis_link *link, union redis_stream *stream);
-/* Fails its calls, closes it. */
+/* Fails the pending calls and closes the wire. */
 void link_drop_wire(struct redis_link *link);
 
 /* link_connect.c */
 
 void link_attempt(struct redis_link *link);
-/* The one way in which an established connection ends while the link lives. */
+/* The only way in which a connection ends while the link lives. */
 void link_lose(struct redis_link *link, const char *why);
 void link_name_place(struct redis_link *link);
 PRINTF_LIKE(2, 3) void link_set_trouble(struct redis_link *link, const char *format, ...);
-/* As a redis_follower has them. */
+/* The callbacks of a redis_follower. */
 void link_on_master(void *arg, const struct redis_address *master, const char *why);
 void link_on_moved(void *arg, const struct redis_address *master);

@@ -1,4 +1,4 @@
-/* What a store has, for its verbs. */
+/* The store's parts, for its verbs. */
 #pragma once
 #include "base/log.h"
 #include "store/settings.h"
@@ -9,17 +9,17 @@ struct redis_link;
 struct key_finder;
 struct key_discards;
 
-/* Checks, and nothing that Redis could hold up (a script, a publication): then they would be held up as well. */
+/* For checks only. A script or PUBLISH on this link could be delayed by Redis, and checks with it. */
 struct redis_link *store_reads(struct store *store);
-/* As promises_keep_revocation(); commands keep none. */
+/* As promises_keep_revocation(); does nothing without a member, as in commands. */
 void store_keep_revocation(struct store *store, const struct id *key, struct text actor);
-/* True at most once in a few seconds. */
+/* True at most once every 5 s for each pause. */
 bool store_may_log(struct store *store, struct log_pause *pause);
 uv_loop_t *store_loop(struct store *store);
 struct text store_prefix(const struct store *store);
 int64_t store_audit_max(const struct store *store);
-/* Among them: what somebody may make. */
+/* All settings, including the limits on what callers may create. */
 const struct store_settings *store_limits(const struct store *store);
-/* In the store's keeping: the check path's calls, and the keys that nobody got. */
+/* Owned by the store: the check path's calls, and the keys to discard. */
 struct key_finder *store_key_finder(const struct store *store);
 struct key_discards *store_key_discards(const struct store *store);

@@ -1,9 +1,9 @@
-/* The check path's read: its command, made once, and its calls, to be used again. What asks is key_store_find(). */
+/* The check path's read: a command prepared once, and reusable calls. Started by key_store_find(). */
 #pragma once
 #include "store/types.h"
 
 struct key_finder;
 
 struct key_finder *key_finder_create(struct store *store);
-/* When the links are closed, so that no call is under way. */
+/* Only after the links are closed, when no call is pending. */
 void key_finder_destroy(struct key_finder *finder);

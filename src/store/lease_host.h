@@ -1,8 +1,8 @@
-/* What leases get of the store: its connections, and its scripts. */
+/* Gives the leases access to the store's connections and scripts. */
 #pragma once
 #include "store/types.h"
 
 struct lease;
 
-/* Once the links are there. */
+/* Call after the links are created. */
 struct lease *lease_host_create(struct store *store);

@@ -1,4 +1,4 @@
-/* The Lua scripts, embedded at build time: SCRIPT_<file name>, each text behind prelude.lua. */
+/* The embedded Lua scripts: SCRIPT_<file name>. Each text includes prelude.lua and epilogue.lua. */
 #pragma once
 #include "base/text.h"
 

@@ -1,9 +1,10 @@
-/* How plain commands ended. */
+/* Outcomes of plain commands. */
 #pragma once
 #include "redis/link.h"
 #include "store/types.h"
 
-/* Maps a plain command's outcome; logs error replies. STORE_OK alone: the reply may be read. */
+/* Maps the outcome of a plain command to a result and logs error replies, rate-limited. The reply may be read only if
+ * this returns STORE_OK. */
 enum store_result store_outcome(struct store *store, enum redis_outcome outcome, const struct redis_reply *reply);
-/* One rate-limited warning that Redis answered something that can't be. */
+/* Logs a rate-limited warning about a malformed reply. what: the kind of reply. */
 void store_malformed(struct store *store, const char *what);

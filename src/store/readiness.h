@@ -1,20 +1,19 @@
-/* Whether the store may be used: by its links, by what was found at Redis, by the lease. */
+/* Whether the store may be used: its links, the last examination of Redis, and the lease. */
 #pragma once
 #include "store/types.h"
 
-/* Whether what is read decides anything: Redis is the one that was found to hold our store (rule 11), and as
- * lease_may_decide() has it. */
+/* Whether replies may decide anything: Redis was found to hold our store (rule 11), and lease_may_decide(). */
 bool store_may_decide(const struct store *store);
-/* Changes are refused from now on, until an examination finds Redis fit. reason: a constant sentence. */
+/* Refuses changes until an examination finds Redis fit. reason: constant sentences. */
 void store_doubt(struct store *store, const char *reason);
-/* Redis has no memory left, or has again. It is asked all the same, for what ends something it still does. */
+/* Redis' memory is full, or no longer is. Scripts with allow-oom still run, so calls are sent either way. */
 void store_note_full(struct store *store, bool is_full);
-/* After an examination: unfit as above, or NULL. */
+/* The result of an examination: why Redis is not fit, or NULL. */
 void store_judged(struct store *store, const char *unfit);
 
-/* What store_is_ready() goes by has changed otherwise; Redis is examined again soon. */
+/* Examines Redis again in a second, and reports if store_is_ready() has changed. */
 void store_look_again(struct store *store);
-/* The link of changes has another connection, or none: Redis is to be examined. */
+/* The `changes` link was lost or replaced: changes are refused until Redis is examined. */
 void readiness_begin(struct store *store);
-/* store_is_ready() may have changed. */
+/* Reports if store_is_ready() has changed. */
 void readiness_tell(struct store *store);

@@ -1,4 +1,4 @@
-/* The store's inside: for its own parts, not for verbs. */
+/* The inside of the store, for its own files but not for verbs. */
 #pragma once
 #include "base/list.h"
 #include "base/log.h"
@@ -15,54 +15,54 @@ enum {
 
 struct config_read {
     struct store *store;
-    unsigned row; /* of the table in store_examine.c */
+    unsigned row; /* index into CONFIG_SETTINGS in store_examine.c */
 };
 
-/* Looking at Redis; one at a time. */
+/* An examination of Redis; one at a time. */
 struct examination {
     bool is_running, has_failed;
-    unsigned due; /* replies */
+    unsigned due; /* replies still missing */
     int64_t sent_wall_ms;
     struct store_facts facts;
-    const char *refusal; /* Redis' own reason not to write, as a sentence; NULL: none of the known */
+    const char *refusal; /* why Redis refuses writes, from its error reply; NULL: none of the known reasons */
     struct config_read config_reads[CONFIG_SETTING_COUNT];
-    struct list waiting; /* struct examiner: who asked by store_examine() */
-    uv_timer_t timer;    /* gives up on those who wait for a connection */
+    struct list waiting; /* struct examiner: callers of store_examine() */
+    uv_timer_t timer;    /* ends their wait for a connection */
 };
 
 struct store {
     uv_loop_t *loop;
-    struct store_settings settings; /* target wiped, prefix our own copy */
+    struct store_settings settings; /* with the target wiped; prefix is our copy */
     char *prefix;
-    struct redis_link *reads, *scripts, *changes; /* NULL once closed */
-    struct redis_sentinel *sentinel;              /* NULL: Redis is where the target says */
+    struct redis_link *reads, *scripts, *changes; /* NULL: closed */
+    struct redis_sentinel *sentinel;              /* NULL: --redis names Redis itself */
     void (*ready)(void *arg);
     void *arg;
-    bool is_ready;                         /* as last told */
-    bool reads_up, scripts_up, changes_up; /* the links, as they told */
-    const char *unfit;                     /* why changes are refused; NULL: they are not */
-    bool is_full;                          /* Redis itself refuses those that make something */
+    bool is_ready;                         /* as last reported to ready() */
+    bool reads_up, scripts_up, changes_up; /* as last reported by the links */
+    const char *unfit;                     /* why changes are refused; NULL: they are accepted */
+    bool is_full;                          /* Redis' memory is full: only scripts with allow-oom can write */
     char trouble[256];
 
     struct examination examination;
-    uv_timer_t probe;                    /* the next examination */
-    void (*on_probe)(uv_timer_t *probe); /* begins it */
+    uv_timer_t probe;                    /* starts the next examination */
+    void (*on_probe)(uv_timer_t *probe); /* set by examination_init() */
 
     char script_sha1[SCRIPT_COUNT][SCRIPT_SHA1_HEX_BYTES];
-    struct list refused;    /* struct script_call: to be told from the next turn on */
-    struct list free_calls; /* struct script_call */
-    uv_idle_t idle;         /* tells the refused */
+    struct list refused;    /* struct script_call: to fail in the next loop turn */
+    struct list free_calls; /* struct script_call, for reuse */
+    uv_idle_t idle;         /* fails the refused calls */
     struct log_pause error_pause, malformed_pause, altered_pause;
 
     struct redis_group links;
     struct lease *lease;
     struct key_finder *finder;
     struct key_discards *discards;
-    enum store_keys keys; /* as last found */
+    enum store_keys keys; /* by the last examination */
     int64_t unsealed_until_ms;
-    int64_t clock_ahead_ms; /* Redis' of ours, as last found */
+    int64_t clock_ahead_ms; /* Redis' clock minus ours, by the last examination */
     bool is_closing;
-    unsigned closing; /* parts that have not ended yet */
+    unsigned closing; /* parts that are not closed yet */
     void (*closed)(void *arg);
     void *closed_arg;
 };

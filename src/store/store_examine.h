@@ -1,10 +1,11 @@
-/* Looking at Redis: once a connection, then every few seconds. */
+/* Examines Redis: on each connection, then every few seconds. */
 #pragma once
 #include "store/facts.h"
 #include "store/types.h"
 
 void examination_init(struct store *store);
-/* Does nothing while one runs. The link of changes must be up. */
+/* Does nothing if an examination is running. The `changes` link must be up. */
 void examination_start(struct store *store);
-/* Everyone who waits is told STORE_UNAVAILABLE; on store_close(), after the links have failed their calls. */
+/* Ends every waiting store_examine() with STORE_UNAVAILABLE. Part of store_close(), after the links have failed their
+ * calls. */
 void examination_give_up(struct store *store);

@@ -1,4 +1,4 @@
-/* What the verbs of the store share: arguments of scripts, and readers of what scripts answer. */
+/* Shared by the store's verbs: building arguments for scripts and reading their replies. */
 #pragma once
 #include "core/token.h"
 #include "store/account_store.h"
@@ -9,7 +9,8 @@
 
 enum { SCRIPT_ARGS_MAX = 24, SCRIPT_ARGS_BYTES = 1024 };
 
-/* Arguments of one call, on the caller's stack. Texts are borrowed; numbers and digests are printed into storage. */
+/* The arguments of one call, on the caller's stack. Texts are borrowed; numbers and digests are printed into storage.
+ */
 struct script_args {
     size_t count;
     struct text argv[SCRIPT_ARGS_MAX];
@@ -21,43 +22,43 @@ void args_begin(struct script_args *args);
 void args_add(struct script_args *args, struct text value);
 void args_add_int(struct script_args *args, int64_t value);
 void args_add_hex(struct script_args *args, const void *bytes, size_t count);
-/* As known_digest() in the prelude takes them. */
+/* In the form that known_digest() in the prelude reads. */
 void args_add_digests(struct script_args *args, const struct token_digests *digests);
-/* The last arguments of each script that writes an event: actor, address, request id, events kept. */
+/* For a script that writes an event: actor, address, request id, number of events to keep. */
 void args_add_source(struct script_args *args, const struct store *store, const struct audit_source *source);
-/* The same without the actor, where the script knows it better. */
+/* The same without the actor, for a script that knows it. */
 void args_add_client(struct script_args *args, const struct store *store, const struct audit_source *source);
 
-/* What the actor's credential is, as actor_refused() in the prelude takes it. */
+/* The actor's credential, in the form that actor_refused() in the prelude reads. */
 void args_add_credential(struct script_args *args, const struct credential *credential);
 
-/* All arguments of key_revoke.lua, for a key of anyone's that nobody waits to see. is_discard: an id that does not
- * exist yet will never do. */
+/* All arguments of key_revoke.lua, for any key, without a barrier. is_discard: if the id does not exist yet, a later
+ * insert of it must fail. */
 void args_of_revocation(struct script_args *args, const struct store *store, const struct id *key,
                         const struct audit_source *source, bool is_discard);
 
-/* A change that only tells whether it was done. */
+/* A change that returns nothing but its result. */
 void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,
                       void *arg);
 
-/* How the rows of a list are read. */
+/* How to read the rows of a list. */
 struct row_form {
     const char *what; /* for the log: "list of accounts" */
     size_t row_bytes, rows_max;
     bool (*read)(void *arg, const struct redis_reply *reply, void *ret_row);
     void *arg;
 };
-/* The rows of a reply, to be freed. If it is malformed, *result becomes STORE_UNAVAILABLE; if it is not STORE_OK, there
- * are none. */
+/* Reads all rows; the caller frees them. If the reply is malformed, *result becomes STORE_UNAVAILABLE. NULL unless
+ * *result is STORE_OK. */
 MUST_CHECK void *reply_rows(struct store *store, const struct row_form *form, const struct redis_reply *reply,
                             enum store_result *result, size_t *ret_count);
 
-/* Readers of values; false for what can't be. */
+/* Readers of single values; false if malformed. */
 MUST_CHECK bool reply_time(const struct redis_reply *reply, int64_t *ret_ms);          /* above 0 */
-MUST_CHECK bool reply_seconds(const struct redis_reply *reply, uint32_t *ret_seconds); /* 1 at least */
+MUST_CHECK bool reply_seconds(const struct redis_reply *reply, uint32_t *ret_seconds); /* at least 1 */
 MUST_CHECK bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id);
 
-/* In account_store.c: a user record as user_record() in the prelude answers it. ret_user is filled in whole. */
+/* In account_store.c: a user as user_record() in the prelude returns it. Fills all of ret_user. */
 MUST_CHECK bool user_record_read(const struct redis_reply *reply, bool with_secrets, struct user_record *ret_user);
-/* Whether it may be used, as store_believe(). */
+/* Whether the record can be trusted, as store_believe(). */
 enum store_result user_record_believe(struct store *store, const struct user_record *user);
