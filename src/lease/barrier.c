@@ -293,7 +293,7 @@ static void finish_over(struct barrier *barrier)
     if (barrier->missing > 0) {
         metric_add(METRIC_BARRIER_FORCED, 1);
         if (log_pause_is_over(&barriers->forced_pause, uv_now(barriers->settings->loop), LEASE_LOG_PAUSE_MS))
-            LOG(LOG_WARN, "a revocation waited for leases to end, for nodes did not acknowledge it",
+            LOG(LOG_WARN, "revocation waited for leases to expire: nodes did not acknowledge it",
                 log_int("nodes", (int64_t)barrier->missing), log_int("waited_ms", (int64_t)took_ms),
                 log_int("suppressed", barriers->forced_pause.suppressed));
         sweep(barrier);

@@ -12,14 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char EMPTY[] = "The store is empty: make the first account with 'chatelaine account create', or point "
+static const char EMPTY[] = "The store is empty: create the first account with 'chatelaine account create', or point "
                             "--redis and --prefix at the store that has one.";
-static const char LOST[] = "Redis has lost the store that this node knew, it is empty now: bring the data back; or, if "
-                           "the loss is accepted, start the nodes again.";
-static const char OTHER[] =
-    "Redis holds another store than the one that this node knew: point --redis at that one; or, "
-    "if the other is meant, start the nodes again.";
-static const char DEMOTED[] = "Redis has become a replica: point --redis at the primary.";
+static const char LOST[] = "Redis has lost the store that this node served and is empty: restore the data. To accept "
+                           "the loss, create an account and restart the nodes.";
+static const char OTHER[] = "Redis holds another store, not the one that this node served: correct --redis. If this "
+                            "store is meant, restart the nodes.";
+static const char DEMOTED[] = "Redis has become a replica: point --redis at the master.";
 struct identity {
     const struct lease_settings *settings;
     struct promises *promises;
@@ -73,19 +72,19 @@ static void estrange(struct identity *identity, const char *why)
     bool was_trusted = identity->run_id[0] != '\0';
 
     if (identity->strange != why && (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED))
-        LOG(why == EMPTY ? LOG_WARN : LOG_ERROR, "nothing is decided by what redis holds: requests are answered 503",
+        LOG(why == EMPTY ? LOG_WARN : LOG_ERROR, "Redis is not trusted: requests are answered 503",
             log_str("why", why));
     identity->strange = why;
     identity->run_id[0] = '\0';
     if (was_trusted)
-        redis_group_renew_others(identity->settings->group, "", "it is not what it was");
+        redis_group_renew_others(identity->settings->group, "", "this Redis is no longer trusted");
     identity->settings->on_doubt(identity->settings->arg);
 }
 
 static void trust(struct identity *identity)
 {
     if (identity->strange)
-        LOG(LOG_INFO, "redis holds the store again", log_str("store", identity->id));
+        LOG(LOG_INFO, "Redis holds the store again", log_str("store", identity->id));
     identity->strange = NULL;
     snprintf(identity->run_id, sizeof identity->run_id, "%s", redis_link_run_id(identity->settings->changes));
 }

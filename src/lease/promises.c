@@ -188,7 +188,7 @@ PRINTF_LIKE(2, 3) static void set_trouble(struct promises *promises, const char 
     if (strcmp(trouble, promises->trouble) == 0)
         return;
     memcpy(promises->trouble, trouble, sizeof trouble);
-    LOG(LOG_ERROR, "redis lacks what this node has answered", log_str("why", trouble));
+    LOG(LOG_ERROR, "Redis lost changes that this node acknowledged", log_str("why", trouble));
 }
 
 static void end_telling(struct promises *promises)
@@ -203,8 +203,7 @@ static void on_settled(void *arg, bool is_done)
     struct promises *promises = arg;
 
     if (is_done) {
-        LOG(LOG_WARN, "redis was told again what this node had answered",
-            log_int("revocations", (int64_t)promises->told),
+        LOG(LOG_WARN, "lost revocations were repeated at Redis", log_int("revocations", (int64_t)promises->told),
             log_int("accepted_as_lost", (int64_t)count_missing(promises, &(bool){false})));
         for (size_t i = 0; i < promises->count; i++)
             if (revocation_at(promises, i)->number > promises->held)
@@ -232,11 +231,12 @@ static void settle(struct promises *promises)
         settings->settle(settings->arg, promises_next(promises), on_settled, promises);
         return;
     }
-    set_trouble(promises,
-                "Redis has lost %s%" PRIu64 " changes that this node has acknowledged: bring the Redis back that has "
-                "them; or run 'chatelaine store accept-loss', after 'chatelaine key revoke --from-log' with the "
-                "nodes' revocation logs.",
-                is_exact ? "" : "up to ", missing);
+    set_trouble(
+        promises,
+        "Redis has lost %s%" PRIu64
+        " change%s that this node acknowledged: bring back the Redis that has them. If there is none, run 'chatelaine "
+        "key revoke --from-log' with the revocation logs of all nodes, then 'chatelaine store accept-loss'.",
+        is_exact ? "" : "up to ", missing, missing == 1 ? "" : "s");
     end_telling(promises);
 }
 
@@ -276,7 +276,8 @@ const char *promises_compare(struct promises *promises, uint64_t held, uint64_t 
     if (held >= answered || !RULE(RULE_REASSERT))
         return NULL;
     if (!promises->is_behind)
-        set_trouble(promises, "Redis lacks changes that this node has acknowledged: it is being told again.");
+        set_trouble(promises,
+                    "Redis has lost changes that this node acknowledged: the node is repeating its revocations.");
     promises->is_behind = true;
     return promises->trouble;
 }

@@ -3,8 +3,8 @@
 #include "core/lease_rules.h"
 #include <string.h>
 
-static const char ELSEWHERE[] = "another connection reached another server: Redis was started again, or the address "
-                                "leads to several";
+static const char ELSEWHERE[] =
+    "another connection reached another server: Redis was restarted, or the address leads to several servers";
 
 void redis_group_add(struct redis_group *group, struct redis_link *link)
 {

@@ -178,7 +178,7 @@ static void on_message(struct redis_link *link, const struct redis_reply *reply)
         return;
     if (!reply_text(reply_at(reply, 1), &channel) || !reply_text(reply_at(reply, 2), &payload) ||
         !link->subscription->message(link->arg, channel, payload))
-        redis_link_renew(link, "it sent a message that makes no sense");
+        redis_link_renew(link, "it sent a malformed message");
 }
 
 static void on_reply(void *arg, const struct redis_reply *reply)
@@ -190,7 +190,7 @@ static void on_reply(void *arg, const struct redis_reply *reply)
         return;
     }
     if (link->count == 0) {
-        link_lose(link, "it sent a reply to nothing");
+        link_lose(link, "it sent a reply that no command waits for");
         return;
     }
     struct redis_call call = *call_at(link, 0);

@@ -32,13 +32,13 @@ static void log_loss(struct redis_link *link)
     if (link->is_loss_logged || !log_pause_is_over(&link->loss_pause, uv_now(link->loop), LOG_PAUSE_MS))
         return;
     link->is_loss_logged = true;
-    LOG(LOG_WARN, "redis link is down", log_str("link", link->name), log_str("why", link->trouble));
+    LOG(LOG_WARN, "Redis connection is down", log_str("link", link->name), log_str("why", link->trouble));
 }
 
 static void log_ready(struct redis_link *link)
 {
     if (link->is_loss_logged)
-        LOG(LOG_INFO, "redis link is up again", log_str("link", link->name), log_str("redis", link->where));
+        LOG(LOG_INFO, "Redis connection is up again", log_str("link", link->name), log_str("redis", link->where));
     link->is_loss_logged = false;
 }
 
@@ -137,7 +137,7 @@ void link_on_moved(void *arg, const struct redis_address *master)
     case LINK_READY:
         link->attempts = 0;
         if (!is_same)
-            link_lose(link, "the Sentinels name another master");
+            link_lose(link, "Sentinel names another master");
         break;
     case LINK_ASKING:
     case LINK_CLOSING:
@@ -163,7 +163,7 @@ static void on_connected(void *arg, int status, union redis_stream *stream)
         return;
     }
     if (status != 0) {
-        const char *why = status == UV_ECANCELED ? "no connection in time" : uv_strerror(status);
+        const char *why = status == UV_ECANCELED ? "connecting timed out" : uv_strerror(status);
 
         link_set_trouble(link, "%s: %s", link->where, why);
         retry_later(link);
@@ -213,7 +213,8 @@ static bool greeting_is_good(struct redis_link *link, const struct redis_reply *
     if (reply->type == REPLY_STATUS)
         return true;
     /* Redis' own words: WRONGPASS, NOAUTH, LOADING, NOPERM, … name the cause. They do not repeat the password. */
-    snprintf(why, sizeof why, "%.*s", TEXT_ARG(reply->type == REPLY_ERROR ? reply->text : TEXT("not a Redis")));
+    snprintf(why, sizeof why, "%.*s",
+             TEXT_ARG(reply->type == REPLY_ERROR ? reply->text : TEXT("it is not a Redis server")));
     link_lose(link, why);
     return false;
 }
@@ -234,7 +235,7 @@ static void on_name(void *arg, enum redis_outcome outcome, const struct redis_re
 static void refuse_answer(struct redis_link *link, const struct redis_reply *reply)
 {
     if (text_equal(reply_error_kind(reply), TEXT("NOPERM")))
-        link_lose(link, "its ACL forbids ROLE or INFO: give this user +role and +info");
+        link_lose(link, "its ACL forbids ROLE or INFO: grant this user +role and +info");
     else
         (void)greeting_is_good(link, reply->type == REPLY_ERROR ? reply : &(struct redis_reply){.type = REPLY_NIL});
 }
@@ -250,8 +251,8 @@ static void on_role(void *arg, enum redis_outcome outcome, const struct redis_re
     if (!reply_text(reply_at(reply, 0), &role))
         refuse_answer(link, reply);
     else if (!text_equal(role, TEXT("master")) && RULE(RULE_RUN_ID))
-        link_lose(link, link->resolver ? "it is a replica, though the Sentinels name it as the master"
-                                       : "it is a replica: point --redis at the primary");
+        link_lose(link, link->resolver ? "it is a replica, although Sentinel names it as the master"
+                                       : "it is a replica: point --redis at the master");
 }
 
 static void on_server(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
@@ -266,7 +267,7 @@ static void on_server(void *arg, enum redis_outcome outcome, const struct redis_
     }
     run_id = reply_info_value(info, TEXT("run_id"));
     if (run_id.len != REDIS_RUN_ID_CHARS)
-        link_lose(link, "it does not tell its run_id");
+        link_lose(link, "its INFO has no run_id");
     else
         snprintf(link->run_id, sizeof link->run_id, "%.*s", TEXT_ARG(run_id));
 }

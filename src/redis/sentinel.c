@@ -249,7 +249,7 @@ static void learn(struct redis_sentinel *sentinel, const struct sentinel_peer *p
         return;
     metric_add(METRIC_REDIS_SWITCHES, !is_first);
     if (!is_first)
-        LOG(LOG_WARN, "the Sentinels name another master", log_str("master", sentinel->master.host),
+        LOG(LOG_WARN, "failover: Sentinel names another master", log_str("master", sentinel->master.host),
             log_int("port", sentinel->master.port), log_int("epoch", sentinel->epoch));
     tell_all(sentinel, tell_moved, &sentinel->master);
 }

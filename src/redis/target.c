@@ -63,7 +63,8 @@ static bool parse_user(struct text *rest, struct redis_target *target, struct bu
                                "redis://:password@host.");
     if (!decode_into(user, target->user, sizeof target->user) ||
         !decode_into(password, target->password, sizeof target->password))
-        return refuse(ret_why, "User or password in the Redis address is too long or wrongly percent-encoded.");
+        return refuse(ret_why,
+                      "The user or password in the Redis address is too long or not percent-encoded correctly.");
     return true;
 }
 
@@ -78,7 +79,7 @@ static bool parse_host(struct text authority, uint16_t default_port, char ret_ho
         struct text rest = text_skip(authority, 1);
 
         if (!text_next(&rest, ']', &host) || !rest.ptr || (rest.len && rest.ptr[0] != ':'))
-            return refuse(ret_why, "The Redis address has an IPv6 address without its closing bracket.");
+            return refuse(ret_why, "The IPv6 address in the Redis address lacks its closing bracket.");
         port = rest.len ? text_skip(rest, 1) : port;
     } else {
         port = authority;
@@ -129,8 +130,9 @@ static bool parse_sentinels(struct text rest, struct redis_target *target, struc
     path = rest;
     if (!text_next(&path, '/', &hosts) || !path.ptr || !text_next(&path, '/', &name) ||
         !parse_master_name(name, target))
-        return refuse(ret_why, "The Redis address names no master: write redis-sentinel://host:port,host:port/"
-                               "master-name, with the name that the Sentinels monitor it by.");
+        return refuse(ret_why,
+                      "The Redis address names no master: write redis-sentinel://host:port,host:port/master-name, with "
+                      "the name under which Sentinel monitors it.");
     if (path.len && !parse_db(path, &target->db))
         return refuse(ret_why, "The database in the Redis address is not a number: write "
                                "redis-sentinel://host:port/master-name/0.");
@@ -174,7 +176,7 @@ static bool parse_unix(struct text rest, struct redis_target *target, struct buf
         return refuse(ret_why, "The Redis socket must be an absolute path of at most 107 bytes: unix:/path.");
     while (text_next(&query, '&', &parameter))
         if (!parse_parameter(parameter, target))
-            return refuse(ret_why, "What follows '?' in the Redis address can be db=N, user=… and password=… only.");
+            return refuse(ret_why, "After '?' the Redis address takes only db=N, user=… and password=….");
     if (target->user[0] && !target->password[0])
         return refuse(ret_why, "The Redis address has a user without a password.");
     return true;
@@ -192,9 +194,9 @@ bool redis_target_parse(struct text url, struct redis_target *ret_target, struct
     else if (text_starts_with(url, TEXT("unix:")))
         is_good = parse_unix(text_skip(url, strlen("unix:")), &target, ret_why);
     else
-        is_good =
-            refuse(ret_why, "A Redis address begins with redis://, redis-sentinel:// or unix: (TLS to Redis is not "
-                            "supported).");
+        is_good = refuse(
+            ret_why,
+            "A Redis address must begin with redis://, redis-sentinel:// or unix: (TLS to Redis is not supported).");
     if (is_good)
         *ret_target = target;
     secure_wipe(&target, sizeof target);

@@ -45,7 +45,7 @@ static void read_replies(struct redis_wire *wire)
         if (result == READER_MORE)
             return;
         if (result == READER_BROKEN)
-            break_wire(wire, "it sent what is no reply of Redis, or an endless one");
+            break_wire(wire, "it sent an invalid or oversized reply");
         else
             wire->events->reply(wire->arg, reply);
     }
@@ -68,7 +68,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *input)
     else if (count < 0)
         break_wire(wire, uv_strerror((int)count));
     else if (!redis_reader_feed(wire->reader, input->base, (size_t)count))
-        break_wire(wire, "it sent an endless reply");
+        break_wire(wire, "it sent an oversized reply");
     else
         read_replies(wire);
 }

@@ -99,48 +99,49 @@ const struct fitness_rule FITNESS_RULES[] = {
     {"redis-version", FITNESS_USABLE, version_fits, NULL, "Redis is older than 7.0: upgrade it."},
     {"schema", FITNESS_USABLE, schema_fits, NULL, "The store was written by a newer chatelaine: upgrade this one."},
     {"writable", FITNESS_WAITS, is_writable, NULL,
-     "Redis refuses to run our scripts or to write: point --redis at the primary, give its user the rights +@all on "
-     "our keys and channels (~prefix* &prefix*), and see that it has memory, disk space and the replicas that its "
-     "min-replicas-to-write asks for."},
+     "Redis refuses our scripts or writes: point --redis at the master; grant its user +@all on our keys and channels "
+     "(~prefix* &prefix*); and make sure that it has memory, disk space and the replicas that its "
+     "min-replicas-to-write requires."},
     {"replicas", FITNESS_WAITS, has_replicas, NULL,
-     "Redis has fewer replicas online than --min-replicas asks for, so changes are answered 503: start the missing "
-     "ones, or lower it."},
+     "Fewer replicas are online than --min-replicas requires, so changes are answered 503: start the missing ones or "
+     "lower --min-replicas."},
     {"master-key", FITNESS_KEYS, key_made_the_store, NULL,
-     "This master key is not the one that this store was made with: give --master-key-file that one (to replace it, "
-     "run 'chatelaine master-key rotate' first)."},
+     "This master key is not the one that this store was created with: pass the right one as --master-key-file (to "
+     "replace it, run 'chatelaine master-key rotate' first)."},
     {"retired-master-keys", FITNESS_KEYS, has_all_keys, NULL,
-     "This store has records of a master key that is not given: add that key to --retired-master-key-file, else good "
-     "keys would be refused."},
+     "A master key that sealed some of this store's records is missing: pass it as --retired-master-key-file; "
+     "otherwise valid keys would be refused."},
     {"noted-master-key", FITNESS_KEYS, store_noted_its_key, NULL,
-     "This store was made by an earlier version, which did not note its master key: run 'chatelaine master-key "
-     "rotate --adopt' once, with the key that it was made with."},
+     "This store was created by an earlier version that did not note its master key: run 'chatelaine master-key rotate "
+     "--adopt' once, with the key that it was created with."},
 
     {"appendonly", FITNESS_DURABLE, has_append_only_file, "yes",
-     "Redis keeps no append-only file, so a restart loses keys and revocations: set appendonly yes, by CONFIG SET "
+     "Redis keeps no append-only file, so a restart loses keys and revocations: set appendonly yes, with CONFIG SET "
      "and in redis.conf."},
     {"maxmemory-policy", FITNESS_DURABLE, evicts_nothing, "noeviction",
-     "Redis may evict keys and revocations when its memory is full: set maxmemory-policy noeviction, by CONFIG SET "
+     "Redis may evict keys and revocations when its memory is full: set maxmemory-policy noeviction, with CONFIG SET "
      "and in redis.conf."},
     {"config-get", FITNESS_DURABLE, is_config_readable, NULL,
-     "This user of Redis may not run CONFIG GET, so durability cannot be checked: give it +config|get (ACL SETUSER)."},
+     "The Redis user may not run CONFIG GET, so durability cannot be checked: grant it +config|get (ACL SETUSER)."},
     {"appendfsync", FITNESS_DURABLE, syncs_each_write, "always",
-     "Redis does not sync each write to disk, so a crash brings revoked keys back: set appendfsync always, by CONFIG "
+     "Redis does not sync each write to disk, so a crash brings revoked keys back: set appendfsync always, with CONFIG "
      "SET and in redis.conf."},
     {"no-appendfsync-on-rewrite", FITNESS_DURABLE, syncs_on_rewrite, "no",
-     "Redis does not sync writes while it rewrites its file, so a crash then loses them: set "
-     "no-appendfsync-on-rewrite no, by CONFIG SET and in redis.conf."},
+     "Redis does not sync writes while it rewrites its append-only file, so a crash then loses them: set "
+     "no-appendfsync-on-rewrite no, with CONFIG SET and in redis.conf."},
 
     {"min-replicas-to-write", FITNESS_FAILOVER, master_needs_a_replica, NULL,
-     "A master that Sentinel has replaced would go on granting leases: set min-replicas-to-write 1 on all."},
+     "After a failover the old master would keep granting leases: set min-replicas-to-write 1 on every Redis, with "
+     "CONFIG SET and in redis.conf."},
     {"min-replicas-max-lag", FITNESS_FAILOVER, master_stops_in_time, "1 or 2",
-     "A master that Sentinel has replaced would grant leases for too long: set min-replicas-max-lag 2 on every "
-     "Redis, by CONFIG SET and in redis.conf."},
+     "After a failover the old master would grant leases for too long: set min-replicas-max-lag 2 on every Redis, with "
+     "CONFIG SET and in redis.conf."},
     {"lease-ms", FITNESS_FAILOVER, new_master_knows_the_lease, NULL,
-     "A replica that is promoted may not know of so long a lease: lower --lease-ms to 1000, or raise --min-replicas "
-     "to the number of replicas."},
+     "A promoted replica may not know of leases this long: lower --lease-ms to 1000, or raise --min-replicas to the "
+     "number of replicas."},
     {"redis-timeout-ms", FITNESS_FAILOVER, node_leaves_in_time, NULL,
-     "A node would stay too long with a master that Sentinel has replaced: lower --redis-timeout-ms to 1000, or "
-     "raise --min-replicas to the number of replicas."},
+     "After a failover a node would stay with the old master for too long: lower --redis-timeout-ms to 1000, or raise "
+     "--min-replicas to the number of replicas."},
 };
 const size_t FITNESS_RULE_COUNT = sizeof FITNESS_RULES / sizeof *FITNESS_RULES;
 

@@ -78,8 +78,8 @@ static struct text kept_text_get(const struct kept_text *kept)
 
 static void log_lost(const struct id *id, const char *why)
 {
-    LOG(LOG_ERROR, "a key whose secret nobody got was not revoked; use: chatelaine key revoke",
-        log_text("id", id_text(id)), log_str("why", why));
+    LOG(LOG_ERROR, "undelivered key not revoked: run 'chatelaine key revoke'", log_text("id", id_text(id)),
+        log_str("why", why));
 }
 
 void key_store_discard(struct store *store, const struct id *id, const struct audit_source *source)
@@ -88,7 +88,7 @@ void key_store_discard(struct store *store, const struct id *id, const struct au
     struct key_discard *discard;
 
     if (discards->is_closing || discards->count >= DISCARDS_MAX) {
-        log_lost(id, discards->is_closing ? "the node stops" : "too many are waiting for Redis");
+        log_lost(id, discards->is_closing ? "the node is stopping" : "too many keys are waiting for Redis");
         return;
     }
     discard = mem_alloc(sizeof *discard);
@@ -142,7 +142,7 @@ static void on_revoked(void *arg, enum store_result result, UNUSED const struct 
     discards->in_flight--;
     if (is_answered || discards->is_closing) {
         if (!is_answered)
-            log_lost(&discard->id, "the node stops");
+            log_lost(&discard->id, "the node is stopping");
         discards->count--;
         free(discard);
     } else {
@@ -175,7 +175,7 @@ void key_discards_close(struct key_discards *discards, void (*closed)(void *arg)
     while ((node = list_first(&discards->waiting))) {
         struct key_discard *discard = LIST_ENTRY(node, struct key_discard, node);
 
-        log_lost(&discard->id, "the node stops");
+        log_lost(&discard->id, "the node is stopping");
         list_remove(node);
         discards->count--;
         free(discard);

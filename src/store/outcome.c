@@ -23,7 +23,7 @@ enum store_result store_outcome(struct store *store, enum redis_outcome outcome,
 
         shown.len = quoted ? (size_t)(quoted - shown.ptr) : shown.len;
         shown.len = shown.len < LOGGED_ERROR_BYTES ? shown.len : LOGGED_ERROR_BYTES;
-        LOG(LOG_WARN, "redis answered an error", log_text("error", shown),
+        LOG(LOG_WARN, "Redis returned an error", log_text("error", shown),
             log_int("suppressed", store->error_pause.suppressed));
     }
     return STORE_UNAVAILABLE;
@@ -32,6 +32,6 @@ enum store_result store_outcome(struct store *store, enum redis_outcome outcome,
 void store_malformed(struct store *store, const char *what)
 {
     if (store_may_log(store, &store->malformed_pause))
-        LOG(LOG_WARN, "redis answered something that cannot be", log_str("what", what),
+        LOG(LOG_WARN, "unexpected reply from Redis", log_str("what", what),
             log_int("suppressed", store->malformed_pause.suppressed));
 }

@@ -16,9 +16,8 @@ enum {
 };
 
 static const char NOT_EXAMINED[] = "Redis is being examined.";
-static const char FULL[] =
-    "Redis' memory is full: nothing new can be made, but checks, sign-ins and revocations go on. "
-    "Raise maxmemory, or free some.";
+static const char FULL[] = "Redis' memory is full: nothing new can be created, but checks, sign-ins and revocations "
+                           "still work. Raise maxmemory or free memory.";
 
 bool store_may_decide(const struct store *store)
 {
@@ -79,9 +78,9 @@ void readiness_tell(struct store *store)
 static void unfit_set(struct store *store, const char *unfit)
 {
     if (unfit && unfit != store->unfit && unfit != NOT_EXAMINED)
-        LOG(LOG_WARN, "redis is not fit, changes are refused", log_str("why", unfit));
+        LOG(LOG_WARN, "Redis is not fit: changes are refused", log_str("why", unfit));
     else if (!unfit && store->unfit && store->unfit != NOT_EXAMINED)
-        LOG(LOG_INFO, "redis is fit again", log_str("link", "changes"));
+        LOG(LOG_INFO, "Redis is fit again", log_str("link", "changes"));
     store->unfit = unfit;
 }
 
@@ -110,10 +109,10 @@ void store_doubt(struct store *store, const char *reason)
 void store_note_full(struct store *store, bool is_full)
 {
     if (is_full && !store->is_full) {
-        LOG(LOG_ERROR, "redis is full", log_str("why", FULL));
+        LOG(LOG_ERROR, "Redis' memory is full", log_str("why", FULL));
         probe_in(store, PROBE_AGAIN_MS);
     } else if (!is_full && store->is_full) {
-        LOG(LOG_INFO, "redis has memory again", log_str("link", "changes"));
+        LOG(LOG_INFO, "Redis has free memory again", log_str("link", "changes"));
     }
     store->is_full = is_full;
     metric_set(METRIC_REDIS_FULL, is_full);

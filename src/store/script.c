@@ -342,10 +342,12 @@ struct refusal {
 static const struct refusal *refusal_of(struct text kind)
 {
     static const struct refusal REFUSALS[] = {
-        {{"OOM", 3}, "Redis refuses writes, its memory is full: raise maxmemory, or free some.", true},
-        {{"READONLY", 8}, "Redis refuses writes, it is a replica: point --redis at the primary.", false},
-        {{"MISCONF", 7}, "Redis refuses writes, it cannot save to disk: see its log, free disk space.", false},
-        {{"NOREPLICAS", 10}, "Redis refuses writes, too few replicas are in touch with it: bring them back.", false},
+        {{"OOM", 3}, "Redis refuses writes because its memory is full: raise maxmemory or free memory.", true},
+        {{"READONLY", 8}, "Redis refuses writes because it is a replica: point --redis at the master.", false},
+        {{"MISCONF", 7},
+         "Redis refuses writes because it cannot save to disk: read its log and free disk space.",
+         false},
+        {{"NOREPLICAS", 10}, "Redis refuses writes because too few replicas are connected: bring them back.", false},
     };
 
     for (size_t i = 0; i < sizeof REFUSALS / sizeof REFUSALS[0]; i++)

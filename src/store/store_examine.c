@@ -141,7 +141,7 @@ static void part_done(struct store *store)
     if (unfit && !e->facts.writable && e->refusal)
         unfit = e->refusal;
     if (e->has_failed)
-        unfit = "Redis did not answer what it is: is it overloaded, or does its ACL forbid INFO and TIME?";
+        unfit = "Redis did not answer when it was examined: check its load, and that its ACL allows INFO and TIME.";
     if (e->facts.writable)
         store_note_full(store, e->facts.full);
     store_judged(store, unfit);

@@ -320,7 +320,7 @@ static void expect_a_demoted_master_is_not_believed(const char *const *more)
     await_ready(&fixture.nodes[1]);
     cr_assert_eq(try_delete(&fixture, 1, &key, &answer), 200, "%s", answer.body);
     expect_never_accepted(&fixture, &key, 1500);
-    await_reason(&fixture.nodes[0], "replica: point --redis at the primary");
+    await_reason(&fixture.nodes[0], "replica: point --redis at the master");
     fixture_stop(&fixture);
     redis_server_stop(&promoted);
 }
@@ -451,7 +451,7 @@ Test(identity, a_change_that_the_new_master_lacks_and_nobody_can_tell_again)
     fixture_create_key(&l.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &made);
     expect_delete(&l.fixture, 0, &l.key);
     lead_to(&l, &l.replica);
-    await_reason(&l.fixture.nodes[0], "lost 1 changes");
+    await_reason(&l.fixture.nodes[0], "lost 1 change ");
     for (int i = 0; i < 20; i++) {
         cr_expect_eq(fixture_try_key(&l.fixture, 0, made.secret), 503);
         cr_expect_eq(fixture_try_key(&l.fixture, 0, l.key.secret), 503);
@@ -497,7 +497,7 @@ Test(identity, a_partition_that_heals)
     expect_delete(&l.fixture, 0, &l.key);
     cr_assert_eq(fixture_try_key(&l.fixture, 1, l.key.secret), 200, "the other side cannot know");
     lead_to(&l, &l.replica);
-    await_log(&l.fixture.nodes[0], "redis was told again");
+    await_log(&l.fixture.nodes[0], "lost revocations were repeated");
     await_ready(&l.fixture.nodes[0]);
     for (size_t i = 0; i < 2; i++) {
         cr_expect_eq(fixture_try_key(&l.fixture, i, l.key.secret), 401, "node %zu", i);

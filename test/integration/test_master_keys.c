@@ -65,8 +65,8 @@ Test(master_keys, another_key_is_refused_by_all)
     const char *right = key_file("right.key", OLD_KEY);
 
     use_key(key_file("wrong.key", NEW_KEY));
-    expect_run(SERVE, 3, "not the one that this store was made with");
-    expect_run(create, 3, "not the one that this store was made with");
+    expect_run(SERVE, 3, "not the one that this store was created with");
+    expect_run(create, 3, "not the one that this store was created with");
     expect_run(DOCTOR, 3, "master-key");
     use_key(right);
     const char *const serve_with_next[] = {"doctor", "--retired-master-key-file", key_file("next.key", NEW_KEY), NULL};

@@ -134,7 +134,7 @@ Test(identity, a_read_is_not_believed_of_a_master_that_was_demoted)
     rule("GET t:key:", FAKE_ANSWER, "$-1\r\n", 0);
     rule("ROLE", FAKE_ANSWER, FAKE_REPLICA, 0);
     cr_assert(is_undecided());
-    until_trouble("replica: point --redis at the primary");
+    until_trouble("replica: point --redis at the master");
     cr_assert(is_undecided());
     rule("ROLE", FAKE_ANSWER, FAKE_MASTER, 0);
     until(is_ready, NULL);
@@ -218,7 +218,7 @@ Test(identity, a_node_waits_for_the_first_account)
     open_fake();
     rule(ASK_ID, FAKE_ANSWER, NO_ID, 0);
     join(200);
-    until_trouble("make the first account");
+    until_trouble("create the first account");
     cr_assert(store_is_empty(w.store));
     test_loop_for(&w.loop, 300);
     cr_assert_eq(heartbeats(), 0);
@@ -241,7 +241,7 @@ Test(identity, a_redis_that_does_not_tell_what_it_is_is_not_used)
         {"INFO server", "-NOPERM this user has no permissions to run the 'info' command\r\n", "+info"},
         {"ROLE", "*0\r\n", "not a Redis"},
         {"INFO server", "$2\r\nab\r\n", "run_id"},
-        {"ROLE", FAKE_REPLICA, "it is a replica: point --redis at the primary"},
+        {"ROLE", FAKE_REPLICA, "it is a replica: point --redis at the master"},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {

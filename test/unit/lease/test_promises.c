@@ -163,7 +163,7 @@ Test(promises, what_cannot_be_made_again_is_waited_for)
     cr_assert_eq(fake_redis_count(w.fake, revocation), 1);
     cr_assert_eq(fake_redis_count(w.fake, settle), 0);
     hold(2, false);
-    until_trouble("lost 1 changes");
+    until_trouble("lost 1 change ");
     hold_all();
     until(is_ready, NULL);
     cr_assert_eq(fake_redis_count(w.fake, settle), 0, "nothing was lost");
@@ -237,7 +237,7 @@ Test(promises, any_script_and_any_read_notices)
         else
             key_store_find(w.store, digest, key_undecided, NULL);
         cr_assert(test_loop_until_set(&w.loop, &is_done, PATIENCE_MS));
-        until_trouble("lost 1 changes");
+        until_trouble("lost 1 change ");
         hold_all();
         until(is_ready, NULL);
         close_world();

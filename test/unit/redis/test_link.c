@@ -227,11 +227,11 @@ Test(redis_link, waits_until_the_greeting_is_answered_well)
         {"PING", FAKE_ANSWER, "-NOAUTH Authentication required.\r\n", "NOAUTH"},
         {"PING", FAKE_ANSWER, "-LOADING Redis is loading\r\n", "LOADING"},
         {"PING", FAKE_ANSWER, ":1\r\n", "not a Redis"},
-        {"AUTH", FAKE_ANSWER, "HTTP/1.1 400 Bad Request\r\n\r\n", "no reply of Redis"},
+        {"AUTH", FAKE_ANSWER, "HTTP/1.1 400 Bad Request\r\n\r\n", "invalid or oversized reply"},
         {"CLIENT", FAKE_CLOSE, NULL, "closed the connection"},
         {"PING", FAKE_RESET, NULL, "connection"},
         {"PING", FAKE_SILENT, NULL, "does not answer"},
-        {"PING", FAKE_ANSWER, "+PONG\r\n+PONG\r\n", "reply to nothing"},
+        {"PING", FAKE_ANSWER, "+PONG\r\n+PONG\r\n", "no command waits for"},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
@@ -361,7 +361,7 @@ Test(redis_link, reconnects_after_bytes_that_nobody_asked_for)
     open_ready();
     fake_redis_blurt(w.fake, "+OK\r\n");
     until(was_lost_once, NULL);
-    cr_assert(strstr(redis_link_trouble(w.link), "reply to nothing"));
+    cr_assert(strstr(redis_link_trouble(w.link), "no command waits for"));
     until(is_ready, NULL);
     close_world();
 }

@@ -259,22 +259,22 @@ Test(redis_subscription, gives_the_connection_up_over_what_makes_no_sense)
     static const struct {
         const char *bytes, *trouble;
     } CASES[] = {
-        {MESSAGE("3", "inv", "3", "bad"), "makes no sense"},
-        {"*2\r\n$7\r\nmessage\r\n$3\r\ninv\r\n", "makes no sense"},
-        {"*1\r\n$7\r\nmessage\r\n", "makes no sense"},
-        {"*3\r\n$7\r\nmessage\r\n$3\r\ninv\r\n:1\r\n", "makes no sense"},
-        {"*3\r\n$7\r\nmessage\r\n$3\r\ninv\r\n$-1\r\n", "makes no sense"},
-        {"*3\r\n$7\r\nmessage\r\n:3\r\n$1\r\na\r\n", "makes no sense"},
-        {"*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$3\r\ninv\r\n$1\r\na\r\n", "reply to nothing"},
-        {"*3\r\n$11\r\nunsubscribe\r\n$3\r\ninv\r\n:1\r\n", "reply to nothing"},
-        {CONFIRMED, "reply to nothing"},
-        {"*0\r\n", "reply to nothing"},
-        {"*-1\r\n", "reply to nothing"},
-        {"+OK\r\n", "reply to nothing"},
-        {":1\r\n", "reply to nothing"},
-        {"-ERR no\r\n", "reply to nothing"},
-        {"$7\r\nmessage\r\n", "reply to nothing"},
-        {"message\r\n", "no reply of Redis"},
+        {MESSAGE("3", "inv", "3", "bad"), "malformed message"},
+        {"*2\r\n$7\r\nmessage\r\n$3\r\ninv\r\n", "malformed message"},
+        {"*1\r\n$7\r\nmessage\r\n", "malformed message"},
+        {"*3\r\n$7\r\nmessage\r\n$3\r\ninv\r\n:1\r\n", "malformed message"},
+        {"*3\r\n$7\r\nmessage\r\n$3\r\ninv\r\n$-1\r\n", "malformed message"},
+        {"*3\r\n$7\r\nmessage\r\n:3\r\n$1\r\na\r\n", "malformed message"},
+        {"*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$3\r\ninv\r\n$1\r\na\r\n", "no command waits for"},
+        {"*3\r\n$11\r\nunsubscribe\r\n$3\r\ninv\r\n:1\r\n", "no command waits for"},
+        {CONFIRMED, "no command waits for"},
+        {"*0\r\n", "no command waits for"},
+        {"*-1\r\n", "no command waits for"},
+        {"+OK\r\n", "no command waits for"},
+        {":1\r\n", "no command waits for"},
+        {"-ERR no\r\n", "no command waits for"},
+        {"$7\r\nmessage\r\n", "no command waits for"},
+        {"message\r\n", "invalid or oversized reply"},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {

@@ -42,11 +42,11 @@ Test(fitness, looks_at_each_fact)
     EXPECT(appendfsync_always, false, "appendfsync always");
     EXPECT(no_fsync_on_rewrite_off, false, "no-appendfsync-on-rewrite no");
     EXPECT(noeviction, false, "noeviction");
-    EXPECT(writable, false, "primary");
+    EXPECT(writable, false, "master");
     EXPECT(schema, 2, "upgrade");
     EXPECT(config_readable, false, "+config|get");
     EXPECT(min_replicas, 2, "--min-replicas");
-    EXPECT(keys, STORE_KEYS_OTHER, "give --master-key-file");
+    EXPECT(keys, STORE_KEYS_OTHER, "as --master-key-file");
     EXPECT(keys, STORE_KEYS_LACKING, "--retired-master-key-file");
     EXPECT(keys, STORE_KEYS_UNNOTED, "--adopt");
 #undef EXPECT
