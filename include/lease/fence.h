@@ -21,7 +21,7 @@ enum takeover takeover_of(int64_t replicas_known, int64_t min_replicas);
 
 enum {
     /* Limits for as long as a replica could be promoted that has not acknowledged every heartbeat. Its lease_max may be
-       too low, so no lease may be longer than this. And a node must soon leave a master that does not answer. */
+     * too low, so no lease may be longer than this. And a node must soon leave a master that does not answer. */
     FENCE_LEASE_MAX_MS = 1000,
     FENCE_TIMEOUT_MAX_MS = 1000,
     /* The longest min-replicas-max-lag that stops a replaced master in time. */

@@ -13,8 +13,7 @@ struct promises *promises_create(const struct lease_settings *settings);
 void promises_stop(struct promises *promises);
 void promises_destroy(struct promises *promises);
 
-/* This node's name in the store; the number of its last acknowledged change (0: none); a new number for its next one.
- */
+/* This node's name in the store; its last acknowledged change (0: none); a number for its next change. */
 const char *promises_maker(const struct promises *promises);
 uint64_t promises_answered(const struct promises *promises);
 uint64_t promises_next(struct promises *promises);

@@ -4,6 +4,7 @@
 #pragma once
 #include "store/store.h"
 
+/* In an event about an enrolment, target_kind is "device", and target is the name that the device gave itself. */
 struct audit_event {
     struct id id;
     struct text type; /* "api_key.created", … */
@@ -11,8 +12,7 @@ struct audit_event {
     struct text actor, target, ip, request_id; /* empty: none */
     struct text actor_name, target_name;       /* their current name or email; empty: none */
     int64_t count;                             /* requests that the event covers; 0: the event has no count */
-    struct text target_kind; /* "api_key", "device_key", "user" or empty; "device": target is the name that the device
-                                gave itself */
+    struct text target_kind;                   /* "api_key", "device_key", "user", or empty; "device": see above */
 };
 typedef void audit_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
                           bool has_more);

@@ -6,6 +6,7 @@
 /* One examination of Redis, for the checks at start, while serving, and in doctor. */
 struct store_facts {
     char redis_version[32];
+    /* Without CONFIG GET, appendonly and noeviction come from INFO, and the other settings are false or 0. */
     bool appendonly, appendfsync_always, no_fsync_on_rewrite_off, noeviction, writable;
     bool full; /* memory is full: only scripts with allow-oom can write; `writable` stays true */
     bool save_off, stop_writes_on_failure_off; /* with either, writes go on after a failed snapshot */
@@ -23,8 +24,7 @@ struct store_facts {
     char lacking[KEYRING_SHORT_NAME_CHARS + 1]; /* with STORE_KEYS_LACKING: the short name of one such key */
     bool any_key_will_do;                       /* STORE_KEY_ROTATES: the rules about master keys do not apply */
     int64_t unsealed_until_ms;                  /* until then records without a seal are accepted; 0: never */
-    bool config_readable; /* false: the ACL forbids CONFIG GET. Then appendonly and noeviction come from INFO; the
-                             others are false */
+    bool config_readable;                       /* false: the ACL forbids CONFIG GET; see above */
     /* min-replicas-to-write and min-replicas-max-lag; 0 if unknown */
     int64_t replicas_to_write, replica_lag_s;
     /* Sentinels: configured (0: --redis names Redis itself); that know the master; that agree on it; that must agree

@@ -8,6 +8,7 @@ struct session_limits {
     int64_t step_up_ms;
 };
 
+/* attacked_ms: when guesses last closed this email's sign-in to unknown browsers, unless reported before; or 0. */
 struct session_record {
     char sid[ID_TEXT_BYTES]; /* constant across rotations of the token; the CSRF token is derived from it */
     struct user_record user; /* password_hash and totp_sealed are empty */
@@ -15,10 +16,9 @@ struct session_record {
     int64_t expires_ms;         /* the absolute limit */
     int64_t step_up_expires_ms; /* 0: none, or expired */
     int64_t ends_ms;            /* the absolute limit in force when the session was created */
-    int64_t attacked_ms;    /* from session_store_create() only: when wrong guesses last closed sign-in by this email to
-                               unknown browsers, unless already reported; else 0 */
-    uint32_t retry_after_s; /* with STORE_REFUSED only */
-    int64_t totp_step;      /* with STORE_CONFLICT only: the last step used */
+    int64_t attacked_ms;        /* from session_store_create() only; see above */
+    uint32_t retry_after_s;     /* with STORE_REFUSED only */
+    int64_t totp_step;          /* with STORE_CONFLICT only: the last step used */
 };
 /* session is set with STORE_OK, with STORE_REFUSED (retry_after_s only) and with STORE_CONFLICT (totp_step only); else
  * NULL. */

@@ -11,9 +11,8 @@ struct store_settings {
     int64_t audit_max;    /* kept per account in each class of events */
     /* Limits on what API callers may create; 0: none. Commands have none. */
     int64_t keys_max, device_keys_max; /* active keys per account */
-    int64_t changes_per_minute; /* per key or user; ten times as many for all test keys, all live keys or all users of
-                                   an account */
-    bool unsafe_redis;          /* serve even if Redis is not durable */
+    int64_t changes_per_minute;        /* per key or user; ten times as many per account and kind of actor */
+    bool unsafe_redis;                 /* serve even if Redis is not durable */
     /* Seals new records and verifies those that are read: a record with a wrong MAC is not found. Outlives the store.
      * NULL: for commands without a master key; they verify nothing and create no sealed record. */
     struct keyring *keyring;

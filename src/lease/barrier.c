@@ -15,15 +15,15 @@
 
 enum {
     HELD_BYTES = 40,     /* "<heartbeat number> <lease ms>" */
-    HOLDERS_MAX = 16384, /* nodes; beyond, the registry can't be right */
+    HOLDERS_MAX = 16384, /* nodes; a larger registry cannot be right */
     PLACES_FIRST = 32,
-    SWEPT_AT_ONCE = 16, /* in one call of a script */
-    /* W (rule 7): a node's clock may be 10 % slow, the revoker's 10 % fast, and some time to spare. */
+    SWEPT_AT_ONCE = 16, /* per call of node_leave.lua */
+    /* W (rule 7): a node's clock may run 10 % slow and the revoker's 10 % fast; plus some slack. */
     WAIT_PERCENT = 125,
     WAIT_SPARE_MS = 50,
 };
 
-/* A member that may still remember the key. */
+/* A member that may still cache the key. */
 struct holder {
     char member[MEMBER_NAME_CHARS + 1];
     char held[HELD_BYTES];
@@ -34,11 +34,11 @@ struct barrier {
     struct list node;
     struct barriers *kept_by;
     char name[BARRIER_NAME_CHARS + 1];
-    struct member_name member; /* to whom nodes acknowledge */
+    struct member_name member; /* others acknowledge to it */
     struct holder *holders;
     size_t count, count_max, missing;
-    /* Where in holders a member stands, + 1, by its hash: open addressing, a power of two, at most half full. With
-     * thousands of nodes each has to be found as often, while none is served. */
+    /* A hash table from member to index in holders, + 1. Open addressing, a power of two, at most half full. With
+     * thousands of nodes, a linear search per acknowledgement would stall the loop. */
     uint16_t *places;
     size_t place_count;
     bool is_waiting;
@@ -51,11 +51,11 @@ struct barrier {
 struct barriers {
     const struct lease_settings *settings;
     const struct fence *fence;
-    struct member_name member; /* this node's; "-": it is none at present */
-    uint32_t lease_ms;         /* its lease, in any case */
+    struct member_name member; /* this node's; "-": none at present */
+    uint32_t lease_ms;         /* of this node, held or not */
     struct list under_way;     /* struct barrier */
     uint64_t next_name;
-    uv_timer_t timer; /* the first that will be over by time */
+    uv_timer_t timer; /* for the next barrier that ends by time */
     struct log_pause forced_pause;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -71,7 +71,7 @@ struct barriers *barriers_create(const struct lease_settings *settings, const st
     barriers->fence = fence;
     barriers_set_member(barriers, NULL);
     list_init(&barriers->under_way);
-    /* Not from 0: a late acknowledgement to a membership of this process must not name another one's barrier. */
+    /* Starts at random: a late acknowledgement for another membership must not match a barrier here. */
     random_public(&barriers->next_name, sizeof barriers->next_name);
     CHECK(uv_timer_init(settings->loop, &barriers->timer) == 0);
     barriers->timer.data = barriers;
@@ -128,7 +128,7 @@ static void finish(struct barrier *barrier, bool is_over)
 
 /* Holders */
 
-/* The place of that member, or the empty one where it would be. Names are random: any part of one is a hash. */
+/* The member's place, or the empty place for it. Names are random, so any part of one is a hash. */
 static uint16_t *find_place(const struct barrier *barrier, struct text member)
 {
     uint64_t hash;
@@ -190,7 +190,7 @@ static bool read_registry(struct barrier *barrier, const struct redis_reply *reg
 
         if (!reply_text(reply_at(registry, i), &member))
             return false;
-        holder = find_holder(barrier, member); /* an acknowledgement was faster than the script's reply */
+        holder = find_holder(barrier, member); /* its acknowledgement overtook the script's reply */
         if (!holder)
             holder = add_holder(barrier, member);
         if (!holder || !reply_chars(reply_at(registry, i + 1), holder->held, sizeof holder->held))
@@ -203,9 +203,9 @@ static bool read_registry(struct barrier *barrier, const struct redis_reply *reg
 
 /* Deciding */
 
-/* What every holder has acknowledged is over at once, unless within W Redis may have been started again, and have
- * forgotten members whose leases still run (rule 7), or another Redis may have granted leases that this one does not
- * know of (rule 10). */
+/* When the barrier ends by time. If every holder has acknowledged, that is W after the moment from which no other Redis
+ * grants leases; usually it has passed. Before then a restarted Redis may have forgotten members with valid leases
+ * (rule 7), or a replaced master may have granted leases that this one does not know of (rule 10). */
 static uint64_t over_at_ns(const struct barrier *barrier)
 {
     uint64_t sole_ns = fence_sole_since_ns(barrier->kept_by->fence);
@@ -214,7 +214,7 @@ static uint64_t over_at_ns(const struct barrier *barrier)
     return (is_told_by_all || sole_ns > barrier->began_ns ? sole_ns : barrier->began_ns) + barrier->wait_ns;
 }
 
-/* The loop's own time may lag, so that the timer can be early: then it is set again. */
+/* The loop's cached time may lag, so the timer can fire early. It is then set again. */
 static void arm_at(struct barriers *barriers, uint64_t at_ns)
 {
     uint64_t now_ns = clock_boot_ns();
@@ -238,13 +238,12 @@ static void arm_for_first(struct barriers *barriers)
         arm_at(barriers, first_ns);
 }
 
-/* What stays is swept by the next. */
+/* Members that stay are swept by the next revoker. */
 static void on_swept(UNUSED void *arg, UNUSED enum lease_answer answer)
 {
 }
 
-/* W has passed, so that these members have no lease; they leave the registry unless they sent a heartbeat since
- * (rule 9). */
+/* W has passed, so these members have no lease. They leave the registry unless they sent a heartbeat since (rule 9). */
 static void sweep(struct barrier *barrier)
 {
     const struct lease_settings *settings = barrier->kept_by->settings;
@@ -363,7 +362,7 @@ static void on_timer(uv_timer_t *timer)
 
         if (barrier->is_waiting && is_over(barrier)) {
             finish_over(barrier);
-            node = barriers->under_way.next; /* its callback may have ended others */
+            node = barriers->under_way.next; /* its callback may have ended other barriers */
         } else {
             node = node->next;
         }
@@ -396,7 +395,7 @@ void barriers_acknowledge(struct barriers *barriers, struct text member, struct 
     }
 }
 
-/* Ends without a promise */
+/* Ending without a promise */
 
 void barriers_fail(struct barriers *barriers)
 {
@@ -406,7 +405,7 @@ void barriers_fail(struct barriers *barriers)
     for (node = barriers->under_way.next; node != &barriers->under_way; node = next) {
         next = node->next;
         if (!LIST_ENTRY(node, struct barrier, node)->is_waiting)
-            continue; /* its script's call tells */
+            continue; /* the script's call still reports */
         list_remove(node);
         list_append(&failed, node);
     }

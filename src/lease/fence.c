@@ -3,8 +3,8 @@
 #include "core/lease_rules.h"
 
 enum {
-    /* min-replicas-max-lag as it may be at most, one second more, for Redis counts whole ones, the second and a tick of
-     * its timer until a master counts its replicas again; all by a clock 10 % slower than ours. */
+    /* The longest min-replicas-max-lag allowed, plus 1 s because Redis counts whole seconds, plus 1.1 s until a master
+     * counts its replicas again (each second, and a tick of its timer). All by a clock 10 % slower than ours. */
     FENCE_MS = ((FENCE_REPLICA_LAG_MAX_S + 1) * 1000 + 1000 + 100) * 11 / 10,
 };
 
@@ -20,8 +20,8 @@ void fence_on_followed(struct fence *fence)
         fence->followed_ns = clock_boot_ns();
 }
 
-/* A master lists the replicas that are connected to it, which another one may not be that is promoted next. Sentinel
- * goes on to count those that are down, and knows of none that it would promote and does not count. */
+/* A master lists only the replicas connected to it, and the next one promoted may not be among them. Sentinel still
+ * counts replicas that are down, and promotes only replicas that it counts. */
 int64_t fence_replicas(const struct fence *fence)
 {
     int64_t told = fence->sentinel ? redis_sentinel_replicas(fence->sentinel) : 0;
@@ -36,14 +36,14 @@ enum takeover takeover_of(int64_t replicas_known, int64_t min_replicas)
     return 2 * min_replicas >= replicas_known ? TAKEOVER_MOST : TAKEOVER_FENCE;
 }
 
-/* What a master grants it grants before it was replaced (rule 10), by the kind of takeover:
- * ALL    Each heartbeat was acknowledged by the replica that was promoted since. So it was sent before the promotion,
- *        hence before we connected to the new master.
- * MOST   Of N replicas that this master has, the old one among them, R follow it. Any other master has N - 1 - R left
- *        at most, which is less than R. So what it grants was sent before R were first seen to follow this one.
- * FENCE  Some may still follow the old one then. When they are moved its own count of replicas stops it, late by the
- *        lag that it allows.
- * Without Sentinels the second is all that can be said: nobody tells how many replicas could be promoted by hand. */
+/* Every lease that another master grants was sent before this moment (rule 10), by the kind of takeover:
+ * ALL    The promoted replica had acknowledged each heartbeat. So each was sent before the promotion, and therefore
+ *        before we connected to the new master.
+ * MOST   R of this master's N replicas, the old master among them, follow it. Any other master has at most N - 1 - R
+ *        left, fewer than R. So its heartbeats were sent before R were first seen to follow this one.
+ * FENCE  Some replicas may still follow the old master. Once they have moved, its own replica count stops it, late by
+ *        the lag that it allows.
+ * Without Sentinel only MOST is certain: nobody says how many replicas could be promoted by hand. */
 uint64_t fence_sole_since_ns(const struct fence *fence)
 {
     enum takeover takeover = takeover_of(fence_replicas(fence), fence->min_replicas);
@@ -60,8 +60,8 @@ uint64_t fence_sole_since_ns(const struct fence *fence)
     return fence->followed_ns;
 }
 
-/* Where all replicas have a heartbeat, whichever is promoted knows how long its lease is. Elsewhere one may be promoted
- * that was cut off when a node came with a longer lease than any before; settings bound those. */
+/* If all replicas acknowledge each heartbeat, whichever is promoted knows the longest lease. Otherwise a replica may be
+ * promoted that was cut off when a node joined with a longer lease than any before. The settings bound such leases. */
 uint64_t fence_lease_unknown_ms(const struct fence *fence)
 {
     bool is_unknown =

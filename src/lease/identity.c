@@ -1,5 +1,3 @@
-/* Which store this is (rule 11): the id that its first account brought, and the one process of Redis that all links of
- * a node speak to. A node that knew a store decides nothing by another one, by an emptied one, or by a replica. */
 #include "lease/identity.h"
 #include "base/check.h"
 #include "base/encode.h"
@@ -22,11 +20,11 @@ static const char DEMOTED[] = "Redis has become a replica: point --redis at the 
 struct identity {
     const struct lease_settings *settings;
     struct promises *promises;
-    bool is_node;                        /* a member, which waits for a first account; commands make it */
-    char id[STORE_ID_CHARS + 1];         /* of the store that is known; empty: none yet */
+    bool is_node;                        /* a member, which waits for the first account; commands create it */
+    char id[STORE_ID_CHARS + 1];         /* of the known store; empty: none yet */
     char offered[STORE_ID_CHARS + 1];    /* for a store that has none */
-    char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the Redis that was last found to hold that store */
-    const char *strange;                 /* why nothing is decided by what is there; NULL: it is our store */
+    char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the Redis last found to hold that store */
+    const char *strange;                 /* why this Redis decides nothing; NULL: it holds our store */
 };
 
 struct identity *identity_create(const struct lease_settings *settings, struct promises *promises)
@@ -64,9 +62,9 @@ struct text identity_offered(const struct identity *identity)
     return text_of(identity->offered);
 }
 
-/* The verdict */
+/* Verdicts */
 
-/* What was decided before ends with the links: the membership with its lease, and all that is under way. */
+/* Dropping the links ends everything decided before: the membership with its lease, and all pending calls. */
 static void estrange(struct identity *identity, const char *why)
 {
     bool was_trusted = identity->run_id[0] != '\0';
@@ -89,7 +87,7 @@ static void trust(struct identity *identity)
     snprintf(identity->run_id, sizeof identity->run_id, "%s", redis_link_run_id(identity->settings->changes));
 }
 
-/* A command may find an empty store: it makes the first account. */
+/* Commands accept an empty store, because they create the first account. */
 static bool is_ours(const struct identity *identity, struct text id)
 {
     return identity->id[0] ? text_equal(id, text_of(identity->id)) : id.len > 0 || !identity->is_node;
@@ -135,9 +133,9 @@ bool identity_may_decide(const struct identity *identity)
     return !identity->strange && run_id[0] && (strcmp(run_id, identity->run_id) == 0 || !RULE(RULE_RUN_ID));
 }
 
-/* Looking */
+/* Reading the store's hash */
 
-/* What the store's hash says: its id, what it holds of this node's changes, and where their loss was accepted. */
+/* The store's id, the last of this node's changes that it holds, and the run id for which a loss was accepted. */
 struct hash_read {
     struct text id, accepted;
     uint64_t held;
@@ -192,13 +190,13 @@ bool identity_answered(struct identity *identity, enum redis_outcome outcome, co
     return true;
 }
 
-/* The witness: what stands in front of each batch of reads, in the same write. Its answers come first, so that nothing
- * that Redis read as a replica, or in another store, is taken for ours: without it a node would go on deciding by such
- * a Redis until a heartbeat or an examination noticed. It runs after every check of its batch began; a Redis that is
- * demoted between it and the reads behind it was the master when those checks began. */
+/* The witness: ROLE and the store's hash, in front of each batch of reads and in the same write. Its replies come
+ * first, so no reply from a replica or from another store is taken for ours. Without it a node would go on deciding by
+ * such a Redis until a heartbeat or an examination noticed. The witness runs after every check of its batch began. If
+ * Redis is demoted between the witness and the reads, it still was the master when those checks began. */
 struct witness {
     struct identity *identity;
-    uint64_t answered; /* when it was sent */
+    uint64_t answered; /* the last acknowledged change when it was sent */
 };
 
 static void on_role(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)

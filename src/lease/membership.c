@@ -17,7 +17,7 @@
 enum {
     HEARTBEATS_PER_LEASE = 4,
     HEARTBEAT_MIN_MS = 5,
-    ECHOES_MISSED_MAX = 2, /* while Redis answers: then the subscription is dead, though nobody says so */
+    ECHOES_MISSED_MAX = 2, /* in a row while Redis answers: the subscription is dead, although nothing reported it */
     NONCE_CHARS = 16,
     BACKOFF_MAX_MS = 1000,
     CHANNEL_BYTES = REDIS_PREFIX_MAX_BYTES + MEMBER_NAME_CHARS + 16,
@@ -27,32 +27,32 @@ enum {
 
 struct membership {
     const struct lease_settings *settings;
-    struct barriers *barriers; /* they are told of acknowledgements, and to whom those are to be sent */
+    struct barriers *barriers; /* receive acknowledgements, and know where to send ours */
     struct redis_link *link;   /* NULL once closed */
     struct membership_events events;
     void *arg;
     uint32_t lease_ms;
 
     bool is_live;                /* subscribed */
-    struct member_name id;       /* of the connection that is, or is being made */
-    struct member_name previous; /* ended, and perhaps still in the registry; empty: none */
+    struct member_name id;       /* of the current connection, or of the one being made */
+    struct member_name previous; /* ended, but perhaps still in the registry; empty: none */
     char invalidations[CHANNEL_BYTES], own[CHANNEL_BYTES];
-    uint64_t epoch; /* counts whatever makes a read that was sent before it unfit for the cache */
+    uint64_t epoch; /* rises with each event that makes earlier reads unfit for the cache */
 
     uint64_t lease_until_ns;
-    uint64_t mastery_until_ns; /* the same, but leaving does not end it: until then no other Redis is the master */
-    bool has_lease;            /* as last told in the log */
+    uint64_t mastery_until_ns; /* the same, but not ended by leaving: until then no other Redis is the master */
+    bool has_lease;            /* as last logged */
     struct log_pause gain_pause, loss_pause;
 
     uv_timer_t ticker;
     int64_t heartbeats;      /* since this connection was made */
-    uint64_t nonce, sent_ns; /* of the newest heartbeat */
-    bool is_awaited;         /* it may still grant a lease: as soon as it is */
-    bool is_echoed;          /* on the connection of invalidations */
-    bool is_replicated;      /* to as many replicas as must have it */
-    bool is_under_way;       /* its script's reply, or WAIT's */
-    bool has_too_few;        /* replicas: so the newest that was answered */
-    unsigned echoes_missed;  /* in a row, while the script was answered */
+    uint64_t nonce, sent_ns; /* of the latest heartbeat */
+    bool is_awaited;         /* it may still grant a lease, once it is: */
+    bool is_echoed;          /* received on the `invalidations` connection */
+    bool is_replicated;      /* acknowledged by enough replicas */
+    bool is_under_way;       /* the reply of its script or of WAIT is pending */
+    bool has_too_few;        /* too few replicas acknowledged the last answered heartbeat */
+    unsigned echoes_missed;  /* in a row, although the script was answered */
 
     bool is_leaving, is_leave_under_way;
     bool is_closing, is_ticker_closed;
@@ -115,7 +115,7 @@ const char *membership_trouble(const struct membership *member)
                                : "The node has no lease from the master yet.";
 }
 
-/* What checks ask */
+/* For checks */
 
 bool membership_may_cache(const struct membership *member)
 {
@@ -143,7 +143,7 @@ bool membership_may_fill(const struct membership *member, uint64_t epoch)
     return member->is_live && member->epoch == epoch && member->lease_ms > 0 && !member->is_leaving;
 }
 
-/* The connection */
+/* Connection */
 
 static void name_channel(char channel[CHANNEL_BYTES], const char *prefix, const char *kind, const char *name)
 {
@@ -246,9 +246,9 @@ static void lease_note(struct membership *member)
 }
 
 /* Rule 2: the lease runs from the clock read before the heartbeat was sent. Rule 10: where another Redis may take over,
- * replicas must have the heartbeat as well. A master that was replaced, or froze and wakes, has lost them and can't
- * collect their acknowledgements, whatever it believes of itself. And the Redis that takes over, where it was one of
- * them, knows how long this lease is (lease_max). */
+ * replicas must acknowledge the heartbeat too. A replaced master, or one that froze and woke up, has lost its replicas
+ * and cannot collect their acknowledgements, whatever it believes about itself. And if one of those replicas takes
+ * over, it knows the length of this lease (lease_max). */
 static void lease_try(struct membership *member)
 {
     uint64_t from_ns = RULE(RULE_FROM_SEND) ? member->sent_ns : clock_boot_ns();
@@ -284,12 +284,12 @@ static void registry_leave(struct membership *member, const struct member_name *
     member->settings->leave(member->settings->arg, sizeof argv / sizeof *argv, argv, done, member);
 }
 
-/* One that stays in the registry is swept by the next revoker. */
+/* If it stays in the registry, the next revoker sweeps it. */
 static void on_previous_left(UNUSED void *arg, UNUSED enum lease_answer answer)
 {
 }
 
-/* A membership whose cache was emptied need not be waited for: out of the registry with it, as in rule 9. */
+/* Nobody needs to wait for a membership whose cache is empty, so it leaves the registry (rule 9). */
 static void previous_leave(struct membership *member)
 {
     if (!member->previous.text[0])
@@ -317,7 +317,7 @@ static void on_heartbeat_answered(void *arg, enum lease_answer answer)
     try_end(member);
 }
 
-/* A heartbeat that is older than its lease would be is given up: its echo grants nothing any more. */
+/* Gives up a heartbeat older than its lease would be: its echo can no longer grant anything. */
 static void heartbeat_expire(struct membership *member)
 {
     uint64_t age_ns = clock_boot_ns() - member->sent_ns;
@@ -347,11 +347,11 @@ static void on_tick(uv_timer_t *ticker)
 
 /* Messages */
 
-/* Rule 6: what is remembered is dropped first, then acknowledged: not on the link of changes, which may wait for
- * replicas, nor on that of checks, for Redis may hold up what publishes (CLIENT PAUSE). Nobody needs the reply. */
+/* Rule 6: the entry is dropped first, then acknowledged. Not on the `changes` link, which may wait for replicas, nor on
+ * the `reads` link, because Redis may delay PUBLISH (CLIENT PAUSE). Nobody needs the reply. */
 static void on_acknowledged(UNUSED void *arg, UNUSED enum redis_outcome outcome, UNUSED const struct redis_reply *reply)
 {
-    /* a lost acknowledgement costs time only */
+    /* a lost acknowledgement only costs time */
 }
 
 static void acknowledge(struct membership *member, struct text revoker, struct text barrier)
@@ -384,7 +384,7 @@ static bool on_invalidation(struct membership *member, struct text payload)
     return true;
 }
 
-/* Only the newest heartbeat counts. Its echo may come before its script's reply, or WAIT's, and after them. */
+/* Only the latest heartbeat counts. Its echo may arrive before or after the replies of its script and of WAIT. */
 static bool on_echo(struct membership *member, struct text nonce_hex)
 {
     char newest[NONCE_CHARS + 1];
@@ -423,9 +423,9 @@ static bool on_message(void *arg, struct text channel, struct text payload)
     return text_equal(channel, text_of(member->own)) && on_own_message(member, payload);
 }
 
-/* Leaving: rule 9, the cache first */
+/* Leaving: the cache first (rule 9) */
 
-/* One that stays in the registry is swept by the next revoker. */
+/* If the node stays in the registry, the next revoker sweeps it. */
 static void on_leave_answered(void *arg, UNUSED enum lease_answer answer)
 {
     struct membership *member = arg;

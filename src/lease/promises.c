@@ -13,11 +13,11 @@
 #include <string.h>
 
 enum {
-    REVOCATIONS_MAX = 16384, /* 1.4 MB; those before them are in the revocation log alone */
+    REVOCATIONS_MAX = 16384, /* 1.4 MB; older ones are only in the revocation log */
     REVOCATIONS_FIRST = 64,
-    OTHERS_MAX = 1024, /* they are only counted */
+    OTHERS_MAX = 1024, /* only counted, never repeated */
     MAKER_CHARS = 32,
-    AT_ONCE = 32, /* more would not be answered in time by a Redis that waits for replicas */
+    AT_ONCE = 32, /* a Redis that waits for replicas would not answer more in time */
 };
 static const uint64_t KEPT_NS = UINT64_C(600) * 1000 * CLOCK_NS_PER_MS;
 
@@ -27,24 +27,24 @@ struct kept_revocation {
     char actor[ID_TEXT_BYTES];
 };
 
-/* Both are rings, in the order of their numbers. */
+/* Both rings are in order of the change number. */
 struct promises {
     const struct lease_settings *settings;
     bool is_stopped;
-    char maker[MAKER_CHARS + 1]; /* this node, as it is named in the store */
-    uint64_t number;             /* of the newest change that was sent */
-    uint64_t answered;           /* the highest number of one that was acknowledged */
-    uint64_t forgotten;          /* the highest of what the rings do not hold any more */
+    char maker[MAKER_CHARS + 1]; /* this node's name in the store */
+    uint64_t number;             /* of the last change sent */
+    uint64_t answered;           /* the highest number acknowledged */
+    uint64_t forgotten;          /* the highest number that the rings no longer hold */
     struct kept_revocation *revocations;
     size_t revocations_max, first, count;
     uint64_t others[OTHERS_MAX];
     size_t others_first, others_count;
 
-    /* Telling again; one at a time. */
+    /* Repeating; one run at a time. */
     bool is_behind, is_telling, has_failed, is_accepted;
-    uint64_t held; /* by the store */
+    uint64_t held; /* the number that the store holds */
     size_t next, under_way, told;
-    char told_run_id[REDIS_RUN_ID_CHARS + 1]; /* the Redis that has been told all, when it held told_held */
+    char told_run_id[REDIS_RUN_ID_CHARS + 1]; /* the Redis that has heard everything above told_held */
     uint64_t told_held;
     char trouble[320];
 };
@@ -76,7 +76,7 @@ void promises_destroy(struct promises *promises)
     free(promises);
 }
 
-/* Making promises */
+/* Numbering changes */
 
 const char *promises_maker(const struct promises *promises)
 {
@@ -124,7 +124,7 @@ static void drop_first(struct promises *promises)
     promises->count--;
 }
 
-/* Full rings grow by doubling, and are put straight by it. */
+/* A full ring doubles and is then in order from index 0. */
 static void make_room(struct promises *promises)
 {
     size_t most = promises->revocations_max ? 2 * promises->revocations_max : REVOCATIONS_FIRST;
@@ -155,16 +155,16 @@ void promises_keep_revocation(struct promises *promises, const struct id *key, s
     while (promises->count > 0 && now_ns - revocation_at(promises, 0)->answered_ns > KEPT_NS)
         drop_first(promises);
     make_room(promises);
-    /* It was noted as a change like any other, a moment ago. */
+    /* promises_note() has just counted it among the others. */
     kept = revocation_at(promises, promises->count++);
     *kept = (struct kept_revocation){.answered_ns = now_ns, .key = *key};
     kept->number = promises->others[(promises->others_first + --promises->others_count) % OTHERS_MAX];
     snprintf(kept->actor, sizeof kept->actor, "%.*s", TEXT_ARG(actor));
 }
 
-/* Telling again */
+/* Repeating */
 
-/* What cannot be told again: what is lost beside the revocations that are kept. */
+/* How many lost changes cannot be repeated, because they are not among the kept revocations. */
 static uint64_t count_missing(const struct promises *promises, bool *ret_is_exact)
 {
     uint64_t missing = 0;
@@ -197,7 +197,7 @@ static void end_telling(struct promises *promises)
     promises->settings->on_doubt(promises->settings->arg);
 }
 
-/* From here on the store holds whatever was promised and is not given up. */
+/* From now on the store holds everything promised, except what was accepted as lost. */
 static void on_settled(void *arg, bool is_done)
 {
     struct promises *promises = arg;
@@ -282,7 +282,7 @@ const char *promises_compare(struct promises *promises, uint64_t held, uint64_t 
     return promises->trouble;
 }
 
-/* While it is waited for the rest, once is enough. */
+/* While waiting for an operator, repeating once per Redis is enough. */
 static bool was_told(const struct promises *promises)
 {
     return strcmp(promises->told_run_id, redis_link_run_id(promises->settings->changes)) == 0 &&

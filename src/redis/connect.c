@@ -16,9 +16,9 @@ struct redis_connect {
     redis_connected *done;
     void *arg;
     struct background resolve;
-    uv_timer_t later; /* the start, so that no failure is told inside redis_connect_start() */
+    uv_timer_t later; /* starts the attempt, so that no failure is reported inside redis_connect_start() */
     uv_connect_t request;
-    struct addrinfo *addresses; /* NULL for a socket path */
+    struct addrinfo *addresses; /* NULL for a Unix socket */
     unsigned rotation;
     unsigned address_count, tried;
     union redis_stream *stream; /* NULL while none is open */
@@ -59,7 +59,7 @@ static void on_start(uv_timer_t *later)
     }
 }
 
-/* In libuv's terms, for those who tell of it. */
+/* To libuv's error codes. */
 static int translate(int error)
 {
     switch (error) {
@@ -74,13 +74,13 @@ static int translate(int error)
     case EAI_NONAME:
         return UV_EAI_NONAME;
     case EAI_SYSTEM:
-        return errno ? uv_translate_sys_error(errno) : UV_EAI_FAIL; /* 0 would mean that there is a stream */
+        return errno ? uv_translate_sys_error(errno) : UV_EAI_FAIL; /* 0 would mean success */
     default:
         return UV_EAI_FAIL;
     }
 }
 
-/* On a thread of its own: the target does not change, and nobody else looks at the rest meanwhile. */
+/* Runs on its own thread. The target does not change, and nothing else touches the attempt meanwhile. */
 static void resolve(struct background *background)
 {
     struct redis_connect *connect = LIST_ENTRY(background, struct redis_connect, resolve);
@@ -116,7 +116,7 @@ static int start_tcp(struct redis_connect *connect, unsigned index)
     uv_tcp_t *tcp = &connect->stream->tcp;
     int status = uv_tcp_connect(&connect->request, tcp, address_at(connect, index)->ai_addr, on_connected);
 
-    /* Both only better things: a connection without them works. */
+    /* Both are optional: the connection works without them. */
     if (status == 0) {
         (void)uv_tcp_nodelay(tcp, 1);
         (void)uv_tcp_keepalive(tcp, 1, KEEPALIVE_S);
@@ -152,7 +152,7 @@ static void on_connected(uv_connect_t *request, int status)
 
     connect->status = status;
     if (connect->is_cancelled)
-        return; /* the cancel closed the stream: on_try_closed() goes on */
+        return; /* the cancel has closed the stream; on_try_closed() continues */
     if (status != 0)
         uv_close(&connect->stream->handle, on_try_closed);
     else
@@ -197,7 +197,7 @@ static void on_finished(uv_handle_t *later)
 
     if (connect->is_cancelled)
         connect->status = UV_ECANCELED;
-    /* Connected, then cancelled before it was told. */
+    /* Connected, but cancelled before that was reported. */
     if (connect->is_cancelled && connect->stream)
         uv_close(&connect->stream->handle, on_dropped);
     else

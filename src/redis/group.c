@@ -26,7 +26,7 @@ void redis_group_renew_others(struct redis_group *group, const char *run_id, con
             redis_link_renew(group->links[i], why);
 }
 
-/* Nobody can tell which of two servers is the right one. Where the address leads to one alone, all links meet there. */
+/* Which of two servers is the right one cannot be known. If the address leads to only one, all links end up there. */
 void redis_group_on_ready(struct redis_group *group, const struct redis_link *link)
 {
     if (RULE(RULE_RUN_ID))

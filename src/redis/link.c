@@ -10,7 +10,7 @@
 
 enum {
     BACKOFF_MAX_DEFAULT_MS = 1000,
-    OVERDUE_TIMEOUTS = 3, /* a call this late says that the connection is dead rather than Redis slow */
+    OVERDUE_TIMEOUTS = 3, /* a call this late means that the connection is dead, not that Redis is slow */
     GREETING_CALLS = 6,
     FAILURES_FIRST = 16,
 };
@@ -35,7 +35,7 @@ void link_wake(struct redis_link *link)
     CHECK(uv_idle_start(&link->idle, on_idle) == 0);
 }
 
-/* Failures: told later, never inside the call that fails */
+/* Failures: reported later, never inside the call that fails */
 
 static void failure_push(struct redis_link *link, redis_done *done, void *arg, enum redis_outcome outcome)
 {
@@ -48,7 +48,7 @@ static void failure_push(struct redis_link *link, redis_done *done, void *arg, e
         link_wake(link);
 }
 
-/* Tells only what failed before: a callback that calls again must not keep the loop in this turn. */
+/* Reports only earlier failures: a callback that calls again must not keep the loop in this turn. */
 static void failures_tell(struct redis_link *link)
 {
     struct redis_failure *failures = link->failures;
@@ -61,7 +61,7 @@ static void failures_tell(struct redis_link *link)
     free(failures);
 }
 
-/* Calls under way */
+/* Pending calls */
 
 static struct redis_call *call_at(struct redis_link *link, size_t index)
 {
@@ -75,7 +75,7 @@ static void call_drop_first(struct redis_link *link)
     link->expired -= link->expired > 0;
 }
 
-/* The connection is gone: nobody will answer. */
+/* The connection is gone, so no reply will come. */
 static void calls_fail(struct redis_link *link)
 {
     for (; link->count > 0; call_drop_first(link)) {
@@ -89,8 +89,7 @@ static void calls_fail(struct redis_link *link)
     }
 }
 
-/* Registers a call whose command was appended behind `begin`; false, and the bytes taken back, where they did not all
- * fit. */
+/* Registers a call whose command starts at `begin`. False: the bytes did not all fit and were taken back. */
 static bool call_push(struct redis_link *link, uint64_t begin, redis_done *done, void *arg)
 {
     struct buf *out = redis_wire_output(link->wire);
@@ -106,7 +105,7 @@ static bool call_push(struct redis_link *link, uint64_t begin, redis_done *done,
                                                         .begin = begin,
                                                         .is_greeting = link->state == LINK_GREETING};
     metric_add(METRIC_REDIS_CALLS, 1);
-    /* The timer may be set to a later moment, when calls that were told already would be overdue. */
+    /* The timer may be set for later, when calls already reported as lost become overdue. */
     if (!uv_is_active((uv_handle_t *)&link->timer) || uv_timer_get_due_in(&link->timer) > link->timeout_ms)
         link_arm(link, link->timeout_ms);
     link_wake(link);
@@ -169,7 +168,7 @@ static bool is_message(const struct redis_reply *reply)
     return reply_text(reply_at(reply, 0), &kind) && text_equal(kind, TEXT("message"));
 }
 
-/* Messages of channels that are confirmed already come before the link is ready: nobody waits for those. */
+/* Messages on a channel that is already confirmed can arrive before the link is ready. They are dropped. */
 static void on_message(struct redis_link *link, const struct redis_reply *reply)
 {
     struct text channel, payload;
@@ -257,7 +256,7 @@ static void on_timer(uv_timer_t *timer)
     }
 }
 
-/* Life */
+/* Life cycle */
 
 struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target *target,
                                      const struct redis_link_settings *settings, void (*ready)(void *arg, bool ready),
@@ -296,7 +295,7 @@ static void on_handle_closed(uv_handle_t *handle)
 
     if (--link->handles_open > 0)
         return;
-    /* Called by someone between the last idle turn and now. */
+    /* Some calls may have failed after the last idle turn. */
     while (link->failure_count > 0)
         failures_tell(link);
 

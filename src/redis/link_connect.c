@@ -10,8 +10,8 @@
 
 enum {
     BACKOFF_FIRST_MS = 50,
-    RETRY_AT_ONCE_MS = 10, /* after the loss of a connection that had held; jittered, for many nodes lose it together */
-    LOG_PAUSE_MS = 10000,  /* a link that comes and goes tells it at most this often */
+    RETRY_AT_ONCE_MS = 10, /* after losing a connection that had held; jittered, because many nodes lose it together */
+    LOG_PAUSE_MS = 10000,  /* at most one line in this time about an unstable link */
 };
 
 static void connect_begin(struct redis_link *link);
@@ -90,7 +90,7 @@ void link_name_place(struct redis_link *link)
         snprintf(link->where, sizeof link->where, t->is_unix ? "unix:%s" : "%s:%u", t->host, t->port);
 }
 
-/* The resolver is asked before each attempt, for the master may be another one by now. */
+/* Asks the resolver before each attempt, because the master may have moved. */
 void link_attempt(struct redis_link *link)
 {
     if (!link->resolver) {
@@ -117,7 +117,7 @@ void link_on_master(void *arg, const struct redis_address *master, const char *w
     log_loss(link);
 }
 
-/* What is connected, or about to be, to another one is given up at once, also where it would still answer. */
+/* A connection to another address is dropped at once, even if that Redis still answers. */
 void link_on_moved(void *arg, const struct redis_address *master)
 {
     struct redis_link *link = arg;
@@ -158,7 +158,7 @@ static void on_connected(void *arg, int status, union redis_stream *stream)
 
     link->connect = NULL;
     if (link->state == LINK_CLOSING) {
-        /* The close cancelled the attempt, so that there is no stream. */
+        /* The close has cancelled the attempt, so there is no stream. */
         link_wake(link);
         return;
     }
@@ -175,7 +175,7 @@ static void on_connected(void *arg, int status, union redis_stream *stream)
     greeting_begin(link);
 }
 
-/* Pipelined; the last call is a PING, for the others are answered by a Redis that still loads its data. */
+/* Pipelined. PING is last because a Redis that is still loading refuses it but answers the others. */
 static void greeting_begin(struct redis_link *link)
 {
     const struct redis_target *t = &link->target;
@@ -205,14 +205,14 @@ static void greeting_begin(struct redis_link *link)
         link_lose(link, "out of memory");
 }
 
-/* False, and the connection is given up, where Redis refused. */
+/* False: Redis refused, and the connection was dropped. */
 static bool greeting_is_good(struct redis_link *link, const struct redis_reply *reply)
 {
     char why[LINK_TROUBLE_BYTES];
 
     if (reply->type == REPLY_STATUS)
         return true;
-    /* Redis' own words: WRONGPASS, NOAUTH, LOADING, NOPERM, … name the cause. They do not repeat the password. */
+    /* Redis' own words name the cause: WRONGPASS, NOAUTH, LOADING, NOPERM, … They never repeat the password. */
     snprintf(why, sizeof why, "%.*s",
              TEXT_ARG(reply->type == REPLY_ERROR ? reply->text : TEXT("it is not a Redis server")));
     link_lose(link, why);
@@ -225,13 +225,13 @@ static void on_greeting(void *arg, enum redis_outcome outcome, const struct redi
     (void)greeting_is_good(arg, reply);
 }
 
-/* The name is for people who look at CLIENT LIST; a Redis that forbids it serves all the same. */
+/* The name only helps in CLIENT LIST, so a Redis that forbids it is accepted. */
 static void on_name(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     (void)arg, (void)outcome, (void)reply;
 }
 
-/* What a user of Redis that may not do all is told. */
+/* Explains a missing right, or what Redis answered instead. */
 static void refuse_answer(struct redis_link *link, const struct redis_reply *reply)
 {
     if (text_equal(reply_error_kind(reply), TEXT("NOPERM")))
@@ -240,8 +240,8 @@ static void refuse_answer(struct redis_link *link, const struct redis_reply *rep
         (void)greeting_is_good(link, reply->type == REPLY_ERROR ? reply : &(struct redis_reply){.type = REPLY_NIL});
 }
 
-/* A replica may lack what was acknowledged. The address may lead to one: a name for several servers, a master that was
- * demoted; and Sentinel's word may be old. */
+/* A replica may lack acknowledged changes. The address may lead to one: a name for several servers, a demoted master,
+ * or outdated news from Sentinel. */
 static void on_role(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
@@ -296,9 +296,9 @@ static void on_ping(void *arg, enum redis_outcome outcome, const struct redis_re
         become_ready(link);
 }
 
-/* Listening */
+/* Subscribing */
 
-/* One command a channel, so that each has one reply. */
+/* One command per channel, so each gets one reply. */
 static void subscribe(struct redis_link *link)
 {
     struct text channels[REDIS_CHANNELS_MAX];

@@ -8,20 +8,21 @@
 #include <string.h>
 
 enum {
-    REPLY_MAX_BYTES = 64 * 1024 * 1024, /* unread bytes, and the memory of one reply: far above our largest page */
-    REPLY_MAX_DEPTH = 7,                /* what hiredis 0.14 can do at most; scripts use 3 */
-    REPLY_FIRST_BYTES = 8 * 1024,       /* most replies fit without a heap block */
+    REPLY_MAX_BYTES =
+        64 * 1024 * 1024,         /* for unread bytes, and for the memory of one reply: far above our largest page */
+    REPLY_MAX_DEPTH = 7,          /* the maximum of hiredis 0.14; scripts use 3 */
+    REPLY_FIRST_BYTES = 8 * 1024, /* most replies fit without a heap allocation */
 };
 
 struct redis_reader {
     redisReader *parser;
     struct arena arena;
     size_t reply_bytes;
-    bool is_reply_out; /* the arena holds a reply that was handed out */
+    bool is_reply_out; /* the arena holds a reply that the caller may still use */
     alignas(16) char first[REPLY_FIRST_BYTES];
 };
 
-/* hiredis takes NULL for "out of memory" and stops reading for good: that is how what we do not accept is refused. */
+/* hiredis takes NULL as "out of memory" and stops reading for good. Returning NULL is how we refuse a reply. */
 static void *reserve(struct redis_reader *reader, size_t bytes)
 {
     if (bytes > REPLY_MAX_BYTES - reader->reply_bytes)
@@ -30,7 +31,7 @@ static void *reserve(struct redis_reader *reader, size_t bytes)
     return arena_alloc(&reader->arena, bytes);
 }
 
-/* A reply with room for its text behind it. */
+/* A reply with space for its text after it. */
 static struct redis_reply *create_reply(const redisReadTask *task, enum reply_type type, size_t text_bytes)
 {
     struct redis_reply *reply = reserve(task->privdata, sizeof *reply + text_bytes);
@@ -51,7 +52,7 @@ static void *create_string(const redisReadTask *task, char *bytes, size_t count)
     enum reply_type type = task->type == REDIS_REPLY_STATUS  ? REPLY_STATUS
                            : task->type == REDIS_REPLY_ERROR ? REPLY_ERROR
                                                              : REPLY_STRING;
-    /* RESP3's verbatim strings and big numbers are never asked for. */
+    /* We never ask for RESP3, so verbatim strings and big numbers are refused. */
     if (type == REPLY_STRING && task->type != REDIS_REPLY_STRING)
         return NULL;
 
@@ -94,7 +95,7 @@ static void *create_nil(const redisReadTask *task)
     return create_reply(task, REPLY_NIL, 0);
 }
 
-/* The arena owns the memory of replies, also of one that hiredis gives up half-built. */
+/* The arena owns all replies, including one that hiredis abandons half-built. */
 static void free_nothing(void *reply)
 {
     (void)reply;
@@ -143,7 +144,7 @@ struct redis_reader *redis_reader_create(void)
     struct redis_reader *reader = mem_alloc(sizeof *reader);
 
     arena_init(&reader->arena, reader->first, sizeof reader->first);
-    /* hiredis only reads the table, though its type does not say so. */
+    /* hiredis only reads the table, although its type is not const. */
     reader->parser = redisReaderCreateWithFunctions((redisReplyObjectFunctions *)(uintptr_t)&REPLY_FUNCTIONS);
     CHECK(reader->parser);
     reader->parser->privdata = reader;
@@ -170,7 +171,7 @@ enum redis_reader_result redis_reader_next(struct redis_reader *reader, const st
 {
     void *reply = NULL;
 
-    /* Only now: a half-read reply of an earlier feed lives in the arena as well. */
+    /* Not earlier: a half-read reply from an earlier feed also lives in the arena. */
     if (reader->is_reply_out) {
         arena_finish(&reader->arena);
         reader->reply_bytes = 0;

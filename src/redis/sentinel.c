@@ -11,7 +11,7 @@
 
 enum {
     ROUND_INTERVAL_MS = 1000,
-    TIMEOUT_MAX_MS = 500, /* Sentinels have nothing else to do: a slower one is as good as away */
+    TIMEOUT_MAX_MS = 500, /* Sentinels do little else, so a slower one counts as down */
     BACKOFF_MAX_MS = 1000,
     CALLS_MAX = 8,
 };
@@ -19,11 +19,11 @@ enum {
 struct sentinel_peer {
     struct redis_sentinel *sentinel;
     struct redis_link *questions, *events; /* NULL once closed */
-    /* What it told in this round. */
-    struct redis_address master; /* port 0: nothing */
+    /* Its answers in this round. */
+    struct redis_address master; /* port 0: none */
     int64_t epoch, quorum, others;
     bool has_answered, knows_master;
-    int64_t replicas; /* as it last told, in this round or before */
+    int64_t replicas; /* its latest answer, from this round or an earlier one */
 };
 
 struct redis_sentinel {
@@ -33,15 +33,15 @@ struct redis_sentinel {
     unsigned peer_count;
     struct list followers; /* struct redis_follower */
 
-    struct redis_address master; /* port 0: not known yet */
-    int64_t epoch;               /* with which it was told; -1: not known yet */
+    struct redis_address master; /* port 0: unknown */
+    int64_t epoch;               /* of that answer; -1: unknown */
 
-    unsigned due;        /* answers of the round under way; 0: none is */
-    bool is_round_asked; /* for another one behind it */
+    unsigned due;        /* answers pending in this round; 0: no round */
+    bool is_round_asked; /* start another round after this one */
     struct sentinel_census census;
     uv_timer_t timer;
 
-    unsigned open; /* links and timer, while closing */
+    unsigned open; /* links and timer still open while closing */
     bool is_closing;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -63,7 +63,7 @@ static void timer_restart(struct redis_sentinel *sentinel)
     CHECK(uv_timer_start(&sentinel->timer, on_timer, ROUND_INTERVAL_MS, 0) == 0);
 }
 
-/* Two connections each, for one that is subscribed takes no questions. They ask without a password. */
+/* Two connections each, because a subscribed one takes no questions. Both without a password. */
 static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct redis_address *address,
                       uint32_t timeout_ms)
 {
@@ -114,7 +114,7 @@ static void follow(struct redis_resolver *resolver, struct redis_follower *follo
     list_append(&sentinel->followers, &follower->node);
 }
 
-/* Tells each follower; whoever is told may stop to follow, or make others stop. */
+/* Notifies each follower. A notified follower may unsubscribe itself or others. */
 static void tell_all(struct redis_sentinel *sentinel, void (*tell)(struct redis_follower *follower, const void *what),
                      const void *what)
 {
@@ -163,7 +163,7 @@ static void ask_peer(struct sentinel_peer *peer)
     peer->epoch = -1;
     peer->has_answered = peer->knows_master = false;
     peer->sentinel->due += 2;
-    /* The epoch first: what is told behind it is at least as new. SENTINEL MASTER itself goes on naming the old master
+    /* The epoch first, so the address that follows is at least as new. SENTINEL MASTER itself names the old master
      * until a failover has ended. */
     redis_link_call(peer->questions, 3, (struct text[]){TEXT("SENTINEL"), TEXT("MASTER"), name}, on_master_answered,
                     peer);
@@ -196,7 +196,7 @@ static bool is_any_ready(const struct redis_sentinel *sentinel)
     return false;
 }
 
-/* While none is connected it waits, for the first of them or for the next round. */
+/* If no Sentinel is connected, the follower waits for the first one or for the next round. */
 static void ask(struct redis_resolver *resolver, struct redis_follower *follower)
 {
     struct redis_sentinel *sentinel = LIST_ENTRY(resolver, struct redis_sentinel, resolver);
@@ -221,7 +221,7 @@ static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_M
     return 1;
 }
 
-/* "<name> <old host> <old port> <new host> <new port>". It is not believed, but asked about: it has no epoch. */
+/* "<name> <old host> <old port> <new host> <new port>". It carries no epoch, so it only starts a round. */
 static bool on_event(void *arg, struct text channel, struct text payload)
 {
     struct redis_sentinel *sentinel = ((struct sentinel_peer *)arg)->sentinel;
@@ -254,7 +254,7 @@ static void learn(struct redis_sentinel *sentinel, const struct sentinel_peer *p
     tell_all(sentinel, tell_moved, &sentinel->master);
 }
 
-/* The answer that counts among those of this round; one that stays with the present master is preferred. */
+/* The winning answer of this round: the highest epoch; among equals, the one that keeps the current master. */
 static const struct sentinel_peer *find_newest(const struct redis_sentinel *sentinel)
 {
     const struct sentinel_peer *newest = NULL;
@@ -291,8 +291,8 @@ static const char *trouble_of(const struct redis_sentinel *sentinel)
     return "no Sentinel answers";
 }
 
-/* An older epoch than was seen before is believed only where most Sentinels have no newer one: they were set up anew.
- */
+/* An epoch lower than one seen before is accepted only if most Sentinels answered and none has a higher one: they were
+ * set up afresh. */
 static void round_end(struct redis_sentinel *sentinel)
 {
     const struct sentinel_peer *newest = find_newest(sentinel);
@@ -314,7 +314,7 @@ static void answer_done(struct redis_sentinel *sentinel)
         round_end(sentinel);
 }
 
-/* Names and values in turn. */
+/* An array of alternating names and values. */
 static int64_t field_of(const struct redis_reply *reply, struct text name, int64_t otherwise)
 {
     struct text field;
@@ -381,7 +381,7 @@ struct sentinel_census redis_sentinel_census(const struct redis_sentinel *sentin
     return sentinel->census;
 }
 
-/* The end */
+/* Closing */
 
 static void part_closed(struct redis_sentinel *sentinel)
 {

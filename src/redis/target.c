@@ -17,7 +17,7 @@ static bool refuse(struct buf *ret_why, const char *sentence)
     return false;
 }
 
-/* Percent escapes away, into a NUL-terminated field; false where it does not fit, or has a NUL or a broken escape. */
+/* Decodes percent escapes into a NUL-terminated field. False: too long, a NUL byte, or a broken escape. */
 static bool decode_into(struct text t, char *ret_field, size_t field_bytes)
 {
     size_t used = 0;
@@ -48,7 +48,7 @@ static bool parse_db(struct text t, unsigned *ret_db)
     return true;
 }
 
-/* [user:password@], taken off *rest. The last '@' counts: a password may hold one. */
+/* Takes [user:password@] off *rest. The last '@' ends it, because a password may contain one. */
 static bool parse_user(struct text *rest, struct redis_target *target, struct buf *ret_why)
 {
     const char *at = rest->len ? memrchr(rest->ptr, '@', rest->len) : NULL;
@@ -68,7 +68,7 @@ static bool parse_user(struct text *rest, struct redis_target *target, struct bu
     return true;
 }
 
-/* host, [v6 address], either with :port */
+/* host or [IPv6 address], optionally with :port */
 static bool parse_host(struct text authority, uint16_t default_port, char ret_host[REDIS_HOST_BYTES],
                        uint16_t *ret_port, struct buf *ret_why)
 {
@@ -111,7 +111,7 @@ static bool parse_tcp(struct text rest, struct redis_target *target, struct buf 
     return true;
 }
 
-/* A name that Sentinel takes; no other can be one of its masters. */
+/* Only names that Sentinel accepts. */
 static bool parse_master_name(struct text name, struct redis_target *target)
 {
     for (size_t i = 0; i < name.len; i++)
@@ -120,7 +120,7 @@ static bool parse_master_name(struct text name, struct redis_target *target)
     return name.len > 0 && decode_into(name, target->master_name, sizeof target->master_name);
 }
 
-/* [user:password@]host:port,host:port/master-name[/db]; user and password are those of the master. */
+/* [user:password@]host:port,host:port/master-name[/db]. User and password are the master's. */
 static bool parse_sentinels(struct text rest, struct redis_target *target, struct buf *ret_why)
 {
     struct text path, hosts, host, name;

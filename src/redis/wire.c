@@ -7,8 +7,8 @@
 
 enum {
     INPUT_BYTES = 32 * 1024,
-    OUTPUT_MAX_BYTES = 16 * 1024 * 1024, /* seconds of full load; a Redis that lags further behind is not reached */
-    OUTPUT_KEPT_BYTES = 256 * 1024,      /* a burst's larger buffer is given back */
+    OUTPUT_MAX_BYTES = 16 * 1024 * 1024, /* seconds of full load; a Redis further behind counts as unreachable */
+    OUTPUT_KEPT_BYTES = 256 * 1024,      /* a larger buffer, left by a burst, is freed */
 };
 
 struct redis_wire {
@@ -17,7 +17,7 @@ struct redis_wire {
     const struct redis_wire_events *events;
     void *arg;
     struct buf collecting; /* not handed to libuv yet */
-    struct buf writing;    /* libuv's while is_writing */
+    struct buf writing;    /* owned by libuv while is_writing */
     uv_write_t write;
     uint64_t handed;
     bool is_writing, is_broken, is_closing;
@@ -84,7 +84,7 @@ struct redis_wire *redis_wire_create(union redis_stream *stream, const struct re
     buf_init(&wire->collecting, OUTPUT_MAX_BYTES);
     buf_init(&wire->writing, OUTPUT_MAX_BYTES);
     stream->handle.data = wire;
-    /* Fails only for a stream that is not connected, or reads or closes already. */
+    /* Fails only if the stream is not connected, is being read already, or is closing. */
     CHECK(uv_read_start(&stream->stream, lend_input, on_read) == 0);
     return wire;
 }
@@ -127,7 +127,7 @@ uint64_t redis_wire_handed(const struct redis_wire *wire)
     return wire->handed;
 }
 
-/* Commands carry digests, and the greeting a password. */
+/* Commands contain digests, and the greeting a password. */
 static void empty(struct buf *sent)
 {
     secure_wipe(sent->ptr, sent->len);

@@ -26,7 +26,7 @@ static struct text sealed_text(const uint8_t *totp_sealed)
     return (struct text){(const char *)totp_sealed, TOTP_SEALED_BYTES};
 }
 
-/* What of a user never changes. */
+/* The parts of a user that never change. */
 
 struct user_seal {
     struct record_parts record;
@@ -145,7 +145,7 @@ struct find_user_call {
     char email[EMAIL_MAX_BYTES + 1];
 };
 
-/* A name that leads to another's record was altered too. */
+/* An email that leads to another user's record was altered too. */
 static enum store_result find_user_read(const struct find_user_call *call, const struct redis_reply *reply,
                                         struct user_record *ret_user)
 {
@@ -182,12 +182,12 @@ void account_store_find_user(struct store *store, struct text email, user_found 
 
 struct list_users_call {
     struct store *store;
-    bool as_stored; /* with secrets, and those that were altered */
+    bool as_stored; /* including secrets and altered records */
     users_listed *done;
     void *arg;
 };
 
-/* What somebody altered is left out. False: malformed. */
+/* Leaves out altered records. False: malformed. */
 static bool list_users_read(const struct list_users_call *call, const struct redis_reply *reply,
                             struct user_record *users, size_t *ret_count)
 {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An event's id is a ULID made of 48 bits of time, 48 bits of its account, and 32 bits of what audit_list.lua calls its
- * number: so it can be turned back into its entry, and tells whose event it is. */
+/* An event's id is a ULID: 48 bits of time, 48 bits of its account, and the 32 bits that audit_list.lua calls its
+ * number. So it converts back to its stream entry and shows whose event it is. */
 enum { TIME_BYTES = 6, OWNER_BYTES = 6, SEQUENCE_BYTES = 4 };
 
 static void put_bytes(uint8_t *to, size_t bytes, uint64_t value)
@@ -44,7 +44,7 @@ static struct id event_id(const uint8_t owner[OWNER_BYTES], uint64_t ms, uint64_
     return id;
 }
 
-/* "<ms>-<number>"; "none", which audit_list.lua knows, for what is no event of the owner. */
+/* "<ms>-<number>", or "none", as audit_list.lua expects for a cursor of another account. */
 static void print_entry_id(const struct id *event, const uint8_t owner[OWNER_BYTES], struct buf *out)
 {
     uint8_t ulid[ULID_BYTES];
@@ -85,7 +85,7 @@ static bool read_entry_id(const struct redis_reply *reply, const uint8_t owner[O
     return true;
 }
 
-/* Some events end in a count. */
+/* Some events end with a count. */
 static bool read_count(const struct redis_reply *fields, size_t at, int64_t *ret_count)
 {
     struct text name;

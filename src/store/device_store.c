@@ -22,7 +22,7 @@ static bool read_scopes(const struct redis_reply *reply, scope_set *ret_scopes)
     return true;
 }
 
-/* The word's place among count others; count where it is none. */
+/* The index of the word among count others, or count. */
 static size_t find_word(const struct redis_reply *reply, const char *const *words, size_t count)
 {
     struct text t;
@@ -35,8 +35,8 @@ static size_t find_word(const struct redis_reply *reply, const char *const *word
     return at;
 }
 
-/* What binds an enrolment: when it is begun, and then when it is approved. Each has a MAC of its own, so that none that
- * was begun passes for one that was approved. */
+/* The parts of an enrolment that its MAC binds, first when it is begun and again when it is approved. The two kinds of
+ * MAC differ, so a begun enrolment never passes for an approved one. */
 
 enum { SEAL_PARTS_MAX = 6, SCOPES_TEXT_BYTES = 12 };
 
@@ -52,7 +52,7 @@ static void seal_add(struct seal *seal, struct text part)
     seal->parts[seal->record.count++] = part;
 }
 
-/* digest: in binary, of the device code. */
+/* digest: of the device code, binary */
 static void seal_begin(struct seal *seal, enum record_kind kind, const uint8_t digest[KEYRING_DIGEST_BYTES],
                        struct text name, scope_set scopes)
 {
@@ -130,18 +130,18 @@ void device_store_begin(struct store *store, const struct device_request *reques
     store_call_script(store, SCRIPT_device_begin, SCRIPT_CHANGES, args.count, args.argv, begin_called, call);
 }
 
-/* Polling and claiming: two steps, for only a node can seal a key's record, and it knows what to seal when it has read
- * the approval. The second step compares, so that of polls side by side one makes the key. */
+/* Polling and claiming are two steps, because only a node can seal a key's record, and it must read the approval first
+ * to know what to seal. The second step compares again, so that of several polls at once only one makes the key. */
 
 struct poll_call {
     struct store *store;
-    uint8_t code_digest[KEYRING_DIGEST_BYTES]; /* as it was found */
+    uint8_t code_digest[KEYRING_DIGEST_BYTES]; /* under which the enrolment was found */
     uint8_t key_digest[KEY_DIGEST_BYTES];
     struct key_record key;
     char client[CLIENT_ID_MAX_BYTES];
     size_t client_len;
-    struct audit_source source; /* its texts are the caller's, who keeps them until done */
-    struct device_poll poll;    /* as it was approved; its name is the key's */
+    struct audit_source source; /* the caller keeps its texts until done */
+    struct device_poll poll;    /* as approved; name points into key */
     device_polled *done;
     void *arg;
 };
@@ -218,16 +218,17 @@ static void claim_called(void *arg, enum store_result result, UNUSED const struc
         barriers_settle(lease_barriers(store_lease(call->store)), claim_settled, call);
         return;
     }
-    if (result == STORE_REFUSED || result == STORE_FULL) { /* the account is gone, or others were faster */
+    if (result == STORE_REFUSED ||
+        result == STORE_FULL) { /* the account is gone, or other devices took the last place */
         result = STORE_REFUSED;
         call->poll.refusal = DEVICE_DENIED;
-    } else if (result == STORE_CONFLICT) { /* the key was discarded before it was made */
+    } else if (result == STORE_CONFLICT) { /* the key was discarded before it was created */
         result = STORE_UNAVAILABLE;
     }
     poll_finish(call, result);
 }
 
-/* False: what was approved could be no key's. */
+/* False: the approved name is not valid for a key. */
 static bool take_approval(struct poll_call *call)
 {
     struct key_record *key = &call->key;
@@ -328,7 +329,7 @@ static bool read_enrolment(const struct redis_reply *reply, struct device_enrolm
            reply_time(reply_at(reply, 5), &ret_enrolment->expires_ms);
 }
 
-/* What is found with an enrolment and binds it. */
+/* The MAC of an enrolment, and the digest that it binds. */
 struct found_seal {
     uint8_t digest[KEYRING_DIGEST_BYTES]; /* of the device code */
     struct text mac;
@@ -339,7 +340,7 @@ static bool read_seal(const struct redis_reply *reply, struct found_seal *ret)
     return read_digest(reply_at(reply, 7), ret->digest) && reply_text(reply_at(reply, 8), &ret->mac);
 }
 
-/* The seal that fits: by what the code is known, the enrolment does not tell. */
+/* Finds the seal that matches. The enrolment does not say under which master key its user code's digest was made. */
 static void seal_found(const struct find_call *call, const struct device_enrolment *enrolment,
                        const struct found_seal *found, struct seal *ret_seal)
 {
@@ -353,8 +354,8 @@ static void seal_found(const struct find_call *call, const struct device_enrolme
              record_mac_judge(store_keyring(call->store), &ret_seal->record, found->mac, NULL) != RECORD_SEALED);
 }
 
-/* One that waits has the MAC of its beginning: that it is this code's, and what it asks for. Of one that was decided
- * nothing depends on who looks at it. */
+/* A pending enrolment must match the MAC of its beginning: that proves that it belongs to this code and what it asks
+ * for. A decided one is only shown, and nothing depends on that. */
 static enum store_result believe_enrolment(const struct find_call *call, const struct device_enrolment *enrolment,
                                            const struct found_seal *found)
 {
@@ -410,7 +411,7 @@ static struct find_call *find_call_make(struct store *store, const struct token_
     return call;
 }
 
-/* The counter of wrong codes need not wait for replicas. */
+/* SCRIPT_READS, because the counter of wrong codes need not wait for replicas. */
 void device_store_find(struct store *store, const struct token_digests *user_code, const struct id *account,
                        struct text user_tag, device_found *done, void *arg)
 {
@@ -421,13 +422,13 @@ void device_store_find(struct store *store, const struct token_digests *user_cod
     store_call_script(store, SCRIPT_device_find, SCRIPT_READS, args.count, args.argv, find_called, call);
 }
 
-/* A decision. An approval is sealed, and what it says is read first. */
+/* A decision. Before an approval is sealed, the enrolment is read, to know what to seal. */
 struct decision {
     struct find_call *call; /* of the second step */
     struct id account;
     char user_tag[2 * KEYRING_DIGEST_BYTES];
     size_t user_tag_len;
-    struct audit_source source; /* its texts are the caller's, who keeps them until done */
+    struct audit_source source; /* the caller keeps its texts until done */
 };
 
 static void send_decision(const struct decision *decision, struct text status, struct text mac)
@@ -453,7 +454,7 @@ static void send_approval(const struct decision *decision, const struct device_e
     struct seal seal;
     struct id user;
 
-    if (enrolment->status != DEVICE_IS_PENDING) { /* what is not judged is not sealed, and needs it no more */
+    if (enrolment->status != DEVICE_IS_PENDING) { /* decided already: nothing was verified, so nothing is sealed */
         send_decision(decision, TEXT("approved"), TEXT(""));
         return;
     }

@@ -78,7 +78,7 @@ static bool master_stops_in_time(const struct store_facts *facts)
     return facts->sentinels == 0 || (facts->replica_lag_s >= 1 && facts->replica_lag_s <= FENCE_REPLICA_LAG_MAX_S);
 }
 
-/* Each replica that may be promoted has acknowledged each heartbeat. */
+/* Every replica that could be promoted has acknowledged every heartbeat. */
 static bool all_replicas_know(const struct store_facts *facts)
 {
     return facts->sentinels == 0 || takeover_of(facts->replicas_known, facts->min_replicas) == TAKEOVER_ALL;
@@ -94,7 +94,7 @@ static bool node_leaves_in_time(const struct store_facts *facts)
     return all_replicas_know(facts) || facts->lease_ms == 0 || facts->timeout_ms <= FENCE_TIMEOUT_MAX_MS;
 }
 
-/* If several do not hold, the first one is reported. */
+/* In order of precedence: only the first broken rule is reported. */
 const struct fitness_rule FITNESS_RULES[] = {
     {"redis-version", FITNESS_USABLE, version_fits, NULL, "Redis is older than 7.0: upgrade it."},
     {"schema", FITNESS_USABLE, schema_fits, NULL, "The store was written by a newer chatelaine: upgrade this one."},

@@ -1,4 +1,3 @@
-/* Keys whose secret nobody got are revoked, however long it takes Redis to answer. */
 #include "base/check.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -9,7 +8,7 @@
 #include <string.h>
 
 enum {
-    DISCARDS_MAX = 10000, /* a Redis that is gone for long, under a flood of creations: some 2 MB */
+    DISCARDS_MAX = 10000, /* about 2 MB: Redis is away for long during a flood of creations */
     DISCARDS_AT_ONCE = 16,
     PAUSE_FIRST_MS = 250,
     PAUSE_MAX_MS = 5000,
@@ -22,7 +21,7 @@ struct kept_text {
 };
 
 struct key_discard {
-    struct list node; /* in waiting; of its own while under way */
+    struct list node; /* in waiting, or alone while under way */
     struct key_discards *kept_by;
     struct id id;
     struct kept_text actor, ip, request_id;
@@ -31,8 +30,8 @@ struct key_discard {
 struct key_discards {
     struct store *store;
     struct list waiting;     /* struct key_discard */
-    size_t count, in_flight; /* all that were not answered; those of them under way */
-    uint64_t pause_ms;       /* after a failure, while is_pausing */
+    size_t count, in_flight; /* unanswered ones; those of them that are under way */
+    uint64_t pause_ms;       /* the next pause after a failure */
     bool is_pausing;
     bool is_closing;
     uv_timer_t timer;
@@ -163,7 +162,7 @@ static void on_pause_over(uv_timer_t *timer)
     discards_send(discards);
 }
 
-/* End */
+/* Closing */
 
 void key_discards_close(struct key_discards *discards, void (*closed)(void *arg), void *arg)
 {

@@ -21,14 +21,14 @@ struct find_call {
 
 struct key_finder {
     struct store *store;
-    /* The command, whole but for the digest's hex digits: what is constant, the digits; the prefix. */
+    /* The prepared command. Only the digest's hex digits change; they begin at digits_at. */
     size_t command_len, digits_at;
     char command[96 + REDIS_PREFIX_MAX_BYTES];
     struct find_call *free_calls;
     size_t under_way;
 };
 
-/* The one place outside the scripts' prelude that knows the name of a key in Redis. */
+/* The only place outside prelude.lua that knows a key's name in Redis. */
 static void prepare_command(struct key_finder *finder, struct text prefix)
 {
     static const uint8_t NO_DIGEST[KEY_DIGEST_BYTES];
@@ -49,7 +49,7 @@ static void prepare_command(struct key_finder *finder, struct text prefix)
     finder->command_len = out.len;
 }
 
-/* Valid until the next one. */
+/* Valid until the next call. */
 static struct text command_for(struct key_finder *finder, const uint8_t digest[KEY_DIGEST_BYTES])
 {
     struct buf digits;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A record as scripts answer it: {the stored one, last use or nil, digest}. */
+/* A key as scripts return it: {stored record, time of last use or nil, digest}. */
 static bool reply_key(const struct redis_reply *reply, struct key_record *ret_key)
 {
     const struct redis_reply *last_used = reply_at(reply, 1);
@@ -20,7 +20,7 @@ static bool reply_key(const struct redis_reply *reply, struct key_record *ret_ke
            (last_used->type == REPLY_NIL || reply_time(last_used, &ret_key->last_used_ms));
 }
 
-/* The same, to be shown: STORE_NOT_FOUND where somebody altered it. */
+/* The same, with its MAC verified: STORE_NOT_FOUND if it is wrong. */
 static enum store_result reply_own_key(struct store *store, const struct redis_reply *reply, struct key_record *ret_key)
 {
     struct text packed, hex;
@@ -147,7 +147,7 @@ static void barrier_over(void *arg, bool is_over)
     revocation_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
 }
 
-/* What was marked stays marked; what can't be promised is not answered as done. */
+/* The key stays marked even if the barrier fails. Then the result is STORE_UNKNOWN. */
 static void revoke_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct revocation *revocation = arg;
@@ -197,7 +197,7 @@ void key_store_revoke(struct store *store, const struct key_view *view, const st
 
 /* Lists */
 
-/* The sorted sets of an account's keys, as key_set() in the scripts' prelude names them. */
+/* The sorted sets of an account's keys, named as by key_set() in prelude.lua. */
 static const struct key_set {
     enum key_kind kind;
     enum key_mode mode;
@@ -226,7 +226,7 @@ struct list_call {
     void *arg;
 };
 
-/* What somebody altered is left out. */
+/* Leaves out altered records. */
 static enum store_result list_read(struct list_call *call, const struct redis_reply *reply, struct key_record *keys,
                                    size_t *ret_count, bool *ret_has_more)
 {

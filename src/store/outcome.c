@@ -16,7 +16,7 @@ enum store_result store_outcome(struct store *store, enum redis_outcome outcome,
 
     struct text kind = reply_error_kind(reply);
     if (!text_equal(kind, TEXT("NOSCRIPT")) && store_may_log(store, &store->error_pause)) {
-        /* Some errors quote the arguments, which may be digests. */
+        /* Some errors quote their arguments, which may be digests. */
         static const char ARGUMENTS[] = ", with args";
         struct text shown = reply->text;
         const char *quoted = memmem(shown.ptr, shown.len, ARGUMENTS, sizeof ARGUMENTS - 1);

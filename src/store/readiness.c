@@ -8,10 +8,11 @@
 #include <string.h>
 
 enum {
-    PROBE_INTERVAL_MS = 5000, /* how soon a Redis that was reconfigured under way is noticed */
-    PROBE_AGAIN_MS = 1000,    /* while it is unfit: how soon it is trusted again */
-    PROBE_EMPTY_MS = 250,     /* while it waits for the first account */
-    PROBE_NEW_MS = 200, /* while it is unfit, for PROBE_NEW_FOR_MS after connecting: a new master gets its replicas */
+    PROBE_INTERVAL_MS = 5000, /* notices a Redis that was reconfigured while running */
+    PROBE_AGAIN_MS = 1000,    /* while Redis is not fit */
+    PROBE_EMPTY_MS = 250,     /* while the store waits for its first account */
+    PROBE_NEW_MS =
+        200, /* while not fit, for PROBE_NEW_FOR_MS after connecting: a new master is still getting its replicas */
     PROBE_NEW_FOR_MS = 5000,
 };
 
@@ -32,7 +33,7 @@ bool store_is_ready(const struct store *store)
 
 const char *store_trouble(const struct store *store)
 {
-    /* Its text is made on demand; the store is the same for the caller. */
+    /* The text is built on demand. The store stays logically const. */
     char *text = (char *)(uintptr_t)store->trouble;
     const struct redis_link *down = !store->changes_up   ? store->changes
                                     : !store->reads_up   ? store->reads
@@ -58,7 +59,7 @@ const char *store_trouble(const struct store *store)
     return store->is_full ? FULL : "";
 }
 
-/* Redis' own word, by which it refuses everything meanwhile. */
+/* While loading, Redis refuses everything with this error. */
 bool store_is_loading(const struct store *store)
 {
     return !store->is_closing && !store->changes_up && strstr(redis_link_trouble(store->changes), ": LOADING ");
@@ -126,7 +127,7 @@ void store_look_again(struct store *store)
 
 void store_judged(struct store *store, const char *unfit)
 {
-    /* Facts of a connection that is gone say nothing of the next. */
+    /* Facts of a lost connection say nothing about the next one. */
     if (store->changes_up)
         unfit_set(store, unfit);
     probe_in(store, probe_pause_ms(store));

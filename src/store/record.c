@@ -16,7 +16,7 @@ struct keyring *store_keyring(const struct store *store)
     return store->settings.keyring;
 }
 
-/* Which master keys */
+/* Master keys */
 
 void record_keys_ask(struct store *store, script_done *done)
 {
@@ -34,7 +34,7 @@ static bool has_key(const struct keyring *keyring, struct text name)
     return false;
 }
 
-/* The names follow from items[2] on. False: malformed. */
+/* The names begin at items[2]. False: malformed. */
 static bool compare_names(const struct keyring *keyring, const struct redis_reply *reply, struct store_facts *facts)
 {
     bool has_current = false;
@@ -56,7 +56,7 @@ static bool compare_names(const struct keyring *keyring, const struct redis_repl
     return true;
 }
 
-/* "<until, ms> <MAC>": whoever knows a master key has allowed it. 0: nobody has. */
+/* "<until, ms> <MAC>". The MAC proves that the holder of a master key allowed it. 0: not allowed. */
 static int64_t read_unsealed(struct keyring *keyring, struct text t)
 {
     struct text until;
@@ -97,7 +97,7 @@ void record_keys_answered(struct store *store, enum store_result result, const s
     store->unsealed_until_ms = facts->unsealed_until_ms;
 }
 
-/* Which records */
+/* Records */
 
 int64_t store_clock_ms(const struct store *store)
 {

@@ -25,7 +25,7 @@ enum {
 
 enum script_class { SCRIPT_PLAIN, SCRIPT_CHANGE, SCRIPT_HEARTBEAT, SCRIPT_LEAVE, SCRIPT_PROBE, SCRIPT_AGAIN };
 
-/* One call of a script, from a list of free ones. */
+/* One call of a script. Calls are reused. */
 struct script_call {
     struct list node; /* in store->refused or store->free_calls */
     struct store *store;
@@ -33,13 +33,13 @@ struct script_call {
     enum script_class class;
     script_done *done;
     void *arg;
-    struct buf command; /* its arguments, with the prefix in front: the same in EVALSHA and EVAL */
+    struct buf command; /* the prefix and the arguments: the same for EVALSHA and EVAL */
     size_t argument_count;
-    uint64_t number;   /* of a node's change: as it was last sent */
-    bool is_eval;      /* Redis did not know it, the body was sent */
-    bool must_eval;    /* so it will be, once WAIT has answered too */
-    unsigned due;      /* replies */
-    struct arena kept; /* the script's reply, while WAIT has not answered */
+    uint64_t number;   /* of the change, as last sent; 0: none */
+    bool is_eval;      /* Redis did not know the script, so its text was sent */
+    bool must_eval;    /* the same, but only after WAIT has been answered */
+    unsigned due;      /* replies pending */
+    struct arena kept; /* the script's reply while WAIT is pending */
     enum store_result result;
     const struct redis_reply *reply;
 };
@@ -89,7 +89,7 @@ static struct script_call *call_take(struct store *store)
     return call;
 }
 
-/* Arguments carry digests and password hashes. */
+/* The arguments contain digests and password hashes. */
 static void call_give_back(struct script_call *call)
 {
     arena_finish(&call->kept);
@@ -120,7 +120,7 @@ static bool has_store(const struct store *store)
     return identity_known(lease_identity(store->lease))[0] && RULE(RULE_STORE_ID);
 }
 
-/* What epilogue.lua compares: nothing where no store is known yet. Called in the order in which calls are sent. */
+/* KEYS[1] for epilogue.lua; none if no store is known yet. Call it in the order in which the calls are sent. */
 static void append_store(struct script_call *call, struct buf *out)
 {
     struct store *store = call->store;
@@ -156,7 +156,7 @@ static struct script_call *call_begin(struct store *store, enum script script, e
     for (size_t i = 0; i < argc; i++)
         redis_command_append(&call->command, argv[i]);
     call->argument_count = argc + 1;
-    /* What clients send was capped long before, far below this. */
+    /* Clients' input was capped long before, far below this limit. */
     CHECK(!call->command.failed);
     return call;
 }
@@ -167,7 +167,7 @@ static void on_idle(uv_idle_t *idle)
     script_tell_refused(idle->data);
 }
 
-/* Told from the next turn of the loop on. */
+/* Fails the call in the next loop turn. */
 static void refuse(struct script_call *call)
 {
     uv_idle_t *idle = &call->store->idle;
@@ -181,7 +181,7 @@ void script_tell_refused(struct store *store)
 {
     struct list batch, *node;
 
-    /* Only those of before: a callback that calls again must not keep the loop in this turn. */
+    /* Only earlier ones: a callback that calls again must not keep the loop in this turn. */
     list_init(&batch);
     while ((node = list_first(&store->refused))) {
         list_remove(node);
@@ -207,8 +207,8 @@ void store_call_script(struct store *store, enum script script, enum script_link
     };
     struct script_call *call = call_begin(store, script, CLASSES[link], argc, argv, done, arg);
 
-    /* A Redis that is not durable must not acknowledge a change, nor grant a lease; reading from it does no harm,
-     * where it is ours. */
+    /* A Redis that is not durable must not acknowledge a change or grant a lease. Reading from it is harmless if it
+     * holds our store. */
     if (store->is_closing || identity_strange(lease_identity(store->lease)) || (link != SCRIPT_READS && store->unfit))
         refuse(call);
     else
@@ -265,8 +265,8 @@ static void send_script(struct script_call *call)
     buf_wipe(&out);
 }
 
-/* WAIT gives up before our own deadline, so that the link is free again by then; that of a heartbeat as soon as it
- * could grant nothing, for changes wait behind it. Never 0, which would mean for ever. */
+/* WAIT ends before our own deadline, so that the link is free again by then. For a heartbeat it ends after one lease,
+ * because a later acknowledgement grants nothing and changes queue behind it. Never 0, which means for ever. */
 static uint32_t wait_ms(const struct script_call *call)
 {
     uint32_t timeout_ms = call->store->settings.timeout_ms, most_ms = timeout_ms - timeout_ms / 4;
@@ -281,7 +281,7 @@ static bool must_wait(const struct script_call *call)
            call->store->settings.min_replicas > 0;
 }
 
-/* WAIT speaks of all writes of its connection so far, thus of the script right before it. */
+/* WAIT covers all writes on its connection so far, and so the script right before it. */
 static void send_wait(struct script_call *call)
 {
     char replicas[24], timeout[24];
@@ -332,11 +332,11 @@ static bool result_parse(struct text word, enum store_result *ret_result)
     return false;
 }
 
-/* Errors that say that Redis takes no writes at present. */
+/* Error replies that mean that Redis accepts no writes. */
 struct refusal {
     struct text kind;
     const char *reason;
-    bool is_full; /* it takes those of scripts with allow-oom */
+    bool is_full; /* except from scripts with allow-oom */
 };
 
 static const struct refusal *refusal_of(struct text kind)
@@ -368,7 +368,7 @@ static void note_refusal(const struct script_call *call, const struct refusal *r
         store_doubt(store, refusal->reason);
 }
 
-/* The result and, where there is one, the array that the caller gets: *ret_rest, without the first item. */
+/* Returns the result. *ret_rest gets the reply's array without its first item, if there is one. */
 static enum store_result interpret(struct script_call *call, enum redis_outcome outcome,
                                    const struct redis_reply *reply, struct redis_reply *ret_rest)
 {
@@ -406,7 +406,7 @@ static const struct redis_reply *copy_reply(struct arena *arena, const struct re
         copy->text = arena_copy(arena, reply->text);
     if (reply->type == REPLY_ARRAY) {
         items = arena_alloc(arena, reply->count * sizeof(struct redis_reply *) + 1);
-        /* As deep as the reader allows replies to be. */
+        /* The reader bounds the depth. */
         for (size_t i = 0; i < reply->count; i++)
             items[i] = copy_reply(arena, reply->items[i]);
         copy->items = items;
@@ -428,7 +428,7 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
         return;
     }
     call->result = interpret(call, outcome, reply, &rest);
-    /* Some of these write counters, so that "not done" would be too much said. */
+    /* Some of these scripts write counters, so STORE_UNAVAILABLE (not done) would claim too much. */
     if (call->class == SCRIPT_PLAIN && outcome == REDIS_REPLIED && !store_may_decide(call->store))
         call->result = STORE_UNKNOWN;
     if (call->due == 0)
@@ -437,9 +437,8 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
         call->reply = copy_reply(&call->kept, &rest);
 }
 
-/* The replicas that have acknowledged, told by WAIT's reply, are too few. A heartbeat's node goes without a lease, and
- * no more is concluded from it: its replicas may be slow for a moment, while changes still find enough of them in time.
- */
+/* Too few replicas acknowledged. A heartbeat then grants no lease and has no other effect: replicas may be slow for a
+ * moment while changes still find enough of them in time. */
 static void note_too_few(struct script_call *call, enum redis_outcome outcome)
 {
     if (call->class == SCRIPT_HEARTBEAT) {
@@ -465,7 +464,7 @@ static void wait_answered(void *arg, enum redis_outcome outcome, const struct re
     }
     if (is_enough)
         fence_on_followed(lease_fence(call->store->lease));
-    /* Where nothing was changed nothing has to be anywhere. */
+    /* A script that changed nothing need not wait for replicas. */
     if (call->result == STORE_OK && !is_enough)
         note_too_few(call, outcome);
     call_finish(call, call->reply);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As key_set() in the scripts' prelude names them. */
+/* Named as by key_set() in prelude.lua. */
 static const struct {
     struct text name;
     enum id_kind kind;
@@ -95,7 +95,7 @@ void seal_store_put_user(struct store *store, const struct user_record *was, con
     verb_call_change(store, SCRIPT_record_seal, &args, done, arg);
 }
 
-/* As record.c reads it. */
+/* In the form that record.c reads. */
 static void print_unsealed(struct keyring *keyring, int64_t until_ms, struct buf *out)
 {
     struct record_mac mac;

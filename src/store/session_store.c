@@ -17,12 +17,12 @@ static void args_add_limits(struct script_args *args, const struct session_limit
     args_add_int(args, limits->step_up_ms);
 }
 
-/* What binds a session. */
+/* The parts of a session that its MAC binds. */
 
 struct session_seal {
     struct record_parts record;
     struct text parts[7];
-    char storage[72]; /* the times */
+    char storage[72]; /* of the times */
 };
 
 static struct text print_time(struct buf *out, int64_t ms)
@@ -97,7 +97,7 @@ static bool login_read_refused(const struct redis_reply *reply, struct login_beg
     return !ret_begin->throttled_is_known || reply_id(item, ID_USER, &ret_begin->throttled);
 }
 
-/* A user whose record somebody altered, or whose email leads to another's, is nobody. */
+/* If the user's record was altered, or the email leads to another user's record, there is no such user. */
 static enum store_result login_believe(const struct login_call *call, struct login_begin *begin)
 {
     const struct user_record *user = begin->user;
@@ -132,7 +132,7 @@ static void login_called(void *arg, enum store_result result, const struct redis
     secure_wipe(&user, sizeof user);
 }
 
-/* by: "email" or "user", what `who` is. A reservation need not wait for replicas. */
+/* by: "email" or "user", the kind of `who`. SCRIPT_READS, because a reservation need not wait for replicas. */
 static void begin_attempt(struct store *store, struct text by, struct text who, const struct login_attempt *attempt,
                           const struct login_browser *browser, login_begun *done, void *arg)
 {
@@ -213,7 +213,7 @@ void session_store_fail_login(struct store *store, const struct id *user, const 
     store_call_script(store, SCRIPT_login_fail, SCRIPT_CHANGES, args.count, args.argv, failure_called, call);
 }
 
-/* If it is lost the reservation ends by itself, within a minute. */
+/* If this call is lost, the reservation expires within a minute. */
 static void given_back(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     (void)arg;
@@ -259,7 +259,7 @@ static bool seal_read(const struct redis_reply *reply, struct session_record *re
            reply_text(reply_at(reply, 3), &ret->mac);
 }
 
-/* The session, its user, and that each is the other's. */
+/* Verifies the session, its user, and that they belong together. */
 static enum store_result session_believe(const struct session_call *call, const struct session_record *session,
                                          const struct stored_seal *stored)
 {
@@ -273,7 +273,7 @@ static enum store_result session_believe(const struct session_call *call, const 
     return result == STORE_OK ? user_record_believe(call->store, &session->user) : result;
 }
 
-/* What only a new session's reply holds. */
+/* Only the reply for a new session has this item. */
 static bool attack_read(const struct redis_reply *reply, struct session_record *ret_session)
 {
     const struct redis_reply *item = reply_at(reply, 6);
@@ -302,7 +302,7 @@ static void session_called(void *arg, enum store_result result, const struct red
     call.done(call.arg, result, has_session ? &session : NULL);
 }
 
-/* digest: of the session that it leaves. */
+/* digest: of the session after the call. */
 static void call_session(struct store *store, enum script script, enum script_link link, const uint8_t *digest,
                          const struct script_args *args, session_found *done, void *arg)
 {

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 enum {
-    CALLS_MAX = 64 * 1024, /* a link's calls under way: a second of full load */
+    CALLS_MAX = 64 * 1024, /* pending calls of a link: about a second of full load */
     BACKOFF_MAX_MS = 1000,
 };
 
@@ -53,7 +53,7 @@ static void on_changes_state(void *arg, bool is_up)
     readiness_tell(store);
 }
 
-/* Which Redis serves this store: asked here alone. */
+/* Finds the Redis of this store; NULL if --redis names it. */
 static struct redis_resolver *make_resolver(struct store *store, const struct redis_target *target)
 {
     if (target->sentinel_count == 0)
@@ -114,8 +114,8 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     return store;
 }
 
-/* Closing goes in steps: the links fail what is under way, then who told where Redis is ends, then the discards that
- * this stopped are freed, then the leases, then our own handles. */
+/* Closing in steps: the links fail their pending calls; the resolver ends; discards that this caused are given up; then
+ * the leases and our own handles end. */
 
 static void on_link_closed(void *arg);
 static void on_sentinel_closed(void *arg);
@@ -157,7 +157,7 @@ static void on_sentinel_closed(void *arg)
     struct store *store = arg;
 
     store->sentinel = lease_fence(store->lease)->sentinel = NULL;
-    /* All completions come before the discards end, for one that cannot tell of its key discards it. */
+    /* All calls complete before the discards end, because a create that cannot deliver its key discards it. */
     while (!list_empty(&store->refused))
         script_tell_refused(store);
     examination_give_up(store);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who called store_examine(). */
+/* A caller of store_examine(). */
 struct examiner {
     struct list node;
     uint64_t deadline_ms;
@@ -21,12 +21,12 @@ struct examiner {
     void *arg;
 };
 
-/* Settings that only CONFIG GET tells, or tells more exactly than INFO. One command for each: Redis before 7.0 takes
- * one name, and is to be told that it is too old. */
+/* Settings that only CONFIG GET shows, or shows more exactly than INFO. One command each: before 7.0 CONFIG GET takes
+ * one name, and an old Redis must get as far as being reported as too old. */
 static const struct config_setting {
-    const char *name, *fit; /* fit NULL: the fact is a number, and of interest where Sentinel decides */
+    const char *name, *fit; /* fit NULL: the fact is a number, and only read behind Sentinel */
     size_t fact;
-    bool for_doctor; /* no reason to refuse changes, nor is it one that it is not told */
+    bool for_doctor; /* only doctor looks at it; it never makes Redis unfit, and neither does being refused it */
 } CONFIG_SETTINGS[CONFIG_SETTING_COUNT] = {
     {"appendonly", "yes", offsetof(struct store_facts, appendonly), false},
     {"appendfsync", "always", offsetof(struct store_facts, appendfsync_always), false},
@@ -134,7 +134,7 @@ static void part_done(struct store *store)
         return;
     e->is_running = false;
     if (store->is_closing)
-        return; /* store_close() tells those who wait */
+        return; /* store_close() ends those who wait */
 
     take_census(store);
     const char *unfit = fitness_breach(&e->facts, store->settings.unsafe_redis ? FITNESS_UNSAFE : FITNESS_ALL);
@@ -146,11 +146,11 @@ static void part_done(struct store *store)
         store_note_full(store, e->facts.full);
     store_judged(store, unfit);
     if (e->has_failed && !store->changes_up)
-        return; /* whoever waits is told with the next connection, or at his deadline */
+        return; /* those who wait get the next connection's result, or time out */
     examiners_tell(store, e->has_failed ? STORE_UNAVAILABLE : STORE_OK, e->has_failed ? NULL : &e->facts);
 }
 
-/* Lines like "slave0:ip=…,port=…,state=online,offset=…,lag=0" that hold the state, "": in any. */
+/* Counts lines like "slave0:ip=…,port=…,state=online,offset=…,lag=0" that contain state; "": any state. */
 static int64_t count_replicas(struct text info, const char *state)
 {
     struct text line;
@@ -178,7 +178,7 @@ static void info_answered(void *arg, enum redis_outcome outcome, const struct re
         snprintf(facts->redis_version, sizeof facts->redis_version, "%.*s", TEXT_ARG(version));
         facts->replicas = count_replicas(info, ",state=online,");
         lease_fence(store->lease)->replicas_listed = count_replicas(info, "");
-        /* CONFIG GET comes behind and knows better; where it is forbidden this is all there is. */
+        /* CONFIG GET answers later and knows better. If it is forbidden, this is all there is. */
         facts->appendonly = text_equal(reply_info_value(info, TEXT("aof_enabled")), TEXT("1"));
         facts->noeviction = text_equal(reply_info_value(info, TEXT("maxmemory_policy")), TEXT("noeviction"));
     }
@@ -222,7 +222,7 @@ static void time_answered(void *arg, enum redis_outcome outcome, const struct re
         !reply_integer(reply_at(reply, 1), &microseconds))
         e->has_failed = true;
     else
-        /* Redis read its clock somewhere between: halfway is the best guess. */
+        /* Redis read its clock somewhere in between; halfway is the best guess. */
         e->facts.clock_ahead_ms =
             seconds * 1000 + microseconds / 1000 - (e->sent_wall_ms + (clock_wall_ms() - e->sent_wall_ms) / 2);
     store->clock_ahead_ms = e->facts.clock_ahead_ms;
@@ -234,13 +234,13 @@ static void schema_answered(void *arg, enum store_result result, const struct re
     struct store *store = arg;
     struct examination *e = &store->examination;
     int64_t full;
-    bool has_schema = (result == STORE_OK || result == STORE_REFUSED) && /* refused: it is newer than ours */
+    bool has_schema = (result == STORE_OK || result == STORE_REFUSED) && /* STORE_REFUSED: newer than ours */
                       reply_integer(reply_at(reply, 0), &e->facts.schema);
 
     e->facts.writable = has_schema;
     e->facts.full = has_schema && reply_integer(reply_at(reply, 2), &full) && full != 0;
     e->has_failed |= result == STORE_UNKNOWN;
-    identity_ask(lease_identity(store->lease), store_id_answered, store); /* after the claim, which may bring the id */
+    identity_ask(lease_identity(store->lease), store_id_answered, store); /* after the claim, which may create the id */
     part_done(store);
 }
 
@@ -305,7 +305,7 @@ void store_examine(struct store *store,
         (struct examiner){.deadline_ms = uv_now(store->loop) + store->settings.timeout_ms, .done = done, .arg = arg};
     list_append(&e->waiting, &examiner->node);
     if (store->is_closing)
-        return; /* told at the end of store_close() */
+        return; /* store_close() will end it */
     if (store->changes_up)
         examination_start(store);
     if (!uv_is_active((uv_handle_t *)&e->timer))

@@ -24,7 +24,7 @@ static void flush_called(void *arg, enum store_result result, UNUSED const struc
     call.done(call.arg, result);
 }
 
-/* What goes to the same places in Redis stands together. */
+/* Entries of one account and mode update the same hashes in Redis, so they are sent together. */
 static int compare_groups(const struct usage_entry *a, const struct usage_entry *b)
 {
     int accounts = memcmp(a->account, b->account, ULID_TEXT_CHARS);
@@ -51,10 +51,10 @@ static void append_little_endian(struct buf *out, uint64_t value, size_t bytes)
     buf_append(out, &value, bytes);
 }
 
-/* A batch as the script takes it. */
+/* A batch as usage_flush.lua takes it. */
 struct batch {
     size_t argc;
-    struct buf bytes; /* over `storage`: what is not text yet */
+    struct buf bytes; /* over storage: arguments that had to be printed */
     struct text argv[BATCH_ARGS + USAGE_REFUSALS_BATCH_MAX * REFUSAL_ARGS + USAGE_BATCH_MAX * (GROUP_ARGS + 1)];
     char storage[BATCH_ARGS * NUMBER_BYTES +
                  USAGE_REFUSALS_BATCH_MAX * (NUMBER_BYTES + CLOCK_DATE_BYTES + 2 * ID_TEXT_BYTES) +
@@ -121,7 +121,7 @@ static void add_group(struct batch *batch, const struct usage_entry *const *entr
         add_id(batch, key_id_kind(entries[i]->is_device ? KEY_DEVICE : KEY_API), entries[i]->key);
 }
 
-/* Entries are given in the order of their first use, those of one account mixed with another's. */
+/* Entries arrive in order of first use, with accounts mixed. */
 static void add_groups(struct batch *batch, const struct usage_entry *entries, size_t count)
 {
     const struct usage_entry *sorted[USAGE_BATCH_MAX];
@@ -145,7 +145,7 @@ void usage_store_flush(struct store *store, struct text sender, uint64_t sequenc
                        store_done *done, void *arg)
 {
     struct flush_call *call = mem_alloc(sizeof *call);
-    struct batch *batch = mem_resize(NULL, sizeof *batch); /* not zeroed: most of it stays unused */
+    struct batch *batch = mem_resize(NULL, sizeof *batch); /* not zeroed: usually most of it is unused */
 
     CHECK(sent->count + sent->refusal_count > 0 && sent->count <= USAGE_BATCH_MAX &&
           sent->refusal_count <= USAGE_REFUSALS_BATCH_MAX);
@@ -173,7 +173,7 @@ struct read_call {
     struct usage_day days[];
 };
 
-enum { DAYS_ITEMS = 2 }; /* of a reply, before its keys */
+enum { DAYS_ITEMS = 2 }; /* items of a reply before its keys */
 
 /* A counter; nil is 0. */
 static bool read_counter(const struct redis_reply *reply, int64_t *ret_value)
@@ -182,7 +182,7 @@ static bool read_counter(const struct redis_reply *reply, int64_t *ret_value)
     return reply && (reply->type == REPLY_NIL || (reply_integer(reply, ret_value) && *ret_value >= 0));
 }
 
-/* That many of them. */
+/* An array of exactly that many items. */
 static bool is_counters(const struct redis_reply *reply, size_t count)
 {
     return reply && reply->type == REPLY_ARRAY && reply->count == count;
@@ -218,7 +218,7 @@ static bool read_key_id(const struct redis_reply *reply, struct id *ret_id)
     return reply_id(reply, ID_KEY, ret_id) || reply_id(reply, ID_DEVICE, ret_id);
 }
 
-/* by_day gets the numbers of the key's days, of which there are none or day_count. */
+/* by_day gets the key's numbers per day: day_count of them, or none. */
 static bool read_key(const struct redis_reply *reply, size_t day_count, int64_t *by_day, struct usage_key *ret_key)
 {
     const struct redis_reply *days = reply_at(reply, 4);

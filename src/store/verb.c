@@ -21,7 +21,7 @@ void args_add(struct script_args *args, struct text value)
     args->argv[args->count++] = value;
 }
 
-/* What was printed behind `from` becomes the next argument. */
+/* What was printed since `from` becomes the next argument. */
 static void add_printed(struct script_args *args, size_t from)
 {
     CHECK(!args->printed.failed);
@@ -95,7 +95,7 @@ void args_of_revocation(struct script_args *args, const struct store *store, con
     args_begin(args);
     args_add(args, id_text(key));
     args_add(args, TEXT("")); /* of any account */
-    args_add(args, TEXT("")); /* and kind */
+    args_add(args, TEXT("")); /* and any kind */
     args_add(args, TEXT("0"));
     args_add_source(args, store, source);
     args_add(args, is_discard ? TEXT("1") : TEXT("0"));

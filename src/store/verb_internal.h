@@ -9,8 +9,7 @@
 
 enum { SCRIPT_ARGS_MAX = 24, SCRIPT_ARGS_BYTES = 1024 };
 
-/* The arguments of one call, on the caller's stack. Texts are borrowed; numbers and digests are printed into storage.
- */
+/* The arguments of one call, on the caller's stack. Texts are borrowed; numbers and digests are printed to storage. */
 struct script_args {
     size_t count;
     struct text argv[SCRIPT_ARGS_MAX];
