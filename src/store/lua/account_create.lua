@@ -1,5 +1,5 @@
--- Makes an account. The first one gives the store its identity, which nothing changes afterwards.
--- ARGV: prefix, account, name, created, an id for the store
+-- Creates an account. The first one gives the store its id, which never changes.
+-- ARGV: prefix, account, name, created, id for a new store
 -- Returns: ok; conflict: the id exists
 
 if exists(K.account(ARGV[2])) then

@@ -1,4 +1,4 @@
--- All accounts, oldest first; for the command line, the work grows with their number.
+-- All accounts, oldest first. For commands only: the work grows with their number.
 -- ARGV: prefix
 -- Returns: ok, {account, name}...
 

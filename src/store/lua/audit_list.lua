@@ -1,11 +1,11 @@
--- A page of an account's trail, newest first, merged from its classes. The work is bounded by the page, however long they
--- are.
--- ARGV: prefix, account, most entries wanted, event to begin behind ('' none; 'none' a cursor of another account)
--- An event is '<ms>-<number>': the number is the entry's sequence, behind the number of its class in the upper 2 of 32
--- bits, so that entries of the same millisecond have an order.
--- Returns: ok, {event, {field, value...}, name of the actor, name of the target ('' none), what the target is: 'api_key',
---   'device_key', 'user', 'device' (by the name that it gave itself), or ''}...; not_found: the cursor is
---   another account's
+-- A page of an account's trail, newest first, merged from all classes. The work is bounded by the size of the page, not
+-- of the trail.
+-- ARGV: prefix, account, most entries wanted, cursor ('' for none; 'none' if it belongs to another account)
+-- An event is named '<ms>-<number>'. The number has the class in the upper 2 of its 32 bits and the entry's sequence
+-- below, so that entries of the same millisecond have an order.
+-- Returns: ok, {event, {field, value...}, actor's name, target's name ('' for none), kind of target: 'api_key',
+--   'device_key', 'user', 'device' (the target is a name that the device gave itself) or ''}...; not_found: the cursor
+--   belongs to another account
 
 local SEQUENCES = 2 ^ 30
 
@@ -15,7 +15,7 @@ if after == 'none' then
 end
 local after_ms, after_number = after:match('^(%d+)-(%d+)$')
 
--- Where the entries of a class begin that come behind the cursor.
+-- The start of a class's entries after the cursor.
 local function newest_of(class)
     if not after_ms then
         return '+'
@@ -48,7 +48,7 @@ local function kind_of(event, target)
     return event:sub(1, 7) == 'device.' and 'device' or KINDS[target:match('^(%l+)_%w+$') or ''] or ''
 end
 
--- Few ids stand in many entries.
+-- A cache, because a few ids appear in many entries.
 local names = {[''] = ''}
 local function name(id)
     names[id] = names[id] or name_of(account, id)

@@ -1,9 +1,9 @@
--- Begins the enrolment of a device, and counts it against the address.
--- ARGV: prefix, digest of the device code, digest of the user code, client, name, scopes, ip, lifetime in ms, interval in
---   ms, tag of the address, MAC
+-- Begins the enrolment of a device and counts it against the address.
+-- ARGV: prefix, digest of the device code, digest of the user code, client, name, scopes, ip, lifetime in ms, interval
+--   in ms, tag of the address, MAC
 -- Returns: ok; conflict: one of the codes is taken; refused, seconds to wait
 
--- An enrolment that is over is still known for so long: its device hears that it has expired.
+-- An expired enrolment is kept for this long, so that its device hears that it has expired.
 local KEPT_MS = 60 * 60 * 1000
 local FREE_PER_ADDRESS = 30
 

@@ -1,9 +1,9 @@
--- Makes the key of an approved enrolment, now and never again. What was approved is compared once more, for it may have
--- been denied, claimed or altered since the node read it.
--- ARGV: prefix, digest of the device code, account, name, scopes, user who approved, MAC of the approval, digest of the
---   key, key record, ip, request id, events kept, most active device keys
--- Returns: ok; not_found: claimed before, or not as it was read; refused: no such account; conflict: the key was
---   discarded before it was made; full: as many active device keys as there may be
+-- Creates the key of an approved enrolment, once. Compares the approval again, because it may have been denied, claimed
+-- or altered since the node read it.
+-- ARGV: prefix, digest of the device code, account, name, scopes, approving user, MAC of the approval, digest of the
+--   key, key record, ip, request id, events to keep, most active device keys
+-- Returns: ok; not_found: claimed already, or it has changed; refused: no such account; conflict: the key was discarded
+--   before it was created; full: the account has its maximum of active device keys
 -- Event: device_key.created
 
 local digest = ARGV[2]

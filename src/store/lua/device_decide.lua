@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- Approves or denies an enrolment. What was approved can still be denied until it is claimed; what was denied stays so.
--- Deciding the same again changes nothing.
--- ARGV: prefix, digests of the user code, account, tag of the user, 'approved' or 'denied', user, ip, request id, events
---   kept, the user's credential, MAC of the approval ('' where it is none), most active device keys, most changes a
---   minute
--- Returns: ok, client, name, scopes, ip, created, expires, status, digest, MAC; not_found: no such code, over, or
---   another account's; refused, seconds to wait; full: as many active device keys as there may be; as actor_refused();
---   as limit_refused(), for approvals
--- Event: device.approved or device.denied, where it changes something
+-- Approves or denies an enrolment. An approval can be denied until it is claimed; a denial is final. Repeating a
+-- decision changes nothing.
+-- ARGV: prefix, digests of the user code, account, tag of the user, 'approved' or 'denied', user, ip, request id,
+--   events to keep, the user's credential, MAC of the approval ('' for none), most active device keys, most changes
+--   per minute
+-- Returns: ok, client, name, scopes, ip, created, expires, status, digest, MAC; not_found: no such code, it is over, or
+--   another account's; refused, seconds to wait; full (approvals only): the account has its maximum of active device
+--   keys; as actor_refused(); as limit_refused() (approvals only)
+-- Event: device.approved or device.denied, unless repeated
 
 local account, decision, user = ARGV[3], ARGV[5], ARGV[6]
 local keys_max, changes_max = tonumber(ARGV[12]), tonumber(ARGV[13])

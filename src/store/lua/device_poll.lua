@@ -1,20 +1,21 @@
--- A device asks whether it is approved. device_claim.lua then makes its key.
+-- A device asks whether it is approved. If so, device_claim.lua then creates its key.
 -- ARGV: prefix, digests of the device code (as known_digest() takes them), client, tag of the address
--- Returns: ok, account, name, scopes, user who approved, MAC of the approval, digest of the code, account's name;
---   not_found: no such code, another client's, or claimed before; refused, 'pending', 'slow_down', 'denied' or 'expired'; refused, 'throttled', seconds to wait
+-- Returns: ok, account, name, scopes, approving user, MAC of the approval, digest of the code, account's name;
+--   not_found: no such code, another client's, or claimed already; refused, 'pending', 'slow_down', 'denied' or
+--   'expired'; refused, 'throttled', seconds to wait
 
--- Wrong codes and hasty devices count against the address. A device that keeps its interval is never held up by them:
--- who knows a device code does not guess.
+-- Wrong codes and hasty devices count against the address. They never delay a device that keeps its interval, because a
+-- client with a valid device code is not guessing.
 local FREE_PER_ADDRESS = 30
--- RFC 8628 section 3.5: for this and all later requests.
+-- RFC 8628 section 3.5: added for this and all later requests.
 local SLOW_DOWN_MS = 5000
--- Requests that leave a device at the right pace arrive at a slightly other one.
+-- Requests sent at the right pace arrive slightly early or late.
 local JITTER_MS = 1000
 
 local digest, client, ip_tag = known_digest(ARGV[2], K.device), ARGV[3], ARGV[4]
 local now = now_ms()
 
--- Counts the request against the address; the reply where that has to wait.
+-- Counts the request against the address. Returns the reply if the address has to wait.
 local function throttled()
     local wait = throttle_wait(ip_tag, now)
     if wait > 0 then

@@ -1,7 +1,7 @@
-# Writes OUTPUT: a C table of the Lua scripts among INPUTS, each behind prelude.lua, as a function that epilogue.lua calls.
-# Run as cmake -P. A script's first line stays the first if it is "#!lua flags=...", because Redis looks for it only there.
+# Writes OUTPUT: a C table of the Lua scripts in INPUTS. Each follows prelude.lua, as a function that epilogue.lua calls.
+# Run with cmake -P. A first line "#!lua flags=..." stays first, because Redis looks for it only there.
 # KEY_SOURCE (src/core/key.c) describes the record of a key: its LINE_FIELDS replace @KEY_FIELDS@ in the prelude.
-cmake_policy(SET CMP0054 NEW) # "prelude" is the word, not the variable set below
+cmake_policy(SET CMP0054 NEW) # so that "prelude" below is a word, not the variable
 
 file(READ ${KEY_SOURCE} key_source)
 string(REGEX MATCH "LINE_FIELDS\\[\\] = {\n(    {TEXT\\([^\n]*\n)+};\n" rows "${key_source}")
@@ -9,7 +9,7 @@ string(REGEX MATCHALL "{TEXT\\(\"[a-z0-9_]+\"" rows "${rows}")
 list(TRANSFORM rows REPLACE "{TEXT\\(\"(.*)\"" "'\\1'" OUTPUT_VARIABLE key_fields)
 list(JOIN key_fields ", " key_fields)
 if(NOT key_fields MATCHES "^'id', .*'revoked', 'name'$")
-  message(FATAL_ERROR "${KEY_SOURCE} has no LINE_FIELDS as this script reads them: ${key_fields}")
+  message(FATAL_ERROR "${KEY_SOURCE} has no LINE_FIELDS that this script can read: ${key_fields}")
 endif()
 string(HEX "${key_fields}" key_fields)
 string(HEX "@KEY_FIELDS@" key_fields_mark)
@@ -31,7 +31,7 @@ foreach(file IN LISTS INPUTS)
   set(flags "")
   if(first_line MATCHES "^#!")
     string(LENGTH "${first_line}" digits)
-    math(EXPR digits "2 * (${digits} + 1)") # in HEX, with the end of line
+    math(EXPR digits "2 * (${digits} + 1)") # in HEX, including the newline
     string(SUBSTRING "${body}" 0 ${digits} flags)
     string(SUBSTRING "${body}" ${digits} -1 body)
   endif()

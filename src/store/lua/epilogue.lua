@@ -1,8 +1,8 @@
--- Behind each script's body, which is the function run(). KEYS[1], where the caller gives it, is '<prefix>store:<id>': the
--- store that he knows. In another one, or one that was emptied, nothing is read and nothing is written. A node that has
--- acknowledged changes goes on with ':<node>:<number of the last>', and a change with ':<its own number>', which is kept
--- beside what it changes: a store that holds a lower one than was acknowledged has lost something.
--- Returns: what run() does; or other_store, the id that is there ('' none); or behind, the number that is there
+-- Follows each script's body, which becomes the function run(). KEYS[1], if given, is '<prefix>store:<id>': the store
+-- that the caller expects. In another or an emptied store nothing is read or written. A node that has acknowledged
+-- changes appends ':<node>:<number of the last one>', and to a change ':<its own number>', which is stored together
+-- with the change. A store with a lower number than was acknowledged has lost something.
+-- Returns: what run() returns; other_store, the id found ('' for none); behind, the number found
 
 local known, node, acknowledged, number
 if KEYS[1] then
@@ -15,7 +15,7 @@ if KEYS[1] then
     if held < tonumber(acknowledged == '' and '0' or acknowledged) then
         return {'behind', held}
     end
-    -- A connection that was given up may bring an earlier one later.
+    -- After a reconnect, a change with a lower number can still arrive on the old connection.
     number = number ~= '' and tonumber(number) > held and number or nil
 end
 local reply = run()

@@ -1,6 +1,6 @@
 -- One key by its id.
--- ARGV: prefix, id, account ('' any), kind ('' any), test only ('1' or '0')
--- Returns: ok, key record; not_found: unknown, or hidden from the view
+-- ARGV: prefix, id, account ('' for any), kind ('' for any), test only ('1' or '0')
+-- Returns: ok, key; not_found: unknown, or hidden by the view
 
 local record = key_record(ARGV[2])
 if not record or not key_visible(record, ARGV[3], ARGV[4], ARGV[5]) then

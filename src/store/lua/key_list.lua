@@ -1,13 +1,13 @@
 -- A page of an account's keys, newest first, merged from several sets. The work is bounded by the limit and the number
--- of sets, however many keys there are.
--- ARGV: prefix, account, limit, direction, cursor ('' none), set...
---   direction: 'older' lists what follows the cursor, 'newer' what stands directly before it
---   set: '<class>:<state>', see key_set() in the prelude
--- Returns: ok, has_more (0 or 1: further keys in that direction), key record...
+-- of sets, not by the number of keys.
+-- ARGV: prefix, account, limit, direction, cursor ('' for none), set...
+--   direction: 'older' lists the keys after the cursor, 'newer' those right before it
+--   set: '<class>:<state>', see key_set() in prelude.lua
+-- Returns: ok, has_more (0 or 1: more keys in that direction), key...
 
 local account, limit, newer, cursor = ARGV[2], tonumber(ARGV[3]), ARGV[4] == 'newer', ARGV[5]
 
--- Ids of different kinds differ in their prefix; what is compared is the ULID behind it.
+-- Ids of different kinds have different prefixes, so the ULIDs after them are compared.
 local function ulid(id)
     return id:sub(-26)
 end
@@ -40,7 +40,7 @@ local reply = {'ok', #ids > limit and 1 or 0}
 for i = 1, count do
     local record = key_record(ids[newer and count + 1 - i or i])
     if not record then
-        error('a key of ' .. account .. ' is listed and does not exist')
+        error('a listed key of ' .. account .. ' does not exist')
     end
     reply[i + 2] = key_reply(record)
 end

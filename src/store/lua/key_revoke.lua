@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- Revokes a key, for ever. Once `revoked` is set nothing changes it. The invalidation is published each time, for a
--- node may have missed an earlier one.
--- ARGV: prefix, id, account ('' any), kind ('' any), test only ('1' or '0'), actor, ip, request id, events kept,
---   discard ('1': of an unknown id the insertion may still be on its way, and is to find the id taken; or '0'),
---   member that nodes shall acknowledge to ('-': none), barrier, the actor's credential
--- Returns: ok, key record as after, whether it was revoked before (1 or 0), lease_max, registry (member, what it holds,
---   ...): who may still remember the key; not_found: unknown, or hidden from the view; as actor_refused()
+-- Revokes a key for ever. No script clears `revoked`. Publishes the invalidation every time, because a node may have
+-- missed an earlier one.
+-- ARGV: prefix, id, account ('' for any), kind ('' for any), test only ('1' or '0'), actor, ip, request id, events to
+--   keep, discard ('1': if the id is unknown, its insertion may still arrive and must then find the id taken; or '0'),
+--   member to acknowledge to ('-' for none), barrier, the actor's credential
+-- Returns: ok, key after the change, whether it was revoked before (1 or 0), lease_max, registry (member, what it
+--   holds, ...) of those who may still cache the key; not_found: unknown, or hidden by the view; as actor_refused()
 -- Event: <kind>.revoked, the first time
 
 local DISCARD_KEPT_S = 86400
@@ -22,7 +22,7 @@ end
 if not record or not key_visible(record, ARGV[3], ARGV[4], ARGV[5]) then
     return {'not_found'}
 end
--- Before anything is written: it fails where Redis' user may not publish.
+-- Before any write, because it fails if Redis' user may not publish.
 redis.call('PUBLISH', K.invalidations(), digest .. ' ' .. ARGV[11] .. ' ' .. ARGV[12])
 local again = record.revoked and 1 or 0
 if again == 0 then

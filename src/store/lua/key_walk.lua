@@ -1,5 +1,5 @@
--- A part of an account's keys, oldest first, as they are stored: for the command line.
--- ARGV: prefix, account, set ('<class>:<state>'), id behind which it begins ('' the first), limit
+-- Some of an account's keys, oldest first, exactly as stored. For commands only.
+-- ARGV: prefix, account, set ('<class>:<state>'), id to start after ('' for the first), limit
 -- Returns: ok, {id, digest, key record}...
 
 local reply = {'ok'}

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Reserves an attempt to sign in or to step up, before it is judged. Nothing is counted yet.
--- ARGV: prefix, by ('email' or 'user'), email or user id, attempt, counters of it, counters of it in a known browser
---   ('' none), digest of the browser's token ('' none)
--- Returns: ok, user record with secrets or nil for an unknown one, whether the browser is known, whether the user is
---   locked; refused, seconds to wait, user or nil for an unknown one
+-- Reserves an attempt to sign in or to step up before it is judged. Counts nothing yet.
+-- ARGV: prefix, 'email' or 'user', the email or user id, attempt, its counters, its counters if the browser is known
+--   ('' for none), digest of the browser's token ('' for none)
+-- Returns: ok, user record with secrets or nil if unknown, whether the browser is known, whether the user is locked;
+--   refused, seconds to wait, user id or nil if unknown
 
 local user, now = ARGV[3], now_ms()
 if ARGV[2] == 'email' then

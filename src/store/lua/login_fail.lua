@@ -1,15 +1,14 @@
 #!lua flags=allow-oom
--- Counts and records a wrong attempt, the same work for a known and an unknown user. It is not counted if others
--- reached a limit since it began: what it was is not told then.
--- ARGV: prefix, user ('' unknown), attempt, its counters, whether the password was right and the code wrong ('1'), ip,
---   request id, events kept, who steps up ('' a sign-in: nobody knows who that is)
--- Returns: ok, whether sign-in is closed to unknown browsers from now on, whether the user is locked from now on;
---   refused, seconds to wait
+-- Counts a wrong attempt and writes its event, with the same work for known and unknown users. If others reached a
+-- limit since the attempt began, it is refused instead, and whether it was wrong stays unknown.
+-- ARGV: prefix, user ('' if unknown), attempt, its counters, whether the password was right and the code wrong ('1'),
+--   ip, request id, events to keep, actor of a step-up ('' for a sign-in, whose actor is unknown)
+-- Returns: ok, whether this closed sign-in to unknown browsers, whether this locked the user; refused, seconds to wait
 -- Events: login.failed or step_up.failed, user.locked
 
--- With three codes right at a time, a hundred guesses succeed once in 3,300 tries.
+-- Three codes are valid at any time, so 100 guesses hit one with a chance of 1 in 3,300.
 local WRONG_CODES_MAX = 100
--- Failures by emails that nobody has, of all accounts together.
+-- Failures by unknown emails, for all accounts together.
 local STRANGERS_KEPT = 1000
 
 local user, now = ARGV[2], now_ms()

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Gives an attempt back that came to no verdict.
+-- Releases the reservation of an attempt that got no verdict.
 -- ARGV: prefix, attempt, its counters
 -- Returns: ok
 

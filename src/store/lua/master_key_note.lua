@@ -1,6 +1,6 @@
--- Notes a master key that records are made with from now on, or forgets one, and says until when records without a seal
--- are taken.
--- ARGV: prefix, name to be noted ('' none), name to be forgotten ('' none), until when ('' not)
+-- Notes the master key that seals records from now on, removes another, and sets until when records without a seal are
+-- accepted.
+-- ARGV: prefix, name to note ('' for none), name to remove ('' for none), until when, with its MAC ('' for not at all)
 -- Returns: ok
 
 if ARGV[2] ~= '' then

@@ -1,8 +1,7 @@
--- The master keys that this store's records were made with, by their names. The current one is noted where nothing was
--- made with any yet.
+-- The names of the master keys that made this store's records. Notes the current one if the store has no records yet.
 -- ARGV: prefix, name of the current master key, whether it may be noted ('1' or '0')
--- Returns: ok, whether records were made before stores noted it (1 or 0), until when records without a seal are taken
---   ('' not), name...
+-- Returns: ok, whether the store has records but no noted key, as from an earlier version (1 or 0), until when records
+--   without a seal are accepted ('' for not at all), name...
 
 local CLASSES = {'ak-test', 'ak-live', 'dk'}
 

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Takes members out of the registry: a node itself once it has emptied its cache, others by a revoker that
--- has waited until their leases are over, and only if they did not send a heartbeat since.
--- ARGV: prefix, then for each member: its name, and what the registry must hold of it ('' anything)
--- Returns: ok, how many are gone
+-- Removes members from the registry. A node removes itself after emptying its cache. A revoker removes others after
+-- waiting until their leases have expired, and only if they sent no heartbeat since.
+-- ARGV: prefix, then for each member: its name, and what the registry must hold for it ('' for anything)
+-- Returns: ok, how many were removed
 
 local gone = 0
 for i = 2, #ARGV, 2 do

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- A node has told again what it had answered, or the loss of the rest was accepted: the number that comes with the call
--- says that the store holds it.
+-- A node has repeated its revocations, or the loss of the rest was accepted. The change number that comes with this
+-- call marks the store as complete.
 -- ARGV: prefix
 -- Returns: ok
 

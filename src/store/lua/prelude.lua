@@ -1,12 +1,13 @@
--- What all scripts share; embedded in front of each. Every script is called as EVALSHA sha 0 prefix argument..., or with
--- one key that says which store is meant (epilogue.lua): the names of keys are made here, of the prefix in ARGV[1], and are
--- not passed as KEYS. That fits one Redis (with replicas
--- and Sentinel), not Redis Cluster.
--- A script whose first line is "#!lua flags=allow-oom" also runs where Redis has no memory left by its own limit: what ends
--- something, what nodes need to go on, and what people need to come and end something. None of them may grow Redis by more
--- than a bound that somebody else's numbers do not touch.
--- A script answers an array that begins with 'ok', 'not_found', 'conflict' or 'refused', or as actor_refused() or
--- limit_refused() says. It checks first and writes afterwards, since Redis does not undo what a script wrote before an error.
+-- Shared by all scripts, and embedded in front of each.
+-- Every script is called as EVALSHA sha 0 prefix argument..., or with one key that names the expected store
+-- (epilogue.lua). The names of keys are built here from the prefix in ARGV[1] and not passed as KEYS. That suits one
+-- Redis with replicas and Sentinel, but not Redis Cluster.
+-- A script whose first line is "#!lua flags=allow-oom" also runs when Redis has reached maxmemory. These are the
+-- scripts that end something, that nodes need to go on, and that people need to sign in and end something. Each may
+-- grow Redis only by a bounded amount that other tenants cannot use up.
+-- A script returns an array that begins with 'ok', 'not_found', 'conflict', 'refused' or 'full', or as in
+-- actor_refused() or limit_refused(). It checks first and writes last, because Redis does not undo writes before an
+-- error.
 
 local prefix = ARGV[1]
 
@@ -59,20 +60,20 @@ local function exists(name)
     return redis.call('EXISTS', name) == 1
 end
 
--- An account's trail is a stream for each class of events, each with a bound of its own: what any number of live keys, test
--- keys or strangers do pushes out none of what the others left. An event's id holds its class' number here: they never
--- change.
+-- An account's trail has a stream for each class of events, each with its own bound. So no number of live keys, test
+-- keys or strangers can push out the events of another class. An event's id contains the number of its class, so these
+-- numbers never change.
 local AUDIT_CLASSES = {[0] = 'people', 'live', 'test', 'refused'}
 
--- Appends one event to the account's trail. source: {actor, ip, request id, events kept}. class: nil for 'people'. count:
--- how many requests the event stands for; nil: it is no such event.
+-- Appends one event to the account's trail. source: {actor, ip, request id, events to keep}. class: nil for 'people'.
+-- count: how many requests the event covers; nil for an event without a count.
 local function audit(account, event, target, source, class, count)
     redis.call('XADD', K.audit(account, class or 'people'), 'MAXLEN', '~', source[4], '*', 'type', event,
                'actor', source[1], 'target', target, 'ip', source[2], 'request_id', source[3],
                unpack(count and {'count', count} or {}))
 end
 
--- The class of what an actor does to a key.
+-- The class of an event by this actor on this key.
 local function audit_class(key, actor)
     if key.mode == 'test' then
         return 'test'
@@ -80,26 +81,26 @@ local function audit_class(key, actor)
     return (actor == 'operator' or actor:sub(1, 4) == 'usr_') and 'people' or 'live'
 end
 
--- The four arguments from ARGV[first] on as audit() takes them; actor replaces the given one where it is not nil.
+-- The four arguments from ARGV[first] on, as audit() takes them. actor, if not nil, replaces the given one.
 local function source_from(first, actor)
     return {actor or ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3]}
 end
 
--- The sorted set of its account that holds a key's id: '<class>:<state>'.
+-- The sorted set of the account that holds a key's id: '<class>:<state>'.
 local function key_set(kind, mode, state)
     return (kind == 'device_key' and 'dk' or 'ak-' .. mode) .. ':' .. state
 end
 
--- A key's record is one string, so that a check is one GET: a line of fields between blanks, the name last, then lines
--- 'name=value', a MAC among them. src/core/key.c describes it; lua/embed.cmake puts the names of the line's
--- fields here. Scripts change `revoked` ('-' while there is none) and carry the rest along as it is.
+-- A key's record is one string, so that a check is one GET: a line of fields separated by blanks, the name last, then
+-- lines 'name=value', among them the MAC. src/core/key.c describes it. embed.cmake inserts the field names here.
+-- Scripts change only `revoked` ('-' for none) and copy the rest.
 local KEY_FIELDS = {@KEY_FIELDS@}
 local KEY_PATTERN = '^' .. string.rep('(%S+) ', #KEY_FIELDS - 1) .. '([^\n]+)(.*)$'
 
 local function key_unpack(packed)
     local values = {string.match(packed, KEY_PATTERN)}
     if #values == 0 then
-        error('a key\'s record is not one')
+        error('malformed key record')
     end
     local record = {rest = values[#values]}
     for i, field in ipairs(KEY_FIELDS) do
@@ -118,8 +119,8 @@ local function key_pack(record)
     return table.concat(values, ' ') .. record.rest
 end
 
--- The record of a key and its digest, which it has too; nil for an unknown id, and for one that was discarded before
--- its insertion came ('').
+-- The record of a key, and its digest, which is also in the record. nil if the id is unknown, or was discarded before
+-- its insertion arrived ('').
 local function key_record(id)
     local digest = redis.call('GET', K.key_id(id))
     if not digest or digest == '' then
@@ -128,15 +129,15 @@ local function key_record(id)
     local packed = redis.call('GET', K.key(digest))
     local record = packed and key_unpack(packed)
     if not record or record.id ~= id then
-        error('the record of ' .. id .. ' is missing or another key\'s')
+        error('the record of ' .. id .. ' is missing or belongs to another key')
     end
     record.digest = digest
     return record, digest
 end
 
--- What a key was used is one string, so that a batch of uses is one read and one write of a hash: last use in ms, uses of
--- all time, the last day of use, uses on that day. Uses of the days before stand in a hash a day. Binary, for Redis reads
--- and writes it for each key in each batch, and text would take Lua four times as long.
+-- The usage of a key is one string, so that a batch costs one read and one write of a hash: last use in ms, total uses,
+-- last day of use, uses on that day. Uses on earlier days are in one hash per day. The string is binary, because each
+-- batch reads and writes it for each of its keys, and text would take Lua four times as long.
 local USE_FORMAT, USE_BYTES = '<I6I6c10I6', 28
 
 local function use_pack(last, total, day, on_day)
@@ -145,19 +146,19 @@ end
 
 local function use_unpack(packed)
     if #packed ~= USE_BYTES then
-        error('what a key was used has ' .. #packed .. ' bytes in place of ' .. USE_BYTES)
+        error('the usage of a key has ' .. #packed .. ' bytes, not ' .. USE_BYTES)
     end
     return struct.unpack(USE_FORMAT, packed)
 end
 
--- A record as all scripts answer it: {packed, last used (false: never), digest}.
+-- A key as all scripts return it: {packed, last use (false: never), digest}.
 local function key_reply(record)
     local use = redis.call('HGET', K.key_uses(record.account), record.id)
     return {key_pack(record), use and string.format('%d', (use_unpack(use))), record.digest}
 end
 
--- Whether an account has as many active keys of that kind as it may have (0: no limit). A live key counts live ones
--- alone, so that test keys, which are handed out freely, do not use up its room.
+-- Whether an account has reached its maximum of active keys of that kind (0: no limit). A live key counts only live
+-- keys, so test keys, which are handed out freely, cannot use up its places.
 local function keys_are_full(account, kind, mode, most)
     local count = 0
     for _, set in ipairs(kind == 'device_key' and {'dk'} or mode == 'live' and {'ak-live'} or {'ak-test', 'ak-live'}) do
@@ -166,9 +167,9 @@ local function keys_are_full(account, kind, mode, most)
     return most > 0 and count >= most
 end
 
--- Changes in a minute, that is from the first one on. A principal has a limit; whoever makes keys with keys has as many
--- limits as keys, so that all principals of a kind in an account have one together, ten times as high. People, live keys
--- and test keys are kinds of their own: none can stop the others.
+-- Changes are counted in windows of one minute that start with the first change. Each principal has a limit. But
+-- whoever creates keys with keys could multiply that limit, so all principals of a kind in an account share another
+-- one, ten times as high. People, live keys and test keys are separate kinds: none can block the others.
 local CHANGES_WINDOW_MS = 60000
 local CHANGES_OF_KIND = 10
 
@@ -177,8 +178,8 @@ local function changes_by(actor, account, mode)
     return {{K.changes(actor), 1}, {K.changes(account .. ':' .. kind), CHANGES_OF_KIND}}
 end
 
--- Whether a change is one too many. mode: of what is changed. most: changes a minute (0: no limit).
--- nil: it is not. Else the script's reply: 'limited', seconds to wait.
+-- Whether a change exceeds a limit. mode: of the changed key. most: changes per minute (0: no limit). Returns nil if it
+-- does not; else the script's reply: 'limited', seconds to wait.
 local function limit_refused(actor, account, mode, most)
     for _, by in ipairs(changes_by(actor, account, mode)) do
         if most > 0 and tonumber(redis.call('GET', by[1]) or '0') >= most * by[2] then
@@ -188,7 +189,7 @@ local function limit_refused(actor, account, mode, most)
     return nil
 end
 
--- Counts a change that was made.
+-- Counts a completed change.
 local function limit_count(actor, account, mode, most)
     for _, by in ipairs(most > 0 and changes_by(actor, account, mode) or {}) do
         if redis.call('INCR', by[1]) == 1 then
@@ -197,7 +198,7 @@ local function limit_count(actor, account, mode, most)
     end
 end
 
--- Adds a key, with its event; 'ok', 'refused': no such account, or 'conflict': the digest or the id exists.
+-- Adds a key and writes its event. Returns 'ok'; 'refused': no such account; 'conflict': the digest or id exists.
 local function key_add(digest, packed, source)
     local record = key_unpack(packed)
     if not exists(K.account(record.account)) then
@@ -219,8 +220,8 @@ local function key_visible(record, account, kind, test_only)
         and (test_only ~= '1' or record.mode == 'test')
 end
 
--- A user as all scripts answer it: {id, account, email, created, account name, MAC ('' none), password, totp}; the last
--- two only with secrets. nil for an unknown id.
+-- A user as all scripts return it: {id, account, email, created, account name, MAC ('' for none), password, totp}; the
+-- last two only with secrets. nil if the id is unknown.
 local function user_record(user, with_secrets)
     local fields = redis.call('HMGET', K.user(user), 'account', 'email', 'created', 'password', 'totp', 'mac')
     if not fields[1] then
@@ -234,8 +235,8 @@ local function user_record(user, with_secrets)
     return record
 end
 
--- What people call a key or a user of the account: its name or its email; '' for what is neither. id: no name that a
--- stranger chose, for it might have the form of an id.
+-- The name of a key or the email of a user in the account; '' for anything else. id must not be a name chosen by a
+-- stranger, because that could look like an id.
 local function name_of(account, id)
     local kind = id:match('^(%l+)_%w+$')
     if kind == 'key' or kind == 'dev' then
@@ -246,21 +247,21 @@ local function name_of(account, id)
     return user and user[2] == account and user[3] or ''
 end
 
--- A TOTP code is accepted once: its step must be later than the last one that was taken, which is returned if it is not.
+-- A TOTP code is accepted once: its step must be later than the last one used. If it is not, returns that last step.
 local function totp_step_taken(user, step)
     local last = tonumber(redis.call('HGET', K.user(user), 'totp_step'))
     return last and tonumber(step) <= last and last
 end
 
--- Takes a session away from its user.
+-- Removes a session and its entry in the user's set.
 local function session_forget(digest, user)
     redis.call('DEL', K.session(digest))
     redis.call('SREM', K.user_sessions(user), digest)
 end
 
--- A session {sid, user, account, created, expires, seen, step_up, ends, mac}, numbers being numbers, and whether it is
--- over by the limits now in force; nil for an unknown one. ends: when it is over by the limits that it was made with,
--- which its MAC binds ('': it has none). limits: {idle, absolute, step-up window} in ms. Writes nothing.
+-- Returns a session {sid, user, account, created, expires, seen, step_up, ends, mac} with times as numbers, and whether
+-- it is over by the current limits; nil if unknown. ends: its end by the limits in force when it was created, which its
+-- MAC binds. mac: '' for none. limits: {idle, absolute, step-up window} in ms. Writes nothing.
 local function session_look(digest, limits, now)
     local s = redis.call('HMGET', K.session(digest), 'sid', 'user', 'account', 'created', 'expires', 'seen',
                          'step_up', 'mac')
@@ -273,7 +274,7 @@ local function session_look(digest, limits, now)
     return session, now >= session.expires or now - session.seen >= limits[1] or not exists(K.user(session.user))
 end
 
--- A live session, as session_look() tells it; nil where it is unknown, or over: then it is forgotten.
+-- A live session, as in session_look(). nil if it is unknown or over; one that is over is removed.
 local function session_read(digest, limits, now)
     local session, over = session_look(digest, limits, now)
     if over then
@@ -283,25 +284,26 @@ local function session_read(digest, limits, now)
     return session
 end
 
--- Notes the use of a session: it lives until the idle limit or its end, whichever comes first.
+-- Notes a use of the session. It then lives until the idle limit or its end, whichever comes first.
 local function session_touch(digest, session, limits, now)
     redis.call('HSET', K.session(digest), 'seen', now)
     redis.call('PEXPIRE', K.session(digest), math.min(limits[1], session.expires - now))
 end
 
--- A node makes the MAC of a session over its times, so that it says when that is, by this Redis' clock as far as it knows.
+-- A session's MAC binds times, and a node makes the MAC. So the node supplies the time, by its estimate of this clock.
+-- An estimate too far off is an error.
 local CLOCK_APART_MS = 10000
 
 local function node_time(given, now)
     local ms = tonumber(given)
     if math.abs(ms - now) > CLOCK_APART_MS then
-        error('the node takes this clock to be ' .. string.format('%.0f', ms - now) .. ' ms ahead of what it is')
+        error('the node\'s estimate of this clock is ' .. string.format('%.0f', ms - now) .. ' ms too high')
     end
     return ms
 end
 
--- A session as all scripts answer it: 'ok', sid, created, expires, end of the step-up (0: none), user record, what its MAC
--- binds beside that: {account, ends, step-up, MAC}.
+-- A session as all scripts return it: 'ok', sid, created, expires, end of the step-up (0: none), user record, and what
+-- else its MAC needs: {account, ends, step-up, MAC}.
 local function session_reply(session, limits, now)
     local step_up_expires = session.step_up > 0 and session.step_up + limits[3] or 0
     if step_up_expires <= now then
@@ -316,12 +318,12 @@ local function limits_from(first)
     return {tonumber(ARGV[first]), tonumber(ARGV[first + 1]), tonumber(ARGV[first + 2])}
 end
 
--- Whether the actor of a change may still make it. A request's credential is checked when its head has come; the key may
--- have been revoked, or the session have ended, while the body was on its way. So each script that makes, approves,
--- denies or revokes something looks again, in the step that takes effect.
--- credential: '' for the command line and the node itself, 'key <digest>', or 'session <digest> <idle> <absolute>
--- <step-up>', limits in ms, the last one 0 where no step-up is asked for.
--- nil: it may. Else the script's reply; nothing was written.
+-- Whether the actor of a change may still make it. A request's credential is checked when its head arrives. While its
+-- body is under way the key may be revoked or the session may end. So each script that creates, approves, denies or
+-- revokes checks again, in the step that takes effect.
+-- credential: '' for commands and the node itself, 'key <digest>', or 'session <digest> <idle> <absolute> <step-up>'
+-- with limits in ms; step-up is 0 if none is required.
+-- Returns nil if it may. Otherwise the script's reply, and nothing was written.
 local function actor_refused(credential, actor, account)
     if credential == '' then
         return nil
@@ -347,29 +349,29 @@ local function actor_refused(credential, actor, account)
     return key.revoked and {'actor_revoked'} or nil
 end
 
--- A throttle counts failures. The free-th one within the window, and each after it, starts a wait that doubles each
--- time; a rule that closes waits for the rest of its window instead.
+-- A throttle counts failures. From the free-th failure within the window, each one starts a wait, and the waits double.
+-- A rule that closes waits for the rest of its window instead.
 local THROTTLE_WINDOW_MS = 15 * 60 * 1000
 local THROTTLE_FIRST_WAIT_MS = 30 * 1000
 local THROTTLE_FREE_PER_USER = 5
 
--- What an attempt to sign in or to step up is counted by. free: failures before the first wait. under_way: how many may
--- be judged at once; far more than fail in an ordinary morning, and a bound on the work that guesses cause. forgiven:
--- a right attempt clears it. The network's failures stay: else anybody who has a user here could guess at others for
--- ever. So do those of an email everywhere: the owner signs in while strangers guess.
+-- The counters of an attempt to sign in or step up. free: failures before the first wait. under_way: how many may be
+-- judged at once; far more than fail on an ordinary morning, yet a bound on the work that guesses cause. forgiven: a
+-- right attempt clears the counter. A network's counters stay, because otherwise anyone with a user here could guess at
+-- others for ever. An email's global counter stays too, because the owner signs in while strangers guess.
 local THROTTLES = {
-    pair = {free = 5, under_way = 10, forgiven = true},     -- an email from one network
+    pair = {free = 5, under_way = 10, forgiven = true},     -- one email from one network
     network = {free = 20, under_way = 100},                 -- IPv4 /24, IPv6 /56
     wide = {free = 60, under_way = 300},                    -- IPv6 /48
-    email = {free = 30, under_way = 100, window = 60 * 60 * 1000, closes = true}, -- an email from all networks
+    email = {free = 30, under_way = 100, window = 60 * 60 * 1000, closes = true}, -- one email from all networks
     browser = {free = 5, under_way = 10, forgiven = true},  -- a browser that its user signed in from before
     session = {free = 5, under_way = 10, forgiven = true},  -- step-ups of one session
     user = {free = 20, under_way = 40},                     -- step-ups of one user
 }
--- Longer than a password ever waits for its turn. A node that dies leaves its attempts until then.
+-- Longer than a password ever queues for hashing. A dead node's reservations last this long.
 local UNDER_WAY_MS = 60 * 1000
 
--- forgiven (or nil): failures of a window that began before that time count no more.
+-- forgiven: a time or nil; failures in a window that began before it no longer count.
 local function throttle_read(tag, forgiven)
     local t = redis.call('HMGET', K.throttle(tag), 'n', 'first', 'until')
     local first = tonumber(t[2] or '0')
@@ -379,12 +381,12 @@ local function throttle_read(tag, forgiven)
     return {n = tonumber(t[1] or '0'), first = first, wait_until = tonumber(t[3] or '0')}
 end
 
--- Milliseconds to wait; 0: the attempt may be made.
+-- Milliseconds to wait; 0: the attempt may go ahead.
 local function throttle_wait(tag, now, forgiven)
     return math.max(0, throttle_read(tag, forgiven).wait_until - now)
 end
 
--- Counts one attempt; only if throttle_wait() is 0. Returns how many there are now.
+-- Counts one failure; call it only if throttle_wait() is 0. Returns the new count.
 local function throttle_count(tag, free, now, rule, forgiven)
     local window = rule and rule.window or THROTTLE_WINDOW_MS
     local t = throttle_read(tag, forgiven)
@@ -402,12 +404,11 @@ local function throttle_count(tag, free, now, rule, forgiven)
     return t.n
 end
 
--- Attempts to sign in and to step up. Each is reserved before its password is hashed, and judged by how it ends: a
--- wrong one is counted as a failure, a right one gives its place back. An attempt that ends after a limit was reached
--- is refused, wrong or right. So right ones in parallel hold up nobody, and of any number of parallel guesses no more
--- than the limit are answered.
+-- Attempts to sign in and to step up. Each is reserved before its password is hashed. A wrong one ends as a failure,
+-- and a right one releases its place. An attempt that ends after a limit was reached is refused, wrong or right. So
+-- right attempts in parallel block nobody, and guesses in parallel get no more verdicts than the limit.
 
--- list: '<rule>:<tag>,' of each counter.
+-- list: '<rule>:<tag>,' for each counter.
 local function attempt_counters(list)
     local counters = {}
     for name, tag in list:gmatch('(%l+):([^,]+)') do
@@ -416,7 +417,7 @@ local function attempt_counters(list)
     return counters
 end
 
--- Seconds to wait, at least 1; nil: none of the counters has reached its limit.
+-- Seconds to wait, at least 1; nil: no counter has reached its limit.
 local function attempt_wait_s(counters, now, forgiven)
     local wait = 0
     for _, c in ipairs(counters) do
@@ -425,7 +426,7 @@ local function attempt_wait_s(counters, now, forgiven)
     return wait > 0 and math.ceil(wait / 1000) or nil
 end
 
--- False: too many are under way.
+-- Returns false if too many are under way.
 local function attempt_reserve(counters, id, now)
     for _, c in ipairs(counters) do
         if redis.call('ZCOUNT', K.under_way(c.tag), now, '+inf') >= c.rule.under_way then
@@ -446,7 +447,7 @@ local function attempt_give_back(counters, id)
     end
 end
 
--- A wrong attempt. True: with this one sign-in by the email was closed to browsers that are not known.
+-- Counts a wrong attempt. Returns true if it closed sign-in by this email to unknown browsers.
 local function attempt_fail(counters, now, forgiven)
     local closed = false
     for _, c in ipairs(counters) do
@@ -465,23 +466,24 @@ local function attempt_succeed(counters, id)
     end
 end
 
--- {forgiven, locked}: when an operator cleared the user's counters (0: never), and whether wrong codes behind a right
--- password locked the user. For nil, and false, as well.
+-- {forgiven, locked}: when an operator cleared the user's counters (0: never), and whether wrong codes with the right
+-- password locked the user. user may be nil or false.
 local function user_guard(user)
     local g = user and redis.call('HMGET', K.user(user), 'forgiven', 'locked') or {false, false}
     return {forgiven = tonumber(g[1] or '0'), locked = g[2] and true or false}
 end
 
--- Clears what is counted against the user: counters are named by keyed tags, so they are made void by a time.
+-- Clears everything counted against the user. Counters are named by keyed tags, so they cannot be found; noting the
+-- time makes them void.
 local function user_forgive(user, now)
     redis.call('HSET', K.user(user), 'forgiven', now)
     redis.call('HDEL', K.user(user), 'wrong_codes', 'locked')
 end
 
--- An enrolment of a device: pending, then approved or denied by a user of the account that is set from then on, then
--- claimed. {client, name, scopes, ip, created, expires, interval, polled, status, account, user, mac}, the times being
--- numbers; nil for an unknown one. The MAC is the node's that began it, and then the one's that approved it; nodes look
--- at it ('': written before there were any).
+-- A device enrolment: pending, then approved or denied by a user, whose account is set then, and at last claimed.
+-- {client, name, scopes, ip, created, expires, interval, polled, status, account, user, mac} with times as numbers; nil
+-- if unknown. The MAC comes from the node that began it, then from the node that approved it. Nodes verify it ('': from
+-- a version without MACs).
 local function device_read(digest)
     local d = redis.call('HMGET', K.device(digest), 'client', 'name', 'scopes', 'ip', 'created', 'expires', 'interval',
                          'polled', 'status', 'account', 'user', 'mac')
@@ -493,8 +495,8 @@ local function device_read(digest)
             user = d[11] or nil, mac = d[12] or ''}
 end
 
--- A secret has a digest under each master key: of digests ('<digest>,<digest>', the current key's first) the one under
--- which it is known; the first where it is not.
+-- A secret has one digest per master key. Of digests ('<digest>,<digest>', the current key's first), returns the one
+-- that exists, or the first if none does.
 local function known_digest(digests, name)
     for digest in digests:gmatch('[^,]+') do
         if exists(name(digest)) then
@@ -504,8 +506,8 @@ local function known_digest(digests, name)
     return digests:match('[^,]+')
 end
 
--- The enrolment that a user code names, for a user of that account, and its digest; else nil, nil and the script's
--- reply. A code that names none counts against the user: codes are short enough to be guessed at. code_digests: as
+-- Finds the enrolment of a user code, for a user of that account. Returns it and its digest; otherwise nil, nil and the
+-- script's reply. A wrong code counts against the user, because codes are short enough to guess. code_digests: as
 -- known_digest() takes them.
 local function device_find(code_digests, account, user_tag, now)
     local wait = throttle_wait(user_tag, now)
@@ -525,7 +527,7 @@ local function device_find(code_digests, account, user_tag, now)
     return device, digest
 end
 
--- An enrolment as scripts answer it to users.
+-- An enrolment as scripts return it to users.
 local function device_reply(device, digest)
     return {'ok', device.client, device.name, device.scopes, device.ip, device.created, device.expires, device.status,
             digest, device.mac}

@@ -1,7 +1,7 @@
--- Gives one record another seal. What somebody changed since it was read, as by a revocation, stays.
--- ARGV: prefix, 'key', digest, key record as it was read, as it becomes; or
---   'user', id, password, totp and MAC as they were read ('' none), as they become
--- Returns: ok; conflict: it was changed meanwhile
+-- Gives one record another seal, unless it has changed since it was read, for example by a revocation.
+-- ARGV: prefix, 'key', digest, old key record, new key record; or
+--   'user', id, old password, totp and MAC ('' for none), new password, totp and MAC
+-- Returns: ok; conflict: it has changed
 
 if ARGV[2] == 'key' then
     if redis.call('GET', K.key(ARGV[3])) ~= ARGV[4] then

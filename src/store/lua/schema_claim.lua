@@ -1,9 +1,9 @@
--- Reads the schema version of this store, and claims an empty one. Writes and publishes in any case, so that it fails
--- where Redis takes no writes, or its user may not publish. A store that has accounts but no identity was made before
--- stores had one, and gets the one that is offered; an empty store gets none here: its first account brings it.
+-- Reads the schema version of this store, and claims an empty one. Always writes and publishes, so it fails if Redis
+-- accepts no writes or its user may not publish. A store that has accounts but no id comes from an earlier version and
+-- gets the offered id. An empty store gets none here: its first account brings it.
 -- ARGV: prefix, the newest schema this program knows, an id for the store
--- Returns: ok, schema, now in ms, whether only scripts with allow-oom may write, for Redis' memory is full (1 or 0);
---   refused, schema: it is newer than ours
+-- Returns: ok, schema, now in ms, whether memory is full, so that only scripts with allow-oom may write (1 or 0);
+--   refused, schema: newer than ours
 
 local ours = tonumber(ARGV[2])
 local schema = tonumber(redis.call('GET', K.schema()) or '0')

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- Takes a TOTP step and makes a session. The session that the sign-in came with ends, and the oldest ones beyond 20.
--- ARGV: prefix, user, TOTP step, digest, sid, attempt, its counters, digest of the browser's token ('' none), digest of
---   the session that it came with ('' none), idle, absolute and step-up limit in ms, password and totp as they were
---   verified ('' both: not compared), ip, request id, events kept, when it begins, MAC
--- Returns: ok, session, and behind it when sign-in was last closed to unknown browsers, if not told yet (else 0);
---   refused, seconds to wait: a limit was reached since it began; refused, 0: the user is locked; not_found: no such
---   user, or password or TOTP secret changed since they were verified; conflict, the last step that was used: that one,
---   or a later one, or the digest exists
+-- Takes a TOTP step and creates a session. Ends the session that the sign-in came with, and the oldest ones beyond 20.
+-- ARGV: prefix, user, TOTP step, digest, sid, attempt, its counters, digest of the browser's token ('' for none),
+--   digest of the session that it came with ('' for none), idle, absolute and step-up limit in ms, password and totp as
+--   verified ('' and '': not compared), ip, request id, events to keep, start of the session, MAC
+-- Returns: ok, session, then when sign-in was last closed to unknown browsers if not reported yet (else 0); refused,
+--   seconds to wait: a limit was reached since the attempt began; refused, 0: the user is locked; not_found: no such
+--   user, or password or TOTP secret changed since they were verified; conflict, the last step used: this step or a
+--   later one was used, or the digest exists
 -- Events: session.created, session.ended
 
 local SESSIONS_MAX = 20
@@ -43,7 +43,7 @@ if presented[1] then
     end_session(ARGV[9], presented[1], presented[2])
 end
 
--- Sessions that ended by their time to live are still in the user's set.
+-- Expired sessions are still in the user's set.
 local sessions, live = K.user_sessions(user), {}
 for _, other in ipairs(redis.call('SMEMBERS', sessions)) do
     local created = redis.call('HGET', K.session(other), 'created')
@@ -62,7 +62,7 @@ if redis.call('PTTL', sessions) < limits[2] then
     redis.call('PEXPIRE', sessions, limits[2])
 end
 
--- The browser is known from now on; the one that was longest not used goes.
+-- The browser is known from now on. The least recently used one makes room.
 if ARGV[8] ~= '' then
     local browsers = K.user_browsers(user)
     redis.call('ZADD', browsers, now, ARGV[8])

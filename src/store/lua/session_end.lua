@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Ends a session.
--- ARGV: prefix, digest, ip, request id, events kept
+-- ARGV: prefix, digest, ip, request id, events to keep
 -- Returns: ok; not_found
 -- Event: session.ended
 

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- A live session, and its use noted; seldom enough that most calls only read.
+-- A live session. Notes its use, but rarely enough that most calls only read.
 -- ARGV: prefix, digest, idle, absolute and step-up limit in ms
 -- Returns: ok, session; not_found: unknown or over
 

@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
--- Takes a TOTP step, gives the session a new digest and a fresh step-up. The old digest is unknown from here on.
+-- Takes a TOTP step, and gives the session a new digest and a fresh step-up. The old digest is unknown from now on.
 -- ARGV: prefix, old digest, new digest, TOTP step, attempt, its counters, idle, absolute and step-up limit in ms, ip,
---   request id, events kept, when the step-up begins, MAC of the session with it
--- Returns: ok, session; not_found: it is over; refused, seconds to wait: a limit was reached since it began; refused, 0:
---   the user is locked; conflict, the last step that was used: that one, or a later one, or the new digest exists
+--   request id, events to keep, start of the step-up, MAC of the session with it
+-- Returns: ok, session; not_found: it is over; refused, seconds to wait: a limit was reached since the attempt began;
+--   refused, 0: the user is locked; conflict, the last step used: this step or a later one was used, or the new digest
+--   exists
 -- Event: session.step_up
 
 local old, new, step = ARGV[2], ARGV[3], ARGV[4]

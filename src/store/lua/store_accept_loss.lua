@@ -1,5 +1,5 @@
--- An operator accepts what this Redis has lost of what nodes had acknowledged. It counts for one process of Redis: what
--- another one lacks must be accepted there.
+-- An operator accepts that this Redis has lost acknowledged changes. It applies to one Redis process: the losses of
+-- another one must be accepted there.
 -- ARGV: prefix, run id
 -- Returns: ok; not_found: the store is empty
 

@@ -1,16 +1,17 @@
--- Adds a batch of uses of one day. The numbers of one sender's batches rise; a batch that is sent again counts once.
--- ARGV: prefix, sender, sequence, date, events kept, number of refusals, refusals, then groups of what one account used in
---   one mode: account, mode, n, the counts of n keys, n keys. A refusal is account, key, mode, reason, date, requests,
---   address and request id of the first. A key's counts are its uses (4 bytes) and its last use in ms (6 bytes), least significant byte first.
---   No key is twice in a batch.
+-- Adds a batch of uses on one day. Batch numbers of a sender rise, and a batch sent twice counts once.
+-- ARGV: prefix, sender, sequence, date, events to keep, number of refusals, refusals, then groups, one per account and
+--   mode.
+--   refusal: account, key, mode, reason, date, requests, address and request id of the first
+--   group: account, mode, n, the counts of n keys, n keys. The counts of a key are its uses (4 bytes) and its last use
+--   in ms (6 bytes), least significant byte first. No key appears twice in a batch.
 -- Returns: ok
--- Checks wait while a batch is written, so a group's keys are one read and one write, however many they are, and what is
--- done for each key is as little as can be; the script runs alone, so that nothing comes between the two.
+-- Checks wait while a batch is written. So each group costs one read and one write however many keys it has, with as
+-- little work per key as possible. The script runs alone, so nothing changes between the two.
 
 local REFUSAL_ARGS = 8
 local SEQUENCE_KEPT_S = 86400
-local DAY_KEPT_S = 400 * 86400 -- longer than usage is listed (USAGE_DAYS_MAX)
-local KEYS_RANKED = 200        -- twice as many as are listed (USAGE_KEYS_LISTED)
+local DAY_KEPT_S = 400 * 86400 -- longer than usage is shown (USAGE_DAYS_MAX)
+local KEYS_RANKED = 200        -- twice as many as are shown (USAGE_KEYS_LISTED)
 
 local sequence_name, sequence, date = K.usage_sequence(ARGV[2]), ARGV[3], ARGV[4]
 local last_sequence = redis.call('GET', sequence_name)
@@ -18,23 +19,23 @@ if last_sequence and tonumber(sequence) <= tonumber(last_sequence) then
     return {'ok'}
 end
 
--- Only the most used keys have a rank: an order of all of them would be half the work of a batch. A key has to exceed the
--- last of them to have one; uses only grow, so a key that does for the first time has none yet.
+-- Only the most used keys are ranked; ranking all of them would be half the work of a batch. A key is ranked once it
+-- exceeds the lowest of them. Uses only grow, so a key that exceeds it for the first time has no rank yet.
 local function lowest_rank(account)
     return tonumber(redis.call('ZREVRANGE', K.usage_keys(account), KEYS_RANKED - 1, KEYS_RANKED - 1, 'WITHSCORES')[2] or 0)
 end
 
--- A key moves up when its total passes a multiple of an eighth of itself, give or take, for the same reason. Who lists them
--- has the exact totals.
+-- For the same reason a key's rank is updated only when its total passes a multiple of about an eighth of itself.
+-- Listings use the exact totals.
 local function passes_step(before, total)
     local _, exponent = math.frexp(total)
     local step = 2 ^ math.max(exponent - 4, 0)
     return math.floor(before / step) ~= math.floor(total / step)
 end
 
--- What is to be written of the group whose arguments begin there: {account, mode, its uses, HSET's arguments, ZADD's, uses
--- of other days {id, day, uses}...}. A last use never goes back, and neither does the day of a record: what comes late,
--- from a node that was slow about midnight, goes where the days before are.
+-- What to write for the group at ARGV[first]: {account, mode, its uses, arguments for HSET, arguments for ZADD, uses on
+-- other days {id, day, uses}...}. A last use never moves back, and neither does the day of a record. Late uses, from a
+-- node that was slow around midnight, go to the hash of their day.
 local function read_group(first)
     local account, n, counts = ARGV[first], tonumber(ARGV[first + 2]), ARGV[first + 3]
     local ids, position, sum, lowest = {unpack(ARGV, first + 4, first + 3 + n)}, 1, 0, lowest_rank(account)
@@ -77,8 +78,8 @@ local function write_group(account, mode, sum, records, ranks, others)
     end
 end
 
--- That a revoked key is still tried is an event. More within the hour, on whatever node, are told by the next one: it says
--- how many requests there were since the one before.
+-- Use of a revoked key is an event. Further uses within the hour, on any node, are reported by the next event, which
+-- says how many requests came since the last one.
 local EVENT_EVERY_MS = 3600 * 1000
 local EVENT_KEPT_S = 86400
 
@@ -107,7 +108,8 @@ local function write_refusal(account, id, mode, reason, day, requests, ip, reque
     end
 end
 
--- All is read before anything is written: a batch that ends in an error is sent again, and must find nothing counted.
+-- Everything is read before anything is written. A batch that ends in an error is sent again, so nothing of it may have
+-- been counted.
 local groups, at = {}, 7 + REFUSAL_ARGS * tonumber(ARGV[6])
 while at <= #ARGV do
     groups[#groups + 1], at = read_group(at)

@@ -1,8 +1,8 @@
--- Usage of some days, and of keys: of those that are named, each day; else the totals of the most used ones.
+-- Usage of some days. For the named keys, also per day; if none is named, the totals of the most used keys.
 -- ARGV: prefix, account, most keys wanted, number of dates, date..., key...
--- Returns: ok, {requests in test mode, in live mode, for each date; nil: none}, the same for refused ones, {key, requests,
---   name, mode, {requests for each date; empty: not asked for}, {refused ones by reason}}...; name and mode '' where the
---   account has no such key
+-- Returns: ok, {requests in test mode, in live mode, for each date; nil: none}, the same for refused requests, {key,
+--   requests, name, mode, {requests for each date; empty if no key was named}, {refused requests by reason}}...; name
+--   and mode are '' if the account has no such key
 
 local account, most, date_count = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local dates = {unpack(ARGV, 5, 4 + date_count)}
@@ -16,7 +16,7 @@ end
 -- In the order of enum usage_reason.
 local REASONS = {'revoked', 'insufficient_scope', 'mode_not_permitted'}
 
--- Of the key, in these hashes together.
+-- Refused requests of a key, summed over these hashes.
 local function refused_of(id, names)
     local sums = {0, 0, 0}
     for _, name in ipairs(names) do
@@ -34,7 +34,7 @@ local function row(id, requests, by_day, refused_in)
     return {id, requests, is_ours and key.name or '', is_ours and key.mode or '', by_day, refused_of(id, refused_in)}
 end
 
--- {total, day, uses on that day} of each, 0 and '' where it was never used.
+-- {total, day, uses on that day} of each key; 0 and '' if never used.
 local function uses_of(ids)
     local uses = {}
     for i, packed in ipairs(#ids > 0 and redis.call('HMGET', K.key_uses(account), unpack(ids)) or {}) do
@@ -67,7 +67,7 @@ if #asked > 0 then
     return reply
 end
 
--- Their order is up to an eighth out of date (usage_flush): of twice as many the most used ones are taken.
+-- The ranks are up to an eighth out of date (usage_flush.lua), so the most used are picked from twice as many.
 local ids = redis.call('ZREVRANGE', K.usage_keys(account), 0, 2 * most - 1)
 local uses, order = uses_of(ids), {}
 for i = 1, #ids do

@@ -1,5 +1,5 @@
 -- Adds a user to an account.
--- ARGV: prefix, user, account, email, password, totp, created, actor, ip, request id, events kept, MAC
+-- ARGV: prefix, user, account, email, password, totp, created, actor, ip, request id, events to keep, MAC
 -- Returns: ok; refused: no such account; conflict: the email is taken, or the id exists
 -- Event: user.created
 

@@ -1,5 +1,5 @@
--- The users of one account or of all, oldest first within each; for the command line, the work grows with their number.
--- ARGV: prefix, account ('' all), with secrets ('1' or '0')
+-- The users of one account or of all, oldest first within each. For commands only: the work grows with their number.
+-- ARGV: prefix, account ('' for all), with secrets ('1' or '0')
 -- Returns: ok, user record...
 
 local accounts = {ARGV[2]}
@@ -13,7 +13,7 @@ for _, account in ipairs(accounts) do
     for _, user in ipairs(users) do
         local record = user_record(user, ARGV[3] == '1')
         if not record then
-            error('a user of ' .. account .. ' is listed and does not exist')
+            error('a listed user of ' .. account .. ' does not exist')
         end
         reply[#reply + 1] = record
     end

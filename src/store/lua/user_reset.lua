@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Replaces a user's password or TOTP secret or both, ends all sessions, forgets all known browsers, unlocks the user and
--- clears what is counted against him. The last TOTP step is forgotten only with
--- the secret that it belongs to: else a code could be used again behind a new password.
--- ARGV: prefix, user, password ('' stays), totp ('' stays), actor, ip, request id, events kept
+-- Replaces a user's password, TOTP secret or both, ends all sessions, forgets all known browsers, unlocks the user and
+-- clears everything counted against them. The last TOTP step is cleared only together with its secret; otherwise a code
+-- could be used twice, the second time with the new password.
+-- ARGV: prefix, user, password ('' keeps it), totp ('' keeps it), actor, ip, request id, events to keep
 -- Returns: ok; not_found
 -- Events: user.password_reset, user.totp_reset, user.unlocked
 

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Unlocks a user and clears what is counted against him.
--- ARGV: prefix, user, actor, ip, request id, events kept
+-- Unlocks a user and clears everything counted against them.
+-- ARGV: prefix, user, actor, ip, request id, events to keep
 -- Returns: ok; not_found
 -- Event: user.unlocked
 

@@ -933,7 +933,7 @@ Test(lua, usage_flush_writes_nothing_of_a_batch_that_fails)
     STEPS({"@usage_flush node 1 2026-01-31 9 0 acct_A live 1 =5:100 key_1", "(ok)"},
           {"HSET t:acct:acct_B:key_uses key_9 many", "1"},
           {"@usage_flush node 2 2026-02-01 9 0 acct_A live 1 =1:200 key_1 acct_B live 1 =3:7 key_9",
-           "-*has 4 bytes in place of 28*"},
+           "-*has 4 bytes, not 28*"},
           {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5)"}, {":uses acct_A key_1", "((100 5 2026-01-31 5))"},
           {"EXISTS t:acct:acct_A:usage:2026-01-31 t:acct:acct_B:usage", "0"}, {"DEL t:acct:acct_B:key_uses", "1"},
           {"@usage_flush node 2 2026-02-01 9 0 acct_A live 1 =1:200 key_1 acct_B live 1 =3:7 key_9", "(ok)"},
@@ -1018,7 +1018,7 @@ Test(lua, usage_read_lists_the_most_used_keys_by_their_exact_uses)
           {"@usage_read acct_A 2 1 2026-01-31",
            "(ok (nil 2007) (nil nil) (key_2 1002   () (0 0 0)) (key_1 1002   () (0 0 0)))"},
           {"HSET t:acct:acct_A:key_uses key_1 many", "0"},
-          {"@usage_read acct_A 2 1 2026-01-31", "*has 4 bytes in place of 28*"});
+          {"@usage_read acct_A 2 1 2026-01-31", "*has 4 bytes, not 28*"});
 }
 
 Test(lua, usage_read)
