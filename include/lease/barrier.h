@@ -1,5 +1,5 @@
 /* The barrier (rules 5 to 8): when a revocation may be answered. It is over when every member in the registry that the
- * script returned has acknowledged, or W after the script's reply. By then every lease that was valid when the key was
+ * script returned has acknowledged, or W after the script's reply: by then every lease that was valid when the key was
  * marked has expired, whatever happened to its node. */
 #pragma once
 #include "base/attr.h"

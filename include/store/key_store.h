@@ -20,9 +20,9 @@ void key_store_insert(struct store *store, const struct key_record *key, const u
 
 /* What a caller may see: its own account and one kind; a test key sees only test keys. */
 struct key_view {
-    struct id account; /* empty: any account (the command line) */
+    struct id account; /* empty: any account (commands) */
     enum key_kind kind;
-    bool any_kind; /* the command line */
+    bool any_kind; /* commands */
     bool test_only;
 };
 
@@ -46,8 +46,8 @@ void key_store_list(struct store *store, const struct key_query *query, keys_lis
 
 /* Revokes a key and writes the audit event. A repeated call keeps the first revoked_ms and writes no event. key is the
  * record after the change. STORE_OK: no node accepts the key any more, because the barrier (src/lease/README.md) is
- * over. That takes one round trip to the other nodes, or 1.25 leases + 50 ms if one does not answer. STORE_UNKNOWN:
- * nothing is promised; call again. */
+ * over. That takes one round trip to the other nodes, or 1.25 leases + 50 ms if one does not answer. STORE_NOT_FOUND:
+ * no such key, or the view hides it. STORE_UNKNOWN: nothing is promised; call again. */
 void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
                       const struct audit_source *source, key_found *done, void *arg);
 /* Revokes a key whose secret reached nobody. Retries with backoff until Redis answers or the store closes. */

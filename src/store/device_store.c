@@ -250,7 +250,7 @@ static void poll_approved(struct poll_call *call, const struct redis_reply *repl
     if (!read_approval(reply, &call->poll, &mac) || !read_digest(reply_at(reply, 5), call->code_digest) ||
         !reply_chars(reply_at(reply, 6), call->poll.account_name, sizeof call->poll.account_name) ||
         !take_approval(call)) {
-        store_malformed(call->store, "poll of a device");
+        store_malformed(call->store, "device poll");
         poll_finish(call, STORE_UNAVAILABLE);
         return;
     }
@@ -272,7 +272,7 @@ static void poll_called(void *arg, enum store_result result, const struct redis_
         return;
     }
     if (result == STORE_REFUSED && !read_refusal(reply, &call->poll)) {
-        store_malformed(call->store, "poll of a device");
+        store_malformed(call->store, "device poll");
         result = STORE_UNAVAILABLE;
     }
     poll_finish(call, result);

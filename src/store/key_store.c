@@ -62,7 +62,7 @@ static void insert_called(void *arg, enum store_result result, const struct redi
     }
     free(arg);
     if (result == STORE_LIMITED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
-        store_malformed(call.store, "limit of changes");
+        store_malformed(call.store, "change limit");
         result = STORE_UNAVAILABLE;
     }
     call.done(call.arg, result, retry_after_s);

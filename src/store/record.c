@@ -90,7 +90,7 @@ void record_keys_answered(struct store *store, enum store_result result, const s
     if (result != STORE_OK)
         return;
     if (!read_keys(store->settings.keyring, reply, facts)) {
-        store_malformed(store, "names of master keys");
+        store_malformed(store, "master key names");
         facts->keys = STORE_KEYS_UNJUDGED;
     }
     store->keys = facts->keys;
