@@ -92,7 +92,7 @@ Test(master_keys, a_key_that_is_still_needed_may_not_be_left_out)
     use_key(key_file("third.key", THIRD_KEY));
     expect_run(second, 3, "is missing");
     expect_run(both, 0, "1 master keys forgotten"); /* NEW_KEY has made nothing; OLD_KEY has made the manager's key */
-    expect_run(SERVE, 3, "add that key to --retired-master-key-file");
+    expect_run(SERVE, 3, "pass it as --retired-master-key-file");
     fixture_add_node(&fixture, (const char *const[]){"--retired-master-key-file", key_file("1.key", OLD_KEY), NULL});
     cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
     fixture_stop(&fixture);
