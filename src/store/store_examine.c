@@ -26,7 +26,7 @@ struct examiner {
 static const struct config_setting {
     const char *name, *fit; /* fit NULL: the fact is a number, and only read behind Sentinel */
     size_t fact;
-    bool for_doctor; /* only doctor looks at it; it never makes Redis unfit, and neither does being refused it */
+    bool for_doctor; /* for doctor only: Redis is fit whatever it is, even if CONFIG GET refuses it */
 } CONFIG_SETTINGS[CONFIG_SETTING_COUNT] = {
     {"appendonly", "yes", offsetof(struct store_facts, appendonly), false},
     {"appendfsync", "always", offsetof(struct store_facts, appendfsync_always), false},
