@@ -1,5 +1,5 @@
-/* The inside of a link, shared by link.c (calls, outcomes, life cycle) and link_connect.c (connecting, greeting, losing
- * a connection). */
+/* The internals of a link, shared by link.c (calls, outcomes, life cycle) and link_connect.c (connecting, greeting,
+ * losing a connection). */
 #pragma once
 #include "base/attr.h"
 #include "base/log.h"

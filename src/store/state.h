@@ -1,4 +1,4 @@
-/* The inside of the store, for its own files but not for verbs. */
+/* The store's internals, for its own files but not for verbs. */
 #pragma once
 #include "base/list.h"
 #include "base/log.h"
