@@ -20,7 +20,7 @@ void load_init(struct load *load, const char *peer)
         list_init(&load->parts[kind].in_class);
 }
 
-/* Doubling sizes: finding one of the heaviest must not take a look at all of them. */
+/* Classes double in size, so one of the heaviest loads is found without visiting all of them. */
 static int class_of(size_t bytes)
 {
     int class = 63 - __builtin_clzll(bytes);

@@ -11,7 +11,7 @@ enum { LINGER_MAX_BYTES = 256 * 1024, MS_PER_S = 1000 };
 
 static const enum deadline_class STATE_DEADLINES[] = {
     [CONN_IDLE] = DEADLINE_IDLE,           [CONN_HEAD] = DEADLINE_HEAD,
-    [CONN_HANDLING] = DEADLINE_NONE, /* every wait of a handler has a limit of its own */
+    [CONN_HANDLING] = DEADLINE_NONE, /* whatever a handler waits for has its own timeout */
     [CONN_BODY] = DEADLINE_BODY,           [CONN_WRITING] = DEADLINE_WRITE,
     [CONN_DELIVERING] = DEADLINE_DELIVERY, [CONN_DISCARDING] = DEADLINE_DISCARD,
     [CONN_LINGERING] = DEADLINE_LINGER,    [CONN_CLOSED] = DEADLINE_NONE,
@@ -24,7 +24,7 @@ static void conn_enter(struct conn *conn, enum conn_state state)
     deadline_set(&conn->all->deadlines, &conn->deadline, STATE_DEADLINES[state]);
 }
 
-/* The connection and its request go separate ways; the request lives on while it is held. */
+/* Separates the connection from its request, which lives on while it is held. */
 static void conn_part(struct conn *conn)
 {
     struct http_request *request = conn->request;
@@ -73,7 +73,7 @@ void conn_cut(struct load *load)
 
 static void conn_written(struct conn *conn);
 
-/* With what stands for it meanwhile. */
+/* The request stays in memory while its response waits, so it counts too. */
 static void conn_weigh_output(struct conn *conn)
 {
     const struct output *output = &conn->output;
@@ -82,7 +82,7 @@ static void conn_weigh_output(struct conn *conn)
     burden_set(&conn->all->burdens, &conn->load, BURDEN_OUTPUT, bytes);
 }
 
-/* True: all is taken. False: the rest waits, or the connection is closed by now. */
+/* True: the socket has taken everything. False: the rest waits, or the connection has been closed. */
 static bool conn_note_output(struct conn *conn, enum output_result result)
 {
     switch (result) {
@@ -117,7 +117,7 @@ void conn_send_answer(struct conn *conn, struct text answer, struct text lasting
         conn_await_writing(conn);
 }
 
-/* The socket has room. */
+/* The socket has room again. */
 static void conn_write_on(struct conn *conn)
 {
     if (!conn_note_output(conn, output_go_on(&conn->output)))
@@ -133,7 +133,7 @@ static void conn_go_on(struct conn *conn)
         ready_add(&conn->all->ready, &conn->in_ready);
 }
 
-/* H13: shuts down our side. The peer reads the answer to its end, then our end of file. */
+/* H13: shuts down our side. The peer reads the whole response, then end of file. */
 static void conn_linger(struct conn *conn)
 {
     if (conn->is_input_ended || shutdown(conn->socket.fd, SHUT_WR) != 0) {
@@ -181,7 +181,7 @@ static void conn_written(struct conn *conn)
     conn_enter(conn, CONN_DELIVERING);
 }
 
-/* Whoever is told may close the connection. */
+/* The callback may close the connection. */
 static void conn_delivered(struct conn *conn)
 {
     struct http_request *request = conn->request;
@@ -262,7 +262,7 @@ static void conn_fail_body(struct conn *conn, enum http_error error)
     struct http_request *request = conn->request;
     http_body_done *done = request->body_done;
 
-    /* Answered first, so that the one who waits finds it answered. */
+    /* Answers first, so that the handler that waits finds the request answered. */
     request->body_done = NULL;
     request_pin(request);
     response_refuse(request, error);
@@ -281,7 +281,7 @@ static void conn_end_body(struct conn *conn)
     request_body_ended(conn->request, HTTP_BODY_OK);
 }
 
-/* A client that has sent its body without waiting needs no 100 any more (H10). */
+/* A client that has begun to send its body without waiting needs no 100 (H10). */
 static void conn_send_continue(struct conn *conn, bool has_body_begun)
 {
     struct http_request *request = conn->request;
@@ -332,7 +332,7 @@ static size_t conn_drop(struct conn *conn, struct text input)
     return input.len;
 }
 
-/* One step on; false when no more can be done with this input. */
+/* Takes one step. False: nothing more can be done with this input. */
 static bool conn_step(struct conn *conn, struct text input, size_t *ret_used)
 {
     enum conn_state state = conn->state;
@@ -360,7 +360,7 @@ static bool conn_step(struct conn *conn, struct text input, size_t *ret_used)
     return *ret_used > 0 || ((state == CONN_BODY || state == CONN_DISCARDING) && conn->state != state);
 }
 
-/* Goes through the input as far as the requests in it are answered at once; returns how far. */
+/* Consumes input up to the first request that is not answered at once. Returns the number of bytes consumed. */
 static size_t conn_consume(struct conn *conn, struct text input)
 {
     size_t total = 0, used;
@@ -372,7 +372,7 @@ static size_t conn_consume(struct conn *conn, struct text input)
     return total;
 }
 
-/* After the end of the peer's input, what still waits for input will not get it. */
+/* The peer's input has ended: fails whatever still waits for input. */
 static void conn_settle_end(struct conn *conn)
 {
     switch (conn->state) {
@@ -395,7 +395,7 @@ static void conn_settle_end(struct conn *conn)
 
 static void conn_on_ready(uv_poll_t *poll, int status, int events);
 
-/* Input goes on being read while a request is handled, as stopping costs system calls; the stash is the limit. */
+/* Keeps reading while a request is handled, because stopping costs system calls. The stash sets the limit. */
 void conn_await(struct conn *conn)
 {
     bool wants_input = !conn->is_input_ended && (conn->stash.len < STASH_STOP_BYTES || conn->state == CONN_HEAD);
@@ -405,7 +405,7 @@ void conn_await(struct conn *conn)
         conn_disconnect(conn);
 }
 
-/* What is held while more is to come. */
+/* The memory held while more input is expected. */
 static size_t held_input(const struct conn *conn)
 {
     const struct http_request *request = conn->request;
@@ -435,7 +435,7 @@ static void conn_consume_stash(struct conn *conn)
     buf_consume(&conn->stash, conn_consume(conn, buf_text(&conn->stash)));
 }
 
-/* Last of all in a callback of the loop: other connections' requests may be answered now. */
+/* Call it last in a callback of the loop, because it may answer requests of other connections. */
 static void conn_offer_slice(const struct conn *conn)
 {
     struct turn *turn = conn->all->settings->turn;
@@ -444,7 +444,7 @@ static void conn_offer_slice(const struct conn *conn)
         turn_offer(turn);
 }
 
-/* With stashed input. */
+/* Goes on with stashed input. */
 void conn_resume(struct list *in_ready)
 {
     struct conn *conn = LIST_ENTRY(in_ready, struct conn, in_ready);
@@ -456,7 +456,7 @@ void conn_resume(struct list *in_ready)
 
 static void conn_receive(struct conn *conn, struct text input)
 {
-    /* Who sends on has probably read the answer: no need to wait for the tick. */
+    /* A client that sends more has probably read the response: do not wait for the tick. */
     if (conn->state == CONN_DELIVERING)
         delivery_poll(&conn->all->requests->deliveries, &conn->request->delivery);
     if (conn->stash.len > 0) {
@@ -471,7 +471,7 @@ static void conn_receive(struct conn *conn, struct text input)
 static void conn_end_input(struct conn *conn)
 {
     conn->is_input_ended = true;
-    conn_consume_stash(conn); /* what came before the end is there, though its turn may still be scheduled */
+    conn_consume_stash(conn); /* consumes what came before the end, even if that was scheduled for the next turn */
 }
 
 static void conn_on_input(struct conn *conn, int events)
@@ -509,7 +509,7 @@ static void conn_on_ready(uv_poll_t *poll, int status, int events)
     conn_offer_slice(conn);
 }
 
-/* The request's wishes. */
+/* What a request asks of its connection. */
 
 void conn_want_body(struct conn *conn)
 {
@@ -522,9 +522,9 @@ void conn_want_body(struct conn *conn)
 
 /* Deadlines. */
 
-/* A credential is checked before its body comes, and whoever sends it slowly keeps that verdict and our memory. So
- * there is a limit to the pause between two bytes, to the whole, and, in what takes longer than that pause, to the
- * rate. */
+/* A credential is checked before the body arrives. A slow sender keeps that verdict alive and occupies our memory. So
+ * there are limits on the pause between two bytes, on the whole body, and, once it has taken longer than one such
+ * pause, on its average rate. */
 static bool body_is_late(const struct conn *conn)
 {
     const struct http_settings *settings = conn->all->settings;

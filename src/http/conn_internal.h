@@ -1,6 +1,6 @@
-/* One connection: reads, has the parser make requests, one at a time, writes answers, keeps its deadlines, ends.
+/* One connection: reads, lets the parser make one request at a time, writes responses, keeps its deadlines, ends.
  *
- * What is read is consumed in place, from a buffer that all connections share; only what cannot be consumed yet (a
+ * Input is consumed in place, from a buffer that all connections share. Only input that cannot be consumed yet (a
  * partial head, bytes sent ahead) goes to the stash. An idle connection owns no buffer. */
 #pragma once
 #include "burden_internal.h"
@@ -10,7 +10,7 @@
 
 enum {
     READ_BUFFER_BYTES = 64 * 1024,
-    /* A client may send ahead so much while its request is handled; beyond, we stop reading. */
+    /* A client may send this much ahead while its request is handled; beyond it, we stop reading. */
     STASH_STOP_BYTES = 16 * 1024,
 };
 
@@ -24,7 +24,7 @@ struct conns {
     size_t count;
     struct deadlines deadlines;
     struct burdens burdens;
-    struct ready ready; /* those with input to go on with outside of any callback of theirs */
+    struct ready ready; /* connections that go on with their input in the next turn */
     char *read_buffer;  /* lent to one read at a time */
     struct log_pause eviction_pause, failure_pause;
     void (*none_left)(void *arg);
@@ -33,14 +33,14 @@ struct conns {
 
 enum conn_state {
     CONN_IDLE,       /* between requests */
-    CONN_HEAD,       /* part of a head has come */
+    CONN_HEAD,       /* part of a head has arrived */
     CONN_HANDLING,   /* the handler has the request; input is stashed */
     CONN_BODY,       /* the handler waits for the body */
-    CONN_WRITING,    /* the answer does not fit the socket's buffer */
-    CONN_DELIVERING, /* the answer is written; somebody waits for its acknowledgement */
-    CONN_DISCARDING, /* answered; the rest of an unwanted body is still to come */
-    CONN_LINGERING,  /* our side is shut down; input is dropped until the peer closes, so that no reset eats the answer
-                      */
+    CONN_WRITING,    /* the response does not fit into the socket's buffer */
+    CONN_DELIVERING, /* the response is written; somebody waits for its acknowledgement */
+    CONN_DISCARDING, /* answered; the rest of an unwanted body is still arriving */
+    CONN_LINGERING,  /* our side is shut down; input is dropped until the peer closes, because a reset could destroy the
+                        response */
     CONN_CLOSED,
 };
 
@@ -53,27 +53,27 @@ struct conn {
     struct deadline deadline;
     struct load load;
     enum conn_state state;
-    bool is_consuming;   /* conn_consume() is on the stack and will go on by itself */
+    bool is_consuming;   /* conn_consume() is on the stack and goes on by itself */
     bool is_input_ended; /* the peer has shut down its side */
     struct http_request *request;
     struct head_scan scan;
-    uint64_t body_begun_ms, body_last_ms; /* when the body was asked for, and when a part of it came last */
+    uint64_t body_begun_ms, body_last_ms; /* when the body was asked for, and when its last bytes arrived */
     struct buf stash;
     size_t unwritten_bytes; /* of the output, when the write deadline was last set */
     size_t lingered_bytes;
     char peer[INET6_ADDRSTRLEN];
 };
 
-/* Begins with a socket that is open, all else zeroed but for the peer. */
+/* Starts a connection whose socket is open and whose peer is set; everything else is zeroed. */
 void conn_begin(struct conn *conn, struct conns *conns);
-/* Has the socket tell of what this connection waits for: input, unless enough of it is stashed, and room for output. */
+/* Polls the socket for what this connection waits for: input, unless enough is stashed, and room for output. */
 void conn_await(struct conn *conn);
-/* Answers what cannot become a request of the handler's: its head is unsound or late, or there is no room. */
+/* Answers when no request can go to the handler: the head is unsound or late, or the server is full. */
 void conn_refuse(struct conn *conn, enum http_error error);
-/* The only way to end a connection, from any state; harmless when repeated. */
+/* The only way to end a connection, from any state. Repeated calls do nothing. */
 void conn_disconnect(struct conn *conn);
 
-/* What the parts call. */
+/* Callbacks of the parts. */
 void conn_expire(struct deadline *deadline);
 void conn_cut(struct load *load);
 void conn_resume(struct list *in_ready);

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Connections beyond connections_max that are answered 503; still more are closed without a word. */
+/* This many connections beyond connections_max are answered 503; further ones are closed without a response. */
 enum { SHED_ANSWERED_MAX = 64 };
 
 void conns_init(struct conns *conns)
@@ -34,7 +34,7 @@ void conns_finish(struct conns *conns)
     free(conns->read_buffer);
 }
 
-/* Safe while connections leave the list: conn_disconnect() only marks them, they leave when their handle is closed. */
+/* Iterating is safe: conn_disconnect() only marks a connection, which leaves the list once its handle has closed. */
 void conns_disconnect(struct conns *conns, bool only_idle)
 {
     for (struct list *node = conns->all.next; node != &conns->all; node = node->next) {
@@ -45,7 +45,7 @@ void conns_disconnect(struct conns *conns, bool only_idle)
     }
 }
 
-/* At most one line in a while, for such errors come in swarms. */
+/* Logs at most one line per interval, because such errors come in bursts. */
 void conns_note_failure(struct conns *conns, int error)
 {
     metric_add(METRIC_CONNECTIONS_SHED, 1);
@@ -55,7 +55,7 @@ void conns_note_failure(struct conns *conns, int error)
         log_int("connections", (int64_t)conns->count));
 }
 
-/* Closes the connection that has been idle for longest; false: none is. */
+/* Closes the longest idle connection. False: none is idle. */
 static bool evict_idle(struct conns *conns)
 {
     struct deadline *longest = deadline_first(&conns->deadlines, DEADLINE_IDLE);
@@ -66,8 +66,7 @@ static bool evict_idle(struct conns *conns)
     return true;
 }
 
-/* Without room for another connection, the one that nobody has used for longest makes way: its client can open a new
- * one. */
+/* When the server is full, the longest idle connection makes room: its client can open a new one. */
 static bool make_room(struct conns *conns)
 {
     if (conns->count < (size_t)conns->settings->connections_max)
@@ -105,7 +104,7 @@ static struct conn *take(struct conns *conns, int fd, const struct sockaddr *pee
         conns_note_failure(conns, result);
         return NULL;
     }
-    /* Answers go out at once; a Unix socket's do anyway, and refuse this. */
+    /* Responses leave at once. A Unix socket refuses the option, and sends at once anyway. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     print_peer(peer, conn->peer);
     conn_begin(conn, conns);

@@ -2,7 +2,7 @@
 
 #include "base/secure.h"
 
-/* Replies larger than this give their memory back. */
+/* A scratch larger than this is freed after use. */
 enum { SCRATCH_KEPT_BYTES = 256 * 1024 };
 
 void cork_init(struct cork *cork, struct turn *turn,
@@ -22,7 +22,7 @@ void cork_finish(struct cork *cork)
     buf_wipe(&cork->scratch);
 }
 
-/* Wipes what is behind the first bytes. */
+/* Wipes everything after the first `bytes`. */
 static void cut(struct buf *scratch, size_t bytes)
 {
     if (bytes == 0 && scratch->capacity > SCRATCH_KEPT_BYTES) {
@@ -60,7 +60,7 @@ void cork_close(void *arg)
     cork->is_corked = true;
 }
 
-/* The scratch may move while an answer is sent: one that is printed meanwhile is appended. */
+/* Sending may cause another response to be printed. It is appended, and may move the scratch. */
 void cork_open(void *arg)
 {
     struct cork *cork = arg;

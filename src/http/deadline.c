@@ -5,8 +5,8 @@
 enum {
     DELIVERY_LIMIT_MS = 10 * 1000,
     LINGER_MS = 2000,
-    /* A body is looked at this often within its shortest limit, at least once a second: so late at most is it refused.
-     */
+    /* A body's progress is checked this many times within its shortest limit, and at least once a second. A refusal is
+     * late by at most one such interval. */
     BODY_LOOKS = 8,
     BODY_LOOK_MAX_MS = 1000,
 };

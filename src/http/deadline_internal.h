@@ -1,4 +1,5 @@
-/* Timeouts of many objects, with one timer. All of a class have the same timeout, so append order is deadline order. */
+/* Timeouts of many objects on one timer. All deadlines of a class have the same timeout, so a list in order of arrival
+ * is in order of expiry. */
 #pragma once
 #include "base/list.h"
 #include "http/settings.h"
@@ -8,7 +9,7 @@
 enum deadline_class {
     DEADLINE_NONE,
     DEADLINE_HEAD,
-    DEADLINE_BODY, /* how often a body is looked at, see conn.c */
+    DEADLINE_BODY, /* when to check a body's progress again, see conn.c */
     DEADLINE_DISCARD,
     DEADLINE_IDLE,
     DEADLINE_WRITE,
@@ -17,7 +18,7 @@ enum deadline_class {
     DEADLINE_CLASSES
 };
 
-/* Of one object, a member of it. */
+/* Embedded in its object. */
 struct deadline {
     struct list in_class;
     uint64_t due_ms;
@@ -25,20 +26,20 @@ struct deadline {
 
 struct deadlines {
     uv_timer_t timer;
-    uint64_t timer_due_ms; /* what the timer is set to; UINT64_MAX: it is not */
+    uint64_t timer_due_ms; /* UINT64_MAX: the timer is not running */
     struct list classes[DEADLINE_CLASSES];
     uint64_t timeouts_ms[DEADLINE_CLASSES];
     void (*expired)(struct deadline *deadline);
 };
 
-/* expired is called for each deadline that has passed, which is in no class then. */
+/* expired is called for each deadline that has passed; by then it has left its class. */
 void deadlines_init(struct deadlines *deadlines, uv_loop_t *loop, const struct http_settings *settings,
                     void (*expired)(struct deadline *deadline));
-/* Closes the timer: closed gets it, and its data is arg. */
+/* Closes the timer; closed gets it, with arg as its data. */
 void deadlines_close(struct deadlines *deadlines, uv_close_cb closed, void *arg);
 
 void deadline_init(struct deadline *deadline);
-/* Starts the timeout of that class, and leaves the class that the deadline was in. */
+/* Moves the deadline to that class and starts its timeout. DEADLINE_NONE: only stops it. */
 void deadline_set(struct deadlines *deadlines, struct deadline *deadline, enum deadline_class class);
-/* The one of its class that is due first; NULL: there is none. */
+/* The deadline of the class that is due first; NULL if the class is empty. */
 struct deadline *deadline_first(struct deadlines *deadlines, enum deadline_class class);

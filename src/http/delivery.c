@@ -37,8 +37,8 @@ void delivery_ask(struct delivery *delivery, void (*done)(void *arg, bool delive
     delivery->arg = arg;
 }
 
-/* The last byte goes by itself. A kernel delays the acknowledgement of a single segment by 40 ms or more, so that a
- * client that reads its answer and resets the connection would have acknowledged nothing; after two small ones Linux
+/* Sends the last byte on its own. A kernel delays the acknowledgement of a single segment by 40 ms or more, so a client
+ * that reads its response and resets the connection would have acknowledged nothing. After two small segments, Linux
  * acknowledges as soon as they are read. */
 enum output_result delivery_send(struct output *output, struct text answer)
 {
@@ -70,8 +70,8 @@ void delivery_begin(struct deliveries *deliveries, struct delivery *delivery, co
 
 enum acknowledgement { ACKNOWLEDGED, NOT_YET, NEVER };
 
-/* A Unix socket: what is written is acknowledged when it is read. The order matters: a peer that closes before it has
- * read empties the queue too, so the trace of that is looked for after the queue was seen empty. */
+/* On a Unix socket, bytes count as acknowledged when the peer has read them. The order matters: a peer that closes
+ * before reading also empties the queue, so the error it leaves is looked for after the queue. */
 static enum acknowledgement acknowledgement_of_unix(int fd)
 {
     int unread = 0, error = 0;
@@ -82,7 +82,7 @@ static enum acknowledgement acknowledgement_of_unix(int fd)
     return unread == 0 ? ACKNOWLEDGED : NOT_YET;
 }
 
-/* What Linux answers to TCP_INFO since 4.1; the C library's struct ends earlier. */
+/* TCP_INFO as Linux returns it since 4.1; the C library's struct ends earlier. */
 struct tcp_counts {
     struct tcp_info info;
     uint64_t pacing_rate, max_pacing_rate;
@@ -97,8 +97,8 @@ static bool read_tcp(int fd, struct tcp_counts *ret_counts)
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, ret_counts, &bytes) == 0 && bytes == sizeof *ret_counts;
 }
 
-/* Of a TCP socket the kernel counts the bytes that were acknowledged, and keeps the count when a reset closes it,
- * though the queue is emptied. */
+/* For a TCP socket, the kernel counts acknowledged bytes, and keeps the count when a reset closes the socket and
+ * empties its queue. */
 static enum acknowledgement acknowledgement_of(const struct output *output)
 {
     struct tcp_counts tcp;
@@ -110,8 +110,8 @@ static enum acknowledgement acknowledgement_of(const struct output *output)
     return tcp.info.tcpi_state == TCP_CLOSE ? NEVER : NOT_YET;
 }
 
-/* As the connection ends. A Unix socket has nothing left to tell: there, a peer that has read all and closes is at its
- * end of file, not lost. */
+/* Called as the connection ends. Only TCP still knows then. On a Unix socket nothing is missed: a peer that reads
+ * everything and closes causes an end of file, which does not end a connection that waits for its delivery. */
 static bool was_acknowledged(const struct output *output)
 {
     struct tcp_counts tcp;
@@ -141,7 +141,7 @@ static void on_timer(uv_timer_t *timer)
     struct deliveries *deliveries = timer->data;
     struct list batch, *node;
 
-    /* What is added meanwhile is for the next tick. */
+    /* Nodes that are added meanwhile wait for the next tick. */
     list_init(&batch);
     list_append(&deliveries->polled, &batch);
     list_remove(&deliveries->polled);

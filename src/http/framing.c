@@ -4,7 +4,7 @@
 
 enum { SIZE_MAX_DIGITS = 16, EXTENSIONS_MAX_BYTES = 128, TRAILERS_MAX_BYTES = 1024 };
 
-/* A size line without digits is the CRLF behind a chunk's data. */
+/* A size line without digits is the CRLF after a chunk's data. */
 static void line_ended(struct framing *f)
 {
     if (f->size_digits > 0 && !f->has_nonzero_digit)
@@ -16,7 +16,7 @@ static void line_ended(struct framing *f)
     f->trailer_name_bytes = 0;
 }
 
-/* What says how a body ends has been said in the head (H7, H8). */
+/* Only the head may say how the body ends (H7, H8). */
 static bool trailer_may_have_name(struct text name)
 {
     return name.len > 0 && !text_equal_nocase(name, TEXT("content-length")) &&
@@ -38,7 +38,7 @@ static bool trailer_is_sound(struct framing *f, char c)
     return c != ' '; /* neither a folded line (H2) nor a blank before the colon (H5) */
 }
 
-/* One to a chunk and without escapes: some versions of llhttp take no more than that. */
+/* One per chunk, without escapes: some versions of llhttp accept no more than that. */
 static bool extension_is_sound(struct framing *f, char c)
 {
     if (f->in_extension && (c == ';' || c == '\\'))
@@ -57,7 +57,7 @@ static bool printable_is_sound(struct framing *f, char c)
     return isxdigit((unsigned char)c) && ++f->size_digits <= SIZE_MAX_DIGITS;
 }
 
-/* ASCII; a tab within a trailer's value only. */
+/* Printable ASCII; a tab only within a trailer's value. */
 static bool is_printable(const struct framing *f, char c)
 {
     return (c >= ' ' && c <= '~') || (c == '\t' && f->in_trailer_value);

@@ -1,6 +1,6 @@
-/* What surrounds the data of a chunked body: size lines, extensions, trailers. llhttp bounds none of it and takes a
- * bare LF in places (H1, H9), and its versions differ in the extensions and trailers they take. This guard sees each
- * such byte once and refuses what is unsound, so that every version comes to the same verdict. Nothing is kept. */
+/* Guards the bytes around the data of a chunked body: size lines, extensions, trailers. llhttp bounds none of them and
+ * accepts a bare LF in places (H1, H9), and its versions differ in the extensions and trailers they accept. The guard
+ * sees each such byte once and refuses what is unsound, so that every version reaches the same verdict. */
 #pragma once
 #include "base/text.h"
 
@@ -9,7 +9,7 @@ struct framing {
     size_t extension_bytes; /* of all size lines */
     size_t trailer_bytes;
     size_t trailer_name_bytes;
-    char trailer_name[sizeof "transfer-encoding"]; /* as much as tells it from the names that are refused */
+    char trailer_name[sizeof "transfer-encoding"]; /* enough of it to recognise a refused name */
     bool in_extension;
     bool has_nonzero_digit; /* of the current size line */
     bool in_trailers;
@@ -17,5 +17,5 @@ struct framing {
     bool after_cr;
 };
 
-/* The next framing bytes, in any pieces. False: refuse the request. Starts zeroed. */
+/* Checks the next framing bytes, in pieces of any size. False: refuse the request. f starts zeroed. */
 MUST_CHECK bool framing_check(struct framing *f, struct text bytes);

@@ -5,7 +5,7 @@
 #include <endian.h>
 #include <string.h>
 
-/* RFC 9112 sets no length for the method; the longest that is registered has 17 characters. */
+/* RFC 9112 does not limit the method; the longest registered one has 17 characters. */
 enum { METHOD_MAX_BYTES = 32, FIELD_NAME_MAX_BYTES = 256, PORT_MAX_DIGITS = 5 };
 
 enum {
@@ -65,7 +65,7 @@ static bool is_all(struct text t, uint8_t class)
     return (text_classes(t, CLASSES) & class) != 0;
 }
 
-/* Word by word; the last word overlaps the one before. */
+/* Eight bytes at a time; the last eight may overlap the ones before. */
 static bool is_ascii(struct text t)
 {
     uint64_t any = 0, word;
@@ -88,8 +88,8 @@ static struct text text_between(const char *from, const char *to)
     return (struct text){from, (size_t)(to - from)};
 }
 
-/* The first control character from `at` on, or `end`. Eight bytes at a time: the subtraction borrows into the highest
- * bit of each byte below ' ', and of others only above such a one. */
+/* Returns the position of the first control character at or after `at`, or `end`. Eight bytes at a time: the
+ * subtraction sets the highest bit of each byte below ' '; it sets others only above such a byte, by a borrow. */
 static size_t find_control(const char *bytes, size_t at, size_t end)
 {
     const uint64_t each = UINT64_C(0x0101010101010101);
@@ -107,7 +107,7 @@ static size_t find_control(const char *bytes, size_t at, size_t end)
     return at;
 }
 
-/* The line that ends here: H2, H3 (no empty line before the request line), H12. */
+/* Checks the line that ends at `end`: H2, H3 (no empty line before the request line), H12. */
 static enum head_scan_result scan_line(struct head_scan *scan, const char *bytes, size_t end,
                                        const struct http_settings *settings, enum http_error *ret_error)
 {
@@ -124,7 +124,7 @@ static enum head_scan_result scan_line(struct head_scan *scan, const char *bytes
     return HEAD_REFUSED;
 }
 
-/* The first line, as far as it was scanned, cannot begin with a method: the rest of it need not be waited for. */
+/* The first line, as far as scanned, cannot begin with a method: no need to wait for the rest. */
 static bool method_is_endless(const struct head_scan *scan, const char *bytes)
 {
     return scan->lines == 0 && scan->scanned > METHOD_MAX_BYTES && !memchr(bytes, ' ', METHOD_MAX_BYTES + 1);
@@ -186,7 +186,7 @@ void http_target_split(struct text target, struct text *ret_path, struct text *r
     *ret_query = mark ? text_skip(target, path_bytes + 1) : (struct text){NULL, 0};
 }
 
-/* A query is for whoever reads it: clients send raw '|' and lone '%' to other backends. */
+/* Escapes in the query are left to its reader: clients send raw '|' and lone '%' to other backends. */
 bool http_target_is_sound(struct text target)
 {
     struct text path, query;
@@ -202,7 +202,7 @@ static void split_query(struct http_head *head, struct text path_and_query)
         head->path = TEXT("/");
 }
 
-/* absolute-form: "http://authority[/path][?query]". Whether the authority is ours is told by Host, later. */
+/* absolute-form: "http://authority[/path][?query]". That the authority equals Host is checked later. */
 static bool split_absolute_form(struct http_head *head)
 {
     static const struct text SCHEMES[] = {{"http://", 7}, {"https://", 8}};
@@ -254,8 +254,8 @@ static enum http_error check_version(struct http_head *head, struct text version
     return HTTP_ERROR_BAD_REQUEST;
 }
 
-/* What every version of llhttp knows; later ones know more, on which no verdict may depend. Checks are asked with the
- * method that is to be judged: so these are more than have a meaning here. */
+/* The methods that every version of llhttp knows. Later versions know more, but no verdict may depend on the version.
+ * Most are not served here, but a gateway may ask about a request with any of them. */
 bool http_method_read(struct text name, enum http_method *ret_method)
 {
     static const struct {
@@ -307,7 +307,7 @@ enum http_error head_read_request_line(struct http_head *head, struct text whole
     version_error = check_version(head, text_between(second + 1, end));
     if (version_error == HTTP_ERROR_BAD_REQUEST)
         return HTTP_ERROR_BAD_REQUEST;
-    /* A CONNECT names an authority where others name a resource; we are no proxy, whatever it names. */
+    /* CONNECT names an authority instead of a resource, and this is no proxy. */
     if (text_equal(head->method, TEXT("CONNECT")))
         return version_error == HTTP_ERROR_NONE ? HTTP_ERROR_METHOD_NOT_ALLOWED : version_error;
     target_error = check_target(head, settings);
@@ -349,7 +349,7 @@ static bool authority_is_sound(struct text authority)
            port_is_sound(text_between(mark + 1, end));
 }
 
-/* The headers that decide framing, routing or identity: each at most once. */
+/* Headers that decide framing, routing or identity may appear once. */
 enum single {
     SINGLE_HOST,
     SINGLE_CONTENT_LENGTH,
@@ -361,7 +361,7 @@ enum single {
     SINGLE_COUNT,
 };
 
-/* Spelled as most clients do. */
+/* In the spelling of most clients, which compares fastest. */
 static const struct text SINGLES[SINGLE_COUNT] = {
     [SINGLE_HOST] = {"Host", 4},
     [SINGLE_CONTENT_LENGTH] = {"Content-Length", 14},
@@ -381,7 +381,7 @@ static enum single single_of(struct text name)
     return s;
 }
 
-/* H5, and H12: no two of a field that is read once. */
+/* H5, and of H12 that each single field appears once. */
 static bool collect_singles(const struct http_head *head, const struct http_field *ret_found[SINGLE_COUNT])
 {
     for (size_t i = 0; i < head->field_count; i++) {
@@ -393,7 +393,7 @@ static bool collect_singles(const struct http_head *head, const struct http_fiel
         s = single_of(field->name);
         if (s == SINGLE_COUNT)
             continue;
-        /* Cookies of other applications may hold anything. */
+        /* Other applications' cookies may hold any bytes. */
         if (ret_found[s] || (s != SINGLE_COOKIE && !is_ascii(field->value)))
             return false;
         ret_found[s] = field;
@@ -447,7 +447,7 @@ enum http_error head_check_fields(struct http_head *head, const struct http_sett
     expect = found[SINGLE_EXPECT];
     if (expect && !text_equal_nocase(expect->value, TEXT("100-continue")))
         return HTTP_ERROR_EXPECTATION_FAILED;
-    /* An HTTP/1.0 client gets no 1xx (H10). */
+    /* An HTTP/1.0 client gets no 1xx response (H10). */
     head->expects_continue = expect && !head->is_http_1_0;
     return HTTP_ERROR_NONE;
 }

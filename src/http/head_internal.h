@@ -10,7 +10,7 @@ struct http_field {
 
 struct http_head {
     struct text method, target, path, query;
-    int known_method;      /* enum http_method: llhttp.h has names of the same spelling, and is included beside this */
+    int known_method;      /* enum http_method; an int, because llhttp.h, included beside this, uses the same names */
     struct text authority; /* of an absolute-form target */
     struct http_field *fields;
     size_t field_count;
@@ -21,8 +21,8 @@ struct http_head {
     bool expects_continue;
 };
 
-/* How far the search for the end of a head has come. Zeroed before the first byte; the input may then arrive in any
- * pieces, as long as each call sees it from the head's first byte on. */
+/* How far the search for the end of a head has come. Zero it before the first byte. Input may arrive in pieces of any
+ * size, as long as each call sees it from the head's first byte. */
 struct head_scan {
     size_t line_start;
     size_t scanned;
@@ -30,15 +30,15 @@ struct head_scan {
 };
 
 enum head_scan_result { HEAD_PARTIAL, HEAD_WHOLE, HEAD_REFUSED };
-/* Finds the empty line that ends the head. Control characters other than those of line ends and tabs within a line (H1,
- * H5), a line that begins with a blank (H2), a method without end, and what is too large (H12), are refused at once,
- * without waiting for the end. ret_bytes: the length of a whole head; ret_error: why it is refused. */
+/* Finds the empty line that ends the head. Refuses at once, without waiting for the end: control characters other than
+ * line ends and tabs within a line (H1), a line that begins with a blank (H2), an endless method, and anything too
+ * large (H12). ret_bytes: the length of a whole head; ret_error: why it is refused. */
 enum head_scan_result head_scan(struct head_scan *scan, struct text input, const struct http_settings *settings,
                                 size_t *ret_bytes, enum http_error *ret_error);
 
 /* H3 and H4: sets method, target, path, query, authority and version from the first line. */
 enum http_error head_read_request_line(struct http_head *head, struct text whole_head,
                                        const struct http_settings *settings);
-/* H5 to H8 and H10, and that no header appears twice whose double meaning could be used against us. To be called when
- * the field table is complete. */
+/* H5 to H8 and H10; and refuses a repeated header if its two readings could be used against us (H12). Call it when the
+ * field table is complete. */
 enum http_error head_check_fields(struct http_head *head, const struct http_settings *settings);

@@ -17,10 +17,10 @@ enum { BACKLOG = 1024, ACCEPTS_AT_ONCE = 64, HOST_BYTES = INET6_ADDRSTRLEN, PORT
 struct listener {
     uv_poll_t poll;
     int fd;
-    int spare_fd; /* given up for a moment when no descriptor is left */
+    int spare_fd; /* closed for a moment when no other descriptor is left */
     struct listeners *all;
     struct list in_all;
-    char path[sizeof((struct sockaddr_un *)NULL)->sun_path]; /* of a Unix socket: removed when it is closed */
+    char path[sizeof((struct sockaddr_un *)NULL)->sun_path]; /* of a Unix socket; removed when the listener closes */
 };
 
 void listeners_init(struct listeners *listeners)
@@ -33,8 +33,8 @@ static int open_spare(void)
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* Without a descriptor left, what waits is taken with the spare one and closed: its peer can turn to another node at
- * once, and the loop does not go round for what it can't take. */
+/* When no descriptor is left, accepts a waiting connection with the spare one and closes it. Its peer can turn to
+ * another node at once, and the loop does not spin on a connection that it cannot accept. */
 static void refuse_waiting(struct listener *listener)
 {
     int fd;
@@ -50,7 +50,8 @@ static void refuse_waiting(struct listener *listener)
     listener->spare_fd = open_spare();
 }
 
-/* Connections that have gone meanwhile are nobody's trouble. After another error the next turn of the loop goes on. */
+/* Ignores connections that ended before they were accepted. After any other error, the next turn of the loop goes
+ * on. */
 static void listener_on_ready(uv_poll_t *poll, int status UNUSED, int events UNUSED)
 {
     struct listener *listener = poll->data;
@@ -76,7 +77,7 @@ static void listener_on_ready(uv_poll_t *poll, int status UNUSED, int events UNU
     }
 }
 
-/* What it has besides its handle. */
+/* Releases everything but the handle. */
 static void give_up(struct listener *listener)
 {
     if (listener->path[0])
@@ -165,7 +166,7 @@ static bool set_option(int fd, int level, int name, int value)
     return setsockopt(fd, level, name, &value, sizeof value) == 0;
 }
 
-/* An address left in TIME_WAIT is taken again; "[::]" takes IPv4 too, whatever net.ipv6.bindv6only says. */
+/* An address in TIME_WAIT can be bound again. "[::]" accepts IPv4 too, whatever net.ipv6.bindv6only says. */
 static int bind_tcp(struct listener *listener, struct text address, bool reuse_port)
 {
     struct sockaddr_storage parsed = {0};

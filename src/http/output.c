@@ -8,8 +8,8 @@
 
 struct piece {
     struct list in_waiting;
-    struct text rest; /* what the socket has not taken yet: of memory, or of what lasts */
-    size_t bytes;     /* of memory */
+    struct text rest; /* what the socket has not taken yet, in memory or in lasting bytes */
+    size_t bytes;     /* in memory */
     char memory[];
 };
 
@@ -56,7 +56,7 @@ static void queue(struct output *output, struct text copied, struct text lasting
     output->memory_bytes += sizeof *piece + piece->bytes;
 }
 
-/* What the socket's buffer does not take at once. */
+/* Queues what the socket has not taken. */
 static void queue_rest(struct output *output, struct text rest, struct text lasting)
 {
     size_t lasting_bytes = lasting.len < rest.len ? lasting.len : rest.len;

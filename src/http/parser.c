@@ -17,7 +17,8 @@ static int stop(struct http_parser *parser, enum http_error error)
     return HPE_USER;
 }
 
-/* After the head, header callbacks tell of trailers: bounded by the framing guard and dropped (H9). */
+/* After the head, llhttp reports trailers through the header callbacks. The framing guard bounds them; they are dropped
+ * (H9). */
 static int on_field_name(llhttp_t *machine, const char *at, size_t bytes)
 {
     struct http_parser *parser = machine->data;
@@ -39,7 +40,7 @@ static int on_field_value(llhttp_t *machine, const char *at, size_t bytes)
         return 0;
     CHECK(parser->head->field_count > 0);
     field = &parser->head->fields[parser->head->field_count - 1];
-    /* In one piece, as the head is: several would be a folded line. */
+    /* The head is one piece, so each value is too; a second piece would be a folded line. */
     if (field->value.len > 0)
         return stop(parser, HTTP_ERROR_BAD_REQUEST);
     field->value = text_trim((struct text){at, bytes});
@@ -50,7 +51,7 @@ static int on_head_complete(llhttp_t *machine)
 {
     struct http_parser *parser = machine->data;
 
-    machine->upgrade = 0; /* H11: or llhttp would stop reading HTTP here */
+    machine->upgrade = 0; /* H11: otherwise llhttp would stop parsing HTTP here */
     parser->head->keeps_alive = llhttp_should_keep_alive(machine) != 0;
     parser->is_head_complete = true;
     return 0;
@@ -87,7 +88,7 @@ static const llhttp_settings_t CALLBACKS = {
     .on_message_complete = on_message_complete,
 };
 
-/* llhttp and our own rules must have understood the same framing (H7, H8). */
+/* llhttp and our own rules must agree on the framing (H7, H8). */
 static bool framing_agrees(const struct http_parser *parser)
 {
     const llhttp_t *machine = parser->machine;

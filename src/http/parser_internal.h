@@ -1,5 +1,5 @@
-/* llhttp behind a narrow door: one request's head in one piece, then its body in any pieces. This header does not
- * include llhttp.h, whose names for methods are also ours. */
+/* llhttp behind a narrow interface: one request's head in one piece, then its body in pieces of any size. This header
+ * does not include llhttp.h, because that defines the same method names as we do. */
 #pragma once
 #include "base/arena.h"
 #include "framing_internal.h"
@@ -12,8 +12,8 @@ struct http_parser {
     struct http_head *head;
     size_t field_room;
     struct framing framing;
-    struct buf *sink;         /* where the body goes; NULL: discarded */
-    const char *framing_from; /* within the piece at hand: the first byte not yet seen by the guard */
+    struct buf *sink;         /* where the body goes; NULL: it is discarded */
+    const char *framing_from; /* in the current piece, the first byte that the guard has not seen */
     uint64_t body_bytes;
     uint64_t body_max_bytes;
     enum http_error error; /* why a callback stopped the parser */
@@ -21,12 +21,12 @@ struct http_parser {
     bool is_complete; /* the whole message, body included */
 };
 
-/* Parses a whole head as found by head_scan() and fills `head`. The bytes must outlive both. On refusal `head` holds
- * what was understood until then. */
+/* Parses a whole head, as found by head_scan(), into `head`. The bytes must outlive both. On refusal, `head` holds what
+ * was parsed until then. */
 enum http_error parser_read_head(struct http_parser *parser, struct http_head *head, struct arena *arena,
                                  struct text bytes, size_t lines, const struct http_settings *settings);
 
 enum parser_result { PARSER_MORE, PARSER_DONE, PARSER_REFUSED };
-/* Takes body bytes; what follows the body is left: ret_used. PARSER_DONE at once where there is no body. The body is
- * appended to sink (NULL: discarded) and may not pass settings->body_max_bytes. */
+/* Consumes body bytes, not what follows the body; ret_used: how many. PARSER_DONE at once if there is no body. The body
+ * is appended to sink (NULL: discarded) and may not exceed parser->body_max_bytes. */
 enum parser_result parser_read_body(struct http_parser *parser, struct text input, struct buf *sink, size_t *ret_used);

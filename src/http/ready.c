@@ -21,7 +21,7 @@ static void on_idle(uv_idle_t *idle)
     struct ready *ready = idle->data;
     struct list batch, *node;
 
-    /* What is added meanwhile is for the next turn, so that nobody starves the others. */
+    /* Nodes that are added meanwhile wait for the next turn, so that none starves the others. */
     list_init(&batch);
     list_append(&ready->nodes, &batch);
     list_remove(&ready->nodes);

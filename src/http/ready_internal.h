@@ -1,4 +1,4 @@
-/* Work that goes on in the next turn of the loop, outside of any callback. */
+/* Work that goes on in the next turn of the loop. */
 #pragma once
 #include "base/list.h"
 #include <uv.h>
@@ -9,9 +9,9 @@ struct ready {
     void (*resume)(struct list *node);
 };
 
-/* resume is called for each node, which is in no list then. */
+/* resume is called for each node; by then it has left the list. */
 void ready_init(struct ready *ready, uv_loop_t *loop, void (*resume)(struct list *node));
-/* Closes the handle: closed gets it, and its data is arg. */
+/* Closes the handle; closed gets it, with arg as its data. */
 void ready_close(struct ready *ready, uv_close_cb closed, void *arg);
-/* Harmless when repeated; list_remove() takes the node back. */
+/* May be repeated. list_remove() takes the node back. */
 void ready_add(struct ready *ready, struct list *node);

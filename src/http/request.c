@@ -41,7 +41,7 @@ static struct http_request *request_take(struct requests *requests)
     return request;
 }
 
-/* Read once in a turn of the loop: a request needs it several times, and none of them more exactly. */
+/* Reads the clock once per turn of the loop: a request needs the time repeatedly, and never more exactly. */
 static int64_t wall_ms(struct requests *requests)
 {
     const uint64_t turn_ms = uv_now(requests->loop);
@@ -79,7 +79,7 @@ static void request_free(struct http_request *request)
     buf_wipe(&request->body);
     arena_finish(&request->arena);
     if (requests->spare_count < requests->spares_max) {
-        /* The one that was used last is taken first: it is still in the processor's caches. */
+        /* Last in, first out: the latest is still in the CPU's caches. */
         list_prepend(&requests->spares, &request->in_spares);
         requests->spare_count++;
     } else {
@@ -127,7 +127,8 @@ enum http_error request_read_head(struct http_request *request, struct text byte
     request->head_bytes = arena_copy(&request->arena, bytes);
     error = parser_read_head(&request->parser, &request->head, &request->arena, request->head_bytes, lines,
                              request->all->settings);
-    request->method = (enum http_method)request->head.known_method; /* of a refused head too: HEAD gets no body */
+    request->method =
+        (enum http_method)request->head.known_method; /* also of a refused head: the response to HEAD has no body */
     return error;
 }
 

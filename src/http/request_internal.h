@@ -1,5 +1,5 @@
-/* A request and what refers to it: its connection, its handlers (holds), and we ourselves while it is on our stack or
- * in one of our lists (pins). It is freed, wiped, to be used again, when nobody is left. */
+/* A request lives as long as something refers to it: a handler (by a hold); or its connection, or this layer while it
+ * works on the request or waits for its delivery (by a pin). Then it is wiped and freed, or kept for reuse. */
 #pragma once
 #include "delivery_internal.h"
 #include "http/request.h"
@@ -7,7 +7,7 @@
 
 #include <netinet/in.h>
 
-/* Head, field table and reply lines of an ordinary request fit. */
+/* The head, field table and reply lines of an ordinary request fit into it. */
 enum { REQUEST_FIRST_BYTES = 4096 };
 
 struct answers;
@@ -19,7 +19,7 @@ struct requests {
     const struct http_settings *settings;
     http_handler *handler;
     void *handler_arg;
-    struct answers *answers; /* response.c: how they are answered */
+    struct answers *answers; /* what their responses share (response.c) */
     struct deliveries deliveries;
     void (*want_body)(struct conn *conn);
     void (*none_left)(void *arg);
@@ -27,7 +27,7 @@ struct requests {
     size_t count; /* not yet freed, connected or not: a handler may outlive its connection */
     struct list spares;
     size_t spare_count, spares_max;
-    int64_t wall_ms; /* as of the loop's turn that began at wall_read_ms of the loop's own clock */
+    int64_t wall_ms; /* read in the turn that began at wall_read_ms, by the loop's clock */
     uint64_t wall_read_ms;
 };
 
@@ -39,7 +39,7 @@ struct reply_line {
 struct http_request {
     struct list in_spares;
     struct requests *all;
-    struct conn *conn; /* NULL once it is gone, or has gone on to the next request */
+    struct conn *conn; /* NULL once it is closed or has moved on to its next request */
     unsigned holds, pins;
     bool is_gone;
     bool is_replied;
@@ -62,24 +62,24 @@ struct http_request {
     _Alignas(16) char first_block[REQUEST_FIRST_BYTES];
 };
 
-/* Fills what is not set by then. settled: as deliveries_init() has it. none_left is called whenever the last request
- * was freed. */
+/* Initialises everything that the caller has not set. settled: see deliveries_init(). none_left is called whenever the
+ * last request has been freed. */
 void requests_init(struct requests *requests, void (*settled)(struct delivery *delivery, bool is_delivered));
-/* The server closes: what is freed from now on is not kept. */
+/* The server is closing: from now on, no freed request is kept for reuse. */
 void requests_keep_none(struct requests *requests);
 
-/* Pinned once, for the connection. peer is copied. */
+/* Pinned once, for its connection. peer is copied. */
 struct http_request *request_create(struct requests *requests, struct conn *conn, const char peer[INET6_ADDRSTRLEN]);
 void request_pin(struct http_request *request);
 void request_unpin(struct http_request *request);
 /* Copies the head and parses it. */
 enum http_error request_read_head(struct http_request *request, struct text bytes, size_t lines);
-/* Calls the handler and holds it to its contract. */
+/* Calls the handler and checks that it kept its contract. */
 void request_dispatch(struct http_request *request);
-/* The connection has failed. Whoever waits is told at the next tick: request_end_lost(). */
+/* The connection has failed. Whoever waits is called back at the next tick, by request_end_lost(). */
 void request_lost(struct http_request *request);
 void request_end_lost(struct http_request *request, bool was_delivered);
-/* Tells the one who waits for the delivery, if anybody does. */
+/* Calls back whoever waits for the delivery, if anybody does. */
 void request_end_delivery(struct http_request *request, bool is_delivered);
-/* Tells the one who waits for the body, if anybody does. */
+/* Calls back whoever waits for the body, if anybody does. */
 void request_body_ended(struct http_request *request, enum http_body_result result);

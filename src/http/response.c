@@ -116,8 +116,8 @@ void http_response_on_delivered(struct http_request *request, void (*done)(void 
         delivery_lose(&request->all->deliveries, &request->delivery);
 }
 
-/* Whether the connection ends with this reply: because it was asked, or because a client that waits for 100 Continue
- * may or may not send its body, and nobody could tell that body from the next request. */
+/* Whether the connection ends with this reply. Either that was asked for, or the client still waits for 100 Continue:
+ * it may or may not send its body now, and that body could not be told from the next request. */
 static bool ends_connection(const struct http_request *request)
 {
     bool is_body_in_doubt =
@@ -145,8 +145,8 @@ static void make_common_lines(struct buf *lines, int64_t now_ms, struct text fix
     CHECK(!lines->failed);
 }
 
-/* What every answer begins with after its status: "Date: …\r\n", the fixed headers, and "X-Request-Id: ". Made once a
- * second; each time where the request has fixed headers of its own. */
+/* The start of every response after its status line: "Date: …\r\n", the fixed headers, and "X-Request-Id: ". Made once
+ * a second, and for each request that has fixed headers of its own. */
 static struct text common_lines(const struct http_request *request)
 {
     struct answers *answers = request->all->answers;
@@ -212,7 +212,7 @@ static void reply(struct http_request *request, int status, struct text content_
             lasting = body;
     }
     CHECK(!out->failed);
-    cork_send(cork, request->conn, from, lasting); /* the request may end with it */
+    cork_send(cork, request->conn, from, lasting); /* may free the request */
 }
 
 void http_reply(struct http_request *request, int status, struct text content_type, struct text body)

@@ -62,7 +62,7 @@ struct http_server *http_server_create(uv_loop_t *loop, const struct http_settin
 {
     struct http_server *server = mem_alloc(sizeof *server);
 
-    /* A peer that has gone must be an error of write(), not the end of the process. */
+    /* Writing to a peer that is gone must be an error, not kill the process. */
     signal(SIGPIPE, SIG_IGN);
     CHECK(settings->make_id);
     server->settings = *settings;
@@ -142,7 +142,7 @@ static void close_own_handles(struct http_server *server)
     uv_close((uv_handle_t *)&server->drain_timer, server_on_handle_closed);
 }
 
-/* Handlers may hold requests longer than their connections live: the server waits for both. */
+/* A handler may hold a request longer than its connection lives, so the server waits for both. */
 static void server_part_ended(void *arg)
 {
     struct http_server *server = arg;

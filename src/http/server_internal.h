@@ -1,4 +1,4 @@
-/* What a server is made of. Only server.c knows it; its parts do not know it, nor each other's owners. */
+/* The parts of a server. Only server.c includes this: the parts know neither the server nor each other's owners. */
 #pragma once
 #include "conns_internal.h"
 #include "listener_internal.h"

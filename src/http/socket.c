@@ -6,8 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* recv(2) and send(2) themselves. glibc's are places where a thread may be cancelled, and from a process' first thread
- * on each call pays for that, twice. */
+/* The system calls themselves. glibc's recv() and send() are cancellation points; once a process has started a thread,
+ * each call pays twice for that. */
 static ssize_t receive(int fd, char *ret_bytes, size_t room)
 {
     return syscall(SYS_recvfrom, fd, ret_bytes, room, MSG_DONTWAIT, NULL, NULL);
@@ -40,24 +40,24 @@ int socket_await(struct socket *socket, bool input, bool room, uv_poll_cb ready)
     if (events == socket->awaited)
         return 0;
     socket->awaited = events;
-    socket->is_edge_triggered = false; /* libuv registers it anew */
+    socket->is_edge_triggered = false; /* libuv registers the socket again */
     return events ? uv_poll_start(&socket->poll, events, ready) : uv_poll_stop(&socket->poll);
 }
 
-/* Changes libuv's own registration, in nothing but EPOLLET. The kernel looks at the socket once more in this call: what
- * came meanwhile is told. Where it fails, all stays as it was. */
+/* Changes EPOLLET in libuv's own registration, and nothing else. The call makes the kernel check the socket again, so
+ * input that has arrived meanwhile is reported. If it fails, nothing has changed. */
 static void set_trigger(struct socket *socket, bool edge)
 {
     struct epoll_event event = {
-        .events = EPOLLIN | EPOLLRDHUP | (edge ? (uint32_t)EPOLLET : 0), .data.fd = socket->fd, /* as libuv has it */
+        .events = EPOLLIN | EPOLLRDHUP | (edge ? (uint32_t)EPOLLET : 0), .data.fd = socket->fd, /* as libuv sets it */
     };
 
     if (epoll_ctl(uv_backend_fd(socket->poll.loop), EPOLL_CTL_MOD, socket->fd, &event) == 0)
         socket->is_edge_triggered = edge;
 }
 
-/* Fewer bytes than there was room for were all (epoll(7)), but the end of input may lie behind them: without another
- * event, if it came together with them. */
+/* A read that does not fill the room has emptied the socket (epoll(7)). But the end of input may follow those bytes,
+ * and if it arrived with them (UV_DISCONNECT), no edge would report it. */
 ssize_t socket_receive(struct socket *socket, int events, char *ret_bytes, size_t room)
 {
     bool is_used_up;
