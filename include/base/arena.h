@@ -1,5 +1,5 @@
-/* Memory of one request: bump allocation, and a list of things to undo. arena_finish() runs the deferred
- * calls, last first, then wipes what was used (requests carry passwords) and frees all blocks. */
+/* Memory of one request: bump allocation and deferred calls. arena_finish() runs the deferred calls, last first, then
+ * wipes the used memory (requests carry passwords) and frees all blocks. */
 #pragma once
 #include "base/text.h"
 
@@ -16,11 +16,11 @@ struct arena {
     size_t first_bytes;
 };
 
-/* first: zeroed storage for the common case (16-byte aligned), owned by the caller, outliving the arena. */
+/* first: zeroed, 16-byte aligned storage for the common case. The caller owns it; it must outlive the arena. */
 void arena_init(struct arena *a, void *first, size_t first_bytes);
 void *arena_alloc_slowly(struct arena *a, size_t bytes);
-/* Zeroed, 16-byte aligned, never NULL. Callers cap what a peer can size. Inline while there is room: the memory behind
- * the cursor is zero already, because the caller's block came zeroed and arena_finish() wiped what was used. */
+/* Zeroed, 16-byte aligned, never NULL. Callers cap sizes that a peer can choose. Inline while there is room: the memory
+ * behind the cursor is zero already, because the caller's block came zeroed and arena_finish() wiped what was used. */
 static inline void *arena_alloc(struct arena *a, size_t bytes)
 {
     const size_t room = a->cursor ? (size_t)(a->end - a->cursor) : 0;
@@ -31,7 +31,7 @@ static inline void *arena_alloc(struct arena *a, size_t bytes)
     a->cursor += rounded;
     return ptr;
 }
-/* Copy with a NUL behind it. */
+/* A copy, followed by a NUL. */
 struct text arena_copy(struct arena *a, struct text t);
 /* Runs fn(arg) in arena_finish(). */
 void arena_defer(struct arena *a, void (*fn)(void *arg), void *arg);

@@ -7,7 +7,8 @@
 #define UNUSED __attribute__((unused))
 /* No gaps between members, and any address will do. */
 #define PACKED __attribute__((packed))
-/* For what is cheap only where its arguments are known; gcc counts their general form and leaves it out. */
+/* For functions that are small once their arguments are constants; gcc judges the general form and would not inline
+ * them. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 /* Calls fn(&variable) when the variable leaves its scope. */
 #define CLEANUP(fn) __attribute__((cleanup(fn)))

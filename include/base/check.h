@@ -1,4 +1,4 @@
-/* Assertions that stay on in release: an authentication service stops rather than guesses. */
+/* Assertions that stay on in release builds: an authentication service stops rather than guesses. */
 #pragma once
 #include "base/attr.h"
 

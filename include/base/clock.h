@@ -1,4 +1,4 @@
-/* Time behind two functions that tests can replace, and its printed forms. */
+/* The wall clock (which tests can replace), the clock for deadlines, and printed forms of time. */
 #pragma once
 #include "base/text.h"
 #include <stdint.h>

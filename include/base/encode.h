@@ -1,5 +1,5 @@
 /* Hex, base64, base64url (RFC 4648 sections 4 and 5, the latter without padding) and base32 (section 6, without
- * padding). Decoders are strict: no white space, no stray bits, exact length. */
+ * padding). Decoders except base32 are strict: no white space, no stray bits, exact length. */
 #pragma once
 #include "base/text.h"
 
@@ -14,5 +14,5 @@ MUST_CHECK bool decode_base64url(struct text t, void *ret_bytes, size_t count);
 /* Any length up to max_bytes; padding and blanks between groups are tolerated, letters of either case. */
 MUST_CHECK bool decode_base32(struct text t, void *ret_bytes, size_t max_bytes, size_t *ret_count);
 
-/* Percent-encodes everything but RFC 3986 unreserved characters. */
+/* Percent-encodes everything except RFC 3986's unreserved characters. */
 void encode_percent(struct buf *out, struct text t);

@@ -1,6 +1,6 @@
-/* JSON (RFC 8259): a strict gate around cJSON, readers driven by a table of fields, and a writer.
- * The only module that includes cJSON.h. It lives in base because the policy file (auth), the command line
- * (admin) and the ready file (app) speak JSON as well as HTTP does. */
+/* JSON (RFC 8259): a strict gate around cJSON, readers driven by a table of fields, and a writer. The only module that
+ * includes cJSON.h. It lives in base because the policy file (core), the command line (admin) and the ready file (app)
+ * use JSON, not only the API. */
 #pragma once
 #include "base/attr.h"
 #include "base/text.h"
@@ -10,9 +10,9 @@ struct json; /* a value inside a parsed document */
 
 enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
-/* Parses one JSON object. Refused beyond RFC 8259's syntax: invalid UTF-8, a duplicate member, nesting deeper
- * than 16, "\u0000", lone surrogates, anything but white space behind the object. NULL on refusal; *ret_why
- * (may be NULL) then says what is wrong, a string constant. */
+/* Parses one JSON object. Stricter than RFC 8259: refuses invalid UTF-8, duplicate members, nesting deeper than 16,
+ * "\u0000", lone surrogates, numbers longer than 63 bytes, and anything but white space after the object. NULL on
+ * refusal; *ret_why (ret_why may be NULL) is then a constant that says what is wrong. */
 MUST_CHECK struct json *json_parse_object(struct text body, const char **ret_why);
 /* Wipes every string first (bodies carry passwords), then frees. NULL is fine. */
 void json_free(struct json *document);
@@ -30,7 +30,7 @@ const struct json *json_next(const struct json *value);
 /* The member's name, of a value inside an object. */
 struct text json_name(const struct json *value);
 
-/* Reading an object by a table. */
+/* Reading an object into a struct, by a table of fields. */
 enum json_field_type { JSON_FIELD_TEXT, JSON_FIELD_ARRAY }; /* struct text; const struct json * */
 struct json_field {
     const char *name;
@@ -39,7 +39,7 @@ struct json_field {
     size_t offset; /* in the target struct; an absent optional field is left as it was */
 };
 enum json_read_result { JSON_READ_OK, JSON_READ_MISSING, JSON_READ_WRONG_TYPE, JSON_READ_UNKNOWN };
-/* Members that the table does not name are refused. On refusal ret_name is the member; it points into the table or the
+/* Refuses members that the table does not name. On refusal, ret_name is the member; it points into the table or the
  * document. Views in the target live as long as the document. */
 MUST_CHECK enum json_read_result json_read(const struct json *object, const struct json_field *fields, size_t count,
                                            void *target, struct text *ret_name);
@@ -49,7 +49,8 @@ struct json_writer {
     struct buf *out;
     bool need_comma;
 };
-/* Room for `bytes` behind the comma that may be due, or NULL; json_end() with the end of what was put there. */
+/* Puts the comma that may be due and returns room for `bytes` after it, or NULL. Call json_end() with the end of what
+ * was written there. */
 static inline char *json_begin(struct json_writer *w, size_t bytes)
 {
     char *at = buf_reserve(w->out, w->need_comma + bytes);
@@ -85,8 +86,7 @@ void json_put_text(struct json_writer *w, struct text t);
 void json_put_integer(struct json_writer *w, int64_t value);
 void json_put_bool(struct json_writer *w, bool value);
 void json_put_null(struct json_writer *w);
-/* key + value in one, for a value that needs no escape: an id, a constant. name is a literal; NULL: an element of an
- * array. */
+/* A member, or an element of an array, whose value needs no escape: an id, a constant. name is a literal. */
 #define JSON_PUT_WORD(w, name, value) json_put_word(w, TEXT("\"" name "\":\""), value)
 #define JSON_PUT_WORD_ELEMENT(w, value) json_put_word(w, TEXT("\""), value)
 static ALWAYS_INLINE void json_put_word(struct json_writer *w, struct text opening, struct text word)
@@ -101,5 +101,5 @@ static ALWAYS_INLINE void json_put_word(struct json_writer *w, struct text openi
     at[word.len] = '"';
     json_end(w, at + word.len + 1, true);
 }
-/* key + value in one. */
+/* A member: json_key() and json_put_text(). */
 void json_put_member(struct json_writer *w, const char *name, struct text value);

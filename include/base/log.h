@@ -1,5 +1,5 @@
-/* Structured log lines on stderr, logfmt or JSON: time, level, message, fields. Only the edge logs (api, app,
- * links); libraries return. No field ever carries a secret, a cookie, a code, a password or a whole header. */
+/* Structured log lines on stderr, logfmt or JSON: time, level, message, fields. The code that ends an error logs it;
+ * code below returns it. No field ever carries a secret, a cookie, a code, a password or a whole header. */
 #pragma once
 #include "base/text.h"
 #include <stdint.h>
@@ -27,14 +27,14 @@ void log_configure(enum log_level threshold, enum log_format format);
 struct log_field log_text(const char *name, struct text value);
 struct log_field log_str(const char *name, const char *value);
 struct log_field log_int(const char *name, int64_t value);
-/* Limits a line that would repeat: at most one per pause. suppressed: how many lines were dropped since the previous
- * one. Zeroed: none was written yet. */
+/* Limits a repeated line to one per pause. suppressed: how many lines were dropped since the previous one. Starts
+ * zeroed. */
 struct log_pause {
     uint64_t until_ms;
     int64_t suppressed, counting;
 };
-/* Whether the line may be written now. now_ms: from any clock that does not step. */
+/* Whether the line may be written now; if so, starts the next pause. now_ms: of any clock that does not step. */
 bool log_pause_is_over(struct log_pause *pause, uint64_t now_ms, uint32_t pause_ms);
-/* Control characters and quotes are escaped; a line is cut at 4 KiB; a slow or broken stderr never blocks or
- * stops the node: the line is dropped and counted. */
+/* Escapes control characters and quotes, and cuts a line at 4 KiB. A slow or broken stderr never blocks or stops the
+ * node: the line is dropped and counted. */
 void log_write(enum log_level level, const char *message, const struct log_field *fields);

@@ -1,13 +1,13 @@
-/* Heap memory for small things of our own: running out of it aborts, in one place. Whatever a peer can size is capped
- * first and lives in a struct buf (base/text.h), which can fail without aborting. */
+/* Heap memory for our own small objects: running out of it aborts, in one place. Memory whose size a peer can choose is
+ * capped and lives in a struct buf (base/text.h), which can fail without aborting. */
 #pragma once
 #include <stddef.h>
 
 /* Zeroed memory, never NULL. */
 void *mem_alloc(size_t bytes);
 /* Like mem_alloc(), for megabytes with scattered reads: on huge pages if the kernel grants them (madvise(2),
- * MADV_HUGEPAGE), so that reads need not wait for the page tables, too. Untouched memory costs nothing; the first touch
- * may take 2 MiB at once. */
+ * MADV_HUGEPAGE), so that reads need not also wait for page tables. Untouched memory costs nothing; the first touch may
+ * take 2 MiB at once. */
 void *mem_alloc_large(size_t bytes);
 /* For an array of elements of one cache line each; aligned to cache lines. Not zeroed, never NULL, freed by free().
  * Untouched pages cost nothing. */

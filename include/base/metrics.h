@@ -3,71 +3,72 @@
 #include "base/text.h"
 #include <stdint.h>
 
-/* X(id, type, name, labels, help): rows of one name stand together, and so do those of one histogram. Values of
- * _seconds_sum are counted in milliseconds and printed in seconds. */
-#define METRICS_TABLE(X)                                                                                        \
-    X(METRIC_CONNECTIONS, gauge, "chatelaine_connections", "", "Open client connections.")                      \
-    X(METRIC_CONNECTIONS_TOTAL, counter, "chatelaine_connections_total", "", "Accepted connections.")           \
-    X(METRIC_CONNECTIONS_SHED, counter, "chatelaine_connections_shed_total", "",                                \
-      "Connections closed at once because the node had no room for them.")                                      \
-    X(METRIC_REQUESTS, counter, "chatelaine_requests_total", "", "Requests answered.")                          \
-    X(METRIC_CHECK_ACCEPTED, counter, "chatelaine_checks_total", "result=\"accepted\"",                         \
-      "Credential checks by result.")                                                                           \
-    X(METRIC_CHECK_INVALID, counter, "chatelaine_checks_total", "result=\"invalid\"", "")                       \
-    X(METRIC_CHECK_REVOKED, counter, "chatelaine_checks_total", "result=\"revoked\"", "")                       \
-    X(METRIC_CHECK_FORBIDDEN, counter, "chatelaine_checks_total", "result=\"forbidden\"", "")                   \
-    X(METRIC_CHECK_UNAVAILABLE, counter, "chatelaine_checks_total", "result=\"unavailable\"", "")               \
-    X(METRIC_RECORDS_ALTERED, counter, "chatelaine_records_altered_total", "",                                  \
-      "Records of Redis that were refused because somebody altered or moved them.")                             \
-    X(METRIC_CACHE_HIT, counter, "chatelaine_cache_lookups_total", "result=\"hit\"",                            \
-      "Checks that asked the cache, by what it knew.")                                                          \
-    X(METRIC_CACHE_UNKNOWN, counter, "chatelaine_cache_lookups_total", "result=\"unknown_key\"", "")            \
-    X(METRIC_CACHE_MISS, counter, "chatelaine_cache_lookups_total", "result=\"miss\"", "")                      \
-    X(METRIC_CACHE_NO_LEASE, counter, "chatelaine_cache_lookups_total", "result=\"no_lease\"", "")              \
-    X(METRIC_CACHE_ENTRIES, gauge, "chatelaine_cache_entries", "", "Keys in the cache.")                        \
-    X(METRIC_CACHE_SHARED, counter, "chatelaine_cache_shared_reads_total", "",                                  \
-      "Checks that were decided by a read that another check had sent.")                                        \
-    X(METRIC_LEASE_HELD, gauge, "chatelaine_lease_held", "", "1 while checks may be answered from memory.")     \
-    X(METRIC_LEASES_LOST, counter, "chatelaine_leases_lost_total", "", "Leases that were not renewed in time.") \
-    X(METRIC_SESSIONS, counter, "chatelaine_sessions_total", "", "Memberships of this node that began.")        \
-    X(METRIC_BARRIER_1, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.001\"",                \
-      "From a revocation's write to the moment when no node accepts the key.")                                  \
-    X(METRIC_BARRIER_2, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.002\"", "")            \
-    X(METRIC_BARRIER_5, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.005\"", "")            \
-    X(METRIC_BARRIER_10, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.01\"", "")            \
-    X(METRIC_BARRIER_50, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.05\"", "")            \
-    X(METRIC_BARRIER_200, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.2\"", "")            \
-    X(METRIC_BARRIER_1000, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"1\"", "")             \
-    X(METRIC_BARRIER_2000, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"2\"", "")             \
-    X(METRIC_BARRIER_INF, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"+Inf\"", "")           \
-    X(METRIC_BARRIER_SUM, histogram, "chatelaine_barrier_duration_seconds_sum", "", "")                         \
-    X(METRIC_BARRIER_COUNT, histogram, "chatelaine_barrier_duration_seconds_count", "", "")                     \
-    X(METRIC_BARRIER_SESSIONS, counter, "chatelaine_barrier_sessions_total", "",                                \
-      "Members that revocations had to wait for.")                                                              \
-    X(METRIC_BARRIER_FORCED, counter, "chatelaine_barrier_forced_waits_total", "",                              \
-      "Revocations that waited for leases to end, for a node did not acknowledge.")                             \
-    X(METRIC_BARRIER_FAILED, counter, "chatelaine_barrier_failed_total", "",                                    \
-      "Revocations answered 503 because Redis was lost while they waited.")                                     \
-    X(METRIC_REVOCATION_LOG_FAILED, counter, "chatelaine_revocation_log_failed_total", "",                      \
-      "Revocations that were answered, but that the revocation log did not take.")                              \
-    X(METRIC_LOGIN_OK, counter, "chatelaine_logins_total", "result=\"ok\"", "Logins by result.")                \
-    X(METRIC_LOGIN_REFUSED, counter, "chatelaine_logins_total", "result=\"refused\"", "")                       \
-    X(METRIC_LOGIN_THROTTLED, counter, "chatelaine_logins_total", "result=\"throttled\"", "")                   \
-    X(METRIC_PASSWORD_QUEUE, gauge, "chatelaine_password_queue", "", "Password hashes waiting or running.")     \
-    X(METRIC_PASSWORD_OVERLOADED, counter, "chatelaine_password_overloaded_total", "",                          \
-      "Password hashes refused because the queue was full.")                                                    \
-    X(METRIC_REDIS_CALLS, counter, "chatelaine_redis_calls_total", "", "Commands sent to Redis.")               \
-    X(METRIC_REDIS_LOST, counter, "chatelaine_redis_lost_total", "", "Commands without an answer in time.")     \
-    X(METRIC_REDIS_CONNECTS, counter, "chatelaine_redis_connects_total", "", "Connections made to Redis.")      \
-    X(METRIC_REDIS_SWITCHES, counter, "chatelaine_redis_switches_total", "", "Other masters by Sentinels.")     \
-    X(METRIC_REDIS_FULL, gauge, "chatelaine_redis_full", "",                                                    \
-      "1 while Redis' memory is full: nothing new can be made; checks and revocations go on.")                  \
-    X(METRIC_USAGE_FLUSHED, counter, "chatelaine_usage_flushed_total", "", "Uses of keys written to Redis.")    \
-    X(METRIC_USAGE_DROPPED, counter, "chatelaine_usage_dropped_total", "",                                      \
-      "Uses of keys that were not counted because the table was full.")                                         \
-    X(METRIC_REFUSALS_DROPPED, counter, "chatelaine_refusals_dropped_total", "",                                \
-      "Refused requests of known keys that were not counted because the table was full.")                       \
-    X(METRIC_LOG_DROPPED, counter, "chatelaine_log_dropped_total", "", "Log lines that stderr did not take.")
+/* X(id, type, name, labels, help). Rows with the same name must be adjacent, and so must those of one histogram. A
+ * _seconds_sum is counted in milliseconds and printed in seconds. */
+#define METRICS_TABLE(X)                                                                                            \
+    X(METRIC_CONNECTIONS, gauge, "chatelaine_connections", "", "Open client connections.")                          \
+    X(METRIC_CONNECTIONS_TOTAL, counter, "chatelaine_connections_total", "", "Accepted connections.")               \
+    X(METRIC_CONNECTIONS_SHED, counter, "chatelaine_connections_shed_total", "",                                    \
+      "Connections refused or cut for lack of room: connections, memory or open files.")                            \
+    X(METRIC_REQUESTS, counter, "chatelaine_requests_total", "", "Requests answered.")                              \
+    X(METRIC_CHECK_ACCEPTED, counter, "chatelaine_checks_total", "result=\"accepted\"",                             \
+      "Credential checks by result.")                                                                               \
+    X(METRIC_CHECK_INVALID, counter, "chatelaine_checks_total", "result=\"invalid\"", "")                           \
+    X(METRIC_CHECK_REVOKED, counter, "chatelaine_checks_total", "result=\"revoked\"", "")                           \
+    X(METRIC_CHECK_FORBIDDEN, counter, "chatelaine_checks_total", "result=\"forbidden\"", "")                       \
+    X(METRIC_CHECK_UNAVAILABLE, counter, "chatelaine_checks_total", "result=\"unavailable\"", "")                   \
+    X(METRIC_RECORDS_ALTERED, counter, "chatelaine_records_altered_total", "",                                      \
+      "Records in Redis that were refused because somebody altered or moved them.")                                 \
+    X(METRIC_CACHE_HIT, counter, "chatelaine_cache_lookups_total", "result=\"hit\"", "Cache lookups by result.")    \
+    X(METRIC_CACHE_UNKNOWN, counter, "chatelaine_cache_lookups_total", "result=\"unknown_key\"", "")                \
+    X(METRIC_CACHE_MISS, counter, "chatelaine_cache_lookups_total", "result=\"miss\"", "")                          \
+    X(METRIC_CACHE_NO_LEASE, counter, "chatelaine_cache_lookups_total", "result=\"no_lease\"", "")                  \
+    X(METRIC_CACHE_ENTRIES, gauge, "chatelaine_cache_entries", "", "Keys in the cache.")                            \
+    X(METRIC_CACHE_SHARED, counter, "chatelaine_cache_shared_reads_total", "",                                      \
+      "Checks decided by a read that another check had started.")                                                   \
+    X(METRIC_LEASE_HELD, gauge, "chatelaine_lease_held", "", "1 while checks may be answered from memory.")         \
+    X(METRIC_LEASES_LOST, counter, "chatelaine_leases_lost_total", "", "Leases that were not renewed in time.")     \
+    X(METRIC_SESSIONS, counter, "chatelaine_sessions_total", "", "Memberships that this node has begun.")           \
+    X(METRIC_BARRIER_1, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.001\"",                    \
+      "Time from a revocation's write until no node accepts the key.")                                              \
+    X(METRIC_BARRIER_2, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.002\"", "")                \
+    X(METRIC_BARRIER_5, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.005\"", "")                \
+    X(METRIC_BARRIER_10, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.01\"", "")                \
+    X(METRIC_BARRIER_50, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.05\"", "")                \
+    X(METRIC_BARRIER_200, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.2\"", "")                \
+    X(METRIC_BARRIER_1000, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"1\"", "")                 \
+    X(METRIC_BARRIER_2000, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"2\"", "")                 \
+    X(METRIC_BARRIER_INF, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"+Inf\"", "")               \
+    X(METRIC_BARRIER_SUM, histogram, "chatelaine_barrier_duration_seconds_sum", "", "")                             \
+    X(METRIC_BARRIER_COUNT, histogram, "chatelaine_barrier_duration_seconds_count", "", "")                         \
+    X(METRIC_BARRIER_SESSIONS, counter, "chatelaine_barrier_sessions_total", "",                                    \
+      "Members that revocations had to wait for.")                                                                  \
+    X(METRIC_BARRIER_FORCED, counter, "chatelaine_barrier_forced_waits_total", "",                                  \
+      "Revocations that waited for leases to expire because a node did not acknowledge.")                           \
+    X(METRIC_BARRIER_FAILED, counter, "chatelaine_barrier_failed_total", "",                                        \
+      "Revocations answered 503 because Redis was lost while they waited.")                                         \
+    X(METRIC_REVOCATION_LOG_FAILED, counter, "chatelaine_revocation_log_failed_total", "",                          \
+      "Revocations that were answered but could not be written to the revocation log.")                             \
+    X(METRIC_LOGIN_OK, counter, "chatelaine_logins_total", "result=\"ok\"", "Logins by result.")                    \
+    X(METRIC_LOGIN_REFUSED, counter, "chatelaine_logins_total", "result=\"refused\"", "")                           \
+    X(METRIC_LOGIN_THROTTLED, counter, "chatelaine_logins_total", "result=\"throttled\"", "")                       \
+    X(METRIC_PASSWORD_QUEUE, gauge, "chatelaine_password_queue", "", "Password hashes waiting or running.")         \
+    X(METRIC_PASSWORD_OVERLOADED, counter, "chatelaine_password_overloaded_total", "",                              \
+      "Password hashes refused because the queue was full.")                                                        \
+    X(METRIC_REDIS_CALLS, counter, "chatelaine_redis_calls_total", "", "Commands sent to Redis.")                   \
+    X(METRIC_REDIS_LOST, counter, "chatelaine_redis_lost_total", "", "Commands that Redis did not answer in time.") \
+    X(METRIC_REDIS_CONNECTS, counter, "chatelaine_redis_connects_total", "", "Connections made to Redis.")          \
+    X(METRIC_REDIS_SWITCHES, counter, "chatelaine_redis_switches_total", "",                                        \
+      "Switches to another master named by Sentinels.")                                                             \
+    X(METRIC_REDIS_FULL, gauge, "chatelaine_redis_full", "",                                                        \
+      "1 while Redis' memory is full: nothing new can be created; checks and revocations still work.")              \
+    X(METRIC_USAGE_FLUSHED, counter, "chatelaine_usage_flushed_total", "", "Uses of keys written to Redis.")        \
+    X(METRIC_USAGE_DROPPED, counter, "chatelaine_usage_dropped_total", "",                                          \
+      "Uses of keys that were not counted because the table was full.")                                             \
+    X(METRIC_REFUSALS_DROPPED, counter, "chatelaine_refusals_dropped_total", "",                                    \
+      "Refused requests of known keys that were not counted because the table was full.")                           \
+    X(METRIC_LOG_DROPPED, counter, "chatelaine_log_dropped_total", "",                                              \
+      "Log lines dropped because stderr could not take them.")
 
 enum metric {
 #define METRIC_ENUM(id, type, name, labels, help) id,
@@ -100,7 +101,7 @@ enum metric_of_users {
         METRIC_OF_USERS_COUNT
 };
 
-/* Counts the first 32 users of each metric since the start by user="…", all others as user="other". */
+/* Counts the first 32 users of each metric since the start with user="…", all others with user="other". */
 void metric_count_user(enum metric_of_users m, const char *user);
 /* Appends all metrics, and chatelaine_build_info{version="…"} 1. */
 void metrics_print(struct buf *out, const char *version);

@@ -1,6 +1,6 @@
-/* Settings from flags, else from environment variables, by one table that also prints --help and the man page.
- * "--redis-timeout-ms N" is also CHATELAINE_REDIS_TIMEOUT_MS. Secrets are rows of paths, "--x-file PATH" or
- * CHATELAINE_X_FILE: never a value in argv or the environment. */
+/* Settings from flags or environment variables, by a table that also prints --help and the man page.
+ * "--redis-timeout-ms N" is also CHATELAINE_REDIS_TIMEOUT_MS. Secrets are given as paths ("--x-file PATH" or
+ * CHATELAINE_X_FILE), because argv and the environment can be read by others. */
 #pragma once
 #include "base/text.h"
 #include <stdint.h>
@@ -28,14 +28,14 @@ struct option_table {
     size_t count;
 };
 
-/* Fills the target from defaults, then the environment (an empty variable counts as unset), then argv, whose last
- * occurrence wins. Accepts "--name value" and "--name=value"; a flag takes a value, true or false, only in the second
- * form. Operands, and everything behind "--", move to the front of argv and are counted in *ret_rest; so does a
- * program's name in argv[0]. On failure returns false, and ret_why is a sentence that names the option. Text values
- * point into argv, environment or the table. A default that its own row refuses aborts. */
+/* Fills the target from the defaults, then the environment (an empty variable counts as unset), then argv, in which the
+ * last occurrence wins. Accepts "--name value" and "--name=value"; a flag takes a value (true or false) only in the
+ * second form. Operands, and everything after "--", move to the front of argv and are counted in *ret_rest, a program
+ * name in argv[0] included. False on failure; ret_why is then a sentence that names the option. Text values point into
+ * argv, the environment or the table. A default that its own row refuses aborts. */
 MUST_CHECK bool options_read(const struct option_table *tables, size_t table_count, void *target, int argc, char **argv,
                              int *ret_rest, struct buf *ret_why);
 /* One or two lines per row. */
 void options_print_help(const struct option_table *table, struct buf *out);
-/* The same as man page source (mdoc): a whole list, .Bl to .El. */
+/* The table as man page source (mdoc): a whole list, from .Bl to .El. */
 void options_print_man(const struct option_table *table, struct buf *out);

@@ -49,15 +49,15 @@ static inline uint8_t text_classes(struct text t, const uint8_t classes[256])
 }
 /* Removes blanks and tabs (RFC 9110 OWS) at both ends. */
 struct text text_trim(struct text t);
-/* Takes everything before the first separator off *rest; false when *rest was exhausted (ptr NULL) before. */
+/* Takes everything before the first separator off *rest. False: *rest was already exhausted (ptr NULL). */
 bool text_next(struct text *rest, char separator, struct text *ret_part);
 /* Decimal digits only, no sign, no leading zero unless "0"; at most max. */
 MUST_CHECK bool text_to_u64(struct text t, uint64_t max, uint64_t *ret_value);
-/* Number of Unicode code points; false when it is not valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
+/* The number of Unicode code points. False: not valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
 MUST_CHECK bool text_count_utf8(struct text t, size_t *ret_count);
 
-/* Guesses which known name an unknown one was meant to be. Zero it, set `written`, then offer it each known name;
- * `found` is the nearest, NULL if none is near. */
+/* Guesses which known name was meant by an unknown one. Zero it, set `written`, then offer it each known name; `found`
+ * is the nearest, NULL if none is near. */
 struct text_guess {
     struct text written;
     const char *found;
@@ -65,7 +65,7 @@ struct text_guess {
 };
 void text_guess_try(struct text_guess *guess, const char *name);
 
-/* Bytes of the code point that t begins with; 0 when t is empty or does not begin with valid UTF-8. */
+/* The bytes of t's first code point; 0 if t is empty or does not begin with valid UTF-8. */
 size_t text_utf8_length(struct text t);
 
 /* A growing buffer. An append beyond max does nothing and sets failed; so does every later one. So a sequence of
@@ -81,7 +81,7 @@ struct buf {
 
 void buf_init(struct buf *b, size_t max_bytes);
 void buf_init_fixed(struct buf *b, char *storage, size_t bytes);
-/* Frees; a zeroed or finished buf is fine. */
+/* Frees the memory. A zeroed or finished buf is fine. */
 void buf_finish(struct buf *b);
 /* Wipes the content, then frees: for buffers that held secrets. Growing wipes the old memory as well. */
 void buf_wipe(struct buf *b);
@@ -89,7 +89,7 @@ void buf_wipe(struct buf *b);
 void buf_clear(struct buf *b);
 /* Drops the first bytes and moves the rest to the front. */
 void buf_consume(struct buf *b, size_t bytes);
-/* The following are inline while there is room: a response is built from dozens of pieces, most of them constant. */
+/* These are inline while there is room: a response is built from dozens of pieces, most of them constant. */
 char *buf_reserve_slowly(struct buf *b, size_t bytes);
 void buf_append_slowly(struct buf *b, const void *ptr, size_t bytes);
 /* Room for `bytes` more at ptr + len, or NULL (and failed is set). The caller adds what it wrote to len. */

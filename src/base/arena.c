@@ -47,7 +47,7 @@ static void arena_add_block(struct arena *a, size_t bytes)
 void *arena_alloc_slowly(struct arena *a, size_t bytes)
 {
     CHECK(bytes <= SIZE_MAX / 2);
-    arena_add_block(a, bytes + ARENA_ALIGNMENT - 1); /* it fits there, with its padding */
+    arena_add_block(a, bytes + ARENA_ALIGNMENT - 1); /* the request fits there, padding included */
     return arena_alloc(a, bytes);
 }
 
@@ -80,7 +80,8 @@ void arena_finish(struct arena *a)
 {
     arena_run_deferred(a);
 
-    /* Heap blocks are only taken when the first is used up, so with any of them all of the first counts as used. */
+    /* Heap blocks are added only once the first block is used up, so if there are any, all of the first counts as
+     * used. */
     size_t first_used = a->blocks || !a->first ? a->first_bytes : (size_t)(a->cursor - a->first);
     secure_wipe(a->first, first_used);
     while (a->blocks) {

@@ -6,7 +6,7 @@
 
 void check_failed(const char *function, const char *expression)
 {
-    /* One write of a small line: stdio's lock or the heap may be what is broken. */
+    /* A single write(2): stdio's locks or the heap may be what is broken. */
     char line[512];
     int len = snprintf(line, sizeof line, "chatelaine: check failed in %s: %s\n", function, expression);
     size_t bytes = len < 0 ? 0 : (size_t)len < sizeof line ? (size_t)len : sizeof line - 1;

@@ -39,7 +39,7 @@ void clock_replace_wall_for_test(int64_t (*wall_ms)(void))
     replaced_wall_ms = wall_ms;
 }
 
-/* The broken-down UTC time; times that four digits cannot print become the nearest that they can. */
+/* Broken-down UTC time. Times outside the years 0 to 9999 become the nearest inside. */
 static struct tm clock_split(int64_t wall_ms, int *ret_ms)
 {
     if (wall_ms < YEAR_0_MS)

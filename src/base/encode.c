@@ -4,7 +4,7 @@
 
 static const char BASE64URL[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 static const char BASE32[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-/* The two digits of each byte: a digest is printed with every check that asks the store. */
+/* The two digits of each byte. A table, because every check that reads the store prints a digest. */
 static const char HEX_PAIRS[] = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
                                 "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f"
                                 "404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f"
@@ -56,7 +56,7 @@ static int base32_value(char c)
     return c >= '2' && c <= '7' ? c - '2' + 26 : -1;
 }
 
-/* Digits of `bits` bits each, the last one filled up with zero bits. */
+/* Digits of `bits` bits each, the last one padded with zero bits. */
 static inline void encode_digits(struct buf *out, const unsigned char *bytes, size_t count, unsigned bits,
                                  const char *alphabet)
 {
@@ -78,7 +78,7 @@ static inline void encode_digits(struct buf *out, const unsigned char *bytes, si
     out->len = (size_t)(digit - out->ptr);
 }
 
-/* On the path of every check, so without the general digits' bookkeeping. */
+/* On the path of checks, so without the bookkeeping of encode_digits(). */
 void encode_hex(struct buf *out, const void *bytes, size_t count)
 {
     const unsigned char *byte = bytes;
@@ -100,7 +100,7 @@ void encode_base32(struct buf *out, const void *bytes, size_t count)
     encode_digits(out, bytes, count, 5, BASE32);
 }
 
-/* Whether t is the one encoding of some `count` bytes: as many digits as that takes, the surplus bits zero. */
+/* Whether t is the canonical encoding of `count` bytes: exactly as many digits as they need, surplus bits zero. */
 static bool is_encoding(struct text t, unsigned bits, digit_value value, size_t count)
 {
     if (count > SIZE_MAX / 8 || t.len != (count * 8 + bits - 1) / bits)
@@ -151,7 +151,7 @@ bool decode_base64(struct text t, void *ret_bytes, size_t count)
     return decode_digits(t, 6, base64_value, ret_bytes, count);
 }
 
-/* Without the padding that may close it. */
+/* Drops padding and blanks at the end. */
 static struct text base32_trim(struct text t)
 {
     while (t.len > 0 && (t.ptr[t.len - 1] == '=' || t.ptr[t.len - 1] == ' '))
@@ -167,7 +167,7 @@ bool decode_base32(struct text t, void *ret_bytes, size_t max_bytes, size_t *ret
     while (text_next(&rest, ' ', &group))
         buf_append_text(&digits, group);
 
-    /* 1, 3 or 6 digits in the last group are the encoding of nothing; is_encoding() finds them one too many. */
+    /* No bytes encode to a last group of 1, 3 or 6 digits; is_encoding() finds one digit too many. */
     size_t count = digits.len * 5 / 8;
     bool is_decoded = !digits.failed && decode_digits(buf_text(&digits), 5, base32_value, ret_bytes, count);
     if (is_decoded)

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Beyond 2^53 - 1 a double no longer tells neighbours apart. */
+/* Beyond 2^53 - 1, a double cannot represent every integer. */
 #define JSON_INTEGER_MAX 9007199254740991.0
 
-/* A struct json is a cJSON under another name, so that no other file needs to see cJSON.h. */
+/* A struct json is a cJSON under another name, so that no other file needs cJSON.h. */
 static const cJSON *item_of(const struct json *value)
 {
     return (const cJSON *)(const void *)value;
@@ -77,9 +77,9 @@ static cJSON *parse_object(struct text body, const char **ret_why)
         return NULL;
     cJSON *document = cJSON_ParseWithLengthOpts(body.ptr, body.len, NULL, false);
     if (!document)
-        *ret_why = "there was no memory to read it";
+        *ret_why = "out of memory";
     else if (has_duplicates_within(document))
-        *ret_why = "an object has two members of one name";
+        *ret_why = "an object has two members with the same name";
     return document;
 }
 

@@ -5,9 +5,9 @@
 /* cJSON copies a number into 64 bytes, and misreads a longer one. */
 enum { JSON_NUMBER_MAX_BYTES = 63 };
 
-static const char NOT_A_VALUE[] = "a value is missing, or none that JSON knows";
+static const char NOT_A_VALUE[] = "a value is missing or malformed";
 
-/* Reading stops at the first error: at == end from then on, and why stays. */
+/* Scanning stops at the first error: from then on, at == end, and why stays set. */
 struct scan {
     const char *at, *end;
     const char *why;
@@ -21,7 +21,7 @@ static void scan_fail(struct scan *s, const char *why)
     s->at = s->end;
 }
 
-/* The next byte, or NUL at the end, which no JSON text holds. */
+/* The next byte, or NUL at the end; no JSON text contains a NUL. */
 static char scan_peek(const struct scan *s)
 {
     return s->at < s->end ? *s->at : '\0';
@@ -82,7 +82,7 @@ static void scan_number(struct scan *s)
         scan_fail(s, "a number is too long");
 }
 
-/* Four hexadecimal digits; -1 when they are not. */
+/* Reads four hexadecimal digits; -1 if they are not. */
 static long scan_code_unit(struct scan *s)
 {
     long unit = 0;
@@ -151,7 +151,7 @@ static void scan_member(struct scan *s)
         scan_fail(s, "a member's name is not followed by a colon");
 }
 
-/* An array or an object: what they have in common, with the function that reads one of their parts. */
+/* Scans an array or an object; scan_part reads one of its parts. */
 static void scan_container(struct scan *s, char close, void (*scan_part)(struct scan *))
 {
     if (++s->depth > JSON_DEPTH_MAX) {
@@ -216,6 +216,6 @@ const char *json_scan_object(struct text body)
     scan_value(&s);
     scan_blanks(&s);
     if (s.at != s.end)
-        scan_fail(&s, "something stands behind the object");
+        scan_fail(&s, "there is text after the object");
     return s.why;
 }

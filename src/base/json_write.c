@@ -44,7 +44,7 @@ void json_array_end(struct json_writer *w)
     close_container(w, ']');
 }
 
-/* U+0080 to U+009F: RFC 8259 lets them pass, but terminals act on them. Of DEL the same holds. */
+/* U+0080 to U+009F. RFC 8259 allows them unescaped, but terminals act on them, as they do on DEL. */
 static bool is_c1_control(const unsigned char *at, size_t length)
 {
     return length == 2 && at[0] == 0xc2 && at[1] < 0xa0;
@@ -64,7 +64,7 @@ static void put_escape(struct buf *out, unsigned char code)
     }
 }
 
-/* Bytes that need no change: printable ASCII but for the quote and the backslash. */
+/* Bytes that need no escape: printable ASCII except the quote and the backslash. */
 static const uint8_t PLAIN[256] = {[' ' ... '"' - 1] = 1, ['"' + 1 ... '\\' - 1] = 1, ['\\' + 1 ... '~'] = 1};
 
 static bool is_plain(struct text t)
@@ -80,7 +80,7 @@ static size_t plain_run(struct text t)
     return run;
 }
 
-/* The common case in one piece. False: something in it needs an escape, or there is no room without growing. */
+/* The common case, copied in one piece. False: something needs an escape, or the buffer would have to grow. */
 static bool put_plain_string(struct buf *out, struct text t)
 {
     if (out->failed || out->capacity - out->len < 2 || t.len > out->capacity - out->len - 2 || !is_plain(t))

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-    /* PIPE_BUF of Linux: a pipe that poll() calls writable takes that much at once, and in one piece. */
+    /* PIPE_BUF on Linux: a pipe that poll() reports as writable takes this much at once, in one piece. */
     LOG_LINE_BYTES = 4096,
     LOG_CUT_BYTES = sizeof ",\"cut\":\"true\"}\n",
     LOG_VALUE_BYTES = 1024,
@@ -50,7 +50,7 @@ static bool is_bare(struct text t)
     return t.len > 0;
 }
 
-/* A long value is cut, between two code points where it has such. */
+/* Cuts a long value, between two code points if it is valid UTF-8. */
 static struct text cut_value(struct text t)
 {
     if (t.len <= LOG_VALUE_BYTES)
@@ -72,7 +72,7 @@ static void put_value(struct json_writer *w, const struct log_field *field)
         json_put_text(w, value);
 }
 
-/* Writes the whole field, or nothing of it and false. */
+/* Writes the whole field. False: it did not fit, and nothing was written. */
 static bool put_field(struct json_writer *w, const struct log_field *field)
 {
     size_t len_before = w->out->len;
@@ -121,8 +121,8 @@ static void put_line(struct buf *line, enum log_level level, const char *message
     buf_append_char(line, '\n');
 }
 
-/* One attempt that does not wait. A pipe that poll() calls ready takes a line as it is; a socket may still be short
- * of room, so it is asked not to wait, nor to raise SIGPIPE. */
+/* Tries once, without waiting. A pipe that poll() reports as ready takes a whole line. A socket may still lack room, so
+ * the call must neither block nor raise SIGPIPE. */
 static bool write_line(struct text line)
 {
     struct pollfd stderr_ready = {.fd = STDERR_FILENO, .events = POLLOUT};

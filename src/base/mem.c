@@ -29,7 +29,7 @@ void *mem_alloc_large(size_t bytes)
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)ptr + page - 1) / page * page,
                     end = ((uintptr_t)ptr + bytes) / page * page;
 
-    /* A kernel without them refuses, and small pages serve. */
+    /* A kernel without huge pages refuses; then small pages are used. */
     if (first < end)
         madvise((void *)first, end - first, MADV_HUGEPAGE);
     return ptr;

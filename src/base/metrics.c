@@ -15,7 +15,7 @@ static const struct metric_row rows[METRIC_COUNT] = {
 
 int64_t metric_values[METRIC_COUNT];
 
-/* A histogram's samples have suffixes that its own name has not. */
+/* A histogram's samples have a suffix that its name lacks. */
 static struct text family_of(const struct metric_row *row)
 {
     struct text name = text_of(row->name);
@@ -89,6 +89,6 @@ void metrics_print(struct buf *out, const char *version)
         print_sample(out, &rows[i], metric_values[i]);
     }
     print_of_users(out);
-    print_head(out, &(struct metric_row){"gauge", "chatelaine_build_info", "", "The version that runs; always 1."});
+    print_head(out, &(struct metric_row){"gauge", "chatelaine_build_info", "", "The running version; always 1."});
     buf_printf(out, "chatelaine_build_info{version=\"%s\"} 1\n", version);
 }

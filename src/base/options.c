@@ -179,7 +179,7 @@ static void print_environment_name(const char *name, struct buf *out)
         buf_append_char(out, *name == '-' ? '_' : *name >= 'a' && *name <= 'z' ? (char)(*name - 'a' + 'A') : *name);
 }
 
-/* A variable that is set to nothing counts as not set: compose files pass them on like that. */
+/* An empty variable counts as unset: compose files pass on unset variables as empty ones. */
 static bool set_from_environment(const struct reader *r, const struct option_row *row)
 {
     char storage[sizeof ENVIRONMENT_PREFIX + OPTION_NAME_MAX_BYTES];
@@ -228,7 +228,7 @@ static void explain_unknown(const struct reader *r, struct text written, struct 
     if (meant)
         buf_printf(r->why, "; did you mean --%s?", meant);
     else
-        buf_append_str(r->why, "; --help lists those that there are.");
+        buf_append_str(r->why, "; --help lists all options.");
 }
 
 /* Reads the option at argv[at], which begins with '-'. Returns how many arguments it takes, 0 on failure. */
@@ -263,7 +263,7 @@ static int read_option(const struct reader *r, int argc, char **argv, int at)
     return set(r, &s) ? taken : 0;
 }
 
-/* Those that are no options move to the front; order stays. */
+/* Moves operands to the front, in their order. */
 static bool read_arguments(const struct reader *r, int argc, char **argv, int *ret_rest)
 {
     int rest = 0;

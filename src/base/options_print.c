@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Where the help of an option begins, where it ends, and what stays on one line before it. */
+/* The columns in which an option's help begins and ends, and the option's indentation. */
 enum { HELP_INDENT = 30, HELP_WIDTH = 110, OPTION_INDENT = 2 };
 
 static const char *value_name(const struct option_row *row)
@@ -25,7 +25,7 @@ static void print_spaces(size_t count, struct buf *out)
         buf_append_char(out, ' ');
 }
 
-/* In columns of a terminal: a character of the tables takes one, however many bytes it has. */
+/* In terminal columns: each character in the tables takes one, however many bytes it has. */
 static size_t width_of(struct text text)
 {
     size_t count;
@@ -33,7 +33,7 @@ static size_t width_of(struct text text)
     return text_count_utf8(text, &count) ? count : text.len;
 }
 
-/* Words in the column that begins at HELP_INDENT, `used` columns of which are taken. */
+/* Prints words between the columns HELP_INDENT and HELP_WIDTH. *used: how many columns of the line are taken. */
 static void print_wrapped(struct text help, size_t *used, struct buf *out)
 {
     struct text word;
@@ -80,8 +80,8 @@ void options_print_help(const struct option_table *table, struct buf *out)
         print_help_row(&table->rows[i], out);
 }
 
-/* Text that no macro is seen in: a leading dot or quote would call one, a backslash begins an escape, and a plain
- * hyphen may be set as a dash. */
+/* Escapes text for mdoc: a leading dot or quote would call a macro, a backslash would begin an escape, and a plain
+ * hyphen might be set as a dash. */
 static void print_man_text(const char *text, struct buf *out)
 {
     if (*text == '.' || *text == '\'')

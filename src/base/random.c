@@ -8,7 +8,7 @@
 
 enum { RANDOM_POOL_BYTES = 4096 };
 
-/* Bytes drawn ahead, for each thread its own. */
+/* Bytes drawn ahead, per thread. */
 static _Thread_local struct {
     unsigned char bytes[RANDOM_POOL_BYTES];
     size_t left;
@@ -57,7 +57,8 @@ void random_public(void *ret_bytes, size_t count)
 uint32_t random_below(uint32_t bound)
 {
     CHECK(bound > 0);
-    /* 2^32 draws are not a multiple of bound: without the first few of them they are, so that none is favoured. */
+    /* 2^32 may not be a multiple of bound. Without the first `surplus` values the rest is one, so no result is
+     * favoured. */
     uint32_t surplus = (uint32_t)((UINT64_C(1) << 32) % bound);
     uint32_t value;
     do {

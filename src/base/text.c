@@ -228,7 +228,7 @@ void buf_append_u64(struct buf *b, uint64_t value)
     } while (value);
 }
 
-/* Into a space of its own first: vsnprintf() ends with a NUL, for which an exactly full buffer has no room. */
+/* Prints into separate space first, because vsnprintf() adds a NUL, for which an exactly full buffer has no room. */
 void buf_printf(struct buf *b, const char *format, ...)
 {
     char small[BUF_PRINTF_BYTES], *large = NULL;
@@ -263,7 +263,7 @@ struct text buf_text(const struct buf *b)
 
 enum { GUESS_MAX_BYTES = 64 };
 
-/* Levenshtein, by rows of the usual matrix. */
+/* Levenshtein distance, row by row of the usual matrix. */
 static size_t edit_distance(struct text a, struct text b)
 {
     size_t row[GUESS_MAX_BYTES + 1];
@@ -282,7 +282,7 @@ static size_t edit_distance(struct text a, struct text b)
     return row[b.len];
 }
 
-/* Two letters of a short name may be wrong, a third of a long one. */
+/* A short name may have two wrong letters; in a long one, a third of them may be wrong. */
 void text_guess_try(struct text_guess *guess, const char *name)
 {
     const struct text written = guess->written, other = text_of(name);
