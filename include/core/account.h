@@ -3,24 +3,24 @@
 #include "core/id.h"
 #include "core/limits.h"
 
-/* Trims, checks the shape (one '@', no blanks or control characters, at most 254 bytes) and lowers ASCII letters:
- * one user, one spelling. ret_email has room for EMAIL_MAX_BYTES + 1 and is NUL-terminated. */
+/* Trims an email, checks its shape (one '@', no blanks or control characters, at most 254 bytes) and lower-cases ASCII
+ * letters, so that a user has one spelling. ret_email has room for EMAIL_MAX_BYTES + 1 and is NUL-terminated. */
 MUST_CHECK bool account_normalise_email(struct text email, char *ret_email);
 MUST_CHECK bool account_name_valid(struct text name);
 
-/* Passwords are compared in one form, whatever the keyboard produced: any white space as U+0020, the rest in
- * Normalization Form C (RFC 8265, OpaqueString). Empties ret_prepared first; it has room for PASSWORD_FORM_MAX_BYTES,
- * and the caller wipes it. Invalid UTF-8, and text longer than any password, comes back unchanged. */
+/* Passwords are compared in one form, whatever the keyboard produced: any space as U+0020, the rest in Normalization
+ * Form C (RFC 8265, OpaqueString). Empties ret_prepared first, which has room for PASSWORD_FORM_MAX_BYTES; the caller
+ * wipes it. Invalid UTF-8, and text longer than any password, is copied unchanged. */
 enum { PASSWORD_FORM_MAX_BYTES = 3 * PASSWORD_MAX_BYTES };
 void account_prepare_password(struct text password, struct buf *ret_prepared);
 
-/* What others know about the user and would try first; either may be empty. */
+/* What a guesser knows about the user and tries first. Either may be empty. */
 struct password_context {
     struct text email, account_name;
 };
 
 enum password_verdict { PASSWORD_OK, PASSWORD_TOO_SHORT, PASSWORD_TOO_LONG, PASSWORD_COMMON, PASSWORD_NOT_TEXT };
-/* 12 to 256 code points of any kind, but not a password found within about 2^30 guesses by someone who first tries
- * common words, years, sequences and the context. For new passwords only. context NULL: none. */
+/* Accepts 12 to 256 code points of any kind, but no password that about 2^30 guesses find, beginning with common words,
+ * years, sequences and the context. For new passwords only. context may be NULL. */
 enum password_verdict account_judge_password(struct text password, const struct password_context *context);
 const char *account_explain_password(enum password_verdict verdict);

@@ -1,4 +1,4 @@
-/* IP addresses, also of clients behind trusted proxies. */
+/* IP addresses, including those of clients behind trusted proxies. */
 #pragma once
 #include "base/text.h"
 
@@ -15,13 +15,13 @@ void address_print(const struct address *address, struct buf *out);
 /* 127.0.0.0/8 or ::1. */
 bool address_is_loopback(const struct address *address);
 enum { IPV4_BITS = 32, IPV6_BITS = 128 };
-/* The block of that many leading bits, of the one or the other family: "192.0.2.0/24", "2001:db8:1::/48". All bits: the
+/* Prints the address's network of that many leading bits, by family: "192.0.2.0/24", "2001:db8:1::/48". All bits: the
  * address alone. 0 bits: nothing. */
 void address_print_block(const struct address *address, unsigned ipv4_bits, unsigned ipv6_bits, struct buf *out);
 
 struct address_ranges;
 
-/* "10.0.0.0/8, fd00::/8, 192.0.2.7". NULL on anything else; ret_why is then one sentence. */
+/* Reads "10.0.0.0/8, fd00::/8, 192.0.2.7". NULL if anything in it is wrong; ret_why is then one sentence. */
 struct address_ranges *address_ranges_parse(struct text list, struct buf *ret_why);
 void address_ranges_destroy(struct address_ranges *ranges);
 bool address_ranges_include(const struct address_ranges *ranges, const struct address *address);

@@ -18,8 +18,8 @@ struct user_code {
 };
 
 void user_code_mint(struct user_code *ret_code);
-/* As people type it: letters of either case, hyphens and blanks anywhere (also "%20", as in a path). ret_code is in the
- * form above. */
+/* Reads a code as people type it: letters of either case, hyphens and blanks anywhere (also "%20", as in a path).
+ * ret_code is in the form above. */
 MUST_CHECK bool user_code_parse(struct text t, struct user_code *ret_code);
 void user_code_digest(struct keyring *keyring, const struct user_code *code, uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
 /* The digests that a typed code may be stored under. */

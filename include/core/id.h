@@ -32,7 +32,7 @@ enum id_kind id_kind_of(struct text t);
 /* The ULID's bytes; the id must be a valid one. */
 void id_to_bytes(const struct id *id, uint8_t ret_ulid[ULID_BYTES]);
 int64_t id_time_ms(const struct id *id);
-/* A prefix has four or five characters. Inline, because each check prints three ids and reads one. */
+/* Relies on prefixes of four or five characters. Inline, because each check prints three ids and reads one. */
 static inline struct text id_text(const struct id *id)
 {
     size_t whole = ID_TEXT_BYTES - 2 + (id->text[ID_TEXT_BYTES - 2] != '\0');

@@ -33,7 +33,7 @@ void key_set_last4(struct key_record *key, struct text secret);
 /* Copies only what is set: a record is mostly name. */
 void key_copy(struct key_record *to, const struct key_record *from);
 
-/* As much of a key as a check knows: who asks, and what it may do. */
+/* The part of a key that a check needs: who asks, and what they may do. */
 struct key_principal {
     struct id id;
     struct id account;
@@ -41,7 +41,7 @@ struct key_principal {
     enum key_mode mode;
     scope_set scopes;
     bool is_revoked;
-    struct text name; /* empty: only the record has it. Else it lies where the principal was taken from */
+    struct text name; /* empty if only the record has it. Else it points into the record or packed form */
 };
 struct key_principal key_principal_of(const struct key_record *key);
 
@@ -49,13 +49,13 @@ struct key_principal key_principal_of(const struct key_record *key);
 enum key_verdict {
     KEY_ACCEPTED,
     KEY_REVOKED,
-    KEY_INVALID,  /* unknown, malformed, failing its checksum, or its record is of another kind or mode */
+    KEY_INVALID,  /* unknown, malformed, wrong checksum, or its record is of another kind or mode */
     KEY_UNDECIDED /* the store did not answer */
 };
-/* KEY_ACCEPTED, or why a known key is refused whatever it asks for. */
+/* KEY_ACCEPTED, or why a known key is refused, whatever it asks for. */
 enum key_verdict key_verdict_of(const struct key_principal *key);
 
-/* A principal in few bytes, for memory that holds millions of them. Only a short name fits. */
+/* A principal in few bytes, for a cache of millions of them. Only a short name fits. */
 enum { KEY_PACKED_NAME_BYTES = 16 };
 struct PACKED key_packed {
     uint8_t id[ULID_BYTES];
@@ -67,41 +67,42 @@ struct PACKED key_packed {
     uint8_t name_len : 5;
     char name[KEY_PACKED_NAME_BYTES];
 };
-/* The ids must be well-formed ones. */
+/* The ids must be well-formed. */
 void key_pack(const struct key_principal *key, struct key_packed *ret_packed);
-/* A name lies in `packed`. */
+/* The name points into `packed`. */
 void key_unpack(const struct key_packed *packed, struct key_principal *ret_key);
 
-/* The record as it is stored, without last_used_ms; the tables in key.c name its fields. A first line that every
- * version reads: <id> <account> <mode> <last4> <scopes, a number> <created> <revoked, or -> <name> then a line for each
- * further field, "\nname=value": v, the version, first; by; g, the short name of the master key that its digest is made
- * with; m, the MAC, over the digest and all that stands before it except <revoked>. Unknown lines are left alone. The
- * MAC binds them too, unless they follow m, where fields that change would belong. A record of the first version is its
- * first line alone. */
+/* The stored form of a record, without last_used_ms; the tables in key.c name its fields. First a line that every
+ * version reads: <id> <account> <mode> <last4> <scopes, a number> <created> <revoked, or -> <name>. Then a line for
+ * each further field, "\nname=value": v, the version, comes first; by; g, the short name of the master key that made
+ * the digest; m, the MAC, over the digest and everything before m except <revoked>. Unknown lines are left alone. The
+ * MAC binds them too, unless they follow m, where fields that change would belong. A record of the first version has
+ * only the first line. */
 enum { KEY_VERSION = 2, KEY_FIELDS_MAX_BYTES = 512 };
 enum { KEY_TEXT_MAX_BYTES = KEY_NAME_MAX_BYTES + 160 + KEY_FIELDS_MAX_BYTES };
-/* digest: of its secret, under the current master key. */
+/* digest: of the secret, under the current master key. */
 void key_encode(const struct key_record *key, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES],
                 struct buf *out);
-/* False unless it is one that key_encode() may have written, now or in an earlier version, as far as a check relies on
- * it; ids are not looked into beyond their kind and length, and the name was judged when it was written. last_used_ms
- * is 0. Nothing is said of who wrote it: key_judge() does. */
+/* False unless key_encode(), in this or an earlier version, may have written it. Validates only what a check relies on:
+ * of ids the kind and length, and not the name, which was validated when it was written. last_used_ms is 0. Does not
+ * tell who wrote the record: key_judge() does. */
 MUST_CHECK bool key_decode(struct text t, struct key_record *ret_key);
-/* Whether a stored record was made by who knows a master key, for that digest. */
+/* Whether a holder of a master key made this stored record, for that digest. */
 enum record_seal key_judge(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES]);
 
-/* What a stored record says of master keys. */
+/* What a stored record says about master keys. */
 struct key_seal {
     enum record_seal seal;
-    size_t generation;     /* of the MAC, where it is sealed */
+    size_t generation;     /* of the MAC, if it is sealed */
     struct text made_with; /* the short name of its digest's master key; empty: unknown */
     bool is_revoked;
 };
-/* False: it is no record. */
+/* False: t is not a record. */
 MUST_CHECK bool key_examine(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES],
                             struct key_seal *ret);
-/* The record with a MAC under the current master key, and else as it is. made_with: for a record of the first version,
- * which does not say; empty: unknown. False: it is no record. */
+/* Appends the record with a MAC under the current master key, otherwise unchanged. made_with: the short name of the
+ * master key of the digest, for a record of the first version, which does not say; empty: unknown. False: t is not a
+ * record. */
 MUST_CHECK bool key_reseal(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES],
                            struct text made_with, struct buf *out);
 

@@ -14,7 +14,7 @@ enum keyring_purpose {
     KEYRING_CSRF,           /* CSRF tokens from session ids */
     KEYRING_THROTTLE,       /* names of throttle counters, so that Redis holds no email in clear there */
     KEYRING_PASSWORD,       /* pepper of password hashes */
-    KEYRING_RECORD_MAC,     /* what binds the records of Redis (core/record_mac.h) */
+    KEYRING_RECORD_MAC,     /* MACs of records in Redis (core/record_mac.h) */
     KEYRING_NAME,           /* names of master keys, which reveal nothing about them */
     KEYRING_PURPOSES
 };
@@ -26,15 +26,15 @@ struct keyring *keyring_create(const uint8_t (*masters)[KEYRING_MASTER_BYTES], s
 /* Wipes. NULL is fine. */
 void keyring_destroy(struct keyring *keyring);
 size_t keyring_generations(const struct keyring *keyring);
-/* The name of that generation's master key, which does not give the key away: 64 hex digits, of which the first 8 are
- * its short name. Not secret; part of the stored format. */
+/* The name of that generation's master key: 64 hex digits that reveal nothing about it. The first 8 are its short name.
+ * Not secret; part of the stored format. */
 struct text keyring_name(const struct keyring *keyring, size_t generation);
 struct text keyring_short_name(const struct keyring *keyring, size_t generation);
 /* HMAC-SHA-256 of the text under the key of that purpose and generation; 0 is the current one. */
 void keyring_digest(struct keyring *keyring, enum keyring_purpose purpose, size_t generation, struct text t,
                     uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
-/* The same in its two steps (RFC 2104). The inner hash, already under a secret key, distinguishes texts as well as the
- * digest, in half the time. Only for this process's memory; the digest is stored and sent. */
+/* keyring_digest() in its two steps (RFC 2104). The inner hash is already keyed and distinguishes texts as well as the
+ * digest does, in half the time. Keep it in this process's memory; store and send only digests. */
 void keyring_inner(struct keyring *keyring, enum keyring_purpose purpose, size_t generation, struct text t,
                    uint8_t ret_inner[KEYRING_DIGEST_BYTES]);
 /* The digest of the text with that inner hash; ret_digest may overlap it. */
@@ -43,14 +43,15 @@ void keyring_outer(struct keyring *keyring, enum keyring_purpose purpose, size_t
 
 enum { KEYRING_SEAL_OVERHEAD = 1 + 12 + 16 }; /* version, nonce, tag */
 
-/* AES-256-GCM with the bound text as additional data, so that what is sealed for one user cannot be moved to another.
+/* AES-256-GCM with the bound text as additional data, so that data sealed for one user cannot be moved to another.
  * ret_sealed has room for plain_bytes + KEYRING_SEAL_OVERHEAD. */
 void keyring_seal(struct keyring *keyring, struct text bound_to, const uint8_t *plain, size_t plain_bytes,
                   uint8_t *ret_sealed);
-/* False unless it was sealed so; tries every generation. ret_plain has room for sealed_bytes - overhead. */
+/* Tries every generation. False unless one of them sealed it, with the same bound text. ret_plain has room for
+ * sealed_bytes - KEYRING_SEAL_OVERHEAD. */
 MUST_CHECK bool keyring_open(struct keyring *keyring, struct text bound_to, const uint8_t *sealed, size_t sealed_bytes,
                              uint8_t *ret_plain);
-/* The same, and says which generation sealed it. */
+/* Also says which generation sealed it. */
 MUST_CHECK bool keyring_open_by(struct keyring *keyring, struct text bound_to, const uint8_t *sealed,
                                 size_t sealed_bytes, uint8_t *ret_plain, size_t *ret_generation);
 /* Reads a master key from text: 64 hex digits or base64 of 32 bytes, white space around it ignored. */

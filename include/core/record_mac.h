@@ -1,5 +1,5 @@
-/* MACs of records in Redis: HMAC-SHA-256 under a derived key, cut to 128 bits (RFC 2104 section 5), over what never
- * changes in a record and over the name under which it is stored. Without the master key, nobody who writes to Redis
+/* MACs of records in Redis: HMAC-SHA-256 under a derived key, cut to 128 bits (RFC 2104 section 5), over the parts of a
+ * record that never change and the name under which it is stored. Without the master key, nobody who writes to Redis
  * can create, alter or move a record. They can still put back an older state of a record, for example from before its
  * revocation: a MAC does not say which state is the latest. */
 #pragma once

@@ -1,4 +1,4 @@
-/* What a route of other backends needs (src/api/README.md#the-route-policy): a table by path, the built-in one or an
+/* What routes of other backends require (src/api/README.md#the-route-policy): a table by path, built in or from an
  * operator's file:
  *
  *   {"version": 1, "routes": [{"path": "/v1/patients", "read": "patients:read", "write": "patients:write"},
@@ -7,14 +7,14 @@
  *                             {"path": "/v1/console/patients", "read": "session", "write": "step_up"}]}
  *
  * "read" is for GET and HEAD, "write" for all other methods. Below /v1/console/ it is "session" (any) or "step_up" (one
- * with a recent step-up), elsewhere a key's scope; null: nobody may (403); omitted: the method is not allowed (405).
+ * with a recent step-up), elsewhere a key's scope; null: nobody may (403). Omitted: the method is not allowed (405).
  * Routes of the product itself cannot be named; everything below /v1/api_keys needs keys:manage, whatever the file
  * says.
  *
  * A path covers itself and everything below it. A segment "*" stands for any one non-empty segment; the first segment
  * behind /v1/ or /v1/console/ must be a name. If several rows cover a path, the one with the most segments wins; ties
- * go to the row with the leftmost name in place of a "*". So no two rows tie. A path that the winning row covers only
- * in another case of letters is unknown: a backend that ignores case must not be reached under a wider row. */
+ * go to the row with the leftmost name in place of a "*". So no two rows tie. If the winning row covers the path only
+ * when case is ignored, the path is unknown: a backend that ignores case must not be reached under a wider row. */
 #pragma once
 #include "core/scope.h"
 

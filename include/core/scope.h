@@ -27,7 +27,7 @@ enum scope_bits {
 scope_set scope_parse(struct text name);
 /* The name of the n-th scope, n < SCOPE_COUNT. */
 struct text scope_name(unsigned n);
-/* Names in table order with the separator between; for headers and messages. */
+/* Names in table order with the separator between them; for headers and messages. */
 void scope_print(scope_set scopes, char separator, struct buf *out);
 static inline bool scope_includes(scope_set held, scope_set wanted)
 {

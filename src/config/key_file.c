@@ -54,7 +54,7 @@ static bool read_opened(int fd, const char *path, struct buf *ret_content, struc
     errno = 0;
     if (!read_all(fd, ret_content)) {
         if (ret_content->failed)
-            buf_printf(ret_why, "%s is too long for what it should hold", path);
+            buf_printf(ret_why, "%s is too long", path);
         else
             buf_printf(ret_why, "cannot read %s: %s", path, strerror(errno));
         return false;
@@ -151,7 +151,7 @@ static size_t read_masters(const char *option, const char *path, size_t keys_max
                    path);
     else if (is_read && count == 0)
         buf_printf(ret_why,
-                   "%s %s must hold 1 to %zu master keys, one a line: each 32 bytes as 64 hex digits or as base64",
+                   "%s %s must hold 1 to %zu master keys, one per line, each 32 bytes as 64 hex digits or as base64",
                    option, path, keys_max);
     return count;
 }

@@ -64,9 +64,10 @@ bool settings_check_origin(const char *origin, struct buf *ret_why)
     if (fits && rest.len > 0)
         fits = rest.ptr[0] == ':' && port_is_canonical(text_skip(rest, 1), is_https);
     if (!fits)
-        buf_printf(ret_why,
-                   "--public-origin '%s' is no origin: give scheme://host or scheme://host:port in lower case, without "
-                   "a path and without the scheme's own port, as in https://console.example.org",
-                   origin);
+        buf_printf(
+            ret_why,
+            "--public-origin '%s' is not an origin: give scheme://host or scheme://host:port in lower case, without "
+            "a path and without the scheme's own port, as in https://console.example.org",
+            origin);
     return fits;
 }

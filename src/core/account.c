@@ -38,7 +38,7 @@ bool account_name_valid(struct text name)
     return label_valid(name, ACCOUNT_NAME_MAX_CHARS);
 }
 
-/* Up to four bytes over and over, so one repeated character of any alphabet too. */
+/* One to four bytes, repeated; so also one repeated character of any alphabet. */
 static bool repeats_itself(struct text t)
 {
     for (size_t period = 1; period <= PERIOD_MAX_BYTES; period++)
@@ -90,7 +90,7 @@ static bool is_separator(char c)
     return (unsigned char)c < 0x80 && !(c >= '0' && c <= '9') && !(lower(c) >= 'a' && lower(c) <= 'z');
 }
 
-/* The whole, and each of its words. */
+/* Adds the whole text and each of its words. */
 static void add_words(struct context_words *context, struct text t)
 {
     size_t begin = 0;
@@ -104,7 +104,7 @@ static void add_words(struct context_words *context, struct text t)
     }
 }
 
-/* Twice the same is hardly more than once. */
+/* Repeating a password hardly makes it stronger, so only its first period is judged. */
 static struct text first_period(struct text t)
 {
     for (size_t period = 1; period <= t.len / 2; period++)
@@ -155,15 +155,14 @@ const char *account_explain_password(enum password_verdict verdict)
 {
     switch (verdict) {
     case PASSWORD_OK:
-        return "The password is fit.";
+        return "The password is acceptable.";
     case PASSWORD_TOO_SHORT:
         return "The password needs at least 12 characters.";
     case PASSWORD_TOO_LONG:
         return "The password may have at most 256 characters.";
     case PASSWORD_COMMON:
-        return "The password is one that many people use, a simple pattern, or made of common words, years or your own "
-               "names. "
-               "Choose another: four or more uncommon words do well.";
+        return "The password is too easy to guess: widely used, a simple pattern, or made of common words, years or "
+               "your own names. Choose another; four or more uncommon words work well.";
     case PASSWORD_NOT_TEXT:
         break;
     }

@@ -106,7 +106,7 @@ bool address_ranges_include(const struct address_ranges *ranges, const struct ad
     return false;
 }
 
-/* Bits beyond the length of a network mean that something else was meant. */
+/* Bits set beyond a network's length are probably a mistake. */
 static bool has_bits_beyond(const struct range *range)
 {
     for (unsigned bit = range->bits; bit < 8 * ADDRESS_BYTES; bit++)
@@ -149,7 +149,7 @@ struct address_ranges *address_ranges_parse(struct text list, struct buf *ret_wh
         part = text_trim(part);
         if (parse_range(part, &ranges->ranges[ranges->count++]))
             continue;
-        buf_printf(ret_why, "\"%.*s\" is no address and no network like 10.0.0.0/8 or fd00::/8.",
+        buf_printf(ret_why, "\"%.*s\" is neither an address nor a network such as 10.0.0.0/8 or fd00::/8.",
                    (int)(part.len < QUOTED_MAX_BYTES ? part.len : QUOTED_MAX_BYTES), part.ptr);
         address_ranges_destroy(ranges);
         return NULL;
@@ -162,7 +162,7 @@ void address_ranges_destroy(struct address_ranges *ranges)
     free(ranges);
 }
 
-/* Takes what stands behind the last comma off the end; false when nothing is left. */
+/* Takes the part after the last comma off the end. False: nothing is left. */
 static bool take_last(struct text *list, struct text *ret_part)
 {
     if (!list->ptr)

@@ -1,18 +1,18 @@
-/* What makes a password common: whole ones that are often used, the words that others are made of, and a judgement of
- * what is made of them (password_strength.c). */
+/* What makes a password common: widely used passwords, the words that others are made of, and an estimate of how soon
+ * those are guessed (password_strength.c). */
 #pragma once
 #include "base/text.h"
 
-/* Compared whole and without ASCII case; plain repetitions and runs are found by rule instead (account.c). */
+/* Compared as a whole, ignoring ASCII case. Simple repetitions and runs are found by rule instead (account.c). */
 extern const char *const COMMON_PASSWORDS[];
 extern const size_t COMMON_PASSWORD_COUNT;
 
 extern const char *const COMMON_WORDS[];
 extern const size_t COMMON_WORD_COUNT;
 
-/* What is longer is judged by so much of it. */
+/* Of a longer password, only this much is judged. */
 enum { PASSWORD_JUDGED_BYTES = 128 };
 
-/* About log2 of the guesses that the password takes of somebody who tries known words in any spelling, years, sequences
- * and walks on the keyboard first. context: words that only this user is likely to choose, in any case. */
+/* About log2 of the number of guesses that find the password, if the guesser first tries known words in any spelling,
+ * years, sequences and keyboard walks. context: words that this user is likely to choose; their case is ignored. */
 unsigned password_guess_bits(struct text password, const struct text *context, size_t context_count);

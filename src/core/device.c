@@ -18,7 +18,7 @@ static void print_user_code(const char *letters, struct user_code *ret_code)
     ret_code->text[USER_CODE_CHARS] = '\0';
 }
 
-/* Bytes of the last, incomplete cycle through the alphabet are thrown away, so each letter is equally likely. */
+/* Discards bytes of the last, incomplete cycle through the alphabet, so that each letter is equally likely. */
 void user_code_mint(struct user_code *ret_code)
 {
     uint8_t bytes[RANDOM_BATCH_BYTES];
@@ -65,7 +65,7 @@ bool user_code_parse(struct text t, struct user_code *ret_code)
     return true;
 }
 
-/* No device code reads like it: they are longer. */
+/* No device code has the same text, because they are longer. */
 void user_code_digest(struct keyring *keyring, const struct user_code *code, uint8_t ret_digest[KEYRING_DIGEST_BYTES])
 {
     keyring_digest(keyring, KEYRING_DEVICE_CODE, 0, text_of(code->text), ret_digest);

@@ -34,7 +34,7 @@ static int value_of(char c)
     return at ? (int)(at - ALPHABET) : -1;
 }
 
-/* All pairs of digits in turn: a check that is answered from memory prints three ids. */
+/* All pairs of digits, in order. A table, because a check that is answered from memory prints three ids. */
 #define PAIRS_AFTER(c)                                                                                            \
     c "0" c "1" c "2" c "3" c "4" c "5" c "6" c "7" c "8" c "9" c "a" c "b" c "c" c "d" c "e" c "f" c "g" c "h" c \
       "j" c "k" c "m" c "n" c "p" c "q" c "r" c "s" c "t" c "v" c "w" c "x" c "y" c "z"
@@ -45,7 +45,7 @@ static const char PAIRS[] = PAIRS_AFTER("0") PAIRS_AFTER("1") PAIRS_AFTER("2") P
                 PAIRS_AFTER("q") PAIRS_AFTER("r") PAIRS_AFTER("s") PAIRS_AFTER("t") PAIRS_AFTER("v") PAIRS_AFTER("w")
                     PAIRS_AFTER("x") PAIRS_AFTER("y") PAIRS_AFTER("z");
 
-/* Of the value's last two digits, in the order of memory. */
+/* The value's last two digits, in the order of memory. */
 static uint64_t pair_of(uint64_t value)
 {
     uint16_t pair;
@@ -54,7 +54,8 @@ static uint64_t pair_of(uint64_t value)
     return le16toh(pair);
 }
 
-/* The value's last eight digits, put together in a register: what is stored in pieces is slow to be read as a whole. */
+/* Prints the value's last eight digits, put together in a register: memory stored in pieces is slow to read as a
+ * whole. */
 static void print_chunk(uint64_t value, char *ret_chars)
 {
     const uint64_t chars =
@@ -63,7 +64,7 @@ static void print_chunk(uint64_t value, char *ret_chars)
     memcpy(ret_chars, &chars, sizeof chars);
 }
 
-/* 26 characters hold 130 bits: the first one only three of the 128. */
+/* 26 characters hold 130 bits, so the first one has only three of the 128. */
 static void print_ulid(const uint8_t ulid[ULID_BYTES], char *ret_chars)
 {
     uint64_t halves[2];
@@ -82,16 +83,16 @@ static bool ulid_text_valid(const char *chars)
     return chars[0] <= '7';
 }
 
-/* An id but for its ULID, whose place is returned. */
+/* Writes an id except its ULID; returns where that goes. */
 static char *begin(enum id_kind kind, struct id *ret_id)
 {
     CHECK(kind > ID_NONE && (int)kind < KIND_COUNT);
     *ret_id = (struct id){{0}};
-    memcpy(ret_id->text, PREFIXES[kind].ptr, PREFIX_CHARS_MAX); /* of a shorter one, its NUL as well */
+    memcpy(ret_id->text, PREFIXES[kind].ptr, PREFIX_CHARS_MAX); /* of a shorter one, also its NUL */
     return ret_id->text + PREFIXES[kind].len;
 }
 
-/* The digit behind this one, '0' behind the last. */
+/* The digit after this one; '0' after the last. */
 static char digit_after(char c)
 {
     switch (c) {
@@ -100,7 +101,7 @@ static char digit_after(char c)
     case 'h':
     case 'k':
     case 'n':
-    case 't': /* i, l, o and u are no digits */
+    case 't': /* i, l, o and u are not digits */
         return (char)(c + 2);
     case 'z':
         return '0';
@@ -109,7 +110,7 @@ static char digit_after(char c)
     }
 }
 
-/* The random part counts as its digits do. */
+/* Adds one to the random part. */
 static void count_on(char chars[ULID_TEXT_CHARS])
 {
     size_t i = ULID_TEXT_CHARS;
@@ -129,10 +130,10 @@ static void print_new(int64_t wall_ms, char ret_chars[ULID_TEXT_CHARS])
     print_ulid(ulid, ret_chars);
 }
 
-/* Within one millisecond the random part counts on, so that what one process makes in turn also sorts in turn; and the
- * time does not go back, for not every caller has read the clock just now. A clock that was really set back is
- * followed. It is the text of the next one that is kept and counted: every request has an id, and to print one costs
- * more than the rest of its making. */
+/* Within one millisecond, the random part is counted up, so that the ids of one process sort in the order of their
+ * creation. The time does not go back either, because some callers read the clock a while ago; a clock that was really
+ * set back is followed. The next id is kept and counted up as text: every request has an id, and printing one costs
+ * more than the rest of making it. */
 void id_mint_to(enum id_kind kind, int64_t wall_ms, struct id *ret_id)
 {
     static char next[ULID_TEXT_CHARS];

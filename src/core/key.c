@@ -81,7 +81,7 @@ void key_unpack(const struct key_packed *packed, struct key_principal *ret_key)
     ret_key->name = (struct text){packed->name, packed->name_len};
 }
 
-/* The stored form: one row a field, each with the name that the store knows it by. */
+/* The stored form: one row per field, with the name by which the store knows it. */
 
 struct key_field {
     struct text name;
@@ -112,7 +112,7 @@ static void put_id(const struct key_record *key, struct buf *out)
     buf_append_text(out, id_text(&key->id));
 }
 
-/* The prefix tells the kind. */
+/* The prefix gives the kind. */
 static bool read_id(struct text t, struct key_record *key)
 {
     key->kind = text_starts_with(t, TEXT("dev_")) ? KEY_DEVICE : KEY_API;
@@ -184,7 +184,7 @@ static void put_revoked(const struct key_record *key, struct buf *out)
         buf_append_char(out, '-');
 }
 
-/* Nothing is revoked before it was made. */
+/* No key is revoked before it was created. */
 static bool read_revoked(struct text t, struct key_record *key)
 {
     return text_equal(t, TEXT("-")) || (read_time(t, &key->revoked_ms) && key->revoked_ms >= key->created_ms);
@@ -214,8 +214,8 @@ static bool read_by(struct text t, struct key_record *key)
     return read_any_id(t, TEXT("key_"), &key->by) || read_any_id(t, TEXT("usr_"), &key->by);
 }
 
-/* The first line, in this order: fixed for ever, since every version reads it. src/store/lua/embed.cmake reads these
- * names here, and gives them to the scripts. */
+/* The first line, in this order. It is fixed for ever, because every version reads it. src/store/lua/embed.cmake takes
+ * these names from here for the scripts. */
 static const struct key_field LINE_FIELDS[] = {
     {TEXT("id"), put_id, read_id},
     {TEXT("account"), put_account, read_account},
@@ -223,13 +223,13 @@ static const struct key_field LINE_FIELDS[] = {
     {TEXT("last4"), put_last4, read_last4},
     {TEXT("scopes"), put_scopes, read_scopes},
     {TEXT("created"), put_created, read_created},
-    {TEXT("revoked"), put_revoked, read_revoked}, /* the one that changes: no MAC binds it */
-    {TEXT("name"), put_name, read_name},          /* with its blanks: last */
+    {TEXT("revoked"), put_revoked, read_revoked}, /* the one that changes, so the MAC does not bind it */
+    {TEXT("name"), put_name, read_name},          /* last, because it may have blanks */
 };
 
-/* The lines behind it, "name=value", which the MAC binds and scripts carry along. New fields belong here. One without a
- * value has no line, and a field without a line is zero. Nodes overlook fields that are newer than themselves: one that
- * takes a right away needs a new version too, which they refuse. */
+/* The lines after it, "name=value". The MAC binds them, and scripts carry them along. New fields belong here. A field
+ * without a value has no line, and a field without a line is zero. A node ignores fields that are newer than itself; so
+ * a field that takes a right away needs a new version too, which older nodes refuse. */
 static const struct key_field NAMED_FIELDS[] = {
     {TEXT("by"), put_by, read_by},
 };
@@ -271,14 +271,14 @@ static void put_named(const struct key_field *field, const struct key_record *ke
         out->len = begin;
 }
 
-/* A stored record taken apart, nothing of it judged. */
+/* A stored record taken apart, not yet validated. */
 struct key_text {
     struct text line[LINE_COUNT];
     struct text revoked;
-    struct text fields; /* behind the first line, from its line feed on; empty: of the first version */
-    struct text bound;  /* those of them that the MAC binds */
-    struct text before; /* all before <revoked> */
-    struct text after;  /* from the name on, as far as the MAC goes */
+    struct text fields; /* after the first line, from its line feed on; empty: first version */
+    struct text bound;  /* the part of them that the MAC binds */
+    struct text before; /* everything before <revoked> */
+    struct text after;  /* from the name on, as far as the MAC binds */
     struct text mac;    /* empty: none */
 };
 
@@ -341,7 +341,7 @@ static struct record_parts bind(const struct key_text *key, const uint8_t digest
     return (struct record_parts){RECORD_KEY, 3, ret->parts};
 }
 
-/* Of the record that begins there. */
+/* Appends the MAC of the record that begins at `begin`. */
 static void put_mac(struct buf *out, size_t begin, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES])
 {
     struct key_binding binding;
@@ -375,7 +375,7 @@ enum record_seal key_judge(struct text t, struct keyring *keyring, const uint8_t
     return record_mac_judge(keyring, &bound, parts.mac, NULL);
 }
 
-/* The value of a line of that name. */
+/* The value of the line, if it has that name. */
 static bool take_value(struct text line, struct text name, struct text *ret_value)
 {
     if (!text_starts_with(line, name) || line.len == name.len || line.ptr[name.len] != '=')
@@ -432,7 +432,7 @@ static bool kind_permits(const struct key_record *key)
     return key->kind == KEY_API || (key->mode == MODE_LIVE && scope_includes(SCOPE_DOCUMENTS_WRITE, key->scopes));
 }
 
-/* A name that is not known is a later version's, and left alone. */
+/* An unknown field belongs to a later version and is ignored. */
 static bool read_named(struct text line, struct key_record *key)
 {
     struct text value;
@@ -442,7 +442,7 @@ static bool read_named(struct text line, struct key_record *key)
     return true;
 }
 
-/* "v" is the first: what it says decides how the rest reads. What is not bound is not read. */
+/* "v" comes first, because it decides how the rest is read. Fields that the MAC does not bind are not read. */
 static bool read_fields(const struct key_text *parts, struct key_record *key)
 {
     struct text fields = text_skip(parts->bound, 1), line;

@@ -17,7 +17,7 @@ enum { SEAL_VERSION = 1, NONCE_BYTES = 12, TAG_BYTES = 16, DERIVED_BYTES = 32, H
 
 _Static_assert(KEYRING_SEAL_OVERHEAD == 1 + NONCE_BYTES + TAG_BYTES, "the overhead is what is written");
 
-/* HKDF's info: what sets the derived keys apart. They are part of the stored format: never change one. */
+/* HKDF's info, which makes the derived keys differ. Part of the stored format: never change one. */
 static const char *const LABELS[KEYRING_PURPOSES] = {
     [KEYRING_KEY_DIGEST] = "chatelaine 1 key digest",   [KEYRING_SESSION_DIGEST] = "chatelaine 1 session digest",
     [KEYRING_DEVICE_CODE] = "chatelaine 1 device code", [KEYRING_CSRF] = "chatelaine 1 csrf token",
@@ -28,8 +28,8 @@ static const char SEAL_LABEL[] = "chatelaine 1 seal";
 /* Constant: the name is an HMAC of it. */
 static const struct text NAME_INPUT = {"name", 4};
 
-/* HMAC (RFC 2104) by its two hashes, each begun with the padded key. OpenSSL's own EVP_MAC does the same behind more
- * layers: a quarter more time, with every check. */
+/* HMAC (RFC 2104) as its two hashes, each begun with the padded key. OpenSSL's EVP_MAC does the same through more
+ * layers, which takes a quarter more time on every check. */
 struct mac {
     struct sha256_prefix inner, outer;
 };
@@ -210,7 +210,8 @@ void keyring_seal(struct keyring *keyring, struct text bound_to, const uint8_t *
     CHECK(EVP_CIPHER_CTX_ctrl(keyring->sealer, EVP_CTRL_AEAD_GET_TAG, TAG_BYTES, body + plain_bytes) == 1);
 }
 
-/* Whatever fails here fails because the bytes were not sealed so. ret_plain holds unverified bytes then. */
+/* Any failure here means that the bytes were not sealed with this key and text. ret_plain then holds unverified
+ * bytes. */
 static bool open_with(EVP_CIPHER_CTX *opener, struct text bound_to, const uint8_t *sealed, size_t plain_bytes,
                       uint8_t *ret_plain)
 {

@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-/* The first code point of valid UTF-8 that is not empty, which is taken off it. */
+/* Takes the first code point off t, which must be valid UTF-8 and not empty. */
 static uint32_t take_code_point(struct text *t)
 {
     static const uint8_t LEAD_BITS[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
@@ -33,8 +33,8 @@ static bool is_control(uint32_t code)
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
-/* Category Cf of Unicode 15.1, and the separators of lines and paragraphs: they are not seen, and turn, join or break
- * what stands around them. */
+/* Category Cf of Unicode 15.1, and the line and paragraph separators: invisible characters that reorder, join or break
+ * the text around them. */
 static bool is_format(uint32_t code)
 {
     static const struct range FORMATS[] = {
@@ -48,7 +48,7 @@ static bool is_format(uint32_t code)
     return is_in(FORMATS, sizeof FORMATS / sizeof *FORMATS, code);
 }
 
-/* White space, and letters that show as nothing: the fillers of Hangul, the empty cell of Braille. */
+/* White space, and letters that look empty: the fillers of Hangul, the blank pattern of Braille. */
 static bool is_blank(uint32_t code)
 {
     static const struct range BLANKS[] = {

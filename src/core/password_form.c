@@ -4,7 +4,7 @@
 #include <utf8proc.h>
 
 enum {
-    /* No code point has a longer canonical decomposition, and one byte is at least needed for each. */
+    /* No code point has a longer canonical decomposition, and each takes at least one byte. */
     DECOMPOSITION_MAX = 4,
     CODE_POINTS_MAX = PASSWORD_MAX_BYTES * DECOMPOSITION_MAX,
 };
@@ -18,7 +18,7 @@ static void map_spaces(utf8proc_int32_t *code_points, utf8proc_ssize_t count)
 
 void account_prepare_password(struct text password, struct buf *ret_prepared)
 {
-    utf8proc_int32_t code_points[CODE_POINTS_MAX + 1]; /* written over by the text and its NUL */
+    utf8proc_int32_t code_points[CODE_POINTS_MAX + 1]; /* later overwritten by the text and its NUL */
     utf8proc_ssize_t count = -1;
 
     buf_clear(ret_prepared);

@@ -1,32 +1,33 @@
-/* How many guesses a password would take of somebody who begins with what people usually choose. It is cut into the
- * cheapest pieces: known words in any spelling, years, sequences, walks on the keyboard, single characters. A list of
- * whole passwords cannot keep up with what is appended to words each spring; this covers some millions of them. */
+/* Estimates how many guesses find a password, if the guesser begins with what people usually choose. The password is
+ * cut into the cheapest pieces: known words in any spelling, years, sequences, keyboard walks, single characters. A
+ * list of whole passwords cannot keep up with everything that people append to words; this covers millions of such
+ * passwords. */
 #include "common_passwords_internal.h"
 
 #include <string.h>
 
-/* Costs in tenths of a bit: what a guesser has to try for each piece. */
+/* Costs in tenths of a bit: log2 of how many choices a guesser tries for each piece. */
 enum {
-    COST_CONTEXT = 20,    /* his own email, this program, the clinic's name: the first that are tried */
-    COST_WORD = 90,       /* one of some 700 */
-    COST_CAPITALS = 10,   /* on top: first letter or all, mostly */
-    COST_LEET = 10,       /* on top: "p@ssw0rd" is in each cracker's rules */
-    COST_YEAR = 60,       /* one of the last and next sixty */
+    COST_CONTEXT = 20,    /* the user's email, this program, the account's name: tried first */
+    COST_WORD = 90,       /* one of about 700 */
+    COST_CAPITALS = 10,   /* extra: mostly the first letter or all */
+    COST_LEET = 10,       /* extra: "p@ssw0rd" is in every cracker's rules */
+    COST_YEAR = 60,       /* one of about 64: recent and near ones are tried first */
     COST_SEQUENCE = 50,   /* 1234, abcd, 4321 */
     COST_WALK = 60,       /* qwertz, 1qaz2wsx */
-    COST_REPEATED = 20,   /* again, and how often */
+    COST_REPEATED = 20,   /* extra: again, and how often */
     COST_LETTER = 47,     /* log2 26 */
     COST_CAPITAL = 57,    /* log2 52 */
     COST_DIGIT = 33,      /* log2 10 */
-    COST_MARK = 25,       /* of those that are appended to please a rule: ! ? . */
-    COST_OTHER = 50,      /* log2 of 32 signs */
-    COST_NOT_ASCII = 100, /* hardly a guess more than log2 1000: letters of one other alphabet */
+    COST_MARK = 25,       /* one of those appended to satisfy a rule: ! ? . */
+    COST_OTHER = 50,      /* log2 32: other signs */
+    COST_NOT_ASCII = 100, /* log2 1000: letters of one other alphabet */
     SEQUENCE_MIN = 3,
     WALK_MIN = 4,
     YEAR_CHARS = 4,
 };
 
-/* Rows and columns of the keyboards of three countries. */
+/* Rows, columns and zigzags on the keyboards of three countries. */
 static const char *const WALKS[] = {
     "qwertyuiop[]\\",
     "asdfghjkl;'",
@@ -61,7 +62,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* The letters that a sign stands for in "leet". */
+/* The letters that a sign can replace in "leet". */
 static const char *leet_of(char c)
 {
     switch (c) {
@@ -94,7 +95,7 @@ static const char *leet_of(char c)
     }
 }
 
-/* The cost of that word at the beginning of t; 0: it does not stand there. */
+/* The cost of the word at the beginning of t; 0: t does not begin with it. */
 static unsigned word_cost(struct text t, struct text word, unsigned cost)
 {
     bool has_capitals = false, has_leet = false;
@@ -123,7 +124,7 @@ static unsigned char_cost(char c)
     return strchr("!?. ", c) && c ? COST_MARK : COST_OTHER;
 }
 
-/* Characters from the beginning of t on, each the next one in steps of -1, 0 or 1: "aaaa", "1234", "dcba". */
+/* The length of the sequence at the beginning of t, in steps of 0, 1 or -1: "aaaa", "1234", "dcba". */
 static size_t sequence_length(struct text t, int step)
 {
     size_t len = 1;
@@ -132,7 +133,7 @@ static size_t sequence_length(struct text t, int step)
     return len;
 }
 
-/* The longest beginning of t that walks along a row, either way. */
+/* The length of the longest beginning of t that walks along the row, in steps of 1 or -1. */
 static size_t walk_length(struct text t, const char *row, int step)
 {
     const size_t row_len = strlen(row);
@@ -141,7 +142,7 @@ static size_t walk_length(struct text t, const char *row, int step)
         size_t len = 0, at = from;
         while (len < t.len && at < row_len && lower(t.ptr[len]) == row[at]) {
             len++;
-            at += (size_t)step; /* below 0: beyond the end */
+            at += (size_t)step; /* below 0 it wraps beyond the end */
         }
         longest = len > longest ? len : longest;
     }
@@ -154,7 +155,7 @@ static bool is_year(struct text t)
            is_digit(t.ptr[2]) && is_digit(t.ptr[3]);
 }
 
-/* best[i]: the cheapest way to the first i bytes. */
+/* best[i]: the cost of the cheapest way to cut the first i bytes. */
 struct pieces {
     struct text password;
     unsigned best[PASSWORD_JUDGED_BYTES + 1];

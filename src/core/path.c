@@ -3,12 +3,13 @@
 #include <string.h>
 
 enum byte_class {
-    BYTE_REFUSED, /* raw: not in a path, or read differently by different servers; escaped it stays so */
-    BYTE_PLAIN,   /* the same escaped or not, so always unescaped. RFC 3986 grants that to unreserved characters alone,
-                   * but nobody's router tells "a%3Ab" from "a:b", and no row of a policy may be got around so */
+    BYTE_REFUSED, /* raw: not allowed in a path, or servers read it differently; escaped: stays escaped */
+    BYTE_PLAIN,   /* means the same escaped and raw, so it is always decoded. RFC 3986 says so of unreserved characters
+                   * only, but no router tells "a%3Ab" from "a:b", and an escape must not get around a row of the policy
+                   */
 };
 
-/* Refused are control characters, blanks, bytes beyond ASCII, and # \ " < > ^ ` { | } ? as in the request line. */
+/* Refused: control characters, blanks, bytes beyond ASCII, and # \ " < > ^ ` { | } ? as in the request line. */
 static const uint8_t CLASSES[256] = {
     ['a' ... 'z'] = BYTE_PLAIN, ['A' ... 'Z'] = BYTE_PLAIN, ['0' ... '9'] = BYTE_PLAIN, ['-'] = BYTE_PLAIN,
     ['.'] = BYTE_PLAIN,         ['_'] = BYTE_PLAIN,         ['~'] = BYTE_PLAIN,         ['!'] = BYTE_PLAIN,
@@ -55,7 +56,7 @@ static void put_escape(struct output *out, int byte)
     put(out, "0123456789ABCDEF"[byte & 15]);
 }
 
-/* Escapes beyond ASCII must together be one UTF-8 character, and no control character (U+0080 to U+009F). */
+/* Escapes beyond ASCII must together be one UTF-8 character, but not a control character (U+0080 to U+009F). */
 static bool put_character(struct text *rest, struct output *out)
 {
     char bytes[UTF8_MAX_BYTES];
@@ -104,7 +105,7 @@ static bool put_segment(struct text *rest, struct output *out)
     return true;
 }
 
-/* "..;x" is a dot segment to servers that cut path parameters off first, and a name to all others. */
+/* "..;x" is a dot segment to servers that first cut off path parameters, and a name to all others. */
 static bool is_dots_with_parameter(struct text segment)
 {
     size_t dots = 0;
@@ -120,9 +121,9 @@ static void drop_last_segment(struct output *out)
         continue;
 }
 
-/* out holds "/a/b", without a slash at its end; a segment is judged once it stands there. floor is the length at which
- * slashes were folded last: "/a//../b" is "/a/b" to who removes dot segments first and "/b" to who folds first, so
- * nothing may climb past it. At the root it is 0, which is the rule against climbing above. */
+/* out holds "/a/b", without a slash at its end; a segment is judged once it is in there. floor is the length at which
+ * slashes were last folded. Nothing may climb past it, because "/a//../b" is "/a/b" to servers that remove dot segments
+ * first and "/b" to those that fold first. floor begins at 0, which is the rule against climbing above the root. */
 bool path_normalise(struct text path, char *ret_path, size_t *ret_len)
 {
     struct output out = {ret_path, 0};
@@ -156,7 +157,7 @@ bool path_normalise(struct text path, char *ret_path, size_t *ret_len)
     return true;
 }
 
-/* The next character, an escaped one decoded; -1 at the end. */
+/* Takes the next byte, decoded if it is escaped; -1 at the end. */
 static int take_byte(struct text *rest)
 {
     const int escaped = read_escape(*rest), byte = escaped >= 0 || rest->len == 0 ? escaped : (uint8_t)rest->ptr[0];
@@ -170,9 +171,9 @@ static bool begins_with_hex_digits(struct text rest)
     return hex_value((char)first) >= 0 && hex_value((char)second) >= 0;
 }
 
-/* Characters that NFKC turns into "." "/" "\\" "%" "?" "#" or ";", or into something with one of these in it (Unicode
- * 16), and fraction slash, division slash and set minus, which conversions to 8-bit sets turn into slashes. Letters
- * that fold to others are left: they change a name, not where it ends. */
+/* Characters that NFKC turns into "." "/" "\\" "%" "?" "#" or ";", or into text that contains one of them (Unicode 16);
+ * and fraction slash, division slash and set minus, which conversions to 8-bit character sets turn into slashes.
+ * Letters that fold into others are allowed: they change a name, not where it ends. */
 static const struct {
     uint32_t from, to;
 } FOLDED[] = {
@@ -183,7 +184,7 @@ static const struct {
     {0xff1b, 0xff1b}, {0xff1f, 0xff1f}, {0xff3c, 0xff3c}, {0x1f100, 0x1f100},
 };
 
-/* Of valid UTF-8 that begins with this byte, beyond ASCII; 0 in the middle of a character. */
+/* The character beyond ASCII that begins with this byte, in valid UTF-8; 0 in the middle of one. */
 static uint32_t read_character(int first, struct text behind)
 {
     const unsigned more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : 0;
@@ -233,7 +234,7 @@ bool path_covers(struct text pattern, struct text path, bool *ret_exact)
     return true;
 }
 
-/* Decodes into *storage and moves it on. */
+/* Decodes into *storage and advances it. */
 static bool decode_part(struct text part, char **storage, struct text *ret_decoded)
 {
     char *const start = *storage;

@@ -13,7 +13,7 @@ static void append_number(struct buf *out, uint64_t number)
         buf_append_char(out, (char)(number >> (shift - 8)));
 }
 
-/* Each part behind its length: no two lists of parts read alike. */
+/* Each part follows its length, so no two lists of parts print the same. */
 static bool print_parts(const struct record_parts *record, struct buf *out)
 {
     append_number(out, record->kind);

@@ -12,7 +12,7 @@ enum { ROUTES_MAX = 1000, PATH_MAX_BYTES = 1024, NAMED_MAX_BYTES = 80, POLICY_VE
 
 /* A row's rule for reading or for writing. */
 enum access {
-    ACCESS_NONE, /* left out: 405 */
+    ACCESS_NONE, /* omitted: 405 */
     ACCESS_DENY, /* null: 403 */
     ACCESS_SCOPE,
     ACCESS_SESSION,
@@ -43,7 +43,7 @@ struct route_policy {
         literal, sizeof(literal) - 1 \
     }
 
-/* The product's own, in force beside every file. */
+/* The product's own row, in force whatever the file says. */
 static const struct policy_row OWN_ROW = {PATH("/v1/api_keys"), WITH(SCOPE_KEYS_MANAGE), WITH(SCOPE_KEYS_MANAGE)};
 
 static const struct policy_row BUILT_IN_ROWS[] = {
@@ -66,7 +66,7 @@ static bool is_star(struct text segment)
     return text_equal(segment, TEXT("*"));
 }
 
-/* Rows are found by the first segment behind /v1/, which is a name. */
+/* Rows are found by the first segment after /v1/, which is a name. */
 static struct text group_of(struct text path)
 {
     struct text rest, group;
@@ -96,7 +96,7 @@ static size_t count_segments(struct text path)
     return count;
 }
 
-/* By group, and in it by what counts first; 0: the same but for the case of letters. */
+/* By group, then by precedence. 0: equal if case is ignored. */
 static int compare_rows(const void *left, const void *right)
 {
     struct text a = ((const struct policy_row *)left)->path, b = ((const struct policy_row *)right)->path, in_a, in_b;
@@ -149,7 +149,7 @@ void route_policy_destroy(struct route_policy *policy)
     free(policy);
 }
 
-/* The part of the file that an error quotes. */
+/* How many bytes of a text an error quotes. */
 static int quoted_bytes(struct text t)
 {
     return (int)(t.len < NAMED_MAX_BYTES ? t.len : NAMED_MAX_BYTES);
@@ -184,11 +184,11 @@ static bool path_valid(struct text path, route_policy_is_own *is_own, struct buf
     if (!path_normalise(path, normal, &len) || !text_equal(path, (struct text){normal, len}))
         return refuse_path(ret_why, path, "is not in its normalised form");
     if (path.ptr[path.len - 1] == '/')
-        return refuse_path(ret_why, path, "ends in a slash; it covers all below it without one");
+        return refuse_path(ret_why, path, "ends in a slash; without it, the row covers everything below too");
     if (!path_is_unambiguous(path))
-        return refuse_path(ret_why, path, "is a path that no check lets pass, for servers read it differently");
+        return refuse_path(ret_why, path, "is one that every check refuses, because servers read it differently");
     if (!stars_valid(path))
-        return refuse_path(ret_why, path, "may have \"*\" for a whole segment only, and not for the first one");
+        return refuse_path(ret_why, path, "may have \"*\" only as a whole segment, and not as the first one");
     return !is_own(path) || refuse_path(ret_why, path, "is a route of the product itself and cannot be set");
 }
 
@@ -211,20 +211,20 @@ static bool read_use(const struct json *value, struct text path, const char *nam
                      struct buf *ret_why)
 {
     const bool is_console = text_starts_with(path, CONSOLE);
-    const char *known = is_console ? "\"session\" and \"step_up\"" : "the names of scopes";
+    const char *known = is_console ? "\"session\" or \"step_up\"" : "the name of a scope";
     struct text word;
     if (json_type(value) == JSON_NULL) {
         *ret_use = (struct use){ACCESS_DENY, SCOPE_NONE};
         return true;
     }
     if (json_type(value) != JSON_STRING) {
-        buf_printf(ret_why, "\"%s\" of \"%.*s\" is neither a word nor null.", name, quoted_bytes(path), path.ptr);
+        buf_printf(ret_why, "\"%s\" of \"%.*s\" is neither a string nor null.", name, quoted_bytes(path), path.ptr);
         return false;
     }
     word = json_text(value);
     if (is_console ? read_session_use(word, ret_use) : read_key_use(word, ret_use))
         return true;
-    buf_printf(ret_why, "\"%s\" of \"%.*s\" is \"%.*s\"; known there are %s.", name, quoted_bytes(path), path.ptr,
+    buf_printf(ret_why, "\"%s\" of \"%.*s\" is \"%.*s\"; it must be %s.", name, quoted_bytes(path), path.ptr,
                quoted_bytes(word), word.ptr, known);
     return false;
 }
@@ -311,7 +311,7 @@ struct route_policy *route_policy_parse(struct text json, route_policy_is_own *i
     const char *why = "";
     struct json *document = json_parse_object(json, &why);
     if (!document) {
-        buf_printf(ret_why, "The policy is not one JSON object: %s.", why);
+        buf_printf(ret_why, "The policy is not a JSON object: %s.", why);
         return NULL;
     }
     struct route_policy *policy = read_document(document, is_own, ret_why);

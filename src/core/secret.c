@@ -8,7 +8,7 @@ enum { BASE = 62, RANDOM_BATCH_BYTES = 48 };
 
 static const char ALPHABET[BASE + 1] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/* By byte: is it one of the alphabet? */
+/* By byte: whether it is in the alphabet. */
 static const uint8_t BASE62[256] = {['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1};
 
 struct shape {
@@ -33,7 +33,7 @@ static const struct shape *shape_for(enum key_kind kind, enum key_mode mode)
     return &SHAPES[SHAPE_COUNT - 1];
 }
 
-/* Bytes of the last, incomplete cycle through the alphabet are thrown away, so each character is equally likely. */
+/* Discards bytes of the last, incomplete cycle through the alphabet, so that each character is equally likely. */
 static void draw_base62(char *ret_chars, size_t count)
 {
     uint8_t bytes[RANDOM_BATCH_BYTES];
@@ -47,9 +47,9 @@ static void draw_base62(char *ret_chars, size_t count)
     secure_wipe(bytes, sizeof bytes);
 }
 
-/* CRC-32 (ISO 3309, as in zlib). What a byte does to it is linear: each entry is the sum of those of its bits, given
- * for the eight bits of a byte that 0, 1, 2 or 3 others follow. Zlib takes such short texts by the byte, at twice the
- * time. */
+/* CRC-32 (ISO 3309, as in zlib), four bytes at a time. A byte's effect is linear: each entry is the sum (XOR) of the
+ * values of its bits, listed here for the eight bits of a byte that 0, 1, 2 or 3 others follow. zlib takes such short
+ * texts byte by byte, in twice the time. */
 #define BIT_OF(x, bit, value) ((x) >> (bit)&1 ? UINT32_C(value) : 0)
 #define CRC_0(x)                                                                                                 \
     (BIT_OF(x, 0, 0x77073096) ^ BIT_OF(x, 1, 0xee0e612c) ^ BIT_OF(x, 2, 0x076dc419) ^ BIT_OF(x, 3, 0x0edb8832) ^ \

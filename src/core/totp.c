@@ -46,7 +46,7 @@ static bool is_code(struct text t)
     return true;
 }
 
-/* Every step is always compared. Where two steps share a code the later one counts: it uses up more. */
+/* Always compares every step. If two steps share a code, the later one counts, because that uses up both. */
 bool totp_verify(const struct totp_secret *secret, struct text code, int64_t wall_ms, int64_t *ret_step)
 {
     if (!is_code(code))
