@@ -8,10 +8,10 @@ enum { CSRF_TOKEN_CHARS = 43 };
 
 #define SESSION_COOKIE_NAME TEXT("__Host-session")
 
-/* The CSRF token of a session: an HMAC of its stable name. One made with a retired master key matches as well. */
+/* The CSRF token of a session: an HMAC of its stable name. Tokens made with a retired master key match too. */
 void csrf_token_print(struct keyring *keyring, const char *sid, char ret_token[CSRF_TOKEN_CHARS + 1]);
 MUST_CHECK bool csrf_token_matches(struct keyring *keyring, const char *sid, struct text token);
-/* The Origin rule: absent passes; otherwise it must be exactly the public origin. */
+/* The Origin rule: an absent Origin passes; any other must be exactly the public origin. */
 MUST_CHECK bool csrf_origin_matches(struct text origin, bool present, struct text public_origin);
 /* Keyed names of throttle counters, 64 hex digits: digests of what is counted, never the thing itself. */
 enum { THROTTLE_TAG_CHARS = 64 };

@@ -4,16 +4,17 @@
 #include "core/keyring.h"
 #include <sys/types.h>
 
-/* Why a file of that owner and mode cannot keep a secret, with the remedy, in one sentence; NULL if it can. Others may
- * never read it, except under /run/secrets/, where container engines put files that only the container sees. Its group
- * may if root owns it and the reader is not root: the classic 0640 root:chatelaine. */
+/* NULL if a file of that owner and mode can keep a secret; else one sentence that says why not, with the remedy. Others
+ * may never read it, except under /run/secrets/, where container engines put files that only the container sees. Its
+ * group may read it if root owns it and the reader is not root: the classic 0640 root:chatelaine. */
 const char *key_file_judge(const char *path, mode_t mode, uid_t owner, uid_t reader);
 
-/* The keyring of --master-key-file and --retired-master-key-file. NULL with one sentence in ret_why. */
+/* Makes the keyring of --master-key-file and --retired-master-key-file. On failure NULL, with one sentence in
+ * ret_why. */
 struct keyring *key_file_load(const struct settings *settings, struct buf *ret_why);
 
-/* Reads a whole small file ("-": standard input) into ret_content and strips one newline at its end. False with one
- * sentence in ret_why. The content may be a secret: buf_wipe() it. */
+/* Reads a whole small file ("-": standard input) into ret_content and strips one newline at its end. On failure false,
+ * with one sentence in ret_why. The content may be a secret: buf_wipe() it. */
 MUST_CHECK bool secret_file_read(const char *path, struct buf *ret_content, struct buf *ret_why);
-/* The same for a password: a regular file that others may read is refused like a master key, by key_file_judge(). */
+/* Like secret_file_read(), for a password: key_file_judge() must accept a regular file, as it must a master key's. */
 MUST_CHECK bool private_file_read(const char *option, const char *path, struct buf *ret_content, struct buf *ret_why);

@@ -1,5 +1,5 @@
-/* Every setting of a node and of the command line tool: one struct, and the table that fills it, prints --help and the
- * man page. Groups are separate, so that a command takes only what it uses. */
+/* Every setting of a node and of the command line tool: one struct, and the tables that fill it and print --help and
+ * the man page. There is a table per group, so that a command takes only the settings it uses. */
 #pragma once
 #include "base/log.h"
 #include "base/options.h"
@@ -75,8 +75,8 @@ extern const struct option_table SETTINGS_ORIGIN;      /* the public origin alon
 extern const struct option_table SETTINGS_REVOCATIONS; /* the revocation log alone */
 extern const struct option_table SETTINGS_LIMITS;      /* limits and timeouts of HTTP */
 
-/* A public origin as browsers send it in Origin: scheme://host[:port], http or https, lower case, no path, no default
- * port. False with one sentence in ret_why. */
+/* Checks that a public origin has the form that browsers send in Origin: scheme://host[:port], http or https, lower
+ * case, no path, no default port. If not, false, with one sentence in ret_why. */
 MUST_CHECK bool settings_check_origin(const char *origin, struct buf *ret_why);
 bool settings_origin_is_https(const char *origin);
 

@@ -6,7 +6,7 @@ static const bool IS_TOKEN[256] = {
     ['%'] = true,         ['&'] = true,         ['\''] = true,        ['*'] = true, ['+'] = true, ['-'] = true,
     ['.'] = true,         ['^'] = true,         ['_'] = true,         ['`'] = true, ['|'] = true, ['~'] = true,
 };
-/* RFC 9110 section 11.2, without the '=' at its end. */
+/* RFC 9110 section 11.2, without the trailing '='. */
 static const uint8_t TOKEN68[256] = {
     ['a' ... 'z'] = 1, ['A' ... 'Z'] = 1, ['0' ... '9'] = 1, ['-'] = 1, ['.'] = 1,
     ['_'] = 1,         ['~'] = 1,         ['+'] = 1,         ['/'] = 1,

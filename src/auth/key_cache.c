@@ -6,28 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Half of a digest, or of an inner hash, tells keys apart as well as the whole: both are made under a secret key, so
- * nobody can look for two that begin alike, and 128 bits do not meet by chance. Their bytes are uniform, so they are
- * also all the hashes needed. */
+/* Half of a digest or inner hash tells keys apart as well as the whole. Both are made under a secret key, so nobody can
+ * search for two that begin alike, and 128 bits do not collide by chance. Their bytes are uniform, so they also serve
+ * as hashes. */
 enum { KEPT_BYTES = 16, AT_HOME = 0, AT_TAG = 4, AT_GHOST = 8, AT_FINGERPRINT = 12 };
 
 enum { USES_MAX = 3 };
 enum { ENTRIES_MIN = 64, ENTRIES_LIMIT = 1 << 30, SLOTS_PER_ENTRY = 2, SLOTS_PER_CHAIN = 4 };
-/* The paper's figures: a tenth of the entries are on trial, and more than one use passes. */
+/* The paper's figures: a tenth of the entries are on trial, and more than one use promotes an entry. */
 enum { TRIAL_SHARE = 10, TRIAL_USES = 1 };
-/* An eviction that finds this many entries in use takes the next one anyway: the event loop waits for it. */
+/* An eviction that has spared this many entries in use takes the next one anyway, because the event loop is waiting. */
 enum { SPARED_MAX = 32 };
-/* The index grows with what it holds, so that few keys stay within few cache lines and pages: by doubling up to so many
- * slots (some milliseconds to fill anew, the event loop waits for that), then at once to its full size. */
+/* The index grows with its content, so that few keys stay within few cache lines and pages. It doubles up to this many
+ * slots (refilling takes some milliseconds of the event loop), then grows to its full size at once. */
 enum { SLOTS_FIRST = 1024, SLOTS_DOUBLED_MAX = 128 * 1024 };
 enum { UNKNOWN_SETS = 1024, UNKNOWN_WAYS = 4, UNKNOWN_SLOTS = UNKNOWN_SETS * UNKNOWN_WAYS };
 
-/* A client that retries an unknown key costs one Redis read per 5 s and node. An unknown digest becomes known only if
- * Redis is given other data, as from a backup: secrets are random. */
+/* A client that retries an unknown key costs one Redis read per 5 s and node. Secrets are random, so an unknown digest
+ * becomes known only if Redis gets other data, for example from a backup. */
 static const uint64_t UNKNOWN_NS = UINT64_C(5000000000);
 
-/* A hand goes round all entries, a step whenever so much time has passed, and takes out those that it has met before.
- * So they leave one by one: with a common end of all, each key in use would be read from Redis at the same moment. */
+/* A clock hand goes round all entries, one step per STEP_NS, and removes those that it has met before. So they leave
+ * one by one; if all expired together, every key in use would be read from Redis at the same moment. */
 static const uint64_t ROUND_NS = KEY_CACHE_AGE_MAX_S * UINT64_C(500000000), STEP_NS = UINT64_C(100000000);
 
 static const uint32_t NO_ENTRY = UINT32_MAX;
@@ -36,15 +36,15 @@ struct entry {
     uint8_t inner[KEPT_BYTES];
     struct key_packed key;
     uint8_t in_main : 1;
-    uint8_t was_met : 1; /* by the hand */
+    uint8_t was_met : 1; /* met by the hand */
     uint8_t is_free : 1;
-    uint8_t uses : 2;      /* since it came into its queue, less what the clock took; up to USES_MAX */
+    uint8_t uses : 2;      /* since it entered its queue, less one per round spared; at most USES_MAX */
     uint32_t older, newer; /* in its queue; a free entry's `newer` is the next free one */
-    uint32_t digest_hash;  /* a piece of its digest, uniform as all are */
-    uint32_t chained;      /* the next one of its chain + 1, or 0 */
+    uint32_t digest_hash;  /* a piece of its digest; uniform */
+    uint32_t chained;      /* number + 1 of the next one in its chain, or 0 */
 };
 
-/* A digest that no key has; expires_ns is 0 where there is none. */
+/* A digest that no key has. expires_ns 0: the place is free. */
 struct unknown {
     uint8_t digest[KEPT_BYTES];
     uint64_t expires_ns;
@@ -58,18 +58,17 @@ struct queue {
 struct key_cache {
     struct entry *entries;
     /* Open addressing with linear probing and no tombstones. A slot is 0, or an entry's number + 1 in the bits of
-     * number_mask and a piece of its inner hash above, which spares most looks at entries that are not the one sought.
-     */
+     * number_mask and a piece of its inner hash above them, which avoids most reads of other entries. */
     uint32_t *slots;
-    uint32_t *chains; /* first entry + 1, by digest_hash: how a drop finds its entry */
-    uint16_t *ghosts; /* one fingerprint a place: entries that left `trial` not long ago; 0: none */
+    uint32_t *chains; /* number + 1 of the first entry, by digest_hash: how a drop finds its entry */
+    uint16_t *ghosts; /* one fingerprint per place, of entries that left `trial` recently; 0: none */
     struct unknown *unknown;
     uint32_t number_mask;
     uint32_t first_free;
     size_t capacity, slots_max;
     size_t slot_count; /* that are in use now */
-    size_t touched;    /* entries from here on were never used */
-    size_t hand;       /* the next entry that it comes to */
+    size_t touched;    /* entries from this one on were never used */
+    size_t hand;       /* the next entry that it visits */
     uint64_t round_began_ns, step_due_ns;
     struct queue trial, main;
     size_t bytes;
@@ -91,7 +90,7 @@ static uint32_t load32(const uint8_t *bytes)
     return value;
 }
 
-/* Evenly spread over 0 to count - 1, without a division and for any count. */
+/* Spreads hashes evenly over 0 to count - 1, without a division. */
 static size_t scale(uint32_t hash, size_t count)
 {
     return (size_t)((uint64_t)hash * count >> 32);
@@ -184,7 +183,7 @@ static struct entry *entry_at(const struct key_cache *cache, size_t at)
     return &cache->entries[entry_number(cache, cache->slots[at])];
 }
 
-/* Where that inner hash's slot is, or the empty one where it belongs. */
+/* The position of that inner hash's slot, or of the empty one where it belongs. */
 static size_t find_slot(const struct key_cache *cache, const uint8_t *inner)
 {
     const uint32_t tag = tag_of(cache, inner);
@@ -195,8 +194,8 @@ static size_t find_slot(const struct key_cache *cache, const uint8_t *inner)
     return at;
 }
 
-/* Closes the gap: whatever follows and may stand there moves up, so that a search never meets a hole too soon.
- * The distances are unsigned: one that goes round the table's end is huge, and is rightly the longer of the two. */
+/* Empties a slot and closes the gap: entries that follow and may stand there move up, so that no search ends too early.
+ * The distances are unsigned: one that wraps around the table's end is huge, and thus correctly the longer one. */
 static void empty_slot(struct key_cache *cache, size_t hole)
 {
     for (size_t at = slot_after(cache, hole); cache->slots[at]; at = slot_after(cache, at)) {
@@ -304,7 +303,7 @@ static bool take_ghost(struct key_cache *cache, const uint8_t *inner)
     return true;
 }
 
-/* The oldest one gets another round if it was used enough. */
+/* The oldest entry gets another round if it was used enough. */
 static bool spare(struct key_cache *cache, struct entry *oldest)
 {
     if (oldest->uses <= (oldest->in_main ? 0 : TRIAL_USES))
@@ -321,7 +320,7 @@ static struct entry *oldest_to_judge(struct key_cache *cache)
     return &cache->entries[queue->oldest];
 }
 
-/* Only for a full cache, where neither queue that oldest_to_judge() picks is empty. */
+/* Only for a full cache, in which the queue that oldest_to_judge() picks is never empty. */
 static void evict(struct key_cache *cache)
 {
     struct entry *entry = oldest_to_judge(cache);
@@ -390,7 +389,7 @@ static struct entry *add(struct key_cache *cache, const uint8_t *inner, const ui
     return entry;
 }
 
-/* Unknown digests: each has its place within a small set, for with a single one two that met there would be read from
+/* Unknown digests: each has a place within a small set. With a single place each, two that collide would be read from
  * the store again and again */
 
 static struct unknown *unknown_set(const struct key_cache *cache, const uint8_t *digest)
@@ -407,7 +406,7 @@ static struct unknown *find_unknown(const struct key_cache *cache, const uint8_t
     return NULL;
 }
 
-/* The place that is free, or would be first. */
+/* A place that is free, or else the first that will be. */
 static struct unknown *first_to_expire(struct unknown *set)
 {
     struct unknown *first = set;
@@ -456,7 +455,7 @@ void key_cache_prefetch_slot(const struct key_cache *cache, const uint8_t inner[
     mem_prefetch(&cache->slots[home_of(cache, inner)], sizeof *cache->slots);
 }
 
-/* The first that may be that key's: nearly always it is. */
+/* Prefetches the first entry that may be the key's; nearly always it is. */
 void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES])
 {
     const uint32_t tag = tag_of(cache, inner);
@@ -492,7 +491,7 @@ void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST
     forget_unknown(cache, digest);
     const size_t at = find_slot(cache, inner);
     struct entry *entry = cache->slots[at] ? entry_at(cache, at) : add(cache, inner, digest);
-    CHECK(entry->digest_hash == digest_hash_of(digest)); /* or no invalidation would find it */
+    CHECK(entry->digest_hash == digest_hash_of(digest)); /* otherwise no invalidation would find it */
     entry->key = *key;
     entry->was_met = false;
 }
@@ -513,7 +512,7 @@ void key_cache_drop(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYT
     forget_unknown(cache, digest);
 }
 
-/* Ghosts stay: they tell where an entry is put, not what it says. */
+/* Ghosts stay: they decide which queue an entry enters, not what it contains. */
 void key_cache_clear(struct key_cache *cache)
 {
     if (cache->touched)
@@ -527,7 +526,7 @@ bool key_cache_age(struct key_cache *cache, uint64_t now_ns)
     const size_t count = key_cache_count(cache);
     if (now_ns < cache->step_due_ns)
         return false;
-    /* Nobody has asked for that long: what is there may be older than a round that the hand did not go. */
+    /* Not used for a whole round: the hand has not moved, so entries may be too old. */
     if (now_ns - cache->step_due_ns >= ROUND_NS) {
         key_cache_clear(cache);
         cache->round_began_ns = now_ns;

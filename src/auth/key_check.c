@@ -16,7 +16,7 @@
 enum { READ_BUCKETS = 1024 };
 enum { LOG_PAUSE_MS = 1000 };
 
-/* What memory says of a check. */
+/* What the cache says about a check. */
 enum answer { MISS, FOUND, UNKNOWN, MALFORMED };
 struct recalled {
     enum answer answer;
@@ -29,17 +29,17 @@ struct key_checker {
     struct store *store;
     struct membership *member;
     const struct usage *usage;
-    struct key_cache *cache; /* NULL: strict mode */
-    struct list waiting;     /* struct key_check: to be looked up together */
+    struct key_cache *cache; /* NULL: every check reads the store */
+    struct list waiting;     /* struct key_check, for the next slice */
     size_t waiting_count;
     struct turn_part part;
     struct log_pause altered_pause;
     struct list reads[READ_BUCKETS]; /* struct key_read, by digest */
 };
 
-/* A read of the store that fills the cache. Checks that came before it was sent are decided by it. One that came later
- * may be decided by it only as it might by the cache, for between read and reply the key may have been revoked, and the
- * revocation answered, before that check began. */
+/* A read of the store that fills the cache. It decides the checks that began before it was sent. It may decide a later
+ * one only if the cache could: between read and reply, the key may have been revoked and the revocation answered before
+ * that check began. */
 struct key_read {
     struct list node;
     struct key_checker *checker;
@@ -86,7 +86,7 @@ void key_checker_destroy(struct key_checker *checker)
     free(checker);
 }
 
-/* What is remembered */
+/* The cache */
 
 static void on_key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
 {
@@ -104,7 +104,7 @@ static void on_membership_ended(void *arg)
     metric_set(METRIC_CACHE_ENTRIES, 0);
 }
 
-/* The lease at a moment. It decides what was begun before that, whatever comes next, and nothing that begins later. */
+/* The lease at one moment. It decides checks that began before, whatever happens next, and none that begins later. */
 struct lease {
     bool is_held;
     uint64_t now_ns;
@@ -129,7 +129,7 @@ static void make_digest(struct key_check *check)
     keyring_outer(check->checker->keyring, KEYRING_KEY_DIGEST, check->generation, check->inner, check->digest);
 }
 
-/* The digest is made unless the key is found. */
+/* Also makes the digest, unless the key is found. */
 static enum answer recall_key(struct key_check *check, struct lease lease, struct key_packed *ret_key)
 {
     struct key_cache *cache = check->checker->cache;
@@ -140,7 +140,7 @@ static enum answer recall_key(struct key_check *check, struct lease lease, struc
     return lease.is_held && key_cache_is_unknown(cache, check->digest, lease.now_ns) ? UNKNOWN : MISS;
 }
 
-/* Without a cache every sound token is a miss. */
+/* Without a cache, every token with the right shape is a miss. */
 static void recall(struct key_check *check, struct lease lease, struct recalled *ret)
 {
     static const enum metric METRICS[] = {
@@ -164,7 +164,7 @@ static void recall(struct key_check *check, struct lease lease, struct recalled 
     metric_add(lease.is_held ? METRICS[ret->answer] : METRIC_CACHE_NO_LEASE, 1);
 }
 
-/* The store looks at an id's prefix and length alone, for the sake of speed; what is packed must be an id indeed. */
+/* For speed, the store checks only an id's prefix and length. But key_pack() needs well-formed ids. */
 static bool has_real_ids(const struct key_principal *key)
 {
     struct id id;
@@ -173,7 +173,7 @@ static bool has_real_ids(const struct key_principal *key)
            id_parse(ID_ACCOUNT, id_text(&key->account), &id);
 }
 
-/* Rule 3. */
+/* Rule 3 (src/lease/README.md). */
 static bool remember(const struct key_read *read, enum store_result result, const struct key_principal *key)
 {
     struct key_checker *checker = read->checker;
@@ -221,8 +221,8 @@ static void finish(struct key_check *check, enum store_result result, const stru
     check->done(check->arg, verdict_of(result, key), result == STORE_OK ? key : NULL);
 }
 
-/* A secret tells its kind and mode, and no digest is made of two secrets: a record that tells others was altered, and
- * its key is refused like an unknown one. What memory holds was compared when it was read. */
+/* A secret's prefix gives its kind and mode, and no two secrets share a digest. So a record that says otherwise was
+ * altered, and its key is refused like an unknown one. Cached keys were compared when they were read. */
 static enum store_result compare(struct key_checker *checker, enum key_kind kind, enum key_mode mode,
                                  enum store_result result, const struct key_principal *key)
 {
@@ -236,7 +236,7 @@ static enum store_result compare(struct key_checker *checker, enum key_kind kind
     return STORE_NOT_FOUND;
 }
 
-/* An unknown digest may be known under an older master key. */
+/* A digest that is unknown may be known under an older master key. */
 static bool has_older_key(const struct key_check *check)
 {
     return check->generation + 1 < keyring_generations(check->checker->keyring);
@@ -267,7 +267,7 @@ static void read_alone(void *arg, enum store_result result, const struct key_rec
     check_found(check, compare(check->checker, check->kind, check->mode, result, &key), &key);
 }
 
-/* Goes on with what memory says. */
+/* Goes on with the cache's answer. */
 static void look_further(struct key_check *check, struct recalled *recalled)
 {
     while (recalled->answer == UNKNOWN && has_older_key(check)) {
@@ -302,8 +302,8 @@ static struct lease prepare_cache(struct key_checker *checker, const struct key_
     return lease;
 }
 
-/* Each loop asks the processor for what the next one reads; for the entries of all but the last check it was asked when
- * the next one joined. All are recalled before any is told: what is told may begin other checks. */
+/* Each loop prefetches what the next one reads; the entries of all checks but the last were prefetched when the next
+ * check joined. All are recalled before any completes, because a completion may begin other checks. */
 static void look_up(struct key_checker *checker, struct key_check *const *checks, size_t count)
 {
     struct lease lease = prepare_cache(checker, checks[count - 1]);
@@ -381,7 +381,7 @@ static void check_found(struct key_check *check, enum store_result result, const
     look_further(check, &recalled);
 }
 
-/* Reads that are shared */
+/* Shared reads */
 
 static struct list *bucket_of(struct key_checker *checker, const uint8_t digest[KEY_DIGEST_BYTES])
 {
@@ -472,7 +472,7 @@ static void read_answered(void *arg, enum store_result result, const struct key_
     struct list *node;
 
     list_remove(&read->node);
-    /* Those that came late and can't be decided by this read have all come before the next one. */
+    /* Late checks that this read may not decide all began before the next one, which decides them. */
     if (!is_fresh && !is_failure && !list_empty(&read->late))
         move_all(&read->late, &read_again(read)->early);
     for (node = read->late.next; node != &read->late; node = node->next)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Before any was measured. */
+/* Until the first one is measured. */
 static const uint64_t HASH_NS_AT_FIRST = 300 * UINT64_C(1000000);
 
 enum { RETRY_AFTER_MAX_S = 60 };
@@ -23,13 +23,13 @@ struct password_pool {
     struct part {
         struct list waiting; /* by round */
         unsigned count;
-        uint64_t round; /* of the last one that left */
+        uint64_t round; /* of the last job that left */
     } parts[PASSWORD_PARTS];
-    enum password_part last; /* that a hash was begun of */
+    enum password_part last; /* the part whose hash was started last */
     unsigned running_count;
     unsigned parallel, queue;
-    uint64_t hash_ns;          /* what one took of late */
-    void (*closed)(void *arg); /* set: closing */
+    uint64_t hash_ns;          /* recent time per hash */
+    void (*closed)(void *arg); /* set while closing */
     void *closed_arg;
 };
 
@@ -38,21 +38,21 @@ struct job {
     struct background background;
     struct password_pool *pool;
     struct password_turn turn;
-    uint64_t round;    /* the n-th one of its source waits n - 1 rounds */
+    uint64_t round;    /* the n-th job of its source waits n - 1 rounds */
     uint64_t begun_ns; /* running */
     struct password_hash hash;
     uint8_t peppered[KEYRING_DIGEST_BYTES];
     uint8_t peppered_as_typed[KEYRING_DIGEST_BYTES];
-    bool has_other_form; /* as typed it is not as prepared: hashes of before were made of what was typed */
+    bool has_other_form; /* as typed it differs from its prepared form; older hashes are of the typed one */
     size_t generation;   /* of the pepper */
     char user[ID_TEXT_BYTES];
     size_t user_len;
-    bool can_match;  /* the user and his pepper exist */
-    bool is_derived; /* all that was to be */
+    bool can_match;  /* the user and the pepper exist */
+    bool is_derived; /* everything that was to be derived */
     uint8_t derived[PASSWORD_DERIVED_BYTES], derived_as_typed[PASSWORD_DERIVED_BYTES];
     enum password_result result;
     password_verified *done;
-    password_rehashed *rehashed; /* in place of done: the hash is being made */
+    password_rehashed *rehashed; /* instead of done, for a new hash */
     void *arg;
 };
 
@@ -122,7 +122,7 @@ static void deliver_finished(uv_timer_t *timer)
     close_if_idle(pool);
 }
 
-/* The result is told in a turn of the loop of its own, never to whom is just starting a job. */
+/* Results are delivered by a timer, never inside the call that starts a job. */
 static void finish(struct job *job, enum password_result result)
 {
     struct password_pool *pool = job->pool;
@@ -132,8 +132,8 @@ static void finish(struct job *job, enum password_result result)
     CHECK(uv_timer_start(&pool->finisher, deliver_finished, 0, 0) == 0);
 }
 
-/* On a thread of its own: it touches the job's own memory alone. The second hash is computed whenever what was typed
- * has two forms, whoever typed it and whatever the first one told: time depends on what was typed alone. */
+/* On a thread of its own; touches only the job's memory. The second hash is computed whenever the password as typed has
+ * two forms, whatever the user and the first result, so that the time depends only on what was typed. */
 static void run_job(struct background *background)
 {
     struct job *job = LIST_ENTRY(background, struct job, background);
@@ -188,7 +188,7 @@ static void leave_part(struct job *job)
     list_remove(&job->link);
 }
 
-/* The parts take turns while both wait. */
+/* The parts alternate while both have jobs waiting. */
 static struct part *part_to_serve(struct password_pool *pool)
 {
     struct part *other = &pool->parts[pool->last == PASSWORD_KNOWN ? PASSWORD_STRANGER : PASSWORD_KNOWN];
@@ -206,7 +206,7 @@ static void start_waiting(struct password_pool *pool)
     start(job);
 }
 
-/* A running mean, so that one slow hash changes little. */
+/* A moving average, so that one slow hash changes little. */
 static void note_duration(struct password_pool *pool, uint64_t hash_ns)
 {
     pool->hash_ns = (7 * pool->hash_ns + hash_ns) / 8;
@@ -240,7 +240,7 @@ static void refuse(struct job *job)
     finish(job, PASSWORD_OVERLOADED);
 }
 
-/* One round behind the last one of its source, and in no round that is over. */
+/* One round after the last job of its source, and in no round that is over. */
 static uint64_t round_of(const struct part *part, const struct job *job)
 {
     uint64_t round = part->round;
@@ -252,7 +252,7 @@ static uint64_t round_of(const struct part *part, const struct job *job)
     return round;
 }
 
-/* Behind all of its round and of those before. */
+/* Behind all jobs of its round and of earlier ones. */
 static void insert_by_round(struct part *part, struct job *job)
 {
     struct list *node = part->waiting.prev;
@@ -262,7 +262,7 @@ static void insert_by_round(struct part *part, struct job *job)
     part->count++;
 }
 
-/* False: the part is full, and nobody has more waiting than this source. */
+/* False: the part is full, and no source has more waiting than this one. */
 static bool make_room(struct password_pool *pool, struct part *part, const struct job *job)
 {
     if (part->count < pool->queue)
@@ -339,7 +339,7 @@ void password_verify(struct password_pool *pool, const struct password_turn *tur
     enqueue(job);
 }
 
-/* A hash to be made: all but what is derived. */
+/* Everything of a new hash except what scrypt derives. */
 static void begin_hash(struct keyring *keyring, struct password_hash *ret_hash)
 {
     *ret_hash = (struct password_hash){.cost = PASSWORD_COST_DEFAULT, .is_bound = true};

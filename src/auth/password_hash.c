@@ -10,11 +10,11 @@
 enum {
     BLOCK_SIZE = 8,
     PARALLELISM = 1,
-    COST_MIN = 4, /* cheap hashes exist in tests alone: none is made by a command or a request */
+    COST_MIN = 4, /* cheap hashes exist only in tests; no command or request makes them */
     MEMORY_MAX_BYTES = 160 << 20,
 };
 
-/* No password reads like this: a NUL is refused in each. */
+/* No password has this text, because none may contain a NUL. */
 static const struct text PEPPER_NAME_INPUT = {"\0name of the pepper", 19};
 static const struct text BOUND_PREFIX = {"\0bound to ", 10};
 enum { BOUND_MAX_BYTES = 128 };

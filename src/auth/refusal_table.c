@@ -11,7 +11,7 @@ void refusal_table_finish(struct refusal_table *table)
     free(table->entries);
 }
 
-/* Nobody outside chooses an id's last characters. */
+/* Clients cannot choose an id's last characters, so they cannot force collisions. */
 static size_t home_of(const char key[ULID_TEXT_CHARS], enum usage_reason reason)
 {
     uint64_t last;

@@ -1,5 +1,5 @@
-/* Refused requests of one interval, by key, reason and UTC day. They are rare, and whoever sends many shall not make
- * this node remember many: there is room for few, and what finds none is told in a metric. */
+/* Refused requests of one interval, by key, reason and UTC day. They are rare, and a client that sends many must not
+ * fill this node's memory. So there is room for few, and a metric counts the others. */
 #pragma once
 #include "core/key.h"
 #include "store/usage_store.h"
@@ -14,7 +14,7 @@ struct refusal_table {
 
 /* Zeroed memory is an empty table. */
 void refusal_table_finish(struct refusal_table *table);
-/* NULL: the table is full. Of a new entry the count is 1. */
+/* NULL: the table is full. A new entry has count 1. */
 MUST_CHECK struct usage_refusal *refusal_table_add(struct refusal_table *table, const struct key_principal *key,
                                                    enum usage_reason reason, int64_t wall_ms);
 /* Keeps its memory. */

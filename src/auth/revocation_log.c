@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A newline before it where one is missing, the time, two ids, two blanks, the newline. */
+/* A newline first if one is missing, the time, two ids, two blanks, the newline. */
 enum { LINE_MAX_BYTES = CLOCK_RFC3339_BYTES + 2 * ID_TEXT_BYTES + 4 };
 
 struct revocation_log {
@@ -19,7 +19,7 @@ struct revocation_log {
     bool is_torn; /* the file does not end with a newline: a crash or a full disk cut its last line */
 };
 
-/* A pipe cannot be inspected, and has no partial line. */
+/* Only a regular file can be inspected; a pipe has no partial line. */
 static bool ends_torn(int fd)
 {
     struct stat about;
@@ -31,7 +31,7 @@ static bool ends_torn(int fd)
 
 bool revocation_log_reopen(struct revocation_log *log, struct buf *ret_why)
 {
-    /* Reading is for ends_torn(). A pipe that nobody empties must not stop the loop. */
+    /* Readable for ends_torn(). Non-blocking, because a pipe that nobody reads must not stop the loop. */
     int fd = open(log->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, S_IRUSR | S_IWUSR);
 
     if (fd < 0) {

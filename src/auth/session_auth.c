@@ -42,7 +42,7 @@ bool csrf_origin_matches(struct text origin, bool present, struct text public_or
     return !present || (public_origin.len && text_equal(origin, public_origin));
 }
 
-/* The value goes in as a digest: of any length, and no pair of kind and value reads like another one. */
+/* The value goes in as a digest, so it may have any length, and no two pairs of kind and value give the same input. */
 void throttle_tag(struct keyring *keyring, struct text kind, struct text value, char ret_tag[THROTTLE_TAG_CHARS + 1])
 {
     uint8_t bytes[KEYRING_DIGEST_BYTES + THROTTLE_KIND_MAX_BYTES];

@@ -10,23 +10,21 @@
 #include <stdlib.h>
 
 enum { SENDER_BYTES = 16, BACKOFF_FIRST_MS = 50, TIMERS = 2 };
-/* In keys of one account. Redis does nothing else while it adds a batch: 0.6 ms for 256, 2 ms for 1024. Each key
- * costs a third less then, for a batch is one fsync, so a batch is larger the more there is to write. */
+/* In keys of one account. Redis does nothing else while it adds a batch: 0.6 ms for 256 keys, 2 ms for 1,024. Each key
+ * of the larger one costs a third less, because a batch is one fsync. So batches grow with the amount to write. */
 enum { BATCH_MIN = 256, BATCHES_WANTED = 32 };
 
-/* Counting goes into `gathered` while `writing` is sent, a slice at a time; when all of it is written the two are
- * swapped. */
+/* Uses are counted in `gathered` while `writing` is sent in batches. When all of it is written, the two are swapped. */
 struct usage {
     uv_timer_t ticker;   /* the next interval, or the next attempt */
     uv_timer_t deadline; /* of a drain */
     struct store *store;
     uint32_t interval_ms, backoff_ms;
     struct usage_table gathered, writing;
-    struct refusal_table refused, refusing; /* the same of refused requests */
-    size_t written, told;                   /* of writing and refusing */
-    size_t batch,
-        batch_refusals; /* entries in the batch that is to be answered, or sent again, which is the same then */
-    uint64_t sequence;  /* of that batch: the same at every attempt */
+    struct refusal_table refused, refusing; /* likewise, of refused requests */
+    size_t written, told;                   /* entries of `writing` and `refusing` that have been written */
+    size_t batch, batch_refusals;           /* entries in the batch that is being sent; a retry sends the same ones */
+    uint64_t sequence;                      /* of that batch; the same at every attempt */
     char sender[2 * SENDER_BYTES + 1];
     bool is_sending; /* the store will call batch_done() */
     void (*drained)(void *arg);
@@ -72,7 +70,7 @@ struct usage *usage_create(uv_loop_t *loop, struct store *store, uint32_t interv
     return usage;
 }
 
-/* So many different keys are used within one interval that the table would be full before its end. */
+/* At this rate, the table might be full before the interval ends. */
 static bool is_getting_full(const struct usage *usage)
 {
     return usage->gathered.count >= USAGE_TABLE_MAX / 2;
@@ -83,7 +81,7 @@ static bool has_work(const struct usage *usage)
     return usage->writing.count || usage->refusing.count;
 }
 
-/* For the end of an interval: not for an attempt, nor for the end of the process. */
+/* Waiting for the interval to end, not for a retry, and not closing. */
 static bool is_waiting(const struct usage *usage)
 {
     return !has_work(usage) && !usage->closed;
@@ -219,7 +217,7 @@ static uint32_t next_backoff(struct usage *usage)
     return usage->backoff_ms;
 }
 
-/* Whatever went wrong, the batch may have been counted: it goes out again as it is, under its number. */
+/* Whatever went wrong, the batch may have been counted. So it is sent again unchanged, under the same number. */
 static void batch_done(void *arg, enum store_result result)
 {
     struct usage *usage = arg;

@@ -8,16 +8,16 @@
 #include <string.h>
 
 enum { CAPACITY_FIRST = 256, SLOTS_PER_ENTRY = 2, DAY_MS = 86400000 };
-/* A slot's upper bits are some of the hash's: they spare looks at entries that are not the one sought, each of which
- * may be a cache miss. */
+/* A slot's upper bits are part of the hash. They avoid reads of other entries, each of which may be a CPU cache
+ * miss. */
 enum { NUMBER_BITS = 17, NUMBER_MASK = (1 << NUMBER_BITS) - 1 };
 
 _Static_assert((int)USAGE_TABLE_MAX <= (int)NUMBER_MASK, "an entry's number + 1 fits");
 _Static_assert(sizeof(struct usage_entry) == MEM_LINE_BYTES, "as its header says");
 
-/* An id's 80 random bits tell keys apart, whatever their first ten characters. */
+/* An id's 80 random bits suffice to tell keys apart, without its first ten characters. */
 enum { TAIL_CHARS = 16 };
-/* What an account's first key costs Redis more than another one, which takes 2 us: it was measured. */
+/* How much more an account's first key in a batch costs Redis than a further one, which takes 2 µs (measured). */
 enum { PLACE_COST = 8, PLACE_BITS = 4096 };
 
 void usage_table_init(struct usage_table *table)
@@ -38,8 +38,9 @@ static const char *tail_of(const char key[ULID_TEXT_CHARS])
     return key + (ULID_TEXT_CHARS - TAIL_CHARS);
 }
 
-/* Nobody outside chooses those characters; the last ones suffice. Ids of one millisecond follow each other, so that
- * only the very last differ: big-endian they are the low bits, which a product spreads over all that are above. */
+/* Clients cannot choose those characters, and the last ones suffice. Ids of one millisecond are consecutive, so only
+ * the very last characters differ. Read big-endian, they are the low bits, which the product spreads over all higher
+ * ones. */
 static uint64_t hash_of(const char key[ULID_TEXT_CHARS])
 {
     uint64_t last;
@@ -87,7 +88,7 @@ static size_t home_of(const struct usage_table *table, uint64_t hash)
     return (size_t)(hash >> 32) & slot_mask(table);
 }
 
-/* The slot of that key and day, or the free one where it belongs. */
+/* The slot of that key and day, or the empty one where it belongs. */
 static uint32_t *find_slot(const struct usage_table *table, const char key[ULID_TEXT_CHARS], int64_t wall_ms)
 {
     const uint64_t hash = hash_of(key);
@@ -114,8 +115,8 @@ static void grow(struct usage_table *table)
     }
 }
 
-/* The entry is far from the processor, as many others were written since it was last used: what is read of it now is
- * waited for, so it is written only, and fetched some checks ahead. */
+/* The entry has left the CPU's caches, because many others were written since it was last used. So it is only written,
+ * not read, and one for some checks ahead is prefetched. */
 static void add_new(struct usage_table *table, uint32_t *slot, const struct key_principal *key, int64_t wall_ms)
 {
     const size_t index = table->count++;
@@ -159,7 +160,7 @@ void usage_table_prefetch_slot(const struct usage_table *table, const struct id 
     mem_prefetch(&table->slots[home_of(table, hash_of(id_chars(key)))], sizeof *table->slots);
 }
 
-/* The first that may be that key's: nearly always it is. */
+/* Prefetches the first entry that may be the key's; nearly always it is. */
 void usage_table_prefetch_entry(const struct usage_table *table, const struct id *key)
 {
     const uint64_t hash = hash_of(id_chars(key));
@@ -171,8 +172,8 @@ void usage_table_prefetch_entry(const struct usage_table *table, const struct id
     }
 }
 
-/* Whether it is the first of its account and mode. One whose hash was another's already is taken for a further one:
- * then the batch is a little larger. */
+/* Whether the entry is the first of its account and mode. A hash collision makes it count as a further one; then the
+ * batch is a little larger. */
 static bool is_new_place(uint64_t seen[PLACE_BITS / 64], const struct usage_entry *entry)
 {
     const uint64_t hash = (hash_of(entry->account) >> 32) + entry->is_live;

@@ -1,4 +1,4 @@
-/* Counts of one interval: dense, so that a slice of it is a batch, with an index by key and UTC day. */
+/* Uses of one interval: a dense array, so that a range of it is a batch, with an index by key and UTC day. */
 #pragma once
 #include "core/key.h"
 #include "store/usage_store.h"
@@ -6,22 +6,22 @@
 enum { USAGE_TABLE_MAX = 65536 };
 
 struct usage_table {
-    struct usage_entry *entries; /* in the order of first use; all that there can be, but only some are ever touched */
+    struct usage_entry *entries; /* in the order of first use; allocated in full, but mostly never touched */
     uint32_t *slots;             /* open addressing: 0, or index + 1 and a tag */
     size_t count;
-    size_t capacity; /* of the slots: they are twice as many; a power of two */
+    size_t capacity; /* half the number of slots; a power of two */
 };
 
 void usage_table_init(struct usage_table *table);
 void usage_table_finish(struct usage_table *table);
 /* False: the table is full. */
 MUST_CHECK bool usage_table_add(struct usage_table *table, const struct key_principal *key, int64_t wall_ms);
-/* Has the processor fetch what usage_table_add() will touch of that key. In two steps, as the second must see what the
- * first has brought. */
+/* Prefetches what usage_table_add() will touch for that key, in two steps, because the second reads what the first has
+ * fetched. */
 void usage_table_prefetch_slot(const struct usage_table *table, const struct id *key);
 void usage_table_prefetch_entry(const struct usage_table *table, const struct id *key);
-/* How many of the entries from `first` on are a batch: of one day, and no more work for Redis than `most` keys of one
- * account and mode. At least one, at most `most`. */
+/* How many of the entries from `first` on make a batch: all of one day, and no more work for Redis than `most` keys of
+ * one account and mode. At least one, at most `most`. */
 size_t usage_table_batch(const struct usage_table *table, size_t first, size_t most);
 /* Keeps its memory. */
 void usage_table_clear(struct usage_table *table);

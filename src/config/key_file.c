@@ -115,7 +115,7 @@ static bool read_master_file(const char *option, const char *path, struct buf *r
     return read_opened(fd, path, ret_content, ret_why);
 }
 
-/* One key a line; blank lines are nothing. 0: something is no key, or there are more than keys_max. */
+/* One key per line; blank lines are skipped. 0: a line is not a key, or there are more than keys_max. */
 static size_t parse_masters(struct text content, size_t keys_max, uint8_t (*ret_masters)[KEYRING_MASTER_BYTES])
 {
     struct text line;
@@ -133,7 +133,7 @@ static size_t parse_masters(struct text content, size_t keys_max, uint8_t (*ret_
     return count;
 }
 
-/* How many; 0 with one sentence in ret_why. */
+/* Returns how many keys were read; 0 on failure, with one sentence in ret_why. */
 static size_t read_masters(const char *option, const char *path, size_t keys_max,
                            uint8_t (*ret_masters)[KEYRING_MASTER_BYTES], struct buf *ret_why)
 {

@@ -400,8 +400,8 @@ const struct option_table SETTINGS_ORIGIN = TABLE(ORIGIN_ROWS);
 const struct option_table SETTINGS_REVOCATIONS = TABLE(REVOCATION_ROWS);
 const struct option_table SETTINGS_LIMITS = TABLE(LIMIT_ROWS);
 
-/* Files beside connections: listeners, links to Redis and Sentinels, the log, the loop's own, and connections beyond
- * the limit that are told so. */
+/* Files besides connections: listeners, links to Redis and Sentinels, the log, the loop's own, and connections beyond
+ * the limit that are answered 503. */
 enum { LISTENERS = 2, FILES_BESIDE_CONNECTIONS = 256 };
 
 uint64_t settings_files_needed(const struct settings *settings)
