@@ -20,7 +20,7 @@ struct arena {
 void arena_init(struct arena *a, void *first, size_t first_bytes);
 void *arena_alloc_slowly(struct arena *a, size_t bytes);
 /* Zeroed, 16-byte aligned, never NULL. Callers cap sizes that a peer can choose. Inline while there is room: the memory
- * behind the cursor is zero already, because the caller's block came zeroed and arena_finish() wiped what was used. */
+ * after the cursor is already zero, because the caller's block came zeroed and arena_finish() wiped what was used. */
 static inline void *arena_alloc(struct arena *a, size_t bytes)
 {
     const size_t room = a->cursor ? (size_t)(a->end - a->cursor) : 0;

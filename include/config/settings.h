@@ -71,8 +71,8 @@ extern const struct option_table SETTINGS_STORE;       /* which Redis, and how *
 extern const struct option_table SETTINGS_KEYS;        /* master keys */
 extern const struct option_table SETTINGS_LOG;         /* what is logged */
 extern const struct option_table SETTINGS_NODE;        /* addresses, sessions, passwords */
-extern const struct option_table SETTINGS_ORIGIN;      /* the public origin alone */
-extern const struct option_table SETTINGS_REVOCATIONS; /* the revocation log alone */
+extern const struct option_table SETTINGS_ORIGIN;      /* only the public origin */
+extern const struct option_table SETTINGS_REVOCATIONS; /* only the revocation log */
 extern const struct option_table SETTINGS_LIMITS;      /* limits and timeouts of HTTP */
 
 /* Checks that a public origin has the form that browsers send in Origin: scheme://host[:port], http or https, lower

@@ -39,7 +39,7 @@ static inline struct text id_text(const struct id *id)
 
     return (struct text){id->text, id->text[0] ? whole : 0};
 }
-/* The ULID_TEXT_CHARS characters behind the prefix of a non-empty id. Points into the id. */
+/* The ULID_TEXT_CHARS characters after the prefix of a non-empty id. Points into the id. */
 static inline const char *id_chars(const struct id *id)
 {
     return id->text + id_text(id).len - ULID_TEXT_CHARS;

@@ -10,7 +10,7 @@ enum key_mode { MODE_TEST, MODE_LIVE };
 
 enum { KEY_DIGEST_BYTES = 32, KEY_LAST4_BYTES = 5 };
 
-/* All that is stored of a key. Everything but revoked_ms and last_used_ms is fixed for its lifetime. */
+/* Everything stored about a key. Only revoked_ms and last_used_ms ever change. */
 struct key_record {
     struct id id;
     struct id account;

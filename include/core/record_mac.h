@@ -14,7 +14,7 @@ struct record_mac {
     char text[RECORD_MAC_CHARS + 1];
 };
 
-/* What is bound, in the caller's order; at most RECORD_PARTS_MAX_BYTES, including 8 bytes per part. */
+/* The parts that the MAC binds, in the caller's order; at most RECORD_PARTS_MAX_BYTES, including 8 bytes per part. */
 struct record_parts {
     enum record_kind kind;
     size_t count;

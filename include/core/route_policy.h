@@ -11,10 +11,10 @@
  * Routes of the product itself cannot be named; everything below /v1/api_keys needs keys:manage, whatever the file
  * says.
  *
- * A path covers itself and everything below it. A segment "*" stands for any one non-empty segment; the first segment
- * behind /v1/ or /v1/console/ must be a name. If several rows cover a path, the one with the most segments wins; ties
- * go to the row with the leftmost name in place of a "*". So no two rows tie. If the winning row covers the path only
- * when case is ignored, the path is unknown: a backend that ignores case must not be reached under a wider row. */
+ * A path covers itself and everything below it. A segment "*" matches any one non-empty segment; the first segment
+ * after /v1/ or /v1/console/ must be a name. If several rows cover a path, the one with the most segments wins; ties go
+ * to the row with the leftmost name in place of a "*". So no two rows tie. If the winning row covers the path only when
+ * case is ignored, the path is unknown: a backend that ignores case must not be reached under a wider row. */
 #pragma once
 #include "core/scope.h"
 
@@ -26,7 +26,7 @@ enum policy_verdict {
     POLICY_DENY,    /* 403: nobody may */
     POLICY_SCOPE,   /* needs *ret_scope */
     POLICY_SESSION, /* needs a session; only below /v1/console/, where POLICY_SCOPE never is */
-    POLICY_STEP_UP, /* needs one with a recent step-up; likewise */
+    POLICY_STEP_UP, /* needs one with a recent step-up; only below /v1/console/ */
 };
 
 struct route_policy *route_policy_built_in(void);

@@ -12,11 +12,11 @@ struct token {
 /* Wipe with token_wipe(), which fits arena_defer(). */
 void token_mint(struct token *ret_token);
 void token_wipe(void *token);
-/* False unless it has the form of a token. Under the current master key, for a token that is being made. */
+/* The digest under the current master key, for a new token. False unless it has the form of a token. */
 MUST_CHECK bool token_digest(struct keyring *keyring, enum keyring_purpose purpose, struct text token,
                              uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
 
-/* The digests under which a presented token may be stored: one per master key, the current one first. */
+/* The digests under which a presented token may be stored: one per master key, the current one's first. */
 struct token_digests {
     size_t count;
     uint8_t of[KEYRING_MAX_GENERATIONS][KEYRING_DIGEST_BYTES];
@@ -24,6 +24,6 @@ struct token_digests {
 /* False unless it has the form of a token. */
 MUST_CHECK bool token_digests(struct keyring *keyring, enum keyring_purpose purpose, struct text token,
                               struct token_digests *ret_digests);
-/* Of any text. */
+/* The digests of any text. */
 void token_digests_of(struct keyring *keyring, enum keyring_purpose purpose, struct text t,
                       struct token_digests *ret_digests);

@@ -1,4 +1,4 @@
-/* What a server's owner decides: limits, timeouts, fixed headers, who handles its requests, how an error is printed. */
+/* The configuration of a server: limits, timeouts, fixed headers, the handler, and how an error is printed. */
 #pragma once
 #include "base/text.h"
 

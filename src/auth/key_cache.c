@@ -448,7 +448,7 @@ static void move_hand(struct key_cache *cache, size_t to)
     }
 }
 
-/* What the header offers */
+/* The functions in the header */
 
 void key_cache_prefetch_slot(const struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES])
 {

@@ -11,6 +11,6 @@ void check_failed(const char *function, const char *expression)
     int len = snprintf(line, sizeof line, "chatelaine: check failed in %s: %s\n", function, expression);
     size_t bytes = len < 0 ? 0 : (size_t)len < sizeof line ? (size_t)len : sizeof line - 1;
     ssize_t written = write(STDERR_FILENO, line, bytes);
-    (void)written; /* there is nobody left to tell */
+    (void)written; /* if even this fails, nobody can be told */
     abort();
 }

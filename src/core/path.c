@@ -30,7 +30,7 @@ static int hex_value(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The byte that an escape at the beginning of t stands for, or -1. */
+/* The byte that an escape at the beginning of t decodes to, or -1. */
 static int read_escape(struct text t)
 {
     if (t.len < ESCAPE_CHARS || t.ptr[0] != '%')

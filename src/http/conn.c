@@ -509,7 +509,7 @@ static void conn_on_ready(uv_poll_t *poll, int status, int events)
     conn_offer_slice(conn);
 }
 
-/* What a request asks of its connection. */
+/* Requests call this. */
 
 void conn_want_body(struct conn *conn)
 {
