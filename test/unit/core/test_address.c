@@ -128,19 +128,19 @@ Test(address, ranges_include_what_lies_in_them)
 Test(address, ranges_are_refused_with_one_sentence)
 {
     static const char *const CASES[][2] = {
-        {"", "\"\" is no address"},
-        {"10.0.0.0/8,", "\"\" is no address"},
-        {"10.0.0.0/33", "\"10.0.0.0/33\" is no address"},
-        {"10.0.0.0/", "\"10.0.0.0/\" is no address"},
-        {"10.0.0.0/-1", "\"10.0.0.0/-1\" is no address"},
-        {"10.0.0.0/8/8", "\"10.0.0.0/8/8\" is no address"},
-        {"10.0.0.1/8", "\"10.0.0.1/8\" is no address"},
-        {"10.128.0.0/8", "\"10.128.0.0/8\" is no address"},
-        {"fd00::/129", "\"fd00::/129\" is no address"},
-        {"fd00::1/64", "\"fd00::1/64\" is no address"},
-        {"10.0.0.1:80", "\"10.0.0.1:80\" is no address"},
-        {"proxy.test", "\"proxy.test\" is no address"},
-        {"10.0.0.0/8 fd00::/8", "\"10.0.0.0/8 fd00::/8\" is no address"},
+        {"", "\"\" is neither an address"},
+        {"10.0.0.0/8,", "\"\" is neither an address"},
+        {"10.0.0.0/33", "\"10.0.0.0/33\" is neither an address"},
+        {"10.0.0.0/", "\"10.0.0.0/\" is neither an address"},
+        {"10.0.0.0/-1", "\"10.0.0.0/-1\" is neither an address"},
+        {"10.0.0.0/8/8", "\"10.0.0.0/8/8\" is neither an address"},
+        {"10.0.0.1/8", "\"10.0.0.1/8\" is neither an address"},
+        {"10.128.0.0/8", "\"10.128.0.0/8\" is neither an address"},
+        {"fd00::/129", "\"fd00::/129\" is neither an address"},
+        {"fd00::1/64", "\"fd00::1/64\" is neither an address"},
+        {"10.0.0.1:80", "\"10.0.0.1:80\" is neither an address"},
+        {"proxy.test", "\"proxy.test\" is neither an address"},
+        {"10.0.0.0/8 fd00::/8", "\"10.0.0.0/8 fd00::/8\" is neither an address"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         char storage[200];
