@@ -7,8 +7,7 @@
 #define UNUSED __attribute__((unused))
 /* No gaps between members, and any address will do. */
 #define PACKED __attribute__((packed))
-/* For functions that are small once their arguments are constants; gcc judges the general form and would not inline
- * them. */
+/* For functions that are small if their arguments are constants; gcc judges the general form and does not inline it. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 /* Calls fn(&variable) when the variable leaves its scope. */
 #define CLEANUP(fn) __attribute__((cleanup(fn)))

@@ -80,8 +80,7 @@ static ALWAYS_INLINE void json_key(struct json_writer *w, const char *name)
     memcpy(at + length, "\":", 2);
     json_end(w, at + length + 2, false);
 }
-/* Valid UTF-8 passes; invalid bytes become U+FFFD. Control characters are escaped, including DEL and U+0080 to U+009F.
- */
+/* Invalid bytes of UTF-8 become U+FFFD. Control characters are escaped, including DEL and U+0080 to U+009F. */
 void json_put_text(struct json_writer *w, struct text t);
 void json_put_integer(struct json_writer *w, int64_t value);
 void json_put_bool(struct json_writer *w, bool value);

@@ -27,8 +27,7 @@ void log_configure(enum log_level threshold, enum log_format format);
 struct log_field log_text(const char *name, struct text value);
 struct log_field log_str(const char *name, const char *value);
 struct log_field log_int(const char *name, int64_t value);
-/* Limits a repeated line to one per pause. suppressed: how many lines were dropped since the previous one. Starts
- * zeroed. */
+/* Limits a repeated line to one per pause. suppressed: lines dropped since the previous one. Starts zeroed. */
 struct log_pause {
     uint64_t until_ms;
     int64_t suppressed, counting;

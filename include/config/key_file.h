@@ -9,8 +9,7 @@
  * group may read it if root owns it and the reader is not root: the classic 0640 root:chatelaine. */
 const char *key_file_judge(const char *path, mode_t mode, uid_t owner, uid_t reader);
 
-/* Makes the keyring of --master-key-file and --retired-master-key-file. On failure NULL, with one sentence in
- * ret_why. */
+/* The keyring of --master-key-file and --retired-master-key-file. On failure NULL, with one sentence in ret_why. */
 struct keyring *key_file_load(const struct settings *settings, struct buf *ret_why);
 
 /* Reads a whole small file ("-": standard input) into ret_content and strips one newline at its end. On failure false,

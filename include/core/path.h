@@ -24,7 +24,7 @@ MUST_CHECK bool path_covers(struct text pattern, struct text path, bool *ret_exa
 
 /* Decodes the next parameter of a query string (RFC 3986 escapes; '+' is a blank, as in HTML forms). Call it until it
  * returns PATH_QUERY_END. Names and values go into *storage, which has room for query.len bytes in all and advances. */
-/* MALFORMED: a broken escape, a NUL or invalid UTF-8, in the value of ret_name; or in the name, then ret_name is {NULL,
+/* MALFORMED: a broken escape, NUL or invalid UTF-8, in the value of ret_name; or in a name, then ret_name is {NULL,
  * 0}. */
 enum path_query_result { PATH_QUERY_ITEM, PATH_QUERY_END, PATH_QUERY_MALFORMED };
 enum path_query_result path_next_parameter(struct text *rest, char **storage, struct text *ret_name,

@@ -6,8 +6,7 @@
 
 /* Adds a header line to the coming reply. The value is copied; it must not hold a control character (CHECK). */
 void http_response_header(struct http_request *request, struct text name, struct text value);
-/* Complete lines ("A: b\r\n…") that replace http_settings.fixed_headers in this reply. They must outlive the
- * request. */
+/* Complete lines ("A: b\r\n…") that replace http_settings.fixed_headers in this reply. Must outlive the request. */
 void http_response_fixed_headers(struct http_request *request, struct text lines);
 /* content_type {NULL, 0}: no body and no Content-Type. With 204 and 304 there is no Content-Length either. The body is
  * copied, and the copy wiped once it is sent. */

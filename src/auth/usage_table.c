@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum { CAPACITY_FIRST = 256, SLOTS_PER_ENTRY = 2, DAY_MS = 86400000 };
-/* A slot's upper bits are part of the hash. They avoid reads of other entries, each of which may be a CPU cache
- * miss. */
+/* A slot's upper bits are part of the hash. They avoid reads of other entries, each of which may miss the CPU's
+ * caches. */
 enum { NUMBER_BITS = 17, NUMBER_MASK = (1 << NUMBER_BITS) - 1 };
 
 _Static_assert((int)USAGE_TABLE_MAX <= (int)NUMBER_MASK, "an entry's number + 1 fits");
@@ -39,8 +39,7 @@ static const char *tail_of(const char key[ULID_TEXT_CHARS])
 }
 
 /* Clients cannot choose those characters, and the last ones suffice. Ids of one millisecond are consecutive, so only
- * the very last characters differ. Read big-endian, they are the low bits, which the product spreads over all higher
- * ones. */
+ * the very last characters differ. Read big-endian, they are the low bits, which the product spreads upwards. */
 static uint64_t hash_of(const char key[ULID_TEXT_CHARS])
 {
     uint64_t last;

@@ -16,7 +16,7 @@ void usage_table_init(struct usage_table *table);
 void usage_table_finish(struct usage_table *table);
 /* False: the table is full. */
 MUST_CHECK bool usage_table_add(struct usage_table *table, const struct key_principal *key, int64_t wall_ms);
-/* Prefetches what usage_table_add() will touch for that key, in two steps, because the second reads what the first has
+/* Prefetches what usage_table_add() will touch for that key. Two steps, because the second reads what the first
  * fetched. */
 void usage_table_prefetch_slot(const struct usage_table *table, const struct id *key);
 void usage_table_prefetch_entry(const struct usage_table *table, const struct id *key);

@@ -80,8 +80,7 @@ void arena_finish(struct arena *a)
 {
     arena_run_deferred(a);
 
-    /* Heap blocks are added only once the first block is used up, so if there are any, all of the first counts as
-     * used. */
+    /* Heap blocks are added only once the first is used up, so if there are any, all of the first counts as used. */
     size_t first_used = a->blocks || !a->first ? a->first_bytes : (size_t)(a->cursor - a->first);
     secure_wipe(a->first, first_used);
     while (a->blocks) {

@@ -57,8 +57,7 @@ void random_public(void *ret_bytes, size_t count)
 uint32_t random_below(uint32_t bound)
 {
     CHECK(bound > 0);
-    /* 2^32 may not be a multiple of bound. Without the first `surplus` values the rest is one, so no result is
-     * favoured. */
+    /* 2^32 may not be a multiple of bound. Without the first `surplus` values it is, so no result is favoured. */
     uint32_t surplus = (uint32_t)((UINT64_C(1) << 32) % bound);
     uint32_t value;
     do {

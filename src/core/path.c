@@ -5,8 +5,7 @@
 enum byte_class {
     BYTE_REFUSED, /* raw: not allowed in a path, or servers read it differently; escaped: stays escaped */
     BYTE_PLAIN,   /* means the same escaped and raw, so it is always decoded. RFC 3986 says so of unreserved characters
-                   * only, but no router tells "a%3Ab" from "a:b", and an escape must not get around a row of the policy
-                   */
+                   * only, but no router tells "a%3Ab" from "a:b", and an escape must not bypass a policy's row */
 };
 
 /* Refused: control characters, blanks, bytes beyond ASCII, and # \ " < > ^ ` { | } ? as in the request line. */

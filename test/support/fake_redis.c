@@ -40,7 +40,7 @@ struct fake_connection {
         uv_tcp_t tcp;
         uv_pipe_t pipe;
     } peer;
-    uv_timer_t timer; /* an answer that waits */
+    uv_timer_t timer; /* delays an answer */
     const struct fake_rule *waiting;
     struct buf input;
     char name[NAME_BYTES];
@@ -138,7 +138,7 @@ static bool take_line(struct text *rest, char type, uint64_t *ret_number)
     return true;
 }
 
-/* One whole command off the input, as text; NULL where it has not arrived. */
+/* Takes one whole command off the input, as text; NULL if it has not arrived yet. */
 static char *take_command(struct fake_connection *c)
 {
     struct text rest = buf_text(&c->input);
@@ -283,7 +283,7 @@ void fake_redis_come_back(struct fake_redis *fake)
 
     fake->is_listening = true;
     if (fake->listeners_open > 0)
-        return; /* the old one still closes */
+        return; /* the old one is still closing */
     if (fake->path) {
         unlink(fake->path);
         CHECK(uv_pipe_init(fake->loop, &fake->listener.pipe, 0) == 0);
@@ -336,7 +336,7 @@ uint16_t fake_redis_port(const struct fake_redis *fake)
     return fake->port;
 }
 
-/* Telling it what to do, asking what it saw */
+/* Instructions and questions */
 
 void fake_redis_rule(struct fake_redis *fake, const struct fake_rule *rule)
 {

@@ -1,6 +1,6 @@
-/* A Redis that misbehaves as told, on the test's own loop: on a free port of 127.0.0.1, or on a unix socket. It reads
- * commands, remembers them, and answers by rules. Without any rule it is a master that holds a store (FAKE_STORE_ID),
- * and answers PONG to PING and OK to all else. */
+/* A Redis that misbehaves on request, on the test's own loop: on a free port of 127.0.0.1, or on a Unix socket. It
+ * reads and records commands and answers by rules. Without rules it is a master that holds a store (FAKE_STORE_ID); it
+ * answers PONG to PING and OK to everything else. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,11 +9,11 @@
 struct fake_redis;
 
 #define FAKE_STORE_ID "5707e5707e5707e5707e5707e5707e57"
-/* What the store's hash holds: an id, all changes of whoever asks, no loss that was accepted. */
+/* The content of the store's hash: an id, all changes of any node that asks, no accepted loss. */
 #define FAKE_STORE(id) "*3\r\n$32\r\n" id "\r\n$12\r\n999999999999\r\n$-1\r\n"
-/* A line of INFO, for rules that answer it: a greeting asks for it too. */
+/* A line of INFO, for rules that answer it, because a greeting asks for it too. */
 #define FAKE_RUN_ID "run_id:c0ffee0000000000000000000000000000c0ffee\r\n"
-/* What ROLE answers. */
+/* The answer to ROLE. */
 #define FAKE_MASTER "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
 #define FAKE_REPLICA "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$9\r\nconnected\r\n:0\r\n"
 
@@ -27,32 +27,32 @@ enum fake_action {
 struct fake_rule {
     const char *command; /* how the command begins, its arguments joined by blanks; "" for all */
     enum fake_action action;
-    const char *answer; /* bytes as Redis would send them; two replies in it: answered twice */
-    unsigned delay_ms;  /* before the answer; later commands of the connection wait too, as they do with Redis */
-    unsigned times;     /* then the rule is over; 0: never */
-    bool in_pieces;     /* one byte a write */
+    const char *answer; /* bytes as Redis would send them; with two replies, it answers twice */
+    unsigned delay_ms;  /* before the answer; later commands of the connection wait too, as with Redis */
+    unsigned times;     /* how often the rule applies; 0: always */
+    bool in_pieces;     /* one byte per write */
 };
 
-/* path: of a unix socket; NULL for TCP. */
+/* path: of a Unix socket; NULL for TCP. */
 struct fake_redis *fake_redis_create(uv_loop_t *loop, const char *path);
-/* Closes everything; its memory is freed while the loop runs on. */
+/* Closes everything. Its memory is freed once the loop has run. */
 void fake_redis_close(struct fake_redis *fake);
 uint16_t fake_redis_port(const struct fake_redis *fake);
 
-/* The newest rule that fits counts. Strings must outlive it. */
+/* The newest rule that matches applies. The strings must outlive it. */
 void fake_redis_rule(struct fake_redis *fake, const struct fake_rule *rule);
-/* Away: the listener and all connections close; then back on the same address. */
+/* Closes the listener and all connections; later listens again on the same address. */
 void fake_redis_go_away(struct fake_redis *fake);
 void fake_redis_come_back(struct fake_redis *fake);
-/* Sends bytes that nobody asked for on every connection. */
+/* Sends unsolicited bytes on every connection. */
 void fake_redis_blurt(struct fake_redis *fake, const char *bytes);
-/* The same on connections that named themselves so by CLIENT SETNAME; and an end to those. */
+/* Sends them only on connections with that name (CLIENT SETNAME); closes those connections. */
 void fake_redis_push(struct fake_redis *fake, const char *name, const char *bytes);
 void fake_redis_hang_up(struct fake_redis *fake, const char *name);
-/* Reads nothing more from its connections, or goes on. */
+/* Stops reading from its connections, or goes on. */
 void fake_redis_stop_reading(struct fake_redis *fake, bool stop);
 
-/* Commands that began so and were read. */
+/* The number of commands read that begin like this. */
 unsigned fake_redis_count(const struct fake_redis *fake, const char *command);
 /* The n-th of them, or NULL. */
 const char *fake_redis_command(const struct fake_redis *fake, const char *command, unsigned n);

@@ -90,7 +90,7 @@ static enum http_client_result fill(struct http_client *client, struct deadline 
         return HTTP_CLIENT_TIMEOUT;
     got = recv(client->fd, client->buffer + client->end, sizeof client->buffer - client->end, 0);
     if (got <= 0)
-        return HTTP_CLIENT_CLOSED; /* a reset after the answer is an end like another */
+        return HTTP_CLIENT_CLOSED; /* a reset after the answer is an end too */
     client->end += (size_t)got;
     return HTTP_CLIENT_ANSWER;
 }

@@ -13,8 +13,8 @@
 #include <sanitizer/lsan_interface.h>
 #include <stdlib.h>
 
-/* The sanitizer asks this before each of its checks. Criterion's runner itself loses 48 bytes for a test with a
- * .timeout now and then; none of our code runs there. BXFI_MAP is set in the processes that it starts for tests. */
+/* The sanitizer calls this before each of its checks. Criterion's runner itself sometimes leaks 48 bytes for a test
+ * with a .timeout; none of our code runs there. BXFI_MAP is set in the processes that it starts for tests. */
 int __lsan_is_turned_off(void)
 {
     return getenv("BXFI_MAP") == NULL;

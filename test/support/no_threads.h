@@ -1,4 +1,4 @@
-/* A process that can have no further thread: each would need a stack larger than its address space. */
+/* Keeps the process from starting another thread: its stack would have to be larger than the address space. */
 #pragma once
 #include <criterion/criterion.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-/* The real binary, as named by CHATELAINE_BINARY, serving on free ports of 127.0.0.1. */
+/* The real binary, named by CHATELAINE_BINARY, serving on free ports of 127.0.0.1. */
 #pragma once
 #include "process.h"
 #include <stdint.h>
@@ -14,16 +14,16 @@ struct node {
 #define NODE_ORIGIN "https://console.test"
 
 const char *node_binary(void);
-/* Starts `serve` and returns when it is ready; aborts the test, showing its log, when it does not become so. more:
+/* Starts `serve` and returns when it is ready. If it does not become ready, shows its log and aborts the test. more:
  * further arguments up to a NULL; may be NULL. */
 void node_start(struct node *node, const char *folder, const char *name, const char *redis_url,
                 const char *master_key_path, const char *const *more);
-/* SIGTERM. The node must drain and exit 0, and its log must show no sanitizer's report: else the test is
- * aborted. Fine for one that has been stopped. */
+/* Sends SIGTERM. The node must drain and exit with 0, and its log must contain no report of a sanitizer; otherwise the
+ * test is aborted. Does nothing if the node has been stopped. */
 void node_stop(struct node *node);
-/* The same without the signal, for a test that sent it itself. */
+/* node_stop() without the signal, for a test that has sent it itself. */
 void node_expect_clean_end(struct node *node);
 /* SIGKILL: a crash. */
 void node_kill(struct node *node);
-/* What it logged so far; the caller frees. */
+/* Its log so far; the caller frees it. */
 char *node_log(const struct node *node);

@@ -17,8 +17,8 @@
 enum {
     CONNS_MAX = 128,
     READ_BYTES = 16 * 1024,
-    FLOW_MAX_BYTES = 16 * 1024 * 1024, /* beyond, the sender waits, as for any slow receiver */
-    GREETING_BYTES = 512,              /* the name comes within these */
+    FLOW_MAX_BYTES = 16 * 1024 * 1024, /* beyond it the sender waits, as for any slow receiver */
+    GREETING_BYTES = 512,              /* the name is among the first bytes */
     LISTEN_BACKLOG = 64,
     SOCKET_PATH_BYTES = 108
 };
@@ -31,12 +31,12 @@ struct chunk {
     char bytes[];
 };
 
-/* What one side has sent and the other not yet got. */
+/* Bytes that one side has sent and the other has not received yet. */
 struct flow {
     struct chunk *first, *last;
     size_t waiting;
     bool ended;   /* the sender has closed */
-    bool is_full; /* the receiver takes no more for now */
+    bool is_full; /* the receiver accepts no more for now */
 };
 
 /* fds and flows by direction: fds[d] is the sender's side of flows[d]. */
@@ -137,7 +137,7 @@ static void conn_accept(struct redis_proxy *proxy, unsigned node)
         conn_end(conn, true);
 }
 
-/* The first bytes that the node sends hold the name, as the whole of a bulk string. */
+/* The node's first bytes contain the name, as a whole bulk string. */
 static void conn_learn_name(struct conn *conn, const char *bytes, size_t len)
 {
     size_t room = sizeof conn->greeting - conn->greeting_len;
@@ -183,7 +183,7 @@ static void conn_read(struct redis_proxy *proxy, struct conn *conn, enum redis_p
     chunk->delay_ms = proxy->weather[conn->node][conn->link].delay_ms[direction];
 }
 
-/* A delay that has become shorter holds for what waits, one that has become longer does not. */
+/* A shortened delay applies to waiting bytes too; a lengthened one does not. */
 static int64_t chunk_due_ms(const struct redis_proxy *proxy, const struct conn *conn, unsigned direction)
 {
     const struct chunk *chunk = conn->flows[direction].first;
@@ -192,7 +192,8 @@ static int64_t chunk_due_ms(const struct redis_proxy *proxy, const struct conn *
     return chunk->came_ms + (now_ms < chunk->delay_ms ? now_ms : chunk->delay_ms);
 }
 
-/* Forwards what is due. False when the receiver is gone, or the sender and all it sent has been forwarded. */
+/* Forwards what is due. False: the receiver is gone, or the sender is gone and everything it sent has been
+ * forwarded. */
 static bool conn_forward(struct redis_proxy *proxy, struct conn *conn, enum redis_proxy_direction direction,
                          int64_t now_ms)
 {
@@ -233,7 +234,7 @@ static void conn_step(struct redis_proxy *proxy, struct conn *conn, int64_t now_
 
 /* The loop */
 
-/* When the flow's next byte is due, in ms from now; -1 when nothing waits for time to pass. */
+/* When the flow's next byte is due, in ms from now; -1 if none waits for its time. */
 static int flow_due_in(const struct redis_proxy *proxy, const struct conn *conn, unsigned direction, int64_t now_ms)
 {
     const struct weather *weather = &proxy->weather[conn->node][conn->link];
@@ -288,7 +289,7 @@ static void watch_handle(struct redis_proxy *proxy, const struct watch *watch)
     for (unsigned i = 0; i < CONNS_MAX; i++) {
         struct conn *conn = &proxy->conns[i];
         for (unsigned d = 0; d < REDIS_PROXY_DIRECTIONS; d++) {
-            /* It may have been cut while the thread polled; then the descriptor is another's or nobody's. */
+            /* It may have been cut while the thread polled; then its descriptor is closed or reused. */
             const struct pollfd *polled = &conns[2 * i + d];
             if (conn->used && polled->fd == conn->fds[d] && (polled->revents & (POLLIN | POLLHUP | POLLERR)) &&
                 !conn->flows[d].ended)
@@ -320,7 +321,7 @@ static void *proxy_run(void *arg)
     return NULL;
 }
 
-/* What other threads call */
+/* Called by other threads */
 
 static int listen_on(const char *text, uint16_t *ret_port)
 {

@@ -15,7 +15,7 @@
 
 enum { ARGS_MAX = 16 };
 
-/* A port that was free a moment ago: the kernel hands such ports out in turn, so it stays free long enough. */
+/* A port that was free a moment ago. The kernel assigns such ports in turn, so it stays free long enough. */
 uint16_t redis_server_free_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -52,7 +52,7 @@ static void send_command(FILE *stream, size_t argc, const char *const *argv)
     fflush(stream);
 }
 
-/* A receive timeout of the socket's would do as well, but makes reads end with EINTR even where no handler ran. */
+/* A receive timeout on the socket would also do, but makes reads end with EINTR even if no handler ran. */
 static bool is_answered(int fd)
 {
     struct pollfd readable = {.fd = fd, .events = POLLIN};
@@ -65,7 +65,7 @@ static bool is_answered(int fd)
     return true;
 }
 
-/* Reads one reply of the protocol and writes it as text; false when the connection ended. */
+/* Reads one reply and writes it as text. False: the connection ended. */
 static bool read_reply(FILE *stream, FILE *out)
 {
     char line[512];
@@ -81,7 +81,7 @@ static bool read_reply(FILE *stream, FILE *out)
             return fputs("(nil)", out) >= 0;
         for (long i = 0; i < count; i++)
             fputc(fgetc(stream), out);
-        return fgets(line, sizeof line, stream) != NULL; /* the CRLF behind it */
+        return fgets(line, sizeof line, stream) != NULL; /* the CRLF after it */
     case '*':
         for (long i = 0; i < count; i++) {
             if (!read_reply(stream, out))
@@ -96,7 +96,7 @@ static bool read_reply(FILE *stream, FILE *out)
     }
 }
 
-/* False when the server cannot be reached or goes away. */
+/* False: the server cannot be reached, or goes away. */
 static bool ask(const struct redis_server *server, char *ret_reply, size_t size, size_t argc, const char *const *argv)
 {
     int fd = connect_unix(server->socket_path);

@@ -86,7 +86,7 @@ static void print_url(struct sentinels *sentinels)
         abort();
 }
 
-/* The guard comes last, for until replicas are there it refuses every change. */
+/* Sets the guard last, because it refuses every change until there are replicas. */
 void sentinels_start(struct sentinels *sentinels, struct redis_server *master, unsigned replicas)
 {
     char port[8];
@@ -98,7 +98,7 @@ void sentinels_start(struct sentinels *sentinels, struct redis_server *master, u
     for (unsigned i = 0; i < replicas; i++) {
         sentinels->redises[i + 1] = &sentinels->replicas[i];
         redis_server_start(&sentinels->replicas[i], &(struct redis_server_options){.tcp = true, .guarded = true});
-        /* Also where it comes through a proxy, out of a unix socket. */
+        /* Also if its connection comes through a proxy, from a Unix socket. */
         redis_server_tell(&sentinels->replicas[i], "CONFIG", "SET", "replica-announce-ip", "127.0.0.1", NULL);
         redis_server_tell(&sentinels->replicas[i], "REPLICAOF", "127.0.0.1", port, NULL);
     }

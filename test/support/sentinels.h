@@ -1,4 +1,4 @@
-/* A Redis that Sentinels watch over: the test's own server as the first master, replicas of it, three Sentinels with a
+/* A Redis watched by Sentinels: the test's own server as the first master, its replicas, and three Sentinels with a
  * quorum of two. All die with the test. All calls block. */
 #pragma once
 #include "redis_server.h"
@@ -13,14 +13,14 @@ struct sentinels {
     unsigned redis_count;
     struct redis_server servers[SENTINELS]; /* the Sentinels: process, folder, socket and port */
     char url[PROCESS_PATH_BYTES];           /* for --redis */
-    char url_of_first[64];                  /* the same with the first Sentinel alone */
+    char url_of_first[64];                  /* the URL with only the first Sentinel */
 };
 
-/* Returns when the replicas are in step and every Sentinel knows all others. The master gets a port and is guarded. */
+/* Returns when the replicas are in sync and every Sentinel knows all others. The master gets a port and is guarded. */
 void sentinels_start(struct sentinels *sentinels, struct redis_server *master, unsigned replicas);
-/* The index of the Redis that the second and the third Sentinel name as the master; the first may be stopped. */
+/* The index of the Redis that the second and third Sentinel name as the master. The first Sentinel may be stopped. */
 unsigned sentinels_master(const struct sentinels *sentinels);
-/* Waits until all replicas follow that master and all Sentinels see it so; false after timeout_ms. */
+/* Waits until all replicas follow that master and all Sentinels agree. False after timeout_ms. */
 bool sentinels_wait_whole(const struct sentinels *sentinels, unsigned timeout_ms);
-/* The Sentinels and the replicas; not the caller's. */
+/* Stops the Sentinels and the replicas, not the caller's server. */
 void sentinels_stop(struct sentinels *sentinels);

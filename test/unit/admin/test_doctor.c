@@ -16,7 +16,7 @@ static struct settings settings;
 static struct doctor_evidence evidence;
 static struct doctor_report report;
 
-/* A deployment of which nothing can be said. */
+/* A deployment without any findings. */
 static void make_fit(void)
 {
     settings =
@@ -48,7 +48,7 @@ static const struct doctor_check *check_named(const char *name)
     test_give_up("no check is named %s", name);
 }
 
-/* The same behind three Sentinels. */
+/* Such a deployment behind three Sentinels. */
 static void make_fit_with_sentinels(void)
 {
     make_fit();
@@ -125,7 +125,7 @@ Test(doctor, tells_an_empty_store_and_a_name_of_several_servers)
     cr_expect(doctor_is_fit(&report), "the first account comes after");
 }
 
-/* Half of the replicas, rounded up: a new master and a replaced one can't both have so many. */
+/* Half of the replicas, rounded up: a new master and a replaced one cannot both have that many. */
 Test(doctor, knows_how_many_replicas_fence)
 {
     for (int64_t replicas = 1; replicas <= 5; replicas++) {
@@ -169,7 +169,7 @@ Test(doctor, tells_how_sure_leases_end_with_their_master)
     }
 }
 
-/* What can't be read is not said to be 0. */
+/* A value that cannot be read is not reported as 0. */
 Test(doctor, does_not_know_settings_that_it_may_not_read)
 {
     static const char *const CHECKS[] = {"appendonly", "min-replicas-to-write", "min-replicas-max-lag"};

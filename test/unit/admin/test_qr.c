@@ -8,7 +8,7 @@
 
 TestSuite(qr, .fini = leak_guard);
 
-/* What a terminal shows: half blocks as two rows of light and dark modules. */
+/* Reads what a terminal shows: each row of half blocks is two rows of light and dark modules. */
 static size_t read_modules(struct text picture, char modules[128][128])
 {
     struct text line;
@@ -44,7 +44,8 @@ Test(qr, draws_a_square_with_finder_patterns_in_a_quiet_zone)
 
     buf_init(&out, 64 * 1024);
     cr_assert(qr_print("hello", &out));
-    cr_assert_geq(read_modules(buf_text(&out), modules), 25); /* version 1 has 21 rows, and two light ones around */
+    cr_assert_geq(read_modules(buf_text(&out), modules),
+                  25); /* version 1 has 21 rows, with two light ones on each side */
     for (size_t i = 0; i < 25; i++) {
         cr_expect_eq(modules[0][i], '.');
         cr_expect_eq(modules[i][1], '.');

@@ -1,4 +1,4 @@
-/* The store's enrolments, as fake_world.h tells them to answer. */
+/* The store's enrolments, which answer as fake_world.h says. */
 #include "fake_world.h"
 
 #include <criterion/criterion.h>

@@ -438,7 +438,7 @@ void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGE
     memset(ret_digest, 9, KEY_DIGEST_BYTES);
 }
 
-/* Each change brings along what it was asked with. */
+/* Each change carries the credential that it was requested with. */
 void world_expect_credential(const struct audit_source *source, bool by_key)
 {
     uint8_t digest[KEY_DIGEST_BYTES];
@@ -746,7 +746,7 @@ static struct id make_id(enum id_kind kind, const char *text)
 void world_begin(void)
 {
     static const uint8_t MASTER[1][KEYRING_MASTER_BYTES] = {{1}};
-    static char store; /* an address: nobody looks inside */
+    static char store; /* only its address is used */
     struct user_record *user = &world.session.user;
 
     clock_replace_wall_for_test(world_wall_ms);
@@ -754,7 +754,7 @@ void world_begin(void)
     policy = route_policy_built_in();
 
     world = (struct world){
-        .wall_ms = 1234567890000, /* a time of RFC 6238's appendix B */
+        .wall_ms = 1234567890000, /* a time in appendix B of RFC 6238 */
         .service = {.keyring = keyring_create(MASTER, 1),
                     .store = (struct store *)(void *)&store,
                     .policy = policy,

@@ -1,19 +1,19 @@
-/* What lies around the api layer, faked at link time: requests that are written down, a store, keys and passwords that
- * answer as they are told. Completions wait in a queue, so that each comes later, as the contracts say. What only
- * computes (bearer, cookies, CSRF tokens, scopes, policy, JSON) is the real thing. */
+/* The surroundings of the api layer, faked at link time: requests that record their replies, and a store, keys and
+ * passwords that answer as the test says. Completions wait in a queue, so that each comes later, as the contracts
+ * demand. Code that only computes (bearer, cookies, CSRF tokens, scopes, policy, JSON) is real. */
 #pragma once
 #include "api/problem_internal.h"
 #include "api/service.h"
 #include "http/response.h"
 #include "store/device_store.h"
 
-/* A cookie of the right form; whether it is a session is said by world.session_result. */
+/* A cookie of the right form; world.session_result says whether it is a session. */
 #define SESSION_COOKIE "Cookie: __Host-session=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"
-/* The fake check knows these tokens: good, revoked, away; it knows no other. */
+/* The fake check knows the tokens good, revoked and away, and no others. */
 #define GOOD_KEY "Authorization: Bearer good\n"
-/* Becomes the CSRF token of world.session. */
+/* $CSRF becomes the CSRF token of world.session. */
 #define RIGHT_CSRF "X-CSRF-Token: $CSRF\n"
-/* The user's code at the time at which the world begins. */
+/* The user's code at the time when the world begins. */
 #define RIGHT_CODE "005924"
 #define FORM_TYPE "Content-Type: application/x-www-form-urlencoded\n"
 #define JSON_TYPE "Content-Type: application/json\n"
@@ -22,23 +22,23 @@ struct world {
     struct service service;
 
     /* What the fakes answer. */
-    const char *peer, *store_trouble; /* the latter of a store that is ready */
+    const char *peer, *store_trouble; /* store_trouble: of a store that is ready */
     struct key_record key;
     bool checks_at_once;
     struct session_record session;
     enum store_result session_result, insert_result, revoke_result, attempt_result, create_result, end_result,
         fail_result;
     bool browser_known, user_locked;
-    uint32_t retry_after_s; /* of a session that is refused */
+    uint32_t retry_after_s; /* of a refused session */
     struct login_failure failure;
     bool user_known;
     enum store_result begin_result, poll_result, enrolment_result;
-    unsigned begin_conflicts; /* so many first */
+    unsigned begin_conflicts; /* this many conflicts come first */
     struct device_poll poll;
     struct device_enrolment enrolment;
     enum password_result password_result;
     int64_t password_takes_ms;
-    int64_t wall_ms; /* stands still but for that */
+    int64_t wall_ms; /* stands still, except while passwords are hashed */
     bool delivered;
 
     /* What the fakes saw. */
@@ -54,36 +54,36 @@ struct world {
     unsigned given_back;
     struct password_turn turn;
     char counters[512], browser_digest[80]; /* of the last attempt */
-    char ip_tag[THROTTLE_TAG_CHARS + 1];    /* of the last attempt that is limited */
+    char ip_tag[THROTTLE_TAG_CHARS + 1];    /* of the last rate-limited attempt */
     char user_code_tag[THROTTLE_TAG_CHARS + 1];
-    unsigned wipes; /* of secrets, left to the end of their request */
+    unsigned wipes; /* of secrets, deferred to the end of their request */
     size_t password_bytes;
 };
 extern struct world world;
 
-/* A live key with all scopes, a session with a fresh step-up, a store that says yes. For a suite's .init and .fini;
- * the latter looks for leaks as well. */
+/* A live key with all scopes, a session with a fresh step-up, and a store that accepts everything. For a suite's .init
+ * and .fini; the latter also looks for leaks. */
 void world_begin(void);
 void world_end(void);
 
-/* For the fakes of changes. */
+/* For fakes of changes. */
 void world_expect_credential(const struct audit_source *source, bool by_key);
 
-/* Runs it after what was begun before, as completions do. */
+/* Queues a completion behind those that were begun before. */
 void world_later(void (*run)(void *arg), void *arg);
 
 /* headers: lines "Name: value\n". body NULL: none. Sends it through api_handle_public(). */
 struct http_request *request_send(enum http_method method, const char *target, const char *headers, const char *body);
-/* The same, the client leaving before the first completion. */
+/* Does so, but the client leaves before the first completion. */
 struct http_request *request_send_and_leave(enum http_method method, const char *target, const char *headers,
                                             const char *body);
 /* Through api_handle_internal(). */
 struct http_request *request_send_internal(enum http_method method, const char *target);
 struct http_request *request_check(enum http_method method, const char *target, const char *headers, const char *body);
 int answer_status(const struct http_request *request); /* 0: none */
-/* NULL-terminated; of a problem its body. */
+/* NUL-terminated; for a problem, its body. */
 const char *answer_body(const struct http_request *request);
-/* All header lines, those of problems not among them. */
+/* All header lines except those of problems. */
 const char *answer_headers(const struct http_request *request);
 bool answer_closes(const struct http_request *request); /* the connection ends with it */
 const struct problem *answer_problem(const struct http_request *request);

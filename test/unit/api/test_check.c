@@ -1,4 +1,4 @@
-/* What gateways ask about goes up the same ladder; here is what is their own. */
+/* Requests that gateways ask about climb the same ladder of gates. This tests what is special about them. */
 #include "api/routes.h"
 #include "fake_world.h"
 
@@ -100,7 +100,7 @@ Test(check, refusals)
     cr_expect_eq(world.uses, 0);
 }
 
-/* nginx knows 401 and 403; what is no verdict stays a failure. */
+/* nginx knows only 401 and 403. An answer that is not a verdict stays a failure. */
 Test(check, refusals_with_two_statuses)
 {
     world.service.strict401 = true;
@@ -114,7 +114,7 @@ Test(check, refusals_with_two_statuses)
     expect(GOOD_KEY, 403, "bad_request");
     expect("Authorization: Bearer away\n" PAIR("GET", "/v1/patients"), 503, "store_unavailable");
     expect(GOOD_KEY PAIR("GET", "/v1/patients"), 200, NULL);
-    world.session_result = STORE_CONFLICT; /* which no session is answered with */
+    world.session_result = STORE_CONFLICT; /* an answer that no session gets */
     expect(SESSION_COOKIE PAIR("GET", "/v1/console/session"), 500, "internal_error");
     world.service.draining = true;
     expect(GOOD_KEY PAIR("GET", "/v1/patients"), 503, "shutting_down");
@@ -147,7 +147,7 @@ Test(check, a_body_that_is_announced_ends_the_connection)
     request_forget(request);
 }
 
-/* Else an operator could set what the table does not obey. */
+/* Otherwise an operator could set rows that have no effect. */
 Test(check, no_policy_names_a_route_of_ours)
 {
     for (size_t row = 0; row < ROUTE_COUNT; row++) {
@@ -167,7 +167,7 @@ Test(check, no_policy_names_a_route_of_ours)
     }
 }
 
-/* Who is counted where something is limited. */
+/* Who is counted when something is rate-limited. */
 
 struct limited {
     const char *target, *headers, *body;

@@ -1,5 +1,5 @@
-/* Enrolment of devices: what OAuth clients are told, what users are shown, and that no key lives whose secret nobody
- * got. */
+/* Enrolment of devices: responses to OAuth clients and to users; and no key stays active whose secret nobody
+ * received. */
 #include "core/secret.h"
 #include "fake_world.h"
 
@@ -181,7 +181,7 @@ Test(devices, throttled)
     expect_throttled(HTTP_POST, "/v1/console/device_enrolments/WDJB-MJHT/deny", SESSION_COOKIE RIGHT_CSRF, NULL);
 }
 
-/* Not against all of an account: one must not lock the others out. */
+/* Not against the whole account: one user must not lock out the others. */
 Test(devices, wrong_user_codes_count_against_the_user)
 {
     char tag[THROTTLE_TAG_CHARS + 1];

@@ -17,7 +17,7 @@ static const struct form_field FIELDS[] = {
     {"device_name", false, offsetof(struct input, name)},
 };
 
-/* In memory of exactly its size, so that no byte beside it is read or written unnoticed. */
+/* In memory of exactly its size, so that the sanitizer notices each byte read or written beyond it. */
 static enum form_result read_form(struct text body, struct input *input, char ret_name[64])
 {
     char *copy = malloc(body.len + 1), *storage = malloc(body.len + 1);
@@ -48,7 +48,7 @@ Test(form, bodies)
     static const struct {
         const char *body;
         enum form_result result;
-        const char *client, *name; /* NULL: not set; of what is wrong: the parameter */
+        const char *client, *name; /* NULL: not set. On failure, name is the parameter */
     } CASES[] = {
         {"client_id=a", FORM_OK, "a", NULL},
         {"client_id=a&device_name=b", FORM_OK, "a", "b"},

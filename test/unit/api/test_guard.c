@@ -91,7 +91,7 @@ Test(guard, a_revoked_device_key_has_a_code_of_its_own)
     EXPECT_ALL(STEPS);
 }
 
-/* An empty variable after "Bearer" is told by name, at every kind of route. */
+/* An empty shell variable after "Bearer" gets an error of its own, at every kind of route. */
 Test(guard, a_bearer_without_token_is_told)
 {
     static const char *const TARGETS[] = {"/v1/whoami", "/v1/console/session", "/v1/auth/login"};
@@ -372,7 +372,7 @@ Test(guard, client_that_left_is_no_trouble)
     }
 }
 
-/* Nodes that all lack the same are better than none. */
+/* All nodes have the same problem, so taking them out of service would not help. */
 Test(guard, a_node_is_ready_with_a_store_that_is_full)
 {
     struct http_request *request;

@@ -1,4 +1,4 @@
-/* API keys: what may be granted, what may be seen, and that no key lives whose secret nobody got. */
+/* API keys: what may be granted and what may be seen; and no key stays active whose secret nobody received. */
 #include "base/metrics.h"
 #include "core/secret.h"
 #include "fake_world.h"
@@ -155,7 +155,7 @@ Test(key_routes, a_key_whose_secret_nobody_got_is_discarded)
     create_with(STORE_UNAVAILABLE, true, false, 503, 0);
 }
 
-/* What the guard would answer by now; whoever is refused so has made nothing that is to be discarded. */
+/* The response that the guard would give by now. Nothing was created, so nothing is discarded. */
 Test(key_routes, a_credential_that_ended_meanwhile)
 {
     static const struct {

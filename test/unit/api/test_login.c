@@ -1,4 +1,4 @@
-/* Signing in, stepping up, signing out: the same work and the same answer whatever is wrong. */
+/* Sign-in, step-up and sign-out: the same work and the same response, whatever is wrong. */
 #include "base/metrics.h"
 #include "fake_world.h"
 #include <criterion/criterion.h>
@@ -59,7 +59,8 @@ Test(login, tells_the_owner_of_an_attack)
 
 #define BROWSER "BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBA"
 
-/* A stranger is counted by networks and email, a browser that is known by itself; what neither is comes in vain. */
+/* An unknown browser is counted by networks and email, a known one by itself. An unknown browser cookie changes
+ * nothing. */
 Test(login, counted_by_network_and_email_or_by_a_known_browser)
 {
     static const struct {
@@ -120,7 +121,7 @@ Test(login, one_network_is_one_stranger)
     cr_expect_str_eq(strstr(a, ",wide:"), strstr(b, ",wide:"), "one /48");
 }
 
-/* The token stays with the browser, whoever signs in there; else each sign-in brings a new one. */
+/* The browser keeps its token, whoever signs in there; without one, each sign-in makes a new one. */
 Test(login, the_browser_gets_its_cookie_for_a_year)
 {
     struct http_request *request = log_in(LOGIN);
@@ -173,7 +174,7 @@ Test(login, wrong_shapes)
     cr_assert_eq(world.proofs, 0);
 }
 
-/* Every wrong login costs one hash and one write, and is answered alike. */
+/* Every wrong login costs one hash and one write, and gets the same response. */
 Test(login, wrong_in_any_way)
 {
     static const struct {
@@ -205,20 +206,20 @@ Test(login, wrong_in_any_way)
     }
 }
 
-/* The same calls of the store, in the same order, before the answer leaves: one to begin, one to fail. */
+/* The same calls to the store, in the same order, before the response leaves: one to begin, one to fail. */
 Test(login, known_and_unknown_cost_the_same)
 {
     world.password_result = PASSWORD_DIFFERS;
     for (int known = 0; known < 2; known++) {
         world.user_known = known;
         world.failures = world.creations = world.given_back = 0;
-        world.fail_result = STORE_UNAVAILABLE; /* not recorded: so nothing is told */
+        world.fail_result = STORE_UNAVAILABLE; /* not recorded, so the response says nothing */
         expect_code(log_in(LOGIN), PROBLEM_STORE_UNAVAILABLE);
         cr_assert(world.failures == 1 && world.creations == 0 && world.given_back == 0);
     }
 }
 
-/* It looks like any other wrong login, and costs as much. */
+/* It looks like any other wrong login and costs as much. */
 Test(login, a_locked_user_is_not_told)
 {
     world.user_locked = true;
@@ -258,7 +259,7 @@ Test(login, attacks_and_locks_name_the_user)
     cr_assert_eq(metric_of_user(locks), 2);
 }
 
-/* A password waits for its turn, and takes its time: the code is judged by when it came. */
+/* A password waits for its turn and takes time to hash. The code is judged by the time at which it arrived. */
 Test(login, code_that_was_right_when_it_came)
 {
     world.password_takes_ms = 120000;
@@ -268,7 +269,7 @@ Test(login, code_that_was_right_when_it_came)
     request_forget(request);
 }
 
-/* A user that does not exist has no code: nothing that is zero may stand for his secret. */
+/* A user who does not exist has no code: a zeroed secret must not be accepted for one. */
 Test(login, unknown_user_never_gets_in)
 {
     world.user_known = false;
@@ -303,7 +304,7 @@ Test(login, throttled)
     cr_assert_eq(world.proofs, 0);
 }
 
-/* The limit was reached while the password was hashed: what it was is not told. */
+/* The limit was reached while the password was hashed, so the response does not say whether it was right. */
 Test(login, throttled_meanwhile)
 {
     struct http_request *request;
@@ -323,7 +324,7 @@ Test(login, throttled_meanwhile)
     expect_code(step_up(STEP_UP_WRONG_CODE), PROBLEM_RATE_LIMITED);
 }
 
-/* A hash that was not computed is no failure. */
+/* A hash that was not computed does not count as a failure. */
 Test(login, what_came_to_no_verdict_is_given_back)
 {
     struct http_request *request;

@@ -163,7 +163,7 @@ Test(query, usage)
     expect_refusals(query_read_usage, &query, sizeof query, CASES, sizeof CASES / sizeof *CASES);
 }
 
-/* What one answer can hold. */
+/* As much as one response can hold. */
 Test(query, usage_of_few_keys_for_long_or_of_many_for_a_while)
 {
     enum { ID_BYTES = sizeof KEY_A, KEYS = LIST_LIMIT_MAX + 1 };

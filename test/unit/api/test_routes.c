@@ -1,4 +1,4 @@
-/* The table itself: does each row say a story that the guard can enforce? */
+/* The table itself: whether the guard can enforce every row. */
 #include "api/routes.h"
 #include "api/mounts_internal.h"
 #include "api/routes_internal.h"
@@ -18,7 +18,7 @@ static bool lies_under(const struct route *row, const char *folder)
 Test(routes, paths_are_normalised)
 {
     for (size_t i = 0; i < ROUTE_COUNT; i++) {
-        /* "x" stands for "{id}": braces never reach the table in a request. */
+        /* Replaces "{id}" with "x", because a request's path never has braces here. */
         const char *mark = strstr(ROUTES[i].path, "{id}");
         char path[128], normal[128];
         size_t len;
@@ -100,7 +100,7 @@ Test(routes, rows_are_found)
     static const struct {
         enum http_method method;
         const char *path;
-        const char *row; /* NULL: none of that method */
+        const char *row; /* NULL: no row for that method */
         bool known;
         const char *id;
     } CASES[] = {
@@ -214,7 +214,7 @@ Test(routes, a_path_leads_to_one_mount)
     }
 }
 
-/* What no policy may set: the paths of our rows, the folders without other backends, and both in any spelling. */
+/* No policy may set the paths of our rows or the folders without other backends, in any spelling. */
 Test(routes, our_own_paths_are_known)
 {
     static const struct {

@@ -81,7 +81,7 @@ Test(views, key_used_and_revoked)
                     "\"revoked_at\":\"1970-01-01T00:00:03.000Z\"}");
 }
 
-/* Keys do not see it, and devices are approved by people. */
+/* Keys do not see who made a key, and devices are approved by people. */
 Test(views, people_see_who_made_a_key)
 {
     struct key_record key = make_key();
@@ -228,7 +228,7 @@ Test(views, test_usage_is_never_billable)
     cr_expect(strstr(answer.out.ptr, "},\"by_day\":[4,6]}]}"));
 }
 
-/* The names of the longest: none of their characters is escaped. */
+/* The longest possible name, none of whose characters is escaped. */
 static struct text longest_name(void)
 {
     static char name[KEY_NAME_MAX_BYTES];
@@ -260,7 +260,7 @@ Test(views, the_longest_list_of_events_fits_an_answer)
     cr_assert_lt(out.len, 210 * 1024, "%zu", out.len);
 }
 
-/* Each of a thousand million uses a day. */
+/* Each with a thousand million uses a day. */
 Test(views, the_longest_usage_fits_an_answer)
 {
     enum { DAYS = USAGE_CELLS_MAX / LIST_LIMIT_MAX };

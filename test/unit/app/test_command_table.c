@@ -13,7 +13,7 @@ TestSuite(commands, .fini = leak_guard);
 
 enum { WORDS_MAX = 4 };
 
-/* Words apart by blanks, as an argument vector. */
+/* Splits words at blanks into an argument vector. */
 static int split(const char *line, char storage[WORDS_MAX][32], char *argv[WORDS_MAX])
 {
     struct text rest = text_of(line), word;

@@ -1,4 +1,4 @@
-/* The development mode as its user meets it: the binary, started and ended in every way. */
+/* The development mode as its user sees it: the binary, started and ended in every way. */
 #include "http_client.h"
 #include "deadline.h"
 #include "leak_guard.h"
@@ -21,7 +21,7 @@ static void make_folder(void)
     binary = getenv("CHATELAINE_BINARY");
     if (!binary)
         test_give_up("CHATELAINE_BINARY is to name the binary");
-    setenv("CHATELAINE_REDIS_TIMEOUT_MS", "10000", 1); /* of a busy machine's Redis nothing is to be warned */
+    setenv("CHATELAINE_REDIS_TIMEOUT_MS", "10000", 1); /* a busy machine's slow Redis must not cause warnings */
     folder_make(folder);
     snprintf(home, sizeof home, "%s/home", folder);
 }
@@ -58,7 +58,7 @@ static void stop_dev(struct process *dev, int signal_number)
     cr_expect_not(file_contains(dev->err_path, "Sanitizer"));
 }
 
-/* What stands behind the label up to the end of its line. */
+/* Reads what follows the label on its line. */
 static void read_line(const struct process *dev, const char *label, char *ret_value, size_t size)
 {
     char *out = file_read(dev->out_path);
@@ -76,10 +76,10 @@ static uint16_t public_port(const struct process *dev)
     char url[64];
 
     read_line(dev, "Console", url, sizeof url);
-    return (uint16_t)strtoul(strrchr(url, ':') + 1, NULL, 10); /* up to the path */
+    return (uint16_t)strtoul(strrchr(url, ':') + 1, NULL, 10); /* stops at the path */
 }
 
-/* Signs in as the guide says; the status of the answer. */
+/* Signs in as the guide says. Returns the response's status. */
 static int sign_in(const struct process *dev)
 {
     char password[64], totp_file[PROCESS_PATH_BYTES * 2], json[256];
@@ -114,12 +114,12 @@ Test(dev, makes_a_user_who_can_sign_in_and_finds_him_again)
     stop_dev(&dev, SIGTERM);
 }
 
-/* What people type leads to where they can sign in. */
+/* The addresses that people type lead to where they can sign in. */
 Test(dev, redirects_localhost_to_the_printed_origin)
 {
     static const struct {
         const char *target, *host;
-        const char *location; /* behind the origin; NULL: no redirect to it */
+        const char *location; /* after the origin; NULL: no redirect to it */
     } ROWS[] = {
         {"/", "localhost", "/"},
         {"/console/usage?days=7", "LocalHost", "/console/usage?days=7"},
@@ -216,7 +216,7 @@ Test(dev, says_that_redis_server_is_missing)
     cr_expect(file_contains(dev.err_path, "redis-server is not in PATH; install"));
 }
 
-/* Nothing but what helps, and how to sign in last: it is still on the screen when all is printed. */
+/* Prints only what helps, and how to sign in last, so that it is still on the screen at the end. */
 Test(dev, tells_how_to_sign_in_last_and_warns_of_nothing)
 {
     static const char *const LAST[] = {"\n  Console ", "\n  Email ", "\n  Password ", "\n  TOTP secret ",
@@ -238,7 +238,7 @@ Test(dev, tells_how_to_sign_in_last_and_warns_of_nothing)
     stop_dev(&dev, SIGTERM);
 }
 
-/* The guide, by a shell. What it printed is in ret_shell->out_path. */
+/* Runs the guide's commands in a shell. Their output is in ret_shell->out_path. */
 static int run_guide(struct process *ret_shell, const char *commands)
 {
     char script[sizeof home + 512];
@@ -262,13 +262,13 @@ Test(dev, offers_a_guide_that_stops_at_a_refusal_and_can_be_repeated, .timeout =
     cr_expect(file_contains(shell.out_path, "Reads patients"));
     cr_expect(file_contains(shell.out_path, "api_key_revoked"));
 
-    /* A refusal leaves the session that there is. */
+    /* A refused sign-in leaves the present session. */
     cr_expect_eq(run_guide(&shell, "cp \"$DIR/cookies\" \"$DIR/before\" && ! (PASSWORD=wrong; sign_in) && "
                                    "cmp \"$DIR/cookies\" \"$DIR/before\" && "
                                    "api GET \"$URL/v1/console/session\" -b \"$DIR/cookies\""),
                  0, "%s", file_read(shell.out_path));
 
-    /* Both codes of this moment are used: it waits. The clock moves as it sleeps. */
+    /* Both codes valid now have been used, so it waits. The clock moves when it sleeps. */
     cr_expect_eq(run_guide(&shell, "date() { cat \"$DIR/clock\"; }; sleep() { echo 300000030 >\"$DIR/clock\"; }; "
                                    "echo 300000000 >\"$DIR/clock\" && echo 10000001 >\"$DIR/totp.last\" && new_code && "
                                    "cat \"$DIR/totp.last\""),
@@ -291,7 +291,7 @@ Test(dev, prints_its_guide_to_whoever_asks_while_it_runs)
     stop_dev(&dev, SIGTERM);
 }
 
-/* What the README tells to type is there. */
+/* The commands in the README exist. */
 Test(dev, has_the_commands_of_the_readme)
 {
     static const char *const TYPED[] = {"tour", "second_node", "revoke_key"};

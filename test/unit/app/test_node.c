@@ -1,4 +1,4 @@
-/* A node in the test's own process: what can go wrong at its start, and that nothing is left on the loop. */
+/* A node in the test's own process: what can go wrong at its start; and it leaves nothing on the loop. */
 #include "app/node.h"
 
 #include "admin/command.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the first account would have brought. */
+/* The id that the first account would have created. */
 #define STORE_ID "00112233445566778899aabbccddeeff"
 #define MASTER_KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
 
@@ -192,7 +192,7 @@ static void bad_internal_address(void)
     fixture.settings.internal_listen = "nowhere";
 }
 
-/* Each leaves a node that is built to a different depth. */
+/* Each failure leaves the node partly built, at a different point. */
 static void expect_refusal(void (*spoil)(void))
 {
     spoil();

@@ -1,4 +1,4 @@
-/* How a node ends: the binary, a request under way, and signals. */
+/* How a node stops: the binary, a request under way, and signals. */
 #include "http_client.h"
 #include "deadline.h"
 #include "leak_guard.h"
@@ -15,13 +15,13 @@
 #include <unistd.h>
 
 #define MASTER_KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
-/* What the first account would have brought. */
+/* The id that the first account would have created. */
 #define STORE_ID "00112233445566778899aabbccddeeff"
 #define HALF_A_HEAD "GET /v1/whoami HTTP/1.1\r\nHost: t\r\n"
 
 static struct redis_server redis;
 static struct process serve;
-static struct http_client client; /* with a request that is not yet whole */
+static struct http_client client; /* with an unfinished request */
 static uint16_t internal_port;
 
 static uint16_t port_in(const char *ready, const char *name)
@@ -96,7 +96,7 @@ static int readiness(void)
     return http_call(internal_port, &(struct http_call){.target = "/readyz"}, &answer);
 }
 
-/* Of what was begun before, test_client_gone.c tells. */
+/* test_client_gone.c tests requests that were begun before. */
 Test(serve, refuses_what_is_late_while_it_drains_and_tells_probes_meanwhile)
 {
     struct http_answer answer;

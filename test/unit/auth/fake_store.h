@@ -1,5 +1,5 @@
-/* The store's verbs that auth calls, and a membership, in the hands of a test: calls are kept, and answered when
- * the test says so. */
+/* The store's verbs that auth calls, and a membership, controlled by a test: calls are kept, and answered when the test
+ * says so. */
 #pragma once
 #include "store/key_store.h"
 #include "lease/lease.h"
@@ -13,9 +13,9 @@ struct store {
         key_found *done;
         void *arg;
     } finds[FAKE_FINDS_MAX];
-    size_t find_count; /* ever called */
+    size_t find_count; /* calls so far */
 
-    bool flush_waits; /* for fake_store_answer_flush() */
+    bool flush_waits; /* until fake_store_answer_flush() */
     size_t flush_count;
     char sender[64];
     uint64_t sequence;
@@ -32,7 +32,7 @@ void fake_store_answer_flush(struct store *store, enum store_result result);
 
 struct membership {
     bool has_lease;
-    bool is_fenced; /* reads count under a lease alone */
+    bool is_fenced; /* reads decide only under a lease */
     uint64_t now_ns, epoch;
     struct membership_events events;
     void *arg;

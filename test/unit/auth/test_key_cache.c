@@ -51,7 +51,7 @@ static struct digest inner_of(uint64_t n)
     return digest_from(~(n * 0x10001));
 }
 
-/* Every byte follows from n, so that a key in the wrong place shows. */
+/* Every byte depends on n, so that a key in the wrong place is noticed. */
 static struct key_packed key_of(uint64_t n)
 {
     uint64_t state = ~n;
@@ -67,7 +67,7 @@ enum answer { MISS, FOUND, UNKNOWN };
 
 static enum answer find(struct key_cache *cache, uint64_t n, uint64_t now_ns, struct key_packed *ret_key)
 {
-    memset(ret_key, 0xa5, sizeof *ret_key); /* what the caller had there before must not matter */
+    memset(ret_key, 0xa5, sizeof *ret_key); /* earlier content must not matter */
     if (key_cache_find(cache, inner_of(n).bytes, ret_key)) {
         cr_assert(!key_cache_is_unknown(cache, digest_of(n).bytes, now_ns));
         return FOUND;
@@ -124,7 +124,7 @@ Test(key_cache, a_key_comes_back_as_it_was_stored_last)
     struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
     for (size_t n = 0; n < 100; n++) {
         const struct key_packed key = key_of(n);
-        store_key(cache, 1, &key); /* each over the one before */
+        store_key(cache, 1, &key); /* each replaces the one before */
         assert_found(cache, 1, &key);
         cr_assert_eq(key_cache_count(cache), 1);
     }
@@ -159,7 +159,7 @@ Test(key_cache, hashes_that_share_their_beginning_are_told_apart)
     key_cache_destroy(cache);
 }
 
-/* Digests that differ in their first word's lowest bits: one chain holds all their keys. */
+/* Digests that differ only in the lowest bits of their first word, so that one chain holds all their keys. */
 Test(key_cache, drop_takes_its_key_out_of_a_long_chain)
 {
     enum { CHAINED = 40, MIDDLE = 17 };
@@ -184,7 +184,7 @@ Test(key_cache, drop_takes_its_key_out_of_a_long_chain)
     key_cache_destroy(cache);
 }
 
-/* Too rare to meet, and harmless if a key is dropped in vain; none may stay. */
+/* Such collisions are too rare to matter, and dropping a key needlessly does no harm. But none may stay. */
 Test(key_cache, drop_takes_all_whose_digests_begin_alike)
 {
     enum { KEYS = 3 };
@@ -218,9 +218,9 @@ Test(key_cache, capacity_is_what_both_bounds_allow)
         {63, BYTES_PLENTY, 64, 64},
         {0, 0, 64, 64},
         {SIZE_MAX, 0, 64, 64},
-        {1000000, 10000, 64, 64}, /* less than what the cache needs with no entry at all */
+        {1000000, 10000, 64, 64}, /* less than an empty cache needs */
         {1000000, 2000000, 18000, 20833},
-        {1000000, 100663296, 1000000, 1000000}, /* the settings as they come */
+        {1000000, 100663296, 1000000, 1000000}, /* the default settings */
         {SIZE_MAX, 100663296, 1040000, 1048576},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
@@ -243,7 +243,7 @@ Test(key_cache, entry_costs_96_bytes_at_most)
     struct key_cache *least = key_cache_create(0, 0);
     cr_assert_eq(key_cache_capacity(cache), MILLION);
     cr_assert_leq(key_cache_bytes(cache), 96 << 20);
-    /* Without what does not grow: the table of unknown digests. */
+    /* Without the part that does not grow, the table of unknown digests. */
     const size_t grown = key_cache_bytes(cache) - key_cache_bytes(least);
     cr_assert_leq((double)grown / (MILLION - 64), (double)KEY_CACHE_ENTRY_BYTES_MAX);
     cr_assert_leq(key_cache_bytes(more) - key_cache_bytes(cache), (MORE - MILLION) * KEY_CACHE_ENTRY_BYTES_MAX);
@@ -297,7 +297,7 @@ Test(key_cache, dropped_room_is_used_again)
         const size_t oldest = round * DROPPED;
         for (size_t n = oldest; n < oldest + DROPPED; n++) {
             drop(cache, n);
-            drop(cache, n); /* what is not there is no matter */
+            drop(cache, n); /* dropping an absent key does nothing */
             cr_assert(!has(cache, n));
         }
         cr_assert_eq(key_cache_count(cache), CAPACITY - DROPPED);
@@ -410,7 +410,7 @@ Test(key_cache, drop_spares_unknown_digests_in_the_same_places)
     key_cache_destroy(cache);
 }
 
-/* Asked in turn, two that had one place would be read from the store each time. */
+/* If two shared one place and were used alternately, each use would read the store. */
 Test(key_cache, unknown_digests_do_not_push_each_other_out)
 {
     enum { MANY = 400 };
@@ -440,7 +440,7 @@ Test(key_cache, the_newest_unknown_digests_of_a_flood_are_kept)
 
 enum { HOT_SHARE = 10, SCAN_FACTOR = 10, HITS_WANTED_PERCENT = 95 };
 
-/* Uses one hot key as a check does: found, or read and stored. */
+/* Uses one hot key as a check does: finds it, or reads and stores it. */
 static bool use(struct key_cache *cache, uint64_t n)
 {
     if (has(cache, n))
@@ -449,8 +449,8 @@ static bool use(struct key_cache *cache, uint64_t n)
     return false;
 }
 
-/* A scan goes by while a tenth of the capacity is used round and round, one hot use after each `scanned_a_use` keys of
- * the scan. */
+/* A scan runs while a tenth of the capacity is used over and over, one hot use after each `scanned_a_use` keys of the
+ * scan. */
 static void assert_scan_resisted(size_t capacity, size_t scanned_a_use)
 {
     struct key_cache *cache = key_cache_create(capacity, BYTES_PLENTY);
@@ -477,7 +477,7 @@ Test(key_cache, scan_leaves_keys_in_use)
     assert_scan_resisted(20000, 8);
 }
 
-/* Keys that come into use while a scan is already going on must get in. */
+/* Keys that come into use while a scan is running must get in. */
 Test(key_cache, keys_in_use_get_in_during_a_scan)
 {
     enum { CAPACITY = 2000, HOT = CAPACITY / HOT_SHARE };
@@ -500,8 +500,7 @@ Test(key_cache, keys_in_use_get_in_during_a_scan)
 
 enum { SETTLED_CAPACITY = 1000, SETTLED_TRIAL = SETTLED_CAPACITY / 10, SCAN_FIRST = 1000000, SCAN_NEXT = 2000000 };
 
-/* A cache in which the main queue has its nine tenths, of keys that were used and no longer are, and a tenth is on
- * trial. */
+/* A cache whose main queue has its nine tenths, of keys that were used and no longer are, with a tenth on trial. */
 static struct key_cache *create_settled(void)
 {
     struct key_cache *cache = key_cache_create(SETTLED_CAPACITY, BYTES_PLENTY);
@@ -527,7 +526,7 @@ Test(key_cache, trial_lasts_a_tenth_of_the_capacity)
     key_cache_destroy(cache);
 }
 
-/* Those used longer ago than a trial lasts: only the ghosts can tell that they came back. */
+/* Keys used longer ago than a trial lasts: only the ghosts show that they came back. */
 Test(key_cache, key_that_comes_back_soon_is_kept)
 {
     enum { KEYS = 50, SCANNED = 4 * SETTLED_TRIAL, ROUNDS = 8 };
@@ -545,7 +544,7 @@ Test(key_cache, key_that_comes_back_soon_is_kept)
     key_cache_destroy(cache);
 }
 
-/* Keys that are used a few times and then never again pass their trial: the main queue must tell them apart too. */
+/* Keys that are used a few times and never again pass their trial, so the main queue must recognise them too. */
 Test(key_cache, short_lived_keys_leave_those_in_use)
 {
     enum { HOT = SETTLED_CAPACITY / HOT_SHARE, SHORT_LIVED = 10 * SETTLED_CAPACITY };
@@ -562,7 +561,7 @@ Test(key_cache, short_lived_keys_leave_those_in_use)
     key_cache_destroy(cache);
 }
 
-/* A store takes a bounded time: with all in use it spares the oldest few, and does not go through all of them. */
+/* Storing takes bounded time: if all are in use, it spares the oldest few and does not visit all. */
 Test(key_cache, eviction_looks_at_few_entries)
 {
     enum { CAPACITY = 10000, OLDEST = 64 };
@@ -592,7 +591,7 @@ Test(key_cache, uses_are_not_inherited)
     key_cache_destroy(cache);
 }
 
-/* All in use: something must go all the same, and the newest comes in. */
+/* All are in use: one must go anyway, so that the newest gets in. */
 Test(key_cache, newcomer_gets_in_when_all_are_in_use)
 {
     enum { CAPACITY = 500, ROUNDS = 2000 };
@@ -623,7 +622,7 @@ Test(key_cache, flood_of_unknown_digests_pushes_no_record_out)
     key_cache_destroy(cache);
 }
 
-/* Against a naive model: what was stored last under each digest, and when it was called unknown */
+/* Compared with a naive model: what was stored last under each digest, and when it was stored as unknown */
 
 enum { KEYS_MAX = 600, CLEARED_ONE_IN = 3000, UNKNOWN_ONE_IN = 20 };
 
@@ -632,8 +631,8 @@ struct model {
     uint64_t random, now_ns, versions;
     size_t keys;
     size_t count;                  /* records stored and not dropped */
-    uint64_t version[KEYS_MAX];    /* the record's number, 0: none */
-    uint64_t unknown_ns[KEYS_MAX]; /* when it was called unknown, 0: it was not */
+    uint64_t version[KEYS_MAX];    /* the record's number; 0: none */
+    uint64_t unknown_ns[KEYS_MAX]; /* when it was stored as unknown; 0: it was not */
     bool is_exact;                 /* there is room for all keys: nothing may be missing */
 };
 
@@ -730,7 +729,7 @@ static void model_step(struct model *m)
 
 enum { AGE_MAX_S = 300, AGED_KEYS = 500 };
 
-/* What is there, looked for every `step` seconds from `from` to `to`. */
+/* Counts what is there, looking every `step` seconds from `from` to `to`. */
 static size_t count_left(struct key_cache *cache, uint64_t *now_ns, uint64_t until_ns, uint64_t step_ns)
 {
     size_t left = 0;
@@ -750,7 +749,7 @@ Test(key_cache, nothing_is_older_than_five_minutes)
     static const uint64_t STEPS_NS[] = {7000000, 100000000, 1700000000, UINT64_C(40000000000)};
 
     for (size_t i = 0; i < sizeof STEPS_NS / sizeof STEPS_NS[0]; i++) {
-        /* With and without room, and from any moment of a round. */
+        /* With and without free room, and from any moment of a round. */
         struct key_cache *cache = key_cache_create(i % 2 ? AGED_KEYS : 4096, BYTES_PLENTY);
         uint64_t now_ns = NOW_NS, began_ns;
 
@@ -814,7 +813,7 @@ Test(key_cache, nothing_outlives_a_time_without_checks)
     }
 }
 
-/* Ghosts outlive a clear, so that an index that is growing again has keys in both queues. */
+/* Ghosts outlive a clear, so the index can grow again with keys in both queues. */
 Test(key_cache, growing_index_keeps_both_queues)
 {
     enum { CAPACITY = 4096, ENOUGH_TO_GROW = CAPACITY - CAPACITY / 4 };

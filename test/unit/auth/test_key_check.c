@@ -153,7 +153,7 @@ Test(key_check, tries_retired_master_keys)
     }
 }
 
-/* A secret says of which kind and mode its key is. A record that says something else was written by somebody else. */
+/* A secret gives the kind and mode of its key. A record that says otherwise was altered. */
 static const struct key_record OTHERS[] = {
     {.kind = KEY_API, .mode = MODE_LIVE},
     {.kind = KEY_DEVICE, .mode = MODE_LIVE},
@@ -177,7 +177,7 @@ Test(key_check, a_record_of_another_kind_or_mode_is_no_record_of_the_secret)
     }
 }
 
-/* A change that is asked with the key takes it along. */
+/* A change that is requested with the key carries this digest. */
 Test(key_check, tells_the_digest_that_the_store_knows_the_key_by)
 {
     uint8_t digest[KEY_DIGEST_BYTES];
@@ -198,7 +198,7 @@ Test(key_check, tells_the_digest_that_the_store_knows_the_key_by)
     }
 }
 
-/* "Not there" and "no answer" are not the same: the second must not be asked again under another master. */
+/* "Not found" and "no answer" differ: after no answer, the next master key must not be tried. */
 Test(key_check, no_answer_is_no_reason_to_try_the_next_master)
 {
     struct fixture f;
@@ -345,7 +345,7 @@ Test(key_check, what_was_read_is_remembered_under_a_lease)
     tear_down_cached(&f);
 }
 
-/* Where Sentinel decides which Redis is the master, one that was replaced answers reads all the same (rule 10). */
+/* If Sentinels choose the master, a replaced one still answers reads (rule 10). */
 Test(key_check, a_fenced_read_decides_under_a_lease_alone)
 {
     static const enum store_result FOUND[] = {STORE_OK, STORE_OK, STORE_NOT_FOUND};
@@ -364,7 +364,7 @@ Test(key_check, a_fenced_read_decides_under_a_lease_alone)
         expect_answer(&f, 1, KEY_UNDECIDED);
         cr_assert_null(f.answers[0].key);
         expect_read(&f, 2);
-        f.member.has_lease = true; /* when the reply comes */
+        f.member.has_lease = true; /* by the time the reply comes */
         fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
         expect_answer(&f, 2, i == 1 ? KEY_REVOKED : KEY_ACCEPTED);
         tear_down_cached(&f);
@@ -407,7 +407,7 @@ Test(key_check, a_record_of_another_kind_or_mode_is_not_remembered)
     }
 }
 
-/* What somebody else wrote into Redis. */
+/* Records that somebody else wrote into Redis. */
 Test(key_check, a_record_whose_ids_are_none_is_not_remembered)
 {
     struct cached f;
@@ -484,8 +484,8 @@ Test(key_check, checks_of_one_key_share_a_read)
     tear_down_cached(&f);
 }
 
-/* The revocation of a key may have been answered between a read and a check that joined it: what the read brings
- * decides that check only as the cache might. */
+/* A revocation may have been answered between a read and a check that joined it. So the read decides that check only if
+ * the cache could. */
 Test(key_check, who_came_after_a_read_is_not_decided_by_it_without_lease_or_after_an_invalidation)
 {
     for (int case_number = 0; case_number < 2; case_number++) {
@@ -585,7 +585,7 @@ Test(key_check, what_is_no_secret_waits_as_well)
     tear_down_cached(&f);
 }
 
-/* The revocation may be answered as soon as the node has let go of the key or of its lease. */
+/* A revocation may be answered as soon as the node has dropped the key or lost its lease. */
 Test(key_check, what_was_revoked_while_a_check_waited_for_company_is_read_again)
 {
     for (int case_number = 0; case_number < 3; case_number++) {
@@ -642,7 +642,7 @@ static void begin_next(struct chain *chain)
         key_check_begin(f->checker, &f->checks[chain->next++], secret_text(&f->secret), told_in_chain, chain);
 }
 
-/* As a connection does whose next request waits already. */
+/* Like a connection whose next request is already waiting. */
 static void told_in_chain(void *arg, enum key_verdict verdict, const struct key_principal *key)
 {
     struct chain *chain = arg;

@@ -26,7 +26,7 @@ static const uint8_t ROTATED[2][KEYRING_MASTER_BYTES] = {
      16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31},
 };
 
-/* Of "lantern over grey water" under the first master key, made by another program; N = 2^10. */
+/* A hash of "lantern over grey water" under the first master key, made by another program; N = 2^10. */
 #define KNOWN_HASH "scrypt$10$8$1$dfe33130$AAECAwQFBgcICQoLDA0ODw$neU9H2Aiy0POJgIh_Q8Pw88g-2tYCqh8kz6w--oApxA"
 #define KNOWN_PASSWORD TEXT("lantern over grey water")
 #define USER TEXT("usr_01jd0000000000000000000001")
@@ -36,7 +36,7 @@ static const struct password_turn STRANGER = {PASSWORD_STRANGER, 1};
 
 struct answer {
     int count;
-    int place; /* the how many-th to be answered */
+    int place; /* its place in the order of answers */
     enum password_result result;
 };
 
@@ -217,7 +217,7 @@ Test(password, beyond_the_queue_is_overload)
     tear_down(&f);
 }
 
-/* One network asks for all there is; another one comes last and is hashed second. */
+/* One network fills the queue; another one comes last and is hashed second. */
 Test(password, sources_take_turns)
 {
     struct fixture f;
@@ -237,7 +237,7 @@ Test(password, sources_take_turns)
     tear_down(&f);
 }
 
-/* Strangers of any number of networks hold their part alone. */
+/* Strangers from any number of networks fill only their own part. */
 Test(password, known_people_have_a_part_of_their_own)
 {
     struct fixture f;
@@ -264,7 +264,7 @@ Test(password, tells_how_long_the_line_is)
     cr_assert_eq(password_pool_retry_after_s(f.pool), 1);
     for (int i = 0; i < 13; i++)
         verify_in_turn(&f, PASSWORD_STRANGER, 1);
-    cr_assert_geq(password_pool_retry_after_s(f.pool), 3); /* 13 of 0.3 s each, before any was measured */
+    cr_assert_geq(password_pool_retry_after_s(f.pool), 3); /* 13 hashes of 0.3 s each, before any was measured */
     cr_assert(test_loop_until(&f.loop, all_answered, &f, DEADLINE_MS));
     cr_assert_leq(password_pool_retry_after_s(f.pool), 2);
     tear_down(&f);
@@ -353,7 +353,7 @@ static void hash_cheaply(struct keyring *keyring, struct text password, char ret
 #define COMPOSED "gr\xc3\xbc\xc3\x9f mir die Ann"
 #define DECOMPOSED "gru\xcc\x88\xc3\x9f mir die Ann"
 
-/* One keyboard sends a letter with its diaeresis, another one both apart. */
+/* One keyboard sends a letter with its diaeresis, another sends the two separately. */
 Test(password, the_form_of_letters_makes_no_difference)
 {
     struct fixture f;
@@ -366,7 +366,7 @@ Test(password, the_form_of_letters_makes_no_difference)
     tear_down(&f);
 }
 
-/* Hashes of before were made of what was typed. */
+/* Older hashes were made of the password as typed. */
 Test(password, hashes_of_what_was_typed_still_verify)
 {
     struct fixture f;
@@ -379,7 +379,7 @@ Test(password, hashes_of_what_was_typed_still_verify)
     tear_down(&f);
 }
 
-/* Somebody who writes Redis moves his own hash to another user. */
+/* Somebody who can write to Redis copies their own hash to another user. */
 Test(password, a_hash_is_of_one_user)
 {
     struct fixture f;

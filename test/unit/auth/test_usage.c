@@ -34,7 +34,7 @@ static struct key_principal make_key(enum key_mode mode)
     return key;
 }
 
-/* Of one account. */
+/* Another key of the same account. */
 static struct key_principal make_another(const struct key_principal *key)
 {
     struct key_principal another = *key;
@@ -94,7 +94,7 @@ Test(usage, sends_what_was_counted)
     usage_count(f.usage, &a, NOON);
     usage_count(f.usage, &b, NOON + 1);
     usage_count(f.usage, &a, NOON + 5);
-    usage_count(f.usage, &a, NOON + 2); /* the clock stepped back: last use does not */
+    usage_count(f.usage, &a, NOON + 2); /* the clock stepped back, but the last use does not */
     wait_for_batch(&f);
     cr_assert_eq(f.store.entry_count, 2);
     cr_assert_eq(f.store.sequence, 1);
@@ -134,7 +134,7 @@ Test(usage, sends_the_same_batch_again_until_it_is_written)
     wait_for_batch(&f);
     memcpy(sender, f.store.sender, sizeof sender);
     for (size_t i = 0; i < 3; i++) {
-        usage_count(f.usage, &key, NOON + 1); /* belongs to the next batch, whatever becomes of this one */
+        usage_count(f.usage, &key, NOON + 1); /* belongs to the next batch, whatever happens to this one */
         fake_store_answer_flush(&f.store, FAILURES[i]);
         cr_assert_not(f.store.flush_waits, "it backs off");
         wait_for_batch(&f);
@@ -253,7 +253,7 @@ static size_t write_batches(struct fixture *f, size_t count)
     return entries;
 }
 
-/* The more there is to write, the fewer batches for each key of it, within bounds. */
+/* The more there is to write, the larger the batches, within bounds. */
 Test(usage, batches_grow_with_what_is_to_be_written)
 {
     enum { LONG_MS = 3600 * 1000, KEYS = 32 * 300 };
@@ -276,7 +276,7 @@ Test(usage, batches_grow_with_what_is_to_be_written)
     tear_down(&f);
 }
 
-/* So many different keys that the table would be full before the interval's end. */
+/* So many different keys that the table would be full before the interval ends. */
 Test(usage, what_fills_the_table_is_sent_early)
 {
     enum { HALF = USAGE_TABLE_MAX / 2, LONG_MS = 3600 * 1000 };
@@ -287,7 +287,7 @@ Test(usage, what_fills_the_table_is_sent_early)
     cr_assert_eq(f.store.flush_count, 0);
     use_many(&f, 1);
     wait_for_batch(&f);
-    /* Meanwhile the other half: it goes out as soon as the first is written. */
+    /* Meanwhile the other half is used; it is sent as soon as the first is written. */
     use_many(&f, HALF);
     cr_assert_eq(write_batches(&f, USAGE_TABLE_MAX / USAGE_BATCH_MAX), USAGE_TABLE_MAX);
     test_loop_for(&f.loop, 10);
@@ -300,7 +300,7 @@ Test(usage, what_fills_the_table_is_sent_early)
     tear_down(&f);
 }
 
-/* A store that fails is not asked more often for that. */
+/* A failing store is not called more often because of that. */
 Test(usage, a_full_table_does_not_cut_a_back_off_short)
 {
     enum { INTERVAL_LONG_MS = 1000 };
@@ -425,7 +425,7 @@ Test(usage, the_table_holds_65536_keys_and_no_more)
     usage_table_finish(&table);
 }
 
-/* In Redis an account's first key is as much work as nine. */
+/* In Redis, an account's first key is as much work as nine keys. */
 Test(usage, a_batch_has_fewer_keys_where_they_are_of_many_accounts)
 {
     enum { KEYS = 400 };
@@ -456,7 +456,7 @@ Test(usage, a_batch_has_fewer_keys_where_they_are_of_many_accounts)
     usage_table_finish(&table);
 }
 
-/* They have one hash. */
+/* They have the same hash. */
 Test(usage, keys_whose_ids_end_alike_are_counted_apart)
 {
     struct usage_table table;
@@ -464,7 +464,7 @@ Test(usage, keys_whose_ids_end_alike_are_counted_apart)
     uint8_t ulid[ULID_BYTES] = {0};
 
     id_from_bytes(ID_KEY, ulid, &a.id);
-    ulid[10] = 1; /* neither among the first nor among the last of its characters */
+    ulid[10] = 1; /* in neither the first nor the last of its characters */
     id_from_bytes(ID_KEY, ulid, &b.id);
     usage_table_init(&table);
     cr_assert(usage_table_add(&table, &a, NOON));
@@ -476,10 +476,10 @@ Test(usage, keys_whose_ids_end_alike_are_counted_apart)
     usage_table_finish(&table);
 }
 
-/* Ids of one millisecond follow each other, and an account's keys are often made so: they must not share a place. */
+/* Ids of one millisecond are consecutive, and an account's keys are often made like that. They must not cluster. */
 Test(usage, keys_that_were_made_together_lie_apart)
 {
-    enum { KEYS = 2000, RUN_MAX = 64 }; /* in 4096 slots: such a run is not to be met by chance */
+    enum { KEYS = 2000, RUN_MAX = 64 }; /* in 4,096 slots: such a run does not happen by chance */
     struct usage_table table;
     struct key_principal key;
     size_t run = 0, longest = 0;
@@ -526,7 +526,7 @@ Test(usage, sends_refusals_with_uses_and_alone)
     assert_refusal(&f.store.refusals[1], &f.key, USAGE_SCOPE, 1, NOON + 2);
     cr_assert_str_eq(f.store.refusals[0].ip, "192.0.2.1");
 
-    /* What comes meanwhile is of the next batch; this one goes again as it was. */
+    /* Later uses belong to the next batch; this one is sent again unchanged. */
     cr_assert_not_null(usage_refuse(f.usage, &f.key, USAGE_REVOKED, NOON + DAY_MS));
     fake_store_answer_flush(&f.store, STORE_UNKNOWN);
     wait_for_batch(&f);

@@ -1,4 +1,4 @@
-/* Defines HAS_ADDRESS_SANITIZER in builds with it: for tests of what it forbids. */
+/* Defines HAS_ADDRESS_SANITIZER in builds with it, for tests of what it forbids. */
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

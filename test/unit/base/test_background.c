@@ -87,7 +87,7 @@ Test(background, works_on_a_thread_that_ends_and_tells_on_the_loop)
         cr_assert_not(uv_thread_equal(&jobs[i].worked_on, &here));
         cr_assert(uv_thread_equal(&jobs[i].done_on, &here));
     }
-    cr_assert(test_loop_until(&loop, has_threads, &threads, DEADLINE_MS)); /* the kernel's list runs a little behind */
+    cr_assert(test_loop_until(&loop, has_threads, &threads, DEADLINE_MS)); /* the kernel's list lags a little */
     cr_assert(test_loop_finish(&loop));
 }
 
@@ -101,7 +101,7 @@ static size_t address_space_bytes(void)
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* A thread that nobody waits for keeps its stack. */
+/* A thread that is not joined keeps its stack. */
 Test(background, leaves_no_stack_behind)
 {
     enum { STACK_BYTES = 8 << 20, STACKS_KEPT_FOR_USE_AGAIN = 2 * JOBS };

@@ -18,7 +18,7 @@
 
 TestSuite(json, .fini = leak_guard);
 
-/* From memory of its exact size, so that a read behind the end is found by the sanitizer. */
+/* Parses memory of the exact size, so that the sanitizer finds a read past the end. */
 static struct json *parse(struct text body, const char **ret_why)
 {
     char *exact = malloc(body.len ? body.len : 1);
@@ -88,7 +88,7 @@ Test(json, refuses_everything_else)
 {
     static const struct {
         struct text body;
-        const char *why; /* what the reason mentions */
+        const char *why; /* part of the reason */
     } cases[] = {
         {{NULL, 0}, "not a JSON object"},
         {BODY(""), "not a JSON object"},
@@ -235,7 +235,7 @@ Test(json, very_deep_nesting_is_refused_without_following_it)
     cr_assert_null(json_parse_object((struct text){body, sizeof body}, NULL));
 }
 
-/* Were names compared each with each, 200,000 of them would take minutes. */
+/* If each name were compared with each other one, 200,000 would take minutes. */
 Test(json, many_members_cost_no_square, .timeout = 60)
 {
     struct buf body;
@@ -256,7 +256,7 @@ Test(json, many_members_cost_no_square, .timeout = 60)
     buf_finish(&body);
 }
 
-/* Whatever is cut off or changed in a good body: never a crash, and no prefix of it is good. */
+/* However a good body is cut or changed, the parser does not crash, and no prefix of it is accepted. */
 Test(json, every_prefix_and_every_changed_byte)
 {
     static const struct text body =
@@ -371,7 +371,7 @@ Test(json, free_wipes_strings_and_takes_null)
     struct json *document = parse_good("{\"a\":\"an old password, long enough\"}");
     const volatile char *freed = json_text(json_member(document, "a")).ptr;
     json_free(document);
-    cr_assert_neq(freed[20], 'o'); /* behind what the allocator writes into free memory */
+    cr_assert_neq(freed[20], 'o'); /* after what the allocator writes into free memory */
 #endif
 }
 

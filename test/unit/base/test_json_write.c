@@ -84,7 +84,7 @@ Test(json_write, escapes_what_must_not_stand_as_it_is)
     }
 }
 
-/* Every code point but NUL, which is refused in what is read, is read back as it was written. */
+/* Every code point is read back as it was written, except NUL, which the reader refuses. */
 Test(json_write, the_reader_reads_it_back)
 {
     for (unsigned first = 1; first < 0x110000; first += 997) {
@@ -110,8 +110,8 @@ Test(json_write, the_reader_reads_it_back)
     }
 }
 
-/* Strings are looked through several bytes at a time: each character in each place of each length must come back, and
- * stand escaped where it has to. */
+/* Strings are scanned several bytes at a time. So each character, in each place of each length, must come back, and be
+ * escaped if it has to be. */
 static void assert_read_back(unsigned c, size_t at, size_t len)
 {
     char value[20];
@@ -156,7 +156,7 @@ Test(json_write, words_are_members_like_any_other)
     cr_assert(text_equal(buf_text(&out), TEXT("{\"a\":\"x\",\"b\":\"\",\"c\":\"\\\"\",\"d\":\"y\"}")));
 }
 
-/* A string that just fits, and one that is a byte too long. */
+/* A string that just fits, and one that is one byte too long. */
 Test(json_write, fills_a_buffer_to_its_end)
 {
     for (size_t room = 14; room <= 15; room++) {
@@ -169,7 +169,7 @@ Test(json_write, fills_a_buffer_to_its_end)
     }
 }
 
-/* Each piece with its comma, in storage that ends where the room does, for a sanitizer to watch. */
+/* Each piece with its comma, in storage of exactly the room, so that a sanitizer notices a write past it. */
 Test(json_write, never_writes_past_its_room)
 {
     static const char WHOLE[] = "{\"a\":1,\"id\":\"x\",\"of\":[\"y\",\"z\",{}],\"b\":null}";

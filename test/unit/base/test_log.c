@@ -41,7 +41,7 @@ static void catch_stderr(void)
     metric_values[METRIC_LOG_DROPPED] = 0;
 }
 
-/* What was logged since the last call. */
+/* Returns what was logged since the last call. */
 static const char *logged(void)
 {
     ssize_t len = read(reader, line, sizeof line - 1);
@@ -154,7 +154,7 @@ static void log_and_expect_drop(void)
     cr_assert_eq(metric_values[METRIC_LOG_DROPPED], 1);
 }
 
-/* A blocking pipe that nobody reads: were the line written all the same, this test would never end. */
+/* A blocking pipe that nobody reads: if the line were written anyway, this test would never end. */
 Test(log, a_full_pipe_drops_the_line, .timeout = TEST_WITHIN_S)
 {
     cr_assert_neq(fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK), -1);

@@ -22,7 +22,8 @@ Test(mem, alloc_gives_zeroes)
     free(bytes);
 }
 
-/* Whether the kernel may back the page at that address by a huge one: "hg" among its mapping's VmFlags (proc(5)). */
+/* Whether the kernel may back the page at that address with a huge one: its mapping's VmFlags include "hg"
+ * (proc(5)). */
 static bool may_be_huge(const void *at)
 {
     char line[4096];

@@ -44,7 +44,7 @@ static char *arguments[16];
 static char why[512];
 static int rest;
 
-/* Reads a NULL-terminated list of arguments; what was wrong is in why. */
+/* Reads a NULL-terminated list of arguments. why receives the error. */
 static bool read_options(const char *const *argv)
 {
     static char storage[16][128];

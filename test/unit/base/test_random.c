@@ -45,7 +45,7 @@ Test(random, a_child_does_not_repeat_its_parent)
 {
     unsigned char mine[16], childs[16];
     int pipe_ends[2];
-    random_public(mine, sizeof mine); /* the pool is full now, and would be inherited */
+    random_public(mine, sizeof mine); /* the pool is full now, and a child would inherit it */
     cr_assert_eq(pipe(pipe_ends), 0);
 
     pid_t child = fork();
@@ -72,7 +72,7 @@ Test(random, below_stays_below_and_reaches_all)
     cr_assert_eq(random_below(1), 0);
 }
 
-/* With this bound, taking the remainder alone would make the lower third twice as likely as the rest. */
+/* With this bound, a plain remainder would make the lower third twice as likely as the rest. */
 Test(random, below_is_uniform_for_awkward_bounds)
 {
     const uint32_t bound = UINT32_C(3) << 30;

@@ -248,7 +248,7 @@ Test(buf, stays_failed_until_cleared)
     buf_init(&b, 4);
     buf_append_str(&b, "abc");
     buf_append_str(&b, "de");
-    buf_append_char(&b, 'f'); /* would fit, but then something in between would be missing */
+    buf_append_char(&b, 'f'); /* would fit, but a piece before it is missing */
     cr_assert(b.failed);
     cr_assert(reads(buf_text(&b), "abc"));
     cr_assert_null(buf_reserve(&b, 1));

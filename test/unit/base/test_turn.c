@@ -100,7 +100,7 @@ Test(turn, a_slice_is_done_once_it_is_whole_and_the_rest_at_the_end)
     close_turn();
 }
 
-/* Or the loop would wait with it. */
+/* Otherwise the loop would wait while it is pending. */
 Test(turn, what_a_slice_begins_is_done_in_the_same_turn)
 {
     open_turn();

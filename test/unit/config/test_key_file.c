@@ -90,7 +90,7 @@ Test(key_file, loads_what_is_a_key_and_says_what_is_not)
     static const struct {
         const char *content;
         mode_t mode;
-        const char *why; /* NULL: it loads */
+        const char *why; /* NULL: the file is accepted */
     } CASES[] = {
         {HEX_KEY "\n", 0600, NULL},
         {HEX_KEY, 0400, NULL},
@@ -155,7 +155,7 @@ Test(key_file, a_retired_key_is_a_second_generation)
     cr_expect_eq(keyring_generations(keyring), 2);
     keyring_destroy(keyring);
 
-    /* One a line, as many as there have been. */
+    /* Retired keys, one per line. */
     static const struct {
         const char *content;
         size_t generations; /* 0: refused */

@@ -16,7 +16,7 @@ Test(account, gives_an_email_one_spelling)
         {"a@b.test", "a@b.test"},
         {" A.Person+tag@Clinic.TEST\t", "a.person+tag@clinic.test"},
         {"a@b", "a@b"},
-        {"\xc3\x89va@b.test", "\xc3\x89va@b.test"}, /* ASCII letters alone are lowered */
+        {"\xc3\x89va@b.test", "\xc3\x89va@b.test"}, /* only ASCII letters become lower case */
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         char email[EMAIL_MAX_BYTES + 1];
@@ -77,7 +77,7 @@ Test(account, judges_passwords)
         {"PassWord1234", PASSWORD_COMMON},
         {"qwertyuiopas", PASSWORD_COMMON},
         {"CorrectHorseBatteryStaple", PASSWORD_COMMON},
-        {"password1234 and more", PASSWORD_OK}, /* the whole password is compared, no part of it */
+        {"password1234 and more", PASSWORD_OK}, /* the whole password is compared, not parts of it */
         {"123456789012", PASSWORD_COMMON},
         {"345678901234567890", PASSWORD_COMMON},
         {"210987654321", PASSWORD_COMMON},
@@ -119,7 +119,7 @@ Test(account, explains_each_verdict)
                               account_explain_password((enum password_verdict)other));
 }
 
-/* What was taken before there were rules, and what is like it. */
+/* Passwords that were accepted before these rules, and similar ones. */
 Test(account, refuses_what_is_guessed_first)
 {
     static const struct password_context CONTEXT = {TEXT("ada.smith@northclinic.test"), TEXT("St. Brigid's Praxis")};
@@ -137,7 +137,7 @@ Test(account, refuses_what_is_guessed_first)
         {"BrigidsPraxis!", PASSWORD_OK, PASSWORD_COMMON},
         {"St. Brigid's Praxis", PASSWORD_OK, PASSWORD_COMMON},
         {"P@$$w0rd12345", PASSWORD_COMMON, PASSWORD_COMMON},
-        {"!!Wintertime2025", PASSWORD_OK, PASSWORD_OK}, /* 'time' is none of the words */
+        {"!!Wintertime2025", PASSWORD_OK, PASSWORD_OK}, /* 'time' is not in the list of words */
         {"2026HappyBirthday", PASSWORD_COMMON, PASSWORD_COMMON},
         {"iloveyousomuch1", PASSWORD_COMMON, PASSWORD_COMMON},
         {"Michael1985!!", PASSWORD_COMMON, PASSWORD_COMMON},
@@ -160,7 +160,7 @@ Test(account, refuses_what_is_guessed_first)
     }
 }
 
-/* Instead of a list of 3,000: each word of the list that is long enough, with what is appended to words. */
+/* Instead of a list of 3,000 passwords: each word that is long enough, with what people append to words. */
 Test(account, refuses_far_more_than_three_thousand_common_passwords)
 {
     static const char *const TAILS[] = {"1234",  "12345!", "2024",  "2025!",  "2026!!", "123456", "!!!!", "1999",
@@ -189,15 +189,15 @@ Test(account, prepares_passwords_in_one_form)
         {"plain text", "plain text"},
         {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
         {"gru\xcc\x88\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},            /* u and a diaeresis: one letter */
-        {"\xe2\x84\xab", "\xc3\x85"},                             /* the sign of Angstrom */
+        {"\xe2\x84\xab", "\xc3\x85"},                             /* the Angstrom sign */
         {"\xed\x95\x9c", "\xed\x95\x9c"},                         /* a Hangul syllable */
-        {"\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab", "\xed\x95\x9c"}, /* the same, of its parts */
+        {"\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab", "\xed\x95\x9c"}, /* the same, from its parts */
         {"a\xc2\xa0"
          "b\xe3\x80\x80"
          "c",
          "a b c"},                                  /* no-break and ideographic space */
-        {"\xef\xac\x81 A a", "\xef\xac\x81 A a"},   /* neither compatibility nor case */
-        {"q\xcc\x87\xcc\xa3", "q\xcc\xa3\xcc\x87"}, /* marks in their order */
+        {"\xef\xac\x81 A a", "\xef\xac\x81 A a"},   /* neither compatibility forms nor case change */
+        {"q\xcc\x87\xcc\xa3", "q\xcc\xa3\xcc\x87"}, /* marks in canonical order */
         {"\xff", "\xff"},
         {"", ""},
     };
@@ -213,13 +213,13 @@ Test(account, prepares_passwords_in_one_form)
     }
 }
 
-/* The longest that grows most: its form still has room. */
+/* The longest password that grows most still fits. */
 Test(account, prepares_the_longest_password)
 {
     char typed[PASSWORD_MAX_BYTES], storage[PASSWORD_FORM_MAX_BYTES];
     struct buf prepared;
     for (size_t i = 0; i < sizeof typed; i += 4)
-        memcpy(typed + i, "\xf0\x9d\x85\xa0", 4); /* U+1D160 becomes three of its like */
+        memcpy(typed + i, "\xf0\x9d\x85\xa0", 4); /* U+1D160 becomes three characters of this size */
     buf_init_fixed(&prepared, storage, sizeof storage);
     account_prepare_password((struct text){typed, sizeof typed}, &prepared);
     cr_expect_not(prepared.failed);

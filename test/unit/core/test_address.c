@@ -161,7 +161,8 @@ Test(address, walks_back_to_the_client)
         {"", "10.0.0.1", true},
         {" , ,", "10.0.0.1", true},
         {"203.0.113.9", "203.0.113.9", false},
-        {"198.51.100.1, 203.0.113.9", "203.0.113.9", false}, /* what the client itself wrote before does not count */
+        {"198.51.100.1, 203.0.113.9", "203.0.113.9",
+         false}, /* earlier entries, written by the client itself, do not count */
         {"198.51.100.1, 203.0.113.9, 10.0.0.2", "203.0.113.9", false},
         {"203.0.113.9,10.0.0.3,,10.0.0.2", "203.0.113.9", false},
         {"10.0.0.3, 10.0.0.2", "10.0.0.3", true},

@@ -28,7 +28,7 @@ Test(device, user_codes_use_every_letter_alike)
         for (const char *at = code.text; *at; at++)
             counts[(unsigned char)*at]++;
     }
-    /* 2,000 of each are expected, with a deviation of 44: six of them either way. */
+    /* 2,000 of each are expected, with a standard deviation of 44; allows six of them either way. */
     for (const char *letter = "BCDFGHJKLMNPQRSTVWXZ"; *letter; letter++) {
         unsigned count = counts[(unsigned char)*letter];
         cr_expect(count > 1736 && count < 2264, "%c: %u", *letter, count);

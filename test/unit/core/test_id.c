@@ -77,7 +77,7 @@ Test(id, sorts_in_the_order_of_making_within_a_millisecond)
     }
 }
 
-/* Requests are named by the time of the loop's turn, keys by that of their making. */
+/* Requests' ids have the time of the loop's turn, keys' ids the time when they are made. */
 Test(id, sorts_in_the_order_of_making_though_some_callers_clock_lags)
 {
     struct id older = id_mint(ID_KEY, 5000);
@@ -111,8 +111,8 @@ Test(id, refuses_what_is_no_canonical_id)
         "",
         "key_",
         "key",
-        "key_01arz3ndektsv4rrffq69g5fa",   /* short */
-        "key_01arz3ndektsv4rrffq69g5favv", /* long */
+        "key_01arz3ndektsv4rrffq69g5fa",   /* too short */
+        "key_01arz3ndektsv4rrffq69g5favv", /* too long */
         "key_01ARZ3NDEKTSV4RRFFQ69G5FAV",  /* capitals */
         "key_01arz3ndektsv4rrffq69g5fai",  /* not in the alphabet: i, l, o, u */
         "key_01arz3ndektsv4rrffq69g5fal",

@@ -35,7 +35,7 @@ Test(key, takes_names_of_1_to_200_code_points)
         {" ", 1, false},
         {"\xe2\x80\xae"
          "a",
-         1, false},                  /* U+202E turns the direction */
+         1, false},                  /* U+202E reverses the direction */
         {"a\xe2\x80\x8b", 1, false}, /* U+200B has no width */
         {"\xc2\xad"
          "a",
@@ -43,20 +43,20 @@ Test(key, takes_names_of_1_to_200_code_points)
         {"\xef\xbb\xbf"
          "a",
          1, false},                      /* U+FEFF */
-        {"a\xe2\x80\xa8", 1, false},     /* U+2028 parts lines */
+        {"a\xe2\x80\xa8", 1, false},     /* U+2028 separates lines */
         {"a\xf3\xa0\x81\x81", 1, false}, /* U+E0041, a tag */
-        {"\xe3\x80\x80", 3, false},      /* U+3000, blanks alone */
-        {"\xe3\x85\xa4", 1, false},      /* U+3164, a letter that shows as nothing */
+        {"\xe3\x80\x80", 3, false},      /* U+3000, only blanks */
+        {"\xe3\x85\xa4", 1, false},      /* U+3164, a letter that looks blank */
         {"\xe3\x80\x80"
          "a",
          1, true},
-        {"\xe2\x80\x90", 1, true}, /* U+2010, a hyphen beside the marks of direction */
-        {"\xd7\x90", 1, true},     /* letters that are written from right to left */
+        {"\xe2\x80\x90", 1, true}, /* U+2010, a hyphen next to the direction marks */
+        {"\xd7\x90", 1, true},     /* a letter of a right-to-left alphabet */
         {"a\nb", 1, false},
         {"\x1b[2J", 1, false},
         {"a\x7f", 1, false},
         {"\xc2\x85", 1, false}, /* U+0085, a control character */
-        {"a\xc2\xa0", 1, true}, /* U+00A0, none */
+        {"a\xc2\xa0", 1, true}, /* U+00A0, not a control character */
         {"\xff", 1, false},
         {"\xc3", 1, false},
         {"\xc0\xaf", 1, false},
@@ -105,7 +105,7 @@ Test(key, copies_what_is_set)
 static const uint8_t MASTERS[2][KEYRING_MASTER_BYTES] = {{1}, {2}};
 static const uint8_t DIGEST[KEY_DIGEST_BYTES] = {1}, OTHER_DIGEST[KEY_DIGEST_BYTES] = {2};
 
-/* As the first version wrote them, and what they are made into by the present one. */
+/* Records as the first version wrote them, and what this version makes of them. */
 Test(key, decodes_what_it_encodes)
 {
     static const char *const CASES[] = {
@@ -139,8 +139,8 @@ Test(key, decodes_what_it_encodes)
     keyring_destroy(keyring);
 }
 
-/* Byte for byte as version 2 first wrote it, under MASTERS[0] for DIGEST. Stores are full of such records: whoever
- * changes the form loses keys. */
+/* Byte for byte as version 2 first wrote it, under MASTERS[0] for DIGEST. Stores are full of such records: changing the
+ * form loses keys. */
 Test(key, the_stored_form_of_version_2_stays)
 {
     static const struct {
@@ -184,7 +184,7 @@ static void put(struct buf *out, struct text t)
     buf_append_text(out, t);
 }
 
-/* with may be longer than what. */
+/* `with` may be longer than `what`. */
 static void put_replaced(struct buf *out, struct text t, const char *what, const char *with)
 {
     const char *at = memmem(t.ptr, t.len, what, strlen(what));
@@ -214,7 +214,7 @@ Test(key, a_record_that_was_altered_is_known)
         {"\nm=", "\nx=1\nm=", RECORD_ALTERED},
         {"\nm=", "\nm=A", RECORD_ALTERED},
         {"\nm=", "\nn=", RECORD_UNSEALED},
-        {" - A", " 1700000000007 A", RECORD_SEALED}, /* revoked: what scripts set, and what a MAC cannot hold */
+        {" - A", " 1700000000007 A", RECORD_SEALED}, /* revoked: scripts set it, so the MAC cannot bind it */
     };
     struct keyring *keyring = keyring_create(MASTERS, 1), *other = keyring_create(MASTERS + 1, 1);
     char storage[KEY_TEXT_MAX_BYTES], altered_storage[KEY_TEXT_MAX_BYTES];
@@ -236,7 +236,7 @@ Test(key, a_record_that_was_altered_is_known)
     keyring_destroy(other);
 }
 
-/* Lines behind the MAC are for what changes: a later version's. They are neither bound nor believed. */
+/* Lines after the MAC are for fields that change, of later versions. They are neither bound nor trusted. */
 Test(key, what_stands_behind_the_mac_is_not_read)
 {
     struct keyring *keyring = keyring_create(MASTERS, 1);
@@ -351,7 +351,7 @@ static void assert_comes_back(const struct key_record *record, bool has_name)
     const struct key_principal key = key_principal_of(record);
     struct key_principal again;
     struct key_packed packed;
-    memset(&packed, 0xa5, sizeof packed); /* what was there before must not matter */
+    memset(&packed, 0xa5, sizeof packed); /* earlier content must not matter */
     memset(&again, 0xa5, sizeof again);
     key_pack(&key, &packed);
     key_unpack(&packed, &again);
@@ -376,7 +376,7 @@ Test(key, a_principal_is_packed_without_a_long_name)
         {KEY_API, MODE_LIVE, SCOPE_SANDBOX_MANAGE, 1, KEY_PACKED_NAME_BYTES},
         {KEY_DEVICE, MODE_TEST, SCOPE_EXCHANGES_READ, INT64_MAX, KEY_PACKED_NAME_BYTES + 1},
         {KEY_DEVICE, MODE_LIVE, SCOPE_USAGE_READ | SCOPE_KEYS_MANAGE, 1700000000000, 32},
-        {KEY_DEVICE, MODE_LIVE, SCOPE_ALL, 0, 260}, /* a length whose lower bits are short */
+        {KEY_DEVICE, MODE_LIVE, SCOPE_ALL, 0, 260}, /* a length whose lower bits look short */
         {KEY_API, MODE_TEST, SCOPE_NONE, 0, KEY_NAME_MAX_BYTES},
     };
     static const uint8_t ULID[ULID_BYTES] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};

@@ -24,7 +24,7 @@ static void assert_digest(struct keyring *keyring, enum keyring_purpose purpose,
     cr_assert_arr_eq(digest, expected, sizeof digest, "purpose %d", purpose);
 }
 
-/* HKDF (RFC 5869) without a salt, for a first block of output. */
+/* HKDF (RFC 5869) without a salt, for one block of output. */
 static void derive_key_digest_key(const uint8_t master[KEYRING_MASTER_BYTES], uint8_t ret_key[32])
 {
     static const char INFO[] = "chatelaine 1 key digest\x01";
@@ -35,7 +35,7 @@ static void derive_key_digest_key(const uint8_t master[KEYRING_MASTER_BYTES], ui
                             sizeof INFO - 1, ret_key, NULL));
 }
 
-/* Reckoned by another program from RFC 5869 and RFC 2104. What is stored hangs on these: they never change. */
+/* Computed by another program from RFC 5869 and RFC 2104. Stored data depends on them: they must never change. */
 static const char *const KNOWN[KEYRING_PURPOSES] = {
     [KEYRING_KEY_DIGEST] = "cbcf4a70c05a26e916c51c5a5628af7e0d8f6a880c19a384f2adf5ab3e6b1a25",
     [KEYRING_SESSION_DIGEST] = "038106e24c5934116a7596bc8bd7e7c883c640511a368d1ed2b02c916e0e15a2",
@@ -97,7 +97,7 @@ Test(keyring, digests_empty_and_binary_text)
 enum { PLAIN_BYTES = 20, SEALED_BYTES = PLAIN_BYTES + KEYRING_SEAL_OVERHEAD };
 static const uint8_t PLAIN[PLAIN_BYTES] = "a secret of a user!";
 
-/* Messages around the lengths at which SHA-256 takes another block, against the library's HKDF and HMAC. */
+/* Messages around the lengths at which SHA-256 needs another block, compared with the library's HKDF and HMAC. */
 Test(keyring, digests_are_hmacs_of_any_length)
 {
     char message[200];

@@ -9,7 +9,7 @@
 
 TestSuite(path, .fini = leak_guard);
 
-/* Input and output live in blocks of their exact size, so that a byte too many is seen. */
+/* Input and output are in blocks of their exact size, so that the sanitizer notices a byte too many. */
 static bool normalise(const char *input, size_t len, char **ret_path, size_t *ret_len)
 {
     char *exact = malloc(len ? len : 1), *out = malloc(len ? len : 1);
@@ -94,7 +94,7 @@ Test(path, refuses_what_can_be_read_in_two_ways)
         "/%2e%2e/v1",
         "/./../v1",
         "//../v1",
-        "/v1/documents//../patients", /* the empty segment goes up first, or it does not */
+        "/v1/documents//../patients", /* some servers remove the empty segment first, others do not */
         "/v1/a//b/../../c",
         "/v1/documents%2fpatients",
         "/v1/documents%2Fpatients",
@@ -247,7 +247,7 @@ Test(path, knows_what_others_may_read_otherwise)
         cr_assert_not(path_is_unambiguous(text_of(UNCLEAR[i])), "%s", UNCLEAR[i]);
 }
 
-/* All parameters as "name=value|", or "malformed" where it ends so. */
+/* Prints all parameters as "name=value|", and "malformed" if it ends so. */
 static void print_parameters(struct text query, struct buf *out)
 {
     char *decoded = malloc(query.len ? query.len : 1), *storage = decoded;

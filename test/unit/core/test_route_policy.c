@@ -147,7 +147,7 @@ Test(route_policy, sessions_have_rows_below_the_console)
     route_policy_destroy(policy);
 }
 
-/* Each row is told by its scope. */
+/* Rows are recognised by their scopes. */
 Test(route_policy, the_most_specific_row_counts)
 {
     static const struct expectation CASES[] = {
@@ -157,8 +157,8 @@ Test(route_policy, the_most_specific_row_counts)
         {"/v1/a/x/y", true, POLICY_SCOPE, SCOPE_TEAM_MANAGE, NULL},
         {"/v1/a/x/c", true, POLICY_SCOPE, SCOPE_PATIENTS_READ, NULL},
         {"/v1/a/b/x", true, POLICY_SCOPE, SCOPE_USAGE_READ, NULL},
-        {"/v1/a/b/c", true, POLICY_SCOPE, SCOPE_USAGE_READ, NULL},       /* a name before a star, from the left */
-        {"/v1/a/b/c/d", true, POLICY_SCOPE, SCOPE_EXCHANGES_READ, NULL}, /* but first of all the longest */
+        {"/v1/a/b/c", true, POLICY_SCOPE, SCOPE_USAGE_READ, NULL},       /* a name beats a star, from the left */
+        {"/v1/a/b/c/d", true, POLICY_SCOPE, SCOPE_EXCHANGES_READ, NULL}, /* but the longest comes first */
         {"/v1/a/", true, POLICY_SCOPE, SCOPE_ORG_MANAGE, NULL},
         {"/v1/ab", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
     };
@@ -193,7 +193,7 @@ Test(route_policy, another_case_of_letters_is_unknown)
     route_policy_destroy(policy);
 }
 
-/* Enough rows that each is found only if they are in order. */
+/* Enough rows that each is found only if they are sorted. */
 Test(route_policy, finds_each_of_many)
 {
     char name[32];

@@ -9,7 +9,7 @@
 
 TestSuite(secret, .fini = leak_guard);
 
-/* Checksums reckoned by another program. */
+/* Checksums computed by another program. */
 static const struct {
     const char *text;
     enum key_kind kind;
@@ -62,7 +62,7 @@ Test(secret, refuses_other_shapes)
         "Bearer svc_sk_test_0123456789ABCDEFGHIJKLMNOPQRSTUV0SV0ja",
         "svc_sk_test_0123456789ABCDEFGHIJKLMNOPQRSTUV0SV0ja ",
         " svc_sk_test_0123456789ABCDEFGHIJKLMNOPQRSTUV0SV0ja",
-        /* These have a right checksum, and are wrong all the same. */
+        /* These have a right checksum and are still wrong. */
         "svc_sk_prod_0123456789ABCDEFGHIJKLMNOPQRSTUV48mSsJ",
         "svc_dk_test_0123456789ABCDEFGHIJKLMNOPQRSTUV0Qyk8J",
         "svc_sk_test_0123456789ABCDEFGHIJKLMNOPQRSTU-44yVrq",
@@ -97,7 +97,7 @@ Test(secret, what_is_minted_is_read_back)
     }
 }
 
-/* Each bit of each place counts as it does for zlib. */
+/* Each bit in each place has the same effect as in zlib. */
 Test(secret, checksums_are_those_of_zlib)
 {
     static const char DIGITS[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -113,8 +113,7 @@ Test(secret, checksums_are_those_of_zlib)
     }
 }
 
-/* 64,000 draws, 1,032 of each expected, standard deviation 32: a modulo bias would give the first 8 characters 1,250.
- */
+/* 64,000 draws, 1,032 of each expected, deviation 32: a modulo bias would give the first 8 characters 1,250. */
 Test(secret, draws_each_character_equally_often)
 {
     size_t counts[256] = {0};

@@ -1,4 +1,4 @@
-/* The server and the client that most tests need, one of each. */
+/* One server and one client, which is all that most tests need. */
 #pragma once
 #include "server_fixture.h"
 
@@ -11,5 +11,5 @@ void start_with(const struct http_settings *settings);
 void start(void);
 /* Closes both. */
 void finish(void);
-/* For fixture_until(): it is known whether an answer was delivered. */
+/* For fixture_until(): whether the delivery is known. */
 bool is_told(void *arg);

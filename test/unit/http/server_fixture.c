@@ -156,7 +156,7 @@ static void reply_json(struct http_request *request, size_t max_bytes)
     buf_finish(&json);
 }
 
-/* What must stop the process. */
+/* Handlers that must stop the process. */
 static bool handle_wrongly(struct http_request *request, struct text path)
 {
     if (text_equal(path, TEXT("/mute")))
@@ -368,7 +368,7 @@ static int connect_to(const char *address)
         cr_assert_eq(uv_ip4_addr(host, (int)strtol(colon + 1, NULL, 10), &v4), 0);
     }
     fd = socket(target->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    /* Small, so that a large answer must wait for its reader. */
+    /* Small, so that a large response must wait for its reader. */
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
     cr_assert(fd >= 0 && connect(fd, target, bytes) == 0, "%s: %s", address, strerror(errno));
     return fd;
@@ -383,12 +383,12 @@ void peer_connect(struct peer *peer, struct fixture *fixture)
     uv_poll_start(&peer->poll, UV_READABLE, peer_on_readable);
 }
 
-/* Lets the server take what its socket's buffer cannot. */
+/* Lets the server read what the socket's buffer cannot hold. */
 void peer_send(struct peer *peer, const char *bytes, size_t count)
 {
     uint64_t give_up_ms;
 
-    uv_update_time(&peer->fixture->loop); /* it may not have run for a while */
+    uv_update_time(&peer->fixture->loop); /* the loop may not have run for a while */
     give_up_ms = uv_now(&peer->fixture->loop) + FIXTURE_TIMEOUT_MS;
     while (count > 0) {
         ssize_t sent = send(peer->fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -454,7 +454,7 @@ struct awaited_text {
     size_t count;
 };
 
-/* Goes on where it has stopped: of some thousand answers, each look at all of them would take seconds. */
+/* Continues where the last call stopped: scanning thousands of responses on each call would take seconds. */
 size_t peer_count(struct peer *peer, const char *text)
 {
     size_t length = strlen(text);

@@ -2,18 +2,17 @@
  *
  * The handler knows these paths: /hello (200, the query as body), /echo (reads the body and sends it back), /hold
  * (waits for fixture_answer_held()), /later (answers in a later turn), /big (as many bytes as the query says; /held-big
- * after /hold's wait), /unread (401 without reading the body), /made (201, and asks whether it was delivered; its
- * query: as /big's), /body-later (reads the body once the test says so), /none (204), /mute (neither answers nor
- * holds), /about (what the request looks like), /json, /json-too-large, /lasting (as many bytes as the
- * query says, of memory that lasts), /twice (two replies), /split (a header with CR
- * LF). */
+ * waits like /hold first), /unread (401 without reading the body), /made (201, and asks whether it was delivered; the
+ * query as for /big), /body-later (reads the body when the test says so), /none (204), /mute (neither replies nor
+ * holds), /about (describes the request), /json, /json-too-large, /lasting (as many bytes as the query says, from
+ * lasting memory), /twice (two replies), /split (a header with CR LF). */
 #pragma once
 #include "http/request.h"
 #include "http/server.h"
 
 enum { PEER_INPUT_BYTES = 16 * 1024 * 1024, FIXTURE_TIMEOUT_MS = 5000 };
 
-/* What /lasting answers, for a test to fill. */
+/* The body of /lasting, for a test to fill. */
 enum { FIXTURE_LASTING_BYTES = 12 * 1024 * 1024 };
 extern char fixture_lasting[FIXTURE_LASTING_BYTES];
 
@@ -40,16 +39,16 @@ struct peer {
     bool is_poll_closed;
     size_t bytes;
     char *input;                 /* NUL-terminated, PEER_INPUT_BYTES */
-    const char *counted;         /* what peer_count() was asked for last, a literal */
-    size_t counted_bytes, count; /* how far, and how many */
+    const char *counted;         /* the last text that peer_count() was asked for, a literal */
+    size_t counted_bytes, count; /* how far it has counted, and how many */
 };
 
-/* The defaults of include/http/settings.h. Errors have the body "error 400." and the like. */
+/* The defaults of include/http/settings.h. Errors have bodies like "error 400.". */
 struct http_settings fixture_settings(void);
 void fixture_start(struct fixture *fixture, const struct http_settings *settings, const char *address);
-/* Closes the server; a request that is held is answered only after, when nobody listens any more. */
+/* Closes the server. Held requests are answered only afterwards, when nobody listens any more. */
 void fixture_close(struct fixture *fixture);
-/* Closes the loop too, and asserts that nothing is left. */
+/* Also closes the loop and asserts that nothing is left on it. */
 void fixture_finish(struct fixture *fixture);
 void fixture_answer_held(struct fixture *fixture);
 void fixture_run_until_held(struct fixture *fixture);
@@ -62,9 +61,9 @@ void peer_half_close(struct peer *peer);
 void peer_reset(struct peer *peer);
 void peer_pause(struct peer *peer, bool is_paused);
 void peer_close(struct peer *peer);
-/* Whether the text comes within the fixture's timeout. */
+/* Whether the text arrives within the fixture's timeout. */
 bool peer_gets(struct peer *peer, const char *text);
-/* How often the text has come. */
+/* How often the text has arrived. */
 size_t peer_count(struct peer *peer, const char *text);
 bool peer_gets_count(struct peer *peer, const char *text, size_t count);
 /* Whether the server ends the connection in time. */

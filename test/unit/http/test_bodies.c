@@ -1,4 +1,4 @@
-/* Bodies: when they are read, skipped and refused. */
+/* When bodies are read, skipped and refused. */
 #include "leak_guard.h"
 #include "one_peer.h"
 #include "test_loop.h"
@@ -58,7 +58,7 @@ static void answer_held_on_wake(uv_poll_t *wake, int status, int events)
     uv_close((uv_handle_t *)wake, NULL);
 }
 
-/* The body is asked for and the client's end of file arrives in one turn of the loop, in that order. */
+/* In one turn of the loop, the handler asks for the body, and then the client's end of file arrives. */
 Test(http_bodies, reads_a_body_that_was_sent_ahead_of_an_end_of_file)
 {
     int wake[2];

@@ -1,4 +1,4 @@
-/* Answers that leave together. */
+/* Responses that leave together. */
 #include "http/server_internal.h"
 
 #include "leak_guard.h"
@@ -22,7 +22,7 @@ static void run_until_handled(unsigned count)
     cr_assert(fixture_until(&fixture, all_are_handled, &count));
 }
 
-/* Each asks for a body of its own. */
+/* Each peer asks for a body of its own. */
 static void ask_numbered(struct peer *peers, size_t count)
 {
     char request[256];

@@ -64,7 +64,7 @@ Test(http_deadlines, a_body_that_trickles_has_its_deadline_anew_with_each_byte)
     finish();
 }
 
-/* Whoever sends a byte from time to time is never late for the next one. */
+/* A client that sends a byte from time to time never misses the deadline of the next one. */
 static const struct trickle_case {
     const char *path, *answer;
     int64_t total_ms, bytes_per_s;

@@ -1,4 +1,4 @@
-/* What is known of whether a peer has got its answer. */
+/* Whether a peer has received its response. */
 #include "leak_guard.h"
 #include "one_peer.h"
 #include "test_loop.h"
@@ -34,8 +34,8 @@ Test(http_delivery, tells_that_an_answer_was_not_delivered_to_a_client_that_rese
     fixture_finish(&fixture);
 }
 
-/* Clients close so with SO_LINGER 0, and some proxies do. The connection was used before: from then on kernels delay
- * acknowledgements. */
+/* Clients with SO_LINGER 0 close like this, and so do some proxies. The connection has been used before, because only
+ * then kernels delay acknowledgements. */
 static void reset_behind_an_answer(unsigned wait_ms)
 {
     start();
@@ -90,7 +90,8 @@ Test(http_delivery, tells_that_an_answer_was_not_delivered_to_a_client_that_clos
     fixture_finish(&fixture);
 }
 
-/* A unix socket knows no acknowledgement but that all was read, and no reset but one that tells of what was not. */
+/* On a Unix socket, the only acknowledgement is that everything was read, and the only reset is one after unread
+ * bytes. */
 Test(http_delivery, tells_what_was_delivered_to_a_unix_socket_that_is_closed)
 {
     static const enum told TOLD[] = {TOLD_NOT_DELIVERED, TOLD_DELIVERED};
@@ -116,7 +117,7 @@ Test(http_delivery, tells_what_was_delivered_to_a_unix_socket_that_is_closed)
     rmdir(path);
 }
 
-/* A unix socket's answer counts as delivered when it is read, so a client that does not read can be tested there. */
+/* On a Unix socket, a response counts as delivered when it is read, so a client that does not read can be tested. */
 Test(http_delivery, waits_for_the_delivery_and_only_then_goes_on)
 {
     struct http_settings settings = fixture_settings();

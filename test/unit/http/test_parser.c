@@ -94,9 +94,9 @@ static const struct refused_case {
     {TEXT("DESCRIBE / HTTP/1.1\r\n" H "\r\n"), HTTP_ERROR_NOT_IMPLEMENTED},
     {TEXT(A16 A16 " / HTTP/1.1\r\n" H "\r\n"), HTTP_ERROR_NOT_IMPLEMENTED},
     {TEXT(A16 A16 "a / HTTP/1.1\r\n" H "\r\n"), HTTP_ERROR_BAD_REQUEST},
-    {TEXT(A16 A16 "a"), HTTP_ERROR_BAD_REQUEST}, /* no more of it is waited for */
+    {TEXT(A16 A16 "a"), HTTP_ERROR_BAD_REQUEST}, /* refused without waiting for more */
     {TEXT(A16 A16), HTTP_ERROR_REQUEST_TIMEOUT},
-    {TEXT(A16 "\r\n" A16 A16 A16), HTTP_ERROR_REQUEST_TIMEOUT}, /* not yet: the end of the head tells */
+    {TEXT(A16 "\r\n" A16 A16 A16), HTTP_ERROR_REQUEST_TIMEOUT}, /* not yet: decided at the end of the head */
     {TEXT("GET / HTTP/1.1\r\n: a\r\n" H "\r\n"), HTTP_ERROR_BAD_REQUEST},
     {TEXT("GET / HTTP/1.1\r\nX : a\r\n" H "\r\n"), HTTP_ERROR_BAD_REQUEST},
     {TEXT("PRI / HTTP/1.1\r\n" H "\r\n"), HTTP_ERROR_NOT_IMPLEMENTED},
@@ -263,7 +263,7 @@ static enum head_scan_result scan_once(struct text input)
     return head_scan(&scan, input, &limits, &head_bytes, &error);
 }
 
-/* Wherever it stands, and before the line is whole. */
+/* In any place, and before the line is complete. */
 Test(http_parser, refuses_a_control_character_as_soon_as_it_is_there)
 {
     enum { PLACES = 20 };
@@ -312,7 +312,8 @@ Test(http_parser, bounds_target_and_head)
     cr_assert_eq(code_of_sizes(1100, 1), HTTP_ERROR_URI_TOO_LONG);
 }
 
-/* Of a field with such a name and a Content-Type, with a wrong byte at those places, unless they lie beyond. */
+/* The verdict on a field with a name of that length and a Content-Type, with a wrong byte at those places unless they
+ * lie beyond the end. */
 static enum http_error code_of_field(size_t name_bytes, size_t name_at, const char *type, size_t type_at)
 {
     struct parsed parsed;
@@ -337,7 +338,7 @@ static enum http_error code_of_field(size_t name_bytes, size_t name_at, const ch
     return parsed.error;
 }
 
-/* Names and values are looked through several bytes at a time. */
+/* Names and values are scanned several bytes at a time. */
 Test(http_parser, sees_the_wrong_byte_in_each_place)
 {
     static const char TYPE[] = "abcdefghijklmnopqrstuvwxyz";
@@ -451,7 +452,7 @@ static const struct body_case {
     {"POST / HTTP/1.1\r\n" H "\r\n", "abc", PARSER_DONE, "", "abc"},
 };
 
-/* In pieces of so many bytes. */
+/* Sends the body in pieces of that many bytes. */
 static void assert_body(const struct body_case *c, size_t piece_bytes)
 {
     struct parsed parsed;

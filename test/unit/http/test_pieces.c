@@ -1,4 +1,4 @@
-/* The same bytes, whole or one at a time, must be understood in the same way. */
+/* The same bytes, sent whole or one at a time, must be understood in the same way. */
 #include "leak_guard.h"
 #include "server_fixture.h"
 #include "test_loop.h"
@@ -32,7 +32,7 @@ static const char *const CONVERSATIONS[] = {
     HELLO "GET /hel",
 };
 
-/* Copies an answer without what differs each time: Date and X-Request-Id. */
+/* Copies a response without the fields that always differ: Date and X-Request-Id. */
 static void print_comparable(const char *input, struct buf *out)
 {
     static const struct text VARYING[] = {TEXT("Date: "), TEXT("X-Request-Id: ")};

@@ -1,4 +1,4 @@
-/* Requests sent ahead, and half-closed clients: answered in order, none lost. */
+/* Requests sent ahead and half-closed clients: every request is answered, in order. */
 #include "leak_guard.h"
 #include "one_peer.h"
 #include "test_loop.h"
@@ -9,7 +9,7 @@
 
 TestSuite(http_pipelining, .fini = leak_guard);
 
-/* count requests of one line each, numbered by their query, in as few segments as the kernel likes. */
+/* Sends count requests of one line each, numbered by their query, in as few segments as the kernel likes. */
 static void send_numbered(const char *path, unsigned count)
 {
     struct buf all;
@@ -57,7 +57,7 @@ Test(http_pipelining, stops_reading_while_much_is_sent_ahead_and_loses_nothing)
     start();
     peer_send_str(&peer, "GET /hold?n HTTP/1.1\r\nHost: t\r\n\r\n");
     fixture_run_until_held(&fixture);
-    /* Some 100 KiB, beyond the stash, whose overflow would stop the process. */
+    /* About 100 KiB, more than the stash; overflowing it would stop the process. */
     send_numbered("/hello", 3000);
     test_loop_for(&fixture.loop, 20);
     cr_assert_eq(fixture.handled, 1);
@@ -100,7 +100,7 @@ Test(http_pipelining, answers_a_half_closed_client_then_closes)
     finish();
 }
 
-/* Its socket tells only of what is new by then: the end comes with the last bytes, and nothing comes after. */
+/* By then the socket reports only changes: the end arrives with the last bytes, and nothing after it. */
 Test(http_pipelining, sees_the_end_of_input_that_comes_with_the_last_request)
 {
     start();
@@ -115,7 +115,7 @@ Test(http_pipelining, sees_the_end_of_input_that_comes_with_the_last_request)
     finish();
 }
 
-/* More than is read at once, in one piece, twice, and single requests between and after. */
+/* Twice more than one read takes, in one piece, with single requests between and after. */
 Test(http_pipelining, reads_on_after_a_flood)
 {
     enum { FLOOD = 5000, BYTES = sizeof HELLO - 1 };

@@ -1,4 +1,4 @@
-/* What a gateway says of another request is held to the rules for a request line. */
+/* The rules for a request line also apply to the method and target that a gateway names. */
 #include "http/request.h"
 #include "leak_guard.h"
 
@@ -6,7 +6,7 @@
 
 TestSuite(http_request_line, .fini = leak_guard);
 
-/* A method that is taken for one that reads would be asked for less than it does. */
+/* If a writing method were taken for a reading one, it would need fewer rights than it should. */
 Test(http_request_line, methods_are_what_they_are_called)
 {
     static const struct {
@@ -58,7 +58,7 @@ Test(http_request_line, targets_hold_no_byte_and_no_escape_that_is_unsafe)
         {TEXT("/\xc3\xa9"), false},
         {TEXT("/%"), false},
         {TEXT("/%4"), false},
-        {{"/%41", 3}, false}, /* what lies behind it is not looked at */
+        {{"/%41", 3}, false}, /* what follows the length is not read */
         {TEXT("/%4g"), false},
         {TEXT("/%00"), false},
         {TEXT("/%1f"), false},

@@ -168,7 +168,7 @@ Test(http_server, sheds_what_is_beyond_its_connections)
 Test(http_server, the_longest_idle_connection_makes_way_for_a_new_one)
 {
     struct http_settings settings = fixture_settings();
-    struct peer peers[3]; /* idle for longest, used since, new */
+    struct peer peers[3]; /* longest idle, used since, new */
 
     settings.connections_max = 3;
     start_with(&settings);

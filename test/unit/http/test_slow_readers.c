@@ -1,4 +1,4 @@
-/* Answers that wait for their readers, and how much may wait for all. */
+/* Responses that wait for their readers, and the limit on all of them together. */
 #include "base/mem.h"
 #include "http/server_internal.h"
 
@@ -41,7 +41,7 @@ static bool has_come_all(void *arg)
     return peer.bytes > *(size_t *)arg;
 }
 
-/* Each may be slow, all of them together may not fill the memory. */
+/* Any reader may be slow, but all of them together may not fill the memory. */
 Test(http_slow_readers, cuts_whoever_makes_too_much_wait)
 {
     enum { PEERS = 4 };
@@ -72,7 +72,7 @@ Test(http_slow_readers, cuts_whoever_makes_too_much_wait)
     finish();
 }
 
-/* Whoever waits for a little is not cut for those that make much wait. */
+/* A reader of a small response is not cut because of readers of large ones. */
 Test(http_slow_readers, cuts_whose_unread_answers_are_largest)
 {
     enum { PEERS = 4 };
@@ -117,7 +117,7 @@ Test(http_slow_readers, keeps_no_copy_of_what_lasts)
     finish();
 }
 
-/* What each of many strangers may have sent, and does not go on with. */
+/* What each of many strangers may have sent before stopping. */
 static const struct unfinished_case {
     const char *beginning;
     size_t more;
@@ -184,7 +184,8 @@ static void count_turn(uv_prepare_t *turns)
     (*(unsigned *)turns->data)++;
 }
 
-/* Nothing comes in while the answer waits, but for one piece of a request; and when all is taken, the loop sleeps. */
+/* While the response waits, nothing arrives except one piece of a request. Once everything is taken, the loop
+ * sleeps. */
 Test(http_slow_readers, a_slow_reader_gets_a_large_answer_that_came_late)
 {
     enum { BYTES = 10000000, MOST_TURNS = 20 };
@@ -221,7 +222,7 @@ Test(http_slow_readers, a_slow_reader_gets_a_large_answer_that_came_late)
     finish();
 }
 
-/* A 100 Continue may wait, and the answer comes; by then the socket may have room again. */
+/* The response may come while a 100 Continue still waits and the socket has room again. */
 Test(http_slow_readers, what_is_sent_later_comes_behind_what_waits)
 {
     enum { BYTES = 10000000 };
@@ -247,7 +248,7 @@ Test(http_slow_readers, what_is_sent_later_comes_behind_what_waits)
     finish();
 }
 
-/* Each would fit the socket's buffer, all together do not: the server stops to handle them. */
+/* Each would fit into the socket's buffer, but not all of them together, so the server stops handling them. */
 Test(http_slow_readers, a_slow_reader_gets_all_of_many_small_answers)
 {
     enum { COUNT = 250, STALLED_MS = 100, BODY_BYTES = 50000 };

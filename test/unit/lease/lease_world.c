@@ -120,7 +120,7 @@ void join(uint32_t lease_ms)
     name_script(SCRIPT_node_leave, w.leave);
 }
 
-/* To whom others acknowledge. */
+/* The name to which others send acknowledgements. */
 void own_name(struct member_name *ret_name)
 {
     struct barrier *barrier = barrier_begin(lease_barriers(store_lease(w.store)));
@@ -153,7 +153,7 @@ void close_world(void)
     cr_assert(test_loop_finish(&w.loop));
 }
 
-/* What Redis saw, and what it pushes */
+/* What Redis saw and what it pushes */
 
 unsigned heartbeats(void)
 {
@@ -268,7 +268,7 @@ void open_with_lease(uint32_t lease_ms)
     open_fake();
     join(lease_ms);
     until(has_lease_by_echoes, NULL);
-    w.ended = 0; /* on a busy machine a session may end before its first lease */
+    w.ended = 0; /* on a busy machine, a membership may end before its first lease */
 }
 
 bool has_subscribed_twice(void *arg)

@@ -1,5 +1,5 @@
-/* A node's membership over a Redis that does what the test says: heartbeats are answered at once, and echoed when the
- * test does it. */
+/* A node's membership over a Redis that the test controls: heartbeats are answered at once, and echoed when the test
+ * does so. */
 #pragma once
 #include "deadline.h"
 #include "fake_redis.h"
@@ -27,12 +27,12 @@ struct lease_world {
     uv_loop_t loop;
     struct fake_redis *fake;
     struct fake_redis *sentinel; /* NULL: none */
-    char address[64];            /* as it tells it */
+    char address[64];            /* as the Sentinel names it */
     struct store *store;
-    uint32_t timeout_ms;  /* TIMEOUT_MS, unless it is set behind open_fake() */
-    int64_t min_replicas; /* the same; Redis has as many as a WAIT may ask for */
-    bool is_safe;         /* the same: the Redis must be durable */
-    unsigned store_told;  /* that it is ready, or not any more */
+    uint32_t timeout_ms;  /* TIMEOUT_MS, unless set after open_fake() */
+    int64_t min_replicas; /* likewise; Redis has as many as a WAIT may ask for */
+    bool is_safe;         /* likewise: the Redis must be durable */
+    unsigned store_told;  /* how often it reported that it is ready, or no longer ready */
     struct membership *member;
     char heartbeat[SCRIPT_BYTES], leave[SCRIPT_BYTES]; /* how these commands begin */
     unsigned echoed;                                   /* heartbeats, by has_lease_by_echoes() */
@@ -48,17 +48,17 @@ void ignore_sigpipe(void);
 
 void open_fake(void); /* then rules, then join() */
 void rule(const char *command, enum fake_action action, const char *answer, unsigned times);
-void open_sentinel(void); /* then it leads to the Redis */
+void open_sentinel(void); /* then it names the Redis */
 void join(uint32_t lease_ms);
 void open_with_lease(uint32_t lease_ms); /* all of it */
-void close_world(void);                  /* all of it; nothing may be left in the loop */
+void close_world(void);                  /* nothing may be left in the loop */
 
 void until(test_loop_predicate *predicate, void *arg);
 void until_heartbeats(unsigned count);
 void until_command(const char *begin);
 void until_ended(unsigned times);
 bool has_lease(void *arg);
-bool has_lease_by_echoes(void *arg); /* echoes whatever is new */
+bool has_lease_by_echoes(void *arg); /* echoes what is new */
 bool has_ended(void *times);
 bool has_subscribed_twice(void *arg);
 bool is_live(void *arg);
@@ -73,8 +73,8 @@ unsigned heartbeats(void);
 bool has_heartbeats(void *count); /* at least */
 struct heartbeat heartbeat_at(unsigned n);
 
-/* What it pushes on the subscription. */
+/* Pushes on the subscription. */
 void push(const char *channel, const char *payload);
 void push_own(const char *payload);
-void echo(unsigned n); /* of the n-th heartbeat */
-void echo_all(void);   /* of those that were not yet */
+void echo(unsigned n); /* echoes the n-th heartbeat */
+void echo_all(void);   /* echoes those that were not echoed yet */

@@ -1,4 +1,4 @@
-/* The barrier by itself: registries and acknowledgements come from the test, time and the connection are real. */
+/* The barrier on its own: registries and acknowledgements come from the test; time and the connection are real. */
 #include "lease/lease.h"
 #include "deadline.h"
 #include "base/clock.h"
@@ -50,13 +50,13 @@ static uint64_t wait_ns(uint64_t lease_ms)
     return (lease_ms * 125 / 100 + 50) * NS_PER_MS;
 }
 
-/* As if this connection to Redis were as old as the machine. */
+/* Makes this connection to Redis seem as old as the machine. */
 static void make_connection_old(void)
 {
     fence()->connected_ns = 1;
 }
 
-/* words: what the registry holds, alternately members and what is held of them. */
+/* words: the content of the registry, alternately members and their entries. */
 static bool wait_for(struct barrier *barrier, int64_t lease_max_ms, const char *const *words, size_t count,
                      struct outcome *outcome)
 {
@@ -81,7 +81,7 @@ static void acknowledge(const char *membership, const char *name)
     barriers_acknowledge(barriers(), text_of(membership), text_of(name));
 }
 
-/* Of a barrier; it may be gone when the name is needed. */
+/* A copy of a barrier's name, because the barrier may have ended when it is needed. */
 struct barrier_name {
     char text[BARRIER_NAME_CHARS + 1];
 };
@@ -125,7 +125,7 @@ Test(barrier, an_empty_registry_counts_on_an_old_connection)
     expect_over(&outcome);
 }
 
-/* Redis may have been started again, and have forgotten who is registered. */
+/* Redis may have restarted and forgotten who was registered. */
 Test(barrier, an_empty_registry_does_not_count_on_a_young_connection)
 {
     struct outcome outcome = {0};
@@ -141,21 +141,21 @@ Test(barrier, an_empty_registry_does_not_count_on_a_young_connection)
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
 }
 
-/* Rule 10: which leases another master may have granted that was replaced by this one, by what replicas acknowledged.
- * All nodes of this one's registry do. */
+/* Rule 10: which leases the replaced master may have granted, judging by what replicas acknowledged. All nodes in this
+ * master's registry acknowledge. */
 
 static void make_follower_of_sentinels(int64_t replicas, int64_t min_replicas)
 {
     const struct redis_target target = {.master_name = "keys", .sentinel_count = 1, .sentinels = {{"127.0.0.1", 1}}};
 
     fixture.store->sentinel = fence()->sentinel = redis_sentinel_create(&fixture.loop, &target, 100);
-    cr_assert_eq(uv_timer_stop(&fixture.store->probe), 0); /* or the Redis that is there would be counted */
+    cr_assert_eq(uv_timer_stop(&fixture.store->probe), 0); /* otherwise the real Redis would be counted */
     fence()->replicas_listed = replicas;
     fence()->min_replicas = min_replicas;
     fence()->connected_ns = clock_boot_ns();
 }
 
-/* When a revocation is over that all have acknowledged. */
+/* When a revocation is over that all nodes have acknowledged. */
 static uint64_t over_at(int64_t lease_max_ms)
 {
     struct outcome outcome = {0};
@@ -170,7 +170,7 @@ static uint64_t over_at(int64_t lease_max_ms)
     return outcome.at_ns;
 }
 
-enum { SLACK_MS = 2000 }; /* of a slow machine */
+enum { SLACK_MS = 2000 }; /* for a slow machine */
 
 static void expect_between(uint64_t at_ns, uint64_t from_ns, uint64_t least_ms)
 {
@@ -178,7 +178,7 @@ static void expect_between(uint64_t at_ns, uint64_t from_ns, uint64_t least_ms)
     cr_expect_lt(at_ns, from_ns + (least_ms + SLACK_MS) * NS_PER_MS, "too late");
 }
 
-/* The longest lease is what the new master knows: it has acknowledged each. */
+/* The new master knows the longest lease, because it has acknowledged each. */
 Test(barrier, all_replicas_knew_of_each_lease)
 {
     make_follower_of_sentinels(2, 2);
@@ -188,7 +188,8 @@ Test(barrier, all_replicas_knew_of_each_lease)
     expect_between(over_at(5000), now_ns, 0);
 }
 
-/* From when on enough replicas follow the new master; the longest lease is not known, but bounded. */
+/* The wait counts from the moment when enough replicas follow the new master. The longest lease is unknown, but
+ * bounded. */
 Test(barrier, a_majority_of_replicas_leaves_the_replaced_master)
 {
     make_follower_of_sentinels(2, 1);
@@ -202,7 +203,7 @@ Test(barrier, a_majority_of_replicas_leaves_the_replaced_master)
     expect_between(over_at(100), now_ns, 0);
 }
 
-/* Before, it can't be over by acknowledgements: W runs from the reply, which itself is one of enough replicas. */
+/* Until then, acknowledgements cannot end it: W runs from the reply, for which enough replicas have acknowledged. */
 Test(barrier, nobody_has_followed_yet)
 {
     make_follower_of_sentinels(2, 1);
@@ -211,7 +212,7 @@ Test(barrier, nobody_has_followed_yet)
     expect_between(over_at(100), now_ns, 1300);
 }
 
-/* Redis' own fence of 4.1 s, by a clock that is a tenth slower than the revoker's. */
+/* Redis' own fence of 4.1 s, by a clock a tenth slower than the revoker's. */
 Test(barrier, fewer_replicas_may_stay_with_the_replaced_master)
 {
     make_follower_of_sentinels(3, 1);
@@ -228,7 +229,7 @@ Test(barrier, a_command_that_waits_for_no_replica)
     expect_between(over_at(100), fence()->connected_ns, 4510 + 1300);
 }
 
-/* Who promotes a replica by hand may have any number of them. */
+/* With manual failover, there may be any number of replicas. */
 Test(barrier, without_sentinels_enough_replicas_must_follow_too)
 {
     fence()->min_replicas = 1;
@@ -309,7 +310,7 @@ Test(barrier, acknowledgements_overtake_the_reply)
     expect_over(&outcome);
 }
 
-/* A thousand nodes each of which acknowledges, some before the reply; each is found, and none twice. */
+/* A thousand nodes acknowledge, some before the reply; each is found, and none twice. */
 Test(barrier, many_nodes)
 {
     enum { NODES = 3000 };
@@ -323,7 +324,7 @@ Test(barrier, many_nodes)
 
     make_connection_old();
     for (unsigned i = 0; i < NODES; i++) {
-        /* Some differ in the end alone: the hash of these is the same. */
+        /* Some differ only at the end, so they have the same hash. */
         snprintf(members[i], sizeof members[i], "%08x%016x%08x", i % 7 ? i * 2654435761U : 0, 0, i);
         items[2 * i] = (struct redis_reply){.type = REPLY_STRING, .text = text_of(members[i])};
         items[2 * i + 1] = (struct redis_reply){.type = REPLY_STRING, .text = TEXT("1 5000")};
@@ -413,7 +414,7 @@ Test(barrier, a_registry_that_can_not_be)
     cr_assert_eq(outcome.calls, 0);
 }
 
-/* A wait that is computed from nonsense would be too short, or for ever. */
+/* A wait computed from nonsense would be too short, or never end. */
 Test(barrier, a_longest_lease_that_can_not_be)
 {
     static const int64_t LEASES[] = {-1, INT64_MIN, INT64_MAX, 147573952589676413, LEASE_MS_MAX + 1};
@@ -456,7 +457,7 @@ Test(barrier, many_at_once)
 
 static struct outcome second;
 
-/* Begins another one inside the end of the first. */
+/* Begins another one in the completion of the first. */
 static void done_and_begin(void *arg, bool is_over)
 {
     struct barrier_name name;
@@ -496,7 +497,7 @@ Test(barrier, the_connection_is_lost)
     cr_assert_not(waiting.is_over);
     acknowledge(MEMBER_A, name.text);
     cr_assert_eq(waiting.calls, 1);
-    /* The other's script has not been answered: its call decides. */
+    /* The other's script has not been answered, so its call decides. */
     acknowledge(MEMBER_A, later_name.text);
     WAIT_FOR(not_waiting, 5000, &later, MEMBER_A, "1 200");
     expect_over(&later);

@@ -23,7 +23,7 @@ Test(fence, knows_how_many_replicas_end_leases)
                          min_replicas, replicas);
 }
 
-/* Without Sentinels; with them test_barrier.c holds what a revocation waits for. */
+/* Without Sentinels. With them, test_barrier.c tests what a revocation waits for. */
 Test(fence, a_connection_is_alone_once_its_replicas_follow)
 {
     struct fence fence = {.min_replicas = 1, .replicas_listed = 3};

@@ -1,5 +1,5 @@
-/* Which store it is, and which Redis: a node decides nothing by another store than its own, by one that lost what it
- * held, by a replica, or by two servers at a time. */
+/* Which store and which Redis: a node decides nothing by a store other than its own, by one that lost data, by a
+ * replica, or by two servers at a time. */
 #include "deadline.h"
 #include "leak_guard.h"
 #include "redis_server.h"
@@ -58,7 +58,7 @@ static enum store_result read_key(void)
     return found;
 }
 
-/* Answered 503: what was read, or was under way, says nothing. */
+/* Answered 503: what was read, or was under way, proves nothing. */
 static bool is_undecided(void)
 {
     enum store_result result = read_key();
@@ -108,7 +108,7 @@ Test(identity, a_heartbeat_that_meets_another_store_ends_the_membership)
     }
 }
 
-/* A node without heartbeats, too. */
+/* Also at a node without heartbeats. */
 Test(identity, a_read_is_not_believed_in_another_store)
 {
     static const char *const IDS[] = {NO_ID, OTHER_ID};
@@ -179,7 +179,7 @@ static bool is_on_the_other_run(void *arg)
     return true;
 }
 
-/* The name leads to another server, when one connection is made anew. */
+/* The name leads to another server when one connection is made again. */
 Test(identity, one_link_at_another_server_ends_the_membership)
 {
     open_ready();

@@ -1,4 +1,4 @@
-/* What gives a lease and what does not, and what a node is told of revocations. */
+/* What grants a lease and what does not, and how a node hears of revocations. */
 #include "base/clock.h"
 #include "base/encode.h"
 #include "deadline.h"
@@ -24,7 +24,7 @@ Test(membership, a_lease_comes_with_the_echo_and_not_before)
     cr_assert_not(has_lease(NULL), "answered is not echoed");
     until(has_lease_by_echoes, NULL);
     struct heartbeat first = heartbeat_at(0);
-    /* The first on a slow machine fails: commands go over another connection, which may take longer. */
+    /* The first may fail on a slow machine: commands use another connection, which may take longer. */
     cr_assert_gt(strtoull(first.number, NULL, 10), 0);
     cr_assert_str_eq(first.lease, "1000");
     cr_assert_eq(strlen(first.nonce), 16);
@@ -41,7 +41,7 @@ Test(membership, a_lease_is_counted_from_before_the_heartbeat_was_sent)
     open_fake();
     join(LONG_MS);
     until_heartbeats(1);
-    end_ns = clock_boot_ns() + LONG_MS * NS_PER_MS; /* no earlier than it ends */
+    end_ns = clock_boot_ns() + LONG_MS * NS_PER_MS; /* no earlier than the lease ends */
     test_loop_for(&w.loop, LONG_MS / 3);
     echo(0);
     until(has_lease, NULL);
@@ -77,7 +77,7 @@ static enum store_result call_script(void)
     return (enum store_result)result;
 }
 
-/* Rule 10. Leaving ends the use of the cache, not what is known of the master. */
+/* Rule 10. Leaving ends the use of the cache, not the knowledge about the master. */
 Test(membership, behind_sentinels_reads_decide_under_a_lease_alone)
 {
     open_fake();
@@ -125,14 +125,14 @@ Test(membership, one_redis_decides_without_a_lease)
     close_world();
 }
 
-/* The clock that the call tells is the one it judged by. */
+/* The time that the call returns is the one it judged by. */
 Test(membership, the_clock_is_read_at_the_question)
 {
     uint64_t before_ns, now_ns, lease_end_ns;
 
     open_with_lease(300);
     lease_end_ns = clock_boot_ns() + 300 * NS_PER_MS;
-    /* The loop does not run: nothing but the clock can end the lease. */
+    /* The loop does not run, so only the clock can end the lease. */
     do {
         before_ns = clock_boot_ns();
         bool holds = membership_has_lease(w.member, &now_ns);
@@ -163,11 +163,11 @@ Test(membership, the_echo_of_a_heartbeat_that_was_given_up_grants_none)
 {
     open_fake();
     join(LEASE_MS);
-    until_heartbeats(2); /* the first was not echoed as long as its lease would have been */
+    until_heartbeats(2); /* the first was not echoed for as long as its lease would have lasted */
     echo(0);
     test_loop_for(&w.loop, 50);
     cr_assert_not(has_lease(NULL));
-    /* On a slow machine one may get lost between the two. */
+    /* On a slow machine, one between the two may get lost. */
     cr_assert_gt(strtoull(heartbeat_at(1).number, NULL, 10), strtoull(heartbeat_at(0).number, NULL, 10));
     cr_assert_str_neq(heartbeat_at(1).nonce, heartbeat_at(0).nonce);
     until(has_lease_by_echoes, NULL);
@@ -281,7 +281,7 @@ static unsigned waits(void)
     return fake_redis_count(w.fake, "WAIT");
 }
 
-/* Echoes whatever comes; no lease must come of it. */
+/* Echoes every heartbeat; none may grant a lease. */
 static void expect_no_lease_for(unsigned ms)
 {
     uint64_t until_ns = clock_boot_ns() + ms * NS_PER_MS;
@@ -312,7 +312,7 @@ Test(membership, a_heartbeat_is_followed_by_wait)
     close_world();
 }
 
-/* For longer it could grant nothing, and changes wait behind it. */
+/* A longer wait could grant nothing, and changes wait behind it. */
 Test(membership, wait_ends_with_the_lease)
 {
     open_with_replicas(1, 40);
@@ -378,7 +378,7 @@ Test(membership, an_error_of_wait_grants_none)
     close_world();
 }
 
-/* The echo first; and only one heartbeat is under way, however slow the replicas are. */
+/* The echo comes first, and only one heartbeat is under way, however slow the replicas are. */
 Test(membership, an_echo_waits_for_replicas)
 {
     enum { SLOW_MS = 350, LONG_MS = 5000 };
@@ -394,7 +394,7 @@ Test(membership, an_echo_waits_for_replicas)
     until(has_lease, NULL);
     cr_assert_geq(clock_boot_ns() - read_ns, (SLOW_MS - 20) * NS_PER_MS);
     cr_assert_eq(heartbeats(), 1);
-    uint64_t end_ns = read_ns + LONG_MS * NS_PER_MS; /* from before it was sent: no later */
+    uint64_t end_ns = read_ns + LONG_MS * NS_PER_MS; /* read before it was sent, so no later */
     while (clock_boot_ns() < end_ns)
         test_loop_for(&w.loop, 1);
     cr_assert_not(has_lease(NULL), "what came later was not echoed");
@@ -437,7 +437,7 @@ Test(membership, the_shortest_lease_has_one_heartbeat_under_way)
     close_world();
 }
 
-/* A membership that ended takes what its heartbeat would have granted along. */
+/* When a membership ends, its heartbeat can no longer grant anything. */
 Test(membership, replicas_of_an_earlier_memberships_heartbeat_grant_none)
 {
     unsigned twice = 2;

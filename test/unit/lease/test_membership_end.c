@@ -1,4 +1,4 @@
-/* How members end: by their connection, by nonsense, by leaving, by closing. */
+/* How memberships end: by losing the connection, by nonsense, by leaving, by closing. */
 #include "deadline.h"
 #include "leak_guard.h"
 #include "lease_world.h"
@@ -26,7 +26,7 @@ static void expect_new_membership(const struct member_name *before, uint64_t epo
     until_command(subscribe);
     until(has_lease_by_echoes, NULL);
     cr_assert_str_eq(heartbeat_at(heartbeats() - 1).membership, after.text);
-    /* Nobody has to wait for the one before. */
+    /* Nobody has to wait for the previous membership. */
     snprintf(leave, sizeof leave, "%s" IN_OUR_STORE "%s ", w.leave, before->text);
     until_command(leave);
 }
@@ -70,7 +70,7 @@ Test(membership_end, an_echo_of_the_membership_before_grants_none)
     close_world();
 }
 
-/* A heartbeat of the old membership that is answered late must not be taken for the new one's. */
+/* A late answer to the old membership's heartbeat must not count for the new one. */
 Test(membership_end, a_late_answer_of_the_membership_before_changes_nothing)
 {
     open_fake();
@@ -144,8 +144,8 @@ Test(membership_end, a_message_on_another_channel_ends_the_membership)
     close_world();
 }
 
-/* Two ways in which the subscription is dead though Redis answers: the one is seen by its missing echoes; the other,
- * that Redis does not answer heartbeats, says nothing of the subscription. */
+/* Redis answers heartbeats but does not echo them: the subscription is dead. If Redis does not answer heartbeats, that
+ * says nothing about the subscription. */
 
 Test(membership_end, heartbeats_that_are_answered_but_not_echoed_renew_the_connection)
 {
@@ -232,7 +232,7 @@ Test(membership_end, one_that_left_still_acknowledges_and_begins_no_other)
     close_world();
 }
 
-/* The entry of the membership that was lost is still in the registry: nobody must have to wait for it. */
+/* The lost membership is still in the registry. Nobody must have to wait for it. */
 Test(membership_end, leaving_takes_the_membership_before_along)
 {
     struct member_name name;

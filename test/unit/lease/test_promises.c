@@ -1,4 +1,4 @@
-/* What a node keeps of what it answered, and how it tells it again to a store that lacks it. */
+/* What a node keeps of the changes it has acknowledged, and how it repeats them to a store that lacks them. */
 #include "deadline.h"
 #include "leak_guard.h"
 #include "lease_world.h"
@@ -42,7 +42,7 @@ static void open_ready(void)
     rule("CONFIG GET appendfsync", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$6\r\nalways\r\n", 0);
     rule("CONFIG GET no-appendfsync-on-rewrite", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$2\r\nno\r\n", 0);
     rule("CONFIG GET maxmemory-policy", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$10\r\nnoeviction\r\n", 0);
-    w.is_safe = true; /* or each loss is accepted */
+    w.is_safe = true; /* otherwise every loss is accepted */
     join(0);
     name_script(SCRIPT_key_revoke, revocation);
     name_script(SCRIPT_node_settle, settle);
@@ -60,7 +60,7 @@ static void change_done(void *arg, enum store_result result, const struct redis_
     is_done = true;
 }
 
-/* A change that is acknowledged; key NULL: no revocation. */
+/* A change that is acknowledged; key NULL: not a revocation. */
 static void change(struct id *key)
 {
     is_done = false;
@@ -73,7 +73,7 @@ static struct id some_key(void)
     return id_mint(ID_KEY, clock_wall_ms());
 }
 
-/* From now on the store holds the changes up to that number, and the loss of the others was accepted (or not). */
+/* From now on, the store holds the changes up to that number; the loss of the others was accepted, or not. */
 static void hold(unsigned number, bool is_accepted)
 {
     char digits[16];

@@ -185,7 +185,7 @@ static bool peer_is_ready(void *arg)
     return redis_link_is_ready(w.peer.ears) && redis_link_is_ready(w.peer.mouth);
 }
 
-/* The barrier waits for it, and it has heard. */
+/* The barrier waits for the peer, which has heard of it. */
 static bool is_waited_for(void *arg)
 {
     (void)arg;
@@ -225,7 +225,7 @@ static void peer_close(void)
     cr_assert(test_loop_until_set(&fixture.loop, &w.peer.is_closed, PATIENCE_MS));
 }
 
-/* arg: what the registry holds of it; NULL: nothing */
+/* arg: the peer's entry in the registry; NULL: none */
 static bool peer_is_held_as(void *arg)
 {
     char held[64];
@@ -305,7 +305,7 @@ Test(revocation, a_node_that_is_silent_is_waited_for_and_swept)
     until(peer_is_held_as, NULL);
     revoke_key(STORE_OK);
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 1, "nobody waits for it twice");
-    /* Back in the registry, it is waited for again, although the key was revoked before. */
+    /* Back in the registry, the peer is waited for again, although the key was already revoked. */
     peer_register();
     cr_assert_geq(revoke_key(STORE_OK), wait_ns(300));
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 2);
@@ -522,7 +522,7 @@ Test(revocation, redis_is_started_again)
     until(has_lease, NULL);
     own_name(&after);
     until(is_alone_in_the_registry, after.text);
-    /* Its connection is young: whoever is registered, it waits. */
+    /* Its connection is young, so it waits, whoever is registered. */
     uint64_t since_ns = fence_sole_since_ns(lease_fence(store_lease(fixture.store)));
     revoke_key(STORE_OK);
     cr_assert_geq(clock_boot_ns(), since_ns + wait_ns(LEASE_MS));

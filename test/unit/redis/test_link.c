@@ -13,7 +13,7 @@
 
 enum { TIMEOUT_MS = 150 };
 
-/* One loop, one fake Redis, one link, and what became of the calls. */
+/* One loop, one fake Redis, one link, and the outcomes of calls. */
 struct world {
     uv_loop_t loop;
     struct fake_redis *fake;
@@ -23,7 +23,7 @@ struct world {
     bool is_calling; /* inside redis_link_call() */
     bool calls_again, closes_in_reply, closes_in_ready;
     bool is_closed;
-    char replies[256]; /* texts, each ended by a blank */
+    char replies[256]; /* texts, each followed by a blank */
 };
 
 static struct world w;
@@ -132,7 +132,7 @@ static void open_ready(void)
     until(is_ready, NULL);
 }
 
-/* Whatever was under way ends, and nothing is left in the loop. */
+/* Everything under way ends, and nothing is left in the loop. */
 static void close_world(void)
 {
     bool was_closed = w.is_closed;
@@ -261,7 +261,7 @@ Test(redis_link, refuses_calls_until_it_is_ready)
     close_world();
 }
 
-/* The timer's word: how late the loop comes to it is the machine's business. */
+/* Trusts the timer: how late the loop gets to it depends on the machine. */
 static void expect_due_in_time(void)
 {
     cr_assert_leq(uv_timer_get_due_in(&w.link->timer), TIMEOUT_MS);
@@ -280,7 +280,7 @@ Test(redis_link, tells_each_call_at_its_own_deadline_while_redis_stalls)
     while (w.lost < 1)
         uv_run(&w.loop, UV_RUN_ONCE);
     cr_assert_eq(w.awaited, 1);
-    /* Begun late enough to be answered once Redis goes on. */
+    /* Begun late enough to be answered once Redis continues. */
     test_loop_for(&w.loop, TIMEOUT_MS / 2);
     call("GET", TEXT("third"));
     until(nothing_awaited, NULL);
@@ -291,7 +291,7 @@ Test(redis_link, tells_each_call_at_its_own_deadline_while_redis_stalls)
     close_world();
 }
 
-/* When all that is under way was told, the timer waits for the connection to be overdue, much later. */
+/* When every call under way has timed out, the timer waits until the connection is overdue, much later. */
 Test(redis_link, keeps_the_deadline_of_a_call_behind_calls_that_were_told)
 {
     open_ready();
@@ -460,7 +460,7 @@ Test(redis_link, bounds_its_output_and_stays_in_step)
     until(nothing_awaited, NULL);
     cr_assert_eq(w.not_sent, 3);
     cr_assert_eq(w.replied + w.lost, 6);
-    until(get_a_arrived, NULL); /* perhaps later than it was told lost */
+    until(get_a_arrived, NULL); /* perhaps after it was reported lost */
     cr_assert_eq(fake_redis_count(w.fake, "GET a"), 1, "what did not fit left no bytes behind");
     close_world();
     free(piece);
@@ -474,7 +474,7 @@ Test(redis_link, knows_what_was_surely_not_sent)
     memset(piece, 'x', PIECE_BYTES);
     open_ready();
     fake_redis_stop_reading(w.fake, true);
-    /* More than the kernel takes: the rest stays with libuv, and what comes then with us. */
+    /* More than the kernel takes: libuv keeps the rest, and we keep what comes after it. */
     for (unsigned i = 0; i < PIECES; i++)
         call("PUT", (struct text){piece, PIECE_BYTES});
     test_loop_for(&w.loop, TIMEOUT_MS / 3);
@@ -494,7 +494,7 @@ Test(redis_link, tries_every_address_of_a_name)
 {
     open_world();
     struct redis_target target = fake_target();
-    /* May name ::1 first, where nobody listens. */
+    /* May resolve to ::1 first, where nobody listens. */
     snprintf(target.host, sizeof target.host, "localhost");
     open_link(&target, 10);
     until(is_ready, NULL);
@@ -532,7 +532,7 @@ Test(redis_link, speaks_over_a_unix_socket)
     close_world();
 }
 
-/* Closing at every moment of a link's life: close_world() asserts that all that was under way ends. */
+/* Closing at every moment of a link's life: close_world() asserts that everything under way ends. */
 
 static bool is_resolving(void *arg)
 {

@@ -96,7 +96,7 @@ Test(reply, error_kind_is_the_first_word)
     cr_assert_null(reply_error_kind(NULL).ptr);
 }
 
-/* The reader: bytes in any pieces, replies out */
+/* The reader: bytes in, in any pieces; replies out */
 
 static void print(const struct redis_reply *reply, struct buf *out)
 {
@@ -114,7 +114,7 @@ static void print(const struct redis_reply *reply, struct buf *out)
         buf_append_str(out, reply->count ? ")" : "()");
 }
 
-/* All replies of the bytes, fed in steps, each ended by a blank; "!" where the reader broke. */
+/* Prints all replies in the bytes, fed in steps, each followed by a blank; "!" if the reader fails. */
 static void read_all(const char *bytes, size_t step, struct buf *out)
 {
     struct redis_reader *reader = redis_reader_create();

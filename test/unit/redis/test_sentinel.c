@@ -20,7 +20,7 @@ enum { TIMEOUT_MS = 150, PEERS = 3, REDISES = 2, LINKS = 2, REPLY_BYTES = 256, R
 #define MASTER_ROLE FAKE_MASTER
 #define REPLICA_ROLE FAKE_REPLICA
 
-/* Three Sentinels, two Redises, and two links that follow. */
+/* Three Sentinels, two Redises, and two links that follow them. */
 static struct world {
     uv_loop_t loop;
     struct fake_redis *peers[PEERS], *redises[REDISES];
@@ -28,7 +28,7 @@ static struct world {
     struct redis_link *links[LINKS];
     unsigned ups, downs, closed;
     bool is_sentinel_closed;
-    char replies[REPLIES_MAX][REPLY_BYTES]; /* rules keep pointers */
+    char replies[REPLIES_MAX][REPLY_BYTES]; /* rules keep pointers to them */
     unsigned reply_count;
 } w;
 
@@ -55,7 +55,7 @@ __attribute__((format(printf, 1, 2))) static const char *reply(const char *forma
     return w.replies[w.reply_count++];
 }
 
-/* From now on that Sentinel names that Redis, with that epoch. */
+/* From now on, the Sentinel names that Redis, with that epoch. */
 static void name(unsigned peer, unsigned redis, unsigned epoch)
 {
     char port[8];
@@ -70,7 +70,7 @@ static void name(unsigned peer, unsigned redis, unsigned epoch)
          reply("*2\r\n$9\r\n127.0.0.1\r\n$%d\r\n%s\r\n", length, port), 0);
 }
 
-/* What else it tells is of no interest here. */
+/* The rest of the answer does not matter here. */
 static void count(unsigned peer, unsigned replicas)
 {
     rule(w.peers[peer], "SENTINEL MASTER keys",
@@ -186,7 +186,7 @@ Test(redis_sentinel, leads_all_links_to_the_master)
     close_all();
 }
 
-/* Not with the next round, a second later; a machine that is busy gets some tries. */
+/* Not in the next round, a second later. A busy machine gets several tries. */
 Test(redis_sentinel, asks_as_soon_as_one_is_connected)
 {
     uint64_t took_ms = UINT64_MAX;
@@ -209,7 +209,7 @@ Test(redis_sentinel, needs_one_that_knows)
 
     open_fakes();
     fake_redis_go_away(w.peers[0]);
-    name(2, 0, 3); /* the second answers that it knows no such master */
+    name(2, 0, 3); /* the second answers that it does not know this master */
     open_links();
     until(are_links_ready, NULL);
     until(is_census_taken, &knowing);
@@ -228,7 +228,7 @@ static void until_replicas(int64_t count)
     until(knows_replicas, &count);
 }
 
-/* A replica that one of them knows can be promoted, and it can't tell any more once it is away. */
+/* A replica that only one of them knows can be promoted, and that one cannot report it once it is down. */
 Test(redis_sentinel, counts_the_replicas_of_whoever_knows_most)
 {
     open_fakes();
@@ -370,8 +370,8 @@ static uint64_t until_asked(void)
     return (uv_hrtime() - start_ns) / 1000000;
 }
 
-/* Rounds come each second; a machine that is busy gets some tries. The second Sentinel is slow, so that the round
- * before is not over yet. */
+/* Rounds come each second; a busy machine gets several tries. The second Sentinel is slow, so that the previous round
+ * is not over yet. */
 Test(redis_sentinel, asks_at_once_when_told_of_a_switch)
 {
     uint64_t took_ms = UINT64_MAX;
@@ -398,7 +398,7 @@ Test(redis_sentinel, notices_a_switch_that_nobody_told_of)
     name_at_all(0, 1);
     open_links();
     until(are_links_ready, NULL);
-    name(1, 1, 2); /* one that knows better is enough */
+    name(1, 1, 2); /* one with a newer epoch is enough */
     until(have_moved, w.redises[1]);
     close_all();
 }
@@ -524,7 +524,7 @@ Test(redis_sentinel, takes_nothing_that_cannot_be)
     }
 }
 
-/* Where the master is counts together with its epoch alone. */
+/* A master's address counts only together with its epoch. */
 Test(redis_sentinel, takes_no_master_without_its_epoch)
 {
     open_fakes();

@@ -1,4 +1,4 @@
-/* A link that listens: when it is ready, what it tells, and when it gives its connection up. */
+/* A subscribed link: when it is ready, what it reports, and when it gives up its connection. */
 #include "fake_redis.h"
 #include "deadline.h"
 #include "leak_guard.h"
@@ -19,7 +19,7 @@ struct world {
     uv_loop_t loop;
     struct fake_redis *fake;
     struct redis_link *link;
-    unsigned ups, downs, asked; /* for channels */
+    unsigned ups, downs, asked; /* asked for channels */
     char own[32];
     char messages[256]; /* "channel=payload ", in order */
     unsigned not_sent;
@@ -59,7 +59,7 @@ static void on_ready(void *arg, bool ready)
         close_link();
 }
 
-/* The first channel is another one on each connection. */
+/* The first channel differs on each connection. */
 static size_t channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX])
 {
     (void)arg;
@@ -107,7 +107,7 @@ static void open_link(void)
     w.link = redis_link_create(&w.loop, &target, &settings, on_ready, NULL);
 }
 
-/* Confirms what later rules do not answer otherwise. */
+/* Confirms subscriptions, unless later rules answer differently. */
 static void open_confirming(void)
 {
     open_world();
@@ -358,7 +358,7 @@ Test(redis_subscription, takes_no_calls)
     close_world();
 }
 
-/* It has no calls under way, so that silence is no trouble. */
+/* No calls are under way, so silence is fine. */
 Test(redis_subscription, silence_is_fine)
 {
     open_ready();

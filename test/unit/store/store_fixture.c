@@ -23,7 +23,7 @@ static bool is_ready(void *arg)
 
 void fixture_start(void)
 {
-    signal(SIGPIPE, SIG_IGN); /* as the program does: a Redis that went away is seen by EPIPE */
+    signal(SIGPIPE, SIG_IGN); /* as the program does: writing to a lost Redis fails with EPIPE */
     redis_server_start(&fixture.server, NULL);
     cr_assert_eq(uv_loop_init(&fixture.loop), 0);
     fixture.keyring = keyring_create(MASTER, 1);

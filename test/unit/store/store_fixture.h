@@ -14,15 +14,15 @@ struct store_fixture {
 };
 extern struct store_fixture fixture; /* each test has a process of its own */
 
-/* .init and .fini of suites; the latter proves that the loop ends clean and nothing leaks. */
+/* .init and .fini of suites. The latter proves that the loop closes cleanly and nothing leaks. */
 void fixture_start(void);
 void fixture_stop(void);
-/* Within fixture_stop() otherwise: closes the store and runs the loop until it is closed. */
+/* Closes the store and runs the loop until it is closed. fixture_stop() does this too. */
 void fixture_close_store(void);
-/* Another store over the same Redis, once the one before is closed; fixture_start() opens one with "t:". */
+/* Opens another store over the same Redis, once the previous one is closed. fixture_start() opens one with "t:". */
 void fixture_open_store(const char *prefix);
 
-/* How a verb with store_done ended; calls counts its completions. */
+/* How a verb with store_done ended. calls counts its completions. */
 struct answer {
     bool is_done;
     unsigned calls;
@@ -30,10 +30,10 @@ struct answer {
 };
 void answer_inserted(void *arg, enum store_result result, uint32_t retry_after_s);
 void answer_done(void *arg, enum store_result result);
-/* Runs the loop until the answer is there. The verb must not have completed inside its call. */
+/* Runs the loop until the verb has completed, which it must not have done inside its call. */
 enum store_result answer_wait(struct answer *answer);
 
-/* The same for verbs that find one record, which is copied. */
+/* For verbs that find one record, which is copied. */
 struct key_answer {
     struct answer answer;
     struct key_record key;
@@ -43,10 +43,10 @@ void key_answer_done(void *arg, enum store_result result, const struct key_recor
 extern const struct audit_source SOMEBODY;
 struct id some_account(void);                                              /* created in the store */
 struct user_record some_user(const struct id *account, const char *email); /* likewise */
-/* A record as the API makes it; not in the store. digest: its first byte set to n, the rest 0. */
+/* A record as the API makes it, not in the store. digest: the first byte is n, the rest 0. */
 struct key_record some_key(const struct id *account, enum key_mode mode, uint8_t n,
                            uint8_t ret_digest[KEY_DIGEST_BYTES]);
 enum store_result insert_key(const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES]);
-/* The `type` of the account's newest event, and how many there are. */
+/* Asserts the `type` of the account's newest event, and the number of events. */
 void expect_newest_event(const struct id *account, const char *type, long long count);
 void expect_newest_refusal(const struct id *account, const char *type, long long count);

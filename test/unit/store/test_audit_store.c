@@ -16,7 +16,7 @@ struct trail {
     struct id ids[EVENTS_MAX];
     int64_t created_ms;
     char first[256];      /* of the first event: "type actor target ip request_id" */
-    char first_names[64]; /* "actor's/target's kind" */
+    char first_names[64]; /* "actor's kind/target's kind" */
 };
 
 static void trail_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
@@ -48,7 +48,7 @@ static enum store_result list_trail(const struct id *account, unsigned limit, co
     return answer_wait(&trail->answer);
 }
 
-/* An event at an entry id of our choice, as scripts write them. */
+/* Writes an event at an entry id of our choice, as scripts do. */
 static void add_event_of(const struct id *account, const char *entry, const char *actor, const char *target)
 {
     char name[64];
@@ -91,7 +91,7 @@ Test(audit_store, events_tell_who_and_what_by_name)
     cr_expect_str_eq(trail.first_names, "ana@north.test/ ");
 }
 
-/* A device may call itself as it likes. */
+/* A device may call itself anything. */
 Test(audit_store, names_that_strangers_give_are_no_ids)
 {
     struct id account = some_account();

@@ -10,7 +10,7 @@ TestSuite(device_store, .init = fixture_start, .fini = fixture_stop);
 
 static const uint8_t CODE[KEYRING_DIGEST_BYTES] = {1}, USER_CODE[KEYRING_DIGEST_BYTES] = {2};
 
-/* As it is known where there is one master key. */
+/* The digests of a code when there is one master key. */
 static const struct token_digests *alone(const uint8_t *digest)
 {
     static struct token_digests digests;
@@ -79,7 +79,7 @@ static enum store_result poll_device(struct key_record *key, struct text client,
 
 struct visit_answer {
     struct answer answer;
-    struct device_enrolment enrolment; /* its texts are over */
+    struct device_enrolment enrolment; /* its texts are no longer valid */
     char texts[96];
     uint32_t retry_after_s;
 };
@@ -198,7 +198,7 @@ Test(device_store, waits_are_told)
     cr_expect_eq(visit.retry_after_s, 30);
 }
 
-/* What cannot be is neither a refusal nor a device. */
+/* An impossible record is neither a refusal nor a device. */
 Test(device_store, records_that_cannot_be)
 {
     static const char *const WRONG[][2] = {{"status", "bogus"}, {"scopes", "0"}, {"scopes", "x"}, {"created", "0"}};
@@ -225,11 +225,11 @@ Test(device_store, records_that_cannot_be)
     cr_expect_eq(decide(&user, false, &visit), STORE_UNKNOWN, "it was done");
 }
 
-/* Redis in somebody else's hands */
+/* An attacker writes to Redis */
 
 static char enrolment_name[128];
 
-/* Of the codes that begin() gives to n. */
+/* The name for the codes that begin() gives to n. */
 static const char *name_of_enrolment(const char *kind, int first, uint8_t n)
 {
     snprintf(enrolment_name, sizeof enrolment_name, "t:%s:%02x%02x%060d", kind, (unsigned)first, (unsigned)n, 0);
@@ -297,7 +297,7 @@ Test(device_store, an_approval_is_of_one_device_and_what_it_asked_for)
     cr_expect_eq(poll_device(&key, TEXT("agent"), &polled), STORE_OK);
 }
 
-/* A person reads a code from one device and would let in another. */
+/* Otherwise a person would read a code from one device and let in another. */
 Test(device_store, a_user_code_is_of_one_device)
 {
     struct id account = some_account();

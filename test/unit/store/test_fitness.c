@@ -76,7 +76,7 @@ Test(fitness, knows_what_fences_a_master_that_was_replaced)
     }
 }
 
-/* A replica may be promoted that knows nothing of the leases that others have acknowledged. */
+/* A replica may be promoted that does not know the leases that others have acknowledged. */
 Test(fitness, knows_what_a_replica_must_know_of_leases)
 {
     static const struct {
@@ -109,7 +109,8 @@ Test(fitness, knows_what_a_replica_must_know_of_leases)
     }
 }
 
-/* Nothing here is about what is asked for under --unsafe-redis, or worth waiting for. */
+/* A breach counts only among the kinds asked for: --unsafe-redis asks for fewer, and waiting helps only against
+ * some. */
 Test(fitness, breaks_by_kind)
 {
     const struct store_facts unsafe = {.redis_version = "7.2.4", .writable = true, .sentinels = 3};

@@ -50,7 +50,7 @@ static void expect_same(const struct key_record *got, const struct key_record *w
     cr_expect_str_eq(got->last4, want->last4);
 }
 
-/* What a check does not read is told as nothing. */
+/* Fields that a check does not read are empty. */
 static void expect_found(const struct key_record *got, const struct key_record *want)
 {
     expect_same_to_check(got, want);
@@ -59,7 +59,7 @@ static void expect_found(const struct key_record *got, const struct key_record *
     cr_expect_str_eq(got->last4, want->last4);
 }
 
-/* The name of the record is made twice: by the scripts' prelude, and here for the check path. */
+/* The record's name is built twice: by the scripts' prelude, and in C for the check path. */
 Test(key_store, what_was_inserted_is_found)
 {
     struct id account = some_account();
@@ -132,7 +132,7 @@ Test(key_store, longest_name_and_device_key)
     expect_newest_event(&account, "device_key.created", 1);
 }
 
-/* A node that hears nothing may have a lease from the master that this one has replaced: it would ask that one. */
+/* A node that is cut off may hold a lease from the replaced master, and would ask that one. */
 Test(key_store, an_insertion_waits_for_leases_of_a_replaced_master)
 {
     enum { LEFT_MS = 300, FENCE_MS = 4510, LEASES_MS = 1300 };
@@ -245,7 +245,7 @@ static void list(const struct key_query *query, struct page *page)
 
 enum { KEYS = 7 };
 
-/* Odd ones are in test mode, every third is revoked. */
+/* Odd ones are in test mode; every third is revoked. */
 static void make_keys(const struct id *account, struct id ret_ids[KEYS])
 {
     for (uint8_t i = 0; i < KEYS; i++) {
@@ -357,7 +357,7 @@ Test(key_store, last_use_is_told_by_id_and_in_lists)
     cr_expect_eq(page.last_used_ms, 4711);
 }
 
-/* What a record looks like is core's to judge; here that nothing else is ever answered. */
+/* core validates records; this tests that no invalid one is ever returned. */
 Test(key_store, records_that_cannot_be_are_never_answered)
 {
     static const char *const cases[] = {
@@ -395,7 +395,7 @@ Test(key_store, many_finds_at_once)
 
     cr_assert_eq(insert_key(&key, digest), STORE_OK);
     for (size_t i = 0; i < FINDS; i++) {
-        digest[0] = i % 2; /* every second one is known */
+        digest[0] = i % 2; /* every second one exists */
         key_store_find(fixture.store, digest, key_answer_done, &answers[i]);
     }
     for (size_t i = 0; i < FINDS; i++) {
@@ -451,7 +451,7 @@ Test(key_store, discards_outlive_an_outage)
     redis_server_kill(&fixture.server);
     key_store_discard(fixture.store, &key.id, &source);
     key_store_discard(fixture.store, &late.id, &source);
-    memset(actor, 'x', sizeof actor); /* texts may die */
+    memset(actor, 'x', sizeof actor); /* the caller's texts may end */
     test_loop_for(&fixture.loop, 600);
     cr_expect_eq(key_store_discards(fixture.store), 2);
 
@@ -464,11 +464,11 @@ Test(key_store, discards_outlive_an_outage)
     cr_assert_eq(find_key(digest, &answer), STORE_OK);
     cr_expect_gt(answer.key.revoked_ms, 0);
     expect_newest_event(&account, "api_key.revoked", 2);
-    /* An insertion that comes behind its discard makes no key. */
+    /* An insertion that arrives after its discard makes no key. */
     cr_expect_eq(insert_key(&late, late_digest), STORE_CONFLICT);
 }
 
-/* Redis in somebody else's hands */
+/* An attacker writes to Redis */
 
 static void name_of_key(const uint8_t digest[KEY_DIGEST_BYTES], char ret_name[80])
 {
@@ -508,13 +508,13 @@ Test(key_store, a_record_that_somebody_altered_is_not_found)
     /* at another secret's digest */
     redis_server_tell(&fixture.server, "SET", other_name, stored, NULL);
     cr_expect_eq(find_key(other_digest, &answer), STORE_NOT_FOUND);
-    /* it can be revoked all the same */
+    /* it can still be revoked */
     cr_expect_eq(revoke_key(&EVERYTHING, &key.id, &answer), STORE_OK);
     redis_server_tell(&fixture.server, "SET", name, stored, NULL);
     cr_expect_eq(find_key(digest, &answer), STORE_OK);
 }
 
-/* Unknown fields, and a revocation, leave the seal whole. */
+/* Unknown fields and a revocation leave the seal valid. */
 Test(key_store, a_revoked_record_is_sealed_as_before)
 {
     struct id account = some_account();

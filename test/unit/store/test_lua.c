@@ -1,5 +1,5 @@
-/* Every script against a real Redis, as tables of commands and the replies they must get: what is there before, the
- * call, what is there after. */
+/* Every script against a real Redis, as tables of commands and expected replies: the state before, the call, the state
+ * after. */
 #include "leak_guard.h"
 #include "redis_server.h"
 #include "store/lua_scripts.h"
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* command: words; '' is an empty one, $now and $now+N are milliseconds of Redis' clock, @name is a script with its
- * arguments behind the prefix "t:", :use and :uses set and read what keys were used (below), =5:100,2:90 are counts as
- * usage_flush takes them.
- * reply: a pattern of fnmatch(), arrays in parentheses; or ~N, a number up to N and above N - 5000. NULL: no error. */
+/* command: words. '' is an empty one; $now and $now+N are milliseconds of Redis' clock; @name is a script, whose
+ * arguments follow the prefix "t:"; :use and :uses set and read the uses of keys (below); =5:100,2:90 are counts as
+ * usage_flush takes them. reply: a pattern for fnmatch(), with arrays in parentheses; or ~N, a number up to N and above
+ * N - 5000; NULL: any reply but an error. */
 struct step {
     const char *command, *reply;
 };
@@ -108,7 +108,8 @@ static size_t pack_counts(const char *list, char *ret_packed)
     return bytes;
 }
 
-/* The reply as text, to be freed. Blanks part the arguments; a + within one stands for a blank. */
+/* Returns the reply as text, which the caller frees. Blanks separate the arguments; a + within one stands for a
+ * blank. */
 static char *run(const char *command)
 {
     char *words = strdup(command), *rest = words, *word, *body = NULL, *text = NULL;
@@ -188,10 +189,10 @@ static void run_steps(const struct step *steps, size_t count)
         "@user_create usr_U acct_A a@b.test hash sealed 5 operator '' '' 100 mac", "(ok)" \
     }
 #define ORIGIN " usr_U 192.0.2.1 req_1 100"
-/* Without a credential: the command line. Without limits. */
+/* Without a credential, like the command line, and without limits. */
 #define BY " usr_U 192.0.2.1 req_1 100 '' 0 0"
 
-/* What a script answers that is told which store is meant; as text, to be freed. */
+/* The reply of a script that is told which store is meant, as text, which the caller frees. */
 static char *call_in_store(const char *script, const char *store, const char *argument)
 {
     char *body = script_text(script), *text = NULL;
@@ -210,7 +211,7 @@ static char *call_in_store(const char *script, const char *store, const char *ar
 Test(lua, epilogue)
 {
     static const struct {
-        const char *script, *store, *argument, *reply, *held; /* held: of node bb, afterwards */
+        const char *script, *store, *argument, *reply, *held; /* held: what the store holds of node bb afterwards */
     } CASES[] = {
         {"account_create", "t:store:aa", "acct_A", "(ok)", ""},
         {"account_create", "t:store:ab", "acct_B", "(other_store aa)", ""},
@@ -220,7 +221,7 @@ Test(lua, epilogue)
         {"account_create", "t:store:aa:bb:4", "acct_C", "(behind 3)", "3"},
         {"account_create", "t:store:aa:bb:3", "acct_C", "(ok)", "3"},
         {"account_create", "t:store:aa:cc:1", "acct_D", "(behind 0)", "3"},
-        {"account_create", "t:store:aa:bb:3:2", "acct_D", "(ok)", "3"}, /* late, of a connection that was given up */
+        {"account_create", "t:store:aa:bb:3:2", "acct_D", "(ok)", "3"}, /* late, from a connection that was given up */
         {"node_settle", "t:store:aa:bb:0:9", "x", "(ok)", "9"},
         {"store_accept_loss", "t:store:aa", "run", "(ok)", "9"},
         {"account_list", "t:store:ab:bb:0", "x", "(other_store aa)", "9"},
@@ -244,7 +245,7 @@ Test(lua, epilogue)
     STEPS({"EXISTS t:acct:acct_E t:store", "0"});
 }
 
-/* The first account, and a store from before there were identities. */
+/* The first account, and a store from before identities. */
 Test(lua, a_store_gets_its_identity_once)
 {
     STEPS({"@schema_claim 1 aa", "(ok 1 * 0)"}, {"EXISTS t:store", "0"}, {"@account_create acct_A North 1 bb", "(ok)"},
@@ -282,7 +283,7 @@ Test(lua, key_get)
           {"@key_get key_1 acct_B api_key 0", "(not_found)"}, {"@key_get key_1 acct_A device_key 0", "(not_found)"},
           {"@key_get key_1 acct_A api_key 1", "(not_found)"}, {":use acct_A key_1 99 5 2026-01-31 2", "1"},
           {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 - Name 99 d1))"},
-          /* A record that is another key's must never be answered. */
+          /* Another key's record must never be returned. */
           {"SET t:key:d1 key_2+acct_A+live+wxyz+3+7+-+Name", "OK"}, {"@key_get key_1 acct_A api_key 0", "-*"},
           {"SET t:key:d1 key_1+acct_A+live", "OK"}, {"@key_get key_1 acct_A api_key 0", "-*"});
 }
@@ -299,13 +300,13 @@ Test(lua, key_revoke)
           {"ZRANGE t:acct:acct_A:keys:ak-test:revoked 0 -1", "(key_1)"},
           {"XREVRANGE t:acct:acct_A:audit:test + - COUNT 1",
            "((* (type api_key.revoked actor usr_U target key_1 ip 192.0.2.1 request_id req_1)))"},
-          /* Again: the first time stays, no second event. */
+          /* Again: the first time stays, and there is no second event. */
           {"SET t:key:d1 key_1+acct_A+test+wxyz+3+7+1234+A+name", "OK"},
           {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0 - - ''", "(ok (key_1 * 1234 A name nil d1) 1 0 ())"},
           {"GET t:key:d1", "* 1234 A name"}, {"XLEN t:acct:acct_A:audit:test", "2"});
 }
 
-/* Scripts carry the lines behind the first along, also those of later versions. */
+/* Scripts carry along the lines after the first, including those of later versions. */
 Test(lua, a_revocation_leaves_all_else_of_a_record)
 {
     STEPS(ACCOUNT,
@@ -314,7 +315,7 @@ Test(lua, a_revocation_leaves_all_else_of_a_record)
           {"GET t:key:d1", "key_1 acct_A test wxyz 3 7 1???????????? A name\nv=2\nby=usr_U\nnew=-\nm=mac\nlater=1"});
 }
 
-/* A key or a session that ended while the request's body was on its way changes nothing. */
+/* A key or session that ended while the request's body was arriving changes nothing. */
 #define INSERT_BY(actor, credential) \
     "@key_insert d9 key_9+acct_A+live+wxyz+3+7+-+Nine " actor " 192.0.2.1 req_1 100 " credential " 0 0"
 #define REVOKE_BY(actor, credential) \
@@ -331,7 +332,7 @@ Test(lua, a_key_that_is_dead_changes_nothing)
           /* Another key's digest, another account's key. */
           {INSERT_BY("key_1", "key+d2"), "(actor_unknown)"},
           {"@key_insert d8 key_8+acct_B+live+wxyz+3+7+-+B key_2 '' '' 100 key+d2 0 0", "(actor_unknown)"},
-          /* What is no credential is not taken for none. */
+          /* A malformed credential does not count as none. */
           {INSERT_BY("key_2", "d2"), "-*"}, {"EXISTS t:key:d9 t:id:key_9 t:key:d8", "0"}, {"GET t:key:d2", "* 7 - Two"},
           {"XLEN t:acct:acct_A:audit", "1"},
           /* It may revoke itself. */
@@ -349,7 +350,7 @@ Test(lua, a_session_that_is_over_changes_nothing)
            "7"},
           {INSERT_BY("usr_U", BY_SESSION("s1")), "(ok)"}, {"DEL t:key:d9 t:id:key_9", "2"},
           {INSERT_BY("usr_U", BY_STEP_UP), "(ok)"}, {"DEL t:key:d9 t:id:key_9 t:acct:acct_A:audit", "3"},
-          /* Its step-up is over: only what needs one is refused. */
+          /* Its step-up has expired: only changes that need one are refused. */
           {"HSET t:session:s1 step_up $now-300000", "0"}, {INSERT_BY("usr_U", BY_STEP_UP), "(actor_unproven)"},
           {INSERT_BY("usr_V", BY_SESSION("s1")), "(actor_unknown)"},
           {"@key_insert d9 key_9+acct_B+live+wxyz+3+7+-+B usr_U '' '' 100 " BY_SESSION("s1") " 0 0", "(actor_unknown)"},
@@ -357,7 +358,7 @@ Test(lua, a_session_that_is_over_changes_nothing)
           {REVOKE_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
           {"HSET t:session:s1 seen $now created $now-5000000", "0"},
           {INSERT_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
-          /* Nothing was written, not even that it is over. */
+          /* Nothing was written, not even the end of the session. */
           {"EXISTS t:session:s1", "1"}, {"DEL t:session:s1", "1"},
           {INSERT_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
           {REVOKE_BY("usr_U", BY_STEP_UP), "(actor_unknown)"}, {"EXISTS t:key:d9 t:id:key_9 t:acct:acct_A:audit", "0"},
@@ -369,7 +370,7 @@ Test(lua, master_keys)
     STEPS({"@master_keys one 0", "(ok 0 )"}, {"EXISTS t:master_keys", "0"}, {"@master_keys one 1", "(ok 0  one)"},
           {"@master_keys two 1", "(ok 0  one)"}, {"DEL t:master_keys", "1"}, ACCOUNT,
           {"@master_keys one 1", "(ok 0  one)"}, {"DEL t:master_keys", "1"}, {"ZADD t:accounts 0 acct_A", "1"},
-          /* Records of a version that noted none: nothing says that the key is theirs. */
+          /* Records of a version that noted no master key: nothing says that this one made them. */
           {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"}, {"@master_keys one 1", "(ok 1 )"},
           {"EXISTS t:master_keys", "0"}, {"@master_key_note one '' 99+mac", "(ok)"},
           {"@master_keys one 1", "(ok 0 99 mac one)"}, {"@master_key_note two one ''", "(ok)"},
@@ -391,7 +392,7 @@ Test(lua, key_walk_and_record_seal)
           {"@record_seal user usr_U p t '' q u n", "(conflict)"}, {"@record_seal user usr_U q u n p t m", "(ok)"});
 }
 
-/* What a later version keeps with a key, and what binds it, outlives a revocation by this one. */
+/* A later version's fields of a key, and its MAC, survive a revocation by this version. */
 Test(lua, key_revoke_carries_further_fields_along)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name\nv=9\nfuture=a+b\nm=x" BY, "(ok)"},
@@ -433,7 +434,7 @@ Test(lua, node_heartbeat)
     STEPS({"@node_heartbeat s1 1 1000 n1", "(ok)"}, {"HGETALL t:nodes", "(s1 1 1000)"}, {"GET t:lease_max", "1000"},
           {"@node_heartbeat s2 7 500 n2", "(ok)"}, {"HGET t:nodes s2", "7 500"}, {"GET t:lease_max", "1000"},
           {"@node_heartbeat s1 2 3000 n3", "(ok)"}, {"HGET t:nodes s1", "2 3000"}, {"GET t:lease_max", "3000"},
-          /* What a revoker has to wait for. */
+          /* What a revocation has to wait for. */
           ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
           {"@key_revoke key_1 acct_A api_key 1" ORIGIN " 0 s1 b1 ''", "(ok (key_1 *) 0 3000 (s? * s? *))"});
     cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK);
@@ -446,13 +447,13 @@ Test(lua, node_leave)
 {
     STEPS({"@node_heartbeat s1 1 1000 n1", "(ok)"}, {"@node_heartbeat s2 5 1000 n2", "(ok)"},
           {"@node_heartbeat s3 9 1000 n3", "(ok)"}, {"@node_leave s1 ''", "(ok 1)"}, {"HKEYS t:nodes", "(s2 s3)"},
-          /* Swept only if nothing was heard of it since; the words of a registry entry are one argument. */
+          /* Swept only if it has not been heard of since. The words of a registry entry are one argument. */
           {"EVAL return(redis.call('HSET','t:nodes','s2','5')) 0", "0"}, {"@node_leave s2 4 s3 8 s9 1", "(ok 0)"},
           {"HKEYS t:nodes", "(s2 s3)"}, {"@node_leave s2 5", "(ok 1)"}, {"HKEYS t:nodes", "(s3)"},
           {"GET t:lease_max", "1000"});
 }
 
-/* A change that was made must not be told as one that was not. */
+/* A change that was made must not be reported as one that was not. */
 Test(lua, key_revoke_writes_nothing_where_it_may_not_publish)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
@@ -466,7 +467,7 @@ Test(lua, discarded_before_its_insertion_a_key_is_never_made)
     STEPS(ACCOUNT, {"@key_revoke key_1 '' '' 0" ORIGIN " 1 - - ''", "(not_found)"},
           {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(conflict)"}, {"EXISTS t:key:d1", "0"},
           {"@key_get key_1 '' '' 0", "(not_found)"}, {"TTL t:id:key_1", "~86400"},
-          /* A key that exists is revoked as always. */
+          /* An existing key is revoked as always. */
           {"@key_insert d2 key_2+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
           {"@key_revoke key_2 '' '' 0" ORIGIN " 1 - - ''", "(ok *)"}, {"GET t:key:d2", "* 7 1* Name"},
           {"GET t:id:key_2", "d2"});
@@ -553,7 +554,7 @@ Test(lua, user_reset)
           {"@user_reset usr_U new '' operator '' '' 100", "(ok)"},
           {"EXISTS t:session:s1 t:session:s2 t:user:usr_U:sessions t:user:usr_U:browsers", "0"},
           {"HMGET t:user:usr_U locked wrong_codes forgiven", "(nil nil 1*)"},
-          /* The code of before must not open the door again. */
+          /* The earlier code must not work again. */
           {"HMGET t:user:usr_U password totp totp_step", "(new sealed 8)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
            "((* (type user.unlocked actor operator target usr_U *)) (* (type user.password_reset actor operator target "
@@ -594,14 +595,14 @@ Test(lua, after_five_failures_from_a_network_an_email_waits_there)
           {FAIL("''", "pair:p,"), "(ok 0 0)"}, {BEGIN_AS("x", "a1", "pair:p,"), "(ok nil 0 0)"},
           {FAIL("''", "pair:p,"), "(ok 0 0)"}, {BEGIN_AS("x", "a1", "pair:p,network:o,"), "(refused 30 nil)"},
           {BEGIN_AS("x", "a1", "pair:q,network:o,"), "(ok nil 0 0)"},
-          /* What ends behind the limit is neither told nor counted. */
+          /* Attempts that end beyond the limit are neither reported nor counted. */
           {FAIL("''", "pair:p,network:n,"), "(refused 30)"}, {"HGET t:throttle:p n", "5"}, {"EXISTS t:throttle:n", "0"},
-          /* The wait is over: one attempt, then twice the wait. */
+          /* The wait is over: one attempt, then twice as long. */
           {"HSET t:throttle:p until $now-1", "0"}, {BEGIN_AS("x", "a2", "pair:p,"), "(ok nil 0 0)"},
           {FAIL("''", "pair:p,"), "(ok 0 0)"}, {BEGIN_AS("x", "a2", "pair:p,"), "(refused 60 nil)"},
           {"HSET t:throttle:p until $now-1", "0"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
           {BEGIN_AS("x", "a2", "pair:p,"), "(refused 120 nil)"},
-          /* Rounded up, so that who waits as told is let in. */
+          /* Rounded up, so that a client that waits this long is let in. */
           {"HSET t:throttle:p until $now+1999", "0"}, {BEGIN_AS("x", "a2", "pair:p,"), "(refused 2 nil)"});
 }
 
@@ -611,7 +612,7 @@ Test(lua, waits_are_capped_and_forgotten_after_the_window)
           {BEGIN_AS("x", "a", "pair:p,"), "(refused 900 nil)"}, {"PTTL t:throttle:p", "~900000"},
           {"HSET t:throttle:q n 12 first $now-900000 until $now-1", "3"}, {FAIL("''", "pair:q,"), "(ok 0 0)"},
           {"HMGET t:throttle:q n until", "(1 0)"},
-          /* Within a wait the window's end changes nothing. */
+          /* During a wait, the end of the window changes nothing. */
           {"HSET t:throttle:r n 12 first $now-900000 until $now+50000", "3"},
           {BEGIN_AS("x", "a", "pair:r,"), "(refused 50 nil)"});
 }
@@ -642,7 +643,7 @@ Test(lua, networks_have_twenty_failures_and_wide_ones_sixty)
 
 #define FROM_BROWSER(digest) "@login_begin email a@b.test a9 pair:new,email:e, browser:b, " digest
 
-/* Thirty failures within an hour, from wherever: the rest of the hour is for browsers that are known. */
+/* Thirty failures within an hour, from anywhere: for the rest of the hour, only known browsers get in. */
 Test(lua, an_email_under_attack_is_closed_to_unknown_browsers)
 {
     STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (*) 0)"}, {"ZCARD t:user:usr_U:browsers", "1"});
@@ -650,7 +651,7 @@ Test(lua, an_email_under_attack_is_closed_to_unknown_browsers)
     STEPS({FAIL("usr_U", "email:e,"), "(ok 1 0)"}, {FAIL("usr_U", "email:e,"), "(refused 36*)"},
           {FROM_BROWSER("''"), "(refused 36* usr_U)"}, {FROM_BROWSER("b2"), "(refused 36* usr_U)"},
           {FROM_BROWSER("b1"), "(ok (usr_U *) 1 0)"}, {"PTTL t:throttle:e", "~3600000"},
-          /* The owner is told, once. Strangers' failures stay. */
+          /* The owner is informed once. Strangers' failures stay counted. */
           {"@session_create usr_U 8 s2 sid2 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac",
            "(ok sid2 1* 1* 0 (*) 1*)"},
           {"@session_create usr_U 9 s3 sid3 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac",
@@ -752,10 +753,10 @@ Test(lua, a_sign_in_ends_the_session_that_it_came_with)
           {"EXISTS t:session:s1", "0"}, {"SMEMBERS t:user:usr_U:sessions", "(s2)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
            "((* (type session.created *)) (* (type session.ended actor usr_U target usr_U *)))"},
-          /* Whose ever it is. */
+          /* Whoever it belongs to. */
           {"@session_create usr_V 7 s3 sid1 a pair:p, '' s2" LIMITS " '' '' '' '' 100 $now mac", "(ok *)"},
           {"EXISTS t:session:s2 t:user:usr_U:sessions", "0"},
-          /* A sign-in that was refused ends nothing. */
+          /* A refused sign-in ends no session. */
           {CREATE_FROM("s4", "8", "s3"), "(conflict 8)"}, {"EXISTS t:session:s3", "1"});
 }
 
@@ -779,12 +780,12 @@ Test(lua, session_load)
 {
     STEPS(ACCOUNT, USER, {"@session_load s1" LIMITS, "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
           {"@session_load s1" LIMITS, "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac) (acct_A 1* 0 mac))"},
-          /* Mostly it only reads. */
+          /* Usually it only reads. */
           {"HSET t:session:s1 seen $now-5000", "0"}, {"PEXPIRE t:session:s1 999999", "1"},
           {"@session_load s1" LIMITS, "(ok *)"}, {"PTTL t:session:s1", "~999999"},
           {"HSET t:session:s1 seen $now-10001", "0"}, {"@session_load s1" LIMITS, "(ok *)"},
           {"PTTL t:session:s1", "~1800000"},
-          /* With a short idle limit use is noted more often: no session ends that is in use. */
+          /* With a short idle limit, uses are noted more often, so that no session in use ends. */
           {"HSET t:session:s1 seen $now-101", "0"}, {"@session_load s1 1000 43200000 300000", "(ok *)"},
           {"PTTL t:session:s1", "~1000"});
 }
@@ -797,7 +798,7 @@ Test(lua, sessions_end_by_idle_and_absolute_limit)
           {"HSET t:session:s2 expires $now", "0"}, {"@session_load s2" LIMITS, "(not_found)"},
           {CREATE("s3", "9"), "(ok *)"}, {"HSET t:session:s3 expires $now+60000 seen $now-20000", "0"},
           {"@session_load s3" LIMITS, "(ok *)"}, {"PTTL t:session:s3", "~60000"},
-          /* A limit that was lowered holds for sessions of before. */
+          /* A lowered limit applies to existing sessions too. */
           {"HSET t:session:s3 created $now-7200000", "0"}, {"@session_load s3 1800000 7200000 1", "(not_found)"},
           {CREATE("s4", "10"), "(ok *)"}, {"DEL t:user:usr_U", "1"}, {"@session_load s4" LIMITS, "(not_found)"},
           {"EXISTS t:session:s4", "0"});
@@ -855,7 +856,7 @@ Test(lua, audit_list)
           {"@audit_list acct_A 9 none", "(not_found)"});
 }
 
-/* What ends up where; '' is the class of people. */
+/* Which event goes to which stream; '' is the class of people. */
 Test(lua, audit_classes)
 {
     STEPS(
@@ -884,7 +885,7 @@ Test(lua, audit_list_tells_the_names_of_its_own_account)
           {"@audit_list acct_B 1 ''", "(ok (6-0 (actor operator target usr_gone)   user))"},
           {"XADD t:acct:acct_A:audit 99999999999999-0 type device.denied target usr_U", "*"},
           {"@audit_list acct_A 1 ''", "(ok (* (type device.denied target usr_U)   device))"},
-          /* What devices call themselves stands there too: it must not lead to what is no user's record. */
+          /* Names that devices give themselves are there too: they must not lead to other records than users'. */
           {"SADD t:user:usr_U:sessions s1", "1"}, {"XADD t:acct:acct_B:audit 7-0 target usr_U:sessions", "7-0"},
           {"@audit_list acct_B 1 ''", "(ok (7-0 (target usr_U:sessions)   ))"});
 }
@@ -897,14 +898,14 @@ Test(lua, usage_flush)
         {":uses acct_A key_1 key_2", "((100 5 2026-01-31 5) (90 2 2026-01-31 2))"},
         {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 2 key_1 5)"},
         {"EXISTS t:acct:acct_A:usage:2026-01-31", "0"}, {"TTL t:usage:seq:node", "~86400"},
-        /* Sent again, and a late one of before: counted once. */
+        /* Sent again, and then an earlier one that is late: counted once. */
         {"@usage_flush node 1 2026-01-31 9 0 acct_A live 1 =5:100 key_1", "(ok)"},
         {":uses acct_A key_1", "((100 5 2026-01-31 5))"},
-        /* The last use never goes back. A day that is over goes to its own hash. */
+        /* The last use never goes back. A past day has its own hash. */
         {"@usage_flush node 2 2026-02-01 9 0 acct_A live 1 =1:99 key_1", "(ok)"},
         {":uses acct_A key_1", "((100 6 2026-02-01 1))"}, {"HGETALL t:acct:acct_A:usage:2026-01-31", "(key_1 5)"},
         {"TTL t:acct:acct_A:usage:2026-01-31", "~34560000"},
-        /* And so does what comes late for it. */
+        /* Late counts of that day go there too. */
         {"@usage_flush other 1 2026-01-31 9 0 acct_A live 1 =1:101 key_1", "(ok)"},
         {":uses acct_A key_1 key_2", "((101 7 2026-02-01 1) (90 2 2026-01-31 2))"},
         {"HGET t:acct:acct_A:usage 2026-01-31:live", "6"}, {"HGET t:acct:acct_A:usage:2026-01-31 key_1", "6"},
@@ -916,7 +917,7 @@ Test(lua, usage_flush)
         {"HGET t:acct:acct_A:usage 2026-02-01:live", "19"}, {":uses acct_B key_9 key_1", "((7 3 2026-02-01 3) nil)"},
         {"HGETALL t:acct:acct_B:usage", "(2026-02-01:live 3)"},
         {"@usage_flush node 3 2026-02-02 9 0 acct_A live 1 =1:300 key_1", "(ok)"}, {":uses acct_A key_1", "((200 *))"},
-        /* As far as numbers go: the most uses of one batch, and more of all time than 32 bits hold. */
+        /* The largest numbers: the most uses in one batch, and an all-time total beyond 32 bits. */
         {":use acct_A key_1 1769860800000 9007199254000 2026-02-01 8589934592", "0"},
         {"@usage_flush node 5 2026-02-01 9 0 acct_A live 1 =4294967295:281474976710655 key_1", "(ok)"},
         {":uses acct_A key_1", "((281474976710655 9011494221295 2026-02-01 12884901887))"},
@@ -927,7 +928,7 @@ Test(lua, usage_flush)
         {"ZSCORE t:acct:acct_A:usage_keys key_7", "4398046511104"});
 }
 
-/* Or it would count twice when it comes again. */
+/* Otherwise it would count twice when it is sent again. */
 Test(lua, usage_flush_writes_nothing_of_a_batch_that_fails)
 {
     STEPS({"@usage_flush node 1 2026-01-31 9 0 acct_A live 1 =5:100 key_1", "(ok)"},
@@ -940,7 +941,7 @@ Test(lua, usage_flush_writes_nothing_of_a_batch_that_fails)
           {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5 2026-02-01:live 1)"});
 }
 
-/* Each eighth, and each power of two. */
+/* A key moves up when its uses pass a multiple of about an eighth of themselves, so at each power of two. */
 Test(lua, usage_flush_ranks_keys_now_and_then)
 {
     STEPS({"@usage_flush node 1 2026-01-31 9 0 acct_A live 2 =1000:1,16:1 key_1 key_2", "(ok)"},
@@ -954,14 +955,14 @@ Test(lua, usage_flush_ranks_the_200_most_used_keys)
 {
     STEPS({"EVAL for+i=101,300+do+redis.call('ZADD','t:acct:acct_A:usage_keys',i,'key_'..i)+end 0", "nil"},
           {":use acct_A key_1 1 99 2026-01-31 99", "1"}, {":use acct_A key_2 1 102 2026-01-31 102", "1"},
-          /* Not more than the last of them has. */
+          /* Not more uses than the last ranked key. */
           {"@usage_flush node 1 2026-01-31 9 0 acct_A live 2 =2:1,101:1 key_1 key_3", "(ok)"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 1", "(key_101 key_102)"},
-          /* More: the last one gives way. key_2 was there before with less than it had, and is not due. */
+          /* More: the last one makes room. key_2 was ranked with fewer uses than it has, and is not due. */
           {"@usage_flush node 2 2026-01-31 9 0 acct_A live 2 =1:1,1:1 key_1 key_2", "(ok)"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 1 WITHSCORES", "(key_1 102 key_102 102)"},
           {"ZCARD t:acct:acct_A:usage_keys", "200"}, {"ZSCORE t:acct:acct_A:usage_keys key_2", "nil"},
-          /* Several at once, and two of them stay. */
+          /* Several at once; two of them stay. */
           {"@usage_flush node 3 2026-01-31 9 0 acct_A live 3 =1:1,500:1,400:1 key_3 key_4 key_5", "(ok)"},
           {"ZREVRANGE t:acct:acct_A:usage_keys 0 2 WITHSCORES", "(key_4 500 key_5 400 key_300 300)"},
           {"ZRANGE t:acct:acct_A:usage_keys 0 0 WITHSCORES", "(key_103 103)"});
@@ -980,7 +981,7 @@ Test(lua, usage_flush_counts_refusals)
           {"HGETALL t:acct:acct_A:key_refused", "(key_1:revoked 3 key_2:insufficient_scope 2)"},
           {"HGETALL t:acct:acct_A:refused:2026-01-31", "(key_1:revoked 3)"},
           {"TTL t:acct:acct_A:refused:2026-01-31", "~34560000"}, {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5)"},
-          /* Sent again it counts once; refusals alone are a batch as well. */
+          /* Sent again, it counts once. Refusals alone are a batch too. */
           {"@usage_flush node 1 2026-01-31 9 1 " REVOKED("2026-01-31", "3"), "(ok)"},
           {"@usage_flush node 2 2026-01-31 9 1 acct_A key_2 test mode_not_permitted 2026-01-31 1 ip req_3", "(ok)"},
           {"@usage_read acct_A 9 2 2026-01-30 2026-01-31", "(ok (nil nil nil 5) (2 nil 1 3) (key_3 5   () (0 0 0)))"},
@@ -997,7 +998,7 @@ Test(lua, usage_flush_tells_of_a_revoked_key_once_an_hour)
            "((* (type api_key.used_after_revocation actor  target key_1 ip 192.0.2.1 "
            "request_id req_1 count 3)))"},
           {"TTL t:used_after:key_1", "~86400"},
-          /* From another node, too; then an hour has gone. */
+          /* From another node too; then an hour passes. */
           {"@usage_flush other 1 2026-01-31 9 1 " REVOKED("2026-01-31", "40"), "(ok)"},
           {"@usage_flush node 2 2026-01-31 9 2 " REVOKED("2026-01-31", "1") " " REVOKED("2026-02-01", "1"), "(ok)"},
           {"XLEN t:acct:acct_A:audit:refused", "1"}, {"HGET t:used_after:key_1 since", "42"},
@@ -1007,7 +1008,7 @@ Test(lua, usage_flush_tells_of_a_revoked_key_once_an_hour)
           {"XREVRANGE t:acct:acct_A:audit:refused + - COUNT 1", "((* (* count 50)))"});
 }
 
-/* Whose rank is behind is listed where it belongs all the same. */
+/* A key whose rank is outdated is still listed in its right place. */
 Test(lua, usage_read_lists_the_most_used_keys_by_their_exact_uses)
 {
     STEPS({"@usage_flush node 1 2026-01-31 9 0 acct_A live 3 =1001:1,1000:1,3:1 key_1 key_2 key_3", "(ok)"},
@@ -1028,14 +1029,14 @@ Test(lua, usage_read)
           {"@usage_flush node 2 2026-01-29 9 0 acct_A live 1 =1:80 key_3", "(ok)"},
           {"@usage_read acct_A 2 2 2026-01-30 2026-01-31",
            "(ok (nil nil 7 5) (nil nil nil nil) (key_2 7   () (0 0 0)) (key_1 5   () (0 0 0)))"},
-          /* Keys that are named: each day of theirs. */
+          /* Named keys: each of their days. */
           {"@usage_read acct_A 2 2 2026-01-30 2026-01-31 key_3 key_1",
            "(ok (nil nil 7 5) (nil nil nil nil) (key_3 0   (0 0) (0 0 0)) (key_1 5   (0 5) (0 0 0)))"},
           {"@usage_flush node 3 2026-02-01 9 0 acct_A live 1 =2:110 key_1", "(ok)"},
           {"@usage_flush node 4 2026-01-31 9 0 acct_A live 1 =1:95 key_1", "(ok)"},
           {"@usage_read acct_A 2 3 2026-01-30 2026-01-31 2026-02-01 key_1",
            "(ok (nil nil 7 6 nil 2) (nil nil nil nil nil nil) (key_1 8   (0 6 2) (0 0 0)))"},
-          /* The names of its own keys alone. */
+          /* Only the names of its own keys. */
           ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {"@usage_read acct_A 9 1 2026-01-31 key_1", "(ok (7 6) (nil nil) (key_1 6 Name live (6) (0 0 0)))"},
           {"@usage_read acct_B 9 1 2026-01-31 key_1", "(ok (nil nil) (nil nil) (key_1 0   (0) (0 0 0)))"});
@@ -1075,7 +1076,7 @@ Test(lua, device_poll_keeps_to_the_interval)
           {"EXISTS t:id:dev_1 t:key:h1", "0"});
 }
 
-/* Nobody is slowed down by what others of his address do. */
+/* Nobody is slowed down by others at the same address. */
 Test(lua, device_poll_throttles_addresses_that_guess_or_hurry)
 {
     STEPS({BEGIN("d1", "c1"), "(ok)"}, {POLL("d9", "agent"), "(not_found)"}, {"HGET t:throttle:p n", "1"},
@@ -1108,7 +1109,7 @@ Test(lua, a_session_that_is_over_decides_nothing)
     STEPS(ACCOUNT, USER, {BEGIN("d1", "c1"), "(ok)"}, {"DEL t:acct:acct_A:audit", "1"},
           {"@device_decide c1 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2 0 0", "(actor_unknown)"},
           {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1") " mac2 0 0", "(actor_unknown)"},
-          /* Nor does it guess at codes. */
+          /* Nor can it guess codes. */
           {"@device_decide c9 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2 0 0", "(actor_unknown)"},
           {"EXISTS t:throttle:u t:acct:acct_A:audit", "0"}, {"HGET t:device:d1 status", "pending"},
           {"HSET t:session:s1 sid S user usr_U account acct_A created $now expires $now+5000000 seen $now step_up 0",
@@ -1117,7 +1118,7 @@ Test(lua, a_session_that_is_over_decides_nothing)
           {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1") " mac2 0 0", "(ok *)"});
 }
 
-/* Secrets of an enrolment that was begun under a master key which has retired since. */
+/* The codes of an enrolment that was begun under a master key that has been retired since. */
 Test(lua, an_enrolment_is_known_by_any_of_its_digests)
 {
     STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {"@device_find c7,c1,c8 acct_A u", "(ok agent * pending d1 mac1)"},
@@ -1147,7 +1148,7 @@ Test(lua, an_approved_device_need_not_wait)
           {DECIDE("c1", "acct_A", "approved"), "(ok *)"}, {POLL("d1", "agent"), "(ok acct_A *)"});
 }
 
-/* Its node has given up on it; the device may ask again. */
+/* Its node has given up; the device may ask again. */
 Test(lua, a_claim_that_comes_behind_its_discard_claims_nothing)
 {
     STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
@@ -1168,7 +1169,7 @@ Test(lua, device_is_denied)
           {DECIDE("c1", "acct_A", "approved"), "(not_found)"}, {"@device_find c1 acct_A u", "(ok * denied d? mac?)"},
           {"XRANGE t:acct:acct_A:audit - +",
            "((* (type device.denied actor usr_U target Ward ip 192.0.2.1 request_id req_1)))"},
-          /* What was approved can be denied until it is claimed. */
+          /* An approval can be denied until it is claimed. */
           {BEGIN("d2", "c2"), "(ok)"}, {DECIDE("c2", "acct_A", "approved"), "(ok * approved d? mac?)"},
           {DECIDE("c2", "acct_A", "approved"), "(ok * approved d? mac?)"},
           {DECIDE("c2", "acct_A", "denied"), "(ok * denied d? mac?)"}, {POLL("d2", "agent"), "(refused denied)"},
@@ -1217,10 +1218,10 @@ Test(lua, an_account_has_so_many_active_keys)
           /* Test keys do not use up the room of live ones. */
           {LIMITED("4", "live", "2 100"), "(ok)"}, {LIMITED("5", "live", "2 100"), "(ok)"},
           {LIMITED("6", "live", "2 100"), "(full)"},
-          /* Active ones count. One that was discarded is revoked. */
+          /* Only active keys count; a discarded one is revoked. */
           {"@key_revoke key_4 '' '' 0" ORIGIN " 1 - - ''", "(ok *)"}, {LIMITED("6", "live", "2 100"), "(ok)"},
           {LIMITED("7", "live", "2 100"), "(full)"},
-          /* What was not made was no change; the command line has no limit. */
+          /* A refused creation does not count as a change. The command line has no limit. */
           {"GET t:changes:usr_U", "5"},
           {"@key_insert d8 key_8+acct_A+live+wxyz+3+7+-+N operator '' '' 100 '' 2 1", "(ok)"},
           {"EXISTS t:changes:operator", "0"});
@@ -1231,7 +1232,7 @@ Test(lua, a_principal_makes_so_many_changes_a_minute)
     STEPS(ACCOUNT, USER, SESSION, {LIMITED("1", "live", "0 3"), "(ok)"}, {LIMITED("2", "test", "0 3"), "(ok)"},
           {LIMITED("3", "test", "0 3"), "(ok)"}, {LIMITED("4", "test", "0 3"), "(limited 60)"},
           {"EXISTS t:key:d4 t:id:key_4", "0"}, {"PTTL t:changes:usr_U", "~60000"}, {"GET t:changes:acct_A:people", "3"},
-          /* Others go on, keys apart from people. */
+          /* Others can go on; keys are counted separately from people. */
           {"@key_insert d4 key_4+acct_A+test+wxyz+3+7+-+N key_2 '' '' 100 key+d2 0 3", "(ok)"},
           {"GET t:changes:acct_A:test", "1"}, {"SET t:changes:acct_A:test 30", "OK"},
           {"PEXPIRE t:changes:acct_A:test 4500", "1"},
@@ -1261,7 +1262,7 @@ Test(lua, device_keys_have_limits)
         {LIMITED("1", "live", "1 9"), "(ok)"});
 }
 
-/* What ends something, and what nodes and people need for that, runs where no memory is left; nothing else does. */
+/* Without memory, only scripts run that end something, or that nodes and people need for that. */
 Test(lua, what_runs_although_memory_is_full)
 {
     STEPS(ACCOUNT, USER, {"@schema_claim 1", "(ok 1 * 0)"},

@@ -223,7 +223,7 @@ Test(session_store, a_reset_ends_sessions_and_those_about_to_be_made)
     account_store_reset_user(fixture.store, &user.id, "other hash", NULL, &SOMEBODY, answer_done, &reset);
     cr_assert_eq(answer_wait(&reset), STORE_OK);
     cr_expect_eq(load_session(1, &answer), STORE_NOT_FOUND);
-    /* It was verified against what is no more. */
+    /* It was verified against a password that has changed since. */
     cr_expect_eq(create_session(&user, 8, 2, &answer), STORE_NOT_FOUND);
     snprintf(user.password_hash, sizeof user.password_hash, "other hash");
     cr_expect_eq(create_session(&user, 8, 2, &answer), STORE_OK);
@@ -248,7 +248,7 @@ Test(session_store, login_attempts_tell_the_user)
     cr_expect(by_id.is_known && id_equal(&by_id.user.id, &user.id));
 }
 
-/* A crowd of guesses that begin before any is judged. */
+/* Many guesses that begin before any is judged. */
 enum { GUESSES = 1000, SENT_AT_ONCE = 50 };
 struct guesses {
     const char *counters;
@@ -280,7 +280,7 @@ static void guess_fail(struct guesses *g, size_t i)
     }
 }
 
-/* Nothing is counted when all of them begin; those that may end wrong, and no more of them than the limit are told. */
+/* Nothing is counted yet when all of them begin. Even so, no more of them get a verdict than the limit allows. */
 Test(session_store, parallel_guesses_cannot_pass_the_limit)
 {
     const struct {
@@ -308,7 +308,7 @@ Test(session_store, parallel_guesses_cannot_pass_the_limit)
     }
 }
 
-/* The 26 people of a clinic sign in at the same moment, from one network. */
+/* 26 people at a clinic sign in at the same moment, from one network. */
 Test(session_store, right_logins_in_parallel_hold_up_nobody)
 {
     enum { PEOPLE = 26 };
@@ -349,7 +349,7 @@ Test(session_store, right_logins_in_parallel_hold_up_nobody)
                   "%zu", i);
 }
 
-/* Even the right one is not told where it ends after the limit was reached. */
+/* Even the right guess gets no verdict if it ends after the limit was reached. */
 Test(session_store, a_right_guess_behind_the_limit_is_refused)
 {
     struct id account = some_account();
@@ -399,7 +399,7 @@ Test(session_store, success_forgives)
     }
 }
 
-/* "name:calls=n" of each command since the statistics began, so that two runs compare; how long they took left out. */
+/* "name:calls=n" for each command since the statistics were reset, without times, so that two runs can be compared. */
 static void read_command_counts(char *ret_counts, size_t size)
 {
     char reply[16384];
@@ -417,7 +417,7 @@ static void read_command_counts(char *ret_counts, size_t size)
     ret_counts[out.len] = '\0';
 }
 
-/* As many commands of each kind, whoever it is: neither time nor a request that comes behind may tell. */
+/* The same number of commands of each kind, whoever it is: neither timing nor a later request may give it away. */
 Test(session_store, a_wrong_login_is_the_same_work_for_known_and_unknown)
 {
     struct id account = some_account();
@@ -449,7 +449,7 @@ Test(session_store, a_hundred_wrong_codes_behind_a_right_password_lock_the_user)
     for (int i = 1; i <= 100; i++) {
         char counters[32];
 
-        snprintf(counters, sizeof counters, "pair:p%d,", i); /* from as many networks */
+        snprintf(counters, sizeof counters, "pair:p%d,", i); /* each from another network */
         cr_assert_eq(fail_login(&user.id, counters, false, &failure), STORE_OK, "wrong passwords lock nobody");
         cr_assert_eq(fail_login(&user.id, counters, true, &failure), STORE_OK);
         cr_expect_eq(failure.locks, i == 100, "%d", i);
@@ -495,7 +495,7 @@ Test(session_store, sessions_that_cannot_be_are_never_answered)
     cr_expect_eq(load_session(1, &answer), STORE_OK);
 }
 
-/* Redis in somebody else's hands */
+/* An attacker writes to Redis */
 
 static void set_in_session(uint8_t n, const char *field, const char *value)
 {
@@ -512,7 +512,7 @@ static void expect_altered(enum store_result result)
     metric_set(METRIC_RECORDS_ALTERED, 0);
 }
 
-/* What a session is, and how far it is trusted, is told by nodes alone. */
+/* Only nodes decide what a session is and how far it is trusted. */
 Test(session_store, who_writes_redis_promotes_no_session)
 {
     struct id account = some_account(), other_account = some_account();
@@ -563,7 +563,7 @@ Test(session_store, who_writes_redis_moves_no_session)
     cr_expect_gt(answer.session.step_up_expires_ms, 0);
 }
 
-/* A record that was altered, and an email that leads to another's, are nobody's. */
+/* An altered record, or an email that leads to another user's record, belongs to nobody. */
 Test(session_store, who_writes_redis_signs_in_as_nobody_else)
 {
     struct id account = some_account(), other_account = some_account();

@@ -27,7 +27,7 @@ struct world {
     unsigned awaited;
     bool is_calling, is_closed, is_examined;
     enum store_result result;
-    char reply[128]; /* the texts of the last one, each ended by a blank; "-" for none */
+    char reply[128]; /* the texts of the last one, each followed by a blank; "-": none */
     struct store_facts facts;
 };
 
@@ -412,7 +412,7 @@ Test(store, sends_the_body_once_where_the_script_is_unknown)
     rule("EVAL ", FAKE_ANSWER, "*2\r\n$2\r\nok\r\n$1\r\nz\r\n", 1);
     cr_assert_eq(read_key(), STORE_OK);
     cr_assert_str_eq(w.reply, "z ");
-    /* The same arguments behind the body. */
+    /* The same arguments follow the script's body. */
     const char *eval = fake_redis_command(w.fake, "EVAL ", 1);
     cr_assert_str_eq(eval + strlen(eval) - strlen(" t: key_x   0"), " t: key_x   0");
     close_world();
@@ -489,7 +489,7 @@ Test(store, refuses_changes_once_redis_refused_one)
     close_world();
 }
 
-/* What it still takes is known to Redis alone. */
+/* Only Redis knows what it still accepts. */
 Test(store, asks_a_full_redis_all_the_same)
 {
     open_fake_ready(0);

@@ -52,7 +52,7 @@ struct usage {
     size_t day_count, key_count;
     struct usage_day days[USAGE_DAYS_MAX];
     struct usage_key keys[USAGE_KEYS_LISTED]; /* without their texts */
-    int64_t by_day[USAGE_DAYS_MAX];           /* of the first key, where it was asked for */
+    int64_t by_day[USAGE_DAYS_MAX];           /* of the first key, if it was asked for */
     char first_name[64];
 };
 
@@ -172,7 +172,7 @@ Test(usage_store, full_batches_and_long_reads)
     free(entries);
 }
 
-/* As many places as entries, and the longest numbers. */
+/* As many accounts as entries, and the longest numbers. */
 Test(usage_store, a_full_batch_of_as_many_accounts)
 {
     struct usage_entry *entries = calloc(USAGE_BATCH_MAX, sizeof *entries);
@@ -192,7 +192,7 @@ Test(usage_store, a_full_batch_of_as_many_accounts)
     free(entries);
 }
 
-/* A group is some commands in Redis, however many keys it has. */
+/* A group takes a fixed number of commands in Redis, however many keys it has. */
 Test(usage_store, what_goes_to_one_place_is_one_group_in_any_order)
 {
     enum { STATS_BYTES = 16384 };
