@@ -1,6 +1,10 @@
 # Sourced by scripts/containers: the master of Redis fails while keys are made and revoked.
 # shellcheck shell=bash
 
+# Two writers at this pace stay below --changes-per-minute.
+pace_s=0.2
+retry_s=0.03
+
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 # Makes a key, revokes every second one; each line of its file is what was acknowledged: "made|revoked ASKED-MS
 # ANSWERED-MS ID SECRET".
@@ -11,22 +15,26 @@ writer() { # FILE
         answer=$(curl -s --max-time 20 -w '\n%{http_code}' -H "Authorization: Bearer $first" -H 'Content-Type: application/json' \
             -d '{"name":"written","mode":"live"}' "$url/v1/api_keys") || true
         [ "${answer##*$'\n'}" = 201 ] || {
-            sleep 0.1
+            sleep "$retry_s"
             continue
         }
         id=$(jq -r .id <<<"${answer%$'\n'*}") secret=$(jq -r .secret <<<"${answer%$'\n'*}")
         echo "made $asked $(now_ms) $id $secret" >>"$1"
         count=$((count + 1))
-        [ $((count % 2)) = 0 ] || continue
+        [ $((count % 2)) = 0 ] || {
+            sleep "$pace_s"
+            continue
+        }
         # What is not acknowledged is asked again: until then the key is in neither list.
         asked=$(now_ms)
         echo "asked $asked - $id $secret" >>"$1"
         until [ "$(curl -s --max-time 20 -o /dev/null -w '%{http_code}' -X DELETE -H "Authorization: Bearer $first" "$url/v1/api_keys/$id")" = 200 ]; do
             [ ! -e "$dir/writes.enough" ] || return 0
-            sleep 0.1
+            sleep "$retry_s"
             asked=$(now_ms)
         done
         echo "revoked $asked $(now_ms) $id $secret" >>"$1"
+        sleep "$pace_s"
     done
 }
 # Asks again and again for keys whose revocation was acknowledged before.
