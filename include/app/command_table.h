@@ -12,6 +12,10 @@ const struct command *command_suggest(const char *word);
 /* Fills the line from environment and arguments. Returns EXIT_DONE, or EXIT_USAGE after printing why. */
 MUST_CHECK int command_read(const struct command *command, int argc, char **argv, struct command_line *ret_line);
 
-void commands_print_help(struct buf *out);
+/* Whether the word begins names of two words, as "user" begins "user create". */
+bool command_is_group(const char *word);
+
+/* group: only the commands that begin with this word; NULL for all. */
+void commands_print_help(const char *group, struct buf *out);
 void command_print_help(const struct command *command, struct buf *out);
 int man_run(const struct command_line *line);

@@ -166,6 +166,21 @@ const struct command *command_suggest(const char *word)
     return nearest;
 }
 
+static bool is_in_group(const struct command *command, const char *group)
+{
+    struct text rest = text_of(command->name), word;
+
+    return text_next(&rest, ' ', &word) && rest.len && text_equal(word, text_of(group));
+}
+
+bool command_is_group(const char *word)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (is_in_group(&COMMANDS[i], word))
+            return true;
+    return false;
+}
+
 int command_read(const struct command *command, int argc, char **argv, struct command_line *ret_line)
 {
     struct option_table tables[COMMAND_GROUPS_MAX];
@@ -191,7 +206,7 @@ int command_read(const struct command *command, int argc, char **argv, struct co
     return EXIT_DONE;
 }
 
-void commands_print_help(struct buf *out)
+void commands_print_help(const char *group, struct buf *out)
 {
     buf_append_str(out, "Chatelaine " CHATELAINE_VERSION
                         ": API keys and console sign-in. A revoked key is refused by every node.\n"
@@ -200,11 +215,12 @@ void commands_print_help(struct buf *out)
                         "\n"
                         "Commands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (!COMMANDS[i].hidden)
+        if (!COMMANDS[i].hidden && (!group || is_in_group(&COMMANDS[i], group)))
             buf_printf(out, "  %-20s  %s\n", COMMANDS[i].name, COMMANDS[i].summary);
+    if (!group)
+        buf_append_str(out, "\nStart with 'chatelaine dev'.");
     buf_append_str(out,
-                   "\n"
-                   "Start with 'chatelaine dev'. 'chatelaine COMMAND --help' shows a command's options.\n"
+                   "\n'chatelaine COMMAND --help' shows a command's options.\n"
                    "Each option can also be set in the environment: --redis-timeout-ms 500 is\n"
                    "CHATELAINE_REDIS_TIMEOUT_MS=500. The command line takes precedence.\n"
                    "'chatelaine --version' prints the version.\n"

@@ -20,8 +20,8 @@ static bool asks_for_help(int argc, char **argv)
     return false;
 }
 
-/* command: NULL prints the help of the whole program. */
-static int print_help(const struct command *command)
+/* command: NULL lists the commands of the group, or all if group is NULL too. */
+static int print_help(const struct command *command, const char *group)
 {
     struct buf out CLEANUP(buf_finish);
 
@@ -29,7 +29,7 @@ static int print_help(const struct command *command)
     if (command)
         command_print_help(command, &out);
     else
-        commands_print_help(&out);
+        commands_print_help(group, &out);
     return command_print(buf_text(&out));
 }
 
@@ -37,6 +37,8 @@ static int refuse_unknown(const char *word)
 {
     const struct command *meant = command_suggest(word);
 
+    if (command_is_group(word))
+        return command_fail(EXIT_USAGE, "there is no such '%s' command; 'chatelaine %s --help' lists them", word, word);
     if (meant)
         return command_fail(EXIT_USAGE,
                             "there is no command '%s'; did you mean '%s'? 'chatelaine --help' lists all commands", word,
@@ -50,7 +52,7 @@ static int run(const struct command *command, int argc, char **argv)
     int code;
 
     if (asks_for_help(argc, argv))
-        return print_help(command);
+        return print_help(command, NULL);
     code = command_read(command, argc, argv, &line);
     if (code != EXIT_DONE)
         return code;
@@ -82,18 +84,20 @@ int main(int argc, char **argv)
                             "this build needs SSE4.2 (x86-64-v2), which this processor lacks: give the virtual machine "
                             "a newer CPU model, or build with -DCHATELAINE_X86_64_LEVEL=v1");
     if (argc < 2) {
-        (void)print_help(NULL);
+        (void)print_help(NULL, NULL);
         return EXIT_USAGE;
     }
     if (is_any_of(argv[1], "--version", "version"))
         return command_print(TEXT("chatelaine " CHATELAINE_VERSION "\n"));
     if (is_any_of(argv[1], "--help", "-h") || (argc == 2 && strcmp(argv[1], "help") == 0))
-        return print_help(NULL);
+        return print_help(NULL, NULL);
     bool is_help = strcmp(argv[1], "help") == 0;
     const struct command *command = command_find(argc - 1 - is_help, argv + 1 + is_help, &words);
+    if (!command && command_is_group(argv[1 + is_help]) && (is_help || asks_for_help(argc - 2, argv + 2)))
+        return print_help(NULL, argv[1 + is_help]);
     if (!command)
         return refuse_unknown(argv[1 + is_help]);
     if (is_help)
-        return print_help(command);
+        return print_help(command, NULL);
     return run(command, argc - 1 - words, argv + 1 + words);
 }

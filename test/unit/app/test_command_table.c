@@ -114,7 +114,7 @@ Test(commands, list_themselves_but_for_the_hidden)
     struct buf out;
 
     buf_init(&out, 64 * 1024);
-    commands_print_help(&out);
+    commands_print_help(NULL, &out);
     buf_append_char(&out, '\0');
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         char row[64];
@@ -123,6 +123,27 @@ Test(commands, list_themselves_but_for_the_hidden)
         cr_expect_eq(strstr(out.ptr, row) != NULL, !COMMANDS[i].hidden, "%s", COMMANDS[i].name);
     }
     buf_finish(&out);
+}
+
+Test(commands, of_a_group_are_listed_alone)
+{
+    struct buf out;
+
+    buf_init(&out, 64 * 1024);
+    commands_print_help("user", &out);
+    buf_append_char(&out, '\0');
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        char row[64];
+
+        snprintf(row, sizeof row, "\n  %s  ", COMMANDS[i].name);
+        cr_expect_eq(strstr(out.ptr, row) != NULL, strncmp(COMMANDS[i].name, "user ", 5) == 0, "%s", COMMANDS[i].name);
+    }
+    buf_finish(&out);
+    cr_expect(command_is_group("user"));
+    cr_expect(command_is_group("master-key"));
+    cr_expect_not(command_is_group("serve"));
+    cr_expect_not(command_is_group("use"));
+    cr_expect_not(command_is_group(""));
 }
 
 Test(commands, help_names_every_option_in_lines_that_fit)
