@@ -1,15 +1,14 @@
 # Sourced by scripts/containers: the master of Redis fails while keys are made and revoked.
 # shellcheck shell=bash
 
-# Two writers at this pace stay below --changes-per-minute.
-pace_s=0.2
-retry_s=0.03
+# Keys are made slower than --changes-per-minute allows, and revoked more slowly still: there is always one to revoke, so
+# that revocations are measured from the master's death and not from the next new key.
+maker_pause_s=0.15 revoker_pause_s=0.5 retry_s=0.03
 
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
-# Makes a key, revokes every second one; each line of its file is what was acknowledged: "made|revoked ASKED-MS
-# ANSWERED-MS ID SECRET".
-writer() { # FILE
-    local answer asked id secret count=0
+# Both write a line for each thing acknowledged: "made|revoked ASKED-MS ANSWERED-MS ID SECRET".
+maker() {
+    local answer asked
     while [ ! -e "$dir/writes.enough" ]; do
         asked=$(now_ms)
         answer=$(curl -s --max-time 20 -w '\n%{http_code}' -H "Authorization: Bearer $first" -H 'Content-Type: application/json' \
@@ -18,23 +17,30 @@ writer() { # FILE
             sleep "$retry_s"
             continue
         }
-        id=$(jq -r .id <<<"${answer%$'\n'*}") secret=$(jq -r .secret <<<"${answer%$'\n'*}")
-        echo "made $asked $(now_ms) $id $secret" >>"$1"
-        count=$((count + 1))
-        [ $((count % 2)) = 0 ] || {
-            sleep "$pace_s"
+        echo "made $asked $(now_ms) $(jq -r '"\(.id) \(.secret)"' <<<"${answer%$'\n'*}")" >>"$dir/writes.1"
+        sleep "$maker_pause_s"
+    done
+}
+# Revokes every second key.
+revoker() {
+    local asked id secret count=0
+    while [ ! -e "$dir/writes.enough" ]; do
+        [ "$(wc -l <"$dir/writes.1")" -ge $((count + 2)) ] || {
+            sleep "$retry_s"
             continue
         }
-        # What is not acknowledged is asked again: until then the key is in neither list.
+        count=$((count + 2))
+        read -r id secret < <(awk -v line="$count" 'NR == line {print $4, $5}' "$dir/writes.1")
+        # Until the answer came, the key is neither revoked nor made: nobody can know.
         asked=$(now_ms)
-        echo "asked $asked - $id $secret" >>"$1"
+        echo "asked $asked - $id $secret" >>"$dir/writes.2"
         until [ "$(curl -s --max-time 20 -o /dev/null -w '%{http_code}' -X DELETE -H "Authorization: Bearer $first" "$url/v1/api_keys/$id")" = 200 ]; do
             [ ! -e "$dir/writes.enough" ] || return 0
             sleep "$retry_s"
             asked=$(now_ms)
         done
-        echo "revoked $asked $(now_ms) $id $secret" >>"$1"
-        sleep "$pace_s"
+        echo "revoked $asked $(now_ms) $id $secret" >>"$dir/writes.2"
+        sleep "$revoker_pause_s"
     done
 }
 # Asks again and again for keys whose revocation was acknowledged before.
@@ -99,16 +105,16 @@ fail_over() { # ROUND
     await_healthy "$master"
 }
 look_at_failing_masters() {
-    local round what secret worker
+    local round what secret
     : >"$dir/writes.1"
     : >"$dir/writes.2"
-    for worker in 1 2; do
-        writer "$dir/writes.$worker" &
-        pids+=($!)
-    done
+    maker &
+    pids+=($!)
+    revoker &
+    pids+=($!)
     prober &
     pids+=($!)
-    sleep 2
+    sleep 5 # until revocations have begun
     for round in $(seq "$rounds"); do fail_over "$round"; done
     sleep 2
     touch "$dir/writes.enough"
