@@ -104,7 +104,7 @@ test('is refused', {timeout: 60000}, async () => {
     const refused = await enrol(SHELLS[0], place, 'x', (code) => stage.decide(code, 'deny'));
 
     assert.equal(refused.code, 1);
-    assert.match(refused.output, /agent: the device was refused/);
+    assert.match(refused.output, /agent: the device was denied/);
     assert.ok(!existsSync(place.folder));
     await assert.rejects(run(`/bin/${SHELLS[0]}`, [AGENT, 'upload', AGENT], {env: place.env}), /is not enrolled/);
 });
