@@ -1,17 +1,17 @@
 -- The action forward_auth: asks a node whether a request may pass (route /check/forward-auth of the internal listener).
--- Yes, by 200 alone: the node's X-Auth-* headers are set on the request. Anything else, also no answer, ends the request,
--- with the node's status, body and headers.
+-- Only 200 means yes: the node's X-Auth-* headers are then set on the request. Anything else, including no response,
+-- ends the request with the node's status, body and headers.
 
--- A listener of haproxy.cfg that spreads the checks over the nodes.
+-- The listener in haproxy.cfg that distributes checks over the nodes.
 local CHECKS = "abns@chatelaine-checks"
 local URL = "http://checks/check/forward-auth"
 
--- What a node needs to judge. All lines of each, so that a request with two Authorization headers is refused.
+-- The headers that a node needs. All lines of each, so that a request with two Authorization headers is refused.
 local ASKED = {"authorization", "cookie", "origin", "x-csrf-token", "x-forwarded-for", "x-request-id"}
--- What a backend is told.
+-- The headers that a backend gets.
 local TOLD = {"x-auth-account", "x-auth-principal", "x-auth-kind", "x-auth-mode", "x-auth-scopes", "x-auth-billable",
               "x-request-id"}
--- What a client that is refused is told.
+-- The headers that a refused client gets.
 local ANSWERED = {"content-type", "cache-control", "www-authenticate", "retry-after", "allow", "x-request-id",
                   "x-content-type-options", "referrer-policy", "content-security-policy", "strict-transport-security"}
 
@@ -60,7 +60,7 @@ local function forward_auth(txn)
         end
         return
     end
-    -- No answer has status 0; another success would be no answer of a node.
+    -- No response has status 0. Any other 2xx cannot come from a node.
     if not answer or answer.status < 400 then
         refuse(txn, 503, {["content-type"] = {"application/json"}, ["retry-after"] = {"1"}}, UNAVAILABLE)
         return
