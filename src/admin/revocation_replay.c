@@ -1,6 +1,6 @@
 /* key revoke --from-log: after Redis was restored from a backup, revokes again every key named in the nodes' revocation
- * logs, each through the usual barrier. This program is no node, so nodes cannot acknowledge to it: while nodes serve,
- * each revocation waits 1.25 leases. So many run in parallel. */
+ * logs, each through the usual barrier. This program is not a node, so nodes cannot acknowledge to it: while nodes
+ * serve, each revocation waits 1.25 leases + 50 ms. So many run in parallel. */
 #include "admin_internal.h"
 
 #include "auth/revocation_log.h"

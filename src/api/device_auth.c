@@ -37,8 +37,8 @@ static void refuse_throttled(struct exchange *exchange, uint32_t retry_after_s)
     exchange_refuse_throttled(exchange, retry_after_s);
 }
 
-/* False if the exchange has been refused. */ static bool
-read_form(struct exchange *exchange, const struct form_field *fields, size_t count, void *target)
+/* False if the exchange has been refused. */
+static bool read_form(struct exchange *exchange, const struct form_field *fields, size_t count, void *target)
 {
     char *storage = http_request_alloc(exchange->request, exchange->form.len + 1);
     char description[96];

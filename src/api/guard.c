@@ -413,7 +413,7 @@ static bool refuse_coding(struct exchange *exchange)
     return true;
 }
 
-/* Strangers get little memory. */
+/* Limits the body of requests without a credential, so that strangers get little memory. */
 static bool refuse_size(struct exchange *exchange)
 {
     if (exchange->match.route->who != WHO_ANYONE || http_request_limit_body(exchange->request, STRANGER_BODY_MAX_BYTES))
