@@ -227,7 +227,7 @@ Test(sentinel, serve_refuses_what_a_failover_would_break)
     sentinels_start(&scene.sentinels, &scene.fixture.redis, 1);
     snprintf(scene.fixture.redis.url, sizeof scene.fixture.redis.url, "%s", scene.sentinels.url);
     expect_refusal(&scene.fixture, NO_REPLICAS, 2, "--min-replicas 1 or more");
-    expect_refusal(&scene.fixture, STRICT, 2, "--lease-ms more than 0");
+    expect_refusal(&scene.fixture, STRICT, 2, "--lease-ms above 0");
     cr_expect_eq(fixture_run(&scene.fixture, DOCTOR, NULL, &out, NULL), 0, "%s", out);
     cr_expect_not_null(strstr(out, "3 of 3 know the master, 3 agree; quorum 2 of 3"), "%s", out);
     free(out);
