@@ -1,6 +1,6 @@
 /* Settings from flags or environment variables, by a table that also prints --help and the man page.
  * "--redis-timeout-ms N" is also CHATELAINE_REDIS_TIMEOUT_MS. Secrets are given as paths ("--x-file PATH" or
- * CHATELAINE_X_FILE), because argv and the environment can be read by others. */
+ * CHATELAINE_X_FILE), never as values in argv or the environment. */
 #pragma once
 #include "base/text.h"
 #include <stdint.h>

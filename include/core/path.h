@@ -11,9 +11,9 @@
 MUST_CHECK bool path_normalise(struct text path, char *ret_path, size_t *ret_len);
 
 /* Whether all servers read a path that path_normalise() accepts in the same way, as it was sent. They do not if it has
- * empty or dot segments, which only some remove; ';', at which some cut it off; segments that end in a dot, which some
+ * empty or dot segments, which only some remove; ';', at which some truncate it; segments that end in a dot, which some
  * file systems drop; segments that begin or end with a blank, which some routers trim; an escaped '?' or '#', at which
- * a backend cuts it off if it decodes before it looks for the query; an escaped '%' before two hex digits (themselves
+ * a backend truncates it if it decodes before it looks for the query; an escaped '%' before two hex digits (themselves
  * escaped or not), which is an escape to backends that decode twice; or characters that compatibility folding (NFKC)
  * turns into one of these, such as the full-width dot and slash, for backends that fold after decoding. */
 bool path_is_unambiguous(struct text path);

@@ -14,8 +14,8 @@ int64_t totp_step(int64_t wall_ms);
 void totp_print(const uint8_t *secret, size_t secret_bytes, int64_t step, unsigned digits, char *ret_digits_and_nul);
 /* Compares in constant time with the steps one before, at and one after wall_ms. code: exactly 6 ASCII digits. */
 MUST_CHECK bool totp_verify(const struct totp_secret *secret, struct text code, int64_t wall_ms, int64_t *ret_step);
-/* Seconds until authenticators show the code of a later step than this one: 1 to 60, because no step after the next is
- * accepted. step is 0 or more. */
+/* Seconds until authenticators show the code of a step later than `step`: 1 to 60, because no step after the next one
+ * is accepted. */
 uint32_t totp_wait_s(int64_t step, int64_t wall_ms);
 /* otpauth://totp/Chatelaine:<email>?secret=…&issuer=Chatelaine (Key Uri Format). */
 void totp_print_uri(const struct totp_secret *secret, struct text issuer, struct text email, struct buf *out);

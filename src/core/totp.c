@@ -46,7 +46,7 @@ static bool is_code(struct text t)
     return true;
 }
 
-/* Always compares every step. If two steps share a code, the later one counts, because that uses up both. */
+/* Always compares every step. If two steps have the same code, the later one counts, because that uses up both. */
 bool totp_verify(const struct totp_secret *secret, struct text code, int64_t wall_ms, int64_t *ret_step)
 {
     if (!is_code(code))

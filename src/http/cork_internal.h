@@ -12,7 +12,7 @@ struct conn;
 struct cork {
     struct buf scratch; /* holds the responses that wait, and nothing else */
     struct corked {
-        struct conn *conn; /* NULL: closed since */
+        struct conn *conn; /* NULL: it has been closed since */
         size_t from, bytes;
     } corked[TURN_SLICE];
     size_t corked_count, uncorked_count; /* the first uncorked_count have left */

@@ -7,7 +7,7 @@
 enum delivery_state {
     DELIVERY_NONE,
     DELIVERY_ASKED,   /* the response is not written yet */
-    DELIVERY_WRITTEN, /* but not acknowledged yet */
+    DELIVERY_WRITTEN, /* the response is written, but not acknowledged yet */
 };
 
 /* Embedded in its request. */
@@ -42,8 +42,8 @@ enum output_result delivery_send(struct output *output, struct text answer);
 void delivery_begin(struct deliveries *deliveries, struct delivery *delivery, const struct output *output);
 /* Polls now instead of at the next tick. */
 void delivery_poll(struct deliveries *deliveries, struct delivery *delivery);
-/* The request has lost its connection, whose socket is still open at this moment. settled is called at the next tick,
- * never inside the call that caused this. */
+/* The request has lost its connection; if delivery->output is set, its socket is still open. settled is called at the
+ * next tick, never inside the call that caused this. */
 void delivery_lose(struct deliveries *deliveries, struct delivery *delivery);
 /* Calls done. False: nobody had asked. */
 bool delivery_end(struct delivery *delivery, bool is_delivered);

@@ -361,7 +361,7 @@ enum single {
     SINGLE_COUNT,
 };
 
-/* In the spelling of most clients, which compares fastest. */
+/* In the spelling that most clients use, because equal spellings compare fastest. */
 static const struct text SINGLES[SINGLE_COUNT] = {
     [SINGLE_HOST] = {"Host", 4},
     [SINGLE_CONTENT_LENGTH] = {"Content-Length", 14},
@@ -381,7 +381,7 @@ static enum single single_of(struct text name)
     return s;
 }
 
-/* H5, and of H12 that each single field appears once. */
+/* H5; and the part of H12 that allows each of these fields once. */
 static bool collect_singles(const struct http_head *head, const struct http_field *ret_found[SINGLE_COUNT])
 {
     for (size_t i = 0; i < head->field_count; i++) {

@@ -1,5 +1,6 @@
-/* A request lives as long as something refers to it: a handler (by a hold); or its connection, or this layer while it
- * works on the request or waits for its delivery (by a pin). Then it is wiped and freed, or kept for reuse. */
+/* A request lives as long as something refers to it: handlers by holds; its connection by a pin, and this layer by
+ * further pins while it works on the request or waits for its delivery. Then it is wiped and freed, or kept for
+ * reuse. */
 #pragma once
 #include "delivery_internal.h"
 #include "http/request.h"
@@ -7,7 +8,7 @@
 
 #include <netinet/in.h>
 
-/* The head, field table and reply lines of an ordinary request fit into it. */
+/* The head, field table and reply lines of an ordinary request fit into first_block. */
 enum { REQUEST_FIRST_BYTES = 4096 };
 
 struct answers;

@@ -1,4 +1,5 @@
-/* The parts of a server. Only server.c includes this: the parts know neither the server nor each other's owners. */
+/* The parts of a server. Only server.c and tests include this: the parts know neither the server nor each other's
+ * owners. */
 #pragma once
 #include "conns_internal.h"
 #include "listener_internal.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* The system calls themselves. glibc's recv() and send() are cancellation points; once a process has started a thread,
- * each call pays twice for that. */
+ * each call pays for that twice. */
 static ssize_t receive(int fd, char *ret_bytes, size_t room)
 {
     return syscall(SYS_recvfrom, fd, ret_bytes, room, MSG_DONTWAIT, NULL, NULL);

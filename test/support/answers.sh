@@ -1,4 +1,4 @@
-# Sourced by scripts that look at answers: verdicts, keys that are revoked, and a light load while something fails. Needs
+# Sourced by scripts that check responses: verdicts, revoked keys, and a light load while something fails. Needs
 # test/support/deployment.sh.
 # shellcheck shell=bash disable=SC2154
 
@@ -7,7 +7,7 @@ fail() {
     say "FAILED: $*"
     failures=$((failures + 1))
 }
-# judge WHERE VERDICT: holds $dir/status and $dir/body against it.
+# judge WHERE VERDICT: compares $dir/status and $dir/body with it.
 judge() {
     local want got pair told
     read -ra want <<<"$2"
@@ -28,10 +28,10 @@ judge() {
     done
 }
 
-# --- keys that are revoked ------------------------------------------------------------------------------------------
+# --- revoked keys -----------------------------------------------------------------------------------------------------
 
-# known_key WHERE SECRET: by that key makes another at $url, and uses it there until every node knows it. Sets known_id and
-# known_secret.
+# known_key WHERE SECRET: with that key, makes another at $url, and uses it there until every node knows it. Sets known_id
+# and known_secret.
 known_key() {
     local attempt
     http POST /v1/api_keys -H "Authorization: Bearer $2" -H 'Content-Type: application/json' \
@@ -43,7 +43,7 @@ known_key() {
         judge "$1: a new key, request $attempt" '200 mode=live'
     done
 }
-# revoke_and_try WHERE URL SECRET: revokes it there; at $url it must be refused from the first request on.
+# revoke_and_try WHERE URL SECRET: revokes the known key there. At $url it must be refused from the first request on.
 revoke_and_try() {
     local attempt status
     status=$(curl -sS -o "$dir/body" -w '%{http_code}' --max-time 20 -X DELETE -H "Authorization: Bearer $3" "$2/v1/api_keys/$known_id")
@@ -59,7 +59,7 @@ revoke_and_try() {
 
 # --- a light load -----------------------------------------------------------------------------------------------------
 
-# Two clients, each request on a connection of its own; each answer is kept with the phase in which it was asked for.
+# Two clients. Each request has a connection of its own; each status is recorded with the phase of its request.
 load_pids=()
 load_worker() { # URL HEADER
     local line phase
@@ -83,7 +83,7 @@ load_phase() {
     say "$*"
     echo "$*" >"$dir/load.phase"
 }
-# end_load: tells how many requests there were; false when one was not answered 200, or a client has ended before.
+# end_load: prints the number of requests. Fails if one was not answered 200, or a client had ended early.
 end_load() {
     local worker ended=0
     for worker in "${load_pids[@]}"; do kill -0 "$worker" || ended=1; done

@@ -1,5 +1,5 @@
-// What tests on Node.js ask: a private durable Redis, nodes of the real program, an account, and people with an
-// authenticator app. It lies in a temporary folder and ends with stop().
+// The deployment for tests on Node.js: a private durable Redis, nodes of the real program, an account, and people with an
+// authenticator app. It lives in a temporary folder and ends with stop().
 import {execFileSync, spawn} from 'node:child_process';
 import {createHmac, randomBytes} from 'node:crypto';
 import {closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
@@ -14,7 +14,7 @@ const TOTP_STEP_MS = 30000;
 const STEP_UP_MS = 240000; // it is valid for five minutes
 const REPORT = /AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:/;
 
-// Asks again and again until holds() says so; fails with `what` when patience ends.
+// Calls holds() until it is true; fails with `what` if that takes too long.
 export async function until(what, holds) {
     const end = Date.now() + PATIENCE_MS;
 
@@ -24,7 +24,7 @@ export async function until(what, holds) {
     }
 }
 
-// where: as for net.connect().
+// where: see net.connect().
 export async function listens(where) {
     return await new Promise((resolve) => {
         const socket = connect(where, () => {
@@ -46,7 +46,7 @@ export async function freePort() {
     });
 }
 
-// {status, headers, text, json}; no redirect is followed.
+// Returns {status, headers, text, json}; follows no redirect.
 export async function ask(base, method, path, {headers = {}, json} = {}) {
     const response = await fetch(base + path, {
         method,
@@ -71,7 +71,7 @@ function base32(text) {
     return Buffer.from(bits.match(/.{8}/g).map((byte) => Number.parseInt(byte, 2)));
 }
 
-// Someone with an authenticator app (RFC 6238). A code counts once, and one step either side is accepted.
+// Someone with an authenticator app (RFC 6238). A code is accepted once, one step early or late.
 class Person {
     #secret;
     #lastStep = 0;
@@ -90,7 +90,7 @@ class Person {
         return this.lastCode();
     }
 
-    // When the app shows a code that was not used, in seconds from now.
+    // Seconds until the app shows an unused code.
     nextCodeInS() {
         return ((this.#lastStep + 1) * TOTP_STEP_MS - Date.now()) / 1000;
     }
@@ -106,7 +106,7 @@ class Person {
     }
 }
 
-// A person who has signed in, outside any browser.
+// A signed-in person, without a browser.
 export class Session {
     #base;
     #person;
@@ -136,7 +136,7 @@ export class Session {
         return await ask(this.#base, method, path, {headers: this.#headers, json});
     }
 
-    // Nothing where one is still valid.
+    // Does nothing while a step-up is valid.
     async stepUp() {
         if (Date.now() < this.#stepUpEndsMs) return;
         await this.#prove('/v1/console/step_up', {});
@@ -146,13 +146,13 @@ export class Session {
 
 export class Deployment {
     folder = mkdtempSync(join(tmpdir(), 'chatelaine-node-'));
-    // {url, internalUrl} each.
+    // Each is {url, internalUrl}.
     nodes = [];
     #children = [];
     #people = 0;
     #redis;
 
-    // nodes: {origin, port, more} each; no port: a free one; more: arguments of `chatelaine serve`.
+    // nodes: each is {origin, port, more}. Without port, a free one; more: arguments of `chatelaine serve`.
     static async start(nodes) {
         const made = new this();
 
@@ -243,7 +243,7 @@ export class Deployment {
         return new Person(email, this.#run('user', 'create', ...options).totp_uri);
     }
 
-    // A Redis that takes connections and never answers.
+    // A paused Redis accepts connections and never answers.
     pauseRedis() {
         this.#redis.kill('SIGSTOP');
     }
@@ -252,8 +252,8 @@ export class Deployment {
         this.#redis.kill('SIGCONT');
     }
 
-    // Ends everything, nodes before Redis. Throws where a node did not drain and end cleanly, or a sanitizer had
-    // something to say.
+    // Ends everything, nodes before Redis. Throws if a node did not drain and end cleanly, or if a sanitizer
+    // reported something.
     async stop() {
         const complaints = [];
 

@@ -1,5 +1,5 @@
-# Sourced by scripts that need a running deployment of their own: a private durable Redis, nodes, an account, a user who is
-# signed in. Everything lives in $dir and ends with the script. The caller sets: name (of its file in scripts/), binary.
+# Sourced by scripts that need a running deployment of their own: a private durable Redis, nodes, an account, a signed-in
+# user. Everything lives in $dir and ends with the script. The caller sets name (of its file in scripts/) and binary.
 # shellcheck shell=bash disable=SC2154
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/chatelaine-$name.XXXXXX")
@@ -41,7 +41,7 @@ build_release() {
     say "building the release"
     build_preset release
 }
-# forget PID: waits for its end, and it is not ended with the script any more.
+# forget PID: waits for its end; the script no longer ends it.
 forget() {
     local kept=() pid
     wait "$1" 2>/dev/null || true
@@ -49,7 +49,7 @@ forget() {
     pids=("${kept[@]}")
 }
 redis() { redis-cli -s "$dir/redis.sock" "$@"; }
-# run_redis: sets redis_pid; again after forget, with the data of before.
+# run_redis: sets redis_pid. After forget, runs it again on the same data.
 run_redis() {
     "${redis_prefix[@]}" redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$dir/redis" --appendonly yes \
         --appendfsync always --maxmemory-policy noeviction --save '' --daemonize no >>"$dir/redis.log" 2>&1 &
@@ -61,20 +61,20 @@ run_redis() {
     done
     die "Redis did not start: $(tail -3 "$dir/redis.log")"
 }
-# start_redis: $CHATELAINE_REDIS names it afterwards.
+# start_redis: sets $CHATELAINE_REDIS.
 start_redis() {
     mkdir "$dir/redis"
     run_redis
     "$binary" master-key >"$dir/master" && chmod 600 "$dir/master"
     export CHATELAINE_REDIS="unix:$dir/redis.sock" CHATELAINE_MASTER_KEY_FILE="$dir/master"
 }
-# stop_redis: with all its data.
+# stop_redis: also deletes its data.
 stop_redis() {
     kill "$redis_pid"
     forget "$redis_pid"
     rm -r "$dir/redis"
 }
-# start_node ID SECONDS [COMMAND PREFIX…]: sets node_pid and url; waits that long for it to be ready.
+# start_node ID SECONDS [COMMAND PREFIX…]: sets node_pid and url. Waits up to SECONDS until it is ready.
 start_node() {
     local id=$1 patience=$2
     shift 2
@@ -89,13 +89,13 @@ start_node() {
     [ -s "$dir/ready.$id" ] || die "node $id did not become ready"
     url=http://$(jq -r .listen "$dir/ready.$id")
 }
-# stop_node PID: it drains.
+# stop_node PID: lets it drain.
 stop_node() {
     kill "$1"
     forget "$1"
 }
 
-# free_port [PORT…]: one that nobody listens on, and none of these.
+# free_port [PORT…]: a port that nobody listens on, other than these.
 free_port() {
     local port
     for port in $(shuf -i 20000-29999 -n 50); do
@@ -132,7 +132,7 @@ make_account() {
     seed=$("$binary" user create --account "$account" --email "$email" --password-file "$dir/password" --json |
         jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
 }
-# A code counts once, and one step either side is accepted: the step before signs in, the present one steps up.
+# A code is accepted once, one step early or late: the previous step's code signs in, the present one's steps up.
 totp() { oathtool --totp --base32 --now "$1" "$seed"; }
 sign_in() { # [WHEN of the code]
     cookie='' csrf=''
