@@ -106,6 +106,6 @@ void user_check_report_failure(const struct user_check *check, const struct logi
     }
     if (failure->locks) {
         metric_count_user(METRIC_USER_LOCKED, check->user.id.text);
-        warn_of(check, "user locked: 100 wrong codes with the right password; see 'chatelaine user unlock'");
+        warn_of(check, "user locked: 100 wrong codes with the right password; run 'chatelaine user reset-password'");
     }
 }

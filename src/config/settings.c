@@ -81,9 +81,9 @@ static const struct option_row STORE_ROWS[] = {
      .min = 1,
      .max = 10000000,
      .value_name = "N",
-     .help = "Let one user or key create keys and approve devices this many times a minute. An account's users "
-             "together, its live keys together and its test keys together may each do so ten times as often. More is "
-             "refused with 429. Revoking is never limited."},
+     .help = "Let one user or key create keys and approve devices this many times a minute. All users of an account "
+             "together may do so ten times as often; so may all its keys together, counted apart for creating live and "
+             "test keys. More is refused with 429. Revoking is never limited."},
     {.name = "unsafe-redis",
      .type = OPTION_FLAG,
      .offset = AT(unsafe_redis),
