@@ -264,6 +264,35 @@ Test(guard, accepted_checks_count_as_uses)
     cr_assert_eq(metric_values[METRIC_CHECK_INVALID] - invalid, 1);
 }
 
+/* Each check once, as what came of it. */
+Test(guard, checks_are_counted_by_their_result)
+{
+    static const struct {
+        struct step step;
+        enum metric counted;
+    } CASES[] = {
+        {{"a key", HTTP_GET, "/v1/whoami", GOOD_KEY, NULL, 200, NULL}, METRIC_CHECK_ACCEPTED},
+        {{"an unknown key", HTTP_GET, "/v1/whoami", "Authorization: Bearer x\n", NULL, 401, "invalid_api_key"},
+         METRIC_CHECK_INVALID},
+        {{"a revoked key", HTTP_GET, "/v1/whoami", "Authorization: Bearer revoked\n", NULL, 401, "api_key_revoked"},
+         METRIC_CHECK_REVOKED},
+        {{"no scope", HTTP_GET, "/v1/api_keys", GOOD_KEY, NULL, 403, "insufficient_scope"}, METRIC_CHECK_FORBIDDEN},
+        {{"a store that is away", HTTP_GET, "/v1/whoami", "Authorization: Bearer away\n", NULL, 503,
+          "store_unavailable"},
+         METRIC_CHECK_UNAVAILABLE},
+    };
+
+    world.key.scopes = SCOPE_PATIENTS_READ;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        int64_t before[METRIC_COUNT];
+
+        memcpy(before, metric_values, sizeof before);
+        expect(&CASES[i].step);
+        for (enum metric m = METRIC_CHECK_ACCEPTED; m <= METRIC_CHECK_UNAVAILABLE; m++)
+            cr_expect_eq(metric_values[m] - before[m], m == CASES[i].counted, "%s", CASES[i].step.what);
+    }
+}
+
 Test(guard, csrf)
 {
 #define DELETE_KEY HTTP_DELETE, "/v1/console/api_keys/key_01jd0000000000000000000001"
