@@ -1,4 +1,5 @@
 /* How memberships end: by losing the connection, by nonsense, by leaving, by closing. */
+#include "base/metrics.h"
 #include "deadline.h"
 #include "leak_guard.h"
 #include "lease_world.h"
@@ -47,6 +48,23 @@ Test(membership_end, a_lost_subscription_ends_the_membership)
     cr_assert_not(may_fill(membership_epoch(w.member)));
     expect_new_membership(&before, epoch);
     cr_assert_eq(w.ended, 1);
+    close_world();
+}
+
+static bool no_lease_is_told(void *arg)
+{
+    (void)arg;
+    return metric_values[METRIC_LEASE_HELD] == 0;
+}
+
+Test(membership_end, a_lease_that_is_lost_is_counted)
+{
+    open_with_lease(LEASE_MS);
+    int64_t lost = metric_values[METRIC_LEASES_LOST];
+    cr_assert_eq(metric_values[METRIC_LEASE_HELD], 1);
+    fake_redis_hang_up(w.fake, "chatelaine-invalidations");
+    until(no_lease_is_told, NULL);
+    cr_expect_eq(metric_values[METRIC_LEASES_LOST], lost + 1);
     close_world();
 }
 
