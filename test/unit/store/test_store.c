@@ -517,6 +517,23 @@ Test(store, becomes_ready_with_a_redis_that_is_full)
     close_world();
 }
 
+/* However long it has been away. Pauses that went on to double would leave each link one try in these two seconds, or
+ * none. */
+Test(store, tries_each_link_every_second)
+{
+    enum { AWAY_MS = 3200, WINDOW_MS = 2000, LINKS = 3 };
+
+    open_fake_ready(0);
+    rule("PING", FAKE_CLOSE, NULL, 0);
+    fake_redis_go_away(w.fake);
+    fake_redis_come_back(w.fake);
+    test_loop_for(&w.loop, AWAY_MS);
+    unsigned accepted = fake_redis_accepted(w.fake);
+    test_loop_for(&w.loop, WINDOW_MS);
+    cr_assert_gt(fake_redis_accepted(w.fake) - accepted, LINKS);
+    close_world();
+}
+
 Test(store, is_unavailable_while_redis_does_not_greet)
 {
     open_fake_ready(0);
