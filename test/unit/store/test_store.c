@@ -3,6 +3,7 @@
 #include "fake_redis.h"
 #include "deadline.h"
 #include "leak_guard.h"
+#include "redis/link_internal.h"
 #include "redis_server.h"
 #include "store/script.h"
 #include "store/state.h"
@@ -514,6 +515,28 @@ Test(store, becomes_ready_with_a_redis_that_is_full)
     cr_assert(strstr(store_trouble(w.store), "memory is full"), "%s", store_trouble(w.store));
     cr_assert_eq(change("acct_1"), STORE_UNAVAILABLE);
     cr_assert(store_is_ready(w.store));
+    close_world();
+}
+
+static void on_replied(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    (void)reply;
+    cr_assert_eq(outcome, REDIS_REPLIED);
+    *(bool *)arg = true;
+}
+
+Test(store, gives_each_link_the_time_that_is_set)
+{
+    open_fake_ready(0);
+    struct redis_link *const links[] = {w.store->reads, w.store->scripts, w.store->changes};
+
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        bool is_replied = false;
+
+        redis_link_call(links[i], 1, (struct text[]){TEXT("PING")}, on_replied, &is_replied);
+        cr_expect_leq(uv_timer_get_due_in(&links[i]->timer), TIMEOUT_MS, "link %zu", i);
+        cr_assert(test_loop_until_set(&w.loop, &is_replied, PATIENCE_MS));
+    }
     close_world();
 }
 
