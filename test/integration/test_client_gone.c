@@ -278,6 +278,7 @@ Test(client_gone, sigterm_ends_in_time_though_a_client_stalls_and_redis_hangs)
 {
     static const char *const MORE[] = {"--drain-ms", "1000", "--redis-timeout-ms", "2000", "--head-timeout-ms",
                                        "600000",     NULL};
+    enum { DRAIN_DEFAULT_MS = 30000 };
     struct http_client stalled, waiting;
     struct fixture fixture;
 
@@ -287,8 +288,10 @@ Test(client_gone, sigterm_ends_in_time_though_a_client_stalls_and_redis_hangs)
     redis_server_freeze(&fixture.redis);
     send_create(&fixture, &waiting, "never");
     fixture_await_read(&fixture, 0);
+    int64_t began_ms = deadline_now_ms();
     process_signal(&fixture.nodes[0].process, SIGTERM);
     node_expect_clean_end(&fixture.nodes[0]);
+    cr_expect_lt(deadline_now_ms() - began_ms, DRAIN_DEFAULT_MS, "as if nothing had been set");
     http_client_close(&stalled);
     http_client_close(&waiting);
     fixture_stop(&fixture);
