@@ -156,6 +156,37 @@ Test(node, connections_beyond_the_limit_are_shed_and_the_others_served)
     fixture_stop(&fixture);
 }
 
+/* On a busy machine a shorter limit than the default could not be told from it; a longer one can. */
+Test(node, waits_for_heads_and_bodies_longer_than_by_default_if_told)
+{
+    enum { DEFAULT_MS = 10000, SPARE_MS = 2000 };
+    static const char *const MORE[] = {
+        "--head-timeout-ms", "600000", "--body-timeout-ms", "600000", "--body-total-timeout-ms", "600000", NULL};
+    static const char BODY[] = "{\"name\":\"slow\",\"mode\":\"test\"}";
+    struct http_client head, body;
+    struct http_answer answer;
+    struct fixture fixture;
+    char post[512];
+
+    fixture_start(&fixture, 1, MORE);
+    http_client_connect(&head, fixture.nodes[0].port);
+    http_client_connect(&body, fixture.nodes[0].port);
+    snprintf(post, sizeof post,
+             "POST /v1/api_keys HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer %s\r\n"
+             "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+             fixture.manager.secret, strlen(BODY));
+    cr_assert(http_client_send(&body, post, strlen(post)));
+    begin_requests(&fixture, &head, 1);
+    poll(NULL, 0, DEFAULT_MS + SPARE_MS);
+    end_request(&fixture, &head);
+    cr_assert(http_client_send(&body, BODY, strlen(BODY)));
+    cr_assert_eq(http_client_read(&body, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+    cr_expect_eq(answer.status, 201, "%s", answer.body);
+    http_client_close(&head);
+    http_client_close(&body);
+    fixture_stop(&fixture);
+}
+
 /* What is open beside connections has room for 256 files. */
 Test(node, takes_no_more_connections_than_files_may_be_open)
 {
