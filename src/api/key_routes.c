@@ -247,6 +247,16 @@ static void write_revocation(struct exchange *exchange, const struct key_record 
         log_str("why", strerror(error)), log_text("key", id_text(&key->id)));
 }
 
+/* The key may still be valid, and whoever is called at night must know which one. */
+static void note_unconfirmed(const struct exchange *exchange, enum store_result result)
+{
+    if (result == STORE_UNAVAILABLE || result == STORE_UNKNOWN)
+        LOG(LOG_WARN, "revocation not confirmed: repeat it", log_text("target", exchange->match.id),
+            log_text("account", id_text(exchange_account(exchange))),
+            log_text("actor", id_text(exchange_actor(exchange))),
+            log_text("request_id", http_request_id(exchange->request)));
+}
+
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key)
 {
     const struct key_revocation *op = arg;
@@ -258,6 +268,7 @@ static void key_revoked(void *arg, enum store_result result, const struct key_re
         exchange_log(exchange, "key revoked", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
                      id_text(&key->id));
     } else {
+        note_unconfirmed(exchange, result);
         refuse_key(exchange, op->kind, result);
     }
     http_request_release(exchange->request);

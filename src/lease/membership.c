@@ -241,7 +241,7 @@ static void lease_note(struct membership *member)
         LOG(LOG_INFO, "lease gained: checks are answered from memory", log_str("membership", member->id.text),
             log_int("lease_ms", member->lease_ms));
     else
-        LOG(LOG_WARN, "lease lost: every check reads Redis", log_str("membership", member->id.text),
+        LOG(LOG_WARN, "lease lost: checks are no longer answered from memory", log_str("membership", member->id.text),
             log_str("why", lease_trouble(member)), log_int("suppressed", member->loss_pause.suppressed));
 }
 
