@@ -3,10 +3,10 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/secure.h"
+#include "peer_internal.h"
 
 #include <netinet/tcp.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -77,21 +77,6 @@ static bool make_room(struct conns *conns)
     return evict_idle(conns);
 }
 
-static void print_peer(const struct sockaddr *address, char ret_peer[INET6_ADDRSTRLEN])
-{
-    static const uint8_t MAPPED_IPV4[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    const struct sockaddr_in6 *v6 = (const void *)address;
-
-    if (address->sa_family == AF_UNIX)
-        memcpy(ret_peer, "unix", sizeof "unix");
-    else if (address->sa_family == AF_INET)
-        uv_ip4_name((const void *)address, ret_peer, INET6_ADDRSTRLEN);
-    else if (memcmp(&v6->sin6_addr, MAPPED_IPV4, sizeof MAPPED_IPV4) == 0)
-        uv_inet_ntop(AF_INET, v6->sin6_addr.s6_addr + sizeof MAPPED_IPV4, ret_peer, INET6_ADDRSTRLEN);
-    else
-        uv_ip6_name(v6, ret_peer, INET6_ADDRSTRLEN);
-}
-
 /* NULL: the descriptor is closed, and the error is noted. */
 static struct conn *take(struct conns *conns, int fd, const struct sockaddr *peer)
 {
@@ -106,7 +91,7 @@ static struct conn *take(struct conns *conns, int fd, const struct sockaddr *pee
     }
     /* Responses leave at once. A Unix socket refuses the option, and sends at once anyway. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    print_peer(peer, conn->peer);
+    peer_print(peer, conn->peer);
     conn_begin(conn, conns);
     return conn;
 }
