@@ -43,6 +43,8 @@ void api_handle_public(struct http_request *request, void *service);
 void api_handle_internal(struct http_request *request, void *service);
 /* http_settings.make_id of both listeners: makes a request id in the API's format. */
 size_t api_make_request_id(int64_t wall_ms, char ret_id[HTTP_ID_MAX_BYTES]);
+/* http_settings.trusts_proxy of listeners with --proxy-protocol: whether the peer is one of --trusted-proxies. */
+bool api_trusts_proxy(struct text peer, void *service);
 /* http_settings.print_error of the public listener. arg is unused. */
 void api_print_error(struct http_request *request, enum http_error error, void *arg);
 /* The same for the internal listener: a check whose HTTP head is bad is answered like any other refused check. */

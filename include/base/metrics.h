@@ -10,6 +10,13 @@
     X(METRIC_CONNECTIONS_TOTAL, counter, "chatelaine_connections_total", "", "Accepted connections.")               \
     X(METRIC_CONNECTIONS_SHED, counter, "chatelaine_connections_shed_total", "",                                    \
       "Connections refused or cut for lack of room: connections, memory or open files.")                            \
+    X(METRIC_PROXY_UNTRUSTED, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"untrusted\"",           \
+      "Connections closed because they did not begin with a PROXY header from a trusted proxy.")                    \
+    X(METRIC_PROXY_VERSION_1, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"version_1\"", "")       \
+    X(METRIC_PROXY_MISSING, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"missing\"", "")           \
+    X(METRIC_PROXY_MALFORMED, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"malformed\"", "")       \
+    X(METRIC_PROXY_TOO_LONG, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"too_long\"", "")         \
+    X(METRIC_PROXY_INCOMPLETE, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"incomplete\"", "")     \
     X(METRIC_REQUESTS, counter, "chatelaine_requests_total", "", "Requests answered.")                              \
     X(METRIC_CHECK_ACCEPTED, counter, "chatelaine_checks_total", "result=\"accepted\"",                             \
       "Credential checks by result.")                                                                               \

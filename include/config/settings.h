@@ -39,6 +39,8 @@ struct settings {
     const char *device_clients;
     int check_status; /* enum check_status */
     const char *trusted_proxies;
+    bool proxy_protocol;
+    bool internal_proxy_protocol;
     bool reuse_port;
     int64_t session_idle_ms;
     int64_t session_absolute_ms;

@@ -56,7 +56,8 @@ struct text http_request_header_at(const struct http_request *request, struct te
 struct text http_request_id(const struct http_request *request);
 /* clock_wall_ms(), read once per turn of the loop. */
 int64_t http_request_wall_ms(const struct http_request *request);
-/* The peer's address without its port: "192.0.2.1", "2001:db8::1", "unix". */
+/* The peer's address without its port: "192.0.2.1", "2001:db8::1", "unix"; or the one in the connection's PROXY header.
+ */
 struct text http_request_peer(const struct http_request *request);
 bool http_request_has_body(const struct http_request *request);
 /* Lowers this request's body limit (http_settings.body_max_bytes) before the body is read. False: its Content-Length

@@ -46,6 +46,9 @@ struct http_settings {
     /* Replies to a request that http_refuse() or the server itself refuses; header lines that belong to the error are
      * already set. arg is the handler's. NULL: the reply is the bare status. */
     void (*print_error)(struct http_request *request, enum http_error error, void *arg);
+    /* If set, each connection must begin with a PROXY header (version 2), whose source address becomes the peer's. Only
+     * peers for which this returns true may send one. arg is the handler's. */
+    bool (*trusts_proxy)(struct text peer, void *arg);
     /* If set, responses made in one of its slices (base/turn.h) are sent back to back, so that a reader woken by the
      * first is still awake for the others. Must outlive the server. */
     struct turn *turn;

@@ -163,6 +163,14 @@ const struct id *exchange_actor(const struct exchange *exchange)
     return exchange->key ? &exchange->key->id : &exchange->session->user.id;
 }
 
+bool api_trusts_proxy(struct text peer, void *service)
+{
+    const struct address_ranges *trusted = ((const struct service *)service)->trusted_proxies;
+    struct address address;
+
+    return trusted && address_parse(peer, &address) && address_ranges_include(trusted, &address);
+}
+
 /* Behind a load balancer that is not trusted, all clients count as one, and the failures of one block them all. The
  * operator should know. */
 static void warn_of_proxy(const struct exchange *exchange)

@@ -213,6 +213,7 @@ static int node_start_http(struct node *node)
         .connections_max = node_connections_max(s),
         .make_id = api_make_request_id,
         .print_error = api_print_error,
+        .trusts_proxy = s->proxy_protocol ? api_trusts_proxy : NULL,
         .turn = node->turn,
     };
     int code;
@@ -225,6 +226,7 @@ static int node_start_http(struct node *node)
     node->public_server = http_server_create(node->loop, &http, api_handle_public, &node->service);
     node_widen_limits(&http);
     http.print_error = api_print_internal_error;
+    http.trusts_proxy = s->internal_proxy_protocol ? api_trusts_proxy : NULL;
     node->internal_server = http_server_create(node->loop, &http, api_handle_internal, &node->service);
     code = node_listen(node->public_server, "--listen", s->listen, s->reuse_port, node->address);
     if (code != EXIT_DONE)
@@ -266,6 +268,34 @@ static bool read_trusted_proxies(struct node *node, struct buf *ret_why)
     return node->trusted_proxies;
 }
 
+/* A PROXY header decides which client a failure counts against, so its sender must be trusted by address. A peer of a
+ * Unix socket has none. */
+static bool check_proxy_protocol(const struct settings *s, struct buf *ret_why)
+{
+    const struct {
+        bool is_on;
+        const char *option, *listen_option, *address;
+    } LISTENERS[] = {
+        {s->proxy_protocol, "--proxy-protocol", "--listen", s->listen},
+        {s->internal_proxy_protocol, "--internal-proxy-protocol", "--internal-listen", s->internal_listen},
+    };
+
+    for (size_t i = 0; i < sizeof LISTENERS / sizeof *LISTENERS; i++) {
+        if (!LISTENERS[i].is_on)
+            continue;
+        if (!s->trusted_proxies)
+            buf_printf(ret_why, "%s needs --trusted-proxies: name the networks that the balancer connects from",
+                       LISTENERS[i].option);
+        else if (text_starts_with(text_of(LISTENERS[i].address), TEXT("unix:")))
+            buf_printf(ret_why, "%s needs host:port in %s: --trusted-proxies cannot name who connects to %s",
+                       LISTENERS[i].option, LISTENERS[i].listen_option, LISTENERS[i].address);
+        else
+            continue;
+        return false;
+    }
+    return true;
+}
+
 /* Checks everything that can be wrong before anything runs. */
 static bool node_read_settings(struct node *node, struct buf *ret_why)
 {
@@ -291,7 +321,7 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
     node->policy = policy_load(s->policy_file, ret_why);
     if (!node->policy)
         return false;
-    if (s->trusted_proxies && !read_trusted_proxies(node, ret_why))
+    if ((s->trusted_proxies && !read_trusted_proxies(node, ret_why)) || !check_proxy_protocol(s, ret_why))
         return false;
     if (s->revocation_log) {
         node->revocation_log = revocation_log_open(s->revocation_log, ret_why);

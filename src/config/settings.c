@@ -182,6 +182,15 @@ static const struct option_row NODE_ROWS[] = {
      .value_name = "CIDR,…",
      .help = "Trust X-Forwarded-For from these networks, such as 10.0.0.0/8,fd00::/8. The client is the last address "
              "in it that lies in none of them."},
+    {.name = "proxy-protocol",
+     .type = OPTION_FLAG,
+     .offset = AT(proxy_protocol),
+     .help = "Expect a PROXY header (version 2) from one of --trusted-proxies at the beginning of each connection to "
+             "--listen, and take the client's address from it. Any other connection is closed."},
+    {.name = "internal-proxy-protocol",
+     .type = OPTION_FLAG,
+     .offset = AT(internal_proxy_protocol),
+     .help = "The same for --internal-listen. Health checks without a header then fail, 'chatelaine ready' too."},
     {.name = "check-status",
      .type = OPTION_CHOICE,
      .offset = AT(check_status),

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/metrics.h"
 #include "base/secure.h"
+#include "peer_internal.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 enum { LINGER_MAX_BYTES = 256 * 1024, MS_PER_S = 1000 };
 
 static const enum deadline_class STATE_DEADLINES[] = {
+    [CONN_PROXY] = DEADLINE_HEAD, /* from the connection's beginning */
     [CONN_IDLE] = DEADLINE_IDLE,           [CONN_HEAD] = DEADLINE_HEAD,
     [CONN_HANDLING] = DEADLINE_NONE, /* whatever a handler waits for has its own timeout */
     [CONN_BODY] = DEADLINE_BODY,           [CONN_WRITING] = DEADLINE_WRITE,
@@ -208,6 +210,32 @@ void conn_settle_delivery(struct delivery *delivery, bool is_delivered)
 
 /* Reading. */
 
+static void conn_refuse_proxy(struct conn *conn, enum proxy_error error)
+{
+    proxy_note_refusal(&conn->all->proxy_pause, uv_now(conn->all->loop), conn->peer, error);
+    conn_disconnect(conn);
+}
+
+static size_t conn_take_proxy(struct conn *conn, struct text input)
+{
+    struct proxy_header header;
+    enum proxy_error error;
+
+    switch (proxy_read(input, &header, &error)) {
+    case PROXY_PARTIAL:
+        return 0;
+    case PROXY_WHOLE:
+        if (header.source.len > 0)
+            peer_print_bytes(header.source, conn->peer);
+        conn_enter(conn, CONN_IDLE);
+        return header.bytes;
+    case PROXY_REFUSED:
+        conn_refuse_proxy(conn, error);
+        return input.len;
+    }
+    UNREACHABLE();
+}
+
 static void conn_create_request(struct conn *conn)
 {
     conn->request = request_create(conn->all->requests, conn, conn->peer);
@@ -344,6 +372,10 @@ static bool conn_step(struct conn *conn, struct text input, size_t *ret_used)
         if (input.len > 0)
             *ret_used = conn_take_head(conn, input);
         break;
+    case CONN_PROXY:
+        if (input.len > 0)
+            *ret_used = conn_take_proxy(conn, input);
+        break;
     case CONN_BODY:
     case CONN_DISCARDING:
         *ret_used = conn_take_body(conn, input);
@@ -372,10 +404,17 @@ static size_t conn_consume(struct conn *conn, struct text input)
     return total;
 }
 
-/* The peer's input has ended: fails whatever still waits for input. */
+/* The peer's input has ended: fails whatever still waits for input. A trusted proxy that closes without sending a byte
+ * only probed whether the node listens, so nothing is refused. */
 static void conn_settle_end(struct conn *conn)
 {
     switch (conn->state) {
+    case CONN_PROXY:
+        if (conn->stash.len > 0)
+            conn_refuse_proxy(conn, PROXY_INCOMPLETE);
+        else
+            conn_disconnect(conn);
+        break;
     case CONN_BODY:
         conn_fail_body(conn, HTTP_ERROR_BAD_REQUEST);
         break;
@@ -561,6 +600,9 @@ void conn_expire(struct deadline *deadline)
     struct conn *conn = LIST_ENTRY(deadline, struct conn, deadline);
 
     switch (conn->state) {
+    case CONN_PROXY:
+        conn_refuse_proxy(conn, conn->stash.len > 0 ? PROXY_INCOMPLETE : PROXY_MISSING);
+        break;
     case CONN_HEAD:
         conn_refuse(conn, HTTP_ERROR_REQUEST_TIMEOUT);
         break;
@@ -601,5 +643,5 @@ void conn_begin(struct conn *conn, struct conns *conns)
     conns->count++;
     metric_add(METRIC_CONNECTIONS, 1);
     metric_add(METRIC_CONNECTIONS_TOTAL, 1);
-    conn_enter(conn, CONN_IDLE);
+    conn_enter(conn, conns->settings->trusts_proxy ? CONN_PROXY : CONN_IDLE);
 }

@@ -5,6 +5,7 @@
 #pragma once
 #include "burden_internal.h"
 #include "deadline_internal.h"
+#include "proxy_internal.h"
 #include "ready_internal.h"
 #include "response_internal.h"
 
@@ -26,13 +27,14 @@ struct conns {
     struct burdens burdens;
     struct ready ready; /* connections that go on with their input in the next turn */
     char *read_buffer;  /* lent to one read at a time */
-    struct log_pause eviction_pause, failure_pause;
+    struct log_pause eviction_pause, failure_pause, proxy_pause;
     void (*none_left)(void *arg);
     void *arg;
 };
 
 enum conn_state {
     CONN_IDLE,       /* between requests */
+    CONN_PROXY,      /* just begun; its PROXY header has not arrived */
     CONN_HEAD,       /* part of a head has arrived */
     CONN_HANDLING,   /* the handler has the request; input is stashed */
     CONN_BODY,       /* the handler waits for the body */

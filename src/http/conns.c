@@ -40,7 +40,7 @@ void conns_disconnect(struct conns *conns, bool only_idle)
     for (struct list *node = conns->all.next; node != &conns->all; node = node->next) {
         struct conn *conn = LIST_ENTRY(node, struct conn, in_all);
 
-        if (!only_idle || conn->state == CONN_IDLE)
+        if (!only_idle || conn->state == CONN_IDLE || conn->state == CONN_PROXY)
             conn_disconnect(conn);
     }
 }
@@ -105,11 +105,31 @@ static void shed(struct conns *conns, struct conn *conn)
         conn_refuse(conn, HTTP_ERROR_OVERLOADED);
 }
 
+/* Comes before make_room(): a stranger must not cost an idle connection its place. True: the descriptor is closed. */
+static bool refuse_untrusted(struct conns *conns, int fd, const struct sockaddr *peer)
+{
+    const struct http_settings *settings = conns->settings;
+    char name[INET6_ADDRSTRLEN];
+
+    if (!settings->trusts_proxy)
+        return false;
+    peer_print(peer, name);
+    if (settings->trusts_proxy(text_of(name), conns->requests->handler_arg))
+        return false;
+    close(fd);
+    proxy_note_refusal(&conns->proxy_pause, uv_now(conns->loop), name, PROXY_UNTRUSTED);
+    return true;
+}
+
 void conns_accept(struct conns *conns, int fd, const struct sockaddr *peer)
 {
-    bool has_room = make_room(conns);
-    struct conn *conn = take(conns, fd, peer);
+    struct conn *conn;
+    bool has_room;
 
+    if (refuse_untrusted(conns, fd, peer))
+        return;
+    has_room = make_room(conns);
+    conn = take(conns, fd, peer);
     if (conn && !has_room)
         shed(conns, conn);
     if (conn)

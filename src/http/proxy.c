@@ -1,5 +1,8 @@
 #include "proxy_internal.h"
 
+#include "base/metrics.h"
+#include "burden_internal.h"
+
 #define SIGNATURE TEXT("\r\n\r\n\0\r\nQUIT\n")
 
 enum {
@@ -65,4 +68,24 @@ enum proxy_result proxy_read(struct text input, struct proxy_header *ret_header,
     if (!read_fixed((const uint8_t *)input.ptr, ret_header, ret_error))
         return PROXY_REFUSED;
     return input.len < ret_header->bytes ? PROXY_PARTIAL : PROXY_WHOLE;
+}
+
+void proxy_note_refusal(struct log_pause *pause, uint64_t now_ms, const char *peer, enum proxy_error error)
+{
+    static const struct {
+        enum metric metric;
+        const char *reason;
+    } ERRORS[] = {
+        [PROXY_UNTRUSTED] = {METRIC_PROXY_UNTRUSTED, "untrusted"},
+        [PROXY_VERSION_1] = {METRIC_PROXY_VERSION_1, "version_1"},
+        [PROXY_MISSING] = {METRIC_PROXY_MISSING, "missing"},
+        [PROXY_MALFORMED] = {METRIC_PROXY_MALFORMED, "malformed"},
+        [PROXY_TOO_LONG] = {METRIC_PROXY_TOO_LONG, "too_long"},
+        [PROXY_INCOMPLETE] = {METRIC_PROXY_INCOMPLETE, "incomplete"},
+    };
+
+    metric_add(ERRORS[error].metric, 1);
+    if (log_pause_is_over(pause, now_ms, COMPLAINT_INTERVAL_MS))
+        LOG(LOG_WARN, "connection closed: it did not begin with a PROXY header from a trusted proxy",
+            log_str("peer", peer), log_str("reason", ERRORS[error].reason), log_int("suppressed", pause->suppressed));
 }

@@ -2,6 +2,7 @@
  * connection's bytes. In it, a balancer that forwards TCP names the client. */
 #pragma once
 #include "base/attr.h"
+#include "base/log.h"
 #include "base/text.h"
 
 /* With its TLVs. The specification expects a header to fit any TCP segment (536 bytes), but host names and certificates
@@ -27,3 +28,6 @@ enum proxy_result { PROXY_PARTIAL, PROXY_WHOLE, PROXY_REFUSED };
 /* A pure function of bytes. They may come in any pieces, as long as each call sees them from the first one on. What
  * cannot become a header is refused at once. Skips TLVs. */
 enum proxy_result proxy_read(struct text input, struct proxy_header *ret_header, enum proxy_error *ret_error);
+
+/* Counts the refusal, and logs it unless the pause lasts. */
+void proxy_note_refusal(struct log_pause *pause, uint64_t now_ms, const char *peer, enum proxy_error error);
