@@ -1,12 +1,12 @@
 /* A short-lived store connection for commands. It has its own loop and runs one operation at a time. */
 #pragma once
 #include "admin/command.h"
-#include "admin/store_gate.h"
+#include "admin/startup_gate.h"
 
 struct store_client {
     uv_loop_t loop;
     struct store *store; /* read-only */
-    struct store_gate *gate;
+    struct startup_gate *gate;
     struct store_settings settings;
     uv_timer_t timer;
     bool is_done; /* the current operation has called store_client_done() */

@@ -22,5 +22,5 @@ struct password_context {
 enum password_verdict { PASSWORD_OK, PASSWORD_TOO_SHORT, PASSWORD_TOO_LONG, PASSWORD_COMMON, PASSWORD_NOT_TEXT };
 /* Accepts 12 to 256 code points of any kind, but no password that about 2^30 guesses find, beginning with common words,
  * years, sequences and the context. For new passwords only. context may be NULL. */
-enum password_verdict account_judge_password(struct text password, const struct password_context *context);
+enum password_verdict account_check_password(struct text password, const struct password_context *context);
 const char *account_explain_password(enum password_verdict verdict);

@@ -85,10 +85,10 @@ void key_encode(const struct key_record *key, struct keyring *keyring, const uin
                 struct buf *out);
 /* False unless key_encode(), in this or an earlier version, may have written it. Validates only what a check relies on:
  * of ids the kind and length, and not the name, which was validated when it was written. last_used_ms is 0. Does not
- * tell who wrote the record: key_judge() does. */
+ * tell who wrote the record: key_verify() does. */
 MUST_CHECK bool key_decode(struct text t, struct key_record *ret_key);
 /* Whether a holder of a master key made this stored record, for that digest. */
-enum record_seal key_judge(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES]);
+enum record_seal key_verify(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES]);
 
 /* What a stored record says about master keys. */
 struct key_seal {

@@ -30,5 +30,5 @@ enum record_seal {
     RECORD_ALTERED,  /* its MAC is wrong */
 };
 /* mac: as stored, empty for none. ret_generation (may be NULL): of the master key, if sealed. */
-enum record_seal record_mac_judge(struct keyring *keyring, const struct record_parts *record, struct text mac,
-                                  size_t *ret_generation);
+enum record_seal record_mac_verify(struct keyring *keyring, const struct record_parts *record, struct text mac,
+                                   size_t *ret_generation);

@@ -32,4 +32,4 @@ void seal_store_note(struct store *store, struct text forget, int64_t unsealed_u
 
 /* These are in account_store.c. */
 void user_record_seal(struct keyring *keyring, struct user_record *user);
-enum record_seal user_record_judge(struct keyring *keyring, const struct user_record *user, size_t *ret_generation);
+enum record_seal user_record_verify(struct keyring *keyring, const struct user_record *user, size_t *ret_generation);

@@ -216,7 +216,7 @@ static void take_user(struct taking *taking, const struct user_record *user)
     struct user_record is = *user;
     struct totp_secret secret;
     size_t sealed_by = 0, totp_by = 0;
-    enum record_seal seal = user_record_judge(taking->keyring, user, &sealed_by);
+    enum record_seal seal = user_record_verify(taking->keyring, user, &sealed_by);
     bool is_open = keyring_open_by(taking->keyring, id_text(&user->id), user->totp_sealed, sizeof user->totp_sealed,
                                    secret.bytes, &totp_by);
     bool is_old = sealed_by > 0 || (is_open && totp_by > 0);

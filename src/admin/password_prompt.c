@@ -99,7 +99,7 @@ static int password_ask(struct buf *ret_password)
 
 int password_accept(struct text password, const struct password_context *context)
 {
-    enum password_verdict verdict = account_judge_password(password, context);
+    enum password_verdict verdict = account_check_password(password, context);
 
     if (verdict != PASSWORD_OK)
         return command_fail(EXIT_FAILED, "password rejected: %s", account_explain_password(verdict));

@@ -83,11 +83,11 @@ struct opening {
     struct buf why;
 };
 
-static void on_gate(void *arg, enum store_gate_result result, const char *why)
+static void on_gate(void *arg, enum startup_gate_result result, const char *why)
 {
     struct opening *opening = arg;
 
-    opening->is_unfit = result == STORE_GATE_UNFIT;
+    opening->is_unfit = result == STARTUP_GATE_UNFIT;
     if (opening->is_unfit)
         buf_append_str(&opening->why, why);
     store_client_done(opening->client);
@@ -136,13 +136,13 @@ static int open_ready(struct store_client *client, const struct settings *settin
         store_client_close(client);
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&opening.why)));
     }
-    struct store_gate *gate =
-        store_gate_create(&client->loop, client->store, client->settings.unsafe_redis, on_gate, &opening);
+    struct startup_gate *gate =
+        startup_gate_create(&client->loop, client->store, client->settings.unsafe_redis, on_gate, &opening);
     wait_for_gate(client, &opening);
     uv_timer_stop(&client->timer);
     if (!store_is_ready(client->store))
         code = explain_trouble(client, &opening);
-    store_gate_close(gate, on_part_closed, client);
+    startup_gate_close(gate, on_part_closed, client);
     store_client_wait(client);
     if (code != EXIT_DONE)
         store_client_close(client);

@@ -3,7 +3,7 @@
 #include "ready_file.h"
 
 #include "admin/command.h"
-#include "admin/store_gate.h"
+#include "admin/startup_gate.h"
 #include "api/routes.h"
 #include "api/service.h"
 #include "base/check.h"
@@ -37,7 +37,7 @@ struct node {
     struct route_policy *policy;
     struct store *store;
     struct membership *member;
-    struct store_gate *gate;
+    struct startup_gate *gate;
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
@@ -120,11 +120,11 @@ static void node_announce(struct node *node)
         LOG(LOG_ERROR, "cannot write the ready file", log_text("why", buf_text(&why)));
 }
 
-static void node_gated(void *arg, enum store_gate_result result, const char *why)
+static void node_gated(void *arg, enum startup_gate_result result, const char *why)
 {
     struct node *node = arg;
 
-    if (result == STORE_GATE_OPEN) {
+    if (result == STARTUP_GATE_OPEN) {
         node->is_serving = true;
         node_announce(node);
         node->events.serving(node->events.arg, node);
@@ -368,7 +368,7 @@ int node_open(struct node *node)
     int code = node_start_http(node);
     if (code != EXIT_DONE)
         return code;
-    node->gate = store_gate_create(node->loop, node->store, s->unsafe_redis, node_gated, node);
+    node->gate = startup_gate_create(node->loop, node->store, s->unsafe_redis, node_gated, node);
     node_log_start(node);
     return EXIT_DONE;
 }
@@ -434,7 +434,7 @@ static void step_close_gate(struct node *node)
     if (!node->gate)
         return;
     node->pending++;
-    store_gate_close(node->gate, node_part_ended, node);
+    startup_gate_close(node->gate, node_part_ended, node);
 }
 
 /* The first step, so that no revocation waits for this node. The drain does not wait for it. */

@@ -314,18 +314,18 @@ static bool spare(struct key_cache *cache, struct entry *oldest)
     return true;
 }
 
-static struct entry *oldest_to_judge(struct key_cache *cache)
+static struct entry *oldest_to_examine(struct key_cache *cache)
 {
     const struct queue *queue = cache->trial.count * TRIAL_SHARE >= cache->capacity ? &cache->trial : &cache->main;
     return &cache->entries[queue->oldest];
 }
 
-/* Only for a full cache, in which the queue that oldest_to_judge() picks is never empty. */
+/* Only for a full cache, in which the queue that oldest_to_examine() picks is never empty. */
 static void evict(struct key_cache *cache)
 {
-    struct entry *entry = oldest_to_judge(cache);
+    struct entry *entry = oldest_to_examine(cache);
     for (int spared = 0; spared < SPARED_MAX && spare(cache, entry); spared++)
-        entry = oldest_to_judge(cache);
+        entry = oldest_to_examine(cache);
     if (!entry->in_main)
         *ghost_place(cache, entry->inner) = fingerprint_of(entry->inner);
     remove_entry(cache, entry);

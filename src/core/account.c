@@ -134,7 +134,7 @@ static enum password_verdict judge_prepared(struct text t, const struct password
     return repeats_itself(t) || is_run(t) || is_listed(t) || is_guessed(t, context) ? PASSWORD_COMMON : PASSWORD_OK;
 }
 
-enum password_verdict account_judge_password(struct text password, const struct password_context *context)
+enum password_verdict account_check_password(struct text password, const struct password_context *context)
 {
     char storage[PASSWORD_FORM_MAX_BYTES];
     enum password_verdict verdict;

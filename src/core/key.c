@@ -365,14 +365,14 @@ void key_encode(const struct key_record *key, struct keyring *keyring, const uin
     put_mac(out, begin, keyring, digest);
 }
 
-enum record_seal key_judge(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES])
+enum record_seal key_verify(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES])
 {
     struct key_binding binding;
     struct key_text parts;
     if (!take_apart(t, &parts))
         return RECORD_ALTERED;
     const struct record_parts bound = bind(&parts, digest, &binding);
-    return record_mac_judge(keyring, &bound, parts.mac, NULL);
+    return record_mac_verify(keyring, &bound, parts.mac, NULL);
 }
 
 /* The value of the line, if it has that name. */
@@ -402,7 +402,7 @@ bool key_examine(struct text t, struct keyring *keyring, const uint8_t digest[KE
     const struct record_parts bound = bind(&parts, digest, &binding);
     *ret = (struct key_seal){.made_with = bound_field(&parts, TEXT("g")),
                              .is_revoked = !text_equal(parts.revoked, TEXT("-"))};
-    ret->seal = record_mac_judge(keyring, &bound, parts.mac, &ret->generation);
+    ret->seal = record_mac_verify(keyring, &bound, parts.mac, &ret->generation);
     return true;
 }
 

@@ -44,8 +44,8 @@ void record_mac_make(struct keyring *keyring, const struct record_parts *record,
     print_mac(keyring, 0, buf_text(&bound), ret_mac);
 }
 
-enum record_seal record_mac_judge(struct keyring *keyring, const struct record_parts *record, struct text mac,
-                                  size_t *ret_generation)
+enum record_seal record_mac_verify(struct keyring *keyring, const struct record_parts *record, struct text mac,
+                                   size_t *ret_generation)
 {
     char storage[RECORD_PARTS_MAX_BYTES];
     struct buf bound;

@@ -55,12 +55,12 @@ void user_record_seal(struct keyring *keyring, struct user_record *user)
     record_mac_make(keyring, &seal.record, &user->mac);
 }
 
-enum record_seal user_record_judge(struct keyring *keyring, const struct user_record *user, size_t *ret_generation)
+enum record_seal user_record_verify(struct keyring *keyring, const struct user_record *user, size_t *ret_generation)
 {
     struct user_seal seal;
 
     user_seal_fill(&seal, user);
-    return record_mac_judge(keyring, &seal.record, text_of(user->mac.text), ret_generation);
+    return record_mac_verify(keyring, &seal.record, text_of(user->mac.text), ret_generation);
 }
 
 enum store_result user_record_believe(struct store *store, const struct user_record *user)

@@ -351,7 +351,7 @@ static void seal_found(const struct find_call *call, const struct device_enrolme
         seal_enrolment(ret_seal, found->digest, call->user_code.of[i], enrolment->client, enrolment->name,
                        enrolment->scopes);
     } while (i > 0 &&
-             record_mac_judge(store_keyring(call->store), &ret_seal->record, found->mac, NULL) != RECORD_SEALED);
+             record_mac_verify(store_keyring(call->store), &ret_seal->record, found->mac, NULL) != RECORD_SEALED);
 }
 
 /* A pending enrolment must match the MAC of its beginning: that proves that it belongs to this code and what it asks

@@ -65,7 +65,7 @@ static int64_t read_unsealed(struct keyring *keyring, struct text t)
     if (!text_next(&t, ' ', &until) || !text_to_u64(until, INT64_MAX, &until_ms))
         return 0;
     const struct record_parts record = {RECORD_GRACE, 1, &until};
-    return record_mac_judge(keyring, &record, t, NULL) == RECORD_SEALED ? (int64_t)until_ms : 0;
+    return record_mac_verify(keyring, &record, t, NULL) == RECORD_SEALED ? (int64_t)until_ms : 0;
 }
 
 static bool read_keys(struct keyring *keyring, const struct redis_reply *reply, struct store_facts *facts)
@@ -137,12 +137,12 @@ enum store_result store_believe(struct store *store, const struct record_parts *
 {
     struct keyring *keyring = store->settings.keyring;
 
-    return keyring ? believe(store, record_mac_judge(keyring, record, mac, NULL), what, id) : STORE_OK;
+    return keyring ? believe(store, record_mac_verify(keyring, record, mac, NULL), what, id) : STORE_OK;
 }
 
 enum store_result store_believe_key(struct store *store, struct text packed, const uint8_t *digest, const struct id *id)
 {
     struct keyring *keyring = store->settings.keyring;
 
-    return keyring ? believe(store, key_judge(packed, keyring, digest), "key", id_text(id)) : STORE_OK;
+    return keyring ? believe(store, key_verify(packed, keyring, digest), "key", id_text(id)) : STORE_OK;
 }

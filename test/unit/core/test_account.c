@@ -95,9 +95,9 @@ Test(account, judges_passwords)
         {"lantern over grey water", PASSWORD_OK},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++)
-        cr_assert_eq(account_judge_password(text_of(CASES[i].password), NULL), CASES[i].verdict, "%s",
+        cr_assert_eq(account_check_password(text_of(CASES[i].password), NULL), CASES[i].verdict, "%s",
                      CASES[i].password);
-    cr_assert_eq(account_judge_password((struct text){"a nul \0 in the middle", 21}, NULL), PASSWORD_NOT_TEXT);
+    cr_assert_eq(account_check_password((struct text){"a nul \0 in the middle", 21}, NULL), PASSWORD_NOT_TEXT);
 }
 
 Test(account, takes_passwords_of_up_to_256_code_points)
@@ -107,8 +107,8 @@ Test(account, takes_passwords_of_up_to_256_code_points)
         memcpy(text + i, "\xf0\x9f\x90\x80", 4);
         text[i + 3] = (char)(0x80 + i / 4 % 61);
     }
-    cr_assert_eq(account_judge_password((struct text){text, PASSWORD_MAX_BYTES}, NULL), PASSWORD_OK);
-    cr_assert_eq(account_judge_password((struct text){text, PASSWORD_MAX_BYTES + 4}, NULL), PASSWORD_TOO_LONG);
+    cr_assert_eq(account_check_password((struct text){text, PASSWORD_MAX_BYTES}, NULL), PASSWORD_OK);
+    cr_assert_eq(account_check_password((struct text){text, PASSWORD_MAX_BYTES + 4}, NULL), PASSWORD_TOO_LONG);
 }
 
 Test(account, explains_each_verdict)
@@ -154,8 +154,8 @@ Test(account, refuses_what_is_guessed_first)
         {"ich mag 7 Birnen", PASSWORD_OK, PASSWORD_OK},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        cr_expect_eq(account_judge_password(text_of(CASES[i].password), NULL), CASES[i].alone, "%s", CASES[i].password);
-        cr_expect_eq(account_judge_password(text_of(CASES[i].password), &CONTEXT), CASES[i].in_context, "%s",
+        cr_expect_eq(account_check_password(text_of(CASES[i].password), NULL), CASES[i].alone, "%s", CASES[i].password);
+        cr_expect_eq(account_check_password(text_of(CASES[i].password), &CONTEXT), CASES[i].in_context, "%s",
                      CASES[i].password);
     }
 }
@@ -174,8 +174,8 @@ Test(account, refuses_far_more_than_three_thousand_common_passwords)
                 password[0] = (char)(password[0] - 'a' + 'A');
             if (strlen(password) < PASSWORD_MIN_CHARS)
                 continue;
-            refused += account_judge_password(text_of(password), NULL) == PASSWORD_COMMON;
-            taken += account_judge_password(text_of(password), NULL) != PASSWORD_COMMON;
+            refused += account_check_password(text_of(password), NULL) == PASSWORD_COMMON;
+            taken += account_check_password(text_of(password), NULL) != PASSWORD_COMMON;
         }
     cr_expect_gt(refused, 3000, "%u", refused);
     cr_expect_eq(taken, 0, "%u", taken);

@@ -123,14 +123,14 @@ Test(key, decodes_what_it_encodes)
         cr_assert(key_decode(text_of(CASES[i]), &key), "case %zu", i);
         cr_assert_eq(key.last_used_ms, 0);
         cr_assert_eq(id_text(&key.by).len, 0);
-        cr_assert_eq(key_judge(text_of(CASES[i]), keyring, DIGEST), RECORD_UNSEALED);
+        cr_assert_eq(key_verify(text_of(CASES[i]), keyring, DIGEST), RECORD_UNSEALED);
         if (i % 2)
             cr_assert(id_parse(ID_USER, TEXT(USER_TEXT), &key.by));
         buf_init_fixed(&out, storage, sizeof storage);
         key_encode(&key, keyring, DIGEST, &out);
         cr_assert(!out.failed && text_starts_with(buf_text(&out), text_of(CASES[i])), "case %zu", i);
         cr_assert(text_starts_with(text_skip(buf_text(&out), strlen(CASES[i])), TEXT("\nv=2\n")), "case %zu", i);
-        cr_assert_eq(key_judge(buf_text(&out), keyring, DIGEST), RECORD_SEALED);
+        cr_assert_eq(key_verify(buf_text(&out), keyring, DIGEST), RECORD_SEALED);
         memset(&again, 0xa5, sizeof again);
         cr_assert(key_decode(buf_text(&out), &again));
         cr_assert(id_equal(&again.by, &key.by) && id_equal(&again.id, &key.id));
@@ -162,7 +162,7 @@ Test(key, the_stored_form_of_version_2_stays)
         struct buf out;
         struct key_record key;
         memset(&key, 0xa5, sizeof key);
-        cr_assert_eq(key_judge(text_of(CASES[i].text), keyring, DIGEST), RECORD_SEALED, "case %zu", i);
+        cr_assert_eq(key_verify(text_of(CASES[i].text), keyring, DIGEST), RECORD_SEALED, "case %zu", i);
         cr_assert(key_decode(text_of(CASES[i].text), &key), "case %zu", i);
         cr_expect_str_eq(key.id.text, CASES[i].kind == KEY_API ? ID_TEXT : DEVICE_TEXT);
         cr_expect_str_eq(key.account.text, ACCOUNT_TEXT);
@@ -225,12 +225,12 @@ Test(key, a_record_that_was_altered_is_known)
     buf_init_fixed(&out, storage, sizeof storage);
     buf_init_fixed(&altered, altered_storage, sizeof altered_storage);
     key_encode(&key, keyring, DIGEST, &out);
-    cr_assert_eq(key_judge(buf_text(&out), keyring, DIGEST), RECORD_SEALED);
-    cr_expect_eq(key_judge(buf_text(&out), keyring, OTHER_DIGEST), RECORD_ALTERED, "moved");
-    cr_expect_eq(key_judge(buf_text(&out), other, DIGEST), RECORD_ALTERED, "another master key");
+    cr_assert_eq(key_verify(buf_text(&out), keyring, DIGEST), RECORD_SEALED);
+    cr_expect_eq(key_verify(buf_text(&out), keyring, OTHER_DIGEST), RECORD_ALTERED, "moved");
+    cr_expect_eq(key_verify(buf_text(&out), other, DIGEST), RECORD_ALTERED, "another master key");
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         put_replaced(&altered, buf_text(&out), CASES[i].what, CASES[i].with);
-        cr_expect_eq(key_judge(buf_text(&altered), keyring, DIGEST), CASES[i].seal, "case %zu", i);
+        cr_expect_eq(key_verify(buf_text(&altered), keyring, DIGEST), CASES[i].seal, "case %zu", i);
     }
     keyring_destroy(keyring);
     keyring_destroy(other);
@@ -247,7 +247,7 @@ Test(key, what_stands_behind_the_mac_is_not_read)
     buf_init_fixed(&out, storage, sizeof storage);
     key_encode(&key, keyring, DIGEST, &out);
     buf_append_str(&out, "\nby=" USER_TEXT "\nm=AAAAAAAAAAAAAAAAAAAAAA");
-    cr_expect_eq(key_judge(buf_text(&out), keyring, DIGEST), RECORD_SEALED);
+    cr_expect_eq(key_verify(buf_text(&out), keyring, DIGEST), RECORD_SEALED);
     cr_assert(key_decode(buf_text(&out), &key));
     cr_expect_eq(id_text(&key.by).len, 0);
     keyring_destroy(keyring);
@@ -263,7 +263,7 @@ Test(key, a_retired_master_key_verifies_what_it_sealed)
     cr_assert(key_decode(TEXT(ID_TEXT " " ACCOUNT_TEXT " test wxyz 3 1700000000000 - A name"), &key));
     buf_init_fixed(&out, storage, sizeof storage);
     key_encode(&key, before, DIGEST, &out);
-    cr_expect_eq(key_judge(buf_text(&out), after, DIGEST), RECORD_SEALED);
+    cr_expect_eq(key_verify(buf_text(&out), after, DIGEST), RECORD_SEALED);
     keyring_destroy(before);
     keyring_destroy(after);
 }
@@ -288,7 +288,7 @@ Test(key, longest_record_fits)
     key_encode(&key, keyring, DIGEST, &out);
     cr_assert(!out.failed);
     cr_assert(key_decode(buf_text(&out), &key));
-    cr_assert_eq(key_judge(buf_text(&out), keyring, DIGEST), RECORD_SEALED);
+    cr_assert_eq(key_verify(buf_text(&out), keyring, DIGEST), RECORD_SEALED);
     keyring_destroy(keyring);
 }
 

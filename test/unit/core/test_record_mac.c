@@ -15,7 +15,7 @@ static enum record_seal judge(struct keyring *keyring, enum record_kind kind, st
 {
     const struct text parts[] = {a, b};
     const struct record_parts record = {kind, 2, parts};
-    return record_mac_judge(keyring, &record, mac, ret_generation);
+    return record_mac_verify(keyring, &record, mac, ret_generation);
 }
 
 Test(record_mac, binds_kind_parts_and_where_they_part)

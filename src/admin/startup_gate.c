@@ -1,4 +1,4 @@
-#include "admin/store_gate.h"
+#include "admin/startup_gate.h"
 
 #include "base/mem.h"
 #include "config/key_file.h"
@@ -9,10 +9,10 @@
 /* Readiness is polled often at first, so that nodes start fast, and less often while Redis is away. */
 enum { LOOK_FIRST_MS = 2, LOOK_MAX_MS = 250 };
 
-struct store_gate {
+struct startup_gate {
     struct store *store;
     bool unsafe_redis;
-    store_gate_done *done; /* NULL once it has run or must not run any more */
+    startup_gate_done *done; /* NULL once it has run or must not run any more */
     void *arg;
     uv_timer_t timer;
     uint64_t pause_ms;
@@ -73,7 +73,7 @@ void store_target_print(const struct redis_target *target, struct buf *out)
         buf_printf(out, target->is_unix ? "?db=%u" : "/%u", target->db);
 }
 
-static void gate_freed(struct store_gate *gate)
+static void gate_freed(struct startup_gate *gate)
 {
     if (!gate->closed || !gate->timer_closed || gate->examining)
         return;
@@ -83,9 +83,9 @@ static void gate_freed(struct store_gate *gate)
     closed(arg);
 }
 
-static void gate_finish(struct store_gate *gate, enum store_gate_result result, const char *why)
+static void gate_finish(struct startup_gate *gate, enum startup_gate_result result, const char *why)
 {
-    store_gate_done *done = gate->done;
+    startup_gate_done *done = gate->done;
 
     gate->done = NULL;
     if (done)
@@ -94,7 +94,7 @@ static void gate_finish(struct store_gate *gate, enum store_gate_result result, 
 
 static void gate_examined(void *arg, enum store_result result, const struct store_facts *facts)
 {
-    struct store_gate *gate = arg;
+    struct startup_gate *gate = arg;
 
     gate->examining = false;
     if (gate->closed) {
@@ -105,17 +105,17 @@ static void gate_examined(void *arg, enum store_result result, const struct stor
     unsigned kinds = (gate->unsafe_redis ? FITNESS_UNSAFE : FITNESS_ALL) & ~(unsigned)FITNESS_WAITS;
     const char *unfit = result == STORE_OK ? fitness_breach(facts, kinds) : NULL;
     if (unfit && !store_is_ready(gate->store))
-        gate_finish(gate, STORE_GATE_UNFIT, unfit);
+        gate_finish(gate, STARTUP_GATE_UNFIT, unfit);
 }
 
 static void gate_look(uv_timer_t *timer)
 {
-    struct store_gate *gate = timer->data;
+    struct startup_gate *gate = timer->data;
 
     if (!gate->done)
         return;
     if (store_is_ready(gate->store)) {
-        gate_finish(gate, STORE_GATE_OPEN, NULL);
+        gate_finish(gate, STARTUP_GATE_OPEN, NULL);
         return;
     }
     gate->pause_ms = gate->pause_ms * 2 > LOOK_MAX_MS ? LOOK_MAX_MS : gate->pause_ms * 2;
@@ -127,12 +127,12 @@ static void gate_look(uv_timer_t *timer)
     uv_timer_start(&gate->timer, gate_look, gate->pause_ms, 0);
 }
 
-struct store_gate *store_gate_create(uv_loop_t *loop, struct store *store, bool unsafe_redis, store_gate_done *done,
-                                     void *arg)
+struct startup_gate *startup_gate_create(uv_loop_t *loop, struct store *store, bool unsafe_redis,
+                                         startup_gate_done *done, void *arg)
 {
-    struct store_gate *gate = mem_alloc(sizeof *gate);
+    struct startup_gate *gate = mem_alloc(sizeof *gate);
 
-    *gate = (struct store_gate){.store = store, .unsafe_redis = unsafe_redis, .done = done, .arg = arg};
+    *gate = (struct startup_gate){.store = store, .unsafe_redis = unsafe_redis, .done = done, .arg = arg};
     gate->pause_ms = LOOK_FIRST_MS;
     uv_timer_init(loop, &gate->timer);
     gate->timer.data = gate;
@@ -142,13 +142,13 @@ struct store_gate *store_gate_create(uv_loop_t *loop, struct store *store, bool 
 
 static void gate_timer_closed(uv_handle_t *handle)
 {
-    struct store_gate *gate = handle->data;
+    struct startup_gate *gate = handle->data;
 
     gate->timer_closed = true;
     gate_freed(gate);
 }
 
-void store_gate_close(struct store_gate *gate, void (*closed)(void *arg), void *arg)
+void startup_gate_close(struct startup_gate *gate, void (*closed)(void *arg), void *arg)
 {
     gate->done = NULL;
     gate->closed = closed;

@@ -15,17 +15,17 @@ MUST_CHECK bool store_settings_survive_failover(const struct store_settings *sto
 /* "redis://host:port/db", "redis-sentinel://host:port,…/name/db" or "unix:/path", without user and password. */
 void store_target_print(const struct redis_target *target, struct buf *out);
 
-enum store_gate_result {
-    STORE_GATE_OPEN,  /* the store is ready */
-    STORE_GATE_UNFIT, /* Redis answers but is unfit, and waiting will not help; why is a sentence with the remedy */
+enum startup_gate_result {
+    STARTUP_GATE_OPEN,  /* the store is ready */
+    STARTUP_GATE_UNFIT, /* Redis answers but is unfit, and waiting will not help; why is a sentence with the remedy */
 };
-typedef void store_gate_done(void *arg, enum store_gate_result result, const char *why);
+typedef void startup_gate_done(void *arg, enum startup_gate_result result, const char *why);
 
-struct store_gate;
+struct startup_gate;
 
 /* Waits for one of the two results, forever if necessary. done runs at most once, and never inside a call of this
  * module. why is valid only during done. Close the gate before the store. */
-struct store_gate *store_gate_create(uv_loop_t *loop, struct store *store, bool unsafe_redis, store_gate_done *done,
-                                     void *arg);
+struct startup_gate *startup_gate_create(uv_loop_t *loop, struct store *store, bool unsafe_redis,
+                                         startup_gate_done *done, void *arg);
 /* done does not run after this. closed runs once, later. */
-void store_gate_close(struct store_gate *gate, void (*closed)(void *arg), void *arg);
+void startup_gate_close(struct startup_gate *gate, void (*closed)(void *arg), void *arg);
