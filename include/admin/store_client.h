@@ -27,10 +27,11 @@ void store_client_done(struct store_client *client);
 void store_client_pause(struct store_client *client, uint64_t ms);
 void store_client_close(struct store_client *client);
 
-/* What to print for each result of an operation; NULL for results that it never has. */
+/* What to print for each result of an operation; NULL for results that are unexpected. */
 struct store_refusals {
     const char *not_found, *conflict, *refused;
 };
-/* Returns EXIT_DONE for STORE_OK; otherwise prints why and returns EXIT_FAILED. */
+/* Returns EXIT_DONE for STORE_OK; otherwise prints why and returns EXIT_FAILED. refusals: NULL if all are unexpected.
+ */
 MUST_CHECK int store_client_explain(struct store_client *client, enum store_result result,
                                     const struct store_refusals *refusals);

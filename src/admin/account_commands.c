@@ -94,8 +94,6 @@ static void account_listed(void *arg, enum store_result result, const struct acc
 
 int account_list_run(const struct command_line *line)
 {
-    static const struct store_refusals REFUSALS = {
-        .not_found = "there are no accounts; create one with 'chatelaine account create'"};
     struct store_client client;
     struct listing listing = {.client = &client, .json = line->json};
     int code = store_client_open(&client, &line->settings, NULL);
@@ -105,7 +103,7 @@ int account_list_run(const struct command_line *line)
     buf_init(&listing.out, ADMIN_OUTPUT_MAX_BYTES);
     account_store_list(client.store, account_listed, &listing);
     store_client_wait(&client);
-    code = store_client_explain(&client, listing.result, &REFUSALS);
+    code = store_client_explain(&client, listing.result, NULL);
     if (code == EXIT_DONE)
         code = command_print(buf_text(&listing.out));
     buf_finish(&listing.out);

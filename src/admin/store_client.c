@@ -161,8 +161,10 @@ int store_client_open_to_rotate(struct store_client *client, const struct settin
 
 int store_client_explain(struct store_client *client, enum store_result result, const struct store_refusals *refusals)
 {
+    static const struct store_refusals NONE;
     const char *why = NULL;
 
+    refusals = refusals ? refusals : &NONE;
     switch (result) {
     case STORE_OK:
         return EXIT_DONE;
@@ -188,6 +190,5 @@ int store_client_explain(struct store_client *client, enum store_result result, 
             EXIT_FAILED,
             "Redis did not answer in time: the change may or may not have been made. Check, then try again");
     }
-    CHECK(why);
-    return command_fail(EXIT_FAILED, "%s", why);
+    return command_fail(EXIT_FAILED, "%s", why ? why : "unexpected answer from the store");
 }
