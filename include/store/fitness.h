@@ -4,12 +4,11 @@
 #include "store/facts.h"
 
 enum fitness_kind {
-    FITNESS_USABLE = 1 << 0,  /* nothing works without it */
-    FITNESS_WAITS = 1 << 1,   /* the same, but it may pass without help: Redis is loading, a replica is not back yet */
-    FITNESS_KEYS = 1 << 2,    /* the master keys match the store */
-    FITNESS_DURABLE = 1 << 3, /* otherwise a crash loses acknowledged changes; --unsafe-redis ignores this */
-    FITNESS_FAILOVER =
-        1 << 4, /* otherwise a failover by Sentinel breaks the promise (rule 10); --unsafe-redis ignores this */
+    FITNESS_USABLE = 1 << 0,   /* nothing works without it */
+    FITNESS_WAITS = 1 << 1,    /* the same, but it may pass without help: Redis is loading, a replica is not back yet */
+    FITNESS_KEYS = 1 << 2,     /* the master keys match the store */
+    FITNESS_DURABLE = 1 << 3,  /* otherwise a crash loses acknowledged changes; --unsafe-redis ignores this */
+    FITNESS_FAILOVER = 1 << 4, /* otherwise a failover breaks the promise (rule 10); --unsafe-redis ignores this */
     FITNESS_UNSAFE = FITNESS_USABLE | FITNESS_WAITS | FITNESS_KEYS,
     FITNESS_ALL = FITNESS_UNSAFE | FITNESS_DURABLE | FITNESS_FAILOVER,
 };

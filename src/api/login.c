@@ -43,8 +43,8 @@ struct login {
     char email[EMAIL_MAX_BYTES + 1];
     struct attempt_counters of_strangers, of_browser;
     struct login_attempt attempt;
-    char browser_digest[2 * KEYRING_DIGEST_BYTES +
-                        1]; /* of the cookie that came with the request, or else of the one in the response */
+    /* Of the cookie that came with the request, or else of the one in the response. */
+    char browser_digest[2 * KEYRING_DIGEST_BYTES + 1];
     struct password_turn turn;
     bool is_locked;
     struct user_check check;

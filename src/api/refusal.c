@@ -22,8 +22,8 @@ static const struct refusal {
     {PROBLEM_STEP_UP_REQUIRED, LOG_INFO, USAGE_REASONS},
     {PROBLEM_INVALID_SESSION, LOG_INFO, USAGE_REASONS},
     {PROBLEM_BEARER_NOT_ACCEPTED, LOG_INFO, USAGE_REASONS},
-    {PROBLEM_API_KEY_NOT_FOUND, LOG_INFO,
-     USAGE_REASONS}, /* no such id, or another account's; the response does not say which */
+    /* No such id, or another account's; the response does not say which. */
+    {PROBLEM_API_KEY_NOT_FOUND, LOG_INFO, USAGE_REASONS},
     {PROBLEM_DEVICE_KEY_NOT_FOUND, LOG_INFO, USAGE_REASONS},
 };
 enum { REFUSAL_COUNT = sizeof REFUSALS / sizeof *REFUSALS };

@@ -388,8 +388,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .max = 4294967296,
      .value_name = "BYTES",
      .help = "Per listener, hold at most this much memory for unfinished requests, and the same amount again for "
-             "unread responses. "
-             "Beyond it, the connection that holds the most is closed."},
+             "unread responses. Beyond it, the connection that holds the most is closed."},
     {.name = "connections-max",
      .type = OPTION_INTEGER,
      .offset = AT(connections_max),

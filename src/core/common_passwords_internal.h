@@ -1,4 +1,4 @@
-/* What makes a password common: widely used passwords, the words that others are made of, and an estimate of how soon
+/* Tells common passwords: a list of widely used ones, the words that others are made of, and an estimate of how soon
  * those are guessed (password_strength.c). */
 #pragma once
 #include "base/text.h"

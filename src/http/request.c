@@ -127,8 +127,8 @@ enum http_error request_read_head(struct http_request *request, struct text byte
     request->head_bytes = arena_copy(&request->arena, bytes);
     error = parser_read_head(&request->parser, &request->head, &request->arena, request->head_bytes, lines,
                              request->all->settings);
-    request->method =
-        (enum http_method)request->head.known_method; /* also of a refused head: the response to HEAD has no body */
+    /* Also of a refused head: the response to HEAD has no body. */
+    request->method = (enum http_method)request->head.known_method;
     return error;
 }
 

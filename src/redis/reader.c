@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    REPLY_MAX_BYTES =
-        64 * 1024 * 1024,         /* for unread bytes, and for the memory of one reply: far above our largest page */
+    /* For unread bytes, and for the memory of one reply: far above our largest page. */
+    REPLY_MAX_BYTES = 64 * 1024 * 1024,
     REPLY_MAX_DEPTH = 7,          /* the maximum of hiredis 0.14; scripts use 3 */
     REPLY_FIRST_BYTES = 8 * 1024, /* most replies fit without a heap allocation */
 };

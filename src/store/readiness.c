@@ -11,8 +11,8 @@ enum {
     PROBE_INTERVAL_MS = 5000, /* notices a Redis that was reconfigured while running */
     PROBE_AGAIN_MS = 1000,    /* while Redis is not fit */
     PROBE_EMPTY_MS = 250,     /* while the store waits for its first account */
-    PROBE_NEW_MS =
-        200, /* while not fit, for PROBE_NEW_FOR_MS after connecting: a new master is still getting its replicas */
+    /* While not fit, for PROBE_NEW_FOR_MS after connecting: a new master is still getting its replicas. */
+    PROBE_NEW_MS = 200,
     PROBE_NEW_FOR_MS = 5000,
 };
 

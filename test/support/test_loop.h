@@ -12,6 +12,6 @@ bool test_loop_until(uv_loop_t *loop, test_loop_predicate *predicate, void *arg,
 bool test_loop_until_set(uv_loop_t *loop, const bool *flag, unsigned timeout_ms);
 /* Runs the loop for a while, for tests that expect something not to happen. */
 void test_loop_for(uv_loop_t *loop, unsigned ms);
-/* Runs what is left, for at most PATIENCE_MS, and closes the loop. False: a handle or request is still alive, so the
- * test leaked it. */
+/* Runs the loop until it is empty, at most PATIENCE_MS, and closes it. False: a handle or request is still alive, so
+ * the test leaked it. */
 bool test_loop_finish(uv_loop_t *loop);

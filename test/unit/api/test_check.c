@@ -167,7 +167,7 @@ Test(check, no_policy_names_a_route_of_ours)
     }
 }
 
-/* Who is counted when something is rate-limited. */
+/* The address or network that a limit counts. */
 
 struct limited {
     const char *target, *headers, *body;

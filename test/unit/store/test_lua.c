@@ -192,7 +192,7 @@ static void run_steps(const struct step *steps, size_t count)
 /* Without a credential, like the command line, and without limits. */
 #define BY " usr_U 192.0.2.1 req_1 100 '' 0 0"
 
-/* The reply of a script that is told which store is meant, as text, which the caller frees. */
+/* Calls a script for a store with this id. Returns its reply as text; the caller frees it. */
 static char *call_in_store(const char *script, const char *store, const char *argument)
 {
     char *body = script_text(script), *text = NULL;
