@@ -91,7 +91,7 @@ Test(cli, usage_help_and_version)
     run_finish(&run);
     run_bare(&fixture, &run, (const char *const[]){"--version", NULL});
     cr_expect_eq(run.exit_code, 0);
-    cr_expect_not_null(strstr(run.out, "0.1.0"), "%s", run.out);
+    cr_expect_not_null(strstr(run.out, CHATELAINE_VERSION), "%s", run.out);
     run_finish(&run);
     folder_remove(fixture.folder);
 }
