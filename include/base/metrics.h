@@ -1,13 +1,17 @@
-/* Counters and gauges, declared in one table, and their Prometheus text form (version 0.0.4). Loop thread only. */
+/* Counters and gauges, declared in tables, and their Prometheus text form (version 0.0.4). base/histogram.h has
+ * histograms. Loop thread only. */
 #pragma once
 #include "base/text.h"
 #include <stdint.h>
 
-/* X(id, type, name, labels, help). Rows with the same name must be adjacent, and so must those of one histogram. A
- * _seconds_sum is counted in milliseconds and printed in seconds. */
+/* X(id, type, name, labels, help). Rows with the same name must be adjacent. */
 #define METRICS_TABLE(X)                                                                                            \
-    X(METRIC_CONNECTIONS, gauge, "chatelaine_connections", "", "Open client connections.")                          \
-    X(METRIC_CONNECTIONS_TOTAL, counter, "chatelaine_connections_total", "", "Accepted connections.")               \
+    X(METRIC_CONNECTIONS_PUBLIC, gauge, "chatelaine_connections", "listener=\"public\"",                            \
+      "Open connections, by listener.")                                                                             \
+    X(METRIC_CONNECTIONS_INTERNAL, gauge, "chatelaine_connections", "listener=\"internal\"", "")                    \
+    X(METRIC_ACCEPTED_PUBLIC, counter, "chatelaine_connections_total", "listener=\"public\"",                       \
+      "Accepted connections, by listener.")                                                                         \
+    X(METRIC_ACCEPTED_INTERNAL, counter, "chatelaine_connections_total", "listener=\"internal\"", "")               \
     X(METRIC_CONNECTIONS_SHED, counter, "chatelaine_connections_shed_total", "",                                    \
       "Connections refused or cut for lack of room: connections, memory or open files.")                            \
     X(METRIC_PROXY_UNTRUSTED, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"untrusted\"",           \
@@ -36,18 +40,6 @@
     X(METRIC_LEASE_HELD, gauge, "chatelaine_lease_held", "", "1 while checks may be answered from memory.")         \
     X(METRIC_LEASES_LOST, counter, "chatelaine_leases_lost_total", "", "Leases that were not renewed in time.")     \
     X(METRIC_SESSIONS, counter, "chatelaine_sessions_total", "", "Memberships that this node has begun.")           \
-    X(METRIC_BARRIER_1, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.001\"",                    \
-      "Time from a revocation's write until no node accepts the key.")                                              \
-    X(METRIC_BARRIER_2, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.002\"", "")                \
-    X(METRIC_BARRIER_5, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.005\"", "")                \
-    X(METRIC_BARRIER_10, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.01\"", "")                \
-    X(METRIC_BARRIER_50, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.05\"", "")                \
-    X(METRIC_BARRIER_200, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"0.2\"", "")                \
-    X(METRIC_BARRIER_1000, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"1\"", "")                 \
-    X(METRIC_BARRIER_2000, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"2\"", "")                 \
-    X(METRIC_BARRIER_INF, histogram, "chatelaine_barrier_duration_seconds_bucket", "le=\"+Inf\"", "")               \
-    X(METRIC_BARRIER_SUM, histogram, "chatelaine_barrier_duration_seconds_sum", "", "")                             \
-    X(METRIC_BARRIER_COUNT, histogram, "chatelaine_barrier_duration_seconds_count", "", "")                         \
     X(METRIC_BARRIER_SESSIONS, counter, "chatelaine_barrier_sessions_total", "",                                    \
       "Members that revocations had to wait for.")                                                                  \
     X(METRIC_BARRIER_FORCED, counter, "chatelaine_barrier_forced_waits_total", "",                                  \
@@ -58,7 +50,10 @@
       "Revocations that were answered but could not be written to the revocation log.")                             \
     X(METRIC_LOGIN_OK, counter, "chatelaine_logins_total", "result=\"ok\"", "Logins by result.")                    \
     X(METRIC_LOGIN_REFUSED, counter, "chatelaine_logins_total", "result=\"refused\"", "")                           \
+    X(METRIC_LOGIN_LOCKED, counter, "chatelaine_logins_total", "result=\"locked\"", "")                             \
     X(METRIC_LOGIN_THROTTLED, counter, "chatelaine_logins_total", "result=\"throttled\"", "")                       \
+    X(METRIC_LOGIN_OVERLOADED, counter, "chatelaine_logins_total", "result=\"overloaded\"", "")                     \
+    X(METRIC_LOGIN_UNAVAILABLE, counter, "chatelaine_logins_total", "result=\"unavailable\"", "")                   \
     X(METRIC_PASSWORD_QUEUE, gauge, "chatelaine_password_queue", "", "Password hashes waiting or running.")         \
     X(METRIC_PASSWORD_OVERLOADED, counter, "chatelaine_password_overloaded_total", "",                              \
       "Password hashes refused because the queue was full.")                                                        \
@@ -94,6 +89,7 @@ static inline void metric_set(enum metric m, int64_t value)
 {
     metric_values[m] = value;
 }
+
 /* Counters by user, for events that operators must follow up. X(id, name, help) */
 #define METRICS_OF_USERS_TABLE(X)                                               \
     X(METRIC_USER_ATTACKED, "chatelaine_login_attacks_total",                   \
@@ -110,5 +106,19 @@ enum metric_of_users {
 
 /* Counts the first 32 users of each metric since the start with user="…", all others with user="other". */
 void metric_count_user(enum metric_of_users m, const char *user);
-/* Appends all metrics, and chatelaine_build_info{version="…"} 1. */
+
+/* Counters by a label whose values, and counts, another layer has. X(id, name, label, help) */
+#define METRICS_BY_LABEL_TABLE(X) \
+    X(METRICS_REFUSALS, "chatelaine_refusals_total", "code", "Requests answered with an error, by its code.")
+
+enum metrics_by_label {
+#define METRIC_ENUM(id, name, label, help) id,
+    METRICS_BY_LABEL_TABLE(METRIC_ENUM)
+#undef METRIC_ENUM
+        METRICS_BY_LABEL_COUNT
+};
+/* Appends counts[i] with the label value_of(i), for each i from 1 to count - 1. */
+void metrics_print_by_label(struct buf *out, enum metrics_by_label metrics, size_t count,
+                            const char *(*value_of)(size_t i), const int64_t *counts);
+/* Appends all metrics but those of METRICS_BY_LABEL_TABLE, and chatelaine_build_info{version="…"} 1. */
 void metrics_print(struct buf *out, const char *version);

@@ -40,6 +40,7 @@ struct http_settings {
     int64_t waiting_max_bytes;     /* 64 MiB for unfinished requests, as much again for unread responses, over all
                                       connections; beyond, the connection that holds most is cut */
     int64_t connections_max;       /* beyond: the longest idle connection makes room; if none is idle, 503 */
+    bool is_internal;              /* connections are counted under listener="internal", not "public" */
     struct text fixed_headers;     /* complete lines of every response ("A: b\r\n…"); must outlive the server */
     /* Makes the id of a request that arrives at wall_ms. Returns its length, at most HTTP_ID_MAX_BYTES. */
     size_t (*make_id)(int64_t wall_ms, char ret_id[HTTP_ID_MAX_BYTES]);

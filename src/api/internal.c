@@ -58,7 +58,7 @@ void readiness_show(struct exchange *exchange)
         show_ready(request, store_trouble(service->store));
 }
 
-enum { METRICS_MAX_BYTES = 64 * 1024 };
+enum { METRICS_MAX_BYTES = 128 * 1024 };
 
 void metrics_show(struct exchange *exchange)
 {
@@ -68,5 +68,6 @@ void metrics_show(struct exchange *exchange)
     if (!is_read(exchange))
         return;
     metrics_print(&out, CHATELAINE_VERSION);
+    problem_print_counts(&out);
     http_reply(exchange->request, 200, TEXT("text/plain; version=0.0.4"), buf_text(&out));
 }

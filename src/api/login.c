@@ -152,6 +152,12 @@ static void login_throttle(struct login *op, struct text user, uint32_t retry_af
     exchange_refuse_throttled(op->exchange, retry_after_s);
 }
 
+static void login_refuse_store(struct login *op, enum store_result result)
+{
+    metric_add(METRIC_LOGIN_UNAVAILABLE, 1);
+    exchange_refuse_store(op->exchange, result);
+}
+
 static void login_counted(void *arg, enum store_result result, const struct login_begin *begin)
 {
     struct login *op = arg;
@@ -169,7 +175,7 @@ static void login_counted(void *arg, enum store_result result, const struct logi
         login_throttle(op, begin->throttled_is_known ? id_text(&begin->throttled) : (struct text){0},
                        begin->retry_after_s);
     else
-        exchange_refuse_store(op->exchange, result);
+        login_refuse_store(op, result);
     http_request_release(op->exchange->request);
 }
 
@@ -190,6 +196,7 @@ static void login_checked(void *arg, enum user_check_result result)
     struct login *op = arg;
 
     if (result == USER_CHECK_OVERLOADED || result == USER_CHECK_CANCELLED) {
+        metric_add(result == USER_CHECK_OVERLOADED ? METRIC_LOGIN_OVERLOADED : METRIC_LOGIN_UNAVAILABLE, 1);
         session_store_give_back(op->exchange->service->store, &op->attempt);
         user_check_refuse(&op->check, result);
         http_request_release(op->exchange->request);
@@ -299,7 +306,7 @@ static void login_stored(void *arg, enum store_result result, const struct sessi
     if (is_throttled)
         login_throttle(op, id_text(&op->check.user.id), session->retry_after_s);
     else
-        exchange_refuse_store(op->exchange, result);
+        login_refuse_store(op, result);
     http_request_release(op->exchange->request);
 }
 
@@ -320,14 +327,14 @@ static void login_recorded(void *arg, enum store_result result, const struct log
     const struct user_record *user = &op->check.user;
 
     if (result == STORE_OK) {
-        metric_add(METRIC_LOGIN_REFUSED, 1);
+        metric_add(op->is_locked ? METRIC_LOGIN_LOCKED : METRIC_LOGIN_REFUSED, 1);
         exchange_log(op->exchange, "login refused", id_text(&user->account), (struct text){0}, id_text(&user->id));
         user_check_report_failure(&op->check, failure);
         exchange_refuse(op->exchange, PROBLEM_INVALID_LOGIN);
     } else if (result == STORE_REFUSED) {
         login_throttle(op, id_text(&user->id), failure->retry_after_s);
     } else {
-        exchange_refuse_store(op->exchange, result);
+        login_refuse_store(op, result);
     }
     http_request_release(op->exchange->request);
 }

@@ -97,5 +97,9 @@ void problem_print(const struct problem *p, struct text request_id, struct buf *
 /* The value of WWW-Authenticate (RFC 6750 section 3); empty if the problem has none. */
 void problem_print_challenge(const struct problem *p, struct buf *out);
 
-/* Replies with status, body, and the headers WWW-Authenticate, Retry-After and Allow. */
+/* Counts an answered error, for the metric that problem_print_counts() appends. */
+void problem_count(enum problem_code code);
+void problem_print_counts(struct buf *out);
+
+/* Replies with status, body, and the headers WWW-Authenticate, Retry-After and Allow; counts the problem. */
 void problem_reply(struct http_request *request, const struct problem *problem);

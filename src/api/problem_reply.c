@@ -22,6 +22,7 @@ void problem_reply(struct http_request *request, const struct problem *problem)
     char body_storage[BODY_BYTES], challenge_storage[CHALLENGE_BYTES];
     struct buf body, challenge;
 
+    problem_count(problem->code);
     buf_init_fixed(&body, body_storage, sizeof body_storage);
     buf_init_fixed(&challenge, challenge_storage, sizeof challenge_storage);
     problem_print_challenge(problem, &challenge);

@@ -225,6 +225,7 @@ static int node_start_http(struct node *node)
         console_redirect_localhost(&node->console, text_of(s->public_origin));
     node->public_server = http_server_create(node->loop, &http, api_handle_public, &node->service);
     node_widen_limits(&http);
+    http.is_internal = true;
     http.print_error = api_print_internal_error;
     http.trusts_proxy = s->internal_proxy_protocol ? api_trusts_proxy : NULL;
     node->internal_server = http_server_create(node->loop, &http, api_handle_internal, &node->service);

@@ -1,5 +1,7 @@
 #include "base/metrics.h"
 
+#include "base/histogram.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -15,36 +17,40 @@ static const struct metric_row rows[METRIC_COUNT] = {
 
 int64_t metric_values[METRIC_COUNT];
 
-/* A histogram's samples have a suffix that its name lacks. */
-static struct text family_of(const struct metric_row *row)
-{
-    struct text name = text_of(row->name);
-    if (strcmp(row->type, "histogram") == 0)
-        name.len = (size_t)(strrchr(row->name, '_') - row->name);
-    return name;
-}
-
 static void print_head(struct buf *out, const struct metric_row *row)
 {
-    struct text family = family_of(row);
-    buf_printf(out, "# HELP %.*s %s\n# TYPE %.*s %s\n", TEXT_ARG(family), row->help, TEXT_ARG(family), row->type);
-}
-
-static bool is_in_ms(const struct metric_row *row)
-{
-    const struct text name = text_of(row->name), suffix = TEXT("_seconds_sum");
-    return name.len > suffix.len && text_equal(text_skip(name, name.len - suffix.len), suffix);
+    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name, row->type);
 }
 
 static void print_sample(struct buf *out, const struct metric_row *row, int64_t value)
 {
     bool has_labels = row->labels[0] != '\0';
-    buf_printf(out, "%s%s%s%s ", row->name, has_labels ? "{" : "", row->labels, has_labels ? "}" : "");
-    if (is_in_ms(row))
-        buf_printf(out, "%lld.%03lld\n", (long long)value / 1000, (long long)value % 1000);
-    else
-        buf_printf(out, "%lld\n", (long long)value);
+
+    buf_printf(out, "%s%s%s%s %lld\n", row->name, has_labels ? "{" : "", row->labels, has_labels ? "}" : "",
+               (long long)value);
 }
+
+/* Counters by label */
+
+static const struct by_label {
+    const char *name, *label, *help;
+} by_labels[METRICS_BY_LABEL_COUNT] = {
+#define METRIC_ROW(id, name, label, help) [id] = {name, label, help},
+    METRICS_BY_LABEL_TABLE(METRIC_ROW)
+#undef METRIC_ROW
+};
+
+void metrics_print_by_label(struct buf *out, enum metrics_by_label metrics, size_t count,
+                            const char *(*value_of)(size_t i), const int64_t *counts)
+{
+    const struct by_label *by = &by_labels[metrics];
+
+    print_head(out, &(struct metric_row){"counter", by->name, "", by->help});
+    for (size_t i = 1; i < count; i++)
+        buf_printf(out, "%s{%s=\"%s\"} %lld\n", by->name, by->label, value_of(i), (long long)counts[i]);
+}
+
+/* Counters by user */
 
 enum { USERS_MAX = 32, USER_MAX_BYTES = 48 };
 
@@ -84,10 +90,11 @@ static void print_of_users(struct buf *out)
 void metrics_print(struct buf *out, const char *version)
 {
     for (int i = 0; i < METRIC_COUNT; i++) {
-        if (i == 0 || !text_equal(family_of(&rows[i - 1]), family_of(&rows[i])))
+        if (i == 0 || strcmp(rows[i - 1].name, rows[i].name) != 0)
             print_head(out, &rows[i]);
         print_sample(out, &rows[i], metric_values[i]);
     }
+    histograms_print(out);
     print_of_users(out);
     print_head(out, &(struct metric_row){"gauge", "chatelaine_build_info", "", "The running version; always 1."});
     buf_printf(out, "chatelaine_build_info{version=\"%s\"} 1\n", version);

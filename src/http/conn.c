@@ -47,7 +47,7 @@ static void conn_on_closed(uv_handle_t *handle)
     output_drop(&conn->output);
     buf_wipe(&conn->stash);
     list_remove(&conn->in_all);
-    metric_add(METRIC_CONNECTIONS, -1);
+    metric_add(conns->settings->is_internal ? METRIC_CONNECTIONS_INTERNAL : METRIC_CONNECTIONS_PUBLIC, -1);
     free(conn);
     if (--conns->count == 0)
         conns->none_left(conns->arg);
@@ -641,7 +641,7 @@ void conn_begin(struct conn *conn, struct conns *conns)
     list_init(&conn->in_ready);
     list_append(&conns->all, &conn->in_all);
     conns->count++;
-    metric_add(METRIC_CONNECTIONS, 1);
-    metric_add(METRIC_CONNECTIONS_TOTAL, 1);
+    metric_add(conns->settings->is_internal ? METRIC_CONNECTIONS_INTERNAL : METRIC_CONNECTIONS_PUBLIC, 1);
+    metric_add(conns->settings->is_internal ? METRIC_ACCEPTED_INTERNAL : METRIC_ACCEPTED_PUBLIC, 1);
     conn_enter(conn, conns->settings->trusts_proxy ? CONN_PROXY : CONN_IDLE);
 }

@@ -1,6 +1,7 @@
 #include "lease/barrier.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -266,34 +267,17 @@ static void sweep(struct barrier *barrier)
     }
 }
 
-static void note_duration(uint64_t took_ms)
-{
-    static const struct {
-        uint64_t most_ms;
-        enum metric metric;
-    } BUCKETS[] = {
-        {1, METRIC_BARRIER_1},       {2, METRIC_BARRIER_2},       {5, METRIC_BARRIER_5},
-        {10, METRIC_BARRIER_10},     {50, METRIC_BARRIER_50},     {200, METRIC_BARRIER_200},
-        {1000, METRIC_BARRIER_1000}, {2000, METRIC_BARRIER_2000}, {UINT64_MAX, METRIC_BARRIER_INF},
-    };
-
-    for (size_t i = 0; i < sizeof BUCKETS / sizeof *BUCKETS; i++)
-        metric_add(BUCKETS[i].metric, took_ms <= BUCKETS[i].most_ms);
-    metric_add(METRIC_BARRIER_SUM, (int64_t)took_ms);
-    metric_add(METRIC_BARRIER_COUNT, 1);
-}
-
 static void finish_over(struct barrier *barrier)
 {
     struct barriers *barriers = barrier->kept_by;
-    uint64_t took_ms = (clock_boot_ns() - barrier->began_ns) / CLOCK_NS_PER_MS;
+    uint64_t took_ns = clock_boot_ns() - barrier->began_ns;
 
-    note_duration(took_ms);
+    histogram_observe(HISTOGRAM_BARRIER, took_ns);
     if (barrier->missing > 0) {
         metric_add(METRIC_BARRIER_FORCED, 1);
         if (log_pause_is_over(&barriers->forced_pause, uv_now(barriers->settings->loop), LEASE_LOG_PAUSE_MS))
             LOG(LOG_WARN, "revocation waited for leases to expire: nodes did not acknowledge it",
-                log_int("nodes", (int64_t)barrier->missing), log_int("waited_ms", (int64_t)took_ms),
+                log_int("nodes", (int64_t)barrier->missing), log_int("waited_ms", (int64_t)(took_ns / CLOCK_NS_PER_MS)),
                 log_int("suppressed", barriers->forced_pause.suppressed));
         sweep(barrier);
     }

@@ -27,17 +27,37 @@ static void print(struct buf *out)
 
 Test(metrics, samples_show_their_values)
 {
-    metric_add(METRIC_CONNECTIONS, 5);
-    metric_add(METRIC_CONNECTIONS, -2);
+    metric_add(METRIC_CONNECTIONS_INTERNAL, 5);
+    metric_add(METRIC_CONNECTIONS_INTERNAL, -2);
     metric_add(METRIC_CHECK_REVOKED, INT64_C(9000000000));
-    metric_add(METRIC_BARRIER_SUM, 12034);
     struct buf out;
     print(&out);
-    cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_connections 3\n"), 1);
+    cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_connections{listener=\"internal\"} 3\n"), 1);
     cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_checks_total{result=\"revoked\"} 9000000000\n"), 1);
     cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_checks_total{result=\"accepted\"} 0\n"), 1);
-    cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_barrier_duration_seconds_sum 12.034\n"), 1);
     cr_assert_eq(count_of(buf_text(&out), "\nchatelaine_build_info{version=\"1.2.3\"} 1\n"), 1);
+    buf_finish(&out);
+}
+
+static const char *color_of(size_t i)
+{
+    static const char *const COLORS[] = {"none", "red", "blue"};
+
+    return COLORS[i];
+}
+
+Test(metrics, counters_by_label_leave_out_the_first)
+{
+    static const int64_t COUNTS[] = {7, 0, 3};
+    struct buf out;
+
+    buf_init(&out, 1024);
+    metrics_print_by_label(&out, METRICS_REFUSALS, 3, color_of, COUNTS);
+    cr_assert_eq(count_of(buf_text(&out), "# TYPE chatelaine_refusals_total counter\n"
+                                          "chatelaine_refusals_total{code=\"red\"} 0\n"
+                                          "chatelaine_refusals_total{code=\"blue\"} 3\n"),
+                 1);
+    cr_assert_eq(count_of(buf_text(&out), "none"), 0);
     buf_finish(&out);
 }
 

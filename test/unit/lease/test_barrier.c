@@ -2,6 +2,7 @@
 #include "lease/lease.h"
 #include "deadline.h"
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "base/metrics.h"
 #include "store/state.h"
 #include "store_fixture.h"
@@ -253,6 +254,8 @@ Test(barrier, nobody_acknowledges)
     until_done(&outcome);
     expect_over(&outcome);
     cr_assert_geq(outcome.at_ns - began_ns, wait_ns(200));
+    cr_assert_eq(histogram_count(HISTOGRAM_BARRIER), 1);
+    cr_assert_geq(histograms[HISTOGRAM_BARRIER].sum_ns, wait_ns(200));
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 1);
 }
 
