@@ -56,6 +56,8 @@ struct text http_request_header_at(const struct http_request *request, struct te
 struct text http_request_id(const struct http_request *request);
 /* clock_wall_ms(), read once per turn of the loop. */
 int64_t http_request_wall_ms(const struct http_request *request);
+/* Nanoseconds since the head was complete, by the turn clock (base/turn_clock.h). */
+uint64_t http_request_age_ns(const struct http_request *request);
 /* The peer's address without its port: "192.0.2.1", "2001:db8::1", "unix"; or the one in the connection's PROXY header.
  */
 struct text http_request_peer(const struct http_request *request);

@@ -2,6 +2,7 @@
  * without blocking), reconnecting with backoff and jitter, the deadline of each call, and the outcome of each call. All
  * commands of one loop turn leave in one write. Loop thread only. */
 #pragma once
+#include "base/histogram.h"
 #include "redis/reply.h"
 #include "redis/resolver.h"
 #include <uv.h>
@@ -27,8 +28,9 @@ struct redis_subscription {
 };
 
 struct redis_link_settings {
-    const char *name;    /* for log lines and CLIENT SETNAME: "reads", "changes" */
-    uint32_t timeout_ms; /* for each call and for connecting */
+    const char *name;             /* for log lines and CLIENT SETNAME: "reads", "changes" */
+    enum histogram_row durations; /* of its calls */
+    uint32_t timeout_ms;          /* for each call and for connecting */
     uint32_t backoff_max_ms;
     size_t calls_max;                              /* pending calls; beyond that REDIS_NOT_SENT */
     const struct redis_subscription *subscription; /* NULL: the link takes calls */

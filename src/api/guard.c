@@ -4,6 +4,7 @@
 #include "api/service.h"
 #include "auth/bearer.h"
 #include "base/check.h"
+#include "base/histogram.h"
 #include "base/metrics.h"
 #include "core/limits.h"
 #include "exchange_internal.h"
@@ -90,17 +91,36 @@ static void authenticate(struct exchange *exchange, enum route_who who)
     }
 }
 
+enum check_result { CHECK_ACCEPTED, CHECK_INVALID, CHECK_REVOKED, CHECK_FORBIDDEN, CHECK_UNAVAILABLE };
+
+static void note_check(const struct exchange *exchange, enum check_result result)
+{
+    static const struct {
+        enum metric count;
+        enum histogram_row duration;
+    } METRICS[] = {
+        [CHECK_ACCEPTED] = {METRIC_CHECK_ACCEPTED, HISTOGRAM_CHECK_ACCEPTED},
+        [CHECK_INVALID] = {METRIC_CHECK_INVALID, HISTOGRAM_CHECK_INVALID},
+        [CHECK_REVOKED] = {METRIC_CHECK_REVOKED, HISTOGRAM_CHECK_REVOKED},
+        [CHECK_FORBIDDEN] = {METRIC_CHECK_FORBIDDEN, HISTOGRAM_CHECK_FORBIDDEN},
+        [CHECK_UNAVAILABLE] = {METRIC_CHECK_UNAVAILABLE, HISTOGRAM_CHECK_UNAVAILABLE},
+    };
+
+    metric_add(METRICS[result].count, 1);
+    histogram_observe(METRICS[result].duration, http_request_age_ns(exchange->request));
+}
+
 /* Verdicts other than invalid and undecided mean a known key that has ended. */
-static enum metric metric_of(enum key_verdict verdict)
+static enum check_result result_of(enum key_verdict verdict)
 {
     if (verdict == KEY_INVALID)
-        return METRIC_CHECK_INVALID;
-    return verdict == KEY_UNDECIDED ? METRIC_CHECK_UNAVAILABLE : METRIC_CHECK_REVOKED;
+        return CHECK_INVALID;
+    return verdict == KEY_UNDECIDED ? CHECK_UNAVAILABLE : CHECK_REVOKED;
 }
 
 static void refuse_key(struct exchange *exchange, enum key_verdict verdict, const struct key_principal *key)
 {
-    metric_add(metric_of(verdict), 1);
+    note_check(exchange, result_of(verdict));
     exchange->refused_key = key;
     exchange_refuse(exchange, problem_of_verdict(verdict, key ? key->kind : KEY_API));
     exchange->refused_key = NULL;
@@ -237,14 +257,14 @@ static void refuse_scope(struct exchange *exchange, scope_set required)
 
     problem.required_scopes = required;
     problem.has_required_scopes = true;
-    metric_add(METRIC_CHECK_FORBIDDEN, 1);
+    note_check(exchange, CHECK_FORBIDDEN);
     exchange_refuse_with(exchange, problem);
 }
 
 /* Counts one accepted check as a use of the key, whatever the handler answers. */
 static void count_use(struct exchange *exchange)
 {
-    metric_add(METRIC_CHECK_ACCEPTED, 1);
+    note_check(exchange, CHECK_ACCEPTED);
     usage_count(exchange->service->usage, exchange->key, http_request_wall_ms(exchange->request));
 }
 

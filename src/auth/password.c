@@ -1,6 +1,7 @@
 #include "auth/password.h"
 #include "base/background.h"
 #include "base/check.h"
+#include "base/histogram.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -38,8 +39,8 @@ struct job {
     struct background background;
     struct password_pool *pool;
     struct password_turn turn;
-    uint64_t round;    /* the n-th job of its source waits n - 1 rounds */
-    uint64_t begun_ns; /* running */
+    uint64_t round;             /* the n-th job of its source waits n - 1 rounds */
+    uint64_t made_ns, begun_ns; /* begun: running */
     struct password_hash hash;
     uint8_t peppered[KEYRING_DIGEST_BYTES];
     uint8_t peppered_as_typed[KEYRING_DIGEST_BYTES];
@@ -178,6 +179,7 @@ static void start(struct job *job)
     pool->running_count++;
     pool->last = job->turn.part;
     job->begun_ns = uv_hrtime();
+    histogram_observe(HISTOGRAM_PASSWORD_QUEUE, job->begun_ns - job->made_ns);
     list_append(&pool->running, &job->link);
     background_start(&job->background, pool->finisher.loop, run_job, job_ran);
 }
@@ -209,6 +211,7 @@ static void start_waiting(struct password_pool *pool)
 /* A moving average, so that one slow hash changes little. */
 static void note_duration(struct password_pool *pool, uint64_t hash_ns)
 {
+    histogram_observe(HISTOGRAM_PASSWORD_HASH, hash_ns);
     pool->hash_ns = (7 * pool->hash_ns + hash_ns) / 8;
 }
 
@@ -321,6 +324,7 @@ static struct job *make_job(struct password_pool *pool, const struct password_tu
     list_init(&job->link);
     job->pool = pool;
     job->turn = *turn;
+    job->made_ns = uv_hrtime();
     job->result = PASSWORD_CANCELLED;
     job->arg = arg;
     return job;

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/turn_clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,7 @@ struct http_request *request_create(struct requests *requests, struct conn *conn
     request->all = requests;
     request->conn = conn;
     request->pins = 1;
+    request->arrived_ns = turn_clock_ns();
     request->method = HTTP_OTHER;
     request->last_line = &request->first_line;
     request->id_bytes = requests->settings->make_id(wall_ms(requests), request->id);
@@ -244,6 +246,11 @@ struct text http_request_id(const struct http_request *request)
 int64_t http_request_wall_ms(const struct http_request *request)
 {
     return wall_ms(request->all);
+}
+
+uint64_t http_request_age_ns(const struct http_request *request)
+{
+    return turn_clock_ns() - request->arrived_ns;
 }
 
 struct text http_request_peer(const struct http_request *request)

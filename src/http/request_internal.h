@@ -42,6 +42,7 @@ struct http_request {
     struct requests *all;
     struct conn *conn; /* NULL once it is closed or has moved on to its next request */
     unsigned holds, pins;
+    uint64_t arrived_ns; /* by the turn clock */
     bool is_gone;
     bool is_replied;
     bool must_close;

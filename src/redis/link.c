@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/secure.h"
+#include "base/turn_clock.h"
 #include "redis/command.h"
 #include "link_internal.h"
 #include <stdio.h>
@@ -102,6 +103,7 @@ static bool call_push(struct redis_link *link, uint64_t begin, redis_done *done,
     *call_at(link, link->count++) = (struct redis_call){.done = done,
                                                         .arg = arg,
                                                         .deadline_ms = uv_now(link->loop) + link->timeout_ms,
+                                                        .called_ns = turn_clock_ns(),
                                                         .begin = begin,
                                                         .is_greeting = link->state == LINK_GREETING};
     metric_add(METRIC_REDIS_CALLS, 1);
@@ -194,6 +196,8 @@ static void on_reply(void *arg, const struct redis_reply *reply)
     }
     struct redis_call call = *call_at(link, 0);
     call_drop_first(link);
+    if (!call.is_greeting)
+        histogram_observe(link->durations, turn_clock_ns() - call.called_ns);
     if (call.done)
         call.done(call.arg, REDIS_REPLIED, reply);
 }
@@ -266,6 +270,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
 
     link->loop = loop;
     link->target = *target;
+    link->durations = settings->durations;
     link->timeout_ms = settings->timeout_ms;
     link->backoff_max_ms = settings->backoff_max_ms ? settings->backoff_max_ms : BACKOFF_MAX_DEFAULT_MS;
     link->subscription = settings->subscription;

@@ -14,8 +14,9 @@ struct redis_call {
     redis_done *done; /* NULL: reported as REDIS_LOST at its deadline; a late reply is dropped */
     void *arg;
     uint64_t deadline_ms;
-    uint64_t begin;   /* where its bytes begin, counted over everything appended to the wire */
-    bool is_greeting; /* sent by the link itself */
+    uint64_t called_ns; /* by the turn clock */
+    uint64_t begin;     /* where its bytes begin, counted over everything appended to the wire */
+    bool is_greeting;   /* sent by the link itself */
 };
 
 struct redis_failure {
@@ -28,6 +29,7 @@ struct redis_link {
     uv_loop_t *loop;
     struct redis_target target;
     char name[32], where[LINK_WHERE_BYTES];
+    enum histogram_row durations;
     uint32_t timeout_ms, backoff_max_ms;
     const struct redis_subscription *subscription;
     unsigned unconfirmed; /* channels not confirmed yet, in LINK_GREETING */

@@ -69,7 +69,12 @@ static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct 
 {
     struct redis_target target = {.port = address->port};
     struct redis_link_settings settings = {
-        .name = "sentinel", .timeout_ms = timeout_ms, .backoff_max_ms = BACKOFF_MAX_MS, .calls_max = CALLS_MAX};
+        .name = "sentinel",
+        .durations = HISTOGRAM_REDIS_SENTINEL,
+        .timeout_ms = timeout_ms,
+        .backoff_max_ms = BACKOFF_MAX_MS,
+        .calls_max = CALLS_MAX,
+    };
 
     memcpy(target.host, address->host, sizeof target.host);
     peer->questions = redis_link_create(loop, &target, &settings, on_questions_state, peer);

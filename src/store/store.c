@@ -63,10 +63,12 @@ static struct redis_resolver *make_resolver(struct store *store, const struct re
 }
 
 static struct redis_link *make_link(struct store *store, const struct redis_target *target, const char *name,
-                                    struct redis_resolver *resolver, void (*on_state)(void *arg, bool is_up))
+                                    enum histogram_row durations, struct redis_resolver *resolver,
+                                    void (*on_state)(void *arg, bool is_up))
 {
     const struct redis_link_settings settings = {
         .name = name,
+        .durations = durations,
         .timeout_ms = store->settings.timeout_ms,
         .backoff_max_ms = BACKOFF_MAX_MS,
         .calls_max = CALLS_MAX,
@@ -83,9 +85,9 @@ static void make_connections(struct store *store, const struct redis_target *tar
 {
     struct redis_resolver *resolver = make_resolver(store, target);
 
-    store->reads = make_link(store, target, "reads", resolver, on_reads_state);
-    store->scripts = make_link(store, target, "scripts", resolver, on_scripts_state);
-    store->changes = make_link(store, target, "changes", resolver, on_changes_state);
+    store->reads = make_link(store, target, "reads", HISTOGRAM_REDIS_READS, resolver, on_reads_state);
+    store->scripts = make_link(store, target, "scripts", HISTOGRAM_REDIS_SCRIPTS, resolver, on_scripts_state);
+    store->changes = make_link(store, target, "changes", HISTOGRAM_REDIS_CHANGES, resolver, on_changes_state);
 }
 
 struct store *store_create(uv_loop_t *loop, const struct store_settings *settings, void (*ready)(void *arg), void *arg)

@@ -332,6 +332,12 @@ void http_request_defer(struct http_request *request, void (*fn)(void *arg), voi
     arena_defer(&request->arena, fn, arg);
 }
 
+uint64_t http_request_age_ns(const struct http_request *request)
+{
+    (void)request;
+    return 0;
+}
+
 void http_request_hold(struct http_request *request)
 {
     request->holds++;

@@ -1,5 +1,6 @@
 #include "auth/password.h"
 #include "auth/password_hash_internal.h"
+#include "base/histogram.h"
 #include "base/metrics.h"
 
 #include "leak_guard.h"
@@ -199,6 +200,22 @@ Test(password, new_hashes_verify_and_differ)
     cr_assert(password_hash_valid(a) && password_hash_valid(b));
     cr_assert_str_neq(a, b);
     cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, a), PASSWORD_MATCHES);
+    tear_down(&f);
+}
+
+/* The second waits while the first is hashed. */
+Test(password, measures_waiting_and_hashing)
+{
+    struct fixture f;
+
+    set_up(&f, MASTERS, 1, 1, 2);
+    for (int i = 0; i < 2; i++)
+        verify(&f, KNOWN_PASSWORD, KNOWN_HASH);
+    cr_assert(test_loop_until(&f.loop, all_answered, &f, DEADLINE_MS));
+    cr_assert_eq(histogram_count(HISTOGRAM_PASSWORD_QUEUE), 2);
+    cr_assert_eq(histogram_count(HISTOGRAM_PASSWORD_HASH), 2);
+    cr_assert_gt(histograms[HISTOGRAM_PASSWORD_QUEUE].sum_ns, 0);
+    cr_assert_gt(histograms[HISTOGRAM_PASSWORD_HASH].sum_ns, 0);
     tear_down(&f);
 }
 

@@ -1,4 +1,7 @@
 #include "base/turn.h"
+#include "base/clock.h"
+#include "base/histogram.h"
+#include "base/turn_clock.h"
 #include "leak_guard.h"
 #include "test_loop.h"
 #include <criterion/criterion.h>
@@ -131,6 +134,53 @@ static bool is_done(void *arg)
 {
     (void)arg;
     return w.history[0] && w.waiting == 0;
+}
+
+/* Reads the clock once per turn and once per slice, and notes how long each turn took. */
+Test(turn, has_a_clock)
+{
+    uint64_t first_ns = turn_clock_ns(), sum_ns;
+
+    while (clock_boot_ns() - first_ns < CLOCK_NS_PER_MS)
+        continue;
+    cr_expect_eq(turn_clock_ns(), first_ns, "nothing has happened since");
+    open_turn();
+    w.waiting = 1;
+    turn_finish(w.turn);
+    cr_expect_geq(turn_clock_ns() - first_ns, CLOCK_NS_PER_MS, "a slice reads it");
+
+    cr_expect_eq(histogram_count(HISTOGRAM_LOOP_LAG), 0);
+    uv_run(&w.loop, UV_RUN_NOWAIT);
+    sum_ns = histograms[HISTOGRAM_LOOP_LAG].sum_ns;
+    cr_expect_eq(histogram_count(HISTOGRAM_LOOP_LAG), 1);
+    cr_expect_geq(sum_ns, CLOCK_NS_PER_MS, "from the first reading");
+    uv_run(&w.loop, UV_RUN_NOWAIT);
+    cr_expect_eq(histogram_count(HISTOGRAM_LOOP_LAG), 2);
+    cr_expect_leq(histograms[HISTOGRAM_LOOP_LAG].sum_ns, clock_boot_ns() - first_ns, "turns do not overlap");
+    close_turn();
+}
+
+static void on_busy(uv_timer_t *timer)
+{
+    uint64_t began_ns = clock_boot_ns();
+
+    while (clock_boot_ns() - began_ns < 5 * CLOCK_NS_PER_MS)
+        continue;
+    uv_close((uv_handle_t *)timer, NULL);
+    w.waiting = 1;
+}
+
+/* A timer asks nobody for the time, but runs after the loop has waited. */
+Test(turn, measures_callbacks_that_do_not_ask)
+{
+    uv_timer_t timer;
+
+    open_turn();
+    cr_assert_eq(uv_timer_init(&w.loop, &timer), 0);
+    cr_assert_eq(uv_timer_start(&timer, on_busy, 1, 0), 0);
+    cr_assert(test_loop_until(&w.loop, is_done, NULL, PATIENCE_MS));
+    close_turn();
+    cr_expect_geq(histograms[HISTOGRAM_LOOP_LAG].sum_ns, 5 * CLOCK_NS_PER_MS);
 }
 
 Test(turn, ends_with_each_turn_of_the_loop)

@@ -107,7 +107,12 @@ static void until(test_loop_predicate *predicate, void *arg)
 static void open_link(const struct redis_target *target, size_t calls_max)
 {
     const struct redis_link_settings settings = {
-        .name = "reads", .timeout_ms = TIMEOUT_MS, .backoff_max_ms = 200, .calls_max = calls_max};
+        .name = "reads",
+        .durations = HISTOGRAM_REDIS_READS,
+        .timeout_ms = TIMEOUT_MS,
+        .backoff_max_ms = 200,
+        .calls_max = calls_max,
+    };
 
     w.link = redis_link_create(&w.loop, target, &settings, on_ready, NULL);
 }
@@ -265,6 +270,19 @@ Test(redis_link, refuses_calls_until_it_is_ready)
 static void expect_due_in_time(void)
 {
     cr_assert_leq(uv_timer_get_due_in(&w.link->timer), TIMEOUT_MS);
+}
+
+/* Without the greeting. */
+Test(redis_link, measures_each_answered_call)
+{
+    open_ready();
+    rule("GET", FAKE_ANSWER, "$1\r\nx\r\n", 0);
+    cr_assert_eq(histogram_count(HISTOGRAM_REDIS_READS), 0);
+    call("GET", TEXT("a"));
+    call("GET", TEXT("b"));
+    until(nothing_awaited, NULL);
+    cr_assert_eq(histogram_count(HISTOGRAM_REDIS_READS), 2);
+    close_world();
 }
 
 Test(redis_link, tells_each_call_at_its_own_deadline_while_redis_stalls)

@@ -1,0 +1,151 @@
+/* Each metric moves for its cause. */
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(metrics, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+static long metric(const struct fixture *fixture, const char *series)
+{
+    char line[160];
+
+    snprintf(line, sizeof line, "\n%s ", series);
+    return fixture_metric(fixture, 0, line);
+}
+
+static void expect_check(const struct fixture *fixture, const char *result, long count)
+{
+    char series[160];
+
+    snprintf(series, sizeof series, "chatelaine_checks_total{result=\"%s\"}", result);
+    cr_expect_eq(metric(fixture, series), count, "%s", series);
+    snprintf(series, sizeof series, "chatelaine_check_duration_seconds_count{result=\"%s\"}", result);
+    cr_expect_eq(metric(fixture, series), count, "%s", series);
+    snprintf(series, sizeof series, "chatelaine_check_duration_seconds_bucket{result=\"%s\",le=\"+Inf\"}", result);
+    cr_expect_eq(metric(fixture, series), count, "%s", series);
+}
+
+static void expect_refusals(const struct fixture *fixture, const char *code, long count)
+{
+    char series[160];
+
+    snprintf(series, sizeof series, "chatelaine_refusals_total{code=\"%s\"}", code);
+    cr_expect_eq(metric(fixture, series), count, "%s", series);
+}
+
+static int check(const struct fixture *fixture, const char *target, const char *secret)
+{
+    struct http_answer answer;
+    struct http_call call = {.target = "/check/auth-request",
+                             .bearer = secret,
+                             .fields = "X-Original-Method: GET\r\nX-Original-URI: /v1/patients\r\n"};
+
+    if (target)
+        call.target = target;
+    return http_call(fixture->nodes[0].internal_port, &call, &answer);
+}
+
+Test(metrics, checks_and_refusals_count_by_result)
+{
+    struct fixture fixture;
+    struct fixture_key revoked, narrow;
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &revoked);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_AUDIT_READ, &narrow);
+    fixture_revoke_key(&fixture, &revoked);
+    for (int i = 0; i < 3; i++)
+        cr_expect_eq(check(&fixture, NULL, fixture.manager.secret), 200);
+    cr_expect_eq(check(&fixture, NULL, revoked.secret), 401);
+    cr_expect_eq(check(&fixture, NULL, narrow.secret), 403);
+    cr_expect_eq(fixture_try_key(&fixture, 0, "garbage"), 401);
+    cr_expect_eq(check(&fixture, "/check/nothing", NULL), 404);
+    expect_check(&fixture, "accepted", 3);
+    expect_check(&fixture, "revoked", 1);
+    expect_check(&fixture, "forbidden", 1);
+    expect_check(&fixture, "invalid", 1);
+    expect_check(&fixture, "unavailable", 0);
+    expect_refusals(&fixture, "api_key_revoked", 1);
+    expect_refusals(&fixture, "insufficient_scope", 1);
+    expect_refusals(&fixture, "invalid_api_key", 1);
+    expect_refusals(&fixture, "not_found", 1);
+    expect_refusals(&fixture, "invalid_login", 0);
+
+    redis_server_kill(&fixture.redis);
+    while (check(&fixture, NULL, fixture.manager.secret) != 503)
+        continue;
+    cr_expect_geq(metric(&fixture, "chatelaine_check_duration_seconds_count{result=\"unavailable\"}"), 1);
+    fixture_stop(&fixture);
+}
+
+Test(metrics, redis_and_barriers_and_the_loop_are_measured)
+{
+    struct fixture fixture;
+    struct fixture_key key;
+    char target[64];
+    struct http_call revoke = {.method = "DELETE", .target = target};
+    struct http_answer answer;
+    long changes;
+
+    fixture_start(&fixture, 1, NULL);
+    revoke.bearer = fixture.manager.secret;
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
+    cr_expect_geq(metric(&fixture, "chatelaine_redis_duration_seconds_count{link=\"reads\"}"), 1);
+    changes = metric(&fixture, "chatelaine_redis_duration_seconds_count{link=\"changes\"}");
+    cr_expect_geq(changes, 1, "heartbeats");
+    cr_expect_eq(metric(&fixture, "chatelaine_redis_duration_seconds_count{link=\"sentinel\"}"), 0);
+    cr_expect_eq(metric(&fixture, "chatelaine_barrier_duration_seconds_count"), 0);
+
+    fixture_create_key(&fixture, 0, "{\"name\":\"short\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}", &key);
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key.id);
+    cr_expect_eq(fixture_call(&fixture, 0, &revoke, &answer), 200, "%s", answer.body);
+    cr_expect_eq(metric(&fixture, "chatelaine_barrier_duration_seconds_count"), 1);
+    cr_expect_gt(metric(&fixture, "chatelaine_redis_duration_seconds_count{link=\"changes\"}"), changes);
+    cr_expect_geq(metric(&fixture, "chatelaine_loop_lag_seconds_count"), 1);
+    fixture_stop(&fixture);
+}
+
+Test(metrics, connections_count_by_listener)
+{
+    struct fixture fixture;
+    long accepted;
+
+    fixture_start(&fixture, 1, NULL);
+    accepted = metric(&fixture, "chatelaine_connections_total{listener=\"public\"}");
+    fixture_try_key(&fixture, 0, fixture.manager.secret);
+    cr_expect_eq(metric(&fixture, "chatelaine_connections_total{listener=\"public\"}"), accepted + 1);
+    cr_expect_eq(metric(&fixture, "chatelaine_connections{listener=\"internal\"}"), 1, "the one that asks");
+    cr_expect_geq(metric(&fixture, "chatelaine_connections_total{listener=\"internal\"}"), 3);
+    fixture_stop(&fixture);
+}
+
+/* A password that was right is not told from a wrong one: whoever reads metrics must not learn that a guess was. */
+Test(metrics, logins_count_by_result)
+{
+    struct fixture_user user, nobody;
+    struct http_answer answer;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_user(&fixture, "ada@clinic.test", &user);
+    nobody = user;
+    snprintf(nobody.email, sizeof nobody.email, "nobody@clinic.test");
+    cr_expect_eq(fixture_login(&fixture, 0, &user, "wrong-Password-42", NULL, NULL, &answer), 401);
+    cr_expect_eq(fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, "000000", NULL, &answer), 401);
+    cr_expect_eq(fixture_login(&fixture, 0, &nobody, FIXTURE_PASSWORD, NULL, NULL, &answer), 401);
+    cr_expect_eq(fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, NULL, NULL, &answer), 200);
+    cr_expect_eq(metric(&fixture, "chatelaine_logins_total{result=\"ok\"}"), 1);
+    cr_expect_eq(metric(&fixture, "chatelaine_logins_total{result=\"refused\"}"), 3);
+    cr_expect_eq(metric(&fixture, "chatelaine_logins_total{result=\"locked\"}"), 0);
+    cr_expect_eq(metric(&fixture, "chatelaine_password_hash_duration_seconds_count"), 4);
+    cr_expect_eq(metric(&fixture, "chatelaine_password_queue_duration_seconds_count"), 4);
+
+    redis_server_kill(&fixture.redis);
+    while (fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, "000000", NULL, &answer) != 503)
+        continue;
+    cr_expect_geq(metric(&fixture, "chatelaine_logins_total{result=\"unavailable\"}"), 1);
+    fixture_stop(&fixture);
+}
