@@ -1,0 +1,45 @@
+/* One TLS connection of either side: bytes in, bytes out. It has no socket and no buffer. The caller moves ciphertext,
+ * and lends buffers for the time of a call, so that all connections can share them. */
+#pragma once
+#include "base/text.h"
+#include "tls/context.h"
+
+struct tls_session;
+
+enum tls_state {
+    TLS_HANDSHAKING,
+    TLS_OPEN,
+    TLS_ENDED,  /* the peer has sent close_notify: nothing more arrives, but it can still be sent to */
+    TLS_FAILED, /* close the connection, once what was appended to `out` (an alert) has been sent */
+};
+
+/* A record's plaintext; and how much longer ciphertext may be, per record (RFC 8446, section 5.2). */
+enum { TLS_RECORD_BYTES = 16384, TLS_RECORD_OVERHEAD_BYTES = 256 };
+
+/* The server's side. Holds the context. */
+struct tls_session *tls_session_accept(struct tls_context *context);
+/* The client's side. host: the name or address (without brackets) that the server's certificate must cover; ignored by
+ * a pinned context. Call tls_receive() without input to begin. */
+struct tls_session *tls_session_connect(struct tls_context *context, const char *host);
+/* NULL is fine. */
+void tls_session_free(struct tls_session *session);
+
+/* Takes all of what the peer has sent. Appends what it means to `plain`, and what must be sent to the peer to `out`, in
+ * every state. `plain` needs room for as much as `input` and TLS_RECORD_BYTES. */
+enum tls_state tls_receive(struct tls_session *session, struct text input, struct buf *plain, struct buf *out);
+/* Appends the bytes as records to `out`. Call it only when open or ended. False: it has failed. */
+MUST_CHECK bool tls_send(struct tls_session *session, struct text bytes, struct buf *out);
+/* Appends close_notify to `out`, once, unless the handshake is not complete or the session has failed. Nothing can be
+ * sent afterwards. */
+void tls_end(struct tls_session *session, struct buf *out);
+
+enum tls_state tls_session_state(const struct tls_session *session);
+/* Why it has failed, for the log: a phrase such as "certificate has expired". */
+const char *tls_session_reason(const struct tls_session *session);
+/* Whether the handshake took up an earlier session. */
+bool tls_session_is_resumed(const struct tls_session *session);
+/* Whether the peer has proved to hold a certificate of our CA that is still valid, in this handshake or the resumed
+ * one's. */
+bool tls_session_has_verified_peer(const struct tls_session *session);
+/* Memory held for a record that has arrived in part. */
+size_t tls_session_held_bytes(const struct tls_session *session);

@@ -1,0 +1,15 @@
+/* A session on the inside. Only session.c and tests include this. */
+#pragma once
+#include "context_internal.h"
+#include "tls/session.h"
+
+struct tls_session {
+    struct tls_context *context;
+    SSL *ssl;
+    enum tls_state state;
+    bool is_ended_by_us;
+    bool is_peer_verified;
+    const char *reason; /* a constant of OpenSSL or ours */
+    struct text input;  /* lent for the time of a call */
+    struct buf *out;
+};
