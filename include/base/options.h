@@ -10,6 +10,8 @@ enum option_type {
     OPTION_INTEGER, /* int64_t        */
     OPTION_FLAG,    /* bool           */
     OPTION_CHOICE,  /* int, an index into choices */
+    OPTION_TIME,    /* int64_t in ms: 500ms, 30s, 5min, 12h, or a bare number; named "…-ms" */
+    OPTION_SIZE,    /* int64_t in bytes: 64KiB, 96MiB, or a bare number; named "…-bytes" */
 };
 
 struct option_row {
@@ -17,11 +19,14 @@ struct option_row {
     enum option_type type;
     size_t offset;            /* in the target struct */
     const char *default_text; /* NULL: none */
-    int64_t min, max;         /* range of integers; max of texts: bytes, 0: any */
+    int64_t min, max;         /* range of numbers, in ms or bytes if so; max of texts: bytes, 0: any */
     const char *choices;      /* "strict401|full" */
     const char *value_name;   /* "URL", for help */
     const char *help;
+    char letter; /* 'f' for "-f"; 0: none */
 };
+
+enum option_origin { OPTION_FROM_DEFAULT, OPTION_FROM_ENVIRONMENT, OPTION_FROM_ARGUMENT };
 
 struct option_table {
     const struct option_row *rows;
@@ -29,12 +34,20 @@ struct option_table {
 };
 
 /* Fills the target from the defaults, then the environment (an empty variable counts as unset), then argv, in which the
- * last occurrence wins. Accepts "--name value" and "--name=value"; a flag takes a value (true or false) only in the
- * second form. Operands, and everything after "--", move to the front of argv and are counted in *ret_rest, a program
- * name in argv[0] included. False on failure; ret_why is then a sentence that names the option. Text values point into
- * argv, the environment or the table. A default that its own row refuses aborts. */
+ * last occurrence wins. Accepts "--name value", "--name=value" and "-letter value"; a flag takes a value (true or
+ * false) only in the second form. Operands, and everything after "--", move to the front of argv and are counted in
+ * *ret_rest, a program name in argv[0] included. False on failure; ret_why is then a sentence that names the option.
+ * Text values point into argv, the environment or the table. A default that its own row refuses aborts. */
 MUST_CHECK bool options_read(const struct option_table *tables, size_t table_count, void *target, int argc, char **argv,
                              int *ret_rest, struct buf *ret_why);
+/* The same, and says of each row, in the order of the tables, where its value came from: an enum option_origin. */
+MUST_CHECK bool options_read_with_origins(const struct option_table *tables, size_t table_count, void *target, int argc,
+                                          char **argv, int *ret_rest, uint8_t *ret_origins, struct buf *ret_why);
+/* A value that options_read() has put into the target, as text: "1s", "96MiB", "true", "subset". Nothing is printed
+ * for a text that is NULL. */
+void options_print_value(const struct option_row *row, const void *target, struct buf *out);
+/* "CHATELAINE_REDIS_TIMEOUT_MS" */
+void options_print_variable(const struct option_row *row, struct buf *out);
 /* One or two lines per row. */
 void options_print_help(const struct option_table *table, struct buf *out);
 /* The table as man page source (mdoc): a whole list, from .Bl to .El. */

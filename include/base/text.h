@@ -121,5 +121,7 @@ static ALWAYS_INLINE void buf_append_char(struct buf *b, char c)
     buf_append(b, &c, 1);
 }
 void buf_append_u64(struct buf *b, uint64_t value);
+/* For terminals: each control character and each byte that is not UTF-8 becomes U+FFFD. */
+void buf_append_printable(struct buf *b, struct text t);
 PRINTF_LIKE(2, 3) void buf_printf(struct buf *b, const char *format, ...);
 struct text buf_text(const struct buf *b);

@@ -1,7 +1,9 @@
 #include "base/options.h"
 
 #include "base/check.h"
+#include "base/quantity.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,12 +16,14 @@ struct reader {
     const struct option_table *tables;
     size_t table_count;
     void *target;
+    uint8_t *origins; /* NULL: not wanted */
     struct buf *why;
 };
 
 /* A value for a row, and where it was written: "--name" or "CHATELAINE_NAME". */
 struct setting {
     const struct option_row *row;
+    enum option_origin origin;
     struct text source;
     const char *value;
 };
@@ -83,6 +87,28 @@ static bool set_integer(const struct reader *r, const struct setting *s)
     return true;
 }
 
+static enum quantity_kind quantity_of(const struct option_row *row)
+{
+    return row->type == OPTION_TIME ? QUANTITY_TIME : QUANTITY_SIZE;
+}
+
+static bool set_quantity(const struct reader *r, const struct setting *s)
+{
+    enum quantity_kind kind = quantity_of(s->row);
+    int64_t value;
+
+    if (quantity_parse(kind, text_of(s->value), &value) && value >= s->row->min && value <= s->row->max) {
+        store_integer(r, s->row, value);
+        return true;
+    }
+    buf_printf(r->why, "%.*s must be from ", TEXT_ARG(s->source));
+    quantity_print(kind, s->row->min, r->why);
+    buf_append_str(r->why, " to ");
+    quantity_print(kind, s->row->max, r->why);
+    buf_printf(r->why, " (%s), not \"%s\".", quantity_form(kind), s->value);
+    return false;
+}
+
 static bool is_one_of(struct text value, const char *words, int *ret_index)
 {
     struct text rest = text_of(words), word;
@@ -131,13 +157,31 @@ static bool set_choice(const struct reader *r, const struct setting *s)
     return true;
 }
 
+static void note_origin(const struct reader *r, const struct setting *s)
+{
+    size_t before = 0;
+
+    for (size_t t = 0; r->origins && t < r->table_count; t++) {
+        const struct option_table *table = &r->tables[t];
+
+        for (size_t i = 0; i < table->count; i++)
+            if (&table->rows[i] == s->row)
+                r->origins[before + i] = (uint8_t)s->origin;
+        before += table->count;
+    }
+}
+
 static bool set(const struct reader *r, const struct setting *s)
 {
+    note_origin(r, s);
     switch (s->row->type) {
     case OPTION_TEXT:
         return set_text(r, s);
     case OPTION_INTEGER:
         return set_integer(r, s);
+    case OPTION_TIME:
+    case OPTION_SIZE:
+        return set_quantity(r, s);
     case OPTION_FLAG:
         return set_flag(r, s);
     case OPTION_CHOICE:
@@ -153,6 +197,8 @@ static void set_to_nothing(const struct reader *r, const struct option_row *row)
         store_text(r, row, NULL);
         break;
     case OPTION_INTEGER:
+    case OPTION_TIME:
+    case OPTION_SIZE:
         store_integer(r, row, 0);
         break;
     case OPTION_FLAG:
@@ -167,15 +213,16 @@ static void set_to_nothing(const struct reader *r, const struct option_row *row)
 static bool set_default(const struct reader *r, const struct option_row *row)
 {
     if (row->default_text)
-        return set(r, &(struct setting){row, text_of(row->name), row->default_text});
+        return set(r, &(struct setting){row, OPTION_FROM_DEFAULT, text_of(row->name), row->default_text});
+    note_origin(r, &(struct setting){.row = row});
     set_to_nothing(r, row);
     return true;
 }
 
-static void print_environment_name(const char *name, struct buf *out)
+void options_print_variable(const struct option_row *row, struct buf *out)
 {
     buf_append_str(out, ENVIRONMENT_PREFIX);
-    for (; *name; name++)
+    for (const char *name = row->name; *name; name++)
         buf_append_char(out, *name == '-' ? '_' : *name >= 'a' && *name <= 'z' ? (char)(*name - 'a' + 'A') : *name);
 }
 
@@ -185,12 +232,12 @@ static bool set_from_environment(const struct reader *r, const struct option_row
     char storage[sizeof ENVIRONMENT_PREFIX + OPTION_NAME_MAX_BYTES];
     struct buf name;
     buf_init_fixed(&name, storage, sizeof storage);
-    print_environment_name(row->name, &name);
+    options_print_variable(row, &name);
     buf_append_char(&name, '\0');
     CHECK(!name.failed);
 
     const char *value = getenv(storage);
-    return !value || !*value || set(r, &(struct setting){row, text_of(storage), value});
+    return !value || !*value || set(r, &(struct setting){row, OPTION_FROM_ENVIRONMENT, text_of(storage), value});
 }
 
 static bool for_each_row(const struct reader *r, bool (*fn)(const struct reader *, const struct option_row *))
@@ -207,6 +254,15 @@ static const struct option_row *find_row(const struct reader *r, struct text nam
     for (size_t t = 0; t < r->table_count; t++)
         for (size_t i = 0; i < r->tables[t].count; i++)
             if (text_equal(text_of(r->tables[t].rows[i].name), name))
+                return &r->tables[t].rows[i];
+    return NULL;
+}
+
+static const struct option_row *find_letter(const struct reader *r, struct text letter)
+{
+    for (size_t t = 0; t < r->table_count && letter.len == 1; t++)
+        for (size_t i = 0; i < r->tables[t].count; i++)
+            if (r->tables[t].rows[i].letter == letter.ptr[0])
                 return &r->tables[t].rows[i];
     return NULL;
 }
@@ -237,7 +293,7 @@ static int read_option(const struct reader *r, int argc, char **argv, int at)
     struct text rest = text_of(argv[at]), written;
     text_next(&rest, '=', &written);
     struct text name = text_skip(written, text_starts_with(written, TEXT("--")) ? 2 : 1);
-    const struct option_row *row = name.len + 2 == written.len ? find_row(r, name) : NULL;
+    const struct option_row *row = name.len + 2 == written.len ? find_row(r, name) : find_letter(r, name);
     if (!row) {
         explain_unknown(r, written, name);
         return 0;
@@ -245,7 +301,7 @@ static int read_option(const struct reader *r, int argc, char **argv, int at)
 
     const char *next = at + 1 < argc ? argv[at + 1] : NULL;
     bool is_next_option = next && strncmp(next, "--", 2) == 0;
-    struct setting s = {row, written, rest.ptr};
+    struct setting s = {row, OPTION_FROM_ARGUMENT, written, rest.ptr};
     int taken = 1;
     if (!s.value && row->type == OPTION_FLAG) {
         s.value = "true";
@@ -288,10 +344,50 @@ static bool read_arguments(const struct reader *r, int argc, char **argv, int *r
     return true;
 }
 
+bool options_read_with_origins(const struct option_table *tables, size_t table_count, void *target, int argc,
+                               char **argv, int *ret_rest, uint8_t *ret_origins, struct buf *ret_why)
+{
+    struct reader r = {tables, table_count, target, ret_origins, ret_why};
+    CHECK(for_each_row(&r, set_default));
+    return for_each_row(&r, set_from_environment) && read_arguments(&r, argc, argv, ret_rest);
+}
+
 bool options_read(const struct option_table *tables, size_t table_count, void *target, int argc, char **argv,
                   int *ret_rest, struct buf *ret_why)
 {
-    struct reader r = {tables, table_count, target, ret_why};
-    CHECK(for_each_row(&r, set_default));
-    return for_each_row(&r, set_from_environment) && read_arguments(&r, argc, argv, ret_rest);
+    return options_read_with_origins(tables, table_count, target, argc, argv, ret_rest, NULL, ret_why);
+}
+
+static void print_choice(const struct option_row *row, int index, struct buf *out)
+{
+    struct text rest = text_of(row->choices), word = {NULL, 0};
+
+    for (int i = 0; i <= index; i++)
+        CHECK(text_next(&rest, '|', &word));
+    buf_append_text(out, word);
+}
+
+void options_print_value(const struct option_row *row, const void *target, struct buf *out)
+{
+    const void *at = (const char *)target + row->offset;
+
+    switch (row->type) {
+    case OPTION_TEXT:
+        buf_append_text(out, text_of(*(const char *const *)at));
+        return;
+    case OPTION_INTEGER:
+        buf_printf(out, "%" PRId64, *(const int64_t *)at);
+        return;
+    case OPTION_TIME:
+    case OPTION_SIZE:
+        quantity_print(quantity_of(row), *(const int64_t *)at, out);
+        return;
+    case OPTION_FLAG:
+        buf_append_str(out, *(const bool *)at ? "true" : "false");
+        return;
+    case OPTION_CHOICE:
+        print_choice(row, *(const int *)at, out);
+        return;
+    }
+    UNREACHABLE();
 }

@@ -11,7 +11,9 @@ static const char *value_name(const struct option_row *row)
         return NULL;
     if (row->type == OPTION_CHOICE)
         return row->choices;
-    return row->value_name ? row->value_name : row->type == OPTION_INTEGER ? "N" : "TEXT";
+    static const char *const NAMES[] = {
+        [OPTION_TEXT] = "TEXT", [OPTION_INTEGER] = "N", [OPTION_TIME] = "TIME", [OPTION_SIZE] = "SIZE"};
+    return row->value_name ? row->value_name : NAMES[row->type];
 }
 
 static bool has_shown_default(const struct option_row *row)
@@ -57,6 +59,10 @@ static void print_help_row(const struct option_row *row, struct buf *out)
     const char *value = value_name(row);
     size_t used = OPTION_INDENT + strlen("--") + strlen(row->name) + (value ? 1 + width_of(text_of(value)) : 0);
     print_spaces(OPTION_INDENT, out);
+    if (row->letter) {
+        buf_printf(out, "-%c, ", row->letter);
+        used += strlen("-x, ");
+    }
     buf_printf(out, "--%s%s%s", row->name, value ? " " : "", value ? value : "");
     if (used + 2 > HELP_INDENT) {
         buf_append_char(out, '\n');
@@ -98,7 +104,10 @@ static void print_man_text(const char *text, struct buf *out)
 
 static void print_man_row(const struct option_row *row, struct buf *out)
 {
-    buf_append_str(out, ".It Fl \\-");
+    buf_append_str(out, ".It ");
+    if (row->letter)
+        buf_printf(out, "Fl %c , ", row->letter);
+    buf_append_str(out, "Fl \\-");
     print_man_text(row->name, out);
     if (value_name(row)) {
         buf_append_str(out, " Ar ");

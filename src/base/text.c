@@ -256,6 +256,22 @@ void buf_printf(struct buf *b, const char *format, ...)
     secure_wipe(small, len < sizeof small ? len : sizeof small);
 }
 
+static bool is_control(const unsigned char *at, size_t length)
+{
+    return (length == 1 && (at[0] < 0x20 || at[0] == 0x7f)) || (length == 2 && at[0] == 0xc2 && at[1] < 0xa0);
+}
+
+void buf_append_printable(struct buf *b, struct text t)
+{
+    for (size_t length; t.len > 0; t = text_skip(t, length ? length : 1)) {
+        length = text_utf8_length(t);
+        if (length == 0 || is_control((const unsigned char *)t.ptr, length))
+            buf_append_text(b, TEXT("\xef\xbf\xbd"));
+        else
+            buf_append(b, t.ptr, length);
+    }
+}
+
 struct text buf_text(const struct buf *b)
 {
     return (struct text){b->ptr, b->len};

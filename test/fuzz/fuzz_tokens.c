@@ -1,8 +1,10 @@
-/* The small languages: ids, secrets, scopes, cookies, paths, addresses, queries, one-time codes and their addresses,
- * user codes, encodings. What is accepted prints to itself; what was brought to its one form stays as it is. */
+/* The small languages: times and sizes, ids, secrets, scopes, cookies, paths, addresses, queries, one-time codes and
+ * their addresses, user codes, encodings. What is accepted prints to itself; what was brought to its one form stays as
+ * it is. */
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/mem.h"
+#include "base/quantity.h"
 #include "core/address.h"
 #include "core/device.h"
 #include "core/id.h"
@@ -38,6 +40,26 @@ static void try_secret(struct text t)
 
     if (secret_parse(t, &kind, &mode))
         CHECK(t.len <= SECRET_MAX_CHARS);
+}
+
+static void try_quantity_of(enum quantity_kind kind, struct text t)
+{
+    char storage[64];
+    int64_t value, again;
+    struct buf out;
+
+    if (!quantity_parse(kind, t, &value))
+        return;
+    CHECK(value >= 0);
+    buf_init_fixed(&out, storage, sizeof storage);
+    quantity_print(kind, value, &out);
+    CHECK(!out.failed && quantity_parse(kind, buf_text(&out), &again) && again == value);
+}
+
+static void try_quantity(struct text t)
+{
+    try_quantity_of(QUANTITY_TIME, t);
+    try_quantity_of(QUANTITY_SIZE, t);
 }
 
 static void try_scope(struct text t)
@@ -160,8 +182,9 @@ static void try_encodings(struct text t)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-    static void (*const TRIES[])(struct text t) = {try_id,    try_secret, try_scope,     try_path, try_address,
-                                                   try_query, try_cookie, try_user_code, try_totp, try_encodings};
+    static void (*const TRIES[])(struct text t) = {try_quantity,  try_id,      try_secret,   try_scope,
+                                                   try_path,      try_address, try_query,    try_cookie,
+                                                   try_user_code, try_totp,    try_encodings};
     char *copy = mem_alloc(count + 1);
     size_t characters;
 

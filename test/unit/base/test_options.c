@@ -16,33 +16,54 @@ TestSuite(options, .fini = leak_guard);
 struct target {
     const char *redis, *name, *key_file;
     int64_t timeout_ms, offset, count;
-    bool unsafe, help;
+    int64_t lease_ms, cache_bytes;
+    bool unsafe, help, follow;
     int policy, level;
 };
 
 static const struct option_row STORE_ROWS[] = {
-    {"redis", OPTION_TEXT, offsetof(struct target, redis), "redis://127.0.0.1", 0, 0, NULL, "URL", "Where Redis is."},
+    {"redis", OPTION_TEXT, offsetof(struct target, redis), "redis://127.0.0.1", 0, 0, NULL, "URL", "Where Redis is.",
+     0},
     {"redis-timeout-ms", OPTION_INTEGER, offsetof(struct target, timeout_ms), "1000", 1, 60000, NULL, "N",
-     "How long a command may take."},
+     "How long a command may take.", 0},
     {"unsafe-redis", OPTION_FLAG, offsetof(struct target, unsafe), NULL, 0, 0, NULL, NULL,
-     "Serve with a Redis that may lose acknowledged changes, which endangers every promise that is made here."},
+     "Serve with a Redis that may lose acknowledged changes, which endangers every promise that is made here.", 0},
     {"grant-policy", OPTION_CHOICE, offsetof(struct target, policy), "subset", 0, 0, "subset|any|none", NULL,
-     "What keys may grant."},
+     "What keys may grant.", 0},
 };
 static const struct option_row OTHER_ROWS[] = {
-    {"name", OPTION_TEXT, offsetof(struct target, name), NULL, 0, 0, NULL, "TEXT", "Its name."},
-    {"offset", OPTION_INTEGER, offsetof(struct target, offset), "-5", -10, 10, NULL, NULL, "An offset."},
-    {"master-key-file", OPTION_TEXT, offsetof(struct target, key_file), NULL, 0, 0, NULL, "PATH", "The key."},
-    {"level", OPTION_CHOICE, offsetof(struct target, level), NULL, 0, 0, "low|high", NULL, "How much."},
-    {"count", OPTION_INTEGER, offsetof(struct target, count), NULL, 1, 9, NULL, NULL, "How many."},
-    {"help", OPTION_FLAG, offsetof(struct target, help), NULL, 0, 0, NULL, NULL, ".\\Shows this."},
+    {"name", OPTION_TEXT, offsetof(struct target, name), NULL, 0, 0, NULL, "TEXT", "Its name.", 0},
+    {"offset", OPTION_INTEGER, offsetof(struct target, offset), "-5", -10, 10, NULL, NULL, "An offset.", 0},
+    {"master-key-file", OPTION_TEXT, offsetof(struct target, key_file), NULL, 0, 0, NULL, "PATH", "The key.", 0},
+    {"level", OPTION_CHOICE, offsetof(struct target, level), NULL, 0, 0, "low|high", NULL, "How much.", 0},
+    {"count", OPTION_INTEGER, offsetof(struct target, count), NULL, 1, 9, NULL, NULL, "How many.", 0},
+    {"help", OPTION_FLAG, offsetof(struct target, help), NULL, 0, 0, NULL, NULL, ".\\Shows this.", 0},
 };
-static const struct option_table TABLES[] = {{STORE_ROWS, COUNT(STORE_ROWS)}, {OTHER_ROWS, COUNT(OTHER_ROWS)}};
+static const struct option_row QUANTITY_ROWS[] = {
+    {.name = "lease-ms",
+     .type = OPTION_TIME,
+     .offset = offsetof(struct target, lease_ms),
+     .default_text = "1s",
+     .min = 10,
+     .max = 60000,
+     .help = "How long."},
+    {.name = "cache-bytes",
+     .type = OPTION_SIZE,
+     .offset = offsetof(struct target, cache_bytes),
+     .default_text = "96MiB",
+     .min = 8000,
+     .max = 1 << 30,
+     .help = "How much."},
+    {.name = "follow", .type = OPTION_FLAG, .offset = offsetof(struct target, follow), .letter = 'f', .help = "Go on."},
+};
+static const struct option_table TABLES[] = {
+    {STORE_ROWS, COUNT(STORE_ROWS)}, {OTHER_ROWS, COUNT(OTHER_ROWS)}, {QUANTITY_ROWS, COUNT(QUANTITY_ROWS)}};
 
 static struct target target;
 static char *arguments[16];
 static char why[512];
 static int rest;
+static uint8_t origins[COUNT(STORE_ROWS) + COUNT(OTHER_ROWS) + COUNT(QUANTITY_ROWS)];
 
 /* Reads a NULL-terminated list of arguments. why receives the error. */
 static bool read_options(const char *const *argv)
@@ -58,7 +79,8 @@ static bool read_options(const char *const *argv)
     buf_init_fixed(&out, why, sizeof why - 1);
     rest = -1;
     memset(&target, 0x5a, sizeof target);
-    bool is_read = options_read(TABLES, COUNT(TABLES), &target, argc, arguments, &rest, &out);
+    memset(origins, 0x5a, sizeof origins);
+    bool is_read = options_read_with_origins(TABLES, COUNT(TABLES), &target, argc, arguments, &rest, origins, &out);
     cr_assert_not(out.failed);
     why[out.len] = '\0';
     cr_assert_eq(is_read, out.len == 0, "a sentence on failure, and only then: %s", why);
@@ -189,6 +211,104 @@ Test(options, refusals_say_what_is_wrong)
     }
 }
 
+Test(options, times_and_sizes_take_units)
+{
+    cr_assert(READ());
+    cr_expect_eq(target.lease_ms, 1000);
+    cr_expect_eq(target.cache_bytes, 96 * 1024 * 1024);
+    cr_assert(READ("--lease-ms=500ms", "--cache-bytes", "64KiB"));
+    cr_expect_eq(target.lease_ms, 500);
+    cr_expect_eq(target.cache_bytes, 65536);
+    cr_assert(READ("--lease-ms", "250", "--cache-bytes", "8000"), "a bare number keeps its unit");
+    cr_expect_eq(target.lease_ms, 250);
+    cr_expect_eq(target.cache_bytes, 8000);
+    setenv("CHATELAINE_LEASE_MS", "2s", 1);
+    cr_assert(READ());
+    cr_expect_eq(target.lease_ms, 2000);
+}
+
+Test(options, times_and_sizes_out_of_range_are_refused_in_units)
+{
+    static const struct {
+        const char *argument, *why;
+    } CASES[] = {
+        {"--lease-ms=2min", "--lease-ms must be from 10ms to 1min (a whole number and ms, s, min, h or d; a bare "
+                            "number counts milliseconds), not \"2min\"."},
+        {"--lease-ms=9", "--lease-ms must be from 10ms to 1min (a whole number and ms, s, min, h or d; a bare number "
+                         "counts milliseconds), not \"9\"."},
+        {"--cache-bytes=96Mb", "--cache-bytes must be from 8000 to 1GiB (a whole number and KiB, MiB or GiB; a bare "
+                               "number counts bytes), not \"96Mb\"."},
+        {"--cache-bytes=99999999999999999999GiB",
+         "--cache-bytes must be from 8000 to 1GiB (a whole number and KiB, MiB or GiB; a bare number counts bytes), "
+         "not \"99999999999999999999GiB\"."},
+    };
+
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        cr_expect_not(READ(CASES[i].argument), "%s", CASES[i].argument);
+        cr_expect_str_eq(why, CASES[i].why);
+    }
+}
+
+Test(options, a_letter_stands_for_a_name)
+{
+    cr_assert(READ("-f", "x"));
+    cr_expect(target.follow);
+    cr_expect_eq(rest, 1);
+    cr_assert(READ("-f=no"));
+    cr_expect_not(target.follow);
+    cr_expect_not(READ("-ff"));
+    cr_expect_not(READ("--f"));
+}
+
+static enum option_origin origin_of(const char *name)
+{
+    size_t at = 0;
+
+    for (size_t t = 0; t < COUNT(TABLES); t++)
+        for (size_t i = 0; i < TABLES[t].count; i++, at++)
+            if (strcmp(TABLES[t].rows[i].name, name) == 0)
+                return (enum option_origin)origins[at];
+    cr_assert_fail("%s", name);
+    return OPTION_FROM_DEFAULT;
+}
+
+Test(options, say_where_each_value_came_from)
+{
+    setenv("CHATELAINE_REDIS", "unix:/env", 1);
+    setenv("CHATELAINE_OFFSET", "3", 1);
+    setenv("CHATELAINE_NAME", "", 1);
+    cr_assert(READ("--offset=4", "-f", "--cache-bytes", "96MiB"));
+    cr_expect_eq(origin_of("redis"), OPTION_FROM_ENVIRONMENT);
+    cr_expect_eq(origin_of("offset"), OPTION_FROM_ARGUMENT, "the command line wins");
+    cr_expect_eq(origin_of("follow"), OPTION_FROM_ARGUMENT);
+    cr_expect_eq(origin_of("cache-bytes"), OPTION_FROM_ARGUMENT, "even with the default's value");
+    cr_expect_eq(origin_of("lease-ms"), OPTION_FROM_DEFAULT);
+    cr_expect_eq(origin_of("name"), OPTION_FROM_DEFAULT, "empty counts as not set");
+    cr_expect_eq(origin_of("level"), OPTION_FROM_DEFAULT, "without a default too");
+}
+
+static void expect_value(const struct option_row *row, const char *expected)
+{
+    char storage[64];
+    struct buf out;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    options_print_value(row, &target, &out);
+    cr_expect(text_equal(buf_text(&out), text_of(expected)), "--%s: %.*s", row->name, TEXT_ARG(buf_text(&out)));
+}
+
+Test(options, print_their_values)
+{
+    cr_assert(READ("--lease-ms=1500", "--cache-bytes=67108864", "-f", "--grant-policy=any", "--offset=-7"));
+    expect_value(&STORE_ROWS[0], "redis://127.0.0.1");
+    expect_value(&STORE_ROWS[3], "any");
+    expect_value(&OTHER_ROWS[0], "");
+    expect_value(&OTHER_ROWS[1], "-7");
+    expect_value(&QUANTITY_ROWS[0], "1500ms");
+    expect_value(&QUANTITY_ROWS[1], "64MiB");
+    expect_value(&QUANTITY_ROWS[2], "true");
+}
+
 Test(options, a_default_that_its_own_row_refuses_aborts, .signal = SIGABRT)
 {
     static const struct option_row row = {.name = "n", .type = OPTION_INTEGER, .default_text = "7", .max = 5};
@@ -229,12 +349,27 @@ Test(options, help)
                    "  --help                      .\\Shows this.\n");
 }
 
+Test(options, help_of_quantities_and_letters)
+{
+    expect_printed(options_print_help, &TABLES[2],
+                   "  --lease-ms TIME             How long. (default 1s)\n"
+                   "  --cache-bytes SIZE          How much. (default 96MiB)\n"
+                   "  -f, --follow                Go on.\n");
+    expect_printed(options_print_man, &TABLES[2],
+                   ".Bl -tag -width Ds\n"
+                   ".It Fl \\-lease\\-ms Ar TIME\nHow long.\nThe default is 1s.\n"
+                   ".It Fl \\-cache\\-bytes Ar SIZE\nHow much.\nThe default is 96MiB.\n"
+                   ".It Fl f , Fl \\-follow\nGo on.\n"
+                   ".El\n");
+}
+
 Test(options, help_counts_characters)
 {
     static const struct option_row ROWS[] = {
-        {"proxies", OPTION_TEXT, 0, NULL, 0, 0, NULL, "CIDR,…", "Whom to believe."},
-        {"at", OPTION_TEXT, 0, NULL, 0, 0, NULL, "–––––––––––––––––––––", "One line: it has 30 characters before."},
-        {"ellipses", OPTION_FLAG, 0, NULL, 0, 0, NULL, NULL, "……………………………………………………………………………………………………… ……………… ends it."},
+        {"proxies", OPTION_TEXT, 0, NULL, 0, 0, NULL, "CIDR,…", "Whom to believe.", 0},
+        {"at", OPTION_TEXT, 0, NULL, 0, 0, NULL, "–––––––––––––––––––––", "One line: it has 30 characters before.", 0},
+        {"ellipses", OPTION_FLAG, 0, NULL, 0, 0, NULL, NULL, "……………………………………………………………………………………………………… ……………… ends it.",
+         0},
     };
     static const struct option_table TABLE = {ROWS, COUNT(ROWS)};
 

@@ -364,6 +364,30 @@ Test(buf, finish_twice_and_of_nothing)
     cr_assert_null(b.ptr);
 }
 
+Test(text, printable_text_has_no_control_characters)
+{
+    static const struct {
+        struct text given, printed;
+    } CASES[] = {
+        {TEXT(""), TEXT("")},
+        {TEXT("S\303\274d"), TEXT("S\303\274d")},
+        {TEXT("a\x1b[31mb\n\t"), TEXT("a\xef\xbf\xbd[31mb\xef\xbf\xbd\xef\xbf\xbd")},
+        {TEXT("\x7f\xc2\x9b"), TEXT("\xef\xbf\xbd\xef\xbf\xbd")},
+        {TEXT("\xc2\xa0\xff\xc3"), TEXT("\xc2\xa0\xef\xbf\xbd\xef\xbf\xbd")},
+        {TEXT("a\0b"), TEXT("a\xef\xbf\xbd"
+                            "b")},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char storage[64];
+        struct buf out;
+
+        buf_init_fixed(&out, storage, sizeof storage);
+        buf_append_printable(&out, CASES[i].given);
+        cr_expect(text_equal(buf_text(&out), CASES[i].printed), "case %zu: %.*s", i, TEXT_ARG(buf_text(&out)));
+    }
+}
+
 Test(text, guesses_what_was_meant)
 {
     static const char *const NAMES[] = {"name", "mode", "scopes", "starting_after"};

@@ -92,6 +92,29 @@ Test(settings, every_row_is_whole_and_named_once)
     }
 }
 
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name);
+
+    return length >= strlen(end) && strcmp(name + length - strlen(end), end) == 0;
+}
+
+/* So that each accepts 1s or 96MiB, and is printed so. */
+Test(settings, names_tell_times_and_sizes)
+{
+    for (size_t t = 0; t < COUNT(TABLES); t++) {
+        for (size_t i = 0; i < TABLES[t]->count; i++) {
+            const struct option_row *row = &TABLES[t]->rows[i];
+
+            cr_expect_eq(row->type == OPTION_TIME, ends_with(row->name, "-ms"), "--%s", row->name);
+            cr_expect_eq(row->type == OPTION_SIZE, ends_with(row->name, "-bytes"), "--%s", row->name);
+            cr_expect((row->type != OPTION_TIME && row->type != OPTION_SIZE) ||
+                          (row->default_text && row->min >= 0 && row->min < row->max),
+                      "--%s", row->name);
+        }
+    }
+}
+
 Test(settings, arguments_win_over_the_environment)
 {
     char storage[512], option[] = "--min-replicas=2";
