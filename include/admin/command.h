@@ -5,6 +5,8 @@
 
 enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNFIT = 3 };
 
+enum { COMMAND_GROUPS_MAX = 16, COMMAND_ROWS_MAX = 256 };
+
 /* Options and operands of every command. Each command uses only some fields. */
 struct command_line {
     struct settings settings; /* must be first: option rows in config/ use offsets into struct settings */
@@ -23,28 +25,32 @@ struct command_line {
     bool forget;
     int operand_count;
     char **operands;
+    uint8_t origins[COMMAND_ROWS_MAX]; /* an enum option_origin per row, in the order of the command's groups */
 };
 
 struct option_group {
     const char *title; /* "Redis" */
     const struct option_table *table;
 };
-enum { COMMAND_GROUPS_MAX = 8 };
 
 struct command {
     const char *name;                  /* "account create" */
     const char *operands;              /* "ID"; NULL if none */
     const char *summary;               /* one line */
     const char *text;                  /* more help, in lines of at most 100 characters; NULL if none */
+    const char *examples;              /* whole command lines, one per line, each of which parses; NULL if none */
     const struct option_group *groups; /* ends with a NULL table */
     int (*run)(const struct command_line *line);
+    bool shows_connection; /* --help lists the connection options; otherwise it refers to 'help connection' */
     bool optional_operand;
     bool many_operands;
     bool logs;   /* logs at the level and in the format of its settings; other commands log errors only */
     bool hidden; /* not in the list of commands */
 };
 
-/* Prints "chatelaine: …" to standard error and returns code, so a command can end with `return command_fail(…)`. */
+/* Prints "chatelaine: …" to standard error and returns code, so a command can end with `return command_fail(…)`. The
+ * message is printed as a sentence: a first word of small letters gets a capital, and a full stop ends it. Control
+ * characters, which may come from an operand, are replaced. */
 PRINTF_LIKE(2, 3) int command_fail(enum exit_code code, const char *format, ...);
 /* Writes to standard output. Returns EXIT_FAILED, after a message, if that fails (full disk, closed pipe). Does not
  * wipe out. */

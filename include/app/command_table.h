@@ -18,4 +18,6 @@ bool command_is_group(const char *word);
 /* group: only the commands that begin with this word; NULL for all. */
 void commands_print_help(const char *group, struct buf *out);
 void command_print_help(const struct command *command, struct buf *out);
+/* 'help connection': the groups that command_print_help() folds. */
+void connection_print_help(struct buf *out);
 int man_run(const struct command_line *line);

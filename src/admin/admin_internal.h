@@ -6,14 +6,19 @@
 /* ADMIN_OUTPUT_MAX_BYTES: the longest output is a list of accounts or users. */
 enum { ADMIN_OUTPUT_MAX_BYTES = 64 * 1024 * 1024, ADMIN_WHY_MAX_BYTES = 1024 };
 
-/* A command's own options, plus those that every command with a store connection takes, so that scripts can pass the
- * same ones to all. */
-#define ADMIN_OPTIONS(table)                                                         \
-    {                                                                                \
-        {"Options", &(table)}, {"Redis", &SETTINGS_STORE}, {"Keys", &SETTINGS_KEYS}, \
-        {                                                                            \
-            0                                                                        \
-        }                                                                            \
+/* What every command with a store connection takes, so that scripts can pass the same options to all. */
+#define CONNECTION_GROUPS       \
+    {"Redis", &SETTINGS_STORE}, \
+    {                           \
+        "Keys", &SETTINGS_KEYS  \
+    }
+/* A command's own options, and those. */
+#define ADMIN_OPTIONS(table)                      \
+    {                                             \
+        {"Options", &(table)}, CONNECTION_GROUPS, \
+        {                                         \
+            0                                     \
+        }                                         \
     }
 #define OPTION_TABLE(rows)                   \
     {                                        \

@@ -2,20 +2,45 @@
 
 #include "admin_internal.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+enum { MESSAGE_MAX_BYTES = 8 * 1024 };
+
+/* Not a path, an address or an option. */
+static bool begins_with_word(const char *message)
+{
+    size_t letters = strspn(message, "abcdefghijklmnopqrstuvwxyz'");
+
+    return letters > 0 && (message[letters] == ' ' || message[letters] == ',' || message[letters] == '\0');
+}
+
+static bool ends_a_sentence(const char *message)
+{
+    size_t length = strlen(message);
+
+    return length > 0 && strchr(".?!", message[length - 1]);
+}
+
 int command_fail(enum exit_code code, const char *format, ...)
 {
+    char message[MESSAGE_MAX_BYTES];
+    struct buf out CLEANUP(buf_finish);
     va_list args;
 
-    fputs("chatelaine: ", stderr);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    fputc('\n', stderr);
+    if (begins_with_word(message))
+        message[0] = (char)toupper(message[0]);
+    buf_init(&out, 4 * MESSAGE_MAX_BYTES);
+    buf_append_str(&out, "chatelaine: ");
+    buf_append_printable(&out, text_of(message));
+    buf_append_str(&out, ends_a_sentence(message) ? "\n" : ".\n");
+    fwrite(out.ptr, 1, out.len, stderr);
     return (int)code;
 }
 

@@ -35,11 +35,8 @@ static const struct option_row TOTP_ROWS[] = {
 static const struct option_table REVOKE_TABLE = OPTION_TABLE(REVOKE_ROWS);
 static const struct option_table TOTP_TABLE = OPTION_TABLE(TOTP_ROWS);
 
-const struct option_group KEY_REVOKE_OPTIONS[] = {{"Options", &REVOKE_TABLE},
-                                                  {NULL, &SETTINGS_REVOCATIONS},
-                                                  {"Redis", &SETTINGS_STORE},
-                                                  {"Keys", &SETTINGS_KEYS},
-                                                  {0}};
+const struct option_group KEY_REVOKE_OPTIONS[] = {
+    {"Options", &REVOKE_TABLE}, {NULL, &SETTINGS_REVOCATIONS}, CONNECTION_GROUPS, {0}};
 const struct option_group TOTP_OPTIONS[] = {{"Options", &TOTP_TABLE}, {0}};
 
 struct revocation {
@@ -169,7 +166,7 @@ int totp_run(const struct command_line *line)
     int code;
 
     if (!line->file && line->operand_count == 0)
-        return command_fail(EXIT_USAGE, "totp needs an otpauth:// address, a base32 secret, a file name, or --file");
+        return command_fail(EXIT_USAGE, "'totp' needs an otpauth:// address, a base32 secret, a file name, or --file");
     code = line->file ? totp_read_file(line->file, &secret) : totp_secret_obtain(line->operands[0], &secret);
     if (code != EXIT_DONE)
         return code;

@@ -4,6 +4,7 @@
 #include "app/dev.h"
 #include "app/serve.h"
 #include "base/check.h"
+#include "config_show.h"
 #include "ready.h"
 
 #include <string.h>
@@ -17,7 +18,11 @@ const struct command COMMANDS[] = {
              "node; a second one stops it at once. SIGHUP rereads the policy file and reopens the\nrevocation log. "
              "While Redis is unreachable, requests are answered 503. The node refuses to serve\nfrom a Redis that "
              "could lose a revocation.",
+     .examples =
+         "chatelaine serve --public-origin https://console.example.org --master-key-file /etc/chatelaine/master.key\n"
+         "chatelaine serve --public-origin https://console.example.org --redis-file redis.url --cache-bytes 256MiB",
      .groups = SERVE_OPTIONS,
+     .shows_connection = true,
      .run = serve_command,
      .logs = true},
     {.name = "dev",
@@ -25,41 +30,71 @@ const struct command COMMANDS[] = {
      .text = "Starts a private redis-server in a folder, creates a master key, an account and a user the first\ntime, "
              "shows how to sign in, and serves. Later starts reuse everything. Not for production: the\nfolder "
              "contains the password. Load its guide.sh into a shell for commands to try.",
+     .examples = "chatelaine dev\n"
+                 "chatelaine dev --dir /tmp/try --listen 127.0.0.1:9000",
      .groups = DEV_OPTIONS,
+     .shows_connection = true,
      .run = dev_command,
      .logs = true},
     {.name = "ready",
      .summary = "Ask the node on this machine whether it is ready",
      .text = "Exit status 0: the node serves and its Redis answers. 1: it does not. For health checks of\ncontainers.",
+     .examples = "chatelaine ready\n"
+                 "chatelaine ready --internal-listen 127.0.0.1:9081 --or-empty",
      .groups = READY_OPTIONS,
      .run = ready_run},
+    {.name = "config show",
+     .summary = "Print the settings that a node would have, and where each comes from",
+     .text = "Takes the options of 'serve', and reads the same environment. Prints each setting's value and its\n"
+             "source: an option, a variable, a file or the default. The password in the address of Redis is\n"
+             "hidden. Only the settings themselves are checked; 'doctor' checks what they lead to.",
+     .examples = "chatelaine config show\n"
+                 "chatelaine config show --lease-ms 500ms --json",
+     .groups = CONFIG_SHOW_OPTIONS,
+     .shows_connection = true,
+     .run = config_show_run},
     {.name = "account create",
      .summary = "Create an account",
+     .examples = "chatelaine account create --name 'North Clinic'",
      .groups = ACCOUNT_CREATE_OPTIONS,
      .run = account_create_run},
-    {.name = "account list", .summary = "List the accounts", .groups = ACCOUNT_LIST_OPTIONS, .run = account_list_run},
+    {.name = "account list",
+     .summary = "List the accounts",
+     .examples = "chatelaine account list\n"
+                 "chatelaine account list --json",
+     .groups = ACCOUNT_LIST_OPTIONS,
+     .run = account_list_run},
     {.name = "user create",
      .summary = "Create a user who can sign in to the console",
      .text = "Asks for a password, unless --password-file has it, and prints the secret for one-time codes as "
              "an\naddress and a QR code. The secret is shown only here: give both to the user.",
+     .examples = "chatelaine user create --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --email ada@clinic.example",
      .groups = USER_CREATE_OPTIONS,
      .run = user_create_run},
-    {.name = "user list", .summary = "List the users", .groups = USER_LIST_OPTIONS, .run = user_list_run},
+    {.name = "user list",
+     .summary = "List the users",
+     .examples = "chatelaine user list\n"
+                 "chatelaine user list --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --json",
+     .groups = USER_LIST_OPTIONS,
+     .run = user_list_run},
     {.name = "user unlock",
      .summary = "Unlock a user, and reset the count of failed attempts",
      .text = "A user is locked after 100 wrong codes in a row with the right password. Somebody else then knows\nthe "
              "password, so use 'user reset-password', which also unlocks. Unlocking also clears strangers'\nfailed "
              "attempts, which block sign-in from new browsers.",
+     .examples = "chatelaine user unlock --email ada@clinic.example",
      .groups = USER_UNLOCK_OPTIONS,
      .run = user_unlock_run},
     {.name = "user reset-totp",
      .summary = "Give a user a new secret for one-time codes",
      .text = "The old secret stops working, all sessions of the user end, and the user is unlocked.",
+     .examples = "chatelaine user reset-totp --email ada@clinic.example",
      .groups = USER_RESET_TOTP_OPTIONS,
      .run = user_reset_totp_run},
     {.name = "user reset-password",
      .summary = "Give a user a new password",
      .text = "All sessions of the user end, and the user is unlocked.",
+     .examples = "chatelaine user reset-password --email ada@clinic.example",
      .groups = USER_RESET_PASSWORD_OPTIONS,
      .run = user_reset_password_run},
     {.name = "key revoke",
@@ -70,6 +105,8 @@ const struct command COMMANDS[] = {
              "operands are revocation logs that nodes wrote (--revocation-log; '-': standard input), and every\nkey "
              "named in them is revoked. Do this after restoring a backup of Redis, before nodes serve again.\nThe "
              "command can be repeated, and keys may occur more than once.",
+     .examples = "chatelaine key revoke key_01KAWT0E8G3M7Q5V9X2Z4B6D8F\n"
+                 "chatelaine key revoke --from-log /var/log/chatelaine/revocations.log",
      .groups = KEY_REVOKE_OPTIONS,
      .run = key_revoke_run},
     {.name = "totp",
@@ -78,6 +115,8 @@ const struct command COMMANDS[] = {
      .summary = "Print the current one-time code of a TOTP secret that you pass",
      .text = "The operand is an otpauth:// address, a base32 secret, a file with one of them (also as @FILE), or\n'-' "
              "for standard input. Users' secrets in Redis cannot be read with it.",
+     .examples = "chatelaine totp --file totp.secret\n"
+                 "chatelaine totp --next @totp.secret",
      .groups = TOTP_OPTIONS,
      .run = totp_run},
     {.name = "master-key rotate",
@@ -86,11 +125,12 @@ const struct command COMMANDS[] = {
              "this, give the new key to every node as a retired one; afterwards, make it their current\none. An API "
              "key needs the master key that made its digest until that API key is replaced; a\npassword needs it until "
              "its user signs in.",
+     .examples = "chatelaine master-key rotate --master-key-file new.key --retired-master-key-file old.keys",
      .groups = MASTER_KEY_ROTATE_OPTIONS,
      .run = master_key_rotate_run},
     {.name = "master-key",
      .summary = "Print a new random master key",
-     .text = "For example: (umask 077; chatelaine master-key > master.key)",
+     .examples = "(umask 077; chatelaine master-key > master.key)",
      .groups = NO_OPTIONS,
      .run = master_key_run},
     {.name = "doctor",
@@ -98,7 +138,10 @@ const struct command COMMANDS[] = {
      .text = "Connects to Redis and the Sentinels, not to nodes. Pass the options that the nodes have. Prints "
              "one\nline per check, with a remedy unless it is ok. Exit status 0: no check failed (there may "
              "be\nwarnings), 3: at least one failed, 1 or 2: doctor could not run.",
+     .examples = "chatelaine doctor --redis-file redis.url --master-key-file master.key --public-origin "
+                 "https://console.example.org",
      .groups = DOCTOR_OPTIONS,
+     .shows_connection = true,
      .run = doctor_run},
     {.name = "store accept-loss",
      .summary = "Let nodes continue with a Redis that has lost acknowledged changes",
@@ -106,6 +149,7 @@ const struct command COMMANDS[] = {
              "was\nrestored), the node answers 503 and says how many. It repeats the revocations of the last "
              "ten\nminutes by itself. If another Redis has the other changes, bring that one back. Otherwise "
              "replay\nthe revocation logs ('key revoke --from-log'), then accept the loss with this command.",
+     .examples = "chatelaine store accept-loss --redis redis://new-master.example:6379",
      .groups = STORE_ACCEPT_LOSS_OPTIONS,
      .run = store_accept_loss_run},
     {.name = "man", .summary = "Print the man page", .groups = NO_OPTIONS, .run = man_run, .hidden = true},
@@ -181,6 +225,15 @@ bool command_is_group(const char *word)
     return false;
 }
 
+static size_t row_count(const struct option_table *tables, size_t count)
+{
+    size_t rows = 0;
+
+    for (size_t i = 0; i < count; i++)
+        rows += tables[i].count;
+    return rows;
+}
+
 int command_read(const struct command *command, int argc, char **argv, struct command_line *ret_line)
 {
     struct option_table tables[COMMAND_GROUPS_MAX];
@@ -194,7 +247,9 @@ int command_read(const struct command *command, int argc, char **argv, struct co
     }
     *ret_line = (struct command_line){.operands = argv};
     buf_init_fixed(&why, storage, sizeof storage);
-    if (!options_read(tables, count, ret_line, argc, argv, &ret_line->operand_count, &why))
+    CHECK(row_count(tables, count) <= COMMAND_ROWS_MAX);
+    if (!options_read_with_origins(tables, count, ret_line, argc, argv, &ret_line->operand_count, ret_line->origins,
+                                   &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     int most = command->operands ? 1 : 0;
     if (ret_line->operand_count > most && !command->many_operands)
@@ -223,9 +278,44 @@ void commands_print_help(const char *group, struct buf *out)
                    "\n'chatelaine COMMAND --help' shows a command's options.\n"
                    "Each option can also be set in the environment: --redis-timeout-ms 500 is\n"
                    "CHATELAINE_REDIS_TIMEOUT_MS=500. The command line takes precedence.\n"
-                   "'chatelaine --version' prints the version.\n"
+                   "Times are written 500ms, 30s, 5min or 12h, and sizes 64KiB, 96MiB or 1GiB.\n"
+                   "'chatelaine help connection' shows the options that lead to Redis, 'chatelaine --version' the "
+                   "version.\n"
                    "\n"
                    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 Redis or the settings are not fit: see doctor.\n");
+}
+
+/* Each line of text, indented. */
+static void print_lines(const char *text, struct buf *out)
+{
+    struct text rest = text_of(text), line;
+
+    while (text_next(&rest, '\n', &line))
+        buf_printf(out, "  %.*s\n", TEXT_ARG(line));
+}
+
+static bool is_folded(const struct command *command, const struct option_table *table)
+{
+    return !command->shows_connection && (table == &SETTINGS_STORE || table == &SETTINGS_KEYS);
+}
+
+static void print_groups(const struct command *command, struct buf *out)
+{
+    bool has_folded = false;
+
+    for (const struct option_group *group = command->groups; group->table; group++) {
+        bool folds = is_folded(command, group->table);
+
+        has_folded |= folds;
+        if (folds)
+            continue;
+        if (group->title)
+            buf_printf(out, "\n%s:\n", group->title);
+        options_print_help(group->table, out);
+    }
+    if (has_folded)
+        buf_append_str(out, "\nConnection options (--redis, --master-key-file and others): see 'chatelaine help "
+                            "connection'.\n");
 }
 
 void command_print_help(const struct command *command, struct buf *out)
@@ -238,9 +328,19 @@ void command_print_help(const struct command *command, struct buf *out)
     buf_append_str(out, has_options ? " [OPTION…]\n" : "\n");
     if (command->text)
         buf_printf(out, "\n%s\n", command->text);
-    for (const struct option_group *group = command->groups; group->table; group++) {
-        if (group->title)
-            buf_printf(out, "\n%s:\n", group->title);
-        options_print_help(group->table, out);
+    if (command->examples) {
+        buf_append_str(out, strchr(command->examples, '\n') ? "\nExamples:\n" : "\nExample:\n");
+        print_lines(command->examples, out);
     }
+    print_groups(command, out);
+}
+
+void connection_print_help(struct buf *out)
+{
+    buf_append_str(out, "Connection options: where Redis is, and the master keys. Commands that use Redis take all of "
+                        "them,\nso a script can pass the same ones to each. Or set them once in the environment, for "
+                        "example\nCHATELAINE_REDIS_FILE=/etc/chatelaine/redis.url.\n\nRedis:\n");
+    options_print_help(&SETTINGS_STORE, out);
+    buf_append_str(out, "\nKeys:\n");
+    options_print_help(&SETTINGS_KEYS, out);
 }

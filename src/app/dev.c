@@ -146,7 +146,7 @@ static int dev_choose_origin(struct dev *dev, const char *listen)
 
     if (!colon || text_starts_with(text_of(listen), TEXT("unix:")) ||
         !text_to_u64(text_of(colon + 1), UINT16_MAX, &port))
-        return command_fail(EXIT_USAGE, "dev needs --listen as host:port, not '%s'", listen);
+        return command_fail(EXIT_USAGE, "'dev' needs --listen as host:port, not '%s'", listen);
     if (port == 0)
         port = find_free_port();
     struct text host = {listen, (size_t)(colon - listen)};

@@ -7,6 +7,8 @@
 
 enum { HELP_MAX_BYTES = 64 * 1024 };
 
+#define CONNECTION "connection" /* a subject of help, not a command */
+
 static bool is_any_of(const char *argument, const char *a, const char *b)
 {
     return strcmp(argument, a) == 0 || strcmp(argument, b) == 0;
@@ -28,17 +30,20 @@ static int print_help(const struct command *command, const char *group)
     buf_init(&out, HELP_MAX_BYTES);
     if (command)
         command_print_help(command, &out);
+    else if (group && strcmp(group, CONNECTION) == 0)
+        connection_print_help(&out);
     else
         commands_print_help(group, &out);
     return command_print(buf_text(&out));
 }
 
-static int refuse_unknown(const char *word)
+static int refuse_unknown(const char *word, const char *next)
 {
     const struct command *meant = command_suggest(word);
 
     if (command_is_group(word))
-        return command_fail(EXIT_USAGE, "there is no such '%s' command; 'chatelaine %s --help' lists them", word, word);
+        return command_fail(EXIT_USAGE, "there is no command '%s %s'; 'chatelaine %s --help' lists those of '%s'", word,
+                            next, word, word);
     if (meant)
         return command_fail(EXIT_USAGE,
                             "there is no command '%s'; did you mean '%s'? 'chatelaine --help' lists all commands", word,
@@ -75,10 +80,31 @@ static bool processor_fits(void)
 #endif
 }
 
+/* Help on a subject, or a list of the commands that begin with this word. */
+static bool is_help_subject(const char *word, bool is_help)
+{
+    return command_is_group(word) || (is_help && strcmp(word, CONNECTION) == 0);
+}
+
+/* argv: without the program's name; not empty, and not "help" alone. */
+static int dispatch(int argc, char **argv)
+{
+    bool is_help = strcmp(argv[0], "help") == 0;
+    int words, code;
+
+    argc -= is_help;
+    argv += is_help;
+    const struct command *command = command_find(argc, argv, &words);
+    if (command)
+        return is_help ? print_help(command, NULL) : run(command, argc - words, argv + words);
+    if (!is_help_subject(argv[0], is_help) || (argc > 1 && !is_help && !asks_for_help(argc - 1, argv + 1)))
+        return refuse_unknown(argv[0], argc > 1 ? argv[1] : "");
+    code = print_help(NULL, argv[0]);
+    return code == EXIT_DONE && !is_help && argc == 1 ? EXIT_USAGE : code;
+}
+
 int main(int argc, char **argv)
 {
-    int words;
-
     if (!processor_fits())
         return command_fail(EXIT_UNFIT,
                             "this build needs SSE4.2 (x86-64-v2), which this processor lacks: give the virtual machine "
@@ -87,17 +113,9 @@ int main(int argc, char **argv)
         (void)print_help(NULL, NULL);
         return EXIT_USAGE;
     }
-    if (is_any_of(argv[1], "--version", "version"))
+    if (is_any_of(argv[1], "--version", "version") || is_any_of(argv[1], "-V", "-v"))
         return command_print(TEXT("chatelaine " CHATELAINE_VERSION "\n"));
     if (is_any_of(argv[1], "--help", "-h") || (argc == 2 && strcmp(argv[1], "help") == 0))
         return print_help(NULL, NULL);
-    bool is_help = strcmp(argv[1], "help") == 0;
-    const struct command *command = command_find(argc - 1 - is_help, argv + 1 + is_help, &words);
-    if (!command && command_is_group(argv[1 + is_help]) && (is_help || asks_for_help(argc - 2, argv + 2)))
-        return print_help(NULL, argv[1 + is_help]);
-    if (!command)
-        return refuse_unknown(argv[1 + is_help]);
-    if (is_help)
-        return print_help(command, NULL);
-    return run(command, argc - 1 - words, argv + 1 + words);
+    return dispatch(argc - 1, argv + 1);
 }

@@ -1,5 +1,7 @@
 #include "app/command_table.h"
 
+#include "config_show.h"
+
 enum { MAN_MAX_BYTES = 256 * 1024 };
 
 /* Free text between macros. A backslash would begin an escape; a dot or quote at the start of a line would begin a
@@ -20,6 +22,21 @@ static void put_text(struct buf *out, const char *text)
     buf_append_char(out, '\n');
 }
 
+static bool is_shared(const struct option_table *table)
+{
+    return table == &SETTINGS_STORE || table == &SETTINGS_KEYS || table == &SETTINGS_LOG;
+}
+
+/* Indented and unfilled. */
+static void put_examples(struct buf *out, const struct command *command)
+{
+    if (!command->examples)
+        return;
+    buf_append_str(out, ".Bd -literal -offset indent\n");
+    put_text(out, command->examples);
+    buf_append_str(out, ".Ed\n");
+}
+
 static void put_command(struct buf *out, const struct command *command)
 {
     buf_printf(out, ".Ss %s", command->name);
@@ -31,10 +48,13 @@ static void put_command(struct buf *out, const struct command *command)
     buf_append_str(out, ".\n");
     if (command->text)
         put_text(out, command->text);
-    /* Groups that commands share are described once, after the commands. */
+    put_examples(out, command);
+    /* Groups that commands share are described once: with 'serve', or after the commands. */
     for (const struct option_group *group = command->groups; group->table; group++)
-        if (group->table != &SETTINGS_STORE && group->table != &SETTINGS_KEYS && group->table != &SETTINGS_LOG)
+        if (!is_shared(group->table) && (command->groups != CONFIG_SHOW_OPTIONS || group == command->groups))
             options_print_man(group->table, out);
+    if (command->groups == CONFIG_SHOW_OPTIONS)
+        buf_append_str(out, "It also takes the options of serve.\n");
 }
 
 static void put_shared(struct buf *out, const char *title, const struct option_table *table)
@@ -67,6 +87,8 @@ static void put_tail(struct buf *out)
                    ".Sh ENVIRONMENT\n"
                    "Every option can be set by a variable: the prefix CHATELAINE_, then its name in capitals with\n"
                    "underscores, as in CHATELAINE_REDIS_TIMEOUT_MS. An option on the command line wins.\n"
+                   "Times are written 500ms, 30s, 5min or 12h, and sizes 64KiB, 96MiB or 1GiB; a bare number counts\n"
+                   "milliseconds or bytes.\n"
                    ".Sh EXIT STATUS\n"
                    "0: done. 1: failed. 2: wrong usage. 3: Redis or the settings are not fit; doctor says why.\n"
                    ".Sh SIGNALS\n"

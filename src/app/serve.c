@@ -5,9 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-const struct option_group SERVE_OPTIONS[] = {
-    {"Node", &SETTINGS_NODE},   {NULL, &SETTINGS_ORIGIN}, {NULL, &SETTINGS_REVOCATIONS}, {"Keys", &SETTINGS_KEYS},
-    {"Redis", &SETTINGS_STORE}, {"Log", &SETTINGS_LOG},   {"Limits", &SETTINGS_LIMITS},  {0}};
+const struct option_group SERVE_OPTIONS[] = {SERVE_GROUPS, {0}};
 
 static void signal_closed(uv_handle_t *handle)
 {

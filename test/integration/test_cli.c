@@ -1,6 +1,5 @@
 /* The command line: what scripts rely on (exit codes, --json) and what people read. */
-#include "fixture.h"
-#include "base/json.h"
+#include "cli.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
@@ -11,64 +10,6 @@
 
 TestSuite(cli, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-struct run {
-    int exit_code;
-    char *out;
-    char *err;
-};
-
-#define RUN(fixture, ret_run, ...) run_command(fixture, ret_run, (const char *const[]){__VA_ARGS__, NULL}, NULL)
-
-static void run_command(struct fixture *fixture, struct run *run, const char *const *args, const char *input)
-{
-    run->exit_code = fixture_run(fixture, args, input, &run->out, &run->err);
-}
-
-static void run_finish(struct run *run)
-{
-    free(run->out);
-    free(run->err);
-}
-
-/* Without --redis and --master-key-file, which fixture_run() adds. */
-static void run_bare(const struct fixture *fixture, struct run *run, const char *const *args)
-{
-    const char *argv[16] = {node_binary()};
-    struct process process;
-
-    for (size_t i = 0; args[i] && i < 14; i++)
-        argv[i + 1] = args[i];
-    run->exit_code = process_run(&process, fixture->folder, "bare", argv, NULL, PATIENCE_MS);
-    run->out = file_read(process.out_path);
-    run->err = file_read(process.err_path);
-    file_write(process.out_path, "");
-    file_write(process.err_path, "");
-}
-
-static void member(const char *json, const char *name, char *ret_value, size_t size)
-{
-    struct json *document = json_parse_object(text_of(json), NULL);
-    const struct json *value = document ? json_member(document, name) : NULL;
-
-    cr_assert(value && json_type(value) == JSON_STRING, "no %s in: %s", name, json);
-    snprintf(ret_value, size, "%.*s", TEXT_ARG(json_text(value)));
-    json_free(document);
-}
-
-/* One line on stderr, and nothing on stdout. */
-static void expect_refusal(struct run *run, int exit_code, const char *says, const char *what)
-{
-    const char *newline = strchr(run->err, '\n');
-
-    cr_expect_eq(run->exit_code, exit_code, "%s: exit code %d, %s", what, run->exit_code, run->err);
-    cr_expect_str_empty(run->out, "%s", what);
-    cr_expect(newline != NULL, "%s: no message", what);
-    if (exit_code == 1 && newline)
-        cr_expect_eq(newline[1], '\0', "%s: more than one line: %s", what, run->err);
-    cr_expect(strstr(run->err, says) != NULL, "%s: lacks \"%s\": %s", what, says, run->err);
-    run_finish(run);
-}
-
 Test(cli, usage_help_and_version)
 {
     static const char *const COMMANDS[][4] = {{"serve", "--help"},          {"account", "create", "--help"},
@@ -76,23 +17,23 @@ Test(cli, usage_help_and_version)
                                               {"key", "revoke", "--help"},  {"doctor", "--help"},
                                               {"totp", "--help"},           {"--help"}};
     struct fixture fixture = {0};
-    struct run run;
+    struct cli_run run;
 
     folder_make(fixture.folder);
     for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++) {
-        run_bare(&fixture, &run, COMMANDS[i]);
+        cli_run_bare(&fixture, &run, COMMANDS[i]);
         cr_expect_eq(run.exit_code, 0, "%s: %s", COMMANDS[i][0], run.err);
         cr_expect_not_null(strstr(run.out, "chatelaine"), "%s: %s", COMMANDS[i][0], run.out);
-        run_finish(&run);
+        cli_finish(&run);
     }
-    run_bare(&fixture, &run, (const char *const[]){"serve", "--help", NULL});
+    cli_run_bare(&fixture, &run, (const char *const[]){"serve", "--help", NULL});
     cr_expect_not_null(strstr(run.out, "--master-key-file"));
     cr_expect_not_null(strstr(run.out, "--redis-timeout-ms"));
-    run_finish(&run);
-    run_bare(&fixture, &run, (const char *const[]){"--version", NULL});
+    cli_finish(&run);
+    cli_run_bare(&fixture, &run, (const char *const[]){"--version", NULL});
     cr_expect_eq(run.exit_code, 0);
     cr_expect_not_null(strstr(run.out, CHATELAINE_VERSION), "%s", run.out);
-    run_finish(&run);
+    cli_finish(&run);
     folder_remove(fixture.folder);
 }
 
@@ -113,12 +54,12 @@ Test(cli, wrong_usage_is_exit_code_2)
         {{"key", "revoke"}, ""},
     };
     struct fixture fixture = {0};
-    struct run run;
+    struct cli_run run;
 
     folder_make(fixture.folder);
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        run_bare(&fixture, &run, CASES[i].args);
-        expect_refusal(&run, 2, CASES[i].says, CASES[i].args[0]);
+        cli_run_bare(&fixture, &run, CASES[i].args);
+        cli_expect_refusal(&run, 2, CASES[i].says, CASES[i].args[0]);
     }
     folder_remove(fixture.folder);
 }
@@ -130,59 +71,59 @@ Test(cli, accounts_and_users)
 {
     char account[64], user[64], uri[512], again[512], code[16], weak[PROCESS_PATH_BYTES];
     struct fixture fixture;
-    struct run run;
+    struct cli_run run;
 
     fixture_start(&fixture, 0, NULL);
     RUN(&fixture, &run, "account", "create", "--name", SOUTH_CLINIC, "--json");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
-    member(run.out, "id", account, sizeof account);
+    cli_member(run.out, "id", account, sizeof account);
     cr_expect_eq(strncmp(account, "acct_", 5), 0);
-    run_finish(&run);
+    cli_finish(&run);
 
     RUN(&fixture, &run, "user", "create", "--account", account, "--email", " Ada@Clinic.TEST", "--password-file",
         fixture.password_path, "--json");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
-    member(run.out, "id", user, sizeof user);
-    member(run.out, "totp_uri", uri, sizeof uri);
+    cli_member(run.out, "id", user, sizeof user);
+    cli_member(run.out, "totp_uri", uri, sizeof uri);
     cr_expect_eq(strncmp(uri, "otpauth://totp/", 15), 0, "%s", uri);
-    member(run.out, "email", code, sizeof code);
+    cli_member(run.out, "email", code, sizeof code);
     cr_expect_str_eq(code, "ada@clinic.test");
-    run_finish(&run);
+    cli_finish(&run);
 
     RUN(&fixture, &run, "user", "create", "--account", account, "--email", "ada@clinic.test", "--password-file",
         fixture.password_path, "--json");
-    expect_refusal(&run, 1, "email exists already", "an email twice");
+    cli_expect_refusal(&run, 1, "email exists already", "an email twice");
 
     snprintf(weak, sizeof weak, "%.150s/weak", fixture.folder);
     file_write(weak, "zephyrine-zumpano!");
     RUN(&fixture, &run, "user", "create", "--account", account, "--email", "eve@clinic.test", "--password-file", weak);
-    expect_refusal(&run, 1, "your own names", "the account's name, at creation");
+    cli_expect_refusal(&run, 1, "your own names", "the account's name, at creation");
     RUN(&fixture, &run, "user", "reset-password", "--email", "ada@clinic.test", "--password-file", weak);
-    expect_refusal(&run, 1, "your own names", "the account's name, at a reset");
+    cli_expect_refusal(&run, 1, "your own names", "the account's name, at a reset");
 
     RUN(&fixture, &run, "user", "list", "--account", account, "--json");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
     cr_expect_not_null(strstr(run.out, user), "%s", run.out);
     cr_expect_null(strstr(run.out, "scrypt"), "no hash is shown");
-    run_finish(&run);
+    cli_finish(&run);
 
     RUN(&fixture, &run, "user", "reset-totp", "--email", "ada@clinic.test", "--json");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
-    member(run.out, "totp_uri", again, sizeof again);
+    cli_member(run.out, "totp_uri", again, sizeof again);
     cr_expect_str_neq(again, uri);
-    run_finish(&run);
+    cli_finish(&run);
 
-    run_bare(&fixture, &run, (const char *const[]){"totp", again, NULL});
+    cli_run_bare(&fixture, &run, (const char *const[]){"totp", again, NULL});
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
     cr_expect_eq(strspn(run.out, "0123456789"), 6, "%s", run.out);
-    run_finish(&run);
+    cli_finish(&run);
     fixture_stop(&fixture);
 }
 
 Test(cli, what_people_read)
 {
     struct fixture fixture;
-    struct run run;
+    struct cli_run run;
 
     fixture_start(&fixture, 0, NULL);
     RUN(&fixture, &run, "user", "create", "--account", fixture.account, "--email", "ada@clinic.test", "--password-file",
@@ -191,7 +132,7 @@ Test(cli, what_people_read)
     cr_expect_not_null(strstr(run.out, "otpauth://totp/"), "the address");
     cr_expect_null(strstr(run.out, "\x1b["), "no terminal, no colours");
     cr_expect_null(strstr(run.out, FIXTURE_PASSWORD));
-    run_finish(&run);
+    cli_finish(&run);
     fixture_stop(&fixture);
 }
 
@@ -199,50 +140,50 @@ Test(cli, refusals_say_what_to_do)
 {
     char weak[PROCESS_PATH_BYTES], readable[PROCESS_PATH_BYTES];
     struct fixture fixture;
-    struct run run;
+    struct cli_run run;
 
     fixture_start(&fixture, 0, NULL);
     snprintf(weak, sizeof weak, "%.150s/weak", fixture.folder);
     file_write(weak, "short");
     RUN(&fixture, &run, "user", "create", "--account", fixture.account, "--email", "a@b.test", "--password-file", weak);
-    expect_refusal(&run, 1, "12", "a short password");
+    cli_expect_refusal(&run, 1, "12", "a short password");
     file_write(weak, "password1234");
     RUN(&fixture, &run, "user", "create", "--account", fixture.account, "--email", "a@b.test", "--password-file", weak);
-    expect_refusal(&run, 1, "", "a common password");
+    cli_expect_refusal(&run, 1, "", "a common password");
     file_write(weak, "zephyrine-zumpano!");
     RUN(&fixture, &run, "user", "create", "--account", fixture.account, "--email", "zephyrine.zumpano@b.test",
         "--password-file", weak);
-    expect_refusal(&run, 1, "your own names", "the email");
+    cli_expect_refusal(&run, 1, "your own names", "the email");
     file_write(weak, "lantern over grey water");
     cr_assert_eq(chmod(weak, 0644), 0);
     RUN(&fixture, &run, "user", "create", "--account", fixture.account, "--email", "a@b.test", "--password-file", weak);
-    expect_refusal(&run, 1, "--password-file", "a password that others may read");
+    cli_expect_refusal(&run, 1, "--password-file", "a password that others may read");
     RUN(&fixture, &run, "user", "unlock", "--email", "nobody@else.test");
-    expect_refusal(&run, 1, "nobody@else.test", "an unknown email");
+    cli_expect_refusal(&run, 1, "nobody@else.test", "an unknown email");
     RUN(&fixture, &run, "user", "create", "--account", "acct_00000000000000000000000000", "--email", "a@b.test",
         "--password-file", fixture.password_path);
-    expect_refusal(&run, 1, "account", "an unknown account");
+    cli_expect_refusal(&run, 1, "account", "an unknown account");
     RUN(&fixture, &run, "user", "create", "--account", fixture.account, "--email", "no-at-sign", "--password-file",
         fixture.password_path);
     cr_expect(run.exit_code == 1 || run.exit_code == 2, "%d", run.exit_code);
-    run_finish(&run);
+    cli_finish(&run);
     RUN(&fixture, &run, "user", "reset-totp", "--email", "nobody@else.test");
-    expect_refusal(&run, 1, "nobody@else.test", "an unknown email");
+    cli_expect_refusal(&run, 1, "nobody@else.test", "an unknown email");
     RUN(&fixture, &run, "key", "revoke", "key_00000000000000000000000000");
-    expect_refusal(&run, 1, "no key with this id", "an unknown key");
+    cli_expect_refusal(&run, 1, "no key with this id", "an unknown key");
     RUN(&fixture, &run, "account", "create", "--name", "");
     cr_expect(run.exit_code == 1 || run.exit_code == 2, "%d", run.exit_code);
-    run_finish(&run);
+    cli_finish(&run);
 
     snprintf(readable, sizeof readable, "%.150s/missing.key", fixture.folder);
-    run_bare(&fixture, &run,
-             (const char *const[]){"user", "create", "--account", fixture.account, "--email", "a@b.test",
-                                   "--password-file", fixture.password_path, "--redis", fixture.redis.url,
-                                   "--master-key-file", readable, NULL});
-    expect_refusal(&run, 2, "missing.key", "no master key");
+    cli_run_bare(&fixture, &run,
+                 (const char *const[]){"user", "create", "--account", fixture.account, "--email", "a@b.test",
+                                       "--password-file", fixture.password_path, "--redis", fixture.redis.url,
+                                       "--master-key-file", readable, NULL});
+    cli_expect_refusal(&run, 2, "missing.key", "no master key");
     redis_server_kill(&fixture.redis);
     RUN(&fixture, &run, "account", "create", "--name", "a");
-    expect_refusal(&run, 1, "redis.sock", "no Redis");
+    cli_expect_refusal(&run, 1, "redis.sock", "no Redis");
     fixture_stop(&fixture);
 }
 
@@ -251,20 +192,20 @@ Test(cli, key_revoke_holds_at_a_running_node)
     char first[64], second[64];
     struct fixture fixture;
     struct fixture_key key;
-    struct run run;
+    struct cli_run run;
 
     fixture_start(&fixture, 1, NULL);
     fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
     RUN(&fixture, &run, "key", "revoke", key.id, "--json");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
     cr_expect_eq(fixture_try_key(&fixture, 0, key.secret), 401);
-    member(run.out, "revoked_at", first, sizeof first);
-    run_finish(&run);
+    cli_member(run.out, "revoked_at", first, sizeof first);
+    cli_finish(&run);
     RUN(&fixture, &run, "key", "revoke", key.id, "--json");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
-    member(run.out, "revoked_at", second, sizeof second);
+    cli_member(run.out, "revoked_at", second, sizeof second);
     cr_expect_str_eq(second, first);
-    run_finish(&run);
+    cli_finish(&run);
     fixture_stop(&fixture);
 }
 
@@ -273,7 +214,7 @@ Test(cli, resetting_a_user_ends_the_sessions)
     struct fixture_session session;
     struct http_answer answer;
     struct fixture fixture;
-    struct run run;
+    struct cli_run run;
 
     fixture_start(&fixture, 1, NULL);
     fixture_add_session(&fixture, NULL, false, &session);
@@ -282,7 +223,7 @@ Test(cli, resetting_a_user_ends_the_sessions)
     RUN(&fixture, &run, "user", "reset-password", "--email", fixture.user.email, "--password-file",
         fixture.password_path, "--json");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
-    run_finish(&run);
+    cli_finish(&run);
     cr_expect_eq(fixture_call(&fixture, 0, &show, &answer), 401);
     fixture_stop(&fixture);
 }
@@ -291,7 +232,7 @@ Test(cli, resetting_a_user_ends_the_sessions)
 Test(cli, a_redis_that_loads_its_data_is_waited_for)
 {
     struct fixture fixture;
-    struct run run;
+    struct cli_run run;
 
     fixture_start(&fixture, 0, NULL);
     redis_server_tell(&fixture.redis, "EVAL", "for i = 1, 12000 do redis.call('SET', 'filler:' .. i, i) end", "0",
@@ -301,44 +242,44 @@ Test(cli, a_redis_that_loads_its_data_is_waited_for)
     RUN(&fixture, &run, "account", "list", "--json");
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
     cr_expect(strstr(run.err, "Redis is loading its data."), "%s", run.err);
-    run_finish(&run);
+    cli_finish(&run);
     fixture_stop(&fixture);
 }
 
 Test(cli, doctor_judges)
 {
     struct fixture fixture;
-    struct run run;
+    struct cli_run run;
 
     fixture_start(&fixture, 0, NULL);
     RUN(&fixture, &run, "doctor", "--public-origin", NODE_ORIGIN, "--json");
     cr_expect_eq(run.exit_code, 0, "%s%s", run.out, run.err);
     cr_expect_not_null(strstr(run.out, "\"fit\":true"), "%s", run.out);
-    run_finish(&run);
+    cli_finish(&run);
     redis_server_tell(&fixture.redis, "CONFIG", "SET", "appendfsync", "everysec", NULL);
     RUN(&fixture, &run, "doctor", "--public-origin", NODE_ORIGIN, "--json");
     cr_expect_eq(run.exit_code, 3);
     cr_expect_not_null(strstr(run.out, "\"fit\":false"), "%s", run.out);
     cr_expect_not_null(strstr(run.out, "appendfsync"), "%s", run.out);
-    run_finish(&run);
+    cli_finish(&run);
     RUN(&fixture, &run, "doctor", "--public-origin", NODE_ORIGIN);
     cr_expect_eq(run.exit_code, 3);
     cr_expect_not_null(strstr(run.out, "appendfsync"), "%s", run.out);
-    run_finish(&run);
+    cli_finish(&run);
     fixture_stop(&fixture);
 }
 
 Test(cli, settings_come_from_the_environment_too)
 {
     struct fixture fixture;
-    struct run run;
+    struct cli_run run;
 
     fixture_start(&fixture, 0, NULL);
     setenv("CHATELAINE_REDIS", fixture.redis.url, 1);
     setenv("CHATELAINE_MASTER_KEY_FILE", fixture.master_key_path, 1);
-    run_bare(&fixture, &run,
-             (const char *const[]){"account", "create", "--name", "From the environment", "--json", NULL});
+    cli_run_bare(&fixture, &run,
+                 (const char *const[]){"account", "create", "--name", "From the environment", "--json", NULL});
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
-    run_finish(&run);
+    cli_finish(&run);
     fixture_stop(&fixture);
 }

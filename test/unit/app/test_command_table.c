@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -156,6 +157,10 @@ Test(commands, help_names_every_option_in_lines_that_fit)
         command_print_help(&COMMANDS[i], &out);
         cr_assert_not(out.failed);
         for (const struct option_group *group = COMMANDS[i].groups; group->table; group++) {
+            if (!COMMANDS[i].shows_connection && (group->table == &SETTINGS_STORE || group->table == &SETTINGS_KEYS)) {
+                cr_expect(memmem(out.ptr, out.len, "'chatelaine help connection'", 28), "%s", COMMANDS[i].name);
+                continue;
+            }
             for (size_t row = 0; row < group->table->count; row++) {
                 char option[64];
 
@@ -167,5 +172,91 @@ Test(commands, help_names_every_option_in_lines_that_fit)
         while (text_next(&rest, '\n', &line))
             cr_expect_leq(line.len, 120, "%s: %.*s", COMMANDS[i].name, TEXT_ARG(line));
         buf_finish(&out);
+    }
+}
+
+Test(commands, help_on_the_connection_lists_what_others_fold)
+{
+    struct buf out;
+
+    buf_init(&out, 64 * 1024);
+    connection_print_help(&out);
+    cr_assert_not(out.failed);
+    buf_append_char(&out, '\0');
+    for (size_t i = 0; i < SETTINGS_STORE.count + SETTINGS_KEYS.count; i++) {
+        const struct option_row *row =
+            i < SETTINGS_STORE.count ? &SETTINGS_STORE.rows[i] : &SETTINGS_KEYS.rows[i - SETTINGS_STORE.count];
+        char option[64];
+
+        snprintf(option, sizeof option, "\n  --%s", row->name);
+        cr_expect(strstr(out.ptr, option), "%s", option);
+    }
+    buf_finish(&out);
+}
+
+enum { EXAMPLE_WORDS_MAX = 24, EXAMPLE_MAX_BYTES = 512 };
+
+/* Splits a line as a shell would: blanks, single quotes, and an end at | > < ; or ). */
+static int split_as_shell(char *line, char *argv[EXAMPLE_WORDS_MAX])
+{
+    int argc = 0;
+
+    for (char *at = line;;) {
+        at += strspn(at, " ");
+        if (!*at || strchr("|><;)", *at))
+            return argc;
+        cr_assert_lt(argc, EXAMPLE_WORDS_MAX);
+        bool is_quoted = *at == '\'';
+        argv[argc++] = at += is_quoted;
+        at += strcspn(at, is_quoted ? "'" : " ");
+        if (*at)
+            *at++ = '\0';
+    }
+}
+
+static void expect_parses(const struct command *command, struct text example)
+{
+    char line[EXAMPLE_MAX_BYTES], *argv[EXAMPLE_WORDS_MAX], *start;
+    struct command_line read;
+    int argc, words = 0;
+
+    snprintf(line, sizeof line, "%.*s", TEXT_ARG(example));
+    start = strstr(line, "chatelaine ");
+    cr_assert(start, "%s: %s", command->name, line);
+    argc = split_as_shell(start, argv);
+    cr_expect_eq(command_find(argc - 1, argv + 1, &words), command, "%s: %.*s", command->name, TEXT_ARG(example));
+    cr_expect_eq(command_read(command, argc - 1 - words, argv + 1 + words, &read), EXIT_DONE, "%s: %.*s", command->name,
+                 TEXT_ARG(example));
+}
+
+Test(commands, have_examples_that_parse)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        struct text rest = text_of(COMMANDS[i].examples), example;
+
+        if (COMMANDS[i].hidden)
+            continue;
+        cr_expect(COMMANDS[i].examples, "%s has no example", COMMANDS[i].name);
+        while (text_next(&rest, '\n', &example))
+            expect_parses(&COMMANDS[i], example);
+    }
+}
+
+Test(commands, note_where_settings_came_from)
+{
+    char option[] = "--lease-ms=2s", *argv[] = {option};
+    const struct command *command = command_find(2, (char *[]){(char[]){"config"}, (char[]){"show"}}, &(int){0});
+    struct command_line line;
+    size_t at = command->groups[0].table->count;
+
+    setenv("CHATELAINE_LISTEN", "127.0.0.1:1", 1);
+    cr_assert_eq(command_read(command, 1, argv, &line), EXIT_DONE);
+    for (size_t i = 0; i < SETTINGS_NODE.count; i++) {
+        const char *name = SETTINGS_NODE.rows[i].name;
+        int expected = strcmp(name, "lease-ms") == 0 ? OPTION_FROM_ARGUMENT
+                       : strcmp(name, "listen") == 0 ? OPTION_FROM_ENVIRONMENT
+                                                     : OPTION_FROM_DEFAULT;
+
+        cr_expect_eq(line.origins[at + i], expected, "%s", name);
     }
 }

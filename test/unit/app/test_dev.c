@@ -159,7 +159,7 @@ Test(dev, runs_once_in_a_folder)
 
     start_dev(&dev);
     cr_expect_eq(process_run(&other, folder, "other", argv, NULL, PATIENCE_MS), 1);
-    cr_expect(file_contains(other.err_path, "another 'chatelaine dev' runs"));
+    cr_expect(file_contains(other.err_path, "Another 'chatelaine dev' runs"));
     stop_dev(&dev, SIGTERM);
 }
 

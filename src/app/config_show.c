@@ -1,0 +1,173 @@
+#include "config_show.h"
+
+#include "admin/startup_gate.h"
+#include "app/serve.h"
+#include "base/json.h"
+#include "base/secure.h"
+
+#include <string.h>
+
+static const struct option_row ROWS[] = {
+    {.name = "json",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct command_line, json),
+     .help = "Print JSON, for scripts."},
+};
+static const struct option_table TABLE = {ROWS, sizeof ROWS / sizeof ROWS[0]};
+const struct option_group CONFIG_SHOW_OPTIONS[] = {{"Options", &TABLE}, SERVE_GROUPS, {0}};
+
+enum { OUTPUT_MAX_BYTES = 256 * 1024, VALUE_MAX_BYTES = 16 * 1024, SOURCE_MAX_BYTES = 4 * 1024 };
+
+static const char *const ORIGINS[] = {
+    [OPTION_FROM_DEFAULT] = "default", [OPTION_FROM_ENVIRONMENT] = "environment", [OPTION_FROM_ARGUMENT] = "option"};
+
+/* One setting, ready to print. */
+struct shown {
+    const struct option_row *row;
+    const char *origin;
+    struct buf value, source; /* source: "--name", "CHATELAINE_NAME", a path, or "default" */
+};
+
+/* With the user, and without the password. */
+static void show_target(const struct redis_target *target, struct buf *out)
+{
+    char storage[STORE_URL_MAX_BYTES];
+    struct buf url;
+    struct text rest, scheme;
+
+    buf_init_fixed(&url, storage, sizeof storage);
+    store_target_print(target, &url);
+    rest = buf_text(&url);
+    if (!target->password[0]) {
+        buf_append_text(out, rest);
+    } else if (target->is_unix) {
+        buf_append_text(out, rest);
+        buf_append_char(out, target->db > 0 ? '&' : '?');
+        buf_printf(out, target->user[0] ? "user=%s&" : "%s", target->user);
+        buf_append_str(out, "password=[hidden]");
+    } else if (text_next(&rest, '/', &scheme)) {
+        buf_printf(out, "%.*s//%s:[hidden]@%.*s", TEXT_ARG(scheme), target->user, TEXT_ARG(text_skip(rest, 1)));
+    }
+}
+
+/* The address of Redis as it will be used: from --redis-file if that is given, with the password hidden. If it cannot
+ * be read or is no address, the reason instead of it, which contains no password either. */
+static void show_redis(const struct command_line *line, struct shown *shown)
+{
+    struct store_settings store;
+    char why_storage[SOURCE_MAX_BYTES];
+    struct buf why;
+
+    buf_clear(&shown->value);
+    buf_init_fixed(&why, why_storage, sizeof why_storage);
+    if (store_settings_read(&line->settings, &store, &why)) {
+        show_target(&store.target, &shown->value);
+        secure_wipe(&store, sizeof store);
+    } else {
+        buf_printf(&shown->value, "(invalid: %.*s)", TEXT_ARG(buf_text(&why)));
+    }
+    if (!line->settings.redis_file)
+        return;
+    shown->origin = "file";
+    buf_clear(&shown->source);
+    buf_append_str(&shown->source, line->settings.redis_file);
+}
+
+static void show_source(const struct option_row *row, enum option_origin origin, struct buf *out)
+{
+    if (origin == OPTION_FROM_ARGUMENT)
+        buf_printf(out, "--%s", row->name);
+    else if (origin == OPTION_FROM_ENVIRONMENT)
+        options_print_variable(row, out);
+    else
+        buf_append_str(out, "default");
+}
+
+static void put_json(struct json_writer *w, const struct command_line *line, const struct shown *shown)
+{
+    const void *at = (const char *)line + shown->row->offset;
+
+    json_object_begin(w);
+    json_put_member(w, "name", text_of(shown->row->name));
+    json_key(w, "value");
+    if (shown->row->type == OPTION_FLAG)
+        json_put_bool(w, *(const bool *)at);
+    else if (shown->row->type == OPTION_INTEGER || shown->row->type == OPTION_TIME || shown->row->type == OPTION_SIZE)
+        json_put_integer(w, *(const int64_t *)at);
+    else if (shown->row->type == OPTION_TEXT && shown->value.len == 0 && !*(const char *const *)at)
+        json_put_null(w);
+    else
+        json_put_text(w, buf_text(&shown->value));
+    json_put_member(w, "origin", text_of(shown->origin));
+    json_put_member(w, "source", buf_text(&shown->source));
+    json_object_end(w);
+}
+
+static void put_line(struct buf *out, const struct shown *shown)
+{
+    buf_printf(out, "  %-24s ", shown->row->name);
+    size_t from = out->len;
+    buf_append_printable(out, shown->value.len ? buf_text(&shown->value) : TEXT("-"));
+    for (size_t width = out->len - from; width < 32; width++)
+        buf_append_char(out, ' ');
+    buf_append_str(out, "  ");
+    buf_append_printable(out, buf_text(&shown->source));
+    buf_append_char(out, '\n');
+}
+
+struct printing {
+    const struct command_line *line;
+    struct json_writer json;
+    struct buf *out;
+};
+
+static void put_setting(struct printing *printing, const struct option_row *row, enum option_origin origin)
+{
+    const struct command_line *line = printing->line;
+    struct shown shown = {.row = row, .origin = ORIGINS[origin]};
+
+    buf_init(&shown.value, VALUE_MAX_BYTES);
+    buf_init(&shown.source, SOURCE_MAX_BYTES);
+    show_source(row, origin, &shown.source);
+    options_print_value(row, line, &shown.value);
+    if (row->offset == offsetof(struct command_line, settings.redis))
+        show_redis(line, &shown);
+    if (line->json)
+        put_json(&printing->json, line, &shown);
+    else
+        put_line(printing->out, &shown);
+    buf_wipe(&shown.value);
+    buf_finish(&shown.source);
+}
+
+static void put_groups(struct printing *printing)
+{
+    const uint8_t *origin = printing->line->origins + TABLE.count;
+
+    for (const struct option_group *group = CONFIG_SHOW_OPTIONS + 1; group->table; group++) {
+        if (group->title && !printing->line->json)
+            buf_printf(printing->out, "%s%s:\n", printing->out->len ? "\n" : "", group->title);
+        for (size_t i = 0; i < group->table->count; i++)
+            put_setting(printing, &group->table->rows[i], (enum option_origin) * origin++);
+    }
+}
+
+int config_show_run(const struct command_line *line)
+{
+    struct buf out CLEANUP(buf_wipe);
+    struct printing printing = {.line = line, .json.out = &out, .out = &out};
+
+    buf_init(&out, OUTPUT_MAX_BYTES);
+    if (!line->json) {
+        put_groups(&printing);
+        return command_print(buf_text(&out));
+    }
+    json_object_begin(&printing.json);
+    json_key(&printing.json, "settings");
+    json_array_begin(&printing.json);
+    put_groups(&printing);
+    json_array_end(&printing.json);
+    json_object_end(&printing.json);
+    buf_append_char(&out, '\n');
+    return command_print(buf_text(&out));
+}
