@@ -67,6 +67,7 @@ void metrics_show(struct exchange *exchange)
     buf_init(&out, METRICS_MAX_BYTES);
     if (!is_read(exchange))
         return;
+    metric_set(METRIC_READY, !exchange->service->draining && store_is_ready(exchange->service->store));
     metrics_print(&out, CHATELAINE_VERSION);
     problem_print_counts(&out);
     http_reply(exchange->request, 200, TEXT("text/plain; version=0.0.4"), buf_text(&out));
