@@ -12,6 +12,7 @@ struct log_field {
     struct text text;
     int64_t integer;
     bool is_integer;
+    bool is_absent; /* the line leaves it out */
 };
 
 /* LOG(LOG_INFO, "node serves", log_text("address", a), log_int("pid", p)); at least one field. */
@@ -26,6 +27,8 @@ extern enum log_level log_threshold;
 void log_configure(enum log_level threshold, enum log_format format);
 struct log_field log_text(const char *name, struct text value);
 struct log_field log_str(const char *name, const char *value);
+/* Leaves the field out if the value is empty. */
+struct log_field log_given(const char *name, struct text value);
 struct log_field log_int(const char *name, int64_t value);
 /* Limits a repeated line to one per pause. suppressed: lines dropped since the previous one. Starts zeroed. */
 struct log_pause {

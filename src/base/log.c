@@ -36,6 +36,11 @@ struct log_field log_str(const char *name, const char *value)
     return log_text(name, text_of(value));
 }
 
+struct log_field log_given(const char *name, struct text value)
+{
+    return (struct log_field){.name = name, .text = value, .is_absent = value.len == 0};
+}
+
 struct log_field log_int(const char *name, int64_t value)
 {
     return (struct log_field){.name = name, .integer = value, .is_integer = true};
@@ -110,8 +115,8 @@ static void put_line(struct buf *line, enum log_level level, const char *message
     bool has_all = true;
     for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
         has_all = has_all && put_field(&w, &head[i]);
-    while (fields->name && has_all)
-        has_all = put_field(&w, fields++);
+    for (; fields->name && has_all; fields++)
+        has_all = fields->is_absent || put_field(&w, fields);
 
     line->max = line->capacity;
     if (!has_all)

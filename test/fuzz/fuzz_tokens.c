@@ -12,6 +12,7 @@
 #include "core/scope.h"
 #include "core/secret.h"
 #include "core/totp.h"
+#include "core/trace_context.h"
 #include "http/cookie.h"
 
 #include <stdlib.h>
@@ -133,6 +134,25 @@ static void try_query(struct text t)
     free(memory);
 }
 
+/* What goes into log lines and headers consists of hex digits and hyphens, whatever came in. */
+static void try_traceparent(struct text t)
+{
+    char storage[TRACEPARENT_CHARS];
+    struct trace_context context, again;
+    struct buf out;
+
+    if (!trace_context_parse(t, &context))
+        return;
+    buf_init_fixed(&out, storage, sizeof storage);
+    trace_context_print(&context, &out);
+    CHECK(out.len == TRACEPARENT_CHARS && !out.failed);
+    for (size_t i = 0; i < out.len; i++)
+        CHECK(strchr("0123456789abcdef-", out.ptr[i]));
+    CHECK(trace_context_parse(buf_text(&out), &again));
+    CHECK(text_equal(again.trace_id, context.trace_id) && text_equal(again.span_id, context.span_id));
+    CHECK(again.is_sampled == context.is_sampled);
+}
+
 static void try_cookie(struct text t)
 {
     struct text value = {NULL, 0};
@@ -182,9 +202,9 @@ static void try_encodings(struct text t)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-    static void (*const TRIES[])(struct text t) = {try_quantity,  try_id,      try_secret,   try_scope,
-                                                   try_path,      try_address, try_query,    try_cookie,
-                                                   try_user_code, try_totp,    try_encodings};
+    static void (*const TRIES[])(struct text t) = {try_quantity, try_id,        try_secret,      try_scope,
+                                                   try_path,     try_address,   try_traceparent, try_query,
+                                                   try_cookie,   try_user_code, try_totp,        try_encodings};
     char *copy = mem_alloc(count + 1);
     size_t characters;
 

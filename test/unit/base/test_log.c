@@ -59,6 +59,15 @@ Test(log, logfmt_line)
     cr_assert_str_eq(logged(), "time=" TIME " level=error message=stopped why=signal\n");
 }
 
+Test(log, an_empty_field_may_be_left_out)
+{
+    LOG(LOG_INFO, "m", log_given("a", TEXT("1")), log_given("b", TEXT("")), log_text("c", TEXT("")),
+        log_given("d", TEXT("4")));
+    cr_assert_str_eq(logged(), "time=" TIME " level=info message=m a=1 c=\"\" d=4\n");
+    LOG(LOG_INFO, "m", log_given("b", (struct text){0}));
+    cr_assert_str_eq(logged(), "time=" TIME " level=info message=m\n");
+}
+
 Test(log, json_line)
 {
     log_configure(LOG_DEBUG, LOG_JSON);
