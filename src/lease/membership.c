@@ -225,6 +225,19 @@ static bool may_log(const struct membership *member, struct log_pause *pause)
     return log_pause_is_over(pause, uv_now(member->settings->loop), LEASE_LOG_PAUSE_MS);
 }
 
+/* A busy machine loses leases now and then, so the line says what that means. Without a lease, only a Redis that can
+ * not be replaced may decide (membership_may_decide()). */
+static void log_loss(const struct membership *member)
+{
+    const struct log_field id = log_str("membership", member->id.text), why = log_str("why", lease_trouble(member)),
+                           suppressed = log_int("suppressed", member->loss_pause.suppressed);
+
+    if (member->settings->resolver)
+        LOG(LOG_WARN, "lease lost: checks are answered 503 until the next one", id, why, suppressed);
+    else
+        LOG(LOG_WARN, "lease lost: checks read Redis until the next one (slower, still correct)", id, why, suppressed);
+}
+
 static void lease_note(struct membership *member)
 {
     bool has_lease = clock_boot_ns() < member->lease_until_ns;
@@ -241,8 +254,7 @@ static void lease_note(struct membership *member)
         LOG(LOG_INFO, "lease gained: checks are answered from memory", log_str("membership", member->id.text),
             log_int("lease_ms", member->lease_ms));
     else
-        LOG(LOG_WARN, "lease lost: checks are no longer answered from memory", log_str("membership", member->id.text),
-            log_str("why", lease_trouble(member)), log_int("suppressed", member->loss_pause.suppressed));
+        log_loss(member);
 }
 
 /* Rule 2: the lease runs from the clock read before the heartbeat was sent. Rule 10: where another Redis may take over,

@@ -156,6 +156,8 @@ Test(sentinel, a_master_that_is_killed_is_followed_by_another)
     check_until_known(&scene, 0);
     cr_assert_neq(sentinels_master(&scene.sentinels), first);
     change_everything(&scene);
+    cr_expect(file_contains(scene.fixture.nodes[0].process.err_path, "lease lost: checks are answered 503 until"));
+    cr_expect_not(file_contains(scene.fixture.nodes[0].process.err_path, "lease lost: checks read Redis"));
     scene_stop(&scene);
 }
 
