@@ -35,6 +35,8 @@ struct service {
     bool grant_any;                /* --grant-policy any */
     bool strict401;                /* --check-status strict401 */
     size_t target_max_bytes;       /* longest target that a gateway may ask about; a longer one gets 414 */
+    uint64_t access_log_sample;    /* --access-log-sample: logs one of so many requests; 0: none */
+    uint64_t access_log_skips;     /* requests until the next one that is logged */
     bool draining;                 /* new requests get 503 shutting_down */
 };
 

@@ -52,6 +52,7 @@ struct settings {
     int64_t password_parallel;
     int64_t password_queue;
     int64_t drain_ms;
+    int64_t access_log_sample;
     /* limits */
     int64_t head_max_bytes;
     int64_t fields_max;

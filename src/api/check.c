@@ -2,6 +2,7 @@
  * (docker/gateways/README.md#the-check-interface). Gateways copy their client's headers, so a client could send the
  * headers that another gateway uses to describe a request. So each route reads one pair of headers and no other. */
 #include "core/path.h"
+#include "exchange_log_internal.h"
 #include "guard_internal.h"
 #include "handlers_internal.h"
 #include "mounts_internal.h"
@@ -128,7 +129,21 @@ void check_nothing(struct exchange *exchange)
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
 }
 
-/* None of these values comes from the request: a client's own X-Auth-* headers are never passed on. */
+/* Gateways that forward response headers of checks can pass the trace on: a well-formed one, or none. */
+static void pass_trace_on(struct exchange *exchange)
+{
+    const struct trace_context trace = exchange_trace(exchange);
+    char storage[TRACEPARENT_CHARS];
+    struct buf out;
+
+    if (trace.trace_id.len == 0)
+        return;
+    buf_init_fixed(&out, storage, sizeof storage);
+    trace_context_print(&trace, &out);
+    http_response_header(exchange->request, TEXT("traceparent"), buf_text(&out));
+}
+
+/* No value of X-Auth-* comes from the request: a client's own are never passed on. */
 static void allow(struct exchange *exchange)
 {
     enum { SCOPES_MAX_BYTES = 256 };
@@ -148,6 +163,7 @@ static void allow(struct exchange *exchange)
     http_response_header(request, TEXT("X-Auth-Scopes"), buf_text(&scopes));
     http_response_header(request, TEXT("X-Auth-Billable"),
                          key && key->mode == MODE_LIVE ? TEXT("true") : TEXT("false"));
+    pass_trace_on(exchange);
     http_reply(request, 200, (struct text){0}, (struct text){0});
 }
 

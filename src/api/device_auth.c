@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/secure.h"
 #include "exchange_internal.h"
+#include "exchange_log_internal.h"
 #include "form_internal.h"
 #include "handlers_internal.h"
 #include "key_grant_internal.h"

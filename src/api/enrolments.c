@@ -1,6 +1,7 @@
 /* Users' decisions about devices that ask to be enrolled. An enrolment that another account has decided is answered as
  * not found, and so is one that has expired or was claimed by its device. */
 #include "exchange_internal.h"
+#include "exchange_log_internal.h"
 #include "handlers_internal.h"
 #include "views_internal.h"
 

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "core/limits.h"
 #include "core/path.h"
+#include "exchange_log_internal.h"
 #include "mounts_internal.h"
 #include "refusal_internal.h"
 
@@ -256,35 +257,6 @@ struct audit_source exchange_source(const struct exchange *exchange)
         .request_id = http_request_id(exchange->request),
         .credential = read_credential(exchange),
     };
-}
-
-static bool is_request_id_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '-';
-}
-
-/* The client's own X-Request-Id; empty unless it has the form that may be logged. */
-static struct text client_request_id(struct http_request *request)
-{
-    size_t count;
-    struct text id = http_request_header(request, TEXT("X-Request-Id"), &count);
-
-    if (count != 1 || id.len > CLIENT_REQUEST_ID_MAX_BYTES)
-        return (struct text){0};
-    for (size_t i = 0; i < id.len; i++)
-        if (!is_request_id_char(id.ptr[i]))
-            return (struct text){0};
-    return id;
-}
-
-void exchange_log(const struct exchange *exchange, const char *message, struct text account, struct text actor,
-                  struct text target)
-{
-    LOG(LOG_INFO, message, log_text("request_id", http_request_id(exchange->request)),
-        log_text("client_request_id", client_request_id(exchange->request)),
-        log_text("ip", exchange_client_address(exchange)), log_text("account", account), log_text("actor", actor),
-        log_text("target", target));
 }
 
 size_t api_make_request_id(int64_t wall_ms, char ret_id[HTTP_ID_MAX_BYTES])

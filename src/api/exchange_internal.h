@@ -27,6 +27,7 @@ struct exchange {
     /* Adapts the refusal of a check to gateways; NULL: a client asks. */
     void (*mark_refusal)(struct http_request *request, struct problem *problem, void *service);
     struct route_match match;
+    bool is_internal; /* came to the internal listener */
 
     /* The principal: exactly one of these, or neither on routes for anyone. */
     const struct key_principal *key;
@@ -79,8 +80,3 @@ struct text exchange_client_block(const struct exchange *exchange, unsigned ipv4
 /* For a change: its audit data, and the credential that must still be valid when the change takes effect. The actor is
  * empty if there is no principal. Lives as long as the exchange. */
 struct audit_source exchange_source(const struct exchange *exchange);
-
-/* Logs one line about something that an operator may have to find later. account, actor, target: empty if there is
- * none. */
-void exchange_log(const struct exchange *exchange, const char *message, struct text account, struct text actor,
-                  struct text target);

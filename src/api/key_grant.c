@@ -1,5 +1,6 @@
 #include "key_grant_internal.h"
 #include "base/clock.h"
+#include "exchange_log_internal.h"
 
 void key_grant_mint(struct key_grant *grant, struct exchange *exchange)
 {

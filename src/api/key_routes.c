@@ -5,6 +5,7 @@
 #include "base/metrics.h"
 #include "base/secure.h"
 #include "exchange_internal.h"
+#include "exchange_log_internal.h"
 #include "handlers_internal.h"
 #include "key_grant_internal.h"
 #include "key_json_internal.h"
@@ -253,8 +254,7 @@ static void note_unconfirmed(const struct exchange *exchange, enum store_result 
     if (result == STORE_UNAVAILABLE || result == STORE_UNKNOWN)
         LOG(LOG_WARN, "revocation not confirmed: repeat it", log_text("target", exchange->match.id),
             log_text("account", id_text(exchange_account(exchange))),
-            log_text("actor", id_text(exchange_actor(exchange))),
-            log_text("request_id", http_request_id(exchange->request)));
+            log_text("actor", id_text(exchange_actor(exchange))), LOG_REQUEST(exchange));
 }
 
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key)

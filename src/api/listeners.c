@@ -1,11 +1,12 @@
 /* The entry from both listeners. The mount table says which handler a path leads to. */
 #include "api/service.h"
+#include "access_log_internal.h"
 #include "console/console.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "mounts_internal.h"
 
-static struct exchange *exchange_create(struct http_request *request, struct service *service)
+static struct exchange *exchange_create(struct http_request *request, struct service *service, bool is_internal)
 {
     struct exchange *exchange = http_request_alloc(request, sizeof *exchange);
 
@@ -13,6 +14,8 @@ static struct exchange *exchange_create(struct http_request *request, struct ser
     exchange->service = service;
     exchange->method = http_request_method(request);
     exchange->path = http_request_path(request);
+    exchange->is_internal = is_internal;
+    access_log_begin(exchange);
     return exchange;
 }
 
@@ -27,7 +30,7 @@ static void enter(struct exchange *exchange, enum mount_space space)
 
 void api_handle_public(struct http_request *request, void *service)
 {
-    struct exchange *exchange = exchange_create(request, service);
+    struct exchange *exchange = exchange_create(request, service, false);
 
     /* Requests that have begun finish; new ones can go to other nodes. */
     if (exchange->service->draining)
@@ -46,7 +49,7 @@ void api_handle_internal(struct http_request *request, void *service)
      * and the next request on the connection would be read as that body. So the connection is closed. */
     if (http_request_has_body(request))
         http_response_close(request);
-    enter(exchange_create(request, service), MOUNT_INTERNAL);
+    enter(exchange_create(request, service, true), MOUNT_INTERNAL);
 }
 
 void pages_show(struct exchange *exchange)

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "base/secure.h"
 #include "exchange_internal.h"
+#include "exchange_log_internal.h"
 #include "handlers_internal.h"
 #include "session_cookie_internal.h"
 #include "store/seal_store.h"
@@ -320,6 +321,14 @@ static void login_fail(struct login *op, bool only_code_wrong)
                              only_code_wrong, &source, login_recorded, op);
 }
 
+/* Does not tell a wrong code from a wrong password: whoever reads the log must not learn that a guess was right. */
+static const char *login_refusal_reason(const struct login *op)
+{
+    if (!op->check.known)
+        return "unknown_email";
+    return op->is_locked ? "locked" : "password_or_code";
+}
+
 /* Says that a login is wrong only if it was counted. */
 static void login_recorded(void *arg, enum store_result result, const struct login_failure *failure)
 {
@@ -328,7 +337,8 @@ static void login_recorded(void *arg, enum store_result result, const struct log
 
     if (result == STORE_OK) {
         metric_add(op->is_locked ? METRIC_LOGIN_LOCKED : METRIC_LOGIN_REFUSED, 1);
-        exchange_log(op->exchange, "login refused", id_text(&user->account), (struct text){0}, id_text(&user->id));
+        exchange_log_reason(op->exchange, "login refused", login_refusal_reason(op), id_text(&user->account),
+                            (struct text){0}, id_text(&user->id));
         user_check_report_failure(&op->check, failure);
         exchange_refuse(op->exchange, PROBLEM_INVALID_LOGIN);
     } else if (result == STORE_REFUSED) {

@@ -1,6 +1,7 @@
 #include "refusal_internal.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "exchange_log_internal.h"
 #include "http/cookie.h"
 
 #include <string.h>
@@ -29,47 +30,6 @@ static const struct refusal {
 enum { REFUSAL_COUNT = sizeof REFUSALS / sizeof *REFUSALS };
 _Static_assert((int)REFUSAL_COUNT == (int)SERVICE_REFUSALS, "each kind has a pause of its own");
 
-static const struct key_principal *known_key(const struct exchange *exchange)
-{
-    return exchange->key ? exchange->key : exchange->refused_key;
-}
-
-static struct text account_of(const struct exchange *exchange)
-{
-    const struct key_principal *key = known_key(exchange);
-
-    if (key)
-        return id_text(&key->account);
-    return exchange->session ? id_text(&exchange->session->user.account) : (struct text){0};
-}
-
-static struct text principal_of(const struct exchange *exchange)
-{
-    const struct key_principal *key = known_key(exchange);
-
-    if (key)
-        return id_text(&key->id);
-    return exchange->session ? id_text(&exchange->session->user.id) : (struct text){0};
-}
-
-/* The path of a table row instead of the request's path, which may contain a secret. */
-static struct text route_of(const struct exchange *exchange)
-{
-    return exchange->match.sibling ? text_of(exchange->match.sibling->path)
-                                   : route_policy_row(exchange->service->policy, exchange->path);
-}
-
-static const char *method_of(const struct exchange *exchange)
-{
-    static const char *const NAMES[] = {
-        [HTTP_GET] = "GET",       [HTTP_HEAD] = "HEAD",   [HTTP_POST] = "POST",       [HTTP_PUT] = "PUT",
-        [HTTP_DELETE] = "DELETE", [HTTP_PATCH] = "PATCH", [HTTP_OPTIONS] = "OPTIONS",
-    };
-    size_t method = (size_t)exchange->method;
-
-    return method < sizeof NAMES / sizeof *NAMES && NAMES[method] ? NAMES[method] : "other";
-}
-
 /* The id of the missing object; empty unless it has the form of an id. */
 static struct text target_of(const struct exchange *exchange)
 {
@@ -93,12 +53,11 @@ static bool is_an_attempt(const struct exchange *exchange, enum problem_code cod
 
 static void log_refusal(const struct exchange *exchange, const struct refusal *refusal, const struct log_pause *pause)
 {
-    LOG(refusal->level, "request refused", log_str("reason", problem_code_text(refusal->code)),
-        log_text("request_id", http_request_id(exchange->request)), log_text("ip", exchange_client_address(exchange)),
-        log_text("account", account_of(exchange)), log_text("actor", principal_of(exchange)),
-        log_text("target", target_of(exchange)), log_str("asked_by", exchange->mark_refusal ? "gateway" : "client"),
-        log_str("method", method_of(exchange)), log_text("route", route_of(exchange)),
-        log_int("suppressed", pause->suppressed));
+    LOG(refusal->level, "request refused", log_str("reason", problem_code_text(refusal->code)), LOG_REQUEST(exchange),
+        log_text("ip", exchange_client_address(exchange)), log_text("account", exchange_known_account(exchange)),
+        log_text("actor", exchange_known_actor(exchange)), log_text("target", target_of(exchange)),
+        log_str("asked_by", exchange_asked_by(exchange)), log_str("method", exchange_method_text(exchange)),
+        log_text("route", exchange_route(exchange)), log_int("suppressed", pause->suppressed));
 }
 
 static void copy_text(char *to, size_t size, struct text from)
@@ -130,8 +89,8 @@ void refusal_note(struct exchange *exchange, enum problem_code code)
             return;
     if (!is_an_attempt(exchange, code))
         return;
-    if (known_key(exchange) && refusal->reason != USAGE_REASONS)
-        count(exchange, known_key(exchange), refusal->reason);
+    if (exchange_known_key(exchange) && refusal->reason != USAGE_REASONS)
+        count(exchange, exchange_known_key(exchange), refusal->reason);
     pause = &exchange->service->refusal_pauses[refusal - REFUSALS];
     if (log_pause_is_over(pause, clock_boot_ns() / CLOCK_NS_PER_MS, REFUSAL_PAUSE_MS))
         log_refusal(exchange, refusal, pause);

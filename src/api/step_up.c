@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "exchange_internal.h"
+#include "exchange_log_internal.h"
 #include "handlers_internal.h"
 #include "session_cookie_internal.h"
 #include "user_check_internal.h"

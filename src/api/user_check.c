@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/secure.h"
+#include "exchange_log_internal.h"
 
 static void password_checked(void *arg, enum password_result result);
 
@@ -93,9 +94,8 @@ void user_check_refuse(struct user_check *check, enum user_check_result result)
 
 static void warn_of(const struct user_check *check, const char *message)
 {
-    LOG(LOG_WARN, message, log_text("request_id", http_request_id(check->exchange->request)),
-        log_text("user", id_text(&check->user.id)), log_text("account", id_text(&check->user.account)),
-        log_text("ip", exchange_client_address(check->exchange)));
+    LOG(LOG_WARN, message, LOG_REQUEST(check->exchange), log_text("user", id_text(&check->user.id)),
+        log_text("account", id_text(&check->user.account)), log_text("ip", exchange_client_address(check->exchange)));
 }
 
 void user_check_report_failure(const struct user_check *check, const struct login_failure *failure)

@@ -257,6 +257,7 @@ static void node_fill_service(struct node *node)
         .grant_any = s->grant_policy == GRANT_ANY,
         .strict401 = s->check_status == CHECK_STATUS_STRICT401,
         .target_max_bytes = (size_t)s->target_max_bytes,
+        .access_log_sample = (uint64_t)s->access_log_sample,
     };
 }
 

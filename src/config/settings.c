@@ -288,6 +288,16 @@ static const struct option_row NODE_ROWS[] = {
      .max = 3600000,
      .value_name = "TIME",
      .help = "Give requests in progress this long to finish after SIGTERM."},
+    {.name = "access-log-sample",
+     .type = OPTION_INTEGER,
+     .offset = AT(access_log_sample),
+     .default_text = "0",
+     .min = 0,
+     .max = 1000000000,
+     .value_name = "N",
+     .help =
+         "Log one of N requests, drawn at random, with route, status and duration; 1 logs each, which costs as much "
+         "as a check does. 0 logs none. Refusals are logged anyway."},
 };
 
 static const struct option_row LIMIT_ROWS[] = {

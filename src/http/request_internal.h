@@ -58,7 +58,9 @@ struct http_request {
     http_body_done *body_done;
     void *body_arg;
     struct reply_line *first_line, **last_line;
-    struct text fixed_headers; /* {NULL, 0}: the server's */
+    struct text fixed_headers;              /* {NULL, 0}: the server's */
+    void (*replied)(void *arg, int status); /* NULL: nobody asks */
+    void *replied_arg;
     struct delivery delivery;
     struct arena arena;
     _Alignas(16) char first_block[REQUEST_FIRST_BYTES];

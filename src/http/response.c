@@ -107,6 +107,13 @@ void http_response_close(struct http_request *request)
     request->must_close = true;
 }
 
+void http_response_on_replied(struct http_request *request, void (*replied)(void *arg, int status), void *arg)
+{
+    CHECK(!request->is_replied && !request->replied);
+    request->replied = replied;
+    request->replied_arg = arg;
+}
+
 void http_response_on_delivered(struct http_request *request, void (*done)(void *arg, bool delivered), void *arg)
 {
     CHECK(!request->is_replied);
@@ -202,6 +209,8 @@ static void reply(struct http_request *request, int status, struct text content_
     if (request->is_gone)
         return;
     metric_add(METRIC_REQUESTS, 1);
+    if (request->replied)
+        request->replied(request->replied_arg, status);
     request->must_close = ends_connection(request);
     if (content_type.len == 0)
         body.len = 0;

@@ -74,10 +74,32 @@ Test(metrics, checks_and_refusals_count_by_result)
     expect_refusals(&fixture, "not_found", 1);
     expect_refusals(&fixture, "invalid_login", 0);
 
+    cr_expect_eq(metric(&fixture, "chatelaine_ready"), 1);
     redis_server_kill(&fixture.redis);
     while (check(&fixture, NULL, fixture.manager.secret) != 503)
         continue;
+    cr_expect_eq(metric(&fixture, "chatelaine_ready"), 0);
     cr_expect_geq(metric(&fixture, "chatelaine_check_duration_seconds_count{result=\"unavailable\"}"), 1);
+    fixture_stop(&fixture);
+}
+
+/* The log says what a lost lease means; with Sentinel it means something else (test_sentinel.c). */
+Test(metrics, a_lost_lease_is_counted_and_explained)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct fixture fixture;
+    long lost;
+
+    fixture_start(&fixture, 1, NULL);
+    while (metric(&fixture, "chatelaine_lease_held") != 1 && deadline_left_ms(deadline) > 0)
+        continue;
+    lost = metric(&fixture, "chatelaine_leases_lost_total");
+    redis_server_freeze(&fixture.redis);
+    while (metric(&fixture, "chatelaine_lease_held") != 0 && deadline_left_ms(deadline) > 0)
+        continue;
+    cr_expect_gt(metric(&fixture, "chatelaine_leases_lost_total"), lost);
+    cr_expect(file_contains(fixture.nodes[0].process.err_path, "lease lost: checks read Redis until the next one"));
+    redis_server_thaw(&fixture.redis);
     fixture_stop(&fixture);
 }
 
@@ -132,7 +154,7 @@ Test(metrics, logins_count_by_result)
     fixture_start(&fixture, 1, NULL);
     fixture_add_user(&fixture, "ada@clinic.test", &user);
     nobody = user;
-    snprintf(nobody.email, sizeof nobody.email, "nobody@clinic.test");
+    snprintf(nobody.email, sizeof nobody.email, "stranger@elsewhere.test");
     cr_expect_eq(fixture_login(&fixture, 0, &user, "wrong-Password-42", NULL, NULL, &answer), 401);
     cr_expect_eq(fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, "000000", NULL, &answer), 401);
     cr_expect_eq(fixture_login(&fixture, 0, &nobody, FIXTURE_PASSWORD, NULL, NULL, &answer), 401);
