@@ -13,6 +13,7 @@ struct settings {
     /* store */
     const char *redis;
     const char *redis_file;
+    const char *sentinel_auth_file;
     const char *prefix;
     int64_t redis_timeout_ms;
     int64_t min_replicas;

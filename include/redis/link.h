@@ -36,6 +36,7 @@ struct redis_link_settings {
     const struct redis_subscription *subscription; /* NULL: the link takes calls */
     struct redis_resolver *resolver;               /* finds the target's current address; NULL: always its host */
     bool to_master;                                /* asks for role and run id, and refuses replicas */
+    bool to_sentinel;                              /* only for what the link says about itself */
 };
 
 struct redis_link;
@@ -60,6 +61,8 @@ const char *redis_link_run_id(const struct redis_link *link);
 /* For a command that must precede others in the same write. True if the link is ready and everything up to the last
  * time this was true may already have left. */
 MUST_CHECK bool redis_link_begins_batch(struct redis_link *link);
+/* "host:port", "Sentinel host:port" or "unix:/path". As long as the link. */
+const char *redis_link_where(const struct redis_link *link);
 /* Why the link is not ready, for log lines and doctor; empty if it is. The text belongs to the link and changes with
  * its state. */
 const char *redis_link_trouble(const struct redis_link *link);

@@ -8,6 +8,8 @@
 
 struct redis_sentinel;
 
+enum { SENTINEL_TROUBLE_BYTES = 320 };
+
 /* The result of the last round, for doctor. */
 struct sentinel_census {
     unsigned asked;    /* configured Sentinels */
@@ -15,9 +17,12 @@ struct sentinel_census {
     unsigned agreeing; /* of those, the ones that name the winning master */
     int64_t quorum;    /* configured in the winning Sentinel */
     int64_t others;    /* how many more Sentinels it knows */
+    /* Why one of those that do not know the master could not be asked; empty: there is none */
+    char trouble[SENTINEL_TROUBLE_BYTES];
 };
 
-/* target: only its Sentinels and master name are used. timeout_ms: for each question. */
+/* target: only its Sentinels, their user and password, and the master's name are used. timeout_ms: for each question.
+ */
 struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis_target *target, uint32_t timeout_ms);
 /* Call when no follower is left. closed runs once, later. */
 void redis_sentinel_close(struct redis_sentinel *sentinel, void (*closed)(void *arg), void *arg);

@@ -22,6 +22,10 @@ struct redis_target {
     char master_name[REDIS_MASTER_NAME_BYTES];
     unsigned sentinel_count; /* 0: connect to host */
     struct redis_address sentinels[REDIS_SENTINELS_MAX];
+    char sentinel_user[128]; /* of all Sentinels; user and password above are the master's */
+    char sentinel_password[256];
 };
 /* False: ret_why gets one sentence, which never quotes the password. */
 MUST_CHECK bool redis_target_parse(struct text url, struct redis_target *ret_target, struct buf *ret_why);
+/* Adds what the Sentinels ask for: user:password, or :password for their default user, not escaped. False: as above. */
+MUST_CHECK bool redis_target_add_sentinel_auth(struct text line, struct redis_target *target, struct buf *ret_why);

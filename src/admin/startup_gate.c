@@ -8,6 +8,7 @@
 
 /* Readiness is polled often at first, so that nodes start fast, and less often while Redis is away. */
 enum { LOOK_FIRST_MS = 2, LOOK_MAX_MS = 250 };
+enum { AUTH_FILE_MAX_BYTES = 1024 };
 
 struct startup_gate {
     struct store *store;
@@ -21,6 +22,23 @@ struct startup_gate {
     void (*closed)(void *arg);
     void *closed_arg;
 };
+
+static bool read_sentinel_auth(const char *path, struct redis_target *target, struct buf *ret_why)
+{
+    struct buf line CLEANUP(buf_wipe);
+
+    buf_init(&line, AUTH_FILE_MAX_BYTES);
+    if (target->sentinel_count == 0) {
+        buf_append_str(ret_why, "--sentinel-auth-file is only for Sentinels: --redis names none");
+        return false;
+    }
+    buf_printf(ret_why, "--sentinel-auth-file %s: ", path);
+    if (!secret_file_read(path, &line, ret_why) ||
+        !redis_target_add_sentinel_auth(text_trim(buf_text(&line)), target, ret_why))
+        return false;
+    buf_clear(ret_why);
+    return true;
+}
 
 bool store_settings_read(const struct settings *settings, struct store_settings *ret_store, struct buf *ret_why)
 {
@@ -41,7 +59,9 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
         .changes_per_minute = settings->changes_per_minute,
         .unsafe_redis = settings->unsafe_redis,
     };
-    return redis_target_parse(text_trim(buf_text(&url)), &ret_store->target, ret_why);
+    return redis_target_parse(text_trim(buf_text(&url)), &ret_store->target, ret_why) &&
+           (!settings->sentinel_auth_file ||
+            read_sentinel_auth(settings->sentinel_auth_file, &ret_store->target, ret_why));
 }
 
 bool store_settings_survive_failover(const struct store_settings *store, struct buf *ret_why)

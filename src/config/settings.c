@@ -24,6 +24,13 @@ static const struct option_row STORE_ROWS[] = {
      .offset = AT(redis_file),
      .value_name = "PATH",
      .help = "Read the address of Redis from this file. It takes precedence over --redis."},
+    {.name = "sentinel-auth-file",
+     .type = OPTION_TEXT,
+     .offset = AT(sentinel_auth_file),
+     .value_name = "PATH",
+     .help =
+         "Read from this file what the Sentinels of --redis ask for: user:password, or :password. User and password "
+         "in --redis are only for Redis."},
     {.name = "prefix",
      .type = OPTION_TEXT,
      .offset = AT(prefix),

@@ -281,6 +281,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     snprintf(link->name, sizeof link->name, "%s", settings->name);
     link->resolver = settings->resolver;
     link->to_master = settings->to_master;
+    link->to_sentinel = settings->to_sentinel;
     link_name_place(link);
     link_set_trouble(link, "%s: not connected yet", link->where);
     CHECK(uv_timer_init(loop, &link->timer) == 0);
@@ -388,6 +389,11 @@ bool redis_link_begins_batch(struct redis_link *link)
     link->is_batch_begun = true;
     link->batch_at = redis_wire_appended(link->wire);
     return true;
+}
+
+const char *redis_link_where(const struct redis_link *link)
+{
+    return link->where;
 }
 
 const char *redis_link_trouble(const struct redis_link *link)

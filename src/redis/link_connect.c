@@ -87,7 +87,11 @@ void link_name_place(struct redis_link *link)
     if (link->resolver && !t->port)
         snprintf(link->where, sizeof link->where, "master %s", t->master_name);
     else
-        snprintf(link->where, sizeof link->where, t->is_unix ? "unix:%s" : "%s:%u", t->host, t->port);
+        snprintf(link->where, sizeof link->where,
+                 t->is_unix          ? "unix:%s"
+                 : link->to_sentinel ? "Sentinel %s:%u"
+                                     : "%s:%u",
+                 t->host, t->port);
 }
 
 /* Asks the resolver before each attempt, because the master may have moved. */
@@ -205,16 +209,26 @@ static void greeting_begin(struct redis_link *link)
         link_lose(link, "out of memory");
 }
 
+/* Which setting holds the user and password that were refused or are missing. */
+static const char *hint_at(const struct redis_link *link, struct text kind)
+{
+    if (!text_equal(kind, TEXT("NOAUTH")) && !text_equal(kind, TEXT("WRONGPASS")))
+        return "";
+    return link->to_sentinel ? " (see --sentinel-auth-file)" : " (see --redis-file)";
+}
+
 /* False: Redis refused, and the connection was dropped. */
 static bool greeting_is_good(struct redis_link *link, const struct redis_reply *reply)
 {
     char why[LINK_TROUBLE_BYTES];
+    struct text words = reply->type == REPLY_ERROR ? reply->text : TEXT("it is not a Redis server");
 
     if (reply->type == REPLY_STATUS)
         return true;
     /* Redis' own words name the cause: WRONGPASS, NOAUTH, LOADING, NOPERM, … They never repeat the password. */
-    snprintf(why, sizeof why, "%.*s",
-             TEXT_ARG(reply->type == REPLY_ERROR ? reply->text : TEXT("it is not a Redis server")));
+    if (words.len > 0 && words.ptr[words.len - 1] == '.')
+        words.len--;
+    snprintf(why, sizeof why, "%.*s%s", TEXT_ARG(words), hint_at(link, reply_error_kind(reply)));
     link_lose(link, why);
     return false;
 }

@@ -6,7 +6,7 @@
 #include "redis/link.h"
 #include "wire.h"
 
-enum { LINK_TROUBLE_BYTES = 224, LINK_WHERE_BYTES = REDIS_HOST_BYTES + 32 };
+enum { LINK_TROUBLE_BYTES = 384, LINK_WHERE_BYTES = REDIS_HOST_BYTES + 32 };
 
 enum link_state { LINK_WAITING, LINK_ASKING, LINK_CONNECTING, LINK_GREETING, LINK_READY, LINK_CLOSING };
 
@@ -36,7 +36,7 @@ struct redis_link {
     void (*ready)(void *arg, bool ready);
     void *arg;
 
-    bool to_master;
+    bool to_master, to_sentinel;
     char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the current connection */
     bool is_batch_begun;
     uint64_t batch_at; /* counted over everything appended to the wire */

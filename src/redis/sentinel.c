@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/secure.h"
 #include "redis/link.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@ enum {
     TIMEOUT_MAX_MS = 500, /* Sentinels do little else, so a slower one counts as down */
     BACKOFF_MAX_MS = 1000,
     CALLS_MAX = 8,
+    REFUSAL_BYTES = 160,
+    TROUBLE_BYTES = SENTINEL_TROUBLE_BYTES + 32,
 };
 
 struct sentinel_peer {
@@ -23,7 +26,8 @@ struct sentinel_peer {
     struct redis_address master; /* port 0: none */
     int64_t epoch, quorum, others;
     bool has_answered, knows_master;
-    int64_t replicas; /* its latest answer, from this round or an earlier one */
+    char refusal[REFUSAL_BYTES]; /* it lets this user not ask: its words */
+    int64_t replicas;            /* its latest answer, from this round or an earlier one */
 };
 
 struct redis_sentinel {
@@ -63,24 +67,28 @@ static void timer_restart(struct redis_sentinel *sentinel)
     CHECK(uv_timer_start(&sentinel->timer, on_timer, ROUND_INTERVAL_MS, 0) == 0);
 }
 
-/* Two connections each, because a subscribed one takes no questions. Both without a password. */
-static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct redis_address *address,
+/* Two connections each, because a subscribed one takes no questions. */
+static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct redis_target *all, unsigned index,
                       uint32_t timeout_ms)
 {
-    struct redis_target target = {.port = address->port};
+    struct redis_target target = {.port = all->sentinels[index].port};
     struct redis_link_settings settings = {
         .name = "sentinel",
         .durations = HISTOGRAM_REDIS_SENTINEL,
         .timeout_ms = timeout_ms,
         .backoff_max_ms = BACKOFF_MAX_MS,
         .calls_max = CALLS_MAX,
+        .to_sentinel = true,
     };
 
-    memcpy(target.host, address->host, sizeof target.host);
+    memcpy(target.host, all->sentinels[index].host, sizeof target.host);
+    memcpy(target.user, all->sentinel_user, sizeof target.user);
+    memcpy(target.password, all->sentinel_password, sizeof target.password);
     peer->questions = redis_link_create(loop, &target, &settings, on_questions_state, peer);
     settings.name = "sentinel-events";
     settings.subscription = &EVENTS;
     peer->events = redis_link_create(loop, &target, &settings, NULL, peer);
+    secure_wipe(&target, sizeof target);
 }
 
 struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis_target *target, uint32_t timeout_ms)
@@ -97,8 +105,7 @@ struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis
     sentinel->timer.data = sentinel;
     for (unsigned i = 0; i < sentinel->peer_count; i++) {
         sentinel->peers[i].sentinel = sentinel;
-        peer_open(&sentinel->peers[i], loop, &target->sentinels[i],
-                  timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS);
+        peer_open(&sentinel->peers[i], loop, target, i, timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS);
     }
     timer_restart(sentinel);
     return sentinel;
@@ -167,6 +174,7 @@ static void ask_peer(struct sentinel_peer *peer)
     peer->master.port = 0;
     peer->epoch = -1;
     peer->has_answered = peer->knows_master = false;
+    peer->refusal[0] = '\0';
     peer->sentinel->due += 2;
     /* The epoch first, so the address that follows is at least as new. SENTINEL MASTER itself names the old master
      * until a failover has ended. */
@@ -274,11 +282,23 @@ static const struct sentinel_peer *find_newest(const struct redis_sentinel *sent
     return newest;
 }
 
+/* Keeps the first one. */
+static void note_trouble(const struct sentinel_peer *peer, struct sentinel_census *census)
+{
+    if (census->trouble[0] || peer->knows_master)
+        return;
+    if (peer->refusal[0])
+        snprintf(census->trouble, sizeof census->trouble, "%s: %s", redis_link_where(peer->questions), peer->refusal);
+    else
+        snprintf(census->trouble, sizeof census->trouble, "%s", redis_link_trouble(peer->questions));
+}
+
 static void take_census(struct redis_sentinel *sentinel, const struct sentinel_peer *newest)
 {
     struct sentinel_census census = {.asked = sentinel->peer_count};
 
     for (unsigned i = 0; i < sentinel->peer_count; i++) {
+        note_trouble(&sentinel->peers[i], &census);
         census.knowing += sentinel->peers[i].knows_master;
         census.agreeing +=
             newest && sentinel->peers[i].knows_master && is_same(&sentinel->peers[i].master, &newest->master);
@@ -288,12 +308,13 @@ static void take_census(struct redis_sentinel *sentinel, const struct sentinel_p
     sentinel->census = census;
 }
 
-static const char *trouble_of(const struct redis_sentinel *sentinel)
+static const char *trouble_of(const struct redis_sentinel *sentinel, char ret_text[TROUBLE_BYTES])
 {
     for (unsigned i = 0; i < sentinel->peer_count; i++)
-        if (sentinel->peers[i].has_answered)
+        if (sentinel->peers[i].has_answered && !sentinel->peers[i].refusal[0])
             return "no Sentinel knows a master of that name";
-    return "no Sentinel answers";
+    snprintf(ret_text, TROUBLE_BYTES, "no Sentinel answers: %s", sentinel->census.trouble);
+    return ret_text;
 }
 
 /* An epoch lower than one seen before is accepted only if most Sentinels answered and none has a higher one: they were
@@ -301,6 +322,7 @@ static const char *trouble_of(const struct redis_sentinel *sentinel)
 static void round_end(struct redis_sentinel *sentinel)
 {
     const struct sentinel_peer *newest = find_newest(sentinel);
+    char text[TROUBLE_BYTES];
 
     take_census(sentinel, newest);
     if (newest && 2 * sentinel->census.knowing > sentinel->peer_count)
@@ -308,7 +330,7 @@ static void round_end(struct redis_sentinel *sentinel)
     if (newest)
         tell_all(sentinel, tell_master, &sentinel->master);
     else
-        tell_all(sentinel, tell_failure, trouble_of(sentinel));
+        tell_all(sentinel, tell_failure, trouble_of(sentinel, text));
     if (sentinel->is_round_asked)
         round_begin(sentinel);
 }
@@ -331,11 +353,19 @@ static int64_t field_of(const struct redis_reply *reply, struct text name, int64
     return otherwise;
 }
 
+/* reply: NULL if there is none. */
+static void note_refusal(struct sentinel_peer *peer, const struct redis_reply *reply)
+{
+    if (reply && text_equal(reply_error_kind(reply), TEXT("NOPERM")))
+        snprintf(peer->refusal, sizeof peer->refusal, "%.*s", TEXT_ARG(reply->text));
+}
+
 static void on_master_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct sentinel_peer *peer = arg;
 
     peer->has_answered = outcome == REDIS_REPLIED;
+    note_refusal(peer, reply);
     if (outcome == REDIS_REPLIED && reply->type == REPLY_ARRAY) {
         peer->epoch = field_of(reply, TEXT("config-epoch"), -1);
         peer->quorum = field_of(reply, TEXT("quorum"), 0);
@@ -363,6 +393,7 @@ static void on_address_answered(void *arg, enum redis_outcome outcome, const str
     struct sentinel_peer *peer = arg;
     struct redis_sentinel *sentinel = peer->sentinel;
 
+    note_refusal(peer, reply);
     peer->knows_master = outcome == REDIS_REPLIED && peer->epoch >= 0 && address_read(reply, &peer->master);
     if (peer->knows_master && !sentinel->is_closing) {
         if (peer->epoch > sentinel->epoch)

@@ -1,6 +1,7 @@
 #include "base/encode.h"
 #include "base/secure.h"
 #include "redis/target.h"
+#include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 
@@ -182,6 +183,35 @@ static bool parse_unix(struct text rest, struct redis_target *target, struct buf
     return true;
 }
 
+/* Quotes the address only if it cannot hold a password. */
+static bool refuse_scheme(struct text url, struct buf *ret_why)
+{
+    bool has_scheme = url.len > 0 && memmem(url.ptr, url.len, "://", strlen("://"));
+
+    buf_append_str(ret_why, "A Redis address must begin with redis://, redis-sentinel:// or unix: (TLS to Redis is not "
+                            "supported)");
+    if (!has_scheme && url.len > 0 && !memchr(url.ptr, '@', url.len))
+        buf_printf(ret_why, ": did you mean %s%.*s?", url.ptr[0] == '/' ? "unix:" : "redis://", TEXT_ARG(url));
+    else
+        buf_append_str(ret_why, ".");
+    return false;
+}
+
+bool redis_target_add_sentinel_auth(struct text line, struct redis_target *target, struct buf *ret_why)
+{
+    struct text password = line, user;
+
+    if (!text_next(&password, ':', &user) || password.len == 0)
+        return refuse(ret_why, "The file must hold one line: user:password, or :password for the default user.");
+    if (user.len >= sizeof target->sentinel_user || password.len >= sizeof target->sentinel_password)
+        return refuse(ret_why, "The Sentinels' user may have up to 127 bytes, their password up to 255.");
+    if (memchr(line.ptr, '\0', line.len) || memchr(line.ptr, '\n', line.len))
+        return refuse(ret_why, "The file must hold one line of text.");
+    snprintf(target->sentinel_user, sizeof target->sentinel_user, "%.*s", TEXT_ARG(user));
+    snprintf(target->sentinel_password, sizeof target->sentinel_password, "%.*s", TEXT_ARG(password));
+    return true;
+}
+
 bool redis_target_parse(struct text url, struct redis_target *ret_target, struct buf *ret_why)
 {
     struct redis_target target = {0};
@@ -194,9 +224,7 @@ bool redis_target_parse(struct text url, struct redis_target *ret_target, struct
     else if (text_starts_with(url, TEXT("unix:")))
         is_good = parse_unix(text_skip(url, strlen("unix:")), &target, ret_why);
     else
-        is_good = refuse(
-            ret_why,
-            "A Redis address must begin with redis://, redis-sentinel:// or unix: (TLS to Redis is not supported).");
+        is_good = refuse_scheme(url, ret_why);
     if (is_good)
         *ret_target = target;
     secure_wipe(&target, sizeof target);

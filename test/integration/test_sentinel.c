@@ -214,6 +214,56 @@ static void expect_refusal(struct fixture *fixture, const char *const *args, int
     free(err);
 }
 
+static void expect_auth(struct scene *scene, const char *line, const char *sentence)
+{
+    char path[PROCESS_PATH_BYTES];
+    const char *const args[] = {"account", "list", "--min-replicas", "1", "--sentinel-auth-file", path, NULL};
+    char *out, *err;
+
+    snprintf(path, sizeof path, "%.100s/sentinel-auth", scene->fixture.folder);
+    file_write(path, line);
+    cr_expect_eq(fixture_run(&scene->fixture, args, NULL, &out, &err), sentence ? 1 : 0, "%s", err);
+    cr_expect(!sentence || strstr(err, sentence), "%s in %s", sentence, err);
+    cr_expect(sentence || strstr(out, "North Clinic"), "%s", out);
+    free(out);
+    free(err);
+}
+
+/* Their users are not those of Redis. */
+Test(sentinel, sentinels_ask_for_a_password_of_their_own)
+{
+    static const char *const NO_AUTH[] = {"account", "list", "--min-replicas", "1", NULL};
+    static struct scene scene;
+    char path[PROCESS_PATH_BYTES];
+
+    fixture_start(&scene.fixture, 0, NULL);
+    sentinels_start(&scene.sentinels, &scene.fixture.redis, 2);
+    sentinels_demand(&scene.sentinels, "sesame", "watcher", "of:watchers");
+    snprintf(scene.fixture.redis.url, sizeof scene.fixture.redis.url, "%s", scene.sentinels.url);
+    expect_refusal(&scene.fixture, NO_AUTH, 1, "NOAUTH Authentication required (see --sentinel-auth-file)");
+    expect_auth(&scene, "watcher:wrong\n", "Sentinel 127.0.0.1:");
+    expect_auth(&scene, "watcher:wrong\n", ": WRONGPASS invalid username-password pair or user is disabled (see");
+    expect_auth(&scene, ":sesame", NULL);
+    expect_auth(&scene, "watcher:of:watchers\n", NULL);
+
+    snprintf(path, sizeof path, "%.100s/sentinel-auth", scene.fixture.folder);
+    for (unsigned i = 0; i < NODES; i++)
+        fixture_add_node(&scene.fixture, (const char *const[]){"--min-replicas", "1", "--redis-timeout-ms", "500",
+                                                               "--sentinel-auth-file", path, NULL});
+    make_keys(&scene);
+    redis_server_kill(&scene.fixture.redis);
+    check_until_known(&scene, 0);
+    redis_server_restart(&scene.fixture.redis);
+    for (unsigned i = 0; i < SENTINELS; i++)
+        redis_server_tell(&scene.sentinels.servers[i], "ACL", "SETUSER", "watcher", "-sentinel|master", NULL);
+    expect_auth(&scene, "watcher:of:watchers\n", ": NOPERM ");
+    setenv("CHATELAINE_SENTINEL_AUTH_FILE", path, 1);
+    snprintf(scene.fixture.redis.url, sizeof scene.fixture.redis.url, "redis://127.0.0.1:1");
+    expect_refusal(&scene.fixture, NO_AUTH, 2, "only for Sentinels");
+    unsetenv("CHATELAINE_SENTINEL_AUTH_FILE");
+    scene_stop(&scene);
+}
+
 #define SERVE "serve", "--listen", "127.0.0.1:0", "--internal-listen", "127.0.0.1:0", "--public-origin", NODE_ORIGIN
 
 Test(sentinel, serve_refuses_what_a_failover_would_break)

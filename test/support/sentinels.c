@@ -113,6 +113,25 @@ void sentinels_start(struct sentinels *sentinels, struct redis_server *master, u
         test_give_up("the Sentinels do not come to know each other, see %s", sentinels->servers[0].process.out_path);
 }
 
+void sentinels_demand(struct sentinels *sentinels, const char *password, const char *user, const char *user_password)
+{
+    char secret[64], user_secret[64];
+
+    snprintf(secret, sizeof secret, ">%s", password);
+    snprintf(user_secret, sizeof user_secret, ">%s", user_password);
+    for (unsigned i = 0; i < SENTINELS; i++) {
+        struct redis_server *server = &sentinels->servers[i];
+
+        /* What they ask each other for votes with. */
+        redis_server_tell(server, "SENTINEL", "CONFIG", "SET", "sentinel-pass", password, NULL);
+        redis_server_tell(server, "ACL", "SETUSER", user, "reset", "on", user_secret, "&+switch-master", "+ping",
+                          "+client|setname", "+subscribe", "+sentinel|master", "+sentinel|get-master-addr-by-name",
+                          NULL);
+        redis_server_tell(server, "ACL", "SETUSER", "default", "resetpass", secret, NULL);
+        server->options.password = password;
+    }
+}
+
 static unsigned named_by(const struct sentinels *sentinels, unsigned sentinel)
 {
     char reply[256], wanted[16];

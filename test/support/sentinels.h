@@ -18,6 +18,8 @@ struct sentinels {
 
 /* Returns when the replicas are in sync and every Sentinel knows all others. The master gets a port and is guarded. */
 void sentinels_start(struct sentinels *sentinels, struct redis_server *master, unsigned replicas);
+/* From now on every Sentinel asks for a password, and knows another user with no more rights than nodes need. */
+void sentinels_demand(struct sentinels *sentinels, const char *password, const char *user, const char *user_password);
 /* The index of the Redis that the second and third Sentinel name as the master. The first Sentinel may be stopped. */
 unsigned sentinels_master(const struct sentinels *sentinels);
 /* Waits until all replicas follow that master and all Sentinels agree. False after timeout_ms. */

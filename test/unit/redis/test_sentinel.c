@@ -107,7 +107,12 @@ static void on_ready(void *arg, bool is_up)
 
 static void open_links(void)
 {
-    struct redis_target target = {.master_name = "keys", .sentinel_count = PEERS};
+    struct redis_target target = {.master_name = "keys",
+                                  .sentinel_count = PEERS,
+                                  .user = "app",
+                                  .password = "of-redis",
+                                  .sentinel_user = "watcher",
+                                  .sentinel_password = "of-sentinels"};
     struct redis_link_settings settings = {
         .name = "link", .timeout_ms = TIMEOUT_MS, .backoff_max_ms = 100, .calls_max = 4, .to_master = true};
 
@@ -183,6 +188,20 @@ Test(redis_sentinel, leads_all_links_to_the_master)
     cr_assert_eq(fake_redis_accepted(w.redises[0]), 0);
     cr_assert_eq(w.downs, 0);
     cr_assert_eq(metric_values[METRIC_REDIS_SWITCHES], 0);
+    close_all();
+}
+
+Test(redis_sentinel, keeps_the_passwords_of_redis_and_sentinels_apart)
+{
+    open_fakes();
+    name_at_all(0, 1);
+    open_links();
+    until(are_links_ready, NULL);
+    cr_assert_eq(fake_redis_count(w.redises[0], "AUTH"), LINKS);
+    cr_assert_eq(fake_redis_count(w.redises[0], "AUTH app of-redis"), LINKS);
+    for (unsigned i = 0; i < PEERS; i++)
+        cr_assert_eq(fake_redis_count(w.peers[i], "AUTH"), fake_redis_count(w.peers[i], "AUTH watcher of-sentinels"));
+    cr_assert_gt(fake_redis_count(w.peers[0], "AUTH") + fake_redis_count(w.peers[1], "AUTH"), 0);
     close_all();
 }
 
@@ -270,7 +289,24 @@ Test(redis_sentinel, tells_why_there_is_no_master)
     until_trouble("no Sentinel knows a master of that name");
     for (unsigned i = 0; i < PEERS; i++)
         fake_redis_go_away(w.peers[i]);
-    until_trouble("no Sentinel answers");
+    until_trouble("no Sentinel answers: Sentinel 127.0.0.1:");
+    cr_assert_eq(w.ups, 0);
+    close_all();
+}
+
+Test(redis_sentinel, tells_which_one_refuses_to_answer)
+{
+    open_fakes();
+    for (unsigned i = 0; i < PEERS; i++)
+        rule(w.peers[i], "SENTINEL", "-NOPERM User watcher has no permissions\r\n", 0);
+    open_links();
+    until_trouble(": NOPERM User watcher has no permissions");
+    cr_assert(strstr(redis_sentinel_census(w.sentinel).trouble, "Sentinel 127.0.0.1:"));
+    for (unsigned i = 0; i < PEERS; i++) {
+        rule(w.peers[i], "AUTH", "-WRONGPASS invalid username-password pair or user is disabled.\r\n", 0);
+        fake_redis_hang_up(w.peers[i], "chatelaine-sentinel");
+    }
+    until_trouble("user is disabled (see --sentinel-auth-file)");
     cr_assert_eq(w.ups, 0);
     close_all();
 }

@@ -87,6 +87,64 @@ Test(redis_target, reads_sentinels)
     }
 }
 
+Test(redis_target, reads_what_sentinels_ask_for)
+{
+    static const struct {
+        const char *line, *user, *password; /* user NULL: refused */
+    } CASES[] = {
+        {"app:secret", "app", "secret"},
+        {":secret", "", "secret"},
+        {"app:s:e%40", "app", "s:e%40"},
+        {"secret", NULL, NULL},
+        {"", NULL, NULL},
+        {"app:", NULL, NULL},
+        {"app:hunter2\nmore", NULL, NULL},
+        {A32 A32 A32 A32 ":secret", NULL, NULL},
+        {"app:" A32 A32 A32 A32 A32 A32 A32 A32, NULL, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct redis_target got = {.user = "app"};
+        struct buf why;
+
+        buf_init(&why, 1024);
+        cr_assert_eq(redis_target_add_sentinel_auth(text_of(CASES[i].line), &got, &why), CASES[i].user != NULL, "%s",
+                     CASES[i].line);
+        cr_assert_eq(why.len == 0, CASES[i].user != NULL, "%s", CASES[i].line);
+        cr_assert(why.len == 0 || !memmem(why.ptr, why.len, "hunter2", 7), "%s", CASES[i].line);
+        cr_assert_str_eq(got.sentinel_user, CASES[i].user ? CASES[i].user : "");
+        cr_assert_str_eq(got.sentinel_password, CASES[i].password ? CASES[i].password : "");
+        cr_assert_str_eq(got.user, "app", "the master's stays");
+        buf_finish(&why);
+    }
+}
+
+Test(redis_target, guesses_what_was_meant)
+{
+    static const struct {
+        const char *url, *guess; /* NULL: none */
+    } CASES[] = {
+        {"127.0.0.1:6379", "did you mean redis://127.0.0.1:6379?"},
+        {"localhost", "did you mean redis://localhost?"},
+        {"/run/redis.sock", "did you mean unix:/run/redis.sock?"},
+        {"app:hunter2@host", NULL},
+        {"http://host", NULL},
+        {"", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct redis_target got;
+        struct buf why;
+
+        buf_init(&why, 1024);
+        cr_assert(!redis_target_parse(text_of(CASES[i].url), &got, &why));
+        buf_append_char(&why, '\0');
+        cr_assert_eq(strstr(why.ptr, "did you mean") != NULL, CASES[i].guess != NULL, "%s", why.ptr);
+        cr_assert(!CASES[i].guess || strstr(why.ptr, CASES[i].guess), "%s", why.ptr);
+        buf_finish(&why);
+    }
+}
+
 Test(redis_target, refuses_what_is_wrong_without_telling_the_password)
 {
     static const char *const CASES[] = {
