@@ -92,6 +92,17 @@ static bool is_in_path(const char *program)
     return false;
 }
 
+/* The server to start; NULL: none is installed. Debian 13 has both. */
+static const char *find_server(void)
+{
+    static const char *const SERVERS[] = {"redis-server", "valkey-server"};
+
+    for (size_t i = 0; i < sizeof SERVERS / sizeof *SERVERS; i++)
+        if (is_in_path(SERVERS[i]))
+            return SERVERS[i];
+    return NULL;
+}
+
 /* In the syntax of redis.conf: quoted, with escapes. */
 static void put_quoted(struct buf *out, const char *name, const char *value)
 {
@@ -164,10 +175,10 @@ int dev_redis_start(struct dev_redis *redis, uv_loop_t *loop, const struct dev_h
     *redis = (struct dev_redis){.loop = loop, .home = home, .is_open = true};
     CHECK(uv_timer_init(loop, &redis->timer) == 0);
     int code = stop_leftover(redis);
-    if (code == EXIT_DONE && !is_in_path("redis-server"))
-        code = command_fail(
-            EXIT_FAILED,
-            "redis-server is not in PATH; install version 7.0 or newer (Debian: apt-get install redis-server)");
+    if (code == EXIT_DONE && !find_server())
+        code =
+            command_fail(EXIT_FAILED, "neither redis-server nor valkey-server is in PATH; install Redis 7.0 or newer "
+                                      "(Debian: apt-get install redis-server)");
     if (code == EXIT_DONE)
         code = write_config(home);
     if (code == EXIT_DONE)
@@ -215,6 +226,10 @@ void dev_redis_stop(struct dev_redis *redis)
 int dev_redis_run(const struct command_line *line)
 {
     CHECK(prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) == 0);
-    execlp("redis-server", "redis-server", line->operands[0], (char *)NULL);
-    return command_fail(EXIT_FAILED, "cannot start redis-server: %s", strerror(errno));
+    const char *server = find_server();
+
+    if (!server)
+        return command_fail(EXIT_FAILED, "neither redis-server nor valkey-server is in PATH");
+    execlp(server, server, line->operands[0], (char *)NULL);
+    return command_fail(EXIT_FAILED, "cannot start %s: %s", server, strerror(errno));
 }

@@ -15,6 +15,13 @@
 
 enum { ARGS_MAX = 16 };
 
+const char *redis_server_binary(void)
+{
+    const char *other = getenv("CHATELAINE_TEST_REDIS_SERVER");
+
+    return other ? other : "redis-server";
+}
+
 /* A port that was free a moment ago. The kernel assigns such ports in turn, so it stays free long enough. */
 uint16_t redis_server_free_port(void)
 {
@@ -188,7 +195,7 @@ void redis_server_wait_up(struct redis_server *server)
 static void run(struct redis_server *server)
 {
     char port[8], announced_port[8], load_delay[16];
-    const char *argv[40] = {"redis-server",
+    const char *argv[40] = {redis_server_binary(),
                             "--dir",
                             server->folder,
                             "--unixsocket",

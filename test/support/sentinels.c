@@ -33,7 +33,7 @@ static void sentinel_start(struct redis_server *server, uint16_t master_port)
              server->port, server->socket_path, server->folder, master_port);
     file_write(path, conf);
     process_start(&server->process, server->folder, "sentinel",
-                  (const char *const[]){"redis-server", path, "--sentinel", NULL});
+                  (const char *const[]){redis_server_binary(), path, "--sentinel", NULL});
 }
 
 static bool is_in_touch(const struct sentinels *sentinels, unsigned index)
