@@ -65,6 +65,8 @@
       "Switches to another master named by Sentinels.")                                                             \
     X(METRIC_REDIS_FULL, gauge, "chatelaine_redis_full", "",                                                        \
       "1 while Redis' memory is full: nothing new can be created; checks and revocations still work.")              \
+    X(METRIC_REDIS_DURABILITY_ASSERTED, gauge, "chatelaine_redis_durability_asserted", "",                          \
+      "1 if an operator asserts that Redis is durable, and the node cannot see it (--redis-durability).")           \
     X(METRIC_USAGE_FLUSHED, counter, "chatelaine_usage_flushed_total", "", "Uses of keys written to Redis.")        \
     X(METRIC_USAGE_DROPPED, counter, "chatelaine_usage_dropped_total", "",                                          \
       "Uses of keys that were not counted because the table was full.")                                             \

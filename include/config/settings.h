@@ -6,6 +6,7 @@
 
 #define SETTINGS_INTERNAL_LISTEN "127.0.0.1:8081" /* the default address of a node's internal listener */
 
+enum redis_durability { REDIS_DURABILITY_OBSERVED, REDIS_DURABILITY_ASSERTED };
 enum grant_policy { GRANT_SUBSET, GRANT_ANY };
 enum check_status { CHECK_STATUS_EXACT, CHECK_STATUS_STRICT401 };
 
@@ -14,6 +15,7 @@ struct settings {
     const char *redis;
     const char *redis_file;
     const char *sentinel_auth_file;
+    int redis_durability; /* enum redis_durability */
     const char *prefix;
     int64_t redis_timeout_ms;
     int64_t min_replicas;

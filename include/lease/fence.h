@@ -4,10 +4,11 @@
 #include "redis/sentinel.h"
 
 struct fence {
-    struct redis_sentinel *sentinel; /* NULL: masters are replaced by hand only */
-    int64_t min_replicas;            /* as in lease_settings */
-    int64_t replicas_listed;         /* by the master's last INFO, in any state */
-    uint64_t connected_ns;           /* when the `changes` link came up; 0: it is down */
+    struct redis_sentinel *sentinel; /* NULL: none tells who else could be promoted */
+    int64_t min_replicas;            /* these two as in lease_settings */
+    bool may_be_replaced;
+    int64_t replicas_listed; /* by the master's last INFO, in any state */
+    uint64_t connected_ns;   /* when the `changes` link came up; 0: it is down */
     uint64_t followed_ns; /* when min_replicas replicas first acknowledged something on that connection; 0: not yet */
 };
 

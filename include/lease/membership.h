@@ -31,8 +31,8 @@ void membership_close(struct membership *member, void (*closed)(void *arg), void
 /* Whether the cache may be used now. Reads clock_boot_ns() and returns it in ret_now_ns, so call it only after the
  * request's bytes arrived (rule 4). */
 MUST_CHECK bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns);
-/* Whether a reply just read from Redis may decide anything (rule 10). Behind Sentinel only a valid lease proves that
- * this Redis is still the master: a replaced one gets no acknowledgements for heartbeats but still answers reads.
+/* Whether a reply just read from Redis may decide anything (rule 10). Where another Redis may take over, only a valid
+ * lease proves that this one is still the master: a replaced one acknowledges no heartbeats but still answers reads.
  * Otherwise always true. */
 MUST_CHECK bool membership_may_decide(const struct membership *member);
 /* Take it when a read is sent. Its reply may enter the cache only if membership_may_fill() still accepts it when the

@@ -2,10 +2,12 @@
 #pragma once
 #include "core/keyring.h"
 #include "lease/identity.h"
+#include "redis/sentinel.h"
 
 /* One examination of Redis, for the checks at start, while serving, and in doctor. */
 struct store_facts {
-    char redis_version[32];
+    char redis_version[32]; /* the version of Redis that it is compatible with */
+    char server[48];        /* what it is: "Redis 7.0.15", "Valkey 8.1.1" */
     /* Without CONFIG GET, appendonly and noeviction come from INFO, and the other settings are false or 0. */
     bool appendonly, appendfsync_always, no_fsync_on_rewrite_off, noeviction, writable;
     bool full; /* memory is full: only scripts with allow-oom can write; `writable` stays true */
@@ -25,11 +27,15 @@ struct store_facts {
     bool any_key_will_do;                       /* STORE_KEY_ROTATES: the rules about master keys do not apply */
     int64_t unsealed_until_ms;                  /* until then records without a seal are accepted; 0: never */
     bool config_readable;                       /* false: the ACL forbids CONFIG GET; see above */
+    bool durability_asserted;                   /* --redis-durability asserted */
+    /* Parts of INFO that Redis lets this user not read. Only allowed with durability_asserted. */
+    bool memory_hidden, persistence_hidden, replication_hidden;
     /* min-replicas-to-write and min-replicas-max-lag; 0 if unknown */
     int64_t replicas_to_write, replica_lag_s;
     /* Sentinels: configured (0: --redis names Redis itself); that know the master; that agree on it; that must agree
      * before a failover; and how many exist by their own count. */
     int64_t sentinels, sentinels_knowing, sentinels_agreeing, sentinel_quorum, sentinels_known;
+    char sentinel_trouble[SENTINEL_TROUBLE_BYTES]; /* as in struct sentinel_census */
     /* Replicas that Sentinel could promote, in any state: the higher of the Sentinels' and the master's count. */
     int64_t replicas_known;
     /* This store's own settings and its node's lease (0: none); failover safety depends on them. */

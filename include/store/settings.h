@@ -13,6 +13,7 @@ struct store_settings {
     int64_t keys_max, device_keys_max; /* active keys per account */
     int64_t changes_per_minute;        /* per key or user; ten times as many per account and kind of actor */
     bool unsafe_redis;                 /* serve even if Redis is not durable */
+    bool durability_asserted;          /* where CONFIG GET is forbidden: every acknowledged write survives a takeover */
     /* Seals new records and verifies those that are read: a record with a wrong MAC is not found. Outlives the store.
      * NULL: for commands without a master key; they verify nothing and create no sealed record. */
     struct keyring *keyring;

@@ -24,6 +24,14 @@ const char *store_trouble(const struct store *store);
 /* Not ready because Redis is still loading its data from disk. */
 bool store_is_loading(const struct store *store);
 
+/* "Redis 7.0.15", "Valkey 8.1.1"; empty before the first examination. */
+const char *store_server(const struct store *store);
+/* settings.durability_asserted */
+bool store_asserts_durability(const struct store *store);
+/* Notes in the store how this node knows that Redis is durable (settings.durability_asserted). If that differs from
+ * what is noted, it becomes an event in the store's trail. */
+void store_note_durability(struct store *store, void (*done)(void *arg, enum store_result result), void *arg);
+
 /* Accepts, for an operator, the loss of acknowledged changes that this Redis lacks, so that nodes serve again.
  * STORE_NOT_FOUND: the store is empty. */
 void store_accept_loss(struct store *store, void (*done)(void *arg, enum store_result result), void *arg);

@@ -48,7 +48,7 @@ static void check_rule(struct doctor_report *report, const struct store_facts *f
 static void check_setting(struct doctor_report *report, const struct store_facts *facts, const char *name, bool fits,
                           const char *value, const char *remedy)
 {
-    if (!facts->config_readable)
+    if (!facts->config_readable && !facts->durability_asserted)
         add(report, name, DOCTOR_FAIL, fitness_rule("config-get")->remedy,
             "unknown: Redis does not let this user read its configuration");
     else
@@ -57,24 +57,54 @@ static void check_setting(struct doctor_report *report, const struct store_facts
 
 static void check_settings(struct doctor_report *report, const struct store_facts *facts, enum fitness_kind kind)
 {
+    struct store_facts seen = *facts;
+
+    seen.durability_asserted = false;
     for (size_t i = 0; i < FITNESS_RULE_COUNT; i++) {
         const struct fitness_rule *rule = &FITNESS_RULES[i];
 
-        if (rule->kind == kind && rule->value)
+        if (rule->kind != kind || !rule->value)
+            continue;
+        if (rule->holds(facts) && !rule->holds(&seen))
+            add(report, rule->name, DOCTOR_OK, NULL, "not visible, asserted");
+        else
             check_setting(report, facts, rule->name, rule->holds(facts), rule->value, rule->remedy);
     }
 }
 
-static void check_memory(struct doctor_report *report, const struct store_facts *facts)
+static void check_durability(struct doctor_report *report, const struct store_facts *facts)
 {
-    bool goes_on = facts->save_off || facts->stop_writes_on_failure_off || !facts->config_readable;
+    if (!facts->durability_asserted)
+        add(report, "redis-durability", DOCTOR_OK, NULL, "observed");
+    else if (facts->config_readable)
+        add(report, "redis-durability", DOCTOR_OK, NULL,
+            "asserted, but CONFIG GET is allowed: judged by what it shows");
+    else
+        add(report, "redis-durability", DOCTOR_WARN,
+            "You vouch for it: make sure that this service keeps every write that it acknowledges, in a takeover too. "
+            "Otherwise a revoked key is valid again.",
+            "asserted; INFO shows %s",
+            facts->persistence_hidden ? "nothing about it"
+            : facts->appendonly       ? "an append-only file"
+                                      : "no append-only file");
+}
 
-    add(report, "stop-writes-on-bgsave-error", goes_on ? DOCTOR_OK : DOCTOR_WARN,
+/* Only CONFIG GET shows it. */
+static void check_snapshots(struct doctor_report *report, const struct store_facts *facts)
+{
+    if (!facts->config_readable)
+        return;
+    add(report, "stop-writes-on-bgsave-error",
+        facts->save_off || facts->stop_writes_on_failure_off ? DOCTOR_OK : DOCTOR_WARN,
         "A failed snapshot would stop all changes, revocations included: set save \"\" (the append-only file holds "
         "everything) or stop-writes-on-bgsave-error no, by CONFIG SET and in redis.conf.",
-        facts->save_off || !facts->config_readable ? "no snapshots"
-        : facts->stop_writes_on_failure_off        ? "no"
-                                                   : "yes, and snapshots are enabled");
+        facts->save_off                     ? "no snapshots"
+        : facts->stop_writes_on_failure_off ? "no"
+                                            : "yes, and snapshots are enabled");
+}
+
+static void check_memory(struct doctor_report *report, const struct store_facts *facts)
+{
     add(report, "memory", facts->full ? DOCTOR_FAIL : DOCTOR_OK,
         "Nothing new can be created; checks, sign-ins and revocations still work. Raise maxmemory, or free memory.",
         facts->full ? "full" : "not full");
@@ -119,15 +149,16 @@ static void check_sentinels(struct doctor_report *report, const struct store_fac
                  "same master under this name and reach each other.";
     } else if (facts->sentinels_knowing < facts->sentinels) {
         status = DOCTOR_WARN;
-        remedy = "Make sure that all Sentinels in --redis run, can be reached from here without a password, and "
-                 "monitor that name.";
+        remedy = "Make sure that all Sentinels in --redis run, can be reached from here with the user and password in "
+                 "--sentinel-auth-file, and monitor that name.";
     } else if (known < 3 || 2 * facts->sentinel_quorum <= known) {
         status = DOCTOR_WARN;
         remedy = "Run three Sentinels on three machines, with a quorum of two, to survive the loss of one.";
     }
     add(report, "sentinels", status, remedy,
-        "%" PRId64 " of %" PRId64 " know the master, %" PRId64 " agree; quorum %" PRId64 " of %" PRId64,
-        facts->sentinels_knowing, facts->sentinels, facts->sentinels_agreeing, facts->sentinel_quorum, known);
+        "%" PRId64 " of %" PRId64 " know the master, %" PRId64 " agree; quorum %" PRId64 " of %" PRId64 "%s%s",
+        facts->sentinels_knowing, facts->sentinels, facts->sentinels_agreeing, facts->sentinel_quorum, known,
+        facts->sentinel_trouble[0] ? "; " : "", facts->sentinel_trouble);
 }
 
 /* The settings that stop a replaced master (rule 10). */
@@ -199,7 +230,7 @@ static void check_clock(struct doctor_report *report, int64_t ahead_ms)
                                                            : DOCTOR_OK;
 
     add(report, "clock", status, "Set both clocks by NTP: one-time codes are valid for seconds only.",
-        "Redis is %" PRId64 " ms %s of this machine", apart_ms, ahead_ms < 0 ? "behind" : "ahead");
+        "Redis is %" PRId64 " ms %s this machine", apart_ms, ahead_ms < 0 ? "behind" : "ahead of");
 }
 
 static void check_redis(struct doctor_report *report, const struct doctor_evidence *evidence)
@@ -212,8 +243,10 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
     if (!evidence->is_reachable)
         return;
     check_address(report, evidence);
-    check_rule(report, facts, "redis-version", "Redis %s", facts->redis_version);
+    check_rule(report, facts, "redis-version", "%s", facts->server);
+    check_durability(report, facts);
     check_settings(report, facts, FITNESS_DURABLE);
+    check_snapshots(report, facts);
     check_memory(report, facts);
     check_rule(report, facts, "writable",
                facts->writable ? "Redis accepts our changes" : "Redis does not accept our changes");

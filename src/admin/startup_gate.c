@@ -58,6 +58,7 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
         .device_keys_max = settings->device_keys_max,
         .changes_per_minute = settings->changes_per_minute,
         .unsafe_redis = settings->unsafe_redis,
+        .durability_asserted = settings->redis_durability == REDIS_DURABILITY_ASSERTED,
     };
     return redis_target_parse(text_trim(buf_text(&url)), &ret_store->target, ret_why) &&
            (!settings->sentinel_auth_file ||
@@ -66,6 +67,12 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
 
 bool store_settings_survive_failover(const struct store_settings *store, struct buf *ret_why)
 {
+    if (store->durability_asserted && store->target.sentinel_count > 0) {
+        buf_append_str(ret_why,
+                       "--redis-durability asserted is not for redis-sentinel://: grant the user of every Redis "
+                       "+config|get, so that nodes can see the settings that a failover depends on");
+        return false;
+    }
     if (store->target.sentinel_count == 0 || store->unsafe_redis || store->min_replicas > 0)
         return true;
     buf_append_str(ret_why,

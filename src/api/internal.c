@@ -5,9 +5,11 @@
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 
-static void reply_status(struct http_request *request, int http_status, const char *status, const char *reason)
+/* durability: how the node knows that Redis is durable; NULL: of no interest. */
+static void reply_status(struct http_request *request, int http_status, const char *status, const char *reason,
+                         const char *durability)
 {
-    char storage[512];
+    char storage[1024];
     struct buf out;
     struct json_writer w = {.out = &out};
 
@@ -16,6 +18,8 @@ static void reply_status(struct http_request *request, int http_status, const ch
     json_put_member(&w, "status", text_of(status));
     if (reason)
         json_put_member(&w, "reason", text_of(reason));
+    if (durability)
+        json_put_member(&w, "redis_durability", text_of(durability));
     json_object_end(&w);
     http_reply_json(request, http_status, &out);
 }
@@ -33,13 +37,7 @@ static bool is_read(struct exchange *exchange)
 void liveness_show(struct exchange *exchange)
 {
     if (is_read(exchange))
-        reply_status(exchange->request, 200, "ok", NULL);
-}
-
-/* trouble: something that does not work although the node is ready, because other nodes could not do it either. */
-static void show_ready(struct http_request *request, const char *trouble)
-{
-    reply_status(request, 200, "ok", trouble[0] ? trouble : NULL);
+        reply_status(exchange->request, 200, "ok", NULL, NULL);
 }
 
 void readiness_show(struct exchange *exchange)
@@ -49,13 +47,16 @@ void readiness_show(struct exchange *exchange)
 
     if (!is_read(exchange))
         return;
+    /* Only what the node cannot see for itself is worth telling. */
+    const char *durability = store_asserts_durability(service->store) ? "asserted" : NULL;
+    const char *trouble = store_trouble(service->store);
+
     if (service->draining)
-        reply_status(request, 503, "draining", "The node is shutting down.");
+        reply_status(request, 503, "draining", "The node is shutting down.", durability);
     else if (!store_is_ready(service->store))
-        reply_status(request, 503, store_is_empty(service->store) ? "empty" : "unavailable",
-                     store_trouble(service->store));
-    else
-        show_ready(request, store_trouble(service->store));
+        reply_status(request, 503, store_is_empty(service->store) ? "empty" : "unavailable", trouble, durability);
+    else /* some things may not work all the same, because other nodes could not do them either */
+        reply_status(request, 200, "ok", trouble[0] ? trouble : NULL, durability);
 }
 
 enum { METRICS_MAX_BYTES = 128 * 1024 };

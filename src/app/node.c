@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "base/secure.h"
 #include "config/key_file.h"
 #include "console/console.h"
@@ -49,7 +50,8 @@ struct node {
 
     char fixed_headers[FIXED_HEADERS_MAX_BYTES];
     char address[HTTP_ADDRESS_BYTES], internal_address[HTTP_ADDRESS_BYTES];
-    bool is_serving; /* has been ready once */
+    bool is_serving;                                                                 /* has been ready once */
+    enum { DURABILITY_NOT_NOTED, DURABILITY_IS_NOTED, DURABILITY_NOTED } durability; /* in the store, by this node */
     bool is_stopping;
     int64_t drain_ms;
     size_t step;      /* of the teardown */
@@ -95,12 +97,29 @@ static struct route_policy *policy_load(const char *path, struct buf *ret_why)
     return policy;
 }
 
+static void on_durability_noted(void *arg, enum store_result result)
+{
+    struct node *node = arg;
+
+    node->durability = result == STORE_OK ? DURABILITY_NOTED : DURABILITY_NOT_NOTED;
+}
+
+/* Once; if Redis is lost meanwhile, again when it is back. */
+static void note_durability(struct node *node)
+{
+    if (node->durability != DURABILITY_NOT_NOTED || !store_is_ready(node->store))
+        return;
+    node->durability = DURABILITY_IS_NOTED;
+    store_note_durability(node->store, on_durability_noted, node);
+}
+
 static void node_store_changed(void *arg)
 {
     struct node *node = arg;
 
     if (node->is_stopping || !node->is_serving)
         return;
+    note_durability(node);
     if (store_is_ready(node->store))
         LOG(LOG_INFO, "the store is ready again", log_str("address", node->address));
     else
@@ -113,7 +132,7 @@ static void node_announce(struct node *node)
     struct buf why;
 
     LOG(LOG_INFO, "node serves", log_str("address", node->address), log_str("internal_address", node->internal_address),
-        log_int("pid", getpid()));
+        log_str("server", store_server(node->store)), log_int("pid", getpid()));
     buf_init_fixed(&why, storage, sizeof storage);
     if (node->settings->ready_file &&
         !ready_file_write(node->settings->ready_file, node->address, node->internal_address, &why))
@@ -127,6 +146,7 @@ static void node_gated(void *arg, enum startup_gate_result result, const char *w
     if (result == STARTUP_GATE_OPEN) {
         node->is_serving = true;
         node_announce(node);
+        note_durability(node);
         node->events.serving(node->events.arg, node);
         return;
     }
@@ -310,9 +330,12 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
     if (!settings_check_origin(s->public_origin, ret_why) || !store_settings_read(s, &node->store_settings, ret_why) ||
         !store_settings_survive_failover(&node->store_settings, ret_why))
         return false;
-    if (node->store_settings.target.sentinel_count > 0 && s->lease_ms == 0) {
-        buf_append_str(ret_why, "redis-sentinel:// needs leases, because only a lease tells a master from a replaced "
-                                "one: set --lease-ms above 0, or name a single Redis");
+    if (s->lease_ms == 0 &&
+        (node->store_settings.target.sentinel_count > 0 || node->store_settings.durability_asserted)) {
+        buf_printf(ret_why,
+                   "%s needs leases, because only a lease tells a master from a replaced one: set --lease-ms above 0%s",
+                   node->store_settings.durability_asserted ? "--redis-durability asserted" : "redis-sentinel://",
+                   node->store_settings.durability_asserted ? "" : ", or name a single Redis");
         return false;
     }
     if (!device_clients_valid(text_of(s->device_clients))) {
@@ -348,6 +371,10 @@ static void node_log_start(const struct node *node)
         LOG(LOG_WARN,
             "--unsafe-redis: Redis may lose acknowledged changes, and a lost revocation brings its key back to life",
             log_text("redis", buf_text(&target)));
+    if (node->store_settings.durability_asserted)
+        LOG(LOG_WARN, "--redis-durability asserted: if Redis loses an acknowledged write, a revoked key is valid again",
+            log_text("redis", buf_text(&target)));
+    metric_set(METRIC_REDIS_DURABILITY_ASSERTED, node->store_settings.durability_asserted);
 }
 
 int node_open(struct node *node)

@@ -31,6 +31,15 @@ static const struct option_row STORE_ROWS[] = {
      .help =
          "Read from this file what the Sentinels of --redis ask for: user:password, or :password. User and password "
          "in --redis are only for Redis."},
+    {.name = "redis-durability",
+     .type = OPTION_CHOICE,
+     .offset = AT(redis_durability),
+     .default_text = "observed",
+     .choices = "observed|asserted",
+     .help =
+         "asserted is for managed services that forbid CONFIG GET: you assert that every write Redis acknowledges "
+         "survives, in a takeover too. If it does not, a revoked key is valid again. With observed, such a Redis is "
+         "refused."},
     {.name = "prefix",
      .type = OPTION_TEXT,
      .offset = AT(prefix),

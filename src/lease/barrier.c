@@ -330,7 +330,7 @@ void barriers_settle(struct barriers *barriers, void (*done)(void *arg, bool is_
     uint64_t sole_ns = fence_sole_since_ns(barriers->fence);
     uint64_t wait_ns = wait_of(longest_lease_ms(barriers, 0));
 
-    if (!barriers->fence->sentinel || (sole_ns > 0 && clock_boot_ns() >= sole_ns + wait_ns))
+    if (!barriers->fence->may_be_replaced || (sole_ns > 0 && clock_boot_ns() >= sole_ns + wait_ns))
         done(arg, true);
     else
         CHECK(barrier_wait(barrier_begin(barriers), 0, &NOBODY, done, arg));

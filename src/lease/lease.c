@@ -19,7 +19,8 @@ struct lease *lease_create(const struct lease_settings *settings, struct redis_s
     struct lease *lease = mem_alloc(sizeof *lease);
 
     lease->settings = *settings;
-    lease->fence = (struct fence){.sentinel = sentinel, .min_replicas = settings->min_replicas};
+    lease->fence = (struct fence){
+        .sentinel = sentinel, .min_replicas = settings->min_replicas, .may_be_replaced = settings->may_be_replaced};
     lease->barriers = barriers_create(&lease->settings, &lease->fence);
     lease->promises = promises_create(&lease->settings);
     lease->identity = identity_create(&lease->settings, lease->promises);

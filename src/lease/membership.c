@@ -130,7 +130,7 @@ bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns)
 
 bool membership_may_decide(const struct membership *member)
 {
-    return !member->settings->resolver || clock_boot_ns() < member->mastery_until_ns || !RULE(RULE_FENCE_READS);
+    return !member->settings->may_be_replaced || clock_boot_ns() < member->mastery_until_ns || !RULE(RULE_FENCE_READS);
 }
 
 uint64_t membership_epoch(const struct membership *member)

@@ -25,7 +25,7 @@ static bool is_writable(const struct store_facts *facts)
 
 static bool has_replicas(const struct store_facts *facts)
 {
-    return facts->replicas >= facts->min_replicas;
+    return facts->replication_hidden || facts->replicas >= facts->min_replicas; /* WAIT counts them in any case */
 }
 
 static bool key_made_the_store(const struct store_facts *facts)
@@ -43,29 +43,36 @@ static bool store_noted_its_key(const struct store_facts *facts)
     return facts->any_key_will_do || facts->keys != STORE_KEYS_UNNOTED;
 }
 
+/* The operator vouches for what cannot be seen. Whatever can be seen is judged as ever. That Redis keeps no append-only
+ * file, which INFO shows, contradicts nothing: such services keep writes elsewhere. */
+static bool is_vouched_for(const struct store_facts *facts)
+{
+    return facts->durability_asserted && !facts->config_readable;
+}
+
 static bool has_append_only_file(const struct store_facts *facts)
 {
-    return facts->appendonly;
+    return facts->appendonly || is_vouched_for(facts);
 }
 
 static bool evicts_nothing(const struct store_facts *facts)
 {
-    return facts->noeviction;
+    return facts->noeviction || (is_vouched_for(facts) && facts->memory_hidden);
 }
 
 static bool is_config_readable(const struct store_facts *facts)
 {
-    return facts->config_readable;
+    return facts->config_readable || facts->durability_asserted;
 }
 
 static bool syncs_each_write(const struct store_facts *facts)
 {
-    return facts->appendfsync_always;
+    return facts->appendfsync_always || is_vouched_for(facts);
 }
 
 static bool syncs_on_rewrite(const struct store_facts *facts)
 {
-    return facts->no_fsync_on_rewrite_off;
+    return facts->no_fsync_on_rewrite_off || is_vouched_for(facts);
 }
 
 static bool master_needs_a_replica(const struct store_facts *facts)
@@ -115,14 +122,16 @@ const struct fitness_rule FITNESS_RULES[] = {
      "This store was created by an earlier version that did not note its master key: run 'chatelaine master-key rotate "
      "--adopt' once, with the key that it was created with."},
 
+    {"config-get", FITNESS_DURABLE, is_config_readable, NULL,
+     "The Redis user may not run CONFIG GET, so durability cannot be checked: grant it +config|get (ACL SETUSER). If "
+     "this "
+     "is a managed service that forbids CONFIG to everyone, --redis-durability asserted lets you vouch for it."},
     {"appendonly", FITNESS_DURABLE, has_append_only_file, "yes",
      "Redis keeps no append-only file, so a restart loses keys and revocations: set appendonly yes, with CONFIG SET "
      "and in redis.conf."},
     {"maxmemory-policy", FITNESS_DURABLE, evicts_nothing, "noeviction",
      "Redis may evict keys and revocations when its memory is full: set maxmemory-policy noeviction, with CONFIG SET "
-     "and in redis.conf."},
-    {"config-get", FITNESS_DURABLE, is_config_readable, NULL,
-     "The Redis user may not run CONFIG GET, so durability cannot be checked: grant it +config|get (ACL SETUSER)."},
+     "and in redis.conf (of a managed service: in its parameters)."},
     {"appendfsync", FITNESS_DURABLE, syncs_each_write, "always",
      "Redis does not sync each write to disk, so a crash brings revoked keys back: set appendfsync always, with CONFIG "
      "SET and in redis.conf."},

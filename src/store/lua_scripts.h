@@ -38,6 +38,7 @@ enum script {
     SCRIPT_node_leave,
     SCRIPT_node_settle,
     SCRIPT_store_accept_loss,
+    SCRIPT_store_durability,
     SCRIPT_COUNT
 };
 

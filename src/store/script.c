@@ -439,15 +439,19 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
 
 /* Too few replicas acknowledged. A heartbeat then grants no lease and has no other effect: replicas may be slow for a
  * moment while changes still find enough of them in time. */
-static void note_too_few(struct script_call *call, enum redis_outcome outcome)
+static void note_too_few(struct script_call *call, enum redis_outcome outcome, const struct redis_reply *reply)
 {
+    bool is_refused = outcome == REDIS_REPLIED && reply->type == REPLY_ERROR;
+
     if (call->class == SCRIPT_HEARTBEAT) {
         call->result = outcome == REDIS_REPLIED ? STORE_REFUSED : STORE_UNKNOWN;
         call->reply = NULL;
         return;
     }
     call->result = STORE_UNKNOWN;
-    store_doubt(call->store, "Too few replicas acknowledge changes: bring them back, or lower --min-replicas.");
+    store_doubt(call->store, is_refused ? "Redis refuses WAIT, which --min-replicas needs: grant its user +wait."
+                                        : "Too few replicas acknowledge changes: bring them back, or lower "
+                                          "--min-replicas.");
 }
 
 static void wait_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
@@ -466,7 +470,7 @@ static void wait_answered(void *arg, enum redis_outcome outcome, const struct re
         fence_on_followed(lease_fence(call->store->lease));
     /* A script that changed nothing need not wait for replicas. */
     if (call->result == STORE_OK && !is_enough)
-        note_too_few(call, outcome);
+        note_too_few(call, outcome, reply);
     call_finish(call, call->reply);
 }
 

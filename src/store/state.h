@@ -11,11 +11,12 @@ enum {
     STORE_SCHEMA = 1,
     SCRIPT_SHA1_HEX_BYTES = 40,
     CONFIG_SETTING_COUNT = 8,
+    INFO_SECTION_COUNT = 4,
 };
 
-struct config_read {
+struct examined_row {
     struct store *store;
-    unsigned row; /* index into CONFIG_SETTINGS in store_examine.c */
+    unsigned row; /* index into CONFIG_SETTINGS or INFO_SECTIONS in store_examine.c */
 };
 
 /* An examination of Redis; one at a time. */
@@ -25,7 +26,7 @@ struct examination {
     int64_t sent_wall_ms;
     struct store_facts facts;
     const char *refusal; /* why Redis refuses writes, from its error reply; NULL: none of the known reasons */
-    struct config_read config_reads[CONFIG_SETTING_COUNT];
+    struct examined_row config_reads[CONFIG_SETTING_COUNT], info_reads[INFO_SECTION_COUNT];
     struct list waiting; /* struct examiner: callers of store_examine() */
     uv_timer_t timer;    /* ends their wait for a connection */
 };
@@ -42,7 +43,8 @@ struct store {
     bool reads_up, scripts_up, changes_up; /* as last reported by the links */
     const char *unfit;                     /* why changes are refused; NULL: they are accepted */
     bool is_full;                          /* Redis' memory is full: only scripts with allow-oom can write */
-    char trouble[256];
+    char trouble[512];
+    char server[48]; /* as in store_facts, by the last examination */
 
     struct examination examination;
     uv_timer_t probe;                    /* starts the next examination */

@@ -209,6 +209,26 @@ static void on_handle_closed(uv_handle_t *handle)
         closed(arg);
 }
 
+bool store_asserts_durability(const struct store *store)
+{
+    return store->settings.durability_asserted;
+}
+
+const char *store_server(const struct store *store)
+{
+    return store->server;
+}
+
+void store_note_durability(struct store *store, store_done *done, void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add(&args, store->settings.durability_asserted ? TEXT("asserted") : TEXT("observed"));
+    args_add(&args, TEXT("operator"));
+    verb_call_change(store, SCRIPT_store_durability, &args, done, arg);
+}
+
 void store_accept_loss(struct store *store, store_done *done, void *arg)
 {
     struct script_args args;

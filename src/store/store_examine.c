@@ -38,7 +38,7 @@ static const struct config_setting {
     {"stop-writes-on-bgsave-error", "no", offsetof(struct store_facts, stop_writes_on_failure_off), true},
 };
 
-static void info_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void ask_info(struct store *store);
 static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void time_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply);
@@ -58,7 +58,23 @@ void examination_init(struct store *store)
     store->on_probe = on_probe;
     list_init(&store->examination.waiting);
     for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++)
-        store->examination.config_reads[row] = (struct config_read){store, row};
+        store->examination.config_reads[row] = (struct examined_row){store, row};
+    for (unsigned row = 0; row < INFO_SECTION_COUNT; row++)
+        store->examination.info_reads[row] = (struct examined_row){store, row};
+}
+
+static void ask_config(struct store *store)
+{
+    struct examination *e = &store->examination;
+
+    for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++) {
+        if (!CONFIG_SETTINGS[row].fit && !store->sentinel)
+            continue;
+        e->due++;
+        redis_link_call(store->changes, 3,
+                        (struct text[]){TEXT("CONFIG"), TEXT("GET"), text_of(CONFIG_SETTINGS[row].name)},
+                        config_answered, &e->config_reads[row]);
+    }
 }
 
 void examination_start(struct store *store)
@@ -70,20 +86,14 @@ void examination_start(struct store *store)
         return;
     e->is_running = true;
     e->has_failed = false;
-    e->facts = (struct store_facts){.config_readable = true};
+    e->facts =
+        (struct store_facts){.config_readable = true, .durability_asserted = store->settings.durability_asserted};
     e->refusal = NULL;
     e->sent_wall_ms = clock_wall_ms();
-    e->due = 4;
+    e->due = 3;
     redis_link_call(store->changes, 1, (struct text[]){TEXT("TIME")}, time_answered, store);
-    redis_link_call(store->changes, 1, (struct text[]){TEXT("INFO")}, info_answered, store);
-    for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++) {
-        if (!CONFIG_SETTINGS[row].fit && !store->sentinel)
-            continue;
-        e->due++;
-        redis_link_call(store->changes, 3,
-                        (struct text[]){TEXT("CONFIG"), TEXT("GET"), text_of(CONFIG_SETTINGS[row].name)},
-                        config_answered, &e->config_reads[row]);
-    }
+    ask_info(store);
+    ask_config(store);
     snprintf(schema, sizeof schema, "%d", STORE_SCHEMA);
     script_call_probe(store, SCRIPT_schema_claim, 2,
                       (struct text[]){text_of(schema), identity_offered(lease_identity(store->lease))}, schema_answered,
@@ -124,6 +134,7 @@ static void take_census(struct store *store)
     facts->sentinels_agreeing = census.agreeing;
     facts->sentinel_quorum = census.quorum;
     facts->sentinels_known = census.others + 1;
+    snprintf(facts->sentinel_trouble, sizeof facts->sentinel_trouble, "%s", census.trouble);
 }
 
 static void part_done(struct store *store)
@@ -137,6 +148,7 @@ static void part_done(struct store *store)
         return; /* store_close() ends those who wait */
 
     take_census(store);
+    snprintf(store->server, sizeof store->server, "%s", e->facts.server);
     const char *unfit = fitness_breach(&e->facts, store->settings.unsafe_redis ? FITNESS_UNSAFE : FITNESS_ALL);
     if (unfit && !e->facts.writable && e->refusal)
         unfit = e->refusal;
@@ -164,25 +176,75 @@ static int64_t count_replicas(struct text info, const char *state)
     return count;
 }
 
+/* Valkey reports the version of Redis that it is compatible with, and its own. */
+static void note_server(struct store *store, struct text info)
+{
+    struct store_facts *facts = &store->examination.facts;
+    struct text redis = reply_info_value(info, TEXT("redis_version"));
+    struct text valkey = reply_info_value(info, TEXT("valkey_version"));
+
+    snprintf(facts->redis_version, sizeof facts->redis_version, "%.*s", TEXT_ARG(redis));
+    snprintf(facts->server, sizeof facts->server, valkey.len > 0 ? "Valkey %.*s" : "Redis %.*s",
+             TEXT_ARG(valkey.len > 0 ? valkey : redis));
+}
+
+static void note_replication(struct store *store, struct text info)
+{
+    store->examination.facts.replicas = count_replicas(info, ",state=online,");
+    lease_fence(store->lease)->replicas_listed = count_replicas(info, "");
+}
+
+/* CONFIG GET answers later and knows better. If it is forbidden, these two are all there is. */
+static void note_persistence(struct store *store, struct text info)
+{
+    store->examination.facts.appendonly = text_equal(reply_info_value(info, TEXT("aof_enabled")), TEXT("1"));
+}
+
+static void note_memory(struct store *store, struct text info)
+{
+    struct text policy = reply_info_value(info, TEXT("maxmemory_policy"));
+
+    store->examination.facts.noeviction = text_equal(policy, TEXT("noeviction"));
+}
+
+/* One command each, because an ACL can allow some and forbid others. */
+static const struct info_section {
+    const char *name;
+    void (*note)(struct store *store, struct text info);
+    size_t hidden; /* of store_facts: set if it is forbidden; 0: nothing works without it */
+} INFO_SECTIONS[INFO_SECTION_COUNT] = {
+    {"server", note_server, 0},
+    {"replication", note_replication, offsetof(struct store_facts, replication_hidden)},
+    {"persistence", note_persistence, offsetof(struct store_facts, persistence_hidden)},
+    {"memory", note_memory, offsetof(struct store_facts, memory_hidden)},
+};
+
 static void info_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
-    struct store *store = arg;
-    struct store_facts *facts = &store->examination.facts;
+    const struct examined_row *read = arg;
+    const struct info_section *section = &INFO_SECTIONS[read->row];
+    struct examination *e = &read->store->examination;
+    bool may_be_hidden = read->store->settings.durability_asserted && section->hidden > 0;
     struct text info;
 
-    if (store_outcome(store, outcome, reply) != STORE_OK || !reply_text(reply, &info)) {
-        store->examination.has_failed = true;
-    } else {
-        struct text version = reply_info_value(info, TEXT("redis_version"));
+    if (may_be_hidden && outcome == REDIS_REPLIED && reply->type == REPLY_ERROR)
+        *((bool *)(void *)((char *)&e->facts + section->hidden)) = true;
+    else if (store_outcome(read->store, outcome, reply) == STORE_OK && reply_text(reply, &info))
+        section->note(read->store, info);
+    else
+        e->has_failed = true;
+    part_done(read->store);
+}
 
-        snprintf(facts->redis_version, sizeof facts->redis_version, "%.*s", TEXT_ARG(version));
-        facts->replicas = count_replicas(info, ",state=online,");
-        lease_fence(store->lease)->replicas_listed = count_replicas(info, "");
-        /* CONFIG GET answers later and knows better. If it is forbidden, this is all there is. */
-        facts->appendonly = text_equal(reply_info_value(info, TEXT("aof_enabled")), TEXT("1"));
-        facts->noeviction = text_equal(reply_info_value(info, TEXT("maxmemory_policy")), TEXT("noeviction"));
+static void ask_info(struct store *store)
+{
+    struct examination *e = &store->examination;
+
+    for (unsigned row = 0; row < INFO_SECTION_COUNT; row++) {
+        e->due++;
+        redis_link_call(store->changes, 2, (struct text[]){TEXT("INFO"), text_of(INFO_SECTIONS[row].name)},
+                        info_answered, &e->info_reads[row]);
     }
-    part_done(store);
 }
 
 static void config_note(const struct config_setting *setting, struct text value, struct store_facts *facts)
@@ -198,7 +260,7 @@ static void config_note(const struct config_setting *setting, struct text value,
 
 static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
-    const struct config_read *read = arg;
+    const struct examined_row *read = arg;
     const struct config_setting *setting = &CONFIG_SETTINGS[read->row];
     struct examination *e = &read->store->examination;
     struct text value;

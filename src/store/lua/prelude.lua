@@ -14,6 +14,7 @@ local prefix = ARGV[1]
 local K = {
     schema = function() return prefix .. 'schema' end,
     store = function() return prefix .. 'store' end,
+    store_audit = function() return prefix .. 'audit' end,
     invalidations = function() return prefix .. 'inv' end,
     master_keys = function() return prefix .. 'master_keys' end,
     unsealed = function() return prefix .. 'unsealed' end,

@@ -26,6 +26,7 @@ static void make_fit(void)
         .is_reachable = true,
         .trouble = "",
         .facts = {.redis_version = "7.0.15",
+                  .server = "Redis 7.0.15",
                   .appendonly = true,
                   .appendfsync_always = true,
                   .no_fsync_on_rewrite_off = true,
@@ -57,6 +58,39 @@ static void make_fit_with_sentinels(void)
     evidence.facts.sentinels = evidence.facts.sentinels_knowing = evidence.facts.sentinels_agreeing = 3;
     evidence.facts.sentinel_quorum = 2;
     evidence.facts.sentinels_known = 3;
+}
+
+Test(doctor, tells_what_is_asserted_from_what_is_seen)
+{
+    make_fit();
+    evidence.facts.durability_asserted = true;
+    doctor_evaluate(&evidence, &report);
+    cr_expect_eq(check_named("redis-durability")->status, DOCTOR_OK);
+    cr_expect_str_eq(check_named("appendfsync")->detail, "always");
+    evidence.facts.config_readable = false;
+    evidence.facts.appendonly = evidence.facts.appendfsync_always = evidence.facts.no_fsync_on_rewrite_off = false;
+    doctor_evaluate(&evidence, &report);
+    cr_expect(doctor_is_fit(&report));
+    cr_expect_eq(check_named("redis-durability")->status, DOCTOR_WARN);
+    cr_expect_str_eq(check_named("redis-durability")->detail, "asserted; INFO shows no append-only file");
+    cr_expect_str_eq(check_named("appendfsync")->detail, "not visible, asserted");
+    cr_expect_str_eq(check_named("maxmemory-policy")->detail, "noeviction");
+    evidence.facts.noeviction = false;
+    doctor_evaluate(&evidence, &report);
+    cr_expect_eq(check_named("maxmemory-policy")->status, DOCTOR_FAIL);
+    for (size_t i = 0; i < report.count; i++)
+        cr_expect_str_neq(report.checks[i].name, "stop-writes-on-bgsave-error", "nobody can know");
+}
+
+Test(doctor, names_the_server_and_the_sentinel_that_does_not_answer)
+{
+    make_fit_with_sentinels();
+    snprintf(evidence.facts.server, sizeof evidence.facts.server, "Valkey 8.1.1");
+    evidence.facts.sentinels_knowing = evidence.facts.sentinels_agreeing = 2;
+    snprintf(evidence.facts.sentinel_trouble, sizeof evidence.facts.sentinel_trouble, "Sentinel a:1: WRONGPASS");
+    doctor_evaluate(&evidence, &report);
+    cr_expect_str_eq(check_named("redis-version")->detail, "Valkey 8.1.1");
+    cr_expect(strstr(check_named("sentinels")->detail, "; Sentinel a:1: WRONGPASS"));
 }
 
 Test(doctor, checks_what_failovers_need)

@@ -737,6 +737,12 @@ bool store_is_empty(const struct store *store)
     return false;
 }
 
+bool store_asserts_durability(const struct store *store)
+{
+    (void)store;
+    return world.asserts_durability;
+}
+
 /* The world */
 
 static const struct totp_secret TOTP_SECRET = {"12345678901234567890"};

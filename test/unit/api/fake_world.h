@@ -23,6 +23,7 @@ struct world {
 
     /* What the fakes answer. */
     const char *peer, *store_trouble; /* store_trouble: of a store that is ready */
+    bool asserts_durability;
     struct key_record key;
     bool checks_at_once;
     struct session_record session;

@@ -413,6 +413,16 @@ Test(guard, a_node_is_ready_with_a_store_that_is_full)
     request_forget(request);
 }
 
+Test(guard, a_probe_learns_that_durability_is_only_asserted)
+{
+    struct http_request *request;
+
+    world.asserts_durability = true;
+    request = request_send_internal(HTTP_GET, "/readyz");
+    cr_assert_str_eq(answer_body(request), "{\"status\":\"ok\",\"redis_durability\":\"asserted\"}");
+    request_forget(request);
+}
+
 Test(guard, internal_listener)
 {
     static const struct {

@@ -17,7 +17,7 @@ TestSuite(identity, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_
 #define OTHER_ID FAKE_STORE("00000000000000000000000000000000")
 #define OTHER_STORE "*2\r\n$11\r\nother_store\r\n$32\r\n00000000000000000000000000000000\r\n"
 #define LOST_STORE "*2\r\n$11\r\nother_store\r\n$0\r\n\r\n"
-#define OTHER_RUN "$49\r\nrun_id:0000000000000000000000000000000000000002\r\n\r\n"
+#define OTHER_RUN "$71\r\nrun_id:0000000000000000000000000000000000000002\r\nredis_version:7.0.15\r\n\r\n"
 
 static bool is_ready(void *arg)
 {

@@ -45,11 +45,34 @@ Test(fitness, looks_at_each_fact)
     EXPECT(writable, false, "master");
     EXPECT(schema, 2, "upgrade");
     EXPECT(config_readable, false, "+config|get");
+    EXPECT(config_readable, false, "--redis-durability asserted");
     EXPECT(min_replicas, 2, "--min-replicas");
     EXPECT(keys, STORE_KEYS_OTHER, "as --master-key-file");
     EXPECT(keys, STORE_KEYS_LACKING, "--retired-master-key-file");
     EXPECT(keys, STORE_KEYS_UNNOTED, "--adopt");
 #undef EXPECT
+}
+
+/* What an operator vouches for is never looked up where it can be seen. */
+Test(fitness, believes_an_assertion_only_about_what_is_hidden)
+{
+    struct store_facts facts = {.redis_version = "7.2.4", .writable = true, .schema = 1, .noeviction = true};
+
+    cr_assert(strstr(fitness_breach(&facts, FITNESS_ALL), "config|get"));
+    facts.durability_asserted = true;
+    cr_assert_null(fitness_breach(&facts, FITNESS_ALL), "no append-only file to be seen");
+    facts.noeviction = false;
+    cr_assert(strstr(fitness_breach(&facts, FITNESS_ALL), "noeviction"), "INFO shows it");
+    facts.memory_hidden = true;
+    cr_assert_null(fitness_breach(&facts, FITNESS_ALL));
+    facts.min_replicas = 1;
+    cr_assert(strstr(fitness_breach(&facts, FITNESS_ALL), "--min-replicas"));
+    facts.replication_hidden = true;
+    cr_assert_null(fitness_breach(&facts, FITNESS_ALL), "WAIT counts them");
+    facts.config_readable = true;
+    cr_assert(strstr(fitness_breach(&facts, FITNESS_ALL), "appendonly yes"), "CONFIG GET shows it");
+    facts.appendonly = facts.noeviction = true;
+    cr_assert(strstr(fitness_breach(&facts, FITNESS_ALL), "appendfsync always"));
 }
 
 Test(fitness, knows_what_fences_a_master_that_was_replaced)

@@ -245,6 +245,16 @@ Test(lua, epilogue)
     STEPS({"EXISTS t:acct:acct_E t:store", "0"});
 }
 
+Test(lua, store_durability)
+{
+    STEPS({"HSET t:store id aa", "1"}, {"@store_durability observed operator", "(ok)"}, {"EXISTS t:audit", "0"},
+          {"@store_durability asserted operator", "(ok)"}, {"@store_durability asserted operator", "(ok)"},
+          {"XLEN t:audit", "1"}, {"@store_durability observed operator", "(ok)"},
+          {"@store_durability observed operator", "(ok)"},
+          {"XRANGE t:audit - +", "((* (type store.durability_asserted actor operator target aa ip  request_id ))"
+                                 " (* (type store.durability_observed actor operator target aa ip  request_id )))"});
+}
+
 /* The first account, and a store from before identities. */
 Test(lua, a_store_gets_its_identity_once)
 {
