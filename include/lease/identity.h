@@ -32,6 +32,8 @@ bool identity_found(struct identity *identity, struct text id);
 bool identity_holds(struct identity *identity, uint64_t held, uint64_t answered);
 /* Redis has become a replica. */
 void identity_demoted(struct identity *identity);
+/* The store has a newer schema. Trusted again once identity_answered() has run with an older one. */
+void identity_outdated(struct identity *identity);
 /* Call this before each read on the link: it proves in the same batch that the replies come from our store. */
 void identity_witness(struct identity *identity, struct redis_link *link);
 

@@ -17,6 +17,8 @@ static const char LOST[] = "Redis has lost the store that this node served and i
 static const char OTHER[] = "Redis holds another store, not the one that this node served: correct --redis. If this "
                             "store is meant, restart the nodes.";
 static const char DEMOTED[] = "Redis has become a replica: point --redis at the master.";
+static const char NEWER[] = "The store was written by a newer chatelaine, whose records this node may misread: upgrade "
+                            "this node, or restore the backup made before the upgrade.";
 struct identity {
     const struct lease_settings *settings;
     struct promises *promises;
@@ -69,7 +71,7 @@ static void estrange(struct identity *identity, const char *why)
 {
     bool was_trusted = identity->run_id[0] != '\0';
 
-    if (identity->strange != why && (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED))
+    if (identity->strange != why && (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED || why == NEWER))
         LOG(why == EMPTY ? LOG_WARN : LOG_ERROR, "Redis is not trusted: requests are answered 503",
             log_str("why", why));
     identity->strange = why;
@@ -114,6 +116,11 @@ void identity_demoted(struct identity *identity)
 {
     if (RULE(RULE_RUN_ID))
         estrange(identity, DEMOTED);
+}
+
+void identity_outdated(struct identity *identity)
+{
+    estrange(identity, NEWER);
 }
 
 const char *identity_strange(const struct identity *identity)

@@ -104,7 +104,8 @@ static bool node_leaves_in_time(const struct store_facts *facts)
 /* In order of precedence: only the first broken rule is reported. */
 const struct fitness_rule FITNESS_RULES[] = {
     {"redis-version", FITNESS_USABLE, version_fits, NULL, "Redis is older than 7.0: upgrade it."},
-    {"schema", FITNESS_USABLE, schema_fits, NULL, "The store was written by a newer chatelaine: upgrade this one."},
+    {"schema", FITNESS_USABLE, schema_fits, NULL,
+     "The store was written by a newer chatelaine: upgrade this one, or restore the backup made before the upgrade."},
     {"writable", FITNESS_WAITS, is_writable, NULL,
      "Redis refuses our scripts or writes: point --redis at the master; grant its user +@all on our keys and channels "
      "(~prefix* &prefix*); and make sure that it has memory, disk space and the replicas that its "

@@ -302,7 +302,12 @@ static void schema_answered(void *arg, enum store_result result, const struct re
     e->facts.writable = has_schema;
     e->facts.full = has_schema && reply_integer(reply_at(reply, 2), &full) && full != 0;
     e->has_failed |= result == STORE_UNKNOWN;
-    identity_ask(lease_identity(store->lease), store_id_answered, store); /* after the claim, which may create the id */
+    if (e->facts.schema > STORE_SCHEMA) {
+        identity_outdated(lease_identity(store->lease));
+        part_done(store); /* in place of the id, which would make the store trusted */
+    } else {
+        identity_ask(lease_identity(store->lease), store_id_answered, store); /* after the claim, which may create it */
+    }
     part_done(store);
 }
 

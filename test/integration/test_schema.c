@@ -1,0 +1,108 @@
+/* A store with a newer schema: nodes and commands that do not know it decide nothing and change nothing, and say why.
+ */
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(schema, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+enum { NODES = 2, EXIT_UNFIT_CODE = 3 };
+
+#define SENTENCE "written by a newer chatelaine"
+
+static void set_schema(const struct fixture *fixture, const char *version)
+{
+    redis_server_tell(&fixture->redis, "SET", "chatelaine:schema", version, NULL);
+}
+
+static void await_readiness(const struct node *node, int status, const char *part)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct http_answer answer;
+
+    while (http_call(node->internal_port, &(struct http_call){.target = "/readyz"}, &answer) != status ||
+           !strstr(answer.body, part)) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "want %d %s: %s", status, part, answer.body);
+        poll(NULL, 0, 10);
+    }
+}
+
+static void expect_refusal(struct fixture *fixture, const char *const *args, int code)
+{
+    char *out, *err;
+    int got = fixture_run(fixture, args, NULL, &out, &err);
+
+    cr_expect_eq(got, code, "%s: %d: %s%s", args[0], got, out, err);
+    cr_expect(strstr(out, SENTENCE) || strstr(err, SENTENCE), "%s: %s%s", args[0], out, err);
+    free(out);
+    free(err);
+}
+
+Test(schema, newer_than_a_program_that_starts)
+{
+    struct fixture fixture;
+    char accounts[64], version[8];
+
+    fixture_start(&fixture, 0, NULL);
+    set_schema(&fixture, "2");
+    expect_refusal(&fixture,
+                   (const char *const[]){"serve", "--public-origin", NODE_ORIGIN, "--listen", "127.0.0.1:0",
+                                         "--internal-listen", "127.0.0.1:0", NULL},
+                   EXIT_UNFIT_CODE);
+    expect_refusal(&fixture, (const char *const[]){"account", "create", "--name", "South", NULL}, EXIT_UNFIT_CODE);
+    expect_refusal(&fixture, (const char *const[]){"key", "revoke", fixture.manager.id, NULL}, EXIT_UNFIT_CODE);
+    expect_refusal(&fixture, (const char *const[]){"doctor", NULL}, EXIT_UNFIT_CODE);
+    redis_server_ask(&fixture.redis, accounts, sizeof accounts, "ZCARD", "chatelaine:accounts", NULL);
+    cr_expect_str_eq(accounts, "1");
+    redis_server_ask(&fixture.redis, version, sizeof version, "GET", "chatelaine:schema", NULL);
+    cr_expect_str_eq(version, "2");
+    fixture_stop(&fixture);
+}
+
+static void expect_nothing_decided(const struct fixture *fixture, const struct fixture_key *key)
+{
+    struct deadline deadline = deadline_in(2000);
+    struct fixture_key made;
+
+    while (deadline_left_ms(deadline) > 0) {
+        for (size_t i = 0; i < NODES; i++) {
+            int status = fixture_try_key(fixture, i, key->secret);
+            cr_assert_eq(status, 503, "node %zu: %d", i, status);
+        }
+        poll(NULL, 0, 10);
+    }
+    for (size_t i = 0; i < NODES; i++) {
+        int status = fixture_try_create_key(fixture, i, "{\"name\":\"a\",\"mode\":\"test\"}", &made);
+        cr_expect_eq(status, 503, "node %zu: %d", i, status);
+    }
+}
+
+/* One node answers from memory, the other reads Redis. */
+Test(schema, raised_under_nodes_that_serve)
+{
+    static const char *const STRICT[] = {"--lease-ms", "0", NULL};
+    struct fixture fixture;
+    struct fixture_key key;
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_node(&fixture, STRICT);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    for (size_t i = 0; i < NODES; i++)
+        cr_assert_eq(fixture_try_key(&fixture, i, key.secret), 200);
+
+    set_schema(&fixture, "2");
+    for (size_t i = 0; i < NODES; i++)
+        await_readiness(&fixture.nodes[i], 503, SENTENCE);
+    expect_nothing_decided(&fixture, &key);
+
+    set_schema(&fixture, "1");
+    for (size_t i = 0; i < NODES; i++) {
+        await_readiness(&fixture.nodes[i], 200, "");
+        fixture_await_key(&fixture, i, key.secret, 200);
+    }
+    fixture_stop(&fixture);
+}
