@@ -57,11 +57,17 @@ static void give_up_with_log(const struct node *node, const char *what)
 void node_start(struct node *node, const char *folder, const char *name, const char *redis_url,
                 const char *master_key_path, const char *const *more)
 {
+    node_start_program(node, node_binary(), folder, name, redis_url, master_key_path, more);
+}
+
+void node_start_program(struct node *node, const char *program, const char *folder, const char *name,
+                        const char *redis_url, const char *master_key_path, const char *const *more)
+{
     struct deadline deadline = deadline_in(PATIENCE_MS);
-    const char *argv[ARGS_MAX] = {node_binary(),       "serve",         "--redis",           redis_url,
-                                  "--master-key-file", master_key_path, "--public-origin",   NODE_ORIGIN,
-                                  "--listen",          "127.0.0.1:0",   "--internal-listen", "127.0.0.1:0",
-                                  "--ready-file",      node->ready_path};
+    const char *argv[ARGS_MAX] = {
+        program,           "serve",         "--redis",  redis_url,     "--master-key-file", master_key_path,
+        "--public-origin", NODE_ORIGIN,     "--listen", "127.0.0.1:0", "--internal-listen", "127.0.0.1:0",
+        "--ready-file",    node->ready_path};
     size_t argc = 14;
 
     snprintf(node->ready_path, sizeof node->ready_path, "%.150s/%.30s.ready", folder, name);

@@ -18,6 +18,9 @@ const char *node_binary(void);
  * further arguments up to a NULL; may be NULL. */
 void node_start(struct node *node, const char *folder, const char *name, const char *redis_url,
                 const char *master_key_path, const char *const *more);
+/* The same with another program than node_binary(). */
+void node_start_program(struct node *node, const char *program, const char *folder, const char *name,
+                        const char *redis_url, const char *master_key_path, const char *const *more);
 /* Sends SIGTERM. The node must drain and exit with 0, and its log must contain no report of a sanitizer; otherwise the
  * test is aborted. Does nothing if the node has been stopped. */
 void node_stop(struct node *node);

@@ -359,7 +359,8 @@ static void revoke_at(struct clients *clients, struct life *life, unsigned node)
 static bool revoke_by_command(struct clients *clients, struct life *life)
 {
     const struct fixture *fixture = &clients->plan.cluster->fixture;
-    const char *argv[] = {node_binary(),
+    const char *program = clients->plan.cluster->command_programs[clients->counts.asked[EVENT_COMMAND] % 2];
+    const char *argv[] = {program ? program : node_binary(),
                           "key",
                           "revoke",
                           history_id(clients->plan.history, life->key),

@@ -8,6 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+const char *cluster_program(const struct cluster *cluster, unsigned node)
+{
+    return cluster->programs[node] ? cluster->programs[node] : node_binary();
+}
+
 void cluster_node_start(struct cluster *cluster, unsigned node)
 {
     struct fixture *fixture = &cluster->fixture;
@@ -15,11 +20,12 @@ void cluster_node_start(struct cluster *cluster, unsigned node)
 
     snprintf(name, sizeof name, "node%u", node);
     netns_enter(cluster->netns, node);
-    node_start(&fixture->nodes[node], fixture->folder, name, cluster->urls[node], fixture->master_key_path,
-               cluster->args);
+    node_start_program(&fixture->nodes[node], cluster_program(cluster, node), fixture->folder, name,
+                       cluster->urls[node], fixture->master_key_path, cluster->args);
     netns_leave(cluster->netns);
     if (atomic_fetch_add(&cluster->incarnations[node], 1) + 1 == CLUSTER_INCARNATIONS_MAX)
         test_give_up("node %u was started too often", node);
+    atomic_store(&cluster->internal_ports[node], fixture->nodes[node].internal_port);
     atomic_store(&cluster->ports[node], fixture->nodes[node].port);
 }
 

@@ -23,9 +23,13 @@ struct cluster {
     const char *args[9];
     char lease_ms[16];
     char urls[CLUSTER_NODES][PROCESS_PATH_BYTES];
+    /* What each node is, or will be when it is started again; NULL: node_binary(). Written before the clients start,
+     * and by the thread that starts nodes. */
+    const char *programs[CLUSTER_NODES];
+    const char *command_programs[2]; /* of commands, in turn; NULL: node_binary() */
     pthread_mutex_t node_locks[CLUSTER_NODES], redis_lock;
     /* Read by clients at any time; 0 while a node is away. */
-    atomic_uint ports[CLUSTER_NODES];
+    atomic_uint ports[CLUSTER_NODES], internal_ports[CLUSTER_NODES];
     atomic_uint incarnations[CLUSTER_NODES];
     _Atomic int64_t ended_ms[CLUSTER_NODES][CLUSTER_INCARNATIONS_MAX]; /* by kill or drain; 0: not */
     /* While a fault sets it, clients begin nothing but checks and revocations at nodes. */
@@ -41,6 +45,7 @@ void cluster_start_replicated(struct cluster *cluster, unsigned lease_ms, unsign
 /* Drains the nodes, which must end cleanly, and stops all. */
 void cluster_stop(struct cluster *cluster);
 
+const char *cluster_program(const struct cluster *cluster, unsigned node);
 void cluster_node_start(struct cluster *cluster, unsigned node);
 void cluster_node_kill(struct cluster *cluster, unsigned node);
 void cluster_node_drain(struct cluster *cluster, unsigned node);

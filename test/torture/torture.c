@@ -7,6 +7,7 @@
 #include "nemesis.h"
 #include "netns.h"
 #include "self_test.h"
+#include "upgrade.h"
 
 #include <getopt.h>
 #include <poll.h>
@@ -25,10 +26,14 @@ struct options {
     unsigned keys_per_second;
     unsigned failovers; /* 0: the faults are the nemesis' */
     unsigned min_replicas;
+    bool sentinels;
+    const char *upgrade_from, *old_name, *new_name; /* upgrade_from NULL: no upgrade */
     const char *focus;
     const char *history_path;
     bool netns, first;
 };
+
+enum { UPGRADE_USERS = 6 };
 
 struct torture {
     struct options options;
@@ -37,6 +42,7 @@ struct torture {
     struct clients *clients;
     struct nemesis *nemesis;
     struct netns *netns;
+    struct upgrade *upgrade;
     struct fixture_user users[CLIENTS_USERS_MAX];
     unsigned user_count;
     int64_t took_ms;
@@ -54,6 +60,11 @@ static int usage(void)
           "  --failovers N   instead of these faults and for as long as they take: N losses of a master that three\n"
           "                  Sentinels watch over, with two replicas\n"
           "  --min-replicas N  then: how many of these must acknowledge, 1 or 2\n"
+          "  --upgrade-from PROGRAM  instead of faults: the nodes are replaced one by one, from that program to this "
+          "one\n"
+          "                  and back, while a gateway checks and people use the console; --sentinels: with two "
+          "replicas\n"
+          "                  and Sentinels; --old-name and --new-name: what to call the versions\n"
           "torture --self-test    whether the checker finds planted violations\n"
           "torture --rules        the rules that a build with CHATELAINE_BREAKABLE can break\n"
           "Ends with 0 without a violation, 1 with one.\n",
@@ -71,6 +82,13 @@ static int print_rules(void)
 
 static void add_users(struct torture *torture)
 {
+    if (torture->options.upgrade_from) {
+        const struct upgrade_plan plan = {&torture->cluster, torture->history, torture->options.upgrade_from,
+                                          torture->options.old_name, torture->options.new_name};
+        torture->user_count = UPGRADE_USERS;
+        torture->upgrade = upgrade_prepare(&plan, torture->users, torture->user_count);
+        return;
+    }
     torture->user_count = (unsigned)torture->options.seconds / 20;
     if (torture->user_count > CLIENTS_USERS_MAX)
         torture->user_count = CLIENTS_USERS_MAX;
@@ -152,6 +170,24 @@ static void run_failovers(struct torture *torture)
            (long)slowest_ms[2]);
 }
 
+static void run_upgrade(struct torture *torture)
+{
+    int64_t start_ms = deadline_now_ms();
+
+    upgrade_run(torture->upgrade);
+    torture->took_ms = deadline_now_ms() - start_ms;
+}
+
+static void run_faults(struct torture *torture)
+{
+    if (torture->upgrade)
+        run_upgrade(torture);
+    else if (torture->options.failovers > 0)
+        run_failovers(torture);
+    else
+        wait_for_end(torture);
+}
+
 static void print_counts(const struct torture *torture)
 {
     const struct clients_counts *counts = clients_counts(torture->clients);
@@ -216,7 +252,9 @@ static void print_verdict(const struct torture *torture)
 
 static void start_cluster(struct torture *torture)
 {
-    if (torture->options.failovers > 0)
+    if (torture->options.upgrade_from)
+        upgrade_begin_with_old(&torture->cluster, torture->options.upgrade_from);
+    if (torture->options.failovers > 0 || torture->options.sentinels)
         cluster_start_replicated(&torture->cluster, torture->options.lease_ms, torture->options.min_replicas);
     else
         cluster_start(&torture->cluster, torture->options.lease_ms, torture->netns);
@@ -229,15 +267,12 @@ static int torture_run(struct torture *torture)
     folder_make(folder);
     torture->netns = torture->options.netns ? netns_create(folder, CLUSTER_NODES) : NULL;
     start_cluster(torture);
-    add_users(torture);
     torture->history = history_create();
-    if (torture->options.failovers == 0 && !start_nemesis(torture))
+    add_users(torture);
+    if (torture->options.failovers == 0 && !torture->upgrade && !start_nemesis(torture))
         return usage();
     start_clients(torture);
-    if (torture->options.failovers > 0)
-        run_failovers(torture);
-    else
-        wait_for_end(torture);
+    run_faults(torture);
     clients_stop(torture->clients);
     if (torture->nemesis)
         nemesis_mend(torture->nemesis);
@@ -245,6 +280,8 @@ static int torture_run(struct torture *torture)
     print_counts(torture);
     if (!torture->options.first || history_violations(torture->history) == 0)
         look_at_what_is_left(torture);
+    if (torture->upgrade)
+        upgrade_check_newer_schema(torture->upgrade);
     judge_whole(torture);
     if (torture->options.history_path)
         write_history(torture);
@@ -254,6 +291,7 @@ static int torture_run(struct torture *torture)
     cluster_stop(&torture->cluster);
     if (torture->nemesis)
         nemesis_end(torture->nemesis);
+    upgrade_destroy(torture->upgrade);
     clients_destroy(torture->clients);
     history_destroy(torture->history);
     netns_destroy(torture->netns);
@@ -282,6 +320,10 @@ enum {
     OPTION_HISTORY,
     OPTION_FAILOVERS,
     OPTION_MIN_REPLICAS,
+    OPTION_SENTINELS,
+    OPTION_UPGRADE_FROM,
+    OPTION_OLD_NAME,
+    OPTION_NEW_NAME,
     OPTION_SELF_TEST,
     OPTION_RULES
 };
@@ -294,6 +336,10 @@ static const struct option OPTIONS[] = {{"lease-ms", required_argument, NULL, OP
                                         {"history", required_argument, NULL, OPTION_HISTORY},
                                         {"failovers", required_argument, NULL, OPTION_FAILOVERS},
                                         {"min-replicas", required_argument, NULL, OPTION_MIN_REPLICAS},
+                                        {"sentinels", no_argument, NULL, OPTION_SENTINELS},
+                                        {"upgrade-from", required_argument, NULL, OPTION_UPGRADE_FROM},
+                                        {"old-name", required_argument, NULL, OPTION_OLD_NAME},
+                                        {"new-name", required_argument, NULL, OPTION_NEW_NAME},
                                         {"self-test", no_argument, NULL, OPTION_SELF_TEST},
                                         {"rules", no_argument, NULL, OPTION_RULES},
                                         {NULL, 0, NULL, 0}};
@@ -304,8 +350,13 @@ int main(int argc, char **argv)
     struct options *options = &torture.options;
     int option;
 
-    *options = (struct options){
-        60, (unsigned)getpid(), LEASE_DEFAULT_MS, KEYS_PER_SECOND_DEFAULT, 0, 1, NULL, NULL, false, false};
+    *options = (struct options){.seconds = 60,
+                                .seed = (unsigned)getpid(),
+                                .lease_ms = LEASE_DEFAULT_MS,
+                                .keys_per_second = KEYS_PER_SECOND_DEFAULT,
+                                .min_replicas = 1,
+                                .old_name = "old",
+                                .new_name = "new"};
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
     while ((option = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1) {
@@ -334,6 +385,18 @@ int main(int argc, char **argv)
         case OPTION_MIN_REPLICAS:
             options->min_replicas = number(optarg);
             break;
+        case OPTION_SENTINELS:
+            options->sentinels = true;
+            break;
+        case OPTION_UPGRADE_FROM:
+            options->upgrade_from = optarg;
+            break;
+        case OPTION_OLD_NAME:
+            options->old_name = optarg;
+            break;
+        case OPTION_NEW_NAME:
+            options->new_name = optarg;
+            break;
         case OPTION_SELF_TEST:
             return self_test_passes() ? EXIT_SUCCESS : EXIT_VIOLATION;
         case OPTION_RULES:
@@ -348,6 +411,8 @@ int main(int argc, char **argv)
         options->seed = number(argv[optind++]);
     if (options->failovers > 0 && (options->netns || options->focus || options->lease_ms == 0 ||
                                    options->min_replicas < 1 || options->min_replicas > SENTINELS_REDISES_MAX - 1))
+        return usage();
+    if (options->upgrade_from ? options->failovers > 0 || options->netns || options->focus : options->sentinels)
         return usage();
     return optind < argc || options->keys_per_second == 0 ? usage() : torture_run(&torture);
 }
