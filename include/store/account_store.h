@@ -45,3 +45,9 @@ struct account_row {
 };
 typedef void accounts_listed(void *arg, enum store_result result, const struct account_row *accounts, size_t count);
 void account_store_list(struct store *store, accounts_listed *done, void *arg);
+/* The next accounts after that id (empty: from the first), oldest first. */
+void account_store_list_page(struct store *store, const struct id *behind, unsigned limit, accounts_listed *done,
+                             void *arg);
+/* account: NULL unless STORE_OK. STORE_NOT_FOUND: there is none with that id. */
+typedef void account_found(void *arg, enum store_result result, const struct account_row *account);
+void account_store_find(struct store *store, const struct id *account, account_found *done, void *arg);

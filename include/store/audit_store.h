@@ -16,6 +16,21 @@ struct audit_event {
 };
 typedef void audit_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
                           bool has_more);
+/* How far a follower has read an account's trail: the last entry of each class. Zero it to begin with the first. */
+enum { AUDIT_CLASSES = 4 };
+struct audit_position {
+    struct {
+        uint64_t ms, sequence;
+    } of[AUDIT_CLASSES];
+};
+/* Moves the position forward to this event. */
+void audit_position_note(struct audit_position *position, const struct id *event);
+/* The classes without an entry yet go on with the first event of that time or later. */
+void audit_position_skip_until(struct audit_position *position, int64_t ms);
+/* Events after the position, oldest first. */
+void audit_store_follow(struct store *store, const struct id *account, unsigned limit,
+                        const struct audit_position *position, audit_listed *done, void *arg);
+
 /* STORE_NOT_FOUND: starting_after (empty: the first page) is not an event id of this account. */
 void audit_store_list(struct store *store, const struct id *account, unsigned limit, const struct id *starting_after,
                       audit_listed *done, void *arg);

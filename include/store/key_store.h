@@ -29,6 +29,15 @@ struct key_view {
 /* STORE_NOT_FOUND: no such key, or the view hides it. */
 void key_store_get(struct store *store, const struct key_view *view, const struct id *id, key_found *done, void *arg);
 
+/* For commands: a key of any account and kind, with the name of its account and of whoever made it (empty: unknown).
+ * The texts are valid during the call. */
+struct key_shown {
+    struct key_record key;
+    struct text account_name, by_name;
+};
+typedef void key_was_shown(void *arg, enum store_result result, const struct key_shown *shown);
+void key_store_show(struct store *store, const struct id *id, key_was_shown *done, void *arg);
+
 enum key_status_filter { KEYS_ANY, KEYS_ACTIVE, KEYS_REVOKED };
 struct key_query {
     struct key_view view;

@@ -102,3 +102,26 @@ void session_store_step_up(struct store *store, const struct session_record *ses
                            void *arg);
 void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_source *source,
                        store_done *done, void *arg);
+
+/* For commands */
+
+enum { SESSION_LIST_USERS_MAX = 20 }; /* in one call */
+
+struct session_row {
+    char sid[ID_TEXT_BYTES];
+    struct id user, account;
+    char email[EMAIL_MAX_BYTES + 1];
+    int64_t created_ms, seen_ms, step_up_ms; /* step_up_ms: 0 for none */
+    int64_t ends_ms;                         /* unless it is used before */
+};
+/* Sessions that have not ended, in no order. sessions is valid during the call. */
+typedef void sessions_listed(void *arg, enum store_result result, const struct session_row *sessions, size_t count);
+void session_store_list(struct store *store, const struct id *users, size_t user_count, sessions_listed *done,
+                        void *arg);
+/* Ends the user's session of that sid, or all of them (empty). STORE_OK: no node accepts them any more. Nodes read
+ * sessions from Redis for each request, so the change itself ends them; after a failover it is answered once every
+ * lease that the old master granted is over (rule 10 of src/lease/README.md). STORE_NOT_FOUND: no such user or session.
+ * STORE_UNKNOWN: nothing is promised; call again. */
+typedef void sessions_stopped(void *arg, enum store_result result, int64_t count);
+void session_store_stop(struct store *store, const struct id *user, struct text sid, const struct audit_source *source,
+                        sessions_stopped *done, void *arg);

@@ -263,10 +263,54 @@ static void list_accounts_called(void *arg, enum store_result result, const stru
     free(rows);
 }
 
-void account_store_list(struct store *store, accounts_listed *done, void *arg)
+static void list_accounts(struct store *store, size_t argc, const struct text *argv, accounts_listed *done, void *arg)
 {
     struct list_accounts_call *call = mem_alloc(sizeof *call);
 
     *call = (struct list_accounts_call){store, done, arg};
-    store_call_script(store, SCRIPT_account_list, SCRIPT_READS, 0, NULL, list_accounts_called, call);
+    store_call_script(store, SCRIPT_account_list, SCRIPT_READS, argc, argv, list_accounts_called, call);
+}
+
+void account_store_list(struct store *store, accounts_listed *done, void *arg)
+{
+    list_accounts(store, 0, NULL, done, arg);
+}
+
+void account_store_list_page(struct store *store, const struct id *behind, unsigned limit, accounts_listed *done,
+                             void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add(&args, id_text(behind));
+    args_add_int(&args, limit);
+    list_accounts(store, args.count, args.argv, done, arg);
+}
+
+struct find_account_call {
+    struct store *store;
+    account_found *done;
+    void *arg;
+};
+
+static void find_account_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct find_account_call call = *(struct find_account_call *)arg;
+    struct account_row row;
+
+    free(arg);
+    if (result == STORE_OK && !account_row_read(NULL, reply_at(reply, 0), &row)) {
+        store_malformed(call.store, "account");
+        result = STORE_UNAVAILABLE;
+    }
+    call.done(call.arg, result, result == STORE_OK ? &row : NULL);
+}
+
+void account_store_find(struct store *store, const struct id *account, account_found *done, void *arg)
+{
+    struct find_account_call *call = mem_alloc(sizeof *call);
+    const struct text id = id_text(account);
+
+    *call = (struct find_account_call){store, done, arg};
+    store_call_script(store, SCRIPT_account_find, SCRIPT_READS, 1, &id, find_account_called, call);
 }

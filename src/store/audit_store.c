@@ -2,12 +2,14 @@
 
 #include "base/mem.h"
 #include "verb_internal.h"
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* An event's id is a ULID: 48 bits of time, 48 bits of its account, and the 32 bits that audit_list.lua calls its
  * number. So it converts back to its stream entry and shows whose event it is. */
-enum { TIME_BYTES = 6, OWNER_BYTES = 6, SEQUENCE_BYTES = 4 };
+enum { TIME_BYTES = 6, OWNER_BYTES = 6, SEQUENCE_BYTES = 4, CLASS_SHIFT = 30, ENTRY_ID_BYTES = 48 };
 
 static void put_bytes(uint8_t *to, size_t bytes, uint64_t value)
 {
@@ -169,5 +171,49 @@ void audit_store_list(struct store *store, const struct id *account, unsigned li
     args_add(&args, id_text(account));
     args_add_int(&args, (int64_t)limit + 1);
     args_add(&args, buf_text(&after));
+    store_call_script(store, SCRIPT_audit_list, SCRIPT_READS, args.count, args.argv, audit_called, call);
+}
+
+void audit_position_note(struct audit_position *position, const struct id *event)
+{
+    uint8_t ulid[ULID_BYTES];
+
+    id_to_bytes(event, ulid);
+    uint64_t ms = take_bytes(ulid, TIME_BYTES), number = take_bytes(ulid + TIME_BYTES + OWNER_BYTES, SEQUENCE_BYTES);
+    uint64_t class = number >> CLASS_SHIFT, sequence = number & ((UINT64_C(1) << CLASS_SHIFT) - 1);
+
+    if (ms < position->of[class].ms || (ms == position->of[class].ms && sequence < position->of[class].sequence))
+        return;
+    position->of[class].ms = ms;
+    position->of[class].sequence = sequence;
+}
+
+void audit_position_skip_until(struct audit_position *position, int64_t ms)
+{
+    for (size_t i = 0; i < AUDIT_CLASSES; i++) {
+        if (position->of[i].ms > 0 || ms <= 0)
+            continue;
+        position->of[i].ms = (uint64_t)ms - 1;
+        position->of[i].sequence = UINT64_MAX;
+    }
+}
+
+void audit_store_follow(struct store *store, const struct id *account, unsigned limit,
+                        const struct audit_position *position, audit_listed *done, void *arg)
+{
+    struct audit_call *call = mem_alloc(sizeof *call);
+    char entries[AUDIT_CLASSES][ENTRY_ID_BYTES];
+    struct script_args args;
+
+    *call = (struct audit_call){.store = store, .limit = limit, .done = done, .arg = arg};
+    owner_of(account, call->owner);
+    args_begin(&args);
+    args_add(&args, id_text(account));
+    args_add_int(&args, (int64_t)limit + 1);
+    args_add(&args, TEXT("newer"));
+    for (size_t i = 0; i < AUDIT_CLASSES; i++) {
+        snprintf(entries[i], sizeof entries[i], "%" PRIu64 "-%" PRIu64, position->of[i].ms, position->of[i].sequence);
+        args_add(&args, text_of(entries[i]));
+    }
     store_call_script(store, SCRIPT_audit_list, SCRIPT_READS, args.count, args.argv, audit_called, call);
 }

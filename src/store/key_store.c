@@ -126,6 +126,37 @@ void key_store_get(struct store *store, const struct key_view *view, const struc
     store_call_script(store, SCRIPT_key_get, SCRIPT_READS, args.count, args.argv, key_called, call);
 }
 
+struct show_call {
+    struct store *store;
+    key_was_shown *done;
+    void *arg;
+};
+
+static void show_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct show_call call = *(struct show_call *)arg;
+    struct key_shown shown;
+
+    free(arg);
+    if (result == STORE_OK)
+        result = reply_own_key(call.store, reply_at(reply, 0), &shown.key);
+    if (result == STORE_OK &&
+        (!reply_text(reply_at(reply, 1), &shown.account_name) || !reply_text(reply_at(reply, 2), &shown.by_name))) {
+        store_malformed(call.store, "key");
+        result = STORE_UNAVAILABLE;
+    }
+    call.done(call.arg, result, result == STORE_OK ? &shown : NULL);
+}
+
+void key_store_show(struct store *store, const struct id *id, key_was_shown *done, void *arg)
+{
+    struct show_call *call = mem_alloc(sizeof *call);
+    const struct text argument = id_text(id);
+
+    *call = (struct show_call){store, done, arg};
+    store_call_script(store, SCRIPT_key_show, SCRIPT_READS, 1, &argument, show_called, call);
+}
+
 struct revocation {
     struct store *store;
     struct barrier *barrier;

@@ -1,6 +1,9 @@
 -- A page of an account's trail, newest first, merged from all classes. The work is bounded by the size of the page, not
 -- of the trail.
 -- ARGV: prefix, account, most entries wanted, cursor ('' for none; 'none' if it belongs to another account)
+--   or, to follow the trail, oldest first: prefix, account, most entries wanted, 'newer', the last entry read of each
+--   class ('0-0' for none). A class has its own cursor, because entries of one millisecond may be written after those
+--   of another class were read.
 -- An event is named '<ms>-<number>'. The number has the class in the upper 2 of its 32 bits and the entry's sequence
 -- below, so that entries of the same millisecond have an order.
 -- Returns: ok, {event, {field, value...}, actor's name, target's name ('' for none), kind of target: 'api_key',
@@ -10,6 +13,7 @@
 local SEQUENCES = 2 ^ 30
 
 local account, most, after = ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local follows = after == 'newer'
 if after == 'none' then
     return {'not_found'}
 end
@@ -30,12 +34,17 @@ end
 local entries = {}
 for class = 0, #AUDIT_CLASSES do
     local stream = K.audit(account, AUDIT_CLASSES[class])
-    for _, entry in ipairs(redis.call('XREVRANGE', stream, newest_of(class), '-', 'COUNT', most)) do
+    local found = follows and redis.call('XRANGE', stream, '(' .. ARGV[5 + class], '+', 'COUNT', most)
+        or redis.call('XREVRANGE', stream, newest_of(class), '-', 'COUNT', most)
+    for _, entry in ipairs(found) do
         local ms, sequence = entry[1]:match('^(%d+)-(%d+)$')
         entries[#entries + 1] = {ms = ms, number = class * SEQUENCES + sequence, fields = entry[2]}
     end
 end
 table.sort(entries, function(a, b)
+    if follows then
+        a, b = b, a
+    end
     if a.ms ~= b.ms then
         return tonumber(a.ms) > tonumber(b.ms)
     end

@@ -298,6 +298,13 @@ Test(lua, key_get)
           {"SET t:key:d1 key_1+acct_A+live", "OK"}, {"@key_get key_1 acct_A api_key 0", "-*"});
 }
 
+Test(lua, key_show)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+N operator '' '' 100 '' 0 0", "(ok)"},
+          {"@key_show key_1", "(ok (key_1 acct_A live wxyz 3 7 - N * d1) North )"}, {"@key_show key_2", "(not_found)"},
+          {"SET t:id:key_3 ''", "OK"}, {"@key_show key_3", "(not_found)"});
+}
+
 Test(lua, key_revoke)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
@@ -524,7 +531,10 @@ Test(lua, accounts)
 {
     STEPS({"@account_list", "(ok)"}, {"@account_create acct_B South 9 0123", "(ok)"},
           {"@account_create acct_A North 5 0123", "(ok)"}, {"@account_create acct_A Other 6 0123", "(conflict)"},
-          {"HMGET t:acct:acct_A name created", "(North 5)"}, {"@account_list", "(ok (acct_A North) (acct_B South))"});
+          {"HMGET t:acct:acct_A name created", "(North 5)"}, {"@account_list", "(ok (acct_A North) (acct_B South))"},
+          {"@account_list '' 1", "(ok (acct_A North))"}, {"@account_list acct_A 1", "(ok (acct_B South))"},
+          {"@account_list acct_B 1", "(ok)"}, {"@account_find acct_B", "(ok (acct_B South))"},
+          {"@account_find acct_C", "(not_found)"});
 }
 
 Test(lua, user_create)
@@ -854,6 +864,40 @@ Test(lua, session_end)
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type session.ended actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
           {"@session_end s1 192.0.2.1 req_1 100", "(not_found)"});
+}
+
+Test(lua, session_list)
+{
+    STEPS(ACCOUNT, USER, {"@session_list usr_U usr_X", "(ok)"}, {CREATE("s1", "7"), "(ok *)"},
+          {"@session_list usr_U", "(ok (sid1 usr_U * acct_A * * 0 *))"}, {"@session_list", "(ok)"},
+          {"SADD t:user:usr_U:sessions gone", "1"}, {"@session_list usr_U", "(ok (sid1 usr_U * acct_A * * 0 *))"});
+}
+
+Test(lua, session_stop)
+{
+    STEPS(ACCOUNT, USER, {"@session_stop usr_X '' operator '' '' 100", "(not_found)"},
+          {"@session_stop usr_U '' operator '' '' 100", "(ok 0)"},
+          {"@session_stop usr_U sid1 operator '' '' 100", "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
+          {CREATE("s2", "8"), "(ok *)"}, {"HSET t:session:s2 sid other", "0"},
+          {"@session_stop usr_U nobody operator '' '' 100", "(not_found)"}, {"EXISTS t:session:s1 t:session:s2", "2"},
+          {"@session_stop usr_U other operator '' '' 100", "(ok 1)"}, {"EXISTS t:session:s1 t:session:s2", "1"},
+          {"SMEMBERS t:user:usr_U:sessions", "(s1)"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+           "((* (type session.ended actor operator target usr_U ip  request_id )))"},
+          {"@session_stop usr_U '' operator '' '' 100", "(ok 1)"}, {"EXISTS t:session:s1 t:user:usr_U:sessions", "0"});
+}
+
+/* Each class has its own cursor, so an entry of the same millisecond in a lower class is not passed over. */
+Test(lua, audit_list_follows)
+{
+    STEPS({"@audit_list acct_A 3 newer 0-0 0-0 0-0 0-0", "(ok)"}, {"XADD t:acct:acct_A:audit:live 5-0 f 1", "5-0"},
+          {"@audit_list acct_A 3 newer 0-0 0-0 0-0 0-0", "(ok (5-1073741824 (f 1)   ))"},
+          {"XADD t:acct:acct_A:audit 5-0 f 2", "5-0"}, {"XADD t:acct:acct_A:audit 7-0 f 3", "7-0"},
+          {"XADD t:acct:acct_A:audit:live 6-0 f 4", "6-0"},
+          {"@audit_list acct_A 9 newer 0-0 5-0 0-0 0-0", "(ok (5-0 (f 2)   ) (6-1073741824 (f 4)   ) (7-0 (f 3)   ))"},
+          {"@audit_list acct_A 2 newer 0-0 5-0 0-0 0-0", "(ok (5-0 (f 2)   ) (6-1073741824 (f 4)   ))"},
+          {"@audit_list acct_A 9 newer 7-0 6-0 0-0 0-0", "(ok)"},
+          {"@audit_list acct_A 9 newer 6-18446744073709551615 6-0 0-0 0-0", "(ok (7-0 (f 3)   ))"});
 }
 
 Test(lua, audit_list)
@@ -1290,6 +1334,7 @@ Test(lua, what_runs_although_memory_is_full)
           {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000", "(ok *)"},
           {"@session_step_up s2 s4 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac", "(ok *)"},
           {DECIDE("c1", "acct_A", "denied"), "(ok *)"}, {"@session_end s1 '' '' 100", "(ok)"},
+          {"@session_stop usr_U '' operator '' '' 100", "(ok *)"},
           {"@user_reset usr_U new '' operator '' '' 100", "(ok)"}, {"EXISTS t:session:s3 t:session:s4", "0"},
           /* An empty store cannot be claimed. */
           {"DEL t:schema", "1"}, {"@schema_claim 1", "-OOM*"});
