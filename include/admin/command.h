@@ -23,6 +23,12 @@ struct command_line {
     bool or_empty;
     bool adopt;
     bool forget;
+    bool device;
+    bool follow;
+    bool yes;
+    int mode;   /* an index into "any|test|live" */
+    int status; /* enum key_status_filter */
+    int64_t lines;
     int operand_count;
     char **operands;
     uint8_t origins[COMMAND_ROWS_MAX]; /* an enum option_origin per row, in the order of the command's groups */

@@ -5,7 +5,9 @@
 
 extern const struct option_group ACCOUNT_CREATE_OPTIONS[], ACCOUNT_LIST_OPTIONS[], USER_CREATE_OPTIONS[],
     USER_LIST_OPTIONS[], USER_UNLOCK_OPTIONS[], USER_RESET_TOTP_OPTIONS[], USER_RESET_PASSWORD_OPTIONS[],
-    KEY_REVOKE_OPTIONS[], TOTP_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[], STORE_ACCEPT_LOSS_OPTIONS[];
+    KEY_LIST_OPTIONS[], KEY_SHOW_OPTIONS[], KEY_VERIFY_OPTIONS[], DEVICE_LIST_OPTIONS[], DEVICE_REVOKE_OPTIONS[],
+    SESSION_LIST_OPTIONS[], SESSION_END_OPTIONS[], AUDIT_TAIL_OPTIONS[], KEY_REVOKE_OPTIONS[], TOTP_OPTIONS[],
+    MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[], STORE_ACCEPT_LOSS_OPTIONS[];
 
 int account_create_run(const struct command_line *line);
 int account_list_run(const struct command_line *line);
@@ -14,7 +16,15 @@ int user_list_run(const struct command_line *line);
 int user_unlock_run(const struct command_line *line);
 int user_reset_totp_run(const struct command_line *line);
 int user_reset_password_run(const struct command_line *line);
+int key_list_run(const struct command_line *line);
+int key_show_run(const struct command_line *line);
 int key_revoke_run(const struct command_line *line);
+int key_verify_run(const struct command_line *line);
+int device_list_run(const struct command_line *line);
+int device_revoke_run(const struct command_line *line);
+int session_list_run(const struct command_line *line);
+int session_end_run(const struct command_line *line);
+int audit_tail_run(const struct command_line *line);
 int totp_run(const struct command_line *line);
 int master_key_run(const struct command_line *line);
 int master_key_rotate_run(const struct command_line *line);

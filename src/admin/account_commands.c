@@ -1,6 +1,7 @@
 #include "admin/commands.h"
 
 #include "admin_internal.h"
+#include "listing_internal.h"
 
 #include "base/json.h"
 
@@ -58,55 +59,28 @@ int account_create_run(const struct command_line *line)
     return command_print(buf_text(&out));
 }
 
-struct listing {
-    struct store_client *client;
-    bool json;
-    enum store_result result;
-    struct buf out;
-};
-
-static void account_list_json(struct buf *out, const struct account_row *accounts, size_t count)
-{
-    struct json_writer w = {.out = out};
-
-    json_object_begin(&w);
-    json_key(&w, "data");
-    json_array_begin(&w);
-    for (size_t i = 0; i < count; i++)
-        put_account(&w, &accounts[i].id, text_of(accounts[i].name));
-    json_array_end(&w);
-    json_object_end(&w);
-    buf_append_char(out, '\n');
-}
-
-static void account_listed(void *arg, enum store_result result, const struct account_row *accounts, size_t count)
+static int list_account(void *arg, const struct account_row *account)
 {
     struct listing *listing = arg;
 
-    listing->result = result;
-    if (result == STORE_OK && listing->json)
-        account_list_json(&listing->out, accounts, count);
-    else if (result == STORE_OK)
-        for (size_t i = 0; i < count; i++)
-            buf_printf(&listing->out, "%-31s  %s\n", accounts[i].id.text, accounts[i].name);
-    store_client_done(listing->client);
+    listing->rows++;
+    if (listing->json)
+        put_account(&listing->writer, &account->id, text_of(account->name));
+    else
+        buf_printf(&listing->out, "%-31s  %s\n", account->id.text, account->name);
+    return listing->rows % LISTING_PAGE == 0 ? listing_flush(listing) : EXIT_DONE;
 }
 
 int account_list_run(const struct command_line *line)
 {
     struct store_client client;
-    struct listing listing = {.client = &client, .json = line->json};
+    struct listing listing;
     int code = store_client_open(&client, &line->settings, NULL);
 
     if (code != EXIT_DONE)
         return code;
-    buf_init(&listing.out, ADMIN_OUTPUT_MAX_BYTES);
-    account_store_list(client.store, account_listed, &listing);
-    store_client_wait(&client);
-    code = store_client_explain(&client, listing.result, NULL);
-    if (code == EXIT_DONE)
-        code = command_print(buf_text(&listing.out));
-    buf_finish(&listing.out);
+    listing_begin(&listing, line, &client, "There are no accounts; make one with 'chatelaine account create'.");
+    code = listing_end(&listing, accounts_walk(&client, NULL, list_account, &listing));
     store_client_close(&client);
     return code;
 }

@@ -25,6 +25,11 @@ enum { ADMIN_OUTPUT_MAX_BYTES = 64 * 1024 * 1024, ADMIN_WHY_MAX_BYTES = 1024 };
         rows, sizeof(rows) / sizeof(rows)[0] \
     }
 #define COMMAND_OFFSET(field) offsetof(struct command_line, field)
+#define ROW_YES                                                                           \
+    {                                                                                     \
+        .name = "yes", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(yes), .letter = 'y', \
+        .help = "Do not ask, for scripts."                                                \
+    }
 #define ROW_JSON                                                                                                \
     {                                                                                                           \
         .name = "json", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(json), .help = "Print JSON, for scripts." \
@@ -37,6 +42,12 @@ extern const struct audit_source OPERATOR;
 MUST_CHECK struct keyring *command_keyring(const struct command_line *line, int *ret_code);
 /* EXIT_USAGE, after printing an error, if the option has no value. */
 MUST_CHECK int command_require(const char *value, const char *option);
+
+/* A key's or a device's id. */
+MUST_CHECK int key_operand_read(const char *operand, struct id *ret_id);
+/* EXIT_DONE if --yes was given, or the question is answered so on the terminal. Without a terminal, --yes is required.
+ * question: "All sessions of ada@clinic.example end." */
+MUST_CHECK int command_confirm(const struct command_line *line, const char *question);
 
 /* Reads a new password, from a file or twice from the terminal, and checks it. The caller must buf_wipe() it. */
 MUST_CHECK int password_obtain(const char *file, const struct password_context *context, struct buf *ret_password);

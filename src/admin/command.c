@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MESSAGE_MAX_BYTES = 8 * 1024 };
 
@@ -46,7 +47,7 @@ int command_fail(enum exit_code code, const char *format, ...)
 
 int command_print(struct text out)
 {
-    if (fwrite(out.ptr, 1, out.len, stdout) == out.len && fflush(stdout) == 0)
+    if (out.len == 0 || (fwrite(out.ptr, 1, out.len, stdout) == out.len && fflush(stdout) == 0))
         return EXIT_DONE;
     return command_fail(EXIT_FAILED, "cannot write to standard output: %s", strerror(errno));
 }
@@ -54,6 +55,20 @@ int command_print(struct text out)
 int command_require(const char *value, const char *option)
 {
     return value ? EXIT_DONE : command_fail(EXIT_USAGE, "%s is required; see --help", option);
+}
+
+int command_confirm(const struct command_line *line, const char *question)
+{
+    char answer[16];
+
+    if (line->yes)
+        return EXIT_DONE;
+    if (!isatty(STDIN_FILENO))
+        return command_fail(EXIT_USAGE, "%s Without a terminal to ask on, this needs --yes", question);
+    fprintf(stderr, "%s Go on? [y/N] ", question);
+    if (!fgets(answer, sizeof answer, stdin) || (strcmp(answer, "y\n") != 0 && strcmp(answer, "yes\n") != 0))
+        return command_fail(EXIT_FAILED, "nothing was changed");
+    return EXIT_DONE;
 }
 
 struct keyring *command_keyring(const struct command_line *line, int *ret_code)

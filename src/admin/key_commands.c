@@ -19,6 +19,7 @@ static const struct option_row REVOKE_ROWS[] = {
      .help = "Read the operands as revocation logs, and revoke every key named in them."},
     ROW_JSON,
 };
+static const struct option_row DEVICE_REVOKE_ROWS[] = {ROW_JSON};
 static const struct option_row TOTP_ROWS[] = {
     {.name = "file",
      .type = OPTION_TEXT,
@@ -33,10 +34,13 @@ static const struct option_row TOTP_ROWS[] = {
              "works only once."},
 };
 static const struct option_table REVOKE_TABLE = OPTION_TABLE(REVOKE_ROWS);
+static const struct option_table DEVICE_REVOKE_TABLE = OPTION_TABLE(DEVICE_REVOKE_ROWS);
 static const struct option_table TOTP_TABLE = OPTION_TABLE(TOTP_ROWS);
 
 const struct option_group KEY_REVOKE_OPTIONS[] = {
     {"Options", &REVOKE_TABLE}, {NULL, &SETTINGS_REVOCATIONS}, CONNECTION_GROUPS, {0}};
+const struct option_group DEVICE_REVOKE_OPTIONS[] = {
+    {"Options", &DEVICE_REVOKE_TABLE}, {NULL, &SETTINGS_REVOCATIONS}, CONNECTION_GROUPS, {0}};
 const struct option_group TOTP_OPTIONS[] = {{"Options", &TOTP_TABLE}, {0}};
 
 struct revocation {
@@ -109,13 +113,32 @@ static int revoke_one(const struct command_line *line, const struct id *id, stru
     return code;
 }
 
-int key_revoke_run(const struct command_line *line)
+int key_operand_read(const char *operand, struct id *ret_id)
+{
+    struct text t = text_of(operand);
+
+    if (id_parse(ID_KEY, t, ret_id) || id_parse(ID_DEVICE, t, ret_id))
+        return EXIT_DONE;
+    return command_fail(EXIT_USAGE, "'%s' is not a key id (key_… or dev_…)", operand);
+}
+
+static int revoke_and_log(const struct command_line *line, const struct id *id)
 {
     const char *path = line->settings.revocation_log;
     char storage[ADMIN_WHY_MAX_BYTES];
     struct revocation_log *log = NULL;
-    struct text operand = text_of(line->operands[0]);
     struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (path && !(log = revocation_log_open(path, &why)))
+        return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
+    int code = revoke_one(line, id, log);
+    revocation_log_close(log);
+    return code;
+}
+
+int key_revoke_run(const struct command_line *line)
+{
     struct id id;
 
     if (line->from_log)
@@ -123,14 +146,18 @@ int key_revoke_run(const struct command_line *line)
     if (line->operand_count > 1)
         return command_fail(EXIT_USAGE, "unexpected argument '%s': give one key id, or --from-log with files",
                             line->operands[1]);
-    if (!id_parse(ID_KEY, operand, &id) && !id_parse(ID_DEVICE, operand, &id))
-        return command_fail(EXIT_USAGE, "'%s' is not a key id (key_… or dev_…)", line->operands[0]);
-    buf_init_fixed(&why, storage, sizeof storage);
-    if (path && !(log = revocation_log_open(path, &why)))
-        return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
-    int code = revoke_one(line, &id, log);
-    revocation_log_close(log);
-    return code;
+    int code = key_operand_read(line->operands[0], &id);
+    return code == EXIT_DONE ? revoke_and_log(line, &id) : code;
+}
+
+int device_revoke_run(const struct command_line *line)
+{
+    struct id id;
+    int code = key_operand_read(line->operands[0], &id);
+
+    if (code == EXIT_DONE && id_kind_of(id_text(&id)) != ID_DEVICE)
+        return command_fail(EXIT_USAGE, "%s is not a device: 'chatelaine key revoke' revokes API keys", id.text);
+    return code == EXIT_DONE ? revoke_and_log(line, &id) : code;
 }
 
 static int totp_read_file(const char *path, struct totp_secret *ret_secret)

@@ -1,12 +1,14 @@
 #include "admin/commands.h"
 
 #include "admin_internal.h"
+#include "listing_internal.h"
 
 #include "admin/qr.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/secure.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #define ROW_EMAIL                                                                                     \
@@ -39,7 +41,7 @@ static const struct option_row LIST_ROWS[] = {
     ROW_JSON,
 };
 static const struct option_row UNLOCK_ROWS[] = {ROW_EMAIL, ROW_JSON};
-static const struct option_row RESET_TOTP_ROWS[] = {ROW_EMAIL, ROW_JSON};
+static const struct option_row RESET_TOTP_ROWS[] = {ROW_EMAIL, ROW_YES, ROW_JSON};
 static const struct option_row RESET_PASSWORD_ROWS[] = {ROW_EMAIL, ROW_PASSWORD_FILE, ROW_JSON};
 
 static const struct option_table CREATE_TABLE = OPTION_TABLE(CREATE_ROWS);
@@ -61,14 +63,6 @@ static int read_email(const struct command_line *line, char ret_email[EMAIL_MAX_
     if (code == EXIT_DONE && !account_normalise_email(text_of(line->email), ret_email))
         return command_fail(EXIT_USAGE, "--email '%s' is not an email address", line->email);
     return code;
-}
-
-static int read_account(const char *text, struct id *ret_account)
-{
-    if (id_parse(ID_ACCOUNT, text_of(text), ret_account))
-        return EXIT_DONE;
-    return command_fail(EXIT_USAGE,
-                        "--account '%s' is not an account id (acct_…); 'chatelaine account list' shows them", text);
 }
 
 /* For people: prints the address as text and, on a terminal, as a QR code. */
@@ -147,11 +141,12 @@ int user_create_run(const struct command_line *line)
     char email[EMAIL_MAX_BYTES + 1];
     struct buf password CLEANUP(buf_wipe);
     struct id account;
+    const struct id *given;
     int code = command_require(line->account, "--account");
 
     buf_init(&password, PASSWORD_MAX_BYTES + 1);
     if (code == EXIT_DONE)
-        code = read_account(line->account, &account);
+        code = account_option_read(line, &account, &given);
     if (code == EXIT_DONE)
         code = read_email(line, email);
     if (code != EXIT_DONE)
@@ -164,13 +159,6 @@ int user_create_run(const struct command_line *line)
     keyring_destroy(keyring);
     return code;
 }
-
-struct listing {
-    struct store_client *client;
-    bool json;
-    enum store_result result;
-    struct buf out;
-};
 
 static void put_user(struct json_writer *w, const struct user_record *user)
 {
@@ -185,55 +173,45 @@ static void put_user(struct json_writer *w, const struct user_record *user)
     json_object_end(w);
 }
 
-static void user_list_json(struct buf *out, const struct user_record *users, size_t count)
-{
-    struct json_writer w = {.out = out};
-
-    json_object_begin(&w);
-    json_key(&w, "data");
-    json_array_begin(&w);
-    for (size_t i = 0; i < count; i++)
-        put_user(&w, &users[i]);
-    json_array_end(&w);
-    json_object_end(&w);
-    buf_append_char(out, '\n');
-}
-
 static void user_listed(void *arg, enum store_result result, const struct user_record *users, size_t count)
 {
     struct listing *listing = arg;
 
     listing->result = result;
-    if (result == STORE_OK && listing->json)
-        user_list_json(&listing->out, users, count);
-    else if (result == STORE_OK)
-        for (size_t i = 0; i < count; i++)
+    listing->rows += count;
+    for (size_t i = 0; i < count; i++) {
+        if (listing->json)
+            put_user(&listing->writer, &users[i]);
+        else
             buf_printf(&listing->out, "%-30s  %-31s  %s\n", users[i].id.text, users[i].account.text, users[i].email);
+    }
     store_client_done(listing->client);
+}
+
+static int list_users_of(void *arg, const struct account_row *account)
+{
+    struct listing *listing = arg;
+
+    account_store_list_users(listing->client->store, &account->id, user_listed, listing);
+    store_client_wait(listing->client);
+    int code = store_client_explain(listing->client, listing->result, NULL);
+    return code == EXIT_DONE ? listing_flush(listing) : code;
 }
 
 int user_list_run(const struct command_line *line)
 {
-    static const struct store_refusals REFUSALS = {
-        .not_found = "there is no such account; 'chatelaine account list' shows all",
-        .refused = "there is no such account; 'chatelaine account list' shows all",
-    };
     struct store_client client;
-    struct listing listing = {.client = &client, .json = line->json};
-    struct id account;
-    int code = line->account ? read_account(line->account, &account) : EXIT_DONE;
+    struct listing listing;
+    struct id storage;
+    const struct id *account;
+    int code = account_option_read(line, &storage, &account);
 
     if (code == EXIT_DONE)
         code = store_client_open(&client, &line->settings, NULL);
     if (code != EXIT_DONE)
         return code;
-    buf_init(&listing.out, ADMIN_OUTPUT_MAX_BYTES);
-    account_store_list_users(client.store, line->account ? &account : NULL, user_listed, &listing);
-    store_client_wait(&client);
-    code = store_client_explain(&client, listing.result, &REFUSALS);
-    if (code == EXIT_DONE)
-        code = command_print(buf_text(&listing.out));
-    buf_finish(&listing.out);
+    listing_begin(&listing, line, &client, "There are no users.");
+    code = listing_end(&listing, accounts_walk(&client, account, list_users_of, &listing));
     store_client_close(&client);
     return code;
 }
@@ -259,16 +237,22 @@ static int reset_totp_with(const struct command_line *line, struct keyring *keyr
 {
     struct store_client client;
     struct known_user known;
-    struct new_user user;
+    struct new_user user = {0};
+    char question[ADMIN_WHY_MAX_BYTES];
     uint8_t sealed[TOTP_SEALED_BYTES];
     int code = open_and_find(&client, &line->settings, keyring, email, &known);
 
     if (code != EXIT_DONE)
         return code;
-    user.id = known.id;
-    totp_secret_mint(&user.totp);
-    keyring_seal(keyring, id_text(&user.id), user.totp.bytes, TOTP_SECRET_BYTES, sealed);
-    code = user_reset(&client, &user.id, NULL, sealed);
+    snprintf(question, sizeof question,
+             "%s gets a new secret for one-time codes: the old one stops working, and all sessions end.", email);
+    code = command_confirm(line, question);
+    if (code == EXIT_DONE) {
+        user.id = known.id;
+        totp_secret_mint(&user.totp);
+        keyring_seal(keyring, id_text(&user.id), user.totp.bytes, TOTP_SECRET_BYTES, sealed);
+        code = user_reset(&client, &user.id, NULL, sealed);
+    }
     store_client_close(&client);
     if (code == EXIT_DONE)
         code = print_totp(line, &user, NULL, email);

@@ -1,6 +1,7 @@
 #include "admin/users.h"
 
 #include "admin_internal.h"
+#include "listing_internal.h"
 
 #include "auth/password.h"
 #include "base/clock.h"
@@ -37,33 +38,16 @@ int account_add(struct store_client *client, struct text name, struct id *ret_ac
     return code;
 }
 
-struct naming {
-    struct store_client *client;
-    enum store_result result;
-    const struct id *account;
-    char *name; /* ACCOUNT_NAME_MAX_BYTES + 1 */
-};
-
-static void accounts_named(void *arg, enum store_result result, const struct account_row *accounts, size_t count)
-{
-    struct naming *naming = arg;
-
-    naming->result = result;
-    for (size_t i = 0; result == STORE_OK && i < count; i++)
-        if (id_equal(&accounts[i].id, naming->account))
-            snprintf(naming->name, ACCOUNT_NAME_MAX_BYTES + 1, "%s", accounts[i].name);
-    store_client_done(naming->client);
-}
-
 int account_name_find(struct store_client *client, const struct id *account, char ret_name[ACCOUNT_NAME_MAX_BYTES + 1])
 {
-    static const struct store_refusals NONE = {0};
-    struct naming naming = {.client = client, .account = account, .name = ret_name};
+    struct account_row row;
+    bool is_known;
+    int code = account_find(client, account, &is_known, &row);
 
     ret_name[0] = '\0';
-    account_store_list(client->store, accounts_named, &naming);
-    store_client_wait(client);
-    return store_client_explain(client, naming.result, &NONE);
+    if (code == EXIT_DONE && is_known)
+        snprintf(ret_name, ACCOUNT_NAME_MAX_BYTES + 1, "%s", row.name);
+    return code;
 }
 
 /* Updates the loop's time, which stood still while the hash was computed: call deadlines count from it. */

@@ -105,6 +105,7 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    process_keep_standard_files();
     if (!processor_fits())
         return command_fail(EXIT_UNFIT,
                             "this build needs SSE4.2 (x86-64-v2), which this processor lacks: give the virtual machine "

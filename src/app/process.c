@@ -2,9 +2,11 @@
 
 #include "base/check.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 void process_harden(void)
 {
@@ -18,4 +20,11 @@ void process_harden(void)
     CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
     files.rlim_cur = files.rlim_max;
     CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
+}
+
+void process_keep_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            CHECK(open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) == fd);
 }

@@ -107,7 +107,7 @@ Test(cli, accounts_and_users)
     cr_expect_null(strstr(run.out, "scrypt"), "no hash is shown");
     cli_finish(&run);
 
-    RUN(&fixture, &run, "user", "reset-totp", "--email", "ada@clinic.test", "--json");
+    RUN(&fixture, &run, "user", "reset-totp", "--email", "ada@clinic.test", "--yes", "--json");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
     cli_member(run.out, "totp_uri", again, sizeof again);
     cr_expect_str_neq(again, uri);

@@ -164,7 +164,12 @@ Test(commands, help_names_every_option_in_lines_that_fit)
             for (size_t row = 0; row < group->table->count; row++) {
                 char option[64];
 
-                snprintf(option, sizeof option, "\n  --%s", group->table->rows[row].name);
+                const struct option_row *is = &group->table->rows[row];
+
+                if (is->letter)
+                    snprintf(option, sizeof option, "\n  -%c, --%s", is->letter, is->name);
+                else
+                    snprintf(option, sizeof option, "\n  --%s", is->name);
                 cr_expect(memmem(out.ptr, out.len, option, strlen(option)), "%s: %s", COMMANDS[i].name, option);
             }
         }

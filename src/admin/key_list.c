@@ -1,0 +1,268 @@
+/* key list, key show, device list: what an operator needs to find a key. Never a secret or a digest. */
+#include "admin/commands.h"
+
+#include "admin_internal.h"
+#include "listing_internal.h"
+
+#include "store/key_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROW_ACCOUNT                                                                                    \
+    {                                                                                                  \
+        .name = "account", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(account), .value_name = "ID", \
+        .help = "List only keys of this account."                                                      \
+    }
+#define ROW_STATUS                                                                                                  \
+    {                                                                                                               \
+        .name = "status", .type = OPTION_CHOICE, .offset = COMMAND_OFFSET(status), .choices = "any|active|revoked", \
+        .help = "List only keys in this state."                                                                     \
+    }
+
+static const struct option_row LIST_ROWS[] = {
+    ROW_ACCOUNT,
+    {.name = "mode",
+     .type = OPTION_CHOICE,
+     .offset = COMMAND_OFFSET(mode),
+     .choices = "any|test|live",
+     .help = "List only keys of this mode."},
+    ROW_STATUS,
+    {.name = "device", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(device), .help = "List only keys of devices."},
+    ROW_JSON,
+};
+static const struct option_row DEVICE_LIST_ROWS[] = {ROW_ACCOUNT, ROW_STATUS, ROW_JSON};
+static const struct option_row SHOW_ROWS[] = {ROW_JSON};
+
+static const struct option_table LIST_TABLE = OPTION_TABLE(LIST_ROWS);
+static const struct option_table DEVICE_LIST_TABLE = OPTION_TABLE(DEVICE_LIST_ROWS);
+static const struct option_table SHOW_TABLE = OPTION_TABLE(SHOW_ROWS);
+
+const struct option_group KEY_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_TABLE);
+const struct option_group DEVICE_LIST_OPTIONS[] = ADMIN_OPTIONS(DEVICE_LIST_TABLE);
+const struct option_group KEY_SHOW_OPTIONS[] = ADMIN_OPTIONS(SHOW_TABLE);
+
+enum { SCOPES_MAX_BYTES = 512 };
+
+static void put_scopes(struct json_writer *w, scope_set scopes)
+{
+    json_key(w, "scopes");
+    json_array_begin(w);
+    for (unsigned n = 0; n < SCOPE_COUNT; n++)
+        if (scopes & (1u << n))
+            json_put_text(w, scope_name(n));
+    json_array_end(w);
+}
+
+/* The members that a key has in a list. */
+static void put_members(struct json_writer *w, const struct key_record *key)
+{
+    json_put_member(w, "id", id_text(&key->id));
+    json_put_member(w, "kind", key_kind_text(key->kind));
+    json_put_member(w, "account_id", id_text(&key->account));
+    json_put_member(w, "name", key_name(key));
+    json_put_member(w, "mode", key_mode_text(key->mode));
+    json_put_member(w, "status", key->revoked_ms > 0 ? TEXT("revoked") : TEXT("active"));
+    put_scopes(w, key->scopes);
+    json_put_member(w, "last4", text_of(key->last4));
+    put_time_member(w, "created_at", key->created_ms);
+    put_text_member(w, "created_by", id_text(&key->by));
+    put_time_member(w, "last_used_at", key->last_used_ms);
+    put_time_member(w, "revoked_at", key->revoked_ms);
+}
+
+static void put_line(struct buf *out, const struct key_record *key)
+{
+    buf_printf(out, "%s  %s  %-4.*s  %-7s  ", key->id.text, key->account.text, TEXT_ARG(key_mode_text(key->mode)),
+               key->revoked_ms > 0 ? "revoked" : "active");
+    print_time_column(out, key->created_ms, "unknown");
+    buf_append_str(out, "  ");
+    print_time_column(out, key->last_used_ms, "never used");
+    buf_printf(out, "  …%s  ", key->last4);
+    buf_append_printable(out, key_name(key));
+    buf_append_char(out, '\n');
+}
+
+struct key_listing {
+    struct listing listing;
+    struct key_query query;
+    bool has_more;
+};
+
+static void keys_listed_page(void *arg, enum store_result result, const struct key_record *keys, size_t count,
+                             bool has_more)
+{
+    struct key_listing *keys_listing = arg;
+    struct listing *listing = &keys_listing->listing;
+
+    listing->result = result;
+    keys_listing->has_more = has_more;
+    for (size_t i = 0; i < count; i++) {
+        if (listing->json) {
+            json_object_begin(&listing->writer);
+            put_members(&listing->writer, &keys[i]);
+            json_object_end(&listing->writer);
+        } else {
+            put_line(&listing->out, &keys[i]);
+        }
+        keys_listing->query.starting_after = keys[i].id;
+    }
+    listing->rows += count;
+    store_client_done(listing->client);
+}
+
+/* A page of which every record was altered in Redis has no last id to go on from. */
+static bool goes_on(const struct key_listing *keys, size_t rows_before)
+{
+    return keys->has_more && keys->listing.rows > rows_before;
+}
+
+static int list_account(void *arg, const struct account_row *account)
+{
+    struct key_listing *keys = arg;
+    struct listing *listing = &keys->listing;
+    size_t before;
+    int code;
+
+    keys->query.view.account = account->id;
+    keys->query.starting_after = (struct id){0};
+    do {
+        before = listing->rows;
+        key_store_list(listing->client->store, &keys->query, keys_listed_page, keys);
+        store_client_wait(listing->client);
+        code = store_client_explain(listing->client, listing->result, NULL);
+        if (code == EXIT_DONE)
+            code = listing_flush(listing);
+    } while (code == EXIT_DONE && goes_on(keys, before));
+    return code;
+}
+
+static int list_keys(const struct command_line *line, bool only_devices)
+{
+    static const char COLUMNS[] = "ID                              ACCOUNT                          MODE  STATUS   "
+                                  "CREATED               LAST USED             LAST4  NAME";
+    struct key_listing keys;
+    struct store_client client;
+    struct id storage;
+    const struct id *account;
+    int code = account_option_read(line, &storage, &account);
+
+    if (code == EXIT_DONE)
+        code = store_client_open(&client, &line->settings, NULL);
+    if (code != EXIT_DONE)
+        return code;
+    listing_begin(&keys.listing, line, &client, only_devices ? "No device matches." : "No key matches.");
+    listing_head(&keys.listing, COLUMNS);
+    keys.query = (struct key_query){.view = {.any_kind = !only_devices, .kind = KEY_DEVICE},
+                                    .limit = LISTING_PAGE,
+                                    .by_mode = line->mode > 0,
+                                    .mode = line->mode == 1 ? MODE_TEST : MODE_LIVE,
+                                    .status = (enum key_status_filter)line->status};
+    code = listing_end(&keys.listing, accounts_walk(&client, account, list_account, &keys));
+    store_client_close(&client);
+    return code;
+}
+
+int key_list_run(const struct command_line *line)
+{
+    return list_keys(line, line->device);
+}
+
+int device_list_run(const struct command_line *line)
+{
+    return list_keys(line, true);
+}
+
+/* key show */
+
+struct showing {
+    struct store_client *client;
+    bool json;
+    enum store_result result;
+    struct buf out;
+};
+
+static void show_json(struct buf *out, const struct key_shown *shown)
+{
+    struct json_writer w = {.out = out};
+
+    json_object_begin(&w);
+    put_members(&w, &shown->key);
+    put_text_member(&w, "account_name", shown->account_name);
+    put_text_member(&w, "created_by_name", shown->by_name);
+    json_object_end(&w);
+    buf_append_char(out, '\n');
+}
+
+static void show_names(struct buf *out, const char *label, struct text id, struct text name)
+{
+    buf_printf(out, "%-10s %.*s", label, TEXT_ARG(id));
+    if (name.len > 0) {
+        buf_append_str(out, " (");
+        buf_append_printable(out, name);
+        buf_append_char(out, ')');
+    }
+    buf_append_char(out, '\n');
+}
+
+static void show_time(struct buf *out, const char *label, int64_t ms, const char *none)
+{
+    buf_printf(out, "%-10s ", label);
+    print_time_column(out, ms, none);
+    while (out->len > 0 && out->ptr[out->len - 1] == ' ')
+        out->len--;
+    buf_append_char(out, '\n');
+}
+
+static void show_lines(struct buf *out, const struct key_shown *shown)
+{
+    const struct key_record *key = &shown->key;
+
+    show_names(out, "Key", id_text(&key->id), key_name(key));
+    show_names(out, "Account", id_text(&key->account), shown->account_name);
+    buf_printf(out, "%-10s %s\n", "Kind", key->kind == KEY_DEVICE ? "device key" : "API key");
+    buf_printf(out, "%-10s %.*s\n", "Mode", TEXT_ARG(key_mode_text(key->mode)));
+    buf_printf(out, "%-10s ", "Scopes");
+    scope_print(key->scopes, ' ', out);
+    buf_printf(out, "\n%-10s …%s\n", "Secret", key->last4);
+    show_time(out, "Created", key->created_ms, "unknown");
+    show_names(out, "By", key->by.text[0] ? id_text(&key->by) : TEXT("unknown"), shown->by_name);
+    show_time(out, "Last used", key->last_used_ms, "never");
+    show_time(out, "Revoked", key->revoked_ms, "no");
+}
+
+static void key_was_found(void *arg, enum store_result result, const struct key_shown *shown)
+{
+    struct showing *showing = arg;
+
+    showing->result = result;
+    if (result == STORE_OK && showing->json)
+        show_json(&showing->out, shown);
+    else if (result == STORE_OK)
+        show_lines(&showing->out, shown);
+    store_client_done(showing->client);
+}
+
+int key_show_run(const struct command_line *line)
+{
+    static const struct store_refusals REFUSALS = {.not_found =
+                                                       "there is no key with this id; 'chatelaine key list' shows all"};
+    struct store_client client;
+    struct showing showing = {.client = &client, .json = line->json};
+    struct id id;
+    int code = key_operand_read(line->operands[0], &id);
+
+    if (code == EXIT_DONE)
+        code = store_client_open(&client, &line->settings, NULL);
+    if (code != EXIT_DONE)
+        return code;
+    buf_init(&showing.out, ADMIN_OUTPUT_MAX_BYTES);
+    key_store_show(client.store, &id, key_was_found, &showing);
+    store_client_wait(&client);
+    code = store_client_explain(&client, showing.result, &REFUSALS);
+    if (code == EXIT_DONE)
+        code = command_print(buf_text(&showing.out));
+    buf_finish(&showing.out);
+    store_client_close(&client);
+    return code;
+}

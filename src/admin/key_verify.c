@@ -1,0 +1,65 @@
+/* key verify: looks at a secret without asking anybody. */
+#include "admin/commands.h"
+
+#include "admin_internal.h"
+
+#include "base/json.h"
+#include "core/secret.h"
+
+static const struct option_row ROWS[] = {ROW_JSON};
+static const struct option_table TABLE = OPTION_TABLE(ROWS);
+const struct option_group KEY_VERIFY_OPTIONS[] = {{"Options", &TABLE}, {0}};
+
+enum { FILE_MAX_BYTES = 4096 };
+
+static int print_verdict(const struct command_line *line, bool is_whole, enum key_kind kind, enum key_mode mode)
+{
+    char storage[ADMIN_WHY_MAX_BYTES];
+    struct buf out;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    if (line->json) {
+        struct json_writer w = {.out = &out};
+        json_object_begin(&w);
+        json_key(&w, "well_formed");
+        json_put_bool(&w, is_whole);
+        if (is_whole) {
+            json_put_member(&w, "kind", key_kind_text(kind));
+            json_put_member(&w, "mode", key_mode_text(mode));
+        }
+        json_object_end(&w);
+        buf_append_char(&out, '\n');
+    } else if (is_whole) {
+        buf_printf(&out, "A well-formed %s, for %.*s data. Only a node knows whether it is active.\n",
+                   kind == KEY_DEVICE ? "device key" : "API key", TEXT_ARG(key_mode_text(mode)));
+    }
+    return command_print(buf_text(&out));
+}
+
+int key_verify_run(const struct command_line *line)
+{
+    const char *operand = line->operands[0];
+    char storage[ADMIN_WHY_MAX_BYTES];
+    struct buf why, content CLEANUP(buf_wipe);
+    enum key_kind kind = KEY_API;
+    enum key_mode mode = MODE_TEST;
+
+    buf_init(&content, FILE_MAX_BYTES);
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (secret_has_shape(text_of(operand)))
+        return command_fail(EXIT_USAGE, "this is a key, not the name of a file with one. Arguments are seen by other "
+                                        "users and kept by shells: revoke the key unless it was only a test");
+    if (!secret_file_read(operand, &content, &why))
+        return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
+    struct text secret = text_trim(buf_text(&content));
+    bool is_whole = secret_parse(secret, &kind, &mode);
+    int code = is_whole || line->json ? print_verdict(line, is_whole, kind, mode) : EXIT_DONE;
+    if (code != EXIT_DONE || is_whole)
+        return code;
+    if (line->json)
+        return EXIT_FAILED;
+    return command_fail(EXIT_FAILED, secret_has_shape(secret)
+                                         ? "the checksum is wrong: a character was changed or swapped"
+                                         : "this is not a key: it has another prefix or length, so "
+                                           "perhaps it was cut");
+}

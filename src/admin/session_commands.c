@@ -1,0 +1,299 @@
+/* session list, session end */
+#include "admin/commands.h"
+
+#include "admin_internal.h"
+#include "listing_internal.h"
+
+#include "store/session_store.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What commands call a session: this, then its sid, which a step-up keeps. The sid alone could look like an option. */
+#define SESSION_PREFIX "sess_"
+
+#define ROW_USER(what)                                                                                            \
+    {                                                                                                             \
+        .name = "user", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(email), .value_name = "EMAIL", .help = what \
+    }
+
+static const struct option_row LIST_ROWS[] = {
+    {.name = "account",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(account),
+     .value_name = "ID",
+     .help = "List only sessions of this account's users."},
+    ROW_USER("List only sessions of this user."),
+    ROW_JSON,
+};
+static const struct option_row END_ROWS[] = {ROW_USER("End all sessions of this user."), ROW_JSON};
+static const struct option_table LIST_TABLE = OPTION_TABLE(LIST_ROWS);
+static const struct option_table END_TABLE = OPTION_TABLE(END_ROWS);
+
+const struct option_group SESSION_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_TABLE);
+const struct option_group SESSION_END_OPTIONS[] = ADMIN_OPTIONS(END_TABLE);
+
+/* Walks the users of an account, some at a time, and looks at their sessions. */
+
+struct session_walk {
+    struct store_client *client;
+    enum store_result result;
+    struct id *users; /* of the current account */
+    size_t user_count;
+    void (*visit)(struct session_walk *walk, const struct session_row *row);
+    bool is_found; /* session end: found what was looked for, which ends the walk */
+    struct listing listing;
+    struct text sid; /* session end: looked for */
+    struct id owner; /* session end: of that session */
+};
+
+static void walk_users_listed(void *arg, enum store_result result, const struct user_record *users, size_t count)
+{
+    struct session_walk *walk = arg;
+
+    walk->result = result;
+    walk->user_count = count;
+    walk->users = calloc(count + 1, sizeof *walk->users);
+    for (size_t i = 0; i < count && walk->users; i++)
+        walk->users[i] = users[i].id;
+    store_client_done(walk->client);
+}
+
+static void walk_sessions_listed(void *arg, enum store_result result, const struct session_row *sessions, size_t count)
+{
+    struct session_walk *walk = arg;
+
+    walk->result = result;
+    for (size_t i = 0; i < count; i++)
+        walk->visit(walk, &sessions[i]);
+    store_client_done(walk->client);
+}
+
+static int walk_users(struct session_walk *walk, const struct id *users, size_t count)
+{
+    int code = EXIT_DONE;
+
+    for (size_t at = 0; at < count && code == EXIT_DONE && !walk->is_found; at += SESSION_LIST_USERS_MAX) {
+        size_t some = count - at < SESSION_LIST_USERS_MAX ? count - at : SESSION_LIST_USERS_MAX;
+
+        session_store_list(walk->client->store, users + at, some, walk_sessions_listed, walk);
+        store_client_wait(walk->client);
+        code = store_client_explain(walk->client, walk->result, NULL);
+        if (code == EXIT_DONE && walk->listing.client)
+            code = listing_flush(&walk->listing);
+    }
+    return code;
+}
+
+static int walk_account(void *arg, const struct account_row *account)
+{
+    struct session_walk *walk = arg;
+
+    if (walk->is_found)
+        return EXIT_DONE;
+    account_store_list_users(walk->client->store, &account->id, walk_users_listed, walk);
+    store_client_wait(walk->client);
+    int code = store_client_explain(walk->client, walk->result, NULL);
+    if (code == EXIT_DONE)
+        code = walk_users(walk, walk->users, walk->user_count);
+    free(walk->users);
+    walk->users = NULL;
+    return code;
+}
+
+/* --user: must exist. */
+static int find_owner(struct store_client *client, const char *email, struct known_user *ret_user)
+{
+    char normal[EMAIL_MAX_BYTES + 1];
+    bool is_known;
+
+    if (!account_normalise_email(text_of(email), normal))
+        return command_fail(EXIT_USAGE, "--user '%s' is not an email address", email);
+    int code = user_find(client, normal, &is_known, ret_user);
+    if (code == EXIT_DONE && !is_known)
+        return command_fail(EXIT_FAILED, "no user has the email %s; 'chatelaine user list' shows them", normal);
+    return code;
+}
+
+/* session list */
+
+static void list_json(struct json_writer *w, const struct session_row *row, struct text id)
+{
+    json_object_begin(w);
+    json_put_member(w, "id", id);
+    json_put_member(w, "user_id", id_text(&row->user));
+    json_put_member(w, "email", text_of(row->email));
+    json_put_member(w, "account_id", id_text(&row->account));
+    put_time_member(w, "created_at", row->created_ms);
+    put_time_member(w, "last_used_at", row->seen_ms);
+    put_time_member(w, "stepped_up_at", row->step_up_ms);
+    put_time_member(w, "idle_expires_at", row->ends_ms);
+    json_object_end(w);
+}
+
+static void list_session(struct session_walk *walk, const struct session_row *row)
+{
+    struct buf *out = &walk->listing.out;
+    char id[sizeof SESSION_PREFIX + ID_TEXT_BYTES];
+
+    snprintf(id, sizeof id, SESSION_PREFIX "%s", row->sid);
+    walk->listing.rows++;
+    if (walk->listing.json) {
+        list_json(&walk->listing.writer, row, text_of(id));
+        return;
+    }
+    buf_append_printable(out, text_of(id));
+    buf_printf(out, "  %s  ", row->account.text);
+    print_time_column(out, row->created_ms, "unknown");
+    buf_append_str(out, "  ");
+    print_time_column(out, row->seen_ms, "unknown");
+    buf_append_str(out, "  ");
+    buf_append_printable(out, text_of(row->email));
+    buf_append_char(out, '\n');
+}
+
+static int list_of_user(struct session_walk *walk, const char *email, const struct id *account)
+{
+    struct known_user user;
+    int code = find_owner(walk->client, email, &user);
+
+    if (code == EXIT_DONE && account && !id_equal(account, &user.account))
+        return command_fail(EXIT_FAILED, "%s is not a user of account %s", email, account->text);
+    return code == EXIT_DONE ? walk_users(walk, &user.id, 1) : code;
+}
+
+int session_list_run(const struct command_line *line)
+{
+    static const char COLUMNS[] = "ID                           ACCOUNT                          CREATED               "
+                                  "LAST USED             USER";
+    struct store_client client;
+    struct session_walk walk = {.client = &client, .visit = list_session};
+    struct id storage;
+    const struct id *account;
+    int code = account_option_read(line, &storage, &account);
+
+    if (code == EXIT_DONE)
+        code = store_client_open(&client, &line->settings, NULL);
+    if (code != EXIT_DONE)
+        return code;
+    listing_begin(&walk.listing, line, &client, "No session matches.");
+    listing_head(&walk.listing, COLUMNS);
+    code =
+        line->email ? list_of_user(&walk, line->email, account) : accounts_walk(&client, account, walk_account, &walk);
+    code = listing_end(&walk.listing, code);
+    store_client_close(&client);
+    return code;
+}
+
+/* session end */
+
+struct ending {
+    struct store_client *client;
+    enum store_result result;
+    int64_t count;
+};
+
+static void sessions_were_stopped(void *arg, enum store_result result, int64_t count)
+{
+    struct ending *ending = arg;
+
+    ending->result = result;
+    ending->count = count;
+    store_client_done(ending->client);
+}
+
+static int stop_sessions(struct store_client *client, const struct id *user, struct text sid, int64_t *ret_count)
+{
+    static const struct store_refusals REFUSALS = {
+        .not_found = "there is no such session any more; 'chatelaine session list' shows all"};
+    struct ending ending = {.client = client};
+
+    session_store_stop(client->store, user, sid, &OPERATOR, sessions_were_stopped, &ending);
+    store_client_wait(client);
+    *ret_count = ending.count;
+    return store_client_explain(client, ending.result, &REFUSALS);
+}
+
+static void look_for_sid(struct session_walk *walk, const struct session_row *row)
+{
+    if (!text_equal(text_of(row->sid), walk->sid))
+        return;
+    walk->is_found = true;
+    walk->owner = row->user;
+}
+
+static int end_one(struct store_client *client, struct text sid, int64_t *ret_count)
+{
+    struct session_walk walk = {.client = client, .visit = look_for_sid, .sid = sid};
+    int code = accounts_walk(client, NULL, walk_account, &walk);
+
+    if (code == EXIT_DONE && !walk.is_found)
+        return command_fail(EXIT_FAILED,
+                            "there is no session " SESSION_PREFIX "%.*s; 'chatelaine session list' shows "
+                            "all",
+                            TEXT_ARG(sid));
+    return code == EXIT_DONE ? stop_sessions(client, &walk.owner, sid, ret_count) : code;
+}
+
+static int end_all(struct store_client *client, const char *email, int64_t *ret_count)
+{
+    struct known_user user;
+    int code = find_owner(client, email, &user);
+
+    return code == EXIT_DONE ? stop_sessions(client, &user.id, TEXT(""), ret_count) : code;
+}
+
+static int print_ended(const struct command_line *line, int64_t count)
+{
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ADMIN_WHY_MAX_BYTES);
+    if (line->json)
+        buf_printf(&out, "{\"ended\":%" PRId64 "}\n", count);
+    else if (count == 1)
+        buf_append_str(&out, "1 session ended; no node accepts it.\n");
+    else
+        buf_printf(&out, "%" PRId64 " sessions ended; no node accepts them.\n", count);
+    return command_print(buf_text(&out));
+}
+
+static bool is_sid(struct text t)
+{
+    size_t fitting = 0;
+
+    while (fitting < t.len && (isalnum((unsigned char)t.ptr[fitting]) || strchr("-_", t.ptr[fitting])))
+        fitting++;
+    return t.len > 0 && t.len < ID_TEXT_BYTES && fitting == t.len;
+}
+
+/* The operand or --user, and not both. */
+static int read_what_to_end(const struct command_line *line, struct text *ret_sid)
+{
+    struct text operand = line->operand_count > 0 ? text_of(line->operands[0]) : TEXT("");
+
+    if ((line->operand_count > 0) == (line->email != NULL))
+        return command_fail(EXIT_USAGE, "'session end' needs the id of a session, or --user for all of a user");
+    *ret_sid = text_skip(operand, strlen(SESSION_PREFIX));
+    if (line->operand_count > 0 && (!text_starts_with(operand, TEXT(SESSION_PREFIX)) || !is_sid(*ret_sid)))
+        return command_fail(EXIT_USAGE, "'%s' is not the id of a session (" SESSION_PREFIX "…)", line->operands[0]);
+    return EXIT_DONE;
+}
+
+int session_end_run(const struct command_line *line)
+{
+    struct store_client client;
+    struct text sid;
+    int64_t count = 0;
+    int code = read_what_to_end(line, &sid);
+
+    if (code == EXIT_DONE)
+        code = store_client_open(&client, &line->settings, NULL);
+    if (code != EXIT_DONE)
+        return code;
+    code = line->email ? end_all(&client, line->email, &count) : end_one(&client, sid, &count);
+    store_client_close(&client);
+    return code == EXIT_DONE ? print_ended(line, count) : code;
+}
