@@ -21,6 +21,18 @@
     X(METRIC_PROXY_MALFORMED, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"malformed\"", "")       \
     X(METRIC_PROXY_TOO_LONG, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"too_long\"", "")         \
     X(METRIC_PROXY_INCOMPLETE, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"incomplete\"", "")     \
+    X(METRIC_TLS_FULL, counter, "chatelaine_tls_handshakes_total", "result=\"full\"",                               \
+      "TLS handshakes by result. refused: closed because there were too many at once.")                             \
+    X(METRIC_TLS_RESUMED, counter, "chatelaine_tls_handshakes_total", "result=\"resumed\"", "")                     \
+    X(METRIC_TLS_FAILED, counter, "chatelaine_tls_handshakes_total", "result=\"failed\"", "")                       \
+    X(METRIC_TLS_TIMEOUT, counter, "chatelaine_tls_handshakes_total", "result=\"timeout\"", "")                     \
+    X(METRIC_TLS_REFUSED, counter, "chatelaine_tls_handshakes_total", "result=\"refused\"", "")                     \
+    X(METRIC_TLS_RELOADED, counter, "chatelaine_tls_certificate_reloads_total", "result=\"ok\"",                    \
+      "Times that the certificates of a listener were loaded again. failed: the old ones stay in use.")             \
+    X(METRIC_TLS_RELOAD_FAILED, counter, "chatelaine_tls_certificate_reloads_total", "result=\"failed\"", "")       \
+    X(METRIC_CERT_END_PUBLIC, gauge, "chatelaine_tls_certificate_not_after_seconds", "listener=\"public\"",         \
+      "When the listener's first certificate expires, in seconds since 1970; 0: the listener speaks no TLS.")       \
+    X(METRIC_CERT_END_INTERNAL, gauge, "chatelaine_tls_certificate_not_after_seconds", "listener=\"internal\"", "") \
     X(METRIC_REQUESTS, counter, "chatelaine_requests_total", "", "Requests answered.")                              \
     X(METRIC_CHECK_ACCEPTED, counter, "chatelaine_checks_total", "result=\"accepted\"",                             \
       "Credential checks by result.")                                                                               \

@@ -61,6 +61,8 @@ uint64_t http_request_age_ns(const struct http_request *request);
 /* The peer's address without its port: "192.0.2.1", "2001:db8::1", "unix"; or the one in the connection's PROXY header.
  */
 struct text http_request_peer(const struct http_request *request);
+/* Whether the client has proved to hold a certificate of the server's client CA. */
+bool http_request_has_client_certificate(const struct http_request *request);
 bool http_request_has_body(const struct http_request *request);
 /* Lowers this request's body limit (http_settings.body_max_bytes) before the body is read. False: its Content-Length
  * exceeds the limit. */

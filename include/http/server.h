@@ -8,6 +8,7 @@
 #include <uv.h>
 
 struct http_server;
+struct tls_context;
 
 struct http_server *http_server_create(uv_loop_t *loop, const struct http_settings *settings, http_handler *handler,
                                        void *arg);
@@ -18,6 +19,9 @@ MUST_CHECK int http_address_read(struct text address, struct sockaddr_storage *r
 enum { HTTP_ADDRESS_BYTES = 128 };
 MUST_CHECK int http_server_listen(struct http_server *server, const char *address, bool reuse_port,
                                   char ret_bound[HTTP_ADDRESS_BYTES]);
+/* From now on, new connections speak TLS with this context, which is held. Those that have begun stay as they are, so a
+ * renewed certificate cuts none. */
+void http_server_set_tls(struct http_server *server, struct tls_context *tls);
 /* Stops accepting and closes idle connections; every response from now on closes its connection. After grace_ms, open
  * connections are cut. drained runs once, later, when no connection is left. */
 void http_server_drain(struct http_server *server, int64_t grace_ms, void (*drained)(void *arg), void *arg);

@@ -5,7 +5,7 @@
 struct http_request;
 struct turn;
 
-/* Errors that this layer answers; each value is the HTTP status. */
+/* Errors that this layer answers; the last three digits are the HTTP status. */
 enum http_error {
     HTTP_ERROR_NONE = 0,
     HTTP_ERROR_BAD_REQUEST = 400,
@@ -20,6 +20,7 @@ enum http_error {
     HTTP_ERROR_NOT_IMPLEMENTED = 501,
     HTTP_ERROR_OVERLOADED = 503,
     HTTP_ERROR_VERSION = 505,
+    HTTP_ERROR_TLS_REQUIRED = 1400, /* also a 400: plain HTTP on a TLS port */
 };
 
 enum { HTTP_ID_MAX_BYTES = 32 };
@@ -29,7 +30,8 @@ struct http_settings {
     int64_t fields_max;            /* 100: 431 beyond */
     int64_t target_max_bytes;      /* 8,000: 414 beyond */
     int64_t body_max_bytes;        /* 64 KiB: 413 beyond */
-    int64_t head_timeout_ms;       /* 10 s from a request's first byte to the end of its head: 408 */
+    int64_t head_timeout_ms;       /* 10 s from a request's first byte to the end of its head: 408. Also how long a TLS
+                                      handshake may take: closed */
     int64_t body_timeout_ms;       /* 10 s between two bytes of a body: 408. Also how long an unwanted body is discarded
                                       before the connection is closed */
     int64_t body_total_timeout_ms; /* 30 s for the whole body: 408 */
@@ -41,6 +43,8 @@ struct http_settings {
                                       connections; beyond, the connection that holds most is cut */
     int64_t connections_max;       /* beyond: the longest idle connection makes room; if none is idle, 503 */
     bool is_internal;              /* connections are counted under listener="internal", not "public" */
+    int64_t tls_handshakes_max;    /* 1,000 in progress; beyond, the one that has waited longest for its peer is closed,
+                                      else the new one */
     struct text fixed_headers;     /* complete lines of every response ("A: b\r\n…"); must outlive the server */
     /* Makes the id of a request that arrives at wall_ms. Returns its length, at most HTTP_ID_MAX_BYTES. */
     size_t (*make_id)(int64_t wall_ms, char ret_id[HTTP_ID_MAX_BYTES]);

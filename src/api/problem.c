@@ -56,6 +56,8 @@ enum problem_code problem_code_of(enum http_error error)
         return PROBLEM_OVERLOADED;
     case HTTP_ERROR_VERSION:
         return PROBLEM_HTTP_VERSION;
+    case HTTP_ERROR_TLS_REQUIRED:
+        return PROBLEM_TLS_REQUIRED;
     }
     UNREACHABLE();
 }

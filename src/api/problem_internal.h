@@ -9,6 +9,7 @@
 #define PROBLEM_TABLE(X)                                                                                            \
     X(PROBLEM_BAD_REQUEST, 400, "bad_request",                                                                      \
       "The request is not valid HTTP, or its Authorization header is malformed.")                                   \
+    X(PROBLEM_TLS_REQUIRED, 400, "tls_required", "This port speaks TLS. Use https:// instead of http://.")          \
     X(PROBLEM_INVALID_JSON, 400, "invalid_json", "The body is not a valid JSON object.")                            \
     X(PROBLEM_PARAMETER_MISSING, 400, "parameter_missing", "A required parameter is missing.")                      \
     X(PROBLEM_PARAMETER_INVALID, 400, "parameter_invalid", "A parameter has a wrong type or value.")                \
@@ -30,6 +31,8 @@
     X(PROBLEM_CSRF_FAILED, 403, "csrf_failed", "X-CSRF-Token is missing or wrong, or Origin is not the console's.") \
     X(PROBLEM_STEP_UP_REQUIRED, 403, "step_up_required",                                                            \
       "Confirm password and code (POST /v1/console/step_up), then try again.")                                      \
+    X(PROBLEM_CLIENT_CERTIFICATE_REQUIRED, 403, "client_certificate_required",                                      \
+      "Connect with a client certificate of --internal-client-ca. Only /livez and /readyz need none.")              \
     X(PROBLEM_NOT_FOUND, 404, "not_found", "Nothing is served at this path.")                                       \
     X(PROBLEM_API_KEY_NOT_FOUND, 404, "api_key_not_found", "There is no such API key.")                             \
     X(PROBLEM_DEVICE_KEY_NOT_FOUND, 404, "device_key_not_found", "There is no such device key.")                    \

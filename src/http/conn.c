@@ -10,16 +10,17 @@ enum { MS_PER_S = 1000 };
 
 static const enum deadline_class STATE_DEADLINES[] = {
     [CONN_PROXY] = DEADLINE_HEAD, /* from the connection's beginning */
-    [CONN_IDLE] = DEADLINE_IDLE,           [CONN_HEAD] = DEADLINE_HEAD,
+    [CONN_HANDSHAKE] = DEADLINE_HANDSHAKE, [CONN_IDLE] = DEADLINE_IDLE,        [CONN_HEAD] = DEADLINE_HEAD,
     [CONN_HANDLING] = DEADLINE_NONE, /* whatever a handler waits for has its own timeout */
-    [CONN_BODY] = DEADLINE_BODY,           [CONN_WRITING] = DEADLINE_WRITE,
-    [CONN_DELIVERING] = DEADLINE_DELIVERY, [CONN_DISCARDING] = DEADLINE_DISCARD,
-    [CONN_LINGERING] = DEADLINE_LINGER,    [CONN_CLOSED] = DEADLINE_NONE,
+    [CONN_BODY] = DEADLINE_BODY,           [CONN_WRITING] = DEADLINE_WRITE,    [CONN_DELIVERING] = DEADLINE_DELIVERY,
+    [CONN_DISCARDING] = DEADLINE_DISCARD,  [CONN_LINGERING] = DEADLINE_LINGER, [CONN_CLOSED] = DEADLINE_NONE,
 };
 
 void conn_enter(struct conn *conn, enum conn_state state)
 {
     CHECK(conn->state != CONN_CLOSED);
+    if (conn->state == CONN_HANDSHAKE)
+        handshake_end(&conn->all->handshakes, &conn->handshake);
     conn->state = state;
     deadline_set(&conn->all->deadlines, &conn->deadline, STATE_DEADLINES[state]);
 }
@@ -43,6 +44,7 @@ static void conn_on_closed(uv_handle_t *handle)
     conn_part(conn);
     output_drop(&conn->output);
     buf_wipe(&conn->stash);
+    tls_session_free(conn->tls);
     list_remove(&conn->in_all);
     metric_add(conns->settings->is_internal ? METRIC_CONNECTIONS_INTERNAL : METRIC_CONNECTIONS_PUBLIC, -1);
     free(conn);
@@ -54,6 +56,9 @@ void conn_disconnect(struct conn *conn)
 {
     if (conn->state == CONN_CLOSED)
         return;
+    /* Not before a request is lost: what the peer has not acknowledged may be its response. */
+    if (conn->tls && !conn->request)
+        conn_leave_tls(conn);
     conn_enter(conn, CONN_CLOSED);
     cork_forget(&conn->all->answers->cork, conn);
     burden_forget(&conn->all->burdens, &conn->load);
@@ -103,16 +108,39 @@ static void conn_await_writing(struct conn *conn)
     conn_enter(conn, CONN_WRITING);
 }
 
+/* Under TLS, the socket gets records, which are copied as far as they have to wait: they do not last. */
+static enum output_result conn_output(struct conn *conn, struct text bytes, struct text lasting, bool is_awaited)
+{
+    if (conn->tls) {
+        lasting = (struct text){NULL, 0};
+        if (!conn_seal(conn, &bytes))
+            return OUTPUT_FAILED;
+    }
+    return is_awaited ? delivery_send(&conn->output, bytes) : output_send(&conn->output, bytes, lasting);
+}
+
+void conn_send_continue_line(struct conn *conn)
+{
+    static const struct text LINE = {"HTTP/1.1 100 Continue\r\n\r\n", 25};
+
+    (void)conn_note_output(conn, conn_output(conn, LINE, (struct text){NULL, 0}, false));
+}
+
 void conn_send_answer(struct conn *conn, struct text answer, struct text lasting)
 {
     bool is_awaited = conn->request->delivery.state == DELIVERY_ASKED;
-    enum output_result result =
-        is_awaited ? delivery_send(&conn->output, answer) : output_send(&conn->output, answer, lasting);
 
-    if (conn_note_output(conn, result))
+    if (conn_note_output(conn, conn_output(conn, answer, lasting, is_awaited)))
         conn_written(conn);
     else if (conn->state != CONN_CLOSED)
         conn_await_writing(conn);
+}
+
+/* What waits is sent first. */
+static void conn_shut(struct conn *conn)
+{
+    if (conn->state != CONN_CLOSED && list_empty(&conn->output.waiting) && shutdown(conn->socket.fd, SHUT_WR) != 0)
+        conn_disconnect(conn);
 }
 
 void conn_write_on(struct conn *conn)
@@ -122,6 +150,8 @@ void conn_write_on(struct conn *conn)
     conn_weigh_output(conn);
     if (conn->state == CONN_WRITING)
         conn_written(conn);
+    else if (conn->state == CONN_LINGERING)
+        conn_shut(conn);
 }
 
 static void conn_go_on(struct conn *conn)
@@ -132,10 +162,15 @@ static void conn_go_on(struct conn *conn)
 
 void conn_linger(struct conn *conn)
 {
-    if (conn->is_input_ended || shutdown(conn->socket.fd, SHUT_WR) != 0) {
+    if (conn->is_input_ended) {
         conn_disconnect(conn);
         return;
     }
+    if (conn->tls)
+        conn_end_tls(conn);
+    conn_shut(conn);
+    if (conn->state == CONN_CLOSED)
+        return;
     conn_enter(conn, CONN_LINGERING);
     conn_go_on(conn);
 }
@@ -256,6 +291,10 @@ void conn_expire(struct deadline *deadline)
     case CONN_PROXY:
         conn_refuse_proxy(conn, conn->stash.len > 0 ? PROXY_INCOMPLETE : PROXY_MISSING);
         break;
+    case CONN_HANDSHAKE:
+        metric_add(METRIC_TLS_TIMEOUT, 1);
+        conn_disconnect(conn);
+        break;
     case CONN_HEAD:
         conn_refuse(conn, HTTP_ERROR_REQUEST_TIMEOUT);
         break;
@@ -280,21 +319,40 @@ void conn_expire(struct deadline *deadline)
 
 /* Beginning. */
 
+void conn_begin_talking(struct conn *conn)
+{
+    if (conn->all->tls)
+        conn_begin_tls(conn);
+    else
+        conn_enter(conn, CONN_IDLE);
+}
+
+/* What is stashed when reading stops, and all that one read may add: under TLS, a record that had arrived in part, too.
+ */
+size_t stash_max_bytes(const struct http_settings *settings)
+{
+    size_t head_max_bytes = (size_t)settings->head_max_bytes;
+
+    return (head_max_bytes > STASH_STOP_BYTES ? head_max_bytes : STASH_STOP_BYTES) + READ_BUFFER_BYTES +
+           TLS_RECORD_BYTES;
+}
+
 void conn_begin(struct conn *conn, struct conns *conns)
 {
-    size_t head_max_bytes = (size_t)conns->settings->head_max_bytes;
-    size_t stash_max_bytes = head_max_bytes > STASH_STOP_BYTES ? head_max_bytes : STASH_STOP_BYTES;
-
     conn->socket.poll.data = conn;
     conn->all = conns;
-    buf_init(&conn->stash, stash_max_bytes + READ_BUFFER_BYTES);
+    buf_init(&conn->stash, stash_max_bytes(conns->settings));
     output_init(&conn->output, &conn->socket);
     deadline_init(&conn->deadline);
     load_init(&conn->load, conn->peer);
     list_init(&conn->in_ready);
+    handshake_init(&conn->handshake);
     list_append(&conns->all, &conn->in_all);
     conns->count++;
     metric_add(conns->settings->is_internal ? METRIC_CONNECTIONS_INTERNAL : METRIC_CONNECTIONS_PUBLIC, 1);
     metric_add(conns->settings->is_internal ? METRIC_ACCEPTED_INTERNAL : METRIC_ACCEPTED_PUBLIC, 1);
-    conn_enter(conn, conns->settings->trusts_proxy ? CONN_PROXY : CONN_IDLE);
+    if (conns->settings->trusts_proxy)
+        conn_enter(conn, CONN_PROXY);
+    else
+        conn_begin_talking(conn);
 }

@@ -24,7 +24,7 @@ static size_t conn_take_proxy(struct conn *conn, struct text input)
     case PROXY_WHOLE:
         if (header.source.len > 0)
             peer_print_bytes(header.source, conn->peer);
-        conn_enter(conn, CONN_IDLE);
+        conn_begin_talking(conn);
         return header.bytes;
     case PROXY_REFUSED:
         conn_refuse_proxy(conn, error);
@@ -36,6 +36,7 @@ static size_t conn_take_proxy(struct conn *conn, struct text input)
 static void conn_create_request(struct conn *conn)
 {
     conn->request = request_create(conn->all->requests, conn, conn->peer);
+    conn->request->has_verified_peer = conn->tls && tls_session_has_verified_peer(conn->tls);
 }
 
 void conn_refuse(struct conn *conn, enum http_error error)
@@ -115,8 +116,7 @@ static void conn_send_continue(struct conn *conn, bool has_body_begun)
         return;
     request->has_sent_continue = true;
     if (!has_body_begun)
-        (void)conn_note_output(
-            conn, output_send(&conn->output, TEXT("HTTP/1.1 100 Continue\r\n\r\n"), (struct text){NULL, 0}));
+        conn_send_continue_line(conn);
 }
 
 static size_t conn_take_body(struct conn *conn, struct text input)
@@ -180,6 +180,7 @@ static bool conn_step(struct conn *conn, struct text input, size_t *ret_used)
     case CONN_LINGERING:
         *ret_used = conn_drop(conn, input);
         break;
+    case CONN_HANDSHAKE:
     case CONN_HANDLING:
     case CONN_WRITING:
     case CONN_DELIVERING:
@@ -215,6 +216,9 @@ static void conn_settle_end(struct conn *conn)
     case CONN_BODY:
         conn_fail_body(conn, HTTP_ERROR_BAD_REQUEST);
         break;
+    case CONN_HANDSHAKE:
+        conn_break_off_tls(conn);
+        break;
     case CONN_IDLE:
     case CONN_HEAD:
     case CONN_DISCARDING:
@@ -246,9 +250,11 @@ static size_t held_input(const struct conn *conn)
 {
     const struct http_request *request = conn->request;
 
+    size_t bytes = conn->stash.capacity + (conn->tls ? conn_held_by_tls(conn) : 0);
+
     if (conn->state != CONN_BODY && conn->state != CONN_DISCARDING)
-        return conn->stash.capacity;
-    return conn->stash.capacity + sizeof *request + request->head_bytes.len + request->body.capacity;
+        return bytes;
+    return bytes + sizeof *request + request->head_bytes.len + request->body.capacity;
 }
 
 void conn_settle(struct conn *conn)
@@ -261,6 +267,8 @@ void conn_settle(struct conn *conn)
     }
     if (conn->is_input_ended)
         conn_settle_end(conn);
+    else if (conn->state == CONN_HANDSHAKE && conn->stash.len > 0)
+        handshake_queue(&conn->all->handshakes, &conn->handshake);
     if (conn->state != CONN_CLOSED)
         burden_set(&conn->all->burdens, &conn->load, BURDEN_INPUT, held_input(conn));
     conn_await(conn);
@@ -271,8 +279,7 @@ static void conn_consume_stash(struct conn *conn)
     buf_consume(&conn->stash, conn_consume(conn, buf_text(&conn->stash)));
 }
 
-/* Call it last in a callback of the loop, because it may answer requests of other connections. */
-static void conn_offer_slice(const struct conn *conn)
+void conn_offer_slice(const struct conn *conn)
 {
     struct turn *turn = conn->all->settings->turn;
 
@@ -290,7 +297,7 @@ void conn_resume(struct list *in_ready)
     conn_offer_slice(conn);
 }
 
-static void conn_receive(struct conn *conn, struct text input)
+void conn_receive(struct conn *conn, struct text input)
 {
     /* A client that sends more has probably read the response: do not wait for the tick. */
     if (conn->state == CONN_DELIVERING)
@@ -304,7 +311,7 @@ static void conn_receive(struct conn *conn, struct text input)
     CHECK(!conn->stash.failed);
 }
 
-static void conn_end_input(struct conn *conn)
+void conn_end_input(struct conn *conn)
 {
     conn->is_input_ended = true;
     conn_consume_stash(conn); /* consumes what came before the end, even if that was scheduled for the next turn */
@@ -321,6 +328,8 @@ static void conn_on_input(struct conn *conn, int events)
         conn_end_input(conn);
     else if (bytes < 0)
         conn_disconnect(conn);
+    else if (conn->tls)
+        conn_receive_records(conn, (struct text){input, (size_t)bytes});
     else
         conn_receive(conn, (struct text){input, (size_t)bytes});
     if (bytes > 0)

@@ -5,9 +5,11 @@
 #pragma once
 #include "burden_internal.h"
 #include "deadline_internal.h"
+#include "handshake_internal.h"
 #include "proxy_internal.h"
 #include "ready_internal.h"
 #include "response_internal.h"
+#include "tls/session.h"
 
 enum {
     READ_BUFFER_BYTES = 64 * 1024,
@@ -25,9 +27,13 @@ struct conns {
     size_t count;
     struct deadlines deadlines;
     struct burdens burdens;
-    struct ready ready; /* connections that go on with their input in the next turn */
-    char *read_buffer;  /* lent to one read at a time */
-    struct log_pause eviction_pause, failure_pause, proxy_pause;
+    struct ready ready;      /* connections that go on with their input in the next turn */
+    char *read_buffer;       /* lent to one read at a time */
+    struct tls_context *tls; /* NULL: connections are plain */
+    struct handshakes handshakes;
+    struct buf plain; /* what a read meant, lent like read_buffer */
+    struct buf wire;  /* records on their way to an output */
+    struct log_pause eviction_pause, failure_pause, proxy_pause, handshake_pause, handshakes_max_pause;
     void (*none_left)(void *arg);
     void *arg;
 };
@@ -35,6 +41,7 @@ struct conns {
 enum conn_state {
     CONN_IDLE,       /* between requests */
     CONN_PROXY,      /* just begun; its PROXY header has not arrived */
+    CONN_HANDSHAKE,  /* TLS: input waits in the stash for its turn */
     CONN_HEAD,       /* part of a head has arrived */
     CONN_HANDLING,   /* the handler has the request; input is stashed */
     CONN_BODY,       /* the handler waits for the body */
@@ -49,6 +56,8 @@ enum conn_state {
 struct conn {
     struct socket socket;
     struct output output;
+    struct tls_session *tls; /* NULL: plain, or the handshake has not had its first turn */
+    struct handshake handshake;
     struct conns *all;
     struct list in_all;
     struct list in_ready;
@@ -82,3 +91,12 @@ void conn_resume(struct list *in_ready);
 void conn_settle_delivery(struct delivery *delivery, bool is_delivered);
 void conn_send_answer(struct conn *conn, struct text answer, struct text lasting);
 void conn_want_body(struct conn *conn);
+void conn_shake_hands(struct handshake *handshake);
+
+/* Most that a connection stashes. */
+size_t stash_max_bytes(const struct http_settings *settings);
+/* What the connections of a server share for TLS. */
+void conn_init_tls(struct conns *conns);
+void conn_finish_tls(struct conns *conns);
+/* NULL: connections are plain. Those that have begun stay as they are. Holds the context. */
+void conn_set_tls(struct conns *conns, struct tls_context *tls);

@@ -19,19 +19,23 @@ void conns_init(struct conns *conns)
     deadlines_init(&conns->deadlines, conns->loop, conns->settings, conn_expire);
     burdens_init(&conns->burdens, conns->loop, (size_t)conns->settings->waiting_max_bytes, conn_cut);
     ready_init(&conns->ready, conns->loop, conn_resume);
+    handshakes_init(&conns->handshakes, conns->loop, (size_t)conns->settings->tls_handshakes_max, conn_shake_hands);
     conns->read_buffer = mem_alloc(READ_BUFFER_BYTES);
+    conn_init_tls(conns);
 }
 
 void conns_close(struct conns *conns, uv_close_cb closed, void *arg)
 {
     deadlines_close(&conns->deadlines, closed, arg);
     ready_close(&conns->ready, closed, arg);
+    handshakes_close(&conns->handshakes, closed, arg);
 }
 
 void conns_finish(struct conns *conns)
 {
     secure_wipe(conns->read_buffer, READ_BUFFER_BYTES);
     free(conns->read_buffer);
+    conn_finish_tls(conns);
 }
 
 /* Iterating is safe: conn_disconnect() only marks a connection, which leaves the list once its handle has closed. */
@@ -40,7 +44,7 @@ void conns_disconnect(struct conns *conns, bool only_idle)
     for (struct list *node = conns->all.next; node != &conns->all; node = node->next) {
         struct conn *conn = LIST_ENTRY(node, struct conn, in_all);
 
-        if (!only_idle || conn->state == CONN_IDLE || conn->state == CONN_PROXY)
+        if (!only_idle || conn->state == CONN_IDLE || conn->state == CONN_PROXY || conn->state == CONN_HANDSHAKE)
             conn_disconnect(conn);
     }
 }
@@ -99,7 +103,8 @@ static struct conn *take(struct conns *conns, int fd, const struct sockaddr *pee
 static void shed(struct conns *conns, struct conn *conn)
 {
     metric_add(METRIC_CONNECTIONS_SHED, 1);
-    if (conns->count > (size_t)conns->settings->connections_max + SHED_ANSWERED_MAX)
+    /* An answer over TLS would take a handshake first. */
+    if (conns->tls || conns->count > (size_t)conns->settings->connections_max + SHED_ANSWERED_MAX)
         conn_disconnect(conn);
     else
         conn_refuse(conn, HTTP_ERROR_OVERLOADED);

@@ -9,7 +9,7 @@ void conns_accept(struct conns *conns, int fd, const struct sockaddr *peer);
 /* Counts and logs that a connection could not be accepted. error: a libuv error. */
 void conns_note_failure(struct conns *conns, int error);
 void conns_disconnect(struct conns *conns, bool only_idle);
-/* Call it when no connection is left. Closes both handles; closed gets each of them, with arg as its data. */
-enum { CONNS_HANDLES = 2 };
+/* Call it when no connection is left. Closes its handles; closed gets each of them, with arg as its data. */
+enum { CONNS_HANDLES = 3 };
 void conns_close(struct conns *conns, uv_close_cb closed, void *arg);
 void conns_finish(struct conns *conns);

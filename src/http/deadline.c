@@ -32,6 +32,7 @@ void deadlines_init(struct deadlines *deadlines, uv_loop_t *loop, const struct h
     for (int class = 0; class < DEADLINE_CLASSES; class ++)
         list_init(&deadlines->classes[class]);
     deadlines->timeouts_ms[DEADLINE_HEAD] = (uint64_t)settings->head_timeout_ms;
+    deadlines->timeouts_ms[DEADLINE_HANDSHAKE] = (uint64_t)settings->head_timeout_ms;
     deadlines->timeouts_ms[DEADLINE_BODY] = body_look_ms(settings);
     deadlines->timeouts_ms[DEADLINE_DISCARD] = (uint64_t)settings->body_timeout_ms;
     deadlines->timeouts_ms[DEADLINE_IDLE] = (uint64_t)settings->idle_timeout_ms;

@@ -9,6 +9,7 @@
 enum deadline_class {
     DEADLINE_NONE,
     DEADLINE_HEAD,
+    DEADLINE_HANDSHAKE,
     DEADLINE_BODY, /* when to check a body's progress again, see conn.c */
     DEADLINE_DISCARD,
     DEADLINE_IDLE,

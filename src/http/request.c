@@ -258,6 +258,11 @@ struct text http_request_peer(const struct http_request *request)
     return text_of(request->peer);
 }
 
+bool http_request_has_client_certificate(const struct http_request *request)
+{
+    return request->has_verified_peer;
+}
+
 bool http_request_has_body(const struct http_request *request)
 {
     return request->head.is_chunked || request->head.content_length > 0;

@@ -47,6 +47,7 @@ struct http_request {
     bool is_replied;
     bool must_close;
     bool has_sent_continue;
+    bool has_verified_peer;
     enum http_method method;
     char id[HTTP_ID_MAX_BYTES];
     size_t id_bytes;

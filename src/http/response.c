@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 
-enum { MS_PER_S = 1000 };
+enum { MS_PER_S = 1000, STATUS_MODULUS = 1000 };
 
 void answers_init(struct answers *answers, const struct http_settings *settings,
                   void (*send)(struct conn *conn, struct text answer, struct text lasting))
@@ -249,7 +249,7 @@ void http_refuse(struct http_request *request, enum http_error error)
     if (all->settings->print_error)
         all->settings->print_error(request, error, all->handler_arg);
     else
-        http_reply(request, (int)error, (struct text){NULL, 0}, (struct text){NULL, 0});
+        http_reply(request, (int)error % STATUS_MODULUS, (struct text){NULL, 0}, (struct text){NULL, 0});
 }
 
 bool http_request_replied(const struct http_request *request)

@@ -78,6 +78,11 @@ int http_server_listen(struct http_server *server, const char *address, bool reu
     return listeners_add(&server->listeners, address, reuse_port, ret_bound);
 }
 
+void http_server_set_tls(struct http_server *server, struct tls_context *tls)
+{
+    conn_set_tls(&server->conns, tls);
+}
+
 size_t http_server_connections(const struct http_server *server)
 {
     return server->conns.count;

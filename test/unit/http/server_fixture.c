@@ -4,6 +4,8 @@
 #include "base/mem.h"
 #include "http/response.h"
 #include "test_loop.h"
+#include "tls/session.h"
+#include "tls_peer.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -232,7 +234,7 @@ static void print_error(struct http_request *request, enum http_error error, voi
     char body[32];
 
     snprintf(body, sizeof body, "error %d.", (int)error);
-    http_reply(request, (int)error, TEXT("text/plain"), text_of(body));
+    http_reply(request, (int)error % 1000, TEXT("text/plain"), text_of(body));
 }
 
 struct http_settings fixture_settings(void)
@@ -251,6 +253,7 @@ struct http_settings fixture_settings(void)
         .write_min_bytes_per_s = 1000,
         .waiting_max_bytes = 64 * 1024 * 1024,
         .connections_max = 100,
+        .tls_handshakes_max = 100,
         .fixed_headers = TEXT("Cache-Control: no-store\r\n"),
         .make_id = make_id,
         .print_error = print_error,
@@ -263,6 +266,9 @@ void fixture_start(struct fixture *fixture, const struct http_settings *settings
     cr_assert_eq(uv_loop_init(&fixture->loop), 0);
     fixture->server = http_server_create(&fixture->loop, settings, handle, fixture);
     cr_assert_eq(http_server_listen(fixture->server, address, false, fixture->address), 0);
+    fixture->has_tls = tls_peer_is_on();
+    if (fixture->has_tls)
+        http_server_set_tls(fixture->server, tls_peer_server_context());
 }
 
 static void on_server_closed(void *arg)
@@ -284,6 +290,7 @@ void fixture_close(struct fixture *fixture)
 void fixture_finish(struct fixture *fixture)
 {
     fixture_close(fixture);
+    tls_peer_forget_contexts();
     cr_assert(test_loop_finish(&fixture->loop));
 }
 
@@ -330,7 +337,17 @@ static void peer_on_readable(uv_poll_t *poll, int status, int events)
 
     (void)events;
     cr_assert(status == 0 || status == UV_EBADF);
-    got = recv(peer->fd, peer->input + peer->bytes, PEER_INPUT_BYTES - 1 - peer->bytes, MSG_DONTWAIT);
+    if (peer->tls) {
+        static char records[64 * 1024];
+
+        got = recv(peer->fd, records, sizeof records, MSG_DONTWAIT);
+        if (got > 0) {
+            tls_peer_take(peer, records, (size_t)got);
+            return;
+        }
+    } else {
+        got = recv(peer->fd, peer->input + peer->bytes, PEER_INPUT_BYTES - 1 - peer->bytes, MSG_DONTWAIT);
+    }
     if (got < 0 && errno == EAGAIN)
         return;
     if (got > 0) {
@@ -376,6 +393,13 @@ static int connect_to(const char *address)
 
 void peer_connect(struct peer *peer, struct fixture *fixture)
 {
+    peer_connect_plainly(peer, fixture);
+    if (fixture->has_tls)
+        tls_peer_open(peer);
+}
+
+void peer_connect_plainly(struct peer *peer, struct fixture *fixture)
+{
     *peer = (struct peer){.fixture = fixture, .input = mem_alloc(PEER_INPUT_BYTES)};
     peer->fd = connect_to(fixture->address);
     cr_assert_eq(uv_poll_init(&fixture->loop, &peer->poll, peer->fd), 0);
@@ -384,7 +408,7 @@ void peer_connect(struct peer *peer, struct fixture *fixture)
 }
 
 /* Lets the server read what the socket's buffer cannot hold. */
-void peer_send(struct peer *peer, const char *bytes, size_t count)
+void peer_send_raw(struct peer *peer, const char *bytes, size_t count)
 {
     uint64_t give_up_ms;
 
@@ -404,13 +428,42 @@ void peer_send(struct peer *peer, const char *bytes, size_t count)
     }
 }
 
+void peer_send(struct peer *peer, const char *bytes, size_t count)
+{
+    struct buf records;
+
+    if (!peer->tls) {
+        peer_send_raw(peer, bytes, count);
+        return;
+    }
+    buf_init(&records, PEER_INPUT_BYTES);
+    if (tls_peer_seal(peer, bytes, count, &records))
+        peer_send_raw(peer, records.ptr, records.len);
+    buf_finish(&records);
+}
+
 void peer_send_str(struct peer *peer, const char *bytes)
 {
     peer_send(peer, bytes, strlen(bytes));
 }
 
+void peer_send_at_once(struct peer *peer, const char *bytes)
+{
+    struct buf out;
+
+    buf_init(&out, PEER_INPUT_BYTES);
+    if (peer->tls)
+        cr_assert(tls_peer_seal(peer, bytes, strlen(bytes), &out));
+    else
+        buf_append_str(&out, bytes);
+    cr_assert_eq(send(peer->fd, out.ptr, out.len, 0), (ssize_t)out.len);
+    buf_finish(&out);
+}
+
 void peer_half_close(struct peer *peer)
 {
+    if (peer->tls)
+        tls_peer_end(peer);
     shutdown(peer->fd, SHUT_WR);
 }
 
@@ -436,6 +489,7 @@ void peer_close(struct peer *peer)
     uv_close((uv_handle_t *)&peer->poll, peer_on_poll_closed);
     close(peer->fd);
     cr_assert(test_loop_until_set(&peer->fixture->loop, &peer->is_poll_closed, FIXTURE_TIMEOUT_MS));
+    tls_session_free(peer->tls);
     free(peer->input);
     peer->input = NULL;
 }

@@ -23,6 +23,7 @@ struct fixture {
     struct http_server *server;
     struct http_request *held;
     char address[HTTP_ADDRESS_BYTES];
+    bool has_tls;
     unsigned handled;       /* calls of the handler */
     unsigned bodies_failed; /* bodies that ended in HTTP_BODY_FAILED */
     enum told told;
@@ -33,8 +34,9 @@ struct peer {
     struct fixture *fixture;
     int fd;
     uv_poll_t poll;
-    bool is_paused; /* does not read */
-    bool is_ended;  /* end of file or reset */
+    struct tls_session *tls; /* NULL: it speaks plain HTTP */
+    bool is_paused;          /* does not read */
+    bool is_ended;           /* end of file or reset */
     bool is_reset;
     bool is_poll_closed;
     size_t bytes;
@@ -53,9 +55,16 @@ void fixture_finish(struct fixture *fixture);
 void fixture_answer_held(struct fixture *fixture);
 void fixture_run_until_held(struct fixture *fixture);
 
+/* Speaks TLS if the fixture's server does. */
 void peer_connect(struct peer *peer, struct fixture *fixture);
+/* Speaks plain HTTP in any case. */
+void peer_connect_plainly(struct peer *peer, struct fixture *fixture);
 void peer_send(struct peer *peer, const char *bytes, size_t count);
+/* The bytes themselves, whatever the peer speaks. */
+void peer_send_raw(struct peer *peer, const char *bytes, size_t count);
 void peer_send_str(struct peer *peer, const char *bytes);
+/* In one piece, while the server does not run. */
+void peer_send_at_once(struct peer *peer, const char *bytes);
 void peer_half_close(struct peer *peer);
 /* Sends a reset. */
 void peer_reset(struct peer *peer);

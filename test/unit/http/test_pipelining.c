@@ -108,7 +108,7 @@ Test(http_pipelining, sees_the_end_of_input_that_comes_with_the_last_request)
         peer_send_str(&peer, HELLO);
         cr_assert(peer_gets_count(&peer, "\r\n\r\nhi", i));
     }
-    cr_assert_eq(send(peer.fd, HELLO, strlen(HELLO), 0), (ssize_t)strlen(HELLO));
+    peer_send_at_once(&peer, HELLO);
     peer_half_close(&peer);
     cr_assert(peer_gets_count(&peer, "\r\n\r\nhi", 3));
     cr_assert(peer_is_ended(&peer));

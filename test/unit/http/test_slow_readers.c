@@ -5,6 +5,7 @@
 #include "leak_guard.h"
 #include "one_peer.h"
 #include "test_loop.h"
+#include "tls_peer.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -102,6 +103,7 @@ Test(http_slow_readers, keeps_no_copy_of_what_lasts)
 {
     size_t held;
 
+    tls_peer_skip("records do not last");
     for (size_t i = 0; i < FIXTURE_LASTING_BYTES; i++)
         fixture_lasting[i] = (char)('a' + i % 23);
     start();
@@ -230,6 +232,7 @@ Test(http_slow_readers, what_is_sent_later_comes_behind_what_waits)
     struct conn *conn;
     ssize_t got;
 
+    tls_peer_skip("it sends without a session");
     start();
     peer_send_str(&peer, HELLO);
     cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
