@@ -33,6 +33,7 @@ struct service {
     struct text public_origin;     /* "https://console.example.org" */
     struct text device_clients;    /* --device-clients */
     bool grant_any;                /* --grant-policy any */
+    bool needs_client_certificate; /* --internal-client-ca */
     bool strict401;                /* --check-status strict401 */
     size_t target_max_bytes;       /* longest target that a gateway may ask about; a longer one gets 414 */
     uint64_t access_log_sample;    /* --access-log-sample: logs one of so many requests; 0: none */

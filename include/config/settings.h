@@ -33,6 +33,9 @@ struct settings {
     /* node */
     const char *listen;
     const char *internal_listen;
+    const char *tls_cert, *tls_key;
+    const char *internal_tls_cert, *internal_tls_key;
+    const char *internal_client_ca;
     const char *public_origin;
     bool redirects_localhost; /* to the public origin; not an option: `dev` sets it */
     const char *ready_file;
@@ -70,6 +73,7 @@ struct settings {
     int64_t write_min_bytes_per_s;
     int64_t waiting_max_bytes;
     int64_t connections_max;
+    int64_t tls_handshakes_max;
 };
 
 /* Rows whose offsets count from the start of a struct settings. */
@@ -77,6 +81,7 @@ extern const struct option_table SETTINGS_STORE;       /* which Redis, and how *
 extern const struct option_table SETTINGS_KEYS;        /* master keys */
 extern const struct option_table SETTINGS_LOG;         /* what is logged */
 extern const struct option_table SETTINGS_NODE;        /* addresses, sessions, passwords */
+extern const struct option_table SETTINGS_TLS;         /* certificates of both listeners */
 extern const struct option_table SETTINGS_ORIGIN;      /* only the public origin */
 extern const struct option_table SETTINGS_REVOCATIONS; /* only the revocation log */
 extern const struct option_table SETTINGS_LIMITS;      /* limits and timeouts of HTTP */

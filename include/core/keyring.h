@@ -16,6 +16,7 @@ enum keyring_purpose {
     KEYRING_PASSWORD,       /* pepper of password hashes */
     KEYRING_RECORD_MAC,     /* MACs of records in Redis (core/record_mac.h) */
     KEYRING_NAME,           /* names of master keys, which reveal nothing about them */
+    KEYRING_TICKET,         /* keys of TLS session tickets */
     KEYRING_PURPOSES
 };
 

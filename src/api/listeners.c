@@ -43,13 +43,26 @@ void api_handle_public(struct http_request *request, void *service)
         exchange_refuse(exchange, PROBLEM_BAD_REQUEST);
 }
 
+/* Orchestrators probe without a certificate. The two answers tell nothing that a refused connection would not. */
+static bool is_probe(struct text path)
+{
+    return text_equal(path, TEXT("/livez")) || text_equal(path, TEXT("/readyz"));
+}
+
 void api_handle_internal(struct http_request *request, void *service)
 {
+    struct exchange *exchange;
+
     /* No route here reads a body. A gateway may announce its client's body without sending it (nginx does by default),
      * and the next request on the connection would be read as that body. So the connection is closed. */
     if (http_request_has_body(request))
         http_response_close(request);
-    enter(exchange_create(request, service, true), MOUNT_INTERNAL);
+    exchange = exchange_create(request, service, true);
+    if (exchange->service->needs_client_certificate && !http_request_has_client_certificate(request) &&
+        !is_probe(exchange->path))
+        exchange_refuse(exchange, PROBLEM_CLIENT_CERTIFICATE_REQUIRED);
+    else
+        enter(exchange, MOUNT_INTERNAL);
 }
 
 void pages_show(struct exchange *exchange)

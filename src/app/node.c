@@ -1,5 +1,6 @@
 #include "app/node.h"
 
+#include "node_tls.h"
 #include "ready_file.h"
 
 #include "admin/command.h"
@@ -47,6 +48,7 @@ struct node {
     struct service service;
     struct console console;
     struct http_server *public_server, *internal_server;
+    struct node_tls tls;
 
     char fixed_headers[FIXED_HEADERS_MAX_BYTES];
     char address[HTTP_ADDRESS_BYTES], internal_address[HTTP_ADDRESS_BYTES];
@@ -231,6 +233,7 @@ static int node_start_http(struct node *node)
         .write_min_bytes_per_s = s->write_min_bytes_per_s,
         .waiting_max_bytes = s->waiting_max_bytes,
         .connections_max = node_connections_max(s),
+        .tls_handshakes_max = s->tls_handshakes_max,
         .make_id = api_make_request_id,
         .print_error = api_print_error,
         .trusts_proxy = s->proxy_protocol ? api_trusts_proxy : NULL,
@@ -249,6 +252,7 @@ static int node_start_http(struct node *node)
     http.print_error = api_print_internal_error;
     http.trusts_proxy = s->internal_proxy_protocol ? api_trusts_proxy : NULL;
     node->internal_server = http_server_create(node->loop, &http, api_handle_internal, &node->service);
+    node_tls_begin(&node->tls, node->public_server, node->internal_server);
     code = node_listen(node->public_server, "--listen", s->listen, s->reuse_port, node->address);
     if (code != EXIT_DONE)
         return code;
@@ -275,6 +279,7 @@ static void node_fill_service(struct node *node)
         .public_origin = text_of(s->public_origin),
         .device_clients = text_of(s->device_clients),
         .grant_any = s->grant_policy == GRANT_ANY,
+        .needs_client_certificate = s->internal_client_ca,
         .strict401 = s->check_status == CHECK_STATUS_STRICT401,
         .target_max_bytes = (size_t)s->target_max_bytes,
         .access_log_sample = (uint64_t)s->access_log_sample,
@@ -354,7 +359,7 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
             return false;
     }
     node->keyring = node->store_settings.keyring = key_file_load(s, ret_why);
-    return node->keyring;
+    return node->keyring && node_tls_open(&node->tls, node->loop, s, node->keyring, ret_why);
 }
 
 static void node_log_start(const struct node *node)
@@ -437,7 +442,7 @@ void node_reload(struct node *node)
 {
     bool has_policy = node->settings->policy_file && !node->is_stopping;
 
-    if (!has_policy && !node->revocation_log)
+    if (!node_tls_reload(&node->tls) && !has_policy && !node->revocation_log)
         LOG(LOG_INFO, "nothing to reload", log_str("signal", "SIGHUP"));
     if (has_policy)
         reload_policy(node);
@@ -490,6 +495,11 @@ static void step_drain_internal(struct node *node)
         return;
     node->pending++;
     http_server_drain(node->internal_server, most_ms, node_part_ended, node);
+}
+
+static void step_close_tls(struct node *node)
+{
+    node->pending += node_tls_close(&node->tls, node_part_ended, node);
 }
 
 static void step_drain_usage(struct node *node)
@@ -550,6 +560,7 @@ static void node_finish(void *arg)
     struct node *node = arg;
     struct node_events events = node->events;
 
+    node_tls_finish(&node->tls);
     keyring_destroy(node->keyring);
     revocation_log_close(node->revocation_log);
     route_policy_destroy(node->policy);
@@ -560,7 +571,7 @@ static void node_finish(void *arg)
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
-    step_leave,      step_close_gate,  step_drain_public,    step_drain_internal, step_drain_usage,
+    step_leave,      step_close_gate,  step_drain_public,    step_drain_internal, step_drain_usage, step_close_tls,
     step_close_http, step_close_usage, step_close_passwords, step_close_member,   step_close_store,
 };
 

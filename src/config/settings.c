@@ -316,6 +316,38 @@ static const struct option_row NODE_ROWS[] = {
          "as a check does. 0 logs none. Refusals are logged anyway."},
 };
 
+static const struct option_row TLS_ROWS[] = {
+    {.name = "tls-cert",
+     .type = OPTION_TEXT,
+     .offset = AT(tls_cert),
+     .value_name = "PATH,…",
+     .help = "Speak TLS on --listen with the certificate in this PEM file, followed by those that lead to its CA. With "
+             "several files, a client gets the one for the name it asks for, or else the first. Changed files are "
+             "loaded within seconds, and on SIGHUP. A unix: listener stays plain."},
+    {.name = "tls-key",
+     .type = OPTION_TEXT,
+     .offset = AT(tls_key),
+     .value_name = "PATH,…",
+     .help = "The private keys of --tls-cert, in the same order: PEM files without a passphrase that only the node's "
+             "user can read."},
+    {.name = "internal-tls-cert",
+     .type = OPTION_TEXT,
+     .offset = AT(internal_tls_cert),
+     .value_name = "PATH,…",
+     .help = "The same as --tls-cert, for --internal-listen."},
+    {.name = "internal-tls-key",
+     .type = OPTION_TEXT,
+     .offset = AT(internal_tls_key),
+     .value_name = "PATH,…",
+     .help = "The private keys of --internal-tls-cert."},
+    {.name = "internal-client-ca",
+     .type = OPTION_TEXT,
+     .offset = AT(internal_client_ca),
+     .value_name = "PATH",
+     .help = "Answer only clients of --internal-listen that show a certificate of one of the CAs in this PEM file. "
+             "/livez and /readyz need none."},
+};
+
 static const struct option_row LIMIT_ROWS[] = {
     {.name = "head-max-bytes",
      .type = OPTION_SIZE,
@@ -424,12 +456,23 @@ static const struct option_row LIMIT_ROWS[] = {
      .value_name = "N",
      .help = "Accept this many connections per listener. Beyond it, the longest idle one is closed for a new one; if "
              "none is idle, the new one is answered 503."},
+    {.name = "tls-handshakes-max",
+     .type = OPTION_INTEGER,
+     .offset = AT(tls_handshakes_max),
+     .default_text = "1000",
+     .min = 1,
+     .max = 1000000,
+     .value_name = "N",
+     .help =
+         "Allow this many TLS handshakes in progress per listener, each for up to --head-timeout-ms. Beyond it, the "
+         "one that has waited longest for its client is closed, or else the new one."},
 };
 
 const struct option_table SETTINGS_STORE = TABLE(STORE_ROWS);
 const struct option_table SETTINGS_KEYS = TABLE(KEY_ROWS);
 const struct option_table SETTINGS_LOG = TABLE(LOG_ROWS);
 const struct option_table SETTINGS_NODE = TABLE(NODE_ROWS);
+const struct option_table SETTINGS_TLS = TABLE(TLS_ROWS);
 const struct option_table SETTINGS_ORIGIN = TABLE(ORIGIN_ROWS);
 const struct option_table SETTINGS_REVOCATIONS = TABLE(REVOCATION_ROWS);
 const struct option_table SETTINGS_LIMITS = TABLE(LIMIT_ROWS);

@@ -1,0 +1,25 @@
+/* TLS of one listener: loads its certificates, watches their files, and replaces them without cutting a connection. */
+#pragma once
+#include "base/metrics.h"
+#include "config/tls_files.h"
+#include "http/server.h"
+#include "ticket_keys.h"
+
+struct listener_tls;
+
+struct listener_tls_settings {
+    struct text listener; /* "public", "internal" */
+    struct tls_file_option certificates, keys, client_ca;
+    struct ticket_keys *tickets; /* must outlive it */
+    enum metric not_after;       /* the gauge that says when the first certificate expires */
+};
+
+/* NULL: the files cannot be used, with one sentence in ret_why. */
+struct listener_tls *listener_tls_open(uv_loop_t *loop, const struct listener_tls_settings *settings,
+                                       struct buf *ret_why);
+/* From now on the server's new connections speak TLS, and changes of the files are noticed. */
+void listener_tls_begin(struct listener_tls *tls, struct http_server *server);
+/* Loads the files again. If they cannot be used, the certificates stay as they are, and an error is logged. */
+void listener_tls_reload(struct listener_tls *tls);
+/* closed runs once, later; by then it is freed. Call it before the server is freed. */
+void listener_tls_close(struct listener_tls *tls, void (*closed)(void *arg), void *arg);
