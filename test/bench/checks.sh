@@ -8,6 +8,7 @@ bench_checks() {
     label[cached]="Chatelaine \`GET /v1/whoami\`, cached, lease $lease_ms ms"
     make_keys "$keys" "$dir/keys"
     start_nginx "$(answer_bytes -H "Authorization: Bearer $(head -n 1 "$dir/keys")" "${url_of[cached]}/v1/whoami")"
+    print_cipher cached
     warm strict cached
     rounds_of nginx page strict cached
     table "$keys keys" nginx page strict cached

@@ -8,6 +8,7 @@ declare -A pid_of=()  # NAME: the process whose CPU time counts
 declare -A url_of=()  # NAME: where it listens
 declare -A keys_of=() # NAME: the file of secrets that wrk walks, "$dir/keys" if not said
 declare -A aside=()   # NAME: a function that runs beside wrk, told the name, until it is ended; it execs what it runs
+tls_flags=()          # of nodes, if connections are to be encrypted
 declare -A refused=() # NAME: answers in a hundred that have to be other than 200, 0 if not said
 
 port_of() { echo "${1##*:}"; } # URL
@@ -31,7 +32,7 @@ now_ms() { echo $(($(date +%s%N) / 1000000)); }
 # node NAME LEASE_MS [COMMAND PREFIX…]: starts one; 0 is strict mode.
 node() {
     local id=$1
-    node_flags=(--lease-ms "$2")
+    node_flags=(--lease-ms "$2" "${tls_flags[@]}")
     shift 2
     start_node "$id" 10 "$@"
     pid_of[$id]=$node_pid url_of[$id]=$url
@@ -80,12 +81,15 @@ answer_bytes() { curl -si "$@" | wc -c; }
 NGINX_HEAD_BYTES=148 # of an answer as `page` gives it
 # One worker, logs off; $nginx_master is what ends it. With BYTES also `page`, whose answers have so many, head included.
 start_nginx() {
-    local port page_port page='' body
+    local port page_port page='' body tls='' ssl=''
+    if [ "$scheme" = https ]; then
+        ssl=' ssl' tls="ssl_certificate $dir/bench.pem; ssl_certificate_key $dir/bench.key; ssl_protocols TLSv1.2 TLSv1.3;"
+    fi
     port=$(free_port)
     if [ -n "${1:-}" ]; then
         page_port=$(free_port)
         printf -v body '%*s' $(($1 - NGINX_HEAD_BYTES)) ''
-        page="server { listen 127.0.0.1:$page_port; server_tokens off;
+        page="server { listen 127.0.0.1:$page_port$ssl; server_tokens off;
       location / { default_type application/json; return 200 '${body// /.}'; } }"
     fi
     cat >"$dir/nginx.conf" <<N
@@ -93,8 +97,9 @@ worker_processes 1; daemon off; pid $dir/nginx.pid; error_log /dev/null crit;
 events { worker_connections 4096; }
 http {
   access_log off; keepalive_requests 100000000; keepalive_timeout 75s;
+  $tls
   client_body_temp_path $dir/n1; proxy_temp_path $dir/n2; fastcgi_temp_path $dir/n3; uwsgi_temp_path $dir/n4; scgi_temp_path $dir/n5;
-  server { listen 127.0.0.1:$port; location / { default_type application/json; return 200 '{"status":"ok"}'; } }
+  server { listen 127.0.0.1:$port$ssl; location / { default_type application/json; return 200 '{"status":"ok"}'; } }
   $page
 }
 N
@@ -105,9 +110,9 @@ N
         (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
         sleep 0.05
     done
-    label[nginx]="nginx \`return 200\`" pid_of[nginx]=$(pgrep -P "$nginx_master") url_of[nginx]=http://127.0.0.1:$port
+    label[nginx]="nginx \`return 200\`" pid_of[nginx]=$(pgrep -P "$nginx_master") url_of[nginx]=$scheme://127.0.0.1:$port
     [ -n "$page" ] || return 0
-    label[page]="the same, as many bytes as Chatelaine answers" pid_of[page]=${pid_of[nginx]} url_of[page]=http://127.0.0.1:$page_port
+    label[page]="the same, as many bytes as Chatelaine answers" pid_of[page]=${pid_of[nginx]} url_of[page]=$scheme://127.0.0.1:$page_port
     [ "$(answer_bytes "${url_of[page]}")" = "$1" ] || die "nginx answers $(answer_bytes "${url_of[page]}") bytes in place of $1"
 }
 

@@ -9,6 +9,7 @@ begin_both() { # ROUND
     start_nginx
     node "cached$1" "$lease_ms" taskset -c 0
     pid_of[cached]=$node_pid url_of[cached]=$url
+    [ "$1" != 1 ] || print_cipher cached
     warm cached
 }
 end_both() {

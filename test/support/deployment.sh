@@ -5,6 +5,7 @@
 dir=$(mktemp -d "${TMPDIR:-/tmp}/chatelaine-$name.XXXXXX")
 pids=()
 redis_prefix=()      # what Redis is started by: taskset -c 1
+scheme=http          # of $url
 node_flags=()        # what the next nodes get beside what all get
 PATH=$PATH:/usr/sbin # nginx and haproxy are there, and Debian's users do not look there
 
@@ -87,7 +88,7 @@ start_node() {
         sleep 0.002
     done
     [ -s "$dir/ready.$id" ] || die "node $id did not become ready"
-    url=http://$(jq -r .listen "$dir/ready.$id")
+    url=$scheme://$(jq -r .listen "$dir/ready.$id")
 }
 # stop_node PID: lets it drain.
 stop_node() {
