@@ -306,6 +306,12 @@ struct text http_request_peer(const struct http_request *request)
     return text_of(world.peer);
 }
 
+bool http_request_has_client_certificate(const struct http_request *request)
+{
+    (void)request;
+    return world.has_client_certificate;
+}
+
 bool http_request_has_body(const struct http_request *request)
 {
     return request->has_body;

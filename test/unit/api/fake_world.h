@@ -26,6 +26,7 @@ struct world {
     bool asserts_durability;
     struct key_record key;
     bool checks_at_once;
+    bool has_client_certificate;
     struct session_record session;
     enum store_result session_result, insert_result, revoke_result, attempt_result, create_result, end_result,
         fail_result;

@@ -39,6 +39,32 @@ Test(check, keys_known_at_once)
     allow_patients();
 }
 
+Test(check, with_a_ca_for_clients_only_probes_need_no_certificate)
+{
+    const struct {
+        const char *path;
+        bool is_refused;
+    } PATHS[] = {{"/check/auth-request", true},
+                 {"/metrics", true},
+                 {"/nothing", true},
+                 {"/livez/", true},
+                 {"/livez", false},
+                 {"/readyz", false}};
+
+    world.service.needs_client_certificate = true;
+    for (size_t i = 0; i < sizeof PATHS / sizeof PATHS[0]; i++) {
+        struct http_request *request = request_check(HTTP_GET, PATHS[i].path, GOOD_KEY, NULL);
+        bool is_refused = strstr(answer_body(request), "client_certificate_required") != NULL;
+
+        cr_expect_eq(is_refused, PATHS[i].is_refused, "%s: %d %s", PATHS[i].path, answer_status(request),
+                     answer_body(request));
+        cr_expect_eq(answer_status(request) == 403, is_refused, "%s", PATHS[i].path);
+        request_forget(request);
+    }
+    world.has_client_certificate = true;
+    allow_patients();
+}
+
 Test(check, keys_looked_up)
 {
     world.checks_at_once = false;
