@@ -165,7 +165,7 @@ static int spawn(struct dev_redis *redis)
     redis->process.data = redis;
     int result = uv_spawn(redis->loop, &redis->process, &options);
     if (result != 0)
-        return command_fail(EXIT_FAILED, "cannot start redis-server: %s", uv_strerror(result));
+        return command_fail(EXIT_FAILED, "Cannot start redis-server: %s", uv_strerror(result));
     redis->is_running = true;
     return EXIT_DONE;
 }
@@ -177,7 +177,7 @@ int dev_redis_start(struct dev_redis *redis, uv_loop_t *loop, const struct dev_h
     int code = stop_leftover(redis);
     if (code == EXIT_DONE && !find_server())
         code =
-            command_fail(EXIT_FAILED, "neither redis-server nor valkey-server is in PATH; install Redis 7.0 or newer "
+            command_fail(EXIT_FAILED, "Neither redis-server nor valkey-server is in PATH; install Redis 7.0 or newer "
                                       "(Debian: apt-get install redis-server)");
     if (code == EXIT_DONE)
         code = write_config(home);
@@ -229,7 +229,7 @@ int dev_redis_run(const struct command_line *line)
     const char *server = find_server();
 
     if (!server)
-        return command_fail(EXIT_FAILED, "neither redis-server nor valkey-server is in PATH");
+        return command_fail(EXIT_FAILED, "Neither redis-server nor valkey-server is in PATH");
     execlp(server, server, line->operands[0], (char *)NULL);
-    return command_fail(EXIT_FAILED, "cannot start %s: %s", server, strerror(errno));
+    return command_fail(EXIT_FAILED, "Cannot start %s: %s", server, strerror(errno));
 }

@@ -213,7 +213,7 @@ Test(dev, says_that_redis_server_is_missing)
     struct process dev;
 
     cr_expect_eq(process_run(&dev, folder, "dev", argv, NULL, PATIENCE_MS), 1);
-    cr_expect(file_contains(dev.err_path, "neither redis-server nor valkey-server is in PATH; install"));
+    cr_expect(file_contains(dev.err_path, "Neither redis-server nor valkey-server is in PATH; install"));
 }
 
 /* Prints only what helps, and how to sign in last, so that it is still on the screen at the end. */
