@@ -38,6 +38,9 @@ enum tls_state tls_session_state(const struct tls_session *session);
 const char *tls_session_reason(const struct tls_session *session);
 /* Whether the handshake took up an earlier session. */
 bool tls_session_is_resumed(const struct tls_session *session);
+/* Whether the peer waits for nothing that the call appended to `out` which completed the handshake: session tickets of
+ * TLS 1.3, which may as well leave with the first answer. */
+bool tls_session_has_time(const struct tls_session *session);
 /* Whether the peer has proved to hold a certificate of our CA that is still valid, in this handshake or the resumed
  * one's. */
 bool tls_session_has_verified_peer(const struct tls_session *session);

@@ -227,6 +227,11 @@ bool tls_session_is_resumed(const struct tls_session *session)
     return SSL_session_reused(session->ssl) == 1;
 }
 
+bool tls_session_has_time(const struct tls_session *session)
+{
+    return SSL_is_server(session->ssl) && SSL_version(session->ssl) == TLS1_3_VERSION;
+}
+
 bool tls_session_has_verified_peer(const struct tls_session *session)
 {
     return session->is_peer_verified;
