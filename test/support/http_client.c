@@ -21,6 +21,7 @@ bool http_client_try_connect(struct http_client *client, uint16_t port)
     int on = 1;
 
     client->start = client->end = 0;
+    client->layer = NULL;
     client->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (client->fd < 0 || connect(client->fd, (struct sockaddr *)&address, sizeof address) != 0) {
         http_client_close(client);
@@ -38,6 +39,8 @@ void http_client_connect(struct http_client *client, uint16_t port)
 
 void http_client_close(struct http_client *client)
 {
+    if (client->fd >= 0 && client->layer)
+        client->layer->close(client);
     if (client->fd >= 0)
         close(client->fd);
     client->fd = -1;
@@ -57,6 +60,11 @@ void http_client_half_close(struct http_client *client)
 }
 
 bool http_client_send(struct http_client *client, const char *bytes, size_t len)
+{
+    return client->layer ? client->layer->send(client, bytes, len) : http_client_send_raw(client, bytes, len);
+}
+
+bool http_client_send_raw(struct http_client *client, const char *bytes, size_t len)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
 
@@ -86,6 +94,8 @@ static enum http_client_result fill(struct http_client *client, struct deadline 
 
     if (client->start == client->end)
         client->start = client->end = 0;
+    if (client->layer)
+        return client->layer->fill(client, deadline);
     if (poll(&readable, 1, deadline_left_ms(deadline)) <= 0)
         return HTTP_CLIENT_TIMEOUT;
     got = recv(client->fd, client->buffer + client->end, sizeof client->buffer - client->end, 0);

@@ -8,8 +8,12 @@
 
 enum { HTTP_ANSWER_HEAD_BYTES = 8192, HTTP_ANSWER_BODY_BYTES = 192 * 1024, HTTP_CLIENT_BUFFER_BYTES = 16384 };
 
+/* What may lie between a client and its socket (tls_client.h). */
+struct http_client_layer;
+
 struct http_client {
-    int fd; /* -1 when closed */
+    int fd;                          /* -1 when closed */
+    struct http_client_layer *layer; /* NULL: nothing */
     char buffer[HTTP_CLIENT_BUFFER_BYTES];
     size_t start, end; /* the bytes read and not yet consumed */
 };
@@ -42,6 +46,15 @@ enum http_client_result http_client_read(struct http_client *client, bool withou
                                          struct http_answer *ret_answer);
 /* Whether the server ends the connection within that time, without another byte. */
 bool http_client_ended(struct http_client *client, int timeout_ms);
+
+struct http_client_layer {
+    bool (*send)(struct http_client *client, const char *bytes, size_t len);
+    /* Makes at least one byte available in the client's buffer. */
+    enum http_client_result (*fill)(struct http_client *client, struct deadline deadline);
+    void (*close)(struct http_client *client); /* frees the layer */
+};
+/* The same bytes, whatever lies between. */
+bool http_client_send_raw(struct http_client *client, const char *bytes, size_t len);
 
 /* One request; NULL members are left out. */
 struct http_call {
