@@ -4,7 +4,9 @@
 #include "http/server.h"
 #include <uv.h>
 
+struct membership;
 struct node;
+struct store;
 
 struct node_events {
     /* The store has become ready for the first time, so the node serves. */
@@ -26,6 +28,17 @@ void node_close(struct node *node, int64_t drain_ms);
 /* Reloads the policy file and reopens the revocation log. If one fails, the old one stays in use and an error is
  * logged. */
 void node_reload(struct node *node);
+/* What a node does now, for a status line. Pointers are NULL before node_open() and once the node stops. */
+struct node_view {
+    bool is_serving; /* has been ready once */
+    bool is_stopping;
+    const struct store *store;
+    const struct membership *member;
+    size_t connections; /* of both listeners */
+};
+struct node_view node_view(const struct node *node);
+/* One line without its end, such as "serves; checks are answered from memory". */
+void node_view_print(const struct node_view *view, struct buf *out);
 /* The listening addresses, with the actual ports. */
 const char *node_address(const struct node *node);
 const char *node_internal_address(const struct node *node);

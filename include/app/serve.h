@@ -2,6 +2,7 @@
 #pragma once
 #include "admin/command.h"
 #include "app/node.h"
+#include "app/notifier.h"
 
 /* The settings of a node, also for commands that look at them. */
 #define SERVE_GROUPS                                                                                           \
@@ -20,7 +21,8 @@ struct serve {
     void (*serving)(void *arg, struct node *node);
     void *arg;
     uv_signal_t terminate, interrupt, hangup;
-    unsigned open_signals;
+    struct notifier *notifier; /* NULL once it is being closed */
+    unsigned open_handles;     /* the signals and the notifier */
     bool is_stopping;
     int code;
 };

@@ -81,6 +81,20 @@ const char *node_internal_address(const struct node *node)
     return node->internal_address;
 }
 
+struct node_view node_view(const struct node *node)
+{
+    struct node_view view = {.is_serving = node->is_serving, .is_stopping = node->is_stopping};
+
+    if (node->public_server && node->internal_server)
+        view.connections =
+            http_server_connections(node->public_server) + http_server_connections(node->internal_server);
+    if (!node->is_stopping) {
+        view.store = node->store;
+        view.member = node->member;
+    }
+    return view;
+}
+
 /* Setup */
 
 static struct route_policy *policy_load(const char *path, struct buf *ret_why)
@@ -521,6 +535,7 @@ static void step_close_http(struct node *node)
         node->pending++;
         http_server_close(servers[i], node_part_ended, node);
     }
+    node->public_server = node->internal_server = NULL;
 }
 
 static void step_close_usage(struct node *node)

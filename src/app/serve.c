@@ -1,9 +1,13 @@
 #include "app/serve.h"
 
 #include "base/check.h"
+#include "store/store.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
+
+enum { SERVE_TROUBLE_MAX_BYTES = 2048 };
 
 const struct option_group SERVE_OPTIONS[] = {SERVE_GROUPS, {0}};
 
@@ -11,13 +15,36 @@ static void signal_closed(uv_handle_t *handle)
 {
     struct serve *serve = handle->data;
 
-    serve->open_signals--;
+    serve->open_handles--;
+}
+
+static void notifier_closed(void *arg)
+{
+    struct serve *serve = arg;
+
+    serve->open_handles--;
+}
+
+/* A store without an account waits for a person, so nothing is gained by waiting with it. */
+static void serve_look(void *arg, struct notifier_view *ret_view)
+{
+    const struct serve *serve = arg;
+    struct node_view view = node_view(serve->node);
+    char storage[SERVE_TROUBLE_MAX_BYTES];
+    struct buf line;
+
+    ret_view->is_ready = view.is_serving || (view.store && store_is_empty(view.store));
+    ret_view->is_stopping = view.is_stopping;
+    buf_init_fixed(&line, storage, sizeof storage);
+    node_view_print(&view, &line);
+    snprintf(ret_view->status, sizeof ret_view->status, "%.*s", TEXT_ARG(buf_text(&line)));
 }
 
 static void serve_node_serving(void *arg, struct node *node)
 {
     struct serve *serve = arg;
 
+    notifier_look(serve->notifier);
     if (serve->serving)
         serve->serving(serve->arg, node);
 }
@@ -35,6 +62,8 @@ static void serve_node_stopped(void *arg)
     uv_close((uv_handle_t *)&serve->terminate, signal_closed);
     uv_close((uv_handle_t *)&serve->interrupt, signal_closed);
     uv_close((uv_handle_t *)&serve->hangup, signal_closed);
+    notifier_close(serve->notifier, notifier_closed, serve);
+    serve->notifier = NULL;
 }
 
 void serve_stop(struct serve *serve, int code)
@@ -44,6 +73,7 @@ void serve_stop(struct serve *serve, int code)
     serve->is_stopping = true;
     serve->code = code;
     node_close(serve->node, code == EXIT_DONE ? serve->settings->drain_ms : 0);
+    notifier_look(serve->notifier);
 }
 
 static void serve_signalled(uv_signal_t *handle, int number)
@@ -63,8 +93,11 @@ static void serve_hung_up(uv_signal_t *handle, int number)
     struct serve *serve = handle->data;
 
     (void)number;
-    if (serve->node)
-        node_reload(serve->node);
+    if (!serve->node)
+        return;
+    notifier_reload_begins(serve->notifier);
+    node_reload(serve->node);
+    notifier_reload_ended(serve->notifier);
 }
 
 static void serve_catch(struct serve *serve, uv_signal_t *handle, uv_signal_cb caught, int number)
@@ -72,7 +105,7 @@ static void serve_catch(struct serve *serve, uv_signal_t *handle, uv_signal_cb c
     CHECK(uv_signal_init(serve->loop, handle) == 0);
     handle->data = serve;
     CHECK(uv_signal_start(handle, caught, number) == 0);
-    serve->open_signals++;
+    serve->open_handles++;
 }
 
 int serve_run(struct serve *serve, uv_loop_t *loop, const struct settings *settings,
@@ -86,10 +119,12 @@ int serve_run(struct serve *serve, uv_loop_t *loop, const struct settings *setti
     serve_catch(serve, &serve->interrupt, serve_signalled, SIGINT);
     serve_catch(serve, &serve->hangup, serve_hung_up, SIGHUP);
     serve->node = node_create(loop, settings, &events);
+    serve->notifier = notifier_open(loop, NOTIFIER_PATIENCE_MS, serve_look, serve);
+    serve->open_handles++;
     int code = node_open(serve->node);
     if (code != EXIT_DONE)
         serve_stop(serve, code);
-    while (serve->node || serve->open_signals > 0)
+    while (serve->node || serve->open_handles > 0)
         uv_run(loop, UV_RUN_ONCE);
     return serve->code;
 }
