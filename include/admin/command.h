@@ -16,6 +16,7 @@ struct command_line {
     const char *password_file;
     const char *file;
     const char *dir;
+    const char *write;
     bool json;
     bool next;
     bool guide;

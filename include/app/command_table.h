@@ -14,6 +14,7 @@ MUST_CHECK int command_read(const struct command *command, int argc, char **argv
 
 /* Whether the word begins names of two words, as "user" begins "user create". */
 bool command_is_group(const char *word);
+bool command_is_group_text(struct text word);
 
 /* group: only the commands that begin with this word; NULL for all. */
 void commands_print_help(const char *group, struct buf *out);

@@ -52,3 +52,6 @@ void options_print_variable(const struct option_row *row, struct buf *out);
 void options_print_help(const struct option_table *table, struct buf *out);
 /* The table as man page source (mdoc): a whole list, from .Bl to .El. */
 void options_print_man(const struct option_table *table, struct buf *out);
+/* Text for mdoc, to follow a newline. Escapes what a macro, an escape or a dash would be made of, and begins each
+ * sentence on a line of its own, from which the formatter takes the space between sentences. */
+void options_print_man_text(const char *text, struct buf *out);

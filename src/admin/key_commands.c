@@ -4,9 +4,7 @@
 
 #include "auth/revocation_log.h"
 #include "base/clock.h"
-#include "base/encode.h"
 #include "base/json.h"
-#include "base/random.h"
 #include "base/secure.h"
 #include "store/key_store.h"
 
@@ -202,18 +200,4 @@ int totp_run(const struct command_line *line)
     secure_wipe(&secret, sizeof secret);
     code_text[TOTP_DIGITS] = '\n';
     return command_print((struct text){code_text, TOTP_DIGITS + 1});
-}
-
-int master_key_run(const struct command_line *line)
-{
-    uint8_t master[KEYRING_MASTER_BYTES];
-    struct buf out CLEANUP(buf_wipe);
-
-    (void)line;
-    random_secret(master, sizeof master);
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
-    encode_hex(&out, master, sizeof master);
-    buf_append_char(&out, '\n');
-    secure_wipe(master, sizeof master);
-    return command_print(buf_text(&out));
 }

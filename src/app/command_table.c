@@ -4,6 +4,8 @@
 #include "app/dev.h"
 #include "app/serve.h"
 #include "base/check.h"
+#include "completion.h"
+#include "conf.h"
 #include "config_show.h"
 #include "ready.h"
 
@@ -193,8 +195,8 @@ const struct command COMMANDS[] = {
      .run = master_key_rotate_run},
     {.name = "master-key",
      .summary = "Print a new random master key",
-     .examples = "(umask 077; chatelaine master-key > master.key)",
-     .groups = NO_OPTIONS,
+     .examples = "chatelaine master-key --write /etc/chatelaine/master-key",
+     .groups = MASTER_KEY_OPTIONS,
      .run = master_key_run},
     {.name = "doctor",
      .summary = "Check whether Redis and these settings are fit for production",
@@ -215,6 +217,19 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine store accept-loss --redis redis://new-master.example:6379",
      .groups = STORE_ACCEPT_LOSS_OPTIONS,
      .run = store_accept_loss_run},
+    {.name = "completion",
+     .operands = "SHELL",
+     .summary = "Print a script that completes commands and options in bash, zsh or fish",
+     .text = "The packages install these scripts.",
+     .examples = ". <(chatelaine completion bash)",
+     .groups = NO_OPTIONS,
+     .run = completion_run},
+    {.name = "conf", .summary = "Print chatelaine.conf", .groups = NO_OPTIONS, .run = conf_run, .hidden = true},
+    {.name = "conf-man",
+     .summary = "Print the man page of chatelaine.conf",
+     .groups = NO_OPTIONS,
+     .run = conf_man_run,
+     .hidden = true},
     {.name = "man", .summary = "Print the man page", .groups = NO_OPTIONS, .run = man_run, .hidden = true},
     {.name = "dev-redis",
      .operands = "CONFIG",
@@ -273,19 +288,24 @@ const struct command *command_suggest(const char *word)
     return nearest;
 }
 
-static bool is_in_group(const struct command *command, const char *group)
+static bool is_in_group(const struct command *command, struct text group)
 {
     struct text rest = text_of(command->name), word;
 
-    return text_next(&rest, ' ', &word) && rest.len && text_equal(word, text_of(group));
+    return text_next(&rest, ' ', &word) && rest.len && text_equal(word, group);
 }
 
-bool command_is_group(const char *word)
+bool command_is_group_text(struct text word)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (is_in_group(&COMMANDS[i], word))
             return true;
     return false;
+}
+
+bool command_is_group(const char *word)
+{
+    return command_is_group_text(text_of(word));
 }
 
 static size_t row_count(const struct option_table *tables, size_t count)
@@ -333,7 +353,7 @@ void commands_print_help(const char *group, struct buf *out)
                         "\n"
                         "Commands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (!COMMANDS[i].hidden && (!group || is_in_group(&COMMANDS[i], group)))
+        if (!COMMANDS[i].hidden && (!group || is_in_group(&COMMANDS[i], text_of(group))))
             buf_printf(out, "  %-20s  %s\n", COMMANDS[i].name, COMMANDS[i].summary);
     if (!group)
         buf_append_str(out, "\nStart with 'chatelaine dev'.");

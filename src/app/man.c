@@ -4,21 +4,9 @@
 
 enum { MAN_MAX_BYTES = 256 * 1024 };
 
-/* Free text between macros. A backslash would begin an escape; a dot or quote at the start of a line would begin a
- * macro. */
 static void put_text(struct buf *out, const char *text)
 {
-    bool at_line_start = true;
-
-    for (; *text; text++) {
-        if (at_line_start && (*text == '.' || *text == '\''))
-            buf_append_str(out, "\\&");
-        if (*text == '\\')
-            buf_append_str(out, "\\e");
-        else
-            buf_append_char(out, *text);
-        at_line_start = *text == '\n';
-    }
+    options_print_man_text(text, out);
     buf_append_char(out, '\n');
 }
 
@@ -65,8 +53,8 @@ static void put_shared(struct buf *out, const char *title, const struct option_t
 
 static void put_head(struct buf *out)
 {
-    buf_append_str(out, ".Dd November 21, 2026\n"
-                        ".Dt CHATELAINE 1\n"
+    buf_append_str(out, ".Dd November 25, 2026\n"
+                        ".Dt CHATELAINE 8\n"
                         ".Os Chatelaine " CHATELAINE_VERSION "\n"
                         ".Sh NAME\n"
                         ".Nm chatelaine\n"
@@ -77,7 +65,8 @@ static void put_head(struct buf *out)
                         ".Op Ar option ...\n"
                         ".Sh DESCRIPTION\n"
                         "Once a revocation has been answered, no node accepts that key for a request that arrives\n"
-                        "later. All state is in Redis, which must be durable.\n"
+                        "later.\n"
+                        "All state is in Redis, which must be durable.\n"
                         ".Sh COMMANDS\n");
 }
 
@@ -86,14 +75,17 @@ static void put_tail(struct buf *out)
     buf_append_str(out,
                    ".Sh ENVIRONMENT\n"
                    "Every option can be set by a variable: the prefix CHATELAINE_, then its name in capitals with\n"
-                   "underscores, as in CHATELAINE_REDIS_TIMEOUT_MS. An option on the command line wins.\n"
+                   "underscores, as in CHATELAINE_REDIS_TIMEOUT_MS.\n"
+                   "An option on the command line wins.\n"
                    "Times are written 500ms, 30s, 5min or 12h, and sizes 64KiB, 96MiB or 1GiB; a bare number counts\n"
                    "milliseconds or bytes.\n"
                    ".Sh EXIT STATUS\n"
                    "0: done. 1: failed. 2: wrong usage. 3: Redis or the settings are not fit; doctor says why.\n"
                    ".Sh SIGNALS\n"
                    "SIGTERM and SIGINT let requests finish, then stop the node; a second one stops it at once.\n"
-                   "SIGHUP rereads the policy file and reopens the revocation log.\n");
+                   "SIGHUP rereads the policy file and reopens the revocation log.\n"
+                   ".Sh SEE ALSO\n"
+                   ".Xr chatelaine.conf 5\n");
 }
 
 int man_run(const struct command_line *line)

@@ -86,19 +86,26 @@ void options_print_help(const struct option_table *table, struct buf *out)
         print_help_row(&table->rows[i], out);
 }
 
-/* Escapes text for mdoc: a leading dot or quote would call a macro, a backslash would begin an escape, and a plain
- * hyphen might be set as a dash. */
-static void print_man_text(const char *text, struct buf *out)
+static void print_man_char(char c, struct buf *out)
 {
-    if (*text == '.' || *text == '\'')
-        buf_append_str(out, "\\&");
+    if (c == '\\')
+        buf_append_str(out, "\\e");
+    else if (c == '-')
+        buf_append_str(out, "\\-");
+    else
+        buf_append_char(out, c);
+}
+
+void options_print_man_text(const char *text, struct buf *out)
+{
+    bool at_line_start = true;
+
     for (; *text; text++) {
-        if (*text == '\\')
-            buf_append_str(out, "\\e");
-        else if (*text == '-')
-            buf_append_str(out, "\\-");
-        else
-            buf_append_char(out, *text);
+        bool ends_line = *text == '\n' || (*text == ' ' && out->len > 0 && out->ptr[out->len - 1] == '.');
+        if (at_line_start && (*text == '.' || *text == '\''))
+            buf_append_str(out, "\\&");
+        print_man_char(ends_line ? '\n' : *text, out);
+        at_line_start = ends_line;
     }
 }
 
@@ -108,16 +115,16 @@ static void print_man_row(const struct option_row *row, struct buf *out)
     if (row->letter)
         buf_printf(out, "Fl %c , ", row->letter);
     buf_append_str(out, "Fl \\-");
-    print_man_text(row->name, out);
+    options_print_man_text(row->name, out);
     if (value_name(row)) {
         buf_append_str(out, " Ar ");
-        print_man_text(value_name(row), out);
+        options_print_man_text(value_name(row), out);
     }
     buf_append_char(out, '\n');
-    print_man_text(row->help, out);
+    options_print_man_text(row->help, out);
     if (has_shown_default(row)) {
         buf_append_str(out, "\nThe default is ");
-        print_man_text(row->default_text, out);
+        options_print_man_text(row->default_text, out);
         buf_append_char(out, '.');
     }
     buf_append_char(out, '\n');

@@ -1,0 +1,62 @@
+#include "admin/commands.h"
+
+#include "admin_internal.h"
+#include "base/encode.h"
+#include "base/random.h"
+#include "base/secure.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct option_row ROWS[] = {
+    {.name = "write",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(write),
+     .value_name = "PATH",
+     .help = "Write it to this new file, which only its owner can read (mode 0400). A file that exists is refused: "
+             "without its master key, no API key of a store works any more."},
+};
+static const struct option_table TABLE = OPTION_TABLE(ROWS);
+const struct option_group MASTER_KEY_OPTIONS[] = {{"Options", &TABLE}, {0}};
+
+static bool is_written(int fd, struct text content)
+{
+    bool is_done = write(fd, content.ptr, content.len) == (ssize_t)content.len && fsync(fd) == 0;
+
+    return close(fd) == 0 && is_done;
+}
+
+/* A file that is not complete is removed, so that the command can be repeated. */
+static int write_new(const char *path, struct text content)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0400);
+
+    if (fd < 0 && errno == EEXIST)
+        return command_fail(EXIT_FAILED,
+                            "%s exists, and was left as it is: a new master key in its place would make "
+                            "all API keys, passwords and one-time codes useless",
+                            path);
+    if (fd < 0)
+        return command_fail(EXIT_FAILED, "cannot create %s: %s", path, strerror(errno));
+    errno = 0;
+    if (is_written(fd, content))
+        return EXIT_DONE;
+    int code = command_fail(EXIT_FAILED, "cannot write %s: %s", path, strerror(errno ? errno : ENOSPC));
+    unlink(path);
+    return code;
+}
+
+int master_key_run(const struct command_line *line)
+{
+    uint8_t master[KEYRING_MASTER_BYTES];
+    struct buf out CLEANUP(buf_wipe);
+
+    random_secret(master, sizeof master);
+    buf_init(&out, ADMIN_WHY_MAX_BYTES);
+    encode_hex(&out, master, sizeof master);
+    buf_append_char(&out, '\n');
+    secure_wipe(master, sizeof master);
+    return line->write ? write_new(line->write, buf_text(&out)) : command_print(buf_text(&out));
+}
