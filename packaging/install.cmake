@@ -1,0 +1,40 @@
+# Installs what names other installed files. Settings go to /etc with the prefixes /usr and /usr/local, else to etc in
+# the prefix.
+cmake_path(NORMAL_PATH CMAKE_INSTALL_PREFIX OUTPUT_VARIABLE prefix)
+string(REGEX REPLACE "/$" "" prefix "${prefix}")
+if(prefix MATCHES "^/usr(/local)?$")
+  set(sysconf /etc)
+else()
+  set(sysconf ${prefix}/etc)
+endif()
+# In Debian, zsh looks for its own site's functions only in /usr/local.
+set(zsh ${prefix}/${datadir}/zsh/site-functions)
+if(prefix STREQUAL "/usr")
+  set(zsh ${prefix}/${datadir}/zsh/vendor-completions)
+endif()
+
+set(etc ${sysconf}/chatelaine)
+set(bin ${prefix}/${bindir})
+set(configured ${printed}/configured)
+function(add_unit name)
+  configure_file(${packaging}/systemd/node.service.in ${configured}/${name} @ONLY)
+  file(INSTALL ${configured}/${name} DESTINATION ${prefix}/lib/systemd/system)
+endfunction()
+set(description "")
+set(runtime chatelaine)
+set(instance_environment "")
+add_unit(chatelaine.service)
+set(description ", node %i")
+set(runtime chatelaine-%i)
+set(instance_environment "\nEnvironmentFile=${etc}/%i.conf")
+add_unit(chatelaine@.service)
+
+configure_file(${packaging}/chatelaine-as-node.in ${configured}/chatelaine-as-node @ONLY)
+file(INSTALL ${configured}/chatelaine-as-node DESTINATION ${prefix}/${sbindir}
+     PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+file(INSTALL ${printed}/_chatelaine DESTINATION ${zsh})
+file(INSTALL ${packaging}/logrotate DESTINATION ${sysconf}/logrotate.d RENAME chatelaine)
+# An operator's settings stay.
+if(NOT EXISTS $ENV{DESTDIR}${etc}/chatelaine.conf)
+  file(INSTALL ${printed}/chatelaine.conf DESTINATION ${etc})
+endif()

@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# What `cmake --install` puts where, and that it holds together: units, settings, man pages, completion, bill of
+# materials. Run by CTest: test/package/files.sh SOURCE BUILD PROGRAM
+set -euo pipefail
+source=$1 build=$2 program=$3
+work=$(mktemp -d "${TMPDIR:-/tmp}/chatelaine-files.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+failures=0 doc=usr/share/doc/chatelaine
+fail() {
+    echo "FAILED: $*" >&2
+    failures=$((failures + 1))
+}
+has() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || {
+    echo "skipped: $1 is not installed"
+    return 1
+}; }
+
+DESTDIR=$work/root cmake --install "$build" --prefix /usr >/dev/null
+cmake --install "$build" --prefix "$work/prefix" >/dev/null
+
+diff <(cd "$work/root" && find . ! -type d -printf '%m %P\n' | LC_ALL=C sort -k 2) - <<END || fail "other files or modes"
+644 etc/chatelaine/chatelaine.conf
+644 etc/logrotate.d/chatelaine
+755 usr/bin/chatelaine
+644 usr/lib/systemd/system/chatelaine.service
+644 usr/lib/systemd/system/chatelaine@.service
+644 usr/lib/sysusers.d/chatelaine.conf
+755 usr/sbin/chatelaine-as-node
+644 usr/share/bash-completion/completions/chatelaine
+644 $doc/CHANGELOG.md
+644 $doc/LICENSE
+644 $doc/OPERATIONS.md
+644 $doc/SECURITY.md
+644 $doc/policy.json
+644 usr/share/fish/vendor_completions.d/chatelaine.fish
+644 usr/share/man/man5/chatelaine.conf.5
+644 usr/share/man/man8/chatelaine.8
+644 usr/share/zsh/vendor-completions/_chatelaine
+END
+grep -rl '@etc@\|@bin@\|@description@' "$work/root" && fail "names that were not filled in"
+
+# An operator's settings survive the next installation.
+echo "# mine" >"$work/prefix/etc/chatelaine/chatelaine.conf"
+cmake --install "$build" --prefix "$work/prefix" >/dev/null
+grep -qx '# mine' "$work/prefix/etc/chatelaine/chatelaine.conf" || fail "settings were overwritten"
+
+### The environment file: every setting of serve once; a shell and `serve` accept all of its defaults.
+conf=$work/root/etc/chatelaine/chatelaine.conf
+diff <("$program" serve --help | grep -oE '^  (-[a-z], )?--[a-z0-9-]+' | sed 's/.*--//' | tr 'a-z-' 'A-Z_' | sort) \
+    <(grep -oE '^#?CHATELAINE_[A-Z0-9_]+=' "$conf" | sed 's/^#//; s/^CHATELAINE_//; s/=$//' | sort) ||
+    fail "chatelaine.conf has other settings than serve"
+awk 'length > 101' "$conf" | grep . && fail "lines of chatelaine.conf that are too long"
+# A value in capitals is a placeholder.
+sed -nE '/^#?CHATELAINE_[A-Z0-9_]+=/s/^#//p' "$conf" | grep -vE '=[A-Z][A-Z:]*(,…)?$' >"$work/all"
+(
+    set -a
+    # shellcheck disable=SC1091
+    . "$work/all"
+    echo redis://127.0.0.1:1 >"$work/redis"
+    "$program" serve --public-origin https://console.test --redis-file "$work/redis" \
+        --master-key-file "$work/none" --revocation-log "$work/revocations" 2>"$work/said" && fail "serve without a master key"
+    grep -q "$work/none" "$work/said" || {
+        cat "$work/said" >&2
+        exit 1
+    }
+) || fail "serve does not accept the defaults in chatelaine.conf"
+
+### Units
+units=("$work/prefix/lib/systemd/system/chatelaine.service" "$work/prefix/lib/systemd/system/chatelaine@.service")
+if has systemd-analyze; then
+    cp "${units[1]}" "$work/chatelaine@one.service"
+    systemd-analyze verify --man=no "${units[0]}" "$work/chatelaine@one.service" 2>"$work/said" ||
+        fail "systemd-analyze verify"
+    # Lines about other units of this machine are not ours.
+    grep -i chatelaine "$work/said" && fail "systemd-analyze verify says something"
+    for unit in "${units[@]}"; do
+        systemd-analyze security --offline=true --threshold=15 --no-pager "$unit" >"$work/security" ||
+            fail "exposure above 1.5: $(tail -n 1 "$work/security")"
+    done
+fi
+if has logrotate; then
+    logrotate --debug "$work/root/etc/logrotate.d/chatelaine" >"$work/said" 2>&1 || fail "logrotate: $(cat "$work/said")"
+    grep -i 'error: ' "$work/said" | grep -v 'unknown user' && fail "logrotate"
+fi
+
+### Man pages. Cross references are to pages that need not be on this machine.
+if has mandoc; then
+    for page in "$work"/root/usr/share/man/man?/*; do
+        mandoc -T lint -W warning "$page" | grep -vE 'mandoc\.db|referenced manual not found' && fail "mandoc: $page"
+    done
+fi
+
+### Completion
+# completes WORDS… offers what bash completes the last one to
+completes() {
+    local words=() offered
+    while [ "$1" != offers ]; do words+=("$1") && shift; done
+    shift
+    offered=$(bash -c '
+        . "$0"
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        compopt() { :; }
+        _chatelaine
+        echo "${COMPREPLY[*]}"' "$work/root/usr/share/bash-completion/completions/chatelaine" "${words[@]}")
+    [ "$offered" = "$*" ] || fail "completion of '${words[*]}': '$offered', not '$*'"
+}
+completes chatelaine us offers user
+completes chatelaine user reset- offers reset-totp reset-password
+completes chatelaine user create --pass offers --password-file
+completes chatelaine serve --log-level '' offers debug info warn error
+completes chatelaine serve --log-level = d offers debug
+completes chatelaine serve --policy-file "$source/ARCHI" offers "$source/ARCHITECTURE.md"
+completes chatelaine serve --listen '' offers
+completes chatelaine completion f offers fish
+completes chatelaine dev- offers
+! has zsh || zsh -n "$work/root/usr/share/zsh/vendor-completions/_chatelaine" || fail "zsh"
+if has fish; then
+    offered=$(fish -c "source '$work/root/usr/share/fish/vendor_completions.d/chatelaine.fish'
+        complete -C 'chatelaine user res'" | cut -f1 | tr '\n' ' ')
+    [ "$offered" = "reset-password reset-totp " ] || fail "fish offers '$offered'"
+fi
+
+### Bill of materials
+if has jq && has dpkg-query; then
+    SOURCE_DATE_EPOCH=1 "$source/packaging/sbom" "$program" 1.2.3 >"$work/sbom"
+    "$source/packaging/sbom" --check "$work/sbom" || fail "bill of materials"
+    [ "$(jq -r '.creationInfo.created, .packages[0].versionInfo' "$work/sbom" | tr '\n' ' ')" = "1970-01-01T00:00:01Z 1.2.3 " ] ||
+        fail "time or version in the bill of materials"
+    for library in libuv1 libhiredis libcjson1 libssl3 libllhttp\|node-llhttp; do
+        jq -r '.packages[].name' "$work/sbom" | grep -qE "^($library)" || fail "the bill of materials lacks $library"
+    done
+    jq '.relationships[1].relatedSpdxElement = "SPDXRef-nothing"' "$work/sbom" >"$work/broken"
+    "$source/packaging/sbom" --check "$work/broken" 2>/dev/null && fail "a broken bill of materials passes"
+fi
+
+[ "$failures" = 0 ] && echo "files: everything holds together"
