@@ -1,0 +1,335 @@
+#!/usr/bin/env bash
+# The life of the package on one machine; runs in the container of lifecycle.sh, as root, with systemd.
+set -euo pipefail
+name=lifecycle binary=/usr/sbin/chatelaine-as-node
+# shellcheck source=test/support/deployment.sh
+. /test/support/deployment.sh
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
+
+failures=0
+fail() {
+    say "FAILED: $*"
+    failures=$((failures + 1))
+}
+is() { # WHAT EXPECTED GOT
+    [ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
+}
+property() { systemctl show --property="$1" --value "${2:-chatelaine}"; }
+journal_of() { journalctl --unit chatelaine --no-pager --output cat; }
+# await WHAT COMMAND…: within 60 s
+await() {
+    local what=$1
+    shift
+    for _ in $(seq 300); do
+        "$@" && return
+        sleep 0.2
+    done
+    fail "$what did not come true"
+}
+says_status() { [[ $(property StatusText "$2") == *"$1"* ]]; }
+check_answers() { # EXPECTED SECRET [URL]: the status of a request with that key
+    is "a request with a key" "$1" \
+        "$(curl -s -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $2" "${3:-$url}/v1/whoami")"
+}
+package=$(echo /packages/chatelaine_*"+deb${CHATELAINE_DEBIAN}"_*.deb)
+conf=/etc/chatelaine/chatelaine.conf
+install_package() { apt-get install --yes --no-install-recommends -o Dpkg::Options::=--force-confold "$@" >/tmp/apt.log 2>&1; }
+
+start_own_redis() {
+    cat >/etc/redis/redis.conf <<END
+bind 127.0.0.1
+dir /var/lib/redis
+supervised systemd
+daemonize no
+appendonly yes
+appendfsync always
+no-appendfsync-on-rewrite no
+maxmemory-policy noeviction
+save ""
+user default on >ADMIN ~* &* +@all
+user chatelaine on >PASSWORD ~chatelaine:* &chatelaine:* +@all -@dangerous +info +role +config|get
+END
+    systemctl start redis-server
+}
+
+# Every file outside what changes by itself.
+list_files() {
+    find / -xdev \( -path /proc -o -path /sys -o -path /run -o -path /tmp -o -path /var/cache -o -path /var/lib/apt \
+        -o -path /var/lib/dpkg -o -path /var/lib/redis -o -path /var/log/journal -o -path /var/lib/systemd \) -prune \
+        -o -print | sort
+}
+
+look_at_installation() {
+    say "installed: nothing runs, nothing is enabled, no secret was made"
+    systemctl is-enabled --quiet chatelaine && fail "enabled by the package"
+    systemctl is-active --quiet chatelaine && fail "started by the package"
+    is "the user's home and shell" "/:/usr/sbin/nologin" "$(getent passwd chatelaine | cut -d: -f6,7)"
+    is "files in /etc/chatelaine" "chatelaine.conf" "$(ls /etc/chatelaine)"
+    is "dpkg --verify" "" "$(dpkg --verify chatelaine | grep -v /usr/share/ || true)"
+    systemd-analyze verify --man=no chatelaine.service 2>&1 | grep -i chatelaine && fail "systemd-analyze verify"
+    systemd-analyze security --threshold=15 --no-pager chatelaine.service >/tmp/security || fail "$(tail -1 /tmp/security)"
+    say "$(tail -n 1 /tmp/security)"
+}
+
+look_at_wrong_settings() {
+    say "wrong settings: the start fails with the reason, and is not tried again"
+    systemctl start chatelaine 2>/dev/null && fail "started without settings"
+    journal_of | grep -q -- '--public-origin is required' || fail "the journal does not say why"
+    sleep 5
+    is "state without settings" "failed 2 0" \
+        "$(property ActiveState) $(property ExecMainStatus) $(property NRestarts)"
+    sed -i 's|^CHATELAINE_PUBLIC_ORIGIN=.*|CHATELAINE_PUBLIC_ORIGIN=https://console.test|' $conf
+    systemctl start chatelaine 2>/dev/null && fail "started without the address of Redis"
+    journal_of | grep -q '/etc/chatelaine/redis' || fail "the journal does not name the file that is missing"
+    chmod 0 $conf
+    runuser -u chatelaine -- /usr/sbin/chatelaine-as-node doctor 2>/dev/null && fail "read settings that it may not read"
+    mv $conf /tmp/conf
+    systemctl start chatelaine 2>/dev/null && fail "started without its environment file"
+    mv /tmp/conf $conf
+    chmod 0644 $conf
+    systemctl reset-failed chatelaine
+}
+
+first_start() {
+    say "the steps of OPERATIONS.md: secrets, doctor, account, user, start"
+    (umask 077 && echo "redis://chatelaine:PASSWORD@127.0.0.1:6379" >/etc/chatelaine/redis)
+    chatelaine master-key --write /etc/chatelaine/master-key
+    chatelaine master-key --write /etc/chatelaine/master-key 2>/dev/null && fail "a master key was overwritten"
+    chmod 0400 /etc/chatelaine/redis
+    chown chatelaine: /etc/chatelaine/redis /etc/chatelaine/master-key
+    is "modes of secrets" "400 chatelaine 400 chatelaine" \
+        "$(stat --format '%a %U' /etc/chatelaine/master-key /etc/chatelaine/redis | tr '\n' ' ' | sed 's/ $//')"
+    $binary doctor >/tmp/doctor || [ $? = 3 ] || fail "doctor: $(cat /tmp/doctor)"
+    grep -i 'empty' /tmp/doctor >/dev/null || fail "doctor does not say that the store is empty"
+    systemctl enable --now chatelaine 2>/dev/null || fail "a start with an empty store must not fail"
+    says_status "waits for the first account" chatelaine || fail "status: $(property StatusText)"
+    account=$($binary account create --name Demo --json | jq -r .id)
+    seed=$(echo 'amber falcons drift at 42' |
+        $binary user create --account "$account" --email "$email" --password-file - --json |
+        jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
+    await "the status of a node that serves" says_status "lease held" chatelaine
+    url=http://127.0.0.1:8080
+    $binary ready || fail "not ready"
+}
+
+look_at_use() {
+    say "sign in, make keys, revoke one"
+    sign_in
+    step_up
+    first_key
+    check_answers 200 "$first"
+    second=$(http POST /v1/api_keys -H "Authorization: Bearer $first" -H 'Content-Type: application/json' \
+        -d '{"name":"second","mode":"live"}' | tee /tmp/key | jq -r .secret)
+    check_answers 200 "$second"
+    $binary key revoke "$(jq -r .id /tmp/key)" >/dev/null || fail "revoke"
+    check_answers 401 "$second"
+    is "lines in the revocation log" 1 "$(wc -l </var/log/chatelaine/revocations)"
+    is "its owner and mode" "chatelaine 640" "$(stat --format '%U %a' /var/log/chatelaine/revocations)"
+    ls -l /proc/"$(property MainPID)"/fd >/dev/null
+}
+
+look_at_rotation() {
+    say "logrotate: the log is renamed, the node writes to the new one, no line is lost"
+    logrotate --force /etc/logrotate.d/chatelaine || fail "logrotate"
+    await "a new revocation log" test -e /var/log/chatelaine/revocations
+    second=$(http POST /v1/api_keys -H "Authorization: Bearer $first" -H 'Content-Type: application/json' \
+        -d '{"name":"third","mode":"live"}' | tee /tmp/key | jq -r .secret)
+    http DELETE "/v1/api_keys/$(jq -r .id /tmp/key)" -H "Authorization: Bearer $first" >/dev/null
+    check_answers 401 "$second"
+    is "lines in both logs" "1 1" "$(cat /var/log/chatelaine/revocations-* | wc -l) $(wc -l </var/log/chatelaine/revocations)"
+    await "the end of the reload" test "$(property ActiveState)" = active
+}
+
+look_at_reload_and_gateway() {
+    say "reload; a Unix socket that only the group reaches"
+    systemctl reload chatelaine || fail "reload"
+    await "active after the reload" test "$(property ActiveState)" = active
+    sed -i 's|^#CHATELAINE_INTERNAL_LISTEN=.*|CHATELAINE_INTERNAL_LISTEN=unix:/run/chatelaine/check.sock|' $conf
+    systemctl restart chatelaine
+    runuser -u www-data -- curl -sf --unix-socket /run/chatelaine/check.sock http://x/livez >/dev/null &&
+        fail "a stranger reaches the internal listener"
+    usermod --append --groups chatelaine www-data
+    runuser -u www-data -- curl -sf --unix-socket /run/chatelaine/check.sock http://x/livez >/dev/null ||
+        fail "the gateway's user does not reach the internal listener"
+    runuser -u www-data -- cat /etc/chatelaine/master-key 2>/dev/null && fail "the gateway's user reads the master key"
+    $binary ready || fail "not ready over the socket"
+}
+
+has_new_pid() { # OLD
+    local now
+    now=$(property MainPID)
+    [ "$now" != 0 ] && [ "$now" != "$1" ] && [ "$(property ActiveState)" = active ]
+}
+look_at_failures() {
+    local pid
+    say "SIGKILL: started again"
+    pid=$(property MainPID)
+    kill -KILL "$pid"
+    await "a new process after SIGKILL" has_new_pid "$pid"
+    check_answers 200 "$first"
+    say "a loop that hangs: the watchdog ends it, and it is started again (20 s)"
+    pid=$(property MainPID)
+    kill -STOP "$pid"
+    await "a new process after a hang" has_new_pid "$pid"
+    journal_of | grep -qi 'watchdog timeout' || fail "the journal does not tell of the watchdog"
+    check_answers 200 "$first"
+    say "Redis goes away and comes back: the node stays and tells"
+    pid=$(property MainPID)
+    systemctl stop redis-server
+    await "a status of trouble" says_status "answers 503" chatelaine
+    systemctl start redis-server
+    await "recovery" says_status "lease held" chatelaine
+    is "the process after Redis was away" "$pid" "$(property MainPID)"
+    say "a start without Redis is not a failure"
+    systemctl stop chatelaine redis-server
+    systemctl start chatelaine || fail "the start failed because Redis is away"
+    says_status "waits" chatelaine || fail "status: $(property StatusText)"
+    systemctl start redis-server
+    await "the node serves" says_status "lease held" chatelaine
+}
+
+look_at_drain() {
+    local began=$SECONDS
+    say "a drain that lasts longer than TimeoutStopSec is not cut"
+    systemctl stop chatelaine
+    mkdir -p /run/systemd/system/chatelaine.service.d
+    printf '[Service]\nTimeoutStopSec=3\n' >/run/systemd/system/chatelaine.service.d/short.conf
+    systemctl daemon-reload
+    echo 'CHATELAINE_DRAIN_MS=8000' >>$conf
+    systemctl start chatelaine
+    # A request without an end keeps its connection.
+    (printf 'GET /v1/whoami HTTP/1.1\r\nHost: x\r\n' && sleep 20) | timeout 20 bash -c 'exec 3<>/dev/tcp/127.0.0.1/8080; cat >&3' &
+    sleep 1
+    began=$SECONDS
+    systemctl stop chatelaine
+    [ $((SECONDS - began)) -ge 6 ] || fail "the drain was cut after $((SECONDS - began)) s"
+    is "result of the stop" "success" "$(property Result)"
+    wait $! || true
+    rm -r /run/systemd/system/chatelaine.service.d
+    systemctl daemon-reload
+    sed -i '/^CHATELAINE_DRAIN_MS=8000/d' $conf
+    systemctl start chatelaine
+}
+
+# Two more nodes, on ports of their own, with the settings of chatelaine.conf.
+start_instances() {
+    local i
+    say "two instances of chatelaine@.service"
+    for i in 1 2; do
+        printf 'CHATELAINE_LISTEN=127.0.0.1:809%d\nCHATELAINE_INTERNAL_LISTEN=unix:/run/chatelaine-%d/check.sock\n' $i $i \
+            >/etc/chatelaine/$i.conf
+    done
+    systemctl enable --now chatelaine@1 chatelaine@2 2>/dev/null || fail "the instances do not start"
+    for i in 1 2; do
+        check_answers 200 "$first" http://127.0.0.1:809$i
+        $binary --instance $i ready || fail "instance $i is not ready"
+    done
+}
+
+# new_package VERSION: the same one under that version, with other defaults in its environment file.
+new_package() {
+    dpkg-deb -R "$package" /tmp/unpacked
+    sed -i "s/^Version: .*/Version: $1/" /tmp/unpacked/DEBIAN/control
+    echo "# a new comment" >>/tmp/unpacked$conf
+    dpkg-deb --root-owner-group --build /tmp/unpacked "/tmp/chatelaine_$1.deb" >/dev/null
+    rm -r /tmp/unpacked
+}
+# One of the three must accept the key at any moment, as behind a balancer that asks the next one after a 503.
+ask_all() {
+    local port
+    while [ ! -e /tmp/enough ]; do
+        for port in 8080 8091 8092 none; do
+            [ "$port" != none ] || echo "nobody answered 200"
+            [ "$(curl -s -m 5 -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $first" \
+                "http://127.0.0.1:$port/v1/whoami")" != 200 ] || break
+        done
+        echo asked
+    done
+}
+look_at_upgrade() {
+    local before after asker
+    say "upgrade while three nodes serve: restarted one by one, settings kept"
+    before=$(property MainPID) before=$before\ $(property MainPID chatelaine@1)\ $(property MainPID chatelaine@2)
+    new_package "9.0.0+deb$CHATELAINE_DEBIAN"
+    cp $conf /tmp/mine
+    ask_all >/tmp/asked &
+    asker=$!
+    install_package /tmp/chatelaine_9*.deb || fail "upgrade: $(cat /tmp/apt.log)"
+    touch /tmp/enough
+    wait "$asker"
+    is "requests that nobody accepted" 0 "$(grep -c nobody /tmp/asked || true)"
+    say "$(grep -c asked /tmp/asked) requests during the upgrade"
+    cmp $conf /tmp/mine || fail "the settings were replaced"
+    grep -q 'a new comment' $conf.dpkg-dist || fail "the new defaults are not beside them"
+    is "version" "9.0.0+deb$CHATELAINE_DEBIAN" "$(dpkg-query -W -f '${Version}' chatelaine)"
+    after=$(property MainPID) after=$after\ $(property MainPID chatelaine@1)\ $(property MainPID chatelaine@2)
+    for pid in $before; do [[ " $after " != *" $pid "* ]] || fail "process $pid was not restarted"; done
+    say "an upgrade under which nodes do not start leaves those after the first one running"
+    sed -i 's|^CHATELAINE_PUBLIC_ORIGIN=.*|CHATELAINE_PUBLIC_ORIGIN=wrong|' $conf
+    install_package --reinstall /tmp/chatelaine_9*.deb || fail "a node that does not start must not fail the package"
+    is "nodes that still run" 2 "$(systemctl list-units --plain --no-legend --state=active 'chatelaine.service' 'chatelaine@*' | wc -l)"
+    grep -q 'does not start with this version' /tmp/apt.log || fail "the upgrade does not say so"
+    cp /tmp/mine $conf
+    systemctl restart chatelaine 'chatelaine@*'
+    say "the same version again, and the older one"
+    install_package --reinstall /tmp/chatelaine_9*.deb || fail "reinstall"
+    install_package --allow-downgrades "$package" || fail "downgrade"
+    check_answers 200 "$first"
+}
+
+look_at_full_disk() {
+    say "a full disk: the installation fails, the installed version stays and serves"
+    mkdir -p /tmp/little
+    mount -t tmpfs -o size=256k tmpfs /usr/share/doc/chatelaine
+    head -c 1M /dev/zero >/usr/share/doc/chatelaine/fill 2>/dev/null || true
+    install_package /tmp/chatelaine_9*.deb && fail "installed on a full disk"
+    umount /usr/share/doc/chatelaine
+    check_answers 200 "$first"
+    install_package --fix-broken || true
+    install_package --reinstall --allow-downgrades "$package" || fail "after the disk was full: $(cat /tmp/apt.log)"
+    check_answers 200 "$first"
+}
+
+look_at_removal() {
+    say "removed: stopped, secrets and settings stay"
+    apt-get remove --yes chatelaine >/tmp/apt.log 2>&1 || fail "remove"
+    is "processes" "" "$(pgrep -x chatelaine || true)"
+    [ -e $conf ] && [ -e /etc/chatelaine/master-key ] || fail "settings or secrets went"
+    say "installed again: the settings are those of before"
+    install_package "$package" || fail "installing again"
+    systemctl start chatelaine || fail "starting again"
+    check_answers 200 "$first"
+    say "purged: only what the operator made is left"
+    apt-get purge --yes chatelaine >/tmp/apt.log 2>&1 || fail "purge"
+    grep -q 'left what is in /etc/chatelaine' /tmp/apt.log || fail "purge does not say what it left"
+    [ -s /etc/chatelaine/master-key ] || fail "the master key went"
+    rm -f /etc/chatelaine/{master-key,redis,1.conf,2.conf,chatelaine.conf.dpkg-dist} /var/log/chatelaine/revocations*
+    rmdir /etc/chatelaine /var/log/chatelaine || fail "more was left: $(ls /etc/chatelaine /var/log/chatelaine 2>&1)"
+    list_files >/tmp/after
+    diff /tmp/before /tmp/after | grep '^[<>]' | grep -vE '/etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$|/var/log/|/root/' |
+        tee /tmp/left | grep . && fail "purging left or took these files"
+    say "on a machine that has such a user already"
+    install_package "$package" || fail "installing after a purge"
+    apt-get purge --yes chatelaine >/dev/null 2>&1
+}
+
+apt-get update >/dev/null 2>&1
+# What the package depends on comes first, so that the comparison below has only the package's own files.
+mapfile -t needed < <(dpkg-deb -f "$package" Depends | tr ',' '\n' | sed 's/|.*//; s/(.*//; s/ //g')
+apt-get install --yes --no-install-recommends "${needed[@]}" >/dev/null 2>&1
+start_own_redis
+list_files >/tmp/before
+install_package "$package" || die "cannot be installed: $(cat /tmp/apt.log)"
+look_at_installation
+look_at_wrong_settings
+first_start
+look_at_use
+look_at_rotation
+look_at_reload_and_gateway
+look_at_failures
+look_at_drain
+start_instances
+look_at_upgrade
+look_at_full_disk
+look_at_removal
+[ "$failures" = 0 ] || die "$failures failures"

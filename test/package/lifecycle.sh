@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Installs, uses, upgrades, breaks, removes and purges the package in a container that runs systemd. Called by
+# scripts/package --test:
+#   test/package/lifecycle.sh DEBIAN CODENAME FOLDER_OF_PACKAGES        KEEP=1 leaves the container running
+set -euo pipefail
+debian=$1 codename=$2 packages=$3
+cd "$(dirname "$0")/../.."
+
+say() { printf '\033[1m[lifecycle %s]\033[0m %s\n' "$debian" "$*" >&2; }
+image=chatelaine-lifecycle:$debian container=chatelaine-lifecycle-$debian-$$
+finish() {
+    [ "${KEEP-}" = 1 ] || docker rm --force --volumes "$container" >/dev/null 2>&1 || true
+}
+trap finish EXIT
+
+say "an image with systemd, Redis, nginx and logrotate"
+docker build --quiet --tag "$image" - >/dev/null <<END
+FROM debian:$codename-slim
+RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \\
+    systemd systemd-sysv dbus redis-server nginx logrotate curl jq oathtool procps
+RUN systemctl disable redis-server nginx
+ENTRYPOINT ["/sbin/init"]
+END
+
+# What systemd needs to be the first process: to mount, and to make namespaces for its services.
+docker run --detach --name "$container" --cap-add SYS_ADMIN --security-opt seccomp=unconfined \
+    --security-opt apparmor=unconfined --cgroupns private --tmpfs /run --tmpfs /run/lock --env container=docker \
+    --volume "$PWD/test:/test:ro" --volume "$packages:/packages:ro" "$image" >/dev/null
+for _ in $(seq 100); do
+    [ "$(docker exec "$container" systemctl is-system-running 2>/dev/null)" = running ] && break
+    sleep 0.2
+done
+say "systemd $(docker exec "$container" systemctl --version | head -n 1) runs"
+docker exec --env CHATELAINE_DEBIAN="$debian" "$container" bash /test/package/inside.sh || {
+    say "FAILED"
+    docker exec "$container" journalctl --no-pager --lines 60 >&2
+    exit 1
+}
+say "passed"
