@@ -183,14 +183,24 @@ static bool parse_unix(struct text rest, struct redis_target *target, struct buf
     return true;
 }
 
+/* A path, a host, or host:port. */
+static bool lacks_only_scheme(struct text url)
+{
+    struct text port = url, host;
+    uint64_t number;
+
+    if (url.len == 0 || memchr(url.ptr, '@', url.len) || memchr(url.ptr, '?', url.len))
+        return false;
+    return url.ptr[0] == '/' || (text_next(&port, ':', &host) && port.len == 0) ||
+           text_to_u64(port, UINT16_MAX, &number);
+}
+
 /* Quotes the address only if it cannot hold a password. */
 static bool refuse_scheme(struct text url, struct buf *ret_why)
 {
-    bool has_scheme = url.len > 0 && memmem(url.ptr, url.len, "://", strlen("://"));
-
     buf_append_str(ret_why, "A Redis address must begin with redis://, redis-sentinel:// or unix: (TLS to Redis is not "
                             "supported)");
-    if (!has_scheme && url.len > 0 && !memchr(url.ptr, '@', url.len))
+    if (lacks_only_scheme(url))
         buf_printf(ret_why, ": did you mean %s%.*s?", url.ptr[0] == '/' ? "unix:" : "redis://", TEXT_ARG(url));
     else
         buf_append_str(ret_why, ".");

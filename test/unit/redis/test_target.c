@@ -128,6 +128,8 @@ Test(redis_target, guesses_what_was_meant)
         {"localhost", "did you mean redis://localhost?"},
         {"/run/redis.sock", "did you mean unix:/run/redis.sock?"},
         {"app:hunter2@host", NULL},
+        {"rediss:hunter2", NULL},
+        {"app:hunter2", NULL},
         {"http://host", NULL},
         {"", NULL},
     };
