@@ -27,7 +27,8 @@ void tls_session_free(struct tls_session *session);
 /* Takes all of what the peer has sent. Appends what it means to `plain`, and what must be sent to the peer to `out`, in
  * every state. `plain` needs room for as much as `input` and TLS_RECORD_BYTES. */
 enum tls_state tls_receive(struct tls_session *session, struct text input, struct buf *plain, struct buf *out);
-/* Appends the bytes as records to `out`. Call it only when open or ended. False: it has failed. */
+/* Appends the bytes as records to `out`, on a server's first call behind a session ticket. Call it only when open or
+ * ended. False: it has failed. */
 MUST_CHECK bool tls_send(struct tls_session *session, struct text bytes, struct buf *out);
 /* Appends close_notify to `out`, once, unless the handshake is not complete or the session has failed. Nothing can be
  * sent afterwards. */
@@ -38,9 +39,6 @@ enum tls_state tls_session_state(const struct tls_session *session);
 const char *tls_session_reason(const struct tls_session *session);
 /* Whether the handshake took up an earlier session. */
 bool tls_session_is_resumed(const struct tls_session *session);
-/* Whether the peer waits for nothing that the call appended to `out` which completed the handshake: session tickets of
- * TLS 1.3, which may as well leave with the first answer. */
-bool tls_session_has_time(const struct tls_session *session);
 /* Whether the peer has proved to hold a certificate of our CA that is still valid, in this handshake or the resumed
  * one's. */
 bool tls_session_has_verified_peer(const struct tls_session *session);

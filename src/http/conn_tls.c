@@ -66,16 +66,6 @@ static void send_wire(struct conn *conn)
         (void)conn_note_output(conn, output_send(&conn->output, bytes, (struct text){NULL, 0}));
 }
 
-/* A kernel acknowledges two small segments at once when they are read. Tickets in a segment of their own would make the
- * first half of an answer the second one, so its last byte would not be acknowledged at once (delivery.c). */
-static void send_wire_later(struct conn *conn)
-{
-    const struct text bytes = buf_text(&conn->all->wire);
-
-    if (bytes.len > 0)
-        (void)conn_note_output(conn, output_send_later(&conn->output, bytes));
-}
-
 void conn_end_tls(struct conn *conn)
 {
     tls_end(conn->tls, take_wire(conn->all));
@@ -216,10 +206,7 @@ static void advance(struct conn *conn)
         conn->tls = tls_session_accept(conn->all->tls);
     state = tls_receive(conn->tls, buf_text(&input), &conn->all->plain, take_wire(conn->all));
     buf_wipe(&input);
-    if (state == TLS_OPEN && tls_session_has_time(conn->tls))
-        send_wire_later(conn);
-    else
-        send_wire(conn);
+    send_wire(conn);
     if (conn->state != CONN_CLOSED)
         settle_handshake(conn, state);
     take_plain(conn, state);

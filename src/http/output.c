@@ -76,28 +76,16 @@ static ssize_t send_now(struct output *output, struct text bytes)
     return taken;
 }
 
-static enum output_result note_taken(struct output *output, struct text bytes, struct text lasting, ssize_t taken)
+enum output_result output_send(struct output *output, struct text bytes, struct text lasting)
 {
+    ssize_t taken = list_empty(&output->waiting) ? send_now(output, bytes) : UV_EAGAIN;
+
     if (taken >= 0 && (size_t)taken == bytes.len)
         return OUTPUT_TAKEN;
     if (taken < 0 && taken != UV_EAGAIN)
         return OUTPUT_FAILED;
     queue_rest(output, text_skip(bytes, taken < 0 ? 0 : (size_t)taken), lasting);
     return OUTPUT_WAITING;
-}
-
-enum output_result output_send(struct output *output, struct text bytes, struct text lasting)
-{
-    return note_taken(output, bytes, lasting, list_empty(&output->waiting) ? send_now(output, bytes) : UV_EAGAIN);
-}
-
-enum output_result output_send_later(struct output *output, struct text bytes)
-{
-    ssize_t taken = list_empty(&output->waiting) ? socket_send_later(output->socket, bytes) : UV_EAGAIN;
-
-    if (taken > 0)
-        output->taken_bytes += (size_t)taken;
-    return note_taken(output, bytes, (struct text){NULL, 0}, taken);
 }
 
 enum output_result output_go_on(struct output *output)

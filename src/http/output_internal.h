@@ -18,8 +18,6 @@ void output_init(struct output *output, struct socket *socket);
 /* Copies what has to wait. lasting: the tail of `bytes` again, in memory that is never freed, so it need not be copied;
  * or {NULL, 0}. */
 enum output_result output_send(struct output *output, struct text bytes, struct text lasting);
-/* Sends bytes that nobody waits for; see socket_send_later(). */
-enum output_result output_send_later(struct output *output, struct text bytes);
 /* The socket has room again. */
 enum output_result output_go_on(struct output *output);
 /* Wipes and drops what waits. */

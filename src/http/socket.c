@@ -13,9 +13,9 @@ static ssize_t receive(int fd, char *ret_bytes, size_t room)
     return syscall(SYS_recvfrom, fd, ret_bytes, room, MSG_DONTWAIT, NULL, NULL);
 }
 
-static ssize_t send_now(int fd, struct text bytes, int more)
+static ssize_t send_now(int fd, struct text bytes)
 {
-    return syscall(SYS_sendto, fd, bytes.ptr, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT | more, NULL, 0);
+    return syscall(SYS_sendto, fd, bytes.ptr, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
 }
 
 int socket_open(struct socket *socket, uv_loop_t *loop, int fd)
@@ -74,22 +74,12 @@ ssize_t socket_receive(struct socket *socket, int events, char *ret_bytes, size_
     return taken;
 }
 
-static ssize_t send_with(const struct socket *socket, struct text bytes, int more)
+ssize_t socket_send(const struct socket *socket, struct text bytes)
 {
     ssize_t taken;
 
     do {
-        taken = send_now(socket->fd, bytes, more);
+        taken = send_now(socket->fd, bytes);
     } while (taken < 0 && errno == EINTR);
     return taken < 0 ? uv_translate_sys_error(errno) : taken;
-}
-
-ssize_t socket_send(const struct socket *socket, struct text bytes)
-{
-    return send_with(socket, bytes, 0);
-}
-
-ssize_t socket_send_later(const struct socket *socket, struct text bytes)
-{
-    return send_with(socket, bytes, MSG_MORE);
 }

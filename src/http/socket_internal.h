@@ -34,5 +34,3 @@ MUST_CHECK int socket_await(struct socket *socket, bool input, bool room, uv_pol
 MUST_CHECK ssize_t socket_receive(struct socket *socket, int events, char *ret_bytes, size_t room);
 /* Returns how many bytes the socket took, or a libuv error: UV_EAGAIN if it has no room. */
 MUST_CHECK ssize_t socket_send(const struct socket *socket, struct text bytes);
-/* The same for bytes that nobody waits for: they leave with the next ones, or after 200 ms (MSG_MORE). */
-MUST_CHECK ssize_t socket_send_later(const struct socket *socket, struct text bytes);

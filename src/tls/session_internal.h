@@ -9,6 +9,7 @@ struct tls_session {
     enum tls_state state;
     bool is_ended_by_us;
     bool is_peer_verified;
+    bool has_ticket_to_send;
     const char *reason; /* a constant of OpenSSL or ours */
     struct text input;  /* lent for the time of a call */
     struct buf *out;

@@ -56,10 +56,9 @@ void tickets_configure(struct tls_context *context, const struct tls_server_sett
     context->find_ticket_key = settings->find_ticket_key;
     context->arg = settings->arg;
     SSL_CTX_set_timeout(context->ssl, TLS_TICKET_LIFETIME_S);
-    if (settings->find_ticket_key) {
+    SSL_CTX_set_num_tickets(context->ssl, 0); /* of its own accord, see add_ticket() */
+    if (settings->find_ticket_key)
         SSL_CTX_set_tlsext_ticket_key_evp_cb(context->ssl, on_ticket);
-    } else {
+    else
         SSL_CTX_set_options(context->ssl, SSL_OP_NO_TICKET);
-        SSL_CTX_set_num_tickets(context->ssl, 0);
-    }
 }
