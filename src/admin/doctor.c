@@ -3,22 +3,34 @@
 #include "admin_internal.h"
 #include "doctor_internal.h"
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "config/tls_files.h"
 
 #include <netinet/in.h>
 #include <sys/resource.h>
 
 /* SENTINELS_PAUSE_MS: Sentinels that hang are given up after half a second. */
-enum { EXAMINE_TRIES = 3, EXAMINE_PAUSE_MS = 100, SENTINELS_PAUSE_MS = 700, REPORT_MAX_BYTES = 64 * 1024 };
+enum {
+    EXAMINE_TRIES = 3,
+    EXAMINE_PAUSE_MS = 100,
+    SENTINELS_PAUSE_MS = 700,
+    REPORT_MAX_BYTES = 64 * 1024,
+    MS_PER_S = 1000
+};
 
 static const char *const STATUS_NAMES[] = {[DOCTOR_OK] = "ok", [DOCTOR_WARN] = "warn", [DOCTOR_FAIL] = "fail"};
 
 static const struct option_row DOCTOR_ROWS[] = {ROW_JSON};
 static const struct option_table DOCTOR_TABLE = OPTION_TABLE(DOCTOR_ROWS);
 
-const struct option_group DOCTOR_OPTIONS[] = {{"Options", &DOCTOR_TABLE},   {"Redis", &SETTINGS_STORE},
-                                              {"Keys", &SETTINGS_KEYS},     {"Node", &SETTINGS_ORIGIN},
-                                              {"Limits", &SETTINGS_LIMITS}, {0}};
+const struct option_group DOCTOR_OPTIONS[] = {{"Options", &DOCTOR_TABLE},
+                                              {"Redis", &SETTINGS_STORE},
+                                              {"Keys", &SETTINGS_KEYS},
+                                              {"Node", &SETTINGS_ORIGIN},
+                                              {"TLS", &SETTINGS_TLS},
+                                              {"Limits", &SETTINGS_LIMITS},
+                                              {0}};
 
 struct examination {
     struct store_client *client;
@@ -107,6 +119,35 @@ static void examine_origin(struct doctor_evidence *evidence, struct buf *trouble
     evidence->origin_trouble = is_fit ? NULL : trouble->ptr;
 }
 
+static void examine_tls(struct tls_file_option certificates, struct tls_file_option keys,
+                        struct tls_file_option client_ca, struct doctor_tls *ret_tls)
+{
+    const struct tls_server_settings settings = {.service = TEXT("doctor")};
+    struct tls_context *context;
+    struct buf why;
+
+    ret_tls->is_on = certificates.paths || keys.paths;
+    if (!ret_tls->is_on)
+        return;
+    buf_init_fixed(&why, ret_tls->trouble, sizeof ret_tls->trouble - 1);
+    context = tls_files_open_server(certificates, keys, client_ca, &settings, &why);
+    ret_tls->trouble[why.len] = '\0';
+    if (context)
+        ret_tls->left_s = tls_context_not_after_s(context) - clock_wall_ms() / MS_PER_S;
+    tls_context_release(context);
+}
+
+static void examine_certificates(struct doctor_evidence *evidence)
+{
+    const struct settings *s = evidence->settings;
+
+    examine_tls((struct tls_file_option){"--tls-cert", s->tls_cert}, (struct tls_file_option){"--tls-key", s->tls_key},
+                (struct tls_file_option){"", NULL}, &evidence->tls);
+    examine_tls((struct tls_file_option){"--internal-tls-cert", s->internal_tls_cert},
+                (struct tls_file_option){"--internal-tls-key", s->internal_tls_key},
+                (struct tls_file_option){"--internal-client-ca", s->internal_client_ca}, &evidence->internal_tls);
+}
+
 static void print_json(const struct doctor_report *report, struct buf *out)
 {
     struct json_writer w = {.out = out};
@@ -165,6 +206,7 @@ int doctor_run(const struct command_line *line)
     if (code != EXIT_DONE)
         return code;
     examine_origin(&evidence, &origin);
+    examine_certificates(&evidence);
     evidence.file_limit = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 0;
 
     doctor_evaluate(&evidence, &report);

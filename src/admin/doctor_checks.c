@@ -12,6 +12,7 @@
 /* One-time codes are accepted one step (30 s) early or late. Half a step of clock difference begins to lock users out;
  * a second is worth a warning. */
 enum { CLOCK_WARN_MS = 1000, CLOCK_FAIL_MS = 15000 };
+enum { CERTIFICATE_WARN_DAYS = 14, DAY_S = 24 * 60 * 60 };
 
 PRINTF_LIKE(5, 6)
 static void add(struct doctor_report *report, const char *name, enum doctor_status status, const char *remedy,
@@ -277,6 +278,19 @@ static void check_origin(struct doctor_report *report, const struct doctor_evide
             "%s", origin);
 }
 
+static void check_tls(struct doctor_report *report, const char *name, const struct doctor_tls *tls)
+{
+    if (!tls->is_on)
+        return;
+    if (tls->trouble[0])
+        add(report, name, DOCTOR_FAIL, "Correct the files. A node that runs keeps the old certificates until then.",
+            "%s", tls->trouble);
+    else
+        add(report, name, tls->left_s < (int64_t)CERTIFICATE_WARN_DAYS * DAY_S ? DOCTOR_WARN : DOCTOR_OK,
+            "Renew the certificate: nobody can connect once it has expired.",
+            "the first certificate to expire has %" PRId64 " days left", tls->left_s / DAY_S);
+}
+
 static void check_key(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
     static const char *const DETAILS[] = {
@@ -347,6 +361,8 @@ void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_repor
     if (evidence->is_counted)
         check_records(ret_report, evidence);
     check_origin(ret_report, evidence);
+    check_tls(ret_report, "tls", &evidence->tls);
+    check_tls(ret_report, "internal-tls", &evidence->internal_tls);
     add(ret_report, "file-limit", evidence->file_limit >= needed ? DOCTOR_OK : DOCTOR_WARN,
         "Nodes accept fewer connections than --connections-max: raise the limit (ulimit -Hn, LimitNOFILE=), or lower "
         "--connections-max.",

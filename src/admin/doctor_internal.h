@@ -20,6 +20,13 @@ struct doctor_report {
     size_t count;
 };
 
+/* The certificates of one listener. */
+struct doctor_tls {
+    bool is_on;
+    char trouble[DOCTOR_DETAIL_BYTES]; /* empty: they can be used */
+    int64_t left_s;                    /* until the first one expires */
+};
+
 struct doctor_evidence {
     const struct settings *settings;
     bool is_reachable;
@@ -31,6 +38,7 @@ struct doctor_evidence {
     bool is_counted;         /* the census was taken */
     struct key_census census;
     const char *origin_trouble;
+    struct doctor_tls tls, internal_tls;
     uint64_t file_limit; /* the hard limit: the node raises the soft limit to it */
 };
 

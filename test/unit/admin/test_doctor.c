@@ -296,6 +296,14 @@ static void no_key(void)
 {
     evidence.key_trouble = "no master key";
 }
+static void old_certificate(void)
+{
+    evidence.tls = (struct doctor_tls){.is_on = true, .left_s = 14 * 86400 - 1};
+}
+static void bad_certificate(void)
+{
+    evidence.internal_tls = (struct doctor_tls){.is_on = true, .trouble = "no certificate"};
+}
 static void no_origin(void)
 {
     settings.public_origin = NULL;
@@ -316,6 +324,16 @@ static void unreachable(void)
 {
     evidence.is_reachable = false;
     evidence.trouble = "connection refused";
+}
+
+Test(doctor, a_certificate_that_lasts_is_fine)
+{
+    make_fit();
+    evidence.tls = (struct doctor_tls){.is_on = true, .left_s = 14 * 86400};
+    doctor_evaluate(&evidence, &report);
+    cr_expect_eq(check_named("tls")->status, DOCTOR_OK);
+    cr_expect_str_eq(check_named("tls")->detail, "the first certificate to expire has 14 days left");
+    cr_expect(doctor_is_fit(&report));
 }
 
 Test(doctor, finds_each_single_fault)
@@ -341,6 +359,8 @@ Test(doctor, finds_each_single_fault)
         {clock_a_little_off, "clock", DOCTOR_WARN},
         {clock_far_off, "clock", DOCTOR_FAIL},
         {no_key, "master-key", DOCTOR_FAIL},
+        {old_certificate, "tls", DOCTOR_WARN},
+        {bad_certificate, "internal-tls", DOCTOR_FAIL},
         {no_origin, "public-origin", DOCTOR_WARN},
         {bad_origin, "public-origin", DOCTOR_FAIL},
         {plain_origin, "public-origin", DOCTOR_WARN},
