@@ -1,11 +1,15 @@
 # Fuzz targets: fuzz_<name>.c over corpus/<name>. With CHATELAINE_FUZZ (clang) real fuzzers, e.g.
 #   build/fuzz/test/fuzz_http -max_total_time=600 -dict=test/fuzz/http.dict build/corpus test/fuzz/corpus/http
 # Otherwise each replays its corpus as a test. An input that once failed goes into the corpus with the fix.
-foreach(name http json proxy tokens)
+foreach(name http json proxy tls tokens)
   set(target fuzz_${name})
   add_executable(${target} ${CMAKE_CURRENT_LIST_DIR}/fuzz_${name}.c)
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../../src ${CMAKE_CURRENT_LIST_DIR}/../../src/http)
   target_link_libraries(${target} PRIVATE core http)
+  if(name STREQUAL "tls")
+    target_sources(${target} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../support/certificates.c)
+    target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../support)
+  endif()
   set(corpus ${CMAKE_CURRENT_LIST_DIR}/corpus/${name})
   if(CHATELAINE_FUZZ)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer)
@@ -20,7 +24,7 @@ foreach(name http json proxy tokens)
 endforeach()
 # Coverage feedback from the layers under test as well, not from the targets alone.
 if(CHATELAINE_FUZZ)
-  foreach(layer base core http)
+  foreach(layer base core tls http)
     target_compile_options(${layer} PRIVATE -fsanitize=fuzzer-no-link)
   endforeach()
 endif()
