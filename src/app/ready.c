@@ -119,7 +119,7 @@ static bool send_records(int fd, struct buf *out)
     return is_sent;
 }
 
-/* The same over TLS. errno is set on failure. */
+/* The same over TLS. */
 static bool talk_in_records(int fd, struct tls_session *session, struct buf *ret_answer)
 {
     char records[RECORDS_BYTES], out_storage[RECORDS_BYTES];
@@ -137,21 +137,24 @@ static bool talk_in_records(int fd, struct tls_session *session, struct buf *ret
             is_asked = tls_send(session, QUESTION, &out);
         if (!send_records(fd, &out))
             return false;
-        if (state == TLS_FAILED)
-            errno = EPROTO;
     } while ((state == TLS_OPEN || state == TLS_HANDSHAKING) && count > 0 && receive_some(fd, &in, &count));
     return state == TLS_ENDED || (state == TLS_OPEN && count == 0);
 }
 
-static bool talk(int fd, struct tls_context *tls, struct buf *ret_answer)
+/* On failure, *ret_why is a constant. */
+static bool talk(int fd, struct tls_context *tls, struct buf *ret_answer, const char **ret_why)
 {
     struct tls_session *session;
     bool is_answered;
 
-    if (!tls)
-        return talk_plainly(fd, ret_answer);
+    if (!tls) {
+        is_answered = talk_plainly(fd, ret_answer);
+        *ret_why = strerror(errno);
+        return is_answered;
+    }
     session = tls_session_connect(tls, "");
     is_answered = talk_in_records(fd, session, ret_answer);
+    *ret_why = tls_session_state(session) == TLS_FAILED ? tls_session_reason(session) : strerror(errno);
     tls_session_free(session);
     return is_answered;
 }
@@ -174,13 +177,16 @@ static int ask(int fd, struct tls_context *tls, const char *name, bool or_empty,
 {
     const struct timeval patience = {.tv_sec = PATIENCE_S};
     char storage[ANSWER_MAX_BYTES];
+    const char *why;
     struct buf answer;
 
     buf_init_fixed(&answer, storage, sizeof storage);
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0 ||
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0 ||
-        connect(fd, &address->any, bytes) != 0 || !talk(fd, tls, &answer))
+        connect(fd, &address->any, bytes) != 0)
         return command_fail(EXIT_FAILED, "the node at %s does not answer: %s", name, strerror(errno));
+    if (!talk(fd, tls, &answer, &why))
+        return command_fail(EXIT_FAILED, "the node at %s does not answer: %s", name, why);
     if (text_starts_with(buf_text(&answer), TEXT("HTTP/1.1 200 ")) ||
         (or_empty && waits_for_account(buf_text(&answer))))
         return EXIT_DONE;
