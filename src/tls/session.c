@@ -188,15 +188,18 @@ enum tls_state tls_receive(struct tls_session *session, struct text input, struc
  * first answer. Here they come with it. The client gets one segment instead of two, and its kernel does not take the
  * answer's beginning for the second small segment that it acknowledges at once (src/http/delivery.c). Connections
  * without a request cost no ticket. */
-static void add_ticket(struct tls_session *session)
+static bool add_ticket(struct tls_session *session)
 {
-    if (session->has_ticket_to_send && SSL_version(session->ssl) == TLS1_3_VERSION)
-        (void)SSL_new_session_ticket(session->ssl);
+    bool is_added = session->has_ticket_to_send && SSL_version(session->ssl) == TLS1_3_VERSION &&
+                    SSL_new_session_ticket(session->ssl) == 1;
+
     session->has_ticket_to_send = false;
+    return is_added;
 }
 
 bool tls_send(struct tls_session *session, struct text bytes, struct buf *out)
 {
+    bool has_ticket;
     size_t count;
 
     CHECK(session->state == TLS_OPEN || session->state == TLS_ENDED);
@@ -205,9 +208,11 @@ bool tls_send(struct tls_session *session, struct text bytes, struct buf *out)
         return true;
     session->out = out;
     ERR_clear_error();
-    add_ticket(session);
+    has_ticket = add_ticket(session);
     if (SSL_write_ex(session->ssl, bytes.ptr, bytes.len, &count) != 1)
         fail(session);
+    else if (has_ticket)
+        (void)SSL_free_buffers(session->ssl); /* a handshake message allocates both, even if it only sends */
     session->out = NULL;
     return session->state != TLS_FAILED;
 }
