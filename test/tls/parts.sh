@@ -79,7 +79,7 @@ resume_at() {
         test "$(value failed "$dir/resume")" = 0 -a "$(value resumed "$dir/resume")" -ge $((count - 1))
 }
 tls_resume() {
-    local one=$port before
+    local one=$port first_url=$url before
     before=$(metric chatelaine_tls_handshakes_total resumed)
     resume_at "one node, TLS 1.3" "$reconnects" "$one"
     TLS_VERSION=1.2 resume_at "one node, TLS 1.2" "$reconnects" "$one"
@@ -89,6 +89,7 @@ tls_resume() {
     resume_at "two nodes in turn, TLS 1.3" "$reconnects" "$one" "${url##*:}"
     TLS_VERSION=1.2 resume_at "two nodes in turn, TLS 1.2" "$reconnects" "$one" "${url##*:}"
     stop_node "$node_pid"
+    url=$first_url
 }
 
 # --- memory ----------------------------------------------------------------------------------------------------------
@@ -111,7 +112,7 @@ idle_with() {
     stop_node "$node_pid"
 }
 tls_memory() {
-    local largest=/v1/openapi.json bytes
+    local largest=/openapi.json bytes
     bytes=$(curl -sS "$url$largest" | wc -c)
     idle_with "$idle idle connections after a check" /v1/whoami
     idle_with "$idle idle connections after the largest response ($((bytes / 1024)) KiB)" "$largest"
