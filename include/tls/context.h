@@ -44,7 +44,8 @@ struct tls_server_settings {
     void *arg;
 };
 
-/* A ticket is accepted for this long after the full handshake that its session began with. */
+/* A ticket is accepted for this long. A resumed connection gets the next one, so a session lasts for as long as its
+ * client comes back in time; a client's certificate ends it when it expires. */
 enum { TLS_TICKET_LIFETIME_S = 3600 };
 
 /* A certificate that has expired or is not valid yet, or whose key is another one, is refused. Negotiates "http/1.1"

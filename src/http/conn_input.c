@@ -317,6 +317,15 @@ void conn_end_input(struct conn *conn)
     conn_consume_stash(conn); /* consumes what came before the end, even if that was scheduled for the next turn */
 }
 
+/* The socket has failed. */
+static void conn_break_off(struct conn *conn)
+{
+    if (conn->state == CONN_HANDSHAKE)
+        conn_break_off_tls(conn);
+    else
+        conn_disconnect(conn);
+}
+
 static void conn_on_input(struct conn *conn, int events)
 {
     char *input = conn->all->read_buffer;
@@ -327,7 +336,7 @@ static void conn_on_input(struct conn *conn, int events)
     if (bytes == 0)
         conn_end_input(conn);
     else if (bytes < 0)
-        conn_disconnect(conn);
+        conn_break_off(conn);
     else if (conn->tls)
         conn_receive_records(conn, (struct text){input, (size_t)bytes});
     else
@@ -342,7 +351,7 @@ static void conn_on_ready(uv_poll_t *poll, int status, int events)
     struct conn *conn = poll->data;
 
     if (status != 0) {
-        conn_disconnect(conn);
+        conn_break_off(conn);
         return;
     }
     if (events & (UV_READABLE | UV_DISCONNECT))

@@ -207,7 +207,9 @@ static void advance(struct conn *conn)
     state = tls_receive(conn->tls, buf_text(&input), &conn->all->plain, take_wire(conn->all));
     buf_wipe(&input);
     send_wire(conn);
-    if (conn->state != CONN_CLOSED)
+    if (conn->state == CONN_CLOSED)
+        note_failure(conn, "the peer reset the connection");
+    else
         settle_handshake(conn, state);
     take_plain(conn, state);
 }

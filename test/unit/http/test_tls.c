@@ -36,6 +36,22 @@ static void check_hello(struct peer *asker)
     cr_assert(peer_gets(asker, "\r\n\r\nhi"));
 }
 
+/* Whether so many connections have had a turn. */
+static bool have_sessions(void *arg)
+{
+    const struct list *all = &fixture.server->conns.all;
+    size_t count = 0;
+
+    for (struct list *node = all->next; node != all; node = node->next)
+        count += LIST_ENTRY(node, struct conn, in_all)->tls != NULL;
+    return count >= *(const size_t *)arg;
+}
+
+static bool holds_input(void *arg UNUSED)
+{
+    return fixture.server->conns.burdens.kinds[BURDEN_INPUT].bytes > TLS_RECORD_BYTES;
+}
+
 Test(http_tls, a_request_may_come_with_the_end_of_the_handshake)
 {
     start();
@@ -161,6 +177,26 @@ Test(http_tls, a_handshake_has_its_time)
     finish();
 }
 
+/* Once the server has answered its first flight. */
+Test(http_tls, who_resets_the_connection_has_failed)
+{
+    struct http_settings settings = fixture_settings();
+    struct buf first;
+
+    start_alone(&settings);
+    peer_connect_plainly(&peer, &fixture);
+    buf_init(&first, 4096);
+    tls_peer_begin(&peer, &first);
+    peer_pause(&peer, true);
+    peer_send_raw(&peer, first.ptr, first.len);
+    cr_assert(fixture_until(&fixture, have_sessions, &(size_t){1}));
+    peer_reset(&peer);
+    cr_assert(fixture_until_connections(&fixture, 0));
+    cr_assert_eq(metric_values[METRIC_TLS_FAILED], 1);
+    buf_finish(&first);
+    fixture_finish(&fixture);
+}
+
 /* A load balancer's probe. */
 Test(http_tls, who_goes_without_a_byte_has_not_failed)
 {
@@ -176,6 +212,11 @@ Test(http_tls, who_goes_without_a_byte_has_not_failed)
     peer_send_raw(&peer, "\x16\x03\x01\x02", 4);
     cr_assert(fixture_until_connections(&fixture, 1));
     peer_close(&peer);
+    cr_assert(fixture_until_connections(&fixture, 0));
+    cr_assert_eq(metric_values[METRIC_TLS_FAILED], 1);
+    peer_connect_plainly(&peer, &fixture);
+    cr_assert(fixture_until_connections(&fixture, 1));
+    peer_reset(&peer);
     cr_assert(fixture_until_connections(&fixture, 0));
     cr_assert_eq(metric_values[METRIC_TLS_FAILED], 1);
     fixture_finish(&fixture);
@@ -196,7 +237,7 @@ Test(http_tls, the_longest_pending_handshake_makes_way)
     }
     /* The first of them has sent something since. */
     peer_send_raw(&pending[0], "\x16\x03\x01\x02", 4);
-    test_loop_for(&fixture.loop, 20);
+    cr_assert(fixture_until(&fixture, have_sessions, &(size_t){2}));
     peer_close(&peer);
     peer_connect(&peer, &fixture);
     check_hello(&peer);
@@ -216,9 +257,7 @@ Test(http_tls, pending_handshakes_count_as_memory)
     start_alone(&settings);
     peer_connect_plainly(&peer, &fixture);
     peer_send_raw(&peer, "\x16\x03\x01\x02", 4);
-    cr_assert(fixture_until_connections(&fixture, 1));
-    test_loop_for(&fixture.loop, 20);
-    cr_assert_gt(fixture.server->conns.burdens.kinds[BURDEN_INPUT].bytes, 16 * 1024);
+    cr_assert(fixture_until(&fixture, holds_input, NULL));
     finish();
 }
 
@@ -234,8 +273,7 @@ Test(http_tls, a_record_that_arrives_in_part_counts_as_memory)
     buf_init(&records, 1024);
     cr_assert(tls_peer_seal(&peer, HELLO, strlen(HELLO), &records));
     peer_send_raw(&peer, records.ptr, 20);
-    test_loop_for(&fixture.loop, 20);
-    cr_assert_gt(input->bytes, 16 * 1024);
+    cr_assert(fixture_until(&fixture, holds_input, NULL));
     peer_forget(&peer);
     peer_send_raw(&peer, records.ptr + 20, records.len - 20);
     cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
