@@ -124,7 +124,7 @@ look_at_use() {
     $binary key revoke "$(jq -r .id /tmp/key)" >/dev/null || fail "revoke"
     check_answers 401 "$second"
     is "lines in the revocation log" 1 "$(wc -l </var/log/chatelaine/revocations)"
-    is "its owner and mode" "chatelaine 640" "$(stat --format '%U %a' /var/log/chatelaine/revocations)"
+    is "its owner and mode" "chatelaine 600" "$(stat --format '%U %a' /var/log/chatelaine/revocations)"
     ls -l /proc/"$(property MainPID)"/fd >/dev/null
 }
 

@@ -18,13 +18,15 @@ docker build --quiet --tag "$image" - >/dev/null <<END
 FROM debian:$codename-slim
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \\
     systemd systemd-sysv dbus redis-server nginx logrotate curl jq oathtool procps
-RUN systemctl disable redis-server nginx
+# Images forbid packages to start, stop and restart services; machines do not.
+RUN systemctl disable redis-server nginx && rm -f /usr/sbin/policy-rc.d
 ENTRYPOINT ["/sbin/init"]
 END
 
-# What systemd needs to be the first process: to mount, and to make namespaces for its services.
-docker run --detach --name "$container" --cap-add SYS_ADMIN --security-opt seccomp=unconfined \
-    --security-opt apparmor=unconfined --cgroupns private --tmpfs /run --tmpfs /run/lock --env container=docker \
+# What systemd needs to be the first process: to mount, to make namespaces for its services, and to see into them.
+docker run --detach --name "$container" --cap-add SYS_ADMIN --cap-add SYS_PTRACE \
+    --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined \
+    --cgroupns private --tmpfs /run --tmpfs /run/lock --env container=docker \
     --volume "$PWD/test:/test:ro" --volume "$packages:/packages:ro" "$image" >/dev/null
 for _ in $(seq 100); do
     [ "$(docker exec "$container" systemctl is-system-running 2>/dev/null)" = running ] && break
