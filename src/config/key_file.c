@@ -104,7 +104,11 @@ static bool read_master_file(const char *option, const char *path, struct buf *r
     int fd CLEANUP(close_fd) = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
     if (fd < 0 || fstat(fd, &about) != 0) {
+        bool is_missing = errno == ENOENT && strcmp(option, "--master-key-file") == 0;
         buf_printf(ret_why, "cannot open %s %s: %s", option, path, strerror(errno));
+        if (is_missing)
+            buf_append_str(ret_why, "; copy it from another node, or make it for the first one with 'chatelaine "
+                                    "master-key --write'");
         return false;
     }
     const char *unfit = key_file_check(path, about.st_mode, about.st_uid, geteuid());
@@ -164,9 +168,8 @@ struct keyring *key_file_load(const struct settings *settings, struct buf *ret_w
     size_t retired = 0;
 
     if (!settings->master_key_file) {
-        buf_append_str(ret_why,
-                       "no master key: make one with 'chatelaine master-key > FILE' (after umask 077) and give "
-                       "--master-key-file FILE");
+        buf_append_str(ret_why, "no master key: make one with 'chatelaine master-key --write FILE' and give "
+                                "--master-key-file FILE");
         return NULL;
     }
     bool is_read = read_masters("--master-key-file", settings->master_key_file, 1, masters, ret_why) == 1;

@@ -113,7 +113,7 @@ static const struct option_row KEY_ROWS[] = {
      .offset = AT(master_key_file),
      .value_name = "PATH",
      .help = "Read the master key from this file: 32 bytes as hex or base64. Only the node's user may have access to "
-             "it. Make one with 'chatelaine master-key'."},
+             "it. Make one with 'chatelaine master-key --write PATH'."},
     {.name = "retired-master-key-file",
      .type = OPTION_TEXT,
      .offset = AT(retired_master_key_file),

@@ -140,6 +140,7 @@ Test(key_file, missing_ones_are_told)
     buf_clear(&why);
     cr_expect_not(loads(&absent, &why));
     cr_expect(strstr(storage, "No such file"), "%s", storage);
+    cr_expect(strstr(storage, "copy it from another node"), "%s", storage);
 }
 
 Test(key_file, a_retired_key_is_a_second_generation)
