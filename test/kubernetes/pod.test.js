@@ -1,0 +1,162 @@
+// The chart's Pod, run by Docker as the kubelet would run it: the same user, rights, files and variables. See
+// scripts/kubernetes. It is not a cluster: Services, NetworkPolicy and scheduling are not tested.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { render } from './helm.js';
+import { LEAST } from './values.js';
+
+const IMAGE = process.env.CHATELAINE_IMAGE ?? 'chatelaine';
+const REDIS = 'redis:7.2-bookworm';
+const NAME = `chatelaine-pod-${randomBytes(4).toString('hex')}`;
+const folder = mkdtempSync(join(tmpdir(), 'chatelaine-pod.'));
+const started = [];
+
+function docker(...args) {
+    const { status, stdout, stderr } = spawnSync('docker', args, { encoding: 'utf8' });
+    assert.equal(status, 0, `docker ${args.join(' ')}: ${stderr}`);
+    return stdout.trim();
+}
+
+function run(name, ...args) {
+    started.push(docker('run', '--detach', '--network', NAME, '--name', `${NAME}-${name}`, ...args));
+    return started.at(-1);
+}
+
+/** Files as the kubelet lays out a Secret: links to links to files of root that the group of fsGroup may read. */
+function secretVolume(name, files, { mode, fsGroup }) {
+    const volume = join(folder, name);
+    const version = `..${Date.now()}`;
+    mkdirSync(join(volume, version), { recursive: true });
+    chmodSync(folder, 0o755);
+    for (const [file, content] of Object.entries(files)) {
+        const path = join(volume, version, file);
+        writeFileSync(path, content);
+        chownSync(path, 0, fsGroup ?? 0);
+        // With fsGroup, the group may read whatever the mode says.
+        chmodSync(path, fsGroup === undefined ? mode : mode | 0o440);
+    }
+    symlinkSync(version, join(volume, '..data.new'));
+    renameSync(join(volume, '..data.new'), join(volume, '..data'));
+    for (const file of Object.keys(files)) {
+        rmSync(join(volume, file), { force: true });
+        symlinkSync(join('..data', file), join(volume, file));
+    }
+    return volume;
+}
+
+const rendered = (values) => {
+    const { objects, error } = render('helm-4', { ...LEAST, ...values });
+    assert.equal(error, undefined);
+    return { deployment: objects.find(({ kind }) => kind === 'Deployment').spec.template.spec, objects };
+};
+
+/** What the kubelet makes of the Pod's description. */
+function runPod(name, contents, { values = {}, change = () => {} } = {}) {
+    const { deployment: pod, objects } = rendered(values);
+    change(pod);
+    const [node] = pod.containers;
+    const { runAsUser, runAsGroup, fsGroup } = pod.securityContext;
+    const { securityContext } = node;
+    const args = ['--user', `${runAsUser}:${runAsGroup}`];
+    if (fsGroup !== undefined) args.push('--group-add', String(fsGroup));
+    if (securityContext.readOnlyRootFilesystem) args.push('--read-only');
+    for (const capability of securityContext.capabilities.drop) args.push('--cap-drop', capability);
+    if (!securityContext.allowPrivilegeEscalation) args.push('--security-opt', 'no-new-privileges');
+    args.push('--memory', node.resources.limits.memory.replace('Mi', 'm'));
+    for (const variable of node.env) args.push('--env', `${variable.name}=${variable.value}`);
+    for (const { name: volume, mountPath } of node.volumeMounts) {
+        const { secret, configMap } = pod.volumes.find((each) => each.name === volume);
+        const files = secret
+            ? contents[secret.secretName]
+            : objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === configMap.name).data;
+        const from = secretVolume(`${name}-${volume}`, files, { mode: secret ? secret.defaultMode : 0o644, fsGroup });
+        args.push('--volume', `${from}:${mountPath}:ro`);
+    }
+    return { id: run(name, ...args, IMAGE), pod, node };
+}
+
+const inspect = (id, format) => docker('inspect', '--format', format, id);
+const logsOf = (id) => {
+    const { stdout, stderr } = spawnSync('docker', ['logs', id], { encoding: 'utf8' });
+    return stdout + stderr;
+};
+const address = (id) => inspect(id, '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}');
+
+/** As the kubelet probes: until it succeeds, at most as often as it may fail. */
+async function probe(id, { httpGet, periodSeconds, failureThreshold }, expected = 200) {
+    let last;
+    for (let attempt = 0; attempt < failureThreshold; attempt++) {
+        last = await fetch(`http://${address(id)}:8081${httpGet.path}`).then(
+            (response) => response.status,
+            (error) => error.cause?.code ?? error,
+        );
+        if (last === expected) return;
+        await sleep(periodSeconds * 1000);
+    }
+    assert.fail(`${httpGet.path}: ${last}\n${logsOf(id)}`);
+}
+
+let contents;
+before(() => {
+    docker('network', 'create', NAME);
+    const settings = ['--appendonly', 'yes', '--appendfsync', 'always', '--save', '', '--protected-mode', 'no'];
+    run('redis', REDIS, 'redis-server', ...settings, '--maxmemory-policy', 'noeviction');
+    contents = {
+        'chatelaine-master-key': { 'master-key': `${randomBytes(32).toString('hex')}\n` },
+        'chatelaine-redis': { redis: `redis://${NAME}-redis:6379\n` },
+    };
+});
+after(() => {
+    for (const id of started.reverse()) spawnSync('docker', ['rm', '--force', '--volumes', id]);
+    spawnSync('docker', ['network', 'rm', NAME]);
+    rmSync(folder, { recursive: true, force: true });
+});
+
+test('the Pod starts, serves once there is an account, and stops within its time', async () => {
+    const { id, pod, node } = runPod('node', contents);
+    await probe(id, node.startupProbe);
+    await probe(id, node.livenessProbe);
+    await probe(id, node.readinessProbe, 503); // no account yet
+    docker('exec', id, 'chatelaine', 'account', 'create', '--name', 'North Clinic');
+    await probe(id, node.readinessProbe);
+    const check = await fetch(`http://${address(id)}:8081/check/auth-request`, {
+        headers: {
+            'X-Original-Method': 'GET',
+            'X-Original-URI': '/v1/patients',
+            Authorization: 'Bearer svc_sk_unknown',
+        },
+    });
+    assert.equal(check.status, 401);
+    docker('exec', id, 'chatelaine', 'doctor');
+
+    const status = docker('exec', id, 'cat', '/proc/1/status');
+    for (const line of [/^Uid:\t10001\t10001/m, /^CapEff:\t0+$/m, /^NoNewPrivs:\t1$/m, /^Seccomp:\t2$/m])
+        assert.match(status, line);
+    assert.notEqual(spawnSync('docker', ['exec', id, 'touch', '/tmp/x']).status, 0, 'the root can be written');
+
+    const began = Date.now();
+    docker('exec', id, ...node.lifecycle.preStop.exec.command);
+    assert.ok(Date.now() - began >= 5000, 'preStop does not wait');
+    await probe(id, { ...node.readinessProbe, failureThreshold: 1 }); // it serves until it is told to stop
+    const rest = Math.floor(pod.terminationGracePeriodSeconds - (Date.now() - began) / 1000);
+    docker('stop', '--time', String(rest), id);
+    assert.equal(inspect(id, '{{.State.ExitCode}}'), '0', logsOf(id));
+});
+
+const REFUSED = [
+    ['a Secret mounted with the default mode', ({ volumes }) => (volumes[0].secret.defaultMode = 0o644), /can read it/],
+    ['a Secret mounted without fsGroup', ({ securityContext }) => delete securityContext.fsGroup, /Permission denied/],
+];
+for (const [what, change, words] of REFUSED) {
+    test(`${what} is refused`, () => {
+        const { id } = runPod(`refused-${REFUSED.findIndex(([each]) => each === what)}`, contents, { change });
+        assert.notEqual(docker('wait', id), '0');
+        assert.match(logsOf(id), words);
+    });
+}

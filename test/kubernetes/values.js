@@ -1,0 +1,70 @@
+// Values that the chart is rendered with.
+export const LEAST = {
+    publicOrigin: 'https://console.example.org',
+    masterKey: { secretName: 'chatelaine-master-key' },
+    redis: { secretName: 'chatelaine-redis' },
+};
+
+/** Everything that can be set. */
+export const FULL = {
+    image: {
+        repository: 'registry.example.org/chatelaine',
+        digest: `sha256:${'0123456789abcdef'.repeat(4)}`,
+        pullSecrets: ['registry'],
+    },
+    replicas: 5,
+    publicOrigin: 'https://console.example.org',
+    trustedProxies: ['10.244.0.0/16', 'fd00::/8'],
+    masterKey: { secretName: 'chatelaine-master-key', retired: true },
+    redis: {
+        ...{ secretName: 'chatelaine-redis', sentinel: true, minReplicas: 1 },
+    },
+    tls: { secretName: 'chatelaine-tls' },
+    internalTls: { secretName: 'chatelaine-internal-tls', clientCaSecretName: 'gateways-ca' },
+    policy: { version: 1, routes: [{ path: '/v1/x', read: 'x:read' }] },
+    settings: { 'cache-bytes': 268435456, 'lease-ms': '500ms', 'proxy-protocol': true, 'check-status': 'strict401' },
+    drainMs: 12500,
+    revocationLog: { claimName: 'revocations' },
+    services: {
+        public: { type: 'LoadBalancer', port: 443, annotations: { 'example.org/a': 'b' } },
+        internal: { port: 8444, annotations: { 'example.org/a': 'b' } },
+    },
+    networkPolicy: {
+        clients: [{ ipBlock: { cidr: '0.0.0.0/0' } }],
+        redis: [{ ipBlock: { cidr: '10.1.0.0/24' } }],
+        redisPorts: [6380],
+    },
+    podDisruptionBudget: { maxUnavailable: '40%' },
+    serviceMonitor: {
+        ...{ enabled: true, labels: { release: 'prometheus' } },
+        tlsConfig: { serverName: 'chatelaine-internal.chatelaine.svc', ca: { secret: { name: 'ca', key: 'ca.crt' } } },
+    },
+    prometheusRule: { enabled: true, labels: { release: 'prometheus' } },
+    podAnnotations: { 'example.org/a': 'b' },
+    podLabels: { team: 'records' },
+    nodeSelector: { 'kubernetes.io/arch': 'amd64' },
+    tolerations: [{ key: 'records', operator: 'Exists' }],
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } } },
+    priorityClassName: 'high',
+};
+
+/** Values that must be refused, and what must be said. Each is merged with LEAST, whole keys replacing whole keys. */
+export const BAD = [
+    [{ publicOrigin: '' }, 'publicOrigin is missing'],
+    [{ publicOrigin: 'console.example.org' }, 'publicOrigin'],
+    [{ masterKey: {} }, 'masterKey.secretName is missing'],
+    [{ redis: {} }, 'redis.secretName is missing'],
+    [{ redis: { secretName: 'r', sentinel: true } }, 'redis.minReplicas must be at least 1 with redis.sentinel'],
+    [{ redis: { secretName: 'r', password: 'p' } }, 'password'],
+    [{ networkPolicy: { enabled: false } }, 'everybody in the cluster could try keys'],
+    [{ networkPolicy: { gateways: [] } }, 'networkPolicy.gateways is empty'],
+    [{ networkPolicy: { gateways: [{}] } }, 'gateways'],
+    [{ internalTls: { clientCaSecretName: 'ca' } }, 'internalTls.secretName is missing'],
+    [{ settings: { 'proxy-protocol': true } }, 'trustedProxies is empty'],
+    [{ settings: { 'leese-ms': 1000 } }, 'leese-ms'],
+    [{ settings: { 'unsafe-redis': true } }, 'unsafe-redis'],
+    [{ replicas: 0 }, 'replicas'],
+    [{ image: { digest: 'sha256:abc' } }, 'digest'],
+    [{ trustedProxies: ['gateway'] }, 'trustedProxies'],
+    [{ replica: 3 }, 'replica'],
+];
