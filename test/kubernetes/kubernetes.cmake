@@ -1,2 +1,3 @@
-# The Helm chart and the manifests. Skipped without scripts/install-helm.
+# The Helm chart, the manifests, and what gateways in Kubernetes need to ask. Skipped without scripts/install-helm.
 add_npm_test(kubernetes_chart kubernetes node --test chart.test.js)
+add_npm_test(kubernetes_gateways kubernetes node --test gateways.test.js)
