@@ -53,5 +53,9 @@ static inline void histogram_observe(enum histogram_row h, uint64_t took_ns)
 /* The number of observations. */
 int64_t histogram_count(enum histogram_row h);
 
+/* The bound of the bucket that holds this share of all observations: at most so long did percent of 100 take. 0: there
+ * is none yet; UINT64_MAX: above the last bound. */
+uint64_t histogram_quantile_ns(enum histogram_row h, unsigned percent);
+
 /* Appends all of them; see metrics_print(). */
 void histograms_print(struct buf *out);

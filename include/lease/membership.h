@@ -42,5 +42,7 @@ bool membership_may_fill(const struct membership *member, uint64_t epoch);
 /* False: this node never caches (lease_ms 0). */
 bool membership_may_cache(const struct membership *member);
 uint32_t membership_lease_ms(const struct membership *member);
+/* The name that the registry has for this node at present, or had last. */
+const struct member_name *membership_name(const struct membership *member);
 /* Why there is no lease, as a sentence. */
 const char *membership_trouble(const struct membership *member);

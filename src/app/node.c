@@ -1,5 +1,6 @@
 #include "app/node.h"
 
+#include "node_report.h"
 #include "node_tls.h"
 #include "ready_file.h"
 
@@ -43,6 +44,7 @@ struct node {
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
+    struct node_report *report;             /* for operators; NULL until the node listens */
     struct revocation_log *revocation_log;  /* NULL: none */
     struct address_ranges *trusted_proxies; /* NULL: none */
     struct service service;
@@ -168,7 +170,7 @@ static void node_gated(void *arg, enum startup_gate_result result, const char *w
     }
     (void)command_fail(
         EXIT_UNFIT,
-        "%s ('chatelaine doctor' lists every problem; --unsafe-redis serves anyway, and a crash may then lose changes)",
+        "%s 'chatelaine doctor' lists every problem. --unsafe-redis serves anyway, and a crash may then lose changes",
         why);
     node->events.unfit(node->events.arg);
 }
@@ -416,6 +418,12 @@ int node_open(struct node *node)
     int code = node_start_http(node);
     if (code != EXIT_DONE)
         return code;
+    node->report = node_report_create(node->loop, &(struct node_reported){.settings = s,
+                                                                          .store = node->store,
+                                                                          .member = node->member,
+                                                                          .keyring = node->keyring,
+                                                                          .address = node->address,
+                                                                          .internal_address = node->internal_address});
     node->gate = startup_gate_create(node->loop, node->store, s->unsafe_redis, node_gated, node);
     node_log_start(node);
     return EXIT_DONE;
@@ -490,6 +498,8 @@ static void step_leave(struct node *node)
 {
     if (node->member)
         membership_leave(node->member);
+    if (node->report)
+        node_report_drain(node->report);
 }
 
 static void step_drain_public(struct node *node)
@@ -554,6 +564,14 @@ static void step_close_passwords(struct node *node)
     password_pool_close(node->passwords, node_part_ended, node);
 }
 
+static void step_close_report(struct node *node)
+{
+    if (!node->report)
+        return;
+    node->pending++;
+    node_report_close(node->report, node_part_ended, node);
+}
+
 static void step_close_member(struct node *node)
 {
     if (!node->member)
@@ -586,8 +604,8 @@ static void node_finish(void *arg)
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
-    step_leave,      step_close_gate,  step_drain_public,    step_drain_internal, step_drain_usage, step_close_tls,
-    step_close_http, step_close_usage, step_close_passwords, step_close_member,   step_close_store,
+    step_leave,      step_close_gate,  step_drain_public,    step_drain_internal, step_drain_usage,  step_close_tls,
+    step_close_http, step_close_usage, step_close_passwords, step_close_report,   step_close_member, step_close_store,
 };
 
 static void node_next_step(struct node *node)

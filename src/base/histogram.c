@@ -57,6 +57,20 @@ int64_t histogram_count(enum histogram_row h)
     return count;
 }
 
+uint64_t histogram_quantile_ns(enum histogram_row h, unsigned percent)
+{
+    int64_t count = histogram_count(h), wanted = (count * (int64_t)percent + 99) / 100, so_far = 0;
+
+    if (count == 0)
+        return 0;
+    for (size_t i = 0; i < HISTOGRAM_BOUNDS; i++) {
+        so_far += histograms[h].counts[i];
+        if (so_far >= wanted)
+            return histogram_bounds_ns[i];
+    }
+    return UINT64_MAX;
+}
+
 /* The sum and the number of observations, whose labels have braces of their own. */
 static void print_totals(struct buf *out, const struct row *row, const struct histogram *histogram, int64_t count)
 {

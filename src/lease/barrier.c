@@ -19,6 +19,7 @@ enum {
     HOLDERS_MAX = 16384, /* nodes; a larger registry cannot be right */
     PLACES_FIRST = 32,
     SWEPT_AT_ONCE = 16, /* per call of node_leave.lua */
+    NAMED_MAX = 4,      /* in a log line */
     /* W (rule 7): a node's clock may run 10 % slow and the revoker's 10 % fast; plus some slack. */
     WAIT_PERCENT = 125,
     WAIT_SPARE_MS = 50,
@@ -267,17 +268,36 @@ static void sweep(struct barrier *barrier)
     }
 }
 
+/* The first members that did not acknowledge. 'chatelaine status' tells which nodes they are. */
+static struct text name_missing(const struct barrier *barrier, struct buf *out)
+{
+    size_t named = 0;
+
+    for (size_t i = 0; i < barrier->count && named < NAMED_MAX; i++) {
+        const struct holder *holder = &barrier->holders[i];
+
+        if (!holder->is_registered || holder->has_acknowledged)
+            continue;
+        buf_printf(out, named++ > 0 ? ",%s" : "%s", holder->member);
+    }
+    return buf_text(out);
+}
+
 static void finish_over(struct barrier *barrier)
 {
     struct barriers *barriers = barrier->kept_by;
     uint64_t took_ns = clock_boot_ns() - barrier->began_ns;
+    char names_storage[NAMED_MAX * (MEMBER_NAME_CHARS + 1) + 1];
+    struct buf names;
 
+    buf_init_fixed(&names, names_storage, sizeof names_storage);
     histogram_observe(HISTOGRAM_BARRIER, took_ns);
     if (barrier->missing > 0) {
         metric_add(METRIC_BARRIER_FORCED, 1);
         if (log_pause_is_over(&barriers->forced_pause, uv_now(barriers->settings->loop), LEASE_LOG_PAUSE_MS))
             LOG(LOG_WARN, "revocation waited for leases to expire: nodes did not acknowledge it",
-                log_int("nodes", (int64_t)barrier->missing), log_int("waited_ms", (int64_t)(took_ns / CLOCK_NS_PER_MS)),
+                log_int("nodes", (int64_t)barrier->missing), log_text("memberships", name_missing(barrier, &names)),
+                log_int("waited_ms", (int64_t)(took_ns / CLOCK_NS_PER_MS)),
                 log_int("suppressed", barriers->forced_pause.suppressed));
         sweep(barrier);
     }

@@ -109,6 +109,11 @@ uint32_t membership_lease_ms(const struct membership *member)
     return member->lease_ms;
 }
 
+const struct member_name *membership_name(const struct membership *member)
+{
+    return &member->id;
+}
+
 const char *membership_trouble(const struct membership *member)
 {
     return member->has_too_few ? "Too few replicas acknowledge heartbeats: bring them back, or lower --min-replicas."

@@ -41,6 +41,8 @@ enum script {
     SCRIPT_node_heartbeat,
     SCRIPT_node_leave,
     SCRIPT_node_settle,
+    SCRIPT_node_report,
+    SCRIPT_node_list,
     SCRIPT_store_accept_loss,
     SCRIPT_store_durability,
     SCRIPT_COUNT

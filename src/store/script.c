@@ -23,7 +23,15 @@ enum {
     STORE_NAME_BYTES = REDIS_PREFIX_MAX_BYTES + 2 * STORE_ID_CHARS + 64,
 };
 
-enum script_class { SCRIPT_PLAIN, SCRIPT_CHANGE, SCRIPT_HEARTBEAT, SCRIPT_LEAVE, SCRIPT_PROBE, SCRIPT_AGAIN };
+enum script_class {
+    SCRIPT_PLAIN,
+    SCRIPT_CHANGE,
+    SCRIPT_HEARTBEAT,
+    SCRIPT_LEAVE,
+    SCRIPT_PROBE,
+    SCRIPT_AGAIN,
+    SCRIPT_REPORT
+};
 
 /* One call of a script. Calls are reused. */
 struct script_call {
@@ -125,7 +133,8 @@ static void append_store(struct script_call *call, struct buf *out)
 {
     struct store *store = call->store;
     struct promises *promises = lease_promises(store->lease);
-    uint64_t answered = call->class == SCRIPT_AGAIN || call->class == SCRIPT_PROBE ? 0 : promises_answered(promises);
+    bool compares = call->class != SCRIPT_AGAIN && call->class != SCRIPT_PROBE && call->class != SCRIPT_REPORT;
+    uint64_t answered = compares ? promises_answered(promises) : 0;
     char name[STORE_NAME_BYTES];
     int len = snprintf(name, sizeof name, "%sstore:%s", store->prefix, identity_known(lease_identity(store->lease)));
 
@@ -196,28 +205,30 @@ void script_tell_refused(struct store *store)
     }
 }
 
-void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
-                       const struct text *argv, script_done *done, void *arg)
+static void call_in_any_case(struct script_call *call)
 {
-    static const enum script_class CLASSES[] = {
-        [SCRIPT_READS] = SCRIPT_PLAIN,
-        [SCRIPT_CHANGES] = SCRIPT_CHANGE,
-        [SCRIPT_HEARTBEATS] = SCRIPT_HEARTBEAT,
-        [SCRIPT_LEAVES] = SCRIPT_LEAVE,
-    };
-    struct script_call *call = call_begin(store, script, CLASSES[link], argc, argv, done, arg);
-
-    /* A Redis that is not durable must not acknowledge a change or grant a lease. Reading from it is harmless if it
-     * holds our store. */
-    if (store->is_closing || identity_strange(lease_identity(store->lease)) || (link != SCRIPT_READS && store->unfit))
+    if (call->store->is_closing)
         refuse(call);
     else
         call_send(call);
 }
 
-static void call_in_any_case(struct script_call *call)
+void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
+                       const struct text *argv, script_done *done, void *arg)
 {
-    if (call->store->is_closing)
+    static const enum script_class CLASSES[] = {
+        [SCRIPT_READS] = SCRIPT_PLAIN,  [SCRIPT_CHANGES] = SCRIPT_CHANGE, [SCRIPT_HEARTBEATS] = SCRIPT_HEARTBEAT,
+        [SCRIPT_LEAVES] = SCRIPT_LEAVE, [SCRIPT_REPORTS] = SCRIPT_REPORT,
+    };
+    struct script_call *call = call_begin(store, script, CLASSES[link], argc, argv, done, arg);
+
+    if (link == SCRIPT_REPORTS) {
+        call_in_any_case(call);
+        return;
+    }
+    /* A Redis that is not durable must not acknowledge a change or grant a lease. Reading from it is harmless if it
+     * holds our store. */
+    if (store->is_closing || identity_strange(lease_identity(store->lease)) || (link != SCRIPT_READS && store->unfit))
         refuse(call);
     else
         call_send(call);
@@ -242,7 +253,9 @@ void script_call_again(struct store *store, enum script script, size_t argc, con
 
 static struct redis_link *call_link(const struct script_call *call)
 {
-    return call->class == SCRIPT_PLAIN ? call->store->scripts : call->store->changes;
+    bool is_plain = call->class == SCRIPT_PLAIN || call->class == SCRIPT_REPORT;
+
+    return is_plain ? call->store->scripts : call->store->changes;
 }
 
 static void send_script(struct script_call *call)
@@ -377,6 +390,8 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
     struct text word;
     int64_t held;
 
+    if (call->class == SCRIPT_REPORT)
+        return result;
     note_refusal(call, outcome == REDIS_REPLIED ? refusal_of(reply_error_kind(reply)) : NULL);
     if (outcome == REDIS_REPLIED && text_equal(reply_error_kind(reply), TEXT("READONLY")))
         identity_demoted(identity);

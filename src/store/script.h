@@ -14,6 +14,7 @@ enum script_link {
     SCRIPT_CHANGES,    /* STORE_OK only after --min-replicas have it (WAIT); too few in time: STORE_UNKNOWN */
     SCRIPT_HEARTBEATS, /* WAIT for at most the lease; too few: STORE_REFUSED, reply NULL, and changes go on */
     SCRIPT_LEAVES,     /* like changes, but without WAIT: it promises nothing */
+    SCRIPT_REPORTS,    /* on the link of SCRIPT_READS, also to a Redis that is not fit; its reply decides nothing */
 };
 /* Calls a script by EVALSHA, or by EVAL if Redis does not know it. ARGV[1] is the prefix ("chatelaine:"); argv, which
  * is copied, begins at ARGV[2]. Error replies and malformed replies are logged, rate-limited, and reported as

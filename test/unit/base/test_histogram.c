@@ -97,3 +97,18 @@ Test(histogram, printed_bounds_are_those_that_are_compared)
     cr_expect_eq(bucket, (size_t)HISTOGRAM_BOUNDS);
     buf_finish(&out);
 }
+
+Test(histogram, quantiles_are_bounds_of_buckets)
+{
+    cr_expect_eq(histogram_quantile_ns(HISTOGRAM_BARRIER, 99), 0, "nothing was observed");
+    for (int i = 0; i < 99; i++)
+        histogram_observe(HISTOGRAM_BARRIER, 1500000);
+    cr_expect_eq(histogram_quantile_ns(HISTOGRAM_BARRIER, 99), 2500000);
+    histogram_observe(HISTOGRAM_BARRIER, 900000000);
+    cr_expect_eq(histogram_quantile_ns(HISTOGRAM_BARRIER, 99), 2500000, "99 of 100");
+    cr_expect_eq(histogram_quantile_ns(HISTOGRAM_BARRIER, 100), 1000000000);
+    histogram_observe(HISTOGRAM_BARRIER, UINT64_C(20000000000));
+    cr_expect_eq(histogram_quantile_ns(HISTOGRAM_BARRIER, 99), 1000000000);
+    cr_expect_eq(histogram_quantile_ns(HISTOGRAM_BARRIER, 100), UINT64_MAX);
+    cr_expect_eq(histogram_quantile_ns(HISTOGRAM_BARRIER, 1), 2500000);
+}

@@ -460,6 +460,19 @@ Test(lua, node_heartbeat)
     redisFree(subscriber);
 }
 
+Test(lua, node_reports)
+{
+    STEPS({"@node_list", "(ok 0 ())"}, {"@node_report a {1}", "(ok)"}, {"@node_heartbeat s1 1 1000 n1", "(ok)"},
+          {"@node_list", "(ok 1000 (s1 1 1000) (a * {1}))"}, {"@node_report a {2}", "(ok)"},
+          {"@node_report b {3}", "(ok)"}, {"@node_list", "(ok 1000 (s1 1 1000) (a * {2}) (b * {3}))"},
+          {"PTTL t:report:a", "~3600000"}, {"@node_report a ''", "(ok)"}, {"EXISTS t:report:a", "0"},
+          {"@node_list", "(ok 1000 (s1 1 1000) (b * {3}))"},
+          /* Silent for more than an hour: forgotten with the next report. */
+          {"ZADD t:reports 1 b", "0"}, {"@node_report c {4}", "(ok)"}, {"ZRANGE t:reports 0 -1", "(c)"},
+          /* A report that has expired before its place in the list. */
+          {"DEL t:report:c", "1"}, {"@node_list", "(ok 1000 (s1 1 1000))"});
+}
+
 Test(lua, node_leave)
 {
     STEPS({"@node_heartbeat s1 1 1000 n1", "(ok)"}, {"@node_heartbeat s2 5 1000 n2", "(ok)"},

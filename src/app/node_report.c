@@ -1,0 +1,178 @@
+#include "node_report.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/histogram.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "store/node_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 1000, LOOKS_PER_REPORT = 10, US_PER_NS = 1000 };
+
+struct node_report {
+    struct node_reported about;
+    uv_timer_t timer;
+    char host[NODE_NAME_MAX_BYTES / 2];
+    char name[NODE_NAME_MAX_BYTES];
+    int64_t started_ms, lease_since_ms;
+    bool has_lease, is_draining;
+    char trouble[256]; /* the store's, as last seen */
+    unsigned looks;    /* until the next report */
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+/* The same after a restart, so that a node has one report. Nodes that share an address (--reuse-port) need another
+ * distinction. */
+static void make_name(struct node_report *report)
+{
+    const char *address = report->about.address;
+
+    if (gethostname(report->host, sizeof report->host) != 0)
+        report->host[0] = '\0';
+    report->host[sizeof report->host - 1] = '\0';
+    if (report->about.settings->reuse_port)
+        snprintf(report->name, sizeof report->name, "%s %.100s #%d", report->host, address, (int)getpid());
+    else
+        snprintf(report->name, sizeof report->name, "%s %.100s", report->host, address);
+}
+
+static void put_integer(struct json_writer *w, const char *name, int64_t value)
+{
+    json_key(w, name);
+    json_put_integer(w, value);
+}
+
+static void put_flag(struct json_writer *w, const char *name, bool value)
+{
+    json_key(w, name);
+    json_put_bool(w, value);
+}
+
+/* What others must know to judge this node. */
+static void put_degraded(struct json_writer *w, const struct node_report *report)
+{
+    const struct node_reported *about = &report->about;
+
+    json_key(w, "degraded");
+    json_array_begin(w);
+    if (report->trouble[0])
+        json_put_text(w, text_of(report->trouble));
+    if (!report->has_lease && membership_may_cache(about->member) && !report->is_draining)
+        json_put_text(w, TEXT("No lease: checks read Redis."));
+    if (metric_values[METRIC_REVOCATION_LOG_FAILED] > 0)
+        json_put_text(w, TEXT("Revocations are missing from the revocation log; their log lines name them."));
+    if (metric_values[METRIC_RECORDS_ALTERED] > 0)
+        json_put_text(w, TEXT("Records were altered in Redis, and refused; log lines name them."));
+    if (about->settings->unsafe_redis)
+        json_put_text(w, TEXT("--unsafe-redis: Redis may lose acknowledged changes."));
+    json_array_end(w);
+}
+
+static void print(const struct node_report *report, struct buf *out)
+{
+    const struct node_reported *about = &report->about;
+    uint64_t p99_ns = histogram_quantile_ns(HISTOGRAM_BARRIER, 99);
+    struct json_writer w = {.out = out};
+
+    json_object_begin(&w);
+    json_put_member(&w, "host", text_of(report->host));
+    json_put_member(&w, "address", text_of(about->address));
+    json_put_member(&w, "internal_address", text_of(about->internal_address));
+    json_put_member(&w, "version", TEXT(CHATELAINE_VERSION));
+    put_integer(&w, "pid", getpid());
+    put_integer(&w, "started_ms", report->started_ms);
+    put_flag(&w, "is_draining", report->is_draining);
+    json_put_member(&w, "membership", text_of(membership_name(about->member)->text));
+    put_integer(&w, "lease_ms", membership_lease_ms(about->member));
+    put_flag(&w, "has_lease", report->has_lease);
+    put_integer(&w, "lease_since_ms", report->lease_since_ms);
+    put_integer(&w, "revocations", histogram_count(HISTOGRAM_BARRIER));
+    put_integer(&w, "barrier_p99_us", p99_ns == UINT64_MAX ? -1 : (int64_t)(p99_ns / US_PER_NS));
+    json_put_member(&w, "master_key", keyring_short_name(about->keyring, 0));
+    put_flag(&w, "has_revocation_log", about->settings->revocation_log);
+    put_degraded(&w, report);
+    json_object_end(&w);
+}
+
+static void report_send(struct node_report *report)
+{
+    char storage[NODE_REPORT_MAX_BYTES];
+    struct buf out;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    print(report, &out);
+    report->looks = LOOKS_PER_REPORT;
+    if (!out.failed)
+        node_store_report(report->about.store, text_of(report->name), buf_text(&out));
+}
+
+/* Notes what has changed since the last look. */
+static bool look(struct node_report *report)
+{
+    const char *trouble = store_trouble(report->about.store);
+    uint64_t now_ns;
+    bool has_lease = membership_has_lease(report->about.member, &now_ns), has_changed = false;
+
+    if (has_lease != report->has_lease) {
+        report->has_lease = has_lease;
+        report->lease_since_ms = clock_wall_ms();
+        has_changed = true;
+    }
+    if (strncmp(trouble, report->trouble, sizeof report->trouble - 1) != 0) {
+        snprintf(report->trouble, sizeof report->trouble, "%s", trouble);
+        has_changed = true;
+    }
+    return has_changed;
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct node_report *report = timer->data;
+
+    if (look(report) || --report->looks == 0)
+        report_send(report);
+}
+
+struct node_report *node_report_create(uv_loop_t *loop, const struct node_reported *about)
+{
+    struct node_report *report = mem_alloc(sizeof *report);
+
+    *report = (struct node_report){.about = *about, .looks = 1};
+    report->started_ms = report->lease_since_ms = clock_wall_ms();
+    make_name(report);
+    CHECK(uv_timer_init(loop, &report->timer) == 0);
+    report->timer.data = report;
+    CHECK(uv_timer_start(&report->timer, on_look, LOOK_MS, LOOK_MS) == 0);
+    return report;
+}
+
+void node_report_drain(struct node_report *report)
+{
+    report->is_draining = true;
+    report_send(report);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct node_report *report = handle->data;
+    void (*closed)(void *arg) = report->closed;
+    void *arg = report->closed_arg;
+
+    free(report);
+    closed(arg);
+}
+
+void node_report_close(struct node_report *report, void (*closed)(void *arg), void *arg)
+{
+    report->closed = closed;
+    report->closed_arg = arg;
+    node_store_report(report->about.store, text_of(report->name), TEXT(""));
+    uv_close((uv_handle_t *)&report->timer, on_timer_closed);
+}

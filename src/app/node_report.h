@@ -1,0 +1,23 @@
+/* Tells operators about this node: every ten seconds, and within a second of a change, it writes a report to Redis that
+ * 'chatelaine status' reads. Losing one changes nothing. */
+#pragma once
+#include "config/settings.h"
+#include "lease/membership.h"
+#include "store/store.h"
+
+struct node_report;
+
+/* What the report is about; all outlive it. */
+struct node_reported {
+    const struct settings *settings;
+    struct store *store;
+    const struct membership *member;
+    struct keyring *keyring;
+    const char *address, *internal_address; /* as bound */
+};
+
+struct node_report *node_report_create(uv_loop_t *loop, const struct node_reported *about);
+/* The node drains: says so at once. */
+void node_report_drain(struct node_report *report);
+/* Withdraws the report. closed runs once, later. */
+void node_report_close(struct node_report *report, void (*closed)(void *arg), void *arg);
