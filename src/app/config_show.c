@@ -50,8 +50,8 @@ static void show_target(const struct redis_target *target, struct buf *out)
     }
 }
 
-/* The address of Redis as it will be used: from --redis-file if that is given, with the password hidden. If it cannot
- * be read or is no address, the reason instead of it, which contains no password either. */
+/* The address of Redis as it will be used: from --redis-file if that is given, with the password hidden. What is no
+ * address may still hold a password anywhere, and so may the reason, which can quote it: neither is shown. */
 static void show_redis(const struct command_line *line, struct shown *shown)
 {
     struct store_settings store;
@@ -64,7 +64,7 @@ static void show_redis(const struct command_line *line, struct shown *shown)
         show_target(&store.target, &shown->value);
         secure_wipe(&store, sizeof store);
     } else {
-        buf_printf(&shown->value, "(invalid: %.*s)", TEXT_ARG(buf_text(&why)));
+        buf_append_str(&shown->value, "(invalid: 'chatelaine doctor' says why)");
     }
     if (!line->settings.redis_file)
         return;
