@@ -219,7 +219,7 @@ static int note_result(struct tail *tail)
     if (!tail->line->follow || !(is_away || tail->result == STORE_OK))
         return store_client_explain(tail->client, tail->result, NULL);
     if (is_away && !tail->is_away)
-        fprintf(stderr, "Redis is away (%s). Waiting; no event will be missed.\n", store_trouble(tail->client->store));
+        fprintf(stderr, "Redis is away. %s Waiting; no event will be missed.\n", store_trouble(tail->client->store));
     else if (!is_away && tail->is_away)
         fprintf(stderr, "Redis answers again.\n");
     tail->is_away = is_away;

@@ -2,6 +2,7 @@
 
 #include "admin_internal.h"
 #include "doctor_internal.h"
+#include "examine_internal.h"
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -10,14 +11,7 @@
 #include <netinet/in.h>
 #include <sys/resource.h>
 
-/* SENTINELS_PAUSE_MS: Sentinels that hang are given up after half a second. */
-enum {
-    EXAMINE_TRIES = 3,
-    EXAMINE_PAUSE_MS = 100,
-    SENTINELS_PAUSE_MS = 700,
-    REPORT_MAX_BYTES = 64 * 1024,
-    MS_PER_S = 1000
-};
+enum { REPORT_MAX_BYTES = 64 * 1024, MS_PER_S = 1000 };
 
 static const char *const STATUS_NAMES[] = {[DOCTOR_OK] = "ok", [DOCTOR_WARN] = "warn", [DOCTOR_FAIL] = "fail"};
 
@@ -31,22 +25,6 @@ const struct option_group DOCTOR_OPTIONS[] = {{"Options", &DOCTOR_TABLE},
                                               {"TLS", &SETTINGS_TLS},
                                               {"Limits", &SETTINGS_LIMITS},
                                               {0}};
-
-struct examination {
-    struct store_client *client;
-    enum store_result result;
-    struct store_facts facts;
-};
-
-static void doctor_examined(void *arg, enum store_result result, const struct store_facts *facts)
-{
-    struct examination *examination = arg;
-
-    examination->result = result;
-    if (result == STORE_OK)
-        examination->facts = *facts;
-    store_client_done(examination->client);
-}
 
 static bool is_of_this_machine(const struct sockaddr *address)
 {
@@ -78,19 +56,12 @@ static void count_addresses(struct store_client *client, struct doctor_evidence 
 static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyring, struct buf *trouble)
 {
     struct store_client client;
-    struct examination examination = {.client = &client, .result = STORE_UNAVAILABLE};
     int code = store_client_open_to_look(&client, evidence->settings, keyring);
 
     if (code != EXIT_DONE)
         return code;
-    for (int i = 0; i < EXAMINE_TRIES && examination.result != STORE_OK; i++) {
-        store_client_pause(&client, client.settings.target.sentinel_count > 0 ? SENTINELS_PAUSE_MS : EXAMINE_PAUSE_MS);
-        store_examine(client.store, doctor_examined, &examination);
-        store_client_wait(&client);
-    }
+    evidence->is_reachable = redis_examine(&client, &evidence->facts);
     count_addresses(&client, evidence);
-    evidence->is_reachable = examination.result == STORE_OK;
-    evidence->facts = examination.facts;
     if (evidence->is_reachable && evidence->facts.keys == STORE_KEYS_FIT)
         evidence->is_counted = key_census_take(&client, keyring, CENSUS_COUNTS, &evidence->census) == EXIT_DONE;
     buf_append_str(trouble, store_trouble(client.store));
@@ -175,19 +146,6 @@ static void print_json(const struct doctor_report *report, struct buf *out)
     buf_append_char(out, '\n');
 }
 
-static void print_lines(const struct doctor_report *report, struct buf *out)
-{
-    for (size_t i = 0; i < report->count; i++) {
-        const struct doctor_check *check = &report->checks[i];
-        buf_printf(out, "%-4s  %-25s  %s", STATUS_NAMES[check->status], check->name, check->detail);
-        if (check->remedy)
-            buf_printf(out, " -> %s", check->remedy);
-        buf_append_char(out, '\n');
-    }
-    buf_append_str(out,
-                   doctor_is_fit(report) ? "Fit.\n" : "Not fit: fix what the lines beginning with 'fail' report.\n");
-}
-
 int doctor_run(const struct command_line *line)
 {
     char redis_trouble[ADMIN_WHY_MAX_BYTES], key_trouble[ADMIN_WHY_MAX_BYTES], origin_trouble[ADMIN_WHY_MAX_BYTES];
@@ -213,7 +171,7 @@ int doctor_run(const struct command_line *line)
     if (line->json)
         print_json(&report, &out);
     else
-        print_lines(&report, &out);
+        doctor_print(&report, doctor_wants_colour(), &out);
     code = command_print(buf_text(&out));
     return code == EXIT_DONE && !doctor_is_fit(&report) ? EXIT_UNFIT : code;
 }

@@ -44,5 +44,10 @@ struct doctor_evidence {
 
 /* Runs every check on the evidence. */
 void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_report *ret_report);
+/* For people: a line per check, the remedy below it, at most 100 columns, and the verdict. has_colour: with colours and
+ * symbols, for terminals. */
+void doctor_print(const struct doctor_report *report, bool has_colour, struct buf *out);
+/* Standard output is a terminal, and NO_COLOR is not set. */
+bool doctor_wants_colour(void);
 /* True if no check has failed. */
 bool doctor_is_fit(const struct doctor_report *report);

@@ -101,11 +101,10 @@ static int explain_trouble(struct store_client *client, const struct opening *op
     if (opening->is_unfit) {
         buf_init_fixed(&target, storage, sizeof storage);
         store_target_print(&client->settings.target, &target);
-        return command_fail(EXIT_UNFIT, "%.*s: %.*s ('chatelaine doctor' lists every problem)",
+        return command_fail(EXIT_UNFIT, "%.*s: %.*s 'chatelaine doctor' lists every problem",
                             TEXT_ARG(buf_text(&target)), TEXT_ARG(buf_text(&opening->why)));
     }
-    return command_fail(EXIT_FAILED, "%s (check --redis; 'chatelaine doctor' shows more)",
-                        store_trouble(client->store));
+    return command_fail(EXIT_FAILED, "%s Check --redis; 'chatelaine doctor' shows more", store_trouble(client->store));
 }
 
 /* Loading a large file may take Redis minutes, and it says so. Once it is loaded, it gets the usual time to become
@@ -159,6 +158,14 @@ int store_client_open_to_rotate(struct store_client *client, const struct settin
     return open_ready(client, settings, keyring, STORE_KEY_ROTATES);
 }
 
+/* trouble: sentences, or empty. */
+static int explain_not_done(const char *trouble)
+{
+    if (trouble[0])
+        return command_fail(EXIT_FAILED, "not done. %s Then try again", trouble);
+    return command_fail(EXIT_FAILED, "not done: Redis refused, or sent something unexpected. Try again");
+}
+
 int store_client_explain(struct store_client *client, enum store_result result, const struct store_refusals *refusals)
 {
     static const struct store_refusals NONE;
@@ -183,8 +190,7 @@ int store_client_explain(struct store_client *client, enum store_result result, 
         why = refusals->refused;
         break;
     case STORE_UNAVAILABLE:
-        return command_fail(EXIT_FAILED, "not done: Redis refused or cannot be reached (%s); try again",
-                            store_trouble(client->store));
+        return explain_not_done(store_trouble(client->store));
     case STORE_UNKNOWN:
         return command_fail(
             EXIT_FAILED,

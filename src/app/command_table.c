@@ -198,6 +198,15 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine master-key --write /etc/chatelaine/master-key",
      .groups = MASTER_KEY_OPTIONS,
      .run = master_key_run},
+    {.name = "status",
+     .summary = "Show the nodes, Redis, and what is degraded",
+     .text = "Nodes tell Redis about themselves every ten seconds: version, lease, how long revocations took, what\n"
+             "is wrong. Pass the options that the nodes have. Exit status 0: all is well, 3: something is\ndegraded "
+             "(also if Redis cannot be reached or no node runs), 1 or 2: status could not run.",
+     .examples = "chatelaine status\n"
+                 "chatelaine status --json | jq .problems",
+     .groups = STATUS_OPTIONS,
+     .run = status_run},
     {.name = "doctor",
      .summary = "Check whether Redis and these settings are fit for production",
      .text = "Connects to Redis and the Sentinels, not to nodes. Pass the options that the nodes have. Prints "

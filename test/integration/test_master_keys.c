@@ -70,7 +70,7 @@ Test(master_keys, another_key_is_refused_by_all)
     expect_run(DOCTOR, 3, "master-key");
     use_key(right);
     const char *const serve_with_next[] = {"doctor", "--retired-master-key-file", key_file("next.key", NEW_KEY), NULL};
-    expect_run(serve_with_next, 0, "Fit.");
+    expect_run(serve_with_next, 0, "\nFit, with ");
     cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
     fixture_stop(&fixture);
 }

@@ -382,3 +382,43 @@ Test(doctor, finds_each_single_fault)
                       "row %zu: %s too", i, report.checks[c].name);
     }
 }
+
+static void print_report(bool has_colour, struct buf *out)
+{
+    doctor_evaluate(&evidence, &report);
+    buf_init(out, 64 * 1024);
+    doctor_print(&report, has_colour, out);
+    cr_assert_not(out->failed);
+}
+
+Test(doctor, prints_lines_that_fit_and_a_verdict)
+{
+    struct text rest, line;
+    struct buf out;
+    size_t width;
+
+    make_fit();
+    evidence.facts.appendfsync_always = evidence.facts.appendonly = false;
+    settings.min_replicas = 0;
+    print_report(false, &out);
+    rest = buf_text(&out);
+    while (text_next(&rest, '\n', &line))
+        cr_expect(text_count_utf8(line, &width) && width <= 100, "%.*s", TEXT_ARG(line));
+    cr_expect(memmem(out.ptr, out.len, "\nfail  appendfsync                  not always\n      ", 53), "%.*s",
+              TEXT_ARG(buf_text(&out)));
+    cr_expect(memmem(out.ptr, out.len, "\nNot fit: 2 checks failed, with 1 warning.\n", 43), "%.*s",
+              TEXT_ARG(buf_text(&out)));
+    cr_expect_not(memchr(out.ptr, '\x1b', out.len), "no colours unless asked for");
+    buf_finish(&out);
+
+    make_fit();
+    print_report(false, &out);
+    cr_expect(memmem(out.ptr, out.len, "\nFit.\n", 6), "%.*s", TEXT_ARG(buf_text(&out)));
+    buf_finish(&out);
+    make_fit();
+    settings.public_origin = NULL;
+    print_report(true, &out);
+    cr_expect(memmem(out.ptr, out.len, "\nFit, with 1 warning.\n", 22), "%.*s", TEXT_ARG(buf_text(&out)));
+    cr_expect(memmem(out.ptr, out.len, "\x1b[33m!\x1b[0m     public-origin ", 29), "%.*s", TEXT_ARG(buf_text(&out)));
+    buf_finish(&out);
+}

@@ -1,0 +1,43 @@
+/* What 'status' has found, and the judgement of it. Separate from collecting, so that tests need no Redis. */
+#pragma once
+#include "config/settings.h"
+#include "store/node_store.h"
+
+enum { STATUS_PROBLEMS_MAX = 64, STATUS_PROBLEM_BYTES = 512, STATUS_TEXT_BYTES = 256, STATUS_REASONS_MAX = 8 };
+
+/* A node is silent after this long: it reports every ten seconds. */
+enum { STATUS_SILENT_MS = 35000 };
+
+struct status_node {
+    char name[NODE_NAME_MAX_BYTES], host[STATUS_TEXT_BYTES], address[STATUS_TEXT_BYTES], version[STATUS_TEXT_BYTES];
+    char membership[MEMBER_NAME_CHARS + 1], master_key[KEYRING_SHORT_NAME_CHARS + 1];
+    int64_t pid, age_ms, started_ms, lease_ms, lease_since_ms, revocations;
+    int64_t barrier_p99_us; /* 0: no revocation yet; -1: above 10 s */
+    bool is_readable;       /* the report is one of ours; else only name and age are set */
+    bool is_draining, has_lease, has_revocation_log;
+    char reasons[STATUS_REASONS_MAX][STATUS_TEXT_BYTES];
+    size_t reason_count;
+};
+
+struct status {
+    const struct settings *settings;
+    char target[2048]; /* the address of Redis, without the password */
+    bool is_reachable;
+    const char *trouble; /* why Redis is not reachable, or decides nothing; empty: fine */
+    struct store_facts facts;
+    bool is_listed; /* the nodes are known */
+    int64_t lease_max_ms;
+    struct status_node *nodes; /* without those that have stopped */
+    size_t node_count;
+    size_t unnamed; /* memberships that belong to no reporting node */
+
+    char problems[STATUS_PROBLEMS_MAX][STATUS_PROBLEM_BYTES]; /* status_judge() fills these */
+    size_t problem_count;
+};
+
+/* Reads a report. Whatever is wrong with it, name and age are set. */
+void status_read_node(const struct node_row *row, struct status_node *ret_node);
+/* Finds everything that is degraded. */
+void status_judge(struct status *status);
+void status_print(const struct status *status, int64_t now_ms, struct buf *out);
+void status_print_json(const struct status *status, struct buf *out);

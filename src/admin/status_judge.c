@@ -1,0 +1,146 @@
+#include "status_internal.h"
+
+#include "base/json.h"
+#include "store/fitness.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void copy_text(const struct json *report, const char *name, char *ret_text, size_t size)
+{
+    const struct json *value = json_member(report, name);
+    struct buf out;
+
+    buf_init_fixed(&out, ret_text, size - 1);
+    if (value && json_type(value) == JSON_STRING)
+        buf_append_printable(&out, json_text(value));
+    ret_text[out.len] = '\0';
+}
+
+static int64_t copy_integer(const struct json *report, const char *name)
+{
+    const struct json *value = json_member(report, name);
+    int64_t number;
+
+    return value && json_type(value) == JSON_NUMBER && json_integer(value, &number) ? number : 0;
+}
+
+static bool copy_flag(const struct json *report, const char *name)
+{
+    const struct json *value = json_member(report, name);
+
+    return value && json_type(value) == JSON_BOOL && json_bool(value);
+}
+
+static void copy_reasons(const struct json *report, struct status_node *node)
+{
+    const struct json *reasons = json_member(report, "degraded");
+    const struct json *reason = reasons && json_type(reasons) == JSON_ARRAY ? json_first(reasons) : NULL;
+
+    for (; reason && node->reason_count < STATUS_REASONS_MAX; reason = json_next(reason)) {
+        struct buf out;
+
+        if (json_type(reason) != JSON_STRING)
+            continue;
+        buf_init_fixed(&out, node->reasons[node->reason_count], STATUS_TEXT_BYTES - 1);
+        buf_append_printable(&out, json_text(reason));
+        node->reasons[node->reason_count++][out.len] = '\0';
+    }
+}
+
+void status_read_node(const struct node_row *row, struct status_node *ret_node)
+{
+    struct json *report = json_parse_object(row->report, NULL);
+    struct buf name;
+
+    *ret_node = (struct status_node){.age_ms = row->age_ms, .is_readable = report != NULL};
+    buf_init_fixed(&name, ret_node->name, sizeof ret_node->name - 1);
+    buf_append_printable(&name, row->name);
+    if (!report)
+        return;
+    copy_text(report, "host", ret_node->host, sizeof ret_node->host);
+    copy_text(report, "address", ret_node->address, sizeof ret_node->address);
+    copy_text(report, "version", ret_node->version, sizeof ret_node->version);
+    copy_text(report, "membership", ret_node->membership, sizeof ret_node->membership);
+    copy_text(report, "master_key", ret_node->master_key, sizeof ret_node->master_key);
+    ret_node->pid = copy_integer(report, "pid");
+    ret_node->started_ms = copy_integer(report, "started_ms");
+    ret_node->lease_ms = copy_integer(report, "lease_ms");
+    ret_node->lease_since_ms = copy_integer(report, "lease_since_ms");
+    ret_node->revocations = copy_integer(report, "revocations");
+    ret_node->barrier_p99_us = copy_integer(report, "barrier_p99_us");
+    ret_node->is_draining = copy_flag(report, "is_draining");
+    ret_node->has_lease = copy_flag(report, "has_lease");
+    ret_node->has_revocation_log = copy_flag(report, "has_revocation_log");
+    copy_reasons(report, ret_node);
+    json_free(report);
+}
+
+/* Judging */
+
+PRINTF_LIKE(2, 3) static void add(struct status *status, const char *format, ...)
+{
+    va_list args;
+
+    if (status->problem_count == STATUS_PROBLEMS_MAX)
+        return;
+    va_start(args, format);
+    vsnprintf(status->problems[status->problem_count++], STATUS_PROBLEM_BYTES, format, args);
+    va_end(args);
+}
+
+static void judge_redis(struct status *status)
+{
+    if (!status->is_reachable || status->trouble[0])
+        add(status, "Redis: %s", status->trouble[0] ? status->trouble : "no answer.");
+    for (size_t i = 0; i < FITNESS_RULE_COUNT && status->is_reachable; i++)
+        if (!FITNESS_RULES[i].holds(&status->facts))
+            add(status, "Redis, %s: %s", FITNESS_RULES[i].name, FITNESS_RULES[i].remedy);
+    if (status->is_reachable && status->facts.full)
+        add(status, "Redis, memory: it is full, so nothing new can be created. Raise maxmemory, or free memory.");
+}
+
+static void judge_node(struct status *status, const struct status_node *node)
+{
+    if (node->age_ms > STATUS_SILENT_MS)
+        add(status, "%s: silent for %" PRId64 " s. It has stopped without draining, or is cut off from Redis.",
+            node->name, node->age_ms / 1000);
+    else if (!node->is_readable)
+        add(status, "%s: its report cannot be read.", node->name);
+    for (size_t i = 0; i < node->reason_count && node->age_ms <= STATUS_SILENT_MS; i++)
+        add(status, "%s: %s", node->name, node->reasons[i]);
+}
+
+/* Nodes serve side by side with different versions and keys only while somebody upgrades or rotates. */
+static void judge_differences(struct status *status)
+{
+    const struct status_node *first = NULL;
+
+    for (size_t i = 0; i < status->node_count; i++) {
+        const struct status_node *node = &status->nodes[i];
+
+        if (!node->is_readable || node->age_ms > STATUS_SILENT_MS)
+            continue;
+        if (first && strcmp(first->master_key, node->master_key) != 0)
+            add(status, "%s makes keys with master key %s, and %s with %s: finish the rotation.", first->name,
+                first->master_key, node->name, node->master_key);
+        if (first && first->has_revocation_log != node->has_revocation_log)
+            add(status, "%s writes no revocation log: set --revocation-log on all nodes, or on none.",
+                first->has_revocation_log ? node->name : first->name);
+        if (!first)
+            first = node;
+    }
+}
+
+void status_judge(struct status *status)
+{
+    status->problem_count = 0;
+    judge_redis(status);
+    if (status->is_listed && status->node_count == 0)
+        add(status, "No node reports: none runs, or all are cut off from Redis.");
+    for (size_t i = 0; i < status->node_count; i++)
+        judge_node(status, &status->nodes[i]);
+    judge_differences(status);
+}

@@ -1,0 +1,206 @@
+#include "status_internal.h"
+
+#include "listing_internal.h"
+
+#include "base/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { MS_PER_S = 1000, S_PER_MIN = 60, S_PER_H = 3600, S_PER_DAY = 86400, US_PER_MS = 1000 };
+
+static const char *lease_of(const struct status_node *node)
+{
+    if (!node->is_readable || node->age_ms > STATUS_SILENT_MS)
+        return "unknown";
+    return node->lease_ms == 0 ? "none" : node->has_lease ? "held" : "lost";
+}
+
+static const char *keys_of(const struct status *status)
+{
+    static const char *const KEYS[] = {
+        [STORE_KEYS_UNJUDGED] = "not looked at: pass --master-key-file as on the nodes",
+        [STORE_KEYS_FIT] = "the given ones made this store",
+        [STORE_KEYS_OTHER] = "the given one did not make this store",
+        [STORE_KEYS_LACKING] = "one that sealed records is missing",
+        [STORE_KEYS_UNNOTED] = "the store does not record which one made it",
+    };
+
+    return KEYS[status->facts.keys];
+}
+
+/* "3 d", "5 h", "12 min" or "7 s" */
+static void print_span(struct buf *out, int64_t ms)
+{
+    int64_t s = ms > 0 ? ms / MS_PER_S : 0;
+
+    if (s >= 2 * S_PER_DAY)
+        buf_printf(out, "%" PRId64 " d", s / S_PER_DAY);
+    else if (s >= 2 * S_PER_H)
+        buf_printf(out, "%" PRId64 " h", s / S_PER_H);
+    else if (s >= 2 * S_PER_MIN)
+        buf_printf(out, "%" PRId64 " min", s / S_PER_MIN);
+    else
+        buf_printf(out, "%" PRId64 " s", s);
+}
+
+static void print_barriers(const struct status_node *node, struct buf *out)
+{
+    if (node->revocations == 0) {
+        buf_append_str(out, "no revocation since it started");
+        return;
+    }
+    buf_printf(out, "%" PRId64 " revocation%s, p99 ", node->revocations, node->revocations == 1 ? "" : "s");
+    if (node->barrier_p99_us < 0)
+        buf_append_str(out, "above 10 s");
+    else
+        buf_printf(out, "within %g ms", (double)node->barrier_p99_us / US_PER_MS);
+}
+
+static void print_node(const struct status_node *node, int64_t now_ms, struct buf *out)
+{
+    buf_printf(out, "  %s\n", node->name);
+    if (!node->is_readable)
+        return;
+    buf_printf(out, "    version %s, pid %" PRId64 ", up ", node->version, node->pid);
+    print_span(out, now_ms - node->started_ms);
+    buf_printf(out, "%s, heard ", node->is_draining ? ", draining" : "");
+    print_span(out, node->age_ms);
+    buf_printf(out, " ago\n    lease %s", lease_of(node));
+    if (node->age_ms <= STATUS_SILENT_MS && node->lease_ms > 0) {
+        buf_append_str(out, " since ");
+        print_time_column(out, node->lease_since_ms, "unknown");
+    }
+    buf_printf(out, ", membership %s\n    ", node->membership);
+    print_barriers(node, out);
+    buf_append_char(out, '\n');
+}
+
+static void print_nodes(const struct status *status, int64_t now_ms, struct buf *out)
+{
+    if (!status->is_listed) {
+        buf_append_str(out, "\nNodes: unknown, because they report to Redis.\n");
+        return;
+    }
+    buf_printf(out, "\nNodes: %zu\n", status->node_count);
+    for (size_t i = 0; i < status->node_count; i++)
+        print_node(&status->nodes[i], now_ms, out);
+    if (status->unnamed > 0)
+        buf_printf(out,
+                   "  %zu memberships of nodes that do not report: killed ones, which the next revocation waits for "
+                   "once,\n  or nodes of an earlier version.\n",
+                   status->unnamed);
+}
+
+static void print_log_writers(const struct status *status, struct buf *out)
+{
+    size_t writers = 0;
+
+    for (size_t i = 0; i < status->node_count; i++)
+        writers += status->nodes[i].has_revocation_log;
+    if (status->node_count > 0)
+        buf_printf(out, "\nRevocation log: written by %zu of %zu nodes\n", writers, status->node_count);
+}
+
+static void print_redis(const struct status *status, struct buf *out)
+{
+    const struct store_facts *facts = &status->facts;
+
+    buf_printf(out, "Redis: %s\n", status->target);
+    if (!status->is_reachable)
+        return;
+    buf_printf(out, "  version %s, schema %" PRId64 ", %" PRId64 " replicas, longest lease %" PRId64 " ms\n",
+               facts->redis_version, facts->schema, facts->replicas, status->lease_max_ms);
+    if (facts->durability_asserted)
+        buf_append_str(out, "  durability: asserted by the operator, not observed\n");
+    buf_printf(out, "  master keys: %s\n", keys_of(status));
+}
+
+void status_print(const struct status *status, int64_t now_ms, struct buf *out)
+{
+    print_redis(status, out);
+    print_nodes(status, now_ms, out);
+    print_log_writers(status, out);
+    if (status->problem_count > 0)
+        buf_append_str(out, "\nProblems:\n");
+    for (size_t i = 0; i < status->problem_count; i++)
+        buf_printf(out, "  %s\n", status->problems[i]);
+    if (status->problem_count == 0)
+        buf_append_str(out, "\nAll is well.\n");
+    else
+        buf_printf(out, "\nDegraded: %zu problem%s.\n", status->problem_count, status->problem_count == 1 ? "" : "s");
+}
+
+/* JSON */
+
+static void put_integer(struct json_writer *w, const char *name, int64_t value)
+{
+    json_key(w, name);
+    json_put_integer(w, value);
+}
+
+static void put_flag(struct json_writer *w, const char *name, bool value)
+{
+    json_key(w, name);
+    json_put_bool(w, value);
+}
+
+static void put_node(struct json_writer *w, const struct status_node *node)
+{
+    json_object_begin(w);
+    json_put_member(w, "name", text_of(node->name));
+    put_text_member(w, "host", text_of(node->host));
+    put_text_member(w, "address", text_of(node->address));
+    put_text_member(w, "version", text_of(node->version));
+    put_integer(w, "pid", node->pid);
+    put_time_member(w, "started_at", node->started_ms);
+    put_integer(w, "heard_ms_ago", node->age_ms);
+    put_flag(w, "silent", node->age_ms > STATUS_SILENT_MS);
+    put_flag(w, "draining", node->is_draining);
+    json_put_member(w, "lease", text_of(lease_of(node)));
+    put_time_member(w, "lease_since", node->lease_since_ms);
+    put_integer(w, "lease_ms", node->lease_ms);
+    put_text_member(w, "membership", text_of(node->membership));
+    put_integer(w, "revocations", node->revocations);
+    put_integer(w, "barrier_p99_us", node->barrier_p99_us);
+    put_text_member(w, "master_key", text_of(node->master_key));
+    put_flag(w, "revocation_log", node->has_revocation_log);
+    json_object_end(w);
+}
+
+static void put_redis(struct json_writer *w, const struct status *status)
+{
+    json_key(w, "redis");
+    json_object_begin(w);
+    json_put_member(w, "address", text_of(status->target));
+    put_flag(w, "reachable", status->is_reachable);
+    put_text_member(w, "version", text_of(status->facts.redis_version));
+    put_integer(w, "schema", status->facts.schema);
+    put_integer(w, "replicas", status->facts.replicas);
+    put_flag(w, "durability_asserted", status->facts.durability_asserted);
+    put_integer(w, "longest_lease_ms", status->lease_max_ms);
+    json_put_member(w, "master_keys", text_of(keys_of(status)));
+    json_object_end(w);
+}
+
+void status_print_json(const struct status *status, struct buf *out)
+{
+    struct json_writer w = {.out = out};
+
+    json_object_begin(&w);
+    put_flag(&w, "degraded", status->problem_count > 0);
+    json_key(&w, "problems");
+    json_array_begin(&w);
+    for (size_t i = 0; i < status->problem_count; i++)
+        json_put_text(&w, text_of(status->problems[i]));
+    json_array_end(&w);
+    put_redis(&w, status);
+    json_key(&w, "nodes");
+    json_array_begin(&w);
+    for (size_t i = 0; i < status->node_count; i++)
+        put_node(&w, &status->nodes[i]);
+    json_array_end(&w);
+    put_integer(&w, "unnamed_memberships", (int64_t)status->unnamed);
+    json_object_end(&w);
+    buf_append_char(out, '\n');
+}

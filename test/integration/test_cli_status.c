@@ -1,0 +1,330 @@
+/* 'status': what operators see of nodes and Redis, whatever state they are in. */
+#include "cli.h"
+#include "base/json.h"
+#include "deadline.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(cli_status, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+static struct json *read_status(struct fixture *fixture, int *ret_code)
+{
+    struct cli_run run;
+
+    RUN(fixture, &run, "status", "--json");
+    struct json *document = json_parse_object(text_of(run.out), NULL);
+    cr_assert(document, "%s%s", run.out, run.err);
+    *ret_code = run.exit_code;
+    cli_finish(&run);
+    return document;
+}
+
+static size_t count_of(const struct json *document, const char *list)
+{
+    size_t count = 0;
+
+    for (const struct json *item = json_first(json_member(document, list)); item; item = json_next(item))
+        count++;
+    return count;
+}
+
+static bool has_problem(const struct json *document, const char *says)
+{
+    const struct json *problem = json_first(json_member(document, "problems"));
+
+    for (; problem; problem = json_next(problem))
+        if (memmem(json_text(problem).ptr, json_text(problem).len, says, strlen(says)))
+            return true;
+    return false;
+}
+
+/* Until as many nodes report with that lease. Leaves the status for the caller to free. */
+static struct json *await_nodes(struct fixture *fixture, size_t nodes, const char *lease, int *ret_code)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    for (;;) {
+        struct json *document = read_status(fixture, ret_code);
+        const struct json *node = json_first(json_member(document, "nodes"));
+        size_t fitting = 0;
+
+        for (; node; node = json_next(node))
+            fitting += text_equal(json_text(json_member(node, "lease")), text_of(lease));
+        if (fitting == nodes && count_of(document, "nodes") == nodes)
+            return document;
+        json_free(document);
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%zu nodes with lease %s", fitting, lease);
+        poll(NULL, 0, 100);
+    }
+}
+
+static void await_problem(struct fixture *fixture, const char *says)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    bool is_found = false;
+
+    while (!is_found) {
+        int code;
+        struct json *document = read_status(fixture, &code);
+
+        is_found = has_problem(document, says);
+        json_free(document);
+        cr_assert(!is_found || code == 3);
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", says);
+        poll(NULL, 0, is_found ? 0 : 100);
+    }
+}
+
+Test(cli_status, without_a_node)
+{
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_start(&fixture, 0, NULL);
+    RUN(&fixture, &run, "status");
+    cr_expect_eq(run.exit_code, 3);
+    cr_expect(strstr(run.out, "No node reports: none runs"), "%s", run.out);
+    cr_expect(strstr(run.out, "\nDegraded: 1 problem.\n"), "%s", run.out);
+    cli_finish(&run);
+    fixture_stop(&fixture);
+}
+
+Test(cli_status, nodes_report_and_withdraw)
+{
+    struct fixture fixture;
+    struct fixture_key key;
+    int code;
+
+    fixture_start(&fixture, 2, NULL);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    struct json *document = await_nodes(&fixture, 2, "held", &code);
+    cr_expect_eq(code, 0);
+    cr_expect_eq(count_of(document, "problems"), 0);
+    const struct json *node = json_first(json_member(document, "nodes"));
+    cr_expect(text_equal(json_text(json_member(node, "version")), TEXT(CHATELAINE_VERSION)));
+    cr_expect_eq(json_text(json_member(node, "membership")).len, 32);
+    int64_t unnamed = -1;
+    cr_expect(json_integer(json_member(document, "unnamed_memberships"), &unnamed));
+    cr_expect_eq(unnamed, 0, "every membership has a name");
+    json_free(document);
+
+    node_stop(&fixture.nodes[1]);
+    document = await_nodes(&fixture, 1, "held", &code);
+    cr_expect_eq(code, 0, "a node that has drained is not missed");
+    json_free(document);
+    fixture_stop(&fixture);
+}
+
+Test(cli_status, nodes_tell_how_long_revocations_take)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct fixture fixture;
+    struct fixture_key key;
+    struct http_answer answer;
+    bool is_told = false;
+    char target[64];
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key.id);
+    const struct http_call revoke = {.method = "DELETE", .target = target, .bearer = fixture.manager.secret};
+    cr_assert_eq(fixture_call(&fixture, 0, &revoke, &answer), 200);
+    while (!is_told) {
+        struct cli_run run;
+
+        RUN(&fixture, &run, "status");
+        is_told = strstr(run.out, "    1 revocation, p99 ") != NULL;
+        cli_finish(&run);
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+        poll(NULL, 0, is_told ? 0 : 200);
+    }
+    fixture_stop(&fixture);
+}
+
+Test(cli_status, a_node_without_cache_has_no_lease_and_is_well)
+{
+    struct fixture fixture;
+    int code;
+
+    fixture_start(&fixture, 1, (const char *const[]){"--lease-ms", "0", NULL});
+    struct json *document = await_nodes(&fixture, 1, "none", &code);
+    cr_expect_eq(code, 0);
+    json_free(document);
+    fixture_stop(&fixture);
+}
+
+/* The registry and the log name memberships; status tells which nodes they are, even after their end. */
+Test(cli_status, a_killed_node_is_missed_and_named)
+{
+    char name[256], membership[64], line[128];
+    struct fixture fixture;
+    struct fixture_key key;
+    struct cli_run run;
+    int code;
+
+    fixture_start(&fixture, 2, NULL);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    json_free(await_nodes(&fixture, 2, "held", &code));
+    node_kill(&fixture.nodes[1]);
+    struct json *document = read_status(&fixture, &code);
+    const struct json *node = json_first(json_member(document, "nodes"));
+    char port[16];
+    snprintf(port, sizeof port, ":%u", fixture.nodes[1].port);
+    while (node && !memmem(json_text(json_member(node, "address")).ptr, json_text(json_member(node, "address")).len,
+                           port, strlen(port)))
+        node = json_next(node);
+    cr_assert(node);
+    snprintf(name, sizeof name, "%.*s", TEXT_ARG(json_text(json_member(node, "name"))));
+    snprintf(membership, sizeof membership, "%.*s", TEXT_ARG(json_text(json_member(node, "membership"))));
+    json_free(document);
+
+    struct http_answer answer;
+    char target[64];
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key.id);
+    cr_assert_eq(
+        fixture_call(&fixture, 0,
+                     &(struct http_call){.method = "DELETE", .target = target, .bearer = fixture.manager.secret},
+                     &answer),
+        200);
+    char *log = node_log(&fixture.nodes[0]);
+    snprintf(line, sizeof line, "memberships=%s", membership);
+    cr_expect(strstr(log, line), "the log names it: %s", log);
+    free(log);
+
+    /* As if a minute had passed. */
+    redis_server_tell(&fixture.redis, "EVAL",
+                      "local t = redis.call('TIME') "
+                      "return redis.call('ZADD', 'chatelaine:reports', (t[1] - 60) * 1000, ARGV[1])",
+                      "0", name, NULL);
+    RUN(&fixture, &run, "status");
+    cr_expect_eq(run.exit_code, 3);
+    snprintf(line, sizeof line, "%.80s: silent for 6", name);
+    cr_expect(strstr(run.out, line), "%s", run.out);
+    cli_finish(&run);
+    fixture_stop(&fixture);
+}
+
+Test(cli_status, reasons_of_nodes_are_problems)
+{
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, NULL);
+    redis_server_tell(&fixture.redis, "CONFIG", "SET", "appendfsync", "everysec", NULL);
+    await_problem(&fixture, "127.0.0.1:");
+    await_problem(&fixture, "Redis, appendfsync: ");
+    redis_server_tell(&fixture.redis, "CONFIG", "SET", "appendfsync", "always", NULL);
+    int code;
+    struct json *document;
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    do {
+        document = read_status(&fixture, &code);
+        json_free(document);
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+    } while (code != 0);
+    fixture_stop(&fixture);
+}
+
+Test(cli_status, without_redis_and_at_a_replica)
+{
+    char port[16];
+    struct fixture fixture;
+    struct redis_server replica;
+    struct cli_run run;
+
+    fixture_start(&fixture, 0, NULL);
+    redis_server_start(&replica, NULL);
+    redis_server_open_port(&fixture.redis);
+    snprintf(port, sizeof port, "%u", fixture.redis.port);
+    redis_server_tell(&replica, "REPLICAOF", "127.0.0.1", port, NULL);
+    cli_run_bare(&fixture, &run, (const char *const[]){"status", "--json", "--redis", replica.url, NULL});
+    cr_expect_eq(run.exit_code, 3, "%s", run.err);
+    cr_expect(strstr(run.out, "replica"), "%s", run.out);
+    cr_expect(strstr(run.out, "\"degraded\":true"), "%s", run.out);
+    cli_finish(&run);
+    redis_server_kill(&replica);
+    cli_run_bare(&fixture, &run, (const char *const[]){"status", "--redis", replica.url, NULL});
+    cr_expect_eq(run.exit_code, 3, "%s", run.err);
+    cr_expect(strstr(run.out, "Nodes: unknown"), "%s", run.out);
+    cr_expect(strstr(run.out, "Redis cannot be reached"), "%s", run.out);
+    cli_finish(&run);
+    redis_server_stop(&replica);
+    fixture_stop(&fixture);
+}
+
+Test(cli_status, with_another_master_key)
+{
+    char path[PROCESS_PATH_BYTES];
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_start(&fixture, 1, NULL);
+    snprintf(path, sizeof path, "%.150s/other.key", fixture.folder);
+    file_write(path, "ff0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff");
+    cli_run_bare(&fixture, &run,
+                 (const char *const[]){"status", "--redis", fixture.redis.url, "--master-key-file", path, NULL});
+    cr_expect_eq(run.exit_code, 3);
+    cr_expect(strstr(run.out, "Redis, master-key: "), "%s", run.out);
+    cli_finish(&run);
+    cli_run_bare(&fixture, &run, (const char *const[]){"status", "--redis", fixture.redis.url, NULL});
+    cr_expect(strstr(run.out, "not looked at: pass --master-key-file"), "%s", run.out);
+    cr_expect_null(strstr(run.out, "Redis, master-key: "), "%s", run.out);
+    cli_finish(&run);
+    fixture_stop(&fixture);
+}
+
+Test(cli_status, reports_that_others_wrote)
+{
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_start(&fixture, 0, NULL);
+    redis_server_tell(&fixture.redis, "EVAL",
+                      "redis.call('SET', 'chatelaine:report:ev\27il', '{\"host\":\"\27[2J') "
+                      "local t = redis.call('TIME') "
+                      "return redis.call('ZADD', 'chatelaine:reports', t[1] * 1000, 'ev\27il')",
+                      "0", NULL);
+    RUN(&fixture, &run, "status");
+    cr_expect_eq(run.exit_code, 3);
+    cr_expect(strstr(run.out, "il: its report cannot be read."), "%s", run.out);
+    cr_expect_null(strchr(run.out, '\x1b'));
+    cli_finish(&run);
+    fixture_stop(&fixture);
+}
+
+/* A report is no change: it carries no number, and a Redis that forbids it harms nothing else. */
+Test(cli_status, a_node_that_may_not_report_serves)
+{
+    char before[256], after[256];
+    struct fixture fixture;
+    int code;
+
+    fixture_start(&fixture, 1, NULL);
+    json_free(await_nodes(&fixture, 1, "held", &code));
+    redis_server_ask(&fixture.redis, before, sizeof before, "HGETALL", "chatelaine:store", NULL);
+    redis_server_tell(&fixture.redis, "CONFIG", "SET", "appendfsync", "everysec", NULL);
+    await_problem(&fixture, "127.0.0.1:");
+    redis_server_ask(&fixture.redis, after, sizeof after, "HGETALL", "chatelaine:store", NULL);
+    cr_expect_str_eq(after, before, "no number of a change");
+    redis_server_tell(&fixture.redis, "DEL", "chatelaine:reports", NULL);
+    redis_server_tell(&fixture.redis, "SET", "chatelaine:reports", "in the way", NULL);
+    redis_server_tell(&fixture.redis, "CONFIG", "SET", "appendfsync", "always", NULL);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    bool has_failed = false;
+    while (!has_failed) {
+        char *log = node_log(&fixture.nodes[0]);
+
+        has_failed = strstr(log, "WRONGTYPE") != NULL;
+        free(log);
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+        poll(NULL, 0, has_failed ? 0 : 50);
+    }
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
+    redis_server_ask(&fixture.redis, after, sizeof after, "HGETALL", "chatelaine:store", NULL);
+    cr_expect_str_eq(after, before);
+    fixture_stop(&fixture);
+}

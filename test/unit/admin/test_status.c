@@ -1,0 +1,164 @@
+#include "admin/status_internal.h"
+
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+TestSuite(status, .fini = leak_guard);
+
+static struct settings settings;
+static struct status status;
+static struct status_node nodes[3];
+
+#define REPORT(lease, more)                                                                                           \
+    "{\"host\":\"north\",\"address\":\"10.0.0.1:8080\",\"version\":\"0.2.0\",\"pid\":7,\"started_ms\":1700000000000," \
+    "\"membership\":\"00112233445566778899aabbccddeeff\",\"lease_ms\":1000,\"has_lease\":" lease                      \
+    ",\"lease_since_ms\":1700000001000,\"revocations\":3,\"barrier_p99_us\":2500,\"master_key\":\"aabbccdd\","        \
+    "\"has_revocation_log\":true,\"is_draining\":false,\"degraded\":[" more "]}"
+
+static void read_report(struct status_node *node, const char *report, int64_t age_ms)
+{
+    status_read_node(&(struct node_row){TEXT("north 10.0.0.1:8080"), text_of(report), age_ms}, node);
+}
+
+/* A deployment in which all is well. */
+static void make_well(void)
+{
+    status = (struct status){.settings = &settings, .is_reachable = true, .trouble = "", .is_listed = true};
+    status.facts = (struct store_facts){.redis_version = "7.0.15",
+                                        .appendonly = true,
+                                        .appendfsync_always = true,
+                                        .no_fsync_on_rewrite_off = true,
+                                        .noeviction = true,
+                                        .writable = true,
+                                        .schema = 1,
+                                        .config_readable = true};
+    read_report(&nodes[0], REPORT("true", ""), 4000);
+    read_report(&nodes[1], REPORT("true", ""), 9000);
+    snprintf(nodes[1].name, sizeof nodes[1].name, "south 10.0.0.2:8080");
+    status.nodes = nodes;
+    status.node_count = 2;
+}
+
+static void expect_problem(const char *says)
+{
+    status_judge(&status);
+    for (size_t i = 0; i < status.problem_count; i++)
+        if (strstr(status.problems[i], says))
+            return;
+    cr_assert_fail("none of %zu problems says: %s (%s)", status.problem_count, says, status.problems[0]);
+}
+
+Test(status, is_well_if_nothing_is_wrong)
+{
+    make_well();
+    status_judge(&status);
+    cr_expect_eq(status.problem_count, 0, "%s", status.problems[0]);
+    cr_expect_eq(nodes[0].lease_ms, 1000);
+    cr_expect_str_eq(nodes[0].version, "0.2.0");
+    cr_expect_eq(nodes[0].barrier_p99_us, 2500);
+}
+
+Test(status, names_what_is_degraded)
+{
+    make_well();
+    status.is_reachable = false;
+    status.trouble = "Redis cannot be reached: gone.";
+    expect_problem("Redis cannot be reached: gone.");
+    make_well();
+    status.facts.appendfsync_always = false;
+    expect_problem("Redis, appendfsync: ");
+    make_well();
+    status.facts.full = true;
+    expect_problem("Redis, memory: ");
+    make_well();
+    status.node_count = 0;
+    expect_problem("No node reports");
+    make_well();
+    nodes[1].age_ms = STATUS_SILENT_MS + 1;
+    expect_problem("south 10.0.0.2:8080: silent for 35 s");
+    make_well();
+    read_report(&nodes[0], REPORT("false", "\"No lease: checks read Redis.\""), 1);
+    expect_problem("north 10.0.0.1:8080: No lease");
+    make_well();
+    snprintf(nodes[1].master_key, sizeof nodes[1].master_key, "11223344");
+    expect_problem("finish the rotation");
+    make_well();
+    nodes[1].has_revocation_log = false;
+    expect_problem("south 10.0.0.2:8080 writes no revocation log");
+}
+
+/* Whoever writes to Redis may write anything there. */
+Test(status, survives_any_report)
+{
+    static const char *const REPORTS[] = {
+        "",
+        "{",
+        "[]",
+        "null",
+        "{}",
+        "\x1b[2J",
+        "{\"host\":7,\"degraded\":\"no\",\"lease_ms\":\"x\",\"has_lease\":1}",
+        "{\"degraded\":[1,null,{},\"a\\u001bb\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\",\"j\"]}",
+        "{\"pid\":1e300,\"started_ms\":-9007199254740991,\"barrier_p99_us\":0.5}"};
+    struct buf out;
+
+    for (size_t i = 0; i < COUNT(REPORTS); i++) {
+        make_well();
+        read_report(&nodes[0], REPORTS[i], 1);
+        status_judge(&status);
+        buf_init(&out, 1 << 20);
+        status_print(&status, 1700000002000, &out);
+        status_print_json(&status, &out);
+        cr_expect_not(out.failed);
+        cr_expect_not(memchr(out.ptr, '\x1b', out.len), "%s", REPORTS[i]);
+        buf_finish(&out);
+    }
+    make_well();
+    read_report(&nodes[0], "{", 1);
+    expect_problem("north 10.0.0.1:8080: its report cannot be read.");
+}
+
+Test(status, long_texts_are_cut)
+{
+    char *report = malloc(4000);
+
+    memset(report, 'x', 4000);
+    memcpy(report, "{\"host\":\"", 9);
+    memcpy(report + 3997, "\"}", 3);
+    read_report(&nodes[0], report, 1);
+    cr_expect(nodes[0].is_readable);
+    cr_expect_lt(strlen(nodes[0].host), sizeof nodes[0].host);
+    free(report);
+}
+
+Test(status, is_printed)
+{
+    struct buf out;
+
+    make_well();
+    nodes[1].barrier_p99_us = -1;
+    status.unnamed = 2;
+    status.facts.durability_asserted = true;
+    snprintf(status.target, sizeof status.target, "redis://127.0.0.1:6379");
+    status_judge(&status);
+    buf_init(&out, 1 << 20);
+    status_print(&status, 1700000120000, &out);
+    buf_append_char(&out, '\0');
+    cr_expect(strstr(out.ptr, "  north 10.0.0.1:8080\n    version 0.2.0, pid 7, up 2 min, heard 4 s ago\n"), "%s",
+              out.ptr);
+    cr_expect(strstr(out.ptr, "    lease held since 2023-11-14T22:13:21Z, membership 00112233"), "%s", out.ptr);
+    cr_expect(strstr(out.ptr, "    3 revocations, p99 within 2.5 ms\n"), "%s", out.ptr);
+    cr_expect(strstr(out.ptr, "    3 revocations, p99 above 10 s\n"), "%s", out.ptr);
+    cr_expect(strstr(out.ptr, "  2 memberships of nodes that do not report"), "%s", out.ptr);
+    cr_expect(strstr(out.ptr, "\nRevocation log: written by 2 of 2 nodes\n"), "%s", out.ptr);
+    cr_expect(strstr(out.ptr, "\n  durability: asserted by the operator"), "%s", out.ptr);
+    cr_expect(strstr(out.ptr, "\nAll is well.\n"), "%s", out.ptr);
+    buf_finish(&out);
+}
