@@ -35,7 +35,8 @@ MUST_CHECK bool tls_send(struct tls_session *session, struct text bytes, struct 
 void tls_end(struct tls_session *session, struct buf *out);
 
 enum tls_state tls_session_state(const struct tls_session *session);
-/* Why it has failed, for the log: a phrase such as "certificate has expired". */
+/* Why it has failed, for the log: a phrase such as "its certificate is for a.example, not for b.example", or OpenSSL's.
+ */
 const char *tls_session_reason(const struct tls_session *session);
 /* Whether the handshake took up an earlier session. */
 bool tls_session_is_resumed(const struct tls_session *session);

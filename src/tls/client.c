@@ -1,5 +1,6 @@
 /* A client's context: whom it trusts, and how it identifies itself. */
 #include "context_internal.h"
+#include "verify_internal.h"
 
 static bool trust(SSL_CTX *ssl, const struct tls_pem *ca, struct buf *ret_why)
 {
@@ -23,7 +24,7 @@ struct tls_context *tls_context_create_client(const struct tls_client_settings *
 {
     struct tls_context *context = context_create(TLS_client_method());
 
-    SSL_CTX_set_verify(context->ssl, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_verify(context->ssl, SSL_VERIFY_PEER, verify_explain);
     if (trust(context->ssl, &settings->ca, ret_why) && (!settings->pair || identify(context, settings->pair, ret_why)))
         return context;
     tls_context_release(context);

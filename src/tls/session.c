@@ -68,7 +68,7 @@ static struct tls_session *session_create(struct tls_context *context)
     session->context = tls_context_hold(context);
     session->ssl = SSL_new(context->ssl);
     session->reason = "";
-    CHECK(bio && session->ssl);
+    CHECK(bio && session->ssl && SSL_set_app_data(session->ssl, session) == 1);
     BIO_set_data(bio, session);
     BIO_set_init(bio, 1);
     SSL_set_bio(session->ssl, bio, bio);
@@ -113,6 +113,7 @@ void tls_session_free(struct tls_session *session)
         return;
     SSL_free(session->ssl);
     tls_context_release(session->context);
+    free(session->detail);
     free(session);
 }
 
@@ -123,7 +124,9 @@ static void fail(struct tls_session *session)
     long verdict = SSL_get_verify_result(session->ssl);
 
     session->state = TLS_FAILED;
-    session->reason = verdict == X509_V_OK ? tls_error_take() : X509_verify_cert_error_string(verdict);
+    session->reason = verdict == X509_V_OK ? tls_error_take()
+                      : session->detail    ? session->detail
+                                           : X509_verify_cert_error_string(verdict);
     ERR_clear_error();
 }
 

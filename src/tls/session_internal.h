@@ -10,7 +10,8 @@ struct tls_session {
     bool is_ended_by_us;
     bool is_peer_verified;
     bool has_ticket_to_send;
-    const char *reason; /* a constant of OpenSSL or ours */
+    const char *reason; /* a constant of OpenSSL or ours, or: */
+    char *detail;       /* why a server's certificate was refused; NULL: it was not */
     struct text input;  /* lent for the time of a call */
     struct buf *out;
 };

@@ -1,0 +1,6 @@
+/* Why a server's certificate is refused, in words that lead to the remedy. */
+#pragma once
+#include <openssl/ssl.h>
+
+/* For SSL_CTX_set_verify(). Leaves the first reason in the session's `detail`; decides nothing. */
+int verify_explain(int is_good, X509_STORE_CTX *store);
