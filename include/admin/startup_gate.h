@@ -7,9 +7,11 @@
 
 enum { STORE_URL_MAX_BYTES = 2048 };
 
-/* On failure, ret_why holds one sentence, without the password. */
+/* On failure, ret_why holds one sentence, without the password. settings must outlive ret_store. */
 MUST_CHECK bool store_settings_read(const struct settings *settings, struct store_settings *ret_store,
                                     struct buf *ret_why);
+/* Frees and wipes what store_settings_read() has read, also if it failed. Call it when the store is closed. */
+void store_settings_finish(struct store_settings *store);
 /* False, with one sentence in ret_why, if a failover would lose acknowledged changes. */
 MUST_CHECK bool store_settings_survive_failover(const struct store_settings *store, struct buf *ret_why);
 /* "redis://host:port/db", "redis-sentinel://host:port,…/name/db" or "unix:/path", without user and password. */

@@ -14,6 +14,9 @@ struct settings {
     /* store */
     const char *redis;
     const char *redis_file;
+    const char *redis_ca;
+    const char *redis_cert;
+    const char *redis_key;
     const char *sentinel_auth_file;
     int redis_durability; /* enum redis_durability */
     const char *prefix;

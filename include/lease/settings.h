@@ -23,6 +23,7 @@ struct lease_settings {
     uint32_t timeout_ms;
     int64_t min_replicas;            /* that must acknowledge a heartbeat before it grants a lease; 0: none */
     struct redis_resolver *resolver; /* finds the master; NULL: always the host in --redis */
+    struct redis_tls *tls;           /* for a target with tls */
     bool may_be_replaced;            /* another Redis may take over while this one still answers (rule 10) */
     bool accepts_loss;               /* of acknowledged changes: --unsafe-redis */
     struct redis_group *group;       /* all connections to this Redis, including: */

@@ -5,6 +5,7 @@
 #include "base/histogram.h"
 #include "redis/reply.h"
 #include "redis/resolver.h"
+#include "redis/tls.h"
 #include <uv.h>
 
 enum redis_outcome {
@@ -36,6 +37,7 @@ struct redis_link_settings {
     const struct redis_subscription *subscription; /* NULL: the link takes calls */
     struct redis_resolver *resolver;               /* finds the target's current address; NULL: always its host */
     bool to_master;                                /* asks for role and run id, and refuses replicas */
+    struct redis_tls *tls;                         /* for a target with tls */
     bool to_sentinel;                              /* only for what the link says about itself */
 };
 

@@ -4,6 +4,7 @@
  * so they all reach the same one. Loop thread only. */
 #pragma once
 #include "redis/resolver.h"
+#include "redis/tls.h"
 #include <uv.h>
 
 struct redis_sentinel;
@@ -21,9 +22,10 @@ struct sentinel_census {
     char trouble[SENTINEL_TROUBLE_BYTES];
 };
 
-/* target: only its Sentinels, their user and password, and the master's name are used. timeout_ms: for each question.
- */
-struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis_target *target, uint32_t timeout_ms);
+/* target: only its Sentinels, their user and password, the master's name and tls are used. tls: needed for a target
+ * with tls. timeout_ms: for each question. */
+struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis_target *target, struct redis_tls *tls,
+                                             uint32_t timeout_ms);
 /* Call when no follower is left. closed runs once, later. */
 void redis_sentinel_close(struct redis_sentinel *sentinel, void (*closed)(void *arg), void *arg);
 

@@ -10,10 +10,12 @@ struct redis_address {
     uint16_t port;
 };
 
-/* Parsed from redis://[user:password@]host[:port][/db], unix:[//]/path[?db=N&user=…&password=…] or
- * redis-sentinel://[user:password@]host[:port],…/master-name[/db]. */
+/* Parsed from redis://[user:password@]host[:port][/db], rediss:// (the same, over TLS),
+ * unix:[//]/path[?db=N&user=…&password=…] or redis-sentinel://[user:password@]host[:port],…/master-name[/db] or
+ * rediss-sentinel://. */
 struct redis_target {
     bool is_unix;
+    bool tls;                    /* also to the Sentinels */
     char host[REDIS_HOST_BYTES]; /* or the socket's path; empty with Sentinels */
     uint16_t port;
     unsigned db;

@@ -2,9 +2,11 @@
 #pragma once
 #include "core/keyring.h"
 #include "redis/target.h"
+#include "redis/tls.h"
 
 struct store_settings {
     struct redis_target target;
+    struct redis_tls *tls; /* for a target with tls; outlives the store */
     uint32_t timeout_ms;
     const char *prefix;   /* "chatelaine:"; at most REDIS_PREFIX_MAX_BYTES */
     int64_t min_replicas; /* WAIT for this many before a change is answered */

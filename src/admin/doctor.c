@@ -9,6 +9,7 @@
 #include "config/tls_files.h"
 
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/resource.h>
 
 enum { REPORT_MAX_BYTES = 64 * 1024, MS_PER_S = 1000 };
@@ -52,6 +53,28 @@ static void count_addresses(struct store_client *client, struct doctor_evidence 
     uv_freeaddrinfo(request.addrinfo);
 }
 
+static bool is_this_machine(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+}
+
+/* How the connections to Redis are protected. */
+static void examine_transport(const struct store_client *client, struct doctor_evidence *evidence)
+{
+    const struct redis_target *target = &client->settings.target;
+
+    evidence->has_tls = target->tls;
+    evidence->is_elsewhere = !target->is_unix && evidence->addresses_v4 + evidence->addresses_v6 > 0;
+    for (unsigned i = 0; i < target->sentinel_count; i++)
+        evidence->is_elsewhere |= !is_this_machine(target->sentinels[i].host);
+    evidence->now_s = clock_wall_ms() / 1000;
+    if (!target->tls)
+        return;
+    struct tls_context *context = client->settings.tls->context(client->settings.tls);
+    evidence->certificate_not_after_s = tls_context_not_after_s(context);
+    tls_context_release(context);
+}
+
 /* Collects the evidence from Redis. trouble holds the text that evidence->trouble points to. */
 static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyring, struct buf *trouble)
 {
@@ -62,6 +85,7 @@ static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyri
         return code;
     evidence->is_reachable = redis_examine(&client, &evidence->facts);
     count_addresses(&client, evidence);
+    examine_transport(&client, evidence);
     if (evidence->is_reachable && evidence->facts.keys == STORE_KEYS_FIT)
         evidence->is_counted = key_census_take(&client, keyring, CENSUS_COUNTS, &evidence->census) == EXIT_DONE;
     buf_append_str(trouble, store_trouble(client.store));

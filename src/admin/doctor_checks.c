@@ -213,6 +213,22 @@ static void check_address(struct doctor_report *report, const struct doctor_evid
         v4 + v6 > 1 ? "the name in --redis has %u addresses" : "one server", v4 + v6);
 }
 
+static void check_transport(struct doctor_report *report, const struct doctor_evidence *evidence)
+{
+    int64_t left_s = evidence->certificate_not_after_s - evidence->now_s;
+    bool is_ending = evidence->certificate_not_after_s > 0 && left_s < CERTIFICATE_WARN_DAYS * DAY_S;
+
+    if (!evidence->has_tls)
+        add(report, "redis-tls", evidence->is_elsewhere ? DOCTOR_WARN : DOCTOR_OK,
+            "Names, email addresses and the Redis password cross the network in clear text: use rediss://, or a VPN.",
+            evidence->is_elsewhere ? "no TLS" : "no TLS, on this machine");
+    else if (is_ending)
+        add(report, "redis-tls", DOCTOR_WARN, "Renew --redis-cert: once it has expired, Redis refuses this node.",
+            "TLS; --redis-cert expires in %" PRId64 " days", left_s / DAY_S);
+    else
+        add(report, "redis-tls", DOCTOR_OK, NULL, "TLS, with a verified certificate");
+}
+
 static void check_identity(struct doctor_report *report, const struct store_facts *facts)
 {
     bool is_empty = facts->id[0] == '\0';
@@ -244,6 +260,7 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
     if (!evidence->is_reachable)
         return;
     check_address(report, evidence);
+    check_transport(report, evidence);
     check_rule(report, facts, "redis-version", "%s", facts->server);
     check_durability(report, facts);
     check_settings(report, facts, FITNESS_DURABLE);

@@ -34,6 +34,9 @@ struct doctor_evidence {
     struct store_facts facts;
     /* Addresses of the name in redis://, without this machine's own. More than one of a kind means several servers. */
     unsigned addresses_v4, addresses_v6;
+    bool has_tls, is_elsewhere;      /* the connections to Redis: over TLS; to another machine */
+    int64_t certificate_not_after_s; /* of --redis-cert, in seconds since 1970; 0: none */
+    int64_t now_s;
     const char *key_trouble; /* NULL: the master key files are fine */
     bool is_counted;         /* the census was taken */
     struct key_census census;

@@ -1,7 +1,9 @@
 #include "admin/startup_gate.h"
 
 #include "base/mem.h"
+#include "base/secure.h"
 #include "config/key_file.h"
+#include "redis_tls_internal.h"
 #include "store/fitness.h"
 
 #include <stdlib.h>
@@ -40,6 +42,21 @@ static bool read_sentinel_auth(const char *path, struct redis_target *target, st
     return true;
 }
 
+/* Someone who names certificates counts on encryption. */
+static bool read_certificates(const struct settings *settings, struct store_settings *store, struct buf *ret_why)
+{
+    bool has_files = settings->redis_ca || settings->redis_cert || settings->redis_key;
+
+    if (!store->target.tls && has_files) {
+        buf_append_str(ret_why, "--redis-ca, --redis-cert and --redis-key are for TLS, but --redis names no TLS: write "
+                                "rediss:// or rediss-sentinel://");
+        return false;
+    }
+    if (store->target.tls)
+        store->tls = redis_tls_create(settings, ret_why);
+    return !store->target.tls || store->tls;
+}
+
 bool store_settings_read(const struct settings *settings, struct store_settings *ret_store, struct buf *ret_why)
 {
     struct buf url CLEANUP(buf_wipe);
@@ -62,7 +79,14 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
     };
     return redis_target_parse(text_trim(buf_text(&url)), &ret_store->target, ret_why) &&
            (!settings->sentinel_auth_file ||
-            read_sentinel_auth(settings->sentinel_auth_file, &ret_store->target, ret_why));
+            read_sentinel_auth(settings->sentinel_auth_file, &ret_store->target, ret_why)) &&
+           read_certificates(settings, ret_store, ret_why);
+}
+
+void store_settings_finish(struct store_settings *store)
+{
+    redis_tls_destroy(store->tls);
+    secure_wipe(store, sizeof *store);
 }
 
 bool store_settings_survive_failover(const struct store_settings *store, struct buf *ret_why)
@@ -83,8 +107,11 @@ bool store_settings_survive_failover(const struct store_settings *store, struct 
 static void print_sentinels(const struct redis_target *target, struct buf *out)
 {
     for (unsigned i = 0; i < target->sentinel_count; i++)
-        buf_printf(out, "%s%s:%u", i == 0 ? "redis-sentinel://" : ",", target->sentinels[i].host,
-                   target->sentinels[i].port);
+        buf_printf(out, "%s%s:%u",
+                   i > 0         ? ","
+                   : target->tls ? "rediss-sentinel://"
+                                 : "redis-sentinel://",
+                   target->sentinels[i].host, target->sentinels[i].port);
     buf_printf(out, "/%s", target->master_name);
 }
 
@@ -95,7 +122,7 @@ void store_target_print(const struct redis_target *target, struct buf *out)
     else if (target->sentinel_count > 0)
         print_sentinels(target, out);
     else
-        buf_printf(out, "redis://%s:%u", target->host, target->port);
+        buf_printf(out, "%s://%s:%u", target->tls ? "rediss" : "redis", target->host, target->port);
     if (target->db > 0)
         buf_printf(out, target->is_unix ? "?db=%u" : "/%u", target->db);
 }

@@ -48,7 +48,7 @@ void store_client_close(struct store_client *client)
     uv_close((uv_handle_t *)&client->timer, NULL);
     uv_run(&client->loop, UV_RUN_DEFAULT);
     CHECK(uv_loop_close(&client->loop) == 0);
-    secure_wipe(&client->settings, sizeof client->settings);
+    store_settings_finish(&client->settings);
 }
 
 static int open_unready(struct store_client *client, const struct settings *settings, struct keyring *keyring,
@@ -59,8 +59,10 @@ static int open_unready(struct store_client *client, const struct settings *sett
 
     *client = (struct store_client){0};
     buf_init_fixed(&why, storage, sizeof storage);
-    if (!store_settings_read(settings, &client->settings, &why))
+    if (!store_settings_read(settings, &client->settings, &why)) {
+        store_settings_finish(&client->settings);
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
+    }
     client->settings.keyring = keyring;
     client->settings.key_use = use;
     CHECK(uv_loop_init(&client->loop) == 0);

@@ -598,7 +598,7 @@ static void node_finish(void *arg)
     revocation_log_close(node->revocation_log);
     route_policy_destroy(node->policy);
     address_ranges_destroy(node->trusted_proxies);
-    secure_wipe(&node->store_settings, sizeof node->store_settings);
+    store_settings_finish(&node->store_settings);
     free(node);
     events.stopped(events.arg);
 }

@@ -17,13 +17,31 @@ static const struct option_row STORE_ROWS[] = {
      .default_text = "redis://127.0.0.1:6379",
      .value_name = "URL",
      .help = "Where Redis is: redis://[user:password@]host[:port][/db], unix:/path, or "
-             "redis-sentinel://[user:password@]host:port,host:port/master-name[/db], which needs --min-replicas. Put a "
-             "password into --redis-file or CHATELAINE_REDIS: every user of the machine can see arguments."},
+             "redis-sentinel://[user:password@]host:port,host:port/master-name[/db], which needs --min-replicas. "
+             "rediss:// and rediss-sentinel:// use TLS. Put a password into --redis-file or CHATELAINE_REDIS: every "
+             "user of the machine can see arguments."},
     {.name = "redis-file",
      .type = OPTION_TEXT,
      .offset = AT(redis_file),
      .value_name = "PATH",
      .help = "Read the address of Redis from this file. It takes precedence over --redis."},
+    {.name = "redis-ca",
+     .type = OPTION_TEXT,
+     .offset = AT(redis_ca),
+     .value_name = "PATH",
+     .help = "With rediss://, accept only servers whose certificate comes from the CAs in this file (PEM), instead of "
+             "those that this system trusts. A renewed file is read for the next connection."},
+    {.name = "redis-cert",
+     .type = OPTION_TEXT,
+     .offset = AT(redis_cert),
+     .value_name = "PATH",
+     .help = "With rediss://, identify to Redis and Sentinels by this certificate (PEM). Needs --redis-key."},
+    {.name = "redis-key",
+     .type = OPTION_TEXT,
+     .offset = AT(redis_key),
+     .value_name = "PATH",
+     .help = "The private key of --redis-cert, in PEM without a passphrase. Only the node's user may have access to "
+             "it."},
     {.name = "sentinel-auth-file",
      .type = OPTION_TEXT,
      .offset = AT(sentinel_auth_file),

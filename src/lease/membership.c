@@ -81,6 +81,7 @@ struct membership *membership_create(const struct lease_settings *settings, stru
         .backoff_max_ms = BACKOFF_MAX_MS,
         .subscription = &SUBSCRIPTION,
         .resolver = settings->resolver,
+        .tls = settings->tls,
         .to_master = true,
     };
 

@@ -22,7 +22,7 @@ static void on_wire_closed(void *arg);
 static void on_timer(uv_timer_t *timer);
 static void on_idle(uv_idle_t *idle);
 
-static const struct redis_wire_events WIRE_EVENTS = {on_reply, on_broken};
+static const struct redis_wire_events WIRE_EVENTS = {link_on_secured, on_reply, on_broken};
 
 /* Timers */
 
@@ -148,9 +148,9 @@ void redis_link_call_raw(struct redis_link *link, struct text command, redis_don
 
 /* The wire */
 
-void link_take_wire(struct redis_link *link, union redis_stream *stream)
+void link_take_wire(struct redis_link *link, union redis_stream *stream, struct tls_session *tls)
 {
-    link->wire = redis_wire_create(stream, &WIRE_EVENTS, link);
+    link->wire = redis_wire_create(stream, tls, &WIRE_EVENTS, link);
     link->wires_open++;
     link->run_id[0] = '\0';
     link->is_batch_begun = false;
@@ -248,6 +248,9 @@ static void on_timer(uv_timer_t *timer)
     case LINK_CONNECTING:
         redis_connect_cancel(link->connect);
         break;
+    case LINK_SECURING:
+        link_lose(link, "the TLS handshake timed out: does it speak TLS at this port?");
+        break;
     case LINK_GREETING:
         link_lose(link, "it does not answer");
         break;
@@ -268,6 +271,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
 {
     struct redis_link *link = mem_alloc(sizeof *link);
 
+    CHECK(!target->tls || settings->tls);
     link->loop = loop;
     link->target = *target;
     link->durations = settings->durations;
@@ -280,6 +284,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     link->calls = mem_alloc(link->calls_max * sizeof *link->calls);
     snprintf(link->name, sizeof link->name, "%s", settings->name);
     link->resolver = settings->resolver;
+    link->tls = target->tls ? settings->tls : NULL;
     link->to_master = settings->to_master;
     link->to_sentinel = settings->to_sentinel;
     link_name_place(link);
@@ -368,7 +373,7 @@ void redis_link_close(struct redis_link *link, void (*closed)(void *arg), void *
 
 void redis_link_renew(struct redis_link *link, const char *why)
 {
-    if (link->state == LINK_GREETING || link->state == LINK_READY)
+    if (link->state == LINK_SECURING || link->state == LINK_GREETING || link->state == LINK_READY)
         link_lose(link, why);
 }
 

@@ -16,6 +16,7 @@ enum {
 
 static void connect_begin(struct redis_link *link);
 static void on_connected(void *arg, int status, union redis_stream *stream);
+static void secure(struct redis_link *link, union redis_stream *stream);
 static void greeting_begin(struct redis_link *link);
 static void on_greeting(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void on_name(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
@@ -137,6 +138,7 @@ void link_on_moved(void *arg, const struct redis_address *master)
         if (!is_same)
             redis_connect_cancel(link->connect);
         break;
+    case LINK_SECURING:
     case LINK_GREETING:
     case LINK_READY:
         link->attempts = 0;
@@ -174,9 +176,29 @@ static void on_connected(void *arg, int status, union redis_stream *stream)
         log_loss(link);
         return;
     }
-    link_take_wire(link, stream);
     metric_add(METRIC_REDIS_CONNECTS, 1);
+    if (link->tls) {
+        secure(link, stream);
+        return;
+    }
+    link_take_wire(link, stream, NULL);
     greeting_begin(link);
+}
+
+/* The handshake has what is left of the attempt's time. */
+static void secure(struct redis_link *link, union redis_stream *stream)
+{
+    struct tls_context *context = link->tls->context(link->tls);
+
+    link_take_wire(link, stream, tls_session_connect(context, link->target.host));
+    tls_context_release(context);
+    link->state = LINK_SECURING;
+    redis_wire_begin_handshake(link->wire);
+}
+
+void link_on_secured(void *arg)
+{
+    greeting_begin(arg);
 }
 
 /* Pipelined. PING is last because a Redis that is still loading refuses it but answers the others. */

@@ -8,7 +8,8 @@
 
 enum { LINK_TROUBLE_BYTES = 384, LINK_WHERE_BYTES = REDIS_HOST_BYTES + 32 };
 
-enum link_state { LINK_WAITING, LINK_ASKING, LINK_CONNECTING, LINK_GREETING, LINK_READY, LINK_CLOSING };
+/* Each is left for the next one, or for LINK_WAITING; LINK_SECURING only with TLS. */
+enum link_state { LINK_WAITING, LINK_ASKING, LINK_CONNECTING, LINK_SECURING, LINK_GREETING, LINK_READY, LINK_CLOSING };
 
 struct redis_call {
     redis_done *done; /* NULL: reported as REDIS_LOST at its deadline; a late reply is dropped */
@@ -36,6 +37,7 @@ struct redis_link {
     void (*ready)(void *arg, bool ready);
     void *arg;
 
+    struct redis_tls *tls; /* NULL: plain */
     bool to_master, to_sentinel;
     char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the current connection */
     bool is_batch_begun;
@@ -46,7 +48,7 @@ struct redis_link {
 
     enum link_state state;
     struct redis_connect *connect; /* in LINK_CONNECTING, and until a cancelled attempt has ended */
-    struct redis_wire *wire;       /* in LINK_GREETING and LINK_READY */
+    struct redis_wire *wire;       /* in LINK_SECURING, LINK_GREETING and LINK_READY */
     unsigned wires_open;           /* including those still closing */
     unsigned attempts;             /* since the last connection that held */
     uint64_t ready_since_ms;
@@ -80,13 +82,16 @@ void link_arm(struct redis_link *link, uint64_t ms);
 void link_wake(struct redis_link *link);
 /* False: the command did not fit into the output buffer. */
 MUST_CHECK bool link_send(struct redis_link *link, size_t argc, const struct text *argv, redis_done *done, void *arg);
-void link_take_wire(struct redis_link *link, union redis_stream *stream);
+/* tls: NULL if plain. */
+void link_take_wire(struct redis_link *link, union redis_stream *stream, struct tls_session *tls);
 /* Fails the pending calls and closes the wire. */
 void link_drop_wire(struct redis_link *link);
 
 /* link_connect.c */
 
 void link_attempt(struct redis_link *link);
+/* The TLS handshake is complete. */
+void link_on_secured(void *arg);
 /* The only way in which a connection ends while the link lives. */
 void link_lose(struct redis_link *link, const char *why);
 void link_name_place(struct redis_link *link);

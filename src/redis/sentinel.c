@@ -69,15 +69,16 @@ static void timer_restart(struct redis_sentinel *sentinel)
 
 /* Two connections each, because a subscribed one takes no questions. */
 static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct redis_target *all, unsigned index,
-                      uint32_t timeout_ms)
+                      struct redis_tls *tls, uint32_t timeout_ms)
 {
-    struct redis_target target = {.port = all->sentinels[index].port};
+    struct redis_target target = {.port = all->sentinels[index].port, .tls = all->tls};
     struct redis_link_settings settings = {
         .name = "sentinel",
         .durations = HISTOGRAM_REDIS_SENTINEL,
         .timeout_ms = timeout_ms,
         .backoff_max_ms = BACKOFF_MAX_MS,
         .calls_max = CALLS_MAX,
+        .tls = tls,
         .to_sentinel = true,
     };
 
@@ -91,7 +92,8 @@ static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct 
     secure_wipe(&target, sizeof target);
 }
 
-struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis_target *target, uint32_t timeout_ms)
+struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis_target *target, struct redis_tls *tls,
+                                             uint32_t timeout_ms)
 {
     struct redis_sentinel *sentinel = mem_alloc(sizeof *sentinel);
 
@@ -105,7 +107,7 @@ struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis
     sentinel->timer.data = sentinel;
     for (unsigned i = 0; i < sentinel->peer_count; i++) {
         sentinel->peers[i].sentinel = sentinel;
-        peer_open(&sentinel->peers[i], loop, target, i, timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS);
+        peer_open(&sentinel->peers[i], loop, target, i, tls, timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS);
     }
     timer_restart(sentinel);
     return sentinel;

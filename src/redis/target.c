@@ -196,15 +196,14 @@ static bool lacks_only_scheme(struct text url)
 }
 
 /* Quotes the address only if it cannot hold a password. */
-static bool refuse_scheme(struct text url, struct buf *ret_why)
+static void refuse_scheme(struct text url, struct buf *ret_why)
 {
-    buf_append_str(ret_why, "A Redis address must begin with redis://, redis-sentinel:// or unix: (TLS to Redis is not "
-                            "supported)");
+    buf_append_str(ret_why, "A Redis address must begin with redis://, rediss://, redis-sentinel://, "
+                            "rediss-sentinel:// or unix:");
     if (lacks_only_scheme(url))
         buf_printf(ret_why, ": did you mean %s%.*s?", url.ptr[0] == '/' ? "unix:" : "redis://", TEXT_ARG(url));
     else
         buf_append_str(ret_why, ".");
-    return false;
 }
 
 bool redis_target_add_sentinel_auth(struct text line, struct redis_target *target, struct buf *ret_why)
@@ -224,17 +223,28 @@ bool redis_target_add_sentinel_auth(struct text line, struct redis_target *targe
 
 bool redis_target_parse(struct text url, struct redis_target *ret_target, struct buf *ret_why)
 {
+    static const struct {
+        struct text scheme;
+        bool (*parse)(struct text rest, struct redis_target *target, struct buf *ret_why);
+        bool tls;
+    } SCHEMES[] = {
+        {TEXT("redis://"), parse_tcp, false},
+        {TEXT("rediss://"), parse_tcp, true},
+        {TEXT("redis-sentinel://"), parse_sentinels, false},
+        {TEXT("rediss-sentinel://"), parse_sentinels, true},
+        {TEXT("unix:"), parse_unix, false},
+    };
     struct redis_target target = {0};
-    bool is_good;
+    bool is_good = false, is_known = false;
 
-    if (text_starts_with(url, TEXT("redis://")))
-        is_good = parse_tcp(text_skip(url, strlen("redis://")), &target, ret_why);
-    else if (text_starts_with(url, TEXT("redis-sentinel://")))
-        is_good = parse_sentinels(text_skip(url, strlen("redis-sentinel://")), &target, ret_why);
-    else if (text_starts_with(url, TEXT("unix:")))
-        is_good = parse_unix(text_skip(url, strlen("unix:")), &target, ret_why);
-    else
-        is_good = refuse_scheme(url, ret_why);
+    for (size_t i = 0; i < sizeof SCHEMES / sizeof *SCHEMES && !is_known; i++) {
+        is_known = text_starts_with(url, SCHEMES[i].scheme);
+        target.tls = SCHEMES[i].tls;
+        if (is_known)
+            is_good = SCHEMES[i].parse(text_skip(url, SCHEMES[i].scheme.len), &target, ret_why);
+    }
+    if (!is_known)
+        refuse_scheme(url, ret_why);
     if (is_good)
         *ret_target = target;
     secure_wipe(&target, sizeof target);

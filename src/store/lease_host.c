@@ -122,6 +122,7 @@ struct lease *lease_host_create(struct store *store)
         .timeout_ms = store->settings.timeout_ms,
         .min_replicas = store->settings.min_replicas,
         .resolver = store->sentinel ? redis_sentinel_resolver(store->sentinel) : NULL,
+        .tls = store->settings.tls,
         .may_be_replaced = store->sentinel || store->settings.durability_asserted,
         .group = &store->links,
         .accepts_loss = store->settings.unsafe_redis,

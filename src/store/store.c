@@ -58,7 +58,7 @@ static struct redis_resolver *make_resolver(struct store *store, const struct re
 {
     if (target->sentinel_count == 0)
         return NULL;
-    store->sentinel = redis_sentinel_create(store->loop, target, store->settings.timeout_ms);
+    store->sentinel = redis_sentinel_create(store->loop, target, store->settings.tls, store->settings.timeout_ms);
     return redis_sentinel_resolver(store->sentinel);
 }
 
@@ -73,6 +73,7 @@ static struct redis_link *make_link(struct store *store, const struct redis_targ
         .backoff_max_ms = BACKOFF_MAX_MS,
         .calls_max = CALLS_MAX,
         .resolver = resolver,
+        .tls = store->settings.tls,
         .to_master = true,
     };
     struct redis_link *link = redis_link_create(store->loop, target, &settings, on_state, store);

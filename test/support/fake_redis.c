@@ -23,6 +23,7 @@ struct fake_redis {
     bool is_listening, is_closing, is_reading_stopped;
     unsigned listeners_open;
     struct list connections;
+    struct tls_context *tls; /* NULL: plain */
     struct fake_rule rules[RULES_MAX];
     unsigned used[RULES_MAX];
     size_t rule_count;
@@ -42,7 +43,8 @@ struct fake_connection {
     } peer;
     uv_timer_t timer; /* delays an answer */
     const struct fake_rule *waiting;
-    struct buf input;
+    struct tls_session *tls;
+    struct buf input, sealed;
     char name[NAME_BYTES];
     bool is_closing;
     unsigned handles_open;
@@ -59,6 +61,7 @@ static void free_when_empty(struct fake_redis *fake)
         free(fake->commands[i]);
     free(fake->commands);
     free(fake->path);
+    tls_context_release(fake->tls);
     free(fake);
 }
 
@@ -73,6 +76,8 @@ static void connection_handle_closed(uv_handle_t *handle)
         return;
     list_remove(&c->node);
     buf_finish(&c->input);
+    buf_finish(&c->sealed);
+    tls_session_free(c->tls);
     free(c);
     free_when_empty(fake);
 }
@@ -94,7 +99,7 @@ static void written(uv_write_t *write, int status)
     free(write);
 }
 
-static void send_bytes(struct fake_connection *c, const char *bytes, size_t count)
+static void send_raw(struct fake_connection *c, const char *bytes, size_t count)
 {
     uv_write_t *write = mem_alloc(sizeof *write);
     uv_buf_t buf = uv_buf_init(mem_copy_text(bytes, count), (unsigned)count);
@@ -102,6 +107,24 @@ static void send_bytes(struct fake_connection *c, const char *bytes, size_t coun
     write->data = buf.base;
     if (uv_write(write, &c->peer.stream, &buf, 1, written) != 0)
         written(write, 0);
+}
+
+static void send_sealed(struct fake_connection *c)
+{
+    CHECK(!c->sealed.failed);
+    if (c->sealed.len > 0)
+        send_raw(c, c->sealed.ptr, c->sealed.len);
+    buf_clear(&c->sealed);
+}
+
+static void send_bytes(struct fake_connection *c, const char *bytes, size_t count)
+{
+    if (!c->tls || tls_session_state(c->tls) != TLS_OPEN) {
+        send_raw(c, bytes, count);
+        return;
+    }
+    CHECK(tls_send(c->tls, (struct text){bytes, count}, &c->sealed));
+    send_sealed(c);
 }
 
 static void act(struct fake_connection *c, const struct fake_rule *rule)
@@ -240,7 +263,17 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
         connection_close(c, false);
         return;
     }
-    buf_append(&c->input, buf->base, (size_t)count);
+    if (c->tls) {
+        enum tls_state state = tls_receive(c->tls, (struct text){buf->base, (size_t)count}, &c->input, &c->sealed);
+
+        send_sealed(c);
+        if (state == TLS_FAILED) {
+            connection_close(c, false);
+            return;
+        }
+    } else {
+        buf_append(&c->input, buf->base, (size_t)count);
+    }
     CHECK(!c->input.failed);
     serve(c);
 }
@@ -253,6 +286,8 @@ static void on_connection(uv_stream_t *listener, int status)
     CHECK(status == 0);
     c->fake = fake;
     buf_init(&c->input, INPUT_MAX_BYTES);
+    buf_init(&c->sealed, INPUT_MAX_BYTES);
+    c->tls = fake->tls ? tls_session_accept(fake->tls) : NULL;
     CHECK(uv_timer_init(fake->loop, &c->timer) == 0);
     CHECK((fake->path ? uv_pipe_init(fake->loop, &c->peer.pipe, 0) : uv_tcp_init(fake->loop, &c->peer.tcp)) == 0);
     c->handles_open = 2;
@@ -329,6 +364,12 @@ void fake_redis_close(struct fake_redis *fake)
     if (fake->path)
         unlink(fake->path);
     free_when_empty(fake);
+}
+
+void fake_redis_secure(struct fake_redis *fake, struct tls_context *tls)
+{
+    tls_context_release(fake->tls);
+    fake->tls = tls ? tls_context_hold(tls) : NULL;
 }
 
 uint16_t fake_redis_port(const struct fake_redis *fake)

@@ -4,6 +4,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "tls/session.h"
 #include <uv.h>
 
 struct fake_redis;
@@ -37,6 +38,8 @@ struct fake_rule {
 struct fake_redis *fake_redis_create(uv_loop_t *loop, const char *path);
 /* Closes everything. Its memory is freed once the loop has run. */
 void fake_redis_close(struct fake_redis *fake);
+/* Connections that it accepts from now on begin with a TLS handshake; NULL: no longer. Holds the context. */
+void fake_redis_secure(struct fake_redis *fake, struct tls_context *tls);
 uint16_t fake_redis_port(const struct fake_redis *fake);
 
 /* The newest rule that matches applies. The strings must outlive it. */

@@ -15,6 +15,10 @@
 
 enum { ARGS_MAX = 16 };
 
+struct redis_server_tls_paths {
+    char ca[PROCESS_PATH_BYTES], certificate[PROCESS_PATH_BYTES], key[PROCESS_PATH_BYTES], port[8];
+};
+
 const char *redis_server_binary(void)
 {
     const char *other = getenv("CHATELAINE_TEST_REDIS_SERVER");
@@ -192,10 +196,29 @@ void redis_server_wait_up(struct redis_server *server)
     }
 }
 
+/* Replicas and Sentinels use TLS between them, too. */
+static void add_tls(const struct redis_server *server, const char **argv, struct redis_server_tls_paths *paths)
+{
+    const char *folder = server->options.tls;
+    const char *const words[] = {
+        "--tls-ca-cert-file", paths->ca,  "--tls-cert-file",    paths->certificate,
+        "--tls-key-file",     paths->key, "--tls-auth-clients", server->options.asks_for_certificates ? "yes" : "no",
+        "--tls-replication",  "yes",      "--tls-port",         paths->port};
+
+    if (!folder)
+        return;
+    snprintf(paths->ca, sizeof paths->ca, "%s/ca.pem", folder);
+    snprintf(paths->certificate, sizeof paths->certificate, "%s/redis.pem", folder);
+    snprintf(paths->key, sizeof paths->key, "%s/redis.key", folder);
+    snprintf(paths->port, sizeof paths->port, "%u", server->port);
+    memcpy(argv, words, sizeof words);
+}
+
 static void run(struct redis_server *server)
 {
+    struct redis_server_tls_paths tls;
     char port[8], announced_port[8], load_delay[16];
-    const char *argv[40] = {redis_server_binary(),
+    const char *argv[56] = {redis_server_binary(),
                             "--dir",
                             server->folder,
                             "--unixsocket",
@@ -225,7 +248,7 @@ static void run(struct redis_server *server)
         memcpy(argv + argc, GUARDS, sizeof GUARDS);
         argc += sizeof GUARDS / sizeof *GUARDS;
     }
-    snprintf(port, sizeof port, "%u", server->options.behind_proxy ? 0 : server->port);
+    snprintf(port, sizeof port, "%u", server->options.behind_proxy || server->options.tls ? 0 : server->port);
     snprintf(announced_port, sizeof announced_port, "%u", server->port);
     if (server->options.behind_proxy) {
         const char *announced[] = {"--replica-announce-ip", "127.0.0.1", "--replica-announce-port", announced_port};
@@ -241,6 +264,7 @@ static void run(struct redis_server *server)
         argv[argc++] = "--key-load-delay";
         argv[argc++] = load_delay;
     }
+    add_tls(server, argv + argc, &tls);
     unlink(server->socket_path);
     process_start(&server->process, server->folder, "redis", argv);
     if (server->options.load_delay_us == 0)

@@ -16,21 +16,33 @@ static bool says(const struct redis_server *server, const char *wanted, const ch
     return strstr(reply, wanted) != NULL;
 }
 
-static void sentinel_start(struct redis_server *server, uint16_t master_port)
+/* The lines of sentinel.conf for TLS; none without. */
+static void print_tls(const char *folder, unsigned port, char *ret_conf, size_t size)
 {
-    char path[PROCESS_PATH_BYTES], conf[1024];
+    ret_conf[0] = '\0';
+    if (folder)
+        snprintf(ret_conf, size,
+                 "tls-port %u\ntls-ca-cert-file %s/ca.pem\ntls-cert-file %s/redis.pem\ntls-key-file %s/redis.key\n"
+                 "tls-auth-clients no\ntls-replication yes\n",
+                 port, folder, folder, folder);
+}
+
+static void sentinel_start(struct redis_server *server, uint16_t master_port, const char *tls)
+{
+    char path[PROCESS_PATH_BYTES], conf[2048], tls_conf[1024];
 
     server->options.tcp = true;
     folder_make(server->folder);
     snprintf(server->socket_path, sizeof server->socket_path, "%.100s/sentinel.sock", server->folder);
     server->port = redis_server_free_port();
     snprintf(path, sizeof path, "%.100s/sentinel.conf", server->folder);
+    print_tls(tls, server->port, tls_conf, sizeof tls_conf);
     snprintf(conf, sizeof conf,
-             "port %u\nbind 127.0.0.1\nunixsocket %s\ndir %s\n"
+             "%sport %u\nbind 127.0.0.1\nunixsocket %s\ndir %s\n"
              "sentinel monitor " SENTINELS_MASTER_NAME " 127.0.0.1 %u 2\n"
              "sentinel down-after-milliseconds " SENTINELS_MASTER_NAME " 1000\n"
              "sentinel failover-timeout " SENTINELS_MASTER_NAME " 4000\n",
-             server->port, server->socket_path, server->folder, master_port);
+             tls_conf, tls ? 0 : server->port, server->socket_path, server->folder, master_port);
     file_write(path, conf);
     process_start(&server->process, server->folder, "sentinel",
                   (const char *const[]){redis_server_binary(), path, "--sentinel", NULL});
@@ -76,12 +88,13 @@ bool sentinels_wait_whole(const struct sentinels *sentinels, unsigned timeout_ms
 
 static void print_url(struct sentinels *sentinels)
 {
+    const char *scheme = sentinels->redises[0]->options.tls ? "rediss-sentinel" : "redis-sentinel";
     int length = snprintf(sentinels->url, sizeof sentinels->url,
-                          "redis-sentinel://127.0.0.1:%u,127.0.0.1:%u,127.0.0.1:%u/" SENTINELS_MASTER_NAME,
+                          "%s://127.0.0.1:%u,127.0.0.1:%u,127.0.0.1:%u/" SENTINELS_MASTER_NAME, scheme,
                           sentinels->servers[0].port, sentinels->servers[1].port, sentinels->servers[2].port);
 
-    snprintf(sentinels->url_of_first, sizeof sentinels->url_of_first,
-             "redis-sentinel://127.0.0.1:%u/" SENTINELS_MASTER_NAME, sentinels->servers[0].port);
+    snprintf(sentinels->url_of_first, sizeof sentinels->url_of_first, "%s://127.0.0.1:%u/" SENTINELS_MASTER_NAME,
+             scheme, sentinels->servers[0].port);
     if (length < 0 || (size_t)length >= sizeof sentinels->url)
         abort();
 }
@@ -97,7 +110,8 @@ void sentinels_start(struct sentinels *sentinels, struct redis_server *master, u
     snprintf(port, sizeof port, "%u", master->port);
     for (unsigned i = 0; i < replicas; i++) {
         sentinels->redises[i + 1] = &sentinels->replicas[i];
-        redis_server_start(&sentinels->replicas[i], &(struct redis_server_options){.tcp = true, .guarded = true});
+        redis_server_start(&sentinels->replicas[i],
+                           &(struct redis_server_options){.tcp = true, .guarded = true, .tls = master->options.tls});
         /* Also if its connection comes through a proxy, from a Unix socket. */
         redis_server_tell(&sentinels->replicas[i], "CONFIG", "SET", "replica-announce-ip", "127.0.0.1", NULL);
         redis_server_tell(&sentinels->replicas[i], "REPLICAOF", "127.0.0.1", port, NULL);
@@ -105,7 +119,7 @@ void sentinels_start(struct sentinels *sentinels, struct redis_server *master, u
     master->options.guarded = true;
     redis_server_tell(master, "CONFIG", "SET", "min-replicas-to-write", "1", "min-replicas-max-lag", "2", NULL);
     for (unsigned i = 0; i < SENTINELS; i++)
-        sentinel_start(&sentinels->servers[i], master->port);
+        sentinel_start(&sentinels->servers[i], master->port, master->options.tls);
     for (unsigned i = 0; i < SENTINELS; i++)
         redis_server_wait_up(&sentinels->servers[i]);
     print_url(sentinels);

@@ -82,6 +82,34 @@ Test(doctor, tells_what_is_asserted_from_what_is_seen)
         cr_expect_str_neq(report.checks[i].name, "stop-writes-on-bgsave-error", "nobody can know");
 }
 
+Test(doctor, tells_how_redis_is_reached)
+{
+    enum { NOW_S = 1767225600, DAY = 24 * 60 * 60 };
+    static const struct {
+        bool has_tls, is_elsewhere;
+        int64_t not_after_s;
+        enum doctor_status status;
+        const char *detail;
+    } CASES[] = {
+        {false, false, 0, DOCTOR_OK, "no TLS, on this machine"},
+        {false, true, 0, DOCTOR_WARN, "no TLS"},
+        {true, true, 0, DOCTOR_OK, "TLS, with a verified certificate"},
+        {true, false, NOW_S + 15 * DAY, DOCTOR_OK, "TLS, with a verified certificate"},
+        {true, true, NOW_S + 13 * DAY + 1, DOCTOR_WARN, "TLS; --redis-cert expires in 13 days"},
+    };
+
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        make_fit();
+        evidence.has_tls = CASES[i].has_tls;
+        evidence.is_elsewhere = CASES[i].is_elsewhere;
+        evidence.certificate_not_after_s = CASES[i].not_after_s;
+        evidence.now_s = NOW_S;
+        doctor_evaluate(&evidence, &report);
+        cr_expect_eq(check_named("redis-tls")->status, CASES[i].status, "case %zu", i);
+        cr_expect_str_eq(check_named("redis-tls")->detail, CASES[i].detail, "case %zu", i);
+    }
+}
+
 Test(doctor, names_the_server_and_the_sentinel_that_does_not_answer)
 {
     make_fit_with_sentinels();

@@ -149,7 +149,7 @@ static void make_follower_of_sentinels(int64_t replicas, int64_t min_replicas)
 {
     const struct redis_target target = {.master_name = "keys", .sentinel_count = 1, .sentinels = {{"127.0.0.1", 1}}};
 
-    fixture.store->sentinel = fence()->sentinel = redis_sentinel_create(&fixture.loop, &target, 100);
+    fixture.store->sentinel = fence()->sentinel = redis_sentinel_create(&fixture.loop, &target, NULL, 100);
     cr_assert_eq(uv_timer_stop(&fixture.store->probe), 0); /* otherwise the real Redis would be counted */
     fence()->replicas_listed = replicas;
     fence()->min_replicas = min_replicas;

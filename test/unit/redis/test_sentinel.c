@@ -118,7 +118,7 @@ static void open_links(void)
 
     for (unsigned i = 0; i < PEERS; i++)
         target.sentinels[i] = (struct redis_address){"127.0.0.1", fake_redis_port(w.peers[i])};
-    w.sentinel = redis_sentinel_create(&w.loop, &target, TIMEOUT_MS);
+    w.sentinel = redis_sentinel_create(&w.loop, &target, NULL, TIMEOUT_MS);
     settings.resolver = redis_sentinel_resolver(w.sentinel);
     for (unsigned i = 0; i < LINKS; i++)
         w.links[i] = redis_link_create(&w.loop, &target, &settings, on_ready, NULL);

@@ -21,6 +21,7 @@ Test(redis_target, reads_what_is_right)
         {"redis://[fe80::1]", {.host = "fe80::1", .port = 6379}},
         {"redis://:secret@host", {.host = "host", .port = 6379, .password = "secret"}},
         {"redis://app:p%40s:s%2F@h:7/3", {.host = "h", .port = 7, .db = 3, .user = "app", .password = "p@s:s/"}},
+        {"rediss://host:6380/1", {.host = "host", .port = 6380, .db = 1, .tls = true}},
         {"redis://app:a@b@host", {.host = "host", .port = 6379, .user = "app", .password = "a@b"}},
         {"unix:/run/redis.sock", {.is_unix = true, .host = "/run/redis.sock"}},
         {"unix:///run/redis.sock?db=4", {.is_unix = true, .host = "/run/redis.sock", .db = 4}},
@@ -39,6 +40,7 @@ Test(redis_target, reads_what_is_right)
         cr_assert_str_eq(got.host, wanted->host, "%s", CASES[i].url);
         cr_assert_eq(got.port, wanted->port, "%s", CASES[i].url);
         cr_assert_eq(got.db, wanted->db, "%s", CASES[i].url);
+        cr_assert_eq(got.tls, wanted->tls, "%s", CASES[i].url);
         cr_assert_str_eq(got.user, wanted->user, "%s", CASES[i].url);
         cr_assert_str_eq(got.password, wanted->password, "%s", CASES[i].url);
         buf_finish(&why);
@@ -52,6 +54,8 @@ Test(redis_target, reads_sentinels)
         struct redis_target target;
     } CASES[] = {
         {"redis-sentinel://a/keys", {.sentinel_count = 1, .sentinels = {{"a", 26379}}, .master_name = "keys"}},
+        {"rediss-sentinel://a/keys",
+         {.sentinel_count = 1, .sentinels = {{"a", 26379}}, .master_name = "keys", .tls = true}},
         {"redis-sentinel://a:1,[::1]:2,10.0.0.3/my-master_1.2/7",
          {.sentinel_count = 3,
           .sentinels = {{"a", 1}, {"::1", 2}, {"10.0.0.3", 26379}},
@@ -80,6 +84,7 @@ Test(redis_target, reads_sentinels)
             cr_assert_eq(got.sentinels[s].port, wanted->sentinels[s].port, "%s", CASES[i].url);
         }
         cr_assert_eq(got.db, wanted->db, "%s", CASES[i].url);
+        cr_assert_eq(got.tls, wanted->tls, "%s", CASES[i].url);
         cr_assert_str_eq(got.user, wanted->user, "%s", CASES[i].url);
         cr_assert_str_eq(got.password, wanted->password, "%s", CASES[i].url);
         cr_assert(got.host[0] == '\0' && got.port == 0 && !got.is_unix, "%s", CASES[i].url);
@@ -153,7 +158,9 @@ Test(redis_target, refuses_what_is_wrong_without_telling_the_password)
         "",
         "localhost:6379",
         "http://host",
-        "rediss://host",
+        "rediss://",
+        "rediss://host:0",
+        "rediss-sentinel://a",
         "redis://",
         "redis://:6379",
         "redis://host:",
