@@ -46,6 +46,7 @@
     X(METRIC_CACHE_UNKNOWN, counter, "chatelaine_cache_lookups_total", "result=\"unknown_key\"", "")                \
     X(METRIC_CACHE_MISS, counter, "chatelaine_cache_lookups_total", "result=\"miss\"", "")                          \
     X(METRIC_CACHE_NO_LEASE, counter, "chatelaine_cache_lookups_total", "result=\"no_lease\"", "")                  \
+    X(METRIC_CACHE_ENABLED, gauge, "chatelaine_cache_enabled", "", "1 with leases (--lease-ms above 0).")           \
     X(METRIC_CACHE_ENTRIES, gauge, "chatelaine_cache_entries", "", "Keys in the cache.")                            \
     X(METRIC_CACHE_SHARED, counter, "chatelaine_cache_shared_reads_total", "",                                      \
       "Checks decided by a read that another check had started.")                                                   \

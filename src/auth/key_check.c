@@ -74,6 +74,7 @@ struct key_checker *key_checker_create(struct keyring *keyring, struct store *st
         checker->cache = key_cache_create(memory->entries_max, memory->bytes_max);
         membership_listen(member, &EVENTS, checker);
     }
+    metric_set(METRIC_CACHE_ENABLED, checker->cache != NULL);
     return checker;
 }
 

@@ -238,7 +238,7 @@ static void log_loss(const struct membership *member)
     const struct log_field id = log_str("membership", member->id.text), why = log_str("why", lease_trouble(member)),
                            suppressed = log_int("suppressed", member->loss_pause.suppressed);
 
-    if (member->settings->resolver)
+    if (member->settings->may_be_replaced)
         LOG(LOG_WARN, "lease lost: checks are answered 503 until the next one", id, why, suppressed);
     else
         LOG(LOG_WARN, "lease lost: checks read Redis until the next one (slower, still correct)", id, why, suppressed);

@@ -185,6 +185,8 @@ Test(lease, a_key_that_is_remembered_costs_redis_nothing)
         cr_assert_eq(fixture_try_key(&fixture, 1, fixture.manager.secret), 200);
     cr_expect_eq(reads_of_keys(&fixture), CHECKS, "strict mode remembers nothing");
     cr_expect_eq(fixture_metric(&fixture, 1, "\nchatelaine_lease_held "), 0);
+    cr_expect_eq(fixture_metric(&fixture, 0, "\nchatelaine_cache_enabled "), 1);
+    cr_expect_eq(fixture_metric(&fixture, 1, "\nchatelaine_cache_enabled "), 0);
     cr_expect_eq(sessions(&fixture), 1, "a strict node is waited for by nobody");
     fixture_stop(&fixture);
 }

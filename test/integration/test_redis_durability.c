@@ -196,6 +196,10 @@ Test(redis_durability, without_acknowledged_heartbeats_nothing_is_decided)
         cr_assert_gt(deadline_left_ms(deadline), 0, "checks go on without a lease");
         poll(NULL, 0, STEP_MS);
     }
+    while (!file_contains(service.fixture.nodes[0].process.err_path, "lease lost: checks are answered 503 until")) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "the log says something else");
+        poll(NULL, 0, STEP_MS);
+    }
     redis_server_tell(&service.fixture.redis, "CLIENT", "UNPAUSE", NULL);
     fixture_await_key(&service.fixture, 0, key.secret, 200);
     fixture_stop(&service.fixture);
