@@ -1,0 +1,188 @@
+# Sourced by scripts/alerts: cause_ALERT sets the scene and makes the cause happen. What has to go on until the alert
+# fires runs beside.
+# shellcheck shell=bash disable=SC2154,SC2317,SC2034
+
+freeze_redis() { kill -STOP "$redis_pid"; }
+
+cause_NodeDown() {
+    scene
+    kill -STOP "$node1_pid"
+}
+cause_NodeNotReady() {
+    scene
+    freeze_redis
+}
+cause_ChecksUnavailable() {
+    scene
+    freeze_redis
+    beside keep_checking
+}
+cause_ChecksSlow() {
+    scene --lease-ms 0
+    beside stutter "$redis_pid" 0.2 0.02
+    beside load 4
+}
+cause_NoLease() {
+    scene
+    freeze_redis
+}
+cause_LeaseLostOften() {
+    scene
+    beside stutter "$redis_pid" 1.4 1
+}
+# Five revocations at once, while a node that has a lease is paused.
+revoke_without_an_acknowledgement() {
+    local ids=() id rest
+    scene
+    add_node
+    watched
+    for _ in 1 2 3 4 5; do
+        read -r id rest < <(create_key)
+        ids+=("$id")
+    done
+    kill -STOP "$node_pid"
+    for id in "${ids[@]}"; do revoke_key "$id" >/dev/null & done
+}
+cause_RevocationsWait() { revoke_without_an_acknowledgement; }
+cause_RevocationsSlow() { revoke_without_an_acknowledgement; }
+cause_RevocationsFailed() {
+    revoke_without_an_acknowledgement
+    sleep 0.3
+    kill -KILL "$redis_pid"
+    forget "$redis_pid"
+    run_redis
+}
+cause_RevocationLogIncomplete() {
+    local id rest
+    scene --revocation-log /dev/full
+    read -r id rest < <(create_key)
+    revoke_key "$id" >/dev/null
+}
+cause_RedisFull() {
+    scene
+    redis config set maxmemory 1mb >/dev/null
+    create_key >/dev/null
+}
+cause_RedisSlow() {
+    scene
+    beside stutter "$redis_pid" 0.3 0.05
+}
+cause_RedisLosesCommands() {
+    scene --redis-timeout-ms 300
+    freeze_redis
+}
+cause_RedisSwitched() {
+    scene_of_sentinel
+    redis-cli -p "$sentinel_port" sentinel failover alerts >/dev/null
+}
+# Turns a live key into a test key, behind the nodes' back.
+cause_RecordsAltered() {
+    local id secret digest
+    scene
+    read -r id secret < <(create_key)
+    digest=$(redis get "chatelaine:id:$id")
+    redis get "chatelaine:key:$digest" | sed '1s/live/test/' | redis -x set "chatelaine:key:$digest" >/dev/null
+    check "$secret" >/dev/null
+}
+cause_RevokedKeyUsed() {
+    local id secret
+    scene
+    read -r id secret < <(create_key)
+    revoke_key "$id" >/dev/null
+    check "$secret" >/dev/null
+}
+cause_LoginGuessing() {
+    scene
+    for _ in $(seq 120); do log_in "$email" 'not her password' 000000 192.0.2.1 >/dev/null; done
+}
+# From a network of its own each time, so that nothing but the email tells that they belong together.
+guess_password() { # FROM TO PASSWORD: at the same time
+    local i guesses=()
+    for i in $(seq "$1" "$2"); do
+        log_in "$email" "$3" 000000 "198.51.$i.7" >/dev/null &
+        guesses+=("$!")
+    done
+    wait "${guesses[@]}"
+}
+cause_LoginAttack() {
+    scene --trusted-proxies 127.0.0.1/32
+    guess_password 1 20 'not her password'
+    guess_password 21 40 'not her password'
+}
+cause_UserLocked() {
+    local i
+    scene --trusted-proxies 127.0.0.1/32
+    for i in $(seq 1 10 111); do
+        guess_password "$i" $((i + 9)) 'amber falcons drift at 42'
+        forget_attempts
+    done
+}
+cause_PasswordQueueFull() {
+    local i
+    scene --trusted-proxies 127.0.0.1/32 --password-parallel 1 --password-queue 1
+    for i in $(seq 12); do log_in "nobody$i@console.test" 'whatever it may be' 000000 "198.51.$i.7" >/dev/null & done
+}
+# The node is stopped while it works, as by a hypervisor that gives its CPU to others.
+cause_LoopLag() {
+    scene
+    beside load 16
+    beside stutter "$node1_pid" 0.15 0.1
+}
+cause_LoopBusy() {
+    scene
+    for _ in 1 2 3; do beside load 32; done
+}
+# Connections that have begun a request are not idle, and make no room.
+cause_ConnectionsShed() {
+    local port i
+    scene --connections-max 4
+    port=${node1_url##*:}
+    for i in $(seq 8); do
+        exec {connection}<>"/dev/tcp/127.0.0.1/$port"
+        printf 'GET / HTTP/1.1\r\n' >&"$connection" || true
+        sleep 0.2
+    done
+}
+cause_ProxyHeadersRefused() {
+    scene
+    add_node --proxy-protocol --trusted-proxies 127.0.0.1/32
+    instance=$internal
+    watched
+    beside keep_knocking "$url"
+}
+keep_knocking() { while sleep 0.2; do curl -s "$1/" || true; done; }
+# The table of refused keys holds 1,024 between two writes. The one of used keys holds 65,536 and overflows only if Redis
+# takes no write meanwhile.
+cause_UsageDropped() {
+    scene --usage-flush-ms 60000
+    make_keys 1500 "$dir/keys"
+    BENCH_ONCE=1 BENCH_PATH=/v1/team wrk -s test/bench/check.lua -t1 -c8 -d60 "$node1_url" -- "$dir/keys" >/dev/null
+}
+cause_LogLinesDropped() {
+    mkfifo "$dir/stuck"
+    sleep 600 <>"$dir/stuck" &
+    besides+=("$!")
+    log_to=$dir/stuck scene --access-log-sample 1
+    beside load 4
+}
+# A user who may not CONFIG, as with managed services: nobody can see how Redis writes its file.
+cause_DurabilityAsserted() {
+    local port
+    scene
+    port=$(free_port)
+    redis config set port "$port" >/dev/null
+    redis acl setuser managed on '>managed' '~*' '&*' +@all -config >/dev/null
+    CHATELAINE_REDIS=redis://managed:managed@127.0.0.1:$port add_node --redis-durability asserted
+    instance=$internal
+    watch "${instances[@]}"
+}
+# A copy of the program that says another version.
+cause_VersionsDiffer() {
+    local version
+    scene
+    version=$("$binary" --version | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -1)
+    LC_ALL=C sed "s/${version//./\\.}/${version%.*}.x/g" "$binary" >"$dir/other"
+    chmod +x "$dir/other"
+    binary=$dir/other add_node
+    watch "${instances[@]}"
+}
