@@ -165,6 +165,40 @@ cause_LogLinesDropped() {
     log_to=$dir/stuck scene --access-log-sample 1
     beside load 4
 }
+# add_tls_node DAYS [FLAG…]: with a certificate for so many days.
+add_tls_node() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days "$1" -subj /CN=localhost \
+        -keyout "$dir/tls.key" -out "$dir/tls.pem" 2>/dev/null
+    chmod 600 "$dir/tls.key"
+    shift
+    add_node --tls-cert "$dir/tls.pem" --tls-key "$dir/tls.key" "$@"
+    instance=$internal
+}
+cause_CertificateExpires() {
+    scene
+    add_tls_node 13
+    watch "${instances[@]}"
+}
+cause_CertificateExpiresSoon() {
+    scene
+    add_tls_node 1
+    watch "${instances[@]}"
+}
+cause_CertificateNotReloaded() {
+    scene
+    add_tls_node 90
+    watched
+    echo 'no certificate' >"$dir/tls.pem"
+    kill -HUP "$node_pid"
+}
+# Connections that never say hello, more than may shake hands at once.
+cause_HandshakesRefused() {
+    local i
+    scene
+    add_tls_node 90 --tls-handshakes-max 16
+    watched
+    for i in $(seq 40); do exec {connection}<>"/dev/tcp/127.0.0.1/${url##*:}"; done
+}
 # A user who may not CONFIG, as with managed services: nobody can see how Redis writes its file.
 cause_DurabilityAsserted() {
     local port
