@@ -329,9 +329,8 @@ static const struct option_row NODE_ROWS[] = {
      .min = 0,
      .max = 1000000000,
      .value_name = "N",
-     .help =
-         "Log one of N requests, drawn at random, with route, status and duration; 1 logs each, which costs as much "
-         "as a check does. 0 logs none. Refusals are logged anyway."},
+     .help = "Log one of N requests, drawn at random, with route, status and duration; 1 logs each. 0 logs none. "
+             "Refusals are logged anyway."},
 };
 
 static const struct option_row TLS_ROWS[] = {
