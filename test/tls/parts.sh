@@ -24,12 +24,15 @@ spread() { sort -g | awk '{v[NR] = $1} END {print v[1] " to " v[NR]}'; }
 rss_kib() { awk '/^VmRSS/ {print $2}' "/proc/$1/status"; }
 clients() { taskset -c 1 "$load" "$@"; }
 
-# node NAME: starts one on core 0; sets node_pid, port, internal_port and internal_url.
+# node NAME: starts one on core 0; sets node_pid, and what use_node sets.
 node() {
+    rm -f "$dir/ready.$1"
     start_node "$1" 10 taskset -c 0
-    port=${url##*:}
-    internal_url=$(jq -r .internal_listen "$dir/ready.$1")
-    internal_port=${internal_url##*:} internal_url=https://$internal_url
+    use_node "$1"
+}
+use_node() { # NAME: sets url, port, internal_url and internal_port
+    url=https://$(jq -r .listen "$dir/ready.$1") internal_url=https://$(jq -r .internal_listen "$dir/ready.$1")
+    port=${url##*:} internal_port=${internal_url##*:}
 }
 internal() { curl -sS --cert "$dir/gateway.pem" --key "$dir/gateway.key" "$internal_url$1"; } # PATH
 # metric NAME [LABEL PATTERN]: the sum of its series that match.
@@ -98,12 +101,12 @@ IDLE_MAX_BYTES=$((24 * 1024))
 # idle_with SENTENCE PATH: of a new node.
 idle_with() {
     local before after
-    rm -f "$dir/ready.idle"
     node idle
     clients full 10 "$port" >/dev/null # what the first connection needs once is not counted
     before=$(rss_kib "$node_pid")
     TLS_PATH=$2 in_background "$dir/idle" taskset -c 1 "$load" idle "$idle" "$port"
     until_true 120 grep -q '^opened=' "$dir/idle" || die "the connections were not opened in time"
+    [ "$(value opened "$dir/idle")" = "$idle" ] || die "only $(value opened "$dir/idle") connections could be opened"
     after=$(rss_kib "$node_pid")
     end_background "$background_pid"
     verdict "$1: $(((after - before) * 1024 / idle)) bytes each (at most $IDLE_MAX_BYTES)" \
@@ -113,7 +116,7 @@ idle_with() {
 }
 tls_memory() {
     local largest=/openapi.json bytes
-    bytes=$(curl -sS "$url$largest" | wc -c)
+    bytes=$(curl -sSf "$url$largest" | wc -c)
     idle_with "$idle idle connections after a check" /v1/whoami
     idle_with "$idle idle connections after the largest response ($((bytes / 1024)) KiB)" "$largest"
 }
