@@ -122,15 +122,15 @@ fi
 
 ### Bill of materials
 if has jq && has dpkg-query; then
-    SOURCE_DATE_EPOCH=1 "$source/packaging/sbom" "$program" 1.2.3 >"$work/sbom"
-    "$source/packaging/sbom" --check "$work/sbom" || fail "bill of materials"
+    SOURCE_DATE_EPOCH=1 "$source/scripts/packaging/sbom" "$program" 1.2.3 >"$work/sbom"
+    "$source/scripts/packaging/sbom" --check "$work/sbom" || fail "bill of materials"
     [ "$(jq -r '.creationInfo.created, .packages[0].versionInfo' "$work/sbom" | tr '\n' ' ')" = "1970-01-01T00:00:01Z 1.2.3 " ] ||
         fail "time or version in the bill of materials"
     for library in libuv1 libhiredis libcjson1 libssl3 libllhttp\|node-llhttp; do
         jq -r '.packages[].name' "$work/sbom" | grep -qE "^($library)" || fail "the bill of materials lacks $library"
     done
     jq '.relationships[1].relatedSpdxElement = "SPDXRef-nothing"' "$work/sbom" >"$work/broken"
-    "$source/packaging/sbom" --check "$work/broken" 2>/dev/null && fail "a broken bill of materials passes"
+    "$source/scripts/packaging/sbom" --check "$work/broken" 2>/dev/null && fail "a broken bill of materials passes"
 fi
 
 [ "$failures" = 0 ] && echo "files: everything holds together"
