@@ -29,8 +29,8 @@ A node of Chatelaine checks API keys from memory, at the speed of a static
 page. Once a revocation has been answered, no node accepts that key for a
 request that arrives later. All state is in a durable Redis.
 .
-The service is not started until it has settings: see
-/usr/share/doc/chatelaine/OPERATIONS.md.gz.")
+The service is not started until it has settings: see OPERATIONS.md in
+/usr/share/doc/chatelaine.")
 set(control ${CMAKE_CURRENT_SOURCE_DIR}/debian)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${control}/postinst ${control}/prerm ${control}/postrm ${control}/conffiles)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
