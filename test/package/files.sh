@@ -79,8 +79,12 @@ if has systemd-analyze; then
     done
 fi
 if has logrotate; then
-    logrotate --debug "$work/root/etc/logrotate.d/chatelaine" >"$work/said" 2>&1 || fail "logrotate: $(cat "$work/said")"
-    grep -i 'error: ' "$work/said" | grep -v 'unknown user' && fail "logrotate"
+    # The package's user need not exist on this machine.
+    sed "s/su chatelaine chatelaine/su $(id -un) $(id -gn)/" "$work/root/etc/logrotate.d/chatelaine" >"$work/logrotate"
+    chmod 644 "$work/logrotate"
+    logrotate --debug --state "$work/logrotate.state" "$work/logrotate" >"$work/said" 2>&1 ||
+        fail "logrotate: $(cat "$work/said")"
+    grep -i 'error: ' "$work/said" && fail "logrotate"
 fi
 
 ### Man pages. Cross references are to pages that need not be on this machine.
