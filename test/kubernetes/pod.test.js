@@ -3,13 +3,24 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+    chmodSync,
+    chownSync,
+    mkdirSync,
+    mkdtempSync,
+    readFileSync,
+    renameSync,
+    rmSync,
+    symlinkSync,
+    writeFileSync,
+} from 'node:fs';
+import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { render } from './helm.js';
-import { LEAST } from './values.js';
+import { FULL, LEAST } from './values.js';
 
 const IMAGE = process.env.CHATELAINE_IMAGE ?? 'chatelaine';
 const REDIS = 'redis:7.2-bookworm';
@@ -102,6 +113,39 @@ async function probe(id, { httpGet, periodSeconds, failureThreshold }, expected 
     assert.fail(`${httpGet.path}: ${last}\n${logsOf(id)}`);
 }
 
+/** A CA, or a certificate that it signs, and its key, in PEM. */
+function openssl(name, ...args) {
+    const [key, certificate] = [join(folder, `${name}.key`), join(folder, `${name}.crt`)];
+    const made = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
+    const { status, stderr } = spawnSync('openssl', [...made, '-keyout', key, '-out', certificate, ...args], {
+        encoding: 'utf8',
+    });
+    assert.equal(status, 0, stderr);
+    return { key: readFileSync(key, 'utf8'), certificate: readFileSync(certificate, 'utf8') };
+}
+const makeCa = () => openssl('ca', '-subj', '/CN=test CA', '-addext', 'keyUsage=critical,keyCertSign');
+const makePair = (name, usage) =>
+    openssl(
+        ...[name, '-subj', `/CN=${name}`, '-CA', join(folder, 'ca.crt'), '-CAkey', join(folder, 'ca.key')],
+        ...['-addext', `subjectAltName=DNS:${name}`, '-addext', `extendedKeyUsage=${usage}`],
+        ...['-addext', 'basicConstraints=critical,CA:FALSE'],
+    );
+const tlsSecret = ({ key, certificate }) => ({ 'tls.crt': certificate, 'tls.key': key });
+
+/** A request to the internal listener: {status, shown: the certificate's fingerprint}, or {error}. */
+const askOverTls = (id, path, ca, client = {}) =>
+    new Promise((resolve) => {
+        const options = {
+            ...{ host: address(id), port: 8081, path, agent: false, servername: 'chatelaine-internal' },
+            ...{ ca: ca.certificate, key: client.key, cert: client.certificate },
+            headers: { 'X-Original-Method': 'GET', 'X-Original-URI': '/v1/patients' },
+        };
+        get(options, (response) => {
+            const shown = response.socket.getPeerCertificate().fingerprint256;
+            response.resume().on('end', () => resolve({ status: response.statusCode, shown }));
+        }).on('error', (error) => resolve({ error: error.code }));
+    });
+
 let contents;
 before(() => {
     docker('network', 'create', NAME);
@@ -147,6 +191,39 @@ test('the Pod starts, serves once there is an account, and stops within its time
     const rest = Math.floor(pod.terminationGracePeriodSeconds - (Date.now() - began) / 1000);
     docker('stop', '--time', String(rest), id);
     assert.equal(inspect(id, '{{.State.ExitCode}}'), '0', logsOf(id));
+});
+
+test('with TLS, the Pod asks gateways for a certificate, the kubelet for none, and takes a renewed Secret', async () => {
+    const ca = makeCa();
+    const gateway = makePair('gateway', 'clientAuth');
+    const secrets = {
+        ...contents,
+        'chatelaine-tls': tlsSecret(makePair('chatelaine', 'serverAuth')),
+        'chatelaine-internal-tls': tlsSecret(makePair('chatelaine-internal', 'serverAuth')),
+        'gateways-ca': { 'ca.crt': ca.certificate },
+    };
+    const { tls, internalTls } = FULL;
+    const { id, node } = runPod('tls', secrets, { values: { tls, internalTls } });
+    const until = async (what, holds) => {
+        for (let attempt = 0; attempt < 60; attempt++) {
+            if (await holds()) return;
+            await sleep(1000);
+        }
+        assert.fail(`${what}\n${logsOf(id)}`);
+    };
+    assert.equal(node.readinessProbe.httpGet.scheme, 'HTTPS');
+    await until('not ready', async () => (await askOverTls(id, '/readyz', ca)).status === 200);
+    assert.equal((await askOverTls(id, '/check/auth-request', ca)).status, 403);
+    const { status, shown } = await askOverTls(id, '/check/auth-request', ca, gateway);
+    assert.equal(status, 401);
+    docker('exec', id, 'chatelaine', 'ready');
+
+    const renewed = tlsSecret(makePair('chatelaine-internal', 'serverAuth'));
+    secretVolume('tls-internal-tls', renewed, { mode: 0o400, fsGroup: 10001 });
+    await until('the old certificate is still shown', async () => {
+        const answer = await askOverTls(id, '/readyz', ca);
+        return answer.status === 200 && answer.shown !== shown;
+    });
 });
 
 const REFUSED = [

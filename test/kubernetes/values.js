@@ -18,6 +18,7 @@ export const FULL = {
     masterKey: { secretName: 'chatelaine-master-key', retired: true },
     redis: {
         ...{ secretName: 'chatelaine-redis', sentinel: true, minReplicas: 1 },
+        ...{ caSecretName: 'redis-ca', clientSecretName: 'redis-client' },
     },
     tls: { secretName: 'chatelaine-tls' },
     internalTls: { secretName: 'chatelaine-internal-tls', clientCaSecretName: 'gateways-ca' },

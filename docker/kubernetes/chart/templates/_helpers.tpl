@@ -48,6 +48,12 @@ labels:
 {{- define "chatelaine.secrets" -}}
 master-key: {{ .Values.masterKey.secretName }}
 redis: {{ .Values.redis.secretName }}
+{{- with .Values.redis.caSecretName }}
+redis-ca: {{ . }}
+{{- end }}
+{{- with .Values.redis.clientSecretName }}
+redis-client: {{ . }}
+{{- end }}
 {{- with .Values.tls.secretName }}
 tls: {{ . }}
 {{- end }}
