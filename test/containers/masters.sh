@@ -58,7 +58,7 @@ prober() {
         sleep 0.05
     done
 }
-sentinel() { compose exec -T "sentinel$1" redis-cli -p 26379 sentinel "${@:2}"; }
+sentinel() { compose exec -T "sentinel$1" sh /etc/chatelaine/cli 26379 sentinel "${@:2}"; }
 master_service() {
     case $(sentinel 1 get-master-addr-by-name chatelaine | head -1) in
         *.21) echo redis ;;

@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 
 declare -A port=() node_pids=() gateway_url=()
-for server in backend h2c healthbackend healthh2c node1 check1 node2 check2 node3 check3 "${gateways[@]}" "${gateways[@]/%/-h2c}"; do
+for server in backend h2c healthbackend healthh2c healthsample node1 check1 node2 check2 node3 check3 "${gateways[@]}" "${gateways[@]/%/-h2c}"; do
     port[$server]=$(free_port "${port[@]}")
 done
 
@@ -21,7 +21,8 @@ fitted() {
     sed -E -e "s#node([123]):8080 port 8081#node\1:8080 port check\1#; s#node([123]):8081#127.0.0.1:check\1#g; s#node([123]):8080#127.0.0.1:node\1#g" \
         -e "s#check1#${port[check1]}#g; s#check2#${port[check2]}#g; s#check3#${port[check3]}#g" \
         -e "s#:node1#:${port[node1]}#g; s#:node2#:${port[node2]}#g; s#:node3#:${port[node3]}#g" \
-        -e "s#backend:8080#127.0.0.1:${port[$3]}#g; s#127.0.0.1:8082#127.0.0.1:${port[health$3]}#g" \
+        -e "s#backend:(8080|8443)#127.0.0.1:${port[$3]}#g; s#127.0.0.1:8082#127.0.0.1:${port[health$3]}#g" \
+        -e "s#https://(nodes|checks|backend)#http://\1#; /include tls.conf;/d; s#listen 8443 ssl#listen 8080#" \
         -e "s#/tmp/#$2/#g; s#/dev/stdout#$2/log#g; s#/etc/haproxy/#$2/#g" \
         -e "s#abns@chatelaine-checks#abns@chatelaine-checks-$$-$3#g" "$1"
 }
@@ -39,7 +40,8 @@ run_nginx() { # FILE FOLDER NAME
 }
 start_backend() {
     mkdir "$dir/backend"
-    sed -e "s#listen 8080#listen 127.0.0.1:${port[backend]}#; s#/tmp/#$dir/backend/#g" docker/backend/nginx.conf >"$dir/backend/conf"
+    sed -e "s#listen 8443 ssl#listen 127.0.0.1:${port[backend]}#; /include tls.conf;/d; s#127.0.0.1:8082#127.0.0.1:${port[healthsample]}#" \
+        -e "s#/tmp/#$dir/backend/#g" docker/backend/nginx.conf >"$dir/backend/conf"
     run_nginx "$dir/backend/conf" "$dir/backend" backend
     await_port "${port[backend]}" backend
     # Passes on what it gets, and adds nothing.

@@ -98,7 +98,7 @@ const LINTS = {
       const header = `X-Auth-${capitalized(name)}`;
       expect(text.includes(`proxy_set_header ${header} $auth_${name};`), `${header} is not set`);
     }
-    expect(text.split('proxy_pass http://backend;').length === 2, 'not one way to the backend');
+    expect(text.split('proxy_pass https://backend;').length === 2, 'not one way to the backend');
     const emptied = all(text, /proxy_set_header (\S+) "";/g).map((name) => name.toLowerCase());
     for (const name of [...STEERING, ...KNOWN_AUTH]) expect(emptied.includes(name), `${name} passes`);
     const websocket = compile(one(text, /~\*(\S+) websocket;/), 'i');
@@ -251,7 +251,28 @@ const LINTS = {
     }
     for (const [name, network] of Object.entries(networks))
       expect(name === 'edge' || network.internal === true, `${name} leads to the world`);
-    parse(read('prometheus/prometheus.yml'));
+    const mounts = ({ volumes = [] }) => volumes.map((volume) => volume.split(':')[0]);
+    for (const [name, service] of Object.entries(services)) {
+      const secrets = mounts(service).filter((volume) => volume.endsWith('-secrets'));
+      const isSecret = name !== 'secrets' && (mounts(service).includes('ca') || secrets.length > 1);
+      expect(!isSecret, `${name} sees keys of others`);
+    }
+    const TLS = ['REDIS_CA', 'REDIS_CERT', 'REDIS_KEY', 'TLS_CERT', 'TLS_KEY'];
+    TLS.push('INTERNAL_TLS_CERT', 'INTERNAL_TLS_KEY', 'INTERNAL_CLIENT_CA');
+    for (const name of ['node1', 'node2', 'node3'])
+      for (const setting of TLS)
+        expect(services[name].environment[`CHATELAINE_${setting}`]?.startsWith('/run/node/'), `${name} has no ${setting}`);
+    const redis = read('redis/tls.conf');
+    expect(/^port 0$/m.test(redis) && /^tls-auth-clients yes$/m.test(redis), 'Redis answers everybody');
+    expect(/^tls-replication yes$/m.test(redis), 'replicas copy in clear text');
+    for (const file of ['redis/redis.conf', 'redis/sentinel.conf'])
+      expect(/^include \/etc\/chatelaine\/tls.conf$/m.test(read(file)), `${file} has no TLS`);
+    const gateway = read('gateways/nginx/nginx.conf');
+    expect(!/proxy_pass http:/.test(gateway) && !/listen 8443 (?!ssl)/.test(gateway), 'the gateway has a hop without TLS');
+    expect(read('gateways/nginx/tls.conf').includes('proxy_ssl_verify on;'), 'the gateway believes everybody');
+    expect(read('backend/tls.conf').includes('ssl_verify_client on;'), 'the backend answers everybody');
+    const [{ scheme, tls_config }] = parse(read('prometheus/prometheus.yml')).scrape_configs;
+    expect(scheme === 'https' && tls_config.insecure_skip_verify !== true, 'Prometheus believes everybody');
   },
 };
 
