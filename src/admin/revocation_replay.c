@@ -257,16 +257,30 @@ static int print_summary(const struct command_line *line, const struct replay *r
     return command_print(buf_text(&out));
 }
 
+/* A log with no key of this store may mean that the wrong backup was restored, or that --redis or --prefix is wrong. */
+static void print_doubt(const struct replay *replay, size_t keys)
+{
+    if (replay->unknown == 0)
+        return;
+    if (replay->unknown == keys)
+        fprintf(stderr, "chatelaine: No key of this log is in this store. Is it the right backup, and do --redis and "
+                        "--prefix lead to it?\n");
+    fprintf(stderr,
+            "chatelaine: Unknown keys were created after the backup. They are lost, and nobody can use them.\n");
+}
+
 /* Leaves nothing open. */
 static int replay_in_store(struct replay *replay, const struct command_line *line)
 {
     static const struct store_refusals NO_OTHERS = {0};
     int code = store_client_open(&replay->client, &line->settings, NULL);
+    size_t keys = replay->count;
 
     if (code != EXIT_DONE)
         return code;
     replay_all(replay);
     code = print_summary(line, replay);
+    print_doubt(replay, keys);
     if (replay->count > 0)
         code = store_client_explain(&replay->client, replay->trouble, &NO_OTHERS);
     store_client_close(&replay->client);
