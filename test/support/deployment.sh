@@ -109,7 +109,7 @@ free_port() {
 }
 
 # --- a person at the console: curl, with the cookie and the CSRF token kept here -----------------------------------
-cookie='' csrf='' seed='' status='' email=ada@console.test
+cookie='' csrf='' seed='' status='' email=ada@console.test origin=https://console.test
 # http METHOD PATH [curl options]: prints the body; the status is in $dir/status.
 http() {
     local method=$1 path=$2
@@ -119,7 +119,7 @@ http() {
 }
 # console METHOD PATH [JSON]: with session and CSRF token.
 console() {
-    http "$1" "$2" -H 'Origin: https://console.test' ${cookie:+-H "Cookie: $cookie"} ${csrf:+-H "X-CSRF-Token: $csrf"} \
+    http "$1" "$2" -H "Origin: $origin" ${cookie:+-H "Cookie: $cookie"} ${csrf:+-H "X-CSRF-Token: $csrf"} \
         ${3:+-H 'Content-Type: application/json' -d "$3"}
 }
 expect() { # STATUS WHAT: the last answer had that status
