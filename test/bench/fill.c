@@ -1,6 +1,7 @@
-/* bench_fill COUNT [ACCOUNT]: mints API keys and prints "secret id" a line. With an account it adds them to the Redis
- * of the environment (CHATELAINE_REDIS, CHATELAINE_MASTER_KEY_FILE, CHATELAINE_PREFIX), many at a time, which makes a
- * million in a minute or two; without one they are keys that nobody knows. For scripts/bench. */
+/* bench_fill COUNT [ACCOUNT [device]]: mints API keys, or device keys, and prints "secret id" a line. With an account
+ * it adds them to the Redis of the environment (CHATELAINE_REDIS, CHATELAINE_MASTER_KEY_FILE, CHATELAINE_PREFIX), many
+ * at a time, which makes a million in a minute or two; without one they are keys that nobody knows. For scripts/bench.
+ */
 #include "admin/store_client.h"
 #include "auth/key_check.h"
 #include "base/clock.h"
@@ -9,6 +10,7 @@
 #include "core/secret.h"
 #include "store/key_store.h"
 #include <stdio.h>
+#include <string.h>
 
 enum { IN_FLIGHT = 500, COUNT_MAX = 10000000, FILL_WHY_MAX_BYTES = 1024 };
 
@@ -34,10 +36,10 @@ static void print_key(const struct secret *secret, const struct id *id)
     printf("%s %s\n", secret->text, id->text);
 }
 
-static void mint(struct secret *ret_secret, struct id *ret_id)
+static void mint(enum key_kind kind, struct secret *ret_secret, struct id *ret_id)
 {
-    secret_mint(KEY_API, MODE_LIVE, ret_secret);
-    *ret_id = id_mint(ID_KEY, clock_wall_ms());
+    secret_mint(kind, MODE_LIVE, ret_secret);
+    *ret_id = id_mint(key_id_kind(kind), clock_wall_ms());
 }
 
 static void insertion_done(void *arg, enum store_result result, uint32_t retry_after_s);
@@ -50,7 +52,7 @@ static void insertion_begin(struct insertion *insertion)
 
     filling->to_start--;
     filling->in_flight++;
-    mint(&insertion->secret, &insertion->id);
+    mint(key->kind, &insertion->secret, &insertion->id);
     key->id = insertion->id;
     key->created_ms = id_time_ms(&key->id);
     key_set_last4(key, secret_text(&insertion->secret));
@@ -90,14 +92,15 @@ static void fill(struct filling *filling)
     secure_wipe(insertions, sizeof insertions);
 }
 
-static int fill_store(const struct settings *settings, const struct id *account, uint64_t count)
+static int fill_store(const struct settings *settings, const struct id *account, enum key_kind kind, uint64_t count)
 {
     static const struct store_refusals REFUSALS = {.conflict = "a key exists already", .refused = "no such account"};
     static struct filling filling;
     char storage[FILL_WHY_MAX_BYTES];
     struct buf why;
 
-    filling.key = (struct key_record){.account = *account, .mode = MODE_LIVE, .scopes = SCOPE_PATIENTS_READ};
+    filling.key =
+        (struct key_record){.account = *account, .kind = kind, .mode = MODE_LIVE, .scopes = SCOPE_PATIENTS_READ};
     if (!key_set_name(&filling.key, TEXT("bench")))
         return EXIT_FAILED;
     filling.to_start = count;
@@ -117,7 +120,7 @@ static int fill_store(const struct settings *settings, const struct id *account,
 
 int main(int argc, char **argv)
 {
-    static const char USAGE[] = "usage: bench_fill COUNT [ACCOUNT]";
+    static const char USAGE[] = "usage: bench_fill COUNT [ACCOUNT [device]]";
     const struct option_table tables[] = {SETTINGS_STORE, SETTINGS_KEYS};
     char storage[FILL_WHY_MAX_BYTES];
     struct settings settings = {0};
@@ -129,15 +132,17 @@ int main(int argc, char **argv)
     buf_init_fixed(&why, storage, sizeof storage);
     if (!options_read(tables, sizeof tables / sizeof *tables, &settings, argc, argv, &rest, &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
-    if (rest < 2 || rest > 3 || !text_to_u64(text_of(argv[1]), COUNT_MAX, &count))
+    bool is_device = rest == 4 && strcmp(argv[3], "device") == 0;
+    if (rest < 2 || (rest > 3 && !is_device) || !text_to_u64(text_of(argv[1]), COUNT_MAX, &count))
         return command_fail(EXIT_USAGE, "%s", USAGE);
-    if (rest == 3)
-        return id_parse(ID_ACCOUNT, text_of(argv[2]), &id) ? fill_store(&settings, &id, count)
-                                                           : command_fail(EXIT_USAGE, "%s", USAGE);
+    if (rest >= 3)
+        return id_parse(ID_ACCOUNT, text_of(argv[2]), &id)
+                   ? fill_store(&settings, &id, is_device ? KEY_DEVICE : KEY_API, count)
+                   : command_fail(EXIT_USAGE, "%s", USAGE);
     for (; count > 0; count--) {
         struct secret secret;
 
-        mint(&secret, &id);
+        mint(KEY_API, &secret, &id);
         print_key(&secret, &id);
     }
     return EXIT_DONE;
