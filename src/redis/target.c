@@ -198,8 +198,8 @@ static bool lacks_only_scheme(struct text url)
 /* Quotes the address only if it cannot hold a password. */
 static void refuse_scheme(struct text url, struct buf *ret_why)
 {
-    buf_append_str(ret_why, "A Redis address must begin with redis://, rediss://, redis-sentinel://, "
-                            "rediss-sentinel:// or unix:");
+    buf_append_str(ret_why, "A Redis address must begin with redis:// or rediss://, redis-sentinel:// or "
+                            "rediss-sentinel://, or be unix:/path");
     if (lacks_only_scheme(url))
         buf_printf(ret_why, ": did you mean %s%.*s?", url.ptr[0] == '/' ? "unix:" : "redis://", TEXT_ARG(url));
     else
