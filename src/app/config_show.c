@@ -3,7 +3,6 @@
 #include "admin/startup_gate.h"
 #include "app/serve.h"
 #include "base/json.h"
-#include "base/secure.h"
 
 #include <string.h>
 
@@ -54,18 +53,17 @@ static void show_target(const struct redis_target *target, struct buf *out)
  * address may still hold a password anywhere, and so may the reason, which can quote it: neither is shown. */
 static void show_redis(const struct command_line *line, struct shown *shown)
 {
-    struct store_settings store;
+    struct store_settings store = {0};
     char why_storage[SOURCE_MAX_BYTES];
     struct buf why;
 
     buf_clear(&shown->value);
     buf_init_fixed(&why, why_storage, sizeof why_storage);
-    if (store_settings_read(&line->settings, &store, &why)) {
+    if (store_settings_read(&line->settings, &store, &why))
         show_target(&store.target, &shown->value);
-        secure_wipe(&store, sizeof store);
-    } else {
+    else
         buf_append_str(&shown->value, "(invalid: 'chatelaine doctor' says why)");
-    }
+    store_settings_finish(&store);
     if (!line->settings.redis_file)
         return;
     shown->origin = "file";

@@ -109,6 +109,10 @@ Test(cli_config, wrong_addresses_keep_their_password)
                  (const char *const[]){"config", "show", "--redis", "unix:/run/r?db=2&password=hunter2", NULL});
     cr_expect(strstr(run.out, "unix:/run/r?db=2&password=[hidden] "), "%s", run.out);
     cli_finish(&run);
+    cli_run_bare(&fixture, &run, (const char *const[]){"config", "show", "--redis", "rediss://u:hunter2@h", NULL});
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, "rediss://u:[hidden]@h:6379 "), "%s", run.out);
+    cli_finish(&run);
     cli_run_bare(&fixture, &run, (const char *const[]){"config", "show", "--lease-ms", "2 s", NULL});
     cli_expect_refusal(&run, 2, "not \"2 s\".", "a blank");
     folder_remove(fixture.folder);
