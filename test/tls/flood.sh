@@ -5,6 +5,7 @@ P99_MAX_US=10000
 declare -A flood_of=( # threads for: complete handshakes, halves, garbage, stalled ones
     [complete]="16 0 0 0" [half]="0 16 0 0" [mixed]="8 8 2 400"
 )
+# The flood has the idle scheduling class: a client of the checks that shares its core does not wait for it.
 # checks_during KIND: appends p99 to $dir/p99.KIND, and what the flood did to $dir/flood.KIND.
 checks_during() {
     local flood=$1 checks_pid
@@ -12,7 +13,7 @@ checks_during() {
     checks_pid=$background_pid
     sleep 1.5 # until its connections are open
     # shellcheck disable=SC2086 # numbers
-    [ "$flood" = none ] || TLS_CA='' nice -n 19 taskset -c 1 "$load" flood "$each" ${flood_of[$flood]} "$port" >>"$dir/flood.$flood"
+    [ "$flood" = none ] || TLS_CA='' chrt --idle 0 taskset -c 1 "$load" flood "$each" ${flood_of[$flood]} "$port" >>"$dir/flood.$flood"
     forget "$checks_pid"
     value p99_us "$dir/checks" >>"$dir/p99.$flood"
     value failed "$dir/checks" >>"$dir/failed.$flood"

@@ -82,7 +82,7 @@ resume_at() {
         test "$(value failed "$dir/resume")" = 0 -a "$(value resumed "$dir/resume")" -ge $((count - 1))
 }
 tls_resume() {
-    local one=$port first_url=$url before
+    local one=$port before
     before=$(metric chatelaine_tls_handshakes_total resumed)
     resume_at "one node, TLS 1.3" "$reconnects" "$one"
     TLS_VERSION=1.2 resume_at "one node, TLS 1.2" "$reconnects" "$one"
@@ -92,7 +92,6 @@ tls_resume() {
     resume_at "two nodes in turn, TLS 1.3" "$reconnects" "$one" "${url##*:}"
     TLS_VERSION=1.2 resume_at "two nodes in turn, TLS 1.2" "$reconnects" "$one" "${url##*:}"
     stop_node "$node_pid"
-    url=$first_url
 }
 
 # --- memory ----------------------------------------------------------------------------------------------------------

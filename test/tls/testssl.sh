@@ -4,7 +4,7 @@
 # Findings that say nothing of the listener: about our certificates, whose CA has no revocation list and issues for
 # ninety days, and about what Debian's testssl cannot try with Debian's OpenSSL.
 ABOUT_CERTIFICATE='^(cert_|OCSP_stapling|DNS_CAArecord|certificate_transparency)'
-ABOUT_TESTSSL='^(engine_problem|scanTime|optimal_proto|sessionresumption_ticket)'
+ABOUT_TESTSSL='^(engine_problem|scanTime|optimal_proto)'
 
 # findings FILE FILTER: as "id severity finding".
 findings() { jq -r ".[] | select($2) | [.id, .severity, .finding] | @tsv" "$1" | tr '\t' ' '; }
