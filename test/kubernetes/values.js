@@ -17,7 +17,7 @@ export const FULL = {
     trustedProxies: ['10.244.0.0/16', 'fd00::/8'],
     masterKey: { secretName: 'chatelaine-master-key', retired: true },
     redis: {
-        ...{ secretName: 'chatelaine-redis', sentinel: true, minReplicas: 1 },
+        ...{ secretName: 'chatelaine-redis', sentinel: true, sentinelAuth: true, minReplicas: 1 },
         ...{ caSecretName: 'redis-ca', clientSecretName: 'redis-client' },
     },
     tls: { secretName: 'chatelaine-tls' },
