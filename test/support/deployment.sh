@@ -5,6 +5,7 @@
 dir=$(mktemp -d "${TMPDIR:-/tmp}/chatelaine-$name.XXXXXX")
 pids=()
 redis_prefix=()      # what Redis is started by: taskset -c 1
+redis_flags=()       # what it gets beside what all get
 scheme=http          # of $url
 node_flags=()        # what the next nodes get beside what all get
 PATH=$PATH:/usr/sbin # nginx and haproxy are there, and Debian's users do not look there
@@ -53,7 +54,7 @@ redis() { redis-cli -s "$dir/redis.sock" "$@"; }
 # run_redis: sets redis_pid. After forget, runs it again on the same data.
 run_redis() {
     "${redis_prefix[@]}" redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$dir/redis" --appendonly yes \
-        --appendfsync always --maxmemory-policy noeviction --save '' --daemonize no >>"$dir/redis.log" 2>&1 &
+        --appendfsync always --maxmemory-policy noeviction --save '' --daemonize no "${redis_flags[@]}" >>"$dir/redis.log" 2>&1 &
     redis_pid=$!
     pids+=("$redis_pid")
     for _ in $(seq 1000); do
