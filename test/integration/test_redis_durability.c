@@ -169,7 +169,7 @@ Test(redis_durability, a_service_that_shows_nearly_nothing)
     service_start(&service, NEARLY_BLIND);
     expect_run(&service, OBSERVED, 1, "", "that its ACL allows INFO");
     expect_run(&service, DOCTOR, 0, "asserted; INFO shows nothing about it", "");
-    expect_run(&service, DOCTOR, 0, "maxmemory-policy           not visible, asserted", "");
+    expect_run(&service, DOCTOR, 0, "maxmemory-policy             not visible, asserted", "");
     expect_run(&service, LIST, 0, "North Clinic", "");
     add_node(&service, MORE);
     fixture_create_key(&service.fixture, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &key);
