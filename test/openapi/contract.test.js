@@ -13,11 +13,15 @@ import {startPrism} from './prism.js';
 import {send} from './requests.js';
 import {finish, ORIGIN, play} from './scenario.js';
 
-// What a test cannot bring about without waiting for minutes or breaking the program.
+// What this test cannot bring about without waiting for minutes, breaking the program, or a node that speaks TLS. The
+// last is seen in test/integration/test_tls.c.
 const UNSEEN = new Set([
     ...['request_timeout', 'internal_error', 'overloaded', 'shutting_down'].map((code) => `ErrorCode is never ${code}`),
     ...['request_timeout', 'internal_error'].map((code) => `Other is never ${code}`),
     ...['overloaded', 'shutting_down'].map((code) => `Unavailable is never ${code}`),
+    ...['ErrorCode', 'Other'].flatMap((where) =>
+        ['tls_required', 'client_certificate_required'].map((code) => `${where} is never ${code}`),
+    ),
     'TokenRefused is never expired_token',
 ]);
 
