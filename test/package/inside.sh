@@ -306,7 +306,7 @@ look_at_removal() {
     rm -f /etc/chatelaine/{master-key,redis,1.conf,2.conf,chatelaine.conf.dpkg-dist} /var/log/chatelaine/revocations*
     rmdir /etc/chatelaine /var/log/chatelaine || fail "more was left: $(ls /etc/chatelaine /var/log/chatelaine 2>&1)"
     list_files >/tmp/after
-    diff /tmp/before /tmp/after | grep '^[<>]' | grep -vE '/etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$|/var/log/|/root/|/var/lib/logrotate/' |
+    diff /tmp/before /tmp/after | grep '^[<>]' | grep -vE '/etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$|/var/log/|/root/|/var/lib/logrotate/|/var/tmp/systemd-private-' |
         tee /tmp/left | grep . && fail "purging left or took these files"
     say "on a machine that has such a user already"
     install_package "$package" || fail "installing after a purge"
