@@ -220,14 +220,30 @@ const char *store_server(const struct store *store)
     return store->server;
 }
 
+struct note_call {
+    store_done *done;
+    void *arg;
+};
+
+static void durability_noted(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+{
+    struct note_call call = *(struct note_call *)arg;
+
+    free(arg);
+    call.done(call.arg, result);
+}
+
+/* Not as a change: a node that starts has promised nothing, so it must not refuse to serve because a Redis that takes
+ * over lacks its note. */
 void store_note_durability(struct store *store, store_done *done, void *arg)
 {
-    struct script_args args;
+    const struct text argv[] = {store->settings.durability_asserted ? TEXT("asserted") : TEXT("observed"),
+                                TEXT("operator")};
+    struct note_call *call = mem_alloc(sizeof *call);
 
-    args_begin(&args);
-    args_add(&args, store->settings.durability_asserted ? TEXT("asserted") : TEXT("observed"));
-    args_add(&args, TEXT("operator"));
-    verb_call_change(store, SCRIPT_store_durability, &args, done, arg);
+    *call = (struct note_call){done, arg};
+    store_call_script(store, SCRIPT_store_durability, SCRIPT_REPORTS, sizeof argv / sizeof *argv, argv,
+                      durability_noted, call);
 }
 
 void store_accept_loss(struct store *store, store_done *done, void *arg)

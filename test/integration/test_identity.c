@@ -431,6 +431,20 @@ static void expect_a_lost_revocation_is_told_again(const char *const *more)
     lagging_stop(&l);
 }
 
+/* Else a takeover just after a start would stop a node that has answered nothing yet. */
+Test(identity, a_node_that_starts_has_changed_nothing)
+{
+    struct fixture fixture;
+    struct fixture_key key;
+    char values[256];
+
+    fixture_start(&fixture, 1, LEASE_1000);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    redis_server_ask(&fixture.redis, values, sizeof values, "HVALS", "chatelaine:store", NULL);
+    cr_expect(strstr(values, "\n1\n"), "the key is the first change: %s", values);
+    fixture_stop(&fixture);
+}
+
 Test(identity, a_revocation_that_the_new_master_lacks)
 {
     expect_a_lost_revocation_is_told_again(LEASE_1000);
