@@ -82,7 +82,7 @@ void examination_start(struct store *store)
     struct examination *e = &store->examination;
     char schema[16];
 
-    if (e->is_running)
+    if (e->is_running || store->is_closing)
         return;
     e->is_running = true;
     e->has_failed = false;

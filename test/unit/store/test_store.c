@@ -602,6 +602,27 @@ Test(store, closes_while_it_examines)
     cr_assert_eq(w.ready_told, 0);
 }
 
+static bool has_no_links(void *arg)
+{
+    (void)arg;
+    return w.is_closed || !w.store->changes;
+}
+
+/* Sentinels that hang keep a store waiting between the ends of its links and its own. */
+Test(store, is_not_examined_once_its_links_have_ended)
+{
+    open_real(NULL);
+    open_store(0, false);
+    until(is_ready, NULL);
+    store_close(w.store, on_closed, NULL);
+    cr_assert(test_loop_until(&w.loop, has_no_links, NULL, PATIENCE_MS));
+    cr_assert(!w.is_closed);
+    w.store->on_probe(&w.store->probe);
+    cr_assert(test_loop_until_set(&w.loop, &w.is_closed, PATIENCE_MS));
+    redis_server_stop(&w.server);
+    cr_assert(test_loop_finish(&w.loop));
+}
+
 Test(store, closes_with_calls_sent_queued_and_refused)
 {
     open_fake_ready(1);
