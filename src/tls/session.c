@@ -200,6 +200,18 @@ static bool add_ticket(struct tls_session *session)
     return is_added;
 }
 
+/* A handshake message allocates both record buffers, even if it only sends. An attempt to read, with nothing to be
+ * read, releases the one for reading. SSL_free_buffers() cannot be used: with SSL_OP_CLEANSE_PLAINTEXT, OpenSSL 3.5
+ * wipes a buffer that it has released already. */
+static void release_read_buffer(struct tls_session *session)
+{
+    char byte;
+    size_t count;
+
+    (void)SSL_peek_ex(session->ssl, &byte, sizeof byte, &count);
+    ERR_clear_error();
+}
+
 bool tls_send(struct tls_session *session, struct text bytes, struct buf *out)
 {
     bool has_ticket;
@@ -215,7 +227,7 @@ bool tls_send(struct tls_session *session, struct text bytes, struct buf *out)
     if (SSL_write_ex(session->ssl, bytes.ptr, bytes.len, &count) != 1)
         fail(session);
     else if (has_ticket)
-        (void)SSL_free_buffers(session->ssl); /* a handshake message allocates both, even if it only sends */
+        release_read_buffer(session);
     session->out = NULL;
     return session->state != TLS_FAILED;
 }
