@@ -77,6 +77,8 @@ Test(ready, asks_wherever_a_node_may_listen)
     node_stop(&fixture.nodes[0]);
     cr_expect_eq(ask(&fixture, address, said, sizeof said), 1, "nobody listens there any more");
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        if (CASES[i].listen[0] == '[' && !machine_has_ipv6())
+            continue;
         fixture.node_count = 0;
         fixture_add_node(&fixture, (const char *const[]){"--internal-listen", CASES[i].listen, NULL});
         address_of(&fixture, CASES[i].asked, address, sizeof address);

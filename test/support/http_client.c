@@ -354,3 +354,14 @@ const char *http_answer_code(const struct http_answer *answer)
         code[0] = '\0';
     return code;
 }
+
+bool machine_has_ipv6(void)
+{
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool has = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return has;
+}

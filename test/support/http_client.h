@@ -84,3 +84,6 @@ bool http_answer_json(const struct http_answer *answer, const char *path, char *
 int http_answer_json_count(const struct http_answer *answer, const char *path);
 /* error.code of a response; "" if there is none. */
 const char *http_answer_code(const struct http_answer *answer);
+
+/* Whether this machine can listen on [::1]; many containers cannot. */
+bool machine_has_ipv6(void);
