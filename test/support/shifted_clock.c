@@ -1,0 +1,56 @@
+/* Shifts the wall clock of a program that preloads it, by the seconds in the file that SHIFTED_CLOCK names; other
+ * clocks stay. Redis 8 does not start under libfaketime. Redis' allocator asks for the time before the C library is set
+ * up, so only system calls are used. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+int clock_gettime(clockid_t clock, struct timespec *ret);
+int gettimeofday(struct timeval *restrict ret, void *restrict zone);
+time_t time(time_t *ret);
+
+static long shift_s(void)
+{
+    extern char **environ;
+    const char *path = environ ? getenv("SHIFTED_CLOCK") : NULL;
+    char text[16] = {0};
+    long file;
+
+    if (!path || (file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0)) < 0)
+        return 0;
+    (void)syscall(SYS_read, file, text, sizeof text - 1);
+    (void)syscall(SYS_close, file);
+    return strtol(text, NULL, 10);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+    int result = (int)syscall(SYS_clock_gettime, clock, ret);
+
+    if (result == 0 && clock == CLOCK_REALTIME)
+        ret->tv_sec += shift_s();
+    return result;
+}
+
+int gettimeofday(struct timeval *restrict ret, void *restrict zone)
+{
+    struct timespec now;
+
+    (void)zone;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    *ret = (struct timeval){now.tv_sec, now.tv_nsec / 1000};
+    return 0;
+}
+
+time_t time(time_t *ret)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (ret)
+        *ret = now.tv_sec;
+    return now.tv_sec;
+}
