@@ -3,8 +3,6 @@
 #include "admin/store_client.h"
 #include "store/account_store.h"
 
-enum { TOTP_URI_MAX_BYTES = 1024 };
-#define TOTP_ISSUER TEXT("Chatelaine")
 
 struct new_user {
     struct id id;

@@ -2,7 +2,8 @@
 #pragma once
 #include "base/text.h"
 
-enum { TOTP_SECRET_BYTES = 20, TOTP_DIGITS = 6, TOTP_STEP_MS = 30000 };
+enum { TOTP_SECRET_BYTES = 20, TOTP_DIGITS = 6, TOTP_STEP_MS = 30000, TOTP_URI_MAX_BYTES = 1024 };
+#define TOTP_ISSUER TEXT("Chatelaine")
 
 struct totp_secret {
     uint8_t bytes[TOTP_SECRET_BYTES];

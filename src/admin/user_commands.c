@@ -3,10 +3,10 @@
 #include "admin_internal.h"
 #include "listing_internal.h"
 
-#include "admin/qr.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/secure.h"
+#include "core/qr.h"
 
 #include <stdio.h>
 #include <unistd.h>

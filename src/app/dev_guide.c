@@ -1,9 +1,9 @@
 #include "dev_guide.h"
 
-#include "admin/qr.h"
 #include "base/clock.h"
 #include "base/secure.h"
 #include "config/key_file.h"
+#include "core/qr.h"
 #include "core/totp.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* Records as clients see them, byte for byte. */
 #include "api/exchange_internal.h"
 #include "api/key_json_internal.h"
+#include "api/totp_view_internal.h"
 #include "api/views_internal.h"
 #include "leak_guard.h"
 #include <criterion/criterion.h>
@@ -288,4 +289,19 @@ Test(views, the_longest_usage_fits_an_answer)
     view_usage(&(struct json_writer){.out = &out}, days, DAYS, keys, LIST_LIMIT_MAX);
     cr_assert_not(out.failed);
     cr_assert_lt(out.len, 220 * 1024, "%zu", out.len);
+}
+
+/* Longest when each byte of the email is escaped. */
+Test(views, a_new_authenticator_fits_whatever_the_email)
+{
+    static const struct totp_secret SECRET = {{1}};
+    char email[EMAIL_MAX_BYTES], storage[VIEW_TOTP_MAX_BYTES];
+    struct buf out;
+
+    memset(email, '+', sizeof email);
+    buf_init_fixed(&out, storage, sizeof storage);
+    view_put_totp(&(struct json_writer){.out = &out}, &SECRET, (struct text){email, sizeof email});
+    buf_append_char(&out, '\0');
+    cr_assert_not(out.failed);
+    cr_assert(strstr(storage, "&issuer=Chatelaine\",\"totp_qr\":[\"1111111"));
 }

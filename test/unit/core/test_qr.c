@@ -1,4 +1,4 @@
-#include "admin/qr.h"
+#include "core/qr.h"
 
 #include "leak_guard.h"
 
@@ -68,4 +68,48 @@ Test(qr, says_when_a_text_is_too_long)
     cr_assert_not(qr_print(text, &out));
     cr_assert_eq(out.len, 0);
     buf_finish(&out);
+}
+
+/* The same code as on a terminal, which is checked above. */
+Test(qr, gives_pages_the_same_modules_as_a_terminal)
+{
+    static char modules[128][128];
+    struct buf picture, json;
+    const struct json *rows, *row;
+    size_t y = 2;
+
+    buf_init(&picture, 64 * 1024);
+    buf_init(&json, 64 * 1024);
+    cr_assert(qr_print("hello", &picture));
+    (void)read_modules(buf_text(&picture), modules);
+    struct json_writer w = {.out = &json};
+    json_object_begin(&w);
+    json_key(&w, "rows");
+    qr_put_rows(&w, "hello");
+    json_object_end(&w);
+    struct json *document = json_parse_object(buf_text(&json), NULL);
+    cr_assert(document);
+    rows = json_member(document, "rows");
+    for (row = json_first(rows); row; row = json_next(row), y++) {
+        struct text modules_of_row = json_text(row);
+        cr_assert_eq(modules_of_row.len, 21);
+        for (size_t x = 0; x < 21; x++)
+            cr_expect_eq(modules_of_row.ptr[x], modules[y][x + 2] == '#' ? '1' : '0', "row %zu, column %zu", y, x);
+    }
+    cr_expect_eq(y, 2 + 21);
+    json_free(document);
+    buf_finish(&json);
+    buf_finish(&picture);
+}
+
+Test(qr, gives_pages_no_rows_of_what_is_too_long)
+{
+    static char text[4000];
+    struct buf json;
+
+    memset(text, 'a', sizeof text - 1);
+    buf_init(&json, 64);
+    qr_put_rows(&(struct json_writer){.out = &json}, text);
+    cr_assert(text_equal(buf_text(&json), TEXT("[]")));
+    buf_finish(&json);
 }

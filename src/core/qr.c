@@ -1,9 +1,22 @@
-#include "admin/qr.h"
+#include "core/qr.h"
+#include "base/secure.h"
 
 #include <qrencode.h>
 
 /* ISO/IEC 18004 requires four light modules around the code; on a screen, two are enough for readers. */
-enum { QUIET = 2 };
+enum { QUIET = 2, QR_MODULES_MAX = 177 };
+
+static QRcode *encode(const char *text)
+{
+    return QRcode_encodeString(text, 0, QR_ECLEVEL_L, QR_MODE_8, 1);
+}
+
+/* The text may be a secret. */
+static void discard(QRcode *code)
+{
+    secure_wipe(code->data, (size_t)code->width * (size_t)code->width);
+    QRcode_free(code);
+}
 
 static bool is_dark(const QRcode *code, int row, int column)
 {
@@ -22,7 +35,7 @@ static const char *half_blocks(bool upper_dark, bool lower_dark)
 
 bool qr_print(const char *text, struct buf *out)
 {
-    QRcode *code = QRcode_encodeString(text, 0, QR_ECLEVEL_L, QR_MODE_8, 1);
+    QRcode *code = encode(text);
 
     if (!code)
         return false;
@@ -32,6 +45,23 @@ bool qr_print(const char *text, struct buf *out)
             buf_append_str(out, half_blocks(is_dark(code, row, column), is_dark(code, row + 1, column)));
         buf_append_str(out, "\x1b[0m\n");
     }
-    QRcode_free(code);
+    discard(code);
     return !out->failed;
+}
+
+void qr_put_rows(struct json_writer *w, const char *text)
+{
+    char row[QR_MODULES_MAX];
+    QRcode *code = encode(text);
+
+    json_array_begin(w);
+    for (int y = 0; code && y < code->width; y++) {
+        for (int x = 0; x < code->width; x++)
+            row[x] = is_dark(code, y, x) ? '1' : '0';
+        JSON_PUT_WORD_ELEMENT(w, ((struct text){row, (size_t)code->width}));
+    }
+    json_array_end(w);
+    if (code)
+        discard(code);
+    secure_wipe(row, sizeof row);
 }
