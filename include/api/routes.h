@@ -14,6 +14,7 @@ enum route_flags {
     ROUTE_ORIGIN = 1 << 3,  /* Origin must match if it is sent (login) */
     ROUTE_QUERY = 1 << 4,   /* takes query parameters; other routes refuse any as parameter_unknown */
     ROUTE_FORM = 1 << 5,    /* takes an application/x-www-form-urlencoded body (OAuth) */
+    ROUTE_YIELDS = 1 << 6,  /* an operator's policy file may give the folder to a backend: route_yields() */
 };
 
 struct route {
@@ -25,8 +26,8 @@ struct route {
     unsigned flags;
 };
 
-/* True if chatelaine itself answers at this path, so no backend may (for route_policy_parse()). path: normalised, below
- * /v1/; "*" segments are allowed. */
+/* True if chatelaine itself always answers at this path, so no backend may (for route_policy_parse()). Routes that
+ * yield are not among them. path: normalised, below /v1/; "*" segments are allowed. */
 bool api_owns_path(struct text path);
 
 extern const struct route ROUTES[];

@@ -9,7 +9,7 @@
  * "read" is for GET and HEAD, "write" for all other methods. Below /v1/console/ it is "session" (any) or "step_up" (one
  * with a recent step-up), elsewhere a key's scope; null: nobody may (403). Omitted: the method is not allowed (405).
  * Routes of the product itself cannot be named; everything below /v1/api_keys needs keys:manage, whatever the file
- * says.
+ * says. The product's routes that yield (api/routes.h) can be named: they are then a backend's.
  *
  * A path covers itself and everything below it. A segment "*" matches any one non-empty segment; the first segment
  * after /v1/ or /v1/console/ must be a name. If several rows cover a path, the one with the most segments wins; ties go
@@ -37,6 +37,8 @@ struct route_policy *route_policy_parse(struct text json, route_policy_is_own *i
 void route_policy_destroy(struct route_policy *policy);
 /* The path of the row that covers a normalised path; empty if none does. Lives as long as the policy. */
 struct text route_policy_row(const struct route_policy *policy, struct text path);
+/* Whether a row is in the path's folder (its first segment after /v1/), at any depth and in any case. */
+bool route_policy_has_folder(const struct route_policy *policy, struct text path);
 /* path: normalised. ret_allow: with POLICY_METHOD, the value of Allow. */
 enum policy_verdict route_policy_find(const struct route_policy *policy, struct text path, bool is_read,
                                       scope_set *ret_scope, const char **ret_allow);

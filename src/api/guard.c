@@ -38,6 +38,8 @@ void guard_enter(struct exchange *exchange)
 void guard_begin(struct exchange *exchange)
 {
     exchange->match = route_find(exchange->method, exchange->path);
+    if (exchange->match.sibling && route_yields(exchange->match.sibling, exchange->service->policy))
+        exchange->match = (struct route_match){0};
     authenticate(exchange, exchange->match.sibling ? exchange->match.sibling->who : exchange->mount->who);
 }
 

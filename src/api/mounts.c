@@ -69,7 +69,7 @@ bool api_owns_path(struct text path)
         if (mount_owns(&MOUNTS[i], path))
             return true;
     for (size_t i = 0; i < ROUTE_COUNT; i++)
-        if (route_owns(&ROUTES[i], path))
+        if (!(ROUTES[i].flags & ROUTE_YIELDS) && route_owns(&ROUTES[i], path))
             return true;
     return false;
 }

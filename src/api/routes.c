@@ -86,6 +86,11 @@ struct route_match route_find(enum http_method method, struct text path)
     return match;
 }
 
+bool route_yields(const struct route *row, const struct route_policy *policy)
+{
+    return (row->flags & ROUTE_YIELDS) && route_policy_has_folder(policy, text_of(row->path));
+}
+
 void route_print_allow(const struct route *row, struct buf *out)
 {
     static const struct {

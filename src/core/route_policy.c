@@ -346,6 +346,13 @@ static const struct policy_row *find_row(const struct route_policy *policy, stru
     return NULL;
 }
 
+bool route_policy_has_folder(const struct route_policy *policy, struct text path)
+{
+    const struct text folder = group_of(path);
+    const size_t i = find_group(policy, folder);
+    return i < policy->count && compare_names(group_of(policy->rows[i].path), folder) == 0;
+}
+
 struct text route_policy_row(const struct route_policy *policy, struct text path)
 {
     const struct policy_row *row = find_row(policy, path);

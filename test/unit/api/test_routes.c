@@ -247,3 +247,25 @@ Test(routes, our_own_paths_are_known)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
         cr_assert_eq(api_owns_path(text_of(CASES[i].path)), CASES[i].is_own, "%s", CASES[i].path);
 }
+
+Test(routes, some_rows_yield_to_a_policy_that_has_their_folder)
+{
+    static const struct {
+        const char *path;
+        unsigned flags;
+        bool yields;
+    } CASES[] = {
+        {"/v1/sandbox", ROUTE_YIELDS, true},
+        {"/v1/sandbox/{id}", ROUTE_YIELDS | ROUTE_QUERY, true},
+        {"/v1/sandboxes", ROUTE_YIELDS, false},
+        {"/v1/sandbox", ROUTE_QUERY, false},
+    };
+    struct route_policy *policy = route_policy_built_in();
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct route row = {HTTP_GET, CASES[i].path, NULL, WHO_API_KEY, SCOPE_NONE, CASES[i].flags};
+
+        cr_assert_eq(route_yields(&row, policy), CASES[i].yields, "%s", CASES[i].path);
+    }
+    route_policy_destroy(policy);
+}

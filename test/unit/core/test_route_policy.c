@@ -193,6 +193,24 @@ Test(route_policy, another_case_of_letters_is_unknown)
     route_policy_destroy(policy);
 }
 
+Test(route_policy, a_row_anywhere_in_a_folder_sets_the_folder)
+{
+    static const struct {
+        const char *path;
+        bool is_set;
+    } CASES[] = {
+        {"/v1/b", true},        {"/v1/b/x/y", true},   {"/v1/B", true},  {"/v1/d", true},    {"/v1/D/z", true},
+        {"/v1/api_keys", true}, {"/v1/console", true}, {"/v1/a", false}, {"/v1/c/b", false}, {"/v1/e", false},
+        {"/v1/zz", false},      {"/v1/", false},       {"/b", false},    {"", false},
+    };
+    struct route_policy *policy = parse("{\"version\": 1, \"routes\": [{\"path\": \"/v1/D/x/y\", \"read\": null},"
+                                        "{\"path\": \"/v1/console/e\", \"read\": null},"
+                                        "{\"path\": \"/v1/b\", \"read\": \"usage:read\"}]}");
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++)
+        cr_assert_eq(route_policy_has_folder(policy, text_of(CASES[i].path)), CASES[i].is_set, "%s", CASES[i].path);
+    route_policy_destroy(policy);
+}
+
 /* Enough rows that each is found only if they are sorted. */
 Test(route_policy, finds_each_of_many)
 {
