@@ -3,7 +3,6 @@
 #include "admin/store_client.h"
 #include "store/account_store.h"
 
-
 struct new_user {
     struct id id;
     struct totp_secret totp; /* secure_wipe() it */
