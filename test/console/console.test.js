@@ -940,6 +940,24 @@ describe('what can go wrong', () => {
         assert.equal(await page.locator('tbody tr').count(), 3);
     });
 
+    browse('a page whose script is gone, after an upgrade: the document is loaded anew', async (page, {person}) => {
+        await signIn(page, person);
+        await settled(page);
+        await page.route('**/usage.js', (route) => route.fulfill({status: 404}));
+        const loads = [];
+        page.on('load', () => loads.push(page.url()));
+        await page.getByRole('link', {name: 'Usage'}).click();
+        await until('the document to be loaded again', () => loads.length > 0);
+        assert.equal(new URL(loads[0]).pathname, '/console/usage');
+        await page.getByText('The server could not be reached').waitFor(); // and no loop
+        await page.unroute('**/usage.js');
+        await page.reload();
+        await page.getByRole('heading', {name: 'Usage', exact: true}).waitFor();
+        await page.getByRole('link', {name: 'Devices'}).click();
+        await page.goBack();
+        await page.getByRole('heading', {name: 'Usage', exact: true}).waitFor();
+    });
+
     browse('offline, and back', async (page, {context, person}) => {
         await signIn(page, person);
         await settled(page);

@@ -1,4 +1,5 @@
 // The audit trail, in plain words.
+import {ACTIVITY} from './activity_texts.js';
 import {choice, replaceAddress, withState} from './address.js';
 import {call, withQuery} from './api.js';
 import {h, icon, show} from './dom.js';
@@ -11,7 +12,7 @@ const PATH = '/v1/console/audit_events';
 const PAGE = 50;
 
 // Actors without an id: operators on the command line, and the service itself.
-const NAMED_ACTORS = {operator: TEXTS.activity.operator, system: TEXTS.activity.system};
+const NAMED_ACTORS = {operator: ACTIVITY.operator, system: ACTIVITY.system};
 // Done by an unknown person to the named user. Older entries name that user as the actor.
 const STRANGERS = new Set(['login.failed']);
 const KINDS = {
@@ -38,17 +39,17 @@ function targetName(event) {
 }
 
 function sentence(event) {
-    const words = TEXTS.activity.kinds[event.type];
+    const words = ACTIVITY.kinds[event.type];
 
-    return words ? words(targetName(event)) : TEXTS.activity.other(event.type);
+    return words ? words(targetName(event)) : ACTIVITY.other(event.type);
 }
 
 function actorName(event) {
-    if (STRANGERS.has(event.type)) return h('span', {class: 'faint'}, TEXTS.activity.stranger);
+    if (STRANGERS.has(event.type)) return h('span', {class: 'faint'}, ACTIVITY.stranger);
     if (!event.actor || event.actor in NAMED_ACTORS)
-        return h('span', {class: 'faint'}, NAMED_ACTORS[event.actor] ?? TEXTS.activity.someone);
+        return h('span', {class: 'faint'}, NAMED_ACTORS[event.actor] ?? ACTIVITY.someone);
     if (event.actor === currentSession()?.user.id)
-        return h('span', {title: currentSession().user.email}, TEXTS.activity.you);
+        return h('span', {title: currentSession().user.email}, ACTIVITY.you);
     return h('span', {class: 'wrap', title: event.actor}, event.actor_name || event.actor);
 }
 
@@ -69,13 +70,13 @@ function eventRow(event) {
                 h('span', {class: 'event-words'}, sentence(event)),
             ),
         ),
-        h('td', {'data-label': TEXTS.activity.columns.who}, actorName(event)),
-        h('td', {'data-label': TEXTS.activity.columns.from, 'class': 'mono'}, event.ip || '–'),
+        h('td', {'data-label': ACTIVITY.columns.who}, actorName(event)),
+        h('td', {'data-label': ACTIVITY.columns.from, 'class': 'mono'}, event.ip || '–'),
         h(
             'td',
             {
-                'data-label': TEXTS.activity.columns.when,
-                'title': event.request_id ? `${TEXTS.activity.requestId} ${event.request_id}` : null,
+                'data-label': ACTIVITY.columns.when,
+                'title': event.request_id ? `${ACTIVITY.requestId} ${event.request_id}` : null,
             },
             timeElement(event.created_at),
         ),
@@ -83,14 +84,14 @@ function eventRow(event) {
 }
 
 function eventTable(events) {
-    const heads = Object.entries(TEXTS.activity.columns).map(([name, text]) =>
+    const heads = Object.entries(ACTIVITY.columns).map(([name, text]) =>
         h('th', {scope: 'col', class: `column-${name}`}, text),
     );
 
     return h(
         'table',
         {class: 'list events'},
-        h('caption', {class: 'unseen'}, TEXTS.activity.table),
+        h('caption', {class: 'unseen'}, ACTIVITY.table),
         h('thead', null, h('tr', null, heads)),
         h('tbody', null, events.map(eventRow)),
     );
@@ -100,7 +101,7 @@ export function activityPage() {
     const content = h('div', {class: 'list-space'});
     const state = {filter: choice('show', Object.keys(KINDS), 'all'), events: [], hasMore: false};
     const load = (after) => call('GET', withQuery(PATH, {limit: PAGE, starting_after: after}));
-    const more = pagerMore(TEXTS.activity.more, async () => take(await load(state.events.at(-1).id)));
+    const more = pagerMore(ACTIVITY.more, async () => take(await load(state.events.at(-1).id)));
 
     function take(page) {
         state.events.push(...page.data);
@@ -117,12 +118,12 @@ export function activityPage() {
                 ? eventTable(events)
                 : emptyState(
                       'activity',
-                      isFiltered ? TEXTS.keys.emptyFilteredTitle : TEXTS.activity.emptyTitle,
-                      isFiltered ? TEXTS.activity.emptyFiltered : TEXTS.activity.empty,
+                      isFiltered ? TEXTS.keys.emptyFilteredTitle : ACTIVITY.emptyTitle,
+                      isFiltered ? ACTIVITY.emptyFiltered : ACTIVITY.empty,
                   ),
             state.hasMore
                 ? more
-                : h('div', {class: 'pager'}, h('p', {class: 'hint'}, events.length ? TEXTS.activity.end : '')),
+                : h('div', {class: 'pager'}, h('p', {class: 'hint'}, events.length ? ACTIVITY.end : '')),
         );
     }
     const loader = loading(content, {
@@ -134,8 +135,8 @@ export function activityPage() {
         },
     });
     const filter = segments({
-        label: TEXTS.activity.filter,
-        options: Object.entries(TEXTS.activity.filters),
+        label: ACTIVITY.filter,
+        options: Object.entries(ACTIVITY.filters),
         value: state.filter,
         change: (value) => {
             state.filter = value;
@@ -149,7 +150,7 @@ export function activityPage() {
         element: h(
             'div',
             null,
-            pageHead(TEXTS.activity.title, TEXTS.activity.lead),
+            pageHead(ACTIVITY.title, ACTIVITY.lead),
             h('div', {class: 'filters'}, filter),
             content,
         ),

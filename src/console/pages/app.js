@@ -1,9 +1,7 @@
 // The frame around the pages: maps addresses to pages, shows the navigation, and decides who may see them.
-import {sessionPage} from './account.js';
-import {activityPage} from './activity.js';
 import {arrive, pushAddress, stay, wayBack} from './address.js';
+import {callOnce, Refusal} from './api.js';
 import {forgetDraft} from './create.js';
-import {activatePage, devicesPage} from './devices.js';
 import {dialogsMayClose} from './dialog.js';
 import {h, icon, show} from './dom.js';
 import {keysPage} from './keys.js';
@@ -12,20 +10,24 @@ import {emptyState, loading} from './parts.js';
 import {currentSession, loadSession, watchSession} from './session.js';
 import {brand, openReSignIn, openStepUp, signInPage} from './signin.js';
 import {TEXTS} from './texts.js';
-import {usagePage} from './usage.js';
 
 const BASE = '/console/';
+const TITLES = TEXTS.pages;
+const RELOAD_PAUSE_MS = 10000;
+
+// load() imports the script that exports the page's function. The start page is part of the first load, because it is
+// needed in an emergency; the others load when they are opened. Pages with an icon are in the menu.
 const PAGES = {
-    '': {title: TEXTS.pages.keys, icon: 'key', open: keysPage, inMenu: true},
-    'devices': {title: TEXTS.pages.devices, icon: 'device', open: devicesPage, inMenu: true},
-    'activity': {title: TEXTS.pages.activity, icon: 'activity', open: activityPage, inMenu: true},
-    'usage': {title: TEXTS.pages.usage, icon: 'usage', open: usagePage, inMenu: true},
-    'session': {title: TEXTS.pages.session, icon: 'person', open: sessionPage, inMenu: true},
-    'activate': {title: TEXTS.pages.activate, open: activatePage, within: 'devices'},
+    '': {title: TITLES.keys, icon: 'key', load: async () => ({keysPage}), page: 'keysPage'},
+    'devices': {title: TITLES.devices, icon: 'device', load: () => import('./devices.js'), page: 'devicesPage'},
+    'activity': {title: TITLES.activity, icon: 'activity', load: () => import('./activity.js'), page: 'activityPage'},
+    'usage': {title: TITLES.usage, icon: 'usage', load: () => import('./usage.js'), page: 'usagePage'},
+    'session': {title: TITLES.session, icon: 'person', load: () => import('./account.js'), page: 'sessionPage'},
+    'activate': {title: TITLES.activate, load: () => import('./devices.js'), page: 'activatePage', within: 'devices'},
 };
 
 const root = document.getElementById('root');
-let frame = null; // {menu, main}, set while somebody is signed in
+let frame = null; // {links, main}, set while somebody is signed in
 let page = null;
 let pageName = '';
 let offline = null;
@@ -66,7 +68,7 @@ function menuLink(name, {title, icon: iconName}) {
 function buildFrame() {
     const {user} = currentSession();
     const links = Object.entries(PAGES)
-        .filter(([, {inMenu}]) => inMenu)
+        .filter(([, {icon: iconName}]) => iconName)
         .map(([name, described]) => menuLink(name, described));
     const main = h('main', {id: 'content'});
 
@@ -94,9 +96,30 @@ function buildFrame() {
     );
 }
 
+// The browser does not fetch a script again that it could not get, and a newer version of the console has its scripts
+// elsewhere. So once the server answers, the whole document is loaded again, though not in a loop.
+async function loadAnew() {
+    const {type} = performance.getEntriesByType('navigation')[0];
+
+    await callOnce('GET', '/.well-known/oauth-authorization-server');
+    if (type === 'reload' && performance.now() < RELOAD_PAUSE_MS) throw new Refusal('offline');
+    location.reload();
+    return new Promise(() => {});
+}
+
 function openPage(moveFocus) {
     const name = nameOfAddress();
     const described = Object.hasOwn(PAGES, name) ? PAGES[name] : null;
+    const loader = loading(frame.main, {
+        placeholder: () => [...frame.main.childNodes],
+        load: async () => (described ? (await described.load().catch(loadAnew))[described.page] : missingPage),
+        draw: (create) => {
+            page = create();
+            show(frame.main, page.element);
+            scrollTo(0, 0);
+            if (moveFocus) (page.focused?.() ?? frame.main.querySelector('h1'))?.focus({preventScroll: true});
+        },
+    });
 
     closePage();
     arrive();
@@ -106,10 +129,8 @@ function openPage(moveFocus) {
         if (link.dataset.page === (described?.within ?? name)) link.setAttribute('aria-current', 'page');
         else link.removeAttribute('aria-current');
     }
-    page = (described?.open ?? missingPage)();
-    show(frame.main, page.element);
-    scrollTo(0, 0);
-    if (moveFocus) (page.focused?.() ?? frame.main.querySelector('h1'))?.focus({preventScroll: true});
+    page = {stop: loader.stop};
+    loader.run();
 }
 
 function showConsole(moveFocus) {

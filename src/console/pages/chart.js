@@ -100,7 +100,7 @@ function gridLines(plot, scale, y) {
 
 function dayBars(plot, day, x, width, y) {
     const name =
-        day.first === day.date ? dayName(day.date) : TEXTS.usage.range(dayName(day.first), dayName(day.date));
+        day.first === day.date ? dayName(day.date) : TEXTS.time.range(dayName(day.first), dayName(day.date));
     const title = svg(
         'title',
         null,

@@ -1,6 +1,7 @@
 // Devices, and approving one by the code that it shows (RFC 8628).
 import {choice, replaceAddress, withState} from './address.js';
 import {call, withQuery} from './api.js';
+import {ACTIVATE, DEVICES} from './devices_texts.js';
 import {h, icon, show} from './dom.js';
 import {checkFields, field, notice, workingForm} from './form.js';
 import {clockTime, exactTime, timeElement, timeInWords} from './format.js';
@@ -14,18 +15,18 @@ const PAGE = 50;
 const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const CODE_LETTERS = 8;
 
-const nameOf = (device) => device.name || TEXTS.devices.unnamed;
+const nameOf = (device) => device.name || DEVICES.unnamed;
 
 function revokeDevice(device, revoked) {
     openRevoke(
         {...device, name: nameOf(device)},
         {
             path: PATH,
-            title: TEXTS.devices.revokeTitle,
-            text: TEXTS.devices.revokeText,
-            submitText: TEXTS.devices.revokeSubmit,
-            doneTitle: TEXTS.devices.revokedTitle,
-            doneText: TEXTS.devices.revokedText,
+            title: DEVICES.revokeTitle,
+            text: DEVICES.revokeText,
+            submitText: DEVICES.revokeSubmit,
+            doneTitle: DEVICES.revokedTitle,
+            doneText: DEVICES.revokedText,
         },
         revoked,
     );
@@ -64,8 +65,8 @@ function deviceRow(device) {
                 h('span', {class: 'row-title'}, nameOf(device)),
                 h('span', {class: 'mono faint last4'}, `…${device.last4}`),
             ),
-            h('td', {'data-label': TEXTS.devices.columns.created}, timeElement(device.created_at)),
-            h('td', {'data-label': TEXTS.devices.columns.lastUsed}, timeElement(device.last_used_at)),
+            h('td', {'data-label': DEVICES.columns.created}, timeElement(device.created_at)),
+            h('td', {'data-label': DEVICES.columns.lastUsed}, timeElement(device.last_used_at)),
             h('td', {class: 'action-cell'}, action),
         );
     };
@@ -75,7 +76,7 @@ function deviceRow(device) {
 }
 
 function deviceTable(devices) {
-    const heads = Object.entries(TEXTS.devices.columns).map(([name, text]) =>
+    const heads = Object.entries(DEVICES.columns).map(([name, text]) =>
         h(
             'th',
             {scope: 'col', class: `column-${name}`},
@@ -86,18 +87,18 @@ function deviceTable(devices) {
     return h(
         'table',
         {class: 'list devices'},
-        h('caption', {class: 'unseen'}, TEXTS.devices.table),
+        h('caption', {class: 'unseen'}, DEVICES.table),
         h('thead', null, h('tr', null, heads)),
         h('tbody', null, devices.map(deviceRow)),
     );
 }
 
-const addLink = () => h('a', {class: 'button primary', href: '/console/activate'}, icon('plus'), TEXTS.devices.add);
+const addLink = () => h('a', {class: 'button primary', href: '/console/activate'}, icon('plus'), DEVICES.add);
 
 function emptyDevices(status) {
     return status === 'revoked'
         ? emptyState('ban', TEXTS.keys.emptyFilteredTitle, TEXTS.keys.emptyRevoked)
-        : emptyState('device', TEXTS.devices.emptyTitle, TEXTS.devices.empty, addLink());
+        : emptyState('device', DEVICES.emptyTitle, DEVICES.empty, addLink());
 }
 
 export function devicesPage() {
@@ -132,7 +133,7 @@ export function devicesPage() {
     const element = h(
         'div',
         null,
-        pageHead(TEXTS.devices.title, TEXTS.devices.lead, addLink()),
+        pageHead(DEVICES.title, DEVICES.lead, addLink()),
         h(
             'div',
             {class: 'filters'},
@@ -172,8 +173,8 @@ function codeForm(text) {
 
 function codeStep(prefilled, found) {
     const code = field({
-        label: TEXTS.activate.code,
-        hint: TEXTS.activate.codeHint,
+        label: ACTIVATE.code,
+        hint: ACTIVATE.codeHint,
         input: h('input', {
             type: 'text',
             name: 'user-code',
@@ -188,17 +189,17 @@ function codeStep(prefilled, found) {
     });
     const form = workingForm({
         fields: [code.element],
-        submitText: TEXTS.activate.look,
-        workingText: TEXTS.activate.looking,
+        submitText: ACTIVATE.look,
+        workingText: ACTIVATE.looking,
         submit: async () => {
             const value = codeForm(code.input.value);
 
-            if (!checkFields([[code, value.length !== CODE_LETTERS + 1 && TEXTS.activate.codeMissing]])) return;
+            if (!checkFields([[code, value.length !== CODE_LETTERS + 1 && ACTIVATE.codeMissing]])) return;
             found(value, await call('GET', `${ENROLMENTS}/${value}`));
         },
         explain: (refusal) => {
             if (refusal.status !== 404) return [explain(refusal)];
-            code.setError(TEXTS.activate.unknown);
+            code.setError(ACTIVATE.unknown);
             code.input.select();
             return [];
         },
@@ -214,35 +215,35 @@ function codeStep(prefilled, found) {
 // decided() gets the decision, made here or by somebody who was faster.
 function confirmStep(code, enrolment, {decided, back}) {
     const decide = (verb) => async () => decided((await call('POST', `${ENROLMENTS}/${code}/${verb}`)).status);
-    const gone = (refusal) => [refusal.status === 404 ? notice('warn', TEXTS.activate.unknown) : explain(refusal)];
+    const gone = (refusal) => [refusal.status === 404 ? notice('warn', ACTIVATE.unknown) : explain(refusal)];
     const deny = workingForm({
         fields: [],
-        submitText: TEXTS.activate.deny,
-        workingText: TEXTS.activate.denying,
+        submitText: ACTIVATE.deny,
+        workingText: ACTIVATE.denying,
         buttonClass: 'danger-quiet',
         submit: decide('deny'),
         explain: gone,
     });
     const approve = workingForm({
         fields: [],
-        submitText: TEXTS.activate.approve,
-        workingText: TEXTS.activate.approving,
+        submitText: ACTIVATE.approve,
+        workingText: ACTIVATE.approving,
         submit: decide('approve'),
         explain: gone,
     });
 
     return [
-        h('h2', {tabindex: '-1'}, TEXTS.activate.confirm),
+        h('h2', {tabindex: '-1'}, ACTIVATE.confirm),
         h('p', {class: 'big-code'}, code),
-        h('p', null, TEXTS.activate.compare),
+        h('p', null, ACTIVATE.compare),
         facts([
-            [TEXTS.activate.device, h('strong', {class: 'wrap'}, enrolment.device_name || TEXTS.devices.unnamed)],
-            [TEXTS.activate.asks, TEXTS.activate.asksText],
-            enrolment.ip ? [TEXTS.activate.from, h('code', null, enrolment.ip)] : null,
-            enrolment.created_at ? [TEXTS.activate.at, timeElement(enrolment.created_at)] : null,
-            enrolment.expires_at ? [TEXTS.activate.expires, clockTime(enrolment.expires_at)] : null,
+            [ACTIVATE.device, h('strong', {class: 'wrap'}, enrolment.device_name || DEVICES.unnamed)],
+            [ACTIVATE.asks, ACTIVATE.asksText],
+            enrolment.ip ? [ACTIVATE.from, h('code', null, enrolment.ip)] : null,
+            enrolment.created_at ? [ACTIVATE.at, timeElement(enrolment.created_at)] : null,
+            enrolment.expires_at ? [ACTIVATE.expires, clockTime(enrolment.expires_at)] : null,
         ]),
-        notice('warn', TEXTS.activate.warning),
+        notice('warn', ACTIVATE.warning),
         h(
             'div',
             {class: 'decide'},
@@ -260,8 +261,8 @@ function endStep(kind, title, text, again) {
         h(
             'div',
             {class: 'actions'},
-            h('button', {type: 'button', class: 'secondary', onclick: again}, TEXTS.activate.another),
-            h('a', {class: 'button primary', href: '/console/devices'}, TEXTS.activate.toDevices),
+            h('button', {type: 'button', class: 'secondary', onclick: again}, ACTIVATE.another),
+            h('a', {class: 'button primary', href: '/console/devices'}, ACTIVATE.toDevices),
         ),
     ];
 }
@@ -275,8 +276,8 @@ export function activatePage() {
     };
     const ends = {
         approved: () =>
-            step(...endStep('good', TEXTS.activate.approvedTitle, TEXTS.activate.approved, () => start(''))),
-        denied: () => step(...endStep('info', TEXTS.activate.deniedTitle, TEXTS.activate.denied, () => start(''))),
+            step(...endStep('good', ACTIVATE.approvedTitle, ACTIVATE.approved, () => start(''))),
+        denied: () => step(...endStep('info', ACTIVATE.deniedTitle, ACTIVATE.denied, () => start(''))),
     };
     const decided = (status) => ends[status]();
     const found = (code, enrolment) => {
@@ -287,7 +288,7 @@ export function activatePage() {
 
     start(prefilled);
     return {
-        element: h('div', null, pageHead(TEXTS.activate.title, TEXTS.activate.lead), card),
+        element: h('div', null, pageHead(ACTIVATE.title, ACTIVATE.lead), card),
         focused: () => card.querySelector('input'),
     };
 }

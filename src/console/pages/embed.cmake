@@ -1,6 +1,6 @@
 # Writes OUTPUT: C tables of the console's files and pages. Run as cmake -P.
-#   DOCUMENT   the page. @FILES@ becomes the folder of the files, and @PRELOADS@ links to the scripts that its own script
-#              imports
+#   DOCUMENT   the page. @FILES@ becomes the folder of the files, @STYLES@ links to all style sheets with console.css
+#              first, and @PRELOADS@ links to the scripts that its own script imports, except those imported on demand
 #   FILES      the files that it loads. Their folder is named after the digest of all of them, so that they may be cached
 #              forever. The one with the table PAGES ("    'name': {title: …") defines which pages exist.
 #   DESCRIPTION  openapi.json
@@ -37,6 +37,32 @@ function(add_asset path type file is_fixed)
   set(rows "${rows}" PARENT_SCOPE)
 endfunction()
 
+# The names of the scripts that the document's own script imports, directly or through others.
+function(static_imports ret_names)
+  string(REGEX MATCH "src=\"@FILES@/([a-z_]+\\.js)\"" first "${document}")
+  set(to_read ${CMAKE_MATCH_1})
+  set(names "")
+  while(to_read)
+    list(POP_FRONT to_read name)
+    foreach(file IN LISTS FILES)
+      get_filename_component(found ${file} NAME)
+      if(NOT found STREQUAL name)
+        continue()
+      endif()
+      file(READ ${file} script)
+      string(REGEX MATCHALL "from '\\./[a-z_]+\\.js'" imports "${script}")
+      foreach(import IN LISTS imports)
+        string(REGEX REPLACE "from '\\./(.*)'" "\\1" import "${import}")
+        if(NOT import IN_LIST names)
+          list(APPEND names ${import})
+          list(APPEND to_read ${import})
+        endif()
+      endforeach()
+    endforeach()
+  endwhile()
+  set(${ret_names} "${names}" PARENT_SCOPE)
+endfunction()
+
 set(type_.js "text/javascript; charset=utf-8")
 set(type_.css "text/css; charset=utf-8")
 set(type_.svg "image/svg+xml")
@@ -55,11 +81,15 @@ file(READ ${DOCUMENT} document)
 set(pages "")
 set(page_count 0)
 set(preloads "")
+set(styles "<link rel=\"stylesheet\" href=\"@FILES@/console.css\">")
+static_imports(imported)
 foreach(file IN LISTS FILES)
   get_filename_component(name ${file} NAME)
   get_filename_component(extension ${file} LAST_EXT)
-  if(extension STREQUAL ".js" AND NOT document MATCHES "src=\"@FILES@/${name}\"")
+  if(name IN_LIST imported)
     list(APPEND preloads "<link rel=\"modulepreload\" href=\"@FILES@/${name}\">")
+  elseif(extension STREQUAL ".css" AND NOT name STREQUAL "console.css")
+    list(APPEND styles "<link rel=\"stylesheet\" href=\"@FILES@/${name}\">")
   endif()
   file(STRINGS ${file} rows_of_pages REGEX "^    '[a-z_/]*': {title: ")
   foreach(row IN LISTS rows_of_pages)
@@ -87,6 +117,8 @@ foreach(file IN LISTS FILES)
 endforeach()
 
 list(JOIN preloads "\n" preloads)
+list(JOIN styles "\n" styles)
+string(REPLACE "@STYLES@" "${styles}" document "${document}")
 string(REPLACE "@PRELOADS@" "${preloads}" document "${document}")
 string(REPLACE "@FILES@" "/console/${folder}" document "${document}")
 file(WRITE ${OUTPUT}.html "${document}")

@@ -1,4 +1,5 @@
-// All texts of the console.
+// The texts of the frame, signing in and the start page. The others are in files of their own, which load with their
+// pages.
 
 export const SCOPE_GROUPS = [
     {
@@ -41,7 +42,7 @@ export const SCOPE_GROUPS = [
     },
 ];
 
-const plural = (count, one, many) => (count === 1 ? one : many);
+export const plural = (count, one, many) => (count === 1 ? one : many);
 
 export const TEXTS = {
     product: 'Chatelaine',
@@ -66,6 +67,7 @@ export const TEXTS = {
     time: {
         now: 'just now',
         seconds: (n) => `${n}\u00a0s`,
+        range: (first, last) => `${first} to ${last}`,
         timer: (minutes, seconds) => `${minutes}:${String(seconds).padStart(2, '0')}`,
     },
 
@@ -287,121 +289,5 @@ export const TEXTS = {
             'The service could not confirm that the revocation is in effect everywhere. It may already be written. ' +
             'Try again: repeating it is safe.',
         unanswered: 'No response arrived: the key may or may not be revoked. Try again: repeating it is safe.',
-    },
-
-    devices: {
-        title: 'Devices',
-        lead: 'Desktop agents that upload documents for your clinic. A device can do nothing else.',
-        add: 'Add a device',
-        columns: {name: 'Device', created: 'Added', lastUsed: 'Last used', actions: 'Actions'},
-        table: 'Devices',
-        unnamed: 'Unnamed device',
-        emptyTitle: 'No devices yet',
-        empty: 'Start the agent on the computer that will upload documents. It shows a code of eight letters: enter it here.',
-        revokeTitle: 'Revoke this device?',
-        revokeText: 'The agent on it stops uploading at once. To use it again, add it again.',
-        revokeSubmit: 'Revoke device',
-        revokedTitle: 'Revoked, everywhere',
-        revokedText: 'No node accepts this device’s key any more.',
-    },
-
-    activate: {
-        title: 'Add a device',
-        lead: 'The agent on the device shows a code of eight letters.',
-        code: 'Code shown on the device',
-        codeHint: 'Eight letters, like BCDF-GHJK',
-        codeMissing: 'Enter the eight letters that the device shows.',
-        look: 'Continue',
-        looking: 'Looking it up…',
-        unknown:
-            'No device is waiting with this code. Codes are valid for ten minutes and work once: check the device again, or restart the agent.',
-        confirm: 'Approve this device?',
-        compare: 'Is this the code on the device in front of you?',
-        warning:
-            'Continue only if you, or somebody you can see, started the agent just now. Anyone who sends you a code or a link by mail or phone may be ' +
-            'trying to get in.',
-        device: 'Device',
-        asks: 'Will be able to',
-        asksText: 'Upload documents in live mode. Nothing else.',
-        from: 'Request from',
-        at: 'Requested',
-        expires: 'Valid until',
-        approve: 'Approve',
-        approving: 'Approving…',
-        deny: 'Deny',
-        denying: 'Denying…',
-        approvedTitle: 'Device approved',
-        approved: 'It fetches its key within a few seconds and then appears in the list of devices.',
-        deniedTitle: 'Device denied',
-        denied: 'The device gets no key. If you did not expect this request, tell your administrator.',
-        toDevices: 'Go to the devices',
-        another: 'Add another device',
-    },
-
-    activity: {
-        title: 'Activity',
-        lead: 'Who did what, from where. Nobody can change entries.',
-        filter: 'Show',
-        filters: {all: 'All', keys: 'API keys', devices: 'Devices', people: 'People'},
-        columns: {what: 'What', who: 'Who', from: 'From', when: 'When'},
-        table: 'Activity',
-        more: 'Show older entries',
-        end: 'No older entries.',
-        emptyTitle: 'No activity yet',
-        empty: 'Sign-ins, created and revoked keys and added devices will be listed here.',
-        emptyFiltered: 'None of the loaded entries is of this kind.',
-        you: 'You',
-        operator: 'Operator, command line',
-        system: 'The service',
-        someone: 'Unknown',
-        stranger: 'Someone not signed in',
-        requestId: 'Request id',
-        kinds: {
-            'api_key.created': (t) => ['Created the API key ', t],
-            'api_key.revoked': (t) => ['Revoked the API key ', t],
-            'device_key.created': (t) => ['Added the device ', t],
-            'device_key.revoked': (t) => ['Revoked the device ', t],
-            'device.approved': (t) => ['Approved the device ', t],
-            'device.denied': (t) => ['Denied the device ', t],
-            'api_key.used_after_revocation': (t) => ['Refused requests with the revoked API key ', t],
-            'session.created': () => ['Signed in'],
-            'session.ended': () => ['Signed out'],
-            'session.step_up': () => ['Confirmed password and code'],
-            'step_up.failed': () => ['Failed to confirm password and code'],
-            'login.failed': (t) => ['Failed sign-in as ', t],
-            'user.locked': (t) => ['Locked ', t, ' after 100 wrong codes with the right password'],
-            'user.unlocked': (t) => ['Unlocked ', t],
-            'user.created': (t) => ['Added the user ', t],
-            'user.totp_reset': (t) => ['Reset the authenticator of ', t],
-            'user.password_reset': (t) => ['Reset the password of ', t],
-        },
-        other: (type) => [`Event ${type}`],
-    },
-
-    usage: {
-        title: 'Usage',
-        lead: 'Accepted requests, counted by day (UTC). Test requests are not billed.',
-        period: 'Period',
-        periods: {7: '7 days', 30: '30 days', 90: '90 days', 365: '1 year'},
-        liveTotal: 'Live requests',
-        testTotal: 'Test requests',
-        billed: 'billed',
-        notBilled: 'not billed',
-        perDay: 'Average per day',
-        perDayNote: 'live and test',
-        chart: {1: 'Requests per day', 7: 'Requests per week', 28: 'Requests per four weeks'},
-        chartLabel: (chart, days, live, test) => `${chart} over ${days} days: ${live} live, ${test} test.`,
-        range: (first, last) => `${first} to ${last}`,
-        asTable: 'Show the numbers as a table',
-        columns: {date: 'Day', live: 'Live', test: 'Test, not billed'},
-        byKey: 'By key',
-        byKeyNote: 'The most used keys in this period.',
-        otherKeys: 'Other keys',
-        byKeyColumns: {name: 'Key', mode: 'Mode', requests: 'Requests'},
-        emptyTitle: 'No requests yet',
-        empty: 'When an integration uses one of your keys, its requests appear here within about a second.',
-        emptyAction: 'Go to the API keys',
-        noneInPeriod: 'No requests in this period.',
-        device: 'Device',
     },
 };

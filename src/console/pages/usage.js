@@ -6,6 +6,7 @@ import {h, show} from './dom.js';
 import {count, dayName} from './format.js';
 import {emptyState, loading, modeBadge, pageHead, segments} from './parts.js';
 import {TEXTS} from './texts.js';
+import {USAGE} from './usage_texts.js';
 
 // Turns [{date, mode, requests}] into [{date, live, test}].
 function byDay(rows) {
@@ -32,7 +33,7 @@ function tile(label, value, note, kind) {
 }
 
 function dayTable(days) {
-    const {columns} = TEXTS.usage;
+    const {columns} = USAGE;
     const rows = days
         .toReversed()
         .map((day) =>
@@ -48,14 +49,14 @@ function dayTable(days) {
     return h(
         'details',
         {class: 'numbers'},
-        h('summary', null, TEXTS.usage.asTable),
+        h('summary', null, USAGE.asTable),
         h(
             'div',
-            {'class': 'numbers-space', 'tabindex': '0', 'role': 'region', 'aria-label': TEXTS.usage.chart[1]},
+            {'class': 'numbers-space', 'tabindex': '0', 'role': 'region', 'aria-label': USAGE.chart[1]},
             h(
                 'table',
                 {class: 'plain-table'},
-                h('caption', {class: 'unseen'}, TEXTS.usage.chart[1]),
+                h('caption', {class: 'unseen'}, USAGE.chart[1]),
                 h(
                     'thead',
                     null,
@@ -74,12 +75,12 @@ function dayTable(days) {
 }
 
 function keyName(key) {
-    if (!key.id) return h('span', {class: 'faint'}, TEXTS.usage.otherKeys);
+    if (!key.id) return h('span', {class: 'faint'}, USAGE.otherKeys);
     return h('span', {class: 'wrap', title: key.id}, key.name || key.id);
 }
 
 function keyTable(keys) {
-    const {byKeyColumns: columns} = TEXTS.usage;
+    const {byKeyColumns: columns} = USAGE;
     const most = Math.max(...keys.map((key) => key.requests), 1);
     const rows = keys.map((key) =>
         h(
@@ -90,7 +91,7 @@ function keyTable(keys) {
                 'td',
                 {'data-label': columns.mode},
                 key.id?.startsWith('dev_')
-                    ? h('span', {class: 'chip'}, TEXTS.usage.device)
+                    ? h('span', {class: 'chip'}, USAGE.device)
                     : key.mode
                       ? modeBadge(key.mode)
                       : '–',
@@ -107,12 +108,12 @@ function keyTable(keys) {
     return h(
         'section',
         {class: 'by-key'},
-        h('h2', null, TEXTS.usage.byKey),
-        h('p', {class: 'hint'}, TEXTS.usage.byKeyNote),
+        h('h2', null, USAGE.byKey),
+        h('p', {class: 'hint'}, USAGE.byKeyNote),
         h(
             'table',
             {class: 'list usage-keys'},
-            h('caption', {class: 'unseen'}, TEXTS.usage.byKey),
+            h('caption', {class: 'unseen'}, USAGE.byKey),
             h(
                 'thead',
                 null,
@@ -158,18 +159,18 @@ async function loadUsage(days) {
 }
 
 function chartPanel(days, live, test) {
-    const chart = TEXTS.usage.chart[daysPerBar(days.length, narrow.matches)];
+    const chart = USAGE.chart[daysPerBar(days.length, narrow.matches)];
 
     return [
         h('h2', null, chart),
-        live + test === 0 ? h('p', {class: 'hint'}, TEXTS.usage.noneInPeriod) : null,
-        usageChart(days, TEXTS.usage.chartLabel(chart, days.length, count(live), count(test)), narrow.matches),
+        live + test === 0 ? h('p', {class: 'hint'}, USAGE.noneInPeriod) : null,
+        usageChart(days, USAGE.chartLabel(chart, days.length, count(live), count(test)), narrow.matches),
     ];
 }
 
 export function usagePage() {
     const content = h('div');
-    const state = {days: Number(choice('days', Object.keys(TEXTS.usage.periods), '30'))};
+    const state = {days: Number(choice('days', Object.keys(USAGE.periods), '30'))};
 
     let redraw = () => {};
 
@@ -183,9 +184,9 @@ export function usagePage() {
                 content,
                 emptyState(
                     'usage',
-                    TEXTS.usage.emptyTitle,
-                    TEXTS.usage.empty,
-                    h('a', {class: 'button secondary', href: '/console/'}, TEXTS.usage.emptyAction),
+                    USAGE.emptyTitle,
+                    USAGE.empty,
+                    h('a', {class: 'button secondary', href: '/console/'}, USAGE.emptyAction),
                 ),
             );
             return;
@@ -197,9 +198,9 @@ export function usagePage() {
             h(
                 'div',
                 {class: 'tiles'},
-                tile(TEXTS.usage.liveTotal, count(live), TEXTS.usage.billed, 'live'),
-                tile(TEXTS.usage.testTotal, count(test), TEXTS.usage.notBilled, 'test'),
-                tile(TEXTS.usage.perDay, count(Math.round((live + test) / days.length)), TEXTS.usage.perDayNote, ''),
+                tile(USAGE.liveTotal, count(live), USAGE.billed, 'live'),
+                tile(USAGE.testTotal, count(test), USAGE.notBilled, 'test'),
+                tile(USAGE.perDay, count(Math.round((live + test) / days.length)), USAGE.perDayNote, ''),
             ),
             h(
                 'section',
@@ -216,9 +217,9 @@ export function usagePage() {
         load: () => loadUsage(state.days),
     });
     const period = segments({
-        label: TEXTS.usage.period,
+        label: USAGE.period,
         value: String(state.days),
-        options: Object.entries(TEXTS.usage.periods),
+        options: Object.entries(USAGE.periods),
         change: (value) => {
             state.days = Number(value);
             replaceAddress(withState({days: value === '30' ? '' : value}));
@@ -230,7 +231,7 @@ export function usagePage() {
     narrow.addEventListener('change', resized);
     loader.run();
     return {
-        element: h('div', null, pageHead(TEXTS.usage.title, TEXTS.usage.lead, period), content),
+        element: h('div', null, pageHead(USAGE.title, USAGE.lead, period), content),
         stop() {
             narrow.removeEventListener('change', resized);
             loader.stop();

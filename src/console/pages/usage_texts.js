@@ -1,0 +1,27 @@
+// The texts of the usage page.
+
+export const USAGE = {
+    title: 'Usage',
+    lead: 'Accepted requests, counted by day (UTC). Test requests are not billed.',
+    period: 'Period',
+    periods: {7: '7 days', 30: '30 days', 90: '90 days', 365: '1 year'},
+    liveTotal: 'Live requests',
+    testTotal: 'Test requests',
+    billed: 'billed',
+    notBilled: 'not billed',
+    perDay: 'Average per day',
+    perDayNote: 'live and test',
+    chart: {1: 'Requests per day', 7: 'Requests per week', 28: 'Requests per four weeks'},
+    chartLabel: (chart, days, live, test) => `${chart} over ${days} days: ${live} live, ${test} test.`,
+    asTable: 'Show the numbers as a table',
+    columns: {date: 'Day', live: 'Live', test: 'Test, not billed'},
+    byKey: 'By key',
+    byKeyNote: 'The most used keys in this period.',
+    otherKeys: 'Other keys',
+    byKeyColumns: {name: 'Key', mode: 'Mode', requests: 'Requests'},
+    emptyTitle: 'No requests yet',
+    empty: 'When an integration uses one of your keys, its requests appear here within about a second.',
+    emptyAction: 'Go to the API keys',
+    noneInPeriod: 'No requests in this period.',
+    device: 'Device',
+};
