@@ -102,3 +102,5 @@ static ALWAYS_INLINE void json_put_word(struct json_writer *w, struct text openi
 }
 /* A member: json_key() and json_put_text(). */
 void json_put_member(struct json_writer *w, const char *name, struct text value);
+/* A member whose name is not a constant, and may need escapes. */
+void json_put_named(struct json_writer *w, struct text name, struct text value);

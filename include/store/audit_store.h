@@ -4,6 +4,12 @@
 #pragma once
 #include "store/store.h"
 
+/* What else an event tells, such as {"role", "auditor"}. Never a secret. */
+struct audit_datum {
+    struct text name, value;
+};
+enum { AUDIT_DATA_MAX = 12 };
+
 /* In an event about an enrolment, target_kind is "device", and target is the name that the device gave itself. */
 struct audit_event {
     struct id id;
@@ -13,6 +19,8 @@ struct audit_event {
     struct text actor_name, target_name;       /* their current name or email; empty: none */
     int64_t count;                             /* requests that the event covers; 0: the event has no count */
     struct text target_kind;                   /* "api_key", "device_key", "user", or empty; "device": see above */
+    struct audit_datum data[AUDIT_DATA_MAX];
+    size_t data_count;
 };
 typedef void audit_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
                           bool has_more);

@@ -91,6 +91,13 @@ static void print_json(struct buf *out, const struct id *account, const struct a
         json_key(&w, "count");
         json_put_integer(&w, event->count);
     }
+    if (event->data_count > 0) {
+        json_key(&w, "data");
+        json_object_begin(&w);
+        for (size_t i = 0; i < event->data_count; i++)
+            json_put_named(&w, event->data[i].name, event->data[i].value);
+        json_object_end(&w);
+    }
     json_object_end(&w);
 }
 
@@ -122,6 +129,12 @@ static void print_text(struct buf *out, const struct id *account, const struct a
     print_who(out, "request ", event->request_id, TEXT(""));
     if (event->count > 0)
         buf_printf(out, "  %" PRId64 " times", event->count);
+    for (size_t i = 0; i < event->data_count; i++) {
+        buf_append_str(out, "  ");
+        buf_append_printable(out, event->data[i].name);
+        buf_append_char(out, '=');
+        buf_append_printable(out, event->data[i].value);
+    }
 }
 
 static void print_event(const struct tail *tail, struct buf *out, const struct audit_event *event)

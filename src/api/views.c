@@ -112,6 +112,13 @@ static void view_event(struct json_writer *w, const struct audit_event *event)
         json_key(w, "count");
         json_put_integer(w, event->count);
     }
+    if (event->data_count > 0) {
+        json_key(w, "data");
+        json_object_begin(w);
+        for (size_t i = 0; i < event->data_count; i++)
+            json_put_named(w, event->data[i].name, event->data[i].value);
+        json_object_end(w);
+    }
     json_object_end(w);
 }
 

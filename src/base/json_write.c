@@ -146,6 +146,14 @@ void json_put_null(struct json_writer *w)
     buf_append_str(w->out, "null");
 }
 
+void json_put_named(struct json_writer *w, struct text name, struct text value)
+{
+    json_put_text(w, name);
+    buf_append_char(w->out, ':');
+    w->need_comma = false;
+    json_put_text(w, value);
+}
+
 void json_put_member(struct json_writer *w, const char *name, struct text value)
 {
     json_key(w, name);

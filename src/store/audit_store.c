@@ -11,6 +11,9 @@
  * number. So it converts back to its stream entry and shows whose event it is. */
 enum { TIME_BYTES = 6, OWNER_BYTES = 6, SEQUENCE_BYTES = 4, CLASS_SHIFT = 30, ENTRY_ID_BYTES = 48 };
 
+/* As audit() in prelude.lua names the fields. */
+static const struct text DATA_PREFIX = {"data:", 5};
+
 static void put_bytes(uint8_t *to, size_t bytes, uint64_t value)
 {
     for (size_t i = bytes; i-- > 0; value >>= 8)
@@ -87,16 +90,24 @@ static bool read_entry_id(const struct redis_reply *reply, const uint8_t owner[O
     return true;
 }
 
-/* Some events end with a count. */
-static bool read_count(const struct redis_reply *fields, size_t at, int64_t *ret_count)
+/* What may follow the fields that all events have. Fields of later versions are skipped. */
+static bool read_more(const struct redis_reply *fields, size_t at, struct audit_event *event)
 {
-    struct text name;
+    event->count = 0;
+    event->data_count = 0;
+    for (; at < fields->count; at += 2) {
+        struct text name, value;
 
-    *ret_count = 0;
-    if (fields->count == at)
-        return true;
-    return fields->count == at + 2 && reply_text(reply_at(fields, at), &name) && text_equal(name, TEXT("count")) &&
-           reply_integer(reply_at(fields, at + 1), ret_count) && *ret_count > 0;
+        if (!reply_text(reply_at(fields, at), &name) || !reply_text(reply_at(fields, at + 1), &value))
+            return false;
+        if (text_equal(name, TEXT("count"))) {
+            if (!reply_integer(reply_at(fields, at + 1), &event->count) || event->count <= 0)
+                return false;
+        } else if (text_starts_with(name, DATA_PREFIX) && event->data_count < AUDIT_DATA_MAX) {
+            event->data[event->data_count++] = (struct audit_datum){text_skip(name, DATA_PREFIX.len), value};
+        }
+    }
+    return true;
 }
 
 static bool read_fields(const struct redis_reply *fields, struct audit_event *event)
@@ -119,7 +130,7 @@ static bool read_fields(const struct redis_reply *fields, struct audit_event *ev
             !reply_text(reply_at(fields, 2 * i + 1), expected[i].value))
             return false;
     }
-    return read_count(fields, 2 * count, &event->count);
+    return read_more(fields, 2 * count, event);
 }
 
 static bool read_events(const struct redis_reply *reply, const uint8_t owner[OWNER_BYTES], struct audit_event *events)

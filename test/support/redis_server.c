@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { ARGS_MAX = 16 };
+enum { ARGS_MAX = 24 };
 
 struct redis_server_tls_paths {
     char ca[PROCESS_PATH_BYTES], certificate[PROCESS_PATH_BYTES], key[PROCESS_PATH_BYTES], port[8];

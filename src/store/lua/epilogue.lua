@@ -1,11 +1,12 @@
--- Follows each script's body, which becomes the function run(). KEYS[1], if given, is '<prefix>store:<id>': the store
--- that the caller expects. In another or an emptied store nothing is read or written. A node that has acknowledged
+-- Follows each script's body, which becomes the function run(). KEYS[1] may be '<prefix>store:<id>': the store that the
+-- caller expects. In another or an emptied store nothing is read or written. A node that has acknowledged
 -- changes appends ':<node>:<number of the last one>', and to a change ':<its own number>', which is stored together
 -- with the change. A store with a lower number than was acknowledged has lost something.
--- Returns: what run() returns; other_store, the id found ('' for none); behind, the number found
+-- Returns: what run() returns; other_store, the id found ('' for none); behind, the number found. If events were written
+-- and the caller writes an audit log: events, {account, class, entry, {field, value...}}..., what run() returns
 
 local known, node, acknowledged, number
-if KEYS[1] then
+if KEYS[1] and KEYS[1]:sub(#prefix + 1, #prefix + 6) == 'store:' then
     known, node, acknowledged, number = KEYS[1]:sub(#prefix + 1):match('^store:(%x+):?(%x*):?(%d*):?(%d*)$')
     local there = redis.call('HMGET', K.store(), 'id', node)
     local held = tonumber(there[2] or '0')
@@ -21,5 +22,8 @@ end
 local reply = run()
 if number and reply[1] == 'ok' then
     redis.call('HSET', K.store(), node, number)
+end
+if #events > 0 and KEYS[#KEYS] and KEYS[#KEYS]:sub(#prefix + 1, #prefix + 4) == 'log:' then
+    return {'events', events, reply}
 end
 return reply

@@ -30,7 +30,8 @@ if again == 0 then
     redis.call('SET', K.key(digest), key_pack(record))
     redis.call('ZREM', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), id)
     redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'revoked')), 0, id)
-    audit(record.account, record.kind .. '.revoked', id, source_from(6), audit_class(record, ARGV[6]))
+    audit(record.account, record.kind .. '.revoked', id, source_from(6),
+          {class = audit_class(record, ARGV[6])})
 end
 return {'ok', key_reply(record), again, tonumber(redis.call('GET', K.lease_max()) or '0'),
         redis.call('HGETALL', K.nodes())}

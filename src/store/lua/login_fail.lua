@@ -28,7 +28,8 @@ if not account then
 end
 
 local actor = ARGV[9]
-audit(account, actor == '' and 'login.failed' or 'step_up.failed', user, {actor, ARGV[6], ARGV[7], ARGV[8]}, 'refused')
+audit(account, actor == '' and 'login.failed' or 'step_up.failed', user, {actor, ARGV[6], ARGV[7], ARGV[8]},
+      {class = 'refused'})
 if closed then
     redis.call('HSET', K.user(user), 'attacked', now)
 end

@@ -5,6 +5,7 @@
 -- A script whose first line is "#!lua flags=allow-oom" also runs when Redis has reached maxmemory. These are the
 -- scripts that end something, that nodes need to go on, and that people need to sign in and end something. Each may
 -- grow Redis only by a bounded amount that other tenants cannot use up.
+-- A last key '<prefix>log:<chain>' says that the caller writes an audit log, whose chain has that name.
 -- A script returns an array that begins with 'ok', 'not_found', 'conflict', 'refused' or 'full', or as in
 -- actor_refused() or limit_refused(). It checks first and writes last, because Redis does not undo writes before an
 -- error.
@@ -68,12 +69,28 @@ end
 -- numbers never change.
 local AUDIT_CLASSES = {[0] = 'people', 'live', 'test', 'refused'}
 
--- Appends one event to the account's trail. source: {actor, ip, request id, events to keep}. class: nil for 'people'.
--- count: how many requests the event covers; nil for an event without a count.
-local function audit(account, event, target, source, class, count)
-    redis.call('XADD', K.audit(account, class or 'people'), 'MAXLEN', '~', source[4], '*', 'type', event,
-               'actor', source[1], 'target', target, 'ip', source[2], 'request_id', source[3],
-               unpack(count and {'count', count} or {}))
+-- The events that this call has written, for callers that write an audit log (epilogue.lua).
+local events = {}
+
+-- Appends one event to the account's trail. source: {actor, ip, request id, events to keep}. more, if given: {class =
+-- of AUDIT_CLASSES, else 'people'; count = how many requests the event covers; data = {name = value}: what else is to
+-- be told, in short texts, never a secret}.
+local function audit(account, event, target, source, more)
+    more = more or {}
+    local class, names = more.class or 'people', {}
+    local fields = {'type', event, 'actor', source[1], 'target', target, 'ip', source[2], 'request_id', source[3]}
+    if more.count then
+        fields[#fields + 1], fields[#fields + 2] = 'count', more.count
+    end
+    for name in pairs(more.data or {}) do
+        names[#names + 1] = name
+    end
+    table.sort(names)
+    for _, name in ipairs(names) do
+        fields[#fields + 1], fields[#fields + 2] = 'data:' .. name, more.data[name]
+    end
+    local entry = redis.call('XADD', K.audit(account, class), 'MAXLEN', '~', source[4], '*', unpack(fields))
+    events[#events + 1] = {account, class, entry, fields}
 end
 
 -- The class of an event by this actor on this key.
@@ -213,7 +230,7 @@ local function key_add(digest, packed, source)
     redis.call('SET', K.key(digest), packed)
     redis.call('SET', K.key_id(record.id), digest)
     redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), 0, record.id)
-    audit(record.account, record.kind .. '.created', record.id, source, audit_class(record, source[1]))
+    audit(record.account, record.kind .. '.created', record.id, source, {class = audit_class(record, source[1])})
     return 'ok'
 end
 

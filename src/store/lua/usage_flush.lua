@@ -91,8 +91,8 @@ local function tell_used_after(account, id, requests, ip, request_id)
         redis.call('HSET', name, 'since', string.format('%d', since))
     else
         redis.call('HSET', name, 'told', string.format('%d', now), 'since', '0')
-        audit(account, 'api_key.used_after_revocation', id, {'', ip, request_id, ARGV[5]}, 'refused',
-              string.format('%d', since))
+        audit(account, 'api_key.used_after_revocation', id, {'', ip, request_id, ARGV[5]},
+              {class = 'refused', count = string.format('%d', since)})
     end
     redis.call('EXPIRE', name, EVENT_KEPT_S)
 end

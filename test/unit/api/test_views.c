@@ -207,6 +207,12 @@ Test(views, events)
            "\"created_at\":\"1970-01-01T00:00:01.000Z\",\"actor\":null,\"actor_name\":null,\"target\":\"" USER_ID
            "\",\"target_name\":\"a@b.test\",\"target_kind\":\"user\",\"ip\":\"192.0.2.1\",\"request_id\":null}],\"has_"
            "more\":false}");
+    event.count = 3;
+    event.data[0] = (struct audit_datum){TEXT("role"), TEXT("auditor")};
+    event.data[1] = (struct audit_datum){TEXT("a\"b"), TEXT("\n")};
+    event.data_count = 2;
+    view_events(answer_begin(&answer), &event, 1, false);
+    cr_expect(strstr(answer.out.ptr, "\"count\":3,\"data\":{\"role\":\"auditor\",\"a\\\"b\":\"\\n\"}}],"));
 }
 
 Test(views, test_usage_is_never_billable)

@@ -29,9 +29,11 @@ Test(json_write, puts_separators)
     json_put_integer(&w, -5);
     json_key(&w, "b");
     json_put_bool(&w, true);
+    json_put_named(&w, TEXT("\"q"), TEXT("v"));
     json_object_end(&w);
     cr_assert_not(out.failed);
-    cr_assert(text_equal(buf_text(&out), TEXT("{\"id\":\"key_1\",\"scopes\":[\"a\",null,[],{}],\"n\":-5,\"b\":true}")));
+    cr_assert(text_equal(buf_text(&out), TEXT("{\"id\":\"key_1\",\"scopes\":[\"a\",null,[],{}],\"n\":-5,\"b\":true,"
+                                              "\"\\\"q\":\"v\"}")));
     buf_finish(&out);
 }
 

@@ -91,6 +91,36 @@ Test(audit_store, events_tell_who_and_what_by_name)
     cr_expect_str_eq(trail.first_names, "ana@north.test/ ");
 }
 
+static void data_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
+                        bool has_more)
+{
+    struct trail *trail = arg;
+
+    (void)has_more;
+    if (result == STORE_OK && count == 1 && events[0].data_count == 2)
+        snprintf(trail->first, sizeof trail->first, "%.*s=%.*s %.*s=%.*s %d", TEXT_ARG(events[0].data[0].name),
+                 TEXT_ARG(events[0].data[0].value), TEXT_ARG(events[0].data[1].name), TEXT_ARG(events[0].data[1].value),
+                 (int)events[0].count);
+    answer_done(&trail->answer, result);
+}
+
+Test(audit_store, events_tell_more)
+{
+    struct id account = some_account();
+    struct trail trail = {0};
+    char name[64];
+
+    snprintf(name, sizeof name, "t:acct:%s:audit", account.text);
+    redis_server_tell(&fixture.server, "XADD", name, "5-0", "type", "x", "actor", "", "target", "", "ip", "",
+                      "request_id", "", "count", "7", "later", "x", "data:a", "1", "data:role", "auditor", NULL);
+    audit_store_list(fixture.store, &account, 1, NULL, data_listed, &trail);
+    cr_assert_eq(answer_wait(&trail.answer), STORE_OK);
+    cr_expect_str_eq(trail.first, "a=1 role=auditor 7");
+    redis_server_tell(&fixture.server, "XADD", name, "6-0", "type", "x", "actor", "", "target", "", "ip", "",
+                      "request_id", "", "count", "0", NULL);
+    cr_expect_eq(list_trail(&account, 1, NULL, &trail), STORE_UNAVAILABLE);
+}
+
 /* A device may call itself anything. */
 Test(audit_store, names_that_strangers_give_are_no_ids)
 {

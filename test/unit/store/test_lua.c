@@ -245,6 +245,57 @@ Test(lua, epilogue)
     STEPS({"EXISTS t:acct:acct_E t:store", "0"});
 }
 
+/* Runs this body, in the place of a script's own, with the keys (0 to 2, blank-separated). The caller frees the reply.
+ */
+static char *run_body(const char *body, const char *keys)
+{
+    char *whole = script_text("account_list"), *script, *command, *text;
+    char *begin = strstr(whole, "local function run()\n"), *end = strstr(begin, "\nend\n\n-- Follows each script");
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    cr_assert(end && asprintf(&script, "%.*s%s%s", (int)(begin - whole) + 21, whole, body, end) > 0);
+    cr_assert_gt(asprintf(&command, "EVAL %%s %s t:", keys), 0);
+    redisReply *reply = redisCommand(redis, command, script);
+    render(reply, out);
+    fclose(out);
+    freeReplyObject(reply);
+    free(command);
+    free(script);
+    free(whole);
+    return text;
+}
+
+/* What a script wrote reaches callers that write an audit log, in front of its reply. */
+Test(lua, events_are_told_to_who_logs_them)
+{
+    static const char BODY[] = "audit('acct_A', 'x.y', 'key_1', {'usr_U', '192.0.2.1', 'req_1', 9}, "
+                               "{class = 'test', count = 3, data = {b = '2', a = '1'}}) "
+                               "audit('acct_A', 'x.z', 'usr_U', {'operator', '', '', 9}) return {'ok', 5}";
+    static const struct {
+        const char *body, *keys, *reply;
+    } CASES[] = {
+        {BODY, "0", "(ok 5)"},
+        {BODY, "1 t:store:aa", "(ok 5)"},
+        {BODY, "1 t:log:c1",
+         "(events ((acct_A test *-* (type x.y actor usr_U target key_1 ip 192.0.2.1 request_id req_1 count 3 data:a 1 "
+         "data:b 2)) (acct_A people *-* (type x.z actor operator target usr_U ip  request_id ))) (ok 5))"},
+        {BODY, "2 t:store:aa t:log:c1", "(events (*) (ok 5))"},
+        {BODY, "2 t:store:ab t:log:c1", "(other_store aa)"},
+        {"return {'ok'}", "2 t:store:aa t:log:c1", "(ok)"},
+    };
+
+    STEPS({"HSET t:store id aa", "1"});
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char *text = run_body(CASES[i].body, CASES[i].keys);
+
+        cr_expect(matches(CASES[i].reply, text), "case %zu: %s", i, text);
+        free(text);
+    }
+    STEPS({"XRANGE t:acct:acct_A:audit:test - + COUNT 1", "((* (type x.y * count 3 data:a 1 data:b 2)))"},
+          {"XLEN t:acct:acct_A:audit", "4"});
+}
+
 Test(lua, store_durability)
 {
     STEPS({"HSET t:store id aa", "1"}, {"@store_durability observed operator", "(ok)"}, {"EXISTS t:audit", "0"},
