@@ -8,13 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-int clock_gettime(clockid_t clock, struct timespec *ret);
-int gettimeofday(struct timeval *restrict ret, void *restrict zone);
-time_t time(time_t *ret);
-
 static long shift_s(void)
 {
-    extern char **environ;
     const char *path = environ ? getenv("SHIFTED_CLOCK") : NULL;
     char text[16] = {0};
     long file;
