@@ -29,6 +29,7 @@ struct command_line {
     bool yes;
     int mode;   /* an index into "any|test|live" */
     int status; /* enum key_status_filter */
+    int role;   /* enum role */
     int64_t lines;
     int operand_count;
     char **operands;

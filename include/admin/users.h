@@ -16,7 +16,7 @@ struct known_user {
 MUST_CHECK int account_add(struct store_client *client, struct text name, struct id *ret_account);
 /* email: normalised by account_normalise_email(). password: already checked against the password rules. */
 MUST_CHECK int user_add(struct store_client *client, struct keyring *keyring, const struct id *account,
-                        const char *email, struct text password, struct new_user *ret_user);
+                        const char *email, enum role role, struct text password, struct new_user *ret_user);
 /* Blocks while it computes the hash. */
 void user_hash_password(struct store_client *client, struct keyring *keyring, const struct id *user,
                         struct text password, char ret_hash[PASSWORD_HASH_BYTES]);

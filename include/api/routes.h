@@ -1,6 +1,7 @@
 /* The route table. A row holds all access rules of an endpoint. The guard enforces them, and tests iterate over the
  * rows. */
 #pragma once
+#include "core/account.h"
 #include "core/scope.h"
 #include "http/request.h"
 
@@ -22,7 +23,8 @@ struct route {
     const char *path;        /* at most one "{id}" segment */
     void (*handle)(struct exchange *exchange);
     enum route_who who;
-    scope_set scope;
+    scope_set scope;      /* that a key needs */
+    enum role least_role; /* that a session's user needs */
     unsigned flags;
 };
 

@@ -8,6 +8,19 @@
 MUST_CHECK bool account_normalise_email(struct text email, char *ret_email);
 MUST_CHECK bool account_name_valid(struct text name);
 
+/* What a user may do in the account; each role may also do what the ones before it may. Records and clients know them
+ * by name, so their numbers may change. */
+enum role {
+    ROLE_AUDITOR,   /* read */
+    ROLE_RESPONDER, /* revoke keys and devices, deny devices */
+    ROLE_DEVELOPER, /* create keys, approve devices */
+    ROLE_OWNER,     /* manage people */
+    ROLE_COUNT,
+};
+/* "owner" */
+struct text role_text(enum role role);
+MUST_CHECK bool role_parse(struct text name, enum role *ret_role);
+
 /* Passwords are compared in one form, whatever the keyboard produced: any space as U+0020, the rest in Normalization
  * Form C (RFC 8265, OpaqueString). Empties ret_prepared first, which has room for PASSWORD_FORM_MAX_BYTES; the caller
  * wipes it. Invalid UTF-8, and text longer than any password, is copied unchanged. */

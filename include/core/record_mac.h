@@ -6,7 +6,16 @@
 #include "core/keyring.h"
 
 /* Part of the MAC, so that no record passes as another kind: never change the order. */
-enum record_kind { RECORD_KEY, RECORD_ENROLMENT, RECORD_APPROVAL, RECORD_SESSION, RECORD_USER, RECORD_GRACE };
+enum record_kind {
+    RECORD_KEY,
+    RECORD_ENROLMENT,
+    RECORD_APPROVAL,
+    RECORD_SESSION,
+    RECORD_USER, /* an active owner */
+    RECORD_GRACE,
+    RECORD_PERSON, /* a user with another role, or disabled */
+    RECORD_LINK,   /* an invitation or a reset */
+};
 
 enum { RECORD_MAC_CHARS = 22, RECORD_PARTS_MAX_BYTES = 2048 };
 

@@ -15,7 +15,9 @@ struct user_record {
     char account_name[ACCOUNT_NAME_MAX_BYTES + 1];
     char password_hash[PASSWORD_HASH_BYTES]; /* printable, NUL-terminated; see auth/password.h */
     uint8_t totp_sealed[TOTP_SEALED_BYTES];  /* keyring_seal() bound to the user's id */
+    enum role role;
     int64_t created_ms;
+    int64_t disabled_ms;   /* 0: active */
     struct record_mac mac; /* as stored; account_store_add_user() makes it */
 };
 typedef void user_found(void *arg, enum store_result result, const struct user_record *user);

@@ -1,7 +1,7 @@
 /* Types that all verbs of the store share: results, and the actor of a change. */
 #pragma once
 #include "base/text.h"
-#include "core/id.h"
+#include "core/account.h"
 #include "core/keyring.h"
 
 struct store;
@@ -15,6 +15,7 @@ enum store_result {
     STORE_ACTOR_REVOKED,  /* the key was revoked meanwhile */
     STORE_ACTOR_UNKNOWN,  /* the session is over, or the key is gone */
     STORE_ACTOR_UNPROVEN, /* the session's step-up has expired */
+    STORE_ACTOR_ROLE,     /* the user's role no longer allows it */
     STORE_FULL,           /* the maximum number exists */
     STORE_LIMITED,        /* too many changes per minute; the verb says how long to wait */
     STORE_UNAVAILABLE,    /* not done: Redis is away, refuses writes, or sends nonsense */
@@ -33,6 +34,7 @@ struct credential {
     uint8_t digest[KEYRING_DIGEST_BYTES];
     const struct session_limits *limits; /* of a session; must outlive the call */
     bool needs_step_up;                  /* of a session: its step-up must be valid as well */
+    enum role least_role;                /* of a session: of its user */
 };
 
 /* The actor of a change, for its audit event, and the credential that allows it. */

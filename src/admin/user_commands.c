@@ -22,6 +22,13 @@
         .help = "Read the password from this file ('-': standard input) instead of asking on the terminal."          \
     }
 
+/* In the order of enum role. */
+#define ROW_ROLE                                                                            \
+    {                                                                                       \
+        .name = "role", .type = OPTION_CHOICE, .offset = COMMAND_OFFSET(role),              \
+        .choices = "auditor|responder|developer|owner", .default_text = "owner",            \
+        .help = "What the user may do: read; also revoke; also create keys; or everything." \
+    }
 static const struct option_row CREATE_ROWS[] = {
     {.name = "account",
      .type = OPTION_TEXT,
@@ -29,6 +36,7 @@ static const struct option_row CREATE_ROWS[] = {
      .value_name = "ID",
      .help = "The user's account. Required."},
     ROW_EMAIL,
+    ROW_ROLE,
     ROW_PASSWORD_FILE,
     ROW_JSON,
 };
@@ -128,7 +136,7 @@ static int user_create_with(const struct command_line *line, struct keyring *key
         return code;
     code = password_accept_for(&client, account, email, password);
     if (code == EXIT_DONE)
-        code = user_add(&client, keyring, account, email, password, &user);
+        code = user_add(&client, keyring, account, email, (enum role)line->role, password, &user);
     store_client_close(&client);
     if (code == EXIT_DONE)
         code = print_totp(line, &user, account->text, email);
@@ -169,6 +177,7 @@ static void put_user(struct json_writer *w, const struct user_record *user)
     json_put_member(w, "id", id_text(&user->id));
     json_put_member(w, "account_id", id_text(&user->account));
     json_put_member(w, "email", text_of(user->email));
+    json_put_member(w, "role", role_text(user->role));
     json_put_member(w, "created_at", text_of(created));
     json_object_end(w);
 }

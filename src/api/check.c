@@ -160,6 +160,8 @@ static void allow(struct exchange *exchange)
     http_response_header(request, TEXT("X-Auth-Kind"), key ? key_kind_text(key->kind) : TEXT("session"));
     if (key)
         http_response_header(request, TEXT("X-Auth-Mode"), key_mode_text(key->mode));
+    else
+        http_response_header(request, TEXT("X-Auth-Role"), role_text(exchange->session->user.role));
     http_response_header(request, TEXT("X-Auth-Scopes"), buf_text(&scopes));
     http_response_header(request, TEXT("X-Auth-Billable"),
                          key && key->mode == MODE_LIVE ? TEXT("true") : TEXT("false"));

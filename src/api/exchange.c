@@ -104,6 +104,8 @@ static bool refuse_actor(struct exchange *exchange, enum store_result result)
         code = exchange->key ? PROBLEM_INVALID_API_KEY : PROBLEM_INVALID_SESSION;
     else if (result == STORE_ACTOR_UNPROVEN)
         code = PROBLEM_STEP_UP_REQUIRED;
+    else if (result == STORE_ACTOR_ROLE)
+        code = PROBLEM_ROLE_NOT_PERMITTED;
     else
         return false;
     exchange_log(exchange, "change refused: its credential ended before it took effect",
@@ -243,6 +245,7 @@ static struct credential read_credential(const struct exchange *exchange)
         memcpy(credential.digest, exchange->session_digest, sizeof credential.digest);
         credential.limits = &exchange->service->session_limits;
         credential.needs_step_up = route && (route->flags & ROUTE_STEP_UP);
+        credential.least_role = route ? route->least_role : ROLE_OWNER;
     }
     return credential;
 }

@@ -297,13 +297,15 @@ static void admit_key(struct exchange *exchange, scope_set scope)
 }
 
 /* flags: ROUTE_CSRF, ROUTE_ORIGIN, ROUTE_STEP_UP. Also used for routes for anyone, whose rows check at most the
- * Origin. */
-static void admit_person(struct exchange *exchange, unsigned flags)
+ * Origin. The role comes before the step-up: nobody shall confirm a password only to hear that it was in vain. */
+static void admit_person(struct exchange *exchange, unsigned flags, enum role least_role)
 {
     if ((flags & (ROUTE_CSRF | ROUTE_ORIGIN)) && !origin_is_ours(exchange))
         exchange_refuse(exchange, PROBLEM_CSRF_FAILED);
     else if ((flags & ROUTE_CSRF) && !csrf_token_is_right(exchange))
         exchange_refuse(exchange, PROBLEM_CSRF_FAILED);
+    else if (exchange->session && exchange->session->user.role < least_role)
+        exchange_refuse(exchange, PROBLEM_ROLE_NOT_PERMITTED);
     else if ((flags & ROUTE_STEP_UP) && exchange->session->step_up_expires_ms == 0)
         exchange_refuse(exchange, PROBLEM_STEP_UP_REQUIRED);
     else
@@ -317,7 +319,7 @@ static void authorise_row(struct exchange *exchange)
     CHECK((route->who == WHO_API_KEY) == (exchange->key != NULL));
     CHECK((route->who == WHO_SESSION) == (exchange->session != NULL));
     if (!exchange->key)
-        admit_person(exchange, route->flags);
+        admit_person(exchange, route->flags, route->least_role);
     else if (exchange->key->kind != KEY_API) /* device keys may only upload documents, which is a backend's route */
         refuse_scope(exchange, route->scope);
     else
@@ -338,11 +340,13 @@ static void refuse_everybody(struct exchange *exchange)
 }
 
 /* A backend's route, decided by the policy. Its rows for sessions are below /v1/console and its rows for keys are not,
- * so each principal meets only verdicts of its own kind. */
+ * so each principal meets only verdicts of its own kind. Every user may read; changing takes what creating keys takes.
+ */
 static void authorise_foreign(struct exchange *exchange)
 {
     bool is_read = exchange->method == HTTP_GET || exchange->method == HTTP_HEAD;
     unsigned csrf = is_read ? 0 : ROUTE_CSRF;
+    enum role least_role = is_read ? ROLE_AUDITOR : ROLE_DEVELOPER;
     const char *allow = NULL;
     scope_set scope = SCOPE_NONE;
 
@@ -362,11 +366,11 @@ static void authorise_foreign(struct exchange *exchange)
         break;
     case POLICY_SESSION:
         CHECK(exchange->session);
-        admit_person(exchange, csrf);
+        admit_person(exchange, csrf, least_role);
         break;
     case POLICY_STEP_UP:
         CHECK(exchange->session);
-        admit_person(exchange, csrf | ROUTE_STEP_UP);
+        admit_person(exchange, csrf | ROUTE_STEP_UP, least_role);
         break;
     }
 }

@@ -47,7 +47,7 @@ struct login {
     /* Of the cookie that came with the request, or else of the one in the response. */
     char browser_digest[2 * KEYRING_DIGEST_BYTES + 1];
     struct password_turn turn;
-    bool is_locked;
+    bool is_locked, is_disabled;
     struct user_check check;
     struct token token, browser; /* wiped when the request is freed */
     uint8_t token_digest[KEYRING_DIGEST_BYTES];
@@ -165,6 +165,7 @@ static void login_counted(void *arg, enum store_result result, const struct logi
 
     if (result == STORE_OK) {
         op->is_locked = begin->is_locked;
+        op->is_disabled = begin->user && begin->user->disabled_ms > 0;
         if (begin->browser_is_known) {
             op->attempt.counters = attempt_counters_text(&op->of_browser);
             op->turn = (struct password_turn){PASSWORD_KNOWN, op->of_browser.source};
@@ -191,7 +192,7 @@ static void sid_mint(char ret_sid[ID_TEXT_BYTES])
     ret_sid[out.len] = '\0';
 }
 
-/* The response must not reveal a lock, so a locked user's right password and code count as wrong. */
+/* The response must not reveal that a user is locked or disabled, so their right password and code count as wrong. */
 static void login_checked(void *arg, enum user_check_result result)
 {
     struct login *op = arg;
@@ -201,8 +202,8 @@ static void login_checked(void *arg, enum user_check_result result)
         session_store_give_back(op->exchange->service->store, &op->attempt);
         user_check_refuse(&op->check, result);
         http_request_release(op->exchange->request);
-    } else if (result != USER_CHECK_RIGHT || op->is_locked) {
-        login_fail(op, result == USER_CHECK_WRONG_CODE && !op->is_locked);
+    } else if (result != USER_CHECK_RIGHT || op->is_locked || op->is_disabled) {
+        login_fail(op, result == USER_CHECK_WRONG_CODE && !op->is_locked && !op->is_disabled);
     } else {
         login_create(op);
     }
@@ -326,6 +327,8 @@ static const char *login_refusal_reason(const struct login *op)
 {
     if (!op->check.known)
         return "unknown_email";
+    if (op->is_disabled)
+        return "disabled";
     return op->is_locked ? "locked" : "password_or_code";
 }
 

@@ -31,6 +31,7 @@
     X(PROBLEM_CSRF_FAILED, 403, "csrf_failed", "X-CSRF-Token is missing or wrong, or Origin is not the console's.") \
     X(PROBLEM_STEP_UP_REQUIRED, 403, "step_up_required",                                                            \
       "Confirm password and code (POST /v1/console/step_up), then try again.")                                      \
+    X(PROBLEM_ROLE_NOT_PERMITTED, 403, "role_not_permitted", "Your role does not allow this.")                      \
     X(PROBLEM_CLIENT_CERTIFICATE_REQUIRED, 403, "client_certificate_required",                                      \
       "Connect with a client certificate of --internal-client-ca. Only /livez and /readyz need none.")              \
     X(PROBLEM_NOT_FOUND, 404, "not_found", "Nothing is served at this path.")                                       \

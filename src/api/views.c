@@ -62,6 +62,7 @@ static void put_login_members(struct json_writer *w, const struct session_record
     json_object_begin(w);
     json_put_member(w, "id", id_text(&session->user.id));
     json_put_member(w, "email", text_of(session->user.email));
+    json_put_member(w, "role", role_text(session->user.role));
     json_put_member(w, "account_id", id_text(&session->user.account));
     json_put_member(w, "account_name", text_of(session->user.account_name));
     json_object_end(w);

@@ -208,6 +208,7 @@ static enum key_verdict verdict_of(enum store_result result, const struct key_pr
     case STORE_ACTOR_REVOKED:
     case STORE_ACTOR_UNKNOWN:
     case STORE_ACTOR_UNPROVEN:
+    case STORE_ACTOR_ROLE:
     case STORE_FULL:
     case STORE_LIMITED:
     case STORE_UNAVAILABLE:

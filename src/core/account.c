@@ -38,6 +38,29 @@ bool account_name_valid(struct text name)
     return label_valid(name, ACCOUNT_NAME_MAX_CHARS);
 }
 
+static const struct text ROLE_NAMES[ROLE_COUNT] = {
+    [ROLE_AUDITOR] = {"auditor", 7},
+    [ROLE_RESPONDER] = {"responder", 9},
+    [ROLE_DEVELOPER] = {"developer", 9},
+    [ROLE_OWNER] = {"owner", 5},
+};
+
+struct text role_text(enum role role)
+{
+    return ROLE_NAMES[role];
+}
+
+bool role_parse(struct text name, enum role *ret_role)
+{
+    for (enum role role = ROLE_AUDITOR; role < ROLE_COUNT; role++) {
+        if (!text_equal(name, ROLE_NAMES[role]))
+            continue;
+        *ret_role = role;
+        return true;
+    }
+    return false;
+}
+
 /* One to four bytes, repeated; so also one repeated character of any alphabet. */
 static bool repeats_itself(struct text t)
 {

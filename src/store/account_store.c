@@ -26,25 +26,39 @@ static struct text sealed_text(const uint8_t *totp_sealed)
     return (struct text){(const char *)totp_sealed, TOTP_SEALED_BYTES};
 }
 
-/* The parts of a user that never change. */
+/* The parts of a user that the MAC binds. An active owner has the record that versions without roles know. They refuse
+ * any other as altered, so none of them takes an auditor or a disabled user for an owner. */
+
+enum { OWNER_PARTS = 4, PERSON_PARTS = 6 };
 
 struct user_seal {
     struct record_parts record;
-    struct text parts[4];
-    char created[20];
+    struct text parts[PERSON_PARTS];
+    char created[20], disabled[20];
 };
+
+static struct text print_ms(char storage[20], int64_t ms)
+{
+    struct buf out;
+
+    buf_init_fixed(&out, storage, 20);
+    buf_append_u64(&out, (uint64_t)ms);
+    CHECK(!out.failed);
+    return buf_text(&out);
+}
 
 static void user_seal_fill(struct user_seal *seal, const struct user_record *user)
 {
-    struct buf created;
+    bool is_owner = user->role == ROLE_OWNER && user->disabled_ms == 0;
 
-    buf_init_fixed(&created, seal->created, sizeof seal->created);
-    buf_append_u64(&created, (uint64_t)user->created_ms);
     seal->parts[0] = id_text(&user->id);
     seal->parts[1] = id_text(&user->account);
     seal->parts[2] = text_of(user->email);
-    seal->parts[3] = buf_text(&created);
-    seal->record = (struct record_parts){RECORD_USER, sizeof seal->parts / sizeof *seal->parts, seal->parts};
+    seal->parts[3] = print_ms(seal->created, user->created_ms);
+    seal->parts[4] = role_text(user->role);
+    seal->parts[5] = print_ms(seal->disabled, user->disabled_ms);
+    seal->record = (struct record_parts){is_owner ? RECORD_USER : RECORD_PERSON, is_owner ? OWNER_PARTS : PERSON_PARTS,
+                                         seal->parts};
 }
 
 void user_record_seal(struct keyring *keyring, struct user_record *user)
@@ -87,6 +101,7 @@ void account_store_add_user(struct store *store, const struct user_record *user,
     args_add_int(&args, user->created_ms);
     args_add_source(&args, store, source);
     args_add(&args, text_of(sealed.mac.text));
+    args_add(&args, role_text(user->role));
     verb_call_change(store, SCRIPT_user_create, &args, done, arg);
 }
 
@@ -119,11 +134,19 @@ static bool read_secrets(const struct redis_reply *reply, struct user_record *us
 {
     struct text totp;
 
-    if (!reply_chars(reply_at(reply, 6), user->password_hash, sizeof user->password_hash) ||
-        !reply_text(reply_at(reply, 7), &totp) || totp.len != TOTP_SEALED_BYTES)
+    if (!reply_chars(reply_at(reply, 8), user->password_hash, sizeof user->password_hash) ||
+        !reply_text(reply_at(reply, 9), &totp) || totp.len != TOTP_SEALED_BYTES)
         return false;
     memcpy(user->totp_sealed, totp.ptr, TOTP_SEALED_BYTES);
     return true;
+}
+
+static bool read_role(const struct redis_reply *reply, struct user_record *user)
+{
+    struct text role;
+
+    return reply_text(reply_at(reply, 6), &role) && role_parse(role, &user->role) &&
+           reply_integer(reply_at(reply, 7), &user->disabled_ms) && user->disabled_ms >= 0;
 }
 
 bool user_record_read(const struct redis_reply *reply, bool with_secrets, struct user_record *ret_user)
@@ -135,7 +158,7 @@ bool user_record_read(const struct redis_reply *reply, bool with_secrets, struct
            reply_time(reply_at(reply, 3), &ret_user->created_ms) &&
            reply_chars(reply_at(reply, 4), ret_user->account_name, sizeof ret_user->account_name) &&
            reply_chars(reply_at(reply, 5), ret_user->mac.text, sizeof ret_user->mac.text) &&
-           (!with_secrets || read_secrets(reply, ret_user));
+           read_role(reply, ret_user) && (!with_secrets || read_secrets(reply, ret_user));
 }
 
 struct find_user_call {

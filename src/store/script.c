@@ -332,6 +332,7 @@ static bool result_parse(struct text word, enum store_result *ret_result)
         {{"actor_revoked", 13}, STORE_ACTOR_REVOKED},
         {{"actor_unknown", 13}, STORE_ACTOR_UNKNOWN},
         {{"actor_unproven", 14}, STORE_ACTOR_UNPROVEN},
+        {{"actor_role", 10}, STORE_ACTOR_ROLE},
         {{"full", 4}, STORE_FULL},
         {{"limited", 7}, STORE_LIMITED},
     };

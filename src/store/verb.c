@@ -76,8 +76,8 @@ static void print_credential(struct buf *out, const struct credential *credentia
     buf_append_str(out, credential->kind == CREDENTIAL_KEY ? "key " : "session ");
     encode_hex(out, credential->digest, sizeof credential->digest);
     if (credential->kind == CREDENTIAL_SESSION)
-        buf_printf(out, " %" PRId64 " %" PRId64 " %" PRId64, limits->idle_ms, limits->absolute_ms,
-                   credential->needs_step_up ? limits->step_up_ms : 0);
+        buf_printf(out, " %" PRId64 " %" PRId64 " %" PRId64 " %s", limits->idle_ms, limits->absolute_ms,
+                   credential->needs_step_up ? limits->step_up_ms : 0, role_text(credential->least_role).ptr);
 }
 
 void args_add_credential(struct script_args *args, const struct credential *credential)

@@ -52,8 +52,10 @@ static void session_done(void *arg, enum store_result result, UNUSED const struc
 /* As long as real ones: the hash of no password, and a sealed TOTP secret that nobody knows. */
 static void add_user(struct recording *recording, struct text line)
 {
-    struct user_record user = {
-        .id = id_mint(ID_USER, clock_wall_ms()), .account = recording->account, .created_ms = clock_wall_ms()};
+    struct user_record user = {.id = id_mint(ID_USER, clock_wall_ms()),
+                               .account = recording->account,
+                               .role = ROLE_OWNER,
+                               .created_ms = clock_wall_ms()};
 
     snprintf(user.email, sizeof user.email, "user%.*s@clinic.example.org", TEXT_ARG(line));
     snprintf(user.password_hash, sizeof user.password_hash,

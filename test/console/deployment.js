@@ -40,7 +40,7 @@ export class Deployment extends Basis {
 
     // Users of accounts where nothing has happened yet.
     newcomers(count) {
-        return Array.from({length: count}, () => this.addPerson(this.addAccount('Southern Clinic')));
+        return Array.from({length: count}, () => this.addPerson({account: this.addAccount('Southern Clinic')}));
     }
 
     async api(method, path, {bearer, json} = {}) {

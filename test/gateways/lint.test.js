@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { parse } from 'yaml';
 import { BROKEN } from './broken.js';
 
-const TOLD = ['account', 'principal', 'kind', 'mode', 'scopes', 'billable'];
+const TOLD = ['account', 'principal', 'kind', 'mode', 'role', 'scopes', 'billable'];
 // What a node needs to judge; what a backend must not be told: of another method or path, another address, somebody else.
 const ASKED = ['cookie', 'origin', 'x-csrf-token'];
 const STEERING = [
@@ -21,7 +21,7 @@ const STEERING = [
 ];
 // Of those that cannot remove X-Auth-* by a pattern.
 const KNOWN_AUTH = [
-  ...['user', 'user-id', 'username', 'name', 'email', 'subject', 'roles', 'role', 'groups', 'group', 'admin', 'tenant'],
+  ...['user', 'user-id', 'username', 'name', 'email', 'subject', 'roles', 'groups', 'group', 'admin', 'tenant'],
   ...['org', 'token', 'key', 'request-user', 'request-email', 'request-groups', 'request-preferred-username'],
   ...['request-access-token'],
 ].map((name) => `x-auth-${name}`);

@@ -170,24 +170,26 @@ void fixture_revoke_key(struct fixture *fixture, const struct fixture_key *key)
     direct_finish(&direct);
 }
 
-/* A user whom nobody can sign in as: the hash belongs to no password. */
-static void add_user_without_password(struct fixture *fixture)
+void fixture_add_person(struct fixture *fixture, const char *account, const char *email, enum role role,
+                        struct fixture_user *ret_user)
 {
     struct user_record user = {.id = id_mint(ID_USER, clock_wall_ms()),
-                               .account = id_read(ID_ACCOUNT, fixture->account),
+                               .account = id_read(ID_ACCOUNT, account ? account : fixture->account),
+                               .role = role,
                                .created_ms = clock_wall_ms()};
     struct direct direct;
 
-    snprintf(user.email, sizeof user.email, "nobody@clinic.test");
+    snprintf(user.email, sizeof user.email, "%s", email);
     snprintf(user.password_hash, sizeof user.password_hash,
              "scrypt$17$8$1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
     direct_open(&direct, fixture);
     account_store_add_user(direct.store, &user, &NOBODY, verb_done, &direct);
     direct_expect(&direct, "account_store_add_user");
     direct_finish(&direct);
-    fixture->user = (struct fixture_user){0};
-    snprintf(fixture->user.id, sizeof fixture->user.id, "%s", user.id.text);
-    snprintf(fixture->user.email, sizeof fixture->user.email, "nobody@clinic.test");
+    *ret_user = (struct fixture_user){0};
+    snprintf(ret_user->id, sizeof ret_user->id, "%s", user.id.text);
+    snprintf(ret_user->account, sizeof ret_user->account, "%s", user.account.text);
+    snprintf(ret_user->email, sizeof ret_user->email, "%s", email);
 }
 
 static const struct session_limits LIMITS = {.idle_ms = 1800000, .absolute_ms = 43200000, .step_up_ms = 300000};
@@ -238,9 +240,11 @@ void fixture_add_session(struct fixture *fixture, const struct fixture_user *use
     struct token token;
     struct direct direct;
 
+    user = user ? user : &fixture->user;
     direct_open(&direct, fixture);
     mint_token(&direct, &token, digest);
-    begin_session(&direct, user ? user : &fixture->user, fixture->account, digest, sid.text + sizeof "req_" - 1);
+    begin_session(&direct, user, user->account[0] ? user->account : fixture->account, digest,
+                  sid.text + sizeof "req_" - 1);
     if (stepped_up) {
         memcpy(old_digest, digest, sizeof old_digest);
         mint_token(&direct, &token, digest);
@@ -291,7 +295,7 @@ void fixture_start(struct fixture *fixture, size_t nodes, const char *const *mor
     file_write(fixture->password_path, FIXTURE_PASSWORD "\n");
     redis_server_start(&fixture->redis, NULL);
     fixture_add_account(fixture, fixture->account);
-    add_user_without_password(fixture);
+    fixture_add_person(fixture, NULL, "nobody@clinic.test", ROLE_OWNER, &fixture->user);
     fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &fixture->manager);
     for (size_t i = 0; i < nodes; i++)
         fixture_add_node(fixture, more);

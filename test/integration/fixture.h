@@ -1,6 +1,7 @@
 /* What nearly every integration test needs: a Redis of its own, real nodes on it, an account, and credentials. Keys and
  * sessions are put into the store by the product's own verbs, which costs no password hash. */
 #pragma once
+#include "core/account.h"
 #include "core/key.h"
 #include "http_client.h"
 #include "node.h"
@@ -22,6 +23,7 @@ struct fixture_session {
 
 struct fixture_user {
     char id[ID_TEXT_BYTES];
+    char account[ID_TEXT_BYTES]; /* empty: the fixture's own */
     char email[64];
     char totp_uri[512]; /* empty without a real password */
 };
@@ -61,6 +63,10 @@ void fixture_revoke_key(struct fixture *fixture, const struct fixture_key *key);
  * standard ones. */
 void fixture_add_session(struct fixture *fixture, const struct fixture_user *user, bool stepped_up,
                          struct fixture_session *ret_session);
+
+/* A user whom nobody can sign in as: the hash belongs to no password. account NULL: the fixture's own. */
+void fixture_add_person(struct fixture *fixture, const char *account, const char *email, enum role role,
+                        struct fixture_user *ret_user);
 
 /* Runs the program's own `user create`, with FIXTURE_PASSWORD: costs one password hash. */
 void fixture_add_user(struct fixture *fixture, const char *email, struct fixture_user *ret_user);

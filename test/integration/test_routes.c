@@ -233,6 +233,33 @@ Test(routes, every_step_up_route_asks_for_one)
     fixture_stop(&fixture);
 }
 
+Test(routes, every_session_route_asks_for_its_role)
+{
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, NULL);
+    for (enum role role = ROLE_AUDITOR; role < ROLE_COUNT; role++) {
+        struct fixture_user user;
+        struct fixture_session session;
+        char email[64];
+        unsigned rows = 0;
+
+        snprintf(email, sizeof email, "%s@clinic.test", role_text(role).ptr);
+        fixture_add_person(&fixture, NULL, email, role, &user);
+        fixture_add_session(&fixture, &user, true, &session);
+        const struct http_call call = {.cookie = session.token, .csrf = session.csrf};
+        const struct attempt lacking = {email, call, 403, "role_not_permitted"}, fitting = {email, call, 0, NULL};
+        for (size_t row = 0; row < ROUTE_COUNT; row++) {
+            if (ROUTES[row].who != WHO_SESSION || strstr(ROUTES[row].path, "logout"))
+                continue;
+            try_row(&fixture, &ROUTES[row], role < ROUTES[row].least_role ? &lacking : &fitting);
+            rows += role < ROUTES[row].least_role;
+        }
+        cr_expect(rows > 0 || role >= ROLE_DEVELOPER, "%s may do everything", email);
+    }
+    fixture_stop(&fixture);
+}
+
 Test(routes, every_json_route_refuses_other_types_and_unknown_members)
 {
     struct credentials made;

@@ -10,7 +10,7 @@ import { wrongs } from './schema.js';
 
 const file = (path) => readFileSync(join(SOURCE, 'docker', path), 'utf8');
 const lower = (names) => names.map((name) => name.toLowerCase());
-const TOLD = ['account', 'principal', 'kind', 'mode', 'scopes', 'billable'].map((name) => `x-auth-${name}`);
+const TOLD = ['account', 'principal', 'kind', 'mode', 'role', 'scopes', 'billable'].map((name) => `x-auth-${name}`);
 const ASKED = ['cookie', 'origin', 'x-csrf-token', 'x-forwarded-for'];
 const SECRET = ['authorization', 'cookie'];
 // Names that are removed from requests, as docker/gateways/envoy has them: its own lint holds those.

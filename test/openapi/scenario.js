@@ -292,7 +292,7 @@ async function activity(talk, browser, {test}) {
 }
 
 /** What the document says of every operation alike: asked of each, with the examples that it gives. */
-async function everyRoute(talk, contract, {browser, early, all, narrow}) {
+async function everyRoute(talk, contract, {browser, early, auditor, all, narrow}) {
     for (const name of contract.operations()) {
         const [method, template] = name.split(' ');
         const {operation, example} = contract.exampleOf(method, template);
@@ -317,6 +317,8 @@ async function everyRoute(talk, contract, {browser, early, all, narrow}) {
         if (operation.security[0]?.api_key?.length)
             await talk.right(`${name} without the scope`, ask(bearer(narrow)), 403, 'insufficient_scope');
         if (changes) await talk.wrong(`${name} without a CSRF token`, ask(browser.reading), 403, 'csrf_failed');
+        if (contract.tells(operation, 403, 'role_not_permitted'))
+            await talk.right(`${name} as an auditor`, ask(auditor.changing), 403, 'role_not_permitted');
         if (contract.tells(operation, 403, 'step_up_required'))
             await talk.right(`${name} without a step-up`, ask(early.changing), 403, 'step_up_required');
         if (operation.responses[400]) {
@@ -550,7 +552,9 @@ export async function play(talk, deployment, contract, file) {
     await talk.right('the session, stepped up', get('/v1/console/session', browser.reading), 200);
     const {all, test} = await keysInTheConsole(talk, browser);
     const {narrow, lister} = await keysOfIntegrations(talk, {all, test});
-    await everyRoute(talk, contract, {browser, early, all, narrow});
+    for (const role of ['developer', 'responder']) await signIn(talk, deployment.addPerson({role}));
+    const auditor = await signIn(talk, deployment.addPerson({role: 'auditor'}));
+    await everyRoute(talk, contract, {browser, early, auditor, all, narrow});
     await refusedCredentials(talk, browser, {all, narrow});
     await otherRoutes(talk, {all, lister});
     await devices(talk, browser);

@@ -209,6 +209,8 @@ static void expect_refusals(const struct route *route, const struct json *operat
                  name);
     cr_expect_eq(tells_code(r403, "step_up_required"), (route->flags & ROUTE_STEP_UP) != 0, "%s: step_up_required",
                  name);
+    cr_expect_eq(tells_code(r403, "role_not_permitted"), is_session && route->least_role > ROLE_AUDITOR,
+                 "%s: role_not_permitted", name);
     cr_expect(tells_code(get(operation, "responses", "503", NULL), "shutting_down"), "%s: 503", name);
 }
 

@@ -235,10 +235,10 @@ export class Deployment {
         return this.#run('account', 'create', '--name', name).id;
     }
 
-    addPerson(account = this.account) {
+    addPerson({account = this.account, role = 'owner'} = {}) {
         this.#people += 1;
         const email = `ada${this.#people}@example.org`;
-        const options = ['--account', account, '--email', email, '--password-file', this.#path('password')];
+        const options = ['--account', account, '--email', email, '--role', role, '--password-file', this.#path('password')];
 
         return new Person(email, this.#run('user', 'create', ...options).totp_uri);
     }

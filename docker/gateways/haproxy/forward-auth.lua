@@ -9,8 +9,8 @@ local URL = "http://checks/check/forward-auth"
 -- The headers that a node needs. All lines of each, so that a request with two Authorization headers is refused.
 local ASKED = {"authorization", "cookie", "origin", "x-csrf-token", "x-forwarded-for", "x-request-id"}
 -- The headers that a backend gets.
-local TOLD = {"x-auth-account", "x-auth-principal", "x-auth-kind", "x-auth-mode", "x-auth-scopes", "x-auth-billable",
-              "x-request-id"}
+local TOLD = {"x-auth-account", "x-auth-principal", "x-auth-kind", "x-auth-mode", "x-auth-role", "x-auth-scopes",
+              "x-auth-billable", "x-request-id"}
 -- The headers that a refused client gets.
 local ANSWERED = {"content-type", "cache-control", "www-authenticate", "retry-after", "allow", "x-request-id",
                   "x-content-type-options", "referrer-policy", "content-security-policy", "strict-transport-security"}

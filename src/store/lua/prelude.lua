@@ -240,19 +240,35 @@ local function key_visible(record, account, kind, test_only)
         and (test_only ~= '1' or record.mode == 'test')
 end
 
--- A user as all scripts return it: {id, account, email, created, account name, MAC ('' for none), password, totp}; the
--- last two only with secrets. nil if the id is unknown.
+-- What a user of each role may do, the lowest first (core/account.h). A record without a role is an owner's.
+local ROLE_RANKS = {auditor = 1, responder = 2, developer = 3, owner = 4}
+
+-- A user as all scripts return it: {id, account, email, created, account name, MAC ('' for none), role, disabled since
+-- (0: active), password, totp}; the last two only with secrets. nil if the id is unknown.
 local function user_record(user, with_secrets)
-    local fields = redis.call('HMGET', K.user(user), 'account', 'email', 'created', 'password', 'totp', 'mac')
+    local fields = redis.call('HMGET', K.user(user), 'account', 'email', 'created', 'password', 'totp', 'mac', 'role',
+                              'disabled')
     if not fields[1] then
         return nil
     end
     local record = {user, fields[1], fields[2], fields[3], redis.call('HGET', K.account(fields[1]), 'name'),
-                    fields[6] or ''}
+                    fields[6] or '', fields[7] or 'owner', tonumber(fields[8] or '0')}
     if with_secrets then
-        record[7], record[8] = fields[4], fields[5]
+        record[9], record[10] = fields[4], fields[5]
     end
     return record
+end
+
+-- Writes role and state of a user, '' for an active one. Only what an active owner lacks is stored, see
+-- user_seal_fill() in account_store.c.
+local function user_put_state(user, role, disabled)
+    redis.call('HDEL', K.user(user), 'role', 'disabled')
+    if role ~= 'owner' or disabled ~= '' then
+        redis.call('HSET', K.user(user), 'role', role)
+    end
+    if disabled ~= '' then
+        redis.call('HSET', K.user(user), 'disabled', disabled)
+    end
 end
 
 -- The name of a key or the email of a user in the account; '' for anything else. id must not be a name chosen by a
@@ -281,7 +297,8 @@ end
 
 -- Returns a session {sid, user, account, created, expires, seen, step_up, ends, mac} with times as numbers, and whether
 -- it is over by the current limits; nil if unknown. ends: its end by the limits in force when it was created, which its
--- MAC binds. mac: '' for none. limits: {idle, absolute, step-up window} in ms. Writes nothing.
+-- MAC binds. mac: '' for none. limits: {idle, absolute, step-up window} in ms. A disabled user has no sessions. Writes
+-- nothing.
 local function session_look(digest, limits, now)
     local s = redis.call('HMGET', K.session(digest), 'sid', 'user', 'account', 'created', 'expires', 'seen',
                          'step_up', 'mac')
@@ -291,7 +308,8 @@ local function session_look(digest, limits, now)
     local session = {sid = s[1], user = s[2], account = s[3], created = tonumber(s[4]), ends = tonumber(s[5]),
                      seen = tonumber(s[6]), step_up = tonumber(s[7] or '0'), mac = s[8] or ''}
     session.expires = math.min(session.ends, session.created + limits[2])
-    return session, now >= session.expires or now - session.seen >= limits[1] or not exists(K.user(session.user))
+    local user = redis.call('HMGET', K.user(session.user), 'account', 'disabled')
+    return session, now >= session.expires or now - session.seen >= limits[1] or not user[1] or user[2] and true
 end
 
 -- A live session, as in session_look(). nil if it is unknown or over; one that is over is removed.
@@ -341,20 +359,23 @@ end
 -- Whether the actor of a change may still make it. A request's credential is checked when its head arrives. While its
 -- body is under way the key may be revoked or the session may end. So each script that creates, approves, denies or
 -- revokes checks again, in the step that takes effect.
--- credential: '' for commands and the node itself, 'key <digest>', or 'session <digest> <idle> <absolute> <step-up>'
--- with limits in ms; step-up is 0 if none is required.
+-- credential: '' for commands and the node itself, 'key <digest>', or 'session <digest> <idle> <absolute> <step-up>
+-- <least role>' with limits in ms; step-up is 0 if none is required.
 -- Returns nil if it may. Otherwise the script's reply, and nothing was written.
 local function actor_refused(credential, actor, account)
     if credential == '' then
         return nil
     end
-    local digest, idle, absolute, step_up = credential:match('^session (%S+) (%d+) (%d+) (%d+)$')
+    local digest, idle, absolute, step_up, least = credential:match('^session (%S+) (%d+) (%d+) (%d+) (%l+)$')
     if digest then
         local limits, now = {tonumber(idle), tonumber(absolute), tonumber(step_up)}, now_ms()
         local session, over = session_look(digest, limits, now)
-        if not session or over or session.user ~= actor
-            or redis.call('HGET', K.user(actor), 'account') ~= account then
+        local user = redis.call('HMGET', K.user(actor), 'account', 'role')
+        if not session or over or session.user ~= actor or user[1] ~= account then
             return {'actor_unknown'}
+        end
+        if ROLE_RANKS[user[2] or 'owner'] < ROLE_RANKS[least] then
+            return {'actor_role'}
         end
         if limits[3] > 0 and now >= session.step_up + limits[3] then
             return {'actor_unproven'}

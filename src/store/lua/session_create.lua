@@ -4,7 +4,7 @@
 --   digest of the session that it came with ('' for none), idle, absolute and step-up limit in ms, password and totp as
 --   verified ('' and '': not compared), ip, request id, events to keep, start of the session, MAC
 -- Returns: ok, session, then when sign-in was last closed to unknown browsers if not reported yet (else 0); refused,
---   seconds to wait: a limit was reached since the attempt began; refused, 0: the user is locked; not_found: no such
+--   seconds to wait: a limit was reached since the attempt began; refused, 0: the user is locked or disabled; not_found: no such
 --   user, or password or TOTP secret changed since they were verified; conflict, the last step used: this step or a
 --   later one was used, or the digest exists
 -- Events: session.created, session.ended
@@ -17,12 +17,12 @@ local user, step, digest = ARGV[2], ARGV[3], ARGV[4]
 local limits, now = limits_from(10), now_ms()
 local created = node_time(ARGV[18], now)
 local counters, guard = attempt_counters(ARGV[7]), user_guard(user)
-local known = redis.call('HMGET', K.user(user), 'account', 'password', 'totp', 'attacked')
+local known = redis.call('HMGET', K.user(user), 'account', 'password', 'totp', 'attacked', 'disabled')
 if not known[1] or (ARGV[13] ~= '' and (known[2] ~= ARGV[13] or known[3] ~= ARGV[14])) then
     return {'not_found'}
 end
 local wait_s = attempt_wait_s(counters, now, guard.forgiven)
-if wait_s or guard.locked then
+if wait_s or guard.locked or known[5] then
     return {'refused', wait_s or 0}
 end
 local taken = totp_step_taken(user, step)

@@ -1,5 +1,5 @@
 -- Adds a user to an account.
--- ARGV: prefix, user, account, email, password, totp, created, actor, ip, request id, events to keep, MAC
+-- ARGV: prefix, user, account, email, password, totp, created, actor, ip, request id, events to keep, MAC, role
 -- Returns: ok; refused: no such account; conflict: the email is taken, or the id exists
 -- Event: user.created
 
@@ -12,6 +12,7 @@ if exists(K.email(email)) or exists(K.user(user)) then
 end
 redis.call('HSET', K.user(user), 'account', account, 'email', email, 'password', ARGV[5], 'totp', ARGV[6],
            'created', ARGV[7], 'mac', ARGV[12])
+user_put_state(user, ARGV[13], '')
 redis.call('SET', K.email(email), user)
 redis.call('SADD', K.account_users(account), user)
 audit(account, 'user.created', user, source_from(8))

@@ -95,11 +95,15 @@ Test(check, what_a_key_is_told_by)
 
 Test(check, what_a_session_is_told_by)
 {
-    struct http_request *request = ask(SESSION_COOKIE PAIR("GET", "/v1/console/session"));
+    struct http_request *request;
+
+    world.session.user.role = ROLE_DEVELOPER;
+    request = ask(SESSION_COOKIE PAIR("GET", "/v1/console/session"));
 
     cr_expect_str_eq(answer_headers(request), "X-Auth-Account: acct_01jd0000000000000000000001\n"
                                               "X-Auth-Principal: usr_01jd0000000000000000000001\n"
                                               "X-Auth-Kind: session\n"
+                                              "X-Auth-Role: developer\n"
                                               "X-Auth-Scopes: \n"
                                               "X-Auth-Billable: false\n");
     request_forget(request);

@@ -337,6 +337,30 @@ Test(guard, step_up)
     expect(&FRESH);
 }
 
+/* Of a route of ours and of backends' routes; before the step-up, behind CSRF. */
+Test(guard, roles)
+{
+    static const struct step FORGED = {"forged", HTTP_POST, "/v1/console/api_keys", SESSION_COOKIE JSON_TYPE,
+                                       CREATE,   403,       "csrf_failed"};
+    static const struct step LOW = {"too low", HTTP_POST, "/v1/console/api_keys", SESSION_COOKIE RIGHT_CSRF JSON_TYPE,
+                                    CREATE,    403,       "role_not_permitted"};
+    static const struct step READ = {"reading", HTTP_GET, "/v1/console/api_keys", SESSION_COOKIE, NULL, 200, NULL};
+    static const struct step REVOKE = {"revoking", DELETE_KEY, SESSION_COOKIE RIGHT_CSRF, NULL, 200, NULL};
+    static const struct step NOT_REVOKE = {"no", DELETE_KEY, SESSION_COOKIE RIGHT_CSRF,
+                                           NULL, 403,        "role_not_permitted"};
+
+    world.session.step_up_expires_ms = 0;
+    for (enum role role = ROLE_AUDITOR; role < ROLE_DEVELOPER; role++) {
+        world.session.user.role = role;
+        expect(&FORGED);
+        expect(&LOW);
+        expect(&READ);
+        expect(role == ROLE_AUDITOR ? &NOT_REVOKE : &REVOKE);
+    }
+    cr_assert_eq(world.inserts, 0);
+    cr_assert_eq(world.revokes, 1);
+}
+
 Test(guard, body)
 {
 #define POST_KEYS HTTP_POST, "/v1/api_keys"

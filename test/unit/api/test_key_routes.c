@@ -167,10 +167,11 @@ Test(key_routes, a_credential_that_ended_meanwhile)
         {STORE_ACTOR_UNKNOWN, "/v1/api_keys", BY_KEY, PROBLEM_INVALID_API_KEY},
         {STORE_ACTOR_UNKNOWN, "/v1/console/api_keys", BY_USER, PROBLEM_INVALID_SESSION},
         {STORE_ACTOR_UNPROVEN, "/v1/console/api_keys", BY_USER, PROBLEM_STEP_UP_REQUIRED},
+        {STORE_ACTOR_ROLE, "/v1/console/api_keys", BY_USER, PROBLEM_ROLE_NOT_PERMITTED},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        bool by_user = CASES[i].code == PROBLEM_INVALID_SESSION || CASES[i].code == PROBLEM_STEP_UP_REQUIRED;
+        bool by_user = strcmp(CASES[i].credential, BY_USER) == 0;
         struct http_request *request;
 
         world.insert_result = CASES[i].result;

@@ -232,6 +232,16 @@ Test(login, a_locked_user_is_not_told)
     cr_assert_eq(world.creations, 0);
 }
 
+Test(login, a_disabled_user_is_not_told)
+{
+    world.session.user.disabled_ms = 1;
+    expect_code(log_in(LOGIN), PROBLEM_INVALID_LOGIN);
+    cr_assert_eq(world.failures, 1);
+    cr_assert_eq(world.creations, 0);
+    expect_code(log_in(LOGIN_WRONG_CODE), PROBLEM_INVALID_LOGIN);
+    cr_assert_not(world.only_code_wrong);
+}
+
 static int64_t metric_of_user(const char *name)
 {
     static struct buf out;

@@ -263,7 +263,7 @@ Test(routes, some_rows_yield_to_a_policy_that_has_their_folder)
     struct route_policy *policy = route_policy_built_in();
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct route row = {HTTP_GET, CASES[i].path, NULL, WHO_API_KEY, SCOPE_NONE, CASES[i].flags};
+        struct route row = {HTTP_GET, CASES[i].path, NULL, WHO_API_KEY, SCOPE_NONE, ROLE_AUDITOR, CASES[i].flags};
 
         cr_assert_eq(route_yields(&row, policy), CASES[i].yields, "%s", CASES[i].path);
     }

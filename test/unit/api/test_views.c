@@ -153,6 +153,7 @@ static struct session_record make_session(void)
         .user = {.id = make_id(ID_USER, USER_ID),
                  .account = make_id(ID_ACCOUNT, ACCOUNT_ID),
                  .email = "a@b.test",
+                 .role = ROLE_RESPONDER,
                  .account_name = "North",
                  .password_hash = "scrypt$hash"},
         .expires_ms = 5000,
@@ -161,9 +162,9 @@ static struct session_record make_session(void)
     return session;
 }
 
-#define LOGIN_MEMBERS                                                                                     \
-    "\"user\":{\"id\":\"" USER_ID "\",\"email\":\"a@b.test\",\"account_id\":\"" ACCOUNT_ID                \
-    "\",\"account_name\":\"North\"},\"csrf_token\":\"csrf\",\"expires_at\":\"1970-01-01T00:00:05.000Z\"," \
+#define LOGIN_MEMBERS                                                                                             \
+    "\"user\":{\"id\":\"" USER_ID "\",\"email\":\"a@b.test\",\"role\":\"responder\",\"account_id\":\"" ACCOUNT_ID \
+    "\",\"account_name\":\"North\"},\"csrf_token\":\"csrf\",\"expires_at\":\"1970-01-01T00:00:05.000Z\","         \
     "\"idle_expires_at\":\"1970-01-01T00:00:03.000Z\""
 
 Test(views, login_and_session)

@@ -60,6 +60,19 @@ Test(account, judges_names)
     cr_assert_not(account_name_valid(TEXT("\xfe")));
 }
 
+Test(account, roles_are_ordered_and_have_names)
+{
+    static const char *const NAMES[] = {"auditor", "responder", "developer", "owner"};
+    static const char *const NONE[] = {"", "Owner", "owner ", "own", "admin"};
+    enum role role = ROLE_AUDITOR;
+    for (size_t i = 0; i < ROLE_COUNT; i++) {
+        cr_expect(text_equal(role_text((enum role)i), text_of(NAMES[i])), "%s", NAMES[i]);
+        cr_expect(role_parse(text_of(NAMES[i]), &role) && role == (enum role)i, "%s", NAMES[i]);
+    }
+    for (size_t i = 0; i < sizeof NONE / sizeof *NONE; i++)
+        cr_expect(!role_parse(text_of(NONE[i]), &role) && role == ROLE_OWNER, "'%s'", NONE[i]);
+}
+
 Test(account, judges_passwords)
 {
     static const struct {

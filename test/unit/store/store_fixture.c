@@ -113,7 +113,13 @@ struct id some_account(void)
 
 struct user_record some_user(const struct id *account, const char *email)
 {
-    struct user_record user = {.id = id_mint(ID_USER, clock_wall_ms()), .account = *account, .created_ms = 1234};
+    return some_person(account, email, ROLE_OWNER);
+}
+
+struct user_record some_person(const struct id *account, const char *email, enum role role)
+{
+    struct user_record user = {
+        .id = id_mint(ID_USER, clock_wall_ms()), .account = *account, .role = role, .created_ms = 1234};
     struct answer answer = {0};
 
     snprintf(user.email, sizeof user.email, "%s", email);

@@ -42,7 +42,8 @@ void key_answer_done(void *arg, enum store_result result, const struct key_recor
 
 extern const struct audit_source SOMEBODY;
 struct id some_account(void);                                              /* created in the store */
-struct user_record some_user(const struct id *account, const char *email); /* likewise */
+struct user_record some_user(const struct id *account, const char *email); /* likewise, an owner */
+struct user_record some_person(const struct id *account, const char *email, enum role role);
 /* A record as the API makes it, not in the store. digest: the first byte is n, the rest 0. */
 struct key_record some_key(const struct id *account, enum key_mode mode, uint8_t n,
                            uint8_t ret_digest[KEY_DIGEST_BYTES]);

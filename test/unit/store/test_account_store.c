@@ -1,3 +1,5 @@
+#include "base/clock.h"
+#include "store/seal_store.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
@@ -42,6 +44,8 @@ static void expect_same(const struct user_record *got, const struct user_record 
     cr_expect_str_eq(got->email, want->email);
     cr_expect_str_eq(got->account_name, "North Clinic");
     cr_expect_eq(got->created_ms, want->created_ms);
+    cr_expect_eq(got->role, want->role);
+    cr_expect_eq(got->disabled_ms, want->disabled_ms);
 }
 
 Test(account_store, users_are_found_by_email)
@@ -102,8 +106,8 @@ Test(account_store, users_that_cannot_be_are_never_answered)
     static const struct {
         const char *field, *value;
     } cases[] = {
-        {"account", "acct_1"}, {"email", NULL},  {"password", NULL},
-        {"totp", "short"},     {"created", "x"}, {"created", ""},
+        {"account", "acct_1"}, {"email", NULL}, {"password", NULL}, {"totp", "short"},
+        {"created", "x"},      {"created", ""}, {"role", "admin"},  {"role", ""},
     };
     struct id account = some_account();
     struct user_record user = some_user(&account, "ana@north.test");
@@ -121,6 +125,52 @@ Test(account_store, users_that_cannot_be_are_never_answered)
         redis_server_tell(&fixture.server, "COPY", "sound", name, "REPLACE", NULL);
     }
     cr_expect_eq(find_user(user.email, &answer), STORE_OK);
+}
+
+/* Whoever writes to Redis promotes nobody, and enables nobody. */
+Test(account_store, a_role_is_what_a_node_sealed)
+{
+    struct id account = some_account();
+    struct user_record user = some_person(&account, "ana@north.test", ROLE_RESPONDER);
+    struct user_answer answer;
+    char name[64];
+
+    snprintf(name, sizeof name, "t:user:%s", user.id.text);
+    cr_assert_eq(find_user(user.email, &answer), STORE_OK);
+    expect_same(&answer.user, &user);
+    for (enum role role = ROLE_AUDITOR; role < ROLE_COUNT; role++) {
+        redis_server_tell(&fixture.server, "HSET", name, "role", role_text(role).ptr, NULL);
+        cr_expect_eq(find_user(user.email, &answer), role == ROLE_RESPONDER ? STORE_OK : STORE_NOT_FOUND, "role %d",
+                     (int)role);
+    }
+    redis_server_tell(&fixture.server, "HDEL", name, "role", NULL);
+    cr_expect_eq(find_user(user.email, &answer), STORE_NOT_FOUND, "an owner, by leaving out the role");
+    redis_server_tell(&fixture.server, "HSET", name, "role", "responder", "disabled", "1", NULL);
+    cr_expect_eq(find_user(user.email, &answer), STORE_NOT_FOUND, "disabled");
+    redis_server_tell(&fixture.server, "HSET", name, "disabled", "0", NULL);
+    cr_expect_eq(find_user(user.email, &answer), STORE_OK);
+}
+
+/* A node without roles verifies these four parts, and takes each user that it finds sealed for one who may do all. */
+Test(account_store, versions_without_roles_know_owners_alone)
+{
+    static const enum role ROLES[] = {ROLE_OWNER, ROLE_DEVELOPER, ROLE_OWNER};
+    static const int64_t DISABLED[] = {0, 0, 5};
+    struct id account = some_account();
+
+    for (size_t i = 0; i < sizeof ROLES / sizeof *ROLES; i++) {
+        struct user_record user = {.id = id_mint(ID_USER, clock_wall_ms()), .account = account, .created_ms = 1234};
+        const struct text parts[] = {id_text(&user.id), id_text(&account), TEXT("a@b.test"), TEXT("1234")};
+        const struct record_parts known = {RECORD_USER, 4, parts};
+
+        snprintf(user.email, sizeof user.email, "a@b.test");
+        user.role = ROLES[i];
+        user.disabled_ms = DISABLED[i];
+        user_record_seal(fixture.keyring, &user);
+        cr_expect_eq(record_mac_verify(fixture.keyring, &known, text_of(user.mac.text), NULL),
+                     i == 0 ? RECORD_SEALED : RECORD_ALTERED, "case %zu", i);
+        cr_expect_eq(user_record_verify(fixture.keyring, &user, NULL), RECORD_SEALED);
+    }
 }
 
 struct rows {

@@ -184,9 +184,9 @@ static void run_steps(const struct step *steps, size_t count)
     {                                                  \
         "HSET t:acct:acct_A name North created 1", "2" \
     }
-#define USER                                                                              \
-    {                                                                                     \
-        "@user_create usr_U acct_A a@b.test hash sealed 5 operator '' '' 100 mac", "(ok)" \
+#define USER                                                                                    \
+    {                                                                                           \
+        "@user_create usr_U acct_A a@b.test hash sealed 5 operator '' '' 100 mac owner", "(ok)" \
     }
 #define ORIGIN " usr_U 192.0.2.1 req_1 100"
 /* Without a credential, like the command line, and without limits. */
@@ -408,8 +408,9 @@ Test(lua, a_key_that_is_dead_changes_nothing)
           {"@key_revoke key_2 acct_A api_key 0 key_2 '' '' 100 0 - - key+d2", "(actor_revoked)"});
 }
 
-#define BY_SESSION(digest) "session+" digest "+1000000+5000000+0"
-#define BY_STEP_UP "session+s1+1000000+5000000+300000"
+#define BY_SESSION(digest) "session+" digest "+1000000+5000000+0+auditor"
+#define BY_ROLE(role) "session+s1+1000000+5000000+300000+" role
+#define BY_STEP_UP "session+s1+1000000+5000000+300000+auditor"
 
 Test(lua, a_session_that_is_over_changes_nothing)
 {
@@ -420,6 +421,12 @@ Test(lua, a_session_that_is_over_changes_nothing)
           {INSERT_BY("usr_U", BY_STEP_UP), "(ok)"}, {"DEL t:key:d9 t:id:key_9 t:acct:acct_A:audit", "3"},
           /* Its step-up has expired: only changes that need one are refused. */
           {"HSET t:session:s1 step_up $now-300000", "0"}, {INSERT_BY("usr_U", BY_STEP_UP), "(actor_unproven)"},
+          /* The user's role is too low, before the step-up is looked at; or nobody knows it. */
+          {"HSET t:user:usr_U role responder", "1"}, {INSERT_BY("usr_U", BY_ROLE("responder")), "(actor_unproven)"},
+          {INSERT_BY("usr_U", BY_ROLE("developer")), "(actor_role)"}, {"HSET t:user:usr_U role admin", "0"},
+          {INSERT_BY("usr_U", BY_ROLE("auditor")), "-*"}, {"HDEL t:user:usr_U role", "1"},
+          {INSERT_BY("usr_U", BY_ROLE("owner")), "(actor_unproven)"}, {"HSET t:user:usr_U disabled 7", "1"},
+          {INSERT_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"}, {"HDEL t:user:usr_U disabled", "1"},
           {INSERT_BY("usr_V", BY_SESSION("s1")), "(actor_unknown)"},
           {"@key_insert d9 key_9+acct_B+live+wxyz+3+7+-+B usr_U '' '' 100 " BY_SESSION("s1") " 0 0", "(actor_unknown)"},
           {"HSET t:session:s1 seen $now-1000000", "0"}, {INSERT_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
@@ -603,26 +610,32 @@ Test(lua, accounts)
 
 Test(lua, user_create)
 {
-    STEPS({"@user_create usr_U acct_A a@b.test hash sealed 5" ORIGIN " mac", "(refused)"}, {"DBSIZE", "0"}, ACCOUNT,
-          {"@user_create usr_U acct_A a@b.test hash sealed 5" ORIGIN " mac", "(ok)"},
+    STEPS({"@user_create usr_U acct_A a@b.test hash sealed 5" ORIGIN " mac owner", "(refused)"}, {"DBSIZE", "0"},
+          ACCOUNT, {"@user_create usr_U acct_A a@b.test hash sealed 5" ORIGIN " mac owner", "(ok)"},
           {"HMGET t:user:usr_U account email password totp totp_step created", "(acct_A a@b.test hash sealed nil 5)"},
           {"GET t:email:a@b.test", "usr_U"}, {"SMEMBERS t:acct:acct_A:users", "(usr_U)"},
           {"XRANGE t:acct:acct_A:audit - +",
            "((* (type user.created actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
-          {"@user_create usr_V acct_A a@b.test hash sealed 5" ORIGIN " mac", "(conflict)"},
-          {"@user_create usr_U acct_A c@b.test hash sealed 5" ORIGIN " mac", "(conflict)"},
-          {"EXISTS t:user:usr_V", "0"}, {"EXISTS t:email:c@b.test", "0"}, {"XLEN t:acct:acct_A:audit", "1"});
+          {"@user_create usr_V acct_A a@b.test hash sealed 5" ORIGIN " mac owner", "(conflict)"},
+          {"@user_create usr_U acct_A c@b.test hash sealed 5" ORIGIN " mac owner", "(conflict)"},
+          {"EXISTS t:user:usr_V", "0"}, {"EXISTS t:email:c@b.test", "0"}, {"XLEN t:acct:acct_A:audit", "1"},
+          /* An owner's record is the one that versions without roles know. */
+          {"HMGET t:user:usr_U role disabled", "(nil nil)"},
+          {"@user_create usr_W acct_A w@b.test hash sealed 5" ORIGIN " mac responder", "(ok)"},
+          {"HMGET t:user:usr_W role disabled", "(responder nil)"},
+          {"@user_find w@b.test", "(ok (usr_W acct_A w@b.test 5 North mac responder 0 hash sealed))"});
 }
 
 Test(lua, user_find_and_list)
 {
     STEPS({"@account_create acct_A North 1 0123", "(ok)"}, {"@account_create acct_B South 1 0123", "(ok)"}, USER,
-          {"@user_create usr_T acct_A t@b.test hash2 sealed2 6 operator '' '' 100 mac", "(ok)"},
-          {"@user_create usr_V acct_B v@b.test hash3 sealed3 7 operator '' '' 100 mac", "(ok)"},
-          {"@user_find a@b.test", "(ok (usr_U acct_A a@b.test 5 North mac hash sealed))"},
+          {"@user_create usr_T acct_A t@b.test hash2 sealed2 6 operator '' '' 100 mac owner", "(ok)"},
+          {"@user_create usr_V acct_B v@b.test hash3 sealed3 7 operator '' '' 100 mac owner", "(ok)"},
+          {"@user_find a@b.test", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed))"},
           {"@user_find x@b.test", "(not_found)"},
-          {"@user_list acct_A 0", "(ok (usr_T acct_A t@b.test 6 North mac) (usr_U acct_A a@b.test 5 North mac))"},
-          {"@user_list '' 0", "(ok (usr_T *) (usr_U *) (usr_V acct_B v@b.test 7 South mac))"},
+          {"@user_list acct_A 0",
+           "(ok (usr_T acct_A t@b.test 6 North mac owner 0) (usr_U acct_A a@b.test 5 North mac owner 0))"},
+          {"@user_list '' 0", "(ok (usr_T *) (usr_U *) (usr_V acct_B v@b.test 7 South mac owner 0))"},
           {"@user_list acct_C 0", "(ok)"});
 }
 
@@ -654,7 +667,8 @@ Test(lua, user_reset)
 Test(lua, login_begin_knows_users_by_email_and_id)
 {
     STEPS(ACCOUNT, USER,
-          {BEGIN_AS("a@b.test", "a1", "pair:p,network:n,"), "(ok (usr_U acct_A a@b.test 5 North mac hash sealed) 0 0)"},
+          {BEGIN_AS("a@b.test", "a1", "pair:p,network:n,"),
+           "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed) 0 0)"},
           {BEGIN_AS("x@b.test", "a2", "pair:q,network:n,"), "(ok nil 0 0)"},
           {"@login_begin user usr_U a3 user:u, '' ''", "(ok (usr_U *) 0 0)"},
           {"@login_begin user usr_X a4 user:v, '' ''", "(ok nil 0 0)"},
@@ -797,7 +811,7 @@ Test(lua, login_fail)
 Test(lua, session_create)
 {
     STEPS(ACCOUNT, {CREATE("s1", "7"), "(not_found)"}, USER, {"SADD t:user:usr_U:sessions stale", "1"},
-          {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac) (acct_A 1* 0 mac) 0)"},
+          {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac owner 0) (acct_A 1* 0 mac) 0)"},
           {"HMGET t:session:s1 sid user account step_up", "(sid1 usr_U acct_A nil)"}, {"PTTL t:session:s1", "~1800000"},
           {"SMEMBERS t:user:usr_U:sessions", "(s1)"}, {"PTTL t:user:usr_U:sessions", "~43200000"},
           {"HGET t:user:usr_U totp_step", "7"},
@@ -832,7 +846,7 @@ Test(lua, success_forgives_the_email_at_its_network_and_nothing_else)
 
 Test(lua, a_sign_in_ends_the_session_that_it_came_with)
 {
-    STEPS(ACCOUNT, USER, {"@user_create usr_V acct_A v@b.test hash sealed 5" ORIGIN " mac", "(ok)"},
+    STEPS(ACCOUNT, USER, {"@user_create usr_V acct_A v@b.test hash sealed 5" ORIGIN " mac owner", "(ok)"},
           {CREATE_FROM("s1", "7", "unknown"), "(ok *)"}, {CREATE_FROM("s2", "8", "s1"), "(ok *)"},
           {"EXISTS t:session:s1", "0"}, {"SMEMBERS t:user:usr_U:sessions", "(s2)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
@@ -862,16 +876,17 @@ Test(lua, twenty_sessions_a_user_and_the_oldest_ends)
 
 Test(lua, session_load)
 {
-    STEPS(ACCOUNT, USER, {"@session_load s1" LIMITS, "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
-          {"@session_load s1" LIMITS, "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac) (acct_A 1* 0 mac))"},
-          /* Usually it only reads. */
-          {"HSET t:session:s1 seen $now-5000", "0"}, {"PEXPIRE t:session:s1 999999", "1"},
-          {"@session_load s1" LIMITS, "(ok *)"}, {"PTTL t:session:s1", "~999999"},
-          {"HSET t:session:s1 seen $now-10001", "0"}, {"@session_load s1" LIMITS, "(ok *)"},
-          {"PTTL t:session:s1", "~1800000"},
-          /* With a short idle limit, uses are noted more often, so that no session in use ends. */
-          {"HSET t:session:s1 seen $now-101", "0"}, {"@session_load s1 1000 43200000 300000", "(ok *)"},
-          {"PTTL t:session:s1", "~1000"});
+    STEPS(
+        ACCOUNT, USER, {"@session_load s1" LIMITS, "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
+        {"@session_load s1" LIMITS, "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac owner 0) (acct_A 1* 0 mac))"},
+        /* Usually it only reads. */
+        {"HSET t:session:s1 seen $now-5000", "0"}, {"PEXPIRE t:session:s1 999999", "1"},
+        {"@session_load s1" LIMITS, "(ok *)"}, {"PTTL t:session:s1", "~999999"},
+        {"HSET t:session:s1 seen $now-10001", "0"}, {"@session_load s1" LIMITS, "(ok *)"},
+        {"PTTL t:session:s1", "~1800000"},
+        /* With a short idle limit, uses are noted more often, so that no session in use ends. */
+        {"HSET t:session:s1 seen $now-101", "0"}, {"@session_load s1 1000 43200000 300000", "(ok *)"},
+        {"PTTL t:session:s1", "~1000"});
 }
 
 Test(lua, sessions_end_by_idle_and_absolute_limit)
@@ -1322,8 +1337,9 @@ Test(lua, guessing_user_codes_waits)
           {"@device_find c1 acct_A u2", "(ok *)"});
 }
 
-#define LIMITED(n, mode, limits) \
-    "@key_insert d" n " key_" n "+acct_A+" mode "+wxyz+3+7+-+N usr_U '' '' 100 session+s1+1000000+5000000+0 " limits
+#define LIMITED(n, mode, limits)                \
+    "@key_insert d" n " key_" n "+acct_A+" mode \
+    "+wxyz+3+7+-+N usr_U '' '' 100 session+s1+1000000+5000000+0+auditor " limits
 #define SESSION                                                                                                        \
     {                                                                                                                  \
         "HSET t:session:s1 sid S user usr_U account acct_A created $now expires $now+5000000 seen $now step_up 0", "7" \
