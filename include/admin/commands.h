@@ -3,14 +3,17 @@
 #include "admin/command.h"
 #include "core/keyring.h"
 
-extern const struct option_group ACCOUNT_CREATE_OPTIONS[], ACCOUNT_LIST_OPTIONS[], USER_CREATE_OPTIONS[],
-    USER_LIST_OPTIONS[], USER_UNLOCK_OPTIONS[], USER_RESET_TOTP_OPTIONS[], USER_RESET_PASSWORD_OPTIONS[],
-    KEY_LIST_OPTIONS[], KEY_SHOW_OPTIONS[], KEY_VERIFY_OPTIONS[], DEVICE_LIST_OPTIONS[], DEVICE_REVOKE_OPTIONS[],
-    SESSION_LIST_OPTIONS[], SESSION_END_OPTIONS[], AUDIT_TAIL_OPTIONS[], KEY_REVOKE_OPTIONS[], TOTP_OPTIONS[],
-    MASTER_KEY_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[], STATUS_OPTIONS[], STORE_ACCEPT_LOSS_OPTIONS[];
+extern const struct option_group ACCOUNT_CREATE_OPTIONS[], ACCOUNT_LIST_OPTIONS[], ACCOUNT_SUSPEND_OPTIONS[],
+    ACCOUNT_RESUME_OPTIONS[], USER_CREATE_OPTIONS[], USER_LIST_OPTIONS[], USER_UNLOCK_OPTIONS[],
+    USER_RESET_TOTP_OPTIONS[], USER_RESET_PASSWORD_OPTIONS[], KEY_LIST_OPTIONS[], KEY_SHOW_OPTIONS[],
+    KEY_VERIFY_OPTIONS[], DEVICE_LIST_OPTIONS[], DEVICE_REVOKE_OPTIONS[], SESSION_LIST_OPTIONS[], SESSION_END_OPTIONS[],
+    AUDIT_TAIL_OPTIONS[], KEY_REVOKE_OPTIONS[], TOTP_OPTIONS[], MASTER_KEY_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[],
+    DOCTOR_OPTIONS[], STATUS_OPTIONS[], STORE_ACCEPT_LOSS_OPTIONS[], STORE_UPGRADE_OPTIONS[];
 
 int account_create_run(const struct command_line *line);
 int account_list_run(const struct command_line *line);
+int account_suspend_run(const struct command_line *line);
+int account_resume_run(const struct command_line *line);
 int user_create_run(const struct command_line *line);
 int user_list_run(const struct command_line *line);
 int user_unlock_run(const struct command_line *line);
@@ -31,5 +34,6 @@ int master_key_rotate_run(const struct command_line *line);
 /* For the private store of `dev`: adopts and seals records that an earlier version left, if there are any. */
 int master_key_adopt_own(const struct settings *settings, struct keyring *keyring);
 int store_accept_loss_run(const struct command_line *line);
+int store_upgrade_run(const struct command_line *line);
 int status_run(const struct command_line *line);
 int doctor_run(const struct command_line *line);

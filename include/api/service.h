@@ -14,7 +14,7 @@
 
 struct console;
 
-enum { SERVICE_REFUSALS = 11 }; /* kinds of refusal that are logged: the rows in src/api/refusal.c */
+enum { SERVICE_REFUSALS = 12 }; /* kinds of refusal that are logged: the rows in src/api/refusal.c */
 
 struct service {
     struct keyring *keyring;

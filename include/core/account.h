@@ -21,6 +21,12 @@ enum role {
 struct text role_text(enum role role);
 MUST_CHECK bool role_parse(struct text name, enum role *ret_role);
 
+/* Only keys and sessions of an active account are accepted. ACCOUNT_CLOSING: suspended, and on its way to closed, which
+ * is for good. */
+enum account_status { ACCOUNT_ACTIVE, ACCOUNT_SUSPENDED, ACCOUNT_CLOSING, ACCOUNT_CLOSED };
+struct text account_status_text(enum account_status status);
+MUST_CHECK bool account_status_parse(struct text t, enum account_status *ret_status);
+
 /* Passwords are compared in one form, whatever the keyboard produced: any space as U+0020, the rest in Normalization
  * Form C (RFC 8265, OpaqueString). Empties ret_prepared first, which has room for PASSWORD_FORM_MAX_BYTES; the caller
  * wipes it. Invalid UTF-8, and text longer than any password, is copied unchanged. */

@@ -20,6 +20,7 @@ struct key_record {
     int64_t created_ms;
     int64_t revoked_ms;   /* 0 while active */
     int64_t last_used_ms; /* 0 when never used, or not asked for */
+    bool is_suspended;    /* so is its account; not stored: only key_store_find() tells */
     struct id by;         /* the key or user that made it; empty: the command line, or unknown */
     char last4[KEY_LAST4_BYTES];
     uint16_t name_len;
@@ -41,7 +42,8 @@ struct key_principal {
     enum key_mode mode;
     scope_set scopes;
     bool is_revoked;
-    struct text name; /* empty if only the record has it. Else it points into the record or packed form */
+    bool is_suspended; /* so is its account; never packed, because it changes without the key */
+    struct text name;  /* empty if only the record has it. Else it points into the record or packed form */
 };
 struct key_principal key_principal_of(const struct key_record *key);
 
@@ -49,8 +51,9 @@ struct key_principal key_principal_of(const struct key_record *key);
 enum key_verdict {
     KEY_ACCEPTED,
     KEY_REVOKED,
-    KEY_INVALID,  /* unknown, malformed, wrong checksum, or its record is of another kind or mode */
-    KEY_UNDECIDED /* the store did not answer */
+    KEY_SUSPENDED, /* its account is */
+    KEY_INVALID,   /* unknown, malformed, wrong checksum, or its record is of another kind or mode */
+    KEY_UNDECIDED  /* the store did not answer */
 };
 /* KEY_ACCEPTED, or why a known key is refused, whatever it asks for. */
 enum key_verdict key_verdict_of(const struct key_principal *key);

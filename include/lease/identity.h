@@ -3,13 +3,15 @@
 #pragma once
 #include "base/attr.h"
 #include "lease/promises.h"
+#include "lease/suspensions.h"
 
 enum { STORE_ID_CHARS = 32 };
 
 struct identity;
 
-/* settings and promises must outlive it. */
-struct identity *identity_create(const struct lease_settings *settings, struct promises *promises);
+/* settings, promises and suspensions must outlive it. */
+struct identity *identity_create(const struct lease_settings *settings, struct promises *promises,
+                                 struct suspensions *suspensions);
 void identity_destroy(struct identity *identity);
 /* A node waits for the first account. Commands can create it, so they accept an empty store. */
 void identity_set_node(struct identity *identity, bool is_node);
@@ -21,11 +23,10 @@ struct text identity_offered(const struct identity *identity);
 
 /* Reads the store's id on the `changes` link; done must pass the reply to identity_answered(). That returns false if
  * the reply says nothing about the store. */
-void identity_ask(const struct identity *identity, redis_done *done, void *arg);
+void identity_ask(struct identity *identity, redis_done *done, void *arg);
 MUST_CHECK bool identity_answered(struct identity *identity, enum redis_outcome outcome,
                                   const struct redis_reply *reply);
-/* A script or read found this id; empty: none. False: it is not our store, and from now on nothing is decided by this
- * Redis. */
+/* A script found this id; empty: none. False: it is not our store, and from now on nothing is decided by this Redis. */
 bool identity_found(struct identity *identity, struct text id);
 /* The store holds this node's changes up to number held; `answered` is the last one acknowledged when the read was
  * sent. False: changes are missing. */
@@ -34,7 +35,8 @@ bool identity_holds(struct identity *identity, uint64_t held, uint64_t answered)
 void identity_demoted(struct identity *identity);
 /* The store has a newer schema. Trusted again once identity_answered() has run with an older one. */
 void identity_outdated(struct identity *identity);
-/* Call this before each read on the link: it proves in the same batch that the replies come from our store. */
+/* Call this before each read on the link: it proves in the same batch that the replies come from our store, and tells
+ * the `suspensions` which version belongs to those on the `reads` link. */
 void identity_witness(struct identity *identity, struct redis_link *link);
 
 /* Why this Redis decides nothing, as sentences; NULL: it holds our store. */

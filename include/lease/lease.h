@@ -26,6 +26,7 @@ struct barriers *lease_barriers(struct lease *lease);
 struct fence *lease_fence(struct lease *lease);
 struct identity *lease_identity(struct lease *lease);
 struct promises *lease_promises(struct lease *lease);
+struct suspensions *lease_suspensions(struct lease *lease);
 /* The `changes` link came up or went down. After it went down the next Redis may be another one, so pending barriers
  * end with false. */
 void lease_on_connection(struct lease *lease, bool is_up);

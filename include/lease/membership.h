@@ -4,6 +4,7 @@
 #pragma once
 #include "core/key.h"
 #include "lease/barrier.h"
+#include "lease/suspensions.h"
 
 struct membership;
 
@@ -17,8 +18,8 @@ struct membership_events {
 
 /* As lease_join(). on_left runs inside membership_close(). */
 struct membership *membership_create(const struct lease_settings *settings, struct barriers *barriers,
-                                     const struct redis_target *target, uint32_t lease_ms, void (*on_left)(void *arg),
-                                     void *arg);
+                                     struct suspensions *suspensions, const struct redis_target *target,
+                                     uint32_t lease_ms, void (*on_left)(void *arg), void *arg);
 /* Call before the loop runs. */
 void membership_listen(struct membership *member, const struct membership_events *events, void *arg);
 /* Gives up the lease for good, then leaves the registry, so that no revoker waits for this node. Acknowledgements still
@@ -31,6 +32,10 @@ void membership_close(struct membership *member, void (*closed)(void *arg), void
 /* Whether the cache may be used now. Reads clock_boot_ns() and returns it in ret_now_ns, so call it only after the
  * request's bytes arrived (rule 4). */
 MUST_CHECK bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns);
+/* Whether this node knows which accounts are suspended, without which the cache answers nothing; and whether this one
+ * is. Like the lease, they decide checks that began before. */
+MUST_CHECK bool membership_knows_suspended(const struct membership *member);
+MUST_CHECK bool membership_suspends(const struct membership *member, const struct id *account);
 /* Whether a reply just read from Redis may decide anything (rule 10). Where another Redis may take over, only a valid
  * lease proves that this one is still the master: a replaced one acknowledges no heartbeats but still answers reads.
  * Otherwise always true. */

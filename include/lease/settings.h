@@ -37,6 +37,9 @@ struct lease_settings {
     void (*revoke_again)(void *arg, const struct id *key, struct text actor,
                          void (*done)(void *arg, enum lease_again again), void *done_arg);
     void (*settle)(void *arg, uint64_t number, void (*done)(void *arg, bool is_done), void *done_arg);
+    /* Runs account_suspend_again.lua in the same way. The arguments are copied. */
+    void (*suspend_again)(void *arg, size_t argc, const struct text *argv, void (*done)(void *arg, bool is_done),
+                          void *done_arg);
 
     void (*on_lease)(void *arg);                       /* the lease was gained or lost */
     void (*on_doubt)(void *arg);                       /* examine soon whether this is our store */

@@ -44,6 +44,7 @@ void account_store_list_users(struct store *store, const struct id *account /* N
 struct account_row {
     struct id id;
     char name[ACCOUNT_NAME_MAX_BYTES + 1];
+    enum account_status status;
 };
 typedef void accounts_listed(void *arg, enum store_result result, const struct account_row *accounts, size_t count);
 void account_store_list(struct store *store, accounts_listed *done, void *arg);

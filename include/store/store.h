@@ -35,6 +35,9 @@ void store_note_durability(struct store *store, void (*done)(void *arg, enum sto
 /* Accepts, for an operator, the loss of acknowledged changes that this Redis lacks, so that nodes serve again.
  * STORE_NOT_FOUND: the store is empty. */
 void store_accept_loss(struct store *store, void (*done)(void *arg, enum store_result result), void *arg);
+/* Raises the schema to the newest that this program knows; done if no node of an earlier version serves any longer.
+ * was_raised: it was older. STORE_NOT_FOUND: the store is empty. Writes event store.upgraded of the whole store. */
+void store_upgrade(struct store *store, void (*done)(void *arg, enum store_result result, bool was_raised), void *arg);
 /* The store has no account yet. A node waits for the first one instead of claiming the store: only a person can tell a
  * new store from a lost one. */
 bool store_is_empty(const struct store *store);

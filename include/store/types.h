@@ -16,6 +16,7 @@ enum store_result {
     STORE_ACTOR_UNKNOWN,  /* the session is over, or the key is gone */
     STORE_ACTOR_UNPROVEN, /* the session's step-up has expired */
     STORE_ACTOR_ROLE,     /* the user's role no longer allows it */
+    STORE_SUSPENDED,      /* the account is suspended or closed. Nothing was changed */
     STORE_FULL,           /* the maximum number exists */
     STORE_LIMITED,        /* too many changes per minute; the verb says how long to wait */
     STORE_UNAVAILABLE,    /* not done: Redis is away, refuses writes, or sends nonsense */

@@ -16,7 +16,7 @@ struct usage_entry {
 };
 
 /* Why a known key was refused. */
-enum usage_reason { USAGE_REVOKED, USAGE_SCOPE, USAGE_MODE, USAGE_REASONS };
+enum usage_reason { USAGE_REVOKED, USAGE_SCOPE, USAGE_MODE, USAGE_SUSPENDED, USAGE_REASONS };
 
 /* Refused requests of one key, for one reason, on one UTC day. */
 struct usage_refusal {

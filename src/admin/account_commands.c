@@ -3,7 +3,11 @@
 #include "admin_internal.h"
 #include "listing_internal.h"
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "store/account_state.h"
+
+#include <string.h>
 
 static const struct option_row CREATE_ROWS[] = {
     {.name = "name",
@@ -16,17 +20,23 @@ static const struct option_row CREATE_ROWS[] = {
 static const struct option_row LIST_ROWS[] = {
     ROW_JSON,
 };
+static const struct option_row STATE_ROWS[] = {ROW_JSON};
+static const struct option_table STATE_TABLE = OPTION_TABLE(STATE_ROWS);
 static const struct option_table CREATE_TABLE = OPTION_TABLE(CREATE_ROWS);
 static const struct option_table LIST_TABLE = OPTION_TABLE(LIST_ROWS);
 
 const struct option_group ACCOUNT_CREATE_OPTIONS[] = ADMIN_OPTIONS(CREATE_TABLE);
 const struct option_group ACCOUNT_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_TABLE);
 
-static void put_account(struct json_writer *w, const struct id *id, struct text name)
+const struct option_group ACCOUNT_SUSPEND_OPTIONS[] = ADMIN_OPTIONS(STATE_TABLE);
+const struct option_group ACCOUNT_RESUME_OPTIONS[] = ADMIN_OPTIONS(STATE_TABLE);
+
+static void put_account(struct json_writer *w, const struct id *id, struct text name, enum account_status status)
 {
     json_object_begin(w);
     json_put_member(w, "id", id_text(id));
     json_put_member(w, "name", name);
+    json_put_member(w, "status", account_status_text(status));
     json_object_end(w);
 }
 
@@ -51,7 +61,7 @@ int account_create_run(const struct command_line *line)
         return code;
     buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
     if (line->json)
-        put_account(&(struct json_writer){.out = &out}, &account, text_of(line->name));
+        put_account(&(struct json_writer){.out = &out}, &account, text_of(line->name), ACCOUNT_ACTIVE);
     else
         buf_printf(&out, "Account %s created for %s.\nNext: chatelaine user create --account %s --email EMAIL",
                    account.text, line->name, account.text);
@@ -65,9 +75,12 @@ static int list_account(void *arg, const struct account_row *account)
 
     listing->rows++;
     if (listing->json)
-        put_account(&listing->writer, &account->id, text_of(account->name));
-    else
+        put_account(&listing->writer, &account->id, text_of(account->name), account->status);
+    else if (account->status == ACCOUNT_ACTIVE)
         buf_printf(&listing->out, "%-31s  %s\n", account->id.text, account->name);
+    else
+        buf_printf(&listing->out, "%-31s  %s (%.*s)\n", account->id.text, account->name,
+                   TEXT_ARG(account_status_text(account->status)));
     return listing->rows % LISTING_PAGE == 0 ? listing_flush(listing) : EXIT_DONE;
 }
 
@@ -83,4 +96,127 @@ int account_list_run(const struct command_line *line)
     code = listing_end(&listing, accounts_walk(&client, NULL, list_account, &listing));
     store_client_close(&client);
     return code;
+}
+
+/* account suspend, account resume */
+
+struct change {
+    struct store_client *client;
+    enum store_result result;
+    struct account_suspension suspension;
+};
+
+static void state_changed(void *arg, enum store_result result, const struct account_suspension *suspension)
+{
+    struct change *change = arg;
+
+    change->result = result;
+    if (suspension)
+        change->suspension = *suspension;
+    store_client_done(change->client);
+}
+
+int account_operand_read(const char *operand, struct id *ret_id)
+{
+    if (id_parse(ID_ACCOUNT, text_of(operand), ret_id))
+        return EXIT_DONE;
+    return command_fail(EXIT_USAGE, "'%s' is not an account id (acct_…); 'chatelaine account list' shows them",
+                        operand);
+}
+
+int account_suspend_now(struct store_client *client, const struct id *account, bool begins_closing,
+                        struct account_suspension *ret)
+{
+    static const struct store_refusals REFUSALS = {
+        .not_found = "there is no such account; 'chatelaine account list' shows all",
+        .conflict = "the account is closed",
+        .refused = "nodes of an earlier version may use this store, and they would go on accepting the account's keys. "
+                   "Once every node has this version, run 'chatelaine store upgrade', then try again",
+    };
+    struct change change = {.client = client};
+
+    account_store_suspend(client->store, account, begins_closing, &OPERATOR, state_changed, &change);
+    store_client_wait(client);
+    *ret = change.suspension;
+    return store_client_explain(client, change.result, &REFUSALS);
+}
+
+static int resume_now(struct store_client *client, const struct id *account, struct account_suspension *ret)
+{
+    static const struct store_refusals REFUSALS = {
+        .not_found = "there is no such account; 'chatelaine account list' shows all",
+        .conflict = "the closing of the account has begun; it cannot be resumed",
+    };
+    struct change change = {.client = client};
+
+    account_store_resume(client->store, account, &OPERATOR, state_changed, &change);
+    store_client_wait(client);
+    *ret = change.suspension;
+    return store_client_explain(client, change.result, &REFUSALS);
+}
+
+static void print_suspended(const struct account_suspension *suspension, struct buf *out)
+{
+    char since[CLOCK_RFC3339_BYTES];
+
+    clock_print_rfc3339(suspension->since_ms, since);
+    buf_append_str(out, "Account ");
+    buf_append_printable(out, text_of(suspension->name));
+    buf_printf(out, " is suspended since %s; no node accepts its keys and sessions.\n", since);
+}
+
+static void print_resumed(const struct account_suspension *suspension, struct buf *out)
+{
+    buf_append_str(out, "Account ");
+    buf_append_printable(out, text_of(suspension->name));
+    buf_append_str(out, suspension->was_suspended ? " is active again.\n" : " was not suspended.\n");
+}
+
+static int print_state(const struct command_line *line, const struct id *account, enum account_status status,
+                       const struct account_suspension *suspension)
+{
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
+    if (line->json) {
+        put_account(&(struct json_writer){.out = &out}, account, text_of(suspension->name), status);
+        buf_append_char(&out, '\n');
+    } else if (status == ACCOUNT_SUSPENDED) {
+        print_suspended(suspension, &out);
+    } else {
+        print_resumed(suspension, &out);
+    }
+    return command_print(buf_text(&out));
+}
+
+int account_suspend_run(const struct command_line *line)
+{
+    struct account_suspension suspension;
+    struct store_client client;
+    struct id account;
+    int code = account_operand_read(line->operands[0], &account);
+
+    if (code == EXIT_DONE)
+        code = store_client_open(&client, &line->settings, NULL);
+    if (code != EXIT_DONE)
+        return code;
+    code = account_suspend_now(&client, &account, false, &suspension);
+    store_client_close(&client);
+    return code == EXIT_DONE ? print_state(line, &account, ACCOUNT_SUSPENDED, &suspension) : code;
+}
+
+int account_resume_run(const struct command_line *line)
+{
+    struct account_suspension suspension;
+    struct store_client client;
+    struct id account;
+    int code = account_operand_read(line->operands[0], &account);
+
+    if (code == EXIT_DONE)
+        code = store_client_open(&client, &line->settings, NULL);
+    if (code != EXIT_DONE)
+        return code;
+    code = resume_now(&client, &account, &suspension);
+    store_client_close(&client);
+    return code == EXIT_DONE ? print_state(line, &account, ACCOUNT_ACTIVE, &suspension) : code;
 }

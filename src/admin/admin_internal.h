@@ -43,6 +43,11 @@ MUST_CHECK struct keyring *command_keyring(const struct command_line *line, int 
 /* EXIT_USAGE, after printing an error, if the option has no value. */
 MUST_CHECK int command_require(const char *value, const char *option);
 
+MUST_CHECK int account_operand_read(const char *operand, struct id *ret_id);
+struct account_suspension;
+/* Suspends the account at every node. begins_closing: it can no longer be resumed. */
+MUST_CHECK int account_suspend_now(struct store_client *client, const struct id *account, bool begins_closing,
+                                   struct account_suspension *ret);
 /* A key's or a device's id. */
 MUST_CHECK int key_operand_read(const char *operand, struct id *ret_id);
 /* EXIT_DONE if --yes was given, or the question is answered so on the terminal. Without a terminal, --yes is required.

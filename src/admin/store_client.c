@@ -188,6 +188,7 @@ int store_client_explain(struct store_client *client, enum store_result result, 
     case STORE_ACTOR_UNKNOWN:
     case STORE_ACTOR_UNPROVEN:
     case STORE_ACTOR_ROLE:
+    case STORE_SUSPENDED:
     case STORE_FULL:
     case STORE_LIMITED:
         why = refusals->refused;

@@ -1,4 +1,4 @@
-/* store accept-loss: a decision about the whole store that only an operator can make. */
+/* store accept-loss, store upgrade: decisions about the whole store that only an operator can make. */
 #include "admin/commands.h"
 
 #include "admin_internal.h"
@@ -6,6 +6,10 @@
 static const struct option_row ACCEPT_LOSS_ROWS[] = {ROW_JSON};
 static const struct option_table ACCEPT_LOSS_TABLE = OPTION_TABLE(ACCEPT_LOSS_ROWS);
 
+static const struct option_row UPGRADE_ROWS[] = {ROW_YES, ROW_JSON};
+static const struct option_table UPGRADE_TABLE = OPTION_TABLE(UPGRADE_ROWS);
+
+const struct option_group STORE_UPGRADE_OPTIONS[] = ADMIN_OPTIONS(UPGRADE_TABLE);
 const struct option_group STORE_ACCEPT_LOSS_OPTIONS[] = ADMIN_OPTIONS(ACCEPT_LOSS_TABLE);
 
 struct acceptance {
@@ -39,4 +43,44 @@ int store_accept_loss_run(const struct command_line *line)
     return command_print(
         line->json ? TEXT("{\"accepted\":true}\n")
                    : TEXT("Accepted. Nodes whose changes this Redis has lost serve again within a second.\n"));
+}
+
+/* store upgrade */
+
+struct upgrade {
+    struct store_client client;
+    enum store_result result;
+    bool was_raised;
+};
+
+static void store_upgraded(void *arg, enum store_result result, bool was_raised)
+{
+    struct upgrade *upgrade = arg;
+
+    upgrade->result = result;
+    upgrade->was_raised = was_raised;
+    store_client_done(&upgrade->client);
+}
+
+int store_upgrade_run(const struct command_line *line)
+{
+    static const struct store_refusals REFUSALS = {.not_found = "the store is empty: there is nothing to upgrade"};
+    struct upgrade upgrade;
+    int code = command_confirm(line, "Nodes and commands of earlier versions refuse the upgraded store, and going back "
+                                     "to them needs a backup made before.");
+
+    if (code == EXIT_DONE)
+        code = store_client_open(&upgrade.client, &line->settings, NULL);
+    if (code != EXIT_DONE)
+        return code;
+    store_upgrade(upgrade.client.store, store_upgraded, &upgrade);
+    store_client_wait(&upgrade.client);
+    code = store_client_explain(&upgrade.client, upgrade.result, &REFUSALS);
+    store_client_close(&upgrade.client);
+    if (code != EXIT_DONE)
+        return code;
+    if (line->json)
+        return command_print(upgrade.was_raised ? TEXT("{\"upgraded\":true}\n") : TEXT("{\"upgraded\":false}\n"));
+    return command_print(upgrade.was_raised ? TEXT("Upgraded. Nodes of this version go on serving.\n")
+                                            : TEXT("The store is as new as this version; nothing was changed.\n"));
 }

@@ -120,6 +120,8 @@ void exchange_refuse_store(struct exchange *exchange, enum store_result result)
 
     if (result == STORE_FULL)
         exchange_refuse(exchange, PROBLEM_KEY_LIMIT_REACHED);
+    else if (result == STORE_SUSPENDED)
+        exchange_refuse(exchange, PROBLEM_ACCOUNT_SUSPENDED);
     else if (!refuse_actor(exchange, result))
         exchange_refuse(exchange, unsure ? PROBLEM_STORE_UNAVAILABLE : PROBLEM_INTERNAL_ERROR);
 }

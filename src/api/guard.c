@@ -112,11 +112,13 @@ static void note_check(const struct exchange *exchange, enum check_result result
     histogram_observe(METRICS[result].duration, http_request_age_ns(exchange->request));
 }
 
-/* Verdicts other than invalid and undecided mean a known key that has ended. */
+/* The other verdicts mean a known key that has ended. */
 static enum check_result result_of(enum key_verdict verdict)
 {
     if (verdict == KEY_INVALID)
         return CHECK_INVALID;
+    if (verdict == KEY_SUSPENDED)
+        return CHECK_FORBIDDEN;
     return verdict == KEY_UNDECIDED ? CHECK_UNAVAILABLE : CHECK_REVOKED;
 }
 

@@ -155,7 +155,7 @@ static void login_throttle(struct login *op, struct text user, uint32_t retry_af
 
 static void login_refuse_store(struct login *op, enum store_result result)
 {
-    metric_add(METRIC_LOGIN_UNAVAILABLE, 1);
+    metric_add(result == STORE_SUSPENDED ? METRIC_LOGIN_REFUSED : METRIC_LOGIN_UNAVAILABLE, 1);
     exchange_refuse_store(op->exchange, result);
 }
 

@@ -28,6 +28,8 @@
     X(PROBLEM_INSUFFICIENT_SCOPE, 403, "insufficient_scope", "The key lacks the scope for this request.")           \
     X(PROBLEM_MODE_NOT_PERMITTED, 403, "mode_not_permitted", "A test key cannot create a live key.")                \
     X(PROBLEM_SCOPE_NOT_GRANTABLE, 403, "scope_not_grantable", "A key can grant only scopes that it holds itself.") \
+    X(PROBLEM_ACCOUNT_SUSPENDED, 403, "account_suspended",                                                          \
+      "The account is suspended: none of its keys and sessions is accepted. Ask the operator.")                     \
     X(PROBLEM_CSRF_FAILED, 403, "csrf_failed", "X-CSRF-Token is missing or wrong, or Origin is not the console's.") \
     X(PROBLEM_STEP_UP_REQUIRED, 403, "step_up_required",                                                            \
       "Confirm password and code (POST /v1/console/step_up), then try again.")                                      \
@@ -63,9 +65,10 @@ enum problem_code {
 };
 
 /* The problem for each verdict: X(verdict, problem of an API key, problem of a device key) */
-#define PROBLEM_VERDICTS(X)                                             \
-    X(KEY_REVOKED, PROBLEM_API_KEY_REVOKED, PROBLEM_DEVICE_KEY_REVOKED) \
-    X(KEY_INVALID, PROBLEM_INVALID_API_KEY, PROBLEM_INVALID_API_KEY)    \
+#define PROBLEM_VERDICTS(X)                                                \
+    X(KEY_REVOKED, PROBLEM_API_KEY_REVOKED, PROBLEM_DEVICE_KEY_REVOKED)    \
+    X(KEY_SUSPENDED, PROBLEM_ACCOUNT_SUSPENDED, PROBLEM_ACCOUNT_SUSPENDED) \
+    X(KEY_INVALID, PROBLEM_INVALID_API_KEY, PROBLEM_INVALID_API_KEY)       \
     X(KEY_UNDECIDED, PROBLEM_STORE_UNAVAILABLE, PROBLEM_STORE_UNAVAILABLE)
 
 enum { PROBLEM_PARAM_BYTES = 64 };

@@ -152,6 +152,7 @@ static void put_refused(struct json_writer *w, const int64_t refused[USAGE_REASO
         [USAGE_REVOKED] = "revoked",
         [USAGE_SCOPE] = "insufficient_scope",
         [USAGE_MODE] = "mode_not_permitted",
+        [USAGE_SUSPENDED] = "account_suspended",
     };
     int64_t sum = 0;
 

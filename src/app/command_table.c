@@ -66,6 +66,22 @@ const struct command COMMANDS[] = {
                  "chatelaine account list --json",
      .groups = ACCOUNT_LIST_OPTIONS,
      .run = account_list_run},
+    {.name = "account suspend",
+     .operands = "ID",
+     .summary = "Suspend an account: none of its keys and sessions is accepted",
+     .text = "Once this exits with 0, every node answers 403 account_suspended to the account's keys and sessions,\n"
+             "for requests that arrive later. Keys, people and data stay as they are, and nothing new can be\n"
+             "created. 'account resume' undoes it.",
+     .examples = "chatelaine account suspend acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F",
+     .groups = ACCOUNT_SUSPEND_OPTIONS,
+     .run = account_suspend_run},
+    {.name = "account resume",
+     .operands = "ID",
+     .summary = "Resume a suspended account",
+     .text = "Its keys are accepted again, but for those revoked, and its sessions, but for those that expired.",
+     .examples = "chatelaine account resume acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F",
+     .groups = ACCOUNT_RESUME_OPTIONS,
+     .run = account_resume_run},
     {.name = "user create",
      .summary = "Create a user who can sign in to the console",
      .text = "Asks for a password, unless --password-file has it, and prints the secret for one-time codes as "
@@ -226,6 +242,15 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine store accept-loss --redis redis://new-master.example:6379",
      .groups = STORE_ACCEPT_LOSS_OPTIONS,
      .run = store_accept_loss_run},
+    {.name = "store upgrade",
+     .summary = "Let the store be used as only this version and later ones can",
+     .text = "New stores need no upgrade. Run it once every node has this version: earlier ones refuse the store from\n"
+             "then on, and answer 503. Nodes of this version go on without a pause. Needed before an account can be\n"
+             "suspended. Asks first, unless --yes is given.",
+     .examples = "chatelaine store upgrade\n"
+                 "chatelaine store upgrade --yes --json",
+     .groups = STORE_UPGRADE_OPTIONS,
+     .run = store_upgrade_run},
     {.name = "completion",
      .operands = "SHELL",
      .summary = "Print a script that completes commands and options in bash, zsh or fish",

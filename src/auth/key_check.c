@@ -105,7 +105,8 @@ static void on_membership_ended(void *arg)
     metric_set(METRIC_CACHE_ENTRIES, 0);
 }
 
-/* The lease at one moment. It decides checks that began before, whatever happens next, and none that begins later. */
+/* The lease at one moment, under which the node knows the suspended accounts. It decides checks that began before,
+ * whatever happens next, and none that begins later. */
 struct lease {
     bool is_held;
     uint64_t now_ns;
@@ -116,7 +117,8 @@ static struct lease look_at_lease(const struct key_checker *checker)
     struct lease lease = {0};
 
     if (checker->cache)
-        lease.is_held = membership_has_lease(checker->member, &lease.now_ns);
+        lease.is_held =
+            membership_has_lease(checker->member, &lease.now_ns) && membership_knows_suspended(checker->member);
     return lease;
 }
 
@@ -160,8 +162,10 @@ static void recall(struct key_check *check, struct lease lease, struct recalled 
         return;
     }
     ret->answer = recall_key(check, lease, &ret->packed);
-    if (ret->answer == FOUND)
+    if (ret->answer == FOUND) {
         key_unpack(&ret->packed, &ret->key);
+        ret->key.is_suspended = membership_suspends(check->checker->member, &ret->key.account);
+    }
     metric_add(lease.is_held ? METRICS[ret->answer] : METRIC_CACHE_NO_LEASE, 1);
 }
 
@@ -209,6 +213,7 @@ static enum key_verdict verdict_of(enum store_result result, const struct key_pr
     case STORE_ACTOR_UNKNOWN:
     case STORE_ACTOR_UNPROVEN:
     case STORE_ACTOR_ROLE:
+    case STORE_SUSPENDED:
     case STORE_FULL:
     case STORE_LIMITED:
     case STORE_UNAVAILABLE:

@@ -61,6 +61,29 @@ bool role_parse(struct text name, enum role *ret_role)
     return false;
 }
 
+static const struct text STATUSES[] = {
+    [ACCOUNT_ACTIVE] = TEXT("active"),
+    [ACCOUNT_SUSPENDED] = TEXT("suspended"),
+    [ACCOUNT_CLOSING] = TEXT("closing"),
+    [ACCOUNT_CLOSED] = TEXT("closed"),
+};
+
+struct text account_status_text(enum account_status status)
+{
+    return STATUSES[status];
+}
+
+bool account_status_parse(struct text t, enum account_status *ret_status)
+{
+    for (size_t i = 0; i < sizeof STATUSES / sizeof *STATUSES; i++) {
+        if (!text_equal(t, STATUSES[i]))
+            continue;
+        *ret_status = (enum account_status)i;
+        return true;
+    }
+    return false;
+}
+
 /* One to four bytes, repeated; so also one repeated character of any alphabet. */
 static bool repeats_itself(struct text t)
 {

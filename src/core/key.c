@@ -46,13 +46,16 @@ struct key_principal key_principal_of(const struct key_record *key)
         .mode = key->mode,
         .scopes = key->scopes,
         .is_revoked = key->revoked_ms != 0,
+        .is_suspended = key->is_suspended,
         .name = key_name(key),
     };
 }
 
 enum key_verdict key_verdict_of(const struct key_principal *key)
 {
-    return key->is_revoked ? KEY_REVOKED : KEY_ACCEPTED;
+    if (key->is_revoked)
+        return KEY_REVOKED;
+    return key->is_suspended ? KEY_SUSPENDED : KEY_ACCEPTED;
 }
 
 void key_pack(const struct key_principal *key, struct key_packed *ret_packed)
@@ -78,6 +81,7 @@ void key_unpack(const struct key_packed *packed, struct key_principal *ret_key)
     id_from_bytes(ID_ACCOUNT, packed->account, &ret_key->account);
     ret_key->scopes = packed->scopes;
     ret_key->is_revoked = packed->is_revoked;
+    ret_key->is_suspended = false;
     ret_key->name = (struct text){packed->name, packed->name_len};
 }
 

@@ -19,17 +19,22 @@ static const char OTHER[] = "Redis holds another store, not the one that this no
 static const char DEMOTED[] = "Redis has become a replica: point --redis at the master.";
 static const char NEWER[] = "The store was written by a newer chatelaine, whose records this node may misread: upgrade "
                             "this node, or restore the backup made before the upgrade.";
+static const char UNSUSPENDED[] = "Redis has lost suspensions of accounts: the node is repeating them.";
+
 struct identity {
     const struct lease_settings *settings;
     struct promises *promises;
+    struct suspensions *suspensions;
     bool is_node;                        /* a member, which waits for the first account; commands create it */
     char id[STORE_ID_CHARS + 1];         /* of the known store; empty: none yet */
     char offered[STORE_ID_CHARS + 1];    /* for a store that has none */
     char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the Redis last found to hold that store */
     const char *strange;                 /* why this Redis decides nothing; NULL: it holds our store */
+    uint64_t suspensions_when_asked;     /* the version known when identity_ask() ran */
 };
 
-struct identity *identity_create(const struct lease_settings *settings, struct promises *promises)
+struct identity *identity_create(const struct lease_settings *settings, struct promises *promises,
+                                 struct suspensions *suspensions)
 {
     struct identity *identity = mem_alloc(sizeof *identity);
     uint8_t bytes[STORE_ID_CHARS / 2];
@@ -37,6 +42,7 @@ struct identity *identity_create(const struct lease_settings *settings, struct p
 
     identity->settings = settings;
     identity->promises = promises;
+    identity->suspensions = suspensions;
     random_secret(bytes, sizeof bytes);
     buf_init_fixed(&out, identity->offered, STORE_ID_CHARS);
     encode_hex(&out, bytes, sizeof bytes);
@@ -71,7 +77,8 @@ static void estrange(struct identity *identity, const char *why)
 {
     bool was_trusted = identity->run_id[0] != '\0';
 
-    if (identity->strange != why && (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED || why == NEWER))
+    if (identity->strange != why &&
+        (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED || why == NEWER || why == UNSUSPENDED))
         LOG(why == EMPTY ? LOG_WARN : LOG_ERROR, "Redis is not trusted: requests are answered 503",
             log_str("why", why));
     identity->strange = why;
@@ -142,25 +149,45 @@ bool identity_may_decide(const struct identity *identity)
 
 /* Reading the store's hash */
 
-/* The store's id, the last of this node's changes that it holds, and the run id for which a loss was accepted. */
+/* The store's id, and the one that it had before 'store upgrade'; the last of this node's changes that it holds; the
+ * run id for which a loss was accepted; the version of the suspended accounts. */
 struct hash_read {
-    struct text id, accepted;
-    uint64_t held;
+    struct text id, former, accepted;
+    uint64_t held, suspensions;
 };
+
+static bool read_id(const struct redis_reply *reply, struct text *ret_id)
+{
+    return reply_text_or_nil(reply, ret_id) && (ret_id->len == 0 || ret_id->len == STORE_ID_CHARS);
+}
+
+/* 0 if there is none. */
+static bool read_number(const struct redis_reply *reply, uint64_t *ret_number)
+{
+    struct text number;
+
+    *ret_number = 0;
+    return reply_text_or_nil(reply, &number) && (number.len == 0 || text_to_u64(number, INT64_MAX, ret_number));
+}
 
 static bool read_hash(const struct identity *identity, const struct redis_reply *reply, struct hash_read *ret_hash)
 {
-    struct text held;
-
-    if (reply_text_or_nil(reply_at(reply, 0), &ret_hash->id) &&
-        (ret_hash->id.len == 0 || ret_hash->id.len == STORE_ID_CHARS) && reply_text_or_nil(reply_at(reply, 1), &held) &&
-        reply_text_or_nil(reply_at(reply, 2), &ret_hash->accepted)) {
-        ret_hash->held = 0;
-        if (held.len == 0 || text_to_u64(held, INT64_MAX, &ret_hash->held))
-            return true;
-    }
+    if (read_id(reply_at(reply, 0), &ret_hash->id) && read_number(reply_at(reply, 1), &ret_hash->held) &&
+        reply_text_or_nil(reply_at(reply, 2), &ret_hash->accepted) && read_id(reply_at(reply, 3), &ret_hash->former) &&
+        read_number(reply_at(reply, 4), &ret_hash->suspensions))
+        return true;
     identity->settings->on_malformed(identity->settings->arg, "store");
     return false;
+}
+
+/* A store that was upgraded has a new id, so that older nodes refuse it. A node that can read it goes on. */
+static bool find_hash(struct identity *identity, const struct hash_read *hash)
+{
+    if (hash->id.len > 0 && hash->former.len > 0 && text_equal(hash->former, text_of(identity->id))) {
+        snprintf(identity->id, sizeof identity->id, "%.*s", TEXT_ARG(hash->id));
+        LOG(LOG_INFO, "the store was upgraded and has a new id", log_str("store", identity->id));
+    }
+    return identity_found(identity, hash->id);
 }
 
 static void ask_hash(const struct identity *identity, struct redis_link *link, redis_done *done, void *arg)
@@ -168,14 +195,16 @@ static void ask_hash(const struct identity *identity, struct redis_link *link, r
     char name[REDIS_PREFIX_MAX_BYTES + sizeof "store"];
 
     snprintf(name, sizeof name, "%sstore", identity->settings->prefix);
-    redis_link_call(link, 5,
-                    (struct text[]){TEXT("HMGET"), text_of(name), TEXT("id"),
-                                    text_of(promises_maker(identity->promises)), TEXT("accepted")},
-                    done, arg);
+    const struct text argv[] = {
+        TEXT("HMGET"),    text_of(name),  TEXT("id"),          text_of(promises_maker(identity->promises)),
+        TEXT("accepted"), TEXT("former"), TEXT("suspensions"),
+    };
+    redis_link_call(link, sizeof argv / sizeof *argv, argv, done, arg);
 }
 
-void identity_ask(const struct identity *identity, redis_done *done, void *arg)
+void identity_ask(struct identity *identity, redis_done *done, void *arg)
 {
+    identity->suspensions_when_asked = suspensions_version(identity->suspensions);
     ask_hash(identity, identity->settings->changes, done, arg);
 }
 
@@ -188,12 +217,18 @@ bool identity_answered(struct identity *identity, enum redis_outcome outcome, co
         return false;
     if (!identity->id[0])
         snprintf(identity->id, sizeof identity->id, "%.*s", TEXT_ARG(hash.id));
-    if (!identity_found(identity, hash.id))
+    if (!find_hash(identity, &hash))
         return true;
-    if (identity_holds(identity, hash.held, promises_answered(identity->promises)))
+    if (!identity_holds(identity, hash.held, promises_answered(identity->promises))) {
+        if (redis_link_is_ready(identity->settings->changes))
+            promises_tell_again(identity->promises, hash.held, text_equal(hash.accepted, text_of(run_id)));
+    } else if (hash.suspensions < identity->suspensions_when_asked && RULE(RULE_REASSERT)) {
+        estrange(identity, UNSUSPENDED);
+        if (redis_link_is_ready(identity->settings->changes))
+            suspensions_tell_again(identity->suspensions);
+    } else {
         trust(identity);
-    else if (redis_link_is_ready(identity->settings->changes))
-        promises_tell_again(identity->promises, hash.held, text_equal(hash.accepted, text_of(run_id)));
+    }
     return true;
 }
 
@@ -204,6 +239,7 @@ bool identity_answered(struct identity *identity, enum redis_outcome outcome, co
 struct witness {
     struct identity *identity;
     uint64_t answered; /* the last acknowledged change when it was sent */
+    bool is_of_checks; /* on the `reads` link */
 };
 
 static void on_role(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
@@ -220,9 +256,10 @@ static void on_hash(void *arg, enum redis_outcome outcome, const struct redis_re
     struct hash_read hash;
 
     free(arg);
-    if (outcome == REDIS_REPLIED && read_hash(witness.identity, reply, &hash) &&
-        identity_found(witness.identity, hash.id))
-        (void)identity_holds(witness.identity, hash.held, witness.answered);
+    if (outcome != REDIS_REPLIED || !read_hash(witness.identity, reply, &hash) || !find_hash(witness.identity, &hash))
+        return;
+    if (identity_holds(witness.identity, hash.held, witness.answered) && witness.is_of_checks)
+        suspensions_on_batch(witness.identity->suspensions, hash.suspensions);
 }
 
 void identity_witness(struct identity *identity, struct redis_link *link)
@@ -232,7 +269,9 @@ void identity_witness(struct identity *identity, struct redis_link *link)
     if (!redis_link_begins_batch(link))
         return;
     witness = mem_alloc(sizeof *witness);
-    *witness = (struct witness){identity, promises_answered(identity->promises)};
+    *witness = (struct witness){identity, promises_answered(identity->promises), link == identity->settings->reads};
+    if (witness->is_of_checks)
+        suspensions_ask(identity->suspensions);
     redis_link_call(link, 1, (struct text[]){TEXT("ROLE")}, on_role, identity);
     ask_hash(identity, link, on_hash, witness);
 }

@@ -8,6 +8,7 @@ struct lease {
     struct fence fence;
     struct barriers *barriers;
     struct promises *promises;
+    struct suspensions *suspensions;
     struct identity *identity;
     struct membership *member; /* NULL: none */
     void (*closed)(void *arg);
@@ -23,7 +24,8 @@ struct lease *lease_create(const struct lease_settings *settings, struct redis_s
         .sentinel = sentinel, .min_replicas = settings->min_replicas, .may_be_replaced = settings->may_be_replaced};
     lease->barriers = barriers_create(&lease->settings, &lease->fence);
     lease->promises = promises_create(&lease->settings);
-    lease->identity = identity_create(&lease->settings, lease->promises);
+    lease->suspensions = suspensions_create(&lease->settings);
+    lease->identity = identity_create(&lease->settings, lease->promises, lease->suspensions);
     return lease;
 }
 
@@ -34,6 +36,7 @@ static void on_barriers_closed(void *arg)
     void *closed_arg = lease->closed_arg;
 
     identity_destroy(lease->identity);
+    suspensions_destroy(lease->suspensions);
     promises_destroy(lease->promises);
     free(lease);
     closed(closed_arg);
@@ -59,7 +62,8 @@ struct membership *lease_join(struct lease *lease, const struct redis_target *ta
 {
     CHECK(!lease->member);
     identity_set_node(lease->identity, true);
-    lease->member = membership_create(&lease->settings, lease->barriers, target, lease_ms, on_left, lease);
+    lease->member =
+        membership_create(&lease->settings, lease->barriers, lease->suspensions, target, lease_ms, on_left, lease);
     return lease->member;
 }
 
@@ -96,6 +100,11 @@ struct identity *lease_identity(struct lease *lease)
 struct promises *lease_promises(struct lease *lease)
 {
     return lease->promises;
+}
+
+struct suspensions *lease_suspensions(struct lease *lease)
+{
+    return lease->suspensions;
 }
 
 void lease_on_connection(struct lease *lease, bool is_up)

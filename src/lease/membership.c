@@ -28,7 +28,8 @@ enum {
 struct membership {
     const struct lease_settings *settings;
     struct barriers *barriers; /* receive acknowledgements, and know where to send ours */
-    struct redis_link *link;   /* NULL once closed */
+    struct suspensions *suspensions;
+    struct redis_link *link; /* NULL once closed */
     struct membership_events events;
     void *arg;
     uint32_t lease_ms;
@@ -71,8 +72,8 @@ static void on_heartbeat_answered(void *arg, enum lease_answer answer);
 static const struct redis_subscription SUBSCRIPTION = {name_channels, on_message};
 
 struct membership *membership_create(const struct lease_settings *settings, struct barriers *barriers,
-                                     const struct redis_target *target, uint32_t lease_ms, void (*on_left)(void *arg),
-                                     void *arg)
+                                     struct suspensions *suspensions, const struct redis_target *target,
+                                     uint32_t lease_ms, void (*on_left)(void *arg), void *arg)
 {
     struct membership *member = mem_alloc(sizeof *member);
     const struct redis_link_settings link = {
@@ -88,6 +89,7 @@ struct membership *membership_create(const struct lease_settings *settings, stru
     CHECK(lease_ms <= LEASE_MS_MAX);
     member->settings = settings;
     member->barriers = barriers;
+    member->suspensions = suspensions;
     member->lease_ms = lease_ms;
     member->on_left = on_left;
     member->left_arg = arg;
@@ -132,6 +134,16 @@ bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns)
 {
     *ret_now_ns = clock_boot_ns();
     return *ret_now_ns < member->lease_until_ns || (!RULE(RULE_USE) && member->lease_ms > 0);
+}
+
+bool membership_knows_suspended(const struct membership *member)
+{
+    return suspensions_are_known(member->suspensions);
+}
+
+bool membership_suspends(const struct membership *member, const struct id *account)
+{
+    return suspensions_include(member->suspensions, account);
 }
 
 bool membership_may_decide(const struct membership *member)
@@ -188,6 +200,7 @@ static void tick_in(struct membership *member, uint64_t ms)
 static void forget_everything(struct membership *member)
 {
     member->lease_until_ns = 0;
+    suspensions_forget(member->suspensions);
     if (member->events.on_ended)
         member->events.on_ended(member->arg);
 }
@@ -206,6 +219,7 @@ static void on_link_state(void *arg, bool is_up)
         redis_group_on_ready(member->settings->group, member->link);
     set_live(member, is_up);
     member->epoch += RULE(RULE_FILL_SESSION);
+    suspensions_on_membership(member->suspensions);
     member->is_awaited = member->has_too_few = false;
     member->echoes_missed = 0;
     if (is_up) {
@@ -383,17 +397,46 @@ static void acknowledge(struct membership *member, struct text revoker, struct t
                     on_acknowledged, NULL);
 }
 
-static bool on_invalidation(struct membership *member, struct text payload)
+/* "<digest of the key>", for a revocation. */
+static bool drop_key(struct membership *member, struct text digest_hex)
 {
-    struct text digest_hex, revoker, barrier;
     uint8_t digest[KEY_DIGEST_BYTES];
 
-    if (!text_next(&payload, ' ', &digest_hex) || !decode_hex(digest_hex, digest, sizeof digest) ||
-        !text_next(&payload, ' ', &revoker) || !text_next(&payload, ' ', &barrier) || payload.ptr)
+    if (!decode_hex(digest_hex, digest, sizeof digest))
         return false;
-    member->epoch += RULE(RULE_FILL_INVALIDATION);
     if (member->events.on_invalidated)
         member->events.on_invalidated(member->arg, digest);
+    return true;
+}
+
+/* "@<account>", then "suspended" or "resumed", and the version. */
+static bool note_account(struct membership *member, struct text name, struct text rest)
+{
+    struct text state, number;
+    uint64_t version;
+    struct id account;
+
+    if (!id_parse(ID_ACCOUNT, text_skip(name, 1), &account) || !text_next(&rest, ' ', &state) ||
+        !text_next(&rest, ' ', &number) || rest.ptr || !text_to_u64(number, INT64_MAX, &version))
+        return false;
+    bool is_suspended = text_equal(state, TEXT("suspended"));
+    if (!is_suspended && !text_equal(state, TEXT("resumed")))
+        return false;
+    suspensions_hear(member->suspensions, &account, is_suspended, version);
+    return true;
+}
+
+static bool on_invalidation(struct membership *member, struct text payload)
+{
+    struct text what, revoker, barrier;
+
+    if (!text_next(&payload, ' ', &what) || !text_next(&payload, ' ', &revoker) || !text_next(&payload, ' ', &barrier))
+        return false;
+    member->epoch += RULE(RULE_FILL_INVALIDATION);
+    bool is_understood = text_starts_with(what, TEXT("@")) ? note_account(member, what, payload)
+                                                           : !payload.ptr && drop_key(member, what);
+    if (!is_understood)
+        return false;
     if (text_equal(revoker, TEXT("-")))
         return true;
     if (revoker.len != MEMBER_NAME_CHARS || barrier.len != BARRIER_NAME_CHARS)

@@ -269,9 +269,11 @@ struct list_accounts_call {
 static bool account_row_read(UNUSED void *arg, const struct redis_reply *reply, void *ret_row)
 {
     struct account_row *row = ret_row;
+    struct text status;
 
     return reply_id(reply_at(reply, 0), ID_ACCOUNT, &row->id) &&
-           reply_chars(reply_at(reply, 1), row->name, sizeof row->name);
+           reply_chars(reply_at(reply, 1), row->name, sizeof row->name) && reply_text(reply_at(reply, 2), &status) &&
+           account_status_parse(status, &row->status);
 }
 
 static void list_accounts_called(void *arg, enum store_result result, const struct redis_reply *reply)

@@ -16,8 +16,12 @@ struct find_call {
     key_found *done;
     void *arg;
     uint8_t digest[KEY_DIGEST_BYTES];
+    unsigned reads;
     struct find_call *next_free;
 };
+
+/* Each read but the first needs a suspension since the one before. More of them are a store that contradicts itself. */
+enum { READS_MAX = 8 };
 
 struct key_finder {
     struct store *store;
@@ -115,27 +119,50 @@ static enum store_result read_key(struct store *store, const uint8_t *digest, co
     return STORE_UNAVAILABLE;
 }
 
+static void on_replied(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+
+static void send_read(struct find_call *call)
+{
+    struct store *store = call->finder->store;
+
+    call->reads++;
+    identity_witness(lease_identity(store_lease(store)), store_reads(store));
+    redis_link_call_raw(store_reads(store), command_for(call->finder, call->digest), on_replied, call);
+}
+
+/* Without the set of suspended accounts, or with one that is older than this read, the key is read again: the set is
+ * then read before it. */
 static void on_replied(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct find_call *call = arg;
     struct store *store = call->finder->store;
+    const struct suspensions *suspensions = lease_suspensions(store_lease(store));
     struct key_record key;
     enum store_result result = store_outcome(store, outcome, reply);
 
     if (result == STORE_OK)
         result = store_may_decide(store) ? read_key(store, call->digest, reply, &key) : STORE_UNAVAILABLE;
+    if (result == STORE_OK && !suspensions_cover_batch(suspensions)) {
+        if (call->reads < READS_MAX) {
+            send_read(call);
+            return;
+        }
+        store_malformed(store, "version of suspended accounts");
+        result = STORE_UNAVAILABLE;
+    }
+    if (result == STORE_OK)
+        key.is_suspended = suspensions_include(suspensions, &key.account);
     call->done(call->arg, result, result == STORE_OK ? &key : NULL);
     call_give_back(call);
 }
 
 void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], key_found *done, void *arg)
 {
-    struct key_finder *finder = store_key_finder(store);
-    struct find_call *call = call_take(finder);
+    struct find_call *call = call_take(store_key_finder(store));
 
     call->done = done;
     call->arg = arg;
+    call->reads = 0;
     memcpy(call->digest, digest, sizeof call->digest);
-    identity_witness(lease_identity(store_lease(store)), store_reads(store));
-    redis_link_call_raw(store_reads(store), command_for(finder, digest), on_replied, call);
+    send_read(call);
 }

@@ -91,6 +91,15 @@ static void lease_settle(void *arg, uint64_t number, void (*done)(void *arg, boo
     script_call_again(arg, SCRIPT_node_settle, 0, NULL, number, on_settle_answered, call);
 }
 
+static void lease_suspend_again(void *arg, size_t argc, const struct text *argv, void (*done)(void *arg, bool is_done),
+                                void *done_arg)
+{
+    struct settle_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct settle_call){done, done_arg};
+    script_call_again(arg, SCRIPT_account_suspend_again, argc, argv, 0, on_settle_answered, call);
+}
+
 static void on_lease(void *arg)
 {
     readiness_tell(arg);
@@ -133,6 +142,7 @@ struct lease *lease_host_create(struct store *store)
         .leave = lease_leave,
         .revoke_again = lease_revoke_again,
         .settle = lease_settle,
+        .suspend_again = lease_suspend_again,
         .on_lease = on_lease,
         .on_doubt = on_doubt,
         .on_settled = on_settled,

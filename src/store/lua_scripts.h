@@ -16,6 +16,12 @@ enum script {
     SCRIPT_account_create,
     SCRIPT_account_list,
     SCRIPT_account_find,
+    SCRIPT_account_suspend,
+    SCRIPT_account_suspend_again,
+    SCRIPT_account_resume,
+    SCRIPT_account_close_keys,
+    SCRIPT_account_close_people,
+    SCRIPT_account_close,
     SCRIPT_user_create,
     SCRIPT_user_find,
     SCRIPT_user_reset,
@@ -45,6 +51,7 @@ enum script {
     SCRIPT_node_list,
     SCRIPT_store_accept_loss,
     SCRIPT_store_durability,
+    SCRIPT_store_upgrade,
     SCRIPT_COUNT
 };
 

@@ -333,6 +333,7 @@ static bool result_parse(struct text word, enum store_result *ret_result)
         {{"actor_unknown", 13}, STORE_ACTOR_UNKNOWN},
         {{"actor_unproven", 14}, STORE_ACTOR_UNPROVEN},
         {{"actor_role", 10}, STORE_ACTOR_ROLE},
+        {{"suspended", 9}, STORE_SUSPENDED},
         {{"full", 4}, STORE_FULL},
         {{"limited", 7}, STORE_LIMITED},
     };

@@ -134,6 +134,7 @@ void store_close(struct store *store, void (*closed)(void *arg), void *arg)
     store->closed_arg = arg;
     store->closing = 3;
     promises_stop(lease_promises(store->lease));
+    suspensions_stop(lease_suspensions(store->lease));
     redis_group_remove(&store->links, store->reads);
     redis_group_remove(&store->links, store->scripts);
     redis_group_remove(&store->links, store->changes);

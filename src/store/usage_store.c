@@ -92,6 +92,7 @@ static void add_refusal(struct batch *batch, const struct usage_refusal *refusal
         [USAGE_REVOKED] = TEXT("revoked"),
         [USAGE_SCOPE] = TEXT("insufficient_scope"),
         [USAGE_MODE] = TEXT("mode_not_permitted"),
+        [USAGE_SUSPENDED] = TEXT("account_suspended"),
     };
 
     add_id(batch, ID_ACCOUNT, refusal->account);

@@ -1,6 +1,6 @@
 /* A store with a newer schema: nodes and commands that do not know it decide nothing and change nothing, and say why.
  */
-#include "fixture.h"
+#include "cli.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
@@ -48,7 +48,7 @@ Test(schema, newer_than_a_program_that_starts)
     char accounts[64], version[8];
 
     fixture_start(&fixture, 0, NULL);
-    set_schema(&fixture, "2");
+    set_schema(&fixture, "3");
     expect_refusal(&fixture,
                    (const char *const[]){"serve", "--public-origin", NODE_ORIGIN, "--listen", "127.0.0.1:0",
                                          "--internal-listen", "127.0.0.1:0", NULL},
@@ -59,7 +59,7 @@ Test(schema, newer_than_a_program_that_starts)
     redis_server_ask(&fixture.redis, accounts, sizeof accounts, "ZCARD", "chatelaine:accounts", NULL);
     cr_expect_str_eq(accounts, "1");
     redis_server_ask(&fixture.redis, version, sizeof version, "GET", "chatelaine:schema", NULL);
-    cr_expect_str_eq(version, "2");
+    cr_expect_str_eq(version, "3");
     fixture_stop(&fixture);
 }
 
@@ -94,15 +94,56 @@ Test(schema, raised_under_nodes_that_serve)
     for (size_t i = 0; i < NODES; i++)
         cr_assert_eq(fixture_try_key(&fixture, i, key.secret), 200);
 
-    set_schema(&fixture, "2");
+    set_schema(&fixture, "3");
     for (size_t i = 0; i < NODES; i++)
         await_readiness(&fixture.nodes[i], 503, SENTENCE);
     expect_nothing_decided(&fixture, &key);
 
-    set_schema(&fixture, "1");
+    set_schema(&fixture, "2");
     for (size_t i = 0; i < NODES; i++) {
         await_readiness(&fixture.nodes[i], 200, "");
         fixture_await_key(&fixture, i, key.secret, 200);
     }
+    fixture_stop(&fixture);
+}
+
+/* Upgraded under nodes that serve: they go on, from memory and by Redis, and take the new id over. */
+Test(schema, upgraded_by_the_operator)
+{
+    static const char *const STRICT[] = {"--lease-ms", "0", NULL};
+    struct fixture fixture;
+    struct fixture_key key;
+    struct cli_run run;
+    char before[64], after[64];
+
+    fixture_start(&fixture, 0, NULL);
+    set_schema(&fixture, "1");
+    fixture_add_node(&fixture, NULL);
+    fixture_add_node(&fixture, STRICT);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    redis_server_ask(&fixture.redis, before, sizeof before, "HGET", "chatelaine:store", "id", NULL);
+    RUN(&fixture, &run, "account", "suspend", fixture.account);
+    cli_expect_refusal(&run, 1, "chatelaine store upgrade", "suspend");
+    RUN(&fixture, &run, "store", "upgrade");
+    cli_expect_refusal(&run, 2, "needs --yes", "upgrade");
+    RUN(&fixture, &run, "store", "upgrade", "--yes");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, "Upgraded."), "%s", run.out);
+    cli_finish(&run);
+    redis_server_ask(&fixture.redis, after, sizeof after, "HGET", "chatelaine:store", "id", NULL);
+    cr_expect_str_neq(before, after);
+    for (int times = 0; times < 20; times++)
+        for (size_t i = 0; i < NODES; i++)
+            cr_assert_eq(fixture_try_key(&fixture, i, key.secret), 200, "node %zu", i);
+    fixture_revoke_key(&fixture, &key);
+    fixture_create_key(&fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &key);
+    RUN(&fixture, &run, "store", "upgrade", "--yes", "--json");
+    cr_expect_str_eq(run.out, "{\"upgraded\":false}\n");
+    cli_finish(&run);
+    RUN(&fixture, &run, "account", "suspend", fixture.account);
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cli_finish(&run);
+    for (size_t i = 0; i < NODES; i++)
+        cr_expect_eq(fixture_try_key(&fixture, i, key.secret), 403, "node %zu", i);
     fixture_stop(&fixture);
 }

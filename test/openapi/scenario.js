@@ -513,6 +513,25 @@ async function tooMuch(talk, browser) {
     );
 }
 
+/** Every operation that takes a credential, and a sign-in. */
+async function suspendedAccount(talk, deployment, contract, {browser, all}, person) {
+    const code = 'account_suspended';
+
+    deployment.changeAccount('suspend');
+    for (const name of contract.operations()) {
+        const [method, template] = name.split(' ');
+        const {operation, example} = contract.exampleOf(method, template);
+        const ways = Object.keys(operation.security[0] ?? {});
+        const headers = {...example.headers, ...(ways.includes('api_key') ? bearer(all) : browser.changing)};
+        const request = {...example, method: method.toUpperCase(), headers};
+        if (ways.length) await talk.right(`${name} of a suspended account`, request, 403, code);
+    }
+    const factors = {email: person.email, password: PASSWORD, totp: await person.freshCode()};
+    await talk.right('signing in to it', login(factors, {Origin: ORIGIN}), 403, code);
+    deployment.changeAccount('resume');
+    await talk.right('resumed', get('/v1/whoami', bearer(all)), 200);
+}
+
 async function storeAway(talk, deployment, browser) {
     deployment.pauseRedis();
     await talk.right('no store', get('/v1/console/session', browser.reading), 503, 'store_unavailable');
@@ -560,6 +579,7 @@ export async function play(talk, deployment, contract, file) {
     await devices(talk, browser);
     await activity(talk, browser, {test});
     await theDocument(talk, file);
+    await suspendedAccount(talk, deployment, contract, {browser, all}, bob);
     await tooManyKeys(talk, browser, {lister, test});
     await tooMuch(talk, browser);
     return {browser, key: all};

@@ -235,6 +235,11 @@ export class Deployment {
         return this.#run('account', 'create', '--name', name).id;
     }
 
+    // what: 'suspend' or 'resume'.
+    changeAccount(what, account = this.account) {
+        this.#run('account', what, account);
+    }
+
     addPerson({account = this.account, role = 'owner'} = {}) {
         this.#people += 1;
         const email = `ada${this.#people}@example.org`;

@@ -198,6 +198,7 @@ static const struct fake_rule *rule_for(struct fake_redis *fake, const char *com
         {.command = "ROLE", .answer = FAKE_MASTER},
         {.command = "INFO", .answer = "$49\r\n" FAKE_RUN_ID "\r\n"},
         {.command = "HMGET t:store id", .answer = FAKE_STORE(FAKE_STORE_ID)},
+        {.command = "HGETALL t:suspended", .answer = "*0\r\n"},
         {.command = "", .answer = "+OK\r\n"},
     };
     const struct fake_rule *standard = STANDARD;

@@ -2,8 +2,8 @@
 -- or altered since the node read it.
 -- ARGV: prefix, digest of the device code, account, name, scopes, approving user, MAC of the approval, digest of the
 --   key, key record, ip, request id, events to keep, most active device keys
--- Returns: ok; not_found: claimed already, or it has changed; refused: no such account; conflict: the key was discarded
---   before it was created; full: the account has its maximum of active device keys
+-- Returns: ok; not_found: claimed already, or it has changed; refused: no such account; suspended: it is suspended or
+--   closed; conflict: the key was discarded before it was created; full: the account has its maximum of active device keys
 -- Event: device_key.created
 
 local digest = ARGV[2]

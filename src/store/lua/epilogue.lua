@@ -1,5 +1,6 @@
 -- Follows each script's body, which becomes the function run(). KEYS[1] may be '<prefix>store:<id>': the store that the
--- caller expects. In another or an emptied store nothing is read or written. A node that has acknowledged
+-- caller expects, by its id or the one before its last upgrade. In another or an emptied store nothing is read or
+-- written. A node that has acknowledged
 -- changes appends ':<node>:<number of the last one>', and to a change ':<its own number>', which is stored together
 -- with the change. A store with a lower number than was acknowledged has lost something.
 -- Returns: what run() returns; other_store, the id found ('' for none); behind, the number found. If events were written
@@ -8,9 +9,9 @@
 local known, node, acknowledged, number
 if KEYS[1] and KEYS[1]:sub(#prefix + 1, #prefix + 6) == 'store:' then
     known, node, acknowledged, number = KEYS[1]:sub(#prefix + 1):match('^store:(%x+):?(%x*):?(%d*):?(%d*)$')
-    local there = redis.call('HMGET', K.store(), 'id', node)
+    local there = redis.call('HMGET', K.store(), 'id', node, 'former')
     local held = tonumber(there[2] or '0')
-    if there[1] ~= known then
+    if there[1] ~= known and not (there[1] and there[3] == known) then
         return {'other_store', there[1] or ''}
     end
     if held < tonumber(acknowledged == '' and '0' or acknowledged) then

@@ -1,8 +1,8 @@
 -- Adds a key. Limits apply to API callers, not to commands.
 -- ARGV: prefix, digest, key record, actor, ip, request id, events to keep, the actor's credential, most active keys,
 --   most changes per minute
--- Returns: ok; refused: no such account; conflict: the digest or id exists; full: the account has its maximum of active
---   keys; as actor_refused(); as limit_refused()
+-- Returns: ok; refused: no such account; suspended: it is suspended or closed; conflict: the digest or id exists; full:
+--   the account has its maximum of active keys; as actor_refused(); as limit_refused()
 -- Event: <kind>.created
 
 local actor, credential, keys_max, changes_max = ARGV[4], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])

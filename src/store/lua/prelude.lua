@@ -28,6 +28,7 @@ local K = {
     key_id = function(id) return prefix .. 'id:' .. id end,
     accounts = function() return prefix .. 'accounts' end,
     account = function(account) return prefix .. 'acct:' .. account end,
+    suspended = function() return prefix .. 'suspended' end,
     account_keys = function(account, set) return prefix .. 'acct:' .. account .. ':keys:' .. set end,
     account_users = function(account) return prefix .. 'acct:' .. account .. ':users' end,
     key_uses = function(account) return prefix .. 'acct:' .. account .. ':key_uses' end,
@@ -218,11 +219,47 @@ local function limit_count(actor, account, mode, most)
     end
 end
 
--- Adds a key and writes its event. Returns 'ok'; 'refused': no such account; 'conflict': the digest or id exists.
+-- 'active', 'suspended', 'closing' (suspended, and on its way to closed) or 'closed'.
+local function account_status(account)
+    local a = redis.call('HMGET', K.account(account), 'suspended', 'closing', 'closed')
+    return a[3] and 'closed' or a[2] and 'closing' or a[1] and 'suspended' or 'active'
+end
+
+-- Nodes keep the suspended accounts in memory (src/lease/README.md). The hash `suspended` holds for each the time in
+-- ms, and the version, which counts the changes; the same number is in the store's hash, where nodes compare it before
+-- each batch of reads. since: nil resumes. member: to acknowledge to ('-' for none). barrier: its name.
+local function suspended_put(account, since, member, barrier)
+    local version = tonumber(redis.call('HGET', K.store(), 'suspensions') or '0') + 1
+    -- Before any write, because it fails if Redis' user may not publish.
+    redis.call('PUBLISH', K.invalidations(), '@' .. account .. ' ' .. member .. ' ' .. barrier .. ' '
+               .. (since and 'suspended' or 'resumed') .. ' ' .. version)
+    if since then
+        redis.call('HSET', K.suspended(), account, since)
+        redis.call('HSET', K.account(account), 'suspended', since)
+    else
+        redis.call('HDEL', K.suspended(), account)
+        redis.call('HDEL', K.account(account), 'suspended')
+    end
+    redis.call('HSET', K.suspended(), 'version', version)
+    redis.call('HSET', K.store(), 'suspensions', version)
+end
+
+-- Nodes of earlier versions know no suspended accounts, so the store must be closed to them.
+local SUSPENSIONS_SCHEMA = 2
+
+local function schema_knows_suspensions()
+    return tonumber(redis.call('GET', K.schema()) or '0') >= SUSPENSIONS_SCHEMA
+end
+
+-- Adds a key and writes its event. Returns 'ok'; 'refused': no such account; 'suspended': it is suspended or closed;
+-- 'conflict': the digest or id exists.
 local function key_add(digest, packed, source)
     local record = key_unpack(packed)
     if not exists(K.account(record.account)) then
         return 'refused'
+    end
+    if account_status(record.account) ~= 'active' then
+        return 'suspended'
     end
     if exists(K.key(digest)) or exists(K.key_id(record.id)) then
         return 'conflict'
@@ -232,6 +269,22 @@ local function key_add(digest, packed, source)
     redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), 0, record.id)
     audit(record.account, record.kind .. '.created', record.id, source, {class = audit_class(record, source[1])})
     return 'ok'
+end
+
+-- Revokes a key for ever, unless it is revoked. No script clears `revoked`. Publishes the invalidation every time,
+-- because a node may have missed an earlier one. source: as for audit(). Returns whether it was revoked before.
+local function key_revoke(record, source, member, barrier)
+    -- Before any write, because it fails if Redis' user may not publish.
+    redis.call('PUBLISH', K.invalidations(), record.digest .. ' ' .. member .. ' ' .. barrier)
+    if record.revoked then
+        return true
+    end
+    record.revoked = string.format('%.0f', math.max(tonumber(record.created), now_ms()))
+    redis.call('SET', K.key(record.digest), key_pack(record))
+    redis.call('ZREM', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), record.id)
+    redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'revoked')), 0, record.id)
+    audit(record.account, record.kind .. '.revoked', record.id, source, {class = audit_class(record, source[1])})
+    return false
 end
 
 -- Whether a view shows the record. account: '' for any; kind: '' for any; test_only: '1' or '0'.
@@ -361,7 +414,8 @@ end
 -- revokes checks again, in the step that takes effect.
 -- credential: '' for commands and the node itself, 'key <digest>', or 'session <digest> <idle> <absolute> <step-up>
 -- <least role>' with limits in ms; step-up is 0 if none is required.
--- Returns nil if it may. Otherwise the script's reply, and nothing was written.
+-- Returns nil if it may. Otherwise the script's reply, and nothing was written: actor_unknown, actor_unproven,
+-- actor_role, actor_revoked, or suspended, which tells that its account is suspended or closed.
 local function actor_refused(credential, actor, account)
     if credential == '' then
         return nil
@@ -380,14 +434,17 @@ local function actor_refused(credential, actor, account)
         if limits[3] > 0 and now >= session.step_up + limits[3] then
             return {'actor_unproven'}
         end
-        return nil
+        return account_status(account) ~= 'active' and {'suspended'} or nil
     end
     local packed = redis.call('GET', K.key(credential:match('^key (%S+)$')))
     local key = packed and key_unpack(packed)
     if not key or key.id ~= actor or key.account ~= account then
         return {'actor_unknown'}
     end
-    return key.revoked and {'actor_revoked'} or nil
+    if key.revoked then
+        return {'actor_revoked'}
+    end
+    return account_status(account) ~= 'active' and {'suspended'} or nil
 end
 
 -- A throttle counts failures. From the free-th failure within the window, each one starts a wait, and the waits double.

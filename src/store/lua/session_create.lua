@@ -6,7 +6,7 @@
 -- Returns: ok, session, then when sign-in was last closed to unknown browsers if not reported yet (else 0); refused,
 --   seconds to wait: a limit was reached since the attempt began; refused, 0: the user is locked or disabled; not_found: no such
 --   user, or password or TOTP secret changed since they were verified; conflict, the last step used: this step or a
---   later one was used, or the digest exists
+--   later one was used, or the digest exists; suspended: the account is suspended or closed, and the code is used up
 -- Events: session.created, session.ended
 
 local SESSIONS_MAX = 20
@@ -28,6 +28,11 @@ end
 local taken = totp_step_taken(user, step)
 if taken or exists(K.session(digest)) then
     return {'conflict', taken or tonumber(step)}
+end
+if account_status(known[1]) ~= 'active' then
+    redis.call('HSET', K.user(user), 'totp_step', step)
+    attempt_give_back(counters, ARGV[6])
+    return {'suspended'}
 end
 
 local function end_session(other, owner, account)

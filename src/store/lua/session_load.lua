@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- A live session. Notes its use, but rarely enough that most calls only read.
 -- ARGV: prefix, digest, idle, absolute and step-up limit in ms
--- Returns: ok, session; not_found: unknown or over
+-- Returns: ok, session; not_found: unknown or over; suspended: its account is suspended or closed
 
 local SEEN_STEP_MS = 10000
 
@@ -9,6 +9,9 @@ local digest, limits, now = ARGV[2], limits_from(3), now_ms()
 local session = session_read(digest, limits, now)
 if not session then
     return {'not_found'}
+end
+if account_status(session.account) ~= 'active' then
+    return {'suspended'}
 end
 if now - session.seen >= math.min(SEEN_STEP_MS, limits[1] / 10) then
     session_touch(digest, session, limits, now)

@@ -4,7 +4,7 @@
 --   request id, events to keep, start of the step-up, MAC of the session with it
 -- Returns: ok, session; not_found: it is over; refused, seconds to wait: a limit was reached since the attempt began;
 --   refused, 0: the user is locked; conflict, the last step used: this step or a later one was used, or the new digest
---   exists
+--   exists; suspended: its account is suspended or closed
 -- Event: session.step_up
 
 local old, new, step = ARGV[2], ARGV[3], ARGV[4]
@@ -13,6 +13,9 @@ local step_up = node_time(ARGV[13], now)
 local session = session_read(old, limits, now)
 if not session then
     return {'not_found'}
+end
+if account_status(session.account) ~= 'active' then
+    return {'suspended'}
 end
 local user = session.user
 local counters, guard = attempt_counters(ARGV[6]), user_guard(user)

@@ -14,18 +14,23 @@ for i, date in ipairs(dates) do
 end
 
 -- In the order of enum usage_reason.
-local REASONS = {'revoked', 'insufficient_scope', 'mode_not_permitted'}
+local REASONS = {'revoked', 'insufficient_scope', 'mode_not_permitted', 'account_suspended'}
 
 -- Refused requests of a key, summed over these hashes.
 local function refused_of(id, names)
-    local sums = {0, 0, 0}
+    local sums, fields = {}, {}
+    for i, reason in ipairs(REASONS) do
+        sums[i], fields[i] = 0, id .. ':' .. reason
+    end
     for _, name in ipairs(names) do
-        local counts = redis.call('HMGET', name, id .. ':' .. REASONS[1], id .. ':' .. REASONS[2], id .. ':' .. REASONS[3])
-        for i = 1, #REASONS do
-            sums[i] = sums[i] + (counts[i] or 0)
+        for i, count in ipairs(redis.call('HMGET', name, unpack(fields))) do
+            sums[i] = sums[i] + (count or 0)
         end
     end
-    return {string.format('%d', sums[1]), string.format('%d', sums[2]), string.format('%d', sums[3])}
+    for i, sum in ipairs(sums) do
+        sums[i] = string.format('%d', sum)
+    end
+    return sums
 end
 
 local function row(id, requests, by_day, refused_in)

@@ -1,10 +1,10 @@
 -- Adds a user to an account.
 -- ARGV: prefix, user, account, email, password, totp, created, actor, ip, request id, events to keep, MAC, role
--- Returns: ok; refused: no such account; conflict: the email is taken, or the id exists
+-- Returns: ok; refused: no such account, or it is closed or about to be; conflict: the email is taken, or the id exists
 -- Event: user.created
 
 local user, account, email = ARGV[2], ARGV[3], ARGV[4]
-if not exists(K.account(account)) then
+if not exists(K.account(account)) or account_status(account):sub(1, 5) == 'clos' then
     return {'refused'}
 end
 if exists(K.email(email)) or exists(K.user(user)) then

@@ -63,6 +63,16 @@ bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns)
     return member->has_lease;
 }
 
+bool membership_knows_suspended(const struct membership *member)
+{
+    return !member->is_ignorant;
+}
+
+bool membership_suspends(const struct membership *member, const struct id *account)
+{
+    return id_equal(account, &member->suspended);
+}
+
 bool membership_may_decide(const struct membership *member)
 {
     return !member->is_fenced || member->has_lease;

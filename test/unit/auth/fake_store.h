@@ -32,7 +32,9 @@ void fake_store_answer_flush(struct store *store, enum store_result result);
 
 struct membership {
     bool has_lease;
-    bool is_fenced; /* reads decide only under a lease */
+    bool is_fenced;      /* reads decide only under a lease */
+    bool is_ignorant;    /* does not know which accounts are suspended */
+    struct id suspended; /* an account; empty: none */
     uint64_t now_ns, epoch;
     struct membership_events events;
     void *arg;

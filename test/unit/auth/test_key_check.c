@@ -384,6 +384,29 @@ Test(key_check, a_revoked_key_is_remembered_as_such)
     tear_down_cached(&f);
 }
 
+/* Suspended and resumed without a word about the key, which stays in memory. */
+Test(key_check, a_remembered_key_of_a_suspended_account_is_refused)
+{
+    struct cached f;
+
+    set_up_cached(&f, 1);
+    f.key.is_suspended = true;
+    expect_read(&f, 0);
+    fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
+    expect_answer(&f, 0, KEY_SUSPENDED);
+    expect_at_once(&f, KEY_ACCEPTED);
+    f.member.suspended = f.key.account;
+    expect_at_once(&f, KEY_SUSPENDED);
+    f.member.suspended = (struct id){0};
+    expect_at_once(&f, KEY_ACCEPTED);
+    /* A node that does not know who is suspended answers nothing from memory. */
+    f.member.is_ignorant = true;
+    expect_read(&f, 1);
+    fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
+    expect_answer(&f, 1, KEY_SUSPENDED);
+    tear_down_cached(&f);
+}
+
 Test(key_check, a_record_of_another_kind_or_mode_is_not_remembered)
 {
     for (size_t i = 0; i < OTHERS_COUNT; i++) {

@@ -406,6 +406,8 @@ Test(key, is_refused_once_it_is_revoked)
 {
     cr_assert_eq(key_verdict_of(&(struct key_principal){.kind = KEY_API}), KEY_ACCEPTED);
     cr_assert_eq(key_verdict_of(&(struct key_principal){.kind = KEY_API, .is_revoked = true}), KEY_REVOKED);
+    cr_assert_eq(key_verdict_of(&(struct key_principal){.kind = KEY_API, .is_suspended = true}), KEY_SUSPENDED);
+    cr_assert_eq(key_verdict_of(&(struct key_principal){.is_suspended = true, .is_revoked = true}), KEY_REVOKED);
 }
 
 Test(key, names_modes_and_kinds)

@@ -13,7 +13,7 @@
 TestSuite(identity, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 #define ASK_ID "HMGET t:store id"
-#define NO_ID "*3\r\n$-1\r\n$-1\r\n$-1\r\n"
+#define NO_ID "*5\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n"
 #define OTHER_ID FAKE_STORE("00000000000000000000000000000000")
 #define OTHER_STORE "*2\r\n$11\r\nother_store\r\n$32\r\n00000000000000000000000000000000\r\n"
 #define LOST_STORE "*2\r\n$11\r\nother_store\r\n$0\r\n\r\n"

@@ -43,7 +43,7 @@ Test(fitness, looks_at_each_fact)
     EXPECT(no_fsync_on_rewrite_off, false, "no-appendfsync-on-rewrite no");
     EXPECT(noeviction, false, "noeviction");
     EXPECT(writable, false, "master");
-    EXPECT(schema, 2, "upgrade");
+    EXPECT(schema, 3, "upgrade");
     EXPECT(config_readable, false, "+config|get");
     EXPECT(config_readable, false, "--redis-durability asserted");
     EXPECT(min_replicas, 2, "--min-replicas");

@@ -315,6 +315,23 @@ Test(lua, a_store_gets_its_identity_once)
           {"@schema_claim 1 ee", "(ok 1 * 0)"}, {"HGET t:store id", "ee"});
 }
 
+Test(lua, store_upgrade)
+{
+    STEPS({"SET t:schema 1", "OK"}, {"@store_upgrade 2 bb operator", "(not_found)"}, {"HSET t:store id aa b1 5", "2"},
+          {"SET t:lease_max 700", "OK"}, {"@store_upgrade 2 bb operator", "(ok 1 700 ())"}, {"GET t:schema", "2"},
+          {"HMGET t:store id former b1", "(bb aa 5)"},
+          {"XRANGE t:audit - +", "((* (type store.upgraded actor operator target bb ip  request_id  data:former aa "
+                                 "data:schema 2)))"},
+          {"@store_upgrade 2 cc operator", "(ok 0 700 ())"}, {"HGET t:store id", "bb"}, {"XLEN t:audit", "1"});
+    /* Nodes that know the store by its former id go on; others do not. */
+    char *text = call_in_store("account_create", "t:store:aa:b1:5", "acct_X");
+    cr_expect_str_eq(text, "(ok)");
+    free(text);
+    text = call_in_store("account_create", "t:store:cc:b1:5", "acct_Y");
+    cr_expect_str_eq(text, "(other_store bb)");
+    free(text);
+}
+
 Test(lua, schema_claim)
 {
     STEPS({"GET t:schema", "nil"}, {"@schema_claim 3 0123", "(ok 3 *)"}, {"GET t:schema", "3"},
@@ -602,10 +619,63 @@ Test(lua, accounts)
 {
     STEPS({"@account_list", "(ok)"}, {"@account_create acct_B South 9 0123", "(ok)"},
           {"@account_create acct_A North 5 0123", "(ok)"}, {"@account_create acct_A Other 6 0123", "(conflict)"},
-          {"HMGET t:acct:acct_A name created", "(North 5)"}, {"@account_list", "(ok (acct_A North) (acct_B South))"},
-          {"@account_list '' 1", "(ok (acct_A North))"}, {"@account_list acct_A 1", "(ok (acct_B South))"},
-          {"@account_list acct_B 1", "(ok)"}, {"@account_find acct_B", "(ok (acct_B South))"},
-          {"@account_find acct_C", "(not_found)"});
+          {"HMGET t:acct:acct_A name created", "(North 5)"},
+          {"@account_list", "(ok (acct_A North active) (acct_B South active))"},
+          {"@account_list '' 1", "(ok (acct_A North active))"},
+          {"@account_list acct_A 1", "(ok (acct_B South active))"}, {"@account_list acct_B 1", "(ok)"},
+          {"@account_find acct_B", "(ok (acct_B South active))"}, {"@account_find acct_C", "(not_found)"});
+}
+
+#define SUSPEND "@account_suspend acct_A operator '' '' 100 - - 0"
+#define RESUME "@account_resume acct_A operator '' '' 100"
+
+Test(lua, account_suspend)
+{
+    STEPS({"SET t:schema 2", "OK"}, {SUSPEND, "(not_found)"}, {RESUME, "(not_found)"}, ACCOUNT,
+          {"HSET t:nodes m1 5+1000", "1"}, {"SET t:lease_max 1000", "OK"},
+          {SUSPEND, "(ok North 1* 0 1000 (m1 5 1000))"}, {"HGETALL t:suspended", "(acct_A 1* version 1)"},
+          {"HGET t:store suspensions", "1"}, {"@account_find acct_A", "(ok (acct_A North suspended))"},
+          {"XRANGE t:acct:acct_A:audit - +",
+           "((* (type account.suspended actor operator target acct_A ip  request_id )))"},
+          /* Again: every node is told again, but it is no event. */
+          {SUSPEND, "(ok North 1* 1 1000 (m1 5 1000))"}, {"HGET t:store suspensions", "2"},
+          {"XLEN t:acct:acct_A:audit", "1"}, {RESUME, "(ok North 1)"}, {"HGETALL t:suspended", "(version 3)"},
+          {"HMGET t:acct:acct_A suspended name", "(nil North)"}, {RESUME, "(ok North 0)"},
+          {"HGET t:store suspensions", "3"}, {"XLEN t:acct:acct_A:audit", "2"}, {"SET t:schema 1", "OK"},
+          {SUSPEND, "(refused)"}, {"HGETALL t:suspended", "(version 3)"}, {"DEL t:schema", "1"},
+          {SUSPEND, "(refused)"});
+}
+
+Test(lua, account_suspend_tells_every_node)
+{
+    redisContext *listener = redisConnectUnix(server.socket_path);
+    redisReply *reply;
+
+    cr_assert(listener && !listener->err);
+    freeReplyObject(redisCommand(listener, "SUBSCRIBE t:inv"));
+    STEPS({"SET t:schema 2", "OK"}, ACCOUNT, {"@account_suspend acct_A operator '' '' 100 m1 b1 0", "(ok *)"},
+          {RESUME, "(ok *)"}, {"@account_suspend_again 0 acct_A", "(ok)"});
+    static const char *const MESSAGES[] = {"@acct_A m1 b1 suspended 1", "@acct_A - - resumed 2",
+                                           "@acct_A - - suspended 3"};
+    for (size_t i = 0; i < 3; i++) {
+        cr_assert_eq(redisGetReply(listener, (void **)&reply), REDIS_OK);
+        cr_expect_str_eq(reply->element[2]->str, MESSAGES[i]);
+        freeReplyObject(reply);
+    }
+    redisFree(listener);
+}
+
+/* At a Redis that lost them. The version rises at least to what the node remembers, so that no number is given twice.
+ */
+Test(lua, account_suspend_again)
+{
+    STEPS(
+        ACCOUNT, {"@account_suspend_again 7 acct_A acct_gone", "(ok)"},
+        {"HGETALL t:suspended", "(acct_A 1* version 7)"}, {"HGET t:store suspensions", "7"},
+        {"EXISTS t:acct:acct_gone", "0"},
+        {"XRANGE t:acct:acct_A:audit - +", "((* (type account.suspended actor system target acct_A ip  request_id )))"},
+        {"@account_suspend_again 7 acct_A", "(ok)"}, {"HGET t:store suspensions", "7"},
+        {"XLEN t:acct:acct_A:audit", "1"}, {"@account_suspend_again 8", "(ok)"}, {"HGET t:suspended version", "8"});
 }
 
 Test(lua, user_create)
@@ -874,6 +944,21 @@ Test(lua, twenty_sessions_a_user_and_the_oldest_ends)
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 2", "((* (type session.created *)) (* (type session.ended *)))"});
 }
 
+Test(lua, a_suspended_account_changes_nothing)
+{
+    STEPS({"SET t:schema 2", "OK"}, ACCOUNT, USER, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "(ok)"},
+          {CREATE("s1", "7"), "(ok *)"}, {SUSPEND, "(ok *)"}, {INSERT_BY("key_2", "key+d2"), "(suspended)"},
+          {INSERT_BY("usr_U", BY_SESSION("s1")), "(suspended)"}, {REVOKE_BY("key_2", "key+d2"), "(suspended)"},
+          /* Nor for whoever needs no credential. */
+          {"@key_insert d9 key_9+acct_A+live+wxyz+3+7+-+Nine" BY, "(suspended)"}, {"EXISTS t:key:d9 t:id:key_9", "0"},
+          {"@session_load s1" LIMITS, "(suspended)"}, {"EXISTS t:session:s1", "1"},
+          /* A code that was right is used up. */
+          {CREATE("s2", "8"), "(suspended)"}, {"EXISTS t:session:s2", "0"}, {CREATE("s2", "8"), "(conflict 8)"},
+          /* The operator may still revoke. */
+          {"@key_revoke key_2 '' '' 0 operator '' '' 100 0 - - ''", "(ok *)"}, {RESUME, "(ok *)"},
+          {"@session_load s1" LIMITS, "(ok *)"}, {INSERT_BY("usr_U", BY_SESSION("s1")), "(ok)"});
+}
+
 Test(lua, session_load)
 {
     STEPS(
@@ -1117,11 +1202,11 @@ Test(lua, usage_flush_counts_refusals)
           /* Sent again, it counts once. Refusals alone are a batch too. */
           {"@usage_flush node 1 2026-01-31 9 1 " REVOKED("2026-01-31", "3"), "(ok)"},
           {"@usage_flush node 2 2026-01-31 9 1 acct_A key_2 test mode_not_permitted 2026-01-31 1 ip req_3", "(ok)"},
-          {"@usage_read acct_A 9 2 2026-01-30 2026-01-31", "(ok (nil nil nil 5) (2 nil 1 3) (key_3 5   () (0 0 0)))"},
+          {"@usage_read acct_A 9 2 2026-01-30 2026-01-31", "(ok (nil nil nil 5) (2 nil 1 3) (key_3 5   () (0 0 0 0)))"},
           {"@usage_read acct_A 9 1 2026-01-31 key_1 key_2",
-           "(ok (nil 5) (1 3) (key_1 0   (0) (3 0 0)) (key_2 0   (0) (0 0 1)))"},
+           "(ok (nil 5) (1 3) (key_1 0   (0) (3 0 0 0)) (key_2 0   (0) (0 0 1 0)))"},
           {"@usage_read acct_A 9 2 2026-01-30 2026-01-31 key_2",
-           "(ok (nil nil nil 5) (2 nil 1 3) (key_2 0   (0 0) (0 2 1)))"});
+           "(ok (nil nil nil 5) (2 nil 1 3) (key_2 0   (0 0) (0 2 1 0)))"});
 }
 
 Test(lua, usage_flush_tells_of_a_revoked_key_once_an_hour)
@@ -1147,10 +1232,10 @@ Test(lua, usage_read_lists_the_most_used_keys_by_their_exact_uses)
     STEPS({"@usage_flush node 1 2026-01-31 9 0 acct_A live 3 =1001:1,1000:1,3:1 key_1 key_2 key_3", "(ok)"},
           {"@usage_flush node 2 2026-01-31 9 0 acct_A live 1 =2:2 key_2", "(ok)"},
           {"ZREVRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_1 1001 key_2 1000 key_3 3)"},
-          {"@usage_read acct_A 1 1 2026-01-31", "(ok (nil 2006) (nil nil) (key_2 1002   () (0 0 0)))"},
+          {"@usage_read acct_A 1 1 2026-01-31", "(ok (nil 2006) (nil nil) (key_2 1002   () (0 0 0 0)))"},
           {"@usage_flush node 3 2026-01-31 9 0 acct_A live 1 =1:3 key_1", "(ok)"},
           {"@usage_read acct_A 2 1 2026-01-31",
-           "(ok (nil 2007) (nil nil) (key_2 1002   () (0 0 0)) (key_1 1002   () (0 0 0)))"},
+           "(ok (nil 2007) (nil nil) (key_2 1002   () (0 0 0 0)) (key_1 1002   () (0 0 0 0)))"},
           {"HSET t:acct:acct_A:key_uses key_1 many", "0"},
           {"@usage_read acct_A 2 1 2026-01-31", "*has 4 bytes, not 28*"});
 }
@@ -1161,18 +1246,18 @@ Test(lua, usage_read)
           {"@usage_flush node 1 2026-01-31 9 0 acct_A live 1 =5:100 key_1 acct_A test 1 =7:90 key_2", "(ok)"},
           {"@usage_flush node 2 2026-01-29 9 0 acct_A live 1 =1:80 key_3", "(ok)"},
           {"@usage_read acct_A 2 2 2026-01-30 2026-01-31",
-           "(ok (nil nil 7 5) (nil nil nil nil) (key_2 7   () (0 0 0)) (key_1 5   () (0 0 0)))"},
+           "(ok (nil nil 7 5) (nil nil nil nil) (key_2 7   () (0 0 0 0)) (key_1 5   () (0 0 0 0)))"},
           /* Named keys: each of their days. */
           {"@usage_read acct_A 2 2 2026-01-30 2026-01-31 key_3 key_1",
-           "(ok (nil nil 7 5) (nil nil nil nil) (key_3 0   (0 0) (0 0 0)) (key_1 5   (0 5) (0 0 0)))"},
+           "(ok (nil nil 7 5) (nil nil nil nil) (key_3 0   (0 0) (0 0 0 0)) (key_1 5   (0 5) (0 0 0 0)))"},
           {"@usage_flush node 3 2026-02-01 9 0 acct_A live 1 =2:110 key_1", "(ok)"},
           {"@usage_flush node 4 2026-01-31 9 0 acct_A live 1 =1:95 key_1", "(ok)"},
           {"@usage_read acct_A 2 3 2026-01-30 2026-01-31 2026-02-01 key_1",
-           "(ok (nil nil 7 6 nil 2) (nil nil nil nil nil nil) (key_1 8   (0 6 2) (0 0 0)))"},
+           "(ok (nil nil 7 6 nil 2) (nil nil nil nil nil nil) (key_1 8   (0 6 2) (0 0 0 0)))"},
           /* Only the names of its own keys. */
           ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {"@usage_read acct_A 9 1 2026-01-31 key_1", "(ok (7 6) (nil nil) (key_1 6 Name live (6) (0 0 0)))"},
-          {"@usage_read acct_B 9 1 2026-01-31 key_1", "(ok (nil nil) (nil nil) (key_1 0   (0) (0 0 0)))"});
+          {"@usage_read acct_A 9 1 2026-01-31 key_1", "(ok (7 6) (nil nil) (key_1 6 Name live (6) (0 0 0 0)))"},
+          {"@usage_read acct_B 9 1 2026-01-31 key_1", "(ok (nil nil) (nil nil) (key_1 0   (0) (0 0 0 0)))"});
 }
 
 #define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 i mac1"

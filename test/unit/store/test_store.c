@@ -215,7 +215,7 @@ Test(store, is_ready_with_a_durable_redis)
     cr_assert_eq(w.ready_told, 1);
     cr_assert(w.facts.appendonly && w.facts.appendfsync_always && w.facts.no_fsync_on_rewrite_off);
     cr_assert(w.facts.noeviction && w.facts.writable && w.facts.config_readable);
-    cr_assert_eq(w.facts.schema, 1);
+    cr_assert_eq(w.facts.schema, 2);
     cr_assert_eq(w.facts.replicas, 0);
     cr_assert(w.facts.redis_version[0] >= '7', "%s", w.facts.redis_version);
     cr_assert(w.facts.clock_ahead_ms > -1000 && w.facts.clock_ahead_ms < 1000);

@@ -1,0 +1,20 @@
+#!lua flags=allow-oom
+-- Resumes a suspended account.
+-- ARGV: prefix, account, actor, ip, request id, events to keep
+-- Returns: ok, name, whether it was suspended (1 or 0); not_found; conflict: its closing has begun
+-- Event: account.resumed, if it was suspended
+
+local account = ARGV[2]
+local a = redis.call('HMGET', K.account(account), 'name', 'suspended', 'closing')
+if not a[1] then
+    return {'not_found'}
+end
+if a[3] then
+    return {'conflict'}
+end
+if not a[2] then
+    return {'ok', a[1], 0}
+end
+suspended_put(account, nil, '-', '-')
+audit(account, 'account.resumed', account, source_from(3))
+return {'ok', a[1], 1}

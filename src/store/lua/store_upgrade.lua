@@ -1,0 +1,23 @@
+#!lua flags=allow-oom
+-- Raises the schema of the store. The new id makes nodes of earlier versions refuse at their next read or heartbeat.
+-- Nodes that know this schema also know the former id, and go on.
+-- ARGV: prefix, schema, new id of the store, actor
+-- Returns: ok, whether it was raised (1 or 0), lease_max, registry (member, what it holds, ...); not_found: there is no
+--   store
+-- Event, of the whole store: store.upgraded
+
+local EVENTS_KEPT = 10000
+
+local id = redis.call('HGET', K.store(), 'id')
+if not id then
+    return {'not_found'}
+end
+local raised = 0
+if tonumber(redis.call('GET', K.schema()) or '0') < tonumber(ARGV[2]) then
+    redis.call('HSET', K.store(), 'id', ARGV[3], 'former', id)
+    redis.call('SET', K.schema(), ARGV[2])
+    redis.call('XADD', K.store_audit(), 'MAXLEN', '~', EVENTS_KEPT, '*', 'type', 'store.upgraded', 'actor', ARGV[4],
+               'target', ARGV[3], 'ip', '', 'request_id', '', 'data:former', id, 'data:schema', ARGV[2])
+    raised = 1
+end
+return {'ok', raised, tonumber(redis.call('GET', K.lease_max()) or '0'), redis.call('HGETALL', K.nodes())}
