@@ -20,3 +20,8 @@ void clock_print_rfc3339(int64_t wall_ms, char ret_text[CLOCK_RFC3339_BYTES]);
 void clock_print_http_date(int64_t wall_ms, char ret_text[CLOCK_HTTP_DATE_BYTES]);
 /* "2026-01-31", the UTC day. */
 void clock_print_date(int64_t wall_ms, char ret_text[CLOCK_DATE_BYTES]);
+
+/* The other way: "2026-01-31T12:00:00Z", with any fraction (cut to ms) and offset (RFC 3339, from 1970 on; a blank may
+ * stand for the T). "2026-01-31": the beginning of the UTC day. */
+MUST_CHECK bool clock_read_rfc3339(struct text t, int64_t *ret_wall_ms);
+MUST_CHECK bool clock_read_date(struct text t, int64_t *ret_wall_ms);

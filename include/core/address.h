@@ -10,6 +10,9 @@ struct address {
 
 /* "192.0.2.1", "2001:db8::1", "[2001:db8::1]"; the first and the last also with a port; no zone. */
 MUST_CHECK bool address_parse(struct text t, struct address *ret_address);
+/* An address or a network: "192.0.2.1", "192.0.2.0/24", "2001:db8::/32". ret_bits: how many of the first address's bits
+ * count, of all 128: with IPv4, 96 more than written. Bits set beyond them are an error. */
+MUST_CHECK bool address_parse_block(struct text t, struct address *ret_first, unsigned *ret_bits);
 /* At most ADDRESS_TEXT_BYTES. A mapped address is printed as IPv4. */
 void address_print(const struct address *address, struct buf *out);
 /* 127.0.0.0/8 or ::1. */

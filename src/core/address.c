@@ -132,6 +132,16 @@ static bool parse_range(struct text t, struct range *ret_range)
     return !has_bits_beyond(ret_range);
 }
 
+bool address_parse_block(struct text t, struct address *ret_first, unsigned *ret_bits)
+{
+    struct range range;
+    if (!parse_range(t, &range))
+        return false;
+    *ret_first = range.first;
+    *ret_bits = range.bits;
+    return true;
+}
+
 static size_t count_parts(struct text list)
 {
     struct text part;

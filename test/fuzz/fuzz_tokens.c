@@ -2,6 +2,7 @@
  * their addresses, user codes, encodings. What is accepted prints to itself; what was brought to its one form stays as
  * it is. */
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/encode.h"
 #include "base/mem.h"
 #include "base/quantity.h"
@@ -124,6 +125,34 @@ static void try_address(struct text t)
     address_ranges_destroy(ranges);
 }
 
+static void try_time(struct text t)
+{
+    char printed[CLOCK_RFC3339_BYTES];
+    int64_t ms, again;
+
+    if (!clock_read_rfc3339(t, &ms) || ms < 0)
+        return;
+    clock_print_rfc3339(ms, printed);
+    CHECK(clock_read_rfc3339(text_of(printed), &again) && again == ms);
+    printed[CLOCK_DATE_BYTES - 1] = '\0';
+    CHECK(clock_read_date(text_of(printed), &again) && again <= ms && ms - again < 86400000);
+}
+
+static void try_block(struct text t)
+{
+    char storage[ADDRESS_TEXT_BYTES];
+    struct address first, again;
+    unsigned bits;
+    struct buf out;
+
+    if (!address_parse_block(t, &first, &bits))
+        return;
+    CHECK(bits <= IPV6_BITS);
+    buf_init_fixed(&out, storage, sizeof storage);
+    address_print(&first, &out);
+    CHECK(address_parse(buf_text(&out), &again) && memcmp(&first, &again, sizeof first) == 0);
+}
+
 static void try_query(struct text t)
 {
     char *memory = mem_alloc(t.len + 1), *storage = memory;
@@ -202,9 +231,9 @@ static void try_encodings(struct text t)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-    static void (*const TRIES[])(struct text t) = {try_quantity, try_id,        try_secret,      try_scope,
-                                                   try_path,     try_address,   try_traceparent, try_query,
-                                                   try_cookie,   try_user_code, try_totp,        try_encodings};
+    static void (*const TRIES[])(struct text t) = {try_quantity,    try_id,   try_secret,    try_scope,    try_path,
+                                                   try_address,     try_time, try_block,     try_query,    try_cookie,
+                                                   try_traceparent, try_totp, try_user_code, try_encodings};
     char *copy = mem_alloc(count + 1);
     size_t characters;
 

@@ -35,6 +35,91 @@ Test(clock, prints)
     }
 }
 
+Test(clock, reads_what_it_prints)
+{
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        int64_t ms;
+
+        if (CASES[i].ms < 0 || CASES[i].ms == INT64_MAX)
+            continue;
+        cr_expect(clock_read_rfc3339(text_of(CASES[i].rfc3339), &ms), "%s", CASES[i].rfc3339);
+        cr_expect_eq(ms, CASES[i].ms, "%s", CASES[i].rfc3339);
+        cr_expect(clock_read_date(text_of(CASES[i].date), &ms), "%s", CASES[i].date);
+        cr_expect_eq(ms, CASES[i].ms / 86400000 * 86400000, "%s", CASES[i].date);
+    }
+}
+
+/* Every day of four centuries, through leap years and the years that are none. */
+Test(clock, reads_every_date)
+{
+    for (int64_t day = 0; day < 146097; day++) {
+        char date[CLOCK_DATE_BYTES];
+        int64_t ms;
+
+        clock_print_date(day * 86400000, date);
+        cr_assert(clock_read_date(text_of(date), &ms), "%s", date);
+        cr_assert_eq(ms, day * 86400000, "%s", date);
+    }
+}
+
+Test(clock, reads_offsets_and_fractions)
+{
+    static const struct {
+        const char *text;
+        int64_t ms;
+    } GOOD[] = {
+        {"2026-01-31T12:00:00Z", 1769860800000},         {"2026-01-31t12:00:00z", 1769860800000},
+        {"2026-01-31 12:00:00Z", 1769860800000},         {"2026-01-31T12:00:00.5Z", 1769860800500},
+        {"2026-01-31T12:00:00.0019Z", 1769860800001},    {"2026-01-31T12:00:00.123456789Z", 1769860800123},
+        {"2026-01-31T13:30:00+01:30", 1769860800000},    {"2026-01-31T07:00:00-05:00", 1769860800000},
+        {"2026-02-01T00:00:00.25+12:00", 1769860800250}, {"2016-12-31T23:59:60Z", 1483228800000},
+    };
+
+    for (size_t i = 0; i < sizeof GOOD / sizeof GOOD[0]; i++) {
+        int64_t ms;
+
+        cr_expect(clock_read_rfc3339(text_of(GOOD[i].text), &ms), "%s", GOOD[i].text);
+        cr_expect_eq(ms, GOOD[i].ms, "%s: %lld", GOOD[i].text, (long long)ms);
+    }
+}
+
+Test(clock, refuses_what_is_no_time)
+{
+    static const char *const TIMES[] = {
+        "",
+        "2026-01-31",
+        "2026-01-31T12:00:00",
+        "2026-01-31T12:00Z",
+        "2026-01-31T24:00:00Z",
+        "2026-01-31T12:60:00Z",
+        "2026-01-31T12:00:61Z",
+        "2026-01-31T12:00:00.Z",
+        "2026-01-31T12:00:00+1:00",
+        "2026-01-31T12:00:00+24:00",
+        "2026-01-31T12:00:00+01:60",
+        "2026-01-31T12:00:00 01:00",
+        "2026-01-31T12:00:00Zx",
+        " 2026-01-31T12:00:00Z",
+        "2026-1-31T12:00:00Z",
+        "1969-12-31T12:00:00Z",
+        "+026-01-31T12:00:00Z",
+        "20260131T120000Z",
+    };
+    static const char *const DATES[] = {"",           "2026-00-01",  "2026-13-01", "2026-01-00",
+                                        "2026-01-32", "2026-04-31",  "2026-02-29", "2100-02-29",
+                                        "2026-1-01",  "2026-01-01Z", "0000-01-01", "10000-01-01"};
+    int64_t ms;
+
+    for (size_t i = 0; i < sizeof TIMES / sizeof TIMES[0]; i++)
+        cr_expect_not(clock_read_rfc3339(text_of(TIMES[i]), &ms), "%s", TIMES[i]);
+    cr_expect_not(clock_read_rfc3339((struct text){"2026-01-31\0"
+                                                   "12:00:00Z",
+                                                   20},
+                                     &ms));
+    for (size_t i = 0; i < sizeof DATES / sizeof DATES[0]; i++)
+        cr_expect_not(clock_read_date(text_of(DATES[i]), &ms), "%s", DATES[i]);
+}
+
 static int64_t noon(void)
 {
     return 1769860800000;

@@ -125,6 +125,42 @@ Test(address, ranges_include_what_lies_in_them)
     }
 }
 
+Test(address, blocks_tell_their_bits)
+{
+    static const struct {
+        const char *text;
+        unsigned bits;
+    } CASES[] = {
+        {"192.0.2.7", 128},
+        {"192.0.2.0/24", 120},
+        {"0.0.0.0/0", 96},
+        {"2001:db8::1", 128},
+        {"2001:db8::/32", 32},
+        {"::/0", 0},
+        {"::ffff:192.0.2.0/120", 120},
+    };
+    static const char *const WRONG[] = {"",
+                                        "/24",
+                                        "192.0.2.0/",
+                                        "192.0.2.0/33",
+                                        "192.0.2.1/24",
+                                        "2001:db8::1/64",
+                                        "192.0.2.0/24,::/0",
+                                        "[2001:db8::1]",
+                                        "192.0.2.7:80",
+                                        "localhost",
+                                        "192.0.2.0/24/24"};
+    struct address first;
+    unsigned bits;
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        cr_expect(address_parse_block(text_of(CASES[i].text), &first, &bits), "%s", CASES[i].text);
+        cr_expect_eq(bits, CASES[i].bits, "%s", CASES[i].text);
+    }
+    for (size_t i = 0; i < sizeof WRONG / sizeof WRONG[0]; i++)
+        cr_expect_not(address_parse_block(text_of(WRONG[i]), &first, &bits), "%s", WRONG[i]);
+}
+
 Test(address, ranges_are_refused_with_one_sentence)
 {
     static const char *const CASES[][2] = {
