@@ -2,6 +2,7 @@
  * keys, test keys and refusals each have a stream of up to --audit-max events; a listing merges them. An event's id
  * encodes its stream entry, so a page cursor is found without a search. */
 #pragma once
+#include "core/address.h"
 #include "store/store.h"
 
 /* What else an event tells, such as {"role", "auditor"}. Never a secret. */
@@ -39,6 +40,28 @@ void audit_position_skip_until(struct audit_position *position, int64_t ms);
 void audit_store_follow(struct store *store, const struct id *account, unsigned limit,
                         const struct audit_position *position, audit_listed *done, void *arg);
 
-/* STORE_NOT_FOUND: starting_after (empty: the first page) is not an event id of this account. */
-void audit_store_list(struct store *store, const struct id *account, unsigned limit, const struct id *starting_after,
-                      audit_listed *done, void *arg);
+/* What a search is for. */
+struct audit_filter {
+    struct text type;          /* "api_key.created", or a family, "api_key" or "api_key."; empty: any */
+    struct text actor, target; /* an id, or any other text; empty: any */
+    bool by_address;
+    struct address address; /* with by_address: the event's address has these first bits, of 128 */
+    unsigned address_bits;
+    int64_t since_ms, until_ms; /* since <= created < until; 0: any */
+    bool test_keys_only;        /* only events about test keys */
+};
+struct audit_page {
+    const struct audit_event *events; /* newest first */
+    size_t count;
+    /* There may be more, after the event `next`. If fewer than the limit were found, the search has stopped because it
+       has done enough work for one call; then `next` may be no event of the trail. */
+    bool has_more;
+    struct id next;
+};
+/* STORE_NOT_FOUND: starting_after is not an event id of this account. */
+typedef void audit_found(void *arg, enum store_result result, const struct audit_page *page);
+/* Looks for up to limit events, newest first, in slices that each take about 1 ms of Redis. The searches of a node take
+ * turns, one slice at a time. starting_after: empty or NULL: from the newest event on. filter (NULL: everything), with
+ * its texts, must live until done. */
+void audit_store_search(struct store *store, const struct id *account, const struct audit_filter *filter,
+                        unsigned limit, const struct id *starting_after, audit_found *done, void *arg);

@@ -194,19 +194,18 @@ static void pace(struct tail *tail)
 
 /* The first page, newest first. If there are fewer events than asked for, a class that is not among them is empty.
  * Otherwise its entries are all older than the last event here. */
-static void newest_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
-                          bool has_more)
+static void newest_listed(void *arg, enum store_result result, const struct audit_page *page)
 {
     struct tail *tail = arg;
 
     tail->result = result;
-    for (size_t i = count; i-- > 0;) {
-        audit_position_note(&tail->current->position, &events[i].id);
+    for (size_t i = page->count; i-- > 0;) {
+        audit_position_note(&tail->current->position, &page->events[i].id);
         if (tail->lines_max > 0)
-            keep(tail, &events[i]);
+            keep(tail, &page->events[i]);
     }
-    if (has_more && count > 0)
-        audit_position_skip_until(&tail->current->position, events[count - 1].created_ms);
+    if (page->has_more && page->count > 0)
+        audit_position_skip_until(&tail->current->position, page->events[page->count - 1].created_ms);
     store_client_done(tail->client);
 }
 
@@ -243,7 +242,7 @@ static int read_newest(struct tail *tail)
 {
     unsigned wanted = tail->line->lines > 0 ? (unsigned)tail->line->lines : 1;
 
-    audit_store_list(tail->client->store, &tail->current->account, wanted, NULL, newest_listed, tail);
+    audit_store_search(tail->client->store, &tail->current->account, NULL, wanted, NULL, newest_listed, tail);
     store_client_wait(tail->client);
     pace(tail);
     return store_client_explain(tail->client, tail->result, NULL);

@@ -1,4 +1,5 @@
 #include "query_internal.h"
+#include "base/clock.h"
 #include "core/limits.h"
 #include "core/path.h"
 
@@ -7,6 +8,8 @@ struct parameter {
     bool (*read)(struct text value, void *target);
     const char *rule; /* what its value must be: the message if it is not */
 };
+
+enum { EVENT_WORD_MAX_BYTES = 40 };
 
 #define PAGE_LIMIT_RULE "limit must be a number from 1 to 100."
 _Static_assert(LIST_LIMIT_MAX == 100, "see PAGE_LIMIT_RULE");
@@ -170,11 +173,84 @@ static bool read_events_starting_after(struct text value, void *target)
     return id_parse(ID_EVENT, value, &query->starting_after);
 }
 
+static bool is_word(struct text t)
+{
+    for (size_t i = 0; i < t.len; i++)
+        if ((t.ptr[i] < 'a' || t.ptr[i] > 'z') && t.ptr[i] != '_')
+            return false;
+    return t.len > 0 && t.len <= EVENT_WORD_MAX_BYTES;
+}
+
+/* "api_key.created", or a family: "api_key." or "api_key". */
+static bool read_events_type(struct text value, void *target)
+{
+    struct event_query *query = target;
+    struct text rest = value, family, event;
+
+    query->filter.type = value;
+    if (!text_next(&rest, '.', &family) || !is_word(family))
+        return false;
+    return !rest.ptr || rest.len == 0 || (text_next(&rest, '.', &event) && is_word(event) && !rest.ptr);
+}
+
+static bool read_events_actor(struct text value, void *target)
+{
+    struct event_query *query = target;
+
+    query->filter.actor = value;
+    return value.len > 0 && value.len <= KEY_NAME_MAX_BYTES;
+}
+
+static bool read_events_target(struct text value, void *target)
+{
+    struct event_query *query = target;
+
+    query->filter.target = value;
+    return value.len > 0 && value.len <= KEY_NAME_MAX_BYTES;
+}
+
+static bool read_events_ip(struct text value, void *target)
+{
+    struct audit_filter *filter = &((struct event_query *)target)->filter;
+
+    filter->by_address = true;
+    return address_parse_block(value, &filter->address, &filter->address_bits);
+}
+
+/* A time of 0 would mean none. */
+static bool read_time(struct text value, int64_t *ret_ms)
+{
+    if (!clock_read_rfc3339(value, ret_ms))
+        return false;
+    if (*ret_ms < 1)
+        *ret_ms = 1;
+    return true;
+}
+
+static bool read_events_since(struct text value, void *target)
+{
+    return read_time(value, &((struct event_query *)target)->filter.since_ms);
+}
+
+static bool read_events_until(struct text value, void *target)
+{
+    return read_time(value, &((struct event_query *)target)->filter.until_ms);
+}
+
+#define TIME_RULE "must be a time such as 2026-01-31T12:00:00Z (RFC 3339; write + as %2B)."
+
 bool query_read_events(struct text query, char *storage, void *target, struct problem *ret_problem)
 {
     static const struct parameter ROWS[] = {
         {"limit", read_events_limit, PAGE_LIMIT_RULE},
         {"starting_after", read_events_starting_after, "starting_after must be the id of an event."},
+        {"type", read_events_type,
+         "type must be a type of events, such as api_key.revoked, or a family, such as api_key."},
+        {"actor", read_events_actor, "actor must be 1 to 800 bytes: the id of a user or a key, or operator."},
+        {"target", read_events_target, "target must be 1 to 800 bytes: the id of a user or a key, or a device's name."},
+        {"ip", read_events_ip, "ip must be an address or a network, such as 192.0.2.7, 192.0.2.0/24 or 2001:db8::/32."},
+        {"since", read_events_since, "since " TIME_RULE},
+        {"until", read_events_until, "until " TIME_RULE},
     };
 
     return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);

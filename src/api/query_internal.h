@@ -3,9 +3,10 @@
 #pragma once
 #include "core/limits.h"
 #include "problem_internal.h"
+#include "store/audit_store.h"
 #include "store/key_store.h"
 
-/* storage: query.len bytes for decoded values, needed only during the call. target: holds the defaults; parameters
+/* storage: query.len bytes for decoded values, which some targets point into. target: holds the defaults; parameters
  * overwrite them. False, with the reason in *ret_problem, if the query is wrong. */
 typedef bool query_reader(struct text query, char *storage, void *target, struct problem *ret_problem);
 
@@ -19,7 +20,8 @@ query_reader query_read_device_keys;
 
 struct event_query {
     unsigned limit;
-    struct id starting_after; /* empty: none */
+    struct id starting_after;   /* empty: none */
+    struct audit_filter filter; /* its texts point into storage */
 };
 query_reader query_read_events;
 

@@ -96,13 +96,31 @@ void view_step_up(struct json_writer *w, const struct session_record *session)
     json_object_end(w);
 }
 
-static void view_event(struct json_writer *w, const struct audit_event *event)
+/* Scripts write ids, and a few words for others who may act: "operator", "system". */
+static struct text event_actor_kind(const struct audit_event *event)
+{
+    switch (id_kind_of(event->actor)) {
+    case ID_KEY:
+        return TEXT("api_key");
+    case ID_DEVICE:
+        return TEXT("device_key");
+    case ID_USER:
+        return TEXT("user");
+    case ID_NONE:
+        return event->actor;
+    default:
+        return TEXT("");
+    }
+}
+
+void view_event(struct json_writer *w, const struct audit_event *event)
 {
     json_object_begin(w);
     json_put_member(w, "id", id_text(&event->id));
     json_put_member(w, "type", event->type);
     view_put_time(w, "created_at", event->created_ms);
     view_put_text_or_null(w, "actor", event->actor);
+    view_put_text_or_null(w, "actor_kind", event_actor_kind(event));
     view_put_text_or_null(w, "actor_name", event->actor_name);
     view_put_text_or_null(w, "target", event->target);
     view_put_text_or_null(w, "target_name", event->target_name);
@@ -123,12 +141,16 @@ static void view_event(struct json_writer *w, const struct audit_event *event)
     json_object_end(w);
 }
 
-void view_events(struct json_writer *w, const struct audit_event *events, size_t count, bool has_more)
+void view_events(struct json_writer *w, const struct audit_page *page)
 {
     view_list_begin(w);
-    for (size_t i = 0; i < count; i++)
-        view_event(w, &events[i]);
-    view_list_end(w, has_more);
+    for (size_t i = 0; i < page->count; i++)
+        view_event(w, &page->events[i]);
+    json_array_end(w);
+    json_key(w, "has_more");
+    json_put_bool(w, page->has_more);
+    view_put_text_or_null(w, "next_starting_after", id_text(&page->next));
+    json_object_end(w);
 }
 
 static void put_usage_day(struct json_writer *w, const char *date, enum key_mode mode, int64_t requests,

@@ -32,6 +32,7 @@ void view_session(struct json_writer *w, const struct session_record *session, s
                   int64_t idle_expires_ms);
 void view_step_up(struct json_writer *w, const struct session_record *session);
 
-void view_events(struct json_writer *w, const struct audit_event *events, size_t count, bool has_more);
+void view_event(struct json_writer *w, const struct audit_event *event);
+void view_events(struct json_writer *w, const struct audit_page *page);
 void view_usage(struct json_writer *w, const struct usage_day *days, size_t day_count, const struct usage_key *keys,
                 size_t key_count);

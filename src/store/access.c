@@ -39,6 +39,11 @@ struct key_discards *store_key_discards(const struct store *store)
     return store->discards;
 }
 
+struct audit_searches *store_audit_searches(const struct store *store)
+{
+    return store->searches;
+}
+
 struct lease *store_lease(const struct store *store)
 {
     return store->lease;

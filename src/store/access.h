@@ -8,6 +8,7 @@
 struct redis_link;
 struct key_finder;
 struct key_discards;
+struct audit_searches;
 
 /* For checks only. A script or PUBLISH on this link could be delayed by Redis, and checks with it. */
 struct redis_link *store_reads(struct store *store);
@@ -20,6 +21,7 @@ struct text store_prefix(const struct store *store);
 int64_t store_audit_max(const struct store *store);
 /* All settings, including the limits on what callers may create. */
 const struct store_settings *store_limits(const struct store *store);
-/* Owned by the store: the check path's calls, and the keys to discard. */
+/* Owned by the store: the check path's calls, the keys to discard, and the searches in audit trails. */
 struct key_finder *store_key_finder(const struct store *store);
 struct key_discards *store_key_discards(const struct store *store);
+struct audit_searches *store_audit_searches(const struct store *store);

@@ -1,15 +1,16 @@
 #include "store/audit_store.h"
 
 #include "base/mem.h"
+#include "audit_events.h"
 #include "verb_internal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* An event's id is a ULID: 48 bits of time, 48 bits of its account, and the 32 bits that audit_list.lua calls its
- * number. So it converts back to its stream entry and shows whose event it is. */
-enum { TIME_BYTES = 6, OWNER_BYTES = 6, SEQUENCE_BYTES = 4, CLASS_SHIFT = 30, ENTRY_ID_BYTES = 48 };
+/* An event's id is a ULID: 48 bits of time, 48 bits of its account, and the 32 bits that prelude.lua calls its number.
+ * So it converts back to its stream entry and shows whose event it is. */
+enum { TIME_BYTES = 6, SEQUENCE_BYTES = 4, CLASS_SHIFT = 30, ENTRY_ID_BYTES = 48 };
 
 /* As audit() in prelude.lua names the fields. */
 static const struct text DATA_PREFIX = {"data:", 5};
@@ -29,28 +30,17 @@ static uint64_t take_bytes(const uint8_t *from, size_t bytes)
     return value;
 }
 
-static void owner_of(const struct id *account, uint8_t ret_owner[OWNER_BYTES])
+struct audit_owner audit_owner_of(const struct id *account)
 {
     uint8_t ulid[ULID_BYTES];
+    struct audit_owner owner;
 
     id_to_bytes(account, ulid);
-    memcpy(ret_owner, ulid + ULID_BYTES - OWNER_BYTES, OWNER_BYTES);
+    memcpy(owner.bytes, ulid + ULID_BYTES - AUDIT_OWNER_BYTES, AUDIT_OWNER_BYTES);
+    return owner;
 }
 
-static struct id event_id(const uint8_t owner[OWNER_BYTES], uint64_t ms, uint64_t sequence)
-{
-    uint8_t ulid[ULID_BYTES];
-    struct id id;
-
-    put_bytes(ulid, TIME_BYTES, ms);
-    memcpy(ulid + TIME_BYTES, owner, OWNER_BYTES);
-    put_bytes(ulid + TIME_BYTES + OWNER_BYTES, SEQUENCE_BYTES, sequence);
-    id_from_bytes(ID_EVENT, ulid, &id);
-    return id;
-}
-
-/* "<ms>-<number>", or "none", as audit_list.lua expects for a cursor of another account. */
-static void print_entry_id(const struct id *event, const uint8_t owner[OWNER_BYTES], struct buf *out)
+void audit_print_name(const struct id *event, const struct audit_owner *owner, struct buf *out)
 {
     uint8_t ulid[ULID_BYTES];
 
@@ -59,34 +49,28 @@ static void print_entry_id(const struct id *event, const uint8_t owner[OWNER_BYT
         return;
     }
     id_to_bytes(event, ulid);
-    if (memcmp(ulid + TIME_BYTES, owner, OWNER_BYTES) != 0) {
+    if (memcmp(ulid + TIME_BYTES, owner->bytes, AUDIT_OWNER_BYTES) != 0) {
         buf_append_str(out, "none");
         return;
     }
     buf_append_u64(out, take_bytes(ulid, TIME_BYTES));
     buf_append_char(out, '-');
-    buf_append_u64(out, take_bytes(ulid + TIME_BYTES + OWNER_BYTES, SEQUENCE_BYTES));
+    buf_append_u64(out, take_bytes(ulid + TIME_BYTES + AUDIT_OWNER_BYTES, SEQUENCE_BYTES));
 }
 
-struct audit_call {
-    struct store *store;
-    uint8_t owner[OWNER_BYTES];
-    unsigned limit;
-    audit_listed *done;
-    void *arg;
-};
-
-static bool read_entry_id(const struct redis_reply *reply, const uint8_t owner[OWNER_BYTES], struct audit_event *event)
+bool audit_read_name(struct text name, const struct audit_owner *owner, struct id *ret_id)
 {
-    struct text rest, ms_text, sequence_text;
-    uint64_t ms, sequence;
+    struct text ms_text, number_text;
+    uint8_t ulid[ULID_BYTES];
+    uint64_t ms, number;
 
-    if (!reply_text(reply, &rest) || !text_next(&rest, '-', &ms_text) || !text_next(&rest, '-', &sequence_text) ||
-        rest.ptr || !text_to_u64(ms_text, (UINT64_C(1) << 48) - 1, &ms) ||
-        !text_to_u64(sequence_text, UINT32_MAX, &sequence))
+    if (!text_next(&name, '-', &ms_text) || !text_next(&name, '-', &number_text) || name.ptr ||
+        !text_to_u64(ms_text, (UINT64_C(1) << 48) - 1, &ms) || !text_to_u64(number_text, UINT32_MAX, &number))
         return false;
-    event->created_ms = (int64_t)ms;
-    event->id = event_id(owner, ms, sequence);
+    put_bytes(ulid, TIME_BYTES, ms);
+    memcpy(ulid + TIME_BYTES, owner->bytes, AUDIT_OWNER_BYTES);
+    put_bytes(ulid + TIME_BYTES + AUDIT_OWNER_BYTES, SEQUENCE_BYTES, number);
+    id_from_bytes(ID_EVENT, ulid, ret_id);
     return true;
 }
 
@@ -133,28 +117,43 @@ static bool read_fields(const struct redis_reply *fields, struct audit_event *ev
     return read_more(fields, 2 * count, event);
 }
 
-static bool read_events(const struct redis_reply *reply, const uint8_t owner[OWNER_BYTES], struct audit_event *events)
+bool audit_read_event(const struct redis_reply *reply, const struct audit_owner *owner, struct audit_event *ret_event)
 {
-    for (size_t i = 0; i < reply->count; i++) {
-        const struct redis_reply *entry = reply_at(reply, i);
+    struct text name;
 
-        if (!read_entry_id(reply_at(entry, 0), owner, &events[i]) || !read_fields(reply_at(entry, 1), &events[i]) ||
-            !reply_text(reply_at(entry, 2), &events[i].actor_name) ||
-            !reply_text(reply_at(entry, 3), &events[i].target_name) ||
-            !reply_text(reply_at(entry, 4), &events[i].target_kind))
-            return false;
-    }
+    if (!reply_text(reply_at(reply, 0), &name) || !audit_read_name(name, owner, &ret_event->id) ||
+        !read_fields(reply_at(reply, 1), ret_event) || !reply_text(reply_at(reply, 2), &ret_event->actor_name) ||
+        !reply_text(reply_at(reply, 3), &ret_event->target_name) ||
+        !reply_text(reply_at(reply, 4), &ret_event->target_kind))
+        return false;
+    ret_event->created_ms = id_time_ms(&ret_event->id);
     return true;
 }
 
-static void audit_called(void *arg, enum store_result result, const struct redis_reply *reply)
+struct follow_call {
+    struct store *store;
+    struct audit_owner owner;
+    unsigned limit;
+    audit_listed *done;
+    void *arg;
+};
+
+static bool read_events(const struct redis_reply *reply, const struct audit_owner *owner, struct audit_event *events)
 {
-    struct audit_call call = *(struct audit_call *)arg;
+    for (size_t i = 0; i < reply->count; i++)
+        if (!audit_read_event(reply_at(reply, i), owner, &events[i]))
+            return false;
+    return true;
+}
+
+static void follow_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct follow_call call = *(struct follow_call *)arg;
     struct audit_event *events = mem_alloc((call.limit + 1) * sizeof *events);
     size_t count = 0;
 
     free(arg);
-    if (result == STORE_OK && (reply->count > call.limit + 1 || !read_events(reply, call.owner, events))) {
+    if (result == STORE_OK && (reply->count > call.limit + 1 || !read_events(reply, &call.owner, events))) {
         store_malformed(call.store, "audit trail");
         result = STORE_UNAVAILABLE;
     }
@@ -164,33 +163,13 @@ static void audit_called(void *arg, enum store_result result, const struct redis
     free(events);
 }
 
-void audit_store_list(struct store *store, const struct id *account, unsigned limit, const struct id *starting_after,
-                      audit_listed *done, void *arg)
-{
-    struct audit_call *call = mem_alloc(sizeof *call);
-    char storage[64];
-    struct buf after;
-    struct script_args args;
-
-    *call = (struct audit_call){.store = store, .limit = limit, .done = done, .arg = arg};
-    owner_of(account, call->owner);
-    buf_init_fixed(&after, storage, sizeof storage);
-    if (starting_after && starting_after->text[0] != '\0')
-        print_entry_id(starting_after, call->owner, &after);
-
-    args_begin(&args);
-    args_add(&args, id_text(account));
-    args_add_int(&args, (int64_t)limit + 1);
-    args_add(&args, buf_text(&after));
-    store_call_script(store, SCRIPT_audit_list, SCRIPT_READS, args.count, args.argv, audit_called, call);
-}
-
 void audit_position_note(struct audit_position *position, const struct id *event)
 {
     uint8_t ulid[ULID_BYTES];
 
     id_to_bytes(event, ulid);
-    uint64_t ms = take_bytes(ulid, TIME_BYTES), number = take_bytes(ulid + TIME_BYTES + OWNER_BYTES, SEQUENCE_BYTES);
+    uint64_t ms = take_bytes(ulid, TIME_BYTES),
+             number = take_bytes(ulid + TIME_BYTES + AUDIT_OWNER_BYTES, SEQUENCE_BYTES);
     uint64_t class = number >> CLASS_SHIFT, sequence = number & ((UINT64_C(1) << CLASS_SHIFT) - 1);
 
     if (ms < position->of[class].ms || (ms == position->of[class].ms && sequence < position->of[class].sequence))
@@ -212,19 +191,17 @@ void audit_position_skip_until(struct audit_position *position, int64_t ms)
 void audit_store_follow(struct store *store, const struct id *account, unsigned limit,
                         const struct audit_position *position, audit_listed *done, void *arg)
 {
-    struct audit_call *call = mem_alloc(sizeof *call);
+    struct follow_call *call = mem_alloc(sizeof *call);
     char entries[AUDIT_CLASSES][ENTRY_ID_BYTES];
     struct script_args args;
 
-    *call = (struct audit_call){.store = store, .limit = limit, .done = done, .arg = arg};
-    owner_of(account, call->owner);
+    *call = (struct follow_call){store, audit_owner_of(account), limit, done, arg};
     args_begin(&args);
     args_add(&args, id_text(account));
     args_add_int(&args, (int64_t)limit + 1);
-    args_add(&args, TEXT("newer"));
     for (size_t i = 0; i < AUDIT_CLASSES; i++) {
         snprintf(entries[i], sizeof entries[i], "%" PRIu64 "-%" PRIu64, position->of[i].ms, position->of[i].sequence);
         args_add(&args, text_of(entries[i]));
     }
-    store_call_script(store, SCRIPT_audit_list, SCRIPT_READS, args.count, args.argv, audit_called, call);
+    store_call_script(store, SCRIPT_audit_follow, SCRIPT_READS, args.count, args.argv, follow_called, call);
 }

@@ -1,4 +1,5 @@
 #include "store/store.h"
+#include "audit_search.h"
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
@@ -114,6 +115,7 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     store->lease = lease_host_create(store);
     store->finder = key_finder_create(store);
     store->discards = key_discards_create(store);
+    store->searches = audit_searches_create(store);
     return store;
 }
 
@@ -122,6 +124,7 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
 
 static void on_link_closed(void *arg);
 static void on_sentinel_closed(void *arg);
+static void on_searches_closed(void *arg);
 static void on_discards_closed(void *arg);
 static void on_lease_closed(void *arg);
 static void on_handle_closed(uv_handle_t *handle);
@@ -167,6 +170,14 @@ static void on_sentinel_closed(void *arg)
     examination_give_up(store);
     barriers_fail(lease_barriers(store->lease));
     key_finder_destroy(store->finder);
+    audit_searches_close(store->searches, on_searches_closed, store);
+}
+
+static void on_searches_closed(void *arg)
+{
+    struct store *store = arg;
+
+    store->searches = NULL;
     key_discards_close(store->discards, on_discards_closed, store);
 }
 

@@ -266,7 +266,7 @@ async function otherRoutes(talk, {all, lister}) {
     );
 }
 
-async function activity(talk, browser, {test}) {
+async function activity(talk, browser, {all, test}) {
     const events = (query) => get(`/v1/console/audit_events${query}`, browser.reading);
     const usage = (query) => get(`/v1/console/usage${query}`, browser.reading);
 
@@ -278,6 +278,14 @@ async function activity(talk, browser, {test}) {
         400,
         'parameter_invalid',
     );
+    await talk.right(
+        'what an investigation asks',
+        events('?type=api_key.&actor=operator&ip=192.0.2.0/24&since=2020-01-01T00:00:00Z&until=2030-01-01T00:00:00Z'),
+        200,
+    );
+    await talk.wrong('what is no type', events('?type=No'), 400, 'parameter_invalid');
+    await talk.right('the trail, with a key', get('/v1/audit?limit=2', bearer(all)), 200);
+    await talk.right('without the scope', get('/v1/audit', bearer(test)), 403, 'insufficient_scope');
     const isCounted = async () =>
         (await talk.right('usage', usage(''), 200)).json.keys.some((one) => one.id === test.id);
     await until('uses are counted', isCounted);
@@ -577,7 +585,7 @@ export async function play(talk, deployment, contract, file) {
     await refusedCredentials(talk, browser, {all, narrow});
     await otherRoutes(talk, {all, lister});
     await devices(talk, browser);
-    await activity(talk, browser, {test});
+    await activity(talk, browser, {all, test});
     await theDocument(talk, file);
     await suspendedAccount(talk, deployment, contract, {browser, all}, bob);
     await tooManyKeys(talk, browser, {lister, test});

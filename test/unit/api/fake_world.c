@@ -704,11 +704,12 @@ void session_store_end(struct store *store, const uint8_t token_digest[32], cons
 
 /* Other reads */
 
-void audit_store_list(struct store *store, const struct id *account, unsigned limit, const struct id *starting_after,
-                      audit_listed *done, void *arg)
+void audit_store_search(struct store *store, const struct id *account, const struct audit_filter *filter,
+                        unsigned limit, const struct id *starting_after, audit_found *done, void *arg)
 {
     (void)store;
     (void)account;
+    (void)filter;
     (void)limit;
     (void)starting_after;
     (void)done;

@@ -170,6 +170,8 @@ Test(guard, route_and_method)
         {"another backend's", HTTP_GET, "/v1/patients/7", GOOD_KEY, NULL, 404, "not_found"},
         {"writing what is read", HTTP_POST, "/v1/usage", GOOD_KEY, NULL, 405, "method_not_allowed"},
         {"HEAD", HTTP_HEAD, "/v1/whoami", GOOD_KEY, NULL, 200, NULL},
+        {"ours, unless a file gives it away", HTTP_POST, "/v1/audit", GOOD_KEY, NULL, 405, "method_not_allowed"},
+        {"below it", HTTP_GET, "/v1/audit/x", GOOD_KEY, NULL, 404, "not_found"},
         {"console, unknown", HTTP_GET, "/v1/console/nothing", SESSION_COOKIE, NULL, 404, "not_found"},
         {"console, method", HTTP_PUT, "/v1/console/session", SESSION_COOKIE, NULL, 405, "method_not_allowed"},
         {"auth, unknown", HTTP_GET, "/v1/auth/nothing", "", NULL, 404, "not_found"},

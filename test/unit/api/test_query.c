@@ -128,6 +128,27 @@ Test(query, events)
         {"limit=101", PROBLEM_PARAMETER_INVALID, "limit"},
         {"starting_after=" KEY_A, PROBLEM_PARAMETER_INVALID, "starting_after"},
         {"ending_before=" EVENT, PROBLEM_PARAMETER_UNKNOWN, "ending_before"},
+        {"type=", PROBLEM_PARAMETER_INVALID, "type"},
+        {"type=.", PROBLEM_PARAMETER_INVALID, "type"},
+        {"type=.created", PROBLEM_PARAMETER_INVALID, "type"},
+        {"type=api_key..", PROBLEM_PARAMETER_INVALID, "type"},
+        {"type=api_key.created.", PROBLEM_PARAMETER_INVALID, "type"},
+        {"type=Api_key", PROBLEM_PARAMETER_INVALID, "type"},
+        {"type=a%25", PROBLEM_PARAMETER_INVALID, "type"},
+        {"type=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", PROBLEM_PARAMETER_INVALID, "type"},
+        {"type=a&type=b", PROBLEM_PARAMETER_INVALID, "type"},
+        {"actor=", PROBLEM_PARAMETER_INVALID, "actor"},
+        {"target=", PROBLEM_PARAMETER_INVALID, "target"},
+        {"ip=", PROBLEM_PARAMETER_INVALID, "ip"},
+        {"ip=10.1.2.3/8", PROBLEM_PARAMETER_INVALID, "ip"},
+        {"ip=10.0.0.0/33", PROBLEM_PARAMETER_INVALID, "ip"},
+        {"ip=10.0.0.0/", PROBLEM_PARAMETER_INVALID, "ip"},
+        {"ip=10.0.0.0/8,10.1.0.0/16", PROBLEM_PARAMETER_INVALID, "ip"},
+        {"ip=example.org", PROBLEM_PARAMETER_INVALID, "ip"},
+        {"since=2026-01-31", PROBLEM_PARAMETER_INVALID, "since"},
+        {"since=1769860800", PROBLEM_PARAMETER_INVALID, "since"},
+        {"until=yesterday", PROBLEM_PARAMETER_INVALID, "until"},
+        {"from=2026-01-31T12:00:00Z", PROBLEM_PARAMETER_UNKNOWN, "from"},
     };
     struct event_query query = {.limit = LIST_LIMIT_DEFAULT};
     char storage[STORAGE_BYTES];
@@ -137,6 +158,29 @@ Test(query, events)
     cr_assert_eq(query.limit, 3);
     cr_assert_str_eq(query.starting_after.text, EVENT);
     expect_refusals(query_read_events, &query, sizeof query, CASES, sizeof CASES / sizeof *CASES);
+}
+
+Test(query, events_filters)
+{
+    struct event_query query = {.limit = LIST_LIMIT_DEFAULT};
+    char storage[STORAGE_BYTES];
+    struct problem problem;
+
+    cr_assert(query_read_events(TEXT("type=api_key.&actor=operator&target=My%20PC&ip=192.0.2.0/24&"
+                                     "since=2026-01-31T12:00:00Z&until=2026-01-31T14:00:00.5%2B01:00"),
+                                storage, &query, &problem));
+    cr_expect(text_equal(query.filter.type, TEXT("api_key.")));
+    cr_expect(text_equal(query.filter.actor, TEXT("operator")));
+    cr_expect(text_equal(query.filter.target, TEXT("My PC")));
+    cr_expect(query.filter.by_address);
+    cr_expect_eq(query.filter.address_bits, 120);
+    cr_expect_eq(query.filter.address.bytes[12], 192);
+    cr_expect_eq(query.filter.since_ms, 1769860800000);
+    cr_expect_eq(query.filter.until_ms, 1769864400500);
+    cr_assert(
+        query_read_events(TEXT("type=api_key&until=1970-01-01T00:00:00Z&ip=2001:db8::1"), storage, &query, &problem));
+    cr_expect_eq(query.filter.until_ms, 1, "not 0, which means any");
+    cr_expect_eq(query.filter.address_bits, 128);
 }
 
 Test(query, usage)

@@ -240,6 +240,7 @@ Test(routes, our_own_paths_are_known)
         {"/v1/console/api_keys/*", true},
         {"/v1/console/device_enrolments/x/approve", true},
         {"/v1/console/device_enrolments", true},
+        {"/v1/audit", false}, /* yields */
         {"/v1/patients", false},
         {"/v1/patients/*/whoami", false},
     };

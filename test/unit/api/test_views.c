@@ -202,18 +202,52 @@ Test(views, events)
     };
     struct answer answer;
 
-    view_events(answer_begin(&answer), &event, 1, false);
+    view_events(answer_begin(&answer), &(struct audit_page){.events = &event, .count = 1});
     expect(&answer,
            "{\"data\":[{\"id\":\"evt_01jd0000000000000000000001\",\"type\":\"login.failed\","
-           "\"created_at\":\"1970-01-01T00:00:01.000Z\",\"actor\":null,\"actor_name\":null,\"target\":\"" USER_ID
+           "\"created_at\":\"1970-01-01T00:00:01.000Z\",\"actor\":null,\"actor_kind\":null,\"actor_name\":null,"
+           "\"target\":\"" USER_ID
            "\",\"target_name\":\"a@b.test\",\"target_kind\":\"user\",\"ip\":\"192.0.2.1\",\"request_id\":null}],\"has_"
-           "more\":false}");
+           "more\":false,\"next_starting_after\":null}");
     event.count = 3;
     event.data[0] = (struct audit_datum){TEXT("role"), TEXT("auditor")};
     event.data[1] = (struct audit_datum){TEXT("a\"b"), TEXT("\n")};
     event.data_count = 2;
-    view_events(answer_begin(&answer), &event, 1, false);
+    view_events(answer_begin(&answer), &(struct audit_page){.events = &event, .count = 1});
     cr_expect(strstr(answer.out.ptr, "\"count\":3,\"data\":{\"role\":\"auditor\",\"a\\\"b\":\"\\n\"}}],"));
+}
+
+Test(views, actors_are_of_a_kind)
+{
+    static const char *const CASES[][2] = {
+        {USER_ID, "\"user\""},
+        {KEY_ID, "\"api_key\""},
+        {"dev_01jd0000000000000000000001", "\"device_key\""},
+        {"operator", "\"operator\""},
+        {"system", "\"system\""},
+        {"acct_01jd0000000000000000000001", "null"},
+        {"", "null"},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct audit_event event = {.actor = text_of(CASES[i][0])};
+        struct answer answer;
+        char member[64];
+
+        snprintf(member, sizeof member, "\"actor_kind\":%s,", CASES[i][1]);
+        view_event(answer_begin(&answer), &event);
+        buf_append_char(&answer.out, '\0');
+        cr_expect(strstr(answer.out.ptr, member), "%s: %s", CASES[i][0], answer.out.ptr);
+    }
+}
+
+Test(views, a_page_of_events_tells_where_the_next_begins)
+{
+    struct audit_page page = {.has_more = true, .next = make_id(ID_EVENT, "evt_01jd0000000000000000000001")};
+    struct answer answer;
+
+    view_events(answer_begin(&answer), &page);
+    expect(&answer, "{\"data\":[],\"has_more\":true,\"next_starting_after\":\"evt_01jd0000000000000000000001\"}");
 }
 
 Test(views, test_usage_is_never_billable)
@@ -264,7 +298,8 @@ Test(views, the_longest_list_of_events_fits_an_answer)
     for (size_t i = 0; i < LIST_LIMIT_MAX; i++)
         events[i] = event;
     buf_init(&out, ANSWER_MAX_BYTES);
-    view_events(&(struct json_writer){.out = &out}, events, LIST_LIMIT_MAX, true);
+    view_events(&(struct json_writer){.out = &out},
+                &(struct audit_page){.events = events, .count = LIST_LIMIT_MAX, .has_more = true, .next = event.id});
     cr_assert_not(out.failed);
     cr_assert_lt(out.len, 210 * 1024, "%zu", out.len);
 }

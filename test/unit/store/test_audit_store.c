@@ -13,15 +13,17 @@ struct trail {
     struct answer answer;
     size_t count;
     bool has_more;
+    struct id next;
     struct id ids[EVENTS_MAX];
     int64_t created_ms;
     char first[256];      /* of the first event: "type actor target ip request_id" */
     char first_names[64]; /* "actor's kind/target's kind" */
 };
 
-static void trail_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
-                         bool has_more)
+static void trail_listed(void *arg, enum store_result result, const struct audit_page *page)
 {
+    const struct audit_event *events = page->events;
+    const size_t count = page->count;
     struct trail *trail = arg;
 
     cr_assert_leq(count, EVENTS_MAX);
@@ -36,16 +38,23 @@ static void trail_listed(void *arg, enum store_result result, const struct audit
         trail->created_ms = events[0].created_ms;
     }
     trail->count = count;
-    trail->has_more = has_more;
+    trail->has_more = page->has_more;
+    trail->next = page->next;
     answer_done(&trail->answer, result);
+}
+
+static enum store_result search_trail(const struct id *account, const struct audit_filter *filter, unsigned limit,
+                                      const struct id *after, struct trail *trail)
+{
+    *trail = (struct trail){0};
+    audit_store_search(fixture.store, account, filter, limit, after, trail_listed, trail);
+    return answer_wait(&trail->answer);
 }
 
 static enum store_result list_trail(const struct id *account, unsigned limit, const struct id *after,
                                     struct trail *trail)
 {
-    *trail = (struct trail){0};
-    audit_store_list(fixture.store, account, limit, after, trail_listed, trail);
-    return answer_wait(&trail->answer);
+    return search_trail(account, NULL, limit, after, trail);
 }
 
 /* Writes an event at an entry id of our choice, as scripts do. */
@@ -91,12 +100,12 @@ Test(audit_store, events_tell_who_and_what_by_name)
     cr_expect_str_eq(trail.first_names, "ana@north.test/ ");
 }
 
-static void data_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
-                        bool has_more)
+static void data_listed(void *arg, enum store_result result, const struct audit_page *page)
 {
+    const struct audit_event *events = page->events;
+    const size_t count = page->count;
     struct trail *trail = arg;
 
-    (void)has_more;
     if (result == STORE_OK && count == 1 && events[0].data_count == 2)
         snprintf(trail->first, sizeof trail->first, "%.*s=%.*s %.*s=%.*s %d", TEXT_ARG(events[0].data[0].name),
                  TEXT_ARG(events[0].data[0].value), TEXT_ARG(events[0].data[1].name), TEXT_ARG(events[0].data[1].value),
@@ -113,7 +122,7 @@ Test(audit_store, events_tell_more)
     snprintf(name, sizeof name, "t:acct:%s:audit", account.text);
     redis_server_tell(&fixture.server, "XADD", name, "5-0", "type", "x", "actor", "", "target", "", "ip", "",
                       "request_id", "", "count", "7", "later", "x", "data:a", "1", "data:role", "auditor", NULL);
-    audit_store_list(fixture.store, &account, 1, NULL, data_listed, &trail);
+    audit_store_search(fixture.store, &account, NULL, 1, NULL, data_listed, &trail);
     cr_assert_eq(answer_wait(&trail.answer), STORE_OK);
     cr_expect_str_eq(trail.first, "a=1 role=auditor 7");
     redis_server_tell(&fixture.server, "XADD", name, "6-0", "type", "x", "actor", "", "target", "", "ip", "",
@@ -237,5 +246,119 @@ Test(audit_store, entries_that_cannot_be_are_never_answered)
                           f[9], NULL);
         cr_expect_eq(list_trail(&account, 1, NULL, &trail), STORE_UNAVAILABLE, "case %zu", i);
         cr_expect_eq(trail.count, 0);
+    }
+}
+
+Test(audit_store, pages_tell_where_the_next_one_begins)
+{
+    struct id account = some_account();
+    struct trail trail;
+
+    for (unsigned i = 1; i <= 3; i++) {
+        char entry[8];
+
+        snprintf(entry, sizeof entry, "%u-0", i);
+        add_event(&account, entry, "a");
+    }
+    cr_assert_eq(list_trail(&account, 2, NULL, &trail), STORE_OK);
+    cr_expect(trail.has_more);
+    cr_expect(id_equal(&trail.next, &trail.ids[1]));
+    struct id after = trail.next;
+    cr_assert_eq(list_trail(&account, 2, &after, &trail), STORE_OK);
+    cr_expect_not(trail.has_more);
+    cr_expect_eq(trail.next.text[0], '\0');
+}
+
+/* Writes events 1 to `count` in one go. The n-th is by usr_rare if n is a multiple of `rare`, and in every class. */
+static void add_many(const struct id *account, unsigned count, unsigned rare)
+{
+    static const char SCRIPT[] =
+        "for i = 1, ARGV[2] do "
+        "redis.call('XADD', ARGV[1] .. ({'', ':live', ':test', ':refused'})[i % 4 + 1], i .. '-0', 'type', 'x', "
+        "'actor', i % ARGV[3] == 0 and 'usr_rare' or 'usr_1', 'target', i, 'ip', '', 'request_id', '') end return 1";
+    char name[64], count_text[16], rare_text[16];
+
+    snprintf(name, sizeof name, "t:acct:%s:audit", account->text);
+    snprintf(count_text, sizeof count_text, "%u", count);
+    snprintf(rare_text, sizeof rare_text, "%u", rare);
+    redis_server_tell(&fixture.server, "EVAL", SCRIPT, "0", name, count_text, rare_text, NULL);
+}
+
+/* Far more than one slice reads, and events of one slice outlive the replies of others. */
+Test(audit_store, searches_go_on_until_they_have_found_enough)
+{
+    enum { EVENTS = 5000, RARE = 999 };
+    static const struct audit_filter RARELY = {.actor = TEXT("usr_rare"), .type = TEXT("x")};
+    struct id account = some_account();
+    struct trail trail;
+
+    add_many(&account, EVENTS, RARE);
+    cr_assert_eq(search_trail(&account, &RARELY, 3, NULL, &trail), STORE_OK);
+    cr_assert_eq(trail.count, 3);
+    cr_expect(trail.has_more);
+    cr_expect_str_eq(trail.first, "x usr_rare 4995  ");
+    cr_expect_eq(id_time_ms(&trail.ids[2]), 3 * RARE);
+    struct id after = trail.next;
+    cr_assert_eq(search_trail(&account, &RARELY, 3, &after, &trail), STORE_OK);
+    cr_assert_eq(trail.count, 2);
+    cr_expect_not(trail.has_more);
+    cr_expect_eq(id_time_ms(&trail.ids[1]), RARE);
+}
+
+/* A search that finds nothing ends too, and says where the next one begins. */
+Test(audit_store, searches_stop_after_a_bounded_amount_of_work)
+{
+    enum { EVENTS = 120000, CALLS_MAX = 10 };
+    static const struct audit_filter NOBODY = {.actor = TEXT("usr_nobody")};
+    struct id account = some_account(), after = {0};
+    struct trail trail;
+    unsigned calls = 0;
+
+    add_many(&account, EVENTS, EVENTS);
+    do {
+        cr_assert_eq(search_trail(&account, &NOBODY, 3, &after, &trail), STORE_OK);
+        cr_assert_eq(trail.count, 0);
+        cr_expect_eq(trail.has_more, trail.next.text[0] != '\0');
+        cr_expect(after.text[0] == '\0' || !trail.has_more || strcmp(trail.next.text, after.text) < 0);
+        after = trail.next;
+        cr_assert_lt(++calls, CALLS_MAX);
+    } while (trail.has_more);
+    cr_expect_gt(calls, 1);
+}
+
+Test(audit_store, searches_take_turns)
+{
+    enum { EVENTS = 20000, SEARCHES = 3 };
+    static const struct audit_filter NOBODY = {.actor = TEXT("usr_nobody")};
+    struct id account = some_account();
+    struct trail slow[SEARCHES] = {0}, quick = {0};
+
+    add_many(&account, EVENTS, EVENTS);
+    for (size_t i = 0; i < SEARCHES; i++)
+        audit_store_search(fixture.store, &account, &NOBODY, 1, NULL, trail_listed, &slow[i]);
+    audit_store_search(fixture.store, &account, NULL, 1, NULL, trail_listed, &quick);
+    cr_assert_eq(answer_wait(&quick.answer), STORE_OK);
+    for (size_t i = 0; i < SEARCHES; i++)
+        cr_expect_not(slow[i].answer.is_done);
+    for (size_t i = 0; i < SEARCHES; i++)
+        cr_assert_eq(answer_wait(&slow[i].answer), STORE_OK);
+}
+
+Test(audit_store, searches_end_with_the_store)
+{
+    enum { EVENTS = 20000, SEARCHES = 3 };
+    static const struct audit_filter NOBODY = {.actor = TEXT("usr_nobody")};
+    struct id account = some_account();
+    struct trail trails[SEARCHES] = {0};
+
+    add_many(&account, EVENTS, EVENTS);
+    for (size_t i = 0; i < SEARCHES; i++)
+        audit_store_search(fixture.store, &account, &NOBODY, 1, NULL, trail_listed, &trails[i]);
+    for (unsigned turns = 0; turns < 20; turns++)
+        uv_run(&fixture.loop, UV_RUN_NOWAIT);
+    fixture_close_store();
+    for (size_t i = 0; i < SEARCHES; i++) {
+        cr_expect_eq(trails[i].answer.calls, 1);
+        cr_expect_neq(trails[i].answer.result, STORE_OK);
     }
 }

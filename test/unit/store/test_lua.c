@@ -1052,26 +1052,140 @@ Test(lua, session_stop)
 }
 
 /* Each class has its own cursor, so an entry of the same millisecond in a lower class is not passed over. */
-Test(lua, audit_list_follows)
+Test(lua, audit_follow)
 {
-    STEPS({"@audit_list acct_A 3 newer 0-0 0-0 0-0 0-0", "(ok)"}, {"XADD t:acct:acct_A:audit:live 5-0 f 1", "5-0"},
-          {"@audit_list acct_A 3 newer 0-0 0-0 0-0 0-0", "(ok (5-1073741824 (f 1)   ))"},
+    STEPS({"@audit_follow acct_A 3 0-0 0-0 0-0 0-0", "(ok)"}, {"XADD t:acct:acct_A:audit:live 5-0 f 1", "5-0"},
+          {"@audit_follow acct_A 3 0-0 0-0 0-0 0-0", "(ok (5-1073741824 (f 1)   ))"},
           {"XADD t:acct:acct_A:audit 5-0 f 2", "5-0"}, {"XADD t:acct:acct_A:audit 7-0 f 3", "7-0"},
           {"XADD t:acct:acct_A:audit:live 6-0 f 4", "6-0"},
-          {"@audit_list acct_A 9 newer 0-0 5-0 0-0 0-0", "(ok (5-0 (f 2)   ) (6-1073741824 (f 4)   ) (7-0 (f 3)   ))"},
-          {"@audit_list acct_A 2 newer 0-0 5-0 0-0 0-0", "(ok (5-0 (f 2)   ) (6-1073741824 (f 4)   ))"},
-          {"@audit_list acct_A 9 newer 7-0 6-0 0-0 0-0", "(ok)"},
-          {"@audit_list acct_A 9 newer 6-18446744073709551615 6-0 0-0 0-0", "(ok (7-0 (f 3)   ))"});
+          {"@audit_follow acct_A 9 0-0 5-0 0-0 0-0", "(ok (5-0 (f 2)   ) (6-1073741824 (f 4)   ) (7-0 (f 3)   ))"},
+          {"@audit_follow acct_A 2 0-0 5-0 0-0 0-0", "(ok (5-0 (f 2)   ) (6-1073741824 (f 4)   ))"},
+          {"@audit_follow acct_A 9 7-0 6-0 0-0 0-0", "(ok)"},
+          {"@audit_follow acct_A 9 6-18446744073709551615 6-0 0-0 0-0", "(ok (7-0 (f 3)   ))"});
 }
 
-Test(lua, audit_list)
+/* The rest of the arguments of audit_search, after its position. */
+#define EVERYTHING " 250 '' '' '' '' '' '' 0"
+
+Test(lua, audit_search)
 {
-    STEPS({"@audit_list acct_A 3 ''", "(ok)"}, {"XADD t:acct:acct_A:audit 5-0 f 1", "5-0"},
+    STEPS({"@audit_search acct_A 3 ''" EVERYTHING, "(ok )"}, {"XADD t:acct:acct_A:audit 5-0 f 1", "5-0"},
           {"XADD t:acct:acct_A:audit 5-1 f 2", "5-1"}, {"XADD t:acct:acct_A:audit 6-0 f 3", "6-0"},
-          {"@audit_list acct_A 9 ''", "(ok (6-0 (f 3)   ) (5-1 (f 2)   ) (5-0 (f 1)   ))"},
-          {"@audit_list acct_A 2 ''", "(ok (6-0 (f 3)   ) (5-1 (f 2)   ))"},
-          {"@audit_list acct_A 9 5-1", "(ok (5-0 (f 1)   ))"}, {"@audit_list acct_A 9 5-0", "(ok)"},
-          {"@audit_list acct_A 9 none", "(not_found)"});
+          {"@audit_search acct_A 9 ''" EVERYTHING, "(ok  (6-0 (f 3)   ) (5-1 (f 2)   ) (5-0 (f 1)   ))"},
+          {"@audit_search acct_A 2 ''" EVERYTHING, "(ok 5-1 (6-0 (f 3)   ) (5-1 (f 2)   ))"},
+          {"@audit_search acct_A 9 5-1" EVERYTHING, "(ok  (5-0 (f 1)   ))"},
+          {"@audit_search acct_A 9 5-0" EVERYTHING, "(ok )"},
+          {"@audit_search acct_A 9 none" EVERYTHING, "(not_found)"});
+}
+
+#define EVENT(class, entry, type, actor, target, ip)                                                         \
+    {                                                                                                        \
+        "XADD t:acct:acct_A:audit" class " " entry " type " type " actor " actor " target " target " ip " ip \
+                                         " request_id ''",                                                   \
+            entry                                                                                            \
+    }
+/* The times of the events in a reply of audit_search, in its order: "6 5 3". */
+static void read_times(const char *reply, char *ret_times, size_t size)
+{
+    size_t len = 0;
+    int depth = 0;
+
+    ret_times[0] = '\0';
+    for (const char *at = reply; *at; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (*at == '(' && depth == 2)
+            len += (size_t)snprintf(ret_times + len, size - len, "%s%d", len ? " " : "", (int)strtol(at + 1, NULL, 10));
+    }
+}
+
+static void expect_found(const char *filter, const char *expected)
+{
+    char command[256], found[64], *reply;
+
+    snprintf(command, sizeof command, "@audit_search acct_A 99 '' 250 %s", filter);
+    reply = run(command);
+    read_times(reply, found, sizeof found);
+    cr_expect_eq(strncmp(reply, "(ok ", 4), 0, "%s: %s", filter, reply);
+    cr_expect_str_eq(found, expected, "%s: %s", filter, reply);
+    free(reply);
+}
+
+Test(lua, audit_search_filters)
+{
+    static const struct {
+        const char *filter, *found;
+    } CASES[] = {
+        {"'' '' '' '' '' '' 0", "6 5 4 3 2 1"},
+        {"api_key.created '' '' '' '' '' 0", "3 1"},
+        {"api_key. '' '' '' '' '' 0", "3 2 1"},
+        {"api_key '' '' '' '' '' 0", "3 2 1"},
+        {"api '' '' '' '' '' 0", ""},
+        {"api_key.create '' '' '' '' '' 0", ""},
+        {"'' usr_U '' '' '' '' 0", "5 3 1"},
+        {"'' usr_ '' '' '' '' 0", ""},
+        {"device.denied usr_U '' '' '' '' 0", "5"},
+        {"login.failed usr_U '' '' '' '' 0", ""},
+        {"'' '' key_1 '' '' '' 0", "2 1"}, /* not the device that calls itself so */
+        {"'' '' key_2 '' '' '' 0", "4 3"},
+        {"'' '' '' '' 2 '' 0", "6 5 4 3 2"},
+        {"'' '' '' '' '' 2 0", "1"},
+        {"'' '' '' '' 2 4 0", "3 2"},
+        {"'' '' '' '' 4 4 0", ""},
+        {"'' '' '' 128+00000000000000000000ffffc0000207 '' '' 0", "1"},
+        {"'' '' '' 120+00000000000000000000ffffc0000200 '' '' 0", "1"},
+        {"'' '' '' 119+00000000000000000000ffffc0000200 '' '' 0", "3 1"},
+        {"'' '' '' 96+00000000000000000000ffff00000000 '' '' 0", "4 3 1"},
+        {"'' '' '' 128+20010db80000000f0000000000000007 '' '' 0", "2"},
+        {"'' '' '' 61+20010db8000000080000000000000000 '' '' 0", "2"},
+        {"'' '' '' 60+20010db8000000080000000000000000 '' '' 0", "2"},
+        {"'' '' '' 62+20010db8000000080000000000000000 '' '' 0", ""},
+        {"'' '' '' 0+00000000000000000000000000000000 '' '' 0", "4 3 2 1"},
+        {"'' '' '' '' '' '' 1", "4 3"},
+        {"'' '' '' '' 4 '' 1", "4"},
+    };
+
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+N usr_U '' '' 100 '' 0 0", "(ok)"},
+          {"@key_insert d2 key_2+acct_A+test+wxyz+3+7+-+N usr_U '' '' 100 '' 0 0", "(ok)"},
+          {"DEL t:acct:acct_A:audit t:acct:acct_A:audit:test", "2"},
+          EVENT("", "1-0", "api_key.created", "usr_U", "key_1", "192.0.2.7"),
+          EVENT(":live", "2-0", "api_key.revoked", "key_1", "key_1", "2001:db8:0:f::7"),
+          EVENT(":test", "3-0", "api_key.created", "usr_U", "key_2", "192.0.3.255"),
+          EVENT(":refused", "4-0", "requests.refused", "''", "key_2", "0::ffff:1.2.3.4"),
+          EVENT("", "5-0", "device.denied", "usr_U", "key_1", "unix"),
+          EVENT(":refused", "6-0", "login.failed", "''", "usr_U", "''"));
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        expect_found(CASES[i].filter, CASES[i].found);
+    STEPS({"@audit_search acct_A 1 5-0 250 api_key '' '' '' '' '' 0", "(ok 3-2147483648 (3-2147483648 *))"},
+          {"@audit_search acct_A 1 3-2147483648 250 api_key '' '' '' '' '' 0", "(ok 2-1073741824 (2-1073741824 *))"});
+    /* Of the position and the end of the time asked for, the earlier counts. */
+    STEPS({"@audit_search acct_A 1 3-2147483648 250 '' '' '' '' '' 6 0", "(ok 2-1073741824 (2-1073741824 *))"},
+          {"@audit_search acct_A 1 5-0 250 '' '' '' '' '' 3 0", "(ok 2-1073741824 (2-1073741824 *))"});
+}
+
+/* A slice reads a bounded number of entries, but some of each class, so it always comes further. */
+Test(lua, audit_search_stops_and_goes_on)
+{
+    enum { EVENTS = 200, SLICES_LEAST = 3, SLICES_MOST = 20 };
+    char position[32] = "''", command[128], found[64], *reply;
+    unsigned slices = 0, matches = 0;
+
+    for (unsigned i = 1; i <= EVENTS; i++) {
+        snprintf(command, sizeof command, "XADD t:acct:acct_A:audit%s %u-0 type x actor %s", i % 20 ? ":refused" : "",
+                 i, i == 3 || i == 100 ? "usr_1" : "usr_2");
+        free(run(command));
+    }
+    do {
+        snprintf(command, sizeof command, "@audit_search acct_A 9 %s 40 '' usr_1 '' '' '' '' 0", position);
+        reply = run(command);
+        cr_assert_eq(strncmp(reply, "(ok ", 4), 0, "%s", reply);
+        snprintf(position, sizeof position, "%.*s", (int)strspn(reply + 4, "0123456789-"), reply + 4);
+        read_times(reply, found, sizeof found);
+        matches += strcmp(found, "100") == 0 || strcmp(found, "3") == 0;
+        free(reply);
+        cr_assert_lt(++slices, SLICES_MOST);
+    } while (position[0] != '\0');
+    cr_expect_eq(matches, 2);
+    cr_expect_geq(slices, SLICES_LEAST);
 }
 
 /* Which event goes to which stream; '' is the class of people. */
@@ -1089,23 +1203,24 @@ Test(lua, audit_classes)
         {"XRANGE t:acct:acct_A:audit:live - +", "((* (*created actor key_1 *)) (*revoked actor system *)))"},
         {"XRANGE t:acct:acct_A:audit:test - +",
          "((*created actor usr_U *)) (*created actor key_3 *)) (*revoked actor operator *)))"},
-        {"@audit_list acct_A 2 ''", "(ok (* target key_3 *) (* target key_2 *))"});
+        {"@audit_search acct_A 2 ''" EVERYTHING, "(ok * (* target key_3 *) (* target key_2 *))"});
 }
 
-Test(lua, audit_list_tells_the_names_of_its_own_account)
+Test(lua, audit_search_tells_the_names_of_its_own_account)
 {
     STEPS(ACCOUNT, USER, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {"@audit_list acct_A 1 ''", "(ok (* (type api_key.created actor usr_U target key_1 ip 192.0.2.1 request_id "
-                                      "req_1) a@b.test Name api_key))"},
+          {"@audit_search acct_A 1 ''" EVERYTHING,
+           "(ok * (* (type api_key.created actor usr_U target key_1 ip 192.0.2.1 request_id "
+           "req_1) a@b.test Name api_key))"},
           {"XADD t:acct:acct_B:audit 5-0 actor usr_U target key_1", "5-0"},
-          {"@audit_list acct_B 1 ''", "(ok (5-0 (actor usr_U target key_1)   api_key))"},
+          {"@audit_search acct_B 1 ''" EVERYTHING, "(ok * (5-0 (actor usr_U target key_1)   api_key))"},
           {"XADD t:acct:acct_B:audit 6-0 actor operator target usr_gone", "6-0"},
-          {"@audit_list acct_B 1 ''", "(ok (6-0 (actor operator target usr_gone)   user))"},
+          {"@audit_search acct_B 1 ''" EVERYTHING, "(ok * (6-0 (actor operator target usr_gone)   user))"},
           {"XADD t:acct:acct_A:audit 99999999999999-0 type device.denied target usr_U", "*"},
-          {"@audit_list acct_A 1 ''", "(ok (* (type device.denied target usr_U)   device))"},
+          {"@audit_search acct_A 1 ''" EVERYTHING, "(ok * (* (type device.denied target usr_U)   device))"},
           /* Names that devices give themselves are there too: they must not lead to other records than users'. */
           {"SADD t:user:usr_U:sessions s1", "1"}, {"XADD t:acct:acct_B:audit 7-0 target usr_U:sessions", "7-0"},
-          {"@audit_list acct_B 1 ''", "(ok (7-0 (target usr_U:sessions)   ))"});
+          {"@audit_search acct_B 1 ''" EVERYTHING, "(ok * (7-0 (target usr_U:sessions)   ))"});
 }
 
 Test(lua, usage_flush)
