@@ -17,6 +17,7 @@ enum keyring_purpose {
     KEYRING_RECORD_MAC,     /* MACs of records in Redis (core/record_mac.h) */
     KEYRING_NAME,           /* names of master keys, which reveal nothing about them */
     KEYRING_TICKET,         /* keys of TLS session tickets */
+    KEYRING_AUDIT_LOG,      /* MACs of the audit log's lines (core/audit_line.h) */
     KEYRING_PURPOSES
 };
 

@@ -1,0 +1,54 @@
+/* Verifies audit logs (core/audit_line.h): the files of several nodes, and the pieces of each in any order. Reads them
+ * line by line, then says what is whole and what is not. About 150 bytes of memory per line. */
+#pragma once
+#include "core/audit_line.h"
+
+enum audit_finding_kind {
+    /* Somebody changed something, or the disk did. */
+    AUDIT_CHANGED,    /* this line was altered, or made with another master key */
+    AUDIT_UNREADABLE, /* this line is none of the log's */
+    AUDIT_MISSING,    /* lines seq to seq_end are in no file */
+    AUDIT_REORDERED,  /* this line stands behind a later one */
+    AUDIT_FORKED,     /* this line exists in two forms, or does not follow the one before it: the log was put back to an
+                         earlier state, and the node went on from there */
+    AUDIT_CUT,        /* the chain ends at seq - 1, but this line, in another node's file, saw it reach seq_end */
+    /* To be known, and not wrong by itself. */
+    AUDIT_TORN,       /* a crash or a full disk cut this line before it was confirmed, and the node told so */
+    AUDIT_UNFINISHED, /* the file's last line is not whole: being written, or cut */
+    AUDIT_REPEATED,   /* lines seq to seq_end stand in more than one place */
+    AUDIT_EARLIER,    /* the chain goes on from an earlier file: lines 1 to seq_end are not in these files */
+    AUDIT_NOT_GIVEN,  /* this line names a chain, of which no file was given */
+};
+
+struct audit_finding {
+    enum audit_finding_kind kind;
+    const char *chain, *node; /* of the log in question; empty if unknown */
+    uint64_t seq, seq_end;
+    const char *file; /* with the line where it shows; NULL: nowhere */
+    uint64_t line;
+};
+bool audit_finding_is_wrong(enum audit_finding_kind kind);
+
+/* One chain, as far as these files have it. */
+struct audit_chain_summary {
+    const char *chain, *node;
+    uint64_t first, last, lines; /* first and last `seq`, number of genuine lines */
+    char first_time[32], last_time[32];
+    bool has_ended;     /* its last line says that the node stopped */
+    uint64_t seen;      /* the last `seq` that other chains here have seen; 0: none */
+    char seen_time[32]; /* when they did */
+    bool is_whole;      /* no finding is wrong */
+};
+
+struct audit_verifier;
+
+struct audit_verifier *audit_verifier_create(struct keyring *keyring);
+void audit_verifier_destroy(struct audit_verifier *verifier);
+/* name: for findings; copied. */
+void audit_verifier_begin_file(struct audit_verifier *verifier, const char *name);
+/* In the file's order. line: without its newline. is_whole: it had one. */
+void audit_verifier_add(struct audit_verifier *verifier, struct text line, bool is_whole);
+/* After the last file. The results are as long-lived as the verifier. */
+void audit_verifier_judge(struct audit_verifier *verifier);
+size_t audit_verifier_findings(const struct audit_verifier *verifier, const struct audit_finding **ret_findings);
+size_t audit_verifier_chains(const struct audit_verifier *verifier, const struct audit_chain_summary **ret_chains);

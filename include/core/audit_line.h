@@ -1,0 +1,90 @@
+/* The lines of the audit log: one JSON object each.
+ *
+ *   {"chain":"…","seq":7,"time":"…","node":"…","id":"evt_…","account":"acct_…","type":"api_key.revoked","actor":"usr_…",
+ *    "actor_kind":"user","target":"key_…","target_kind":"api_key","ip":"…","request_id":"…","data":{…},
+ *    "prev":"<MAC of the line before>","mac":"<MAC of this line>"}
+ *
+ * A MAC is HMAC-SHA-256, under a key derived from the master key, of the line's bytes before ',"mac":'; so it covers
+ * `prev`, and each line vouches for all lines before it. Lines of one node are a chain: `seq` counts from 1. Besides
+ * events, a chain has lines about itself and others (AUDIT_LINE_…). */
+#pragma once
+#include "core/id.h"
+#include "core/keyring.h"
+
+enum {
+    AUDIT_CHAIN_CHARS = 16,
+    AUDIT_MAC_CHARS = 43,
+    AUDIT_NODE_BYTES = 200,
+    AUDIT_LINE_DATA_MAX = 16,
+    AUDIT_LINE_MAX_BYTES = 160 * 1024, /* longer than the longest that audit_body_print() makes */
+};
+
+#define AUDIT_LINE_BEGAN "log.began"         /* a new chain; `prev` is AUDIT_NO_MAC */
+#define AUDIT_LINE_CONTINUED "log.continued" /* a new file of a chain that goes on */
+#define AUDIT_LINE_TORN "log.torn"           /* before it stands what a crash or a full disk left of a line */
+#define AUDIT_LINE_HEAD "log.head"       /* how far another node's chain has come: data chain, node, seq, mac, time */
+#define AUDIT_LINE_STARTED "log.started" /* the node has started; if no AUDIT_LINE_ENDED came before, it was killed */
+#define AUDIT_LINE_RESUMED "log.resumed" /* the log can be written again; what is missing follows, taken over */
+#define AUDIT_LINE_ENDED "log.ended"     /* the node has stopped */
+#define AUDIT_NO_MAC "-------------------------------------------"
+
+/* Where a chain ends. */
+struct audit_head {
+    char chain[AUDIT_CHAIN_CHARS + 1];
+    uint64_t seq; /* 0: no line yet */
+    char mac[AUDIT_MAC_CHARS + 1];
+};
+
+struct audit_line_datum {
+    struct text name, value;
+};
+
+/* What a line tells. Empty texts are null in the line. */
+struct audit_line {
+    int64_t time_ms;
+    struct text node, id, account, type, actor, target, ip, request_id;
+    size_t data_count;
+    struct audit_line_datum data[AUDIT_LINE_DATA_MAX];
+};
+
+/* "api_key", "device_key", "user", "account", "device" (target is the name that a device gave itself), "operator",
+ * "system", or empty. */
+struct text audit_actor_kind(struct text actor);
+struct text audit_target_kind(struct text type, struct text target);
+
+/* Begins the chain of a new log. */
+void audit_head_begin(struct audit_head *ret_head);
+/* Appends what does not depend on the place in the chain. Texts beyond 1,000 bytes are cut. */
+void audit_body_print(const struct audit_line *line, struct buf *out);
+/* Appends the line with this body, and its newline, behind *head, which moves on. */
+void audit_line_print(struct keyring *keyring, struct text body, struct audit_head *head, struct buf *out);
+
+enum audit_line_state {
+    AUDIT_LINE_GENUINE,
+    AUDIT_LINE_ALTERED,    /* it is a line, but its MAC is none of ours */
+    AUDIT_LINE_UNREADABLE, /* it is none, or not a whole one */
+};
+
+/* What the verifier needs of a line. Only what a genuine line says is true. */
+struct audit_line_read {
+    struct audit_head head; /* the line's own chain, seq and MAC */
+    char prev[AUDIT_MAC_CHARS + 1];
+    char type[40], node[AUDIT_NODE_BYTES], time[32];
+    struct audit_head other; /* of AUDIT_LINE_HEAD; else chain is empty */
+    char other_node[AUDIT_NODE_BYTES];
+};
+/* line: without its newline. keyring NULL: form only, and a line in that form is AUDIT_LINE_ALTERED. */
+enum audit_line_state audit_line_read(struct keyring *keyring, struct text line, struct audit_line_read *ret_line);
+
+/* What a node publishes of its chain: "<time ms> <seq> <mac> <seq of the last event> <tag> <node>". The tag is a MAC
+ * that binds it to the chain, so that whoever writes to Redis cannot make up a head. */
+struct audit_published {
+    struct audit_head head;
+    uint64_t event_seq;
+    int64_t time_ms;
+    char node[AUDIT_NODE_BYTES];
+};
+void audit_published_print(struct keyring *keyring, const struct audit_published *published, struct buf *out);
+/* False: malformed, or not made with our master key. */
+MUST_CHECK bool audit_published_read(struct keyring *keyring, struct text chain, struct text value,
+                                     struct audit_published *ret_published);
