@@ -7,7 +7,7 @@
 /* The settings of a node, also for commands that look at them. */
 #define SERVE_GROUPS                                                                                           \
     {"Node", &SETTINGS_NODE}, {NULL, &SETTINGS_ORIGIN}, {"TLS", &SETTINGS_TLS}, {NULL, &SETTINGS_REVOCATIONS}, \
-        {"Keys", &SETTINGS_KEYS}, {"Redis", &SETTINGS_STORE}, {"Log", &SETTINGS_LOG},                          \
+        {NULL, &SETTINGS_AUDIT}, {"Keys", &SETTINGS_KEYS}, {"Redis", &SETTINGS_STORE}, {"Log", &SETTINGS_LOG}, \
     {                                                                                                          \
         "Limits", &SETTINGS_LIMITS                                                                             \
     }

@@ -5,87 +5,98 @@
 #include <stdint.h>
 
 /* X(id, type, name, labels, help). Rows with the same name must be adjacent. */
-#define METRICS_TABLE(X)                                                                                            \
-    X(METRIC_CONNECTIONS_PUBLIC, gauge, "chatelaine_connections", "listener=\"public\"",                            \
-      "Open connections, by listener.")                                                                             \
-    X(METRIC_CONNECTIONS_INTERNAL, gauge, "chatelaine_connections", "listener=\"internal\"", "")                    \
-    X(METRIC_ACCEPTED_PUBLIC, counter, "chatelaine_connections_total", "listener=\"public\"",                       \
-      "Accepted connections, by listener.")                                                                         \
-    X(METRIC_ACCEPTED_INTERNAL, counter, "chatelaine_connections_total", "listener=\"internal\"", "")               \
-    X(METRIC_CONNECTIONS_SHED, counter, "chatelaine_connections_shed_total", "",                                    \
-      "Connections refused or cut for lack of room: connections, memory or open files.")                            \
-    X(METRIC_PROXY_UNTRUSTED, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"untrusted\"",           \
-      "Connections closed because they did not begin with a PROXY header from a trusted proxy.")                    \
-    X(METRIC_PROXY_VERSION_1, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"version_1\"", "")       \
-    X(METRIC_PROXY_MISSING, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"missing\"", "")           \
-    X(METRIC_PROXY_MALFORMED, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"malformed\"", "")       \
-    X(METRIC_PROXY_TOO_LONG, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"too_long\"", "")         \
-    X(METRIC_PROXY_INCOMPLETE, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"incomplete\"", "")     \
-    X(METRIC_TLS_FULL, counter, "chatelaine_tls_handshakes_total", "result=\"full\"",                               \
-      "TLS handshakes by result. refused: closed because there were too many at once.")                             \
-    X(METRIC_TLS_RESUMED, counter, "chatelaine_tls_handshakes_total", "result=\"resumed\"", "")                     \
-    X(METRIC_TLS_FAILED, counter, "chatelaine_tls_handshakes_total", "result=\"failed\"", "")                       \
-    X(METRIC_TLS_TIMEOUT, counter, "chatelaine_tls_handshakes_total", "result=\"timeout\"", "")                     \
-    X(METRIC_TLS_REFUSED, counter, "chatelaine_tls_handshakes_total", "result=\"refused\"", "")                     \
-    X(METRIC_TLS_RELOADED, counter, "chatelaine_tls_certificate_reloads_total", "result=\"ok\"",                    \
-      "Times that the certificates of a listener were loaded again. failed: the old ones stay in use.")             \
-    X(METRIC_TLS_RELOAD_FAILED, counter, "chatelaine_tls_certificate_reloads_total", "result=\"failed\"", "")       \
-    X(METRIC_CERT_END_PUBLIC, gauge, "chatelaine_tls_certificate_not_after_seconds", "listener=\"public\"",         \
-      "When the listener's first certificate expires, in seconds since 1970; 0: the listener speaks no TLS.")       \
-    X(METRIC_CERT_END_INTERNAL, gauge, "chatelaine_tls_certificate_not_after_seconds", "listener=\"internal\"", "") \
-    X(METRIC_REQUESTS, counter, "chatelaine_requests_total", "", "Requests answered.")                              \
-    X(METRIC_CHECK_ACCEPTED, counter, "chatelaine_checks_total", "result=\"accepted\"",                             \
-      "Credential checks by result.")                                                                               \
-    X(METRIC_CHECK_INVALID, counter, "chatelaine_checks_total", "result=\"invalid\"", "")                           \
-    X(METRIC_CHECK_REVOKED, counter, "chatelaine_checks_total", "result=\"revoked\"", "")                           \
-    X(METRIC_CHECK_FORBIDDEN, counter, "chatelaine_checks_total", "result=\"forbidden\"", "")                       \
-    X(METRIC_CHECK_UNAVAILABLE, counter, "chatelaine_checks_total", "result=\"unavailable\"", "")                   \
-    X(METRIC_RECORDS_ALTERED, counter, "chatelaine_records_altered_total", "",                                      \
-      "Records in Redis that were refused because somebody altered or moved them.")                                 \
-    X(METRIC_CACHE_HIT, counter, "chatelaine_cache_lookups_total", "result=\"hit\"", "Cache lookups by result.")    \
-    X(METRIC_CACHE_UNKNOWN, counter, "chatelaine_cache_lookups_total", "result=\"unknown_key\"", "")                \
-    X(METRIC_CACHE_MISS, counter, "chatelaine_cache_lookups_total", "result=\"miss\"", "")                          \
-    X(METRIC_CACHE_NO_LEASE, counter, "chatelaine_cache_lookups_total", "result=\"no_lease\"", "")                  \
-    X(METRIC_CACHE_ENABLED, gauge, "chatelaine_cache_enabled", "", "1 with leases (--lease-ms above 0).")           \
-    X(METRIC_CACHE_ENTRIES, gauge, "chatelaine_cache_entries", "", "Keys in the cache.")                            \
-    X(METRIC_CACHE_SHARED, counter, "chatelaine_cache_shared_reads_total", "",                                      \
-      "Checks decided by a read that another check had started.")                                                   \
-    X(METRIC_READY, gauge, "chatelaine_ready", "", "1 while the node is ready, as /readyz says.")                   \
-    X(METRIC_LEASE_HELD, gauge, "chatelaine_lease_held", "", "1 while checks may be answered from memory.")         \
-    X(METRIC_LEASES_LOST, counter, "chatelaine_leases_lost_total", "", "Leases that were not renewed in time.")     \
-    X(METRIC_SESSIONS, counter, "chatelaine_sessions_total", "", "Memberships that this node has begun.")           \
-    X(METRIC_BARRIER_SESSIONS, counter, "chatelaine_barrier_sessions_total", "",                                    \
-      "Members that revocations had to wait for.")                                                                  \
-    X(METRIC_BARRIER_FORCED, counter, "chatelaine_barrier_forced_waits_total", "",                                  \
-      "Revocations that waited for leases to expire because a node did not acknowledge.")                           \
-    X(METRIC_BARRIER_FAILED, counter, "chatelaine_barrier_failed_total", "",                                        \
-      "Revocations answered 503 because Redis was lost while they waited.")                                         \
-    X(METRIC_REVOCATION_LOG_FAILED, counter, "chatelaine_revocation_log_failed_total", "",                          \
-      "Revocations that were answered but could not be written to the revocation log.")                             \
-    X(METRIC_LOGIN_OK, counter, "chatelaine_logins_total", "result=\"ok\"", "Logins by result.")                    \
-    X(METRIC_LOGIN_REFUSED, counter, "chatelaine_logins_total", "result=\"refused\"", "")                           \
-    X(METRIC_LOGIN_LOCKED, counter, "chatelaine_logins_total", "result=\"locked\"", "")                             \
-    X(METRIC_LOGIN_THROTTLED, counter, "chatelaine_logins_total", "result=\"throttled\"", "")                       \
-    X(METRIC_LOGIN_OVERLOADED, counter, "chatelaine_logins_total", "result=\"overloaded\"", "")                     \
-    X(METRIC_LOGIN_UNAVAILABLE, counter, "chatelaine_logins_total", "result=\"unavailable\"", "")                   \
-    X(METRIC_PASSWORD_QUEUE, gauge, "chatelaine_password_queue", "", "Password hashes waiting or running.")         \
-    X(METRIC_PASSWORD_OVERLOADED, counter, "chatelaine_password_overloaded_total", "",                              \
-      "Password hashes refused because the queue was full.")                                                        \
-    X(METRIC_REDIS_CALLS, counter, "chatelaine_redis_calls_total", "", "Commands sent to Redis.")                   \
-    X(METRIC_REDIS_LOST, counter, "chatelaine_redis_lost_total", "", "Commands that Redis did not answer in time.") \
-    X(METRIC_REDIS_CONNECTS, counter, "chatelaine_redis_connects_total", "", "Connections made to Redis.")          \
-    X(METRIC_REDIS_SWITCHES, counter, "chatelaine_redis_switches_total", "",                                        \
-      "Switches to another master named by Sentinels.")                                                             \
-    X(METRIC_REDIS_FULL, gauge, "chatelaine_redis_full", "",                                                        \
-      "1 while Redis' memory is full: nothing new can be created; checks and revocations still work.")              \
-    X(METRIC_REDIS_DURABILITY_ASSERTED, gauge, "chatelaine_redis_durability_asserted", "",                          \
-      "1 if an operator asserts that Redis is durable, and the node cannot see it (--redis-durability).")           \
-    X(METRIC_USAGE_FLUSHED, counter, "chatelaine_usage_flushed_total", "", "Uses of keys written to Redis.")        \
-    X(METRIC_USAGE_DROPPED, counter, "chatelaine_usage_dropped_total", "",                                          \
-      "Uses of keys that were not counted because the table was full.")                                             \
-    X(METRIC_REFUSALS_DROPPED, counter, "chatelaine_refusals_dropped_total", "",                                    \
-      "Refused requests of known keys that were not counted because the table was full.")                           \
-    X(METRIC_LOG_DROPPED, counter, "chatelaine_log_dropped_total", "",                                              \
+#define METRICS_TABLE(X)                                                                                               \
+    X(METRIC_CONNECTIONS_PUBLIC, gauge, "chatelaine_connections", "listener=\"public\"",                               \
+      "Open connections, by listener.")                                                                                \
+    X(METRIC_CONNECTIONS_INTERNAL, gauge, "chatelaine_connections", "listener=\"internal\"", "")                       \
+    X(METRIC_ACCEPTED_PUBLIC, counter, "chatelaine_connections_total", "listener=\"public\"",                          \
+      "Accepted connections, by listener.")                                                                            \
+    X(METRIC_ACCEPTED_INTERNAL, counter, "chatelaine_connections_total", "listener=\"internal\"", "")                  \
+    X(METRIC_CONNECTIONS_SHED, counter, "chatelaine_connections_shed_total", "",                                       \
+      "Connections refused or cut for lack of room: connections, memory or open files.")                               \
+    X(METRIC_PROXY_UNTRUSTED, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"untrusted\"",              \
+      "Connections closed because they did not begin with a PROXY header from a trusted proxy.")                       \
+    X(METRIC_PROXY_VERSION_1, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"version_1\"", "")          \
+    X(METRIC_PROXY_MISSING, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"missing\"", "")              \
+    X(METRIC_PROXY_MALFORMED, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"malformed\"", "")          \
+    X(METRIC_PROXY_TOO_LONG, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"too_long\"", "")            \
+    X(METRIC_PROXY_INCOMPLETE, counter, "chatelaine_proxy_protocol_refused_total", "reason=\"incomplete\"", "")        \
+    X(METRIC_TLS_FULL, counter, "chatelaine_tls_handshakes_total", "result=\"full\"",                                  \
+      "TLS handshakes by result. refused: closed because there were too many at once.")                                \
+    X(METRIC_TLS_RESUMED, counter, "chatelaine_tls_handshakes_total", "result=\"resumed\"", "")                        \
+    X(METRIC_TLS_FAILED, counter, "chatelaine_tls_handshakes_total", "result=\"failed\"", "")                          \
+    X(METRIC_TLS_TIMEOUT, counter, "chatelaine_tls_handshakes_total", "result=\"timeout\"", "")                        \
+    X(METRIC_TLS_REFUSED, counter, "chatelaine_tls_handshakes_total", "result=\"refused\"", "")                        \
+    X(METRIC_TLS_RELOADED, counter, "chatelaine_tls_certificate_reloads_total", "result=\"ok\"",                       \
+      "Times that the certificates of a listener were loaded again. failed: the old ones stay in use.")                \
+    X(METRIC_TLS_RELOAD_FAILED, counter, "chatelaine_tls_certificate_reloads_total", "result=\"failed\"", "")          \
+    X(METRIC_CERT_END_PUBLIC, gauge, "chatelaine_tls_certificate_not_after_seconds", "listener=\"public\"",            \
+      "When the listener's first certificate expires, in seconds since 1970; 0: the listener speaks no TLS.")          \
+    X(METRIC_CERT_END_INTERNAL, gauge, "chatelaine_tls_certificate_not_after_seconds", "listener=\"internal\"", "")    \
+    X(METRIC_REQUESTS, counter, "chatelaine_requests_total", "", "Requests answered.")                                 \
+    X(METRIC_CHECK_ACCEPTED, counter, "chatelaine_checks_total", "result=\"accepted\"",                                \
+      "Credential checks by result.")                                                                                  \
+    X(METRIC_CHECK_INVALID, counter, "chatelaine_checks_total", "result=\"invalid\"", "")                              \
+    X(METRIC_CHECK_REVOKED, counter, "chatelaine_checks_total", "result=\"revoked\"", "")                              \
+    X(METRIC_CHECK_FORBIDDEN, counter, "chatelaine_checks_total", "result=\"forbidden\"", "")                          \
+    X(METRIC_CHECK_UNAVAILABLE, counter, "chatelaine_checks_total", "result=\"unavailable\"", "")                      \
+    X(METRIC_RECORDS_ALTERED, counter, "chatelaine_records_altered_total", "",                                         \
+      "Records in Redis that were refused because somebody altered or moved them.")                                    \
+    X(METRIC_CACHE_HIT, counter, "chatelaine_cache_lookups_total", "result=\"hit\"", "Cache lookups by result.")       \
+    X(METRIC_CACHE_UNKNOWN, counter, "chatelaine_cache_lookups_total", "result=\"unknown_key\"", "")                   \
+    X(METRIC_CACHE_MISS, counter, "chatelaine_cache_lookups_total", "result=\"miss\"", "")                             \
+    X(METRIC_CACHE_NO_LEASE, counter, "chatelaine_cache_lookups_total", "result=\"no_lease\"", "")                     \
+    X(METRIC_CACHE_ENABLED, gauge, "chatelaine_cache_enabled", "", "1 with leases (--lease-ms above 0).")              \
+    X(METRIC_CACHE_ENTRIES, gauge, "chatelaine_cache_entries", "", "Keys in the cache.")                               \
+    X(METRIC_CACHE_SHARED, counter, "chatelaine_cache_shared_reads_total", "",                                         \
+      "Checks decided by a read that another check had started.")                                                      \
+    X(METRIC_READY, gauge, "chatelaine_ready", "", "1 while the node is ready, as /readyz says.")                      \
+    X(METRIC_LEASE_HELD, gauge, "chatelaine_lease_held", "", "1 while checks may be answered from memory.")            \
+    X(METRIC_LEASES_LOST, counter, "chatelaine_leases_lost_total", "", "Leases that were not renewed in time.")        \
+    X(METRIC_SESSIONS, counter, "chatelaine_sessions_total", "", "Memberships that this node has begun.")              \
+    X(METRIC_BARRIER_SESSIONS, counter, "chatelaine_barrier_sessions_total", "",                                       \
+      "Members that revocations had to wait for.")                                                                     \
+    X(METRIC_BARRIER_FORCED, counter, "chatelaine_barrier_forced_waits_total", "",                                     \
+      "Revocations that waited for leases to expire because a node did not acknowledge.")                              \
+    X(METRIC_BARRIER_FAILED, counter, "chatelaine_barrier_failed_total", "",                                           \
+      "Revocations answered 503 because Redis was lost while they waited.")                                            \
+    X(METRIC_REVOCATION_LOG_FAILED, counter, "chatelaine_revocation_log_failed_total", "",                             \
+      "Revocations that were answered but could not be written to the revocation log.")                                \
+    X(METRIC_AUDIT_LOG_LINES, counter, "chatelaine_audit_log_lines_total", "", "Lines synced to the audit log.")       \
+    X(METRIC_AUDIT_LOG_FAILED, counter, "chatelaine_audit_log_failed_total", "",                                       \
+      "Lines that could not be written to the audit log; they follow later, from Redis.")                              \
+    X(METRIC_AUDIT_LOG_FAILING, gauge, "chatelaine_audit_log_failing", "", "1 while the audit log cannot be written.") \
+    X(METRIC_AUDIT_LOG_TAKEN_OVER, counter, "chatelaine_audit_log_taken_over_total", "",                               \
+      "Events that this node logged because no node had: made by commands, or at a node that stopped.")                \
+    X(METRIC_AUDIT_UNLOGGED, gauge, "chatelaine_audit_unlogged", "", "Events in Redis that are in no audit log yet.")  \
+    X(METRIC_AUDIT_UNLOGGED_AGE, gauge, "chatelaine_audit_unlogged_age_seconds", "",                                   \
+      "Age of the oldest event in Redis that is in no audit log yet.")                                                 \
+    X(METRIC_AUDIT_DROPPED, gauge, "chatelaine_audit_dropped", "",                                                     \
+      "Events that no audit log will ever have, because too many waited for one.")                                     \
+    X(METRIC_LOGIN_OK, counter, "chatelaine_logins_total", "result=\"ok\"", "Logins by result.")                       \
+    X(METRIC_LOGIN_REFUSED, counter, "chatelaine_logins_total", "result=\"refused\"", "")                              \
+    X(METRIC_LOGIN_LOCKED, counter, "chatelaine_logins_total", "result=\"locked\"", "")                                \
+    X(METRIC_LOGIN_THROTTLED, counter, "chatelaine_logins_total", "result=\"throttled\"", "")                          \
+    X(METRIC_LOGIN_OVERLOADED, counter, "chatelaine_logins_total", "result=\"overloaded\"", "")                        \
+    X(METRIC_LOGIN_UNAVAILABLE, counter, "chatelaine_logins_total", "result=\"unavailable\"", "")                      \
+    X(METRIC_PASSWORD_QUEUE, gauge, "chatelaine_password_queue", "", "Password hashes waiting or running.")            \
+    X(METRIC_PASSWORD_OVERLOADED, counter, "chatelaine_password_overloaded_total", "",                                 \
+      "Password hashes refused because the queue was full.")                                                           \
+    X(METRIC_REDIS_CALLS, counter, "chatelaine_redis_calls_total", "", "Commands sent to Redis.")                      \
+    X(METRIC_REDIS_LOST, counter, "chatelaine_redis_lost_total", "", "Commands that Redis did not answer in time.")    \
+    X(METRIC_REDIS_CONNECTS, counter, "chatelaine_redis_connects_total", "", "Connections made to Redis.")             \
+    X(METRIC_REDIS_SWITCHES, counter, "chatelaine_redis_switches_total", "",                                           \
+      "Switches to another master named by Sentinels.")                                                                \
+    X(METRIC_REDIS_FULL, gauge, "chatelaine_redis_full", "",                                                           \
+      "1 while Redis' memory is full: nothing new can be created; checks and revocations still work.")                 \
+    X(METRIC_REDIS_DURABILITY_ASSERTED, gauge, "chatelaine_redis_durability_asserted", "",                             \
+      "1 if an operator asserts that Redis is durable, and the node cannot see it (--redis-durability).")              \
+    X(METRIC_USAGE_FLUSHED, counter, "chatelaine_usage_flushed_total", "", "Uses of keys written to Redis.")           \
+    X(METRIC_USAGE_DROPPED, counter, "chatelaine_usage_dropped_total", "",                                             \
+      "Uses of keys that were not counted because the table was full.")                                                \
+    X(METRIC_REFUSALS_DROPPED, counter, "chatelaine_refusals_dropped_total", "",                                       \
+      "Refused requests of known keys that were not counted because the table was full.")                              \
+    X(METRIC_LOG_DROPPED, counter, "chatelaine_log_dropped_total", "",                                                 \
       "Log lines dropped because stderr could not take them.")
 
 enum metric {

@@ -44,6 +44,7 @@ struct settings {
     const char *ready_file;
     const char *policy_file;
     const char *revocation_log;
+    const char *audit_log;
     int grant_policy; /* enum grant_policy */
     const char *device_clients;
     int check_status; /* enum check_status */
@@ -87,6 +88,7 @@ extern const struct option_table SETTINGS_NODE;        /* addresses, sessions, p
 extern const struct option_table SETTINGS_TLS;         /* certificates of both listeners */
 extern const struct option_table SETTINGS_ORIGIN;      /* only the public origin */
 extern const struct option_table SETTINGS_REVOCATIONS; /* only the revocation log */
+extern const struct option_table SETTINGS_AUDIT;       /* only the audit log */
 extern const struct option_table SETTINGS_LIMITS;      /* limits and timeouts of HTTP */
 
 /* Checks that a public origin has the form that browsers send in Origin: scheme://host[:port], http or https, lower

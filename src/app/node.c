@@ -17,6 +17,7 @@
 #include "console/console.h"
 #include "core/device.h"
 #include "lease/lease.h"
+#include "store/audit_keeper.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,8 @@ struct node {
     struct usage *usage;
     struct node_report *report;             /* for operators; NULL until the node listens */
     struct revocation_log *revocation_log;  /* NULL: none */
+    struct audit_log *audit_log;            /* NULL: none */
+    struct audit_keeper *audit_keeper;      /* the same */
     struct address_ranges *trusted_proxies; /* NULL: none */
     struct service service;
     struct console console;
@@ -375,6 +378,12 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
             return false;
     }
     node->keyring = node->store_settings.keyring = key_file_load(s, ret_why);
+    if (node->keyring && s->audit_log) {
+        node->audit_log = audit_log_open(
+            node->loop, &(struct audit_log_settings){.path = s->audit_log, .keyring = node->keyring}, ret_why);
+        if (!node->audit_log)
+            return false;
+    }
     return node->keyring && node_tls_open(&node->tls, node->loop, s, node->keyring, ret_why);
 }
 
@@ -409,6 +418,8 @@ int node_open(struct node *node)
     if (!node_read_settings(node, &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     node->store = store_create(node->loop, &node->store_settings, node_store_changed, node);
+    if (node->audit_log)
+        node->audit_keeper = audit_keeper_create(node->store, node->audit_log);
     node->member = lease_join(store_lease(node->store), &node->store_settings.target, (uint32_t)s->lease_ms);
     node->passwords =
         password_pool_create(node->loop, node->keyring, (unsigned)s->password_parallel, (unsigned)s->password_queue);
@@ -424,6 +435,8 @@ int node_open(struct node *node)
                                                                           .keyring = node->keyring,
                                                                           .address = node->address,
                                                                           .internal_address = node->internal_address});
+    if (node->audit_log)
+        audit_log_name(node->audit_log, node_report_name(node->report));
     node->gate = startup_gate_create(node->loop, node->store, s->unsafe_redis, node_gated, node);
     node_log_start(node);
     return EXIT_DONE;
@@ -460,16 +473,31 @@ static void reopen_revocation_log(struct node *node)
             log_text("why", buf_text(&why)));
 }
 
+static void reopen_audit_log(struct node *node)
+{
+    char storage[NODE_WHY_MAX_BYTES];
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (audit_log_reopen(node->audit_log, &why))
+        LOG(LOG_INFO, "audit log reopened", log_str("path", node->settings->audit_log));
+    else
+        LOG(LOG_ERROR, "cannot reopen the audit log: still writing to the old file", log_text("why", buf_text(&why)));
+    audit_keeper_hurry(node->audit_keeper);
+}
+
 void node_reload(struct node *node)
 {
     bool has_policy = node->settings->policy_file && !node->is_stopping;
 
-    if (!node_tls_reload(&node->tls) && !has_policy && !node->revocation_log)
+    if (!node_tls_reload(&node->tls) && !has_policy && !node->revocation_log && !node->audit_log)
         LOG(LOG_INFO, "nothing to reload", log_str("signal", "SIGHUP"));
     if (has_policy)
         reload_policy(node);
     if (node->revocation_log)
         reopen_revocation_log(node);
+    if (node->audit_log && node->audit_keeper && !node->is_stopping)
+        reopen_audit_log(node);
 }
 
 /* Teardown: each step starts closing a part and counts it in pending. node_part_ended() continues with the next
@@ -572,6 +600,23 @@ static void step_close_report(struct node *node)
     node_report_close(node->report, node_part_ended, node);
 }
 
+static void step_end_audit(struct node *node)
+{
+    if (!node->audit_keeper)
+        return;
+    node->pending++;
+    audit_keeper_end(node->audit_keeper, node_part_ended, node);
+}
+
+static void step_close_audit(struct node *node)
+{
+    if (!node->audit_log)
+        return;
+    audit_keeper_destroy(node->audit_keeper);
+    node->pending++;
+    audit_log_close(node->audit_log, node_part_ended, node);
+}
+
 static void step_close_member(struct node *node)
 {
     if (!node->member)
@@ -604,8 +649,9 @@ static void node_finish(void *arg)
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
-    step_leave,      step_close_gate,  step_drain_public,    step_drain_internal, step_drain_usage,  step_close_tls,
-    step_close_http, step_close_usage, step_close_passwords, step_close_report,   step_close_member, step_close_store,
+    step_leave,        step_close_gate,   step_drain_public, step_drain_internal,  step_drain_usage,
+    step_close_tls,    step_close_http,   step_close_usage,  step_close_passwords, step_end_audit,
+    step_close_report, step_close_member, step_close_store,  step_close_audit,
 };
 
 static void node_next_step(struct node *node)

@@ -97,6 +97,7 @@ static void print(const struct node_report *report, struct buf *out)
     put_integer(&w, "barrier_p99_us", p99_ns == UINT64_MAX ? -1 : (int64_t)(p99_ns / US_PER_NS));
     json_put_member(&w, "master_key", keyring_short_name(about->keyring, 0));
     put_flag(&w, "has_revocation_log", about->settings->revocation_log);
+    put_flag(&w, "has_audit_log", about->settings->audit_log);
     put_degraded(&w, report);
     json_object_end(&w);
 }
@@ -151,6 +152,11 @@ struct node_report *node_report_create(uv_loop_t *loop, const struct node_report
     report->timer.data = report;
     CHECK(uv_timer_start(&report->timer, on_look, LOOK_MS, LOOK_MS) == 0);
     return report;
+}
+
+const char *node_report_name(const struct node_report *report)
+{
+    return report->name;
 }
 
 void node_report_drain(struct node_report *report)

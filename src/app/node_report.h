@@ -17,6 +17,8 @@ struct node_reported {
 };
 
 struct node_report *node_report_create(uv_loop_t *loop, const struct node_reported *about);
+/* The node's name: "<host> <address>". As long as the report. */
+const char *node_report_name(const struct node_report *report);
 /* The node drains: says so at once. */
 void node_report_drain(struct node_report *report);
 /* Withdraws the report. closed runs once, later. */

@@ -17,6 +17,7 @@ void process_harden(void)
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     CHECK(setrlimit(RLIMIT_CORE, &nothing) == 0);
     CHECK(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+    CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR); /* a file at its limit is an error, not the end of the node */
     CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
     files.rlim_cur = files.rlim_max;
     CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);

@@ -175,6 +175,16 @@ static const struct option_row REVOCATION_ROWS[] = {
          "Redis, replay it with 'chatelaine key revoke --from-log'. SIGHUP reopens it."},
 };
 
+static const struct option_row AUDIT_ROWS[] = {
+    {.name = "audit-log",
+     .type = OPTION_TEXT,
+     .offset = AT(audit_log),
+     .value_name = "PATH",
+     .help = "Append each audit event to this file, and sync it, before the change is confirmed: one JSON object per "
+             "line, in a chain that 'chatelaine audit verify' checks. Each node needs a file of its own. SIGHUP "
+             "reopens it."},
+};
+
 static const struct option_row NODE_ROWS[] = {
     {.name = "listen",
      .type = OPTION_TEXT,
@@ -492,6 +502,7 @@ const struct option_table SETTINGS_NODE = TABLE(NODE_ROWS);
 const struct option_table SETTINGS_TLS = TABLE(TLS_ROWS);
 const struct option_table SETTINGS_ORIGIN = TABLE(ORIGIN_ROWS);
 const struct option_table SETTINGS_REVOCATIONS = TABLE(REVOCATION_ROWS);
+const struct option_table SETTINGS_AUDIT = TABLE(AUDIT_ROWS);
 const struct option_table SETTINGS_LIMITS = TABLE(LIMIT_ROWS);
 
 /* Files besides connections: listeners, links to Redis and Sentinels, the log, the loop's own, and connections beyond

@@ -17,3 +17,10 @@ MUST_CHECK bool audit_read_name(struct text name, const struct audit_owner *owne
 /* An event as event_reply() in prelude.lua returns it. Its texts are borrowed from the reply. */
 MUST_CHECK bool audit_read_event(const struct redis_reply *reply, const struct audit_owner *owner,
                                  struct audit_event *ret_event);
+
+/* The fields of an entry: all of ret_event but its id, time, names and kind. */
+MUST_CHECK bool audit_fields_read(const struct redis_reply *fields, struct audit_event *ret_event);
+/* The id and time of the event in that entry ("<ms>-<sequence>") of the account's class. account: empty for the
+ * store's own trail. */
+MUST_CHECK bool audit_entry_read(const struct redis_reply *entry, size_t class, const struct id *account,
+                                 struct audit_event *ret_event);

@@ -58,19 +58,27 @@ void audit_print_name(const struct id *event, const struct audit_owner *owner, s
     buf_append_u64(out, take_bytes(ulid + TIME_BYTES + AUDIT_OWNER_BYTES, SEQUENCE_BYTES));
 }
 
+static struct id event_id(const struct audit_owner *owner, uint64_t ms, uint64_t number)
+{
+    uint8_t ulid[ULID_BYTES];
+    struct id id;
+
+    put_bytes(ulid, TIME_BYTES, ms);
+    memcpy(ulid + TIME_BYTES, owner->bytes, AUDIT_OWNER_BYTES);
+    put_bytes(ulid + TIME_BYTES + AUDIT_OWNER_BYTES, SEQUENCE_BYTES, number);
+    id_from_bytes(ID_EVENT, ulid, &id);
+    return id;
+}
+
 bool audit_read_name(struct text name, const struct audit_owner *owner, struct id *ret_id)
 {
     struct text ms_text, number_text;
-    uint8_t ulid[ULID_BYTES];
     uint64_t ms, number;
 
     if (!text_next(&name, '-', &ms_text) || !text_next(&name, '-', &number_text) || name.ptr ||
         !text_to_u64(ms_text, (UINT64_C(1) << 48) - 1, &ms) || !text_to_u64(number_text, UINT32_MAX, &number))
         return false;
-    put_bytes(ulid, TIME_BYTES, ms);
-    memcpy(ulid + TIME_BYTES, owner->bytes, AUDIT_OWNER_BYTES);
-    put_bytes(ulid + TIME_BYTES + AUDIT_OWNER_BYTES, SEQUENCE_BYTES, number);
-    id_from_bytes(ID_EVENT, ulid, ret_id);
+    *ret_id = event_id(owner, ms, number);
     return true;
 }
 
@@ -94,7 +102,7 @@ static bool read_more(const struct redis_reply *fields, size_t at, struct audit_
     return true;
 }
 
-static bool read_fields(const struct redis_reply *fields, struct audit_event *event)
+bool audit_fields_read(const struct redis_reply *fields, struct audit_event *event)
 {
     const struct {
         struct text name;
@@ -117,12 +125,30 @@ static bool read_fields(const struct redis_reply *fields, struct audit_event *ev
     return read_more(fields, 2 * count, event);
 }
 
+bool audit_entry_read(const struct redis_reply *entry, size_t class, const struct id *account,
+                      struct audit_event *ret_event)
+{
+    struct audit_owner owner = {0};
+    struct text rest, ms_text, sequence_text;
+    uint64_t ms, sequence;
+
+    if (!reply_text(entry, &rest) || !text_next(&rest, '-', &ms_text) || !text_next(&rest, '-', &sequence_text) ||
+        rest.ptr || !text_to_u64(ms_text, (UINT64_C(1) << 48) - 1, &ms) ||
+        !text_to_u64(sequence_text, (UINT64_C(1) << CLASS_SHIFT) - 1, &sequence))
+        return false;
+    if (account->text[0])
+        owner = audit_owner_of(account);
+    ret_event->created_ms = (int64_t)ms;
+    ret_event->id = event_id(&owner, ms, (uint64_t) class << CLASS_SHIFT | sequence);
+    return true;
+}
+
 bool audit_read_event(const struct redis_reply *reply, const struct audit_owner *owner, struct audit_event *ret_event)
 {
     struct text name;
 
     if (!reply_text(reply_at(reply, 0), &name) || !audit_read_name(name, owner, &ret_event->id) ||
-        !read_fields(reply_at(reply, 1), ret_event) || !reply_text(reply_at(reply, 2), &ret_event->actor_name) ||
+        !audit_fields_read(reply_at(reply, 1), ret_event) || !reply_text(reply_at(reply, 2), &ret_event->actor_name) ||
         !reply_text(reply_at(reply, 3), &ret_event->target_name) ||
         !reply_text(reply_at(reply, 4), &ret_event->target_kind))
         return false;

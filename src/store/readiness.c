@@ -1,4 +1,5 @@
 #include "readiness.h"
+#include "audit_keep.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -19,6 +20,10 @@ enum {
 static const char NOT_EXAMINED[] = "Redis is being examined.";
 static const char FULL[] = "Redis' memory is full: nothing new can be created, but checks, sign-ins and revocations "
                            "still work. Raise maxmemory or free memory.";
+
+static const char UNLOGGED[] =
+    "The audit log cannot be written: nothing new can be created, and revocations and other ends take effect but are "
+    "answered 503 once. Checks and sign-ins still work. Free disk space; the node's log says what failed.";
 
 bool store_may_decide(const struct store *store)
 {
@@ -56,7 +61,9 @@ const char *store_trouble(const struct store *store)
         return NOT_EXAMINED;
     if (!store_may_decide(store))
         return membership_trouble(lease_member(store->lease));
-    return store->is_full ? FULL : "";
+    if (store->is_full)
+        return FULL;
+    return store->audit && audit_keeper_trouble(store->audit) ? UNLOGGED : "";
 }
 
 /* While loading, Redis refuses everything with this error. */

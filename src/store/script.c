@@ -1,5 +1,6 @@
 #include "script.h"
 #include "access.h"
+#include "audit_keep.h"
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/log.h"
@@ -46,7 +47,7 @@ struct script_call {
     uint64_t number;   /* of the change, as last sent; 0: none */
     bool is_eval;      /* Redis did not know the script, so its text was sent */
     bool must_eval;    /* the same, but only after WAIT has been answered */
-    unsigned due;      /* replies pending */
+    unsigned due;      /* replies pending, and syncs of the audit log */
     struct arena kept; /* the script's reply while WAIT is pending */
     enum store_result result;
     const struct redis_reply *reply;
@@ -128,7 +129,23 @@ static bool has_store(const struct store *store)
     return identity_known(lease_identity(store->lease))[0] && RULE(RULE_STORE_ID);
 }
 
-/* KEYS[1] for epilogue.lua; none if no store is known yet. Call it in the order in which the calls are sent. */
+/* The chain of the node's audit log, whatever else is told. */
+static void append_log(const struct script_call *call, struct buf *out)
+{
+    char name[STORE_NAME_BYTES];
+
+    if (!call->store->audit)
+        return;
+    snprintf(name, sizeof name, "%slog:%s", call->store->prefix, audit_keeper_chain(call->store->audit));
+    redis_command_append(out, text_of(name));
+}
+
+static size_t key_count(const struct store *store)
+{
+    return (size_t)has_store(store) + (store->audit != NULL);
+}
+
+/* The first key for epilogue.lua; none if no store is known yet. Call it in the order in which the calls are sent. */
 static void append_store(struct script_call *call, struct buf *out)
 {
     struct store *store = call->store;
@@ -138,17 +155,14 @@ static void append_store(struct script_call *call, struct buf *out)
     char name[STORE_NAME_BYTES];
     int len = snprintf(name, sizeof name, "%sstore:%s", store->prefix, identity_known(lease_identity(store->lease)));
 
-    if (!has_store(store)) {
-        redis_command_append(out, TEXT("0"));
+    if (!has_store(store))
         return;
-    }
     if (call->class == SCRIPT_CHANGE && lease_member(store->lease))
         call->number = promises_next(promises);
     if (answered > 0 || call->number > 0)
         len += snprintf(name + len, sizeof name - (size_t)len, ":%s:%" PRIu64, promises_maker(promises), answered);
     if (call->number > 0)
         snprintf(name + len, sizeof name - (size_t)len, ":%" PRIu64, call->number);
-    redis_command_append(out, TEXT("1"));
     redis_command_append(out, text_of(name));
 }
 
@@ -213,6 +227,14 @@ static void call_in_any_case(struct script_call *call)
         call_send(call);
 }
 
+/* While the audit log cannot be written, only those changes run that also run when Redis is full: they end something,
+ * or people need them to get there. */
+static bool log_forbids(const struct store *store, enum script script, enum script_link link)
+{
+    return link == SCRIPT_CHANGES && store->audit && audit_keeper_trouble(store->audit) &&
+           !text_starts_with(LUA_SCRIPTS[script].body, TEXT("#!lua flags=allow-oom"));
+}
+
 void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
                        const struct text *argv, script_done *done, void *arg)
 {
@@ -228,7 +250,8 @@ void store_call_script(struct store *store, enum script script, enum script_link
     }
     /* A Redis that is not durable must not acknowledge a change or grant a lease. Reading from it is harmless if it
      * holds our store. */
-    if (store->is_closing || identity_strange(lease_identity(store->lease)) || (link != SCRIPT_READS && store->unfit))
+    if (store->is_closing || identity_strange(lease_identity(store->lease)) || (link != SCRIPT_READS && store->unfit) ||
+        log_forbids(store, script, link))
         refuse(call);
     else
         call_send(call);
@@ -263,7 +286,7 @@ static void send_script(struct script_call *call)
     struct buf out;
 
     buf_init(&out, 2 * COMMAND_MAX_BYTES);
-    redis_command_begin(&out, call->argument_count + (has_store(call->store) ? 4 : 3));
+    redis_command_begin(&out, call->argument_count + 3 + key_count(call->store));
     if (call->is_eval) {
         redis_command_append(&out, TEXT("EVAL"));
         redis_command_append(&out, LUA_SCRIPTS[call->script].body);
@@ -271,7 +294,9 @@ static void send_script(struct script_call *call)
         redis_command_append(&out, TEXT("EVALSHA"));
         redis_command_append(&out, (struct text){call->store->script_sha1[call->script], SCRIPT_SHA1_HEX_BYTES});
     }
+    redis_command_append(&out, (struct text[]){TEXT("0"), TEXT("1"), TEXT("2")}[key_count(call->store)]);
     append_store(call, &out);
+    append_log(call, &out);
     buf_append_text(&out, buf_text(&call->command));
     CHECK(!out.failed);
     redis_link_call_raw(call_link(call), buf_text(&out), script_answered, call);
@@ -431,9 +456,40 @@ static const struct redis_reply *copy_reply(struct arena *arena, const struct re
     return copy;
 }
 
+/* Sign-ins and step-ups are answered although the log cannot be written: whoever fills a disk must not lock everyone
+ * out, and a right password must not differ from a wrong one. Their events wait in Redis. */
+static bool may_go_unlogged(enum script script)
+{
+    return script == SCRIPT_session_create || script == SCRIPT_login_fail || script == SCRIPT_session_step_up;
+}
+
+static void on_logged(void *arg, bool is_synced)
+{
+    struct script_call *call = arg;
+    struct store *store = call->store;
+
+    if (!is_synced && call->result == STORE_OK && !may_go_unlogged(call->script))
+        call->result = STORE_UNKNOWN;
+    if (--call->due == 0)
+        call_finish(call, call->reply);
+    if (--store->logging == 0 && store->waits_for_log)
+        store_log_is_quiet(store);
+}
+
+/* What scripts wrote is on disk before it is answered. */
+static void log_events(struct script_call *call, const struct redis_reply *events)
+{
+    if (!events || !call->store->audit)
+        return;
+    call->due++;
+    call->store->logging++;
+    audit_keeper_log(call->store->audit, events, on_logged, call);
+}
+
 static void script_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct script_call *call = arg;
+    const struct redis_reply *events = outcome == REDIS_REPLIED ? audit_events_take(&reply) : NULL;
     struct redis_reply rest = {.type = REPLY_ARRAY};
     bool is_unknown = outcome == REDIS_REPLIED && text_equal(reply_error_kind(reply), TEXT("NOSCRIPT"));
 
@@ -448,6 +504,7 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
     /* Some of these scripts write counters, so STORE_UNAVAILABLE (not done) would claim too much. */
     if (call->class == SCRIPT_PLAIN && outcome == REDIS_REPLIED && !store_may_decide(call->store))
         call->result = STORE_UNKNOWN;
+    log_events(call, events);
     if (call->due == 0)
         call_finish(call, &rest);
     else if (outcome == REDIS_REPLIED)
@@ -488,7 +545,8 @@ static void wait_answered(void *arg, enum redis_outcome outcome, const struct re
     /* A script that changed nothing need not wait for replicas. */
     if (call->result == STORE_OK && !is_enough)
         note_too_few(call, outcome, reply);
-    call_finish(call, call->reply);
+    if (call->due == 0)
+        call_finish(call, call->reply);
 }
 
 static void call_finish(struct script_call *call, const struct redis_reply *reply)

@@ -135,7 +135,8 @@ void store_close(struct store *store, void (*closed)(void *arg), void *arg)
     store->is_closing = true;
     store->closed = closed;
     store->closed_arg = arg;
-    store->closing = 3;
+    store->waits_for_log = store->logging > 0;
+    store->closing = 3 + store->waits_for_log;
     promises_stop(lease_promises(store->lease));
     suspensions_stop(lease_suspensions(store->lease));
     redis_group_remove(&store->links, store->reads);
@@ -157,6 +158,12 @@ static void on_link_closed(void *arg)
         redis_sentinel_close(store->sentinel, on_sentinel_closed, store);
     else
         on_sentinel_closed(store);
+}
+
+void store_log_is_quiet(struct store *store)
+{
+    store->waits_for_log = false;
+    on_link_closed(store);
 }
 
 static void on_sentinel_closed(void *arg)

@@ -4,7 +4,7 @@
 -- changes appends ':<node>:<number of the last one>', and to a change ':<its own number>', which is stored together
 -- with the change. A store with a lower number than was acknowledged has lost something.
 -- Returns: what run() returns; other_store, the id found ('' for none); behind, the number found. If events were written
--- and the caller writes an audit log: events, {account, class, entry, {field, value...}}..., what run() returns
+-- and the caller writes an audit log: events, {account, class, entry, {field, value...}, copy}..., what run() returns
 
 local known, node, acknowledged, number
 if KEYS[1] and KEYS[1]:sub(#prefix + 1, #prefix + 6) == 'store:' then
@@ -24,7 +24,7 @@ local reply = run()
 if number and reply[1] == 'ok' then
     redis.call('HSET', K.store(), node, number)
 end
-if #events > 0 and KEYS[#KEYS] and KEYS[#KEYS]:sub(#prefix + 1, #prefix + 4) == 'log:' then
+if #events > 0 and log_chain then
     return {'events', events, reply}
 end
 return reply

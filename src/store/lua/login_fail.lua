@@ -22,8 +22,8 @@ end
 local account = redis.call('HGET', K.user(user), 'account')
 local closed = attempt_fail(counters, now, guard.forgiven)
 if not account then
-    redis.call('XADD', K.strangers(), 'MAXLEN', '~', STRANGERS_KEPT, '*', 'type', 'login.failed', 'ip', ARGV[6],
-               'request_id', ARGV[7])
+    audit_in(K.strangers(), STRANGERS_KEPT, '', 'refused',
+             {'type', 'login.failed', 'actor', '', 'target', '', 'ip', ARGV[6], 'request_id', ARGV[7]})
     return {'ok', closed and 1 or 0, 0}
 end
 

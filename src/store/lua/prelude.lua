@@ -23,6 +23,10 @@ local K = {
     node = function(session) return prefix .. 'node:' .. session end,
     reports = function() return prefix .. 'reports' end,
     report = function(node) return prefix .. 'report:' .. node end,
+    log_heads = function() return prefix .. 'log_heads' end,
+    log_taker = function() return prefix .. 'log_taker' end,
+    log_dropped = function() return prefix .. 'log_dropped' end,
+    unlogged = function(class) return prefix .. 'unlogged:' .. class end,
     lease_max = function() return prefix .. 'lease_max' end,
     key = function(digest) return prefix .. 'key:' .. digest end,
     key_id = function(id) return prefix .. 'id:' .. id end,
@@ -72,6 +76,31 @@ local AUDIT_CLASSES = {[0] = 'people', 'live', 'test', 'refused'}
 
 -- The events that this call has written, for callers that write an audit log (epilogue.lua).
 local events = {}
+local log_chain = KEYS[#KEYS] and KEYS[#KEYS]:sub(#prefix + 1):match('^log:(%x+)$')
+
+-- Where nodes write audit logs, a copy of each event waits in Redis until it is in a log: trails are cut at their bound,
+-- but what no log has is not lost with them. Each class has its own bound, so that a flood displaces only its own kind.
+local UNLOGGED_MAX = 100000
+
+-- Returns the name of the copy in the stream of its class; '' if no node writes a log.
+local function keep_for_log(account, class, entry, fields)
+    if not log_chain and not exists(K.log_heads()) then
+        return ''
+    end
+    local stream = K.unlogged(class)
+    local copy = redis.call('XADD', stream, '*', 'account', account, 'class', class, 'entry', entry,
+                            'by', log_chain or '', unpack(fields))
+    if redis.call('XLEN', stream) > UNLOGGED_MAX then
+        redis.call('INCRBY', K.log_dropped(), redis.call('XTRIM', stream, 'MAXLEN', UNLOGGED_MAX))
+    end
+    return copy
+end
+
+-- Appends an event to a stream, and to what waits for a log. account: '' for none.
+local function audit_in(stream, kept, account, class, fields)
+    local entry = redis.call('XADD', stream, 'MAXLEN', '~', kept, '*', unpack(fields))
+    events[#events + 1] = {account, class, entry, fields, keep_for_log(account, class, entry, fields)}
+end
 
 -- Appends one event to the account's trail. source: {actor, ip, request id, events to keep}. more, if given: {class =
 -- of AUDIT_CLASSES, else 'people'; count = how many requests the event covers; data = {name = value}: what else is to
@@ -90,8 +119,7 @@ local function audit(account, event, target, source, more)
     for _, name in ipairs(names) do
         fields[#fields + 1], fields[#fields + 2] = 'data:' .. name, more.data[name]
     end
-    local entry = redis.call('XADD', K.audit(account, class), 'MAXLEN', '~', source[4], '*', unpack(fields))
-    events[#events + 1] = {account, class, entry, fields}
+    audit_in(K.audit(account, class), source[4], account, class, fields)
 end
 
 -- The class of an event by this actor on this key.

@@ -7,7 +7,8 @@ local EVENTS_KEPT = 10000
 
 if ARGV[2] ~= (redis.call('HGET', K.store(), 'durability') or 'observed') then
     redis.call('HSET', K.store(), 'durability', ARGV[2])
-    redis.call('XADD', K.store_audit(), 'MAXLEN', '~', EVENTS_KEPT, '*', 'type', 'store.durability_' .. ARGV[2],
-               'actor', ARGV[3], 'target', redis.call('HGET', K.store(), 'id'), 'ip', '', 'request_id', '')
+    audit_in(K.store_audit(), EVENTS_KEPT, '', 'people',
+             {'type', 'store.durability_' .. ARGV[2], 'actor', ARGV[3], 'target', redis.call('HGET', K.store(), 'id'),
+              'ip', '', 'request_id', ''})
 end
 return {'ok'}

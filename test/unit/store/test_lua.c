@@ -277,12 +277,12 @@ Test(lua, events_are_told_to_who_logs_them)
     } CASES[] = {
         {BODY, "0", "(ok 5)"},
         {BODY, "1 t:store:aa", "(ok 5)"},
-        {BODY, "1 t:log:c1",
+        {BODY, "1 t:log:c1c1",
          "(events ((acct_A test *-* (type x.y actor usr_U target key_1 ip 192.0.2.1 request_id req_1 count 3 data:a 1 "
-         "data:b 2)) (acct_A people *-* (type x.z actor operator target usr_U ip  request_id ))) (ok 5))"},
-        {BODY, "2 t:store:aa t:log:c1", "(events (*) (ok 5))"},
-        {BODY, "2 t:store:ab t:log:c1", "(other_store aa)"},
-        {"return {'ok'}", "2 t:store:aa t:log:c1", "(ok)"},
+         "data:b 2) *-*) (acct_A people *-* (type x.z actor operator target usr_U ip  request_id ) *-*)) (ok 5))"},
+        {BODY, "2 t:store:aa t:log:c1c1", "(events (*) (ok 5))"},
+        {BODY, "2 t:store:ab t:log:c1c1", "(other_store aa)"},
+        {"return {'ok'}", "2 t:store:aa t:log:c1c1", "(ok)"},
     };
 
     STEPS({"HSET t:store id aa", "1"});
@@ -294,6 +294,59 @@ Test(lua, events_are_told_to_who_logs_them)
     }
     STEPS({"XRANGE t:acct:acct_A:audit:test - + COUNT 1", "((* (type x.y * count 3 data:a 1 data:b 2)))"},
           {"XLEN t:acct:acct_A:audit", "4"});
+}
+
+/* Copies of events for logs: none where no node writes one, and each class with its own bound. */
+Test(lua, events_wait_for_a_log)
+{
+    static const char REFUSED[] = "audit('acct_A', 'x', 'y', {'', '', '', 9}, {class = 'refused'}) return {'ok'}";
+    static const char PEOPLE[] = "audit('acct_A', 'x', 'y', {'operator', '', '', 9}, {data = {a = '1'}}) return {'ok'}";
+
+    free(run_body(PEOPLE, "0"));
+    STEPS({"EXISTS t:unlogged:people", "0"}, {"@audit_unlogged '' 60000 10", "(ok 0 0 0 0)"});
+    free(run_body(REFUSED, "1 t:log:c1c1"));
+    STEPS({"XLEN t:unlogged:refused", "1"}, {"@audit_heads d2d2 '' 8", "(ok)"}, {"EXISTS t:log_heads", "0"},
+          {"@audit_heads d2d2 1+2+x 8", "(ok)"}, {"HLEN t:log_heads", "0"}, /* long ago */
+          {"@audit_unlogged d2d2 60000 10", "(ok 1 * 0 0)"});
+    STEPS({"HSET t:log_heads d2d2 $now", "1"});
+    free(run_body(PEOPLE, "0"));
+    STEPS({"@audit_unlogged '' 60000 10", "(ok 2 * 0 1)"}, /* a command takes none */
+          {"@audit_unlogged d2d2 60000 10",
+           "(ok 2 * 0 1 (acct_A people *-* (type x actor operator target y ip  request_id  data:a 1) *-* ))"},
+          {"@audit_unlogged e3e3 60000 10", "(ok 2 * 0 1)"}, /* another node is about it */
+          {"PTTL t:log_taker", "~30000"}, {"DEL t:log_taker", "1"}, {"@audit_unlogged e3e3 0 1", "(ok 2 * 0 1 (*))"},
+          {"@audit_unlogged e3e3 0 10", "(ok 2 * 0 1 (*) (* c1c1))"},
+          {"XREVRANGE t:unlogged:refused + - COUNT 1", NULL}, {"@audit_logged people 1-1 refused 1-1", "(ok)"});
+}
+
+Test(lua, events_that_wait_have_a_bound)
+{
+    static const char FILL[] = "for i = 1, 100000 do redis.call('XADD', K.unlogged('refused'), '*', 'a', 'b') end "
+                               "return {'ok'}";
+    static const char REFUSED[] = "audit('acct_A', 'x', 'y', {'', '', '', 9}, {class = 'refused'}) return {'ok'}";
+    static const char PEOPLE[] = "audit('acct_A', 'x', 'y', {'', '', '', 9}) return {'ok'}";
+
+    free(run_body(PEOPLE, "1 t:log:c1c1"));
+    free(run_body(FILL, "0"));
+    for (size_t i = 0; i < 3; i++)
+        free(run_body(REFUSED, "1 t:log:c1c1"));
+    STEPS({"XLEN t:unlogged:refused", "100000"}, {"GET t:log_dropped", "3"}, {"XLEN t:unlogged:people", "1"},
+          {"@audit_unlogged '' 60000 10", "(ok 100001 * 3 0)"});
+}
+
+/* Each node notes the chains that follow its own, in a ring. */
+Test(lua, audit_heads)
+{
+    STEPS({"HSET t:log_heads a1 $now b2 $now c3 $now d4 1", "4"}, {"@audit_heads b2 '' 1", "(ok c3 *)"},
+          {"@audit_heads c3 '' 8", "(ok a1 * b2 *)"}, {"HEXISTS t:log_heads d4", "0"},
+          {"@audit_heads b3 '' 2", "(ok c3 * a1 *)"}, {"HLEN t:log_heads", "3"});
+}
+
+Test(lua, audit_logged)
+{
+    STEPS({"XADD t:unlogged:live 1-1 a b", "1-1"}, {"XADD t:unlogged:live 1-2 a b", "1-2"},
+          {"XADD t:unlogged:test 1-1 a b", "1-1"}, {"@audit_logged live 1-1 test 1-1 people 1-1", "(ok)"},
+          {"XRANGE t:unlogged:live - +", "((1-2 (a b)))"}, {"XLEN t:unlogged:test", "0"});
 }
 
 Test(lua, store_durability)
@@ -867,7 +920,7 @@ Test(lua, login_fail)
          "((* (type login.failed actor  target usr_U ip 192.0.2.1 request_id req_1)))"},
         {FAIL("''", "pair:q,"), "(ok 0 0)"}, {FAIL("usr_X", "pair:q,"), "(ok 0 0)"},
         {"XLEN t:acct:acct_A:audit:refused", "1"},
-        {"XRANGE t:strangers - +", "((* (type login.failed ip 192.0.2.1 request_id req_1)) (*))"},
+        {"XRANGE t:strangers - +", "((* (type login.failed actor  target  ip 192.0.2.1 request_id req_1)) (*))"},
         {"HGET t:user:usr_U wrong_codes", "nil"},
         {"@login_fail usr_U a pair:r, 1 192.0.2.1 req_1 100 usr_U", "(ok 0 0)"},
         {"XREVRANGE t:acct:acct_A:audit:refused + - COUNT 1", "((* (type step_up.failed actor usr_U target usr_U *)))"},

@@ -1,0 +1,44 @@
+/* A node's audit log: a file of chained lines (core/audit_line.h), each synced to disk before whoever appended it is
+ * told. Lines that come while a sync is under way share the next one. Writing and syncing run on a thread that ends
+ * with them; everything else runs on the loop.
+ *
+ * The file belongs to one node: it is locked. The chain goes on where the file ends. If a write fails, the end is read
+ * again before the next one: a line that was not written whole is told by a line AUDIT_LINE_TORN, and lines that were
+ * written whole but not confirmed stay. */
+#pragma once
+#include "base/attr.h"
+#include "core/audit_line.h"
+#include <uv.h>
+
+struct audit_log;
+
+struct audit_log_settings {
+    const char *path;
+    struct keyring *keyring;
+};
+
+/* Opens the file, and creates it (0600) if there is none. NULL with one sentence in ret_why if it cannot be opened, is
+ * not a regular file, or is another node's. */
+struct audit_log *audit_log_open(uv_loop_t *loop, const struct audit_log_settings *settings, struct buf *ret_why);
+/* Call before the first line. node: its name, as 'chatelaine status' shows it; the node knows it once it listens. */
+void audit_log_name(struct audit_log *log, const char *node);
+/* Calls synced after the callbacks of each sync, done or failed. */
+void audit_log_watch(struct audit_log *log, void (*synced)(void *arg), void *arg);
+/* Waits for a sync under way; nothing may be waiting behind it. closed (may be NULL) runs later. */
+void audit_log_close(struct audit_log *log, void (*closed)(void *arg), void *arg);
+
+/* is_synced: the line is on disk. False: it may not be. */
+typedef void audit_logged(void *arg, bool is_synced);
+/* Copies the line; its node is the log's. done runs once, later. */
+void audit_log_append(struct audit_log *log, const struct audit_line *line, audit_logged *done, void *arg);
+
+/* Goes on in a new file at the same path, because the old one was moved away; a line in it names the chain's head. On
+ * failure false, with one sentence in ret_why, and lines still go to the old file. */
+MUST_CHECK bool audit_log_reopen(struct audit_log *log, struct buf *ret_why);
+
+/* NULL, or why the last write failed. */
+const char *audit_log_trouble(const struct audit_log *log);
+/* The name of the chain. */
+const char *audit_log_chain(const struct audit_log *log);
+/* What is on disk. */
+void audit_log_head(const struct audit_log *log, struct audit_published *ret_published);

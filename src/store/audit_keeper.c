@@ -1,0 +1,550 @@
+#include "store/audit_keeper.h"
+
+#include "access.h"
+#include "audit_events.h"
+#include "audit_keep.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "state.h"
+#include "verb_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TICK_MS = 1000,
+    FIRST_TICK_MS = 100,
+    HEADS_EVERY = 60,
+    TAKE_EVERY = 10,
+    RESUME_EVERY = 5,
+    TAKE_AGE_MS = 60 * 1000,
+    TAKEN_MAX = 100,
+    /* Each chain is noted by so many others: enough that one of them is out of reach, and few enough for many nodes. */
+    HEADS_NOTED = 8,
+    COPY_BYTES = 48,
+    COPIES_PER_CALL = 500,
+    MS_PER_S = 1000,
+};
+
+/* A copy in Redis of an event that is synced now. */
+struct copy {
+    size_t class;
+    char name[COPY_BYTES];
+};
+
+/* What was last noted of another chain. */
+struct noted {
+    char chain[AUDIT_CHAIN_CHARS + 1];
+    uint64_t seq, event_seq;
+};
+
+struct audit_keeper {
+    struct store *store;
+    struct audit_log *log;
+    struct keyring *keyring;
+    uv_timer_t timer;
+    uint64_t ticks;
+    struct copy *copies;
+    size_t copy_count, copy_room;
+    struct noted *noted;
+    size_t noted_count;
+    bool is_taking, is_exchanging, is_ending, has_published;
+    struct log_pause altered_pause;
+    void (*ended)(void *arg);
+    void *ended_arg;
+};
+
+/* As AUDIT_CLASSES in prelude.lua. */
+static const struct text CLASS_NAMES[AUDIT_CLASSES] = {{"people", 6}, {"live", 4}, {"test", 4}, {"refused", 7}};
+
+static bool class_read(const struct redis_reply *reply, size_t *ret_class)
+{
+    struct text name;
+
+    if (!reply_text(reply, &name))
+        return false;
+    for (*ret_class = 0; *ret_class < AUDIT_CLASSES; ++*ret_class)
+        if (text_equal(name, CLASS_NAMES[*ret_class]))
+            return true;
+    return false;
+}
+
+/* Copies that are no longer needed. If this is lost they are taken over later, and logged once more. */
+
+static void on_forgotten(UNUSED void *arg, UNUSED enum store_result result, UNUSED const struct redis_reply *reply)
+{
+}
+
+static void forget(struct audit_keeper *keeper, const struct copy *copies, size_t count)
+{
+    struct text *argv = mem_alloc(2 * count * sizeof *argv);
+
+    for (size_t i = 0; i < count; i++) {
+        argv[2 * i] = CLASS_NAMES[copies[i].class];
+        argv[2 * i + 1] = text_of(copies[i].name);
+    }
+    store_call_script(keeper->store, SCRIPT_audit_logged, SCRIPT_READS, 2 * count, argv, on_forgotten, NULL);
+    free(argv);
+}
+
+static void on_synced(void *arg)
+{
+    struct audit_keeper *keeper = arg;
+
+    for (size_t i = 0; i < keeper->copy_count; i += COPIES_PER_CALL) {
+        size_t left = keeper->copy_count - i;
+
+        forget(keeper, keeper->copies + i, left < COPIES_PER_CALL ? left : COPIES_PER_CALL);
+    }
+    keeper->copy_count = 0;
+}
+
+static void add_copy(struct audit_keeper *keeper, const struct copy *copy)
+{
+    if (copy->name[0] == '\0')
+        return;
+    if (keeper->copy_count == keeper->copy_room) {
+        keeper->copy_room = keeper->copy_room ? 2 * keeper->copy_room : 64;
+        keeper->copies = mem_resize(keeper->copies, keeper->copy_room * sizeof *keeper->copies);
+    }
+    keeper->copies[keeper->copy_count++] = *copy;
+}
+
+/* Events */
+
+/* The events of one reply. */
+struct batch {
+    struct audit_keeper *keeper;
+    size_t due;
+    bool has_failed;
+    audit_logged *done;
+    void *arg;
+};
+
+struct pending {
+    struct batch *batch;
+    struct copy copy;
+};
+
+static void batch_part_over(struct batch *batch, bool is_synced)
+{
+    batch->has_failed |= !is_synced;
+    if (--batch->due > 0)
+        return;
+    batch->done(batch->arg, !batch->has_failed);
+    free(batch);
+}
+
+static void on_logged(void *arg, bool is_synced)
+{
+    struct pending *pending = arg;
+    struct batch *batch = pending->batch;
+
+    if (is_synced)
+        add_copy(batch->keeper, &pending->copy);
+    free(pending);
+    batch_part_over(batch, is_synced);
+}
+
+static void add_datum(struct audit_line *line, struct text name, struct text value)
+{
+    if (line->data_count < AUDIT_LINE_DATA_MAX)
+        line->data[line->data_count++] = (struct audit_line_datum){name, value};
+}
+
+/* from: the chain of the node that should have logged it, or "command"; empty: this is the node. */
+static void append_event(struct audit_keeper *keeper, const struct audit_event *event, const struct id *account,
+                         struct text from, struct pending *pending)
+{
+    struct audit_line line = {.time_ms = event->created_ms,
+                              .id = id_text(&event->id),
+                              .account = id_text(account),
+                              .type = event->type,
+                              .actor = event->actor,
+                              .target = event->target,
+                              .ip = event->ip,
+                              .request_id = event->request_id};
+    char count[24];
+
+    for (size_t i = 0; i < event->data_count; i++)
+        add_datum(&line, event->data[i].name, event->data[i].value);
+    snprintf(count, sizeof count, "%" PRId64, event->count);
+    if (event->count > 0)
+        add_datum(&line, TEXT("count"), text_of(count));
+    if (from.len > 0)
+        add_datum(&line, TEXT("taken_over_from"), from);
+    audit_log_append(keeper->log, &line, on_logged, pending);
+}
+
+static bool read_event(const struct redis_reply *item, struct audit_event *ret_event, struct id *ret_account,
+                       struct copy *ret_copy)
+{
+    struct text account;
+
+    *ret_event = (struct audit_event){0};
+    *ret_account = (struct id){0};
+    return reply_text(reply_at(item, 0), &account) &&
+           (account.len == 0 || id_parse(ID_ACCOUNT, account, ret_account)) &&
+           class_read(reply_at(item, 1), &ret_copy->class) &&
+           audit_entry_read(reply_at(item, 2), ret_copy->class, ret_account, ret_event) &&
+           audit_fields_read(reply_at(item, 3), ret_event) &&
+           reply_chars(reply_at(item, 4), ret_copy->name, sizeof ret_copy->name);
+}
+
+static struct batch *batch_begin(struct audit_keeper *keeper, size_t due, audit_logged *done, void *arg)
+{
+    struct batch *batch = mem_alloc(sizeof *batch);
+
+    *batch = (struct batch){.keeper = keeper, .due = due, .done = done, .arg = arg};
+    return batch;
+}
+
+void audit_keeper_log(struct audit_keeper *keeper, const struct redis_reply *events, audit_logged *done, void *arg)
+{
+    struct batch *batch = batch_begin(keeper, events->count, done, arg);
+    struct audit_event event;
+    struct id account;
+
+    CHECK(events->count > 0);
+    for (size_t i = 0; i < events->count; i++) {
+        struct pending *pending = mem_alloc(sizeof *pending);
+
+        pending->batch = batch;
+        if (!read_event(reply_at(events, i), &event, &account, &pending->copy)) {
+            /* Our own script returned it: it must not be lost in silence. */
+            store_malformed(keeper->store, "event");
+            event = (struct audit_event){.type = TEXT("log.malformed")};
+            account = (struct id){0};
+        }
+        append_event(keeper, &event, &account, TEXT(""), pending);
+    }
+}
+
+const struct redis_reply *audit_events_take(const struct redis_reply **reply)
+{
+    const struct redis_reply *events = reply_at(*reply, 1), *rest = reply_at(*reply, 2);
+    struct text word;
+
+    if (!rest || (*reply)->count != 3 || !reply_text(reply_at(*reply, 0), &word) || !text_equal(word, TEXT("events")) ||
+        events->type != REPLY_ARRAY || events->count == 0)
+        return NULL;
+    *reply = rest;
+    return events;
+}
+
+/* Taking over */
+
+static void on_taken_over(void *arg, UNUSED bool is_synced)
+{
+    struct audit_keeper *keeper = arg;
+
+    keeper->is_taking = false;
+}
+
+static struct text taken_from(const struct redis_reply *item)
+{
+    struct text chain;
+
+    return reply_text(reply_at(item, 5), &chain) && chain.len > 0 ? chain : TEXT("command");
+}
+
+/* Whoever writes to Redis may have left something else there. It is told, and goes. */
+static void take_over(struct audit_keeper *keeper, const struct redis_reply *item, struct batch *batch)
+{
+    struct pending *pending = mem_alloc(sizeof *pending);
+    struct audit_event event;
+    struct id account;
+    bool is_event = read_event(item, &event, &account, &pending->copy);
+
+    pending->batch = batch;
+    if (!is_event) {
+        store_malformed(keeper->store, "event that is in no log");
+        if (class_read(reply_at(item, 1), &pending->copy.class) &&
+            reply_chars(reply_at(item, 4), pending->copy.name, sizeof pending->copy.name))
+            forget(keeper, &pending->copy, 1);
+        free(pending);
+        batch_part_over(batch, false);
+        return;
+    }
+    metric_add(METRIC_AUDIT_LOG_TAKEN_OVER, 1);
+    append_event(keeper, &event, &account, taken_from(item), pending);
+}
+
+static bool read_backlog(const struct redis_reply *reply, struct audit_backlog *ret_backlog)
+{
+    int64_t has_logs;
+
+    if (!reply_integer(reply_at(reply, 0), &ret_backlog->count) ||
+        !reply_integer(reply_at(reply, 1), &ret_backlog->oldest_ms) ||
+        !reply_integer(reply_at(reply, 2), &ret_backlog->dropped) || !reply_integer(reply_at(reply, 3), &has_logs))
+        return false;
+    ret_backlog->has_logs = has_logs != 0;
+    return true;
+}
+
+static void note_backlog(const struct audit_backlog *backlog)
+{
+    metric_set(METRIC_AUDIT_UNLOGGED, backlog->count);
+    metric_set(METRIC_AUDIT_UNLOGGED_AGE, backlog->oldest_ms / MS_PER_S);
+    metric_set(METRIC_AUDIT_DROPPED, backlog->dropped);
+}
+
+static void unlogged_found(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct audit_keeper *keeper = arg;
+    struct audit_backlog backlog;
+
+    if (result == STORE_OK && read_backlog(reply, &backlog))
+        note_backlog(&backlog);
+    if (result != STORE_OK || reply->count <= 4 || keeper->is_ending) {
+        keeper->is_taking = false;
+        return;
+    }
+    struct batch *batch = batch_begin(keeper, reply->count - 4, on_taken_over, keeper);
+    for (size_t i = 4; i < reply->count; i++)
+        take_over(keeper, reply_at(reply, i), batch);
+}
+
+static void call_unlogged(struct store *store, struct text chain, script_done *done, void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add(&args, chain);
+    args_add_int(&args, TAKE_AGE_MS);
+    args_add_int(&args, TAKEN_MAX);
+    store_call_script(store, SCRIPT_audit_unlogged, SCRIPT_READS, args.count, args.argv, done, arg);
+}
+
+static void take(struct audit_keeper *keeper)
+{
+    if (keeper->is_taking || keeper->is_ending)
+        return;
+    keeper->is_taking = true;
+    /* A log that cannot be written takes nothing over, and leaves that to others. */
+    call_unlogged(keeper->store, audit_log_trouble(keeper->log) ? TEXT("") : text_of(audit_log_chain(keeper->log)),
+                  unlogged_found, keeper);
+}
+
+struct backlog_call {
+    audit_backlog_found *done;
+    void *arg;
+};
+
+static void backlog_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct backlog_call call = *(struct backlog_call *)arg;
+    struct audit_backlog backlog = {0};
+
+    free(arg);
+    if (result == STORE_OK && !read_backlog(reply, &backlog))
+        result = STORE_UNAVAILABLE;
+    call.done(call.arg, result, &backlog);
+}
+
+void audit_backlog_read(struct store *store, audit_backlog_found *done, void *arg)
+{
+    struct backlog_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct backlog_call){done, arg};
+    call_unlogged(store, TEXT(""), backlog_called, call);
+}
+
+/* Heads */
+
+static struct noted *noted_of(struct audit_keeper *keeper, const char *chain)
+{
+    for (size_t i = 0; i < keeper->noted_count; i++)
+        if (strcmp(keeper->noted[i].chain, chain) == 0)
+            return &keeper->noted[i];
+    keeper->noted = mem_resize(keeper->noted, (keeper->noted_count + 1) * sizeof *keeper->noted);
+    struct noted *noted = &keeper->noted[keeper->noted_count++];
+    *noted = (struct noted){0};
+    memcpy(noted->chain, chain, sizeof noted->chain);
+    return noted;
+}
+
+static void on_own_logged(UNUSED void *arg, UNUSED bool is_synced)
+{
+}
+
+static void append_head(struct audit_keeper *keeper, const struct audit_published *other)
+{
+    char seq[24];
+    struct audit_line line = {.time_ms = clock_wall_ms(),
+                              .type = TEXT(AUDIT_LINE_HEAD),
+                              .data_count = 4,
+                              .data = {{TEXT("chain"), text_of(other->head.chain)},
+                                       {TEXT("node"), text_of(other->node)},
+                                       {TEXT("seq"), {0}},
+                                       {TEXT("mac"), text_of(other->head.mac)}}};
+
+    snprintf(seq, sizeof seq, "%" PRIu64, other->head.seq);
+    line.data[2].value = text_of(seq);
+    audit_log_append(keeper->log, &line, on_own_logged, keeper);
+}
+
+/* A chain that only notes heads itself brings nothing new; otherwise idle nodes would make each other write for ever.
+ * A head that is lower than before was put back by somebody who writes to Redis. */
+static void note_head(struct audit_keeper *keeper, struct text chain, struct text value)
+{
+    struct audit_published other;
+
+    if (!audit_published_read(keeper->keyring, chain, value, &other)) {
+        if (store_may_log(keeper->store, &keeper->altered_pause))
+            LOG(LOG_WARN, "the head of another audit log was altered in Redis", log_text("chain", chain));
+        return;
+    }
+    struct noted *noted = noted_of(keeper, other.head.chain);
+    if (noted->seq > 0 && other.event_seq <= noted->event_seq)
+        return;
+    noted->seq = other.head.seq;
+    noted->event_seq = other.event_seq;
+    append_head(keeper, &other);
+}
+
+static void heads_exchanged(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct audit_keeper *keeper = arg;
+    struct text chain, value;
+
+    keeper->is_exchanging = false;
+    keeper->has_published &= result == STORE_OK;
+    if (result != STORE_OK || keeper->is_ending)
+        return;
+    for (size_t i = 0; i + 1 < reply->count; i += 2)
+        if (reply_text(reply_at(reply, i), &chain) && reply_text(reply_at(reply, i + 1), &value))
+            note_head(keeper, chain, value);
+}
+
+static void exchange_heads(struct audit_keeper *keeper, script_done *done)
+{
+    char storage[512];
+    struct audit_published own;
+    struct script_args args;
+    struct buf head;
+
+    audit_log_head(keeper->log, &own);
+    buf_init_fixed(&head, storage, sizeof storage);
+    if (own.head.seq > 0)
+        audit_published_print(keeper->keyring, &own, &head);
+    args_begin(&args);
+    args_add(&args, text_of(own.head.chain));
+    args_add(&args, buf_text(&head));
+    args_add_int(&args, HEADS_NOTED);
+    keeper->is_exchanging = true;
+    keeper->has_published |= own.head.seq > 0;
+    store_call_script(keeper->store, SCRIPT_audit_heads, SCRIPT_READS, args.count, args.argv, done, keeper);
+}
+
+/* Life */
+
+/* A line that tells of nothing but the log. */
+static void append_own(struct audit_keeper *keeper, struct text type, audit_logged *done)
+{
+    const struct audit_line line = {.time_ms = clock_wall_ms(), .type = type};
+
+    audit_log_append(keeper->log, &line, done, keeper);
+}
+
+/* Publishes the first head at once: from then on commands know that a log is written. */
+static void on_tick(uv_timer_t *timer)
+{
+    struct audit_keeper *keeper = timer->data;
+    bool has_trouble = audit_log_trouble(keeper->log);
+
+    if (keeper->ticks++ == 0)
+        append_own(keeper, TEXT(AUDIT_LINE_STARTED), on_own_logged);
+    else if (has_trouble && keeper->ticks % RESUME_EVERY == 0)
+        append_own(keeper, TEXT(AUDIT_LINE_RESUMED), on_own_logged);
+    if (!store_is_ready(keeper->store))
+        return;
+    if (keeper->ticks % TAKE_EVERY == 0)
+        take(keeper);
+    if (has_trouble)
+        return;
+    if ((!keeper->has_published || keeper->ticks % HEADS_EVERY == 0) && !keeper->is_exchanging)
+        exchange_heads(keeper, heads_exchanged);
+}
+
+void audit_keeper_hurry(struct audit_keeper *keeper)
+{
+    if (keeper->is_ending)
+        return;
+    take(keeper);
+    if (!keeper->is_exchanging)
+        exchange_heads(keeper, heads_exchanged);
+}
+
+struct audit_keeper *audit_keeper_create(struct store *store, struct audit_log *log)
+{
+    struct audit_keeper *keeper = mem_alloc(sizeof *keeper);
+
+    keeper->store = store;
+    keeper->log = log;
+    keeper->keyring = store->settings.keyring;
+    CHECK(uv_timer_init(store->loop, &keeper->timer) == 0);
+    keeper->timer.data = keeper;
+    CHECK(uv_timer_start(&keeper->timer, on_tick, FIRST_TICK_MS, TICK_MS) == 0);
+    audit_log_watch(log, on_synced, keeper);
+    store->audit = keeper;
+    return keeper;
+}
+
+const char *audit_keeper_chain(const struct audit_keeper *keeper)
+{
+    return audit_log_chain(keeper->log);
+}
+
+const char *audit_keeper_trouble(const struct audit_keeper *keeper)
+{
+    return audit_log_trouble(keeper->log);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct audit_keeper *keeper = handle->data;
+
+    keeper->ended(keeper->ended_arg);
+}
+
+static void on_last_published(void *arg, UNUSED enum store_result result, UNUSED const struct redis_reply *reply)
+{
+    struct audit_keeper *keeper = arg;
+
+    uv_close((uv_handle_t *)&keeper->timer, on_timer_closed);
+}
+
+static void on_end_logged(void *arg, UNUSED bool is_synced)
+{
+    struct audit_keeper *keeper = arg;
+
+    if (store_is_ready(keeper->store))
+        exchange_heads(keeper, on_last_published);
+    else
+        uv_close((uv_handle_t *)&keeper->timer, on_timer_closed);
+}
+
+void audit_keeper_end(struct audit_keeper *keeper, void (*ended)(void *arg), void *arg)
+{
+    keeper->is_ending = true;
+    keeper->ended = ended;
+    keeper->ended_arg = arg;
+    CHECK(uv_timer_stop(&keeper->timer) == 0);
+    append_own(keeper, TEXT(AUDIT_LINE_ENDED), on_end_logged);
+}
+
+void audit_keeper_destroy(struct audit_keeper *keeper)
+{
+    if (!keeper)
+        return;
+    audit_log_watch(keeper->log, NULL, NULL);
+    free(keeper->copies);
+    free(keeper->noted);
+    free(keeper);
+}

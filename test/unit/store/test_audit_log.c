@@ -1,0 +1,267 @@
+#include "store/audit_log.h"
+
+#include "leak_guard.h"
+#include "process.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILE_MAX = 64 * 1024 };
+
+static uv_loop_t loop;
+static struct keyring *keyring;
+static char folder[] = "/tmp/chatelaine-audit-XXXXXX", path[64];
+
+static void begin(void)
+{
+    static const uint8_t MASTER[1][KEYRING_MASTER_BYTES] = {{7}};
+
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/a.log", folder);
+    cr_assert_eq(uv_loop_init(&loop), 0);
+    keyring = keyring_create(MASTER, 1);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+static void end(void)
+{
+    cr_assert_eq(uv_loop_close(&loop), 0, "a handle is left");
+    keyring_destroy(keyring);
+    folder_remove(folder);
+    leak_guard();
+}
+
+TestSuite(audit_log_file, .init = begin, .fini = end);
+
+static struct audit_log *open_log(void)
+{
+    char why_storage[256];
+    struct buf why;
+
+    buf_init_fixed(&why, why_storage, sizeof why_storage);
+    struct audit_log *log = audit_log_open(&loop, &(struct audit_log_settings){.path = path, .keyring = keyring}, &why);
+    cr_assert(log, "%.*s", TEXT_ARG(buf_text(&why)));
+    audit_log_name(log, "n1");
+    return log;
+}
+
+static void close_log(struct audit_log *log)
+{
+    audit_log_close(log, NULL, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+static unsigned synced, failed;
+
+static void on_logged(void *arg, bool is_synced)
+{
+    (void)arg;
+    synced += is_synced;
+    failed += !is_synced;
+}
+
+static void append(struct audit_log *log, const char *type)
+{
+    audit_log_append(log, &(struct audit_line){.time_ms = 1, .type = text_of(type)}, on_logged, NULL);
+}
+
+static void append_now(struct audit_log *log, const char *type)
+{
+    append(log, type);
+    uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+static size_t read_file(const char *name, char *ret_content)
+{
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, ret_content, FILE_MAX - 1);
+
+    ret_content[got] = '\0';
+    if (fd >= 0)
+        close(fd);
+    return (size_t)got;
+}
+
+static void write_file(const char *name, const char *content, size_t len)
+{
+    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    cr_assert_eq(write(fd, content, len), (ssize_t)len);
+    close(fd);
+}
+
+/* The types of the file's lines, each followed by a blank; what is no genuine line is "?". All must be one chain. */
+static void expect_types(const char *name, uint64_t first, const char *expected)
+{
+    static char content[FILE_MAX];
+    char types[1024] = "", chain[AUDIT_CHAIN_CHARS + 1] = "", mac[AUDIT_MAC_CHARS + 1] = "";
+    struct text rest = {content, read_file(name, content)}, line;
+
+    while (text_next(&rest, '\n', &line) && rest.ptr) {
+        struct audit_line_read read;
+        bool is_genuine = audit_line_read(keyring, line, &read) == AUDIT_LINE_GENUINE;
+
+        snprintf(types + strlen(types), sizeof types - strlen(types), "%s ", is_genuine ? read.type : "?");
+        if (!is_genuine)
+            continue;
+        cr_expect_eq(read.head.seq, first++, "%s", read.type);
+        cr_expect(chain[0] == '\0' || strcmp(chain, read.head.chain) == 0);
+        cr_expect(mac[0] == '\0' || strcmp(mac, read.prev) == 0);
+        memcpy(chain, read.head.chain, sizeof chain);
+        memcpy(mac, read.head.mac, sizeof mac);
+    }
+    cr_expect_str_eq(types, expected);
+}
+
+Test(audit_log_file, lines_of_one_turn_share_a_sync)
+{
+    struct audit_log *log = open_log();
+    struct audit_published head;
+
+    for (size_t i = 0; i < 5; i++)
+        append(log, "x");
+    cr_expect_eq(synced, 0, "later");
+    uv_run(&loop, UV_RUN_DEFAULT);
+    cr_expect_eq(synced, 5);
+    append_now(log, "log.ended");
+    audit_log_head(log, &head);
+    cr_expect_eq(head.head.seq, 7);
+    cr_expect_eq(head.event_seq, 6, "a line about chains is no event");
+    cr_expect_str_eq(head.node, "n1");
+    close_log(log);
+    expect_types(path, 1, "log.began x x x x x log.ended ");
+}
+
+Test(audit_log_file, goes_on_where_the_file_ends)
+{
+    struct audit_log *log = open_log();
+    struct stat about;
+
+    append_now(log, "x");
+    close_log(log);
+    log = open_log();
+    append_now(log, "y");
+    close_log(log);
+    expect_types(path, 1, "log.began x y ");
+    cr_assert_eq(stat(path, &about), 0);
+    cr_expect_eq(about.st_mode & 0777, 0600);
+}
+
+/* Cut at any byte of its last line: what is whole before stays, and what is not is told. */
+Test(audit_log_file, a_torn_line_is_told)
+{
+    static char content[FILE_MAX];
+    struct audit_log *log = open_log();
+    size_t len, last;
+
+    append_now(log, "x");
+    append_now(log, "y");
+    close_log(log);
+    len = read_file(path, content);
+    last = (size_t)((char *)memrchr(content, '\n', len - 1) - content) + 1;
+    for (size_t cut = last; cut < len; cut += cut == last || cut + 2 >= len ? 1 : 37) {
+        write_file(path, content, cut);
+        log = open_log();
+        append_now(log, "z");
+        close_log(log);
+        expect_types(path, 1,
+                     cut == last      ? "log.began x z "
+                     : cut == len - 1 ? "log.began x y z "
+                                      : "log.began x ? log.torn z ");
+    }
+}
+
+Test(audit_log_file, a_foreign_end_begins_a_chain)
+{
+    struct audit_log *log;
+
+    write_file(path, "something else\n", 15);
+    log = open_log();
+    append_now(log, "x");
+    close_log(log);
+    expect_types(path, 1, "? log.began x ");
+}
+
+Test(audit_log_file, goes_on_in_a_new_file)
+{
+    struct audit_log *log = open_log();
+    char moved[80], why_storage[256];
+    struct audit_published head;
+    struct buf why;
+
+    buf_init_fixed(&why, why_storage, sizeof why_storage);
+    append_now(log, "x");
+    cr_expect(audit_log_reopen(log, &why), "it was not moved");
+    append_now(log, "y");
+    snprintf(moved, sizeof moved, "%s.1", path);
+    cr_assert_eq(rename(path, moved), 0);
+    append(log, "z"); /* to the old file, or the new one: never lost */
+    cr_assert(audit_log_reopen(log, &why), "%.*s", TEXT_ARG(buf_text(&why)));
+    uv_run(&loop, UV_RUN_DEFAULT);
+    append_now(log, "z");
+    audit_log_head(log, &head);
+    cr_expect_eq(head.head.seq, 6);
+    close_log(log);
+    expect_types(moved, 1, "log.began x y ");
+    expect_types(path, 4, "log.continued z z ");
+}
+
+Test(audit_log_file, is_locked)
+{
+    struct audit_log *log = open_log();
+    char why_storage[256];
+    struct buf why;
+
+    buf_init_fixed(&why, why_storage, sizeof why_storage);
+    cr_expect_null(audit_log_open(&loop, &(struct audit_log_settings){.path = path, .keyring = keyring}, &why));
+    cr_expect(memmem(why.ptr, why.len, "in use by another node", 22), "%.*s", TEXT_ARG(buf_text(&why)));
+    close_log(log);
+    close_log(open_log());
+}
+
+/* A disk that is full at any byte, and has room again. */
+Test(audit_log_file, a_full_disk_is_told_and_got_over)
+{
+    struct audit_log *log = open_log();
+    struct stat about;
+
+    append_now(log, "x");
+    cr_assert_eq(stat(path, &about), 0);
+    struct rlimit limit = {(rlim_t)about.st_size + 20, RLIM_INFINITY};
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    append(log, "y");
+    append_now(log, "y");
+    cr_expect_eq(failed, 2);
+    cr_expect_not_null(audit_log_trouble(log));
+    append_now(log, "y");
+    cr_expect_eq(failed, 3);
+    limit.rlim_cur = RLIM_INFINITY;
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    append_now(log, "z");
+    cr_expect_eq(synced, 2);
+    cr_expect_null(audit_log_trouble(log));
+    close_log(log);
+    expect_types(path, 1, "log.began x ? log.torn z ");
+}
+
+/* A file that somebody cut goes on where the node knows it was, so that the gap shows. */
+Test(audit_log_file, a_cut_while_it_is_open_leaves_a_gap)
+{
+    static char content[FILE_MAX];
+    struct audit_log *log = open_log();
+
+    append_now(log, "x");
+    append_now(log, "y");
+    cr_assert_eq(truncate(path, 0), 0);
+    append_now(log, "z");
+    close_log(log);
+    read_file(path, content);
+    cr_expect_not_null(strstr(content, "\"seq\":4,"), "%s", content);
+}
