@@ -27,6 +27,8 @@ int device_list_run(const struct command_line *line);
 int device_revoke_run(const struct command_line *line);
 int session_list_run(const struct command_line *line);
 int session_end_run(const struct command_line *line);
+extern const struct option_group AUDIT_VERIFY_OPTIONS[];
+int audit_verify_run(const struct command_line *line);
 int audit_tail_run(const struct command_line *line);
 int totp_run(const struct command_line *line);
 int master_key_run(const struct command_line *line);

@@ -75,6 +75,20 @@ static void examine_transport(const struct store_client *client, struct doctor_e
     tls_context_release(context);
 }
 
+struct backlog_call {
+    struct store_client *client;
+    struct doctor_evidence *evidence;
+};
+
+static void on_backlog(void *arg, enum store_result result, const struct audit_backlog *backlog)
+{
+    struct backlog_call *call = arg;
+
+    call->evidence->has_backlog = result == STORE_OK;
+    call->evidence->backlog = *backlog;
+    store_client_done(call->client);
+}
+
 /* Collects the evidence from Redis. trouble holds the text that evidence->trouble points to. */
 static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyring, struct buf *trouble)
 {
@@ -88,6 +102,10 @@ static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyri
     examine_transport(&client, evidence);
     if (evidence->is_reachable && evidence->facts.keys == STORE_KEYS_FIT)
         evidence->is_counted = key_census_take(&client, keyring, CENSUS_COUNTS, &evidence->census) == EXIT_DONE;
+    if (evidence->is_counted) {
+        audit_backlog_read(client.store, on_backlog, &(struct backlog_call){&client, evidence});
+        store_client_wait(&client);
+    }
     buf_append_str(trouble, store_trouble(client.store));
     buf_append_char(trouble, '\0');
     evidence->trouble = trouble->ptr;

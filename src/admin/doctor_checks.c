@@ -367,6 +367,25 @@ static void check_records(struct doctor_report *report, const struct doctor_evid
         census->users);
 }
 
+/* A node takes over what no other logs within two minutes. */
+enum { BACKLOG_WAIT_MS = 5 * 60 * 1000, BACKLOG_MS_PER_S = 1000 };
+
+static void check_backlog(struct doctor_report *report, const struct audit_backlog *backlog)
+{
+    bool is_late = backlog->count > 0 && backlog->oldest_ms > BACKLOG_WAIT_MS;
+
+    if (!backlog->has_logs && backlog->count == 0 && backlog->dropped == 0) {
+        add(report, "audit-log", DOCTOR_OK, NULL, "no node writes one");
+        return;
+    }
+    add(report, "audit-log", is_late || backlog->dropped > 0 ? DOCTOR_WARN : DOCTOR_OK,
+        is_late ? "No node writes them: look at the nodes' log lines about the audit log, and set --audit-log on at "
+                  "least one node. Beyond 100,000 of each class the oldest are dropped."
+                : "They are gone for good: say so where you keep the logs, then delete the key 'log_dropped' in Redis.",
+        "%" PRId64 " events wait for one, the oldest for %" PRId64 " s; %" PRId64 " were dropped", backlog->count,
+        backlog->oldest_ms / BACKLOG_MS_PER_S, backlog->dropped);
+}
+
 void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_report *ret_report)
 {
     const struct settings *settings = evidence->settings;
@@ -377,6 +396,8 @@ void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_repor
     check_key(ret_report, evidence);
     if (evidence->is_counted)
         check_records(ret_report, evidence);
+    if (evidence->has_backlog)
+        check_backlog(ret_report, &evidence->backlog);
     check_origin(ret_report, evidence);
     check_tls(ret_report, "tls", &evidence->tls);
     check_tls(ret_report, "internal-tls", &evidence->internal_tls);

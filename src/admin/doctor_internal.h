@@ -2,6 +2,7 @@
 #pragma once
 #include "config/settings.h"
 #include "key_census_internal.h"
+#include "store/audit_keeper.h"
 #include "store/store.h"
 
 enum doctor_status { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
@@ -40,6 +41,8 @@ struct doctor_evidence {
     const char *key_trouble; /* NULL: the master key files are fine */
     bool is_counted;         /* the census was taken */
     struct key_census census;
+    bool has_backlog; /* it could be read */
+    struct audit_backlog backlog;
     const char *origin_trouble;
     struct doctor_tls tls, internal_tls;
     uint64_t file_limit; /* the hard limit: the node raises the soft limit to it */

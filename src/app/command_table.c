@@ -190,6 +190,18 @@ const struct command COMMANDS[] = {
                  "chatelaine audit tail -n 1000 --json > events.ndjson",
      .groups = AUDIT_TAIL_OPTIONS,
      .run = audit_tail_run},
+    {.name = "audit verify",
+     .operands = "FILE...",
+     .many_operands = true,
+     .summary = "Check audit logs: is a line changed, missing, out of order, or cut off",
+     .text = "The operands are audit logs that nodes wrote (--audit-log; '-': standard input): of one node or "
+             "several,\nrotated pieces too, in any order. A cut end only shows if another node's log is among them. "
+             "Asks nobody,\nbut needs the master key, and retired ones for older lines. The exit status is 1 if "
+             "anything is wrong.",
+     .examples = "chatelaine audit verify --master-key-file master.key audit.log\n"
+                 "chatelaine audit verify --master-key-file master.key node1/audit.log* node2/audit.log*",
+     .groups = AUDIT_VERIFY_OPTIONS,
+     .run = audit_verify_run},
     {.name = "totp",
      .operands = "URI|SECRET|FILE",
      .optional_operand = true,

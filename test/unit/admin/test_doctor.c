@@ -354,6 +354,32 @@ static void unreachable(void)
     evidence.trouble = "connection refused";
 }
 
+Test(doctor, tells_events_that_no_log_takes)
+{
+    static const struct {
+        struct audit_backlog backlog;
+        enum doctor_status status;
+        const char *says;
+    } CASES[] = {
+        {{0}, DOCTOR_OK, "no node writes one"},
+        {{.has_logs = true}, DOCTOR_OK, "0 events wait"},
+        {{.has_logs = true, .count = 3, .oldest_ms = 60000}, DOCTOR_OK, "3 events wait for one, the oldest for 60 s"},
+        {{.has_logs = true, .count = 3, .oldest_ms = 301000}, DOCTOR_WARN, "the oldest for 301 s"},
+        {{.count = 1, .oldest_ms = 301000}, DOCTOR_WARN, "1 events wait"},
+        {{.has_logs = true, .dropped = 7}, DOCTOR_WARN, "7 were dropped"},
+    };
+
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        make_fit();
+        evidence.has_backlog = true;
+        evidence.backlog = CASES[i].backlog;
+        doctor_evaluate(&evidence, &report);
+        cr_expect_eq(check_named("audit-log")->status, CASES[i].status, "case %zu", i);
+        cr_expect_not_null(strstr(check_named("audit-log")->detail, CASES[i].says), "case %zu: %s", i,
+                           check_named("audit-log")->detail);
+    }
+}
+
 Test(doctor, a_certificate_that_lasts_is_fine)
 {
     make_fit();

@@ -1,0 +1,421 @@
+/* The audit log: what two nodes do stands in their logs, which verify; what a node that was killed or had a full disk
+ * could not log, another one does. */
+#include "cli.h"
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+TestSuite(audit_log, .fini = leak_guard, .timeout = 2 * TEST_WITHIN_S);
+
+enum { FILE_MAX = 256 * 1024 };
+
+struct logs {
+    struct fixture fixture;
+    char path[2][PROCESS_PATH_BYTES];
+};
+
+/* Until so many chains are published: from then on commands know that logs are written. */
+static void await_published(struct logs *logs, size_t chains)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char reply[64];
+
+    do {
+        redis_server_ask(&logs->fixture.redis, reply, sizeof reply, "HLEN", "chatelaine:log_heads", NULL);
+        poll(NULL, 0, 10);
+    } while ((size_t)strtol(reply, NULL, 10) < chains && deadline_left_ms(deadline) > 0);
+    cr_assert_geq((size_t)strtol(reply, NULL, 10), chains);
+}
+
+static void add_logging_node(struct logs *logs, size_t which)
+{
+    snprintf(logs->path[which], sizeof logs->path[which], "%.150s/audit%zu.log", logs->fixture.folder, which);
+    fixture_add_node(&logs->fixture, (const char *const[]){"--audit-log", logs->path[which], NULL});
+    await_published(logs, which + 1);
+}
+
+/* Redis, an account, and so many nodes with a log each. */
+static void start(struct logs *logs, size_t nodes)
+{
+    fixture_start(&logs->fixture, 0, NULL);
+    for (size_t i = 0; i < nodes; i++)
+        add_logging_node(logs, i);
+}
+
+/* The caller frees it. */
+static char *read_log(const char *path)
+{
+    char *content = calloc(1, FILE_MAX);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, content, FILE_MAX - 1);
+
+    cr_assert_lt(got, FILE_MAX - 1);
+    if (fd >= 0)
+        close(fd);
+    return content;
+}
+
+/* Whether a line of the file has both. */
+static bool has_line(const char *path, const char *one, const char *other)
+{
+    char *content = read_log(path), *rest = content, *line;
+    bool has = false;
+
+    while ((line = strsep(&rest, "\n")))
+        has |= strstr(line, one) && strstr(line, other);
+    free(content);
+    return has;
+}
+
+static void await_line(const char *path, const char *one, const char *other)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (!has_line(path, one, other) && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 10);
+    cr_assert(has_line(path, one, other), "%s has no line with %s and %s", path, one, other);
+}
+
+static void verify(const struct logs *logs, int exit_code, const char *says, const char *first, const char *second)
+{
+    struct cli_run run;
+
+    cli_run_bare(&logs->fixture, &run,
+                 (const char *const[]){"audit", "verify", "--master-key-file", logs->fixture.master_key_path, first,
+                                       second, NULL});
+    cr_expect_eq(run.exit_code, exit_code, "%s%s", run.out, run.err);
+    cr_expect_not_null(strstr(run.out, says), "\"%s\" lacks: %s%s", says, run.out, run.err);
+    cli_finish(&run);
+}
+
+static int revoke_key(const struct logs *logs, size_t node, const struct fixture_key *key)
+{
+    struct http_answer answer;
+    char target[64];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
+    struct http_call call = {.method = "DELETE", .target = target, .bearer = logs->fixture.manager.secret};
+    return fixture_call(&logs->fixture, node, &call, &answer);
+}
+
+static long unlogged(struct logs *logs, const char *class)
+{
+    char name[64], reply[64];
+
+    snprintf(name, sizeof name, "chatelaine:unlogged:%s", class);
+    redis_server_ask(&logs->fixture.redis, reply, sizeof reply, "XLEN", name, NULL);
+    return strtol(reply, NULL, 10);
+}
+
+static void await_nothing_unlogged(struct logs *logs)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (unlogged(logs, "live") + unlogged(logs, "people") > 0 && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 10);
+    cr_expect_eq(unlogged(logs, "live") + unlogged(logs, "people"), 0);
+}
+
+/* Ends the nodes that still run. */
+static void stop_nodes(struct logs *logs)
+{
+    for (size_t i = 0; i < logs->fixture.node_count; i++)
+        if (logs->fixture.nodes[i].process.pid > 0)
+            node_stop(&logs->fixture.nodes[i]);
+}
+
+/* Exchanges heads and takes over now, not within a minute. */
+static void hurry(const struct logs *logs, size_t node)
+{
+    process_signal(&logs->fixture.nodes[node].process, SIGHUP);
+}
+
+Test(audit_log, holds_each_change_before_it_is_answered)
+{
+    struct fixture_key key;
+    struct logs logs;
+    struct fixture_user ana;
+    struct http_answer answer;
+    char *content;
+
+    start(&logs, 2);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    cr_expect(has_line(logs.path[0], "\"api_key.created\"", key.id), "at once");
+    cr_expect_eq(revoke_key(&logs, 1, &key), 200);
+    cr_expect(has_line(logs.path[1], "\"api_key.revoked\"", key.id), "at once");
+    cr_expect(has_line(logs.path[1], "\"actor_kind\":\"api_key\"", "\"target_kind\":\"api_key\""));
+    fixture_add_user(&logs.fixture, "ana@north.test", &ana);
+    cr_expect_eq(fixture_login(&logs.fixture, 0, &ana, "wrong-Horse-battery-9", "000000", NULL, &answer), 401);
+    cr_expect(has_line(logs.path[0], "\"login.failed\"", ana.id));
+    cr_expect_eq(fixture_login(&logs.fixture, 0, &ana, FIXTURE_PASSWORD, NULL, NULL, &answer), 200, "%s", answer.body);
+    cr_expect(has_line(logs.path[0], "\"session.created\"", ana.id));
+
+    /* A command writes no log: some node takes over. */
+    hurry(&logs, 0);
+    hurry(&logs, 1);
+    struct deadline deadline = deadline_in(2 * PATIENCE_MS);
+    while (!has_line(logs.path[0], "\"user.created\"", "\"taken_over_from\":\"command\"") &&
+           !has_line(logs.path[1], "\"user.created\"", "\"taken_over_from\":\"command\"") &&
+           deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 20);
+    cr_expect_gt(deadline_left_ms(deadline), 0);
+    await_nothing_unlogged(&logs);
+    content = read_log(logs.path[0]);
+    cr_expect_null(strstr(content, key.secret));
+    cr_expect_null(strstr(content, FIXTURE_PASSWORD));
+    free(content);
+    verify(&logs, 0, "Nothing is wrong.", logs.path[0], logs.path[1]);
+    stop_nodes(&logs);
+    verify(&logs, 0, "its node stopped", logs.path[0], logs.path[1]);
+    fixture_stop(&logs.fixture);
+}
+
+/* The highest number of a line that the log has seen in another one. */
+static long noted_seq(const char *path)
+{
+    char *content = read_log(path), *rest = content, *line;
+    long highest = 0;
+
+    while ((line = strsep(&rest, "\n"))) {
+        const char *seq = strstr(line, "\"log.head\"") ? strstr(line, "\"seq\":\"") : NULL;
+
+        if (seq && strtol(seq + 7, NULL, 10) > highest)
+            highest = strtol(seq + 7, NULL, 10);
+    }
+    free(content);
+    return highest;
+}
+
+static void write_log(const char *path, const char *content, size_t len)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    cr_assert_eq(write(fd, content, len), (ssize_t)len);
+    close(fd);
+}
+
+/* One byte changed, one line removed, the end cut off: the last shows in the other node's file. */
+Test(audit_log, what_somebody_does_to_it_shows)
+{
+    struct fixture_key key;
+    struct logs logs;
+    char altered[PROCESS_PATH_BYTES], *content, *line;
+
+    start(&logs, 2);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    cr_expect_eq(revoke_key(&logs, 0, &key), 200);
+    /* When it ends, node 0 publishes its last head. */
+    node_stop(&logs.fixture.nodes[0]);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    while (noted_seq(logs.path[1]) < 4 && deadline_left_ms(deadline) > 0) {
+        hurry(&logs, 1);
+        poll(NULL, 0, 20);
+    }
+    stop_nodes(&logs);
+    verify(&logs, 0, "other nodes saw it up to", logs.path[0], logs.path[1]);
+
+    snprintf(altered, sizeof altered, "%.150s/altered.log", logs.fixture.folder);
+    content = read_log(logs.path[0]);
+    line = strstr(content, "api_key.revoked");
+    *line = 'A';
+    write_log(altered, content, strlen(content));
+    verify(&logs, 1, "was changed", altered, NULL);
+    *line = 'a';
+    while (line[-1] != '\n')
+        line--;
+    size_t before = (size_t)(line - content);
+    write_log(altered, content, before);
+    verify(&logs, 0, "no other log here confirms its end", altered, NULL);
+    verify(&logs, 1, "its end was cut off", altered, logs.path[1]);
+    line = strchr(line, '\n') + 1;
+    memmove(content + before, line, strlen(line) + 1);
+    write_log(altered, content, strlen(content));
+    verify(&logs, 1, "lines before it are missing (seq ", altered, NULL);
+    free(content);
+    write_log(altered, "", 0);
+    verify(&logs, 1, "Something is wrong", altered, NULL);
+    cr_assert_eq(unlink(altered), 0);
+    fixture_stop(&logs.fixture);
+}
+
+Test(audit_log, goes_on_across_restarts_and_rotation)
+{
+    char rotated[PROCESS_PATH_BYTES];
+    struct fixture_key key;
+    struct logs logs;
+
+    start(&logs, 1);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    node_stop(&logs.fixture.nodes[0]);
+    fixture_add_node(&logs.fixture, (const char *const[]){"--audit-log", logs.path[0], NULL});
+    cr_expect_eq(revoke_key(&logs, 1, &key), 200);
+    snprintf(rotated, sizeof rotated, "%.150s/audit0.log.1", logs.fixture.folder);
+    cr_assert_eq(rename(logs.path[0], rotated), 0);
+    hurry(&logs, 1);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    while (!file_contains(logs.fixture.nodes[1].process.err_path, "audit log reopened") &&
+           deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 5);
+    fixture_create_key(&logs.fixture, 1, "{\"name\":\"b\",\"mode\":\"live\"}", &key);
+    cr_expect(has_line(logs.path[0], "\"log.continued\"", "\"seq\":"));
+    cr_expect(has_line(logs.path[0], "\"api_key.created\"", key.id));
+    stop_nodes(&logs);
+    verify(&logs, 0, "seq 1 to ", rotated, logs.path[0]);
+    verify(&logs, 0, "goes on from an earlier file", logs.path[0], NULL);
+    verify(&logs, 0, "Nothing is wrong.", logs.path[0], rotated);
+    fixture_stop(&logs.fixture);
+}
+
+Test(audit_log, belongs_to_one_node)
+{
+    struct cli_run run;
+    struct logs logs;
+
+    start(&logs, 1);
+    RUN(&logs.fixture, &run, "serve", "--public-origin", NODE_ORIGIN, "--listen", "127.0.0.1:0", "--internal-listen",
+        "127.0.0.1:0", "--audit-log", logs.path[0]);
+    cli_expect_refusal(&run, 2, "is in use by another node", "a second node");
+    RUN(&logs.fixture, &run, "serve", "--public-origin", NODE_ORIGIN, "--audit-log", "/dev/full");
+    cli_expect_refusal(&run, 2, "must be a regular file", "a device");
+    RUN(&logs.fixture, &run, "serve", "--public-origin", NODE_ORIGIN, "--audit-log", "/nowhere/a");
+    cli_expect_refusal(&run, 2, "Cannot open the audit log", "no folder");
+    fixture_stop(&logs.fixture);
+}
+
+/* The largest that the node's files may become; RLIM_INFINITY: any. */
+static void limit_files(const struct logs *logs, size_t node, rlim_t bytes)
+{
+    const struct rlimit limit = {.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};
+
+    cr_assert_eq(prlimit(logs->fixture.nodes[node].process.pid, RLIMIT_FSIZE, &limit, NULL), 0);
+}
+
+static off_t size_of(const char *path)
+{
+    struct stat about;
+
+    return stat(path, &about) == 0 ? about.st_size : 0;
+}
+
+/* A full disk, at any byte of a line: what ends something takes effect, what creates is refused, people sign in. */
+Test(audit_log, a_full_disk_confirms_nothing_and_stops_no_revocation)
+{
+    struct fixture_key key, other;
+    struct http_answer answer;
+    struct fixture_user ana;
+    struct logs logs;
+
+    start(&logs, 1);
+    fixture_add_user(&logs.fixture, "ana@north.test", &ana);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    limit_files(&logs, 0, (rlim_t)size_of(logs.path[0]) + 100);
+    cr_expect_eq(revoke_key(&logs, 0, &key), 503, "not confirmed");
+    cr_expect_eq(fixture_try_key(&logs.fixture, 0, key.secret), 401, "but in effect");
+    cr_expect_not(has_line(logs.path[0], "\"api_key.revoked\"", key.id));
+    cr_expect_eq(fixture_try_create_key(&logs.fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &other), 503);
+    cr_expect_eq(fixture_login(&logs.fixture, 0, &ana, FIXTURE_PASSWORD, NULL, NULL, &answer), 200, "never deaf");
+    cr_expect_eq(fixture_login(&logs.fixture, 0, &ana, "wrong-Horse-battery-9", "000000", NULL, &answer), 401);
+    cr_expect_eq(revoke_key(&logs, 0, &key), 200, "it is revoked, and nothing new is to be logged");
+    cr_expect_eq(fixture_metric(&logs.fixture, 0, "chatelaine_audit_log_failing"), 1);
+    struct http_call call = {.target = "/readyz"};
+    cr_expect_eq(http_call(logs.fixture.nodes[0].internal_port, &call, &answer), 200);
+    cr_expect_not_null(strstr(answer.body, "The audit log cannot be written"), "%s", answer.body);
+    cr_expect_gt(unlogged(&logs, "live"), 0, "the event waits");
+
+    limit_files(&logs, 0, RLIM_INFINITY);
+    await_line(logs.path[0], "\"log.torn\"", "\"bytes\":\"");
+    await_line(logs.path[0], "\"log.resumed\"", "");
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &other);
+    stop_nodes(&logs);
+    verify(&logs, 0, "was not written whole, and the node told so", logs.path[0], NULL);
+    fixture_stop(&logs.fixture);
+}
+
+/* Makes what waits in Redis as old as what a node left that was killed long ago. */
+static void age_unlogged(struct logs *logs)
+{
+    static const char SCRIPT[] = "local n = 0 for _, e in ipairs(redis.call('XRANGE', KEYS[1], '-', '+')) do "
+                                 "redis.call('XDEL', KEYS[1], e[1]) "
+                                 "redis.call('XADD', KEYS[2], '1700000000000-' .. n, unpack(e[2])) n = n + 1 end "
+                                 "redis.call('RENAME', KEYS[2], KEYS[1]) return n";
+    char reply[64];
+
+    redis_server_ask(&logs->fixture.redis, reply, sizeof reply, "EVAL", SCRIPT, "2", "chatelaine:unlogged:live", "aged",
+                     NULL);
+    cr_assert_gt(strtol(reply, NULL, 10), 0);
+}
+
+/* A node changes something, cannot log it, and dies. */
+Test(audit_log, another_node_takes_over_what_a_killed_one_left)
+{
+    struct fixture_key key;
+    struct logs logs;
+
+    start(&logs, 2);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    limit_files(&logs, 0, (rlim_t)size_of(logs.path[0]));
+    cr_expect_eq(revoke_key(&logs, 0, &key), 503);
+    node_kill(&logs.fixture.nodes[0]);
+    cr_expect_not(has_line(logs.path[0], "\"api_key.revoked\"", key.id));
+    cr_expect_not(has_line(logs.path[1], "\"api_key.revoked\"", key.id));
+    hurry(&logs, 1);
+    fixture_await_read(&logs.fixture, 1);
+    cr_expect_not(has_line(logs.path[1], "\"api_key.revoked\"", key.id), "not while a node may still log it");
+    age_unlogged(&logs);
+    redis_server_tell(&logs.fixture.redis, "DEL", "chatelaine:log_taker", NULL);
+    hurry(&logs, 1);
+    await_line(logs.path[1], "\"api_key.revoked\"", key.id);
+    cr_expect(has_line(logs.path[1], "\"api_key.revoked\"", "\"taken_over_from\":\""));
+    await_nothing_unlogged(&logs);
+    stop_nodes(&logs);
+    verify(&logs, 0, "Nothing is wrong.", logs.path[0], logs.path[1]);
+    fixture_stop(&logs.fixture);
+}
+
+/* The trail's bound drops events there, but what no log has yet stays until it is in one. */
+Test(audit_log, a_flood_drops_nothing_that_is_in_no_log)
+{
+    enum { EVENTS = 400 };
+    struct fixture_key key, many;
+    struct logs logs;
+    char name[128], reply[64];
+
+    fixture_start(&logs.fixture, 0, NULL);
+    snprintf(logs.path[0], sizeof logs.path[0], "%.150s/audit0.log", logs.fixture.folder);
+    fixture_add_node(&logs.fixture, (const char *const[]){"--audit-log", logs.path[0], "--audit-max", "100",
+                                                          "--changes-per-minute", "100000", NULL});
+    await_published(&logs, 1);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    limit_files(&logs, 0, (rlim_t)size_of(logs.path[0]));
+    cr_expect_eq(revoke_key(&logs, 0, &key), 503);
+    /* By the store's own verbs, like commands. */
+    for (size_t i = 0; i < EVENTS; i++) {
+        fixture_add_key(&logs.fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &many);
+    }
+    snprintf(name, sizeof name, "chatelaine:acct:%s:audit:live", logs.fixture.account);
+    redis_server_ask(&logs.fixture.redis, reply, sizeof reply, "XLEN", name, NULL);
+    cr_expect_geq(unlogged(&logs, "live") + unlogged(&logs, "people"), EVENTS, "trail: %s", reply);
+    limit_files(&logs, 0, RLIM_INFINITY);
+    await_line(logs.path[0], "\"log.resumed\"", "");
+    hurry(&logs, 0);
+    struct deadline deadline = deadline_in(3 * PATIENCE_MS);
+    while (unlogged(&logs, "live") + unlogged(&logs, "people") > 1 && deadline_left_ms(deadline) > 0) {
+        hurry(&logs, 0);
+        poll(NULL, 0, 100);
+    }
+    cr_expect(has_line(logs.path[0], "\"api_key.created\"", many.id));
+    stop_nodes(&logs);
+    verify(&logs, 0, "Nothing is wrong.", logs.path[0], NULL);
+    fixture_stop(&logs.fixture);
+}
