@@ -58,6 +58,17 @@ cause_RevocationLogIncomplete() {
     read -r id rest < <(create_key)
     revoke_key "$id" >/dev/null
 }
+cause_AuditLogFailing() {
+    local id rest
+    scene --audit-log "$dir/audit.log"
+    read -r id rest < <(create_key)
+    prlimit --pid "$node1_pid" --fsize=1:unlimited
+    revoke_key "$id" >/dev/null
+}
+cause_AuditEventsWait() {
+    scene --audit-log "$dir/audit.log"
+    redis set chatelaine:log_dropped 1 >/dev/null
+}
 cause_RedisFull() {
     scene
     redis config set maxmemory 1mb >/dev/null
