@@ -4,16 +4,19 @@
 #include "core/keyring.h"
 
 extern const struct option_group ACCOUNT_CREATE_OPTIONS[], ACCOUNT_LIST_OPTIONS[], ACCOUNT_SUSPEND_OPTIONS[],
-    ACCOUNT_RESUME_OPTIONS[], USER_CREATE_OPTIONS[], USER_LIST_OPTIONS[], USER_UNLOCK_OPTIONS[],
-    USER_RESET_TOTP_OPTIONS[], USER_RESET_PASSWORD_OPTIONS[], KEY_LIST_OPTIONS[], KEY_SHOW_OPTIONS[],
-    KEY_VERIFY_OPTIONS[], DEVICE_LIST_OPTIONS[], DEVICE_REVOKE_OPTIONS[], SESSION_LIST_OPTIONS[], SESSION_END_OPTIONS[],
-    AUDIT_TAIL_OPTIONS[], KEY_REVOKE_OPTIONS[], TOTP_OPTIONS[], MASTER_KEY_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[],
-    DOCTOR_OPTIONS[], STATUS_OPTIONS[], STORE_ACCEPT_LOSS_OPTIONS[], STORE_UPGRADE_OPTIONS[];
+    ACCOUNT_RESUME_OPTIONS[], ACCOUNT_CLOSE_OPTIONS[], ACCOUNT_EXPORT_OPTIONS[], USER_CREATE_OPTIONS[],
+    USER_LIST_OPTIONS[], USER_UNLOCK_OPTIONS[], USER_RESET_TOTP_OPTIONS[], USER_RESET_PASSWORD_OPTIONS[],
+    KEY_LIST_OPTIONS[], KEY_SHOW_OPTIONS[], KEY_VERIFY_OPTIONS[], DEVICE_LIST_OPTIONS[], DEVICE_REVOKE_OPTIONS[],
+    SESSION_LIST_OPTIONS[], SESSION_END_OPTIONS[], AUDIT_TAIL_OPTIONS[], KEY_REVOKE_OPTIONS[], TOTP_OPTIONS[],
+    MASTER_KEY_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[], STATUS_OPTIONS[], STORE_ACCEPT_LOSS_OPTIONS[],
+    STORE_UPGRADE_OPTIONS[];
 
 int account_create_run(const struct command_line *line);
 int account_list_run(const struct command_line *line);
 int account_suspend_run(const struct command_line *line);
 int account_resume_run(const struct command_line *line);
+int account_close_run(const struct command_line *line);
+int account_export_run(const struct command_line *line);
 int user_create_run(const struct command_line *line);
 int user_list_run(const struct command_line *line);
 int user_unlock_run(const struct command_line *line);

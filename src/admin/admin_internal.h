@@ -48,6 +48,8 @@ struct account_suspension;
 /* Suspends the account at every node. begins_closing: it can no longer be resumed. */
 MUST_CHECK int account_suspend_now(struct store_client *client, const struct id *account, bool begins_closing,
                                    struct account_suspension *ret);
+/* Writes what the store holds of the account to a new file, without secrets; removes it again if that fails. */
+MUST_CHECK int account_export_to(struct store_client *client, const struct id *account, const char *path);
 /* A key's or a device's id. */
 MUST_CHECK int key_operand_read(const char *operand, struct id *ret_id);
 /* EXIT_DONE if --yes was given, or the question is answered so on the terminal. Without a terminal, --yes is required.

@@ -55,7 +55,7 @@ static void put_scopes(struct json_writer *w, scope_set scopes)
 }
 
 /* The members that a key has in a list. */
-static void put_members(struct json_writer *w, const struct key_record *key)
+void put_key_members(struct json_writer *w, const struct key_record *key)
 {
     json_put_member(w, "id", id_text(&key->id));
     json_put_member(w, "kind", key_kind_text(key->kind));
@@ -100,7 +100,7 @@ static void keys_listed_page(void *arg, enum store_result result, const struct k
     for (size_t i = 0; i < count; i++) {
         if (listing->json) {
             json_object_begin(&listing->writer);
-            put_members(&listing->writer, &keys[i]);
+            put_key_members(&listing->writer, &keys[i]);
             json_object_end(&listing->writer);
         } else {
             put_line(&listing->out, &keys[i]);
@@ -187,7 +187,7 @@ static void show_json(struct buf *out, const struct key_shown *shown)
     struct json_writer w = {.out = out};
 
     json_object_begin(&w);
-    put_members(&w, &shown->key);
+    put_key_members(&w, &shown->key);
     put_text_member(&w, "account_name", shown->account_name);
     put_text_member(&w, "created_by_name", shown->by_name);
     json_object_end(&w);

@@ -34,6 +34,12 @@ void put_time_member(struct json_writer *w, const char *name, int64_t ms);
 /* Empty is null. */
 void put_text_member(struct json_writer *w, const char *name, struct text value);
 
+/* What commands tell of a key, and an event of the account as a whole object. */
+struct key_record;
+struct audit_event;
+void put_key_members(struct json_writer *w, const struct key_record *key);
+void put_event(struct json_writer *w, const struct id *account, const struct audit_event *event);
+
 /* Reads one account. */
 MUST_CHECK int account_find(struct store_client *client, const struct id *account, bool *ret_is_known,
                             struct account_row *ret_row);

@@ -82,6 +82,25 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine account resume acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F",
      .groups = ACCOUNT_RESUME_OPTIONS,
      .run = account_resume_run},
+    {.name = "account close",
+     .operands = "ID",
+     .summary = "Close an account for good: its keys revoked, its people removed",
+     .text = "Suspends the account, revokes all of its keys, removes its people and their sessions, and marks it\n"
+             "closed. Emails are free again; revoked keys, events and usage stay. Cannot be undone. Asks for the\n"
+             "name of the account, unless --yes is given. If it is interrupted, run it again.",
+     .examples = "chatelaine account close acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --export north-clinic.ndjson\n"
+                 "chatelaine account close acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --yes --json",
+     .groups = ACCOUNT_CLOSE_OPTIONS,
+     .run = account_close_run},
+    {.name = "account export",
+     .operands = "ID",
+     .summary = "Write what is stored about an account, without secrets",
+     .text = "One JSON object a line, with its type: account, user, key, event, usage. Read a page at a time, so\n"
+             "changes made meanwhile may be missing. If Redis is lost in between, the exit status is 1.",
+     .examples = "chatelaine account export acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --output north-clinic.ndjson\n"
+                 "chatelaine account export acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F | gzip > north-clinic.ndjson.gz",
+     .groups = ACCOUNT_EXPORT_OPTIONS,
+     .run = account_export_run},
     {.name = "user create",
      .summary = "Create a user who can sign in to the console",
      .text = "Asks for a password, unless --password-file has it, and prints the secret for one-time codes as "

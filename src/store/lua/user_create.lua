@@ -4,7 +4,7 @@
 -- Event: user.created
 
 local user, account, email = ARGV[2], ARGV[3], ARGV[4]
-if not exists(K.account(account)) or account_status(account):sub(1, 5) == 'clos' then
+if not exists(K.account(account)) or account_status(account):sub(1, 4) == 'clos' then
     return {'refused'}
 end
 if exists(K.email(email)) or exists(K.user(user)) then

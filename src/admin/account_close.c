@@ -1,0 +1,173 @@
+/* account close: for good. Each step can be repeated, so a command that was interrupted is run again. */
+#include "admin/commands.h"
+
+#include "admin_internal.h"
+#include "listing_internal.h"
+
+#include "store/account_state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct option_row ROWS[] = {
+    {.name = "export",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(file),
+     .value_name = "PATH",
+     .help = "First write what 'account export' writes to this new file. Nothing is changed if that fails."},
+    ROW_YES,
+    ROW_JSON,
+};
+static const struct option_table TABLE = OPTION_TABLE(ROWS);
+const struct option_group ACCOUNT_CLOSE_OPTIONS[] = ADMIN_OPTIONS(TABLE);
+
+struct closing {
+    struct store_client *client;
+    const struct id *account;
+    enum store_result result;
+    struct account_close_step step;
+    int64_t keys, people, sessions;
+};
+
+static const struct store_refusals REFUSALS = {
+    .not_found = "there is no such account; 'chatelaine account list' shows all",
+    .conflict = "the account has changed meanwhile: run the command again",
+};
+
+static void stepped(void *arg, enum store_result result, const struct account_close_step *step)
+{
+    struct closing *closing = arg;
+
+    closing->result = result;
+    if (step)
+        closing->step = *step;
+    store_client_done(closing->client);
+}
+
+static void closed(void *arg, enum store_result result)
+{
+    struct closing *closing = arg;
+
+    closing->result = result;
+    store_client_done(closing->client);
+}
+
+typedef void close_step(struct store *store, const struct id *account, const struct audit_source *source,
+                        account_closed_some *done, void *arg);
+
+static int repeat(struct closing *closing, close_step *step, int64_t *count)
+{
+    int code;
+
+    do {
+        step(closing->client->store, closing->account, &OPERATOR, stepped, closing);
+        store_client_wait(closing->client);
+        code = store_client_explain(closing->client, closing->result, &REFUSALS);
+        if (code != EXIT_DONE)
+            break;
+        *count += closing->step.count;
+        closing->sessions += closing->step.sessions;
+    } while (!closing->step.is_done);
+    return code;
+}
+
+/* Suspended first: from then on nothing is added, and nothing accepted. */
+static int close_all(struct closing *closing)
+{
+    struct account_suspension suspension;
+    int code = account_suspend_now(closing->client, closing->account, true, &suspension);
+
+    if (code == EXIT_DONE)
+        code = repeat(closing, account_store_close_keys, &closing->keys);
+    if (code == EXIT_DONE)
+        code = repeat(closing, account_store_close_people, &closing->people);
+    if (code != EXIT_DONE)
+        return code;
+    account_store_close(closing->client->store, closing->account, &OPERATOR, closed, closing);
+    store_client_wait(closing->client);
+    return store_client_explain(closing->client, closing->result, &REFUSALS);
+}
+
+static int print_closed(const struct command_line *line, const struct closing *closing)
+{
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ADMIN_WHY_MAX_BYTES);
+    if (line->json)
+        buf_printf(&out,
+                   "{\"id\":\"%s\",\"status\":\"closed\",\"keys_revoked\":%" PRId64 ",\"people_removed\":%" PRId64
+                   ",\"sessions_ended\":%" PRId64 "}\n",
+                   closing->account->text, closing->keys, closing->people, closing->sessions);
+    else
+        buf_printf(&out,
+                   "Account %s is closed: keys revoked: %" PRId64 ", people removed: %" PRId64
+                   ", sessions ended: %" PRId64 ".\n",
+                   closing->account->text, closing->keys, closing->people, closing->sessions);
+    return command_print(buf_text(&out));
+}
+
+/* The name must be typed, because "yes" is typed too easily. */
+static int confirm(const struct command_line *line, const struct account_row *row)
+{
+    char answer[ACCOUNT_NAME_MAX_BYTES + 2];
+    struct buf out CLEANUP(buf_finish);
+
+    if (line->yes)
+        return EXIT_DONE;
+    if (!isatty(STDIN_FILENO))
+        return command_fail(EXIT_USAGE, "closing an account cannot be undone. Without a terminal to ask on, this needs "
+                                        "--yes");
+    buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
+    buf_append_printable(&out, text_of(row->name));
+    fprintf(stderr,
+            "All keys of account %.*s are revoked and its people removed, for good. To close it, type its name: ",
+            TEXT_ARG(buf_text(&out)));
+    if (!fgets(answer, sizeof answer, stdin))
+        answer[0] = '\0';
+    answer[strcspn(answer, "\n")] = '\0';
+    if (strcmp(answer, row->name) != 0)
+        return command_fail(EXIT_FAILED, "nothing was changed");
+    return EXIT_DONE;
+}
+
+static int close_in_store(const struct command_line *line, struct store_client *client, const struct id *account)
+{
+    struct closing closing = {.client = client, .account = account};
+    struct account_row row;
+    bool is_known;
+    int code = account_find(client, account, &is_known, &row);
+
+    if (code == EXIT_DONE && !is_known)
+        return command_fail(EXIT_FAILED, "there is no account %s; 'chatelaine account list' shows all", account->text);
+    if (code == EXIT_DONE && row.status == ACCOUNT_CLOSED)
+        return command_fail(EXIT_FAILED, "the account is closed already");
+    if (code == EXIT_DONE)
+        code = confirm(line, &row);
+    if (code == EXIT_DONE && line->file)
+        code = account_export_to(client, account, line->file);
+    if (code == EXIT_DONE)
+        code = close_all(&closing);
+    return code == EXIT_DONE ? print_closed(line, &closing) : code;
+}
+
+int account_close_run(const struct command_line *line)
+{
+    struct store_client client;
+    struct id account;
+    int code = account_operand_read(line->operands[0], &account);
+
+    if (code != EXIT_DONE)
+        return code;
+    struct keyring *keyring = command_keyring(line, &code);
+    if (!keyring)
+        return code;
+    code = store_client_open(&client, &line->settings, keyring);
+    if (code == EXIT_DONE) {
+        code = close_in_store(line, &client, &account);
+        store_client_close(&client);
+    }
+    keyring_destroy(keyring);
+    return code;
+}

@@ -1,0 +1,292 @@
+/* account export: what the store holds of an account, without a secret, one JSON object a line. */
+#include "admin/commands.h"
+
+#include "admin_internal.h"
+#include "listing_internal.h"
+
+#include "base/mem.h"
+#include "store/audit_store.h"
+#include "store/key_store.h"
+#include "store/usage_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct option_row ROWS[] = {
+    {.name = "output",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(file),
+     .value_name = "PATH",
+     .help = "Write to this new file, which only its owner can read. Without it: to standard output."},
+};
+static const struct option_table TABLE = OPTION_TABLE(ROWS);
+const struct option_group ACCOUNT_EXPORT_OPTIONS[] = ADMIN_OPTIONS(TABLE);
+
+enum { PAGE_MAX_BYTES = 4 * 1024 * 1024, FILE_MODE = 0600 };
+
+struct export
+{
+    struct store_client *client;
+    const struct id *account;
+    FILE *file;
+    struct buf out; /* a page */
+    enum store_result result;
+    bool has_more;
+    size_t rows; /* of the page */
+    struct id last;
+};
+
+/* Lines */
+
+static struct json_writer line_begin(struct export *export, const char *type)
+{
+    struct json_writer w = {.out = &export->out};
+
+    json_object_begin(&w);
+    json_put_member(&w, "type", text_of(type));
+    return w;
+}
+
+static void line_end(struct export *export, struct json_writer *w)
+{
+    json_object_end(w);
+    buf_append_char(&export->out, '\n');
+}
+
+static int flush(struct export *export)
+{
+    bool is_whole = !export->out.failed;
+    bool is_written = fwrite(export->out.ptr, 1, export->out.len, export->file) == export->out.len;
+
+    buf_clear(&export->out);
+    if (is_whole && is_written && fflush(export->file) == 0)
+        return EXIT_DONE;
+    return command_fail(EXIT_FAILED, "cannot write the export: %s", is_whole ? strerror(errno) : "a page is too long");
+}
+
+/* Waits for a page, and writes it. */
+static int finish_page(struct export *export)
+{
+    store_client_wait(export->client);
+    int code = store_client_explain(export->client, export->result, NULL);
+
+    return code == EXIT_DONE ? flush(export) : code;
+}
+
+static int export_account(struct export *export, const struct account_row *row)
+{
+    struct json_writer w = line_begin(export, "account");
+
+    json_put_member(&w, "id", id_text(&row->id));
+    json_put_member(&w, "name", text_of(row->name));
+    json_put_member(&w, "status", account_status_text(row->status));
+    put_time_member(&w, "created_at", id_time_ms(&row->id));
+    line_end(export, &w);
+    return flush(export);
+}
+
+static void users_came(void *arg, enum store_result result, const struct user_record *users, size_t count)
+{
+    struct export *export = arg;
+
+    export->result = result;
+    for (size_t i = 0; i < count; i++) {
+        struct json_writer w = line_begin(export, "user");
+
+        json_put_member(&w, "id", id_text(&users[i].id));
+        json_put_member(&w, "email", text_of(users[i].email));
+        json_put_member(&w, "role", role_text(users[i].role));
+        put_time_member(&w, "created_at", users[i].created_ms);
+        line_end(export, &w);
+    }
+    store_client_done(export->client);
+}
+
+static int export_users(struct export *export)
+{
+    account_store_list_users(export->client->store, export->account, users_came, export);
+    return finish_page(export);
+}
+
+static void keys_came(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
+{
+    struct export *export = arg;
+
+    export->result = result;
+    export->has_more = has_more;
+    export->rows = count;
+    for (size_t i = 0; i < count; i++) {
+        struct json_writer w = line_begin(export, "key");
+
+        put_key_members(&w, &keys[i]);
+        line_end(export, &w);
+        export->last = keys[i].id;
+    }
+    store_client_done(export->client);
+}
+
+static int export_keys(struct export *export)
+{
+    struct key_query query = {.view = {.account = *export->account, .any_kind = true}, .limit = LISTING_PAGE};
+    int code;
+
+    do {
+        key_store_list(export->client->store, &query, keys_came, export);
+        code = finish_page(export);
+        query.starting_after = export->last;
+    } while (code == EXIT_DONE && export->has_more && export->rows > 0);
+    return code;
+}
+
+static void events_came(void *arg, enum store_result result, const struct audit_event *events, size_t count,
+                        bool has_more)
+{
+    struct export *export = arg;
+
+    export->result = result;
+    export->has_more = has_more;
+    export->rows = count;
+    for (size_t i = 0; i < count; i++) {
+        struct json_writer w = line_begin(export, "event");
+
+        json_key(&w, "event");
+        put_event(&w, export->account, &events[i]);
+        line_end(export, &w);
+        export->last = events[i].id;
+    }
+    store_client_done(export->client);
+}
+
+static int export_events(struct export *export)
+{
+    struct id after = {0};
+    int code;
+
+    do {
+        audit_store_list(export->client->store, export->account, LISTING_PAGE, after.text[0] ? &after : NULL,
+                         events_came, export);
+        code = finish_page(export);
+        after = export->last;
+    } while (code == EXIT_DONE && export->has_more && export->rows > 0);
+    return code;
+}
+
+static void put_day(struct export *export, const char *date, enum key_mode mode, int64_t requests, int64_t refused)
+{
+    struct json_writer w;
+
+    if (requests == 0 && refused == 0)
+        return;
+    w = line_begin(export, "usage");
+    json_put_member(&w, "date", text_of(date));
+    json_put_member(&w, "mode", key_mode_text(mode));
+    json_key(&w, "requests");
+    json_put_integer(&w, requests);
+    json_key(&w, "refused");
+    json_put_integer(&w, refused);
+    line_end(export, &w);
+}
+
+static void usage_came(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
+                       const struct usage_key *keys, size_t key_count)
+{
+    struct export *export = arg;
+
+    (void)keys;
+    (void)key_count;
+    export->result = result;
+    for (size_t i = 0; i < day_count; i++) {
+        put_day(export, days[i].date, MODE_TEST, days[i].test_requests, days[i].test_refused);
+        put_day(export, days[i].date, MODE_LIVE, days[i].live_requests, days[i].live_refused);
+    }
+    store_client_done(export->client);
+}
+
+static int export_usage(struct export *export)
+{
+    usage_store_read(export->client->store, export->account, &(struct usage_wanted){.days = USAGE_DAYS_MAX}, usage_came,
+                     export);
+    return finish_page(export);
+}
+
+/* The whole. Pages are read one after the other, so what changes meanwhile may be missing. */
+
+static int export_all(struct store_client *client, const struct id *account, FILE *file)
+{
+    struct export export = {.client = client, .account = account, .file = file};
+    struct account_row row;
+    bool is_known;
+    int code = account_find(client, account, &is_known, &row);
+
+    if (code == EXIT_DONE && !is_known)
+        return command_fail(EXIT_FAILED, "there is no account %s; 'chatelaine account list' shows all", account->text);
+    buf_init(&export.out, PAGE_MAX_BYTES);
+    if (code == EXIT_DONE)
+        code = export_account(&export, &row);
+    if (code == EXIT_DONE)
+        code = export_users(&export);
+    if (code == EXIT_DONE)
+        code = export_keys(&export);
+    if (code == EXIT_DONE)
+        code = export_events(&export);
+    if (code == EXIT_DONE)
+        code = export_usage(&export);
+    buf_wipe(&export.out);
+    return code;
+}
+
+static int sync_and_close(FILE *file, const char *path)
+{
+    errno = 0;
+    bool is_synced = fsync(fileno(file)) == 0;
+
+    if (fclose(file) == 0 && is_synced)
+        return EXIT_DONE;
+    return command_fail(EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
+}
+
+/* A file that exists is whole: one that was begun and not finished is removed. */
+int account_export_to(struct store_client *client, const struct id *account, const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+
+    if (fd < 0)
+        return command_fail(EXIT_FAILED, "cannot create %s: %s", path, strerror(errno));
+    FILE *file = fdopen(fd, "w");
+    if (!file) {
+        close(fd);
+        unlink(path);
+        return command_fail(EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
+    }
+    int code = export_all(client, account, file);
+    int closed = sync_and_close(file, path);
+    code = code == EXIT_DONE ? closed : code;
+    if (code != EXIT_DONE)
+        unlink(path);
+    return code;
+}
+
+/* Needs the master keys: altered records are left out. */
+int account_export_run(const struct command_line *line)
+{
+    struct store_client client;
+    struct id account;
+    int code = account_operand_read(line->operands[0], &account);
+
+    if (code != EXIT_DONE)
+        return code;
+    struct keyring *keyring = command_keyring(line, &code);
+    if (!keyring)
+        return code;
+    code = store_client_open(&client, &line->settings, keyring);
+    if (code == EXIT_DONE) {
+        code = line->file ? account_export_to(&client, &account, line->file) : export_all(&client, &account, stdout);
+        store_client_close(&client);
+    }
+    keyring_destroy(keyring);
+    return code;
+}
