@@ -496,6 +496,9 @@ static void look_at_clock(struct clients *clients)
         clients->sign_in_at_ns = now_ns + INT64_C(4000) * NS_PER_MS;
     }
     look_at_commands(clients);
+    if (clients->plan.endings && !endings_turn(clients->plan.endings, clients->exchange) &&
+        clients->plan.stop_at_violation)
+        clients->stop = true;
     for (size_t i = 0; i < clients->life_count; i++) {
         if (clients->lives[i].used)
             look_at_life(clients, &clients->lives[i], now_ns);
@@ -520,9 +523,12 @@ static void *clients_run(void *arg)
         look_at_clock(clients);
     }
     struct deadline deadline = deadline_in(LAST_ANSWERS_MS);
-    while ((exchange_open(clients->exchange) > 0 || is_command_open(clients)) && deadline_left_ms(deadline) > 0) {
+    bool is_ending = clients->plan.endings;
+    while ((exchange_open(clients->exchange) > 0 || is_command_open(clients) || is_ending) &&
+           deadline_left_ms(deadline) > 0) {
         exchange_turn(clients->exchange, TURN_MS);
         look_at_commands(clients);
+        is_ending = clients->plan.endings && endings_wind_down(clients->plan.endings);
     }
     exchange_destroy(clients->exchange);
     for (int i = 0; i < COMMANDS_MAX; i++)

@@ -3,6 +3,7 @@
  * in meanwhile. What they ask and are told goes into the history. */
 #pragma once
 #include "cluster.h"
+#include "endings.h"
 #include "history.h"
 #include <stdatomic.h>
 
@@ -15,6 +16,7 @@ struct clients_plan {
     unsigned unit_ms;         /* what times are counted in: the lease */
     unsigned keys_per_second; /* made, and revoked some time later */
     bool stop_at_violation;
+    struct endings *endings; /* NULL: none */
     const struct fixture_user *users;
     unsigned user_count;
 };

@@ -1,4 +1,5 @@
 #include "self_test.h"
+#include "endings.h"
 #include "history.h"
 
 #include <stdio.h>
@@ -98,9 +99,43 @@ static bool scene_passes(const struct scene *scene)
     return passes;
 }
 
+/* An account whose suspension began at 10, was told at 20 and may end from 50 on; and a person, whose session ends. */
+static const struct ending_scene {
+    const char *name;
+    int64_t start_ns, end_ns;
+    int status;
+    bool is_person, is_violation;
+    const char *body;
+} ENDING_SCENES[] = {
+    {"accepted while it is suspended", 21, 30, 200, false, true, ""},
+    {"accepted after the session's end", 21, 30, 200, true, true, ""},
+    {"accepted, begun before the suspension was told", 19, 30, 200, false, false, ""},
+    {"accepted, perhaps after it was resumed", 21, 51, 200, false, false, ""},
+    {"refused while it is suspended", 21, 30, 403, false, false, "{\"code\":\"account_suspended\"}"},
+    {"refused while it is being suspended", 8, 12, 403, false, false, "{\"code\":\"account_suspended\"}"},
+    {"suspended by nobody", 5, 9, 403, false, true, "{\"code\":\"account_suspended\"}"},
+    {"refused for another reason", 21, 30, 403, false, true, "{\"code\":\"insufficient_scope\"}"},
+    {"a key that is lost while suspended", 21, 30, 401, false, true, "{\"code\":\"invalid_api_key\"}"},
+    {"a session that is over", 21, 30, 401, true, false, "{\"code\":\"invalid_session\"}"},
+    {"a session that nobody ended", 5, 9, 401, true, true, "{\"code\":\"invalid_session\"}"},
+};
+
+static bool ending_scene_passes(const struct ending_scene *scene)
+{
+    const struct ending_times times = {10, 20, 50};
+    const struct exchange_answer answer = {scene->status, scene->start_ns, scene->end_ns, "", scene->body};
+    bool passes = (endings_verdict(&times, scene->is_person, &answer) != NULL) == scene->is_violation;
+
+    printf("%s: %s\n", passes ? "ok" : "WRONG", scene->name);
+    return passes;
+}
+
 bool self_test_passes(void)
 {
     bool passes = true;
+
+    for (size_t i = 0; i < sizeof ENDING_SCENES / sizeof *ENDING_SCENES; i++)
+        passes = ending_scene_passes(&ENDING_SCENES[i]) && passes;
 
     for (size_t i = 0; i < sizeof SCENES / sizeof *SCENES; i++)
         passes = scene_passes(&SCENES[i]) && passes;

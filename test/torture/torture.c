@@ -1,5 +1,6 @@
 /* scripts/torture: three nodes and a Redis, with a proxy between that cuts, holds and delays, are killed, paused,
- * partitioned and restarted at random from a seed, while clients create, check and revoke keys and people sign in.
+ * partitioned and restarted at random from a seed, while clients create, check and revoke keys, people sign in, and
+ * commands suspend and resume accounts and end people's sessions.
  * What they were told is judged on the way and, whole, at the end. See usage(). */
 #include "aftermath.h"
 #include "core/lease_rules.h"
@@ -33,7 +34,7 @@ struct options {
     bool netns, first;
 };
 
-enum { UPGRADE_USERS = 6 };
+enum { UPGRADE_USERS = 6, ENDING_ACCOUNTS = 4, ENDING_PEOPLE_MAX = 60, SECONDS_PER_PERSON = 10 };
 
 struct torture {
     struct options options;
@@ -43,6 +44,7 @@ struct torture {
     struct nemesis *nemesis;
     struct netns *netns;
     struct upgrade *upgrade;
+    struct endings *endings; /* NULL: none */
     struct fixture_user users[CLIENTS_USERS_MAX];
     unsigned user_count;
     int64_t took_ms;
@@ -104,6 +106,22 @@ static unsigned unit_ms(const struct torture *torture)
     return torture->options.lease_ms ? torture->options.lease_ms : LEASE_DEFAULT_MS;
 }
 
+/* Not beside nodes of an earlier version, which know no suspended accounts. */
+static void add_endings(struct torture *torture)
+{
+    unsigned people = (unsigned)torture->options.seconds / SECONDS_PER_PERSON;
+
+    if (torture->options.upgrade_from)
+        return;
+    torture->endings =
+        endings_create(&(struct endings_plan){.cluster = &torture->cluster,
+                                              .history = torture->history,
+                                              .seed = torture->options.seed,
+                                              .unit_ms = unit_ms(torture),
+                                              .accounts = ENDING_ACCOUNTS,
+                                              .people = people < ENDING_PEOPLE_MAX ? people : ENDING_PEOPLE_MAX});
+}
+
 static void start_clients(struct torture *torture)
 {
     torture->clients = clients_start(&(struct clients_plan){.cluster = &torture->cluster,
@@ -112,6 +130,7 @@ static void start_clients(struct torture *torture)
                                                             .unit_ms = unit_ms(torture),
                                                             .keys_per_second = torture->options.keys_per_second,
                                                             .stop_at_violation = torture->options.first,
+                                                            .endings = torture->endings,
                                                             .users = torture->users,
                                                             .user_count = torture->user_count});
 }
@@ -203,6 +222,14 @@ static void print_counts(const struct torture *torture)
            (long)counts->revoke_ms_max, counts->answered[EVENT_COMMAND], counts->asked[EVENT_COMMAND]);
     printf("keys made by keys that were being revoked: %zu of %zu requests answered\n",
            counts->answered[EVENT_SUCCESSOR], counts->asked[EVENT_SUCCESSOR]);
+    if (torture->endings) {
+        const struct endings_counts *ended = endings_counts(torture->endings);
+
+        printf("by command: %zu accounts suspended, %zu resumed, %zu people's sessions ended, %zu commands failed; "
+               "their checks: %zu accepted, %zu refused, %zu after the end of the command\n",
+               ended->suspended, ended->resumed, ended->ended, ended->failed, ended->accepted, ended->refused,
+               ended->checks);
+    }
     printf("checks: %zu accepted, %zu refused, %zu unavailable (503), %zu without an answer, %zu not sent\n",
            counts->accepted, counts->refused, counts->unavailable, counts->unknown, counts->kept_out);
 }
@@ -222,6 +249,8 @@ static void look_at_what_is_left(struct torture *torture)
 
     aftermath_check(&torture->cluster, torture->history, torture->clients, torture->users, torture->user_count,
                     &aftermath);
+    if (torture->endings)
+        endings_check_whole(torture->endings);
     printf("afterwards: all nodes served within %ld ms; %u sessions, %zu active keys (%zu of ended nodes, which nobody "
            "knows), %zu pages of audit events\n",
            (long)aftermath.back_ms, aftermath.sessions, aftermath.active, aftermath.orphans_excused,
@@ -269,6 +298,7 @@ static int torture_run(struct torture *torture)
     start_cluster(torture);
     torture->history = history_create();
     add_users(torture);
+    add_endings(torture);
     if (torture->options.failovers == 0 && !torture->upgrade && !start_nemesis(torture))
         return usage();
     start_clients(torture);
@@ -293,6 +323,7 @@ static int torture_run(struct torture *torture)
         nemesis_end(torture->nemesis);
     upgrade_destroy(torture->upgrade);
     clients_destroy(torture->clients);
+    endings_destroy(torture->endings);
     history_destroy(torture->history);
     netns_destroy(torture->netns);
     folder_remove(folder);

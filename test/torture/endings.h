@@ -1,0 +1,41 @@
+/* Accounts that are suspended and resumed, again and again, and people whose sessions are ended, all by commands: what
+ * is told then is held against the promise as a revocation is. Of the clients' thread. */
+#pragma once
+#include "cluster.h"
+#include "history.h"
+
+struct endings_plan {
+    struct cluster *cluster;
+    struct history *history;
+    unsigned seed;
+    unsigned unit_ms; /* what times are counted in: the lease */
+    unsigned accounts, people;
+};
+
+struct endings_counts {
+    size_t suspended, resumed, ended, failed; /* commands by their ends */
+    size_t checks;                            /* that began after the end of their command */
+    size_t accepted, refused;
+};
+
+/* What is known of one of them; HISTORY_NEVER: nothing yet. */
+struct ending_times {
+    int64_t tried_ns;     /* the first command that may have ended it began */
+    int64_t ended_ns;     /* the last such command told that it had */
+    int64_t returning_ns; /* the first command after that which may have brought it back began */
+};
+/* What is wrong with an answer other than 503; NULL: nothing. */
+const char *endings_verdict(const struct ending_times *times, bool is_person, const struct exchange_answer *answer);
+
+struct endings;
+
+/* Makes accounts, people, keys and sessions, so call it before there are faults. */
+struct endings *endings_create(const struct endings_plan *plan);
+/* Begins what is due. False: a violation was found. */
+bool endings_turn(struct endings *endings, struct exchange *exchange);
+/* Looks at commands only, and begins nothing; false: none is under way. */
+bool endings_wind_down(struct endings *endings);
+/* Once all is mended: every node says of everybody what was told last. */
+void endings_check_whole(struct endings *endings);
+const struct endings_counts *endings_counts(const struct endings *endings);
+void endings_destroy(struct endings *endings);
