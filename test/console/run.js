@@ -5,8 +5,8 @@ import {existsSync} from 'node:fs';
 import {CHROMIUM, FIREFOX} from './browser.js';
 
 const BROWSERS = {
-    chromium: {path: CHROMIUM, tests: 'console.test.js'},
-    firefox: {path: FIREFOX, tests: 'firefox.test.js'},
+    chromium: {path: CHROMIUM, tests: ['console.test.js', 'usage.test.js']},
+    firefox: {path: FIREFOX, tests: ['firefox.test.js']},
 };
 const name = process.argv[2];
 const {path, tests} = BROWSERS[name];
@@ -15,4 +15,4 @@ if (!existsSync(path)) {
     console.log(`skipped: there is no ${path}; install it, or name another in CHATELAINE_${name.toUpperCase()}`);
     process.exit(77);
 }
-process.exit(spawnSync(process.execPath, ['--test', tests], {stdio: 'inherit'}).status ?? 1);
+process.exit(spawnSync(process.execPath, ['--test', ...tests], {stdio: 'inherit'}).status ?? 1);

@@ -1,5 +1,5 @@
 // Charts as plain SVG. The same numbers are always also shown as text or in a table.
-import {h, svg} from './dom.js';
+import {announce, h, svg} from './dom.js';
 import {count, countShort, dayName} from './format.js';
 import {TEXTS} from './texts.js';
 
@@ -55,15 +55,18 @@ export function daysPerBar(count, isNarrow) {
     return isNarrow ? (GROUPS.find((size) => count / size <= NARROW_BARS) ?? GROUPS.at(-1)) : 1;
 }
 
+const total = (day, series) => series.reduce((sum, {name}) => sum + day[name], 0);
+
 // Groups that end with the newest day; the oldest group may be shorter.
-function grouped(days, size) {
+function grouped(days, size, series) {
     const groups = [];
 
     for (let end = days.length; end > 0; end -= size) {
         const part = days.slice(Math.max(0, end - size), end);
-        const sum = (mode) => part.reduce((total, day) => total + day[mode], 0);
+        const group = {first: part[0].date, date: part.at(-1).date};
 
-        groups.unshift({first: part[0].date, date: part.at(-1).date, live: sum('live'), test: sum('test')});
+        for (const {name} of series) group[name] = part.reduce((sum, day) => sum + day[name], 0);
+        groups.unshift(group);
     }
     return groups;
 }
@@ -98,27 +101,23 @@ function gridLines(plot, scale, y) {
     return lines;
 }
 
-function dayBars(plot, day, x, width, y) {
-    const name =
-        day.first === day.date ? dayName(day.date) : TEXTS.time.range(dayName(day.first), dayName(day.date));
-    const title = svg(
-        'title',
-        null,
-        `${name}: ${count(day.live)} ${TEXTS.live.toLowerCase()}, ${count(day.test)} ${TEXTS.test.toLowerCase()}`,
-    );
-    const bars = [
-        svg('rect', {
-            class: 'hit',
-            x: x - width * 0.1,
-            y: plot.top,
-            width: width * 1.2,
-            height: plot.height - plot.top - plot.bottom,
-        }),
-        svg('rect', {class: 'live', x, y: y(day.live), width, height: y(0) - y(day.live)}),
-        svg('rect', {class: 'test', x, y: y(day.live + day.test), width, height: y(day.live) - y(day.live + day.test)}),
-    ];
+function dayBars(plot, day, x, step, y, series) {
+    let below = 0;
+    const bars = series.map(({name}) => {
+        const from = y(below);
+        const to = y((below += day[name]));
 
-    return svg('g', {class: 'day'}, title, bars);
+        return svg('rect', {class: name, x: x + step * 0.14, y: to, width: step * 0.72, height: from - to});
+    });
+    const hit = svg('rect', {
+        class: 'hit',
+        x,
+        y: plot.top,
+        width: step,
+        height: plot.height - plot.top - plot.bottom,
+    });
+
+    return svg('g', {class: 'day'}, hit, bars);
 }
 
 function dayLabel(plot, day, x, isLast) {
@@ -134,11 +133,74 @@ function dayLabel(plot, day, x, isLast) {
     );
 }
 
-// days: [{date, live, test}], oldest first.
-export function usageChart(days, label, isNarrow) {
+const nameOfGroup = ({first, date}) =>
+    first === date ? dayName(date) : TEXTS.time.range(dayName(first), dayName(date));
+
+function tipContent(group, series) {
+    return [
+        h('strong', null, nameOfGroup(group)),
+        series.map(({name, label}) =>
+            h('span', {class: 'tip-row'}, h('i', {class: `swatch ${name}`}), label, h('b', null, count(group[name]))),
+        ),
+    ];
+}
+
+// Shows the numbers of the bar under the pointer, or of the one chosen with the arrow keys, which is also read out.
+function addTip(chart, {plot, groups, series, step}) {
+    const tip = h('div', {'class': 'tip', 'aria-hidden': 'true', 'hidden': true});
+    const bars = [...chart.querySelectorAll('.day')];
+    let shown = -1;
+
+    function choose(index) {
+        if (index === shown) return;
+        bars[shown]?.classList.remove('is-chosen');
+        shown = index;
+        tip.hidden = shown < 0;
+        if (shown < 0) return;
+        bars[shown].classList.add('is-chosen');
+        tip.classList.toggle('to-left', shown >= groups.length / 2);
+        tip.style.setProperty('--at', `${(((plot.left + (shown + 0.5) * step) / plot.width) * 100).toFixed(2)}%`);
+        tip.replaceChildren(...tipContent(groups[shown], series).flat());
+    }
+    function pointed(event) {
+        const box = chart.firstChild.getBoundingClientRect();
+        const x = ((event.clientX - box.left) / box.width) * plot.width;
+        const index = Math.floor((x - plot.left) / step);
+
+        choose(index >= 0 && index < groups.length ? index : -1);
+    }
+    function pressed(event) {
+        const last = groups.length - 1;
+        const targets = {
+            ArrowLeft: shown < 0 ? last : Math.max(0, shown - 1),
+            ArrowRight: shown < 0 ? 0 : Math.min(last, shown + 1),
+            Home: 0,
+            End: last,
+            Escape: -1,
+        };
+
+        if (!(event.key in targets) || event.ctrlKey || event.metaKey || event.altKey) return;
+        event.preventDefault();
+        choose(targets[event.key]);
+        if (shown >= 0)
+            announce(
+                `${nameOfGroup(groups[shown])}: ${series.map(({name, label}) => `${count(groups[shown][name])} ${label}`).join(', ')}`,
+            );
+    }
+
+    chart.addEventListener('pointermove', pointed);
+    chart.addEventListener('pointerdown', pointed);
+    chart.addEventListener('pointerleave', () => choose(-1));
+    chart.addEventListener('keydown', pressed);
+    chart.addEventListener('blur', () => choose(-1));
+    chart.append(tip);
+}
+
+// days: [{date, and a number by the name of each series}], oldest first. series: [{name, label}], from the bottom up.
+export function usageChart(days, {label, isNarrow, series}) {
     const plot = isNarrow ? NARROW : WIDE;
-    const groups = grouped(days, daysPerBar(days.length, isNarrow));
-    const scale = niceScale(Math.max(...groups.map((day) => day.live + day.test)));
+    const groups = grouped(days, daysPerBar(days.length, isNarrow), series);
+    const scale = niceScale(Math.max(...groups.map((day) => total(day, series))));
     const inner = plot.height - plot.top - plot.bottom;
     const y = (value) => Number((plot.top + inner * (1 - value / scale.top)).toFixed(2));
     const step = (plot.width - plot.left - plot.right) / groups.length;
@@ -148,19 +210,16 @@ export function usageChart(days, label, isNarrow) {
         const fromEnd = groups.length - 1 - i;
 
         return [
-            dayBars(plot, day, x + step * 0.14, step * 0.72, y),
+            dayBars(plot, day, x, step, y, series),
             fromEnd % labelled === 0 ? dayLabel(plot, day, x + step / 2, fromEnd === 0) : null,
         ];
     });
-
-    return h(
+    const chart = h(
         'div',
-        {class: isNarrow ? 'chart narrow' : 'chart'},
-        svg(
-            'svg',
-            {'viewBox': `0 0 ${plot.width} ${plot.height}`, 'role': 'img', 'aria-label': label},
-            gridLines(plot, scale, y),
-            parts,
-        ),
+        {'class': isNarrow ? 'chart narrow' : 'chart', 'tabindex': '0', 'role': 'group', 'aria-label': label},
+        svg('svg', {'viewBox': `0 0 ${plot.width} ${plot.height}`, 'aria-hidden': 'true'}, gridLines(plot, scale, y), parts),
     );
+
+    addTip(chart, {plot, groups, series, step});
+    return chart;
 }

@@ -5,6 +5,7 @@ import {TEXTS} from './texts.js';
 
 const relative = new Intl.RelativeTimeFormat('en', {numeric: 'auto'});
 const exact = new Intl.DateTimeFormat('en-GB', {dateStyle: 'medium', timeStyle: 'medium'});
+const exactZone = new Intl.DateTimeFormat('en-GB', {dateStyle: 'medium', timeStyle: 'long'});
 const clock = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'});
 const clockExact = new Intl.DateTimeFormat('en-GB', {timeStyle: 'medium'});
 const dayMonth = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', timeZone: 'UTC'});
@@ -29,6 +30,7 @@ export function timeInWords(iso) {
 }
 
 export const exactTime = (iso) => exact.format(new Date(iso));
+export const exactTimeWithZone = (iso) => exactZone.format(new Date(iso));
 export const clockTime = (iso) => clock.format(new Date(iso));
 export const clockTimeExact = (iso) => clockExact.format(new Date(iso));
 export const dayName = (date) => dayMonth.format(new Date(`${date}T00:00:00Z`));
@@ -38,8 +40,21 @@ export const countShort = (n) => compact.format(n);
 // The time in words, with the exact time on hover.
 export function timeElement(iso) {
     if (!iso) return h('span', {class: 'faint'}, TEXTS.never);
-    return h('time', {datetime: iso, title: exactTime(iso)}, timeInWords(iso));
+    return h('time', {'datetime': iso, 'title': exactTime(iso), 'data-ticks': true}, timeInWords(iso));
 }
+
+// Brings the words of all shown times up to date.
+export function tickTimes() {
+    for (const element of document.querySelectorAll('time[data-ticks]')) {
+        const words = timeInWords(element.dateTime);
+
+        if (element.textContent !== words) element.textContent = words;
+    }
+}
+
+// The zone in which times are shown.
+export const zoneName = () =>
+    exactZone.formatToParts(new Date()).find(({type}) => type === 'timeZoneName')?.value ?? '';
 
 export function wait(milliseconds) {
     const seconds = Math.max(0, Math.ceil(milliseconds / 1000));

@@ -167,6 +167,20 @@ export function segments({label, options, value, change}) {
     return h('div', {'class': 'segments', 'role': 'group', 'aria-label': label}, buttons);
 }
 
+// One of many, where a row of buttons would be too long. options: [value, text]; a list of them under a name is a group.
+export function chooser({label, options, value, change}) {
+    const option = ([key, text]) => h('option', {value: key, selected: key === value}, text);
+    const select = h(
+        'select',
+        {'class': 'chooser', 'aria-label': label, 'onchange': () => change(select.value)},
+        options.map(([key, text]) =>
+            Array.isArray(text) ? h('optgroup', {label: key}, text.map(option)) : option([key, text]),
+        ),
+    );
+
+    return select;
+}
+
 // The button below a list that has more entries. load() fetches and draws them, one call at a time.
 export function pagerMore(text, load) {
     const problem = h('div', {role: 'alert'});

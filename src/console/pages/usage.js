@@ -1,39 +1,147 @@
-// Requests per day and by key.
-import {choice, replaceAddress, withState} from './address.js';
+// Requests per day and by key, which add up.
+import {choice, replaceAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
 import {daysPerBar, share, usageChart} from './chart.js';
-import {h, show} from './dom.js';
+import {serverNow} from './clock.js';
+import {h, icon, show} from './dom.js';
+import {csvOf, saveFile} from './file.js';
 import {count, dayName} from './format.js';
+import {addressOfId} from './names.js';
 import {emptyState, loading, modeBadge, pageHead, segments} from './parts.js';
 import {TEXTS} from './texts.js';
 import {USAGE} from './usage_texts.js';
 
-// Turns [{date, mode, requests}] into [{date, live, test}].
+const PATH = '/v1/console/usage';
+const STANDARD = '30';
+const MONTH = 'month';
+const DAYS_MAX = 366;
+const CELLS_MAX = 9000; // days times keys, per request
+const KEY_ID = /^(key|dev)_[0-9a-z]{26}$/;
+const ALL_SERIES = ['live', 'test', 'refused'];
+const narrow = matchMedia('(max-width: 760px)');
+
+const modeOf = (key) => key.mode ?? 'live'; // device keys act in live mode
+const daysOf = (period) => (period === MONTH ? new Date(serverNow()).getUTCDate() : Number(period));
+
+// Loading
+
+// Turns [{date, mode, requests, refused}] into [{date, live, test, refused}].
 function byDay(rows) {
     const days = new Map();
 
-    for (const {date, mode, requests} of rows)
-        days.set(date, {date, live: 0, test: 0, ...days.get(date), [mode]: requests});
+    for (const {date, mode, requests, refused = 0} of rows) {
+        const day = days.get(date) ?? {date, live: 0, test: 0, refused: 0};
+
+        day[mode] += requests;
+        day.refused += refused;
+        days.set(date, day);
+    }
     return [...days.values()];
 }
 
-const KEY_DAYS_MAX = 9000; // per request
-const narrow = matchMedia('(max-width: 760px)');
+const total = (days, name) => days.reduce((sum, day) => sum + day[name], 0);
 
-const total = (days, mode) => days.reduce((sum, day) => sum + day[mode], 0);
+// The most used keys with their use in this period. The rest of the total belongs to other keys.
+async function loadKeys(most, days, all) {
+    if (most.length === 0) return [];
+    const ids = most.slice(0, Math.floor(CELLS_MAX / days)).map((key) => key.id);
+    const {keys} = await call('GET', withQuery(PATH, {days, key_ids: ids.join(',')}));
+    const used = keys
+        .filter((key) => key.requests > 0 || key.refused > 0)
+        .sort((a, b) => b.requests - a.requests || b.refused - a.refused);
+    const rest = (name) => all[name] - used.reduce((sum, key) => sum + (key[name] ?? 0), 0);
+    const others = {requests: rest('requests'), refused: rest('refused')};
 
-function tile(label, value, note, kind) {
+    return others.requests > 0 || others.refused > 0 ? [...used, others] : used;
+}
+
+// Twice the period, where the server has so many days, to compare with the time before.
+async function loadAll(days) {
+    const answer = await call('GET', withQuery(PATH, {days: Math.min(2 * days, DAYS_MAX)}));
+    const all = byDay(answer.data);
+    const shown = all.slice(-days);
+    const sums = {requests: total(shown, 'live') + total(shown, 'test'), refused: total(shown, 'refused')};
+
+    return {
+        days: shown,
+        before: all.length === 2 * days ? all.slice(0, days) : null,
+        series: ALL_SERIES,
+        hasKeys: answer.keys.length > 0,
+        keys: await loadKeys(answer.keys, days, sums),
+    };
+}
+
+// One key. Its refused requests are known for the period alone, not for each day.
+async function loadOne(id, days) {
+    const wanted = Math.min(2 * days, DAYS_MAX);
+    const [long, short] = await Promise.all(
+        [wanted, days].map((each) => call('GET', withQuery(PATH, {days: each, key_ids: id}))),
+    );
+    const [key] = short.keys;
+    const dates = [...new Set(long.data.map(({date}) => date))];
+    const mode = modeOf(key);
+    const all = dates.map((date, i) => ({date, live: 0, test: 0, refused: 0, [mode]: long.keys[0].by_day[i]}));
+
+    return {
+        days: all.slice(-days),
+        before: all.length === 2 * days ? all.slice(0, days) : null,
+        series: [mode],
+        hasKeys: true,
+        keys: [key],
+        key,
+    };
+}
+
+// The tiles
+
+function comparison(days, before, name) {
+    if (!before) return '';
+    const now = total(days, name);
+    const then = total(before, name);
+
+    if (then === 0) return now === 0 ? '' : USAGE.none(count(before.length));
+    const percent = Math.round((Math.abs(now - then) / then) * 100);
+    if (percent === 0) return USAGE.same(before.length);
+    return (now > then ? USAGE.more : USAGE.less)(count(percent), before.length);
+}
+
+function tile(label, value, kind, ...notes) {
     return h(
         'div',
         {class: `tile ${kind}`},
         h('span', {class: 'tile-label'}, kind ? h('i', {class: `swatch ${kind}`}) : null, label),
-        h('span', {class: 'tile-value'}, value),
-        h('span', {class: 'tile-note'}, note),
+        h('span', {class: 'tile-value'}, count(value)),
+        notes.filter(Boolean).map((note) => h('span', {class: 'tile-note'}, note)),
     );
 }
 
-function dayTable(days) {
+function tiles({days, before, key}) {
+    const isShown = (mode) => !key || modeOf(key) === mode;
+
+    return h(
+        'div',
+        {class: 'tiles'},
+        isShown('live')
+            ? tile(USAGE.liveTotal, total(days, 'live'), 'live', USAGE.billed, comparison(days, before, 'live'))
+            : null,
+        isShown('test')
+            ? tile(USAGE.testTotal, total(days, 'test'), 'test', USAGE.notBilled, comparison(days, before, 'test'))
+            : null,
+        tile(
+            USAGE.refusedTotal,
+            key ? (key.refused ?? 0) : total(days, 'refused'),
+            'refused',
+            USAGE.notBilled,
+            key ? '' : comparison(days, before, 'refused'),
+        ),
+    );
+}
+
+// The days
+
+function dayTable({days, series}) {
     const {columns} = USAGE;
+    const cells = (numbers) => series.map((name) => h('td', {class: 'number'}, count(numbers(name))));
     const rows = days
         .toReversed()
         .map((day) =>
@@ -41,10 +149,10 @@ function dayTable(days) {
                 'tr',
                 null,
                 h('th', {scope: 'row'}, h('time', {datetime: day.date}, dayName(day.date))),
-                h('td', {class: 'number'}, count(day.live)),
-                h('td', {class: 'number'}, count(day.test)),
+                cells((name) => day[name]),
             ),
         );
+    const heads = series.map((name) => h('th', {scope: 'col', class: 'number'}, columns[name]));
 
     return h(
         'details',
@@ -52,83 +160,129 @@ function dayTable(days) {
         h('summary', null, USAGE.asTable),
         h(
             'div',
-            {'class': 'numbers-space', 'tabindex': '0', 'role': 'region', 'aria-label': USAGE.chart[1]},
+            {'class': 'numbers-space', 'tabindex': '0', 'role': 'region', 'aria-label': TEXTS.chart[1]},
             h(
                 'table',
                 {class: 'plain-table'},
-                h('caption', {class: 'unseen'}, USAGE.chart[1]),
-                h(
-                    'thead',
-                    null,
-                    h(
-                        'tr',
-                        null,
-                        h('th', {scope: 'col'}, columns.date),
-                        h('th', {scope: 'col', class: 'number'}, columns.live),
-                        h('th', {scope: 'col', class: 'number'}, columns.test),
-                    ),
-                ),
+                h('caption', {class: 'unseen'}, TEXTS.chart[1]),
+                h('thead', null, h('tr', null, h('th', {scope: 'col'}, columns.date), heads)),
                 h('tbody', null, rows),
+                h('tfoot', null, h('tr', null, h('th', {scope: 'row'}, USAGE.total), cells((name) => total(days, name)))),
             ),
         ),
     );
 }
 
-function keyName(key) {
-    if (!key.id) return h('span', {class: 'faint'}, USAGE.otherKeys);
-    return h('span', {class: 'wrap', title: key.id}, key.name || key.id);
+function chartPanel({days, series, key}) {
+    const chart = TEXTS.chart[daysPerBar(days.length, narrow.matches)];
+    const refused = key ? (key.refused ?? 0) : total(days, 'refused');
+    const sums = [total(days, 'live'), total(days, 'test'), refused];
+    const label = USAGE.chartLabel(chart, days.length, ...sums.map(count));
+
+    return [
+        h('h2', null, chart),
+        sums.every((sum) => sum === 0) ? h('p', {class: 'hint'}, USAGE.noneInPeriod) : null,
+        usageChart(days, {
+            label,
+            isNarrow: narrow.matches,
+            series: series.map((name) => ({name, label: USAGE.series[name]})),
+        }),
+    ];
 }
 
-function keyTable(keys) {
+const csvButton = (text, name, rows) =>
+    h(
+        'button',
+        {type: 'button', class: 'plain small', onclick: () => saveFile(name, csvOf(rows()))},
+        icon('download'),
+        text,
+    );
+
+const dayRows = ({days, series}) => [
+    ['date', ...series],
+    ...days.map((day) => [day.date, ...series.map((name) => day[name])]),
+];
+
+const keyRows = (keys) => [
+    ['key', 'name', 'mode', 'requests', 'refused'],
+    ...keys.map((key) => [
+        key.id ?? '',
+        key.id ? (key.name ?? '') : USAGE.otherKeys,
+        key.id ? modeOf(key) : '',
+        key.requests,
+        key.refused ?? 0,
+    ]),
+];
+
+// The keys
+
+function keyName(key, linkOf) {
+    if (!key.id) return h('span', {class: 'faint'}, USAGE.otherKeys);
+    return h('a', {class: 'wrap', href: linkOf(key.id), title: key.id}, key.name || key.id);
+}
+
+function keyKind(key) {
+    if (key.id?.startsWith('dev_')) return h('span', {class: 'chip'}, USAGE.device);
+    return key.mode ? modeBadge(key.mode) : '–';
+}
+
+function keyTable(keys, linkOf) {
     const {byKeyColumns: columns} = USAGE;
     const most = Math.max(...keys.map((key) => key.requests), 1);
     const rows = keys.map((key) =>
         h(
             'tr',
             null,
-            h('th', {scope: 'row'}, keyName(key)),
-            h(
-                'td',
-                {'data-label': columns.mode},
-                key.id?.startsWith('dev_')
-                    ? h('span', {class: 'chip'}, USAGE.device)
-                    : key.mode
-                      ? modeBadge(key.mode)
-                      : '–',
-            ),
+            h('th', {scope: 'row'}, keyName(key, linkOf)),
+            h('td', {'data-label': columns.mode}, keyKind(key)),
             h(
                 'td',
                 {'data-label': columns.requests, 'class': 'share-cell'},
-                h('span', {class: 'number'}, count(key.requests)),
                 share(key.requests / most),
+                h('span', {class: 'number'}, count(key.requests)),
             ),
+            h('td', {'data-label': columns.refused, 'class': 'number refused-cell'}, count(key.refused ?? 0)),
         ),
+    );
+    const heads = Object.entries(columns).map(([name, text]) =>
+        h('th', {scope: 'col', class: `column-${name}`}, text),
     );
 
     return h(
         'section',
         {class: 'by-key'},
-        h('h2', null, USAGE.byKey),
+        h(
+            'div',
+            {class: 'part-head'},
+            h('h2', null, USAGE.byKey),
+            csvButton(USAGE.exportKeys, 'usage-by-key.csv', () => keyRows(keys)),
+        ),
         h('p', {class: 'hint'}, USAGE.byKeyNote),
         h(
             'table',
             {class: 'list usage-keys'},
             h('caption', {class: 'unseen'}, USAGE.byKey),
-            h(
-                'thead',
-                null,
-                h(
-                    'tr',
-                    null,
-                    h('th', {scope: 'col'}, columns.name),
-                    h('th', {scope: 'col', class: 'column-mode'}, columns.mode),
-                    h('th', {scope: 'col', class: 'column-share'}, columns.requests),
-                ),
-            ),
+            h('thead', null, h('tr', null, heads)),
             h('tbody', null, rows),
         ),
     );
 }
+
+// Which key the page is narrowed to.
+function keyChip(key, allAddress) {
+    const page = addressOfId(key.id);
+
+    return h(
+        'p',
+        {class: 'only-key'},
+        h('strong', {class: 'wrap'}, USAGE.onlyKey(key.name || key.id)),
+        keyKind(key),
+        page ? h('a', {href: page}, USAGE.keyPage) : null,
+        h('a', {href: allAddress}, USAGE.allKeys),
+    );
+}
+
+// The page
 
 function placeholder() {
     return h(
@@ -140,101 +294,94 @@ function placeholder() {
     );
 }
 
-// The most used keys of all time, with their use in this period. The rest of the total belongs to other keys.
-async function loadKeys(most, days, all) {
-    if (most.length === 0) return [];
-    const ids = most.slice(0, Math.floor(KEY_DAYS_MAX / days)).map((key) => key.id);
-    const {keys} = await call('GET', withQuery('/v1/console/usage', {days, key_ids: ids.join(',')}));
-    const used = keys.filter((key) => key.requests > 0).sort((a, b) => b.requests - a.requests);
-    const others = all - used.reduce((sum, key) => sum + key.requests, 0);
-
-    return others > 0 ? [...used, {requests: others}] : used;
+function emptyUsage() {
+    return emptyState(
+        'usage',
+        USAGE.emptyTitle,
+        USAGE.empty,
+        h('a', {class: 'button secondary', href: '/console/'}, USAGE.emptyAction),
+    );
 }
 
-async function loadUsage(days) {
-    const answer = await call('GET', withQuery('/v1/console/usage', {days}));
-    const all = answer.data.reduce((sum, {requests}) => sum + requests, 0);
-
-    return {days: byDay(answer.data), hasKeys: answer.keys.length > 0, keys: await loadKeys(answer.keys, days, all)};
-}
-
-function chartPanel(days, live, test) {
-    const chart = USAGE.chart[daysPerBar(days.length, narrow.matches)];
-
-    return [
-        h('h2', null, chart),
-        live + test === 0 ? h('p', {class: 'hint'}, USAGE.noneInPeriod) : null,
-        usageChart(days, USAGE.chartLabel(chart, days.length, count(live), count(test)), narrow.matches),
-    ];
-}
+const stateOfAddress = () => ({
+    period: choice('days', Object.keys(USAGE.periods), STANDARD),
+    key: KEY_ID.test(words('key')) ? words('key') : '',
+});
 
 export function usagePage() {
     const content = h('div');
-    const state = {days: Number(choice('days', Object.keys(USAGE.periods), '30'))};
-
+    const head = h('div');
+    let state = stateOfAddress();
     let redraw = () => {};
 
-    function draw({days, hasKeys, keys}) {
+    const addressOf = ({period, key}) => withState({days: period === STANDARD ? '' : period, key});
+    const linkOf = (key) => addressOf({...state, key});
+    function draw(usage) {
         const panel = h('div');
-        const live = total(days, 'live');
-        const test = total(days, 'test');
 
-        if (live + test === 0 && !hasKeys) {
-            show(
-                content,
-                emptyState(
-                    'usage',
-                    USAGE.emptyTitle,
-                    USAGE.empty,
-                    h('a', {class: 'button secondary', href: '/console/'}, USAGE.emptyAction),
-                ),
-            );
+        if (!usage.hasKeys && ALL_SERIES.every((name) => total(usage.days, name) === 0)) {
+            show(content, emptyUsage());
             return;
         }
-        redraw = () => show(panel, chartPanel(days, live, test));
+        redraw = () => show(panel, chartPanel(usage));
         redraw();
         show(
             content,
-            h(
-                'div',
-                {class: 'tiles'},
-                tile(USAGE.liveTotal, count(live), USAGE.billed, 'live'),
-                tile(USAGE.testTotal, count(test), USAGE.notBilled, 'test'),
-                tile(USAGE.perDay, count(Math.round((live + test) / days.length)), USAGE.perDayNote, ''),
-            ),
+            usage.key ? keyChip(usage.key, linkOf('')) : null,
+            tiles(usage),
             h(
                 'section',
                 {class: 'panel'},
                 panel,
-                dayTable(days),
+                h(
+                    'div',
+                    {class: 'part-head'},
+                    dayTable(usage),
+                    csvButton(USAGE.exportDays, 'usage.csv', () => dayRows(usage)),
+                ),
             ),
-            keys.length ? keyTable(keys) : null,
+            usage.keys.length && !usage.key ? keyTable(usage.keys, linkOf) : null,
         );
     }
     const loader = loading(content, {
         placeholder,
         draw,
-        load: () => loadUsage(state.days),
-    });
-    const period = segments({
-        label: USAGE.period,
-        value: String(state.days),
-        options: Object.entries(USAGE.periods),
-        change: (value) => {
-            state.days = Number(value);
-            replaceAddress(withState({days: value === '30' ? '' : value}));
-            loader.run();
+        load: () => {
+            const days = daysOf(state.period);
+
+            return state.key ? loadOne(state.key, days) : loadAll(days);
         },
     });
+    function drawHead() {
+        const period = segments({
+            label: USAGE.period,
+            value: state.period,
+            options: Object.entries(USAGE.periods).sort(([a], [b]) => (a === MONTH) - (b === MONTH)),
+            change: (value) => {
+                state.period = value;
+                replaceAddress(addressOf(state));
+                loader.run();
+            },
+        });
+
+        show(head, pageHead(USAGE.title, USAGE.lead, period));
+    }
 
     const resized = () => redraw();
     narrow.addEventListener('change', resized);
+    drawHead();
     loader.run();
     return {
-        element: h('div', null, pageHead(USAGE.title, USAGE.lead, period), content),
+        element: h('div', null, head, content),
         stop() {
             narrow.removeEventListener('change', resized);
             loader.stop();
+        },
+        // The user went back or forward within this page.
+        moved() {
+            state = stateOfAddress();
+            drawHead();
+            loader.run();
         },
     };
 }

@@ -1,0 +1,43 @@
+// The names behind ids: of the people and keys that made something.
+import {call} from './api.js';
+import {h, show} from './dom.js';
+import {currentSession} from './session.js';
+import {TEXTS} from './texts.js';
+
+const SHORT = 12; // characters of an id that has no name
+const SOURCES = {
+    usr: async (id) => (await call('GET', `/v1/console/users/${id}`)).email,
+    key: async (id) => (await call('GET', `/v1/console/api_keys/${id}`)).name,
+};
+
+const known = new Map(); // id: promise of a name; '' if it cannot be had
+
+export const shortId = (id) => (id.length > SHORT ? `${id.slice(0, SHORT)}…` : id);
+
+function nameOf(id) {
+    const source = SOURCES[id.split('_')[0]];
+
+    if (!known.has(id)) known.set(id, source ? source(id).catch(() => '') : Promise.resolve(''));
+    return known.get(id);
+}
+
+// Call when nobody is signed in any more.
+export function forgetNames() {
+    known.clear();
+}
+
+// Where more about it is shown; null if there is no such page.
+export const addressOfId = (id) => (/^key_[0-9a-z]{26}$/.test(id) ? `/console/keys/${id}` : null);
+
+// The name of whoever made a key, drawn when it is known. Somebody who was removed has only an id.
+export function makerElement(id) {
+    const {user} = currentSession();
+    const element = h('span', {class: 'wrap', title: id}, shortId(id));
+
+    if (id === user.id) show(element, TEXTS.keys.you);
+    else
+        nameOf(id).then((name) => {
+            if (name) show(element, name);
+        });
+    return element;
+}
