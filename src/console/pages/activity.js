@@ -1,159 +1,313 @@
-// The audit trail, in plain words.
+// The audit trail: filtered by the server, one event with everything that is known of it, and exported.
 import {ACTIVITY} from './activity_texts.js';
-import {choice, replaceAddress, withState} from './address.js';
+import {currentAddress, leaveOver, pushAddress, replaceAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
-import {h, icon, show} from './dom.js';
-import {timeElement} from './format.js';
-import {emptyState, loading, pageHead, pagerMore, segments, skeletonRows} from './parts.js';
+import {announce, h, icon, newId, show} from './dom.js';
+import {eventTable, openEvent} from './events.js';
+import {EVENTS, typeOptions} from './events_texts.js';
+import {saveFile} from './file.js';
+import {field} from './form.js';
+import {count} from './format.js';
+import {READ_MAX, readKeys} from './keybook.js';
+import {chooser, emptyState, explain, loading, pageHead, pagerMore, skeletonRows} from './parts.js';
 import {currentSession} from './session.js';
-import {TEXTS} from './texts.js';
+import {readTrail, TRAIL} from './trail.js';
 
-const PATH = '/v1/console/audit_events';
+const PAGE_PATH = '/console/activity';
 const PAGE = 50;
-
-// Actors without an id: operators on the command line, and the service itself.
-const NAMED_ACTORS = {operator: ACTIVITY.operator, system: ACTIVITY.system};
-// Done by an unknown person to the named user. Older entries name that user as the actor.
-const STRANGERS = new Set(['login.failed']);
-const KINDS = {
-    keys: (type) => type.startsWith('api_key.'),
-    devices: (type) => type.startsWith('device'),
-    people: (type) => /^(session|login|step_up|user)\./.test(type),
-    all: () => true,
+const NAMES = ['type', 'actor', 'target', 'ip', 'since', 'until']; // in the address and for the server
+const ID = /^(usr|key|dev|acct)_[0-9a-z]{26}$/;
+const DATE = /^\d{4}-\d\d-\d\d$/;
+const SERVICE = {operator: EVENTS.operator, system: EVENTS.system};
+const FILES = {
+    'text/csv': {text: ACTIVITY.exportCsv, name: 'activity.csv'},
+    'application/x-ndjson': {text: ACTIVITY.exportLines, name: 'activity.ndjson'},
 };
-const ICONS = [
-    ['api_key', 'key'],
-    ['device', 'device'],
-    ['session.step_up', 'shield'],
-    ['login.failed', 'warn'],
-    ['step_up.failed', 'warn'],
-    ['', 'person'],
-];
 
-function targetName(event) {
-    const isOld = STRANGERS.has(event.type) && !event.target;
-    const id = isOld ? event.actor : event.target;
-    const name = isOld ? event.actor_name : event.target_name;
+const stateOfAddress = () => Object.fromEntries(NAMES.map((name) => [name, words(name)]));
+const isFiltered = (state) => NAMES.some((name) => state[name]);
 
-    return h('strong', {class: 'wrap', title: id ?? ''}, name || id || TEXTS.unknown);
+function dayAfter(date) {
+    const day = new Date(`${date}T00:00:00`);
+
+    day.setDate(day.getDate() + 1);
+    return day;
 }
 
-function sentence(event) {
-    const words = ACTIVITY.kinds[event.type];
+// The end is not included. Days are those of this computer's time zone, in which the times are shown.
+function queryOf(state) {
+    const {since, until} = state;
 
-    return words ? words(targetName(event)) : ACTIVITY.other(event.type);
+    return {
+        ...state,
+        since: DATE.test(since) ? new Date(`${since}T00:00:00`).toISOString() : '',
+        until: DATE.test(until) ? dayAfter(until).toISOString() : '',
+    };
 }
 
-function actorName(event) {
-    if (STRANGERS.has(event.type)) return h('span', {class: 'faint'}, ACTIVITY.stranger);
-    if (!event.actor || event.actor in NAMED_ACTORS)
-        return h('span', {class: 'faint'}, NAMED_ACTORS[event.actor] ?? ACTIVITY.someone);
-    if (event.actor === currentSession()?.user.id)
-        return h('span', {title: currentSession().user.email}, ACTIVITY.you);
-    return h('span', {class: 'wrap', title: event.actor}, event.actor_name || event.actor);
+// Ids by the names that are known: of people, of keys, and of those that stand in the entries shown.
+function nameBook() {
+    const {user} = currentSession();
+    const ids = new Map();
+    const names = new Map(Object.entries(SERVICE));
+    const add = (id, name) => {
+        if (!id || !name) return;
+        names.set(id, name);
+        ids.set(name.toLowerCase(), id);
+    };
+
+    for (const [id, name] of Object.entries(SERVICE)) add(id, name);
+    add(user.id, user.email);
+    return {
+        learn(events) {
+            for (const event of events) {
+                add(event.actor, event.actor_name);
+                if (event.target_kind !== 'device') add(event.target, event.target_name);
+            }
+        },
+        async loadPeople() {
+            const people = await call('GET', '/v1/console/users').catch(() => ({data: []}));
+
+            for (const {id, email} of people.data) add(id, email);
+        },
+        nameOf: (id) => names.get(id) ?? id,
+        suggestions: () => [...names.values()],
+        // The id of what was typed. Throws the words that say why there is none.
+        async find(text) {
+            const typed = text.trim();
+
+            if (typed === '' || ID.test(typed)) return typed;
+            if (ids.has(typed.toLowerCase())) return ids.get(typed.toLowerCase());
+            const book = readKeys({mode: '', status: ''});
+            await book.upTo(READ_MAX);
+            const found = book.keys.filter(
+                ({name, last4}) => name.toLowerCase() === typed.toLowerCase() || last4 === typed,
+            );
+            if (found.length === 1) add(found[0].id, found[0].name);
+            if (found.length === 1) return found[0].id;
+            throw new Error(found.length ? ACTIVITY.several(typed) : ACTIVITY.nobody(typed));
+        },
+    };
 }
 
-function eventRow(event) {
-    const [, iconName] = ICONS.find(([start]) => event.type.startsWith(start));
-    const isGrave = /revoked|revocation|denied|failed|reset|locked/.test(event.type);
+// A field for somebody or something that has a name and an id.
+function namedField({label, hint, listId, value, book, change}) {
+    const named = field({
+        label,
+        input: h('input', {
+            type: 'text',
+            autocomplete: 'off',
+            spellcheck: 'false',
+            placeholder: hint,
+            list: listId,
+            value: book.nameOf(value),
+        }),
+    });
 
-    return h(
-        'tr',
-        null,
-        h(
-            'th',
-            {scope: 'row'},
-            h(
-                'span',
-                {class: 'event'},
-                h('span', {class: `event-mark${isGrave ? ' grave' : ''}`}, icon(iconName)),
-                h('span', {class: 'event-words'}, sentence(event)),
-            ),
+    named.input.addEventListener('change', async () => {
+        const typed = named.input.value;
+
+        named.setError('');
+        try {
+            const id = await book.find(typed);
+
+            if (named.input.value === typed) change(id);
+        } catch (error) {
+            if (error.kind !== 'cancelled') named.setError(error.message);
+        }
+    });
+    return {
+        element: named.element,
+        // Shows the name of what was found by its id, once that is known.
+        update(id) {
+            if (id && named.input.value === id) named.input.value = book.nameOf(id);
+        },
+    };
+}
+
+function plainField({label, type, hint, value, change}) {
+    const input = h('input', {type, value, placeholder: hint, autocomplete: 'off', spellcheck: 'false'});
+
+    input.addEventListener('change', () => change(input.value.trim()));
+    return field({label, input}).element;
+}
+
+// Returns {element, update()}: call when the state or the known names have changed.
+function filterForm(state, book, change, clear) {
+    const listId = newId('names');
+    const names = h('datalist', {id: listId});
+    const types = [['', ACTIVITY.anyType], ...typeOptions];
+    const named = (name, texts) =>
+        namedField({...texts, listId, book, value: state[name], change: change(name)});
+    const actor = named('actor', {label: ACTIVITY.actor, hint: ACTIVITY.actorHint});
+    const target = named('target', {label: ACTIVITY.target, hint: ACTIVITY.targetHint});
+    const plain = (name) => ({value: state[name], change: change(name)});
+    const typeId = newId('type');
+    const type = chooser({label: ACTIVITY.type, value: state.type, change: change('type'), options: types});
+    const clearButton = h('button', {type: 'button', class: 'plain small clear', onclick: clear}, ACTIVITY.clear);
+
+    type.id = typeId;
+    return {
+        element: h(
+            'search',
+            {'class': 'event-filters', 'aria-label': ACTIVITY.filters},
+            names,
+            h('div', {class: 'field'}, h('div', {class: 'field-label'}, h('label', {for: typeId}, ACTIVITY.type)), type),
+            actor.element,
+            target.element,
+            plainField({label: ACTIVITY.ip, type: 'text', hint: ACTIVITY.ipHint, ...plain('ip')}),
+            plainField({label: ACTIVITY.since, type: 'date', ...plain('since')}),
+            plainField({label: ACTIVITY.until, type: 'date', ...plain('until')}),
+            clearButton,
         ),
-        h('td', {'data-label': ACTIVITY.columns.who}, actorName(event)),
-        h('td', {'data-label': ACTIVITY.columns.from, 'class': 'mono'}, event.ip || '–'),
-        h(
-            'td',
-            {
-                'data-label': ACTIVITY.columns.when,
-                'title': event.request_id ? `${ACTIVITY.requestId} ${event.request_id}` : null,
-            },
-            timeElement(event.created_at),
-        ),
-    );
+        update(nextState) {
+            show(
+                names,
+                book.suggestions().map((value) => h('option', {value})),
+            );
+            actor.update(nextState.actor);
+            target.update(nextState.target);
+            clearButton.hidden = !isFiltered(nextState);
+        },
+    };
 }
 
-function eventTable(events) {
-    const heads = Object.entries(ACTIVITY.columns).map(([name, text]) =>
-        h('th', {scope: 'col', class: `column-${name}`}, text),
-    );
+function exportButton(type, queryNow, problem) {
+    const {text, name} = FILES[type];
+    const label = h('span', null, text);
+    const button = h('button', {type: 'button', class: 'secondary', onclick: run}, icon('download'), label);
+    let isWorking = false;
 
-    return h(
-        'table',
-        {class: 'list events'},
-        h('caption', {class: 'unseen'}, ACTIVITY.table),
-        h('thead', null, h('tr', null, heads)),
-        h('tbody', null, events.map(eventRow)),
-    );
+    async function run() {
+        if (isWorking) return;
+        isWorking = true;
+        button.setAttribute('aria-disabled', 'true');
+        label.textContent = ACTIVITY.exporting;
+        show(problem);
+        try {
+            saveFile(name, await call('GET', withQuery(TRAIL, queryNow()), undefined, type));
+            announce(ACTIVITY.exported(name));
+        } catch (refusal) {
+            if (refusal.kind !== 'cancelled') show(problem, explain(refusal));
+        }
+        isWorking = false;
+        button.removeAttribute('aria-disabled');
+        label.textContent = text;
+    }
+    return button;
 }
 
 export function activityPage() {
     const content = h('div', {class: 'list-space'});
-    const state = {filter: choice('show', Object.keys(KINDS), 'all'), events: [], hasMore: false};
-    const load = (after) => call('GET', withQuery(PATH, {limit: PAGE, starting_after: after}));
-    const more = pagerMore(ACTIVITY.more, async () => take(await load(state.events.at(-1).id)));
+    const filters = h('div');
+    const problem = h('div', {role: 'alert'});
+    const book = nameBook();
+    let state = stateOfAddress();
+    let form;
+    let events = [];
+    let hasMore = false;
+    let next;
+    const load = (after) => readTrail(queryOf(state), PAGE, after);
+    const more = pagerMore(ACTIVITY.more, async () => {
+        const shown = events;
+        const page = await load(next);
+
+        if (shown === events) take(page); // otherwise other filters were chosen meanwhile
+    });
+    const address = (event) => withState({...state, event}, PAGE_PATH);
 
     function take(page) {
-        state.events.push(...page.data);
-        state.hasMore = page.has_more;
+        events.push(...page.data);
+        hasMore = page.hasMore;
+        next = page.next;
+        book.learn(page.data);
+        form.update(state);
         draw();
     }
+    function emptyList() {
+        if (hasMore) return h('p', {class: 'hint'}, ACTIVITY.noneYet);
+        return isFiltered(state)
+            ? emptyState('search', ACTIVITY.emptyFilteredTitle, ACTIVITY.emptyFiltered)
+            : emptyState('activity', ACTIVITY.emptyTitle, ACTIVITY.empty);
+    }
     function draw() {
-        const events = state.events.filter((event) => KINDS[state.filter](event.type));
-        const isFiltered = state.events.length > 0;
-
         show(
             content,
-            events.length
-                ? eventTable(events)
-                : emptyState(
-                      'activity',
-                      isFiltered ? TEXTS.keys.emptyFilteredTitle : ACTIVITY.emptyTitle,
-                      isFiltered ? ACTIVITY.emptyFiltered : ACTIVITY.empty,
-                  ),
-            state.hasMore
+            events.length ? eventTable(events, open) : emptyList(),
+            hasMore
                 ? more
                 : h('div', {class: 'pager'}, h('p', {class: 'hint'}, events.length ? ACTIVITY.end : '')),
         );
+    }
+    function open(event) {
+        pushAddress(address(event.id), {isOver: true});
+        showEvent();
+    }
+    // Over the list, the event of the address, if the list has it.
+    function showEvent() {
+        const id = words('event');
+        const event = events.find((each) => each.id === id);
+
+        if (event) openEvent(event, () => currentAddress() === address(id) && leaveOver(address('')));
     }
     const loader = loading(content, {
         placeholder: () => skeletonRows(8),
         load: () => load(),
         draw: (page) => {
-            state.events = [];
+            events = [];
             take(page);
+            showEvent();
         },
     });
-    const filter = segments({
-        label: ACTIVITY.filter,
-        options: Object.entries(ACTIVITY.filters),
-        value: state.filter,
-        change: (value) => {
-            state.filter = value;
-            replaceAddress(withState({show: value === 'all' ? '' : value}));
-            if (!content.hasAttribute('aria-busy')) draw();
-        },
-    });
+    const change = (name) => (value) => {
+        if (state[name] === value) return;
+        state = {...state, [name]: value};
+        replaceAddress(address(''));
+        form.update(state);
+        loader.run();
+    };
+    function clear() {
+        state = Object.fromEntries(NAMES.map((name) => [name, '']));
+        replaceAddress(address(''));
+        drawFilters();
+        loader.run();
+        filters.querySelector('select').focus();
+    }
+    function drawFilters() {
+        form = filterForm(state, book, change, clear);
+        form.update(state);
+        show(filters, form.element);
+    }
+    // The user went back or forward within this page.
+    function moved() {
+        const next = stateOfAddress();
 
+        if (NAMES.every((name) => next[name] === state[name])) {
+            showEvent();
+            return;
+        }
+        state = next;
+        drawFilters();
+        loader.run();
+    }
+
+    drawFilters();
+    book.loadPeople().then(() => form.update(state));
     loader.run();
     return {
         element: h(
             'div',
             null,
-            pageHead(ACTIVITY.title, ACTIVITY.lead),
-            h('div', {class: 'filters'}, filter),
+            pageHead(
+                ACTIVITY.title,
+                ACTIVITY.lead,
+                Object.keys(FILES).map((type) => exportButton(type, () => queryOf(state), problem)),
+            ),
+            problem,
+            filters,
             content,
         ),
         stop: loader.stop,
+        moved,
     };
 }

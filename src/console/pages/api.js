@@ -52,9 +52,18 @@ async function readBody(response) {
     }
 }
 
-// Sends one request, without recovery.
-export async function callOnce(method, path, body) {
-    const headers = {Accept: 'application/json'};
+async function readFile(response, type) {
+    if (!response.headers.get('Content-Type')?.startsWith(type)) throw new Refusal('refused', {message: 'The server sent no file.'});
+    try {
+        return await response.blob();
+    } catch {
+        throw new Refusal('offline'); // the response was cut off
+    }
+}
+
+// Sends one request, without recovery. accept: a type that is not JSON, for a file of any length: the answer is a Blob.
+export async function callOnce(method, path, body, accept) {
+    const headers = {Accept: accept ?? 'application/json'};
     let response;
 
     if (method !== 'GET') headers['X-CSRF-Token'] = hooks.csrfToken();
@@ -67,13 +76,13 @@ export async function callOnce(method, path, body) {
             credentials: 'same-origin',
             cache: 'no-store',
             redirect: 'error',
-            signal: AbortSignal.timeout(TIMEOUT_MS),
+            signal: accept ? null : AbortSignal.timeout(TIMEOUT_MS),
         });
     } catch {
         throw new Refusal('offline');
     }
     observe(Date.parse(response.headers.get('Date')));
-    const answer = await readBody(response);
+    const answer = accept && response.ok ? await readFile(response, accept) : await readBody(response);
     if (!response.ok) throw refusalOf(response, answer);
     return {answer};
 }
@@ -89,12 +98,12 @@ async function mend(refusal, tried) {
     return true;
 }
 
-export async function call(method, path, body) {
+export async function call(method, path, body, accept) {
     const tried = new Set();
 
     for (;;) {
         try {
-            const {answer} = await callOnce(method, path, body);
+            const {answer} = await callOnce(method, path, body, accept);
 
             hooks.used();
             return answer;

@@ -1,0 +1,206 @@
+// Events of the audit trail: as rows of a table, and one by one with everything that is known.
+import {openDialog} from './dialog.js';
+import {h, icon} from './dom.js';
+import {EVENTS, eventSentence, reasonWords, typeName} from './events_texts.js';
+import {foot} from './form.js';
+import {count, exactTime, exactTimeWithZone, timeElement, zoneName} from './format.js';
+import {addressOfId} from './names.js';
+import {copyButton, facts} from './parts.js';
+import {currentSession} from './session.js';
+import {TEXTS} from './texts.js';
+
+const ACTIVITY = '/console/activity';
+
+// Actors without an id: operators on the command line, and the service itself.
+const NAMED_ACTORS = {operator: EVENTS.operator, system: EVENTS.system};
+// Done by an unknown person to the named user. Older entries name that user as the actor.
+const STRANGERS = new Set(['login.failed']);
+// Done by whoever has the key.
+const HOLDERS = new Set(['api_key.used_after_revocation', 'requests.refused']);
+const ICONS = [
+    ['api_key', 'key'],
+    ['requests', 'ban'],
+    ['device', 'device'],
+    ['session.step_up', 'shield'],
+    ['login.failed', 'warn'],
+    ['step_up.failed', 'warn'],
+    ['user.locked', 'warn'],
+    ['master_key', 'shield'],
+    ['store', 'shield'],
+    ['', 'person'],
+];
+const TIMES = new Set(['first', 'last']);
+
+// Who did it: {id, name}; the id is '' if nobody is known. What it was done to, likewise.
+function actorOf(event) {
+    if (STRANGERS.has(event.type)) return {id: '', name: EVENTS.stranger};
+    if (HOLDERS.has(event.type)) return {id: '', name: EVENTS.holder};
+    if (!event.actor) return {id: '', name: EVENTS.someone};
+    if (Object.hasOwn(NAMED_ACTORS, event.actor)) return {id: event.actor, name: NAMED_ACTORS[event.actor]};
+    if (event.actor === currentSession()?.user.id) return {id: event.actor, name: EVENTS.you};
+    return {id: event.actor, name: event.actor_name || event.actor};
+}
+
+function targetOf(event) {
+    const isOld = STRANGERS.has(event.type) && !event.target;
+    const id = (isOld ? event.actor : event.target) ?? '';
+
+    return {id, name: (isOld ? event.actor_name : event.target_name) || id || TEXTS.unknown};
+}
+
+// A device's own name is no id, whatever it looks like.
+const hasId = ({target_kind: kind}) => kind !== 'device';
+
+function targetElement(event) {
+    const {id, name} = targetOf(event);
+    const address = hasId(event) ? addressOfId(id) : null;
+    const words = h('strong', {class: 'wrap', title: id}, name);
+
+    return address ? h('a', {class: 'event-target', href: address}, words) : words;
+}
+
+const sentence = (event) => eventSentence(event, targetOf(event).name).join('');
+
+function eventRow(event, open) {
+    const {columns} = EVENTS;
+    const [, iconName] = ICONS.find(([start]) => event.type.startsWith(start));
+    const isGrave = /revoked|revocation|denied|failed|reset|locked|refused|removed|suspended|closed/.test(event.type);
+    const actor = actorOf(event);
+    const clicked = ({target}) => target.closest('a, button') || String(getSelection()) || open(event);
+
+    return h(
+        'tr',
+        {'onclick': clicked, 'data-id': event.id},
+        h(
+            'th',
+            {scope: 'row'},
+            h(
+                'span',
+                {class: 'event'},
+                h('span', {class: `event-mark${isGrave ? ' grave' : ''}`}, icon(iconName)),
+                h('span', {class: 'event-words'}, eventSentence(event, targetElement(event))),
+            ),
+        ),
+        h(
+            'td',
+            {'data-label': columns.who},
+            h('span', {class: actor.id ? 'wrap' : 'wrap faint', title: actor.id}, actor.name),
+        ),
+        h('td', {'data-label': columns.from, 'class': 'mono'}, event.ip || '–'),
+        h(
+            'td',
+            {'data-label': columns.when, 'class': 'when'},
+            h(
+                'div',
+                null,
+                h('span', {class: 'exact', title: exactTimeWithZone(event.created_at)}, exactTime(event.created_at)),
+                timeElement(event.created_at),
+            ),
+        ),
+        h(
+            'td',
+            {class: 'action-cell'},
+            h(
+                'button',
+                {
+                    'type': 'button',
+                    'class': 'plain icon-only',
+                    'aria-label': EVENTS.details(sentence(event)),
+                    'onclick': () => open(event),
+                },
+                icon('older'),
+            ),
+        ),
+    );
+}
+
+// open() gets the event that was chosen.
+export function eventTable(events, open) {
+    const texts = {...EVENTS.columns, when: `${EVENTS.columns.when} (${zoneName()})`};
+    const heads = Object.entries(texts).map(([name, text]) =>
+        h(
+            'th',
+            {scope: 'col', class: `column-${name}`},
+            name === 'more' ? h('span', {class: 'unseen'}, text) : text,
+        ),
+    );
+
+    return h(
+        'table',
+        {class: 'list events'},
+        h('caption', {class: 'unseen'}, EVENTS.table),
+        h('thead', null, h('tr', null, heads)),
+        h(
+            'tbody',
+            null,
+            events.map((event) => eventRow(event, open)),
+        ),
+    );
+}
+
+function dataRows(data) {
+    return Object.entries(data ?? {}).map(([name, value]) => {
+        let words = value;
+
+        if (TIMES.has(name) && !Number.isNaN(Date.parse(value))) words = exactTimeWithZone(value);
+        else if (name === 'reason') words = reasonWords(value);
+        return [EVENTS.dataNames[name] ?? name, h('span', {class: 'wrap'}, words)];
+    });
+}
+
+const withId = ({id, name}) => [
+    h('span', {class: 'wrap'}, name),
+    id && id !== name ? h('p', null, h('code', {class: 'wrap'}, id), copyButton(id, TEXTS.copy, 'plain small')) : null,
+];
+
+const filterLink = (name, value, text) =>
+    h('a', {class: 'button secondary small', href: `${ACTIVITY}?${new URLSearchParams({[name]: value})}`}, text);
+
+function furtherLinks(event, actor, target) {
+    const isId = hasId(event) && target.id;
+    const page = isId ? addressOfId(target.id) : null;
+
+    return [
+        page ? h('a', {class: 'button secondary small', href: page}, EVENTS.keyPage) : null,
+        actor.id ? filterLink('actor', actor.id, EVENTS.onlyWho) : null,
+        isId ? filterLink('target', target.id, EVENTS.onlyAbout) : null,
+        event.ip ? filterLink('ip', event.ip, EVENTS.onlyFrom) : null,
+    ];
+}
+
+export function openEvent(event, closed) {
+    const actor = actorOf(event);
+    const target = targetOf(event);
+    const raw = JSON.stringify(event, null, 2);
+    const dialog = openDialog({
+        title: sentence(event),
+        shape: 'sheet',
+        closed,
+        content: [
+            facts([
+                [EVENTS.time, h('span', null, exactTimeWithZone(event.created_at)), h('p', {class: 'hint mono'}, event.created_at)],
+                [EVENTS.who, withId(actor)],
+                event.target ? [EVENTS.about, withId(target)] : null,
+                [EVENTS.from, event.ip ? h('code', {class: 'wrap'}, event.ip) : '–'],
+                event.count > 1 ? [EVENTS.count, count(event.count)] : null,
+                ...dataRows(event.data),
+                [EVENTS.type, typeName(event.type), h('p', null, h('code', {class: 'wrap'}, event.type))],
+                event.request_id
+                    ? [
+                          EVENTS.requestId,
+                          h('code', {class: 'wrap'}, event.request_id),
+                          copyButton(event.request_id, TEXTS.copy, 'plain small'),
+                      ]
+                    : null,
+                [EVENTS.eventId, h('code', {class: 'wrap'}, event.id)],
+            ]),
+            h('div', {class: 'event-links'}, furtherLinks(event, actor, target)),
+            h('div', {class: 'try-head'}, h('h3', null, EVENTS.raw), copyButton(raw, TEXTS.copy, 'plain small')),
+            h('pre', {tabindex: '0'}, h('code', null, raw)),
+            foot(
+                null,
+                h('button', {type: 'button', class: 'secondary', onclick: () => dialog.close()}, TEXTS.close),
+            ),
+        ],
+    });
+}
