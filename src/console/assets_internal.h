@@ -13,6 +13,7 @@ struct console_asset {
 extern const struct console_asset CONSOLE_ASSETS[];
 extern const size_t CONSOLE_ASSET_COUNT;
 
-/* Page names from the table PAGES in app.js, such as "devices"; "" is the start page. */
+/* Page names from the table PAGES in app.js, such as "devices"; "" is the start page. "keys/key_" stands for all names
+ * that begin so and have no further slash. */
 extern const struct text CONSOLE_PAGES[];
 extern const size_t CONSOLE_PAGE_COUNT;

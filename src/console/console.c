@@ -190,20 +190,23 @@ static const struct console_asset *find_asset(struct text path)
     return NULL;
 }
 
-static bool is_key_page(struct text name)
+/* Each thing with a page of its own has an address below a name that ends with '_', such as "keys/key_". */
+static bool name_fits(struct text name, struct text page)
 {
-    const struct text folder = TEXT("keys/key_");
+    const struct text id = text_skip(name, page.len);
 
-    return text_starts_with(name, folder) && !memchr(name.ptr + folder.len, '/', name.len - folder.len);
+    if (page.len == 0 || page.ptr[page.len - 1] != '_')
+        return text_equal(name, page);
+    return text_starts_with(name, page) && !memchr(id.ptr, '/', id.len);
 }
 
-/* The scripts show the page; here its name decides only the status. Each key has its own address. */
+/* The scripts show the page; here its name decides only the status. */
 static bool is_page(struct text name)
 {
     for (size_t i = 0; i < CONSOLE_PAGE_COUNT; i++)
-        if (text_equal(name, CONSOLE_PAGES[i]))
+        if (name_fits(name, CONSOLE_PAGES[i]))
             return true;
-    return is_key_page(name);
+    return false;
 }
 
 static void answer_path(const struct console *console, struct http_request *request, struct text path)
@@ -213,7 +216,7 @@ static void answer_path(const struct console *console, struct http_request *requ
 
     if (asset)
         reply_asset(console, request, asset);
-    else if (memchr(name.ptr, '/', name.len) && !is_key_page(name)) /* for example, a file of another version */
+    else if (memchr(name.ptr, '/', name.len) && !is_page(name)) /* for example, a file of another version */
         http_refuse(request, HTTP_ERROR_NOT_FOUND);
     else
         reply_page(console, request, find_asset(folder), is_page(name) ? 200 : 404);

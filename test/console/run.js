@@ -5,7 +5,7 @@ import {existsSync} from 'node:fs';
 import {CHROMIUM, FIREFOX} from './browser.js';
 
 const BROWSERS = {
-    chromium: {path: CHROMIUM, tests: ['console.test.js', 'activity.test.js', 'usage.test.js']},
+    chromium: {path: CHROMIUM, tests: ['console.test.js', 'keys.test.js', 'activity.test.js', 'usage.test.js']},
     firefox: {path: FIREFOX, tests: ['firefox.test.js']},
 };
 const name = process.argv[2];

@@ -4,7 +4,9 @@ import {callOnce, Refusal} from './api.js';
 import {forgetDraft} from './create.js';
 import {dialogsMayClose} from './dialog.js';
 import {h, icon, show} from './dom.js';
+import {tickTimes} from './format.js';
 import {keysPage} from './keys.js';
+import {forgetNames} from './names.js';
 import {loadOrigin} from './origin.js';
 import {emptyState, loading} from './parts.js';
 import {currentSession, loadSession, watchSession} from './session.js';
@@ -14,11 +16,13 @@ import {TEXTS} from './texts.js';
 const BASE = '/console/';
 const TITLES = TEXTS.pages;
 const RELOAD_PAUSE_MS = 10000;
+const TICK_MS = 20000;
 
 // load() imports the script that exports the page's function. The start page is part of the first load, because it is
 // needed in an emergency; the others load when they are opened. Pages with an icon are in the menu.
 const PAGES = {
     '': {title: TITLES.keys, icon: 'key', load: async () => ({keysPage}), page: 'keysPage'},
+    'keys/key_': {title: TITLES.key, load: () => import('./key.js'), page: 'keyPage', within: ''},
     'devices': {title: TITLES.devices, icon: 'device', load: () => import('./devices.js'), page: 'devicesPage'},
     'activity': {title: TITLES.activity, icon: 'activity', load: () => import('./activity.js'), page: 'activityPage'},
     'usage': {title: TITLES.usage, icon: 'usage', load: () => import('./usage.js'), page: 'usagePage'},
@@ -32,8 +36,8 @@ let page = null;
 let pageName = '';
 let offline = null;
 
-// A key's own address shows the list with the key's details over it.
-const nameOfAddress = () => location.pathname.slice(BASE.length).replace(/^keys\/[^/]+$/, '');
+// Pages of single things: a name that ends with "_" stands for all ids that begin so.
+const nameOfAddress = () => location.pathname.slice(BASE.length).replace(/^([a-z]+\/[a-z]+_)[^/]+$/, '$1');
 
 function missingPage() {
     return {
@@ -143,6 +147,7 @@ function showSignIn(message) {
     closePage();
     frame = null;
     forgetDraft();
+    forgetNames();
     document.title = TEXTS.title(TEXTS.signIn.title);
     show(
         root,
@@ -217,6 +222,16 @@ function connectionChanged() {
     if (offline) document.body.prepend(offline);
 }
 
+// Times in words go on, and what others have changed is shown, when somebody comes back to this window.
+function keepFresh() {
+    setInterval(tickTimes, TICK_MS);
+    document.addEventListener('visibilitychange', () => {
+        if (document.visibilityState !== 'visible' || !frame || document.querySelector('dialog[open]')) return;
+        tickTimes();
+        page?.refresh?.();
+    });
+}
+
 // A page restored from the back-forward cache may belong to somebody who has signed out since.
 function leave() {
     document.documentElement.classList.add('left');
@@ -242,6 +257,7 @@ async function start() {
     addEventListener('offline', connectionChanged);
     addEventListener('pagehide', leave);
     addEventListener('pageshow', comeBack);
+    keepFresh();
     connectionChanged();
     show(root, space);
     await loading(space, {

@@ -5,8 +5,9 @@ import {ACTIVATE, DEVICES} from './devices_texts.js';
 import {h, icon, show} from './dom.js';
 import {checkFields, field, notice, workingForm} from './form.js';
 import {clockTime, exactTime, timeElement, timeInWords} from './format.js';
-import {openRevoke} from './keys.js';
 import {emptyState, explain, facts, loading, pageHead, pagerMore, segments, skeletonRows} from './parts.js';
+import {mayAs} from './permissions.js';
+import {openRevoke} from './revoke.js';
 import {TEXTS} from './texts.js';
 
 const PATH = '/v1/console/device_keys';
@@ -41,11 +42,12 @@ function deviceRow(device) {
                   {class: 'revoked-note', title: exactTime(device.revoked_at)},
                   TEXTS.keys.revokedAt(timeInWords(device.revoked_at)),
               )
-            : h(
+            : mayAs('responder') &&
+              h(
                   'button',
                   {
                       'type': 'button',
-                      'class': 'danger-quiet small',
+                      'class': 'danger-calm small',
                       'aria-label': TEXTS.keys.revokeNamed(nameOf(device)),
                       'onclick': () =>
                           revokeDevice(device, (record) => {
@@ -62,7 +64,11 @@ function deviceRow(device) {
             h(
                 'th',
                 {scope: 'row'},
-                h('span', {class: 'row-title'}, nameOf(device)),
+                h(
+                    'a',
+                    {class: 'row-name', href: withQuery('/console/activity', {target: device.id}), title: DEVICES.activity},
+                    nameOf(device),
+                ),
                 h('span', {class: 'mono faint last4'}, `…${device.last4}`),
             ),
             h('td', {'data-label': DEVICES.columns.created}, timeElement(device.created_at)),
@@ -93,7 +99,8 @@ function deviceTable(devices) {
     );
 }
 
-const addLink = () => h('a', {class: 'button primary', href: '/console/activate'}, icon('plus'), DEVICES.add);
+const addLink = () =>
+    mayAs('developer') && h('a', {class: 'button primary', href: '/console/activate'}, icon('plus'), DEVICES.add);
 
 function emptyDevices(status) {
     return status === 'revoked'
@@ -243,13 +250,15 @@ function confirmStep(code, enrolment, {decided, back}) {
             enrolment.created_at ? [ACTIVATE.at, timeElement(enrolment.created_at)] : null,
             enrolment.expires_at ? [ACTIVATE.expires, clockTime(enrolment.expires_at)] : null,
         ]),
-        notice('warn', ACTIVATE.warning),
+        mayAs('developer')
+            ? notice('warn', ACTIVATE.warning)
+            : notice('info', mayAs('responder') ? ACTIVATE.mayDeny : ACTIVATE.mayLook),
         h(
             'div',
             {class: 'decide'},
             h('button', {type: 'button', class: 'plain', onclick: back}, TEXTS.cancel),
-            deny.element,
-            approve.element,
+            mayAs('responder') ? deny.element : null,
+            mayAs('developer') ? approve.element : null,
         ),
     ];
 }

@@ -4,6 +4,7 @@ export const DEVICES = {
     title: 'Devices',
     lead: 'Desktop agents that upload documents for your clinic. A device can do nothing else.',
     add: 'Add a device',
+    activity: 'Its activity',
     columns: {name: 'Device', created: 'Added', lastUsed: 'Last used', actions: 'Actions'},
     table: 'Devices',
     unnamed: 'Unnamed device',
@@ -31,6 +32,8 @@ export const ACTIVATE = {
     warning:
         'Continue only if you, or somebody you can see, started the agent just now. Anyone who sends you a code or a link by mail or phone may be ' +
         'trying to get in.',
+    mayDeny: 'Your role lets you deny this device. A developer or an owner can approve it.',
+    mayLook: 'A developer or an owner can approve or deny this device.',
     device: 'Device',
     asks: 'Will be able to',
     asksText: 'Upload documents in live mode. Nothing else.',

@@ -1,243 +1,29 @@
-// The list of API keys, a key's details, and revoking. This is the first page, because it is needed in an emergency.
-import {
-    choice,
-    currentAddress,
-    leaveOver,
-    pushAddress,
-    replaceAddress,
-    withState,
-    words as wordsOf,
-} from './address.js';
-import {call, withQuery} from './api.js';
+// The list of API keys. This is the first page, because it is needed in an emergency.
+import {choice, pushAddress, replaceAddress, withState, words as wordsOf} from './address.js';
 import {spark} from './chart.js';
-import {serverNow} from './clock.js';
 import {openCreate} from './create.js';
-import {openDialog} from './dialog.js';
 import {announce, h, icon, show} from './dom.js';
-import {field, foot, notice, workingForm} from './form.js';
-import {clockTimeExact, count, exactTime, timeElement, timeInWords} from './format.js';
-import {copyButton, emptyState, explain, facts, loading, modeBadge, pageHead, segments, skeletonRows} from './parts.js';
+import {count, exactTime, timeElement, timeInWords} from './format.js';
+import {matches, needsUse, ORDER_NAMES, READ_MAX, readKeys, readUse, sorted} from './keybook.js';
+import {makerElement} from './names.js';
+import {chooser, emptyState, loading, modeBadge, pageHead, segments, skeletonRows} from './parts.js';
+import {mayAs} from './permissions.js';
+import {revokeKey} from './revoke.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
 
-const PATH = '/v1/console/api_keys';
-const PAGE_PATH = '/console/';
-const KEY_PATH = '/console/keys/';
-const ID = /^key_[0-9a-z]{26}$/;
+const PATH = '/console/';
 const ALL = 'all'; // in the address
 const PAGE = 25;
-const BULK = 100;
-const SEARCHED_MAX = 2000;
+const COUNTED_MAX = 500; // keys are read up to this number only to say how many there are
 const SEARCH_PAUSE_MS = 180;
-const SPARK_DAYS = 30;
-const IN_USE_MS = 30 * 86400000;
-const SCOPE_COUNT = SCOPE_GROUPS.flatMap((group) => group.scopes).length;
+const STALE_MS = 60000;
+const SCOPES = SCOPE_GROUPS.flatMap((group) => group.scopes.map(([name]) => name));
+const EVERY_SCOPE = 'every';
 
-// Revoking
+let listAddress = PATH;
 
-const isInUse = (key) =>
-    key.mode === 'live' && key.last_used_at && serverNow() - Date.parse(key.last_used_at) < IN_USE_MS;
-
-function keyLine(key) {
-    return h(
-        'div',
-        {class: 'key-line'},
-        h('strong', {class: 'wrap'}, key.name),
-        key.mode ? modeBadge(key.mode) : null,
-        h('span', {class: 'mono faint'}, `…${key.last4}`),
-    );
-}
-
-function explainRevoke(refusal) {
-    const texts = {away: TEXTS.revoke.unconfirmed, offline: TEXTS.revoke.unanswered};
-
-    return [refusal.kind in texts ? notice('warn', h('p', null, texts[refusal.kind])) : explain(refusal)];
-}
-
-// The name as displayed: browsers show a run of blanks as one.
-const readable = (name) => name.trim().replace(/\s+/g, ' ');
-
-function nameConfirmation(key) {
-    const confirmation = field({
-        label: TEXTS.revoke.typeLabel(key.name),
-        isLabelHidden: true,
-        input: h('input', {
-            type: 'text',
-            autocomplete: 'off',
-            spellcheck: 'false',
-            autofocus: true,
-        }),
-    });
-
-    confirmation.element.prepend(
-        h(
-            'p',
-            {'class': 'type-name', 'aria-hidden': 'true'},
-            h('span', null, TEXTS.revoke.typeName('')[0]),
-            h('strong', {class: 'wrap'}, key.name),
-            h('span', null, TEXTS.revoke.typeName('')[2]),
-        ),
-    );
-    return confirmation;
-}
-
-// The second argument holds the texts and the path for this kind of key. revoked() gets the updated record.
-export function openRevoke(key, {path, title, text, submitText, doneTitle, doneText, next}, revoked) {
-    const confirmation = isInUse(key) ? nameConfirmation(key) : null;
-    const lastUse = h(
-        'p',
-        {class: 'last-use'},
-        key.last_used_at
-            ? [
-                  TEXTS.revoke.lastUsed(timeInWords(key.last_used_at)),
-                  h('span', {class: 'faint'}, ` · ${exactTime(key.last_used_at)}`),
-              ]
-            : TEXTS.revoke.neverUsed,
-    );
-    const form = workingForm({
-        fields: [
-            keyLine(key),
-            lastUse,
-            h('p', null, text),
-            confirmation ? notice('warn', TEXTS.revoke.inUse) : null,
-            confirmation?.element,
-        ],
-        submitText,
-        workingText: TEXTS.revoke.working,
-        buttonClass: 'danger',
-        cancel: () => dialog.close(),
-        submit: async () => {
-            const record = await call('DELETE', `${path}/${encodeURIComponent(key.id)}`);
-
-            showRevoked(dialog, key, record, {doneTitle, doneText, next});
-            revoked(record);
-        },
-        explain: explainRevoke,
-    });
-    const dialog = openDialog({title, content: form.element});
-
-    if (confirmation) {
-        const compare = () => {
-            form.button.disabled = readable(confirmation.input.value) !== readable(key.name);
-        };
-
-        confirmation.input.addEventListener('input', compare);
-        compare();
-        confirmation.input.focus();
-    } else {
-        form.button.focus();
-    }
-}
-
-function showRevoked(dialog, key, record, {doneTitle, doneText, next}) {
-    const finish = h('button', {type: 'button', class: 'primary', onclick: () => dialog.close()}, TEXTS.close);
-
-    dialog.replace(
-        doneTitle,
-        notice(
-            'good',
-            h('p', null, doneText),
-            h('p', {class: 'faint'}, TEXTS.revoke.since(clockTimeExact(record.revoked_at))),
-        ),
-        keyLine(key),
-        next ? h('p', null, next) : null,
-        foot(null, finish),
-    );
-    announce(`${doneTitle}. ${doneText}`);
-    finish.focus();
-}
-
-function revokeKey(key, revoked) {
-    openRevoke(
-        key,
-        {
-            path: PATH,
-            title: TEXTS.revoke.title,
-            text: TEXTS.revoke.text,
-            submitText: TEXTS.revoke.submit,
-            doneTitle: TEXTS.revoke.doneTitle,
-            doneText: TEXTS.revoke.doneShort,
-            next: TEXTS.revoke.next,
-        },
-        revoked,
-    );
-}
-
-// Details
-
-function scopeList(scopes) {
-    const held = SCOPE_GROUPS.flatMap((group) => group.scopes).filter(([name]) => scopes.includes(name));
-
-    return h(
-        'ul',
-        {class: 'scope-list'},
-        held.map(([name, words]) => h('li', null, h('code', null, name), h('span', {class: 'faint'}, words))),
-    );
-}
-
-// The user or key that created it, by name if known.
-function makerOf({created_by: maker, created_by_name: name}) {
-    if (!maker) return null;
-    return typeof maker === 'object' ? maker.name || maker.id : name || maker;
-}
-
-function openDetails(key, use, {revoked, closed}) {
-    const start = `svc_sk_${key.mode}_`;
-    const revokeButton = key.revoked_at
-        ? null
-        : h(
-              'button',
-              {
-                  type: 'button',
-                  class: 'danger-quiet',
-                  onclick: () => {
-                      dialog.close();
-                      revokeKey(key, revoked);
-                  },
-              },
-              icon('ban'),
-              TEXTS.keys.revoke,
-          );
-    const dialog = openDialog({
-        title: TEXTS.detail.title,
-        shape: 'sheet',
-        closed,
-        content: [
-            h('div', {class: 'detail-name'}, h('strong', {class: 'wrap'}, key.name), modeBadge(key.mode)),
-            facts([
-                [TEXTS.detail.id, h('code', {class: 'wrap'}, key.id), copyButton(key.id, TEXTS.copy, 'plain small')],
-                [
-                    TEXTS.detail.secret,
-                    h('code', null, TEXTS.detail.secretText(start, key.last4)),
-                    h('p', {class: 'hint'}, TEXTS.detail.secretNote),
-                ],
-                [TEXTS.detail.created, exactTime(key.created_at)],
-                makerOf(key) ? [TEXTS.detail.madeBy, h('span', {class: 'wrap'}, makerOf(key))] : null,
-                [
-                    TEXTS.detail.lastUsed,
-                    key.last_used_at
-                        ? [
-                              timeInWords(key.last_used_at),
-                              h('span', {class: 'faint'}, ` · ${exactTime(key.last_used_at)}`),
-                          ]
-                        : TEXTS.never,
-                ],
-                key.revoked_at ? [TEXTS.detail.revoked, exactTime(key.revoked_at)] : null,
-                use
-                    ? [
-                          TEXTS.detail.use,
-                          h('div', {class: 'detail-use'}, spark(use, useText(use)), h('span', null, useText(use))),
-                      ]
-                    : null,
-                [TEXTS.detail.scopes, scopeList(key.scopes)],
-            ]),
-            foot(
-                null,
-                revokeButton,
-                h('button', {type: 'button', class: 'secondary', onclick: () => dialog.close()}, TEXTS.close),
-            ),
-        ],
-    });
-}
+// The list as it was last seen.
+export const addressOfList = () => listAddress;
 
 // The table
 
@@ -250,13 +36,20 @@ function useText(use) {
 }
 
 function scopeCell(key) {
-    if (key.scopes.length === SCOPE_COUNT) return h('span', {class: 'chip strong'}, TEXTS.keys.allScopes);
+    if (key.scopes.length === SCOPES.length) return h('span', {class: 'chip strong'}, TEXTS.keys.allScopes);
     return h('span', {class: 'scopes-text', title: key.scopes.join(', ')}, key.scopes.join(', '));
 }
 
 function useCell(use) {
     if (!use) return h('span', {class: 'spark-space'});
     return [spark(use, useText(use)), h('span', {'class': 'use-total', 'aria-hidden': 'true'}, count(sum(use)))];
+}
+
+function createdCell(key) {
+    return [
+        timeElement(key.created_at),
+        key.created_by ? h('span', {class: 'maker'}, TEXTS.keys.by, makerElement(key.created_by)) : null,
+    ];
 }
 
 function actionCell(key, revoked) {
@@ -266,11 +59,12 @@ function actionCell(key, revoked) {
             {class: 'revoked-note', title: exactTime(key.revoked_at)},
             TEXTS.keys.revokedAt(timeInWords(key.revoked_at)),
         );
+    if (!mayAs('responder')) return null;
     return h(
         'button',
         {
             'type': 'button',
-            'class': 'danger-quiet small',
+            'class': 'danger-calm small',
             'aria-label': TEXTS.keys.revokeNamed(key.name),
             'onclick': () => revokeKey(key, revoked),
         },
@@ -278,9 +72,11 @@ function actionCell(key, revoked) {
     );
 }
 
-function keyRow(key, useOf, open) {
+function keyRow(key, useOf) {
+    const {columns} = TEXTS.keys;
     const row = h('tr', {'data-id': key.id});
-    const usage = h('td', {'class': 'use-cell', 'data-label': TEXTS.keys.columns.requests});
+    const usage = h('td', {'class': 'use-cell', 'data-label': columns.requests});
+    const link = {class: 'row-name', href: `/console/keys/${key.id}`, title: key.name};
     const redraw = (record) => {
         Object.assign(key, record);
         draw();
@@ -291,30 +87,17 @@ function keyRow(key, useOf, open) {
         show(usage, useCell(useOf(key.id)));
         show(
             row,
-            h(
-                'th',
-                {scope: 'row'},
-                h(
-                    'button',
-                    {
-                        type: 'button',
-                        class: 'row-name',
-                        title: TEXTS.keys.details(key.name),
-                        onclick: () => open(key.id),
-                    },
-                    key.name,
-                ),
-                h('span', {class: 'mono faint last4'}, `…${key.last4}`),
-            ),
-            h('td', {'data-label': TEXTS.keys.columns.mode}, modeBadge(key.mode)),
-            h('td', {'class': 'scopes-cell', 'data-label': TEXTS.keys.columns.scopes}, scopeCell(key)),
-            h('td', {'data-label': TEXTS.keys.columns.lastUsed}, timeElement(key.last_used_at)),
+            h('th', {scope: 'row'}, h('a', link, key.name), h('span', {class: 'mono faint last4'}, `…${key.last4}`)),
+            h('td', {'data-label': columns.mode}, modeBadge(key.mode)),
+            h('td', {'class': 'scopes-cell', 'data-label': columns.scopes}, scopeCell(key)),
+            h('td', {'class': 'created-cell', 'data-label': columns.created}, h('div', null, createdCell(key))),
+            h('td', {'data-label': columns.lastUsed}, timeElement(key.last_used_at)),
             usage,
             h('td', {class: 'action-cell'}, actionCell(key, redraw)),
         );
     }
     draw();
-    return {key, row, redraw, drawUse: () => show(usage, useCell(useOf(key.id)))};
+    return {row, drawUse: () => show(usage, useCell(useOf(key.id)))};
 }
 
 function keyTable(rows) {
@@ -335,121 +118,41 @@ function keyTable(rows) {
     );
 }
 
-// Loading
-
-async function loadUse(keys) {
-    const use = new Map();
-
-    if (keys.length === 0) return use;
-    const answer = await call(
-        'GET',
-        withQuery('/v1/console/usage', {days: SPARK_DAYS, key_ids: keys.map((key) => key.id).join(',')}),
-    );
-    for (const key of answer.keys) use.set(key.id, key.by_day);
-    return use;
-}
-
-// A shorter part of an id would match too many keys.
-const ID_PART_MIN = 8;
-
-function wordMatches(key, word) {
-    return (
-        key.name.toLowerCase().includes(word) ||
-        key.last4.toLowerCase() === word ||
-        (word.length >= ID_PART_MIN && key.id.includes(word))
-    );
-}
-
-const matches = (key, words) => words.every((word) => wordMatches(key, word));
-
-// The server only lists keys. Searching happens here, in up to SEARCHED_MAX keys.
-async function searchAll(filters, words) {
-    const found = [];
-    let searched = 0;
-    let after;
-
-    for (;;) {
-        const page = await call(
-            'GET',
-            withQuery(PATH, {limit: BULK, mode: filters.mode, status: filters.status, starting_after: after}),
-        );
-
-        searched += page.data.length;
-        found.push(...page.data.filter((key) => matches(key, words)));
-        if (!page.has_more || searched >= SEARCHED_MAX)
-            return {
-                data: found.slice(0, BULK),
-                total: found.length,
-                searched,
-                isCut: page.has_more,
-                newer: false,
-                older: false,
-            };
-        after = page.data.at(-1).id;
-    }
-}
-
-async function listPage(filters, cursor) {
-    const page = await call(
-        'GET',
-        withQuery(PATH, {limit: PAGE, mode: filters.mode, status: filters.status, ...cursor}),
-    );
-    const isBackward = 'ending_before' in cursor;
-
-    return {
-        data: page.data,
-        newer: isBackward ? page.has_more : 'starting_after' in cursor,
-        older: isBackward || page.has_more,
-    };
-}
-
 function emptyList(state, create, clear) {
-    if (state.text.trim() || state.filters.mode)
+    if (state.text.trim() || state.mode || state.scope)
         return emptyState(
             'search',
             TEXTS.keys.emptyFilteredTitle,
             TEXTS.keys.emptyFiltered,
             h('button', {type: 'button', class: 'secondary', onclick: clear}, TEXTS.keys.clear),
         );
-    if (state.filters.status === 'revoked')
+    if (state.status === 'revoked')
         return emptyState('ban', TEXTS.keys.emptyRevokedTitle, TEXTS.keys.emptyRevoked);
-    return emptyState(
-        'key',
-        TEXTS.keys.emptyTitle,
-        TEXTS.keys.empty,
-        h('button', {type: 'button', class: 'primary', onclick: create}, icon('plus'), TEXTS.keys.create),
+    return emptyState('key', TEXTS.keys.emptyTitle, create ? TEXTS.keys.empty : TEXTS.keys.emptyReader, create && create());
+}
+
+function pagerButton(text, isEnabled, turn, ...content) {
+    return h(
+        'button',
+        {'type': 'button', 'class': 'secondary small', 'disabled': !isEnabled, 'onclick': turn, 'aria-label': text},
+        content,
     );
 }
 
-function pager(page, move) {
-    if (!page.newer && !page.older) return null;
+// range: which keys are shown, of how many.
+function pager(page, range, turn) {
+    const hasPages = page.number > 1 || page.hasMore;
+
     return h(
         'nav',
         {'class': 'pager', 'aria-label': TEXTS.keys.table},
-        h(
-            'button',
-            {
-                type: 'button',
-                class: 'secondary small',
-                disabled: !page.newer,
-                onclick: () => move({ending_before: page.data[0].id}),
-            },
-            icon('newer'),
-            TEXTS.newer,
-        ),
-        h(
-            'button',
-            {
-                type: 'button',
-                class: 'secondary small',
-                disabled: !page.older,
-                onclick: () => move({starting_after: page.data.at(-1).id}),
-            },
-            TEXTS.older,
-            icon('older'),
-        ),
+        range,
+        hasPages && pagerButton(TEXTS.keys.previous, page.number > 1, () => turn(-1), icon('newer'), TEXTS.keys.previous),
+        hasPages && pagerButton(TEXTS.keys.next, page.hasMore, () => turn(1), TEXTS.keys.next, icon('older')),
     );
 }
+
+// The search and the filters
 
 function searchBox(search) {
     const input = h('input', {
@@ -478,172 +181,221 @@ function searchBox(search) {
     };
 }
 
+function filterControls(state, change) {
+    const {keys} = TEXTS;
+    const modes = [
+        ['', TEXTS.all],
+        ['live', TEXTS.live],
+        ['test', TEXTS.test],
+    ];
+    const states = [
+        ['active', keys.active],
+        ['revoked', keys.revoked],
+        ['', keys.any],
+    ];
+    const scopes = [['', keys.anyScope], [EVERY_SCOPE, keys.allScopes], ...SCOPES.map((name) => [name, name])];
+    const orders = ['', ...ORDER_NAMES].map((name) => [name, keys.orders[name]]);
+
+    return [
+        segments({label: keys.mode, value: state.mode, change: change('mode'), options: modes}),
+        segments({label: keys.status, value: state.status, change: change('status'), options: states}),
+        chooser({label: keys.scope, value: state.scope, change: change('scope'), options: scopes}),
+        chooser({label: keys.order, value: state.order, change: change('order'), options: orders}),
+    ];
+}
+
 // The state of the list according to the address.
-function listState() {
-    const cursorOf = (name) => (ID.test(wordsOf(name)) ? {[name]: wordsOf(name)} : null);
+function stateOfAddress() {
     const status = choice('status', ['revoked', ALL], 'active');
 
     return {
-        filters: {mode: choice('mode', ['live', 'test'], ''), status: status === ALL ? '' : status},
+        mode: choice('mode', ['live', 'test'], ''),
+        status: status === ALL ? '' : status,
+        scope: choice('scope', [EVERY_SCOPE, ...SCOPES], ''),
+        order: choice('sort', ORDER_NAMES, ''),
         text: wordsOf('search'),
-        cursor: cursorOf('starting_after') ?? cursorOf('ending_before') ?? {},
+        page: Math.max(1, Math.trunc(Number(wordsOf('page'))) || 1),
     };
 }
 
-function addressOf({filters, text, cursor}, path = PAGE_PATH) {
-    const status = filters.status || ALL;
+function addressOf({mode, status, scope, order, text, page}) {
+    const shownStatus = status || ALL;
 
-    return withState({search: text, mode: filters.mode, status: status === 'active' ? '' : status, ...cursor}, path);
+    return withState(
+        {
+            search: text,
+            mode,
+            status: shownStatus === 'active' ? '' : shownStatus,
+            scope,
+            sort: order,
+            page: page > 1 ? page : '',
+        },
+        PATH,
+    );
 }
 
-function keyOfAddress() {
-    const [, id] = location.pathname.split(KEY_PATH);
+const hasScope = (key, scope) =>
+    scope === '' || (scope === EVERY_SCOPE ? key.scopes.length === SCOPES.length : key.scopes.includes(scope));
 
-    return ID.test(id) ? id : null;
+// Reads what the page needs. Plain pages need only the keys up to their last; a search or an order needs all.
+async function readPage(book, use, state) {
+    const words = state.text.toLowerCase().split(/\s+/).filter(Boolean);
+    const isPlain = words.length === 0 && !state.scope && !state.order;
+    const end = state.page * PAGE;
+
+    await book.upTo(isPlain ? Math.min(end + 1, READ_MAX) : READ_MAX);
+    const found = isPlain ? book.keys : book.keys.filter((key) => matches(key, words) && hasScope(key, state.scope));
+    if (needsUse(state.order)) await readUse(found, use);
+    const ordered = sorted(found, state.order, use);
+    const number = Math.max(1, Math.min(state.page, Math.ceil(ordered.length / PAGE)));
+
+    return {
+        data: ordered.slice((number - 1) * PAGE, number * PAGE),
+        number,
+        hasMore: ordered.length > number * PAGE,
+        total: ordered.length,
+        isPlain,
+        isSearch: words.length > 0,
+    };
 }
+
+// The page
 
 export function keysPage() {
-    const state = listState();
+    const state = stateOfAddress();
     const content = h('div', {class: 'list-space'});
-    const box = searchBox(() => {
-        state.text = box.input.value;
-        restart();
-    });
-    const create = () => openCreate(() => restart());
-    const element = h('div');
+    const box = searchBox(() => change('text')(box.input.value));
+    const create = () => openCreate(() => renew());
+    const createButton = () =>
+        h('button', {type: 'button', class: 'primary', onclick: create}, icon('plus'), TEXTS.keys.create);
+    const offersCreate = mayAs('developer');
+    const use = new Map();
+    let book = readKeys(state);
+    let readMs = Date.now();
     let rows = [];
-    let useByKey = new Map();
-    let detailsTurn = 0;
 
-    const words = () => state.text.toLowerCase().split(/\s+/).filter(Boolean);
+    function rangeText(page) {
+        const first = (page.number - 1) * PAGE + 1;
+        const total = page.isPlain ? book.keys.length : page.total;
+
+        return TEXTS.keys.range(
+            count(first),
+            count(first + page.data.length - 1),
+            total,
+            count(total),
+            page.isPlain && !book.isWhole,
+        );
+    }
     function draw(page) {
-        useByKey = new Map();
-        rows = page.data.map((key) => keyRow(key, (id) => useByKey.get(id), open));
+        const range = h('p', {class: 'hint'}, page.data.length ? rangeText(page) : '');
+        const drawn = page.data.map((key) => keyRow(key, (id) => use.get(id)));
 
+        rows = drawn;
         show(
             content,
-            page.data.length ? keyTable(rows.map(({row}) => row)) : emptyList(state, create, clear),
-            page.total > page.data.length
-                ? h('p', {class: 'hint'}, TEXTS.keys.foundCut(count(page.data.length), count(page.total)))
+            drawn.length ? keyTable(drawn.map(({row}) => row)) : emptyList(state, offersCreate ? createButton : null, clear),
+            !page.isPlain && !book.isWhole
+                ? h('p', {class: 'hint'}, TEXTS.keys.searchCut(count(book.keys.length)))
                 : null,
-            page.isCut ? h('p', {class: 'hint'}, TEXTS.keys.searchCut(count(page.searched))) : null,
-            pager(page, move),
+            drawn.length ? pager(page, range, turn) : null,
         );
-        if (words().length) announce(TEXTS.keys.found(page.total));
-        // The list is usable without usage figures, so a failure here is ignored.
-        const drawn = rows;
-        loadUse(page.data).then(
-            (use) => {
-                if (drawn !== rows) return;
-                useByKey = use;
-                rows.forEach(({drawUse}) => drawUse());
-            },
+        if (page.isSearch) announce(TEXTS.keys.found(page.total));
+        // The list is usable without the figures and the total, so a failure here is ignored.
+        const ifShown = (update) => () => rows === drawn && update();
+        readUse(page.data, use).then(
+            ifShown(() => drawn.forEach(({drawUse}) => drawUse())),
             () => {},
         );
-        if (detailsTurn === 0) showDetails();
+        if (page.isPlain && drawn.length)
+            book.upTo(COUNTED_MAX).then(
+                ifShown(() => show(range, rangeText(page))),
+                () => {},
+            );
     }
     const loader = loading(content, {
         placeholder: () => skeletonRows(6),
         draw,
-        load: () => (words().length ? searchAll(state.filters, words()) : listPage(state.filters, state.cursor)),
+        load: () => readPage(book, use, state),
     });
-    // After a new search or filter, starts again with the newest keys.
-    function restart() {
-        state.cursor = {};
-        if (!keyOfAddress()) replaceAddress(addressOf(state));
-        loader.run();
+    function remember() {
+        listAddress = addressOf(state);
     }
-    function move(cursor) {
-        state.cursor = cursor;
+    // Reads everything again.
+    function renew() {
+        book = readKeys(state);
+        readMs = Date.now();
+        use.clear();
+        return loader.run();
+    }
+    const change = (name) => (value) => {
+        const isOfServer = name === 'mode' || name === 'status';
+
+        Object.assign(state, {[name]: value, page: 1});
+        replaceAddress(addressOf(state));
+        remember();
+        if (isOfServer) renew();
+        else loader.run();
+    };
+    function turn(by) {
+        state.page += by;
         pushAddress(addressOf(state));
+        remember();
         loader.run();
+        scrollTo(0, 0);
     }
     function clear() {
-        Object.assign(state, {filters: {mode: '', status: 'active'}, text: ''});
+        Object.assign(state, {mode: '', status: 'active', scope: '', text: '', page: 1});
+        replaceAddress(addressOf(state));
+        remember();
         drawFilters();
-        restart();
-    }
-
-    // Opens a key's details, which have their own address.
-    function open(id) {
-        pushAddress(addressOf(state, KEY_PATH + id), {isOver: true});
-        showDetails();
-    }
-    async function showDetails() {
-        const id = keyOfAddress();
-        const listed = rows.find(({key}) => key.id === id);
-        const mine = (detailsTurn += 1);
-        const isAddress = () => currentAddress().split('?')[0] === KEY_PATH + id;
-        const closed = () => isAddress() && leaveOver(addressOf(state));
-
-        if (!id) return;
-        try {
-            const key = listed?.key ?? (await call('GET', `${PATH}/${id}`));
-            const use = listed ? useByKey : await loadUse([key]).catch(() => new Map());
-
-            if (mine === detailsTurn && isAddress())
-                openDetails(key, use.get(id), {revoked: listed?.redraw ?? restart, closed});
-        } catch (refusal) {
-            if (mine === detailsTurn && isAddress() && refusal.kind !== 'cancelled')
-                openDialog({title: TEXTS.detail.title, content: explain(refusal), closed});
-        }
+        renew();
     }
 
     const filters = h('div', {class: 'filters'});
     function drawFilters() {
-        const change = (name) => (value) => {
-            state.filters[name] = value;
-            restart();
-        };
-
         box.input.value = state.text;
-        show(
-            filters,
-            box.element,
-            segments({
-                label: TEXTS.keys.mode,
-                value: state.filters.mode,
-                change: change('mode'),
-                options: [
-                    ['', TEXTS.all],
-                    ['live', TEXTS.live],
-                    ['test', TEXTS.test],
-                ],
-            }),
-            segments({
-                label: TEXTS.keys.status,
-                value: state.filters.status,
-                change: change('status'),
-                options: [
-                    ['active', TEXTS.keys.active],
-                    ['revoked', TEXTS.keys.revoked],
-                    ['', TEXTS.keys.any],
-                ],
-            }),
-        );
+        show(filters, box.element, filterControls(state, change));
     }
     // The user went back or forward within this page.
     function moved() {
-        const before = addressOf(state);
+        Object.assign(state, stateOfAddress());
+        remember();
+        drawFilters();
+        renew();
+    }
+    // Somebody came back to this window: shows what others changed meanwhile, and stays as it is if that fails.
+    async function refresh() {
+        const next = readKeys(state);
+        const before = rows;
 
-        Object.assign(state, listState());
-        if (addressOf(state) !== before) {
-            drawFilters();
-            loader.run();
+        if (Date.now() - readMs < STALE_MS) return;
+        readMs = Date.now();
+        try {
+            use.clear();
+            const page = await readPage(next, use, state);
+
+            if (rows !== before || content.contains(document.activeElement)) return;
+            book = next;
+            draw(page);
+        } catch {
+            // What is shown stays.
         }
-        showDetails();
     }
 
     drawFilters();
-    element.append(
-        pageHead(
-            TEXTS.keys.title,
-            TEXTS.keys.lead,
-            h('button', {type: 'button', class: 'primary', onclick: create}, icon('plus'), TEXTS.keys.create),
-        ),
-        filters,
-        content,
-    );
+    remember();
     loader.run();
-    return {element, stop: loader.stop, shortcut: () => box.input.focus(), moved};
+    return {
+        element: h(
+            'div',
+            null,
+            pageHead(TEXTS.keys.title, TEXTS.keys.lead, offersCreate ? createButton() : null),
+            filters,
+            content,
+        ),
+        stop: loader.stop,
+        shortcut: () => box.input.focus(),
+        moved,
+        refresh,
+    };
 }

@@ -1,0 +1,357 @@
+// A key's own page: what it is, how it is used, what was refused, what happened to it.
+import {choice, currentAddress, leaveOver, pushAddress, replaceAddress, withState, words} from './address.js';
+import {call, withQuery} from './api.js';
+import {daysPerBar, usageChart} from './chart.js';
+import {h, icon, show} from './dom.js';
+import {eventTable, openEvent} from './events.js';
+import {notice} from './form.js';
+import {count, exactTime, exactTimeWithZone, timeElement} from './format.js';
+import {KEY} from './key_texts.js';
+import {addressOfList} from './keys.js';
+import {makerElement} from './names.js';
+import {copyButton, explain, facts, loading, modeBadge, segments, skeletonRows} from './parts.js';
+import {mayAs} from './permissions.js';
+import {revokeKey} from './revoke.js';
+import {SCOPE_GROUPS, TEXTS} from './texts.js';
+import {readTrail} from './trail.js';
+
+const KEYS = '/v1/console/api_keys';
+const USAGE = '/v1/console/usage';
+const EVENT_COUNT = 8;
+const REFUSALS_MAX = 100;
+const ALL_DAYS = 366;
+const STANDARD_DAYS = '30';
+const narrow = matchMedia('(max-width: 760px)');
+
+const idOfAddress = () => location.pathname.split('/').at(-1);
+
+// Loading
+
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+
+async function loadUse(key, days) {
+    const answer = await call('GET', withQuery(USAGE, {days, key_ids: key.id}));
+    const [use] = answer.keys;
+    const dates = [...new Set(answer.data.map(({date}) => date))];
+
+    return {
+        days: dates.map((date, i) => ({date, [key.mode]: use.by_day[i]})),
+        total: sum(use.by_day),
+        refused: use.refused ?? 0,
+        reasons: use.refused_reasons ?? {},
+    };
+}
+
+// When requests with this key were last refused, by reason: {revoked: {time, ip}}. Not every node records that.
+async function loadLastRefusals(key) {
+    const last = {};
+    const note = (reason, time, ip) => {
+        if (time && !(last[reason]?.time >= time)) last[reason] = {time, ip};
+    };
+
+    for (const type of ['requests.refused', 'api_key.used_after_revocation']) {
+        const page = await readTrail({target: key.id, type}, REFUSALS_MAX);
+
+        for (const {data, created_at: time, ip} of page.data) {
+            const reason = type === 'requests.refused' ? data?.reason?.replace(/^(api|device)_key_/, '') : 'revoked';
+
+            note(reason, data?.last ?? time, ip ?? data?.network);
+        }
+    }
+    return last;
+}
+
+// Parts
+
+function scopeList(scopes) {
+    const held = SCOPE_GROUPS.flatMap((group) => group.scopes).filter(([name]) => scopes.includes(name));
+
+    return h(
+        'ul',
+        {class: 'scope-list'},
+        held.map(([name, explained]) => h('li', null, h('code', null, name), h('span', {class: 'faint'}, explained))),
+    );
+}
+
+function keyFacts(key) {
+    const {detail} = TEXTS;
+
+    return facts([
+        [detail.id, h('code', {class: 'wrap'}, key.id), copyButton(key.id, TEXTS.copy, 'plain small')],
+        [
+            detail.secret,
+            h('code', null, detail.secretText(`svc_sk_${key.mode}_`, key.last4)),
+            h('p', {class: 'hint'}, detail.secretNote),
+        ],
+        [detail.created, exactTime(key.created_at)],
+        key.created_by ? [detail.madeBy, makerElement(key.created_by)] : null,
+        [
+            detail.lastUsed,
+            key.last_used_at
+                ? [timeElement(key.last_used_at), h('span', {class: 'faint'}, ` · ${exactTime(key.last_used_at)}`)]
+                : TEXTS.never,
+        ],
+        key.revoked_at ? [detail.revoked, exactTime(key.revoked_at)] : null,
+        [detail.scopes, scopeList(key.scopes)],
+    ]);
+}
+
+function chartPart(key, use) {
+    const chart = TEXTS.chart[daysPerBar(use.days.length, narrow.matches)];
+
+    return [
+        h('h2', null, chart),
+        h('p', {class: 'hint'}, KEY.summary(use.total, count(use.total), use.refused ? count(use.refused) : '')),
+        usageChart(use.days, {
+            label: KEY.chartLabel(chart, use.days.length, count(use.total)),
+            isNarrow: narrow.matches,
+            series: [{name: key.mode, label: KEY.requests}],
+        }),
+    ];
+}
+
+function refusedTable(reasons, last) {
+    const {refusedColumns: columns} = KEY;
+    const rows = Object.entries(KEY.reasons)
+        .filter(([reason]) => reasons[reason] > 0)
+        .map(([reason, [name, explained]]) =>
+            h(
+                'tr',
+                null,
+                h('th', {scope: 'row'}, h('strong', null, name), h('span', {class: 'hint block'}, explained)),
+                h('td', {'class': 'number', 'data-label': columns.count}, count(reasons[reason])),
+                h(
+                    'td',
+                    {'data-label': columns.last},
+                    last[reason]
+                        ? h(
+                              'div',
+                              null,
+                              exactTime(last[reason].time),
+                              last[reason].ip ? h('span', {class: 'mono faint block'}, last[reason].ip) : null,
+                          )
+                        : h('span', {class: 'faint'}, KEY.noLast),
+                ),
+            ),
+        );
+
+    return h(
+        'table',
+        {class: 'list refused'},
+        h('caption', {class: 'unseen'}, KEY.refusedTitle),
+        h(
+            'thead',
+            null,
+            h(
+                'tr',
+                null,
+                h('th', {scope: 'col'}, columns.reason),
+                h('th', {scope: 'col', class: 'number column-count'}, columns.count),
+                h('th', {scope: 'col', class: 'column-last'}, columns.last),
+            ),
+        ),
+        h('tbody', null, rows),
+    );
+}
+
+function refusedPart(use, last) {
+    const days = use.days.length;
+
+    return [
+        h('h2', null, KEY.refusedTitle),
+        h('p', {class: 'hint'}, use.refused ? KEY.refusedNote(days) : KEY.refusedNone(days)),
+        use.refused ? refusedTable(use.reasons, last) : null,
+    ];
+}
+
+// Whether somebody still has the revoked key.
+function knockNotice(knocks, last) {
+    if (!knocks) return notice('good', h('p', null, KEY.quiet));
+    return notice(
+        'warn',
+        h('p', null, h('strong', null, KEY.knocked(knocks, count(knocks)))),
+        last ? h('p', null, KEY.lastKnock(exactTimeWithZone(last.time), last.ip)) : null,
+    );
+}
+
+function head(key, actions) {
+    return h(
+        'header',
+        {class: 'page-head key-head'},
+        h(
+            'div',
+            null,
+            h('nav', {'class': 'crumbs', 'aria-label': KEY.back}, h('a', {href: addressOfList()}, icon('newer'), KEY.back)),
+            h('h1', {tabindex: '-1', class: 'wrap'}, key ? key.name : TEXTS.detail.title),
+            key
+                ? h(
+                      'p',
+                      {class: 'lead key-line'},
+                      modeBadge(key.mode),
+                      h(
+                          'span',
+                          {class: key.revoked_at ? 'state ended' : 'state'},
+                          key.revoked_at ? KEY.revoked : KEY.active,
+                      ),
+                      h('span', {class: 'mono'}, `…${key.last4}`),
+                  )
+                : null,
+        ),
+        h('div', {class: 'page-actions'}, actions),
+    );
+}
+
+// The page
+
+export function keyPage() {
+    const id = idOfAddress();
+    const element = h('div');
+    const chart = h('div');
+    const refused = h('section', {class: 'key-part'});
+    const knock = h('div');
+    const activity = h('div', {class: 'list-space small-list'});
+    const state = {days: choice('days', Object.keys(KEY.periods), STANDARD_DAYS)};
+    let key = null;
+    let events = [];
+    let lastRefusals = {};
+    let redrawChart = () => {};
+
+    const address = (event) => withState({days: state.days === STANDARD_DAYS ? '' : state.days, event});
+    const part = (container, load, draw) => loading(container, {placeholder: () => skeletonRows(3), load, draw});
+    const parts = {
+        use: part(
+            chart,
+            () => loadUse(key, state.days),
+            (use) => {
+                redrawChart = () => show(chart, chartPart(key, use));
+                redrawChart();
+                show(refused, refusedPart(use, lastRefusals));
+                loadLastRefusals(key).then(
+                    (last) => {
+                        lastRefusals = last;
+                        show(refused, refusedPart(use, last));
+                    },
+                    () => {},
+                );
+            },
+        ),
+        activity: part(
+            activity,
+            () => readTrail({target: id}, EVENT_COUNT),
+            (page) => {
+                events = page.data;
+                show(activity, events.length ? eventTable(events, open) : h('p', {class: 'hint'}, KEY.activityNone));
+                showEvent();
+            },
+        ),
+    };
+    // What is missing here is not worth an error: the numbers are below, too.
+    async function drawKnocks() {
+        if (!key.revoked_at) return;
+        try {
+            const [all, last] = await Promise.all([loadUse(key, ALL_DAYS), loadLastRefusals(key).catch(() => ({}))]);
+
+            show(knock, knockNotice(all.reasons.revoked, last.revoked));
+        } catch {
+            show(knock);
+        }
+    }
+    function open(event) {
+        pushAddress(address(event.id), {isOver: true});
+        showEvent();
+    }
+    function showEvent() {
+        const wanted = words('event');
+        const event = events.find((each) => each.id === wanted);
+
+        if (event) openEvent(event, () => currentAddress() === address(wanted) && leaveOver(address('')));
+    }
+    const link = (path, parameters, text) => h('a', {href: withQuery(path, parameters)}, text);
+    function revokeButton() {
+        if (key.revoked_at || !mayAs('responder')) return null;
+        return h(
+            'button',
+            {type: 'button', class: 'danger-quiet', onclick: () => revokeKey(key, revoked)},
+            icon('ban'),
+            TEXTS.keys.revoke,
+        );
+    }
+    function revoked(record) {
+        Object.assign(key, record);
+        draw();
+    }
+    function draw() {
+        const period = segments({
+            label: KEY.period,
+            value: state.days,
+            options: Object.entries(KEY.periods),
+            change: (value) => {
+                state.days = value;
+                replaceAddress(address(''));
+                parts.use.run();
+            },
+        });
+
+        document.title = TEXTS.title(key.name);
+        show(
+            element,
+            head(key, revokeButton()),
+            knock,
+            h('section', {class: 'panel'}, h('div', {class: 'panel-tools'}, period), chart),
+            refused,
+            h('section', {class: 'key-part'}, h('h2', null, KEY.details), keyFacts(key)),
+            h(
+                'section',
+                {class: 'key-part'},
+                h('h2', null, KEY.activity),
+                activity,
+                h(
+                    'p',
+                    {class: 'links'},
+                    link('/console/activity', {target: id}, KEY.activityAll),
+                    link('/console/activity', {actor: id}, KEY.activityBy),
+                    link('/console/usage', {key: id}, KEY.usageLink),
+                ),
+            ),
+        );
+        parts.use.run();
+        parts.activity.run();
+        drawKnocks();
+    }
+    const loader = loading(element, {
+        placeholder: () => [head(null), skeletonRows(6)],
+        load: () => call('GET', `${KEYS}/${encodeURIComponent(id)}`).catch(missing),
+        draw: (found) => {
+            if (!found) return;
+            key = found;
+            draw();
+        },
+    });
+    function missing(refusal) {
+        if (refusal.status !== 404) throw refusal;
+        show(element, head(null), explain(refusal));
+        return null;
+    }
+    const resized = () => redrawChart();
+
+    narrow.addEventListener('change', resized);
+    loader.run();
+    return {
+        element,
+        stop() {
+            narrow.removeEventListener('change', resized);
+            loader.stop();
+            Object.values(parts).forEach((each) => each.stop());
+        },
+        moved() {
+            const days = choice('days', Object.keys(KEY.periods), STANDARD_DAYS);
+
+            if (days !== state.days) {
+                state.days = days;
+                if (key) draw();
+            } else {
+                showEvent();
+            }
+        },
+    };
+}

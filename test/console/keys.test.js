@@ -1,0 +1,307 @@
+// The list of keys and a key's own page, in Chromium.
+import assert from 'node:assert/strict';
+import {describe} from 'node:test';
+
+import {until} from '../support/deployment.js';
+import {confirmStepUp, settled, signIn} from './browser.js';
+import {browse, deployment, judge, row, someKeys} from './scene.js';
+import {enrolDevice} from './seed.js';
+
+const DAY_MS = 86400000;
+const dateOf = (daysAgo) => new Date(Date.now() - daysAgo * DAY_MS).toISOString().slice(0, 10);
+
+// As if the key had been used that often on that day.
+function addUse(key, daysAgo, requests) {
+    const {account} = deployment;
+
+    deployment.redisMany([
+        `HINCRBY chatelaine:acct:${account}:usage:${dateOf(daysAgo)} ${key.id} ${requests}`,
+        `HINCRBY chatelaine:acct:${account}:usage ${dateOf(daysAgo)}:${key.mode} ${requests}`,
+        `ZINCRBY chatelaine:acct:${account}:usage_keys ${requests} ${key.id}`,
+    ]);
+}
+
+const namesShown = (page) => page.locator('.row-name').allTextContents();
+
+// As a server that knows roles answers.
+async function asRole(page, role) {
+    await page.route('**/v1/console/session', async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+
+        await route.fulfill({response, json: json.user ? {...json, user: {...json.user, role}} : json});
+    });
+}
+
+describe('the list', () => {
+    browse('sorted by use, requests and name, and narrowed to a scope', async (page, {person}) => {
+        const {
+            made: [rare, busy],
+        } = await someKeys(
+            ['Sorted c', 'test', ['usage:read']],
+            ['Sorted a', 'test', ['patients:read', 'patients:write']],
+            ['Sorted b', 'test', ['patients:read']],
+        );
+
+        addUse(rare, 3, 5);
+        addUse(busy, 4, 700);
+        assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: rare.secret})).status, 200);
+        await signIn(page, person, '/console/?search=sorted');
+        const shows = (...letters) =>
+            until(`${letters}`, async () => (await namesShown(page)).join() === letters.map((x) => `Sorted ${x}`).join());
+        await shows('b', 'a', 'c');
+        await page.getByLabel('Sort', {exact: true}).selectOption('name');
+        await shows('a', 'b', 'c');
+        await page.getByLabel('Sort', {exact: true}).selectOption('requests');
+        await shows('a', 'c', 'b');
+        await until('the use to be recorded', async () => {
+            await page.goto('/console/?search=sorted&sort=used');
+            await settled(page);
+            return (await namesShown(page))[0] === 'Sorted c';
+        });
+        await page.getByLabel('Sort', {exact: true}).selectOption('unused');
+        await shows('b', 'a', 'c');
+        await page.getByLabel('Scope', {exact: true}).selectOption('patients:write');
+        await shows('a');
+        await page.getByLabel('Scope', {exact: true}).selectOption('every');
+        await page.getByText('Nothing matches').waitFor();
+        await page.getByRole('button', {name: 'Clear search and filters'}).click();
+        await row(page, 'Sorted c').waitFor();
+    });
+
+    browse('tells who made a key, by name where there is one', async (page, {person}) => {
+        const {
+            made: [key],
+            session,
+        } = await someKeys(['Of a colleague', 'test']);
+        const {json} = await session.send('GET', `/v1/console/api_keys/${key.id}`);
+        const users = (route) => route.fulfill({json: {id: json.created_by, email: 'grace@example.org'}});
+
+        await page.route(`**/v1/console/users/${json.created_by}`, users);
+        await signIn(page, person);
+        await row(page, 'Of a colleague').getByText('by grace@example.org').waitFor();
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        await page.getByRole('textbox', {name: 'Name'}).fill('Of my own');
+        await page.getByRole('checkbox', {name: /patients:read/}).check();
+        await page.getByRole('button', {name: 'Create test key'}).click();
+        await confirmStepUp(page, person);
+        await page.getByLabel('I have stored it').check();
+        await page.getByRole('button', {name: 'Done'}).click();
+        await row(page, 'Of my own').getByText('by you').waitFor();
+        // A maker who is gone has an id alone, and the list stands.
+        await page.unroute(`**/v1/console/users/${json.created_by}`, users);
+        await page.route('**/v1/console/users/*', (route) => route.fulfill({status: 404, json: {error: {code: 'x'}}}));
+        await page.reload();
+        await row(page, 'Of a colleague').getByText(`by ${json.created_by.slice(0, 8)}`).waitFor();
+    });
+
+    browse('shows what others changed meanwhile, when somebody comes back to it', async (page, {person}) => {
+        await someKeys(['Before', 'test']);
+        await page.clock.install();
+        await signIn(page, person);
+        await row(page, 'Before').waitFor();
+        await someKeys(['Made meanwhile', 'test']);
+        const comeBack = () => page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+        await page.evaluate(() => document.activeElement.blur());
+        await comeBack();
+        await page.waitForLoadState('networkidle');
+        assert.equal(await row(page, 'Made meanwhile').count(), 0); // it was read just now
+        await page.clock.fastForward(61000);
+        await comeBack();
+        await row(page, 'Made meanwhile').waitFor();
+    });
+
+    browse('times in words go on by themselves', async (page, {person}) => {
+        await page.clock.install();
+        await someKeys(['Getting older', 'test']);
+        await signIn(page, person);
+        const created = row(page, 'Getting older').locator('[data-label="Created"] time');
+        await created.waitFor();
+        await page.clock.fastForward(5 * 60000);
+        await until('the words', async () => /^[5-9] minutes ago$/.test(await created.textContent()));
+    });
+});
+
+describe('a key’s own page', () => {
+    browse('what it is, how it is used, and that it is revoked from here', async (page, {person}) => {
+        const {
+            made: [key],
+        } = await someKeys(['Its own page', 'live', ['patients:read', 'usage:read']]);
+
+        addUse(key, 5, 300);
+        addUse(key, 60, 4000);
+        assert.equal((await deployment.api('GET', '/v1/exchanges', {bearer: key.secret})).status, 403);
+        await signIn(page, person);
+        await until('the refusal to be counted', async () => {
+            await page.goto(`/console/keys/${key.id}`);
+            await settled(page);
+            return await page.getByText('1 refused').isVisible();
+        });
+        await page.getByRole('heading', {name: 'Its own page'}).waitFor();
+        assert.equal(await page.title(), 'Its own page · Chatelaine');
+        assert.equal(await page.locator('nav a[aria-current]').textContent(), 'API keys');
+        for (const text of ['Live', 'Active', `…${key.last4}`, key.id, 'patients:read', 'usage:read'])
+            await page.locator('main').getByText(text, {exact: true}).first().waitFor();
+        await page.getByText('300 accepted requests, 1 refused').waitFor();
+        await row(page, 'Scope missing').getByText('1', {exact: true}).waitFor();
+        assert.equal(await page.locator('.chart .day').count(), 30);
+        await page.getByRole('button', {name: '90 days'}).click();
+        await page.getByText('4,300 accepted requests, 1 refused').waitFor();
+        assert.equal(await page.locator('.chart .day').count(), 90);
+
+        // A single day, by pointer and by keyboard.
+        const tip = page.locator('.tip');
+        await page.locator('.chart .day').nth(84).hover();
+        await tip.getByText('300').waitFor();
+        await page.mouse.move(0, 0);
+        await tip.waitFor({state: 'hidden'});
+        await page.locator('.chart').focus();
+        await page.keyboard.press('End');
+        for (let i = 0; i < 5; i++) await page.keyboard.press('ArrowLeft');
+        await tip.getByText('300').waitFor();
+        assert.match(await page.locator('#announcer').textContent(), /: 300 Requests$/);
+        await page.keyboard.press('Escape');
+        await tip.waitFor({state: 'hidden'});
+
+        // Revoked here, and knocking: the page tells.
+        await page.getByRole('button', {name: 'Revoke', exact: true}).click();
+        await page.getByRole('dialog', {name: 'Revoke this key?'}).waitFor();
+        const confirmation = page.getByLabel('Type Its own page to confirm');
+        if (await confirmation.count()) await confirmation.fill('Its own page');
+        await page.getByRole('button', {name: 'Revoke key'}).click();
+        await page.getByRole('dialog', {name: 'Revoked, everywhere'}).waitFor();
+        await page.getByRole('button', {name: 'Close'}).last().click();
+        await page.getByText('This key has not been used since it was revoked.').waitFor();
+        assert.equal(await page.getByRole('button', {name: 'Revoke', exact: true}).count(), 0);
+        for (let i = 0; i < 3; i++)
+            assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: key.secret})).status, 401);
+        await until('the refusals to be counted', async () => {
+            await page.reload();
+            await settled(page);
+            return await page.getByText('This revoked key was used 3 times since.').isVisible();
+        });
+        await row(page, 'The key was used after it had been revoked.').getByText('3', {exact: true}).waitFor();
+    });
+
+    browse('when it was last refused, by reason, and from where', async (page, {person}) => {
+        const {
+            made: [key],
+            session,
+        } = await someKeys(['Knocking', 'live']);
+        const refused = (reason, last, network) => ({
+            id: `evt_${reason}_${last}`,
+            type: 'requests.refused',
+            target: key.id,
+            target_kind: 'api_key',
+            created_at: '2026-01-01T00:00:00.000Z',
+            count: 2,
+            data: {reason, last, first: last, network},
+        });
+        const events = [
+            refused('insufficient_scope', '2026-02-03T10:00:00.000Z', '192.0.2.0/24'),
+            refused('insufficient_scope', '2026-02-02T10:00:00.000Z', '198.51.100.0/24'),
+            refused('api_key_revoked', '2026-02-04T11:00:00.000Z', '203.0.113.0/24'),
+        ];
+
+        await session.send('DELETE', `/v1/console/api_keys/${key.id}`);
+        await page.route('**/v1/console/audit_events?*', (route) => {
+            const type = new URL(route.request().url()).searchParams.get('type');
+
+            return route.fulfill({json: {data: events.filter((event) => !type || event.type === type), has_more: false}});
+        });
+        await page.route('**/v1/console/usage?*', async (route) => {
+            const response = await route.fetch();
+            const json = await response.json();
+
+            Object.assign(json.keys[0], {refused: 4, refused_reasons: {revoked: 2, insufficient_scope: 2}});
+            await route.fulfill({response, json});
+        });
+        await signIn(page, person, `/console/keys/${key.id}`);
+        const missing = row(page, 'Scope missing');
+        await missing.getByText('3 Feb 2026, 10:00:00').waitFor();
+        await missing.getByText('192.0.2.0/24').waitFor();
+        await page.getByText('Last at 4 Feb 2026, 11:00:00 UTC from 203.0.113.0/24.').waitFor();
+        // An event of the list, with everything that is known of it, and back.
+        await page.getByRole('button', {name: /^Details: Refused 2 requests/}).first().click();
+        await page.getByRole('dialog').getByText('"network": "192.0.2.0/24"').waitFor();
+        await page.goBack();
+        await page.getByRole('dialog').waitFor({state: 'detached'});
+        await page.getByRole('heading', {name: 'Knocking'}).waitFor();
+    });
+
+    for (const [scheme, size] of [
+        ['light', 'wide'],
+        ['dark', 'narrow'],
+    ])
+        browse(
+            `accessible, ${scheme} and ${size}`,
+            async (page, {person}) => {
+                const {
+                    made: [key],
+                    session,
+                } = await someKeys([`Judged ${scheme}`, 'live']);
+
+                addUse(key, 1, 30);
+                await session.send('DELETE', `/v1/console/api_keys/${key.id}`);
+                assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: key.secret})).status, 401);
+                await signIn(page, person, `/console/keys/${key.id}`);
+                await page.locator('.chart').waitFor();
+                await judge(page, 'a revoked key');
+                await page.goto(`/console/keys/key_${'0'.repeat(26)}`);
+                await page.getByText('It no longer exists').waitFor();
+                await judge(page, 'no such key');
+            },
+            {scheme, size},
+        );
+});
+
+describe('what a role may not do is not offered', () => {
+    const offers = {
+        auditor: {create: false, revoke: false, approve: false, deny: false},
+        responder: {create: false, revoke: true, approve: false, deny: true},
+        developer: {create: true, revoke: true, approve: true, deny: true},
+        owner: {create: true, revoke: true, approve: true, deny: true},
+    };
+
+    for (const [role, {create, revoke, approve, deny}] of Object.entries(offers))
+        browse(role, async (page, {person}) => {
+            const {
+                made: [key],
+            } = await someKeys([`For the ${role}`, 'test']);
+            const codes = await enrolDevice(deployment, 'Front office');
+            const isThere = async (name, exact = true) =>
+                (await page.getByRole('button', {name, exact}).or(page.getByRole('link', {name, exact})).count()) > 0;
+
+            await asRole(page, role);
+            await signIn(page, person);
+            await page.reload(); // the answer to the sign-in is not the one that was changed
+            await row(page, `For the ${role}`).waitFor();
+            assert.equal(await isThere('Create key'), create);
+            assert.equal(await isThere(`Revoke For the ${role}`), revoke);
+            await page.getByRole('searchbox').fill('there is none of it');
+            await page.getByText('Nothing matches').waitFor();
+            await page.goto(`/console/keys/${key.id}`);
+            await page.getByRole('heading', {name: `For the ${role}`}).waitFor();
+            assert.equal(await isThere('Revoke'), revoke);
+            await page.goto('/console/devices');
+            await page.getByRole('heading', {name: 'Devices', exact: true}).waitFor();
+            await settled(page);
+            assert.equal(await isThere('Add a device'), approve);
+            await page.goto(`/console/activate?user_code=${codes.user_code}`);
+            await page.getByRole('button', {name: 'Continue'}).click();
+            await page.getByText('Approve this device?').waitFor();
+            assert.equal(await isThere('Approve'), approve);
+            assert.equal(await isThere('Deny'), deny);
+            await judge(page, `${role}, a device waits`);
+        });
+
+    browse('a role of tomorrow is offered nothing', async (page, {person}) => {
+        await someKeys(['For nobody', 'test']);
+        await asRole(page, 'intern');
+        await signIn(page, person);
+        await page.reload();
+        await row(page, 'For nobody').waitFor();
+        assert.equal(await page.getByRole('button', {name: 'Create key'}).count(), 0);
+        assert.equal(await page.getByRole('button', {name: 'Revoke For nobody'}).count(), 0);
+    });
+});
