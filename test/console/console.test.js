@@ -1235,7 +1235,7 @@ for (const scheme of ['light', 'dark'])
                 ['Short', 'test'],
             );
             await signIn(page, person);
-            await page.locator('.spark').last().waitFor({state: 'attached'});
+            await page.locator('.use-total').last().waitFor({state: 'attached'});
             for (const width of [721, 761, 768, 800, 880, 901, 960, 1024, 1100, 1152, 1200, 1280, 1440, 1920]) {
                 await page.setViewportSize({width, height: 860});
                 const names = await page

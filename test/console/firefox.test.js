@@ -53,6 +53,7 @@ test('signs in, creates a key, shows it in the list, revokes it, signs out', {ti
     await click('dialog .form-foot button.primary');
 
     await click('tbody .row-name');
+    await says('Recent activity');
     await says(`…${secret.slice(-4)}`);
     assert.match(page.url(), /\/console\/keys\/key_/);
     await page.goBack();
@@ -62,6 +63,19 @@ test('signs in, creates a key, shows it in the list, revokes it, signs out', {ti
     await says('No node accepts this key any more.');
     assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: secret})).json.error.code, 'api_key_revoked');
     await click('dialog .form-foot button');
+
+    // What happened, one event with all that is known, and the numbers of a day.
+    await click('a[data-page="activity"]');
+    await says('Revoked the API key');
+    await click('.events .action-cell button');
+    await says('Raw event');
+    await page.goBack();
+    await page.waitForFunction(() => !document.querySelector('dialog'));
+    await click('a[data-page="usage"]');
+    await page.locator('.chart').wait();
+    await page.focus('.chart');
+    await page.keyboard.press('End');
+    await page.waitForFunction(() => /1\s*$/.test(document.querySelector('.tip-row:nth-child(3)')?.textContent));
 
     await click('a[data-page="session"]');
     await click('main button[type="submit"]');

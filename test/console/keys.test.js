@@ -23,16 +23,6 @@ function addUse(key, daysAgo, requests) {
 
 const namesShown = (page) => page.locator('.row-name').allTextContents();
 
-// As a server that knows roles answers.
-async function asRole(page, role) {
-    await page.route('**/v1/console/session', async (route) => {
-        const response = await route.fetch();
-        const json = await response.json();
-
-        await route.fulfill({response, json: json.user ? {...json, user: {...json.user, role}} : json});
-    });
-}
-
 describe('the list', () => {
     browse('sorted by use, requests and name, and narrowed to a scope', async (page, {person}) => {
         const {
@@ -264,7 +254,8 @@ describe('what a role may not do is not offered', () => {
     };
 
     for (const [role, {create, revoke, approve, deny}] of Object.entries(offers))
-        browse(role, async (page, {person}) => {
+        browse(role, async (page) => {
+            const person = deployment.addPerson({role});
             const {
                 made: [key],
             } = await someKeys([`For the ${role}`, 'test']);
@@ -272,9 +263,7 @@ describe('what a role may not do is not offered', () => {
             const isThere = async (name, exact = true) =>
                 (await page.getByRole('button', {name, exact}).or(page.getByRole('link', {name, exact})).count()) > 0;
 
-            await asRole(page, role);
             await signIn(page, person);
-            await page.reload(); // the answer to the sign-in is not the one that was changed
             await row(page, `For the ${role}`).waitFor();
             assert.equal(await isThere('Create key'), create);
             assert.equal(await isThere(`Revoke For the ${role}`), revoke);
@@ -297,9 +286,14 @@ describe('what a role may not do is not offered', () => {
 
     browse('a role of tomorrow is offered nothing', async (page, {person}) => {
         await someKeys(['For nobody', 'test']);
-        await asRole(page, 'intern');
+        await page.route('**/v1/console/session', async (route) => {
+            const response = await route.fetch();
+            const json = await response.json();
+
+            await route.fulfill({response, json: json.user ? {...json, user: {...json.user, role: 'intern'}} : json});
+        });
         await signIn(page, person);
-        await page.reload();
+        await page.reload(); // the answer to the sign-in is not the one that was changed
         await row(page, 'For nobody').waitFor();
         assert.equal(await page.getByRole('button', {name: 'Create key'}).count(), 0);
         assert.equal(await page.getByRole('button', {name: 'Revoke For nobody'}).count(), 0);

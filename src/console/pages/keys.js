@@ -42,6 +42,7 @@ function scopeCell(key) {
 
 function useCell(use) {
     if (!use) return h('span', {class: 'spark-space'});
+    if (sum(use) === 0) return h('span', {'class': 'use-total', 'aria-label': useText(use), 'role': 'img'}, count(0));
     return [spark(use, useText(use)), h('span', {'class': 'use-total', 'aria-hidden': 'true'}, count(sum(use)))];
 }
 

@@ -216,6 +216,7 @@ export function copyButton(text, label, className) {
             onclick: async () => {
                 try {
                     await navigator.clipboard.writeText(text);
+                    button.style.minWidth = `${button.offsetWidth}px`; // its neighbours stay where they are
                     show(button, icon('done'), words);
                     words.textContent = TEXTS.copied;
                     announce(TEXTS.copied);
