@@ -918,6 +918,18 @@ describe('what can go wrong', () => {
         await page.getByRole('heading', {name: 'Usage', exact: true}).waitFor();
     });
 
+    browse('the script for creating a key cannot be had: said at once, and mended by another try', async (page, {person}) => {
+        await signIn(page, person);
+        await page.route('**/create.js', (route) => route.abort());
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        const dialog = page.getByRole('dialog', {name: 'Create key'});
+        await dialog.getByText('The server could not be reached').waitFor();
+        await page.unroute('**/create.js');
+        await Promise.all([page.waitForEvent('load'), dialog.getByRole('button', {name: 'Try again'}).click()]);
+        await page.getByRole('button', {name: 'Create key'}).first().click();
+        await page.getByRole('dialog', {name: 'Create an API key'}).waitFor();
+    });
+
     browse('offline, and back', async (page, {context, person}) => {
         await signIn(page, person);
         await settled(page);

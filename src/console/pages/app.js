@@ -1,12 +1,10 @@
 // The frame around the pages: maps addresses to pages, shows the navigation, and decides who may see them.
 import {arrive, pushAddress, stay, wayBack} from './address.js';
 import {callOnce, Refusal} from './api.js';
-import {forgetDraft} from './create.js';
 import {dialogsMayClose} from './dialog.js';
 import {h, icon, show} from './dom.js';
 import {tickTimes} from './format.js';
 import {keysPage} from './keys.js';
-import {forgetNames} from './names.js';
 import {loadOrigin} from './origin.js';
 import {emptyState, loading} from './parts.js';
 import {currentSession, loadSession, watchSession} from './session.js';
@@ -146,8 +144,7 @@ function showConsole(moveFocus) {
 function showSignIn(message) {
     closePage();
     frame = null;
-    forgetDraft();
-    forgetNames();
+    dispatchEvent(new Event('forget')); // for scripts that keep something for the user
     document.title = TEXTS.title(TEXTS.signIn.title);
     show(
         root,

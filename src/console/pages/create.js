@@ -1,7 +1,9 @@
 // Creating a key: the form, which keeps what was typed until the key is created, and the secret, shown once.
 import {call} from './api.js';
+import {CREATE} from './create_texts.js';
 import {openDialog} from './dialog.js';
 import {announce, h, icon, newId, show} from './dom.js';
+import {saveFile} from './file.js';
 import {checkFields, field, foot, notice, problemSpace, workingForm} from './form.js';
 import {copyButton, explain, modeBadge} from './parts.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
@@ -13,10 +15,11 @@ const ALL_SCOPES = SCOPE_GROUPS.flatMap((group) => group.scopes.map(([name]) => 
 const emptyDraft = () => ({name: '', mode: 'test', scopes: new Set(), hasAll: false});
 let draft = emptyDraft();
 
-// Call when nobody is signed in any more.
-export function forgetDraft() {
+function forgetDraft() {
     draft = emptyDraft();
 }
+
+addEventListener('forget', forgetDraft);
 
 // The form
 
@@ -40,14 +43,14 @@ function modeField(changed) {
     return h(
         'fieldset',
         null,
-        h('legend', null, TEXTS.create.mode),
+        h('legend', null, CREATE.mode),
         h(
             'div',
             {class: 'mode-cards'},
-            modeCard('test', TEXTS.create.testText, changed),
-            modeCard('live', TEXTS.create.liveText, changed),
+            modeCard('test', CREATE.testText, changed),
+            modeCard('live', CREATE.liveText, changed),
         ),
-        h('p', {class: 'hint'}, TEXTS.create.permanent),
+        h('p', {class: 'hint'}, CREATE.permanent),
     );
 }
 
@@ -79,7 +82,7 @@ function scopeGroup(group, changed) {
             'div',
             {class: 'scope-group-name'},
             h('h3', {id: titleId}, group.name),
-            group.isPowerful ? h('p', {class: 'hint'}, TEXTS.create.powerful) : null,
+            group.isPowerful ? h('p', {class: 'hint'}, CREATE.powerful) : null,
         ),
         h(
             'div',
@@ -103,9 +106,9 @@ function allScopesBox(changed) {
         h(
             'div',
             null,
-            h('strong', null, TEXTS.create.allTitle),
-            h('p', null, TEXTS.create.allText),
-            h('label', {class: 'check'}, input, TEXTS.create.all),
+            h('strong', null, CREATE.allTitle),
+            h('p', null, CREATE.allText),
+            h('label', {class: 'check'}, input, CREATE.all),
         ),
     );
 }
@@ -118,7 +121,7 @@ function scopesField() {
     const tally = h('span', {'class': 'tally', 'aria-live': 'polite'});
     const drawTally = () => {
         error.textContent = '';
-        tally.textContent = TEXTS.create.scopesCount(draft.hasAll ? ALL_SCOPES.length : draft.scopes.size);
+        tally.textContent = CREATE.scopesCount(draft.hasAll ? ALL_SCOPES.length : draft.scopes.size);
     };
     const drawGroups = () => {
         show(
@@ -130,8 +133,8 @@ function scopesField() {
     const element = h(
         'fieldset',
         {'aria-describedby': errorId},
-        h('legend', null, TEXTS.create.scopes, tally),
-        h('p', {class: 'hint'}, TEXTS.create.scopesHint),
+        h('legend', null, CREATE.scopes, tally),
+        h('p', {class: 'hint'}, CREATE.scopesHint),
         error,
         groups,
         allScopesBox(drawGroups),
@@ -153,14 +156,14 @@ function scopesField() {
 function nameProblem(name) {
     const length = [...name].length;
 
-    if (length === 0) return TEXTS.create.nameMissing;
-    return length > NAME_MAX && TEXTS.create.nameLong;
+    if (length === 0) return CREATE.nameMissing;
+    return length > NAME_MAX && CREATE.nameLong;
 }
 
 function explainCreate(refusal, name) {
     if (refusal.kind === 'offline' || refusal.kind === 'away')
         return [
-            notice('warn', h('p', null, refusal.kind === 'away' ? TEXTS.create.unavailable : TEXTS.create.unanswered)),
+            notice('warn', h('p', null, refusal.kind === 'away' ? CREATE.unavailable : CREATE.unanswered)),
         ];
     if (refusal.param === 'name') {
         name.setError(refusal.message);
@@ -172,8 +175,8 @@ function explainCreate(refusal, name) {
 
 function createForm(dialog, made) {
     const name = field({
-        label: TEXTS.create.name,
-        hint: TEXTS.create.nameHint,
+        label: CREATE.name,
+        hint: CREATE.nameHint,
         input: h('input', {type: 'text', name: 'key-name', autocomplete: 'off', autofocus: true, value: draft.name}),
     });
     const live = h('div', {'class': 'live-notice', 'aria-live': 'polite'});
@@ -181,14 +184,14 @@ function createForm(dialog, made) {
         const isLive = draft.mode === 'live';
 
         dialog().element.classList.toggle('is-live', isLive);
-        show(live, isLive ? notice('warn', TEXTS.create.liveNotice) : null);
-        form.setSubmit(isLive ? TEXTS.create.submitLive : TEXTS.create.submitTest, isLive ? 'live' : 'primary');
+        show(live, isLive ? notice('warn', CREATE.liveNotice) : null);
+        form.setSubmit(isLive ? CREATE.submitLive : CREATE.submitTest, isLive ? 'live' : 'primary');
     };
     const scopes = scopesField();
     const form = workingForm({
         fields: [name.element, modeField(modeChanged), live, scopes.element],
-        submitText: TEXTS.create.submitTest,
-        workingText: TEXTS.create.working,
+        submitText: CREATE.submitTest,
+        workingText: CREATE.working,
         cancel: () => dialog().close(),
         submit: async () => {
             const chosen = draft.hasAll ? ALL_SCOPES : ALL_SCOPES.filter((scope) => draft.scopes.has(scope));
@@ -196,7 +199,7 @@ function createForm(dialog, made) {
             if (
                 !checkFields([
                     [name, nameProblem(draft.name.trim())],
-                    [scopes, chosen.length === 0 && TEXTS.create.scopesMissing],
+                    [scopes, chosen.length === 0 && CREATE.scopesMissing],
                 ])
             )
                 return;
@@ -225,41 +228,34 @@ function fileStem(name) {
     );
 }
 
-function downloadEnv(key, file) {
-    const url = URL.createObjectURL(new Blob([`CHATELAINE_API_KEY=${key.secret}\n`], {type: 'text/plain'}));
-    const link = h('a', {href: url, download: file});
-
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(url), 1000);
-}
-
 function secretView(key, state, finish) {
     const file = `${fileStem(key.name)}.env`;
     const curl = `set -a; . ./${file}; set +a\ncurl -sS ${location.origin}/v1/whoami -H "Authorization: Bearer $CHATELAINE_API_KEY"`;
+    const env = new Blob([`CHATELAINE_API_KEY=${key.secret}\n`], {type: 'text/plain'});
     const stored = h('input', {type: 'checkbox', name: 'stored'});
-    const done = h('button', {type: 'button', class: 'primary', disabled: true, onclick: finish}, TEXTS.create.finish);
+    const done = h('button', {type: 'button', class: 'primary', disabled: true, onclick: finish}, CREATE.finish);
 
     stored.addEventListener('change', () => {
         state.isStored = stored.checked;
         done.disabled = !stored.checked;
     });
     return [
-        notice('warn', TEXTS.create.doneText),
+        notice('warn', CREATE.doneText),
         h('div', {class: 'key-line'}, h('strong', {class: 'wrap'}, key.name), modeBadge(key.mode)),
         h(
             'div',
             {class: 'secret'},
-            h('span', {class: 'field-name'}, TEXTS.create.secret),
+            h('span', {class: 'field-name'}, CREATE.secret),
             h('code', {class: 'secret-text', tabindex: '0'}, key.secret),
             h(
                 'div',
                 {class: 'secret-actions'},
-                copyButton(key.secret, TEXTS.create.copySecret, 'primary'),
+                copyButton(key.secret, CREATE.copySecret, 'primary'),
                 h(
                     'button',
-                    {type: 'button', class: 'secondary', onclick: () => downloadEnv(key, file)},
+                    {type: 'button', class: 'secondary', onclick: () => saveFile(file, env)},
                     icon('download'),
-                    TEXTS.create.download,
+                    CREATE.download,
                 ),
             ),
         ),
@@ -269,13 +265,13 @@ function secretView(key, state, finish) {
             h(
                 'div',
                 {class: 'try-head'},
-                h('h3', null, TEXTS.create.tryIt),
+                h('h3', null, CREATE.tryIt),
                 copyButton(curl, TEXTS.copy, 'plain small'),
             ),
-            h('p', {class: 'hint'}, TEXTS.create.tryText(file)),
+            h('p', {class: 'hint'}, CREATE.tryText(file)),
             h('pre', {tabindex: '0'}, h('code', null, curl)),
         ),
-        foot(state.problem, h('label', {class: 'check'}, stored, TEXTS.create.stored), done),
+        foot(state.problem, h('label', {class: 'check'}, stored, CREATE.stored), done),
     ];
 }
 
@@ -294,21 +290,21 @@ export function openCreate(created) {
             addEventListener('beforeunload', warnUnload);
             dialog.element.classList.remove('is-live');
             dialog.replace(
-                TEXTS.create.doneTitle,
+                CREATE.doneTitle,
                 secretView(key, state, () => dialog.close()),
             );
-            announce(TEXTS.create.created(key.name));
+            announce(CREATE.created(key.name));
             created();
         },
     );
     const dialog = openDialog({
-        title: TEXTS.create.title,
+        title: CREATE.title,
         shape: 'sheet',
         name: 'create',
         content: form.element,
         mayClose: () => {
             if (!state.secretShown || state.isStored) return true;
-            show(state.problem, notice('warn', TEXTS.create.notStored));
+            show(state.problem, notice('warn', CREATE.notStored));
             state.problem.focus();
             return false;
         },
@@ -319,8 +315,8 @@ export function openCreate(created) {
         state.isStored = true; // it can no longer be shown
         removeEventListener('beforeunload', warnUnload);
         dialog.replace(
-            TEXTS.create.goneTitle,
-            notice('warn', h('p', null, TEXTS.create.gone)),
+            CREATE.goneTitle,
+            notice('warn', h('p', null, CREATE.gone)),
             foot(null, h('button', {type: 'button', class: 'primary', onclick: () => dialog.close()}, TEXTS.close)),
         );
     });

@@ -1,12 +1,14 @@
 // The list of API keys. This is the first page, because it is needed in an emergency.
 import {choice, pushAddress, replaceAddress, withState, words as wordsOf} from './address.js';
+import {Refusal} from './api.js';
 import {spark} from './chart.js';
-import {openCreate} from './create.js';
+import {openDialog} from './dialog.js';
 import {announce, h, icon, show} from './dom.js';
+import {foot} from './form.js';
 import {count, exactTime, timeElement, timeInWords} from './format.js';
 import {matches, needsUse, ORDER_NAMES, READ_MAX, readKeys, readUse, sorted} from './keybook.js';
 import {makerElement} from './names.js';
-import {chooser, emptyState, loading, modeBadge, pageHead, segments, skeletonRows} from './parts.js';
+import {chooser, emptyState, explain, loading, modeBadge, pageHead, segments, skeletonRows} from './parts.js';
 import {mayAs} from './permissions.js';
 import {revokeKey} from './revoke.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
@@ -260,13 +262,28 @@ async function readPage(book, use, state) {
     };
 }
 
+// Creating a key loads on demand. If that fails, only loading the page again helps.
+async function createKey(created) {
+    let script;
+
+    try {
+        script = await import('./create.js');
+    } catch {
+        const reload = h('button', {type: 'button', class: 'primary', onclick: () => location.reload()}, TEXTS.retry);
+
+        openDialog({title: TEXTS.keys.create, content: [explain(new Refusal('offline')), foot(null, reload)]});
+        return;
+    }
+    script.openCreate(created);
+}
+
 // The page
 
 export function keysPage() {
     const state = stateOfAddress();
     const content = h('div', {class: 'list-space'});
     const box = searchBox(() => change('text')(box.input.value));
-    const create = () => openCreate(() => renew());
+    const create = () => createKey(() => renew());
     const createButton = () =>
         h('button', {type: 'button', class: 'primary', onclick: create}, icon('plus'), TEXTS.keys.create);
     const offersCreate = mayAs('developer');

@@ -21,10 +21,7 @@ function nameOf(id) {
     return known.get(id);
 }
 
-// Call when nobody is signed in any more.
-export function forgetNames() {
-    known.clear();
-}
+addEventListener('forget', () => known.clear());
 
 // Where more about it is shown; null if there is no such page.
 export const addressOfId = (id) => (/^key_[0-9a-z]{26}$/.test(id) ? `/console/keys/${id}` : null);
