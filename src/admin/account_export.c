@@ -142,21 +142,19 @@ static int export_keys(struct export *export)
     return code;
 }
 
-static void events_came(void *arg, enum store_result result, const struct audit_event *events, size_t count,
-                        bool has_more)
+static void events_came(void *arg, enum store_result result, const struct audit_page *page)
 {
     struct export *export = arg;
 
     export->result = result;
-    export->has_more = has_more;
-    export->rows = count;
-    for (size_t i = 0; i < count; i++) {
+    export->has_more = page->has_more;
+    export->last = page->next;
+    for (size_t i = 0; i < page->count; i++) {
         struct json_writer w = line_begin(export, "event");
 
         json_key(&w, "event");
-        put_event(&w, export->account, &events[i]);
+        put_event(&w, export->account, &page->events[i]);
         line_end(export, &w);
-        export->last = events[i].id;
     }
     store_client_done(export->client);
 }
@@ -167,11 +165,10 @@ static int export_events(struct export *export)
     int code;
 
     do {
-        audit_store_list(export->client->store, export->account, LISTING_PAGE, after.text[0] ? &after : NULL,
-                         events_came, export);
+        audit_store_search(export->client->store, export->account, NULL, LISTING_PAGE, &after, events_came, export);
         code = finish_page(export);
         after = export->last;
-    } while (code == EXIT_DONE && export->has_more && export->rows > 0);
+    } while (code == EXIT_DONE && export->has_more);
     return code;
 }
 
