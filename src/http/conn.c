@@ -11,7 +11,8 @@ enum { MS_PER_S = 1000 };
 static const enum deadline_class STATE_DEADLINES[] = {
     [CONN_PROXY] = DEADLINE_HEAD, /* from the connection's beginning */
     [CONN_HANDSHAKE] = DEADLINE_HANDSHAKE, [CONN_IDLE] = DEADLINE_IDLE,        [CONN_HEAD] = DEADLINE_HEAD,
-    [CONN_HANDLING] = DEADLINE_NONE, /* whatever a handler waits for has its own timeout */
+    [CONN_HANDLING] = DEADLINE_NONE,  /* whatever a handler waits for has its own timeout */
+    [CONN_STREAMING] = DEADLINE_NONE, /* likewise */
     [CONN_BODY] = DEADLINE_BODY,           [CONN_WRITING] = DEADLINE_WRITE,    [CONN_DELIVERING] = DEADLINE_DELIVERY,
     [CONN_DISCARDING] = DEADLINE_DISCARD,  [CONN_LINGERING] = DEADLINE_LINGER, [CONN_CLOSED] = DEADLINE_NONE,
 };
@@ -200,16 +201,42 @@ static void conn_answered(struct conn *conn)
     }
 }
 
+/* The handler is told in the next turn, so that it never is while it sends. */
+static void conn_piece_written(struct conn *conn)
+{
+    conn_enter(conn, CONN_STREAMING);
+    if (conn->request->stream.drained)
+        ready_add(&conn->all->ready, &conn->in_ready);
+}
+
 static void conn_written(struct conn *conn)
 {
     struct http_request *request = conn->request;
 
+    if (request->stream.is_open) {
+        conn_piece_written(conn);
+        return;
+    }
     if (request->delivery.state != DELIVERY_ASKED) {
         conn_answered(conn);
         return;
     }
     delivery_begin(&conn->all->requests->deliveries, &request->delivery, &conn->output);
     conn_enter(conn, CONN_DELIVERING);
+}
+
+void conn_end_stream(struct conn *conn)
+{
+    if (conn->state == CONN_STREAMING)
+        conn_written(conn);
+}
+
+void conn_reset(struct conn *conn)
+{
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+
+    (void)setsockopt(conn->socket.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    conn_disconnect(conn);
 }
 
 /* The callback may close the connection. */
@@ -311,6 +338,7 @@ void conn_expire(struct deadline *deadline)
         conn_disconnect(conn);
         break;
     case CONN_HANDLING:
+    case CONN_STREAMING:
     case CONN_CLOSED:
         UNREACHABLE();
     }

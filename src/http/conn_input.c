@@ -182,6 +182,7 @@ static bool conn_step(struct conn *conn, struct text input, size_t *ret_used)
         break;
     case CONN_HANDSHAKE:
     case CONN_HANDLING:
+    case CONN_STREAMING:
     case CONN_WRITING:
     case CONN_DELIVERING:
     case CONN_CLOSED:
@@ -226,6 +227,7 @@ static void conn_settle_end(struct conn *conn)
         conn_disconnect(conn);
         break;
     case CONN_HANDLING:
+    case CONN_STREAMING:
     case CONN_WRITING:
     case CONN_DELIVERING:
     case CONN_CLOSED:
@@ -287,11 +289,13 @@ void conn_offer_slice(const struct conn *conn)
         turn_offer(turn);
 }
 
-/* Goes on with stashed input. */
+/* Goes on with a stream, and with stashed input. */
 void conn_resume(struct list *in_ready)
 {
     struct conn *conn = LIST_ENTRY(in_ready, struct conn, in_ready);
 
+    if (conn->state == CONN_STREAMING)
+        request_stream_drained(conn->request);
     conn_consume_stash(conn);
     conn_settle(conn);
     conn_offer_slice(conn);

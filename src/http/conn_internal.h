@@ -45,6 +45,7 @@ enum conn_state {
     CONN_HEAD,       /* part of a head has arrived */
     CONN_HANDLING,   /* the handler has the request; input is stashed */
     CONN_BODY,       /* the handler waits for the body */
+    CONN_STREAMING,  /* all of the response so far is written; the handler makes the next piece */
     CONN_WRITING,    /* the response does not fit into the socket's buffer */
     CONN_DELIVERING, /* the response is written; somebody waits for its acknowledgement */
     CONN_DISCARDING, /* answered; the rest of an unwanted body is still arriving */
@@ -91,6 +92,9 @@ void conn_resume(struct list *in_ready);
 void conn_settle_delivery(struct delivery *delivery, bool is_delivered);
 void conn_send_answer(struct conn *conn, struct text answer, struct text lasting);
 void conn_want_body(struct conn *conn);
+void conn_end_stream(struct conn *conn);
+/* Cuts the connection with a reset, which the peer cannot take for an end. */
+void conn_reset(struct conn *conn);
 void conn_shake_hands(struct handshake *handshake);
 
 /* Most that a connection stashes. */

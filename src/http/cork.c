@@ -46,6 +46,12 @@ void cork_send(struct cork *cork, struct conn *conn, size_t from, struct text la
     cut(&cork->scratch, from);
 }
 
+void cork_send_now(struct cork *cork, struct conn *conn, size_t from)
+{
+    cork->send(conn, text_skip(buf_text(&cork->scratch), from), (struct text){NULL, 0});
+    cut(&cork->scratch, from);
+}
+
 void cork_forget(struct cork *cork, const struct conn *conn)
 {
     for (size_t i = 0; i < cork->corked_count; i++)

@@ -29,6 +29,8 @@ void cork_finish(struct cork *cork);
 /* Sends or queues the response that lies in the scratch from `from` to the end. lasting: see output_send(); such a
  * response is never queued. */
 void cork_send(struct cork *cork, struct conn *conn, size_t from, struct text lasting);
+/* Sends it in any case. */
+void cork_send_now(struct cork *cork, struct conn *conn, size_t from);
 /* The connection is being closed: drops its queued response. */
 void cork_forget(struct cork *cork, const struct conn *conn);
 /* Between the two, up to TURN_SLICE responses wait; further ones leave at once. Callbacks of a turn_part. */

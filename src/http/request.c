@@ -118,7 +118,7 @@ void http_request_release(struct http_request *request)
 {
     CHECK(request->holds > 0);
     request->holds--;
-    CHECK(request->holds > 0 || request->is_replied || request->is_gone);
+    CHECK(request->holds > 0 || (request->is_replied && !request->stream.is_open) || request->is_gone);
     free_if_unused(request);
 }
 
@@ -145,7 +145,7 @@ void request_dispatch(struct http_request *request)
 void request_lost(struct http_request *request)
 {
     request->is_gone = true;
-    if (request->body_done || request->delivery.state != DELIVERY_NONE)
+    if (request->body_done || request->stream.drained || request->delivery.state != DELIVERY_NONE)
         delivery_lose(&request->all->deliveries, &request->delivery);
 }
 
@@ -153,6 +153,7 @@ void request_end_lost(struct http_request *request, bool was_delivered)
 {
     request_pin(request);
     request_body_ended(request, HTTP_BODY_FAILED);
+    request_stream_drained(request);
     request_end_delivery(request, was_delivered);
     request_unpin(request);
 }
@@ -161,6 +162,17 @@ void request_end_delivery(struct http_request *request, bool is_delivered)
 {
     if (delivery_end(&request->delivery, is_delivered))
         request_unpin(request);
+}
+
+void request_stream_drained(struct http_request *request)
+{
+    void (*drained)(void *arg) = request->stream.drained;
+
+    if (!drained)
+        return;
+    request->stream.drained = NULL;
+    drained(request->stream.arg);
+    request_unpin(request);
 }
 
 void request_body_ended(struct http_request *request, enum http_body_result result)

@@ -23,6 +23,8 @@ struct requests {
     struct answers *answers; /* what their responses share (response.c) */
     struct deliveries deliveries;
     void (*want_body)(struct conn *conn);
+    void (*end_stream)(struct conn *conn); /* all of the body has been sent */
+    void (*reset)(struct conn *conn);
     void (*none_left)(void *arg);
     void *arg;
     size_t count; /* not yet freed, connected or not: a handler may outlive its connection */
@@ -35,6 +37,14 @@ struct requests {
 struct reply_line {
     struct reply_line *next;
     struct text line;
+};
+
+/* A response whose body is made while it is sent (http/stream.h). */
+struct stream {
+    bool is_open; /* its end has not been sent */
+    bool is_chunked;
+    void (*drained)(void *arg); /* NULL: no piece is on its way */
+    void *arg;
 };
 
 struct http_request {
@@ -63,6 +73,7 @@ struct http_request {
     void (*replied)(void *arg, int status); /* NULL: nobody asks */
     void *replied_arg;
     struct delivery delivery;
+    struct stream stream;
     struct arena arena;
     _Alignas(16) char first_block[REQUEST_FIRST_BYTES];
 };
@@ -86,5 +97,7 @@ void request_lost(struct http_request *request);
 void request_end_lost(struct http_request *request, bool was_delivered);
 /* Calls back whoever waits for the delivery, if anybody does. */
 void request_end_delivery(struct http_request *request, bool is_delivered);
+/* Calls back whoever waits until a piece of a stream has been taken, if anybody does. */
+void request_stream_drained(struct http_request *request);
 /* Calls back whoever waits for the body, if anybody does. */
 void request_body_ended(struct http_request *request, enum http_body_result result);

@@ -169,8 +169,8 @@ static struct text common_lines(const struct http_request *request)
     return buf_text(&answers->common_lines);
 }
 
-static void print_head(const struct http_request *request, int status, struct text content_type, size_t body_bytes,
-                       struct buf *out)
+void response_print_head(const struct http_request *request, int status, struct text content_type,
+                         enum response_framing framing, size_t body_bytes, struct buf *out)
 {
     buf_append_text(out, status_line(status));
     buf_append_text(out, common_lines(request));
@@ -183,16 +183,32 @@ static void print_head(const struct http_request *request, int status, struct te
         buf_append_text(out, content_type);
         buf_append(out, "\r\n", 2);
     }
-    if (status_has_body(status)) {
+    if (framing == FRAMED_BY_LENGTH) {
         buf_append_text(out, TEXT("Content-Length: "));
         buf_append_u64(out, body_bytes);
         buf_append(out, "\r\n", 2);
+    } else if (framing == FRAMED_BY_CHUNKS) {
+        buf_append_text(out, TEXT("Transfer-Encoding: chunked\r\n"));
     }
     if (request->must_close)
         buf_append_text(out, TEXT("Connection: close\r\n"));
     else if (request->head.is_http_1_0)
         buf_append_text(out, TEXT("Connection: keep-alive\r\n"));
     buf_append(out, "\r\n", 2);
+}
+
+bool response_begin(struct http_request *request, int status)
+{
+    CHECK(!request->is_replied);
+    CHECK(!request->body_done || request->is_gone);
+    request->is_replied = true;
+    if (request->is_gone)
+        return false;
+    metric_add(METRIC_REQUESTS, 1);
+    if (request->replied)
+        request->replied(request->replied_arg, status);
+    request->must_close = ends_connection(request);
+    return true;
 }
 
 static void reply(struct http_request *request, int status, struct text content_type, struct text body,
@@ -203,18 +219,12 @@ static void reply(struct http_request *request, int status, struct text content_
     const size_t from = out->len;
     struct text lasting = {NULL, 0};
 
-    CHECK(!request->is_replied);
-    CHECK(!request->body_done || request->is_gone);
-    request->is_replied = true;
-    if (request->is_gone)
+    if (!response_begin(request, status))
         return;
-    metric_add(METRIC_REQUESTS, 1);
-    if (request->replied)
-        request->replied(request->replied_arg, status);
-    request->must_close = ends_connection(request);
     if (content_type.len == 0)
         body.len = 0;
-    print_head(request, status, content_type, body.len, out);
+    response_print_head(request, status, content_type, status_has_body(status) ? FRAMED_BY_LENGTH : FRAMED_BY_END,
+                        body.len, out);
     if (request->method != HTTP_HEAD && status_has_body(status)) {
         buf_append_text(out, body);
         if (is_body_lasting)

@@ -33,6 +33,8 @@ static void init_parts(struct http_server *server, uv_loop_t *loop, http_handler
         .handler_arg = handler_arg,
         .answers = &server->answers,
         .want_body = conn_want_body,
+        .end_stream = conn_end_stream,
+        .reset = conn_reset,
         .none_left = server_part_ended,
         .arg = server,
     };

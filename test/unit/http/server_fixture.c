@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "http/response.h"
+#include "http/stream.h"
 #include "test_loop.h"
 #include "tls/session.h"
 #include "tls_peer.h"
@@ -120,6 +121,52 @@ static void reply_made(struct fixture *fixture, struct http_request *request)
         http_reply(request, 201, TEXT("text/plain"), TEXT("secret"));
 }
 
+struct streaming {
+    struct fixture *fixture;
+    struct http_request *request;
+    uint64_t left;
+    bool is_sending;
+};
+
+static void stream_on(void *arg)
+{
+    struct streaming *s = arg;
+    static char piece[FIXTURE_PIECE_BYTES];
+
+    cr_assert_not(s->is_sending, "never told while it sends");
+    if (http_request_gone(s->request)) {
+        s->fixture->streams_gone++;
+        http_request_release(s->request);
+        return;
+    }
+    if (s->left == 0) {
+        if (text_equal(http_request_path(s->request), TEXT("/stream")))
+            http_stream_end(s->request);
+        else
+            http_stream_break(s->request);
+        http_request_release(s->request);
+        return;
+    }
+    s->left--;
+    s->fixture->pieces++;
+    memset(piece, 'x', sizeof piece);
+    s->is_sending = true;
+    http_stream_send(s->request, (struct text){piece, sizeof piece}, stream_on, s);
+    s->is_sending = false;
+}
+
+static void reply_stream(struct fixture *fixture, struct http_request *request)
+{
+    struct streaming *s = http_request_alloc(request, sizeof *s);
+
+    *s = (struct streaming){.fixture = fixture, .request = request};
+    cr_assert(text_to_u64(http_request_query(request), UINT32_MAX, &s->left));
+    if (!http_stream_begin(request, 200, TEXT("text/csv")))
+        return;
+    http_request_hold(request);
+    stream_on(s);
+}
+
 static void reply_unread(struct http_request *request)
 {
     http_reply(request, 401, TEXT("text/plain"), TEXT("who?"));
@@ -187,6 +234,8 @@ static void handle(struct http_request *request, void *arg)
         reply_big(request);
     else if (text_equal(path, TEXT("/lasting")))
         reply_lasting(request);
+    else if (text_equal(path, TEXT("/stream")) || text_equal(path, TEXT("/stream-broken")))
+        reply_stream(fixture, request);
     else if (text_equal(path, TEXT("/unread")))
         reply_unread(request);
     else if (text_equal(path, TEXT("/made")))
@@ -330,34 +379,41 @@ bool fixture_until_connections(struct fixture *fixture, size_t count)
 
 /* Peers. */
 
-static void peer_on_readable(uv_poll_t *poll, int status, int events)
+/* False: nothing more has arrived, or the connection has ended. */
+static bool peer_read(struct peer *peer)
 {
-    struct peer *peer = poll->data;
     ssize_t got;
 
-    (void)events;
-    cr_assert(status == 0 || status == UV_EBADF);
     if (peer->tls) {
         static char records[64 * 1024];
 
         got = recv(peer->fd, records, sizeof records, MSG_DONTWAIT);
-        if (got > 0) {
+        if (got > 0)
             tls_peer_take(peer, records, (size_t)got);
-            return;
-        }
     } else {
         got = recv(peer->fd, peer->input + peer->bytes, PEER_INPUT_BYTES - 1 - peer->bytes, MSG_DONTWAIT);
+        if (got > 0) {
+            peer->bytes += (size_t)got;
+            peer->input[peer->bytes] = '\0';
+        }
     }
-    if (got < 0 && errno == EAGAIN)
-        return;
-    if (got > 0) {
-        peer->bytes += (size_t)got;
-        peer->input[peer->bytes] = '\0';
-        return;
-    }
+    if (got > 0 || (got < 0 && errno == EAGAIN))
+        return got > 0;
     peer->is_ended = true;
     peer->is_reset = got < 0;
-    uv_poll_stop(poll);
+    uv_poll_stop(&peer->poll);
+    return false;
+}
+
+/* With an error, libuv stops polling, though bytes may have come before it. */
+static void peer_on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct peer *peer = poll->data;
+
+    (void)events;
+    cr_assert(status == 0 || status == UV_EBADF);
+    while (peer_read(peer) && status == UV_EBADF)
+        ;
 }
 
 static int connect_to(const char *address)

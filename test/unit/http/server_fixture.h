@@ -5,7 +5,8 @@
  * waits like /hold first), /unread (401 without reading the body), /made (201, and asks whether it was delivered; the
  * query as for /big), /body-later (reads the body when the test says so), /none (204), /mute (neither replies nor
  * holds), /about (describes the request), /json, /json-too-large, /lasting (as many bytes as the query says, from
- * lasting memory), /twice (two replies), /split (a header with CR LF). */
+ * lasting memory), /stream and /stream-broken (as many pieces as the query says, each of FIXTURE_PIECE_BYTES, then the
+ * end or a break), /twice (two replies), /split (a header with CR LF). */
 #pragma once
 #include "http/request.h"
 #include "http/server.h"
@@ -15,6 +16,8 @@ enum { PEER_INPUT_BYTES = 16 * 1024 * 1024, FIXTURE_TIMEOUT_MS = 5000 };
 /* The body of /lasting, for a test to fill. */
 enum { FIXTURE_LASTING_BYTES = 12 * 1024 * 1024 };
 extern char fixture_lasting[FIXTURE_LASTING_BYTES];
+
+enum { FIXTURE_PIECE_BYTES = 20 * 1000 };
 
 enum told { TOLD_NOTHING, TOLD_DELIVERED, TOLD_NOT_DELIVERED };
 
@@ -26,6 +29,8 @@ struct fixture {
     bool has_tls;
     unsigned handled;       /* calls of the handler */
     unsigned bodies_failed; /* bodies that ended in HTTP_BODY_FAILED */
+    unsigned pieces;        /* of streams, made so far */
+    unsigned streams_gone;  /* streams whose handler was told that the client is gone */
     enum told told;
     bool is_closed;
 };

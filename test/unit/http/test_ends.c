@@ -24,6 +24,7 @@ static const struct reset_case {
     {"GET /held-made HTTP/1.1\r\nHost: t\r\n\r\n", true},
     {"GET /hello\r\n\r\n", false},
     {HELLO HELLO, false},
+    {"GET /stream?10000 HTTP/1.1\r\nHost: t\r\n\r\n", false},
 };
 
 Test(http_ends, survives_a_reset_in_every_state)
