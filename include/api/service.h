@@ -16,6 +16,8 @@ struct console;
 
 enum { SERVICE_REFUSALS = 12 }; /* kinds of refusal that are logged: the rows in src/api/refusal.c */
 
+enum { SERVICE_EXPORTS = 8 }; /* exports of audit trails that may run at once */
+
 struct service {
     struct keyring *keyring;
     struct store *store;
@@ -29,16 +31,17 @@ struct service {
     const struct route_policy *policy;            /* replaced on SIGHUP */
     const struct address_ranges *trusted_proxies; /* NULL: none */
     struct session_limits session_limits;
-    const struct console *console; /* the pages */
-    struct text public_origin;     /* "https://console.example.org" */
-    struct text device_clients;    /* --device-clients */
-    bool grant_any;                /* --grant-policy any */
-    bool needs_client_certificate; /* --internal-client-ca */
-    bool strict401;                /* --check-status strict401 */
-    size_t target_max_bytes;       /* longest target that a gateway may ask about; a longer one gets 414 */
-    uint64_t access_log_sample;    /* --access-log-sample: logs one of so many requests; 0: none */
-    uint64_t access_log_skips;     /* requests until the next one that is logged */
-    bool draining;                 /* new requests get 503 shutting_down */
+    const struct console *console;      /* the pages */
+    struct text public_origin;          /* "https://console.example.org" */
+    struct text device_clients;         /* --device-clients */
+    bool grant_any;                     /* --grant-policy any */
+    bool needs_client_certificate;      /* --internal-client-ca */
+    bool strict401;                     /* --check-status strict401 */
+    size_t target_max_bytes;            /* longest target that a gateway may ask about; a longer one gets 414 */
+    uint64_t access_log_sample;         /* --access-log-sample: logs one of so many requests; 0: none */
+    uint64_t access_log_skips;          /* requests until the next one that is logged */
+    struct id exports[SERVICE_EXPORTS]; /* the accounts of those that run; empty: none */
+    bool draining;                      /* new requests get 503 shutting_down */
 };
 
 /* The http_handlers of the two listeners. service is a struct service. */

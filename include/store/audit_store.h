@@ -49,6 +49,8 @@ struct audit_filter {
     unsigned address_bits;
     int64_t since_ms, until_ms; /* since <= created < until; 0: any */
     bool test_keys_only;        /* only events about test keys */
+    /* Whose credential must still be valid at each slice, as for a change; NULL: a command's. */
+    const struct audit_source *reader;
 };
 struct audit_page {
     const struct audit_event *events; /* newest first */

@@ -1,7 +1,9 @@
 /* GET /v1/console/audit_events and GET /v1/audit: the audit trail of an account. */
+#include "accept_internal.h"
 #include "core/limits.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
+#include "trail_export_internal.h"
 #include "views_internal.h"
 
 static void events_found(void *arg, enum store_result result, const struct audit_page *page);
@@ -12,17 +14,41 @@ static bool sees_test_keys_only(const struct exchange *exchange)
     return exchange->key && exchange->key->mode == MODE_TEST;
 }
 
-void audit_events_list(struct exchange *exchange)
+static enum trail_form form_for(const struct exchange *exchange)
 {
-    struct event_query *query = http_request_alloc(exchange->request, sizeof *query);
+    static const struct text TYPES[] = {[TRAIL_JSON] = TEXT("application/json"),
+                                        [TRAIL_CSV] = TEXT("text/csv"),
+                                        [TRAIL_NDJSON] = TEXT("application/x-ndjson")};
 
-    query->limit = LIST_LIMIT_DEFAULT;
-    if (!exchange_read_query(exchange, query_read_events, query))
-        return;
-    query->filter.test_keys_only = sees_test_keys_only(exchange);
+    return (enum trail_form)accept_choose(exchange->request, TYPES, sizeof TYPES / sizeof *TYPES);
+}
+
+static void list_page(struct exchange *exchange, const struct event_query *query)
+{
     http_request_hold(exchange->request);
     audit_store_search(exchange->service->store, exchange_account(exchange), &query->filter, query->limit,
                        &query->starting_after, events_found, exchange);
+}
+
+void audit_events_list(struct exchange *exchange)
+{
+    struct event_query *query = http_request_alloc(exchange->request, sizeof *query);
+    struct audit_source *reader = http_request_alloc(exchange->request, sizeof *reader);
+    enum trail_form form = form_for(exchange);
+
+    if (!exchange_read_query(exchange, query_read_events, query))
+        return;
+    *reader = exchange_source(exchange);
+    query->filter.reader = reader;
+    query->filter.test_keys_only = sees_test_keys_only(exchange);
+    if (form != TRAIL_JSON && query->limit > 0) {
+        exchange_refuse_value(exchange, "limit is for JSON: CSV and NDJSON have everything that matches.");
+    } else if (form != TRAIL_JSON) {
+        trail_export_begin(exchange, query, form);
+    } else {
+        query->limit = query->limit > 0 ? query->limit : LIST_LIMIT_DEFAULT;
+        list_page(exchange, query);
+    }
 }
 
 static void events_found(void *arg, enum store_result result, const struct audit_page *page)

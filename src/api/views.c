@@ -97,7 +97,7 @@ void view_step_up(struct json_writer *w, const struct session_record *session)
 }
 
 /* Scripts write ids, and a few words for others who may act: "operator", "system". */
-static struct text event_actor_kind(const struct audit_event *event)
+struct text view_event_actor_kind(const struct audit_event *event)
 {
     switch (id_kind_of(event->actor)) {
     case ID_KEY:
@@ -113,6 +113,14 @@ static struct text event_actor_kind(const struct audit_event *event)
     }
 }
 
+void view_event_data(struct json_writer *w, const struct audit_event *event)
+{
+    json_object_begin(w);
+    for (size_t i = 0; i < event->data_count; i++)
+        json_put_named(w, event->data[i].name, event->data[i].value);
+    json_object_end(w);
+}
+
 void view_event(struct json_writer *w, const struct audit_event *event)
 {
     json_object_begin(w);
@@ -120,7 +128,7 @@ void view_event(struct json_writer *w, const struct audit_event *event)
     json_put_member(w, "type", event->type);
     view_put_time(w, "created_at", event->created_ms);
     view_put_text_or_null(w, "actor", event->actor);
-    view_put_text_or_null(w, "actor_kind", event_actor_kind(event));
+    view_put_text_or_null(w, "actor_kind", view_event_actor_kind(event));
     view_put_text_or_null(w, "actor_name", event->actor_name);
     view_put_text_or_null(w, "target", event->target);
     view_put_text_or_null(w, "target_name", event->target_name);
@@ -133,10 +141,7 @@ void view_event(struct json_writer *w, const struct audit_event *event)
     }
     if (event->data_count > 0) {
         json_key(w, "data");
-        json_object_begin(w);
-        for (size_t i = 0; i < event->data_count; i++)
-            json_put_named(w, event->data[i].name, event->data[i].value);
-        json_object_end(w);
+        view_event_data(w, event);
     }
     json_object_end(w);
 }

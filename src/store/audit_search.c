@@ -127,6 +127,11 @@ static void send_slice(struct audit_search *search)
     add_time(&args, filter->since_ms);
     add_time(&args, filter->until_ms);
     args_add(&args, filter->test_keys_only ? TEXT("1") : TEXT("0"));
+    args_add(&args, filter->reader ? filter->reader->actor : TEXT(""));
+    if (filter->reader)
+        args_add_credential(&args, &filter->reader->credential);
+    else
+        args_add(&args, TEXT(""));
     search->slices++;
     store_call_script(search->all->store, SCRIPT_audit_search, SCRIPT_READS, args.count, args.argv, slice_called,
                       search);

@@ -141,22 +141,66 @@ static bool has_body(int status)
     return status >= 200 && status != 204 && status != 304;
 }
 
+static void read_bytes(struct http_client *client, struct deadline deadline, struct http_answer *answer, size_t count)
+{
+    const size_t expected = answer->body_len + count;
+
+    if (expected >= sizeof answer->body)
+        test_give_up("a body of more than %zu bytes", sizeof answer->body);
+    while (answer->body_len < expected) {
+        if (next_byte(client, deadline, answer->body + answer->body_len) != HTTP_CLIENT_ANSWER)
+            test_give_up("the body ends after %zu of %zu bytes", answer->body_len, expected);
+        answer->body_len++;
+    }
+}
+
+/* Reads a line of a chunked body; its CRLF is dropped. */
+static void read_line(struct http_client *client, struct deadline deadline, char *ret_line, size_t size)
+{
+    size_t len = 0;
+
+    while (len < 2 || memcmp(ret_line + len - 2, "\r\n", 2) != 0) {
+        if (len + 1 >= size || next_byte(client, deadline, ret_line + len) != HTTP_CLIENT_ANSWER)
+            test_give_up("the chunks end in the midst of a line");
+        len++;
+    }
+    ret_line[len - 2] = '\0';
+}
+
+static void read_chunks(struct http_client *client, struct deadline deadline, struct http_answer *answer)
+{
+    unsigned long bytes;
+
+    do {
+        char line[32], *end;
+
+        read_line(client, deadline, line, sizeof line);
+        bytes = strtoul(line, &end, 16);
+        if (end == line || *end != '\0')
+            test_give_up("no size of a chunk: %s", line);
+        read_bytes(client, deadline, answer, bytes);
+        read_line(client, deadline, line, sizeof line);
+        if (line[0] != '\0')
+            test_give_up("a chunk is longer than it says");
+    } while (bytes > 0);
+}
+
 static void read_body(struct http_client *client, struct deadline deadline, struct http_answer *answer)
 {
     char length[32];
     char *end;
     unsigned long expected;
 
+    if (http_answer_field(answer, "transfer-encoding", length, sizeof length)) {
+        read_chunks(client, deadline, answer);
+        return;
+    }
     if (!http_answer_field(answer, "content-length", length, sizeof length))
         test_give_up("no Content-Length in: %s", answer->head);
     expected = strtoul(length, &end, 10);
-    if (*end != '\0' || expected >= sizeof answer->body)
+    if (*end != '\0')
         test_give_up("unexpected Content-Length: %s", length);
-    while (answer->body_len < expected) {
-        if (next_byte(client, deadline, answer->body + answer->body_len) != HTTP_CLIENT_ANSWER)
-            test_give_up("the body ends after %zu of %lu bytes", answer->body_len, expected);
-        answer->body_len++;
-    }
+    read_bytes(client, deadline, answer, expected);
 }
 
 enum http_client_result http_client_read(struct http_client *client, bool without_body, int timeout_ms,

@@ -1156,7 +1156,7 @@ Test(lua, audit_follow)
 }
 
 /* The rest of the arguments of audit_search, after its position. */
-#define EVERYTHING " 250 '' '' '' '' '' '' 0"
+#define EVERYTHING " 250 '' '' '' '' '' '' 0 '' ''"
 
 Test(lua, audit_search)
 {
@@ -1193,7 +1193,7 @@ static void expect_found(const char *filter, const char *expected)
 {
     char command[256], found[64], *reply;
 
-    snprintf(command, sizeof command, "@audit_search acct_A 99 '' 250 %s", filter);
+    snprintf(command, sizeof command, "@audit_search acct_A 99 '' 250 %s '' ''", filter);
     reply = run(command);
     read_times(reply, found, sizeof found);
     cr_expect_eq(strncmp(reply, "(ok ", 4), 0, "%s: %s", filter, reply);
@@ -1246,11 +1246,12 @@ Test(lua, audit_search_filters)
           EVENT(":refused", "6-0", "login.failed", "''", "usr_U", "''"));
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
         expect_found(CASES[i].filter, CASES[i].found);
-    STEPS({"@audit_search acct_A 1 5-0 250 api_key '' '' '' '' '' 0", "(ok 3-2147483648 (3-2147483648 *))"},
-          {"@audit_search acct_A 1 3-2147483648 250 api_key '' '' '' '' '' 0", "(ok 2-1073741824 (2-1073741824 *))"});
+    STEPS({"@audit_search acct_A 1 5-0 250 api_key '' '' '' '' '' 0 '' ''", "(ok 3-2147483648 (3-2147483648 *))"},
+          {"@audit_search acct_A 1 3-2147483648 250 api_key '' '' '' '' '' 0 '' ''",
+           "(ok 2-1073741824 (2-1073741824 *))"});
     /* Of the position and the end of the time asked for, the earlier counts. */
-    STEPS({"@audit_search acct_A 1 3-2147483648 250 '' '' '' '' '' 6 0", "(ok 2-1073741824 (2-1073741824 *))"},
-          {"@audit_search acct_A 1 5-0 250 '' '' '' '' '' 3 0", "(ok 2-1073741824 (2-1073741824 *))"});
+    STEPS({"@audit_search acct_A 1 3-2147483648 250 '' '' '' '' '' 6 0 '' ''", "(ok 2-1073741824 (2-1073741824 *))"},
+          {"@audit_search acct_A 1 5-0 250 '' '' '' '' '' 3 0 '' ''", "(ok 2-1073741824 (2-1073741824 *))"});
 }
 
 /* A slice reads a bounded number of entries, but some of each class, so it always comes further. */
@@ -1266,7 +1267,7 @@ Test(lua, audit_search_stops_and_goes_on)
         free(run(command));
     }
     do {
-        snprintf(command, sizeof command, "@audit_search acct_A 9 %s 40 '' usr_1 '' '' '' '' 0", position);
+        snprintf(command, sizeof command, "@audit_search acct_A 9 %s 40 '' usr_1 '' '' '' '' 0 '' ''", position);
         reply = run(command);
         cr_assert_eq(strncmp(reply, "(ok ", 4), 0, "%s", reply);
         snprintf(position, sizeof position, "%.*s", (int)strspn(reply + 4, "0123456789-"), reply + 4);

@@ -1,0 +1,10 @@
+/* The audit trail as a file. */
+#pragma once
+#include "exchange_internal.h"
+
+enum trail_form { TRAIL_JSON, TRAIL_CSV, TRAIL_NDJSON };
+
+/* Replies with all that matches the query: form is TRAIL_CSV or TRAIL_NDJSON. At most SERVICE_EXPORTS run on a node,
+ * two of one account. Each page is read under the credential of the exchange: once that has ended, the export breaks
+ * off. query must live as long as the request. */
+void trail_export_begin(struct exchange *exchange, const struct event_query *query, enum trail_form form);
