@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MS_PER_DAY = 86400000, NUMBER_BYTES = 21, BATCH_ARGS = 5, GROUP_ARGS = 4, REFUSAL_ARGS = 8 };
+enum { MS_PER_DAY = 86400000, NUMBER_BYTES = 21, BATCH_ARGS = 5, GROUP_ARGS = 4, REFUSAL_ARGS = 10 };
 enum { USES_BYTES = 4, LAST_USED_BYTES = 6, COUNTS_BYTES = USES_BYTES + LAST_USED_BYTES };
 
 struct flush_call {
@@ -57,7 +57,8 @@ struct batch {
     struct buf bytes; /* over storage: arguments that had to be printed */
     struct text argv[BATCH_ARGS + USAGE_REFUSALS_BATCH_MAX * REFUSAL_ARGS + USAGE_BATCH_MAX * (GROUP_ARGS + 1)];
     char storage[BATCH_ARGS * NUMBER_BYTES +
-                 USAGE_REFUSALS_BATCH_MAX * (NUMBER_BYTES + CLOCK_DATE_BYTES + 2 * ID_TEXT_BYTES) +
+                 USAGE_REFUSALS_BATCH_MAX *
+                     (NUMBER_BYTES + CLOCK_DATE_BYTES + 2 * ID_TEXT_BYTES + ADDRESS_TEXT_BYTES + CLOCK_RFC3339_BYTES) +
                  USAGE_BATCH_MAX * (NUMBER_BYTES + COUNTS_BYTES + 2 * ID_TEXT_BYTES)];
 };
 
@@ -86,6 +87,28 @@ static void add_date(struct batch *batch, int64_t ms)
     add_argument(batch, text_skip(buf_text(&batch->bytes), from));
 }
 
+/* As sign-ins are counted: one client may use any address of its network. Empty for what is no address. */
+static void add_network(struct batch *batch, struct text ip)
+{
+    enum { IPV4_NETWORK_BITS = 24, IPV6_NETWORK_BITS = 56 };
+    size_t from = batch->bytes.len;
+    struct address address;
+
+    if (address_parse(ip, &address))
+        address_print_block(&address, IPV4_NETWORK_BITS, IPV6_NETWORK_BITS, &batch->bytes);
+    add_argument(batch, text_skip(buf_text(&batch->bytes), from));
+}
+
+static void add_time(struct batch *batch, int64_t ms)
+{
+    char time[CLOCK_RFC3339_BYTES];
+    size_t from = batch->bytes.len;
+
+    clock_print_rfc3339(ms, time);
+    buf_append_str(&batch->bytes, time);
+    add_argument(batch, text_skip(buf_text(&batch->bytes), from));
+}
+
 static void add_refusal(struct batch *batch, const struct usage_refusal *refusal)
 {
     static const struct text REASONS[USAGE_REASONS] = {
@@ -103,6 +126,8 @@ static void add_refusal(struct batch *batch, const struct usage_refusal *refusal
     add_argument(batch, print_number(&batch->bytes, refusal->count));
     add_argument(batch, text_of(refusal->ip));
     add_argument(batch, text_of(refusal->request_id));
+    add_network(batch, text_of(refusal->ip));
+    add_time(batch, refusal->first_ms);
 }
 
 static void add_group(struct batch *batch, const struct usage_entry *const *entries, size_t n)

@@ -45,6 +45,7 @@ local K = {
     refused = function(account) return prefix .. 'acct:' .. account .. ':refused' end,
     refused_of_day = function(account, date) return prefix .. 'acct:' .. account .. ':refused:' .. date end,
     key_refused = function(account) return prefix .. 'acct:' .. account .. ':key_refused' end,
+    refused_told = function(key) return prefix .. 'refused_told:' .. key end,
     used_after = function(key) return prefix .. 'used_after:' .. key end,
     usage_sequence = function(sender) return prefix .. 'usage:seq:' .. sender end,
     user = function(user) return prefix .. 'user:' .. user end,

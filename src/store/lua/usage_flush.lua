@@ -1,14 +1,14 @@
 -- Adds a batch of uses on one day. Batch numbers of a sender rise, and a batch sent twice counts once.
 -- ARGV: prefix, sender, sequence, date, events to keep, number of refusals, refusals, then groups, one per account and
 --   mode.
---   refusal: account, key, mode, reason, date, requests, address and request id of the first
+--   refusal: account, key, mode, reason, date, requests, and of the first: address, request id, network, time
 --   group: account, mode, n, the counts of n keys, n keys. The counts of a key are its uses (4 bytes) and its last use
 --   in ms (6 bytes), least significant byte first. No key appears twice in a batch.
 -- Returns: ok
 -- Checks wait while a batch is written. So each group costs one read and one write however many keys it has, with as
 -- little work per key as possible. The script runs alone, so nothing changes between the two.
 
-local REFUSAL_ARGS = 8
+local REFUSAL_ARGS = 10
 local SEQUENCE_KEPT_S = 86400
 local DAY_KEPT_S = 400 * 86400 -- longer than usage is shown (USAGE_DAYS_MAX)
 local KEYS_RANKED = 200        -- twice as many as are shown (USAGE_KEYS_LISTED)
@@ -97,7 +97,30 @@ local function tell_used_after(account, id, requests, ip, request_id)
     redis.call('EXPIRE', name, EVENT_KEPT_S)
 end
 
-local function write_refusal(account, id, mode, reason, day, requests, ip, request_id)
+-- Other refusals of a key are gathered by reason and network: the first is an event at once, and further ones within
+-- the hour are in the next event. A key that is refused from everywhere has no network of its own for each.
+local NETWORKS_MAX = 100
+
+local function tell_refused(account, id, reason, requests, ip, request_id, network, at)
+    local name, now = K.refused_told(id), now_ms()
+    local tag = reason .. ' ' .. network
+    if redis.call('HEXISTS', name, tag) == 0 and redis.call('HLEN', name) >= NETWORKS_MAX then
+        network, tag = 'other', reason .. ' other'
+    end
+    local told, since, first = (redis.call('HGET', name, tag) or '0 0 '):match('^(%d+) (%d+) (.*)$')
+    since, first = since + requests, first ~= '' and first or at
+    if now - told < EVENT_EVERY_MS then
+        redis.call('HSET', name, tag, string.format('%s %d %s', told, since, first))
+    else
+        redis.call('HSET', name, tag, string.format('%d 0 ', now))
+        audit(account, 'requests.refused', id, {'', ip, request_id, ARGV[5]},
+              {class = 'refused', count = string.format('%d', since),
+               data = {reason = reason, network = network, first = first, last = at}})
+    end
+    redis.call('EXPIRE', name, EVENT_KEPT_S)
+end
+
+local function write_refusal(account, id, mode, reason, day, requests, ip, request_id, network, at)
     local of_day = K.refused_of_day(account, day)
     redis.call('HINCRBY', K.refused(account), day .. ':' .. mode, requests)
     redis.call('HINCRBY', K.key_refused(account), id .. ':' .. reason, requests)
@@ -105,6 +128,8 @@ local function write_refusal(account, id, mode, reason, day, requests, ip, reque
     redis.call('EXPIRE', of_day, DAY_KEPT_S)
     if reason == 'revoked' then
         tell_used_after(account, id, requests, ip, request_id)
+    else
+        tell_refused(account, id, reason, requests, ip, request_id, network, at)
     end
 end
 

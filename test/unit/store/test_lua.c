@@ -1393,14 +1393,14 @@ Test(lua, usage_flush_ranks_the_200_most_used_keys)
           {"ZRANGE t:acct:acct_A:usage_keys 0 0 WITHSCORES", "(key_103 103)"});
 }
 
-/* A refusal is account, key, mode, reason, date, requests, address, request id. */
-#define REVOKED(day, requests) "acct_A key_1 live revoked " day " " requests " 192.0.2.1 req_1"
+/* A refusal is account, key, mode, reason, date, requests, address, request id, network, time. */
+#define REVOKED(day, requests) "acct_A key_1 live revoked " day " " requests " 192.0.2.1 req_1 192.0.2.0/24 T1"
 
 Test(lua, usage_flush_counts_refusals)
 {
     STEPS({"@usage_flush node 1 2026-01-31 9 2 " REVOKED(
                "2026-01-31",
-               "3") " acct_A key_2 test insufficient_scope 2026-01-30 2 ip req_2 acct_A live 1 =5:100 key_3",
+               "3") " acct_A key_2 test insufficient_scope 2026-01-30 2 ip req_2 net T2 acct_A live 1 =5:100 key_3",
            "(ok)"},
           {"HGETALL t:acct:acct_A:refused", "(2026-01-31:live 3 2026-01-30:test 2)"},
           {"HGETALL t:acct:acct_A:key_refused", "(key_1:revoked 3 key_2:insufficient_scope 2)"},
@@ -1408,7 +1408,8 @@ Test(lua, usage_flush_counts_refusals)
           {"TTL t:acct:acct_A:refused:2026-01-31", "~34560000"}, {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5)"},
           /* Sent again, it counts once. Refusals alone are a batch too. */
           {"@usage_flush node 1 2026-01-31 9 1 " REVOKED("2026-01-31", "3"), "(ok)"},
-          {"@usage_flush node 2 2026-01-31 9 1 acct_A key_2 test mode_not_permitted 2026-01-31 1 ip req_3", "(ok)"},
+          {"@usage_flush node 2 2026-01-31 9 1 acct_A key_2 test mode_not_permitted 2026-01-31 1 ip req_3 net at",
+           "(ok)"},
           {"@usage_read acct_A 9 2 2026-01-30 2026-01-31", "(ok (nil nil nil 5) (2 nil 1 3) (key_3 5   () (0 0 0 0)))"},
           {"@usage_read acct_A 9 1 2026-01-31 key_1 key_2",
            "(ok (nil 5) (1 3) (key_1 0   (0) (3 0 0 0)) (key_2 0   (0) (0 0 1 0)))"},
@@ -1431,6 +1432,57 @@ Test(lua, usage_flush_tells_of_a_revoked_key_once_an_hour)
           {"@usage_flush node 3 2026-01-31 9 1 " REVOKED("2026-01-31", "8"), "(ok)"},
           {"XLEN t:acct:acct_A:audit:refused", "2"}, {"HGET t:used_after:key_1 since", "0"},
           {"XREVRANGE t:acct:acct_A:audit:refused + - COUNT 1", "((* (* count 50)))"});
+}
+
+#define LACKING(requests, ip, network, at) \
+    "acct_A key_2 live insufficient_scope 2026-01-31 " requests " " ip " req_" at " " network " " at
+
+Test(lua, usage_flush_gathers_refusals)
+{
+    STEPS({"@usage_flush node 1 2026-01-31 9 1 " LACKING("3", "192.0.2.1", "192.0.2.0/24", "T1"), "(ok)"},
+          {"XRANGE t:acct:acct_A:audit:refused - +",
+           "((* (type requests.refused actor  target key_2 ip 192.0.2.1 request_id req_T1 count 3 data:first T1 "
+           "data:last T1 data:network 192.0.2.0/24 data:reason insufficient_scope)))"},
+          {"TTL t:refused_told:key_2", "~86400"},
+          /* The same network, reason and hour; another network; another reason. */
+          {"@usage_flush node 2 2026-01-31 9 2 " LACKING("5", "192.0.2.9", "192.0.2.0/24",
+                                                         "T2") " " LACKING("6", "192.0.2.9", "192.0.2.0/24", "T3"),
+           "(ok)"},
+          {"XLEN t:acct:acct_A:audit:refused", "1"},
+          {"@usage_flush node 3 2026-01-31 9 1 " LACKING("1", "198.51.100.1", "198.51.100.0/24", "T4"), "(ok)"},
+          {"XLEN t:acct:acct_A:audit:refused", "2"},
+          {"@usage_flush node 4 2026-01-31 9 1 acct_A key_2 live mode_not_permitted 2026-01-31 1 192.0.2.1 req_5 "
+           "192.0.2.0/24 T5",
+           "(ok)"},
+          {"XLEN t:acct:acct_A:audit:refused", "3"},
+          {"HGET t:refused_told:key_2 insufficient_scope+192.0.2.0/24", "* 11 T2"});
+    /* An hour passes. */
+    STEPS({"HSET t:refused_told:key_2 insufficient_scope+192.0.2.0/24 1+11+T2", "0"},
+          {"@usage_flush node 5 2026-01-31 9 1 " LACKING("1", "192.0.2.1", "192.0.2.0/24", "T6"), "(ok)"},
+          {"XREVRANGE t:acct:acct_A:audit:refused + - COUNT 1",
+           "((* (* count 12 data:first T2 data:last T6 data:network 192.0.2.0/24 *)))"},
+          {"HGET t:refused_told:key_2 insufficient_scope+192.0.2.0/24", "* 0 "});
+}
+
+Test(lua, usage_flush_gathers_refusals_from_everywhere)
+{
+    enum { NETWORKS = 120, MOST = 101 };
+    char command[256], *reply;
+
+    for (unsigned i = 0; i < NETWORKS; i++) {
+        snprintf(
+            command, sizeof command,
+            "@usage_flush node %u 2026-01-31 1000 1 acct_A key_2 live insufficient_scope 2026-01-31 1 10.0.%u.1 req_1 "
+            "10.0.%u.0/24 T1",
+            i + 1, i, i);
+        free(run(command));
+    }
+    reply = run("XLEN t:acct:acct_A:audit:refused");
+    cr_expect_eq(strtol(reply, NULL, 10), MOST, "%s", reply);
+    free(reply);
+    reply = run("HGET t:refused_told:key_2 insufficient_scope+other");
+    cr_expect(strstr(reply, " 19 T1"), "%s", reply);
+    free(reply);
 }
 
 /* A key whose rank is outdated is still listed in its right place. */
