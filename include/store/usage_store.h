@@ -60,7 +60,8 @@ struct usage_key {
     int64_t refused[USAGE_REASONS];
 };
 struct usage_wanted {
-    unsigned days;         /* the last UTC days, ending today */
+    unsigned days;         /* UTC days */
+    int64_t last_ms;       /* a time on the last of them; 0: today */
     const struct id *keys; /* list these by day; none: list the most used keys of all time, with totals */
     size_t key_count;
 };

@@ -41,3 +41,4 @@ void step_up_begin(struct exchange *exchange);
 
 void audit_events_list(struct exchange *exchange);
 void usage_show(struct exchange *exchange);
+void usage_period_show(struct exchange *exchange);

@@ -256,6 +256,66 @@ bool query_read_events(struct text query, char *storage, void *target, struct pr
     return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
 }
 
+static bool read_usage_from(struct text value, void *target)
+{
+    struct usage_period *period = target;
+
+    period->is_given = true;
+    return clock_read_date(value, &period->from_ms);
+}
+
+static bool read_usage_to(struct text value, void *target)
+{
+    struct usage_period *period = target;
+
+    period->is_given = true;
+    return clock_read_date(value, &period->to_ms);
+}
+
+static bool read_usage_group(struct text value, void *target)
+{
+    static const struct text NAMES[] = {
+        [USAGE_BY_DAY] = TEXT("day"), [USAGE_BY_MODE] = TEXT("mode"), [USAGE_BY_KEY] = TEXT("key")};
+    struct usage_period *period = target;
+
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        if (!text_equal(value, NAMES[i]))
+            continue;
+        period->is_given = true;
+        period->group = (enum usage_group)i;
+        return true;
+    }
+    return false;
+}
+
+static bool read_usage_limit(struct text value, void *target)
+{
+    return read_count(value, LIST_LIMIT_MAX, &((struct usage_period *)target)->limit);
+}
+
+static bool read_usage_starting_after(struct text value, void *target)
+{
+    struct id *id = &((struct usage_period *)target)->starting_after;
+
+    return id_parse(ID_KEY, value, id) || id_parse(ID_DEVICE, value, id);
+}
+
+#define USAGE_PERIOD_ROWS                                                                                     \
+    {"from", read_usage_from, "from must be a day, such as 2026-01-31."},                                     \
+        {"to", read_usage_to, "to must be a day, such as 2026-01-31."},                                       \
+        {"group_by", read_usage_group, "group_by must be \"day\", \"key\" or \"mode\"."},                     \
+        {"limit", read_usage_limit, PAGE_LIMIT_RULE},                                                         \
+    {                                                                                                         \
+        "starting_after", read_usage_starting_after, "starting_after must be the id of a key from this list." \
+    }
+
+bool query_read_usage_period(struct text query, char *storage, void *target, struct problem *ret_problem)
+{
+    static const struct parameter ROWS[] = {USAGE_PERIOD_ROWS};
+
+    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
+}
+
 static bool read_usage_days(struct text value, void *target)
 {
     struct usage_query *query = target;
@@ -285,11 +345,17 @@ bool query_read_usage(struct text query, char *storage, void *target, struct pro
         {"days", read_usage_days, "days must be a number from 1 to 366."},
         {"key_ids", read_usage_key_ids,
          "key_ids must be 1 to 100 ids of API keys or device keys, separated by commas."},
+        USAGE_PERIOD_ROWS,
     };
     const struct usage_query *usage = target;
 
     if (!read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem))
         return false;
+    if (usage->period.is_given && (usage->days || usage->key_count)) {
+        *ret_problem = wrong_parameter(usage->days ? TEXT("days") : TEXT("key_ids"),
+                                       "Send from, to and group_by, or days and key_ids, not both.");
+        return false;
+    }
     if (usage->days * usage->key_count > USAGE_CELLS_MAX) {
         *ret_problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("key_ids"));
         ret_problem->message = "This is too much for one request: ask for fewer keys or fewer days.";

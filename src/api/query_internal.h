@@ -25,8 +25,20 @@ struct event_query {
 };
 query_reader query_read_events;
 
+enum usage_group { USAGE_BY_DAY, USAGE_BY_MODE, USAGE_BY_KEY };
+enum { USAGE_PERIOD_DAYS = 30 }; /* of a period without a beginning */
+struct usage_period {
+    int64_t from_ms, to_ms; /* first and last day; 0: not given */
+    bool is_given;          /* anything of this was */
+    enum usage_group group;
+    unsigned limit;           /* 0: not given */
+    struct id starting_after; /* a key; empty: none */
+};
+query_reader query_read_usage_period;
+
 struct usage_query {
-    unsigned days;
+    struct usage_period period;        /* first, because its parameters are read the same way */
+    unsigned days;                     /* 0: not given */
     struct id key_ids[LIST_LIMIT_MAX]; /* report their daily usage */
     size_t key_count;
 };

@@ -16,6 +16,9 @@ const struct route ROUTES[] = {
     {HTTP_GET,    "/v1/audit",           audit_events_list, WHO_API_KEY, SCOPE_AUDIT_READ, ROLE_AUDITOR,
      ROUTE_QUERY | ROUTE_YIELDS},
 
+    {HTTP_GET,    "/v1/usage",           usage_period_show, WHO_API_KEY, SCOPE_USAGE_READ, ROLE_AUDITOR,
+     ROUTE_QUERY | ROUTE_YIELDS},
+
     {HTTP_POST,   "/v1/auth/login",            login_begin,       WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
      ROUTE_JSON | ROUTE_ORIGIN},
     {HTTP_POST,   "/v1/auth/logout",           logout_begin,      WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_CSRF},

@@ -1,6 +1,7 @@
 /* GET /v1/console/usage: the usage of an account. */
 #include "exchange_internal.h"
 #include "handlers_internal.h"
+#include "usage_groups_internal.h"
 #include "views_internal.h"
 
 enum { USAGE_DAYS_DEFAULT = 30 };
@@ -10,13 +11,20 @@ static void usage_found(void *arg, enum store_result result, const struct usage_
 
 void usage_show(struct exchange *exchange)
 {
-    struct usage_query query = {.days = USAGE_DAYS_DEFAULT};
+    struct usage_query query = {0};
 
     if (!exchange_read_query(exchange, query_read_usage, &query))
         return;
+    if (query.period.is_given) {
+        usage_groups_show(exchange, &query.period);
+        return;
+    }
+    if (query.days == 0)
+        query.days = USAGE_DAYS_DEFAULT;
     http_request_hold(exchange->request);
     usage_store_read(exchange->service->store, exchange_account(exchange),
-                     &(struct usage_wanted){query.days, query.key_ids, query.key_count}, usage_found, exchange);
+                     &(struct usage_wanted){.days = query.days, .keys = query.key_ids, .key_count = query.key_count},
+                     usage_found, exchange);
 }
 
 static void usage_found(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,

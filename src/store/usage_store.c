@@ -298,7 +298,7 @@ void usage_store_read(struct store *store, const struct id *account, const struc
     unsigned days = wanted->days;
     struct read_call *call = mem_alloc(sizeof *call + days * sizeof *call->days);
     struct text *argv = mem_alloc((FIXED_ARGS + days + wanted->key_count) * sizeof *argv);
-    int64_t now_ms = clock_wall_ms();
+    int64_t now_ms = wanted->last_ms ? wanted->last_ms : clock_wall_ms();
     char storage[2 * NUMBER_BYTES];
     struct buf numbers;
 

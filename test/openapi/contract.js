@@ -206,6 +206,17 @@ export class Contract {
         return parts;
     }
 
+    /** A file: its first line is that of the example (CSV), or each of its lines is an event (NDJSON). */
+    #judgeText(content, type, body) {
+        if (type === 'text/csv')
+            return body.split('\r\n')[0] === content.example.split('\r\n')[0] ? [] : [`the columns are ${body}`];
+        const event = this.#document.components.schemas.AuditEventPage.properties.data.items;
+        return body
+            .split('\n')
+            .slice(0, -1)
+            .flatMap((line) => this.#validate(this.#ajv, event, JSON.parse(line), 'a line: '));
+    }
+
     /** What is wrong with an answer, by the document: sentences. */
     judgeAnswer({method = 'GET', path}, {status, headers, body, json}) {
         const response = this.#follow(this.#responseTo(method, path, status).response);
@@ -215,6 +226,9 @@ export class Contract {
         wrong.push(...this.#judgeHeaders(response, headers, status));
         if (!response.content) return body === '' ? wrong : [...wrong, 'a body where none belongs'];
         if (method === 'HEAD') return wrong;
+        const type = (headers['content-type'] ?? '').split(';')[0];
+        if (type !== 'application/json' && response.content[type])
+            return [...wrong, ...this.#judgeText(response.content[type], type, body)];
         if (headers['content-type'] !== 'application/json' || json === undefined)
             return [...wrong, `the type is ${headers['content-type']}`];
         wrong.push(...this.#validate(this.#ajv, response.content['application/json'].schema, json, 'answer: '));

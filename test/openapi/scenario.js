@@ -293,6 +293,11 @@ async function activity(talk, browser, {all, test}) {
     const isCounted = async () =>
         (await talk.right('usage', usage(''), 200)).json.keys.some((one) => one.id === test.id);
     await until('uses are counted', isCounted);
+    for (const group of ['day', 'mode', 'key']) {
+        await talk.right(`usage by ${group}`, get(`/v1/usage?group_by=${group}&limit=2`, bearer(test)), 200);
+        await talk.right('for people', usage(`?group_by=${group}&from=2026-01-01&to=2026-01-31`), 200);
+    }
+    await talk.wrong('by week', usage('?group_by=week'), 400, 'parameter_invalid');
     const isTold = async () =>
         (await talk.right('activity', events('?limit=100'), 200)).json.data.some(
             (one) => one.type === 'api_key.used_after_revocation' && one.count >= 1,

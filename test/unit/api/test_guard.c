@@ -187,7 +187,7 @@ Test(guard, method_not_allowed_tells_what_is)
 
     cr_assert_str_eq(answer_problem(request)->allow, "GET, HEAD, POST");
     request_forget(request);
-    request = request_send(HTTP_POST, "/v1/usage/x", GOOD_KEY, NULL);
+    request = request_send(HTTP_POST, "/v1/usage", GOOD_KEY, NULL);
     cr_assert_str_eq(answer_problem(request)->allow, "GET, HEAD");
     request_forget(request);
 }

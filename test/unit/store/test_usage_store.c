@@ -135,13 +135,15 @@ Test(usage_store, days_of_the_keys_that_are_asked_for)
 
     cr_assert_eq(flush("node", 1, entries, 1), STORE_OK);
     cr_assert_eq(flush("node", 2, entries + 1, 1), STORE_OK);
-    cr_assert_eq(read_usage_of(&account, &(struct usage_wanted){3, asked, 2}, &usage), STORE_OK);
+    cr_assert_eq(read_usage_of(&account, &(struct usage_wanted){.days = 3, .keys = asked, .key_count = 2}, &usage),
+                 STORE_OK);
     cr_assert_eq(usage.key_count, 2);
     cr_expect(id_equal(&usage.keys[0].key, &a) && usage.keys[0].requests == 7);
     cr_expect(usage.by_day[0] == 2 && usage.by_day[1] == 0 && usage.by_day[2] == 5);
     cr_expect(id_equal(&usage.keys[1].key, &unused) && usage.keys[1].requests == 0);
     cr_expect_str_eq(usage.first_name, " ", "the account has no record of it");
-    cr_assert_eq(read_usage_of(&account, &(struct usage_wanted){3, asked, 0}, &usage), STORE_OK);
+    cr_assert_eq(read_usage_of(&account, &(struct usage_wanted){.days = 3, .keys = asked, .key_count = 0}, &usage),
+                 STORE_OK);
     cr_expect_null(usage.keys[0].by_day);
 }
 
