@@ -317,9 +317,9 @@ static void run_file(struct conversation *c, const char *path)
 
 struct credentials {
     char host[32];
-    struct fixture_key test, read, device, revoked, revoked_device, foreign;
+    struct fixture_key test, read, device, revoked, revoked_device, foreign, suspended;
     struct fixture_session session, stepped;
-    char foreign_account[ID_TEXT_BYTES];
+    char foreign_account[ID_TEXT_BYTES], suspended_account[ID_TEXT_BYTES];
 };
 
 static void make_credentials(struct fixture *fixture, struct credentials *made)
@@ -333,6 +333,10 @@ static void make_credentials(struct fixture *fixture, struct credentials *made)
     fixture_revoke_key(fixture, &made->revoked_device);
     fixture_add_account(fixture, made->foreign_account);
     fixture_add_key(fixture, made->foreign_account, KEY_API, MODE_LIVE, SCOPE_ALL, &made->foreign);
+    fixture_add_account(fixture, made->suspended_account);
+    fixture_add_key(fixture, made->suspended_account, KEY_API, MODE_LIVE, SCOPE_ALL, &made->suspended);
+    const char *const suspend[] = {"account", "suspend", made->suspended_account, NULL};
+    cr_assert_eq(fixture_run(fixture, suspend, NULL, NULL, NULL), 0);
     fixture_add_session(fixture, NULL, false, &made->session);
     fixture_add_session(fixture, NULL, true, &made->stepped);
     snprintf(made->host, sizeof made->host, "127.0.0.1:%u", fixture->nodes[0].port);
@@ -351,6 +355,7 @@ static void name_credentials(struct conversation *c, const struct credentials *m
         {"REVOKED_KEY", made->revoked.secret},
         {"REVOKED_DEVICE_KEY", made->revoked_device.secret},
         {"FOREIGN_KEY_ID", made->foreign.id},
+        {"SUSPENDED_KEY", made->suspended.secret},
         {"SESSION", made->session.token},
         {"CSRF", made->session.csrf},
         {"STEPPED_SESSION", made->stepped.token},

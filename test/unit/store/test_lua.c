@@ -1040,6 +1040,7 @@ Test(lua, a_suspended_account_changes_nothing)
     STEPS({"SET t:schema 2", "OK"}, ACCOUNT, USER, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "(ok)"},
           {CREATE("s1", "7"), "(ok *)"}, {SUSPEND, "(ok *)"}, {INSERT_BY("key_2", "key+d2"), "(suspended)"},
           {INSERT_BY("usr_U", BY_SESSION("s1")), "(suspended)"}, {REVOKE_BY("key_2", "key+d2"), "(suspended)"},
+          {REVOKE_BY("usr_U", BY_SESSION("s1")), "(suspended)"},
           /* Nor for whoever needs no credential. */
           {"@key_insert d9 key_9+acct_A+live+wxyz+3+7+-+Nine" BY, "(suspended)"}, {"EXISTS t:key:d9 t:id:key_9", "0"},
           {"@session_load s1" LIMITS, "(suspended)"}, {"EXISTS t:session:s1", "1"},
