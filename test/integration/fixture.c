@@ -359,6 +359,7 @@ void fixture_add_user(struct fixture *fixture, const char *email, struct fixture
         test_give_up("user create printed: %s", out);
     copy_member(answer, "id", ret_user->id, sizeof ret_user->id);
     copy_member(answer, "totp_uri", ret_user->totp_uri, sizeof ret_user->totp_uri);
+    snprintf(ret_user->account, sizeof ret_user->account, "%s", fixture->account);
     snprintf(ret_user->email, sizeof ret_user->email, "%s", email);
     json_free(answer);
     free(out);

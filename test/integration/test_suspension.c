@@ -203,6 +203,7 @@ Test(suspension, a_node_that_was_stopped_refuses_what_was_sent_after_the_end)
     struct http_client client;
     struct http_answer answer;
     struct fixture fixture;
+    int64_t began_ms;
 
     start_hot(&fixture, LEASE_500);
     struct http_call call = {.target = "/v1/whoami", .bearer = fixture.manager.secret};
@@ -210,7 +211,9 @@ Test(suspension, a_node_that_was_stopped_refuses_what_was_sent_after_the_end)
     http_client_call(&client, &call, &answer);
     cr_assert_eq(answer.status, 200);
     process_signal(&fixture.nodes[1].process, SIGSTOP);
+    began_ms = deadline_now_ms();
     change(&fixture, "suspend", fixture.account);
+    cr_expect_geq(deadline_now_ms() - began_ms, 500 * 125 / 100 + 50, "ended before the node's lease had");
     http_client_send_call(&client, &call);
     process_signal(&fixture.nodes[1].process, SIGCONT);
     cr_assert_eq(http_client_read(&client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
