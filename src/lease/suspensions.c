@@ -1,4 +1,5 @@
 #include "lease/suspensions.h"
+#include "base/check.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
@@ -182,6 +183,7 @@ static bool read_set(struct account_set *set, const struct redis_reply *reply)
     if (reply->type != REPLY_ARRAY || reply->count % 2 != 0)
         return false;
     make_room(set, reply->count / 2 + 1);
+    CHECK(set->accounts);
     for (size_t i = 0; i < reply->count; i += 2)
         if (!read_field(set, reply_at(reply, i), reply_at(reply, i + 1)))
             return false;
