@@ -28,7 +28,8 @@ void suspensions_hear(struct suspensions *suspensions, const struct id *account,
 
 /* Before a batch on the `reads` link: reads the set in front of it, if it is missing or outdated. */
 void suspensions_ask(struct suspensions *suspensions);
-/* The version in Redis right before the reads of the batch. */
+/* The version in Redis right before the reads of the batch, which no set covers if it could not be read. */
+#define SUSPENSIONS_UNKNOWN UINT64_MAX
 void suspensions_on_batch(struct suspensions *suspensions, uint64_t version);
 
 /* The highest version heard or read. A store that holds a lower one has lost suspensions (rule 13). */

@@ -256,10 +256,10 @@ static void on_hash(void *arg, enum redis_outcome outcome, const struct redis_re
     struct hash_read hash;
 
     free(arg);
-    if (outcome != REDIS_REPLIED || !read_hash(witness.identity, reply, &hash) || !find_hash(witness.identity, &hash))
-        return;
-    if (identity_holds(witness.identity, hash.held, witness.answered) && witness.is_of_checks)
-        suspensions_on_batch(witness.identity->suspensions, hash.suspensions);
+    bool is_ours = outcome == REDIS_REPLIED && read_hash(witness.identity, reply, &hash) &&
+                   find_hash(witness.identity, &hash) && identity_holds(witness.identity, hash.held, witness.answered);
+    if (witness.is_of_checks)
+        suspensions_on_batch(witness.identity->suspensions, is_ours ? hash.suspensions : SUSPENSIONS_UNKNOWN);
 }
 
 void identity_witness(struct identity *identity, struct redis_link *link)

@@ -210,6 +210,22 @@ Test(suspensions, a_read_with_a_higher_version_reads_the_set_first)
     close_world();
 }
 
+/* The set of the batch before is not good enough. */
+Test(suspensions, a_batch_without_a_version_decides_nothing)
+{
+    open_ready();
+    hold("1", SET_1);
+    read_key();
+    cr_assert_eq(found, STORE_OK);
+    rule("HMGET t:store id", FAKE_ANSWER, "-ERR no\r\n", 0);
+    read_key();
+    cr_expect_eq(found, STORE_UNAVAILABLE);
+    rule("HMGET t:store id", FAKE_ANSWER, hash_answer, 0);
+    read_key();
+    cr_expect_eq(found, STORE_OK);
+    close_world();
+}
+
 /* Rule 3: the reply is from before the message. */
 Test(suspensions, a_set_that_is_older_than_a_message_is_not_kept)
 {
