@@ -44,7 +44,7 @@ struct audit_verifier {
 
 static void *array_add(struct array *array)
 {
-    if (array->count == array->room) {
+    if (!array->items || array->count == array->room) {
         array->room = array->room ? 2 * array->room : CHUNK;
         array->items = mem_resize(array->items, array->room * array->bytes);
     }

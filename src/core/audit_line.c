@@ -208,7 +208,7 @@ static bool split_mac(struct text line, struct text *ret_bound, struct text *ret
 {
     size_t tail = MAC_BEGINS.len + AUDIT_MAC_CHARS + MAC_ENDS.len;
 
-    if (line.len <= tail)
+    if (!line.ptr || line.len <= tail)
         return false;
     *ret_bound = (struct text){line.ptr, line.len - tail};
     struct text rest = text_skip(line, ret_bound->len);
