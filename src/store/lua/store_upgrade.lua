@@ -16,8 +16,9 @@ local raised = 0
 if tonumber(redis.call('GET', K.schema()) or '0') < tonumber(ARGV[2]) then
     redis.call('HSET', K.store(), 'id', ARGV[3], 'former', id)
     redis.call('SET', K.schema(), ARGV[2])
-    redis.call('XADD', K.store_audit(), 'MAXLEN', '~', EVENTS_KEPT, '*', 'type', 'store.upgraded', 'actor', ARGV[4],
-               'target', ARGV[3], 'ip', '', 'request_id', '', 'data:former', id, 'data:schema', ARGV[2])
+    audit_in(K.store_audit(), EVENTS_KEPT, '', 'people',
+             {'type', 'store.upgraded', 'actor', ARGV[4], 'target', ARGV[3], 'ip', '', 'request_id', '',
+              'data:former', id, 'data:schema', ARGV[2]})
     raised = 1
 end
 return {'ok', raised, tonumber(redis.call('GET', K.lease_max()) or '0'), redis.call('HGETALL', K.nodes())}

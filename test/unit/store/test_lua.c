@@ -319,6 +319,14 @@ Test(lua, events_wait_for_a_log)
           {"XREVRANGE t:unlogged:refused + - COUNT 1", NULL}, {"@audit_logged people 1-1 refused 1-1", "(ok)"});
 }
 
+Test(lua, events_of_the_store_wait_for_a_log_too)
+{
+    STEPS({"HSET t:store id aa", "1"}, {"HSET t:log_heads d2d2 $now", "1"},
+          {"@store_durability asserted operator", "(ok)"}, {"XLEN t:unlogged:people", "1"},
+          {"@store_upgrade 9 bb operator", "(ok 1 *)"}, {"XLEN t:unlogged:people", "2"},
+          {"XREVRANGE t:unlogged:people + - COUNT 1", "((* (account  class people * type store.upgraded *)))"});
+}
+
 Test(lua, events_that_wait_have_a_bound)
 {
     static const char FILL[] = "for i = 1, 100000 do redis.call('XADD', K.unlogged('refused'), '*', 'a', 'b') end "
