@@ -3,7 +3,9 @@
 #pragma once
 #include "base/text.h"
 
-/* Compared as a whole, ignoring ASCII case. Simple repetitions and runs are found by rule instead (account.c). */
+/* Of the 50,000 passwords that leaks name most often (the lists of Django and zxcvbn-ts), only 434 have 12 characters
+ * or more. Those that no rule refuses are here, with others of the kind. Compared as a whole, ignoring ASCII case.
+ * Simple repetitions and runs are found by rule instead (account.c). */
 extern const char *const COMMON_PASSWORDS[];
 extern const size_t COMMON_PASSWORD_COUNT;
 
