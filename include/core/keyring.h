@@ -18,6 +18,7 @@ enum keyring_purpose {
     KEYRING_NAME,           /* names of master keys, which reveal nothing about them */
     KEYRING_TICKET,         /* keys of TLS session tickets */
     KEYRING_AUDIT_LOG,      /* MACs of the audit log's lines (core/audit_line.h) */
+    KEYRING_RECOVERY,       /* recovery codes, and the tickets of recoveries */
     KEYRING_PURPOSES
 };
 

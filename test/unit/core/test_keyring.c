@@ -47,6 +47,7 @@ static const char *const KNOWN[KEYRING_PURPOSES] = {
     [KEYRING_NAME] = "364cce1dde8dfb0fb839c05efb0943135d3b62bbd85eb2b442f1d3a7c5334e7e",
     [KEYRING_TICKET] = "f7b0d537f6614cd57df1574b5eba203bc4271decf0639e9ebb3875eb61054f6c",
     [KEYRING_AUDIT_LOG] = "bf775ef2b26ecf5fb798b213e9044674ad99594ba1606ee3bc14e46db71386cd",
+    [KEYRING_RECOVERY] = "45c852e0f2831a49dec28a932cd01ceff715cf4da8fd454d98a53a838c16c8bf",
 };
 
 Test(keyring, digests_are_known_and_repeatable)
