@@ -16,6 +16,7 @@ enum route_flags {
     ROUTE_QUERY = 1 << 4,   /* takes query parameters; other routes refuse any as parameter_unknown */
     ROUTE_FORM = 1 << 5,    /* takes an application/x-www-form-urlencoded body (OAuth) */
     ROUTE_YIELDS = 1 << 6,  /* an operator's policy file may give the folder to a backend: route_yields() */
+    ROUTE_EXPIRED = 1 << 7, /* for a session: also while its user must change the password */
 };
 
 struct route {

@@ -1,5 +1,7 @@
 /* Console sessions and sign-in attempts in Redis. Times are Redis' own, so nodes agree on them. */
 #pragma once
+#include "core/token.h"
+#include "core/user_agent.h"
 #include "store/account_store.h"
 
 struct session_limits {
@@ -8,17 +10,34 @@ struct session_limits {
     int64_t step_up_ms;
 };
 
+/* What a user should know at the beginning of a session and while it lasts, so that they notice somebody else. */
+enum { NOTICES_BROWSERS_MAX = 5, SESSION_IP_BYTES = 64 };
+struct session_notices {
+    int64_t last_sign_in_ms; /* the sign-in before this session's; 0: none */
+    char last_sign_in_ip[SESSION_IP_BYTES];
+    int64_t failed_sign_ins; /* since then */
+    int64_t attacked_ms;     /* guesses closed sign-in to unknown browsers, unless an earlier session said so; or 0 */
+    int64_t recovered_ms;    /* a recovery code was used since the last sign-in from this browser; or 0 */
+    size_t browser_count;
+    struct new_browser {
+        int64_t at_ms;
+        char ip[SESSION_IP_BYTES], name[BROWSER_NAME_BYTES];
+    } browsers[NOTICES_BROWSERS_MAX]; /* that signed in for the first time since then, newest first */
+};
+
 /* attacked_ms: when guesses last closed this email's sign-in to unknown browsers, unless reported before; or 0. */
 struct session_record {
     char sid[ID_TEXT_BYTES]; /* constant across rotations of the token; the CSRF token is derived from it */
     struct user_record user; /* password_hash and totp_sealed are empty */
     int64_t created_ms;
-    int64_t expires_ms;         /* the absolute limit */
-    int64_t step_up_expires_ms; /* 0: none, or expired */
-    int64_t ends_ms;            /* the absolute limit in force when the session was created */
-    int64_t attacked_ms;        /* from session_store_create() only; see above */
-    uint32_t retry_after_s;     /* with STORE_REFUSED only */
-    int64_t totp_step;          /* with STORE_CONFLICT only: the last step used */
+    int64_t expires_ms;                    /* the absolute limit */
+    int64_t step_up_expires_ms;            /* 0: none, or expired */
+    int64_t ends_ms;                       /* the absolute limit in force when the session was created */
+    int64_t attacked_ms;                   /* from session_store_create() only; see above */
+    uint32_t retry_after_s;                /* with STORE_REFUSED only */
+    int64_t totp_step;                     /* with STORE_CONFLICT only: the last step used */
+    bool password_expired;                 /* the user must change the password before anything else */
+    const struct session_notices *notices; /* from session_store_create() only, valid during the call */
 };
 /* session is set with STORE_OK, with STORE_REFUSED (retry_after_s only) and with STORE_CONFLICT (totp_step only); else
  * NULL. */
@@ -43,15 +62,18 @@ struct login_begin {
     const struct user_record *user; /* with STORE_OK; NULL: no such user (the caller does the same work) */
     bool browser_is_known;          /* the browser's counters are now the attempt's */
     bool is_locked;          /* too many wrong codes with the right password: every attempt of this user is refused */
+    bool recovery_code_fits; /* the recovery code is one of the user's */
     uint32_t retry_after_s;  /* with STORE_REFUSED: how long to wait */
     bool throttled_is_known; /* with STORE_REFUSED: the email belongs to the user `throttled` */
     struct id throttled;
 };
 /* STORE_OK: the attempt is reserved. STORE_REFUSED: throttled. begin is never NULL. */
 typedef void login_begun(void *arg, enum store_result result, const struct login_begin *begin);
-/* browser: NULL if the request named none. */
+/* browser: NULL if the request named none. recovery_code: its digests (core/recovery_code.h); NULL: the attempt has
+ * none. */
 void session_store_begin_login(struct store *store, struct text email, const struct login_attempt *attempt,
-                               const struct login_browser *browser, login_begun *done, void *arg);
+                               const struct login_browser *browser, const struct token_digests *recovery_code,
+                               login_begun *done, void *arg);
 /* The same for a step-up by the session's user. */
 void session_store_begin_step_up(struct store *store, const struct id *user, const struct login_attempt *attempt,
                                  login_begun *done, void *arg);
@@ -81,6 +103,7 @@ struct session_start {
     const char *sid;
     struct login_attempt attempt;
     struct text browser_digest;      /* known from now on; empty: none */
+    const char *browser;             /* its name, from user_agent_name(); NULL: none */
     const uint8_t *presented_digest; /* 32 bytes: the session that the sign-in came with; NULL: none */
     /* The password hash and TOTP secret that were verified. If either was reset since, the session is refused;
      * otherwise it would outlive the reset. NULL: not compared. */
@@ -89,21 +112,41 @@ struct session_start {
 void session_store_create(struct store *store, const struct session_start *start, const struct session_limits *limits,
                           const struct audit_source *source, session_found *done, void *arg);
 
-/* Loads a live session and notes its use. STORE_NOT_FOUND: no such session, it is over, or its MAC or its user's is
- * wrong. */
+/* Loads a live session and notes its use. ip: of the client, kept with the session; empty: keeps the last one.
+ * STORE_NOT_FOUND: no such session, it is over, or its MAC or its user's is wrong. */
 void session_store_load(struct store *store, const uint8_t token_digest[32], const struct session_limits *limits,
-                        session_found *done, void *arg);
-/* Takes the TOTP step, gives the session a new token (the old one stops working at once) and a fresh step-up.
- * STORE_CONFLICT and STORE_REFUSED as above. STORE_NOT_FOUND: the session has ended meanwhile. session: as loaded under
- * old_digest. */
-void session_store_step_up(struct store *store, const struct session_record *session, const uint8_t old_digest[32],
-                           const uint8_t new_digest[32], int64_t totp_step, const struct login_attempt *attempt,
-                           const struct session_limits *limits, const struct audit_source *source, session_found *done,
-                           void *arg);
+                        struct text ip, session_found *done, void *arg);
+/* notices: set with STORE_OK only. */
+typedef void notices_read(void *arg, enum store_result result, const struct session_notices *notices);
+/* What the session's user should know by now. */
+void session_store_read_notices(struct store *store, const struct id *user, const uint8_t token_digest[32],
+                                notices_read *done, void *arg);
+
+/* A session's user has given password and code again, and both were right. The change that it allows takes the code's
+ * step and ends the attempt in its script. Each can end with STORE_CONFLICT or STORE_REFUSED, as above, or with
+ * STORE_NOT_FOUND: the session has ended, or what was proven has changed meanwhile. */
+struct session_proof {
+    const struct session_record *session; /* as loaded */
+    const uint8_t *digest;                /* 32 bytes: under which it was loaded */
+    int64_t totp_step;
+    struct login_attempt attempt;
+    const struct session_limits *limits;
+};
+/* Gives the session a new token (the old one stops working at once) and a fresh step-up. */
+void session_store_step_up(struct store *store, const struct session_proof *proof, const uint8_t new_digest[32],
+                           const struct audit_source *source, session_found *done, void *arg);
+/* Does so, and replaces the password hash that was verified. All other sessions of the user end, and so does an
+ * authenticator that waits for its confirmation. Of several changes at once one succeeds. STORE_OK only when the ends
+ * are in effect everywhere, as for session_store_stop(); STORE_UNKNOWN: the change may be done. Writes event
+ * user.password_changed. */
+void session_store_change_password(struct store *store, const struct session_proof *proof, const uint8_t new_digest[32],
+                                   const char *verified_hash, const char *new_hash, const struct audit_source *source,
+                                   session_found *done, void *arg);
 void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_source *source,
                        store_done *done, void *arg);
 
-/* For commands */
+/* How lists name a session: "sess_" and its sid. Knowing the name allows nothing. */
+#define SESSION_PREFIX "sess_"
 
 enum { SESSION_LIST_USERS_MAX = 20 }; /* in one call */
 
@@ -113,15 +156,17 @@ struct session_row {
     char email[EMAIL_MAX_BYTES + 1];
     int64_t created_ms, seen_ms, step_up_ms; /* step_up_ms: 0 for none */
     int64_t ends_ms;                         /* unless it is used before */
+    char ip[SESSION_IP_BYTES];               /* of its last use, to within 10 s; empty: unknown */
+    char browser[BROWSER_NAME_BYTES];        /* at its sign-in; empty: unknown */
 };
 /* Sessions that have not ended, in no order. sessions is valid during the call. */
 typedef void sessions_listed(void *arg, enum store_result result, const struct session_row *sessions, size_t count);
 void session_store_list(struct store *store, const struct id *users, size_t user_count, sessions_listed *done,
                         void *arg);
-/* Ends the user's session of that sid, or all of them (empty). STORE_OK: no node accepts them any more. Nodes read
- * sessions from Redis for each request, so the change itself ends them; after a failover it is answered once every
- * lease that the old master granted is over (rule 10 of src/lease/README.md). STORE_NOT_FOUND: no such user or session.
- * STORE_UNKNOWN: nothing is promised; call again. */
+/* Ends the user's session of that sid, or all of them (empty), except the one with the digest `except` (NULL: none).
+ * STORE_OK: no node accepts them any more. Nodes read sessions from Redis for each request, so the change itself ends
+ * them; after a failover it is answered once every lease that the old master granted is over (rule 10 of
+ * src/lease/README.md). STORE_NOT_FOUND: no such user or session. STORE_UNKNOWN: nothing is promised; call again. */
 typedef void sessions_stopped(void *arg, enum store_result result, int64_t count);
-void session_store_stop(struct store *store, const struct id *user, struct text sid, const struct audit_source *source,
-                        sessions_stopped *done, void *arg);
+void session_store_stop(struct store *store, const struct id *user, struct text sid, const uint8_t *except,
+                        const struct audit_source *source, sessions_stopped *done, void *arg);

@@ -13,7 +13,6 @@
 #include <string.h>
 
 /* What commands call a session: this, then its sid, which a step-up keeps. The sid alone could look like an option. */
-#define SESSION_PREFIX "sess_"
 
 #define ROW_USER(what)                                                                                            \
     {                                                                                                             \
@@ -131,6 +130,8 @@ static void list_json(struct json_writer *w, const struct session_row *row, stru
     put_time_member(w, "last_used_at", row->seen_ms);
     put_time_member(w, "stepped_up_at", row->step_up_ms);
     put_time_member(w, "idle_expires_at", row->ends_ms);
+    json_put_member(w, "ip", text_of(row->ip));
+    json_put_member(w, "browser", text_of(row->browser));
     json_object_end(w);
 }
 
@@ -211,7 +212,7 @@ static int stop_sessions(struct store_client *client, const struct id *user, str
         .not_found = "there is no such session any more; 'chatelaine session list' shows all"};
     struct ending ending = {.client = client};
 
-    session_store_stop(client->store, user, sid, &OPERATOR, sessions_were_stopped, &ending);
+    session_store_stop(client->store, user, sid, NULL, &OPERATOR, sessions_were_stopped, &ending);
     store_client_wait(client);
     *ret_count = ending.count;
     return store_client_explain(client, ending.result, &REFUSALS);

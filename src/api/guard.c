@@ -201,6 +201,14 @@ static void authenticate_session(struct exchange *exchange)
     load_session(exchange);
 }
 
+/* For the user's list of sessions. The peer of the internal listener is a gateway, whose address says nothing. */
+static struct text address_of(const struct exchange *exchange)
+{
+    if (exchange->is_internal)
+        return (struct text){0};
+    return exchange_client_address(exchange);
+}
+
 /* Tries the cookie's digest under the current master key, then under each retired one. */
 static void load_session(struct exchange *exchange)
 {
@@ -208,7 +216,8 @@ static void load_session(struct exchange *exchange)
 
     memcpy(exchange->session_digest, exchange->session_digests->of[exchange->session_tries++],
            sizeof exchange->session_digest);
-    session_store_load(service->store, exchange->session_digest, &service->session_limits, session_loaded, exchange);
+    session_store_load(service->store, exchange->session_digest, &service->session_limits, address_of(exchange),
+                       session_loaded, exchange);
 }
 
 static void session_loaded(void *arg, enum store_result result, const struct session_record *session)
@@ -298,18 +307,31 @@ static void admit_key(struct exchange *exchange, scope_set scope)
     exchange->admit(exchange);
 }
 
-/* flags: ROUTE_CSRF, ROUTE_ORIGIN, ROUTE_STEP_UP. Also used for routes for anyone, whose rows check at most the
- * Origin. The role comes before the step-up: nobody shall confirm a password only to hear that it was in vain. */
+/* What a session lacks; PROBLEM_NONE: nothing. The role comes before the rest: nobody shall confirm a password only to
+ * hear that it was in vain. */
+static enum problem_code lack_of(const struct session_record *session, unsigned flags, enum role least_role)
+{
+    if (session->user.role < least_role)
+        return PROBLEM_ROLE_NOT_PERMITTED;
+    if (session->password_expired && !(flags & ROUTE_EXPIRED))
+        return PROBLEM_PASSWORD_CHANGE_REQUIRED;
+    if ((flags & ROUTE_STEP_UP) && session->step_up_expires_ms == 0)
+        return PROBLEM_STEP_UP_REQUIRED;
+    return PROBLEM_NONE;
+}
+
+/* flags: ROUTE_CSRF, ROUTE_ORIGIN, ROUTE_STEP_UP, ROUTE_EXPIRED. Also used for routes for anyone, whose rows check at
+ * most the Origin. */
 static void admit_person(struct exchange *exchange, unsigned flags, enum role least_role)
 {
+    enum problem_code lack = exchange->session ? lack_of(exchange->session, flags, least_role) : PROBLEM_NONE;
+
     if ((flags & (ROUTE_CSRF | ROUTE_ORIGIN)) && !origin_is_ours(exchange))
         exchange_refuse(exchange, PROBLEM_CSRF_FAILED);
     else if ((flags & ROUTE_CSRF) && !csrf_token_is_right(exchange))
         exchange_refuse(exchange, PROBLEM_CSRF_FAILED);
-    else if (exchange->session && exchange->session->user.role < least_role)
-        exchange_refuse(exchange, PROBLEM_ROLE_NOT_PERMITTED);
-    else if ((flags & ROUTE_STEP_UP) && exchange->session->step_up_expires_ms == 0)
-        exchange_refuse(exchange, PROBLEM_STEP_UP_REQUIRED);
+    else if (lack != PROBLEM_NONE)
+        exchange_refuse(exchange, lack);
     else
         exchange->admit(exchange);
 }

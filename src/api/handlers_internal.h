@@ -38,6 +38,17 @@ void login_begin(struct exchange *exchange);
 void logout_begin(struct exchange *exchange);
 void session_show(struct exchange *exchange);
 void step_up_begin(struct exchange *exchange);
+void recovery_begin(struct exchange *exchange);
+void recovery_confirm(struct exchange *exchange);
+
+void password_change(struct exchange *exchange);
+void new_totp_begin(struct exchange *exchange);
+void new_totp_confirm(struct exchange *exchange);
+void recovery_codes_make(struct exchange *exchange);
+void recovery_codes_show(struct exchange *exchange);
+void own_sessions_list(struct exchange *exchange);
+void own_sessions_end(struct exchange *exchange);
+void own_session_end(struct exchange *exchange);
 
 void audit_events_list(struct exchange *exchange);
 void usage_show(struct exchange *exchange);

@@ -36,9 +36,14 @@
     X(PROBLEM_ROLE_NOT_PERMITTED, 403, "role_not_permitted", "Your role does not allow this.")                      \
     X(PROBLEM_CLIENT_CERTIFICATE_REQUIRED, 403, "client_certificate_required",                                      \
       "Connect with a client certificate of --internal-client-ca. Only /livez and /readyz need none.")              \
+    X(PROBLEM_PASSWORD_CHANGE_REQUIRED, 403, "password_change_required",                                            \
+      "Change the password first (POST /v1/console/password): somebody else has chosen it.")                        \
     X(PROBLEM_NOT_FOUND, 404, "not_found", "Nothing is served at this path.")                                       \
     X(PROBLEM_API_KEY_NOT_FOUND, 404, "api_key_not_found", "There is no such API key.")                             \
     X(PROBLEM_DEVICE_KEY_NOT_FOUND, 404, "device_key_not_found", "There is no such device key.")                    \
+    X(PROBLEM_SESSION_NOT_FOUND, 404, "session_not_found", "There is no such session, or it has ended.")            \
+    X(PROBLEM_AUTHENTICATOR_NOT_FOUND, 404, "authenticator_not_found",                                              \
+      "No new authenticator waits: begin again. One waits for 10 minutes, and for 20 tries.")                       \
     X(PROBLEM_METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This method is not allowed here.")                    \
     X(PROBLEM_KEY_LIMIT_REACHED, 409, "key_limit_reached",                                                          \
       "The account has reached its limit of active keys of this kind. Revoke some first.")                          \

@@ -21,7 +21,12 @@ const struct route ROUTES[] = {
 
     {HTTP_POST,   "/v1/auth/login",            login_begin,       WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
      ROUTE_JSON | ROUTE_ORIGIN},
-    {HTTP_POST,   "/v1/auth/logout",           logout_begin,      WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_CSRF},
+    {HTTP_POST,   "/v1/auth/logout",           logout_begin,      WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_CSRF |
+     ROUTE_EXPIRED},
+    {HTTP_POST,   "/v1/auth/recover",          recovery_begin,    WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
+     ROUTE_JSON | ROUTE_ORIGIN},
+    {HTTP_POST,   "/v1/auth/recover/confirm",  recovery_confirm,  WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
+     ROUTE_JSON | ROUTE_ORIGIN},
 
     {HTTP_GET,    "/.well-known/oauth-authorization-server", oauth_metadata_show, WHO_ANYONE, SCOPE_NONE, ROLE_AUDITOR,
      0},
@@ -30,9 +35,21 @@ const struct route ROUTES[] = {
     {HTTP_POST,   "/v1/auth/token",            device_token,      WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
      ROUTE_FORM | ROUTE_ORIGIN},
 
-    {HTTP_GET,    "/v1/console/session",       session_show,      WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, 0},
+    {HTTP_GET,    "/v1/console/session",       session_show,      WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_EXPIRED},
     {HTTP_POST,   "/v1/console/step_up",       step_up_begin,     WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR,
+     ROUTE_JSON | ROUTE_CSRF | ROUTE_EXPIRED},
+    {HTTP_POST,   "/v1/console/password",      password_change,   WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR,
+     ROUTE_JSON | ROUTE_CSRF | ROUTE_EXPIRED},
+    {HTTP_POST,   "/v1/console/totp",          new_totp_begin,    WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR,
      ROUTE_JSON | ROUTE_CSRF},
+    {HTTP_POST,   "/v1/console/totp/confirm",  new_totp_confirm,  WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR,
+     ROUTE_JSON | ROUTE_CSRF},
+    {HTTP_POST,   "/v1/console/recovery_codes", recovery_codes_make, WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_CSRF |
+     ROUTE_STEP_UP},
+    {HTTP_GET,    "/v1/console/recovery_codes", recovery_codes_show, WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, 0},
+    {HTTP_GET,    "/v1/console/sessions",      own_sessions_list, WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, 0},
+    {HTTP_DELETE, "/v1/console/sessions",      own_sessions_end,  WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_CSRF},
+    {HTTP_DELETE, "/v1/console/sessions/{id}", own_session_end,   WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_CSRF},
     {HTTP_POST,   "/v1/console/api_keys",      keys_create,       WHO_SESSION, SCOPE_NONE, ROLE_DEVELOPER,
      ROUTE_JSON | ROUTE_CSRF | ROUTE_STEP_UP},
     {HTTP_GET,    "/v1/console/api_keys",      keys_list,         WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_QUERY},

@@ -58,6 +58,9 @@ void user_check_begin(struct user_check *check, const struct user_record *user, 
 
 static bool code_is_right(struct user_check *check)
 {
+    if (check->by_recovery_code)
+        return check->known && check->recovery_code_fits;
+
     struct totp_secret secret = {0};
     bool opened = keyring_open(check->exchange->service->keyring, id_text(&check->user.id), check->user.totp_sealed,
                                sizeof check->user.totp_sealed, secret.bytes);

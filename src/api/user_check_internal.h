@@ -1,5 +1,5 @@
-/* Checks a user's password and code, at login and at step-up. The work is the same whether or not the user exists and
- * whichever part is wrong, so that timing reveals nothing. */
+/* Checks a user's password and code, at login, recovery and step-up. The work is the same whether or not the user
+ * exists and whichever part is wrong, so that timing reveals nothing. */
 #pragma once
 #include "exchange_internal.h"
 #include "store/account_store.h"
@@ -16,6 +16,8 @@ enum user_check_result {
 struct user_check {
     struct exchange *exchange;
     struct text password, totp; /* point into the exchange's body */
+    bool by_recovery_code;      /* a recovery code instead of totp */
+    bool recovery_code_fits;    /* it is one of the user's */
     bool known;                 /* user is set */
     struct user_record user;    /* wiped when the request is freed */
     int64_t begun_ms;           /* the code is checked as of this time, however long the password waits for its turn */

@@ -1,6 +1,8 @@
 #include "views_internal.h"
 #include "base/clock.h"
 
+#include <stdio.h>
+
 void view_put_time(struct json_writer *w, const char *name, int64_t wall_ms)
 {
     char text[CLOCK_RFC3339_BYTES];
@@ -55,9 +57,34 @@ void view_list_end(struct json_writer *w, bool has_more)
     json_object_end(w);
 }
 
-static void put_login_members(struct json_writer *w, const struct session_record *session, struct text csrf_token,
-                              int64_t idle_expires_ms)
+static void put_notices(struct json_writer *w, const struct session_notices *notices)
 {
+    json_key(w, "notices");
+    json_object_begin(w);
+    view_put_time_or_null(w, "last_sign_in_at", notices->last_sign_in_ms);
+    view_put_text_or_null(w, "last_sign_in_ip", text_of(notices->last_sign_in_ip));
+    json_key(w, "failed_sign_ins");
+    json_put_integer(w, notices->failed_sign_ins);
+    json_key(w, "new_browsers");
+    json_array_begin(w);
+    for (size_t i = 0; i < notices->browser_count; i++) {
+        json_object_begin(w);
+        json_put_member(w, "browser", text_of(notices->browsers[i].name));
+        view_put_text_or_null(w, "ip", text_of(notices->browsers[i].ip));
+        view_put_time(w, "signed_in_at", notices->browsers[i].at_ms);
+        json_object_end(w);
+    }
+    json_array_end(w);
+    view_put_time_or_null(w, "recovery_used_at", notices->recovered_ms);
+    view_put_time_or_null(w, "attacked_at", notices->attacked_ms);
+    json_object_end(w);
+}
+
+static void put_login_members(struct json_writer *w, const struct session_answer *answer)
+{
+    const struct session_record *session = answer->session;
+    int64_t idle_ms = answer->idle_expires_ms;
+
     json_key(w, "user");
     json_object_begin(w);
     json_put_member(w, "id", id_text(&session->user.id));
@@ -66,27 +93,52 @@ static void put_login_members(struct json_writer *w, const struct session_record
     json_put_member(w, "account_id", id_text(&session->user.account));
     json_put_member(w, "account_name", text_of(session->user.account_name));
     json_object_end(w);
-    json_put_member(w, "csrf_token", csrf_token);
+    json_put_member(w, "csrf_token", answer->csrf_token);
     view_put_time(w, "expires_at", session->expires_ms);
-    view_put_time(w, "idle_expires_at", idle_expires_ms < session->expires_ms ? idle_expires_ms : session->expires_ms);
+    view_put_time(w, "idle_expires_at", idle_ms < session->expires_ms ? idle_ms : session->expires_ms);
+    json_key(w, "password_change_required");
+    json_put_bool(w, session->password_expired);
+    put_notices(w, answer->notices);
 }
 
-void view_login(struct json_writer *w, const struct session_record *session, struct text csrf_token,
-                int64_t idle_expires_ms)
+void view_login(struct json_writer *w, const struct session_answer *answer)
 {
     json_object_begin(w);
-    put_login_members(w, session, csrf_token, idle_expires_ms);
-    view_put_time_or_null(w, "attacked_at", session->attacked_ms);
+    put_login_members(w, answer);
+    view_put_time_or_null(w, "attacked_at", answer->session->attacked_ms);
     json_object_end(w);
 }
 
-void view_session(struct json_writer *w, const struct session_record *session, struct text csrf_token,
-                  int64_t idle_expires_ms)
+void view_session(struct json_writer *w, const struct session_answer *answer)
 {
     json_object_begin(w);
-    put_login_members(w, session, csrf_token, idle_expires_ms);
-    view_put_time_or_null(w, "step_up_expires_at", session->step_up_expires_ms);
+    put_login_members(w, answer);
+    view_put_time_or_null(w, "step_up_expires_at", answer->session->step_up_expires_ms);
     json_object_end(w);
+}
+
+static void put_session_row(struct json_writer *w, const struct session_row *row, bool is_current)
+{
+    char id[sizeof SESSION_PREFIX + ID_TEXT_BYTES];
+
+    snprintf(id, sizeof id, SESSION_PREFIX "%s", row->sid);
+    json_object_begin(w);
+    json_put_member(w, "id", text_of(id));
+    view_put_time(w, "created_at", row->created_ms);
+    view_put_time(w, "last_seen_at", row->seen_ms);
+    view_put_text_or_null(w, "ip", text_of(row->ip));
+    json_put_member(w, "browser", row->browser[0] ? text_of(row->browser) : TEXT("Unknown browser"));
+    json_key(w, "current");
+    json_put_bool(w, is_current);
+    json_object_end(w);
+}
+
+void view_sessions(struct json_writer *w, const struct session_row *sessions, size_t count, const char *current)
+{
+    view_list_begin(w);
+    for (size_t i = 0; i < count; i++)
+        put_session_row(w, &sessions[i], text_equal(text_of(sessions[i].sid), text_of(current)));
+    view_list_end(w, false);
 }
 
 void view_step_up(struct json_writer *w, const struct session_record *session)

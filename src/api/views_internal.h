@@ -24,12 +24,17 @@ void view_token(struct json_writer *w, struct text secret, const struct device_p
 void view_oauth_error(struct json_writer *w, const char *error, const char *description);
 void view_enrolment(struct json_writer *w, const struct device_enrolment *enrolment, const struct user_code *code);
 
-/* The response to a login. idle_expires_ms: when the session ends if it is not used again. */
-void view_login(struct json_writer *w, const struct session_record *session, struct text csrf_token,
-                int64_t idle_expires_ms);
-/* The same, plus the step-up. */
-void view_session(struct json_writer *w, const struct session_record *session, struct text csrf_token,
-                  int64_t idle_expires_ms);
+/* The response to a login, and about the present session (with its step-up). */
+struct session_answer {
+    const struct session_record *session;
+    const struct session_notices *notices;
+    struct text csrf_token;
+    int64_t idle_expires_ms; /* when the session ends if it is not used again */
+};
+void view_login(struct json_writer *w, const struct session_answer *answer);
+void view_session(struct json_writer *w, const struct session_answer *answer);
+/* current: its sid. */
+void view_sessions(struct json_writer *w, const struct session_row *sessions, size_t count, const char *current);
 void view_step_up(struct json_writer *w, const struct session_record *session);
 
 void view_event(struct json_writer *w, const struct audit_event *event);

@@ -1,4 +1,4 @@
-/* Sessions as commands see them: by user, without their tokens. */
+/* Sessions by user, without their tokens: to list and to end them. */
 #include "store/session_store.h"
 
 #include "base/check.h"
@@ -22,7 +22,9 @@ static bool read_row(UNUSED void *arg, const struct redis_reply *reply, void *re
            reply_chars(reply_at(reply, 2), row->email, sizeof row->email) &&
            reply_id(reply_at(reply, 3), ID_ACCOUNT, &row->account) &&
            reply_time(reply_at(reply, 4), &row->created_ms) && reply_time(reply_at(reply, 5), &row->seen_ms) &&
-           reply_integer(reply_at(reply, 6), &row->step_up_ms) && reply_time(reply_at(reply, 7), &row->ends_ms);
+           reply_integer(reply_at(reply, 6), &row->step_up_ms) && reply_time(reply_at(reply, 7), &row->ends_ms) &&
+           reply_chars(reply_at(reply, 8), row->ip, sizeof row->ip) &&
+           reply_chars(reply_at(reply, 9), row->browser, sizeof row->browser);
 }
 
 static void list_called(void *arg, enum store_result result, const struct redis_reply *reply)
@@ -82,8 +84,8 @@ static void stop_called(void *arg, enum store_result result, const struct redis_
     free(call);
 }
 
-void session_store_stop(struct store *store, const struct id *user, struct text sid, const struct audit_source *source,
-                        sessions_stopped *done, void *arg)
+void session_store_stop(struct store *store, const struct id *user, struct text sid, const uint8_t *except,
+                        const struct audit_source *source, sessions_stopped *done, void *arg)
 {
     struct stop_call *call = mem_alloc(sizeof *call);
     struct script_args args;
@@ -92,6 +94,11 @@ void session_store_stop(struct store *store, const struct id *user, struct text 
     args_begin(&args);
     args_add(&args, id_text(user));
     args_add(&args, sid);
+    if (except)
+        args_add_hex(&args, except, KEYRING_DIGEST_BYTES);
+    else
+        args_add(&args, TEXT(""));
     args_add_source(&args, store, source);
+    args_add_credential(&args, &source->credential);
     store_call_script(store, SCRIPT_session_stop, SCRIPT_CHANGES, args.count, args.argv, stop_called, call);
 }

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
+#include "lease/lease.h"
 #include "verb_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,33 +66,25 @@ static bool login_read_allowed(const struct redis_reply *reply, struct login_beg
                                struct user_record *ret_user)
 {
     const struct redis_reply *item = reply_at(reply, 0);
-    int64_t browser, locked;
+    int64_t browser, locked, recovery;
 
-    if (!item || !reply_integer(reply_at(reply, 1), &browser) || !reply_integer(reply_at(reply, 2), &locked))
+    if (!item || !reply_integer(reply_at(reply, 1), &browser) || !reply_integer(reply_at(reply, 2), &locked) ||
+        !reply_integer(reply_at(reply, 3), &recovery))
         return false;
     ret_begin->browser_is_known = browser != 0;
     ret_begin->is_locked = locked != 0;
+    ret_begin->recovery_code_fits = recovery != 0;
     if (item->type == REPLY_NIL)
         return true;
     ret_begin->user = ret_user;
     return user_record_read(item, true, ret_user);
 }
 
-static bool read_seconds(const struct redis_reply *reply, uint32_t *ret_seconds)
-{
-    int64_t seconds;
-
-    if (!reply_integer(reply, &seconds) || seconds < 0 || seconds > UINT32_MAX)
-        return false;
-    *ret_seconds = (uint32_t)seconds;
-    return true;
-}
-
 static bool login_read_refused(const struct redis_reply *reply, struct login_begin *ret_begin)
 {
     const struct redis_reply *item = reply_at(reply, 1);
 
-    if (!item || !read_seconds(reply_at(reply, 0), &ret_begin->retry_after_s))
+    if (!item || !reply_wait(reply_at(reply, 0), &ret_begin->retry_after_s))
         return false;
     ret_begin->throttled_is_known = item->type != REPLY_NIL;
     return !ret_begin->throttled_is_known || reply_id(item, ID_USER, &ret_begin->throttled);
@@ -134,34 +127,40 @@ static void login_called(void *arg, enum store_result result, const struct redis
 
 /* by: "email" or "user", the kind of `who`. SCRIPT_READS, because a reservation need not wait for replicas. */
 static void begin_attempt(struct store *store, struct text by, struct text who, const struct login_attempt *attempt,
-                          const struct login_browser *browser, login_begun *done, void *arg)
+                          const struct login_browser *browser, const struct token_digests *recovery_code,
+                          login_begun *done, void *arg)
 {
     struct login_call *call = mem_alloc(sizeof *call);
-    const struct text argv[] = {
-        by,
-        who,
-        attempt->id,
-        attempt->counters,
-        browser ? browser->counters : TEXT(""),
-        browser ? browser->digest : TEXT(""),
-    };
+    struct script_args args;
 
     *call = (struct login_call){.store = store, .is_by_email = text_equal(by, TEXT("email")), .done = done, .arg = arg};
     CHECK(who.len < sizeof call->who);
     memcpy(call->who, who.ptr, who.len);
-    store_call_script(store, SCRIPT_login_begin, SCRIPT_READS, sizeof argv / sizeof *argv, argv, login_called, call);
+    args_begin(&args);
+    args_add(&args, by);
+    args_add(&args, who);
+    args_add(&args, attempt->id);
+    args_add(&args, attempt->counters);
+    args_add(&args, browser ? browser->counters : TEXT(""));
+    args_add(&args, browser ? browser->digest : TEXT(""));
+    if (recovery_code)
+        args_add_digests(&args, recovery_code);
+    else
+        args_add(&args, TEXT(""));
+    store_call_script(store, SCRIPT_login_begin, SCRIPT_READS, args.count, args.argv, login_called, call);
 }
 
 void session_store_begin_login(struct store *store, struct text email, const struct login_attempt *attempt,
-                               const struct login_browser *browser, login_begun *done, void *arg)
+                               const struct login_browser *browser, const struct token_digests *recovery_code,
+                               login_begun *done, void *arg)
 {
-    begin_attempt(store, TEXT("email"), email, attempt, browser, done, arg);
+    begin_attempt(store, TEXT("email"), email, attempt, browser, recovery_code, done, arg);
 }
 
 void session_store_begin_step_up(struct store *store, const struct id *user, const struct login_attempt *attempt,
                                  login_begun *done, void *arg)
 {
-    begin_attempt(store, TEXT("user"), id_text(user), attempt, NULL, done, arg);
+    begin_attempt(store, TEXT("user"), id_text(user), attempt, NULL, NULL, done, arg);
 }
 
 struct fail_call {
@@ -175,7 +174,7 @@ static bool failure_read(enum store_result result, const struct redis_reply *rep
     int64_t closes, locks;
 
     if (result == STORE_REFUSED)
-        return read_seconds(reply_at(reply, 0), &ret_failure->retry_after_s);
+        return reply_wait(reply_at(reply, 0), &ret_failure->retry_after_s);
     if (!reply_integer(reply_at(reply, 0), &closes) || !reply_integer(reply_at(reply, 1), &locks))
         return false;
     ret_failure->closes = closes != 0;
@@ -231,9 +230,11 @@ void session_store_give_back(struct store *store, const struct login_attempt *at
 struct session_call {
     struct store *store;
     bool is_change;
+    bool settles; /* other sessions ended with this change */
     uint8_t digest[TOKEN_DIGEST_BYTES];
     session_found *done;
     void *arg;
+    struct session_record session; /* while it settles */
 };
 
 static bool session_read(const struct redis_reply *reply, struct session_record *ret_session)
@@ -251,12 +252,17 @@ struct stored_seal {
     struct text mac;
 };
 
+/* With what else is in the same part of the reply. */
 static bool seal_read(const struct redis_reply *reply, struct session_record *ret_session, struct stored_seal *ret)
 {
-    return reply_id(reply_at(reply, 0), ID_ACCOUNT, &ret->account) &&
-           reply_time(reply_at(reply, 1), &ret_session->ends_ms) &&
-           reply_integer(reply_at(reply, 2), &ret->step_up_ms) && ret->step_up_ms >= 0 &&
-           reply_text(reply_at(reply, 3), &ret->mac);
+    int64_t expired = 0;
+    bool is_whole = reply_id(reply_at(reply, 0), ID_ACCOUNT, &ret->account) &&
+                    reply_time(reply_at(reply, 1), &ret_session->ends_ms) &&
+                    reply_integer(reply_at(reply, 2), &ret->step_up_ms) && ret->step_up_ms >= 0 &&
+                    reply_text(reply_at(reply, 3), &ret->mac) && reply_integer(reply_at(reply, 4), &expired);
+
+    ret_session->password_expired = expired != 0;
+    return is_whole;
 }
 
 /* Verifies the session, its user, and that they belong together. */
@@ -273,33 +279,88 @@ static enum store_result session_believe(const struct session_call *call, const 
     return result == STORE_OK ? user_record_believe(call->store, &session->user) : result;
 }
 
-/* Only the reply for a new session has this item. */
-static bool attack_read(const struct redis_reply *reply, struct session_record *ret_session)
+static bool new_browser_read(const struct redis_reply *reply, struct new_browser *ret)
+{
+    return reply_time(reply_at(reply, 0), &ret->at_ms) && reply_chars(reply_at(reply, 1), ret->ip, sizeof ret->ip) &&
+           reply_chars(reply_at(reply, 2), ret->name, sizeof ret->name);
+}
+
+static bool notices_parse(const struct redis_reply *reply, struct session_notices *ret)
+{
+    const struct redis_reply *browsers = reply_at(reply, 5);
+
+    *ret = (struct session_notices){0};
+    if (!browsers || browsers->type != REPLY_ARRAY || browsers->count > NOTICES_BROWSERS_MAX ||
+        !reply_integer(reply_at(reply, 0), &ret->last_sign_in_ms) || ret->last_sign_in_ms < 0 ||
+        !reply_chars(reply_at(reply, 1), ret->last_sign_in_ip, sizeof ret->last_sign_in_ip) ||
+        !reply_integer(reply_at(reply, 2), &ret->failed_sign_ins) || ret->failed_sign_ins < 0 ||
+        !reply_integer(reply_at(reply, 3), &ret->attacked_ms) || ret->attacked_ms < 0 ||
+        !reply_integer(reply_at(reply, 4), &ret->recovered_ms) || ret->recovered_ms < 0)
+        return false;
+    for (; ret->browser_count < browsers->count; ret->browser_count++)
+        if (!new_browser_read(reply_at(browsers, ret->browser_count), &ret->browsers[ret->browser_count]))
+            return false;
+    return true;
+}
+
+/* Only the reply for a new session has these items. */
+static bool beginning_read(const struct redis_reply *reply, struct session_record *ret_session,
+                           struct session_notices *ret_notices)
 {
     const struct redis_reply *item = reply_at(reply, 6);
 
-    return !item || (reply_integer(item, &ret_session->attacked_ms) && ret_session->attacked_ms >= 0);
+    if (!item)
+        return true;
+    ret_session->notices = ret_notices;
+    return reply_integer(item, &ret_session->attacked_ms) && ret_session->attacked_ms >= 0 &&
+           notices_parse(reply_at(reply, 7), ret_notices);
+}
+
+static bool reads_session(const struct redis_reply *reply, struct session_record *ret_session,
+                          struct session_notices *ret_notices, struct stored_seal *ret_stored)
+{
+    return session_read(reply, ret_session) && beginning_read(reply, ret_session, ret_notices) &&
+           seal_read(reply_at(reply, 5), ret_session, ret_stored);
+}
+
+static void session_settled(void *arg, bool is_over)
+{
+    struct session_call call = *(struct session_call *)arg;
+
+    free(arg);
+    call.done(call.arg, is_over ? STORE_OK : STORE_UNKNOWN, is_over ? &call.session : NULL);
+}
+
+static void session_finish(struct session_call *call, enum store_result result, const struct session_record *session)
+{
+    bool has_session = result == STORE_OK || result == STORE_REFUSED || result == STORE_CONFLICT;
+
+    if (result == STORE_OK && call->settles) {
+        call->session = *session;
+        barriers_settle(lease_barriers(store_lease(call->store)), session_settled, call);
+        return;
+    }
+    call->done(call->arg, result, has_session ? session : NULL);
+    free(call);
 }
 
 static void session_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    struct session_call call = *(struct session_call *)arg;
+    struct session_call *call = arg;
     struct session_record session = {0};
+    struct session_notices notices;
     struct stored_seal stored;
 
-    free(arg);
-    if ((result == STORE_REFUSED && !read_seconds(reply_at(reply, 0), &session.retry_after_s)) ||
+    if ((result == STORE_REFUSED && !reply_wait(reply_at(reply, 0), &session.retry_after_s)) ||
         (result == STORE_CONFLICT && !reply_time(reply_at(reply, 0), &session.totp_step)))
         result = STORE_UNAVAILABLE;
-    if (result == STORE_OK && (!session_read(reply, &session) || !attack_read(reply, &session) ||
-                               !seal_read(reply_at(reply, 5), &session, &stored))) {
-        store_malformed(call.store, "session");
-        result = call.is_change ? STORE_UNKNOWN : STORE_UNAVAILABLE;
+    if (result == STORE_OK && !reads_session(reply, &session, &notices, &stored)) {
+        store_malformed(call->store, "session");
+        result = call->is_change ? STORE_UNKNOWN : STORE_UNAVAILABLE;
     }
     if (result == STORE_OK)
-        result = session_believe(&call, &session, &stored);
-    bool has_session = result == STORE_OK || result == STORE_REFUSED || result == STORE_CONFLICT;
-    call.done(call.arg, result, has_session ? &session : NULL);
+        result = session_believe(call, &session, &stored);
+    session_finish(call, result, &session);
 }
 
 /* digest: of the session after the call. */
@@ -308,7 +369,11 @@ static void call_session(struct store *store, enum script script, enum script_li
 {
     struct session_call *call = mem_alloc(sizeof *call);
 
-    *call = (struct session_call){.store = store, .is_change = link == SCRIPT_CHANGES, .done = done, .arg = arg};
+    *call = (struct session_call){.store = store,
+                                  .is_change = link == SCRIPT_CHANGES,
+                                  .settles = script == SCRIPT_user_password,
+                                  .done = done,
+                                  .arg = arg};
     memcpy(call->digest, digest, sizeof call->digest);
     store_call_script(store, script, link, args->count, args->argv, session_called, call);
 }
@@ -346,44 +411,65 @@ void session_store_create(struct store *store, const struct session_start *start
     args_add_client(&args, store, source);
     args_add_int(&args, session.created_ms);
     args_add(&args, text_of(mac.text));
+    args_add(&args, start->browser ? text_of(start->browser) : TEXT(""));
     call_session(store, SCRIPT_session_create, SCRIPT_CHANGES, start->token_digest, &args, done, arg);
 }
 
 void session_store_load(struct store *store, const uint8_t token_digest[32], const struct session_limits *limits,
-                        session_found *done, void *arg)
+                        struct text ip, session_found *done, void *arg)
 {
     struct script_args args;
 
     args_begin(&args);
     args_add_hex(&args, token_digest, TOKEN_DIGEST_BYTES);
     args_add_limits(&args, limits);
+    args_add(&args, ip);
     call_session(store, SCRIPT_session_load, SCRIPT_READS, token_digest, &args, done, arg);
 }
 
-void session_store_step_up(struct store *store, const struct session_record *session, const uint8_t old_digest[32],
-                           const uint8_t new_digest[32], int64_t totp_step, const struct login_attempt *attempt,
-                           const struct session_limits *limits, const struct audit_source *source, session_found *done,
-                           void *arg)
+/* The arguments that session_step_up.lua and user_password.lua share. mac: of the session with its new step-up. */
+static void args_add_rotation(struct script_args *args, struct store *store, const struct session_proof *proof,
+                              const uint8_t *new_digest, const struct audit_source *source, struct record_mac *ret_mac)
 {
     int64_t step_up_ms = store_clock_ms(store);
     struct session_seal seal;
-    struct record_mac mac;
-    struct script_args args;
 
-    session_seal_fill(&seal, new_digest, session, step_up_ms);
-    record_mac_make(store_keyring(store), &seal.record, &mac);
+    session_seal_fill(&seal, new_digest, proof->session, step_up_ms);
+    record_mac_make(store_keyring(store), &seal.record, ret_mac);
+    args_add_hex(args, proof->digest, TOKEN_DIGEST_BYTES);
+    args_add_hex(args, new_digest, TOKEN_DIGEST_BYTES);
+    args_add_int(args, proof->totp_step);
+    args_add(args, proof->attempt.id);
+    args_add(args, proof->attempt.counters);
+    args_add_limits(args, proof->limits);
+    args_add_client(args, store, source);
+    args_add_int(args, step_up_ms);
+    args_add(args, text_of(ret_mac->text));
+}
+
+void session_store_step_up(struct store *store, const struct session_proof *proof, const uint8_t new_digest[32],
+                           const struct audit_source *source, session_found *done, void *arg)
+{
+    struct script_args args;
+    struct record_mac mac;
 
     args_begin(&args);
-    args_add_hex(&args, old_digest, TOKEN_DIGEST_BYTES);
-    args_add_hex(&args, new_digest, TOKEN_DIGEST_BYTES);
-    args_add_int(&args, totp_step);
-    args_add(&args, attempt->id);
-    args_add(&args, attempt->counters);
-    args_add_limits(&args, limits);
-    args_add_client(&args, store, source);
-    args_add_int(&args, step_up_ms);
-    args_add(&args, text_of(mac.text));
+    args_add_rotation(&args, store, proof, new_digest, source, &mac);
     call_session(store, SCRIPT_session_step_up, SCRIPT_CHANGES, new_digest, &args, done, arg);
+}
+
+void session_store_change_password(struct store *store, const struct session_proof *proof, const uint8_t new_digest[32],
+                                   const char *verified_hash, const char *new_hash, const struct audit_source *source,
+                                   session_found *done, void *arg)
+{
+    struct script_args args;
+    struct record_mac mac;
+
+    args_begin(&args);
+    args_add_rotation(&args, store, proof, new_digest, source, &mac);
+    args_add(&args, text_of(verified_hash));
+    args_add(&args, text_of(new_hash));
+    call_session(store, SCRIPT_user_password, SCRIPT_CHANGES, new_digest, &args, done, arg);
 }
 
 void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_source *source,
@@ -395,4 +481,36 @@ void session_store_end(struct store *store, const uint8_t token_digest[32], cons
     args_add_hex(&args, token_digest, TOKEN_DIGEST_BYTES);
     args_add_client(&args, store, source);
     verb_call_change(store, SCRIPT_session_end, &args, done, arg);
+}
+
+struct notices_call {
+    struct store *store;
+    notices_read *done;
+    void *arg;
+};
+
+static void notices_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct notices_call call = *(struct notices_call *)arg;
+    struct session_notices notices;
+
+    free(arg);
+    if (result == STORE_OK && !notices_parse(reply_at(reply, 0), &notices)) {
+        store_malformed(call.store, "notices");
+        result = STORE_UNAVAILABLE;
+    }
+    call.done(call.arg, result, result == STORE_OK ? &notices : NULL);
+}
+
+void session_store_read_notices(struct store *store, const struct id *user, const uint8_t token_digest[32],
+                                notices_read *done, void *arg)
+{
+    struct notices_call *call = mem_alloc(sizeof *call);
+    struct script_args args;
+
+    *call = (struct notices_call){store, done, arg};
+    args_begin(&args);
+    args_add(&args, id_text(user));
+    args_add_hex(&args, token_digest, TOKEN_DIGEST_BYTES);
+    store_call_script(store, SCRIPT_session_notices, SCRIPT_READS, args.count, args.argv, notices_called, call);
 }

@@ -158,14 +158,19 @@ bool reply_time(const struct redis_reply *reply, int64_t *ret_ms)
     return reply_integer(reply, ret_ms) && *ret_ms > 0;
 }
 
-bool reply_seconds(const struct redis_reply *reply, uint32_t *ret_seconds)
+bool reply_wait(const struct redis_reply *reply, uint32_t *ret_seconds)
 {
     int64_t seconds;
 
-    if (!reply_integer(reply, &seconds) || seconds < 1 || seconds > UINT32_MAX)
+    if (!reply_integer(reply, &seconds) || seconds < 0 || seconds > UINT32_MAX)
         return false;
     *ret_seconds = (uint32_t)seconds;
     return true;
+}
+
+bool reply_seconds(const struct redis_reply *reply, uint32_t *ret_seconds)
+{
+    return reply_wait(reply, ret_seconds) && *ret_seconds > 0;
 }
 
 bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id)

@@ -55,6 +55,7 @@ MUST_CHECK void *reply_rows(struct store *store, const struct row_form *form, co
 /* Readers of single values; false if malformed. */
 MUST_CHECK bool reply_time(const struct redis_reply *reply, int64_t *ret_ms);          /* above 0 */
 MUST_CHECK bool reply_seconds(const struct redis_reply *reply, uint32_t *ret_seconds); /* at least 1 */
+MUST_CHECK bool reply_wait(const struct redis_reply *reply, uint32_t *ret_seconds);    /* 0: nothing to wait for */
 MUST_CHECK bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id);
 
 /* In account_store.c: a user as user_record() in the prelude returns it. Fills all of ret_user. */

@@ -218,10 +218,11 @@ static void begin_session(struct direct *direct, const struct fixture_user *user
 
 static void step_up(struct direct *direct, const uint8_t *old_digest, const uint8_t *new_digest)
 {
-    const struct login_attempt attempt = {TEXT("fixture"), TEXT("")};
+    const struct session_proof proof = {
+        &direct->session, old_digest, next_step(), {TEXT("fixture"), TEXT("")}, &LIMITS,
+    };
 
-    session_store_step_up(direct->store, &direct->session, old_digest, new_digest, next_step(), &attempt, &LIMITS,
-                          &NOBODY, session_verb_done, direct);
+    session_store_step_up(direct->store, &proof, new_digest, &NOBODY, session_verb_done, direct);
     direct_expect(direct, "session_store_step_up");
 }
 

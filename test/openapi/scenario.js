@@ -266,6 +266,127 @@ async function otherRoutes(talk, {all, lister}) {
     );
 }
 
+const FIREFOX = {'User-Agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'};
+const NEW_PASSWORD = 'seven herons read 9 maps';
+
+async function newAuthenticator(talk, person, browser) {
+    const begin = (value) => post('/v1/console/totp', value, browser.changing);
+    const confirm = (totp) => post('/v1/console/totp/confirm', {totp}, browser.changing);
+
+    await talk.right('a used code', begin({password: PASSWORD, totp: person.lastCode()}), 401, 'totp_already_used');
+    await talk.wrong('half a code', begin({password: PASSWORD, totp: '12345'}), 400, 'parameter_invalid');
+    await talk.right('none waits', confirm('123456'), 404, 'authenticator_not_found');
+    const {json} = await talk.right(
+        'a new authenticator',
+        begin({password: PASSWORD, totp: await person.freshCode()}),
+        200,
+    );
+    await talk.other('a code of the old one', confirm(person.lastCode()), 400, 'parameter_invalid');
+    person.renew(json.totp_uri);
+    await talk.right('a code of the new one', confirm(await person.freshCode()), 204);
+    await talk.right('it counts already', confirm(person.lastCode()), 404, 'authenticator_not_found');
+}
+
+async function newPassword(talk, person, browser) {
+    const change = (value) => post('/v1/console/password', value, browser.changing);
+    const right = {current_password: PASSWORD, totp: '123456', new_password: NEW_PASSWORD};
+
+    await talk.right('a wrong code', change(right), 401, 'invalid_login');
+    await talk.other('an easy one', change({...right, new_password: 'Summer2026!!'}), 400, 'parameter_invalid');
+    await talk.wrong('none', change({current_password: PASSWORD, totp: '123456'}), 400, 'parameter_missing');
+    browser.take(await talk.right('a new password', change({...right, totp: await person.freshCode()}), 200));
+}
+
+async function ownSessions(talk, person, browser) {
+    const list = () => get('/v1/console/sessions', browser.reading);
+
+    const factors = {email: person.email, password: PASSWORD, totp: await person.freshCode()};
+    await talk.right('from another browser', login(factors, FIREFOX), 200);
+    await talk.right('which the first one is told', get('/v1/console/session', browser.reading), 200);
+    const {json} = await talk.right('the sessions', list(), 200);
+    const other = json.data.find((one) => !one.current);
+    if (json.data.length !== 2 || other.browser !== 'Firefox on Linux') talk.faults.push(`sessions: ${json.data}`);
+    const end = remove(`/v1/console/sessions/${other.id}`, browser.changing);
+    await talk.right('ending one', end, 204);
+    await talk.right('ending it again', end, 404, 'session_not_found');
+    await talk.right('ending all others', remove('/v1/console/sessions', browser.changing), 200);
+}
+
+async function lostAuthenticator(talk, person, browser) {
+    const codes = '/v1/console/recovery_codes';
+    const recover = (value) => post('/v1/auth/recover', {email: person.email, password: NEW_PASSWORD, ...value});
+    const confirm = (value) => post('/v1/auth/recover/confirm', value);
+
+    await talk.right('no codes yet', get(codes, browser.reading), 200);
+    const made = await talk.right('ten codes', {method: 'POST', path: codes, headers: browser.changing}, 201);
+    await talk.right('the codes left', get(codes, browser.reading), 200);
+    const [code] = made.json.recovery_codes;
+    await talk.right('a code of nobody', recover({recovery_code: '0000-0000-0000-0000'}), 401, 'invalid_login');
+    await talk.other('no code', recover({recovery_code: 'x'}), 400, 'parameter_invalid');
+    await talk.right(
+        'a foreign origin',
+        {...recover({recovery_code: code}), headers: {...JSON_TYPE, Origin: 'null'}},
+        403,
+        'csrf_failed',
+    );
+    const {json} = await talk.right('recovering', recover({recovery_code: code.toLowerCase().replaceAll('-', '')}), 200);
+    person.renew(json.totp_uri);
+    await talk.right(
+        'a foreign origin',
+        {...confirm({ticket: json.ticket, totp: '123456'}), headers: {...JSON_TYPE, Origin: 'null'}},
+        403,
+        'csrf_failed',
+    );
+    const ticket = {ticket: json.ticket, totp: await person.freshCode()};
+    await talk.right('confirming', confirm(ticket), 204);
+    await talk.right('confirming again', confirm(ticket), 404, 'authenticator_not_found');
+    await talk.right('the session has ended', get('/v1/console/session', browser.reading), 401, 'invalid_session');
+    await talk.right('the code was spent', recover({recovery_code: code}), 401, 'invalid_login');
+}
+
+/** The same counters for all that password and code prove, and those of sign-ins for recoveries. */
+async function guesses(talk, person, browser) {
+    const proof = {password: 'a guess, and another', totp: '123456'};
+    const change = {current_password: proof.password, totp: proof.totp, new_password: PASSWORD};
+    const recover = {email: person.email, password: proof.password, recovery_code: '0000-0000-0000-0000'};
+
+    const password = post('/v1/console/password', change, browser.changing);
+    await untilThrottled(talk, 'guesses at the old password', password, 401, 'invalid_login');
+    await talk.right('and then', post('/v1/console/totp', proof, browser.changing), 429, 'rate_limited');
+    await untilThrottled(talk, 'guesses at a recovery', post('/v1/auth/recover', recover), 401, 'invalid_login');
+}
+
+async function passwordOfSomebodyElse(talk, deployment, contract, browser, user) {
+    const code = 'password_change_required';
+
+    deployment.tellRedis('HSET', `chatelaine:user:${user}`, 'password_expired', '1');
+    for (const name of contract.operations()) {
+        const [method, template] = name.split(' ');
+        const {operation, example} = contract.exampleOf(method, template);
+        if (!contract.tells(operation, 403, code)) continue;
+        const headers = {...example.headers, ...browser.changing};
+        const request = {...example, method: method.toUpperCase(), headers};
+        await talk.right(`${name} with a password of somebody else`, request, 403, code);
+    }
+    await talk.right('the session', get('/v1/console/session', browser.reading), 200);
+}
+
+/** Somebody looks after the own account. */
+async function ownAccount(talk, deployment, contract) {
+    const person = deployment.addPerson();
+    const browser = await signIn(talk, person);
+    const session = await talk.right('the session', get('/v1/console/session', browser.reading), 200);
+
+    await ownSessions(talk, person, browser);
+    await newAuthenticator(talk, person, browser);
+    await newPassword(talk, person, browser);
+    await lostAuthenticator(talk, person, browser);
+    const factors = {email: person.email, password: NEW_PASSWORD, totp: await person.freshCode()};
+    const again = new Browser(await talk.right('signing in again', login(factors), 200));
+    await guesses(talk, person, again);
+    await passwordOfSomebodyElse(talk, deployment, contract, again, session.json.user.id);
+}
+
 async function activity(talk, browser, {all, test}) {
     const events = (query) => get(`/v1/console/audit_events${query}`, browser.reading);
     const usage = (query) => get(`/v1/console/usage${query}`, browser.reading);
@@ -594,6 +715,7 @@ export async function play(talk, deployment, contract, file) {
     await refusedCredentials(talk, browser, {all, narrow});
     await otherRoutes(talk, {all, lister});
     await devices(talk, browser);
+    await ownAccount(talk, deployment, contract);
     await activity(talk, browser, {all, test});
     await theDocument(talk, file);
     await suspendedAccount(talk, deployment, contract, {browser, all}, bob);

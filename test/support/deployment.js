@@ -90,6 +90,12 @@ class Person {
         return this.lastCode();
     }
 
+    // The app shows codes of another secret from now on.
+    renew(totpUri) {
+        this.#secret = base32(new URL(totpUri).searchParams.get('secret'));
+        this.#lastStep = 0;
+    }
+
     // Seconds until the app shows an unused code.
     nextCodeInS() {
         return ((this.#lastStep + 1) * TOTP_STEP_MS - Date.now()) / 1000;
@@ -246,6 +252,10 @@ export class Deployment {
         const options = ['--account', account, '--email', email, '--role', role, '--password-file', this.#path('password')];
 
         return new Person(email, this.#run('user', 'create', ...options).totp_uri);
+    }
+
+    tellRedis(...command) {
+        execFileSync('redis-cli', ['-s', this.redisSocket, ...command]);
     }
 
     // A paused Redis accepts connections and never answers.

@@ -20,7 +20,9 @@ for _, user in ipairs(users) do
     if email and redis.call('GET', K.email(email)) == user then
         redis.call('DEL', K.email(email))
     end
-    redis.call('DEL', K.user(user), K.user_sessions(user), K.user_browsers(user))
+    new_totp_forget(user)
+    redis.call('DEL', K.user(user), K.user_sessions(user), K.user_browsers(user), K.user_new_browsers(user),
+               K.user_recovery_codes(user))
     redis.call('SREM', K.account_users(account), user)
     audit(account, 'user.removed', user, source_from(3))
 end

@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
 -- Reserves an attempt to sign in or to step up before it is judged. Counts nothing yet.
 -- ARGV: prefix, 'email' or 'user', the email or user id, attempt, its counters, its counters if the browser is known
---   ('' for none), digest of the browser's token ('' for none)
--- Returns: ok, user record with secrets or nil if unknown, whether the browser is known, whether the user is locked;
---   refused, seconds to wait, user id or nil if unknown
+--   ('' for none), digest of the browser's token ('' for none), digests of a recovery code as known_digest() takes them
+--   ('' for none)
+-- Returns: ok, user record with secrets or nil if unknown, whether the browser is known, whether the user is locked,
+--   whether the recovery code is one of the user's; refused, seconds to wait, user id or nil if unknown
 
 local user, now = ARGV[3], now_ms()
 if ARGV[2] == 'email' then
@@ -19,4 +20,5 @@ end
 if wait_s then
     return {'refused', wait_s, user or false}
 end
-return {'ok', user and user_record(user, true) or false, is_known and 1 or 0, guard.locked and 1 or 0}
+return {'ok', user and user_record(user, true) or false, is_known and 1 or 0, guard.locked and 1 or 0,
+        user and recovery_code_find(user, ARGV[8]) and 1 or 0}

@@ -24,12 +24,16 @@ local closed = attempt_fail(counters, now, guard.forgiven)
 if not account then
     audit_in(K.strangers(), STRANGERS_KEPT, '', 'refused',
              {'type', 'login.failed', 'actor', '', 'target', '', 'ip', ARGV[6], 'request_id', ARGV[7]})
+    redis.call('HINCRBY', K.strangers_counts(), 'failures', 1)
     return {'ok', closed and 1 or 0, 0}
 end
 
 local actor = ARGV[9]
 audit(account, actor == '' and 'login.failed' or 'step_up.failed', user, {actor, ARGV[6], ARGV[7], ARGV[8]},
       {class = 'refused'})
+if actor == '' then
+    redis.call('HINCRBY', K.user(user), 'failures', 1)
+end
 if closed then
     redis.call('HSET', K.user(user), 'attacked', now)
 end

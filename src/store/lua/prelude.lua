@@ -51,12 +51,17 @@ local K = {
     user = function(user) return prefix .. 'user:' .. user end,
     user_sessions = function(user) return prefix .. 'user:' .. user .. ':sessions' end,
     user_browsers = function(user) return prefix .. 'user:' .. user .. ':browsers' end,
+    user_new_browsers = function(user) return prefix .. 'user:' .. user .. ':new_browsers' end,
+    user_new_totp = function(user) return prefix .. 'user:' .. user .. ':new_totp' end,
+    user_recovery_codes = function(user) return prefix .. 'user:' .. user .. ':recovery_codes' end,
+    recovery = function(ticket) return prefix .. 'recovery:' .. ticket end,
     email = function(email) return prefix .. 'email:' .. email end,
     session = function(digest) return prefix .. 'session:' .. digest end,
     throttle = function(tag) return prefix .. 'throttle:' .. tag end,
     changes = function(by) return prefix .. 'changes:' .. by end,
     under_way = function(tag) return prefix .. 'throttle:' .. tag .. ':under_way' end,
     strangers = function() return prefix .. 'strangers' end,
+    strangers_counts = function() return prefix .. 'strangers:counts' end,
     device = function(digest) return prefix .. 'device:' .. digest end,
     user_code = function(digest) return prefix .. 'user_code:' .. digest end,
 }
@@ -465,8 +470,8 @@ local function node_time(given, now)
     return ms
 end
 
--- A session as all scripts return it: 'ok', sid, created, expires, end of the step-up (0: none), user record, and what
--- else its MAC needs: {account, ends, step-up, MAC}.
+-- A session as all scripts return it: 'ok', sid, created, expires, end of the step-up (0: none), user record, what else
+-- its MAC needs and whether the user must first change the password: {account, ends, step-up, MAC, 1 or 0}.
 local function session_reply(session, limits, now)
     local step_up_expires = session.step_up > 0 and session.step_up + limits[3] or 0
     if step_up_expires <= now then
@@ -474,7 +479,32 @@ local function session_reply(session, limits, now)
     end
     return {'ok', session.sid, session.created, session.expires, math.min(step_up_expires, session.expires),
             user_record(session.user, false),
-            {session.account, session.ends, session.step_up, session.mac}}
+            {session.account, session.ends, session.step_up, session.mac,
+             redis.call('HEXISTS', K.user(session.user), 'password_expired')}}
+end
+
+-- Gives a session a new digest and a fresh step-up. The old digest is unknown from now on.
+local function session_rotate(old, new, session, step_up, mac)
+    redis.call('RENAME', K.session(old), K.session(new))
+    redis.call('SREM', K.user_sessions(session.user), old)
+    redis.call('SADD', K.user_sessions(session.user), new)
+    redis.call('HSET', K.session(new), 'step_up', step_up, 'mac', mac)
+    session.step_up, session.mac = step_up, mac
+end
+
+-- Ends all sessions of a user except the one with this digest ('' for none), or only the one with this sid ('' for
+-- all). Writes session.ended for each. Returns how many.
+local function sessions_end(user, account, except, sid, source)
+    local ended = 0
+    for _, digest in ipairs(redis.call('SMEMBERS', K.user_sessions(user))) do
+        local found = digest ~= except and redis.call('HGET', K.session(digest), 'sid')
+        if found and (sid == '' or found == sid) then
+            session_forget(digest, user)
+            audit(account, 'session.ended', user, source)
+            ended = ended + 1
+        end
+    end
+    return ended
 end
 
 local function limits_from(first)
@@ -641,6 +671,86 @@ end
 local function user_guard(user)
     local g = user and redis.call('HMGET', K.user(user), 'forgiven', 'locked') or {false, false}
     return {forgiven = tonumber(g[1] or '0'), locked = g[2] and true or false}
+end
+
+-- Checks a proof: password and code were right for a live session. No limit may have been reached since the attempt
+-- began, and the code's step must be unused. Returns the session, with the counters of the attempt; otherwise nil and
+-- the script's reply: 'not_found' (the session is over), 'suspended' (its account is), 'refused' and seconds to wait (0:
+-- the user is locked), 'conflict' and the last step used.
+local function proof_check(digest, step, counter_list, limits, now)
+    local session = session_read(digest, limits, now)
+    if not session then
+        return nil, {'not_found'}
+    end
+    if account_status(session.account) ~= 'active' then
+        return nil, {'suspended'}
+    end
+    local counters, guard = attempt_counters(counter_list), user_guard(session.user)
+    local wait_s = attempt_wait_s(counters, now, guard.forgiven)
+    if wait_s or guard.locked then
+        return nil, {'refused', wait_s or 0}
+    end
+    local taken = totp_step_taken(session.user, step)
+    if taken then
+        return nil, {'conflict', taken}
+    end
+    session.counters = counters
+    return session
+end
+
+-- Takes the step of a proof that was checked, and ends its attempt.
+local function proof_take(session, step, attempt)
+    redis.call('HSET', K.user(session.user), 'totp_step', step)
+    redis.call('HDEL', K.user(session.user), 'wrong_codes')
+    attempt_succeed(session.counters, attempt)
+end
+
+-- A new authenticator waits in user:<id>:new_totp until a code of it confirms it: {totp: the sealed secret; by: who may
+-- confirm it, the sid of a session or the digest of a recovery's ticket; code: the digest of the recovery code, if any;
+-- tries}. One at a time for each user: a later one replaces it.
+local NEW_TOTP_MS = 10 * 60 * 1000
+
+local function new_totp_forget(user)
+    local by = redis.call('HGET', K.user_new_totp(user), 'by')
+    if by then
+        redis.call('DEL', K.user_new_totp(user), K.recovery(by))
+    end
+end
+
+-- code: nil for a session's.
+local function new_totp_begin(user, totp, by, code)
+    new_totp_forget(user)
+    redis.call('HSET', K.user_new_totp(user), 'totp', totp, 'by', by, unpack(code and {'code', code} or {}))
+    redis.call('PEXPIRE', K.user_new_totp(user), NEW_TOTP_MS)
+end
+
+-- The digest of the user's recovery code among these (one per master key, as known_digest() takes them); nil if none is.
+local function recovery_code_find(user, digests)
+    for digest in digests:gmatch('[^,]+') do
+        if redis.call('SISMEMBER', K.user_recovery_codes(user), digest) == 1 then
+            return digest
+        end
+    end
+    return nil
+end
+
+-- What the user should know at a session's beginning and while it lasts: {the sign-in before it (0: none), its address,
+-- failed sign-ins since then, when guesses closed sign-in to unknown browsers, when a recovery code was used (0: not
+-- since this browser's last sign-in), {time, address, browser} of each new browser since then}. A session of an earlier
+-- version knows nothing of what was before it.
+local function notices(user, digest)
+    local s = redis.call('HMGET', K.session(digest), 'sid', 'since', 'failures', 'last_at', 'last_ip', 'attacked')
+    local u = redis.call('HMGET', K.user(user), 'failures', 'recovered')
+    local since, recovered = tonumber(s[2]) or math.huge, tonumber(u[2] or '0')
+    local found, browsers = redis.call('LRANGE', K.user_new_browsers(user), 0, -1), {}
+    for _, line in ipairs(found) do
+        local at, sid, ip, browser = line:match('^(%d+) (%S+) (%S*) (.*)$')
+        if at and sid ~= s[1] and tonumber(at) > since then
+            browsers[#browsers + 1] = {tonumber(at), ip, browser}
+        end
+    end
+    return {tonumber(s[4] or '0'), s[5] or '', tonumber(u[1] or '0') - tonumber(s[3] or u[1] or '0'),
+            tonumber(s[6] or '0'), recovered > since and recovered or 0, browsers}
 end
 
 -- Clears everything counted against the user. Counters are named by keyed tags, so they cannot be found; noting the

@@ -2,27 +2,32 @@
 -- Takes a TOTP step and creates a session. Ends the session that the sign-in came with, and the oldest ones beyond 20.
 -- ARGV: prefix, user, TOTP step, digest, sid, attempt, its counters, digest of the browser's token ('' for none),
 --   digest of the session that it came with ('' for none), idle, absolute and step-up limit in ms, password and totp as
---   verified ('' and '': not compared), ip, request id, events to keep, start of the session, MAC
--- Returns: ok, session, then when sign-in was last closed to unknown browsers if not reported yet (else 0); refused,
---   seconds to wait: a limit was reached since the attempt began; refused, 0: the user is locked or disabled; not_found: no such
---   user, or password or TOTP secret changed since they were verified; conflict, the last step used: this step or a
---   later one was used, or the digest exists; suspended: the account is suspended or closed, and the code is used up
--- Events: session.created, session.ended
+--   verified ('' and '': not compared), ip, request id, events to keep, start of the session, MAC, name of the browser
+-- Returns: ok, session, then when sign-in was last closed to unknown browsers if not reported yet (else 0), notices;
+--   refused, seconds to wait: a limit was reached since the attempt began; refused, 0: the user is locked or disabled;
+--   not_found: no such user, or password or TOTP secret changed since they were verified; conflict, the last step used:
+--   this step or a later one was used, or the digest exists; suspended: the account is suspended or closed, and the
+--   code is used up
+-- Events: session.created, session.ended, browser.new (not for the first one)
 
 local SESSIONS_MAX = 20
 local BROWSERS_MAX = 20
 local BROWSER_MS = 365 * 24 * 60 * 60 * 1000
+-- New browsers that notices tell.
+local NEW_BROWSERS_MAX = 5
+local NEW_BROWSER_MS = 30 * 24 * 60 * 60 * 1000
 
 local user, step, digest = ARGV[2], ARGV[3], ARGV[4]
 local limits, now = limits_from(10), now_ms()
 local created = node_time(ARGV[18], now)
 local counters, guard = attempt_counters(ARGV[7]), user_guard(user)
-local known = redis.call('HMGET', K.user(user), 'account', 'password', 'totp', 'attacked', 'disabled')
+local known = redis.call('HMGET', K.user(user), 'account', 'password', 'totp', 'attacked', 'last_sign_in_at',
+                         'last_sign_in_ip', 'failures', 'failures_seen', 'disabled')
 if not known[1] or (ARGV[13] ~= '' and (known[2] ~= ARGV[13] or known[3] ~= ARGV[14])) then
     return {'not_found'}
 end
 local wait_s = attempt_wait_s(counters, now, guard.forgiven)
-if wait_s or guard.locked or known[5] then
+if wait_s or guard.locked or known[9] then
     return {'refused', wait_s or 0}
 end
 local taken = totp_step_taken(user, step)
@@ -67,9 +72,19 @@ if redis.call('PTTL', sessions) < limits[2] then
     redis.call('PEXPIRE', sessions, limits[2])
 end
 
+local source = {user, ARGV[15], ARGV[16], ARGV[17]}
+audit(known[1], 'session.created', user, source)
+
 -- The browser is known from now on. The least recently used one makes room.
+local browsers = K.user_browsers(user)
+local seen = ARGV[8] ~= '' and redis.call('ZSCORE', browsers, ARGV[8])
+if ARGV[8] ~= '' and not seen and exists(browsers) then
+    audit(known[1], 'browser.new', user, source, {data = {browser = ARGV[20]}})
+    redis.call('LPUSH', K.user_new_browsers(user), string.format('%.0f %s %s %s', now, ARGV[5], ARGV[15], ARGV[20]))
+    redis.call('LTRIM', K.user_new_browsers(user), 0, NEW_BROWSERS_MAX - 1)
+    redis.call('PEXPIRE', K.user_new_browsers(user), NEW_BROWSER_MS)
+end
 if ARGV[8] ~= '' then
-    local browsers = K.user_browsers(user)
     redis.call('ZADD', browsers, now, ARGV[8])
     redis.call('ZREMRANGEBYSCORE', browsers, '-inf', now - BROWSER_MS)
     redis.call('ZREMRANGEBYRANK', browsers, 0, -1 - BROWSERS_MAX)
@@ -80,9 +95,11 @@ local ends = created + limits[2]
 local session = {sid = ARGV[5], user = user, account = known[1], created = created, expires = ends, ends = ends,
                  step_up = 0, mac = ARGV[19]}
 redis.call('HSET', K.session(digest), 'sid', session.sid, 'user', user, 'account', known[1], 'created', created,
-           'expires', ends, 'mac', session.mac)
+           'expires', ends, 'mac', session.mac, 'ip', ARGV[15], 'browser', ARGV[20], 'since', seen or known[5] or now,
+           'last_at', known[5] or 0, 'last_ip', known[6] or '', 'failures', known[8] or 0, 'attacked', known[4] or 0)
 session_touch(digest, session, limits, now)
-audit(known[1], 'session.created', user, {user, ARGV[15], ARGV[16], ARGV[17]})
+redis.call('HSET', K.user(user), 'last_sign_in_at', now, 'last_sign_in_ip', ARGV[15], 'failures_seen', known[7] or 0)
 local reply = session_reply(session, limits, now)
 reply[#reply + 1] = tonumber(known[4] or '0')
+reply[#reply + 1] = notices(user, digest)
 return reply

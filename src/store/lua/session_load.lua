@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- A live session. Notes its use, but rarely enough that most calls only read.
--- ARGV: prefix, digest, idle, absolute and step-up limit in ms
+-- A live session. Notes its use, and from where, but rarely enough that most calls only read.
+-- ARGV: prefix, digest, idle, absolute and step-up limit in ms, address ('' if a gateway asks)
 -- Returns: ok, session; not_found: unknown or over; suspended: its account is suspended or closed
 
 local SEEN_STEP_MS = 10000
@@ -15,5 +15,8 @@ if account_status(session.account) ~= 'active' then
 end
 if now - session.seen >= math.min(SEEN_STEP_MS, limits[1] / 10) then
     session_touch(digest, session, limits, now)
+    if ARGV[6] ~= '' then
+        redis.call('HSET', K.session(digest), 'ip', ARGV[6])
+    end
 end
 return session_reply(session, limits, now)

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Replaces a user's password, TOTP secret or both, ends all sessions, forgets all known browsers, unlocks the user and
--- clears everything counted against them. The last TOTP step is cleared only together with its secret; otherwise a code
--- could be used twice, the second time with the new password.
+-- Replaces a user's password, TOTP secret or both, ends all sessions and recovery codes, forgets all known browsers,
+-- unlocks the user and clears everything counted against them. The last TOTP step is cleared only together with its
+-- secret; otherwise a code could be used twice, the second time with the new password.
 -- ARGV: prefix, user, password ('' keeps it), totp ('' keeps it), actor, ip, request id, events to keep
 -- Returns: ok; not_found
 -- Events: user.password_reset, user.totp_reset, user.unlocked
@@ -23,7 +23,8 @@ end
 for _, digest in ipairs(redis.call('SMEMBERS', K.user_sessions(user))) do
     redis.call('DEL', K.session(digest))
 end
-redis.call('DEL', K.user_sessions(user), K.user_browsers(user))
+redis.call('DEL', K.user_sessions(user), K.user_browsers(user), K.user_recovery_codes(user))
+new_totp_forget(user)
 if user_guard(user).locked then
     audit(account, 'user.unlocked', user, source_from(5))
 end

@@ -154,6 +154,7 @@ static void run_pending(struct pending p)
                      &(struct login_begin){.user = user,
                                            .browser_is_known = world.browser_known,
                                            .is_locked = world.user_locked,
+                                           .recovery_code_fits = world.recovery_code_fits,
                                            .retry_after_s = 30});
         break;
     case PENDING_FAILED:
@@ -164,6 +165,7 @@ static void run_pending(struct pending p)
         break;
     case PENDING_CREATE:
         world.session.retry_after_s = world.retry_after_s;
+        world.session.notices = &world.notices;
         p.fn.session(p.arg, p.result, &world.session);
         break;
     case PENDING_BODY:
@@ -546,11 +548,12 @@ void key_store_revoke(struct store *store, const struct key_view *view, const st
 /* Sessions and passwords */
 
 void session_store_load(struct store *store, const uint8_t token_digest[32], const struct session_limits *limits,
-                        session_found *done, void *arg)
+                        struct text ip, session_found *done, void *arg)
 {
     (void)store;
     (void)token_digest;
     (void)limits;
+    snprintf(world.client_ip, sizeof world.client_ip, "%.*s", TEXT_ARG(ip));
     queue_add((struct pending){PENDING_SESSION, {.session = done}, .arg = arg, .result = world.session_result});
 }
 
@@ -566,10 +569,12 @@ static void note_attempt(const struct login_attempt *attempt)
 }
 
 void session_store_begin_login(struct store *store, struct text email, const struct login_attempt *attempt,
-                               const struct login_browser *browser, login_begun *done, void *arg)
+                               const struct login_browser *browser, const struct token_digests *recovery_code,
+                               login_begun *done, void *arg)
 {
     (void)store;
     (void)email;
+    world.had_recovery_code = recovery_code != NULL;
     note_attempt(attempt);
     snprintf(world.browser_digest, sizeof world.browser_digest, "%.*s", TEXT_ARG(browser->digest));
     count_attempt(done, arg);
@@ -590,18 +595,6 @@ bool password_hash_generation(struct keyring *keyring, const char *hash, size_t 
     (void)hash;
     *ret_generation = 0;
     return true;
-}
-
-void password_rehash(struct password_pool *pool, const struct password_turn *turn, struct text password,
-                     struct text user, password_rehashed *done, void *arg)
-{
-    (void)pool;
-    (void)turn;
-    (void)password;
-    (void)user;
-    (void)done;
-    (void)arg;
-    cr_assert_fail("no master key has retired");
 }
 
 void seal_store_put_user(struct store *store, const struct user_record *was, const struct user_record *is,
@@ -655,24 +648,26 @@ void session_store_create(struct store *store, const struct session_start *start
     cr_assert(start->sid[0] && start->totp_step > 0 && start->verified);
     note_attempt(&start->attempt);
     snprintf(world.browser_digest, sizeof world.browser_digest, "%.*s", TEXT_ARG(start->browser_digest));
+    snprintf(world.browser, sizeof world.browser, "%s", start->browser);
     world.presented = start->presented_digest != NULL;
+    world_create_later(done, arg);
+}
+
+void world_create_later(session_found *done, void *arg)
+{
     world.creations++;
     queue_add((struct pending){PENDING_CREATE, {.session = done}, .arg = arg, .result = world.create_result});
 }
 
-void session_store_step_up(struct store *store, const struct session_record *session, const uint8_t old_digest[32],
-                           const uint8_t new_digest[32], int64_t totp_step, const struct login_attempt *attempt,
-                           const struct session_limits *limits, const struct audit_source *source, session_found *done,
-                           void *arg)
+void session_store_step_up(struct store *store, const struct session_proof *proof, const uint8_t new_digest[32],
+                           const struct audit_source *source, session_found *done, void *arg)
 {
     (void)store;
-    (void)limits;
     (void)source;
-    note_attempt(attempt);
-    cr_assert(id_equal(&session->user.id, &world.session.user.id));
-    cr_assert(totp_step > 0 && memcmp(old_digest, new_digest, 32) != 0);
-    world.creations++;
-    queue_add((struct pending){PENDING_CREATE, {.session = done}, .arg = arg, .result = world.create_result});
+    note_attempt(&proof->attempt);
+    cr_assert(id_equal(&proof->session->user.id, &world.session.user.id));
+    cr_assert(proof->totp_step > 0 && memcmp(proof->digest, new_digest, 32) != 0);
+    world_create_later(done, arg);
 }
 
 void session_store_fail_login(struct store *store, const struct id *user, const struct login_attempt *attempt,

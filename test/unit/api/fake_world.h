@@ -6,6 +6,7 @@
 #include "api/service.h"
 #include "http/response.h"
 #include "store/device_store.h"
+#include "store/factor_store.h"
 
 /* A cookie of the right form; world.session_result says whether it is a session. */
 #define SESSION_COOKIE "Cookie: __Host-session=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"
@@ -28,6 +29,13 @@ struct world {
     bool checks_at_once;
     bool has_client_certificate;
     struct session_record session;
+    struct session_notices notices;
+    struct session_row sessions[2];
+    size_t session_count;
+    struct waiting_totp waiting;
+    enum store_result totp_begin_result, waiting_result, confirm_result, recovery_result, codes_result, stop_result,
+        list_result;
+    bool recovery_code_fits, rehash_fails;
     enum store_result session_result, insert_result, revoke_result, attempt_result, create_result, end_result,
         fail_result;
     bool browser_known, user_locked;
@@ -44,6 +52,11 @@ struct world {
     bool delivered;
 
     /* What the fakes saw. */
+    unsigned rehashes, password_changes, totp_begins, confirms, recoveries;
+    bool had_recovery_code, confirmed_by_session, keeps_session;
+    char stopped[ID_TEXT_BYTES];
+    char client_ip[64]; /* given with the last session that was loaded */
+    char browser[BROWSER_NAME_BYTES];
     unsigned refusals[USAGE_REASONS];
     struct usage_refusal refusal; /* of the first */
     unsigned uses, inserts, discards, revokes, proofs, failures, creations, begins, polls, visits;
@@ -68,7 +81,8 @@ extern struct world world;
 void world_begin(void);
 void world_end(void);
 
-/* For fakes of changes. */
+/* For fakes of changes. world_create_later() completes like a session that was created. */
+void world_create_later(session_found *done, void *arg);
 void world_expect_credential(const struct audit_source *source, bool by_key);
 
 /* Queues a completion behind those that were begun before. */

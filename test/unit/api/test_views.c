@@ -165,28 +165,73 @@ static struct session_record make_session(void)
 #define LOGIN_MEMBERS                                                                                             \
     "\"user\":{\"id\":\"" USER_ID "\",\"email\":\"a@b.test\",\"role\":\"responder\",\"account_id\":\"" ACCOUNT_ID \
     "\",\"account_name\":\"North\"},\"csrf_token\":\"csrf\",\"expires_at\":\"1970-01-01T00:00:05.000Z\","         \
-    "\"idle_expires_at\":\"1970-01-01T00:00:03.000Z\""
+    "\"idle_expires_at\":\"1970-01-01T00:00:03.000Z\",\"password_change_required\":false,"                        \
+    "\"notices\":{\"last_sign_in_at\":null,\"last_sign_in_ip\":null,\"failed_sign_ins\":0,\"new_browsers\":[],"   \
+    "\"recovery_used_at\":null,\"attacked_at\":null}"
 
 Test(views, login_and_session)
 {
+    static const struct session_notices NOTHING = {0};
     struct session_record session = make_session();
+    const struct session_answer about = {&session, &NOTHING, TEXT("csrf"), 3000};
     struct answer answer;
 
-    view_login(answer_begin(&answer), &session, TEXT("csrf"), 3000);
+    view_login(answer_begin(&answer), &about);
     expect(&answer, "{" LOGIN_MEMBERS ",\"attacked_at\":null}");
     session.attacked_ms = 1000;
-    view_login(answer_begin(&answer), &session, TEXT("csrf"), 3000);
+    view_login(answer_begin(&answer), &about);
     expect(&answer, "{" LOGIN_MEMBERS ",\"attacked_at\":\"1970-01-01T00:00:01.000Z\"}");
-    view_session(answer_begin(&answer), &session, TEXT("csrf"), 3000);
+    view_session(answer_begin(&answer), &about);
     expect(&answer, "{" LOGIN_MEMBERS ",\"step_up_expires_at\":null}");
     session.step_up_expires_ms = 4000;
-    view_session(answer_begin(&answer), &session, TEXT("csrf"), 3000);
+    view_session(answer_begin(&answer), &about);
     expect(&answer, "{" LOGIN_MEMBERS ",\"step_up_expires_at\":\"1970-01-01T00:00:04.000Z\"}");
     session.expires_ms = 2000;
-    view_login(answer_begin(&answer), &session, TEXT("csrf"), 3000);
+    view_login(answer_begin(&answer), &about);
     cr_expect(strstr(answer.out.ptr, "\"idle_expires_at\":\"1970-01-01T00:00:02.000Z\""), "never after its end");
     view_step_up(answer_begin(&answer), &session);
     expect(&answer, "{\"step_up_expires_at\":\"1970-01-01T00:00:04.000Z\"}");
+}
+
+Test(views, notices)
+{
+    struct session_record session = make_session();
+    const struct session_notices notices = {
+        .last_sign_in_ms = 1000,
+        .last_sign_in_ip = "192.0.2.1",
+        .failed_sign_ins = 3,
+        .attacked_ms = 2000,
+        .recovered_ms = 3000,
+        .browser_count = 1,
+        .browsers = {{.at_ms = 4000, .ip = "192.0.2.2", .name = "Firefox on Windows"}},
+    };
+    struct answer answer;
+
+    session.password_expired = true;
+    view_login(answer_begin(&answer), &(struct session_answer){&session, &notices, TEXT("csrf"), 3000});
+    cr_expect(
+        strstr(answer.out.ptr,
+               "\"password_change_required\":true,\"notices\":{\"last_sign_in_at\":\"1970-01-01T00:00:01.000Z\","
+               "\"last_sign_in_ip\":\"192.0.2.1\",\"failed_sign_ins\":3,\"new_browsers\":[{\"browser\":"
+               "\"Firefox on Windows\",\"ip\":\"192.0.2.2\",\"signed_in_at\":\"1970-01-01T00:00:04.000Z\"}],"
+               "\"recovery_used_at\":\"1970-01-01T00:00:03.000Z\",\"attacked_at\":\"1970-01-01T00:00:02.000Z\"}"));
+}
+
+Test(views, sessions)
+{
+    static const struct session_row ROWS[] = {
+        {.sid = "here", .created_ms = 1000, .seen_ms = 2000, .ip = "192.0.2.1", .browser = "Firefox on Linux"},
+        {.sid = "there", .created_ms = 3000, .seen_ms = 4000},
+    };
+    struct answer answer;
+
+    view_sessions(answer_begin(&answer), ROWS, 2, "here");
+    expect(&answer,
+           "{\"data\":[{\"id\":\"sess_here\",\"created_at\":\"1970-01-01T00:00:01.000Z\",\"last_seen_at\":"
+           "\"1970-01-01T00:00:02.000Z\",\"ip\":\"192.0.2.1\",\"browser\":\"Firefox on Linux\",\"current\":true},"
+           "{\"id\":\"sess_there\",\"created_at\":\"1970-01-01T00:00:03.000Z\",\"last_seen_at\":"
+           "\"1970-01-01T00:00:04.000Z\",\"ip\":null,\"browser\":\"Unknown browser\",\"current\":false}],"
+           "\"has_more\":false}");
 }
 
 Test(views, events)

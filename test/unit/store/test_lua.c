@@ -772,7 +772,7 @@ Test(lua, user_find_and_list)
 
 #define CREATE(digest, step)                                                                                          \
     "@session_create usr_U " step " " digest " sid1 a pair:p,network:n,email:e, b1 '' 1800000 43200000 300000 '' '' " \
-    "192.0.2.1 req_1 100 $now mac"
+    "192.0.2.1 req_1 100 $now mac Firefox"
 #define LIMITS " 1800000 43200000 300000"
 
 Test(lua, user_reset)
@@ -792,17 +792,17 @@ Test(lua, user_reset)
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.totp_reset *)))"});
 }
 
-#define BEGIN_AS(email, attempt, counters) "@login_begin email " email " " attempt " " counters " '' ''"
+#define BEGIN_AS(email, attempt, counters) "@login_begin email " email " " attempt " " counters " '' '' ''"
 #define FAIL(user, counters) "@login_fail " user " a " counters " 0 192.0.2.1 req_1 100 ''"
 
 Test(lua, login_begin_knows_users_by_email_and_id)
 {
     STEPS(ACCOUNT, USER,
           {BEGIN_AS("a@b.test", "a1", "pair:p,network:n,"),
-           "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed) 0 0)"},
-          {BEGIN_AS("x@b.test", "a2", "pair:q,network:n,"), "(ok nil 0 0)"},
-          {"@login_begin user usr_U a3 user:u, '' ''", "(ok (usr_U *) 0 0)"},
-          {"@login_begin user usr_X a4 user:v, '' ''", "(ok nil 0 0)"},
+           "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed) 0 0 0)"},
+          {BEGIN_AS("x@b.test", "a2", "pair:q,network:n,"), "(ok nil 0 0 0)"},
+          {"@login_begin user usr_U a3 user:u, '' '' ''", "(ok (usr_U *) 0 0 0)"},
+          {"@login_begin user usr_X a4 user:v, '' '' ''", "(ok nil 0 0 0)"},
           /* Reserved, and not counted. */
           {"ZCARD t:throttle:n:under_way", "2"}, {"PTTL t:throttle:n:under_way", "~60000"},
           {"EXISTS t:throttle:p t:throttle:n", "0"});
@@ -814,20 +814,20 @@ Test(lua, attempts_that_a_node_left_behind_end_by_themselves)
           {"ZADD t:throttle:p:under_way $now+60000 6 $now+60000 7 $now+60000 8 $now+60000 9 $now+60000 10", "5"},
           {BEGIN_AS("x", "a1", "pair:p,"), "(refused 1 nil)"},
           {"ZADD t:throttle:p:under_way XX CH $now-1 1 $now-1 2", "2"},
-          {BEGIN_AS("x", "a1", "pair:p,"), "(ok nil 0 0)"}, {"ZCARD t:throttle:p:under_way", "9"},
+          {BEGIN_AS("x", "a1", "pair:p,"), "(ok nil 0 0 0)"}, {"ZCARD t:throttle:p:under_way", "9"},
           {"@login_give_back a1 pair:p,", "(ok)"}, {"ZCARD t:throttle:p:under_way", "8"});
 }
 
 Test(lua, after_five_failures_from_a_network_an_email_waits_there)
 {
     STEPS({FAIL("''", "pair:p,"), "(ok 0 0)"}, {FAIL("''", "pair:p,"), "(ok 0 0)"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
-          {FAIL("''", "pair:p,"), "(ok 0 0)"}, {BEGIN_AS("x", "a1", "pair:p,"), "(ok nil 0 0)"},
+          {FAIL("''", "pair:p,"), "(ok 0 0)"}, {BEGIN_AS("x", "a1", "pair:p,"), "(ok nil 0 0 0)"},
           {FAIL("''", "pair:p,"), "(ok 0 0)"}, {BEGIN_AS("x", "a1", "pair:p,network:o,"), "(refused 30 nil)"},
-          {BEGIN_AS("x", "a1", "pair:q,network:o,"), "(ok nil 0 0)"},
+          {BEGIN_AS("x", "a1", "pair:q,network:o,"), "(ok nil 0 0 0)"},
           /* Attempts that end beyond the limit are neither reported nor counted. */
           {FAIL("''", "pair:p,network:n,"), "(refused 30)"}, {"HGET t:throttle:p n", "5"}, {"EXISTS t:throttle:n", "0"},
           /* The wait is over: one attempt, then twice as long. */
-          {"HSET t:throttle:p until $now-1", "0"}, {BEGIN_AS("x", "a2", "pair:p,"), "(ok nil 0 0)"},
+          {"HSET t:throttle:p until $now-1", "0"}, {BEGIN_AS("x", "a2", "pair:p,"), "(ok nil 0 0 0)"},
           {FAIL("''", "pair:p,"), "(ok 0 0)"}, {BEGIN_AS("x", "a2", "pair:p,"), "(refused 60 nil)"},
           {"HSET t:throttle:p until $now-1", "0"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
           {BEGIN_AS("x", "a2", "pair:p,"), "(refused 120 nil)"},
@@ -859,37 +859,38 @@ static void fail_times(unsigned times, const char *counters)
 Test(lua, networks_have_twenty_failures_and_wide_ones_sixty)
 {
     fail_times(19, "network:n,wide:w,");
-    STEPS({BEGIN_AS("x", "a", "network:n,wide:w,"), "(ok nil 0 0)"});
+    STEPS({BEGIN_AS("x", "a", "network:n,wide:w,"), "(ok nil 0 0 0)"});
     fail_times(1, "network:n,wide:w,");
     STEPS({BEGIN_AS("x", "a", "network:n,wide:w,"), "(refused 30 nil)"},
-          {BEGIN_AS("x", "a", "network:m,wide:w,"), "(ok nil 0 0)"});
+          {BEGIN_AS("x", "a", "network:m,wide:w,"), "(ok nil 0 0 0)"});
     fail_times(20, "network:m,wide:w,");
     fail_times(19, "network:o,wide:w,");
-    STEPS({BEGIN_AS("x", "a", "network:p,wide:w,"), "(ok nil 0 0)"});
+    STEPS({BEGIN_AS("x", "a", "network:p,wide:w,"), "(ok nil 0 0 0)"});
     fail_times(1, "network:o,wide:w,");
     STEPS({BEGIN_AS("x", "a", "network:p,wide:w,"), "(refused 30 nil)"});
 }
 
-#define FROM_BROWSER(digest) "@login_begin email a@b.test a9 pair:new,email:e, browser:b, " digest
+#define FROM_BROWSER(digest) "@login_begin email a@b.test a9 pair:new,email:e, browser:b, " digest " ''"
 
 /* Thirty failures within an hour, from anywhere: for the rest of the hour, only known browsers get in. */
 Test(lua, an_email_under_attack_is_closed_to_unknown_browsers)
 {
-    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (*) 0)"}, {"ZCARD t:user:usr_U:browsers", "1"});
+    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (*) 0 (*))"}, {"ZCARD t:user:usr_U:browsers", "1"});
     fail_times(29, "email:e,");
-    STEPS({FAIL("usr_U", "email:e,"), "(ok 1 0)"}, {FAIL("usr_U", "email:e,"), "(refused 36*)"},
-          {FROM_BROWSER("''"), "(refused 36* usr_U)"}, {FROM_BROWSER("b2"), "(refused 36* usr_U)"},
-          {FROM_BROWSER("b1"), "(ok (usr_U *) 1 0)"}, {"PTTL t:throttle:e", "~3600000"},
-          /* The owner is informed once. Strangers' failures stay counted. */
-          {"@session_create usr_U 8 s2 sid2 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac",
-           "(ok sid2 1* 1* 0 (*) 1*)"},
-          {"@session_create usr_U 9 s3 sid3 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac",
-           "(ok sid3 1* 1* 0 (*) 0)"},
-          {FROM_BROWSER("''"), "(refused 36* usr_U)"},
-          /* A known browser has a counter of its own. */
-          {FAIL("usr_U", "browser:b,"), "(ok 0 0)"}, {"HGET t:throttle:b n", "1"}, {"HGET t:throttle:e n", "30"},
-          {"HSET t:throttle:e until $now-1 first $now-3600000", "0"}, {FROM_BROWSER("''"), "(ok (usr_U *) 0 0)"},
-          {FAIL("usr_U", "email:e,"), "(ok 0 0)"}, {"HGET t:throttle:e n", "1"});
+    STEPS(
+        {FAIL("usr_U", "email:e,"), "(ok 1 0)"}, {FAIL("usr_U", "email:e,"), "(refused 36*)"},
+        {FROM_BROWSER("''"), "(refused 36* usr_U)"}, {FROM_BROWSER("b2"), "(refused 36* usr_U)"},
+        {FROM_BROWSER("b1"), "(ok (usr_U *) 1 0 0)"}, {"PTTL t:throttle:e", "~3600000"},
+        /* The owner is informed once. Strangers' failures stay counted. */
+        {"@session_create usr_U 8 s2 sid2 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac Firefox",
+         "(ok sid2 1* 1* 0 (*) 1* (*))"},
+        {"@session_create usr_U 9 s3 sid3 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac Firefox",
+         "(ok sid3 1* 1* 0 (*) 0 (*))"},
+        {FROM_BROWSER("''"), "(refused 36* usr_U)"},
+        /* A known browser has a counter of its own. */
+        {FAIL("usr_U", "browser:b,"), "(ok 0 0)"}, {"HGET t:throttle:b n", "1"}, {"HGET t:throttle:e n", "30"},
+        {"HSET t:throttle:e until $now-1 first $now-3600000", "0"}, {FROM_BROWSER("''"), "(ok (usr_U *) 0 0 0)"},
+        {FAIL("usr_U", "email:e,"), "(ok 0 0)"}, {"HGET t:throttle:e n", "1"});
 }
 
 Test(lua, twenty_browsers_are_known_and_the_longest_unused_goes)
@@ -913,10 +914,10 @@ Test(lua, unlocking_clears_what_is_counted)
     fail_times(5, "pair:p,email:e,");
     fail_times(25, "email:e,");
     STEPS({BEGIN_AS("a@b.test", "a1", "pair:p,email:e,"), "(refused * usr_U)"}, {"HSET t:user:usr_U locked 1", "1"},
-          {BEGIN_AS("a@b.test", "a1", "pair:o,"), "(ok (usr_U *) 0 1)"},
+          {BEGIN_AS("a@b.test", "a1", "pair:o,"), "(ok (usr_U *) 0 1 0)"},
           {"@user_unlock usr_U operator '' '' 100", "(ok)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.unlocked actor operator target usr_U *)))"},
-          {BEGIN_AS("a@b.test", "a1", "pair:p,email:e,"), "(ok (usr_U *) 0 0)"},
+          {BEGIN_AS("a@b.test", "a1", "pair:p,email:e,"), "(ok (usr_U *) 0 0 0)"},
           {FAIL("usr_U", "pair:p,email:e,"), "(ok 0 0)"}, {"HGET t:throttle:p n", "1"}, {"HGET t:throttle:e n", "1"});
 }
 
@@ -942,7 +943,8 @@ Test(lua, login_fail)
 Test(lua, session_create)
 {
     STEPS(ACCOUNT, {CREATE("s1", "7"), "(not_found)"}, USER, {"SADD t:user:usr_U:sessions stale", "1"},
-          {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac owner 0) (acct_A 1* 0 mac) 0)"},
+          {CREATE("s1", "7"),
+           "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac owner 0) (acct_A 1* 0 mac 0) 0 (0  0 0 0 ()))"},
           {"HMGET t:session:s1 sid user account step_up", "(sid1 usr_U acct_A nil)"}, {"PTTL t:session:s1", "~1800000"},
           {"SMEMBERS t:user:usr_U:sessions", "(s1)"}, {"PTTL t:user:usr_U:sessions", "~43200000"},
           {"HGET t:user:usr_U totp_step", "7"},
@@ -953,8 +955,9 @@ Test(lua, session_create)
           {"SCARD t:user:usr_U:sessions", "2"});
 }
 
-#define CREATE_AS(password, totp) \
-    "@session_create usr_U 7 s1 sid1 a pair:p, '' ''" LIMITS " " password " " totp " 192.0.2.1 req_1 100 $now mac"
+#define CREATE_AS(password, totp)                                                  \
+    "@session_create usr_U 7 s1 sid1 a pair:p, '' ''" LIMITS " " password " " totp \
+    " 192.0.2.1 req_1 100 $now mac Firefox"
 
 Test(lua, session_create_notices_a_reset)
 {
@@ -973,7 +976,7 @@ Test(lua, success_forgives_the_email_at_its_network_and_nothing_else)
 
 #define CREATE_FROM(digest, step, presented)                                        \
     "@session_create usr_U " step " " digest " sid1 a pair:p, '' " presented LIMITS \
-    " '' '' 192.0.2.1 req_1 100 $now mac"
+    " '' '' 192.0.2.1 req_1 100 $now mac Firefox"
 
 Test(lua, a_sign_in_ends_the_session_that_it_came_with)
 {
@@ -983,7 +986,7 @@ Test(lua, a_sign_in_ends_the_session_that_it_came_with)
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
            "((* (type session.created *)) (* (type session.ended actor usr_U target usr_U *)))"},
           /* Whoever it belongs to. */
-          {"@session_create usr_V 7 s3 sid1 a pair:p, '' s2" LIMITS " '' '' '' '' 100 $now mac", "(ok *)"},
+          {"@session_create usr_V 7 s3 sid1 a pair:p, '' s2" LIMITS " '' '' '' '' 100 $now mac Firefox", "(ok *)"},
           {"EXISTS t:session:s2 t:user:usr_U:sessions", "0"},
           /* A refused sign-in ends no session. */
           {CREATE_FROM("s4", "8", "s3"), "(conflict 8)"}, {"EXISTS t:session:s3", "1"});
@@ -1061,30 +1064,30 @@ Test(lua, a_suspended_account_changes_nothing)
 
 Test(lua, session_load)
 {
-    STEPS(
-        ACCOUNT, USER, {"@session_load s1" LIMITS, "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
-        {"@session_load s1" LIMITS, "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac owner 0) (acct_A 1* 0 mac))"},
-        /* Usually it only reads. */
-        {"HSET t:session:s1 seen $now-5000", "0"}, {"PEXPIRE t:session:s1 999999", "1"},
-        {"@session_load s1" LIMITS, "(ok *)"}, {"PTTL t:session:s1", "~999999"},
-        {"HSET t:session:s1 seen $now-10001", "0"}, {"@session_load s1" LIMITS, "(ok *)"},
-        {"PTTL t:session:s1", "~1800000"},
-        /* With a short idle limit, uses are noted more often, so that no session in use ends. */
-        {"HSET t:session:s1 seen $now-101", "0"}, {"@session_load s1 1000 43200000 300000", "(ok *)"},
-        {"PTTL t:session:s1", "~1000"});
+    STEPS(ACCOUNT, USER, {"@session_load s1" LIMITS " ''", "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
+          {"@session_load s1" LIMITS " ''",
+           "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac owner 0) (acct_A 1* 0 mac 0))"},
+          /* Usually it only reads. */
+          {"HSET t:session:s1 seen $now-5000", "0"}, {"PEXPIRE t:session:s1 999999", "1"},
+          {"@session_load s1" LIMITS " ''", "(ok *)"}, {"PTTL t:session:s1", "~999999"},
+          {"HSET t:session:s1 seen $now-10001", "0"}, {"@session_load s1" LIMITS " ''", "(ok *)"},
+          {"PTTL t:session:s1", "~1800000"},
+          /* With a short idle limit, uses are noted more often, so that no session in use ends. */
+          {"HSET t:session:s1 seen $now-101", "0"}, {"@session_load s1 1000 43200000 300000 ''", "(ok *)"},
+          {"PTTL t:session:s1", "~1000"});
 }
 
 Test(lua, sessions_end_by_idle_and_absolute_limit)
 {
     STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"HSET t:session:s1 seen $now-1800000", "0"},
-          {"@session_load s1" LIMITS, "(not_found)"}, {"EXISTS t:session:s1", "0"},
+          {"@session_load s1" LIMITS " ''", "(not_found)"}, {"EXISTS t:session:s1", "0"},
           {"SMEMBERS t:user:usr_U:sessions", "()"}, {CREATE("s2", "8"), "(ok *)"},
-          {"HSET t:session:s2 expires $now", "0"}, {"@session_load s2" LIMITS, "(not_found)"},
+          {"HSET t:session:s2 expires $now", "0"}, {"@session_load s2" LIMITS " ''", "(not_found)"},
           {CREATE("s3", "9"), "(ok *)"}, {"HSET t:session:s3 expires $now+60000 seen $now-20000", "0"},
-          {"@session_load s3" LIMITS, "(ok *)"}, {"PTTL t:session:s3", "~60000"},
+          {"@session_load s3" LIMITS " ''", "(ok *)"}, {"PTTL t:session:s3", "~60000"},
           /* A lowered limit applies to existing sessions too. */
-          {"HSET t:session:s3 created $now-7200000", "0"}, {"@session_load s3 1800000 7200000 1", "(not_found)"},
-          {CREATE("s4", "10"), "(ok *)"}, {"DEL t:user:usr_U", "1"}, {"@session_load s4" LIMITS, "(not_found)"},
+          {"HSET t:session:s3 created $now-7200000", "0"}, {"@session_load s3 1800000 7200000 1 ''", "(not_found)"},
+          {CREATE("s4", "10"), "(ok *)"}, {"DEL t:user:usr_U", "1"}, {"@session_load s4" LIMITS " ''", "(not_found)"},
           {"EXISTS t:session:s4", "0"});
 }
 
@@ -1099,21 +1102,21 @@ Test(lua, session_step_up)
           {"HSET t:throttle:u n 19 first $now until $now+9000", "3"}, {STEP_UP("s1", "s2", "8"), "(refused 9)"},
           {"HSET t:throttle:u until 0", "0"}, {"HSET t:user:usr_U locked 1", "1"},
           {STEP_UP("s1", "s2", "8"), "(refused 0)"}, {"HDEL t:user:usr_U locked", "1"},
-          {STEP_UP("s1", "s2", "8"), "(ok sid1 1* 1* 1* (usr_U *))"}, {"@session_load s1" LIMITS, "(not_found)"},
-          {"@session_load s2" LIMITS, "(ok sid1 1* 1* 1* (usr_U *))"}, {"SMEMBERS t:user:usr_U:sessions", "(s2)"},
+          {STEP_UP("s1", "s2", "8"), "(ok sid1 1* 1* 1* (usr_U *))"}, {"@session_load s1" LIMITS " ''", "(not_found)"},
+          {"@session_load s2" LIMITS " ''", "(ok sid1 1* 1* 1* (usr_U *))"}, {"SMEMBERS t:user:usr_U:sessions", "(s2)"},
           {"HGET t:user:usr_U totp_step", "8"}, {"EXISTS t:throttle:s", "0"}, {"HGET t:throttle:u n", "19"},
           {"PTTL t:session:s2", "~1800000"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type session.step_up actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
-          {"HSET t:session:s2 step_up $now-300000", "0"}, {"@session_load s2" LIMITS, "(ok sid1 1* 1* 0 (*))"});
+          {"HSET t:session:s2 step_up $now-300000", "0"}, {"@session_load s2" LIMITS " ''", "(ok sid1 1* 1* 0 (*))"});
 }
 
 /* The MAC binds the times that the node gave, unless its clock is wrong. */
 Test(lua, a_session_begins_when_its_node_says)
 {
     STEPS(ACCOUNT, USER,
-          {"@session_create usr_U 7 s1 sid1 a pair:p, '' ''" LIMITS " '' '' '' '' 100 $now+20000 mac", "-*"},
-          {"@session_create usr_U 7 s1 sid1 a pair:p, '' ''" LIMITS " '' '' '' '' 100 $now-20000 mac", "-*"},
+          {"@session_create usr_U 7 s1 sid1 a pair:p, '' ''" LIMITS " '' '' '' '' 100 $now+20000 mac Firefox", "-*"},
+          {"@session_create usr_U 7 s1 sid1 a pair:p, '' ''" LIMITS " '' '' '' '' 100 $now-20000 mac Firefox", "-*"},
           {"EXISTS t:session:s1", "0"}, {"HGET t:user:usr_U totp_step", "nil"}, {CREATE("s1", "7"), "(ok *)"},
           {"@session_step_up s1 s2 8 a session:s,user:u," LIMITS " '' '' 100 $now+20000 mac2", "-*"},
           {"HMGET t:session:s1 step_up mac", "(nil mac)"},
@@ -1133,22 +1136,196 @@ Test(lua, session_end)
 Test(lua, session_list)
 {
     STEPS(ACCOUNT, USER, {"@session_list usr_U usr_X", "(ok)"}, {CREATE("s1", "7"), "(ok *)"},
-          {"@session_list usr_U", "(ok (sid1 usr_U * acct_A * * 0 *))"}, {"@session_list", "(ok)"},
-          {"SADD t:user:usr_U:sessions gone", "1"}, {"@session_list usr_U", "(ok (sid1 usr_U * acct_A * * 0 *))"});
+          {"@session_list usr_U", "(ok (sid1 usr_U * acct_A * * 0 * 192.0.2.1 Firefox))"}, {"@session_list", "(ok)"},
+          {"SADD t:user:usr_U:sessions gone", "1"},
+          {"@session_list usr_U", "(ok (sid1 usr_U * acct_A * * 0 * 192.0.2.1 Firefox))"});
 }
 
 Test(lua, session_stop)
 {
-    STEPS(ACCOUNT, USER, {"@session_stop usr_X '' operator '' '' 100", "(not_found)"},
-          {"@session_stop usr_U '' operator '' '' 100", "(ok 0)"},
-          {"@session_stop usr_U sid1 operator '' '' 100", "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
+    STEPS(ACCOUNT, USER, {"@session_stop usr_X '' '' operator '' '' 100 ''", "(not_found)"},
+          {"@session_stop usr_U '' '' operator '' '' 100 ''", "(ok 0)"},
+          {"@session_stop usr_U sid1 '' operator '' '' 100 ''", "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
           {CREATE("s2", "8"), "(ok *)"}, {"HSET t:session:s2 sid other", "0"},
-          {"@session_stop usr_U nobody operator '' '' 100", "(not_found)"}, {"EXISTS t:session:s1 t:session:s2", "2"},
-          {"@session_stop usr_U other operator '' '' 100", "(ok 1)"}, {"EXISTS t:session:s1 t:session:s2", "1"},
-          {"SMEMBERS t:user:usr_U:sessions", "(s1)"},
+          {"@session_stop usr_U nobody '' operator '' '' 100 ''", "(not_found)"},
+          {"EXISTS t:session:s1 t:session:s2", "2"}, {"@session_stop usr_U other '' operator '' '' 100 ''", "(ok 1)"},
+          {"EXISTS t:session:s1 t:session:s2", "1"}, {"SMEMBERS t:user:usr_U:sessions", "(s1)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type session.ended actor operator target usr_U ip  request_id )))"},
-          {"@session_stop usr_U '' operator '' '' 100", "(ok 1)"}, {"EXISTS t:session:s1 t:user:usr_U:sessions", "0"});
+          {"@session_stop usr_U '' '' operator '' '' 100 ''", "(ok 1)"},
+          {"EXISTS t:session:s1 t:user:usr_U:sessions", "0"});
+}
+
+#define BY_OWN(digest) "usr_U 192.0.2.1 req_1 100 session+" digest "+1800000+43200000+0+auditor"
+
+Test(lua, session_stop_by_its_user)
+{
+    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {CREATE("s2", "8"), "(ok *)"}, {CREATE("s3", "9"), "(ok *)"},
+          {"@session_stop usr_U '' s2 " BY_OWN("s4"), "(actor_unknown)"}, {"SCARD t:user:usr_U:sessions", "3"},
+          {"@session_stop usr_U '' s2 " BY_OWN("s2"), "(ok 2)"}, {"SMEMBERS t:user:usr_U:sessions", "(s2)"},
+          {"@session_stop usr_U '' s2 " BY_OWN("s2"), "(ok 0)"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+           "((* (type session.ended actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
+          /* Whoever was signed out ends nothing any more. */
+          {"@session_stop usr_U '' '' " BY_OWN("s1"), "(actor_unknown)"}, {"EXISTS t:session:s2", "1"});
+}
+
+Test(lua, a_session_remembers_from_where_it_was_used)
+{
+    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"HMGET t:session:s1 ip browser", "(192.0.2.1 Firefox)"},
+          {"@session_load s1" LIMITS " 192.0.2.9", "(ok *)"}, {"HGET t:session:s1 ip", "192.0.2.1"},
+          {"HSET t:session:s1 seen $now-10001", "0"}, {"@session_load s1" LIMITS " 192.0.2.9", "(ok *)"},
+          {"HGET t:session:s1 ip", "192.0.2.9"}, {"HSET t:session:s1 seen $now-10001", "0"},
+          /* A gateway's check says nothing about the browser. */
+          {"@session_load s1" LIMITS " ''", "(ok *)"}, {"HGET t:session:s1 ip", "192.0.2.9"});
+}
+
+#define CREATE_BY(digest, sid, step, browser)                                                                         \
+    "@session_create usr_U " step " " digest " " sid " a pair:p, " browser " ''" LIMITS " '' '' 192.0.2.1 req_1 100 " \
+    "$now mac Firefox"
+
+/* The first browser of a user is no news. */
+Test(lua, new_browsers_are_told_to_the_others)
+{
+    STEPS(ACCOUNT, USER, {CREATE_BY("s1", "sid1", "7", "b1"), "(ok * (0  0 0 0 ()))"},
+          {"EXISTS t:user:usr_U:new_browsers", "0"}, {"ZADD t:user:usr_U:browsers XX CH $now-60000 b1", "1"},
+          {"HSET t:session:s1 since $now-60000", "0"},
+          {CREATE_BY("s2", "sid2", "8", "b2"), "(ok * (1* 192.0.2.1 0 0 0 ()))"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+           "((* (type browser.new actor usr_U target usr_U ip 192.0.2.1 request_id req_1 data:browser Firefox)))"},
+          /* To a session that was open, and to the next one from a browser that was known. */
+          {"@session_notices usr_U s1", "(ok (0  0 0 0 ((1* 192.0.2.1 Firefox))))"},
+          {"@session_notices usr_U s2", "(ok (1* 192.0.2.1 0 0 0 ()))"},
+          {CREATE_BY("s3", "sid3", "9", "b1"), "(ok * (1* 192.0.2.1 0 0 0 ((1* 192.0.2.1 Firefox))))"},
+          {CREATE_BY("s4", "sid4", "10", "b1"), "(ok * (1* 192.0.2.1 0 0 0 ()))"},
+          /* Known again is not new. */
+          {CREATE_BY("s5", "sid5", "11", "b2"), "(ok * (1* 192.0.2.1 0 0 0 ()))"},
+          {"LLEN t:user:usr_U:new_browsers", "1"});
+}
+
+Test(lua, notices_count_failed_sign_ins_since_the_last)
+{
+    STEPS(ACCOUNT, USER, {FAIL("usr_U", "pair:p,"), "(ok 0 0)"}, {CREATE("s1", "7"), "(ok * (0  1 0 0 ()))"},
+          {FAIL("usr_U", "pair:q,"), "(ok 0 0)"}, {FAIL("usr_U", "pair:q,"), "(ok 0 0)"},
+          {"@login_fail usr_U a pair:r, 0 192.0.2.1 req_1 100 usr_U", "(ok 0 0)"},
+          {"@session_notices usr_U s1", "(ok (0  3 0 0 ()))"}, {CREATE("s2", "8"), "(ok * (1* 192.0.2.1 2 0 0 ()))"},
+          {"HMGET t:user:usr_U last_sign_in_at last_sign_in_ip", "(1* 192.0.2.1)"},
+          {CREATE("s3", "9"), "(ok * (1* 192.0.2.1 0 0 0 ()))"},
+          /* A session of an earlier version knows nothing of what was before it. */
+          {"HDEL t:session:s3 since failures last_at last_ip attacked", "5"},
+          {"@session_notices usr_U s3", "(ok (0  0 0 0 ()))"});
+}
+
+#define PASSWORD(old, new, step, was) \
+    "@user_password " old " " new " " step " a session:s,user:u," LIMITS " 192.0.2.1 req_1 100 $now mac2 " was " new"
+
+Test(lua, user_password)
+{
+    STEPS(ACCOUNT, USER, {PASSWORD("s1", "s9", "7", "hash"), "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
+          {CREATE("s2", "8"), "(ok *)"}, {"HSET t:user:usr_U password_expired 1", "1"},
+          {"@session_load s1" LIMITS " ''", "(ok * (acct_A 1* 0 mac 1))"},
+          {"@totp_begin s2 9 a session:s,user:u," LIMITS " waits", "(ok)"},
+          {PASSWORD("s1", "s9", "9", "hash"), "(conflict 9)"}, {PASSWORD("s1", "s9", "10", "other"), "(not_found)"},
+          {"HSET t:throttle:s n 5 first $now until $now+9000", "3"},
+          {PASSWORD("s1", "s9", "10", "hash"), "(refused 9)"}, {"DEL t:throttle:s", "1"},
+          {"HSET t:user:usr_U locked 1", "1"}, {PASSWORD("s1", "s9", "10", "hash"), "(refused 0)"},
+          {"HDEL t:user:usr_U locked", "1"}, {"HMGET t:user:usr_U password totp_step password_expired", "(hash 9 1)"},
+          {"EXISTS t:session:s1 t:session:s2 t:user:usr_U:new_totp", "3"},
+          {PASSWORD("s1", "s9", "10", "hash"), "(ok sid1 1* 1* 1* (usr_U *) (acct_A 1* 1* mac2 0))"},
+          {"HMGET t:user:usr_U password totp_step password_expired", "(new 10 nil)"},
+          {"EXISTS t:session:s1 t:session:s2 t:user:usr_U:new_totp", "0"}, {"SMEMBERS t:user:usr_U:sessions", "(s9)"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
+           "((* (type session.ended actor usr_U target usr_U *)) (* (type user.password_changed actor usr_U target "
+           "usr_U ip 192.0.2.1 request_id req_1)))"},
+          /* Of two changes at once, the second finds another password. */
+          {PASSWORD("s9", "s8", "11", "hash"), "(not_found)"}, {"HGET t:user:usr_U totp_step", "10"});
+}
+
+#define TOTP_BEGIN(session, step, totp) "@totp_begin " session " " step " a session:s,user:u," LIMITS " " totp
+#define TOTP_CONFIRM(by, totp, step, session)                                                       \
+    "@totp_confirm usr_U " by " " totp " " step " " session " 192.0.2.1 req_1 100 session+" session \
+    "+1800000+43200000+0+auditor"
+
+Test(lua, a_new_authenticator_is_confirmed_by_its_session)
+{
+    STEPS(ACCOUNT, USER, {TOTP_BEGIN("s1", "7", "new"), "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
+          {CREATE("s2", "8"), "(ok *)"}, {"HSET t:session:s2 sid sid2", "0"},
+          {TOTP_BEGIN("s1", "8", "new"), "(conflict 8)"}, {"@totp_waiting usr_U sid1", "(not_found)"},
+          {TOTP_BEGIN("s1", "9", "new"), "(ok)"}, {"HGET t:user:usr_U totp_step", "9"},
+          {"PTTL t:user:usr_U:new_totp", "~600000"},
+          {"@totp_waiting usr_U sid1", "(ok (usr_U acct_A a@b.test 5 North mac owner 0) new sid1)"},
+          {"@totp_waiting usr_U sid2", "(not_found)"}, {"HGET t:user:usr_U totp", "sealed"},
+          {TOTP_CONFIRM("sid1", "other", "5", "s1"), "(not_found)"},
+          {TOTP_CONFIRM("sid2", "new", "5", "s2"), "(not_found)"},
+          {TOTP_CONFIRM("sid1", "new", "5", "s3"), "(actor_unknown)"}, {"HGET t:user:usr_U totp", "sealed"},
+          {TOTP_CONFIRM("sid1", "new", "5", "s1"), "(ok 1)"}, {"HMGET t:user:usr_U totp totp_step", "(new 5)"},
+          {"SMEMBERS t:user:usr_U:sessions", "(s1)"}, {"EXISTS t:user:usr_U:new_totp", "0"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
+           "((* (type session.ended *)) (* (type user.totp_changed actor usr_U target usr_U ip 192.0.2.1 request_id "
+           "req_1)))"},
+          {TOTP_CONFIRM("sid1", "new", "6", "s1"), "(not_found)"});
+}
+
+Test(lua, a_new_authenticator_may_be_tried_twenty_times)
+{
+    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {TOTP_BEGIN("s1", "9", "new"), "(ok)"},
+          {"HSET t:user:usr_U:new_totp tries 19", "1"}, {"@totp_waiting usr_U sid1", "(ok *)"},
+          {"@totp_waiting usr_U sid1", "(not_found)"}, {"EXISTS t:user:usr_U:new_totp", "0"});
+}
+
+#define CODES(session) "@recovery_codes_set usr_U acct_A session+" session "+1800000+43200000+300000+auditor c1 c2 c3"
+#define RECOVER(password, codes, ticket) "@recovery_begin usr_U a pair:p,email:e, " password " " codes " " ticket " new"
+#define RECOVERED(ticket) "@totp_confirm usr_U " ticket " new 5 '' 192.0.2.1 req_1 100 ''"
+
+Test(lua, recovery_codes)
+{
+    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"@recovery_codes_left usr_U", "(ok 0 0)"},
+          {CODES("s1"), "(actor_unproven)"}, {"HSET t:session:s1 step_up $now", "1"}, {CODES("s1"), "(ok)"},
+          {"@recovery_codes_left usr_U", "(ok 3 1*)"}, {BEGIN_AS("a@b.test", "a1", "pair:p,"), "(ok (usr_U *) 0 0 0)"},
+          {"@login_begin email a@b.test a1 pair:p, '' '' x,c2", "(ok (usr_U *) 0 0 1)"},
+          {"@login_begin email a@b.test a1 pair:p, '' '' c4", "(ok (usr_U *) 0 0 0)"},
+          {"@login_begin email x@b.test a1 pair:p, '' '' c2", "(ok nil 0 0 0)"},
+          /* A new set ends the old one, and a recovery that was begun with it. */
+          {RECOVER("hash", "c1", "t1"), "(ok)"},
+          {"@recovery_codes_set usr_U acct_A session+s1+1800000+43200000+300000+auditor d1", "(ok)"},
+          {"@totp_waiting '' t1", "(not_found)"}, {"SMEMBERS t:user:usr_U:recovery_codes", "(d1)"},
+          {"EXISTS t:recovery:t1", "0"});
+}
+
+Test(lua, a_recovery_spends_its_code_when_it_is_confirmed)
+{
+    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"HSET t:session:s1 step_up $now", "1"}, {CODES("s1"), "(ok)"},
+          {RECOVER("other", "c1", "t1"), "(not_found)"}, {RECOVER("hash", "x1", "t1"), "(not_found)"},
+          {"HSET t:throttle:p n 5 first $now until $now+9000", "3"}, {RECOVER("hash", "c1", "t1"), "(refused 9)"},
+          {"HSET t:throttle:p until 0", "0"}, {"HSET t:user:usr_U locked 1 wrong_codes 3", "2"},
+          {RECOVER("hash", "c1", "t1"), "(refused 0)"}, {"HDEL t:user:usr_U locked", "1"},
+          {"HSET t:user:usr_U disabled 1", "1"}, {RECOVER("hash", "c1", "t1"), "(refused 0)"},
+          {"HDEL t:user:usr_U disabled", "1"}, {RECOVER("hash", "x1,c1", "t1"), "(ok)"}, {"EXISTS t:throttle:p", "0"},
+          {"HGET t:user:usr_U wrong_codes", "nil"}, {"PTTL t:recovery:t1", "~600000"},
+          {"SCARD t:user:usr_U:recovery_codes", "3"},
+          /* One at a time: the later one replaces it. */
+          {RECOVER("hash", "c1", "t2"), "(ok)"}, {"@totp_waiting '' t1", "(not_found)"},
+          {RECOVERED("t1"), "(not_found)"}, {"@totp_waiting '' x,t2", "(ok (usr_U *) new t2)"},
+          {"EXISTS t:session:s1", "1"}, {"HSET t:user:usr_U disabled 1", "1"}, {RECOVERED("t2"), "(not_found)"},
+          {"HDEL t:user:usr_U disabled", "1"}, {RECOVERED("t2"), "(ok 1)"},
+          {"HMGET t:user:usr_U totp totp_step recovered", "(new 5 1*)"}, {"EXISTS t:session:s1 t:recovery:t2", "0"},
+          {"SISMEMBER t:user:usr_U:recovery_codes c1", "0"}, {"SCARD t:user:usr_U:recovery_codes", "2"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
+           "((* (type session.ended *)) (* (type user.recovery_used actor usr_U target usr_U ip 192.0.2.1 request_id "
+           "req_1)))"},
+          {RECOVERED("t2"), "(not_found)"}, {RECOVER("hash", "c1", "t3"), "(not_found)"},
+          /* It is told at the next sign-in from each browser. */
+          {"ZADD t:user:usr_U:browsers XX CH $now-60000 b1", "1"},
+          {CREATE("s2", "8"), "(ok * (1* 192.0.2.1 0 0 1* ()))"},
+          {CREATE("s3", "9"), "(ok * (1* 192.0.2.1 0 0 0 ()))"});
+}
+
+Test(lua, a_reset_ends_recoveries_and_their_codes)
+{
+    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"HSET t:session:s1 step_up $now", "1"}, {CODES("s1"), "(ok)"},
+          {RECOVER("hash", "c1", "t1"), "(ok)"}, {"@user_reset usr_U new '' operator '' '' 100", "(ok)"},
+          {"EXISTS t:user:usr_U:recovery_codes t:user:usr_U:new_totp t:recovery:t1", "0"},
+          {RECOVERED("t1"), "(not_found)"});
 }
 
 /* Each class has its own cursor, so an entry of the same millisecond in a lower class is not passed over. */
@@ -1754,20 +1931,27 @@ Test(lua, what_runs_although_memory_is_full)
 {
     STEPS(ACCOUNT, USER, {"@schema_claim 1", "(ok 1 * 0)"},
           {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
-          {"@session_create usr_U 3 s1 S a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac", "(ok *)"},
-          {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac", "(ok *)"},
+          {"@session_create usr_U 3 s1 S a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
+           "(ok *)"},
+          {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
+           "(ok *)"},
           {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1)"},
           {"@schema_claim 0", "(refused 1)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
           {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"},
           {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x", "(ok)"},
-          {"@node_leave n1 ''", "(ok 1)"}, {"@login_begin email a@b.test a pair:p, '' ''", "(ok (usr_U *) 0 0)"},
+          {"@node_leave n1 ''", "(ok 1)"}, {"@login_begin email a@b.test a pair:p, '' '' ''", "(ok (usr_U *) 0 0 0)"},
           {"@login_fail usr_U a pair:p, 0 '' '' 100 ''", "(ok 0 0)"}, {"@login_give_back a pair:p,", "(ok)"},
           {"@user_unlock usr_U operator '' '' 100", "(ok)"},
-          {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac", "(ok *)"},
-          {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000", "(ok *)"},
+          {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
+           "(ok *)"},
+          {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000 ''", "(ok *)"},
           {"@session_step_up s2 s4 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac", "(ok *)"},
           {DECIDE("c1", "acct_A", "denied"), "(ok *)"}, {"@session_end s1 '' '' 100", "(ok)"},
-          {"@session_stop usr_U '' operator '' '' 100", "(ok *)"},
+          {"@totp_begin s4 7 a session:s, 1000000 5000000 300000 new", "(ok)"}, {"@totp_waiting usr_U T", "(ok *)"},
+          {"@totp_confirm usr_U T new 5 s4 '' '' 100 session+s4+1000000+5000000+0+auditor", "(ok *)"},
+          {"@user_password s4 s5 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac hash new", "(ok *)"},
+          {"@recovery_begin usr_U a pair:p, new x t new", "(not_found)"},
+          {"@session_stop usr_U '' '' operator '' '' 100 ''", "(ok *)"},
           {"@user_reset usr_U new '' operator '' '' 100", "(ok)"}, {"EXISTS t:session:s3 t:session:s4", "0"},
           /* An empty store cannot be claimed. */
           {"DEL t:schema", "1"}, {"@schema_claim 1", "-OOM*"});

@@ -42,7 +42,7 @@ static enum store_result begin_login(const char *email, const char *counters, st
     const struct login_attempt attempt = attempt_of("a", counters);
 
     *answer = (struct login_answer){0};
-    session_store_begin_login(fixture.store, text_of(email), &attempt, NULL, login_answer_done, answer);
+    session_store_begin_login(fixture.store, text_of(email), &attempt, NULL, NULL, login_answer_done, answer);
     return answer_wait(&answer->answer);
 }
 
@@ -104,6 +104,7 @@ static enum store_result create_session(const struct user_record *user, int64_t 
                                         .token_digest = digest_of(n),
                                         .sid = "01jd0000000000000000000000",
                                         .attempt = {TEXT("a"), TEXT("pair:p,network:n,email:e,")},
+                                        .browser = "Firefox on Windows",
                                         .verified = user};
 
     *answer = (struct session_answer){0};
@@ -114,7 +115,7 @@ static enum store_result create_session(const struct user_record *user, int64_t 
 static enum store_result load_session(uint8_t n, struct session_answer *answer)
 {
     *answer = (struct session_answer){0};
-    session_store_load(fixture.store, digest_of(n), &LIMITS, session_answer_done, answer);
+    session_store_load(fixture.store, digest_of(n), &LIMITS, TEXT("192.0.2.7"), session_answer_done, answer);
     return answer_wait(&answer->answer);
 }
 
@@ -126,9 +127,8 @@ static enum store_result step_up(uint8_t from, uint8_t to, int64_t step, struct 
     if (load_session(from, &before) == STORE_OK)
         loaded = before.session;
     *answer = (struct session_answer){0};
-    const struct login_attempt attempt = attempt_of("a", "session:s,user:u,");
-    session_store_step_up(fixture.store, &loaded, digest_of(from), digest_of(to), step, &attempt, &LIMITS, &SOMEBODY,
-                          session_answer_done, answer);
+    const struct session_proof proof = {&loaded, digest_of(from), step, attempt_of("a", "session:s,user:u,"), &LIMITS};
+    session_store_step_up(fixture.store, &proof, digest_of(to), &SOMEBODY, session_answer_done, answer);
     return answer_wait(&answer->answer);
 }
 
@@ -261,7 +261,7 @@ static void guess_begin(struct guesses *g, size_t i)
 {
     snprintf(g->ids[i], sizeof g->ids[i], "%zu", i);
     const struct login_attempt attempt = attempt_of(g->ids[i], g->counters);
-    session_store_begin_login(fixture.store, TEXT("x@y.test"), &attempt, NULL, login_answer_done, &g->begun[i]);
+    session_store_begin_login(fixture.store, TEXT("x@y.test"), &attempt, NULL, NULL, login_answer_done, &g->begun[i]);
     if (i % SENT_AT_ONCE == SENT_AT_ONCE - 1)
         cr_assert(test_loop_until_set(&fixture.loop, &g->begun[i].answer.is_done, PATIENCE_MS));
 }
@@ -328,7 +328,8 @@ Test(session_store, right_logins_in_parallel_hold_up_nobody)
     }
     for (size_t i = 0; i < PEOPLE; i++) {
         const struct login_attempt attempt = attempt_of(ids[i], counters[i]);
-        session_store_begin_login(fixture.store, text_of(users[i].email), &attempt, NULL, login_answer_done, &begun[i]);
+        session_store_begin_login(fixture.store, text_of(users[i].email), &attempt, NULL, NULL, login_answer_done,
+                                  &begun[i]);
     }
     for (size_t i = 0; i < PEOPLE; i++)
         cr_expect(test_loop_until_set(&fixture.loop, &begun[i].answer.is_done, PATIENCE_MS) &&
@@ -376,7 +377,7 @@ Test(session_store, attempts_without_a_verdict_are_given_back)
         snprintf(id, sizeof id, "b%zu", i);
         const struct login_attempt attempt = attempt_of(id, "pair:p,network:n,");
         login = (struct login_answer){0};
-        session_store_begin_login(fixture.store, TEXT("x@y.test"), &attempt, NULL, login_answer_done, &login);
+        session_store_begin_login(fixture.store, TEXT("x@y.test"), &attempt, NULL, NULL, login_answer_done, &login);
         cr_assert_eq(answer_wait(&login.answer), STORE_OK, "%zu", i);
         session_store_give_back(fixture.store, &attempt);
     }

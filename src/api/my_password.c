@@ -1,0 +1,131 @@
+/* POST /v1/console/password: people choose a new password. The old one and a code are judged like a step-up, and count
+ * as one. All other sessions end. */
+#include "base/check.h"
+#include "base/secure.h"
+#include "exchange_internal.h"
+#include "handlers_internal.h"
+#include "proof_internal.h"
+#include "session_cookie_internal.h"
+
+#include <stdio.h>
+
+struct password_input {
+    struct text current_password, totp, new_password;
+};
+
+struct password_change {
+    struct proof proof; /* first, so that a pointer to it is one to this */
+    struct text new_password;
+    struct token token; /* wiped when the request is freed */
+};
+
+static bool change_read(struct password_change *op);
+static void change_hash(struct proof *proof);
+static void change_hashed(void *arg, const char *hash);
+static void change_stored(void *arg, enum store_result result, const struct session_record *session);
+
+void password_change(struct exchange *exchange)
+{
+    struct password_change *op = http_request_alloc(exchange->request, sizeof *op);
+
+    op->proof.exchange = exchange;
+    op->proof.throttled_line = "password change throttled";
+    op->proof.refused_line = "password change refused";
+    op->proof.given = change_hash;
+    if (change_read(op))
+        proof_begin(&op->proof);
+}
+
+/* Whether both are one password, however they were typed. */
+static bool is_same(struct text a, struct text b)
+{
+    char storage[2][PASSWORD_FORM_MAX_BYTES];
+    struct buf forms[2];
+    bool same;
+
+    if (a.len > PASSWORD_MAX_BYTES || b.len > PASSWORD_MAX_BYTES)
+        return false;
+    buf_init_fixed(&forms[0], storage[0], sizeof storage[0]);
+    buf_init_fixed(&forms[1], storage[1], sizeof storage[1]);
+    account_prepare_password(a, &forms[0]);
+    account_prepare_password(b, &forms[1]);
+    same = text_equal(buf_text(&forms[0]), buf_text(&forms[1]));
+    secure_wipe(storage, sizeof storage);
+    return same;
+}
+
+/* Judges the new password before anything is counted: that depends only on what was sent and who sent it. */
+static bool refuse_new(struct password_change *op, struct text current)
+{
+    const struct user_record *user = &op->proof.exchange->session->user;
+    const struct password_context context = {text_of(user->email), text_of(user->account_name)};
+    enum password_verdict verdict = account_check_password(op->new_password, &context);
+    struct problem problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("new_password"));
+
+    if (verdict != PASSWORD_OK)
+        problem.message = account_explain_password(verdict);
+    else if (is_same(op->new_password, current))
+        problem.message = "new_password must not be the current one.";
+    else
+        return false;
+    exchange_refuse_with(op->proof.exchange, problem);
+    return true;
+}
+
+/* False if the exchange has been refused. */
+static bool change_read(struct password_change *op)
+{
+    static const struct json_field FIELDS[] = {
+        {"current_password", JSON_FIELD_TEXT, true, offsetof(struct password_input, current_password)},
+        {"totp", JSON_FIELD_TEXT, true, offsetof(struct password_input, totp)},
+        {"new_password", JSON_FIELD_TEXT, true, offsetof(struct password_input, new_password)},
+    };
+    struct password_input input = {0};
+
+    if (!exchange_read_body(op->proof.exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) ||
+        !proof_read(&op->proof, input.current_password, input.totp))
+        return false;
+    op->new_password = input.new_password;
+    return !refuse_new(op, input.current_password);
+}
+
+static void change_hash(struct proof *proof)
+{
+    struct password_change *op = (struct password_change *)proof;
+
+    password_rehash(proof->exchange->service->passwords, &proof->turn, op->new_password, id_text(&proof->check.user.id),
+                    change_hashed, op);
+}
+
+static void change_hashed(void *arg, const char *hash)
+{
+    struct password_change *op = arg;
+    struct proof *proof = &op->proof;
+    const struct exchange *exchange = proof->exchange;
+    const struct session_proof given = proof_of_session(proof);
+    struct audit_source source = exchange_source(exchange);
+    uint8_t new_digest[KEYRING_DIGEST_BYTES];
+
+    if (!hash) {
+        proof_give_up(proof, problem_of(exchange->service->draining ? PROBLEM_SHUTTING_DOWN : PROBLEM_OVERLOADED));
+        return;
+    }
+    token_mint(&op->token);
+    http_request_defer(exchange->request, token_wipe, &op->token);
+    CHECK(token_digest(exchange->service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), new_digest));
+    session_store_change_password(exchange->service->store, &given, new_digest, proof->check.user.password_hash, hash,
+                                  &source, change_stored, op);
+}
+
+static void change_stored(void *arg, enum store_result result, const struct session_record *session)
+{
+    struct password_change *op = arg;
+
+    if (result != STORE_OK) {
+        proof_refuse(&op->proof, result, session);
+        return;
+    }
+    step_up_reply(&op->proof, &op->token, session);
+    proof_log(&op->proof, "password changed");
+    http_request_release(op->proof.exchange->request);
+}

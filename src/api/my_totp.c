@@ -1,0 +1,170 @@
+/* A person's new authenticator: POST /v1/console/totp, judged like a step-up, then POST /v1/console/totp/confirm with a
+ * code of the new one. Until then the old one counts, so that nobody locks themselves out. */
+#include "base/clock.h"
+#include "base/secure.h"
+#include "exchange_log_internal.h"
+#include "handlers_internal.h"
+#include "new_totp_internal.h"
+#include "proof_internal.h"
+
+void new_totp_make(struct exchange *exchange, const struct id *user, struct text email, struct sealed_totp *ret_sealed,
+                   struct buf *ret_uri)
+{
+    struct totp_secret secret;
+
+    totp_secret_mint(&secret);
+    keyring_seal(exchange->service->keyring, id_text(user), secret.bytes, sizeof secret.bytes, ret_sealed->bytes);
+    totp_print_uri(&secret, TEXT("Chatelaine"), email, ret_uri);
+    secure_wipe(&secret, sizeof secret);
+}
+
+struct totp_input {
+    struct text password, totp;
+};
+
+struct totp_begin {
+    struct proof proof; /* first, so that a pointer to it is one to this */
+    char uri[NEW_TOTP_URI_BYTES];
+    struct buf uri_out;
+};
+
+static void begin_store(struct proof *proof);
+static void begin_stored(void *arg, enum store_result result, const struct session_record *refused);
+
+static void uri_wipe(void *uri)
+{
+    secure_wipe(uri, NEW_TOTP_URI_BYTES);
+}
+
+void new_totp_begin(struct exchange *exchange)
+{
+    static const struct json_field FIELDS[] = {
+        {"password", JSON_FIELD_TEXT, true, offsetof(struct totp_input, password)},
+        {"totp", JSON_FIELD_TEXT, true, offsetof(struct totp_input, totp)},
+    };
+    struct totp_begin *op = http_request_alloc(exchange->request, sizeof *op);
+    struct totp_input input = {0};
+
+    op->proof.exchange = exchange;
+    op->proof.throttled_line = "new authenticator throttled";
+    op->proof.refused_line = "new authenticator refused";
+    op->proof.given = begin_store;
+    if (exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) &&
+        proof_read(&op->proof, input.password, input.totp))
+        proof_begin(&op->proof);
+}
+
+static void begin_store(struct proof *proof)
+{
+    struct totp_begin *op = (struct totp_begin *)proof;
+    struct exchange *exchange = proof->exchange;
+    const struct session_proof given = proof_of_session(proof);
+    struct sealed_totp sealed;
+
+    http_request_defer(exchange->request, uri_wipe, op->uri);
+    buf_init_fixed(&op->uri_out, op->uri, sizeof op->uri);
+    new_totp_make(exchange, exchange_actor(exchange), text_of(exchange->session->user.email), &sealed, &op->uri_out);
+    factor_store_begin_totp(exchange->service->store, &given, &sealed, begin_stored, op);
+}
+
+static void begin_stored(void *arg, enum store_result result, const struct session_record *refused)
+{
+    struct totp_begin *op = arg;
+    char storage[ANSWER_SMALL_BYTES];
+    struct buf out;
+
+    if (result != STORE_OK) {
+        proof_refuse(&op->proof, result, refused);
+        return;
+    }
+    buf_init_fixed(&out, storage, sizeof storage);
+    struct json_writer w = {.out = &out};
+    json_object_begin(&w);
+    json_put_member(&w, "totp_uri", buf_text(&op->uri_out));
+    json_object_end(&w);
+    http_reply_json(op->proof.exchange->request, 200, &out);
+    secure_wipe(storage, sizeof storage);
+    proof_log(&op->proof, "new authenticator begun");
+    http_request_release(op->proof.exchange->request);
+}
+
+/* Confirming, for sessions and for recoveries */
+
+static void confirm_stored(void *arg, enum store_result result);
+
+static bool code_is_right(const struct new_totp_confirm *op, int64_t *ret_step)
+{
+    struct totp_secret secret = {0};
+    bool opened = keyring_open(op->exchange->service->keyring, id_text(&op->waiting.user.id), op->waiting.totp.bytes,
+                               sizeof op->waiting.totp.bytes, secret.bytes);
+    bool matches = opened && totp_verify(&secret, op->code, clock_wall_ms(), ret_step);
+
+    secure_wipe(&secret, sizeof secret);
+    return matches;
+}
+
+void new_totp_found(void *arg, enum store_result result, const struct waiting_totp *waiting)
+{
+    struct new_totp_confirm *op = arg;
+    struct exchange *exchange = op->exchange;
+    struct problem wrong_code = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp"));
+    int64_t step = 0;
+
+    if (result == STORE_OK)
+        op->waiting = *waiting;
+    if (result == STORE_OK && code_is_right(op, &step)) {
+        factor_store_confirm_totp(exchange->service->store, &op->waiting, step, op->session, &op->source,
+                                  confirm_stored, op);
+        return;
+    }
+    wrong_code.message = "totp is not a code that the new authenticator shows now.";
+    if (result == STORE_OK)
+        exchange_refuse_with(exchange, wrong_code);
+    else if (result == STORE_NOT_FOUND)
+        exchange_refuse(exchange, PROBLEM_AUTHENTICATOR_NOT_FOUND);
+    else
+        exchange_refuse_store(exchange, result);
+    http_request_release(exchange->request);
+}
+
+static void confirm_stored(void *arg, enum store_result result)
+{
+    struct new_totp_confirm *op = arg;
+
+    if (result == STORE_OK)
+        op->done(op->exchange, &op->waiting.user.account, &op->waiting.user.id);
+    else if (result == STORE_NOT_FOUND)
+        exchange_refuse(op->exchange, PROBLEM_AUTHENTICATOR_NOT_FOUND);
+    else
+        exchange_refuse_store(op->exchange, result);
+    http_request_release(op->exchange->request);
+}
+
+/* POST /v1/console/totp/confirm */
+
+static void reply_changed(struct exchange *exchange, const struct id *account, const struct id *user)
+{
+    http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
+    exchange_log(exchange, "authenticator changed", id_text(account), id_text(user), text_of(exchange->session->sid));
+}
+
+void new_totp_confirm(struct exchange *exchange)
+{
+    static const struct json_field FIELDS[] = {
+        {"totp", JSON_FIELD_TEXT, true, offsetof(struct new_totp_confirm, code)},
+    };
+    struct new_totp_confirm *op = http_request_alloc(exchange->request, sizeof *op);
+
+    op->exchange = exchange;
+    op->session = exchange->session_digest;
+    op->done = reply_changed;
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, op))
+        return;
+    if (!user_check_code_has_form(op->code)) {
+        exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp")));
+        return;
+    }
+    op->source = exchange_source(exchange);
+    http_request_hold(exchange->request);
+    factor_store_find_totp(exchange->service->store, exchange->session, new_totp_found, op);
+}

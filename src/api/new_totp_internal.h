@@ -1,0 +1,21 @@
+/* A new authenticator: made, shown once, sealed for the store. */
+#pragma once
+#include "exchange_internal.h"
+#include "store/factor_store.h"
+
+/* Makes a secret for the user and seals it. Prints its otpauth:// address to ret_uri, which the caller wipes. */
+void new_totp_make(struct exchange *exchange, const struct id *user, struct text email, struct sealed_totp *ret_sealed,
+                   struct buf *ret_uri);
+enum { NEW_TOTP_URI_BYTES = 3 * EMAIL_MAX_BYTES + 256 }; /* every byte of the email may be escaped */
+
+/* Confirms an authenticator that waits, by a code of it. Lives in the request's arena. */
+struct new_totp_confirm {
+    struct exchange *exchange;
+    struct text code;       /* has the form of one */
+    const uint8_t *session; /* digest of the session that stays; NULL: a recovery */
+    struct audit_source source;
+    void (*done)(struct exchange *exchange, const struct id *account, const struct id *user); /* replies */
+    struct waiting_totp waiting;
+};
+/* Goes on from a find of the store, whose arg is a struct new_totp_confirm; the request is held. */
+totp_waits new_totp_found;

@@ -1,0 +1,151 @@
+#include "proof_internal.h"
+#include "base/clock.h"
+#include "exchange_log_internal.h"
+
+static void proof_counted(void *arg, enum store_result result, const struct login_begin *begin);
+static void proof_checked(void *arg, enum user_check_result result);
+static void proof_fail(struct proof *proof, bool only_code_wrong);
+static void proof_failed(void *arg, enum store_result result, const struct login_failure *failure);
+
+void proof_log(const struct proof *proof, const char *message)
+{
+    const struct exchange *exchange = proof->exchange;
+
+    exchange_log(exchange, message, id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
+                 text_of(exchange->session->sid));
+}
+
+bool proof_read(struct proof *proof, struct text password, struct text totp)
+{
+    if (!user_check_code_has_form(totp)) {
+        exchange_refuse_with(proof->exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp")));
+        return false;
+    }
+    proof->check.exchange = proof->exchange;
+    proof->check.password = password;
+    proof->check.totp = totp;
+    return true;
+}
+
+void proof_begin(struct proof *proof)
+{
+    struct exchange *exchange = proof->exchange;
+    const struct service *service = exchange->service;
+    struct text user = id_text(exchange_actor(exchange));
+
+    attempt_count(&proof->counters, service->keyring, TEXT("session"), text_of(exchange->session->sid),
+                  (struct text){0});
+    attempt_count(&proof->counters, service->keyring, TEXT("user"), user, (struct text){0});
+    proof->attempt =
+        (struct login_attempt){http_request_id(exchange->request), attempt_counters_text(&proof->counters)};
+    proof->turn = (struct password_turn){PASSWORD_KNOWN, proof->counters.source};
+
+    http_request_hold(exchange->request);
+    session_store_begin_step_up(service->store, exchange_actor(exchange), &proof->attempt, proof_counted, proof);
+}
+
+static void throttle(struct proof *proof, uint32_t retry_after_s)
+{
+    proof_log(proof, proof->throttled_line);
+    exchange_refuse_throttled(proof->exchange, retry_after_s);
+}
+
+static void proof_counted(void *arg, enum store_result result, const struct login_begin *begin)
+{
+    struct proof *proof = arg;
+
+    if (result == STORE_OK) {
+        proof->is_locked = begin->is_locked;
+        user_check_begin(&proof->check, begin->user, &proof->turn, proof_checked, proof);
+        return;
+    }
+    if (result == STORE_REFUSED)
+        throttle(proof, begin->retry_after_s);
+    else
+        exchange_refuse_store(proof->exchange, result);
+    http_request_release(proof->exchange->request);
+}
+
+static void proof_checked(void *arg, enum user_check_result result)
+{
+    struct proof *proof = arg;
+
+    if (result == USER_CHECK_OVERLOADED || result == USER_CHECK_CANCELLED) {
+        session_store_give_back(proof->exchange->service->store, &proof->attempt);
+        user_check_refuse(&proof->check, result);
+        http_request_release(proof->exchange->request);
+    } else if (result != USER_CHECK_RIGHT || proof->is_locked) {
+        proof_fail(proof, result == USER_CHECK_WRONG_CODE && !proof->is_locked);
+    } else {
+        proof->given(proof);
+    }
+}
+
+struct session_proof proof_of_session(const struct proof *proof)
+{
+    return (struct session_proof){
+        .session = proof->exchange->session,
+        .digest = proof->exchange->session_digest,
+        .totp_step = proof->check.totp_step,
+        .attempt = proof->attempt,
+        .limits = &proof->exchange->service->session_limits,
+    };
+}
+
+/* A sign-in may have used a code that authenticators do not show yet, so Retry-After can be up to a minute. */
+static void refuse_used_code(struct exchange *exchange, int64_t last_step)
+{
+    struct problem problem = problem_of(PROBLEM_TOTP_ALREADY_USED);
+
+    problem.retry_after_s = totp_wait_s(last_step, clock_wall_ms());
+    exchange_refuse_with(exchange, problem);
+}
+
+void proof_refuse(struct proof *proof, enum store_result result, const struct session_record *session)
+{
+    if (result == STORE_REFUSED && session->retry_after_s == 0) { /* locked meanwhile */
+        proof_fail(proof, false);
+        return;
+    }
+    session_store_give_back(proof->exchange->service->store, &proof->attempt);
+    if (result == STORE_CONFLICT)
+        refuse_used_code(proof->exchange, session->totp_step);
+    else if (result == STORE_NOT_FOUND)
+        exchange_refuse(proof->exchange, PROBLEM_INVALID_SESSION);
+    else if (result == STORE_REFUSED)
+        throttle(proof, session->retry_after_s);
+    else
+        exchange_refuse_store(proof->exchange, result);
+    http_request_release(proof->exchange->request);
+}
+
+void proof_give_up(struct proof *proof, struct problem problem)
+{
+    session_store_give_back(proof->exchange->service->store, &proof->attempt);
+    exchange_refuse_with(proof->exchange, problem);
+    http_request_release(proof->exchange->request);
+}
+
+static void proof_fail(struct proof *proof, bool only_code_wrong)
+{
+    struct audit_source source = exchange_source(proof->exchange);
+
+    session_store_fail_login(proof->exchange->service->store, exchange_actor(proof->exchange), &proof->attempt,
+                             only_code_wrong, &source, proof_failed, proof);
+}
+
+static void proof_failed(void *arg, enum store_result result, const struct login_failure *failure)
+{
+    struct proof *proof = arg;
+
+    if (result == STORE_OK) {
+        proof_log(proof, proof->refused_line);
+        user_check_report_failure(&proof->check, failure);
+        exchange_refuse(proof->exchange, PROBLEM_INVALID_LOGIN);
+    } else if (result == STORE_REFUSED) {
+        throttle(proof, failure->retry_after_s);
+    } else {
+        exchange_refuse_store(proof->exchange, result);
+    }
+    http_request_release(proof->exchange->request);
+}

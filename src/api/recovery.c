@@ -1,0 +1,171 @@
+/* A lost authenticator: email, password and a recovery code enrol a new one. Nobody is signed in by it. The code is
+ * spent only when a code of the new authenticator confirms it, so a lost answer costs none. */
+#include "base/check.h"
+#include "base/secure.h"
+#include "core/recovery_code.h"
+#include "exchange_log_internal.h"
+#include "handlers_internal.h"
+#include "new_totp_internal.h"
+#include "sign_in_internal.h"
+
+/* POST /v1/auth/recover */
+
+struct recovery_input {
+    struct text email, password, recovery_code;
+};
+
+struct recovery {
+    struct sign_in sign_in; /* first, so that a pointer to it is one to this */
+    struct token_digests code;
+    struct token ticket; /* wiped when the request is freed, like the address */
+    char uri[NEW_TOTP_URI_BYTES];
+    struct buf uri_out;
+};
+
+static bool recovery_read(struct recovery *op);
+static void recovery_store(struct sign_in *sign_in);
+static void recovery_stored(void *arg, enum store_result result, uint32_t retry_after_s);
+
+static void uri_wipe(void *uri)
+{
+    secure_wipe(uri, NEW_TOTP_URI_BYTES);
+}
+
+void recovery_begin(struct exchange *exchange)
+{
+    struct recovery *op = http_request_alloc(exchange->request, sizeof *op);
+
+    op->sign_in.exchange = exchange;
+    if (!recovery_read(op))
+        return;
+    http_request_defer(exchange->request, token_wipe, &op->ticket);
+    http_request_defer(exchange->request, uri_wipe, op->uri);
+    op->sign_in.throttled_line = "recovery throttled";
+    op->sign_in.refused_line = "recovery refused";
+    op->sign_in.recovery_code = &op->code;
+    op->sign_in.check.by_recovery_code = true;
+    op->sign_in.proven = recovery_store;
+    sign_in_begin(&op->sign_in);
+}
+
+/* Checks only the form of the input, as for a login. False if the exchange has been refused. */
+static bool recovery_read(struct recovery *op)
+{
+    static const struct json_field FIELDS[] = {
+        {"email", JSON_FIELD_TEXT, true, offsetof(struct recovery_input, email)},
+        {"password", JSON_FIELD_TEXT, true, offsetof(struct recovery_input, password)},
+        {"recovery_code", JSON_FIELD_TEXT, true, offsetof(struct recovery_input, recovery_code)},
+    };
+    struct sign_in *sign_in = &op->sign_in;
+    struct recovery_input input = {0};
+    struct recovery_code code = {0};
+    const char *wrong = NULL;
+
+    if (!exchange_read_body(sign_in->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+        return false;
+    if (!account_normalise_email(input.email, sign_in->email))
+        wrong = "email";
+    else if (!recovery_code_parse(input.recovery_code, &code))
+        wrong = "recovery_code";
+    else
+        recovery_code_digests(sign_in->exchange->service->keyring, text_of(sign_in->email), &code, &op->code);
+    recovery_code_wipe(&code);
+    if (wrong)
+        exchange_refuse_with(sign_in->exchange, problem_param(PROBLEM_PARAMETER_INVALID, text_of(wrong)));
+    sign_in->check.password = input.password;
+    return !wrong;
+}
+
+static void recovery_store(struct sign_in *sign_in)
+{
+    struct recovery *op = (struct recovery *)sign_in;
+    struct exchange *exchange = sign_in->exchange;
+    uint8_t ticket_digest[KEYRING_DIGEST_BYTES];
+    struct sealed_totp sealed;
+
+    token_mint(&op->ticket);
+    CHECK(token_digest(exchange->service->keyring, KEYRING_RECOVERY, text_of(op->ticket.text), ticket_digest));
+    buf_init_fixed(&op->uri_out, op->uri, sizeof op->uri);
+    new_totp_make(exchange, &sign_in->check.user.id, text_of(sign_in->email), &sealed, &op->uri_out);
+    const struct recovery_start start = {
+        .user = &sign_in->check.user,
+        .attempt = sign_in->attempt,
+        .code = &op->code,
+        .ticket = ticket_digest,
+        .totp = &sealed,
+    };
+    factor_store_begin_recovery(exchange->service->store, &start, recovery_stored, op);
+}
+
+static void reply_ticket(struct recovery *op)
+{
+    const struct user_record *user = &op->sign_in.check.user;
+    struct exchange *exchange = op->sign_in.exchange;
+    char storage[ANSWER_SMALL_BYTES];
+    struct buf out;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    struct json_writer w = {.out = &out};
+    json_object_begin(&w);
+    json_put_member(&w, "totp_uri", buf_text(&op->uri_out));
+    json_put_member(&w, "ticket", text_of(op->ticket.text));
+    json_object_end(&w);
+    http_reply_json(exchange->request, 200, &out);
+    secure_wipe(storage, sizeof storage);
+    exchange_log(exchange, "recovery begun", id_text(&user->account), (struct text){0}, id_text(&user->id));
+}
+
+static void recovery_stored(void *arg, enum store_result result, uint32_t retry_after_s)
+{
+    struct recovery *op = arg;
+
+    if (result == STORE_OK) {
+        reply_ticket(op);
+        http_request_release(op->sign_in.exchange->request);
+    } else if (result == STORE_NOT_FOUND || (result == STORE_REFUSED && retry_after_s == 0)) {
+        /* The password was changed, the code spent or the user locked meanwhile. The response does not say which. */
+        sign_in_fail(&op->sign_in, false);
+    } else {
+        sign_in_refuse(&op->sign_in, result, retry_after_s);
+    }
+}
+
+/* POST /v1/auth/recover/confirm */
+
+struct confirm_input {
+    struct text ticket, totp;
+};
+
+static void reply_recovered(struct exchange *exchange, const struct id *account, const struct id *user)
+{
+    http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
+    exchange_log(exchange, "recovery code used", id_text(account), id_text(user), id_text(user));
+}
+
+void recovery_confirm(struct exchange *exchange)
+{
+    static const struct json_field FIELDS[] = {
+        {"ticket", JSON_FIELD_TEXT, true, offsetof(struct confirm_input, ticket)},
+        {"totp", JSON_FIELD_TEXT, true, offsetof(struct confirm_input, totp)},
+    };
+    struct new_totp_confirm *op = http_request_alloc(exchange->request, sizeof *op);
+    struct confirm_input input = {0};
+    struct token_digests ticket;
+
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+        return;
+    if (!user_check_code_has_form(input.totp)) {
+        exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp")));
+        return;
+    }
+    if (!token_digests(exchange->service->keyring, KEYRING_RECOVERY, input.ticket, &ticket)) {
+        exchange_refuse(exchange, PROBLEM_AUTHENTICATOR_NOT_FOUND);
+        return;
+    }
+    op->exchange = exchange;
+    op->code = input.totp;
+    op->source = exchange_source(exchange);
+    op->done = reply_recovered;
+    http_request_hold(exchange->request);
+    factor_store_find_recovery(exchange->service->store, &ticket, new_totp_found, op);
+}

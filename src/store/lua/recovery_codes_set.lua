@@ -1,0 +1,16 @@
+-- Replaces a user's recovery codes. A recovery that was begun with an old one ends.
+-- ARGV: prefix, user, account, the user's credential, digest of each code...
+-- Returns: ok; as actor_refused()
+
+local user = ARGV[2]
+local refused = actor_refused(ARGV[4], user, ARGV[3])
+if refused then
+    return refused
+end
+if redis.call('HEXISTS', K.user_new_totp(user), 'code') == 1 then
+    new_totp_forget(user)
+end
+redis.call('DEL', K.user_recovery_codes(user))
+redis.call('SADD', K.user_recovery_codes(user), unpack(ARGV, 5))
+redis.call('HSET', K.user(user), 'recovery_codes_at', now_ms())
+return {'ok'}
