@@ -27,6 +27,7 @@ struct command_line {
     bool device;
     bool follow;
     bool yes;
+    bool revoke_keys;
     int mode;   /* an index into "any|test|live" */
     int status; /* enum key_status_filter */
     int role;   /* enum role */

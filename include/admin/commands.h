@@ -5,7 +5,8 @@
 
 extern const struct option_group ACCOUNT_CREATE_OPTIONS[], ACCOUNT_LIST_OPTIONS[], ACCOUNT_SUSPEND_OPTIONS[],
     ACCOUNT_RESUME_OPTIONS[], ACCOUNT_CLOSE_OPTIONS[], ACCOUNT_EXPORT_OPTIONS[], USER_CREATE_OPTIONS[],
-    USER_LIST_OPTIONS[], USER_UNLOCK_OPTIONS[], USER_RESET_TOTP_OPTIONS[], USER_RESET_PASSWORD_OPTIONS[],
+    USER_LIST_OPTIONS[], USER_INVITE_OPTIONS[], USER_SHOW_OPTIONS[], USER_ROLE_OPTIONS[], USER_END_OPTIONS[],
+    USER_RESET_OPTIONS[], USER_UNLOCK_OPTIONS[], USER_RESET_TOTP_OPTIONS[], USER_RESET_PASSWORD_OPTIONS[],
     KEY_LIST_OPTIONS[], KEY_SHOW_OPTIONS[], KEY_VERIFY_OPTIONS[], DEVICE_LIST_OPTIONS[], DEVICE_REVOKE_OPTIONS[],
     SESSION_LIST_OPTIONS[], SESSION_END_OPTIONS[], AUDIT_TAIL_OPTIONS[], KEY_REVOKE_OPTIONS[], TOTP_OPTIONS[],
     MASTER_KEY_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[], STATUS_OPTIONS[], STORE_ACCEPT_LOSS_OPTIONS[],
@@ -19,6 +20,13 @@ int account_close_run(const struct command_line *line);
 int account_export_run(const struct command_line *line);
 int user_create_run(const struct command_line *line);
 int user_list_run(const struct command_line *line);
+int user_invite_run(const struct command_line *line);
+int user_show_run(const struct command_line *line);
+int user_role_run(const struct command_line *line);
+int user_disable_run(const struct command_line *line);
+int user_enable_run(const struct command_line *line);
+int user_remove_run(const struct command_line *line);
+int user_reset_run(const struct command_line *line);
 int user_unlock_run(const struct command_line *line);
 int user_reset_totp_run(const struct command_line *line);
 int user_reset_password_run(const struct command_line *line);

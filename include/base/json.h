@@ -31,7 +31,11 @@ const struct json *json_next(const struct json *value);
 struct text json_name(const struct json *value);
 
 /* Reading an object into a struct, by a table of fields. */
-enum json_field_type { JSON_FIELD_TEXT, JSON_FIELD_ARRAY }; /* struct text; const struct json * */
+enum json_field_type {
+    JSON_FIELD_TEXT,
+    JSON_FIELD_ARRAY,
+    JSON_FIELD_BOOL
+}; /* struct text; const struct json *; bool */
 struct json_field {
     const char *name;
     enum json_field_type type;

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include <stdint.h>
 
-enum id_kind { ID_NONE, ID_KEY, ID_DEVICE, ID_ACCOUNT, ID_USER, ID_REQUEST, ID_EVENT };
+enum id_kind { ID_NONE, ID_KEY, ID_DEVICE, ID_ACCOUNT, ID_USER, ID_REQUEST, ID_EVENT, ID_INVITATION };
 
 enum { ID_TEXT_BYTES = 32, ULID_TEXT_CHARS = 26, ULID_BYTES = 16 };
 

@@ -19,7 +19,7 @@ struct audit_event {
     struct text actor, target, ip, request_id; /* empty: none */
     struct text actor_name, target_name;       /* their current name or email; empty: none */
     int64_t count;                             /* requests that the event covers; 0: the event has no count */
-    struct text target_kind;                   /* "api_key", "device_key", "user", or empty; "device": see above */
+    struct text target_kind; /* "api_key", "device_key", "user", "invitation", or empty; "device": see above */
     struct audit_datum data[AUDIT_DATA_MAX];
     size_t data_count;
 };

@@ -73,6 +73,7 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
         .audit_max = settings->audit_max,
         .keys_max = settings->keys_max,
         .device_keys_max = settings->device_keys_max,
+        .people_max = settings->people_max,
         .changes_per_minute = settings->changes_per_minute,
         .unsafe_redis = settings->unsafe_redis,
         .durability_asserted = settings->redis_durability == REDIS_DURABILITY_ASSERTED,

@@ -50,6 +50,21 @@ void own_sessions_list(struct exchange *exchange);
 void own_sessions_end(struct exchange *exchange);
 void own_session_end(struct exchange *exchange);
 
+void people_list(struct exchange *exchange);
+void person_show(struct exchange *exchange);
+void person_set_role(struct exchange *exchange);
+void person_disable(struct exchange *exchange);
+void person_enable(struct exchange *exchange);
+void person_remove(struct exchange *exchange);
+void person_reset(struct exchange *exchange);
+void invitation_create(struct exchange *exchange);
+void invitations_list(struct exchange *exchange);
+void invitation_withdraw(struct exchange *exchange);
+void join_begin(struct exchange *exchange);
+void join_finish(struct exchange *exchange);
+void team_list(struct exchange *exchange);
+void team_remove(struct exchange *exchange);
+
 void audit_events_list(struct exchange *exchange);
 void usage_show(struct exchange *exchange);
 void usage_period_show(struct exchange *exchange);

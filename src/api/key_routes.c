@@ -1,19 +1,13 @@
 /* API keys for integrations (/v1/api_keys) and for the console (/v1/console/api_keys), and device keys for the console
  * (/v1/console/device_keys). The same code serves all three; the principal decides what may be seen and granted. */
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/metrics.h"
 #include "base/secure.h"
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
 #include "key_grant_internal.h"
 #include "key_json_internal.h"
-
-#include <string.h>
-
-/* If the disk is full, every revocation fails to be logged. */
-enum { LOG_FAILED_PAUSE_MS = 1000 };
+#include "revocation_note_internal.h"
 
 /* A test key sees only test keys; a live key and a user see both modes. */
 static struct key_view visible_keys(const struct exchange *exchange, enum key_kind kind)
@@ -232,43 +226,16 @@ void device_keys_revoke(struct exchange *exchange)
     revoke_key(exchange, KEY_DEVICE);
 }
 
-/* Appends to the revocation log. If that fails, the failure is logged and the response is still 200: the key is
- * revoked. */
-static void write_revocation(struct exchange *exchange, const struct key_record *key)
-{
-    struct service *service = exchange->service;
-    int error = service->revocation_log ? revocation_log_append(service->revocation_log, key) : 0;
-
-    if (error == 0)
-        return;
-    metric_add(METRIC_REVOCATION_LOG_FAILED, 1);
-    if (!log_pause_is_over(&service->revocation_log_pause, clock_boot_ns() / CLOCK_NS_PER_MS, LOG_FAILED_PAUSE_MS))
-        return;
-    LOG(LOG_ERROR, "revocation log write failed; the missing keys are in 'key revoked' log lines",
-        log_str("why", strerror(error)), log_text("key", id_text(&key->id)));
-}
-
-/* The key may still be valid, and whoever is called at night must know which one. */
-static void note_unconfirmed(const struct exchange *exchange, enum store_result result)
-{
-    if (result == STORE_UNAVAILABLE || result == STORE_UNKNOWN)
-        LOG(LOG_WARN, "revocation not confirmed: repeat it", log_text("target", exchange->match.id),
-            log_text("account", id_text(exchange_account(exchange))),
-            log_text("actor", id_text(exchange_actor(exchange))), LOG_REQUEST(exchange));
-}
-
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key)
 {
     const struct key_revocation *op = arg;
     struct exchange *exchange = op->exchange;
 
     if (result == STORE_OK) {
-        write_revocation(exchange, key);
+        revocation_note(exchange, key);
         reply_key(exchange, key);
-        exchange_log(exchange, "key revoked", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
-                     id_text(&key->id));
     } else {
-        note_unconfirmed(exchange, result);
+        revocation_note_unconfirmed(exchange, result);
         refuse_key(exchange, op->kind, result);
     }
     http_request_release(exchange->request);

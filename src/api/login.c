@@ -7,6 +7,7 @@
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
+#include "login_internal.h"
 #include "session_cookie_internal.h"
 #include "sign_in_internal.h"
 #include "store/seal_store.h"
@@ -143,6 +144,30 @@ static void login_create(struct sign_in *sign_in)
         .verified = user,
     };
     session_store_create(service->store, &start, &service->session_limits, &source, login_stored, op);
+}
+
+static void user_wipe(void *user)
+{
+    secure_wipe(user, sizeof(struct user_record));
+}
+
+void login_enter(struct exchange *exchange, const struct user_record *user, int64_t totp_step)
+{
+    struct login *op = http_request_alloc(exchange->request, sizeof *op);
+
+    op->exchange = exchange;
+    op->check.exchange = exchange;
+    op->check.known = true;
+    op->check.user = *user;
+    op->check.totp_step = totp_step;
+    http_request_defer(exchange->request, user_wipe, &op->check.user);
+    http_request_defer(exchange->request, token_wipe, &op->token);
+    http_request_defer(exchange->request, token_wipe, &op->browser);
+    op->is_presented = session_cookie_digest(exchange, op->presented_digest);
+    op->attempt = (struct login_attempt){http_request_id(exchange->request), TEXT("")};
+    if (browser_cookie_read(exchange, &op->browser))
+        browser_print_digest(op);
+    login_create(op);
 }
 
 static void login_reply(struct login *op, const struct session_record *session)

@@ -44,9 +44,18 @@
     X(PROBLEM_SESSION_NOT_FOUND, 404, "session_not_found", "There is no such session, or it has ended.")            \
     X(PROBLEM_AUTHENTICATOR_NOT_FOUND, 404, "authenticator_not_found",                                              \
       "No new authenticator waits: begin again. One waits for 10 minutes, and for 20 tries.")                       \
+    X(PROBLEM_USER_NOT_FOUND, 404, "user_not_found", "There is no such user.")                                      \
+    X(PROBLEM_INVITATION_NOT_FOUND, 404, "invitation_not_found", "There is no such invitation.")                    \
+    X(PROBLEM_LINK_NOT_FOUND, 404, "link_not_found",                                                                \
+      "This link cannot be used. It has expired, was used or withdrawn, or is incomplete. Ask for another.")        \
     X(PROBLEM_METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This method is not allowed here.")                    \
     X(PROBLEM_KEY_LIMIT_REACHED, 409, "key_limit_reached",                                                          \
       "The account has reached its limit of active keys of this kind. Revoke some first.")                          \
+    X(PROBLEM_USER_LIMIT_REACHED, 409, "user_limit_reached",                                                        \
+      "The account has reached its limit of people and invitations. Remove some first.")                            \
+    X(PROBLEM_LAST_OWNER, 409, "last_owner",                                                                        \
+      "The account would be left without an owner who can sign in. Make somebody else an owner first.")             \
+    X(PROBLEM_USER_EXISTS, 409, "user_exists", "A user with this email exists already.")                            \
     X(PROBLEM_REQUEST_TIMEOUT, 408, "request_timeout", "The request did not arrive in time.")                       \
     X(PROBLEM_BODY_TOO_LARGE, 413, "body_too_large", "The body is too large.")                                      \
     X(PROBLEM_URI_TOO_LONG, 414, "uri_too_long", "The request target is too long.")                                 \

@@ -256,6 +256,62 @@ bool query_read_events(struct text query, char *storage, void *target, struct pr
     return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
 }
 
+static bool read_people_limit(struct text value, void *target)
+{
+    struct people_query *query = target;
+
+    return read_count(value, LIST_LIMIT_MAX, &query->limit);
+}
+
+static bool read_people_starting_after(struct text value, void *target)
+{
+    struct people_query *query = target;
+
+    return id_parse(ID_USER, value, &query->starting_after);
+}
+
+static bool read_invitations_starting_after(struct text value, void *target)
+{
+    struct people_query *query = target;
+
+    return id_parse(ID_INVITATION, value, &query->starting_after);
+}
+
+bool query_read_people(struct text query, char *storage, void *target, struct problem *ret_problem)
+{
+    static const struct parameter ROWS[] = {
+        {"limit", read_people_limit, PAGE_LIMIT_RULE},
+        {"starting_after", read_people_starting_after, "starting_after must be the id of a user."},
+    };
+
+    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
+}
+
+bool query_read_invitations(struct text query, char *storage, void *target, struct problem *ret_problem)
+{
+    static const struct parameter ROWS[] = {
+        {"limit", read_people_limit, PAGE_LIMIT_RULE},
+        {"starting_after", read_invitations_starting_after, "starting_after must be the id of an invitation."},
+    };
+
+    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
+}
+
+static bool read_revoke_keys(struct text value, void *target)
+{
+    *(bool *)target = text_equal(value, TEXT("true"));
+    return *(bool *)target || text_equal(value, TEXT("false"));
+}
+
+bool query_read_removal(struct text query, char *storage, void *target, struct problem *ret_problem)
+{
+    static const struct parameter ROWS[] = {
+        {"revoke_keys", read_revoke_keys, "revoke_keys must be \"true\" or \"false\"."},
+    };
+
+    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
+}
+
 static bool read_usage_from(struct text value, void *target)
 {
     struct usage_period *period = target;

@@ -25,6 +25,15 @@ struct event_query {
 };
 query_reader query_read_events;
 
+struct people_query {
+    unsigned limit;
+    struct id starting_after; /* empty: none */
+};
+query_reader query_read_people;
+query_reader query_read_invitations;
+/* revoke_keys, into a bool. */
+query_reader query_read_removal;
+
 enum usage_group { USAGE_BY_DAY, USAGE_BY_MODE, USAGE_BY_KEY };
 enum { USAGE_PERIOD_DAYS = 30 }; /* of a period without a beginning */
 struct usage_period {

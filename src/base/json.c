@@ -179,6 +179,10 @@ static bool read_field(const struct json_field *field, const struct json *value,
         memcpy(place, &value, sizeof value);
         return true;
     }
+    if (field->type == JSON_FIELD_BOOL && json_type(value) == JSON_BOOL) {
+        *(bool *)place = json_bool(value);
+        return true;
+    }
     return false;
 }
 

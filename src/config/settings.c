@@ -108,6 +108,15 @@ static const struct option_row STORE_ROWS[] = {
      .max = 10000000,
      .value_name = "N",
      .help = "Allow an account this many active device keys. Approving more is refused with 409 key_limit_reached."},
+    {.name = "people-max",
+     .type = OPTION_INTEGER,
+     .offset = AT(people_max),
+     .default_text = "100000",
+     .min = 1,
+     .max = 10000000,
+     .value_name = "N",
+     .help = "Allow an account this many people and invitations. Inviting more is refused with 409 "
+             "user_limit_reached."},
     {.name = "changes-per-minute",
      .type = OPTION_INTEGER,
      .offset = AT(changes_per_minute),
@@ -115,7 +124,8 @@ static const struct option_row STORE_ROWS[] = {
      .min = 1,
      .max = 10000000,
      .value_name = "N",
-     .help = "Let one user or key create keys and approve devices this many times a minute. All users of an account "
+     .help = "Let one user or key create keys, approve devices and invite people this many times a minute. All users "
+             "of an account "
              "together may do so ten times as often; so may all its keys together, counted apart for creating live and "
              "test keys. More is refused with 429. Revoking is never limited."},
     {.name = "unsafe-redis",

@@ -17,7 +17,7 @@ enum { CHUNK_CHARS = sizeof(uint64_t), CHUNK_BITS = CHUNK_CHARS * BITS_PER_CHAR 
 
 static const struct text PREFIXES[] = {
     [ID_NONE] = {NULL, 0},   [ID_KEY] = {"key_", 4},     [ID_DEVICE] = {"dev_", 4}, [ID_ACCOUNT] = {"acct_", 5},
-    [ID_USER] = {"usr_", 4}, [ID_REQUEST] = {"req_", 4}, [ID_EVENT] = {"evt_", 4},
+    [ID_USER] = {"usr_", 4}, [ID_REQUEST] = {"req_", 4}, [ID_EVENT] = {"evt_", 4},  [ID_INVITATION] = {"inv_", 4},
 };
 enum { KIND_COUNT = sizeof PREFIXES / sizeof PREFIXES[0] };
 

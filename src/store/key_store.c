@@ -4,6 +4,7 @@
 #include "base/encode.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
+#include "key_reply.h"
 #include "lease/lease.h"
 #include "verb_internal.h"
 #include <stdio.h>
@@ -21,7 +22,7 @@ static bool reply_key(const struct redis_reply *reply, struct key_record *ret_ke
 }
 
 /* The same, with its MAC verified: STORE_NOT_FOUND if it is wrong. */
-static enum store_result reply_own_key(struct store *store, const struct redis_reply *reply, struct key_record *ret_key)
+enum store_result key_reply_read(struct store *store, const struct redis_reply *reply, struct key_record *ret_key)
 {
     struct text packed, hex;
     uint8_t digest[KEY_DIGEST_BYTES];
@@ -103,7 +104,7 @@ static void key_called(void *arg, enum store_result result, const struct redis_r
 
     free(arg);
     if (result == STORE_OK)
-        result = reply_own_key(call.store, reply_at(reply, 0), &key);
+        result = key_reply_read(call.store, reply_at(reply, 0), &key);
     call.done(call.arg, result, result == STORE_OK ? &key : NULL);
 }
 
@@ -139,7 +140,7 @@ static void show_called(void *arg, enum store_result result, const struct redis_
 
     free(arg);
     if (result == STORE_OK)
-        result = reply_own_key(call.store, reply_at(reply, 0), &shown.key);
+        result = key_reply_read(call.store, reply_at(reply, 0), &shown.key);
     if (result == STORE_OK &&
         (!reply_text(reply_at(reply, 1), &shown.account_name) || !reply_text(reply_at(reply, 2), &shown.by_name))) {
         store_malformed(call.store, "key");
@@ -270,7 +271,7 @@ static enum store_result list_read(struct list_call *call, const struct redis_re
     }
     *ret_has_more = has_more != 0;
     for (size_t i = 1; i < reply->count && result != STORE_UNAVAILABLE; i++) {
-        result = reply_own_key(call->store, reply_at(reply, i), &keys[*ret_count]);
+        result = key_reply_read(call->store, reply_at(reply, i), &keys[*ret_count]);
         *ret_count += result == STORE_OK;
     }
     return result == STORE_UNAVAILABLE ? result : STORE_OK;

@@ -29,6 +29,8 @@ const SECRET = ['authorization', 'cookie'];
 const OWN = [
   ...['/v1/api_keys', '/v1/whoami', '/v1/auth/login', '/v1/console/session', '/v1/console/step_up'],
   ...['/v1/console/api_keys/key_1', '/v1/console/device_keys', '/v1/console/device_enrolments/AAAA-BBBB'],
+  ...['/v1/console/users', '/v1/console/users/usr_1/role', '/v1/console/invitations', '/v1/console/sessions'],
+  ...['/v1/console/password', '/v1/console/totp/confirm', '/v1/console/recovery_codes'],
   ...['/v1/console/audit_events', '/v1/console/usage', '/console', '/console/activate'],
   ...['/.well-known/oauth-authorization-server', '/openapi.json'],
 ];

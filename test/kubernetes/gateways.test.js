@@ -17,7 +17,7 @@ const SECRET = ['authorization', 'cookie'];
 const REMOVED = [...file('gateways/envoy/envoy.yaml').matchAll(/- remove: (\S+)/g)].map((match) => match[1]);
 const OWN = [
     ...['/v1/api_keys', '/v1/whoami', '/v1/auth', '/console', '/.well-known'],
-    ...['session', 'step_up', 'api_keys', 'device_keys', 'device_enrolments', 'audit_events', 'usage'].map(
+    ...['session', 'step_up', 'api_keys', 'device_keys', 'device_enrolments', 'audit_events', 'usage', 'users', 'invitations', 'sessions', 'password', 'totp', 'recovery_codes'].map(
         (name) => `/v1/console/${name}`,
     ),
 ];

@@ -1,6 +1,6 @@
 // A day of people, integrations and agents, with every mistake that they can make: the steps, as asked through a
 // Conversation.
-import {PASSWORD, until} from '../support/deployment.js';
+import {PASSWORD, Person, until} from '../support/deployment.js';
 import {send} from './requests.js';
 
 export const ORIGIN = 'https://console.test';
@@ -455,7 +455,7 @@ async function everyRoute(talk, contract, {browser, early, auditor, all, narrow}
         if (operation.security[0]?.api_key?.length)
             await talk.right(`${name} without the scope`, ask(bearer(narrow)), 403, 'insufficient_scope');
         if (changes) await talk.wrong(`${name} without a CSRF token`, ask(browser.reading), 403, 'csrf_failed');
-        if (contract.tells(operation, 403, 'role_not_permitted'))
+        if (!isKey && contract.tells(operation, 403, 'role_not_permitted'))
             await talk.right(`${name} as an auditor`, ask(auditor.changing), 403, 'role_not_permitted');
         if (contract.tells(operation, 403, 'step_up_required'))
             await talk.right(`${name} without a step-up`, ask(early.changing), 403, 'step_up_required');
@@ -620,14 +620,18 @@ async function createUntil(talk, title, path, headers, mode, again, code) {
     talk.faults.push(`${title}: no limit`);
 }
 
-async function tooManyKeys(talk, browser, {lister, test}) {
+async function tooManyKeys(talk, browser, {all, lister, test}) {
     const asPerson = ['/v1/console/api_keys', browser.changing];
     const asKey = (key) => ['/v1/api_keys', bearer(key)];
 
     await createUntil(talk, 'keys without end', ...asKey(lister), 'live', true, 'rate_limited');
     await createUntil(talk, 'test keys that stay', ...asKey(test), 'test', false, 'key_limit_reached');
     await createUntil(talk, 'test keys of a person', ...asPerson, 'test', false, 'key_limit_reached');
+    const more = {email: 'more@example.org', role: 'auditor'};
+    await createUntil(talk, 'keys of another', ...asKey(all), 'live', true, 'rate_limited');
+    await talk.right('nor people', post('/v1/team/invitations', more, bearer(all)), 429, 'rate_limited');
     await createUntil(talk, 'live keys of a person', ...asPerson, 'live', true, 'rate_limited');
+    await talk.right('nor people', post('/v1/console/invitations', more, browser.changing), 429, 'rate_limited');
 }
 
 async function tooMuch(talk, browser) {
@@ -680,6 +684,113 @@ async function storeAway(talk, deployment, browser) {
     );
 }
 
+/** Keys that manage people, and may not. */
+async function team(talk, browser, {all, owner, member}) {
+    const made = await talk.right(
+        'a test key for the team',
+        post('/v1/console/api_keys', {name: 'HR trial', mode: 'test', scopes: ['team:manage']}, browser.changing),
+        201,
+    );
+    const trial = bearer(made.json);
+    const invite = (role, key) => post('/v1/team/invitations', {email: 'hr@example.org', role}, key);
+
+    await talk.right('the team', get('/v1/team?limit=2', bearer(all)), 200);
+    await talk.right('for no test key', get('/v1/team', trial), 403, 'mode_not_permitted');
+    await talk.right('an auditor by key', invite('auditor', bearer(all)), 201);
+    await talk.right('no owner by key', invite('owner', bearer(all)), 403, 'role_not_permitted');
+    await talk.right('by no test key', invite('auditor', trial), 403, 'mode_not_permitted');
+    const {json: known} = await talk.right('whom it knows', get('/v1/team', bearer(all)), 200);
+    const taken = {email: known.data[0].email, role: 'auditor'};
+    await talk.right('who is there', post('/v1/team/invitations', taken, bearer(all)), 409, 'user_exists');
+    await talk.right('removed by key', remove(`/v1/team/${member}`, bearer(all)), 200);
+    await talk.right('not an owner', remove(`/v1/team/${owner}`, bearer(all)), 403, 'role_not_permitted');
+    await talk.right('not by a test key', remove(`/v1/team/${owner}`, trial), 403, 'mode_not_permitted');
+}
+
+async function people(talk, browser, all) {
+    const users = (query) => get(`/v1/console/users${query}`, browser.reading);
+    const change = (id, verb, value) => post(`/v1/console/users/${id}/${verb}`, value ?? '', browser.changing);
+    const bare = (id, verb) => ({method: 'POST', path: `/v1/console/users/${id}/${verb}`, headers: browser.changing});
+    const invite = (value) => post('/v1/console/invitations', value, browser.changing);
+    const begin = (code, headers = {}) => post('/v1/auth/join/begin', {code}, headers);
+    const codeIn = (answer) => answer.json.url.split('#')[1];
+
+    const page = (await talk.right('people', users('?limit=100'), 200)).json.data;
+    await talk.right('the next of them', users(`?limit=1&starting_after=${page[0].id}`), 200);
+    const developer = page.find((one) => one.role === 'developer');
+    const owner = page.find((one) => one.role === 'owner' && one.status === 'active');
+    await talk.right('one', users(`/${developer.id}`), 200);
+    await talk.right('to a responder', change(developer.id, 'role', {role: 'responder'}), 200);
+    await talk.wrong('to a king', change(developer.id, 'role', {role: 'king'}), 400, 'parameter_invalid');
+    await talk.right('disabled', change(developer.id, 'disable', {}), 200);
+    await talk.right('disabled, with keys', change(developer.id, 'disable', {revoke_keys: true}), 200);
+    await talk.right('enabled', bare(developer.id, 'enable'), 200);
+    await talk.wrong('perhaps', change(developer.id, 'disable', {revoke_keys: 'yes'}), 400, 'parameter_invalid');
+    const {json: session} = await talk.right('who am I', get('/v1/console/session', browser.reading), 200);
+    for (const other of page.filter((one) => one.role === 'owner' && one.id !== session.user.id))
+        await talk.right('no owner any more', change(other.id, 'role', {role: 'auditor'}), 200);
+    const self = session.user.id;
+    await talk.right('the last owner steps back', change(self, 'role', {role: 'auditor'}), 409, 'last_owner');
+    await talk.right('is disabled', change(self, 'disable', {}), 409, 'last_owner');
+    await talk.right('is reset', bare(self, 'reset'), 409, 'last_owner');
+    await talk.right('is removed', remove(`/v1/console/users/${self}`, browser.changing), 409, 'last_owner');
+    talk.faults.push(...(owner ? [] : ['no owner is listed']));
+
+    const invited = await talk.right('an invitation', invite({email: 'new@example.org', role: 'developer'}), 201);
+    await talk.right('a user exists', invite({email: owner.email, role: 'auditor'}), 409, 'user_exists');
+    await talk.wrong('no email', invite({email: 'nobody', role: 'auditor'}), 400, 'parameter_invalid');
+    const {json: more} = await talk.right('another', invite({email: 'other@example.org', role: 'responder'}), 201);
+    await talk.right('the limit', invite({email: 'third@example.org', role: 'auditor'}), 409, 'user_limit_reached');
+    await talk.right('those pending', get('/v1/console/invitations?limit=1', browser.reading), 200);
+    await talk.right(
+        'behind the newest',
+        get(`/v1/console/invitations?starting_after=${more.id}`, browser.reading),
+        200,
+    );
+    await talk.right('withdrawn', remove(`/v1/console/invitations/${more.id}`, browser.changing), 204);
+    const offer = (await talk.right('what it offers', begin(codeIn(invited)), 200)).json;
+    await talk.right('from elsewhere', begin('x', {Origin: 'https://elsewhere.test'}), 403, 'csrf_failed');
+    await talk.right('no link', begin('A'.repeat(43)), 404, 'link_not_found');
+    const join = (value, headers = {}) => post('/v1/auth/join', {code: codeIn(invited), ...value}, headers);
+    await talk.right('a wrong code', join({password: PASSWORD, totp: '000000'}), 401, 'invalid_login');
+    await talk.other('a weak password', join({password: 'password1234', totp: '000000'}), 400, 'parameter_invalid');
+    await talk.right(
+        'from elsewhere',
+        join({password: PASSWORD, totp: '000000'}, {Origin: 'https://elsewhere.test'}),
+        403,
+        'csrf_failed',
+    );
+    const grace = new Person(offer.email, offer.totp_uri);
+    const factors = {password: PASSWORD, totp: await grace.freshCode()};
+    const arrival = await talk.right('joining', join(factors), 200);
+    const {json: joined} = arrival;
+    const newcomer = new Browser(arrival);
+    newcomer.take(
+        await talk.right('stepping up', stepUp(newcomer, {password: PASSWORD, totp: await grace.freshCode()}), 200),
+    );
+    await talk.right(
+        'a key of theirs',
+        post('/v1/console/api_keys', {name: 'Of Grace', mode: 'test'}, newcomer.changing),
+        201,
+    );
+    await talk.right('disabled, without the key', change(joined.user.id, 'disable', {revoke_keys: false}), 200);
+    await talk.right('and enabled', bare(joined.user.id, 'enable'), 200);
+    await talk.right('joining again', join(factors), 404, 'link_not_found');
+    const reset = await talk.right('a reset', bare(joined.user.id, 'reset'), 200);
+    await talk.right('people, one of them reset', users(''), 200);
+    await talk.right('what the reset offers', begin(codeIn(reset)), 200);
+    await talk.right(
+        'removed, with keys',
+        remove(`/v1/console/users/${joined.user.id}?revoke_keys=true`, browser.changing),
+        200,
+    );
+    await talk.right('gone', users(`/${joined.user.id}`), 404, 'user_not_found');
+    await team(talk, browser, {all, owner: self, member: developer.id});
+    await talk.right('what became of it', get('/v1/console/audit_events?limit=100', browser.reading), 200);
+    await untilThrottled(talk, 'codes are guessed', begin('A'.repeat(43)), 404, 'link_not_found');
+    await talk.right('then nobody joins', join(factors), 429, 'rate_limited');
+}
+
 async function signOut(talk, browser) {
     await talk.right('signing out', {method: 'POST', path: '/v1/auth/logout', headers: browser.changing}, 204);
     await talk.right('a session that has ended', get('/v1/console/session', browser.reading), 401, 'invalid_session');
@@ -717,9 +828,10 @@ export async function play(talk, deployment, contract, file) {
     await devices(talk, browser);
     await ownAccount(talk, deployment, contract);
     await activity(talk, browser, {all, test});
+    await people(talk, browser, all);
     await theDocument(talk, file);
     await suspendedAccount(talk, deployment, contract, {browser, all}, bob);
-    await tooManyKeys(talk, browser, {lister, test});
+    await tooManyKeys(talk, browser, {all, lister, test});
     await tooMuch(talk, browser);
     return {browser, key: all};
 }

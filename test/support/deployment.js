@@ -72,7 +72,7 @@ function base32(text) {
 }
 
 // Someone with an authenticator app (RFC 6238). A code is accepted once, one step early or late.
-class Person {
+export class Person {
     #secret;
     #lastStep = 0;
 

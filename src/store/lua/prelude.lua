@@ -35,6 +35,11 @@ local K = {
     suspended = function() return prefix .. 'suspended' end,
     account_keys = function(account, set) return prefix .. 'acct:' .. account .. ':keys:' .. set end,
     account_users = function(account) return prefix .. 'acct:' .. account .. ':users' end,
+    account_people = function(account) return prefix .. 'acct:' .. account .. ':people' end,
+    account_owners = function(account) return prefix .. 'acct:' .. account .. ':owners' end,
+    account_gone = function(account) return prefix .. 'acct:' .. account .. ':gone' end,
+    account_invitations = function(account) return prefix .. 'acct:' .. account .. ':invitations' end,
+    account_invited = function(account) return prefix .. 'acct:' .. account .. ':invited' end,
     key_uses = function(account) return prefix .. 'acct:' .. account .. ':key_uses' end,
     audit = function(account, class)
         return prefix .. 'acct:' .. account .. ':audit' .. (class == 'people' and '' or ':' .. class)
@@ -55,6 +60,8 @@ local K = {
     user_new_totp = function(user) return prefix .. 'user:' .. user .. ':new_totp' end,
     user_recovery_codes = function(user) return prefix .. 'user:' .. user .. ':recovery_codes' end,
     recovery = function(ticket) return prefix .. 'recovery:' .. ticket end,
+    user_ended_keys = function(user) return prefix .. 'user:' .. user .. ':ended_keys' end,
+    link = function(digest) return prefix .. 'link:' .. digest end,
     email = function(email) return prefix .. 'email:' .. email end,
     session = function(digest) return prefix .. 'session:' .. digest end,
     throttle = function(tag) return prefix .. 'throttle:' .. tag end,
@@ -358,6 +365,141 @@ local function user_put_state(user, role, disabled)
     end
 end
 
+-- An account's people by id, for pages, and the owners among them. Versions without roles keep only the set of users,
+-- so both are made anew whenever somebody is missing in them.
+local function people_index(account)
+    local people, owners, users = K.account_people(account), K.account_owners(account), K.account_users(account)
+    if redis.call('ZCARD', people) == redis.call('SCARD', users) then
+        return people
+    end
+    redis.call('DEL', people, owners)
+    for _, user in ipairs(redis.call('SMEMBERS', users)) do
+        redis.call('ZADD', people, 0, user)
+        if (redis.call('HGET', K.user(user), 'role') or 'owner') == 'owner' then
+            redis.call('SADD', owners, user)
+        end
+    end
+    return people
+end
+
+local function people_put(account, user, role)
+    redis.call('SADD', K.account_users(account), user)
+    redis.call('ZADD', K.account_people(account), 0, user)
+    redis.call(role == 'owner' and 'SADD' or 'SREM', K.account_owners(account), user)
+end
+
+-- Instead of a password hash: the user must first use a reset's link.
+local NO_PASSWORD = '-'
+
+-- Whether the account has another owner who can sign in: active, not locked, with a password.
+local function another_owner(account, user)
+    people_index(account)
+    for _, other in ipairs(redis.call('SMEMBERS', K.account_owners(account))) do
+        local u = redis.call('HMGET', K.user(other), 'role', 'disabled', 'locked', 'password')
+        if other ~= user and (u[1] or 'owner') == 'owner' and not u[2] and not u[3] and u[4]
+            and u[4] ~= NO_PASSWORD then
+            return true
+        end
+    end
+    return false
+end
+
+-- A user as lists show it: {user record, locked (1 or 0), last sign-in (0: none), whether a link must be used first}.
+local function person_reply(user)
+    local u = redis.call('HMGET', K.user(user), 'locked', 'last_sign_in_at', 'password')
+    return {user_record(user, false), u[1] and 1 or 0, tonumber(u[2] or '0'), u[3] == NO_PASSWORD and 1 or 0}
+end
+
+-- Ends all sessions of a user. Returns how many.
+local function sessions_end_all(user, account, source)
+    local ended = 0
+    for _, digest in ipairs(redis.call('SMEMBERS', K.user_sessions(user))) do
+        if redis.call('DEL', K.session(digest)) == 1 then
+            audit(account, 'session.ended', user, source)
+            ended = ended + 1
+        end
+    end
+    redis.call('DEL', K.user_sessions(user))
+    return ended
+end
+
+-- Removes what belongs to a user's factors and browsers.
+local function factors_forget(user)
+    for _, part in ipairs({'browsers', 'new_browsers', 'new_totp', 'recovery_codes'}) do
+        redis.call('DEL', K.user(user) .. ':' .. part)
+    end
+end
+
+-- A link: an invitation ('user' is empty), or a reset of a user. The set of invitations has '<id> <digest> <email>'.
+local LINK_FIELDS = {'id', 'account', 'email', 'role', 'user', 'by', 'created', 'expires', 'mac', 'totp'}
+
+local function link_forget(link)
+    redis.call('DEL', K.link(link.digest))
+    if link.user ~= '' then
+        if redis.call('HGET', K.user(link.user), 'link') == link.digest then
+            redis.call('HDEL', K.user(link.user), 'link')
+        end
+        return
+    end
+    redis.call('ZREM', K.account_invitations(link.account), link.id .. ' ' .. link.digest .. ' ' .. link.email)
+    if redis.call('HGET', K.account_invited(link.account), link.email) == link.digest then
+        redis.call('HDEL', K.account_invited(link.account), link.email)
+    end
+end
+
+-- Whether whoever made a link may still make links: an owner, whose links of before a given time have ended; a key
+-- that is not revoked; an operator.
+local function link_maker_may(by, account, created)
+    local kind = by:sub(1, 4)
+    if kind == 'usr_' then
+        local u = redis.call('HMGET', K.user(by), 'account', 'role', 'disabled', 'links_ended')
+        return u[1] == account and (u[2] or 'owner') == 'owner' and not u[3] and created > tonumber(u[4] or '0')
+    end
+    local key = kind == 'key_' and key_record(by)
+    return kind ~= 'key_' or (key and key.account == account and not key.revoked)
+end
+
+-- The link of a digest; nil if there is none that can be used. One that has ended in any way is removed.
+local function link_read(digest, now)
+    local values = redis.call('HMGET', K.link(digest), unpack(LINK_FIELDS))
+    if not values[1] then
+        return nil
+    end
+    local link = {digest = digest}
+    for i, field in ipairs(LINK_FIELDS) do
+        link[field] = values[i] or ''
+    end
+    local user = link.user ~= '' and redis.call('HMGET', K.user(link.user), 'account', 'link')
+    local may = link.by == link.user or link_maker_may(link.by, link.account, tonumber(link.created))
+    if now >= tonumber(link.expires) or not may
+        or (user and (user[1] ~= link.account or user[2] ~= digest)) then
+        link_forget(link)
+        return nil
+    end
+    return link
+end
+
+-- A link as scripts return it: {digest, id, account, email, role, user, by, created, expires, MAC, sealed TOTP secret
+-- ('' if none was made yet), name of the account}.
+local function link_reply(link)
+    local reply = {link.digest}
+    for i, field in ipairs(LINK_FIELDS) do
+        reply[i + 1] = link[field]
+    end
+    reply[#reply + 1] = redis.call('HGET', K.account(link.account), 'name') or ''
+    return reply
+end
+
+-- The links that a user made, and the one for the user, end.
+local function links_end(user, now)
+    local digest = redis.call('HGET', K.user(user), 'link')
+    if digest then
+        redis.call('DEL', K.link(digest))
+        redis.call('HDEL', K.user(user), 'link')
+    end
+    redis.call('HSET', K.user(user), 'links_ended', now)
+end
+
 -- The name of a key or the email of a user in the account; '' for anything else. id must not be a name chosen by a
 -- stranger, because that could look like an id.
 local function name_of(account, id)
@@ -367,6 +509,9 @@ local function name_of(account, id)
         return key and key.account == account and key.name or ''
     end
     local user = kind == 'usr' and user_record(id, false)
+    if kind == 'usr' and not user then
+        return redis.call('HGET', K.account_gone(account), id) or ''
+    end
     return user and user[2] == account and user[3] or ''
 end
 
@@ -393,7 +538,7 @@ local function is_event_on_name(event)
     return event:sub(1, 7) == 'device.'
 end
 
-local TARGET_KINDS = {key = 'api_key', dev = 'device_key', usr = 'user'}
+local TARGET_KINDS = {key = 'api_key', dev = 'device_key', usr = 'user', inv = 'invitation'}
 
 -- An event as all scripts return it: {event, {field, value...}, actor's name, target's name ('' for none), kind of
 -- target: 'api_key', 'device_key', 'user', 'device' (the target is a name that the device gave itself) or ''}.

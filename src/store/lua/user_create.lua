@@ -14,6 +14,6 @@ redis.call('HSET', K.user(user), 'account', account, 'email', email, 'password',
            'created', ARGV[7], 'mac', ARGV[12])
 user_put_state(user, ARGV[13], '')
 redis.call('SET', K.email(email), user)
-redis.call('SADD', K.account_users(account), user)
+people_put(account, user, ARGV[13])
 audit(account, 'user.created', user, source_from(8))
 return {'ok'}

@@ -51,6 +51,7 @@ Test(settings, defaults_are_those_of_the_contract)
     cr_assert_eq(s.audit_max, 100000);
     cr_assert_eq(s.keys_max, 10000);
     cr_assert_eq(s.device_keys_max, 10000);
+    cr_assert_eq(s.people_max, 100000);
     cr_assert_eq(s.changes_per_minute, 600);
     cr_assert_eq(s.session_idle_ms, 30 * 60 * 1000);
     cr_assert_eq(s.session_absolute_ms, 12 * 60 * 60 * 1000);

@@ -1751,9 +1751,14 @@ Test(lua, device_poll_throttles_addresses_that_guess_or_hurry)
           {"HSET t:device:d1 polled $now-10000", "0"}, {POLL("d1", "agent"), "(refused pending)"});
 }
 
+#define APPROVER                                \
+    {                                           \
+        "HSET t:user:usr_U account acct_A", "1" \
+    }
+
 Test(lua, device_is_claimed_once)
 {
-    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {CLAIM("d1", "1"), "(not_found)"},
+    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, {CLAIM("d1", "1"), "(not_found)"},
           {DECIDE("c1", "acct_A", "approved"), "(ok agent Ward 1024 192.0.2.9 1* 1* approved d1 mac1)"},
           {POLL("d1", "other"), "(not_found)"}, {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1 North)"},
           {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1 North)"}, {"XLEN t:acct:acct_A:audit", "1"},
@@ -1765,6 +1770,47 @@ Test(lua, device_is_claimed_once)
           {CLAIM("d1", "2"), "(not_found)"}, {POLL("d1", "agent"), "(not_found)"}, {"EXISTS t:id:dev_2 t:key:h2", "0"},
           {"@device_find c1 acct_A u", "(not_found)"}, {DECIDE("c1", "acct_A", "denied"), "(not_found)"},
           {"XLEN t:acct:acct_A:audit", "2"}, {"EXISTS t:throttle:u", "0"});
+}
+
+Test(lua, who_is_gone_or_disabled_gives_no_device_a_key)
+{
+    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
+          {"HSET t:user:usr_U disabled 5", "1"}, {CLAIM("d1", "1"), "(not_found)"}, {"DEL t:user:usr_U", "1"},
+          {CLAIM("d1", "1"), "(not_found)"}, {"EXISTS t:id:dev_1", "0"}, APPROVER, {CLAIM("d1", "1"), "(ok)"});
+}
+
+/* Versions without roles keep the set of users alone. */
+Test(lua, people_are_found_in_what_older_versions_wrote)
+{
+    STEPS(ACCOUNT, USER, {"@user_create usr_V acct_A v@b.test hash sealed 5" ORIGIN " mac auditor", "(ok)"},
+          {"DEL t:acct:acct_A:people t:acct:acct_A:owners", "2"},
+          {"@people_list acct_A 1 ''", "(ok 1 ((usr_V *) 0 0 0))"},
+          {"@people_list acct_A 1 usr_V", "(ok 0 ((usr_U *) 0 0 0))"}, {"SMEMBERS t:acct:acct_A:owners", "(usr_U)"},
+          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 ''", "(refused)"},
+          {"HGET t:user:usr_U mac", "mac"}, {"HSET t:user:usr_U role owner", "1"},
+          /* Of what was read meanwhile, of another account, of nobody. */
+          {"@person_change usr_V acct_A old mac2 owner '' operator '' '' 100 ''", "(conflict)"},
+          {"@person_change usr_V acct_B mac mac2 owner '' operator '' '' 100 ''", "(not_found)"},
+          {"@person_change usr_W acct_A mac mac2 owner '' operator '' '' 100 ''", "(not_found)"},
+          {"@person_change usr_V acct_A mac mac2 owner '' operator '' '' 100 ''", "(ok 0 ((usr_V *) 0 0 0))"},
+          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 ''", "(ok 0 *)"},
+          {"SMEMBERS t:acct:acct_A:owners", "(usr_V)"});
+}
+
+#define INVITE(digest, by) \
+    "@link_create " digest " inv_" digest " acct_A n@b.test auditor $now $now+1000000 mac " by " '' '' 100 '' 0 0"
+Test(lua, links_end_in_time)
+{
+    STEPS(ACCOUNT, USER, {INVITE("a1", "operator"), "(ok)"}, {"@link_find a1 t", "(ok (a1 inv_a1 acct_A *))"},
+          {"@link_list acct_A 5 ''", "(ok 0 (a1 *))"}, {"HSET t:link:a1 expires $now", "0"},
+          {"@link_find a1 t", "(not_found)"}, {"EXISTS t:link:a1 t:acct:acct_A:invitations t:acct:acct_A:invited", "0"},
+          {"HGET t:throttle:t n", "1"},
+          /* Redis forgets the record by itself; the list finds out. */
+          {INVITE("a2", "operator"), "(ok)"}, {"DEL t:link:a2", "1"}, {"@link_list acct_A 5 ''", "(ok 0)"},
+          {"EXISTS t:acct:acct_A:invitations t:acct:acct_A:invited", "0"},
+          /* By whom they were made. */
+          {INVITE("a3", "usr_U"), "(ok)"}, {"@link_find a3 t", "(ok *)"}, {"HSET t:user:usr_U links_ended $now+1", "1"},
+          {"@link_find a3 t", "(not_found)"}, {INVITE("a4", "key_1"), "(ok)"}, {"@link_find a4 t", "(not_found)"});
 }
 
 Test(lua, a_session_that_is_over_decides_nothing)
@@ -1793,7 +1839,7 @@ Test(lua, an_enrolment_is_known_by_any_of_its_digests)
 /* Between the two steps of a claim anything may happen. */
 Test(lua, only_what_was_approved_is_claimed)
 {
-    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
+    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
           {CLAIM_AS("d1", "acct_B Ward 1024 usr_U mac2", "1"), "(not_found)"},
           {CLAIM_AS("d1", "acct_A Desk 1024 usr_U mac2", "1"), "(not_found)"},
           {CLAIM_AS("d1", "acct_A Ward 4095 usr_U mac2", "1"), "(not_found)"},
@@ -1814,15 +1860,15 @@ Test(lua, an_approved_device_need_not_wait)
 /* Its node has given up; the device may ask again. */
 Test(lua, a_claim_that_comes_behind_its_discard_claims_nothing)
 {
-    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
+    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
           {"@key_revoke dev_1 '' '' 0" ORIGIN " 1 - - ''", "(not_found)"}, {CLAIM("d1", "1"), "(conflict)"},
           {"HGET t:device:d1 status", "approved"}, {"EXISTS t:key:h1", "0"}, {CLAIM("d1", "2"), "(ok)"});
 }
 
 Test(lua, a_device_of_an_account_that_is_gone_gets_no_key)
 {
-    STEPS({BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"}, {CLAIM("d1", "1"), "(refused)"},
-          {"EXISTS t:id:dev_1 t:key:h1", "0"});
+    STEPS(APPROVER, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
+          {CLAIM("d1", "1"), "(refused)"}, {"EXISTS t:id:dev_1 t:key:h1", "0"});
 }
 
 Test(lua, device_is_denied)

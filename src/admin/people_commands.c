@@ -1,0 +1,488 @@
+/* user invite, show, role, disable, enable, remove, reset: people as owners manage them in the console, by an operator.
+ * Each change is in effect on every node before the command returns. */
+#include "admin/commands.h"
+
+#include "admin_internal.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/secure.h"
+#include "config/settings.h"
+#include "store/link_store.h"
+#include "store/people_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROW_EMAIL                                                                                     \
+    {                                                                                                 \
+        .name = "email", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(email), .value_name = "EMAIL", \
+        .help = "The email address of the user. Required."                                            \
+    }
+/* In the order of enum role. */
+#define ROW_ROLE                                                                         \
+    {                                                                                    \
+        .name = "role", .type = OPTION_CHOICE, .offset = COMMAND_OFFSET(role),           \
+        .choices = "auditor|responder|developer|owner", .default_text = "developer",     \
+        .help = "What the user may do: read; also revoke; also create keys; everything." \
+    }
+#define ROW_ORIGIN                                                                                      \
+    {                                                                                                   \
+        .name = "public-origin", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(settings.public_origin), \
+        .value_name = "ORIGIN",                                                                         \
+        .help = "The nodes' public origin, with which the link begins: as on the nodes. "               \
+                "Required."                                                                             \
+    }
+#define ROW_REVOKE_KEYS                                                                    \
+    {                                                                                      \
+        .name = "revoke-keys", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(revoke_keys), \
+        .help = "Also revoke every key, and every device's key, of the user's making."     \
+    }
+
+static const struct option_row INVITE_ROWS[] = {
+    {.name = "account",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(account),
+     .value_name = "ID",
+     .help = "The account to which the user will belong. Required."},
+    ROW_EMAIL,
+    ROW_ROLE,
+    ROW_ORIGIN,
+    ROW_JSON,
+};
+static const struct option_row SHOW_ROWS[] = {ROW_EMAIL, ROW_JSON};
+static const struct option_row ROLE_ROWS[] = {ROW_EMAIL, ROW_ROLE, ROW_JSON};
+static const struct option_row END_ROWS[] = {ROW_EMAIL, ROW_REVOKE_KEYS, ROW_YES, ROW_JSON};
+static const struct option_row RESET_ROWS[] = {ROW_EMAIL, ROW_ORIGIN, ROW_YES, ROW_JSON};
+
+static const struct option_table INVITE_TABLE = OPTION_TABLE(INVITE_ROWS);
+static const struct option_table SHOW_TABLE = OPTION_TABLE(SHOW_ROWS);
+static const struct option_table ROLE_TABLE = OPTION_TABLE(ROLE_ROWS);
+static const struct option_table END_TABLE = OPTION_TABLE(END_ROWS);
+static const struct option_table RESET_TABLE = OPTION_TABLE(RESET_ROWS);
+
+const struct option_group USER_INVITE_OPTIONS[] = ADMIN_OPTIONS(INVITE_TABLE);
+const struct option_group USER_SHOW_OPTIONS[] = ADMIN_OPTIONS(SHOW_TABLE);
+const struct option_group USER_ROLE_OPTIONS[] = ADMIN_OPTIONS(ROLE_TABLE);
+const struct option_group USER_END_OPTIONS[] = ADMIN_OPTIONS(END_TABLE);
+const struct option_group USER_RESET_OPTIONS[] = ADMIN_OPTIONS(RESET_TABLE);
+
+/* One run of a command: who it is about, and what became of it. */
+struct people_run {
+    const struct command_line *line;
+    struct keyring *keyring;
+    struct store_client client;
+    struct known_user user;
+    char email[EMAIL_MAX_BYTES + 1];
+    enum store_result result;
+    struct person person;
+    int64_t sessions_ended;
+    struct buf revoked, kept; /* ids, each with a blank behind it */
+};
+
+static int read_email(struct people_run *run)
+{
+    int code = command_require(run->line->email, "--email");
+
+    if (code == EXIT_DONE && !account_normalise_email(text_of(run->line->email), run->email))
+        return command_fail(EXIT_USAGE, "--email '%s' is not an email address", run->line->email);
+    return code;
+}
+
+static int find_user(struct people_run *run)
+{
+    bool is_known;
+    int code = user_find(&run->client, run->email, &is_known, &run->user);
+
+    if (code == EXIT_DONE && !is_known)
+        return command_fail(EXIT_FAILED, "no user has the email %s; 'chatelaine user list' shows them", run->email);
+    return code;
+}
+
+typedef int people_act(struct people_run *run);
+
+/* Opens the store, finds the user unless the email is a new one, acts, and closes it. */
+static int run_with(const struct command_line *line, bool is_new, people_act *act)
+{
+    struct people_run run = {.line = line};
+    int code = read_email(&run);
+
+    buf_init(&run.revoked, ADMIN_OUTPUT_MAX_BYTES);
+    buf_init(&run.kept, ADMIN_OUTPUT_MAX_BYTES);
+    if (code == EXIT_DONE)
+        run.keyring = command_keyring(line, &code);
+    if (run.keyring)
+        code = store_client_open(&run.client, &line->settings, run.keyring);
+    if (run.keyring && code == EXIT_DONE) {
+        code = is_new ? EXIT_DONE : find_user(&run);
+        if (code == EXIT_DONE)
+            code = act(&run);
+        store_client_close(&run.client);
+    }
+    keyring_destroy(run.keyring);
+    buf_finish(&run.revoked);
+    buf_finish(&run.kept);
+    return code;
+}
+
+/* Links */
+
+static int print_link(const struct people_run *run, const struct link_record *link, const struct token *code)
+{
+    const char *origin = run->line->settings.public_origin;
+    char expires[CLOCK_RFC3339_BYTES];
+    struct buf out CLEANUP(buf_wipe);
+
+    clock_print_rfc3339(link->expires_ms, expires);
+    buf_init(&out, ADMIN_WHY_MAX_BYTES);
+    if (run->line->json)
+        buf_printf(&out, "{\"id\":\"%s\",\"url\":\"%s/console/join#%s\",\"expires_at\":\"%s\"}\n",
+                   link->user.text[0] ? link->user.text : link->id.text, origin, code->text, expires);
+    else
+        buf_printf(&out,
+                   "Give this link to %s and to nobody else. It works once, until %s, and is shown only now:\n"
+                   "%s/console/join#%s\n",
+                   link->email, expires, origin, code->text);
+    return command_print(buf_text(&out));
+}
+
+static int read_origin(const struct people_run *run)
+{
+    char storage[ADMIN_WHY_MAX_BYTES];
+    struct buf why;
+    int code = command_require(run->line->settings.public_origin, "--public-origin");
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (code == EXIT_DONE && !settings_check_origin(run->line->settings.public_origin, &why))
+        return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
+    return code;
+}
+
+static void link_begin(struct people_run *run, struct link_record *link, struct token *ret_code)
+{
+    token_mint(ret_code);
+    if (!token_digest(run->keyring, KEYRING_LINK, text_of(ret_code->text), link->digest))
+        abort();
+    link->id = id_mint(ID_INVITATION, clock_wall_ms());
+    snprintf(link->email, sizeof link->email, "%s", run->email);
+}
+
+static void was_invited(void *arg, enum store_result result, uint32_t retry_after_s)
+{
+    struct people_run *run = arg;
+
+    (void)retry_after_s;
+    run->result = result;
+    store_client_done(&run->client);
+}
+
+static int invite(struct people_run *run)
+{
+    static const struct store_refusals REFUSALS = {
+        .refused = "there is no such account; 'chatelaine account list' shows all",
+        .conflict = "a user with this email exists already; 'chatelaine user list' shows all",
+    };
+    struct link_record link = {.role = (enum role)run->line->role};
+    struct token code;
+    int exit_code;
+
+    if (!id_parse(ID_ACCOUNT, text_of(run->line->account), &link.account))
+        return command_fail(EXIT_USAGE, "--account '%s' is not the id of an account", run->line->account);
+    link_begin(run, &link, &code);
+    link_store_invite(run->client.store, &link, &OPERATOR, was_invited, run);
+    store_client_wait(&run->client);
+    exit_code = store_client_explain(&run->client, run->result, &REFUSALS);
+    if (exit_code == EXIT_DONE)
+        exit_code = print_link(run, &link, &code);
+    token_wipe(&code);
+    return exit_code;
+}
+
+int user_invite_run(const struct command_line *line)
+{
+    const struct people_run probe = {.line = line};
+    int code = command_require(line->account, "--account");
+
+    if (code == EXIT_DONE)
+        code = read_origin(&probe);
+    return code == EXIT_DONE ? run_with(line, true, invite) : code;
+}
+
+static void person_read(void *arg, enum store_result result, const struct person *person)
+{
+    struct people_run *run = arg;
+
+    run->result = result;
+    if (result == STORE_OK)
+        run->person = *person;
+    store_client_done(&run->client);
+}
+
+static int look(struct people_run *run)
+{
+    static const struct store_refusals REFUSALS = {.not_found = "the user does not exist any more"};
+
+    people_store_find(run->client.store, &run->user.account, &run->user.id, person_read, run);
+    store_client_wait(&run->client);
+    return store_client_explain(&run->client, run->result, &REFUSALS);
+}
+
+static void was_reset(void *arg, enum store_result result, int64_t sessions_ended)
+{
+    struct people_run *run = arg;
+
+    run->result = result;
+    run->sessions_ended = sessions_ended;
+    store_client_done(&run->client);
+}
+
+static int reset(struct people_run *run)
+{
+    static const struct store_refusals REFUSALS = {.not_found = "the user does not exist any more"};
+    char question[ADMIN_WHY_MAX_BYTES];
+    struct link_record link = {0};
+    struct token code;
+    int exit_code = look(run);
+
+    snprintf(question, sizeof question,
+             "%s gets a link to set a new password and authenticator: the old ones stop working, and all sessions "
+             "end.",
+             run->email);
+    if (exit_code == EXIT_DONE)
+        exit_code = command_confirm(run->line, question);
+    if (exit_code != EXIT_DONE)
+        return exit_code;
+    link.user = run->user.id;
+    link.account = run->user.account;
+    link.role = run->person.user.role;
+    link_begin(run, &link, &code);
+    link_store_reset(run->client.store, &link, &OPERATOR, was_reset, run);
+    store_client_wait(&run->client);
+    exit_code = store_client_explain(&run->client, run->result, &REFUSALS);
+    if (exit_code == EXIT_DONE)
+        exit_code = print_link(run, &link, &code);
+    token_wipe(&code);
+    return exit_code;
+}
+
+int user_reset_run(const struct command_line *line)
+{
+    const struct people_run probe = {.line = line};
+    int code = read_origin(&probe);
+
+    return code == EXIT_DONE ? run_with(line, false, reset) : code;
+}
+
+/* Showing */
+
+static const char *status_of(const struct person *person)
+{
+    if (person->user.disabled_ms > 0)
+        return "disabled";
+    if (person->is_invited)
+        return "invited";
+    return person->is_locked ? "locked" : "active";
+}
+
+static void put_time(struct json_writer *w, const char *name, int64_t ms)
+{
+    char text[CLOCK_RFC3339_BYTES];
+
+    json_key(w, name);
+    if (ms == 0) {
+        json_put_null(w);
+        return;
+    }
+    clock_print_rfc3339(ms, text);
+    json_put_text(w, text_of(text));
+}
+
+static void put_person(struct json_writer *w, const struct person *person)
+{
+    json_put_member(w, "id", id_text(&person->user.id));
+    json_put_member(w, "account_id", id_text(&person->user.account));
+    json_put_member(w, "email", text_of(person->user.email));
+    json_put_member(w, "role", role_text(person->user.role));
+    json_put_member(w, "status", text_of(status_of(person)));
+    put_time(w, "created_at", person->user.created_ms);
+    put_time(w, "last_sign_in_at", person->last_sign_in_ms);
+    put_time(w, "disabled_at", person->user.disabled_ms);
+}
+
+static void print_time(struct buf *out, const char *name, int64_t ms)
+{
+    char text[CLOCK_RFC3339_BYTES] = "never";
+
+    if (ms)
+        clock_print_rfc3339(ms, text);
+    buf_printf(out, "%-13s %s\n", name, text);
+}
+
+static int show(struct people_run *run)
+{
+    const struct person *person = &run->person;
+    struct buf out CLEANUP(buf_finish);
+    int code = look(run);
+
+    if (code != EXIT_DONE)
+        return code;
+    buf_init(&out, ADMIN_WHY_MAX_BYTES);
+    if (run->line->json) {
+        struct json_writer w = {.out = &out};
+
+        json_object_begin(&w);
+        put_person(&w, person);
+        json_object_end(&w);
+        buf_append_char(&out, '\n');
+    } else {
+        buf_printf(&out, "%-13s %s\n%-13s %s\n%-13s %s\n%-13s %s\n%-13s %s\n", "id", person->user.id.text, "account",
+                   person->user.account.text, "email", person->user.email, "role", role_text(person->user.role).ptr,
+                   "status", status_of(person));
+        print_time(&out, "created", person->user.created_ms);
+        print_time(&out, "last sign-in", person->last_sign_in_ms);
+        print_time(&out, "disabled", person->user.disabled_ms);
+    }
+    return command_print(buf_text(&out));
+}
+
+int user_show_run(const struct command_line *line)
+{
+    return run_with(line, false, show);
+}
+
+/* Changing */
+
+static void list_ids(struct buf *out, const struct id *ids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        buf_printf(out, "%s ", ids[i].text);
+}
+
+static void was_changed(void *arg, enum store_result result, const struct person_changed *changed)
+{
+    struct people_run *run = arg;
+
+    run->result = result;
+    if (result == STORE_OK) {
+        run->person = changed->person;
+        run->sessions_ended = changed->sessions_ended;
+        list_ids(&run->revoked, changed->revoked, changed->revoked_count);
+        list_ids(&run->kept, changed->kept, changed->kept_count);
+    }
+    store_client_done(&run->client);
+}
+
+static int change(struct people_run *run, const struct person_change *wanted)
+{
+    static const struct store_refusals REFUSALS = {
+        .not_found = "the user does not exist any more",
+        .refused = "the account would be left without an owner who can sign in: make somebody else an owner first",
+    };
+    const struct person_observer observer = {NULL, was_changed, run};
+
+    people_store_change(run->client.store, &run->user.account, &run->user.id, wanted, &OPERATOR, &observer);
+    store_client_wait(&run->client);
+    return store_client_explain(&run->client, run->result, &REFUSALS);
+}
+
+static void put_ids(struct json_writer *w, const char *name, const struct buf *ids)
+{
+    struct text rest = buf_text(ids), id;
+
+    json_key(w, name);
+    json_array_begin(w);
+    while (text_next(&rest, ' ', &id))
+        if (id.len)
+            json_put_text(w, id);
+    json_array_end(w);
+}
+
+/* done: follows "User usr_… (email) ". */
+static int print_changed(const struct people_run *run, const char *done)
+{
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
+    if (run->line->json) {
+        struct json_writer w = {.out = &out};
+
+        json_object_begin(&w);
+        put_person(&w, &run->person);
+        json_key(&w, "sessions_ended");
+        json_put_integer(&w, run->sessions_ended);
+        put_ids(&w, "keys_revoked", &run->revoked);
+        put_ids(&w, "keys_kept", &run->kept);
+        json_object_end(&w);
+        buf_append_char(&out, '\n');
+        return command_print(buf_text(&out));
+    }
+    buf_printf(&out, "User %s (%s) %s\n", run->user.id.text, run->email, done);
+    if (run->sessions_ended)
+        buf_printf(&out, "Sessions ended: %" PRId64 "\n", run->sessions_ended);
+    if (run->revoked.len)
+        buf_printf(&out, "Keys revoked: %.*s\n", TEXT_ARG(buf_text(&run->revoked)));
+    if (run->kept.len)
+        buf_printf(&out, "Keys kept: %.*s\n", TEXT_ARG(buf_text(&run->kept)));
+    return command_print(buf_text(&out));
+}
+
+static int set_role(struct people_run *run)
+{
+    char done[64];
+    int code = change(run, &(struct person_change){.kind = PERSON_ROLE, .role = (enum role)run->line->role});
+
+    snprintf(done, sizeof done, "is now %s.", role_text((enum role)run->line->role).ptr);
+    return code == EXIT_DONE ? print_changed(run, done) : code;
+}
+
+int user_role_run(const struct command_line *line)
+{
+    return run_with(line, false, set_role);
+}
+
+static int enable(struct people_run *run)
+{
+    int code = change(run, &(struct person_change){.kind = PERSON_ENABLE});
+
+    return code == EXIT_DONE ? print_changed(run, "can sign in again.") : code;
+}
+
+int user_enable_run(const struct command_line *line)
+{
+    return run_with(line, false, enable);
+}
+
+static int end_user(struct people_run *run, enum person_change_kind kind, const char *what, const char *done)
+{
+    char question[ADMIN_WHY_MAX_BYTES];
+    int code;
+
+    snprintf(question, sizeof question, "%s %s. All sessions end%s.", run->email, what,
+             run->line->revoke_keys ? ", and every key of the user's making is revoked for good" : "");
+    code = command_confirm(run->line, question);
+    if (code == EXIT_DONE)
+        code = change(run, &(struct person_change){.kind = kind, .revokes_keys = run->line->revoke_keys});
+    return code == EXIT_DONE ? print_changed(run, done) : code;
+}
+
+static int disable(struct people_run *run)
+{
+    return end_user(run, PERSON_DISABLE, "cannot sign in any more", "is disabled.");
+}
+
+static int remove_user(struct people_run *run)
+{
+    return end_user(run, PERSON_REMOVE, "is removed", "is removed.");
+}
+
+int user_disable_run(const struct command_line *line)
+{
+    return run_with(line, false, disable);
+}
+
+int user_remove_run(const struct command_line *line)
+{
+    return run_with(line, false, remove_user);
+}

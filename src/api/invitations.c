@@ -1,0 +1,235 @@
+/* Invitations and resets: links by which people set their own password and authenticator. */
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/secure.h"
+#include "exchange_internal.h"
+#include "exchange_log_internal.h"
+#include "handlers_internal.h"
+#include "people_view_internal.h"
+#include "team_internal.h"
+
+#include <stdio.h>
+
+struct link_op {
+    struct exchange *exchange;
+    struct link_record link;
+    struct token code; /* wiped when the request is freed */
+};
+
+static struct link_op *link_begin(struct exchange *exchange)
+{
+    struct link_op *op = http_request_alloc(exchange->request, sizeof *op);
+
+    op->exchange = exchange;
+    http_request_defer(exchange->request, token_wipe, &op->code);
+    token_mint(&op->code);
+    CHECK(token_digest(exchange->service->keyring, KEYRING_LINK, text_of(op->code.text), op->link.digest));
+    op->link.id = id_mint(ID_INVITATION, clock_wall_ms());
+    op->link.account = *exchange_account(exchange);
+    return op;
+}
+
+static void log_link(const struct exchange *exchange, const char *message, struct text target)
+{
+    exchange_log(exchange, message, id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)), target);
+}
+
+/* POST /v1/console/invitations, /v1/team/invitations */
+
+struct invitation_input {
+    struct text email, role;
+};
+
+static void invitation_stored(void *arg, enum store_result result, uint32_t retry_after_s);
+
+/* False if the exchange has been refused. */
+static bool invitation_read(struct exchange *exchange, struct link_record *link)
+{
+    static const struct json_field FIELDS[] = {
+        {"email", JSON_FIELD_TEXT, true, offsetof(struct invitation_input, email)},
+        {"role", JSON_FIELD_TEXT, true, offsetof(struct invitation_input, role)},
+    };
+    struct invitation_input input = {0};
+
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+        return false;
+    if (!account_normalise_email(input.email, link->email)) {
+        exchange_refuse_value(exchange, "email must be an email address.");
+        return false;
+    }
+    if (!role_parse(input.role, &link->role)) {
+        exchange_refuse_value(exchange, ROLE_RULE);
+        return false;
+    }
+    if (exchange->key && link->role > ROLE_DEVELOPER) {
+        team_refuse_role(exchange);
+        return false;
+    }
+    return true;
+}
+
+void invitation_create(struct exchange *exchange)
+{
+    struct link_op *op = link_begin(exchange);
+    struct audit_source source = exchange_source(exchange);
+
+    if (!team_may(exchange) || !invitation_read(exchange, &op->link))
+        return;
+    http_request_hold(exchange->request);
+    link_store_invite(exchange->service->store, &op->link, &source, invitation_stored, op);
+}
+
+static void invitation_reply(struct link_op *op)
+{
+    struct exchange *exchange = op->exchange;
+    char storage[ANSWER_SMALL_BYTES], url_storage[LINK_URL_MAX_BYTES];
+    struct buf out, url;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    buf_init_fixed(&url, url_storage, sizeof url_storage);
+    view_print_link(exchange->service->public_origin, &op->code, &url);
+    view_invitation(&(struct json_writer){.out = &out}, &op->link, buf_text(&url));
+    http_reply_json(exchange->request, 201, &out);
+    secure_wipe(storage, sizeof storage);
+    secure_wipe(url_storage, sizeof url_storage);
+    log_link(exchange, "user invited", id_text(&op->link.id));
+}
+
+static void invitation_stored(void *arg, enum store_result result, uint32_t retry_after_s)
+{
+    struct link_op *op = arg;
+
+    if (result == STORE_OK)
+        invitation_reply(op);
+    else if (result == STORE_CONFLICT)
+        exchange_refuse(op->exchange, PROBLEM_USER_EXISTS);
+    else if (result == STORE_LIMITED)
+        exchange_refuse_limited(op->exchange, retry_after_s);
+    else
+        people_refuse(op->exchange, result);
+    http_request_release(op->exchange->request);
+}
+
+/* GET /v1/console/invitations */
+
+static void invitations_found(void *arg, enum store_result result, const struct link_record *links, size_t count,
+                              bool has_more);
+
+void invitations_list(struct exchange *exchange)
+{
+    struct people_query query = {.limit = LIST_LIMIT_DEFAULT};
+
+    if (!exchange_read_query(exchange, query_read_invitations, &query))
+        return;
+    http_request_hold(exchange->request);
+    link_store_list(exchange->service->store, exchange_account(exchange), query.limit, &query.starting_after,
+                    invitations_found, exchange);
+}
+
+static void invitations_found(void *arg, enum store_result result, const struct link_record *links, size_t count,
+                              bool has_more)
+{
+    struct exchange *exchange = arg;
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ANSWER_MAX_BYTES);
+    if (result == STORE_OK) {
+        view_invitations(&(struct json_writer){.out = &out}, links, count, has_more);
+        http_reply_json(exchange->request, 200, &out);
+    } else {
+        exchange_refuse_store(exchange, result);
+    }
+    http_request_release(exchange->request);
+}
+
+/* DELETE /v1/console/invitations/{id} */
+
+static void invitation_withdrawn(void *arg, enum store_result result);
+
+void invitation_withdraw(struct exchange *exchange)
+{
+    struct audit_source source = exchange_source(exchange);
+    struct id id;
+
+    if (!id_parse(ID_INVITATION, exchange->match.id, &id)) {
+        exchange_refuse(exchange, PROBLEM_INVITATION_NOT_FOUND);
+        return;
+    }
+    http_request_hold(exchange->request);
+    link_store_withdraw(exchange->service->store, exchange_account(exchange), &id, &source, invitation_withdrawn,
+                        exchange);
+}
+
+static void invitation_withdrawn(void *arg, enum store_result result)
+{
+    struct exchange *exchange = arg;
+
+    if (result == STORE_OK) {
+        http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
+        log_link(exchange, "invitation withdrawn", exchange->match.id);
+    } else if (result == STORE_NOT_FOUND) {
+        exchange_refuse(exchange, PROBLEM_INVITATION_NOT_FOUND);
+    } else {
+        exchange_refuse_store(exchange, result);
+    }
+    http_request_release(exchange->request);
+}
+
+/* POST /v1/console/users/{id}/reset */
+
+static void reset_found(void *arg, enum store_result result, const struct person *person);
+static void reset_stored(void *arg, enum store_result result, int64_t sessions_ended);
+
+void person_reset(struct exchange *exchange)
+{
+    struct id id;
+    struct link_op *op;
+
+    if (!id_parse(ID_USER, exchange->match.id, &id)) {
+        people_refuse(exchange, STORE_NOT_FOUND);
+        return;
+    }
+    op = link_begin(exchange);
+    http_request_hold(exchange->request);
+    people_store_find(exchange->service->store, exchange_account(exchange), &id, reset_found, op);
+}
+
+static void reset_found(void *arg, enum store_result result, const struct person *person)
+{
+    struct link_op *op = arg;
+    struct exchange *exchange = op->exchange;
+    struct audit_source source = exchange_source(exchange);
+
+    if (result != STORE_OK) {
+        people_refuse(exchange, result);
+        http_request_release(exchange->request);
+        return;
+    }
+    op->link.user = person->user.id;
+    op->link.role = person->user.role;
+    snprintf(op->link.email, sizeof op->link.email, "%s", person->user.email);
+    link_store_reset(exchange->service->store, &op->link, &source, reset_stored, op);
+}
+
+static void reset_stored(void *arg, enum store_result result, int64_t sessions_ended)
+{
+    struct link_op *op = arg;
+    struct exchange *exchange = op->exchange;
+
+    if (result == STORE_OK) {
+        char storage[ANSWER_SMALL_BYTES], url_storage[LINK_URL_MAX_BYTES];
+        struct buf out, url;
+
+        buf_init_fixed(&out, storage, sizeof storage);
+        buf_init_fixed(&url, url_storage, sizeof url_storage);
+        view_print_link(exchange->service->public_origin, &op->code, &url);
+        view_reset(&(struct json_writer){.out = &out}, &op->link, buf_text(&url), sessions_ended);
+        http_reply_json(exchange->request, 200, &out);
+        secure_wipe(storage, sizeof storage);
+        secure_wipe(url_storage, sizeof url_storage);
+        log_link(exchange, "user reset", exchange->match.id);
+    } else {
+        people_refuse(exchange, result);
+    }
+    http_request_release(exchange->request);
+}

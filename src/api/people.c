@@ -1,0 +1,243 @@
+/* An account's people: /v1/console/users for owners in the console, and /v1/team for keys with team:manage, which
+ * manage nobody above a developer. */
+#include "base/clock.h"
+#include "exchange_internal.h"
+#include "exchange_log_internal.h"
+#include "handlers_internal.h"
+#include "people_view_internal.h"
+#include "revocation_note_internal.h"
+#include "team_internal.h"
+
+/* The ids of 20,000 keys, the most that an account has at a time by default, several times over. */
+enum { CHANGED_MAX_BYTES = 4 * 1024 * 1024 };
+
+void people_refuse(struct exchange *exchange, enum store_result result)
+{
+    if (result == STORE_NOT_FOUND)
+        exchange_refuse(exchange, PROBLEM_USER_NOT_FOUND);
+    else if (result == STORE_REFUSED)
+        exchange_refuse(exchange, PROBLEM_LAST_OWNER);
+    else if (result == STORE_FULL)
+        exchange_refuse(exchange, PROBLEM_USER_LIMIT_REACHED);
+    else
+        exchange_refuse_store(exchange, result);
+}
+
+/* A malformed id is answered as not found. */
+static bool read_id(struct exchange *exchange, struct id *ret_id)
+{
+    bool valid = id_parse(ID_USER, exchange->match.id, ret_id);
+
+    if (!valid)
+        people_refuse(exchange, STORE_NOT_FOUND);
+    return valid;
+}
+
+/* GET */
+
+static void people_found(void *arg, enum store_result result, const struct person *people, size_t count, bool has_more);
+static void person_found_to_show(void *arg, enum store_result result, const struct person *person);
+
+void people_list(struct exchange *exchange)
+{
+    struct people_query query = {.limit = LIST_LIMIT_DEFAULT};
+
+    if (!exchange_read_query(exchange, query_read_people, &query))
+        return;
+    http_request_hold(exchange->request);
+    people_store_list(exchange->service->store, exchange_account(exchange), query.limit, &query.starting_after,
+                      people_found, exchange);
+}
+
+static void people_found(void *arg, enum store_result result, const struct person *people, size_t count, bool has_more)
+{
+    struct exchange *exchange = arg;
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ANSWER_MAX_BYTES);
+    if (result == STORE_OK) {
+        view_people(&(struct json_writer){.out = &out}, people, count, has_more);
+        http_reply_json(exchange->request, 200, &out);
+    } else {
+        exchange_refuse_store(exchange, result);
+    }
+    http_request_release(exchange->request);
+}
+
+void person_show(struct exchange *exchange)
+{
+    struct id id;
+
+    if (!read_id(exchange, &id))
+        return;
+    http_request_hold(exchange->request);
+    people_store_find(exchange->service->store, exchange_account(exchange), &id, person_found_to_show, exchange);
+}
+
+static void reply_person(struct exchange *exchange, const struct person *person)
+{
+    char storage[ANSWER_SMALL_BYTES];
+    struct buf out;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    view_person(&(struct json_writer){.out = &out}, person);
+    http_reply_json(exchange->request, 200, &out);
+}
+
+static void person_found_to_show(void *arg, enum store_result result, const struct person *person)
+{
+    struct exchange *exchange = arg;
+
+    if (result == STORE_OK)
+        reply_person(exchange, person);
+    else
+        people_refuse(exchange, result);
+    http_request_release(exchange->request);
+}
+
+/* Changes: answered once they are in effect on every node. */
+
+static void person_key_noted(void *arg, const struct key_record *key);
+static void person_role_changed(void *arg, enum store_result result, const struct person_changed *changed);
+static void person_ended(void *arg, enum store_result result, const struct person_changed *changed);
+
+static void change_person(struct exchange *exchange, const struct person_change *change, person_was_changed *done)
+{
+    const struct person_observer observer = {person_key_noted, done, exchange};
+    struct audit_source source = exchange_source(exchange);
+    struct id id;
+
+    if (!read_id(exchange, &id))
+        return;
+    http_request_hold(exchange->request);
+    people_store_change(exchange->service->store, exchange_account(exchange), &id, change, &source, &observer);
+}
+
+struct role_input {
+    struct text role;
+};
+
+void person_set_role(struct exchange *exchange)
+{
+    static const struct json_field FIELDS[] = {{"role", JSON_FIELD_TEXT, true, offsetof(struct role_input, role)}};
+    struct person_change change = {.kind = PERSON_ROLE};
+    struct role_input input = {0};
+
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+        return;
+    if (!role_parse(input.role, &change.role))
+        exchange_refuse_value(exchange, ROLE_RULE);
+    else
+        change_person(exchange, &change, person_role_changed);
+}
+
+void person_enable(struct exchange *exchange)
+{
+    change_person(exchange, &(struct person_change){.kind = PERSON_ENABLE}, person_role_changed);
+}
+
+void person_disable(struct exchange *exchange)
+{
+    static const struct json_field FIELDS[] = {
+        {"revoke_keys", JSON_FIELD_BOOL, false, offsetof(struct person_change, revokes_keys)}};
+    struct person_change change = {.kind = PERSON_DISABLE};
+
+    if (exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &change))
+        change_person(exchange, &change, person_ended);
+}
+
+void person_remove(struct exchange *exchange)
+{
+    struct person_change change = {.kind = PERSON_REMOVE};
+
+    if (exchange_read_query(exchange, query_read_removal, &change.revokes_keys))
+        change_person(exchange, &change, person_ended);
+}
+
+static void person_key_noted(void *arg, const struct key_record *key)
+{
+    revocation_note(arg, key);
+}
+
+static void log_change(const struct exchange *exchange, const char *message)
+{
+    exchange_log(exchange, message, id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
+                 exchange->match.id);
+}
+
+static void person_role_changed(void *arg, enum store_result result, const struct person_changed *changed)
+{
+    struct exchange *exchange = arg;
+
+    if (result == STORE_OK) {
+        reply_person(exchange, &changed->person);
+        log_change(exchange, "user changed");
+    } else {
+        people_refuse(exchange, result);
+    }
+    http_request_release(exchange->request);
+}
+
+static void person_ended(void *arg, enum store_result result, const struct person_changed *changed)
+{
+    struct exchange *exchange = arg;
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, CHANGED_MAX_BYTES);
+    if (result == STORE_OK) {
+        view_person_changed(&(struct json_writer){.out = &out}, changed);
+        http_reply_json(exchange->request, 200, &out);
+        log_change(exchange, exchange->method == HTTP_DELETE ? "user removed" : "user disabled");
+    } else {
+        revocation_note_unconfirmed(exchange, result);
+        people_refuse(exchange, result);
+    }
+    http_request_release(exchange->request);
+}
+
+/* /v1/team */
+
+bool team_may(struct exchange *exchange)
+{
+    struct problem problem = problem_of(PROBLEM_MODE_NOT_PERMITTED);
+
+    if (!exchange->key || exchange->key->mode == MODE_LIVE)
+        return true;
+    problem.message = "A test key cannot manage people.";
+    exchange_refuse_with(exchange, problem);
+    return false;
+}
+
+void team_refuse_role(struct exchange *exchange)
+{
+    struct problem problem = problem_of(PROBLEM_ROLE_NOT_PERMITTED);
+
+    problem.message = "An API key manages nobody above a developer.";
+    exchange_refuse_with(exchange, problem);
+}
+
+void team_list(struct exchange *exchange)
+{
+    if (team_may(exchange))
+        people_list(exchange);
+}
+
+static void team_ended(void *arg, enum store_result result, const struct person_changed *changed)
+{
+    struct exchange *exchange = arg;
+
+    if (result != STORE_ACTOR_ROLE) {
+        person_ended(exchange, result, changed);
+        return;
+    }
+    team_refuse_role(exchange);
+    http_request_release(exchange->request);
+}
+
+void team_remove(struct exchange *exchange)
+{
+    struct person_change change = {.kind = PERSON_REMOVE, .spares_owners = true};
+
+    if (team_may(exchange) && exchange_read_query(exchange, query_read_removal, &change.revokes_keys))
+        change_person(exchange, &change, team_ended);
+}

@@ -1,0 +1,11 @@
+/* What is written about revocations besides the trail: the revocation log and log lines. */
+#pragma once
+#include "exchange_internal.h"
+#include "store/key_store.h"
+
+/* Appends a revoked key to the revocation log, and logs it. If the former fails, that is logged and the response is
+ * still 200: the key is revoked. */
+void revocation_note(struct exchange *exchange, const struct key_record *key);
+/* The keys of the target may still be valid, and whoever is called at night must know which ones. Does nothing for
+ * results that are certain. */
+void revocation_note_unconfirmed(const struct exchange *exchange, enum store_result result);

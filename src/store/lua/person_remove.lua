@@ -1,0 +1,29 @@
+#!lua flags=allow-oom
+-- Removes a user, all sessions and all links. The email is free again; the trail keeps it.
+-- ARGV: prefix, user, account, actor, ip, request id, events to keep
+-- Returns: ok, sessions that ended; not_found: no such user in the account; refused: the account would be left without
+--   an owner who can sign in
+-- Events: user.removed, session.ended
+
+local user, account, source = ARGV[2], ARGV[3], source_from(4)
+local u = redis.call('HMGET', K.user(user), 'account', 'email', 'role')
+if u[1] ~= account then
+    return {'not_found'}
+end
+if (u[3] or 'owner') == 'owner' and not another_owner(account, user) then
+    return {'refused'}
+end
+
+local ended = sessions_end_all(user, account, source)
+links_end(user, now_ms())
+factors_forget(user)
+if redis.call('GET', K.email(u[2])) == user then
+    redis.call('DEL', K.email(u[2]))
+end
+redis.call('DEL', K.user(user), K.user_ended_keys(user))
+redis.call('SREM', K.account_users(account), user)
+redis.call('ZREM', K.account_people(account), user)
+redis.call('SREM', K.account_owners(account), user)
+redis.call('HSET', K.account_gone(account), user, u[2])
+audit(account, 'user.removed', user, source, {data = {email = u[2], role = u[3] or 'owner'}})
+return {'ok', ended}

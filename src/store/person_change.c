@@ -1,0 +1,400 @@
+/* Changes one of an account's people: its steps, each a script. A change of role or state seals the record anew, by
+ * what was read of it; if it has changed meanwhile, it is read again. Disabling and removing then look for the keys of
+ * the user's making and revoke them in portions. The barrier of the last portion covers all of them, because its
+ * message comes behind theirs. A removal comes last, so that a repetition still finds the user. */
+#include "store/people_store.h"
+
+#include "base/mem.h"
+#include "key_reply.h"
+#include "lease/lease.h"
+#include "store/seal_store.h"
+#include "person_read.h"
+#include "verb_internal.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { READ_AGAIN_MAX = 5, KEYS_LOOKED_AT = 500, KEYS_PER_PORTION = 100 };
+
+/* In the order in which they are looked at: those that an earlier call revoked, then the active ones. */
+static const struct text KEY_SETS[] = {{"", 0}, {"ak-live:active", 14}, {"ak-test:active", 14}, {"dk:active", 9}};
+enum { KEY_SET_COUNT = sizeof KEY_SETS / sizeof *KEY_SETS };
+
+struct id_list {
+    struct id *ids;
+    size_t count, room;
+};
+
+struct person_call {
+    struct store *store;
+    struct id account, user;
+    struct person_change change;
+    struct person_observer observer;
+    struct audit_source source; /* its texts are in storage; limits of the credential outlive the call */
+    char storage[3 * ID_TEXT_BYTES + 64];
+    struct person person;
+    int64_t sessions_ended;
+    unsigned reads;
+    size_t set;
+    struct id looked_at;
+    struct id_list revoked, kept;
+    size_t portions_at; /* into revoked */
+    struct barrier *barrier;
+};
+
+static void change_read(struct person_call *call);
+static void change_found(void *arg, enum store_result result, const struct person *person);
+static void change_write(struct person_call *call);
+static void change_written(void *arg, enum store_result result, const struct redis_reply *reply);
+static void keys_look(struct person_call *call);
+static void keys_seen(void *arg, enum store_result result, const struct redis_reply *reply);
+static void keys_end(struct person_call *call);
+static void keys_ended(void *arg, enum store_result result, const struct redis_reply *reply);
+static void keys_over(void *arg, bool is_over);
+static void person_remove(struct person_call *call);
+static void person_removed(void *arg, enum store_result result, const struct redis_reply *reply);
+static void change_settle(struct person_call *call);
+
+static void finish(struct person_call *call, enum store_result result)
+{
+    const struct person_changed changed = {
+        .person = call->person,
+        .sessions_ended = call->sessions_ended,
+        .revoked = call->revoked.ids,
+        .revoked_count = call->revoked.count,
+        .kept = call->kept.ids,
+        .kept_count = call->kept.count,
+    };
+
+    if (call->barrier)
+        barrier_drop(call->barrier);
+    call->observer.done(call->observer.arg, result, result == STORE_OK ? &changed : NULL);
+    free(call->revoked.ids);
+    free(call->kept.ids);
+    free(call);
+}
+
+static void finish_malformed(struct person_call *call, const char *what)
+{
+    store_malformed(call->store, what);
+    finish(call, STORE_UNKNOWN);
+}
+
+/* The caller's texts need not outlive its call. */
+static struct text keep_text(struct buf *storage, struct text t)
+{
+    size_t from = storage->len;
+
+    buf_append_text(storage, t);
+    return text_skip(buf_text(storage), from);
+}
+
+void people_store_change(struct store *store, const struct id *account, const struct id *user,
+                         const struct person_change *change, const struct audit_source *source,
+                         const struct person_observer *observer)
+{
+    struct person_call *call = mem_alloc(sizeof *call);
+    struct buf storage;
+
+    *call = (struct person_call){.store = store,
+                                 .account = *account,
+                                 .user = *user,
+                                 .change = *change,
+                                 .observer = *observer,
+                                 .source = *source};
+    buf_init_fixed(&storage, call->storage, sizeof call->storage);
+    call->source.actor = keep_text(&storage, source->actor);
+    call->source.ip = keep_text(&storage, source->ip);
+    call->source.request_id = keep_text(&storage, source->request_id);
+    change_read(call);
+}
+
+static void change_read(struct person_call *call)
+{
+    call->reads++;
+    people_store_find(call->store, &call->account, &call->user, change_found, call);
+}
+
+static void change_found(void *arg, enum store_result result, const struct person *person)
+{
+    struct person_call *call = arg;
+
+    if (result == STORE_OK && call->change.spares_owners && person->user.role == ROLE_OWNER)
+        result = STORE_ACTOR_ROLE;
+    if (result != STORE_OK) {
+        finish(call, result);
+        return;
+    }
+    call->person = *person;
+    change_write(call);
+}
+
+/* What the record becomes. A repeated disabling keeps its time. */
+static struct user_record changed_record(const struct person_call *call)
+{
+    struct user_record user = call->person.user;
+
+    switch (call->change.kind) {
+    case PERSON_ROLE:
+        user.role = call->change.role;
+        break;
+    case PERSON_ENABLE:
+        user.disabled_ms = 0;
+        break;
+    case PERSON_DISABLE:
+    case PERSON_REMOVE:
+        if (user.disabled_ms == 0)
+            user.disabled_ms = store_clock_ms(call->store);
+        break;
+    }
+    user_record_seal(store_keyring(call->store), &user);
+    return user;
+}
+
+static void change_write(struct person_call *call)
+{
+    const struct user_record user = changed_record(call);
+    struct script_args args;
+
+    args_begin(&args);
+    args_add(&args, id_text(&call->user));
+    args_add(&args, id_text(&call->person.user.account));
+    args_add(&args, text_of(call->person.user.mac.text));
+    args_add(&args, text_of(user.mac.text));
+    args_add(&args, role_text(user.role));
+    if (user.disabled_ms)
+        args_add_int(&args, user.disabled_ms);
+    else
+        args_add(&args, TEXT(""));
+    args_add_source(&args, call->store, &call->source);
+    args_add_credential(&args, &call->source.credential);
+    store_call_script(call->store, SCRIPT_person_change, SCRIPT_CHANGES, args.count, args.argv, change_written, call);
+}
+
+static void change_written(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct person_call *call = arg;
+    bool leaves = call->change.kind == PERSON_DISABLE || call->change.kind == PERSON_REMOVE;
+
+    if (result == STORE_CONFLICT && call->reads < READ_AGAIN_MAX) {
+        change_read(call);
+        return;
+    }
+    if (result == STORE_OK &&
+        (!reply_integer(reply_at(reply, 0), &call->sessions_ended) || !person_read(reply_at(reply, 1), &call->person)))
+        finish_malformed(call, "person");
+    else if (result != STORE_OK)
+        finish(call, result == STORE_CONFLICT ? STORE_UNAVAILABLE : result);
+    else if (leaves)
+        keys_look(call);
+    else
+        change_settle(call);
+}
+
+/* Keys */
+
+static void list_add(struct id_list *list, const struct id *id)
+{
+    if (list->count == list->room) {
+        struct id *ids = mem_alloc((2 * list->room + 16) * sizeof *ids);
+
+        if (list->count)
+            memcpy(ids, list->ids, list->count * sizeof *ids);
+        free(list->ids);
+        list->ids = ids;
+        list->room = 2 * list->room + 16;
+    }
+    list->ids[list->count++] = *id;
+}
+
+static void keys_look(struct person_call *call)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add(&args, id_text(&call->person.user.account));
+    args_add(&args, id_text(&call->user));
+    args_add(&args, KEY_SETS[call->set]);
+    args_add(&args, id_text(&call->looked_at));
+    args_add_int(&args, KEYS_LOOKED_AT);
+    store_call_script(call->store, SCRIPT_person_keys, SCRIPT_READS, args.count, args.argv, keys_seen, call);
+}
+
+static bool read_key_id(const struct redis_reply *reply, struct id *ret_id)
+{
+    return reply_id(reply, ID_KEY, ret_id) || reply_id(reply, ID_DEVICE, ret_id);
+}
+
+/* Sorts what was found into what is revoked and what is kept. */
+static bool keys_read(struct person_call *call, const struct redis_reply *reply)
+{
+    struct text last;
+
+    if (!reply_text(reply_at(reply, 0), &last) ||
+        (last.len ? !read_key_id(reply_at(reply, 0), &call->looked_at) : false))
+        return false;
+    for (size_t i = 1; i < reply->count; i++) {
+        const struct redis_reply *item = reply_at(reply, i);
+        int64_t is_own;
+        struct id id;
+
+        if (!read_key_id(reply_at(item, 0), &id) || !reply_integer(reply_at(item, 1), &is_own))
+            return false;
+        list_add(is_own && call->change.revokes_keys ? &call->revoked : &call->kept, &id);
+    }
+    if (last.len == 0) {
+        call->set++;
+        call->looked_at = (struct id){0};
+    }
+    return true;
+}
+
+static void keys_seen(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct person_call *call = arg;
+
+    if (result != STORE_OK) {
+        finish(call, STORE_UNKNOWN);
+        return;
+    }
+    if (!keys_read(call, reply)) {
+        finish_malformed(call, "keys of a person");
+        return;
+    }
+    /* Without a revocation, what an earlier call revoked is neither revoked nor kept by this one. */
+    if (call->set == 1 && !call->change.revokes_keys)
+        call->kept.count = 0;
+    if (call->set < KEY_SET_COUNT)
+        keys_look(call);
+    else if (call->revoked.count > 0)
+        keys_end(call);
+    else if (call->change.kind == PERSON_REMOVE)
+        person_remove(call);
+    else
+        change_settle(call);
+}
+
+static bool is_last_portion(const struct person_call *call)
+{
+    return call->revoked.count - call->portions_at <= KEYS_PER_PORTION;
+}
+
+static size_t portion_size(const struct person_call *call)
+{
+    return is_last_portion(call) ? call->revoked.count - call->portions_at : KEYS_PER_PORTION;
+}
+
+static void keys_end(struct person_call *call)
+{
+    char storage[KEYS_PER_PORTION * ID_TEXT_BYTES];
+    struct script_args args;
+    struct buf ids;
+
+    buf_init_fixed(&ids, storage, sizeof storage);
+    for (size_t i = 0; i < portion_size(call); i++) {
+        if (i > 0)
+            buf_append_char(&ids, ' ');
+        buf_append_text(&ids, id_text(&call->revoked.ids[call->portions_at + i]));
+    }
+    if (is_last_portion(call))
+        call->barrier = barrier_begin(lease_barriers(store_lease(call->store)));
+    args_begin(&args);
+    args_add(&args, id_text(&call->person.user.account));
+    args_add(&args, id_text(&call->user));
+    args_add(&args, buf_text(&ids));
+    args_add_source(&args, call->store, &call->source);
+    args_add(&args, call->barrier ? barrier_member(call->barrier) : TEXT("-"));
+    args_add(&args, call->barrier ? barrier_name(call->barrier) : TEXT("-"));
+    store_call_script(call->store, SCRIPT_person_keys_end, SCRIPT_CHANGES, args.count, args.argv, keys_ended, call);
+}
+
+/* These revocations are not kept for repeating (rule 13): the disabling before them cannot be repeated, so a store that
+ * has lost one of them decides nothing until an operator accepts the loss. An altered record is no key. */
+static bool portion_read(struct person_call *call, const struct redis_reply *reply)
+{
+    for (size_t i = 2; i < reply->count; i++) {
+        struct key_record key;
+        enum store_result result = key_reply_read(call->store, reply_at(reply, i), &key);
+
+        if (result == STORE_UNAVAILABLE)
+            return false;
+        if (result == STORE_OK && call->observer.revoked)
+            call->observer.revoked(call->observer.arg, &key);
+    }
+    return reply->count - 2 <= portion_size(call);
+}
+
+static void keys_ended(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct person_call *call = arg;
+    struct barrier *barrier = call->barrier;
+    int64_t lease_max_ms;
+
+    if (result != STORE_OK) {
+        finish(call, STORE_UNKNOWN);
+        return;
+    }
+    if (!reply_integer(reply_at(reply, 0), &lease_max_ms) || !portion_read(call, reply)) {
+        finish_malformed(call, "revocation");
+        return;
+    }
+    call->portions_at += portion_size(call);
+    if (!barrier) {
+        keys_end(call);
+        return;
+    }
+    call->barrier = NULL;
+    if (!barrier_wait(barrier, lease_max_ms, reply_at(reply, 1), keys_over, call)) {
+        call->barrier = barrier;
+        finish_malformed(call, "revocation");
+    }
+}
+
+static void keys_over(void *arg, bool is_over)
+{
+    struct person_call *call = arg;
+
+    if (!is_over)
+        finish(call, STORE_UNKNOWN);
+    else if (call->change.kind == PERSON_REMOVE)
+        person_remove(call);
+    else
+        change_settle(call);
+}
+
+/* The user is disabled by now, and the change's credential may have been the user's own. */
+static void person_remove(struct person_call *call)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add(&args, id_text(&call->user));
+    args_add(&args, id_text(&call->person.user.account));
+    args_add_source(&args, call->store, &call->source);
+    store_call_script(call->store, SCRIPT_person_remove, SCRIPT_CHANGES, args.count, args.argv, person_removed, call);
+}
+
+static void person_removed(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct person_call *call = arg;
+    int64_t ended;
+
+    if (result == STORE_OK && reply_integer(reply_at(reply, 0), &ended)) {
+        call->sessions_ended += ended;
+        change_settle(call);
+    } else if (result == STORE_OK) {
+        finish_malformed(call, "removal");
+    } else {
+        finish(call, result == STORE_UNAVAILABLE ? STORE_UNKNOWN : result);
+    }
+}
+
+static void settled(void *arg, bool is_over)
+{
+    finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
+}
+
+static void change_settle(struct person_call *call)
+{
+    barriers_settle(lease_barriers(store_lease(call->store)), settled, call);
+}

@@ -1,0 +1,104 @@
+/* The commands about people, beside nodes that serve. */
+#include "leak_guard.h"
+#include "people.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(cli_people, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+/* args: up to a NULL. Stops the test unless the exit code is the wanted one. The caller frees what was printed. */
+static char *run(struct people *people, int wanted, const char *const *args)
+{
+    char *out, *err;
+    int code = fixture_run(&people->fixture, args, NULL, &out, &err);
+
+    cr_assert_eq(code, wanted, "%s %s: %d, %s%s", args[0], args[1], code, out, err);
+    if (wanted == 0) {
+        free(err);
+        return out;
+    }
+    free(out);
+    return err;
+}
+
+#define RUN(people, wanted, ...) run(people, wanted, (const char *const[]){__VA_ARGS__, NULL})
+
+static void expect_said(char *said, const char *part)
+{
+    cr_expect_not_null(strstr(said, part), "'%s' is not in: %s", part, said);
+    free(said);
+}
+
+static void read_code(char *said, char ret_code[FIXTURE_TOKEN_BYTES])
+{
+    const char *at = strstr(said, NODE_ORIGIN "/console/join#");
+
+    cr_assert(at, "%s", said);
+    snprintf(ret_code, FIXTURE_TOKEN_BYTES, "%.43s", at + strlen(NODE_ORIGIN "/console/join#"));
+    free(said);
+}
+
+Test(cli_people, from_the_invitation_to_the_removal)
+{
+    char code[FIXTURE_TOKEN_BYTES], name[64];
+    struct fixture_session session = {0};
+    struct fixture_user user;
+    struct fixture_key key;
+    struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 1, NULL);
+    const char *email = "new@clinic.test", *account = people.fixture.account;
+    read_code(RUN(&people, 0, "user", "invite", "--account", account, "--email", email, "--role", "developer",
+                  "--public-origin", NODE_ORIGIN),
+              code);
+    cr_assert_eq(people_begin(&people, 0, code, &user, &answer), 200, "%s", answer.body);
+    cr_assert_eq(people_join(&people, 0, code, &user, "seven-Odd-lanterns-drift", &answer), 200, "%s", answer.body);
+    cr_assert(http_answer_json(&answer, "user.id", user.id, sizeof user.id));
+    /* The fixture counts its codes from far below the present. */
+    snprintf(name, sizeof name, "chatelaine:user:%s", user.id);
+    redis_server_tell(&people.fixture.redis, "HDEL", name, "totp_step", NULL);
+    fixture_add_session(&people.fixture, &user, true, &session);
+    people_make_key(&people, &session, "live", &key);
+    expect_said(RUN(&people, 0, "user", "show", "--email", email), "developer");
+    expect_said(RUN(&people, 0, "user", "role", "--email", email, "--role", "auditor", "--json"),
+                "\"role\":\"auditor\"");
+    expect_said(RUN(&people, 1, "user", "remove", "--email", people.fixture.user.email, "--yes"), "owner");
+    expect_said(RUN(&people, 2, "user", "disable", "--email", email), "--yes");
+    cr_expect_eq(fixture_try_key(&people.fixture, 0, key.secret), 200);
+    expect_said(RUN(&people, 0, "user", "disable", "--email", email, "--yes"), key.id);
+    cr_expect_eq(people_ask(&people, 0, &session, "GET", "/v1/console/session", NULL, &answer), 401);
+    cr_expect_eq(fixture_try_key(&people.fixture, 0, key.secret), 200, "kept, and named");
+    expect_said(RUN(&people, 0, "user", "enable", "--email", email), "again");
+    read_code(RUN(&people, 0, "user", "reset", "--email", email, "--yes", "--json", "--public-origin", NODE_ORIGIN),
+              code);
+    cr_expect_eq(people_begin(&people, 0, code, &user, &answer), 200, "%s", answer.body);
+    expect_said(RUN(&people, 0, "user", "show", "--email", email, "--json"), "\"status\":\"invited\"");
+    expect_said(RUN(&people, 0, "user", "remove", "--email", email, "--revoke-keys", "--yes"), key.id);
+    cr_expect_eq(fixture_try_key(&people.fixture, 0, key.secret), 401);
+    cr_expect_eq(people_begin(&people, 0, code, &user, &answer), 404);
+    expect_said(RUN(&people, 1, "user", "show", "--email", email), "No user");
+    people_stop(&people);
+}
+
+Test(cli_people, what_is_missing_or_wrong_is_told)
+{
+    struct people people;
+
+    people_start(&people, 0, NULL);
+    const char *account = people.fixture.account;
+    expect_said(RUN(&people, 2, "user", "invite", "--email", "a@b.test", "--public-origin", NODE_ORIGIN), "--account");
+    expect_said(RUN(&people, 2, "user", "invite", "--account", account, "--email", "a@b.test"), "--public-origin");
+    expect_said(
+        RUN(&people, 2, "user", "invite", "--account", account, "--email", "ab", "--public-origin", NODE_ORIGIN),
+        "email");
+    expect_said(RUN(&people, 2, "user", "role", "--email", "a@b.test", "--role", "king"), "--role");
+    expect_said(RUN(&people, 1, "user", "role", "--email", "a@b.test", "--role", "owner"), "No user");
+    expect_said(RUN(&people, 1, "user", "invite", "--account", "acct_00000000000000000000000000", "--email", "a@b.test",
+                    "--public-origin", NODE_ORIGIN),
+                "account");
+    people_stop(&people);
+}

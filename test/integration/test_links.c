@@ -1,0 +1,264 @@
+/* Invitations and resets: links that work once, for whom and what they were made. */
+#include "base/clock.h"
+#include "leak_guard.h"
+#include "people.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(links, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+#define NEW_PASSWORD "seven-Odd-lanterns-drift"
+
+static void expect_json(const struct http_answer *answer, const char *path, const char *wanted)
+{
+    char value[1024] = "";
+
+    cr_expect(http_answer_json(answer, path, value, sizeof value) && strcmp(value, wanted) == 0, "%s: '%s', not '%s'",
+              path, value, wanted);
+}
+
+/* Every way to find that a link is none is answered alike. */
+static void expect_no_link(const struct people *people, size_t node, const char *code, const char *why)
+{
+    struct fixture_user user = {.totp_uri = "otpauth://totp/x?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"};
+    struct http_answer answer;
+
+    cr_expect_eq(people_begin(people, node, code, &user, &answer), 404, "%s: %s", why, answer.body);
+    cr_expect_str_eq(http_answer_code(&answer), "link_not_found");
+    cr_expect_eq(people_join(people, node, code, &user, NEW_PASSWORD, &answer), 404, "%s: %s", why, answer.body);
+    cr_expect_str_eq(http_answer_code(&answer), "link_not_found");
+}
+
+Test(links, an_invitation_from_the_owner_to_the_session)
+{
+    struct fixture_user user, again;
+    struct fixture_session session;
+    struct http_answer answer;
+    char code[FIXTURE_TOKEN_BYTES];
+    struct people people;
+
+    people_start(&people, 2, NULL);
+    people_invite(&people, "New@Clinic.test ", "responder", code);
+    cr_assert_eq(people_ask(&people, 1, &people.owner, "GET", "/v1/console/invitations", NULL, &answer), 200);
+    expect_json(&answer, "data.0.email", "new@clinic.test");
+    cr_expect_null(strstr(answer.body, code));
+    cr_expect_null(strstr(answer.body, "url"));
+
+    cr_assert_eq(people_begin(&people, 1, code, &user, &answer), 200, "%s", answer.body);
+    expect_json(&answer, "email", "new@clinic.test");
+    expect_json(&answer, "role", "responder");
+    expect_json(&answer, "account_name", "North Clinic");
+    /* A second page, or a scanner of mails, sees the same and spoils nothing. */
+    cr_assert_eq(people_begin(&people, 0, code, &again, &answer), 200);
+    cr_expect_str_eq(again.totp_uri, user.totp_uri);
+
+    cr_expect_eq(people_join(&people, 0, code, &user, "password1234", &answer), 400);
+    expect_json(&answer, "error.param", "password");
+    cr_assert_eq(people_join(&people, 0, code, &user, NEW_PASSWORD, &answer), 200, "%s", answer.body);
+    expect_json(&answer, "user.role", "responder");
+    cr_assert(fixture_read_cookie(&answer, session.token) &&
+              http_answer_json(&answer, "csrf_token", session.csrf, sizeof session.csrf) &&
+              http_answer_json(&answer, "user.id", user.id, sizeof user.id));
+    cr_expect_eq(people_ask(&people, 1, &session, "GET", "/v1/console/session", NULL, &answer), 200);
+    expect_no_link(&people, 1, code, "used");
+    cr_assert_eq(people_ask(&people, 0, &people.owner, "GET", "/v1/console/invitations", NULL, &answer), 200);
+    cr_expect_eq(http_answer_json_count(&answer, "data"), 0);
+    /* The code that joined signs nobody in again; the next one does. */
+    char now[8];
+    fixture_totp(&user, 1, now);
+    cr_expect_eq(fixture_login(&people.fixture, 1, &user, NEW_PASSWORD, now, &session, &answer), 200, "%s",
+                 answer.body);
+    cr_assert_eq(people_ask(&people, 0, &session, "GET", "/v1/console/audit_events?limit=100", NULL, &answer), 200);
+    cr_expect_not_null(strstr(answer.body, "\"type\":\"user.joined\""));
+    cr_expect_not_null(strstr(answer.body, "\"type\":\"user.invited\""));
+    people_stop(&people);
+}
+
+Test(links, two_at_once_join_once)
+{
+    struct http_client clients[2];
+    struct http_answer answer;
+    struct fixture_user user;
+    char code[FIXTURE_TOKEN_BYTES], body[512], totp[8];
+    struct people people;
+    int joined = 0;
+
+    people_start(&people, 2, NULL);
+    people_invite(&people, "new@clinic.test", "developer", code);
+    cr_assert_eq(people_begin(&people, 0, code, &user, &answer), 200);
+    fixture_totp(&user, 0, totp);
+    snprintf(body, sizeof body, "{\"code\":\"%s\",\"password\":\"" NEW_PASSWORD "\",\"totp\":\"%s\"}", code, totp);
+    const struct http_call call = {.method = "POST", .target = "/v1/auth/join", .json = body};
+    for (size_t i = 0; i < 2; i++) {
+        http_client_connect(&clients[i], people.fixture.nodes[i].port);
+        http_client_send_call(&clients[i], &call);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        cr_assert_eq(http_client_read(&clients[i], false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+        joined += answer.status == 200;
+        cr_expect(answer.status == 200 || answer.status == 404, "%s", answer.body);
+        http_client_close(&clients[i]);
+    }
+    cr_expect_eq(joined, 1);
+    cr_assert_eq(people_ask(&people, 0, &people.owner, "GET", "/v1/console/users", NULL, &answer), 200);
+    cr_expect_eq(http_answer_json_count(&answer, "data"), 2);
+    people_stop(&people);
+}
+
+Test(links, an_invitation_ends_with_whatever_it_depends_on)
+{
+    static const char *const PATHS[] = {"/disable", "/role", ""};
+    static const char *const BODIES[] = {"{}", "{\"role\":\"developer\"}", NULL};
+    char code[FIXTURE_TOKEN_BYTES], second[FIXTURE_TOKEN_BYTES], target[96], id[ID_TEXT_BYTES];
+    struct http_answer answer;
+    struct fixture_user user;
+    struct people people;
+
+    people_start(&people, 1, NULL);
+    /* Withdrawn, by an owner of this account alone. */
+    people_invite(&people, "new@clinic.test", "developer", code);
+    cr_assert_eq(people_ask(&people, 0, &people.owner, "GET", "/v1/console/invitations", NULL, &answer), 200);
+    cr_assert(http_answer_json(&answer, "data.0.id", id, sizeof id));
+    snprintf(target, sizeof target, "/v1/console/invitations/%s", id);
+    cr_expect_eq(people_ask(&people, 0, &people.owner, "DELETE", target, NULL, &answer), 204);
+    cr_expect_eq(people_ask(&people, 0, &people.owner, "DELETE", target, NULL, &answer), 404);
+    expect_no_link(&people, 0, code, "withdrawn");
+    /* Replaced. */
+    people_invite(&people, "new@clinic.test", "developer", code);
+    people_invite(&people, "new@clinic.test", "auditor", second);
+    expect_no_link(&people, 0, code, "replaced");
+    cr_expect_eq(people_begin(&people, 0, second, &user, &answer), 200);
+    /* The owner who made it left, or is none any more. */
+    for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++) {
+        struct fixture_session session;
+        struct fixture_user owner;
+        char email[48];
+
+        snprintf(email, sizeof email, "owner%zu@clinic.test", i);
+        people_add(&people, email, ROLE_OWNER, &owner, &session);
+        cr_assert_eq(people_ask(&people, 0, &session, "POST", "/v1/console/invitations",
+                                "{\"email\":\"friend@clinic.test\",\"role\":\"owner\"}", &answer),
+                     201, "%s", answer.body);
+        people_read_link(&answer, code);
+        cr_assert_eq(people_change(&people, 0, &owner, BODIES[i] ? "POST" : "DELETE", PATHS[i], BODIES[i], &answer),
+                     200, "%s", answer.body);
+        expect_no_link(&people, 0, code, PATHS[i]);
+        if (i == 0)
+            cr_assert_eq(people_change(&people, 0, &owner, "POST", "/enable", NULL, &answer), 200);
+        expect_no_link(&people, 0, code, "enabled again");
+    }
+    people_stop(&people);
+}
+
+Test(links, the_email_is_taken_when_the_link_is_used)
+{
+    char code[FIXTURE_TOKEN_BYTES];
+    struct fixture_session session;
+    struct fixture_user user;
+    struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 1, NULL);
+    people_invite(&people, "new@clinic.test", "developer", code);
+    cr_assert_eq(people_begin(&people, 0, code, &user, &answer), 200);
+    people_add(&people, "new@clinic.test", ROLE_AUDITOR, &user, &session);
+    cr_expect_eq(people_ask(&people, 0, &people.owner, "POST", "/v1/console/invitations",
+                            "{\"email\":\"new@clinic.test\",\"role\":\"owner\"}", &answer),
+                 409);
+    cr_expect_str_eq(http_answer_code(&answer), "user_exists");
+    cr_assert_eq(people_begin(&people, 0, code, &user, &answer), 200);
+    cr_expect_eq(people_join(&people, 0, code, &user, NEW_PASSWORD, &answer), 404, "%s", answer.body);
+    people_stop(&people);
+}
+
+/* Whoever writes to Redis makes no owner of an auditor, and prolongs nothing. */
+Test(links, a_link_grants_what_was_sealed)
+{
+    static const struct {
+        const char *field, *value;
+    } CASES[] = {
+        {"role", "owner"},
+        {"email", "other@clinic.test"},
+        {"expires", "9999999999999"},
+        {"mac", ""},
+    };
+    char code[FIXTURE_TOKEN_BYTES], script[256];
+    struct http_answer answer;
+    struct fixture_user user;
+    struct people people;
+
+    people_start(&people, 1, NULL);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        people_invite(&people, "new@clinic.test", "auditor", code);
+        cr_assert_eq(people_begin(&people, 0, code, &user, &answer), 200);
+        snprintf(script, sizeof script,
+                 "for _, k in ipairs(redis.call('KEYS', '*:link:*')) do redis.call('HSET', k, '%s', '%s') end",
+                 CASES[i].field, CASES[i].value);
+        redis_server_tell(&people.fixture.redis, "EVAL", script, "0", NULL);
+        expect_no_link(&people, 0, code, CASES[i].field);
+    }
+    people_stop(&people);
+}
+
+Test(links, nobody_guesses_codes)
+{
+    char code[FIXTURE_TOKEN_BYTES], body[128];
+    struct http_answer answer;
+    struct fixture_user user;
+    struct people people;
+    int wrong = 0;
+
+    people_start(&people, 1, NULL);
+    people_invite(&people, "new@clinic.test", "auditor", code);
+    code[0] = code[0] == 'A' ? 'B' : 'A';
+    snprintf(body, sizeof body, "{\"code\":\"%s\"}", code);
+    while (people_begin(&people, 0, code, &user, &answer) == 404)
+        cr_assert_lt(++wrong, 100);
+    cr_expect_eq(answer.status, 429, "%s", answer.body);
+    cr_expect_eq(wrong, 30);
+    people_stop(&people);
+}
+
+Test(links, a_reset_ends_the_old_and_makes_the_new)
+{
+    char code[FIXTURE_TOKEN_BYTES], second[FIXTURE_TOKEN_BYTES], totp[8];
+    struct fixture_user user, fresh;
+    struct fixture_session session;
+    struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 2, NULL);
+    fixture_add_user(&people.fixture, "ada@clinic.test", &user);
+    fixture_totp(&user, 0, totp);
+    cr_assert_eq(fixture_login(&people.fixture, 0, &user, FIXTURE_PASSWORD, totp, &session, &answer), 200);
+    cr_assert_eq(people_change(&people, 0, &user, "POST", "/reset", NULL, &answer), 200, "%s", answer.body);
+    expect_json(&answer, "sessions_ended", "1");
+    people_read_link(&answer, code);
+    cr_expect_eq(people_ask(&people, 1, &session, "GET", "/v1/console/session", NULL, &answer), 401);
+    fixture_totp(&user, 1, totp);
+    cr_expect_eq(fixture_login(&people.fixture, 1, &user, FIXTURE_PASSWORD, totp, NULL, &answer), 401);
+    cr_assert_eq(people_change(&people, 1, &user, "GET", "", NULL, &answer), 200);
+    expect_json(&answer, "status", "invited");
+
+    cr_assert_eq(people_change(&people, 1, &user, "POST", "/reset", NULL, &answer), 200);
+    people_read_link(&answer, second);
+    expect_no_link(&people, 0, code, "replaced by a later reset");
+    cr_assert_eq(people_begin(&people, 0, second, &fresh, &answer), 200, "%s", answer.body);
+    cr_expect_str_neq(fresh.totp_uri, user.totp_uri);
+    cr_assert_eq(people_join(&people, 1, second, &fresh, NEW_PASSWORD, &answer), 200, "%s", answer.body);
+    expect_json(&answer, "user.id", user.id);
+    expect_json(&answer, "user.role", "owner");
+    expect_no_link(&people, 0, second, "used");
+
+    /* Disabled with a reset under way. */
+    cr_assert_eq(people_change(&people, 0, &user, "POST", "/reset", NULL, &answer), 200);
+    people_read_link(&answer, second);
+    cr_assert_eq(people_change(&people, 0, &user, "POST", "/disable", "{}", &answer), 200);
+    expect_no_link(&people, 1, second, "disabled");
+    cr_assert_eq(people_change(&people, 0, &user, "POST", "/enable", NULL, &answer), 200);
+    expect_no_link(&people, 1, second, "enabled again");
+    people_stop(&people);
+}

@@ -1,0 +1,412 @@
+/* People: what an owner does to them, at one node, is in effect at every other before it is answered. */
+#include "leak_guard.h"
+#include "people.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(people, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+static int show_session(const struct people *people, size_t node, const struct fixture_session *session)
+{
+    struct http_answer answer;
+
+    return people_ask(people, node, session, "GET", "/v1/console/session", NULL, &answer);
+}
+
+static void expect_json(const struct http_answer *answer, const char *path, const char *wanted)
+{
+    char value[1024] = "";
+
+    cr_expect(http_answer_json(answer, path, value, sizeof value) && strcmp(value, wanted) == 0, "%s: '%s', not '%s'",
+              path, value, wanted);
+}
+
+Test(people, are_listed_newest_first_to_every_role)
+{
+    struct fixture_session sessions[ROLE_COUNT], stranger;
+    struct fixture_user users[ROLE_COUNT], elsewhere;
+    char account[ID_TEXT_BYTES], target[96], email[32];
+    struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 1, NULL);
+    fixture_add_account(&people.fixture, account);
+    fixture_add_person(&people.fixture, account, "far@south.test", ROLE_OWNER, &elsewhere);
+    fixture_add_session(&people.fixture, &elsewhere, true, &stranger);
+    for (enum role role = ROLE_AUDITOR; role < ROLE_COUNT; role++) {
+        snprintf(email, sizeof email, "%s@clinic.test", role_text(role).ptr);
+        people_add(&people, email, role, &users[role], &sessions[role]);
+    }
+    for (enum role role = ROLE_AUDITOR; role < ROLE_COUNT; role++) {
+        cr_assert_eq(people_ask(&people, 0, &sessions[role], "GET", "/v1/console/users?limit=2", NULL, &answer), 200);
+        cr_expect_eq(http_answer_json_count(&answer, "data"), 2);
+        expect_json(&answer, "data.0.id", users[ROLE_OWNER].id);
+        expect_json(&answer, "data.0.role", "owner");
+        expect_json(&answer, "data.0.status", "active");
+        expect_json(&answer, "data.0.disabled_at", "null");
+        expect_json(&answer, "data.1.email", "developer@clinic.test");
+        expect_json(&answer, "has_more", "true");
+        snprintf(target, sizeof target, "/v1/console/users?starting_after=%s", users[ROLE_DEVELOPER].id);
+        cr_assert_eq(people_ask(&people, 0, &sessions[role], "GET", target, NULL, &answer), 200);
+        cr_expect_eq(http_answer_json_count(&answer, "data"), 3);
+        expect_json(&answer, "data.2.id", people.fixture.user.id);
+        expect_json(&answer, "has_more", "false");
+        snprintf(target, sizeof target, "/v1/console/users/%s", users[ROLE_AUDITOR].id);
+        cr_expect_eq(people_ask(&people, 0, &sessions[role], "GET", target, NULL, &answer), 200);
+        expect_json(&answer, "role", "auditor");
+    }
+    /* Another account sees only its own. */
+    cr_expect_eq(people_ask(&people, 0, &stranger, "GET", target, NULL, &answer), 404);
+    cr_expect_str_eq(http_answer_code(&answer), "user_not_found");
+    cr_expect_eq(people_ask(&people, 0, &stranger, "GET", "/v1/console/users", NULL, &answer), 200);
+    cr_expect_eq(http_answer_json_count(&answer, "data"), 1);
+    people_stop(&people);
+}
+
+Test(people, a_role_counts_from_the_next_request_on)
+{
+    struct fixture_session session;
+    struct fixture_key key;
+    struct fixture_user user;
+    struct http_answer answer;
+    struct people people;
+    char target[96];
+
+    people_start(&people, 2, NULL);
+    people_add(&people, "dev@clinic.test", ROLE_DEVELOPER, &user, &session);
+    people_make_key(&people, &session, "live", &key);
+    cr_assert_eq(people_change(&people, 0, &user, "POST", "/role", "{\"role\":\"responder\"}", &answer), 200, "%s",
+                 answer.body);
+    expect_json(&answer, "role", "responder");
+    cr_expect_eq(
+        people_ask(&people, 1, &session, "POST", "/v1/console/api_keys", "{\"name\":\"n\",\"mode\":\"test\"}", &answer),
+        403);
+    cr_expect_str_eq(http_answer_code(&answer), "role_not_permitted");
+    cr_expect_eq(people_ask(&people, 1, &session, "GET", "/v1/console/session", NULL, &answer), 200);
+    expect_json(&answer, "user.role", "responder");
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s", key.id);
+    cr_expect_eq(people_ask(&people, 1, &session, "DELETE", target, NULL, &answer), 200, "responders revoke");
+    cr_assert_eq(people_change(&people, 1, &user, "POST", "/role", "{\"role\":\"auditor\"}", &answer), 200);
+    cr_expect_eq(people_ask(&people, 0, &session, "DELETE", target, NULL, &answer), 403, "auditors do not");
+    /* What is in the trail. */
+    cr_assert_eq(people_ask(&people, 0, &session, "GET", "/v1/console/audit_events?limit=1", NULL, &answer), 200);
+    expect_json(&answer, "data.0.type", "user.role_changed");
+    expect_json(&answer, "data.0.target", user.id);
+    expect_json(&answer, "data.0.data.from", "responder");
+    expect_json(&answer, "data.0.data.to", "auditor");
+    cr_assert_eq(people_change(&people, 1, &user, "POST", "/role", "{\"role\":\"developer\"}", &answer), 200);
+    people_make_key(&people, &session, "live", &key);
+    people_stop(&people);
+}
+
+/* Each node has seen the request's head and waits for its body when the role falls. */
+Test(people, a_role_that_falls_while_a_body_comes_makes_no_key)
+{
+    static const char BODY[] = "{\"name\":\"late\",\"mode\":\"live\"}";
+    struct fixture_session session;
+    struct http_client client;
+    struct fixture_user user;
+    struct http_answer answer;
+    struct people people;
+    char head[512];
+    int len;
+
+    people_start(&people, 2, NULL);
+    people_add(&people, "dev@clinic.test", ROLE_DEVELOPER, &user, &session);
+    len = snprintf(head, sizeof head,
+                   "POST /v1/console/api_keys HTTP/1.1\r\nHost: t\r\nCookie: __Host-session=%s\r\nX-CSRF-Token: %s\r\n"
+                   "Content-Type: application/json\r\nContent-Length: %zu\r\nExpect: 100-continue\r\n\r\n",
+                   session.token, session.csrf, strlen(BODY));
+    http_client_connect(&client, people.fixture.nodes[1].port);
+    cr_assert(http_client_send(&client, head, (size_t)len));
+    cr_assert_eq(http_client_read(&client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+    cr_assert_eq(answer.status, 100);
+    cr_assert_eq(people_change(&people, 0, &user, "POST", "/role", "{\"role\":\"responder\"}", &answer), 200);
+    cr_assert(http_client_send(&client, BODY, strlen(BODY)));
+    cr_assert_eq(http_client_read(&client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+    cr_expect_eq(answer.status, 403, "%s", answer.body);
+    cr_expect_str_eq(http_answer_code(&answer), "role_not_permitted");
+    http_client_close(&client);
+    people_stop(&people);
+}
+
+Test(people, the_last_owner_stays)
+{
+    static const struct {
+        const char *method, *target, *json;
+    } WAYS[] = {
+        {"POST", "/role", "{\"role\":\"developer\"}"},
+        {"POST", "/disable", "{}"},
+        {"DELETE", "", NULL},
+        {"POST", "/reset", NULL},
+    };
+    struct fixture_session session;
+    struct fixture_user other;
+    struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 1, NULL);
+    for (size_t round = 0; round < 3; round++) {
+        for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++) {
+            cr_expect_eq(
+                people_change(&people, 0, &people.fixture.user, WAYS[i].method, WAYS[i].target, WAYS[i].json, &answer),
+                409, "%s %s, round %zu: %s", WAYS[i].method, WAYS[i].target, round, answer.body);
+            cr_expect_str_eq(http_answer_code(&answer), "last_owner");
+        }
+        /* Another owner who is disabled, or one who has no password, is none. */
+        if (round == 0) {
+            people_add(&people, "other@clinic.test", ROLE_OWNER, &other, &session);
+            cr_assert_eq(people_change(&people, 0, &other, "POST", "/disable", "{}", &answer), 200, "%s", answer.body);
+        } else if (round == 1) {
+            cr_assert_eq(people_change(&people, 0, &other, "POST", "/enable", NULL, &answer), 200, "%s", answer.body);
+            cr_assert_eq(people_change(&people, 0, &other, "POST", "/reset", NULL, &answer), 200, "%s", answer.body);
+        }
+    }
+    people_stop(&people);
+}
+
+/* Two owners, each of whom takes the other's role at another node, at once. */
+Test(people, two_owners_cannot_both_go)
+{
+    struct people people;
+
+    people_start(&people, 2, NULL);
+    for (int round = 0; round < 5; round++) {
+        struct fixture_user users[2];
+        struct fixture_session sessions[2];
+        struct http_client clients[2];
+        struct http_answer answer;
+        int demoted = 0;
+
+        for (size_t i = 0; i < 2; i++) {
+            char email[40];
+
+            snprintf(email, sizeof email, "owner%zu-%d@clinic.test", i, round);
+            people_add(&people, email, ROLE_OWNER, &users[i], &sessions[i]);
+        }
+        if (round == 0)
+            cr_assert_eq(people_ask(&people, 0, &sessions[0], "GET", "/v1/console/session", NULL, &answer), 200);
+        /* Everybody else steps back. */
+        for (size_t i = 0; i < 2; i++)
+            http_client_connect(&clients[i], people.fixture.nodes[i].port);
+        for (size_t i = 0; i < 2; i++) {
+            char target[96];
+
+            snprintf(target, sizeof target, "/v1/console/users/%.31s/role", users[1 - i].id);
+            http_client_send_call(&clients[i], &(struct http_call){.method = "POST",
+                                                                   .target = target,
+                                                                   .cookie = sessions[i].token,
+                                                                   .csrf = sessions[i].csrf,
+                                                                   .json = "{\"role\":\"auditor\"}"});
+        }
+        for (size_t i = 0; i < 2; i++) {
+            cr_assert_eq(http_client_read(&clients[i], false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+            demoted += answer.status == 200;
+            cr_expect(answer.status == 200 || strcmp(http_answer_code(&answer), "role_not_permitted") == 0, "%d %s",
+                      answer.status, answer.body);
+            http_client_close(&clients[i]);
+        }
+        cr_expect_eq(demoted, 1, "one of them came first, and the other was none any more");
+    }
+    people_stop(&people);
+}
+
+static void expect_dead(const struct people *people, const struct fixture_key *key, const char *code)
+{
+    for (size_t node = 0; node < people->fixture.node_count; node++) {
+        struct http_answer answer;
+        const struct http_call call = {.target = "/v1/whoami", .bearer = key->secret};
+
+        cr_expect_eq(fixture_call(&people->fixture, node, &call, &answer), code ? 401 : 200, "node %zu: %s", node,
+                     answer.body);
+        if (code)
+            cr_expect_str_eq(http_answer_code(&answer), code);
+    }
+}
+
+Test(people, who_is_disabled_has_nothing_left)
+{
+    struct fixture_key live, test, child, others;
+    struct fixture_session session, second;
+    struct fixture_user user;
+    struct http_answer answer;
+    struct people people;
+    char both[2 * ID_TEXT_BYTES];
+
+    people_start(&people, 3, NULL);
+    people_add(&people, "leaver@clinic.test", ROLE_DEVELOPER, &user, &session);
+    fixture_add_session(&people.fixture, &user, false, &second);
+    people_make_key(&people, &session, "live", &live);
+    people_make_key(&people, &session, "test", &test);
+    people_make_key(&people, &people.owner, "live", &others);
+    /* Made with the leaver's key: it is nobody's, so it is kept, and named. */
+    cr_assert_eq(fixture_call(&people.fixture, 0,
+                              &(struct http_call){.method = "POST",
+                                                  .target = "/v1/api_keys",
+                                                  .bearer = live.secret,
+                                                  .json = "{\"name\":\"child\",\"mode\":\"live\"}"},
+                              &answer),
+                 201);
+    cr_assert(http_answer_json(&answer, "id", child.id, sizeof child.id) &&
+              http_answer_json(&answer, "secret", child.secret, sizeof child.secret));
+    for (size_t i = 0; i < 3; i++)
+        expect_dead(&people, i == 0 ? &live : i == 1 ? &test : &child, NULL); /* every node has them in memory */
+
+    cr_assert_eq(people_change(&people, 0, &user, "POST", "/disable", "{\"revoke_keys\":true}", &answer), 200, "%s",
+                 answer.body);
+    expect_dead(&people, &live, "api_key_revoked");
+    expect_dead(&people, &test, "api_key_revoked");
+    expect_dead(&people, &child, NULL);
+    expect_dead(&people, &others, NULL);
+    for (size_t node = 0; node < 3; node++) {
+        cr_expect_eq(show_session(&people, node, &session), 401);
+        cr_expect_eq(show_session(&people, node, &second), 401);
+    }
+    expect_json(&answer, "user.status", "disabled");
+    expect_json(&answer, "sessions_ended", "2");
+    snprintf(both, sizeof both, "%s %s", live.id, test.id);
+    expect_json(&answer, "keys_revoked", both);
+    expect_json(&answer, "keys_kept", child.id);
+
+    /* Again: the same answer. Enabled: nothing comes back. */
+    cr_assert_eq(people_change(&people, 1, &user, "POST", "/disable", "{\"revoke_keys\":true}", &answer), 200);
+    cr_expect_eq(http_answer_json_count(&answer, "keys_revoked"), 2, "%s", answer.body);
+    expect_json(&answer, "sessions_ended", "0");
+    cr_assert_eq(people_change(&people, 1, &user, "POST", "/enable", NULL, &answer), 200);
+    expect_json(&answer, "status", "active");
+    cr_expect_eq(show_session(&people, 2, &session), 401);
+    expect_dead(&people, &live, "api_key_revoked");
+    people_stop(&people);
+}
+
+Test(people, keys_are_kept_by_name)
+{
+    struct fixture_session session;
+    struct fixture_user user;
+    struct fixture_key key;
+    struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 2, NULL);
+    people_add(&people, "leaver@clinic.test", ROLE_DEVELOPER, &user, &session);
+    people_make_key(&people, &session, "live", &key);
+    cr_assert_eq(people_change(&people, 0, &user, "POST", "/disable", "{\"revoke_keys\":false}", &answer), 200);
+    expect_json(&answer, "keys_kept", key.id);
+    cr_expect_eq(http_answer_json_count(&answer, "keys_revoked"), 0);
+    expect_dead(&people, &key, NULL);
+    cr_assert_eq(people_change(&people, 1, &user, "DELETE", "?revoke_keys=true", NULL, &answer), 200, "%s",
+                 answer.body);
+    expect_json(&answer, "keys_revoked", key.id);
+    expect_dead(&people, &key, "api_key_revoked");
+    cr_expect_eq(people_change(&people, 0, &user, "GET", "", NULL, &answer), 404);
+    cr_expect_eq(people_change(&people, 0, &user, "DELETE", "", NULL, &answer), 404);
+
+    /* The email is free, and the trail still names it. */
+    people_add(&people, "leaver@clinic.test", ROLE_AUDITOR, &user, &session);
+    cr_assert_eq(people_ask(&people, 0, &session, "GET", "/v1/console/audit_events?limit=100", NULL, &answer), 200);
+    cr_expect_not_null(strstr(answer.body, "\"type\":\"user.removed\""));
+    cr_expect_not_null(strstr(answer.body, "\"target_name\":\"leaver@clinic.test\""));
+    people_stop(&people);
+}
+
+Test(people, more_keys_than_one_portion_are_revoked_together)
+{
+    enum { KEYS = 230 };
+    struct fixture_session session;
+    struct fixture_key keys[KEYS];
+    struct fixture_user user;
+    static struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 2, NULL);
+    people_add(&people, "maker@clinic.test", ROLE_DEVELOPER, &user, &session);
+    for (size_t i = 0; i < KEYS; i++)
+        people_make_key(&people, &session, i % 2 ? "live" : "test", &keys[i]);
+    for (size_t i = 0; i < KEYS; i++)
+        cr_assert_eq(fixture_try_key(&people.fixture, i % 2, keys[i].secret), 200);
+    cr_assert_eq(people_change(&people, 0, &user, "DELETE", "?revoke_keys=true", NULL, &answer), 200, "%s",
+                 answer.body);
+    cr_expect_eq(http_answer_json_count(&answer, "keys_revoked"), KEYS);
+    for (size_t i = 0; i < KEYS; i++)
+        for (size_t node = 0; node < 2; node++)
+            cr_expect_eq(fixture_try_key(&people.fixture, node, keys[i].secret), 401, "key %zu, node %zu", i, node);
+    people_stop(&people);
+}
+
+/* Redis is lost in the middle: nothing is promised, and repeating completes it. */
+Test(people, a_removal_that_was_cut_is_completed_by_the_next)
+{
+    struct fixture_session session;
+    struct fixture_user user;
+    struct fixture_key key;
+    struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 2, (const char *const[]){"--redis-timeout-ms", "500", NULL});
+    people_add(&people, "leaver@clinic.test", ROLE_DEVELOPER, &user, &session);
+    people_make_key(&people, &session, "live", &key);
+    redis_server_tell(&people.fixture.redis, "CLIENT", "PAUSE", "3000", "WRITE", NULL);
+    cr_expect_eq(people_change(&people, 0, &user, "DELETE", "?revoke_keys=true", NULL, &answer), 503, "%s",
+                 answer.body);
+    redis_server_tell(&people.fixture.redis, "CLIENT", "UNPAUSE", NULL);
+    for (int tries = 0; people_change(&people, 1, &user, "DELETE", "?revoke_keys=true", NULL, &answer) == 503; tries++)
+        cr_assert_lt(tries, 1000, "%s", answer.body);
+    cr_expect_eq(answer.status, 200, "%s", answer.body);
+    expect_dead(&people, &key, "api_key_revoked");
+    cr_expect_eq(show_session(&people, 0, &session), 401);
+    people_stop(&people);
+}
+
+Test(people, team_is_for_live_keys_and_never_above_developers)
+{
+    struct fixture_key live, test, narrow;
+    struct fixture_user owner, developer;
+    struct fixture_session session;
+    char target[96], account[ID_TEXT_BYTES];
+    struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 1, NULL);
+    fixture_add_key(&people.fixture, NULL, KEY_API, MODE_LIVE, SCOPE_TEAM_MANAGE, &live);
+    fixture_add_key(&people.fixture, NULL, KEY_API, MODE_TEST, SCOPE_TEAM_MANAGE, &test);
+    fixture_add_key(&people.fixture, NULL, KEY_API, MODE_LIVE, SCOPE_KEYS_MANAGE, &narrow);
+    people_add(&people, "second@clinic.test", ROLE_OWNER, &owner, &session);
+    people_add(&people, "dev@clinic.test", ROLE_DEVELOPER, &developer, &session);
+    const struct http_call list = {.target = "/v1/team", .bearer = live.secret};
+    cr_assert_eq(fixture_call(&people.fixture, 0, &list, &answer), 200);
+    cr_expect_eq(http_answer_json_count(&answer, "data"), 3);
+    static const char *const REFUSED[] = {"owner", "admin"};
+    struct http_call invite = {.method = "POST", .target = "/v1/team/invitations", .bearer = live.secret};
+    for (size_t i = 0; i < 2; i++) {
+        char body[96];
+
+        snprintf(body, sizeof body, "{\"email\":\"new@clinic.test\",\"role\":\"%s\"}", REFUSED[i]);
+        invite.json = body;
+        cr_expect_eq(fixture_call(&people.fixture, 0, &invite, &answer), i == 0 ? 403 : 400, "%s", answer.body);
+    }
+    invite.json = "{\"email\":\"new@clinic.test\",\"role\":\"developer\"}";
+    cr_expect_eq(fixture_call(&people.fixture, 0, &invite, &answer), 201, "%s", answer.body);
+    invite.bearer = test.secret;
+    cr_expect_eq(fixture_call(&people.fixture, 0, &invite, &answer), 403);
+    cr_expect_str_eq(http_answer_code(&answer), "mode_not_permitted");
+    invite.bearer = narrow.secret;
+    cr_expect_eq(fixture_call(&people.fixture, 0, &invite, &answer), 403);
+    cr_expect_str_eq(http_answer_code(&answer), "insufficient_scope");
+
+    struct http_call remove = {.method = "DELETE", .target = target, .bearer = live.secret};
+    snprintf(target, sizeof target, "/v1/team/%s", owner.id);
+    cr_expect_eq(fixture_call(&people.fixture, 0, &remove, &answer), 403, "%s", answer.body);
+    cr_expect_str_eq(http_answer_code(&answer), "role_not_permitted");
+    snprintf(target, sizeof target, "/v1/team/%s?revoke_keys=true", developer.id);
+    cr_expect_eq(fixture_call(&people.fixture, 0, &remove, &answer), 200, "%s", answer.body);
+    cr_expect_eq(show_session(&people, 0, &session), 401);
+    /* Another account's. */
+    fixture_add_account(&people.fixture, account);
+    fixture_add_person(&people.fixture, account, "far@south.test", ROLE_AUDITOR, &developer);
+    snprintf(target, sizeof target, "/v1/team/%s", developer.id);
+    cr_expect_eq(fixture_call(&people.fixture, 0, &remove, &answer), 404);
+    people_stop(&people);
+}
