@@ -238,6 +238,53 @@ describe('events', () => {
         );
 });
 
+describe('the real trail', () => {
+    browse('who revoked this key, and who tried to sign in', async (page, {person}) => {
+        const victim = deployment.addPerson();
+        const {
+            made: [key, other],
+            session,
+        } = await someKeys(['Revoked by whom', 'live'], ['Another, kept', 'live']);
+        const json = {email: victim.email, password: 'not the right one', totp: '123456'};
+
+        assert.equal((await deployment.api('POST', '/v1/auth/login', {json})).status, 401);
+        await session.send('DELETE', `/v1/console/api_keys/${key.id}`);
+        await signIn(page, person, '/console/activity');
+        await row(page, 'Revoked the API key Revoked by whom').waitFor();
+        await row(page, 'Created the API key Another, kept').waitFor();
+        await page.getByLabel('Type', {exact: true}).selectOption('api_key.');
+        await row(page, 'Signed in').first().waitFor({state: 'detached'});
+        await page.getByLabel('About', {exact: true}).fill('Revoked by whom');
+        await page.getByLabel('About', {exact: true}).press('Enter');
+        await row(page, other.name).waitFor({state: 'detached'});
+        assert.deepEqual(
+            (await page.locator('.event-words').allTextContents()).sort(),
+            ['Created the API key Revoked by whom', 'Revoked the API key Revoked by whom'],
+        );
+        await page.getByRole('button', {name: 'Clear filters'}).click();
+        await page.getByLabel('Type', {exact: true}).selectOption('login.failed');
+        await row(page, `Failed sign-in as ${victim.email}`).getByText('Somebody, not signed in').waitFor();
+        await page.getByLabel('Address', {exact: true}).fill('192.0.2.0/24');
+        await page.getByLabel('Address', {exact: true}).press('Enter');
+        await page.getByText('No entry matches these filters.').waitFor();
+        await page.getByLabel('Address', {exact: true}).fill('127.0.0.0/8');
+        await page.getByLabel('Address', {exact: true}).press('Enter');
+        await row(page, `Failed sign-in as ${victim.email}`).waitFor();
+        await page.getByLabel('Until', {exact: true}).fill('2026-01-01');
+        await page.getByText('No entry matches these filters.').waitFor();
+
+        // The key's own page has the same, and leads here.
+        await page.goto(`/console/keys/${key.id}`);
+        await row(page, 'Revoked the API key Revoked by whom').waitFor();
+        await page.getByRole('link', {name: 'All about this key'}).click();
+        await row(page, 'Created the API key Revoked by whom').waitFor();
+        assert.equal(await page.getByLabel('About', {exact: true}).inputValue(), 'Revoked by whom');
+        await page.getByLabel('Address', {exact: true}).fill('no address');
+        await page.getByLabel('Address', {exact: true}).press('Enter');
+        await page.getByText('This did not work').waitFor();
+    });
+});
+
 describe('exports', () => {
     browse('hold what the filters let through', async (page, {person}) => {
         const files = {'text/csv': 'id,type\r\nevt_1,session.created\r\n', 'application/x-ndjson': '{"id":"evt_1"}\n'};
