@@ -173,7 +173,7 @@ async function takeCreate(page, shoot) {
     await page.getByRole('dialog', {name: 'Confirm that it is you'}).getByLabel('Password', {exact: true}).fill('x');
     await page.getByLabel('One-time code').fill('123456');
     await page.getByRole('button', {name: 'Confirm'}).click();
-    await page.getByText('A new one appears').waitFor();
+    await page.getByText('A new one comes').waitFor();
     await shoot('step-up-used-code');
     await page.unroute('**/v1/console/api_keys');
     await page.route('**/v1/console/api_keys', (route) =>
