@@ -112,6 +112,29 @@ describe('the list', () => {
     });
 });
 
+browse(
+    'in forced colours the current page, modes and states can be told by more than colour',
+    async (page, {person}) => {
+        const {
+            made: [key],
+        } = await someKeys(['Forced colours', 'live'], ['Of another mode', 'test']);
+        const style = (locator, name, pseudo) =>
+            locator.evaluate((element, [of, part]) => getComputedStyle(element, part)[of], [name, pseudo]);
+
+        await signIn(page, person);
+        await row(page, 'Forced colours').waitFor();
+        assert.equal(await style(page.locator('nav a[aria-current]'), 'outlineStyle'), 'solid');
+        const [live, test] = await Promise.all(
+            ['live', 'test'].map((mode) => style(page.locator(`.badge.${mode}`).first(), 'borderTopWidth', '::before')),
+        );
+        assert.notEqual(live, test);
+        await page.goto(`/console/keys/${key.id}`);
+        await page.locator('.chart .day').first().waitFor();
+        assert.equal(await style(page.locator('.state'), 'borderTopStyle'), 'solid');
+    },
+    {forcedColors: 'active'},
+);
+
 describe('a key’s own page', () => {
     browse('what it is, how it is used, and that it is revoked from here', async (page, {person}) => {
         const {
