@@ -142,6 +142,7 @@ describe('events', () => {
         ['account.resumed', 'Resumed the account'],
         ['account.closed', 'Closed the account for good'],
         ['store.durability_asserted', 'Asserted that the store keeps what it was given'],
+        ['store.upgraded', 'Upgraded the store'],
         ['master_key.rotated', 'Rotated the master key'],
         ['constructor', 'Event constructor'], // of a later version
     ];
@@ -156,7 +157,7 @@ describe('events', () => {
                 ...AT,
                 target: `usr_${'b'.repeat(26)}`,
                 target_name: 'Grace',
-                data: {role: 'auditor', reason: 'insufficient_scope'},
+                data: {role: 'auditor', to: 'auditor', reason: 'insufficient_scope'},
             })),
         );
         await signIn(page, person, '/console/activity');
@@ -236,6 +237,18 @@ describe('events', () => {
             },
             {scheme, size},
         );
+});
+
+browse('whoever was removed, or has not joined yet, is told by their email', async (page, {person}) => {
+    const gone = {...ADA, ...AT, target: `usr_${'c'.repeat(26)}`, target_name: null, target_kind: 'user'};
+
+    await withEvents(page, [
+        {...gone, id: 'evt_2', type: 'user.removed', data: {email: 'eve@example.org', role: 'developer'}},
+        {...gone, id: 'evt_1', type: 'user.invited', data: {email: 'eve@example.org', role: 'developer'}},
+    ]);
+    await signIn(page, person, '/console/activity');
+    await row(page, 'Removed eve@example.org').waitFor();
+    await row(page, 'Invited eve@example.org as developer').waitFor();
 });
 
 describe('the real trail', () => {

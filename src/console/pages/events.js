@@ -45,7 +45,9 @@ function targetOf(event) {
     const isOld = STRANGERS.has(event.type) && !event.target;
     const id = (isOld ? event.actor : event.target) ?? '';
 
-    return {id, name: (isOld ? event.actor_name : event.target_name) || id || TEXTS.unknown};
+    const name = isOld ? event.actor_name : event.target_name;
+
+    return {id, name: name || event.data?.email || id || TEXTS.unknown}; // who was removed has no name any more
 }
 
 // A device's own name is no id, whatever it looks like.

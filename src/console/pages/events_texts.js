@@ -58,7 +58,7 @@ const GROUPS = {
         'user.joined': ['Person joined', (t) => ['Joined as ', t]],
         'user.role_changed': [
             'Role changed',
-            (t, {role}) => ['Changed the role of ', t, role ? ` to ${ROLES[role] ?? role}` : ''],
+            (t, {to}) => ['Changed the role of ', t, to ? ` to ${ROLES[to] ?? to}` : ''],
         ],
         'user.disabled': ['Person disabled', (t) => ['Disabled ', t]],
         'user.enabled': ['Person enabled', (t) => ['Enabled ', t]],
@@ -80,6 +80,7 @@ const GROUPS = {
             'Durability asserted',
             () => ['Asserted that the store keeps what it was given'],
         ],
+        'store.upgraded': ['Store upgraded', () => ['Upgraded the store']],
         'master_key.rotated': ['Master key rotated', () => ['Rotated the master key']],
     },
 };
@@ -130,6 +131,9 @@ export const EVENTS = {
     dataNames: {
         role: 'Role',
         from: 'Before',
+        to: 'After',
+        email: 'Email',
+        invitation: 'Invitation',
         reason: 'Reason',
         network: 'Network',
         first: 'First',
