@@ -182,10 +182,9 @@ function addTip(chart, {plot, groups, series, step}) {
         if (!(event.key in targets) || event.ctrlKey || event.metaKey || event.altKey) return;
         event.preventDefault();
         choose(targets[event.key]);
-        if (shown >= 0)
-            announce(
-                `${nameOfGroup(groups[shown])}: ${series.map(({name, label}) => `${count(groups[shown][name])} ${label}`).join(', ')}`,
-            );
+        if (shown < 0) return;
+        const numbers = series.map(({name, label}) => `${count(groups[shown][name])} ${label}`);
+        announce(`${nameOfGroup(groups[shown])}: ${numbers.join(', ')}`);
     }
 
     chart.addEventListener('pointermove', pointed);
@@ -217,7 +216,12 @@ export function usageChart(days, {label, isNarrow, series}) {
     const chart = h(
         'div',
         {'class': isNarrow ? 'chart narrow' : 'chart', 'tabindex': '0', 'role': 'group', 'aria-label': label},
-        svg('svg', {'viewBox': `0 0 ${plot.width} ${plot.height}`, 'aria-hidden': 'true'}, gridLines(plot, scale, y), parts),
+        svg(
+            'svg',
+            {'viewBox': `0 0 ${plot.width} ${plot.height}`, 'aria-hidden': 'true'},
+            gridLines(plot, scale, y),
+            parts,
+        ),
     );
 
     addTip(chart, {plot, groups, series, step});

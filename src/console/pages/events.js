@@ -180,7 +180,11 @@ export function openEvent(event, closed) {
         closed,
         content: [
             facts([
-                [EVENTS.time, h('span', null, exactTimeWithZone(event.created_at)), h('p', {class: 'hint mono'}, event.created_at)],
+                [
+                    EVENTS.time,
+                    h('span', null, exactTimeWithZone(event.created_at)),
+                    h('p', {class: 'hint mono'}, event.created_at),
+                ],
                 [EVENTS.who, withId(actor)],
                 event.target ? [EVENTS.about, withId(target)] : null,
                 [EVENTS.from, event.ip ? h('code', {class: 'wrap'}, event.ip) : '–'],

@@ -311,7 +311,9 @@ export function keysPage() {
         rows = drawn;
         show(
             content,
-            drawn.length ? keyTable(drawn.map(({row}) => row)) : emptyList(state, offersCreate ? createButton : null, clear),
+            drawn.length
+                ? keyTable(drawn.map(({row}) => row))
+                : emptyList(state, offersCreate ? createButton : null, clear),
             !page.isPlain && !book.isWhole
                 ? h('p', {class: 'hint'}, TEXTS.keys.searchCut(count(book.keys.length)))
                 : null,
