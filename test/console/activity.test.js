@@ -252,7 +252,7 @@ browse('whoever was removed, or has not joined yet, is told by their email', asy
 });
 
 describe('the real trail', () => {
-    browse('who revoked this key, and who tried to sign in', async (page, {person}) => {
+    browse('who revoked this key, who tried to sign in, and all of it as a file', async (page, {person}) => {
         const victim = deployment.addPerson();
         const {
             made: [key, other],
@@ -274,6 +274,17 @@ describe('the real trail', () => {
             (await page.locator('.event-words').allTextContents()).sort(),
             ['Created the API key Revoked by whom', 'Revoked the API key Revoked by whom'],
         );
+        for (const [name, read] of [
+            ['Export NDJSON', (text) => text.trim().split('\n').map((line) => JSON.parse(line).type)],
+            ['Export CSV', (text) => text.trim().split('\r\n').slice(1).map((line) => /api_key\.\w+/.exec(line)[0])],
+        ]) {
+            const [download] = await Promise.all([
+                page.waitForEvent('download'),
+                page.getByRole('button', {name}).click(),
+            ]);
+
+            assert.deepEqual(read(readFileSync(await download.path(), 'utf8')).sort(), ['api_key.created', 'api_key.revoked']);
+        }
         await page.getByRole('button', {name: 'Clear filters'}).click();
         await page.getByLabel('Type', {exact: true}).selectOption('login.failed');
         await row(page, `Failed sign-in as ${victim.email}`).getByText('Somebody, not signed in').waitFor();

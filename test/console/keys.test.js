@@ -157,6 +157,7 @@ describe('a key’s own page', () => {
             await page.locator('main').getByText(text, {exact: true}).first().waitFor();
         await page.getByText('300 accepted requests, 1 refused').waitFor();
         await row(page, 'Scope missing').getByText('1', {exact: true}).waitFor();
+        await page.locator('.refused tr', {hasText: 'Scope missing'}).getByText('127.0.0.1').waitFor();
         assert.equal(await page.locator('.chart .day').count(), 30);
         await page.getByRole('button', {name: '90 days'}).click();
         await page.getByText('4,300 accepted requests, 1 refused').waitFor();
