@@ -64,6 +64,11 @@ export async function signIn(page, person, path = '/console/') {
     await page.getByRole('navigation', {name: 'Console'}).waitFor();
 }
 
+export async function signOut(page) {
+    await page.getByRole('button', {name: 'Account of'}).click();
+    await page.getByRole('button', {name: 'Sign out'}).click();
+}
+
 export async function confirmStepUp(page, person) {
     const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
 

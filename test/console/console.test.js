@@ -5,7 +5,7 @@ import {createServer} from 'node:http';
 import {describe, test} from 'node:test';
 
 import {PASSWORD, PATIENCE_MS, until} from '../support/deployment.js';
-import {confirmStepUp, fillSignIn, openContext, settled, signIn} from './browser.js';
+import {confirmStepUp, fillSignIn, openContext, settled, signIn, signOut} from './browser.js';
 import {browse, browser, deployment, forgetColleague, judge, keysOf, row, someKeys} from './scene.js';
 import {claimDevice, enrolDevice} from './seed.js';
 
@@ -87,9 +87,7 @@ describe('a day', () => {
         await row(page, 'Operator').getByText(`Added the user ${person.email}`).waitFor();
 
         // Signed out: the way back shows nothing.
-        await page.getByRole('link', {name: 'Session'}).click();
-        await page.getByText(person.email).first().waitFor();
-        await page.getByRole('button', {name: 'Sign out'}).click();
+        await signOut(page);
         await page.getByText('You are signed out.').waitFor();
         assert.deepEqual(
             (await context.cookies()).map(({name}) => name),
@@ -251,8 +249,8 @@ describe('what can go wrong', () => {
         await signIn(page, person);
         await page.getByRole('button', {name: 'Create key'}).first().click();
         await page.getByRole('textbox', {name: 'Name'}).fill('For nobody else');
-        await other.goto('/console/session');
-        await other.getByRole('button', {name: 'Sign out'}).click();
+        await other.goto('/console/');
+        await signOut(other);
         await page.getByText('You were signed out in another tab').waitFor();
         assert.ok(!(await page.locator('#root').isVisible()));
         await page.getByRole('button', {name: 'Leave instead'}).click();
@@ -275,8 +273,8 @@ describe('what can go wrong', () => {
         await page.getByRole('button', {name: 'Create test key'}).click();
         await confirmStepUp(page, person);
         const secret = await page.locator('.secret-text').textContent();
-        await other.goto('/console/session');
-        await other.getByRole('button', {name: 'Sign out'}).click();
+        await other.goto('/console/');
+        await signOut(other);
         const again = page.getByRole('dialog', {name: 'Sign in again'});
         await again.waitFor();
         for (const word of [secret, 'Listed before', 'Seen by passers-by', 'patients:read'])
@@ -301,8 +299,8 @@ describe('what can go wrong', () => {
         await page.getByRole('button', {name: 'Create test key'}).click();
         const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
         await dialog.getByLabel('Password', {exact: true}).fill(PASSWORD);
-        await other.goto('/console/session');
-        await other.getByRole('button', {name: 'Sign out'}).click();
+        await other.goto('/console/');
+        await signOut(other);
         await fillSignIn(page.getByRole('dialog', {name: 'Sign in again'}), person);
         assert.equal(await dialog.getByLabel('Password', {exact: true}).inputValue(), '');
         await dialog.getByRole('button', {name: 'Cancel'}).click();
@@ -324,9 +322,9 @@ describe('what can go wrong', () => {
             await route.fulfill({response, json});
         });
         await page.clock.install();
-        await signIn(page, person, '/console/session');
+        await signIn(page, person, '/console/account');
         await page.reload();
-        await page.getByRole('heading', {name: 'Session'}).waitFor();
+        await page.getByRole('heading', {name: 'My account'}).waitFor();
         await page.clock.pauseAt(Date.now() + 8000); // where time goes on, the last second would tell it too
         const bar = page.getByRole('region', {name: 'Your session is about to end'});
         await bar.waitFor();
@@ -670,8 +668,8 @@ describe('what can go wrong', () => {
         await Promise.all([page.waitForEvent('load'), transition('pageshow')]);
         await row(page, 'Confidential').waitFor();
         await page.goto('/openapi.json');
-        await other.goto('/console/session');
-        await other.getByRole('button', {name: 'Sign out'}).click();
+        await other.goto('/console/');
+        await signOut(other);
         await other.getByText('You are signed out.').waitFor();
         await page.goBack();
         await page.getByRole('button', {name: 'Sign in'}).waitFor();
@@ -1087,7 +1085,7 @@ describe('attacks', () => {
         const {context} = await openContext(browser, deployment, {javaScriptEnabled: false});
         const page = await context.newPage();
 
-        for (const path of ['', 'devices', 'activate?user_code=BCDF-GHJK', 'activity', 'usage', 'session']) {
+        for (const path of ['', 'devices', 'activate?user_code=BCDF-GHJK', 'activity', 'usage', 'people', 'account']) {
             await page.goto(`/console/${path}`);
             await page.getByRole('heading', {name: 'The console needs JavaScript'}).waitFor();
         }
@@ -1174,7 +1172,7 @@ for (const [scheme, size] of [
             'an account where nothing has happened',
             async (page) => {
                 await signIn(page, deployment.newcomers(1)[0]);
-                for (const path of ['', 'devices', 'usage', 'activate', 'session', 'activity', 'nowhere']) {
+                for (const path of ['', 'devices', 'usage', 'activate', 'people', 'account', 'activity', 'nowhere']) {
                     await page.goto(`/console/${path}`);
                     await page.locator('h1, h2').first().waitFor();
                     await judge(page, `empty /${path}`);
@@ -1193,7 +1191,7 @@ for (const [scheme, size] of [
 
                 await deployment.api('GET', '/v1/whoami', {bearer: key.secret});
                 await signIn(page, person);
-                for (const path of ['', 'devices', 'usage', 'activity', 'session']) {
+                for (const path of ['', 'devices', 'usage', 'activity', 'people', 'account']) {
                     await page.goto(`/console/${path}`);
                     await page.locator('h1').waitFor();
                     await judge(page, `/${path}`);
@@ -1272,7 +1270,7 @@ browse(
     async (page, {person}) => {
         await someKeys(['A'.repeat(200), 'test'], ['Wide '.repeat(40).trim(), 'live']);
         await signIn(page, person);
-        for (const path of ['', 'devices', 'usage', 'activity', 'session', 'activate']) {
+        for (const path of ['', 'devices', 'usage', 'activity', 'people', 'account', 'activate']) {
             await page.goto(`/console/${path}`);
             await settled(page);
             assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 320, path);
@@ -1408,7 +1406,7 @@ describe('weight', () => {
         await someKeys(['a', 'test'], ['b', 'live']);
         await watchShifts(context);
         await signIn(page, person);
-        for (const path of ['', 'usage', 'activity', 'devices', 'session', 'activate']) {
+        for (const path of ['', 'usage', 'activity', 'devices', 'people', 'account', 'activate']) {
             await page.goto(`/console/${path}`);
             await settled(page);
             await page.waitForLoadState('networkidle');

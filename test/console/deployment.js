@@ -1,15 +1,19 @@
 // What the pages are tested against. The node is served at http://localhost:PORT: to browsers that is a secure context,
 // so that they keep the cookie.
 import {execFileSync} from 'node:child_process';
+import {readFileSync} from 'node:fs';
+import {join} from 'node:path';
 
 import {ask, Deployment as Basis, freePort, Session} from '../support/deployment.js';
 
 export class Deployment extends Basis {
-    static async start() {
+    // others: how many nodes there are besides the one that browsers use.
+    static async start({others = 0} = {}) {
         const port = await freePort();
         const origin = `http://localhost:${port}`;
+        const nodes = [{origin, port}, ...Array.from({length: others}, () => ({origin}))];
 
-        return Object.assign(await super.start([{origin, port}]), {origin, url: `http://127.0.0.1:${port}`});
+        return Object.assign(await super.start(nodes), {origin, url: `http://127.0.0.1:${port}`});
     }
 
     redis(...words) {
@@ -21,6 +25,11 @@ export class Deployment extends Basis {
             input: `${commands.join('\n')}\n`,
             stdio: ['pipe', 'ignore', 'inherit'],
         });
+    }
+
+    // Of the node that browsers use.
+    log() {
+        return readFileSync(join(this.folder, 'node0.log'), 'utf8');
     }
 
     #forget(pattern) {

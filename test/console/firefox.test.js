@@ -77,8 +77,8 @@ test('signs in, creates a key, shows it in the list, revokes it, signs out', {ti
     await page.keyboard.press('End');
     await page.waitForFunction(() => /1\s*$/.test(document.querySelector('.tip-row:nth-child(3)')?.textContent));
 
-    await click('a[data-page="session"]');
-    await click('main button[type="submit"]');
+    await click('.menu-button');
+    await click('.menu-panel button.menu-row');
     await says('You are signed out.');
     assert.deepEqual(complaints, []);
 });

@@ -5,7 +5,16 @@ import {existsSync} from 'node:fs';
 import {CHROMIUM, FIREFOX} from './browser.js';
 
 const BROWSERS = {
-    chromium: {path: CHROMIUM, tests: ['console.test.js', 'keys.test.js', 'activity.test.js', 'usage.test.js']},
+    chromium: {
+        path: CHROMIUM,
+        tests: [
+            'console.test.js',
+            'keys.test.js',
+            'activity.test.js',
+            'usage.test.js',
+            'my_account.test.js',
+        ],
+    },
     firefox: {path: FIREFOX, tests: ['firefox.test.js']},
 };
 const name = process.argv[2];
@@ -15,4 +24,6 @@ if (!existsSync(path)) {
     console.log(`skipped: there is no ${path}; install it, or name another in CHATELAINE_${name.toUpperCase()}`);
     process.exit(77);
 }
-process.exit(spawnSync(process.execPath, ['--test', ...tests], {stdio: 'inherit'}).status ?? 1);
+const env = {...process.env, CHATELAINE_TEST_BROWSER: name};
+
+process.exit(spawnSync(process.execPath, ['--test', ...tests], {stdio: 'inherit', env}).status ?? 1);

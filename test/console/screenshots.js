@@ -2,7 +2,8 @@
 import {mkdirSync} from 'node:fs';
 import {join} from 'node:path';
 
-import {launch, openContext, settled, signIn} from './browser.js';
+import {PASSWORD} from '../support/deployment.js';
+import {confirmStepUp, launch, openContext, settled, signIn} from './browser.js';
 import {Deployment} from './deployment.js';
 import {seed} from './seed.js';
 
@@ -219,13 +220,13 @@ async function takeRest(page, shoot) {
     await page.goto('/console/activity');
     await page.locator('.list').waitFor();
     await shoot('activity');
-    await page.getByRole('button', {name: /^Details/}).first().click();
+    await page
+        .getByRole('button', {name: /^Details/})
+        .first()
+        .click();
     await page.getByRole('dialog').waitFor();
     await shoot('activity-event');
     await page.goBack();
-    await page.goto('/console/session');
-    await page.locator('.facts').waitFor();
-    await shoot('session');
     await page.goto('/console/nowhere');
     await page.locator('.empty').waitFor();
     await shoot('missing');
@@ -253,6 +254,92 @@ async function takeDevices(page, shoot, {enrol}) {
     await page.unroute('**/approve');
 }
 
+async function takePeople(page, shoot, {session}) {
+    await session.stepUp();
+    await session.send('POST', '/v1/console/invitations', {email: `${shoot.variant}@example.org`, role: 'auditor'});
+    await page.goto('/console/people');
+    await page.getByText('Pending invitations').first().waitFor();
+    await shoot('people');
+    await page.getByRole('button', {name: 'Account of'}).click();
+    await shoot('account-menu');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', {name: 'ada1@example.org'}).click();
+    await page.getByRole('dialog').getByText('Reset access').waitFor();
+    await shoot('person');
+    await page.getByRole('button', {name: 'Remove'}).click();
+    await page.getByText('They made').waitFor();
+    await shoot('person-remove');
+    await page.route('**/v1/console/users/*?revoke_keys=false', (route) =>
+        route.fulfill({json: {sessions_ended: 2, keys_revoked: [], keys_kept: ['key_01kx', 'key_01ky']}}),
+    );
+    await page.getByRole('radio', {name: /Keep them/}).check();
+    await page.getByRole('button', {name: 'Remove person'}).click();
+    await page.getByText('are still active').waitFor();
+    await shoot('person-removed');
+    await page.unroute('**/v1/console/users/*?revoke_keys=false');
+    await page.goto('/console/people');
+    await page.getByRole('button', {name: 'Invite'}).click();
+    await shoot('invite');
+    await page.route('**/v1/console/invitations', (route) =>
+        route.fulfill({
+            status: 201,
+            json: {
+                email: 'grace@example.org',
+                url: `https://keys.example.org/console/join#${'Tq7'.repeat(14)}x`,
+                expires_at: new Date(Date.now() + 259200000).toISOString(),
+            },
+        }),
+    );
+    await page.getByLabel('Email').fill('grace@example.org');
+    await page.getByRole('button', {name: 'Create invitation'}).click();
+    await page.getByRole('heading', {name: 'Send them this link'}).waitFor();
+    await shoot('invited');
+    await page.unroute('**/v1/console/invitations');
+}
+
+async function takeAccount(page, shoot, {person}) {
+    await page.goto('/console/account');
+    await page.getByText('This browser').waitFor();
+    await shoot('account');
+    await page.getByRole('button', {name: 'Change password'}).click();
+    await shoot('account-password');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', {name: 'Set up a new one'}).click();
+    await page.getByRole('dialog').getByLabel('Password', {exact: true}).fill(PASSWORD);
+    await page
+        .getByRole('dialog')
+        .getByLabel('One-time code')
+        .fill(await person.freshCode());
+    await page.getByRole('button', {name: 'Continue'}).click();
+    await page.locator('.qr').waitFor();
+    await shoot('account-authenticator');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', {name: 'Get new codes'}).click();
+    await page.getByRole('button', {name: 'Show new codes'}).click();
+    await confirmStepUp(page, person);
+    await page.getByRole('heading', {name: 'Keep these codes safe'}).waitFor();
+    await shoot('account-codes');
+    await page.getByLabel('I have stored them').check();
+    await page.getByRole('button', {name: 'Done'}).click();
+}
+
+async function takeOutside(page, shoot, {session}) {
+    const invitation = {email: `join-${shoot.variant}@example.org`, role: 'developer'};
+
+    await session.stepUp();
+    const {json} = await session.send('POST', '/v1/console/invitations', invitation);
+
+    await page.goto(json.url);
+    await page.locator('.qr').waitFor();
+    await shoot('join');
+    await page.goto('/console/join#none');
+    await page.getByRole('heading', {name: 'This link does not work'}).waitFor();
+    await shoot('join-dead-link');
+    await page.goto('/console/recover');
+    await page.getByLabel('Recovery code').waitFor();
+    await shoot('recover');
+}
+
 async function takeEnd(page, shoot) {
     await page.goto('/console/');
     await page.locator('.list').waitFor();
@@ -266,7 +353,7 @@ async function takeEnd(page, shoot) {
         });
     });
     await page.clock.install();
-    await page.goto('/console/session');
+    await page.goto('/console/account');
     await page.clock.fastForward(13000);
     await page.getByText('you will be signed out').last().waitFor();
     await shoot('session-about-to-end');
@@ -276,7 +363,20 @@ async function takeEnd(page, shoot) {
     await shoot('session-ended');
 }
 
-const PARTS = [takeSignIn, takeNew, takeKeys, takeWidths, takeRevoke, takeCreate, takeRest, takeDevices, takeEnd];
+const PARTS = [
+    takeSignIn,
+    takeOutside,
+    takeNew,
+    takeKeys,
+    takeWidths,
+    takeRevoke,
+    takeCreate,
+    takeRest,
+    takeDevices,
+    takePeople,
+    takeAccount,
+    takeEnd,
+];
 
 async function main() {
     mkdirSync(folder, {recursive: true});
@@ -295,7 +395,7 @@ async function main() {
             shoot.variant = variant;
             const cast = {...scene, deployment, person: scene.people.pop(), newcomer: scene.newcomers.pop()};
             for (const part of PARTS.filter(({name}) => name.toLowerCase().includes(only.toLowerCase()))) {
-                if (![takeSignIn, takeNew].includes(part) && !cast.isIn) {
+                if (![takeSignIn, takeOutside, takeNew].includes(part) && !cast.isIn) {
                     await context.clearCookies();
                     await signIn(page, cast.person);
                     cast.isIn = true;

@@ -124,6 +124,7 @@ export class Session {
 
         session.#base = base;
         session.#person = person;
+        session.email = person.email;
         const login = await session.#prove('/v1/auth/login', {email: person.email});
         session.#headers['X-CSRF-Token'] = login.json.csrf_token;
         return session;

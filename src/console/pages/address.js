@@ -60,3 +60,23 @@ export function words(name) {
 
 // The page's path with this query; default values are left out.
 export const withState = (values, path = location.pathname) => withQuery(path, values);
+
+// A link to join: its secret is the fragment, which browsers send to nobody. It leaves the address, and with it the
+// history, before anything else happens.
+
+const JOIN_PAGE = '/console/join';
+
+let secret = '';
+
+export function takeLinkCode() {
+    if (location.pathname !== JOIN_PAGE || !location.hash) return;
+    secret = location.hash.slice(1);
+    history.replaceState(history.state, '', location.pathname + location.search);
+}
+
+// Empty if the page was opened without one.
+export const linkCode = () => secret;
+
+export function forgetLinkCode() {
+    secret = '';
+}

@@ -14,7 +14,7 @@ export class Refusal extends Error {
     }
 }
 
-const hooks = {csrfToken: () => '', used: () => {}, signInAgain: null, stepUp: null, reload: null};
+const hooks = {csrfToken: () => '', used: () => {}, signInAgain: null, stepUp: null, changePassword: null, reload: null};
 
 // Functions that session.js provides.
 export function installHooks(functions) {
@@ -89,7 +89,12 @@ export async function callOnce(method, path, body, accept) {
 
 // Recovers from the refusal. False if that is impossible or was tried before.
 async function mend(refusal, tried) {
-    const mends = {invalid_session: hooks.signInAgain, step_up_required: hooks.stepUp, csrf_failed: hooks.reload};
+    const mends = {
+        invalid_session: hooks.signInAgain,
+        step_up_required: hooks.stepUp,
+        password_change_required: hooks.changePassword,
+        csrf_failed: hooks.reload,
+    };
     const attempt = mends[refusal.code];
 
     if (!attempt || (refusal.code === 'csrf_failed' && tried.has('csrf_failed'))) return false;

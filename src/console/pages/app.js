@@ -1,5 +1,6 @@
 // The frame around the pages: maps addresses to pages, shows the navigation, and decides who may see them.
-import {arrive, pushAddress, stay, wayBack} from './address.js';
+import {accountMenu} from './account_menu.js';
+import {arrive, pushAddress, stay, takeLinkCode, wayBack} from './address.js';
 import {callOnce, Refusal} from './api.js';
 import {dialogsMayClose} from './dialog.js';
 import {h, icon, show} from './dom.js';
@@ -15,27 +16,30 @@ const BASE = '/console/';
 const TITLES = TEXTS.pages;
 const RELOAD_PAUSE_MS = 10000;
 const TICK_MS = 20000;
+const NEWS_READ = 'news-read';
 
 // load() imports the script that exports the page's function. The start page is part of the first load, because it is
-// needed in an emergency; the others load when they are opened. Pages with an icon are in the menu.
+// needed in an emergency; the others load when they are opened. Pages with an icon are in the menu; those outside are for
+// people who are not signed in.
 const PAGES = {
     '': {title: TITLES.keys, icon: 'key', load: async () => ({keysPage}), page: 'keysPage'},
     'keys/key_': {title: TITLES.key, load: () => import('./key.js'), page: 'keyPage', within: ''},
     'devices': {title: TITLES.devices, icon: 'device', load: () => import('./devices.js'), page: 'devicesPage'},
     'activity': {title: TITLES.activity, icon: 'activity', load: () => import('./activity.js'), page: 'activityPage'},
     'usage': {title: TITLES.usage, icon: 'usage', load: () => import('./usage.js'), page: 'usagePage'},
-    'session': {title: TITLES.session, icon: 'person', load: () => import('./account.js'), page: 'sessionPage'},
+    'account': {title: TITLES.account, load: () => import('./account.js'), page: 'accountPage'},
     'activate': {title: TITLES.activate, load: () => import('./devices.js'), page: 'activatePage', within: 'devices'},
 };
 
 const root = document.getElementById('root');
-let frame = null; // {links, main}, set while somebody is signed in
+let frame = null; // {links, news, main}, set while somebody is signed in
 let page = null;
 let pageName = '';
 let offline = null;
 
 // Pages of single things: a name that ends with "_" stands for all ids that begin so.
 const nameOfAddress = () => location.pathname.slice(BASE.length).replace(/^([a-z]+\/[a-z]+_)[^/]+$/, '$1');
+const describedPage = (name) => (Object.hasOwn(PAGES, name) ? PAGES[name] : null);
 
 function missingPage() {
     return {
@@ -72,9 +76,10 @@ function buildFrame() {
     const links = Object.entries(PAGES)
         .filter(([, {icon: iconName}]) => iconName)
         .map(([name, described]) => menuLink(name, described));
-    const main = h('main', {id: 'content'});
+    const main = h('div');
+    const news = h('div');
 
-    frame = {links, main};
+    frame = {links, news, main};
     show(
         root,
         h('a', {class: 'skip', href: '#content'}, TEXTS.skip),
@@ -91,9 +96,9 @@ function buildFrame() {
                     h('span', {class: 'account', title: user.account_name}, user.account_name),
                 ),
                 h('nav', {'aria-label': TEXTS.navigation}, links),
-                h('p', {class: 'side-foot', title: user.email}, user.email),
+                accountMenu(),
             ),
-            main,
+            h('main', {id: 'content'}, news, main),
         ),
     );
 }
@@ -109,12 +114,38 @@ async function loadAnew() {
     return new Promise(() => {});
 }
 
+const loadPage = async (described) => (await described.load().catch(loadAnew))[described.page];
+
+const isNews = (notices) =>
+    Boolean(
+        notices?.failed_sign_ins || notices?.attacked_at || notices?.recovery_used_at || notices?.new_browsers?.length,
+    );
+
+// Once read, the news of a session is not shown again in this tab. My account has it always.
+async function showNews(name) {
+    const {notices, expiresAt} = currentSession();
+    const {news, main} = frame;
+    const read = () => {
+        sessionStorage.setItem(NEWS_READ, expiresAt);
+        show(news);
+        main.querySelector('h1')?.focus();
+    };
+
+    if (name === 'account' || !isNews(notices) || sessionStorage.getItem(NEWS_READ) === expiresAt) {
+        show(news);
+    } else if (!news.firstChild) {
+        const {noticesBar} = await import('./notices.js').catch(loadAnew);
+
+        show(news, noticesBar(notices, read));
+    }
+}
+
 function openPage(moveFocus) {
     const name = nameOfAddress();
-    const described = Object.hasOwn(PAGES, name) ? PAGES[name] : null;
+    const described = describedPage(name);
     const loader = loading(frame.main, {
         placeholder: () => [...frame.main.childNodes],
-        load: async () => (described ? (await described.load().catch(loadAnew))[described.page] : missingPage),
+        load: async () => (described ? await loadPage(described) : missingPage),
         draw: (create) => {
             page = create();
             show(frame.main, page.element);
@@ -123,6 +154,10 @@ function openPage(moveFocus) {
         },
     });
 
+    if (described?.isOutside) {
+        location.reload();
+        return;
+    }
     closePage();
     arrive();
     pageName = name;
@@ -131,24 +166,59 @@ function openPage(moveFocus) {
         if (link.dataset.page === (described?.within ?? name)) link.setAttribute('aria-current', 'page');
         else link.removeAttribute('aria-current');
     }
+    showNews(name).catch(() => {}); // it comes with the next page
     page = {stop: loader.stop};
     loader.run();
 }
 
 function showConsole(moveFocus) {
+    if (currentSession().mustChangePassword) {
+        showRequiredPassword();
+        return;
+    }
     buildFrame();
     openPage(moveFocus);
 }
 
+// Pages without the frame
+
+function showOutside(title, load, ...given) {
+    const space = h('main', {class: 'lone'});
+    const loader = loading(space, {
+        placeholder: () => h('p', {class: 'unseen', role: 'status'}, TEXTS.loading),
+        load,
+        draw: (create) => {
+            show(root, create(...given).element);
+            (root.querySelector('[autofocus]') ?? root.querySelector('h1'))?.focus();
+        },
+    });
+
+    frame = null;
+    document.title = TEXTS.title(title);
+    show(root, space);
+    loader.run();
+}
+
+// The server refuses everything else until the password was changed.
+function showRequiredPassword() {
+    const load = async () => (await import('./change_password.js').catch(loadAnew)).requiredPasswordPage;
+
+    closePage();
+    showOutside(TEXTS.pages.password, load, async () => {
+        await loadSession();
+        showConsole(true);
+    });
+}
+
 // Leaves nothing of the previous page in the document.
-function showSignIn(message) {
+function showSignIn(message, email) {
     closePage();
     frame = null;
     dispatchEvent(new Event('forget')); // for scripts that keep something for the user
     document.title = TEXTS.title(TEXTS.signIn.title);
     show(
         root,
-        signInPage(message, () => showConsole(true)),
+        signInPage(message, () => showConsole(true), email),
     );
     root.querySelector('[autofocus]')?.focus();
 }
@@ -239,11 +309,19 @@ function comeBack(event) {
     else document.documentElement.classList.remove('left');
 }
 
+// A recovered user goes on to the console, not to the page where the way began.
+function recovered(message, email) {
+    history.replaceState(null, '', BASE);
+    showSignIn(message, email);
+}
+
 async function start() {
     const space = h('main', {class: 'lone'});
+    const described = describedPage(nameOfAddress());
 
     watchSession({
         ended: () => showSignIn(TEXTS.signIn.signedOut),
+        mustChangePassword: showRequiredPassword,
         signInAgain: openReSignIn,
         stepUp: openStepUp,
     });
@@ -256,6 +334,11 @@ async function start() {
     addEventListener('pageshow', comeBack);
     keepFresh();
     connectionChanged();
+    if (described?.isOutside) {
+        await loadOrigin();
+        showOutside(described.title, () => loadPage(described), {done: recovered});
+        return;
+    }
     show(root, space);
     await loading(space, {
         placeholder: () => h('p', {class: 'unseen', role: 'status'}, TEXTS.loading),
@@ -267,4 +350,5 @@ async function start() {
     }).run();
 }
 
+takeLinkCode();
 start();

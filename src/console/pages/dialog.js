@@ -6,6 +6,14 @@ const mayCloseNow = new Map(); // per open dialog
 
 export const dialogsMayClose = () => [...mayCloseNow.values()].every((ask) => ask());
 
+// The browser cannot give the focus back to a button that was drawn anew meanwhile.
+function focusSomewhere() {
+    if (document.activeElement && document.activeElement !== document.body) return;
+    const below = [...document.querySelectorAll('dialog[open] h2')].at(-1);
+
+    (below ?? document.querySelector('main h1'))?.focus({preventScroll: true});
+}
+
 // shape: 'box' or 'sheet'. mayClose: called before Escape, the close button or going back closes the dialog. None of
 // them closes it while a form in it is busy, because the user has to see the outcome. closed: runs once, after closing.
 export function openDialog({title, shape = 'box', content, mayClose = () => true, closed, isFixed = false, name}) {
@@ -42,6 +50,7 @@ export function openDialog({title, shape = 'box', content, mayClose = () => true
         dialog.remove();
         mayCloseNow.delete(dialog);
         closed?.();
+        focusSomewhere();
     });
     mayCloseNow.set(dialog, isFree);
     document.body.append(dialog);

@@ -28,13 +28,15 @@ export function field({label, hint, input, aside, isLabelHidden = false}) {
     return {element, input, setError};
 }
 
-export function passwordField(attributes) {
+// Fields with data-secret are emptied when the session ends.
+export function passwordField(attributes, {label = TEXTS.signIn.password, hint} = {}) {
     const input = h('input', {
-        type: 'password',
-        name: 'password',
-        autocomplete: 'current-password',
-        required: true,
-        maxlength: 256,
+        'type': 'password',
+        'name': 'password',
+        'autocomplete': 'current-password',
+        'required': true,
+        'maxlength': 256,
+        'data-secret': true,
         ...attributes,
     });
     const toggle = h(
@@ -54,28 +56,50 @@ export function passwordField(attributes) {
         TEXTS.signIn.showPassword,
     );
 
-    toggle.setAttribute('aria-label', `${TEXTS.signIn.showPassword} ${TEXTS.signIn.password.toLowerCase()}`);
-    return field({label: TEXTS.signIn.password, input, aside: toggle});
+    toggle.setAttribute('aria-label', `${TEXTS.signIn.showPassword} ${label.toLowerCase()}`);
+    return field({label, hint, input, aside: toggle});
 }
 
-export function codeField() {
+// Password managers look for the user name that belongs to a password.
+export const userNameField = (email) =>
+    h(
+        'span',
+        {'class': 'unseen', 'aria-hidden': 'true'},
+        h('input', {
+            type: 'text',
+            name: 'email',
+            autocomplete: 'username',
+            tabindex: '-1',
+            readonly: true,
+            value: email,
+        }),
+    );
+
+export function codeField({label = TEXTS.signIn.code, hint = TEXTS.signIn.codeHint} = {}) {
     const input = h('input', {
-        type: 'text',
-        name: 'totp',
-        inputmode: 'numeric',
-        autocomplete: 'one-time-code',
-        pattern: '[0-9 ]*',
-        required: true,
-        maxlength: 9,
-        class: 'code',
-        spellcheck: 'false',
+        'type': 'text',
+        'name': 'totp',
+        'inputmode': 'numeric',
+        'autocomplete': 'one-time-code',
+        'pattern': '[0-9 ]*',
+        'required': true,
+        'maxlength': 9,
+        'class': 'code',
+        'spellcheck': 'false',
+        'data-secret': true,
     });
 
-    return field({label: TEXTS.signIn.code, hint: TEXTS.signIn.codeHint, input});
+    return field({label, hint, input});
 }
 
 // Codes copied from apps may have a blank in the middle.
 export const codeOf = (input) => input.value.replace(/\s/g, '');
+export const codeProblem = (input) => !/^[0-9]{6}$/.test(codeOf(input)) && TEXTS.signIn.codeMissing;
+
+export function emailProblem(value) {
+    if (!value) return TEXTS.signIn.emailMissing;
+    return !/^[^@\s]+@[^@\s]+$/.test(value) && TEXTS.signIn.emailInvalid;
+}
 
 export function notice(kind, ...content) {
     const icons = {error: 'warn', warn: 'warn', good: 'done', info: 'info'};

@@ -35,6 +35,7 @@ function textOf(refusal) {
     const texts = {offline: TEXTS.problem.offline, away: TEXTS.problem.away, busy: TEXTS.problem.busy};
 
     if (refusal.code === 'csrf_failed') return TEXTS.problem.foreignOrigin;
+    if (refusal.code === 'role_not_permitted') return TEXTS.problem.role;
     if (refusal.status === 404) return TEXTS.problem.gone;
     return texts[refusal.kind] ?? TEXTS.problem.failed(refusal.message);
 }

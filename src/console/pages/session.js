@@ -11,15 +11,16 @@ const MARGIN_MS = 15000; // the server records a use at most every ten seconds
 const TICK_MS = 1000;
 const TOUCH_MS = 60000; // while somebody types, the session is renewed this often
 
-// {user, csrfToken, expiresMs, idleMs, idleEndMs, stepUpExpiresMs}; all times by this browser's clock
+// {user, csrfToken, expiresAt, expiresMs, idleMs, idleEndMs, stepUpExpiresMs, mustChangePassword, notices};
+// all milliseconds by this browser's clock
 let current = null;
 let ending = null; // the promise of signing in again, while that is open
 let tabs = null;
 let warned = false;
 let touchedMs = 0;
 // Functions from app.js. ended() runs when nobody is signed in any more; signInAgain(email, reason) and stepUp() ask
-// the user.
-let hooks = {ended() {}, signInAgain: null, stepUp: null};
+// the user; mustChangePassword() shows the only page that works then.
+let hooks = {ended() {}, signInAgain: null, stepUp: null, mustChangePassword() {}};
 
 export const currentSession = () => current;
 
@@ -44,10 +45,13 @@ function take(answer) {
     current = {
         user: answer.user,
         csrfToken: answer.csrf_token,
+        expiresAt: answer.expires_at,
         expiresMs: localTime(answer.expires_at),
         idleEndMs,
         idleMs: idleEndMs - Date.now(),
         stepUpExpiresMs: localTime(answer.step_up_expires_at),
+        mustChangePassword: Boolean(answer.password_change_required),
+        notices: answer.notices,
     };
 }
 
@@ -79,6 +83,13 @@ export async function signIn(email, password, totp) {
     tabs?.postMessage({event: 'begun', user: answer.user.id});
     take(answer);
     return answer.attacked_at;
+}
+
+// Accepts an invitation or a reset. The caller loads the console anew, as whoever is signed in then.
+export async function join(code, password, totp) {
+    const {answer} = await callOnce('POST', '/v1/auth/join', {code, password, totp});
+
+    tabs?.postMessage({event: 'begun', user: answer.user.id});
 }
 
 export async function stepUp(password, totp) {
@@ -221,6 +232,10 @@ export function watchSession(functions) {
         used,
         signInAgain: () => signInAgain(),
         stepUp: () => hooks.stepUp(),
+        changePassword: () => {
+            hooks.mustChangePassword();
+            throw new Refusal('cancelled');
+        },
         reload,
     });
     tabs = new BroadcastChannel('chatelaine-session');

@@ -3,21 +3,23 @@ import {Refusal} from './api.js';
 import {h, icon} from './dom.js';
 import {openDialog} from './dialog.js';
 import {timeElement} from './format.js';
-import {checkFields, codeField, codeOf, field, notice, passwordField, workingForm} from './form.js';
+import {
+    checkFields,
+    codeField,
+    codeOf,
+    codeProblem,
+    emailProblem,
+    field,
+    notice,
+    passwordField,
+    userNameField,
+    workingForm,
+} from './form.js';
 import {foreignNotice} from './origin.js';
 import {explain} from './parts.js';
 import {currentSession, signIn, stepUp} from './session.js';
 import {TEXTS} from './texts.js';
 import {dropVeiled, unveil, veil} from './veil.js';
-
-const CODE_FORM = /^[0-9]{6}$/;
-
-const codeProblem = (input) => !CODE_FORM.test(codeOf(input)) && TEXTS.signIn.codeMissing;
-
-function emailProblem(input) {
-    if (!input.value.trim()) return TEXTS.signIn.emailMissing;
-    return !input.value.includes('@') && TEXTS.signIn.emailInvalid;
-}
 
 // A refused code is useless now; email and password stay.
 function clearCode(code) {
@@ -25,10 +27,12 @@ function clearCode(code) {
     code.input.focus();
 }
 
-function explainSignIn(refusal, code) {
+function explainSignIn(refusal, code, wrongCount) {
     if (refusal.code === 'invalid_login') {
         clearCode(code);
-        return [notice('error', TEXTS.signIn.wrong)];
+        return [
+            notice('error', h('p', null, TEXTS.signIn.wrong), wrongCount > 1 ? h('p', null, TEXTS.signIn.clock) : null),
+        ];
     }
     if (refusal.code === 'parameter_invalid' && refusal.param === 'email')
         return [notice('error', TEXTS.signIn.emailInvalid)];
@@ -59,6 +63,7 @@ function signInForm({email = '', done, cancel}) {
     });
     const password = passwordField({autofocus: Boolean(email)});
     const code = codeField();
+    let wrongCount = 0;
     const form = workingForm({
         fields: [address.element, password.element, code.element],
         submitText: TEXTS.signIn.submit,
@@ -68,7 +73,7 @@ function signInForm({email = '', done, cancel}) {
         submit: async () => {
             if (
                 !checkFields([
-                    [address, emailProblem(address.input)],
+                    [address, emailProblem(address.input.value.trim())],
                     [password, !password.input.value && TEXTS.signIn.passwordMissing],
                     [code, codeProblem(code.input)],
                 ])
@@ -80,7 +85,10 @@ function signInForm({email = '', done, cancel}) {
             done();
             if (attackedAt) warnOfAttack(attackedAt);
         },
-        explain: (refusal) => explainSignIn(refusal, code),
+        explain: (refusal) => {
+            if (refusal.code === 'invalid_login') wrongCount += 1;
+            return explainSignIn(refusal, code, wrongCount);
+        },
     });
 
     return form.element;
@@ -91,7 +99,7 @@ export function brand() {
 }
 
 // The page for people who are not signed in. message: why they see it, if there is a reason.
-export function signInPage(message, done) {
+export function signInPage(message, done, email = '') {
     return h(
         'main',
         {class: 'lone', id: 'content'},
@@ -103,8 +111,13 @@ export function signInPage(message, done) {
             h('p', {class: 'lead'}, TEXTS.signIn.lead),
             message ? notice('info', message) : null,
             foreignNotice() ?? [
-                signInForm({done}),
-                h('p', {class: 'hint foot'}, `${TEXTS.signIn.help} `, h('code', null, TEXTS.signIn.helpCommand)),
+                signInForm({email, done}),
+                h(
+                    'p',
+                    {class: 'hint foot'},
+                    h('a', {href: '/console/recover'}, TEXTS.signIn.lost),
+                    ` ${TEXTS.signIn.lostElse}`,
+                ),
             ],
         ),
     );
@@ -141,7 +154,7 @@ export function openReSignIn(email, reason) {
 }
 
 // Counts down to the next code of the authenticator.
-function usedNotice(waitMs) {
+export function usedNotice(waitMs) {
     const text = h('span');
     const endMs = Date.now() + waitMs;
     const tick = () => {
@@ -167,17 +180,7 @@ export function openStepUp() {
     return new Promise((resolve, reject) => {
         const password = passwordField({autofocus: true});
         const code = codeField();
-        // Password managers look for the user name that belongs to a password.
-        const user = h('input', {
-            'type': 'text',
-            'class': 'unseen',
-            'name': 'email',
-            'autocomplete': 'username',
-            'tabindex': '-1',
-            'aria-hidden': 'true',
-            'readonly': true,
-            'value': currentSession()?.user.email ?? '',
-        });
+        const user = userNameField(currentSession()?.user.email ?? '');
         let settle = () => reject(new Refusal('cancelled'));
         const form = workingForm({
             fields: [user, password.element, code.element],

@@ -49,6 +49,7 @@ export const TEXTS = {
     title: (page) => `${page} · Chatelaine`,
     skip: 'Skip to the content',
     navigation: 'Console',
+    accountMenu: (email) => `Account of ${email}`,
     loading: 'Loading…',
     cancel: 'Cancel',
     close: 'Close',
@@ -78,7 +79,11 @@ export const TEXTS = {
         activate: 'Add a device',
         activity: 'Activity',
         usage: 'Usage',
-        session: 'Session',
+        people: 'People',
+        account: 'My account',
+        join: 'Join',
+        recover: 'Recover access',
+        password: 'New password',
     },
 
     chart: {1: 'Requests per day', 7: 'Requests per week', 28: 'Requests per four weeks'},
@@ -108,6 +113,7 @@ export const TEXTS = {
         foreignOrigin:
             'This page was not opened at the console’s own address, so changes are refused. Open the console at the address that your ' +
             'administrator gave you (the setting is --public-origin).',
+        role: 'Your role does not allow this. Ask an owner of your account.',
         gone: 'It no longer exists. Reload the page to see the current state.',
     },
 
@@ -133,8 +139,9 @@ export const TEXTS = {
         passwordMissing: 'Enter your password.',
         codeMissing: 'Enter the six digits shown by your authenticator app.',
         emailInvalid: 'This is not an email address.',
-        help: 'Lost access, or a new phone? An administrator can reset your authenticator with',
-        helpCommand: 'chatelaine user reset-totp',
+        clock: 'Wrong again? Check your phone’s clock: set date and time to automatic. Codes depend on it.',
+        lost: 'Lost your phone?',
+        lostElse: 'Without a recovery code, or if you forgot your password, ask an owner of your account for a reset.',
         signedOut: 'You are signed out.',
         ended: 'Your session has ended. Sign in to continue: what you typed is still here.',
         endedElsewhere: 'You were signed out in another tab or window. Sign in to continue: what you typed is still here.',
@@ -154,16 +161,6 @@ export const TEXTS = {
         signOut: 'Sign out',
         signingOut: 'Signing out…',
         stayed: 'You stay signed in.',
-        lead: 'Who is signed in here, and for how long.',
-        userId: 'User id',
-        accountId: 'Account id',
-        ends: 'Ends at the latest',
-        idle: 'Ends after inactivity',
-        idleText: (minutes) => `${minutes} ${plural(minutes, 'minute', 'minutes')} of inactivity`,
-        stepUp: 'Identity confirmed',
-        stepUpUntil: (time) => `Until ${time}: you can create keys without confirming again`,
-        stepUpNone: 'Not at the moment. Creating a key will ask for password and code.',
-        signOutText: 'Signs out this browser, in all its tabs. Other devices stay signed in.',
     },
 
     stepUp: {

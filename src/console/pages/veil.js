@@ -2,7 +2,7 @@
 // kept for the same user, without secrets.
 import {announce, show} from './dom.js';
 
-const SECRET_FIELDS = 'input[name="password"], input[name="totp"]';
+const SECRET_FIELDS = 'input[data-secret]';
 
 let kept = null;
 

@@ -1,0 +1,88 @@
+// The email in the corner: who is signed in, the way to My account, and signing out.
+import {h, icon, newId, show} from './dom.js';
+import {roleName} from './roles.js';
+import {currentSession, signOut} from './session.js';
+import {explain} from './parts.js';
+import {TEXTS} from './texts.js';
+
+export function accountMenu() {
+    const {user} = currentSession();
+    const id = newId('menu');
+    const problem = h('div', {role: 'alert'});
+    const leave = h('button', {type: 'button', class: 'menu-row', onclick: run}, icon('out'), TEXTS.session.signOut);
+    const panel = h(
+        'div',
+        {class: 'menu-panel', id, hidden: true},
+        h(
+            'p',
+            {class: 'menu-who'},
+            h('strong', {class: 'wrap'}, user.email),
+            h('span', {class: 'faint wrap'}, `${roleName(user.role)} · ${user.account_name}`),
+        ),
+        h(
+            'a',
+            {class: 'menu-row', href: '/console/account', onclick: () => close()},
+            icon('person'),
+            TEXTS.pages.account,
+        ),
+        leave,
+        problem,
+    );
+    const button = h(
+        'button',
+        {
+            'type': 'button',
+            'class': 'menu-button',
+            'aria-expanded': 'false',
+            'aria-controls': id,
+            'aria-label': TEXTS.accountMenu(user.email),
+            'onclick': () => (panel.hidden ? open() : close()),
+        },
+        icon('person'),
+        h('span', {class: 'menu-email'}, user.email),
+        icon('down'),
+    );
+    const element = h('div', {class: 'account-menu', onkeydown: typed, onfocusout: left}, button, panel);
+    let isWorking = false;
+
+    function pressed(event) {
+        if (!element.contains(event.target)) close();
+    }
+    function open() {
+        panel.hidden = false;
+        button.setAttribute('aria-expanded', 'true');
+        document.addEventListener('pointerdown', pressed);
+    }
+    function close() {
+        panel.hidden = true;
+        button.setAttribute('aria-expanded', 'false');
+        show(problem);
+        document.removeEventListener('pointerdown', pressed);
+    }
+    function typed(event) {
+        if (event.key !== 'Escape' || panel.hidden) return;
+        event.stopPropagation();
+        close();
+        button.focus();
+    }
+    // Tabbing out of the menu closes it; a click on something that takes no focus does not.
+    function left(event) {
+        if (event.relatedTarget && !element.contains(event.relatedTarget)) close();
+    }
+    async function run() {
+        if (isWorking) return;
+        isWorking = true;
+        leave.setAttribute('aria-disabled', 'true');
+        show(leave, icon('out'), TEXTS.session.signingOut);
+        try {
+            await signOut();
+            document.removeEventListener('pointerdown', pressed);
+        } catch (refusal) {
+            show(problem, explain(refusal));
+        }
+        isWorking = false;
+        leave.removeAttribute('aria-disabled');
+        show(leave, icon('out'), TEXTS.session.signOut);
+    }
+    return element;
+}

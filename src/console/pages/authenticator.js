@@ -1,0 +1,72 @@
+// Setting up an authenticator app: its QR code, its secret as text, and the first code.
+import {AUTHENTICATOR} from './account_texts.js';
+import {h, svg} from './dom.js';
+import {codeField} from './form.js';
+import {copyButton} from './parts.js';
+
+const QUIET = 4; // light modules around the code (ISO/IEC 18004)
+
+// rows: strings of 0 and 1, as the server sends them. Dark on white in every colour scheme, because readers need that.
+function qrCode(rows) {
+    const size = rows.length + 2 * QUIET;
+    const d = rows
+        .flatMap((row, y) =>
+            [...row.matchAll(/1+/g)].map(
+                (run) => `M${run.index + QUIET} ${y + QUIET}h${run[0].length}v1h-${run[0].length}z`,
+            ),
+        )
+        .join('');
+
+    return svg(
+        'svg',
+        {
+            'class': 'qr',
+            'viewBox': `0 0 ${size} ${size}`,
+            'role': 'img',
+            'aria-label': AUTHENTICATOR.qr,
+            'shape-rendering': 'crispEdges',
+        },
+        svg('rect', {width: size, height: size, fill: '#fff'}),
+        svg('path', {d, fill: '#000'}),
+    );
+}
+
+const grouped = (secret) => secret.match(/.{1,4}/g).join(' ');
+
+// uri and rows: totp_uri and totp_qr of an answer.
+export function authenticatorView(uri, rows) {
+    const secret = new URL(uri).searchParams.get('secret');
+
+    return h(
+        'div',
+        {class: 'authenticator'},
+        rows?.length ? qrCode(rows) : null,
+        h(
+            'div',
+            {class: 'authenticator-words'},
+            h('p', null, AUTHENTICATOR.scan),
+            h('p', {class: 'hint'}, AUTHENTICATOR.byHand),
+            h('code', {class: 'totp-secret', tabindex: '0'}, grouped(secret)),
+            h(
+                'p',
+                {class: 'authenticator-actions'},
+                copyButton(secret, AUTHENTICATOR.copy, 'plain small'),
+                h('a', {class: 'button plain small', href: uri}, AUTHENTICATOR.openHere),
+            ),
+        ),
+    );
+}
+
+export const newCodeField = () => codeField({label: AUTHENTICATOR.code, hint: AUTHENTICATOR.codeHint});
+
+// After a wrong code: clears the field and says why. The second time, the phone's clock is the likely cause.
+export function wrongCodes(code) {
+    let count = 0;
+
+    return () => {
+        count += 1;
+        code.input.value = '';
+        code.setError(count > 1 ? AUTHENTICATOR.wrongAgain : AUTHENTICATOR.wrong);
+        code.input.focus();
+    };
+}

@@ -1,0 +1,75 @@
+// Changing one's password, because one wants to or because somebody else has set it.
+import {ACCOUNT, PASSWORD} from './account_texts.js';
+import {call} from './api.js';
+import {h, show} from './dom.js';
+import {
+    checkFields,
+    codeField,
+    codeOf,
+    codeProblem,
+    notice,
+    passwordField,
+    userNameField,
+    workingForm,
+} from './form.js';
+import {explainPassword, newPasswordField} from './new_password.js';
+import {outsideCard} from './outside.js';
+import {explain} from './parts.js';
+import {currentSession, signOut} from './session.js';
+import {usedNotice} from './signin.js';
+import {TEXTS} from './texts.js';
+
+function explainChange(refusal, next, code) {
+    if (explainPassword(refusal, next, 'new_password')) return [];
+    if (!['invalid_login', 'totp_already_used'].includes(refusal.code)) return [explain(refusal)];
+    code.input.value = '';
+    code.input.focus();
+    return [refusal.code === 'invalid_login' ? notice('error', ACCOUNT.wrong) : usedNotice(refusal.retryAfterMs)];
+}
+
+export function passwordForm({done, cancel, cancelText}) {
+    const {email} = currentSession().user;
+    const current = passwordField({autofocus: true}, {label: PASSWORD.current});
+    const next = newPasswordField();
+    const code = codeField();
+
+    return workingForm({
+        fields: [userNameField(email), current.element, next.element, code.element],
+        submitText: ACCOUNT.passwordSubmit,
+        workingText: ACCOUNT.passwordWorking,
+        cancel,
+        cancelText,
+        submit: async () => {
+            if (
+                !checkFields([
+                    [current, !current.input.value && PASSWORD.currentMissing],
+                    [next, next.problem({email, current: current.input.value})],
+                    [code, codeProblem(code.input)],
+                ])
+            )
+                return;
+            await call('POST', '/v1/console/password', {
+                current_password: current.input.value,
+                totp: codeOf(code.input),
+                new_password: next.input.value,
+            });
+            for (const {input} of [current, next, code]) input.value = '';
+            done();
+        },
+        explain: (refusal) => explainChange(refusal, next, code),
+    }).element;
+}
+
+// The page in place of all others, until the password was changed. Its only way out is to sign out.
+export function requiredPasswordPage(done) {
+    const problem = h('div', {role: 'alert'});
+    const leave = () => signOut().catch((refusal) => show(problem, explain(refusal)));
+    const card = outsideCard(
+        ACCOUNT.passwordRequiredTitle,
+        ACCOUNT.passwordRequired,
+        problem,
+        passwordForm({done, cancel: leave, cancelText: TEXTS.session.signOut}),
+    );
+
+    return {element: h('main', {class: 'lone', id: 'content'}, card)};
+}

@@ -1,0 +1,38 @@
+// A field for a new password, whose rules are told before it is sent. The server has the last word: it knows the common
+// passwords.
+import {PASSWORD} from './account_texts.js';
+import {h} from './dom.js';
+import {passwordField} from './form.js';
+
+const MIN = 12;
+const MAX = 256;
+
+// Counts code points, as the server does.
+function problemOf(password, {email, current}) {
+    const length = [...password].length;
+    const [name] = email.toLowerCase().split('@');
+
+    if (length === 0) return PASSWORD.missing;
+    if (length < MIN) return PASSWORD.tooShort(length);
+    if (length > MAX) return PASSWORD.tooLong;
+    if (password === current) return PASSWORD.same;
+    return name.length > 3 && password.toLowerCase().includes(name) && PASSWORD.hasEmail;
+}
+
+// problem({email, current}): for checkFields(). current: the password they have now, if known.
+export function newPasswordField(attributes) {
+    const target = passwordField(
+        {name: 'new-password', autocomplete: 'new-password', minlength: MIN, ...attributes},
+        {label: PASSWORD.choose, hint: [PASSWORD.rules, ' ', h('span', {class: 'rules-more'}, PASSWORD.rulesMore)]},
+    );
+
+    return {...target, problem: ({email = '', current = ''}) => problemOf(target.input.value, {email, current})};
+}
+
+// True if the refusal is about the new password; then its field says why.
+export function explainPassword(refusal, target, parameter) {
+    if (refusal.param !== parameter) return false;
+    target.setError(refusal.message || PASSWORD.weak);
+    target.input.focus();
+    return true;
+}

@@ -1,0 +1,139 @@
+// Where one is signed in, and ending it there.
+import {ACCOUNT} from './account_texts.js';
+import {drawAnew, openAction} from './action.js';
+import {call} from './api.js';
+import {announce, h, show} from './dom.js';
+import {timeElement} from './format.js';
+import {loading, skeletonRows} from './parts.js';
+
+const PATH = '/v1/console/sessions';
+
+const browserOf = (session) => session.browser || ACCOUNT.unknownBrowser;
+
+// A session that is gone is what was wanted.
+const ignoreGone = (refusal) => {
+    if (refusal.status !== 404) throw refusal;
+};
+
+function openEnd({title, text, submitText, path, said}, ended) {
+    openAction({
+        title,
+        fields: [h('p', {class: 'wrap'}, text)],
+        submitText,
+        workingText: ACCOUNT.ending,
+        buttonClass: 'danger',
+        act: () => call('DELETE', path).catch(ignoreGone),
+        done: () => {
+            announce(said);
+            ended();
+        },
+    });
+}
+
+function endButton(session, ended) {
+    const browser = browserOf(session);
+    const words = {
+        title: ACCOUNT.endTitle,
+        text: ACCOUNT.endText(browser, session.ip),
+        submitText: ACCOUNT.endSubmit,
+        path: `${PATH}/${encodeURIComponent(session.id)}`,
+        said: ACCOUNT.ended,
+    };
+
+    return h(
+        'button',
+        {
+            'type': 'button',
+            'class': 'danger-quiet small',
+            'aria-label': ACCOUNT.endNamed(browser, session.ip),
+            'onclick': () => openEnd(words, ended),
+        },
+        ACCOUNT.end,
+    );
+}
+
+function sessionRow(session, ended) {
+    const {columns} = ACCOUNT;
+
+    return h(
+        'tr',
+        {'data-id': session.id},
+        h(
+            'th',
+            {scope: 'row'},
+            h('span', {class: 'session-name'}, browserOf(session)),
+            session.current ? h('span', {class: 'tag'}, ACCOUNT.current) : null,
+        ),
+        h('td', {'data-label': columns.ip, 'class': 'mono wrap'}, session.ip || '–'),
+        h('td', {'data-label': columns.seen}, timeElement(session.last_seen_at)),
+        h('td', {'data-label': columns.begun, 'class': 'begun-cell'}, timeElement(session.created_at)),
+        h('td', {class: 'action-cell'}, session.current ? null : endButton(session, ended)),
+    );
+}
+
+function sessionTable(sessions, ended) {
+    const heads = Object.entries(ACCOUNT.columns).map(([name, text]) =>
+        h(
+            'th',
+            {scope: 'col', class: `column-${name}`},
+            name === 'actions' ? h('span', {class: 'unseen'}, text) : text,
+        ),
+    );
+
+    return h(
+        'table',
+        {class: 'list sessions'},
+        h('caption', {class: 'unseen'}, ACCOUNT.sessionsTable),
+        h('thead', null, h('tr', null, heads)),
+        h(
+            'tbody',
+            null,
+            sessions.map((session) => sessionRow(session, ended)),
+        ),
+    );
+}
+
+// {element, run, stop}
+export function ownSessions() {
+    const content = h('div', {class: 'sessions-space'});
+    const others = h('div', {class: 'section-actions'});
+    const endOthers = h(
+        'button',
+        {
+            type: 'button',
+            class: 'secondary small',
+            onclick: () =>
+                openEnd(
+                    {
+                        title: ACCOUNT.endOthersTitle,
+                        text: ACCOUNT.endOthersText,
+                        submitText: ACCOUNT.endOthersSubmit,
+                        path: PATH,
+                        said: ACCOUNT.othersEnded,
+                    },
+                    reload,
+                ),
+        },
+        ACCOUNT.endOthers,
+    );
+    const loader = loading(content, {
+        placeholder: () => skeletonRows(1),
+        load: () => call('GET', PATH),
+        draw,
+    });
+
+    function draw({data}) {
+        const hasOthers = data.some((session) => !session.current);
+
+        show(others, hasOthers ? endOthers : null);
+        drawAnew(
+            content,
+            sessionTable(data, reload),
+            h('p', {class: 'hint after-list'}, hasOthers ? ACCOUNT.notYou : ACCOUNT.noOthers),
+        );
+    }
+    function reload() {
+        call('GET', PATH).then(draw, () => loader.run());
+    }
+    return {content, others, run: loader.run, reload, stop: loader.stop};
+}

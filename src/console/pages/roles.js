@@ -1,0 +1,13 @@
+// The roles of people, from the least to the most powerful, and what each may do.
+
+export const ROLES = {
+    auditor: {name: 'Auditor', text: 'Reads everything: lists, usage, activity, exports. Changes nothing.'},
+    responder: {
+        name: 'Responder',
+        text: 'Reads everything, revokes keys and devices. Creates nothing. For whoever is on call.',
+    },
+    developer: {name: 'Developer', text: 'Creates and revokes keys, approves and revokes devices, reads everything.'},
+    owner: {name: 'Owner', text: 'Everything, including inviting, changing and removing people.'},
+};
+
+export const roleName = (role) => ROLES[role]?.name ?? role;
