@@ -13,6 +13,7 @@ const BROWSERS = {
             'activity.test.js',
             'usage.test.js',
             'my_account.test.js',
+            'people.test.js',
         ],
     },
     firefox: {path: FIREFOX, tests: ['firefox.test.js']},

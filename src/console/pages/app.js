@@ -27,6 +27,7 @@ const PAGES = {
     'devices': {title: TITLES.devices, icon: 'device', load: () => import('./devices.js'), page: 'devicesPage'},
     'activity': {title: TITLES.activity, icon: 'activity', load: () => import('./activity.js'), page: 'activityPage'},
     'usage': {title: TITLES.usage, icon: 'usage', load: () => import('./usage.js'), page: 'usagePage'},
+    'people': {title: TITLES.people, icon: 'people', load: () => import('./people.js'), page: 'peoplePage'},
     'account': {title: TITLES.account, load: () => import('./account.js'), page: 'accountPage'},
     'activate': {title: TITLES.activate, load: () => import('./devices.js'), page: 'activatePage', within: 'devices'},
 };

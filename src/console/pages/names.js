@@ -24,7 +24,10 @@ function nameOf(id) {
 addEventListener('forget', () => known.clear());
 
 // Where more about it is shown; null if there is no such page.
-export const addressOfId = (id) => (/^key_[0-9a-z]{26}$/.test(id) ? `/console/keys/${id}` : null);
+export function addressOfId(id) {
+    if (/^key_[0-9a-z]{26}$/.test(id)) return `/console/keys/${id}`;
+    return /^usr_[0-9a-z]{26}$/.test(id) ? `/console/people?person=${id}` : null;
+}
 
 // The name of whoever made a key, drawn when it is known. Somebody who was removed has only an id.
 export function makerElement(id) {

@@ -1,0 +1,116 @@
+// Inviting a person, and the link that is shown once.
+import {choiceField, closeFoot, openAction} from './action.js';
+import {call} from './api.js';
+import {h} from './dom.js';
+import {checkFields, emailProblem, field, notice} from './form.js';
+import {exactTime} from './format.js';
+import {copyButton} from './parts.js';
+import {PEOPLE} from './people_texts.js';
+import {ROLES} from './roles.js';
+import {TEXTS} from './texts.js';
+
+export const INVITATIONS = '/v1/console/invitations';
+
+export function roleField(value) {
+    const options = Object.entries(ROLES).map(([role, {name, text}]) => ({value: role, title: name, text}));
+
+    return choiceField({legend: PEOPLE.role, name: 'role', value, options});
+}
+
+const emailField = (hint) =>
+    field({
+        label: PEOPLE.email,
+        hint,
+        input: h('input', {
+            type: 'email',
+            name: 'email',
+            autocomplete: 'off',
+            required: true,
+            maxlength: 254,
+            autofocus: true,
+            spellcheck: 'false',
+            autocapitalize: 'none',
+        }),
+    });
+
+// What a dialog shows instead of its form: the link, once. When the session ends, the link is taken off the screen.
+export function linkView(dialog, {email, label, url, expiresAt, again}) {
+    dialog.element.addEventListener(
+        'veil',
+        () => dialog.replace(PEOPLE.linkGoneTitle, notice('warn', PEOPLE.linkGone), closeFoot(dialog)),
+        {once: true},
+    );
+    return {
+        title: PEOPLE.linkTitle,
+        content: [
+            notice('warn', PEOPLE.linkText(email)),
+            h(
+                'div',
+                {class: 'secret'},
+                h('span', {class: 'field-name'}, label),
+                h('code', {class: 'secret-text', tabindex: '0'}, url),
+                h('div', {class: 'secret-actions'}, copyButton(url, PEOPLE.copyLink, 'primary')),
+            ),
+            h(
+                'p',
+                {class: 'hint'},
+                expiresAt
+                    ? [`${PEOPLE.linkExpires} `, h('time', {datetime: expiresAt}, exactTime(expiresAt)), '. ']
+                    : null,
+                again,
+            ),
+            closeFoot(dialog, PEOPLE.done),
+        ],
+    };
+}
+
+export function openInvite(invited) {
+    const email = emailField(PEOPLE.emailHint);
+    const role = roleField('developer');
+
+    openAction({
+        title: PEOPLE.inviteTitle,
+        shape: 'sheet',
+        fields: [h('p', null, PEOPLE.inviteLead), email.element, role.element],
+        submitText: PEOPLE.inviteSubmit,
+        workingText: PEOPLE.inviting,
+        check: () =>
+            checkFields([
+                [email, emailProblem(email.input.value.trim())],
+                [role, !role.value() && PEOPLE.roleMissing],
+            ]),
+        act: () => call('POST', INVITATIONS, {email: email.input.value.trim(), role: role.value()}),
+        done: (invitation, dialog) => {
+            invited();
+            return linkView(dialog, {
+                email: invitation.email,
+                label: PEOPLE.link,
+                url: invitation.url,
+                expiresAt: invitation.expires_at,
+                again: PEOPLE.linkAgain,
+            });
+        },
+        explainOwn: (refusal) => {
+            if (refusal.code !== 'user_exists' && refusal.param !== 'email') return null;
+            email.setError(refusal.code === 'user_exists' ? PEOPLE.emailTaken : TEXTS.signIn.emailInvalid);
+            email.input.focus();
+            return [];
+        },
+    });
+}
+
+export function openWithdraw(invitation, withdrawn) {
+    openAction({
+        title: PEOPLE.withdrawTitle,
+        fields: [h('p', null, PEOPLE.withdrawText(invitation.email))],
+        submitText: PEOPLE.withdrawSubmit,
+        workingText: PEOPLE.withdrawing,
+        buttonClass: 'danger',
+        // Used or withdrawn in the meantime: then there is nothing left to withdraw.
+        act: () =>
+            call('DELETE', `${INVITATIONS}/${invitation.id}`).catch((refusal) => {
+                if (refusal.status !== 404) throw refusal;
+            }),
+        done: withdrawn,
+    });
+}

@@ -1,0 +1,233 @@
+// Who belongs to the account: people, and invitations that nobody has accepted yet.
+import {drawAnew} from './action.js';
+import {currentAddress, leaveOver, pushAddress, withState, words} from './address.js';
+import {call, withQuery} from './api.js';
+import {announce, h, icon} from './dom.js';
+import {exactTime, timeElement} from './format.js';
+import {INVITATIONS, openInvite, openWithdraw} from './invite.js';
+import {emptyState, loading, pageHead, pagerMore, skeletonRows} from './parts.js';
+import {factorOf, openPerson, statusBadge} from './person.js';
+import {USERS} from './person_actions.js';
+import {PEOPLE} from './people_texts.js';
+import {mayAs} from './permissions.js';
+import {ROLES, roleName} from './roles.js';
+import {currentSession} from './session.js';
+
+const PAGE = 50;
+const INVITATIONS_MAX = 100;
+
+function heads(columns) {
+    return h(
+        'thead',
+        null,
+        h(
+            'tr',
+            null,
+            Object.entries(columns).map(([name, text]) =>
+                h(
+                    'th',
+                    {scope: 'col', class: `column-${name}`},
+                    name === 'actions' ? h('span', {class: 'unseen'}, text) : text,
+                ),
+            ),
+        ),
+    );
+}
+
+function personRow(user, open) {
+    const isOwn = user.id === currentSession().user.id;
+    const {columns} = PEOPLE;
+
+    return h(
+        'tr',
+        {'data-id': user.id, 'class': user.status === 'disabled' ? 'is-revoked' : null},
+        h(
+            'th',
+            {scope: 'row', class: isOwn ? 'own' : null},
+            h(
+                'button',
+                {type: 'button', class: 'row-name', title: user.email, onclick: () => open(user.id)},
+                user.email,
+            ),
+            isOwn ? h('span', {class: 'tag'}, PEOPLE.you) : null,
+        ),
+        h('td', {'data-label': columns.role}, h('span', {title: ROLES[user.role]?.text}, roleName(user.role))),
+        h('td', {'data-label': columns.status}, statusBadge(user.status)),
+        h('td', {'data-label': columns.factor, 'class': 'factor-cell'}, factorOf(user)),
+        h('td', {'data-label': columns.seen}, timeElement(user.last_sign_in_at)),
+    );
+}
+
+function peopleTable(users, open) {
+    return h(
+        'table',
+        {class: 'list people'},
+        h('caption', {class: 'unseen'}, PEOPLE.table),
+        heads(PEOPLE.columns),
+        h(
+            'tbody',
+            null,
+            users.map((user) => personRow(user, open)),
+        ),
+    );
+}
+
+function invitationRow(invitation, reload) {
+    const {invitationColumns: columns} = PEOPLE;
+    const withdrawn = () => {
+        announce(PEOPLE.withdrawn(invitation.email));
+        reload();
+    };
+
+    return h(
+        'tr',
+        {'data-id': invitation.id},
+        h('th', {scope: 'row'}, h('span', {class: 'row-title wrap'}, invitation.email)),
+        h('td', {'data-label': columns.role}, roleName(invitation.role)),
+        h(
+            'td',
+            {'data-label': columns.expires},
+            h('time', {datetime: invitation.expires_at}, exactTime(invitation.expires_at)),
+        ),
+        h(
+            'td',
+            {class: 'action-cell'},
+            h(
+                'button',
+                {
+                    'type': 'button',
+                    'class': 'danger-quiet small',
+                    'aria-label': PEOPLE.withdrawNamed(invitation.email),
+                    'onclick': () => openWithdraw(invitation, withdrawn),
+                },
+                PEOPLE.withdraw,
+            ),
+        ),
+    );
+}
+
+// invitations: null for people who may not withdraw them.
+function invitationSection(invitations, reload) {
+    if (!invitations?.data.length) return null;
+    return h(
+        'section',
+        {class: 'invitations'},
+        h('h2', null, PEOPLE.invitations),
+        h(
+            'table',
+            {class: 'list invited'},
+            h('caption', {class: 'unseen'}, PEOPLE.invitationsTable),
+            heads(PEOPLE.invitationColumns),
+            h(
+                'tbody',
+                null,
+                invitations.data.map((invitation) => invitationRow(invitation, reload)),
+            ),
+        ),
+        invitations.has_more ? h('p', {class: 'hint'}, PEOPLE.invitationsCut(invitations.data.length)) : null,
+    );
+}
+
+const personOfAddress = () => words('person');
+const addressOf = (id) => withState({person: id});
+
+export function peoplePage() {
+    const content = h('div', {class: 'list-space'});
+    const state = {users: [], invitations: null};
+    let turn = 0;
+    const loadUsers = (after) => call('GET', withQuery(USERS, {limit: PAGE, starting_after: after}));
+    const more = pagerMore(PEOPLE.more, async () => {
+        const {users} = state;
+        const page = await loadUsers(users.at(-1).id);
+
+        if (users === state.users) draw({...state, users: [...users, ...page.data], has_more: page.has_more});
+    });
+    const loader = loading(content, {placeholder: () => skeletonRows(4), load, draw});
+
+    // Only owners may withdraw, so only they need the invitations.
+    async function load() {
+        const [page, invitations] = await Promise.all([
+            loadUsers(),
+            mayAs('owner') ? call('GET', withQuery(INVITATIONS, {limit: INVITATIONS_MAX})) : null,
+        ]);
+
+        return {users: page.data, has_more: page.has_more, invitations};
+    }
+    function draw(next) {
+        Object.assign(state, next);
+        drawAnew(
+            content,
+            state.users.length ? peopleTable(state.users, open) : emptyState('people', PEOPLE.emptyTitle, PEOPLE.empty),
+            state.has_more ? more : null,
+            invitationSection(state.invitations, refresh),
+        );
+    }
+    // Without a placeholder: the list stays until its successor is there.
+    async function refresh() {
+        const mine = (turn += 1);
+
+        try {
+            const next = await load();
+
+            if (mine === turn) draw(next);
+        } catch (refusal) {
+            if (refusal.kind !== 'cancelled' && mine === turn) loader.run();
+        }
+    }
+    function open(id) {
+        pushAddress(addressOf(id), {isOver: true});
+        showPerson();
+    }
+    async function fetchPerson(id) {
+        try {
+            return await call('GET', `${USERS}/${encodeURIComponent(id)}`);
+        } catch (refusal) {
+            if (refusal.status === 404) return null;
+            throw refusal;
+        }
+    }
+    async function showPerson() {
+        const id = personOfAddress();
+        const isAddress = () => currentAddress() === addressOf(id);
+
+        if (!id) return;
+        const user = state.users.find((known) => known.id === id) ?? (await fetchPerson(id).catch(() => null));
+        if (!isAddress()) return;
+        if (!user) {
+            leaveOver(addressOf(''));
+            return;
+        }
+        openPerson(user, {
+            changed: refresh,
+            reload: () => fetchPerson(id),
+            closed: () => {
+                if (isAddress()) leaveOver(addressOf(''));
+                if (document.activeElement === document.body)
+                    content.querySelector(`[data-id="${CSS.escape(id)}"] .row-name`)?.focus();
+            },
+        });
+    }
+
+    loader.run().then(showPerson);
+    return {
+        element: h(
+            'div',
+            null,
+            pageHead(
+                PEOPLE.title,
+                PEOPLE.lead,
+                mayAs('owner')
+                    ? h(
+                          'button',
+                          {type: 'button', class: 'primary', onclick: () => openInvite(refresh)},
+                          icon('plus'),
+                          PEOPLE.invite,
+                      )
+                    : null,
+            ),
+            content,
+        ),
+        stop: loader.stop,
+        moved: showPerson,
+    };
+}

@@ -1,0 +1,189 @@
+// What an owner may do to a person: change the role, reset, disable, enable, remove.
+import {choiceField, closeFoot, explainUncertain, openAction} from './action.js';
+import {call, withQuery} from './api.js';
+import {announce, h, show} from './dom.js';
+import {checkFields, notice} from './form.js';
+import {facts} from './parts.js';
+import {linkView, roleField} from './invite.js';
+import {keyLinks, keyList, keysMadeBy} from './person_keys.js';
+import {PEOPLE} from './people_texts.js';
+import {roleName} from './roles.js';
+
+export const USERS = '/v1/console/users';
+
+const pathOf = (user) => `${USERS}/${user.id}`;
+
+function explainChange(refusal) {
+    if (refusal.code === 'last_owner') return [notice('error', PEOPLE.lastOwner)];
+    if (refusal.status === 404) return [notice('warn', PEOPLE.gone)];
+    return explainUncertain(refusal, PEOPLE);
+}
+
+export function openRole(user, changed) {
+    const role = roleField(user.role);
+
+    openAction({
+        title: PEOPLE.roleTitle,
+        fields: [
+            h('p', {class: 'wrap'}, h('strong', null, user.email)),
+            role.element,
+            h('p', {class: 'hint'}, PEOPLE.roleText),
+        ],
+        submitText: PEOPLE.roleSubmit,
+        workingText: PEOPLE.roleChanging,
+        check: () => checkFields([[role, role.value() === user.role && PEOPLE.roleSame]]),
+        act: () => call('POST', `${pathOf(user)}/role`, {role: role.value()}),
+        done: () => {
+            announce(PEOPLE.roleChanged(user.email, roleName(role.value())));
+            changed();
+        },
+        explainOwn: explainChange,
+    });
+}
+
+export function openReset(user, changed) {
+    openAction({
+        title: PEOPLE.resetTitle,
+        fields: [h('p', {class: 'wrap'}, PEOPLE.resetText(user.email)), notice('warn', PEOPLE.resetCheck)],
+        submitText: PEOPLE.resetSubmit,
+        workingText: PEOPLE.resetting,
+        buttonClass: 'danger',
+        act: () => call('POST', `${pathOf(user)}/reset`),
+        done: (answer, dialog) => {
+            changed();
+            return linkView(dialog, {
+                email: user.email,
+                label: PEOPLE.resetLink,
+                url: answer.url,
+                expiresAt: answer.expires_at,
+                again: PEOPLE.resetAgain,
+            });
+        },
+        explainOwn: explainChange,
+    });
+}
+
+export function openEnable(user, changed) {
+    openAction({
+        title: PEOPLE.enableTitle,
+        fields: [h('p', {class: 'wrap'}, PEOPLE.enableText(user.email, roleName(user.role)))],
+        submitText: PEOPLE.enableSubmit,
+        workingText: PEOPLE.enabling,
+        act: () => call('POST', `${pathOf(user)}/enable`),
+        done: () => {
+            announce(PEOPLE.enabled(user.email));
+            changed();
+        },
+        explainOwn: explainChange,
+    });
+}
+
+// Disabling and removing
+
+// What becomes of the person's keys: nothing is chosen beforehand, because both choices can hurt.
+function fateField() {
+    return choiceField({
+        legend: PEOPLE.keysTitle(1),
+        name: 'fate',
+        options: [
+            {value: 'keep', title: PEOPLE.keep, text: PEOPLE.keepText},
+            {value: 'revoke', title: PEOPLE.revoke, text: PEOPLE.revokeText},
+        ],
+    });
+}
+
+// Fills the space with the keys at stake and remembers their names. The choice does not wait for it.
+async function showKeys(space, user, names) {
+    show(space, h('p', {class: 'faint'}, PEOPLE.keysLoading));
+    try {
+        const {keys, isCut} = await keysMadeBy(user.id);
+
+        for (const key of keys) names.set(key.id, key.name);
+        if (keys.length) show(space, h('p', null, PEOPLE.keysFound(keys.length, isCut)), keyList(keys));
+        else show(space, h('p', {class: 'faint'}, PEOPLE.keysNoneFound));
+    } catch {
+        show(space, h('p', {class: 'faint'}, PEOPLE.keysUnknown));
+    }
+}
+
+// What happened. Whatever is still active comes first, because somebody has to act on it.
+function endView(dialog, answer, names, {title, text}) {
+    const {sessions_ended: sessions, keys_revoked: revoked, keys_kept: kept} = answer;
+
+    return {
+        title,
+        content: [
+            notice('good', text),
+            kept.length
+                ? notice(
+                      'error',
+                      h('h3', null, PEOPLE.keptTitle(kept.length)),
+                      h('p', null, PEOPLE.keptText),
+                      keyLinks(kept, names),
+                  )
+                : null,
+            facts([
+                [PEOPLE.sessionsEnded, String(sessions)],
+                [
+                    PEOPLE.keysRevoked,
+                    revoked.length ? [PEOPLE.keysRevokedText(revoked.length), keyLinks(revoked, names)] : PEOPLE.none,
+                ],
+            ]),
+            closeFoot(dialog),
+        ],
+    };
+}
+
+function openEnd(user, {title, text, submitText, workingText, doneTitle, doneText}, act, changed) {
+    const names = new Map();
+    const space = h('div', {class: 'keys-at-stake'});
+    const fate = fateField();
+
+    openAction({
+        title,
+        fields: [h('p', {class: 'wrap'}, text), space, fate.element],
+        submitText,
+        workingText,
+        buttonClass: 'danger',
+        check: () => checkFields([[fate, !fate.value() && PEOPLE.keysChoose]]),
+        act: () => act(fate.value() === 'revoke'),
+        done: (answer, dialog) => {
+            changed();
+            return endView(dialog, answer, names, {title: doneTitle, text: doneText});
+        },
+        explainOwn: explainChange,
+    });
+    showKeys(space, user, names);
+}
+
+export function openDisable(user, changed) {
+    openEnd(
+        user,
+        {
+            title: PEOPLE.disableTitle,
+            text: PEOPLE.disableText(user.email),
+            submitText: PEOPLE.disableSubmit,
+            workingText: PEOPLE.disabling,
+            doneTitle: PEOPLE.disabledTitle,
+            doneText: PEOPLE.disabledText(user.email),
+        },
+        (revokes) => call('POST', `${pathOf(user)}/disable`, {revoke_keys: revokes}),
+        changed,
+    );
+}
+
+export function openRemove(user, changed) {
+    openEnd(
+        user,
+        {
+            title: PEOPLE.removeTitle,
+            text: PEOPLE.removeText(user.email),
+            submitText: PEOPLE.removeSubmit,
+            workingText: PEOPLE.removing,
+            doneTitle: PEOPLE.removedTitle,
+            doneText: PEOPLE.removedText(user.email),
+        },
+        (revokes) => call('DELETE', withQuery(pathOf(user), {revoke_keys: revokes})),
+        changed,
+    );
+}
