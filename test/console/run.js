@@ -12,11 +12,14 @@ const BROWSERS = {
             'keys.test.js',
             'activity.test.js',
             'usage.test.js',
+            'life.test.js',
+            'links.test.js',
             'my_account.test.js',
             'people.test.js',
+            'people_access.test.js',
         ],
     },
-    firefox: {path: FIREFOX, tests: ['firefox.test.js']},
+    firefox: {path: FIREFOX, tests: ['firefox.test.js', 'life.test.js']},
 };
 const name = process.argv[2];
 const {path, tests} = BROWSERS[name];

@@ -30,6 +30,8 @@ const PAGES = {
     'people': {title: TITLES.people, icon: 'people', load: () => import('./people.js'), page: 'peoplePage'},
     'account': {title: TITLES.account, load: () => import('./account.js'), page: 'accountPage'},
     'activate': {title: TITLES.activate, load: () => import('./devices.js'), page: 'activatePage', within: 'devices'},
+    'join': {title: TITLES.join, load: () => import('./join.js'), page: 'joinPage', isOutside: true},
+    'recover': {title: TITLES.recover, load: () => import('./recover.js'), page: 'recoverPage', isOutside: true},
 };
 
 const root = document.getElementById('root');

@@ -1,0 +1,132 @@
+// Joining by a link, or setting password and authenticator anew by one. Opening the link changes nothing: mail scanners do
+// that.
+import {forgetLinkCode, linkCode, takeLinkCode} from './address.js';
+import {callOnce} from './api.js';
+import {authenticatorView, newCodeField, wrongCodes} from './authenticator.js';
+import {h, show} from './dom.js';
+import {checkFields, codeOf, codeProblem, notice, userNameField, workingForm} from './form.js';
+import {JOIN} from './join_texts.js';
+import {explainPassword, newPasswordField} from './new_password.js';
+import {foreignNotice} from './origin.js';
+import {outsideCard, signInLink} from './outside.js';
+import {explain, facts, loading} from './parts.js';
+import {ROLES, roleName} from './roles.js';
+import {join} from './session.js';
+
+const WELCOME = '/console/account?welcome';
+
+const isReset = (link) => link.purpose === 'reset';
+
+function endCard(title, text) {
+    return outsideCard(title, text, h('p', null, signInLink(JOIN.toSignIn)));
+}
+
+// What the link offers. Null if it does not work.
+async function lookUp(code) {
+    try {
+        return (await callOnce('POST', '/v1/auth/join/begin', {code})).answer;
+    } catch (refusal) {
+        if ([400, 404, 413].includes(refusal.status)) return null;
+        throw refusal;
+    }
+}
+
+// Who is signed in in this browser, if anybody.
+async function whoIsSignedIn() {
+    try {
+        return (await callOnce('GET', '/v1/console/session')).answer.user.email;
+    } catch {
+        return '';
+    }
+}
+
+function joinForm(link, {dead}) {
+    const password = newPasswordField({autofocus: true});
+    const code = newCodeField();
+    const wrong = wrongCodes(code);
+
+    return workingForm({
+        fields: [
+            h('h2', null, JOIN.step1),
+            userNameField(link.email),
+            password.element,
+            h('h2', null, JOIN.step2),
+            authenticatorView(link.totp_uri, link.totp_qr),
+            code.element,
+        ],
+        submitText: isReset(link) ? JOIN.submitReset : JOIN.submitJoin,
+        workingText: JOIN.working,
+        submit: async () => {
+            if (
+                !checkFields([
+                    [password, password.problem({email: link.email})],
+                    [code, codeProblem(code.input)],
+                ])
+            )
+                return;
+            await join(linkCode(), password.input.value, codeOf(code.input));
+            password.input.value = '';
+            code.input.value = '';
+            forgetLinkCode();
+            location.replace(WELCOME);
+        },
+        explain: (refusal) => {
+            if (refusal.status === 404) {
+                dead();
+                return [];
+            }
+            if (refusal.code === 'user_exists') return [notice('error', JOIN.taken)];
+            if (explainPassword(refusal, password, 'password')) return [];
+            if (refusal.code !== 'invalid_login' && refusal.param !== 'totp') return [explain(refusal)];
+            wrong();
+            return [];
+        },
+    }).element;
+}
+
+function joinCard(link, signedIn, ends) {
+    return outsideCard(
+        isReset(link) ? JOIN.resetTitle : JOIN.inviteTitle(link.account_name),
+        isReset(link) ? JOIN.resetLead : JOIN.inviteLead,
+        signedIn ? notice('info', JOIN.signedIn(signedIn)) : null,
+        facts([
+            isReset(link) ? [JOIN.account, link.account_name] : null,
+            [JOIN.email, h('strong', {class: 'wrap'}, link.email)],
+            [
+                JOIN.role,
+                h('strong', null, roleName(link.role)),
+                h('span', {class: 'faint'}, ` ${ROLES[link.role]?.text ?? ''}`),
+            ],
+        ]),
+        joinForm(link, ends),
+    );
+}
+
+export function joinPage() {
+    const element = h('main', {class: 'lone', id: 'content'});
+    const step = (card) => {
+        show(element, card);
+        element.querySelector('h1').focus();
+    };
+    const dead = () => step(endCard(JOIN.deadTitle, JOIN.dead));
+    const loader = loading(element, {
+        placeholder: () => outsideCard(JOIN.title, JOIN.loading),
+        load: async () => {
+            const [link, signedIn] = await Promise.all([lookUp(linkCode()), whoIsSignedIn()]);
+
+            return {link, signedIn};
+        },
+        draw: ({link, signedIn}) => (link ? step(joinCard(link, signedIn, {dead})) : dead()),
+    });
+    const start = () => {
+        takeLinkCode();
+        if (foreignNotice()) step(outsideCard(JOIN.title, null, foreignNotice()));
+        else if (!linkCode()) step(endCard(JOIN.noneTitle, JOIN.none));
+        else loader.run();
+    };
+
+    // Another link, opened in this tab, loads no new document.
+    addEventListener('hashchange', () => location.hash && start());
+    start();
+    return {element};
+}
