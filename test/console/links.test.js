@@ -189,6 +189,34 @@ describe('recovering', () => {
     });
 });
 
+describe('signing in', () => {
+    browse('the second wrong code points to the phone’s clock; no command of an operator is named', async (page) => {
+        const person = deployment.addPerson();
+        const clock = page.getByText('Check your phone’s clock');
+
+        await page.goto('/console/');
+        assert.ok(!(await page.locator('main').textContent()).includes('chatelaine user'));
+        for (const count of [0, 1]) {
+            await page.getByLabel('Email').fill(person.email);
+            await page.getByLabel('Password', {exact: true}).fill(PASSWORD);
+            await page.getByLabel('One-time code').fill('000000');
+            await page.getByRole('button', {name: 'Sign in'}).click();
+            await until('the refusal', async () => (await page.getByLabel('One-time code').inputValue()) === '');
+            await page.getByText('Email, password or code is wrong').waitFor();
+            assert.equal(await clock.count(), count);
+        }
+    });
+
+    browse('a suspended account is told', async (page) => {
+        await page.route('**/v1/auth/login', (route) =>
+            route.fulfill({status: 403, json: {error: {code: 'account_suspended', message: 'x'}}}),
+        );
+        await page.goto('/console/');
+        await fillSignIn(page, deployment.addPerson());
+        await page.getByText('Your account is suspended').waitFor();
+    });
+});
+
 // Somebody with a password that an operator has set.
 browse('a password that somebody else has set is changed first', async (page) => {
     const person = deployment.addPerson();

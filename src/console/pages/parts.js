@@ -36,6 +36,7 @@ function textOf(refusal) {
 
     if (refusal.code === 'csrf_failed') return TEXTS.problem.foreignOrigin;
     if (refusal.code === 'role_not_permitted') return TEXTS.problem.role;
+    if (refusal.code === 'account_suspended') return TEXTS.problem.suspended;
     if (refusal.status === 404) return TEXTS.problem.gone;
     return texts[refusal.kind] ?? TEXTS.problem.failed(refusal.message);
 }

@@ -113,6 +113,7 @@ export const TEXTS = {
         foreignOrigin:
             'This page was not opened at the console’s own address, so changes are refused. Open the console at the address that your ' +
             'administrator gave you (the setting is --public-origin).',
+        suspended: 'Your account is suspended: nobody can sign in, and none of its keys works. Ask the operator of this service.',
         role: 'Your role does not allow this. Ask an owner of your account.',
         gone: 'It no longer exists. Reload the page to see the current state.',
     },
