@@ -6,6 +6,7 @@
 #include "handlers_internal.h"
 #include "new_totp_internal.h"
 #include "proof_internal.h"
+#include "totp_view_internal.h"
 
 void new_totp_make(struct exchange *exchange, const struct id *user, struct text email, struct sealed_totp *ret_sealed,
                    struct buf *ret_uri)
@@ -62,7 +63,7 @@ static void begin_store(struct proof *proof)
     struct sealed_totp sealed;
 
     http_request_defer(exchange->request, uri_wipe, op->uri);
-    buf_init_fixed(&op->uri_out, op->uri, sizeof op->uri);
+    buf_init_fixed(&op->uri_out, op->uri, sizeof op->uri - 1);
     new_totp_make(exchange, exchange_actor(exchange), text_of(exchange->session->user.email), &sealed, &op->uri_out);
     factor_store_begin_totp(exchange->service->store, &given, &sealed, begin_stored, op);
 }
@@ -70,7 +71,7 @@ static void begin_store(struct proof *proof)
 static void begin_stored(void *arg, enum store_result result, const struct session_record *refused)
 {
     struct totp_begin *op = arg;
-    char storage[ANSWER_SMALL_BYTES];
+    char storage[ANSWER_SMALL_BYTES + VIEW_TOTP_MAX_BYTES];
     struct buf out;
 
     if (result != STORE_OK) {
@@ -80,7 +81,7 @@ static void begin_stored(void *arg, enum store_result result, const struct sessi
     buf_init_fixed(&out, storage, sizeof storage);
     struct json_writer w = {.out = &out};
     json_object_begin(&w);
-    json_put_member(&w, "totp_uri", buf_text(&op->uri_out));
+    view_put_totp_uri(&w, op->uri);
     json_object_end(&w);
     http_reply_json(op->proof.exchange->request, 200, &out);
     secure_wipe(storage, sizeof storage);

@@ -7,6 +7,7 @@
 #include "handlers_internal.h"
 #include "new_totp_internal.h"
 #include "sign_in_internal.h"
+#include "totp_view_internal.h"
 
 /* POST /v1/auth/recover */
 
@@ -85,7 +86,7 @@ static void recovery_store(struct sign_in *sign_in)
 
     token_mint(&op->ticket);
     CHECK(token_digest(exchange->service->keyring, KEYRING_RECOVERY, text_of(op->ticket.text), ticket_digest));
-    buf_init_fixed(&op->uri_out, op->uri, sizeof op->uri);
+    buf_init_fixed(&op->uri_out, op->uri, sizeof op->uri - 1);
     new_totp_make(exchange, &sign_in->check.user.id, text_of(sign_in->email), &sealed, &op->uri_out);
     const struct recovery_start start = {
         .user = &sign_in->check.user,
@@ -101,13 +102,13 @@ static void reply_ticket(struct recovery *op)
 {
     const struct user_record *user = &op->sign_in.check.user;
     struct exchange *exchange = op->sign_in.exchange;
-    char storage[ANSWER_SMALL_BYTES];
+    char storage[ANSWER_SMALL_BYTES + VIEW_TOTP_MAX_BYTES];
     struct buf out;
 
     buf_init_fixed(&out, storage, sizeof storage);
     struct json_writer w = {.out = &out};
     json_object_begin(&w);
-    json_put_member(&w, "totp_uri", buf_text(&op->uri_out));
+    view_put_totp_uri(&w, op->uri);
     json_put_member(&w, "ticket", text_of(op->ticket.text));
     json_object_end(&w);
     http_reply_json(exchange->request, 200, &out);

@@ -323,6 +323,7 @@ Test(my_account, a_sign_in_ends_the_session_that_it_came_with)
 static void expect_uri(const struct http_answer *answer, struct fixture_user *person)
 {
     cr_assert(http_answer_json(answer, "totp_uri", person->totp_uri, sizeof person->totp_uri), "%s", answer->body);
+    cr_expect(strstr(answer->body, "\"totp_qr\":[\"1111111"), "%s", answer->body);
 }
 
 static int confirm(size_t node, const struct fixture_session *session, const char *ticket, const char *code)
