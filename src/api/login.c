@@ -60,19 +60,25 @@ static void login_renew(struct login *op);
 static void login_rehashed(void *arg, const char *hash);
 static void login_renewed(void *arg, enum store_result result);
 
-void login_begin(struct exchange *exchange)
+static struct login *login_new(struct exchange *exchange)
 {
     struct login *op = http_request_alloc(exchange->request, sizeof *op);
 
-    op->sign_in.exchange = exchange;
-    if (!login_read(&op->sign_in))
-        return;
     http_request_defer(exchange->request, token_wipe, &op->token);
     op->is_presented = session_cookie_digest(exchange, op->presented_digest);
+    op->sign_in.exchange = exchange;
     op->sign_in.throttled_line = "login throttled";
     op->sign_in.refused_line = "login refused";
     op->sign_in.proven = login_create;
-    sign_in_begin(&op->sign_in);
+    return op;
+}
+
+void login_begin(struct exchange *exchange)
+{
+    struct login *op = login_new(exchange);
+
+    if (login_read(&op->sign_in))
+        sign_in_begin(&op->sign_in);
 }
 
 /* Checks only the form of the input: a 400 must not reveal which emails exist. False if the exchange has been
@@ -146,28 +152,11 @@ static void login_create(struct sign_in *sign_in)
     session_store_create(service->store, &start, &service->session_limits, &source, login_stored, op);
 }
 
-static void user_wipe(void *user)
-{
-    secure_wipe(user, sizeof(struct user_record));
-}
-
 void login_enter(struct exchange *exchange, const struct user_record *user, int64_t totp_step)
 {
-    struct login *op = http_request_alloc(exchange->request, sizeof *op);
+    struct login *op = login_new(exchange);
 
-    op->exchange = exchange;
-    op->check.exchange = exchange;
-    op->check.known = true;
-    op->check.user = *user;
-    op->check.totp_step = totp_step;
-    http_request_defer(exchange->request, user_wipe, &op->check.user);
-    http_request_defer(exchange->request, token_wipe, &op->token);
-    http_request_defer(exchange->request, token_wipe, &op->browser);
-    op->is_presented = session_cookie_digest(exchange, op->presented_digest);
-    op->attempt = (struct login_attempt){http_request_id(exchange->request), TEXT("")};
-    if (browser_cookie_read(exchange, &op->browser))
-        browser_print_digest(op);
-    login_create(op);
+    sign_in_begin_proven(&op->sign_in, user, totp_step);
 }
 
 static void login_reply(struct login *op, const struct session_record *session)

@@ -2,10 +2,12 @@
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/metrics.h"
+#include "base/secure.h"
 #include "exchange_log_internal.h"
 #include "session_cookie_internal.h"
 
 static void count_attempt(struct sign_in *op);
+static void browser_print_digest(struct sign_in *op);
 static void attempt_begun(void *arg, enum store_result result, const struct login_begin *begin);
 static void attempt_checked(void *arg, enum user_check_result result);
 static void failure_recorded(void *arg, enum store_result result, const struct login_failure *failure);
@@ -22,6 +24,27 @@ void sign_in_begin(struct sign_in *op)
     http_request_hold(exchange->request);
     session_store_begin_login(exchange->service->store, text_of(op->email), &op->attempt, &browser, op->recovery_code,
                               attempt_begun, op);
+}
+
+static void user_wipe(void *user)
+{
+    secure_wipe(user, sizeof(struct user_record));
+}
+
+void sign_in_begin_proven(struct sign_in *op, const struct user_record *user, int64_t totp_step)
+{
+    struct exchange *exchange = op->exchange;
+
+    op->check.exchange = exchange;
+    op->check.known = true;
+    op->check.user = *user;
+    op->check.totp_step = totp_step;
+    http_request_defer(exchange->request, user_wipe, &op->check.user);
+    http_request_defer(exchange->request, token_wipe, &op->browser);
+    op->attempt = (struct login_attempt){http_request_id(exchange->request), TEXT("")};
+    if (browser_cookie_read(exchange, &op->browser))
+        browser_print_digest(op);
+    op->proven(op);
 }
 
 static void browser_print_digest(struct sign_in *op)

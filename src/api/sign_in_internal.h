@@ -28,6 +28,9 @@ struct sign_in {
  * sign_in_fail(), sign_in_refuse(). The caller releases the request after its own reply; the other two do so
  * themselves. */
 void sign_in_begin(struct sign_in *op);
+/* For a user whose password and code were just set: nothing is left to judge, so nothing is counted. user: with
+ * password_hash and totp_sealed, as stored; copied. The request is held already. */
+void sign_in_begin_proven(struct sign_in *op, const struct user_record *user, int64_t totp_step);
 /* Makes the browser one that has a cookie. */
 void sign_in_know_browser(struct sign_in *op);
 /* Counts a wrong attempt, then refuses the exchange. */
