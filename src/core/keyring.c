@@ -24,8 +24,7 @@ static const char *const LABELS[KEYRING_PURPOSES] = {
     [KEYRING_THROTTLE] = "chatelaine 1 throttle tag",   [KEYRING_PASSWORD] = "chatelaine 1 password pepper",
     [KEYRING_RECORD_MAC] = "chatelaine 1 record MAC",   [KEYRING_NAME] = "chatelaine 1 master key name",
     [KEYRING_TICKET] = "chatelaine 1 session ticket",   [KEYRING_AUDIT_LOG] = "chatelaine 1 audit log",
-    [KEYRING_RECOVERY] = "chatelaine 1 recovery code",
-    [KEYRING_LINK] = "chatelaine 1 link code",
+    [KEYRING_RECOVERY] = "chatelaine 1 recovery code",  [KEYRING_LINK] = "chatelaine 1 link code",
 };
 static const char SEAL_LABEL[] = "chatelaine 1 seal";
 /* Constant: the name is an HMAC of it. */

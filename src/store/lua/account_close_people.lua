@@ -16,14 +16,13 @@ for _, user in ipairs(users) do
     for _, digest in ipairs(redis.call('SMEMBERS', K.user_sessions(user))) do
         ended = ended + redis.call('DEL', K.session(digest))
     end
-    local email = redis.call('HGET', K.user(user), 'email')
-    if email and redis.call('GET', K.email(email)) == user then
-        redis.call('DEL', K.email(email))
-    end
-    new_totp_forget(user)
-    redis.call('DEL', K.user(user), K.user_sessions(user), K.user_browsers(user), K.user_new_browsers(user),
-               K.user_recovery_codes(user))
-    redis.call('SREM', K.account_users(account), user)
+    redis.call('DEL', K.user_sessions(user))
+    user_erase(user, account, redis.call('HGET', K.user(user), 'email') or '')
     audit(account, 'user.removed', user, source_from(3))
 end
-return {'ok', #users, redis.call('SCARD', K.account_users(account)) == 0 and 1 or 0, ended}
+local is_all = redis.call('SCARD', K.account_users(account)) == 0
+if is_all then
+    redis.call('DEL', K.account_people(account), K.account_owners(account), K.account_invitations(account),
+               K.account_invited(account))
+end
+return {'ok', #users, is_all and 1 or 0, ended}

@@ -15,15 +15,6 @@ if (u[3] or 'owner') == 'owner' and not another_owner(account, user) then
 end
 
 local ended = sessions_end_all(user, account, source)
-links_end(user, now_ms())
-factors_forget(user)
-if redis.call('GET', K.email(u[2])) == user then
-    redis.call('DEL', K.email(u[2]))
-end
-redis.call('DEL', K.user(user), K.user_ended_keys(user))
-redis.call('SREM', K.account_users(account), user)
-redis.call('ZREM', K.account_people(account), user)
-redis.call('SREM', K.account_owners(account), user)
-redis.call('HSET', K.account_gone(account), user, u[2])
+user_erase(user, account, u[2])
 audit(account, 'user.removed', user, source, {data = {email = u[2], role = u[3] or 'owner'}})
 return {'ok', ended}

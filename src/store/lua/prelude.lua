@@ -423,13 +423,6 @@ local function sessions_end_all(user, account, source)
     return ended
 end
 
--- Removes what belongs to a user's factors and browsers.
-local function factors_forget(user)
-    for _, part in ipairs({'browsers', 'new_browsers', 'new_totp', 'recovery_codes'}) do
-        redis.call('DEL', K.user(user) .. ':' .. part)
-    end
-end
-
 -- A link: an invitation ('user' is empty), or a reset of a user. The set of invitations has '<id> <digest> <email>'.
 local LINK_FIELDS = {'id', 'account', 'email', 'role', 'user', 'by', 'created', 'expires', 'mac', 'totp'}
 
@@ -860,6 +853,26 @@ local function new_totp_forget(user)
     if by then
         redis.call('DEL', K.user_new_totp(user), K.recovery(by))
     end
+end
+
+-- Removes what belongs to a user's factors and browsers.
+local function factors_forget(user)
+    new_totp_forget(user)
+    redis.call('DEL', K.user_browsers(user), K.user_new_browsers(user), K.user_recovery_codes(user))
+end
+
+-- Removes a user with all links. The email is free again; the trail keeps it.
+local function user_erase(user, account, email)
+    links_end(user, now_ms())
+    factors_forget(user)
+    if redis.call('GET', K.email(email)) == user then
+        redis.call('DEL', K.email(email))
+    end
+    redis.call('DEL', K.user(user), K.user_ended_keys(user))
+    redis.call('SREM', K.account_users(account), user)
+    redis.call('ZREM', K.account_people(account), user)
+    redis.call('SREM', K.account_owners(account), user)
+    redis.call('HSET', K.account_gone(account), user, email)
 end
 
 -- code: nil for a session's.

@@ -47,7 +47,6 @@ end
 
 redis.call('HSET', K.user(user), 'totp_step', step)
 redis.call('HDEL', K.user(user), 'wrong_codes', 'attacked')
-redis.call('HSET', K.user(user), 'last_sign_in_at', now)
 attempt_succeed(counters, ARGV[6])
 local presented = redis.call('HMGET', K.session(ARGV[9]), 'user', 'account')
 if presented[1] then
