@@ -120,7 +120,7 @@ completes chatelaine dev- offers
 ! has zsh || zsh -n "$work/root/usr/share/zsh/vendor-completions/_chatelaine" || fail "zsh"
 if has fish; then
     offered=$(fish -c "source '$work/root/usr/share/fish/vendor_completions.d/chatelaine.fish'
-        complete -C 'chatelaine user res'" | cut -f1 | tr '\n' ' ')
+        complete -C 'chatelaine user reset-'" | cut -f1 | tr '\n' ' ')
     [ "$offered" = "reset-password reset-totp " ] || fail "fish offers '$offered'"
 fi
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HTTP_ANSWER_HEAD_BYTES = 8192, HTTP_ANSWER_BODY_BYTES = 192 * 1024, HTTP_CLIENT_BUFFER_BYTES = 16384 };
+enum { HTTP_ANSWER_HEAD_BYTES = 8192, HTTP_ANSWER_BODY_BYTES = 512 * 1024, HTTP_CLIENT_BUFFER_BYTES = 16384 };
 
 /* What may lie between a client and its socket (tls_client.h). */
 struct http_client_layer;
