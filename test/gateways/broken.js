@@ -16,7 +16,7 @@ const REFUSING = [
 // One pattern too few and one too many, in the same words everywhere.
 const OWN = [
   ['device_keys|', '', "/v1/console/device_keys is Chatelaine's own"],
-  ['session|', 'session|sessions|', "/v1/console/sessions is a backend's"],
+  ['session|', 'session|sessionsX|', "/v1/console/sessionsX is a backend's"],
 ];
 const AMBIGUOUS = [
   ['(//|;|', '(//|', '/v1/patients;a=b can be read in two ways'],

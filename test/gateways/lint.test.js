@@ -35,7 +35,7 @@ const OWN = [
   ...['/.well-known/oauth-authorization-server', '/openapi.json'],
 ];
 const BACKEND = [
-  ...['/', '/v1', '/v1/patients', '/v1/api_keysX', '/v1/console', '/v1/console/patients', '/v1/console/sessions'],
+  ...['/', '/v1', '/v1/patients', '/v1/api_keysX', '/v1/console', '/v1/console/patients', '/v1/console/sessionsX'],
   ...['/consoleX', '/openapi.jsonX', '/other'],
 ];
 const AMBIGUOUS = [
