@@ -48,6 +48,7 @@ static const struct expectation {
     {HTTP_POST, "/v1/console/password", ROLE_AUDITOR, NOTHING, "{}"},
     {HTTP_POST, "/v1/console/totp", ROLE_AUDITOR, NOTHING, "{}"},
     {HTTP_POST, "/v1/console/totp/confirm", ROLE_AUDITOR, NOTHING, "{}"},
+    {HTTP_GET, "/v1/console/recovery_codes", ROLE_AUDITOR, NOTHING, NULL},
     {HTTP_POST, "/v1/console/recovery_codes", ROLE_AUDITOR, NOTHING, NULL},
     {HTTP_GET, "/v1/console/sessions", ROLE_AUDITOR, NOTHING, NULL},
     {HTTP_DELETE, "/v1/console/sessions", ROLE_AUDITOR, NOTHING, NULL},

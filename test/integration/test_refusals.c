@@ -94,7 +94,7 @@ Test(refusals, each_kind_has_a_line)
     expect_line(node, "device_key_revoked", " ip=127.0.0.1 ");
     expect_line(node, "device_key_revoked", " asked_by=client method=GET route=/v1/documents ");
     expect_line(node, "device_key_revoked", fixture.account);
-    cr_expect_eq(call(&fixture, &(struct http_call){.target = "/v1/team/secret", .bearer = narrow.secret}), 403);
+    cr_expect_eq(call(&fixture, &(struct http_call){.target = "/v1/sandbox/secret", .bearer = narrow.secret}), 403);
     expect_line(node, "insufficient_scope", narrow.id);
     cr_expect_eq(call(&fixture, &(struct http_call){.method = "POST",
                                                     .target = "/v1/api_keys",
