@@ -84,7 +84,7 @@ describe('people', () => {
         await sheet.getByRole('button', {name: 'Disable'}).waitFor();
         await page.keyboard.press('Escape');
         await page.getByRole('dialog').waitFor({state: 'detached'});
-        assert.equal(new URL(page.url()).search, '');
+        await page.waitForURL((address) => address.search === '');
         await deployment.signIn(person);
     });
 
