@@ -22,7 +22,7 @@ Test(http_deadlines, times_out_heads_and_bodies_with_408_and_idle_connections_in
     };
     struct http_settings settings = fixture_settings();
 
-    settings.head_timeout_ms = settings.body_timeout_ms = settings.idle_timeout_ms = 60;
+    settings.head_timeout_ms = settings.body_timeout_ms = settings.idle_timeout_ms = 500;
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         start_with(&settings);
         peer_send_str(&peer, CASES[i].sent);
