@@ -27,6 +27,7 @@ const KNOWN_AUTH = [
 ].map((name) => `x-auth-${name}`);
 const SECRET = ['authorization', 'cookie'];
 const OWN = [
+  ...['/v1/team', '/v1/team/invitations', '/v1/audit', '/v1/usage'],
   ...['/v1/api_keys', '/v1/whoami', '/v1/auth/login', '/v1/console/session', '/v1/console/step_up'],
   ...['/v1/console/api_keys/key_1', '/v1/console/device_keys', '/v1/console/device_enrolments/AAAA-BBBB'],
   ...['/v1/console/users', '/v1/console/users/usr_1/role', '/v1/console/invitations', '/v1/console/sessions'],

@@ -6,13 +6,13 @@
 # $dir/streams has what came of it.
 two_streams() {
     timeout 10 nghttp "${@:3}" --verbose --no-dep -H "authorization: Bearer $2" -H 'x-auth-account: acct_other' \
-        -H 'x-auth-mode: live' "$1/v1/patients/1" "$1/v1/team" >"$dir/streams" 2>&1 || true
+        -H 'x-auth-mode: live' "$1/v1/patients/1" "$1/v1/sandbox" >"$dir/streams" 2>&1 || true
 }
 streams_have() { grep -q "$1" "$dir/streams"; }
 # The attack works where no gateway stands: else nothing would be shown by its failing.
 prove_tunnel() {
     two_streams "http://127.0.0.1:${port[h2c]}" any --upgrade
-    { streams_have 'HTTP Upgrade success' && streams_have '"uri":"/v1/team".*"account":"acct_other".*"mode":"live"'; } ||
+    { streams_have 'HTTP Upgrade success' && streams_have '"uri":"/v1/sandbox".*"account":"acct_other".*"mode":"live"'; } ||
         die "the backend does not upgrade to HTTP/2: $(tail -5 "$dir/streams")"
 }
 no_tunnel() { # WHERE URL KEY

@@ -16,7 +16,7 @@ const SECRET = ['authorization', 'cookie'];
 // Names that are removed from requests, as docker/gateways/envoy has them: its own lint holds those.
 const REMOVED = [...file('gateways/envoy/envoy.yaml').matchAll(/- remove: (\S+)/g)].map((match) => match[1]);
 const OWN = [
-    ...['/v1/api_keys', '/v1/whoami', '/v1/auth', '/console', '/.well-known'],
+    ...['/v1/api_keys', '/v1/whoami', '/v1/auth', '/v1/team', '/v1/audit', '/v1/usage', '/console', '/.well-known'],
     ...['session', 'step_up', 'api_keys', 'device_keys', 'device_enrolments', 'audit_events', 'usage', 'users', 'invitations', 'sessions', 'password', 'totp', 'recovery_codes'].map(
         (name) => `/v1/console/${name}`,
     ),
@@ -254,7 +254,7 @@ const MISTAKES = [
         'priority 10 has other middlewares',
     ],
     ['traefik', '"^X-Auth-|_"', '"^X-Auth-"', 'check differs'],
-    ['traefik', '|auth)(/|$)', '|auth)', 'priority 20 has another rule'],
+    ['traefik', '|usage)(/|$)', '|usage)', 'priority 20 has another rule'],
     ['traefik', 'entryPoints: [checks]', 'entryPoints: [websecure]', 'clients can ask'],
     ['ingress-nginx', 'X-Original-URI: $request_uri', 'X-Original-URI: $uri', 'another path is checked than forwarded'],
     ['ingress-nginx', '/check/auth-request', '/check/forward-auth', 'checks go elsewhere'],
