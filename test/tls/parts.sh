@@ -97,21 +97,31 @@ tls_resume() {
 # --- memory ----------------------------------------------------------------------------------------------------------
 
 IDLE_MAX_BYTES=$((24 * 1024))
-# idle_with SENTENCE PATH: of a new node.
+# idle_with SENTENCE PATH: of new nodes, as many as it takes to open that many files.
 idle_with() {
-    local before after
-    node idle
-    clients full 10 "$port" >/dev/null # what the first connection needs once is not counted
-    before=$(rss_kib "$node_pid")
-    TLS_PATH=$2 in_background "$dir/idle" taskset -c 1 "$load" idle "$idle" "$port"
-    until_true 120 grep -q '^opened=' "$dir/idle" || die "the connections were not opened in time"
-    [ "$(value opened "$dir/idle")" = "$idle" ] || die "only $(value opened "$dir/idle") connections could be opened"
-    after=$(rss_kib "$node_pid")
-    end_background "$background_pid"
-    verdict "$1: $(((after - before) * 1024 / idle)) bytes each (at most $IDLE_MAX_BYTES)" \
-        test $(((after - before) * 1024 / idle)) -le "$IDLE_MAX_BYTES"
-    verdict "all are still open: $(value still_open "$dir/idle") of $idle" test "$(value still_open "$dir/idle")" = "$idle"
-    stop_node "$node_pid"
+    local i before=0 after=0 opened=0 still_open=0 each=$((idle / idle_nodes)) nodes=() loads=()
+    for ((i = 0; i < idle_nodes; i++)); do
+        node "idle$i"
+        clients full 10 "$port" >/dev/null # what the first connection needs once is not counted
+        before=$((before + $(rss_kib "$node_pid")))
+        nodes+=("$node_pid")
+        TLS_PATH=$2 in_background "$dir/idle.$i" taskset -c 1 "$load" idle "$each" "$port"
+        loads+=("$background_pid")
+    done
+    for ((i = 0; i < idle_nodes; i++)); do
+        until_true 120 grep -q '^opened=' "$dir/idle.$i" || die "the connections were not opened in time"
+        opened=$((opened + $(value opened "$dir/idle.$i")))
+    done
+    ((opened == each * idle_nodes)) || die "only $opened connections could be opened"
+    for i in "${nodes[@]}"; do after=$((after + $(rss_kib "$i"))); done
+    for ((i = 0; i < idle_nodes; i++)); do
+        end_background "${loads[i]}"
+        still_open=$((still_open + $(value still_open "$dir/idle.$i")))
+        stop_node "${nodes[i]}"
+    done
+    verdict "$1, at $idle_nodes nodes: $(((after - before) * 1024 / opened)) bytes each (at most $IDLE_MAX_BYTES)" \
+        test $(((after - before) * 1024 / opened)) -le "$IDLE_MAX_BYTES"
+    verdict "all are still open: $still_open of $opened" test "$still_open" = "$opened"
 }
 tls_memory() {
     local largest=/openapi.json bytes
