@@ -231,3 +231,11 @@ cause_VersionsDiffer() {
     binary=$dir/other add_node
     watch "${instances[@]}"
 }
+# What Redis holds contradicts itself: there are keys of an account, and no account.
+cause_InternalErrors() {
+    local account
+    scene
+    watched
+    for account in $(redis zrange chatelaine:accounts 0 -1); do redis rename "chatelaine:acct:$account" "aside:$account" >/dev/null; done
+    create_key >/dev/null
+}
