@@ -22,6 +22,7 @@ enum {
     COMMAND_MAX_BYTES = 1024 * 1024, /* a full batch of usage takes 120 KiB */
     COMMAND_KEPT_BYTES = 4 * 1024,
     STORE_NAME_BYTES = REDIS_PREFIX_MAX_BYTES + 2 * STORE_ID_CHARS + 64,
+    SENDS_MAX = 3, /* of one call: Redis may forget a script twice; if it refuses to load it, further calls are vain */
 };
 
 enum script_class {
@@ -44,9 +45,10 @@ struct script_call {
     void *arg;
     struct buf command; /* the prefix and the arguments: the same for EVALSHA and EVAL */
     size_t argument_count;
-    uint64_t number;   /* of the change, as last sent; 0: none */
-    bool is_eval;      /* Redis did not know the script, so its text was sent */
-    bool must_eval;    /* the same, but only after WAIT has been answered */
+    uint64_t number;  /* of the change, as last sent; 0: none */
+    bool is_eval;     /* sent with the script's text */
+    bool must_repeat; /* Redis did not know the script; sent again once WAIT has been answered */
+    unsigned sends;
     unsigned due;      /* replies pending, and syncs of the audit log */
     struct arena kept; /* the script's reply while WAIT is pending */
     enum store_result result;
@@ -91,8 +93,8 @@ static struct script_call *call_take(struct store *store)
     }
     arena_init(&call->kept, NULL, 0);
     call->store = store;
-    call->is_eval = call->must_eval = false;
-    call->due = 0;
+    call->is_eval = call->must_repeat = false;
+    call->due = call->sends = 0;
     call->number = 0;
     call->reply = NULL;
     return call;
@@ -274,11 +276,21 @@ void script_call_again(struct store *store, enum script script, size_t argc, con
 
 /* Sending */
 
+static bool is_plain(const struct script_call *call)
+{
+    return call->class == SCRIPT_PLAIN || call->class == SCRIPT_REPORT;
+}
+
 static struct redis_link *call_link(const struct script_call *call)
 {
-    bool is_plain = call->class == SCRIPT_PLAIN || call->class == SCRIPT_REPORT;
+    return is_plain(call) ? call->store->scripts : call->store->changes;
+}
 
-    return is_plain ? call->store->scripts : call->store->changes;
+/* A text takes 50 KB and a link's output is bounded. So of all calls that met NOSCRIPT one sends the text, and the
+ * others follow it on the same link, where Redis knows the script by then. */
+static bool *text_under_way(const struct script_call *call)
+{
+    return &call->store->texts_under_way[is_plain(call)][call->script];
 }
 
 static void send_script(struct script_call *call)
@@ -332,8 +344,12 @@ static void send_wait(struct script_call *call)
 
 static void call_send(struct script_call *call)
 {
-    call->is_eval = call->must_eval;
-    call->must_eval = false;
+    bool *is_under_way = text_under_way(call);
+
+    call->is_eval = call->must_repeat && !*is_under_way;
+    *is_under_way = *is_under_way || call->is_eval;
+    call->must_repeat = false;
+    call->sends++;
     call->due = must_wait(call) ? 2 : 1;
     if (call->class == SCRIPT_PLAIN)
         identity_witness(lease_identity(call->store->lease), call_link(call));
@@ -494,8 +510,10 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
     bool is_unknown = outcome == REDIS_REPLIED && text_equal(reply_error_kind(reply), TEXT("NOSCRIPT"));
 
     call->due--;
-    call->must_eval = is_unknown && !call->is_eval;
-    if (call->must_eval) {
+    if (call->is_eval)
+        *text_under_way(call) = false;
+    call->must_repeat = is_unknown && !call->is_eval && call->sends < SENDS_MAX;
+    if (call->must_repeat) {
         if (call->due == 0)
             call_send(call);
         return;
@@ -536,7 +554,7 @@ static void wait_answered(void *arg, enum redis_outcome outcome, const struct re
         outcome == REDIS_REPLIED && reply_integer(reply, &replicas) && replicas >= call->store->settings.min_replicas;
 
     call->due--;
-    if (call->must_eval) {
+    if (call->must_repeat) {
         call_send(call);
         return;
     }

@@ -51,6 +51,7 @@ struct store {
     void (*on_probe)(uv_timer_t *probe); /* set by examination_init() */
 
     char script_sha1[SCRIPT_COUNT][SCRIPT_SHA1_HEX_BYTES];
+    bool texts_under_way[2][SCRIPT_COUNT]; /* whose EVAL is unanswered on `changes` [0], on `scripts` [1] */
     struct audit_searches *searches;
     struct list refused;    /* struct script_call: to fail in the next loop turn */
     struct list free_calls; /* struct script_call, for reuse */

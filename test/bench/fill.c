@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { IN_FLIGHT = 100, COUNT_MAX = 10000000, FILL_WHY_MAX_BYTES = 1024 };
+enum { IN_FLIGHT = 500, COUNT_MAX = 10000000, FILL_WHY_MAX_BYTES = 1024 };
 
 static const struct audit_source ORIGIN = {.actor = TEXT("operator")};
 

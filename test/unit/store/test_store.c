@@ -25,7 +25,7 @@ struct world {
     struct redis_target target;
     struct store *store;
     unsigned ready_told;
-    unsigned awaited;
+    unsigned awaited, failed;
     bool is_calling, is_closed, is_examined;
     enum store_result result;
     char reply[128]; /* the texts of the last one, each followed by a blank; "-": none */
@@ -53,11 +53,11 @@ static void open_world(void)
     cr_assert_eq(uv_loop_init(&w.loop), 0);
 }
 
-static void open_store(int64_t min_replicas, bool unsafe_redis)
+static void open_store_with(uint32_t timeout_ms, int64_t min_replicas, bool unsafe_redis)
 {
     const struct store_settings settings = {
         .target = w.target,
-        .timeout_ms = TIMEOUT_MS,
+        .timeout_ms = timeout_ms,
         .prefix = "t:",
         .min_replicas = min_replicas,
         .audit_max = 100,
@@ -66,6 +66,11 @@ static void open_store(int64_t min_replicas, bool unsafe_redis)
 
     w.store = store_create(&w.loop, &settings, on_ready, NULL);
     cr_assert_eq(w.ready_told, 0);
+}
+
+static void open_store(int64_t min_replicas, bool unsafe_redis)
+{
+    open_store_with(TIMEOUT_MS, min_replicas, unsafe_redis);
 }
 
 static void open_real(const struct redis_server_options *options)
@@ -143,6 +148,7 @@ static void on_done(void *arg, enum store_result result, const struct redis_repl
     (void)arg;
     cr_assert(!w.is_calling, "completed inside the call");
     w.awaited--;
+    w.failed += result != STORE_OK;
     w.result = result;
     snprintf(w.reply, sizeof w.reply, "%s", reply ? "" : "-");
     for (size_t i = 0; reply && i < reply->count; i++) {
@@ -168,10 +174,15 @@ static bool nothing_awaited(void *arg)
     return w.awaited == 0;
 }
 
-static enum store_result change(const char *account)
+static void begin_change(const char *account)
 {
     begin(SCRIPT_account_create, SCRIPT_CHANGES, 4,
           (struct text[]){text_of(account), TEXT("North Clinic"), TEXT("1767225600000"), TEXT(FAKE_STORE_ID)});
+}
+
+static enum store_result change(const char *account)
+{
+    begin_change(account);
     until(nothing_awaited, NULL);
     return w.result;
 }
@@ -207,7 +218,7 @@ static enum store_result examine(void)
 Test(store, is_ready_with_a_durable_redis)
 {
     open_real(NULL);
-    open_store(0, false);
+    open_store_with(PATIENCE_MS, 0, false);
     cr_assert(!store_is_ready(w.store));
     cr_assert_eq(examine(), STORE_OK);
     until(is_ready, NULL);
@@ -233,6 +244,40 @@ Test(store, calls_scripts_that_redis_does_not_know_or_has_forgotten)
     cr_assert_eq(change("acct_2"), STORE_OK);
     cr_assert_eq(read_key(), STORE_NOT_FOUND);
     cr_assert_str_eq(w.reply, "-");
+    close_world();
+}
+
+static void begin_reads_and_changes(unsigned count)
+{
+    static unsigned accounts;
+    char account[32];
+
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(account, sizeof account, "acct_%u", accounts++);
+        begin_change(account);
+        begin(SCRIPT_account_list, SCRIPT_READS, 2, (struct text[]){TEXT(""), TEXT("1")});
+    }
+}
+
+static bool some_answered(void *arg)
+{
+    return w.awaited < *(unsigned *)arg;
+}
+
+/* 600 texts would be 28 MB. */
+Test(store, loses_no_call_when_redis_forgets_its_scripts)
+{
+    open_real(NULL);
+    open_store_with(PATIENCE_MS, 0, false);
+    until(is_ready, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        begin_reads_and_changes(600);
+        unsigned begun = w.awaited;
+        until(some_answered, &begun);
+        redis_server_tell(&w.server, "SCRIPT", "FLUSH", NULL);
+    }
+    until(nothing_awaited, NULL);
+    cr_assert_eq(w.failed, 0);
     close_world();
 }
 
@@ -416,6 +461,55 @@ Test(store, sends_the_body_once_where_the_script_is_unknown)
     /* The same arguments follow the script's body. */
     const char *eval = fake_redis_command(w.fake, "EVAL ", 1);
     cr_assert_str_eq(eval + strlen(eval) - strlen(" t: key_x   0"), " t: key_x   0");
+    close_world();
+}
+
+Test(store, sends_one_body_for_all_who_wait_for_it)
+{
+    open_fake_ready(1);
+    rule("WAIT", FAKE_ANSWER, ":1\r\n", 0);
+    rule("EVALSHA", FAKE_ANSWER, "-NOSCRIPT No matching script.\r\n", 20);
+    rule("EVAL ", FAKE_ANSWER, "*1\r\n$2\r\nok\r\n", 0);
+    begin_reads_and_changes(10);
+    until(nothing_awaited, NULL);
+    cr_assert_eq(w.failed, 0);
+    cr_assert_eq(fake_redis_count(w.fake, "EVAL "), 2, "one on each connection");
+    close_world();
+}
+
+/* What one may not load, the others may not either. */
+Test(store, does_not_send_the_body_for_everyone_to_a_redis_that_refuses_it)
+{
+    open_fake_ready(0);
+    rule("EVALSHA", FAKE_ANSWER, "-NOSCRIPT No matching script.\r\n", 0);
+    rule("EVAL ", FAKE_ANSWER, "-OOM command not allowed when used memory > 'maxmemory'.\r\n", 0);
+    unsigned calls = fake_redis_count(w.fake, "EVALSHA");
+    for (unsigned i = 0; i < 10; i++)
+        begin_change("acct_1");
+    until(nothing_awaited, NULL);
+    cr_assert_eq(w.failed, 10);
+    cr_assert_eq(w.result, STORE_UNAVAILABLE);
+    cr_assert_eq(fake_redis_count(w.fake, "EVAL "), 2);
+    cr_assert_leq(fake_redis_count(w.fake, "EVALSHA") - calls, 30);
+    rule("EVALSHA", FAKE_ANSWER, "*1\r\n$2\r\nok\r\n", 0);
+    cr_assert_eq(change("acct_1"), STORE_OK);
+    close_world();
+}
+
+/* A text that was lost with its connection does not count as under way. */
+Test(store, sends_the_body_again_over_a_new_connection)
+{
+    open_fake_ready(0);
+    rule("EVALSHA", FAKE_ANSWER, "-NOSCRIPT No matching script.\r\n", 2);
+    rule("EVAL ", FAKE_CLOSE, NULL, 1);
+    begin_change("acct_1");
+    begin_change("acct_2");
+    until(nothing_awaited, NULL);
+    cr_assert_eq(w.failed, 2);
+    until(is_ready, NULL);
+    rule("EVALSHA", FAKE_ANSWER, "-NOSCRIPT No matching script.\r\n", 1);
+    rule("EVAL ", FAKE_ANSWER, "*1\r\n$2\r\nok\r\n", 1);
+    cr_assert_eq(change("acct_1"), STORE_OK);
     close_world();
 }
 
