@@ -28,6 +28,7 @@ struct command_line {
     bool follow;
     bool yes;
     bool revoke_keys;
+    bool permanent_password;
     int mode;   /* an index into "any|test|live" */
     int status; /* enum key_status_filter */
     int role;   /* enum role */

@@ -14,9 +14,11 @@ struct known_user {
 
 /* All functions that return an int return EXIT_DONE, or an exit code after printing an error. */
 MUST_CHECK int account_add(struct store_client *client, struct text name, struct id *ret_account);
-/* email: normalised by account_normalise_email(). password: already checked against the password rules. */
+/* email: normalised by account_normalise_email(). password: already checked against the password rules. must_change:
+ * before the user may do anything else. */
 MUST_CHECK int user_add(struct store_client *client, struct keyring *keyring, const struct id *account,
-                        const char *email, enum role role, struct text password, struct new_user *ret_user);
+                        const char *email, enum role role, struct text password, bool must_change,
+                        struct new_user *ret_user);
 /* Blocks while it computes the hash. */
 void user_hash_password(struct store_client *client, struct keyring *keyring, const struct id *user,
                         struct text password, char ret_hash[PASSWORD_HASH_BYTES]);

@@ -19,6 +19,7 @@ struct user_record {
     int64_t created_ms;
     int64_t disabled_ms;   /* 0: active */
     struct record_mac mac; /* as stored; account_store_add_user() makes it */
+    bool password_expired; /* of a new user: the password must be changed before anything else */
 };
 typedef void user_found(void *arg, enum store_result result, const struct user_record *user);
 

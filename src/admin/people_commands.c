@@ -150,14 +150,17 @@ static int print_link(const struct people_run *run, const struct link_record *li
 
 static int read_origin(const struct people_run *run)
 {
+    const char *origin = run->line->settings.public_origin;
     char storage[ADMIN_WHY_MAX_BYTES];
     struct buf why;
-    int code = command_require(run->line->settings.public_origin, "--public-origin");
 
+    if (!origin)
+        return command_fail(EXIT_USAGE, "the link begins with the nodes' public origin: set --public-origin or "
+                                        "CHATELAINE_PUBLIC_ORIGIN as they do");
     buf_init_fixed(&why, storage, sizeof storage);
-    if (code == EXIT_DONE && !settings_check_origin(run->line->settings.public_origin, &why))
+    if (!settings_check_origin(origin, &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
-    return code;
+    return EXIT_DONE;
 }
 
 static void link_begin(struct people_run *run, struct link_record *link, struct token *ret_code)

@@ -37,7 +37,21 @@ static const struct option_row CREATE_ROWS[] = {
      .help = "The user's account. Required."},
     ROW_EMAIL,
     ROW_ROLE,
-    ROW_PASSWORD_FILE,
+    {.name = "public-origin",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(settings.public_origin),
+     .value_name = "ORIGIN",
+     .help = "Begin the link with this origin, as on the nodes. Required for a link."},
+    {.name = "password-file",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(password_file),
+     .value_name = "PATH",
+     .help = "Instead of making a link, read a password from this file ('-': standard input). The user must change "
+             "it at the first sign-in."},
+    {.name = "permanent-password",
+     .type = OPTION_FLAG,
+     .offset = COMMAND_OFFSET(permanent_password),
+     .help = "With --password-file: let the user keep that password, for automation."},
     ROW_JSON,
 };
 static const struct option_row LIST_ROWS[] = {
@@ -136,7 +150,8 @@ static int user_create_with(const struct command_line *line, struct keyring *key
         return code;
     code = password_accept_for(&client, account, email, password);
     if (code == EXIT_DONE)
-        code = user_add(&client, keyring, account, email, (enum role)line->role, password, &user);
+        code = user_add(&client, keyring, account, email, (enum role)line->role, password, !line->permanent_password,
+                        &user);
     store_client_close(&client);
     if (code == EXIT_DONE)
         code = print_totp(line, &user, account->text, email);
@@ -144,7 +159,7 @@ static int user_create_with(const struct command_line *line, struct keyring *key
     return code;
 }
 
-int user_create_run(const struct command_line *line)
+static int create_with_password(const struct command_line *line)
 {
     char email[EMAIL_MAX_BYTES + 1];
     struct buf password CLEANUP(buf_wipe);
@@ -166,6 +181,15 @@ int user_create_run(const struct command_line *line)
         code = user_create_with(line, keyring, &account, email, buf_text(&password));
     keyring_destroy(keyring);
     return code;
+}
+
+int user_create_run(const struct command_line *line)
+{
+    if (line->password_file)
+        return create_with_password(line);
+    if (line->permanent_password)
+        return command_fail(EXIT_USAGE, "--permanent-password needs --password-file");
+    return user_invite_run(line);
 }
 
 static void put_user(struct json_writer *w, const struct user_record *user)

@@ -59,14 +59,15 @@ void user_hash_password(struct store_client *client, struct keyring *keyring, co
 }
 
 int user_add(struct store_client *client, struct keyring *keyring, const struct id *account, const char *email,
-             enum role role, struct text password, struct new_user *ret_user)
+             enum role role, struct text password, bool must_change, struct new_user *ret_user)
 {
     static const struct store_refusals REFUSALS = {
         .refused = "there is no such account; 'chatelaine account list' shows all",
         .conflict = "a user with this email exists already; 'chatelaine user list' shows all",
     };
     struct stored stored = {.client = client};
-    struct user_record user = {.id = id_mint(ID_USER, clock_wall_ms()), .account = *account, .role = role};
+    struct user_record user = {
+        .id = id_mint(ID_USER, clock_wall_ms()), .account = *account, .role = role, .password_expired = must_change};
 
     user.created_ms = id_time_ms(&user.id);
     snprintf(user.email, sizeof user.email, "%s", email);

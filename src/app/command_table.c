@@ -103,9 +103,12 @@ const struct command COMMANDS[] = {
      .run = account_export_run},
     {.name = "user create",
      .summary = "Create a user who can sign in to the console",
-     .text = "Asks for a password, unless --password-file has it, and prints the secret for one-time codes as "
-             "an\naddress and a QR code. The secret is shown only here: give both to the user.",
-     .examples = "chatelaine user create --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --email ada@clinic.example",
+     .text = "Prints a link, as 'user invite' does. The user becomes an owner unless --role says otherwise.\n"
+             "With --password-file the user exists at once, and the secret for one-time codes is printed as\n"
+             "an address and a QR code, only once. Give both to the user, who must then change the password.",
+     .examples = "chatelaine user create --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --email ada@clinic.example\n"
+                 "chatelaine user create --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --email ada@clinic.example "
+                 "--password-file -",
      .groups = USER_CREATE_OPTIONS,
      .run = user_create_run},
     {.name = "user list",

@@ -185,7 +185,7 @@ static int make_user(struct store_client *client, struct keyring *keyring, struc
     int code = account_add(client, DEV_ACCOUNT, &account);
 
     if (code == EXIT_DONE)
-        code = user_add(client, keyring, &account, DEV_EMAIL, ROLE_OWNER, password, &user);
+        code = user_add(client, keyring, &account, DEV_EMAIL, ROLE_OWNER, password, false, &user);
     if (code == EXIT_DONE)
         *ret_totp = user.totp;
     secure_wipe(&user, sizeof user);

@@ -102,6 +102,7 @@ void account_store_add_user(struct store *store, const struct user_record *user,
     args_add_source(&args, store, source);
     args_add(&args, text_of(sealed.mac.text));
     args_add(&args, role_text(user->role));
+    args_add_int(&args, user->password_expired);
     verb_call_change(store, SCRIPT_user_create, &args, done, arg);
 }
 

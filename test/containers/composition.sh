@@ -68,7 +68,7 @@ look_at_image() {
 make_people() {
     account=$(chatelaine account create --name Demo --json | jq -r .id)
     seed=$(echo 'amber falcons drift at 42' | chatelaine user create --account "$account" --email ada@console.test \
-        --password-file /dev/stdin --json | jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
+        --password-file /dev/stdin --permanent-password --json | jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
     await_serving
     sign_in
     step_up

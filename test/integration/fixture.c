@@ -347,9 +347,17 @@ static void copy_member(const struct json *object, const char *name, char *ret_v
 
 void fixture_add_user(struct fixture *fixture, const char *email, struct fixture_user *ret_user)
 {
-    const char *args[] = {"user",    "create", "--account",       fixture->account,
-                          "--email", email,    "--password-file", fixture->password_path,
-                          "--json",  NULL};
+    const char *args[] = {"user",
+                          "create",
+                          "--account",
+                          fixture->account,
+                          "--email",
+                          email,
+                          "--password-file",
+                          fixture->password_path,
+                          "--permanent-password",
+                          "--json",
+                          NULL};
     char *out, *err;
     struct json *answer;
 

@@ -84,6 +84,64 @@ Test(cli_people, from_the_invitation_to_the_removal)
     people_stop(&people);
 }
 
+/* Nobody but the user ever knows the password. */
+Test(cli_people, who_is_created_gets_a_link)
+{
+    char code[FIXTURE_TOKEN_BYTES];
+    struct fixture_user user;
+    struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 1, NULL);
+    const char *email = "ada@clinic.test", *account = people.fixture.account;
+    read_code(RUN(&people, 0, "user", "create", "--account", account, "--email", email, "--public-origin", NODE_ORIGIN),
+              code);
+    expect_said(RUN(&people, 0, "user", "list", "--account", account, "--json"),
+                "\"email\":\"ada@clinic.test\",\"role\":\"owner\",\"status\":\"invited\"");
+    cr_assert_eq(people_begin(&people, 0, code, &user, &answer), 200, "%s", answer.body);
+    cr_assert_eq(people_join(&people, 0, code, &user, "seven-Odd-lanterns-drift", &answer), 200, "%s", answer.body);
+    expect_said(RUN(&people, 0, "user", "show", "--email", email, "--json"),
+                "\"role\":\"owner\",\"status\":\"active\"");
+    expect_said(
+        RUN(&people, 1, "user", "create", "--account", account, "--email", email, "--public-origin", NODE_ORIGIN),
+        "exists already");
+    setenv("CHATELAINE_PUBLIC_ORIGIN", NODE_ORIGIN, 1); /* as on the nodes */
+    read_code(RUN(&people, 0, "user", "create", "--account", account, "--email", "b@clinic.test", "--role", "auditor",
+                  "--json"),
+              code);
+    unsetenv("CHATELAINE_PUBLIC_ORIGIN");
+    cr_assert_eq(people_begin(&people, 0, code, &user, &answer), 200);
+    cr_expect_not_null(strstr(answer.body, "\"auditor\""), "%s", answer.body);
+    people_stop(&people);
+}
+
+/* What the operator knows is no secret of the user's. */
+Test(cli_people, a_password_from_a_file_must_be_changed)
+{
+    struct fixture_session session;
+    struct fixture_user user = {.email = "ada@clinic.test"};
+    struct http_answer answer;
+    struct people people;
+    char *said, *at;
+
+    people_start(&people, 1, NULL);
+    said = RUN(&people, 0, "user", "create", "--account", people.fixture.account, "--email", user.email,
+               "--password-file", people.fixture.password_path, "--json");
+    at = strstr(said, "otpauth://");
+    cr_assert(at, "%s", said);
+    snprintf(user.totp_uri, sizeof user.totp_uri, "%.*s", (int)strcspn(at, "\""), at);
+    free(said);
+    cr_assert_eq(fixture_login(&people.fixture, 0, &user, FIXTURE_PASSWORD, NULL, &session, &answer), 200, "%s",
+                 answer.body);
+    cr_expect_eq(people_ask(&people, 0, &session, "GET", "/v1/console/users", NULL, &answer), 403);
+    cr_expect_str_eq(http_answer_code(&answer), "password_change_required");
+
+    fixture_add_user(&people.fixture, "robot@clinic.test", &user); /* --permanent-password */
+    cr_assert_eq(fixture_login(&people.fixture, 0, &user, FIXTURE_PASSWORD, NULL, &session, &answer), 200);
+    cr_expect_eq(people_ask(&people, 0, &session, "GET", "/v1/console/users", NULL, &answer), 200, "%s", answer.body);
+    people_stop(&people);
+}
+
 Test(cli_people, what_is_missing_or_wrong_is_told)
 {
     struct people people;
@@ -95,6 +153,10 @@ Test(cli_people, what_is_missing_or_wrong_is_told)
     expect_said(
         RUN(&people, 2, "user", "invite", "--account", account, "--email", "ab", "--public-origin", NODE_ORIGIN),
         "email");
+    expect_said(RUN(&people, 2, "user", "create", "--account", account, "--email", "a@b.test"), "--public-origin");
+    expect_said(RUN(&people, 2, "user", "create", "--account", account, "--email", "a@b.test", "--public-origin",
+                    NODE_ORIGIN, "--permanent-password"),
+                "--password-file");
     expect_said(RUN(&people, 2, "user", "role", "--email", "a@b.test", "--role", "king"), "--role");
     expect_said(RUN(&people, 1, "user", "role", "--email", "a@b.test", "--role", "owner"), "No user");
     expect_said(RUN(&people, 1, "user", "invite", "--account", "acct_00000000000000000000000000", "--email", "a@b.test",

@@ -105,7 +105,7 @@ first_start() {
     says_status "waits for the first account" chatelaine || fail "status: $(property StatusText)"
     account=$($binary account create --name Demo --json | jq -r .id)
     seed=$(echo 'amber falcons drift at 42' |
-        $binary user create --account "$account" --email "$email" --password-file - --json |
+        $binary user create --account "$account" --email "$email" --password-file - --permanent-password --json |
         jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
     await "the status of a node that serves" says_status "lease held" chatelaine
     url=http://127.0.0.1:8080

@@ -7,8 +7,8 @@ email=ada@example.org
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 # make_user EMAIL: sets seed.
 make_user() {
-    seed=$(chatelaine-as-node user create --account "$account" --email "$1" --password-file "$dir/password" --json |
-        jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
+    seed=$(chatelaine-as-node user create --account "$account" --email "$1" --password-file "$dir/password" \
+        --permanent-password --json | jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
 }
 # Bob signs in for the first time after the restore: each code works once.
 make_people() {

@@ -250,9 +250,10 @@ export class Deployment {
     addPerson({account = this.account, role = 'owner'} = {}) {
         this.#people += 1;
         const email = `ada${this.#people}@example.org`;
-        const options = ['--account', account, '--email', email, '--role', role, '--password-file', this.#path('password')];
+        const options = ['--account', account, '--email', email, '--role', role];
+        const password = ['--password-file', this.#path('password'), '--permanent-password'];
 
-        return new Person(email, this.#run('user', 'create', ...options).totp_uri);
+        return new Person(email, this.#run('user', 'create', ...options, ...password).totp_uri);
     }
 
     tellRedis(...command) {

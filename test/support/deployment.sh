@@ -131,8 +131,8 @@ take_cookie() { cookie=$(sed -n 's/^[Ss]et-[Cc]ookie: \(__Host-session=[^;]*\).*
 make_account() {
     account=$("$binary" account create --name Demo --json | jq -r .id)
     (umask 077 && echo 'amber falcons drift at 42' >"$dir/password")
-    seed=$("$binary" user create --account "$account" --email "$email" --password-file "$dir/password" --json |
-        jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
+    seed=$("$binary" user create --account "$account" --email "$email" --password-file "$dir/password" \
+        --permanent-password --json | jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
 }
 # A code is accepted once, one step early or late: the previous step's code signs in, the present one's steps up.
 totp() { oathtool --totp --base32 --now "$1" "$seed"; }

@@ -1,5 +1,6 @@
 -- Adds a user to an account.
--- ARGV: prefix, user, account, email, password, totp, created, actor, ip, request id, events to keep, MAC, role
+-- ARGV: prefix, user, account, email, password, totp, created, actor, ip, request id, events to keep, MAC, role,
+--   whether the password must be changed before anything else (1 or 0)
 -- Returns: ok; refused: no such account, or it is closed or about to be; conflict: the email is taken, or the id exists
 -- Event: user.created
 
@@ -12,6 +13,9 @@ if exists(K.email(email)) or exists(K.user(user)) then
 end
 redis.call('HSET', K.user(user), 'account', account, 'email', email, 'password', ARGV[5], 'totp', ARGV[6],
            'created', ARGV[7], 'mac', ARGV[12])
+if ARGV[14] == '1' then
+    redis.call('HSET', K.user(user), 'password_expired', 1)
+end
 user_put_state(user, ARGV[13], '')
 redis.call('SET', K.email(email), user)
 people_put(account, user, ARGV[13])

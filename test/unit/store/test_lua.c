@@ -754,7 +754,10 @@ Test(lua, user_create)
           {"HMGET t:user:usr_U role disabled", "(nil nil)"},
           {"@user_create usr_W acct_A w@b.test hash sealed 5" ORIGIN " mac responder", "(ok)"},
           {"HMGET t:user:usr_W role disabled", "(responder nil)"},
-          {"@user_find w@b.test", "(ok (usr_W acct_A w@b.test 5 North mac responder 0 hash sealed))"});
+          {"@user_find w@b.test", "(ok (usr_W acct_A w@b.test 5 North mac responder 0 hash sealed))"},
+          {"@user_create usr_X acct_A x@b.test hash sealed 5" ORIGIN " mac owner 0", "(ok)"},
+          {"@user_create usr_Y acct_A y@b.test hash sealed 5" ORIGIN " mac owner 1", "(ok)"},
+          {"HEXISTS t:user:usr_X password_expired", "0"}, {"HEXISTS t:user:usr_Y password_expired", "1"});
 }
 
 Test(lua, user_find_and_list)
