@@ -9,6 +9,15 @@ struct person {
     bool is_invited;         /* has no password before a link is used */
     int64_t last_sign_in_ms; /* 0: never */
 };
+static inline const char *person_status(const struct person *person)
+{
+    if (person->user.disabled_ms > 0)
+        return "disabled";
+    if (person->is_invited)
+        return "invited";
+    return person->is_locked ? "locked" : "active";
+}
+
 /* people: newest first, valid during the call. Records with a wrong MAC are left out. */
 typedef void people_listed(void *arg, enum store_result result, const struct person *people, size_t count,
                            bool has_more);

@@ -34,9 +34,11 @@ void put_time_member(struct json_writer *w, const char *name, int64_t ms);
 /* Empty is null. */
 void put_text_member(struct json_writer *w, const char *name, struct text value);
 
-/* What commands tell of a key, and an event of the account as a whole object. */
+/* What commands tell of a user and of a key, and an event of the account as a whole object. */
 struct key_record;
 struct audit_event;
+struct person;
+void put_person_members(struct json_writer *w, const struct person *person);
 void put_key_members(struct json_writer *w, const struct key_record *key);
 void put_event(struct json_writer *w, const struct id *account, const struct audit_event *event);
 

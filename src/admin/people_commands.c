@@ -3,6 +3,7 @@
 #include "admin/commands.h"
 
 #include "admin_internal.h"
+#include "listing_internal.h"
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -280,38 +281,16 @@ int user_reset_run(const struct command_line *line)
 
 /* Showing */
 
-static const char *status_of(const struct person *person)
-{
-    if (person->user.disabled_ms > 0)
-        return "disabled";
-    if (person->is_invited)
-        return "invited";
-    return person->is_locked ? "locked" : "active";
-}
-
-static void put_time(struct json_writer *w, const char *name, int64_t ms)
-{
-    char text[CLOCK_RFC3339_BYTES];
-
-    json_key(w, name);
-    if (ms == 0) {
-        json_put_null(w);
-        return;
-    }
-    clock_print_rfc3339(ms, text);
-    json_put_text(w, text_of(text));
-}
-
-static void put_person(struct json_writer *w, const struct person *person)
+void put_person_members(struct json_writer *w, const struct person *person)
 {
     json_put_member(w, "id", id_text(&person->user.id));
     json_put_member(w, "account_id", id_text(&person->user.account));
     json_put_member(w, "email", text_of(person->user.email));
     json_put_member(w, "role", role_text(person->user.role));
-    json_put_member(w, "status", text_of(status_of(person)));
-    put_time(w, "created_at", person->user.created_ms);
-    put_time(w, "last_sign_in_at", person->last_sign_in_ms);
-    put_time(w, "disabled_at", person->user.disabled_ms);
+    json_put_member(w, "status", text_of(person_status(person)));
+    put_time_member(w, "created_at", person->user.created_ms);
+    put_time_member(w, "last_sign_in_at", person->last_sign_in_ms);
+    put_time_member(w, "disabled_at", person->user.disabled_ms);
 }
 
 static void print_time(struct buf *out, const char *name, int64_t ms)
@@ -336,13 +315,13 @@ static int show(struct people_run *run)
         struct json_writer w = {.out = &out};
 
         json_object_begin(&w);
-        put_person(&w, person);
+        put_person_members(&w, person);
         json_object_end(&w);
         buf_append_char(&out, '\n');
     } else {
         buf_printf(&out, "%-13s %s\n%-13s %s\n%-13s %s\n%-13s %s\n%-13s %s\n", "id", person->user.id.text, "account",
                    person->user.account.text, "email", person->user.email, "role", role_text(person->user.role).ptr,
-                   "status", status_of(person));
+                   "status", person_status(person));
         print_time(&out, "created", person->user.created_ms);
         print_time(&out, "last sign-in", person->last_sign_in_ms);
         print_time(&out, "disabled", person->user.disabled_ms);
@@ -412,7 +391,7 @@ static int print_changed(const struct people_run *run, const char *done)
         struct json_writer w = {.out = &out};
 
         json_object_begin(&w);
-        put_person(&w, &run->person);
+        put_person_members(&w, &run->person);
         json_key(&w, "sessions_ended");
         json_put_integer(&w, run->sessions_ended);
         put_ids(&w, "keys_revoked", &run->revoked);

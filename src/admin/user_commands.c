@@ -3,10 +3,11 @@
 #include "admin_internal.h"
 #include "listing_internal.h"
 
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/secure.h"
 #include "core/qr.h"
+#include "store/link_store.h"
+#include "store/people_store.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -192,49 +193,122 @@ int user_create_run(const struct command_line *line)
     return user_invite_run(line);
 }
 
-static void put_user(struct json_writer *w, const struct user_record *user)
-{
-    char created[CLOCK_RFC3339_BYTES];
+#define USER_FORM "%-30s  %-31s  %-9s  %-8s  %s\n"
 
-    clock_print_rfc3339(user->created_ms, created);
+struct user_listing {
+    struct listing listing;
+    struct id account, behind; /* behind: empty for the first page */
+    bool has_more;
+};
+
+static void list_user(struct listing *listing, const struct person *person)
+{
+    const struct user_record *user = &person->user;
+
+    listing->rows++;
+    if (!listing->json) {
+        buf_printf(&listing->out, USER_FORM, user->id.text, user->account.text, role_text(user->role).ptr,
+                   person_status(person), user->email);
+        return;
+    }
+    json_object_begin(&listing->writer);
+    put_person_members(&listing->writer, person);
+    json_object_end(&listing->writer);
+}
+
+static void users_came(void *arg, enum store_result result, const struct person *people, size_t count, bool has_more)
+{
+    struct user_listing *users = arg;
+
+    users->listing.result = result;
+    for (size_t i = 0; i < count; i++)
+        list_user(&users->listing, &people[i]);
+    if (count > 0)
+        users->behind = people[count - 1].user.id;
+    users->has_more = has_more && count > 0;
+    store_client_done(users->listing.client);
+}
+
+static void list_invitation(struct listing *listing, const struct link_record *link)
+{
+    struct json_writer *w = &listing->writer;
+
+    listing->rows++;
+    if (!listing->json) {
+        buf_printf(&listing->out, USER_FORM, link->id.text, link->account.text, role_text(link->role).ptr, "invited",
+                   link->email);
+        return;
+    }
     json_object_begin(w);
-    json_put_member(w, "id", id_text(&user->id));
-    json_put_member(w, "account_id", id_text(&user->account));
-    json_put_member(w, "email", text_of(user->email));
-    json_put_member(w, "role", role_text(user->role));
-    json_put_member(w, "created_at", text_of(created));
+    json_put_member(w, "id", id_text(&link->id));
+    json_put_member(w, "account_id", id_text(&link->account));
+    json_put_member(w, "email", text_of(link->email));
+    json_put_member(w, "role", role_text(link->role));
+    json_put_member(w, "status", TEXT("invited"));
+    put_time_member(w, "created_at", link->created_ms);
+    put_time_member(w, "expires_at", link->expires_ms);
     json_object_end(w);
 }
 
-static void user_listed(void *arg, enum store_result result, const struct user_record *users, size_t count)
+static void invitations_came(void *arg, enum store_result result, const struct link_record *links, size_t count,
+                             bool has_more)
 {
-    struct listing *listing = arg;
+    struct user_listing *users = arg;
 
-    listing->result = result;
-    listing->rows += count;
-    for (size_t i = 0; i < count; i++) {
-        if (listing->json)
-            put_user(&listing->writer, &users[i]);
-        else
-            buf_printf(&listing->out, "%-30s  %-31s  %s\n", users[i].id.text, users[i].account.text, users[i].email);
-    }
-    store_client_done(listing->client);
+    users->listing.result = result;
+    for (size_t i = 0; i < count; i++)
+        list_invitation(&users->listing, &links[i]);
+    if (count > 0)
+        users->behind = links[count - 1].id;
+    users->has_more = has_more && count > 0;
+    store_client_done(users->listing.client);
+}
+
+typedef void ask_for_page(struct user_listing *users);
+
+static void ask_for_users(struct user_listing *users)
+{
+    people_store_list(users->listing.client->store, &users->account, LISTING_PAGE, &users->behind, users_came, users);
+}
+
+static void ask_for_invitations(struct user_listing *users)
+{
+    link_store_list(users->listing.client->store, &users->account, LISTING_PAGE, &users->behind, invitations_came,
+                    users);
+}
+
+static int list_pages(struct user_listing *users, ask_for_page *ask)
+{
+    struct listing *listing = &users->listing;
+    int code;
+
+    users->behind = (struct id){0};
+    do {
+        ask(users);
+        store_client_wait(listing->client);
+        code = store_client_explain(listing->client, listing->result, NULL);
+        if (code == EXIT_DONE)
+            code = listing_flush(listing);
+    } while (code == EXIT_DONE && users->has_more);
+    return code;
 }
 
 static int list_users_of(void *arg, const struct account_row *account)
 {
-    struct listing *listing = arg;
+    struct user_listing *users = arg;
+    int code;
 
-    account_store_list_users(listing->client->store, &account->id, user_listed, listing);
-    store_client_wait(listing->client);
-    int code = store_client_explain(listing->client, listing->result, NULL);
-    return code == EXIT_DONE ? listing_flush(listing) : code;
+    users->account = account->id;
+    code = list_pages(users, ask_for_users);
+    return code == EXIT_DONE ? list_pages(users, ask_for_invitations) : code;
 }
 
 int user_list_run(const struct command_line *line)
 {
     struct store_client client;
-    struct listing listing;
+    static const char COLUMNS[] =
+        "ID                              ACCOUNT                          ROLE       STATUS    EMAIL";
+    struct user_listing users = {0};
     struct id storage;
     const struct id *account;
     int code = account_option_read(line, &storage, &account);
@@ -243,8 +317,9 @@ int user_list_run(const struct command_line *line)
         code = store_client_open(&client, &line->settings, NULL);
     if (code != EXIT_DONE)
         return code;
-    listing_begin(&listing, line, &client, "There are no users.");
-    code = listing_end(&listing, accounts_walk(&client, account, list_users_of, &listing));
+    listing_begin(&users.listing, line, &client, "There are no users.");
+    listing_head(&users.listing, COLUMNS);
+    code = listing_end(&users.listing, accounts_walk(&client, account, list_users_of, &users));
     store_client_close(&client);
     return code;
 }

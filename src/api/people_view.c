@@ -1,22 +1,13 @@
 #include "people_view_internal.h"
 #include "views_internal.h"
 
-static const char *status_of(const struct person *person)
-{
-    if (person->user.disabled_ms > 0)
-        return "disabled";
-    if (person->is_invited)
-        return "invited";
-    return person->is_locked ? "locked" : "active";
-}
-
 void view_person(struct json_writer *w, const struct person *person)
 {
     json_object_begin(w);
     json_put_member(w, "id", id_text(&person->user.id));
     json_put_member(w, "email", text_of(person->user.email));
     json_put_member(w, "role", role_text(person->user.role));
-    json_put_member(w, "status", text_of(status_of(person)));
+    json_put_member(w, "status", text_of(person_status(person)));
     view_put_time(w, "created_at", person->user.created_ms);
     view_put_time_or_null(w, "last_sign_in_at", person->last_sign_in_ms);
     view_put_time_or_null(w, "disabled_at", person->user.disabled_ms);

@@ -113,6 +113,8 @@ const struct command COMMANDS[] = {
      .run = user_create_run},
     {.name = "user list",
      .summary = "List the users",
+     .text = "Shows role and status (active, invited, locked or disabled), newest users first, then the\n"
+             "invitations that nobody has used yet.",
      .examples = "chatelaine user list\n"
                  "chatelaine user list --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --json",
      .groups = USER_LIST_OPTIONS,

@@ -142,6 +142,54 @@ Test(cli_people, a_password_from_a_file_must_be_changed)
     people_stop(&people);
 }
 
+static void expect_row(const char *list, const char *email, const char *role, const char *status)
+{
+    char row[128];
+
+    snprintf(row, sizeof row, "  %-9s  %-8s  %s\n", role, status, email);
+    cr_expect_not_null(strstr(list, row), "'%s' is not in: %s", row, list);
+}
+
+Test(cli_people, the_list_has_everybody_with_role_and_status)
+{
+    enum { MANY = 205 }; /* more than two pages */
+    char name[64], email[40], *list;
+    struct fixture_session session;
+    struct fixture_user user;
+    struct people people;
+    size_t rows = 0;
+
+    people_start(&people, 0, NULL);
+    const char *account = people.fixture.account;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(email, sizeof email, "auditor%d@clinic.test", i);
+        fixture_add_person(&people.fixture, NULL, email, ROLE_AUDITOR, &user);
+    }
+    people_add(&people, "locked@clinic.test", ROLE_DEVELOPER, &user, &session);
+    snprintf(name, sizeof name, "chatelaine:user:%s", user.id);
+    redis_server_tell(&people.fixture.redis, "HSET", name, "locked", "1", NULL);
+    people_add(&people, "away@clinic.test", ROLE_RESPONDER, &user, &session);
+    free(RUN(&people, 0, "user", "disable", "--email", "away@clinic.test", "--yes"));
+    people_add(&people, "reset@clinic.test", ROLE_OWNER, &user, &session);
+    free(RUN(&people, 0, "user", "reset", "--email", "reset@clinic.test", "--yes", "--public-origin", NODE_ORIGIN));
+    free(RUN(&people, 0, "user", "invite", "--account", account, "--email", "new@clinic.test", "--public-origin",
+             NODE_ORIGIN));
+
+    list = RUN(&people, 0, "user", "list", "--account", account);
+    for (const char *at = list; (at = strchr(at, '\n')); at++)
+        rows++;
+    cr_expect_eq(rows, MANY + 5, "%zu", rows);
+    expect_row(list, people.fixture.user.email, "owner", "active");
+    expect_row(list, "auditor0@clinic.test", "auditor", "active");
+    expect_row(list, "auditor204@clinic.test", "auditor", "active");
+    expect_row(list, "locked@clinic.test", "developer", "locked");
+    expect_row(list, "away@clinic.test", "responder", "disabled");
+    expect_row(list, "reset@clinic.test", "owner", "invited");
+    expect_row(list, "new@clinic.test", "developer", "invited");
+    free(list);
+    people_stop(&people);
+}
+
 Test(cli_people, what_is_missing_or_wrong_is_told)
 {
     struct people people;
