@@ -8,15 +8,18 @@
 #include "proof_internal.h"
 #include "totp_view_internal.h"
 
-void new_totp_make(struct exchange *exchange, const struct id *user, struct text email, struct sealed_totp *ret_sealed,
-                   struct buf *ret_uri)
+static void secret_wipe(void *secret)
 {
-    struct totp_secret secret;
+    secure_wipe(secret, sizeof(struct totp_secret));
+}
 
-    totp_secret_mint(&secret);
-    keyring_seal(exchange->service->keyring, id_text(user), secret.bytes, sizeof secret.bytes, ret_sealed->bytes);
-    totp_print_uri(&secret, TEXT("Chatelaine"), email, ret_uri);
-    secure_wipe(&secret, sizeof secret);
+void new_totp_make(struct exchange *exchange, const struct id *user, struct totp_secret *ret_secret,
+                   struct sealed_totp *ret_sealed)
+{
+    http_request_defer(exchange->request, secret_wipe, ret_secret);
+    totp_secret_mint(ret_secret);
+    keyring_seal(exchange->service->keyring, id_text(user), ret_secret->bytes, sizeof ret_secret->bytes,
+                 ret_sealed->bytes);
 }
 
 struct totp_input {
@@ -25,17 +28,11 @@ struct totp_input {
 
 struct totp_begin {
     struct proof proof; /* first, so that a pointer to it is one to this */
-    char uri[NEW_TOTP_URI_BYTES];
-    struct buf uri_out;
+    struct totp_secret secret;
 };
 
 static void begin_store(struct proof *proof);
 static void begin_stored(void *arg, enum store_result result, const struct session_record *refused);
-
-static void uri_wipe(void *uri)
-{
-    secure_wipe(uri, NEW_TOTP_URI_BYTES);
-}
 
 void new_totp_begin(struct exchange *exchange)
 {
@@ -62,9 +59,7 @@ static void begin_store(struct proof *proof)
     const struct session_proof given = proof_of_session(proof);
     struct sealed_totp sealed;
 
-    http_request_defer(exchange->request, uri_wipe, op->uri);
-    buf_init_fixed(&op->uri_out, op->uri, sizeof op->uri - 1);
-    new_totp_make(exchange, exchange_actor(exchange), text_of(exchange->session->user.email), &sealed, &op->uri_out);
+    new_totp_make(exchange, exchange_actor(exchange), &op->secret, &sealed);
     factor_store_begin_totp(exchange->service->store, &given, &sealed, begin_stored, op);
 }
 
@@ -81,7 +76,7 @@ static void begin_stored(void *arg, enum store_result result, const struct sessi
     buf_init_fixed(&out, storage, sizeof storage);
     struct json_writer w = {.out = &out};
     json_object_begin(&w);
-    view_put_totp_uri(&w, op->uri);
+    view_put_totp(&w, &op->secret, text_of(op->proof.exchange->session->user.email));
     json_object_end(&w);
     http_reply_json(op->proof.exchange->request, 200, &out);
     secure_wipe(storage, sizeof storage);

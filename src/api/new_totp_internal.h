@@ -3,10 +3,10 @@
 #include "exchange_internal.h"
 #include "store/factor_store.h"
 
-/* Makes a secret for the user and seals it. Prints its otpauth:// address to ret_uri, which the caller wipes. */
-void new_totp_make(struct exchange *exchange, const struct id *user, struct text email, struct sealed_totp *ret_sealed,
-                   struct buf *ret_uri);
-enum { NEW_TOTP_URI_BYTES = 3 * EMAIL_MAX_BYTES + 256 }; /* every byte of the email may be escaped */
+/* Makes a secret for the user and seals it. ret_secret is in the request's arena, and is wiped when the request is
+ * freed. */
+void new_totp_make(struct exchange *exchange, const struct id *user, struct totp_secret *ret_secret,
+                   struct sealed_totp *ret_sealed);
 
 /* Confirms an authenticator that waits, by a code of it. Lives in the request's arena. */
 struct new_totp_confirm {

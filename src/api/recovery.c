@@ -18,19 +18,13 @@ struct recovery_input {
 struct recovery {
     struct sign_in sign_in; /* first, so that a pointer to it is one to this */
     struct token_digests code;
-    struct token ticket; /* wiped when the request is freed, like the address */
-    char uri[NEW_TOTP_URI_BYTES];
-    struct buf uri_out;
+    struct token ticket; /* wiped when the request is freed */
+    struct totp_secret secret;
 };
 
 static bool recovery_read(struct recovery *op);
 static void recovery_store(struct sign_in *sign_in);
 static void recovery_stored(void *arg, enum store_result result, uint32_t retry_after_s);
-
-static void uri_wipe(void *uri)
-{
-    secure_wipe(uri, NEW_TOTP_URI_BYTES);
-}
 
 void recovery_begin(struct exchange *exchange)
 {
@@ -40,7 +34,6 @@ void recovery_begin(struct exchange *exchange)
     if (!recovery_read(op))
         return;
     http_request_defer(exchange->request, token_wipe, &op->ticket);
-    http_request_defer(exchange->request, uri_wipe, op->uri);
     op->sign_in.throttled_line = "recovery throttled";
     op->sign_in.refused_line = "recovery refused";
     op->sign_in.recovery_code = &op->code;
@@ -86,8 +79,7 @@ static void recovery_store(struct sign_in *sign_in)
 
     token_mint(&op->ticket);
     CHECK(token_digest(exchange->service->keyring, KEYRING_RECOVERY, text_of(op->ticket.text), ticket_digest));
-    buf_init_fixed(&op->uri_out, op->uri, sizeof op->uri - 1);
-    new_totp_make(exchange, &sign_in->check.user.id, text_of(sign_in->email), &sealed, &op->uri_out);
+    new_totp_make(exchange, &sign_in->check.user.id, &op->secret, &sealed);
     const struct recovery_start start = {
         .user = &sign_in->check.user,
         .attempt = sign_in->attempt,
@@ -108,7 +100,7 @@ static void reply_ticket(struct recovery *op)
     buf_init_fixed(&out, storage, sizeof storage);
     struct json_writer w = {.out = &out};
     json_object_begin(&w);
-    view_put_totp_uri(&w, op->uri);
+    view_put_totp(&w, &op->secret, text_of(op->sign_in.email));
     json_put_member(&w, "ticket", text_of(op->ticket.text));
     json_object_end(&w);
     http_reply_json(exchange->request, 200, &out);

@@ -2,7 +2,6 @@
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/metrics.h"
-#include "base/secure.h"
 #include "exchange_log_internal.h"
 #include "session_cookie_internal.h"
 
@@ -26,20 +25,13 @@ void sign_in_begin(struct sign_in *op)
                               attempt_begun, op);
 }
 
-static void user_wipe(void *user)
-{
-    secure_wipe(user, sizeof(struct user_record));
-}
-
 void sign_in_begin_proven(struct sign_in *op, const struct user_record *user, int64_t totp_step)
 {
     struct exchange *exchange = op->exchange;
 
     op->check.exchange = exchange;
-    op->check.known = true;
-    op->check.user = *user;
     op->check.totp_step = totp_step;
-    http_request_defer(exchange->request, user_wipe, &op->check.user);
+    user_check_know(&op->check, user);
     http_request_defer(exchange->request, token_wipe, &op->browser);
     op->attempt = (struct login_attempt){http_request_id(exchange->request), TEXT("")};
     if (browser_cookie_read(exchange, &op->browser))

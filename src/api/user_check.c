@@ -32,6 +32,13 @@ static const char *usable_hash(const struct user_check *check)
     return is_usable ? hash : NULL;
 }
 
+void user_check_know(struct user_check *check, const struct user_record *user)
+{
+    check->known = true;
+    check->user = *user;
+    http_request_defer(check->exchange->request, user_wipe, &check->user);
+}
+
 void user_check_begin(struct user_check *check, const struct user_record *user, const struct password_turn *turn,
                       void (*done)(void *arg, enum user_check_result result), void *arg)
 {
@@ -42,9 +49,7 @@ void user_check_begin(struct user_check *check, const struct user_record *user, 
     check->done = done;
     check->arg = arg;
     if (user) {
-        check->known = true;
-        check->user = *user;
-        http_request_defer(check->exchange->request, user_wipe, &check->user);
+        user_check_know(check, user);
         hash = usable_hash(check);
     }
     /* Nobody has such a long password, but checking it must cost as much as any other. */
