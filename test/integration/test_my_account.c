@@ -131,10 +131,13 @@ Test(my_account, a_password_is_changed_only_by_who_knows_it)
 {
     struct fixture_session mine, other;
     struct http_answer answer;
+    char used[8];
 
     sign_in(0, FIXTURE_PASSWORD, &mine);
-    sign_in(1, FIXTURE_PASSWORD, &other);
-    cr_expect_eq(change_password(0, &mine, FIXTURE_PASSWORD, NEW_PASSWORD, code_now(false), &answer), 401);
+    forget_step();
+    snprintf(used, sizeof used, "%s", code_now(false)); /* once more, even if the clock has reached the next step */
+    cr_assert_eq(fixture_login(&fixture, 1, &user, FIXTURE_PASSWORD, used, &other, &answer), 200, "%s", answer.body);
+    cr_expect_eq(change_password(0, &mine, FIXTURE_PASSWORD, NEW_PASSWORD, used, &answer), 401);
     cr_expect_str_eq(http_answer_code(&answer), "totp_already_used");
     forget_step();
     cr_expect_eq(change_password(0, &mine, "not-My-old-password-1", NEW_PASSWORD, code_now(false), &answer), 401);
@@ -360,11 +363,12 @@ Test(my_account, a_new_authenticator_replaces_the_old_one_when_it_is_confirmed)
     cr_expect_eq(confirm(1, &mine, NULL, code_now(true)), 400);
     cr_expect_eq(confirm(1, &other, NULL, code_now(false)), 404, "another session");
     cr_expect_eq(status_of(1, &other), 200, "until it is confirmed");
-    cr_assert_eq(confirm(1, &mine, NULL, code_now(false)), 204);
+    snprintf(code, sizeof code, "%s", code_now(false));
+    cr_assert_eq(confirm(1, &mine, NULL, code), 204);
     cr_expect_eq(status_of(0, &other), 401);
     cr_expect_eq(status_of(0, &mine), 200);
     expect_event("user.totp_changed");
-    cr_expect_eq(fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, NULL, NULL, &answer), 401, "its step was taken");
+    cr_expect_eq(fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, code, NULL, &answer), 401, "its step was taken");
     forget_step();
     cr_expect_eq(fixture_login(&fixture, 1, &older, FIXTURE_PASSWORD, NULL, NULL, &answer), 401, "the old one");
     fixture_totp(&user, 1, code);
