@@ -25,9 +25,10 @@ void user_hash_password(struct store_client *client, struct keyring *keyring, co
 /* email: normalised. */
 MUST_CHECK int user_find(struct store_client *client, const char *email, bool *ret_is_known,
                          struct known_user *ret_user);
-/* Replaces the secrets that are not NULL, ends the user's sessions and unlocks the user. */
+/* Replaces the secrets that are not NULL, ends the user's sessions and unlocks the user. must_change: the new password,
+ * before the user may do anything else. */
 MUST_CHECK int user_reset(struct store_client *client, const struct id *user, const char *password_hash,
-                          const uint8_t *totp_sealed);
+                          bool must_change, const uint8_t *totp_sealed);
 /* ret_name is empty if the account is unknown. */
 MUST_CHECK int account_name_find(struct store_client *client, const struct id *account,
                                  char ret_name[ACCOUNT_NAME_MAX_BYTES + 1]);

@@ -28,10 +28,11 @@ void account_store_create(struct store *store, const struct id *account, struct 
 void account_store_add_user(struct store *store, const struct user_record *user, const struct audit_source *source,
                             store_done *done, void *arg);
 void account_store_find_user(struct store *store, struct text email, user_found *done, void *arg);
-/* Replaces password_hash, totp_sealed or both (NULL: keeps it). A new TOTP secret also clears the last TOTP step. Ends
- * all of the user's sessions, forgets the known browsers and unlocks the user. STORE_NOT_FOUND: no such user. Writes
- * events user.totp_reset, user.password_reset, user.unlocked. */
-void account_store_reset_user(struct store *store, const struct id *user, const char *password_hash,
+/* Replaces password_hash, totp_sealed or both (NULL: keeps it). must_change: the new password, before the user may do
+ * anything else. A new password also ends links, a new TOTP secret clears the last TOTP step. Ends all of the user's
+ * sessions, forgets the known browsers and unlocks the user. STORE_NOT_FOUND: no such user. Writes events
+ * user.totp_reset, user.password_reset, user.unlocked, session.ended. */
+void account_store_reset_user(struct store *store, const struct id *user, const char *password_hash, bool must_change,
                               const uint8_t *totp_sealed, const struct audit_source *source, store_done *done,
                               void *arg);
 /* Unlocks the user and clears all failed sign-ins counted against them. STORE_NOT_FOUND: no such user. Writes event

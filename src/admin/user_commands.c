@@ -359,7 +359,7 @@ static int reset_totp_with(const struct command_line *line, struct keyring *keyr
         user.id = known.id;
         totp_secret_mint(&user.totp);
         keyring_seal(keyring, id_text(&user.id), user.totp.bytes, TOTP_SECRET_BYTES, sealed);
-        code = user_reset(&client, &user.id, NULL, sealed);
+        code = user_reset(&client, &user.id, NULL, false, sealed);
     }
     store_client_close(&client);
     if (code == EXIT_DONE)
@@ -402,11 +402,12 @@ static int reset_password_with(const struct command_line *line, struct keyring *
     code = password_accept_for(&client, &user.account, email, buf_text(&password));
     if (code == EXIT_DONE) {
         user_hash_password(&client, keyring, &user.id, buf_text(&password), hash);
-        code = user_reset(&client, &user.id, hash, NULL);
+        code = user_reset(&client, &user.id, hash, true, NULL);
     }
     store_client_close(&client);
     if (code == EXIT_DONE)
-        code = print_done(line, &user.id, email, "has a new password; all sessions ended.");
+        code = print_done(line, &user.id, email,
+                          "has a new password, to be changed at the next sign-in; all sessions ended.");
     return code;
 }
 

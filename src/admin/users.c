@@ -110,13 +110,14 @@ int user_find(struct store_client *client, const char *email, bool *ret_is_known
     return store_client_explain(client, search.result, &NONE);
 }
 
-int user_reset(struct store_client *client, const struct id *user, const char *password_hash,
+int user_reset(struct store_client *client, const struct id *user, const char *password_hash, bool must_change,
                const uint8_t *totp_sealed)
 {
     static const struct store_refusals REFUSALS = {.not_found = "the user does not exist any more"};
     struct stored stored = {.client = client};
 
-    account_store_reset_user(client->store, user, password_hash, totp_sealed, &OPERATOR, user_stored, &stored);
+    account_store_reset_user(client->store, user, password_hash, must_change, totp_sealed, &OPERATOR, user_stored,
+                             &stored);
     store_client_wait(client);
     return store_client_explain(client, stored.result, &REFUSALS);
 }

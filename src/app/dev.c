@@ -202,7 +202,7 @@ static int renew_user(struct store_client *client, struct keyring *keyring, cons
     user_hash_password(client, keyring, user, password, hash);
     totp_secret_mint(ret_totp);
     keyring_seal(keyring, id_text(user), ret_totp->bytes, TOTP_SECRET_BYTES, sealed);
-    return user_reset(client, user, hash, sealed);
+    return user_reset(client, user, hash, false, sealed);
 }
 
 static int make_credentials(struct dev *dev, struct store_client *client, struct keyring *keyring,

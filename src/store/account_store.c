@@ -106,7 +106,7 @@ void account_store_add_user(struct store *store, const struct user_record *user,
     verb_call_change(store, SCRIPT_user_create, &args, done, arg);
 }
 
-void account_store_reset_user(struct store *store, const struct id *user, const char *password_hash,
+void account_store_reset_user(struct store *store, const struct id *user, const char *password_hash, bool must_change,
                               const uint8_t *totp_sealed, const struct audit_source *source, store_done *done,
                               void *arg)
 {
@@ -117,6 +117,7 @@ void account_store_reset_user(struct store *store, const struct id *user, const 
     args_add(&args, password_hash ? text_of(password_hash) : TEXT(""));
     args_add(&args, totp_sealed ? sealed_text(totp_sealed) : TEXT(""));
     args_add_source(&args, store, source);
+    args_add_int(&args, must_change);
     verb_call_change(store, SCRIPT_user_reset, &args, done, arg);
 }
 

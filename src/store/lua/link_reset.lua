@@ -23,7 +23,7 @@ end
 node_time(ARGV[8], now)
 
 links_end(user, now)
-local ended = sessions_end_all(user, account, source)
+local ended = sessions_end(user, account, '', '', source)
 factors_forget(user)
 redis.call('HSET', K.user(user), 'password', NO_PASSWORD, 'totp', ARGV[9], 'link', digest)
 redis.call('HDEL', K.user(user), 'totp_step', 'password_expired')

@@ -44,5 +44,5 @@ elseif disabled == '' and was_disabled ~= '' then
     redis.call('DEL', K.user_ended_keys(user))
     audit(account, 'user.enabled', user, source)
 end
-local ended = disabled ~= '' and sessions_end_all(user, account, source) or 0
+local ended = disabled ~= '' and sessions_end(user, account, '', '', source) or 0
 return {'ok', ended, person_reply(user)}

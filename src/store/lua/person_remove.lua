@@ -14,7 +14,7 @@ if (u[3] or 'owner') == 'owner' and not another_owner(account, user) then
     return {'refused'}
 end
 
-local ended = sessions_end_all(user, account, source)
+local ended = sessions_end(user, account, '', '', source)
 user_erase(user, account, u[2])
 audit(account, 'user.removed', user, source, {data = {email = u[2], role = u[3] or 'owner'}})
 return {'ok', ended}

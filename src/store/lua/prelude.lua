@@ -410,19 +410,6 @@ local function person_reply(user)
     return {user_record(user, false), u[1] and 1 or 0, tonumber(u[2] or '0'), u[3] == NO_PASSWORD and 1 or 0}
 end
 
--- Ends all sessions of a user. Returns how many.
-local function sessions_end_all(user, account, source)
-    local ended = 0
-    for _, digest in ipairs(redis.call('SMEMBERS', K.user_sessions(user))) do
-        if redis.call('DEL', K.session(digest)) == 1 then
-            audit(account, 'session.ended', user, source)
-            ended = ended + 1
-        end
-    end
-    redis.call('DEL', K.user_sessions(user))
-    return ended
-end
-
 -- A link: an invitation ('user' is empty), or a reset of a user. The set of invitations has '<id> <digest> <email>'.
 local LINK_FIELDS = {'id', 'account', 'email', 'role', 'user', 'by', 'created', 'expires', 'mac', 'totp'}
 
@@ -635,8 +622,10 @@ end
 local function sessions_end(user, account, except, sid, source)
     local ended = 0
     for _, digest in ipairs(redis.call('SMEMBERS', K.user_sessions(user))) do
-        local found = digest ~= except and redis.call('HGET', K.session(digest), 'sid')
-        if found and (sid == '' or found == sid) then
+        local found = redis.call('HGET', K.session(digest), 'sid')
+        if not found then
+            redis.call('SREM', K.user_sessions(user), digest) -- it has expired
+        elseif digest ~= except and (sid == '' or found == sid) then
             session_forget(digest, user)
             audit(account, 'session.ended', user, source)
             ended = ended + 1

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Replaces a user's recovery codes. A recovery that was begun with an old one ends.
 -- ARGV: prefix, user, account, the user's credential, digest of each code...
 -- Returns: ok; as actor_refused()

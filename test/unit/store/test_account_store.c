@@ -34,7 +34,7 @@ static enum store_result reset_user(const struct id *user, const char *password_
 {
     struct answer answer = {0};
 
-    account_store_reset_user(fixture.store, user, password_hash, totp_sealed, &SOMEBODY, answer_done, &answer);
+    account_store_reset_user(fixture.store, user, password_hash, false, totp_sealed, &SOMEBODY, answer_done, &answer);
     return answer_wait(&answer);
 }
 

@@ -787,12 +787,17 @@ Test(lua, user_reset)
           {"HMGET t:user:usr_U locked wrong_codes forgiven", "(nil nil 1*)"},
           /* The earlier code must not work again. */
           {"HMGET t:user:usr_U password totp totp_step", "(new sealed 8)"},
-          {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
-           "((* (type user.unlocked actor operator target usr_U *)) (* (type user.password_reset actor operator target "
-           "usr_U *)))"},
-          {"@user_reset usr_U '' sealed2 operator '' '' 100", "(ok)"},
-          {"HMGET t:user:usr_U password totp totp_step", "(new sealed2 nil)"},
-          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.totp_reset *)))"});
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 4",
+           "((* (type user.unlocked actor operator target usr_U *)) (* (type session.ended *)) (* (type session.ended "
+           "actor operator target usr_U *)) (* (type user.password_reset actor operator target usr_U *)))"},
+          {"HSET t:user:usr_U password_expired 1", "1"},
+          {"@user_reset usr_U '' sealed2 operator '' '' 100 0", "(ok)"},
+          {"HMGET t:user:usr_U password totp totp_step password_expired", "(new sealed2 nil 1)"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.totp_reset *)))"},
+          {"@user_reset usr_U own '' operator '' '' 100 0", "(ok)"},
+          {"HMGET t:user:usr_U password password_expired", "(own nil)"},
+          {"@user_reset usr_U chosen '' operator '' '' 100 1", "(ok)"},
+          {"HMGET t:user:usr_U password password_expired", "(chosen 1)"});
 }
 
 #define BEGIN_AS(email, attempt, counters) "@login_begin email " email " " attempt " " counters " '' '' ''"
@@ -1816,6 +1821,16 @@ Test(lua, links_end_in_time)
           {"@link_find a3 t", "(not_found)"}, {INVITE("a4", "key_1"), "(ok)"}, {"@link_find a4 t", "(not_found)"});
 }
 
+/* Whoever has the link of a reset could undo what an operator did since. */
+Test(lua, a_password_by_an_operator_ends_the_link_of_a_reset)
+{
+    STEPS(ACCOUNT, USER,
+          {"@link_reset r1 lnk_1 usr_U '' $now+1000000 mac $now none operator '' '' 100 '' owner", "(ok 0)"},
+          {"@user_reset usr_U '' sealed operator '' '' 100 0", "(ok)"}, {"@link_find r1 t", "(ok (r1 lnk_1 *))"},
+          {"@user_reset usr_U new '' operator '' '' 100 1", "(ok)"}, {"@link_find r1 t", "(not_found)"},
+          {"EXISTS t:link:r1", "0"}, {"HGET t:user:usr_U link", "nil"});
+}
+
 Test(lua, a_session_that_is_over_decides_nothing)
 {
     STEPS(ACCOUNT, USER, {BEGIN("d1", "c1"), "(ok)"}, {"DEL t:acct:acct_A:audit", "1"},
@@ -1999,7 +2014,8 @@ Test(lua, what_runs_although_memory_is_full)
           {"@totp_begin s4 7 a session:s, 1000000 5000000 300000 new", "(ok)"}, {"@totp_waiting usr_U T", "(ok *)"},
           {"@totp_confirm usr_U T new 5 s4 '' '' 100 session+s4+1000000+5000000+0+auditor", "(ok *)"},
           {"@user_password s4 s5 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac hash new", "(ok *)"},
-          {"@recovery_begin usr_U a pair:p, new x t new", "(not_found)"},
+          {"@recovery_codes_set usr_U acct_A session+s5+1000000+5000000+300000+auditor c1", "(ok)"},
+          {"@recovery_begin usr_U a pair:p, new c1 t new", "(ok)"},
           {"@session_stop usr_U '' '' operator '' '' 100 ''", "(ok *)"},
           {"@user_reset usr_U new '' operator '' '' 100", "(ok)"}, {"EXISTS t:session:s3 t:session:s4", "0"},
           /* An empty store cannot be claimed. */

@@ -220,7 +220,7 @@ Test(session_store, a_reset_ends_sessions_and_those_about_to_be_made)
     struct answer reset = {0};
 
     cr_assert_eq(create_session(&user, 7, 1, &answer), STORE_OK);
-    account_store_reset_user(fixture.store, &user.id, "other hash", NULL, &SOMEBODY, answer_done, &reset);
+    account_store_reset_user(fixture.store, &user.id, "other hash", false, NULL, &SOMEBODY, answer_done, &reset);
     cr_assert_eq(answer_wait(&reset), STORE_OK);
     cr_expect_eq(load_session(1, &answer), STORE_NOT_FOUND);
     /* It was verified against a password that has changed since. */
