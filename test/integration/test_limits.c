@@ -3,6 +3,7 @@
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 TestSuite(limits, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 #define TEST_KEY "{\"name\":\"n\",\"mode\":\"test\"}"
+#define NARROW_KEY "{\"name\":\"n\",\"mode\":\"test\",\"scopes\":[\"patients:read\"]}"
 #define LIVE_KEY "{\"name\":\"n\",\"mode\":\"live\"}"
 
 static int create(const struct fixture *fixture, size_t node, const char *bearer, const char *json,
@@ -76,7 +78,7 @@ static bool trail_has(const struct fixture *fixture, const struct fixture_sessio
     return found;
 }
 
-/* How many requests a flood has: enough for the small bound here, or as many as a person wants to see. */
+/* How many keys a flood creates: enough for the small bound here, or as many as scripts/flood wants. */
 static size_t flood_size(void)
 {
     enum { FLOOD = 450 };
@@ -85,37 +87,100 @@ static size_t flood_size(void)
     return wanted ? strtoul(wanted, NULL, 10) : FLOOD;
 }
 
-Test(limits, a_flood_of_test_keys_and_refusals_pushes_nothing_out_of_the_trail)
+enum { FLOOD_CONNECTIONS = 25, FLOOD_WITHIN_S = 3600 };
+
+struct flood {
+    struct http_client clients[FLOOD_CONNECTIONS];
+    struct fixture_key made[FLOOD_CONNECTIONS];
+    const char *maker; /* the secret of a leaked test key */
+};
+
+/* Each connection creates a test key. */
+static void flood_with_keys(struct flood *flood)
 {
-    struct fixture_key leaked, live, first, narrow;
+    static struct http_answer answer;
+
+    for (size_t i = 0; i < FLOOD_CONNECTIONS; i++)
+        http_client_send_call(&flood->clients[i], &(struct http_call){.method = "POST",
+                                                                      .target = "/v1/api_keys",
+                                                                      .bearer = flood->maker,
+                                                                      .json = NARROW_KEY});
+    for (size_t i = 0; i < FLOOD_CONNECTIONS; i++) {
+        cr_assert_eq(http_client_read(&flood->clients[i], false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+        cr_assert_eq(answer.status, 201, "%s", answer.body);
+        cr_assert(http_answer_json(&answer, "id", flood->made[i].id, sizeof flood->made[i].id));
+        cr_assert(http_answer_json(&answer, "secret", flood->made[i].secret, sizeof flood->made[i].secret));
+    }
+}
+
+/* The first refusal of a key is an event of its own, so each connection uses the key that it has created. */
+static void flood_with_refusals(struct flood *flood)
+{
+    static struct http_answer answer;
+
+    for (size_t i = 0; i < FLOOD_CONNECTIONS; i++)
+        http_client_send_call(&flood->clients[i],
+                              &(struct http_call){.target = "/v1/api_keys", .bearer = flood->made[i].secret});
+    for (size_t i = 0; i < FLOOD_CONNECTIONS; i++) {
+        cr_assert_eq(http_client_read(&flood->clients[i], false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+        cr_assert_eq(answer.status, 403, "%s", answer.body);
+    }
+}
+
+/* Refusals are written after they were answered. */
+static void await_refusal(const struct fixture *fixture, const struct fixture_session *session,
+                          const struct fixture_key *key)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (!trail_has(fixture, session, "requests.refused", key->id)) {
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+        poll(NULL, 0, 20);
+    }
+}
+
+/* Returns the first key that was refused. */
+static struct fixture_key flood_run(const struct fixture *fixture, const struct fixture_session *session,
+                                    const char *maker)
+{
+    static struct flood flood;
+    struct fixture_key first = {0};
+
+    flood.maker = maker;
+    for (size_t i = 0; i < FLOOD_CONNECTIONS; i++)
+        http_client_connect(&flood.clients[i], fixture->nodes[0].port);
+    for (size_t made = 0; made < flood_size(); made += FLOOD_CONNECTIONS) {
+        flood_with_keys(&flood);
+        flood_with_refusals(&flood);
+        if (made > 0)
+            continue;
+        first = flood.made[0];
+        await_refusal(fixture, session, &first);
+    }
+    await_refusal(fixture, session, &flood.made[FLOOD_CONNECTIONS - 1]);
+    for (size_t i = 0; i < FLOOD_CONNECTIONS; i++)
+        http_client_close(&flood.clients[i]);
+    return first;
+}
+
+Test(limits, a_flood_of_test_keys_and_refusals_pushes_nothing_else_out_of_the_trail, .timeout = FLOOD_WITHIN_S)
+{
+    struct fixture_key leaked, live, refused;
     struct fixture_session session;
-    struct http_answer answer;
-    struct http_client client;
     struct fixture fixture;
 
-    fixture_start(
-        &fixture, 1,
-        (const char *const[]){"--audit-max", "100", "--changes-per-minute", "1000000", "--keys-max", "1000000", NULL});
+    fixture_start(&fixture, 1,
+                  (const char *const[]){"--audit-max", "100", "--changes-per-minute", "1000000", "--keys-max",
+                                        "1000000", "--usage-flush-ms", "20", NULL});
     fixture_add_session(&fixture, NULL, false, &session);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_TEST, SCOPE_ALL, &leaked);
     fixture_create_key(&fixture, 0, LIVE_KEY, &live);
-    fixture_create_key(&fixture, 0, TEST_KEY, &first);
-    http_client_connect(&client, fixture.nodes[0].port);
-    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_PATIENTS_READ, &narrow);
-    for (size_t i = 0; i < flood_size(); i++) {
-        http_client_call(
-            &client,
-            &(struct http_call){.method = "POST", .target = "/v1/api_keys", .bearer = leaked.secret, .json = TEST_KEY},
-            &answer);
-        cr_assert_eq(answer.status, 201, "%s", answer.body);
-        http_client_call(&client, &(struct http_call){.target = "/v1/api_keys", .bearer = narrow.secret}, &answer);
-        cr_assert_eq(answer.status, 403, "%s", answer.body);
-    }
-    http_client_close(&client);
-    cr_expect_not(trail_has(&fixture, &session, "api_key.created", first.id), "there was no flood");
+    refused = flood_run(&fixture, &session, leaked.secret);
+    cr_expect_not(trail_has(&fixture, &session, "api_key.created", refused.id), "there was no flood of keys");
+    cr_expect_not(trail_has(&fixture, &session, "requests.refused", refused.id), "there was no flood of refusals");
     cr_expect(trail_has(&fixture, &session, "api_key.created", live.id));
     cr_expect(trail_has(&fixture, &session, "user.created", fixture.user.id));
-    cr_expect(trail_has(&fixture, &session, "requests.refused", narrow.id));
+    cr_expect(trail_has(&fixture, &session, "session.created", fixture.user.id));
     fixture_stop(&fixture);
 }
 
