@@ -67,6 +67,6 @@ struct usage_wanted {
 };
 typedef void usage_read(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
                         const struct usage_key *keys, size_t key_count);
-/* days * key_count must not exceed USAGE_CELLS_MAX. */
+/* days * key_count must not exceed USAGE_CELLS_MAX. Each day is read in one step; several days of many keys are not. */
 void usage_store_read(struct store *store, const struct id *account, const struct usage_wanted *wanted,
                       usage_read *done, void *arg);

@@ -1,5 +1,6 @@
 #include "store/usage_store.h"
 
+#include "base/arena.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -191,11 +192,22 @@ void usage_store_flush(struct store *store, struct text sender, uint64_t sequenc
     free(batch);
 }
 
+/* Days of named keys are read in slices, so that each script takes Redis about 1 ms. A day is in one slice with all of
+ * its keys, so the keys of a day add up to no more than the day. */
+enum { SLICE_CELLS = 200 };
+
 struct read_call {
     struct store *store;
     usage_read *done;
     void *arg;
-    size_t day_count;
+    struct id account;
+    struct id *named; /* the keys that were asked for */
+    size_t named_count;
+    struct usage_key *keys;
+    int64_t *by_day;    /* day_count for each named key */
+    struct arena texts; /* of the keys */
+    size_t key_count, day_count;
+    size_t first, slice; /* the days that are being read */
     struct usage_day days[];
 };
 
@@ -244,77 +256,126 @@ static bool read_key_id(const struct redis_reply *reply, struct id *ret_id)
     return reply_id(reply, ID_KEY, ret_id) || reply_id(reply, ID_DEVICE, ret_id);
 }
 
-/* by_day gets the key's numbers per day: day_count of them, or none. */
-static bool read_key(const struct redis_reply *reply, size_t day_count, int64_t *by_day, struct usage_key *ret_key)
+/* Adds the slice's days to the k-th key. The first slice tells its name and mode. */
+static bool read_key(struct read_call *call, const struct redis_reply *reply, size_t k)
 {
     const struct redis_reply *days = reply_at(reply, 4);
+    struct usage_key *key = &call->keys[k];
+    int64_t requests, refused[USAGE_REASONS];
+    struct text name, mode;
+    struct id id;
 
-    if (!read_key_id(reply_at(reply, 0), &ret_key->key) || !reply_integer(reply_at(reply, 1), &ret_key->requests) ||
-        ret_key->requests < 0 || !reply_text(reply_at(reply, 2), &ret_key->name) ||
-        !reply_text(reply_at(reply, 3), &ret_key->mode) || !days || days->type != REPLY_ARRAY ||
-        (days->count != 0 && days->count != day_count) || !read_refused(reply_at(reply, 5), ret_key->refused))
+    if (!read_key_id(reply_at(reply, 0), &id) || !reply_integer(reply_at(reply, 1), &requests) || requests < 0 ||
+        !reply_text(reply_at(reply, 2), &name) || !reply_text(reply_at(reply, 3), &mode) ||
+        !is_counters(days, call->named_count ? call->slice : 0) || !read_refused(reply_at(reply, 5), refused))
         return false;
+    if (call->first == 0)
+        *key = (struct usage_key){
+            .key = id, .name = arena_copy(&call->texts, name), .mode = arena_copy(&call->texts, mode)};
+    else if (!id_equal(&id, &key->key))
+        return false;
+    key->requests += requests;
+    for (size_t i = 0; i < USAGE_REASONS; i++)
+        key->refused[i] += refused[i];
+    if (days->count > 0)
+        key->by_day = call->by_day + k * call->day_count;
     for (size_t i = 0; i < days->count; i++)
-        if (!read_counter(reply_at(days, i), &by_day[i]))
+        if (!read_counter(reply_at(days, i), &call->by_day[k * call->day_count + call->first + i]))
             return false;
-    ret_key->by_day = days->count ? by_day : NULL;
     return true;
 }
 
-static bool read_keys(const struct redis_reply *reply, size_t day_count, int64_t *by_day, struct usage_key *keys,
-                      size_t key_count)
+static bool read_slice(struct read_call *call, const struct redis_reply *reply)
 {
-    for (size_t i = 0; i < key_count; i++)
-        if (!read_key(reply_at(reply, i + DAYS_ITEMS), day_count, by_day + i * day_count, &keys[i]))
+    const size_t most = call->named_count ? call->named_count : USAGE_KEYS_LISTED;
+
+    if (reply->count < DAYS_ITEMS || reply->count - DAYS_ITEMS > most ||
+        (call->named_count && reply->count - DAYS_ITEMS != most) ||
+        !read_days(reply_at(reply, 0), reply_at(reply, 1), call->days + call->first, call->slice))
+        return false;
+    call->key_count = reply->count - DAYS_ITEMS;
+    for (size_t k = 0; k < call->key_count; k++)
+        if (!read_key(call, reply_at(reply, k + DAYS_ITEMS), k))
             return false;
     return true;
 }
 
-static void read_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void read_finish(struct read_call *call, enum store_result result)
+{
+    if (result == STORE_OK)
+        call->done(call->arg, result, call->days, call->day_count, call->keys, call->key_count);
+    else
+        call->done(call->arg, result, NULL, 0, NULL, 0);
+    arena_finish(&call->texts);
+    free(call->by_day);
+    free(call->keys);
+    free(call->named);
+    free(call);
+}
+
+static void slice_called(void *arg, enum store_result result, const struct redis_reply *reply);
+
+static size_t slice_days(const struct read_call *call)
+{
+    const size_t left = call->day_count - call->first, most = SLICE_CELLS / (call->named_count + 1) + 1;
+
+    return call->named_count > 0 && most < left ? most : left;
+}
+
+static void send_slice(struct read_call *call)
+{
+    enum { FIXED_ARGS = 3 };
+    struct text *argv;
+    char storage[2 * NUMBER_BYTES];
+    struct buf numbers;
+
+    call->slice = slice_days(call);
+    argv = mem_alloc((FIXED_ARGS + call->slice + call->named_count) * sizeof *argv);
+    buf_init_fixed(&numbers, storage, sizeof storage);
+    argv[0] = id_text(&call->account);
+    argv[1] = print_number(&numbers, call->first == 0 ? USAGE_KEYS_LISTED : 0);
+    argv[2] = print_number(&numbers, call->slice);
+    for (size_t i = 0; i < call->slice; i++)
+        argv[FIXED_ARGS + i] = text_of(call->days[call->first + i].date);
+    for (size_t i = 0; i < call->named_count; i++)
+        argv[FIXED_ARGS + call->slice + i] = id_text(&call->named[i]);
+    store_call_script(call->store, SCRIPT_usage_read, SCRIPT_READS, FIXED_ARGS + call->slice + call->named_count, argv,
+                      slice_called, call);
+    free(argv);
+}
+
+static void slice_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct read_call *call = arg;
-    size_t key_count = result == STORE_OK && reply->count > DAYS_ITEMS ? reply->count - DAYS_ITEMS : 0;
-    struct usage_key *keys = mem_alloc((key_count + 1) * sizeof *keys);
-    int64_t *by_day = mem_alloc((key_count * call->day_count + 1) * sizeof *by_day);
 
-    if (result == STORE_OK && (!read_days(reply_at(reply, 0), reply_at(reply, 1), call->days, call->day_count) ||
-                               !read_keys(reply, call->day_count, by_day, keys, key_count))) {
+    if (result == STORE_OK && !read_slice(call, reply)) {
         store_malformed(call->store, "usage");
         result = STORE_UNAVAILABLE;
     }
-    if (result == STORE_OK)
-        call->done(call->arg, result, call->days, call->day_count, keys, key_count);
+    call->first += call->slice;
+    if (result == STORE_OK && call->first < call->day_count)
+        send_slice(call);
     else
-        call->done(call->arg, result, NULL, 0, NULL, 0);
-    free(by_day);
-    free(keys);
-    free(call);
+        read_finish(call, result);
 }
 
 void usage_store_read(struct store *store, const struct id *account, const struct usage_wanted *wanted,
                       usage_read *done, void *arg)
 {
-    enum { FIXED_ARGS = 3 };
-    unsigned days = wanted->days;
+    const size_t days = wanted->days, named = wanted->key_count;
     struct read_call *call = mem_alloc(sizeof *call + days * sizeof *call->days);
-    struct text *argv = mem_alloc((FIXED_ARGS + days + wanted->key_count) * sizeof *argv);
     int64_t now_ms = wanted->last_ms ? wanted->last_ms : clock_wall_ms();
-    char storage[2 * NUMBER_BYTES];
-    struct buf numbers;
 
-    CHECK(days >= 1 && days <= USAGE_DAYS_MAX && days * wanted->key_count <= USAGE_CELLS_MAX);
-    *call = (struct read_call){.store = store, .done = done, .arg = arg, .day_count = days};
-    buf_init_fixed(&numbers, storage, sizeof storage);
-    argv[0] = id_text(account);
-    argv[1] = print_number(&numbers, USAGE_KEYS_LISTED);
-    argv[2] = print_number(&numbers, days);
-    for (unsigned i = 0; i < days; i++) {
+    CHECK(days >= 1 && days <= USAGE_DAYS_MAX && days * named <= USAGE_CELLS_MAX);
+    *call = (struct read_call){
+        .store = store, .done = done, .arg = arg, .account = *account, .named_count = named, .day_count = days};
+    call->named = mem_alloc((named + 1) * sizeof *call->named);
+    if (named > 0)
+        memcpy(call->named, wanted->keys, named * sizeof *call->named);
+    call->keys = mem_alloc((named ? named : USAGE_KEYS_LISTED) * sizeof *call->keys);
+    call->by_day = mem_alloc((named * days + 1) * sizeof *call->by_day);
+    arena_init(&call->texts, NULL, 0);
+    for (size_t i = 0; i < days; i++)
         clock_print_date(now_ms - (int64_t)(days - 1 - i) * MS_PER_DAY, call->days[i].date);
-        argv[FIXED_ARGS + i] = text_of(call->days[i].date);
-    }
-    for (size_t i = 0; i < wanted->key_count; i++)
-        argv[FIXED_ARGS + days + i] = id_text(&wanted->keys[i]);
-    store_call_script(store, SCRIPT_usage_read, SCRIPT_READS, FIXED_ARGS + days + wanted->key_count, argv, read_called,
-                      call);
-    free(argv);
+    send_slice(call);
 }

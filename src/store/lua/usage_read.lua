@@ -1,5 +1,7 @@
 -- Usage of some days. For the named keys, also per day; if none is named, the totals of the most used keys.
--- ARGV: prefix, account, most keys wanted, number of dates, date..., key...
+-- Redis serves nobody else meanwhile, and named keys cost about 5 us per key and day. So a caller who wants many days of
+-- many keys asks for a few days at a time (usage_store.c).
+-- ARGV: prefix, account, most keys wanted (0: named keys come without name and mode), number of dates, date..., key...
 -- Returns: ok, {requests in test mode, in live mode, for each date; nil: none}, the same for refused requests, {key,
 --   requests, name, mode, {requests for each date; empty if no key was named}, {refused requests by reason}}...; name
 --   and mode are '' if the account has no such key
@@ -16,27 +18,33 @@ end
 -- In the order of enum usage_reason.
 local REASONS = {'revoked', 'insufficient_scope', 'mode_not_permitted', 'account_suspended'}
 
--- Refused requests of a key, summed over these hashes.
-local function refused_of(id, names)
-    local sums, fields = {}, {}
-    for i, reason in ipairs(REASONS) do
-        sums[i], fields[i] = 0, id .. ':' .. reason
+-- Refused requests of each key by reason, summed over these hashes. Most days have none, so they have no hash.
+local function refused_of(ids, names)
+    local fields, sums, by_key = {}, {}, {}
+    for k, id in ipairs(ids) do
+        for r, reason in ipairs(REASONS) do
+            local i = (k - 1) * #REASONS + r
+            fields[i], sums[i] = id .. ':' .. reason, 0
+        end
     end
     for _, name in ipairs(names) do
-        for i, count in ipairs(redis.call('HMGET', name, unpack(fields))) do
+        for i, count in ipairs(#ids > 0 and exists(name) and redis.call('HMGET', name, unpack(fields)) or {}) do
             sums[i] = sums[i] + (count or 0)
         end
     end
-    for i, sum in ipairs(sums) do
-        sums[i] = string.format('%d', sum)
+    for k = 1, #ids do
+        by_key[k] = {}
+        for r = 1, #REASONS do
+            by_key[k][r] = string.format('%d', sums[(k - 1) * #REASONS + r])
+        end
     end
-    return sums
+    return by_key
 end
 
-local function row(id, requests, by_day, refused_in)
-    local key = key_record(id)
+local function row(id, requests, by_day, refused)
+    local key = most > 0 and key_record(id)
     local is_ours = key and key.account == account
-    return {id, requests, is_ours and key.name or '', is_ours and key.mode or '', by_day, refused_of(id, refused_in)}
+    return {id, requests, is_ours and key.name or '', is_ours and key.mode or '', by_day, refused}
 end
 
 -- {total, day, uses on that day} of each key; 0 and '' if never used.
@@ -57,9 +65,11 @@ local reply = {'ok', redis.call('HMGET', K.usage(account), unpack(fields)),
 if #asked > 0 then
     local days, refused_in, uses = {}, {}, uses_of(asked)
     for i, date in ipairs(dates) do
+        local name = K.usage_of_day(account, date)
         refused_in[i] = K.refused_of_day(account, date)
-        days[i] = redis.call('HMGET', K.usage_of_day(account, date), unpack(asked))
+        days[i] = exists(name) and redis.call('HMGET', name, unpack(asked)) or {}
     end
+    local refused = refused_of(asked, refused_in)
     for k, id in ipairs(asked) do
         local by_day, sum, day, on_day = {}, 0, uses[k][2], uses[k][3]
         for i, date in ipairs(dates) do
@@ -67,7 +77,7 @@ if #asked > 0 then
             by_day[i] = string.format('%d', requests)
             sum = sum + requests
         end
-        reply[k + 3] = row(id, string.format('%d', sum), by_day, refused_in)
+        reply[k + 3] = row(id, string.format('%d', sum), by_day, refused[k])
     end
     return reply
 end
@@ -84,7 +94,12 @@ table.sort(order, function(a, b)
     end
     return ids[a] > ids[b]
 end)
+local top = {}
 for i = 1, math.min(most, #ids) do
-    reply[#reply + 1] = row(ids[order[i]], string.format('%d', uses[order[i]][1]), {}, {K.key_refused(account)})
+    top[i] = ids[order[i]]
+end
+local refused = refused_of(top, {K.key_refused(account)})
+for i, id in ipairs(top) do
+    reply[i + 3] = row(id, string.format('%d', uses[order[i]][1]), {}, refused[i])
 end
 return reply

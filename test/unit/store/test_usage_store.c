@@ -147,6 +147,79 @@ Test(usage_store, days_of_the_keys_that_are_asked_for)
     cr_expect_null(usage.keys[0].by_day);
 }
 
+static unsigned scripts_run(void)
+{
+    static char stats[16384];
+
+    redis_server_ask(&fixture.server, stats, sizeof stats, "INFO", "commandstats", NULL);
+    const char *calls = strstr(stats, "cmdstat_evalsha:calls=");
+    return calls ? (unsigned)strtoul(calls + strlen("cmdstat_evalsha:calls="), NULL, 10) : 0;
+}
+
+/* As many cells as one answer may have: Redis must not be blocked by them, and nothing may count twice or be left. */
+Test(usage_store, many_days_of_many_keys_are_read_in_slices)
+{
+    enum { KEYS = 24, DAYS = USAGE_DAYS_MAX, CELLS_PER_SCRIPT = 250 };
+    struct id account = id_mint(ID_ACCOUNT, 1), asked[KEYS];
+    struct usage *usage = calloc(1, sizeof *usage);
+    unsigned before;
+
+    for (size_t k = 0; k < KEYS; k++)
+        asked[k] = id_mint(ID_KEY, 2 + (int64_t)k);
+    for (int day = DAYS - 1; day >= 0; day--) {
+        const struct usage_entry entries[] = {
+            entry_of(asked[0], account, MODE_LIVE, 1 + (uint32_t)day, NOON - day * (int64_t)MS_PER_DAY),
+            entry_of(asked[KEYS - 1], account, MODE_TEST, 1, NOON - day * (int64_t)MS_PER_DAY)};
+
+        cr_assert_eq(flush("node", DAYS - (uint64_t)day, entries, 2), STORE_OK);
+    }
+    before = scripts_run();
+    cr_assert_eq(read_usage_of(&account, &(struct usage_wanted){.days = DAYS, .keys = asked, .key_count = KEYS}, usage),
+                 STORE_OK);
+    cr_expect_geq(scripts_run() - before, KEYS * DAYS / CELLS_PER_SCRIPT);
+    cr_assert_eq(usage->key_count, KEYS);
+    for (int day = 0; day < DAYS; day++) {
+        cr_expect_eq(usage->by_day[DAYS - 1 - day], 1 + day);
+        cr_expect(usage->days[DAYS - 1 - day].live_requests == 1 + day && usage->days[day].test_requests == 1);
+    }
+    cr_expect_eq(usage->keys[0].requests, DAYS * (DAYS + 1) / 2);
+    cr_expect_eq(usage->keys[1].requests, 0);
+    cr_expect_eq(usage->keys[KEYS - 1].requests, DAYS);
+    free(usage);
+}
+
+/* The name comes with the first slice, refusals with each. */
+Test(usage_store, slices_have_one_name_and_all_refusals)
+{
+    enum { DAYS = 300 };
+    struct id account = some_account();
+    uint8_t digest[KEY_DIGEST_BYTES];
+    struct key_record key = some_key(&account, MODE_LIVE, 1, digest);
+    struct usage *usage = calloc(1, sizeof *usage);
+    static const int AGO[] = {0, 150, DAYS - 1};
+
+    cr_assert_eq(insert_key(&key, digest), STORE_OK);
+    for (size_t i = 0; i < 3; i++) {
+        struct usage_refusal refusal = {.reason = USAGE_SCOPE,
+                                        .is_live = true,
+                                        .count = 1 + (uint32_t)i,
+                                        .first_ms = NOON - AGO[i] * (int64_t)MS_PER_DAY};
+        struct answer answer = {0};
+
+        memcpy(refusal.account, id_chars(&account), ULID_TEXT_CHARS);
+        memcpy(refusal.key, id_chars(&key.id), ULID_TEXT_CHARS);
+        usage_store_flush(fixture.store, TEXT("node"), 1 + i,
+                          &(struct usage_batch){.refusals = &refusal, .refusal_count = 1}, answer_done, &answer);
+        cr_assert_eq(answer_wait(&answer), STORE_OK);
+    }
+    cr_assert_eq(read_usage_of(&account, &(struct usage_wanted){.days = DAYS, .keys = &key.id, .key_count = 1}, usage),
+                 STORE_OK);
+    cr_expect_eq(usage->keys[0].refused[USAGE_SCOPE], 6);
+    cr_expect_eq(usage->keys[0].refused[USAGE_REVOKED], 0);
+    cr_expect(strncmp(usage->first_name, " ", 1) != 0, "%s", usage->first_name);
+    free(usage);
+}
+
 Test(usage_store, full_batches_and_long_reads)
 {
     struct id account = id_mint(ID_ACCOUNT, 1), tenth;
