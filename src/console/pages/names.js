@@ -3,21 +3,39 @@ import {call} from './api.js';
 import {h, show} from './dom.js';
 import {currentSession} from './session.js';
 import {TEXTS} from './texts.js';
+import {readTrail} from './trail.js';
 
 const SHORT = 12; // characters of an id that has no name
+
+// Of somebody who was removed, only the audit trail still knows the email.
+async function emailOf(id) {
+    try {
+        return (await call('GET', `/v1/console/users/${id}`)).email;
+    } catch (refusal) {
+        if (refusal.status !== 404) throw refusal;
+        const {data} = await readTrail({target: id, type: 'user.removed'}, 1);
+
+        return data[0]?.data?.email ?? '';
+    }
+}
+
 const SOURCES = {
-    usr: async (id) => (await call('GET', `/v1/console/users/${id}`)).email,
+    usr: emailOf,
     key: async (id) => (await call('GET', `/v1/console/api_keys/${id}`)).name,
 };
 
-const known = new Map(); // id: promise of a name; '' if it cannot be had
+const known = new Map(); // id: promise of a name; '' if there is none
 
-export const shortId = (id) => (id.length > SHORT ? `${id.slice(0, SHORT)}…` : id);
+const shortId = (id) => (id.length > SHORT ? `${id.slice(0, SHORT)}…` : id);
 
 function nameOf(id) {
-    const source = SOURCES[id.split('_')[0]];
+    const source = SOURCES[id.split('_')[0]] ?? (async () => '');
+    const failed = () => {
+        known.delete(id); // asked for again when it is drawn again
+        return '';
+    };
 
-    if (!known.has(id)) known.set(id, source ? source(id).catch(() => '') : Promise.resolve(''));
+    if (!known.has(id)) known.set(id, source(id).catch(failed));
     return known.get(id);
 }
 
@@ -29,7 +47,7 @@ export function addressOfId(id) {
     return /^usr_[0-9a-z]{26}$/.test(id) ? `/console/people?person=${id}` : null;
 }
 
-// The name of whoever made a key, drawn when it is known. Somebody who was removed has only an id.
+// The name of whoever made a key, drawn when it is known.
 export function makerElement(id) {
     const {user} = currentSession();
     const element = h('span', {class: 'wrap', title: id}, shortId(id));
