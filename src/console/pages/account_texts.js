@@ -37,7 +37,6 @@ export const ACCOUNT = {
     welcomeNext: 'Go to the API keys',
 
     role: 'Role',
-    accountName: 'Account',
     lastSignIn: 'Sign-in before this one',
     userId: 'User id',
     accountId: 'Account id',

@@ -2,29 +2,16 @@
 import {ACCOUNT, PASSWORD} from './account_texts.js';
 import {call} from './api.js';
 import {h, show} from './dom.js';
-import {
-    checkFields,
-    codeField,
-    codeOf,
-    codeProblem,
-    notice,
-    passwordField,
-    userNameField,
-    workingForm,
-} from './form.js';
+import {checkFields, codeField, codeOf, codeProblem, passwordField, userNameField, workingForm} from './form.js';
 import {explainPassword, newPasswordField} from './new_password.js';
 import {outsideCard} from './outside.js';
 import {explain} from './parts.js';
 import {currentSession, signOut} from './session.js';
-import {usedNotice} from './signin.js';
+import {explainProof} from './signin.js';
 import {TEXTS} from './texts.js';
 
 function explainChange(refusal, next, code) {
-    if (explainPassword(refusal, next, 'new_password')) return [];
-    if (!['invalid_login', 'totp_already_used'].includes(refusal.code)) return [explain(refusal)];
-    code.input.value = '';
-    code.input.focus();
-    return [refusal.code === 'invalid_login' ? notice('error', ACCOUNT.wrong) : usedNotice(refusal.retryAfterMs)];
+    return explainPassword(refusal, next, 'new_password') ? [] : explainProof(refusal, code, ACCOUNT.wrong);
 }
 
 export function passwordForm({done, cancel, cancelText}) {

@@ -1,9 +1,10 @@
 // What events say, in plain sentences.
+import {roleName} from './roles.js';
 import {plural} from './texts.js';
 
 const times = (n) => `${n} ${plural(n, 'time', 'times')}`;
 
-const ROLES = {auditor: 'auditor', responder: 'responder', developer: 'developer', owner: 'owner'};
+const inWords = (role) => roleName(role).toLowerCase();
 const REASONS = {
     revoked: 'revoked',
     api_key_revoked: 'revoked',
@@ -14,7 +15,7 @@ const REASONS = {
 
 export const reasonWords = (reason) => (Object.hasOwn(REASONS, reason) ? REASONS[reason] : reason);
 
-const inRole = ({role}) => (role ? ` as ${ROLES[role] ?? role}` : '');
+const inRole = ({role}) => (role ? ` as ${inWords(role)}` : '');
 
 // In the order in which the list of types shows them. Each sentence gets the target's name, the event's further data and
 // its count. Its subject is the actor, who is told beside it.
@@ -58,7 +59,7 @@ const GROUPS = {
         'user.joined': ['Person joined', (t) => ['Joined as ', t]],
         'user.role_changed': [
             'Role changed',
-            (t, {to}) => ['Changed the role of ', t, to ? ` to ${ROLES[to] ?? to}` : ''],
+            (t, {to}) => ['Changed the role of ', t, to ? ` to ${inWords(to)}` : ''],
         ],
         'user.disabled': ['Person disabled', (t) => ['Disabled ', t]],
         'user.enabled': ['Person enabled', (t) => ['Enabled ', t]],

@@ -96,6 +96,23 @@ export function codeField({label = TEXTS.signIn.code, hint = TEXTS.signIn.codeHi
 export const codeOf = (input) => input.value.replace(/\s/g, '');
 export const codeProblem = (input) => !/^[0-9]{6}$/.test(codeOf(input)) && TEXTS.signIn.codeMissing;
 
+// attributes: of the input. The default is a field of whoever signs in.
+export const emailField = ({hint, ...attributes} = {}) =>
+    field({
+        label: TEXTS.signIn.email,
+        hint,
+        input: h('input', {
+            type: 'email',
+            name: 'email',
+            autocomplete: 'username',
+            required: true,
+            maxlength: 254,
+            spellcheck: 'false',
+            autocapitalize: 'none',
+            ...attributes,
+        }),
+    });
+
 export function emailProblem(value) {
     if (!value) return TEXTS.signIn.emailMissing;
     return !/^[^@\s]+@[^@\s]+$/.test(value) && TEXTS.signIn.emailInvalid;

@@ -2,7 +2,7 @@
 import {choiceField, closeFoot, openAction} from './action.js';
 import {call} from './api.js';
 import {h} from './dom.js';
-import {checkFields, emailProblem, field, notice} from './form.js';
+import {checkFields, emailField, emailProblem, notice} from './form.js';
 import {exactTime} from './format.js';
 import {copyButton} from './parts.js';
 import {PEOPLE} from './people_texts.js';
@@ -16,22 +16,6 @@ export function roleField(value) {
 
     return choiceField({legend: PEOPLE.role, name: 'role', value, options});
 }
-
-const emailField = (hint) =>
-    field({
-        label: PEOPLE.email,
-        hint,
-        input: h('input', {
-            type: 'email',
-            name: 'email',
-            autocomplete: 'off',
-            required: true,
-            maxlength: 254,
-            autofocus: true,
-            spellcheck: 'false',
-            autocapitalize: 'none',
-        }),
-    });
 
 // What a dialog shows instead of its form: the link, once. When the session ends, the link is taken off the screen.
 export function linkView(dialog, {email, label, url, expiresAt, again}) {
@@ -65,7 +49,7 @@ export function linkView(dialog, {email, label, url, expiresAt, again}) {
 }
 
 export function openInvite(invited) {
-    const email = emailField(PEOPLE.emailHint);
+    const email = emailField({hint: PEOPLE.emailHint, autocomplete: 'off', autofocus: true});
     const role = roleField('developer');
 
     openAction({

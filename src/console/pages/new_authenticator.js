@@ -17,7 +17,7 @@ import {
 } from './form.js';
 import {explain} from './parts.js';
 import {currentSession} from './session.js';
-import {usedNotice} from './signin.js';
+import {explainProof} from './signin.js';
 import {TEXTS} from './texts.js';
 
 const PATH = '/v1/console/totp';
@@ -46,14 +46,7 @@ function proofForm(dialog, proven) {
                 return;
             proven(await call('POST', PATH, {password: password.input.value, totp: codeOf(code.input)}));
         },
-        explain: (refusal) => {
-            if (!['invalid_login', 'totp_already_used'].includes(refusal.code)) return [explain(refusal)];
-            code.input.value = '';
-            code.input.focus();
-            return [
-                refusal.code === 'invalid_login' ? notice('error', ACCOUNT.wrong) : usedNotice(refusal.retryAfterMs),
-            ];
-        },
+        explain: (refusal) => explainProof(refusal, code, ACCOUNT.wrong),
     }).element;
 }
 

@@ -2,7 +2,7 @@
 import {h} from './dom.js';
 import {brand} from './signin.js';
 
-export const SIGN_IN = '/console/';
+const SIGN_IN = '/console/';
 
 // title: the page's heading, which gets the focus.
 export function outsideCard(title, lead, ...content) {

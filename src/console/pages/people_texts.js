@@ -10,7 +10,6 @@ export const PEOPLE = {
     table: 'People',
     columns: {email: 'Person', role: 'Role', status: 'Status', factor: 'Second factor', seen: 'Last sign-in'},
     you: 'You',
-    details: (email) => `Details of ${email}`,
     statuses: {active: 'Active', invited: 'Link pending', locked: 'Locked', disabled: 'Disabled'},
     factor: 'Authenticator app',
     factorMissing: 'Not set up yet',
@@ -32,7 +31,6 @@ export const PEOPLE = {
 
     inviteTitle: 'Invite a person',
     inviteLead: 'They set their own password and authenticator. You never learn either.',
-    email: 'Email',
     emailHint: 'They sign in with it. Nothing is sent: you pass the link on.',
     emailTaken: 'Someone with this email already exists, here or in another account. Emails are unique.',
     role: 'Role',

@@ -1,7 +1,8 @@
 // What the signed-in person's role allows. The API decides; the pages only do not offer what it would refuse.
+import {ROLES} from './roles.js';
 import {currentSession} from './session.js';
 
-const ROLES = ['auditor', 'responder', 'developer', 'owner']; // each may also do what those before it may
+const ORDER = Object.keys(ROLES); // each may also do what those before it may
 
 // least: the least role that may. Nodes of older versions know only owners.
-export const mayAs = (least) => ROLES.indexOf(currentSession()?.user.role ?? 'owner') >= ROLES.indexOf(least);
+export const mayAs = (least) => ORDER.indexOf(currentSession()?.user.role ?? 'owner') >= ORDER.indexOf(least);

@@ -24,7 +24,7 @@ export async function keysMadeBy(userId) {
     return {keys, isCut: true};
 }
 
-export function keyLink(id, names) {
+function keyLink(id, names) {
     const href = id.startsWith('dev_') ? '/console/devices' : `/console/keys/${id}`;
 
     return h('a', {href}, names.get(id) ?? PEOPLE.unnamed(id));

@@ -6,6 +6,7 @@ import {
     checkFields,
     codeOf,
     codeProblem,
+    emailField,
     emailProblem,
     field,
     notice,
@@ -37,26 +38,9 @@ function recoveryField() {
     });
 }
 
-function emailField(email) {
-    return field({
-        label: TEXTS.signIn.email,
-        input: h('input', {
-            type: 'email',
-            name: 'email',
-            autocomplete: 'username',
-            required: true,
-            maxlength: 254,
-            spellcheck: 'false',
-            autocapitalize: 'none',
-            value: email,
-            autofocus: true,
-        }),
-    });
-}
-
 // begun(email, answer): the server took the recovery code.
 function beginForm(email, begun) {
-    const address = emailField(email);
+    const address = emailField({value: email, autofocus: true});
     const password = passwordField();
     const code = recoveryField();
 

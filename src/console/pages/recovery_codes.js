@@ -4,6 +4,7 @@ import {closeFoot} from './action.js';
 import {call} from './api.js';
 import {openDialog} from './dialog.js';
 import {announce, h, icon, show} from './dom.js';
+import {saveFile} from './file.js';
 import {foot, notice, problemSpace, workingForm} from './form.js';
 import {copyButton, explain} from './parts.js';
 import {currentSession} from './session.js';
@@ -14,12 +15,7 @@ function asText(codes) {
     return [head, '', ...codes, '', ACCOUNT.codesFoot, ''].join('\n');
 }
 
-function download(codes) {
-    const url = URL.createObjectURL(new Blob([asText(codes)], {type: 'text/plain'}));
-
-    h('a', {href: url, download: ACCOUNT.codesFile}).click();
-    setTimeout(() => URL.revokeObjectURL(url), 1000);
-}
+const download = (codes) => saveFile(ACCOUNT.codesFile, new Blob([asText(codes)], {type: 'text/plain'}));
 
 // Closing the tab now would lose the codes.
 function warnUnload(event) {

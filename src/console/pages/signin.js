@@ -8,8 +8,8 @@ import {
     codeField,
     codeOf,
     codeProblem,
+    emailField,
     emailProblem,
-    field,
     notice,
     passwordField,
     userNameField,
@@ -47,20 +47,7 @@ function warnOfAttack(at) {
 }
 
 function signInForm({email = '', done, cancel}) {
-    const address = field({
-        label: TEXTS.signIn.email,
-        input: h('input', {
-            type: 'email',
-            name: 'email',
-            autocomplete: 'username',
-            required: true,
-            maxlength: 254,
-            value: email,
-            autofocus: !email,
-            spellcheck: 'false',
-            autocapitalize: 'none',
-        }),
-    });
+    const address = emailField({value: email, autofocus: !email});
     const password = passwordField({autofocus: Boolean(email)});
     const code = codeField();
     let wrongCount = 0;
@@ -154,7 +141,7 @@ export function openReSignIn(email, reason) {
 }
 
 // Counts down to the next code of the authenticator.
-export function usedNotice(waitMs) {
+function usedNotice(waitMs) {
     const text = h('span');
     const endMs = Date.now() + waitMs;
     const tick = () => {
@@ -168,11 +155,11 @@ export function usedNotice(waitMs) {
     return h('div', {'aria-live': 'off'}, notice('warn', text));
 }
 
-function explainStepUp(refusal, code) {
-    if (refusal.code === 'totp_already_used' || refusal.code === 'invalid_login') clearCode(code);
-    if (refusal.code === 'totp_already_used') return [usedNotice(refusal.retryAfterMs)];
-    if (refusal.code === 'invalid_login') return [notice('error', TEXTS.stepUp.wrong)];
-    return [explain(refusal)];
+// For forms of a signed-in user that ask for password and code. wrong: the text if one of them is.
+export function explainProof(refusal, code, wrong) {
+    if (!['invalid_login', 'totp_already_used'].includes(refusal.code)) return [explain(refusal)];
+    clearCode(code);
+    return [refusal.code === 'invalid_login' ? notice('error', wrong) : usedNotice(refusal.retryAfterMs)];
 }
 
 // Resolves when the step-up has succeeded.
@@ -199,7 +186,7 @@ export function openStepUp() {
                 settle = resolve;
                 dialog.close();
             },
-            explain: (refusal) => explainStepUp(refusal, code),
+            explain: (refusal) => explainProof(refusal, code, TEXTS.stepUp.wrong),
         });
         const dialog = openDialog({
             title: TEXTS.stepUp.title,

@@ -59,7 +59,6 @@ export const TEXTS = {
     copyFailed: 'The browser did not allow copying: select the text and copy it by hand.',
     never: 'Never',
     unknown: 'Unknown',
-    newer: 'Newer',
     older: 'Older',
     test: 'Test',
     live: 'Live',
