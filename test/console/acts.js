@@ -1,7 +1,7 @@
 // What tests of people have in common: an owner, invitations, joining.
 import assert from 'node:assert/strict';
 
-import {PASSWORD, Person} from '../support/deployment.js';
+import {PASSWORD} from '../support/deployment.js';
 import {deployment} from './scene.js';
 
 export const NEW_PASSWORD = 'violet anchors hum at 17';
@@ -36,7 +36,7 @@ export const postOf = async (path, json) => await deployment.api('POST', path, {
 export async function accept(invitation) {
     const code = invitation.path.split('#')[1];
     const begun = await postOf('/v1/auth/join/begin', {code});
-    const person = new Person(invitation.email, begun.json.totp_uri);
+    const person = deployment.personOf(invitation.email, begun.json.totp_uri);
     const joined = await postOf('/v1/auth/join', {code, password: PASSWORD, totp: await person.freshCode()});
 
     assert.equal(joined.status, 200);
@@ -53,8 +53,7 @@ export async function idOf(person) {
 export async function scan(page, email) {
     const secret = (await page.locator('.totp-secret').textContent()).replaceAll(' ', '');
 
-    return new Person(email, `otpauth://totp/x?secret=${secret}`);
+    return deployment.personOf(email, `otpauth://totp/x?secret=${secret}`);
 }
 
 export const newPassword = (page) => page.getByRole('textbox', {name: 'New password'});
-export const focused = (page) => page.evaluate(() => document.activeElement.textContent.trim());

@@ -4,7 +4,7 @@ import {execFileSync} from 'node:child_process';
 import {readFileSync} from 'node:fs';
 import {join} from 'node:path';
 
-import {ask, Deployment as Basis, freePort, Session} from '../support/deployment.js';
+import {ask, Deployment as Basis, freePort, Person, Session} from '../support/deployment.js';
 
 export class Deployment extends Basis {
     // others: how many nodes there are besides the one that browsers use.
@@ -45,6 +45,15 @@ export class Deployment extends Basis {
 
     forgetThrottles() {
         this.#forget('chatelaine:throttle:*');
+    }
+
+    // Tests need more codes than the clock gives out.
+    personOf(email, totpUri) {
+        const script =
+            "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do " +
+            "if redis.call('TYPE', key).ok == 'hash' then redis.call('HDEL', key, 'totp_step') end end";
+
+        return new Person(email, totpUri, () => this.redis('EVAL', script, '0', 'chatelaine:user:*'));
     }
 
     // Users of accounts where nothing has happened yet.

@@ -4,22 +4,8 @@ import {describe} from 'node:test';
 
 import {until} from '../support/deployment.js';
 import {confirmStepUp, settled, signIn} from './browser.js';
-import {browse, deployment, judge, row, someKeys} from './scene.js';
+import {addUse, browse, deployment, judge, row, someKeys} from './scene.js';
 import {enrolDevice} from './seed.js';
-
-const DAY_MS = 86400000;
-const dateOf = (daysAgo) => new Date(Date.now() - daysAgo * DAY_MS).toISOString().slice(0, 10);
-
-// As if the key had been used that often on that day.
-function addUse(key, daysAgo, requests) {
-    const {account} = deployment;
-
-    deployment.redisMany([
-        `HINCRBY chatelaine:acct:${account}:usage:${dateOf(daysAgo)} ${key.id} ${requests}`,
-        `HINCRBY chatelaine:acct:${account}:usage ${dateOf(daysAgo)}:${key.mode} ${requests}`,
-        `ZINCRBY chatelaine:acct:${account}:usage_keys ${requests} ${key.id}`,
-    ]);
-}
 
 const namesShown = (page) => page.locator('.row-name').allTextContents();
 

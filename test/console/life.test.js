@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 
-import {ask, PASSWORD, PATIENCE_MS, Person, Session, until} from '../support/deployment.js';
+import {ask, PASSWORD, PATIENCE_MS, Session, until} from '../support/deployment.js';
 import {Deployment} from './deployment.js';
 import {BROWSER, launch, Visitor} from './visitor.js';
 
@@ -60,7 +60,7 @@ async function invite(owner, ada) {
 async function scan(visitor) {
     const secret = (await visitor.read('.totp-secret')).replaceAll(' ', '');
 
-    return new Person(EMAIL, `otpauth://totp/x?secret=${secret}`);
+    return deployment.personOf(EMAIL, `otpauth://totp/x?secret=${secret}`);
 }
 
 async function join(visitor, link) {

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import {describe} from 'node:test';
 
 import {until} from '../support/deployment.js';
-import {asOwner, focused, idOf} from './acts.js';
+import {asOwner, idOf} from './acts.js';
 import {confirmStepUp, settled, signIn} from './browser.js';
-import {browse, deployment, row} from './scene.js';
+import {browse, deployment, focused, row} from './scene.js';
 
 describe('people', () => {
     browse('invited and withdrawn, by keyboard', async (page) => {

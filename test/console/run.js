@@ -1,28 +1,11 @@
-// The tests in one browser, or 77 (for CTest: skipped) where it is not there. node run.js chromium|firefox
+// Tests in one browser, or 77 (for CTest: skipped) where it is not there. node run.js chromium|firefox FILE…
 import {spawnSync} from 'node:child_process';
 import {existsSync} from 'node:fs';
 
 import {CHROMIUM, FIREFOX} from './browser.js';
 
-const BROWSERS = {
-    chromium: {
-        path: CHROMIUM,
-        tests: [
-            'console.test.js',
-            'keys.test.js',
-            'activity.test.js',
-            'usage.test.js',
-            'life.test.js',
-            'links.test.js',
-            'my_account.test.js',
-            'people.test.js',
-            'people_access.test.js',
-        ],
-    },
-    firefox: {path: FIREFOX, tests: ['firefox.test.js', 'life.test.js']},
-};
-const name = process.argv[2];
-const {path, tests} = BROWSERS[name];
+const [name, ...tests] = process.argv.slice(2);
+const path = {chromium: CHROMIUM, firefox: FIREFOX}[name];
 
 if (!existsSync(path)) {
     console.log(`skipped: there is no ${path}; install it, or name another in CHATELAINE_${name.toUpperCase()}`);

@@ -70,3 +70,52 @@ export async function judge(page, state) {
         [],
     );
 }
+
+const DAY_MS = 86400000;
+
+export const dateOf = (daysAgo) => new Date(Date.now() - daysAgo * DAY_MS).toISOString().slice(0, 10);
+
+// As if the key had been used that often on that day.
+export function addUse(key, daysAgo, requests) {
+    const {account} = deployment;
+
+    deployment.redisMany([
+        `HINCRBY chatelaine:acct:${account}:usage:${dateOf(daysAgo)} ${key.id} ${requests}`,
+        `HINCRBY chatelaine:acct:${account}:usage ${dateOf(daysAgo)}:${key.mode} ${requests}`,
+        `ZINCRBY chatelaine:acct:${account}:usage_keys ${requests} ${key.id}`,
+    ]);
+}
+
+export const numberOf = async (locator) => Number((await locator.textContent()).replaceAll(',', ''));
+export const focused = (page) => page.evaluate(() => document.activeElement.textContent.trim());
+
+// Where the way back is to lead.
+export async function goBackTo(page, path) {
+    await page.evaluate(
+        () =>
+            new Promise((resolve) => {
+                addEventListener('popstate', () => setTimeout(resolve), {once: true});
+                history.back();
+            }),
+    );
+    assert.equal(new URL(page.url()).pathname, path);
+}
+
+export async function overlap(one, other) {
+    const [a, b] = await Promise.all([one.boundingBox(), other.boundingBox()]);
+
+    return a.y < b.y + b.height && b.y < a.y + a.height && a.x < b.x + b.width && b.x < a.x + a.width;
+}
+
+// Whole, within the window, and not below anything.
+export const isInSight = (locator) =>
+    locator.evaluate((element) => {
+        const {top, bottom, left, right} = element.getBoundingClientRect();
+        const isTop = (x, y) => element.contains(document.elementFromPoint(x, y));
+
+        return (
+            top >= 0 &&
+            bottom <= innerHeight &&
+            [left + 9, (left + right) / 2, right - 9].every((x) => isTop(x, top + 3) && isTop(x, bottom - 3))
+        );
+    });

@@ -5,22 +5,9 @@ import {describe} from 'node:test';
 
 import {until} from '../support/deployment.js';
 import {settled, signIn} from './browser.js';
-import {browse, deployment, judge, row, someKeys} from './scene.js';
+import {addUse, browse, dateOf, deployment, judge, numberOf, row, someKeys} from './scene.js';
 
-const DAY_MS = 86400000;
-const dateOf = (daysAgo) => new Date(Date.now() - daysAgo * DAY_MS).toISOString().slice(0, 10);
-const numberOf = async (locator) => Number((await locator.textContent()).replaceAll(',', ''));
 const tile = (page, name) => numberOf(page.locator('.tile', {hasText: name}).locator('.tile-value'));
-
-function addUse(key, daysAgo, requests) {
-    const {account} = deployment;
-
-    deployment.redisMany([
-        `HINCRBY chatelaine:acct:${account}:usage:${dateOf(daysAgo)} ${key.id} ${requests}`,
-        `HINCRBY chatelaine:acct:${account}:usage ${dateOf(daysAgo)}:${key.mode} ${requests}`,
-        `ZINCRBY chatelaine:acct:${account}:usage_keys ${requests} ${key.id}`,
-    ]);
-}
 
 async function fileOf(page, name) {
     const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', {name, exact: true}).click()]);
@@ -154,4 +141,27 @@ describe('usage', () => {
             },
             {scheme, size},
         );
+});
+
+browse('usage by key adds up to that of the period', async (page, {person}) => {
+    const {
+        made: [old, busy, rare],
+    } = await someKeys(['Of last month', 'live'], ['Busy now', 'live'], ['Rarely used', 'test']);
+
+    addUse(old, 20, 70000);
+    addUse(busy, 3, 50000);
+    addUse(rare, 2, 40);
+    // Of a key that is not among the most used.
+    deployment.redis('HINCRBY', `chatelaine:acct:${deployment.account}:usage`, `${dateOf(1)}:live`, '25');
+    await signIn(page, person, '/console/usage?days=7');
+    const section = page.locator('.by-key');
+    await section.getByText('Busy now').waitFor();
+    assert.equal(await section.getByText('Of last month').count(), 0);
+    let sum = 0;
+    for (const number of await section.locator('.share-cell .number').all()) sum += await numberOf(number);
+    const tiles = page.locator('.tile-value');
+    assert.equal(sum, (await numberOf(tiles.nth(0))) + (await numberOf(tiles.nth(1))));
+    await section.getByRole('row', {name: /Other keys/}).waitFor();
+    await page.getByRole('button', {name: '30 days'}).click();
+    await section.getByText('Of last month').waitFor();
 });
