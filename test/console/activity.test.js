@@ -168,6 +168,9 @@ describe('events', () => {
             if (type !== 'constructor') assert.equal(await page.locator(`option[value="${type}"]`).count(), 1, type);
         }
         await row(page, 'Failed sign-in as Grace').getByText('Somebody, not signed in').waitFor();
+        await page.getByRole('button', {name: 'Details: Disabled Grace'}).click();
+        const open = page.getByRole('dialog').getByRole('link', {name: 'Open the person'});
+        assert.equal(await open.getAttribute('href'), `/console/people?person=usr_${'b'.repeat(26)}`);
     });
 
     browse('one by one, with everything that is known, and back', async (page, {person}) => {
@@ -249,6 +252,11 @@ browse('whoever was removed, or has not joined yet, is told by their email', asy
     await signIn(page, person, '/console/activity');
     await row(page, 'Removed eve@example.org').waitFor();
     await row(page, 'Invited eve@example.org as developer').waitFor();
+    assert.equal(await page.locator('.event-words a').count(), 0); // to no page
+    await page.getByRole('button', {name: 'Details: Removed eve@example.org'}).click();
+    const links = page.getByRole('dialog').locator('.event-links');
+    await links.getByRole('link', {name: 'More about the same'}).waitFor();
+    assert.equal(await links.getByRole('link', {name: 'Open the'}).count(), 0);
 });
 
 describe('the real trail', () => {

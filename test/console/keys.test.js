@@ -7,6 +7,8 @@ import {confirmStepUp, settled, signIn} from './browser.js';
 import {addUse, browse, deployment, judge, row, someKeys} from './scene.js';
 import {enrolDevice} from './seed.js';
 
+// Of the contract, each with one request.
+const REASONS = {revoked: 1, insufficient_scope: 1, mode_not_permitted: 1, account_suspended: 1};
 const namesShown = (page) => page.locator('.row-name').allTextContents();
 
 describe('the list', () => {
@@ -45,17 +47,15 @@ describe('the list', () => {
         await row(page, 'Sorted c').waitFor();
     });
 
-    browse('tells who made a key, by name where there is one', async (page, {person}) => {
-        const {
-            made: [key],
-            session,
-        } = await someKeys(['Of a colleague', 'test']);
-        const {json} = await session.send('GET', `/v1/console/api_keys/${key.id}`);
-        const users = (route) => route.fulfill({json: {id: json.created_by, email: 'grace@example.org'}});
+    browse('tells who made a key, by email, also of somebody who was removed', async (page, {person}) => {
+        const grace = deployment.addPerson({role: 'developer'});
+        const session = await deployment.signIn(grace);
+        const key = {name: 'Of a colleague', mode: 'test', scopes: ['patients:read']};
 
-        await page.route(`**/v1/console/users/${json.created_by}`, users);
+        await session.stepUp();
+        const {json} = await session.send('POST', '/v1/console/api_keys', key);
         await signIn(page, person);
-        await row(page, 'Of a colleague').getByText('by grace@example.org').waitFor();
+        await row(page, 'Of a colleague').getByText(`by ${grace.email}`).waitFor();
         await page.getByRole('button', {name: 'Create key'}).first().click();
         await page.getByRole('textbox', {name: 'Name'}).fill('Of my own');
         await page.getByRole('checkbox', {name: /patients:read/}).check();
@@ -64,10 +64,17 @@ describe('the list', () => {
         await page.getByLabel('I have stored it').check();
         await page.getByRole('button', {name: 'Done'}).click();
         await row(page, 'Of my own').getByText('by you').waitFor();
-        // A maker who is gone has an id alone, and the list stands.
-        await page.unroute(`**/v1/console/users/${json.created_by}`, users);
-        await page.route('**/v1/console/users/*', (route) => route.fulfill({status: 404, json: {error: {code: 'x'}}}));
+        const {session: boss} = await someKeys();
+        const gone = `/v1/console/users/${json.created_by}`;
+        assert.equal((await boss.send('DELETE', `${gone}?revoke_keys=false`)).status, 200);
+        assert.equal((await boss.send('GET', gone)).status, 404);
         await page.reload();
+        await row(page, 'Of a colleague').getByText(`by ${grace.email}`).waitFor();
+        await page.goto(`/console/keys/${json.id}`);
+        await page.locator('.facts').getByText(grace.email).waitFor();
+        // Without an answer, or when the trail has forgotten: an id alone, and the list stands.
+        await page.route('**/v1/console/audit_events?*', (route) => route.fulfill({json: {data: [], has_more: false}}));
+        await page.goto('/console/');
         await row(page, 'Of a colleague').getByText(`by ${json.created_by.slice(0, 8)}`).waitFor();
     });
 
@@ -201,6 +208,7 @@ describe('a key’s own page', () => {
             refused('insufficient_scope', '2026-02-03T10:00:00.000Z', '192.0.2.0/24'),
             refused('insufficient_scope', '2026-02-02T10:00:00.000Z', '198.51.100.0/24'),
             refused('api_key_revoked', '2026-02-04T11:00:00.000Z', '203.0.113.0/24'),
+            refused('account_suspended', '2026-02-05T12:00:00.000Z', '203.0.113.0/24'),
         ];
 
         await session.send('DELETE', `/v1/console/api_keys/${key.id}`);
@@ -213,13 +221,19 @@ describe('a key’s own page', () => {
             const response = await route.fetch();
             const json = await response.json();
 
-            Object.assign(json.keys[0], {refused: 4, refused_reasons: {revoked: 2, insufficient_scope: 2}});
+            Object.assign(json.keys[0], {refused: 6, refused_reasons: {...REASONS, revoked: 2, insufficient_scope: 2}});
             await route.fulfill({response, json});
         });
         await signIn(page, person, `/console/keys/${key.id}`);
         const missing = row(page, 'Scope missing');
         await missing.getByText('3 Feb 2026, 10:00:00').waitFor();
         await missing.getByText('192.0.2.0/24').waitFor();
+        await row(page, 'Account suspended').getByText('5 Feb 2026, 12:00:00').waitFor();
+        const counts = await page.locator('.refused tbody .number').allTextContents();
+        assert.equal(
+            counts.reduce((sum, text) => sum + Number(text), 0),
+            6,
+        );
         await page.getByText('Last at 4 Feb 2026, 11:00:00 UTC from 203.0.113.0/24.').waitFor();
         // An event of the list, with everything that is known of it, and back.
         await page.getByRole('button', {name: /^Details: Refused 2 requests/}).first().click();

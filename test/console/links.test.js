@@ -157,7 +157,7 @@ describe('links', () => {
         const renewed = await scan(page, person.email);
         await newPassword(page).fill(NEW_PASSWORD);
         await page.getByLabel('Code shown by the app').fill(await renewed.freshCode());
-        await page.getByRole('button', {name: 'Set and sign in'}).click();
+        await page.getByRole('button', {name: 'Save and sign in'}).click();
         await page.getByText('This browser').waitFor();
     });
 });

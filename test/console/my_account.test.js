@@ -66,6 +66,17 @@ describe('my account', () => {
         assert.equal(await ended(), 3);
     });
 
+    browse('a session at an unknown address', async (page) => {
+        const session = {id: 'sess_1', created_at: '2026-01-01T00:00:00Z', last_seen_at: '2026-01-01T00:00:00Z'};
+
+        await page.route('**/v1/console/sessions', (route) =>
+            route.fulfill({json: {data: [{...session, ip: null, browser: 'Unknown browser', current: false}]}}),
+        );
+        await signIn(page, deployment.addPerson(), '/console/account');
+        await page.getByRole('button', {name: 'End the session of Unknown browser', exact: true}).click();
+        await page.getByRole('dialog').getByText('Unknown browser is signed out at once.', {exact: true}).waitFor();
+    });
+
     browse('a new authenticator counts once it is confirmed', async (page) => {
         const person = deployment.addPerson();
 

@@ -210,6 +210,21 @@ describe('people', () => {
 });
 
 describe('the account menu', () => {
+    browse('a node of an older version says no role: it knows only owners', async (page, {person}) => {
+        await page.route('**/v1/console/session', async (route) => {
+            const response = await route.fetch();
+            const json = await response.json();
+
+            delete json.user?.role;
+            await route.fulfill({response, json});
+        });
+        await signIn(page, person);
+        await page.reload(); // the answer to the sign-in is not the one that was changed
+        await page.getByRole('button', {name: 'Account of'}).click();
+        await page.getByText('Owner · Köln Clinic').waitFor();
+        await page.getByRole('button', {name: 'Create key'}).first().waitFor();
+    });
+
     browse('opens and closes by keyboard, and by a click beside it', async (page) => {
         const person = deployment.addPerson({role: 'responder'});
 

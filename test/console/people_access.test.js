@@ -55,7 +55,7 @@ for (const [scheme, size, more] of [
                 await page.keyboard.press('Escape');
                 await page.getByRole('dialog', {name: 'Change the role'}).waitFor({state: 'detached'});
                 await page.getByRole('button', {name: 'Remove'}).click();
-                await page.getByText('They made no key').waitFor();
+                await page.getByText('They made no active key').waitFor();
                 await page.getByRole('button', {name: 'Remove person'}).click();
                 await look(page, 'remove, nothing chosen');
                 await page.getByRole('radio', {name: /Revoke/}).check();

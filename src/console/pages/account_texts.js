@@ -28,6 +28,8 @@ export const AUTHENTICATOR = {
         'The code is wrong again. Check your phone’s clock: set date and time to automatic, then enter the new code.',
 };
 
+const placeOf = ({browser, ip}) => (ip ? `${browser} at ${ip}` : browser);
+
 export const ACCOUNT = {
     title: 'My account',
     lead: 'How you sign in, and where you are signed in.',
@@ -72,7 +74,7 @@ export const ACCOUNT = {
     factorDoneTitle: 'The new authenticator is in use',
     factorDone: 'From now on only its codes count. Remove the old entry from the old app.',
     factorGoneTitle: 'Start again',
-    factorGone: 'The secret was taken off the screen, because your session or its time ended. Nothing was changed.',
+    factorGone: 'Your session ended, or this took too long, so the secret was taken off the screen. Nothing was changed.',
 
     recoveryTitle: 'Get ten recovery codes',
     recoveryLead: 'They replace the codes that you may have. The old ones stop working.',
@@ -100,18 +102,17 @@ export const ACCOUNT = {
     columns: {browser: 'Browser', ip: 'Address', seen: 'Last active', begun: 'Signed in', actions: 'Actions'},
     current: 'This browser',
     end: 'End',
-    endNamed: (browser, ip) => `End the session of ${browser} at ${ip}`,
+    endNamed: (session) => `End the session of ${placeOf(session)}`,
     ending: 'Ending…',
     endOthers: 'End all others',
     endOthersTitle: 'End all other sessions?',
     endOthersText: 'All your other browsers are signed out at once. This one stays signed in.',
     endOthersSubmit: 'End all others',
     endTitle: 'End this session?',
-    endText: (browser, ip) => `${browser} at ${ip} is signed out at once.`,
+    endText: (session) => `${placeOf(session)} is signed out at once.`,
     endSubmit: 'End session',
     ended: 'The session has ended.',
     othersEnded: 'All other sessions have ended.',
-    unknownBrowser: 'Unknown browser',
     noOthers: 'You are signed in nowhere else.',
     notYou: 'If you do not recognise one of them, end it and change your password.',
 

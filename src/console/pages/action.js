@@ -54,8 +54,8 @@ export function openAction({
     return dialog;
 }
 
-// Draws a list anew, after an act on one of its rows. If the focus was on a row that is gone, the page's heading gets it.
-export function drawAnew(container, ...children) {
+// Redraws a list, after an act on one of its rows. If the focus was on a row that is gone, the page's heading gets it.
+export function redraw(container, ...children) {
     const hadFocus = container.contains(document.activeElement);
 
     show(container, ...children);

@@ -108,7 +108,7 @@ function buildFrame() {
 
 // The browser does not fetch a script again that it could not get, and a newer version of the console has its scripts
 // elsewhere. So once the server answers, the whole document is loaded again, though not in a loop.
-async function loadAnew() {
+async function reloadDocument() {
     const {type} = performance.getEntriesByType('navigation')[0];
 
     await callOnce('GET', '/.well-known/oauth-authorization-server');
@@ -117,7 +117,7 @@ async function loadAnew() {
     return new Promise(() => {});
 }
 
-const loadPage = async (described) => (await described.load().catch(loadAnew))[described.page];
+const loadPage = async (described) => (await described.load().catch(reloadDocument))[described.page];
 
 const isNews = (notices) =>
     Boolean(
@@ -137,7 +137,7 @@ async function showNews(name) {
     if (name === 'account' || !isNews(notices) || sessionStorage.getItem(NEWS_READ) === expiresAt) {
         show(news);
     } else if (!news.firstChild) {
-        const {noticesBar} = await import('./notices.js').catch(loadAnew);
+        const {noticesBar} = await import('./notices.js').catch(reloadDocument);
 
         show(news, noticesBar(notices, read));
     }
@@ -204,7 +204,7 @@ function showOutside(title, load, ...given) {
 
 // The server refuses everything else until the password was changed.
 function showRequiredPassword() {
-    const load = async () => (await import('./change_password.js').catch(loadAnew)).requiredPasswordPage;
+    const load = async () => (await import('./change_password.js').catch(reloadDocument)).requiredPasswordPage;
 
     closePage();
     showOutside(TEXTS.pages.password, load, async () => {

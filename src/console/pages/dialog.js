@@ -6,7 +6,7 @@ const mayCloseNow = new Map(); // per open dialog
 
 export const dialogsMayClose = () => [...mayCloseNow.values()].every((ask) => ask());
 
-// The browser cannot give the focus back to a button that was drawn anew meanwhile.
+// The browser cannot give the focus back to a button that was redrawn meanwhile.
 function focusSomewhere() {
     if (document.activeElement && document.activeElement !== document.body) return;
     const below = [...document.querySelectorAll('dialog[open] h2')].at(-1);

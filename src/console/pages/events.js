@@ -53,9 +53,13 @@ function targetOf(event) {
 // A device's own name is no id, whatever it looks like.
 const hasId = ({target_kind: kind}) => kind !== 'device';
 
+// Whoever has no name was removed, or has not joined yet, and has no page.
+const pageOf = (event, {id}) => (hasId(event) && (event.target_name || !event.target) ? addressOfId(id) : null);
+
 function targetElement(event) {
-    const {id, name} = targetOf(event);
-    const address = hasId(event) ? addressOfId(id) : null;
+    const target = targetOf(event);
+    const {id, name} = target;
+    const address = pageOf(event, target);
     const words = h('strong', {class: 'wrap', title: id}, name);
 
     return address ? h('a', {class: 'event-target', href: address}, words) : words;
@@ -160,10 +164,11 @@ const filterLink = (name, value, text) =>
 
 function furtherLinks(event, actor, target) {
     const isId = hasId(event) && target.id;
-    const page = isId ? addressOfId(target.id) : null;
+    const page = pageOf(event, target);
+    const pageText = target.id.startsWith('usr_') ? EVENTS.personPage : EVENTS.keyPage;
 
     return [
-        page ? h('a', {class: 'button secondary small', href: page}, EVENTS.keyPage) : null,
+        page ? h('a', {class: 'button secondary small', href: page}, pageText) : null,
         actor.id ? filterLink('actor', actor.id, EVENTS.onlyWho) : null,
         isId ? filterLink('target', target.id, EVENTS.onlyAbout) : null,
         event.ip ? filterLink('ip', event.ip, EVENTS.onlyFrom) : null,

@@ -11,6 +11,7 @@ const REASONS = {
     device_key_revoked: 'revoked',
     insufficient_scope: 'scope missing',
     mode_not_permitted: 'wrong mode',
+    account_suspended: 'account suspended',
 };
 
 export const reasonWords = (reason) => (Object.hasOwn(REASONS, reason) ? REASONS[reason] : reason);
@@ -129,6 +130,7 @@ export const EVENTS = {
     onlyAbout: 'More about the same',
     onlyFrom: 'More from this address',
     keyPage: 'Open the key',
+    personPage: 'Open the person',
     dataNames: {
         role: 'Role',
         from: 'Before',

@@ -1,5 +1,5 @@
-// Joining by a link, or setting password and authenticator anew by one. Opening the link changes nothing: mail scanners do
-// that.
+// Joining by a link, or choosing a new password and authenticator by one. Opening the link changes nothing: mail scanners
+// do that.
 import {forgetLinkCode, linkCode, takeLinkCode} from './address.js';
 import {callOnce} from './api.js';
 import {authenticatorView, newCodeField, wrongCodes} from './authenticator.js';
@@ -108,7 +108,10 @@ export function joinPage() {
         show(element, card);
         element.querySelector('h1').focus();
     };
-    const dead = () => step(endCard(JOIN.deadTitle, JOIN.dead));
+    const dead = () => {
+        forgetLinkCode();
+        step(endCard(JOIN.deadTitle, JOIN.dead));
+    };
     const loader = loading(element, {
         placeholder: () => outsideCard(JOIN.title, JOIN.loading),
         load: async () => {

@@ -19,7 +19,8 @@ export const KEY = {
     reasons: {
         revoked: ['Revoked', 'The key was used after it had been revoked.'],
         insufficient_scope: ['Scope missing', 'The key does not have the scope that the route needs.'],
-        mode_not_permitted: ['Wrong mode', 'A test key was used for live data.'],
+        mode_not_permitted: ['Wrong mode', 'A test key tried to create a live key or to manage people.'],
+        account_suspended: ['Account suspended', 'The account was suspended.'],
     },
     noLast: 'Not recorded',
     knocked: (n, text) =>

@@ -1,4 +1,4 @@
-// A field for a new password, whose rules are told before it is sent. The server has the last word: it knows the common
+// A field for a new password, which says its rules before it is sent. The server has the last word: it knows the common
 // passwords.
 import {PASSWORD} from './account_texts.js';
 import {h} from './dom.js';

@@ -4,10 +4,9 @@ import {plural} from './texts.js';
 export const NOTICES = {
     title: 'Since you last signed in',
     dismiss: 'Dismiss',
-    last: 'Last sign-in',
     failed: (n) => `${n} failed ${plural(n, 'sign-in', 'sign-ins')} as you.`,
     newBrowser: (browser, ip) => `A sign-in from a new browser: ${browser}${ip ? `, at ${ip}` : ''},`,
-    recovered: 'A recovery code was used to set up your authenticator,',
+    recovered: 'A recovery code was used to set up a new authenticator,',
     attacked:
         'After thirty wrong attempts within an hour, sign-in was closed to browsers that you had not used before. Last time:',
     whatToDo: 'If any of this was not you, change your password and end your other sessions under',

@@ -1,14 +1,12 @@
 // Where one is signed in, and ending it there.
 import {ACCOUNT} from './account_texts.js';
-import {drawAnew, openAction} from './action.js';
+import {redraw, openAction} from './action.js';
 import {call} from './api.js';
 import {announce, h, show} from './dom.js';
 import {timeElement} from './format.js';
 import {loading, skeletonRows} from './parts.js';
 
 const PATH = '/v1/console/sessions';
-
-const browserOf = (session) => session.browser || ACCOUNT.unknownBrowser;
 
 // A session that is gone is what was wanted.
 const ignoreGone = (refusal) => {
@@ -31,10 +29,9 @@ function openEnd({title, text, submitText, path, said}, ended) {
 }
 
 function endButton(session, ended) {
-    const browser = browserOf(session);
     const words = {
         title: ACCOUNT.endTitle,
-        text: ACCOUNT.endText(browser, session.ip),
+        text: ACCOUNT.endText(session),
         submitText: ACCOUNT.endSubmit,
         path: `${PATH}/${encodeURIComponent(session.id)}`,
         said: ACCOUNT.ended,
@@ -45,7 +42,7 @@ function endButton(session, ended) {
         {
             'type': 'button',
             'class': 'danger-quiet small',
-            'aria-label': ACCOUNT.endNamed(browser, session.ip),
+            'aria-label': ACCOUNT.endNamed(session),
             'onclick': () => openEnd(words, ended),
         },
         ACCOUNT.end,
@@ -61,7 +58,7 @@ function sessionRow(session, ended) {
         h(
             'th',
             {scope: 'row'},
-            h('span', {class: 'session-name'}, browserOf(session)),
+            h('span', {class: 'session-name'}, session.browser),
             session.current ? h('span', {class: 'tag'}, ACCOUNT.current) : null,
         ),
         h('td', {'data-label': columns.ip, 'class': 'mono wrap'}, session.ip || '–'),
@@ -126,7 +123,7 @@ export function ownSessions() {
         const hasOthers = data.some((session) => !session.current);
 
         show(others, hasOthers ? endOthers : null);
-        drawAnew(
+        redraw(
             content,
             sessionTable(data, reload),
             h('p', {class: 'hint after-list'}, hasOthers ? ACCOUNT.notYou : ACCOUNT.noOthers),

@@ -1,11 +1,11 @@
 // Who belongs to the account: people, and invitations that nobody has accepted yet.
-import {drawAnew} from './action.js';
+import {redraw} from './action.js';
 import {currentAddress, leaveOver, pushAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
 import {announce, h, icon} from './dom.js';
 import {exactTime, timeElement} from './format.js';
 import {INVITATIONS, openInvite, openWithdraw} from './invite.js';
-import {emptyState, loading, pageHead, pagerMore, skeletonRows} from './parts.js';
+import {loading, pageHead, pagerMore, skeletonRows} from './parts.js';
 import {factorOf, openPerson, statusBadge} from './person.js';
 import {USERS} from './person_actions.js';
 import {PEOPLE} from './people_texts.js';
@@ -155,9 +155,9 @@ export function peoplePage() {
     }
     function draw(next) {
         Object.assign(state, next);
-        drawAnew(
+        redraw(
             content,
-            state.users.length ? peopleTable(state.users, open) : emptyState('people', PEOPLE.emptyTitle, PEOPLE.empty),
+            peopleTable(state.users, open),
             state.has_more ? more : null,
             invitationSection(state.invitations, refresh),
         );

@@ -14,8 +14,6 @@ export const PEOPLE = {
     factor: 'Authenticator app',
     factorMissing: 'Not set up yet',
     more: 'Show more people',
-    emptyTitle: 'Nobody here',
-    empty: 'Only an operator can see this account at the moment.',
 
     invitations: 'Pending invitations',
     invitationsTable: 'Pending invitations',
@@ -113,9 +111,9 @@ export const PEOPLE = {
     removedTitle: 'Removed, everywhere',
     removedText: (email) => `${email} is no longer in your account.`,
 
-    keysTitle: (count) => (count === 0 ? 'Devices they approved' : 'Keys they made, and devices they approved'),
+    keysTitle: 'Keys they made, and devices they approved',
     keysFound: (n, isCut) => `They made ${isCut ? 'at least ' : ''}${things(n, 'active key', 'active keys')}:`,
-    keysNoneFound: 'They made no key that is active. Devices they approved may be.',
+    keysNoneFound: 'They made no active key. Devices they approved may be active.',
     keysMore: (n) => `and ${n} more`,
     keysChoose: 'Choose what happens to the keys and devices.',
     keep: 'Keep them working',

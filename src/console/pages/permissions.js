@@ -4,5 +4,5 @@ import {currentSession} from './session.js';
 
 const ORDER = Object.keys(ROLES); // each may also do what those before it may
 
-// least: the least role that may. Nodes of older versions know only owners.
-export const mayAs = (least) => ORDER.indexOf(currentSession()?.user.role ?? 'owner') >= ORDER.indexOf(least);
+// least: the least role that may.
+export const mayAs = (least) => ORDER.indexOf(currentSession()?.user.role) >= ORDER.indexOf(least);

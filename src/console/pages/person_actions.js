@@ -83,7 +83,7 @@ export function openEnable(user, changed) {
 // What becomes of the person's keys: nothing is chosen beforehand, because both choices can hurt.
 function fateField() {
     return choiceField({
-        legend: PEOPLE.keysTitle(1),
+        legend: PEOPLE.keysTitle,
         name: 'fate',
         options: [
             {value: 'keep', title: PEOPLE.keep, text: PEOPLE.keepText},

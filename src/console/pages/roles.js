@@ -10,4 +10,4 @@ export const ROLES = {
     owner: {name: 'Owner', text: 'Everything, including inviting, changing and removing people.'},
 };
 
-export const roleName = (role) => ROLES[role]?.name ?? role;
+export const roleName = (role) => (Object.hasOwn(ROLES, role) ? ROLES[role].name : role);

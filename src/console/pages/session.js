@@ -43,7 +43,7 @@ function take(answer) {
     }
     touchedMs = Date.now();
     current = {
-        user: answer.user,
+        user: {role: 'owner', ...answer.user}, // nodes of older versions know only owners
         csrfToken: answer.csrf_token,
         expiresAt: answer.expires_at,
         expiresMs: localTime(answer.expires_at),
@@ -85,7 +85,7 @@ export async function signIn(email, password, totp) {
     return answer.attacked_at;
 }
 
-// Accepts an invitation or a reset. The caller loads the console anew, as whoever is signed in then.
+// Accepts an invitation or a reset. The caller loads the console again, for whoever is signed in then.
 export async function join(code, password, totp) {
     const {answer} = await callOnce('POST', '/v1/auth/join', {code, password, totp});
 

@@ -218,7 +218,7 @@ export const TEXTS = {
         noRequests: 'No requests in 30 days',
         emptyTitle: 'No API keys yet',
         empty: 'Create the first one: a test key, with just the scopes that your integration needs. Test keys never reach live data, and are not billed.',
-        emptyReader: 'Keys that somebody of your team creates will be listed here.',
+        emptyReader: 'Keys that your team creates will be listed here.',
         emptyFilteredTitle: 'Nothing matches',
         emptyFiltered: 'No key matches your search and filters.',
         emptyRevoked: 'No key has been revoked yet.',
