@@ -408,18 +408,23 @@ static void note_head(struct audit_keeper *keeper, struct text chain, struct tex
     append_head(keeper, &other);
 }
 
-static void heads_exchanged(void *arg, enum store_result result, const struct redis_reply *reply)
+static void note_heads(struct audit_keeper *keeper, const struct redis_reply *reply)
 {
-    struct audit_keeper *keeper = arg;
     struct text chain, value;
 
-    keeper->is_exchanging = false;
-    keeper->has_published &= result == STORE_OK;
-    if (result != STORE_OK || keeper->is_ending)
-        return;
     for (size_t i = 0; i + 1 < reply->count; i += 2)
         if (reply_text(reply_at(reply, i), &chain) && reply_text(reply_at(reply, i + 1), &value))
             note_head(keeper, chain, value);
+}
+
+static void heads_exchanged(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct audit_keeper *keeper = arg;
+
+    keeper->is_exchanging = false;
+    keeper->has_published &= result == STORE_OK;
+    if (result == STORE_OK && !keeper->is_ending)
+        note_heads(keeper, reply);
 }
 
 static void exchange_heads(struct audit_keeper *keeper, script_done *done)
@@ -530,13 +535,26 @@ static void on_end_logged(void *arg, UNUSED bool is_synced)
         uv_close((uv_handle_t *)&keeper->timer, on_timer_closed);
 }
 
+static void on_last_noted(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct audit_keeper *keeper = arg;
+
+    if (result == STORE_OK)
+        note_heads(keeper, reply);
+    append_own(keeper, TEXT(AUDIT_LINE_ENDED), on_end_logged);
+}
+
+/* Notes the others' heads first: if all nodes stop, the last one knows the ends of all other logs. */
 void audit_keeper_end(struct audit_keeper *keeper, void (*ended)(void *arg), void *arg)
 {
     keeper->is_ending = true;
     keeper->ended = ended;
     keeper->ended_arg = arg;
     CHECK(uv_timer_stop(&keeper->timer) == 0);
-    append_own(keeper, TEXT(AUDIT_LINE_ENDED), on_end_logged);
+    if (store_is_ready(keeper->store))
+        exchange_heads(keeper, on_last_noted);
+    else
+        append_own(keeper, TEXT(AUDIT_LINE_ENDED), on_end_logged);
 }
 
 void audit_keeper_destroy(struct audit_keeper *keeper)
