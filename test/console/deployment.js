@@ -8,10 +8,15 @@ import {ask, Deployment as Basis, freePort, Person, Session} from '../support/de
 
 export class Deployment extends Basis {
     // others: how many nodes there are besides the one that browsers use.
-    static async start({others = 0} = {}) {
+    // auditLogs: for each node, where it writes its audit log, or undefined.
+    static async start({others = 0, auditLogs = []} = {}) {
         const port = await freePort();
         const origin = `http://localhost:${port}`;
-        const nodes = [{origin, port}, ...Array.from({length: others}, () => ({origin}))];
+        const nodes = Array.from({length: 1 + others}, (_, i) => ({
+            origin,
+            port: i === 0 ? port : 0,
+            more: auditLogs[i] && ['--audit-log', auditLogs[i]],
+        }));
 
         return Object.assign(await super.start(nodes), {origin, url: `http://127.0.0.1:${port}`});
     }

@@ -1,6 +1,9 @@
 // A person's whole life in the console, with real one-time codes: invited, joined, made a key, lost the phone, recovered,
-// was promoted, was removed.
+// was promoted, was removed. The nodes' audit logs tell it too, and show whoever changes them.
 import assert from 'node:assert/strict';
+import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {tmpdir} from 'node:os';
+import {join as joinPath} from 'node:path';
 import {after, before, test} from 'node:test';
 
 import {ask, PASSWORD, PATIENCE_MS, Session, until} from '../support/deployment.js';
@@ -8,18 +11,31 @@ import {Deployment} from './deployment.js';
 import {BROWSER, launch, Visitor} from './visitor.js';
 
 const EMAIL = 'grace@example.org';
+// In the order in which it happens.
+const STORY = [
+    'user.invited',
+    'user.joined',
+    'api_key.created',
+    'user.recovery_used',
+    'user.role_changed',
+    'user.removed',
+    'api_key.revoked',
+];
+const folder = mkdtempSync(joinPath(tmpdir(), 'chatelaine-audit-'));
+const auditLogs = [0, 1, 2].map((i) => joinPath(folder, `node${i}.log`));
 
 let deployment;
 let browser;
 
 before(async () => {
-    deployment = await Deployment.start({others: 2});
+    deployment = await Deployment.start({others: 2, auditLogs});
     browser = await launch();
 });
 
 after(async () => {
     await browser?.close();
     await deployment?.stop();
+    rmSync(folder, {recursive: true});
 });
 
 // An integration that uses the key all the time, at every node. Returns how to stop it; then it says at which time each
@@ -142,6 +158,46 @@ async function remove(owner, ada) {
     return performance.now();
 }
 
+// The audit log of the node that browsers use, as a list of lines; and what is found if it is these instead.
+const linesOf = (log) => readFileSync(log, 'utf8').trimEnd().split('\n');
+
+function verifyWith(lines) {
+    const falsified = joinPath(folder, 'falsified.log');
+    const [, ...others] = auditLogs;
+
+    writeFileSync(falsified, `${lines.join('\n')}\n`);
+    const {status, findings} = deployment.verifyAudit(falsified, ...others);
+    return {status, wrong: findings.filter(({wrong}) => wrong).map(({kind, seq}) => ({kind, seq}))};
+}
+
+function checkAuditLogs() {
+    const types = auditLogs.flatMap(linesOf).map((line) => JSON.parse(line).type);
+    const {status, chains, findings} = deployment.verifyAudit(...auditLogs);
+
+    for (const type of STORY) assert.ok(types.includes(type), `${type} is in no log`);
+    assert.deepEqual(
+        findings.filter(({wrong}) => wrong),
+        [],
+    );
+    assert.equal(status, 0);
+    assert.ok(chains.every(({whole, ended}) => whole && ended));
+
+    const lines = linesOf(auditLogs[0]);
+    const at = lines.findIndex((line) => line.includes('"user.removed"'));
+    const {seq} = JSON.parse(lines[at]);
+    const changed = lines.with(at, lines[at].replace(EMAIL, EMAIL.replace('grace', 'gracf')));
+    assert.notEqual(changed[at], lines[at]);
+    assert.deepEqual(verifyWith(changed), {status: 1, wrong: [{kind: 'changed', seq}]});
+    assert.deepEqual(verifyWith(lines.toSpliced(at, 1)), {status: 1, wrong: [{kind: 'missing', seq}]});
+    const last = lines.findLastIndex((line) => !JSON.parse(line).type.startsWith('log.'));
+    for (const end of [at, last]) {
+        const cut = verifyWith(lines.slice(0, end));
+        assert.equal(cut.status, 1);
+        assert.deepEqual([...new Set(cut.wrong.map(({kind}) => kind))], ['cut']);
+    }
+    assert.deepEqual(verifyWith(lines), {status: 0, wrong: []});
+}
+
 test(`a person's life, in ${BROWSER}`, {timeout: 10 * PATIENCE_MS}, async () => {
     const ada = deployment.addPerson();
     const owner = await Visitor.open(browser, deployment.origin);
@@ -195,19 +251,10 @@ test(`a person's life, in ${BROWSER}`, {timeout: 10 * PATIENCE_MS}, async () => 
     // The trail tells the story, newest first.
     const {json: trail} = await owner.ask('/v1/console/audit_events?limit=100');
     const story = trail.data.filter(({type}) => /^(user|api_key)\./.test(type)).map(({type}) => type);
-    const told = [
-        'user.invited',
-        'user.joined',
-        'api_key.created',
-        'user.recovery_used',
-        'user.role_changed',
-        'user.removed',
-        'api_key.revoked',
-    ];
-    const seen = told.map((type) => story.lastIndexOf(type));
+    const seen = STORY.map((type) => story.lastIndexOf(type));
     assert.ok(
         seen.every((at) => at >= 0),
-        `${told.filter((_, i) => seen[i] < 0)} not in ${story}`,
+        `${STORY.filter((_, i) => seen[i] < 0)} not in ${story}`,
     );
     const order = seen.slice(0, 5);
     assert.deepEqual(
@@ -218,4 +265,8 @@ test(`a person's life, in ${BROWSER}`, {timeout: 10 * PATIENCE_MS}, async () => 
     await owner.says(ada.email);
     assert.ok(!(await owner.page.content()).includes(EMAIL));
     assert.deepEqual([...owner.complaints, ...visitor.complaints], []);
+
+    await browser.close();
+    await deployment.stopNodes(); // each notes how far the logs of those that ended before it go
+    checkAuditLogs();
 });

@@ -1,6 +1,6 @@
 // The deployment for tests on Node.js: a private durable Redis, nodes of the real program, an account, and people with an
 // authenticator app. It lives in a temporary folder and ends with stop().
-import {execFileSync, spawn} from 'node:child_process';
+import {execFileSync, spawn, spawnSync} from 'node:child_process';
 import {createHmac, randomBytes} from 'node:crypto';
 import {closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {connect, createServer} from 'node:net';
@@ -268,6 +268,15 @@ export class Deployment {
         return new Person(email, totpUri);
     }
 
+    // What `chatelaine audit verify` finds in these files. It says nothing is wrong if its exit status is 0.
+    verifyAudit(...files) {
+        const args = ['audit', 'verify', '--master-key-file', this.#path('master.key'), '--json', ...files];
+        const {status, stdout, stderr} = spawnSync(process.env.CHATELAINE_BINARY, args, {encoding: 'utf8'});
+
+        if (!stdout) throw new Error(`audit verify: ${status} ${stderr}`);
+        return {status, ...JSON.parse(stdout)};
+    }
+
     tellRedis(...command) {
         execFileSync('redis-cli', ['-s', this.redisSocket, ...command]);
     }
@@ -281,13 +290,26 @@ export class Deployment {
         this.#redis.kill('SIGCONT');
     }
 
+    // Ends the nodes, in the order in which they began. Throws as stop() does.
+    async stopNodes() {
+        await this.#end(this.#children.filter(({isNode}) => isNode));
+    }
+
     // Ends everything, nodes before Redis. Throws if a node did not drain and end cleanly, or if a sanitizer
     // reported something.
     async stop() {
+        this.#redis?.kill('SIGCONT');
+        try {
+            await this.#end(this.#children.splice(0).reverse());
+        } finally {
+            rmSync(this.folder, {recursive: true, force: true});
+        }
+    }
+
+    async #end(children) {
         const complaints = [];
 
-        this.#redis?.kill('SIGCONT');
-        for (const child of this.#children.splice(0).reverse()) {
+        for (const child of children) {
             const patience = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
 
             child.kill('SIGTERM');
@@ -297,7 +319,6 @@ export class Deployment {
             if (child.isNode && (child.exitCode !== 0 || REPORT.test(said)))
                 complaints.push(`${child.name} ended with ${child.exitCode ?? child.signalCode}: ${said}`);
         }
-        rmSync(this.folder, {recursive: true, force: true});
         if (complaints.length) throw new Error(complaints.join('\n'));
     }
 }
