@@ -5,9 +5,11 @@
 #include <string.h>
 
 enum {
-    SUBJECTS_MAX = 128,
-    PEOPLE_AT_ONCE = 1,
+    SUBJECTS_MAX = 256,
+    PEOPLE_AT_WORK = 3,
+    COMMANDS_ABOUT_PEOPLE = 1, /* at once */
     CHECK_WITHIN_MS = 3000,
+    CHANGE_WITHIN_MS = 8000,
     NS_PER_MS = 1000000,
     WHICH_BYTES = 256,
 };
@@ -15,22 +17,24 @@ enum {
 /* Whose credentials are refused for a while, or for good. */
 struct subject {
     bool is_person;
-    struct fixture_user user; /* of the account */
-    struct fixture_key key;   /* of an account */
+    struct fixture_user user; /* the person, or an owner of the account */
+    struct fixture_key key;   /* of the account, or of the person's making */
     struct fixture_session session;
     bool is_ended, must_end; /* as told last; what the command under way, or the next one, is for */
     int64_t due_ns;          /* the next command */
     int64_t check_at_ns[CLUSTER_NODES];
     struct process command; /* pid 0: none */
-    int64_t begun_ns;       /* the command */
+    bool is_asked;          /* a node was asked, and has not answered */
     struct ending_times times;
 };
 
 struct endings {
     struct endings_plan plan;
     unsigned seed;
-    struct subject subjects[SUBJECTS_MAX];
-    size_t count;
+    struct subject subjects[SUBJECTS_MAX]; /* accounts, then people */
+    size_t count, hired;                   /* those behind the hired wait for a place */
+    struct fixture_key manager;            /* of the account that people belong to */
+    struct exchange *exchange;
     bool found;
     struct endings_counts counts;
 };
@@ -46,67 +50,102 @@ static int64_t span_ns(struct endings *endings, unsigned from, unsigned to)
     return (int64_t)(from * 1000 + below(endings, (to - from) * 1000)) * endings->plan.unit_ms * (NS_PER_MS / 100000);
 }
 
-static struct subject *add_subject(struct endings *endings, const char *account)
+static struct subject *add_subject(struct endings *endings, const char *account, enum role role)
 {
     struct subject *subject = &endings->subjects[endings->count++];
     struct fixture *fixture = &endings->plan.cluster->fixture;
     char email[64];
 
-    *subject = (struct subject){.must_end = true, .times = {HISTORY_NEVER, HISTORY_NEVER, HISTORY_NEVER}};
+    *subject = (struct subject){
+        .must_end = true, .due_ns = HISTORY_NEVER, .times = {HISTORY_NEVER, HISTORY_NEVER, HISTORY_NEVER}};
     snprintf(email, sizeof email, "subject%zu@torture.test", endings->count);
-    fixture_add_person(fixture, account, email, ROLE_OWNER, &subject->user);
-    fixture_add_session(fixture, &subject->user, false, &subject->session);
+    fixture_add_person(fixture, account, email, role, &subject->user);
+    fixture_add_session(fixture, &subject->user, true, &subject->session);
     return subject;
+}
+
+static void add_account(struct endings *endings)
+{
+    struct fixture *fixture = &endings->plan.cluster->fixture;
+    char account[ID_TEXT_BYTES];
+
+    fixture_add_account(fixture, account);
+    struct subject *subject = add_subject(endings, account, ROLE_OWNER);
+    fixture_add_key(fixture, account, KEY_API, MODE_LIVE, SCOPE_ALL, &subject->key);
+    subject->due_ns = history_now_ns() + span_ns(endings, 50, 300);
+}
+
+static void add_person(struct endings *endings, const char *account)
+{
+    struct subject *subject = add_subject(endings, account, ROLE_DEVELOPER);
+    const struct http_call call = {.method = "POST",
+                                   .target = "/v1/console/api_keys",
+                                   .cookie = subject->session.token,
+                                   .csrf = subject->session.csrf,
+                                   .json = "{\"name\":\"made\",\"mode\":\"live\"}"};
+    static struct http_answer answer;
+
+    subject->is_person = true;
+    if (cluster_call(endings->plan.cluster, 0, &call, &answer) != 201 ||
+        !http_answer_json(&answer, "id", subject->key.id, sizeof subject->key.id) ||
+        !http_answer_json(&answer, "secret", subject->key.secret, sizeof subject->key.secret))
+        test_give_up("%s cannot create a key: %s", subject->user.email, answer.body);
+}
+
+/* The next person comes to work; is removed some time later. */
+static void hire(struct endings *endings)
+{
+    if (endings->hired < endings->count)
+        endings->subjects[endings->hired++].due_ns = history_now_ns() + span_ns(endings, 100, 1500);
 }
 
 struct endings *endings_create(const struct endings_plan *plan)
 {
     struct endings *endings = calloc(1, sizeof *endings);
+    char account[ID_TEXT_BYTES];
 
     if (!endings || plan->accounts + plan->people > SUBJECTS_MAX)
         abort();
     endings->plan = *plan;
     endings->seed = plan->seed * 17 + 3;
-    for (unsigned i = 0; i < plan->accounts; i++) {
-        char account[ID_TEXT_BYTES];
-        struct subject *subject;
-
-        fixture_add_account(&plan->cluster->fixture, account);
-        subject = add_subject(endings, account);
-        fixture_add_key(&plan->cluster->fixture, account, KEY_API, MODE_LIVE, SCOPE_ALL, &subject->key);
-        subject->due_ns = history_now_ns() + span_ns(endings, 50, 300);
-    }
-    for (unsigned i = 0; i < plan->people; i++) {
-        struct subject *subject = add_subject(endings, plan->cluster->fixture.account);
-
-        subject->is_person = true;
-        subject->due_ns = history_now_ns() + span_ns(endings, 100, 1000) * (i + 1) / 2;
-    }
+    for (unsigned i = 0; i < plan->accounts; i++)
+        add_account(endings);
+    endings->hired = endings->count;
+    fixture_add_account(&plan->cluster->fixture, account);
+    fixture_add_key(&plan->cluster->fixture, account, KEY_API, MODE_LIVE, SCOPE_ALL, &endings->manager);
+    for (unsigned i = 0; i < plan->people; i++)
+        add_person(endings, account);
+    for (unsigned i = 0; i < PEOPLE_AT_WORK; i++)
+        hire(endings);
     return endings;
 }
 
-/* Commands */
+/* Commands, and requests to nodes that do the same */
+
+static void note_attempt(struct subject *subject)
+{
+    if (subject->must_end && subject->times.tried_ns == HISTORY_NEVER)
+        subject->times.tried_ns = history_now_ns();
+    if (!subject->must_end && subject->times.returning_ns == HISTORY_NEVER)
+        subject->times.returning_ns = history_now_ns();
+}
 
 static void begin_command(struct endings *endings, struct subject *subject)
 {
     const struct fixture *fixture = &endings->plan.cluster->fixture;
     const char *const connection[] = {"--redis", fixture->redis.url, "--master-key-file", fixture->master_key_path};
     const char *const of_account[] = {"account", subject->must_end ? "suspend" : "resume", subject->user.account};
-    const char *const of_person[] = {"session", "end", "--user", subject->user.email};
-    const char *argv[10] = {node_binary()};
-    size_t words = subject->is_person ? 4 : 3;
+    const char *const of_person[] = {"user", "remove", "--email", subject->user.email, "--revoke-keys", "--yes"};
+    const char *argv[12] = {node_binary()};
+    size_t words = subject->is_person ? 6 : 3;
 
     memcpy(argv + 1, subject->is_person ? of_person : of_account, words * sizeof *argv);
     memcpy(argv + 1 + words, connection, sizeof connection);
-    subject->begun_ns = history_now_ns();
-    if (subject->must_end && subject->times.tried_ns == HISTORY_NEVER)
-        subject->times.tried_ns = subject->begun_ns;
-    if (!subject->must_end && subject->times.returning_ns == HISTORY_NEVER)
-        subject->times.returning_ns = subject->begun_ns;
+    note_attempt(subject);
     process_start(&subject->command, fixture->folder, "ending", argv);
 }
 
-static void command_succeeded(struct endings *endings, struct subject *subject, int64_t now_ns)
+static void end_told(struct endings *endings, struct subject *subject, int64_t now_ns)
 {
     subject->is_ended = subject->must_end;
     if (!subject->must_end) {
@@ -116,28 +155,55 @@ static void command_succeeded(struct endings *endings, struct subject *subject, 
         return;
     }
     endings->counts.suspended += !subject->is_person;
-    endings->counts.ended += subject->is_person;
+    endings->counts.removed += subject->is_person;
     subject->times.ended_ns = now_ns;
     subject->times.returning_ns = HISTORY_NEVER;
     subject->must_end = false;
     subject->due_ns = subject->is_person ? HISTORY_NEVER : now_ns + span_ns(endings, 50, 400);
+    if (subject->is_person)
+        hire(endings);
     /* The moment that the promise speaks of. */
     for (unsigned node = 0; node < CLUSTER_NODES; node++)
         subject->check_at_ns[node] = now_ns;
 }
 
-/* A command that failed may have had its effect all the same. It is repeated until it tells so. */
+/* It may have had its effect all the same, and is repeated until it tells so. */
+static void end_failed(struct endings *endings, struct subject *subject)
+{
+    endings->counts.failed++;
+    subject->due_ns = history_now_ns() + span_ns(endings, 5, 50);
+}
+
+/* A repetition does not find the person: an earlier attempt had its effect. Nobody was told when it was whole. */
+static void end_found(struct endings *endings, struct subject *subject)
+{
+    endings->counts.removed_before++;
+    subject->is_ended = true;
+    subject->must_end = false;
+    subject->due_ns = HISTORY_NEVER;
+    hire(endings);
+}
+
+static bool finds_nobody(const struct subject *subject)
+{
+    char what[128];
+
+    snprintf(what, sizeof what, "no user has the email %s;", subject->user.email);
+    return subject->is_person && file_contains(subject->command.err_path, what);
+}
+
+/* Whether one is under way. */
 static bool look_at_command(struct endings *endings, struct subject *subject)
 {
     if (subject->command.pid == 0 || !process_wait(&subject->command, 0))
-        return subject->command.pid != 0;
+        return subject->command.pid != 0 || subject->is_asked;
     atomic_fetch_sub(&endings->plan.cluster->others_open, 1);
-    if (process_exit_code(&subject->command) == 0) {
-        command_succeeded(endings, subject, history_now_ns());
-    } else {
-        endings->counts.failed++;
-        subject->due_ns = history_now_ns() + span_ns(endings, 5, 50);
-    }
+    if (process_exit_code(&subject->command) == 0)
+        end_told(endings, subject, history_now_ns());
+    else if (finds_nobody(subject))
+        end_found(endings, subject);
+    else
+        end_failed(endings, subject);
     return false;
 }
 
@@ -151,25 +217,77 @@ static bool may_begin(struct cluster *cluster)
     return false;
 }
 
-/* Checks */
-
 struct asking {
     struct endings *endings;
     struct subject *subject;
     unsigned node;
-    bool by_key;
+    enum ending_credential credential;
 };
 
-const char *endings_verdict(const struct ending_times *times, bool is_person, const struct exchange_answer *answer)
+static bool send_asking(const struct asking *asking, const char *bytes, size_t len, unsigned timeout_ms,
+                        exchange_done *done)
 {
-    bool is_suspended = !is_person && answer->status == 403 && strstr(answer->body, "\"account_suspended\"");
-    bool is_over = is_person && answer->status == 401;
+    struct asking *copy = malloc(sizeof *copy);
+
+    if (!copy)
+        abort();
+    *copy = *asking;
+    const struct exchange_request request = {
+        .node = asking->node, .bytes = bytes, .len = len, .timeout_ms = timeout_ms, .done = done, .arg = copy};
+    bool is_sent = exchange_send(asking->endings->exchange, &request);
+    if (!is_sent)
+        free(copy);
+    return is_sent;
+}
+
+static void remove_done(void *arg, const struct exchange_answer *answer)
+{
+    struct asking asking = *(struct asking *)arg;
+
+    free(arg);
+    atomic_fetch_sub(&asking.endings->plan.cluster->others_open, 1);
+    asking.subject->is_asked = false;
+    if (answer->status == 200)
+        end_told(asking.endings, asking.subject, answer->end_ns);
+    else if (answer->status == 404)
+        end_found(asking.endings, asking.subject);
+    else
+        end_failed(asking.endings, asking.subject);
+}
+
+static void begin_request(struct endings *endings, struct subject *subject)
+{
+    const struct asking asking = {.endings = endings, .subject = subject, .node = below(endings, CLUSTER_NODES)};
+    char bytes[EXCHANGE_REQUEST_BYTES];
+    int len = snprintf(bytes, sizeof bytes,
+                       "DELETE /v1/team/%s?revoke_keys=true HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n"
+                       "\r\n",
+                       subject->user.id, endings->manager.secret);
+
+    note_attempt(subject);
+    subject->is_asked = send_asking(&asking, bytes, (size_t)len, CHANGE_WITHIN_MS, remove_done);
+    if (!subject->is_asked) {
+        atomic_fetch_sub(&endings->plan.cluster->others_open, 1);
+        end_failed(endings, subject);
+    }
+}
+
+/* Checks */
+
+const char *endings_verdict(const struct ending_times *times, enum ending_credential credential,
+                            const struct exchange_answer *answer)
+{
+    bool is_suspended =
+        credential == OF_ACCOUNT && answer->status == 403 && strstr(answer->body, "\"account_suspended\"");
+    bool is_over = credential == SESSION_OF_PERSON && answer->status == 401;
+    bool is_revoked =
+        credential == KEY_OF_PERSON && answer->status == 401 && strstr(answer->body, "\"api_key_revoked\"");
 
     if (answer->status == 200)
         return answer->start_ns > times->ended_ns && answer->end_ns < times->returning_ns
-                   ? "accepted after the command had ended"
+                   ? "accepted after the end was told"
                    : NULL;
-    if (!is_suspended && !is_over)
+    if (!is_suspended && !is_over && !is_revoked)
         return "an answer that can't be";
     return answer->end_ns < times->tried_ns ? "refused, and nobody ended it" : NULL;
 }
@@ -179,9 +297,10 @@ static void note_violation(const struct asking *asking, const struct exchange_an
     const struct subject *subject = asking->subject;
     char which[WHICH_BYTES];
 
-    snprintf(which, sizeof which, "%s of %s at node %u: %d, asked %.3f ms after the command's end, told within %.3f ms",
-             asking->by_key ? "key" : "session", subject->is_person ? subject->user.email : subject->user.account,
-             asking->node, answer->status, (double)(answer->start_ns - subject->times.ended_ns) / NS_PER_MS,
+    snprintf(which, sizeof which, "%s of %s at node %u: %d, asked %.3f ms after the end was told, answered in %.3f ms",
+             asking->credential == SESSION_OF_PERSON ? "session" : "credential",
+             subject->is_person ? subject->user.email : subject->user.account, asking->node, answer->status,
+             (double)(answer->start_ns - subject->times.ended_ns) / NS_PER_MS,
              (double)(answer->end_ns - answer->start_ns) / NS_PER_MS);
     history_violation(asking->endings->plan.history, what, which);
     asking->endings->found = true;
@@ -200,21 +319,22 @@ static void check_done(void *arg, const struct exchange_answer *answer)
     counts->refused += answer->status != 200;
     counts->checks +=
         answer->start_ns > asking.subject->times.ended_ns && answer->end_ns < asking.subject->times.returning_ns;
-    what = endings_verdict(&asking.subject->times, asking.subject->is_person, answer);
+    what = endings_verdict(&asking.subject->times, asking.credential, answer);
     if (what)
         note_violation(&asking, answer, what);
 }
 
-static void check(struct endings *endings, struct exchange *exchange, struct subject *subject, unsigned node)
+static void check(struct endings *endings, struct subject *subject, unsigned node)
 {
-    struct asking *asking = malloc(sizeof *asking);
     char bytes[EXCHANGE_REQUEST_BYTES];
-    bool by_key = !subject->is_person && below(endings, 4) > 0;
+    bool by_key = below(endings, 4) > 0;
+    const struct asking asking = {.endings = endings,
+                                  .subject = subject,
+                                  .node = node,
+                                  .credential =
+                                      subject->is_person ? by_key ? KEY_OF_PERSON : SESSION_OF_PERSON : OF_ACCOUNT};
     int len;
 
-    if (!asking)
-        abort();
-    *asking = (struct asking){endings, subject, node, by_key};
     if (by_key)
         len = snprintf(bytes, sizeof bytes,
                        "GET /v1/whoami HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n\r\n",
@@ -223,24 +343,21 @@ static void check(struct endings *endings, struct exchange *exchange, struct sub
         len = snprintf(bytes, sizeof bytes,
                        "GET /v1/console/session HTTP/1.1\r\nHost: api.test\r\nCookie: __Host-session=%s\r\n\r\n",
                        subject->session.token);
-    const struct exchange_request request = {.node = node,
-                                             .bytes = bytes,
-                                             .len = (size_t)len,
-                                             .timeout_ms = CHECK_WITHIN_MS,
-                                             .done = check_done,
-                                             .arg = asking};
-    if (!exchange_send(exchange, &request))
-        free(asking);
+    (void)send_asking(&asking, bytes, (size_t)len, CHECK_WITHIN_MS, check_done);
 }
 
-/* Now and then, so that caches hold it, and very often around the end. */
+/* Now and then, so that caches hold it, and very often around the end. People who wait for a place, or have been gone
+ * for long, are checked rarely, just so that a session does not end by itself. */
 static int64_t next_check_ns(struct endings *endings, const struct subject *subject, int64_t now_ns)
 {
-    bool is_fresh = subject->is_ended && now_ns - subject->times.ended_ns < span_ns(endings, 20, 21);
+    int64_t since_ns = subject->times.ended_ns == HISTORY_NEVER ? HISTORY_NEVER : now_ns - subject->times.ended_ns;
+    bool is_waiting = subject >= endings->subjects + endings->hired;
 
-    if (is_fresh)
+    if (is_waiting || (subject->is_person && subject->is_ended && since_ns > span_ns(endings, 1000, 1001)))
+        return now_ns + span_ns(endings, 2000, 6000);
+    if (subject->is_ended && since_ns < span_ns(endings, 20, 21))
         return now_ns + span_ns(endings, 1, 3);
-    return now_ns + (subject->command.pid ? span_ns(endings, 1, 12) : span_ns(endings, 5, 40));
+    return now_ns + (subject->command.pid || subject->is_asked ? span_ns(endings, 1, 12) : span_ns(endings, 5, 40));
 }
 
 static size_t people_under_way(const struct endings *endings)
@@ -252,20 +369,34 @@ static size_t people_under_way(const struct endings *endings)
     return count;
 }
 
+/* The command line waits until all leases have ended; a node, for the others' acknowledgements. */
+static void begin_end(struct endings *endings, struct subject *subject)
+{
+    bool by_request = subject->is_person && below(endings, 3) > 0;
+
+    if (subject->is_person && !by_request && people_under_way(endings) >= COMMANDS_ABOUT_PEOPLE)
+        return;
+    if (!may_begin(endings->plan.cluster))
+        return;
+    if (by_request)
+        begin_request(endings, subject);
+    else
+        begin_command(endings, subject);
+}
+
 bool endings_turn(struct endings *endings, struct exchange *exchange)
 {
+    endings->exchange = exchange;
     for (size_t i = 0; i < endings->count; i++) {
         struct subject *subject = &endings->subjects[i];
         int64_t now_ns = history_now_ns();
-        bool is_due = !look_at_command(endings, subject) && subject->due_ns <= now_ns;
 
-        if (is_due && (!subject->is_person || people_under_way(endings) < PEOPLE_AT_ONCE) &&
-            may_begin(endings->plan.cluster))
-            begin_command(endings, subject);
+        if (!look_at_command(endings, subject) && subject->due_ns <= now_ns)
+            begin_end(endings, subject);
         for (unsigned node = 0; node < CLUSTER_NODES; node++) {
             if (subject->check_at_ns[node] > now_ns)
                 continue;
-            check(endings, exchange, subject, node);
+            check(endings, subject, node);
             subject->check_at_ns[node] = next_check_ns(endings, subject, now_ns);
         }
     }
@@ -300,7 +431,7 @@ void endings_check_whole(struct endings *endings)
         if (is_between) /* its last command did not tell what became of it */
             continue;
         if (ask(endings, i % CLUSTER_NODES, &by_session) != wanted ||
-            (!subject->is_person && ask(endings, i % CLUSTER_NODES, &by_key) != wanted))
+            ask(endings, i % CLUSTER_NODES, &by_key) != wanted)
             history_violation(endings->plan.history,
                               subject->is_ended ? "not refused in the end" : "refused in the end",
                               subject->is_person ? subject->user.email : subject->user.account);

@@ -1,5 +1,6 @@
-/* Accounts that are suspended and resumed, again and again, and people whose sessions are ended, all by commands: what
- * is told then is held against the promise as a revocation is. Of the clients' thread. */
+/* Accounts that are suspended and resumed, again and again, by commands; and people who are removed with the keys that
+ * they made, by commands and at nodes, and replaced by others. What is told then is held against the promise as a
+ * revocation is. Of the clients' thread. */
 #pragma once
 #include "cluster.h"
 #include "history.h"
@@ -13,19 +14,22 @@ struct endings_plan {
 };
 
 struct endings_counts {
-    size_t suspended, resumed, ended, failed; /* commands by their ends */
-    size_t checks;                            /* that began after the end of their command */
+    size_t suspended, resumed, removed, failed; /* by what was told */
+    size_t removed_before;                      /* as the repetition of a failed removal told */
+    size_t checks;                              /* that began after a suspension or removal was told */
     size_t accepted, refused;
 };
 
 /* What is known of one of them; HISTORY_NEVER: nothing yet. */
 struct ending_times {
-    int64_t tried_ns;     /* the first command that may have ended it began */
-    int64_t ended_ns;     /* the last such command told that it had */
+    int64_t tried_ns;     /* the first command or request that may have ended it began */
+    int64_t ended_ns;     /* the last one told that it had */
     int64_t returning_ns; /* the first command after that which may have brought it back began */
 };
+enum ending_credential { OF_ACCOUNT, SESSION_OF_PERSON, KEY_OF_PERSON };
 /* What is wrong with an answer other than 503; NULL: nothing. */
-const char *endings_verdict(const struct ending_times *times, bool is_person, const struct exchange_answer *answer);
+const char *endings_verdict(const struct ending_times *times, enum ending_credential credential,
+                            const struct exchange_answer *answer);
 
 struct endings;
 
@@ -33,7 +37,7 @@ struct endings;
 struct endings *endings_create(const struct endings_plan *plan);
 /* Begins what is due. False: a violation was found. */
 bool endings_turn(struct endings *endings, struct exchange *exchange);
-/* Looks at commands only, and begins nothing; false: none is under way. */
+/* Looks at commands and requests only, and begins nothing; false: none is under way. */
 bool endings_wind_down(struct endings *endings);
 /* Once all is mended: every node says of everybody what was told last. */
 void endings_check_whole(struct endings *endings);

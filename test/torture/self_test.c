@@ -99,32 +99,38 @@ static bool scene_passes(const struct scene *scene)
     return passes;
 }
 
-/* An account whose suspension began at 10, was told at 20 and may end from 50 on; and a person, whose session ends. */
+/* An account whose suspension began at 10, was told at 20 and may end from 50 on; and a person, likewise removed. */
 static const struct ending_scene {
     const char *name;
     int64_t start_ns, end_ns;
     int status;
-    bool is_person, is_violation;
+    enum ending_credential credential;
+    bool is_violation;
     const char *body;
 } ENDING_SCENES[] = {
-    {"accepted while it is suspended", 21, 30, 200, false, true, ""},
-    {"accepted after the session's end", 21, 30, 200, true, true, ""},
-    {"accepted, begun before the suspension was told", 19, 30, 200, false, false, ""},
-    {"accepted, perhaps after it was resumed", 21, 51, 200, false, false, ""},
-    {"refused while it is suspended", 21, 30, 403, false, false, "{\"code\":\"account_suspended\"}"},
-    {"refused while it is being suspended", 8, 12, 403, false, false, "{\"code\":\"account_suspended\"}"},
-    {"suspended by nobody", 5, 9, 403, false, true, "{\"code\":\"account_suspended\"}"},
-    {"refused for another reason", 21, 30, 403, false, true, "{\"code\":\"insufficient_scope\"}"},
-    {"a key that is lost while suspended", 21, 30, 401, false, true, "{\"code\":\"invalid_api_key\"}"},
-    {"a session that is over", 21, 30, 401, true, false, "{\"code\":\"invalid_session\"}"},
-    {"a session that nobody ended", 5, 9, 401, true, true, "{\"code\":\"invalid_session\"}"},
+    {"accepted while it is suspended", 21, 30, 200, OF_ACCOUNT, true, ""},
+    {"accepted after the session's end", 21, 30, 200, SESSION_OF_PERSON, true, ""},
+    {"accepted, begun before the suspension was told", 19, 30, 200, OF_ACCOUNT, false, ""},
+    {"accepted, perhaps after it was resumed", 21, 51, 200, OF_ACCOUNT, false, ""},
+    {"refused while it is suspended", 21, 30, 403, OF_ACCOUNT, false, "{\"code\":\"account_suspended\"}"},
+    {"refused while it is being suspended", 8, 12, 403, OF_ACCOUNT, false, "{\"code\":\"account_suspended\"}"},
+    {"suspended by nobody", 5, 9, 403, OF_ACCOUNT, true, "{\"code\":\"account_suspended\"}"},
+    {"refused for another reason", 21, 30, 403, OF_ACCOUNT, true, "{\"code\":\"insufficient_scope\"}"},
+    {"a key that is lost while suspended", 21, 30, 401, OF_ACCOUNT, true, "{\"code\":\"invalid_api_key\"}"},
+    {"a session that is over", 21, 30, 401, SESSION_OF_PERSON, false, "{\"code\":\"invalid_session\"}"},
+    {"accepted after its maker was removed", 21, 30, 200, KEY_OF_PERSON, true, ""},
+    {"accepted, asked before the removal was told", 19, 30, 200, KEY_OF_PERSON, false, ""},
+    {"revoked with its maker", 21, 30, 401, KEY_OF_PERSON, false, "{\"code\":\"api_key_revoked\"}"},
+    {"revoked, and its maker is there", 5, 9, 401, KEY_OF_PERSON, true, "{\"code\":\"api_key_revoked\"}"},
+    {"a key that is lost with its maker", 21, 30, 401, KEY_OF_PERSON, true, "{\"code\":\"invalid_api_key\"}"},
+    {"a session that nobody ended", 5, 9, 401, SESSION_OF_PERSON, true, "{\"code\":\"invalid_session\"}"},
 };
 
 static bool ending_scene_passes(const struct ending_scene *scene)
 {
     const struct ending_times times = {10, 20, 50};
     const struct exchange_answer answer = {scene->status, scene->start_ns, scene->end_ns, "", scene->body};
-    bool passes = (endings_verdict(&times, scene->is_person, &answer) != NULL) == scene->is_violation;
+    bool passes = (endings_verdict(&times, scene->credential, &answer) != NULL) == scene->is_violation;
 
     printf("%s: %s\n", passes ? "ok" : "WRONG", scene->name);
     return passes;

@@ -1,6 +1,6 @@
 /* scripts/torture: three nodes and a Redis, with a proxy between that cuts, holds and delays, are killed, paused,
- * partitioned and restarted at random from a seed, while clients create, check and revoke keys, people sign in, and
- * commands suspend and resume accounts and end people's sessions.
+ * partitioned and restarted at random from a seed, while clients create, check and revoke keys, people sign in, are
+ * removed with their keys and replaced, and commands suspend and resume accounts.
  * What they were told is judged on the way and, whole, at the end. See usage(). */
 #include "aftermath.h"
 #include "core/lease_rules.h"
@@ -34,7 +34,7 @@ struct options {
     bool netns, first;
 };
 
-enum { UPGRADE_USERS = 6, ENDING_ACCOUNTS = 4, ENDING_PEOPLE_MAX = 60, SECONDS_PER_PERSON = 10 };
+enum { UPGRADE_USERS = 6, ENDING_ACCOUNTS = 4, ENDING_PEOPLE_MAX = 240, SECONDS_PER_PERSON = 5 };
 
 struct torture {
     struct options options;
@@ -225,10 +225,10 @@ static void print_counts(const struct torture *torture)
     if (torture->endings) {
         const struct endings_counts *ended = endings_counts(torture->endings);
 
-        printf("by command: %zu accounts suspended, %zu resumed, %zu people's sessions ended, %zu commands failed; "
-               "their checks: %zu accepted, %zu refused, %zu after the end of the command\n",
-               ended->suspended, ended->resumed, ended->ended, ended->failed, ended->accepted, ended->refused,
-               ended->checks);
+        printf("%zu accounts suspended, %zu resumed, %zu people removed (%zu more without an answer in time), %zu "
+               "attempts failed; their checks: %zu accepted, %zu refused, %zu after the end was told\n",
+               ended->suspended, ended->resumed, ended->removed, ended->removed_before, ended->failed, ended->accepted,
+               ended->refused, ended->checks);
     }
     printf("checks: %zu accepted, %zu refused, %zu unavailable (503), %zu without an answer, %zu not sent\n",
            counts->accepted, counts->refused, counts->unavailable, counts->unknown, counts->kept_out);
