@@ -36,9 +36,10 @@ void barrier_drop(struct barrier *barrier);
 MUST_CHECK bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct redis_reply *registry,
                              void (*done)(void *arg, bool is_over), void *arg);
 
-/* A key was created. done runs once, perhaps inside this call, when every lease that a replaced master may have granted
- * has expired (rule 10). A node with such a lease still reads the old master, where the new key is unknown. is_over is
- * false if the `changes` link was lost meanwhile; the key exists either way. */
+/* Something was changed that nodes always read from Redis: a key was created, a session has ended. done runs once,
+ * perhaps inside this call, when every lease that a replaced master may have granted has expired (rule 10). A node with
+ * such a lease still reads the old master, where nothing has changed. is_over is false if the `changes` link was lost
+ * meanwhile; the change was made either way. */
 void barriers_settle(struct barriers *barriers, void (*done)(void *arg, bool is_over), void *arg);
 
 /* A member has dropped the key. */

@@ -8,6 +8,7 @@ struct fence {
     int64_t min_replicas;            /* these two as in lease_settings */
     bool may_be_replaced;
     int64_t replicas_listed; /* by the master's last INFO, in any state */
+    uint64_t lease_max_ms;   /* the longest lease of any node, as Redis said when it was examined */
     uint64_t connected_ns;   /* when the `changes` link came up; 0: it is down */
     uint64_t followed_ns; /* when min_replicas replicas first acknowledged something on that connection; 0: not yet */
 };

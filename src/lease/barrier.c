@@ -348,12 +348,13 @@ void barriers_settle(struct barriers *barriers, void (*done)(void *arg, bool is_
 {
     static const struct redis_reply NOBODY = {.type = REPLY_ARRAY};
     uint64_t sole_ns = fence_sole_since_ns(barriers->fence);
-    uint64_t wait_ns = wait_of(longest_lease_ms(barriers, 0));
+    uint64_t lease_max_ms = barriers->fence->lease_max_ms;
+    uint64_t wait_ns = wait_of(longest_lease_ms(barriers, lease_max_ms));
 
     if (!barriers->fence->may_be_replaced || (sole_ns > 0 && clock_boot_ns() >= sole_ns + wait_ns))
         done(arg, true);
     else
-        CHECK(barrier_wait(barrier_begin(barriers), 0, &NOBODY, done, arg));
+        CHECK(barrier_wait(barrier_begin(barriers), (int64_t)lease_max_ms, &NOBODY, done, arg));
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -118,7 +118,7 @@ void account_store_reset_user(struct store *store, const struct id *user, const 
     args_add(&args, totp_sealed ? sealed_text(totp_sealed) : TEXT(""));
     args_add_source(&args, store, source);
     args_add_int(&args, must_change);
-    verb_call_change(store, SCRIPT_user_reset, &args, done, arg);
+    verb_call_ending(store, SCRIPT_user_reset, &args, done, arg);
 }
 
 void account_store_unlock_user(struct store *store, const struct id *user, const struct audit_source *source,

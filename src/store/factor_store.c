@@ -2,7 +2,6 @@
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "lease/lease.h"
 #include "verb_internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -117,39 +116,11 @@ void factor_store_find_recovery(struct store *store, const struct token_digests 
 
 /* Confirming */
 
-struct confirm_call {
-    struct store *store;
-    store_done *done;
-    void *arg;
-};
-
-static void confirm_settled(void *arg, bool is_over)
-{
-    struct confirm_call call = *(struct confirm_call *)arg;
-
-    free(arg);
-    call.done(call.arg, is_over ? STORE_OK : STORE_UNKNOWN);
-}
-
-static void confirm_called(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
-{
-    struct confirm_call *call = arg;
-
-    if (result == STORE_OK) {
-        barriers_settle(lease_barriers(store_lease(call->store)), confirm_settled, call);
-        return;
-    }
-    call->done(call->arg, result);
-    free(call);
-}
-
 void factor_store_confirm_totp(struct store *store, const struct waiting_totp *waiting, int64_t step,
                                const uint8_t *session, const struct audit_source *source, store_done *done, void *arg)
 {
-    struct confirm_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct confirm_call){store, done, arg};
     args_begin(&args);
     args_add(&args, id_text(&waiting->user.id));
     args_add(&args, text_of(waiting->by));
@@ -161,7 +132,7 @@ void factor_store_confirm_totp(struct store *store, const struct waiting_totp *w
         args_add(&args, TEXT(""));
     args_add_client(&args, store, source);
     args_add_credential(&args, &source->credential);
-    store_call_script(store, SCRIPT_totp_confirm, SCRIPT_CHANGES, args.count, args.argv, confirm_called, call);
+    verb_call_ending(store, SCRIPT_totp_confirm, &args, done, arg);
 }
 
 /* Recovery */
@@ -215,7 +186,7 @@ void factor_store_set_recovery_codes(struct store *store, const struct id *accou
     args_add_credential(&args, &source->credential);
     for (size_t i = 0; i < RECOVERY_CODES; i++)
         args_add_hex(&args, digests[i], KEYRING_DIGEST_BYTES);
-    verb_call_change(store, SCRIPT_recovery_codes_set, &args, done, arg);
+    verb_call_ending(store, SCRIPT_recovery_codes_set, &args, done, arg);
 }
 
 struct left_call {

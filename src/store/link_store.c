@@ -222,65 +222,59 @@ void link_store_list(struct store *store, const struct id *account, unsigned lim
 
 /* Ends of something: answered once no replaced Redis can be asked any more. */
 
-struct end_call {
-    struct store *store;
-    int64_t count;
-    store_done *done;           /* either this */
-    user_was_reset *reset_done; /* or this */
-    void *arg;
-};
-
-static void end_finish(struct end_call *call, enum store_result result)
-{
-    if (call->done)
-        call->done(call->arg, result);
-    else
-        call->reset_done(call->arg, result, call->count);
-    free(call);
-}
-
-static void end_settled(void *arg, bool is_over)
-{
-    end_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
-}
-
-static void end_called(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct end_call *call = arg;
-
-    if (result == STORE_OK && call->reset_done && !reply_integer(reply_at(reply, 0), &call->count)) {
-        store_malformed(call->store, "reset");
-        result = STORE_UNKNOWN;
-    }
-    if (result == STORE_OK)
-        barriers_settle(lease_barriers(store_lease(call->store)), end_settled, call);
-    else
-        end_finish(call, result);
-}
-
 void link_store_withdraw(struct store *store, const struct id *account, const struct id *id,
                          const struct audit_source *source, store_done *done, void *arg)
 {
-    struct end_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct end_call){.store = store, .done = done, .arg = arg};
     args_begin(&args);
     args_add(&args, id_text(account));
     args_add(&args, id_text(id));
     args_add_source(&args, store, source);
     args_add_credential(&args, &source->credential);
-    store_call_script(store, SCRIPT_link_withdraw, SCRIPT_CHANGES, args.count, args.argv, end_called, call);
+    verb_call_ending(store, SCRIPT_link_withdraw, &args, done, arg);
+}
+
+struct reset_call {
+    struct store *store;
+    int64_t count;
+    user_was_reset *done;
+    void *arg;
+};
+
+static void reset_finish(struct reset_call *call, enum store_result result)
+{
+    call->done(call->arg, result, call->count);
+    free(call);
+}
+
+static void reset_settled(void *arg, bool is_over)
+{
+    reset_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
+}
+
+static void reset_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct reset_call *call = arg;
+
+    if (result == STORE_OK && !reply_integer(reply_at(reply, 0), &call->count)) {
+        store_malformed(call->store, "reset");
+        result = STORE_UNKNOWN;
+    }
+    if (result == STORE_OK)
+        barriers_settle(lease_barriers(store_lease(call->store)), reset_settled, call);
+    else
+        reset_finish(call, result);
 }
 
 void link_store_reset(struct store *store, struct link_record *link, const struct audit_source *source,
                       user_was_reset *done, void *arg)
 {
     static const char NO_TOTP[TOTP_SEALED_BYTES]; /* no master key has sealed this */
-    struct end_call *call = mem_alloc(sizeof *call);
+    struct reset_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct end_call){.store = store, .reset_done = done, .arg = arg};
+    *call = (struct reset_call){.store = store, .done = done, .arg = arg};
     link_seal(store, link, source);
     args_begin(&args);
     args_add_hex(&args, link->digest, sizeof link->digest);
@@ -294,7 +288,7 @@ void link_store_reset(struct store *store, struct link_record *link, const struc
     args_add_source(&args, store, source);
     args_add_credential(&args, &source->credential);
     args_add(&args, role_text(link->role));
-    store_call_script(store, SCRIPT_link_reset, SCRIPT_CHANGES, args.count, args.argv, end_called, call);
+    store_call_script(store, SCRIPT_link_reset, SCRIPT_CHANGES, args.count, args.argv, reset_called, call);
 }
 
 /* Using one */

@@ -480,7 +480,7 @@ void session_store_end(struct store *store, const uint8_t token_digest[32], cons
     args_begin(&args);
     args_add_hex(&args, token_digest, TOKEN_DIGEST_BYTES);
     args_add_client(&args, store, source);
-    verb_call_change(store, SCRIPT_session_end, &args, done, arg);
+    verb_call_ending(store, SCRIPT_session_end, &args, done, arg);
 }
 
 struct notices_call {

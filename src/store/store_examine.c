@@ -2,6 +2,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/limits.h"
 #include "outcome.h"
 #include "readiness.h"
 #include "record.h"
@@ -41,6 +42,13 @@ static const struct config_setting {
 static void ask_info(struct store *store);
 static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void time_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static uint64_t read_lease_max(const struct redis_reply *reply)
+{
+    int64_t ms;
+
+    return reply_integer(reply, &ms) && ms >= 0 && ms <= LEASE_MS_MAX ? (uint64_t)ms : LEASE_MS_MAX;
+}
+
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 static void store_id_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void keys_answered(void *arg, enum store_result result, const struct redis_reply *reply);
@@ -302,6 +310,8 @@ static void schema_answered(void *arg, enum store_result result, const struct re
     e->facts.writable = has_schema;
     e->facts.full = has_schema && reply_integer(reply_at(reply, 2), &full) && full != 0;
     e->has_failed |= result == STORE_UNKNOWN;
+    if (result == STORE_OK)
+        lease_fence(store->lease)->lease_max_ms = read_lease_max(reply_at(reply, 3));
     if (e->facts.schema > STORE_SCHEMA) {
         identity_outdated(lease_identity(store->lease));
         part_done(store); /* in place of the id, which would make the store trusted */

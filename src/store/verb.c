@@ -4,6 +4,7 @@
 #include "base/encode.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
+#include "lease/lease.h"
 #include "store/session_store.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -105,25 +106,51 @@ void args_of_revocation(struct script_args *args, const struct store *store, con
 }
 
 struct change_call {
+    struct store *store; /* of an ending; else NULL */
     store_done *done;
     void *arg;
 };
 
+static void change_finish(struct change_call *call, enum store_result result)
+{
+    call->done(call->arg, result);
+    free(call);
+}
+
+static void change_settled(void *arg, bool is_over)
+{
+    change_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
+}
+
 static void change_called(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
 {
-    struct change_call call = *(struct change_call *)arg;
+    struct change_call *call = arg;
 
-    free(arg);
-    call.done(call.arg, result);
+    if (result == STORE_OK && call->store)
+        barriers_settle(lease_barriers(store_lease(call->store)), change_settled, call);
+    else
+        change_finish(call, result);
+}
+
+static void call_change(struct store *store, enum script script, const struct script_args *args,
+                        const struct change_call *change)
+{
+    struct change_call *call = mem_alloc(sizeof *call);
+
+    *call = *change;
+    store_call_script(store, script, SCRIPT_CHANGES, args->count, args->argv, change_called, call);
 }
 
 void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,
                       void *arg)
 {
-    struct change_call *call = mem_alloc(sizeof *call);
+    call_change(store, script, args, &(struct change_call){NULL, done, arg});
+}
 
-    *call = (struct change_call){done, arg};
-    store_call_script(store, script, SCRIPT_CHANGES, args->count, args->argv, change_called, call);
+void verb_call_ending(struct store *store, enum script script, const struct script_args *args, store_done *done,
+                      void *arg)
+{
+    call_change(store, script, args, &(struct change_call){store, done, arg});
 }
 
 static bool read_rows(const struct row_form *form, const struct redis_reply *reply, char *ret_rows)

@@ -39,6 +39,9 @@ void args_of_revocation(struct script_args *args, const struct store *store, con
 /* A change that returns nothing but its result. */
 void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,
                       void *arg);
+/* The same for a change that ends something: STORE_OK once that is in effect at every node, see barriers_settle(). */
+void verb_call_ending(struct store *store, enum script script, const struct script_args *args, store_done *done,
+                      void *arg);
 
 /* How to read the rows of a list. */
 struct row_form {

@@ -2,8 +2,8 @@
 -- accepts no writes or its user may not publish. A store that has accounts but no id comes from an earlier version and
 -- gets the offered id. An empty store gets none here: its first account brings it.
 -- ARGV: prefix, the newest schema this program knows, an id for the store
--- Returns: ok, schema, now in ms, whether memory is full, so that only scripts with allow-oom may write (1 or 0);
---   refused, schema: newer than ours
+-- Returns: ok, schema, now in ms, whether memory is full, so that only scripts with allow-oom may write (1 or
+--   0), lease_max; refused, schema: newer than ours
 
 local ours = tonumber(ARGV[2])
 local schema = tonumber(redis.call('GET', K.schema()) or '0')
@@ -19,4 +19,5 @@ if not full and exists(K.accounts()) then
     redis.call('HSETNX', K.store(), 'id', ARGV[3])
 end
 redis.call('PUBLISH', K.node('-'), 'examined')
-return {'ok', schema == 0 and ours or schema, now_ms(), full and 1 or 0}
+return {'ok', schema == 0 and ours or schema, now_ms(), full and 1 or 0,
+        tonumber(redis.call('GET', K.lease_max()) or '0')}

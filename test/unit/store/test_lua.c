@@ -395,8 +395,9 @@ Test(lua, store_upgrade)
 
 Test(lua, schema_claim)
 {
-    STEPS({"GET t:schema", "nil"}, {"@schema_claim 3 0123", "(ok 3 *)"}, {"GET t:schema", "3"},
-          {"@schema_claim 2 0123", "(refused 3)"}, {"@schema_claim 4 0123", "(ok 3 *)"}, {"GET t:schema", "3"});
+    STEPS({"GET t:schema", "nil"}, {"@schema_claim 3 0123", "(ok 3 * 0 0)"}, {"GET t:schema", "3"},
+          {"@schema_claim 2 0123", "(refused 3)"}, {"SET t:lease_max 700", "OK"},
+          {"@schema_claim 4 0123", "(ok 3 * 0 700)"}, {"GET t:schema", "3"});
 }
 
 Test(lua, key_insert)
@@ -705,6 +706,12 @@ Test(lua, account_suspend)
           {"HGET t:store suspensions", "3"}, {"XLEN t:acct:acct_A:audit", "2"}, {"SET t:schema 1", "OK"},
           {SUSPEND, "(refused)"}, {"HGETALL t:suspended", "(version 3)"}, {"DEL t:schema", "1"},
           {SUSPEND, "(refused)"});
+}
+
+Test(lua, accounts_are_suspended_although_memory_is_full)
+{
+    STEPS({"SET t:schema 2", "OK"}, ACCOUNT, {"CONFIG SET maxmemory 1", "OK"}, {SUSPEND, "(ok *)"},
+          {"HLEN t:suspended", "2"});
 }
 
 Test(lua, account_suspend_tells_every_node)
@@ -1999,7 +2006,7 @@ Test(lua, what_runs_although_memory_is_full)
            "(ok *)"},
           {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
            "(ok *)"},
-          {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1)"},
+          {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1 0)"},
           {"@schema_claim 0", "(refused 1)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
           {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"},
           {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x", "(ok)"},
