@@ -5,8 +5,8 @@
 #include <string.h>
 
 enum {
-    SUBJECTS_MAX = 256,
-    PEOPLE_AT_WORK = 3,
+    SUBJECTS_MAX = 1024,
+    PEOPLE_AT_WORK = 8,
     COMMANDS_ABOUT_PEOPLE = 1, /* at once */
     CHECK_WITHIN_MS = 3000,
     CHANGE_WITHIN_MS = 8000,
@@ -96,7 +96,7 @@ static void add_person(struct endings *endings, const char *account)
 static void hire(struct endings *endings)
 {
     if (endings->hired < endings->count)
-        endings->subjects[endings->hired++].due_ns = history_now_ns() + span_ns(endings, 100, 1500);
+        endings->subjects[endings->hired++].due_ns = history_now_ns() + span_ns(endings, 100, 1200);
 }
 
 struct endings *endings_create(const struct endings_plan *plan)
