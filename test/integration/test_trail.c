@@ -122,6 +122,20 @@ Test(trail, an_export_breaks_off_once_its_key_is_revoked)
     fixture_stop(&fixture);
 }
 
+Test(trail, an_export_breaks_off_when_redis_is_lost)
+{
+    static struct http_client client;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, NULL);
+    add_many(&fixture, 30000);
+    cr_assert_eq(begin_export(&fixture, 0, &fixture.manager, &client), 200);
+    redis_server_kill(&fixture.redis);
+    cr_expect_not(ends_whole(&client));
+    http_client_close(&client);
+    fixture_stop(&fixture);
+}
+
 /* Exports that nobody reads keep their places. */
 Test(trail, an_account_has_two_exports_at_a_time)
 {

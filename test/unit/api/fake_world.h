@@ -19,6 +19,8 @@
 #define FORM_TYPE "Content-Type: application/x-www-form-urlencoded\n"
 #define JSON_TYPE "Content-Type: application/json\n"
 
+enum stream_end { STREAM_UNENDED, STREAM_WHOLE, STREAM_BROKEN };
+
 struct world {
     struct service service;
 
@@ -50,8 +52,12 @@ struct world {
     int64_t password_takes_ms;
     int64_t wall_ms; /* stands still, except while passwords are hashed */
     bool delivered;
+    unsigned trail_pages, search_fails_at; /* pages of one event each; which search of them fails, 0: none */
+    uint64_t age_ns, piece_takes_ns;       /* of requests; what sending a piece of a stream adds */
 
     /* What the fakes saw. */
+    unsigned searches, pieces;
+    enum stream_end stream;
     unsigned rehashes, password_changes, totp_begins, confirms, recoveries;
     bool had_recovery_code, confirmed_by_session, keeps_session;
     char stopped[ID_TEXT_BYTES];
