@@ -15,7 +15,9 @@ struct audit_log;
 struct audit_log_settings {
     const char *path;
     struct keyring *keyring;
+    uint32_t write_within_ms; /* a write that takes longer has failed for those who wait for it */
 };
+enum { AUDIT_LOG_WRITE_WITHIN_MS = 10000 };
 
 /* Opens the file, and creates it (0600) if there is none. NULL with one sentence in ret_why if it cannot be opened, is
  * not a regular file, or is another node's. */

@@ -379,8 +379,11 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
     }
     node->keyring = node->store_settings.keyring = key_file_load(s, ret_why);
     if (node->keyring && s->audit_log) {
-        node->audit_log = audit_log_open(
-            node->loop, &(struct audit_log_settings){.path = s->audit_log, .keyring = node->keyring}, ret_why);
+        node->audit_log = audit_log_open(node->loop,
+                                         &(struct audit_log_settings){.path = s->audit_log,
+                                                                      .keyring = node->keyring,
+                                                                      .write_within_ms = AUDIT_LOG_WRITE_WITHIN_MS},
+                                         ret_why);
         if (!node->audit_log)
             return false;
     }

@@ -49,6 +49,8 @@ struct audit_log {
     struct buf out;               /* what is being written */
     int error;                    /* of the thread: an errno, or 0 */
     bool is_writing, must_read_end, is_closing;
+    bool is_hung; /* what is being written takes too long, and whoever waited for it was told */
+    uv_timer_t patience;
     char trouble[WHY_BYTES]; /* empty: none */
     struct log_pause trouble_pause;
     uv_idle_t idle; /* starts the next group in the next turn, so that it is complete */
@@ -204,7 +206,8 @@ struct audit_log *audit_log_open(uv_loop_t *loop, const struct audit_log_setting
     list_init(&log->writing);
     buf_init(&log->out, GROUP_MAX_BYTES + 2 * (size_t)AUDIT_LINE_MAX_BYTES);
     CHECK(uv_idle_init(loop, &log->idle) == 0);
-    log->idle.data = log;
+    CHECK(uv_timer_init(loop, &log->patience) == 0);
+    log->idle.data = log->patience.data = log;
     if (!read_end(log)) {
         buf_printf(ret_why, "cannot read the audit log %s: %s", settings->path, strerror(errno));
         audit_log_close(log, NULL, NULL);
@@ -242,6 +245,18 @@ static void on_idle_closed(uv_handle_t *idle)
         closed(arg);
 }
 
+static void on_patience_closed(uv_handle_t *patience)
+{
+    struct audit_log *log = patience->data;
+
+    uv_close((uv_handle_t *)&log->idle, on_idle_closed);
+}
+
+static void close_handles(struct audit_log *log)
+{
+    uv_close((uv_handle_t *)&log->patience, on_patience_closed);
+}
+
 void audit_log_close(struct audit_log *log, void (*closed)(void *arg), void *arg)
 {
     CHECK(!log->is_closing && list_empty(&log->waiting));
@@ -249,25 +264,28 @@ void audit_log_close(struct audit_log *log, void (*closed)(void *arg), void *arg
     log->closed = closed;
     log->closed_arg = arg;
     if (!log->is_writing)
-        uv_close((uv_handle_t *)&log->idle, on_idle_closed);
+        close_handles(log);
 }
 
 /* Writing */
 
 static void begin_group(struct audit_log *log);
+static void fail_waiting(struct audit_log *log);
 
 static void on_idle(uv_idle_t *idle)
 {
     struct audit_log *log = idle->data;
 
     CHECK(uv_idle_stop(idle) == 0);
-    if (!log->is_writing && !list_empty(&log->waiting))
+    if (log->is_hung)
+        fail_waiting(log);
+    else if (!log->is_writing && !list_empty(&log->waiting))
         begin_group(log);
 }
 
 static void wake(struct audit_log *log)
 {
-    if (!log->is_writing)
+    if (!log->is_writing || log->is_hung)
         CHECK(uv_idle_start(&log->idle, on_idle) == 0);
 }
 
@@ -366,23 +384,24 @@ static void watch_size(struct audit_log *log)
     log->size = about.st_size;
 }
 
-static void note_trouble(struct audit_log *log, int error)
+/* why NULL: there is none. */
+static void note_trouble(struct audit_log *log, const char *why)
 {
     bool was_fine = !log->trouble[0];
 
-    if (error == 0 && was_fine)
+    if (!why && was_fine)
         return;
-    metric_set(METRIC_AUDIT_LOG_FAILING, error != 0);
-    if (error == 0) {
+    metric_set(METRIC_AUDIT_LOG_FAILING, why != NULL);
+    if (!why) {
         log->trouble[0] = '\0';
         LOG(LOG_INFO, "the audit log can be written again", log_str("path", log->path));
         return;
     }
-    snprintf(log->trouble, sizeof log->trouble, "The audit log cannot be written: %s.", strerror(error));
+    snprintf(log->trouble, sizeof log->trouble, "The audit log cannot be written: %s.", why);
     if (was_fine || log_pause_is_over(&log->trouble_pause, clock_boot_ns() / CLOCK_NS_PER_MS, 10000))
         LOG(LOG_ERROR,
             "the audit log cannot be written: changes are not confirmed, and those that only create are refused",
-            log_str("path", log->path), log_str("why", strerror(error)));
+            log_str("path", log->path), log_str("why", why));
 }
 
 static void tell_group(struct audit_log *log, bool is_synced)
@@ -417,25 +436,26 @@ static void end_group(struct audit_log *log, int error)
         log->torn = 0;
     }
     buf_clear(&log->out);
-    note_trouble(log, error);
+    note_trouble(log, error ? strerror(error) : NULL);
     tell_group(log, error == 0);
     if (log->synced)
         log->synced(log->synced_arg);
     if (!list_empty(&log->waiting))
         wake(log);
     else if (log->is_closing)
-        uv_close((uv_handle_t *)&log->idle, on_idle_closed);
+        close_handles(log);
 }
 
 static void on_written(struct background *background)
 {
     struct audit_log *log = (struct audit_log *)background;
 
+    CHECK(uv_timer_stop(&log->patience) == 0);
+    log->is_hung = false;
     end_group(log, background->status != 0 ? EAGAIN : log->error);
 }
 
-/* Fails all that wait. */
-static void fail_group(struct audit_log *log, int error)
+static void join_group(struct audit_log *log)
 {
     struct list *node;
 
@@ -443,7 +463,31 @@ static void fail_group(struct audit_log *log, int error)
         list_remove(node);
         list_append(&log->writing, node);
     }
+}
+
+/* Fails all that wait. */
+static void fail_group(struct audit_log *log, int error)
+{
+    join_group(log);
     end_group(log, error);
+}
+
+/* Fails them, and those of the group that is being written, while it still is. */
+static void fail_waiting(struct audit_log *log)
+{
+    join_group(log);
+    tell_group(log, false);
+}
+
+/* A disk that hangs must not hold up sign-ins, and those who end something are told that it is not confirmed. What is
+ * being written may still get there; its events are also taken over from Redis. */
+static void on_patience_over(uv_timer_t *patience)
+{
+    struct audit_log *log = patience->data;
+
+    log->is_hung = true;
+    note_trouble(log, "the disk does not answer");
+    fail_waiting(log);
 }
 
 /* Goes on in the file that audit_log_reopen() has opened. It is empty, unless somebody put one there. */
@@ -471,6 +515,7 @@ static void begin_group(struct audit_log *log)
     log->next_event_seq = log->event_seq;
     print_opening(log);
     take_waiting(log);
+    CHECK(uv_timer_start(&log->patience, on_patience_over, log->settings.write_within_ms, 0) == 0);
     background_start(&log->background, log->loop, write_and_sync, on_written);
 }
 

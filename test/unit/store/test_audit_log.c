@@ -1,19 +1,33 @@
 #include "store/audit_log.h"
 
+#include "deadline.h"
 #include "leak_guard.h"
 #include "process.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { FILE_MAX = 64 * 1024 };
+
+/* A disk that hangs: the library's fdatasync(2) is this one. */
+static atomic_bool disk_hangs;
+
+int fdatasync(int fd)
+{
+    while (atomic_load(&disk_hangs))
+        poll(NULL, 0, 1);
+    return (int)syscall(SYS_fdatasync, fd);
+}
 
 static uv_loop_t loop;
 static struct keyring *keyring;
@@ -40,16 +54,22 @@ static void end(void)
 
 TestSuite(audit_log_file, .init = begin, .fini = end);
 
-static struct audit_log *open_log(void)
+static struct audit_log *open_log_that_waits(uint32_t ms)
 {
+    const struct audit_log_settings settings = {.path = path, .keyring = keyring, .write_within_ms = ms};
     char why_storage[256];
     struct buf why;
 
     buf_init_fixed(&why, why_storage, sizeof why_storage);
-    struct audit_log *log = audit_log_open(&loop, &(struct audit_log_settings){.path = path, .keyring = keyring}, &why);
+    struct audit_log *log = audit_log_open(&loop, &settings, &why);
     cr_assert(log, "%.*s", TEXT_ARG(buf_text(&why)));
     audit_log_name(log, "n1");
     return log;
+}
+
+static struct audit_log *open_log(void)
+{
+    return open_log_that_waits(AUDIT_LOG_WRITE_WITHIN_MS);
 }
 
 static void close_log(struct audit_log *log)
@@ -249,6 +269,54 @@ Test(audit_log_file, a_full_disk_is_told_and_got_over)
     cr_expect_null(audit_log_trouble(log));
     close_log(log);
     expect_types(path, 1, "log.began x ? log.torn z ");
+}
+
+static void run_until_failed(unsigned count)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (failed < count && deadline_left_ms(deadline) > 0)
+        uv_run(&loop, UV_RUN_ONCE);
+    cr_assert_eq(failed, count);
+}
+
+/* Nobody waits for a disk that hangs, and the chain goes on behind what it wrote at last. */
+Test(audit_log_file, a_disk_that_hangs_is_told_and_got_over)
+{
+    struct audit_log *log = open_log_that_waits(50);
+
+    atomic_store(&disk_hangs, true);
+    append(log, "x");
+    run_until_failed(1);
+    cr_assert_not_null(audit_log_trouble(log));
+    cr_expect_not_null(strstr(audit_log_trouble(log), "the disk does not answer"), "%s", audit_log_trouble(log));
+    append(log, "y");
+    append(log, "y");
+    run_until_failed(3);
+    cr_expect_eq(synced, 0);
+    atomic_store(&disk_hangs, false);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    cr_expect_null(audit_log_trouble(log));
+    append_now(log, "z");
+    cr_expect_eq(synced, 1);
+    close_log(log);
+    expect_types(path, 1, "log.began x z ");
+}
+
+/* The loop ends once the disk has answered, and not before: the thread uses the log. */
+Test(audit_log_file, is_closed_while_its_disk_hangs)
+{
+    struct audit_log *log = open_log_that_waits(20);
+
+    atomic_store(&disk_hangs, true);
+    append(log, "x");
+    run_until_failed(1);
+    audit_log_close(log, NULL, NULL);
+    for (unsigned turn = 0; turn < 10; turn++)
+        cr_expect_neq(uv_run(&loop, UV_RUN_NOWAIT), 0);
+    atomic_store(&disk_hangs, false);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    expect_types(path, 1, "log.began x ");
 }
 
 /* A file that somebody cut goes on where the node knows it was, so that the gap shows. */
