@@ -67,7 +67,10 @@ describe('people', () => {
         await box.getByText('They made 1 active key:').waitFor();
         await box.getByRole('button', {name: 'Disable person'}).click();
         await box.getByText('Choose what happens to the keys').waitFor();
+        const fate = box.getByRole('radiogroup');
+        assert.equal(await fate.getAttribute('aria-invalid'), 'true');
         await box.getByRole('radio', {name: /Keep them working/}).check();
+        assert.equal(await fate.getAttribute('aria-invalid'), 'false');
         await box.getByRole('button', {name: 'Disable person'}).click();
         await confirmStepUp(page, boss);
         const done = page.getByRole('dialog', {name: 'Disabled, everywhere'});

@@ -87,7 +87,7 @@ export function choiceField({legend, name, options, value = ''}) {
     );
     const element = h(
         'fieldset',
-        {'class': 'choice', 'aria-describedby': `${id}-error`},
+        {'class': 'choice', 'role': 'radiogroup', 'aria-describedby': `${id}-error`},
         h('legend', null, legend),
         h('div', {class: 'choice-cards'}, cards),
         error,
@@ -96,7 +96,7 @@ export function choiceField({legend, name, options, value = ''}) {
     element.addEventListener('change', () => setError(''));
     function setError(text) {
         error.textContent = text;
-        for (const input of inputs) input.toggleAttribute('aria-invalid', Boolean(text));
+        element.setAttribute('aria-invalid', String(Boolean(text))); // empty would mean false
     }
     return {element, input: inputs[0], setError, value: () => inputs.find((input) => input.checked)?.value ?? ''};
 }
