@@ -221,12 +221,17 @@ describe('signing in', () => {
 browse('a password that somebody else has set is changed first', async (page) => {
     const person = deployment.addPerson();
 
-    deployment.redis('HSET', `chatelaine:user:${await idOf(person)}`, 'password_expired', '1');
+    let asked = 0; // for what would be refused
 
+    deployment.redis('HSET', `chatelaine:user:${await idOf(person)}`, 'password_expired', '1');
+    page.on('request', (request) => {
+        asked += request.url().includes('/v1/console/users') ? 1 : 0;
+    });
     await page.goto('/console/people');
     await fillSignIn(page, person);
     await page.getByRole('heading', {name: 'Choose your own password'}).waitFor();
     assert.equal(await page.getByRole('navigation').count(), 0);
+    assert.equal(asked, 0);
     await page.reload();
     await page.getByRole('heading', {name: 'Choose your own password'}).waitFor();
     await judge(page, 'password to be changed');
@@ -235,4 +240,13 @@ browse('a password that somebody else has set is changed first', async (page) =>
     await page.getByLabel('One-time code').fill(await person.freshCode());
     await page.getByRole('button', {name: 'Change password'}).click();
     await page.getByRole('heading', {name: 'People', exact: true}).waitFor();
+});
+
+browse('a password that somebody else sets meanwhile', async (page, {person}) => {
+    await signIn(page, person);
+    await settled(page);
+    deployment.redis('HSET', `chatelaine:user:${await idOf(person)}`, 'password_expired', '1');
+    await page.getByRole('link', {name: 'People'}).click();
+    await page.getByRole('heading', {name: 'Choose your own password'}).waitFor();
+    assert.equal(await page.getByRole('navigation').count(), 0);
 });
