@@ -24,14 +24,20 @@ after(async () => {
     await deployment?.stop();
 });
 
-// A test with a browser of its own; it fails by any complaint of any page.
+// A test with a browser of its own; it fails by any complaint of any page. Its person is made if it asks for one.
 export function browse(name, run, options = {}) {
     test(name, {timeout: 4 * PATIENCE_MS}, async () => {
         const {context, complaints} = await openContext(browser, deployment, options);
         const page = await context.newPage();
+        const scene = {
+            context,
+            get person() {
+                return deployment.addPerson();
+            },
+        };
 
         try {
-            await run(page, {context, person: deployment.addPerson()});
+            await run(page, scene);
             assert.deepEqual(complaints, []);
         } finally {
             await context.close();
