@@ -6,6 +6,9 @@
 #include "core/record_mac.h"
 #include "store/store.h"
 
+/* Instead of a hash: the user must first use a reset's link. As in prelude.lua. */
+#define USER_NO_PASSWORD "-"
+
 enum { PASSWORD_HASH_BYTES = 160, TOTP_SEALED_BYTES = TOTP_SECRET_BYTES + KEYRING_SEAL_OVERHEAD };
 
 struct user_record {
@@ -17,9 +20,10 @@ struct user_record {
     uint8_t totp_sealed[TOTP_SEALED_BYTES];  /* keyring_seal() bound to the user's id */
     enum role role;
     int64_t created_ms;
-    int64_t disabled_ms;   /* 0: active */
-    struct record_mac mac; /* as stored; account_store_add_user() makes it */
-    bool password_expired; /* of a new user: the password must be changed before anything else */
+    int64_t disabled_ms;                                /* 0: active */
+    struct record_mac mac;                              /* as stored; account_store_add_user() makes it */
+    bool password_expired;                              /* of a new user: the password must be changed first */
+    char codes_made_with[KEYRING_SHORT_NAME_CHARS + 1]; /* for seal_store_list_users(): of the recovery codes' key */
 };
 typedef void user_found(void *arg, enum store_result result, const struct user_record *user);
 

@@ -338,8 +338,9 @@ static void check_retired(struct doctor_report *report, const struct key_census 
         add(report, "retired-key", DOCTOR_OK, NULL, "%s: nothing needs it any more", census->names[i]);
     else
         add(report, "retired-key", DOCTOR_OK, NULL,
-            "%s: needed by %" PRIu64 " active keys, %" PRIu64 " passwords, %" PRIu64 " seals", census->names[i],
-            row->keys, row->passwords, row->seals);
+            "%s: needed by %" PRIu64 " active keys, %" PRIu64 " passwords, recovery codes of %" PRIu64
+            " users, %" PRIu64 " seals",
+            census->names[i], row->keys, row->passwords, row->codes, row->seals);
 }
 
 static void check_records(struct doctor_report *report, const struct doctor_evidence *evidence)

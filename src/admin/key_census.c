@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A record that gets a new seal. */
 struct new_seal {
@@ -199,12 +200,16 @@ static void count_user(struct taking *taking, const struct user_record *user, bo
 {
     struct key_census *census = taking->census;
     size_t generation;
+    size_t codes_by = generation_named(census, text_of(user->codes_made_with));
     bool has_password = password_hash_generation(taking->keyring, user->password_hash, &generation);
+    bool is_reset = text_equal(text_of(user->password_hash), TEXT(USER_NO_PASSWORD));
 
     if (has_password)
         census->of[generation].passwords++;
+    if (codes_by < census->generations)
+        census->of[codes_by].codes++;
     census->users++;
-    census->users_unknown += !has_password || !has_codes;
+    census->users_unknown += !is_reset && (!has_password || !has_codes);
 }
 
 static void take_user(struct taking *taking, const struct user_record *user)
@@ -299,5 +304,5 @@ bool key_census_needs(const struct key_census *census, size_t generation)
 {
     const struct census_row *row = &census->of[generation];
 
-    return row->keys > 0 || row->passwords > 0 || row->seals > 0;
+    return row->keys > 0 || row->passwords > 0 || row->codes > 0 || row->seals > 0;
 }

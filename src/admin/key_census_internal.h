@@ -15,6 +15,7 @@ struct key_census {
     struct census_row {
         uint64_t keys;      /* active keys with a digest made with it; until each is replaced */
         uint64_t passwords; /* until each user signs in */
+        uint64_t codes;     /* users whose recovery codes need it; until each makes new ones */
         uint64_t seals;     /* until 'master-key rotate' */
     } of[KEYRING_MAX_GENERATIONS];
     uint64_t keys_unknown;         /* active keys that do not record their master key */

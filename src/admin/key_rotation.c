@@ -24,7 +24,7 @@ static const struct option_row ROTATE_ROWS[] = {
      .type = OPTION_FLAG,
      .offset = COMMAND_OFFSET(forget),
      .help = "Remove retired master keys that nothing needs from the list in Redis. Nodes then start without them; "
-             "sessions begun under them end."},
+             "sessions and links made under them end."},
     ROW_JSON,
 };
 static const struct option_table ROTATE_TABLE = OPTION_TABLE(ROTATE_ROWS);
@@ -149,9 +149,11 @@ static void print_row(const struct rotation *rotation, size_t i, struct buf *out
 {
     const struct census_row *row = &rotation->census.of[i];
 
-    buf_printf(out, "%s %s: %" PRIu64 " active keys, %" PRIu64 " passwords, %" PRIu64 " seals%s\n",
-               i == 0 ? "current" : "retired", rotation->census.names[i], row->keys, row->passwords, row->seals,
-               i > 0 && !key_census_needs(&rotation->census, i) ? ": nothing needs it any more" : "");
+    buf_printf(out,
+               "%s %s: %" PRIu64 " active keys, %" PRIu64 " passwords, recovery codes of %" PRIu64 " users, %" PRIu64
+               " seals%s\n",
+               i == 0 ? "current" : "retired", rotation->census.names[i], row->keys, row->passwords, row->codes,
+               row->seals, i > 0 && !key_census_needs(&rotation->census, i) ? ": nothing needs it any more" : "");
 }
 
 static void print_text(const struct rotation *rotation, struct buf *out)
@@ -189,6 +191,7 @@ static void put_row(struct json_writer *w, const struct key_census *census, size
     json_put_member(w, "name", text_of(census->names[i]));
     put_number(w, "keys", census->of[i].keys);
     put_number(w, "passwords", census->of[i].passwords);
+    put_number(w, "recovery_codes", census->of[i].codes);
     put_number(w, "seals", census->of[i].seals);
     json_object_end(w);
 }

@@ -219,7 +219,9 @@ static bool list_users_read(const struct list_users_call *call, const struct red
     for (size_t i = 0; i < reply->count; i++) {
         struct user_record *user = &users[*ret_count];
 
-        if (!user_record_read(reply_at(reply, i), call->as_stored, user))
+        if (!user_record_read(reply_at(reply, i), call->as_stored, user) ||
+            (call->as_stored &&
+             !reply_chars(reply_at(reply_at(reply, i), 10), user->codes_made_with, sizeof user->codes_made_with)))
             return false;
         *ret_count += call->as_stored || user_record_believe(call->store, user) == STORE_OK;
     }

@@ -184,6 +184,7 @@ void factor_store_set_recovery_codes(struct store *store, const struct id *accou
     args_add(&args, source->actor);
     args_add(&args, id_text(account));
     args_add_credential(&args, &source->credential);
+    args_add(&args, keyring_short_name(store_keyring(store), 0));
     for (size_t i = 0; i < RECOVERY_CODES; i++)
         args_add_hex(&args, digests[i], KEYRING_DIGEST_BYTES);
     verb_call_ending(store, SCRIPT_recovery_codes_set, &args, done, arg);
