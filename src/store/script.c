@@ -47,8 +47,9 @@ struct script_call {
     size_t argument_count;
     uint64_t number;  /* of the change, as last sent; 0: none */
     bool is_eval;     /* sent with the script's text */
-    bool must_repeat; /* Redis did not know the script; sent again once WAIT has been answered */
-    unsigned sends;
+    bool must_eval;   /* Redis did not know the script */
+    bool must_repeat; /* the same, or the script did only a part; sent again once WAIT has been answered */
+    unsigned sends;   /* of this part */
     unsigned due;      /* replies pending, and syncs of the audit log */
     struct arena kept; /* the script's reply while WAIT is pending */
     enum store_result result;
@@ -93,7 +94,7 @@ static struct script_call *call_take(struct store *store)
     }
     arena_init(&call->kept, NULL, 0);
     call->store = store;
-    call->is_eval = call->must_repeat = false;
+    call->is_eval = call->must_eval = call->must_repeat = false;
     call->due = call->sends = 0;
     call->number = 0;
     call->reply = NULL;
@@ -346,9 +347,9 @@ static void call_send(struct script_call *call)
 {
     bool *is_under_way = text_under_way(call);
 
-    call->is_eval = call->must_repeat && !*is_under_way;
+    call->is_eval = call->must_eval && !*is_under_way;
     *is_under_way = *is_under_way || call->is_eval;
-    call->must_repeat = false;
+    call->must_eval = call->must_repeat = false;
     call->sends++;
     call->due = must_wait(call) ? 2 : 1;
     if (call->class == SCRIPT_PLAIN)
@@ -502,6 +503,13 @@ static void log_events(struct script_call *call, const struct redis_reply *event
     audit_keeper_log(call->store->audit, events, on_logged, call);
 }
 
+static bool is_part(enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct text word;
+
+    return outcome == REDIS_REPLIED && reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("again"));
+}
+
 static void script_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct script_call *call = arg;
@@ -512,7 +520,10 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
     call->due--;
     if (call->is_eval)
         *text_under_way(call) = false;
-    call->must_repeat = is_unknown && !call->is_eval && call->sends < SENDS_MAX;
+    if (is_part(outcome, reply))
+        call->sends = 0;
+    call->must_eval = is_unknown && !call->is_eval && call->sends < SENDS_MAX;
+    call->must_repeat = call->must_eval || is_part(outcome, reply);
     if (call->must_repeat) {
         if (call->due == 0)
             call_send(call);

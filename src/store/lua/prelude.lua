@@ -8,7 +8,8 @@
 -- A last key '<prefix>log:<chain>' says that the caller writes an audit log, whose chain has that name.
 -- A script returns an array that begins with 'ok', 'not_found', 'conflict', 'refused' or 'full', or as in
 -- actor_refused() or limit_refused(). It checks first and writes last, because Redis does not undo writes before an
--- error.
+-- error. {'again'}: it did a part of something that would block Redis for too long, and wrote no event; the node calls
+-- it again.
 
 local prefix = ARGV[1]
 

@@ -552,6 +552,22 @@ Test(store, waits_for_replicas_behind_the_body_too)
     close_world();
 }
 
+Test(store, calls_a_script_that_did_a_part_until_it_has_done_all)
+{
+    open_fake_ready(1);
+    rule("WAIT", FAKE_ANSWER, ":1\r\n", 1);
+    rule("WAIT", FAKE_ANSWER, ":0\r\n", 2); /* the newest rule first */
+    rule("EVALSHA", FAKE_ANSWER, "*2\r\n$2\r\nok\r\n$1\r\nz\r\n", 1);
+    rule("EVALSHA", FAKE_ANSWER, "*1\r\n$5\r\nagain\r\n", 2);
+    cr_assert_eq(change("acct_1"), STORE_OK);
+    cr_assert_str_eq(w.reply, "z ");
+    cr_assert_eq(fake_redis_count(w.fake, "WAIT"), 3);
+    rule("EVALSHA", FAKE_CLOSE, NULL, 1);
+    rule("EVALSHA", FAKE_ANSWER, "*1\r\n$5\r\nagain\r\n", 1);
+    cr_assert_eq(read_key(), STORE_UNKNOWN);
+    close_world();
+}
+
 Test(store, does_not_know_when_the_connection_breaks_behind_the_script)
 {
     open_fake_ready(1);
