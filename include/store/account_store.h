@@ -43,9 +43,6 @@ void account_store_reset_user(struct store *store, const struct id *user, const 
  * user.unlocked. */
 void account_store_unlock_user(struct store *store, const struct id *user, const struct audit_source *source,
                                store_done *done, void *arg);
-typedef void users_listed(void *arg, enum store_result result, const struct user_record *users, size_t count);
-void account_store_list_users(struct store *store, const struct id *account /* NULL: all */, users_listed *done,
-                              void *arg);
 
 struct account_row {
     struct id id;

@@ -5,7 +5,7 @@
 #include "store/account_store.h"
 
 /* The sorted sets of an account's keys, by index. */
-enum { SEAL_KEY_SETS = 6, SEAL_KEYS_AT_ONCE = 200 };
+enum { SEAL_KEY_SETS = 6, SEAL_KEYS_AT_ONCE = 200, SEAL_USERS_AT_ONCE = 200 };
 
 struct stored_key {
     struct id id;
@@ -16,8 +16,11 @@ typedef void stored_keys_listed(void *arg, enum store_result result, const struc
 /* The next keys of a set after that id (empty: from the first), oldest first, at most SEAL_KEYS_AT_ONCE. */
 void seal_store_list_keys(struct store *store, const struct id *account, unsigned set, const struct id *behind,
                           stored_keys_listed *done, void *arg);
-/* All users of an account, including their password hashes and TOTP secrets. */
-void seal_store_list_users(struct store *store, const struct id *account, users_listed *done, void *arg);
+/* The next users of an account after that id (empty: from the first), oldest first, at most SEAL_USERS_AT_ONCE, with
+ * their password hashes and TOTP secrets. */
+typedef void users_listed(void *arg, enum store_result result, const struct user_record *users, size_t count);
+void seal_store_list_users(struct store *store, const struct id *account, const struct id *behind, users_listed *done,
+                           void *arg);
 
 /* STORE_CONFLICT: the record has changed since it was read. It is left alone. */
 void seal_store_put_key(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], struct text was, struct text is,

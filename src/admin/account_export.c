@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "store/audit_store.h"
 #include "store/key_store.h"
+#include "store/people_store.h"
 #include "store/usage_store.h"
 
 #include <errno.h>
@@ -89,27 +90,38 @@ static int export_account(struct export *export, const struct account_row *row)
     return flush(export);
 }
 
-static void users_came(void *arg, enum store_result result, const struct user_record *users, size_t count)
+static void people_came(void *arg, enum store_result result, const struct person *people, size_t count, bool has_more)
 {
     struct export *export = arg;
 
     export->result = result;
+    export->has_more = has_more;
+    export->rows = count;
     for (size_t i = 0; i < count; i++) {
+        const struct user_record *user = &people[i].user;
         struct json_writer w = line_begin(export, "user");
 
-        json_put_member(&w, "id", id_text(&users[i].id));
-        json_put_member(&w, "email", text_of(users[i].email));
-        json_put_member(&w, "role", role_text(users[i].role));
-        put_time_member(&w, "created_at", users[i].created_ms);
+        json_put_member(&w, "id", id_text(&user->id));
+        json_put_member(&w, "email", text_of(user->email));
+        json_put_member(&w, "role", role_text(user->role));
+        put_time_member(&w, "created_at", user->created_ms);
         line_end(export, &w);
+        export->last = user->id;
     }
     store_client_done(export->client);
 }
 
 static int export_users(struct export *export)
 {
-    account_store_list_users(export->client->store, export->account, users_came, export);
-    return finish_page(export);
+    struct id behind = {0};
+    int code;
+
+    do {
+        people_store_list(export->client->store, export->account, LISTING_PAGE, &behind, people_came, export);
+        code = finish_page(export);
+        behind = export->last;
+    } while (code == EXIT_DONE && export->has_more && export->rows > 0);
+    return code;
 }
 
 static void keys_came(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)

@@ -26,12 +26,11 @@ struct taking {
     struct id *accounts;
     size_t account_count;
     const struct id *account; /* whose records are being read */
-    struct id behind;         /* the last key read; the next page starts behind it */
+    struct id behind;         /* the last key or user read; the next page starts behind it */
     size_t listed;
     struct new_seal *seals; /* of the keys listed last */
     size_t seal_count;
     struct user_record *users;
-    size_t user_count;
     size_t waiting; /* changes under way */
 };
 
@@ -236,23 +235,28 @@ static void take_user(struct taking *taking, const struct user_record *user)
     secure_wipe(&is, sizeof is);
 }
 
-static void users_listed_all(void *arg, enum store_result result, const struct user_record *users, size_t count)
+static void users_listed_part(void *arg, enum store_result result, const struct user_record *users, size_t count)
 {
     struct taking *taking = arg;
 
-    taking->users = mem_alloc((count + 1) * sizeof *users);
     memcpy(taking->users, users, count * sizeof *users);
-    taking->user_count = count;
+    taking->listed = count;
     note_result(taking, result);
 }
 
 static void take_users(struct taking *taking)
 {
-    seal_store_list_users(taking->client->store, taking->account, users_listed_all, taking);
-    store_client_wait(taking->client);
-    for (size_t i = 0; i < taking->user_count && taking->result == STORE_OK; i++)
-        take_user(taking, &taking->users[i]);
-    secure_wipe(taking->users, taking->user_count * sizeof *taking->users);
+    taking->users = mem_alloc(SEAL_USERS_AT_ONCE * sizeof *taking->users);
+    taking->behind = (struct id){0};
+    do {
+        seal_store_list_users(taking->client->store, taking->account, &taking->behind, users_listed_part, taking);
+        store_client_wait(taking->client);
+        for (size_t i = 0; i < taking->listed && taking->result == STORE_OK; i++) {
+            take_user(taking, &taking->users[i]);
+            taking->behind = taking->users[i].id;
+        }
+    } while (taking->listed == SEAL_USERS_AT_ONCE && taking->result == STORE_OK);
+    secure_wipe(taking->users, SEAL_USERS_AT_ONCE * sizeof *taking->users);
     free(taking->users);
 }
 

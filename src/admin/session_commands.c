@@ -4,6 +4,7 @@
 #include "admin_internal.h"
 #include "listing_internal.h"
 
+#include "store/people_store.h"
 #include "store/session_store.h"
 
 #include <ctype.h>
@@ -40,8 +41,9 @@ const struct option_group SESSION_END_OPTIONS[] = ADMIN_OPTIONS(END_TABLE);
 struct session_walk {
     struct store_client *client;
     enum store_result result;
-    struct id *users; /* of the current account */
+    struct id users[LISTING_PAGE]; /* some of the current account */
     size_t user_count;
+    bool has_more;
     void (*visit)(struct session_walk *walk, const struct session_row *row);
     bool is_found; /* session end: found what was looked for, which ends the walk */
     struct listing listing;
@@ -49,15 +51,16 @@ struct session_walk {
     struct id owner; /* session end: of that session */
 };
 
-static void walk_users_listed(void *arg, enum store_result result, const struct user_record *users, size_t count)
+static void walk_people_listed(void *arg, enum store_result result, const struct person *people, size_t count,
+                               bool has_more)
 {
     struct session_walk *walk = arg;
 
     walk->result = result;
     walk->user_count = count;
-    walk->users = calloc(count + 1, sizeof *walk->users);
-    for (size_t i = 0; i < count && walk->users; i++)
-        walk->users[i] = users[i].id;
+    walk->has_more = has_more && count > 0;
+    for (size_t i = 0; i < count; i++)
+        walk->users[i] = people[i].user.id;
     store_client_done(walk->client);
 }
 
@@ -90,16 +93,21 @@ static int walk_users(struct session_walk *walk, const struct id *users, size_t 
 static int walk_account(void *arg, const struct account_row *account)
 {
     struct session_walk *walk = arg;
+    struct id behind = {0};
+    int code;
 
-    if (walk->is_found)
-        return EXIT_DONE;
-    account_store_list_users(walk->client->store, &account->id, walk_users_listed, walk);
-    store_client_wait(walk->client);
-    int code = store_client_explain(walk->client, walk->result, NULL);
-    if (code == EXIT_DONE)
-        code = walk_users(walk, walk->users, walk->user_count);
-    free(walk->users);
-    walk->users = NULL;
+    walk->has_more = false;
+    do {
+        if (walk->is_found)
+            return EXIT_DONE;
+        people_store_list(walk->client->store, &account->id, LISTING_PAGE, &behind, walk_people_listed, walk);
+        store_client_wait(walk->client);
+        code = store_client_explain(walk->client, walk->result, NULL);
+        if (code == EXIT_DONE)
+            code = walk_users(walk, walk->users, walk->user_count);
+        if (walk->has_more)
+            behind = walk->users[walk->user_count - 1];
+    } while (code == EXIT_DONE && walk->has_more);
     return code;
 }
 

@@ -207,61 +207,47 @@ void account_store_find_user(struct store *store, struct text email, user_found 
 
 struct list_users_call {
     struct store *store;
-    bool as_stored; /* including secrets and altered records */
     users_listed *done;
     void *arg;
 };
 
-/* Leaves out altered records. False: malformed. */
-static bool list_users_read(const struct list_users_call *call, const struct redis_reply *reply,
-                            struct user_record *users, size_t *ret_count)
+static bool list_users_read(const struct redis_reply *reply, struct user_record *users)
 {
-    for (size_t i = 0; i < reply->count; i++) {
-        struct user_record *user = &users[*ret_count];
-
-        if (!user_record_read(reply_at(reply, i), call->as_stored, user) ||
-            (call->as_stored &&
-             !reply_chars(reply_at(reply_at(reply, i), 10), user->codes_made_with, sizeof user->codes_made_with)))
+    for (size_t i = 0; i < reply->count; i++)
+        if (!user_record_read(reply_at(reply, i), true, &users[i]) ||
+            !reply_chars(reply_at(reply_at(reply, i), 10), users[i].codes_made_with, sizeof users[i].codes_made_with))
             return false;
-        *ret_count += call->as_stored || user_record_believe(call->store, user) == STORE_OK;
-    }
     return true;
 }
 
 static void list_users_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct list_users_call call = *(struct list_users_call *)arg;
-    size_t room = result == STORE_OK ? reply->count + 1 : 1, count = 0;
-    struct user_record *users = mem_alloc(room * sizeof *users);
+    size_t count = result == STORE_OK ? reply->count : 0;
+    struct user_record *users = mem_alloc((count + 1) * sizeof *users);
 
     free(arg);
-    if (result == STORE_OK && !list_users_read(&call, reply, users, &count)) {
+    if (result == STORE_OK && !list_users_read(reply, users)) {
         store_malformed(call.store, "list of users");
         result = STORE_UNAVAILABLE;
-        count = 0;
     }
-    call.done(call.arg, result, users, count);
-    secure_wipe(users, room * sizeof *users);
+    call.done(call.arg, result, users, result == STORE_OK ? count : 0);
+    secure_wipe(users, (count + 1) * sizeof *users);
     free(users);
 }
 
-static void list_users(struct store *store, const struct id *account, bool as_stored, users_listed *done, void *arg)
+void seal_store_list_users(struct store *store, const struct id *account, const struct id *behind, users_listed *done,
+                           void *arg)
 {
     struct list_users_call *call = mem_alloc(sizeof *call);
-    const struct text argv[] = {account ? id_text(account) : TEXT(""), as_stored ? TEXT("1") : TEXT("0")};
+    struct script_args args;
 
-    *call = (struct list_users_call){store, as_stored, done, arg};
-    store_call_script(store, SCRIPT_user_list, SCRIPT_READS, sizeof argv / sizeof *argv, argv, list_users_called, call);
-}
-
-void account_store_list_users(struct store *store, const struct id *account, users_listed *done, void *arg)
-{
-    list_users(store, account, false, done, arg);
-}
-
-void seal_store_list_users(struct store *store, const struct id *account, users_listed *done, void *arg)
-{
-    list_users(store, account, true, done, arg);
+    *call = (struct list_users_call){store, done, arg};
+    args_begin(&args);
+    args_add(&args, id_text(account));
+    args_add_int(&args, SEAL_USERS_AT_ONCE);
+    args_add(&args, id_text(behind));
+    store_call_script(store, SCRIPT_user_list, SCRIPT_READS, args.count, args.argv, list_users_called, call);
 }
 
 struct list_accounts_call {

@@ -45,11 +45,11 @@ struct script_call {
     void *arg;
     struct buf command; /* the prefix and the arguments: the same for EVALSHA and EVAL */
     size_t argument_count;
-    uint64_t number;  /* of the change, as last sent; 0: none */
-    bool is_eval;     /* sent with the script's text */
-    bool must_eval;   /* Redis did not know the script */
-    bool must_repeat; /* the same, or the script did only a part; sent again once WAIT has been answered */
-    unsigned sends;   /* of this part */
+    uint64_t number;   /* of the change, as last sent; 0: none */
+    bool is_eval;      /* sent with the script's text */
+    bool must_eval;    /* Redis did not know the script */
+    bool must_repeat;  /* the same, or the script did only a part; sent again once WAIT has been answered */
+    unsigned sends;    /* of this part */
     unsigned due;      /* replies pending, and syncs of the audit log */
     struct arena kept; /* the script's reply while WAIT is pending */
     enum store_result result;

@@ -22,7 +22,7 @@ for _, user in ipairs(users) do
 end
 local is_all = redis.call('SCARD', K.account_users(account)) == 0
 if is_all then
-    redis.call('DEL', K.account_people(account), K.account_owners(account), K.account_invitations(account),
+    redis.call('UNLINK', K.account_people(account), K.account_owners(account), K.account_invitations(account),
                K.account_invited(account))
 end
 return {'ok', #users, is_all and 1 or 0, ended}

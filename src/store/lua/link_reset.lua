@@ -17,8 +17,9 @@ local refused = actor_refused(ARGV[14], ARGV[10], account)
 if refused then
     return refused
 end
-if ARGV[14] ~= '' and (u[3] or 'owner') == 'owner' and not another_owner(account, user) then
-    return {'refused'}
+local last = ARGV[14] ~= '' and (u[3] or 'owner') == 'owner' and last_owner_refused(account, user)
+if last then
+    return last
 end
 node_time(ARGV[8], now)
 

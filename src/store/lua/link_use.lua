@@ -33,6 +33,6 @@ end
 redis.call('HSET', K.user(user), 'account', link.account, 'email', link.email, 'created', ARGV[8], 'mac', ARGV[7])
 user_put_state(user, link.role, '')
 redis.call('SET', K.email(link.email), user)
-people_put(link.account, user, link.role)
+people_put(link.account, user, link.role, '')
 audit(link.account, 'user.joined', user, source, {data = {role = link.role, invitation = link.id}})
 return {'ok'}

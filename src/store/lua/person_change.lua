@@ -25,13 +25,14 @@ local demotes, disables = from == 'owner' and role ~= from, disabled ~= '' and w
 if disables then
     node_time(disabled, now)
 end
-if from == 'owner' and (demotes or disables) and not another_owner(account, user) then
-    return {'refused'}
+local last = from == 'owner' and (demotes or disables) and last_owner_refused(account, user)
+if last then
+    return last
 end
 
 redis.call('HSET', K.user(user), 'mac', ARGV[5])
 user_put_state(user, role, disabled)
-people_put(account, user, role)
+people_put(account, user, role, disabled)
 if demotes or disabled ~= '' then
     links_end(user, now)
 end

@@ -10,8 +10,9 @@ local u = redis.call('HMGET', K.user(user), 'account', 'email', 'role')
 if u[1] ~= account then
     return {'not_found'}
 end
-if (u[3] or 'owner') == 'owner' and not another_owner(account, user) then
-    return {'refused'}
+local last = (u[3] or 'owner') == 'owner' and last_owner_refused(account, user)
+if last then
+    return last
 end
 
 local ended = sessions_end(user, account, '', '', source)

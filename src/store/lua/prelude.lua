@@ -37,6 +37,7 @@ local K = {
     account_keys = function(account, set) return prefix .. 'acct:' .. account .. ':keys:' .. set end,
     account_users = function(account) return prefix .. 'acct:' .. account .. ':users' end,
     account_people = function(account) return prefix .. 'acct:' .. account .. ':people' end,
+    account_people_place = function(account) return prefix .. 'acct:' .. account .. ':people_place' end,
     account_owners = function(account) return prefix .. 'acct:' .. account .. ':owners' end,
     account_gone = function(account) return prefix .. 'acct:' .. account .. ':gone' end,
     account_invitations = function(account) return prefix .. 'acct:' .. account .. ':invitations' end,
@@ -366,43 +367,62 @@ local function user_put_state(user, role, disabled)
     end
 end
 
--- An account's people by id, for pages, and the owners among them. Versions without roles keep only the set of users,
--- so both are made anew whenever somebody is missing in them.
+local INDEX_PORTION = 500 -- users: about a millisecond
+local INDEX_PLACE_MS = 60000
+
+-- An account's people by id, for pages, and the owners among them who are not disabled. Versions without roles keep
+-- only the set of users, so whoever is missing is added, some in each call. nil: not all are there yet, so the script
+-- returns {'again'}.
 local function people_index(account)
-    local people, owners, users = K.account_people(account), K.account_owners(account), K.account_users(account)
-    if redis.call('ZCARD', people) == redis.call('SCARD', users) then
+    local people, users, place = K.account_people(account), K.account_users(account), K.account_people_place(account)
+    local missing = redis.call('SCARD', users) - redis.call('ZCARD', people)
+    if missing == 0 then
         return people
     end
-    redis.call('DEL', people, owners)
-    for _, user in ipairs(redis.call('SMEMBERS', users)) do
+    if missing < 0 then
+        redis.call('UNLINK', people, K.account_owners(account), place)
+    end
+    local found = redis.call('SSCAN', users, redis.call('GET', place) or '0', 'COUNT', INDEX_PORTION)
+    for _, user in ipairs(found[2]) do
+        local u = redis.call('HMGET', K.user(user), 'role', 'disabled')
         redis.call('ZADD', people, 0, user)
-        if (redis.call('HGET', K.user(user), 'role') or 'owner') == 'owner' then
-            redis.call('SADD', owners, user)
+        if (u[1] or 'owner') == 'owner' and not u[2] then
+            redis.call('SADD', K.account_owners(account), user)
         end
     end
-    return people
+    redis.call('SET', place, found[1], 'PX', INDEX_PLACE_MS)
+    return redis.call('SCARD', users) == redis.call('ZCARD', people) and people or nil
 end
 
-local function people_put(account, user, role)
+-- disabled: '' for an active user.
+local function people_put(account, user, role, disabled)
     redis.call('SADD', K.account_users(account), user)
     redis.call('ZADD', K.account_people(account), 0, user)
-    redis.call(role == 'owner' and 'SADD' or 'SREM', K.account_owners(account), user)
+    redis.call(role == 'owner' and disabled == '' and 'SADD' or 'SREM', K.account_owners(account), user)
 end
 
 -- Instead of a password hash: the user must first use a reset's link.
 local NO_PASSWORD = '-'
 
--- Whether the account has another owner who can sign in: active, not locked, with a password.
-local function another_owner(account, user)
-    people_index(account)
-    for _, other in ipairs(redis.call('SMEMBERS', K.account_owners(account))) do
-        local u = redis.call('HMGET', K.user(other), 'role', 'disabled', 'locked', 'password')
-        if other ~= user and (u[1] or 'owner') == 'owner' and not u[2] and not u[3] and u[4]
-            and u[4] ~= NO_PASSWORD then
-            return true
-        end
+-- nil if the account has another owner who can sign in: active, not locked, with a password. Otherwise the script's
+-- reply: refused, or again.
+local function last_owner_refused(account, user)
+    if not people_index(account) then
+        return {'again'}
     end
-    return false
+    local place = '0'
+    repeat
+        local found = redis.call('SSCAN', K.account_owners(account), place)
+        place = found[1]
+        for _, other in ipairs(found[2]) do
+            local u = redis.call('HMGET', K.user(other), 'role', 'disabled', 'locked', 'password')
+            if other ~= user and (u[1] or 'owner') == 'owner' and not u[2] and not u[3] and u[4]
+                and u[4] ~= NO_PASSWORD then
+                return nil
+            end
+        end
+    until place == '0'
+    return {'refused'}
 end
 
 -- A user as lists show it: {user record, locked (1 or 0), last sign-in (0: none), whether a link must be used first}.

@@ -18,6 +18,6 @@ if ARGV[14] == '1' then
 end
 user_put_state(user, ARGV[13], '')
 redis.call('SET', K.email(email), user)
-people_put(account, user, ARGV[13])
+people_put(account, user, ARGV[13], '')
 audit(account, 'user.created', user, source_from(8))
 return {'ok'}

@@ -1,25 +1,20 @@
--- The users of one account or of all, oldest first within each. For commands only: the work grows with their number.
--- ARGV: prefix, account ('' for all), with secrets ('1' or '0')
--- Returns: ok, user record...; with secrets, each also has the short name of the master key of the user's recovery codes
---   ('' if none are left)
+-- The next users of an account, oldest first, as they are stored. For commands only.
+-- ARGV: prefix, account, limit, user to start after ('' for none)
+-- Returns: ok, user record with secrets and the short name of the master key of the user's recovery codes ('' if none
+--   are left)...
 
-local accounts = {ARGV[2]}
-if ARGV[2] == '' then
-    accounts = redis.call('ZRANGE', K.accounts(), 0, -1)
+local people = people_index(ARGV[2])
+if not people then
+    return {'again'}
 end
 local reply = {'ok'}
-for _, account in ipairs(accounts) do
-    local users = redis.call('SMEMBERS', K.account_users(account))
-    table.sort(users)
-    for _, user in ipairs(users) do
-        local record = user_record(user, ARGV[3] == '1')
-        if not record then
-            error('a listed user of ' .. account .. ' does not exist')
-        end
-        if ARGV[3] == '1' then
-            record[11] = exists(K.user_recovery_codes(user)) and redis.call('HGET', K.user(user), 'recovery_codes_key') or ''
-        end
-        reply[#reply + 1] = record
+for i, user in ipairs(redis.call('ZRANGEBYLEX', people, ARGV[4] ~= '' and '(' .. ARGV[4] or '-', '+', 'LIMIT', 0,
+                                 ARGV[3])) do
+    local record = user_record(user, true)
+    if not record then
+        error('a listed user of ' .. ARGV[2] .. ' does not exist')
     end
+    record[11] = exists(K.user_recovery_codes(user)) and redis.call('HGET', K.user(user), 'recovery_codes_key') or ''
+    reply[i + 1] = record
 end
 return reply

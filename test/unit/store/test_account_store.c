@@ -200,27 +200,29 @@ static void rows_of_accounts(void *arg, enum store_result result, const struct a
     answer_done(&rows->answer, result);
 }
 
-static size_t list_users(const struct id *account, struct rows *rows)
+static size_t list_users(const struct id *account, const struct id *behind, struct rows *rows)
 {
     *rows = (struct rows){0};
-    account_store_list_users(fixture.store, account, rows_of_users, rows);
+    seal_store_list_users(fixture.store, account, behind, rows_of_users, rows);
     cr_assert_eq(answer_wait(&rows->answer), STORE_OK);
     return rows->count;
 }
 
 Test(account_store, lists)
 {
+    const struct id from_the_first = {0};
     struct id north = some_account(), south = some_account();
     struct user_record ana = some_user(&north, "ana@north.test");
-    struct rows rows = {0};
+    struct rows rows = {0}, rest;
 
     some_user(&south, "bob@south.test");
     some_user(&south, "eve@south.test");
-    cr_expect_eq(list_users(NULL, &rows), 3);
-    cr_expect_eq(list_users(&south, &rows), 2);
-    cr_expect_eq(list_users(&north, &rows), 1);
+    cr_expect_eq(list_users(&south, &from_the_first, &rows), 2);
+    cr_expect_eq(list_users(&south, &rows.users[0].id, &rest), 1);
+    cr_expect_str_eq(rest.users[0].email, rows.users[1].email);
+    cr_expect_eq(list_users(&north, &from_the_first, &rows), 1);
     expect_same(&rows.users[0], &ana);
-    cr_expect_str_empty(rows.users[0].password_hash);
+    cr_expect_str_eq(rows.users[0].password_hash, ana.password_hash);
 
     rows = (struct rows){0};
     account_store_list(fixture.store, rows_of_accounts, &rows);
