@@ -796,8 +796,7 @@ Test(lua, user_reset)
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 4",
            "((* (type user.unlocked actor operator target usr_U *)) (* (type session.ended *)) (* (type session.ended "
            "actor operator target usr_U *)) (* (type user.password_reset actor operator target usr_U *)))"},
-          {"HSET t:user:usr_U password_expired 1", "1"},
-          {"@user_reset usr_U '' sealed2 operator '' '' 100 0", "(ok)"},
+          {"HSET t:user:usr_U password_expired 1", "1"}, {"@user_reset usr_U '' sealed2 operator '' '' 100 0", "(ok)"},
           {"HMGET t:user:usr_U password totp totp_step password_expired", "(new sealed2 nil 1)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.totp_reset *)))"},
           {"@user_reset usr_U own '' operator '' '' 100 0", "(ok)"},
@@ -1287,7 +1286,8 @@ Test(lua, a_new_authenticator_may_be_tried_twenty_times)
           {"@totp_waiting usr_U sid1", "(not_found)"}, {"EXISTS t:user:usr_U:new_totp", "0"});
 }
 
-#define CODES(session) "@recovery_codes_set usr_U acct_A session+" session "+1800000+43200000+300000+auditor mk c1 c2 c3"
+#define CODES(session) \
+    "@recovery_codes_set usr_U acct_A session+" session "+1800000+43200000+300000+auditor mk c1 c2 c3"
 #define RECOVER(password, codes, ticket) "@recovery_begin usr_U a pair:p,email:e, " password " " codes " " ticket " new"
 #define RECOVERED(ticket) "@totp_confirm usr_U " ticket " new 5 '' 192.0.2.1 req_1 100 ''"
 
