@@ -154,20 +154,5 @@ static int close_in_store(const struct command_line *line, struct store_client *
 
 int account_close_run(const struct command_line *line)
 {
-    struct store_client client;
-    struct id account;
-    int code = account_operand_read(line->operands[0], &account);
-
-    if (code != EXIT_DONE)
-        return code;
-    struct keyring *keyring = command_keyring(line, &code);
-    if (!keyring)
-        return code;
-    code = store_client_open(&client, &line->settings, keyring);
-    if (code == EXIT_DONE) {
-        code = close_in_store(line, &client, &account);
-        store_client_close(&client);
-    }
-    keyring_destroy(keyring);
-    return code;
+    return account_run(line, true, close_in_store);
 }

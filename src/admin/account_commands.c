@@ -98,6 +98,35 @@ int account_list_run(const struct command_line *line)
     return code;
 }
 
+/* Commands about one account */
+
+static int read_operand(const char *operand, struct id *ret_id)
+{
+    if (id_parse(ID_ACCOUNT, text_of(operand), ret_id))
+        return EXIT_DONE;
+    return command_fail(EXIT_USAGE, "'%s' is not an account id (acct_…); 'chatelaine account list' shows them",
+                        operand);
+}
+
+int account_run(const struct command_line *line, bool needs_keys, account_act *act)
+{
+    struct keyring *keyring = NULL;
+    struct store_client client;
+    struct id account;
+    int code = read_operand(line->operands[0], &account);
+
+    if (code == EXIT_DONE && needs_keys)
+        keyring = command_keyring(line, &code);
+    if (code == EXIT_DONE)
+        code = store_client_open(&client, &line->settings, keyring);
+    if (code == EXIT_DONE) {
+        code = act(line, &client, &account);
+        store_client_close(&client);
+    }
+    keyring_destroy(keyring);
+    return code;
+}
+
 /* account suspend, account resume */
 
 struct change {
@@ -114,14 +143,6 @@ static void state_changed(void *arg, enum store_result result, const struct acco
     if (suspension)
         change->suspension = *suspension;
     store_client_done(change->client);
-}
-
-int account_operand_read(const char *operand, struct id *ret_id)
-{
-    if (id_parse(ID_ACCOUNT, text_of(operand), ret_id))
-        return EXIT_DONE;
-    return command_fail(EXIT_USAGE, "'%s' is not an account id (acct_…); 'chatelaine account list' shows them",
-                        operand);
 }
 
 int account_suspend_now(struct store_client *client, const struct id *account, bool begins_closing,
@@ -189,34 +210,28 @@ static int print_state(const struct command_line *line, const struct id *account
     return command_print(buf_text(&out));
 }
 
-int account_suspend_run(const struct command_line *line)
+static int suspend(const struct command_line *line, struct store_client *client, const struct id *account)
 {
     struct account_suspension suspension;
-    struct store_client client;
-    struct id account;
-    int code = account_operand_read(line->operands[0], &account);
+    int code = account_suspend_now(client, account, false, &suspension);
 
-    if (code == EXIT_DONE)
-        code = store_client_open(&client, &line->settings, NULL);
-    if (code != EXIT_DONE)
-        return code;
-    code = account_suspend_now(&client, &account, false, &suspension);
-    store_client_close(&client);
-    return code == EXIT_DONE ? print_state(line, &account, ACCOUNT_SUSPENDED, &suspension) : code;
+    return code == EXIT_DONE ? print_state(line, account, ACCOUNT_SUSPENDED, &suspension) : code;
+}
+
+int account_suspend_run(const struct command_line *line)
+{
+    return account_run(line, false, suspend);
+}
+
+static int resume(const struct command_line *line, struct store_client *client, const struct id *account)
+{
+    struct account_suspension suspension;
+    int code = resume_now(client, account, &suspension);
+
+    return code == EXIT_DONE ? print_state(line, account, ACCOUNT_ACTIVE, &suspension) : code;
 }
 
 int account_resume_run(const struct command_line *line)
 {
-    struct account_suspension suspension;
-    struct store_client client;
-    struct id account;
-    int code = account_operand_read(line->operands[0], &account);
-
-    if (code == EXIT_DONE)
-        code = store_client_open(&client, &line->settings, NULL);
-    if (code != EXIT_DONE)
-        return code;
-    code = resume_now(&client, &account, &suspension);
-    store_client_close(&client);
-    return code == EXIT_DONE ? print_state(line, &account, ACCOUNT_ACTIVE, &suspension) : code;
+    return account_run(line, false, resume);
 }

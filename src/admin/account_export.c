@@ -279,23 +279,13 @@ int account_export_to(struct store_client *client, const struct id *account, con
     return code;
 }
 
+static int write_export(const struct command_line *line, struct store_client *client, const struct id *account)
+{
+    return line->file ? account_export_to(client, account, line->file) : export_all(client, account, stdout);
+}
+
 /* Needs the master keys: altered records are left out. */
 int account_export_run(const struct command_line *line)
 {
-    struct store_client client;
-    struct id account;
-    int code = account_operand_read(line->operands[0], &account);
-
-    if (code != EXIT_DONE)
-        return code;
-    struct keyring *keyring = command_keyring(line, &code);
-    if (!keyring)
-        return code;
-    code = store_client_open(&client, &line->settings, keyring);
-    if (code == EXIT_DONE) {
-        code = line->file ? account_export_to(&client, &account, line->file) : export_all(&client, &account, stdout);
-        store_client_close(&client);
-    }
-    keyring_destroy(keyring);
-    return code;
+    return account_run(line, true, write_export);
 }

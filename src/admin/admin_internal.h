@@ -43,7 +43,10 @@ MUST_CHECK struct keyring *command_keyring(const struct command_line *line, int 
 /* EXIT_USAGE, after printing an error, if the option has no value. */
 MUST_CHECK int command_require(const char *value, const char *option);
 
-MUST_CHECK int account_operand_read(const char *operand, struct id *ret_id);
+/* A command about the account that its operand names: opens the store, with the master keys if it needs them, and acts.
+ */
+typedef int account_act(const struct command_line *line, struct store_client *client, const struct id *account);
+MUST_CHECK int account_run(const struct command_line *line, bool needs_keys, account_act *act);
 struct account_suspension;
 /* Suspends the account at every node. begins_closing: it can no longer be resumed. */
 MUST_CHECK int account_suspend_now(struct store_client *client, const struct id *account, bool begins_closing,
