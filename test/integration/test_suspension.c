@@ -353,6 +353,7 @@ Test(suspension, sign_in_tells_only_who_has_password_and_code)
     struct fixture_user user;
     struct http_answer answer;
     struct fixture fixture;
+    char code[8];
 
     fixture_start(&fixture, 1, LEASE_500);
     fixture_add_user(&fixture, "ada@clinic.example", &user);
@@ -360,10 +361,11 @@ Test(suspension, sign_in_tells_only_who_has_password_and_code)
     cr_expect_eq(fixture_login(&fixture, 0, &user, "not-the-password-1", NULL, NULL, &answer), 401);
     cr_expect_str_eq(http_answer_code(&answer), "invalid_login");
     cr_expect_eq(fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, "000000", NULL, &answer), 401);
-    (void)fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, NULL, NULL, &answer);
+    fixture_totp(&user, 0, code);
+    (void)fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, code, NULL, &answer);
     expect_suspended(&answer);
     change(&fixture, "resume", fixture.account);
-    cr_expect_eq(fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, NULL, NULL, &answer), 401, "the code is used up");
+    cr_expect_eq(fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, code, NULL, &answer), 401, "the code is used up");
     fixture_stop(&fixture);
 }
 
