@@ -1,8 +1,8 @@
 /* The set of suspended accounts in a node's memory: what it may decide, by messages and by versions. */
 #include "leak_guard.h"
 #include "lease_world.h"
-#include "store/readiness.h"
 #include "store/key_store.h"
+#include "store/readiness.h"
 #include "store/state.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -133,9 +133,11 @@ Test(suspensions, messages_change_the_set)
     cr_expect(membership_knows_suspended(w.member));
     /* Older than what the set holds. */
     push(INVALIDATIONS, SAYS(OTHER, "resumed", "2"));
-    push(INVALIDATIONS, SAYS(OTHER, "suspended", "4"));
+    push(INVALIDATIONS, SAYS(ACCOUNT, "suspended", "4"));
     until_version(4);
     cr_expect(is_suspended(OTHER));
+    cr_expect(is_suspended(ACCOUNT));
+    cr_expect(membership_knows_suspended(w.member));
     close_world();
 }
 
@@ -301,30 +303,99 @@ Test(suspensions, a_set_asked_for_before_the_membership_is_not_kept)
     close_world();
 }
 
+#define OTHER_RUN "$71\r\nrun_id:0000000000000000000000000000000000000002\r\nredis_version:7.0.15\r\n\r\n"
+#define SET_1_ELSEWHERE "*4\r\n$31\r\n" OTHER "\r\n$1\r\n9\r\n$7\r\nversion\r\n$1\r\n1\r\n"
+
+/* It may have given the same number to another suspension. No membership begins meanwhile, which would forget the set.
+ */
+Test(suspensions, a_version_of_another_run_says_nothing)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    open_strict();
+    rule("SUBSCRIBE", FAKE_SILENT, NULL, 0);
+    push(INVALIDATIONS, "nonsense");
+    until_ended(1);
+    hold("1", SET_1);
+    read_key();
+    cr_assert(found_suspended);
+    hold("1", SET_1_ELSEWHERE);
+    rule("INFO server", FAKE_ANSWER, OTHER_RUN, 0);
+    fake_redis_hang_up(w.fake, "chatelaine-reads");
+    do {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "nothing is decided again");
+        test_loop_for(&w.loop, 10);
+        read_key();
+    } while (found != STORE_OK);
+    cr_expect_not(found_suspended);
+    cr_expect(is_suspended(OTHER));
+    close_world();
+}
+
+/* Waits for the n-th call that tells suspensions again. */
+static const char *told(unsigned n)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char again[SCRIPT_BYTES];
+
+    snprintf(again, sizeof again, "EVALSHA %.*s", SCRIPT_SHA1_HEX_BYTES,
+             w.store->script_sha1[SCRIPT_account_suspend_again]);
+    store_look_again(w.store);
+    while (fake_redis_count(w.fake, again) <= n) {
+        test_loop_for(&w.loop, 10);
+        cr_assert_gt(deadline_left_ms(deadline), 0, "nothing is told");
+    }
+    return fake_redis_command(w.fake, again, n);
+}
+
 /* Rule 13. Until it has been told, nothing is decided. */
 Test(suspensions, what_redis_lost_is_told_again)
 {
-    char again[SCRIPT_BYTES];
-    struct deadline deadline = deadline_in(PATIENCE_MS);
-
     open_ready();
     hold("1", SET_1);
     read_key();
     cr_assert(is_suspended(ACCOUNT));
-    snprintf(again, sizeof again, "EVALSHA %.*s", SCRIPT_SHA1_HEX_BYTES,
-             w.store->script_sha1[SCRIPT_account_suspend_again]);
     hold("0", NOBODY);
-    store_look_again(w.store);
-    while (fake_redis_count(w.fake, again) == 0) {
-        test_loop_for(&w.loop, 10);
-        cr_assert_gt(deadline_left_ms(deadline), 0, "nothing is told");
-    }
-    cr_expect(strstr(fake_redis_command(w.fake, again, 0), " t: 1 " ACCOUNT), "%s",
-              fake_redis_command(w.fake, again, 0));
+    cr_expect(strstr(told(0), " t: 1 " ACCOUNT), "%s", told(0));
     cr_expect_not(store_is_ready(w.store));
     hold("1", SET_1);
     until(is_ready, NULL);
     read_key();
     cr_expect(found_suspended);
+    close_world();
+}
+
+enum { MANY = 150, FIELD_BYTES = 64 };
+
+static unsigned accounts_in(const char *command)
+{
+    unsigned count = 0;
+
+    while ((command = strstr(command, " acct_"))) {
+        command++;
+        count++;
+    }
+    return count;
+}
+
+/* Until the last call the store counts as lacking something, so that nobody trusts it in between. */
+Test(suspensions, many_are_told_again_in_portions)
+{
+    static char set[MANY * FIELD_BYTES];
+    int len = snprintf(set, sizeof set, "*%d\r\n$7\r\nversion\r\n$3\r\n150\r\n", 2 * MANY + 2);
+
+    for (unsigned i = 0; i < MANY; i++)
+        len +=
+            snprintf(set + len, sizeof set - (size_t)len, "$31\r\nacct_01jd8x4v2m7q9c3t5r6w8y0%03u\r\n$1\r\n9\r\n", i);
+    open_ready();
+    hold("150", NOBODY);
+    rule("HGETALL t:suspended", FAKE_ANSWER, set, 1);
+    read_key();
+    cr_assert_eq(suspensions_version(the_set()), MANY);
+    hold("0", NOBODY);
+    cr_expect(strstr(told(0), " t: 0 acct_") && strstr(told(1), " t: 150 acct_"), "%s", told(1));
+    cr_expect_eq(accounts_in(told(0)), 100);
+    cr_expect_eq(accounts_in(told(1)), MANY - 100);
+    cr_expect_not(store_is_ready(w.store));
     close_world();
 }

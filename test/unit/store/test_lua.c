@@ -1039,7 +1039,8 @@ Test(lua, account_close)
         {STEP("close_people"), "(ok 1 1 1)"},
         {"EXISTS t:user:usr_U t:email:a@b.test t:session:s1 t:user:usr_U:sessions t:acct:acct_A:users", "0"},
         {STEP("close_people"), "(ok 0 1 0)"}, {STEP("close"), "(ok)"}, {STEP("close"), "(ok)"},
-        {"HKEYS t:suspended", "(version)"}, {"@account_find acct_A", "(ok (acct_A North closed))"},
+        {"@account_suspend_again 0 acct_A", "(ok)"}, {"HKEYS t:suspended", "(version)"},
+        {"@account_find acct_A", "(ok (acct_A North closed))"},
         {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
          "((* (type account.closed actor operator target acct_A ip  request_id )) (* (type user.removed * usr_U *)))"},
         {SUSPEND, "(conflict)"}, {RESUME, "(conflict)"}, {STEP("close_keys") " - -", "(conflict)"},
@@ -1068,6 +1069,8 @@ Test(lua, a_suspended_account_changes_nothing)
           /* Nor for whoever needs no credential. */
           {"@key_insert d9 key_9+acct_A+live+wxyz+3+7+-+Nine" BY, "(suspended)"}, {"EXISTS t:key:d9 t:id:key_9", "0"},
           {"@session_load s1" LIMITS, "(suspended)"}, {"EXISTS t:session:s1", "1"},
+          {"@session_step_up s1 s9 9 a session:s," LIMITS " '' '' 100 $now mac", "(suspended)"},
+          {"@totp_confirm usr_U T new 9 '' '' '' 100 ''", "(suspended)"},
           /* A code that was right is used up. */
           {CREATE("s2", "8"), "(suspended)"}, {"EXISTS t:session:s2", "0"}, {CREATE("s2", "8"), "(conflict 8)"},
           /* The operator may still revoke. */
