@@ -2,8 +2,8 @@
  * Each change is in effect on every node before the command returns. */
 #include "admin/commands.h"
 
-#include "admin_internal.h"
 #include "listing_internal.h"
+#include "user_options_internal.h"
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -17,29 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROW_EMAIL                                                                                     \
-    {                                                                                                 \
-        .name = "email", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(email), .value_name = "EMAIL", \
-        .help = "The email address of the user. Required."                                            \
-    }
-/* In the order of enum role. */
-#define ROW_ROLE                                                                         \
-    {                                                                                    \
-        .name = "role", .type = OPTION_CHOICE, .offset = COMMAND_OFFSET(role),           \
-        .choices = "auditor|responder|developer|owner", .default_text = "developer",     \
-        .help = "What the user may do: read; also revoke; also create keys; everything." \
-    }
-#define ROW_ORIGIN                                                                                      \
-    {                                                                                                   \
-        .name = "public-origin", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(settings.public_origin), \
-        .value_name = "ORIGIN",                                                                         \
-        .help = "The nodes' public origin, with which the link begins: as on the nodes. "               \
-                "Required."                                                                             \
-    }
 #define ROW_REVOKE_KEYS                                                                    \
     {                                                                                      \
         .name = "revoke-keys", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(revoke_keys), \
-        .help = "Also revoke every key, and every device's key, of the user's making."     \
+        .help = "Also revoke all API keys and device keys that the user created."          \
     }
 
 static const struct option_row INVITE_ROWS[] = {
@@ -49,12 +30,12 @@ static const struct option_row INVITE_ROWS[] = {
      .value_name = "ID",
      .help = "The account to which the user will belong. Required."},
     ROW_EMAIL,
-    ROW_ROLE,
+    ROW_ROLE("developer"),
     ROW_ORIGIN,
     ROW_JSON,
 };
 static const struct option_row SHOW_ROWS[] = {ROW_EMAIL, ROW_JSON};
-static const struct option_row ROLE_ROWS[] = {ROW_EMAIL, ROW_ROLE, ROW_JSON};
+static const struct option_row ROLE_ROWS[] = {ROW_EMAIL, ROW_ROLE("developer"), ROW_JSON};
 static const struct option_row END_ROWS[] = {ROW_EMAIL, ROW_REVOKE_KEYS, ROW_YES, ROW_JSON};
 static const struct option_row RESET_ROWS[] = {ROW_EMAIL, ROW_ORIGIN, ROW_YES, ROW_JSON};
 
@@ -83,15 +64,6 @@ struct people_run {
     struct buf revoked, kept; /* ids, each with a blank behind it */
 };
 
-static int read_email(struct people_run *run)
-{
-    int code = command_require(run->line->email, "--email");
-
-    if (code == EXIT_DONE && !account_normalise_email(text_of(run->line->email), run->email))
-        return command_fail(EXIT_USAGE, "--email '%s' is not an email address", run->line->email);
-    return code;
-}
-
 static int find_user(struct people_run *run)
 {
     bool is_known;
@@ -108,7 +80,7 @@ typedef int people_act(struct people_run *run);
 static int run_with(const struct command_line *line, bool is_new, people_act *act)
 {
     struct people_run run = {.line = line};
-    int code = read_email(&run);
+    int code = email_option_read(line, run.email);
 
     buf_init(&run.revoked, ADMIN_OUTPUT_MAX_BYTES);
     buf_init(&run.kept, ADMIN_OUTPUT_MAX_BYTES);
@@ -184,10 +156,6 @@ static void was_invited(void *arg, enum store_result result, uint32_t retry_afte
 
 static int invite(struct people_run *run)
 {
-    static const struct store_refusals REFUSALS = {
-        .refused = "there is no such account; 'chatelaine account list' shows all",
-        .conflict = "a user with this email exists already; 'chatelaine user list' shows all",
-    };
     struct link_record link = {.role = (enum role)run->line->role};
     struct token code;
     int exit_code;
@@ -197,7 +165,7 @@ static int invite(struct people_run *run)
     link_begin(run, &link, &code);
     link_store_invite(run->client.store, &link, &OPERATOR, was_invited, run);
     store_client_wait(&run->client);
-    exit_code = store_client_explain(&run->client, run->result, &REFUSALS);
+    exit_code = store_client_explain(&run->client, run->result, &NEW_USER_REFUSALS);
     if (exit_code == EXIT_DONE)
         exit_code = print_link(run, &link, &code);
     token_wipe(&code);
@@ -226,11 +194,9 @@ static void person_read(void *arg, enum store_result result, const struct person
 
 static int look(struct people_run *run)
 {
-    static const struct store_refusals REFUSALS = {.not_found = "the user does not exist any more"};
-
     people_store_find(run->client.store, &run->user.account, &run->user.id, person_read, run);
     store_client_wait(&run->client);
-    return store_client_explain(&run->client, run->result, &REFUSALS);
+    return store_client_explain(&run->client, run->result, &USER_REFUSALS);
 }
 
 static void was_reset(void *arg, enum store_result result, int64_t sessions_ended)
@@ -244,7 +210,6 @@ static void was_reset(void *arg, enum store_result result, int64_t sessions_ende
 
 static int reset(struct people_run *run)
 {
-    static const struct store_refusals REFUSALS = {.not_found = "the user does not exist any more"};
     char question[ADMIN_WHY_MAX_BYTES];
     struct link_record link = {0};
     struct token code;
@@ -264,7 +229,7 @@ static int reset(struct people_run *run)
     link_begin(run, &link, &code);
     link_store_reset(run->client.store, &link, &OPERATOR, was_reset, run);
     store_client_wait(&run->client);
-    exit_code = store_client_explain(&run->client, run->result, &REFUSALS);
+    exit_code = store_client_explain(&run->client, run->result, &USER_REFUSALS);
     if (exit_code == EXIT_DONE)
         exit_code = print_link(run, &link, &code);
     token_wipe(&code);
@@ -358,15 +323,11 @@ static void was_changed(void *arg, enum store_result result, const struct person
 
 static int change(struct people_run *run, const struct person_change *wanted)
 {
-    static const struct store_refusals REFUSALS = {
-        .not_found = "the user does not exist any more",
-        .refused = "the account would be left without an owner who can sign in: make somebody else an owner first",
-    };
     const struct person_observer observer = {NULL, was_changed, run};
 
     people_store_change(run->client.store, &run->user.account, &run->user.id, wanted, &OPERATOR, &observer);
     store_client_wait(&run->client);
-    return store_client_explain(&run->client, run->result, &REFUSALS);
+    return store_client_explain(&run->client, run->result, &USER_REFUSALS);
 }
 
 static void put_ids(struct json_writer *w, const char *name, const struct buf *ids)
@@ -442,7 +403,7 @@ static int end_user(struct people_run *run, enum person_change_kind kind, const 
     int code;
 
     snprintf(question, sizeof question, "%s %s. All sessions end%s.", run->email, what,
-             run->line->revoke_keys ? ", and every key of the user's making is revoked for good" : "");
+             run->line->revoke_keys ? ", and all keys that the user created are revoked for good" : "");
     code = command_confirm(run->line, question);
     if (code == EXIT_DONE)
         code = change(run, &(struct person_change){.kind = kind, .revokes_keys = run->line->revoke_keys});

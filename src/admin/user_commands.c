@@ -1,7 +1,7 @@
 #include "admin/commands.h"
 
-#include "admin_internal.h"
 #include "listing_internal.h"
+#include "user_options_internal.h"
 
 #include "base/json.h"
 #include "base/secure.h"
@@ -12,24 +12,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define ROW_EMAIL                                                                                     \
-    {                                                                                                 \
-        .name = "email", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(email), .value_name = "EMAIL", \
-        .help = "The email address of the user. Required."                                            \
-    }
 #define ROW_PASSWORD_FILE                                                                                            \
     {                                                                                                                \
         .name = "password-file", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(password_file), .value_name = "PATH", \
         .help = "Read the password from this file ('-': standard input) instead of asking on the terminal."          \
     }
 
-/* In the order of enum role. */
-#define ROW_ROLE                                                                            \
-    {                                                                                       \
-        .name = "role", .type = OPTION_CHOICE, .offset = COMMAND_OFFSET(role),              \
-        .choices = "auditor|responder|developer|owner", .default_text = "owner",            \
-        .help = "What the user may do: read; also revoke; also create keys; or everything." \
-    }
 static const struct option_row CREATE_ROWS[] = {
     {.name = "account",
      .type = OPTION_TEXT,
@@ -37,12 +25,8 @@ static const struct option_row CREATE_ROWS[] = {
      .value_name = "ID",
      .help = "The user's account. Required."},
     ROW_EMAIL,
-    ROW_ROLE,
-    {.name = "public-origin",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(settings.public_origin),
-     .value_name = "ORIGIN",
-     .help = "Begin the link with this origin, as on the nodes. Required for a link."},
+    ROW_ROLE("owner"),
+    ROW_ORIGIN,
     {.name = "password-file",
      .type = OPTION_TEXT,
      .offset = COMMAND_OFFSET(password_file),
@@ -79,7 +63,7 @@ const struct option_group USER_RESET_TOTP_OPTIONS[] = ADMIN_OPTIONS(RESET_TOTP_T
 const struct option_group USER_RESET_PASSWORD_OPTIONS[] = ADMIN_OPTIONS(RESET_PASSWORD_TABLE);
 const struct option_group USER_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_TABLE);
 
-static int read_email(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1])
+int email_option_read(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1])
 {
     int code = command_require(line->email, "--email");
 
@@ -172,7 +156,7 @@ static int create_with_password(const struct command_line *line)
     if (code == EXIT_DONE)
         code = account_option_read(line, &account, &given);
     if (code == EXIT_DONE)
-        code = read_email(line, email);
+        code = email_option_read(line, email);
     if (code != EXIT_DONE)
         return code;
     struct keyring *keyring = command_keyring(line, &code);
@@ -431,7 +415,7 @@ typedef int reset_with(const struct command_line *line, struct keyring *keyring,
 static int reset_run(const struct command_line *line, reset_with *reset)
 {
     char email[EMAIL_MAX_BYTES + 1];
-    int code = read_email(line, email);
+    int code = email_option_read(line, email);
 
     if (code != EXIT_DONE)
         return code;

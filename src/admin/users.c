@@ -1,7 +1,7 @@
 #include "admin/users.h"
 
-#include "admin_internal.h"
 #include "listing_internal.h"
+#include "user_options_internal.h"
 
 #include "auth/password.h"
 #include "base/clock.h"
@@ -58,13 +58,18 @@ void user_hash_password(struct store_client *client, struct keyring *keyring, co
     uv_update_time(&client->loop);
 }
 
+const struct store_refusals NEW_USER_REFUSALS = {
+    .refused = "there is no such account; 'chatelaine account list' shows all",
+    .conflict = "a user with this email exists already; 'chatelaine user list' shows all",
+};
+const struct store_refusals USER_REFUSALS = {
+    .not_found = "the user no longer exists",
+    .refused = "the account would be left without an owner who can sign in: make somebody else an owner first",
+};
+
 int user_add(struct store_client *client, struct keyring *keyring, const struct id *account, const char *email,
              enum role role, struct text password, bool must_change, struct new_user *ret_user)
 {
-    static const struct store_refusals REFUSALS = {
-        .refused = "there is no such account; 'chatelaine account list' shows all",
-        .conflict = "a user with this email exists already; 'chatelaine user list' shows all",
-    };
     struct stored stored = {.client = client};
     struct user_record user = {
         .id = id_mint(ID_USER, clock_wall_ms()), .account = *account, .role = role, .password_expired = must_change};
@@ -77,7 +82,7 @@ int user_add(struct store_client *client, struct keyring *keyring, const struct 
     account_store_add_user(client->store, &user, &OPERATOR, user_stored, &stored);
     store_client_wait(client);
     ret_user->id = user.id;
-    return store_client_explain(client, stored.result, &REFUSALS);
+    return store_client_explain(client, stored.result, &NEW_USER_REFUSALS);
 }
 
 struct search {
@@ -113,21 +118,19 @@ int user_find(struct store_client *client, const char *email, bool *ret_is_known
 int user_reset(struct store_client *client, const struct id *user, const char *password_hash, bool must_change,
                const uint8_t *totp_sealed)
 {
-    static const struct store_refusals REFUSALS = {.not_found = "the user does not exist any more"};
     struct stored stored = {.client = client};
 
     account_store_reset_user(client->store, user, password_hash, must_change, totp_sealed, &OPERATOR, user_stored,
                              &stored);
     store_client_wait(client);
-    return store_client_explain(client, stored.result, &REFUSALS);
+    return store_client_explain(client, stored.result, &USER_REFUSALS);
 }
 
 int user_unlock(struct store_client *client, const struct id *user)
 {
-    static const struct store_refusals REFUSALS = {.not_found = "the user does not exist any more"};
     struct stored stored = {.client = client};
 
     account_store_unlock_user(client->store, user, &OPERATOR, user_stored, &stored);
     store_client_wait(client);
-    return store_client_explain(client, stored.result, &REFUSALS);
+    return store_client_explain(client, stored.result, &USER_REFUSALS);
 }

@@ -1,0 +1,28 @@
+/* What the commands about users share. */
+#pragma once
+#include "admin_internal.h"
+
+#define ROW_EMAIL                                                                                     \
+    {                                                                                                 \
+        .name = "email", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(email), .value_name = "EMAIL", \
+        .help = "The email address of the user. Required."                                            \
+    }
+/* In the order of enum role. */
+#define ROW_ROLE(usual)                                                                                   \
+    {                                                                                                     \
+        .name = "role", .type = OPTION_CHOICE, .offset = COMMAND_OFFSET(role),                            \
+        .choices = "auditor|responder|developer|owner", .default_text = (usual),                          \
+        .help = "Let the user read (auditor), also revoke keys (responder), also create keys (developer)" \
+                ", or do everything (owner)."                                                             \
+    }
+#define ROW_ORIGIN                                                                                               \
+    {                                                                                                            \
+        .name = "public-origin", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(settings.public_origin),          \
+        .value_name = "ORIGIN", .help = "Begin the link with this origin, as on the nodes. Required for a link." \
+    }
+
+/* --email, normalised. */
+MUST_CHECK int email_option_read(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1]);
+
+/* Of a command that makes a user or an invitation, and of one that changes a user. */
+extern const struct store_refusals NEW_USER_REFUSALS, USER_REFUSALS;
