@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_AGAIN_MAX = 5, KEYS_LOOKED_AT = 500, KEYS_PER_PORTION = 100 };
+enum { READ_AGAIN_MAX = 5, KEYS_LOOKED_AT = 100, KEYS_PER_PORTION = 100 };
 
 /* In the order in which they are looked at: those that an earlier call revoked, then the active ones. */
 static const struct text KEY_SETS[] = {{"", 0}, {"ak-live:active", 14}, {"ak-test:active", 14}, {"dk:active", 9}};
