@@ -64,6 +64,7 @@ Test(links, an_invitation_from_the_owner_to_the_session)
               http_answer_json(&answer, "user.id", user.id, sizeof user.id));
     cr_expect_eq(people_ask(&people, 1, &session, "GET", "/v1/console/session", NULL, &answer), 200);
     expect_no_link(&people, 1, code, "used");
+    expect_no_link(&people, 1, "no-code", "malformed");
     cr_assert_eq(people_ask(&people, 0, &people.owner, "GET", "/v1/console/invitations", NULL, &answer), 200);
     cr_expect_eq(http_answer_json_count(&answer, "data"), 0);
     /* The code that joined signs nobody in again; the next one does. */

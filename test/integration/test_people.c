@@ -282,6 +282,67 @@ Test(people, who_is_disabled_has_nothing_left)
     people_stop(&people);
 }
 
+/* A key of a device that the session's user approved. */
+static void approve_device(const struct people *people, const struct fixture_session *session,
+                           struct fixture_key *ret_key)
+{
+    struct http_call call = {.method = "POST",
+                             .target = "/v1/auth/device_authorization",
+                             .form = "client_id=desktop-agent&device_name=Ward+PC"};
+    char code[64], user_code[16], target[96], form[256];
+    struct http_answer answer;
+
+    cr_assert_eq(fixture_call(&people->fixture, 0, &call, &answer), 200, "%s", answer.body);
+    cr_assert(http_answer_json(&answer, "device_code", code, sizeof code) &&
+              http_answer_json(&answer, "user_code", user_code, sizeof user_code));
+    snprintf(target, sizeof target, "/v1/console/device_enrolments/%s/approve", user_code);
+    cr_assert_eq(people_ask(people, 0, session, "POST", target, NULL, &answer), 200, "%s", answer.body);
+    snprintf(form, sizeof form,
+             "grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code=%s&client_id=desktop-agent", code);
+    call = (struct http_call){.method = "POST", .target = "/v1/auth/token", .form = form};
+    cr_assert_eq(fixture_call(&people->fixture, 0, &call, &answer), 200, "%s", answer.body);
+    cr_assert(http_answer_json(&answer, "access_token", ret_key->secret, sizeof ret_key->secret));
+}
+
+Test(people, devices_go_with_whoever_approved_them)
+{
+    struct fixture_session session;
+    struct fixture_key device;
+    struct fixture_user user;
+    struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 2, NULL);
+    people_add(&people, "leaver@clinic.test", ROLE_DEVELOPER, &user, &session);
+    approve_device(&people, &session, &device);
+    cr_assert_eq(people_change(&people, 0, &user, "POST", "/disable", "{\"revoke_keys\":true}", &answer), 200, "%s",
+                 answer.body);
+    cr_expect_eq(http_answer_json_count(&answer, "keys_revoked"), 1, "%s", answer.body);
+    expect_dead(&people, &device, "device_key_revoked");
+    people_stop(&people);
+}
+
+/* Whoever writes to Redis promotes nobody. */
+Test(people, who_was_altered_in_redis_is_nobody)
+{
+    struct fixture_session session;
+    struct fixture_user user;
+    struct http_answer answer;
+    struct people people;
+    char name[64];
+
+    people_start(&people, 1, NULL);
+    people_add(&people, "new@clinic.test", ROLE_AUDITOR, &user, &session);
+    snprintf(name, sizeof name, "chatelaine:user:%s", user.id);
+    redis_server_tell(&people.fixture.redis, "HSET", name, "role", "owner", NULL);
+    cr_expect_eq(people_change(&people, 0, &user, "GET", "", NULL, &answer), 404, "%s", answer.body);
+    cr_expect_eq(people_change(&people, 0, &user, "POST", "/role", "{\"role\":\"owner\"}", &answer), 404, "%s",
+                 answer.body);
+    cr_assert_eq(people_ask(&people, 0, &people.owner, "GET", "/v1/console/users", NULL, &answer), 200);
+    cr_expect_eq(http_answer_json_count(&answer, "data"), 1);
+    people_stop(&people);
+}
+
 Test(people, keys_are_kept_by_name)
 {
     struct fixture_session session;
@@ -392,6 +453,13 @@ Test(people, team_is_for_live_keys_and_never_above_developers)
     invite.bearer = test.secret;
     cr_expect_eq(fixture_call(&people.fixture, 0, &invite, &answer), 403);
     cr_expect_str_eq(http_answer_code(&answer), "mode_not_permitted");
+    for (size_t i = 0; i < 2; i++) {
+        const struct http_call refused = {.method = i ? "DELETE" : "GET", .target = target, .bearer = test.secret};
+
+        snprintf(target, sizeof target, i ? "/v1/team/%s" : "/v1/team", developer.id);
+        cr_expect_eq(fixture_call(&people.fixture, 0, &refused, &answer), 403, "%s", answer.body);
+        cr_expect_str_eq(http_answer_code(&answer), "mode_not_permitted");
+    }
     invite.bearer = narrow.secret;
     cr_expect_eq(fixture_call(&people.fixture, 0, &invite, &answer), 403);
     cr_expect_str_eq(http_answer_code(&answer), "insufficient_scope");

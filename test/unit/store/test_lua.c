@@ -1815,17 +1815,17 @@ Test(lua, people_are_found_in_what_older_versions_wrote)
 }
 
 #define FILL_USERS                                                                    \
-    "EVAL for+i=0,1199+do+local+u=string.format('usr_m_%04d',i)+"                     \
+    "EVAL for+i=0,249+do+local+u=string.format('usr_m_%04d',i)+"                      \
     "redis.call('SADD','t:acct:acct_A:users',u)+"                                     \
     "redis.call('HSET','t:user:'..u,'account','acct_A','email',u,'created',1,'role'," \
-    "'auditor')+end+return+1200 0"
+    "'auditor')+end+return+250 0"
 
-/* 1201 users, of whom one is an owner; in an index there is one who is no user any more. */
+/* 251 users, of whom one is an owner; in an index there is one who is no user any more. */
 Test(lua, a_long_index_of_people_is_made_in_parts)
 {
-    STEPS(ACCOUNT, USER, {FILL_USERS, "1200"}, {"@people_list acct_A 1 ''", "(again)"},
-          {"@user_list acct_A 1 ''", "(again)"}, {"@people_list acct_A 1 ''", "(ok 1 ((usr_m_1199 *) 0 0 0))"},
-          {"ZCARD t:acct:acct_A:people", "1201"}, {"SMEMBERS t:acct:acct_A:owners", "(usr_U)"},
+    STEPS(ACCOUNT, USER, {FILL_USERS, "250"}, {"@people_list acct_A 1 ''", "(again)"},
+          {"@user_list acct_A 1 ''", "(again)"}, {"@people_list acct_A 1 ''", "(ok 1 ((usr_m_0249 *) 0 0 0))"},
+          {"ZCARD t:acct:acct_A:people", "251"}, {"SMEMBERS t:acct:acct_A:owners", "(usr_U)"},
           {"SREM t:acct:acct_A:users usr_m_0007", "1"}, {"@people_list acct_A 1 ''", "(again)"},
           {"ZSCORE t:acct:acct_A:people usr_m_0007", "nil"},
           /* Nobody is the last owner, or is not, before all are known. */
@@ -1841,7 +1841,10 @@ Test(lua, owners_are_those_who_are_not_disabled)
           {"SMEMBERS t:acct:acct_A:owners", "(usr_U)"}, {"DEL t:acct:acct_A:people t:acct:acct_A:owners", "2"},
           {"@people_list acct_A 1 ''", "(ok 1 *)"}, {"SMEMBERS t:acct:acct_A:owners", "(usr_U)"},
           {"@person_change usr_V acct_A mac2 mac3 owner '' operator '' '' 100 ''", "(ok 0 *)"},
-          {"SCARD t:acct:acct_A:owners", "2"});
+          {"SCARD t:acct:acct_A:owners", "2"}, {"HSET t:user:usr_V locked 1", "1"},
+          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 ''", "(refused)"},
+          {"HDEL t:user:usr_V locked", "1"},
+          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 ''", "(ok 0 *)"});
 }
 
 #define INVITE(digest, by) \
@@ -1868,6 +1871,53 @@ Test(lua, a_password_by_an_operator_ends_the_link_of_a_reset)
           {"@user_reset usr_U '' sealed operator '' '' 100 0", "(ok)"}, {"@link_find r1 t", "(ok (r1 lnk_1 *))"},
           {"@user_reset usr_U new '' operator '' '' 100 1", "(ok)"}, {"@link_find r1 t", "(not_found)"},
           {"EXISTS t:link:r1", "0"}, {"HGET t:user:usr_U link", "nil"});
+}
+
+#define OWNER_SESSION                                                                                                 \
+    {                                                                                                                 \
+        "HSET t:session:s1 sid S user usr_U account acct_A created $now expires $now+5000000 seen $now step_up $now", \
+            "7"                                                                                                       \
+    }
+#define INVITE_BY_SESSION(digest, people_max, changes_max)  \
+    "@link_create " digest " inv_" digest " acct_A " digest \
+    "@b.test auditor $now $now+1000000 mac usr_U '' '' 100 " BY_ROLE("owner") " " people_max " " changes_max
+
+Test(lua, who_is_no_owner_any_more_changes_no_people)
+{
+    STEPS(ACCOUNT, USER, {"@user_create usr_V acct_A v@b.test hash sealed 5" ORIGIN " mac owner", "(ok)"},
+          OWNER_SESSION, {INVITE_BY_SESSION("a1", "0", "0"), "(ok)"}, {"HSET t:user:usr_U role developer", "1"},
+          {INVITE_BY_SESSION("a2", "0", "0"), "(actor_role)"},
+          {"@link_withdraw acct_A inv_a1 usr_U '' '' 100 " BY_ROLE("owner"), "(actor_role)"},
+          {"@link_reset a3 rst_1 usr_V acct_A $now+1000000 mac $now no usr_U '' '' 100 " BY_ROLE("owner") " owner",
+           "(actor_role)"},
+          {"@person_change usr_V acct_A mac mac2 auditor '' usr_U '' '' 100 " BY_ROLE("owner"), "(actor_role)"},
+          {"EXISTS t:link:a1 t:link:a2 t:link:a3", "1"}, {"HMGET t:user:usr_V password role", "(hash nil)"});
+}
+
+Test(lua, invitations_are_limited)
+{
+    STEPS(ACCOUNT, USER, OWNER_SESSION, {INVITE_BY_SESSION("a1", "1", "0"), "(full)"},
+          {INVITE_BY_SESSION("a1", "2", "0"), "(ok)"}, {INVITE_BY_SESSION("a2", "2", "0"), "(full)"},
+          {INVITE_BY_SESSION("a3", "0", "1"), "(ok)"}, {INVITE_BY_SESSION("a4", "0", "1"), "(limited *)"},
+          {"EXISTS t:link:a2 t:link:a4", "0"}, {INVITE("a5", "operator"), "(ok)"});
+}
+
+#define USE_LINK(mac) "@link_use a1 " mac " usr_N hash sealed mac2 $now '' '' 100"
+Test(lua, a_link_is_used_as_it_was_read)
+{
+    STEPS(ACCOUNT, USER, {INVITE("a1", "usr_U"), "(ok)"}, {"@link_begin a1 seed1", "(ok *)"},
+          {"@link_begin a1 seed2", "(ok *)"}, {"HGET t:link:a1 totp", "seed1"}, {USE_LINK("mac9"), "(not_found)"},
+          {"HSET t:acct:acct_A suspended 5", "1"}, {USE_LINK("mac"), "(suspended)"},
+          {"HDEL t:acct:acct_A suspended", "1"}, {"EXISTS t:user:usr_N", "0"}, {USE_LINK("mac"), "(ok)"},
+          {USE_LINK("mac"), "(not_found)"}, {"GET t:email:n@b.test", "usr_N"});
+}
+
+Test(lua, links_end_with_what_their_maker_may)
+{
+    STEPS(ACCOUNT, USER, {INVITE("a1", "usr_U"), "(ok)"}, {"HSET t:user:usr_U role developer", "1"},
+          {"@link_find a1 t", "(not_found)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "(ok)"},
+          {INVITE("a2", "key_2"), "(ok)"}, {"@link_find a2 t", "(ok *)"}, {REVOKE_BY("usr_U", "''"), "(ok *)"},
+          {"@link_find a2 t", "(not_found)"});
 }
 
 Test(lua, a_session_that_is_over_decides_nothing)
