@@ -18,10 +18,7 @@ make_people() { # COUNT: their ids to $dir/people, oldest first
     sort "$dir/people".* >"$dir/people"
 }
 watch_scripts() { redis slowlog reset >/dev/null; }
-scripts_us() { # "p50 | max"
-    redis --json slowlog get -1 | jq '.[] | select(.[3][0] | test("^eval"; "i")) | .[2]' | sort -n |
-        awk '{v[NR] = $1} END {print (NR ? v[int(NR * 0.5 + 0.5)] : 0) " | " v[NR] + 0}'
-}
+scripts_us() { redis --json slowlog get -1 | jq '.[] | select(.[3][0] | test("^eval"; "i")) | .[2]' | percentiles; }
 
 # by_owner STATUS METHOD PATH [JSON]: by the owner's session; its milliseconds to $dir/times.
 by_owner() {
@@ -79,7 +76,7 @@ bench_people() {
     load_pid=$!
     pids+=("$load_pid")
 
-    printf '\n| %s people in one account | times | p50 ms | max ms | scripts over %s us: p50 us | max us |\n|---|---|---|---|---|---|\n' "$people" "$SLOW_US"
+    printf '\n| %s people in one account | times | p50 ms | max ms | scripts over %s us: p50 us | p99 us | max us |\n|---|---|---|---|---|---|---|\n' "$people" "$SLOW_US"
     people_row 'console, first page of 100' "$PEOPLE_REPEATS" by_owner 200 GET "$users?limit=100"
     people_row 'console, last page' "$PEOPLE_REPEATS" by_owner 200 GET "$users?limit=100&starting_after=$(sed -n 101p "$dir/people")"
     people_row '/v1/team, first page of 100' "$PEOPLE_REPEATS" by_key '/v1/team?limit=100'
