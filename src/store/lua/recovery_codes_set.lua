@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Replaces a user's recovery codes. A recovery that was begun with an old one ends.
--- ARGV: prefix, user, account, the user's credential, short name of the master key of the digests, digest of each code...
+-- ARGV: prefix, user, account, the user's credential, short name of the master key of the digests, digest of each
+--   code...
 -- Returns: ok; as actor_refused()
 
 local user = ARGV[2]

@@ -1306,7 +1306,10 @@ Test(lua, recovery_codes)
           {RECOVER("hash", "c1", "t1"), "(ok)"},
           {"@recovery_codes_set usr_U acct_A session+s1+1800000+43200000+300000+auditor mk d1", "(ok)"},
           {"@totp_waiting '' t1", "(not_found)"}, {"SMEMBERS t:user:usr_U:recovery_codes", "(d1)"},
-          {"EXISTS t:recovery:t1", "0"});
+          {"EXISTS t:recovery:t1", "0"},
+          /* A code that is gone replaces nothing, whatever took it away. */
+          {RECOVER("hash", "d1", "t2"), "(ok)"}, {"SREM t:user:usr_U:recovery_codes d1", "1"},
+          {RECOVERED("t2"), "(not_found)"}, {"HGET t:user:usr_U totp", "sealed"});
 }
 
 Test(lua, a_recovery_spends_its_code_when_it_is_confirmed)
@@ -1340,7 +1343,10 @@ Test(lua, a_recovery_spends_its_code_when_it_is_confirmed)
 Test(lua, a_reset_ends_recoveries_and_their_codes)
 {
     STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"HSET t:session:s1 step_up $now", "1"}, {CODES("s1"), "(ok)"},
-          {RECOVER("hash", "c1", "t1"), "(ok)"}, {"@user_reset usr_U new '' operator '' '' 100", "(ok)"},
+          {RECOVER("hash", "c1", "t1"), "(ok)"},
+          {"@user_list acct_A 1", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed mk))"},
+          {"@user_reset usr_U new '' operator '' '' 100", "(ok)"},
+          {"@user_list acct_A 1", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 new sealed ))"},
           {"EXISTS t:user:usr_U:recovery_codes t:user:usr_U:new_totp t:recovery:t1", "0"},
           {RECOVERED("t1"), "(not_found)"});
 }
