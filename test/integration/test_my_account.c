@@ -503,6 +503,54 @@ Test(my_account, one_ticket_at_two_nodes_at_once_counts_once)
     cr_expect_eq((both[0].status == 404) + (both[1].status == 404), 1);
 }
 
+struct recovery {
+    size_t node;
+    const char *code;
+    pthread_barrier_t *begun; /* by both */
+    int confirmed;
+};
+
+static void *make_recovery(void *arg)
+{
+    struct recovery *r = arg;
+    struct fixture_user enrolled;
+    struct http_answer answer;
+    char ticket[64], totp[8];
+
+    cr_expect_eq(recover(r->node, FIXTURE_PASSWORD, r->code, &answer), 200, "%s", answer.body);
+    expect_uri(&answer, &enrolled);
+    cr_assert(http_answer_json(&answer, "ticket", ticket, sizeof ticket));
+    fixture_totp(&enrolled, 0, totp);
+    pthread_barrier_wait(r->begun);
+    r->confirmed = confirm(1 - r->node, NULL, ticket, totp);
+    return NULL;
+}
+
+/* Whichever begins last replaces the other. */
+Test(my_account, one_recovery_code_at_two_nodes_at_once_counts_once)
+{
+    struct fixture_session mine;
+    struct recovery both[2];
+    pthread_barrier_t begun;
+    pthread_t threads[2];
+    char code[32];
+
+    sign_in(0, FIXTURE_PASSWORD, &mine);
+    make_codes(&mine, code);
+    cr_assert_eq(pthread_barrier_init(&begun, NULL, 2), 0);
+    for (size_t i = 0; i < 2; i++) {
+        both[i] = (struct recovery){.node = i, .code = code, .begun = &begun};
+        cr_assert_eq(pthread_create(&threads[i], NULL, make_recovery, &both[i]), 0);
+    }
+    for (size_t i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&begun);
+    cr_expect_eq((both[0].confirmed == 204) + (both[1].confirmed == 204), 1, "%d %d", both[0].confirmed,
+                 both[1].confirmed);
+    cr_expect_eq((both[0].confirmed == 404) + (both[1].confirmed == 404), 1);
+    cr_expect_eq(status_of(0, &mine), 401);
+}
+
 /* Unknown email, wrong password and wrong code: one answer, and the counters of sign-ins. */
 Test(my_account, recoveries_are_answered_and_throttled_like_sign_ins)
 {
