@@ -1,23 +1,23 @@
 /* Verifies audit logs (core/audit_line.h): the files of several nodes, and the pieces of each in any order. Reads them
- * line by line, then says what is whole and what is not. About 150 bytes of memory per line. */
+ * line by line, then reports what is whole and what is not. Takes about 150 bytes of memory per line. */
 #pragma once
 #include "core/audit_line.h"
 
 enum audit_finding_kind {
-    /* Somebody changed something, or the disk did. */
+    /* Somebody, or the disk, changed something. */
     AUDIT_CHANGED,    /* this line was altered, or made with another master key */
-    AUDIT_UNREADABLE, /* this line is none of the log's */
+    AUDIT_UNREADABLE, /* this line does not belong to the log */
     AUDIT_MISSING,    /* lines seq to seq_end are in no file */
-    AUDIT_REORDERED,  /* this line stands behind a later one */
+    AUDIT_REORDERED,  /* this line follows a later one */
     AUDIT_FORKED,     /* this line exists in two forms, or does not follow the one before it: the log was put back to an
                          earlier state, and the node went on from there */
     AUDIT_CUT,        /* the chain ends at seq - 1, but this line, in another node's file, saw it reach seq_end */
-    /* To be known, and not wrong by itself. */
-    AUDIT_TORN,       /* a crash or a full disk cut this line before it was confirmed, and the node told so */
-    AUDIT_UNFINISHED, /* the file's last line is not whole: being written, or cut */
-    AUDIT_REPEATED,   /* lines seq to seq_end stand in more than one place */
-    AUDIT_EARLIER,    /* the chain goes on from an earlier file: lines 1 to seq_end are not in these files */
-    AUDIT_NOT_GIVEN,  /* this line names a chain, of which no file was given */
+    /* Worth knowing, and not wrong in itself. */
+    AUDIT_TORN,       /* a crash or a full disk cut this line short before it was confirmed, and the node noted it */
+    AUDIT_UNFINISHED, /* the file's last line is incomplete: being written, or cut */
+    AUDIT_REPEATED,   /* lines seq to seq_end appear more than once */
+    AUDIT_EARLIER,    /* the chain continues an earlier file: lines 1 to seq_end are not in these files */
+    AUDIT_NOT_GIVEN,  /* this line names a chain whose file was not given */
 };
 
 struct audit_finding {

@@ -4,9 +4,9 @@
  *    "actor_kind":"user","target":"key_…","target_kind":"api_key","ip":"…","request_id":"…","data":{…},
  *    "prev":"<MAC of the line before>","mac":"<MAC of this line>"}
  *
- * A MAC is HMAC-SHA-256, under a key derived from the master key, of the line's bytes before ',"mac":'; so it covers
- * `prev`, and each line vouches for all lines before it. Lines of one node are a chain: `seq` counts from 1. Besides
- * events, a chain has lines about itself and others (AUDIT_LINE_…). */
+ * A MAC is the HMAC-SHA-256 of the line's bytes before ',"mac":', under a key derived from the master key. It covers
+ * `prev`, so each line vouches for all lines before it. The lines of a node form a chain; `seq` counts from 1. Besides
+ * events, a chain has lines about itself and about other chains (AUDIT_LINE_…). */
 #pragma once
 #include "core/id.h"
 #include "core/keyring.h"
@@ -20,11 +20,11 @@ enum {
 };
 
 #define AUDIT_LINE_BEGAN "log.began"         /* a new chain; `prev` is AUDIT_NO_MAC */
-#define AUDIT_LINE_CONTINUED "log.continued" /* a new file of a chain that goes on */
-#define AUDIT_LINE_TORN "log.torn"           /* before it stands what a crash or a full disk left of a line */
+#define AUDIT_LINE_CONTINUED "log.continued" /* a new file of the same chain */
+#define AUDIT_LINE_TORN "log.torn"           /* follows a line that a crash or a full disk cut short */
 #define AUDIT_LINE_HEAD "log.head"       /* how far another node's chain has come: data chain, node, seq, mac, time */
 #define AUDIT_LINE_STARTED "log.started" /* the node has started; if no AUDIT_LINE_ENDED came before, it was killed */
-#define AUDIT_LINE_RESUMED "log.resumed" /* the log can be written again; what is missing follows, taken over */
+#define AUDIT_LINE_RESUMED "log.resumed" /* the log can be written again; missing events follow, taken over */
 #define AUDIT_LINE_ENDED "log.ended"     /* the node has stopped */
 #define AUDIT_NO_MAC "-------------------------------------------"
 
@@ -39,7 +39,7 @@ struct audit_line_datum {
     struct text name, value;
 };
 
-/* What a line tells. Empty texts are null in the line. */
+/* The content of a line. Empty texts become null. */
 struct audit_line {
     int64_t time_ms;
     struct text node, id, account, type, actor, target, ip, request_id;
@@ -54,18 +54,18 @@ struct text audit_target_kind(struct text type, struct text target);
 
 /* Begins the chain of a new log. */
 void audit_head_begin(struct audit_head *ret_head);
-/* Appends what does not depend on the place in the chain. Texts beyond 1,000 bytes are cut. */
+/* Appends the part that does not depend on the place in the chain. Texts are cut after 1,000 bytes. */
 void audit_body_print(const struct audit_line *line, struct buf *out);
 /* Appends the line with this body, and its newline, behind *head, which moves on. */
 void audit_line_print(struct keyring *keyring, struct text body, struct audit_head *head, struct buf *out);
 
 enum audit_line_state {
     AUDIT_LINE_GENUINE,
-    AUDIT_LINE_ALTERED,    /* it is a line, but its MAC is none of ours */
-    AUDIT_LINE_UNREADABLE, /* it is none, or not a whole one */
+    AUDIT_LINE_ALTERED,    /* a line, but none of our master keys made its MAC */
+    AUDIT_LINE_UNREADABLE, /* no line, or only a part of one */
 };
 
-/* What the verifier needs of a line. Only what a genuine line says is true. */
+/* What the verifier needs of a line. Trust it only if the line is genuine. */
 struct audit_line_read {
     struct audit_head head; /* the line's own chain, seq and MAC */
     char prev[AUDIT_MAC_CHARS + 1];
@@ -73,11 +73,11 @@ struct audit_line_read {
     struct audit_head other; /* of AUDIT_LINE_HEAD; else chain is empty */
     char other_node[AUDIT_NODE_BYTES];
 };
-/* line: without its newline. keyring NULL: form only, and a line in that form is AUDIT_LINE_ALTERED. */
+/* line: without its newline. keyring NULL: checks the form only; a well-formed line is AUDIT_LINE_ALTERED. */
 enum audit_line_state audit_line_read(struct keyring *keyring, struct text line, struct audit_line_read *ret_line);
 
 /* What a node publishes of its chain: "<time ms> <seq> <mac> <seq of the last event> <tag> <node>". The tag is a MAC
- * that binds it to the chain, so that whoever writes to Redis cannot make up a head. */
+ * that binds the head to its chain, so nobody who writes to Redis can forge one. */
 struct audit_published {
     struct audit_head head;
     uint64_t event_seq;

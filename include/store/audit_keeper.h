@@ -1,9 +1,9 @@
-/* Keeps a node's audit log: what scripts wrote, what nobody else has logged, and how far the chains of other nodes have
- * come.
+/* Fills a node's audit log: with events that scripts wrote, with those that nobody else logged, and with the heads of
+ * other nodes' chains.
  *
- * Each event also stands in Redis as a copy that no log has yet (prelude.lua), until a log is synced. A copy that is
- * left, by a command, by a node that stopped or cannot write, is taken over by some node within about a minute and a
- * half. So each event is in a log at least once; `id` tells whether two lines are the same event. */
+ * Redis keeps a copy of each event until a log has it on disk (prelude.lua). If a command or a node that stopped or
+ * cannot write leaves a copy, some node takes it over within about 90 s. So each event is in a log at least once; two
+ * lines with the same `id` are the same event. */
 #pragma once
 #include "store/audit_log.h"
 #include "store/store.h"
@@ -14,7 +14,7 @@ struct audit_keeper;
 struct audit_keeper *audit_keeper_create(struct store *store, struct audit_log *log);
 /* Exchanges heads and takes over events now, as it does each minute. */
 void audit_keeper_hurry(struct audit_keeper *keeper);
-/* The node is about to stop: tells so in the log, and publishes the chain's last head. ended runs once, later. */
+/* The node is about to stop: logs that, and publishes the chain's last head. ended runs once, later. */
 void audit_keeper_end(struct audit_keeper *keeper, void (*ended)(void *arg), void *arg);
 /* After the store was closed. */
 void audit_keeper_destroy(struct audit_keeper *keeper);

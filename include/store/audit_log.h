@@ -1,10 +1,9 @@
-/* A node's audit log: a file of chained lines (core/audit_line.h), each synced to disk before whoever appended it is
- * told. Lines that come while a sync is under way share the next one. Writing and syncing run on a thread that ends
- * with them; everything else runs on the loop.
+/* A node's audit log: a file of chained lines (core/audit_line.h). A line is on disk before its callback says so. Lines
+ * that arrive during a sync share the next one. Writing and syncing run on a thread that ends with them; everything
+ * else runs on the loop.
  *
- * The file belongs to one node: it is locked. The chain goes on where the file ends. If a write fails, the end is read
- * again before the next one: a line that was not written whole is told by a line AUDIT_LINE_TORN, and lines that were
- * written whole but not confirmed stay. */
+ * The file belongs to one node, which locks it. The chain continues where the file ends. After a failed write, the end
+ * is read again: an AUDIT_LINE_TORN follows a line that was cut short, and complete lines stay, confirmed or not. */
 #pragma once
 #include "base/attr.h"
 #include "core/audit_line.h"

@@ -305,7 +305,7 @@ static int visit_account(void *arg, const struct account_row *account)
     return tail->is_first_round ? read_newest(tail) : read_newer(tail);
 }
 
-/* Ends early while Redis is away: the next round begins anew. */
+/* Ends early while Redis is away: the next round starts again. */
 static int follow_all(struct tail *tail)
 {
     struct account_row *rows = mem_alloc(LISTING_PAGE * sizeof *rows);

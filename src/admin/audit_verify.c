@@ -65,14 +65,14 @@ static const char *const SENTENCES[] = {
     [AUDIT_CHANGED] = "was changed, or written with a master key that is not here",
     [AUDIT_UNREADABLE] = "is not a line of an audit log",
     [AUDIT_MISSING] = "lines before it are missing",
-    [AUDIT_REORDERED] = "stands behind a later line",
-    [AUDIT_FORKED] = "is not the line that others know: the log was put back to an earlier state",
-    [AUDIT_CUT] = "had seen lines that the log lacks: its end was cut off",
-    [AUDIT_TORN] = "was not written whole, and the node told so; it was never confirmed",
-    [AUDIT_UNFINISHED] = "has no end: it is being written, or was cut",
-    [AUDIT_REPEATED] = "stands in these files before",
-    [AUDIT_EARLIER] = "goes on from an earlier file, which is not among these",
-    [AUDIT_NOT_GIVEN] = "names a log of which no file is here",
+    [AUDIT_REORDERED] = "is out of order: it follows a later line",
+    [AUDIT_FORKED] = "contradicts other lines: the log was put back to an earlier state",
+    [AUDIT_CUT] = "saw lines that the log lacks: its end was cut off",
+    [AUDIT_TORN] = "was cut short while it was written, as the node noted; it was never confirmed",
+    [AUDIT_UNFINISHED] = "is incomplete: it is being written, or was cut",
+    [AUDIT_REPEATED] = "appears earlier in these files",
+    [AUDIT_EARLIER] = "continues an earlier file that was not given",
+    [AUDIT_NOT_GIVEN] = "names a log whose file was not given",
 };
 
 /* "7" or "7 to 9". */

@@ -449,7 +449,7 @@ static void exchange_heads(struct audit_keeper *keeper, script_done *done)
 
 /* Life */
 
-/* A line that tells of nothing but the log. */
+/* A line about the log itself. */
 static void append_own(struct audit_keeper *keeper, struct text type, audit_logged *done)
 {
     const struct audit_line line = {.time_ms = clock_wall_ms(), .type = type};

@@ -268,7 +268,7 @@ Test(audit_log, goes_on_across_restarts_and_rotation)
     cr_expect(has_line(logs.path[0], "\"api_key.created\"", key.id));
     stop_nodes(&logs);
     verify(&logs, 0, "seq 1 to ", rotated, logs.path[0]);
-    verify(&logs, 0, "goes on from an earlier file", logs.path[0], NULL);
+    verify(&logs, 0, "continues an earlier file", logs.path[0], NULL);
     verify(&logs, 0, "Nothing is wrong.", logs.path[0], rotated);
     fixture_stop(&logs.fixture);
 }
@@ -338,7 +338,7 @@ Test(audit_log, a_full_disk_confirms_nothing_and_stops_no_revocation)
         poll(NULL, 0, 20);
     }
     stop_nodes(&logs);
-    verify(&logs, 0, "was not written whole, and the node told so", logs.path[0], NULL);
+    verify(&logs, 0, "was cut short while it was written, as the node noted", logs.path[0], NULL);
     fixture_stop(&logs.fixture);
 }
 
