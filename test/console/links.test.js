@@ -189,6 +189,33 @@ describe('recovering', () => {
     });
 });
 
+browse('a recovery that takes too long changes nothing, and the code still works', async (page, {person}) => {
+    const session = await deployment.signIn(person);
+
+    await session.stepUp();
+    const {json} = await session.send('POST', '/v1/console/recovery_codes');
+    const begin = async () => {
+        await page.getByLabel('Password', {exact: true}).fill(PASSWORD);
+        await page.getByLabel('Recovery code').fill(json.recovery_codes[0]);
+        await page.getByRole('button', {name: 'Continue'}).click();
+        await page.locator('.totp-secret').waitFor();
+        return await scan(page, person.email);
+    };
+    const confirm = async (renewed) => {
+        await page.getByLabel('Code shown by the app').fill(await renewed.freshCode());
+        await page.getByRole('button', {name: 'Confirm'}).click();
+    };
+
+    await page.goto('/console/recover');
+    await page.getByLabel('Email').fill(person.email);
+    const late = await begin();
+    deployment.redis('DEL', `chatelaine:user:${await idOf(person)}:new_totp`);
+    await confirm(late);
+    await page.getByText('This took too long').waitFor();
+    await confirm(await begin());
+    await page.getByText('Your new authenticator is set up.').waitFor();
+});
+
 describe('signing in', () => {
     browse('the second wrong code points to the phone’s clock; no command of an operator is named', async (page) => {
         const person = deployment.addPerson();

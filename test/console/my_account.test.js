@@ -4,9 +4,21 @@ import {readFileSync} from 'node:fs';
 import {describe} from 'node:test';
 
 import {PASSWORD, until} from '../support/deployment.js';
-import {NEW_PASSWORD, newEmail, newPassword, postOf, scan} from './acts.js';
+import {NEW_PASSWORD, idOf, newEmail, newPassword, postOf, scan} from './acts.js';
 import {confirmStepUp, fillSignIn, settled, signIn, signOut} from './browser.js';
 import {browse, deployment, row} from './scene.js';
+
+// Proves the old authenticator. Returns the dialog that shows the new one.
+async function beginAuthenticator(page, person) {
+    await page.getByRole('button', {name: 'Set up a new one'}).click();
+    const proof = page.getByRole('dialog', {name: 'Set up a new authenticator'});
+    await proof.getByLabel('Password', {exact: true}).fill(PASSWORD);
+    await proof.getByLabel('One-time code').fill(await person.freshCode());
+    await proof.getByRole('button', {name: 'Continue'}).click();
+    const dialog = page.getByRole('dialog', {name: 'Scan and confirm'});
+    await dialog.locator('.qr path').waitFor();
+    return dialog;
+}
 
 describe('my account', () => {
     browse('a new password ends the other sessions', async (page) => {
@@ -81,13 +93,7 @@ describe('my account', () => {
         const person = deployment.addPerson();
 
         await signIn(page, person, '/console/account');
-        await page.getByRole('button', {name: 'Set up a new one'}).click();
-        const proof = page.getByRole('dialog', {name: 'Set up a new authenticator'});
-        await proof.getByLabel('Password', {exact: true}).fill(PASSWORD);
-        await proof.getByLabel('One-time code').fill(await person.freshCode());
-        await proof.getByRole('button', {name: 'Continue'}).click();
-        const dialog = page.getByRole('dialog', {name: 'Scan and confirm'});
-        await dialog.locator('.qr path').waitFor();
+        const dialog = await beginAuthenticator(page, person);
         const renewed = await scan(page, person.email);
         await dialog.getByLabel('Code shown by the app').fill('000000');
         await dialog.getByRole('button', {name: 'Confirm'}).click();
@@ -99,6 +105,17 @@ describe('my account', () => {
         await signOut(page);
         await fillSignIn(page, renewed);
         await page.getByRole('navigation', {name: 'Console'}).waitFor();
+    });
+
+    browse('a new authenticator that is confirmed too late is forgotten', async (page, {person}) => {
+        await signIn(page, person, '/console/account');
+        const dialog = await beginAuthenticator(page, person);
+        const renewed = await scan(page, person.email);
+        deployment.redis('DEL', `chatelaine:user:${await idOf(person)}:new_totp`); // it has expired
+        await dialog.getByLabel('Code shown by the app').fill(await renewed.freshCode());
+        await dialog.getByRole('button', {name: 'Confirm'}).click();
+        await page.getByRole('dialog', {name: 'Start again'}).getByText('Nothing was changed').waitFor();
+        assert.equal(await page.locator('.totp-secret').count(), 0);
     });
 
     browse('recovery codes are shown once, and gone with the session', async (page, {context}) => {
@@ -221,11 +238,7 @@ describe('a session that ends leaves nothing in the document', () => {
     });
 
     leavesNothing('the secret of a new authenticator', '/console/account', async (page, person) => {
-        await page.getByRole('button', {name: 'Set up a new one'}).click();
-        const dialog = page.getByRole('dialog');
-        await dialog.getByLabel('Password', {exact: true}).fill(PASSWORD);
-        await dialog.getByLabel('One-time code').fill(await person.freshCode());
-        await dialog.getByRole('button', {name: 'Continue'}).click();
+        await beginAuthenticator(page, person);
         const shown = await page.locator('.totp-secret').textContent();
         return [shown, shown.replaceAll(' ', ''), await page.locator('.qr path').getAttribute('d')];
     });

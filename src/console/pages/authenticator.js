@@ -2,7 +2,7 @@
 import {AUTHENTICATOR} from './account_texts.js';
 import {h, svg} from './dom.js';
 import {codeField} from './form.js';
-import {copyButton} from './parts.js';
+import {copyButton, explain} from './parts.js';
 
 const QUIET = 4; // light modules around the code (ISO/IEC 18004)
 
@@ -59,14 +59,21 @@ export function authenticatorView(uri, rows) {
 
 export const newCodeField = () => codeField({label: AUTHENTICATOR.code, hint: AUTHENTICATOR.codeHint});
 
-// After a wrong code: clears the field and says why. The second time, the phone's clock is the likely cause.
-export function wrongCodes(code) {
-    let count = 0;
+// How a form with that field explains a refusal. Wrong codes: the second time, the phone's clock is the likely cause.
+// late(): the server has given up waiting for the code.
+export function newCodeRefusals(code, late) {
+    let wrongCount = 0;
 
-    return () => {
-        count += 1;
+    return (refusal) => {
+        if (refusal.status === 404 || refusal.param === 'ticket') {
+            late();
+            return [];
+        }
+        if (refusal.code !== 'invalid_login' && refusal.param !== 'totp') return [explain(refusal)];
+        wrongCount += 1;
         code.input.value = '';
-        code.setError(count > 1 ? AUTHENTICATOR.wrongAgain : AUTHENTICATOR.wrong);
+        code.setError(wrongCount > 1 ? AUTHENTICATOR.wrongAgain : AUTHENTICATOR.wrong);
         code.input.focus();
+        return [];
     };
 }

@@ -2,14 +2,14 @@
 // do that.
 import {forgetLinkCode, linkCode, takeLinkCode} from './address.js';
 import {callOnce} from './api.js';
-import {authenticatorView, newCodeField, wrongCodes} from './authenticator.js';
+import {authenticatorView, newCodeField, newCodeRefusals} from './authenticator.js';
 import {h, show} from './dom.js';
 import {checkFields, codeOf, codeProblem, notice, userNameField, workingForm} from './form.js';
 import {JOIN} from './join_texts.js';
 import {explainPassword, newPasswordField} from './new_password.js';
 import {foreignNotice} from './origin.js';
 import {outsideCard, signInLink} from './outside.js';
-import {explain, facts, loading} from './parts.js';
+import {facts, loading} from './parts.js';
 import {ROLES, roleName} from './roles.js';
 import {join} from './session.js';
 
@@ -43,7 +43,7 @@ async function whoIsSignedIn() {
 function joinForm(link, {dead}) {
     const password = newPasswordField({autofocus: true});
     const code = newCodeField();
-    const wrong = wrongCodes(code);
+    const explainCode = newCodeRefusals(code, dead);
 
     return workingForm({
         fields: [
@@ -71,15 +71,8 @@ function joinForm(link, {dead}) {
             location.replace(WELCOME);
         },
         explain: (refusal) => {
-            if (refusal.status === 404) {
-                dead();
-                return [];
-            }
             if (refusal.code === 'user_exists') return [notice('error', JOIN.taken)];
-            if (explainPassword(refusal, password, 'password')) return [];
-            if (refusal.code !== 'invalid_login' && refusal.param !== 'totp') return [explain(refusal)];
-            wrong();
-            return [];
+            return explainPassword(refusal, password, 'password') ? [] : explainCode(refusal);
         },
     }).element;
 }

@@ -2,7 +2,7 @@
 import {ACCOUNT} from './account_texts.js';
 import {closeFoot} from './action.js';
 import {call} from './api.js';
-import {authenticatorView, newCodeField, wrongCodes} from './authenticator.js';
+import {authenticatorView, newCodeField, newCodeRefusals} from './authenticator.js';
 import {openDialog} from './dialog.js';
 import {announce, h} from './dom.js';
 import {
@@ -15,7 +15,6 @@ import {
     userNameField,
     workingForm,
 } from './form.js';
-import {explain} from './parts.js';
 import {currentSession} from './session.js';
 import {explainProof} from './signin.js';
 import {TEXTS} from './texts.js';
@@ -52,7 +51,6 @@ function proofForm(dialog, proven) {
 
 function confirmForm(dialog, answer, {confirmed, late}) {
     const code = newCodeField();
-    const wrong = wrongCodes(code);
 
     return workingForm({
         fields: [authenticatorView(answer.totp_uri, answer.totp_qr), code.element],
@@ -64,15 +62,7 @@ function confirmForm(dialog, answer, {confirmed, late}) {
             await call('POST', `${PATH}/confirm`, {totp: codeOf(code.input)});
             confirmed();
         },
-        explain: (refusal) => {
-            if (refusal.status === 404) {
-                late();
-                return [];
-            }
-            if (refusal.code !== 'invalid_login' && refusal.param !== 'totp') return [explain(refusal)];
-            wrong();
-            return [];
-        },
+        explain: newCodeRefusals(code, late),
     }).element;
 }
 

@@ -1,6 +1,6 @@
 // Lost the phone: a recovery code and the password set up a new authenticator. Signing in comes after that.
 import {callOnce} from './api.js';
-import {authenticatorView, newCodeField, wrongCodes} from './authenticator.js';
+import {authenticatorView, newCodeField, newCodeRefusals} from './authenticator.js';
 import {h, show} from './dom.js';
 import {
     checkFields,
@@ -80,7 +80,6 @@ function beginForm(email, begun) {
 
 function confirmForm(email, {totp_uri: uri, totp_qr: rows, ticket}, {confirmed, late}) {
     const code = newCodeField();
-    const wrong = wrongCodes(code);
 
     return workingForm({
         fields: [userNameField(email), authenticatorView(uri, rows), code.element],
@@ -91,15 +90,7 @@ function confirmForm(email, {totp_uri: uri, totp_qr: rows, ticket}, {confirmed, 
             await callOnce('POST', '/v1/auth/recover/confirm', {ticket, totp: codeOf(code.input)});
             confirmed();
         },
-        explain: (refusal) => {
-            if (refusal.status === 404 || refusal.param === 'ticket') {
-                late();
-                return [];
-            }
-            if (refusal.code !== 'invalid_login' && refusal.param !== 'totp') return [explain(refusal)];
-            wrong();
-            return [];
-        },
+        explain: newCodeRefusals(code, late),
     }).element;
 }
 
