@@ -1,5 +1,5 @@
 // A person's whole life in the console, with real one-time codes: invited, joined, made a key, lost the phone, recovered,
-// was promoted, was removed. The nodes' audit logs tell it too, and show whoever changes them.
+// was promoted, was removed. The nodes' audit logs record it, and reveal any change to them.
 import assert from 'node:assert/strict';
 import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';

@@ -53,7 +53,7 @@ function targetOf(event) {
 // A device's own name is no id, whatever it looks like.
 const hasId = ({target_kind: kind}) => kind !== 'device';
 
-// Whoever has no name was removed, or has not joined yet, and has no page.
+// People without a name were removed, or have not joined yet: they have no page.
 const pageOf = (event, {id}) => (hasId(event) && (event.target_name || !event.target) ? addressOfId(id) : null);
 
 function targetElement(event) {
