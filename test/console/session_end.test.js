@@ -6,6 +6,21 @@ import {PASSWORD} from '../support/deployment.js';
 import {confirmStepUp, fillSignIn, openContext, signIn, signOut} from './browser.js';
 import {browse, browser, deployment, forgetColleague, goBackTo, isInSight, keysOf, overlap, row, someKeys} from './scene.js';
 
+// The page warns from 465 s after the last answer on, for two minutes, so that a busy machine has time.
+const IDLE_MS = 600000;
+const WARNED_MS = 470000;
+
+async function endSoon(page, asked = () => {}) {
+    await page.route('**/v1/console/session', async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+        const end = new Date(Date.now() + IDLE_MS).toISOString();
+
+        asked();
+        await route.fulfill({response, json: response.ok() ? {...json, idle_expires_at: end} : json});
+    });
+}
+
 describe('a session that ends', () => {
     browse('nothing typed is lost when the session ends meanwhile', async (page, {person}) => {
         await signIn(page, person);
@@ -99,19 +114,12 @@ describe('a session that ends', () => {
     });
 
     browse('the end of an idle session is told before, and can be put off', async (page, {person}) => {
-        await page.route('**/v1/console/session', async (route) => {
-            const response = await route.fetch();
-            const json = response.ok()
-                ? {...(await response.json()), idle_expires_at: new Date(Date.now() + 30000).toISOString()}
-                : await response.json();
-
-            await route.fulfill({response, json});
-        });
+        await endSoon(page);
         await page.clock.install();
         await signIn(page, person, '/console/account');
         await page.reload();
         await page.getByRole('heading', {name: 'My account'}).waitFor();
-        await page.clock.pauseAt(Date.now() + 8000); // where time goes on, the last second would tell it too
+        await page.clock.pauseAt(Date.now() + WARNED_MS); // if time went on, the last second would tell it too
         const bar = page.getByRole('region', {name: 'Your session is about to end'});
         await bar.waitFor();
         await page.clock.resume();
@@ -126,15 +134,8 @@ describe('a session that ends', () => {
             async (page, {person}) => {
                 let asked = 0;
 
-                await page.route('**/v1/console/session', async (route) => {
-                    const response = await route.fetch();
-                    const json = await response.json();
-
+                await endSoon(page, () => {
                     asked += 1;
-                    await route.fulfill({
-                        response,
-                        json: response.ok() ? {...json, idle_expires_at: new Date(Date.now() + 90000).toISOString()} : json,
-                    });
                 });
                 await page.clock.install();
                 await signIn(page, person);
@@ -143,7 +144,7 @@ describe('a session that ends', () => {
                 const name = page.getByRole('textbox', {name: 'Name'});
                 await name.fill('Nothing is asked for each key');
                 const before = asked;
-                await page.clock.fastForward(50000);
+                await page.clock.fastForward(WARNED_MS);
                 const bar = page.getByRole('region', {name: 'Your session is about to end'});
                 await bar.waitFor();
                 for (const button of ['Create test key', 'Cancel', 'Stay signed in'])
@@ -153,7 +154,7 @@ describe('a session that ends', () => {
                 await bar.waitFor({state: 'detached'});
                 assert.equal(asked, before + 1);
                 await page.keyboard.press('Escape');
-                await page.clock.fastForward(50000);
+                await page.clock.fastForward(WARNED_MS);
                 await bar.waitFor();
                 await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
                 for (const button of await page.locator('main button').all())
@@ -163,22 +164,14 @@ describe('a session that ends', () => {
         );
 
     browse('a session that has ended before it could be put off', async (page, {person}) => {
-        await page.route('**/v1/console/session', async (route) => {
-            const response = await route.fetch();
-            const json = await response.json();
-
-            await route.fulfill({
-                response,
-                json: response.ok() ? {...json, idle_expires_at: new Date(Date.now() + 30000).toISOString()} : json,
-            });
-        });
+        await endSoon(page);
         await page.clock.install();
         await signIn(page, person);
         await page.reload();
         await page.getByRole('heading', {name: 'API keys', exact: true}).waitFor();
         await page.getByRole('button', {name: 'Create key'}).first().click();
         await page.getByRole('textbox', {name: 'Name'}).fill('Kept');
-        await page.clock.fastForward(8000);
+        await page.clock.fastForward(WARNED_MS);
         deployment.endSessions();
         forgetColleague();
         await page.getByRole('button', {name: 'Stay signed in'}).click();
