@@ -1344,9 +1344,9 @@ Test(lua, a_reset_ends_recoveries_and_their_codes)
 {
     STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"HSET t:session:s1 step_up $now", "1"}, {CODES("s1"), "(ok)"},
           {RECOVER("hash", "c1", "t1"), "(ok)"},
-          {"@user_list acct_A 1", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed mk))"},
+          {"@user_list acct_A 1 ''", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed mk))"},
           {"@user_reset usr_U new '' operator '' '' 100", "(ok)"},
-          {"@user_list acct_A 1", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 new sealed ))"},
+          {"@user_list acct_A 1 ''", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 new sealed ))"},
           {"EXISTS t:user:usr_U:recovery_codes t:user:usr_U:new_totp t:recovery:t1", "0"},
           {RECOVERED("t1"), "(not_found)"});
 }
