@@ -355,8 +355,8 @@ void fixture_add_user(struct fixture *fixture, const char *email, struct fixture
                           email,
                           "--password-file",
                           fixture->password_path,
-                          "--permanent-password",
                           "--json",
+                          fixture->runs_old_program ? NULL : "--permanent-password",
                           NULL};
     char *out, *err;
     struct json *answer;

@@ -38,6 +38,7 @@ struct fixture {
     char account[ID_TEXT_BYTES];
     struct fixture_user user;   /* cannot sign in: no true password */
     struct fixture_key manager; /* live, every scope */
+    bool runs_old_program;      /* in which no password expires and user create has no --permanent-password */
 };
 
 /* Starts Redis and `nodes` nodes (0 is fine: account and keys are there all the same). more: further arguments of
