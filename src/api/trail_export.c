@@ -1,5 +1,6 @@
 /* The audit trail as CSV or NDJSON: everything that a search finds, page by page, as fast as the client reads. */
 #include "base/clock.h"
+#include "core/audit_line.h"
 #include "csv_internal.h"
 #include "http/stream.h"
 #include "trail_export_internal.h"
@@ -109,10 +110,17 @@ static void print_csv(const struct audit_event *event, struct buf *out)
     if (event->data_count > 0)
         view_event_data(&(struct json_writer){.out = &data}, event);
     clock_print_rfc3339(event->created_ms, created_at);
-    const struct text cells[] = {
-        id_text(&event->id),          text_of(created_at), event->type,      event->actor,
-        view_event_actor_kind(event), event->actor_name,   event->target,    event->target_kind,
-        event->target_name,           event->ip,           event->request_id};
+    const struct text cells[] = {id_text(&event->id),
+                                 text_of(created_at),
+                                 event->type,
+                                 event->actor,
+                                 audit_actor_kind(event->actor),
+                                 event->actor_name,
+                                 event->target,
+                                 event->target_kind,
+                                 event->target_name,
+                                 event->ip,
+                                 event->request_id};
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
         csv_put(&w, cells[i]);
     if (event->count > 0)

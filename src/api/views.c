@@ -1,5 +1,6 @@
 #include "views_internal.h"
 #include "base/clock.h"
+#include "core/audit_line.h"
 
 #include <stdio.h>
 
@@ -148,23 +149,6 @@ void view_step_up(struct json_writer *w, const struct session_record *session)
     json_object_end(w);
 }
 
-/* Scripts write ids, and a few words for others who may act: "operator", "system". */
-struct text view_event_actor_kind(const struct audit_event *event)
-{
-    switch (id_kind_of(event->actor)) {
-    case ID_KEY:
-        return TEXT("api_key");
-    case ID_DEVICE:
-        return TEXT("device_key");
-    case ID_USER:
-        return TEXT("user");
-    case ID_NONE:
-        return event->actor;
-    default:
-        return TEXT("");
-    }
-}
-
 void view_event_data(struct json_writer *w, const struct audit_event *event)
 {
     json_object_begin(w);
@@ -180,7 +164,7 @@ void view_event(struct json_writer *w, const struct audit_event *event)
     json_put_member(w, "type", event->type);
     view_put_time(w, "created_at", event->created_ms);
     view_put_text_or_null(w, "actor", event->actor);
-    view_put_text_or_null(w, "actor_kind", view_event_actor_kind(event));
+    view_put_text_or_null(w, "actor_kind", audit_actor_kind(event->actor));
     view_put_text_or_null(w, "actor_name", event->actor_name);
     view_put_text_or_null(w, "target", event->target);
     view_put_text_or_null(w, "target_name", event->target_name);

@@ -38,8 +38,6 @@ void view_sessions(struct json_writer *w, const struct session_row *sessions, si
 void view_step_up(struct json_writer *w, const struct session_record *session);
 
 void view_event(struct json_writer *w, const struct audit_event *event);
-/* Parts of an event. */
-struct text view_event_actor_kind(const struct audit_event *event);
 void view_event_data(struct json_writer *w, const struct audit_event *event);
 void view_events(struct json_writer *w, const struct audit_page *page);
 void view_usage(struct json_writer *w, const struct usage_day *days, size_t day_count, const struct usage_key *keys,

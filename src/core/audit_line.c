@@ -31,8 +31,6 @@ static struct text kind_of_id(struct text id)
         return TEXT("device_key");
     case ID_USER:
         return TEXT("user");
-    case ID_ACCOUNT:
-        return TEXT("account");
     default:
         return TEXT("");
     }
@@ -47,7 +45,9 @@ struct text audit_actor_kind(struct text actor)
 
 struct text audit_target_kind(struct text type, struct text target)
 {
-    return text_starts_with(type, TEXT("device.")) ? TEXT("device") : kind_of_id(target);
+    if (text_starts_with(type, TEXT("device.")))
+        return TEXT("device");
+    return id_kind_of(target) == ID_ACCOUNT ? TEXT("account") : kind_of_id(target);
 }
 
 /* Making */
