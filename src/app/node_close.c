@@ -1,0 +1,184 @@
+/* Teardown: each step starts closing a part and counts it in pending. node_part_ended() continues with the next
+ * step. */
+#include "node_internal.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Short, because probes and metrics are answered at once. */
+enum { INTERNAL_DRAIN_MS = 1000 };
+
+static void node_next_step(struct node *node);
+
+static void node_part_ended(void *arg)
+{
+    struct node *node = arg;
+
+    if (--node->pending == 0)
+        node_next_step(node);
+}
+
+static void step_close_gate(struct node *node)
+{
+    if (!node->gate)
+        return;
+    node->pending++;
+    startup_gate_close(node->gate, node_part_ended, node);
+}
+
+/* The first step, so that no revocation waits for this node. The drain does not wait for it. */
+static void step_leave(struct node *node)
+{
+    if (node->member)
+        membership_leave(node->member);
+    if (node->report)
+        node_report_drain(node->report);
+}
+
+static void step_drain_public(struct node *node)
+{
+    if (!node->public_server)
+        return;
+    node->pending++;
+    http_server_drain(node->public_server, node->drain_ms, node_part_ended, node);
+}
+
+/* After the public listener, so that probes can see that the node is draining. */
+static void step_drain_internal(struct node *node)
+{
+    int64_t most_ms = node->drain_ms < INTERNAL_DRAIN_MS ? node->drain_ms : INTERNAL_DRAIN_MS;
+
+    if (!node->internal_server)
+        return;
+    node->pending++;
+    http_server_drain(node->internal_server, most_ms, node_part_ended, node);
+}
+
+static void step_close_tls(struct node *node)
+{
+    node->pending += node_tls_close(&node->tls, node_part_ended, node);
+}
+
+static void step_drain_usage(struct node *node)
+{
+    if (!node->usage)
+        return;
+    node->pending++;
+    usage_drain(node->usage, node->store_settings.timeout_ms, node_part_ended, node);
+}
+
+/* A closed server has freed all its requests, so nothing calls the parts that are closed next. */
+static void step_close_http(struct node *node)
+{
+    struct http_server *servers[] = {node->internal_server, node->public_server};
+
+    for (size_t i = 0; i < 2; i++) {
+        if (!servers[i])
+            continue;
+        node->pending++;
+        http_server_close(servers[i], node_part_ended, node);
+    }
+    node->public_server = node->internal_server = NULL;
+}
+
+static void step_close_usage(struct node *node)
+{
+    if (!node->usage)
+        return;
+    node->pending++;
+    usage_close(node->usage, node_part_ended, node);
+}
+
+static void step_close_passwords(struct node *node)
+{
+    if (!node->passwords)
+        return;
+    node->pending++;
+    password_pool_close(node->passwords, node_part_ended, node);
+}
+
+static void step_close_report(struct node *node)
+{
+    if (!node->report)
+        return;
+    node->pending++;
+    node_report_close(node->report, node_part_ended, node);
+}
+
+static void step_end_audit(struct node *node)
+{
+    if (!node->audit_keeper)
+        return;
+    node->pending++;
+    audit_keeper_end(node->audit_keeper, node_part_ended, node);
+}
+
+static void step_close_audit(struct node *node)
+{
+    if (!node->audit_log)
+        return;
+    audit_keeper_destroy(node->audit_keeper);
+    node->pending++;
+    audit_log_close(node->audit_log, node_part_ended, node);
+}
+
+static void step_close_member(struct node *node)
+{
+    if (!node->member)
+        return;
+    node->pending++;
+    membership_close(node->member, node_part_ended, node);
+}
+
+static void step_close_store(struct node *node)
+{
+    if (!node->store)
+        return;
+    node->pending++;
+    store_close(node->store, node_part_ended, node);
+}
+
+static void node_finish(void *arg)
+{
+    struct node *node = arg;
+    struct node_events events = node->events;
+
+    node_tls_finish(&node->tls);
+    keyring_destroy(node->keyring);
+    revocation_log_close(node->revocation_log);
+    route_policy_destroy(node->policy);
+    address_ranges_destroy(node->trusted_proxies);
+    store_settings_finish(&node->store_settings);
+    free(node);
+    events.stopped(events.arg);
+}
+
+static void (*const TEARDOWN[])(struct node *node) = {
+    step_leave,        step_close_gate,   step_drain_public, step_drain_internal,  step_drain_usage,
+    step_close_tls,    step_close_http,   step_close_usage,  step_close_passwords, step_end_audit,
+    step_close_report, step_close_member, step_close_store,  step_close_audit,
+};
+
+static void node_next_step(struct node *node)
+{
+    while (node->pending == 0) {
+        if (node->step == sizeof TEARDOWN / sizeof *TEARDOWN) {
+            key_checker_destroy(node->checker);
+            turn_close(node->turn, node_finish, node);
+            return;
+        }
+        TEARDOWN[node->step++](node);
+    }
+}
+
+void node_close(struct node *node, int64_t drain_ms)
+{
+    if (node->is_stopping)
+        return;
+    node->is_stopping = true;
+    node->drain_ms = drain_ms;
+    node->service.draining = true;
+    if (node->is_serving && node->settings->ready_file)
+        unlink(node->settings->ready_file);
+    node_next_step(node);
+}

@@ -1,0 +1,48 @@
+/* The parts of a node: node.c starts them, node_close.c ends them. */
+#pragma once
+#include "app/node.h"
+#include "node_report.h"
+#include "node_tls.h"
+
+#include "admin/startup_gate.h"
+#include "api/service.h"
+#include "console/console.h"
+#include "lease/lease.h"
+#include "store/audit_keeper.h"
+
+enum { FIXED_HEADERS_MAX_BYTES = 512 };
+
+struct node {
+    uv_loop_t *loop;
+    const struct settings *settings;
+    struct node_events events;
+    struct turn *turn; /* closed last, so that stopped() always runs later, even if node_open() failed */
+
+    struct store_settings store_settings;
+    struct keyring *keyring;
+    struct route_policy *policy;
+    struct store *store;
+    struct membership *member;
+    struct startup_gate *gate;
+    struct key_checker *checker;
+    struct password_pool *passwords;
+    struct usage *usage;
+    struct node_report *report;             /* for operators; NULL until the node listens */
+    struct revocation_log *revocation_log;  /* NULL: none */
+    struct audit_log *audit_log;            /* NULL: none */
+    struct audit_keeper *audit_keeper;      /* the same */
+    struct address_ranges *trusted_proxies; /* NULL: none */
+    struct service service;
+    struct console console;
+    struct http_server *public_server, *internal_server;
+    struct node_tls tls;
+
+    char fixed_headers[FIXED_HEADERS_MAX_BYTES];
+    char address[HTTP_ADDRESS_BYTES], internal_address[HTTP_ADDRESS_BYTES];
+    bool is_serving;                                                                 /* has been ready once */
+    enum { DURABILITY_NOT_NOTED, DURABILITY_IS_NOTED, DURABILITY_NOTED } durability; /* in the store, by this node */
+    bool is_stopping;
+    int64_t drain_ms;
+    size_t step;      /* of the teardown */
+    unsigned pending; /* completions that the step waits for */
+};
