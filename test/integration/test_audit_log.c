@@ -319,7 +319,9 @@ Test(audit_log, a_full_disk_confirms_nothing_and_stops_no_revocation)
     cr_expect_eq(revoke_key(&logs, 0, &key), 503, "not confirmed");
     cr_expect_eq(fixture_try_key(&logs.fixture, 0, key.secret), 401, "but in effect");
     cr_expect_not(has_line(logs.path[0], "\"api_key.revoked\"", key.id));
+    const long waiting = unlogged(&logs, "live");
     cr_expect_eq(fixture_try_create_key(&logs.fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &other), 503);
+    cr_expect_eq(unlogged(&logs, "live"), waiting, "it was refused, not created and discarded");
     cr_expect_eq(fixture_login(&logs.fixture, 0, &ana, FIXTURE_PASSWORD, NULL, NULL, &answer), 200, "never deaf");
     cr_expect_eq(fixture_login(&logs.fixture, 0, &ana, "wrong-Horse-battery-9", "000000", NULL, &answer), 401);
     cr_expect_eq(revoke_key(&logs, 0, &key), 200, "it is revoked, and nothing new is to be logged");

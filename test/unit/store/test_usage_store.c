@@ -235,7 +235,7 @@ Test(usage_store, full_batches_and_long_reads)
     redis_server_ask(&fixture.server, use, sizeof use, "EVAL",
                      "return (struct.unpack('<I6', redis.call('HGET', KEYS[1], ARGV[1])))", "1", name, tenth.text,
                      NULL);
-    cr_expect_eq(atoll(use), NOON - 9);
+    cr_expect_eq(strtoll(use, NULL, 10), NOON - 9);
     cr_assert_eq(read_usage(&account, USAGE_DAYS_MAX, usage), STORE_OK);
     cr_assert_eq(usage->day_count, USAGE_DAYS_MAX);
     expect_day(&usage->days[USAGE_DAYS_MAX - 1], "2026-01-31", 0, USAGE_BATCH_MAX * (USAGE_BATCH_MAX + 1) / 2);
