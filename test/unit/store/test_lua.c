@@ -774,7 +774,7 @@ Test(lua, user_find_and_list)
           {"@user_create usr_V acct_B v@b.test hash3 sealed3 7 operator '' '' 100 mac owner", "(ok)"},
           {"@user_find a@b.test", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed))"},
           {"@user_find x@b.test", "(not_found)"},
-          {"@user_list acct_A 2 ''", "(ok (usr_T acct_A t@b.test 6 North mac owner 0 hash2 sealed2) (usr_U *))"},
+          {"@user_list acct_A 2 ''", "(ok (usr_T acct_A t@b.test 6 North mac owner 0 hash2 sealed2 ) (usr_U *))"},
           {"@user_list acct_A 1 ''", "(ok (usr_T *))"}, {"@user_list acct_A 1 usr_T", "(ok (usr_U *))"},
           {"@user_list acct_A 1 usr_U", "(ok)"}, {"@user_list acct_C 1 ''", "(ok)"});
 }
