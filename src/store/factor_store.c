@@ -181,7 +181,7 @@ void factor_store_set_recovery_codes(struct store *store, const struct id *accou
     struct script_args args;
 
     args_begin(&args);
-    args_add(&args, source->actor);
+    args_add_source(&args, store, source);
     args_add(&args, id_text(account));
     args_add_credential(&args, &source->credential);
     args_add(&args, keyring_short_name(store_keyring(store), 0));

@@ -135,6 +135,7 @@ describe('events', () => {
         ['user.totp_reset', 'Reset the authenticator of Grace'],
         ['user.password_changed', 'Changed the password'],
         ['user.totp_changed', 'Set up a new authenticator'],
+        ['user.recovery_codes_made', 'Made new recovery codes'],
         ['user.recovery_used', 'Used a recovery code'],
         ['user.locked', 'Locked Grace after 100 wrong codes with the right password'],
         ['user.unlocked', 'Unlocked Grace'],

@@ -408,6 +408,7 @@ static void make_codes(struct fixture_session *session, char ret_code[32])
     cr_assert_eq(call(1, "POST", "/v1/console/recovery_codes", session, NULL, &answer), 201, "%s", answer.body);
     cr_assert_eq(http_answer_json_count(&answer, "recovery_codes"), 10);
     cr_assert(http_answer_json(&answer, "recovery_codes.0", ret_code, 32));
+    expect_event("user.recovery_codes_made");
 }
 
 static int recover(size_t node, const char *password, const char *code, struct http_answer *ret_answer)

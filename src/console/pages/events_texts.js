@@ -70,6 +70,7 @@ const GROUPS = {
         'user.totp_reset': ['Authenticator reset', (t) => ['Reset the authenticator of ', t]],
         'user.password_changed': ['Password changed', () => ['Changed the password']],
         'user.totp_changed': ['Authenticator changed', () => ['Set up a new authenticator']],
+        'user.recovery_codes_made': ['Recovery codes made', () => ['Made new recovery codes']],
         'user.recovery_used': ['Recovery code used', () => ['Used a recovery code']],
         'user.locked': ['Person locked', (t) => ['Locked ', t, ' after 100 wrong codes with the right password']],
         'user.unlocked': ['Person unlocked', (t) => ['Unlocked ', t]],

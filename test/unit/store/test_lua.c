@@ -1290,7 +1290,7 @@ Test(lua, a_new_authenticator_may_be_tried_twenty_times)
 }
 
 #define CODES(session) \
-    "@recovery_codes_set usr_U acct_A session+" session "+1800000+43200000+300000+auditor mk c1 c2 c3"
+    "@recovery_codes_set usr_U '' '' 100 acct_A session+" session "+1800000+43200000+300000+auditor mk c1 c2 c3"
 #define RECOVER(password, codes, ticket) "@recovery_begin usr_U a pair:p,email:e, " password " " codes " " ticket " new"
 #define RECOVERED(ticket) "@totp_confirm usr_U " ticket " new 5 '' 192.0.2.1 req_1 100 ''"
 
@@ -1304,7 +1304,7 @@ Test(lua, recovery_codes)
           {"@login_begin email x@b.test a1 pair:p, '' '' c2", "(ok nil 0 0 0)"},
           /* A new set ends the old one, and a recovery that was begun with it. */
           {RECOVER("hash", "c1", "t1"), "(ok)"},
-          {"@recovery_codes_set usr_U acct_A session+s1+1800000+43200000+300000+auditor mk d1", "(ok)"},
+          {"@recovery_codes_set usr_U '' '' 100 acct_A session+s1+1800000+43200000+300000+auditor mk d1", "(ok)"},
           {"@totp_waiting '' t1", "(not_found)"}, {"SMEMBERS t:user:usr_U:recovery_codes", "(d1)"},
           {"EXISTS t:recovery:t1", "0"},
           /* A code that is gone replaces nothing, whatever took it away. */
@@ -2109,7 +2109,7 @@ Test(lua, what_runs_although_memory_is_full)
           {"@totp_begin s4 7 a session:s, 1000000 5000000 300000 new", "(ok)"}, {"@totp_waiting usr_U T", "(ok *)"},
           {"@totp_confirm usr_U T new 5 s4 '' '' 100 session+s4+1000000+5000000+0+auditor", "(ok *)"},
           {"@user_password s4 s5 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac hash new", "(ok *)"},
-          {"@recovery_codes_set usr_U acct_A session+s5+1000000+5000000+300000+auditor mk c1", "(ok)"},
+          {"@recovery_codes_set usr_U '' '' 100 acct_A session+s5+1000000+5000000+300000+auditor mk c1", "(ok)"},
           {"@recovery_begin usr_U a pair:p, new c1 t new", "(ok)"},
           {"@session_stop usr_U '' '' operator '' '' 100 ''", "(ok *)"},
           {"@user_reset usr_U new '' operator '' '' 100", "(ok)"}, {"EXISTS t:session:s3 t:session:s4", "0"},
