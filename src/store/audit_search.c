@@ -5,14 +5,18 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/list.h"
-#include "base/mem.h"
 #include "base/encode.h"
+#include "base/mem.h"
+#include "core/limits.h"
 #include "verb_internal.h"
 #include <stdlib.h>
 
 enum {
-    SLICE_ENTRIES = 250, /* about 1 ms of Redis */
-    SLICES_MAX = 400,    /* in one search: some 65,000 entries or more */
+    /* A slice takes about 1 ms of Redis: entries that are read, or events that are found, whose names cost two reads
+     * each. */
+    SLICE_ENTRIES = 250,
+    SLICE_EVENTS = LIST_LIMIT_MAX + 1,
+    SLICES_MAX = 400, /* in one search: some 65,000 entries or more */
     NAME_BYTES = 48,
     TEXTS_FIRST_BYTES = 4096,
     /* After a slice that has not ended its search, Redis is left alone as long as the slice took. */
@@ -110,11 +114,12 @@ static void add_time(struct script_args *args, int64_t ms)
 static void send_slice(struct audit_search *search)
 {
     const struct audit_filter *filter = search->filter;
+    const size_t wanted = search->limit + 1 - search->count;
     struct script_args args;
 
     args_begin(&args);
     args_add(&args, id_text(&search->account));
-    args_add_int(&args, (int64_t)(search->limit + 1 - search->count));
+    args_add_int(&args, wanted < SLICE_EVENTS ? (int64_t)wanted : SLICE_EVENTS);
     args_add(&args, text_of(search->position));
     args_add_int(&args, SLICE_ENTRIES);
     args_add(&args, filter->type);
