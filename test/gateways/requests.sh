@@ -33,10 +33,11 @@ fill_in() { # TEXT: with the values of ${NAME}
     for key in "${!value[@]}"; do text=${text//"\${$key}"/${value[$key]}}; done
     echo "$text"
 }
-# What must not differ between gateways.
+# What must not differ between gateways. Usage does: it counts these very requests.
 essence() {
+    local varying='.last_used_at, .idle_expires_at, (.. | objects | .requests, .billable, .refused)'
     if [ "$(<"$dir/status")" = 200 ]; then
-        jq -cS 'del(.last_used_at, .idle_expires_at)' "$dir/body" 2>/dev/null || cat "$dir/body"
+        jq -cS "del($varying)" "$dir/body" 2>/dev/null || cat "$dir/body"
     else jq -cS '.error | del(.request_id, .message)' "$dir/body" 2>/dev/null || cat "$dir/body"; fi
     sed -n 's/\r$//; s/^[Ww][Ww][Ww]-[Aa]uthenticate: /WWW-Authenticate: /p; s/^[Aa]llow: /Allow: /p' "$dir/head"
 }
