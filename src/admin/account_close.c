@@ -114,12 +114,12 @@ static int confirm(const struct command_line *line, const struct account_row *ro
     char answer[ACCOUNT_NAME_MAX_BYTES + 2];
     struct buf out CLEANUP(buf_finish);
 
+    buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
     if (line->yes)
         return EXIT_DONE;
     if (!isatty(STDIN_FILENO))
         return command_fail(EXIT_USAGE, "closing an account cannot be undone. Without a terminal to ask on, this needs "
                                         "--yes");
-    buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
     buf_append_printable(&out, text_of(row->name));
     fprintf(stderr,
             "All keys of account %.*s are revoked and its people removed, for good. To close it, type its name: ",

@@ -271,11 +271,12 @@ static int show(struct people_run *run)
 {
     const struct person *person = &run->person;
     struct buf out CLEANUP(buf_finish);
-    int code = look(run);
+    int code;
 
+    buf_init(&out, ADMIN_WHY_MAX_BYTES);
+    code = look(run);
     if (code != EXIT_DONE)
         return code;
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
     if (run->line->json) {
         struct json_writer w = {.out = &out};
 

@@ -1,5 +1,5 @@
-# Tests of the tests: sanitizer findings must fail a run, and so must a forbidden include or function,
-# and a document that says what is not so.
+# Tests of the tests: sanitizer findings must fail a run, and so must a forbidden include or function, a
+# variable that is freed before it is set, and a document that says what is not so.
 if(CHATELAINE_SANITIZE MATCHES "address")
   foreach(canary leak undefined)
     add_executable(canary_${canary} ${CMAKE_CURRENT_LIST_DIR}/canary_${canary}.c)
@@ -12,7 +12,7 @@ if(CHATELAINE_SANITIZE MATCHES "address")
   set_tests_properties(meta_canary_undefined_is_reported PROPERTIES TIMEOUT 60 PASS_REGULAR_EXPRESSION "runtime error:")
 endif()
 
-foreach(check layers banned)
+foreach(check layers banned cleanup)
   add_test(NAME meta_check_${check} COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-${check})
   add_test(NAME meta_check_${check}_can_fail
            COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-${check} ${CMAKE_CURRENT_LIST_DIR}/wrong-layers)
