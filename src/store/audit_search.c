@@ -7,16 +7,15 @@
 #include "base/list.h"
 #include "base/encode.h"
 #include "base/mem.h"
-#include "core/limits.h"
 #include "verb_internal.h"
 #include <stdlib.h>
 
 enum {
-    /* A slice takes about 1 ms of Redis: entries that are read, or events that are found, whose names cost two reads
-     * each. */
-    SLICE_ENTRIES = 250,
-    SLICE_EVENTS = LIST_LIMIT_MAX + 1,
-    SLICES_MAX = 400, /* in one search: some 65,000 entries or more */
+    /* A slice takes about 1 ms of Redis: 9 us for an entry that is read, 34 us for an event that is found, whose names
+     * are looked up. */
+    SLICE_ENTRIES = 120,
+    SLICE_EVENTS = 34,
+    SLICES_MAX = 800, /* in one search: some 65,000 entries or more */
     NAME_BYTES = 48,
     TEXTS_FIRST_BYTES = 4096,
     /* After a slice that has not ended its search, Redis is left alone as long as the slice took. */
