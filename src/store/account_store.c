@@ -211,28 +211,26 @@ struct list_users_call {
     void *arg;
 };
 
-static bool list_users_read(const struct redis_reply *reply, struct user_record *users)
+static bool listed_user_read(UNUSED void *arg, const struct redis_reply *reply, void *ret_user)
 {
-    for (size_t i = 0; i < reply->count; i++)
-        if (!user_record_read(reply_at(reply, i), true, &users[i]) ||
-            !reply_chars(reply_at(reply_at(reply, i), 10), users[i].codes_made_with, sizeof users[i].codes_made_with))
-            return false;
-    return true;
+    struct user_record *user = ret_user;
+
+    return user_record_read(reply, true, user) &&
+           reply_chars(reply_at(reply, 10), user->codes_made_with, sizeof user->codes_made_with);
 }
 
 static void list_users_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
+    static const struct row_form FORM = {"list of users", sizeof(struct user_record), SEAL_USERS_AT_ONCE,
+                                         listed_user_read, NULL};
     struct list_users_call call = *(struct list_users_call *)arg;
-    size_t count = result == STORE_OK ? reply->count : 0;
-    struct user_record *users = mem_alloc((count + 1) * sizeof *users);
+    size_t count;
+    struct user_record *users = reply_rows(call.store, &FORM, reply, &result, &count);
 
     free(arg);
-    if (result == STORE_OK && !list_users_read(reply, users)) {
-        store_malformed(call.store, "list of users");
-        result = STORE_UNAVAILABLE;
-    }
-    call.done(call.arg, result, users, result == STORE_OK ? count : 0);
-    secure_wipe(users, (count + 1) * sizeof *users);
+    call.done(call.arg, result, users, count);
+    if (users)
+        secure_wipe(users, count * sizeof *users);
     free(users);
 }
 

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/mem.h"
+#include "base/secure.h"
 #include "core/lease_rules.h"
 #include "lease/lease.h"
 #include "store/session_store.h"
@@ -164,18 +165,21 @@ static bool read_rows(const struct row_form *form, const struct redis_reply *rep
 void *reply_rows(struct store *store, const struct row_form *form, const struct redis_reply *reply,
                  enum store_result *result, size_t *ret_count)
 {
+    size_t room;
     char *rows;
 
     *ret_count = 0;
     if (*result != STORE_OK)
         return NULL;
-    rows = mem_alloc((reply->count + 1) * form->row_bytes);
+    room = (reply->count + 1) * form->row_bytes;
+    rows = mem_alloc(room);
     if (reply->count <= form->rows_max && read_rows(form, reply, rows)) {
         *ret_count = reply->count;
         return rows;
     }
     store_malformed(store, form->what);
     *result = STORE_UNAVAILABLE;
+    secure_wipe(rows, room); /* there may be secrets among them */
     free(rows);
     return NULL;
 }

@@ -6,6 +6,7 @@
 #include "redis/link_internal.h"
 #include "redis_server.h"
 #include "store/script.h"
+#include "store/seal_store.h"
 #include "store/state.h"
 #include "store/store.h"
 #include "store/store_examine.h"
@@ -443,6 +444,72 @@ Test(store, maps_what_scripts_answer)
         rule("EVALSHA", FAKE_ANSWER, CASES[i].answer, 1);
         cr_assert_eq(read_key(), CASES[i].result, "case %zu", i);
         cr_assert_str_eq(w.reply, CASES[i].reply, "case %zu", i);
+    }
+    close_world();
+}
+
+static void append_bulk(struct buf *out, const char *text)
+{
+    buf_printf(out, "$%zu\r\n%s\r\n", strlen(text), text);
+}
+
+/* As user_list.lua returns one. */
+static void append_user(struct buf *out)
+{
+    const struct id user = id_mint(ID_USER, 1), account = id_mint(ID_ACCOUNT, 1);
+    const char *const fields[] = {user.text, account.text, "ana@north.test", "1234", "North Clinic", "a MAC",
+                                  "owner",   "0",          "a hash"};
+    char totp[TOTP_SEALED_BYTES + 1];
+
+    buf_append_str(out, "*11\r\n");
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        append_bulk(out, fields[i]);
+    memset(totp, 't', TOTP_SEALED_BYTES);
+    totp[TOTP_SEALED_BYTES] = '\0';
+    append_bulk(out, totp);
+    append_bulk(out, "");
+}
+
+static void on_users(void *arg, enum store_result result, const struct user_record *users, size_t count)
+{
+    size_t *ret_count = arg;
+
+    (void)users;
+    *ret_count = count;
+    w.awaited--;
+    w.result = result;
+}
+
+static enum store_result list_users(size_t *ret_count)
+{
+    const struct id account = id_mint(ID_ACCOUNT, 1), from_the_first = {0};
+
+    w.awaited++;
+    seal_store_list_users(w.store, &account, &from_the_first, on_users, ret_count);
+    until(nothing_awaited, NULL);
+    return w.result;
+}
+
+/* Callers have room for a page and no more. */
+Test(store, refuses_a_page_of_users_that_is_too_long)
+{
+    struct buf answer;
+    size_t count;
+
+    open_fake_ready(0);
+    for (size_t users = SEAL_USERS_AT_ONCE; users <= SEAL_USERS_AT_ONCE + 1; users++) {
+        bool fits = users == SEAL_USERS_AT_ONCE;
+
+        buf_init(&answer, 1 << 20);
+        buf_printf(&answer, "*%zu\r\n+ok\r\n", users + 1);
+        for (size_t i = 0; i < users; i++)
+            append_user(&answer);
+        buf_append_char(&answer, '\0');
+        cr_assert(!answer.failed);
+        rule("EVALSHA", FAKE_ANSWER, buf_text(&answer).ptr, 1);
+        cr_expect_eq(list_users(&count), fits ? STORE_OK : STORE_UNAVAILABLE);
+        cr_expect_eq(count, fits ? users : 0);
+        buf_finish(&answer);
     }
     close_world();
 }
