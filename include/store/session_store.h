@@ -122,6 +122,9 @@ typedef void notices_read(void *arg, enum store_result result, const struct sess
 void session_store_read_notices(struct store *store, const struct id *user, const uint8_t token_digest[32],
                                 notices_read *done, void *arg);
 
+/* As session_store_stop(), each change below and session_store_create() ends with STORE_OK only when what it ended is
+ * over at every node; STORE_UNKNOWN: it may be done. */
+
 /* A session's user has given password and code again, and both were right. The change that it allows takes the code's
  * step and ends the attempt in its script. Each can end with STORE_CONFLICT or STORE_REFUSED, as above, or with
  * STORE_NOT_FOUND: the session has ended, or what was proven has changed meanwhile. */
@@ -136,8 +139,7 @@ struct session_proof {
 void session_store_step_up(struct store *store, const struct session_proof *proof, const uint8_t new_digest[32],
                            const struct audit_source *source, session_found *done, void *arg);
 /* Does so, and replaces the password hash that was verified. All other sessions of the user end, and so does an
- * authenticator that waits for its confirmation. Of several changes at once one succeeds. STORE_OK only when the ends
- * are in effect everywhere, as for session_store_stop(); STORE_UNKNOWN: the change may be done. Writes event
+ * authenticator that waits for its confirmation. Of several changes at once one succeeds. Writes event
  * user.password_changed. */
 void session_store_change_password(struct store *store, const struct session_proof *proof, const uint8_t new_digest[32],
                                    const char *verified_hash, const char *new_hash, const struct audit_source *source,

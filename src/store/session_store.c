@@ -229,12 +229,12 @@ void session_store_give_back(struct store *store, const struct login_attempt *at
 
 struct session_call {
     struct store *store;
-    bool is_change;
-    bool settles; /* other sessions ended with this change */
+    bool is_change; /* which ends other sessions, or the old token of this one */
     uint8_t digest[TOKEN_DIGEST_BYTES];
     session_found *done;
     void *arg;
-    struct session_record session; /* while it settles */
+    struct session_record session;
+    struct session_notices notices; /* of the session */
 };
 
 static bool session_read(const struct redis_reply *reply, struct session_record *ret_session)
@@ -325,42 +325,40 @@ static bool reads_session(const struct redis_reply *reply, struct session_record
 
 static void session_settled(void *arg, bool is_over)
 {
-    struct session_call call = *(struct session_call *)arg;
+    struct session_call *call = arg;
 
-    free(arg);
-    call.done(call.arg, is_over ? STORE_OK : STORE_UNKNOWN, is_over ? &call.session : NULL);
+    call->done(call->arg, is_over ? STORE_OK : STORE_UNKNOWN, is_over ? &call->session : NULL);
+    free(call);
 }
 
-static void session_finish(struct session_call *call, enum store_result result, const struct session_record *session)
+static void session_finish(struct session_call *call, enum store_result result)
 {
     bool has_session = result == STORE_OK || result == STORE_REFUSED || result == STORE_CONFLICT;
 
-    if (result == STORE_OK && call->settles) {
-        call->session = *session;
+    if (result == STORE_OK && call->is_change) {
         barriers_settle(lease_barriers(store_lease(call->store)), session_settled, call);
         return;
     }
-    call->done(call->arg, result, has_session ? session : NULL);
+    call->done(call->arg, result, has_session ? &call->session : NULL);
     free(call);
 }
 
 static void session_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct session_call *call = arg;
-    struct session_record session = {0};
-    struct session_notices notices;
+    struct session_record *session = &call->session;
     struct stored_seal stored;
 
-    if ((result == STORE_REFUSED && !reply_wait(reply_at(reply, 0), &session.retry_after_s)) ||
-        (result == STORE_CONFLICT && !reply_time(reply_at(reply, 0), &session.totp_step)))
+    if ((result == STORE_REFUSED && !reply_wait(reply_at(reply, 0), &session->retry_after_s)) ||
+        (result == STORE_CONFLICT && !reply_time(reply_at(reply, 0), &session->totp_step)))
         result = STORE_UNAVAILABLE;
-    if (result == STORE_OK && !reads_session(reply, &session, &notices, &stored)) {
+    if (result == STORE_OK && !reads_session(reply, session, &call->notices, &stored)) {
         store_malformed(call->store, "session");
         result = call->is_change ? STORE_UNKNOWN : STORE_UNAVAILABLE;
     }
     if (result == STORE_OK)
-        result = session_believe(call, &session, &stored);
-    session_finish(call, result, &session);
+        result = session_believe(call, session, &stored);
+    session_finish(call, result);
 }
 
 /* digest: of the session after the call. */
@@ -369,11 +367,7 @@ static void call_session(struct store *store, enum script script, enum script_li
 {
     struct session_call *call = mem_alloc(sizeof *call);
 
-    *call = (struct session_call){.store = store,
-                                  .is_change = link == SCRIPT_CHANGES,
-                                  .settles = script == SCRIPT_user_password,
-                                  .done = done,
-                                  .arg = arg};
+    *call = (struct session_call){.store = store, .is_change = link == SCRIPT_CHANGES, .done = done, .arg = arg};
     memcpy(call->digest, digest, sizeof call->digest);
     store_call_script(store, script, link, args->count, args->argv, session_called, call);
 }

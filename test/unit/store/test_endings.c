@@ -18,33 +18,46 @@ enum { LEASE_MS = 400, WAIT_MS = 550 };
 #define LEASE_TEXT "400"
 
 static const struct session_limits LIMITS = {1800000, 43200000, 300000};
-static const uint8_t DIGEST[32] = {1};
+static const uint8_t DIGEST[32] = {1}, NEW_DIGEST[32] = {2};
+static const struct login_attempt ATTEMPT = {{"a", 1}, {"pair:p,network:n,email:e,", 25}};
 
 static struct scene {
     struct id account;
     struct user_record owner, user;
     struct id invitation;
+    struct session_record session; /* as loaded */
 } scene;
 
+/* Only a new session has notices. */
 static void on_session(void *arg, enum store_result result, const struct session_record *session)
 {
-    (void)session;
+    cr_assert_eq(session != NULL, result == STORE_OK);
+    if (session && session->notices)
+        cr_expect_eq(session->notices->failed_sign_ins, 0);
     answer_done(arg, result);
+}
+
+/* presented: the session that the browser had before; NULL: none. */
+static void sign_in(const uint8_t *digest, int64_t totp_step, const uint8_t *presented, struct answer *answer)
+{
+    const struct session_start start = {.user = scene.user.id,
+                                        .account = scene.account,
+                                        .totp_step = totp_step,
+                                        .token_digest = digest,
+                                        .sid = "01jd0000000000000000000000",
+                                        .attempt = ATTEMPT,
+                                        .browser = "Firefox on Windows",
+                                        .presented_digest = presented,
+                                        .verified = &scene.user};
+
+    session_store_create(fixture.store, &start, &LIMITS, &SOMEBODY, on_session, answer);
 }
 
 static void begin_session(void)
 {
-    const struct session_start start = {.user = scene.user.id,
-                                        .account = scene.account,
-                                        .totp_step = 7,
-                                        .token_digest = DIGEST,
-                                        .sid = "01jd0000000000000000000000",
-                                        .attempt = {TEXT("a"), TEXT("pair:p,network:n,email:e,")},
-                                        .browser = "Firefox on Windows",
-                                        .verified = &scene.user};
     struct answer answer = {0};
 
-    session_store_create(fixture.store, &start, &LIMITS, &SOMEBODY, on_session, &answer);
+    sign_in(DIGEST, 7, NULL, &answer);
     cr_assert_eq(answer_wait(&answer), STORE_OK);
 }
 
@@ -86,6 +99,44 @@ static void start(void)
 }
 
 TestSuite(endings, .init = start, .fini = fixture_stop, .timeout = TEST_WITHIN_S);
+
+/* Ends the session that the browser had. */
+static void sign_in_again(struct answer *answer)
+{
+    sign_in(NEW_DIGEST, 8, DIGEST, answer);
+}
+
+static void on_loaded(void *arg, enum store_result result, const struct session_record *session)
+{
+    if (session)
+        scene.session = *session;
+    answer_done(arg, result);
+}
+
+static struct session_proof proof_of_session(void)
+{
+    struct answer answer = {0};
+
+    session_store_load(fixture.store, DIGEST, &LIMITS, TEXT(""), on_loaded, &answer);
+    cr_assert_eq(answer_wait(&answer), STORE_OK);
+    return (struct session_proof){&scene.session, DIGEST, 8, ATTEMPT, &LIMITS};
+}
+
+/* Ends the session's token. */
+static void step_up(struct answer *answer)
+{
+    const struct session_proof proof = proof_of_session();
+
+    session_store_step_up(fixture.store, &proof, NEW_DIGEST, &SOMEBODY, on_session, answer);
+}
+
+static void change_password(struct answer *answer)
+{
+    const struct session_proof proof = proof_of_session();
+
+    session_store_change_password(fixture.store, &proof, NEW_DIGEST, scene.user.password_hash, "another hash",
+                                  &SOMEBODY, on_session, answer);
+}
 
 static void end_session(struct answer *answer)
 {
@@ -172,6 +223,21 @@ static void expect_waits(void (*end)(struct answer *answer))
     end(&answer);
     cr_assert_eq(answer_wait(&answer), STORE_OK);
     cr_assert_geq(clock_boot_ns() - fence->connected_ns, WAIT_MS * CLOCK_NS_PER_MS);
+}
+
+Test(endings, sign_in)
+{
+    expect_waits(sign_in_again);
+}
+
+Test(endings, step_up)
+{
+    expect_waits(step_up);
+}
+
+Test(endings, password)
+{
+    expect_waits(change_password);
 }
 
 Test(endings, logout)
