@@ -70,7 +70,7 @@ static void await_status(const struct fixture *fixture, size_t node, int wanted)
     int status;
 
     while ((status = check(fixture, node)) != wanted) {
-        cr_assert_eq(status, 503, "node %zu", node);
+        cr_assert_eq(status, 503, "node %zu: %d", node, status);
         cr_assert_gt(deadline_left_ms(deadline), 0, "node %zu does not come to %d", node, wanted);
         poll(NULL, 0, STEP_MS);
     }
@@ -318,7 +318,7 @@ Test(suspension, is_repeated_at_a_redis_that_lost_it)
     cr_expect(is_marked(&fixture));
     change(&fixture, "resume", fixture.account);
     for (size_t node = 0; node < NODES; node++)
-        await_status(&fixture, node, 200);
+        await_resumed(&fixture, node, fixture.manager.secret);
     fixture_stop(&fixture);
 }
 
