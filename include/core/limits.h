@@ -20,5 +20,6 @@ enum {
        about 3.5 KiB. */
     STRANGER_BODY_MAX_BYTES = 4096,
     LEASE_MS_MAX = 10000,        /* a revocation may wait 1.25 times as long; upgrade all nodes before raising it */
-    REDIS_PREFIX_MAX_BYTES = 64, /* part of every name, and of a command of fixed size */
+    PREFIX_MAX_BYTES = 64,
+    REDIS_PREFIX_MAX_BYTES = PREFIX_MAX_BYTES + 6, /* with "{255}:"; part of every name, and of a command of fixed size */
 };

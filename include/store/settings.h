@@ -9,6 +9,8 @@ struct store_settings {
     struct redis_tls *tls; /* for a target with tls; outlives the store */
     uint32_t timeout_ms;
     const char *prefix;   /* "chatelaine:"; at most REDIS_PREFIX_MAX_BYTES */
+    unsigned partitions;  /* of the whole store: a power of two up to PARTITIONS_MAX (store/partitions.h) */
+    unsigned partition;   /* the number of this one */
     int64_t min_replicas; /* WAIT for this many before a change is answered */
     int64_t audit_max;    /* kept per account in each class of events */
     /* Limits on what API callers may create; 0: none. Commands have none. */

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/secure.h"
 #include "config/key_file.h"
+#include "core/bucket.h"
 #include "redis_tls_internal.h"
 #include "store/fitness.h"
 
@@ -57,6 +58,14 @@ static bool read_certificates(const struct settings *settings, struct store_sett
     return !store->target.tls || store->tls;
 }
 
+static bool check_partitions(unsigned count, struct buf *ret_why)
+{
+    if ((count & (count - 1)) == 0)
+        return true;
+    buf_printf(ret_why, "--partitions %u is no power of two: 1, 2, 4 up to %u", count, PARTITIONS_MAX);
+    return false;
+}
+
 bool store_settings_read(const struct settings *settings, struct store_settings *ret_store, struct buf *ret_why)
 {
     struct buf url CLEANUP(buf_wipe);
@@ -69,6 +78,7 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
     *ret_store = (struct store_settings){
         .timeout_ms = (uint32_t)settings->redis_timeout_ms,
         .prefix = settings->prefix,
+        .partitions = (unsigned)settings->partitions,
         .min_replicas = settings->min_replicas,
         .audit_max = settings->audit_max,
         .keys_max = settings->keys_max,
@@ -79,6 +89,7 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
         .durability_asserted = settings->redis_durability == REDIS_DURABILITY_ASSERTED,
     };
     return redis_target_parse(text_trim(buf_text(&url)), &ret_store->target, ret_why) &&
+           check_partitions(ret_store->partitions, ret_why) &&
            (!settings->sentinel_auth_file ||
             read_sentinel_auth(settings->sentinel_auth_file, &ret_store->target, ret_why)) &&
            read_certificates(settings, ret_store, ret_why);

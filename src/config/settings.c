@@ -1,5 +1,6 @@
 #include "config/settings.h"
 
+#include "core/bucket.h"
 #include "core/limits.h"
 
 #include <stddef.h>
@@ -62,9 +63,18 @@ static const struct option_row STORE_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(prefix),
      .default_text = "chatelaine:",
-     .max = REDIS_PREFIX_MAX_BYTES,
+     .max = PREFIX_MAX_BYTES,
      .value_name = "TEXT",
      .help = "Begin all names in Redis with this text, at most 64 bytes."},
+    {.name = "partitions",
+     .type = OPTION_INTEGER,
+     .offset = AT(partitions),
+     .default_text = "1",
+     .min = 1,
+     .max = PARTITIONS_MAX,
+     .value_name = "N",
+     .help = "Spread accounts over this many groups of names, a power of two, each of which one primary of a cluster "
+             "holds. Fixed once the store has its first account."},
     {.name = "redis-timeout-ms",
      .type = OPTION_TIME,
      .offset = AT(redis_timeout_ms),

@@ -1,0 +1,21 @@
+/* The partitions of a store. Redis Cluster spreads names over its primaries by slots, and a script may touch one slot.
+ * So everything that one account owns lies in one partition, whose names share a slot. A partition is a struct store by
+ * itself: connections, scripts, leases and readiness of its own. One Redis usually holds a single partition. */
+#pragma once
+#include "core/bucket.h"
+#include "store/store.h"
+
+struct partitions;
+
+/* settings->partitions of them. changed runs whenever store_is_ready() changes for one of them. */
+struct partitions *partitions_create(uv_loop_t *loop, const struct store_settings *settings,
+                                     void (*changed)(void *arg, struct store *store), void *arg);
+void partitions_close(struct partitions *partitions, void (*closed)(void *arg), void *arg);
+
+unsigned partitions_count(const struct partitions *partitions);
+/* In the order of their numbers, from 0. */
+struct store *partitions_at(const struct partitions *partitions, unsigned number);
+/* The partition that holds a bucket (core/bucket.h), an account, or what a keyed digest names. */
+struct store *partition_of_bucket(const struct partitions *partitions, unsigned bucket);
+struct store *partition_of_account(const struct partitions *partitions, const struct id *account);
+struct store *partition_of_digest(const struct partitions *partitions, const uint8_t digest[KEYRING_DIGEST_BYTES]);

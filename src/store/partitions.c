@@ -1,0 +1,113 @@
+#include "store/partitions.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "core/limits.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+struct partition {
+    struct partitions *partitions;
+    struct store *store;
+};
+
+struct partitions {
+    void (*changed)(void *arg, struct store *store);
+    void *arg;
+    unsigned open; /* partitions that are not closed yet */
+    void (*closed)(void *arg);
+    void *closed_arg;
+    unsigned count; /* a power of two */
+    struct partition at[];
+};
+
+static void on_ready(void *arg)
+{
+    const struct partition *partition = arg;
+
+    partition->partitions->changed(partition->partitions->arg, partition->store);
+}
+
+static bool has_tag(const struct store_settings *settings)
+{
+    return settings->partitions > 1;
+}
+
+/* The part of a name in braces decides its slot. A store of one partition on one Redis has none, as ever. */
+static struct store *open_partition(uv_loop_t *loop, const struct store_settings *all, unsigned number,
+                                    struct partition *partition)
+{
+    char prefix[REDIS_PREFIX_MAX_BYTES + 1];
+    struct store_settings settings = *all;
+
+    settings.partition = number;
+    if (has_tag(all)) {
+        snprintf(prefix, sizeof prefix, "%s{%u}:", all->prefix, number);
+        settings.prefix = prefix;
+    }
+    return store_create(loop, &settings, on_ready, partition);
+}
+
+struct partitions *partitions_create(uv_loop_t *loop, const struct store_settings *settings,
+                                     void (*changed)(void *arg, struct store *store), void *arg)
+{
+    unsigned count = settings->partitions;
+    struct partitions *partitions = mem_alloc(sizeof *partitions + count * sizeof *partitions->at);
+
+    CHECK(count >= 1 && count <= PARTITIONS_MAX && (count & (count - 1)) == 0);
+    partitions->changed = changed;
+    partitions->arg = arg;
+    partitions->count = count;
+    for (unsigned i = 0; i < count; i++) {
+        partitions->at[i].partitions = partitions;
+        partitions->at[i].store = open_partition(loop, settings, i, &partitions->at[i]);
+    }
+    return partitions;
+}
+
+static void on_closed(void *arg)
+{
+    struct partitions *partitions = arg;
+    void (*closed)(void *arg) = partitions->closed;
+    void *closed_arg = partitions->closed_arg;
+
+    if (--partitions->open > 0)
+        return;
+    free(partitions);
+    closed(closed_arg);
+}
+
+void partitions_close(struct partitions *partitions, void (*closed)(void *arg), void *arg)
+{
+    partitions->closed = closed;
+    partitions->closed_arg = arg;
+    partitions->open = partitions->count;
+    for (unsigned i = 0; i < partitions->count; i++)
+        store_close(partitions->at[i].store, on_closed, partitions);
+}
+
+unsigned partitions_count(const struct partitions *partitions)
+{
+    return partitions->count;
+}
+
+struct store *partitions_at(const struct partitions *partitions, unsigned number)
+{
+    CHECK(number < partitions->count);
+    return partitions->at[number].store;
+}
+
+struct store *partition_of_bucket(const struct partitions *partitions, unsigned bucket)
+{
+    return partitions->at[bucket & (partitions->count - 1)].store;
+}
+
+struct store *partition_of_account(const struct partitions *partitions, const struct id *account)
+{
+    return partition_of_bucket(partitions, bucket_of_account(account));
+}
+
+struct store *partition_of_digest(const struct partitions *partitions, const uint8_t digest[KEYRING_DIGEST_BYTES])
+{
+    return partition_of_bucket(partitions, bucket_of_digest(digest));
+}
