@@ -5,7 +5,8 @@
 
 struct store_client {
     uv_loop_t loop;
-    struct store *store; /* read-only */
+    struct partitions *partitions;
+    struct store *store; /* the first partition; read-only */
     struct startup_gate *gate;
     struct store_settings settings;
     uv_timer_t timer;

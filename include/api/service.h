@@ -11,6 +11,7 @@
 #include "http/request.h"
 #include "http/settings.h"
 #include "store/key_store.h"
+#include "store/partitions.h"
 
 struct console;
 
@@ -20,7 +21,8 @@ enum { SERVICE_EXPORTS = 8 }; /* exports of audit trails that may run at once */
 
 struct service {
     struct keyring *keyring;
-    struct store *store;
+    struct partitions *partitions;
+    struct store *store; /* the first partition */
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;

@@ -30,9 +30,9 @@ static void on_timer(uv_timer_t *timer)
     store_client_done(timer->data);
 }
 
-static void on_readiness(void *client)
+/* The gate polls readiness itself. */
+static void on_readiness(UNUSED void *client, UNUSED struct store *store)
 {
-    (void)client; /* the gate polls readiness itself */
 }
 
 void store_client_pause(struct store_client *client, uint64_t ms)
@@ -43,7 +43,7 @@ void store_client_pause(struct store_client *client, uint64_t ms)
 
 void store_client_close(struct store_client *client)
 {
-    store_close(client->store, on_part_closed, client);
+    partitions_close(client->partitions, on_part_closed, client);
     store_client_wait(client);
     uv_close((uv_handle_t *)&client->timer, NULL);
     uv_run(&client->loop, UV_RUN_DEFAULT);
@@ -68,7 +68,8 @@ static int open_unready(struct store_client *client, const struct settings *sett
     CHECK(uv_loop_init(&client->loop) == 0);
     uv_timer_init(&client->loop, &client->timer);
     client->timer.data = client;
-    client->store = store_create(&client->loop, &client->settings, on_readiness, client);
+    client->partitions = partitions_create(&client->loop, &client->settings, on_readiness, client);
+    client->store = partitions_at(client->partitions, 0);
     return EXIT_DONE;
 }
 

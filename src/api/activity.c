@@ -26,7 +26,7 @@ static enum trail_form form_for(const struct exchange *exchange)
 static void list_page(struct exchange *exchange, const struct event_query *query)
 {
     http_request_hold(exchange->request);
-    audit_store_search(exchange->service->store, exchange_account(exchange), &query->filter, query->limit,
+    audit_store_search(exchange_store(exchange), exchange_account(exchange), &query->filter, query->limit,
                        &query->starting_after, events_found, exchange);
 }
 

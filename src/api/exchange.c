@@ -163,6 +163,11 @@ const struct id *exchange_account(const struct exchange *exchange)
     return exchange->key ? &exchange->key->account : &exchange->session->user.account;
 }
 
+struct store *exchange_store(const struct exchange *exchange)
+{
+    return partition_of_account(exchange->service->partitions, exchange_account(exchange));
+}
+
 const struct id *exchange_actor(const struct exchange *exchange)
 {
     return exchange->key ? &exchange->key->id : &exchange->session->user.id;

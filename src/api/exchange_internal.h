@@ -70,6 +70,8 @@ MUST_CHECK bool exchange_read_query(struct exchange *exchange, query_reader *rea
 /* The account and the id of the principal; there must be one. */
 const struct id *exchange_account(const struct exchange *exchange);
 const struct id *exchange_actor(const struct exchange *exchange);
+/* The partition of that account. */
+struct store *exchange_store(const struct exchange *exchange);
 /* The client's address: the peer's, or the one reported by trusted proxies (--trusted-proxies). For logs and audit
  * events. Limits count by network instead, because a client may use every address of its /64. */
 struct text exchange_client_address(const struct exchange *exchange);

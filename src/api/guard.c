@@ -216,8 +216,8 @@ static void load_session(struct exchange *exchange)
 
     memcpy(exchange->session_digest, exchange->session_digests->of[exchange->session_tries++],
            sizeof exchange->session_digest);
-    session_store_load(service->store, exchange->session_digest, &service->session_limits, address_of(exchange),
-                       session_loaded, exchange);
+    session_store_load(partition_of_digest(service->partitions, exchange->session_digest), exchange->session_digest,
+                       &service->session_limits, address_of(exchange), session_loaded, exchange);
 }
 
 static void session_loaded(void *arg, enum store_result result, const struct session_record *session)

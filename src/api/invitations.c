@@ -76,7 +76,7 @@ void invitation_create(struct exchange *exchange)
     if (!team_may(exchange) || !invitation_read(exchange, &op->link))
         return;
     http_request_hold(exchange->request);
-    link_store_invite(exchange->service->store, &op->link, &source, invitation_stored, op);
+    link_store_invite(exchange_store(exchange), &op->link, &source, invitation_stored, op);
 }
 
 static void invitation_reply(struct link_op *op)
@@ -122,7 +122,7 @@ void invitations_list(struct exchange *exchange)
     if (!exchange_read_query(exchange, query_read_invitations, &query))
         return;
     http_request_hold(exchange->request);
-    link_store_list(exchange->service->store, exchange_account(exchange), query.limit, &query.starting_after,
+    link_store_list(exchange_store(exchange), exchange_account(exchange), query.limit, &query.starting_after,
                     invitations_found, exchange);
 }
 
@@ -156,7 +156,7 @@ void invitation_withdraw(struct exchange *exchange)
         return;
     }
     http_request_hold(exchange->request);
-    link_store_withdraw(exchange->service->store, exchange_account(exchange), &id, &source, invitation_withdrawn,
+    link_store_withdraw(exchange_store(exchange), exchange_account(exchange), &id, &source, invitation_withdrawn,
                         exchange);
 }
 
@@ -191,7 +191,7 @@ void person_reset(struct exchange *exchange)
     }
     op = link_begin(exchange);
     http_request_hold(exchange->request);
-    people_store_find(exchange->service->store, exchange_account(exchange), &id, reset_found, op);
+    people_store_find(exchange_store(exchange), exchange_account(exchange), &id, reset_found, op);
 }
 
 static void reset_found(void *arg, enum store_result result, const struct person *person)
@@ -208,7 +208,7 @@ static void reset_found(void *arg, enum store_result result, const struct person
     op->link.user = person->user.id;
     op->link.role = person->user.role;
     snprintf(op->link.email, sizeof op->link.email, "%s", person->user.email);
-    link_store_reset(exchange->service->store, &op->link, &source, reset_stored, op);
+    link_store_reset(exchange_store(exchange), &op->link, &source, reset_stored, op);
 }
 
 static void reset_stored(void *arg, enum store_result result, int64_t sessions_ended)

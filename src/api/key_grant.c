@@ -21,7 +21,8 @@ static void discard(struct key_grant *grant)
 
     source.actor = TEXT("system");
     source.credential.kind = CREDENTIAL_NONE;
-    key_store_discard(grant->exchange->service->store, &grant->key.id, &source);
+    key_store_discard(partition_of_account(grant->exchange->service->partitions, &grant->key.account), &grant->key.id,
+                      &source);
     exchange_log(grant->exchange, "key discarded: its secret was not delivered", id_text(&grant->key.account),
                  source.actor, id_text(&grant->key.id));
 }

@@ -55,7 +55,7 @@ void keys_create(struct exchange *exchange)
     grant->key.by = *exchange_actor(exchange);
     key_grant_mint(grant, exchange);
     http_request_hold(exchange->request);
-    key_store_insert(exchange->service->store, &grant->key, grant->digest, &source, key_stored, grant);
+    key_store_insert(exchange_store(exchange), &grant->key, grant->digest, &source, key_stored, grant);
 }
 
 /* A key grants only what it holds itself; a console user grants everything. False if the exchange has been refused. */
@@ -127,7 +127,7 @@ static void list_keys(struct exchange *exchange, enum key_kind kind)
     if (!exchange_read_query(exchange, kind == KEY_DEVICE ? query_read_device_keys : query_read_keys, &query))
         return;
     http_request_hold(exchange->request);
-    key_store_list(exchange->service->store, &query, keys_found, exchange);
+    key_store_list(exchange_store(exchange), &query, keys_found, exchange);
 }
 
 void keys_list(struct exchange *exchange)
@@ -177,7 +177,7 @@ void keys_show(struct exchange *exchange)
     if (!read_id(exchange, KEY_API, &id))
         return;
     http_request_hold(exchange->request);
-    key_store_get(exchange->service->store, &view, &id, key_found_to_show, exchange);
+    key_store_get(exchange_store(exchange), &view, &id, key_found_to_show, exchange);
 }
 
 static void key_found_to_show(void *arg, enum store_result result, const struct key_record *key)
@@ -213,7 +213,7 @@ static void revoke_key(struct exchange *exchange, enum key_kind kind)
     op = http_request_alloc(exchange->request, sizeof *op);
     *op = (struct key_revocation){exchange, kind};
     http_request_hold(exchange->request);
-    key_store_revoke(exchange->service->store, &view, &id, &source, key_revoked, op);
+    key_store_revoke(exchange_store(exchange), &view, &id, &source, key_revoked, op);
 }
 
 void keys_revoke(struct exchange *exchange)

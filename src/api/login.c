@@ -195,7 +195,8 @@ static void login_rehashed(void *arg, const char *hash)
 
     if (hash) {
         snprintf(renewed.password_hash, sizeof renewed.password_hash, "%s", hash);
-        seal_store_put_user(exchange->service->store, user, &renewed, login_renewed, op);
+        seal_store_put_user(partition_of_account(exchange->service->partitions, &user->account), user, &renewed,
+                            login_renewed, op);
     } else {
         http_request_release(exchange->request);
     }
@@ -237,7 +238,7 @@ void logout_begin(struct exchange *exchange)
     struct audit_source source = exchange_source(exchange);
 
     http_request_hold(exchange->request);
-    session_store_end(exchange->service->store, exchange->session_digest, &source, session_ended, exchange);
+    session_store_end(exchange_store(exchange), exchange->session_digest, &source, session_ended, exchange);
 }
 
 static void session_ended(void *arg, enum store_result result)
@@ -272,6 +273,6 @@ static void notices_were_read(void *arg, enum store_result result, const struct 
 void session_show(struct exchange *exchange)
 {
     http_request_hold(exchange->request);
-    session_store_read_notices(exchange->service->store, exchange_actor(exchange), exchange->session_digest,
+    session_store_read_notices(exchange_store(exchange), exchange_actor(exchange), exchange->session_digest,
                                notices_were_read, exchange);
 }

@@ -113,7 +113,7 @@ static void change_hashed(void *arg, const char *hash)
     token_mint(&op->token);
     http_request_defer(exchange->request, token_wipe, &op->token);
     CHECK(token_digest(exchange->service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), new_digest));
-    session_store_change_password(exchange->service->store, &given, new_digest, proof->check.user.password_hash, hash,
+    session_store_change_password(exchange_store(exchange), &given, new_digest, proof->check.user.password_hash, hash,
                                   &source, change_stored, op);
 }
 

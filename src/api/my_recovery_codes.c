@@ -68,7 +68,7 @@ void recovery_codes_make(struct exchange *exchange)
                              digests[i]);
     }
     http_request_hold(exchange->request);
-    factor_store_set_recovery_codes(exchange->service->store, exchange_account(exchange), digests, &source,
+    factor_store_set_recovery_codes(exchange_store(exchange), exchange_account(exchange), digests, &source,
                                     codes_stored, op);
 }
 
@@ -97,5 +97,5 @@ static void codes_counted(void *arg, enum store_result result, int64_t count, in
 void recovery_codes_show(struct exchange *exchange)
 {
     http_request_hold(exchange->request);
-    factor_store_count_recovery_codes(exchange->service->store, exchange_actor(exchange), codes_counted, exchange);
+    factor_store_count_recovery_codes(exchange_store(exchange), exchange_actor(exchange), codes_counted, exchange);
 }

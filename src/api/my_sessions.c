@@ -44,7 +44,7 @@ static void sessions_were_listed(void *arg, enum store_result result, const stru
 void own_sessions_list(struct exchange *exchange)
 {
     http_request_hold(exchange->request);
-    session_store_list(exchange->service->store, exchange_actor(exchange), 1, sessions_were_listed, exchange);
+    session_store_list(exchange_store(exchange), exchange_actor(exchange), 1, sessions_were_listed, exchange);
 }
 
 static void log_ended(const struct exchange *exchange, const char *message, struct text sid)
@@ -80,7 +80,7 @@ void own_sessions_end(struct exchange *exchange)
     struct audit_source source = exchange_source(exchange);
 
     http_request_hold(exchange->request);
-    session_store_stop(exchange->service->store, exchange_actor(exchange), TEXT(""), exchange->session_digest, &source,
+    session_store_stop(exchange_store(exchange), exchange_actor(exchange), TEXT(""), exchange->session_digest, &source,
                        others_ended, exchange);
 }
 
@@ -125,5 +125,5 @@ void own_session_end(struct exchange *exchange)
         return;
     }
     http_request_hold(exchange->request);
-    session_store_stop(exchange->service->store, exchange_actor(exchange), sid, NULL, &source, one_ended, exchange);
+    session_store_stop(exchange_store(exchange), exchange_actor(exchange), sid, NULL, &source, one_ended, exchange);
 }

@@ -60,7 +60,7 @@ static void begin_store(struct proof *proof)
     struct sealed_totp sealed;
 
     new_totp_make(exchange, exchange_actor(exchange), &op->secret, &sealed);
-    factor_store_begin_totp(exchange->service->store, &given, &sealed, begin_stored, op);
+    factor_store_begin_totp(exchange_store(exchange), &given, &sealed, begin_stored, op);
 }
 
 static void begin_stored(void *arg, enum store_result result, const struct session_record *refused)
@@ -109,8 +109,8 @@ void new_totp_found(void *arg, enum store_result result, const struct waiting_to
     if (result == STORE_OK)
         op->waiting = *waiting;
     if (result == STORE_OK && code_is_right(op, &step)) {
-        factor_store_confirm_totp(exchange->service->store, &op->waiting, step, op->session, &op->source,
-                                  confirm_stored, op);
+        factor_store_confirm_totp(partition_of_account(exchange->service->partitions, &op->waiting.user.account),
+                                  &op->waiting, step, op->session, &op->source, confirm_stored, op);
         return;
     }
     wrong_code.message = "totp is not a code that the new authenticator shows now.";
@@ -162,5 +162,5 @@ void new_totp_confirm(struct exchange *exchange)
     }
     op->source = exchange_source(exchange);
     http_request_hold(exchange->request);
-    factor_store_find_totp(exchange->service->store, exchange->session, new_totp_found, op);
+    factor_store_find_totp(exchange_store(exchange), exchange->session, new_totp_found, op);
 }

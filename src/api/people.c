@@ -45,7 +45,7 @@ void people_list(struct exchange *exchange)
     if (!exchange_read_query(exchange, query_read_people, &query))
         return;
     http_request_hold(exchange->request);
-    people_store_list(exchange->service->store, exchange_account(exchange), query.limit, &query.starting_after,
+    people_store_list(exchange_store(exchange), exchange_account(exchange), query.limit, &query.starting_after,
                       people_found, exchange);
 }
 
@@ -71,7 +71,7 @@ void person_show(struct exchange *exchange)
     if (!read_id(exchange, &id))
         return;
     http_request_hold(exchange->request);
-    people_store_find(exchange->service->store, exchange_account(exchange), &id, person_found_to_show, exchange);
+    people_store_find(exchange_store(exchange), exchange_account(exchange), &id, person_found_to_show, exchange);
 }
 
 static void reply_person(struct exchange *exchange, const struct person *person)
@@ -110,7 +110,7 @@ static void change_person(struct exchange *exchange, const struct person_change 
     if (!read_id(exchange, &id))
         return;
     http_request_hold(exchange->request);
-    people_store_change(exchange->service->store, exchange_account(exchange), &id, change, &source, &observer);
+    people_store_change(exchange_store(exchange), exchange_account(exchange), &id, change, &source, &observer);
 }
 
 struct role_input {

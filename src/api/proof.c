@@ -41,7 +41,8 @@ void proof_begin(struct proof *proof)
     proof->turn = (struct password_turn){PASSWORD_KNOWN, proof->counters.source};
 
     http_request_hold(exchange->request);
-    session_store_begin_step_up(service->store, exchange_actor(exchange), &proof->attempt, proof_counted, proof);
+    session_store_begin_step_up(exchange_store(exchange), exchange_actor(exchange), &proof->attempt, proof_counted,
+                                proof);
 }
 
 static void throttle(struct proof *proof, uint32_t retry_after_s)
@@ -71,7 +72,7 @@ static void proof_checked(void *arg, enum user_check_result result)
     struct proof *proof = arg;
 
     if (result == USER_CHECK_OVERLOADED || result == USER_CHECK_CANCELLED) {
-        session_store_give_back(proof->exchange->service->store, &proof->attempt);
+        session_store_give_back(exchange_store(proof->exchange), &proof->attempt);
         user_check_refuse(&proof->check, result);
         http_request_release(proof->exchange->request);
     } else if (result != USER_CHECK_RIGHT || proof->is_locked) {
@@ -107,7 +108,7 @@ void proof_refuse(struct proof *proof, enum store_result result, const struct se
         proof_fail(proof, false);
         return;
     }
-    session_store_give_back(proof->exchange->service->store, &proof->attempt);
+    session_store_give_back(exchange_store(proof->exchange), &proof->attempt);
     if (result == STORE_CONFLICT)
         refuse_used_code(proof->exchange, session->totp_step);
     else if (result == STORE_NOT_FOUND)
@@ -121,7 +122,7 @@ void proof_refuse(struct proof *proof, enum store_result result, const struct se
 
 void proof_give_up(struct proof *proof, struct problem problem)
 {
-    session_store_give_back(proof->exchange->service->store, &proof->attempt);
+    session_store_give_back(exchange_store(proof->exchange), &proof->attempt);
     exchange_refuse_with(proof->exchange, problem);
     http_request_release(proof->exchange->request);
 }
@@ -130,7 +131,7 @@ static void proof_fail(struct proof *proof, bool only_code_wrong)
 {
     struct audit_source source = exchange_source(proof->exchange);
 
-    session_store_fail_login(proof->exchange->service->store, exchange_actor(proof->exchange), &proof->attempt,
+    session_store_fail_login(exchange_store(proof->exchange), exchange_actor(proof->exchange), &proof->attempt,
                              only_code_wrong, &source, proof_failed, proof);
 }
 

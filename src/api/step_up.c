@@ -56,7 +56,7 @@ static void step_up_store(struct proof *proof)
     token_mint(&op->token);
     http_request_defer(exchange->request, token_wipe, &op->token);
     CHECK(token_digest(exchange->service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), new_digest));
-    session_store_step_up(exchange->service->store, &given, new_digest, &source, step_up_stored, op);
+    session_store_step_up(exchange_store(exchange), &given, new_digest, &source, step_up_stored, op);
 }
 
 void step_up_reply(struct proof *proof, const struct token *token, const struct session_record *session)

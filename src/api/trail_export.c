@@ -58,7 +58,7 @@ static void find_page(struct trail_export *export)
 {
     struct exchange *exchange = export->exchange;
 
-    audit_store_search(exchange->service->store, exchange_account(exchange), &export->query->filter, PAGE,
+    audit_store_search(exchange_store(exchange), exchange_account(exchange), &export->query->filter, PAGE,
                        &export->next, page_found, export);
 }
 

@@ -57,7 +57,7 @@ static void read_usage(struct usage_groups *groups)
                                         .keys = groups->ids,
                                         .key_count = groups->count};
 
-    usage_store_read(groups->exchange->service->store, exchange_account(groups->exchange), &wanted, usage_found,
+    usage_store_read(exchange_store(groups->exchange), exchange_account(groups->exchange), &wanted, usage_found,
                      groups);
 }
 
@@ -74,7 +74,7 @@ static void list_keys(struct usage_groups *groups)
         .mode = MODE_TEST,
     };
 
-    key_store_list(exchange->service->store, &query, keys_found, groups);
+    key_store_list(exchange_store(exchange), &query, keys_found, groups);
 }
 
 void usage_groups_show(struct exchange *exchange, const struct usage_period *period)

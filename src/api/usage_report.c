@@ -22,7 +22,7 @@ void usage_show(struct exchange *exchange)
     if (query.days == 0)
         query.days = USAGE_DAYS_DEFAULT;
     http_request_hold(exchange->request);
-    usage_store_read(exchange->service->store, exchange_account(exchange),
+    usage_store_read(exchange_store(exchange), exchange_account(exchange),
                      &(struct usage_wanted){.days = query.days, .keys = query.key_ids, .key_count = query.key_count},
                      usage_found, exchange);
 }

@@ -36,5 +36,5 @@ void whoami_show(struct exchange *exchange)
         return;
     }
     http_request_hold(exchange->request);
-    key_store_get(exchange->service->store, &view, &exchange->key->id, record_read, exchange);
+    key_store_get(exchange_store(exchange), &view, &exchange->key->id, record_read, exchange);
 }

@@ -88,7 +88,7 @@ static void note_durability(struct node *node)
     store_note_durability(node->store, on_durability_noted, node);
 }
 
-static void node_store_changed(void *arg)
+static void node_store_changed(void *arg, UNUSED struct store *store)
 {
     struct node *node = arg;
 
@@ -239,6 +239,7 @@ static void node_fill_service(struct node *node)
 
     node->service = (struct service){
         .keyring = node->keyring,
+        .partitions = node->partitions,
         .store = node->store,
         .checker = node->checker,
         .passwords = node->passwords,
@@ -374,7 +375,8 @@ int node_open(struct node *node)
     buf_init_fixed(&why, storage, sizeof storage);
     if (!node_read_settings(node, &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
-    node->store = store_create(node->loop, &node->store_settings, node_store_changed, node);
+    node->partitions = partitions_create(node->loop, &node->store_settings, node_store_changed, node);
+    node->store = partitions_at(node->partitions, 0);
     if (node->audit_log)
         node->audit_keeper = audit_keeper_create(node->store, node->audit_log);
     node->member = lease_join(store_lease(node->store), &node->store_settings.target, (uint32_t)s->lease_ms);

@@ -132,10 +132,10 @@ static void step_close_member(struct node *node)
 
 static void step_close_store(struct node *node)
 {
-    if (!node->store)
+    if (!node->partitions)
         return;
     node->pending++;
-    store_close(node->store, node_part_ended, node);
+    partitions_close(node->partitions, node_part_ended, node);
 }
 
 static void node_finish(void *arg)

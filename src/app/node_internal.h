@@ -21,7 +21,8 @@ struct node {
     struct store_settings store_settings;
     struct keyring *keyring;
     struct route_policy *policy;
-    struct store *store;
+    struct partitions *partitions;
+    struct store *store; /* the first partition */
     struct membership *member;
     struct startup_gate *gate;
     struct key_checker *checker;
