@@ -6,7 +6,7 @@
 struct store_client {
     uv_loop_t loop;
     struct partitions *partitions;
-    struct store *store; /* the first partition; read-only */
+    struct store *store; /* the partition that operations concern: the first one, unless chosen */
     struct startup_gate *gate;
     struct store_settings settings;
     uv_timer_t timer;
@@ -22,6 +22,15 @@ MUST_CHECK int store_client_open_to_rotate(struct store_client *client, const st
 /* Connects without waiting for readiness, to examine a Redis that may be unfit. */
 MUST_CHECK int store_client_open_to_look(struct store_client *client, const struct settings *settings,
                                          struct keyring *keyring);
+/* Turns to the partition of that account. */
+void store_client_choose(struct store_client *client, const struct id *account);
+/* Asks the partitions in turn, until one answers STORE_OK. Otherwise the result is STORE_NOT_FOUND if all answered
+ * that, or else what one of them answered instead, which stays chosen. */
+enum store_result store_client_ask_each(struct store_client *client,
+                                        enum store_result (*ask)(struct store_client *client, void *arg), void *arg);
+/* Runs an operation in every partition, until one does not answer STORE_OK. */
+enum store_result store_client_tell_all(struct store_client *client,
+                                        enum store_result (*tell)(struct store_client *client, void *arg), void *arg);
 /* Runs the loop until the callback of the current operation calls store_client_done(). */
 void store_client_wait(struct store_client *client);
 void store_client_done(struct store_client *client);

@@ -40,6 +40,8 @@ void identity_outdated(struct identity *identity);
 void identity_witness(struct identity *identity, struct redis_link *link);
 
 /* Why this Redis decides nothing, as sentences; NULL: it holds our store. */
+/* The store has so many partitions, and we expected another number, or this one to be another one of them. */
+void identity_other_layout(struct identity *identity, int64_t partitions, unsigned expected);
 const char *identity_strange(const struct identity *identity);
 /* The store waits for its first account. */
 bool identity_is_empty(const struct identity *identity);

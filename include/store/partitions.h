@@ -15,6 +15,16 @@ void partitions_close(struct partitions *partitions, void (*closed)(void *arg), 
 unsigned partitions_count(const struct partitions *partitions);
 /* In the order of their numbers, from 0. */
 struct store *partitions_at(const struct partitions *partitions, unsigned number);
+/* How many are ready. */
+unsigned partitions_ready(const struct partitions *partitions);
+/* What store_trouble() says of each, in front of it the numbers of the partitions that it is true of, unless it is true
+ * of all. */
+void partitions_trouble(const struct partitions *partitions, struct buf *out);
+/* Gives each partition its part of a new store; one that exists stays as it is. STORE_CONFLICT: a partition belongs to
+ * another store. */
+void partitions_found(struct partitions *partitions, store_done *done, void *arg);
+/* The store has no account yet. */
+bool partitions_are_empty(const struct partitions *partitions);
 /* The partition that holds a bucket (core/bucket.h), an account, or what a keyed digest names. */
 struct store *partition_of_bucket(const struct partitions *partitions, unsigned bucket);
 struct store *partition_of_account(const struct partitions *partitions, const struct id *account);

@@ -26,6 +26,9 @@ bool store_is_loading(const struct store *store);
 
 /* "Redis 7.0.15", "Valkey 8.1.1"; empty before the first examination. */
 const char *store_server(const struct store *store);
+/* settings.partitions, at least 1, and settings.partition */
+unsigned store_partitions(const struct store *store);
+unsigned store_partition(const struct store *store);
 /* settings.durability_asserted */
 bool store_asserts_durability(const struct store *store);
 /* Notes in the store how this node knows that Redis is durable (settings.durability_asserted). If that differs from

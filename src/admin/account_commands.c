@@ -120,6 +120,7 @@ int account_run(const struct command_line *line, bool needs_keys, account_act *a
     if (code == EXIT_DONE)
         code = store_client_open(&client, &line->settings, keyring);
     if (code == EXIT_DONE) {
+        store_client_choose(&client, &account);
         code = act(line, &client, &account);
         store_client_close(&client);
     }

@@ -301,6 +301,7 @@ static int visit_account(void *arg, const struct account_row *account)
                               ? NULL
                               : bsearch(&account->id, tail->trails, tail->trail_count, sizeof *tail->trails, compare);
 
+    store_client_choose(tail->client, &account->id);
     tail->current = known ? known : add_trail(tail, &account->id);
     return tail->is_first_round ? read_newest(tail) : read_newer(tail);
 }

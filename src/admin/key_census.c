@@ -297,7 +297,10 @@ int key_census_take(struct store_client *client, struct keyring *keyring, enum c
         snprintf(ret_census->names[i], sizeof ret_census->names[i], "%.*s", TEXT_ARG(keyring_short_name(keyring, i)));
     taking.result = STORE_OK;
     taking.seals = mem_alloc(SEAL_KEYS_AT_ONCE * sizeof *taking.seals);
-    take_accounts(&taking);
+    for (unsigned i = 0; i < partitions_count(client->partitions) && taking.result == STORE_OK; i++) {
+        client->store = partitions_at(client->partitions, i);
+        take_accounts(&taking);
+    }
     free(taking.seals);
     /* Resealed records now need only the current master key. */
     ret_census->of[0].seals += ret_census->resealed;

@@ -43,6 +43,7 @@ const struct option_group TOTP_OPTIONS[] = {{"Options", &TOTP_TABLE}, {0}};
 
 struct revocation {
     struct store_client *client;
+    const struct id *id;
     enum store_result result;
     struct key_record key; /* of STORE_OK */
 };
@@ -77,20 +78,27 @@ static int print_revoked(const struct command_line *line, const struct key_recor
     return command_print(buf_text(&out));
 }
 
+static enum store_result revoke_here(struct store_client *client, void *arg)
+{
+    static const struct key_view EVERYTHING = {.any_kind = true};
+    struct revocation *revocation = arg;
+
+    key_store_revoke(client->store, &EVERYTHING, revocation->id, &OPERATOR, key_revoked, revocation);
+    store_client_wait(client);
+    return revocation->result;
+}
+
 /* Returns EXIT_DONE, or an exit code after printing an error. */
 static int revoke_in_store(const struct command_line *line, const struct id *id, struct key_record *ret_key)
 {
     static const struct store_refusals REFUSALS = {.not_found = "there is no key with this id"};
-    const struct key_view everything = {.any_kind = true};
     struct store_client client;
-    struct revocation revocation = {.client = &client};
+    struct revocation revocation = {.client = &client, .id = id};
     int code = store_client_open(&client, &line->settings, NULL);
 
     if (code != EXIT_DONE)
         return code;
-    key_store_revoke(client.store, &everything, id, &OPERATOR, key_revoked, &revocation);
-    store_client_wait(&client);
-    code = store_client_explain(&client, revocation.result, &REFUSALS);
+    code = store_client_explain(&client, store_client_ask_each(&client, revoke_here, &revocation), &REFUSALS);
     store_client_close(&client);
     *ret_key = revocation.key;
     return code;

@@ -177,6 +177,7 @@ int device_list_run(const struct command_line *line)
 
 struct showing {
     struct store_client *client;
+    const struct id *id;
     bool json;
     enum store_result result;
     struct buf out;
@@ -243,13 +244,22 @@ static void key_was_found(void *arg, enum store_result result, const struct key_
     store_client_done(showing->client);
 }
 
+static enum store_result show_here(struct store_client *client, void *arg)
+{
+    struct showing *showing = arg;
+
+    key_store_show(client->store, showing->id, key_was_found, showing);
+    store_client_wait(client);
+    return showing->result;
+}
+
 int key_show_run(const struct command_line *line)
 {
     static const struct store_refusals REFUSALS = {.not_found =
                                                        "there is no key with this id; 'chatelaine key list' shows all"};
     struct store_client client;
-    struct showing showing = {.client = &client, .json = line->json};
     struct id id;
+    struct showing showing = {.client = &client, .id = &id, .json = line->json};
     int code = key_operand_read(line->operands[0], &id);
 
     if (code == EXIT_DONE)
@@ -257,9 +267,7 @@ int key_show_run(const struct command_line *line)
     if (code != EXIT_DONE)
         return code;
     buf_init(&showing.out, ADMIN_OUTPUT_MAX_BYTES);
-    key_store_show(client.store, &id, key_was_found, &showing);
-    store_client_wait(&client);
-    code = store_client_explain(&client, showing.result, &REFUSALS);
+    code = store_client_explain(&client, store_client_ask_each(&client, show_here, &showing), &REFUSALS);
     if (code == EXIT_DONE)
         code = command_print(buf_text(&showing.out));
     buf_finish(&showing.out);

@@ -64,10 +64,22 @@ static int explain(struct rotation *rotation)
     return store_client_explain(&rotation->client, rotation->result, NULL);
 }
 
+/* Keeps the facts of a partition that lacks a key or accepts unsealed records, or of the last one. */
+static enum store_result examine_here(struct store_client *client, void *arg)
+{
+    struct rotation *rotation = arg;
+    const struct store_facts before = rotation->facts;
+
+    store_examine(client->store, rotation_examined, rotation);
+    store_client_wait(client);
+    if (before.lacking[0] || before.keys == STORE_KEYS_UNNOTED || before.unsealed_until_ms > 0)
+        rotation->facts = before;
+    return rotation->result;
+}
+
 static int examine(struct rotation *rotation)
 {
-    store_examine(rotation->client.store, rotation_examined, rotation);
-    store_client_wait(&rotation->client);
+    rotation->result = store_client_tell_all(&rotation->client, examine_here, rotation);
     return explain(rotation);
 }
 
@@ -106,10 +118,26 @@ static int check_keys(struct rotation *rotation)
     return EXIT_DONE;
 }
 
+struct noted {
+    struct rotation *rotation;
+    struct text forget;
+    int64_t unsealed_until_ms;
+};
+
+static enum store_result note_here(struct store_client *client, void *arg)
+{
+    const struct noted *noted = arg;
+
+    seal_store_note(client->store, noted->forget, noted->unsealed_until_ms, rotation_stored, noted->rotation);
+    store_client_wait(client);
+    return noted->rotation->result;
+}
+
 static int note(struct rotation *rotation, struct text forget, int64_t unsealed_until_ms)
 {
-    seal_store_note(rotation->client.store, forget, unsealed_until_ms, rotation_stored, rotation);
-    store_client_wait(&rotation->client);
+    struct noted noted = {rotation, forget, unsealed_until_ms};
+
+    rotation->result = store_client_tell_all(&rotation->client, note_here, &noted);
     return explain(rotation);
 }
 

@@ -106,6 +106,7 @@ int account_find(struct store_client *client, const struct id *account, bool *re
 {
     struct search search = {.client = client, .row = ret_row};
 
+    store_client_choose(client, account);
     account_store_find(client->store, account, account_searched, &search);
     store_client_wait(client);
     *ret_is_known = search.result == STORE_OK;
@@ -115,8 +116,8 @@ int account_find(struct store_client *client, const struct id *account, bool *re
 struct page {
     struct store_client *client;
     enum store_result result;
-    struct account_row *rows;
-    size_t count;
+    struct account_row *rows; /* of all partitions so far */
+    size_t count, room;
 };
 
 static void accounts_paged(void *arg, enum store_result result, const struct account_row *accounts, size_t count)
@@ -124,20 +125,36 @@ static void accounts_paged(void *arg, enum store_result result, const struct acc
     struct page *page = arg;
 
     page->result = result;
-    page->count = count < LISTING_PAGE ? count : LISTING_PAGE;
-    if (page->count > 0)
-        memcpy(page->rows, accounts, page->count * sizeof *accounts);
+    if (count > page->room - page->count)
+        count = page->room - page->count;
+    if (count > 0)
+        memcpy(page->rows + page->count, accounts, count * sizeof *accounts);
+    page->count += count;
     store_client_done(page->client);
+}
+
+static int compare_accounts(const void *a, const void *b)
+{
+    return strcmp(((const struct account_row *)a)->id.text, ((const struct account_row *)b)->id.text);
 }
 
 enum store_result accounts_page(struct store_client *client, const struct id *behind,
                                 struct account_row ret_rows[LISTING_PAGE], size_t *ret_count)
 {
-    struct page page = {.client = client, .rows = ret_rows};
+    unsigned partitions = partitions_count(client->partitions);
+    struct page page = {.client = client, .result = STORE_OK, .room = (size_t)partitions * LISTING_PAGE};
 
-    account_store_list_page(client->store, behind, LISTING_PAGE, accounts_paged, &page);
-    store_client_wait(client);
-    *ret_count = page.count;
+    page.rows = mem_alloc(page.room * sizeof *page.rows);
+    for (unsigned i = 0; i < partitions && page.result == STORE_OK; i++) {
+        client->store = partitions_at(client->partitions, i);
+        account_store_list_page(client->store, behind, LISTING_PAGE, accounts_paged, &page);
+        store_client_wait(client);
+    }
+    if (page.count > 0)
+        qsort(page.rows, page.count, sizeof *page.rows, compare_accounts);
+    *ret_count = page.count < LISTING_PAGE ? page.count : LISTING_PAGE;
+    memcpy(ret_rows, page.rows, *ret_count * sizeof *ret_rows);
+    free(page.rows);
     return page.result;
 }
 
@@ -151,6 +168,7 @@ static int walk_all(struct store_client *client, account_visitor *visit, void *a
     do {
         code = store_client_explain(client, accounts_page(client, &behind, rows, &count), NULL);
         for (size_t i = 0; i < count && code == EXIT_DONE; i++) {
+            store_client_choose(client, &rows[i].id);
             code = visit(arg, &rows[i]);
             behind = rows[i].id;
         }

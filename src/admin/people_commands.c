@@ -162,6 +162,7 @@ static int invite(struct people_run *run)
 
     if (!id_parse(ID_ACCOUNT, text_of(run->line->account), &link.account))
         return command_fail(EXIT_USAGE, "--account '%s' is not the id of an account", run->line->account);
+    store_client_choose(&run->client, &link.account);
     link_begin(run, &link, &code);
     link_store_invite(run->client.store, &link, &OPERATOR, was_invited, run);
     store_client_wait(&run->client);

@@ -123,11 +123,14 @@ static int read_logs(struct replay *replay, const struct command_line *line)
 struct replayed_key {
     struct replay *replay;
     struct id id;
+    unsigned partition;       /* that is asked for it: an id does not tell its own */
+    enum store_result missed; /* of a partition that could not be asked; STORE_NOT_FOUND: there was none */
     bool is_revoked_before;
 };
 
 static const struct key_view EVERYTHING = {.any_kind = true};
 
+static void look_up_key(struct replayed_key *op);
 static void replay_go_on(struct replay *replay);
 static void key_looked_up(void *arg, enum store_result result, const struct key_record *key);
 static void key_revoked_again(void *arg, enum store_result result, const struct key_record *key);
@@ -138,20 +141,34 @@ static void replay_start_key(struct replay *replay, const struct id *id)
 
     op->replay = replay;
     op->id = *id;
+    op->missed = STORE_NOT_FOUND;
     replay->under_way++;
-    key_store_get(replay->client.store, &EVERYTHING, id, key_looked_up, op);
+    look_up_key(op);
+}
+
+static void look_up_key(struct replayed_key *op)
+{
+    key_store_get(partitions_at(op->replay->client.partitions, op->partition), &EVERYTHING, &op->id, key_looked_up, op);
 }
 
 static void key_looked_up(void *arg, enum store_result result, const struct key_record *key)
 {
     struct replayed_key *op = arg;
 
+    if (result != STORE_OK && result != STORE_NOT_FOUND)
+        op->missed = result;
+    if (result != STORE_OK && op->partition + 1 < partitions_count(op->replay->client.partitions)) {
+        op->partition++;
+        look_up_key(op);
+        return;
+    }
     if (result != STORE_OK) {
-        key_revoked_again(op, result, NULL);
+        key_revoked_again(op, op->missed, NULL);
         return;
     }
     op->is_revoked_before = key->revoked_ms != 0;
-    key_store_revoke(op->replay->client.store, &EVERYTHING, &op->id, &OPERATOR, key_revoked_again, op);
+    key_store_revoke(partitions_at(op->replay->client.partitions, op->partition), &EVERYTHING, &op->id, &OPERATOR,
+                     key_revoked_again, op);
 }
 
 static void key_revoked_again(void *arg, enum store_result result, const struct key_record *key)
@@ -207,7 +224,7 @@ static void replay_all(struct replay *replay)
 {
     replay->told_ns = clock_boot_ns();
     for (size_t pass = 0; pass < PASS_COUNT && replay->count > 0; pass++) {
-        if (!store_is_ready(replay->client.store))
+        if (partitions_ready(replay->client.partitions) < partitions_count(replay->client.partitions))
             store_client_pause(&replay->client, (uint64_t)replay->client.settings.timeout_ms);
         replay_pass(replay, PASSES[pass]);
     }

@@ -47,8 +47,8 @@ struct session_walk {
     void (*visit)(struct session_walk *walk, const struct session_row *row);
     bool is_found; /* session end: found what was looked for, which ends the walk */
     struct listing listing;
-    struct text sid; /* session end: looked for */
-    struct id owner; /* session end: of that session */
+    struct text sid;         /* session end: looked for */
+    struct known_user owner; /* session end: of that session */
 };
 
 static void walk_people_listed(void *arg, enum store_result result, const struct person *people, size_t count,
@@ -231,7 +231,7 @@ static void look_for_sid(struct session_walk *walk, const struct session_row *ro
     if (!text_equal(text_of(row->sid), walk->sid))
         return;
     walk->is_found = true;
-    walk->owner = row->user;
+    walk->owner = (struct known_user){row->user, row->account};
 }
 
 static int end_one(struct store_client *client, struct text sid, int64_t *ret_count)
@@ -244,7 +244,9 @@ static int end_one(struct store_client *client, struct text sid, int64_t *ret_co
                             "there is no session " SESSION_PREFIX "%.*s; 'chatelaine session list' shows "
                             "all",
                             TEXT_ARG(sid));
-    return code == EXIT_DONE ? stop_sessions(client, &walk.owner, sid, ret_count) : code;
+    if (code == EXIT_DONE)
+        store_client_choose(client, &walk.owner.account);
+    return code == EXIT_DONE ? stop_sessions(client, &walk.owner.id, sid, ret_count) : code;
 }
 
 static int end_all(struct store_client *client, const char *email, int64_t *ret_count)

@@ -10,11 +10,14 @@
 #include <stdlib.h>
 
 /* Readiness is polled often at first, so that nodes start fast, and less often while Redis is away. */
-enum { LOOK_FIRST_MS = 2, LOOK_MAX_MS = 250 };
+enum { LOOK_FIRST_MS = 2, LOOK_MAX_MS = 250, ALL_WITHIN_MS = 1000 };
 enum { AUTH_FILE_MAX_BYTES = 1024 };
 
 struct startup_gate {
-    struct store *store;
+    struct partitions *partitions;
+    unsigned next;     /* the partition to examine */
+    unsigned examined; /* the one being examined */
+    uint64_t began_ms;
     bool unsafe_redis;
     startup_gate_done *done; /* NULL once it has run or must not run any more */
     void *arg;
@@ -170,8 +173,31 @@ static void gate_examined(void *arg, enum store_result result, const struct stor
     /* If Redis loads its file, or replicas are missing, wait as for a Redis that is down. */
     unsigned kinds = (gate->unsafe_redis ? FITNESS_UNSAFE : FITNESS_ALL) & ~(unsigned)FITNESS_WAITS;
     const char *unfit = result == STORE_OK ? fitness_breach(facts, kinds) : NULL;
-    if (unfit && !store_is_ready(gate->store))
+    if (unfit && !store_is_ready(partitions_at(gate->partitions, gate->examined)))
         gate_finish(gate, STARTUP_GATE_UNFIT, unfit);
+}
+
+/* A store that becomes ready at once need not be examined. */
+static void gate_examine(struct startup_gate *gate)
+{
+    unsigned count = partitions_count(gate->partitions);
+
+    if (gate->pause_ms <= LOOK_FIRST_MS * 8 || gate->examining)
+        return;
+    while (store_is_ready(partitions_at(gate->partitions, gate->next % count)))
+        gate->next++;
+    gate->examining = true;
+    gate->examined = gate->next++ % count;
+    store_examine(partitions_at(gate->partitions, gate->examined), gate_examined, gate);
+}
+
+/* Where a primary is down, the partitions of others are not waiting for it. */
+static bool is_open(const struct startup_gate *gate)
+{
+    unsigned ready = partitions_ready(gate->partitions);
+
+    return ready == partitions_count(gate->partitions) ||
+           (ready > 0 && uv_now(gate->timer.loop) - gate->began_ms >= ALL_WITHIN_MS);
 }
 
 static void gate_look(uv_timer_t *timer)
@@ -180,25 +206,22 @@ static void gate_look(uv_timer_t *timer)
 
     if (!gate->done)
         return;
-    if (store_is_ready(gate->store)) {
+    if (is_open(gate)) {
         gate_finish(gate, STARTUP_GATE_OPEN, NULL);
         return;
     }
     gate->pause_ms = gate->pause_ms * 2 > LOOK_MAX_MS ? LOOK_MAX_MS : gate->pause_ms * 2;
-    /* A store that becomes ready at once need not be examined. */
-    if (gate->pause_ms > LOOK_FIRST_MS * 8 && !gate->examining) {
-        gate->examining = true;
-        store_examine(gate->store, gate_examined, gate);
-    }
+    gate_examine(gate);
     uv_timer_start(&gate->timer, gate_look, gate->pause_ms, 0);
 }
 
-struct startup_gate *startup_gate_create(uv_loop_t *loop, struct store *store, bool unsafe_redis,
+struct startup_gate *startup_gate_create(uv_loop_t *loop, struct partitions *partitions, bool unsafe_redis,
                                          startup_gate_done *done, void *arg)
 {
     struct startup_gate *gate = mem_alloc(sizeof *gate);
 
-    *gate = (struct startup_gate){.store = store, .unsafe_redis = unsafe_redis, .done = done, .arg = arg};
+    *gate = (struct startup_gate){
+        .partitions = partitions, .began_ms = uv_now(loop), .unsafe_redis = unsafe_redis, .done = done, .arg = arg};
     gate->pause_ms = LOOK_FIRST_MS;
     uv_timer_init(loop, &gate->timer);
     gate->timer.data = gate;

@@ -41,6 +41,41 @@ void store_client_pause(struct store_client *client, uint64_t ms)
     store_client_wait(client);
 }
 
+void store_client_choose(struct store_client *client, const struct id *account)
+{
+    client->store = partition_of_account(client->partitions, account);
+}
+
+enum store_result store_client_ask_each(struct store_client *client,
+                                        enum store_result (*ask)(struct store_client *client, void *arg), void *arg)
+{
+    enum store_result result = STORE_NOT_FOUND, one;
+    struct store *asked = client->store;
+
+    for (unsigned i = 0; i < partitions_count(client->partitions) && result != STORE_OK; i++) {
+        client->store = partitions_at(client->partitions, i);
+        one = ask(client, arg);
+        if (one != STORE_NOT_FOUND) {
+            result = one;
+            asked = client->store;
+        }
+    }
+    client->store = asked;
+    return result;
+}
+
+enum store_result store_client_tell_all(struct store_client *client,
+                                        enum store_result (*tell)(struct store_client *client, void *arg), void *arg)
+{
+    enum store_result result = STORE_OK;
+
+    for (unsigned i = 0; i < partitions_count(client->partitions) && result == STORE_OK; i++) {
+        client->store = partitions_at(client->partitions, i);
+        result = tell(client, arg);
+    }
+    return result;
+}
+
 void store_client_close(struct store_client *client)
 {
     partitions_close(client->partitions, on_part_closed, client);
@@ -107,7 +142,9 @@ static int explain_trouble(struct store_client *client, const struct opening *op
         return command_fail(EXIT_UNFIT, "%.*s: %.*s 'chatelaine doctor' lists every problem",
                             TEXT_ARG(buf_text(&target)), TEXT_ARG(buf_text(&opening->why)));
     }
-    return command_fail(EXIT_FAILED, "%s Check --redis; 'chatelaine doctor' shows more", store_trouble(client->store));
+    buf_init_fixed(&target, storage, sizeof storage);
+    partitions_trouble(client->partitions, &target);
+    return command_fail(EXIT_FAILED, "%.*s Check --redis; 'chatelaine doctor' shows more", TEXT_ARG(buf_text(&target)));
 }
 
 /* Loading a large file may take Redis minutes, and it says so. Once it is loaded, it gets the usual time to become
@@ -122,7 +159,7 @@ static void wait_for_gate(struct store_client *client, const struct opening *ope
         was_loading = is_loading;
         store_client_pause(client, (uint64_t)client->settings.timeout_ms * READY_TIMEOUTS);
         is_loading = store_is_loading(client->store);
-    } while (!store_is_ready(client->store) && !opening->is_unfit && (is_loading || was_loading));
+    } while (partitions_ready(client->partitions) == 0 && !opening->is_unfit && (is_loading || was_loading));
 }
 
 static int open_ready(struct store_client *client, const struct settings *settings, struct keyring *keyring,
@@ -139,10 +176,10 @@ static int open_ready(struct store_client *client, const struct settings *settin
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&opening.why)));
     }
     struct startup_gate *gate =
-        startup_gate_create(&client->loop, client->store, client->settings.unsafe_redis, on_gate, &opening);
+        startup_gate_create(&client->loop, client->partitions, client->settings.unsafe_redis, on_gate, &opening);
     wait_for_gate(client, &opening);
     uv_timer_stop(&client->timer);
-    if (!store_is_ready(client->store))
+    if (partitions_ready(client->partitions) == 0)
         code = explain_trouble(client, &opening);
     startup_gate_close(gate, on_part_closed, client);
     store_client_wait(client);

@@ -25,6 +25,15 @@ static void loss_accepted(void *arg, enum store_result result)
     store_client_done(&acceptance->client);
 }
 
+static enum store_result accept_here(struct store_client *client, void *arg)
+{
+    struct acceptance *acceptance = arg;
+
+    store_accept_loss(client->store, loss_accepted, acceptance);
+    store_client_wait(client);
+    return acceptance->result;
+}
+
 int store_accept_loss_run(const struct command_line *line)
 {
     static const struct store_refusals REFUSALS = {
@@ -34,9 +43,8 @@ int store_accept_loss_run(const struct command_line *line)
 
     if (code != EXIT_DONE)
         return code;
-    store_accept_loss(acceptance.client.store, loss_accepted, &acceptance);
-    store_client_wait(&acceptance.client);
-    code = store_client_explain(&acceptance.client, acceptance.result, &REFUSALS);
+    code = store_client_explain(&acceptance.client, store_client_tell_all(&acceptance.client, accept_here, &acceptance),
+                                &REFUSALS);
     store_client_close(&acceptance.client);
     if (code != EXIT_DONE)
         return code;
@@ -58,14 +66,23 @@ static void store_upgraded(void *arg, enum store_result result, bool was_raised)
     struct upgrade *upgrade = arg;
 
     upgrade->result = result;
-    upgrade->was_raised = was_raised;
+    upgrade->was_raised |= was_raised;
     store_client_done(&upgrade->client);
+}
+
+static enum store_result upgrade_here(struct store_client *client, void *arg)
+{
+    struct upgrade *upgrade = arg;
+
+    store_upgrade(client->store, store_upgraded, upgrade);
+    store_client_wait(client);
+    return upgrade->result;
 }
 
 int store_upgrade_run(const struct command_line *line)
 {
     static const struct store_refusals REFUSALS = {.not_found = "the store is empty: there is nothing to upgrade"};
-    struct upgrade upgrade;
+    struct upgrade upgrade = {.was_raised = false};
     int code = command_confirm(line, "Nodes and commands of earlier versions refuse the upgraded store, and going back "
                                      "to them needs a backup made before.");
 
@@ -73,9 +90,8 @@ int store_upgrade_run(const struct command_line *line)
         code = store_client_open(&upgrade.client, &line->settings, NULL);
     if (code != EXIT_DONE)
         return code;
-    store_upgrade(upgrade.client.store, store_upgraded, &upgrade);
-    store_client_wait(&upgrade.client);
-    code = store_client_explain(&upgrade.client, upgrade.result, &REFUSALS);
+    code = store_client_explain(&upgrade.client, store_client_tell_all(&upgrade.client, upgrade_here, &upgrade),
+                                &REFUSALS);
     store_client_close(&upgrade.client);
     if (code != EXIT_DONE)
         return code;

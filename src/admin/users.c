@@ -30,8 +30,15 @@ int account_add(struct store_client *client, struct text name, struct id *ret_ac
     struct stored stored = {.client = client};
     struct id account = id_mint(ID_ACCOUNT, clock_wall_ms());
 
-    account_store_create(client->store, &account, name, user_stored, &stored);
-    store_client_wait(client);
+    if (partitions_count(client->partitions) > 1) {
+        partitions_found(client->partitions, user_stored, &stored);
+        store_client_wait(client);
+    }
+    store_client_choose(client, &account);
+    if (stored.result == STORE_OK) {
+        account_store_create(client->store, &account, name, user_stored, &stored);
+        store_client_wait(client);
+    }
     int code = store_client_explain(client, stored.result, &REFUSALS);
     if (code == EXIT_DONE)
         *ret_account = account;
@@ -112,6 +119,8 @@ int user_find(struct store_client *client, const char *email, bool *ret_is_known
     if (search.result == STORE_NOT_FOUND)
         return EXIT_DONE;
     *ret_user = search.user;
+    if (*ret_is_known)
+        store_client_choose(client, &search.user.account);
     return store_client_explain(client, search.result, &NONE);
 }
 

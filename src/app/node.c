@@ -396,7 +396,7 @@ int node_open(struct node *node)
                                                                           .internal_address = node->internal_address});
     if (node->audit_log)
         audit_log_name(node->audit_log, node_report_name(node->report));
-    node->gate = startup_gate_create(node->loop, node->store, s->unsafe_redis, node_gated, node);
+    node->gate = startup_gate_create(node->loop, node->partitions, s->unsafe_redis, node_gated, node);
     node_log_start(node);
     return EXIT_DONE;
 }

@@ -21,6 +21,8 @@ static const char NEWER[] = "The store was written by a newer chatelaine, whose 
                             "this node, or restore the backup made before the upgrade.";
 static const char UNSUSPENDED[] = "Redis has lost suspensions of accounts: the node is repeating them.";
 
+enum { LAYOUT_BYTES = 160 };
+
 struct identity {
     const struct lease_settings *settings;
     struct promises *promises;
@@ -31,6 +33,7 @@ struct identity {
     char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the Redis last found to hold that store */
     const char *strange;                 /* why this Redis decides nothing; NULL: it holds our store */
     uint64_t suspensions_when_asked;     /* the version known when identity_ask() ran */
+    char layout[LAYOUT_BYTES];           /* why the store's partitions are others than ours */
 };
 
 struct identity *identity_create(const struct lease_settings *settings, struct promises *promises,
@@ -128,6 +131,22 @@ void identity_demoted(struct identity *identity)
 void identity_outdated(struct identity *identity)
 {
     estrange(identity, NEWER);
+}
+
+void identity_other_layout(struct identity *identity, int64_t partitions, unsigned expected)
+{
+    bool is_new = identity->strange != identity->layout;
+
+    if (partitions == (int64_t)expected)
+        snprintf(identity->layout, sizeof identity->layout,
+                 "The names of the store's partitions were mixed up: restore the data as it was.");
+    else
+        snprintf(identity->layout, sizeof identity->layout,
+                 "The store has %lld partitions, not %u, and keeps them for ever: set --partitions %lld.",
+                 (long long)partitions, expected, (long long)partitions);
+    if (is_new)
+        LOG(LOG_ERROR, "Redis is not trusted: requests are answered 503", log_str("why", identity->layout));
+    estrange(identity, identity->layout);
 }
 
 const char *identity_strange(const struct identity *identity)

@@ -18,6 +18,8 @@ void account_store_create(struct store *store, const struct id *account, struct 
     args_add(&args, name);
     args_add_int(&args, id_time_ms(account));
     args_add(&args, identity_offered(lease_identity(store_lease(store))));
+    args_add_int(&args, store_partitions(store));
+    args_add_int(&args, store_partition(store));
     verb_call_change(store, SCRIPT_account_create, &args, done, arg);
 }
 

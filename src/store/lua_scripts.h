@@ -76,6 +76,7 @@ enum script {
     SCRIPT_node_list,
     SCRIPT_store_accept_loss,
     SCRIPT_store_durability,
+    SCRIPT_store_found,
     SCRIPT_store_upgrade,
     SCRIPT_COUNT
 };

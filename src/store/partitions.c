@@ -5,6 +5,7 @@
 #include "core/limits.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct partition {
     struct partitions *partitions;
@@ -110,4 +111,63 @@ struct store *partition_of_account(const struct partitions *partitions, const st
 struct store *partition_of_digest(const struct partitions *partitions, const uint8_t digest[KEYRING_DIGEST_BYTES])
 {
     return partition_of_bucket(partitions, bucket_of_digest(digest));
+}
+
+unsigned partitions_ready(const struct partitions *partitions)
+{
+    unsigned ready = 0;
+
+    for (unsigned i = 0; i < partitions->count; i++)
+        ready += store_is_ready(partitions->at[i].store);
+    return ready;
+}
+
+/* The number of partitions from `first` on with the same trouble as that one. 0: an earlier one has it too. */
+static unsigned count_alike(const struct partitions *partitions, unsigned first)
+{
+    const char *trouble = store_trouble(partitions->at[first].store);
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < partitions->count; i++) {
+        bool is_alike = strcmp(store_trouble(partitions->at[i].store), trouble) == 0;
+
+        if (is_alike && i < first)
+            return 0;
+        count += is_alike;
+    }
+    return count;
+}
+
+static void print_numbers(const struct partitions *partitions, unsigned first, unsigned count, struct buf *out)
+{
+    const char *trouble = store_trouble(partitions->at[first].store);
+
+    buf_printf(out, count == 1 ? "Partition %u" : "Partitions %u", first);
+    for (unsigned i = first + 1; i < partitions->count; i++)
+        if (strcmp(store_trouble(partitions->at[i].store), trouble) == 0)
+            buf_printf(out, ", %u", i);
+    buf_append_str(out, ": ");
+}
+
+void partitions_trouble(const struct partitions *partitions, struct buf *out)
+{
+    size_t from = out->len;
+
+    for (unsigned i = 0; i < partitions->count; i++) {
+        const char *trouble = store_trouble(partitions->at[i].store);
+        unsigned count = trouble[0] ? count_alike(partitions, i) : 0;
+
+        if (count == 0)
+            continue;
+        if (out->len > from)
+            buf_append_char(out, ' ');
+        if (count < partitions->count)
+            print_numbers(partitions, i, count, out);
+        buf_append_str(out, trouble);
+    }
+}
+
+bool partitions_are_empty(const struct partitions *partitions)
+{
+    return store_is_empty(partitions->at[0].store);
 }

@@ -234,6 +234,16 @@ bool store_asserts_durability(const struct store *store)
     return store->settings.durability_asserted;
 }
 
+unsigned store_partitions(const struct store *store)
+{
+    return store->settings.partitions > 0 ? store->settings.partitions : 1;
+}
+
+unsigned store_partition(const struct store *store)
+{
+    return store->settings.partition;
+}
+
 const char *store_server(const struct store *store)
 {
     return store->server;

@@ -299,6 +299,18 @@ static void time_answered(void *arg, enum redis_outcome outcome, const struct re
     part_done(store);
 }
 
+/* Replies of a newer schema say nothing of it. */
+static bool has_our_layout(struct store *store, const struct redis_reply *reply)
+{
+    int64_t partitions, partition;
+
+    if (!reply_integer(reply_at(reply, 4), &partitions) || !reply_integer(reply_at(reply, 5), &partition) ||
+        partitions == 0 || (partitions == store_partitions(store) && partition == store_partition(store)))
+        return true;
+    identity_other_layout(lease_identity(store->lease), partitions, store_partitions(store));
+    return false;
+}
+
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct store *store = arg;
@@ -315,6 +327,8 @@ static void schema_answered(void *arg, enum store_result result, const struct re
     if (e->facts.schema > STORE_SCHEMA) {
         identity_outdated(lease_identity(store->lease));
         part_done(store); /* in place of the id, which would make the store trusted */
+    } else if (has_schema && !has_our_layout(store, reply)) {
+        part_done(store);
     } else {
         identity_ask(lease_identity(store->lease), store_id_answered, store); /* after the claim, which may create it */
     }

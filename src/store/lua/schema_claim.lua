@@ -3,7 +3,14 @@
 -- gets the offered id. An empty store gets none here: its first account brings it.
 -- ARGV: prefix, the newest schema this program knows, an id for the store
 -- Returns: ok, schema, now in ms, whether memory is full, so that only scripts with allow-oom may write (1 or
---   0), lease_max; refused, schema: newer than ours
+--   0), lease_max, number of the store's partitions (0: there is no store), number of this one; refused, schema: newer
+--   than ours
+
+-- A store of an earlier version has a single partition and does not say so.
+local function layout()
+    local s = redis.call('HMGET', K.store(), 'id', 'partitions', 'partition')
+    return tonumber(s[2] or s[1] and '1' or '0'), tonumber(s[3] or '0')
+end
 
 local ours = tonumber(ARGV[2])
 local schema = tonumber(redis.call('GET', K.schema()) or '0')
@@ -20,4 +27,4 @@ if not full and exists(K.accounts()) then
 end
 redis.call('PUBLISH', K.node('-'), 'examined')
 return {'ok', schema == 0 and ours or schema, now_ms(), full and 1 or 0,
-        tonumber(redis.call('GET', K.lease_max()) or '0')}
+        tonumber(redis.call('GET', K.lease_max()) or '0'), layout()}

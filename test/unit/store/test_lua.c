@@ -370,10 +370,20 @@ Test(lua, store_durability)
 /* The first account, and a store from before identities. */
 Test(lua, a_store_gets_its_identity_once)
 {
-    STEPS({"@schema_claim 1 aa", "(ok 1 * 0)"}, {"EXISTS t:store", "0"}, {"@account_create acct_A North 1 bb", "(ok)"},
-          {"HGET t:store id", "bb"}, {"@account_create acct_B North 1 cc", "(ok)"},
-          {"@schema_claim 1 dd", "(ok 1 * 0)"}, {"HGET t:store id", "bb"}, {"DEL t:store", "1"},
-          {"@schema_claim 1 ee", "(ok 1 * 0)"}, {"HGET t:store id", "ee"});
+    STEPS({"@schema_claim 1 aa", "(ok 1 * 0)"}, {"EXISTS t:store", "0"},
+          {"@account_create acct_A North 1 bb 1 0", "(ok)"}, {"HGET t:store id", "bb"},
+          {"@account_create acct_B North 1 cc 1 0", "(ok)"}, {"@schema_claim 1 dd", "(ok 1 * 0)"},
+          {"HGET t:store id", "bb"}, {"DEL t:store", "1"}, {"@schema_claim 1 ee", "(ok 1 * 0)"},
+          {"HGET t:store id", "ee"});
+}
+
+/* A store of one partition that was made before it said so has one. */
+Test(lua, a_store_keeps_its_partitions)
+{
+    STEPS({"@store_found aa 16 3", "(ok aa)"}, {"@store_found bb 8 0", "(ok aa)"},
+          {"@account_create acct_A North 1 cc 1 0", "(ok)"}, {"HGET t:store id", "aa"},
+          {"@schema_claim 2 dd", "(ok 2 * 0 0 16 3)"}, {"HDEL t:store partitions partition", "2"},
+          {"@schema_claim 2 dd", "(ok 2 * 0 0 1 0)"});
 }
 
 Test(lua, store_upgrade)
@@ -395,9 +405,9 @@ Test(lua, store_upgrade)
 
 Test(lua, schema_claim)
 {
-    STEPS({"GET t:schema", "nil"}, {"@schema_claim 3 0123", "(ok 3 * 0 0)"}, {"GET t:schema", "3"},
+    STEPS({"GET t:schema", "nil"}, {"@schema_claim 3 0123", "(ok 3 * 0 0 0 0)"}, {"GET t:schema", "3"},
           {"@schema_claim 2 0123", "(refused 3)"}, {"SET t:lease_max 700", "OK"},
-          {"@schema_claim 4 0123", "(ok 3 * 0 700)"}, {"GET t:schema", "3"});
+          {"@schema_claim 4 0123", "(ok 3 * 0 700 0 0)"}, {"GET t:schema", "3"});
 }
 
 Test(lua, key_insert)
@@ -679,9 +689,9 @@ Test(lua, key_list_merges_kinds_by_time)
 
 Test(lua, accounts)
 {
-    STEPS({"@account_list", "(ok)"}, {"@account_create acct_B South 9 0123", "(ok)"},
-          {"@account_create acct_A North 5 0123", "(ok)"}, {"@account_create acct_A Other 6 0123", "(conflict)"},
-          {"HMGET t:acct:acct_A name created", "(North 5)"},
+    STEPS({"@account_list", "(ok)"}, {"@account_create acct_B South 9 0123 1 0", "(ok)"},
+          {"@account_create acct_A North 5 0123 1 0", "(ok)"},
+          {"@account_create acct_A Other 6 0123 1 0", "(conflict)"}, {"HMGET t:acct:acct_A name created", "(North 5)"},
           {"@account_list", "(ok (acct_A North active) (acct_B South active))"},
           {"@account_list '' 1", "(ok (acct_A North active))"},
           {"@account_list acct_A 1", "(ok (acct_B South active))"}, {"@account_list acct_B 1", "(ok)"},
@@ -769,8 +779,8 @@ Test(lua, user_create)
 
 Test(lua, user_find_and_list)
 {
-    STEPS({"@account_create acct_A North 1 0123", "(ok)"}, {"@account_create acct_B South 1 0123", "(ok)"}, USER,
-          {"@user_create usr_T acct_A t@b.test hash2 sealed2 6 operator '' '' 100 mac owner", "(ok)"},
+    STEPS({"@account_create acct_A North 1 0123 1 0", "(ok)"}, {"@account_create acct_B South 1 0123 1 0", "(ok)"},
+          USER, {"@user_create usr_T acct_A t@b.test hash2 sealed2 6 operator '' '' 100 mac owner", "(ok)"},
           {"@user_create usr_V acct_B v@b.test hash3 sealed3 7 operator '' '' 100 mac owner", "(ok)"},
           {"@user_find a@b.test", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed))"},
           {"@user_find x@b.test", "(not_found)"},
@@ -2094,7 +2104,7 @@ Test(lua, what_runs_although_memory_is_full)
            "(ok *)"},
           {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
            "(ok *)"},
-          {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1 0)"},
+          {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1 0 0 0)"},
           {"@schema_claim 0", "(refused 1)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
           {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"},
           {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x", "(ok)"},

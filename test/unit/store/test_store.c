@@ -177,8 +177,9 @@ static bool nothing_awaited(void *arg)
 
 static void begin_change(const char *account)
 {
-    begin(SCRIPT_account_create, SCRIPT_CHANGES, 4,
-          (struct text[]){text_of(account), TEXT("North Clinic"), TEXT("1767225600000"), TEXT(FAKE_STORE_ID)});
+    begin(SCRIPT_account_create, SCRIPT_CHANGES, 6,
+          (struct text[]){text_of(account), TEXT("North Clinic"), TEXT("1767225600000"), TEXT(FAKE_STORE_ID), TEXT("1"),
+                          TEXT("0")});
 }
 
 static enum store_result change(const char *account)
