@@ -51,6 +51,9 @@
     X(METRIC_CACHE_SHARED, counter, "chatelaine_cache_shared_reads_total", "",                                         \
       "Checks decided by a read that another check had started.")                                                      \
     X(METRIC_READY, gauge, "chatelaine_ready", "", "1 while the node is ready, as /readyz says.")                      \
+    X(METRIC_PARTITIONS, gauge, "chatelaine_partitions", "", "Partitions of the store (--partitions).")                \
+    X(METRIC_PARTITIONS_READY, gauge, "chatelaine_partitions_ready", "",                                               \
+      "Partitions that the node serves; requests for accounts in others are answered 503.")                            \
     X(METRIC_LEASE_HELD, gauge, "chatelaine_lease_held", "", "1 while checks may be answered from memory.")            \
     X(METRIC_LEASES_LOST, counter, "chatelaine_leases_lost_total", "", "Leases that were not renewed in time.")        \
     X(METRIC_SESSIONS, counter, "chatelaine_sessions_total", "", "Memberships that this node has begun.")              \

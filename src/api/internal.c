@@ -5,19 +5,21 @@
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 
-/* durability: how the node knows that Redis is durable; NULL: of no interest. */
-static void reply_status(struct http_request *request, int http_status, const char *status, const char *reason,
+enum { REASON_MAX_BYTES = 4096 };
+
+/* reason: empty for none. durability: how the node knows that Redis is durable; NULL: of no interest. */
+static void reply_status(struct http_request *request, int http_status, const char *status, struct text reason,
                          const char *durability)
 {
-    char storage[1024];
+    char storage[2 * REASON_MAX_BYTES];
     struct buf out;
     struct json_writer w = {.out = &out};
 
     buf_init_fixed(&out, storage, sizeof storage);
     json_object_begin(&w);
     json_put_member(&w, "status", text_of(status));
-    if (reason)
-        json_put_member(&w, "reason", text_of(reason));
+    if (reason.len > 0)
+        json_put_member(&w, "reason", reason);
     if (durability)
         json_put_member(&w, "redis_durability", text_of(durability));
     json_object_end(&w);
@@ -37,26 +39,30 @@ static bool is_read(struct exchange *exchange)
 void liveness_show(struct exchange *exchange)
 {
     if (is_read(exchange))
-        reply_status(exchange->request, 200, "ok", NULL, NULL);
+        reply_status(exchange->request, 200, "ok", (struct text){0}, NULL);
 }
 
 void readiness_show(struct exchange *exchange)
 {
     struct http_request *request = exchange->request;
     const struct service *service = exchange->service;
+    char storage[REASON_MAX_BYTES];
+    struct buf trouble;
 
     if (!is_read(exchange))
         return;
     /* Only what the node cannot see for itself is worth telling. */
-    const char *durability = store_asserts_durability(service->store) ? "asserted" : NULL;
-    const char *trouble = store_trouble(service->store);
+    const char *durability = store_asserts_durability(partitions_at(service->partitions, 0)) ? "asserted" : NULL;
 
+    buf_init_fixed(&trouble, storage, sizeof storage);
+    partitions_trouble(service->partitions, &trouble);
     if (service->draining)
-        reply_status(request, 503, "draining", "The node is shutting down.", durability);
-    else if (!store_is_ready(service->store))
-        reply_status(request, 503, store_is_empty(service->store) ? "empty" : "unavailable", trouble, durability);
+        reply_status(request, 503, "draining", TEXT("The node is shutting down."), durability);
+    else if (partitions_ready(service->partitions) == 0)
+        reply_status(request, 503, partitions_are_empty(service->partitions) ? "empty" : "unavailable",
+                     buf_text(&trouble), durability);
     else /* some things may not work all the same, because other nodes could not do them either */
-        reply_status(request, 200, "ok", trouble[0] ? trouble : NULL, durability);
+        reply_status(request, 200, "ok", buf_text(&trouble), durability);
 }
 
 enum { METRICS_MAX_BYTES = 128 * 1024 };
@@ -64,11 +70,15 @@ enum { METRICS_MAX_BYTES = 128 * 1024 };
 void metrics_show(struct exchange *exchange)
 {
     struct buf out CLEANUP(buf_finish);
+    unsigned ready;
 
     buf_init(&out, METRICS_MAX_BYTES);
     if (!is_read(exchange))
         return;
-    metric_set(METRIC_READY, !exchange->service->draining && store_is_ready(exchange->service->store));
+    ready = partitions_ready(exchange->service->partitions);
+    metric_set(METRIC_READY, !exchange->service->draining && ready > 0);
+    metric_set(METRIC_PARTITIONS, partitions_count(exchange->service->partitions));
+    metric_set(METRIC_PARTITIONS_READY, ready);
     metrics_print(&out, CHATELAINE_VERSION);
     problem_print_counts(&out);
     http_reply(exchange->request, 200, TEXT("text/plain; version=0.0.4"), buf_text(&out));

@@ -514,6 +514,35 @@ struct store *partition_of_digest(const struct partitions *partitions, const uin
     return NULL;
 }
 
+struct store *partitions_at(const struct partitions *partitions, unsigned number)
+{
+    (void)partitions, (void)number;
+    return NULL;
+}
+
+unsigned partitions_count(const struct partitions *partitions)
+{
+    (void)partitions;
+    return 1;
+}
+
+unsigned partitions_ready(const struct partitions *partitions)
+{
+    (void)partitions;
+    return world.session_result == STORE_OK;
+}
+
+void partitions_trouble(const struct partitions *partitions, struct buf *out)
+{
+    buf_append_str(out, partitions_ready(partitions) > 0 ? world.store_trouble : "Redis is away.");
+}
+
+bool partitions_are_empty(const struct partitions *partitions)
+{
+    (void)partitions;
+    return false;
+}
+
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
                       const struct audit_source *source, key_inserted *done, void *arg)
 {
@@ -791,22 +820,6 @@ void usage_store_read(struct store *store, const struct id *account, const struc
     (void)done;
     (void)arg;
     cr_assert_fail("no case reads usage");
-}
-
-bool store_is_ready(const struct store *store)
-{
-    return store != NULL && world.session_result == STORE_OK;
-}
-
-const char *store_trouble(const struct store *store)
-{
-    return store_is_ready(store) ? world.store_trouble : "Redis is away.";
-}
-
-bool store_is_empty(const struct store *store)
-{
-    (void)store;
-    return false;
 }
 
 bool store_asserts_durability(const struct store *store)
