@@ -1,4 +1,4 @@
-/* CRC-32 (ISO 3309, as in zlib). */
+/* CRC-32 (ISO 3309, as in zlib): finds damage and typing errors. Not a defence against anybody. */
 #pragma once
 #include "base/text.h"
 #include <stdint.h>

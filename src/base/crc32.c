@@ -1,8 +1,8 @@
 #include "base/crc32.h"
 
-/* Four bytes at a time. A byte's effect is linear: each entry is the sum (XOR) of the
- * values of its bits, listed here for the eight bits of a byte that 0, 1, 2 or 3 others follow. zlib handles such short
- * texts byte by byte and takes twice as long. */
+/* Four bytes at a time. A byte's effect is linear: each entry is the sum (XOR) of the values of its bits, listed here
+ * for the eight bits of a byte that 0, 1, 2 or 3 others follow. zlib handles such short texts byte by byte and takes
+ * twice as long. */
 #define BIT_OF(x, bit, value) ((x) >> (bit)&1 ? UINT32_C(value) : 0)
 #define CRC_0(x)                                                                                                 \
     (BIT_OF(x, 0, 0x77073096) ^ BIT_OF(x, 1, 0xee0e612c) ^ BIT_OF(x, 2, 0x076dc419) ^ BIT_OF(x, 3, 0x0edb8832) ^ \
