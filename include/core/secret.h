@@ -2,6 +2,7 @@
  * random base62 characters, then 6 base62 characters of the CRC-32 of everything before them. */
 #pragma once
 #include "base/text.h"
+#include "core/bucket.h"
 #include "core/key.h"
 
 enum {
@@ -16,6 +17,10 @@ struct secret {
 
 /* A new secret; the caller wipes it with secret_wipe(). */
 void secret_mint(enum key_kind kind, enum key_mode mode, struct secret *ret_secret);
+/* As secret_mint(), until the digest under the current master key lies in the bucket, which is that of the account.
+ * Each secret that does not fit is overwritten by the next. Takes some 256 digests. */
+void secret_draw(struct keyring *keyring, uint8_t bucket, enum key_kind kind, enum key_mode mode,
+                 struct secret *ret_secret, uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
 void secret_wipe(void *secret); /* fits arena_defer() */
 struct text secret_text(const struct secret *secret);
 /* Prefix and length only. */

@@ -1,6 +1,7 @@
 /* Opaque tokens: 256 random bits as base64url, for session cookies and device codes. Redis holds only their digest,
  * under the key of their purpose. */
 #pragma once
+#include "core/bucket.h"
 #include "core/keyring.h"
 
 enum { TOKEN_CHARS = 43 };
@@ -11,8 +12,12 @@ struct token {
 
 /* Wipe with token_wipe(), which fits arena_defer(). */
 void token_mint(struct token *ret_token);
+/* As token_mint(), until the digest under the current master key lies in the bucket. Each token that does not fit is
+ * overwritten by the next. Takes some 256 digests. */
+void token_draw(struct keyring *keyring, uint8_t bucket, enum keyring_purpose purpose, struct token *ret_token,
+                uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
 void token_wipe(void *token);
-/* The digest under the current master key, for a new token. False unless it has the form of a token. */
+/* The digest under the current master key. False unless it has the form of a token. */
 MUST_CHECK bool token_digest(struct keyring *keyring, enum keyring_purpose purpose, struct text token,
                              uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
 

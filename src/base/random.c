@@ -1,6 +1,7 @@
 #include "base/random.h"
 
 #include "base/check.h"
+#include "base/secure.h"
 
 #include <openssl/rand.h>
 #include <pthread.h>
@@ -31,6 +32,22 @@ void random_secret(void *ret_bytes, size_t count)
 {
     CHECK(count <= INT32_MAX);
     CHECK(RAND_priv_bytes(ret_bytes, (int)count) == 1);
+}
+
+void random_ahead_take(struct random_ahead *ahead, void *ret_bytes, size_t count)
+{
+    CHECK(count <= sizeof ahead->bytes);
+    if (ahead->left < count) {
+        random_secret(ahead->bytes, sizeof ahead->bytes);
+        ahead->left = sizeof ahead->bytes;
+    }
+    memcpy(ret_bytes, ahead->bytes + sizeof ahead->bytes - ahead->left, count);
+    ahead->left -= count;
+}
+
+void random_ahead_wipe(struct random_ahead *ahead)
+{
+    secure_wipe(ahead, sizeof *ahead);
 }
 
 static void refill_pool(void)

@@ -1,4 +1,5 @@
 #include "core/secret.h"
+#include "base/check.h"
 #include "base/crc32.h"
 #include "base/random.h"
 #include "base/secure.h"
@@ -35,12 +36,12 @@ static const struct shape *shape_for(enum key_kind kind, enum key_mode mode)
 }
 
 /* Discards bytes of the last, incomplete cycle through the alphabet, so that each character is equally likely. */
-static void draw_base62(char *ret_chars, size_t count)
+static void draw_base62(struct random_ahead *random, char *ret_chars, size_t count)
 {
     uint8_t bytes[RANDOM_BATCH_BYTES];
     size_t drawn = 0;
     while (drawn < count) {
-        random_secret(bytes, sizeof bytes);
+        random_ahead_take(random, bytes, sizeof bytes);
         for (size_t i = 0; i < sizeof bytes && drawn < count; i++)
             if (bytes[i] < 256 / BASE * BASE)
                 ret_chars[drawn++] = ALPHABET[bytes[i] % BASE];
@@ -55,14 +56,34 @@ static void print_checksum(struct text covered, char ret_chars[SECRET_CHECKSUM_C
         ret_chars[i] = ALPHABET[crc % BASE];
 }
 
-void secret_mint(enum key_kind kind, enum key_mode mode, struct secret *ret_secret)
+static void mint_from(struct random_ahead *random, enum key_kind kind, enum key_mode mode, struct secret *ret_secret)
 {
     const struct text prefix = shape_for(kind, mode)->prefix;
     const size_t covered = prefix.len + SECRET_RANDOM_CHARS;
     memset(ret_secret, 0, sizeof *ret_secret);
     memcpy(ret_secret->text, prefix.ptr, prefix.len);
-    draw_base62(ret_secret->text + prefix.len, SECRET_RANDOM_CHARS);
+    draw_base62(random, ret_secret->text + prefix.len, SECRET_RANDOM_CHARS);
     print_checksum((struct text){ret_secret->text, covered}, ret_secret->text + covered);
+}
+
+void secret_mint(enum key_kind kind, enum key_mode mode, struct secret *ret_secret)
+{
+    struct random_ahead random = {0};
+    mint_from(&random, kind, mode, ret_secret);
+    random_ahead_wipe(&random);
+}
+
+void secret_draw(struct keyring *keyring, uint8_t bucket, enum key_kind kind, enum key_mode mode,
+                 struct secret *ret_secret, uint8_t ret_digest[KEYRING_DIGEST_BYTES])
+{
+    struct random_ahead random = {0};
+    int draws = 0;
+    do {
+        CHECK(draws++ < BUCKET_DRAWS_MAX);
+        mint_from(&random, kind, mode, ret_secret);
+        keyring_digest(keyring, KEYRING_KEY_DIGEST, 0, secret_text(ret_secret), ret_digest);
+    } while (bucket_of_digest(ret_digest) != bucket);
+    random_ahead_wipe(&random);
 }
 
 void secret_wipe(void *secret)

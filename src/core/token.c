@@ -6,16 +6,36 @@
 
 enum { TOKEN_BYTES = 32 };
 
-void token_mint(struct token *ret_token)
+static void mint_from(struct random_ahead *random, struct token *ret_token)
 {
     uint8_t bytes[TOKEN_BYTES];
     struct buf out;
-    random_secret(bytes, sizeof bytes);
+    random_ahead_take(random, bytes, sizeof bytes);
     buf_init_fixed(&out, ret_token->text, sizeof ret_token->text);
     encode_base64url(&out, bytes, sizeof bytes);
     buf_append_char(&out, '\0');
     CHECK(!out.failed && out.len == sizeof ret_token->text);
     secure_wipe(bytes, sizeof bytes);
+}
+
+void token_mint(struct token *ret_token)
+{
+    struct random_ahead random = {0};
+    mint_from(&random, ret_token);
+    random_ahead_wipe(&random);
+}
+
+void token_draw(struct keyring *keyring, uint8_t bucket, enum keyring_purpose purpose, struct token *ret_token,
+                uint8_t ret_digest[KEYRING_DIGEST_BYTES])
+{
+    struct random_ahead random = {0};
+    int draws = 0;
+    do {
+        CHECK(draws++ < BUCKET_DRAWS_MAX);
+        mint_from(&random, ret_token);
+        keyring_digest(keyring, purpose, 0, text_of(ret_token->text), ret_digest);
+    } while (bucket_of_digest(ret_digest) != bucket);
+    random_ahead_wipe(&random);
 }
 
 void token_wipe(void *token)

@@ -41,6 +41,30 @@ Test(random, secrets_differ)
     random_secret(NULL, 0);
 }
 
+Test(random, what_is_fetched_ahead_is_taken_once)
+{
+    enum { TAKEN = 100, BYTES = 24 }; /* 1,024 bytes have an odd rest */
+    static uint8_t taken[TAKEN][BYTES];
+    static const struct random_ahead WIPED;
+    struct random_ahead ahead = {0};
+    for (size_t i = 0; i < TAKEN; i++) {
+        random_ahead_take(&ahead, taken[i], BYTES);
+        for (size_t j = 0; j < i; j++)
+            cr_assert_arr_neq(taken[i], taken[j], BYTES, "%zu and %zu", i, j);
+    }
+    random_ahead_wipe(&ahead);
+    cr_assert_arr_eq(&ahead, &WIPED, sizeof ahead);
+    random_ahead_take(&ahead, taken[0], BYTES);
+    cr_assert_arr_neq(taken[0], WIPED.bytes, BYTES);
+}
+
+Test(random, ahead_of_more_than_fits_aborts, .signal = SIGABRT)
+{
+    static uint8_t bytes[RANDOM_AHEAD_BYTES + 1];
+    struct random_ahead ahead = {0};
+    random_ahead_take(&ahead, bytes, sizeof bytes);
+}
+
 Test(random, a_child_does_not_repeat_its_parent)
 {
     unsigned char mine[16], childs[16];

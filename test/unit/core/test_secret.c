@@ -97,6 +97,28 @@ Test(secret, what_is_minted_is_read_back)
     }
 }
 
+Test(secret, is_drawn_into_a_bucket)
+{
+    static const uint8_t MASTERS[2][KEYRING_MASTER_BYTES] = {{9}, {8}};
+    static const uint8_t DRAWN_BUCKETS[] = {0, 1, 77, 128, 255};
+    struct keyring *keyring = keyring_create(MASTERS, 2);
+    for (size_t i = 0; i < sizeof DRAWN_BUCKETS; i++) {
+        struct secret secret, other;
+        uint8_t digest[KEYRING_DIGEST_BYTES], again[KEYRING_DIGEST_BYTES];
+        enum key_kind kind;
+        enum key_mode mode;
+        secret_draw(keyring, DRAWN_BUCKETS[i], KEY_API, MODE_TEST, &other, digest);
+        secret_draw(keyring, DRAWN_BUCKETS[i], KEY_API, MODE_TEST, &secret, digest);
+        cr_assert_eq(bucket_of_digest(digest), DRAWN_BUCKETS[i]);
+        keyring_digest(keyring, KEYRING_KEY_DIGEST, 0, secret_text(&secret), again);
+        cr_assert_arr_eq(digest, again, sizeof digest, "the digest is that of the current master key");
+        cr_assert(secret_parse(secret_text(&secret), &kind, &mode));
+        cr_assert(kind == KEY_API && mode == MODE_TEST);
+        cr_assert_not(text_equal(secret_text(&secret), secret_text(&other)));
+    }
+    keyring_destroy(keyring);
+}
+
 /* Each bit in each place has the same effect as in zlib. */
 Test(secret, checksums_are_those_of_zlib)
 {

@@ -36,6 +36,24 @@ Test(token, tokens_are_of_the_form_that_is_taken_and_differ)
     keyring_destroy(keyring);
 }
 
+Test(token, is_drawn_into_a_bucket)
+{
+    static const uint8_t MASTERS[2][KEYRING_MASTER_BYTES] = {{7}, {8}};
+    static const uint8_t DRAWN_BUCKETS[] = {0, 1, 77, 128, 255};
+    struct keyring *keyring = keyring_create(MASTERS, 2);
+    for (size_t i = 0; i < sizeof DRAWN_BUCKETS; i++) {
+        struct token token, other;
+        uint8_t digest[KEYRING_DIGEST_BYTES], again[KEYRING_DIGEST_BYTES];
+        token_draw(keyring, DRAWN_BUCKETS[i], KEYRING_LINK, &other, digest);
+        token_draw(keyring, DRAWN_BUCKETS[i], KEYRING_LINK, &token, digest);
+        cr_assert_eq(bucket_of_digest(digest), DRAWN_BUCKETS[i]);
+        cr_assert(token_digest(keyring, KEYRING_LINK, text_of(token.text), again), "it has the form of a token");
+        cr_assert_arr_eq(digest, again, sizeof digest, "the digest is of that purpose and the current master key");
+        cr_assert_str_neq(token.text, other.text);
+    }
+    keyring_destroy(keyring);
+}
+
 Test(token, is_wiped_whole)
 {
     struct token token;
