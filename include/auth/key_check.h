@@ -47,5 +47,3 @@ void key_check_begin(struct key_checker *checker, struct key_check *check, struc
                      void *arg);
 /* The digest under which the key of an accepted check is stored. Computed here: answers from the cache need none. */
 void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGEST_BYTES]);
-/* The digest under which a new secret is to be stored. */
-void key_checker_digest(struct key_checker *checker, struct text secret, uint8_t ret_digest[KEY_DIGEST_BYTES]);

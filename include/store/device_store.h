@@ -40,15 +40,19 @@ struct device_poll {
     char account_name[ACCOUNT_NAME_MAX_BYTES + 1]; /* of the account that now owns the device */
 };
 typedef void device_polled(void *arg, enum store_result result, const struct device_poll *poll);
+/* The enrolment is approved and its key is about to be created. Sets last4 of the key, whose account is known by now,
+ * and the digest of its secret. */
+typedef void device_approved(void *arg, struct key_record *key, uint8_t ret_digest[KEY_DIGEST_BYTES]);
 
 /* A device asks for its key. STORE_OK, once: the enrolment was approved and the key now exists. The caller supplies the
- * id, last4, created_ms and digest of a live device key; the enrolment supplies name, scopes and account. The audit
- * event names the approving user as its actor. STORE_REFUSED: poll->refusal gives the reason. STORE_NOT_FOUND: no such
- * code, another client's, already claimed, or the approval's MAC is wrong. STORE_UNKNOWN: the key may exist; discard
- * it. The caller keeps the texts of source until done. */
+ * id and created_ms of a live device key; the enrolment supplies name, scopes and account; approved, which runs at most
+ * once and before done, supplies last4 and digest. The audit event names the approving user as its actor.
+ * STORE_REFUSED: poll->refusal gives the reason. STORE_NOT_FOUND: no such code, another client's, already claimed, or
+ * the approval's MAC is wrong. STORE_UNKNOWN: the key may exist; discard it. The caller keeps the texts of source until
+ * done. */
 void device_store_poll(struct store *store, const struct token_digests *code, struct text client, struct text ip_tag,
-                       const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
-                       const struct audit_source *source, device_polled *done, void *arg);
+                       const struct key_record *key, const struct audit_source *source, device_approved *approved,
+                       device_polled *done, void *arg);
 
 enum device_status { DEVICE_IS_PENDING, DEVICE_IS_APPROVED, DEVICE_IS_DENIED };
 struct device_enrolment {

@@ -14,7 +14,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ROW_REVOKE_KEYS                                                                    \
@@ -136,11 +135,10 @@ static int read_origin(const struct people_run *run)
     return EXIT_DONE;
 }
 
+/* link: with the account set */
 static void link_begin(struct people_run *run, struct link_record *link, struct token *ret_code)
 {
-    token_mint(ret_code);
-    if (!token_digest(run->keyring, KEYRING_LINK, text_of(ret_code->text), link->digest))
-        abort();
+    token_draw(run->keyring, bucket_of_account(&link->account), KEYRING_LINK, ret_code, link->digest);
     link->id = id_mint(ID_INVITATION, clock_wall_ms());
     snprintf(link->email, sizeof link->email, "%s", run->email);
 }

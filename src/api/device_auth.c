@@ -1,7 +1,6 @@
 /* The device's side of the OAuth 2.0 Device Authorization Grant (RFC 8628). A device gets a code for itself and one for
  * a person, who approves it in the console (enrolments.c), and polls until its key is there. Errors follow RFC 6749
  * section 5.2, except those outside OAuth: 415, 429, 5xx. */
-#include "base/check.h"
 #include "base/secure.h"
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
@@ -11,6 +10,7 @@
 #include "views_internal.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const scope_set DEVICE_SCOPES = SCOPE_DOCUMENTS_WRITE;
 
@@ -157,10 +157,10 @@ static void authorization_try(struct authorization *op)
     const struct service *service = op->exchange->service;
 
     op->tries++;
-    token_mint(&op->device_code);
     user_code_mint(&op->user_code);
-    CHECK(token_digest(service->keyring, KEYRING_DEVICE_CODE, text_of(op->device_code.text), op->request.code_digest));
     user_code_digest(service->keyring, &op->user_code, op->request.user_code_digest);
+    token_draw(service->keyring, bucket_of_digest(op->request.user_code_digest), KEYRING_DEVICE_CODE, &op->device_code,
+               op->request.code_digest);
     device_store_begin(service->store, &op->request, authorization_begun, op);
 }
 
@@ -196,8 +196,8 @@ static void authorization_answer(struct authorization *op)
     exchange_log(exchange, "device enrolment begun", (struct text){0}, (struct text){0}, (struct text){0});
 }
 
-/* POST /v1/auth/token: each poll mints a new secret, so that the poll that finds its enrolment approved can create the
- * key in the same step. */
+/* POST /v1/auth/token. The secret is drawn only when a poll finds its enrolment approved, because it must lie in the
+ * bucket of the approving account. */
 
 struct token_input {
     struct text grant_type, device_code, client;
@@ -209,6 +209,7 @@ struct token_request {
 };
 
 static bool token_read(struct exchange *exchange, struct text *ret_client, struct token_digests *ret_code);
+static void token_approved(void *arg, struct key_record *key, uint8_t ret_digest[KEY_DIGEST_BYTES]);
 static void token_polled(void *arg, enum store_result result, const struct device_poll *poll);
 static void token_answer(struct token_request *op, const struct device_poll *poll);
 static void token_refuse(struct exchange *exchange, const struct device_poll *poll);
@@ -225,10 +226,10 @@ void device_token(struct exchange *exchange)
     throttle_tag(exchange->service->keyring, TEXT("token"), exchange_client_network(exchange), op->ip_tag);
     op->grant.key.kind = KEY_DEVICE;
     op->grant.key.mode = MODE_LIVE;
-    key_grant_mint(&op->grant, exchange);
+    key_grant_begin(&op->grant, exchange);
     http_request_hold(exchange->request);
-    device_store_poll(exchange->service->store, &code, client, text_of(op->ip_tag), &op->grant.key, op->grant.digest,
-                      &source, token_polled, op);
+    device_store_poll(exchange->service->store, &code, client, text_of(op->ip_tag), &op->grant.key, &source,
+                      token_approved, token_polled, op);
 }
 
 static void refuse_grant(struct exchange *exchange)
@@ -267,12 +268,21 @@ static bool token_read(struct exchange *exchange, struct text *ret_client, struc
     return true;
 }
 
+static void token_approved(void *arg, struct key_record *key, uint8_t ret_digest[KEY_DIGEST_BYTES])
+{
+    struct token_request *op = arg;
+
+    op->grant.key.account = key->account;
+    key_grant_draw(&op->grant);
+    key_set_last4(key, secret_text(&op->grant.secret));
+    memcpy(ret_digest, op->grant.digest, KEY_DIGEST_BYTES);
+}
+
 static void token_polled(void *arg, enum store_result result, const struct device_poll *poll)
 {
     struct token_request *op = arg;
     struct exchange *exchange = op->grant.exchange;
 
-    op->grant.key.account = poll->account;
     if (key_grant_stored(&op->grant, result)) {
         token_answer(op, poll);
         return;

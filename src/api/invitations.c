@@ -1,5 +1,4 @@
 /* Invitations and resets: links by which people set their own password and authenticator. */
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/secure.h"
 #include "exchange_internal.h"
@@ -22,11 +21,15 @@ static struct link_op *link_begin(struct exchange *exchange)
 
     op->exchange = exchange;
     http_request_defer(exchange->request, token_wipe, &op->code);
-    token_mint(&op->code);
-    CHECK(token_digest(exchange->service->keyring, KEYRING_LINK, text_of(op->code.text), op->link.digest));
     op->link.id = id_mint(ID_INVITATION, clock_wall_ms());
     op->link.account = *exchange_account(exchange);
     return op;
+}
+
+static void link_draw_code(struct link_op *op)
+{
+    token_draw(op->exchange->service->keyring, bucket_of_account(&op->link.account), KEYRING_LINK, &op->code,
+               op->link.digest);
 }
 
 static void log_link(const struct exchange *exchange, const char *message, struct text target)
@@ -75,6 +78,7 @@ void invitation_create(struct exchange *exchange)
 
     if (!team_may(exchange) || !invitation_read(exchange, &op->link))
         return;
+    link_draw_code(op);
     http_request_hold(exchange->request);
     link_store_invite(exchange_store(exchange), &op->link, &source, invitation_stored, op);
 }
@@ -208,6 +212,7 @@ static void reset_found(void *arg, enum store_result result, const struct person
     op->link.user = person->user.id;
     op->link.role = person->user.role;
     snprintf(op->link.email, sizeof op->link.email, "%s", person->user.email);
+    link_draw_code(op);
     link_store_reset(exchange_store(exchange), &op->link, &source, reset_stored, op);
 }
 

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "exchange_log_internal.h"
 
-void key_grant_mint(struct key_grant *grant, struct exchange *exchange)
+void key_grant_begin(struct key_grant *grant, struct exchange *exchange)
 {
     struct key_record *key = &grant->key;
 
@@ -10,9 +10,15 @@ void key_grant_mint(struct key_grant *grant, struct exchange *exchange)
     http_request_defer(exchange->request, secret_wipe, &grant->secret);
     key->id = id_mint(key_id_kind(key->kind), clock_wall_ms());
     key->created_ms = id_time_ms(&key->id);
-    secret_mint(key->kind, key->mode, &grant->secret);
+}
+
+void key_grant_draw(struct key_grant *grant)
+{
+    struct key_record *key = &grant->key;
+
+    secret_draw(grant->exchange->service->keyring, bucket_of_account(&key->account), key->kind, key->mode,
+                &grant->secret, grant->digest);
     key_set_last4(key, secret_text(&grant->secret));
-    key_checker_digest(exchange->service->checker, secret_text(&grant->secret), grant->digest);
 }
 
 static void discard(struct key_grant *grant)

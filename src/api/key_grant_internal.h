@@ -1,4 +1,4 @@
-/* A new key on its way to its owner: minted, stored by its digest, shown once. If a key was stored, or may have been,
+/* A new key on its way to its owner: drawn, stored by its digest, shown once. If a key was stored, or may have been,
  * and the response was not delivered, the key is revoked at once, because nobody has its secret. */
 #pragma once
 #include "exchange_internal.h"
@@ -11,9 +11,10 @@ struct key_grant {
     uint8_t digest[KEY_DIGEST_BYTES];
 };
 
-/* grant: in the request's arena, with kind and mode of the key set. Fills in id, created_ms, last4, secret and
- * digest. */
-void key_grant_mint(struct key_grant *grant, struct exchange *exchange);
+/* grant: in the request's arena. Fills in id and created_ms of the key, whose kind must be set. */
+void key_grant_begin(struct key_grant *grant, struct exchange *exchange);
+/* Fills in secret, digest and last4 of the key, whose kind, mode and account must be set. */
+void key_grant_draw(struct key_grant *grant);
 /* Call when the store has answered, with the request held. True: the key is stored, so reply now with the secret; the
  * hold is released once the response is delivered, or the key is queued for revocation. False: the key is not stored,
  * or is being revoked; refuse and release. */

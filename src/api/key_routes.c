@@ -38,7 +38,7 @@ static void reply_key(struct exchange *exchange, const struct key_record *key)
     http_reply_json(exchange->request, 200, &out);
 }
 
-/* POST: mint a key, store only its digest, show the secret once. */
+/* POST: draw a key, store only its digest, show the secret once. */
 
 static bool key_may_be_granted(struct exchange *exchange, const struct key_record *key);
 static void key_stored(void *arg, enum store_result result, uint32_t retry_after_s);
@@ -53,7 +53,8 @@ void keys_create(struct exchange *exchange)
         return;
     grant->key.account = *exchange_account(exchange);
     grant->key.by = *exchange_actor(exchange);
-    key_grant_mint(grant, exchange);
+    key_grant_begin(grant, exchange);
+    key_grant_draw(grant);
     http_request_hold(exchange->request);
     key_store_insert(exchange_store(exchange), &grant->key, grant->digest, &source, key_stored, grant);
 }

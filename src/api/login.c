@@ -1,5 +1,4 @@
 /* Signs users in to the console and out of it. */
-#include "base/check.h"
 #include "base/encode.h"
 #include "base/metrics.h"
 #include "base/random.h"
@@ -133,10 +132,10 @@ static void login_create(struct sign_in *sign_in)
 
     source.actor = id_text(&user->id);
     sid_mint(op->sid);
-    token_mint(&op->token);
     sign_in_know_browser(sign_in);
     name_browser(sign_in->exchange, op->browser);
-    CHECK(token_digest(service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), op->token_digest));
+    token_draw(service->keyring, bucket_of_account(&user->account), KEYRING_SESSION_DIGEST, &op->token,
+               op->token_digest);
     const struct session_start start = {
         .user = user->id,
         .account = user->account,

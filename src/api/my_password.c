@@ -1,6 +1,5 @@
 /* POST /v1/console/password: people choose a new password. The old one and a code are judged like a step-up, and count
  * as one. All other sessions end. */
-#include "base/check.h"
 #include "base/secure.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
@@ -110,9 +109,9 @@ static void change_hashed(void *arg, const char *hash)
         proof_give_up(proof, problem_of(exchange->service->draining ? PROBLEM_SHUTTING_DOWN : PROBLEM_OVERLOADED));
         return;
     }
-    token_mint(&op->token);
     http_request_defer(exchange->request, token_wipe, &op->token);
-    CHECK(token_digest(exchange->service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), new_digest));
+    token_draw(exchange->service->keyring, bucket_of_account(exchange_account(exchange)), KEYRING_SESSION_DIGEST,
+               &op->token, new_digest);
     session_store_change_password(exchange_store(exchange), &given, new_digest, proof->check.user.password_hash, hash,
                                   &source, change_stored, op);
 }

@@ -1,6 +1,5 @@
 /* A lost authenticator: email, password and a recovery code enrol a new one. Nobody is signed in by it. The code is
  * spent only when a code of the new authenticator confirms it, so a lost answer costs none. */
-#include "base/check.h"
 #include "base/secure.h"
 #include "core/recovery_code.h"
 #include "exchange_log_internal.h"
@@ -77,8 +76,8 @@ static void recovery_store(struct sign_in *sign_in)
     uint8_t ticket_digest[KEYRING_DIGEST_BYTES];
     struct sealed_totp sealed;
 
-    token_mint(&op->ticket);
-    CHECK(token_digest(exchange->service->keyring, KEYRING_RECOVERY, text_of(op->ticket.text), ticket_digest));
+    token_draw(exchange->service->keyring, bucket_of_account(&sign_in->check.user.account), KEYRING_RECOVERY,
+               &op->ticket, ticket_digest);
     new_totp_make(exchange, &sign_in->check.user.id, &op->secret, &sealed);
     const struct recovery_start start = {
         .user = &sign_in->check.user,

@@ -1,6 +1,5 @@
 /* POST /v1/console/step_up: checks password and code again within a valid session. The session gets a new token, so
  * that a stolen copy of the old one gains nothing. */
-#include "base/check.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "proof_internal.h"
@@ -53,9 +52,9 @@ static void step_up_store(struct proof *proof)
     struct audit_source source = exchange_source(exchange);
     uint8_t new_digest[KEYRING_DIGEST_BYTES];
 
-    token_mint(&op->token);
     http_request_defer(exchange->request, token_wipe, &op->token);
-    CHECK(token_digest(exchange->service->keyring, KEYRING_SESSION_DIGEST, text_of(op->token.text), new_digest));
+    token_draw(exchange->service->keyring, bucket_of_account(exchange_account(exchange)), KEYRING_SESSION_DIGEST,
+               &op->token, new_digest);
     session_store_step_up(exchange_store(exchange), &given, new_digest, &source, step_up_stored, op);
 }
 

@@ -496,8 +496,3 @@ void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGE
 {
     keyring_outer(check->checker->keyring, KEYRING_KEY_DIGEST, check->generation, check->inner, ret_digest);
 }
-
-void key_checker_digest(struct key_checker *checker, struct text secret, uint8_t ret_digest[KEY_DIGEST_BYTES])
-{
-    keyring_digest(checker->keyring, KEYRING_KEY_DIGEST, 0, secret, ret_digest);
-}

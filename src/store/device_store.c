@@ -142,6 +142,7 @@ struct poll_call {
     size_t client_len;
     struct audit_source source; /* the caller keeps its texts until done */
     struct device_poll poll;    /* as approved; name points into key */
+    device_approved *approved;
     device_polled *done;
     void *arg;
 };
@@ -257,10 +258,12 @@ static void poll_approved(struct poll_call *call, const struct redis_reply *repl
     seal_approval(&seal, call->code_digest, &call->poll.account, &call->poll.approver,
                   (struct text){call->client, call->client_len}, call->poll.name, call->poll.scopes);
     enum store_result result = store_believe(call->store, &seal.record, mac, "enrolment", id_text(&call->poll.account));
-    if (result == STORE_OK)
+    if (result == STORE_OK) {
+        call->approved(call->arg, &call->key, call->key_digest);
         claim(call, mac);
-    else
+    } else {
         poll_finish(call, result);
+    }
 }
 
 static void poll_called(void *arg, enum store_result result, const struct redis_reply *reply)
@@ -279,19 +282,19 @@ static void poll_called(void *arg, enum store_result result, const struct redis_
 }
 
 void device_store_poll(struct store *store, const struct token_digests *code, struct text client, struct text ip_tag,
-                       const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
-                       const struct audit_source *source, device_polled *done, void *arg)
+                       const struct key_record *key, const struct audit_source *source, device_approved *approved,
+                       device_polled *done, void *arg)
 {
     struct poll_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
     CHECK(client.len <= sizeof call->client);
     call->store = store;
-    memcpy(call->key_digest, key_digest, sizeof call->key_digest);
     key_copy(&call->key, key);
     memcpy(call->client, client.ptr, client.len);
     call->client_len = client.len;
     call->source = *source;
+    call->approved = approved;
     call->done = done;
     call->arg = arg;
     args_begin(&args);

@@ -1,4 +1,5 @@
 /* The commands about people, beside nodes that serve. */
+#include "core/bucket.h"
 #include "leak_guard.h"
 #include "people.h"
 
@@ -39,6 +40,35 @@ static void read_code(char *said, char ret_code[FIXTURE_TOKEN_BYTES])
     cr_assert(at, "%s", said);
     snprintf(ret_code, FIXTURE_TOKEN_BYTES, "%.43s", at + strlen(NODE_ORIGIN "/console/join#"));
     free(said);
+}
+
+/* Links of the node and of the command alike. */
+Test(cli_people, codes_of_links_lie_in_the_bucket_of_their_account)
+{
+    char bucket[3], found[16] = "";
+    struct fixture_user one, other;
+    struct fixture_session session;
+    struct http_answer answer;
+    struct people people;
+    struct id account;
+
+    people_start(&people, 1, NULL);
+    cr_assert(id_parse(ID_ACCOUNT, text_of(people.fixture.account), &account));
+    people_add(&people, "one@clinic.test", ROLE_OWNER, &one, &session);
+    people_add(&people, "other@clinic.test", ROLE_OWNER, &other, &session);
+    people_invite(&people, "new@clinic.test", "developer", (char[FIXTURE_TOKEN_BYTES]){0});
+    cr_assert_eq(people_change(&people, 0, &one, "POST", "/reset", NULL, &answer), 200, "%s", answer.body);
+    free(RUN(&people, 0, "user", "invite", "--account", account.text, "--email", "newer@clinic.test", "--public-origin",
+             NODE_ORIGIN));
+    free(RUN(&people, 0, "user", "reset", "--email", "other@clinic.test", "--yes", "--public-origin", NODE_ORIGIN));
+    snprintf(bucket, sizeof bucket, "%02x", bucket_of_account(&account));
+    redis_server_ask(&people.fixture.redis, found, sizeof found, "EVAL",
+                     "local links, inside = redis.call('KEYS', 'chatelaine:link:*'), 0 "
+                     "for _, name in ipairs(links) do inside = inside + (name:sub(-2) == ARGV[1] and 1 or 0) end "
+                     "return inside .. ' of ' .. #links",
+                     "0", bucket, NULL);
+    cr_expect_str_eq(found, "4 of 4");
+    people_stop(&people);
 }
 
 Test(cli_people, from_the_invitation_to_the_removal)

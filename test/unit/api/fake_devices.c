@@ -8,6 +8,7 @@
 
 struct visit {
     device_begun *begun;
+    device_approved *approved;
     device_polled *polled;
     device_found *found;
     enum store_result result;
@@ -37,34 +38,47 @@ void device_store_begin(struct store *store, const struct device_request *reques
 
     (void)store;
     cr_assert(request->scopes == SCOPE_DOCUMENTS_WRITE && request->ip_tag.len == THROTTLE_TAG_CHARS);
+    cr_assert_eq(bucket_of_digest(request->code_digest), bucket_of_digest(request->user_code_digest));
     memcpy(world.ip_tag, request->ip_tag.ptr, request->ip_tag.len);
     snprintf(world.device_name, sizeof world.device_name, "%.*s", TEXT_ARG(request->name));
     visit_later(run_begun,
                 (struct visit){.begun = done, .arg = arg, .result = conflict ? STORE_CONFLICT : world.begin_result});
 }
 
+/* As far as the store gets before its answer may be lost. */
+static bool poll_reaches_claim(void)
+{
+    return world.poll_result == STORE_OK || world.poll_result == STORE_UNKNOWN;
+}
+
 static void run_polled(void *arg)
 {
     struct visit visit = *(struct visit *)arg;
+    uint8_t digest[KEY_DIGEST_BYTES];
 
     free(arg);
+    if (poll_reaches_claim()) {
+        world.inserted.account = world.poll.account;
+        visit.approved(visit.arg, &world.inserted, digest);
+        world_expect_bucket(digest, &world.poll.account);
+        cr_assert_eq(strlen(world.inserted.last4), KEY_LAST4_BYTES - 1);
+    }
     visit.polled(visit.arg, world.poll_result, &world.poll);
 }
 
 void device_store_poll(struct store *store, const struct token_digests *code, struct text client, struct text ip_tag,
-                       const struct key_record *key, const uint8_t key_digest[KEY_DIGEST_BYTES],
-                       const struct audit_source *source, device_polled *done, void *arg)
+                       const struct key_record *key, const struct audit_source *source, device_approved *approved,
+                       device_polled *done, void *arg)
 {
     (void)store;
     (void)code;
-    (void)key_digest;
     cr_assert(text_equal(client, TEXT("desktop-agent")) && ip_tag.len == THROTTLE_TAG_CHARS);
     cr_assert(key->kind == KEY_DEVICE && key->mode == MODE_LIVE && id_kind_of(id_text(&key->id)) == ID_DEVICE);
     cr_assert_eq(source->actor.len, 0);
     memcpy(world.ip_tag, ip_tag.ptr, ip_tag.len);
     world.polls++;
     key_copy(&world.inserted, key);
-    visit_later(run_polled, (struct visit){.polled = done, .arg = arg});
+    visit_later(run_polled, (struct visit){.approved = approved, .polled = done, .arg = arg});
 }
 
 static void run_found(void *arg)

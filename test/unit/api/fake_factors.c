@@ -69,6 +69,7 @@ void session_store_change_password(struct store *store, const struct session_pro
     cr_assert_str_eq(verified_hash, world.session.user.password_hash);
     cr_assert_str_eq(new_hash, "scrypt-id$new");
     cr_assert(memcmp(proof->digest, new_digest, 32) != 0 && source->actor.len > 0);
+    world_expect_bucket(new_digest, &world.session.user.account);
     world.password_changes++;
     world_create_later(done, arg);
 }
@@ -143,7 +144,8 @@ void factor_store_begin_recovery(struct store *store, const struct recovery_star
                                  void *arg)
 {
     (void)store;
-    cr_assert(start->code->count == 1 && start->attempt.id.len > 0 && start->ticket);
+    cr_assert(start->code->count == 1 && start->attempt.id.len > 0);
+    world_expect_bucket(start->ticket, &start->user->account);
     world.recoveries++;
     world.waiting.totp = *start->totp;
     world.waiting.user = *start->user;

@@ -89,6 +89,7 @@ void world_end(void);
 
 /* For fakes of changes. world_create_later() completes like a session that was created. */
 void world_create_later(session_found *done, void *arg);
+void world_expect_bucket(const uint8_t digest[KEYRING_DIGEST_BYTES], const struct id *account);
 void world_expect_credential(const struct audit_source *source, bool by_key);
 
 /* Queues a completion behind those that were begun before. */

@@ -125,7 +125,7 @@ Test(key_check, asks_for_the_digest_under_which_keys_are_stored)
     uint8_t digest[KEY_DIGEST_BYTES];
     set_up(&f, 1);
     begin(&f);
-    key_checker_digest(f.checker, secret_text(&f.secret), digest);
+    keyring_digest(f.keyring, KEYRING_KEY_DIGEST, 0, secret_text(&f.secret), digest);
     cr_assert_arr_eq(f.store.finds[0].digest, digest, sizeof digest);
     tear_down(&f);
 }
@@ -265,7 +265,7 @@ static void set_up_cached(struct cached *f, size_t generations)
     f->key = (struct key_record){.id = id_mint(ID_KEY, 1), .account = id_mint(ID_ACCOUNT, 1), .mode = MODE_LIVE};
     cr_assert(key_set_name(&f->key, TEXT("a key")));
     secret_mint(KEY_API, MODE_LIVE, &f->secret);
-    key_checker_digest(f->checker, secret_text(&f->secret), f->digest);
+    keyring_digest(f->keyring, KEYRING_KEY_DIGEST, 0, secret_text(&f->secret), f->digest);
 }
 
 static void on_usage_closed(void *arg)

@@ -53,6 +53,8 @@ struct poll_answer {
     struct answer answer;
     struct device_poll poll;
     char name[32];
+    int approvals;
+    struct id approved_for;
 };
 
 static void poll_done(void *arg, enum store_result result, const struct device_poll *poll)
@@ -64,16 +66,25 @@ static void poll_done(void *arg, enum store_result result, const struct device_p
     answer_done(&polled->answer, result);
 }
 
+static void poll_approved(void *arg, struct key_record *key, uint8_t ret_digest[KEY_DIGEST_BYTES])
+{
+    struct poll_answer *polled = arg;
+
+    polled->approvals++;
+    polled->approved_for = key->account;
+    key_set_last4(key, TEXT("svc_dk_wxyz"));
+    memset(ret_digest, 0, KEY_DIGEST_BYTES);
+    ret_digest[0] = 3;
+}
+
 static enum store_result poll_device(struct key_record *key, struct text client, struct poll_answer *polled)
 {
     static const struct audit_source SOURCE = {.ip = {"192.0.2.9", 9}, .request_id = {"req_9", 5}};
-    static const uint8_t KEY_DIGEST[KEY_DIGEST_BYTES] = {3};
 
     *key = (struct key_record){.kind = KEY_DEVICE, .mode = MODE_LIVE, .created_ms = 1700000000000};
     key->id = id_mint(ID_DEVICE, key->created_ms);
-    key_set_last4(key, TEXT("svc_dk_wxyz"));
     *polled = (struct poll_answer){0};
-    device_store_poll(fixture.store, alone(CODE), client, TEXT("poll"), key, KEY_DIGEST, &SOURCE, poll_done, polled);
+    device_store_poll(fixture.store, alone(CODE), client, TEXT("poll"), key, &SOURCE, poll_approved, poll_done, polled);
     return answer_wait(&polled->answer);
 }
 
@@ -135,6 +146,7 @@ Test(device_store, from_the_codes_to_the_key)
     cr_expect_eq(polled.poll.refusal, DEVICE_PENDING);
     cr_assert_eq(poll_device(&key, TEXT("agent"), &polled), STORE_REFUSED);
     cr_expect_eq(polled.poll.refusal, DEVICE_SLOW_DOWN);
+    cr_expect_eq(polled.approvals, 0);
 
     cr_assert_eq(find(&account, USER_CODE, &visit), STORE_OK);
     cr_expect_str_eq(visit.texts, "agent Ward 192.0.2.9");
@@ -147,6 +159,7 @@ Test(device_store, from_the_codes_to_the_key)
     cr_assert_eq(poll_device(&key, TEXT("agent"), &polled), STORE_OK);
     cr_expect(id_equal(&polled.poll.account, &account) && id_equal(&polled.poll.approver, &user.id));
     cr_expect_str_eq(polled.name, "Ward");
+    cr_expect(polled.approvals == 1 && id_equal(&polled.approved_for, &account));
     cr_expect_eq(polled.poll.scopes, SCOPE_DOCUMENTS_WRITE);
     expect_newest_event(&account, "device_key.created", 3);
     key_store_get(fixture.store, &view, &key.id, key_answer_done, &found);
