@@ -21,10 +21,13 @@ void key_grant_draw(struct key_grant *grant)
     key_set_last4(key, secret_text(&grant->secret));
 }
 
+/* Without an account, nothing was sent yet that could make the key. */
 static void discard(struct key_grant *grant)
 {
     struct audit_source source = exchange_source(grant->exchange);
 
+    if (!grant->key.account.text[0])
+        return;
     source.actor = TEXT("system");
     source.credential.kind = CREDENTIAL_NONE;
     key_store_discard(partition_of_account(grant->exchange->service->partitions, &grant->key.account), &grant->key.id,

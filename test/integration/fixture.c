@@ -8,11 +8,13 @@
 #include "core/totp.h"
 #include "deadline.h"
 #include "store/account_store.h"
+#include "store/partitions.h"
 #include "store/key_store.h"
 #include "store/session_store.h"
 #include "test_loop.h"
 
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +26,7 @@ enum { NODE_ARGS_MAX = 32 };
 /* A store of the test's own, for the length of one verb. */
 struct direct {
     uv_loop_t loop;
-    struct store *store;
+    struct partitions *partitions;
     struct keyring *keyring;
     bool done;
     enum store_result result;
@@ -33,19 +35,66 @@ struct direct {
 
 static const struct audit_source NOBODY = {.actor = {"operator", 8}};
 
-static bool store_ready(void *direct)
+static struct id id_read(enum id_kind kind, const char *given)
 {
-    return store_is_ready(((struct direct *)direct)->store);
+    struct id id;
+
+    if (!id_parse(kind, text_of(given), &id))
+        test_give_up("not an id: %s", given);
+    return id;
 }
 
-static void ready_changed(void *direct)
+/* Of all stores: the nodes and commands that the fixture starts read the same variable. */
+static unsigned partition_count(void)
 {
-    (void)direct;
+    const char *count = getenv("CHATELAINE_PARTITIONS");
+
+    return count ? (unsigned)strtoul(count, NULL, 10) : 1;
+}
+
+const char *fixture_name(const char *account, const char *format, ...)
+{
+    enum { NAMES = 8 };
+    static char names[NAMES][128];
+    static unsigned next;
+    struct id id = {0};
+    char *name = names[next++ % NAMES];
+    va_list values;
+    int len;
+
+    snprintf(id.text, sizeof id.text, "%s", account);
+    len = partition_count() > 1
+              ? snprintf(name, sizeof *names, "chatelaine:{%u}:", bucket_of_account(&id) % partition_count())
+              : snprintf(name, sizeof *names, "chatelaine:");
+    va_start(values, format);
+    vsnprintf(name + len, sizeof *names - (size_t)len, format, values);
+    va_end(values);
+    return name;
+}
+
+static bool all_ready(void *direct)
+{
+    const struct partitions *partitions = ((struct direct *)direct)->partitions;
+
+    return partitions_ready(partitions) == partitions_count(partitions);
+}
+
+static void ready_changed(void *direct, struct store *store)
+{
+    (void)direct, (void)store;
+}
+
+static struct store *partition_of(const struct direct *direct, const char *account)
+{
+    const struct id id = id_read(ID_ACCOUNT, account);
+
+    return partition_of_account(direct->partitions, &id);
 }
 
 static void direct_open(struct direct *direct, const struct fixture *fixture)
 {
-    struct store_settings settings = {.timeout_ms = PATIENCE_MS, .prefix = "chatelaine:", .audit_max = 100000};
+    struct store_settings settings = {
+        .timeout_ms = PATIENCE_MS, .prefix = "chatelaine:", .partitions = partition_count(), .audit_max = 100000};
     uint8_t master[1][KEYRING_MASTER_BYTES];
     struct buf why;
 
@@ -57,9 +106,9 @@ static void direct_open(struct direct *direct, const struct fixture *fixture)
     buf_finish(&why);
     uv_loop_init(&direct->loop);
     direct->keyring = settings.keyring = keyring_create((const uint8_t(*)[KEYRING_MASTER_BYTES])master, 1);
-    direct->store = store_create(&direct->loop, &settings, ready_changed, direct);
-    if (!test_loop_until(&direct->loop, store_ready, direct, PATIENCE_MS))
-        test_give_up("the store does not become ready: %s", store_trouble(direct->store));
+    direct->partitions = partitions_create(&direct->loop, &settings, ready_changed, direct);
+    if (!test_loop_until(&direct->loop, all_ready, direct, PATIENCE_MS))
+        test_give_up("the store does not become ready: %s", store_trouble(partitions_at(direct->partitions, 0)));
 }
 
 static void direct_closed(void *direct)
@@ -70,7 +119,7 @@ static void direct_closed(void *direct)
 static void direct_finish(struct direct *direct)
 {
     direct->done = false;
-    store_close(direct->store, direct_closed, direct);
+    partitions_close(direct->partitions, direct_closed, direct);
     if (!test_loop_until_set(&direct->loop, &direct->done, PATIENCE_MS) || !test_loop_finish(&direct->loop))
         test_give_up("the store does not close");
     keyring_destroy(direct->keyring);
@@ -110,22 +159,15 @@ static void direct_expect(struct direct *direct, const char *verb)
     direct->done = false;
 }
 
-static struct id id_read(enum id_kind kind, const char *given)
-{
-    struct id id;
-
-    if (!id_parse(kind, text_of(given), &id))
-        test_give_up("not an id: %s", given);
-    return id;
-}
-
 void fixture_add_account(struct fixture *fixture, char ret_account[ID_TEXT_BYTES])
 {
     struct id id = id_mint(ID_ACCOUNT, clock_wall_ms());
     struct direct direct;
 
     direct_open(&direct, fixture);
-    account_store_create(direct.store, &id, TEXT("North Clinic"), verb_done, &direct);
+    partitions_found(direct.partitions, verb_done, &direct);
+    direct_expect(&direct, "partitions_found");
+    account_store_create(partition_of_account(direct.partitions, &id), &id, TEXT("North Clinic"), verb_done, &direct);
     direct_expect(&direct, "account_store_create");
     direct_finish(&direct);
     snprintf(ret_account, ID_TEXT_BYTES, "%s", id.text);
@@ -145,13 +187,13 @@ void fixture_add_key(struct fixture *fixture, const char *account, enum key_kind
     struct secret secret;
     struct direct direct;
 
-    secret_mint(kind, mode, &secret);
-    key_set_last4(&key, secret_text(&secret));
     if (!key_set_name(&key, TEXT("fixture")))
         test_give_up("key_set_name");
     direct_open(&direct, fixture);
-    keyring_digest(direct.keyring, KEYRING_KEY_DIGEST, 0, secret_text(&secret), digest);
-    key_store_insert(direct.store, &key, digest, &NOBODY, insertion_done, &direct);
+    secret_draw(direct.keyring, bucket_of_account(&key.account), kind, mode, &secret, digest);
+    key_set_last4(&key, secret_text(&secret));
+    key_store_insert(partition_of_account(direct.partitions, &key.account), &key, digest, &NOBODY, insertion_done,
+                     &direct);
     direct_expect(&direct, "key_store_insert");
     direct_finish(&direct);
     snprintf(ret_key->id, sizeof ret_key->id, "%s", key.id.text);
@@ -165,7 +207,14 @@ void fixture_revoke_key(struct fixture *fixture, const struct fixture_key *key)
     struct direct direct;
 
     direct_open(&direct, fixture);
-    key_store_revoke(direct.store, &view, &id, &NOBODY, key_verb_done, &direct);
+    for (unsigned i = 0; i < partitions_count(direct.partitions); i++) {
+        key_store_revoke(partitions_at(direct.partitions, i), &view, &id, &NOBODY, key_verb_done, &direct);
+        if (!test_loop_until_set(&direct.loop, &direct.done, PATIENCE_MS))
+            test_give_up("key_store_revoke");
+        direct.done = direct.result == STORE_OK;
+        if (direct.done)
+            break;
+    }
     direct_expect(&direct, "key_store_revoke");
     direct_finish(&direct);
 }
@@ -183,7 +232,7 @@ void fixture_add_person(struct fixture *fixture, const char *account, const char
     snprintf(user.password_hash, sizeof user.password_hash,
              "scrypt$17$8$1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
     direct_open(&direct, fixture);
-    account_store_add_user(direct.store, &user, &NOBODY, verb_done, &direct);
+    account_store_add_user(partition_of_account(direct.partitions, &user.account), &user, &NOBODY, verb_done, &direct);
     direct_expect(&direct, "account_store_add_user");
     direct_finish(&direct);
     *ret_user = (struct fixture_user){0};
@@ -212,7 +261,7 @@ static void begin_session(struct direct *direct, const struct fixture_user *user
                                   .sid = sid,
                                   .attempt = {TEXT("fixture"), TEXT("")}};
 
-    session_store_create(direct->store, &start, &LIMITS, &NOBODY, session_verb_done, direct);
+    session_store_create(partition_of(direct, account), &start, &LIMITS, &NOBODY, session_verb_done, direct);
     direct_expect(direct, "session_store_create");
 }
 
@@ -222,33 +271,29 @@ static void step_up(struct direct *direct, const uint8_t *old_digest, const uint
         &direct->session, old_digest, next_step(), {TEXT("fixture"), TEXT("")}, &LIMITS,
     };
 
-    session_store_step_up(direct->store, &proof, new_digest, &NOBODY, session_verb_done, direct);
+    session_store_step_up(partition_of_account(direct->partitions, &direct->session.user.account), &proof, new_digest,
+                          &NOBODY, session_verb_done, direct);
     direct_expect(direct, "session_store_step_up");
-}
-
-static void mint_token(struct direct *direct, struct token *ret_token, uint8_t *ret_digest)
-{
-    token_mint(ret_token);
-    if (!token_digest(direct->keyring, KEYRING_SESSION_DIGEST, text_of(ret_token->text), ret_digest))
-        test_give_up("a new token is not well-formed");
 }
 
 void fixture_add_session(struct fixture *fixture, const struct fixture_user *user, bool stepped_up,
                          struct fixture_session *ret_session)
 {
-    struct id sid = id_mint(ID_REQUEST, clock_wall_ms());
+    struct id sid = id_mint(ID_REQUEST, clock_wall_ms()), account;
     uint8_t digest[KEYRING_DIGEST_BYTES], old_digest[KEYRING_DIGEST_BYTES];
     struct token token;
     struct direct direct;
+    uint8_t bucket;
 
     user = user ? user : &fixture->user;
+    account = id_read(ID_ACCOUNT, user->account[0] ? user->account : fixture->account);
+    bucket = bucket_of_account(&account);
     direct_open(&direct, fixture);
-    mint_token(&direct, &token, digest);
-    begin_session(&direct, user, user->account[0] ? user->account : fixture->account, digest,
-                  sid.text + sizeof "req_" - 1);
+    token_draw(direct.keyring, bucket, KEYRING_SESSION_DIGEST, &token, digest);
+    begin_session(&direct, user, account.text, digest, sid.text + sizeof "req_" - 1);
     if (stepped_up) {
         memcpy(old_digest, digest, sizeof old_digest);
-        mint_token(&direct, &token, digest);
+        token_draw(direct.keyring, bucket, KEYRING_SESSION_DIGEST, &token, digest);
         step_up(&direct, old_digest, digest);
     }
     snprintf(ret_session->token, sizeof ret_session->token, "%s", token.text);

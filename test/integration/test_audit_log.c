@@ -32,7 +32,8 @@ static void await_published(struct logs *logs, size_t chains)
     char reply[64];
 
     do {
-        redis_server_ask(&logs->fixture.redis, reply, sizeof reply, "HLEN", "chatelaine:log_heads", NULL);
+        redis_server_ask(&logs->fixture.redis, reply, sizeof reply, "HLEN",
+                         fixture_name(logs->fixture.account, "log_heads"), NULL);
         poll(NULL, 0, 10);
     } while ((size_t)strtol(reply, NULL, 10) < chains && deadline_left_ms(deadline) > 0);
     cr_assert_geq((size_t)strtol(reply, NULL, 10), chains);
@@ -113,7 +114,7 @@ static long unlogged(struct logs *logs, const char *class)
 {
     char name[64], reply[64];
 
-    snprintf(name, sizeof name, "chatelaine:unlogged:%s", class);
+    snprintf(name, sizeof name, "%s", fixture_name(logs->fixture.account, "unlogged:%s", class));
     redis_server_ask(&logs->fixture.redis, reply, sizeof reply, "XLEN", name, NULL);
     return strtol(reply, NULL, 10);
 }
@@ -353,8 +354,8 @@ static void age_unlogged(struct logs *logs)
                                  "redis.call('RENAME', KEYS[2], KEYS[1]) return n";
     char reply[64];
 
-    redis_server_ask(&logs->fixture.redis, reply, sizeof reply, "EVAL", SCRIPT, "2", "chatelaine:unlogged:live", "aged",
-                     NULL);
+    redis_server_ask(&logs->fixture.redis, reply, sizeof reply, "EVAL", SCRIPT, "2",
+                     fixture_name(logs->fixture.account, "unlogged:live"), "aged", NULL);
     cr_assert_gt(strtol(reply, NULL, 10), 0);
 }
 
@@ -375,7 +376,7 @@ Test(audit_log, another_node_takes_over_what_a_killed_one_left)
     fixture_await_read(&logs.fixture, 1);
     cr_expect_not(has_line(logs.path[1], "\"api_key.revoked\"", key.id), "not while a node may still log it");
     age_unlogged(&logs);
-    redis_server_tell(&logs.fixture.redis, "DEL", "chatelaine:log_taker", NULL);
+    redis_server_tell(&logs.fixture.redis, "DEL", fixture_name(logs.fixture.account, "log_taker"), NULL);
     hurry(&logs, 1);
     await_line(logs.path[1], "\"api_key.revoked\"", key.id);
     cr_expect(has_line(logs.path[1], "\"api_key.revoked\"", "\"taken_over_from\":\""));
@@ -405,7 +406,7 @@ Test(audit_log, a_flood_drops_nothing_that_is_in_no_log)
     for (size_t i = 0; i < EVENTS; i++) {
         fixture_add_key(&logs.fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &many);
     }
-    snprintf(name, sizeof name, "chatelaine:acct:%s:audit:live", logs.fixture.account);
+    snprintf(name, sizeof name, "%s", fixture_name(logs.fixture.account, "acct:%s:audit:live", logs.fixture.account));
     redis_server_ask(&logs.fixture.redis, reply, sizeof reply, "XLEN", name, NULL);
     cr_expect_geq(unlogged(&logs, "live") + unlogged(&logs, "people"), EVENTS, "trail: %s", reply);
     limit_files(&logs, 0, RLIM_INFINITY);

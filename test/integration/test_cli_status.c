@@ -305,13 +305,13 @@ Test(cli_status, a_node_that_may_not_report_serves)
 
     fixture_start(&fixture, 1, NULL);
     json_free(await_nodes(&fixture, 1, "held", &code));
-    redis_server_ask(&fixture.redis, before, sizeof before, "HGETALL", "chatelaine:store", NULL);
+    redis_server_ask(&fixture.redis, before, sizeof before, "HGETALL", fixture_name(fixture.account, "store"), NULL);
     redis_server_tell(&fixture.redis, "CONFIG", "SET", "appendfsync", "everysec", NULL);
     await_problem(&fixture, "127.0.0.1:");
-    redis_server_ask(&fixture.redis, after, sizeof after, "HGETALL", "chatelaine:store", NULL);
+    redis_server_ask(&fixture.redis, after, sizeof after, "HGETALL", fixture_name(fixture.account, "store"), NULL);
     cr_expect_str_eq(after, before, "no number of a change");
-    redis_server_tell(&fixture.redis, "DEL", "chatelaine:reports", NULL);
-    redis_server_tell(&fixture.redis, "SET", "chatelaine:reports", "in the way", NULL);
+    redis_server_tell(&fixture.redis, "DEL", fixture_name(fixture.account, "reports"), NULL);
+    redis_server_tell(&fixture.redis, "SET", fixture_name(fixture.account, "reports"), "in the way", NULL);
     redis_server_tell(&fixture.redis, "CONFIG", "SET", "appendfsync", "always", NULL);
     struct deadline deadline = deadline_in(PATIENCE_MS);
     bool has_failed = false;
@@ -324,7 +324,7 @@ Test(cli_status, a_node_that_may_not_report_serves)
         poll(NULL, 0, has_failed ? 0 : 50);
     }
     cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
-    redis_server_ask(&fixture.redis, after, sizeof after, "HGETALL", "chatelaine:store", NULL);
+    redis_server_ask(&fixture.redis, after, sizeof after, "HGETALL", fixture_name(fixture.account, "store"), NULL);
     cr_expect_str_eq(after, before);
     fixture_stop(&fixture);
 }

@@ -70,14 +70,15 @@ static void expect_closed(struct scene *scene)
     }
     static const char *const SETS[] = {"ak-live", "ak-test", "dk"};
     for (size_t i = 0; i < 3; i++) {
-        snprintf(name, sizeof name, "chatelaine:acct:%s:keys:%s:active", scene->account, SETS[i]);
+        snprintf(name, sizeof name, "%s",
+                 fixture_name(scene->account, "acct:%s:keys:%s:active", scene->account, SETS[i]));
         redis_server_ask(&fixture->redis, count, sizeof count, "ZCARD", name, NULL);
         cr_expect_str_eq(count, "0", "%s", name);
     }
-    snprintf(name, sizeof name, "chatelaine:acct:%s:users", scene->account);
+    snprintf(name, sizeof name, "%s", fixture_name(scene->account, "acct:%s:users", scene->account));
     redis_server_ask(&fixture->redis, count, sizeof count, "SCARD", name, NULL);
     cr_expect_str_eq(count, "0");
-    redis_server_ask(&fixture->redis, count, sizeof count, "HLEN", "chatelaine:suspended", NULL);
+    redis_server_ask(&fixture->redis, count, sizeof count, "HLEN", fixture_name(fixture->account, "suspended"), NULL);
     cr_expect_str_eq(count, "1", "only the version is left");
     RUN(fixture, &run, "account", "close", scene->account, "--yes");
     cli_expect_refusal(&run, 1, "closed already", "closing again");
@@ -133,7 +134,7 @@ Test(closing, goes_on_where_it_was_killed)
         struct deadline deadline = deadline_in(PATIENCE_MS);
 
         process_start(&command, fixture->folder, "close", argv);
-        snprintf(name, sizeof name, "chatelaine:acct:%s", scene.account);
+        snprintf(name, sizeof name, "%s", fixture_name(scene.account, "acct:%s", scene.account));
         do {
             redis_server_ask(&fixture->redis, value, sizeof value, "HGET", name, "closing", NULL);
             cr_assert_gt(deadline_left_ms(deadline), 0);

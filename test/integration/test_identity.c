@@ -110,7 +110,7 @@ Test(identity, a_store_that_is_emptied_under_its_nodes)
     await_reason(&fixture.nodes[0], "another store");
     expect_nothing_decided(&fixture, &hot, deadline_now_ms() + 500);
     char names[4096];
-    redis_server_ask(&fixture.redis, names, sizeof names, "KEYS", "chatelaine:nodes", NULL);
+    redis_server_ask(&fixture.redis, names, sizeof names, "KEYS", fixture_name(fixture.account, "nodes"), NULL);
     cr_expect_str_empty(names, "no node has written there: %s", names);
     fixture_stop(&fixture);
 }
@@ -166,10 +166,10 @@ Test(identity, a_store_without_identity_that_has_accounts_gets_one)
     char id[64];
 
     fixture_start(&fixture, 0, NULL);
-    redis_server_tell(&fixture.redis, "DEL", "chatelaine:store", NULL);
+    redis_server_tell(&fixture.redis, "DEL", fixture_name(fixture.account, "store"), NULL);
     fixture_add_node(&fixture, LEASE_1000);
     cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
-    redis_server_ask(&fixture.redis, id, sizeof id, "HGET", "chatelaine:store", "id", NULL);
+    redis_server_ask(&fixture.redis, id, sizeof id, "HGET", fixture_name(fixture.account, "store"), "id", NULL);
     cr_expect_eq(strlen(id), 32, "%s", id);
     fixture_add_node(&fixture, LEASE_1000);
     cr_expect_eq(fixture_try_key(&fixture, 1, fixture.manager.secret), 200);
@@ -190,12 +190,12 @@ static void replicate(struct redis_server *replica, const struct redis_server *m
     } while (!strstr(info, "master_link_status:up"));
 }
 
-static void await_copy(const struct redis_server *replica, const struct fixture_key *key)
+static void await_copy(const struct redis_server *replica, const char *account, const struct fixture_key *key)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
     char name[64], count[16];
 
-    snprintf(name, sizeof name, "chatelaine:id:%s", key->id);
+    snprintf(name, sizeof name, "%s", fixture_name(account, "id:%s", key->id));
     do {
         cr_assert_gt(deadline_left_ms(deadline), 0, "the key is not replicated");
         redis_server_ask(replica, count, sizeof count, "EXISTS", name, NULL);
@@ -313,7 +313,7 @@ static void expect_a_demoted_master_is_not_believed(const char *const *more)
     replicate(&promoted, &fixture.redis);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
     cr_assert_eq(fixture_try_key(&fixture, 0, key.secret), 200);
-    await_copy(&promoted, &key);
+    await_copy(&promoted, fixture.account, &key);
     redis_server_tell(&promoted, "REPLICAOF", "NO", "ONE", NULL);
     redis_server_tell(&fixture.redis, "REPLICAOF", "127.0.0.1", "1", NULL);
     fixture_start_node(&fixture, fixture.node_count++, "moved", promoted.url, more);
@@ -354,7 +354,7 @@ static void lagging_start(struct lagging *l, const char *const *more)
     redis_server_start(&l->replica, &(struct redis_server_options){.tcp = true});
     replicate(&l->replica, &l->fixture.redis);
     fixture_add_key(&l->fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &l->key);
-    await_copy(&l->replica, &l->key);
+    await_copy(&l->replica, l->fixture.account, &l->key);
     l->proxy = redis_proxy_start(l->fixture.redis.socket_path, 2, ADDRESSES);
     add_behind_proxy(&l->fixture, l->proxy, 0, more);
     await_ready(&l->fixture.nodes[0]);
@@ -402,7 +402,8 @@ static int count_revocations(const struct redis_server *redis, const struct fixt
     int count = 0;
 
     for (size_t i = 0; i < sizeof CLASSES / sizeof *CLASSES; i++) {
-        snprintf(name, sizeof name, "chatelaine:acct:%s:audit%s", fixture->account, CLASSES[i]);
+        snprintf(name, sizeof name, "%s",
+                 fixture_name(fixture->account, "acct:%s:audit%s", fixture->account, CLASSES[i]));
         redis_server_ask(redis, events, sizeof events, "XRANGE", name, "-", "+", NULL);
         for (const char *at = events; (at = strstr(at, "api_key.revoked")); at++)
             count++;
@@ -440,7 +441,7 @@ Test(identity, a_node_that_starts_has_changed_nothing)
 
     fixture_start(&fixture, 1, LEASE_1000);
     fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
-    redis_server_ask(&fixture.redis, values, sizeof values, "HVALS", "chatelaine:store", NULL);
+    redis_server_ask(&fixture.redis, values, sizeof values, "HVALS", fixture_name(fixture.account, "store"), NULL);
     cr_expect(strstr(values, "\n1\n"), "the key is the first change: %s", values);
     fixture_stop(&fixture);
 }

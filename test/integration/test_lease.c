@@ -52,7 +52,7 @@ static long long sessions(const struct fixture *fixture)
 {
     char count[32];
 
-    redis_server_ask(&fixture->redis, count, sizeof count, "HLEN", "chatelaine:nodes", NULL);
+    redis_server_ask(&fixture->redis, count, sizeof count, "HLEN", fixture_name(fixture->account, "nodes"), NULL);
     return strtoll(count, NULL, 10);
 }
 

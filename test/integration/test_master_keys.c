@@ -361,9 +361,9 @@ static void take_seal_from_key(const char *secret_id)
 {
     char name[128], digest[80], record[2048];
 
-    snprintf(name, sizeof name, "chatelaine:id:%s", secret_id);
+    snprintf(name, sizeof name, "%s", fixture_name(fixture.account, "id:%s", secret_id));
     redis_server_ask(&fixture.redis, digest, sizeof digest, "GET", name, NULL);
-    snprintf(name, sizeof name, "chatelaine:key:%s", digest);
+    snprintf(name, sizeof name, "%s", fixture_name(fixture.account, "key:%s", digest));
     redis_server_ask(&fixture.redis, record, sizeof record, "GET", name, NULL);
     record[strcspn(record, "\n")] = '\0';
     redis_server_tell(&fixture.redis, "SET", name, record, NULL);
@@ -373,13 +373,13 @@ static void take_seal_from_user(const char *id)
 {
     char name[128];
 
-    snprintf(name, sizeof name, "chatelaine:user:%s", id);
+    snprintf(name, sizeof name, "%s", fixture_name(fixture.account, "user:%s", id));
     redis_server_tell(&fixture.redis, "HDEL", name, "mac", NULL);
 }
 
 static void make_older(const struct fixture_user *user)
 {
-    redis_server_tell(&fixture.redis, "DEL", "chatelaine:master_keys", NULL);
+    redis_server_tell(&fixture.redis, "DEL", fixture_name(fixture.account, "master_keys"), NULL);
     take_seal_from_key(fixture.manager.id);
     take_seal_from_user(fixture.user.id);
     take_seal_from_user(user->id);
@@ -415,7 +415,7 @@ Test(master_keys, an_older_store_is_taken_over_once)
     take_seal_from_key(fixture.manager.id);
     cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 401);
     /* Nor is a store taken for an older one by what somebody takes out of it. */
-    redis_server_tell(&fixture.redis, "DEL", "chatelaine:master_keys", NULL);
+    redis_server_tell(&fixture.redis, "DEL", fixture_name(fixture.account, "master_keys"), NULL);
     expect_run(SERVE, 3, "master-key rotate --adopt");
     fixture_stop(&fixture);
 }

@@ -246,7 +246,7 @@ Test(node, a_redis_with_a_password_over_tcp)
 
     fixture_start(&fixture, 0, NULL);
     redis_server_start(&redis, &options);
-    redis_server_tell(&redis, "HSET", "chatelaine:store", "id", "00112233445566778899aabbccddeeff", NULL);
+    redis_server_tell(&redis, "HSET", fixture_name("", "store"), "id", "00112233445566778899aabbccddeeff", NULL);
     snprintf(url, sizeof url, "redis://:open-sesame@127.0.0.1:%u", redis.port);
     node_start(&node, fixture.folder, "tcp", url, fixture.master_key_path, NULL);
     cr_expect_not(file_contains(node.process.err_path, "open-sesame"), "a password in the log");

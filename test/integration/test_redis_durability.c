@@ -98,7 +98,8 @@ static void expect_events(const struct service *service, unsigned asserted, unsi
 
     /* A node writes the event after it says that it is ready. */
     do {
-        redis_server_ask(&service->fixture.redis, reply, sizeof reply, "XRANGE", "chatelaine:audit", "-", "+", NULL);
+        redis_server_ask(&service->fixture.redis, reply, sizeof reply, "XRANGE",
+                         fixture_name(service->fixture.account, "audit"), "-", "+", NULL);
         for (unsigned i = 0; i < 2; i++) {
             found[i] = 0;
             for (const char *at = reply; (at = strstr(at, TYPES[i])); at++)

@@ -340,7 +340,8 @@ static void spoil_all_records(const struct scene *scene, bool whole)
 {
     char names[4096], *rest = names, *name;
 
-    redis_server_ask(&scene->fixture.redis, names, sizeof names, "KEYS", "chatelaine:key:*", NULL);
+    redis_server_ask(&scene->fixture.redis, names, sizeof names, "KEYS", fixture_name(scene->fixture.account, "key:*"),
+                     NULL);
     while ((name = strsep(&rest, "\n")) != NULL) {
         if (*name == '\0')
             continue;

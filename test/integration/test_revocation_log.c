@@ -204,7 +204,7 @@ Test(revocation_log, replay_tells_what_is_not_done)
     char line[128];
     snprintf(line, sizeof line, "2026-01-31T12:00:00.000Z %s %s\n", fixture.manager.id, fixture.account);
     file_write(path, line);
-    redis_server_tell(&fixture.redis, "SET", "chatelaine:lease_max", "nonsense", NULL);
+    redis_server_tell(&fixture.redis, "SET", fixture_name(fixture.account, "lease_max"), "nonsense", NULL);
     EXPECT_REPLAY(&fixture, 1, "1 FAILED and may still be accepted\n", "chatelaine:", "--from-log", path);
     fixture_stop(&fixture);
 }

@@ -16,7 +16,7 @@ enum { NODES = 2, EXIT_UNFIT_CODE = 3 };
 
 static void set_schema(const struct fixture *fixture, const char *version)
 {
-    redis_server_tell(&fixture->redis, "SET", "chatelaine:schema", version, NULL);
+    redis_server_tell(&fixture->redis, "SET", fixture_name(fixture->account, "schema"), version, NULL);
 }
 
 static void await_readiness(const struct node *node, int status, const char *part)
@@ -56,9 +56,10 @@ Test(schema, newer_than_a_program_that_starts)
     expect_refusal(&fixture, (const char *const[]){"account", "create", "--name", "South", NULL}, EXIT_UNFIT_CODE);
     expect_refusal(&fixture, (const char *const[]){"key", "revoke", fixture.manager.id, NULL}, EXIT_UNFIT_CODE);
     expect_refusal(&fixture, (const char *const[]){"doctor", NULL}, EXIT_UNFIT_CODE);
-    redis_server_ask(&fixture.redis, accounts, sizeof accounts, "ZCARD", "chatelaine:accounts", NULL);
+    redis_server_ask(&fixture.redis, accounts, sizeof accounts, "ZCARD", fixture_name(fixture.account, "accounts"),
+                     NULL);
     cr_expect_str_eq(accounts, "1");
-    redis_server_ask(&fixture.redis, version, sizeof version, "GET", "chatelaine:schema", NULL);
+    redis_server_ask(&fixture.redis, version, sizeof version, "GET", fixture_name(fixture.account, "schema"), NULL);
     cr_expect_str_eq(version, "3");
     fixture_stop(&fixture);
 }
@@ -121,7 +122,7 @@ Test(schema, upgraded_by_the_operator)
     fixture_add_node(&fixture, NULL);
     fixture_add_node(&fixture, STRICT);
     fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
-    redis_server_ask(&fixture.redis, before, sizeof before, "HGET", "chatelaine:store", "id", NULL);
+    redis_server_ask(&fixture.redis, before, sizeof before, "HGET", fixture_name(fixture.account, "store"), "id", NULL);
     RUN(&fixture, &run, "account", "suspend", fixture.account);
     cli_expect_refusal(&run, 1, "chatelaine store upgrade", "suspend");
     RUN(&fixture, &run, "store", "upgrade");
@@ -130,7 +131,7 @@ Test(schema, upgraded_by_the_operator)
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
     cr_expect(strstr(run.out, "Upgraded."), "%s", run.out);
     cli_finish(&run);
-    redis_server_ask(&fixture.redis, after, sizeof after, "HGET", "chatelaine:store", "id", NULL);
+    redis_server_ask(&fixture.redis, after, sizeof after, "HGET", fixture_name(fixture.account, "store"), "id", NULL);
     cr_expect_str_neq(before, after);
     for (int times = 0; times < 20; times++)
         for (size_t i = 0; i < NODES; i++)

@@ -122,7 +122,8 @@ static bool is_marked(const struct fixture *fixture)
 {
     char since[64];
 
-    redis_server_ask(&fixture->redis, since, sizeof since, "HGET", "chatelaine:suspended", fixture->account, NULL);
+    redis_server_ask(&fixture->redis, since, sizeof since, "HGET", fixture_name(fixture->account, "suspended"),
+                     fixture->account, NULL);
     return strcmp(since, "(nil)") != 0;
 }
 
@@ -307,10 +308,10 @@ Test(suspension, is_repeated_at_a_redis_that_lost_it)
     change(&fixture, "suspend", fixture.account);
     for (size_t node = 0; node < NODES; node++)
         cr_assert_eq(check(&fixture, node), 403);
-    snprintf(name, sizeof name, "chatelaine:acct:%s", fixture.account);
+    snprintf(name, sizeof name, "%s", fixture_name(fixture.account, "acct:%s", fixture.account));
     redis_server_tell(&fixture.redis, "HDEL", name, "suspended", NULL);
-    redis_server_tell(&fixture.redis, "HDEL", "chatelaine:store", "suspensions", NULL);
-    redis_server_tell(&fixture.redis, "DEL", "chatelaine:suspended", NULL);
+    redis_server_tell(&fixture.redis, "HDEL", fixture_name(fixture.account, "store"), "suspensions", NULL);
+    redis_server_tell(&fixture.redis, "DEL", fixture_name(fixture.account, "suspended"), NULL);
     redis_server_restart(&fixture.redis);
     expect_never_accepted(&fixture);
     for (size_t node = 0; node < NODES; node++)
@@ -375,7 +376,7 @@ Test(suspension, needs_a_store_that_earlier_versions_refuse)
     struct fixture fixture;
 
     fixture_start(&fixture, 1, LEASE_500);
-    redis_server_tell(&fixture.redis, "SET", "chatelaine:schema", "1", NULL);
+    redis_server_tell(&fixture.redis, "SET", fixture_name(fixture.account, "schema"), "1", NULL);
     RUN(&fixture, &run, "account", "suspend", fixture.account);
     cli_expect_refusal(&run, 1, "store upgrade", "suspend");
     cr_expect_eq(check(&fixture, 0), 200);
