@@ -84,8 +84,14 @@ static void on_backlog(void *arg, enum store_result result, const struct audit_b
 {
     struct backlog_call *call = arg;
 
-    call->evidence->has_backlog = result == STORE_OK;
-    call->evidence->backlog = *backlog;
+    struct audit_backlog *all = &call->evidence->backlog;
+
+    call->evidence->has_backlog &= result == STORE_OK;
+    all->count += backlog->count;
+    all->dropped += backlog->dropped;
+    all->has_logs |= backlog->has_logs;
+    if (backlog->oldest_ms > all->oldest_ms)
+        all->oldest_ms = backlog->oldest_ms;
     store_client_done(call->client);
 }
 
@@ -97,16 +103,18 @@ static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyri
 
     if (code != EXIT_DONE)
         return code;
-    evidence->is_reachable = redis_examine(&client, &evidence->facts);
+    evidence->is_reachable = redis_examine(&client, &evidence->facts, &evidence->partitions_well);
     count_addresses(&client, evidence);
     examine_transport(&client, evidence);
     if (evidence->is_reachable && evidence->facts.keys == STORE_KEYS_FIT)
         evidence->is_counted = key_census_take(&client, keyring, CENSUS_COUNTS, &evidence->census) == EXIT_DONE;
-    if (evidence->is_counted) {
-        audit_backlog_read(client.store, on_backlog, &(struct backlog_call){&client, evidence});
+    evidence->partitions = partitions_count(client.partitions);
+    evidence->has_backlog = evidence->is_counted;
+    for (unsigned i = 0; i < evidence->partitions && evidence->is_counted; i++) {
+        audit_backlog_read(partitions_at(client.partitions, i), on_backlog, &(struct backlog_call){&client, evidence});
         store_client_wait(&client);
     }
-    buf_append_str(trouble, store_trouble(client.store));
+    partitions_trouble(client.partitions, trouble);
     buf_append_char(trouble, '\0');
     evidence->trouble = trouble->ptr;
     store_client_close(&client);

@@ -250,6 +250,16 @@ static void check_clock(struct doctor_report *report, int64_t ahead_ms)
         "Redis is %" PRId64 " ms %s this machine", apart_ms, ahead_ms < 0 ? "behind" : "ahead of");
 }
 
+/* The lines below it tell of the first partition that is unfit. */
+static void check_partitions(struct doctor_report *report, const struct doctor_evidence *evidence)
+{
+    if (evidence->partitions > 1)
+        add(report, "partitions", evidence->partitions_well == evidence->partitions ? DOCTOR_OK : DOCTOR_FAIL,
+            "Accounts in the others are answered 503: bring back the Redis that holds them, or set it up as below.",
+            "%u of %u can be reached and are fit%s%s", evidence->partitions_well, evidence->partitions,
+            evidence->trouble && evidence->trouble[0] ? "; " : "", evidence->trouble ? evidence->trouble : "");
+}
+
 static void check_redis(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
     const struct store_facts *facts = &evidence->facts;
@@ -259,6 +269,7 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
         evidence->is_reachable ? "answers" : evidence->trouble);
     if (!evidence->is_reachable)
         return;
+    check_partitions(report, evidence);
     check_address(report, evidence);
     check_transport(report, evidence);
     check_rule(report, facts, "redis-version", "%s", facts->server);

@@ -32,7 +32,8 @@ struct doctor_evidence {
     const struct settings *settings;
     bool is_reachable;
     const char *trouble; /* why Redis is not reachable */
-    struct store_facts facts;
+    struct store_facts facts; /* of the first partition that is unfit, or of the first */
+    unsigned partitions, partitions_well;
     /* Addresses of the name in redis://, without this machine's own. More than one of a kind means several servers. */
     unsigned addresses_v4, addresses_v6;
     bool has_tls, is_elsewhere;      /* the connections to Redis: over TLS; to another machine */

@@ -1,5 +1,7 @@
 #include "examine_internal.h"
 
+#include "store/fitness.h"
+
 /* SENTINELS_PAUSE_MS: Sentinels that hang are given up after half a second. */
 enum { EXAMINE_TRIES = 3, EXAMINE_PAUSE_MS = 100, SENTINELS_PAUSE_MS = 700 };
 
@@ -19,7 +21,7 @@ static void on_examined(void *arg, enum store_result result, const struct store_
     store_client_done(examination->client);
 }
 
-bool redis_examine(struct store_client *client, struct store_facts *ret_facts)
+static bool examine_one(struct store_client *client, struct store_facts *ret_facts)
 {
     struct examination examination = {client, STORE_UNAVAILABLE, ret_facts};
 
@@ -29,4 +31,25 @@ bool redis_examine(struct store_client *client, struct store_facts *ret_facts)
         store_client_wait(client);
     }
     return examination.result == STORE_OK;
+}
+
+bool redis_examine(struct store_client *client, struct store_facts *ret_facts, unsigned *ret_well)
+{
+    struct store_facts facts;
+    bool is_reachable = false, has_breach = false;
+
+    *ret_well = 0;
+    for (unsigned i = 0; i < partitions_count(client->partitions); i++) {
+        client->store = partitions_at(client->partitions, i);
+        if (!examine_one(client, &facts))
+            continue;
+        bool breaches = fitness_breach(&facts, FITNESS_ALL) != NULL;
+        if (!is_reachable || (breaches && !has_breach))
+            *ret_facts = facts;
+        is_reachable = true;
+        has_breach |= breaches;
+        *ret_well += !breaches;
+    }
+    client->store = partitions_at(client->partitions, 0);
+    return is_reachable;
 }

@@ -71,13 +71,14 @@ static int collect(struct status *status, struct keyring *keyring, struct buf *t
         return code;
     buf_init_fixed(&target, status->target, sizeof status->target - 1);
     store_target_print(&client.settings.target, &target);
-    status->is_reachable = redis_examine(&client, &status->facts);
+    status->is_reachable = redis_examine(&client, &status->facts, &status->partitions_well);
     if (status->is_reachable) {
         node_store_list(client.store, nodes_were_listed, &collecting);
         store_client_wait(&client);
     }
-    if (!status->is_listed)
-        buf_append_str(trouble, store_trouble(client.store));
+    status->partitions = partitions_count(client.partitions);
+    if (!status->is_listed || status->partitions_well < status->partitions)
+        partitions_trouble(client.partitions, trouble);
     buf_append_char(trouble, '\0');
     status->trouble = trouble->ptr;
     store_client_close(&client);

@@ -111,6 +111,9 @@ static void print_redis(const struct status *status, struct buf *out)
         return;
     buf_printf(out, "  version %s, schema %" PRId64 ", %" PRId64 " replicas, longest lease %" PRId64 " ms\n",
                facts->redis_version, facts->schema, facts->replicas, status->lease_max_ms);
+    if (status->partitions > 1)
+        buf_printf(out, "  partitions: %u of %u can be reached and are fit\n", status->partitions_well,
+                   status->partitions);
     if (facts->durability_asserted)
         buf_append_str(out, "  durability: asserted by the operator, not observed\n");
     buf_printf(out, "  master keys: %s\n", keys_of(status));
@@ -178,6 +181,8 @@ static void put_redis(struct json_writer *w, const struct status *status)
     put_integer(w, "schema", status->facts.schema);
     put_integer(w, "replicas", status->facts.replicas);
     put_flag(w, "durability_asserted", status->facts.durability_asserted);
+    put_integer(w, "partitions", status->partitions);
+    put_integer(w, "partitions_fit", status->partitions_well);
     put_integer(w, "longest_lease_ms", status->lease_max_ms);
     json_put_member(w, "master_keys", text_of(keys_of(status)));
     json_object_end(w);

@@ -354,6 +354,22 @@ static void unreachable(void)
     evidence.trouble = "connection refused";
 }
 
+Test(doctor, tells_which_partitions_are_away)
+{
+    make_fit();
+    evidence.partitions = 16;
+    evidence.partitions_well = 16;
+    doctor_evaluate(&evidence, &report);
+    cr_expect_eq(check_named("partitions")->status, DOCTOR_OK);
+    cr_expect(doctor_is_fit(&report));
+    evidence.partitions_well = 15;
+    evidence.trouble = "Partition 3: Redis cannot be reached.";
+    doctor_evaluate(&evidence, &report);
+    cr_expect_str_eq(check_named("partitions")->detail,
+                     "15 of 16 can be reached and are fit; Partition 3: Redis cannot be reached.");
+    cr_expect_not(doctor_is_fit(&report));
+}
+
 Test(doctor, tells_events_that_no_log_takes)
 {
     static const struct {

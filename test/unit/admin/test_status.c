@@ -94,6 +94,24 @@ Test(status, names_what_is_degraded)
     expect_problem("south 10.0.0.2:8080 writes no revocation log");
 }
 
+Test(status, tells_which_partitions_are_away)
+{
+    struct buf out;
+
+    make_well();
+    status.partitions = 16;
+    status.partitions_well = 15;
+    status.trouble = "Partition 3: Redis cannot be reached.";
+    expect_problem("Redis: Partition 3: ");
+    buf_init(&out, 1 << 16);
+    status_print(&status, 0, &out);
+    status_print_json(&status, &out);
+    buf_append_char(&out, '\0');
+    cr_expect(strstr(out.ptr, "partitions: 15 of 16 can be reached and are fit"), "%s", out.ptr);
+    cr_expect(strstr(out.ptr, "\"partitions\":16,\"partitions_fit\":15"), "%s", out.ptr);
+    buf_finish(&out);
+}
+
 /* Whoever writes to Redis may write anything there. */
 Test(status, survives_any_report)
 {

@@ -1,0 +1,192 @@
+/* The partitions of a store, all in one Redis. */
+#include "store/partitions.h"
+#include "deadline.h"
+#include "leak_guard.h"
+#include "redis_server.h"
+#include "store/account_store.h"
+#include "test_loop.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COUNT = 4 };
+
+static struct world {
+    uv_loop_t loop;
+    struct redis_server server;
+    struct partitions *partitions;
+    bool is_done;
+    enum store_result result;
+    unsigned changes[COUNT];
+} w;
+
+static void on_changed(void *arg, struct store *store)
+{
+    (void)arg;
+    w.changes[store_partition(store)]++;
+}
+
+static bool all_ready(void *arg)
+{
+    (void)arg;
+    return partitions_ready(w.partitions) == partitions_count(w.partitions);
+}
+
+static void open_partitions(unsigned count, const char *prefix)
+{
+    struct store_settings settings = {.timeout_ms = 1000, .prefix = prefix, .partitions = count, .audit_max = 100};
+    struct buf why;
+
+    buf_init(&why, 1000);
+    cr_assert(redis_target_parse(text_of(w.server.url), &settings.target, &why));
+    w.partitions = partitions_create(&w.loop, &settings, on_changed, NULL);
+}
+
+static void start(void)
+{
+    cr_assert_eq(uv_loop_init(&w.loop), 0);
+    redis_server_start(&w.server, NULL);
+    open_partitions(COUNT, "t:");
+    cr_assert(test_loop_until(&w.loop, all_ready, NULL, PATIENCE_MS));
+}
+
+static void on_closed(void *arg)
+{
+    (void)arg;
+    w.is_done = true;
+}
+
+static void close_partitions(void)
+{
+    w.is_done = false;
+    partitions_close(w.partitions, on_closed, NULL);
+    cr_assert(test_loop_until_set(&w.loop, &w.is_done, PATIENCE_MS));
+}
+
+static void stop(void)
+{
+    close_partitions();
+    cr_assert(test_loop_finish(&w.loop));
+    redis_server_stop(&w.server);
+    leak_guard();
+}
+
+TestSuite(partitions, .init = start, .fini = stop, .timeout = TEST_WITHIN_S);
+
+static void on_done(void *arg, enum store_result result)
+{
+    (void)arg;
+    w.result = result;
+    w.is_done = true;
+}
+
+static enum store_result wait_for_it(void)
+{
+    cr_assert(test_loop_until_set(&w.loop, &w.is_done, PATIENCE_MS));
+    w.is_done = false;
+    return w.result;
+}
+
+static enum store_result found(void)
+{
+    w.is_done = false;
+    partitions_found(w.partitions, on_done, NULL);
+    return wait_for_it();
+}
+
+static const char *ask(const char *name, const char *field)
+{
+    static char reply[128];
+
+    redis_server_ask(&w.server, reply, sizeof reply, "HGET", name, field, NULL);
+    return reply;
+}
+
+static void print_trouble(struct buf *out)
+{
+    buf_clear(out);
+    partitions_trouble(w.partitions, out);
+    buf_append_char(out, '\0');
+}
+
+struct wanted {
+    struct buf trouble;
+    const char *text;
+};
+
+static bool has_trouble(void *arg)
+{
+    struct wanted *wanted = arg;
+
+    print_trouble(&wanted->trouble);
+    return strcmp(wanted->trouble.ptr, wanted->text) == 0;
+}
+
+static void expect_trouble(const char *text)
+{
+    struct wanted wanted = {.text = text};
+
+    buf_init(&wanted.trouble, 1000);
+    cr_expect(test_loop_until(&w.loop, has_trouble, &wanted, PATIENCE_MS), "%s", wanted.trouble.ptr);
+    buf_finish(&wanted.trouble);
+}
+
+Test(partitions, one_store_is_founded_in_all)
+{
+    char id[64], name[32];
+
+    cr_assert_eq(found(), STORE_OK);
+    snprintf(id, sizeof id, "%s", ask("t:{0}:store", "id"));
+    cr_assert_eq(strlen(id), 32);
+    cr_assert_eq(found(), STORE_OK, "and again");
+    for (unsigned i = 0; i < COUNT; i++) {
+        snprintf(name, sizeof name, "t:{%u}:store", i);
+        cr_expect_str_eq(ask(name, "id"), id);
+        cr_expect_str_eq(ask(name, "partitions"), "4");
+        cr_expect_eq(ask(name, "partition")[0], (char)('0' + i));
+    }
+}
+
+Test(partitions, another_store_in_one_of_them_is_refused)
+{
+    redis_server_tell(&w.server, "HSET", "t:{2}:store", "id", "00112233445566778899aabbccddeeff", NULL);
+    cr_expect_eq(found(), STORE_CONFLICT);
+}
+
+Test(partitions, an_account_lies_where_its_id_says)
+{
+    struct id account;
+    char name[64];
+
+    cr_assert_eq(found(), STORE_OK);
+    for (int i = 0; i < 20; i++) {
+        account = id_mint(ID_ACCOUNT, 1700000000000 + i);
+        account_store_create(partition_of_account(w.partitions, &account), &account, TEXT("North"), on_done, NULL);
+        cr_assert_eq(wait_for_it(), STORE_OK);
+        snprintf(name, sizeof name, "t:{%u}:acct:%s", bucket_of_account(&account) % COUNT, account.text);
+        cr_expect_str_eq(ask(name, "name"), "North");
+    }
+}
+
+/* Accounts would not be found, and a second store would grow beside the first. */
+Test(partitions, another_number_is_refused)
+{
+    cr_assert_eq(found(), STORE_OK);
+    close_partitions();
+    open_partitions(2, "t:");
+    expect_trouble("The store has 4 partitions, not 2, and keeps them for ever: set --partitions 4.");
+    cr_expect_eq(partitions_ready(w.partitions), 0);
+}
+
+Test(partitions, trouble_names_those_that_have_it)
+{
+    expect_trouble("");
+    cr_assert_eq(found(), STORE_OK);
+    redis_server_tell(&w.server, "HSET", "t:{1}:store", "partition", "3", NULL);
+    redis_server_tell(&w.server, "HSET", "t:{3}:store", "partition", "1", NULL);
+    close_partitions();
+    open_partitions(COUNT, "t:");
+    expect_trouble("Partitions 1, 3: The names of the store's partitions were mixed up: restore the data as it was.");
+    cr_expect_eq(partitions_ready(w.partitions), 2);
+}
