@@ -1,11 +1,11 @@
 /* The fence after a failover (rules 7 and 10): which leases a replaced master may have granted that this Redis does not
  * know of. */
 #pragma once
-#include "redis/sentinel.h"
+#include "redis/resolver.h"
 
 struct fence {
-    struct redis_sentinel *sentinel; /* NULL: none tells who else could be promoted */
-    int64_t min_replicas;            /* these two as in lease_settings */
+    const struct redis_resolver *resolver; /* NULL: none tells who else could be promoted */
+    int64_t min_replicas;                  /* these two as in lease_settings */
     bool may_be_replaced;
     int64_t replicas_listed; /* by the master's last INFO, in any state */
     uint64_t lease_max_ms;   /* the longest lease of any node, as Redis said when it was examined */
@@ -13,7 +13,7 @@ struct fence {
     uint64_t followed_ns; /* when min_replicas replicas first acknowledged something on that connection; 0: not yet */
 };
 
-/* When a master that Sentinel has replaced stops granting leases. It needs min_replicas of its replicas for each. */
+/* When a master that was replaced stops granting leases. It needs min_replicas of its replicas for each. */
 enum takeover {
     TAKEOVER_ALL,   /* all replicas must acknowledge: one of them is the new master, so at once */
     TAKEOVER_MOST,  /* at least half: as soon as min_replicas replicas follow the new master */

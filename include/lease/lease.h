@@ -7,8 +7,7 @@
 
 struct lease;
 
-/* sentinel: the one behind settings->resolver, or NULL. */
-struct lease *lease_create(const struct lease_settings *settings, struct redis_sentinel *sentinel);
+struct lease *lease_create(const struct lease_settings *settings);
 /* Only after the member has left. Pending barriers end with false. closed runs once, later. */
 void lease_close(struct lease *lease, void (*closed)(void *arg), void *arg);
 

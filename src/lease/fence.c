@@ -20,11 +20,11 @@ void fence_on_followed(struct fence *fence)
         fence->followed_ns = clock_boot_ns();
 }
 
-/* A master lists only the replicas connected to it, and the next one promoted may not be among them. Sentinel still
- * counts replicas that are down, and promotes only replicas that it counts. */
+/* A master lists only the replicas connected to it, and the next one promoted may not be among them. The
+ * resolver still counts replicas that are down. Sentinel promotes only replicas that it counts. */
 int64_t fence_replicas(const struct fence *fence)
 {
-    int64_t told = fence->sentinel ? redis_sentinel_replicas(fence->sentinel) : 0;
+    int64_t told = fence->resolver ? fence->resolver->replicas(fence->resolver) : 0;
 
     return told > fence->replicas_listed ? told : fence->replicas_listed;
 }
@@ -43,21 +43,21 @@ enum takeover takeover_of(int64_t replicas_known, int64_t min_replicas)
  *        left, fewer than R. So its heartbeats were sent before R were first seen to follow this one.
  * FENCE  Some replicas may still follow the old master. Once they have moved, its own replica count stops it, late by
  *        the lag that it allows.
- * Without Sentinel only MOST is certain: nobody says how many replicas could be promoted by hand. If the operator
+ * Without a resolver only MOST is certain: nobody says how many replicas could be promoted by hand. If the operator
  * asserts that acknowledged writes survive (--redis-durability), each heartbeat is known to whichever Redis takes over,
  * and a replaced one acknowledges none: as with ALL. */
 uint64_t fence_sole_since_ns(const struct fence *fence)
 {
     enum takeover takeover = takeover_of(fence_replicas(fence), fence->min_replicas);
 
-    if (fence->sentinel && !RULE(RULE_FENCE))
+    if (fence->resolver && !RULE(RULE_FENCE))
         return 1;
-    if (fence->sentinel && takeover == TAKEOVER_FENCE) {
+    if (fence->resolver && takeover == TAKEOVER_FENCE) {
         uint64_t since_ns = fence->min_replicas > 0 ? fence->followed_ns : fence->connected_ns;
 
         return since_ns > 0 ? since_ns + FENCE_MS * CLOCK_NS_PER_MS : 0;
     }
-    if (fence->min_replicas == 0 || (fence->sentinel && takeover == TAKEOVER_ALL))
+    if (fence->min_replicas == 0 || (fence->resolver && takeover == TAKEOVER_ALL))
         return fence->connected_ns;
     return fence->followed_ns;
 }
@@ -67,7 +67,7 @@ uint64_t fence_sole_since_ns(const struct fence *fence)
 uint64_t fence_lease_unknown_ms(const struct fence *fence)
 {
     bool is_unknown =
-        fence->sentinel && RULE(RULE_FENCE) && takeover_of(fence_replicas(fence), fence->min_replicas) != TAKEOVER_ALL;
+        fence->resolver && RULE(RULE_FENCE) && takeover_of(fence_replicas(fence), fence->min_replicas) != TAKEOVER_ALL;
 
     return is_unknown ? FENCE_LEASE_MAX_MS : 0;
 }

@@ -15,13 +15,14 @@ struct lease {
     void *closed_arg;
 };
 
-struct lease *lease_create(const struct lease_settings *settings, struct redis_sentinel *sentinel)
+struct lease *lease_create(const struct lease_settings *settings)
 {
     struct lease *lease = mem_alloc(sizeof *lease);
 
     lease->settings = *settings;
-    lease->fence = (struct fence){
-        .sentinel = sentinel, .min_replicas = settings->min_replicas, .may_be_replaced = settings->may_be_replaced};
+    lease->fence = (struct fence){.resolver = settings->resolver,
+                                  .min_replicas = settings->min_replicas,
+                                  .may_be_replaced = settings->may_be_replaced};
     lease->barriers = barriers_create(&lease->settings, &lease->fence);
     lease->promises = promises_create(&lease->settings);
     lease->suspensions = suspensions_create(&lease->settings);

@@ -295,7 +295,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     link->handles_open = 2;
     link->follower = (struct redis_follower){.on_master = link_on_master, .on_moved = link_on_moved, .arg = link};
     if (link->resolver)
-        link->resolver->follow(link->resolver, &link->follower);
+        redis_resolver_follow(link->resolver, &link->follower);
     link_attempt(link);
     return link;
 }

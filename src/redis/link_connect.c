@@ -86,7 +86,7 @@ void link_name_place(struct redis_link *link)
     const struct redis_target *t = &link->target;
 
     if (link->resolver && !t->port)
-        snprintf(link->where, sizeof link->where, "master %s", t->master_name);
+        snprintf(link->where, sizeof link->where, "%s", link->resolver->source);
     else
         snprintf(link->where, sizeof link->where,
                  t->is_unix          ? "unix:%s"
@@ -103,7 +103,7 @@ void link_attempt(struct redis_link *link)
         return;
     }
     link->state = LINK_ASKING;
-    link->resolver->ask(link->resolver, &link->follower);
+    redis_resolver_ask(link->resolver, &link->follower);
 }
 
 void link_on_master(void *arg, const struct redis_address *master, const char *why)
@@ -117,16 +117,26 @@ void link_on_master(void *arg, const struct redis_address *master, const char *w
         connect_begin(link);
         return;
     }
-    link_set_trouble(link, "master %s: %s", link->target.master_name, why);
+    link_set_trouble(link, "%s: %s", link->resolver->source, why);
     retry_later(link);
     log_loss(link);
+}
+
+static struct redis_address address_of(const struct redis_link *link)
+{
+    struct redis_address address = {.port = link->target.port};
+
+    memcpy(address.host, link->target.host, sizeof address.host);
+    return address;
 }
 
 /* A connection to another address is dropped at once, even if that Redis still answers. */
 void link_on_moved(void *arg, const struct redis_address *master)
 {
     struct redis_link *link = arg;
-    bool is_same = link->target.port == master->port && strcmp(link->target.host, master->host) == 0;
+    const struct redis_address current = address_of(link);
+    bool is_same = redis_address_equal(&current, master);
+    char why[LINK_TROUBLE_BYTES];
 
     switch (link->state) {
     case LINK_WAITING:
@@ -142,8 +152,9 @@ void link_on_moved(void *arg, const struct redis_address *master)
     case LINK_GREETING:
     case LINK_READY:
         link->attempts = 0;
+        snprintf(why, sizeof why, "%s names another master", link->resolver->what);
         if (!is_same)
-            link_lose(link, "Sentinel names another master");
+            link_lose(link, why);
         break;
     case LINK_ASKING:
     case LINK_CLOSING:
@@ -281,14 +292,16 @@ static void refuse_answer(struct redis_link *link, const struct redis_reply *rep
 static void on_role(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
+    char why[LINK_TROUBLE_BYTES] = "it is a replica: point --redis at the master";
     struct text role;
 
     (void)outcome;
+    if (link->resolver)
+        snprintf(why, sizeof why, "it is a replica, although %s names it as the master", link->resolver->what);
     if (!reply_text(reply_at(reply, 0), &role))
         refuse_answer(link, reply);
     else if (!text_equal(role, TEXT("master")) && RULE(RULE_RUN_ID))
-        link_lose(link, link->resolver ? "it is a replica, although Sentinel names it as the master"
-                                       : "it is a replica: point --redis at the master");
+        link_lose(link, why);
 }
 
 static void on_server(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)

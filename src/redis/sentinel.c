@@ -11,7 +11,6 @@
 #include <string.h>
 
 enum {
-    ROUND_INTERVAL_MS = 1000,
     TIMEOUT_MAX_MS = 500, /* Sentinels do little else, so a slower one counts as down */
     BACKOFF_MAX_MS = 1000,
     CALLS_MAX = 8,
@@ -33,17 +32,14 @@ struct sentinel_peer {
 struct redis_sentinel {
     struct redis_resolver resolver;
     char master_name[REDIS_MASTER_NAME_BYTES];
-    struct sentinel_peer peers[REDIS_SENTINELS_MAX];
+    struct sentinel_peer peers[REDIS_SEEDS_MAX];
     unsigned peer_count;
-    struct list followers; /* struct redis_follower */
 
     struct redis_address master; /* port 0: unknown */
     int64_t epoch;               /* of that answer; -1: unknown */
 
-    unsigned due;        /* answers pending in this round; 0: no round */
-    bool is_round_asked; /* start another round after this one */
+    struct redis_rounds rounds;
     struct sentinel_census census;
-    uv_timer_t timer;
 
     unsigned open; /* links and timer still open while closing */
     bool is_closing;
@@ -56,16 +52,12 @@ static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_M
 static bool on_event(void *arg, struct text channel, struct text payload);
 static void on_master_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void on_address_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
-static void on_timer(uv_timer_t *timer);
-static void follow(struct redis_resolver *resolver, struct redis_follower *follower);
-static void ask(struct redis_resolver *resolver, struct redis_follower *follower);
+static void ask_peers(void *arg);
+static void round_end(void *arg);
+static void ask(struct redis_resolver *resolver);
+static int64_t replicas(const struct redis_resolver *resolver);
 
 static const struct redis_subscription EVENTS = {name_channels, on_event};
-
-static void timer_restart(struct redis_sentinel *sentinel)
-{
-    CHECK(uv_timer_start(&sentinel->timer, on_timer, ROUND_INTERVAL_MS, 0) == 0);
-}
 
 /* Two connections each, because a subscribed one takes no questions. */
 static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct redis_target *all, unsigned index,
@@ -98,73 +90,23 @@ struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis
     struct redis_sentinel *sentinel = mem_alloc(sizeof *sentinel);
 
     memcpy(sentinel->master_name, target->master_name, sizeof sentinel->master_name);
-    sentinel->resolver = (struct redis_resolver){follow, ask};
+    sentinel->resolver = (struct redis_resolver){.what = "Sentinel", .ask = ask, .replicas = replicas};
+    list_init(&sentinel->resolver.followers);
+    snprintf(sentinel->resolver.source, sizeof sentinel->resolver.source, "master %s", sentinel->master_name);
     sentinel->peer_count = target->sentinel_count;
     sentinel->epoch = -1;
     sentinel->census.asked = target->sentinel_count;
-    list_init(&sentinel->followers);
-    CHECK(uv_timer_init(loop, &sentinel->timer) == 0);
-    sentinel->timer.data = sentinel;
+    redis_rounds_start(&sentinel->rounds, loop, ask_peers, round_end, sentinel);
     for (unsigned i = 0; i < sentinel->peer_count; i++) {
         sentinel->peers[i].sentinel = sentinel;
         peer_open(&sentinel->peers[i], loop, target, i, tls, timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS);
     }
-    timer_restart(sentinel);
     return sentinel;
 }
-
-/* Followers */
 
 struct redis_resolver *redis_sentinel_resolver(struct redis_sentinel *sentinel)
 {
     return &sentinel->resolver;
-}
-
-static void follow(struct redis_resolver *resolver, struct redis_follower *follower)
-{
-    struct redis_sentinel *sentinel = LIST_ENTRY(resolver, struct redis_sentinel, resolver);
-
-    follower->is_asking = false;
-    list_append(&sentinel->followers, &follower->node);
-}
-
-/* Notifies each follower. A notified follower may unsubscribe itself or others. */
-static void tell_all(struct redis_sentinel *sentinel, void (*tell)(struct redis_follower *follower, const void *what),
-                     const void *what)
-{
-    struct list told, *node;
-
-    list_init(&told);
-    while ((node = list_first(&sentinel->followers))) {
-        list_remove(node);
-        list_append(&told, node);
-        tell(LIST_ENTRY(node, struct redis_follower, node), what);
-    }
-    while ((node = list_first(&told))) {
-        list_remove(node);
-        list_append(&sentinel->followers, node);
-    }
-}
-
-static void tell_moved(struct redis_follower *follower, const void *what)
-{
-    follower->on_moved(follower->arg, what);
-}
-
-static void tell_master(struct redis_follower *follower, const void *what)
-{
-    if (!follower->is_asking)
-        return;
-    follower->is_asking = false;
-    follower->on_master(follower->arg, what, NULL);
-}
-
-static void tell_failure(struct redis_follower *follower, const void *what)
-{
-    if (!follower->is_asking)
-        return;
-    follower->is_asking = false;
-    follower->on_master(follower->arg, NULL, what);
 }
 
 /* Rounds */
@@ -177,7 +119,7 @@ static void ask_peer(struct sentinel_peer *peer)
     peer->epoch = -1;
     peer->has_answered = peer->knows_master = false;
     peer->refusal[0] = '\0';
-    peer->sentinel->due += 2;
+    redis_round_expect(&peer->sentinel->rounds, 2);
     /* The epoch first, so the address that follows is at least as new. SENTINEL MASTER itself names the old master
      * until a failover has ended. */
     redis_link_call(peer->questions, 3, (struct text[]){TEXT("SENTINEL"), TEXT("MASTER"), name}, on_master_answered,
@@ -186,21 +128,12 @@ static void ask_peer(struct sentinel_peer *peer)
                     on_address_answered, peer);
 }
 
-static void round_begin(struct redis_sentinel *sentinel)
+static void ask_peers(void *arg)
 {
-    if (sentinel->is_closing)
-        return;
-    sentinel->is_round_asked = sentinel->due > 0;
-    if (sentinel->due > 0)
-        return;
+    struct redis_sentinel *sentinel = arg;
+
     for (unsigned i = 0; i < sentinel->peer_count; i++)
         ask_peer(&sentinel->peers[i]);
-    timer_restart(sentinel);
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-    round_begin(timer->data);
 }
 
 static bool is_any_ready(const struct redis_sentinel *sentinel)
@@ -212,13 +145,12 @@ static bool is_any_ready(const struct redis_sentinel *sentinel)
 }
 
 /* If no Sentinel is connected, the follower waits for the first one or for the next round. */
-static void ask(struct redis_resolver *resolver, struct redis_follower *follower)
+static void ask(struct redis_resolver *resolver)
 {
     struct redis_sentinel *sentinel = LIST_ENTRY(resolver, struct redis_sentinel, resolver);
 
-    follower->is_asking = true;
-    if (sentinel->due == 0 && is_any_ready(sentinel))
-        round_begin(sentinel);
+    if (sentinel->rounds.due == 0 && is_any_ready(sentinel))
+        redis_round_begin(&sentinel->rounds);
 }
 
 static void on_questions_state(void *arg, bool is_up)
@@ -226,7 +158,7 @@ static void on_questions_state(void *arg, bool is_up)
     struct sentinel_peer *peer = arg;
 
     if (is_up)
-        round_begin(peer->sentinel);
+        redis_round_begin(&peer->sentinel->rounds);
 }
 
 static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX])
@@ -244,18 +176,13 @@ static bool on_event(void *arg, struct text channel, struct text payload)
 
     (void)channel;
     if (text_next(&payload, ' ', &name) && text_equal(name, text_of(sentinel->master_name)))
-        round_begin(sentinel);
+        redis_round_begin(&sentinel->rounds);
     return true;
-}
-
-static bool is_same(const struct redis_address *a, const struct redis_address *b)
-{
-    return a->port == b->port && text_equal(text_of(a->host), text_of(b->host));
 }
 
 static void learn(struct redis_sentinel *sentinel, const struct sentinel_peer *peer)
 {
-    bool is_other = !is_same(&sentinel->master, &peer->master);
+    bool is_other = !redis_address_equal(&sentinel->master, &peer->master);
     bool is_first = sentinel->epoch < 0;
 
     sentinel->master = peer->master;
@@ -266,7 +193,7 @@ static void learn(struct redis_sentinel *sentinel, const struct sentinel_peer *p
     if (!is_first)
         LOG(LOG_WARN, "failover: Sentinel names another master", log_str("master", sentinel->master.host),
             log_int("port", sentinel->master.port), log_int("epoch", sentinel->epoch));
-    tell_all(sentinel, tell_moved, &sentinel->master);
+    redis_resolver_tell_moved(&sentinel->resolver, &sentinel->master);
 }
 
 /* The winning answer of this round: the highest epoch; among equals, the one that keeps the current master. */
@@ -278,7 +205,7 @@ static const struct sentinel_peer *find_newest(const struct redis_sentinel *sent
         const struct sentinel_peer *peer = &sentinel->peers[i];
 
         if (peer->knows_master && (!newest || peer->epoch > newest->epoch ||
-                                   (peer->epoch == newest->epoch && is_same(&peer->master, &sentinel->master))))
+                                   (peer->epoch == newest->epoch && redis_address_equal(&peer->master, &sentinel->master))))
             newest = peer;
     }
     return newest;
@@ -303,7 +230,7 @@ static void take_census(struct redis_sentinel *sentinel, const struct sentinel_p
         note_trouble(&sentinel->peers[i], &census);
         census.knowing += sentinel->peers[i].knows_master;
         census.agreeing +=
-            newest && sentinel->peers[i].knows_master && is_same(&sentinel->peers[i].master, &newest->master);
+            newest && sentinel->peers[i].knows_master && redis_address_equal(&sentinel->peers[i].master, &newest->master);
     }
     census.quorum = newest ? newest->quorum : 0;
     census.others = newest ? newest->others : 0;
@@ -321,8 +248,9 @@ static const char *trouble_of(const struct redis_sentinel *sentinel, char ret_te
 
 /* An epoch lower than one seen before is accepted only if most Sentinels answered and none has a higher one: they were
  * set up afresh. */
-static void round_end(struct redis_sentinel *sentinel)
+static void round_end(void *arg)
 {
+    struct redis_sentinel *sentinel = arg;
     const struct sentinel_peer *newest = find_newest(sentinel);
     char text[TROUBLE_BYTES];
 
@@ -330,17 +258,9 @@ static void round_end(struct redis_sentinel *sentinel)
     if (newest && 2 * sentinel->census.knowing > sentinel->peer_count)
         learn(sentinel, newest);
     if (newest)
-        tell_all(sentinel, tell_master, &sentinel->master);
+        redis_resolver_tell_master(&sentinel->resolver, &sentinel->master);
     else
-        tell_all(sentinel, tell_failure, trouble_of(sentinel, text));
-    if (sentinel->is_round_asked)
-        round_begin(sentinel);
-}
-
-static void answer_done(struct redis_sentinel *sentinel)
-{
-    if (--sentinel->due == 0 && !sentinel->is_closing)
-        round_end(sentinel);
+        redis_resolver_tell_failure(&sentinel->resolver, trouble_of(sentinel, text));
 }
 
 /* An array of alternating names and values. */
@@ -374,7 +294,7 @@ static void on_master_answered(void *arg, enum redis_outcome outcome, const stru
         peer->others = field_of(reply, TEXT("num-other-sentinels"), 0);
         peer->replicas = field_of(reply, TEXT("num-slaves"), peer->replicas);
     }
-    answer_done(peer->sentinel);
+    redis_round_answered(&peer->sentinel->rounds);
 }
 
 static bool address_read(const struct redis_reply *reply, struct redis_address *ret_address)
@@ -400,9 +320,14 @@ static void on_address_answered(void *arg, enum redis_outcome outcome, const str
     if (peer->knows_master && !sentinel->is_closing) {
         if (peer->epoch > sentinel->epoch)
             learn(sentinel, peer);
-        tell_all(sentinel, tell_master, &sentinel->master);
+        redis_resolver_tell_master(&sentinel->resolver, &sentinel->master);
     }
-    answer_done(sentinel);
+    redis_round_answered(&sentinel->rounds);
+}
+
+static int64_t replicas(const struct redis_resolver *resolver)
+{
+    return redis_sentinel_replicas(LIST_ENTRY(resolver, const struct redis_sentinel, resolver));
 }
 
 int64_t redis_sentinel_replicas(const struct redis_sentinel *sentinel)
@@ -439,12 +364,12 @@ static void on_link_closed(void *arg)
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    part_closed(handle->data);
+    part_closed(((struct redis_rounds *)handle->data)->arg);
 }
 
 void redis_sentinel_close(struct redis_sentinel *sentinel, void (*closed)(void *arg), void *arg)
 {
-    CHECK(!sentinel->is_closing && list_empty(&sentinel->followers));
+    CHECK(!sentinel->is_closing && list_empty(&sentinel->resolver.followers));
     sentinel->is_closing = true;
     sentinel->closed = closed;
     sentinel->closed_arg = arg;
@@ -453,5 +378,5 @@ void redis_sentinel_close(struct redis_sentinel *sentinel, void (*closed)(void *
         redis_link_close(sentinel->peers[i].questions, on_link_closed, sentinel);
         redis_link_close(sentinel->peers[i].events, on_link_closed, sentinel);
     }
-    uv_close((uv_handle_t *)&sentinel->timer, on_timer_closed);
+    redis_rounds_stop(&sentinel->rounds, on_timer_closed);
 }

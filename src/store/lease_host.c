@@ -3,7 +3,6 @@
 #include "core/lease_rules.h"
 #include "outcome.h"
 #include "readiness.h"
-#include "redis/sentinel.h"
 #include "state.h"
 #include "store_examine.h"
 #include "verb_internal.h"
@@ -130,9 +129,9 @@ struct lease *lease_host_create(struct store *store)
         .prefix = store->prefix,
         .timeout_ms = store->settings.timeout_ms,
         .min_replicas = store->settings.min_replicas,
-        .resolver = store->sentinel ? redis_sentinel_resolver(store->sentinel) : NULL,
+        .resolver = store->resolver,
         .tls = store->settings.tls,
-        .may_be_replaced = store->sentinel || store->settings.durability_asserted,
+        .may_be_replaced = store->resolver || store->settings.durability_asserted,
         .group = &store->links,
         .accepts_loss = store->settings.unsafe_redis,
         .reads = store->reads,
@@ -150,5 +149,5 @@ struct lease *lease_host_create(struct store *store)
         .arg = store,
     };
 
-    return lease_create(&settings, store->sentinel);
+    return lease_create(&settings);
 }

@@ -36,7 +36,8 @@ struct store {
     struct store_settings settings; /* with the target wiped; prefix is our copy */
     char *prefix;
     struct redis_link *reads, *scripts, *changes; /* NULL: closed */
-    struct redis_sentinel *sentinel;              /* NULL: --redis names Redis itself */
+    struct redis_resolver *resolver;              /* NULL: --redis names Redis itself */
+    struct redis_sentinel *sentinel;              /* behind the resolver, or NULL */
     void (*ready)(void *arg);
     void *arg;
     bool is_ready;                         /* as last reported to ready() */

@@ -54,18 +54,16 @@ static void on_changes_state(void *arg, bool is_up)
     readiness_tell(store);
 }
 
-/* Finds the Redis of this store; NULL if --redis names it. */
-static struct redis_resolver *make_resolver(struct store *store, const struct redis_target *target)
+static void make_resolver(struct store *store, const struct redis_target *target)
 {
     if (target->sentinel_count == 0)
-        return NULL;
+        return;
     store->sentinel = redis_sentinel_create(store->loop, target, store->settings.tls, store->settings.timeout_ms);
-    return redis_sentinel_resolver(store->sentinel);
+    store->resolver = redis_sentinel_resolver(store->sentinel);
 }
 
 static struct redis_link *make_link(struct store *store, const struct redis_target *target, const char *name,
-                                    enum histogram_row durations, struct redis_resolver *resolver,
-                                    void (*on_state)(void *arg, bool is_up))
+                                    enum histogram_row durations, void (*on_state)(void *arg, bool is_up))
 {
     const struct redis_link_settings settings = {
         .name = name,
@@ -73,7 +71,7 @@ static struct redis_link *make_link(struct store *store, const struct redis_targ
         .timeout_ms = store->settings.timeout_ms,
         .backoff_max_ms = BACKOFF_MAX_MS,
         .calls_max = CALLS_MAX,
-        .resolver = resolver,
+        .resolver = store->resolver,
         .tls = store->settings.tls,
         .to_master = true,
     };
@@ -85,11 +83,10 @@ static struct redis_link *make_link(struct store *store, const struct redis_targ
 
 static void make_connections(struct store *store, const struct redis_target *target)
 {
-    struct redis_resolver *resolver = make_resolver(store, target);
-
-    store->reads = make_link(store, target, "reads", HISTOGRAM_REDIS_READS, resolver, on_reads_state);
-    store->scripts = make_link(store, target, "scripts", HISTOGRAM_REDIS_SCRIPTS, resolver, on_scripts_state);
-    store->changes = make_link(store, target, "changes", HISTOGRAM_REDIS_CHANGES, resolver, on_changes_state);
+    make_resolver(store, target);
+    store->reads = make_link(store, target, "reads", HISTOGRAM_REDIS_READS, on_reads_state);
+    store->scripts = make_link(store, target, "scripts", HISTOGRAM_REDIS_SCRIPTS, on_scripts_state);
+    store->changes = make_link(store, target, "changes", HISTOGRAM_REDIS_CHANGES, on_changes_state);
 }
 
 struct store *store_create(uv_loop_t *loop, const struct store_settings *settings, void (*ready)(void *arg), void *arg)
@@ -170,7 +167,8 @@ static void on_sentinel_closed(void *arg)
 {
     struct store *store = arg;
 
-    store->sentinel = lease_fence(store->lease)->sentinel = NULL;
+    store->sentinel = NULL;
+    lease_fence(store->lease)->resolver = store->resolver = NULL;
     /* All calls complete before the discards end, because a create that cannot deliver its key discards it. */
     while (!list_empty(&store->refused))
         script_tell_refused(store);

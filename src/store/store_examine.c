@@ -76,7 +76,7 @@ static void ask_config(struct store *store)
     struct examination *e = &store->examination;
 
     for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++) {
-        if (!CONFIG_SETTINGS[row].fit && !store->sentinel)
+        if (!CONFIG_SETTINGS[row].fit && !store->resolver)
             continue;
         e->due++;
         redis_link_call(store->changes, 3,

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/histogram.h"
 #include "base/metrics.h"
+#include "redis/sentinel.h"
 #include "store/state.h"
 #include "store_fixture.h"
 
@@ -149,7 +150,9 @@ static void make_follower_of_sentinels(int64_t replicas, int64_t min_replicas)
 {
     const struct redis_target target = {.master_name = "keys", .sentinel_count = 1, .sentinels = {{"127.0.0.1", 1}}};
 
-    fixture.store->sentinel = fence()->sentinel = redis_sentinel_create(&fixture.loop, &target, NULL, 100);
+    fixture.store->sentinel = redis_sentinel_create(&fixture.loop, &target, NULL, 100);
+    fixture.store->resolver = redis_sentinel_resolver(fixture.store->sentinel);
+    fence()->resolver = fixture.store->resolver;
     cr_assert_eq(uv_timer_stop(&fixture.store->probe), 0); /* otherwise the real Redis would be counted */
     fence()->replicas_listed = replicas;
     fence()->min_replicas = min_replicas;

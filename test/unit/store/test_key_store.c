@@ -143,7 +143,9 @@ Test(key_store, an_insertion_waits_for_leases_of_a_replaced_master)
 
     struct fence *fence = lease_fence(store_lease(fixture.store));
 
-    fixture.store->sentinel = fence->sentinel = redis_sentinel_create(&fixture.loop, &target, NULL, 100);
+    fixture.store->sentinel = redis_sentinel_create(&fixture.loop, &target, NULL, 100);
+    fixture.store->resolver = redis_sentinel_resolver(fixture.store->sentinel);
+    fence->resolver = fixture.store->resolver;
     fence->may_be_replaced = true;
     cr_assert_eq(uv_timer_stop(&fixture.store->probe), 0);
     fence->replicas_listed = 1;
