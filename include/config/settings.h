@@ -20,7 +20,7 @@ struct settings {
     const char *sentinel_auth_file;
     int redis_durability; /* enum redis_durability */
     const char *prefix;
-    int64_t partitions;
+    int64_t partitions; /* 0: as many as --redis needs */
     int64_t redis_timeout_ms;
     int64_t min_replicas;
     int64_t audit_max;

@@ -8,7 +8,7 @@
 #include "core/id.h"
 #include "core/keyring.h"
 
-enum { BUCKETS = 256, PARTITIONS_MAX = BUCKETS };
+enum { BUCKETS = 256, PARTITIONS_MAX = BUCKETS, PARTITIONS_OF_CLUSTER = 16 /* unless given */ };
 
 /* Each draw fits with a chance of 1 in BUCKETS, so one needs 256 on average. No run of luck reaches this limit:
  * (255/256)^16384 is 10^-28. Reaching it means that digests are not random, and ends the process. */

@@ -3,31 +3,40 @@
 #include "base/attr.h"
 #include "base/text.h"
 
-enum { REDIS_HOST_BYTES = 256, REDIS_SENTINELS_MAX = 9, REDIS_MASTER_NAME_BYTES = 64 };
+enum { REDIS_HOST_BYTES = 256, REDIS_SEEDS_MAX = 9, REDIS_MASTER_NAME_BYTES = 64 };
 
 struct redis_address {
     char host[REDIS_HOST_BYTES];
     uint16_t port;
 };
 
+enum redis_found {
+    REDIS_AT_HOST,     /* `host` is it */
+    REDIS_BY_SENTINEL, /* the seeds are Sentinels, which name the master */
+    REDIS_BY_CLUSTER,  /* the seeds are nodes of a Redis Cluster, which name the primary of each slot */
+};
+
 /* Parsed from redis://[user:password@]host[:port][/db], rediss:// (the same, over TLS),
- * unix:[//]/path[?db=N&user=…&password=…] or redis-sentinel://[user:password@]host[:port],…/master-name[/db] or
- * rediss-sentinel://. */
+ * unix:[//]/path[?db=N&user=…&password=…], redis-sentinel://[user:password@]host[:port],…/master-name[/db] or
+ * rediss-sentinel://, redis-cluster://[user:password@]host[:port],… or rediss-cluster://. */
 struct redis_target {
+    enum redis_found found;
     bool is_unix;
-    bool tls;                    /* also to the Sentinels */
-    char host[REDIS_HOST_BYTES]; /* or the socket's path; empty with Sentinels */
+    bool tls;                    /* also to the seeds */
+    char host[REDIS_HOST_BYTES]; /* or the socket's path; empty with seeds */
     uint16_t port;
-    unsigned db;
+    unsigned db; /* 0 in a cluster */
     char user[128];
     char password[256];
-    char master_name[REDIS_MASTER_NAME_BYTES];
-    unsigned sentinel_count; /* 0: connect to host */
-    struct redis_address sentinels[REDIS_SENTINELS_MAX];
-    char sentinel_user[128]; /* of all Sentinels; user and password above are the master's */
+    unsigned seed_count; /* 0 with REDIS_AT_HOST */
+    struct redis_address seeds[REDIS_SEEDS_MAX];
+    char master_name[REDIS_MASTER_NAME_BYTES]; /* with Sentinels */
+    char sentinel_user[128]; /* of all Sentinels; user and password above are the master's, or of all nodes */
     char sentinel_password[256];
 };
 /* False: ret_why gets one sentence, which never quotes the password. */
 MUST_CHECK bool redis_target_parse(struct text url, struct redis_target *ret_target, struct buf *ret_why);
+/* "redis://", "rediss-sentinel://", …; "unix:" */
+const char *redis_target_scheme(const struct redis_target *target);
 /* Adds what the Sentinels ask for: user:password, or :password for their default user, not escaped. False: as above. */
 MUST_CHECK bool redis_target_add_sentinel_auth(struct text line, struct redis_target *target, struct buf *ret_why);

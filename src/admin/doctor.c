@@ -42,7 +42,7 @@ static void count_addresses(struct store_client *client, struct doctor_evidence 
     const struct redis_target *target = &client->settings.target;
     uv_getaddrinfo_t request;
 
-    if (target->is_unix || target->sentinel_count > 0 ||
+    if (target->is_unix || target->found != REDIS_AT_HOST ||
         uv_getaddrinfo(&client->loop, &request, NULL, target->host, NULL, &hints) != 0)
         return;
     for (const struct addrinfo *at = request.addrinfo; at; at = at->ai_next) {
@@ -65,8 +65,8 @@ static void examine_transport(const struct store_client *client, struct doctor_e
 
     evidence->has_tls = target->tls;
     evidence->is_elsewhere = !target->is_unix && evidence->addresses_v4 + evidence->addresses_v6 > 0;
-    for (unsigned i = 0; i < target->sentinel_count; i++)
-        evidence->is_elsewhere |= !is_this_machine(target->sentinels[i].host);
+    for (unsigned i = 0; i < target->seed_count; i++)
+        evidence->is_elsewhere |= !is_this_machine(target->seeds[i].host);
     evidence->now_s = clock_wall_ms() / 1000;
     if (!target->tls)
         return;

@@ -2,8 +2,8 @@
 
 #include "store/fitness.h"
 
-/* SENTINELS_PAUSE_MS: Sentinels that hang are given up after half a second. */
-enum { EXAMINE_TRIES = 3, EXAMINE_PAUSE_MS = 100, SENTINELS_PAUSE_MS = 700 };
+/* SEEDS_PAUSE_MS: seeds that hang are given up after half a second. */
+enum { EXAMINE_TRIES = 3, EXAMINE_PAUSE_MS = 100, SEEDS_PAUSE_MS = 700 };
 
 struct examination {
     struct store_client *client;
@@ -26,7 +26,7 @@ static bool examine_one(struct store_client *client, struct store_facts *ret_fac
     struct examination examination = {client, STORE_UNAVAILABLE, ret_facts};
 
     for (int i = 0; i < EXAMINE_TRIES && examination.result != STORE_OK; i++) {
-        store_client_pause(client, client->settings.target.sentinel_count > 0 ? SENTINELS_PAUSE_MS : EXAMINE_PAUSE_MS);
+        store_client_pause(client, client->settings.target.found != REDIS_AT_HOST ? SEEDS_PAUSE_MS : EXAMINE_PAUSE_MS);
         store_examine(client->store, on_examined, &examination);
         store_client_wait(client);
     }

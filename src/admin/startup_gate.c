@@ -34,7 +34,7 @@ static bool read_sentinel_auth(const char *path, struct redis_target *target, st
     struct buf line CLEANUP(buf_wipe);
 
     buf_init(&line, AUTH_FILE_MAX_BYTES);
-    if (target->sentinel_count == 0) {
+    if (target->found != REDIS_BY_SENTINEL) {
         buf_append_str(ret_why, "--sentinel-auth-file is only for Sentinels: --redis names none");
         return false;
     }
@@ -53,7 +53,7 @@ static bool read_certificates(const struct settings *settings, struct store_sett
 
     if (!store->target.tls && has_files) {
         buf_append_str(ret_why, "--redis-ca, --redis-cert and --redis-key are for TLS, but --redis names no TLS: write "
-                                "rediss:// or rediss-sentinel://");
+                                "rediss://, rediss-sentinel:// or rediss-cluster://");
         return false;
     }
     if (store->target.tls)
@@ -61,11 +61,15 @@ static bool read_certificates(const struct settings *settings, struct store_sett
     return !store->target.tls || store->tls;
 }
 
-static bool check_partitions(unsigned count, struct buf *ret_why)
+/* given: 0 if --partitions is not. */
+static bool read_partitions(unsigned given, struct store_settings *store, struct buf *ret_why)
 {
-    if ((count & (count - 1)) == 0)
+    bool is_cluster = store->target.found == REDIS_BY_CLUSTER;
+
+    store->partitions = given > 0 ? given : is_cluster ? PARTITIONS_OF_CLUSTER : 1;
+    if ((given & (given - 1)) == 0)
         return true;
-    buf_printf(ret_why, "--partitions %u is no power of two: 1, 2, 4 up to %u", count, PARTITIONS_MAX);
+    buf_printf(ret_why, "--partitions %u is no power of two: 1, 2, 4 up to %u", given, PARTITIONS_MAX);
     return false;
 }
 
@@ -81,7 +85,6 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
     *ret_store = (struct store_settings){
         .timeout_ms = (uint32_t)settings->redis_timeout_ms,
         .prefix = settings->prefix,
-        .partitions = (unsigned)settings->partitions,
         .min_replicas = settings->min_replicas,
         .audit_max = settings->audit_max,
         .keys_max = settings->keys_max,
@@ -92,7 +95,7 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
         .durability_asserted = settings->redis_durability == REDIS_DURABILITY_ASSERTED,
     };
     return redis_target_parse(text_trim(buf_text(&url)), &ret_store->target, ret_why) &&
-           check_partitions(ret_store->partitions, ret_why) &&
+           read_partitions((unsigned)settings->partitions, ret_store, ret_why) &&
            (!settings->sentinel_auth_file ||
             read_sentinel_auth(settings->sentinel_auth_file, &ret_store->target, ret_why)) &&
            read_certificates(settings, ret_store, ret_why);
@@ -106,38 +109,37 @@ void store_settings_finish(struct store_settings *store)
 
 bool store_settings_survive_failover(const struct store_settings *store, struct buf *ret_why)
 {
-    if (store->durability_asserted && store->target.sentinel_count > 0) {
+    if (store->durability_asserted && store->target.found == REDIS_BY_SENTINEL) {
         buf_append_str(ret_why,
                        "--redis-durability asserted is not for redis-sentinel://: grant the user of every Redis "
                        "+config|get, so that nodes can see the settings that a failover depends on");
         return false;
     }
-    if (store->target.sentinel_count == 0 || store->unsafe_redis || store->min_replicas > 0)
+    if (store->target.found == REDIS_AT_HOST || store->unsafe_redis || store->min_replicas > 0 ||
+        store->durability_asserted)
         return true;
-    buf_append_str(ret_why,
-                   "redis-sentinel:// needs --min-replicas 1 or more: a failover loses changes that no replica has");
+    buf_printf(ret_why, "%s needs --min-replicas 1 or more: a failover loses changes that no replica has",
+               redis_target_scheme(&store->target));
     return false;
 }
 
-static void print_sentinels(const struct redis_target *target, struct buf *out)
+static void print_seeds(const struct redis_target *target, struct buf *out)
 {
-    for (unsigned i = 0; i < target->sentinel_count; i++)
-        buf_printf(out, "%s%s:%u",
-                   i > 0         ? ","
-                   : target->tls ? "rediss-sentinel://"
-                                 : "redis-sentinel://",
-                   target->sentinels[i].host, target->sentinels[i].port);
-    buf_printf(out, "/%s", target->master_name);
+    for (unsigned i = 0; i < target->seed_count; i++)
+        buf_printf(out, "%s%s:%u", i > 0 ? "," : redis_target_scheme(target), target->seeds[i].host,
+                   target->seeds[i].port);
+    if (target->found == REDIS_BY_SENTINEL)
+        buf_printf(out, "/%s", target->master_name);
 }
 
 void store_target_print(const struct redis_target *target, struct buf *out)
 {
     if (target->is_unix)
         buf_printf(out, "unix:%s", target->host);
-    else if (target->sentinel_count > 0)
-        print_sentinels(target, out);
+    else if (target->found != REDIS_AT_HOST)
+        print_seeds(target, out);
     else
-        buf_printf(out, "%s://%s:%u", target->tls ? "rediss" : "redis", target->host, target->port);
+        buf_printf(out, "%s%s:%u", redis_target_scheme(target), target->host, target->port);
     if (target->db > 0)
         buf_printf(out, target->is_unix ? "?db=%u" : "/%u", target->db);
 }

@@ -310,10 +310,11 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
         !store_settings_survive_failover(&node->store_settings, ret_why))
         return false;
     if (s->lease_ms == 0 &&
-        (node->store_settings.target.sentinel_count > 0 || node->store_settings.durability_asserted)) {
+        (node->store_settings.target.found != REDIS_AT_HOST || node->store_settings.durability_asserted)) {
         buf_printf(ret_why,
                    "%s needs leases, because only a lease tells a master from a replaced one: set --lease-ms above 0%s",
-                   node->store_settings.durability_asserted ? "--redis-durability asserted" : "redis-sentinel://",
+                   node->store_settings.durability_asserted ? "--redis-durability asserted"
+                                                            : redis_target_scheme(&node->store_settings.target),
                    node->store_settings.durability_asserted ? "" : ", or name a single Redis");
         return false;
     }

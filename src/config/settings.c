@@ -18,8 +18,9 @@ static const struct option_row STORE_ROWS[] = {
      .default_text = "redis://127.0.0.1:6379",
      .value_name = "URL",
      .help = "Where Redis is: redis://[user:password@]host[:port][/db], unix:/path, or "
-             "redis-sentinel://[user:password@]host:port,host:port/master-name[/db], which needs --min-replicas. "
-             "rediss:// and rediss-sentinel:// use TLS. Put a password into --redis-file or CHATELAINE_REDIS: every "
+             "redis-sentinel://[user:password@]host:port,host:port/master-name[/db] or "
+             "redis-cluster://[user:password@]host:port,host:port, which need --min-replicas. rediss://, "
+             "rediss-sentinel:// and rediss-cluster:// use TLS. Put a password into --redis-file or CHATELAINE_REDIS: every "
              "user of the machine can see arguments."},
     {.name = "redis-file",
      .type = OPTION_TEXT,
@@ -69,12 +70,11 @@ static const struct option_row STORE_ROWS[] = {
     {.name = "partitions",
      .type = OPTION_INTEGER,
      .offset = AT(partitions),
-     .default_text = "1",
      .min = 1,
      .max = PARTITIONS_MAX,
      .value_name = "N",
      .help = "Spread accounts over this many groups of names, a power of two, each of which one primary of a cluster "
-             "holds. Fixed once the store has its first account."},
+             "holds: 16 with redis-cluster://, else 1. Fixed once the store has its first account."},
     {.name = "redis-timeout-ms",
      .type = OPTION_TIME,
      .offset = AT(redis_timeout_ms),

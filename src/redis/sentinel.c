@@ -63,7 +63,7 @@ static const struct redis_subscription EVENTS = {name_channels, on_event};
 static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct redis_target *all, unsigned index,
                       struct redis_tls *tls, uint32_t timeout_ms)
 {
-    struct redis_target target = {.port = all->sentinels[index].port, .tls = all->tls};
+    struct redis_target target = {.port = all->seeds[index].port, .tls = all->tls};
     struct redis_link_settings settings = {
         .name = "sentinel",
         .durations = HISTOGRAM_REDIS_SENTINEL,
@@ -74,7 +74,7 @@ static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct 
         .to_sentinel = true,
     };
 
-    memcpy(target.host, all->sentinels[index].host, sizeof target.host);
+    memcpy(target.host, all->seeds[index].host, sizeof target.host);
     memcpy(target.user, all->sentinel_user, sizeof target.user);
     memcpy(target.password, all->sentinel_password, sizeof target.password);
     peer->questions = redis_link_create(loop, &target, &settings, on_questions_state, peer);
@@ -93,9 +93,9 @@ struct redis_sentinel *redis_sentinel_create(uv_loop_t *loop, const struct redis
     sentinel->resolver = (struct redis_resolver){.what = "Sentinel", .ask = ask, .replicas = replicas};
     list_init(&sentinel->resolver.followers);
     snprintf(sentinel->resolver.source, sizeof sentinel->resolver.source, "master %s", sentinel->master_name);
-    sentinel->peer_count = target->sentinel_count;
+    sentinel->peer_count = target->seed_count;
     sentinel->epoch = -1;
-    sentinel->census.asked = target->sentinel_count;
+    sentinel->census.asked = target->seed_count;
     redis_rounds_start(&sentinel->rounds, loop, ask_peers, round_end, sentinel);
     for (unsigned i = 0; i < sentinel->peer_count; i++) {
         sentinel->peers[i].sentinel = sentinel;

@@ -88,8 +88,8 @@ static bool parse_host(struct text authority, uint16_t default_port, char ret_ho
             host = authority;
     }
     if (host.len == 0 || !decode_into(host, ret_host, REDIS_HOST_BYTES))
-        return refuse(ret_why, "The Redis address has no valid host: write redis://host:port/db, unix:/path or "
-                               "redis-sentinel://host:port,host:port/master-name.");
+        return refuse(ret_why, "The Redis address has no valid host: write redis://host:port/db, unix:/path, "
+                               "redis-sentinel://host:port,host:port/master-name or redis-cluster://host:port.");
     if (port.ptr && (!text_to_u64(port, UINT16_MAX, &number) || number == 0))
         return refuse(ret_why, "The port in the Redis address is not a number from 1 to 65535.");
     *ret_port = (uint16_t)number;
@@ -121,10 +121,28 @@ static bool parse_master_name(struct text name, struct redis_target *target)
     return name.len > 0 && decode_into(name, target->master_name, sizeof target->master_name);
 }
 
+static bool parse_seeds(struct text hosts, uint16_t default_port, struct redis_target *target, struct buf *ret_why)
+{
+    struct text host;
+
+    if (hosts.len == 0)
+        return parse_host(hosts, default_port, target->seeds[0].host, &target->seeds[0].port, ret_why);
+    while (text_next(&hosts, ',', &host)) {
+        struct redis_address *seed = &target->seeds[target->seed_count];
+
+        if (target->seed_count == REDIS_SEEDS_MAX)
+            return refuse(ret_why, "The Redis address names more than 9 hosts.");
+        if (!parse_host(host, default_port, seed->host, &seed->port, ret_why))
+            return false;
+        target->seed_count++;
+    }
+    return true;
+}
+
 /* [user:password@]host:port,host:port/master-name[/db]. User and password are the master's. */
 static bool parse_sentinels(struct text rest, struct redis_target *target, struct buf *ret_why)
 {
-    struct text path, hosts, host, name;
+    struct text path, hosts, name;
 
     if (!parse_user(&rest, target, ret_why))
         return false;
@@ -137,16 +155,25 @@ static bool parse_sentinels(struct text rest, struct redis_target *target, struc
     if (path.len && !parse_db(path, &target->db))
         return refuse(ret_why, "The database in the Redis address is not a number: write "
                                "redis-sentinel://host:port/master-name/0.");
-    while (text_next(&hosts, ',', &host)) {
-        struct redis_address *sentinel = &target->sentinels[target->sentinel_count];
+    target->found = REDIS_BY_SENTINEL;
+    return parse_seeds(hosts, SENTINEL_PORT, target, ret_why);
+}
 
-        if (target->sentinel_count == REDIS_SENTINELS_MAX)
-            return refuse(ret_why, "The Redis address names more than 9 Sentinels.");
-        if (!parse_host(host, SENTINEL_PORT, sentinel->host, &sentinel->port, ret_why))
-            return false;
-        target->sentinel_count++;
-    }
-    return true;
+/* [user:password@]host:port,host:port. User and password are those of all nodes. A trailing slash is harmless. */
+static bool parse_cluster(struct text rest, struct redis_target *target, struct buf *ret_why)
+{
+    struct text path, hosts;
+
+    if (!parse_user(&rest, target, ret_why))
+        return false;
+    path = rest;
+    if (!text_next(&path, '/', &hosts) || !path.ptr)
+        hosts = rest;
+    if (path.len && !(parse_db(path, &target->db) && target->db == 0))
+        return refuse(ret_why, "A Redis Cluster has neither a master name nor a database other than 0: end the Redis "
+                               "address after the hosts, as in redis-cluster://host:port,host:port.");
+    target->found = REDIS_BY_CLUSTER;
+    return parse_seeds(hosts, REDIS_PORT, target, ret_why);
 }
 
 static bool parse_parameter(struct text parameter, struct redis_target *target)
@@ -198,8 +225,8 @@ static bool lacks_only_scheme(struct text url)
 /* Quotes the address only if it cannot hold a password. */
 static void refuse_scheme(struct text url, struct buf *ret_why)
 {
-    buf_append_str(ret_why, "A Redis address must begin with redis:// or rediss://, redis-sentinel:// or "
-                            "rediss-sentinel://, or be unix:/path");
+    buf_append_str(ret_why, "A Redis address must begin with redis://, redis-sentinel:// or redis-cluster://, the same "
+                            "with rediss for TLS, or be unix:/path");
     if (lacks_only_scheme(url))
         buf_printf(ret_why, ": did you mean %s%.*s?", url.ptr[0] == '/' ? "unix:" : "redis://", TEXT_ARG(url));
     else
@@ -232,6 +259,8 @@ bool redis_target_parse(struct text url, struct redis_target *ret_target, struct
         {TEXT("rediss://"), parse_tcp, true},
         {TEXT("redis-sentinel://"), parse_sentinels, false},
         {TEXT("rediss-sentinel://"), parse_sentinels, true},
+        {TEXT("redis-cluster://"), parse_cluster, false},
+        {TEXT("rediss-cluster://"), parse_cluster, true},
         {TEXT("unix:"), parse_unix, false},
     };
     struct redis_target target = {0};
@@ -249,4 +278,14 @@ bool redis_target_parse(struct text url, struct redis_target *ret_target, struct
         *ret_target = target;
     secure_wipe(&target, sizeof target);
     return is_good;
+}
+
+const char *redis_target_scheme(const struct redis_target *target)
+{
+    static const char *const PLAIN[] = {"redis://", "redis-sentinel://", "redis-cluster://"};
+    static const char *const SECURED[] = {"rediss://", "rediss-sentinel://", "rediss-cluster://"};
+
+    if (target->is_unix)
+        return "unix:";
+    return target->tls ? SECURED[target->found] : PLAIN[target->found];
 }

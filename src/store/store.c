@@ -56,7 +56,7 @@ static void on_changes_state(void *arg, bool is_up)
 
 static void make_resolver(struct store *store, const struct redis_target *target)
 {
-    if (target->sentinel_count == 0)
+    if (target->found != REDIS_BY_SENTINEL)
         return;
     store->sentinel = redis_sentinel_create(store->loop, target, store->settings.tls, store->settings.timeout_ms);
     store->resolver = redis_sentinel_resolver(store->sentinel);

@@ -148,7 +148,7 @@ Test(barrier, an_empty_registry_does_not_count_on_a_young_connection)
 
 static void make_follower_of_sentinels(int64_t replicas, int64_t min_replicas)
 {
-    const struct redis_target target = {.master_name = "keys", .sentinel_count = 1, .sentinels = {{"127.0.0.1", 1}}};
+    const struct redis_target target = {.master_name = "keys", .seed_count = 1, .seeds = {{"127.0.0.1", 1}}};
 
     fixture.store->sentinel = redis_sentinel_create(&fixture.loop, &target, NULL, 100);
     fixture.store->resolver = redis_sentinel_resolver(fixture.store->sentinel);

@@ -108,7 +108,7 @@ static void on_ready(void *arg, bool is_up)
 static void open_links(void)
 {
     struct redis_target target = {.master_name = "keys",
-                                  .sentinel_count = PEERS,
+                                  .seed_count = PEERS,
                                   .user = "app",
                                   .password = "of-redis",
                                   .sentinel_user = "watcher",
@@ -117,7 +117,7 @@ static void open_links(void)
         .name = "link", .timeout_ms = TIMEOUT_MS, .backoff_max_ms = 100, .calls_max = 4, .to_master = true};
 
     for (unsigned i = 0; i < PEERS; i++)
-        target.sentinels[i] = (struct redis_address){"127.0.0.1", fake_redis_port(w.peers[i])};
+        target.seeds[i] = (struct redis_address){"127.0.0.1", fake_redis_port(w.peers[i])};
     w.sentinel = redis_sentinel_create(&w.loop, &target, NULL, TIMEOUT_MS);
     settings.resolver = redis_sentinel_resolver(w.sentinel);
     for (unsigned i = 0; i < LINKS; i++)

@@ -1,5 +1,5 @@
 #include "leak_guard.h"
-#include "redis/target.h"
+#include "redis/resolver.h"
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -53,17 +53,17 @@ Test(redis_target, reads_sentinels)
         const char *url;
         struct redis_target target;
     } CASES[] = {
-        {"redis-sentinel://a/keys", {.sentinel_count = 1, .sentinels = {{"a", 26379}}, .master_name = "keys"}},
+        {"redis-sentinel://a/keys", {.seed_count = 1, .seeds = {{"a", 26379}}, .master_name = "keys"}},
         {"rediss-sentinel://a/keys",
-         {.sentinel_count = 1, .sentinels = {{"a", 26379}}, .master_name = "keys", .tls = true}},
+         {.seed_count = 1, .seeds = {{"a", 26379}}, .master_name = "keys", .tls = true}},
         {"redis-sentinel://a:1,[::1]:2,10.0.0.3/my-master_1.2/7",
-         {.sentinel_count = 3,
-          .sentinels = {{"a", 1}, {"::1", 2}, {"10.0.0.3", 26379}},
+         {.seed_count = 3,
+          .seeds = {{"a", 1}, {"::1", 2}, {"10.0.0.3", 26379}},
           .master_name = "my-master_1.2",
           .db = 7}},
         {"redis-sentinel://app:p%40,s@a,b:3/keys/",
-         {.sentinel_count = 2,
-          .sentinels = {{"a", 26379}, {"b", 3}},
+         {.seed_count = 2,
+          .seeds = {{"a", 26379}, {"b", 3}},
           .master_name = "keys",
           .user = "app",
           .password = "p@,s"}},
@@ -78,16 +78,51 @@ Test(redis_target, reads_sentinels)
         cr_assert(redis_target_parse(text_of(CASES[i].url), &got, &why), "%s: %.*s", CASES[i].url,
                   TEXT_ARG(buf_text(&why)));
         cr_assert_str_eq(got.master_name, wanted->master_name, "%s", CASES[i].url);
-        cr_assert_eq(got.sentinel_count, wanted->sentinel_count, "%s", CASES[i].url);
-        for (unsigned s = 0; s < got.sentinel_count; s++) {
-            cr_assert_str_eq(got.sentinels[s].host, wanted->sentinels[s].host, "%s", CASES[i].url);
-            cr_assert_eq(got.sentinels[s].port, wanted->sentinels[s].port, "%s", CASES[i].url);
+        cr_assert_eq(got.seed_count, wanted->seed_count, "%s", CASES[i].url);
+        for (unsigned s = 0; s < got.seed_count; s++) {
+            cr_assert_str_eq(got.seeds[s].host, wanted->seeds[s].host, "%s", CASES[i].url);
+            cr_assert_eq(got.seeds[s].port, wanted->seeds[s].port, "%s", CASES[i].url);
         }
         cr_assert_eq(got.db, wanted->db, "%s", CASES[i].url);
         cr_assert_eq(got.tls, wanted->tls, "%s", CASES[i].url);
         cr_assert_str_eq(got.user, wanted->user, "%s", CASES[i].url);
         cr_assert_str_eq(got.password, wanted->password, "%s", CASES[i].url);
+        cr_assert_eq(got.found, REDIS_BY_SENTINEL, "%s", CASES[i].url);
         cr_assert(got.host[0] == '\0' && got.port == 0 && !got.is_unix, "%s", CASES[i].url);
+        buf_finish(&why);
+    }
+}
+
+Test(redis_target, reads_the_seeds_of_a_cluster)
+{
+    static const struct {
+        const char *url;
+        struct redis_target target;
+    } CASES[] = {
+        {"redis-cluster://a", {.seed_count = 1, .seeds = {{"a", 6379}}}},
+        {"rediss-cluster://a/", {.seed_count = 1, .seeds = {{"a", 6379}}, .tls = true}},
+        {"redis-cluster://a:1,[::1]:2,10.0.0.3/0",
+         {.seed_count = 3, .seeds = {{"a", 1}, {"::1", 2}, {"10.0.0.3", 6379}}}},
+        {"redis-cluster://app:p%40,s@a,b:3",
+         {.seed_count = 2, .seeds = {{"a", 6379}, {"b", 3}}, .user = "app", .password = "p@,s"}},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct redis_target *wanted = &CASES[i].target;
+        struct redis_target got;
+        struct buf why;
+
+        buf_init(&why, 1024);
+        cr_assert(redis_target_parse(text_of(CASES[i].url), &got, &why), "%s: %.*s", CASES[i].url,
+                  TEXT_ARG(buf_text(&why)));
+        cr_assert_eq(got.found, REDIS_BY_CLUSTER, "%s", CASES[i].url);
+        cr_assert_eq(got.seed_count, wanted->seed_count, "%s", CASES[i].url);
+        for (unsigned s = 0; s < got.seed_count; s++)
+            cr_assert(redis_address_equal(&got.seeds[s], &wanted->seeds[s]), "%s", CASES[i].url);
+        cr_assert_eq(got.tls, wanted->tls, "%s", CASES[i].url);
+        cr_assert_str_eq(got.user, wanted->user, "%s", CASES[i].url);
+        cr_assert_str_eq(got.password, wanted->password, "%s", CASES[i].url);
+        cr_assert(got.host[0] == '\0' && got.port == 0 && got.db == 0 && !got.is_unix, "%s", CASES[i].url);
         buf_finish(&why);
     }
 }
@@ -188,6 +223,16 @@ Test(redis_target, refuses_what_is_wrong_without_telling_the_password)
         "redis-sentinel://a/keys/0/1",
         "redis-sentinel://u:hunter2%@a/keys",
         "redis-sentinel://1,2,3,4,5,6,7,8,9,10/keys",
+        "redis-cluster://",
+        "redis-cluster:///",
+        "redis-cluster://,a",
+        "redis-cluster://a:0",
+        "redis-cluster://a:b",
+        "redis-cluster://a/1",
+        "redis-cluster://a/keys",
+        "redis-cluster://hunter2@a",
+        "redis-cluster://u:hunter2%@a",
+        "rediss-cluster://1,2,3,4,5,6,7,8,9,10",
         "unix:",
         "unix:relative",
         "unix://host/path",

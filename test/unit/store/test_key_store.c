@@ -136,7 +136,7 @@ Test(key_store, longest_name_and_device_key)
 Test(key_store, an_insertion_waits_for_leases_of_a_replaced_master)
 {
     enum { LEFT_MS = 300, FENCE_MS = 4510, LEASES_MS = 1300 };
-    const struct redis_target target = {.master_name = "keys", .sentinel_count = 1, .sentinels = {{"127.0.0.1", 1}}};
+    const struct redis_target target = {.master_name = "keys", .seed_count = 1, .seeds = {{"127.0.0.1", 1}}};
     struct id account = some_account();
     uint8_t digest[KEY_DIGEST_BYTES];
     struct key_record key = some_key(&account, MODE_LIVE, 1, digest);
