@@ -14,7 +14,8 @@ MUST_CHECK bool store_settings_read(const struct settings *settings, struct stor
 void store_settings_finish(struct store_settings *store);
 /* False, with one sentence in ret_why, if a failover would lose acknowledged changes. */
 MUST_CHECK bool store_settings_survive_failover(const struct store_settings *store, struct buf *ret_why);
-/* "redis://host:port/db", "redis-sentinel://host:port,…/name/db", "redis-cluster://host:port,…" or "unix:/path", without user and password. */
+/* "redis://host:port/db", "redis-sentinel://host:port,…/name/db", "redis-cluster://host:port,…" or "unix:/path",
+ * without user and password. */
 void store_target_print(const struct redis_target *target, struct buf *out);
 
 enum startup_gate_result {

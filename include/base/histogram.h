@@ -18,6 +18,7 @@
     X(HISTOGRAM_REDIS_SCRIPTS, "chatelaine_redis_duration_seconds", "link=\"scripts\"", "")                           \
     X(HISTOGRAM_REDIS_CHANGES, "chatelaine_redis_duration_seconds", "link=\"changes\"", "")                           \
     X(HISTOGRAM_REDIS_SENTINEL, "chatelaine_redis_duration_seconds", "link=\"sentinel\"", "")                         \
+    X(HISTOGRAM_REDIS_CLUSTER, "chatelaine_redis_duration_seconds", "link=\"cluster\"", "")                           \
     X(HISTOGRAM_BARRIER, "chatelaine_barrier_duration_seconds", "",                                                   \
       "Time from a revocation's write until no node accepts the key.")                                                \
     X(HISTOGRAM_PASSWORD_QUEUE, "chatelaine_password_queue_duration_seconds", "",                                     \

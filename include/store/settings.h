@@ -1,12 +1,14 @@
 /* Where a store is and how it is used. */
 #pragma once
 #include "core/keyring.h"
-#include "redis/target.h"
+#include "redis/resolver.h"
 #include "redis/tls.h"
 
 struct store_settings {
     struct redis_target target;
     struct redis_tls *tls; /* for a target with tls; outlives the store */
+    /* In a cluster: finds the primary of this partition; outlives the store. Set by partitions_create(). */
+    struct redis_resolver *resolver;
     uint32_t timeout_ms;
     const char *prefix;   /* "chatelaine:"; at most REDIS_PREFIX_MAX_BYTES */
     unsigned partitions;  /* of the whole store: a power of two up to PARTITIONS_MAX (store/partitions.h) */

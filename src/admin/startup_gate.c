@@ -8,6 +8,7 @@
 #include "store/fitness.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Readiness is polled often at first, so that nodes start fast, and less often while Redis is away. */
 enum { LOOK_FIRST_MS = 2, LOOK_MAX_MS = 250, ALL_WITHIN_MS = 1000 };
@@ -67,9 +68,13 @@ static bool read_partitions(unsigned given, struct store_settings *store, struct
     bool is_cluster = store->target.found == REDIS_BY_CLUSTER;
 
     store->partitions = given > 0 ? given : is_cluster ? PARTITIONS_OF_CLUSTER : 1;
-    if ((given & (given - 1)) == 0)
+    if ((given & (given - 1)) != 0)
+        buf_printf(ret_why, "--partitions %u is no power of two: 1, 2, 4 up to %u", given, PARTITIONS_MAX);
+    else if (is_cluster && strchr(store->prefix, '{'))
+        buf_append_str(ret_why, "--prefix must have no braces in a cluster: what is in a name's first braces decides "
+                                "its slot");
+    else
         return true;
-    buf_printf(ret_why, "--partitions %u is no power of two: 1, 2, 4 up to %u", given, PARTITIONS_MAX);
     return false;
 }
 

@@ -153,7 +153,7 @@ void link_take_wire(struct redis_link *link, union redis_stream *stream, struct 
     link->wire = redis_wire_create(stream, tls, &WIRE_EVENTS, link);
     link->wires_open++;
     link->run_id[0] = '\0';
-    link->is_batch_begun = false;
+    link->is_batch_begun = link->is_misled = false;
 }
 
 void link_drop_wire(struct redis_link *link)
@@ -182,6 +182,17 @@ static void on_message(struct redis_link *link, const struct redis_reply *reply)
         redis_link_renew(link, "it sent a malformed message");
 }
 
+/* The primary of our slot is another one now, or cannot be told. Other replies that have arrived are still taken. */
+static void note_error(struct redis_link *link, const struct redis_reply *reply)
+{
+    struct text kind = reply_error_kind(reply);
+
+    if (!link->resolver || (!text_equal(kind, TEXT("MOVED")) && !text_equal(kind, TEXT("CLUSTERDOWN"))))
+        return;
+    link->is_misled = true;
+    link_wake(link);
+}
+
 static void on_reply(void *arg, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
@@ -198,6 +209,8 @@ static void on_reply(void *arg, const struct redis_reply *reply)
     call_drop_first(link);
     if (!call.is_greeting)
         histogram_observe(link->durations, turn_clock_ns() - call.called_ns);
+    if (reply->type == REPLY_ERROR && link->state == LINK_READY)
+        note_error(link, reply);
     if (call.done)
         call.done(call.arg, REDIS_REPLIED, reply);
 }
@@ -335,6 +348,8 @@ static void on_idle(uv_idle_t *idle)
     struct redis_link *link = idle->data;
 
     CHECK(uv_idle_stop(idle) == 0);
+    if (link->is_misled && link->state == LINK_READY)
+        link_lose(link, "it does not serve the slot of our names now");
     failures_tell(link);
     if (link->wire)
         redis_wire_flush(link->wire);

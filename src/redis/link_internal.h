@@ -44,6 +44,7 @@ struct redis_link {
     uint64_t batch_at; /* counted over everything appended to the wire */
 
     struct redis_resolver *resolver; /* NULL: connect to target.host */
+    bool is_misled;                  /* this server no longer serves what the resolver promised: ask it again */
     struct redis_follower follower;
 
     enum link_state state;

@@ -204,8 +204,9 @@ static const struct sentinel_peer *find_newest(const struct redis_sentinel *sent
     for (unsigned i = 0; i < sentinel->peer_count; i++) {
         const struct sentinel_peer *peer = &sentinel->peers[i];
 
-        if (peer->knows_master && (!newest || peer->epoch > newest->epoch ||
-                                   (peer->epoch == newest->epoch && redis_address_equal(&peer->master, &sentinel->master))))
+        if (peer->knows_master &&
+            (!newest || peer->epoch > newest->epoch ||
+             (peer->epoch == newest->epoch && redis_address_equal(&peer->master, &sentinel->master))))
             newest = peer;
     }
     return newest;
@@ -229,8 +230,8 @@ static void take_census(struct redis_sentinel *sentinel, const struct sentinel_p
     for (unsigned i = 0; i < sentinel->peer_count; i++) {
         note_trouble(&sentinel->peers[i], &census);
         census.knowing += sentinel->peers[i].knows_master;
-        census.agreeing +=
-            newest && sentinel->peers[i].knows_master && redis_address_equal(&sentinel->peers[i].master, &newest->master);
+        census.agreeing += newest && sentinel->peers[i].knows_master &&
+                           redis_address_equal(&sentinel->peers[i].master, &newest->master);
     }
     census.quorum = newest ? newest->quorum : 0;
     census.others = newest ? newest->others : 0;

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "core/limits.h"
+#include "redis/cluster.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@ struct partition {
 struct partitions {
     void (*changed)(void *arg, struct store *store);
     void *arg;
-    unsigned open; /* partitions that are not closed yet */
+    struct redis_cluster *cluster; /* NULL: --redis names none */
+    unsigned open;                 /* partitions that are not closed yet */
     void (*closed)(void *arg);
     void *closed_arg;
     unsigned count; /* a power of two */
@@ -31,13 +33,14 @@ static void on_ready(void *arg)
 
 static bool has_tag(const struct store_settings *settings)
 {
-    return settings->partitions > 1;
+    return settings->partitions > 1 || settings->target.found == REDIS_BY_CLUSTER;
 }
 
 /* The part of a name in braces decides its slot. A store of one partition on one Redis has none, as ever. */
 static struct store *open_partition(uv_loop_t *loop, const struct store_settings *all, unsigned number,
                                     struct partition *partition)
 {
+    struct redis_cluster *cluster = partition->partitions->cluster;
     char prefix[REDIS_PREFIX_MAX_BYTES + 1];
     struct store_settings settings = *all;
 
@@ -46,6 +49,8 @@ static struct store *open_partition(uv_loop_t *loop, const struct store_settings
         snprintf(prefix, sizeof prefix, "%s{%u}:", all->prefix, number);
         settings.prefix = prefix;
     }
+    if (cluster)
+        settings.resolver = redis_cluster_resolver(cluster, redis_slot_of(text_of(settings.prefix)));
     return store_create(loop, &settings, on_ready, partition);
 }
 
@@ -59,6 +64,8 @@ struct partitions *partitions_create(uv_loop_t *loop, const struct store_setting
     partitions->changed = changed;
     partitions->arg = arg;
     partitions->count = count;
+    if (settings->target.found == REDIS_BY_CLUSTER)
+        partitions->cluster = redis_cluster_create(loop, &settings->target, settings->tls, settings->timeout_ms);
     for (unsigned i = 0; i < count; i++) {
         partitions->at[i].partitions = partitions;
         partitions->at[i].store = open_partition(loop, settings, i, &partitions->at[i]);
@@ -66,16 +73,27 @@ struct partitions *partitions_create(uv_loop_t *loop, const struct store_setting
     return partitions;
 }
 
-static void on_closed(void *arg)
+static void on_cluster_closed(void *arg)
 {
     struct partitions *partitions = arg;
     void (*closed)(void *arg) = partitions->closed;
     void *closed_arg = partitions->closed_arg;
 
-    if (--partitions->open > 0)
-        return;
     free(partitions);
     closed(closed_arg);
+}
+
+/* The cluster last: links ask it until they are closed. */
+static void on_closed(void *arg)
+{
+    struct partitions *partitions = arg;
+
+    if (--partitions->open > 0)
+        return;
+    if (partitions->cluster)
+        redis_cluster_close(partitions->cluster, on_cluster_closed, partitions);
+    else
+        on_cluster_closed(partitions);
 }
 
 void partitions_close(struct partitions *partitions, void (*closed)(void *arg), void *arg)

@@ -56,6 +56,8 @@ static void on_changes_state(void *arg, bool is_up)
 
 static void make_resolver(struct store *store, const struct redis_target *target)
 {
+    CHECK(target->found != REDIS_BY_CLUSTER || store->settings.resolver);
+    store->resolver = store->settings.resolver;
     if (target->found != REDIS_BY_SENTINEL)
         return;
     store->sentinel = redis_sentinel_create(store->loop, target, store->settings.tls, store->settings.timeout_ms);

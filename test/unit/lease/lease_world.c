@@ -111,8 +111,10 @@ void join(uint32_t lease_ms)
     };
 
     if (w.sentinel)
-        settings.target = (struct redis_target){
-            .found = REDIS_BY_SENTINEL, .master_name = "keys", .seed_count = 1, .seeds = {{"127.0.0.1", fake_redis_port(w.sentinel)}}};
+        settings.target = (struct redis_target){.found = REDIS_BY_SENTINEL,
+                                                .master_name = "keys",
+                                                .seed_count = 1,
+                                                .seeds = {{"127.0.0.1", fake_redis_port(w.sentinel)}}};
     w.store = store_create(&w.loop, &settings, on_store_told, NULL);
     w.member = lease_join(store_lease(w.store), &settings.target, lease_ms);
     membership_listen(w.member, &EVENTS, NULL);

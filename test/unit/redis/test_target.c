@@ -54,8 +54,7 @@ Test(redis_target, reads_sentinels)
         struct redis_target target;
     } CASES[] = {
         {"redis-sentinel://a/keys", {.seed_count = 1, .seeds = {{"a", 26379}}, .master_name = "keys"}},
-        {"rediss-sentinel://a/keys",
-         {.seed_count = 1, .seeds = {{"a", 26379}}, .master_name = "keys", .tls = true}},
+        {"rediss-sentinel://a/keys", {.seed_count = 1, .seeds = {{"a", 26379}}, .master_name = "keys", .tls = true}},
         {"redis-sentinel://a:1,[::1]:2,10.0.0.3/my-master_1.2/7",
          {.seed_count = 3,
           .seeds = {{"a", 1}, {"::1", 2}, {"10.0.0.3", 26379}},

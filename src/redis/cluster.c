@@ -1,0 +1,474 @@
+#include "redis/cluster.h"
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "base/secure.h"
+#include "cluster_topology.h"
+#include "redis/link.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TIMEOUT_MAX_MS = 500, /* the answer takes a node no time, so a slower one counts as down */
+    BACKOFF_MAX_MS = 1000,
+    CALLS_MAX = 8,
+    FORGET_ROUNDS = 30, /* without anyone naming a node that is no seed */
+    REFUSAL_BYTES = 160,
+    TROUBLE_BYTES = REDIS_HOST_BYTES + 192,
+};
+
+/* One node that is asked. */
+struct cluster_peer {
+    struct list node;
+    struct redis_cluster *cluster;
+    struct redis_address address;
+    struct redis_link *questions;
+    char id[CLUSTER_NODE_ID_CHARS + 1]; /* as it last said; empty: not yet */
+    bool is_seed, is_closing;
+    uint64_t opened_ms;
+    unsigned unnamed_rounds;
+    /* Its answer in this round. */
+    bool has_answered, knows;
+    char refusal[REFUSAL_BYTES]; /* why it does not know */
+};
+
+/* One slot, for which links want the primary. */
+struct cluster_slot {
+    struct list node;
+    struct redis_cluster *cluster;
+    struct redis_resolver resolver;
+    unsigned number;
+    struct redis_address primary; /* port 0: unknown */
+    int64_t epoch;                /* of that primary; -1: unknown */
+    int64_t replicas;
+
+    /* In this round: the primary by its own word, and the highest epoch that any node knows of one. */
+    struct redis_address claimed; /* port 0: none */
+    int64_t claimed_epoch, claimed_replicas;
+    struct redis_address named; /* port 0: none */
+    int64_t named_epoch;
+};
+
+struct redis_cluster {
+    uv_loop_t *loop;
+    struct redis_target target; /* of each node, without its address */
+    struct redis_tls *tls;
+    uint32_t timeout_ms;
+    struct list peers; /* struct cluster_peer */
+    unsigned peer_count;
+    struct list slots; /* struct cluster_slot */
+    struct redis_rounds rounds;
+
+    unsigned open; /* links and timer still open */
+    bool is_closing;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+static void ask_peers(void *arg);
+static void round_end(void *arg);
+static void on_questions_state(void *arg, bool is_up);
+static void on_nodes_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+
+static struct cluster_peer *peer_of(struct list *node)
+{
+    return LIST_ENTRY(node, struct cluster_peer, node);
+}
+
+static struct cluster_slot *slot_of(struct list *node)
+{
+    return LIST_ENTRY(node, struct cluster_slot, node);
+}
+
+/* Peers */
+
+static void peer_open(struct redis_cluster *cluster, const struct redis_address *address, bool is_seed)
+{
+    struct cluster_peer *peer = mem_alloc(sizeof *peer);
+    struct redis_target target = cluster->target;
+    const struct redis_link_settings settings = {
+        .name = "cluster",
+        .durations = HISTOGRAM_REDIS_CLUSTER,
+        .timeout_ms = cluster->timeout_ms,
+        .backoff_max_ms = BACKOFF_MAX_MS,
+        .calls_max = CALLS_MAX,
+        .tls = cluster->tls,
+    };
+
+    peer->cluster = cluster;
+    peer->address = *address;
+    peer->is_seed = is_seed;
+    peer->opened_ms = uv_now(cluster->loop);
+    memcpy(target.host, address->host, sizeof target.host);
+    target.port = address->port;
+    list_append(&cluster->peers, &peer->node);
+    cluster->peer_count++;
+    cluster->open++;
+    peer->questions = redis_link_create(cluster->loop, &target, &settings, on_questions_state, peer);
+    secure_wipe(&target, sizeof target);
+}
+
+static void part_closed(struct redis_cluster *cluster);
+
+static void on_peer_closed(void *arg)
+{
+    struct cluster_peer *peer = arg;
+    struct redis_cluster *cluster = peer->cluster;
+
+    free(peer);
+    part_closed(cluster);
+}
+
+static void peer_close(struct cluster_peer *peer)
+{
+    peer->is_closing = true;
+    list_remove(&peer->node);
+    peer->cluster->peer_count--;
+    redis_link_close(peer->questions, on_peer_closed, peer);
+}
+
+/* A seed's address may be a name that leads to another node with each connection, so a node is a peer of its own unless
+ * a seed is it at present. */
+static struct cluster_peer *find_peer(struct redis_cluster *cluster, const struct cluster_node *node)
+{
+    for (struct list *at = cluster->peers.next; at != &cluster->peers; at = at->next) {
+        struct cluster_peer *peer = peer_of(at);
+
+        if (redis_address_equal(&peer->address, &node->address) || strcmp(peer->id, node->id) == 0)
+            return peer;
+    }
+    return NULL;
+}
+
+/* Somebody named that node: from now on it is asked too. */
+static void peer_named(struct redis_cluster *cluster, const struct cluster_node *node)
+{
+    struct cluster_peer *peer = find_peer(cluster, node);
+
+    if (peer)
+        peer->unnamed_rounds = 0;
+    else if (node->address.host[0] && node->address.port > 0 && cluster->peer_count < CLUSTER_NODES_MAX)
+        peer_open(cluster, &node->address, false);
+}
+
+static void forget_unnamed(struct redis_cluster *cluster)
+{
+    struct list *at = cluster->peers.next, *next;
+
+    for (; at != &cluster->peers; at = next) {
+        next = at->next;
+        if (!peer_of(at)->is_seed && ++peer_of(at)->unnamed_rounds > FORGET_ROUNDS)
+            peer_close(peer_of(at));
+    }
+}
+
+struct redis_cluster *redis_cluster_create(uv_loop_t *loop, const struct redis_target *target, struct redis_tls *tls,
+                                           uint32_t timeout_ms)
+{
+    struct redis_cluster *cluster = mem_alloc(sizeof *cluster);
+
+    cluster->loop = loop;
+    cluster->target.tls = target->tls;
+    memcpy(cluster->target.user, target->user, sizeof cluster->target.user);
+    memcpy(cluster->target.password, target->password, sizeof cluster->target.password);
+    cluster->tls = tls;
+    cluster->timeout_ms = timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS;
+    list_init(&cluster->peers);
+    list_init(&cluster->slots);
+    cluster->open = 1;
+    redis_rounds_start(&cluster->rounds, loop, ask_peers, round_end, cluster);
+    for (unsigned i = 0; i < target->seed_count; i++)
+        peer_open(cluster, &target->seeds[i], true);
+    return cluster;
+}
+
+/* Rounds */
+
+static void ask_peers(void *arg)
+{
+    struct redis_cluster *cluster = arg;
+
+    for (struct list *at = cluster->slots.next; at != &cluster->slots; at = at->next) {
+        slot_of(at)->claimed.port = slot_of(at)->named.port = 0;
+        slot_of(at)->named_epoch = -1;
+    }
+    redis_round_expect(&cluster->rounds, cluster->peer_count);
+    for (struct list *at = cluster->peers.next; at != &cluster->peers; at = at->next) {
+        struct cluster_peer *peer = peer_of(at);
+
+        peer->has_answered = peer->knows = false;
+        peer->refusal[0] = '\0';
+        redis_link_call(peer->questions, 2, (struct text[]){TEXT("CLUSTER"), TEXT("NODES")}, on_nodes_answered, peer);
+    }
+}
+
+static void on_questions_state(void *arg, bool is_up)
+{
+    struct cluster_peer *peer = arg;
+
+    if (is_up)
+        redis_round_begin(&peer->cluster->rounds);
+}
+
+/* If no node is connected, the follower waits for the first one or for the next round. */
+static void ask(struct redis_resolver *resolver)
+{
+    struct redis_cluster *cluster = LIST_ENTRY(resolver, struct cluster_slot, resolver)->cluster;
+    bool is_any_ready = false;
+
+    for (struct list *at = cluster->peers.next; at != &cluster->peers; at = at->next)
+        is_any_ready |= redis_link_is_ready(peer_of(at)->questions);
+    if (cluster->rounds.due == 0 && is_any_ready)
+        redis_round_begin(&cluster->rounds);
+}
+
+static void learn(struct cluster_slot *slot)
+{
+    bool is_other = !redis_address_equal(&slot->primary, &slot->claimed);
+    bool is_first = slot->epoch < 0;
+
+    slot->primary = slot->claimed;
+    slot->epoch = slot->claimed_epoch;
+    slot->replicas = slot->claimed_replicas;
+    if (!is_other)
+        return;
+    metric_add(METRIC_REDIS_SWITCHES, !is_first);
+    if (!is_first)
+        LOG(LOG_WARN, "failover: the cluster names another primary", log_int("slot", slot->number),
+            log_str("primary", slot->primary.host), log_int("port", slot->primary.port), log_int("epoch", slot->epoch));
+    redis_resolver_tell_moved(&slot->resolver, &slot->primary);
+}
+
+/* Among equal epochs, the one that keeps the current primary. */
+static void claim(struct cluster_slot *slot, const struct redis_address *address, int64_t epoch, int64_t replicas)
+{
+    bool is_current = redis_address_equal(address, &slot->primary);
+
+    if (slot->claimed.port > 0 && (epoch < slot->claimed_epoch || (epoch == slot->claimed_epoch && !is_current)))
+        return;
+    slot->claimed = *address;
+    slot->claimed_epoch = epoch;
+    slot->claimed_replicas = replicas;
+    if (epoch < slot->named_epoch)
+        return;
+    if (epoch > slot->epoch || (epoch == slot->epoch && is_current)) {
+        learn(slot);
+        redis_resolver_tell_master(&slot->resolver, &slot->primary);
+    }
+}
+
+/* A node that does not know its own address is where it was reached. */
+static struct redis_address address_of(const struct cluster_peer *peer, const struct cluster_node *node)
+{
+    struct redis_address address = node->address;
+
+    if (!address.host[0])
+        memcpy(address.host, peer->address.host, sizeof address.host);
+    return address;
+}
+
+static void name_replicas(struct redis_cluster *cluster, const struct cluster_topology *view,
+                          const struct cluster_node *primary)
+{
+    for (size_t i = 0; i < view->node_count; i++)
+        if (strcmp(view->nodes[i].primary_id, primary->id) == 0)
+            peer_named(cluster, &view->nodes[i]);
+}
+
+static void take_view_of_slot(const struct cluster_peer *peer, const struct cluster_topology *view,
+                              struct cluster_slot *slot)
+{
+    const struct cluster_node *owner = cluster_topology_owner(view, slot->number);
+
+    if (!owner)
+        return;
+    const struct redis_address address = address_of(peer, owner);
+    if ((int64_t)owner->epoch > slot->named_epoch) {
+        slot->named = address;
+        slot->named_epoch = (int64_t)owner->epoch;
+    }
+    peer_named(peer->cluster, owner);
+    name_replicas(peer->cluster, view, owner);
+    if (owner == view->myself && address.port > 0)
+        claim(slot, &address, (int64_t)owner->epoch, cluster_topology_replicas(view, owner));
+}
+
+static void take_view(struct cluster_peer *peer, const struct cluster_topology *view)
+{
+    struct redis_cluster *cluster = peer->cluster;
+    struct list *at = cluster->slots.next, *next;
+
+    snprintf(peer->id, sizeof peer->id, "%s", view->myself->id);
+    for (; at != &cluster->slots; at = next) {
+        next = at->next;
+        take_view_of_slot(peer, view, slot_of(at));
+    }
+}
+
+static void note_refusal(struct cluster_peer *peer, const struct redis_reply *reply)
+{
+    struct text words = reply->type == REPLY_ERROR ? reply->text : TEXT("its answer to CLUSTER NODES is malformed");
+
+    if (text_equal(reply_error_kind(reply), TEXT("NOPERM")))
+        words = TEXT("its ACL forbids CLUSTER NODES: grant this user +cluster|nodes");
+    else if (reply->type == REPLY_ERROR && memmem(words.ptr, words.len, "cluster support disabled", 24))
+        words = TEXT("it is not part of a cluster: use redis://");
+    snprintf(peer->refusal, sizeof peer->refusal, "%.*s", TEXT_ARG(words));
+}
+
+static void on_nodes_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct cluster_peer *peer = arg;
+    struct redis_cluster *cluster = peer->cluster;
+    struct cluster_topology view;
+    struct text nodes;
+
+    peer->has_answered = outcome == REDIS_REPLIED;
+    if (peer->has_answered && !peer->is_closing && !cluster->is_closing) {
+        peer->knows = reply_text(reply, &nodes) && cluster_topology_parse(nodes, cluster->target.tls, &view);
+        if (peer->knows) {
+            take_view(peer, &view);
+            cluster_topology_free(&view);
+        } else {
+            note_refusal(peer, reply);
+        }
+    }
+    redis_round_answered(&cluster->rounds);
+}
+
+/* Why no node of the cluster knows; NULL: one does. */
+static const char *cluster_trouble(struct redis_cluster *cluster, char ret_text[TROUBLE_BYTES])
+{
+    const struct cluster_peer *first = peer_of(cluster->peers.next);
+
+    for (struct list *at = cluster->peers.next; at != &cluster->peers; at = at->next) {
+        const struct cluster_peer *peer = peer_of(at);
+
+        if (peer->knows)
+            return NULL;
+        if (peer->refusal[0] && !first->refusal[0])
+            first = peer;
+    }
+    if (first->refusal[0])
+        snprintf(ret_text, TROUBLE_BYTES, "%s: %s", redis_link_where(first->questions), first->refusal);
+    else
+        snprintf(ret_text, TROUBLE_BYTES, "no node answers: %s", redis_link_trouble(first->questions));
+    return ret_text;
+}
+
+static void tell_failure(struct cluster_slot *slot, const char *trouble)
+{
+    char text[TROUBLE_BYTES];
+
+    if (!trouble && slot->named.port > 0)
+        snprintf(text, sizeof text, "its primary %.*s:%u does not answer", (int)sizeof slot->named.host - 1,
+                 slot->named.host, slot->named.port);
+    else
+        snprintf(text, sizeof text, "%s", trouble ? trouble : "no node serves it");
+    redis_resolver_tell_failure(&slot->resolver, text);
+}
+
+/* An epoch lower than one seen before is accepted only if most nodes answered and none knows a higher one: the cluster
+ * was set up afresh. */
+static bool slot_decide(struct cluster_slot *slot, bool have_most_answered)
+{
+    bool is_newest = slot->claimed.port > 0 && slot->claimed_epoch >= slot->named_epoch;
+
+    if (!is_newest || (slot->claimed_epoch < slot->epoch && !have_most_answered))
+        return false;
+    learn(slot);
+    redis_resolver_tell_master(&slot->resolver, &slot->primary);
+    return true;
+}
+
+/* It was named just now, or the process has just started: once it is connected, there is another round. */
+static bool is_new(const struct cluster_peer *peer)
+{
+    return !peer->has_answered && !peer->id[0] &&
+           uv_now(peer->cluster->loop) - peer->opened_ms < peer->cluster->timeout_ms;
+}
+
+static void round_end(void *arg)
+{
+    struct redis_cluster *cluster = arg;
+    char text[TROUBLE_BYTES];
+    unsigned knowing = 0;
+    const char *trouble = cluster_trouble(cluster, text);
+    bool is_one_new = false;
+    struct list *at = cluster->slots.next, *next;
+
+    for (struct list *peer = cluster->peers.next; peer != &cluster->peers; peer = peer->next) {
+        knowing += peer_of(peer)->knows;
+        is_one_new |= is_new(peer_of(peer));
+    }
+    for (; at != &cluster->slots; at = next) {
+        next = at->next;
+        if (!slot_decide(slot_of(at), 2 * knowing > cluster->peer_count) && !is_one_new)
+            tell_failure(slot_of(at), trouble);
+    }
+    if (knowing > 0)
+        forget_unnamed(cluster);
+}
+
+/* Slots */
+
+static int64_t replicas(const struct redis_resolver *resolver)
+{
+    return LIST_ENTRY(resolver, const struct cluster_slot, resolver)->replicas;
+}
+
+struct redis_resolver *redis_cluster_resolver(struct redis_cluster *cluster, unsigned slot)
+{
+    struct cluster_slot *added = mem_alloc(sizeof *added);
+
+    CHECK(slot < REDIS_SLOTS);
+    added->cluster = cluster;
+    added->number = slot;
+    added->epoch = added->named_epoch = -1;
+    added->resolver = (struct redis_resolver){.what = "the cluster", .ask = ask, .replicas = replicas};
+    list_init(&added->resolver.followers);
+    snprintf(added->resolver.source, sizeof added->resolver.source, "slot %u of the cluster", slot);
+    list_append(&cluster->slots, &added->node);
+    return &added->resolver;
+}
+
+/* Closing */
+
+static void part_closed(struct redis_cluster *cluster)
+{
+    void (*closed)(void *arg) = cluster->closed;
+    void *arg = cluster->closed_arg;
+    struct list *node;
+
+    if (--cluster->open > 0)
+        return;
+    while ((node = list_first(&cluster->slots))) {
+        list_remove(node);
+        free(slot_of(node));
+    }
+    secure_wipe(&cluster->target, sizeof cluster->target);
+    free(cluster);
+    closed(arg);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    part_closed(((struct redis_rounds *)handle->data)->arg);
+}
+
+void redis_cluster_close(struct redis_cluster *cluster, void (*closed)(void *arg), void *arg)
+{
+    CHECK(!cluster->is_closing);
+    for (struct list *at = cluster->slots.next; at != &cluster->slots; at = at->next)
+        CHECK(list_empty(&slot_of(at)->resolver.followers));
+    cluster->is_closing = true;
+    cluster->closed = closed;
+    cluster->closed_arg = arg;
+    while (!list_empty(&cluster->peers))
+        peer_close(peer_of(list_first(&cluster->peers)));
+    redis_rounds_stop(&cluster->rounds, on_timer_closed);
+}

@@ -1,0 +1,37 @@
+/* What one node of a Redis Cluster says about all of them: its answer to CLUSTER NODES. */
+#pragma once
+#include "redis/resolver.h"
+
+enum { CLUSTER_NODE_ID_CHARS = 40, CLUSTER_NODES_MAX = 1000 };
+
+struct cluster_node {
+    char id[CLUSTER_NODE_ID_CHARS + 1];
+    char primary_id[CLUSTER_NODE_ID_CHARS + 1]; /* of a replica; empty: none */
+    struct redis_address address;               /* host empty: the node does not know its own; port 0: none */
+    bool is_myself, is_primary;
+    bool has_slots;
+    uint64_t epoch; /* of a primary's configuration */
+};
+
+struct cluster_range {
+    unsigned first, last; /* slots, both included */
+    size_t node;
+};
+
+struct cluster_topology {
+    struct cluster_node *nodes;
+    size_t node_count;
+    struct cluster_range *ranges;
+    size_t range_count;
+    const struct cluster_node *myself; /* who said this */
+};
+
+/* with_names: takes the host names that nodes announce in place of their addresses, because certificates hold names.
+ * False: malformed; ret_topology is empty then. */
+MUST_CHECK bool cluster_topology_parse(struct text nodes, bool with_names, struct cluster_topology *ret_topology);
+void cluster_topology_free(struct cluster_topology *topology);
+/* The primary that serves the slot; NULL: none. */
+const struct cluster_node *cluster_topology_owner(const struct cluster_topology *topology, unsigned slot);
+/* How many nodes could hold what that primary holds: its replicas, and, because it may just have replaced another
+ * primary, all primaries without slots with theirs. */
+int64_t cluster_topology_replicas(const struct cluster_topology *topology, const struct cluster_node *primary);
