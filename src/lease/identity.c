@@ -195,7 +195,8 @@ static bool read_hash(const struct identity *identity, const struct redis_reply 
         reply_text_or_nil(reply_at(reply, 2), &ret_hash->accepted) && read_id(reply_at(reply, 3), &ret_hash->former) &&
         read_number(reply_at(reply, 4), &ret_hash->suspensions))
         return true;
-    identity->settings->on_malformed(identity->settings->arg, "store");
+    if (reply->type != REPLY_ERROR)
+        identity->settings->on_malformed(identity->settings->arg, "store");
     return false;
 }
 

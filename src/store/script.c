@@ -143,9 +143,24 @@ static void append_log(const struct script_call *call, struct buf *out)
     redis_command_append(out, text_of(name));
 }
 
+/* Every script names a key of its partition's slot, so that a cluster runs it at the primary of the slot or not at all.
+ * No such key ever exists, so that the script is refused as a whole while its slot is being moved (ASK): it names its
+ * real keys itself, and some of them may have moved already. */
 static size_t key_count(const struct store *store)
 {
-    return (size_t)has_store(store) + (store->audit != NULL);
+    size_t count = (size_t)has_store(store) + (store->audit != NULL);
+
+    return count > 0 ? count : 1;
+}
+
+static void append_no_store(const struct script_call *call, struct buf *out)
+{
+    char name[STORE_NAME_BYTES];
+
+    if (has_store(call->store) || call->store->audit)
+        return;
+    snprintf(name, sizeof name, "%sno_store", call->store->prefix);
+    redis_command_append(out, text_of(name));
 }
 
 /* The first key for epilogue.lua; none if no store is known yet. Call it in the order in which the calls are sent. */
@@ -307,9 +322,10 @@ static void send_script(struct script_call *call)
         redis_command_append(&out, TEXT("EVALSHA"));
         redis_command_append(&out, (struct text){call->store->script_sha1[call->script], SCRIPT_SHA1_HEX_BYTES});
     }
-    redis_command_append(&out, (struct text[]){TEXT("0"), TEXT("1"), TEXT("2")}[key_count(call->store)]);
+    redis_command_append(&out, (struct text[]){TEXT("1"), TEXT("2")}[key_count(call->store) - 1]);
     append_store(call, &out);
     append_log(call, &out);
+    append_no_store(call, &out);
     buf_append_text(&out, buf_text(&call->command));
     CHECK(!out.failed);
     redis_link_call_raw(call_link(call), buf_text(&out), script_answered, call);
@@ -389,7 +405,7 @@ static bool result_parse(struct text word, enum store_result *ret_result)
     return false;
 }
 
-/* Error replies that mean that Redis accepts no writes. */
+/* Error replies that mean that Redis accepts no writes, and that the script has done nothing. */
 struct refusal {
     struct text kind;
     const char *reason;
@@ -405,6 +421,10 @@ static const struct refusal *refusal_of(struct text kind)
          "Redis refuses writes because it cannot save to disk: read its log and free disk space.",
          false},
         {{"NOREPLICAS", 10}, "Redis refuses writes because too few replicas are connected: bring them back.", false},
+        {{"ASK", 3}, "The slot of this partition is being moved to another primary of the cluster.", false},
+        {{"TRYAGAIN", 8}, "The slot of this partition is being moved to another primary of the cluster.", false},
+        {{"MOVED", 5}, "The slot of this partition was moved to another primary of the cluster.", false},
+        {{"CLUSTERDOWN", 11}, "The cluster is down: see what its nodes answer to CLUSTER INFO.", false},
     };
 
     for (size_t i = 0; i < sizeof REFUSALS / sizeof REFUSALS[0]; i++)

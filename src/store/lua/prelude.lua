@@ -1,7 +1,8 @@
 -- Shared by all scripts, and embedded in front of each.
--- Every script is called as EVALSHA sha 0 prefix argument..., or with one key that names the expected store
--- (epilogue.lua). The names of keys are built here from the prefix in ARGV[1] and not passed as KEYS. That suits one
--- Redis with replicas and Sentinel, but not Redis Cluster.
+-- Every script is called as EVALSHA sha 1 key prefix argument... The key names the expected store (epilogue.lua), and
+-- like '<prefix>no_store' it never exists. The names of the real keys are built here from the prefix in ARGV[1] and not
+-- passed as KEYS. In Redis Cluster all of them lie in the slot of that one, by the braces in the prefix. While the slot
+-- is being moved, a primary refuses scripts as a whole, because that one key is not there.
 -- A script whose first line is "#!lua flags=allow-oom" also runs when Redis has reached maxmemory. These are the
 -- scripts that end something, that nodes need to go on, and that people need to sign in and end something. Each may
 -- grow Redis only by a bounded amount that other tenants cannot use up.

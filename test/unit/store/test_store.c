@@ -420,6 +420,29 @@ static void open_fake_ready(int64_t min_replicas)
     until(is_ready, NULL);
 }
 
+/* So that a cluster runs a script where the slot of its names is, or refuses it as a whole. */
+Test(store, each_script_names_a_key_that_does_not_exist)
+{
+    char none[128], store[128];
+    unsigned with_none, with_store;
+
+    open_fake_ready(0);
+    cr_assert_eq(read_key(), STORE_OK);
+    snprintf(none, sizeof none, " 1 t:no_store t:");
+    snprintf(store, sizeof store, " 1 t:store:" FAKE_STORE_ID " t:");
+    with_none = with_store = 0;
+    for (unsigned i = 0; i < fake_redis_count(w.fake, "EVALSHA"); i++) {
+        const char *command = fake_redis_command(w.fake, "EVALSHA", i);
+
+        with_none += strstr(command, none) != NULL;
+        with_store += strstr(command, store) != NULL;
+    }
+    cr_assert_gt(with_none, 0, "the first examination knows no store yet");
+    cr_assert_gt(with_store, 0);
+    cr_assert_eq(with_none + with_store, fake_redis_count(w.fake, "EVALSHA"));
+    close_world();
+}
+
 Test(store, maps_what_scripts_answer)
 {
     static const struct {
