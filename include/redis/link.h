@@ -26,6 +26,7 @@ struct redis_subscription {
     size_t (*channels)(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
     /* One message, in the order received. False: malformed, so the link reconnects. */
     bool (*message)(void *arg, struct text channel, struct text payload);
+    bool is_sharded; /* the channels belong to slots (SSUBSCRIBE); when a slot leaves the server, the link reconnects */
 };
 
 struct redis_link_settings {

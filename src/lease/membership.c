@@ -69,7 +69,9 @@ static void on_link_state(void *arg, bool is_up);
 static void on_tick(uv_timer_t *ticker);
 static void on_heartbeat_answered(void *arg, enum lease_answer answer);
 
-static const struct redis_subscription SUBSCRIPTION = {name_channels, on_message};
+static const struct redis_subscription SUBSCRIPTION = {.channels = name_channels, .message = on_message};
+static const struct redis_subscription SHARDED_SUBSCRIPTION = {
+    .channels = name_channels, .message = on_message, .is_sharded = true};
 
 struct membership *membership_create(const struct lease_settings *settings, struct barriers *barriers,
                                      struct suspensions *suspensions, const struct redis_target *target,
@@ -80,7 +82,7 @@ struct membership *membership_create(const struct lease_settings *settings, stru
         .name = "invalidations",
         .timeout_ms = settings->timeout_ms,
         .backoff_max_ms = BACKOFF_MAX_MS,
-        .subscription = &SUBSCRIPTION,
+        .subscription = prefix_has_tag(settings->prefix) ? &SHARDED_SUBSCRIPTION : &SUBSCRIPTION,
         .resolver = settings->resolver,
         .tls = settings->tls,
         .to_master = true,
@@ -388,12 +390,13 @@ static void on_acknowledged(UNUSED void *arg, UNUSED enum redis_outcome outcome,
 
 static void acknowledge(struct membership *member, struct text revoker, struct text barrier)
 {
+    const struct text publish = prefix_has_tag(member->settings->prefix) ? TEXT("SPUBLISH") : TEXT("PUBLISH");
     char channel[CHANNEL_BYTES], payload[PAYLOAD_BYTES], revoker_name[MEMBER_NAME_CHARS + 1];
 
     snprintf(revoker_name, sizeof revoker_name, "%.*s", TEXT_ARG(revoker));
     name_channel(channel, member->settings->prefix, "node:", revoker_name);
     snprintf(payload, sizeof payload, "ack %s %.*s", member->id.text, TEXT_ARG(barrier));
-    redis_link_call(member->settings->scripts, 3, (struct text[]){TEXT("PUBLISH"), text_of(channel), text_of(payload)},
+    redis_link_call(member->settings->scripts, 3, (struct text[]){publish, text_of(channel), text_of(payload)},
                     on_acknowledged, NULL);
 }
 

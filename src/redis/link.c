@@ -163,11 +163,16 @@ void link_drop_wire(struct redis_link *link)
     link->wire = NULL;
 }
 
-static bool is_message(const struct redis_reply *reply)
+static bool is_push(const struct redis_reply *reply, struct text wanted)
 {
     struct text kind;
 
-    return reply_text(reply_at(reply, 0), &kind) && text_equal(kind, TEXT("message"));
+    return reply_text(reply_at(reply, 0), &kind) && text_equal(kind, wanted);
+}
+
+static bool is_message(const struct redis_link *link, const struct redis_reply *reply)
+{
+    return is_push(reply, link->subscription->is_sharded ? TEXT("smessage") : TEXT("message"));
 }
 
 /* Messages on a channel that is already confirmed can arrive before the link is ready. They are dropped. */
@@ -197,8 +202,12 @@ static void on_reply(void *arg, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
 
-    if (link->subscription && is_message(reply)) {
+    if (link->subscription && is_message(link, reply)) {
         on_message(link, reply);
+        return;
+    }
+    if (link->subscription && is_push(reply, TEXT("sunsubscribe"))) {
+        link_lose(link, "the slot of its channels has left this server");
         return;
     }
     if (link->count == 0) {

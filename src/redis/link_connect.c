@@ -350,21 +350,23 @@ static void on_ping(void *arg, enum redis_outcome outcome, const struct redis_re
 /* One command per channel, so each gets one reply. */
 static void subscribe(struct redis_link *link)
 {
+    const struct text command = link->subscription->is_sharded ? TEXT("SSUBSCRIBE") : TEXT("SUBSCRIBE");
     struct text channels[REDIS_CHANNELS_MAX];
     bool is_sent = true;
 
     link->unconfirmed = (unsigned)link->subscription->channels(link->arg, channels);
     for (unsigned i = 0; i < link->unconfirmed; i++)
-        is_sent &= link_send(link, 2, (struct text[]){TEXT("SUBSCRIBE"), channels[i]}, on_subscribed, link);
+        is_sent &= link_send(link, 2, (struct text[]){command, channels[i]}, on_subscribed, link);
     if (!is_sent)
         link_lose(link, "out of memory");
 }
 
-static bool is_confirmation(const struct redis_reply *reply)
+static bool is_confirmation(const struct redis_link *link, const struct redis_reply *reply)
 {
+    const struct text wanted = link->subscription->is_sharded ? TEXT("ssubscribe") : TEXT("subscribe");
     struct text kind;
 
-    return reply_text(reply_at(reply, 0), &kind) && text_equal(kind, TEXT("subscribe"));
+    return reply_text(reply_at(reply, 0), &kind) && text_equal(kind, wanted);
 }
 
 static void on_subscribed(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
@@ -372,7 +374,7 @@ static void on_subscribed(void *arg, enum redis_outcome outcome, const struct re
     struct redis_link *link = arg;
 
     (void)outcome;
-    if (!is_confirmation(reply)) {
+    if (!is_confirmation(link, reply)) {
         (void)greeting_is_good(link, reply->type == REPLY_ERROR ? reply : &(struct redis_reply){.type = REPLY_NIL});
         return;
     }

@@ -57,7 +57,7 @@ static void round_end(void *arg);
 static void ask(struct redis_resolver *resolver);
 static int64_t replicas(const struct redis_resolver *resolver);
 
-static const struct redis_subscription EVENTS = {name_channels, on_event};
+static const struct redis_subscription EVENTS = {.channels = name_channels, .message = on_event};
 
 /* Two connections each, because a subscribed one takes no questions. */
 static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct redis_target *all, unsigned index,

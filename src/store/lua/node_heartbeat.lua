@@ -10,5 +10,5 @@ redis.call('HSET', K.nodes(), ARGV[2], ARGV[3] .. ' ' .. ARGV[4])
 if lease > tonumber(redis.call('GET', K.lease_max()) or '0') then
     redis.call('SET', K.lease_max(), lease)
 end
-redis.call('PUBLISH', K.node(ARGV[2]), 'lease ' .. ARGV[5])
+redis.call(PUBLISH, K.node(ARGV[2]), 'lease ' .. ARGV[5])
 return {'ok'}

@@ -14,6 +14,10 @@
 
 local prefix = ARGV[1]
 
+-- To whoever listens at the primary of this partition (src/lease/membership.c). A partition of several has a tag in
+-- braces, and its channels belong to its slot.
+local PUBLISH = prefix:sub(-2) == '}:' and 'SPUBLISH' or 'PUBLISH'
+
 local K = {
     schema = function() return prefix .. 'schema' end,
     store = function() return prefix .. 'store' end,
@@ -275,7 +279,7 @@ end
 local function suspended_put(account, since, member, barrier)
     local version = tonumber(redis.call('HGET', K.store(), 'suspensions') or '0') + 1
     -- Before any write, because it fails if Redis' user may not publish.
-    redis.call('PUBLISH', K.invalidations(), '@' .. account .. ' ' .. member .. ' ' .. barrier .. ' '
+    redis.call(PUBLISH, K.invalidations(), '@' .. account .. ' ' .. member .. ' ' .. barrier .. ' '
                .. (since and 'suspended' or 'resumed') .. ' ' .. version)
     if since then
         redis.call('HSET', K.suspended(), account, since)
@@ -319,7 +323,7 @@ end
 -- because a node may have missed an earlier one. source: as for audit(). Returns whether it was revoked before.
 local function key_revoke(record, source, member, barrier)
     -- Before any write, because it fails if Redis' user may not publish.
-    redis.call('PUBLISH', K.invalidations(), record.digest .. ' ' .. member .. ' ' .. barrier)
+    redis.call(PUBLISH, K.invalidations(), record.digest .. ' ' .. member .. ' ' .. barrier)
     if record.revoked then
         return true
     end

@@ -25,6 +25,6 @@ end
 if not full and exists(K.accounts()) then
     redis.call('HSETNX', K.store(), 'id', ARGV[3])
 end
-redis.call('PUBLISH', K.node('-'), 'examined')
+redis.call(PUBLISH, K.node('-'), 'examined')
 return {'ok', schema == 0 and ours or schema, now_ms(), full and 1 or 0,
         tonumber(redis.call('GET', K.lease_max()) or '0'), layout()}

@@ -200,7 +200,7 @@ static void peer_register(void)
 
 static void peer_open(void)
 {
-    static const struct redis_subscription SUBSCRIPTION = {peer_channels, peer_heard};
+    static const struct redis_subscription SUBSCRIPTION = {.channels = peer_channels, .message = peer_heard};
     const struct redis_target redis = target();
     struct redis_link_settings settings = {.name = "mouth", .timeout_ms = 1000, .calls_max = 100};
 

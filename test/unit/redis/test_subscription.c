@@ -97,14 +97,20 @@ static void rule(const char *command, enum fake_action action, const char *answe
                     &(struct fake_rule){.command = command, .action = action, .answer = answer, .times = times});
 }
 
-static void open_link(void)
+static void open_link_for(const struct redis_subscription *subscription)
 {
-    static const struct redis_subscription SUBSCRIPTION = {channels, message};
     const struct redis_link_settings settings = {
-        .name = "ears", .timeout_ms = TIMEOUT_MS, .backoff_max_ms = 100, .subscription = &SUBSCRIPTION};
+        .name = "ears", .timeout_ms = TIMEOUT_MS, .backoff_max_ms = 100, .subscription = subscription};
     const struct redis_target target = {.host = "127.0.0.1", .port = fake_redis_port(w.fake)};
 
     w.link = redis_link_create(&w.loop, &target, &settings, on_ready, NULL);
+}
+
+static void open_link(void)
+{
+    static const struct redis_subscription SUBSCRIPTION = {.channels = channels, .message = message};
+
+    open_link_for(&SUBSCRIPTION);
 }
 
 /* Confirms subscriptions, unless later rules answer differently. */
@@ -201,6 +207,30 @@ Test(redis_subscription, is_ready_when_all_channels_are_confirmed)
     cr_assert_str_eq(fake_redis_command(w.fake, "SUBSCRIBE", 1), "SUBSCRIBE inv");
     cr_assert_str_eq(fake_redis_command(w.fake, "SUBSCRIBE", 2), "SUBSCRIBE own-2");
     cr_assert_eq(w.ups, 1);
+    close_world();
+}
+
+/* What it hears of channels of the other kind was not meant for it. */
+Test(redis_subscription, channels_of_slots_are_heard_until_their_slot_leaves)
+{
+    static const struct redis_subscription SHARDED = {.channels = channels, .message = message, .is_sharded = true};
+
+    open_world();
+    rule("SSUBSCRIBE", FAKE_ANSWER, "*3\r\n$10\r\nssubscribe\r\n$3\r\ninv\r\n:1\r\n", 0);
+    open_link_for(&SHARDED);
+    until(is_ready, NULL);
+    cr_assert_eq(fake_redis_count(w.fake, "SUBSCRIBE"), 0);
+    fake_redis_blurt(w.fake, "*3\r\n$8\r\nsmessage\r\n$3\r\ninv\r\n$1\r\n1\r\n");
+    until_messages("inv=1 ");
+    cr_assert_eq(w.downs, 0);
+    fake_redis_blurt(w.fake, "*3\r\n$12\r\nsunsubscribe\r\n$3\r\ninv\r\n:1\r\n");
+    until(has_lost_once, NULL);
+    until_trouble("the slot of its channels has left this server");
+    until(is_ready, NULL);
+    rule("SSUBSCRIBE", FAKE_ANSWER, "-MOVED 1 127.0.0.1:1\r\n", 0);
+    fake_redis_blurt(w.fake, MESSAGE("3", "inv", "1", "2"));
+    until_trouble("MOVED 1 127.0.0.1:1");
+    cr_assert_str_eq(w.messages, "inv=1 ");
     close_world();
 }
 
