@@ -7,7 +7,9 @@ struct fence {
     const struct redis_resolver *resolver; /* NULL: none tells who else could be promoted */
     int64_t min_replicas;                  /* these two as in lease_settings */
     bool may_be_replaced;
+    bool is_cluster;         /* replicas may move from one primary to another by themselves */
     int64_t replicas_listed; /* by the master's last INFO, in any state */
+    uint64_t stop_ms;        /* how long a replaced master may go on after its replicas have moved; 0: as by its lag */
     uint64_t lease_max_ms;   /* the longest lease of any node, as Redis said when it was examined */
     uint64_t connected_ns;   /* when the `changes` link came up; 0: it is down */
     uint64_t followed_ns; /* when min_replicas replicas first acknowledged something on that connection; 0: not yet */
@@ -32,6 +34,9 @@ enum {
 
 /* The `changes` link came up or went down. */
 void fence_on_connection(struct fence *fence, bool is_up);
+/* What stops a master that was replaced: its min-replicas-to-write and min-replicas-max-lag; or, in a cluster, that it
+ * reaches no majority for cluster-node-timeout (0: no cluster). By CONFIG GET. */
+void fence_on_settings(struct fence *fence, int64_t replicas_to_write, int64_t replica_lag_s, int64_t node_timeout_ms);
 /* Enough replicas have acknowledged a write on that connection. */
 void fence_on_followed(struct fence *fence);
 

@@ -32,6 +32,8 @@ struct store_facts {
     bool memory_hidden, persistence_hidden, replication_hidden;
     /* min-replicas-to-write and min-replicas-max-lag; 0 if unknown */
     int64_t replicas_to_write, replica_lag_s;
+    bool is_cluster;         /* a Redis Cluster */
+    int64_t node_timeout_ms; /* its cluster-node-timeout; 0 if unknown */
     /* Sentinels: configured (0: --redis names Redis itself); that know the master; that agree on it; that must agree
      * before a failover; and how many exist by their own count. */
     int64_t sentinels, sentinels_knowing, sentinels_agreeing, sentinel_quorum, sentinels_known;

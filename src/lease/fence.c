@@ -3,6 +3,10 @@
 #include "core/lease_rules.h"
 
 enum {
+    /* A node of a cluster tells every second how many replicas there are. So one that came from elsewhere, and whose
+     * acknowledgement proves nothing about the others, has been counted by then. */
+    COUNTED_MS = 3000,
+    CLUSTER_SPARE_MS = 1000,
     /* The longest min-replicas-max-lag allowed, plus 1 s because Redis counts whole seconds, plus 1.1 s until a master
      * counts its replicas again (each second, and a tick of its timer). All by a clock 10 % slower than ours. */
     FENCE_MS = ((FENCE_REPLICA_LAG_MAX_S + 1) * 1000 + 1000 + 100) * 11 / 10,
@@ -12,6 +16,20 @@ void fence_on_connection(struct fence *fence, bool is_up)
 {
     fence->connected_ns = is_up ? clock_boot_ns() : 0;
     fence->followed_ns = 0;
+}
+
+static bool stops_by_lag(int64_t replicas_to_write, int64_t replica_lag_s)
+{
+    return replicas_to_write >= 1 && replica_lag_s >= 1 && replica_lag_s <= FENCE_REPLICA_LAG_MAX_S;
+}
+
+/* A node of a cluster pings the others after half of cluster-node-timeout without a sign of them, and refuses
+ * everything once a majority has not answered for the whole of it. */
+void fence_on_settings(struct fence *fence, int64_t replicas_to_write, int64_t replica_lag_s, int64_t node_timeout_ms)
+{
+    bool by_cluster = node_timeout_ms > 0 && !stops_by_lag(replicas_to_write, replica_lag_s);
+
+    fence->stop_ms = by_cluster ? ((uint64_t)node_timeout_ms * 3 / 2 + CLUSTER_SPARE_MS) * 11 / 10 : FENCE_MS;
 }
 
 void fence_on_followed(struct fence *fence)
@@ -42,7 +60,7 @@ enum takeover takeover_of(int64_t replicas_known, int64_t min_replicas)
  * MOST   R of this master's N replicas, the old master among them, follow it. Any other master has at most N - 1 - R
  *        left, fewer than R. So its heartbeats were sent before R were first seen to follow this one.
  * FENCE  Some replicas may still follow the old master. Once they have moved, its own replica count stops it, late by
- *        the lag that it allows.
+ *        the lag that it allows. A node of a cluster also stops when it reaches no majority.
  * Without a resolver only MOST is certain: nobody says how many replicas could be promoted by hand. If the operator
  * asserts that acknowledged writes survive (--redis-durability), each heartbeat is known to whichever Redis takes over,
  * and a replaced one acknowledges none: as with ALL. */
@@ -55,10 +73,12 @@ uint64_t fence_sole_since_ns(const struct fence *fence)
     if (fence->resolver && takeover == TAKEOVER_FENCE) {
         uint64_t since_ns = fence->min_replicas > 0 ? fence->followed_ns : fence->connected_ns;
 
-        return since_ns > 0 ? since_ns + FENCE_MS * CLOCK_NS_PER_MS : 0;
+        return since_ns > 0 ? since_ns + (fence->stop_ms ? fence->stop_ms : FENCE_MS) * CLOCK_NS_PER_MS : 0;
     }
     if (fence->min_replicas == 0 || (fence->resolver && takeover == TAKEOVER_ALL))
         return fence->connected_ns;
+    if (fence->is_cluster && fence->resolver && fence->followed_ns > 0)
+        return fence->followed_ns + COUNTED_MS * CLOCK_NS_PER_MS;
     return fence->followed_ns;
 }
 

@@ -85,10 +85,16 @@ static bool master_stops_in_time(const struct store_facts *facts)
     return facts->sentinels == 0 || (facts->replica_lag_s >= 1 && facts->replica_lag_s <= FENCE_REPLICA_LAG_MAX_S);
 }
 
+/* Another Redis may take over by itself, and nobody vouches for what it then knows. */
+static bool may_be_replaced(const struct store_facts *facts)
+{
+    return facts->sentinels > 0 || (facts->is_cluster && !facts->durability_asserted);
+}
+
 /* Every replica that could be promoted has acknowledged every heartbeat. */
 static bool all_replicas_know(const struct store_facts *facts)
 {
-    return facts->sentinels == 0 || takeover_of(facts->replicas_known, facts->min_replicas) == TAKEOVER_ALL;
+    return !may_be_replaced(facts) || takeover_of(facts->replicas_known, facts->min_replicas) == TAKEOVER_ALL;
 }
 
 static bool new_master_knows_the_lease(const struct store_facts *facts)

@@ -149,5 +149,11 @@ struct lease *lease_host_create(struct store *store)
         .arg = store,
     };
 
-    return lease_create(&settings);
+    struct lease *lease = lease_create(&settings);
+    struct fence *fence = lease_fence(lease);
+
+    fence->is_cluster = store->settings.resolver != NULL;
+    if (store->settings.durability_asserted)
+        fence->resolver = NULL; /* whichever takes over knows what was acknowledged */
+    return lease;
 }

@@ -22,10 +22,12 @@ struct examiner {
     void *arg;
 };
 
+static const char NODE_TIMEOUT[] = "cluster-node-timeout";
+
 /* Settings that only CONFIG GET shows, or shows more exactly than INFO. One command each: before 7.0 CONFIG GET takes
  * one name, and an old Redis must get as far as being reported as too old. */
 static const struct config_setting {
-    const char *name, *fit; /* fit NULL: the fact is a number, and only read behind Sentinel */
+    const char *name, *fit; /* fit NULL: the fact is a number, and only read where a replica may take over */
     size_t fact;
     bool for_doctor; /* for doctor only: Redis is fit whatever it is, even if CONFIG GET refuses it */
 } CONFIG_SETTINGS[CONFIG_SETTING_COUNT] = {
@@ -35,6 +37,7 @@ static const struct config_setting {
     {"maxmemory-policy", "noeviction", offsetof(struct store_facts, noeviction), false},
     {"min-replicas-to-write", NULL, offsetof(struct store_facts, replicas_to_write), false},
     {"min-replicas-max-lag", NULL, offsetof(struct store_facts, replica_lag_s), false},
+    {NODE_TIMEOUT, NULL, offsetof(struct store_facts, node_timeout_ms), false},
     {"save", "", offsetof(struct store_facts, save_off), true},
     {"stop-writes-on-bgsave-error", "no", offsetof(struct store_facts, stop_writes_on_failure_off), true},
 };
@@ -71,12 +74,19 @@ void examination_init(struct store *store)
         store->examination.info_reads[row] = (struct examined_row){store, row};
 }
 
+static bool is_asked(const struct store *store, const struct config_setting *setting)
+{
+    if (setting->name == NODE_TIMEOUT)
+        return store->settings.resolver != NULL;
+    return setting->fit || store->resolver;
+}
+
 static void ask_config(struct store *store)
 {
     struct examination *e = &store->examination;
 
     for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++) {
-        if (!CONFIG_SETTINGS[row].fit && !store->resolver)
+        if (!is_asked(store, &CONFIG_SETTINGS[row]))
             continue;
         e->due++;
         redis_link_call(store->changes, 3,
@@ -94,8 +104,9 @@ void examination_start(struct store *store)
         return;
     e->is_running = true;
     e->has_failed = false;
-    e->facts =
-        (struct store_facts){.config_readable = true, .durability_asserted = store->settings.durability_asserted};
+    e->facts = (struct store_facts){.config_readable = true,
+                                    .durability_asserted = store->settings.durability_asserted,
+                                    .is_cluster = store->settings.resolver != NULL};
     e->refusal = NULL;
     e->sent_wall_ms = clock_wall_ms();
     e->due = 3;
@@ -134,6 +145,8 @@ static void take_census(struct store *store)
     facts->min_replicas = store->settings.min_replicas;
     facts->timeout_ms = store->settings.timeout_ms;
     facts->lease_ms = lease_member_ms(store->lease);
+    fence_on_settings(lease_fence(store->lease), facts->replicas_to_write, facts->replica_lag_s,
+                      facts->node_timeout_ms);
     if (!store->sentinel)
         return;
     census = redis_sentinel_census(store->sentinel);

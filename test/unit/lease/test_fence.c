@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "leak_guard.h"
 #include <criterion/criterion.h>
+#include <inttypes.h>
 
 TestSuite(fence, .fini = leak_guard);
 
@@ -48,4 +49,53 @@ Test(fence, without_replicas_a_connection_is_alone_from_its_beginning)
     fence_on_connection(&fence, true);
     cr_assert_eq(fence_sole_since_ns(&fence), fence.connected_ns);
     cr_assert_leq(fence.connected_ns, clock_boot_ns());
+}
+
+static int64_t replicas_told;
+
+static int64_t tell_replicas(const struct redis_resolver *resolver)
+{
+    (void)resolver;
+    return replicas_told;
+}
+
+static const struct redis_resolver RESOLVER = {.what = "the cluster", .replicas = tell_replicas};
+
+/* By its lag where that is set, and otherwise because it reaches no majority. */
+Test(fence, a_cluster_stops_a_primary_that_was_replaced)
+{
+    static const struct {
+        int64_t to_write, lag_s, node_timeout_ms, stops_after_ms;
+    } CASES[] = {
+        {1, 2, 15000, 4510}, {0, 2, 15000, 25850}, {1, 0, 15000, 25850}, {1, 3, 2000, 4400}, {0, 0, 0, 4510},
+    };
+
+    replicas_told = 3;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct fence fence = {
+            .resolver = &RESOLVER, .min_replicas = 1, .is_cluster = true, .connected_ns = 1, .followed_ns = 2000};
+
+        fence_on_settings(&fence, CASES[i].to_write, CASES[i].lag_s, CASES[i].node_timeout_ms);
+        cr_expect_eq(fence_sole_since_ns(&fence), 2000 + (uint64_t)CASES[i].stops_after_ms * CLOCK_NS_PER_MS,
+                     "case %zu: %" PRIu64, i, fence_sole_since_ns(&fence));
+    }
+}
+
+/* A replica that came from another primary may be the one that follows. */
+Test(fence, replicas_of_a_cluster_are_counted_before_they_count)
+{
+    struct fence fence = {
+        .resolver = &RESOLVER, .min_replicas = 1, .is_cluster = true, .connected_ns = 1, .followed_ns = 2000};
+
+    replicas_told = 1;
+    cr_expect_eq(fence_sole_since_ns(&fence), 1, "the only one has acknowledged every heartbeat");
+    cr_expect_eq(fence_lease_unknown_ms(&fence), 0);
+    replicas_told = 2;
+    cr_expect_eq(fence_sole_since_ns(&fence), 2000 + 3000 * CLOCK_NS_PER_MS);
+    cr_expect_eq(fence_lease_unknown_ms(&fence), FENCE_LEASE_MAX_MS);
+    fence.is_cluster = false;
+    cr_expect_eq(fence_sole_since_ns(&fence), 2000);
+    fence.followed_ns = 0;
+    fence.is_cluster = true;
+    cr_expect_eq(fence_sole_since_ns(&fence), 0);
 }

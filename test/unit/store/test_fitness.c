@@ -129,6 +129,11 @@ Test(fitness, knows_what_a_replica_must_know_of_leases)
         cr_assert(!unfit || strstr(unfit, CASES[i].remedy), "case %zu: %s", i, unfit);
         facts.sentinels = 0;
         cr_assert_null(fitness_breach(&facts, FITNESS_FAILOVER), "nobody promotes one unasked");
+        facts.is_cluster = true;
+        facts.replicas_to_write = 0; /* cluster-node-timeout stops a primary too */
+        cr_assert_eq(fitness_breach(&facts, FITNESS_FAILOVER), unfit, "case %zu", i);
+        facts.durability_asserted = true;
+        cr_assert_null(fitness_breach(&facts, FITNESS_FAILOVER), "whichever takes over knows");
     }
 }
 
