@@ -8,8 +8,8 @@
 #include "core/totp.h"
 #include "deadline.h"
 #include "store/account_store.h"
-#include "store/partitions.h"
 #include "store/key_store.h"
+#include "store/partitions.h"
 #include "store/session_store.h"
 #include "test_loop.h"
 
@@ -93,8 +93,11 @@ static struct store *partition_of(const struct direct *direct, const char *accou
 
 static void direct_open(struct direct *direct, const struct fixture *fixture)
 {
-    struct store_settings settings = {
-        .timeout_ms = PATIENCE_MS, .prefix = "chatelaine:", .partitions = partition_count(), .audit_max = 100000};
+    struct store_settings settings = {.timeout_ms = PATIENCE_MS,
+                                      .prefix = "chatelaine:",
+                                      .partitions = partition_count(),
+                                      .min_replicas = fixture->min_replicas,
+                                      .audit_max = 100000};
     uint8_t master[1][KEYRING_MASTER_BYTES];
     struct buf why;
 
@@ -331,20 +334,38 @@ void fixture_await_read(const struct fixture *fixture, size_t node)
             test_give_up("node %zu does not live", node);
 }
 
-void fixture_start(struct fixture *fixture, size_t nodes, const char *const *more)
+static void make_files(struct fixture *fixture)
 {
-    *fixture = (struct fixture){0};
     folder_make(fixture->folder);
     snprintf(fixture->master_key_path, sizeof fixture->master_key_path, "%.150s/master.key", fixture->folder);
     snprintf(fixture->password_path, sizeof fixture->password_path, "%.150s/password", fixture->folder);
     file_write(fixture->master_key_path, MASTER_KEY_HEX "\n");
     file_write(fixture->password_path, FIXTURE_PASSWORD "\n");
-    redis_server_start(&fixture->redis, NULL);
+}
+
+static void fill(struct fixture *fixture)
+{
     fixture_add_account(fixture, fixture->account);
     fixture_add_person(fixture, NULL, "nobody@clinic.test", ROLE_OWNER, &fixture->user);
     fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &fixture->manager);
+}
+
+void fixture_start(struct fixture *fixture, size_t nodes, const char *const *more)
+{
+    *fixture = (struct fixture){0};
+    make_files(fixture);
+    redis_server_start(&fixture->redis, NULL);
+    fill(fixture);
     for (size_t i = 0; i < nodes; i++)
         fixture_add_node(fixture, more);
+}
+
+void fixture_start_in_cluster(struct fixture *fixture, const char *redis_url, int64_t min_replicas)
+{
+    *fixture = (struct fixture){.min_replicas = min_replicas};
+    make_files(fixture);
+    snprintf(fixture->redis.url, sizeof fixture->redis.url, "%s", redis_url);
+    fill(fixture);
 }
 
 void fixture_stop(struct fixture *fixture)
@@ -353,7 +374,8 @@ void fixture_stop(struct fixture *fixture)
         if (fixture->nodes[i].process.pid != 0)
             node_stop(&fixture->nodes[i]);
     }
-    redis_server_stop(&fixture->redis);
+    if (fixture->redis.folder[0])
+        redis_server_stop(&fixture->redis);
     folder_remove(fixture->folder);
 }
 

@@ -38,13 +38,17 @@ struct fixture {
     char account[ID_TEXT_BYTES];
     struct fixture_user user;   /* cannot sign in: no true password */
     struct fixture_key manager; /* live, every scope */
+    int64_t min_replicas;       /* for the test's own verbs */
     bool runs_old_program;      /* in which no password expires and user create has no --permanent-password */
 };
 
 /* Starts Redis and `nodes` nodes (0 is fine: account and keys are there all the same). more: further arguments of
  * `serve`, up to a NULL; may be NULL. Aborts the test on any failure. */
 void fixture_start(struct fixture *fixture, size_t nodes, const char *const *more);
-/* Drains the nodes, each of which must end cleanly, then stops Redis. Nodes that the test ended itself are left out. */
+/* The same at a Redis Cluster, with one partition. min_replicas: as many as each primary has. */
+void fixture_start_in_cluster(struct fixture *fixture, const char *redis_url, int64_t min_replicas);
+/* Drains the nodes, each of which must end cleanly, then stops the Redis that it started. Nodes that the test ended
+ * itself are left out. */
 void fixture_stop(struct fixture *fixture);
 void fixture_add_node(struct fixture *fixture, const char *const *more);
 /* The same for a node, and a Redis, of the caller's choice. Nodes wait 10 s for Redis unless `more` says otherwise: one

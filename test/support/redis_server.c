@@ -196,6 +196,21 @@ void redis_server_wait_up(struct redis_server *server)
     }
 }
 
+/* A node of a cluster whose others are taken for dead after a second. A replica may take over however long it has not
+ * heard of its primary: the machine may be slow. */
+static size_t add_cluster(const struct redis_server *server, const char **argv, char port[8])
+{
+    const char *const words[] = {
+        "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
+        "--cluster-port",    port};
+
+    if (server->options.cluster_port == 0)
+        return 0;
+    snprintf(port, 8, "%u", server->options.cluster_port);
+    memcpy(argv, words, sizeof words);
+    return sizeof words / sizeof *words;
+}
+
 /* Replicas and Sentinels use TLS between them, too. */
 static void add_tls(const struct redis_server *server, const char **argv, struct redis_server_tls_paths *paths)
 {
@@ -217,8 +232,8 @@ static void add_tls(const struct redis_server *server, const char **argv, struct
 static void run(struct redis_server *server)
 {
     struct redis_server_tls_paths tls;
-    char port[8], announced_port[8], load_delay[16];
-    const char *argv[56] = {redis_server_binary(),
+    char port[8], announced_port[8], cluster_port[8], load_delay[16];
+    const char *argv[64] = {redis_server_binary(),
                             "--dir",
                             server->folder,
                             "--unixsocket",
@@ -264,6 +279,7 @@ static void run(struct redis_server *server)
         argv[argc++] = "--key-load-delay";
         argv[argc++] = load_delay;
     }
+    argc += add_cluster(server, argv + argc, cluster_port);
     add_tls(server, argv + argc, &tls);
     unlink(server->socket_path);
     process_start(&server->process, server->folder, "redis", argv);

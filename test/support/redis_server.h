@@ -14,6 +14,7 @@ struct redis_server_options {
     bool behind_proxy;      /* it has no port of its own; others find it at a proxy's port */
     const char *tls;        /* a folder with ca.pem, redis.pem, redis.key: the port speaks TLS; NULL: plain */
     bool asks_for_certificates; /* with tls: of clients, from the same CA */
+    uint16_t cluster_port;      /* with tcp: it is a node of a cluster, whose others reach it there; 0: it is not */
 };
 
 struct redis_server {

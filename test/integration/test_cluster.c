@@ -1,0 +1,208 @@
+/* Nodes at a Redis Cluster, and what happens to them when a replica takes over and when a slot moves: they answer 503
+ * for a while, and then as before; no revoked key is accepted on the way by any of them. */
+#include "deadline.h"
+#include "fixture.h"
+#include "leak_guard.h"
+#include "redis_cluster.h"
+#include "watched_keys.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(cluster, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+enum { NODES = 2, PRIMARIES = 3 };
+
+#define TAG "{0}" /* of the only partition */
+
+static const char *const MORE[] = {"--partitions", "1", "--min-replicas", "1", "--redis-timeout-ms", "500", NULL};
+
+static struct scene {
+    struct fixture fixture;
+    struct cluster_servers cluster;
+    struct watched_keys keys;
+} s;
+
+static void scene_start(void)
+{
+    cluster_servers_start(&s.cluster, PRIMARIES, true);
+    fixture_start_in_cluster(&s.fixture, s.cluster.url, 1);
+    s.keys.fixture = &s.fixture;
+    for (unsigned i = 0; i < NODES; i++)
+        fixture_add_node(&s.fixture, MORE);
+}
+
+static void scene_stop(void)
+{
+    fixture_stop(&s.fixture);
+    cluster_servers_stop(&s.cluster);
+}
+
+static unsigned primary(int frozen)
+{
+    return cluster_servers_primary_of(&s.cluster, TAG, frozen);
+}
+
+static long channels_at(unsigned server, const char *pattern)
+{
+    char reply[4096];
+    long count = 0;
+
+    redis_server_ask(&s.cluster.servers[server], reply, sizeof reply, "PUBSUB", "SHARDCHANNELS", pattern, NULL);
+    for (const char *at = reply; (at = strchr(at, '\n')) != NULL; at++)
+        count++;
+    return count;
+}
+
+Test(cluster, nodes_serve_from_the_primary_of_their_slot)
+{
+    struct fixture_key key;
+    char reply[64];
+
+    scene_start();
+    watched_keys_make(&s.keys);
+    cr_assert(watched_keys_check(&s.keys));
+    redis_server_ask(&s.cluster.servers[primary(-1)], reply, sizeof reply, "EXISTS", "chatelaine:{0}:store", NULL);
+    cr_expect_str_eq(reply, "1");
+    cr_expect_eq(channels_at(primary(-1), "chatelaine:{0}:inv"), 1);
+    cr_expect_eq(channels_at(primary(-1), "chatelaine:{0}:node:*"), NODES, "each membership has its own");
+    watched_keys_create(&s.keys, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    watched_keys_await(&s.keys, 1, &key, 200);
+    long forced = fixture_metric(&s.fixture, 0, "chatelaine_barrier_forced_total");
+    watched_keys_revoke(&s.keys, 0, &key);
+    for (unsigned node = 0; node < NODES; node++)
+        watched_keys_await(&s.keys, node, &key, 401);
+    cr_expect_eq(fixture_metric(&s.fixture, 0, "chatelaine_barrier_forced_total"), forced,
+                 "the other node heard and acknowledged it");
+    scene_stop();
+}
+
+Test(cluster, a_primary_that_is_killed_is_followed_by_its_replica)
+{
+    unsigned first, second;
+
+    scene_start();
+    watched_keys_make(&s.keys);
+    first = primary(-1);
+    redis_server_kill(&s.cluster.servers[first]);
+    (void)watched_keys_check(&s.keys);
+    second = primary(-1);
+    cr_assert_neq(first, second);
+    cr_assert_not(watched_keys_check(&s.keys), "no replica acknowledges leases");
+    redis_server_restart(&s.cluster.servers[first]);
+    watched_keys_check_until_known(&s.keys, 0);
+    watched_keys_change_everything(&s.keys);
+    cr_expect(file_contains(s.fixture.nodes[0].process.err_path, "failover: the cluster names another primary"));
+    scene_stop();
+}
+
+/* The worse case: it still believes that it is the primary when it wakes. */
+Test(cluster, a_primary_that_wakes_again_decides_nothing)
+{
+    unsigned first;
+
+    scene_start();
+    watched_keys_make(&s.keys);
+    first = primary(-1);
+    redis_server_freeze(&s.cluster.servers[first]);
+    cr_assert_neq(primary((int)first), first);
+    (void)watched_keys_check(&s.keys);
+    redis_server_thaw(&s.cluster.servers[first]);
+    watched_keys_check_until_known(&s.keys, 2000);
+    cr_assert(cluster_servers_wait_whole(&s.cluster, PATIENCE_MS), "the old primary becomes a replica");
+    cr_assert_neq(primary(-1), first);
+    watched_keys_change_everything(&s.keys);
+    scene_stop();
+}
+
+/* Tries to revoke a key through each node while its slot is being moved. What was answered counts at once. */
+static void revoke_on_the_way(struct fixture_key *key, bool *is_revoked, size_t node)
+{
+    if (!*is_revoked) {
+        int status = watched_keys_try_revoke(&s.keys, node, key);
+
+        cr_assert(status == 200 || status == 503, "%d", status);
+        *is_revoked = status == 200;
+    }
+    for (size_t i = 0; i < NODES; i++) {
+        int status = fixture_try_key(&s.fixture, i, key->secret);
+
+        cr_assert(status == 401 || status == 503 || (!*is_revoked && status == 200), "%d at node %zu", status, i);
+    }
+}
+
+static void move(unsigned from, unsigned to)
+{
+    struct fixture_key key;
+    bool is_revoked = false;
+    unsigned moves = 0;
+
+    watched_keys_create(&s.keys, 0, "{\"name\":\"moving\",\"mode\":\"live\"}", &key);
+    for (size_t i = 0; i < NODES; i++)
+        watched_keys_await(&s.keys, i, &key, 200);
+    cluster_servers_move_begin(&s.cluster, TAG, from, to);
+    do {
+        revoke_on_the_way(&key, &is_revoked, moves++ % NODES);
+        (void)watched_keys_check(&s.keys);
+    } while (cluster_servers_move_keys(&s.cluster, TAG, from, to, 4));
+    cr_assert(!is_revoked, "while some of its keys are elsewhere, no primary changes anything");
+    cluster_servers_move_end(&s.cluster, TAG, from, to);
+    while (!is_revoked)
+        revoke_on_the_way(&key, &is_revoked, moves++ % NODES);
+    watched_keys_check_until_known(&s.keys, 0);
+    for (size_t i = 0; i < NODES; i++)
+        watched_keys_await(&s.keys, i, &key, 401);
+    cr_assert_eq(primary(-1), to);
+}
+
+Test(cluster, a_slot_that_moves_takes_everything_with_it)
+{
+    unsigned home, away;
+
+    scene_start();
+    watched_keys_make(&s.keys);
+    home = primary(-1);
+    away = (home + 1) % PRIMARIES;
+    move(home, away);
+    cr_expect_eq(channels_at(home, "chatelaine:*"), 0);
+    cr_expect_eq(channels_at(away, "chatelaine:{0}:node:*"), NODES);
+    watched_keys_change_everything(&s.keys);
+    move(away, home);
+    watched_keys_change_everything(&s.keys);
+    scene_stop();
+}
+
+static void expect_refusal(const char *const *args, int code, const char *sentence)
+{
+    char *err;
+
+    cr_expect_eq(fixture_run(&s.fixture, args, NULL, NULL, &err), code, "%s", err);
+    cr_expect_not_null(strstr(err, sentence), "%s", err);
+    free(err);
+}
+
+#define SERVE "serve", "--listen", "127.0.0.1:0", "--internal-listen", "127.0.0.1:0", "--public-origin", NODE_ORIGIN
+
+Test(cluster, what_a_failover_would_break_is_refused)
+{
+    static const char *const NO_REPLICAS[] = {SERVE, NULL};
+    static const char *const NO_LEASE[] = {SERVE, "--min-replicas", "1", "--lease-ms", "0", NULL};
+    static const char *const BRACES[] = {SERVE, "--min-replicas", "1", "--prefix", "a{b}:", NULL};
+    static const char *const LIST[] = {"account", "list", "--min-replicas", "1", "--partitions", "1", NULL};
+    static struct redis_server single;
+
+    redis_server_start(&single, &(struct redis_server_options){.tcp = true});
+    memset(&s, 0, sizeof s);
+    fixture_start(&s.fixture, 0, NULL);
+    snprintf(s.fixture.redis.url, sizeof s.fixture.redis.url, "redis-cluster://127.0.0.1:%u", single.port);
+    expect_refusal(NO_REPLICAS, 2, "redis-cluster:// needs --min-replicas 1 or more");
+    expect_refusal(NO_LEASE, 2, "redis-cluster:// needs leases");
+    expect_refusal(BRACES, 2, "--prefix must have no braces in a cluster");
+    expect_refusal(LIST, 1, "it is not part of a cluster: use redis://");
+    redis_server_tell(&single, "ACL", "SETUSER", "default", "-cluster", NULL);
+    expect_refusal(LIST, 1, "its ACL forbids CLUSTER NODES: grant this user +cluster|nodes");
+    fixture_stop(&s.fixture);
+    redis_server_stop(&single);
+}
