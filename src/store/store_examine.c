@@ -42,13 +42,6 @@ static const struct config_setting {
 static void ask_info(struct store *store);
 static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void time_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
-static uint64_t read_lease_max(const struct redis_reply *reply)
-{
-    int64_t ms;
-
-    return reply_integer(reply, &ms) && ms >= 0 && ms <= LEASE_MS_MAX ? (uint64_t)ms : LEASE_MS_MAX;
-}
-
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 static void store_id_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void keys_answered(void *arg, enum store_result result, const struct redis_reply *reply);
@@ -297,6 +290,13 @@ static void time_answered(void *arg, enum redis_outcome outcome, const struct re
             seconds * 1000 + microseconds / 1000 - (e->sent_wall_ms + (clock_wall_ms() - e->sent_wall_ms) / 2);
     store->clock_ahead_ms = e->facts.clock_ahead_ms;
     part_done(store);
+}
+
+static uint64_t read_lease_max(const struct redis_reply *reply)
+{
+    int64_t ms;
+
+    return reply_integer(reply, &ms) && ms >= 0 && ms <= LEASE_MS_MAX ? (uint64_t)ms : LEASE_MS_MAX;
 }
 
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply)
