@@ -285,7 +285,7 @@ static void make_belongings(struct belongings *b)
     expect_run((const char *const[]){"account", "suspend", b->account, NULL}, 0, "suspended");
 }
 
-Test(master_keys, what_people_have_outlives_a_rotation)
+Test(master_keys, roles_links_and_codes_outlive_a_rotation)
 {
     struct belongings b;
     struct http_answer answer;
