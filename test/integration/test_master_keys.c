@@ -355,6 +355,17 @@ Test(master_keys, recovery_codes_keep_their_master_key)
     fixture_stop(&fixture);
 }
 
+Test(master_keys, a_rotation_fails_if_users_cannot_be_read)
+{
+    char users[64];
+
+    fixture_start(&fixture, 1, NULL);
+    snprintf(users, sizeof users, "chatelaine:acct:%s:users", fixture.account);
+    redis_server_tell(&fixture.redis, "SADD", users, "usr_01jd8x4v2m7q9c3t5r6w8y0zab", NULL); /* has no record */
+    expect_run(ROTATE, 1, "Not done: ");
+    fixture_stop(&fixture);
+}
+
 /* A store of the version before: no name of a master key, no seals. */
 
 static void take_seal_from_key(const char *secret_id)
