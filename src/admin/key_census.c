@@ -239,7 +239,8 @@ static void users_listed_part(void *arg, enum store_result result, const struct 
 {
     struct taking *taking = arg;
 
-    memcpy(taking->users, users, count * sizeof *users);
+    if (count > 0)
+        memcpy(taking->users, users, count * sizeof *users);
     taking->listed = count;
     note_result(taking, result);
 }

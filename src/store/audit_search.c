@@ -4,8 +4,8 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/list.h"
 #include "base/encode.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "verb_internal.h"
 #include <stdlib.h>

@@ -45,13 +45,6 @@ static const struct config_setting {
 static void ask_info(struct store *store);
 static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void time_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
-static uint64_t read_lease_max(const struct redis_reply *reply)
-{
-    int64_t ms;
-
-    return reply_integer(reply, &ms) && ms >= 0 && ms <= LEASE_MS_MAX ? (uint64_t)ms : LEASE_MS_MAX;
-}
-
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 static void store_id_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void keys_answered(void *arg, enum store_result result, const struct redis_reply *reply);
@@ -322,6 +315,13 @@ static bool has_our_layout(struct store *store, const struct redis_reply *reply)
         return true;
     identity_other_layout(lease_identity(store->lease), partitions, store_partitions(store));
     return false;
+}
+
+static uint64_t read_lease_max(const struct redis_reply *reply)
+{
+    int64_t ms;
+
+    return reply_integer(reply, &ms) && ms >= 0 && ms <= LEASE_MS_MAX ? (uint64_t)ms : LEASE_MS_MAX;
 }
 
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply)

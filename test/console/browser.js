@@ -77,6 +77,21 @@ export async function confirmStepUp(page, person) {
     await dialog.getByRole('button', {name: 'Confirm'}).click();
 }
 
+// Opens the dialog for a new key and fills it in; a new key is a test key unless the user says otherwise.
+export async function fillNewKey(page, name, scopes = ['patients:read']) {
+    await page.getByRole('button', {name: 'Create key'}).first().click();
+    const dialog = page.getByRole('dialog', {name: 'Create an API key'});
+
+    await dialog.getByLabel('Name').fill(name);
+    for (const scope of scopes) await dialog.getByRole('checkbox', {name: scope}).check();
+}
+
+// The service may ask for a step-up before it creates the key.
+export async function askForTestKey(page, name, scopes) {
+    await fillNewKey(page, name, scopes);
+    await page.getByRole('button', {name: 'Create test key'}).click();
+}
+
 // Idle: nothing is loading any more.
 export async function settled(page) {
     await page.waitForFunction(() => !document.querySelector('[aria-busy="true"], .skeleton, form[data-working]'));

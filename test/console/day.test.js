@@ -4,7 +4,7 @@ import {readFileSync} from 'node:fs';
 import {describe} from 'node:test';
 
 import {until} from '../support/deployment.js';
-import {confirmStepUp, fillSignIn, settled, signIn, signOut} from './browser.js';
+import {askForTestKey, confirmStepUp, fillSignIn, settled, signIn, signOut} from './browser.js';
 import {browse, browser, deployment, row, someKeys} from './scene.js';
 import {claimDevice, enrolDevice} from './seed.js';
 
@@ -29,12 +29,7 @@ describe('a day', () => {
         assert.equal(new URL(page.url()).pathname, '/console/');
 
         // The first key; the step-up is asked for in place, and the form is as it was.
-        await page.getByRole('button', {name: 'Create key'}).first().click();
-        const sheet = page.getByRole('dialog', {name: 'Create an API key'});
-        await sheet.getByLabel('Name').fill('First integration');
-        await sheet.getByRole('checkbox', {name: /patients:read/}).check();
-        await sheet.getByRole('checkbox', {name: /usage:read/}).check();
-        await sheet.getByRole('button', {name: 'Create test key'}).click();
+        await askForTestKey(page, 'First integration', ['patients:read', 'usage:read']);
         await confirmStepUp(page, person);
         await page.getByRole('heading', {name: 'Store the secret now'}).waitFor();
         const secret = await page.locator('.secret-text').textContent();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {describe} from 'node:test';
 
 import {PASSWORD, until} from '../support/deployment.js';
-import {fillSignIn, settled, signIn} from './browser.js';
+import {askForTestKey, fillNewKey, fillSignIn, settled, signIn} from './browser.js';
 import {browse, deployment, goBackTo, isInSight, row, someKeys} from './scene.js';
 
 describe('a request', () => {
@@ -17,10 +17,8 @@ describe('a request', () => {
         await signIn(page, person);
         await page.getByRole('link', {name: 'Usage'}).click();
         await page.getByRole('link', {name: 'API keys', exact: true}).click();
-        await page.getByRole('button', {name: 'Create key'}).first().click();
+        await fillNewKey(page, 'Slow');
         const sheet = page.getByRole('dialog');
-        await sheet.getByLabel('Name').fill('Slow');
-        await sheet.getByRole('checkbox', {name: /patients:read/}).check();
         await page.route('**/v1/console/api_keys', async (route) => {
             await asked;
             await route.fulfill({status: 201, json: {id: 'key_x', name: 'Slow', mode: 'test', last4: '00aa', secret}});
@@ -66,10 +64,7 @@ describe('a request', () => {
     browse('a code that was used is told apart, at the step-up', async (page, {person}) => {
         await signIn(page, person);
         await deployment.signIn(person); // with a code that comes early: the one that the app shows next is of no use
-        await page.getByRole('button', {name: 'Create key'}).first().click();
-        await page.getByRole('textbox', {name: 'Name'}).fill('x');
-        await page.getByRole('checkbox', {name: /patients:read/}).check();
-        await page.getByRole('button', {name: 'Create test key'}).click();
+        await askForTestKey(page, 'x');
         const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
         await dialog.getByLabel('Password', {exact: true}).fill(PASSWORD);
         await dialog.getByLabel('One-time code').fill(person.lastCode());
@@ -116,11 +111,8 @@ describe('a request', () => {
         'the answer of a creation is lost: the form stays, and says what became of the key',
         async (page, {person}) => {
             await signIn(page, person);
-            await page.getByRole('button', {name: 'Create key'}).first().click();
-            await page.getByRole('textbox', {name: 'Name'}).fill('Lost');
-            await page.getByRole('checkbox', {name: /patients:read/}).check();
             await page.route('**/v1/console/api_keys', (route) => route.abort('connectionreset'));
-            await page.getByRole('button', {name: 'Create test key'}).click();
+            await askForTestKey(page, 'Lost');
             await page.getByText('nobody has its secret').waitFor();
             assert.equal(await page.getByRole('textbox', {name: 'Name'}).inputValue(), 'Lost');
             await page.route('**/v1/console/api_keys', (route) =>
@@ -137,9 +129,7 @@ describe('a request', () => {
             `a creation that fails says so where it is seen, and a 503 is no missing answer, ${size}`,
             async (page, {person}) => {
                 await signIn(page, person);
-                await page.getByRole('button', {name: 'Create key'}).first().click();
-                await page.getByRole('textbox', {name: 'Name'}).fill('Seen');
-                await page.getByRole('checkbox', {name: /patients:read/}).check();
+                await fillNewKey(page, 'Seen');
                 for (const [answer, words] of [
                     [{status: 503, json: {error: {code: 'store_unavailable'}}}, /temporarily unavailable.*nobody has/],
                     [{status: 503, json: {error: {code: 'overloaded'}}}, /is overloaded right now/],

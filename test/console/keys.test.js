@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {describe} from 'node:test';
 
 import {until} from '../support/deployment.js';
-import {confirmStepUp, settled, signIn} from './browser.js';
+import {askForTestKey, confirmStepUp, settled, signIn} from './browser.js';
 import {addUse, browse, deployment, judge, row, someKeys} from './scene.js';
 import {enrolDevice} from './seed.js';
 
@@ -56,10 +56,7 @@ describe('the list', () => {
         const {json} = await session.send('POST', '/v1/console/api_keys', key);
         await signIn(page, person);
         await row(page, 'Of a colleague').getByText(`by ${grace.email}`).waitFor();
-        await page.getByRole('button', {name: 'Create key'}).first().click();
-        await page.getByRole('textbox', {name: 'Name'}).fill('Of my own');
-        await page.getByRole('checkbox', {name: /patients:read/}).check();
-        await page.getByRole('button', {name: 'Create test key'}).click();
+        await askForTestKey(page, 'Of my own');
         await confirmStepUp(page, person);
         await page.getByLabel('I have stored it').check();
         await page.getByRole('button', {name: 'Done'}).click();

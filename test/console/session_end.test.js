@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {describe} from 'node:test';
 
 import {PASSWORD} from '../support/deployment.js';
-import {confirmStepUp, fillSignIn, openContext, signIn, signOut} from './browser.js';
+import {askForTestKey, confirmStepUp, fillNewKey, fillSignIn, openContext, signIn, signOut} from './browser.js';
 import {browse, browser, deployment, forgetColleague, goBackTo, isInSight, keysOf, overlap, row, someKeys} from './scene.js';
 
 // The page warns from 465 s after the last answer on, for two minutes, so that a busy machine has time.
@@ -68,10 +68,7 @@ describe('a session that ends', () => {
         await someKeys(['Listed before', 'test']);
         await signIn(page, person);
         await row(page, 'Listed before').waitFor();
-        await page.getByRole('button', {name: 'Create key'}).first().click();
-        await page.getByRole('textbox', {name: 'Name'}).fill('Seen by passers-by');
-        await page.getByRole('checkbox', {name: /patients:read/}).check();
-        await page.getByRole('button', {name: 'Create test key'}).click();
+        await askForTestKey(page, 'Seen by passers-by');
         await confirmStepUp(page, person);
         const secret = await page.locator('.secret-text').textContent();
         await other.goto('/console/');
@@ -94,10 +91,7 @@ describe('a session that ends', () => {
         const other = await context.newPage();
 
         await signIn(page, person);
-        await page.getByRole('button', {name: 'Create key'}).first().click();
-        await page.getByRole('textbox', {name: 'Name'}).fill('Kept');
-        await page.getByRole('checkbox', {name: /patients:read/}).check();
-        await page.getByRole('button', {name: 'Create test key'}).click();
+        await askForTestKey(page, 'Kept');
         const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
         await dialog.getByLabel('Password', {exact: true}).fill(PASSWORD);
         await other.goto('/console/');
@@ -183,10 +177,7 @@ describe('a session that ends', () => {
         await signIn(page, person);
         await page.getByRole('link', {name: 'Usage'}).click();
         await page.getByRole('link', {name: 'API keys', exact: true}).click();
-        await page.getByRole('button', {name: 'Create key'}).first().click();
-        await page.getByRole('textbox', {name: 'Name'}).fill('Patience');
-        await page.getByRole('checkbox', {name: /patients:read/}).check();
-        await page.getByRole('button', {name: 'Create test key'}).click();
+        await askForTestKey(page, 'Patience');
         const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
         await dialog.getByLabel('Password', {exact: true}).fill(PASSWORD);
         await dialog.getByLabel('One-time code').fill('000000');
@@ -209,9 +200,7 @@ describe('somebody else', () => {
         let posts = 0;
 
         await signIn(page, person);
-        await page.getByRole('button', {name: 'Create key'}).first().click();
-        await page.getByRole('textbox', {name: 'Name'}).fill('Not his');
-        await page.getByRole('checkbox', {name: /patients:read/}).check();
+        await fillNewKey(page, 'Not his');
         page.on('request', (request) => {
             posts += request.method() === 'POST' && request.url().endsWith('/api_keys') ? 1 : 0;
         });

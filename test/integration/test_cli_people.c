@@ -115,7 +115,7 @@ Test(cli_people, from_the_invitation_to_the_removal)
 }
 
 /* Nobody but the user ever knows the password. */
-Test(cli_people, who_is_created_gets_a_link)
+Test(cli_people, a_new_user_gets_a_link)
 {
     char code[FIXTURE_TOKEN_BYTES];
     struct fixture_user user;

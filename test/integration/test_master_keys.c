@@ -285,7 +285,7 @@ static void make_belongings(struct belongings *b)
     expect_run((const char *const[]){"account", "suspend", b->account, NULL}, 0, "suspended");
 }
 
-Test(master_keys, what_people_have_outlives_a_rotation)
+Test(master_keys, roles_links_and_codes_outlive_a_rotation)
 {
     struct belongings b;
     struct http_answer answer;
@@ -352,6 +352,17 @@ Test(master_keys, recovery_codes_keep_their_master_key)
     /* A user who must first use a link needs no key, and none is missing. The fixture's own user has no secrets. */
     cr_assert_eq(people_change(&b.people, 0, &b.ada, "POST", "/reset", NULL, &answer), 200, "%s", answer.body);
     expect_run(DOCTOR, 0, "1 of 2 users have secrets made with a missing master key");
+    fixture_stop(&fixture);
+}
+
+Test(master_keys, a_rotation_fails_if_users_cannot_be_read)
+{
+    char users[64];
+
+    fixture_start(&fixture, 1, NULL);
+    snprintf(users, sizeof users, "chatelaine:acct:%s:users", fixture.account);
+    redis_server_tell(&fixture.redis, "SADD", users, "usr_01jd8x4v2m7q9c3t5r6w8y0zab", NULL); /* has no record */
+    expect_run(ROTATE, 1, "Not done: ");
     fixture_stop(&fixture);
 }
 

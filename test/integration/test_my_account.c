@@ -552,6 +552,38 @@ Test(my_account, one_recovery_code_at_two_nodes_at_once_counts_once)
     cr_expect_eq(status_of(0, &mine), 401);
 }
 
+static void change_account(const char *what)
+{
+    const char *const argv[] = {"account", what, fixture.account, NULL};
+
+    cr_assert_eq(fixture_run(&fixture, argv, NULL, NULL, NULL), 0, "%s", what);
+}
+
+/* As with a sign-in, only whoever has password and code is told. */
+Test(my_account, a_suspended_account_begins_no_recovery)
+{
+    struct fixture_session mine;
+    struct http_answer answer;
+    char code[32], name[96], left[16], begun[16];
+
+    sign_in(0, FIXTURE_PASSWORD, &mine);
+    make_codes(&mine, code);
+    change_account("suspend");
+    for (size_t node = 0; node < 2; node++) {
+        cr_expect_eq(recover(node, FIXTURE_PASSWORD, code, &answer), 403, "%s", answer.body);
+        cr_expect_str_eq(http_answer_code(&answer), "account_suspended");
+    }
+    cr_expect_eq(recover(0, "not-My-old-password-1", code, &answer), 401, "%s", answer.body);
+    snprintf(name, sizeof name, "chatelaine:user:%s:new_totp", user.id);
+    redis_server_ask(&fixture.redis, begun, sizeof begun, "EXISTS", name, NULL);
+    cr_expect_str_eq(begun, "0");
+    snprintf(name, sizeof name, "chatelaine:user:%s:recovery_codes", user.id);
+    redis_server_ask(&fixture.redis, left, sizeof left, "SCARD", name, NULL);
+    cr_expect_str_eq(left, "10");
+    change_account("resume");
+    cr_expect_eq(recover(1, FIXTURE_PASSWORD, code, &answer), 200, "%s", answer.body);
+}
+
 /* Unknown email, wrong password and wrong code: one answer, and the counters of sign-ins. */
 Test(my_account, recoveries_are_answered_and_throttled_like_sign_ins)
 {

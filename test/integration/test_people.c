@@ -323,7 +323,7 @@ Test(people, devices_go_with_whoever_approved_them)
 }
 
 /* Whoever writes to Redis promotes nobody. */
-Test(people, who_was_altered_in_redis_is_nobody)
+Test(people, a_user_altered_in_redis_is_not_found)
 {
     struct fixture_session session;
     struct fixture_user user;

@@ -35,7 +35,7 @@ Test(trail_export, has_every_page)
     expect_export(HTTP_GET, 200, 3, STREAM_WHOLE);
 }
 
-Test(trail_export, without_a_body)
+Test(trail_export, of_a_head_request_has_no_body)
 {
     world.trail_pages = 3;
     expect_export(HTTP_HEAD, 200, 0, STREAM_UNENDED);
@@ -56,7 +56,7 @@ Test(trail_export, is_whole_if_only_its_last_piece_is_late)
     expect_export(HTTP_GET, 200, 3, STREAM_WHOLE);
 }
 
-Test(trail_export, without_redis_from_the_beginning)
+Test(trail_export, is_refused_without_redis)
 {
     world.trail_pages = 3;
     world.search_fails_at = 1;

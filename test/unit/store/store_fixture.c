@@ -174,3 +174,13 @@ void expect_newest_refusal(const struct id *account, const char *type, long long
 {
     expect_newest(account, ":refused", type, count);
 }
+
+unsigned scripts_run(void)
+{
+    static char stats[16384];
+    const char *calls;
+
+    redis_server_ask(&fixture.server, stats, sizeof stats, "INFO", "commandstats", NULL);
+    calls = strstr(stats, "cmdstat_evalsha:calls=");
+    return calls ? (unsigned)strtoul(calls + strlen("cmdstat_evalsha:calls="), NULL, 10) : 0;
+}

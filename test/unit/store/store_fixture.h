@@ -51,3 +51,5 @@ enum store_result insert_key(const struct key_record *key, const uint8_t digest[
 /* Asserts the `type` of the account's newest event, and the number of events. */
 void expect_newest_event(const struct id *account, const char *type, long long count);
 void expect_newest_refusal(const struct id *account, const char *type, long long count);
+/* The scripts that Redis has run so far by EVALSHA. */
+unsigned scripts_run(void);

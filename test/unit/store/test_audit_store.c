@@ -7,7 +7,7 @@
 
 TestSuite(audit_store, .init = fixture_start, .fini = fixture_stop);
 
-enum { EVENTS_MAX = 20 };
+enum { EVENTS_MAX = 80 };
 
 struct trail {
     struct answer answer;
@@ -303,6 +303,52 @@ Test(audit_store, searches_go_on_until_they_have_found_enough)
     cr_assert_eq(trail.count, 2);
     cr_expect_not(trail.has_more);
     cr_expect_eq(id_time_ms(&trail.ids[1]), RARE);
+}
+
+/* The trail has `found` events by usr_rare, each followed by apart - 1 others. */
+static void expect_each_once(unsigned found, unsigned apart, unsigned slices_min)
+{
+    static const struct audit_filter RARELY = {.actor = TEXT("usr_rare")};
+    struct id account = some_account();
+    struct trail all, page;
+    unsigned before;
+
+    add_many(&account, found * apart, apart);
+    cr_assert_eq(search_trail(&account, &RARELY, 1, NULL, &page), STORE_OK); /* Redis knows the script from here on */
+    before = scripts_run();
+    cr_assert_eq(search_trail(&account, &RARELY, found, NULL, &all), STORE_OK);
+    cr_expect_geq(scripts_run() - before, slices_min, "in slices");
+    cr_assert_eq(all.count, found);
+    cr_expect_not(all.has_more);
+    for (unsigned i = 0; i < found; i++)
+        cr_expect_eq(id_time_ms(&all.ids[i]), (int64_t)(found - i) * apart, "event %u", i);
+    for (unsigned limit = 1; limit < found; limit += 3) {
+        struct id after = {0};
+        size_t seen = 0;
+
+        do {
+            cr_assert_eq(search_trail(&account, &RARELY, limit, &after, &page), STORE_OK);
+            cr_assert_leq(seen + page.count, found, "limit %u", limit);
+            for (size_t i = 0; i < page.count; i++)
+                cr_expect(id_equal(&page.ids[i], &all.ids[seen++]), "limit %u", limit);
+            after = page.next;
+        } while (page.has_more);
+        cr_expect_eq(seen, found, "limit %u", limit);
+    }
+}
+
+/* More entries lie between two of them than one slice reads. */
+Test(audit_store, a_page_of_events_far_apart_takes_slices_and_has_each_once)
+{
+    enum { FOUND = 12, APART = 301 };
+
+    expect_each_once(FOUND, APART, FOUND);
+}
+
+/* More events than one slice returns, so the next one begins right behind an event of the page. */
+Test(audit_store, a_page_of_many_events_takes_slices_and_has_each_once)
+{
+    expect_each_once(EVENTS_MAX, 1, 3);
 }
 
 /* A search that finds nothing ends too, and says where the next one begins. */

@@ -1898,7 +1898,7 @@ Test(lua, a_password_by_an_operator_ends_the_link_of_a_reset)
     "@link_create " digest " inv_" digest " acct_A " digest \
     "@b.test auditor $now $now+1000000 mac usr_U '' '' 100 " BY_ROLE("owner") " " people_max " " changes_max
 
-Test(lua, who_is_no_owner_any_more_changes_no_people)
+Test(lua, a_former_owner_changes_no_people)
 {
     STEPS(ACCOUNT, USER, {"@user_create usr_V acct_A v@b.test hash sealed 5" ORIGIN " mac owner", "(ok)"},
           OWNER_SESSION, {INVITE_BY_SESSION("a1", "0", "0"), "(ok)"}, {"HSET t:user:usr_U role developer", "1"},

@@ -147,15 +147,6 @@ Test(usage_store, days_of_the_keys_that_are_asked_for)
     cr_expect_null(usage.keys[0].by_day);
 }
 
-static unsigned scripts_run(void)
-{
-    static char stats[16384];
-
-    redis_server_ask(&fixture.server, stats, sizeof stats, "INFO", "commandstats", NULL);
-    const char *calls = strstr(stats, "cmdstat_evalsha:calls=");
-    return calls ? (unsigned)strtoul(calls + strlen("cmdstat_evalsha:calls="), NULL, 10) : 0;
-}
-
 /* As many cells as one answer may have: Redis must not be blocked by them, and nothing may count twice or be left. */
 Test(usage_store, many_days_of_many_keys_are_read_in_slices)
 {
