@@ -161,7 +161,7 @@ static void authorization_try(struct authorization *op)
     user_code_mint(&op->user_code);
     CHECK(token_digest(service->keyring, KEYRING_DEVICE_CODE, text_of(op->device_code.text), op->request.code_digest));
     user_code_digest(service->keyring, &op->user_code, op->request.user_code_digest);
-    device_store_begin(service->store, &op->request, authorization_begun, op);
+    device_store_begin(service->partitions, &op->request, authorization_begun, op);
 }
 
 static void authorization_begun(void *arg, enum store_result result, uint32_t retry_after_s)
@@ -227,8 +227,8 @@ void device_token(struct exchange *exchange)
     op->grant.key.mode = MODE_LIVE;
     key_grant_mint(&op->grant, exchange);
     http_request_hold(exchange->request);
-    device_store_poll(exchange->service->store, &code, client, text_of(op->ip_tag), &op->grant.key, op->grant.digest,
-                      &source, token_polled, op);
+    device_store_poll(exchange->service->partitions, &code, client, text_of(op->ip_tag), &op->grant.key,
+                      op->grant.digest, &source, token_polled, op);
 }
 
 static void refuse_grant(struct exchange *exchange)
