@@ -161,7 +161,7 @@ static void authorization_try(struct authorization *op)
     user_code_digest(service->keyring, &op->user_code, op->request.user_code_digest);
     token_draw(service->keyring, bucket_of_digest(op->request.user_code_digest), KEYRING_DEVICE_CODE, &op->device_code,
                op->request.code_digest);
-    device_store_begin(service->store, &op->request, authorization_begun, op);
+    device_store_begin(service->partitions, &op->request, authorization_begun, op);
 }
 
 static void authorization_begun(void *arg, enum store_result result, uint32_t retry_after_s)
@@ -228,7 +228,7 @@ void device_token(struct exchange *exchange)
     op->grant.key.mode = MODE_LIVE;
     key_grant_begin(&op->grant, exchange);
     http_request_hold(exchange->request);
-    device_store_poll(exchange->service->store, &code, client, text_of(op->ip_tag), &op->grant.key, &source,
+    device_store_poll(exchange->service->partitions, &code, client, text_of(op->ip_tag), &op->grant.key, &source,
                       token_approved, token_polled, op);
 }
 

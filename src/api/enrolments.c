@@ -41,7 +41,7 @@ void enrolment_show(struct exchange *exchange)
     struct enrolment_visit *visit = visit_begin(exchange, NULL);
 
     if (visit)
-        device_store_find(exchange->service->store, &visit->digests, exchange_account(exchange),
+        device_store_find(exchange->service->partitions, &visit->digests, exchange_account(exchange),
                           text_of(visit->user_tag), enrolment_found, visit);
 }
 
@@ -54,7 +54,7 @@ static void decide(struct exchange *exchange, bool approve)
     struct audit_source source = exchange_source(exchange);
 
     if (visit)
-        device_store_decide(exchange->service->store, &visit->digests, exchange_account(exchange),
+        device_store_decide(exchange->service->partitions, &visit->digests, exchange_account(exchange),
                             text_of(visit->user_tag), approve, &source, enrolment_found, visit);
 }
 

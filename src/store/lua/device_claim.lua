@@ -1,27 +1,37 @@
--- Creates the key of an approved enrolment, once. Compares the approval again, because it may have been denied, claimed
--- or altered since the node read it.
+-- Creates the key of an approved enrolment, once, in the account's partition. Compares the approval, because it may have
+-- been denied, claimed or altered since the node read it. The node then marks the enrolment (device_mark.lua).
 -- ARGV: prefix, digest of the device code, account, name, scopes, approving user, MAC of the approval, digest of the
 --   key, key record, ip, request id, events to keep, most active device keys
--- Returns: ok; not_found: claimed already, it has changed, or its user is gone or disabled; refused: no such account;
---   suspended: it is suspended or closed; conflict: the key was discarded before it was created; full: the account has
---   its maximum of active device keys
+-- Returns: ok, account's name; not_found: claimed already, denied, it has changed, or its user is gone or disabled;
+--   refused: no such account; suspended: it is suspended or closed; conflict: the key was discarded before it was
+--   created; full: the account has its maximum of active device keys
 -- Event: device_key.created
 
-local digest = ARGV[2]
+local digest, account, user = ARGV[2], ARGV[3], ARGV[6]
+-- Nodes of version 0.2 approve, deny and claim at the enrolment alone. Where they serve there is one partition, so the
+-- enrolment is here.
 local device = device_read(digest)
-if not device or device.status ~= 'approved' or now_ms() >= device.expires or device.account ~= ARGV[3]
-    or device.name ~= ARGV[4] or device.scopes ~= ARGV[5] or device.user ~= ARGV[6] or device.mac ~= ARGV[7] then
+if device and (device.status ~= 'approved' or device.account ~= account) then
     return {'not_found'}
 end
-local approver = redis.call('HMGET', K.user(device.user), 'account', 'disabled')
-if approver[1] ~= device.account or approver[2] then
+local approval = decision_read(account, digest) or device
+if not approval or approval.status ~= 'approved' or approval.name ~= ARGV[4] or approval.scopes ~= ARGV[5]
+    or approval.user ~= user or approval.mac ~= ARGV[7] then
     return {'not_found'}
 end
-if keys_are_full(device.account, 'device_key', 'live', tonumber(ARGV[13])) then
+local approver = redis.call('HMGET', K.user(user), 'account', 'disabled')
+if approver[1] ~= account or approver[2] then
+    return {'not_found'}
+end
+if keys_are_full(account, 'device_key', 'live', tonumber(ARGV[13])) then
     return {'full'}
 end
-local added = key_add(ARGV[8], ARGV[9], {device.user, ARGV[10], ARGV[11], ARGV[12]})
-if added == 'ok' then
+local added = key_add(ARGV[8], ARGV[9], {user, ARGV[10], ARGV[11], ARGV[12]})
+if added ~= 'ok' then
+    return {added}
+end
+decision_write(account, digest, 'claimed')
+if device then
     redis.call('HSET', K.device(digest), 'status', 'claimed')
 end
-return {added}
+return {'ok', redis.call('HGET', K.account(account), 'name') or ''}

@@ -1,7 +1,16 @@
--- The enrolment of a user code.
--- ARGV: prefix, digests of the user code, account, tag of the user
--- Returns: ok, client, name, scopes, ip, created, expires, status, digest, MAC; not_found: no such code, it is over, or
---   another account's; refused, seconds to wait
+-- The enrolment of a user code, for a user of that account.
+-- ARGV: prefix, digest of the user code, account
+-- Returns: ok, client, name, scopes, ip, created, expires, status, digest, MAC; not_found: no such code; refused: it is
+--   over, or another account has decided
 
-local device, digest, refusal = device_find(ARGV[2], ARGV[3], ARGV[4], now_ms())
-return refusal or device_reply(device, digest)
+local digest = redis.call('GET', K.user_code(ARGV[2]))
+if not digest then
+    return {'not_found'}
+end
+local device = device_read(digest)
+if not device or device.status == 'claimed' or now_ms() >= device.expires
+    or (device.account and device.account ~= ARGV[3]) then
+    return {'refused'}
+end
+return {'ok', device.client, device.name, device.scopes, device.ip, device.created, device.expires, device.status,
+        digest, device.mac}

@@ -78,6 +78,7 @@ local K = {
     strangers_counts = function() return prefix .. 'strangers:counts' end,
     device = function(digest) return prefix .. 'device:' .. digest end,
     user_code = function(digest) return prefix .. 'user_code:' .. digest end,
+    account_device = function(account, digest) return prefix .. 'acct:' .. account .. ':device:' .. digest end,
 }
 
 local function now_ms()
@@ -706,7 +707,6 @@ end
 -- A rule that closes waits for the rest of its window instead.
 local THROTTLE_WINDOW_MS = 15 * 60 * 1000
 local THROTTLE_FIRST_WAIT_MS = 30 * 1000
-local THROTTLE_FREE_PER_USER = 5
 
 -- The counters of an attempt to sign in or step up. free: failures before the first wait. under_way: how many may be
 -- judged at once; far more than fail on an ordinary morning, yet a bound on the work that guesses cause. forgiven: a
@@ -755,6 +755,16 @@ local function throttle_count(tag, free, now, rule, forgiven)
     redis.call('HSET', K.throttle(tag), 'n', t.n, 'first', t.first, 'until', t.wait_until)
     redis.call('PEXPIRE', K.throttle(tag), math.max(1, math.max(t.first + window, t.wait_until) - now))
     return t.n
+end
+
+-- Counts one failure unless the tag has to wait. Returns the script's reply if it does, else nil.
+local function throttle_refused(tag, free, now)
+    local wait = throttle_wait(tag, now)
+    if wait > 0 then
+        return {'refused', math.ceil(wait / 1000)}
+    end
+    throttle_count(tag, free, now)
+    return nil
 end
 
 -- Attempts to sign in and to step up. Each is reserved before its password is hashed. A wrong one ends as a failure,
@@ -933,21 +943,6 @@ local function user_forgive(user, now)
     redis.call('HDEL', K.user(user), 'wrong_codes', 'locked')
 end
 
--- A device enrolment: pending, then approved or denied by a user, whose account is set then, and at last claimed.
--- {client, name, scopes, ip, created, expires, interval, polled, status, account, user, mac} with times as numbers; nil
--- if unknown. The MAC comes from the node that began it, then from the node that approved it. Nodes verify it ('': from
--- a version without MACs).
-local function device_read(digest)
-    local d = redis.call('HMGET', K.device(digest), 'client', 'name', 'scopes', 'ip', 'created', 'expires', 'interval',
-                         'polled', 'status', 'account', 'user', 'mac')
-    if not d[1] then
-        return nil
-    end
-    return {client = d[1], name = d[2], scopes = d[3], ip = d[4], created = tonumber(d[5]), expires = tonumber(d[6]),
-            interval = tonumber(d[7]), polled = tonumber(d[8] or '0'), status = d[9], account = d[10] or nil,
-            user = d[11] or nil, mac = d[12] or ''}
-end
-
 -- A secret has one digest per master key. Of digests ('<digest>,<digest>', the current key's first), returns the one
 -- that exists, or the first if none does.
 local function known_digest(digests, name)
@@ -959,29 +954,34 @@ local function known_digest(digests, name)
     return digests:match('[^,]+')
 end
 
--- Finds the enrolment of a user code, for a user of that account. Returns it and its digest; otherwise nil, nil and the
--- script's reply. A wrong code counts against the user, because codes are short enough to guess. code_digests: as
--- known_digest() takes them.
-local function device_find(code_digests, account, user_tag, now)
-    local wait = throttle_wait(user_tag, now)
-    if wait > 0 then
-        return nil, nil, {'refused', math.ceil(wait / 1000)}
+-- A device enrolment: pending, then approved or denied by a user, whose account is set then, and at last claimed. It is
+-- in the partition of its user code. {client, name, scopes, ip, created, expires, interval, polled, status, account,
+-- user, mac} with times as numbers; nil if unknown. The MAC comes from the node that began it, then from the node that
+-- approved it. Nodes verify it ('': from a version without MACs).
+local function device_read(digest)
+    local d = redis.call('HMGET', K.device(digest), 'client', 'name', 'scopes', 'ip', 'created', 'expires', 'interval',
+                         'polled', 'status', 'account', 'user', 'mac')
+    if not d[1] then
+        return nil
     end
-    local digest = redis.call('GET', K.user_code(known_digest(code_digests, K.user_code)))
-    if not digest then
-        throttle_count(user_tag, THROTTLE_FREE_PER_USER, now)
-        return nil, nil, {'not_found'}
-    end
-    local device = device_read(digest)
-    if not device or device.status == 'claimed' or now >= device.expires
-        or (device.account and device.account ~= account) then
-        return nil, nil, {'not_found'}
-    end
-    return device, digest
+    return {client = d[1], name = d[2], scopes = d[3], ip = d[4], created = tonumber(d[5]), expires = tonumber(d[6]),
+            interval = tonumber(d[7]), polled = tonumber(d[8] or '0'), status = d[9], account = d[10] or nil,
+            user = d[11] or nil, mac = d[12] or ''}
 end
 
--- An enrolment as scripts return it to users.
-local function device_reply(device, digest)
-    return {'ok', device.client, device.name, device.scopes, device.ip, device.created, device.expires, device.status,
-            digest, device.mac}
+-- What an account has decided about an enrolment, in the account's partition: approved, which can become denied or
+-- claimed; both are final. It alone decides whether a key is made. It outlives the enrolment, so that no step that
+-- arrives late begins again what has ended.
+local DECISION_KEPT_MS = 2 * 60 * 60 * 1000
+
+-- {status, name, scopes, user, mac}; nil: nothing was decided.
+local function decision_read(account, digest)
+    local d = redis.call('HMGET', K.account_device(account, digest), 'status', 'name', 'scopes', 'user', 'mac')
+    return d[1] and {status = d[1], name = d[2], scopes = d[3], user = d[4], mac = d[5]} or nil
+end
+
+-- fields: {field, value...} of an approval.
+local function decision_write(account, digest, status, fields)
+    redis.call('HSET', K.account_device(account, digest), 'status', status, unpack(fields or {}))
+    redis.call('PEXPIRE', K.account_device(account, digest), DECISION_KEPT_MS)
 end

@@ -32,11 +32,12 @@ static void run_begun(void *arg)
     visit.begun(visit.arg, visit.result, 30);
 }
 
-void device_store_begin(struct store *store, const struct device_request *request, device_begun *done, void *arg)
+void device_store_begin(const struct partitions *partitions, const struct device_request *request, device_begun *done,
+                        void *arg)
 {
     bool conflict = world.begins++ < world.begin_conflicts;
 
-    (void)store;
+    (void)partitions;
     cr_assert(request->scopes == SCOPE_DOCUMENTS_WRITE && request->ip_tag.len == THROTTLE_TAG_CHARS);
     cr_assert_eq(bucket_of_digest(request->code_digest), bucket_of_digest(request->user_code_digest));
     memcpy(world.ip_tag, request->ip_tag.ptr, request->ip_tag.len);
@@ -66,11 +67,11 @@ static void run_polled(void *arg)
     visit.polled(visit.arg, world.poll_result, &world.poll);
 }
 
-void device_store_poll(struct store *store, const struct token_digests *code, struct text client, struct text ip_tag,
-                       const struct key_record *key, const struct audit_source *source, device_approved *approved,
-                       device_polled *done, void *arg)
+void device_store_poll(const struct partitions *partitions, const struct token_digests *code, struct text client,
+                       struct text ip_tag, const struct key_record *key, const struct audit_source *source,
+                       device_approved *approved, device_polled *done, void *arg)
 {
-    (void)store;
+    (void)partitions;
     (void)code;
     cr_assert(text_equal(client, TEXT("desktop-agent")) && ip_tag.len == THROTTLE_TAG_CHARS);
     cr_assert(key->kind == KEY_DEVICE && key->mode == MODE_LIVE && id_kind_of(id_text(&key->id)) == ID_DEVICE);
@@ -97,19 +98,19 @@ static void find(struct text user_tag, const struct id *account, device_found *d
     visit_later(run_found, (struct visit){.found = done, .arg = arg});
 }
 
-void device_store_find(struct store *store, const struct token_digests *user_code, const struct id *account,
-                       struct text user_tag, device_found *done, void *arg)
+void device_store_find(const struct partitions *partitions, const struct token_digests *user_code,
+                       const struct id *account, struct text user_tag, device_found *done, void *arg)
 {
-    (void)store;
+    (void)partitions;
     (void)user_code;
     find(user_tag, account, done, arg);
 }
 
-void device_store_decide(struct store *store, const struct token_digests *user_code, const struct id *account,
-                         struct text user_tag, bool approve, const struct audit_source *source, device_found *done,
-                         void *arg)
+void device_store_decide(const struct partitions *partitions, const struct token_digests *user_code,
+                         const struct id *account, struct text user_tag, bool approve,
+                         const struct audit_source *source, device_found *done, void *arg)
 {
-    (void)store;
+    (void)partitions;
     (void)user_code;
     cr_assert(text_equal(source->actor, id_text(&world.session.user.id)));
     world_expect_credential(source, false);

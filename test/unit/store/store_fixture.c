@@ -30,18 +30,64 @@ void fixture_start(void)
     fixture_open_store("t:");
 }
 
-void fixture_open_store(const char *prefix)
+static void fill_settings(const char *prefix, struct store_settings *ret_settings)
 {
-    struct store_settings settings = {
-        .timeout_ms = 10000, .prefix = prefix, .audit_max = 1000, .keyring = fixture.keyring};
     struct buf why;
 
+    *ret_settings =
+        (struct store_settings){.timeout_ms = 10000, .prefix = prefix, .audit_max = 1000, .keyring = fixture.keyring};
     buf_init(&why, 1000);
-    cr_assert(redis_target_parse(text_of(fixture.server.url), &settings.target, &why));
+    cr_assert(redis_target_parse(text_of(fixture.server.url), &ret_settings->target, &why));
     buf_finish(&why);
+}
+
+static void await_ready(struct store *store)
+{
+    cr_assert(test_loop_until(&fixture.loop, is_ready, store, PATIENCE_MS), "%s", store_trouble(store));
+}
+
+void fixture_open_store(const char *prefix)
+{
+    struct store_settings settings;
+
+    fill_settings(prefix, &settings);
     fixture.is_closed = false;
     fixture.store = store_create(&fixture.loop, &settings, NULL, NULL);
-    cr_assert(test_loop_until(&fixture.loop, is_ready, fixture.store, PATIENCE_MS), "%s", store_trouble(fixture.store));
+    await_ready(fixture.store);
+}
+
+static void partition_changed(void *arg, struct store *store)
+{
+    (void)arg, (void)store;
+}
+
+void fixture_open_partitions(unsigned count)
+{
+    struct store_settings settings;
+
+    fixture_close_store();
+    fill_settings("t:", &settings);
+    settings.partitions = count;
+    fixture.is_closed = false;
+    fixture.partitions = partitions_create(&fixture.loop, &settings, partition_changed, NULL);
+    fixture.store = partitions_at(fixture.partitions, 0);
+    for (unsigned i = 0; i < count; i++)
+        await_ready(partitions_at(fixture.partitions, i));
+}
+
+struct store *fixture_home(const struct id *account)
+{
+    return fixture.partitions ? partition_of_account(fixture.partitions, account) : fixture.store;
+}
+
+void fixture_prefix(const struct id *account, char ret_prefix[16])
+{
+    unsigned count = fixture.partitions ? partitions_count(fixture.partitions) : 1;
+
+    if (count == 1)
+        snprintf(ret_prefix, 16, "t:");
+    else
+        snprintf(ret_prefix, 16, "t:{%u}:", bucket_of_account(account) % count);
 }
 
 static void store_closed(void *arg)
@@ -51,7 +97,10 @@ static void store_closed(void *arg)
 
 void fixture_close_store(void)
 {
-    store_close(fixture.store, store_closed, &fixture.is_closed);
+    if (fixture.partitions)
+        partitions_close(fixture.partitions, store_closed, &fixture.is_closed);
+    else
+        store_close(fixture.store, store_closed, &fixture.is_closed);
     cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_closed, PATIENCE_MS));
 }
 
@@ -106,7 +155,7 @@ struct id some_account(void)
     struct id account = id_mint(ID_ACCOUNT, clock_wall_ms());
     struct answer answer = {0};
 
-    account_store_create(fixture.store, &account, TEXT("North Clinic"), answer_done, &answer);
+    account_store_create(fixture_home(&account), &account, TEXT("North Clinic"), answer_done, &answer);
     cr_assert_eq(answer_wait(&answer), STORE_OK);
     return account;
 }
@@ -126,7 +175,7 @@ struct user_record some_person(const struct id *account, const char *email, enum
     snprintf(user.password_hash, sizeof user.password_hash, "hash of %s", email);
     for (uint8_t i = 0; i < TOTP_SEALED_BYTES; i++)
         user.totp_sealed[i] = (uint8_t)(i * 7); /* any bytes, NUL among them */
-    account_store_add_user(fixture.store, &user, &SOMEBODY, answer_done, &answer);
+    account_store_add_user(fixture_home(account), &user, &SOMEBODY, answer_done, &answer);
     cr_assert_eq(answer_wait(&answer), STORE_OK);
     return user;
 }
@@ -149,15 +198,16 @@ enum store_result insert_key(const struct key_record *key, const uint8_t digest[
 {
     struct answer answer = {0};
 
-    key_store_insert(fixture.store, key, digest, &SOMEBODY, answer_inserted, &answer);
+    key_store_insert(fixture_home(&key->account), key, digest, &SOMEBODY, answer_inserted, &answer);
     return answer_wait(&answer);
 }
 
 static void expect_newest(const struct id *account, const char *class, const char *type, long long count)
 {
-    char name[64], entry[512], length[32], expected[64];
+    char prefix[16], name[64], entry[512], length[32], expected[64];
 
-    snprintf(name, sizeof name, "t:acct:%s:audit%s", account->text, class);
+    fixture_prefix(account, prefix);
+    snprintf(name, sizeof name, "%sacct:%s:audit%s", prefix, account->text, class);
     redis_server_ask(&fixture.server, entry, sizeof entry, "XREVRANGE", name, "+", "-", "COUNT", "1", NULL);
     redis_server_ask(&fixture.server, length, sizeof length, "XLEN", name, NULL);
     snprintf(expected, sizeof expected, "type\n%s\n", type);

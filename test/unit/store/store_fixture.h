@@ -3,13 +3,15 @@
 #include "redis_server.h"
 #include "store/account_store.h"
 #include "store/key_store.h"
+#include "store/partitions.h"
 #include "test_loop.h"
 
 struct store_fixture {
     struct redis_server server;
     uv_loop_t loop;
     struct store *store;
-    struct keyring *keyring; /* of the store */
+    struct partitions *partitions; /* NULL until fixture_open_partitions() */
+    struct keyring *keyring;       /* of the store */
     bool is_closed;
 };
 extern struct store_fixture fixture; /* each test has a process of its own */
@@ -21,6 +23,12 @@ void fixture_stop(void);
 void fixture_close_store(void);
 /* Opens another store over the same Redis, once the previous one is closed. fixture_start() opens one with "t:". */
 void fixture_open_store(const char *prefix);
+/* Replaces the store by that many partitions of "t:"; fixture_stop() closes them. fixture.store is the first one. What
+ * is below then acts in the partition of the account. */
+void fixture_open_partitions(unsigned count);
+struct store *fixture_home(const struct id *account);
+/* "t:", or "t:{2}:". */
+void fixture_prefix(const struct id *account, char ret_prefix[16]);
 
 /* How a verb with store_done ended. calls counts its completions. */
 struct answer {

@@ -1738,12 +1738,24 @@ Test(lua, usage_read)
           {"@usage_read acct_B 9 1 2026-01-31 key_1", "(ok (nil nil) (nil nil) (key_1 0   (0) (0 0 0 0)))"});
 }
 
-#define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 i mac1"
-#define POLL(device, client) "@device_poll " device " " client " p"
+#define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 mac1"
+#define POLL(device, client) "@device_poll " device " " client
 #define CLAIM_AS(device, approval, key) \
     "@device_claim " device " " approval " h" key " dev_" key "+acct_A+live+wxyz+1024+7+-+Ward 192.0.2.9 req_9 100 0"
 #define CLAIM(device, key) CLAIM_AS(device, "acct_A Ward 1024 usr_U mac2", key)
-#define DECIDE(code, account, decision) "@device_decide " code " " account " u " decision ORIGIN " '' mac2 0 0"
+#define FIND(code, account) "@device_find " code " " account
+#define APPROVE_BY(device, account, mac, credential, limits) \
+    "@device_approve " device " " account " Ward 1024 " mac ORIGIN " " credential " " limits
+#define APPROVE(device, account) APPROVE_BY(device, account, "mac2", "''", "0 0")
+#define DENY_BY(device, account, credential) "@device_deny " device " " account " Ward" ORIGIN " " credential
+#define DENY(device, account) DENY_BY(device, account, "''")
+#define MARK(device, status, account) "@device_mark " device " " status " " account " usr_U mac2"
+/* Both steps of an approval. */
+#define APPROVED(device)                            \
+    {APPROVE(device, "acct_A"), "(ok usr_U mac2)"}, \
+    {                                               \
+        MARK(device, "approved", "acct_A"), "(ok)"  \
+    }
 
 Test(lua, device_begin)
 {
@@ -1751,37 +1763,29 @@ Test(lua, device_begin)
           {"HMGET t:device:d1 client name scopes ip interval status account polled mac",
            "(agent Ward 1024 192.0.2.9 5000 pending nil nil mac1)"},
           {"HGET t:device:d1 created", "1????????????"}, {"PTTL t:device:d1", "~4200000"}, {"GET t:user_code:c1", "d1"},
-          {"PTTL t:user_code:c1", "~4200000"}, {"HGET t:throttle:i n", "1"}, {BEGIN("d1", "c2"), "(conflict)"},
-          {BEGIN("d2", "c1"), "(conflict)"}, {"EXISTS t:device:d2 t:user_code:c2", "0"}, {"HGET t:throttle:i n", "1"});
+          {"PTTL t:user_code:c1", "~4200000"}, {BEGIN("d1", "c2"), "(conflict)"}, {BEGIN("d2", "c1"), "(conflict)"},
+          {"EXISTS t:device:d2 t:user_code:c2", "0"});
 }
 
-Test(lua, addresses_begin_thirty_enrolments)
+Test(lua, addresses_have_thirty_requests_of_devices)
 {
-    STEPS({"HSET t:throttle:i n 29 first $now until 0", "3"}, {BEGIN("d1", "c1"), "(ok)"},
-          {BEGIN("d2", "c2"), "(refused 30)"}, {"EXISTS t:device:d2", "0"});
+    STEPS({"@device_throttle i", "(ok)"}, {"HGET t:throttle:i n", "1"}, {"PTTL t:throttle:i", "~900000"},
+          {"HSET t:throttle:i n 29", "0"}, {"@device_throttle i", "(ok)"}, {"@device_throttle i", "(refused 30)"},
+          {"HGET t:throttle:i n", "30"}, {"@device_throttle j", "(ok)"});
 }
 
+/* Nobody is slowed down by others at the same address: a device that keeps its interval is not counted. */
 Test(lua, device_poll_keeps_to_the_interval)
 {
-    STEPS({BEGIN("d1", "c1"), "(ok)"}, {POLL("d1", "agent"), "(refused pending)"},
-          {POLL("d1", "agent"), "(refused slow_down)"}, {"HGET t:device:d1 interval", "10000"},
-          {POLL("d1", "agent"), "(refused slow_down)"}, {"HGET t:device:d1 interval", "15000"},
-          {"HSET t:device:d1 polled $now-13900", "0"}, {POLL("d1", "agent"), "(refused slow_down)"},
-          {"HGET t:device:d1 interval", "20000"}, {"HSET t:device:d1 polled $now-19001", "0"},
-          {POLL("d1", "agent"), "(refused pending)"}, {"HGET t:device:d1 interval", "20000"},
+    STEPS({BEGIN("d1", "c1"), "(ok)"}, {POLL("d9", "agent"), "(not_found)"}, {POLL("d1", "other"), "(not_found)"},
+          {POLL("d1", "agent"), "(refused pending)"}, {POLL("d1", "agent"), "(refused hasty)"},
+          {"HGET t:device:d1 interval", "5000"}, {"HSET t:device:d1 polled $now-3900", "0"},
+          {POLL("d1", "agent"), "(refused hasty)"}, {"@device_slow_down d1", "(ok)"},
+          {"HGET t:device:d1 interval", "10000"}, {POLL("d1", "agent"), "(refused hasty)"},
+          {"HSET t:device:d1 polled $now-8900", "0"}, {POLL("d1", "agent"), "(refused hasty)"},
+          {"HSET t:device:d1 polled $now-9001", "0"}, {POLL("d1", "agent"), "(refused pending)"},
+          {"HGET t:device:d1 interval", "10000"}, {"@device_slow_down d9", "(not_found)"}, {"EXISTS t:device:d9", "0"},
           {"EXISTS t:id:dev_1 t:key:h1", "0"});
-}
-
-/* Nobody is slowed down by others at the same address. */
-Test(lua, device_poll_throttles_addresses_that_guess_or_hurry)
-{
-    STEPS({BEGIN("d1", "c1"), "(ok)"}, {POLL("d9", "agent"), "(not_found)"}, {"HGET t:throttle:p n", "1"},
-          {POLL("d1", "other"), "(not_found)"}, {"HGET t:throttle:p n", "2"},
-          {POLL("d1", "agent"), "(refused pending)"}, {"HGET t:throttle:p n", "2"},
-          {POLL("d1", "agent"), "(refused slow_down)"}, {"HGET t:throttle:p n", "3"}, {"HSET t:throttle:p n 29", "0"},
-          {POLL("d9", "agent"), "(not_found)"}, {POLL("d9", "agent"), "(refused throttled 30)"},
-          {POLL("d1", "agent"), "(refused throttled 30)"}, {"HGET t:device:d1 interval", "10000"},
-          {"HSET t:device:d1 polled $now-10000", "0"}, {POLL("d1", "agent"), "(refused pending)"});
 }
 
 #define APPROVER                                \
@@ -1791,25 +1795,65 @@ Test(lua, device_poll_throttles_addresses_that_guess_or_hurry)
 
 Test(lua, device_is_claimed_once)
 {
-    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, {CLAIM("d1", "1"), "(not_found)"},
-          {DECIDE("c1", "acct_A", "approved"), "(ok agent Ward 1024 192.0.2.9 1* 1* approved d1 mac1)"},
-          {POLL("d1", "other"), "(not_found)"}, {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1 North)"},
-          {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1 North)"}, {"XLEN t:acct:acct_A:audit", "1"},
-          {CLAIM("d1", "1"), "(ok)"}, {"GET t:key:h1", "dev_1 acct_A live wxyz 1024 7 - Ward"},
+    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, {CLAIM("d1", "1"), "(not_found)"}, APPROVED("d1"),
+          {"PTTL t:acct:acct_A:device:d1", "~7200000"}, {POLL("d1", "other"), "(not_found)"},
+          {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2)"},
+          {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2)"}, {"XLEN t:acct:acct_A:audit", "1"},
+          {CLAIM("d1", "1"), "(ok North)"}, {"GET t:key:h1", "dev_1 acct_A live wxyz 1024 7 - Ward"},
           {"GET t:id:dev_1", "h1"}, {"ZRANGE t:acct:acct_A:keys:dk:active 0 -1", "(dev_1)"},
           {"XRANGE t:acct:acct_A:audit - +",
            "((* (type device.approved actor usr_U target Ward ip 192.0.2.1 request_id req_1)) "
            "(* (type device_key.created actor usr_U target dev_1 ip 192.0.2.9 request_id req_9)))"},
-          {CLAIM("d1", "2"), "(not_found)"}, {POLL("d1", "agent"), "(not_found)"}, {"EXISTS t:id:dev_2 t:key:h2", "0"},
-          {"@device_find c1 acct_A u", "(not_found)"}, {DECIDE("c1", "acct_A", "denied"), "(not_found)"},
-          {"XLEN t:acct:acct_A:audit", "2"}, {"EXISTS t:throttle:u", "0"});
+          {MARK("d1", "claimed", "acct_A"), "(ok)"}, {CLAIM("d1", "2"), "(not_found)"},
+          {POLL("d1", "agent"), "(refused claimed)"}, {"EXISTS t:id:dev_2 t:key:h2", "0"},
+          {FIND("c1", "acct_A"), "(refused)"}, {DENY("d1", "acct_A"), "(not_found)"},
+          {APPROVE("d1", "acct_A"), "(not_found)"}, {APPROVE_BY("d1", "acct_A", "''", "''", "0 0"), "(not_found)"},
+          {MARK("d1", "denied", "acct_A"), "(not_found)"}, {"XLEN t:acct:acct_A:audit", "2"});
+}
+
+/* With several partitions, a claim cannot see its enrolment. */
+#define ELSEWHERE              \
+    {                          \
+        "DEL t:device:d1", "1" \
+    }
+Test(lua, the_account_alone_knows_whether_its_device_has_a_key)
+{
+    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, ELSEWHERE, {CLAIM("d1", "1"), "(not_found)"},
+          {APPROVE("d1", "acct_A"), "(ok usr_U mac2)"}, {CLAIM("d1", "1"), "(ok North)"},
+          {CLAIM("d1", "2"), "(not_found)"}, {DENY("d1", "acct_A"), "(not_found)"},
+          /* As if it had been read before the claim. */
+          {APPROVE("d1", "acct_A"), "(not_found)"}, {CLAIM("d1", "2"), "(not_found)"},
+          {"EXISTS t:device:d1 t:id:dev_2 t:key:h2", "0"}, {APPROVE("d2", "acct_A"), "(ok *)"},
+          {DENY("d2", "acct_A"), "(ok)"}, {DENY("d2", "acct_A"), "(ok)"}, {CLAIM("d2", "2"), "(not_found)"},
+          {APPROVE("d2", "acct_A"), "(not_found)"}, {DENY("d3", "acct_A"), "(ok)"},
+          {APPROVE("d3", "acct_A"), "(not_found)"}, {"XLEN t:acct:acct_A:audit", "5"});
+}
+
+/* Nodes of version 0.2 know only the enrolment, and serve stores of one partition. */
+Test(lua, devices_that_older_nodes_approve_deny_and_claim)
+{
+    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"},
+          {"HSET t:device:d1 status approved account acct_A user usr_U mac mac2", "2"},
+          {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2)"},
+          {CLAIM_AS("d1", "acct_B Ward 1024 usr_U mac2", "1"), "(not_found)"},
+          {CLAIM_AS("d1", "acct_A Ward 1024 usr_U mac1", "1"), "(not_found)"},
+          {APPROVE_BY("d1", "acct_A", "''", "''", "0 0"), "(ok usr_U )"}, {"EXISTS t:acct:acct_A:device:d1", "0"},
+          {CLAIM("d1", "1"), "(ok North)"}, {"HGET t:device:d1 status", "claimed"}, {CLAIM("d1", "2"), "(not_found)"},
+          /* What was approved here is claimed, or denied, there. */
+          {BEGIN("d2", "c2"), "(ok)"}, APPROVED("d2"),
+          {"HMGET t:device:d2 status account user mac", "(approved acct_A usr_U mac2)"},
+          {"HSET t:device:d2 status claimed", "0"}, {CLAIM("d2", "2"), "(not_found)"}, {BEGIN("d3", "c3"), "(ok)"},
+          APPROVED("d3"), {"HSET t:device:d3 status denied", "0"}, {CLAIM("d3", "2"), "(not_found)"},
+          /* What was approved there is denied here. */
+          {BEGIN("d4", "c4"), "(ok)"}, {"HSET t:device:d4 status approved account acct_A user usr_U mac mac2", "2"},
+          {DENY("d4", "acct_A"), "(ok)"}, {CLAIM("d4", "2"), "(not_found)"}, {"EXISTS t:id:dev_2 t:key:h2", "0"});
 }
 
 Test(lua, who_is_gone_or_disabled_gives_no_device_a_key)
 {
-    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
-          {"HSET t:user:usr_U disabled 5", "1"}, {CLAIM("d1", "1"), "(not_found)"}, {"DEL t:user:usr_U", "1"},
-          {CLAIM("d1", "1"), "(not_found)"}, {"EXISTS t:id:dev_1", "0"}, APPROVER, {CLAIM("d1", "1"), "(ok)"});
+    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, APPROVED("d1"), {"HSET t:user:usr_U disabled 5", "1"},
+          {CLAIM("d1", "1"), "(not_found)"}, {"DEL t:user:usr_U", "1"}, {CLAIM("d1", "1"), "(not_found)"},
+          {"EXISTS t:id:dev_1", "0"}, APPROVER, {CLAIM("d1", "1"), "(ok North)"});
 }
 
 /* Versions without roles keep the set of users alone. */
@@ -1936,104 +1980,112 @@ Test(lua, links_end_with_what_their_maker_may)
           {"@link_find a2 t", "(not_found)"});
 }
 
+#define SEEK(credential) "@device_seek u usr_U acct_A " credential
+
 Test(lua, a_session_that_is_over_decides_nothing)
 {
     STEPS(ACCOUNT, USER, {BEGIN("d1", "c1"), "(ok)"}, {"DEL t:acct:acct_A:audit", "1"},
-          {"@device_decide c1 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2 0 0", "(actor_unknown)"},
-          {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1") " mac2 0 0", "(actor_unknown)"},
+          {APPROVE_BY("d1", "acct_A", "mac2", BY_STEP_UP, "0 0"), "(actor_unknown)"},
+          {DENY_BY("d1", "acct_A", BY_SESSION("s1")), "(actor_unknown)"},
           /* Nor can it guess codes. */
-          {"@device_decide c9 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2 0 0", "(actor_unknown)"},
-          {"EXISTS t:throttle:u t:acct:acct_A:audit", "0"}, {"HGET t:device:d1 status", "pending"},
+          {SEEK(BY_STEP_UP), "(actor_unknown)"},
+          {"EXISTS t:throttle:u t:acct:acct_A:audit t:acct:acct_A:device:d1", "0"},
           {"HSET t:session:s1 sid S user usr_U account acct_A created $now expires $now+5000000 seen $now step_up 0",
            "7"},
-          {"@device_decide c1 acct_A u approved" ORIGIN " " BY_STEP_UP " mac2 0 0", "(actor_unproven)"},
-          {"@device_decide c1 acct_A u denied" ORIGIN " " BY_SESSION("s1") " mac2 0 0", "(ok *)"});
-}
-
-/* The codes of an enrolment that was begun under a master key that has been retired since. */
-Test(lua, an_enrolment_is_known_by_any_of_its_digests)
-{
-    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {"@device_find c7,c1,c8 acct_A u", "(ok agent * pending d1 mac1)"},
-          {DECIDE("c7,c1", "acct_A", "approved"), "(ok agent * d1 mac1)"}, {"EXISTS t:throttle:u", "0"},
-          {POLL("d7,d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2 d1 North)"}, {"EXISTS t:throttle:p", "0"},
-          {POLL("d7,d8", "agent"), "(not_found)"}, {"HGET t:throttle:p n", "1"});
+          {SEEK(BY_STEP_UP), "(actor_unproven)"},
+          {APPROVE_BY("d1", "acct_A", "mac2", BY_STEP_UP, "0 0"), "(actor_unproven)"},
+          {APPROVE_BY("d1", "acct_A", "''", BY_STEP_UP, "0 0"), "(actor_unproven)"},
+          {"EXISTS t:throttle:u t:acct:acct_A:audit t:acct:acct_A:device:d1", "0"}, {SEEK(BY_SESSION("s1")), "(ok)"},
+          {DENY_BY("d1", "acct_A", BY_SESSION("s1")), "(ok)"});
 }
 
 /* Between the two steps of a claim anything may happen. */
 Test(lua, only_what_was_approved_is_claimed)
 {
-    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
+    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, APPROVED("d1"), ELSEWHERE,
           {CLAIM_AS("d1", "acct_B Ward 1024 usr_U mac2", "1"), "(not_found)"},
           {CLAIM_AS("d1", "acct_A Desk 1024 usr_U mac2", "1"), "(not_found)"},
           {CLAIM_AS("d1", "acct_A Ward 4095 usr_U mac2", "1"), "(not_found)"},
           {CLAIM_AS("d1", "acct_A Ward 1024 usr_V mac2", "1"), "(not_found)"},
           {CLAIM_AS("d1", "acct_A Ward 1024 usr_U mac1", "1"), "(not_found)"}, {CLAIM("d9", "1"), "(not_found)"},
-          {DECIDE("c1", "acct_A", "denied"), "(ok *)"}, {CLAIM("d1", "1"), "(not_found)"}, {BEGIN("d2", "c2"), "(ok)"},
-          {DECIDE("c2", "acct_A", "approved"), "(ok *)"}, {"HSET t:device:d2 expires $now", "0"},
-          {CLAIM("d2", "1"), "(not_found)"}, {"EXISTS t:id:dev_1 t:key:h1", "0"});
+          {DENY("d1", "acct_A"), "(ok)"}, {CLAIM("d1", "1"), "(not_found)"}, {"EXISTS t:id:dev_1 t:key:h1", "0"});
 }
 
 /* Also for a device that has just asked. */
 Test(lua, an_approved_device_need_not_wait)
 {
-    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {POLL("d1", "agent"), "(refused pending)"},
-          {DECIDE("c1", "acct_A", "approved"), "(ok *)"}, {POLL("d1", "agent"), "(ok acct_A *)"});
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {POLL("d1", "agent"), "(refused pending)"}, APPROVED("d1"),
+          {POLL("d1", "agent"), "(ok acct_A *)"});
 }
 
 /* Its node has given up; the device may ask again. */
 Test(lua, a_claim_that_comes_behind_its_discard_claims_nothing)
 {
-    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
+    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, APPROVED("d1"),
           {"@key_revoke dev_1 '' '' 0" ORIGIN " 1 - - ''", "(not_found)"}, {CLAIM("d1", "1"), "(conflict)"},
-          {"HGET t:device:d1 status", "approved"}, {"EXISTS t:key:h1", "0"}, {CLAIM("d1", "2"), "(ok)"});
+          {"HGET t:device:d1 status", "approved"}, {"HGET t:acct:acct_A:device:d1 status", "approved"},
+          {"EXISTS t:key:h1", "0"}, {CLAIM("d1", "2"), "(ok North)"});
 }
 
 Test(lua, a_device_of_an_account_that_is_gone_gets_no_key)
 {
-    STEPS(APPROVER, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
-          {CLAIM("d1", "1"), "(refused)"}, {"EXISTS t:id:dev_1 t:key:h1", "0"});
+    STEPS(APPROVER, {BEGIN("d1", "c1"), "(ok)"}, APPROVED("d1"), {CLAIM("d1", "1"), "(refused)"},
+          {"EXISTS t:id:dev_1 t:key:h1", "0"});
 }
 
 Test(lua, device_is_denied)
 {
-    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "denied"), "(ok * denied d? mac?)"},
-          {POLL("d1", "agent"), "(refused denied)"}, {DECIDE("c1", "acct_A", "denied"), "(ok * denied d? mac?)"},
-          {DECIDE("c1", "acct_A", "approved"), "(not_found)"}, {"@device_find c1 acct_A u", "(ok * denied d? mac?)"},
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DENY("d1", "acct_A"), "(ok)"},
+          {MARK("d1", "denied", "acct_A"), "(ok)"}, {POLL("d1", "agent"), "(refused denied)"},
+          {DENY("d1", "acct_A"), "(ok)"}, {MARK("d1", "denied", "acct_A"), "(ok)"},
+          {MARK("d1", "approved", "acct_A"), "(not_found)"}, {FIND("c1", "acct_A"), "(ok * denied d? mac?)"},
           {"XRANGE t:acct:acct_A:audit - +",
            "((* (type device.denied actor usr_U target Ward ip 192.0.2.1 request_id req_1)))"},
           /* An approval can be denied until it is claimed. */
-          {BEGIN("d2", "c2"), "(ok)"}, {DECIDE("c2", "acct_A", "approved"), "(ok * approved d? mac?)"},
-          {DECIDE("c2", "acct_A", "approved"), "(ok * approved d? mac?)"},
-          {DECIDE("c2", "acct_A", "denied"), "(ok * denied d? mac?)"}, {POLL("d2", "agent"), "(refused denied)"},
-          {"EXISTS t:id:dev_1", "0"}, {"XLEN t:acct:acct_A:audit", "3"});
+          {BEGIN("d2", "c2"), "(ok)"}, APPROVED("d2"), {FIND("c2", "acct_A"), "(ok * approved d? mac?)"},
+          APPROVED("d2"), {DENY("d2", "acct_A"), "(ok)"}, {MARK("d2", "denied", "acct_A"), "(ok)"},
+          {POLL("d2", "agent"), "(refused denied)"}, {"EXISTS t:id:dev_1", "0"}, {"XLEN t:acct:acct_A:audit", "3"});
 }
 
 Test(lua, an_enrolment_that_is_over)
 {
-    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {DECIDE("c1", "acct_A", "approved"), "(ok *)"},
-          {"HSET t:device:d1 expires $now", "0"}, {POLL("d1", "agent"), "(refused expired)"},
-          {"@device_find c1 acct_A u", "(not_found)"}, {DECIDE("c1", "acct_A", "approved"), "(not_found)"},
-          {"EXISTS t:id:dev_1", "0"});
+    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, APPROVED("d1"), {"HSET t:device:d1 expires $now", "0"},
+          {POLL("d1", "agent"), "(refused expired)"}, {FIND("c1", "acct_A"), "(refused)"},
+          {FIND("c9", "acct_A"), "(not_found)"}, {MARK("d9", "approved", "acct_A"), "(not_found)"},
+          {"EXISTS t:id:dev_1 t:device:d9", "0"});
 }
 
-Test(lua, device_find_hides_what_another_account_decided)
+Test(lua, the_first_account_to_mark_an_enrolment_has_decided)
 {
     STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"},
-          {"@device_find c1 acct_B u", "(ok agent Ward 1024 192.0.2.9 1* 1* pending d1 mac1)"},
-          {DECIDE("c1", "acct_A", "approved"), "(ok *)"}, {"@device_find c1 acct_B u", "(not_found)"},
-          {DECIDE("c1", "acct_B", "denied"), "(not_found)"}, {DECIDE("c1", "acct_B", "approved"), "(not_found)"},
-          {"HMGET t:device:d1 status account", "(approved acct_A)"},
-          {"@device_find c1 acct_A u", "(ok * approved d? mac?)"});
+          {FIND("c1", "acct_B"), "(ok agent Ward 1024 192.0.2.9 1* 1* pending d1 mac1)"},
+          {APPROVE("d1", "acct_A"), "(ok *)"}, {APPROVE("d1", "acct_B"), "(ok *)"},
+          {MARK("d1", "approved", "acct_A"), "(ok)"}, {MARK("d1", "approved", "acct_B"), "(not_found)"},
+          {MARK("d1", "denied", "acct_B"), "(not_found)"}, {MARK("d1", "claimed", "acct_B"), "(not_found)"},
+          {FIND("c1", "acct_B"), "(refused)"}, {"HMGET t:device:d1 status account", "(approved acct_A)"},
+          {FIND("c1", "acct_A"), "(ok * approved d? mac?)"});
 }
 
+#define GUESS(n)                 \
+    {SEEK("''"), "(ok)"},        \
+    {                            \
+        "HGET t:throttle:u n", n \
+    }
 Test(lua, guessing_user_codes_waits)
 {
-    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {"@device_find x1 acct_A u", "(not_found)"},
-          {DECIDE("x2", "acct_A", "approved"), "(not_found)"}, {"@device_find c1 acct_A u", "(ok *)"},
-          {"@device_find x3 acct_A u", "(not_found)"}, {"@device_find x4 acct_A u", "(not_found)"},
-          {"@device_find x5 acct_A u", "(not_found)"}, {"@device_find c1 acct_A u", "(refused 30)"},
-          {DECIDE("c1", "acct_A", "approved"), "(refused 30)"}, {"HGET t:device:d1 status", "pending"},
-          {"@device_find c1 acct_A u2", "(ok *)"});
+    STEPS(ACCOUNT, GUESS("1"), GUESS("2"), {"@device_found u", "(ok)"}, {"HGET t:throttle:u n", "1"}, GUESS("2"),
+          GUESS("3"), GUESS("4"), GUESS("5"), {SEEK("''"), "(refused 30)"}, {"HGET t:throttle:u n", "5"},
+          /* The fifth was right, or one before it was right and the fifth is the fourth that was wrong. */
+          {"@device_found u", "(ok)"}, {"HMGET t:throttle:u n until", "(4 0)"}, GUESS("5"),
+          {SEEK("''"), "(refused 30)"}, {"@device_seek u2 usr_V acct_A ''", "(ok)"},
+          {"HSET t:throttle:u until $now", "0"}, GUESS("6"), {SEEK("''"), "(refused 60)"},
+          {"PTTL t:throttle:u", "~900000"});
+}
+
+Test(lua, right_user_codes_leave_nothing)
+{
+    STEPS(ACCOUNT, GUESS("1"), {"@device_found u", "(ok)"}, {"EXISTS t:throttle:u", "0"}, {"@device_found u", "(ok)"},
+          {"EXISTS t:throttle:u", "0"});
 }
 
 #define LIMITED(n, mode, limits)                \
@@ -2076,21 +2128,17 @@ Test(lua, a_principal_makes_so_many_changes_a_minute)
           {"GET t:changes:usr_U", "3"}, {"DEL t:changes:usr_U", "1"}, {LIMITED("6", "live", "0 3"), "(ok)"});
 }
 
+#define APPROVE_LIMITED(device, limits) APPROVE_BY(device, "acct_A", "mac2", BY_SESSION("s1"), limits)
 Test(lua, device_keys_have_limits)
 {
     STEPS(
-        ACCOUNT, USER, SESSION, {BEGIN("d1", "c1"), "(ok)"}, {BEGIN("d2", "c2"), "(ok)"}, {BEGIN("d3", "c3"), "(ok)"},
-        {"@device_decide c1 acct_A u approved" ORIGIN " " BY_SESSION("s1") " mac2 1 2", "(ok *)"},
-        {"@device_decide c1 acct_A u approved" ORIGIN " " BY_SESSION("s1") " mac2 1 2", "(ok *)"},
-        {"GET t:changes:usr_U", "1"},
-        {"@device_decide c2 acct_A u approved" ORIGIN " " BY_SESSION("s1") " mac2 1 2", "(ok *)"},
-        {"@device_decide c3 acct_A u approved" ORIGIN " " BY_SESSION("s1") " mac2 1 2", "(limited 60)"},
-        {"HGET t:device:d3 status", "pending"},
-        {"@device_claim d1 acct_A Ward 1024 usr_U mac2 h1 dev_1+acct_A+live+wxyz+1024+7+-+Ward '' '' 100 1", "(ok)"},
+        ACCOUNT, USER, SESSION, {APPROVE_LIMITED("d1", "1 2"), "(ok *)"}, {APPROVE_LIMITED("d1", "1 2"), "(ok *)"},
+        {"GET t:changes:usr_U", "1"}, {APPROVE_LIMITED("d2", "1 2"), "(ok *)"},
+        {APPROVE_LIMITED("d3", "1 2"), "(limited 60)"}, {"EXISTS t:acct:acct_A:device:d3", "0"},
+        {"@device_claim d1 acct_A Ward 1024 usr_U mac2 h1 dev_1+acct_A+live+wxyz+1024+7+-+Ward '' '' 100 1", "(ok *)"},
         {"@device_claim d2 acct_A Ward 1024 usr_U mac2 h2 dev_2+acct_A+live+wxyz+1024+7+-+Ward '' '' 100 1", "(full)"},
-        {"EXISTS t:id:dev_2 t:key:h2", "0"},
-        {"@device_decide c3 acct_A u approved" ORIGIN " " BY_SESSION("s1") " mac2 1 9", "(full)"},
-        {"@device_decide c3 acct_A u denied" ORIGIN " " BY_SESSION("s1") " mac2 1 1", "(ok *)"},
+        {"EXISTS t:id:dev_2 t:key:h2", "0"}, {APPROVE_LIMITED("d3", "1 9"), "(full)"},
+        {DENY_BY("d3", "acct_A", BY_SESSION("s1")), "(ok)"},
         /* API keys have limits of their own. */
         {LIMITED("1", "live", "1 9"), "(ok)"});
 }
@@ -2104,9 +2152,10 @@ Test(lua, what_runs_although_memory_is_full)
            "(ok *)"},
           {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
            "(ok *)"},
-          {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1 0 0 0)"},
-          {"@schema_claim 0", "(refused 1)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
-          {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"},
+          {BEGIN("d1", "c1"), "(ok)"}, {"@device_throttle i", "(ok)"}, {"CONFIG SET maxmemory 1", "OK"},
+          {"@schema_claim 1", "(ok 1 * 1 0 0 0)"}, {"@schema_claim 0", "(refused 1)"},
+          {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"}, {"@account_create acct_B B 1", "-OOM*"},
+          {BEGIN("d2", "c2"), "-OOM*"}, {"@device_throttle i", "-OOM*"}, {APPROVE("d1", "acct_A"), "-OOM*"},
           {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x", "(ok)"},
           {"@node_leave n1 ''", "(ok 1)"}, {"@login_begin email a@b.test a pair:p, '' '' ''", "(ok (usr_U *) 0 0 0)"},
           {"@login_fail usr_U a pair:p, 0 '' '' 100 ''", "(ok 0 0)"}, {"@login_give_back a pair:p,", "(ok)"},
@@ -2115,8 +2164,10 @@ Test(lua, what_runs_although_memory_is_full)
            "(ok *)"},
           {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000 ''", "(ok *)"},
           {"@session_step_up s2 s4 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac", "(ok *)"},
-          {DECIDE("c1", "acct_A", "denied"), "(ok *)"}, {"@session_end s1 '' '' 100", "(ok)"},
-          {"@totp_begin s4 7 a session:s, 1000000 5000000 300000 new", "(ok)"}, {"@totp_waiting usr_U T", "(ok *)"},
+          {SEEK("''"), "(ok)"}, {SEEK("''"), "(ok)"}, {FIND("c1", "acct_A"), "(ok *)"}, {"@device_found u", "(ok)"},
+          {DENY("d1", "acct_A"), "(ok)"}, {MARK("d1", "denied", "acct_A"), "(ok)"},
+          {"@session_end s1 '' '' 100", "(ok)"}, {"@totp_begin s4 7 a session:s, 1000000 5000000 300000 new", "(ok)"},
+          {"@totp_waiting usr_U T", "(ok *)"},
           {"@totp_confirm usr_U T new 5 s4 '' '' 100 session+s4+1000000+5000000+0+auditor", "(ok *)"},
           {"@user_password s4 s5 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac hash new", "(ok *)"},
           {"@recovery_codes_set usr_U '' '' 100 acct_A session+s5+1000000+5000000+300000+auditor mk c1", "(ok)"},

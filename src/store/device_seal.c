@@ -1,0 +1,72 @@
+#include "device_seal.h"
+
+#include "base/check.h"
+
+static void seal_add(struct seal *seal, struct text part)
+{
+    CHECK(seal->record.count < SEAL_PARTS_MAX);
+    seal->parts[seal->record.count++] = part;
+}
+
+static void seal_begin(struct seal *seal, enum record_kind kind, const struct device_wish *wish)
+{
+    struct buf out;
+
+    buf_init_fixed(&out, seal->scopes, sizeof seal->scopes);
+    buf_append_u64(&out, wish->scopes);
+    seal->record = (struct record_parts){.kind = kind, .parts = seal->parts};
+    seal_add(seal, (struct text){(const char *)wish->code_digest, KEYRING_DIGEST_BYTES});
+    seal_add(seal, wish->name);
+    seal_add(seal, buf_text(&out));
+}
+
+void seal_enrolment(struct seal *seal, const struct device_wish *wish,
+                    const uint8_t user_code_digest[KEYRING_DIGEST_BYTES])
+{
+    seal_begin(seal, RECORD_ENROLMENT, wish);
+    seal_add(seal, (struct text){(const char *)user_code_digest, KEYRING_DIGEST_BYTES});
+    seal_add(seal, wish->client);
+}
+
+void seal_approval(struct seal *seal, const struct device_wish *wish, const struct id *account, const struct id *user)
+{
+    seal_begin(seal, RECORD_APPROVAL, wish);
+    seal_add(seal, id_text(account));
+    seal_add(seal, id_text(user));
+    seal_add(seal, wish->client);
+}
+
+bool reply_scopes(const struct redis_reply *reply, scope_set *ret_scopes)
+{
+    int64_t bits;
+
+    if (!reply_integer(reply, &bits) || bits < 1 || bits > SCOPE_ALL)
+        return false;
+    *ret_scopes = (scope_set)bits;
+    return true;
+}
+
+size_t reply_word(const struct redis_reply *reply, const char *const *words, size_t count)
+{
+    struct text t;
+    size_t at = 0;
+
+    if (!reply_text(reply, &t))
+        return count;
+    while (at < count && !text_equal(t, text_of(words[at])))
+        at++;
+    return at;
+}
+
+void device_mark(struct store *store, const struct device_mark *mark, store_done *done, void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add_hex(&args, mark->code_digest, KEYRING_DIGEST_BYTES);
+    args_add(&args, text_of(mark->status));
+    args_add(&args, id_text(mark->account));
+    args_add(&args, id_text(mark->user));
+    args_add(&args, mark->mac);
+    verb_call_change(store, SCRIPT_device_mark, &args, done, arg);
+}

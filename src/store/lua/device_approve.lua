@@ -1,0 +1,31 @@
+-- Approves an enrolment, in the account's partition. The node then marks the enrolment (device_mark.lua); if that was
+-- refused, it denies again what was approved here. Repeating an approval changes nothing.
+-- ARGV: prefix, digest of the device code, account, name, scopes, MAC of the approval ('': the enrolment is marked as
+--   approved already), user, ip, request id, events to keep, the user's credential, most active device keys, most
+--   changes per minute
+-- Returns: ok, approving user, MAC of the approval; not_found: denied or claimed; full: the account has its maximum of
+--   active device keys; as actor_refused(); as limit_refused()
+-- Event: device.approved, unless repeated
+
+local digest, account, name, mac, user = ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7]
+local keys_max, changes_max = tonumber(ARGV[12]), tonumber(ARGV[13])
+local refused = actor_refused(ARGV[11], user, account)
+if refused then
+    return refused
+end
+local decision = decision_read(account, digest)
+if decision and decision.status ~= 'approved' then
+    return {'not_found'}
+end
+-- An enrolment that is marked, without a decision here, was approved by a node of version 0.2.
+if decision or mac == '' then
+    return {'ok', decision and decision.user or user, decision and decision.mac or ''}
+end
+local limited = limit_refused(user, account, 'live', changes_max)
+if limited or keys_are_full(account, 'device_key', 'live', keys_max) then
+    return limited or {'full'}
+end
+limit_count(user, account, 'live', changes_max)
+decision_write(account, digest, 'approved', {'name', name, 'scopes', ARGV[5], 'user', user, 'mac', mac})
+audit(account, 'device.approved', name, source_from(7))
+return {'ok', user, mac}
