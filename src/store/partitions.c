@@ -57,6 +57,7 @@ struct partitions *partitions_create(uv_loop_t *loop, const struct store_setting
     CHECK(count >= 1 && count <= PARTITIONS_MAX && (count & (count - 1)) == 0);
     partitions->changed = changed;
     partitions->arg = arg;
+    partitions->closed = NULL;
     partitions->count = count;
     for (unsigned i = 0; i < count; i++) {
         partitions->at[i].partitions = partitions;
@@ -84,6 +85,11 @@ void partitions_close(struct partitions *partitions, void (*closed)(void *arg), 
     partitions->open = partitions->count;
     for (unsigned i = 0; i < partitions->count; i++)
         store_close(partitions->at[i].store, on_closed, partitions);
+}
+
+bool partitions_are_closing(const struct partitions *partitions)
+{
+    return partitions->closed != NULL;
 }
 
 unsigned partitions_count(const struct partitions *partitions)

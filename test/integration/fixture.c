@@ -24,7 +24,8 @@ enum { NODE_ARGS_MAX = 32 };
 /* A store of the test's own, for the length of one verb. */
 struct direct {
     uv_loop_t loop;
-    struct store *store;
+    struct partitions *partitions;
+    struct store *store; /* the only partition */
     struct keyring *keyring;
     bool done;
     enum store_result result;
@@ -38,14 +39,14 @@ static bool store_ready(void *direct)
     return store_is_ready(((struct direct *)direct)->store);
 }
 
-static void ready_changed(void *direct)
+static void ready_changed(UNUSED void *direct, UNUSED struct store *store)
 {
-    (void)direct;
 }
 
 static void direct_open(struct direct *direct, const struct fixture *fixture)
 {
-    struct store_settings settings = {.timeout_ms = PATIENCE_MS, .prefix = "chatelaine:", .audit_max = 100000};
+    struct store_settings settings = {
+        .timeout_ms = PATIENCE_MS, .prefix = "chatelaine:", .partitions = 1, .audit_max = 100000};
     uint8_t master[1][KEYRING_MASTER_BYTES];
     struct buf why;
 
@@ -57,7 +58,8 @@ static void direct_open(struct direct *direct, const struct fixture *fixture)
     buf_finish(&why);
     uv_loop_init(&direct->loop);
     direct->keyring = settings.keyring = keyring_create((const uint8_t(*)[KEYRING_MASTER_BYTES])master, 1);
-    direct->store = store_create(&direct->loop, &settings, ready_changed, direct);
+    direct->partitions = partitions_create(&direct->loop, &settings, ready_changed, direct);
+    direct->store = partitions_at(direct->partitions, 0);
     if (!test_loop_until(&direct->loop, store_ready, direct, PATIENCE_MS))
         test_give_up("the store does not become ready: %s", store_trouble(direct->store));
 }
@@ -70,7 +72,7 @@ static void direct_closed(void *direct)
 static void direct_finish(struct direct *direct)
 {
     direct->done = false;
-    store_close(direct->store, direct_closed, direct);
+    partitions_close(direct->partitions, direct_closed, direct);
     if (!test_loop_until_set(&direct->loop, &direct->done, PATIENCE_MS) || !test_loop_finish(&direct->loop))
         test_give_up("the store does not close");
     keyring_destroy(direct->keyring);
@@ -183,7 +185,7 @@ void fixture_add_person(struct fixture *fixture, const char *account, const char
     snprintf(user.password_hash, sizeof user.password_hash,
              "scrypt$17$8$1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
     direct_open(&direct, fixture);
-    account_store_add_user(direct.store, &user, &NOBODY, verb_done, &direct);
+    account_store_add_user(direct.partitions, &user, &NOBODY, verb_done, &direct);
     direct_expect(&direct, "account_store_add_user");
     direct_finish(&direct);
     *ret_user = (struct fixture_user){0};

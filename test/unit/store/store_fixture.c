@@ -16,9 +16,18 @@ static const uint8_t MASTER[1][KEYRING_MASTER_BYTES] = {{1}};
 const struct audit_source SOMEBODY = {
     .actor = {"usr_somebody", 12}, .ip = {"192.0.2.1", 9}, .request_id = {"req_1", 5}};
 
-static bool is_ready(void *arg)
+static bool are_ready(void *arg)
 {
-    return store_is_ready(arg);
+    const struct partitions *partitions = arg;
+
+    for (unsigned i = 0; i < partitions_count(partitions); i++)
+        if (!store_is_ready(partitions_at(partitions, i)))
+            return false;
+    return true;
+}
+
+static void ready_changed(UNUSED void *arg, UNUSED struct store *store)
+{
 }
 
 void fixture_start(void)
@@ -30,29 +39,46 @@ void fixture_start(void)
     fixture_open_store("t:");
 }
 
-void fixture_open_store(const char *prefix)
+struct partitions *fixture_open_partitions(const char *prefix, unsigned count)
 {
     struct store_settings settings = {
-        .timeout_ms = 10000, .prefix = prefix, .audit_max = 1000, .keyring = fixture.keyring};
+        .timeout_ms = 10000, .prefix = prefix, .partitions = count, .audit_max = 1000, .keyring = fixture.keyring};
+    struct partitions *partitions;
     struct buf why;
 
     buf_init(&why, 1000);
     cr_assert(redis_target_parse(text_of(fixture.server.url), &settings.target, &why));
     buf_finish(&why);
-    fixture.is_closed = false;
-    fixture.store = store_create(&fixture.loop, &settings, NULL, NULL);
-    cr_assert(test_loop_until(&fixture.loop, is_ready, fixture.store, PATIENCE_MS), "%s", store_trouble(fixture.store));
+    partitions = partitions_create(&fixture.loop, &settings, ready_changed, NULL);
+    cr_assert(test_loop_until(&fixture.loop, are_ready, partitions, PATIENCE_MS), "%s",
+              store_trouble(partitions_at(partitions, 0)));
+    return partitions;
 }
 
-static void store_closed(void *arg)
+void fixture_open_store(const char *prefix)
+{
+    fixture.is_closed = false;
+    fixture.partitions = fixture_open_partitions(prefix, 1);
+    fixture.store = partitions_at(fixture.partitions, 0);
+}
+
+static void partitions_closed(void *arg)
 {
     *(bool *)arg = true;
 }
 
+void fixture_close_partitions(struct partitions *partitions)
+{
+    bool is_closed = false;
+
+    partitions_close(partitions, partitions_closed, &is_closed);
+    cr_assert(test_loop_until_set(&fixture.loop, &is_closed, PATIENCE_MS));
+}
+
 void fixture_close_store(void)
 {
-    store_close(fixture.store, store_closed, &fixture.is_closed);
-    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_closed, PATIENCE_MS));
+    fixture_close_partitions(fixture.partitions);
+    fixture.is_closed = true;
 }
 
 void fixture_stop(void)
@@ -106,7 +132,8 @@ struct id some_account(void)
     struct id account = id_mint(ID_ACCOUNT, clock_wall_ms());
     struct answer answer = {0};
 
-    account_store_create(fixture.store, &account, TEXT("North Clinic"), answer_done, &answer);
+    account_store_create(partition_of_account(fixture.partitions, &account), &account, TEXT("North Clinic"),
+                         answer_done, &answer);
     cr_assert_eq(answer_wait(&answer), STORE_OK);
     return account;
 }
@@ -126,7 +153,7 @@ struct user_record some_person(const struct id *account, const char *email, enum
     snprintf(user.password_hash, sizeof user.password_hash, "hash of %s", email);
     for (uint8_t i = 0; i < TOTP_SEALED_BYTES; i++)
         user.totp_sealed[i] = (uint8_t)(i * 7); /* any bytes, NUL among them */
-    account_store_add_user(fixture.store, &user, &SOMEBODY, answer_done, &answer);
+    account_store_add_user(fixture.partitions, &user, &SOMEBODY, answer_done, &answer);
     cr_assert_eq(answer_wait(&answer), STORE_OK);
     return user;
 }

@@ -8,7 +8,8 @@
 struct store_fixture {
     struct redis_server server;
     uv_loop_t loop;
-    struct store *store;
+    struct partitions *partitions;
+    struct store *store;     /* the first partition */
     struct keyring *keyring; /* of the store */
     bool is_closed;
 };
@@ -21,6 +22,9 @@ void fixture_stop(void);
 void fixture_close_store(void);
 /* Opens another store over the same Redis, once the previous one is closed. fixture_start() opens one with "t:". */
 void fixture_open_store(const char *prefix);
+/* So many partitions over the same Redis, besides or instead of that store. */
+struct partitions *fixture_open_partitions(const char *prefix, unsigned count);
+void fixture_close_partitions(struct partitions *partitions);
 
 /* How a verb with store_done ended. calls counts its completions. */
 struct answer {
