@@ -30,9 +30,9 @@ typedef void account_closed_some(void *arg, enum store_result result, const stru
  * of them. Writes events <kind>.revoked. */
 void account_store_close_keys(struct store *store, const struct id *account, const struct audit_source *source,
                               account_closed_some *done, void *arg);
-/* Removes some of the people and their sessions. Writes events user.removed. */
-void account_store_close_people(struct store *store, const struct id *account, const struct audit_source *source,
-                                account_closed_some *done, void *arg);
+/* Removes some of the people and their sessions; their emails are free again. Writes events user.removed. */
+void account_store_close_people(struct partitions *partitions, const struct id *account,
+                                const struct audit_source *source, account_closed_some *done, void *arg);
 /* The end, for good. STORE_CONFLICT also if keys or people are left. Writes event account.closed. */
 void account_store_close(struct store *store, const struct id *account, const struct audit_source *source,
                          store_done *done, void *arg);

@@ -4,7 +4,7 @@
 #include "core/totp.h"
 #include "core/keyring.h"
 #include "core/record_mac.h"
-#include "store/store.h"
+#include "store/partitions.h"
 
 /* Instead of a hash: the user must first use a reset's link. As in prelude.lua. */
 #define USER_NO_PASSWORD "-"
@@ -28,10 +28,12 @@ struct user_record {
 typedef void user_found(void *arg, enum store_result result, const struct user_record *user);
 
 void account_store_create(struct store *store, const struct id *account, struct text name, store_done *done, void *arg);
-/* STORE_REFUSED: no such account. STORE_CONFLICT: the email is taken, or the id exists. Writes event user.created. */
-void account_store_add_user(struct store *store, const struct user_record *user, const struct audit_source *source,
-                            store_done *done, void *arg);
-void account_store_find_user(struct store *store, struct text email, user_found *done, void *arg);
+/* STORE_REFUSED: no such account. STORE_CONFLICT: the email is taken, or the id exists. Writes event user.created. A
+ * repetition, with the same id, changes nothing. */
+void account_store_add_user(struct partitions *partitions, const struct user_record *user,
+                            const struct audit_source *source, store_done *done, void *arg);
+/* By email. STORE_NOT_FOUND: no user has it. */
+void account_store_find_user(struct partitions *partitions, struct text email, user_found *done, void *arg);
 /* Replaces password_hash, totp_sealed or both (NULL: keeps it). must_change: the new password, before the user may do
  * anything else. A new password also ends links, a new TOTP secret clears the last TOTP step. Ends all of the user's
  * sessions, forgets the known browsers and unlocks the user. STORE_NOT_FOUND: no such user. Writes events

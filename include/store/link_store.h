@@ -28,7 +28,7 @@ typedef void link_done(void *arg, enum store_result result, uint32_t retry_after
 /* Makes an invitation: set digest, id, account, email and role before; the call fills in the rest. It replaces an
  * earlier one to the same email. The email stays free. STORE_CONFLICT: it has a user. STORE_REFUSED: no such account.
  * STORE_FULL: the account has its maximum of people. STORE_LIMITED: as for keys. Event: user.invited. */
-void link_store_invite(struct store *store, struct link_record *link, const struct audit_source *source,
+void link_store_invite(struct partitions *partitions, struct link_record *link, const struct audit_source *source,
                        link_done *done, void *arg);
 
 /* links: newest first, valid during the call; only those that can be used. */
@@ -59,5 +59,5 @@ void link_store_begin(struct store *store, const struct link_record *link, const
 /* Uses the link, once. user: the new user of an invitation, or the user of a reset, with password_hash and totp_sealed
  * set. STORE_NOT_FOUND: it has ended meanwhile, or the email has a user. Events: user.joined; or user.password_changed
  * and user.totp_changed. */
-void link_store_use(struct store *store, const struct link_record *link, const struct user_record *user,
+void link_store_use(struct partitions *partitions, const struct link_record *link, const struct user_record *user,
                     const struct audit_source *source, store_done *done, void *arg);

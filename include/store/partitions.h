@@ -11,6 +11,8 @@ struct partitions;
 struct partitions *partitions_create(uv_loop_t *loop, const struct store_settings *settings,
                                      void (*changed)(void *arg, struct store *store), void *arg);
 void partitions_close(struct partitions *partitions, void (*closed)(void *arg), void *arg);
+/* From then on an operation that was answered by one partition must not go on in another, which may be gone. */
+bool partitions_are_closing(const struct partitions *partitions);
 
 unsigned partitions_count(const struct partitions *partitions);
 /* In the order of their numbers, from 0. */

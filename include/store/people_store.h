@@ -52,7 +52,7 @@ typedef void person_key_revoked(void *arg, const struct key_record *key);
 
 /* STORE_OK: in effect on every node. Disabling and removing end all sessions and links of the user. A removal first
  * disables; whatever fails in between, repeating it completes it. Repeating a change that was made changes nothing.
- * STORE_NOT_FOUND: the account (empty: any) has no such user. STORE_REFUSED: the account would be left without an owner
+ * STORE_NOT_FOUND: the account has no such user. STORE_REFUSED: the account would be left without an owner
  * who can sign in. STORE_UNKNOWN: nothing is promised; call again. Events: user.role_changed, user.enabled,
  * user.disabled, user.removed, session.ended, <kind>.revoked. */
 struct person_observer {
@@ -60,6 +60,6 @@ struct person_observer {
     person_was_changed *done;
     void *arg;
 };
-void people_store_change(struct store *store, const struct id *account, const struct id *user,
+void people_store_change(struct partitions *partitions, const struct id *account, const struct id *user,
                          const struct person_change *change, const struct audit_source *source,
                          const struct person_observer *observer);

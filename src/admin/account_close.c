@@ -54,15 +54,24 @@ static void closed(void *arg, enum store_result result)
     store_client_done(closing->client);
 }
 
-typedef void close_step(struct store *store, const struct id *account, const struct audit_source *source,
-                        account_closed_some *done, void *arg);
+typedef void close_step(struct closing *closing);
+
+static void close_keys(struct closing *closing)
+{
+    account_store_close_keys(closing->client->store, closing->account, &OPERATOR, stepped, closing);
+}
+
+static void close_people(struct closing *closing)
+{
+    account_store_close_people(closing->client->partitions, closing->account, &OPERATOR, stepped, closing);
+}
 
 static int repeat(struct closing *closing, close_step *step, int64_t *count)
 {
     int code;
 
     do {
-        step(closing->client->store, closing->account, &OPERATOR, stepped, closing);
+        step(closing);
         store_client_wait(closing->client);
         code = store_client_explain(closing->client, closing->result, &REFUSALS);
         if (code != EXIT_DONE)
@@ -80,9 +89,9 @@ static int close_all(struct closing *closing)
     int code = account_suspend_now(closing->client, closing->account, true, &suspension);
 
     if (code == EXIT_DONE)
-        code = repeat(closing, account_store_close_keys, &closing->keys);
+        code = repeat(closing, close_keys, &closing->keys);
     if (code == EXIT_DONE)
-        code = repeat(closing, account_store_close_people, &closing->people);
+        code = repeat(closing, close_people, &closing->people);
     if (code != EXIT_DONE)
         return code;
     account_store_close(closing->client->store, closing->account, &OPERATOR, closed, closing);

@@ -162,7 +162,7 @@ static int invite(struct people_run *run)
         return command_fail(EXIT_USAGE, "--account '%s' is not the id of an account", run->line->account);
     store_client_choose(&run->client, &link.account);
     link_begin(run, &link, &code);
-    link_store_invite(run->client.store, &link, &OPERATOR, was_invited, run);
+    link_store_invite(run->client.partitions, &link, &OPERATOR, was_invited, run);
     store_client_wait(&run->client);
     exit_code = store_client_explain(&run->client, run->result, &NEW_USER_REFUSALS);
     if (exit_code == EXIT_DONE)
@@ -325,7 +325,7 @@ static int change(struct people_run *run, const struct person_change *wanted)
 {
     const struct person_observer observer = {NULL, was_changed, run};
 
-    people_store_change(run->client.store, &run->user.account, &run->user.id, wanted, &OPERATOR, &observer);
+    people_store_change(run->client.partitions, &run->user.account, &run->user.id, wanted, &OPERATOR, &observer);
     store_client_wait(&run->client);
     return store_client_explain(&run->client, run->result, &USER_REFUSALS);
 }

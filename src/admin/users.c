@@ -86,7 +86,7 @@ int user_add(struct store_client *client, struct keyring *keyring, const struct 
     user_hash_password(client, keyring, &user.id, password, user.password_hash);
     totp_secret_mint(&ret_user->totp);
     keyring_seal(keyring, id_text(&user.id), ret_user->totp.bytes, TOTP_SECRET_BYTES, user.totp_sealed);
-    account_store_add_user(client->store, &user, &OPERATOR, user_stored, &stored);
+    account_store_add_user(client->partitions, &user, &OPERATOR, user_stored, &stored);
     store_client_wait(client);
     ret_user->id = user.id;
     return store_client_explain(client, stored.result, &NEW_USER_REFUSALS);
@@ -113,7 +113,7 @@ int user_find(struct store_client *client, const char *email, bool *ret_is_known
     static const struct store_refusals NONE = {0};
     struct search search = {.client = client};
 
-    account_store_find_user(client->store, text_of(email), user_searched, &search);
+    account_store_find_user(client->partitions, text_of(email), user_searched, &search);
     store_client_wait(client);
     *ret_is_known = search.result == STORE_OK;
     if (search.result == STORE_NOT_FOUND)

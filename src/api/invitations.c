@@ -80,7 +80,7 @@ void invitation_create(struct exchange *exchange)
         return;
     link_draw_code(op);
     http_request_hold(exchange->request);
-    link_store_invite(exchange_store(exchange), &op->link, &source, invitation_stored, op);
+    link_store_invite(exchange->service->partitions, &op->link, &source, invitation_stored, op);
 }
 
 static void invitation_reply(struct link_op *op)

@@ -250,7 +250,7 @@ static void join_hashed(void *arg, const char *hash)
     keyring_seal(exchange->service->keyring, id_text(&op->user.id), secret.bytes, sizeof secret.bytes,
                  op->user.totp_sealed);
     secure_wipe(&secret, sizeof secret);
-    link_store_use(exchange->service->store, &op->link, &op->user, &source, join_used, op);
+    link_store_use(exchange->service->partitions, &op->link, &op->user, &source, join_used, op);
 }
 
 static void join_used(void *arg, enum store_result result)

@@ -110,7 +110,7 @@ static void change_person(struct exchange *exchange, const struct person_change 
     if (!read_id(exchange, &id))
         return;
     http_request_hold(exchange->request);
-    people_store_change(exchange_store(exchange), exchange_account(exchange), &id, change, &source, &observer);
+    people_store_change(exchange->service->partitions, exchange_account(exchange), &id, change, &source, &observer);
 }
 
 struct role_input {

@@ -1,6 +1,7 @@
 #include "store/account_state.h"
 
 #include "base/mem.h"
+#include "email_claim.h"
 #include "lease/lease.h"
 #include "verb_internal.h"
 #include <stdlib.h>
@@ -177,37 +178,92 @@ void account_store_close_keys(struct store *store, const struct id *account, con
     store_call_script(store, SCRIPT_account_close_keys, SCRIPT_CHANGES, args.count, args.argv, close_keys_called, call);
 }
 
-static void people_settled(void *arg, bool is_over)
+/* People, in portions. Their emails are released at once, in any order. */
+
+enum { PEOPLE_PER_PORTION = 20 /* as in account_close_people.lua */ };
+
+struct close_people_call {
+    struct partitions *partitions;
+    struct store *store; /* of the account */
+    account_closed_some *done;
+    void *arg;
+    struct account_close_step step;
+    size_t emails_due;
+};
+
+static void close_people_called(void *arg, enum store_result result, const struct redis_reply *reply);
+static void close_people_release(struct close_people_call *call, const struct redis_reply *removed);
+static void close_people_released(void *arg, enum store_result result);
+static void close_people_settled(void *arg, bool is_over);
+
+static void close_people_finish(struct close_people_call *call, enum store_result result)
 {
-    close_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
+    call->done(call->arg, result, result == STORE_OK ? &call->step : NULL);
+    free(call);
+}
+
+void account_store_close_people(struct partitions *partitions, const struct id *account,
+                                const struct audit_source *source, account_closed_some *done, void *arg)
+{
+    struct close_people_call *call = mem_alloc(sizeof *call);
+    struct script_args args;
+
+    *call = (struct close_people_call){
+        .partitions = partitions, .store = partition_of_account(partitions, account), .done = done, .arg = arg};
+    args_begin_change(&args, call->store, account, source);
+    store_call_script(call->store, SCRIPT_account_close_people, SCRIPT_CHANGES, args.count, args.argv,
+                      close_people_called, call);
 }
 
 static void close_people_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    struct close_call *call = arg;
+    struct close_people_call *call = arg;
+    const struct redis_reply *removed = reply_at(reply, 3);
 
     if (result == STORE_OK && step_read(reply, &call->step) &&
-        reply_integer(reply_at(reply, 2), &call->step.sessions)) {
-        barriers_settle(lease_barriers(store_lease(call->store)), people_settled, call);
+        reply_integer(reply_at(reply, 2), &call->step.sessions) && removed && removed->count <= PEOPLE_PER_PORTION) {
+        close_people_release(call, removed);
         return;
     }
     if (result == STORE_OK) {
         store_malformed(call->store, "people of a closing account");
         result = STORE_UNKNOWN;
     }
-    close_finish(call, result);
+    close_people_finish(call, result);
 }
 
-void account_store_close_people(struct store *store, const struct id *account, const struct audit_source *source,
-                                account_closed_some *done, void *arg)
+/* An email that cannot be read is left out: a claim that is left hinders nobody. */
+static void close_people_release(struct close_people_call *call, const struct redis_reply *removed)
 {
-    struct close_call *call = mem_alloc(sizeof *call);
-    struct script_args args;
+    call->emails_due = 1; /* this loop */
+    for (size_t i = 0; i < removed->count && !partitions_are_closing(call->partitions); i++) {
+        char email[EMAIL_MAX_BYTES + 1];
+        struct id user;
 
-    *call = (struct close_call){.store = store, .done = done, .arg = arg};
-    args_begin_change(&args, store, account, source);
-    store_call_script(store, SCRIPT_account_close_people, SCRIPT_CHANGES, args.count, args.argv, close_people_called,
-                      call);
+        if (reply_id(reply_at(reply_at(removed, i), 0), ID_USER, &user) &&
+            reply_chars(reply_at(reply_at(removed, i), 1), email, sizeof email)) {
+            call->emails_due++;
+            email_release(call->partitions, &user, text_of(email), close_people_released, call);
+        }
+    }
+    close_people_released(call, STORE_OK);
+}
+
+static void close_people_released(void *arg, UNUSED enum store_result result)
+{
+    struct close_people_call *call = arg;
+
+    if (--call->emails_due > 0)
+        return;
+    if (partitions_are_closing(call->partitions))
+        close_people_finish(call, STORE_UNKNOWN);
+    else
+        barriers_settle(lease_barriers(store_lease(call->store)), close_people_settled, call);
+}
+
+static void close_people_settled(void *arg, bool is_over)
+{
+    close_people_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
 }
 
 void account_store_close(struct store *store, const struct id *account, const struct audit_source *source,

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
+#include "email_claim.h"
 #include "lease/lease.h"
 #include "store/seal_store.h"
 #include "verb_internal.h"
@@ -87,27 +88,6 @@ enum store_result user_record_believe(struct store *store, const struct user_rec
     return store_believe(store, &seal.record, text_of(user->mac.text), "user", id_text(&user->id));
 }
 
-void account_store_add_user(struct store *store, const struct user_record *user, const struct audit_source *source,
-                            store_done *done, void *arg)
-{
-    struct user_record sealed = *user;
-    struct script_args args;
-
-    user_record_seal(store_keyring(store), &sealed);
-    args_begin(&args);
-    args_add(&args, id_text(&user->id));
-    args_add(&args, id_text(&user->account));
-    args_add(&args, text_of(user->email));
-    args_add(&args, text_of(user->password_hash));
-    args_add(&args, sealed_text(user->totp_sealed));
-    args_add_int(&args, user->created_ms);
-    args_add_source(&args, store, source);
-    args_add(&args, text_of(sealed.mac.text));
-    args_add(&args, role_text(user->role));
-    args_add_int(&args, user->password_expired);
-    verb_call_change(store, SCRIPT_user_create, &args, done, arg);
-}
-
 void account_store_reset_user(struct store *store, const struct id *user, const char *password_hash, bool must_change,
                               const uint8_t *totp_sealed, const struct audit_source *source, store_done *done,
                               void *arg)
@@ -166,13 +146,21 @@ bool user_record_read(const struct redis_reply *reply, bool with_secrets, struct
 }
 
 struct find_user_call {
-    struct store *store;
+    struct partitions *partitions;
+    struct store *store; /* of the account, once that is known */
     user_found *done;
     void *arg;
+    struct email_owner owner;
     char email[EMAIL_MAX_BYTES + 1];
 };
 
-/* An email that leads to another user's record was altered too. */
+static void find_user_finish(struct find_user_call *call, enum store_result result, const struct user_record *user)
+{
+    call->done(call->arg, result, user);
+    free(call);
+}
+
+/* An email that leads to another user's record, or account, was altered too. */
 static enum store_result find_user_read(const struct find_user_call *call, const struct redis_reply *reply,
                                         struct user_record *ret_user)
 {
@@ -180,31 +168,45 @@ static enum store_result find_user_read(const struct find_user_call *call, const
         store_malformed(call->store, "user");
         return STORE_UNAVAILABLE;
     }
-    if (!text_equal(text_of(call->email), text_of(ret_user->email)))
+    if (!text_equal(text_of(call->email), text_of(ret_user->email)) ||
+        !id_equal(&call->owner.account, &ret_user->account))
         return store_altered(call->store, "email", id_text(&ret_user->id));
     return user_record_believe(call->store, ret_user);
 }
 
 static void find_user_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    struct find_user_call call = *(struct find_user_call *)arg;
-    struct user_record user;
+    struct find_user_call *call = arg;
+    struct user_record user = {0};
 
-    free(arg);
     if (result == STORE_OK)
-        result = find_user_read(&call, reply, &user);
-    call.done(call.arg, result, result == STORE_OK ? &user : NULL);
+        result = find_user_read(call, reply, &user);
+    find_user_finish(call, result, result == STORE_OK ? &user : NULL);
     secure_wipe(&user, sizeof user);
 }
 
-void account_store_find_user(struct store *store, struct text email, user_found *done, void *arg)
+static void find_user_owned(void *arg, enum store_result result, const struct email_owner *owner)
+{
+    struct find_user_call *call = arg;
+
+    if (result != STORE_OK) {
+        find_user_finish(call, result, NULL);
+        return;
+    }
+    const struct text user = id_text(&owner->user);
+    call->owner = *owner;
+    call->store = partition_of_account(call->partitions, &owner->account);
+    store_call_script(call->store, SCRIPT_user_find, SCRIPT_READS, 1, &user, find_user_called, call);
+}
+
+void account_store_find_user(struct partitions *partitions, struct text email, user_found *done, void *arg)
 {
     struct find_user_call *call = mem_alloc(sizeof *call);
 
     CHECK(email.len < sizeof call->email);
-    *call = (struct find_user_call){.store = store, .done = done, .arg = arg};
+    *call = (struct find_user_call){.partitions = partitions, .done = done, .arg = arg};
     memcpy(call->email, email.ptr, email.len);
-    store_call_script(store, SCRIPT_user_find, SCRIPT_READS, 1, &email, find_user_called, call);
+    email_find_owner(partitions, email, find_user_owned, call);
 }
 
 struct list_users_call {

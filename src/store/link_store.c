@@ -4,6 +4,7 @@
 #include "base/encode.h"
 #include "base/mem.h"
 #include "base/secure.h"
+#include "email_claim.h"
 #include "lease/lease.h"
 #include "store/seal_store.h"
 #include "verb_internal.h"
@@ -122,32 +123,46 @@ static enum store_result link_read_believed(struct store *store, const struct re
 /* Invitations */
 
 struct invite_call {
-    struct store *store;
+    struct partitions *partitions;
+    struct store *store; /* of the account */
+    struct link_record link;
+    struct kept_source kept_source;
     link_done *done;
     void *arg;
 };
 
-static void invite_called(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct invite_call call = *(struct invite_call *)arg;
-    uint32_t retry_after_s = 0;
+static void invite_checked(void *arg, enum store_result result);
+static void invite_called(void *arg, enum store_result result, const struct redis_reply *reply);
 
-    free(arg);
-    if (result == STORE_LIMITED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
-        store_malformed(call.store, "change limit");
-        result = STORE_UNAVAILABLE;
-    }
-    call.done(call.arg, result, retry_after_s);
+static void invite_finish(struct invite_call *call, enum store_result result, uint32_t retry_after_s)
+{
+    call->done(call->arg, result, retry_after_s);
+    free(call);
 }
 
-void link_store_invite(struct store *store, struct link_record *link, const struct audit_source *source,
+void link_store_invite(struct partitions *partitions, struct link_record *link, const struct audit_source *source,
                        link_done *done, void *arg)
 {
     struct invite_call *call = mem_alloc(sizeof *call);
+    struct store *store = partition_of_account(partitions, &link->account);
+
+    link_seal(store, link, source);
+    *call = (struct invite_call){.partitions = partitions, .store = store, .link = *link, .done = done, .arg = arg};
+    source_keep(&call->kept_source, source);
+    email_check_free(partitions, text_of(link->email), invite_checked, call);
+}
+
+static void invite_checked(void *arg, enum store_result result)
+{
+    struct invite_call *call = arg;
+    const struct link_record *link = &call->link;
+    const struct audit_source *source = &call->kept_source.source;
     struct script_args args;
 
-    *call = (struct invite_call){store, done, arg};
-    link_seal(store, link, source);
+    if (result != STORE_OK) {
+        invite_finish(call, result, 0);
+        return;
+    }
     args_begin(&args);
     args_add_hex(&args, link->digest, sizeof link->digest);
     args_add(&args, id_text(&link->id));
@@ -157,11 +172,23 @@ void link_store_invite(struct store *store, struct link_record *link, const stru
     args_add_int(&args, link->created_ms);
     args_add_int(&args, link->expires_ms);
     args_add(&args, text_of(link->mac.text));
-    args_add_source(&args, store, source);
+    args_add_source(&args, call->store, source);
     args_add_credential(&args, &source->credential);
-    args_add_int(&args, store_limits(store)->people_max);
-    args_add_int(&args, store_limits(store)->changes_per_minute);
-    store_call_script(store, SCRIPT_link_create, SCRIPT_CHANGES, args.count, args.argv, invite_called, call);
+    args_add_int(&args, store_limits(call->store)->people_max);
+    args_add_int(&args, store_limits(call->store)->changes_per_minute);
+    store_call_script(call->store, SCRIPT_link_create, SCRIPT_CHANGES, args.count, args.argv, invite_called, call);
+}
+
+static void invite_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct invite_call *call = arg;
+    uint32_t retry_after_s = 0;
+
+    if (result == STORE_LIMITED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
+        store_malformed(call->store, "change limit");
+        result = STORE_UNAVAILABLE;
+    }
+    invite_finish(call, result, retry_after_s);
 }
 
 struct list_call {
@@ -340,24 +367,4 @@ void link_store_begin(struct store *store, const struct link_record *link, const
     args_add_hex(&args, link->digest, sizeof link->digest);
     args_add(&args, (struct text){(const char *)totp_sealed, TOTP_SEALED_BYTES});
     store_call_script(store, SCRIPT_link_begin, SCRIPT_CHANGES, args.count, args.argv, find_called, call);
-}
-
-void link_store_use(struct store *store, const struct link_record *link, const struct user_record *user,
-                    const struct audit_source *source, store_done *done, void *arg)
-{
-    struct user_record sealed = *user;
-    struct script_args args;
-
-    user_record_seal(store_keyring(store), &sealed);
-    args_begin(&args);
-    args_add_hex(&args, link->digest, sizeof link->digest);
-    args_add(&args, text_of(link->mac.text));
-    args_add(&args, id_text(&user->id));
-    args_add(&args, text_of(user->password_hash));
-    args_add(&args, (struct text){(const char *)user->totp_sealed, TOTP_SEALED_BYTES});
-    args_add(&args, text_of(sealed.mac.text));
-    args_add_int(&args, user->created_ms);
-    args_add_client(&args, store, source);
-    verb_call_change(store, SCRIPT_link_use, &args, done, arg);
-    secure_wipe(&sealed, sizeof sealed);
 }

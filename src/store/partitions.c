@@ -63,6 +63,7 @@ struct partitions *partitions_create(uv_loop_t *loop, const struct store_setting
     CHECK(count >= 1 && count <= PARTITIONS_MAX && (count & (count - 1)) == 0);
     partitions->changed = changed;
     partitions->arg = arg;
+    partitions->closed = NULL;
     partitions->count = count;
     if (settings->target.found == REDIS_BY_CLUSTER)
         partitions->cluster = redis_cluster_create(loop, &settings->target, settings->tls, settings->timeout_ms);
@@ -103,6 +104,11 @@ void partitions_close(struct partitions *partitions, void (*closed)(void *arg), 
     partitions->open = partitions->count;
     for (unsigned i = 0; i < partitions->count; i++)
         store_close(partitions->at[i].store, on_closed, partitions);
+}
+
+bool partitions_are_closing(const struct partitions *partitions)
+{
+    return partitions->closed != NULL;
 }
 
 unsigned partitions_count(const struct partitions *partitions)

@@ -1,10 +1,12 @@
 /* Changes one of an account's people: its steps, each a script. A change of role or state seals the record anew, by
  * what was read of it; if it has changed meanwhile, it is read again. Disabling and removing then look for the keys of
  * the user's making and revoke them in portions. The barrier of the last portion covers all of them, because its
- * message comes behind theirs. A removal comes last, so that a repetition still finds the user. */
+ * message comes behind theirs. A removal comes last, so that a repetition still finds the user, and then the email is
+ * released. */
 #include "store/people_store.h"
 
 #include "base/mem.h"
+#include "email_claim.h"
 #include "key_reply.h"
 #include "lease/lease.h"
 #include "store/seal_store.h"
@@ -26,12 +28,12 @@ struct id_list {
 };
 
 struct person_call {
-    struct store *store;
+    struct partitions *partitions;
+    struct store *store; /* of the account */
     struct id account, user;
     struct person_change change;
     struct person_observer observer;
-    struct audit_source source; /* its texts are in storage; limits of the credential outlive the call */
-    char storage[3 * ID_TEXT_BYTES + 64];
+    struct kept_source kept_source;
     struct person person;
     int64_t sessions_ended;
     unsigned reads;
@@ -53,6 +55,7 @@ static void keys_ended(void *arg, enum store_result result, const struct redis_r
 static void keys_over(void *arg, bool is_over);
 static void person_remove(struct person_call *call);
 static void person_removed(void *arg, enum store_result result, const struct redis_reply *reply);
+static void email_released(void *arg, enum store_result result);
 static void change_settle(struct person_call *call);
 
 static void finish(struct person_call *call, enum store_result result)
@@ -80,32 +83,19 @@ static void finish_malformed(struct person_call *call, const char *what)
     finish(call, STORE_UNKNOWN);
 }
 
-/* The caller's texts need not outlive its call. */
-static struct text keep_text(struct buf *storage, struct text t)
-{
-    size_t from = storage->len;
-
-    buf_append_text(storage, t);
-    return text_skip(buf_text(storage), from);
-}
-
-void people_store_change(struct store *store, const struct id *account, const struct id *user,
+void people_store_change(struct partitions *partitions, const struct id *account, const struct id *user,
                          const struct person_change *change, const struct audit_source *source,
                          const struct person_observer *observer)
 {
     struct person_call *call = mem_alloc(sizeof *call);
-    struct buf storage;
 
-    *call = (struct person_call){.store = store,
+    *call = (struct person_call){.partitions = partitions,
+                                 .store = partition_of_account(partitions, account),
                                  .account = *account,
                                  .user = *user,
                                  .change = *change,
-                                 .observer = *observer,
-                                 .source = *source};
-    buf_init_fixed(&storage, call->storage, sizeof call->storage);
-    call->source.actor = keep_text(&storage, source->actor);
-    call->source.ip = keep_text(&storage, source->ip);
-    call->source.request_id = keep_text(&storage, source->request_id);
+                                 .observer = *observer};
+    source_keep(&call->kept_source, source);
     change_read(call);
 }
 
@@ -166,8 +156,8 @@ static void change_write(struct person_call *call)
         args_add_int(&args, user.disabled_ms);
     else
         args_add(&args, TEXT(""));
-    args_add_source(&args, call->store, &call->source);
-    args_add_credential(&args, &call->source.credential);
+    args_add_source(&args, call->store, &call->kept_source.source);
+    args_add_credential(&args, &call->kept_source.source.credential);
     store_call_script(call->store, SCRIPT_person_change, SCRIPT_CHANGES, args.count, args.argv, change_written, call);
 }
 
@@ -302,7 +292,7 @@ static void keys_end(struct person_call *call)
     args_add(&args, id_text(&call->person.user.account));
     args_add(&args, id_text(&call->user));
     args_add(&args, buf_text(&ids));
-    args_add_source(&args, call->store, &call->source);
+    args_add_source(&args, call->store, &call->kept_source.source);
     args_add(&args, call->barrier ? barrier_member(call->barrier) : TEXT("-"));
     args_add(&args, call->barrier ? barrier_name(call->barrier) : TEXT("-"));
     store_call_script(call->store, SCRIPT_person_keys_end, SCRIPT_CHANGES, args.count, args.argv, keys_ended, call);
@@ -370,7 +360,7 @@ static void person_remove(struct person_call *call)
     args_begin(&args);
     args_add(&args, id_text(&call->user));
     args_add(&args, id_text(&call->person.user.account));
-    args_add_source(&args, call->store, &call->source);
+    args_add_source(&args, call->store, &call->kept_source.source);
     store_call_script(call->store, SCRIPT_person_remove, SCRIPT_CHANGES, args.count, args.argv, person_removed, call);
 }
 
@@ -381,12 +371,26 @@ static void person_removed(void *arg, enum store_result result, const struct red
 
     if (result == STORE_OK && reply_integer(reply_at(reply, 0), &ended)) {
         call->sessions_ended += ended;
-        change_settle(call);
+        if (partitions_are_closing(call->partitions))
+            finish(call, STORE_UNKNOWN);
+        else
+            email_release(call->partitions, &call->user, text_of(call->person.user.email), email_released, call);
     } else if (result == STORE_OK) {
         finish_malformed(call, "removal");
     } else {
         finish(call, result == STORE_UNAVAILABLE ? STORE_UNKNOWN : result);
     }
+}
+
+/* A claim that is left hinders nobody. */
+static void email_released(void *arg, UNUSED enum store_result result)
+{
+    struct person_call *call = arg;
+
+    if (partitions_are_closing(call->partitions))
+        finish(call, STORE_UNKNOWN);
+    else
+        change_settle(call);
 }
 
 static void settled(void *arg, bool is_over)

@@ -71,6 +71,26 @@ void args_add_client(struct script_args *args, const struct store *store, const 
     args_add_int(args, store_audit_max(store));
 }
 
+static struct text keep_text(struct buf *storage, struct text t)
+{
+    size_t from = storage->len;
+
+    buf_append_text(storage, t);
+    return text_skip(buf_text(storage), from);
+}
+
+void source_keep(struct kept_source *ret_kept, const struct audit_source *source)
+{
+    struct buf storage;
+
+    buf_init_fixed(&storage, ret_kept->storage, sizeof ret_kept->storage);
+    ret_kept->source = *source;
+    ret_kept->source.actor = keep_text(&storage, source->actor);
+    ret_kept->source.ip = keep_text(&storage, source->ip);
+    ret_kept->source.request_id = keep_text(&storage, source->request_id);
+    CHECK(!storage.failed);
+}
+
 static void print_credential(struct buf *out, const struct credential *credential)
 {
     const struct session_limits *limits = credential->limits;

@@ -28,6 +28,14 @@ void args_add_source(struct script_args *args, const struct store *store, const 
 /* The same without the actor, for a script that knows it. */
 void args_add_client(struct script_args *args, const struct store *store, const struct audit_source *source);
 
+/* A copy of a source, for an operation of several steps: the caller's texts need not outlive its call. Limits of the
+ * credential must. Do not copy it. */
+struct kept_source {
+    struct audit_source source; /* its texts are in storage */
+    char storage[3 * ID_TEXT_BYTES + 64];
+};
+void source_keep(struct kept_source *ret_kept, const struct audit_source *source);
+
 /* The actor's credential, in the form that actor_refused() in the prelude reads. */
 void args_add_credential(struct script_args *args, const struct credential *credential);
 

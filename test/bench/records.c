@@ -60,7 +60,7 @@ static void add_user(struct recording *recording, struct text line)
     snprintf(user.email, sizeof user.email, "user%.*s@clinic.example.org", TEXT_ARG(line));
     snprintf(user.password_hash, sizeof user.password_hash,
              "scrypt$17$8$1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
-    account_store_add_user(recording->client.store, &user, &ORIGIN, verb_done, recording);
+    account_store_add_user(recording->client.partitions, &user, &ORIGIN, verb_done, recording);
     store_client_wait(&recording->client);
     puts(user.id.text);
 }

@@ -235,7 +235,7 @@ void fixture_add_person(struct fixture *fixture, const char *account, const char
     snprintf(user.password_hash, sizeof user.password_hash,
              "scrypt$17$8$1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
     direct_open(&direct, fixture);
-    account_store_add_user(partition_of_account(direct.partitions, &user.account), &user, &NOBODY, verb_done, &direct);
+    account_store_add_user(direct.partitions, &user, &NOBODY, verb_done, &direct);
     direct_expect(&direct, "account_store_add_user");
     direct_finish(&direct);
     *ret_user = (struct fixture_user){0};

@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- Removes some of the people of an account that is being closed, with their sessions. Their emails are free again.
+-- Removes some of the people of an account that is being closed, with their sessions. Their emails are released next
+-- (email_release.lua).
 -- ARGV: prefix, account, actor, ip, request id, events to keep
--- Returns: ok, how many were removed, whether that was all (1 or 0), how many sessions ended; conflict: it is not being
---   closed
+-- Returns: ok, how many were removed, whether that was all (1 or 0), how many sessions ended, {user, email} of
+--   each; conflict: it is not being closed
 -- Event: user.removed, for each
 
 local USERS_MAX = 20
@@ -11,13 +12,15 @@ local account = ARGV[2]
 if account_status(account) ~= 'closing' then
     return {'conflict'}
 end
-local ended, users = 0, redis.call('SRANDMEMBER', K.account_users(account), USERS_MAX)
+local ended, removed, users = 0, {}, redis.call('SRANDMEMBER', K.account_users(account), USERS_MAX)
 for _, user in ipairs(users) do
     for _, digest in ipairs(redis.call('SMEMBERS', K.user_sessions(user))) do
         ended = ended + redis.call('DEL', K.session(digest))
     end
     redis.call('DEL', K.user_sessions(user))
-    user_erase(user, account, redis.call('HGET', K.user(user), 'email') or '')
+    local email = redis.call('HGET', K.user(user), 'email') or ''
+    removed[#removed + 1] = {user, email}
+    user_erase(user, account, email)
     audit(account, 'user.removed', user, source_from(3))
 end
 local is_all = redis.call('SCARD', K.account_users(account)) == 0
@@ -25,4 +28,4 @@ if is_all then
     redis.call('UNLINK', K.account_people(account), K.account_owners(account), K.account_invitations(account),
                K.account_invited(account))
 end
-return {'ok', #users, is_all and 1 or 0, ended}
+return {'ok', #users, is_all and 1 or 0, ended, removed}

@@ -1,9 +1,9 @@
--- Makes an invitation. It replaces an earlier one of the account to the same email. The email is taken only when the
--- link is used.
+-- Makes an invitation. It replaces an earlier one of the account to the same email. The node has seen that the email is
+-- free; it is claimed only when the link is used.
 -- ARGV: prefix, digest, id, account, email, role, created, expires, MAC, actor, ip, request id, events to keep, the
 --   actor's credential, most people of an account, most changes per minute
--- Returns: ok; refused: no such account; conflict: the email has a user; full: the account has its maximum of people
---   and invitations; as actor_refused(); as limit_refused()
+-- Returns: ok; refused: no such account; full: the account has its maximum of people and invitations; as
+--   actor_refused(); as limit_refused()
 -- Event: user.invited
 
 local digest, account, email, actor, credential = ARGV[2], ARGV[4], ARGV[5], ARGV[10], ARGV[14]
@@ -13,9 +13,6 @@ if refused then
 end
 if not exists(K.account(account)) then
     return {'refused'}
-end
-if exists(K.email(email)) then
-    return {'conflict'}
 end
 local now, changes_max, people_max = now_ms(), tonumber(ARGV[16]), tonumber(ARGV[15])
 node_time(ARGV[7], now)

@@ -1,17 +1,21 @@
--- Uses a link, once: makes the user of an invitation, or gives the user of a reset a password and an authenticator.
+-- Uses a link, once: makes the user of an invitation, who has claimed the email (email_claim.lua), or gives the user of
+-- a reset a password and an authenticator. Repeating the former changes nothing.
 -- ARGV: prefix, digest, MAC of the link as read, user, password, sealed TOTP secret, MAC of a new user, created, ip,
---   request id, events to keep
--- Returns: ok; not_found: it has ended or changed, or the email has a user meanwhile, or the user is disabled;
---   suspended: the account is suspended or closed
+--   request id, events to keep, account and email of a new user ('' for a reset)
+-- Returns: ok; not_found: it has ended or changed, or the new user was voided, or the user is disabled; suspended: the
+--   account is suspended or closed
 -- Events: user.joined; or user.password_changed, user.totp_changed
 
 local user, now = ARGV[4], now_ms()
 local source = {user, ARGV[9], ARGV[10], ARGV[11]}
+if user_was_created(user, ARGV[12], ARGV[13]) then
+    return {'ok'}
+end
 local link = link_read(ARGV[2], now)
 if not link or link.mac ~= ARGV[3] or (link.user ~= '' and link.user ~= user) then
     return {'not_found'}
 end
-if link.user == '' and (exists(K.email(link.email)) or exists(K.user(user)) or not exists(K.account(link.account))) then
+if link.user == '' and (exists(K.void(user)) or exists(K.user(user)) or not exists(K.account(link.account))) then
     return {'not_found'}
 end
 if account_status(link.account) ~= 'active' then
@@ -32,7 +36,6 @@ if link.user ~= '' then
 end
 redis.call('HSET', K.user(user), 'account', link.account, 'email', link.email, 'created', ARGV[8], 'mac', ARGV[7])
 user_put_state(user, link.role, '')
-redis.call('SET', K.email(link.email), user)
 people_put(link.account, user, link.role, '')
 audit(link.account, 'user.joined', user, source, {data = {role = link.role, invitation = link.id}})
 return {'ok'}

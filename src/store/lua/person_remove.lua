@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Removes a user, all sessions and all links. The email is free again; the trail keeps it.
+-- Removes a user, all sessions and all links. The email is released next (email_release.lua).
 -- ARGV: prefix, user, account, actor, ip, request id, events to keep
 -- Returns: ok, sessions that ended; not_found: no such user in the account; refused: the account would be left without
 --   an owner who can sign in

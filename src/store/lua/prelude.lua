@@ -70,6 +70,7 @@ local K = {
     user_ended_keys = function(user) return prefix .. 'user:' .. user .. ':ended_keys' end,
     link = function(digest) return prefix .. 'link:' .. digest end,
     email = function(email) return prefix .. 'email:' .. email end,
+    void = function(user) return prefix .. 'void:' .. user end,
     session = function(digest) return prefix .. 'session:' .. digest end,
     throttle = function(tag) return prefix .. 'throttle:' .. tag end,
     changes = function(by) return prefix .. 'changes:' .. by end,
@@ -829,6 +830,31 @@ local function attempt_succeed(counters, id)
     end
 end
 
+-- Whose email it is: user and account; nil: nobody's. A store of one partition may name the user alone, whose record
+-- is here then.
+local function email_owner(email)
+    local owner = redis.call('GET', K.email(email)) or ''
+    local user, account = owner:match('^(%S+) (%S+)$')
+    if not user then
+        user, account = owner, redis.call('HGET', K.user(owner), 'account')
+    end
+    if not account then
+        return nil
+    end
+    return user, account
+end
+
+-- Who claims an email (src/store/email_claim.h), as the claim says. '': nobody.
+local function email_claimant(email)
+    return (redis.call('GET', K.email(email)) or ''):match('^%S*')
+end
+
+-- Whether a creation of this user was done before.
+local function user_was_created(user, account, email)
+    local u = redis.call('HMGET', K.user(user), 'account', 'email')
+    return u[1] == account and u[2] == email
+end
+
 -- {forgiven, locked}: when an operator cleared the user's counters (0: never), and whether wrong codes with the right
 -- password locked the user. user may be nil or false.
 local function user_guard(user)
@@ -886,13 +912,10 @@ local function factors_forget(user)
     redis.call('DEL', K.user_browsers(user), K.user_new_browsers(user), K.user_recovery_codes(user))
 end
 
--- Removes a user with all links. The email is free again; the trail keeps it.
+-- Removes a user with all links. The trail keeps the email, which the node releases next (email_release.lua).
 local function user_erase(user, account, email)
     links_end(user, now_ms())
     factors_forget(user)
-    if redis.call('GET', K.email(email)) == user then
-        redis.call('DEL', K.email(email))
-    end
     redis.call('DEL', K.user(user), K.user_ended_keys(user))
     redis.call('SREM', K.account_users(account), user)
     redis.call('ZREM', K.account_people(account), user)

@@ -1,9 +1,8 @@
--- One user by email.
--- ARGV: prefix, email
+-- One user.
+-- ARGV: prefix, user
 -- Returns: ok, user record with secrets; not_found
 
-local user = redis.call('GET', K.email(ARGV[2]))
-local record = user and user_record(user, true)
+local record = user_record(ARGV[2], true)
 if not record then
     return {'not_found'}
 end

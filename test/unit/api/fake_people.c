@@ -62,16 +62,16 @@ void people_store_find(UNUSED struct store *store, UNUSED const struct id *accou
     later((struct away){.person_found = done, .arg = arg});
 }
 
-void people_store_change(UNUSED struct store *store, UNUSED const struct id *account, UNUSED const struct id *user,
-                         UNUSED const struct person_change *change, const struct audit_source *source,
-                         const struct person_observer *observer)
+void people_store_change(UNUSED struct partitions *partitions, UNUSED const struct id *account,
+                         UNUSED const struct id *user, UNUSED const struct person_change *change,
+                         const struct audit_source *source, const struct person_observer *observer)
 {
     world.needs_step_up = source->credential.needs_step_up;
     later((struct away){.changed = observer->done, .arg = observer->arg});
 }
 
-void link_store_invite(UNUSED struct store *store, UNUSED struct link_record *link, const struct audit_source *source,
-                       link_done *done, void *arg)
+void link_store_invite(UNUSED struct partitions *partitions, UNUSED struct link_record *link,
+                       const struct audit_source *source, link_done *done, void *arg)
 {
     world.needs_step_up = source->credential.needs_step_up;
     later((struct away){.link_done = done, .arg = arg});
@@ -107,7 +107,7 @@ void link_store_begin(UNUSED struct store *store, UNUSED const struct link_recor
     later((struct away){.link_found = done, .arg = arg});
 }
 
-void link_store_use(UNUSED struct store *store, UNUSED const struct link_record *link,
+void link_store_use(UNUSED struct partitions *partitions, UNUSED const struct link_record *link,
                     UNUSED const struct user_record *user, UNUSED const struct audit_source *source, store_done *done,
                     void *arg)
 {

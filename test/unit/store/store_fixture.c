@@ -16,9 +16,18 @@ static const uint8_t MASTER[1][KEYRING_MASTER_BYTES] = {{1}};
 const struct audit_source SOMEBODY = {
     .actor = {"usr_somebody", 12}, .ip = {"192.0.2.1", 9}, .request_id = {"req_1", 5}};
 
-static bool is_ready(void *arg)
+static bool are_ready(void *arg)
 {
-    return store_is_ready(arg);
+    const struct partitions *partitions = arg;
+
+    for (unsigned i = 0; i < partitions_count(partitions); i++)
+        if (!store_is_ready(partitions_at(partitions, i)))
+            return false;
+    return true;
+}
+
+static void ready_changed(UNUSED void *arg, UNUSED struct store *store)
+{
 }
 
 void fixture_start(void)
@@ -30,78 +39,69 @@ void fixture_start(void)
     fixture_open_store("t:");
 }
 
-static void fill_settings(const char *prefix, struct store_settings *ret_settings)
+struct partitions *fixture_open_partitions(const char *prefix, unsigned count)
 {
+    struct store_settings settings = {
+        .timeout_ms = 10000, .prefix = prefix, .partitions = count, .audit_max = 1000, .keyring = fixture.keyring};
+    struct partitions *partitions;
     struct buf why;
 
-    *ret_settings =
-        (struct store_settings){.timeout_ms = 10000, .prefix = prefix, .audit_max = 1000, .keyring = fixture.keyring};
     buf_init(&why, 1000);
-    cr_assert(redis_target_parse(text_of(fixture.server.url), &ret_settings->target, &why));
+    cr_assert(redis_target_parse(text_of(fixture.server.url), &settings.target, &why));
     buf_finish(&why);
-}
-
-static void await_ready(struct store *store)
-{
-    cr_assert(test_loop_until(&fixture.loop, is_ready, store, PATIENCE_MS), "%s", store_trouble(store));
+    partitions = partitions_create(&fixture.loop, &settings, ready_changed, NULL);
+    cr_assert(test_loop_until(&fixture.loop, are_ready, partitions, PATIENCE_MS), "%s",
+              store_trouble(partitions_at(partitions, 0)));
+    return partitions;
 }
 
 void fixture_open_store(const char *prefix)
 {
-    struct store_settings settings;
-
-    fill_settings(prefix, &settings);
     fixture.is_closed = false;
-    fixture.store = store_create(&fixture.loop, &settings, NULL, NULL);
-    await_ready(fixture.store);
-}
-
-static void partition_changed(void *arg, struct store *store)
-{
-    (void)arg, (void)store;
-}
-
-void fixture_open_partitions(unsigned count)
-{
-    struct store_settings settings;
-
-    fixture_close_store();
-    fill_settings("t:", &settings);
-    settings.partitions = count;
-    fixture.is_closed = false;
-    fixture.partitions = partitions_create(&fixture.loop, &settings, partition_changed, NULL);
+    fixture.partitions = fixture_open_partitions(prefix, 1);
     fixture.store = partitions_at(fixture.partitions, 0);
-    for (unsigned i = 0; i < count; i++)
-        await_ready(partitions_at(fixture.partitions, i));
+}
+
+static void partitions_closed(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+void fixture_close_partitions(struct partitions *partitions)
+{
+    bool is_closed = false;
+
+    partitions_close(partitions, partitions_closed, &is_closed);
+    cr_assert(test_loop_until_set(&fixture.loop, &is_closed, PATIENCE_MS));
+}
+
+void fixture_close_store(void)
+{
+    fixture_close_partitions(fixture.partitions);
+    fixture.is_closed = true;
+}
+
+void fixture_spread(unsigned count)
+{
+    fixture_close_store();
+    fixture.is_closed = false;
+    fixture.partitions = fixture_open_partitions("t:", count);
+    fixture.store = partitions_at(fixture.partitions, 0);
 }
 
 struct store *fixture_home(const struct id *account)
 {
-    return fixture.partitions ? partition_of_account(fixture.partitions, account) : fixture.store;
+    return partition_of_account(fixture.partitions, account);
 }
 
 void fixture_prefix(const struct id *account, char ret_prefix[16])
 {
-    unsigned count = fixture.partitions ? partitions_count(fixture.partitions) : 1;
+    unsigned count = partitions_count(fixture.partitions);
 
     if (count == 1)
         snprintf(ret_prefix, 16, "t:");
     else
         snprintf(ret_prefix, 16, "t:{%u}:", bucket_of_account(account) % count);
-}
-
-static void store_closed(void *arg)
-{
-    *(bool *)arg = true;
-}
-
-void fixture_close_store(void)
-{
-    if (fixture.partitions)
-        partitions_close(fixture.partitions, store_closed, &fixture.is_closed);
-    else
-        store_close(fixture.store, store_closed, &fixture.is_closed);
-    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_closed, PATIENCE_MS));
 }
 
 void fixture_stop(void)
@@ -155,7 +155,8 @@ struct id some_account(void)
     struct id account = id_mint(ID_ACCOUNT, clock_wall_ms());
     struct answer answer = {0};
 
-    account_store_create(fixture_home(&account), &account, TEXT("North Clinic"), answer_done, &answer);
+    account_store_create(partition_of_account(fixture.partitions, &account), &account, TEXT("North Clinic"),
+                         answer_done, &answer);
     cr_assert_eq(answer_wait(&answer), STORE_OK);
     return account;
 }
@@ -175,7 +176,7 @@ struct user_record some_person(const struct id *account, const char *email, enum
     snprintf(user.password_hash, sizeof user.password_hash, "hash of %s", email);
     for (uint8_t i = 0; i < TOTP_SEALED_BYTES; i++)
         user.totp_sealed[i] = (uint8_t)(i * 7); /* any bytes, NUL among them */
-    account_store_add_user(fixture_home(account), &user, &SOMEBODY, answer_done, &answer);
+    account_store_add_user(fixture.partitions, &user, &SOMEBODY, answer_done, &answer);
     cr_assert_eq(answer_wait(&answer), STORE_OK);
     return user;
 }

@@ -9,9 +9,9 @@
 struct store_fixture {
     struct redis_server server;
     uv_loop_t loop;
-    struct store *store;
-    struct partitions *partitions; /* NULL until fixture_open_partitions() */
-    struct keyring *keyring;       /* of the store */
+    struct partitions *partitions;
+    struct store *store;     /* the first partition */
+    struct keyring *keyring; /* of the store */
     bool is_closed;
 };
 extern struct store_fixture fixture; /* each test has a process of its own */
@@ -23,9 +23,11 @@ void fixture_stop(void);
 void fixture_close_store(void);
 /* Opens another store over the same Redis, once the previous one is closed. fixture_start() opens one with "t:". */
 void fixture_open_store(const char *prefix);
-/* Replaces the store by that many partitions of "t:"; fixture_stop() closes them. fixture.store is the first one. What
- * is below then acts in the partition of the account. */
-void fixture_open_partitions(unsigned count);
+/* So many partitions over the same Redis, besides or instead of that store. */
+struct partitions *fixture_open_partitions(const char *prefix, unsigned count);
+void fixture_close_partitions(struct partitions *partitions);
+/* Replaces the store by that many partitions of "t:". */
+void fixture_spread(unsigned count);
 struct store *fixture_home(const struct id *account);
 /* "t:", or "t:{2}:". */
 void fixture_prefix(const struct id *account, char ret_prefix[16]);

@@ -26,7 +26,7 @@ static void user_answer_done(void *arg, enum store_result result, const struct u
 static enum store_result find_user(const char *email, struct user_answer *answer)
 {
     *answer = (struct user_answer){0};
-    account_store_find_user(fixture.store, text_of(email), user_answer_done, answer);
+    account_store_find_user(fixture.partitions, text_of(email), user_answer_done, answer);
     return answer_wait(&answer->answer);
 }
 
@@ -69,11 +69,11 @@ Test(account_store, a_user_needs_an_account_and_an_email_of_his_own)
     struct answer taken = {0}, homeless = {0}, twice = {0};
 
     user.id = id_mint(ID_USER, 1);
-    account_store_add_user(fixture.store, &user, &SOMEBODY, answer_done, &taken);
+    account_store_add_user(fixture.partitions, &user, &SOMEBODY, answer_done, &taken);
     cr_expect_eq(answer_wait(&taken), STORE_CONFLICT);
     user.account = nowhere;
     snprintf(user.email, sizeof user.email, "bob@north.test");
-    account_store_add_user(fixture.store, &user, &SOMEBODY, answer_done, &homeless);
+    account_store_add_user(fixture.partitions, &user, &SOMEBODY, answer_done, &homeless);
     cr_expect_eq(answer_wait(&homeless), STORE_REFUSED);
     account_store_create(fixture.store, &account, TEXT("Again"), answer_done, &twice);
     cr_expect_eq(answer_wait(&twice), STORE_CONFLICT);

@@ -10,7 +10,7 @@
 static void start(void)
 {
     fixture_start();
-    fixture_open_partitions(1);
+    fixture_spread(1);
 }
 
 TestSuite(device_store, .init = start, .fini = fixture_stop);
@@ -392,7 +392,7 @@ enum { PARTITIONS = 4 };
 static void start_four(void)
 {
     fixture_start();
-    fixture_open_partitions(PARTITIONS);
+    fixture_spread(PARTITIONS);
 }
 
 TestSuite(device_partitions, .init = start_four, .fini = fixture_stop);

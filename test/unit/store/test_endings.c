@@ -79,7 +79,7 @@ static void invite(void)
     struct link_record link = some_link("new@north.test", NULL);
     struct answer answer = {0};
 
-    link_store_invite(fixture.store, &link, &source, answer_inserted, &answer);
+    link_store_invite(fixture.partitions, &link, &source, answer_inserted, &answer);
     cr_assert_eq(answer_wait(&answer), STORE_OK);
     scene.invitation = link.id;
 }
@@ -191,7 +191,7 @@ static void on_changed(void *arg, enum store_result result, const struct person_
 
 static void change_person(struct answer *answer, enum person_change_kind kind)
 {
-    people_store_change(fixture.store, &scene.account, &scene.user.id,
+    people_store_change(fixture.partitions, &scene.account, &scene.user.id,
                         &(struct person_change){.kind = kind, .role = ROLE_AUDITOR}, &SOMEBODY,
                         &(struct person_observer){NULL, on_changed, answer});
 }

@@ -184,7 +184,9 @@ static void run_steps(const struct step *steps, size_t count)
     {                                                  \
         "HSET t:acct:acct_A name North created 1", "2" \
     }
+#define EMAIL(email, user) "@email_claim " email " " user " " user " ''"
 #define USER                                                                                    \
+    {EMAIL("a@b.test", "usr_U"), "(ok)"},                                                       \
     {                                                                                           \
         "@user_create usr_U acct_A a@b.test hash sealed 5 operator '' '' 100 mac owner", "(ok)" \
     }
@@ -761,20 +763,52 @@ Test(lua, user_create)
     STEPS({"@user_create usr_U acct_A a@b.test hash sealed 5" ORIGIN " mac owner", "(refused)"}, {"DBSIZE", "0"},
           ACCOUNT, {"@user_create usr_U acct_A a@b.test hash sealed 5" ORIGIN " mac owner", "(ok)"},
           {"HMGET t:user:usr_U account email password totp totp_step created", "(acct_A a@b.test hash sealed nil 5)"},
-          {"GET t:email:a@b.test", "usr_U"}, {"SMEMBERS t:acct:acct_A:users", "(usr_U)"},
+          {"EXISTS t:email:a@b.test", "0"}, {"SMEMBERS t:acct:acct_A:users", "(usr_U)"},
           {"XRANGE t:acct:acct_A:audit - +",
            "((* (type user.created actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
-          {"@user_create usr_V acct_A a@b.test hash sealed 5" ORIGIN " mac owner", "(conflict)"},
+          /* Repeated, of another email or account, and voided. */
+          {"@user_create usr_U acct_A a@b.test other other 6" ORIGIN " mac2 auditor", "(ok)"},
           {"@user_create usr_U acct_A c@b.test hash sealed 5" ORIGIN " mac owner", "(conflict)"},
-          {"EXISTS t:user:usr_V", "0"}, {"EXISTS t:email:c@b.test", "0"}, {"XLEN t:acct:acct_A:audit", "1"},
+          {"@user_create usr_U acct_B a@b.test hash sealed 5" ORIGIN " mac owner", "(conflict)"},
+          {"@user_void usr_V v@b.test", "(ok)"},
+          {"@user_create usr_V acct_A v@b.test hash sealed 5" ORIGIN " mac owner", "(conflict)"},
+          {"EXISTS t:user:usr_V", "0"}, {"HMGET t:user:usr_U account password mac role", "(acct_A hash mac nil)"},
+          {"XLEN t:acct:acct_A:audit", "1"},
           /* An owner's record is the one that versions without roles know. */
           {"HMGET t:user:usr_U role disabled", "(nil nil)"},
           {"@user_create usr_W acct_A w@b.test hash sealed 5" ORIGIN " mac responder", "(ok)"},
           {"HMGET t:user:usr_W role disabled", "(responder nil)"},
-          {"@user_find w@b.test", "(ok (usr_W acct_A w@b.test 5 North mac responder 0 hash sealed))"},
+          {"@user_find usr_W", "(ok (usr_W acct_A w@b.test 5 North mac responder 0 hash sealed))"},
           {"@user_create usr_X acct_A x@b.test hash sealed 5" ORIGIN " mac owner 0", "(ok)"},
           {"@user_create usr_Y acct_A y@b.test hash sealed 5" ORIGIN " mac owner 1", "(ok)"},
           {"HEXISTS t:user:usr_X password_expired", "0"}, {"HEXISTS t:user:usr_Y password_expired", "1"});
+}
+
+#define CLAIM_OF(user, was) "@email_claim e@b.test " user " " user "+acct_A " was
+
+Test(lua, email_claim)
+{
+    STEPS({"@email_find e@b.test", "(not_found)"}, {CLAIM_OF("usr_U", "''"), "(ok)"},
+          {"@email_find e@b.test", "(ok usr_U acct_A)"}, {CLAIM_OF("usr_U", "''"), "(ok)"},
+          {CLAIM_OF("usr_V", "''"), "(conflict usr_U acct_A usr_U acct_A)"},
+          {CLAIM_OF("usr_V", "usr_W+acct_A"), "(conflict usr_U acct_A usr_U acct_A)"},
+          {"@user_void usr_U e@b.test", "(ok)"}, {"@user_void usr_U e@b.test", "(ok)"},
+          {CLAIM_OF("usr_V", "usr_U+acct_A"), "(ok)"}, {CLAIM_OF("usr_V", "usr_U+acct_A"), "(ok)"},
+          {CLAIM_OF("usr_W", "usr_U+acct_A"), "(conflict usr_V *)"}, {"GET t:email:e@b.test", "usr_V acct_A"},
+          {"@email_release e@b.test usr_U", "(ok)"}, {"GET t:email:e@b.test", "usr_V acct_A"},
+          {"@email_release e@b.test usr_V", "(ok)"}, {"@email_release e@b.test usr_V", "(ok)"},
+          {"EXISTS t:email:e@b.test", "0"});
+}
+
+/* The claim names the user alone, as in a store of one partition. */
+Test(lua, email_claim_without_an_account)
+{
+    STEPS(ACCOUNT, USER, {"GET t:email:a@b.test", "usr_U"}, {"@email_find a@b.test", "(ok usr_U acct_A)"},
+          {EMAIL("a@b.test", "usr_V"), "(conflict usr_U acct_A usr_U)"}, {"@user_void usr_U a@b.test", "(conflict)"},
+          {"EXISTS t:void:usr_U", "0"}, {EMAIL("b@b.test", "usr_V"), "(ok)"}, {"@email_find b@b.test", "(not_found)"},
+          {EMAIL("b@b.test", "usr_V"), "(ok)"}, {"EXISTS t:void:usr_V", "0"}, {EMAIL("b@b.test", "usr_W"), "(ok)"},
+          {"GET t:email:b@b.test", "usr_W"}, {"EXISTS t:void:usr_V", "1"}, {"EXISTS t:void:usr_W", "0"},
+          {"@email_release a@b.test usr_U", "(ok)"}, {"@email_find a@b.test", "(not_found)"});
 }
 
 Test(lua, user_find_and_list)
@@ -782,8 +816,8 @@ Test(lua, user_find_and_list)
     STEPS({"@account_create acct_A North 1 0123 1 0", "(ok)"}, {"@account_create acct_B South 1 0123 1 0", "(ok)"},
           USER, {"@user_create usr_T acct_A t@b.test hash2 sealed2 6 operator '' '' 100 mac owner", "(ok)"},
           {"@user_create usr_V acct_B v@b.test hash3 sealed3 7 operator '' '' 100 mac owner", "(ok)"},
-          {"@user_find a@b.test", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed))"},
-          {"@user_find x@b.test", "(not_found)"},
+          {"@user_find usr_U", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed))"},
+          {"@user_find usr_X", "(not_found)"},
           {"@user_list acct_A 2 ''", "(ok (usr_T acct_A t@b.test 6 North mac owner 0 hash2 sealed2 ) (usr_U *))"},
           {"@user_list acct_A 1 ''", "(ok (usr_T *))"}, {"@user_list acct_A 1 usr_T", "(ok (usr_U *))"},
           {"@user_list acct_A 1 usr_U", "(ok)"}, {"@user_list acct_C 1 ''", "(ok)"});
@@ -1046,9 +1080,9 @@ Test(lua, account_close)
         {"SET t:lease_max 700", "OK"}, {STEP("close_keys") " - -", "(ok 2 1 700 ())"}, {"GET t:key:d1", "* 7 1* One"},
         {"GET t:key:d2", "* 7 1* Two"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "0"},
         {STEP("close_keys") " - -", "(ok 0 1 700 ())"}, {STEP("close"), "(conflict)"},
-        {STEP("close_people"), "(ok 1 1 1)"},
-        {"EXISTS t:user:usr_U t:email:a@b.test t:session:s1 t:user:usr_U:sessions t:acct:acct_A:users", "0"},
-        {STEP("close_people"), "(ok 0 1 0)"}, {STEP("close"), "(ok)"}, {STEP("close"), "(ok)"},
+        {STEP("close_people"), "(ok 1 1 1 ((usr_U a@b.test)))"},
+        {"EXISTS t:user:usr_U t:session:s1 t:user:usr_U:sessions t:acct:acct_A:users", "0"},
+        {STEP("close_people"), "(ok 0 1 0 ())"}, {STEP("close"), "(ok)"}, {STEP("close"), "(ok)"},
         {"@account_suspend_again 0 acct_A", "(ok)"}, {"HKEYS t:suspended", "(version)"},
         {"@account_find acct_A", "(ok (acct_A North closed))"},
         {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
@@ -1962,14 +1996,18 @@ Test(lua, invitations_are_limited)
           {"EXISTS t:link:a2 t:link:a4", "0"}, {INVITE("a5", "operator"), "(ok)"});
 }
 
-#define USE_LINK(mac) "@link_use a1 " mac " usr_N hash sealed mac2 $now '' '' 100"
+#define USE_LINK(mac) "@link_use a1 " mac " usr_N hash sealed mac2 $now '' '' 100 acct_A n@b.test"
 Test(lua, a_link_is_used_as_it_was_read)
 {
     STEPS(ACCOUNT, USER, {INVITE("a1", "usr_U"), "(ok)"}, {"@link_begin a1 seed1", "(ok *)"},
           {"@link_begin a1 seed2", "(ok *)"}, {"HGET t:link:a1 totp", "seed1"}, {USE_LINK("mac9"), "(not_found)"},
           {"HSET t:acct:acct_A suspended 5", "1"}, {USE_LINK("mac"), "(suspended)"},
           {"HDEL t:acct:acct_A suspended", "1"}, {"EXISTS t:user:usr_N", "0"}, {USE_LINK("mac"), "(ok)"},
-          {USE_LINK("mac"), "(not_found)"}, {"GET t:email:n@b.test", "usr_N"});
+          {USE_LINK("mac"), "(ok)"}, {"XLEN t:acct:acct_A:audit", "3"},
+          {"@link_use a1 mac usr_M hash sealed mac2 $now '' '' 100 acct_A n@b.test", "(not_found)"},
+          {INVITE("a2", "usr_U"), "(ok)"}, {"@user_void usr_M n@b.test", "(ok)"},
+          {"@link_use a2 mac usr_M hash sealed mac2 $now '' '' 100 acct_A n@b.test", "(not_found)"},
+          {"EXISTS t:user:usr_M", "0"}, {"EXISTS t:link:a2", "1"});
 }
 
 Test(lua, links_end_with_what_their_maker_may)
