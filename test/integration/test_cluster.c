@@ -4,6 +4,8 @@
 #include "fixture.h"
 #include "leak_guard.h"
 #include "redis_cluster.h"
+#include "store/partitions.h"
+#include "test_loop.h"
 #include "watched_keys.h"
 
 #include <criterion/criterion.h>
@@ -45,6 +47,14 @@ static unsigned primary(int frozen)
     return cluster_servers_primary_of(&s.cluster, TAG, frozen);
 }
 
+static bool has_name(unsigned server, const char *name)
+{
+    char reply[64];
+
+    redis_server_ask(&s.cluster.servers[server], reply, sizeof reply, "EXISTS", name, NULL);
+    return strcmp(reply, "1") == 0;
+}
+
 static long channels_at(unsigned server, const char *pattern)
 {
     char reply[4096];
@@ -59,13 +69,11 @@ static long channels_at(unsigned server, const char *pattern)
 Test(cluster, nodes_serve_from_the_primary_of_their_slot)
 {
     struct fixture_key key;
-    char reply[64];
 
     scene_start();
     watched_keys_make(&s.keys);
     cr_assert(watched_keys_check(&s.keys));
-    redis_server_ask(&s.cluster.servers[primary(-1)], reply, sizeof reply, "EXISTS", "chatelaine:{0}:store", NULL);
-    cr_expect_str_eq(reply, "1");
+    cr_expect(has_name(primary(-1), "chatelaine:{0}:store"));
     cr_expect_eq(channels_at(primary(-1), "chatelaine:{0}:inv"), 1);
     cr_expect_eq(channels_at(primary(-1), "chatelaine:{0}:node:*"), NODES, "each membership has its own");
     watched_keys_create(&s.keys, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
@@ -172,6 +180,62 @@ Test(cluster, a_slot_that_moves_takes_everything_with_it)
     move(away, home);
     watched_keys_change_everything(&s.keys);
     scene_stop();
+}
+
+enum { PARTITIONS = 16 };
+
+static void on_changed(void *arg, struct store *store)
+{
+    (void)arg, (void)store;
+}
+
+static void on_closed(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static bool are_all_ready(void *partitions)
+{
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        if (!store_is_ready(partitions_at(partitions, i)))
+            return false;
+    return true;
+}
+
+static unsigned count_set(unsigned bits)
+{
+    return bits == 0 ? 0 : (bits & 1) + count_set(bits >> 1);
+}
+
+Test(cluster, partitions_are_spread_over_the_primaries)
+{
+    struct store_settings settings = {.timeout_ms = PATIENCE_MS, .prefix = "a:", .partitions = PARTITIONS};
+    struct partitions *partitions;
+    unsigned primaries = 0;
+    bool is_closed = false;
+    struct buf why;
+    uv_loop_t loop;
+
+    cluster_servers_start(&s.cluster, PRIMARIES, false);
+    buf_init(&why, 200);
+    cr_assert(redis_target_parse(text_of(s.cluster.url), &settings.target, &why));
+    cr_assert_eq(uv_loop_init(&loop), 0);
+    partitions = partitions_create(&loop, &settings, on_changed, NULL);
+    cr_assert(test_loop_until(&loop, are_all_ready, partitions, PATIENCE_MS), "%s",
+              store_trouble(partitions_at(partitions, 0)));
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "a:{%u}:schema", i);
+        primaries |= 1U << cluster_servers_primary_of(&s.cluster, name, -1);
+        cr_expect(has_name(cluster_servers_primary_of(&s.cluster, name, -1), name), "%s", name);
+    }
+    cr_expect_eq(count_set(primaries), PRIMARIES);
+    partitions_close(partitions, on_closed, &is_closed);
+    cr_assert(test_loop_until_set(&loop, &is_closed, PATIENCE_MS));
+    cr_assert(test_loop_finish(&loop));
+    buf_finish(&why);
+    cluster_servers_stop(&s.cluster);
 }
 
 static void expect_refusal(const char *const *args, int code, const char *sentence)
