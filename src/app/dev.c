@@ -101,6 +101,7 @@ static int dev_fill_settings(struct dev *dev, const struct settings *given)
     dev->settings = *given;
     dev->settings.redis = dev->home.redis_url;
     dev->settings.prefix = store.prefix;
+    dev->settings.partitions = store.partitions;
     dev->settings.redis_timeout_ms = store.redis_timeout_ms;
     dev->settings.audit_max = store.audit_max;
     dev->settings.keys_max = store.keys_max;
