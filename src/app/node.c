@@ -378,7 +378,7 @@ int node_open(struct node *node)
     node->partitions = partitions_create(node->loop, &node->store_settings, node_store_changed, node);
     node->store = partitions_at(node->partitions, 0);
     if (node->audit_log)
-        node->audit_keeper = audit_keeper_create(node->store, node->audit_log);
+        node->audit_keeper = audit_keeper_create(node->partitions, node->audit_log);
     node->member = lease_join(store_lease(node->store), &node->store_settings.target, (uint32_t)s->lease_ms);
     node->passwords =
         password_pool_create(node->loop, node->keyring, (unsigned)s->password_parallel, (unsigned)s->password_queue);

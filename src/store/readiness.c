@@ -63,7 +63,7 @@ const char *store_trouble(const struct store *store)
         return membership_trouble(lease_member(store->lease));
     if (store->is_full)
         return FULL;
-    return store->audit && audit_keeper_trouble(store->audit) ? UNLOGGED : "";
+    return store->audit && audit_part_trouble(store->audit) ? UNLOGGED : "";
 }
 
 /* While loading, Redis refuses everything with this error. */
