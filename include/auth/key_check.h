@@ -1,6 +1,7 @@
-/* Is this token a key that is accepted now? A check looks at the shape first. Then, while the node has a lease, it asks
- * the cache, by the inner hash of the key's digest. Otherwise, if the checksum is right, it reads the store. Checks of
- * the same key share a read if src/lease/README.md, rule 4, allows it.
+/* Is this token a key that is accepted now? A check looks at the shape first. Then it asks the cache, by the inner hash
+ * of the key's digest, and uses its answer while the node has a lease of the key's partition. Otherwise, if the
+ * checksum is right, it reads the partition that the digest names. Checks of the same key share a read if
+ * src/lease/README.md, rule 4, allows it.
  *
  * Checks are looked up in slices of a turn. Each step prefetches what the next step of every check needs, so that they
  * wait for memory in parallel (group prefetching: Chen et al., ICDE 2004). */
@@ -10,6 +11,7 @@
 #include "core/key.h"
 #include "core/keyring.h"
 #include "lease/membership.h"
+#include "store/partitions.h"
 
 struct key_checker;
 
@@ -36,11 +38,13 @@ struct key_check {
     uint8_t digest[KEY_DIGEST_BYTES]; /* computed if the cache does not have the key */
 };
 
-/* member: if it is NULL or never caches, every check reads the store; else the checker listens to it. usage: where the
- * caller will count accepted checks. turn: the checker looks up in its slices. */
-struct key_checker *key_checker_create(struct keyring *keyring, struct store *store, struct membership *member,
-                                       const struct usage *usage, const struct key_memory *memory, struct turn *turn);
-/* Call it when no check is under way and the membership is closed. */
+/* members: one for each partition, in their order; the checker listens to them. If members is NULL, or they never
+ * cache, every check reads the store. The array is copied. usage: where the caller will count accepted checks. turn:
+ * the checker looks up in its slices. */
+struct key_checker *key_checker_create(struct keyring *keyring, const struct partitions *partitions,
+                                       struct membership *const *members, const struct usage *usage,
+                                       const struct key_memory *memory, struct turn *turn);
+/* Call it when no check is under way and the memberships are closed. */
 void key_checker_destroy(struct key_checker *checker);
 /* done runs exactly once, later: in a slice of the turn, or when the store has answered. */
 void key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,

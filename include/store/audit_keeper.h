@@ -6,17 +6,18 @@
  * lines with the same `id` are the same event. */
 #pragma once
 #include "store/audit_log.h"
-#include "store/store.h"
+#include "store/partitions.h"
 
 struct audit_keeper;
 
-/* From now on the store's changes are answered once their events are synced. The log must outlive the store. */
-struct audit_keeper *audit_keeper_create(struct store *store, struct audit_log *log);
+/* From now on changes in all partitions are answered once their events are synced. The log must outlive the
+ * partitions. */
+struct audit_keeper *audit_keeper_create(const struct partitions *partitions, struct audit_log *log);
 /* Exchanges heads and takes over events now, as it does each minute. */
 void audit_keeper_hurry(struct audit_keeper *keeper);
 /* The node is about to stop: logs that, and publishes the chain's last head. ended runs once, later. */
 void audit_keeper_end(struct audit_keeper *keeper, void (*ended)(void *arg), void *arg);
-/* After the store was closed. */
+/* After the partitions were closed. */
 void audit_keeper_destroy(struct audit_keeper *keeper);
 
 /* Events that no log has, for doctor. */

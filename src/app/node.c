@@ -40,6 +40,21 @@ const char *node_internal_address(const struct node *node)
     return node->internal_address;
 }
 
+/* The partition that the status line is about: the first with trouble, or else the first. */
+static unsigned part_to_view(const struct node *node)
+{
+    unsigned count = partitions_count(node->partitions);
+    uint64_t now_ns;
+
+    for (unsigned i = 0; i < count; i++)
+        if (!store_is_ready(node->parts[i].store))
+            return i;
+    for (unsigned i = 0; i < count; i++)
+        if (!membership_has_lease(node->members[i], &now_ns))
+            return i;
+    return 0;
+}
+
 struct node_view node_view(const struct node *node)
 {
     struct node_view view = {.is_serving = node->is_serving, .is_stopping = node->is_stopping};
@@ -47,9 +62,11 @@ struct node_view node_view(const struct node *node)
     if (node->public_server && node->internal_server)
         view.connections =
             http_server_connections(node->public_server) + http_server_connections(node->internal_server);
-    if (!node->is_stopping) {
-        view.store = node->store;
-        view.member = node->member;
+    if (!node->is_stopping && node->parts) {
+        unsigned part = part_to_view(node);
+
+        view.store = node->parts[part].store;
+        view.member = node->members[part];
     }
     return view;
 }
@@ -74,31 +91,44 @@ static struct route_policy *policy_load(const char *path, struct buf *ret_why)
 
 static void on_durability_noted(void *arg, enum store_result result)
 {
-    struct node *node = arg;
+    struct node_part *part = arg;
 
-    node->durability = result == STORE_OK ? DURABILITY_NOTED : DURABILITY_NOT_NOTED;
+    part->durability = result == STORE_OK ? DURABILITY_NOTED : DURABILITY_NOT_NOTED;
 }
 
 /* Once; if Redis is lost meanwhile, again when it is back. */
-static void note_durability(struct node *node)
+static void note_durability(struct node_part *part)
 {
-    if (node->durability != DURABILITY_NOT_NOTED || !store_is_ready(node->store))
+    if (part->durability != DURABILITY_NOT_NOTED || !store_is_ready(part->store))
         return;
-    node->durability = DURABILITY_IS_NOTED;
-    store_note_durability(node->store, on_durability_noted, node);
+    part->durability = DURABILITY_IS_NOTED;
+    store_note_durability(part->store, on_durability_noted, part);
 }
 
-static void node_store_changed(void *arg, UNUSED struct store *store)
+static void log_readiness(const struct node_part *part)
+{
+    const struct node *node = part->node;
+    struct log_field number = log_int("partition", part - node->parts);
+
+    number.is_absent = partitions_count(node->partitions) == 1;
+    if (store_is_ready(part->store))
+        LOG(LOG_INFO, "the store is ready again", log_str("address", node->address), number);
+    else
+        LOG(LOG_WARN, "the store is not ready: requests are answered 503", log_str("why", store_trouble(part->store)),
+            number);
+}
+
+static void node_store_changed(void *arg, struct store *store)
 {
     struct node *node = arg;
+    struct node_part *part = node->parts;
 
     if (node->is_stopping || !node->is_serving)
         return;
-    note_durability(node);
-    if (store_is_ready(node->store))
-        LOG(LOG_INFO, "the store is ready again", log_str("address", node->address));
-    else
-        LOG(LOG_WARN, "the store is not ready: requests are answered 503", log_str("why", store_trouble(node->store)));
+    while (part->store != store)
+        part++;
+    note_durability(part);
+    log_readiness(part);
 }
 
 static void node_announce(struct node *node)
@@ -121,7 +151,8 @@ static void node_gated(void *arg, enum startup_gate_result result, const char *w
     if (result == STARTUP_GATE_OPEN) {
         node->is_serving = true;
         node_announce(node);
-        note_durability(node);
+        for (unsigned i = 0; i < partitions_count(node->partitions); i++)
+            note_durability(&node->parts[i]);
         node->events.serving(node->events.arg, node);
         return;
     }
@@ -366,6 +397,24 @@ static void node_log_start(const struct node *node)
     metric_set(METRIC_REDIS_DURABILITY_ASSERTED, node->store_settings.durability_asserted);
 }
 
+static void node_open_store(struct node *node)
+{
+    node->partitions = partitions_create(node->loop, &node->store_settings, node_store_changed, node);
+
+    unsigned count = partitions_count(node->partitions);
+
+    node->parts = mem_alloc(count * sizeof *node->parts);
+    node->members = mem_alloc(count * sizeof *node->members);
+    for (unsigned i = 0; i < count; i++)
+        node->parts[i] = (struct node_part){.node = node, .store = partitions_at(node->partitions, i)};
+    node->store = node->parts[0].store;
+    if (node->audit_log)
+        node->audit_keeper = audit_keeper_create(node->partitions, node->audit_log);
+    for (unsigned i = 0; i < count; i++)
+        node->members[i] = lease_join(store_lease(node->parts[i].store), &node->store_settings.target,
+                                      (uint32_t)node->settings->lease_ms);
+}
+
 int node_open(struct node *node)
 {
     const struct settings *s = node->settings;
@@ -376,22 +425,19 @@ int node_open(struct node *node)
     buf_init_fixed(&why, storage, sizeof storage);
     if (!node_read_settings(node, &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
-    node->partitions = partitions_create(node->loop, &node->store_settings, node_store_changed, node);
-    node->store = partitions_at(node->partitions, 0);
-    if (node->audit_log)
-        node->audit_keeper = audit_keeper_create(node->store, node->audit_log);
-    node->member = lease_join(store_lease(node->store), &node->store_settings.target, (uint32_t)s->lease_ms);
+    node_open_store(node);
     node->passwords =
         password_pool_create(node->loop, node->keyring, (unsigned)s->password_parallel, (unsigned)s->password_queue);
-    node->usage = usage_create(node->loop, node->store, (uint32_t)s->usage_flush_ms);
-    node->checker = key_checker_create(node->keyring, node->store, node->member, node->usage, &memory, node->turn);
+    node->usage = usage_create(node->loop, node->partitions, (uint32_t)s->usage_flush_ms);
+    node->checker =
+        key_checker_create(node->keyring, node->partitions, node->members, node->usage, &memory, node->turn);
     node_fill_service(node);
     int code = node_start_http(node);
     if (code != EXIT_DONE)
         return code;
     node->report = node_report_create(node->loop, &(struct node_reported){.settings = s,
                                                                           .store = node->store,
-                                                                          .member = node->member,
+                                                                          .member = node->members[0],
                                                                           .keyring = node->keyring,
                                                                           .address = node->address,
                                                                           .internal_address = node->internal_address});

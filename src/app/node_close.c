@@ -26,11 +26,16 @@ static void step_close_gate(struct node *node)
     startup_gate_close(node->gate, node_part_ended, node);
 }
 
+static unsigned part_count(const struct node *node)
+{
+    return node->partitions ? partitions_count(node->partitions) : 0;
+}
+
 /* The first step, so that no revocation waits for this node. The drain does not wait for it. */
 static void step_leave(struct node *node)
 {
-    if (node->member)
-        membership_leave(node->member);
+    for (unsigned i = 0; i < part_count(node); i++)
+        membership_leave(node->members[i]);
     if (node->report)
         node_report_drain(node->report);
 }
@@ -122,12 +127,11 @@ static void step_close_audit(struct node *node)
     audit_log_close(node->audit_log, node_part_ended, node);
 }
 
-static void step_close_member(struct node *node)
+static void step_close_members(struct node *node)
 {
-    if (!node->member)
-        return;
-    node->pending++;
-    membership_close(node->member, node_part_ended, node);
+    node->pending += part_count(node);
+    for (unsigned i = 0; i < part_count(node); i++)
+        membership_close(node->members[i], node_part_ended, node);
 }
 
 static void step_close_store(struct node *node)
@@ -149,14 +153,16 @@ static void node_finish(void *arg)
     route_policy_destroy(node->policy);
     address_ranges_destroy(node->trusted_proxies);
     store_settings_finish(&node->store_settings);
+    free(node->parts);
+    free(node->members);
     free(node);
     events.stopped(events.arg);
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
-    step_leave,        step_close_gate,   step_drain_public, step_drain_internal,  step_drain_usage,
-    step_close_tls,    step_close_http,   step_close_usage,  step_close_passwords, step_end_audit,
-    step_close_report, step_close_member, step_close_store,  step_close_audit,
+    step_leave,        step_close_gate,    step_drain_public, step_drain_internal,  step_drain_usage,
+    step_close_tls,    step_close_http,    step_close_usage,  step_close_passwords, step_end_audit,
+    step_close_report, step_close_members, step_close_store,  step_close_audit,
 };
 
 static void node_next_step(struct node *node)

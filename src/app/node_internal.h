@@ -12,6 +12,13 @@
 
 enum { FIXED_HEADERS_MAX_BYTES = 512 };
 
+/* One partition of the store. */
+struct node_part {
+    struct node *node;
+    struct store *store;
+    enum { DURABILITY_NOT_NOTED, DURABILITY_IS_NOTED, DURABILITY_NOTED } durability; /* in the store, by this node */
+};
+
 struct node {
     uv_loop_t *loop;
     const struct settings *settings;
@@ -22,8 +29,9 @@ struct node {
     struct keyring *keyring;
     struct route_policy *policy;
     struct partitions *partitions;
-    struct store *store; /* the first partition */
-    struct membership *member;
+    struct node_part *parts;     /* of the partitions, in their order; NULL before there are any, as are members */
+    struct membership **members; /* of the same */
+    struct store *store;         /* the first partition */
     struct startup_gate *gate;
     struct key_checker *checker;
     struct password_pool *passwords;
@@ -40,8 +48,7 @@ struct node {
 
     char fixed_headers[FIXED_HEADERS_MAX_BYTES];
     char address[HTTP_ADDRESS_BYTES], internal_address[HTTP_ADDRESS_BYTES];
-    bool is_serving;                                                                 /* has been ready once */
-    enum { DURABILITY_NOT_NOTED, DURABILITY_IS_NOTED, DURABILITY_NOTED } durability; /* in the store, by this node */
+    bool is_serving; /* has been ready once */
     bool is_stopping;
     int64_t drain_ms;
     size_t step;      /* of the teardown */

@@ -7,8 +7,9 @@
 #include <string.h>
 
 /* Half of a digest or inner hash tells keys apart as well as the whole. Both are made under a secret key, so nobody can
- * search for two that begin alike, and 128 bits do not collide by chance. Their bytes are uniform, so they also serve
- * as hashes. */
+ * search for two that are half alike, and 128 bits do not collide by chance. Their bytes are uniform, so they also
+ * serve as hashes; only a digest's last byte, its bucket, is the same for all keys of an account. Of digests the second
+ * half is kept, because it ends with the bucket. */
 enum { KEPT_BYTES = 16, AT_HOME = 0, AT_TAG = 4, AT_GHOST = 8, AT_FINGERPRINT = 12 };
 
 enum { USES_MAX = 3 };
@@ -32,21 +33,26 @@ static const uint64_t ROUND_NS = KEY_CACHE_AGE_MAX_S * UINT64_C(500000000), STEP
 
 static const uint32_t NO_ENTRY = UINT32_MAX;
 
+/* Entries of a cleared partition stay until the hand meets them or they are stored again. Their generation tells that
+ * they are not to be found: removing each at once would take the event loop 0.1 to 0.5 s for a million. */
+enum { GENERATION_MAX = 7 };
+
 struct entry {
     uint8_t inner[KEPT_BYTES];
+    uint32_t digest_hash; /* pieces of its digest; the lowest byte is the bucket */
     struct key_packed key;
     uint8_t in_main : 1;
     uint8_t was_met : 1; /* met by the hand */
     uint8_t is_free : 1;
-    uint8_t uses : 2;      /* since it entered its queue, less one per round spared; at most USES_MAX */
-    uint32_t older, newer; /* in its queue; a free entry's `newer` is the next free one */
-    uint32_t digest_hash;  /* a piece of its digest; uniform */
-    uint32_t chained;      /* number + 1 of the next one in its chain, or 0 */
+    uint8_t uses : 2;       /* since it entered its queue, less one per round spared; at most USES_MAX */
+    uint8_t generation : 3; /* its bucket's when it was stored; at most GENERATION_MAX */
+    uint32_t older, newer;  /* in its queue; a free entry's `newer` is the next free one */
+    uint32_t chained;       /* number + 1 of the next one in its chain, or 0 */
 };
 
 /* A digest that no key has. expires_ns 0: the place is free. */
 struct unknown {
-    uint8_t digest[KEPT_BYTES];
+    uint8_t digest_end[KEPT_BYTES];
     uint64_t expires_ns;
 };
 
@@ -63,6 +69,7 @@ struct key_cache {
     uint32_t *chains; /* number + 1 of the first entry, by digest_hash: how a drop finds its entry */
     uint16_t *ghosts; /* one fingerprint per place, of entries that left `trial` recently; 0: none */
     struct unknown *unknown;
+    uint8_t generation[BUCKETS]; /* times that it was cleared since remove_stale() */
     uint32_t number_mask;
     uint32_t first_free;
     size_t capacity, slots_max;
@@ -210,9 +217,20 @@ static void empty_slot(struct key_cache *cache, size_t hole)
 
 /* The chains: entries by their digests */
 
+/* The bucket is in the lowest byte, because the upper bits pick the chain. */
 static uint32_t digest_hash_of(const uint8_t *digest)
 {
-    return load32(digest + AT_HOME);
+    return (load32(digest + AT_HOME) & ~(uint32_t)(BUCKETS - 1)) | bucket_of_digest(digest);
+}
+
+static unsigned bucket_of(const struct entry *entry)
+{
+    return entry->digest_hash & (BUCKETS - 1);
+}
+
+static bool is_current(const struct key_cache *cache, const struct entry *entry)
+{
+    return entry->generation == cache->generation[bucket_of(entry)];
 }
 
 static uint32_t *chain_of(const struct key_cache *cache, uint32_t digest_hash)
@@ -397,11 +415,16 @@ static struct unknown *unknown_set(const struct key_cache *cache, const uint8_t 
     return &cache->unknown[(load32(digest + AT_GHOST) & (UNKNOWN_SETS - 1)) * UNKNOWN_WAYS];
 }
 
+static const uint8_t *end_of(const uint8_t *digest)
+{
+    return digest + (KEY_DIGEST_BYTES - KEPT_BYTES);
+}
+
 static struct unknown *find_unknown(const struct key_cache *cache, const uint8_t *digest)
 {
     struct unknown *set = unknown_set(cache, digest);
     for (size_t i = 0; i < UNKNOWN_WAYS; i++)
-        if (is_kept(set[i].digest, digest))
+        if (is_kept(set[i].digest_end, end_of(digest)))
             return &set[i];
     return NULL;
 }
@@ -442,7 +465,7 @@ static void move_hand(struct key_cache *cache, size_t to)
         struct entry *entry = &cache->entries[cache->hand];
         if (entry->is_free)
             continue;
-        if (entry->was_met)
+        if (entry->was_met || !is_current(cache, entry))
             remove_entry(cache, entry);
         entry->was_met = true;
     }
@@ -467,15 +490,19 @@ void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t inner
     }
 }
 
-bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct key_packed *ret_key)
+bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct key_packed *ret_key,
+                    unsigned *ret_bucket)
 {
     const size_t at = find_slot(cache, inner);
     if (!cache->slots[at])
         return false;
     struct entry *entry = entry_at(cache, at);
+    if (!is_current(cache, entry))
+        return false;
     if (entry->uses < USES_MAX)
         entry->uses++;
     *ret_key = entry->key;
+    *ret_bucket = bucket_of(entry);
     return true;
 }
 
@@ -494,6 +521,8 @@ void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST
     CHECK(entry->digest_hash == digest_hash_of(digest)); /* otherwise no invalidation would find it */
     entry->key = *key;
     entry->was_met = false;
+    const unsigned generation = cache->generation[bucket_of(entry)];
+    entry->generation = generation & GENERATION_MAX;
 }
 
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns)
@@ -502,7 +531,7 @@ void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_D
     struct unknown *place = find_unknown(cache, digest);
     if (!place)
         place = first_to_expire(unknown_set(cache, digest));
-    memcpy(place->digest, digest, KEPT_BYTES);
+    memcpy(place->digest_end, end_of(digest), KEPT_BYTES);
     place->expires_ns = now_ns + UNKNOWN_NS;
 }
 
@@ -518,7 +547,44 @@ void key_cache_clear(struct key_cache *cache)
     if (cache->touched)
         clear_index(cache);
     memset(cache->unknown, 0, UNKNOWN_SLOTS * sizeof *cache->unknown);
+    memset(cache->generation, 0, sizeof cache->generation);
     set_empty(cache);
+}
+
+static void remove_stale(struct key_cache *cache)
+{
+    for (size_t i = 0; i < cache->touched; i++) {
+        struct entry *entry = &cache->entries[i];
+        if (!entry->is_free && !is_current(cache, entry))
+            remove_entry(cache, entry);
+        entry->generation = 0;
+    }
+    memset(cache->generation, 0, sizeof cache->generation);
+}
+
+static void clear_bucket(struct key_cache *cache, unsigned bucket)
+{
+    if (cache->generation[bucket] == GENERATION_MAX)
+        remove_stale(cache);
+    cache->generation[bucket]++;
+}
+
+static void clear_unknown_of(struct key_cache *cache, unsigned partition, unsigned mask)
+{
+    for (size_t i = 0; i < UNKNOWN_SLOTS; i++)
+        if ((cache->unknown[i].digest_end[KEPT_BYTES - 1] & mask) == partition)
+            cache->unknown[i].expires_ns = 0;
+}
+
+void key_cache_clear_partition(struct key_cache *cache, unsigned partition, unsigned partitions)
+{
+    if (partitions == 1) {
+        key_cache_clear(cache);
+        return;
+    }
+    for (unsigned bucket = partition; bucket < BUCKETS; bucket += partitions)
+        clear_bucket(cache, bucket);
+    clear_unknown_of(cache, partition, partitions - 1);
 }
 
 bool key_cache_age(struct key_cache *cache, uint64_t now_ns)

@@ -7,6 +7,7 @@
  * evicts only other invented keys. */
 #pragma once
 #include "base/attr.h"
+#include "core/bucket.h"
 #include "core/key.h"
 #include "core/keyring.h"
 
@@ -21,7 +22,9 @@ void key_cache_destroy(struct key_cache *cache);
 /* Prefetches what key_cache_find() will touch, in two steps, because the second reads what the first has fetched. */
 void key_cache_prefetch_slot(const struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES]);
 void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES]);
-bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct key_packed *ret_key);
+/* ret_bucket: that of the key's digest. */
+bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct key_packed *ret_key,
+                    unsigned *ret_bucket);
 /* now_ns: clock_boot_ns(). */
 bool key_cache_is_unknown(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns);
 /* Adds or replaces a key. The digest must be that of the inner hash (keyring_outer()). */
@@ -29,7 +32,7 @@ void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST
                      const uint8_t digest[KEY_DIGEST_BYTES], const struct key_packed *key);
 /* Notes for at most 5 s that no key has this digest. A cached key with it is dropped. */
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns);
-/* Drops everything about the digest (and, once in 2^32, another key). */
+/* Drops everything about the digest (and, once in 2^24, another key in its bucket). */
 void key_cache_drop(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES]);
 /* Drops keys stored KEY_CACHE_AGE_MAX_S ago or longer, and some that are half as old. Invalidations keep keys
  * correct; this bounds the damage if one never comes, because data was changed behind the nodes' back. Call it
@@ -38,7 +41,12 @@ void key_cache_drop(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYT
 bool key_cache_age(struct key_cache *cache, uint64_t now_ns);
 /* Drops everything. Takes milliseconds for a million entries. */
 void key_cache_clear(struct key_cache *cache);
-/* The keys cached now (without unknown digests), and how many there can be. */
+/* Drops everything whose digest lies in one of so many partitions (store/partitions.h). Of a single one it is
+ * key_cache_clear(). Of several it takes microseconds, and each eighth time of the same partition goes through all
+ * entries: 10 ms for a million, and 1 µs more for each that was dropped and is still there. */
+void key_cache_clear_partition(struct key_cache *cache, unsigned partition, unsigned partitions);
+/* The keys cached now (without unknown digests), and how many there can be. Those of a cleared partition may count for
+ * up to KEY_CACHE_AGE_MAX_S. */
 size_t key_cache_count(const struct key_cache *cache);
 size_t key_cache_capacity(const struct key_cache *cache);
 /* The memory allocated in all. */

@@ -13,28 +13,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_BUCKETS = 1024 };
+enum { READ_LISTS = 1024 };
 enum { LOG_PAUSE_MS = 1000 };
 
 /* What the cache says about a check. */
-enum answer { MISS, FOUND, UNKNOWN, MALFORMED };
+enum answer { MISS, NO_LEASE, FOUND, UNKNOWN, MALFORMED };
 struct recalled {
     enum answer answer;
-    struct key_packed packed; /* these two if found */
+    unsigned bucket; /* these three if found */
+    struct key_packed packed;
     struct key_principal key;
+};
+
+/* The lease at one moment, under which the node knows the suspended accounts. It decides checks that began before,
+ * whatever happens next, and none that begins later. */
+struct lease {
+    bool is_held;
+    uint64_t now_ns;
+};
+
+/* One partition of the store. What the cache knows of its keys is used under its lease alone, and dropped when its
+ * membership ends. */
+struct part {
+    struct key_checker *checker;
+    struct store *store;
+    struct membership *member; /* NULL: no cache */
+    unsigned number;
+    struct lease lease; /* as of that look */
+    uint64_t look;
 };
 
 struct key_checker {
     struct keyring *keyring;
-    struct store *store;
-    struct membership *member;
     const struct usage *usage;
-    struct key_cache *cache; /* NULL: every check reads the store */
+    struct key_cache *cache; /* of all partitions; NULL: every check reads the store */
+    uint64_t look;           /* the present one; each partition's lease is looked at once in it, if it is needed */
     struct list waiting;     /* struct key_check, for the next slice */
     size_t waiting_count;
     struct turn_part part;
     struct log_pause altered_pause;
-    struct list reads[READ_BUCKETS]; /* struct key_read, by digest */
+    struct list reads[READ_LISTS]; /* struct key_read, by digest */
+    unsigned part_count;           /* a power of two */
+    struct part parts[];
 };
 
 /* A read of the store that fills the cache. It decides the checks that began before it was sent. It may decide a later
@@ -42,7 +62,7 @@ struct key_checker {
  * that check began. */
 struct key_read {
     struct list node;
-    struct key_checker *checker;
+    struct part *part; /* of the digest */
     uint8_t inner[KEYRING_DIGEST_BYTES], digest[KEY_DIGEST_BYTES];
     enum key_kind kind; /* of the secret, as is the mode */
     enum key_mode mode;
@@ -55,24 +75,36 @@ static void on_membership_ended(void *arg);
 static size_t count_waiting(void *arg);
 static void look_up_slice(void *arg);
 
-struct key_checker *key_checker_create(struct keyring *keyring, struct store *store, struct membership *member,
-                                       const struct usage *usage, const struct key_memory *memory, struct turn *turn)
+static void join_members(struct key_checker *checker, struct membership *const *members)
 {
     static const struct membership_events EVENTS = {on_key_invalidated, on_membership_ended};
-    struct key_checker *checker = mem_alloc(sizeof *checker);
+
+    for (unsigned i = 0; i < checker->part_count; i++) {
+        checker->parts[i].member = members[i];
+        membership_listen(members[i], &EVENTS, &checker->parts[i]);
+    }
+}
+
+struct key_checker *key_checker_create(struct keyring *keyring, const struct partitions *partitions,
+                                       struct membership *const *members, const struct usage *usage,
+                                       const struct key_memory *memory, struct turn *turn)
+{
+    unsigned count = partitions_count(partitions);
+    struct key_checker *checker = mem_alloc(sizeof *checker + count * sizeof *checker->parts);
 
     checker->keyring = keyring;
-    checker->store = store;
-    checker->member = member;
     checker->usage = usage;
     list_init(&checker->waiting);
     checker->part = (struct turn_part){.waiting = count_waiting, .slice = look_up_slice, .arg = checker};
     turn_add(turn, &checker->part);
-    for (size_t i = 0; i < READ_BUCKETS; i++)
+    for (size_t i = 0; i < READ_LISTS; i++)
         list_init(&checker->reads[i]);
-    if (member && membership_may_cache(member)) {
+    checker->part_count = count;
+    for (unsigned i = 0; i < count; i++)
+        checker->parts[i] = (struct part){.checker = checker, .store = partitions_at(partitions, i), .number = i};
+    if (members && membership_may_cache(members[0])) {
         checker->cache = key_cache_create(memory->entries_max, memory->bytes_max);
-        membership_listen(member, &EVENTS, checker);
+        join_members(checker, members);
     }
     metric_set(METRIC_CACHE_ENABLED, checker->cache != NULL);
     return checker;
@@ -87,38 +119,43 @@ void key_checker_destroy(struct key_checker *checker)
     free(checker);
 }
 
+static struct part *part_of(struct key_checker *checker, unsigned bucket)
+{
+    return &checker->parts[bucket & (checker->part_count - 1)];
+}
+
 /* The cache */
 
 static void on_key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
 {
-    struct key_checker *checker = arg;
+    const struct part *part = arg;
 
-    key_cache_drop(checker->cache, digest);
-    metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
+    key_cache_drop(part->checker->cache, digest);
+    metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(part->checker->cache));
 }
 
 static void on_membership_ended(void *arg)
 {
-    struct key_checker *checker = arg;
+    const struct part *part = arg;
+    struct key_checker *checker = part->checker;
 
-    key_cache_clear(checker->cache);
-    metric_set(METRIC_CACHE_ENTRIES, 0);
+    key_cache_clear_partition(checker->cache, part->number, checker->part_count);
+    metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
 }
 
-/* The lease at one moment, under which the node knows the suspended accounts. It decides checks that began before,
- * whatever happens next, and none that begins later. */
-struct lease {
-    bool is_held;
-    uint64_t now_ns;
-};
-
-static struct lease look_at_lease(const struct key_checker *checker)
+static void look_anew(struct key_checker *checker)
 {
-    struct lease lease = {0};
+    checker->look++;
+}
 
-    if (checker->cache)
-        lease.is_held =
-            membership_has_lease(checker->member, &lease.now_ns) && membership_knows_suspended(checker->member);
+static const struct lease *lease_of(struct part *part)
+{
+    struct lease *lease = &part->lease;
+
+    if (part->look == part->checker->look)
+        return lease;
+    part->look = part->checker->look;
+    lease->is_held = membership_has_lease(part->member, &lease->now_ns) && membership_knows_suspended(part->member);
     return lease;
 }
 
@@ -132,41 +169,49 @@ static void make_digest(struct key_check *check)
     keyring_outer(check->checker->keyring, KEYRING_KEY_DIGEST, check->generation, check->inner, check->digest);
 }
 
-/* Also makes the digest, unless the key is found. */
-static enum answer recall_key(struct key_check *check, struct lease lease, struct key_packed *ret_key)
+/* Also makes the digest, unless the key is found. A key is cached only if its account's partition is that of its
+ * digest (remember()). */
+static enum answer recall_key(struct key_check *check, struct recalled *ret)
 {
-    struct key_cache *cache = check->checker->cache;
+    struct key_checker *checker = check->checker;
+    const struct lease *lease;
 
-    if (lease.is_held && key_cache_find(cache, check->inner, ret_key))
+    if (key_cache_find(checker->cache, check->inner, &ret->packed, &ret->bucket) &&
+        lease_of(part_of(checker, ret->bucket))->is_held)
         return FOUND;
     make_digest(check);
-    return lease.is_held && key_cache_is_unknown(cache, check->digest, lease.now_ns) ? UNKNOWN : MISS;
+    lease = lease_of(part_of(checker, bucket_of_digest(check->digest)));
+    if (!lease->is_held)
+        return NO_LEASE;
+    return key_cache_is_unknown(checker->cache, check->digest, lease->now_ns) ? UNKNOWN : MISS;
 }
 
 /* Without a cache, every token with the right shape is a miss. */
-static void recall(struct key_check *check, struct lease lease, struct recalled *ret)
+static void recall(struct key_check *check, struct recalled *ret)
 {
     static const enum metric METRICS[] = {
         [MISS] = METRIC_CACHE_MISS,
+        [NO_LEASE] = METRIC_CACHE_NO_LEASE,
         [FOUND] = METRIC_CACHE_HIT,
         [UNKNOWN] = METRIC_CACHE_UNKNOWN,
     };
+    struct key_checker *checker = check->checker;
 
     if (!check->has_shape) {
         ret->answer = MALFORMED;
         return;
     }
-    if (!check->checker->cache) {
+    if (!checker->cache) {
         make_digest(check);
         ret->answer = MISS;
         return;
     }
-    ret->answer = recall_key(check, lease, &ret->packed);
+    ret->answer = recall_key(check, ret);
     if (ret->answer == FOUND) {
         key_unpack(&ret->packed, &ret->key);
-        ret->key.is_suspended = membership_suspends(check->checker->member, &ret->key.account);
+        ret->key.is_suspended = membership_suspends(part_of(checker, ret->bucket)->member, &ret->key.account);
     }
-    metric_add(lease.is_held ? METRICS[ret->answer] : METRIC_CACHE_NO_LEASE, 1);
+    metric_add(METRICS[ret->answer], 1);
 }
 
 /* For speed, the store checks only an id's prefix and length. But key_pack() needs well-formed ids. */
@@ -178,16 +223,23 @@ static bool has_real_ids(const struct key_principal *key)
            id_parse(ID_ACCOUNT, id_text(&key->account), &id);
 }
 
+/* A key's revocation is published in the partition of its account. */
+static bool hears_of(const struct part *part, const struct key_principal *key)
+{
+    return part_of(part->checker, bucket_of_account(&key->account)) == part;
+}
+
 /* Rule 3 (src/lease/README.md). */
 static bool remember(const struct key_read *read, enum store_result result, const struct key_principal *key)
 {
-    struct key_checker *checker = read->checker;
+    const struct part *part = read->part;
+    struct key_checker *checker = part->checker;
     struct key_packed packed;
     uint64_t now_ns;
 
-    if (!membership_may_fill(checker->member, read->epoch))
+    if (!membership_may_fill(part->member, read->epoch) || (result == STORE_OK && !hears_of(part, key)))
         return false;
-    bool has_lease = membership_has_lease(checker->member, &now_ns);
+    bool has_lease = membership_has_lease(part->member, &now_ns);
     if (result == STORE_OK && has_real_ids(key)) {
         key_pack(key, &packed);
         key_cache_store(checker->cache, read->inner, read->digest, &packed);
@@ -260,7 +312,8 @@ static void ask_store(struct key_check *check)
     else if (check->checker->cache)
         read_for(check);
     else
-        key_store_find(check->checker->store, check->digest, read_alone, check);
+        key_store_find(part_of(check->checker, bucket_of_digest(check->digest))->store, check->digest, read_alone,
+                       check);
 }
 
 /* Without a cache. */
@@ -280,7 +333,8 @@ static void look_further(struct key_check *check, struct recalled *recalled)
     while (recalled->answer == UNKNOWN && has_older_key(check)) {
         check->generation++;
         make_inner(check);
-        recall(check, look_at_lease(check->checker), recalled);
+        look_anew(check->checker);
+        recall(check, recalled);
     }
     switch (recalled->answer) {
     case FOUND:
@@ -291,39 +345,39 @@ static void look_further(struct key_check *check, struct recalled *recalled)
         finish(check, STORE_NOT_FOUND, NULL);
         break;
     case MISS:
+    case NO_LEASE:
         ask_store(check);
         break;
     }
 }
 
 /* Before a slice is looked up. */
-static struct lease prepare_cache(struct key_checker *checker, const struct key_check *last)
+static void prepare_cache(struct key_checker *checker, const struct key_check *last)
 {
-    struct lease lease;
-
-    if (checker->cache && last->has_shape)
+    look_anew(checker);
+    if (!checker->cache)
+        return;
+    if (last->has_shape)
         key_cache_prefetch_entry(checker->cache, last->inner);
-    lease = look_at_lease(checker);
-    if (checker->cache && key_cache_age(checker->cache, lease.now_ns))
+    if (key_cache_age(checker->cache, lease_of(&checker->parts[0])->now_ns)) /* any partition's clock will do */
         metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
-    return lease;
 }
 
 /* Each loop prefetches what the next one reads; the entries of all checks but the last were prefetched when the next
  * check joined. All are recalled before any completes, because a completion may begin other checks. */
 static void look_up(struct key_checker *checker, struct key_check *const *checks, size_t count)
 {
-    struct lease lease = prepare_cache(checker, checks[count - 1]);
     struct recalled recalled[TURN_SLICE];
 
+    prepare_cache(checker, checks[count - 1]);
     for (size_t i = 0; i < count; i++) {
-        recall(checks[i], lease, &recalled[i]);
+        recall(checks[i], &recalled[i]);
         if (recalled[i].answer == FOUND)
-            usage_prefetch_first(checker->usage, &recalled[i].key.id);
+            usage_prefetch_first(checker->usage, recalled[i].bucket, &recalled[i].key.id);
     }
     for (size_t i = 0; i < count; i++)
         if (recalled[i].answer == FOUND)
-            usage_prefetch_second(checker->usage, &recalled[i].key.id);
+            usage_prefetch_second(checker->usage, recalled[i].bucket, &recalled[i].key.id);
     for (size_t i = 0; i < count; i++)
         look_further(checks[i], &recalled[i]);
 }
@@ -384,23 +438,24 @@ static void check_found(struct key_check *check, enum store_result result, const
     }
     check->generation++;
     make_inner(check);
-    recall(check, look_at_lease(check->checker), &recalled);
+    look_anew(check->checker);
+    recall(check, &recalled);
     look_further(check, &recalled);
 }
 
 /* Shared reads */
 
-static struct list *bucket_of(struct key_checker *checker, const uint8_t digest[KEY_DIGEST_BYTES])
+static struct list *reads_of(struct key_checker *checker, const uint8_t digest[KEY_DIGEST_BYTES])
 {
-    return &checker->reads[(digest[0] | (unsigned)digest[1] << 8) % READ_BUCKETS];
+    return &checker->reads[(digest[0] | (unsigned)digest[1] << 8) % READ_LISTS];
 }
 
 static struct key_read *find_read(struct key_checker *checker, const uint8_t digest[KEY_DIGEST_BYTES])
 {
     const struct text wanted = {(const char *)digest, KEY_DIGEST_BYTES};
-    struct list *bucket = bucket_of(checker, digest);
+    struct list *reads = reads_of(checker, digest);
 
-    for (struct list *node = bucket->next; node != bucket; node = node->next) {
+    for (struct list *node = reads->next; node != reads; node = node->next) {
         struct key_read *read = LIST_ENTRY(node, struct key_read, node);
 
         if (secure_equal((struct text){(const char *)read->digest, KEY_DIGEST_BYTES}, wanted))
@@ -413,20 +468,20 @@ static void read_answered(void *arg, enum store_result result, const struct key_
 
 static void read_send(struct key_read *read)
 {
-    struct key_checker *checker = read->checker;
+    const struct part *part = read->part;
 
-    read->epoch = membership_epoch(checker->member);
+    read->epoch = membership_epoch(part->member);
     list_init(&read->early);
     list_init(&read->late);
-    list_append(bucket_of(checker, read->digest), &read->node);
-    key_store_find(checker->store, read->digest, read_answered, read);
+    list_append(reads_of(part->checker, read->digest), &read->node);
+    key_store_find(part->store, read->digest, read_answered, read);
 }
 
 static struct key_read *read_begin(const struct key_check *check)
 {
     struct key_read *read = mem_alloc(sizeof *read);
 
-    read->checker = check->checker;
+    read->part = part_of(check->checker, bucket_of_digest(check->digest));
     memcpy(read->inner, check->inner, sizeof read->inner);
     memcpy(read->digest, check->digest, sizeof read->digest);
     read->kind = check->kind;
@@ -469,11 +524,11 @@ static void read_answered(void *arg, enum store_result result, const struct key_
     struct key_read *read = arg;
     struct key_principal key = {0};
 
-    if (!membership_may_decide(read->checker->member))
+    if (!membership_may_decide(read->part->member))
         result = STORE_UNAVAILABLE;
     if (result == STORE_OK)
         key = key_principal_of(record);
-    result = compare(read->checker, read->kind, read->mode, result, &key);
+    result = compare(read->part->checker, read->kind, read->mode, result, &key);
     bool is_fresh = remember(read, result, &key) || !RULE(RULE_JOIN);
     bool is_failure = verdict_of(result, &key) == KEY_UNDECIDED;
     struct list *node;

@@ -9,17 +9,22 @@
 
 #include <stdlib.h>
 
-enum { SENDER_BYTES = 16, BACKOFF_FIRST_MS = 50, TIMERS = 2 };
+enum { SENDER_BYTES = 16, BACKOFF_FIRST_MS = 50 };
 /* In keys of one account. Redis does nothing else while it adds a batch: 0.6 ms for 256 keys, 2 ms for 1,024. Each key
  * of the larger one costs a third less, because a batch is one fsync. So batches grow with the amount to write. */
 enum { BATCH_MIN = 256, BATCHES_WANTED = 32 };
+/* In all tables of one kind together, 64 MiB. Up to 16 partitions have whole ones. */
+enum { ENTRIES_MAX = 1 << 20 };
 
-/* Uses are counted in `gathered` while `writing` is sent in batches. When all of it is written, the two are swapped. */
-struct usage {
-    uv_timer_t ticker;   /* the next interval, or the next attempt */
-    uv_timer_t deadline; /* of a drain */
+_Static_assert(ENTRIES_MAX / PARTITIONS_MAX >= 4096, "each table holds some batches");
+
+/* What one partition is to hold. Uses are counted in `gathered` while `writing` is sent in batches. When all of it is
+ * written, the two are swapped. */
+struct writer {
+    struct usage *usage;
+    uv_timer_t ticker; /* the next interval, or the next attempt */
     struct store *store;
-    uint32_t interval_ms, backoff_ms;
+    uint32_t backoff_ms;
     struct usage_table gathered, writing;
     struct refusal_table refused, refusing; /* likewise, of refused requests */
     size_t written, told;                   /* entries of `writing` and `refusing` that have been written */
@@ -27,91 +32,123 @@ struct usage {
     uint64_t sequence;                      /* of that batch; the same at every attempt */
     char sender[2 * SENDER_BYTES + 1];
     bool is_sending; /* the store will call batch_done() */
+    bool is_drained; /* while the usage drains: everything was written */
+};
+
+struct usage {
+    uint32_t interval_ms;
+    uv_timer_t deadline; /* of a drain */
     void (*drained)(void *arg);
     void *drained_arg;
-    unsigned timers_open;
+    unsigned open; /* timers that are not closed yet, and batches under way */
     void (*closed)(void *arg);
     void *closed_arg;
+    unsigned count; /* a power of two */
+    struct writer writers[];
 };
 
 static void on_tick(uv_timer_t *timer);
 
-static void schedule(struct usage *usage, uint32_t delay_ms)
+static void schedule(struct writer *writer, uint32_t delay_ms)
 {
-    CHECK(uv_timer_start(&usage->ticker, on_tick, delay_ms, 0) == 0);
+    CHECK(uv_timer_start(&writer->ticker, on_tick, delay_ms, 0) == 0);
 }
 
-static void name_sender(struct usage *usage)
+static void name_sender(struct writer *writer)
 {
     uint8_t bytes[SENDER_BYTES];
     struct buf out;
     random_public(bytes, sizeof bytes);
-    buf_init_fixed(&out, usage->sender, sizeof usage->sender);
+    buf_init_fixed(&out, writer->sender, sizeof writer->sender);
     encode_hex(&out, bytes, sizeof bytes);
     buf_append_char(&out, '\0');
     CHECK(!out.failed);
 }
 
-struct usage *usage_create(uv_loop_t *loop, struct store *store, uint32_t interval_ms)
+static void begin_writer(struct usage *usage, uv_loop_t *loop, struct store *store, struct writer *writer)
+{
+    const size_t share = ENTRIES_MAX / usage->count, most = share < USAGE_TABLE_MAX ? share : USAGE_TABLE_MAX;
+    CHECK(uv_timer_init(loop, &writer->ticker) == 0);
+    usage->open++;
+    writer->ticker.data = writer;
+    writer->usage = usage;
+    writer->store = store;
+    writer->sequence = 1;
+    usage_table_init(&writer->gathered, most);
+    usage_table_init(&writer->writing, most);
+    name_sender(writer);
+    schedule(writer, usage->interval_ms);
+}
+
+struct usage *usage_create(uv_loop_t *loop, const struct partitions *partitions, uint32_t interval_ms)
 {
     CHECK(interval_ms > 0);
-    struct usage *usage = mem_alloc(sizeof *usage);
-    CHECK(uv_timer_init(loop, &usage->ticker) == 0);
-    CHECK(uv_timer_init(loop, &usage->deadline) == 0);
-    usage->timers_open = TIMERS;
-    usage->ticker.data = usage->deadline.data = usage;
-    usage->store = store;
+    const unsigned count = partitions_count(partitions);
+    struct usage *usage = mem_alloc(sizeof *usage + count * sizeof *usage->writers);
     usage->interval_ms = interval_ms;
-    usage->sequence = 1;
-    usage_table_init(&usage->gathered);
-    usage_table_init(&usage->writing);
-    name_sender(usage);
-    schedule(usage, interval_ms);
+    usage->count = count;
+    CHECK(uv_timer_init(loop, &usage->deadline) == 0);
+    usage->open++;
+    usage->deadline.data = usage;
+    for (unsigned i = 0; i < count; i++)
+        begin_writer(usage, loop, partitions_at(partitions, i), &usage->writers[i]);
     return usage;
 }
 
 /* At this rate, the table might be full before the interval ends. */
-static bool is_getting_full(const struct usage *usage)
+static bool is_getting_full(const struct writer *writer)
 {
-    return usage->gathered.count >= USAGE_TABLE_MAX / 2;
+    return writer->gathered.count >= writer->gathered.most / 2;
 }
 
-static bool has_work(const struct usage *usage)
+static bool has_work(const struct writer *writer)
 {
-    return usage->writing.count || usage->refusing.count;
+    return writer->writing.count || writer->refusing.count;
 }
 
 /* Waiting for the interval to end, not for a retry, and not closing. */
-static bool is_waiting(const struct usage *usage)
+static bool is_waiting(const struct writer *writer)
 {
-    return !has_work(usage) && !usage->closed;
+    return !has_work(writer) && !writer->usage->closed;
+}
+
+/* Of a single partition no bucket is computed. */
+static struct writer *writer_of(struct usage *usage, const struct id *account)
+{
+    return &usage->writers[usage->count == 1 ? 0 : bucket_of_account(account) & (usage->count - 1)];
+}
+
+static const struct writer *writer_at(const struct usage *usage, unsigned bucket)
+{
+    return &usage->writers[bucket & (usage->count - 1)];
 }
 
 void usage_count(struct usage *usage, const struct key_principal *key, int64_t wall_ms)
 {
-    if (!usage_table_add(&usage->gathered, key, wall_ms))
+    struct writer *writer = writer_of(usage, &key->account);
+    if (!usage_table_add(&writer->gathered, key, wall_ms))
         metric_add(METRIC_USAGE_DROPPED, 1);
-    if (is_getting_full(usage) && is_waiting(usage))
-        schedule(usage, 0);
+    if (is_getting_full(writer) && is_waiting(writer))
+        schedule(writer, 0);
 }
 
 struct usage_refusal *usage_refuse(struct usage *usage, const struct key_principal *key, enum usage_reason reason,
                                    int64_t wall_ms)
 {
-    struct usage_refusal *entry = refusal_table_add(&usage->refused, key, reason, wall_ms);
+    struct usage_refusal *entry = refusal_table_add(&writer_of(usage, &key->account)->refused, key, reason, wall_ms);
     if (!entry)
         metric_add(METRIC_REFUSALS_DROPPED, 1);
     return entry && entry->count == 1 ? entry : NULL;
 }
 
-void usage_prefetch_first(const struct usage *usage, const struct id *key)
+void usage_prefetch_first(const struct usage *usage, unsigned bucket, const struct id *key)
 {
-    usage_table_prefetch_slot(&usage->gathered, key);
+    usage_table_prefetch_slot(&writer_at(usage, bucket)->gathered, key);
 }
 
-void usage_prefetch_second(const struct usage *usage, const struct id *key)
+void usage_prefetch_second(const struct usage *usage, unsigned bucket, const struct id *key)
 {
-    usage_table_prefetch_entry(&usage->gathered, key);
+    usage_table_prefetch_entry(&writer_at(usage, bucket)->gathered, key);
 }
 
 static void finish_drain(struct usage *usage)
@@ -125,113 +162,132 @@ static void finish_drain(struct usage *usage)
     drained(usage->drained_arg);
 }
 
+/* Everything that the writer gathered is written. */
+static void writer_drained(struct writer *writer)
+{
+    struct usage *usage = writer->usage;
+    writer->is_drained = true;
+    for (unsigned i = 0; i < usage->count; i++)
+        if (!usage->writers[i].is_drained)
+            return;
+    finish_drain(usage);
+}
+
 static void batch_done(void *arg, enum store_result result);
 
-static size_t batch_most(const struct usage *usage)
+static size_t batch_most(const struct writer *writer)
 {
-    const size_t size = usage->writing.count / BATCHES_WANTED;
+    const size_t size = writer->writing.count / BATCHES_WANTED;
     if (size < BATCH_MIN)
         return BATCH_MIN;
     return size < USAGE_BATCH_MAX ? size : USAGE_BATCH_MAX;
 }
 
-static size_t next_refusals(const struct usage *usage)
+static size_t next_refusals(const struct writer *writer)
 {
-    const size_t left = usage->refusing.count - usage->told;
+    const size_t left = writer->refusing.count - writer->told;
     return left < USAGE_REFUSALS_BATCH_MAX ? left : USAGE_REFUSALS_BATCH_MAX;
 }
 
-static void send_batch(struct usage *usage)
+static void send_batch(struct writer *writer)
 {
-    usage->batch = usage_table_batch(&usage->writing, usage->written, batch_most(usage));
-    usage->batch_refusals = next_refusals(usage);
+    writer->batch = usage_table_batch(&writer->writing, writer->written, batch_most(writer));
+    writer->batch_refusals = next_refusals(writer);
     const struct usage_batch batch = {
-        .entries = usage->writing.entries + usage->written,
-        .count = usage->batch,
-        .refusals = usage->batch_refusals ? usage->refusing.entries + usage->told : NULL,
-        .refusal_count = usage->batch_refusals,
+        .entries = writer->writing.entries + writer->written,
+        .count = writer->batch,
+        .refusals = writer->batch_refusals ? writer->refusing.entries + writer->told : NULL,
+        .refusal_count = writer->batch_refusals,
     };
-    usage->is_sending = true;
-    usage_store_flush(usage->store, text_of(usage->sender), usage->sequence, &batch, batch_done, usage);
+    writer->is_sending = true;
+    writer->usage->open++;
+    usage_store_flush(writer->store, text_of(writer->sender), writer->sequence, &batch, batch_done, writer);
 }
 
-static void swap_tables(struct usage *usage)
+static void swap_tables(struct writer *writer)
 {
-    const struct usage_table empty = usage->writing;
-    usage->writing = usage->gathered;
-    usage->gathered = empty;
-    usage->written = 0;
-    const struct refusal_table no_refusals = usage->refusing;
-    usage->refusing = usage->refused;
-    usage->refused = no_refusals;
-    usage->told = 0;
+    const struct usage_table empty = writer->writing;
+    writer->writing = writer->gathered;
+    writer->gathered = empty;
+    writer->written = 0;
+    const struct refusal_table no_refusals = writer->refusing;
+    writer->refusing = writer->refused;
+    writer->refused = no_refusals;
+    writer->told = 0;
 }
 
 static void on_tick(uv_timer_t *timer)
 {
-    struct usage *usage = timer->data;
-    if (!has_work(usage))
-        swap_tables(usage);
-    if (has_work(usage)) {
-        send_batch(usage);
+    struct writer *writer = timer->data;
+    if (!has_work(writer))
+        swap_tables(writer);
+    if (has_work(writer)) {
+        send_batch(writer);
         return;
     }
-    schedule(usage, usage->interval_ms);
-    finish_drain(usage);
+    schedule(writer, writer->usage->interval_ms);
+    if (writer->usage->drained)
+        writer_drained(writer);
 }
 
 static void free_if_closed(struct usage *usage)
 {
-    if (usage->timers_open || usage->is_sending)
+    if (usage->open)
         return;
     void (*closed)(void *arg) = usage->closed;
     void *arg = usage->closed_arg;
     finish_drain(usage);
-    usage_table_finish(&usage->gathered);
-    usage_table_finish(&usage->writing);
-    refusal_table_finish(&usage->refused);
-    refusal_table_finish(&usage->refusing);
+    for (unsigned i = 0; i < usage->count; i++) {
+        struct writer *writer = &usage->writers[i];
+        usage_table_finish(&writer->gathered);
+        usage_table_finish(&writer->writing);
+        refusal_table_finish(&writer->refused);
+        refusal_table_finish(&writer->refusing);
+    }
     free(usage);
     closed(arg);
 }
 
-static void batch_written(struct usage *usage)
+static void batch_written(struct writer *writer)
 {
-    for (size_t i = 0; i < usage->batch; i++)
-        metric_add(METRIC_USAGE_FLUSHED, usage->writing.entries[usage->written + i].uses);
-    usage->written += usage->batch;
-    usage->told += usage->batch_refusals;
-    usage->sequence++;
-    usage->backoff_ms = 0;
-    if (usage->written < usage->writing.count || usage->told < usage->refusing.count)
+    for (size_t i = 0; i < writer->batch; i++)
+        metric_add(METRIC_USAGE_FLUSHED, writer->writing.entries[writer->written + i].uses);
+    writer->written += writer->batch;
+    writer->told += writer->batch_refusals;
+    writer->sequence++;
+    writer->backoff_ms = 0;
+    if (writer->written < writer->writing.count || writer->told < writer->refusing.count)
         return;
-    usage_table_clear(&usage->writing);
-    refusal_table_clear(&usage->refusing);
-    usage->written = usage->told = 0;
+    usage_table_clear(&writer->writing);
+    refusal_table_clear(&writer->refusing);
+    writer->written = writer->told = 0;
 }
 
-static uint32_t next_backoff(struct usage *usage)
+static uint32_t next_backoff(struct writer *writer)
 {
-    const uint32_t doubled = usage->backoff_ms ? usage->backoff_ms * 2 : BACKOFF_FIRST_MS;
-    usage->backoff_ms = doubled < usage->interval_ms ? doubled : usage->interval_ms;
-    return usage->backoff_ms;
+    const uint32_t most = writer->usage->interval_ms,
+                   doubled = writer->backoff_ms ? writer->backoff_ms * 2 : BACKOFF_FIRST_MS;
+    writer->backoff_ms = doubled < most ? doubled : most;
+    return writer->backoff_ms;
 }
 
 /* Whatever went wrong, the batch may have been counted. So it is sent again unchanged, under the same number. */
 static void batch_done(void *arg, enum store_result result)
 {
-    struct usage *usage = arg;
-    usage->is_sending = false;
+    struct writer *writer = arg;
+    struct usage *usage = writer->usage;
+    writer->is_sending = false;
+    usage->open--;
     if (result == STORE_OK)
-        batch_written(usage);
+        batch_written(writer);
     if (usage->closed)
         free_if_closed(usage);
     else if (result != STORE_OK)
-        schedule(usage, next_backoff(usage));
-    else if (has_work(usage))
-        send_batch(usage);
+        schedule(writer, next_backoff(writer));
+    else if (has_work(writer))
+        send_batch(writer);
     else
-        schedule(usage, usage->drained || is_getting_full(usage) ? 0 : usage->interval_ms);
+        schedule(writer, usage->drained || is_getting_full(writer) ? 0 : usage->interval_ms);
 }
 
 static void on_deadline(uv_timer_t *timer)
@@ -245,14 +301,17 @@ void usage_drain(struct usage *usage, uint32_t timeout_ms, void (*done)(void *ar
     usage->drained = done;
     usage->drained_arg = arg;
     CHECK(uv_timer_start(&usage->deadline, on_deadline, timeout_ms, 0) == 0);
-    if (!usage->is_sending)
-        schedule(usage, 0);
+    for (unsigned i = 0; i < usage->count; i++) {
+        usage->writers[i].is_drained = false;
+        if (!usage->writers[i].is_sending)
+            schedule(&usage->writers[i], 0);
+    }
 }
 
 static void timer_closed(uv_handle_t *handle)
 {
     struct usage *usage = handle->data;
-    usage->timers_open--;
+    usage->open--;
     free_if_closed(usage);
 }
 
@@ -261,6 +320,9 @@ void usage_close(struct usage *usage, void (*closed)(void *arg), void *arg)
     CHECK(!usage->closed);
     usage->closed = closed;
     usage->closed_arg = arg;
-    uv_close((uv_handle_t *)&usage->ticker, timer_closed);
+    for (unsigned i = 0; i < usage->count; i++) {
+        usage->writers[i].ticker.data = usage;
+        uv_close((uv_handle_t *)&usage->writers[i].ticker, timer_closed);
+    }
     uv_close((uv_handle_t *)&usage->deadline, timer_closed);
 }

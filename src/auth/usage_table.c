@@ -20,10 +20,11 @@ enum { TAIL_CHARS = 16 };
 /* How much more an account's first key in a batch costs Redis than a further one, which takes 2 µs (measured). */
 enum { PLACE_COST = 8, PLACE_BITS = 4096 };
 
-void usage_table_init(struct usage_table *table)
+void usage_table_init(struct usage_table *table, size_t most)
 {
-    *table = (struct usage_table){.capacity = CAPACITY_FIRST};
-    table->entries = mem_alloc_lines(USAGE_TABLE_MAX);
+    CHECK(most >= CAPACITY_FIRST && most <= USAGE_TABLE_MAX && (most & (most - 1)) == 0);
+    *table = (struct usage_table){.capacity = CAPACITY_FIRST, .most = most};
+    table->entries = mem_alloc_lines(most);
     table->slots = mem_alloc(CAPACITY_FIRST * SLOTS_PER_ENTRY * sizeof *table->slots);
 }
 
@@ -129,7 +130,7 @@ static void add_new(struct usage_table *table, uint32_t *slot, const struct key_
     memcpy(entry->account, id_chars(&key->account), ULID_TEXT_CHARS);
     memcpy(entry->key, id_chars(&key->id), ULID_TEXT_CHARS);
     *slot = slot_of(id_chars(&key->id), index);
-    if (index + TURN_SLICE < USAGE_TABLE_MAX)
+    if (index + TURN_SLICE < table->most)
         mem_prefetch(entry + TURN_SLICE, sizeof *entry);
 }
 
@@ -145,7 +146,7 @@ bool usage_table_add(struct usage_table *table, const struct key_principal *key,
         return true;
     }
     if (table->count == table->capacity) {
-        if (table->capacity == USAGE_TABLE_MAX)
+        if (table->capacity == table->most)
             return false;
         grow(table);
         slot = find_slot(table, id_chars(&key->id), wall_ms);

@@ -10,9 +10,11 @@ struct usage_table {
     uint32_t *slots;             /* open addressing: 0, or index + 1 and a tag */
     size_t count;
     size_t capacity; /* half the number of slots; a power of two */
+    size_t most;     /* as usage_table_init() was told */
 };
 
-void usage_table_init(struct usage_table *table);
+/* most: entries, a power of two from 256 to USAGE_TABLE_MAX. */
+void usage_table_init(struct usage_table *table, size_t most);
 void usage_table_finish(struct usage_table *table);
 /* False: the table is full. */
 MUST_CHECK bool usage_table_add(struct usage_table *table, const struct key_principal *key, int64_t wall_ms);

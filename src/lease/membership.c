@@ -73,6 +73,23 @@ static const struct redis_subscription SUBSCRIPTION = {.channels = name_channels
 static const struct redis_subscription SHARDED_SUBSCRIPTION = {
     .channels = name_channels, .message = on_message, .is_sharded = true};
 
+/* A node has a membership for each partition of its store, and answers every check from memory only if it holds all
+ * leases. */
+static void count_leases(int members, int held)
+{
+    static int members_now, held_now;
+
+    members_now += members;
+    held_now += held;
+    metric_set(METRIC_LEASE_HELD, members_now > 0 && held_now == members_now);
+}
+
+/* Without leases, one does not count. */
+static int weight_of(const struct membership *member)
+{
+    return member->lease_ms > 0;
+}
+
 struct membership *membership_create(const struct lease_settings *settings, struct barriers *barriers,
                                      struct suspensions *suspensions, const struct redis_target *target,
                                      uint32_t lease_ms, void (*on_left)(void *arg), void *arg)
@@ -100,6 +117,7 @@ struct membership *membership_create(const struct lease_settings *settings, stru
     member->link = redis_link_create(settings->loop, target, &link, on_link_state, member);
     redis_group_add(settings->group, member->link);
     barriers_set_lease(barriers, lease_ms);
+    count_leases(weight_of(member), 0);
     return member;
 }
 
@@ -267,7 +285,7 @@ static void lease_note(struct membership *member)
     if (has_lease == member->has_lease)
         return;
     member->has_lease = has_lease;
-    metric_add(METRIC_LEASE_HELD, has_lease ? 1 : -1);
+    count_leases(0, has_lease ? 1 : -1);
     metric_add(METRIC_LEASES_LOST, !has_lease);
     member->settings->on_lease(member->settings->arg);
     if (member->is_leaving || !may_log(member, has_lease ? &member->gain_pause : &member->loss_pause))
@@ -544,6 +562,7 @@ void membership_close(struct membership *member, void (*closed)(void *arg), void
         forget_everything(member);
     set_live(member, false);
     lease_note(member);
+    count_leases(-weight_of(member), 0);
     member->is_leaving = member->is_closing = true;
     member->closed = closed;
     member->closed_arg = arg;

@@ -43,20 +43,30 @@ struct noted {
     uint64_t seq, event_seq;
 };
 
-struct audit_keeper {
+/* Of one partition. */
+struct audit_part {
+    struct audit_keeper *keeper;
     struct store *store;
+    struct copy *copies;
+    size_t copy_count, copy_room;
+    struct audit_backlog backlog; /* as last seen */
+    bool is_taking, is_exchanging, has_published;
+};
+
+struct audit_keeper {
     struct audit_log *log;
     struct keyring *keyring;
     uv_timer_t timer;
     uint64_t ticks;
-    struct copy *copies;
-    size_t copy_count, copy_room;
-    struct noted *noted;
+    struct noted *noted; /* every partition has the heads of all chains; each is noted once */
     size_t noted_count;
-    bool is_taking, is_exchanging, is_ending, has_published;
+    bool is_ending;
+    unsigned exchanges; /* that its end waits for */
     struct log_pause altered_pause;
     void (*ended)(void *arg);
     void *ended_arg;
+    unsigned part_count;
+    struct audit_part parts[];
 };
 
 /* As AUDIT_CLASSES in prelude.lua. */
@@ -80,7 +90,7 @@ static void on_forgotten(UNUSED void *arg, UNUSED enum store_result result, UNUS
 {
 }
 
-static void forget(struct audit_keeper *keeper, const struct copy *copies, size_t count)
+static void forget(struct audit_part *part, const struct copy *copies, size_t count)
 {
     struct text *argv = mem_alloc(2 * count * sizeof *argv);
 
@@ -88,38 +98,44 @@ static void forget(struct audit_keeper *keeper, const struct copy *copies, size_
         argv[2 * i] = CLASS_NAMES[copies[i].class];
         argv[2 * i + 1] = text_of(copies[i].name);
     }
-    store_call_script(keeper->store, SCRIPT_audit_logged, SCRIPT_READS, 2 * count, argv, on_forgotten, NULL);
+    store_call_script(part->store, SCRIPT_audit_logged, SCRIPT_READS, 2 * count, argv, on_forgotten, NULL);
     free(argv);
+}
+
+static void forget_copies(struct audit_part *part)
+{
+    for (size_t i = 0; i < part->copy_count; i += COPIES_PER_CALL) {
+        size_t left = part->copy_count - i;
+
+        forget(part, part->copies + i, left < COPIES_PER_CALL ? left : COPIES_PER_CALL);
+    }
+    part->copy_count = 0;
 }
 
 static void on_synced(void *arg)
 {
     struct audit_keeper *keeper = arg;
 
-    for (size_t i = 0; i < keeper->copy_count; i += COPIES_PER_CALL) {
-        size_t left = keeper->copy_count - i;
-
-        forget(keeper, keeper->copies + i, left < COPIES_PER_CALL ? left : COPIES_PER_CALL);
-    }
-    keeper->copy_count = 0;
+    for (unsigned i = 0; i < keeper->part_count; i++)
+        forget_copies(&keeper->parts[i]);
 }
 
-static void add_copy(struct audit_keeper *keeper, const struct copy *copy)
+static void add_copy(struct audit_part *part, const struct copy *copy)
 {
     if (copy->name[0] == '\0')
         return;
-    if (keeper->copy_count == keeper->copy_room) {
-        keeper->copy_room = keeper->copy_room ? 2 * keeper->copy_room : 64;
-        keeper->copies = mem_resize(keeper->copies, keeper->copy_room * sizeof *keeper->copies);
+    if (part->copy_count == part->copy_room) {
+        part->copy_room = part->copy_room ? 2 * part->copy_room : 64;
+        part->copies = mem_resize(part->copies, part->copy_room * sizeof *part->copies);
     }
-    keeper->copies[keeper->copy_count++] = *copy;
+    part->copies[part->copy_count++] = *copy;
 }
 
 /* Events */
 
 /* The events of one reply. */
 struct batch {
-    struct audit_keeper *keeper;
+    struct audit_part *part;
     size_t due;
     bool has_failed;
     audit_logged *done;
@@ -146,7 +162,7 @@ static void on_logged(void *arg, bool is_synced)
     struct batch *batch = pending->batch;
 
     if (is_synced)
-        add_copy(batch->keeper, &pending->copy);
+        add_copy(batch->part, &pending->copy);
     free(pending);
     batch_part_over(batch, is_synced);
 }
@@ -196,17 +212,17 @@ static bool read_event(const struct redis_reply *item, struct audit_event *ret_e
            reply_chars(reply_at(item, 4), ret_copy->name, sizeof ret_copy->name);
 }
 
-static struct batch *batch_begin(struct audit_keeper *keeper, size_t due, audit_logged *done, void *arg)
+static struct batch *batch_begin(struct audit_part *part, size_t due, audit_logged *done, void *arg)
 {
     struct batch *batch = mem_alloc(sizeof *batch);
 
-    *batch = (struct batch){.keeper = keeper, .due = due, .done = done, .arg = arg};
+    *batch = (struct batch){.part = part, .due = due, .done = done, .arg = arg};
     return batch;
 }
 
-void audit_keeper_log(struct audit_keeper *keeper, const struct redis_reply *events, audit_logged *done, void *arg)
+void audit_part_log(struct audit_part *part, const struct redis_reply *events, audit_logged *done, void *arg)
 {
-    struct batch *batch = batch_begin(keeper, events->count, done, arg);
+    struct batch *batch = batch_begin(part, events->count, done, arg);
     struct audit_event event;
     struct id account;
 
@@ -217,11 +233,11 @@ void audit_keeper_log(struct audit_keeper *keeper, const struct redis_reply *eve
         pending->batch = batch;
         if (!read_event(reply_at(events, i), &event, &account, &pending->copy)) {
             /* Our own script returned it: it must not be lost in silence. */
-            store_malformed(keeper->store, "event");
+            store_malformed(part->store, "event");
             event = (struct audit_event){.type = TEXT("log.malformed")};
             account = (struct id){0};
         }
-        append_event(keeper, &event, &account, TEXT(""), pending);
+        append_event(part->keeper, &event, &account, TEXT(""), pending);
     }
 }
 
@@ -241,9 +257,9 @@ const struct redis_reply *audit_events_take(const struct redis_reply **reply)
 
 static void on_taken_over(void *arg, UNUSED bool is_synced)
 {
-    struct audit_keeper *keeper = arg;
+    struct audit_part *part = arg;
 
-    keeper->is_taking = false;
+    part->is_taking = false;
 }
 
 static struct text taken_from(const struct redis_reply *item)
@@ -254,7 +270,7 @@ static struct text taken_from(const struct redis_reply *item)
 }
 
 /* Whoever writes to Redis may have left something else there. It is told, and goes. */
-static void take_over(struct audit_keeper *keeper, const struct redis_reply *item, struct batch *batch)
+static void take_over(struct audit_part *part, const struct redis_reply *item, struct batch *batch)
 {
     struct pending *pending = mem_alloc(sizeof *pending);
     struct audit_event event;
@@ -263,16 +279,16 @@ static void take_over(struct audit_keeper *keeper, const struct redis_reply *ite
 
     pending->batch = batch;
     if (!is_event) {
-        store_malformed(keeper->store, "event that is in no log");
+        store_malformed(part->store, "event that is in no log");
         if (class_read(reply_at(item, 1), &pending->copy.class) &&
             reply_chars(reply_at(item, 4), pending->copy.name, sizeof pending->copy.name))
-            forget(keeper, &pending->copy, 1);
+            forget(part, &pending->copy, 1);
         free(pending);
         batch_part_over(batch, false);
         return;
     }
     metric_add(METRIC_AUDIT_LOG_TAKEN_OVER, 1);
-    append_event(keeper, &event, &account, taken_from(item), pending);
+    append_event(part->keeper, &event, &account, taken_from(item), pending);
 }
 
 static bool read_backlog(const struct redis_reply *reply, struct audit_backlog *ret_backlog)
@@ -287,27 +303,36 @@ static bool read_backlog(const struct redis_reply *reply, struct audit_backlog *
     return true;
 }
 
-static void note_backlog(const struct audit_backlog *backlog)
+static void tell_backlogs(const struct audit_keeper *keeper)
 {
-    metric_set(METRIC_AUDIT_UNLOGGED, backlog->count);
-    metric_set(METRIC_AUDIT_UNLOGGED_AGE, backlog->oldest_ms / MS_PER_S);
-    metric_set(METRIC_AUDIT_DROPPED, backlog->dropped);
+    struct audit_backlog all = {0};
+
+    for (unsigned i = 0; i < keeper->part_count; i++) {
+        const struct audit_backlog *backlog = &keeper->parts[i].backlog;
+
+        all.count += backlog->count;
+        all.dropped += backlog->dropped;
+        if (backlog->oldest_ms > all.oldest_ms)
+            all.oldest_ms = backlog->oldest_ms;
+    }
+    metric_set(METRIC_AUDIT_UNLOGGED, all.count);
+    metric_set(METRIC_AUDIT_UNLOGGED_AGE, all.oldest_ms / MS_PER_S);
+    metric_set(METRIC_AUDIT_DROPPED, all.dropped);
 }
 
 static void unlogged_found(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    struct audit_keeper *keeper = arg;
-    struct audit_backlog backlog;
+    struct audit_part *part = arg;
 
-    if (result == STORE_OK && read_backlog(reply, &backlog))
-        note_backlog(&backlog);
-    if (result != STORE_OK || reply->count <= 4 || keeper->is_ending) {
-        keeper->is_taking = false;
+    if (result == STORE_OK && read_backlog(reply, &part->backlog))
+        tell_backlogs(part->keeper);
+    if (result != STORE_OK || reply->count <= 4 || part->keeper->is_ending) {
+        part->is_taking = false;
         return;
     }
-    struct batch *batch = batch_begin(keeper, reply->count - 4, on_taken_over, keeper);
+    struct batch *batch = batch_begin(part, reply->count - 4, on_taken_over, part);
     for (size_t i = 4; i < reply->count; i++)
-        take_over(keeper, reply_at(reply, i), batch);
+        take_over(part, reply_at(reply, i), batch);
 }
 
 static void call_unlogged(struct store *store, struct text chain, script_done *done, void *arg)
@@ -321,14 +346,15 @@ static void call_unlogged(struct store *store, struct text chain, script_done *d
     store_call_script(store, SCRIPT_audit_unlogged, SCRIPT_READS, args.count, args.argv, done, arg);
 }
 
-static void take(struct audit_keeper *keeper)
+static void take(struct audit_part *part)
 {
-    if (keeper->is_taking || keeper->is_ending)
+    const struct audit_log *log = part->keeper->log;
+
+    if (part->is_taking || part->keeper->is_ending)
         return;
-    keeper->is_taking = true;
+    part->is_taking = true;
     /* A log that cannot be written takes nothing over, and leaves that to others. */
-    call_unlogged(keeper->store, audit_log_trouble(keeper->log) ? TEXT("") : text_of(audit_log_chain(keeper->log)),
-                  unlogged_found, keeper);
+    call_unlogged(part->store, audit_log_trouble(log) ? TEXT("") : text_of(audit_log_chain(log)), unlogged_found, part);
 }
 
 struct backlog_call {
@@ -391,12 +417,13 @@ static void append_head(struct audit_keeper *keeper, const struct audit_publishe
 
 /* A chain that only notes heads itself brings nothing new; otherwise idle nodes would make each other write for ever.
  * A head that is lower than before was put back by somebody who writes to Redis. */
-static void note_head(struct audit_keeper *keeper, struct text chain, struct text value)
+static void note_head(struct audit_part *part, struct text chain, struct text value)
 {
+    struct audit_keeper *keeper = part->keeper;
     struct audit_published other;
 
     if (!audit_published_read(keeper->keyring, chain, value, &other)) {
-        if (store_may_log(keeper->store, &keeper->altered_pause))
+        if (store_may_log(part->store, &keeper->altered_pause))
             LOG(LOG_WARN, "the head of another audit log was altered in Redis", log_text("chain", chain));
         return;
     }
@@ -408,27 +435,28 @@ static void note_head(struct audit_keeper *keeper, struct text chain, struct tex
     append_head(keeper, &other);
 }
 
-static void note_heads(struct audit_keeper *keeper, const struct redis_reply *reply)
+static void note_heads(struct audit_part *part, const struct redis_reply *reply)
 {
     struct text chain, value;
 
     for (size_t i = 0; i + 1 < reply->count; i += 2)
         if (reply_text(reply_at(reply, i), &chain) && reply_text(reply_at(reply, i + 1), &value))
-            note_head(keeper, chain, value);
+            note_head(part, chain, value);
 }
 
 static void heads_exchanged(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    struct audit_keeper *keeper = arg;
+    struct audit_part *part = arg;
 
-    keeper->is_exchanging = false;
-    keeper->has_published &= result == STORE_OK;
-    if (result == STORE_OK && !keeper->is_ending)
-        note_heads(keeper, reply);
+    part->is_exchanging = false;
+    part->has_published &= result == STORE_OK;
+    if (result == STORE_OK && !part->keeper->is_ending)
+        note_heads(part, reply);
 }
 
-static void exchange_heads(struct audit_keeper *keeper, script_done *done)
+static void exchange_heads(struct audit_part *part, script_done *done)
 {
+    const struct audit_keeper *keeper = part->keeper;
     char storage[512];
     struct audit_published own;
     struct script_args args;
@@ -442,9 +470,9 @@ static void exchange_heads(struct audit_keeper *keeper, script_done *done)
     args_add(&args, text_of(own.head.chain));
     args_add(&args, buf_text(&head));
     args_add_int(&args, HEADS_NOTED);
-    keeper->is_exchanging = true;
-    keeper->has_published |= own.head.seq > 0;
-    store_call_script(keeper->store, SCRIPT_audit_heads, SCRIPT_READS, args.count, args.argv, done, keeper);
+    part->is_exchanging = true;
+    part->has_published |= own.head.seq > 0;
+    store_call_script(part->store, SCRIPT_audit_heads, SCRIPT_READS, args.count, args.argv, done, part);
 }
 
 /* Life */
@@ -458,6 +486,20 @@ static void append_own(struct audit_keeper *keeper, struct text type, audit_logg
 }
 
 /* Publishes the first head at once: from then on commands know that a log is written. */
+static void look_at_part(struct audit_part *part, bool has_trouble)
+{
+    uint64_t ticks = part->keeper->ticks;
+
+    if (!store_is_ready(part->store))
+        return;
+    if (ticks % TAKE_EVERY == 0)
+        take(part);
+    if (has_trouble)
+        return;
+    if ((!part->has_published || ticks % HEADS_EVERY == 0) && !part->is_exchanging)
+        exchange_heads(part, heads_exchanged);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct audit_keeper *keeper = timer->data;
@@ -467,49 +509,54 @@ static void on_tick(uv_timer_t *timer)
         append_own(keeper, TEXT(AUDIT_LINE_STARTED), on_own_logged);
     else if (has_trouble && keeper->ticks % RESUME_EVERY == 0)
         append_own(keeper, TEXT(AUDIT_LINE_RESUMED), on_own_logged);
-    if (!store_is_ready(keeper->store))
-        return;
-    if (keeper->ticks % TAKE_EVERY == 0)
-        take(keeper);
-    if (has_trouble)
-        return;
-    if ((!keeper->has_published || keeper->ticks % HEADS_EVERY == 0) && !keeper->is_exchanging)
-        exchange_heads(keeper, heads_exchanged);
+    for (unsigned i = 0; i < keeper->part_count; i++)
+        look_at_part(&keeper->parts[i], has_trouble);
 }
 
 void audit_keeper_hurry(struct audit_keeper *keeper)
 {
     if (keeper->is_ending)
         return;
-    take(keeper);
-    if (!keeper->is_exchanging)
-        exchange_heads(keeper, heads_exchanged);
+    for (unsigned i = 0; i < keeper->part_count; i++) {
+        take(&keeper->parts[i]);
+        if (!keeper->parts[i].is_exchanging)
+            exchange_heads(&keeper->parts[i], heads_exchanged);
+    }
 }
 
-struct audit_keeper *audit_keeper_create(struct store *store, struct audit_log *log)
+struct audit_keeper *audit_keeper_create(const struct partitions *partitions, struct audit_log *log)
 {
-    struct audit_keeper *keeper = mem_alloc(sizeof *keeper);
+    const struct store *first = partitions_at(partitions, 0);
+    unsigned count = partitions_count(partitions);
+    struct audit_keeper *keeper = mem_alloc(sizeof *keeper + count * sizeof *keeper->parts);
 
-    keeper->store = store;
     keeper->log = log;
-    keeper->keyring = store->settings.keyring;
-    CHECK(uv_timer_init(store->loop, &keeper->timer) == 0);
+    keeper->keyring = first->settings.keyring;
+    keeper->part_count = count;
+    for (unsigned i = 0; i < count; i++) {
+        struct store *store = partitions_at(partitions, i);
+
+        keeper->parts[i] = (struct audit_part){.keeper = keeper, .store = store};
+        store->audit = &keeper->parts[i];
+    }
+    CHECK(uv_timer_init(first->loop, &keeper->timer) == 0);
     keeper->timer.data = keeper;
     CHECK(uv_timer_start(&keeper->timer, on_tick, FIRST_TICK_MS, TICK_MS) == 0);
     audit_log_watch(log, on_synced, keeper);
-    store->audit = keeper;
     return keeper;
 }
 
-const char *audit_keeper_chain(const struct audit_keeper *keeper)
+const char *audit_part_chain(const struct audit_part *part)
 {
-    return audit_log_chain(keeper->log);
+    return audit_log_chain(part->keeper->log);
 }
 
-const char *audit_keeper_trouble(const struct audit_keeper *keeper)
+const char *audit_part_trouble(const struct audit_part *part)
 {
-    return audit_log_trouble(keeper->log);
+    return audit_log_trouble(part->keeper->log);
 }
+
+/* Ending */
 
 static void on_timer_closed(uv_handle_t *handle)
 {
@@ -518,30 +565,42 @@ static void on_timer_closed(uv_handle_t *handle)
     keeper->ended(keeper->ended_arg);
 }
 
+/* With every partition that is ready. False: with none. */
+static bool exchange_all(struct audit_keeper *keeper, script_done *done)
+{
+    for (unsigned i = 0; i < keeper->part_count; i++) {
+        if (!store_is_ready(keeper->parts[i].store))
+            continue;
+        keeper->exchanges++;
+        exchange_heads(&keeper->parts[i], done);
+    }
+    return keeper->exchanges > 0;
+}
+
 static void on_last_published(void *arg, UNUSED enum store_result result, UNUSED const struct redis_reply *reply)
 {
-    struct audit_keeper *keeper = arg;
+    struct audit_keeper *keeper = ((struct audit_part *)arg)->keeper;
 
-    uv_close((uv_handle_t *)&keeper->timer, on_timer_closed);
+    if (--keeper->exchanges == 0)
+        uv_close((uv_handle_t *)&keeper->timer, on_timer_closed);
 }
 
 static void on_end_logged(void *arg, UNUSED bool is_synced)
 {
     struct audit_keeper *keeper = arg;
 
-    if (store_is_ready(keeper->store))
-        exchange_heads(keeper, on_last_published);
-    else
+    if (!exchange_all(keeper, on_last_published))
         uv_close((uv_handle_t *)&keeper->timer, on_timer_closed);
 }
 
 static void on_last_noted(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    struct audit_keeper *keeper = arg;
+    struct audit_part *part = arg;
 
     if (result == STORE_OK)
-        note_heads(keeper, reply);
-    append_own(keeper, TEXT(AUDIT_LINE_ENDED), on_end_logged);
+        note_heads(part, reply);
+    if (--part->keeper->exchanges == 0)
+        append_own(part->keeper, TEXT(AUDIT_LINE_ENDED), on_end_logged);
 }
 
 /* Notes the others' heads first: if all nodes stop, the last one knows the ends of all other logs. */
@@ -551,9 +610,7 @@ void audit_keeper_end(struct audit_keeper *keeper, void (*ended)(void *arg), voi
     keeper->ended = ended;
     keeper->ended_arg = arg;
     CHECK(uv_timer_stop(&keeper->timer) == 0);
-    if (store_is_ready(keeper->store))
-        exchange_heads(keeper, on_last_noted);
-    else
+    if (!exchange_all(keeper, on_last_noted))
         append_own(keeper, TEXT(AUDIT_LINE_ENDED), on_end_logged);
 }
 
@@ -562,7 +619,8 @@ void audit_keeper_destroy(struct audit_keeper *keeper)
     if (!keeper)
         return;
     audit_log_watch(keeper->log, NULL, NULL);
-    free(keeper->copies);
+    for (unsigned i = 0; i < keeper->part_count; i++)
+        free(keeper->parts[i].copies);
     free(keeper->noted);
     free(keeper);
 }

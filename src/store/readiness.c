@@ -63,7 +63,7 @@ const char *store_trouble(const struct store *store)
         return membership_trouble(lease_member(store->lease));
     if (store->is_full)
         return FULL;
-    return store->audit && audit_keeper_trouble(store->audit) ? UNLOGGED : "";
+    return store->audit && audit_part_trouble(store->audit) ? UNLOGGED : "";
 }
 
 /* While loading, Redis refuses everything with this error. */
@@ -114,6 +114,9 @@ void store_doubt(struct store *store, const char *reason)
     readiness_tell(store);
 }
 
+/* Of the partitions that this process has open. */
+static int stores_full;
+
 void store_note_full(struct store *store, bool is_full)
 {
     if (is_full && !store->is_full) {
@@ -122,8 +125,9 @@ void store_note_full(struct store *store, bool is_full)
     } else if (!is_full && store->is_full) {
         LOG(LOG_INFO, "Redis has free memory again", log_str("link", "changes"));
     }
+    stores_full += is_full - store->is_full;
     store->is_full = is_full;
-    metric_set(METRIC_REDIS_FULL, is_full);
+    metric_set(METRIC_REDIS_FULL, stores_full > 0);
 }
 
 void store_look_again(struct store *store)

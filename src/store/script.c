@@ -139,7 +139,7 @@ static void append_log(const struct script_call *call, struct buf *out)
 
     if (!call->store->audit)
         return;
-    snprintf(name, sizeof name, "%slog:%s", call->store->prefix, audit_keeper_chain(call->store->audit));
+    snprintf(name, sizeof name, "%slog:%s", call->store->prefix, audit_part_chain(call->store->audit));
     redis_command_append(out, text_of(name));
 }
 
@@ -249,7 +249,7 @@ static void call_in_any_case(struct script_call *call)
  * or people need them to get there. */
 static bool log_forbids(const struct store *store, enum script script, enum script_link link)
 {
-    return link == SCRIPT_CHANGES && store->audit && audit_keeper_trouble(store->audit) &&
+    return link == SCRIPT_CHANGES && store->audit && audit_part_trouble(store->audit) &&
            !text_starts_with(LUA_SCRIPTS[script].body, TEXT("#!lua flags=allow-oom"));
 }
 
@@ -520,7 +520,7 @@ static void log_events(struct script_call *call, const struct redis_reply *event
         return;
     call->due++;
     call->store->logging++;
-    audit_keeper_log(call->store->audit, events, on_logged, call);
+    audit_part_log(call->store->audit, events, on_logged, call);
 }
 
 static bool is_part(enum redis_outcome outcome, const struct redis_reply *reply)

@@ -63,10 +63,10 @@ struct store {
     struct lease *lease;
     struct key_finder *finder;
     struct key_discards *discards;
-    struct audit_keeper *audit; /* NULL: no audit log */
-    unsigned logging;           /* calls whose events are being logged */
-    bool waits_for_log;         /* closing waits for them */
-    enum store_keys keys;       /* by the last examination */
+    struct audit_part *audit; /* NULL: no audit log */
+    unsigned logging;         /* calls whose events are being logged */
+    bool waits_for_log;       /* closing waits for them */
+    enum store_keys keys;     /* by the last examination */
     int64_t unsealed_until_ms;
     int64_t clock_ahead_ms; /* Redis' clock minus ours, by the last examination */
     bool is_closing;

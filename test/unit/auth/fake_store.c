@@ -4,6 +4,17 @@
 
 #include <string.h>
 
+unsigned partitions_count(const struct partitions *partitions)
+{
+    return partitions->count;
+}
+
+struct store *partitions_at(const struct partitions *partitions, unsigned number)
+{
+    cr_assert_lt(number, partitions->count);
+    return partitions->stores[number];
+}
+
 void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], key_found *done, void *arg)
 {
     cr_assert_lt(store->find_count, FAKE_FINDS_MAX);
@@ -59,6 +70,8 @@ void membership_listen(struct membership *member, const struct membership_events
 
 bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns)
 {
+    if (member->looks)
+        ++*member->looks;
     *ret_now_ns = member->now_ns;
     return member->has_lease;
 }

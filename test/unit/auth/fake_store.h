@@ -3,6 +3,7 @@
 #pragma once
 #include "store/key_store.h"
 #include "lease/lease.h"
+#include "store/partitions.h"
 #include "store/usage_store.h"
 
 enum { FAKE_FINDS_MAX = 8 };
@@ -30,12 +31,20 @@ struct store {
 void fake_store_answer_find(struct store *store, size_t nth, enum store_result result, const struct key_record *key);
 void fake_store_answer_flush(struct store *store, enum store_result result);
 
+enum { FAKE_PARTITIONS_MAX = 4 };
+
+struct partitions {
+    struct store *stores[FAKE_PARTITIONS_MAX];
+    unsigned count;
+};
+
 struct membership {
     bool has_lease;
     bool is_fenced;      /* reads decide only under a lease */
     bool is_ignorant;    /* does not know which accounts are suspended */
     struct id suspended; /* an account; empty: none */
     uint64_t now_ns, epoch;
+    int *looks; /* counts membership_has_lease(); may be NULL */
     struct membership_events events;
     void *arg;
 };

@@ -67,8 +67,10 @@ enum answer { MISS, FOUND, UNKNOWN };
 
 static enum answer find(struct key_cache *cache, uint64_t n, uint64_t now_ns, struct key_packed *ret_key)
 {
+    unsigned bucket;
     memset(ret_key, 0xa5, sizeof *ret_key); /* earlier content must not matter */
-    if (key_cache_find(cache, inner_of(n).bytes, ret_key)) {
+    if (key_cache_find(cache, inner_of(n).bytes, ret_key, &bucket)) {
+        cr_assert_eq(bucket, bucket_of_digest(digest_of(n).bytes));
         cr_assert(!key_cache_is_unknown(cache, digest_of(n).bytes, now_ns));
         return FOUND;
     }
@@ -133,7 +135,8 @@ Test(key_cache, a_key_comes_back_as_it_was_stored_last)
 
 static bool has_inner(struct key_cache *cache, struct digest inner, struct key_packed *ret_key)
 {
-    return key_cache_find(cache, inner.bytes, ret_key);
+    unsigned bucket;
+    return key_cache_find(cache, inner.bytes, ret_key, &bucket);
 }
 
 Test(key_cache, hashes_that_share_their_beginning_are_told_apart)
@@ -159,7 +162,7 @@ Test(key_cache, hashes_that_share_their_beginning_are_told_apart)
     key_cache_destroy(cache);
 }
 
-/* Digests that differ only in the lowest bits of their first word, so that one chain holds all their keys. */
+/* Digests that begin alike and lie in different buckets, so that one chain holds all their keys. */
 Test(key_cache, drop_takes_its_key_out_of_a_long_chain)
 {
     enum { CHAINED = 40, MIDDLE = 17 };
@@ -171,7 +174,8 @@ Test(key_cache, drop_takes_its_key_out_of_a_long_chain)
     for (size_t i = 0; i < CHAINED; i++) {
         const struct key_packed key = key_of(i);
         digests[i] = digest_of(i);
-        memcpy(digests[i].bytes, &(uint32_t){(uint32_t)i}, sizeof(uint32_t));
+        memset(digests[i].bytes, 0, sizeof(uint32_t));
+        digests[i].bytes[KEY_DIGEST_BYTES - 1] = (uint8_t)i;
         key_cache_store(cache, inner_of(i).bytes, digests[i].bytes, &key);
         is_there[i] = true;
     }
@@ -185,7 +189,7 @@ Test(key_cache, drop_takes_its_key_out_of_a_long_chain)
 }
 
 /* Such collisions are too rare to matter, and dropping a key needlessly does no harm. But none may stay. */
-Test(key_cache, drop_takes_all_whose_digests_begin_alike)
+Test(key_cache, drop_takes_all_of_a_bucket_whose_digests_begin_alike)
 {
     enum { KEYS = 3 };
     struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
@@ -194,10 +198,10 @@ Test(key_cache, drop_takes_all_whose_digests_begin_alike)
         struct digest digest = digest_of(0);
         for (size_t n = 0; n < KEYS; n++) {
             const struct key_packed key = key_of(n);
-            digest.bytes[KEY_DIGEST_BYTES - 1] = (uint8_t)n;
+            digest.bytes[KEY_DIGEST_BYTES - 2] = (uint8_t)n;
             key_cache_store(cache, inner_of(n).bytes, digest.bytes, &key);
         }
-        digest.bytes[KEY_DIGEST_BYTES - 1] = (uint8_t)dropped;
+        digest.bytes[KEY_DIGEST_BYTES - 2] = (uint8_t)dropped;
         key_cache_drop(cache, digest.bytes);
         cr_assert(!has_inner(cache, inner_of(dropped), &found));
         cr_assert_eq(key_cache_count(cache), 0);
@@ -338,6 +342,71 @@ Test(key_cache, clear_forgets_unknown_digests_when_no_record_was_stored)
     store_unknown(cache, 1, NOW_NS);
     key_cache_clear(cache);
     cr_assert_eq(answer(cache, 1, NOW_NS), MISS);
+    key_cache_destroy(cache);
+}
+
+static bool lies_in(uint64_t n, unsigned partition, unsigned partitions)
+{
+    return bucket_of_digest(digest_of(n).bytes) % partitions == partition;
+}
+
+Test(key_cache, clearing_a_partition_forgets_what_lies_in_it_alone)
+{
+    static const unsigned COUNTS[] = {1, 2, 16, 256};
+    enum { KEYS = 1000, UNKNOWN_FROM = KEYS, UNKNOWN_TO = UNKNOWN_FROM + 200 };
+    for (size_t i = 0; i < sizeof COUNTS / sizeof *COUNTS; i++) {
+        const unsigned count = COUNTS[i], cleared = count - 1;
+        struct key_cache *cache = key_cache_create(2 * KEYS, BYTES_PLENTY);
+        for (size_t n = 0; n < KEYS; n++)
+            store(cache, n);
+        for (size_t n = UNKNOWN_FROM; n < UNKNOWN_TO; n++)
+            store_unknown(cache, n, NOW_NS);
+        key_cache_clear_partition(cache, cleared, count);
+        for (size_t n = 0; n < KEYS; n++) {
+            cr_assert_eq(has(cache, n), !lies_in(n, cleared, count), "key %zu, %u partitions", n, count);
+        }
+        for (size_t n = UNKNOWN_FROM; n < UNKNOWN_TO; n++)
+            cr_assert_eq(answer(cache, n, NOW_NS), lies_in(n, cleared, count) ? MISS : UNKNOWN);
+        key_cache_destroy(cache);
+    }
+}
+
+/* More often than there are generations, with keys of every one. */
+Test(key_cache, what_was_cleared_never_comes_back)
+{
+    enum { KEYS = 400, ROUNDS = 40, COUNT = 2, CLEARED = 1 };
+    struct key_cache *cache = key_cache_create(2 * KEYS, BYTES_PLENTY);
+    for (size_t n = 0; n < KEYS; n++)
+        store(cache, n);
+    for (size_t round = 0; round < ROUNDS; round++) {
+        key_cache_clear_partition(cache, CLEARED, COUNT);
+        for (size_t n = 0; n < KEYS; n++)
+            cr_assert_eq(has(cache, n), !lies_in(n, CLEARED, COUNT), "round %zu, key %zu", round, n);
+        for (size_t n = round; n < KEYS; n += ROUNDS) {
+            const struct key_packed key = key_of(n);
+            store(cache, n);
+            assert_found(cache, n, &key);
+        }
+    }
+    key_cache_destroy(cache);
+}
+
+Test(key_cache, what_was_cleared_leaves_with_the_hand)
+{
+    enum { KEYS = 400 };
+    struct key_cache *cache = key_cache_create(KEYS, BYTES_PLENTY);
+    size_t left = 0;
+    uint64_t now_ns = NOW_NS;
+    key_cache_age(cache, now_ns);
+    for (size_t n = 0; n < KEYS; n++) {
+        store(cache, n);
+        left += !lies_in(n, 0, 2);
+    }
+    key_cache_clear_partition(cache, 0, 2);
+    while (now_ns < NOW_NS + (KEY_CACHE_AGE_MAX_S / 2 - 1) * SECOND_NS)
+        key_cache_age(cache, now_ns += SECOND_NS / 10);
+    cr_assert_geq(key_cache_count(cache), left);
+    cr_assert_lt(key_cache_count(cache), left + KEYS / 20);
     key_cache_destroy(cache);
 }
 
@@ -634,6 +703,7 @@ struct model {
     uint64_t version[KEYS_MAX];    /* the record's number; 0: none */
     uint64_t unknown_ns[KEYS_MAX]; /* when it was stored as unknown; 0: it was not */
     bool is_exact;                 /* there is room for all keys: nothing may be missing */
+    bool has_stale;                /* keys of a cleared partition may still take room */
 };
 
 static void model_forget(struct model *m, size_t n)
@@ -667,8 +737,19 @@ static void model_drop(struct model *m, size_t n)
 static void model_clear(struct model *m)
 {
     key_cache_clear(m->cache);
+    m->has_stale = false;
     for (size_t n = 0; n < m->keys; n++)
         model_forget(m, n);
+}
+
+static void model_clear_partition(struct model *m)
+{
+    const unsigned count = 1U << number_below(&m->random, 4), cleared = number_below(&m->random, count);
+    m->has_stale = true;
+    key_cache_clear_partition(m->cache, cleared, count);
+    for (size_t n = 0; n < m->keys; n++)
+        if (lies_in(n, cleared, count))
+            model_forget(m, n);
 }
 
 static bool model_check(struct model *m, size_t n)
@@ -694,7 +775,7 @@ static void model_check_all(struct model *m)
     size_t found = 0;
     for (size_t n = 0; n < m->keys; n++)
         found += model_check(m, n);
-    cr_assert_eq(key_cache_count(m->cache), found);
+    cr_assert(m->has_stale ? key_cache_count(m->cache) >= found : key_cache_count(m->cache) == found);
     cr_assert_leq(found, key_cache_capacity(m->cache));
     if (m->is_exact)
         cr_assert_eq(found, m->count);
@@ -723,6 +804,8 @@ static void model_step(struct model *m)
     }
     if (number_below(&m->random, CLEARED_ONE_IN) == 0)
         model_clear(m);
+    if (number_below(&m->random, CLEARED_ONE_IN) == 0)
+        model_clear_partition(m);
 }
 
 /* Age */

@@ -49,7 +49,7 @@ static void set_up(struct fixture *f, size_t generations)
     f->keyring = keyring_create(MASTERS, generations);
     cr_assert_eq(uv_loop_init(&f->loop), 0);
     f->turn = turn_create(&f->loop);
-    f->checker = key_checker_create(f->keyring, &f->store, NULL, NULL, NULL, f->turn);
+    f->checker = key_checker_create(f->keyring, &(struct partitions){{&f->store}, 1}, NULL, NULL, NULL, f->turn);
     secret_mint(KEY_API, MODE_TEST, &f->secret);
 }
 
@@ -233,7 +233,7 @@ Test(key_check, checks_do_not_mix)
 
 /* With a cache */
 
-enum { CHECKS = 20, INTERVAL_MS = 60000 };
+enum { CHECKS = 20, INTERVAL_MS = 60000, PARTITIONS = 4 };
 
 struct cached {
     uv_loop_t loop;
@@ -241,8 +241,10 @@ struct cached {
     bool is_turn_closed;
     struct usage *usage;
     bool is_usage_closed;
-    struct store store;
+    struct store store; /* the first partition */
     struct membership member;
+    struct store other_stores[PARTITIONS - 1]; /* further ones */
+    struct membership other_members[PARTITIONS - 1];
     struct keyring *keyring;
     struct key_checker *checker;
     struct secret secret;
@@ -252,20 +254,42 @@ struct cached {
     struct answer answers[CHECKS];
 };
 
-static void set_up_cached(struct cached *f, size_t generations)
+static struct store *store_at(struct cached *f, unsigned partition)
 {
+    return partition == 0 ? &f->store : &f->other_stores[partition - 1];
+}
+
+static struct membership *member_at(struct cached *f, unsigned partition)
+{
+    return partition == 0 ? &f->member : &f->other_members[partition - 1];
+}
+
+static void set_up_partitions(struct cached *f, size_t generations, unsigned count)
+{
+    struct membership *members[PARTITIONS];
+    struct partitions partitions = {.count = count};
+
     memset(f, 0, sizeof *f);
-    f->member = (struct membership){.has_lease = true, .now_ns = 1};
+    for (unsigned i = 0; i < count; i++) {
+        partitions.stores[i] = store_at(f, i);
+        members[i] = member_at(f, i);
+        *members[i] = (struct membership){.has_lease = true, .now_ns = 1};
+    }
     f->keyring = keyring_create(MASTERS, generations);
     cr_assert_eq(uv_loop_init(&f->loop), 0);
     f->turn = turn_create(&f->loop);
-    f->usage = usage_create(&f->loop, &f->store, INTERVAL_MS);
+    f->usage = usage_create(&f->loop, &partitions, INTERVAL_MS);
     f->checker =
-        key_checker_create(f->keyring, &f->store, &f->member, f->usage, &(struct key_memory){64, 1 << 20}, f->turn);
+        key_checker_create(f->keyring, &partitions, members, f->usage, &(struct key_memory){64, 1 << 20}, f->turn);
     f->key = (struct key_record){.id = id_mint(ID_KEY, 1), .account = id_mint(ID_ACCOUNT, 1), .mode = MODE_LIVE};
     cr_assert(key_set_name(&f->key, TEXT("a key")));
     secret_mint(KEY_API, MODE_LIVE, &f->secret);
     keyring_digest(f->keyring, KEYRING_KEY_DIGEST, 0, secret_text(&f->secret), f->digest);
+}
+
+static void set_up_cached(struct cached *f, size_t generations)
+{
+    set_up_partitions(f, generations, 1);
 }
 
 static void on_usage_closed(void *arg)
@@ -687,5 +711,324 @@ Test(key_check, who_is_answered_may_begin_another_check)
     for (size_t i = 0; i < CHECKS; i++)
         turn_finish(f.turn);
     cr_assert_eq(chain.told, CHECKS);
+    tear_down_cached(&f);
+}
+
+/* Several partitions */
+
+struct placed {
+    struct secret secret;
+    struct key_record key;
+    uint8_t digest[KEY_DIGEST_BYTES];
+};
+
+static struct id account_in(unsigned partition)
+{
+    struct id account;
+
+    do
+        account = id_mint(ID_ACCOUNT, 1);
+    while (bucket_of_account(&account) % PARTITIONS != partition);
+    return account;
+}
+
+/* A key whose digests, under the first `generations` master keys, lie in these partitions, as does its account in the
+ * last of them. */
+static struct placed place_key(const struct cached *f, size_t generations, const unsigned *partitions)
+{
+    struct placed placed = {.key = {.id = id_mint(ID_KEY, 1), .mode = MODE_LIVE}};
+    bool fits;
+
+    placed.key.account = account_in(partitions[generations - 1]);
+    do {
+        fits = true;
+        secret_mint(KEY_API, MODE_LIVE, &placed.secret);
+        for (size_t i = 0; i < generations; i++) {
+            keyring_digest(f->keyring, KEYRING_KEY_DIGEST, i, secret_text(&placed.secret), placed.digest);
+            fits &= bucket_of_digest(placed.digest) % PARTITIONS == partitions[i];
+        }
+    } while (!fits);
+    return placed;
+}
+
+static struct placed place_in(const struct cached *f, unsigned partition)
+{
+    return place_key(f, 1, &partition);
+}
+
+static void begin_placed(struct cached *f, size_t nth, const struct placed *placed)
+{
+    f->answers[nth] = (struct answer){0};
+    key_check_begin(f->checker, &f->checks[nth], secret_text(&placed->secret), on_checked, &f->answers[nth]);
+}
+
+static size_t finds_of_all(struct cached *f)
+{
+    size_t finds = 0;
+
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        finds += store_at(f, i)->find_count;
+    return finds;
+}
+
+/* Expects a read in that partition and in no other, and answers it. */
+static void answer_read(struct cached *f, unsigned partition, const struct placed *placed, enum store_result result)
+{
+    size_t before = finds_of_all(f);
+
+    begin_placed(f, 0, placed);
+    turn_finish(f->turn);
+    cr_assert_eq(f->answers[0].count, 0);
+    cr_assert_eq(finds_of_all(f), before + 1);
+    fake_store_answer_find(store_at(f, partition), store_at(f, partition)->find_count - 1, result,
+                           result == STORE_OK ? &placed->key : NULL);
+}
+
+static void expect_cached(struct cached *f, const struct placed *placed, enum key_verdict verdict)
+{
+    begin_placed(f, 0, placed);
+    turn_finish(f->turn);
+    expect_answer(f, 0, verdict);
+}
+
+Test(key_check, a_miss_reads_the_partition_that_the_digest_names)
+{
+    struct cached f;
+
+    set_up_partitions(&f, 2, PARTITIONS);
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        const struct placed current = place_in(&f, i);
+        const struct placed retired = place_key(&f, 2, (const unsigned[]){i, (i + 1) % PARTITIONS});
+
+        answer_read(&f, i, &current, STORE_OK);
+        expect_answer(&f, 0, KEY_ACCEPTED);
+        expect_cached(&f, &current, KEY_ACCEPTED);
+        answer_read(&f, i, &retired, STORE_NOT_FOUND);
+        cr_assert_eq(f.answers[0].count, 0);
+        fake_store_answer_find(store_at(&f, (i + 1) % PARTITIONS), store_at(&f, (i + 1) % PARTITIONS)->find_count - 1,
+                               STORE_OK, &retired.key);
+        expect_answer(&f, 0, KEY_ACCEPTED);
+        expect_cached(&f, &retired, KEY_ACCEPTED);
+    }
+    tear_down_cached(&f);
+}
+
+Test(key_check, without_a_cache_too_the_digest_names_the_partition)
+{
+    struct cached f;
+
+    set_up_partitions(&f, 1, PARTITIONS);
+    key_checker_destroy(f.checker);
+    f.checker = key_checker_create(
+        f.keyring,
+        &(struct partitions){{store_at(&f, 0), store_at(&f, 1), store_at(&f, 2), store_at(&f, 3)}, PARTITIONS}, NULL,
+        NULL, NULL, f.turn);
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        const struct placed placed = place_in(&f, i);
+
+        answer_read(&f, i, &placed, STORE_OK);
+        expect_answer(&f, 0, KEY_ACCEPTED);
+    }
+    tear_down_cached(&f);
+}
+
+/* Of four checks in one slice, those of the partition without a lease are read. */
+Test(key_check, a_cached_key_is_used_under_the_lease_of_its_partition_alone)
+{
+    enum { LOST = 2 };
+    struct placed placed[PARTITIONS];
+    struct cached f;
+
+    set_up_partitions(&f, 1, PARTITIONS);
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        placed[i] = place_in(&f, i);
+        answer_read(&f, i, &placed[i], STORE_OK);
+    }
+    member_at(&f, LOST)->has_lease = false;
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        begin_placed(&f, i, &placed[i]);
+    turn_finish(f.turn);
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        cr_assert_eq(f.answers[i].count, i == LOST ? 0 : 1, "partition %u", i);
+    fake_store_answer_find(store_at(&f, LOST), 1, STORE_OK, &placed[LOST].key);
+    expect_answer(&f, LOST, KEY_ACCEPTED);
+
+    /* Nor does that lease serve the others. */
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        member_at(&f, i)->has_lease = i == LOST;
+    expect_cached(&f, &placed[LOST], KEY_ACCEPTED);
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        if (i != LOST)
+            answer_read(&f, i, &placed[i], STORE_OK);
+    tear_down_cached(&f);
+}
+
+Test(key_check, an_unknown_digest_is_known_under_the_lease_of_its_partition_alone)
+{
+    struct cached f;
+    struct placed placed;
+
+    set_up_partitions(&f, 1, PARTITIONS);
+    placed = place_in(&f, 3);
+    answer_read(&f, 3, &placed, STORE_NOT_FOUND);
+    expect_cached(&f, &placed, KEY_INVALID);
+    member_at(&f, 3)->has_lease = false;
+    answer_read(&f, 3, &placed, STORE_NOT_FOUND);
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        member_at(&f, i)->has_lease = i == 3;
+    expect_cached(&f, &placed, KEY_INVALID);
+    tear_down_cached(&f);
+}
+
+Test(key_check, each_lease_is_looked_at_once_a_slice_if_at_all)
+{
+    enum { UNUSED_PARTITION = 1 };
+    int looks[PARTITIONS] = {0};
+    struct placed placed[PARTITIONS];
+    struct cached f;
+
+    set_up_partitions(&f, 1, PARTITIONS);
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        placed[i] = place_in(&f, i);
+        answer_read(&f, i, &placed[i], STORE_OK);
+        member_at(&f, i)->looks = &looks[i];
+    }
+    memset(looks, 0, sizeof looks);
+    for (size_t n = 0; n < TURN_SLICE; n++)
+        begin_placed(&f, n, &placed[n % 2 ? 2 : 3]);
+    turn_offer(f.turn);
+    for (size_t n = 0; n < TURN_SLICE; n++)
+        expect_answer(&f, n, KEY_ACCEPTED);
+    cr_assert_eq(looks[UNUSED_PARTITION], 0);
+    cr_assert_eq(looks[2], 1);
+    cr_assert_eq(looks[3], 1);
+    expect_cached(&f, &placed[2], KEY_ACCEPTED);
+    cr_assert_eq(looks[2], 2, "the next slice looks again");
+    tear_down_cached(&f);
+}
+
+Test(key_check, the_end_of_a_membership_forgets_its_partition_alone)
+{
+    enum { ENDED = 1 };
+    struct placed known[PARTITIONS], unknown[PARTITIONS];
+    struct cached f;
+
+    set_up_partitions(&f, 1, PARTITIONS);
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        known[i] = place_in(&f, i);
+        unknown[i] = place_in(&f, i);
+        answer_read(&f, i, &known[i], STORE_OK);
+        answer_read(&f, i, &unknown[i], STORE_NOT_FOUND);
+    }
+    member_at(&f, ENDED)->events.on_ended(member_at(&f, ENDED)->arg);
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        if (i == ENDED) {
+            answer_read(&f, i, &known[i], STORE_OK);
+            answer_read(&f, i, &unknown[i], STORE_NOT_FOUND);
+        }
+        expect_cached(&f, &known[i], KEY_ACCEPTED);
+        expect_cached(&f, &unknown[i], KEY_INVALID);
+    }
+    tear_down_cached(&f);
+}
+
+Test(key_check, every_partition_invalidates_its_keys)
+{
+    struct cached f;
+
+    set_up_partitions(&f, 1, PARTITIONS);
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        const struct placed placed = place_in(&f, i);
+
+        answer_read(&f, i, &placed, STORE_OK);
+        member_at(&f, i)->events.on_invalidated(member_at(&f, i)->arg, placed.digest);
+        answer_read(&f, i, &placed, STORE_OK);
+    }
+    tear_down_cached(&f);
+}
+
+Test(key_check, an_invalidation_in_another_partition_lets_a_read_fill)
+{
+    struct placed placed;
+    struct cached f;
+
+    set_up_partitions(&f, 1, PARTITIONS);
+    placed = place_in(&f, 2);
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        begin_placed(&f, 1, &placed);
+        turn_finish(f.turn);
+        member_at(&f, i)->epoch++;
+        fake_store_answer_find(store_at(&f, 2), i, STORE_OK, &placed.key);
+        expect_answer(&f, 1, KEY_ACCEPTED);
+        if (i != 2)
+            expect_cached(&f, &placed, KEY_ACCEPTED);
+        member_at(&f, 2)->events.on_ended(member_at(&f, 2)->arg);
+    }
+    cr_assert_eq(store_at(&f, 2)->find_count, PARTITIONS);
+
+    begin_placed(&f, 1, &placed);
+    turn_finish(f.turn);
+    member_at(&f, 2)->epoch++;
+    fake_store_answer_find(store_at(&f, 2), PARTITIONS, STORE_OK, &placed.key);
+    answer_read(&f, 2, &placed, STORE_OK);
+    tear_down_cached(&f);
+}
+
+/* Its revocation would be published in the partition of its account. */
+Test(key_check, a_key_whose_account_lies_elsewhere_is_answered_but_not_remembered)
+{
+    struct placed placed;
+    struct cached f;
+
+    set_up_partitions(&f, 1, PARTITIONS);
+    placed = place_in(&f, 0);
+    placed.key.account = account_in(1);
+    answer_read(&f, 0, &placed, STORE_OK);
+    expect_answer(&f, 0, KEY_ACCEPTED);
+    begin_placed(&f, 1, &placed);
+    begin_placed(&f, 2, &placed);
+    turn_finish(f.turn);
+    fake_store_answer_find(&f.store, 1, STORE_OK, &placed.key);
+    expect_answer(&f, 1, KEY_ACCEPTED);
+    cr_assert_eq(f.answers[2].count, 0, "it came later than the read");
+    placed.key.revoked_ms = 7;
+    fake_store_answer_find(&f.store, 2, STORE_OK, &placed.key);
+    expect_answer(&f, 2, KEY_REVOKED);
+    tear_down_cached(&f);
+}
+
+Test(key_check, suspensions_are_those_of_the_partition)
+{
+    struct placed placed;
+    struct cached f;
+
+    set_up_partitions(&f, 1, PARTITIONS);
+    placed = place_in(&f, 2);
+    answer_read(&f, 2, &placed, STORE_OK);
+    member_at(&f, 0)->is_ignorant = true;
+    expect_cached(&f, &placed, KEY_ACCEPTED);
+    member_at(&f, 2)->suspended = placed.key.account;
+    expect_cached(&f, &placed, KEY_SUSPENDED);
+    member_at(&f, 2)->is_ignorant = true;
+    answer_read(&f, 2, &placed, STORE_OK);
+    tear_down_cached(&f);
+}
+
+Test(key_check, where_a_master_may_be_replaced_reads_decide_under_the_lease_of_their_partition)
+{
+    struct placed placed;
+    struct cached f;
+
+    set_up_partitions(&f, 1, PARTITIONS);
+    placed = place_in(&f, 1);
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        member_at(&f, i)->is_fenced = true;
+    member_at(&f, 1)->has_lease = false;
+    answer_read(&f, 1, &placed, STORE_OK);
+    expect_answer(&f, 0, KEY_UNDECIDED);
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        member_at(&f, i)->has_lease = i == 1;
+    answer_read(&f, 1, &placed, STORE_OK);
+    expect_answer(&f, 0, KEY_ACCEPTED);
     tear_down_cached(&f);
 }

@@ -19,7 +19,8 @@ static const int64_t NOON = INT64_C(20000) * DAY_MS + DAY_MS / 2;
 
 struct fixture {
     uv_loop_t loop;
-    struct store store;
+    struct store store;     /* the first partition */
+    struct store others[3]; /* further ones */
     struct usage *usage;
     struct key_principal key;
     int drained;
@@ -42,13 +43,19 @@ static struct key_principal make_another(const struct key_principal *key)
     return another;
 }
 
-static void set_up_with(struct fixture *f, uint32_t interval_ms)
+static void set_up_partitions(struct fixture *f, uint32_t interval_ms, unsigned count)
 {
+    const struct partitions partitions = {{&f->store, &f->others[0], &f->others[1], &f->others[2]}, count};
     memset(f, 0, sizeof *f);
     metric_values[METRIC_USAGE_FLUSHED] = metric_values[METRIC_USAGE_DROPPED] = 0;
     cr_assert_eq(uv_loop_init(&f->loop), 0);
     f->key = make_key(MODE_LIVE);
-    f->usage = usage_create(&f->loop, &f->store, interval_ms);
+    f->usage = usage_create(&f->loop, &partitions, interval_ms);
+}
+
+static void set_up_with(struct fixture *f, uint32_t interval_ms)
+{
+    set_up_partitions(f, interval_ms, 1);
 }
 
 static void set_up(struct fixture *f)
@@ -400,7 +407,7 @@ Test(usage, closing_waits_for_the_store_and_ends_a_drain)
 Test(usage, the_table_holds_65536_keys_and_no_more)
 {
     struct usage_table table;
-    usage_table_init(&table);
+    usage_table_init(&table, USAGE_TABLE_MAX);
     struct key_principal first = make_key(MODE_TEST), key = first, last;
     cr_assert(usage_table_add(&table, &first, NOON));
     for (size_t i = 1; i < USAGE_TABLE_MAX; i++) {
@@ -432,7 +439,7 @@ Test(usage, a_batch_has_fewer_keys_where_they_are_of_many_accounts)
     struct usage_table table;
     struct key_principal key = make_key(MODE_LIVE);
 
-    usage_table_init(&table);
+    usage_table_init(&table, USAGE_TABLE_MAX);
     for (int i = 0; i < KEYS; i++) {
         key = make_another(&key);
         cr_assert(usage_table_add(&table, &key, NOON));
@@ -466,7 +473,7 @@ Test(usage, keys_whose_ids_end_alike_are_counted_apart)
     id_from_bytes(ID_KEY, ulid, &a.id);
     ulid[10] = 1; /* in neither the first nor the last of its characters */
     id_from_bytes(ID_KEY, ulid, &b.id);
-    usage_table_init(&table);
+    usage_table_init(&table, USAGE_TABLE_MAX);
     cr_assert(usage_table_add(&table, &a, NOON));
     cr_assert(usage_table_add(&table, &b, NOON));
     cr_assert(usage_table_add(&table, &b, NOON + 1));
@@ -484,7 +491,7 @@ Test(usage, keys_that_were_made_together_lie_apart)
     struct key_principal key;
     size_t run = 0, longest = 0;
 
-    usage_table_init(&table);
+    usage_table_init(&table, USAGE_TABLE_MAX);
     for (size_t i = 0; i < KEYS; i++) {
         key = make_key(MODE_LIVE);
         cr_assert(usage_table_add(&table, &key, NOON));
@@ -567,4 +574,129 @@ Test(usage, refusals_of_many_keys_are_bounded)
     cr_assert_eq(batches, ROOM / USAGE_REFUSALS_BATCH_MAX);
     cr_assert_not_null(usage_refuse(f.usage, &f.key, USAGE_MODE, NOON), "there is room again");
     tear_down(&f);
+}
+
+/* Several partitions */
+
+enum { PARTITIONS = 4 };
+
+static struct key_principal key_in(unsigned partition)
+{
+    struct key_principal key;
+    do
+        key = make_key(MODE_LIVE);
+    while (bucket_of_account(&key.account) % PARTITIONS != partition);
+    return key;
+}
+
+static struct store *store_at(struct fixture *f, unsigned partition)
+{
+    return partition == 0 ? &f->store : &f->others[partition - 1];
+}
+
+static void await_batch_of(struct fixture *f, unsigned partition)
+{
+    cr_assert(test_loop_until_set(&f->loop, &store_at(f, partition)->flush_waits, DEADLINE_MS));
+}
+
+Test(usage, each_partition_gets_the_uses_and_refusals_of_its_accounts)
+{
+    struct fixture f;
+    struct key_principal keys[PARTITIONS], others[PARTITIONS];
+    set_up_partitions(&f, INTERVAL_MS, PARTITIONS);
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        keys[i] = key_in(i);
+        others[i] = make_another(&keys[i]);
+        for (unsigned uses = 0; uses <= i; uses++)
+            usage_count(f.usage, &keys[i], NOON);
+        cr_assert_not_null(usage_refuse(f.usage, &others[i], USAGE_SCOPE, NOON + i));
+        usage_prefetch_first(f.usage, bucket_of_account(&keys[i].account), &keys[i].id);
+        usage_prefetch_second(f.usage, bucket_of_account(&keys[i].account), &keys[i].id);
+    }
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        const struct store *store = store_at(&f, i);
+        await_batch_of(&f, i);
+        cr_assert_eq(store->entry_count, 1);
+        assert_entry(&store->entries[0], &keys[i], i + 1, NOON);
+        cr_assert_eq(store->refusal_count, 1);
+        assert_refusal(&store->refusals[0], &others[i], USAGE_SCOPE, 1, NOON + i);
+        cr_assert_eq(store->sequence, 1);
+        for (unsigned before = 0; before < i; before++)
+            cr_assert_str_neq(store->sender, store_at(&f, before)->sender);
+    }
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        fake_store_answer_flush(store_at(&f, i), STORE_OK);
+    tear_down(&f);
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        cr_assert_eq(store_at(&f, i)->flush_count, 1);
+}
+
+/* It does not answer for a while, then says that it failed; the others' uses are written meanwhile. */
+Test(usage, a_partition_that_is_away_holds_up_no_other)
+{
+    enum { AWAY = 1, ROUNDS = 5 };
+    struct fixture f;
+    const struct key_principal lost = key_in(AWAY), kept = key_in(AWAY + 1);
+    struct store *away;
+    set_up_partitions(&f, INTERVAL_MS, PARTITIONS);
+    away = store_at(&f, AWAY);
+    usage_count(f.usage, &lost, NOON);
+    await_batch_of(&f, AWAY);
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        usage_count(f.usage, &lost, NOON + 1);
+        usage_count(f.usage, &kept, NOON);
+        await_batch_of(&f, AWAY + 1);
+        cr_assert_eq(store_at(&f, AWAY + 1)->sequence, round);
+        fake_store_answer_flush(store_at(&f, AWAY + 1), STORE_OK);
+        if (away->flush_waits && round > 1)
+            fake_store_answer_flush(away, STORE_UNAVAILABLE);
+    }
+    await_batch_of(&f, AWAY);
+    cr_assert_eq(away->sequence, 1);
+    assert_entry(&away->entries[0], &lost, 1, NOON);
+    fake_store_answer_flush(away, STORE_OK);
+    await_batch_of(&f, AWAY);
+    cr_assert_eq(away->sequence, 2);
+    assert_entry(&away->entries[0], &lost, ROUNDS, NOON + 1);
+    fake_store_answer_flush(away, STORE_OK);
+    tear_down(&f);
+}
+
+Test(usage, a_drain_waits_for_every_partition)
+{
+    struct fixture f;
+    const struct key_principal first = key_in(0), last = key_in(PARTITIONS - 1);
+    set_up_partitions(&f, INTERVAL_MS, PARTITIONS);
+    usage_count(f.usage, &first, NOON);
+    usage_count(f.usage, &last, NOON);
+    usage_drain(f.usage, DEADLINE_MS, on_drained, &f);
+    await_batch_of(&f, 0);
+    await_batch_of(&f, PARTITIONS - 1);
+    fake_store_answer_flush(&f.store, STORE_OK);
+    test_loop_for(&f.loop, 10 * INTERVAL_MS);
+    cr_assert_eq(f.drained, 0);
+    fake_store_answer_flush(store_at(&f, PARTITIONS - 1), STORE_OK);
+    cr_assert(test_loop_until(&f.loop, is_drained, &f, DEADLINE_MS));
+    cr_assert_eq(f.drained, 1);
+    tear_down(&f);
+}
+
+Test(usage, closing_waits_for_the_batches_of_all_partitions)
+{
+    struct fixture f;
+    set_up_partitions(&f, INTERVAL_MS, PARTITIONS);
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        const struct key_principal key = key_in(i);
+        usage_count(f.usage, &key, NOON);
+    }
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        await_batch_of(&f, i);
+    usage_close(f.usage, on_closed, &f);
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        test_loop_for(&f.loop, INTERVAL_MS);
+        cr_assert_not(f.closed);
+        fake_store_answer_flush(store_at(&f, i), STORE_OK);
+    }
+    cr_assert(test_loop_until_set(&f.loop, &f.closed, DEADLINE_MS));
+    cr_assert(test_loop_finish(&f.loop));
 }
