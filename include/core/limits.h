@@ -19,7 +19,8 @@ enum {
     /* A body without a credential. The longest useful one is an email and a password with every character escaped,
        about 3.5 KiB. */
     STRANGER_BODY_MAX_BYTES = 4096,
-    LEASE_MS_MAX = 10000,        /* a revocation may wait 1.25 times as long; upgrade all nodes before raising it */
+    LEASE_MS_MAX = 10000, /* a revocation may wait 1.25 times as long; upgrade all nodes before raising it */
     PREFIX_MAX_BYTES = 64,
-    REDIS_PREFIX_MAX_BYTES = PREFIX_MAX_BYTES + 6, /* with "{255}:"; part of every name, and of a command of fixed size */
+    REDIS_PREFIX_MAX_BYTES =
+        PREFIX_MAX_BYTES + 6, /* with "{255}:"; part of every name, and of a command of fixed size */
 };
