@@ -16,9 +16,24 @@ static const uint8_t MASTER[1][KEYRING_MASTER_BYTES] = {{1}};
 const struct audit_source SOMEBODY = {
     .actor = {"usr_somebody", 12}, .ip = {"192.0.2.1", 9}, .request_id = {"req_1", 5}};
 
-static bool is_ready(void *arg)
+static const char *trouble(void)
 {
-    return store_is_ready(arg);
+    for (unsigned i = 0; i < partitions_count(fixture.partitions); i++)
+        if (!store_is_ready(partitions_at(fixture.partitions, i)))
+            return store_trouble(partitions_at(fixture.partitions, i));
+    return NULL;
+}
+
+static bool are_ready(void *arg)
+{
+    (void)arg;
+    return !trouble();
+}
+
+static void on_changed(void *arg, struct store *store)
+{
+    (void)arg;
+    (void)store;
 }
 
 void fixture_start(void)
@@ -30,18 +45,30 @@ void fixture_start(void)
     fixture_open_store("t:");
 }
 
-void fixture_open_store(const char *prefix)
+static void open_partitions(const char *prefix, unsigned count)
 {
     struct store_settings settings = {
-        .timeout_ms = 10000, .prefix = prefix, .audit_max = 1000, .keyring = fixture.keyring};
+        .timeout_ms = 10000, .prefix = prefix, .partitions = count, .audit_max = 1000, .keyring = fixture.keyring};
     struct buf why;
 
     buf_init(&why, 1000);
     cr_assert(redis_target_parse(text_of(fixture.server.url), &settings.target, &why));
     buf_finish(&why);
     fixture.is_closed = false;
-    fixture.store = store_create(&fixture.loop, &settings, NULL, NULL);
-    cr_assert(test_loop_until(&fixture.loop, is_ready, fixture.store, PATIENCE_MS), "%s", store_trouble(fixture.store));
+    fixture.partitions = partitions_create(&fixture.loop, &settings, on_changed, NULL);
+    fixture.store = partitions_at(fixture.partitions, 0);
+    cr_assert(test_loop_until(&fixture.loop, are_ready, NULL, PATIENCE_MS), "%s", trouble());
+}
+
+void fixture_open_store(const char *prefix)
+{
+    open_partitions(prefix, 1);
+}
+
+void fixture_partitions(unsigned count)
+{
+    fixture_close_store();
+    open_partitions("t:", count);
 }
 
 static void store_closed(void *arg)
@@ -51,7 +78,7 @@ static void store_closed(void *arg)
 
 void fixture_close_store(void)
 {
-    store_close(fixture.store, store_closed, &fixture.is_closed);
+    partitions_close(fixture.partitions, store_closed, &fixture.is_closed);
     cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_closed, PATIENCE_MS));
 }
 
@@ -106,7 +133,8 @@ struct id some_account(void)
     struct id account = id_mint(ID_ACCOUNT, clock_wall_ms());
     struct answer answer = {0};
 
-    account_store_create(fixture.store, &account, TEXT("North Clinic"), answer_done, &answer);
+    account_store_create(partition_of_account(fixture.partitions, &account), &account, TEXT("North Clinic"),
+                         answer_done, &answer);
     cr_assert_eq(answer_wait(&answer), STORE_OK);
     return account;
 }
@@ -126,7 +154,7 @@ struct user_record some_person(const struct id *account, const char *email, enum
     snprintf(user.password_hash, sizeof user.password_hash, "hash of %s", email);
     for (uint8_t i = 0; i < TOTP_SEALED_BYTES; i++)
         user.totp_sealed[i] = (uint8_t)(i * 7); /* any bytes, NUL among them */
-    account_store_add_user(fixture.store, &user, &SOMEBODY, answer_done, &answer);
+    account_store_add_user(partition_of_account(fixture.partitions, account), &user, &SOMEBODY, answer_done, &answer);
     cr_assert_eq(answer_wait(&answer), STORE_OK);
     return user;
 }

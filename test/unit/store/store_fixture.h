@@ -1,14 +1,16 @@
-/* A store on a loop, over a private Redis. */
+/* A store on a loop, over a private Redis. Its partitions, usually one, are groups of names there. */
 #pragma once
 #include "redis_server.h"
 #include "store/account_store.h"
 #include "store/key_store.h"
+#include "store/partitions.h"
 #include "test_loop.h"
 
 struct store_fixture {
     struct redis_server server;
     uv_loop_t loop;
-    struct store *store;
+    struct partitions *partitions;
+    struct store *store;     /* the first partition */
     struct keyring *keyring; /* of the store */
     bool is_closed;
 };
@@ -21,6 +23,8 @@ void fixture_stop(void);
 void fixture_close_store(void);
 /* Opens another store over the same Redis, once the previous one is closed. fixture_start() opens one with "t:". */
 void fixture_open_store(const char *prefix);
+/* Opens a store of that many partitions instead, with the names "t:{0}:…" and so on, or "t:…" for one. */
+void fixture_partitions(unsigned count);
 
 /* How a verb with store_done ended. calls counts its completions. */
 struct answer {
