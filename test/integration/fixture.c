@@ -24,7 +24,8 @@ enum { NODE_ARGS_MAX = 32 };
 /* A store of the test's own, for the length of one verb. */
 struct direct {
     uv_loop_t loop;
-    struct store *store;
+    struct partitions *partitions;
+    struct store *store; /* the first partition */
     struct keyring *keyring;
     bool done;
     enum store_result result;
@@ -38,14 +39,16 @@ static bool store_ready(void *direct)
     return store_is_ready(((struct direct *)direct)->store);
 }
 
-static void ready_changed(void *direct)
+static void ready_changed(void *direct, struct store *store)
 {
     (void)direct;
+    (void)store;
 }
 
 static void direct_open(struct direct *direct, const struct fixture *fixture)
 {
-    struct store_settings settings = {.timeout_ms = PATIENCE_MS, .prefix = "chatelaine:", .audit_max = 100000};
+    struct store_settings settings = {
+        .timeout_ms = PATIENCE_MS, .prefix = "chatelaine:", .partitions = 1, .audit_max = 100000};
     uint8_t master[1][KEYRING_MASTER_BYTES];
     struct buf why;
 
@@ -57,7 +60,8 @@ static void direct_open(struct direct *direct, const struct fixture *fixture)
     buf_finish(&why);
     uv_loop_init(&direct->loop);
     direct->keyring = settings.keyring = keyring_create((const uint8_t(*)[KEYRING_MASTER_BYTES])master, 1);
-    direct->store = store_create(&direct->loop, &settings, ready_changed, direct);
+    direct->partitions = partitions_create(&direct->loop, &settings, ready_changed, direct);
+    direct->store = partitions_at(direct->partitions, 0);
     if (!test_loop_until(&direct->loop, store_ready, direct, PATIENCE_MS))
         test_give_up("the store does not become ready: %s", store_trouble(direct->store));
 }
@@ -70,7 +74,7 @@ static void direct_closed(void *direct)
 static void direct_finish(struct direct *direct)
 {
     direct->done = false;
-    store_close(direct->store, direct_closed, direct);
+    partitions_close(direct->partitions, direct_closed, direct);
     if (!test_loop_until_set(&direct->loop, &direct->done, PATIENCE_MS) || !test_loop_finish(&direct->loop))
         test_give_up("the store does not close");
     keyring_destroy(direct->keyring);
@@ -210,16 +214,16 @@ static void begin_session(struct direct *direct, const struct fixture_user *user
                                   .totp_step = next_step(),
                                   .token_digest = digest,
                                   .sid = sid,
-                                  .attempt = {TEXT("fixture"), TEXT("")}};
+                                  .attempt = {.id = TEXT("fixture")}};
 
-    session_store_create(direct->store, &start, &LIMITS, &NOBODY, session_verb_done, direct);
+    session_store_create(direct->partitions, &start, &LIMITS, &NOBODY, session_verb_done, direct);
     direct_expect(direct, "session_store_create");
 }
 
 static void step_up(struct direct *direct, const uint8_t *old_digest, const uint8_t *new_digest)
 {
     const struct session_proof proof = {
-        &direct->session, old_digest, next_step(), {TEXT("fixture"), TEXT("")}, &LIMITS,
+        &direct->session, old_digest, next_step(), {.id = TEXT("fixture")}, &LIMITS,
     };
 
     session_store_step_up(direct->store, &proof, new_digest, &NOBODY, session_verb_done, direct);
