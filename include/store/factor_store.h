@@ -25,7 +25,8 @@ typedef void totp_waits(void *arg, enum store_result result, const struct waitin
 /* The one that the session began, and counts a try. */
 void factor_store_find_totp(struct store *store, const struct session_record *session, totp_waits *done, void *arg);
 /* The one that a recovery began, by its ticket. */
-void factor_store_find_recovery(struct store *store, const struct token_digests *ticket, totp_waits *done, void *arg);
+void factor_store_find_recovery(const struct partitions *partitions, const struct token_digests *ticket,
+                                totp_waits *done, void *arg);
 
 /* Replaces the user's authenticator by the one that waits. step: of the code that confirmed it, which is taken. All
  * sessions of the user end, except the one with the digest `session` (NULL: a recovery, whose code is spent now).
@@ -43,11 +44,12 @@ struct recovery_start {
     const uint8_t *ticket;            /* 32 bytes: the digest of the ticket that names this recovery */
     const struct sealed_totp *totp;
 };
-/* Ends the attempt and keeps a new authenticator. STORE_NOT_FOUND: the password has changed or the code was spent since
+/* Ends the attempt and keeps a new authenticator. start is copied; what it points to must live until done.
+ * STORE_NOT_FOUND: the password has changed or the code was spent since
  * they were verified. STORE_REFUSED: throttled meanwhile, or locked (retry_after_s is 0). */
 typedef void recovery_begun(void *arg, enum store_result result, uint32_t retry_after_s);
-void factor_store_begin_recovery(struct store *store, const struct recovery_start *start, recovery_begun *done,
-                                 void *arg);
+void factor_store_begin_recovery(const struct partitions *partitions, const struct recovery_start *start,
+                                 recovery_begun *done, void *arg);
 
 enum { RECOVERY_CODES = 10 };
 /* Replaces the user's recovery codes. The credential of the source must still be valid, with its step-up. */

@@ -5,6 +5,7 @@
 #include "core/token.h"
 #include "core/totp.h"
 #include "store/account_store.h"
+#include "store/partitions.h"
 
 enum { LINK_LIFETIME_MS = 72 * 60 * 60 * 1000, LINK_MAKER_BYTES = ID_TEXT_BYTES };
 
@@ -51,8 +52,8 @@ void link_store_reset(struct store *store, struct link_record *link, const struc
 /* link: with STORE_OK, valid during the call. STORE_NOT_FOUND: no link that can be used. STORE_REFUSED: throttled. */
 typedef void link_found(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s);
 /* The link of a code. Codes that are none count against the address. */
-void link_store_find(struct store *store, const struct token_digests *code, struct text ip_tag, link_found *done,
-                     void *arg);
+void link_store_find(const struct partitions *partitions, const struct token_digests *code, struct text ip_tag,
+                     link_found *done, void *arg);
 /* Keeps this authenticator with the link, unless it has one. link is then as stored. */
 void link_store_begin(struct store *store, const struct link_record *link, const uint8_t totp_sealed[TOTP_SEALED_BYTES],
                       link_found *done, void *arg);

@@ -3,6 +3,7 @@
 #include "core/token.h"
 #include "core/user_agent.h"
 #include "store/account_store.h"
+#include "store/partitions.h"
 
 struct session_limits {
     int64_t idle_ms;
@@ -47,10 +48,16 @@ typedef void session_found(void *arg, enum store_result result, const struct ses
  * session_store_create() or session_store_step_up() with STORE_OK (right), session_store_fail_login() (wrong),
  * session_store_give_back() (no verdict). Only wrong attempts count. An attempt that ends after a limit was reached is
  * refused, right or wrong. So guesses in parallel cannot exceed a limit, and right attempts in parallel never reach
- * one. */
+ * one. This holds although the counters lie in several partitions: a wrong attempt is told only after it was counted at
+ * all of them, a right one only after all were checked. */
 struct login_attempt {
-    struct text id;       /* unique among attempts under way: the request's id */
-    struct text counters; /* the counters it belongs to: "<rule>:<keyed tag>,…"; the rules are in prelude.lua */
+    struct text id; /* unique among attempts under way: the request's id */
+    /* The counters it belongs to: "<rule>:<keyed tag>,…"; the rules are in prelude.lua. The partition of the first one
+     * is judged last: put the one there that closes something, which is then told only if all others counted. */
+    struct text counters;
+    struct store *home;  /* the partition of the user; of the email if it has none */
+    bool counts_at_home; /* the counters lie in home: a known browser's, or a step-up's. Else each by its tag */
+    int64_t forgiven_ms; /* when an operator cleared what was counted against the user; 0: never */
 };
 /* The browser that the attempt came from, by the token that it sent. */
 struct login_browser {
@@ -60,6 +67,7 @@ struct login_browser {
 
 struct login_begin {
     const struct user_record *user; /* with STORE_OK; NULL: no such user (the caller does the same work) */
+    struct login_attempt attempt;   /* with STORE_OK: end this one */
     bool browser_is_known;          /* the browser's counters are now the attempt's */
     bool is_locked;          /* too many wrong codes with the right password: every attempt of this user is refused */
     bool recovery_code_fits; /* the recovery code is one of the user's */
@@ -69,12 +77,13 @@ struct login_begin {
 };
 /* STORE_OK: the attempt is reserved. STORE_REFUSED: throttled. begin is never NULL. */
 typedef void login_begun(void *arg, enum store_result result, const struct login_begin *begin);
-/* browser: NULL if the request named none. recovery_code: its digests (core/recovery_code.h); NULL: the attempt has
- * none. */
-void session_store_begin_login(struct store *store, struct text email, const struct login_attempt *attempt,
-                               const struct login_browser *browser, const struct token_digests *recovery_code,
-                               login_begun *done, void *arg);
-/* The same for a step-up by the session's user. */
+/* Of the attempt, set id and counters. browser: NULL if the request named none. recovery_code: its digests
+ * (core/recovery_code.h); NULL: the attempt has none. Texts and recovery_code must live until done. Takes as many
+ * calls, one after another, whether the email has a user or not. */
+void session_store_begin_login(const struct partitions *partitions, struct text email,
+                               const struct login_attempt *attempt, const struct login_browser *browser,
+                               const struct token_digests *recovery_code, login_begun *done, void *arg);
+/* The same for a step-up by the session's user, whose partition the store is. */
 void session_store_begin_step_up(struct store *store, const struct id *user, const struct login_attempt *attempt,
                                  login_begun *done, void *arg);
 
@@ -85,13 +94,14 @@ struct login_failure {
 };
 typedef void login_failed(void *arg, enum store_result result, const struct login_failure *failure);
 /* Counts a wrong attempt and writes its event: step_up.failed if source has an actor, else login.failed. user NULL: no
- * such email; the script does the same work. only_code_wrong: the password was right; 100 of these since the last
- * success lock the user. STORE_REFUSED: a limit was reached meanwhile, so the attempt was not counted, and the caller
- * must not reveal that it was wrong. */
-void session_store_fail_login(struct store *store, const struct id *user, const struct login_attempt *attempt,
-                              bool only_code_wrong, const struct audit_source *source, login_failed *done, void *arg);
+ * such email; the scripts do the same work. only_code_wrong: the password was right; 100 of these since the last
+ * success lock the user. STORE_REFUSED: a limit was reached meanwhile, so the attempt has no event, and the caller
+ * must not reveal that it was wrong. user and all texts must live until done. */
+void session_store_fail_login(const struct partitions *partitions, const struct id *user,
+                              const struct login_attempt *attempt, bool only_code_wrong,
+                              const struct audit_source *source, login_failed *done, void *arg);
 /* Releases a reservation. Fire and forget: a lost one expires within a minute. */
-void session_store_give_back(struct store *store, const struct login_attempt *attempt);
+void session_store_give_back(const struct partitions *partitions, const struct login_attempt *attempt);
 
 /* Takes the TOTP step, creates the session, and ends both the session that the sign-in came with and the oldest ones
  * beyond 20. STORE_CONFLICT: this TOTP step or a later one was used. STORE_NOT_FOUND: no such user, or password or TOTP
@@ -104,13 +114,15 @@ struct session_start {
     struct login_attempt attempt;
     struct text browser_digest;      /* known from now on; empty: none */
     const char *browser;             /* its name, from user_agent_name(); NULL: none */
-    const uint8_t *presented_digest; /* 32 bytes: the session that the sign-in came with; NULL: none */
+    const uint8_t *presented_digest; /* 32 bytes: the session that the sign-in came with, anyone's; NULL: none */
     /* The password hash and TOTP secret that were verified. If either was reset since, the session is refused;
      * otherwise it would outlive the reset. NULL: not compared. */
     const struct user_record *verified;
 };
-void session_store_create(struct store *store, const struct session_start *start, const struct session_limits *limits,
-                          const struct audit_source *source, session_found *done, void *arg);
+/* The structs are copied; what they point to must live until done. */
+void session_store_create(const struct partitions *partitions, const struct session_start *start,
+                          const struct session_limits *limits, const struct audit_source *source, session_found *done,
+                          void *arg);
 
 /* Loads a live session and notes its use. ip: of the client, kept with the session; empty: keeps the last one.
  * STORE_NOT_FOUND: no such session, it is over, or its MAC or its user's is wrong. */

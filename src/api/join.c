@@ -73,7 +73,7 @@ static void join_find(struct join *op, struct text code, link_found *found)
     memcpy(&op->turn.source, op->ip_tag, sizeof op->turn.source);
     http_request_hold(exchange->request);
     if (token_digests(keyring, KEYRING_LINK, code, &digests))
-        link_store_find(exchange->service->store, &digests, text_of(op->ip_tag), found, op);
+        link_store_find(exchange->service->partitions, &digests, text_of(op->ip_tag), found, op);
     else
         join_refuse(op, STORE_NOT_FOUND, 0);
 }
@@ -106,7 +106,7 @@ static void begin_found(void *arg, enum store_result result, const struct link_r
     totp_secret_mint(&secret);
     keyring_seal(service->keyring, id_text(&link->id), secret.bytes, sizeof secret.bytes, sealed);
     secure_wipe(&secret, sizeof secret);
-    link_store_begin(service->store, &op->link, sealed, begin_stored, op);
+    link_store_begin(partition_of_account(service->partitions, &link->account), &op->link, sealed, begin_stored, op);
 }
 
 static void begin_reply(struct exchange *exchange, const struct link_record *link, const struct totp_secret *secret)

@@ -148,7 +148,7 @@ static void login_create(struct sign_in *sign_in)
         .presented_digest = op->is_presented ? op->presented_digest : NULL,
         .verified = user,
     };
-    session_store_create(service->store, &start, &service->session_limits, &source, login_stored, op);
+    session_store_create(service->partitions, &start, &service->session_limits, &source, login_stored, op);
 }
 
 void login_enter(struct exchange *exchange, const struct user_record *user, int64_t totp_step)
@@ -178,7 +178,7 @@ static void login_renew(struct login *op)
     size_t generation;
 
     if (!password_hash_generation(service->keyring, check->user.password_hash, &generation) || generation == 0 ||
-        store_takes_unsealed(service->store))
+        store_takes_unsealed(partition_of_account(service->partitions, &check->user.account)))
         http_request_release(op->sign_in.exchange->request);
     else
         password_rehash(service->passwords, &op->sign_in.turn, check->password, id_text(&check->user.id),

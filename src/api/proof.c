@@ -36,8 +36,8 @@ void proof_begin(struct proof *proof)
     attempt_count(&proof->counters, service->keyring, TEXT("session"), text_of(exchange->session->sid),
                   (struct text){0});
     attempt_count(&proof->counters, service->keyring, TEXT("user"), user, (struct text){0});
-    proof->attempt =
-        (struct login_attempt){http_request_id(exchange->request), attempt_counters_text(&proof->counters)};
+    proof->attempt = (struct login_attempt){.id = http_request_id(exchange->request),
+                                            .counters = attempt_counters_text(&proof->counters)};
     proof->turn = (struct password_turn){PASSWORD_KNOWN, proof->counters.source};
 
     http_request_hold(exchange->request);
@@ -56,6 +56,7 @@ static void proof_counted(void *arg, enum store_result result, const struct logi
     struct proof *proof = arg;
 
     if (result == STORE_OK) {
+        proof->attempt = begin->attempt;
         proof->is_locked = begin->is_locked;
         user_check_begin(&proof->check, begin->user, &proof->turn, proof_checked, proof);
         return;
@@ -72,7 +73,7 @@ static void proof_checked(void *arg, enum user_check_result result)
     struct proof *proof = arg;
 
     if (result == USER_CHECK_OVERLOADED || result == USER_CHECK_CANCELLED) {
-        session_store_give_back(exchange_store(proof->exchange), &proof->attempt);
+        session_store_give_back(proof->exchange->service->partitions, &proof->attempt);
         user_check_refuse(&proof->check, result);
         http_request_release(proof->exchange->request);
     } else if (result != USER_CHECK_RIGHT || proof->is_locked) {
@@ -108,7 +109,7 @@ void proof_refuse(struct proof *proof, enum store_result result, const struct se
         proof_fail(proof, false);
         return;
     }
-    session_store_give_back(exchange_store(proof->exchange), &proof->attempt);
+    session_store_give_back(proof->exchange->service->partitions, &proof->attempt);
     if (result == STORE_CONFLICT)
         refuse_used_code(proof->exchange, session->totp_step);
     else if (result == STORE_NOT_FOUND)
@@ -122,7 +123,7 @@ void proof_refuse(struct proof *proof, enum store_result result, const struct se
 
 void proof_give_up(struct proof *proof, struct problem problem)
 {
-    session_store_give_back(exchange_store(proof->exchange), &proof->attempt);
+    session_store_give_back(proof->exchange->service->partitions, &proof->attempt);
     exchange_refuse_with(proof->exchange, problem);
     http_request_release(proof->exchange->request);
 }
@@ -131,7 +132,7 @@ static void proof_fail(struct proof *proof, bool only_code_wrong)
 {
     struct audit_source source = exchange_source(proof->exchange);
 
-    session_store_fail_login(exchange_store(proof->exchange), exchange_actor(proof->exchange), &proof->attempt,
+    session_store_fail_login(proof->exchange->service->partitions, exchange_actor(proof->exchange), &proof->attempt,
                              only_code_wrong, &source, proof_failed, proof);
 }
 

@@ -18,7 +18,9 @@ struct recovery {
     struct sign_in sign_in; /* first, so that a pointer to it is one to this */
     struct token_digests code;
     struct token ticket; /* wiped when the request is freed */
+    uint8_t ticket_digest[KEYRING_DIGEST_BYTES];
     struct totp_secret secret;
+    struct sealed_totp sealed;
 };
 
 static bool recovery_read(struct recovery *op);
@@ -73,20 +75,18 @@ static void recovery_store(struct sign_in *sign_in)
 {
     struct recovery *op = (struct recovery *)sign_in;
     struct exchange *exchange = sign_in->exchange;
-    uint8_t ticket_digest[KEYRING_DIGEST_BYTES];
-    struct sealed_totp sealed;
 
     token_draw(exchange->service->keyring, bucket_of_account(&sign_in->check.user.account), KEYRING_RECOVERY,
-               &op->ticket, ticket_digest);
-    new_totp_make(exchange, &sign_in->check.user.id, &op->secret, &sealed);
+               &op->ticket, op->ticket_digest);
+    new_totp_make(exchange, &sign_in->check.user.id, &op->secret, &op->sealed);
     const struct recovery_start start = {
         .user = &sign_in->check.user,
         .attempt = sign_in->attempt,
         .code = &op->code,
-        .ticket = ticket_digest,
-        .totp = &sealed,
+        .ticket = op->ticket_digest,
+        .totp = &op->sealed,
     };
-    factor_store_begin_recovery(exchange->service->store, &start, recovery_stored, op);
+    factor_store_begin_recovery(exchange->service->partitions, &start, recovery_stored, op);
 }
 
 static void reply_ticket(struct recovery *op)
@@ -159,5 +159,5 @@ void recovery_confirm(struct exchange *exchange)
     op->source = exchange_source(exchange);
     op->done = reply_recovered;
     http_request_hold(exchange->request);
-    factor_store_find_recovery(exchange->service->store, &ticket, new_totp_found, op);
+    factor_store_find_recovery(exchange->service->partitions, &ticket, new_totp_found, op);
 }

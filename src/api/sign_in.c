@@ -21,8 +21,8 @@ void sign_in_begin(struct sign_in *op)
 
     const struct login_browser browser = {text_of(op->browser_digest), attempt_counters_text(&op->of_browser)};
     http_request_hold(exchange->request);
-    session_store_begin_login(exchange->service->store, text_of(op->email), &op->attempt, &browser, op->recovery_code,
-                              attempt_begun, op);
+    session_store_begin_login(exchange->service->partitions, text_of(op->email), &op->attempt, &browser,
+                              op->recovery_code, attempt_begun, op);
 }
 
 void sign_in_begin_proven(struct sign_in *op, const struct user_record *user, int64_t totp_step)
@@ -33,7 +33,8 @@ void sign_in_begin_proven(struct sign_in *op, const struct user_record *user, in
     op->check.totp_step = totp_step;
     user_check_know(&op->check, user);
     http_request_defer(exchange->request, token_wipe, &op->browser);
-    op->attempt = (struct login_attempt){http_request_id(exchange->request), TEXT("")};
+    op->attempt = (struct login_attempt){.id = http_request_id(exchange->request),
+                                         .home = partition_of_account(exchange->service->partitions, &user->account)};
     if (browser_cookie_read(exchange, &op->browser))
         browser_print_digest(op);
     op->proven(op);
@@ -52,7 +53,7 @@ static void browser_print_digest(struct sign_in *op)
 }
 
 /* Counts a stranger by network, by email, and by both together. An IPv6 /48 has 256 networks of /56, so they also share
- * a counter, and their passwords wait in one queue. */
+ * a counter, and their passwords wait in one queue. The email's counter is the first, because it closes sign-in. */
 static void count_attempt(struct sign_in *op)
 {
     const struct exchange *exchange = op->exchange;
@@ -60,13 +61,14 @@ static void count_attempt(struct sign_in *op)
     struct text email = text_of(op->email), none = {0};
     struct text network = exchange_client_block(exchange, 24, 56), wide = exchange_client_block(exchange, 0, 48);
 
-    attempt_count(&op->of_strangers, keyring, TEXT("pair"), email, network);
     attempt_count(&op->of_strangers, keyring, TEXT("email"), email, none);
+    attempt_count(&op->of_strangers, keyring, TEXT("pair"), email, network);
     attempt_count(&op->of_strangers, keyring, TEXT("network"), network, none);
     if (wide.len)
         attempt_count(&op->of_strangers, keyring, TEXT("wide"), wide, none);
     op->turn = (struct password_turn){PASSWORD_STRANGER, op->of_strangers.source};
-    op->attempt = (struct login_attempt){http_request_id(exchange->request), attempt_counters_text(&op->of_strangers)};
+    op->attempt = (struct login_attempt){.id = http_request_id(exchange->request),
+                                         .counters = attempt_counters_text(&op->of_strangers)};
     if (browser_cookie_read(exchange, &op->browser)) {
         attempt_count(&op->of_browser, keyring, TEXT("browser"), email, text_of(op->browser.text));
         browser_print_digest(op);
@@ -94,10 +96,9 @@ static void attempt_begun(void *arg, enum store_result result, const struct logi
         op->is_locked = begin->is_locked;
         op->is_disabled = begin->user && begin->user->disabled_ms > 0;
         op->check.recovery_code_fits = begin->recovery_code_fits;
-        if (begin->browser_is_known) {
-            op->attempt.counters = attempt_counters_text(&op->of_browser);
+        op->attempt = begin->attempt;
+        if (begin->browser_is_known)
             op->turn = (struct password_turn){PASSWORD_KNOWN, op->of_browser.source};
-        }
         user_check_begin(&op->check, begin->user, &op->turn, attempt_checked, op);
         return;
     }
@@ -115,7 +116,7 @@ static void attempt_checked(void *arg, enum user_check_result result)
 
     if (result == USER_CHECK_OVERLOADED || result == USER_CHECK_CANCELLED) {
         metric_add(result == USER_CHECK_OVERLOADED ? METRIC_LOGIN_OVERLOADED : METRIC_LOGIN_UNAVAILABLE, 1);
-        session_store_give_back(op->exchange->service->store, &op->attempt);
+        session_store_give_back(op->exchange->service->partitions, &op->attempt);
         user_check_refuse(&op->check, result);
         http_request_release(op->exchange->request);
     } else if (result != USER_CHECK_RIGHT || op->is_locked || op->is_disabled) {
@@ -140,13 +141,13 @@ void sign_in_fail(struct sign_in *op, bool only_code_wrong)
 {
     struct audit_source source = exchange_source(op->exchange);
 
-    session_store_fail_login(op->exchange->service->store, op->check.known ? &op->check.user.id : NULL, &op->attempt,
-                             only_code_wrong, &source, failure_recorded, op);
+    session_store_fail_login(op->exchange->service->partitions, op->check.known ? &op->check.user.id : NULL,
+                             &op->attempt, only_code_wrong, &source, failure_recorded, op);
 }
 
 void sign_in_refuse(struct sign_in *op, enum store_result result, uint32_t retry_after_s)
 {
-    session_store_give_back(op->exchange->service->store, &op->attempt);
+    session_store_give_back(op->exchange->service->partitions, &op->attempt);
     if (result == STORE_REFUSED)
         throttle(op, id_text(&op->check.user.id), retry_after_s);
     else

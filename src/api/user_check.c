@@ -26,8 +26,10 @@ static void user_wipe(void *user)
  * those. */
 static const char *usable_hash(const struct user_check *check)
 {
+    const struct partitions *partitions = check->exchange->service->partitions;
     const char *hash = check->user.password_hash;
-    bool is_usable = password_hash_is_bound(hash) || store_takes_unsealed(check->exchange->service->store);
+    bool is_usable =
+        password_hash_is_bound(hash) || store_takes_unsealed(partition_of_account(partitions, &check->user.account));
 
     return is_usable ? hash : NULL;
 }

@@ -2,6 +2,8 @@
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "throttle.h"
+#include "token_search.h"
 #include "verb_internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -55,10 +57,12 @@ void factor_store_begin_totp(struct store *store, const struct session_proof *pr
 /* Finding */
 
 struct find_call {
-    struct store *store;
+    struct token_search search; /* by a ticket; else with no digests, but the partition of the session */
     totp_waits *done;
     void *arg;
 };
+
+static void find_called(void *arg, enum store_result result, const struct redis_reply *reply);
 
 static bool waiting_read(const struct redis_reply *reply, struct waiting_totp *ret)
 {
@@ -71,47 +75,62 @@ static bool waiting_read(const struct redis_reply *reply, struct waiting_totp *r
     return true;
 }
 
-static void find_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void find_send(struct find_call *call, const struct script_args *args)
 {
-    struct find_call call = *(struct find_call *)arg;
-    struct waiting_totp waiting;
-
-    free(arg);
-    if (result == STORE_OK && !waiting_read(reply, &waiting)) {
-        store_malformed(call.store, "waiting authenticator");
-        result = STORE_UNAVAILABLE;
-    }
-    if (result == STORE_OK)
-        result = user_record_believe(call.store, &waiting.user);
-    call.done(call.arg, result, result == STORE_OK ? &waiting : NULL);
+    store_call_script(call->search.store, SCRIPT_totp_waiting, SCRIPT_READS, args->count, args->argv, find_called,
+                      call);
 }
 
-static void find(struct store *store, const struct script_args *args, totp_waits *done, void *arg)
-{
-    struct find_call *call = mem_alloc(sizeof *call);
-
-    *call = (struct find_call){store, done, arg};
-    store_call_script(store, SCRIPT_totp_waiting, SCRIPT_READS, args->count, args->argv, find_called, call);
-}
-
-void factor_store_find_totp(struct store *store, const struct session_record *session, totp_waits *done, void *arg)
-{
-    struct script_args args;
-
-    args_begin(&args);
-    args_add(&args, id_text(&session->user.id));
-    args_add(&args, text_of(session->sid));
-    find(store, &args, done, arg);
-}
-
-void factor_store_find_recovery(struct store *store, const struct token_digests *ticket, totp_waits *done, void *arg)
+static void find_by_ticket(struct find_call *call)
 {
     struct script_args args;
 
     args_begin(&args);
     args_add(&args, TEXT(""));
-    args_add_digests(&args, ticket);
-    find(store, &args, done, arg);
+    args_add_digests(&args, &call->search.digests);
+    find_send(call, &args);
+}
+
+static void find_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct find_call *call = arg;
+    struct waiting_totp waiting;
+
+    if (result == STORE_NOT_FOUND && token_search_next(&call->search)) {
+        find_by_ticket(call);
+        return;
+    }
+    if (result == STORE_OK && !waiting_read(reply, &waiting)) {
+        store_malformed(call->search.store, "waiting authenticator");
+        result = STORE_UNAVAILABLE;
+    }
+    if (result == STORE_OK)
+        result = user_record_believe(call->search.store, &waiting.user);
+    call->done(call->arg, result, result == STORE_OK ? &waiting : NULL);
+    free(call);
+}
+
+void factor_store_find_totp(struct store *store, const struct session_record *session, totp_waits *done, void *arg)
+{
+    struct find_call *call = mem_alloc(sizeof *call);
+    struct script_args args;
+
+    *call = (struct find_call){.search.store = store, .done = done, .arg = arg};
+    args_begin(&args);
+    args_add(&args, id_text(&session->user.id));
+    args_add(&args, text_of(session->sid));
+    find_send(call, &args);
+}
+
+void factor_store_find_recovery(const struct partitions *partitions, const struct token_digests *ticket,
+                                totp_waits *done, void *arg)
+{
+    struct find_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct find_call){.done = done, .arg = arg};
+    token_search_begin(&call->search, partitions, ticket);
+    CHECK(token_search_next(&call->search));
+    find_by_ticket(call);
 }
 
 /* Confirming */
@@ -138,40 +157,65 @@ void factor_store_confirm_totp(struct store *store, const struct waiting_totp *w
 /* Recovery */
 
 struct recovery_call {
-    struct store *store;
+    const struct partitions *partitions;
+    struct store *store; /* of the user's account */
+    struct recovery_start start;
     recovery_begun *done;
     void *arg;
 };
 
-static void recovery_called(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct recovery_call call = *(struct recovery_call *)arg;
-    uint32_t retry_after_s = 0;
+static void recovery_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict);
+static void recovery_called(void *arg, enum store_result result, const struct redis_reply *reply);
 
-    free(arg);
-    if (result == STORE_REFUSED && !reply_wait(reply_at(reply, 0), &retry_after_s)) {
-        store_malformed(call.store, "recovery");
-        result = STORE_UNKNOWN;
-    }
-    call.done(call.arg, result, retry_after_s);
+static void recovery_finish(struct recovery_call *call, enum store_result result, uint32_t retry_after_s)
+{
+    call->done(call->arg, result, retry_after_s);
+    free(call);
 }
 
-void factor_store_begin_recovery(struct store *store, const struct recovery_start *start, recovery_begun *done,
-                                 void *arg)
+void factor_store_begin_recovery(const struct partitions *partitions, const struct recovery_start *start,
+                                 recovery_begun *done, void *arg)
 {
     struct recovery_call *call = mem_alloc(sizeof *call);
+
+    *call =
+        (struct recovery_call){partitions, partition_of_account(partitions, &start->user->account), *start, done, arg};
+    throttle_judge(partitions, &start->attempt, THROTTLE_CHECK, recovery_checked, call);
+}
+
+static void recovery_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict)
+{
+    struct recovery_call *call = arg;
+    const struct recovery_start *start = &call->start;
     struct script_args args;
 
-    *call = (struct recovery_call){store, done, arg};
+    if (result != STORE_OK) {
+        recovery_finish(call, result, verdict->retry_after_s);
+        return;
+    }
     args_begin(&args);
     args_add(&args, id_text(&start->user->id));
     args_add(&args, start->attempt.id);
-    args_add(&args, start->attempt.counters);
+    args_add(&args, throttle_counters_at_home(&start->attempt));
     args_add(&args, text_of(start->user->password_hash));
     args_add_digests(&args, start->code);
     args_add_hex(&args, start->ticket, KEYRING_DIGEST_BYTES);
     args_add(&args, sealed_text(start->totp));
-    store_call_script(store, SCRIPT_recovery_begin, SCRIPT_CHANGES, args.count, args.argv, recovery_called, call);
+    store_call_script(call->store, SCRIPT_recovery_begin, SCRIPT_CHANGES, args.count, args.argv, recovery_called, call);
+}
+
+static void recovery_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct recovery_call *call = arg;
+    uint32_t retry_after_s = 0;
+
+    if (result == STORE_REFUSED && !reply_wait(reply_at(reply, 0), &retry_after_s)) {
+        store_malformed(call->store, "recovery");
+        result = STORE_UNKNOWN;
+    }
+    if (result == STORE_OK)
+        throttle_succeed(call->partitions, &call->start.attempt);
+    recovery_finish(call, result, retry_after_s);
 }
 
 void factor_store_set_recovery_codes(struct store *store, const struct id *account,

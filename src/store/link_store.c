@@ -7,6 +7,8 @@
 #include "email_claim.h"
 #include "lease/lease.h"
 #include "store/seal_store.h"
+#include "throttle.h"
+#include "token_search.h"
 #include "verb_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -318,53 +320,123 @@ void link_store_reset(struct store *store, struct link_record *link, const struc
     store_call_script(store, SCRIPT_link_reset, SCRIPT_CHANGES, args.count, args.argv, reset_called, call);
 }
 
-/* Using one */
+/* Finding one: the address must not wait; then the partitions of the code's digests are asked; a miss is told only
+ * once it is counted. */
+
+enum { ADDRESS_COUNTER_BYTES = 96 };
 
 struct find_call {
+    const struct partitions *partitions;
+    struct token_search search;
+    char counter[ADDRESS_COUNTER_BYTES]; /* of the address */
+    link_found *done;
+    void *arg;
+};
+
+static void address_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict);
+static void find_ask(struct find_call *call);
+static void find_called(void *arg, enum store_result result, const struct redis_reply *reply);
+static void miss_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict);
+
+static void judge_address(struct find_call *call, enum throttle_step step, throttle_done *done)
+{
+    const struct login_attempt attempt = {.counters = text_of(call->counter)};
+
+    throttle_judge(call->partitions, &attempt, step, done, call);
+}
+
+void link_store_find(const struct partitions *partitions, const struct token_digests *code, struct text ip_tag,
+                     link_found *done, void *arg)
+{
+    struct find_call *call = mem_alloc(sizeof *call);
+    int len;
+
+    *call = (struct find_call){.partitions = partitions, .done = done, .arg = arg};
+    token_search_begin(&call->search, partitions, code);
+    len = snprintf(call->counter, sizeof call->counter, "address:%.*s,", TEXT_ARG(ip_tag));
+    CHECK(len < ADDRESS_COUNTER_BYTES);
+    judge_address(call, THROTTLE_CHECK, address_checked);
+}
+
+static void find_finish(struct find_call *call, enum store_result result, const struct link_record *link,
+                        uint32_t retry_after_s)
+{
+    call->done(call->arg, result, link, retry_after_s);
+    free(call);
+}
+
+static void address_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict)
+{
+    struct find_call *call = arg;
+
+    if (result == STORE_OK)
+        find_ask(call);
+    else
+        find_finish(call, result, NULL, verdict->retry_after_s);
+}
+
+static void find_ask(struct find_call *call)
+{
+    struct script_args args;
+
+    if (!token_search_next(&call->search)) {
+        judge_address(call, THROTTLE_FAIL, miss_counted);
+        return;
+    }
+    args_begin(&args);
+    args_add_digests(&args, &call->search.digests);
+    store_call_script(call->search.store, SCRIPT_link_find, SCRIPT_READS, args.count, args.argv, find_called, call);
+}
+
+static void find_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct find_call *call = arg;
+    struct link_record link;
+
+    if (result == STORE_NOT_FOUND) {
+        find_ask(call);
+        return;
+    }
+    if (result == STORE_OK)
+        result = link_read_believed(call->search.store, reply_at(reply, 0), &link);
+    find_finish(call, result, result == STORE_OK ? &link : NULL, 0);
+    secure_wipe(&link, sizeof link);
+}
+
+static void miss_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict)
+{
+    find_finish(arg, result == STORE_OK ? STORE_NOT_FOUND : result, NULL, verdict->retry_after_s);
+}
+
+/* Using one */
+
+struct link_begin_call {
     struct store *store;
     link_found *done;
     void *arg;
 };
 
-static void find_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void begin_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    struct find_call call = *(struct find_call *)arg;
+    struct link_begin_call call = *(struct link_begin_call *)arg;
     struct link_record link;
-    uint32_t retry_after_s = 0;
 
     free(arg);
-    if (result == STORE_REFUSED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
-        store_malformed(call.store, "link");
-        result = STORE_UNAVAILABLE;
-    }
     if (result == STORE_OK)
         result = link_read_believed(call.store, reply_at(reply, 0), &link);
-    call.done(call.arg, result, result == STORE_OK ? &link : NULL, retry_after_s);
+    call.done(call.arg, result, result == STORE_OK ? &link : NULL, 0);
     secure_wipe(&link, sizeof link);
-}
-
-void link_store_find(struct store *store, const struct token_digests *code, struct text ip_tag, link_found *done,
-                     void *arg)
-{
-    struct find_call *call = mem_alloc(sizeof *call);
-    struct script_args args;
-
-    *call = (struct find_call){store, done, arg};
-    args_begin(&args);
-    args_add_digests(&args, code);
-    args_add(&args, ip_tag);
-    store_call_script(store, SCRIPT_link_find, SCRIPT_READS, args.count, args.argv, find_called, call);
 }
 
 void link_store_begin(struct store *store, const struct link_record *link, const uint8_t totp_sealed[TOTP_SEALED_BYTES],
                       link_found *done, void *arg)
 {
-    struct find_call *call = mem_alloc(sizeof *call);
+    struct link_begin_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct find_call){store, done, arg};
+    *call = (struct link_begin_call){store, done, arg};
     args_begin(&args);
     args_add_hex(&args, link->digest, sizeof link->digest);
     args_add(&args, (struct text){(const char *)totp_sealed, TOTP_SEALED_BYTES});
-    store_call_script(store, SCRIPT_link_begin, SCRIPT_CHANGES, args.count, args.argv, find_called, call);
+    store_call_script(store, SCRIPT_link_begin, SCRIPT_CHANGES, args.count, args.argv, begin_called, call);
 }

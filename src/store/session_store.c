@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/secure.h"
 #include "lease/lease.h"
+#include "throttle.h"
 #include "verb_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,181 +53,6 @@ static void session_seal_fill(struct session_seal *seal, const uint8_t *digest, 
     seal->record = (struct record_parts){RECORD_SESSION, sizeof seal->parts / sizeof *seal->parts, seal->parts};
 }
 
-/* Attempts */
-
-struct login_call {
-    struct store *store;
-    bool is_by_email;
-    char who[EMAIL_MAX_BYTES + 1];
-    login_begun *done;
-    void *arg;
-};
-
-static bool login_read_allowed(const struct redis_reply *reply, struct login_begin *ret_begin,
-                               struct user_record *ret_user)
-{
-    const struct redis_reply *item = reply_at(reply, 0);
-    int64_t browser, locked, recovery;
-
-    if (!item || !reply_integer(reply_at(reply, 1), &browser) || !reply_integer(reply_at(reply, 2), &locked) ||
-        !reply_integer(reply_at(reply, 3), &recovery))
-        return false;
-    ret_begin->browser_is_known = browser != 0;
-    ret_begin->is_locked = locked != 0;
-    ret_begin->recovery_code_fits = recovery != 0;
-    if (item->type == REPLY_NIL)
-        return true;
-    ret_begin->user = ret_user;
-    return user_record_read(item, true, ret_user);
-}
-
-static bool login_read_refused(const struct redis_reply *reply, struct login_begin *ret_begin)
-{
-    const struct redis_reply *item = reply_at(reply, 1);
-
-    if (!item || !reply_wait(reply_at(reply, 0), &ret_begin->retry_after_s))
-        return false;
-    ret_begin->throttled_is_known = item->type != REPLY_NIL;
-    return !ret_begin->throttled_is_known || reply_id(item, ID_USER, &ret_begin->throttled);
-}
-
-/* If the user's record was altered, or the email leads to another user's record, there is no such user. */
-static enum store_result login_believe(const struct login_call *call, struct login_begin *begin)
-{
-    const struct user_record *user = begin->user;
-    enum store_result result = STORE_OK;
-
-    if (user && text_equal(text_of(call->who), call->is_by_email ? text_of(user->email) : id_text(&user->id)))
-        result = user_record_believe(call->store, user);
-    else if (user)
-        result = store_altered(call->store, "email", id_text(&user->id));
-    if (result == STORE_NOT_FOUND) {
-        begin->user = NULL;
-        result = STORE_OK;
-    }
-    return result;
-}
-
-static void login_called(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct login_call call = *(struct login_call *)arg;
-    struct user_record user;
-    struct login_begin begin = {0};
-
-    free(arg);
-    if ((result == STORE_OK && !login_read_allowed(reply, &begin, &user)) ||
-        (result == STORE_REFUSED && !login_read_refused(reply, &begin))) {
-        store_malformed(call.store, "login attempt");
-        result = STORE_UNAVAILABLE;
-    }
-    if (result == STORE_OK)
-        result = login_believe(&call, &begin);
-    call.done(call.arg, result, &begin);
-    secure_wipe(&user, sizeof user);
-}
-
-/* by: "email" or "user", the kind of `who`. SCRIPT_READS, because a reservation need not wait for replicas. */
-static void begin_attempt(struct store *store, struct text by, struct text who, const struct login_attempt *attempt,
-                          const struct login_browser *browser, const struct token_digests *recovery_code,
-                          login_begun *done, void *arg)
-{
-    struct login_call *call = mem_alloc(sizeof *call);
-    struct script_args args;
-
-    *call = (struct login_call){.store = store, .is_by_email = text_equal(by, TEXT("email")), .done = done, .arg = arg};
-    CHECK(who.len < sizeof call->who);
-    memcpy(call->who, who.ptr, who.len);
-    args_begin(&args);
-    args_add(&args, by);
-    args_add(&args, who);
-    args_add(&args, attempt->id);
-    args_add(&args, attempt->counters);
-    args_add(&args, browser ? browser->counters : TEXT(""));
-    args_add(&args, browser ? browser->digest : TEXT(""));
-    if (recovery_code)
-        args_add_digests(&args, recovery_code);
-    else
-        args_add(&args, TEXT(""));
-    store_call_script(store, SCRIPT_login_begin, SCRIPT_READS, args.count, args.argv, login_called, call);
-}
-
-void session_store_begin_login(struct store *store, struct text email, const struct login_attempt *attempt,
-                               const struct login_browser *browser, const struct token_digests *recovery_code,
-                               login_begun *done, void *arg)
-{
-    begin_attempt(store, TEXT("email"), email, attempt, browser, recovery_code, done, arg);
-}
-
-void session_store_begin_step_up(struct store *store, const struct id *user, const struct login_attempt *attempt,
-                                 login_begun *done, void *arg)
-{
-    begin_attempt(store, TEXT("user"), id_text(user), attempt, NULL, NULL, done, arg);
-}
-
-struct fail_call {
-    struct store *store;
-    login_failed *done;
-    void *arg;
-};
-
-static bool failure_read(enum store_result result, const struct redis_reply *reply, struct login_failure *ret_failure)
-{
-    int64_t closes, locks;
-
-    if (result == STORE_REFUSED)
-        return reply_wait(reply_at(reply, 0), &ret_failure->retry_after_s);
-    if (!reply_integer(reply_at(reply, 0), &closes) || !reply_integer(reply_at(reply, 1), &locks))
-        return false;
-    ret_failure->closes = closes != 0;
-    ret_failure->locks = locks != 0;
-    return true;
-}
-
-static void failure_called(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct fail_call call = *(struct fail_call *)arg;
-    struct login_failure failure = {0};
-
-    free(arg);
-    if ((result == STORE_OK || result == STORE_REFUSED) && !failure_read(result, reply, &failure)) {
-        store_malformed(call.store, "failed login");
-        result = STORE_UNKNOWN;
-    }
-    call.done(call.arg, result, &failure);
-}
-
-void session_store_fail_login(struct store *store, const struct id *user, const struct login_attempt *attempt,
-                              bool only_code_wrong, const struct audit_source *source, login_failed *done, void *arg)
-{
-    struct fail_call *call = mem_alloc(sizeof *call);
-    struct script_args args;
-
-    *call = (struct fail_call){store, done, arg};
-    args_begin(&args);
-    args_add(&args, user ? id_text(user) : TEXT(""));
-    args_add(&args, attempt->id);
-    args_add(&args, attempt->counters);
-    args_add(&args, only_code_wrong ? TEXT("1") : TEXT("0"));
-    args_add_client(&args, store, source);
-    args_add(&args, source->actor);
-    store_call_script(store, SCRIPT_login_fail, SCRIPT_CHANGES, args.count, args.argv, failure_called, call);
-}
-
-/* If this call is lost, the reservation expires within a minute. */
-static void given_back(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    (void)arg;
-    (void)result;
-    (void)reply;
-}
-
-void session_store_give_back(struct store *store, const struct login_attempt *attempt)
-{
-    const struct text argv[] = {attempt->id, attempt->counters};
-
-    store_call_script(store, SCRIPT_login_give_back, SCRIPT_READS, sizeof argv / sizeof *argv, argv, given_back, NULL);
-}
-
 struct session_call {
     struct store *store;
     bool is_change; /* which ends other sessions, or the old token of this one */
@@ -235,6 +61,14 @@ struct session_call {
     void *arg;
     struct session_record session;
     struct session_notices notices; /* of the session */
+    struct creation *creation;      /* of a new session; else NULL */
+};
+
+struct creation {
+    const struct partitions *partitions;
+    struct session_start start;
+    struct session_limits limits;
+    struct audit_source source;
 };
 
 static bool session_read(const struct redis_reply *reply, struct session_record *ret_session)
@@ -323,24 +157,64 @@ static bool reads_session(const struct redis_reply *reply, struct session_record
            seal_read(reply_at(reply, 5), ret_session, ret_stored);
 }
 
+static void session_answer(struct session_call *call, enum store_result result)
+{
+    bool has_session = result == STORE_OK || result == STORE_REFUSED || result == STORE_CONFLICT;
+
+    call->done(call->arg, result, has_session ? &call->session : NULL);
+    free(call->creation);
+    free(call);
+}
+
 static void session_settled(void *arg, bool is_over)
+{
+    session_answer(arg, is_over ? STORE_OK : STORE_UNKNOWN);
+}
+
+static void session_settle(struct session_call *call)
+{
+    barriers_settle(lease_barriers(store_lease(call->store)), session_settled, call);
+}
+
+/* NULL: the sign-in came with no session, or with one whose end is up to session_create.lua. */
+static struct store *presented_elsewhere(const struct session_call *call)
+{
+    const uint8_t *presented = call->creation->start.presented_digest;
+    struct store *store = presented ? partition_of_digest(call->creation->partitions, presented) : NULL;
+
+    return store == call->store ? NULL : store;
+}
+
+static void presented_ended(void *arg, enum store_result result)
 {
     struct session_call *call = arg;
 
-    call->done(call->arg, is_over ? STORE_OK : STORE_UNKNOWN, is_over ? &call->session : NULL);
-    free(call);
+    if (result == STORE_OK || result == STORE_NOT_FOUND)
+        session_settle(call);
+    else
+        session_answer(call, STORE_UNKNOWN);
+}
+
+static void creation_finish(struct session_call *call)
+{
+    const struct creation *creation = call->creation;
+    struct store *elsewhere = presented_elsewhere(call);
+
+    throttle_succeed(creation->partitions, &creation->start.attempt);
+    if (elsewhere)
+        session_store_end(elsewhere, creation->start.presented_digest, &creation->source, presented_ended, call);
+    else
+        session_settle(call);
 }
 
 static void session_finish(struct session_call *call, enum store_result result)
 {
-    bool has_session = result == STORE_OK || result == STORE_REFUSED || result == STORE_CONFLICT;
-
-    if (result == STORE_OK && call->is_change) {
-        barriers_settle(lease_barriers(store_lease(call->store)), session_settled, call);
-        return;
-    }
-    call->done(call->arg, result, has_session ? &call->session : NULL);
-    free(call);
+    if (result == STORE_OK && call->creation)
+        creation_finish(call);
+    else if (result == STORE_OK && call->is_change)
+        session_settle(call);
+    else
+        session_answer(call, result);
 }
 
 static void session_called(void *arg, enum store_result result, const struct redis_reply *reply)
@@ -372,41 +246,83 @@ static void call_session(struct store *store, enum script script, enum script_li
     store_call_script(store, script, link, args->count, args->argv, session_called, call);
 }
 
-void session_store_create(struct store *store, const struct session_start *start, const struct session_limits *limits,
-                          const struct audit_source *source, session_found *done, void *arg)
+/* Creating one: no limit may have been reached since the attempt began; then the script in the account's partition
+ * decides; then the session that the sign-in came with ends, wherever it is. */
+
+static void creation_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict);
+
+void session_store_create(const struct partitions *partitions, const struct session_start *start,
+                          const struct session_limits *limits, const struct audit_source *source, session_found *done,
+                          void *arg)
 {
-    const struct user_record *verified = start->verified;
-    struct session_record session = {.user = {.id = start->user, .account = start->account}};
+    struct session_call *call = mem_alloc(sizeof *call);
+    struct creation *creation = mem_alloc(sizeof *creation);
+
+    *creation = (struct creation){partitions, *start, *limits, *source};
+    *call = (struct session_call){.store = partition_of_account(partitions, &start->account),
+                                  .is_change = true,
+                                  .done = done,
+                                  .arg = arg,
+                                  .creation = creation};
+    memcpy(call->digest, start->token_digest, sizeof call->digest);
+    throttle_judge(partitions, &start->attempt, THROTTLE_CHECK, creation_checked, call);
+}
+
+static void creation_seal(struct session_call *call, struct record_mac *ret_mac)
+{
+    const struct session_start *start = &call->creation->start;
+    struct session_record *session = &call->session;
     struct session_seal seal;
+
+    snprintf(session->sid, sizeof session->sid, "%s", start->sid);
+    session->user.id = start->user;
+    session->user.account = start->account;
+    session->created_ms = store_clock_ms(call->store);
+    session->ends_ms = session->created_ms + call->creation->limits.absolute_ms;
+    session_seal_fill(&seal, call->digest, session, 0);
+    record_mac_make(store_keyring(call->store), &seal.record, ret_mac);
+}
+
+static void creation_send(struct session_call *call)
+{
+    const struct creation *creation = call->creation;
+    const struct session_start *start = &creation->start;
+    const struct user_record *verified = start->verified;
     struct record_mac mac;
     struct script_args args;
 
-    snprintf(session.sid, sizeof session.sid, "%s", start->sid);
-    session.created_ms = store_clock_ms(store);
-    session.ends_ms = session.created_ms + limits->absolute_ms;
-    session_seal_fill(&seal, start->token_digest, &session, 0);
-    record_mac_make(store_keyring(store), &seal.record, &mac);
-
+    creation_seal(call, &mac);
     args_begin(&args);
     args_add(&args, id_text(&start->user));
     args_add_int(&args, start->totp_step);
     args_add_hex(&args, start->token_digest, TOKEN_DIGEST_BYTES);
     args_add(&args, text_of(start->sid));
     args_add(&args, start->attempt.id);
-    args_add(&args, start->attempt.counters);
+    args_add(&args, throttle_counters_at_home(&start->attempt));
     args_add(&args, start->browser_digest);
-    if (start->presented_digest)
+    if (start->presented_digest && !presented_elsewhere(call))
         args_add_hex(&args, start->presented_digest, TOKEN_DIGEST_BYTES);
     else
         args_add(&args, TEXT(""));
-    args_add_limits(&args, limits);
+    args_add_limits(&args, &creation->limits);
     args_add(&args, verified ? text_of(verified->password_hash) : TEXT(""));
     args_add(&args, verified ? (struct text){(const char *)verified->totp_sealed, TOTP_SEALED_BYTES} : TEXT(""));
-    args_add_client(&args, store, source);
-    args_add_int(&args, session.created_ms);
+    args_add_client(&args, call->store, &creation->source);
+    args_add_int(&args, call->session.created_ms);
     args_add(&args, text_of(mac.text));
     args_add(&args, start->browser ? text_of(start->browser) : TEXT(""));
-    call_session(store, SCRIPT_session_create, SCRIPT_CHANGES, start->token_digest, &args, done, arg);
+    store_call_script(call->store, SCRIPT_session_create, SCRIPT_CHANGES, args.count, args.argv, session_called, call);
+}
+
+static void creation_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict)
+{
+    struct session_call *call = arg;
+
+    call->session.retry_after_s = verdict->retry_after_s;
+    if (result == STORE_OK)
+        creation_send(call);
+    else
+        session_answer(call, result);
 }
 
 void session_store_load(struct store *store, const uint8_t token_digest[32], const struct session_limits *limits,

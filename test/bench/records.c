@@ -74,7 +74,7 @@ static void add_session(struct recording *recording, struct text line)
                                   .totp_step = 1,
                                   .token_digest = digest,
                                   .sid = sid.text + strlen("req_"),
-                                  .attempt = {TEXT("bench"), TEXT("")}};
+                                  .attempt = {.id = TEXT("bench")}};
 
     token_mint(&token);
     if (!id_parse(ID_USER, line, &start.user) ||
@@ -82,7 +82,7 @@ static void add_session(struct recording *recording, struct text line)
         recording->result = STORE_REFUSED;
         return;
     }
-    session_store_create(recording->client.store, &start, &LIMITS, &ORIGIN, session_done, recording);
+    session_store_create(recording->client.partitions, &start, &LIMITS, &ORIGIN, session_done, recording);
     store_client_wait(&recording->client);
 }
 

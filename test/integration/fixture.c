@@ -84,13 +84,6 @@ static void ready_changed(void *direct, struct store *store)
     (void)direct, (void)store;
 }
 
-static struct store *partition_of(const struct direct *direct, const char *account)
-{
-    const struct id id = id_read(ID_ACCOUNT, account);
-
-    return partition_of_account(direct->partitions, &id);
-}
-
 static void direct_open(struct direct *direct, const struct fixture *fixture)
 {
     struct store_settings settings = {.timeout_ms = PATIENCE_MS,
@@ -262,16 +255,16 @@ static void begin_session(struct direct *direct, const struct fixture_user *user
                                   .totp_step = next_step(),
                                   .token_digest = digest,
                                   .sid = sid,
-                                  .attempt = {TEXT("fixture"), TEXT("")}};
+                                  .attempt = {.id = TEXT("fixture")}};
 
-    session_store_create(partition_of(direct, account), &start, &LIMITS, &NOBODY, session_verb_done, direct);
+    session_store_create(direct->partitions, &start, &LIMITS, &NOBODY, session_verb_done, direct);
     direct_expect(direct, "session_store_create");
 }
 
 static void step_up(struct direct *direct, const uint8_t *old_digest, const uint8_t *new_digest)
 {
     const struct session_proof proof = {
-        &direct->session, old_digest, next_step(), {TEXT("fixture"), TEXT("")}, &LIMITS,
+        &direct->session, old_digest, next_step(), {.id = TEXT("fixture")}, &LIMITS,
     };
 
     session_store_step_up(partition_of_account(direct->partitions, &direct->session.user.account), &proof, new_digest,

@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
 -- Counts a wrong attempt and writes its event, with the same work for known and unknown users. If others reached a
 -- limit since the attempt began, it is refused instead, and whether it was wrong stays unknown.
--- ARGV: prefix, user ('' if unknown), attempt, its counters, whether the password was right and the code wrong ('1'),
---   ip, request id, events to keep, actor of a step-up ('' for a sign-in, whose actor is unknown)
+-- ARGV: prefix, user ('' if unknown), attempt, its counters in this partition, whether the password was right and the
+--   code wrong ('1'), ip, request id, events to keep, actor of a step-up ('' for a sign-in, whose actor is unknown),
+--   whether its counters elsewhere closed sign-in to unknown browsers ('1')
 -- Returns: ok, whether this closed sign-in to unknown browsers, whether this locked the user; refused, seconds to wait
 -- Events: login.failed or step_up.failed, user.locked
 
@@ -13,14 +14,13 @@ local STRANGERS_KEPT = 1000
 
 local user, now = ARGV[2], now_ms()
 local counters, guard = attempt_counters(ARGV[4]), user_guard(user)
-local wait_s = attempt_wait_s(counters, now, guard.forgiven)
-attempt_give_back(counters, ARGV[3])
+local wait_s, closed = attempt_fail(counters, ARGV[3], now, guard.forgiven)
 if wait_s then
     return {'refused', wait_s}
 end
+closed = closed or ARGV[10] == '1'
 
 local account = redis.call('HGET', K.user(user), 'account')
-local closed = attempt_fail(counters, now, guard.forgiven)
 if not account then
     audit_in(K.strangers(), STRANGERS_KEPT, '', 'refused',
              {'type', 'login.failed', 'actor', '', 'target', '', 'ip', ARGV[6], 'request_id', ARGV[7]})

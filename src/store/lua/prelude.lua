@@ -713,6 +713,8 @@ local THROTTLE_FIRST_WAIT_MS = 30 * 1000
 -- judged at once; far more than fail on an ordinary morning, yet a bound on the work that guesses cause. forgiven: a
 -- right attempt clears the counter. A network's counters stay, because otherwise anyone with a user here could guess at
 -- others for ever. An email's global counter stays too, because the owner signs in while strangers guess.
+-- Counters of a browser, a session or a user lie with the account. Each of the others lies in the partition of its tag,
+-- so the throttle_... scripts act on the counters of one partition.
 local THROTTLES = {
     pair = {free = 5, under_way = 10, forgiven = true},     -- one email from one network
     network = {free = 20, under_way = 100},                 -- IPv4 /24, IPv6 /56
@@ -721,6 +723,7 @@ local THROTTLES = {
     browser = {free = 5, under_way = 10, forgiven = true},  -- a browser that its user signed in from before
     session = {free = 5, under_way = 10, forgiven = true},  -- step-ups of one session
     user = {free = 20, under_way = 40},                     -- step-ups of one user
+    address = {free = 30},                                  -- wrong codes of links; never reserved
 }
 -- Longer than a password ever queues for hashing. A dead node's reservations last this long.
 local UNDER_WAY_MS = 60 * 1000
@@ -790,11 +793,15 @@ local function attempt_wait_s(counters, now, forgiven)
     return wait > 0 and math.ceil(wait / 1000) or nil
 end
 
--- Returns false if too many are under way.
-local function attempt_reserve(counters, id, now)
+-- Returns seconds to wait, because a limit was reached or too many are under way; nil: the attempt is reserved.
+local function attempt_reserve(counters, id, now, forgiven)
+    local wait_s = attempt_wait_s(counters, now, forgiven)
+    if wait_s then
+        return wait_s
+    end
     for _, c in ipairs(counters) do
         if redis.call('ZCOUNT', K.under_way(c.tag), now, '+inf') >= c.rule.under_way then
-            return false
+            return 1
         end
     end
     for _, c in ipairs(counters) do
@@ -802,7 +809,7 @@ local function attempt_reserve(counters, id, now)
         redis.call('ZADD', K.under_way(c.tag), now + UNDER_WAY_MS, id)
         redis.call('PEXPIRE', K.under_way(c.tag), UNDER_WAY_MS)
     end
-    return true
+    return nil
 end
 
 local function attempt_give_back(counters, id)
@@ -811,14 +818,19 @@ local function attempt_give_back(counters, id)
     end
 end
 
--- Counts a wrong attempt. Returns true if it closed sign-in by this email to unknown browsers.
-local function attempt_fail(counters, now, forgiven)
-    local closed = false
+-- Counts a wrong attempt, which ends. Returns seconds to wait if others reached a limit since it began: then it was not
+-- counted. Otherwise nil, and whether it closed sign-in by this email to unknown browsers.
+local function attempt_fail(counters, id, now, forgiven)
+    local wait_s, closed = attempt_wait_s(counters, now, forgiven), false
+    attempt_give_back(counters, id)
+    if wait_s then
+        return wait_s
+    end
     for _, c in ipairs(counters) do
         local n = throttle_count(c.tag, c.rule.free, now, c.rule, forgiven)
         closed = closed or (c.rule.closes and n == c.rule.free)
     end
-    return closed
+    return nil, closed
 end
 
 local function attempt_succeed(counters, id)

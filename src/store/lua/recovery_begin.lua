@@ -2,8 +2,8 @@
 -- Begins a recovery: password and recovery code were right. The new authenticator waits for its confirmation
 -- (totp_confirm.lua), and the code is spent only then, so a lost answer costs no code. A ticket names the recovery; a
 -- later one of the same user replaces it.
--- ARGV: prefix, user, attempt, its counters, password hash as verified, digests of the recovery code as known_digest()
---   takes them, digest of the ticket, sealed secret of the new authenticator
+-- ARGV: prefix, user, attempt, its counters in this partition, password hash as verified, digests of the recovery code
+--   as known_digest() takes them, digest of the ticket, sealed secret of the new authenticator
 -- Returns: ok; refused, seconds to wait: a limit was reached since the attempt began; refused, 0: the user is locked or disabled;
 --   not_found: no such user, the password has changed since it was verified, or the code was spent; suspended: the
 --   account is suspended or closed

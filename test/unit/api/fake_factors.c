@@ -108,9 +108,10 @@ void factor_store_find_totp(struct store *store, const struct session_record *se
     call_later(run_found, (struct factor_call){.found = done, .arg = arg});
 }
 
-void factor_store_find_recovery(struct store *store, const struct token_digests *ticket, totp_waits *done, void *arg)
+void factor_store_find_recovery(const struct partitions *partitions, const struct token_digests *ticket,
+                                totp_waits *done, void *arg)
 {
-    (void)store;
+    (void)partitions;
     cr_assert_eq(ticket->count, 1);
     call_later(run_found, (struct factor_call){.found = done, .arg = arg});
 }
@@ -140,10 +141,10 @@ static void run_recovery(void *arg)
     call.recovery(call.arg, world.recovery_result, world.retry_after_s);
 }
 
-void factor_store_begin_recovery(struct store *store, const struct recovery_start *start, recovery_begun *done,
-                                 void *arg)
+void factor_store_begin_recovery(const struct partitions *partitions, const struct recovery_start *start,
+                                 recovery_begun *done, void *arg)
 {
-    (void)store;
+    (void)partitions;
     cr_assert(start->code->count == 1 && start->attempt.id.len > 0);
     world_expect_bucket(start->ticket, &start->user->account);
     world.recoveries++;

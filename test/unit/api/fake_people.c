@@ -95,8 +95,8 @@ void link_store_reset(UNUSED struct store *store, UNUSED struct link_record *lin
     later((struct away){.was_reset = done, .arg = arg});
 }
 
-void link_store_find(UNUSED struct store *store, UNUSED const struct token_digests *code, UNUSED struct text ip_tag,
-                     link_found *done, void *arg)
+void link_store_find(UNUSED const struct partitions *partitions, UNUSED const struct token_digests *code,
+                     UNUSED struct text ip_tag, link_found *done, void *arg)
 {
     later((struct away){.link_found = done, .arg = arg});
 }

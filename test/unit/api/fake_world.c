@@ -125,6 +125,10 @@ static struct http_request *request_make(enum http_method method, const char *ta
     return request;
 }
 
+/* The attempt that the store has reserved last. */
+static struct login_attempt begun;
+enum { FORGIVEN_MS = 12345 };
+
 static void run_pending(struct pending p)
 {
     const struct user_record *user = world.user_known ? &world.session.user : NULL;
@@ -152,6 +156,7 @@ static void run_pending(struct pending p)
     case PENDING_ATTEMPT:
         p.fn.attempt(p.arg, p.result,
                      &(struct login_begin){.user = user,
+                                           .attempt = begun,
                                            .browser_is_known = world.browser_known,
                                            .is_locked = world.user_locked,
                                            .recovery_code_fits = world.recovery_code_fits,
@@ -599,9 +604,19 @@ void session_store_load(struct store *store, const uint8_t token_digest[32], con
     queue_add((struct pending){PENDING_SESSION, {.session = done}, .arg = arg, .result = world.session_result});
 }
 
-static void count_attempt(login_begun *done, void *arg)
+static void count_attempt(const struct login_attempt *attempt, struct text counters, login_begun *done, void *arg)
 {
+    begun = *attempt;
+    begun.counters = counters;
+    begun.forgiven_ms = FORGIVEN_MS;
     queue_add((struct pending){PENDING_ATTEMPT, {.attempt = done}, .arg = arg, .result = world.attempt_result});
+}
+
+/* What ends must be what the store has reserved. */
+static void expect_begun(const struct login_attempt *attempt)
+{
+    cr_assert(text_equal(attempt->id, begun.id) && text_equal(attempt->counters, begun.counters));
+    cr_assert_eq(attempt->forgiven_ms, FORGIVEN_MS);
 }
 
 static void note_attempt(const struct login_attempt *attempt)
@@ -610,16 +625,16 @@ static void note_attempt(const struct login_attempt *attempt)
     snprintf(world.counters, sizeof world.counters, "%.*s", TEXT_ARG(attempt->counters));
 }
 
-void session_store_begin_login(struct store *store, struct text email, const struct login_attempt *attempt,
-                               const struct login_browser *browser, const struct token_digests *recovery_code,
-                               login_begun *done, void *arg)
+void session_store_begin_login(const struct partitions *partitions, struct text email,
+                               const struct login_attempt *attempt, const struct login_browser *browser,
+                               const struct token_digests *recovery_code, login_begun *done, void *arg)
 {
-    (void)store;
+    (void)partitions;
     (void)email;
     world.had_recovery_code = recovery_code != NULL;
     note_attempt(attempt);
     snprintf(world.browser_digest, sizeof world.browser_digest, "%.*s", TEXT_ARG(browser->digest));
-    count_attempt(done, arg);
+    count_attempt(attempt, world.browser_known ? browser->counters : attempt->counters, done, arg);
 }
 
 void session_store_begin_step_up(struct store *store, const struct id *user, const struct login_attempt *attempt,
@@ -628,7 +643,7 @@ void session_store_begin_step_up(struct store *store, const struct id *user, con
     (void)store;
     cr_assert(id_equal(user, &world.session.user.id));
     note_attempt(attempt);
-    count_attempt(done, arg);
+    count_attempt(attempt, attempt->counters, done, arg);
 }
 
 bool password_hash_generation(struct keyring *keyring, const char *hash, size_t *ret_generation)
@@ -681,10 +696,11 @@ uint32_t password_pool_retry_after_s(const struct password_pool *pool)
     return 7;
 }
 
-void session_store_create(struct store *store, const struct session_start *start, const struct session_limits *limits,
-                          const struct audit_source *source, session_found *done, void *arg)
+void session_store_create(const struct partitions *partitions, const struct session_start *start,
+                          const struct session_limits *limits, const struct audit_source *source, session_found *done,
+                          void *arg)
 {
-    (void)store;
+    (void)partitions;
     (void)limits;
     (void)source;
     cr_assert(start->sid[0] && start->totp_step > 0 && start->verified);
@@ -714,22 +730,25 @@ void session_store_step_up(struct store *store, const struct session_proof *proo
     world_create_later(done, arg);
 }
 
-void session_store_fail_login(struct store *store, const struct id *user, const struct login_attempt *attempt,
-                              bool only_code_wrong, const struct audit_source *source, login_failed *done, void *arg)
+void session_store_fail_login(const struct partitions *partitions, const struct id *user,
+                              const struct login_attempt *attempt, bool only_code_wrong,
+                              const struct audit_source *source, login_failed *done, void *arg)
 {
-    (void)store;
+    (void)partitions;
     (void)source;
     cr_assert_eq(user != NULL, world.user_known);
+    expect_begun(attempt);
     note_attempt(attempt);
     world.only_code_wrong = only_code_wrong;
     world.failures++;
     queue_add((struct pending){PENDING_FAILED, {.failed = done}, .arg = arg, .result = world.fail_result});
 }
 
-void session_store_give_back(struct store *store, const struct login_attempt *attempt)
+void session_store_give_back(const struct partitions *partitions, const struct login_attempt *attempt)
 {
-    (void)store;
+    (void)partitions;
     cr_assert(attempt->id.len > 0);
+    expect_begun(attempt);
     world.given_back++;
 }
 

@@ -1,4 +1,4 @@
-/* A store on a loop, over a private Redis. */
+/* A store on a loop, over a private Redis. Its partitions, usually one, are groups of names there. */
 #pragma once
 #include "redis_server.h"
 #include "store/account_store.h"

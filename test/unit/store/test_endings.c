@@ -19,7 +19,7 @@ enum { LEASE_MS = 400, WAIT_MS = 550 };
 
 static const struct session_limits LIMITS = {1800000, 43200000, 300000};
 static const uint8_t DIGEST[32] = {1}, NEW_DIGEST[32] = {2};
-static const struct login_attempt ATTEMPT = {{"a", 1}, {"pair:p,network:n,email:e,", 25}};
+static const struct login_attempt ATTEMPT = {.id = {"a", 1}, .counters = {"pair:p,network:n,email:e,", 25}};
 
 static struct scene {
     struct id account;
@@ -50,7 +50,7 @@ static void sign_in(const uint8_t *digest, int64_t totp_step, const uint8_t *pre
                                         .presented_digest = presented,
                                         .verified = &scene.user};
 
-    session_store_create(fixture.store, &start, &LIMITS, &SOMEBODY, on_session, answer);
+    session_store_create(fixture.partitions, &start, &LIMITS, &SOMEBODY, on_session, answer);
 }
 
 static void begin_session(void)

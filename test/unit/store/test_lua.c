@@ -849,58 +849,86 @@ Test(lua, user_reset)
           {"HMGET t:user:usr_U password password_expired", "(chosen 1)"});
 }
 
-#define BEGIN_AS(email, attempt, counters) "@login_begin email " email " " attempt " " counters " '' '' ''"
-#define FAIL(user, counters) "@login_fail " user " a " counters " 0 192.0.2.1 req_1 100 ''"
+#define RESERVE(attempt, counters) "@throttle_reserve " attempt " " counters " 0"
+#define FAIL(user, counters) "@login_fail " user " a " counters " 0 192.0.2.1 req_1 100 '' 0"
 
-Test(lua, login_begin_knows_users_by_email_and_id)
+Test(lua, email_find)
+{
+    STEPS(ACCOUNT, USER, {"@email_find a@b.test", "(ok usr_U acct_A)"}, {"@email_find x@b.test", "(not_found)"},
+          /* As an index of its own partition has it, where no user's record is. */
+          {"SET t:email:c@b.test usr_V+acct_B", "OK"}, {"@email_find c@b.test", "(ok usr_V acct_B)"},
+          {"SET t:email:d@b.test usr_gone", "OK"}, {"@email_find d@b.test", "(not_found)"});
+}
+
+Test(lua, login_begin)
 {
     STEPS(ACCOUNT, USER,
-          {BEGIN_AS("a@b.test", "a1", "pair:p,network:n,"),
-           "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed) 0 0 0)"},
-          {BEGIN_AS("x@b.test", "a2", "pair:q,network:n,"), "(ok nil 0 0 0)"},
-          {"@login_begin user usr_U a3 user:u, '' '' ''", "(ok (usr_U *) 0 0 0)"},
-          {"@login_begin user usr_X a4 user:v, '' '' ''", "(ok nil 0 0 0)"},
+          {"@login_begin usr_U a1 '' '' '' ''", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed) 0 0 0 0)"},
+          {"@login_begin '' a2 '' '' '' ''", "(ok nil 0 0 0 0)"},
+          {"@login_begin usr_U a3 user:u, '' '' ''", "(ok (usr_U *) 0 0 0 0)"},
+          {"@login_begin usr_X a4 user:v, '' '' ''", "(ok nil 0 0 0 0)"},
           /* Reserved, and not counted. */
+          {"ZCARD t:throttle:u:under_way", "1"}, {"PTTL t:throttle:u:under_way", "~60000"},
+          {"EXISTS t:throttle:u t:throttle:v", "0"}, {"HSET t:user:usr_U forgiven 12345", "1"},
+          {"@login_begin usr_U a5 '' '' '' ''", "(ok (usr_U *) 0 0 0 12345)"},
+          {"HSET t:throttle:u n 20 first $now until $now+9000", "3"},
+          {"@login_begin usr_U a6 user:u, '' '' ''", "(refused 9)"});
+}
+
+Test(lua, throttle_steps)
+{
+    STEPS({RESERVE("a1", "pair:p,network:n,"), "(ok)"}, {RESERVE("a2", "network:n,"), "(ok)"},
           {"ZCARD t:throttle:n:under_way", "2"}, {"PTTL t:throttle:n:under_way", "~60000"},
-          {"EXISTS t:throttle:p t:throttle:n", "0"});
+          {"EXISTS t:throttle:p t:throttle:n", "0"},
+          /* At all of them or at none. */
+          {"HSET t:throttle:q n 5 first $now until $now+9000", "3"},
+          {RESERVE("a3", "network:n,pair:q,"), "(refused 9)"}, {"ZCARD t:throttle:n:under_way", "2"},
+          {"@throttle_check a3 network:n,pair:q, 0", "(refused 9)"}, {"@throttle_check a1 network:n,pair:p, 0", "(ok)"},
+          {"@throttle_fail a3 network:n,pair:q, 0", "(refused 9)"}, {"EXISTS t:throttle:n", "0"},
+          {"@throttle_fail a2 network:n, 0", "(ok 0)"}, {"HGET t:throttle:n n", "1"},
+          {"ZRANGE t:throttle:n:under_way 0 -1", "(a1)"},
+          /* What was counted before an operator cleared it is void. */
+          {"@throttle_check a3 pair:q, $now+1", "(ok)"}, {"@throttle_reserve a3 pair:q, $now+1", "(ok)"},
+          {"@throttle_fail a3 pair:q, $now+1", "(ok 0)"}, {"HMGET t:throttle:q n until", "(1 0)"},
+          {"@throttle_succeed a1 pair:q,network:n,", "(ok)"}, {"EXISTS t:throttle:q t:throttle:n:under_way", "0"},
+          {"HGET t:throttle:n n", "1"}, {"HSET t:throttle:e n 29 first $now until 0", "3"},
+          {"@throttle_fail a4 email:e, 0", "(ok 1)"}, {"@throttle_fail a4 email:e, 0", "(refused 3*)"});
 }
 
 Test(lua, attempts_that_a_node_left_behind_end_by_themselves)
 {
     STEPS({"ZADD t:throttle:p:under_way $now+60000 1 $now+60000 2 $now+60000 3 $now+60000 4 $now+60000 5", "5"},
           {"ZADD t:throttle:p:under_way $now+60000 6 $now+60000 7 $now+60000 8 $now+60000 9 $now+60000 10", "5"},
-          {BEGIN_AS("x", "a1", "pair:p,"), "(refused 1 nil)"},
-          {"ZADD t:throttle:p:under_way XX CH $now-1 1 $now-1 2", "2"},
-          {BEGIN_AS("x", "a1", "pair:p,"), "(ok nil 0 0 0)"}, {"ZCARD t:throttle:p:under_way", "9"},
-          {"@login_give_back a1 pair:p,", "(ok)"}, {"ZCARD t:throttle:p:under_way", "8"});
+          {RESERVE("a1", "pair:p,"), "(refused 1)"}, {"ZADD t:throttle:p:under_way XX CH $now-1 1 $now-1 2", "2"},
+          {RESERVE("a1", "pair:p,"), "(ok)"}, {"ZCARD t:throttle:p:under_way", "9"},
+          {"@throttle_give_back a1 pair:p, 0", "(ok)"}, {"ZCARD t:throttle:p:under_way", "8"});
 }
 
 Test(lua, after_five_failures_from_a_network_an_email_waits_there)
 {
     STEPS({FAIL("''", "pair:p,"), "(ok 0 0)"}, {FAIL("''", "pair:p,"), "(ok 0 0)"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
-          {FAIL("''", "pair:p,"), "(ok 0 0)"}, {BEGIN_AS("x", "a1", "pair:p,"), "(ok nil 0 0 0)"},
-          {FAIL("''", "pair:p,"), "(ok 0 0)"}, {BEGIN_AS("x", "a1", "pair:p,network:o,"), "(refused 30 nil)"},
-          {BEGIN_AS("x", "a1", "pair:q,network:o,"), "(ok nil 0 0 0)"},
+          {FAIL("''", "pair:p,"), "(ok 0 0)"}, {RESERVE("a1", "pair:p,"), "(ok)"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
+          {RESERVE("a1", "pair:p,network:o,"), "(refused 30)"}, {RESERVE("a1", "pair:q,network:o,"), "(ok)"},
           /* Attempts that end beyond the limit are neither reported nor counted. */
           {FAIL("''", "pair:p,network:n,"), "(refused 30)"}, {"HGET t:throttle:p n", "5"}, {"EXISTS t:throttle:n", "0"},
           /* The wait is over: one attempt, then twice as long. */
-          {"HSET t:throttle:p until $now-1", "0"}, {BEGIN_AS("x", "a2", "pair:p,"), "(ok nil 0 0 0)"},
-          {FAIL("''", "pair:p,"), "(ok 0 0)"}, {BEGIN_AS("x", "a2", "pair:p,"), "(refused 60 nil)"},
+          {"HSET t:throttle:p until $now-1", "0"}, {RESERVE("a2", "pair:p,"), "(ok)"},
+          {FAIL("''", "pair:p,"), "(ok 0 0)"}, {RESERVE("a2", "pair:p,"), "(refused 60)"},
           {"HSET t:throttle:p until $now-1", "0"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
-          {BEGIN_AS("x", "a2", "pair:p,"), "(refused 120 nil)"},
+          {RESERVE("a2", "pair:p,"), "(refused 120)"},
           /* Rounded up, so that a client that waits this long is let in. */
-          {"HSET t:throttle:p until $now+1999", "0"}, {BEGIN_AS("x", "a2", "pair:p,"), "(refused 2 nil)"});
+          {"HSET t:throttle:p until $now+1999", "0"}, {RESERVE("a2", "pair:p,"), "(refused 2)"});
 }
 
 Test(lua, waits_are_capped_and_forgotten_after_the_window)
 {
     STEPS({"HSET t:throttle:p n 12 first $now-100000 until $now-1", "3"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
-          {BEGIN_AS("x", "a", "pair:p,"), "(refused 900 nil)"}, {"PTTL t:throttle:p", "~900000"},
+          {RESERVE("a", "pair:p,"), "(refused 900)"}, {"PTTL t:throttle:p", "~900000"},
           {"HSET t:throttle:q n 12 first $now-900000 until $now-1", "3"}, {FAIL("''", "pair:q,"), "(ok 0 0)"},
           {"HMGET t:throttle:q n until", "(1 0)"},
           /* During a wait, the end of the window changes nothing. */
           {"HSET t:throttle:r n 12 first $now-900000 until $now+50000", "3"},
-          {BEGIN_AS("x", "a", "pair:r,"), "(refused 50 nil)"});
+          {RESERVE("a", "pair:r,"), "(refused 50)"});
 }
 
 static void fail_times(unsigned times, const char *counters)
@@ -908,7 +936,7 @@ static void fail_times(unsigned times, const char *counters)
     for (unsigned i = 0; i < times; i++) {
         char command[128];
 
-        snprintf(command, sizeof command, "@login_fail '' a %s 0 192.0.2.1 req_1 100 ''", counters);
+        snprintf(command, sizeof command, "@login_fail '' a %s 0 192.0.2.1 req_1 100 '' 0", counters);
         STEPS({command, "(ok * 0)"});
     }
 }
@@ -916,18 +944,18 @@ static void fail_times(unsigned times, const char *counters)
 Test(lua, networks_have_twenty_failures_and_wide_ones_sixty)
 {
     fail_times(19, "network:n,wide:w,");
-    STEPS({BEGIN_AS("x", "a", "network:n,wide:w,"), "(ok nil 0 0 0)"});
+    STEPS({RESERVE("a", "network:n,wide:w,"), "(ok)"});
     fail_times(1, "network:n,wide:w,");
-    STEPS({BEGIN_AS("x", "a", "network:n,wide:w,"), "(refused 30 nil)"},
-          {BEGIN_AS("x", "a", "network:m,wide:w,"), "(ok nil 0 0 0)"});
+    STEPS({RESERVE("a", "network:n,wide:w,"), "(refused 30)"}, {RESERVE("a", "network:m,wide:w,"), "(ok)"});
     fail_times(20, "network:m,wide:w,");
     fail_times(19, "network:o,wide:w,");
-    STEPS({BEGIN_AS("x", "a", "network:p,wide:w,"), "(ok nil 0 0 0)"});
+    STEPS({RESERVE("a", "network:p,wide:w,"), "(ok)"});
     fail_times(1, "network:o,wide:w,");
-    STEPS({BEGIN_AS("x", "a", "network:p,wide:w,"), "(refused 30 nil)"});
+    STEPS({RESERVE("a", "network:p,wide:w,"), "(refused 30)"});
 }
 
-#define FROM_BROWSER(digest) "@login_begin email a@b.test a9 pair:new,email:e, browser:b, " digest " ''"
+#define FROM_BROWSER(digest) "@login_begin usr_U a9 '' browser:b, " digest " ''"
+#define FROM_STRANGER RESERVE("a9", "pair:new,email:e,")
 
 /* Thirty failures within an hour, from anywhere: for the rest of the hour, only known browsers get in. */
 Test(lua, an_email_under_attack_is_closed_to_unknown_browsers)
@@ -936,17 +964,18 @@ Test(lua, an_email_under_attack_is_closed_to_unknown_browsers)
     fail_times(29, "email:e,");
     STEPS(
         {FAIL("usr_U", "email:e,"), "(ok 1 0)"}, {FAIL("usr_U", "email:e,"), "(refused 36*)"},
-        {FROM_BROWSER("''"), "(refused 36* usr_U)"}, {FROM_BROWSER("b2"), "(refused 36* usr_U)"},
-        {FROM_BROWSER("b1"), "(ok (usr_U *) 1 0 0)"}, {"PTTL t:throttle:e", "~3600000"},
+        {FROM_BROWSER("''"), "(ok (usr_U *) 0 0 0 0)"}, {FROM_BROWSER("b2"), "(ok (usr_U *) 0 0 0 0)"},
+        {FROM_STRANGER, "(refused 36*)"}, {FROM_BROWSER("b1"), "(ok (usr_U *) 1 0 0 0)"},
+        {"ZRANGE t:throttle:b:under_way 0 -1", "(a9)"}, {"PTTL t:throttle:e", "~3600000"},
         /* The owner is informed once. Strangers' failures stay counted. */
         {"@session_create usr_U 8 s2 sid2 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac Firefox",
          "(ok sid2 1* 1* 0 (*) 1* (*))"},
         {"@session_create usr_U 9 s3 sid3 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac Firefox",
          "(ok sid3 1* 1* 0 (*) 0 (*))"},
-        {FROM_BROWSER("''"), "(refused 36* usr_U)"},
+        {FROM_STRANGER, "(refused 36*)"},
         /* A known browser has a counter of its own. */
         {FAIL("usr_U", "browser:b,"), "(ok 0 0)"}, {"HGET t:throttle:b n", "1"}, {"HGET t:throttle:e n", "30"},
-        {"HSET t:throttle:e until $now-1 first $now-3600000", "0"}, {FROM_BROWSER("''"), "(ok (usr_U *) 0 0 0)"},
+        {"HSET t:throttle:e until $now-1 first $now-3600000", "0"}, {FROM_STRANGER, "(ok)"},
         {FAIL("usr_U", "email:e,"), "(ok 0 0)"}, {"HGET t:throttle:e n", "1"});
 }
 
@@ -970,12 +999,13 @@ Test(lua, unlocking_clears_what_is_counted)
     STEPS(ACCOUNT, USER, {"@user_unlock usr_X operator '' '' 100", "(not_found)"});
     fail_times(5, "pair:p,email:e,");
     fail_times(25, "email:e,");
-    STEPS({BEGIN_AS("a@b.test", "a1", "pair:p,email:e,"), "(refused * usr_U)"}, {"HSET t:user:usr_U locked 1", "1"},
-          {BEGIN_AS("a@b.test", "a1", "pair:o,"), "(ok (usr_U *) 0 1 0)"},
+    STEPS({RESERVE("a1", "pair:p,email:e,"), "(refused *)"}, {"HSET t:user:usr_U locked 1", "1"},
+          {"@login_begin usr_U a1 '' '' '' ''", "(ok (usr_U *) 0 1 0 0)"},
           {"@user_unlock usr_U operator '' '' 100", "(ok)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.unlocked actor operator target usr_U *)))"},
-          {BEGIN_AS("a@b.test", "a1", "pair:p,email:e,"), "(ok (usr_U *) 0 0 0)"},
-          {FAIL("usr_U", "pair:p,email:e,"), "(ok 0 0)"}, {"HGET t:throttle:p n", "1"}, {"HGET t:throttle:e n", "1"});
+          {"@login_begin usr_U a1 pair:p,email:e, '' '' ''", "(ok (usr_U *) 0 0 0 1*)"},
+          {"@throttle_reserve a1 pair:p,email:e, $now", "(ok)"}, {FAIL("usr_U", "pair:p,email:e,"), "(ok 0 0)"},
+          {"HGET t:throttle:p n", "1"}, {"HGET t:throttle:e n", "1"});
 }
 
 Test(lua, login_fail)
@@ -988,11 +1018,13 @@ Test(lua, login_fail)
         {"XLEN t:acct:acct_A:audit:refused", "1"},
         {"XRANGE t:strangers - +", "((* (type login.failed actor  target  ip 192.0.2.1 request_id req_1)) (*))"},
         {"HGET t:user:usr_U wrong_codes", "nil"},
-        {"@login_fail usr_U a pair:r, 1 192.0.2.1 req_1 100 usr_U", "(ok 0 0)"},
+        {"@login_fail usr_U a pair:r, 1 192.0.2.1 req_1 100 usr_U 0", "(ok 0 0)"},
         {"XREVRANGE t:acct:acct_A:audit:refused + - COUNT 1", "((* (type step_up.failed actor usr_U target usr_U *)))"},
         {"HGET t:user:usr_U wrong_codes", "1"}, {"HSET t:user:usr_U wrong_codes 99", "0"},
-        {"@login_fail usr_U a pair:r, 1 192.0.2.1 req_1 100 usr_U", "(ok 0 1)"},
-        {"HMGET t:user:usr_U wrong_codes locked", "(100 1*)"},
+        {"@login_fail usr_U a pair:r, 1 192.0.2.1 req_1 100 usr_U 0", "(ok 0 1)"},
+        {"HMGET t:user:usr_U wrong_codes locked attacked", "(100 1* nil)"},
+        /* Its counters were elsewhere, and closed sign-in. */
+        {"@login_fail usr_U a '' 0 192.0.2.1 req_1 100 '' 1", "(ok 1 0)"}, {"HGET t:user:usr_U attacked", "1*"},
         {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.locked actor system target usr_U *)))"},
         {CREATE("s1", "7"), "(refused 0)"}, {"EXISTS t:session:s1", "0"});
 }
@@ -1026,7 +1058,7 @@ Test(lua, success_forgives_the_email_at_its_network_and_nothing_else)
 {
     STEPS(ACCOUNT, USER, {"HSET t:throttle:p n 4 first $now until 0", "3"},
           {"HSET t:throttle:n n 19 first $now until 0", "3"}, {"HSET t:throttle:e n 9 first $now until 0", "3"},
-          {"HSET t:user:usr_U wrong_codes 99", "1"}, {BEGIN_AS("a@b.test", "a", "pair:p,network:n,email:e,"), "(ok *)"},
+          {"HSET t:user:usr_U wrong_codes 99", "1"}, {RESERVE("a", "pair:p,network:n,email:e,"), "(ok)"},
           {CREATE("s1", "7"), "(ok *)"}, {"EXISTS t:throttle:p t:throttle:p:under_way t:throttle:n:under_way", "0"},
           {"HGET t:throttle:n n", "19"}, {"HGET t:throttle:e n", "9"}, {"HGET t:user:usr_U wrong_codes", "nil"});
 }
@@ -1267,7 +1299,7 @@ Test(lua, notices_count_failed_sign_ins_since_the_last)
 {
     STEPS(ACCOUNT, USER, {FAIL("usr_U", "pair:p,"), "(ok 0 0)"}, {CREATE("s1", "7"), "(ok * (0  1 0 0 ()))"},
           {FAIL("usr_U", "pair:q,"), "(ok 0 0)"}, {FAIL("usr_U", "pair:q,"), "(ok 0 0)"},
-          {"@login_fail usr_U a pair:r, 0 192.0.2.1 req_1 100 usr_U", "(ok 0 0)"},
+          {"@login_fail usr_U a pair:r, 0 192.0.2.1 req_1 100 usr_U 0", "(ok 0 0)"},
           {"@session_notices usr_U s1", "(ok (0  3 0 0 ()))"}, {CREATE("s2", "8"), "(ok * (1* 192.0.2.1 2 0 0 ()))"},
           {"HMGET t:user:usr_U last_sign_in_at last_sign_in_ip", "(1* 192.0.2.1)"},
           {CREATE("s3", "9"), "(ok * (1* 192.0.2.1 0 0 0 ()))"},
@@ -1342,10 +1374,10 @@ Test(lua, recovery_codes)
 {
     STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"@recovery_codes_left usr_U", "(ok 0 0)"},
           {CODES("s1"), "(actor_unproven)"}, {"HSET t:session:s1 step_up $now", "1"}, {CODES("s1"), "(ok)"},
-          {"@recovery_codes_left usr_U", "(ok 3 1*)"}, {BEGIN_AS("a@b.test", "a1", "pair:p,"), "(ok (usr_U *) 0 0 0)"},
-          {"@login_begin email a@b.test a1 pair:p, '' '' x,c2", "(ok (usr_U *) 0 0 1)"},
-          {"@login_begin email a@b.test a1 pair:p, '' '' c4", "(ok (usr_U *) 0 0 0)"},
-          {"@login_begin email x@b.test a1 pair:p, '' '' c2", "(ok nil 0 0 0)"},
+          {"@recovery_codes_left usr_U", "(ok 3 1*)"}, {"@login_begin usr_U a1 '' '' '' ''", "(ok (usr_U *) 0 0 0 0)"},
+          {"@login_begin usr_U a1 '' '' '' x,c2", "(ok (usr_U *) 0 0 1 0)"},
+          {"@login_begin usr_U a1 '' '' '' c4", "(ok (usr_U *) 0 0 0 0)"},
+          {"@login_begin '' a1 '' '' '' c2", "(ok nil 0 0 0 0)"},
           /* A new set ends the old one, and a recovery that was begun with it. */
           {RECOVER("hash", "c1", "t1"), "(ok)"},
           {"@recovery_codes_set usr_U '' '' 100 acct_A session+s1+1800000+43200000+300000+auditor mk d1", "(ok)"},
@@ -1945,16 +1977,15 @@ Test(lua, owners_are_those_who_are_not_disabled)
     "@link_create " digest " inv_" digest " acct_A n@b.test auditor $now $now+1000000 mac " by " '' '' 100 '' 0 0"
 Test(lua, links_end_in_time)
 {
-    STEPS(ACCOUNT, USER, {INVITE("a1", "operator"), "(ok)"}, {"@link_find a1 t", "(ok (a1 inv_a1 acct_A *))"},
+    STEPS(ACCOUNT, USER, {INVITE("a1", "operator"), "(ok)"}, {"@link_find a1", "(ok (a1 inv_a1 acct_A *))"},
           {"@link_list acct_A 5 ''", "(ok 0 (a1 *))"}, {"HSET t:link:a1 expires $now", "0"},
-          {"@link_find a1 t", "(not_found)"}, {"EXISTS t:link:a1 t:acct:acct_A:invitations t:acct:acct_A:invited", "0"},
-          {"HGET t:throttle:t n", "1"},
+          {"@link_find a1", "(not_found)"}, {"EXISTS t:link:a1 t:acct:acct_A:invitations t:acct:acct_A:invited", "0"},
           /* Redis forgets the record by itself; the list finds out. */
           {INVITE("a2", "operator"), "(ok)"}, {"DEL t:link:a2", "1"}, {"@link_list acct_A 5 ''", "(again)"},
           {"@link_list acct_A 5 ''", "(ok 0)"}, {"EXISTS t:acct:acct_A:invitations t:acct:acct_A:invited", "0"},
           /* By whom they were made. */
-          {INVITE("a3", "usr_U"), "(ok)"}, {"@link_find a3 t", "(ok *)"}, {"HSET t:user:usr_U links_ended $now+1", "1"},
-          {"@link_find a3 t", "(not_found)"}, {INVITE("a4", "key_1"), "(ok)"}, {"@link_find a4 t", "(not_found)"});
+          {INVITE("a3", "usr_U"), "(ok)"}, {"@link_find a3", "(ok *)"}, {"HSET t:user:usr_U links_ended $now+1", "1"},
+          {"@link_find a3", "(not_found)"}, {INVITE("a4", "key_1"), "(ok)"}, {"@link_find a4", "(not_found)"});
 }
 
 /* Whoever has the link of a reset could undo what an operator did since. */
@@ -1962,8 +1993,8 @@ Test(lua, a_password_by_an_operator_ends_the_link_of_a_reset)
 {
     STEPS(ACCOUNT, USER,
           {"@link_reset r1 lnk_1 usr_U '' $now+1000000 mac $now none operator '' '' 100 '' owner", "(ok 0)"},
-          {"@user_reset usr_U '' sealed operator '' '' 100 0", "(ok)"}, {"@link_find r1 t", "(ok (r1 lnk_1 *))"},
-          {"@user_reset usr_U new '' operator '' '' 100 1", "(ok)"}, {"@link_find r1 t", "(not_found)"},
+          {"@user_reset usr_U '' sealed operator '' '' 100 0", "(ok)"}, {"@link_find r1", "(ok (r1 lnk_1 *))"},
+          {"@user_reset usr_U new '' operator '' '' 100 1", "(ok)"}, {"@link_find r1", "(not_found)"},
           {"EXISTS t:link:r1", "0"}, {"HGET t:user:usr_U link", "nil"});
 }
 
@@ -2013,9 +2044,9 @@ Test(lua, a_link_is_used_as_it_was_read)
 Test(lua, links_end_with_what_their_maker_may)
 {
     STEPS(ACCOUNT, USER, {INVITE("a1", "usr_U"), "(ok)"}, {"HSET t:user:usr_U role developer", "1"},
-          {"@link_find a1 t", "(not_found)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "(ok)"},
-          {INVITE("a2", "key_2"), "(ok)"}, {"@link_find a2 t", "(ok *)"}, {REVOKE_BY("usr_U", "''"), "(ok *)"},
-          {"@link_find a2 t", "(not_found)"});
+          {"@link_find a1", "(not_found)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "(ok)"},
+          {INVITE("a2", "key_2"), "(ok)"}, {"@link_find a2", "(ok *)"}, {REVOKE_BY("usr_U", "''"), "(ok *)"},
+          {"@link_find a2", "(not_found)"});
 }
 
 #define SEEK(credential) "@device_seek u usr_U acct_A " credential
@@ -2195,8 +2226,10 @@ Test(lua, what_runs_although_memory_is_full)
           {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"}, {"@account_create acct_B B 1", "-OOM*"},
           {BEGIN("d2", "c2"), "-OOM*"}, {"@device_throttle i", "-OOM*"}, {APPROVE("d1", "acct_A"), "-OOM*"},
           {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x", "(ok)"},
-          {"@node_leave n1 ''", "(ok 1)"}, {"@login_begin email a@b.test a pair:p, '' '' ''", "(ok (usr_U *) 0 0 0)"},
-          {"@login_fail usr_U a pair:p, 0 '' '' 100 ''", "(ok 0 0)"}, {"@login_give_back a pair:p,", "(ok)"},
+          {"@node_leave n1 ''", "(ok 1)"}, {"@email_find a@b.test", "(ok usr_U *)"}, {RESERVE("a", "pair:p,"), "(ok)"},
+          {"@login_begin usr_U a user:u, '' '' ''", "(ok (usr_U *) 0 0 0 0)"}, {"@throttle_check a pair:p, 0", "(ok)"},
+          {"@throttle_fail a pair:p, 0", "(ok 0)"}, {"@login_fail usr_U a user:u, 0 '' '' 100 '' 0", "(ok 0 0)"},
+          {"@throttle_give_back a user:u, 0", "(ok)"}, {"@throttle_succeed a pair:p, 0", "(ok)"},
           {"@user_unlock usr_U operator '' '' 100", "(ok)"},
           {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
            "(ok *)"},

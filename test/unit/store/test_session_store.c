@@ -34,7 +34,7 @@ static void login_answer_done(void *arg, enum store_result result, const struct 
 
 static struct login_attempt attempt_of(const char *id, const char *counters)
 {
-    return (struct login_attempt){text_of(id), text_of(counters)};
+    return (struct login_attempt){.id = text_of(id), .counters = text_of(counters), .home = fixture.store};
 }
 
 static enum store_result begin_login(const char *email, const char *counters, struct login_answer *answer)
@@ -42,7 +42,7 @@ static enum store_result begin_login(const char *email, const char *counters, st
     const struct login_attempt attempt = attempt_of("a", counters);
 
     *answer = (struct login_answer){0};
-    session_store_begin_login(fixture.store, text_of(email), &attempt, NULL, NULL, login_answer_done, answer);
+    session_store_begin_login(fixture.partitions, text_of(email), &attempt, NULL, NULL, login_answer_done, answer);
     return answer_wait(&answer->answer);
 }
 
@@ -66,7 +66,7 @@ static enum store_result fail_login(const struct id *user, const char *counters,
     const struct audit_source stranger = {.ip = SOMEBODY.ip, .request_id = SOMEBODY.request_id};
     struct fail_answer answer = {0};
 
-    session_store_fail_login(fixture.store, user, &attempt, only_code_wrong, &stranger, fail_answer_done, &answer);
+    session_store_fail_login(fixture.partitions, user, &attempt, only_code_wrong, &stranger, fail_answer_done, &answer);
     answer_wait(&answer.answer);
     *ret_failure = answer.failure;
     return answer.answer.result;
@@ -103,12 +103,12 @@ static enum store_result create_session(const struct user_record *user, int64_t 
                                         .totp_step = step,
                                         .token_digest = digest_of(n),
                                         .sid = "01jd0000000000000000000000",
-                                        .attempt = {TEXT("a"), TEXT("pair:p,network:n,email:e,")},
+                                        .attempt = attempt_of("a", "pair:p,network:n,email:e,"),
                                         .browser = "Firefox on Windows",
                                         .verified = user};
 
     *answer = (struct session_answer){0};
-    session_store_create(fixture.store, &start, &LIMITS, &SOMEBODY, session_answer_done, answer);
+    session_store_create(fixture.partitions, &start, &LIMITS, &SOMEBODY, session_answer_done, answer);
     return answer_wait(&answer->answer);
 }
 
@@ -201,7 +201,7 @@ Test(session_store, of_parallel_sessions_with_one_code_one_is_made)
                                             .sid = "sid",
                                             .attempt = attempt_of("a", "")};
 
-        session_store_create(fixture.store, &start, &LIMITS, &SOMEBODY, session_answer_done, &answers[i]);
+        session_store_create(fixture.partitions, &start, &LIMITS, &SOMEBODY, session_answer_done, &answers[i]);
     }
     for (size_t i = 0; i < PARALLEL; i++) {
         cr_assert(test_loop_until_set(&fixture.loop, &answers[i].answer.is_done, PATIENCE_MS));
@@ -261,7 +261,8 @@ static void guess_begin(struct guesses *g, size_t i)
 {
     snprintf(g->ids[i], sizeof g->ids[i], "%zu", i);
     const struct login_attempt attempt = attempt_of(g->ids[i], g->counters);
-    session_store_begin_login(fixture.store, TEXT("x@y.test"), &attempt, NULL, NULL, login_answer_done, &g->begun[i]);
+    session_store_begin_login(fixture.partitions, TEXT("x@y.test"), &attempt, NULL, NULL, login_answer_done,
+                              &g->begun[i]);
     if (i % SENT_AT_ONCE == SENT_AT_ONCE - 1)
         cr_assert(test_loop_until_set(&fixture.loop, &g->begun[i].answer.is_done, PATIENCE_MS));
 }
@@ -272,7 +273,7 @@ static void guess_fail(struct guesses *g, size_t i)
 
     cr_assert(g->begun[i].answer.is_done);
     if (g->begun[i].answer.result == STORE_OK) {
-        session_store_fail_login(fixture.store, NULL, &attempt, false, &SOMEBODY, fail_answer_done, &g->failed[i]);
+        session_store_fail_login(fixture.partitions, NULL, &attempt, false, &SOMEBODY, fail_answer_done, &g->failed[i]);
         cr_assert(test_loop_until_set(&fixture.loop, &g->failed[i].answer.is_done, PATIENCE_MS));
     } else {
         cr_assert_eq(g->begun[i].answer.result, STORE_REFUSED);
@@ -328,7 +329,7 @@ Test(session_store, right_logins_in_parallel_hold_up_nobody)
     }
     for (size_t i = 0; i < PEOPLE; i++) {
         const struct login_attempt attempt = attempt_of(ids[i], counters[i]);
-        session_store_begin_login(fixture.store, text_of(users[i].email), &attempt, NULL, NULL, login_answer_done,
+        session_store_begin_login(fixture.partitions, text_of(users[i].email), &attempt, NULL, NULL, login_answer_done,
                                   &begun[i]);
     }
     for (size_t i = 0; i < PEOPLE; i++)
@@ -342,7 +343,7 @@ Test(session_store, right_logins_in_parallel_hold_up_nobody)
                                             .token_digest = digest_of(i),
                                             .sid = "sid",
                                             .attempt = attempt_of(ids[i], counters[i])};
-        session_store_create(fixture.store, &start, &LIMITS, &SOMEBODY, session_answer_done, &made[i]);
+        session_store_create(fixture.partitions, &start, &LIMITS, &SOMEBODY, session_answer_done, &made[i]);
     }
     for (size_t i = 0; i < PEOPLE; i++)
         cr_expect(test_loop_until_set(&fixture.loop, &made[i].answer.is_done, PATIENCE_MS) &&
@@ -377,9 +378,10 @@ Test(session_store, attempts_without_a_verdict_are_given_back)
         snprintf(id, sizeof id, "b%zu", i);
         const struct login_attempt attempt = attempt_of(id, "pair:p,network:n,");
         login = (struct login_answer){0};
-        session_store_begin_login(fixture.store, TEXT("x@y.test"), &attempt, NULL, NULL, login_answer_done, &login);
+        session_store_begin_login(fixture.partitions, TEXT("x@y.test"), &attempt, NULL, NULL, login_answer_done,
+                                  &login);
         cr_assert_eq(answer_wait(&login.answer), STORE_OK, "%zu", i);
-        session_store_give_back(fixture.store, &attempt);
+        session_store_give_back(fixture.partitions, &attempt);
     }
 }
 
