@@ -40,11 +40,17 @@
  *   NO_REASSERT    and the node that answered it does not look whether the new master has it (-DOURS)
  *   NO_RUNID       a replica is believed, and reads that end at another Redis than the invalidations (-DHAND)
  *   NO_STOREID     a heartbeat that reaches another store grants a lease (-DOTHER)
+ *   NO_SLOTKEY     a script declares no name of the slot: every primary runs it, wherever the slot is (-DMOVE)
+ *   NO_WHOLE       it declares a name that exists: the source runs it while that name is there (-DMOVE)
+ *   NO_REJOIN      a node that follows the slot keeps membership, cache and lease (-DMOVE)
+ *   NO_MOVEAGE     a revoker that follows the slot counts the age of a connection that it had there before (-DMOVE)
  * NO_ACKNUMBER (acknowledgements of any barrier count for the newest) is expected to hold: see README.md.
  * -DFAILOVER adds two replicas, of which one is promoted and the other one follows it later, and the old master, which goes
  * on for as long. -DR=n of them must acknowledge a heartbeat (and a revocation): 1, or 2, all there are.
  * -DHAND instead: no Sentinel and one replica, which lags, and takes the master's place by hand. Reads may end at either.
  * -DOTHER: now and then another store stands where ours was: an empty one, another database.
+ * -DMOVE: two primaries; the slot with all names moves from one to the other, name by name. Each of a node's connections
+ * follows it by itself, at some time or never.
  * -DOURS: every DELETE is asked of node 0, which keeps its word even with -DNO_REPLSYNC; else of any node, or one that is gone.
  * -DNO_SHORT removes the short path: every DELETE waits W, acknowledgements and registry are not used. It holds.
  * -DSWEEP adds a sweeper, a barrier of some other key. -DSMALL leaves out clean leaves and heartbeats that are given up.
@@ -117,6 +123,11 @@ bit  home[NN];                 /* the master that node i is connected to */
 bit  master = 0;               /* the master that takes revocations */
 #define HOME(i) home[i]
 #define MASTER master
+#elif defined(MOVE)
+bit  home[NN];                 /* the primary that node i listens to */
+bit  owner = 0;                /* the primary that has the slot */
+#define HOME(i) home[i]
+#define MASTER owner
 #else
 #define HOME(i) 0
 #define MASTER 0
@@ -136,12 +147,33 @@ bool knows_lease[2];           /* lease_max */
 #define ENOUGH(i) (HOME(i) == 0 -> !demoted && OF_FIRST >= R : OF_SECOND >= R)
 #endif
 #endif
-#ifdef HAND
+#if defined(HAND) || defined(MOVE)
 bit  rhome[NN];                /* where node i's reads end */
 #define RHOME(i) rhome[i]
-#define ENOUGH(i) (HOME(i) == MASTER)    /* a replica takes none */
 #else
 #define RHOME(i) HOME(i)
+#endif
+#ifdef HAND
+#define ENOUGH(i) (HOME(i) == MASTER)    /* a replica takes none */
+#endif
+#ifdef MOVE
+bit  chome[NN];                /* where node i's heartbeats end */
+bit  asked = 0;                /* the primary that the revoker asks */
+bool moving = false;           /* the slot is MIGRATING at its owner, and IMPORTING at the other primary */
+bit  record_at = 0;            /* where the key's record is, */
+bit  registry_at = 0;          /* and the registry: each moves in one step */
+#define CHOME(i) chome[i]
+/* Whether primary p runs a script of the slot. It answers ASK or MOVED else, and no node sends ASKING. */
+#if defined(NO_SLOTKEY)
+#define RUNS(p) true
+#elif defined(NO_WHOLE)
+#define RUNS(p) (p == owner && (!moving || record_at == p))
+#else
+#define RUNS(p) (p == owner && !moving)
+#endif
+#define ENOUGH(i) RUNS(CHOME(i))
+#else
+#define CHOME(i) HOME(i)
 #endif
 #ifdef OTHER
 bool away = false;             /* another store stands where ours was */
@@ -154,7 +186,11 @@ bool kept = false;             /* node 0 has seen the script's reply: it keeps t
 #define ASKED HOME(0)
 #define KEEP kept = true
 #else
+#ifdef MOVE
+#define ASKED asked
+#else
 #define ASKED MASTER
+#endif
 #define KEEP skip
 #endif
 #if defined(OURS) && !defined(NO_REASSERT)
@@ -238,13 +274,19 @@ byte swr = 0;
 #endif
 #endif
 
+/* Whether node i's leave is refused, or reaches another registry than ours. */
+#ifdef MOVE
+#define STAYS(i) (!RUNS(CHOME(i)))
+#else
+#define STAYS(i) away
+#endif
 /* One command of node i on "changes", executed by Redis. */
 inline exec(i) {
   cq[i]?h_kind,h_number;
   if
   :: h_kind == HB ->
      if
-#if defined(FAILOVER) || defined(HAND)
+#if defined(FAILOVER) || defined(HAND) || defined(MOVE)
      :: !ENOUGH(i) || LACKS(i, HOME(i)) -> hbfly[i]--; hbout[i] = false; hbage[i] = 0
 #endif
 #if defined(OTHER) && !defined(NO_STOREID)
@@ -256,7 +298,7 @@ inline exec(i) {
 #endif
      :: else ->
 #ifndef NO_REGFIRST
-        regd[2*HOME(i) + SLOT(i)] = regd[2*HOME(i) + SLOT(i)] || !away;
+        regd[2*CHOME(i) + SLOT(i)] = regd[2*CHOME(i) + SLOT(i)] || !away;
 #if PROBE == 11
         assert(MASTER == HOME(i));
 #endif
@@ -271,11 +313,11 @@ inline exec(i) {
 #ifdef NO_SAMECONN
         cr[i]!ECHO,h_number
 #else
-        if :: subscribed[i] -> push(i, ECHO, h_number) :: else -> hbfly[i]-- fi
+        if :: subscribed[i] && HOME(i) == CHOME(i) -> push(i, ECHO, h_number) :: else -> hbfly[i]-- fi
 #endif
      fi
-  :: h_kind == REG   -> regd[2*HOME(i) + SLOT(i)] = true
-  :: h_kind == DEREG -> regd[2*HOME(i) + SLOT(i)] = regd[2*HOME(i) + SLOT(i)] && away
+  :: h_kind == REG   -> regd[2*CHOME(i) + SLOT(i)] = true
+  :: h_kind == DEREG -> regd[2*CHOME(i) + SLOT(i)] = regd[2*CHOME(i) + SLOT(i)] && STAYS(i)
   fi
 }
 
@@ -297,6 +339,8 @@ active proctype Clock() {
 /* Each batch of reads has a look at the Redis that it reached before it. */
 #if defined(HAND) && !defined(NO_RUNID)
 #define KNOWN(i) (RHOME(i) == MASTER && RHOME(i) == HOME(i))
+#elif defined(MOVE)
+#define KNOWN(i) (RUNS(RHOME(i)) && record_at == RHOME(i))
 #else
 #define KNOWN(i) true
 #endif
@@ -312,6 +356,25 @@ inline restart() {
   cutrevoker()
 }
 
+#ifdef MOVE
+/* One primary does, for all that are connected to it. */
+inline restart_primary(p) {
+  regd[2*p] = false; regd[2*p+1] = false;
+  leave_primary(0, p);
+#if NN > 1
+  leave_primary(1, p);
+#endif
+  if :: asked == p -> cutrevoker() :: else fi
+}
+inline leave_primary(i, p) {
+  if :: HOME(i) == p -> cutinv(i) :: else fi;
+  if :: CHOME(i) == p -> cutchanges(i) :: else fi;
+  if :: RHOME(i) == p -> cutreads(i) :: else fi
+}
+/* SETSLOT NODE, with the last name: what is refused while names move is refused until then. */
+inline moved_name() { if :: record_at == 1 && registry_at == 1 -> owner = 1; moving = false :: else fi }
+#endif
+
 #ifdef FAILOVER
 /* A revocation is answered when replicas have it: mark and answer are one step here. That the one that is promoted has it
  * is assumed (NO_REPLSYNC): so no revocation is answered by the old master once it is cut off. */
@@ -325,6 +388,8 @@ inline restart() {
 #else
 #define FOLLOWED skip
 #endif
+#elif defined(MOVE)
+#define REPLICATED (RUNS(asked) && record_at == asked)
 #else
 #define REPLICATED (ASKED == MASTER && !away)
 #endif
@@ -372,7 +437,12 @@ active proctype Redis() {
   :: d_step { !fsynced -> fsynced = true }           /* some time later */
 #endif
 #ifndef CALM
-#ifdef NO_DURABLE
+#ifdef MOVE
+  :: d_step { restart_primary(0) }
+#ifndef NO_MOVEAGE                                   /* there the revoker's connection is old */
+  :: d_step { restart_primary(1) }
+#endif
+#elif defined(NO_DURABLE)
   :: d_step { MASTER == 0 -> restart(); if :: !fsynced -> revoked[0] = false; fsynced = true :: else fi }
 #else
   :: d_step { MASTER == 0 -> restart() }
@@ -420,6 +490,24 @@ active proctype Redis() {
 #if NN > 1
   :: d_step { rhome[1] = 1 - rhome[1]; cutreads(1) }
 #endif
+#endif
+#ifdef MOVE
+  /* Each connection follows the slot by itself. Until then it is refused, as if it were broken. */
+  :: d_step { chome[0] != owner -> chome[0] = owner; cutchanges(0) }
+  :: d_step { rhome[0] != owner -> rhome[0] = owner; cutreads(0) }
+#if NN > 1
+  :: d_step { chome[1] != owner -> chome[1] = owner; cutchanges(1) }
+  :: d_step { rhome[1] != owner -> rhome[1] = owner; cutreads(1) }
+#endif
+#ifndef NO_MOVEAGE
+  /* So does the revoker's, and counts as a new one: the registry was at another primary until now. */
+  :: d_step { asked != owner -> asked = owner; cutrevoker() }
+#endif
+  /* SETSLOT MIGRATING and IMPORTING; MIGRATE of each name. */
+  :: d_step { !moving && owner == 0 -> moving = true }
+  :: d_step { moving && record_at == 0 -> record_at = 1; revoked[1] = revoked[0]; revoked[0] = false; moved_name() }
+  :: d_step { moving && registry_at == 0 -> registry_at = 1;
+        regd[2] = regd[0]; regd[3] = regd[1]; regd[0] = false; regd[1] = false; moved_name() }
 #endif
 #if defined(OURS) && !defined(NO_REASSERT)
   /* Node 0 tells its master again what it answered. */
@@ -516,6 +604,16 @@ proctype Node(byte i) {
 #endif
         up = false; UNCLEAN_SESSION; FLUSH }
 #endif
+#ifdef MOVE
+  /* It hears that the slot moved, or is told that its subscription has ended. It may never. */
+  :: d_step { !left && HOME(i) != MASTER -> home[i] = MASTER; cutinv(i); broken[i] = false;
+#ifdef NO_REJOIN
+        subscribed[i] = up
+#else
+        up = false; UNCLEAN_SESSION; FLUSH
+#endif
+        }
+#endif
   /* The loss of the subscriber connection is noticed. */
   :: d_step { up && broken[i] -> up = false; UNCLEAN_SESSION; FLUSH }
 #ifndef SMALL
@@ -558,6 +656,9 @@ proctype Node(byte i) {
      :: cached && ok ->                              /* a pause may fall here */
 #if PROBE == 1
         assert(false);
+#endif
+#if PROBE == 15
+        assert(HOME(i) == 0);
 #endif
         assert(!late); late = false; ok = false
      :: else -> d_step {
@@ -647,6 +748,9 @@ yes: skip; d_step { answered = true;
 #if PROBE == 12
        assert(MASTER == 0);
 #endif
+#if PROBE == 16
+       assert(asked == 0);
+#endif
 #if PROBE == 4
        assert(barrier < 2);
 #endif
@@ -657,6 +761,10 @@ unknown: skip; d_step { snap = 0; al = false; acked = 0; wr = 0 }
   :: d_step { rbroken -> rbroken = false; rage = (MASTER == 0 -> 0 : W); drain(rq); drain2(rr) }
 #else
   :: d_step { rbroken -> rbroken = false; rage = 0; drain(rq); drain2(rr) }
+#endif
+#ifdef NO_MOVEAGE
+  /* It uses a connection to the new primary that it has had for long, for another slot. */
+  :: d_step { asked != owner -> asked = owner; rbroken = false; rage = W; drain(rq); drain2(rr) }
 #endif
   :: answered || (barrier == MAXDEL && !rbroken) -> break
   od
