@@ -27,6 +27,9 @@ struct redis_subscription {
     /* One message, in the order received. False: malformed, so the link reconnects. */
     bool (*message)(void *arg, struct text channel, struct text payload);
     bool is_sharded; /* the channels belong to slots (SSUBSCRIBE); when a slot leaves the server, the link reconnects */
+    /* With is_sharded: the slot of the channels has left this server, and the link reconnects. Other links to it would
+     * learn that only from their next call. May be NULL. */
+    void (*left)(void *arg);
 };
 
 struct redis_link_settings {

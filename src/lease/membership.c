@@ -69,9 +69,11 @@ static void on_link_state(void *arg, bool is_up);
 static void on_tick(uv_timer_t *ticker);
 static void on_heartbeat_answered(void *arg, enum lease_answer answer);
 
+static void on_slot_left(void *arg);
+
 static const struct redis_subscription SUBSCRIPTION = {.channels = name_channels, .message = on_message};
 static const struct redis_subscription SHARDED_SUBSCRIPTION = {
-    .channels = name_channels, .message = on_message, .is_sharded = true};
+    .channels = name_channels, .message = on_message, .is_sharded = true, .left = on_slot_left};
 
 /* A node has a membership for each partition of its store, and answers every check from memory only if it holds all
  * leases. */
@@ -229,6 +231,15 @@ static void set_live(struct membership *member, bool is_live)
 {
     member->is_live = is_live;
     barriers_set_member(member->barriers, is_live ? &member->id : NULL);
+}
+
+/* The slot may come back with a registry that the server between has lost. A link that stayed all the while would be
+ * old enough to believe it. */
+static void on_slot_left(void *arg)
+{
+    const struct membership *member = arg;
+
+    redis_group_renew_others(member->settings->group, "", "the slot of its names has left this server");
 }
 
 static void on_link_state(void *arg, bool is_up)

@@ -208,6 +208,8 @@ static void on_reply(void *arg, const struct redis_reply *reply)
     }
     if (link->subscription && is_push(reply, TEXT("sunsubscribe"))) {
         link_lose(link, "the slot of its channels has left this server");
+        if (link->subscription->left)
+            link->subscription->left(link->arg);
         return;
     }
     if (link->count == 0) {

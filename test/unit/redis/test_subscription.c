@@ -19,7 +19,7 @@ struct world {
     uv_loop_t loop;
     struct fake_redis *fake;
     struct redis_link *link;
-    unsigned ups, downs, asked; /* asked for channels */
+    unsigned ups, downs, lefts, asked; /* asked for channels */
     char own[32];
     char messages[256]; /* "channel=payload ", in order */
     unsigned not_sent;
@@ -210,10 +210,18 @@ Test(redis_subscription, is_ready_when_all_channels_are_confirmed)
     close_world();
 }
 
+static void slot_left(void *arg)
+{
+    (void)arg;
+    cr_assert_not(redis_link_is_ready(w.link));
+    w.lefts++;
+}
+
 /* What it hears of channels of the other kind was not meant for it. */
 Test(redis_subscription, channels_of_slots_are_heard_until_their_slot_leaves)
 {
-    static const struct redis_subscription SHARDED = {.channels = channels, .message = message, .is_sharded = true};
+    static const struct redis_subscription SHARDED = {
+        .channels = channels, .message = message, .is_sharded = true, .left = slot_left};
 
     open_world();
     rule("SSUBSCRIBE", FAKE_ANSWER, "*3\r\n$10\r\nssubscribe\r\n$3\r\ninv\r\n:1\r\n", 0);
@@ -226,6 +234,7 @@ Test(redis_subscription, channels_of_slots_are_heard_until_their_slot_leaves)
     fake_redis_blurt(w.fake, "*3\r\n$12\r\nsunsubscribe\r\n$3\r\ninv\r\n:1\r\n");
     until(has_lost_once, NULL);
     until_trouble("the slot of its channels has left this server");
+    cr_assert_eq(w.lefts, 1);
     until(is_ready, NULL);
     rule("SSUBSCRIBE", FAKE_ANSWER, "-MOVED 1 127.0.0.1:1\r\n", 0);
     fake_redis_blurt(w.fake, MESSAGE("3", "inv", "1", "2"));
