@@ -111,12 +111,17 @@ static void check_memory(struct doctor_report *report, const struct store_facts 
         facts->full ? "full" : "not full");
 }
 
+static bool may_fail_over(const struct store_facts *facts)
+{
+    return facts->sentinels > 0 || facts->is_cluster;
+}
+
 static void check_replicas(struct doctor_report *report, const struct store_facts *facts, int64_t min_replicas)
 {
     enum doctor_status status = DOCTOR_OK;
     const char *remedy = NULL;
 
-    if (facts->sentinels > 0 && min_replicas == 0) {
+    if (may_fail_over(facts) && min_replicas == 0) {
         status = DOCTOR_FAIL;
         remedy = "A failover loses changes that no replica has: set --min-replicas to 1 or more.";
     } else if (facts->replicas < min_replicas) {
@@ -128,7 +133,7 @@ static void check_replicas(struct doctor_report *report, const struct store_fact
                      ? "Changes are answered before a replica has them: set --min-replicas 1."
                      : "If this machine loses its disk, everything is lost: run a replica and set --min-replicas 1.";
     }
-    if (status == DOCTOR_OK && facts->sentinels > 0 && facts->replicas > min_replicas) {
+    if (status == DOCTOR_OK && may_fail_over(facts) && facts->replicas > min_replicas) {
         status = DOCTOR_WARN;
         remedy = "If two machines fail or are cut off at once, a failover may promote a replica that lacks a change. "
                  "Setting --min-replicas to the number of replicas prevents that, but then changes and checks need "
@@ -170,6 +175,20 @@ static void check_fence(struct doctor_report *report, const struct store_facts *
                   "A replaced master would keep granting leases: on every Redis, set min-replicas-to-write to half the "
                   "number of replicas, rounded up, by CONFIG SET and in redis.conf.");
     check_settings(report, facts, FITNESS_FAILOVER);
+}
+
+/* Of a cluster. Its own timeout stops a replaced primary too, but later. */
+static void check_cluster(struct doctor_report *report, const struct store_facts *facts)
+{
+    bool stops_by_lag =
+        facts->replicas_to_write >= 1 && facts->replica_lag_s >= 1 && facts->replica_lag_s <= FENCE_REPLICA_LAG_MAX_S;
+
+    add(report, "cluster", stops_by_lag ? DOCTOR_OK : DOCTOR_WARN,
+        "A primary that was replaced goes on for up to cluster-node-timeout, and after a failover changes wait for "
+        "that: "
+        "on every node, set min-replicas-to-write 1 and min-replicas-max-lag 2.",
+        "cluster-node-timeout %" PRId64 " ms, min-replicas-to-write %" PRId64 ", min-replicas-max-lag %" PRId64,
+        facts->node_timeout_ms, facts->replicas_to_write, facts->replica_lag_s);
 }
 
 /* How surely a replaced master is kept from granting leases. */
@@ -283,6 +302,9 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
     if (facts->sentinels > 0) {
         check_sentinels(report, facts);
         check_fence(report, facts);
+        check_takeover(report, facts, evidence->settings);
+    } else if (facts->is_cluster) {
+        check_cluster(report, facts);
         check_takeover(report, facts, evidence->settings);
     }
     check_rule(report, facts, "schema", "version %" PRId64, facts->schema);

@@ -370,6 +370,24 @@ Test(doctor, tells_which_partitions_are_away)
     cr_expect_not(doctor_is_fit(&report));
 }
 
+Test(doctor, judges_a_cluster)
+{
+    make_fit();
+    evidence.facts.is_cluster = true;
+    evidence.facts.node_timeout_ms = 15000;
+    evidence.facts.replicas_known = 1;
+    doctor_evaluate(&evidence, &report);
+    cr_expect_eq(check_named("cluster")->status, DOCTOR_WARN);
+    cr_expect_eq(check_named("leases")->status, DOCTOR_OK);
+    evidence.facts.replicas_to_write = 1;
+    evidence.facts.replica_lag_s = 2;
+    doctor_evaluate(&evidence, &report);
+    cr_expect_eq(check_named("cluster")->status, DOCTOR_OK);
+    settings.min_replicas = 0;
+    doctor_evaluate(&evidence, &report);
+    cr_expect_eq(check_named("replicas")->status, DOCTOR_FAIL);
+}
+
 Test(doctor, tells_events_that_no_log_takes)
 {
     static const struct {
