@@ -63,7 +63,7 @@ const char *fixture_name(const char *account, const char *format, ...)
     int len;
 
     snprintf(id.text, sizeof id.text, "%s", account);
-    len = partition_count() > 1
+    len = partition_count() > 1 || getenv("CHATELAINE_TEST_CLUSTER")
               ? snprintf(name, sizeof *names, "chatelaine:{%u}:", bucket_of_account(&id) % partition_count())
               : snprintf(name, sizeof *names, "chatelaine:");
     va_start(values, format);
@@ -343,11 +343,33 @@ static void fill(struct fixture *fixture)
     fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &fixture->manager);
 }
 
+/* CHATELAINE_TEST_CLUSTER: a Redis Cluster of one node, which holds all slots. */
+static void start_redis(struct redis_server *redis)
+{
+    const struct redis_server_options cluster = {.tcp = true, .cluster_port = redis_server_free_port()};
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char info[2048];
+
+    if (!getenv("CHATELAINE_TEST_CLUSTER")) {
+        redis_server_start(redis, NULL);
+        return;
+    }
+    redis_server_start(redis, &cluster);
+    redis_server_tell(redis, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
+    do {
+        if (deadline_left_ms(deadline) == 0)
+            test_give_up("the cluster does not become ready");
+        poll(NULL, 0, 10);
+        redis_server_ask(redis, info, sizeof info, "CLUSTER", "INFO", NULL);
+    } while (!strstr(info, "cluster_state:ok"));
+    snprintf(redis->url, sizeof redis->url, "redis-cluster://127.0.0.1:%u", redis->port);
+}
+
 void fixture_start(struct fixture *fixture, size_t nodes, const char *const *more)
 {
     *fixture = (struct fixture){0};
     make_files(fixture);
-    redis_server_start(&fixture->redis, NULL);
+    start_redis(&fixture->redis);
     fill(fixture);
     for (size_t i = 0; i < nodes; i++)
         fixture_add_node(fixture, more);
