@@ -17,6 +17,8 @@ struct command_line {
     const char *file;
     const char *dir;
     const char *write;
+    const char *from, *from_file, *to, *to_file; /* of store copy */
+    int64_t from_partitions, to_partitions;
     bool json;
     bool next;
     bool guide;

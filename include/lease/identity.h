@@ -33,8 +33,9 @@ bool identity_found(struct identity *identity, struct text id);
 bool identity_holds(struct identity *identity, uint64_t held, uint64_t answered);
 /* Redis has become a replica. */
 void identity_demoted(struct identity *identity);
-/* The store has a newer schema. Trusted again once identity_answered() has run with an older one. */
-void identity_outdated(struct identity *identity);
+/* The store has a newer schema, perhaps because a copy into it is under way. Trusted again once identity_answered() has
+ * run with an older one. */
+void identity_outdated(struct identity *identity, bool is_copied_into);
 /* Call this before each read on the link: it proves in the same batch that the replies come from our store, and tells
  * the `suspensions` which version belongs to those on the `reads` link. */
 void identity_witness(struct identity *identity, struct redis_link *link);

@@ -14,6 +14,9 @@ void partitions_close(struct partitions *partitions, void (*closed)(void *arg), 
 /* From then on an operation that was answered by one partition must not go on in another, which may be gone. */
 bool partitions_are_closing(const struct partitions *partitions);
 
+/* What the names of that partition begin with; out has room for REDIS_PREFIX_MAX_BYTES. */
+void partition_prefix(const struct store_settings *settings, unsigned number, struct buf *out);
+
 unsigned partitions_count(const struct partitions *partitions);
 /* In the order of their numbers, from 0. */
 struct store *partitions_at(const struct partitions *partitions, unsigned number);

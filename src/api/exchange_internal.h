@@ -36,6 +36,7 @@ struct exchange {
     uint8_t session_digest[KEYRING_DIGEST_BYTES]; /* the digest of the cookie under which the session was found */
     struct token_digests *session_digests;        /* digests to try, one per master key, during the lookup */
     size_t session_tries;
+    bool session_may_be_elsewhere; /* than in the partition that the digest leads to */
     struct key_check check;
 
     const struct json *body; /* of ROUTE_JSON rows */

@@ -12,6 +12,7 @@
 #include "handlers_internal.h"
 #include "http/cookie.h"
 #include "mounts_internal.h"
+#include "store/alias.h"
 
 #include <string.h>
 
@@ -209,6 +210,12 @@ static struct text address_of(const struct exchange *exchange)
     return exchange_client_address(exchange);
 }
 
+static void load_session_in(struct exchange *exchange, struct store *store)
+{
+    session_store_load(store, exchange->session_digest, &exchange->service->session_limits, address_of(exchange),
+                       session_loaded, exchange);
+}
+
 /* Tries the cookie's digest under the current master key, then under each retired one. */
 static void load_session(struct exchange *exchange)
 {
@@ -216,8 +223,30 @@ static void load_session(struct exchange *exchange)
 
     memcpy(exchange->session_digest, exchange->session_digests->of[exchange->session_tries++],
            sizeof exchange->session_digest);
-    session_store_load(partition_of_digest(service->partitions, exchange->session_digest), exchange->session_digest,
-                       &service->session_limits, address_of(exchange), session_loaded, exchange);
+    exchange->session_may_be_elsewhere = true;
+    load_session_in(exchange, partition_of_digest(service->partitions, exchange->session_digest));
+}
+
+static void alias_followed(void *arg, enum store_result result, unsigned bucket)
+{
+    struct exchange *exchange = arg;
+
+    if (result == STORE_OK)
+        load_session_in(exchange, partition_of_bucket(exchange->service->partitions, bucket));
+    else
+        session_loaded(exchange, result, NULL);
+}
+
+/* A session from before sessions were drawn into the partition of their account. Once for each digest. */
+static bool follow_alias(struct exchange *exchange)
+{
+    struct store *store = partition_of_digest(exchange->service->partitions, exchange->session_digest);
+
+    if (!exchange->session_may_be_elsewhere || !store_has_aliases(store))
+        return false;
+    exchange->session_may_be_elsewhere = false;
+    alias_find(store, exchange->session_digest, alias_followed, exchange);
+    return true;
 }
 
 static void session_loaded(void *arg, enum store_result result, const struct session_record *session)
@@ -225,6 +254,8 @@ static void session_loaded(void *arg, enum store_result result, const struct ses
     struct exchange *exchange = arg;
     struct session_record *principal;
 
+    if (result == STORE_NOT_FOUND && follow_alias(exchange))
+        return;
     if (result == STORE_NOT_FOUND && exchange->session_tries < exchange->session_digests->count) {
         load_session(exchange);
         return;

@@ -331,6 +331,17 @@ const struct command COMMANDS[] = {
                  "chatelaine store upgrade --yes --json",
      .groups = STORE_UPGRADE_OPTIONS,
      .run = store_upgrade_run},
+    {.name = "store copy",
+     .summary = "Copy a stopped store to another Redis or number of partitions",
+     .text = "Stop all nodes first. The source is only read. The target must be empty; until the copy is whole\n"
+             "and compared, no node serves it, and a copy that was interrupted starts over when it is run\n"
+             "again. Ids, secrets, sessions and links stay valid. Enrolments under way and throttles are left\n"
+             "behind. Needs no master key.",
+     .examples =
+         "chatelaine store copy --from redis://old.example:6379 --to redis://new.example:6379 --to-partitions 16",
+     .groups = STORE_COPY_OPTIONS,
+     .shows_connection = true,
+     .run = store_copy_run},
     {.name = "completion",
      .operands = "SHELL",
      .summary = "Print a script that completes commands and options in bash, zsh or fish",

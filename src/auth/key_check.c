@@ -8,6 +8,7 @@
 #include "core/lease_rules.h"
 #include "core/secret.h"
 #include "key_cache_internal.h"
+#include "store/alias.h"
 #include "store/key_store.h"
 
 #include <stdlib.h>
@@ -62,7 +63,8 @@ struct key_checker {
  * that check began. */
 struct key_read {
     struct list node;
-    struct part *part; /* of the digest */
+    struct part *part; /* of the digest, or that of the account, to which an alias led */
+    bool has_followed; /* an alias */
     uint8_t inner[KEYRING_DIGEST_BYTES], digest[KEY_DIGEST_BYTES];
     enum key_kind kind; /* of the secret, as is the mode */
     enum key_mode mode;
@@ -229,7 +231,8 @@ static bool hears_of(const struct part *part, const struct key_principal *key)
     return part_of(part->checker, bucket_of_account(&key->account)) == part;
 }
 
-/* Rule 3 (src/lease/README.md). */
+/* Rule 3 (src/lease/README.md). The cache knows an entry's partition by its digest, so what an alias led to is read
+ * each time. */
 static bool remember(const struct key_read *read, enum store_result result, const struct key_principal *key)
 {
     const struct part *part = read->part;
@@ -237,7 +240,8 @@ static bool remember(const struct key_read *read, enum store_result result, cons
     struct key_packed packed;
     uint64_t now_ns;
 
-    if (!membership_may_fill(part->member, read->epoch) || (result == STORE_OK && !hears_of(part, key)))
+    if (read->has_followed || !membership_may_fill(part->member, read->epoch) ||
+        (result == STORE_OK && !hears_of(part, key)))
         return false;
     bool has_lease = membership_has_lease(part->member, &now_ns);
     if (result == STORE_OK && has_real_ids(key)) {
@@ -317,7 +321,8 @@ static void ask_store(struct key_check *check)
 }
 
 /* Without a cache. */
-static void read_alone(void *arg, enum store_result result, const struct key_record *record)
+
+static void found_alone(void *arg, enum store_result result, const struct key_record *record)
 {
     struct key_check *check = arg;
     struct key_principal key = {0};
@@ -325,6 +330,27 @@ static void read_alone(void *arg, enum store_result result, const struct key_rec
     if (result == STORE_OK)
         key = key_principal_of(record);
     check_found(check, compare(check->checker, check->kind, check->mode, result, &key), &key);
+}
+
+static void followed_alone(void *arg, enum store_result result, unsigned bucket)
+{
+    struct key_check *check = arg;
+
+    if (result == STORE_OK)
+        key_store_find(part_of(check->checker, bucket)->store, check->digest, found_alone, check);
+    else
+        found_alone(check, result, NULL);
+}
+
+static void read_alone(void *arg, enum store_result result, const struct key_record *record)
+{
+    struct key_check *check = arg;
+    struct store *store = part_of(check->checker, bucket_of_digest(check->digest))->store;
+
+    if (result == STORE_NOT_FOUND && store_has_aliases(store))
+        alias_find(store, check->digest, followed_alone, check);
+    else
+        found_alone(check, result, record);
 }
 
 /* Goes on with the cache's answer. */
@@ -519,18 +545,10 @@ static void move_all(struct list *from, struct list *to)
     }
 }
 
-static void read_answered(void *arg, enum store_result result, const struct key_record *record)
+static void read_decided(struct key_read *read, enum store_result result, const struct key_principal *key)
 {
-    struct key_read *read = arg;
-    struct key_principal key = {0};
-
-    if (!membership_may_decide(read->part->member))
-        result = STORE_UNAVAILABLE;
-    if (result == STORE_OK)
-        key = key_principal_of(record);
-    result = compare(read->part->checker, read->kind, read->mode, result, &key);
-    bool is_fresh = remember(read, result, &key) || !RULE(RULE_JOIN);
-    bool is_failure = verdict_of(result, &key) == KEY_UNDECIDED;
+    bool is_fresh = remember(read, result, key) || !RULE(RULE_JOIN);
+    bool is_failure = verdict_of(result, key) == KEY_UNDECIDED;
     struct list *node;
 
     list_remove(&read->node);
@@ -542,9 +560,44 @@ static void read_answered(void *arg, enum store_result result, const struct key_
     move_all(&read->late, &read->early);
     while ((node = list_first(&read->early))) {
         list_remove(node);
-        check_found(LIST_ENTRY(node, struct key_check, node), result, &key);
+        check_found(LIST_ENTRY(node, struct key_check, node), result, key);
     }
     free(read);
+}
+
+/* All checks so far began before the read that is sent now. */
+static void alias_answered(void *arg, enum store_result result, unsigned bucket)
+{
+    struct key_read *read = arg;
+    struct key_principal none = {0};
+
+    if (!membership_may_decide(read->part->member))
+        result = STORE_UNAVAILABLE;
+    if (result != STORE_OK) {
+        read_decided(read, result, &none);
+        return;
+    }
+    read->part = part_of(read->part->checker, bucket);
+    read->has_followed = true;
+    read->epoch = membership_epoch(read->part->member);
+    move_all(&read->late, &read->early);
+    key_store_find(read->part->store, read->digest, read_answered, read);
+}
+
+static void read_answered(void *arg, enum store_result result, const struct key_record *record)
+{
+    struct key_read *read = arg;
+    struct key_principal key = {0};
+
+    if (!membership_may_decide(read->part->member))
+        result = STORE_UNAVAILABLE;
+    if (result == STORE_NOT_FOUND && !read->has_followed && store_has_aliases(read->part->store)) {
+        alias_find(read->part->store, read->digest, alias_answered, read);
+        return;
+    }
+    if (result == STORE_OK)
+        key = key_principal_of(record);
+    read_decided(read, compare(read->part->checker, read->kind, read->mode, result, &key), &key);
 }
 
 void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGEST_BYTES])

@@ -19,6 +19,9 @@ static const char OTHER[] = "Redis holds another store, not the one that this no
 static const char DEMOTED[] = "Redis has become a replica: point --redis at the master.";
 static const char NEWER[] = "The store was written by a newer chatelaine, whose records this node may misread: upgrade "
                             "this node, or restore the backup made before the upgrade.";
+static const char COPYING[] =
+    "A copy into this store is under way, or was interrupted: wait until 'chatelaine store copy' "
+    "is done, or run it again.";
 static const char UNSUSPENDED[] = "Redis has lost suspensions of accounts: the node is repeating them.";
 
 enum { LAYOUT_BYTES = 160 };
@@ -80,8 +83,8 @@ static void estrange(struct identity *identity, const char *why)
 {
     bool was_trusted = identity->run_id[0] != '\0';
 
-    if (identity->strange != why &&
-        (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED || why == NEWER || why == UNSUSPENDED))
+    if (identity->strange != why && (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED || why == NEWER ||
+                                     why == COPYING || why == UNSUSPENDED))
         LOG(why == EMPTY ? LOG_WARN : LOG_ERROR, "Redis is not trusted: requests are answered 503",
             log_str("why", why));
     identity->strange = why;
@@ -128,9 +131,9 @@ void identity_demoted(struct identity *identity)
         estrange(identity, DEMOTED);
 }
 
-void identity_outdated(struct identity *identity)
+void identity_outdated(struct identity *identity, bool is_copied_into)
 {
-    estrange(identity, NEWER);
+    estrange(identity, is_copied_into ? COPYING : NEWER);
 }
 
 void identity_other_layout(struct identity *identity, int64_t partitions, unsigned expected)

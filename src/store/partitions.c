@@ -37,20 +37,28 @@ static bool has_tag(const struct store_settings *settings)
 }
 
 /* The part of a name in braces decides its slot. A store of one partition on one Redis has none, as ever. */
+void partition_prefix(const struct store_settings *settings, unsigned number, struct buf *out)
+{
+    buf_append_str(out, settings->prefix);
+    if (has_tag(settings))
+        buf_printf(out, "{%u}:", number);
+}
+
 static struct store *open_partition(uv_loop_t *loop, const struct store_settings *all, unsigned number,
                                     struct partition *partition)
 {
     struct redis_cluster *cluster = partition->partitions->cluster;
     char prefix[REDIS_PREFIX_MAX_BYTES + 1];
     struct store_settings settings = *all;
+    struct buf out;
 
     settings.partition = number;
-    if (has_tag(all)) {
-        snprintf(prefix, sizeof prefix, "%s{%u}:", all->prefix, number);
-        settings.prefix = prefix;
-    }
+    buf_init_fixed(&out, prefix, sizeof prefix - 1);
+    partition_prefix(all, number, &out);
+    prefix[out.len] = '\0';
+    settings.prefix = prefix;
     if (cluster)
-        settings.resolver = redis_cluster_resolver(cluster, redis_slot_of(text_of(settings.prefix)));
+        settings.resolver = redis_cluster_resolver(cluster, redis_slot_of(text_of(prefix)));
     return store_create(loop, &settings, on_ready, partition);
 }
 

@@ -43,6 +43,7 @@ struct store {
     bool is_ready;                         /* as last reported to ready() */
     bool reads_up, scripts_up, changes_up; /* as last reported by the links */
     const char *unfit;                     /* why changes are refused; NULL: they are accepted */
+    bool has_aliases;                      /* by the last examination */
     bool is_full;                          /* Redis' memory is full: only scripts with allow-oom can write */
     char trouble[512];
     char server[48]; /* as in store_facts, by the last examination */

@@ -308,8 +308,10 @@ static void time_answered(void *arg, enum redis_outcome outcome, const struct re
 /* Replies of a newer schema say nothing of it. */
 static bool has_our_layout(struct store *store, const struct redis_reply *reply)
 {
-    int64_t partitions, partition;
+    int64_t partitions, partition, aliased;
 
+    if (reply_integer(reply_at(reply, 6), &aliased))
+        store->has_aliases = aliased != 0;
     if (!reply_integer(reply_at(reply, 4), &partitions) || !reply_integer(reply_at(reply, 5), &partition) ||
         partitions == 0 || (partitions == store_partitions(store) && partition == store_partition(store)))
         return true;
@@ -328,7 +330,7 @@ static void schema_answered(void *arg, enum store_result result, const struct re
 {
     struct store *store = arg;
     struct examination *e = &store->examination;
-    int64_t full;
+    int64_t full, copying;
     bool has_schema = (result == STORE_OK || result == STORE_REFUSED) && /* STORE_REFUSED: newer than ours */
                       reply_integer(reply_at(reply, 0), &e->facts.schema);
 
@@ -338,7 +340,7 @@ static void schema_answered(void *arg, enum store_result result, const struct re
     if (result == STORE_OK)
         lease_fence(store->lease)->lease_max_ms = read_lease_max(reply_at(reply, 3));
     if (e->facts.schema > STORE_SCHEMA) {
-        identity_outdated(lease_identity(store->lease));
+        identity_outdated(lease_identity(store->lease), reply_integer(reply_at(reply, 1), &copying) && copying != 0);
         part_done(store); /* in place of the id, which would make the store trusted */
     } else if (has_schema && !has_our_layout(store, reply)) {
         part_done(store);

@@ -169,6 +169,11 @@ void fixture_add_account(struct fixture *fixture, char ret_account[ID_TEXT_BYTES
     snprintf(ret_account, ID_TEXT_BYTES, "%s", id.text);
 }
 
+static uint8_t bucket_for(const struct fixture *fixture, const struct id *account)
+{
+    return (uint8_t)(bucket_of_account(account) + fixture->draws_elsewhere);
+}
+
 void fixture_add_key(struct fixture *fixture, const char *account, enum key_kind kind, enum key_mode mode,
                      scope_set scopes, struct fixture_key *ret_key)
 {
@@ -186,7 +191,7 @@ void fixture_add_key(struct fixture *fixture, const char *account, enum key_kind
     if (!key_set_name(&key, TEXT("fixture")))
         test_give_up("key_set_name");
     direct_open(&direct, fixture);
-    secret_draw(direct.keyring, bucket_of_account(&key.account), kind, mode, &secret, digest);
+    secret_draw(direct.keyring, bucket_for(fixture, &key.account), kind, mode, &secret, digest);
     key_set_last4(&key, secret_text(&secret));
     key_store_insert(partition_of_account(direct.partitions, &key.account), &key, digest, &NOBODY, insertion_done,
                      &direct);
@@ -283,7 +288,7 @@ void fixture_add_session(struct fixture *fixture, const struct fixture_user *use
 
     user = user ? user : &fixture->user;
     account = id_read(ID_ACCOUNT, user->account[0] ? user->account : fixture->account);
-    bucket = bucket_of_account(&account);
+    bucket = bucket_for(fixture, &account);
     direct_open(&direct, fixture);
     token_draw(direct.keyring, bucket, KEYRING_SESSION_DIGEST, &token, digest);
     begin_session(&direct, user, account.text, digest, sid.text + sizeof "req_" - 1);

@@ -39,6 +39,7 @@ struct fixture {
     struct fixture_user user;   /* cannot sign in: no true password */
     struct fixture_key manager; /* live, every scope */
     int64_t min_replicas;       /* for the test's own verbs */
+    bool draws_elsewhere;       /* keys and sessions lie in another bucket than their account, as before it was so */
     bool runs_old_program;      /* in which no password expires and user create has no --permanent-password */
 };
 

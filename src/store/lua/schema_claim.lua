@@ -3,19 +3,19 @@
 -- gets the offered id. An empty store gets none here: its first account brings it.
 -- ARGV: prefix, the newest schema this program knows, an id for the store
 -- Returns: ok, schema, now in ms, whether memory is full, so that only scripts with allow-oom may write (1 or
---   0), lease_max, number of the store's partitions (0: there is no store), number of this one; refused, schema: newer
---   than ours
+--   0), lease_max, number of the store's partitions (0: there is no store), number of this one, whether it has aliases
+--   (1 or 0); refused, schema: newer than ours, whether that is because a copy into it is under way (1 or 0)
 
 -- A store of an earlier version has a single partition and does not say so.
 local function layout()
-    local s = redis.call('HMGET', K.store(), 'id', 'partitions', 'partition')
-    return tonumber(s[2] or s[1] and '1' or '0'), tonumber(s[3] or '0')
+    local s = redis.call('HMGET', K.store(), 'id', 'partitions', 'partition', 'aliased')
+    return tonumber(s[2] or s[1] and '1' or '0'), tonumber(s[3] or '0'), s[4] and 1 or 0
 end
 
 local ours = tonumber(ARGV[2])
 local schema = tonumber(redis.call('GET', K.schema()) or '0')
 if schema > ours then
-    return {'refused', schema}
+    return {'refused', schema, redis.call('HEXISTS', K.store(), 'copying')}
 end
 local written = redis.pcall('SET', K.schema(), schema == 0 and ours or schema)
 local full = written.err and written.err:sub(1, 4) == 'OOM ' and schema > 0

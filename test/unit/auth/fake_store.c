@@ -29,6 +29,28 @@ void fake_store_answer_find(struct store *store, size_t nth, enum store_result r
     store->finds[nth].done(store->finds[nth].arg, result, key);
 }
 
+bool store_has_aliases(const struct store *store)
+{
+    return store->has_aliases;
+}
+
+void alias_find(struct store *store, const uint8_t digest[KEYRING_DIGEST_BYTES], alias_found *done, void *arg)
+{
+    (void)digest;
+    cr_assert(store->has_aliases && !store->alias_done);
+    store->alias_done = done;
+    store->alias_arg = arg;
+}
+
+void fake_store_answer_alias(struct store *store, enum store_result result, unsigned bucket)
+{
+    alias_found *done = store->alias_done;
+
+    cr_assert(done);
+    store->alias_done = NULL;
+    done(store->alias_arg, result, bucket);
+}
+
 void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_batch *batch,
                        store_done *done, void *arg)
 {

@@ -1,6 +1,7 @@
 /* The store's verbs that auth calls, and a membership, controlled by a test: calls are kept, and answered when the test
  * says so. */
 #pragma once
+#include "store/alias.h"
 #include "store/key_store.h"
 #include "lease/lease.h"
 #include "store/partitions.h"
@@ -15,6 +16,9 @@ struct store {
         void *arg;
     } finds[FAKE_FINDS_MAX];
     size_t find_count; /* calls so far */
+    bool has_aliases;
+    alias_found *alias_done; /* of the last search for one; NULL: answered, or there was none */
+    void *alias_arg;
 
     bool flush_waits; /* until fake_store_answer_flush() */
     size_t flush_count;
@@ -29,6 +33,7 @@ struct store {
 };
 
 void fake_store_answer_find(struct store *store, size_t nth, enum store_result result, const struct key_record *key);
+void fake_store_answer_alias(struct store *store, enum store_result result, unsigned bucket);
 void fake_store_answer_flush(struct store *store, enum store_result result);
 
 enum { FAKE_PARTITIONS_MAX = 4 };

@@ -997,6 +997,63 @@ Test(key_check, a_key_whose_account_lies_elsewhere_is_answered_but_not_remembere
     tear_down_cached(&f);
 }
 
+/* Its digest leads to partition 0, where an alias names the partition of its account. */
+Test(key_check, an_alias_is_followed_and_nothing_remembered)
+{
+    struct placed placed;
+    struct cached f;
+
+    set_up_partitions(&f, 1, PARTITIONS);
+    placed = place_in(&f, 0);
+    placed.key.account = account_in(1);
+    store_at(&f, 0)->has_aliases = true;
+    for (size_t i = 0; i < 2; i++) {
+        begin_placed(&f, 0, &placed);
+        turn_finish(f.turn);
+        fake_store_answer_find(store_at(&f, 0), i, STORE_NOT_FOUND, NULL);
+        begin_placed(&f, 1, &placed);
+        turn_finish(f.turn);
+        fake_store_answer_alias(store_at(&f, 0), STORE_OK, 1);
+        cr_assert_eq(f.answers[0].count, 0);
+        fake_store_answer_find(store_at(&f, 1), i, STORE_OK, &placed.key);
+        expect_answer(&f, 0, KEY_ACCEPTED);
+        expect_answer(&f, 1, KEY_ACCEPTED);
+    }
+    tear_down_cached(&f);
+}
+
+Test(key_check, without_an_alias_a_key_is_unknown)
+{
+    struct placed placed;
+    struct cached f;
+
+    set_up_partitions(&f, 1, PARTITIONS);
+    placed = place_in(&f, 0);
+    store_at(&f, 0)->has_aliases = true;
+    answer_read(&f, 0, &placed, STORE_NOT_FOUND);
+    cr_assert_eq(f.answers[0].count, 0);
+    fake_store_answer_alias(store_at(&f, 0), STORE_NOT_FOUND, 0);
+    expect_answer(&f, 0, KEY_INVALID);
+    expect_cached(&f, &placed, KEY_INVALID);
+    tear_down_cached(&f);
+}
+
+/* A read that an alias led to and found nothing. */
+Test(key_check, an_alias_that_leads_nowhere)
+{
+    struct placed placed;
+    struct cached f;
+
+    set_up_partitions(&f, 1, PARTITIONS);
+    placed = place_in(&f, 0);
+    store_at(&f, 0)->has_aliases = store_at(&f, 1)->has_aliases = true;
+    answer_read(&f, 0, &placed, STORE_NOT_FOUND);
+    fake_store_answer_alias(store_at(&f, 0), STORE_OK, 1);
+    fake_store_answer_find(store_at(&f, 1), 0, STORE_NOT_FOUND, NULL);
+    expect_answer(&f, 0, KEY_INVALID);
+    tear_down_cached(&f);
+}
+
 Test(key_check, suspensions_are_those_of_the_partition)
 {
     struct placed placed;

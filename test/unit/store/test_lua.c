@@ -384,8 +384,15 @@ Test(lua, a_store_keeps_its_partitions)
 {
     STEPS({"@store_found aa 16 3", "(ok aa)"}, {"@store_found bb 8 0", "(ok aa)"},
           {"@account_create acct_A North 1 cc 1 0", "(ok)"}, {"HGET t:store id", "aa"},
-          {"@schema_claim 2 dd", "(ok 2 * 0 0 16 3)"}, {"HDEL t:store partitions partition", "2"},
-          {"@schema_claim 2 dd", "(ok 2 * 0 0 1 0)"});
+          {"@schema_claim 2 dd", "(ok 2 * 0 0 16 3 0)"}, {"HDEL t:store partitions partition", "2"},
+          {"@schema_claim 2 dd", "(ok 2 * 0 0 1 0 0)"}, {"HSET t:store aliased 1", "1"},
+          {"@schema_claim 2 dd", "(ok 2 * 0 0 1 0 1)"});
+}
+
+Test(lua, a_copy_under_way_is_no_store)
+{
+    STEPS({"SET t:schema 1000000", "OK"}, {"HSET t:store copying aa", "1"}, {"ZADD t:accounts 0 acct_A", "1"},
+          {"@schema_claim 2 dd", "(refused 1000000 1)"}, {"HEXISTS t:store id", "0"});
 }
 
 Test(lua, store_upgrade)
@@ -407,9 +414,9 @@ Test(lua, store_upgrade)
 
 Test(lua, schema_claim)
 {
-    STEPS({"GET t:schema", "nil"}, {"@schema_claim 3 0123", "(ok 3 * 0 0 0 0)"}, {"GET t:schema", "3"},
-          {"@schema_claim 2 0123", "(refused 3)"}, {"SET t:lease_max 700", "OK"},
-          {"@schema_claim 4 0123", "(ok 3 * 0 700 0 0)"}, {"GET t:schema", "3"});
+    STEPS({"GET t:schema", "nil"}, {"@schema_claim 3 0123", "(ok 3 * 0 0 0 0 0)"}, {"GET t:schema", "3"},
+          {"@schema_claim 2 0123", "(refused 3 0)"}, {"SET t:lease_max 700", "OK"},
+          {"@schema_claim 4 0123", "(ok 3 * 0 700 0 0 0)"}, {"GET t:schema", "3"});
 }
 
 Test(lua, key_insert)
@@ -2222,7 +2229,7 @@ Test(lua, what_runs_although_memory_is_full)
           {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
            "(ok *)"},
           {BEGIN("d1", "c1"), "(ok)"}, {"@device_throttle i", "(ok)"}, {"CONFIG SET maxmemory 1", "OK"},
-          {"@schema_claim 1", "(ok 1 * 1 0 0 0)"}, {"@schema_claim 0", "(refused 1)"},
+          {"@schema_claim 1", "(ok 1 * 1 0 0 0 0)"}, {"@schema_claim 0", "(refused 1 0)"},
           {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"}, {"@account_create acct_B B 1", "-OOM*"},
           {BEGIN("d2", "c2"), "-OOM*"}, {"@device_throttle i", "-OOM*"}, {APPROVE("d1", "acct_A"), "-OOM*"},
           {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x", "(ok)"},

@@ -1,0 +1,681 @@
+/* Copies what belongs to accounts, in portions of one SCAN: asks each record's account, reads it by DUMP, restores it
+ * in the account's partition, and compares. What a scan shows twice is copied twice, to the same effect. */
+#include "base/encode.h"
+#include "base/mem.h"
+#include "copy_internal.h"
+#include "core/key.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCAN_COUNT "250"
+
+enum { ALIAS_VALUE_BYTES = 8, ELEMENT_MAX_BYTES = 64 * 1024 * 1024 };
+
+/* How to find the account of a record: one question, or two. */
+enum question { ASK_NOTHING, ASK_KEY, ASK_USER };
+
+/* Of a record, in the order of their bytes. */
+struct elements {
+    struct text *texts;
+    size_t count;
+};
+
+struct copy_item {
+    enum copy_kind kind;
+    struct text name;  /* without the prefix */
+    struct text owner; /* in the name */
+    enum question next;
+    struct text asked; /* the digest or user of the next question */
+    struct id account; /* empty: none */
+    struct id key;     /* of COPY_KEY */
+    struct text user;  /* of COPY_EMAIL */
+    bool is_there;
+    int64_t expires_ms; /* -1: never */
+    struct text payload;
+    unsigned to;
+    bool differs; /* as bytes: a hash has no order, and versions write other bytes */
+    struct text type;
+    struct elements elements[2]; /* at the source and the target */
+};
+
+struct copy_portion {
+    copy_step *then;
+    unsigned partition; /* of the source; while wiping of the target */
+    char cursor[24];
+    struct arena arena;
+    size_t count, next;
+    struct copy_item *items;
+};
+
+static void scan_next(struct store_copy *copy);
+static void owners_ask(struct store_copy *copy);
+static void owners_ask_again(struct store_copy *copy);
+static void records_read(struct store_copy *copy);
+static void records_write(struct store_copy *copy);
+static void records_compare(struct store_copy *copy);
+static void types_ask(struct store_copy *copy);
+static void elements_read(struct store_copy *copy);
+static void elements_compare(struct store_copy *copy);
+
+static void portion_begin(struct store_copy *copy, copy_step *then)
+{
+    copy_records_finish(copy);
+    copy->portion = mem_alloc(sizeof *copy->portion);
+    copy->portion->then = then;
+    snprintf(copy->portion->cursor, sizeof copy->portion->cursor, "0");
+    arena_init(&copy->portion->arena, NULL, 0);
+}
+
+void copy_records_finish(struct store_copy *copy)
+{
+    if (!copy->portion)
+        return;
+    arena_finish(&copy->portion->arena);
+    free(copy->portion);
+    copy->portion = NULL;
+}
+
+static struct text keep(struct store_copy *copy, struct text t)
+{
+    return arena_copy(&copy->portion->arena, t);
+}
+
+/* Scanning */
+
+static void scan(struct store_copy *copy, struct copy_side *side, copy_answered *scanned)
+{
+    struct copy_portion *portion = copy->portion;
+    struct copy_name pattern;
+
+    arena_finish(&portion->arena);
+    portion->count = portion->next = 0;
+    copy_call(side, portion->partition, 6,
+              (struct text[]){TEXT("SCAN"), text_of(portion->cursor), TEXT("MATCH"),
+                              copy_pattern(&pattern, side, portion->partition), TEXT("COUNT"), TEXT(SCAN_COUNT)},
+              scanned, side);
+}
+
+/* True if there is more to scan; the cursor and the partition are where it goes on. */
+static bool scan_goes_on(struct copy_portion *portion, const struct copy_side *side)
+{
+    if (strcmp(portion->cursor, "0") == 0)
+        portion->partition++;
+    return portion->partition < side->settings->partitions;
+}
+
+/* The names of the reply without the prefix, as items of the portion. */
+static bool take_names(struct store_copy *copy, struct copy_side *side, const struct redis_reply *reply)
+{
+    struct copy_portion *portion = copy->portion;
+    const struct redis_reply *names = reply_at(reply, 1);
+    struct copy_name prefix;
+    size_t prefix_len = copy_name(&prefix, side, portion->partition, "", TEXT("")).len;
+
+    if (!names || names->type != REPLY_ARRAY ||
+        !reply_chars(reply_at(reply, 0), portion->cursor, sizeof portion->cursor)) {
+        copy_malformed(side, "SCAN");
+        return false;
+    }
+    portion->items = arena_alloc(&portion->arena, (names->count + 1) * sizeof *portion->items);
+    for (size_t i = 0; i < names->count; i++) {
+        struct copy_item *item = &portion->items[portion->count];
+        struct text name;
+
+        if (!reply_text(names->items[i], &name) || name.len < prefix_len)
+            continue;
+        item->name = keep(copy, text_skip(name, prefix_len));
+        item->kind = copy_kind_of(item->name, &item->owner);
+        portion->count++;
+    }
+    return true;
+}
+
+/* A name of another store whose prefix begins with ours, or of several partitions beside one, is not of this one. */
+static void note_unknown(struct store_copy *copy, struct text name)
+{
+    struct buf out;
+
+    if (name.len == 0 || name.ptr[0] == '{')
+        return;
+    if (copy->copied.unknown++ > 0)
+        return;
+    buf_init_fixed(&out, copy->copied.an_unknown, sizeof copy->copied.an_unknown - 1);
+    buf_append_printable(&out, (struct text){name.ptr, name.len < 40 ? name.len : 40});
+}
+
+static void on_scanned(struct store_copy *copy, void *side, const struct redis_reply *reply)
+{
+    if (!take_names(copy, side, reply))
+        return;
+    for (size_t i = 0; i < copy->portion->count; i++)
+        if (copy->portion->items[i].kind == COPY_UNKNOWN)
+            note_unknown(copy, copy->portion->items[i].name);
+}
+
+void copy_records(struct store_copy *copy, copy_step *then)
+{
+    portion_begin(copy, then);
+    scan_next(copy);
+}
+
+static void scan_next(struct store_copy *copy)
+{
+    scan(copy, &copy->from, on_scanned);
+    copy_then(copy, owners_ask);
+}
+
+static void portion_done(struct store_copy *copy)
+{
+    if (scan_goes_on(copy->portion, &copy->from))
+        scan_next(copy);
+    else
+        copy->portion->then(copy);
+}
+
+/* Owners */
+
+static void get(struct store_copy *copy, const char *kind, struct text rest, copy_answered *answered,
+                struct copy_item *item)
+{
+    struct copy_name name;
+    unsigned partition = copy->portion->partition;
+
+    copy_call(&copy->from, partition, 2,
+              (struct text[]){TEXT("GET"), copy_name(&name, &copy->from, partition, kind, rest)}, answered, item);
+}
+
+static void on_account(struct store_copy *copy, void *arg, const struct redis_reply *reply);
+
+static void get_account(struct store_copy *copy, const char *kind, struct text rest, struct copy_item *item)
+{
+    struct copy_name name;
+    unsigned partition = copy->portion->partition;
+
+    copy_call(&copy->from, partition, 3,
+              (struct text[]){TEXT("HGET"), copy_name(&name, &copy->from, partition, kind, rest), TEXT("account")},
+              on_account, item);
+}
+
+static void on_account(struct store_copy *copy, void *arg, const struct redis_reply *reply)
+{
+    struct copy_item *item = arg;
+    struct text account;
+
+    if (!reply_text_or_nil(reply, &account) || (account.len > 0 && !id_parse(ID_ACCOUNT, account, &item->account)))
+        copy_malformed(&copy->from, "account of a record");
+}
+
+static void on_key(struct store_copy *copy, void *arg, const struct redis_reply *reply)
+{
+    struct copy_item *item = arg;
+    struct key_record key;
+    struct text packed;
+
+    if (reply->type == REPLY_NIL)
+        return;
+    if (!reply_text(reply, &packed) || !key_decode(packed, &key)) {
+        copy_malformed(&copy->from, "key");
+        return;
+    }
+    item->account = key.account;
+    item->key = key.id;
+}
+
+/* The value names what to ask next: a key's digest, or a user. */
+static void on_next(struct store_copy *copy, void *arg, const struct redis_reply *reply)
+{
+    struct copy_item *item = arg;
+    struct text value, user;
+
+    if (!reply_text_or_nil(reply, &value)) {
+        copy_malformed(&copy->from, "reference");
+        return;
+    }
+    value = keep(copy, value);
+    if (item->kind == COPY_EMAIL && text_next(&value, ' ', &user)) {
+        item->user = user;
+        if (value.len > 0 && !id_parse(ID_ACCOUNT, value, &item->account))
+            copy_malformed(&copy->from, "email");
+        value = item->account.text[0] ? TEXT("") : user;
+    }
+    item->asked = value;
+    item->next = value.len == 0 ? ASK_NOTHING : item->kind == COPY_KEY_NOTE ? ASK_KEY : ASK_USER;
+}
+
+static void owner_ask(struct store_copy *copy, struct copy_item *item)
+{
+    switch (item->kind) {
+    case COPY_ACCOUNT:
+        if (!id_parse(ID_ACCOUNT, item->owner, &item->account))
+            copy_malformed(&copy->from, "account");
+        break;
+    case COPY_USER:
+        get_account(copy, "user:", item->owner, item);
+        break;
+    case COPY_SESSION:
+    case COPY_LINK:
+        get_account(copy, "", item->name, item);
+        break;
+    case COPY_KEY:
+        get(copy, "", item->name, on_key, item);
+        break;
+    case COPY_KEY_NOTE:
+        get(copy, "id:", item->owner, on_next, item);
+        break;
+    case COPY_RECOVERY:
+    case COPY_EMAIL:
+        get(copy, "", item->name, on_next, item);
+        break;
+    case COPY_UNKNOWN:
+    case COPY_DERIVED:
+    case COPY_WHOLE:
+    case COPY_LEFT:
+        break;
+    }
+}
+
+static void owners_ask(struct store_copy *copy)
+{
+    for (size_t i = 0; i < copy->portion->count; i++)
+        owner_ask(copy, &copy->portion->items[i]);
+    copy_then(copy, owners_ask_again);
+}
+
+static void owners_ask_again(struct store_copy *copy)
+{
+    for (size_t i = 0; i < copy->portion->count; i++) {
+        struct copy_item *item = &copy->portion->items[i];
+
+        if (item->next == ASK_KEY)
+            get(copy, "key:", item->asked, on_key, item);
+        else if (item->next == ASK_USER)
+            get_account(copy, "user:", item->asked, item);
+    }
+    copy_then(copy, records_read);
+}
+
+/* Records */
+
+static bool has_digest(const struct copy_item *item)
+{
+    return item->kind == COPY_KEY || item->kind == COPY_SESSION || item->kind == COPY_LINK ||
+           item->kind == COPY_RECOVERY;
+}
+
+static bool is_record(const struct copy_item *item)
+{
+    return item->kind == COPY_ACCOUNT || item->kind == COPY_USER || item->kind == COPY_KEY_NOTE || has_digest(item);
+}
+
+static void on_dumped(struct store_copy *copy, void *arg, const struct redis_reply *reply)
+{
+    struct copy_item *item = arg;
+
+    if (!reply_text_or_nil(reply, &item->payload)) {
+        copy_malformed(&copy->from, "DUMP");
+        return;
+    }
+    item->is_there = reply->type != REPLY_NIL;
+    if (item->payload.len > COPY_RECORD_BYTES)
+        copy_fail(copy, "The record %.*s has %zu MiB, more than can be copied.", TEXT_ARG(item->name),
+                  item->payload.len / (1024 * 1024));
+    item->payload = keep(copy, item->payload);
+}
+
+static void on_expiry(struct store_copy *copy, void *arg, const struct redis_reply *reply)
+{
+    struct copy_item *item = arg;
+
+    if (!reply_integer(reply, &item->expires_ms))
+        copy_malformed(&copy->from, "expiry");
+}
+
+static void record_read(struct store_copy *copy, struct copy_item *item)
+{
+    unsigned partition = copy->portion->partition;
+    struct copy_name storage;
+    struct text name = copy_name(&storage, &copy->from, partition, "", item->name);
+
+    copy_call(&copy->from, partition, 2, (struct text[]){TEXT("DUMP"), name}, on_dumped, item);
+    copy_call(&copy->from, partition, 2, (struct text[]){TEXT("PEXPIRETIME"), name}, on_expiry, item);
+}
+
+static void records_read(struct store_copy *copy)
+{
+    for (size_t i = 0; i < copy->portion->count; i++) {
+        struct copy_item *item = &copy->portion->items[i];
+        unsigned bucket = item->kind == COPY_EMAIL     ? bucket_of_text(item->owner)
+                          : item->account.text[0] != 0 ? bucket_of_account(&item->account)
+                                                       : 0;
+
+        item->to = bucket & (copy->to.settings->partitions - 1);
+        if (item->account.text[0] && is_record(item))
+            record_read(copy, item);
+        else if (!item->account.text[0] && (is_record(item) || item->kind == COPY_EMAIL))
+            copy->copied.left++;
+    }
+    copy_then(copy, records_write);
+}
+
+static void write_plain(struct store_copy *copy, const struct copy_item *item, const char *kind, struct text rest,
+                        struct text value)
+{
+    struct copy_name name;
+
+    copy_call(&copy->to, item->to, 3,
+              (struct text[]){TEXT("SET"), copy_name(&name, &copy->to, item->to, kind, rest), value}, NULL, NULL);
+}
+
+/* A lookup goes where the digest says, and finds from there where the record is. */
+static void write_alias(struct store_copy *copy, const struct copy_item *item)
+{
+    uint8_t digest[KEYRING_DIGEST_BYTES];
+    char bucket[ALIAS_VALUE_BYTES], expires[24];
+    struct copy_name name;
+
+    if (!decode_hex(item->owner, digest, sizeof digest)) {
+        copy_malformed(&copy->from, "digest");
+        return;
+    }
+    unsigned at = bucket_of_digest(digest) & (copy->to.settings->partitions - 1);
+    if (at == item->to)
+        return;
+    snprintf(bucket, sizeof bucket, "%u", bucket_of_account(&item->account));
+    snprintf(expires, sizeof expires, "%" PRId64, item->expires_ms);
+    copy_call(&copy->to, at, item->expires_ms > 0 ? 5 : 3,
+              (struct text[]){TEXT("SET"), copy_name(&name, &copy->to, at, "alias:", item->owner), text_of(bucket),
+                              TEXT("PXAT"), text_of(expires)},
+              NULL, NULL);
+    copy->has_aliases[at] = true;
+    copy->copied.aliases++;
+}
+
+static void write_record(struct store_copy *copy, const struct copy_item *item)
+{
+    char expires[24];
+    struct copy_name name;
+
+    snprintf(expires, sizeof expires, "%" PRId64, item->expires_ms > 0 ? item->expires_ms : 0);
+    copy_call(&copy->to, item->to, item->expires_ms > 0 ? 6 : 5,
+              (struct text[]){TEXT("RESTORE"), copy_name(&name, &copy->to, item->to, "", item->name), text_of(expires),
+                              item->payload, TEXT("REPLACE"), TEXT("ABSTTL")},
+              NULL, NULL);
+    if (item->kind == COPY_ACCOUNT && item->name.len == strlen("acct:") + item->owner.len)
+        copy_call(&copy->to, item->to, 4,
+                  (struct text[]){TEXT("ZADD"), copy_name(&name, &copy->to, item->to, "accounts", TEXT("")), TEXT("0"),
+                                  item->owner},
+                  NULL, NULL);
+    if (item->kind == COPY_KEY)
+        write_plain(copy, item, "id:", id_text(&item->key), item->owner);
+    if (has_digest(item))
+        write_alias(copy, item);
+    copy->copied.sessions += item->kind == COPY_SESSION;
+    copy->copied.links += item->kind == COPY_LINK;
+}
+
+/* With several partitions an email may be apart from its user's record, so it names the account too. */
+static void write_email(struct store_copy *copy, const struct copy_item *item)
+{
+    char storage[2 * ID_TEXT_BYTES];
+    struct buf value;
+
+    buf_init_fixed(&value, storage, sizeof storage);
+    buf_append_text(&value, item->user);
+    if (copy->to.settings->partitions > 1)
+        buf_printf(&value, " %.*s", TEXT_ARG(id_text(&item->account)));
+    if (value.failed)
+        copy_malformed(&copy->from, "email");
+    else
+        write_plain(copy, item, "", item->name, buf_text(&value));
+    copy->copied.emails++;
+}
+
+static void records_write(struct store_copy *copy)
+{
+    struct copy_portion *portion = copy->portion;
+    size_t bytes = 0;
+
+    for (; portion->next < portion->count && bytes < COPY_BATCH_BYTES; portion->next++) {
+        const struct copy_item *item = &portion->items[portion->next];
+
+        if (bytes > 0 && bytes + item->payload.len > COPY_BATCH_BYTES)
+            break;
+        if (item->is_there)
+            write_record(copy, item);
+        else if (item->kind == COPY_EMAIL && item->account.text[0])
+            write_email(copy, item);
+        bytes += item->payload.len + COPY_NAME_BYTES;
+    }
+    copy_then(copy, portion->next < portion->count ? records_write : records_compare);
+}
+
+/* Comparing: first the bytes. Where they differ, the elements: of a hash or set in any order. */
+
+static bool has_expired(const struct copy_item *item, const struct redis_reply *reply)
+{
+    return reply->type == REPLY_NIL && item->expires_ms > 0;
+}
+
+static void on_read_back(struct store_copy *copy, void *arg, const struct redis_reply *reply)
+{
+    struct copy_item *item = arg;
+    struct text payload;
+
+    if (has_expired(item, reply))
+        return;
+    if (!reply_text(reply, &payload))
+        copy_fail(copy, "The target has lost the record %.*s.", TEXT_ARG(item->name));
+    else
+        item->differs = !text_equal(payload, item->payload);
+}
+
+static void records_compare(struct store_copy *copy)
+{
+    struct copy_name name;
+
+    for (size_t i = 0; i < copy->portion->count; i++) {
+        struct copy_item *item = &copy->portion->items[i];
+
+        if (item->is_there)
+            copy_call(&copy->to, item->to, 2,
+                      (struct text[]){TEXT("DUMP"), copy_name(&name, &copy->to, item->to, "", item->name)},
+                      on_read_back, item);
+    }
+    copy_then(copy, types_ask);
+}
+
+static void on_type(struct store_copy *copy, void *arg, const struct redis_reply *reply)
+{
+    struct copy_item *item = arg;
+
+    if (!reply_text(reply, &item->type))
+        copy_malformed(&copy->to, "TYPE");
+    item->type = keep(copy, item->type);
+}
+
+static void types_ask(struct store_copy *copy)
+{
+    struct copy_name name;
+
+    for (size_t i = 0; i < copy->portion->count; i++) {
+        struct copy_item *item = &copy->portion->items[i];
+
+        if (item->differs)
+            copy_call(&copy->to, item->to, 2,
+                      (struct text[]){TEXT("TYPE"), copy_name(&name, &copy->to, item->to, "", item->name)}, on_type,
+                      item);
+    }
+    copy_then(copy, elements_read);
+}
+
+static const struct reading {
+    const char *type, *command;
+    const char *range[3];
+    size_t range_count;
+    size_t group; /* replies that make one element; 0: the order counts */
+} READINGS[] = {
+    {"string", "GET", {0}, 0, 0},          {"hash", "HGETALL", {0}, 0, 2},
+    {"set", "SMEMBERS", {0}, 0, 1},        {"zset", "ZRANGE", {"0", "-1", "WITHSCORES"}, 3, 2},
+    {"list", "LRANGE", {"0", "-1"}, 2, 0}, {"stream", "XRANGE", {"-", "+"}, 2, 0},
+};
+
+static const struct reading *reading_of(struct text type)
+{
+    for (size_t i = 0; i < sizeof READINGS / sizeof *READINGS; i++)
+        if (text_equal(type, text_of(READINGS[i].type)))
+            return &READINGS[i];
+    return NULL;
+}
+
+/* Each value follows its length, so no two lists of values print the same. The reader bounds the depth. */
+static void print_value(struct buf *out, const struct redis_reply *reply)
+{
+    buf_printf(out, "%d:%zu:", (int)reply->type, reply->type == REPLY_ARRAY ? reply->count : reply->text.len);
+    buf_append_text(out, reply->text);
+    for (size_t i = 0; reply->type == REPLY_ARRAY && i < reply->count; i++)
+        print_value(out, reply->items[i]);
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    const struct text *left = a, *right = b;
+    int order = memcmp(left->ptr, right->ptr, left->len < right->len ? left->len : right->len);
+
+    return order != 0 ? order : (left->len > right->len) - (left->len < right->len);
+}
+
+static void keep_elements(struct store_copy *copy, const struct copy_item *item, const struct redis_reply *reply,
+                          struct elements *ret_elements)
+{
+    size_t group = reading_of(item->type)->group;
+    size_t count = group == 0 ? 1 : reply->type == REPLY_ARRAY ? reply->count / group : 0;
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ELEMENT_MAX_BYTES);
+    ret_elements->texts = arena_alloc(&copy->portion->arena, (count + 1) * sizeof *ret_elements->texts);
+    ret_elements->count = count;
+    for (size_t i = 0; i < count; i++) {
+        buf_clear(&out);
+        for (size_t j = 0; j < group; j++)
+            print_value(&out, reply->items[i * group + j]);
+        if (group == 0)
+            print_value(&out, reply);
+        ret_elements->texts[i] = keep(copy, buf_text(&out));
+    }
+    qsort(ret_elements->texts, count, sizeof *ret_elements->texts, compare_texts);
+    if (out.failed)
+        copy_fail(copy, "The record %.*s is too large to be compared.", TEXT_ARG(item->name));
+}
+
+static void on_source_elements(struct store_copy *copy, void *arg, const struct redis_reply *reply)
+{
+    struct copy_item *item = arg;
+
+    keep_elements(copy, item, reply, &item->elements[0]);
+}
+
+static void on_target_elements(struct store_copy *copy, void *arg, const struct redis_reply *reply)
+{
+    struct copy_item *item = arg;
+
+    keep_elements(copy, item, reply, &item->elements[1]);
+}
+
+static void elements_ask(struct copy_side *side, unsigned partition, struct copy_item *item, copy_answered *answered)
+{
+    const struct reading *reading = reading_of(item->type);
+    struct copy_name name;
+    struct text argv[2 + sizeof reading->range / sizeof *reading->range] = {
+        text_of(reading->command), copy_name(&name, side, partition, "", item->name)};
+
+    for (size_t i = 0; i < reading->range_count; i++)
+        argv[2 + i] = text_of(reading->range[i]);
+    copy_call(side, partition, 2 + reading->range_count, argv, answered, item);
+}
+
+static void elements_read(struct store_copy *copy)
+{
+    for (size_t i = 0; i < copy->portion->count; i++) {
+        struct copy_item *item = &copy->portion->items[i];
+
+        if (!item->differs)
+            continue;
+        if (!reading_of(item->type)) {
+            copy_fail(copy, "The record %.*s differs at the target.", TEXT_ARG(item->name));
+            break;
+        }
+        elements_ask(&copy->from, copy->portion->partition, item, on_source_elements);
+        elements_ask(&copy->to, item->to, item, on_target_elements);
+    }
+    copy_then(copy, elements_compare);
+}
+
+static bool same_elements(const struct elements *a, const struct elements *b)
+{
+    bool is_same = a->count == b->count;
+
+    for (size_t i = 0; is_same && i < a->count; i++)
+        is_same = text_equal(a->texts[i], b->texts[i]);
+    return is_same;
+}
+
+static void elements_compare(struct store_copy *copy)
+{
+    for (size_t i = 0; i < copy->portion->count; i++) {
+        const struct copy_item *item = &copy->portion->items[i];
+
+        if (!same_elements(&item->elements[0], &item->elements[1]))
+            copy_fail(copy, "The record %.*s differs at the target: does anything still change the source?",
+                      TEXT_ARG(item->name));
+    }
+    copy_then(copy, portion_done);
+}
+
+/* Wiping: of the target, what an interrupted copy has left. */
+
+static void wipe_next(struct store_copy *copy);
+
+static bool is_marker(struct text name)
+{
+    return text_equal(name, TEXT("store")) || text_equal(name, TEXT("schema"));
+}
+
+static void on_to_wipe(struct store_copy *copy, void *arg, const struct redis_reply *reply)
+{
+    struct copy_side *side = arg;
+    unsigned partition = copy->portion->partition;
+    struct copy_name name;
+
+    if (!take_names(copy, side, reply))
+        return;
+    for (size_t i = 0; i < copy->portion->count; i++) {
+        const struct copy_item *item = &copy->portion->items[i];
+
+        if (item->kind != COPY_UNKNOWN && !is_marker(item->name))
+            copy_call(side, partition, 2,
+                      (struct text[]){TEXT("UNLINK"), copy_name(&name, side, partition, "", item->name)}, NULL, NULL);
+    }
+}
+
+static void wiped(struct store_copy *copy)
+{
+    if (scan_goes_on(copy->portion, &copy->to))
+        wipe_next(copy);
+    else
+        copy->portion->then(copy);
+}
+
+static void wipe_next(struct store_copy *copy)
+{
+    scan(copy, &copy->to, on_to_wipe);
+    copy_then(copy, wiped);
+}
+
+void copy_wipe(struct store_copy *copy, copy_step *then)
+{
+    portion_begin(copy, then);
+    wipe_next(copy);
+}

@@ -1,0 +1,447 @@
+/* Copies what belongs to no account but to a partition as a whole. The target was empty, so sums and streams of several
+ * source partitions can be added up. */
+#include "base/mem.h"
+#include "copy_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define READ_AT_ONCE "500"
+
+enum { XADD_ARGS_MAX = 256 };
+
+static void values_read(struct store_copy *copy, unsigned partition);
+static void streams_begin(struct store_copy *copy);
+
+/* Single values */
+
+static void set_everywhere(struct store_copy *copy, const char *kind, struct text value)
+{
+    struct copy_name name;
+
+    for (unsigned i = 0; i < copy->to.settings->partitions; i++)
+        copy_call(&copy->to, i, 3, (struct text[]){TEXT("SET"), copy_name(&name, &copy->to, i, kind, TEXT("")), value},
+                  NULL, NULL);
+}
+
+static void on_master_keys(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+{
+    struct copy_name name;
+    struct text key;
+
+    for (size_t k = 0; reply->type == REPLY_ARRAY && k < reply->count; k++)
+        for (unsigned i = 0; reply_text(reply->items[k], &key) && i < copy->to.settings->partitions; i++)
+            copy_call(&copy->to, i, 3,
+                      (struct text[]){TEXT("SADD"), copy_name(&name, &copy->to, i, "master_keys", TEXT("")), key}, NULL,
+                      NULL);
+}
+
+static void on_unsealed(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+{
+    struct text value;
+
+    if (reply_text(reply, &value))
+        set_everywhere(copy, "unsealed", value);
+}
+
+static void on_lease_max(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+{
+    int64_t ms;
+
+    if (reply_integer(reply, &ms) && ms > 0 && (uint64_t)ms > copy->lease_max_ms)
+        copy->lease_max_ms = (uint64_t)ms;
+}
+
+/* The first partition's heads count: those of the others differ by moments. */
+static void on_log_heads(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+{
+    struct copy_name name;
+    struct text chain, head;
+
+    for (unsigned i = 0; i < copy->to.settings->partitions; i++)
+        for (size_t f = 0; reply->type == REPLY_ARRAY && f + 1 < reply->count; f += 2)
+            if (reply_text(reply->items[f], &chain) && reply_text(reply->items[f + 1], &head))
+                copy_call(
+                    &copy->to, i, 4,
+                    (struct text[]){TEXT("HSETNX"), copy_name(&name, &copy->to, i, "log_heads", TEXT("")), chain, head},
+                    NULL, NULL);
+}
+
+static void on_log_heads_expiry(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+{
+    struct copy_name name;
+    char expires[24];
+    int64_t ms;
+
+    if (!reply_integer(reply, &ms) || ms <= 0)
+        return;
+    snprintf(expires, sizeof expires, "%" PRId64, ms);
+    for (unsigned i = 0; i < copy->to.settings->partitions; i++)
+        copy_call(
+            &copy->to, i, 3,
+            (struct text[]){TEXT("PEXPIREAT"), copy_name(&name, &copy->to, i, "log_heads", TEXT("")), text_of(expires)},
+            NULL, NULL);
+}
+
+/* item: the number of the source partition, as a pointer into a table. */
+static unsigned counterpart_of(const struct store_copy *copy, const void *item)
+{
+    return copy_counterpart(copy, *(const unsigned *)item);
+}
+
+static void on_log_dropped(struct store_copy *copy, void *item, const struct redis_reply *reply)
+{
+    unsigned to = counterpart_of(copy, item);
+    struct copy_name name;
+    struct text value;
+
+    if (reply_text(reply, &value))
+        copy_call(&copy->to, to, 3,
+                  (struct text[]){TEXT("INCRBY"), copy_name(&name, &copy->to, to, "log_dropped", TEXT("")), value},
+                  NULL, NULL);
+}
+
+static void on_strangers_counts(struct store_copy *copy, void *item, const struct redis_reply *reply)
+{
+    unsigned to = counterpart_of(copy, item);
+    struct copy_name name;
+    struct text field, value;
+
+    for (size_t f = 0; reply->type == REPLY_ARRAY && f + 1 < reply->count; f += 2)
+        if (reply_text(reply->items[f], &field) && reply_text(reply->items[f + 1], &value))
+            copy_call(&copy->to, to, 4,
+                      (struct text[]){TEXT("HINCRBY"), copy_name(&name, &copy->to, to, "strangers:counts", TEXT("")),
+                                      field, value},
+                      NULL, NULL);
+}
+
+static void note_suspensions(struct store_copy *copy, struct text version)
+{
+    uint64_t number;
+
+    if (text_to_u64(version, INT64_MAX, &number) && number > copy->suspensions)
+        copy->suspensions = number;
+}
+
+static void on_suspended(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+{
+    struct text field, since;
+    struct copy_name name;
+    struct id account;
+
+    for (size_t f = 0; reply->type == REPLY_ARRAY && f + 1 < reply->count; f += 2) {
+        if (!reply_text(reply->items[f], &field) || !reply_text(reply->items[f + 1], &since))
+            continue;
+        if (text_equal(field, TEXT("version"))) {
+            note_suspensions(copy, since);
+        } else if (id_parse(ID_ACCOUNT, field, &account)) {
+            unsigned to = bucket_of_account(&account) & (copy->to.settings->partitions - 1);
+
+            copy_call(
+                &copy->to, to, 4,
+                (struct text[]){TEXT("HSET"), copy_name(&name, &copy->to, to, "suspended", TEXT("")), field, since},
+                NULL, NULL);
+        } else {
+            copy_malformed(&copy->from, "suspended account");
+        }
+    }
+}
+
+/* Which Redis' losses were accepted says nothing about another Redis. The rest is written anew. */
+static bool is_made_anew(struct text field)
+{
+    static const char *const FIELDS[] = {"id", "partitions", "partition", "copying", "aliased", "accepted"};
+
+    for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
+        if (text_equal(field, text_of(FIELDS[i])))
+            return true;
+    return false;
+}
+
+static void take_over(struct store_copy *copy, unsigned from, struct text field, struct text value)
+{
+    struct copy_name name;
+
+    for (unsigned i = 0; i < copy->to.settings->partitions; i++)
+        if (copy_takes_over(copy, from, i))
+            copy_call(&copy->to, i, 4,
+                      (struct text[]){TEXT("HSET"), copy_name(&name, &copy->to, i, "store", TEXT("")), field, value},
+                      NULL, NULL);
+}
+
+static void on_store(struct store_copy *copy, void *item, const struct redis_reply *reply)
+{
+    struct text field, value;
+
+    for (size_t f = 0; reply->type == REPLY_ARRAY && f + 1 < reply->count; f += 2) {
+        if (!reply_text(reply->items[f], &field) || !reply_text(reply->items[f + 1], &value))
+            continue;
+        if (text_equal(field, TEXT("suspensions")))
+            note_suspensions(copy, value);
+        else if (!is_made_anew(field))
+            take_over(copy, *(const unsigned *)item, field, value);
+    }
+}
+
+static const struct {
+    const char *command, *name;
+    copy_answered *answered;
+} VALUES[] = {
+    {"SMEMBERS", "master_keys", on_master_keys},
+    {"GET", "unsealed", on_unsealed},
+    {"GET", "lease_max", on_lease_max},
+    {"HGETALL", "log_heads", on_log_heads},
+    {"PEXPIRETIME", "log_heads", on_log_heads_expiry},
+    {"GET", "log_dropped", on_log_dropped},
+    {"HGETALL", "strangers:counts", on_strangers_counts},
+    {"HGETALL", "suspended", on_suspended},
+    {"HGETALL", "store", on_store},
+};
+
+static void values_read(struct store_copy *copy, unsigned partition)
+{
+    unsigned *item = arena_alloc(&copy->arena, sizeof *item);
+    struct copy_name name;
+
+    *item = partition;
+    for (size_t i = 0; i < sizeof VALUES / sizeof *VALUES; i++)
+        copy_call(&copy->from, partition, 2,
+                  (struct text[]){text_of(VALUES[i].command),
+                                  copy_name(&name, &copy->from, partition, VALUES[i].name, TEXT(""))},
+                  VALUES[i].answered, item);
+}
+
+static void hash_set(struct store_copy *copy, unsigned to, const char *kind, const char *field, uint64_t value)
+{
+    char number[24];
+    struct copy_name name;
+
+    snprintf(number, sizeof number, "%" PRIu64, value);
+    copy_call(
+        &copy->to, to, 4,
+        (struct text[]){TEXT("HSET"), copy_name(&name, &copy->to, to, kind, TEXT("")), text_of(field), text_of(number)},
+        NULL, NULL);
+}
+
+static void values_write(struct store_copy *copy)
+{
+    char number[24];
+
+    snprintf(number, sizeof number, "%" PRIu64, copy->lease_max_ms);
+    if (copy->lease_max_ms > 0)
+        set_everywhere(copy, "lease_max", text_of(number));
+    for (unsigned i = 0; i < copy->to.settings->partitions; i++) {
+        if (copy->suspensions > 0) {
+            hash_set(copy, i, "suspended", "version", copy->suspensions);
+            hash_set(copy, i, "store", "suspensions", copy->suspensions);
+        }
+        if (copy->has_aliases[i])
+            hash_set(copy, i, "store", "aliased", 1);
+    }
+    copy_then(copy, streams_begin);
+}
+
+/* Streams: the entries of all source partitions, in the order of their time. */
+
+struct entry {
+    uint64_t ms, sequence;
+    unsigned from;
+    size_t count; /* of the fields and values */
+    struct text *fields;
+};
+
+struct copy_streams {
+    copy_step *then;
+    size_t stream; /* index into STREAMS */
+    unsigned partition;
+    char after[48]; /* the last entry read */
+    size_t read;    /* by the last call */
+    struct arena arena;
+    struct entry *entries;
+    size_t count, capacity, next;
+    struct {
+        uint64_t ms, sequence;
+    } last[PARTITIONS_MAX]; /* written to the target */
+};
+
+static const char *const STREAMS[] = {"audit",         "strangers",     "unlogged:people",
+                                      "unlogged:live", "unlogged:test", "unlogged:refused"};
+
+static void stream_read(struct store_copy *copy);
+static void stream_write(struct store_copy *copy);
+
+void copy_whole_finish(struct store_copy *copy)
+{
+    if (!copy->streams)
+        return;
+    arena_finish(&copy->streams->arena);
+    free(copy->streams->entries);
+    free(copy->streams);
+    copy->streams = NULL;
+}
+
+void copy_whole(struct store_copy *copy, copy_step *then)
+{
+    copy->streams = mem_alloc(sizeof *copy->streams);
+    copy->streams->then = then;
+    arena_init(&copy->streams->arena, NULL, 0);
+    for (unsigned i = 0; i < copy->from.settings->partitions; i++)
+        values_read(copy, i);
+    copy_then(copy, values_write);
+}
+
+static void stream_restart(struct copy_streams *streams, unsigned partition)
+{
+    streams->partition = partition;
+    snprintf(streams->after, sizeof streams->after, "-");
+}
+
+static void streams_begin(struct store_copy *copy)
+{
+    struct copy_streams *streams = copy->streams;
+
+    arena_finish(&streams->arena);
+    streams->count = streams->next = 0;
+    memset(streams->last, 0, sizeof streams->last);
+    stream_restart(streams, 0);
+    if (streams->stream < sizeof STREAMS / sizeof *STREAMS)
+        stream_read(copy);
+    else
+        streams->then(copy);
+}
+
+static bool read_entry_id(struct text id, struct entry *entry)
+{
+    struct text ms;
+
+    return text_next(&id, '-', &ms) && text_to_u64(ms, UINT64_MAX, &entry->ms) &&
+           text_to_u64(id, UINT64_MAX, &entry->sequence);
+}
+
+static bool take_entry(struct copy_streams *streams, const struct redis_reply *reply)
+{
+    const struct redis_reply *fields = reply_at(reply, 1);
+    struct entry entry = {.from = streams->partition};
+    struct text id;
+
+    if (!reply_text(reply_at(reply, 0), &id) || !read_entry_id(id, &entry) || !fields || fields->type != REPLY_ARRAY ||
+        fields->count + 3 > XADD_ARGS_MAX)
+        return false;
+    snprintf(streams->after, sizeof streams->after, "(%.*s", TEXT_ARG(id));
+    entry.count = fields->count;
+    entry.fields = arena_alloc(&streams->arena, (entry.count + 1) * sizeof *entry.fields);
+    for (size_t i = 0; i < fields->count; i++) {
+        if (!reply_text(fields->items[i], &entry.fields[i]))
+            return false;
+        entry.fields[i] = arena_copy(&streams->arena, entry.fields[i]);
+    }
+    if (streams->count == streams->capacity) {
+        streams->capacity = streams->capacity * 2 + 64;
+        streams->entries = mem_resize(streams->entries, streams->capacity * sizeof *streams->entries);
+    }
+    streams->entries[streams->count++] = entry;
+    return true;
+}
+
+static void on_entries(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+{
+    struct copy_streams *streams = copy->streams;
+
+    streams->read = reply->type == REPLY_ARRAY ? reply->count : 0;
+    for (size_t i = 0; i < streams->read; i++)
+        if (!take_entry(streams, reply->items[i])) {
+            copy_malformed(&copy->from, "event");
+            return;
+        }
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *left = a, *right = b;
+
+    if (left->ms != right->ms)
+        return left->ms < right->ms ? -1 : 1;
+    if (left->sequence != right->sequence)
+        return left->sequence < right->sequence ? -1 : 1;
+    return (left->from > right->from) - (left->from < right->from);
+}
+
+static void stream_was_read(struct store_copy *copy)
+{
+    struct copy_streams *streams = copy->streams;
+
+    if (streams->read == 0)
+        stream_restart(streams, streams->partition + 1);
+    if (streams->partition < copy->from.settings->partitions) {
+        stream_read(copy);
+        return;
+    }
+    if (streams->count > 0)
+        qsort(streams->entries, streams->count, sizeof *streams->entries, compare_entries);
+    stream_write(copy);
+}
+
+static void stream_read(struct store_copy *copy)
+{
+    struct copy_streams *streams = copy->streams;
+    struct copy_name name;
+
+    copy_call(&copy->from, streams->partition, 6,
+              (struct text[]){TEXT("XRANGE"),
+                              copy_name(&name, &copy->from, streams->partition, STREAMS[streams->stream], TEXT("")),
+                              text_of(streams->after), TEXT("+"), TEXT("COUNT"), TEXT(READ_AT_ONCE)},
+              on_entries, NULL);
+    copy_then(copy, stream_was_read);
+}
+
+/* An event of an account goes with the account. */
+static unsigned entry_target(const struct store_copy *copy, const struct entry *entry)
+{
+    struct id account;
+
+    if (entry->count > 1 && text_equal(entry->fields[0], TEXT("account")) &&
+        id_parse(ID_ACCOUNT, entry->fields[1], &account))
+        return bucket_of_account(&account) & (copy->to.settings->partitions - 1);
+    return copy_counterpart(copy, entry->from);
+}
+
+/* Two partitions may have used one id, which is then moved on by one. */
+static void entry_write(struct store_copy *copy, struct entry *entry)
+{
+    struct copy_streams *streams = copy->streams;
+    unsigned to = entry_target(copy, entry);
+    struct text argv[XADD_ARGS_MAX];
+    struct copy_name name;
+    char id[48];
+
+    if (entry->ms == streams->last[to].ms && entry->sequence <= streams->last[to].sequence)
+        entry->sequence = streams->last[to].sequence + 1;
+    streams->last[to].ms = entry->ms;
+    streams->last[to].sequence = entry->sequence;
+    snprintf(id, sizeof id, "%" PRIu64 "-%" PRIu64, entry->ms, entry->sequence);
+    argv[0] = TEXT("XADD");
+    argv[1] = copy_name(&name, &copy->to, to, STREAMS[streams->stream], TEXT(""));
+    argv[2] = text_of(id);
+    memcpy(argv + 3, entry->fields, entry->count * sizeof *argv);
+    copy_call(&copy->to, to, 3 + entry->count, argv, NULL, NULL);
+}
+
+static void stream_write(struct store_copy *copy)
+{
+    struct copy_streams *streams = copy->streams;
+    size_t bytes = 0;
+
+    for (; streams->next < streams->count && bytes < COPY_BATCH_BYTES; streams->next++) {
+        struct entry *entry = &streams->entries[streams->next];
+
+        entry_write(copy, entry);
+        bytes += COPY_NAME_BYTES;
+        for (size_t i = 0; i < entry->count; i++)
+            bytes += entry->fields[i].len;
+    }
+    if (streams->next == streams->count)
+        streams->stream++;
+    copy_then(copy, streams->next == streams->count ? streams_begin : stream_write);
+}

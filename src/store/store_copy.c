@@ -1,0 +1,530 @@
+#include "store/store_copy.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "copy_internal.h"
+#include "core/limits.h"
+#include "state.h"
+#include "store/partitions.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CALL_TIMEOUT_MS = 60000, /* of a batch of records, each synced to disk */
+    CONNECT_TIMEOUTS = 2,
+    LEASE_MARGIN_MS = 1000,
+    WAIT_MS = 30000,
+    REGISTRY_MAX_BYTES = 1024 * 1024,
+};
+
+static void links_are_up(struct store_copy *copy);
+static void source_ask(struct store_copy *copy);
+static void target_ask(struct store_copy *copy);
+static void judge(struct store_copy *copy);
+static void registry_judge(struct store_copy *copy);
+static void target_mark(struct store_copy *copy);
+static void target_wipe(struct store_copy *copy);
+static void records_begin(struct store_copy *copy);
+static void whole_begin(struct store_copy *copy);
+static void count_begin(struct store_copy *copy);
+static void compare(struct store_copy *copy);
+static void registry_judge_again(struct store_copy *copy);
+static void target_finish(struct store_copy *copy);
+static void replicas_ask(struct store_copy *copy);
+
+/* Connecting. The links of a source of unknown size come in two steps. */
+
+static void on_state(void *arg, bool is_up)
+{
+    struct copy_side *side = arg;
+    struct store_copy *copy = side->copy;
+
+    side->up = is_up ? side->up + 1 : side->up - 1;
+    if (copy->is_closing || copy->from.up < copy->from.open || copy->to.up < copy->to.open || copy->has_begun)
+        return;
+    copy->has_begun = true;
+    uv_timer_stop(&copy->timer);
+    copy_then(copy, links_are_up);
+}
+
+static void explain_link(struct store_copy *copy, const struct copy_side *side)
+{
+    for (unsigned i = 0; i < side->open; i++)
+        if (!redis_link_is_ready(side->links[i]))
+            copy_fail(copy, "%s cannot be reached: %s.", side->what, redis_link_trouble(side->links[i]));
+}
+
+static void on_late(uv_timer_t *timer)
+{
+    struct store_copy *copy = timer->data;
+
+    explain_link(copy, &copy->from);
+    explain_link(copy, &copy->to);
+    copy_end(copy);
+}
+
+static void links_await(struct store_copy *copy)
+{
+    copy->has_begun = false;
+    CHECK(uv_timer_start(&copy->timer, on_late, copy->connect_ms, 0) == 0);
+}
+
+static void side_init(struct store_copy *copy, struct copy_side *side, const char *what, struct store_settings *own,
+                      const struct store_settings *settings)
+{
+    *own = *settings;
+    if (copy->connect_ms < CONNECT_TIMEOUTS * settings->timeout_ms)
+        copy->connect_ms = CONNECT_TIMEOUTS * settings->timeout_ms;
+    if (own->timeout_ms < CALL_TIMEOUT_MS)
+        own->timeout_ms = CALL_TIMEOUT_MS;
+    *side = (struct copy_side){.copy = copy, .what = what, .settings = own};
+}
+
+void store_copy(uv_loop_t *loop, const struct store_settings *from, const struct store_settings *to,
+                void (*done)(void *arg, const struct store_copied *copied), void *arg)
+{
+    struct store_copy *copy = mem_alloc(sizeof *copy);
+
+    copy->loop = loop;
+    copy->done = done;
+    copy->arg = arg;
+    arena_init(&copy->arena, NULL, 0);
+    buf_init(&copy->registry[0], REGISTRY_MAX_BYTES);
+    buf_init(&copy->registry[1], REGISTRY_MAX_BYTES);
+    CHECK(uv_timer_init(loop, &copy->timer) == 0);
+    copy->timer.data = copy;
+    side_init(copy, &copy->from, "The source", &copy->from_settings, from);
+    side_init(copy, &copy->to, "The target", &copy->to_settings, to);
+    copy_links_open(&copy->from, from->partitions > 0 ? from->partitions : 1, on_state);
+    copy_links_open(&copy->to, to->partitions, on_state);
+    links_await(copy);
+}
+
+static void on_partitions(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+{
+    int64_t partitions = 1;
+
+    if (reply->type != REPLY_NIL && (!reply_integer(reply, &partitions) || partitions < 1 ||
+                                     partitions > PARTITIONS_MAX || (partitions & (partitions - 1)) != 0))
+        copy_malformed(&copy->from, "number of partitions");
+    else
+        copy->from.settings->partitions = (unsigned)partitions;
+}
+
+static void more_links_open(struct store_copy *copy)
+{
+    if (copy->from.open == copy->from.settings->partitions) {
+        source_ask(copy);
+        return;
+    }
+    links_await(copy);
+    copy_links_open(&copy->from, copy->from.settings->partitions, on_state);
+}
+
+/* A store of several partitions says it in each. */
+static void partitions_ask(struct store_copy *copy)
+{
+    struct store_settings of_several = *copy->from.settings;
+    char storage[COPY_NAME_BYTES];
+    struct buf name;
+
+    of_several.partitions = 2;
+    buf_init_fixed(&name, storage, sizeof storage);
+    partition_prefix(&of_several, 0, &name);
+    buf_append_str(&name, "store");
+    copy_call(&copy->from, 0, 3, (struct text[]){TEXT("HGET"), buf_text(&name), TEXT("partitions")}, on_partitions,
+              NULL);
+    copy_then(copy, more_links_open);
+}
+
+static void links_are_up(struct store_copy *copy)
+{
+    if (copy->from.settings->partitions == 0)
+        partitions_ask(copy);
+    else
+        source_ask(copy);
+}
+
+/* Looking at the source */
+
+static void on_source_store(struct store_copy *copy, void *item, const struct redis_reply *reply)
+{
+    unsigned partition = *(const unsigned *)item, expected = copy->from.settings->partitions;
+    int64_t partitions = 1, number = 0;
+    struct text id, copying;
+
+    if (!reply_text_or_nil(reply_at(reply, 0), &id) || !reply_text_or_nil(reply_at(reply, 3), &copying)) {
+        copy_malformed(&copy->from, "store");
+    } else if (copying.len > 0) {
+        copy_fail(copy, "A copy into the source is under way, or was interrupted: it is no whole store.");
+    } else if (id.len != STORE_ID_CHARS) {
+        copy_fail(copy, "The source holds no store, or not all of it: check --prefix and --from-partitions.");
+    } else if (copy->id[0] && !text_equal(id, text_of(copy->id))) {
+        copy_fail(copy, "The partitions of the source belong to several stores: restore its data.");
+    } else {
+        snprintf(copy->id, sizeof copy->id, "%.*s", TEXT_ARG(id));
+        /* A store of an earlier version does not say it. */
+        if (reply_at(reply, 1)->type != REPLY_NIL &&
+            (!reply_integer(reply_at(reply, 1), &partitions) || !reply_integer(reply_at(reply, 2), &number)))
+            copy_malformed(&copy->from, "store");
+        if (partitions != (int64_t)expected || number != (int64_t)partition)
+            copy_fail(copy, "The source has %" PRId64 " partitions, not %u: set --from-partitions.", partitions,
+                      expected);
+    }
+}
+
+static void on_schema(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+{
+    int64_t schema;
+
+    if (!reply_integer(reply, &schema) || schema < 1)
+        copy_malformed(&copy->from, "schema");
+    else if (schema > STORE_SCHEMA)
+        copy_fail(copy, "The source was written by a newer chatelaine: use that one's 'store copy'.");
+    else if (copy->schema > 0 && (uint64_t)schema != copy->schema)
+        copy_fail(copy, "The partitions of the source have several schemas: run 'chatelaine store upgrade' first.");
+    else
+        copy->schema = (uint64_t)schema;
+}
+
+static void on_source_lease(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+{
+    int64_t ms;
+
+    if (reply_integer(reply, &ms) && ms > 0 && (uint64_t)ms > copy->lease_max_ms)
+        copy->lease_max_ms = (uint64_t)ms;
+}
+
+static void on_registry(UNUSED struct store_copy *copy, void *item, const struct redis_reply *reply)
+{
+    struct buf *registry = item;
+    struct text value;
+
+    for (size_t i = 0; reply->type == REPLY_ARRAY && i < reply->count; i++)
+        if (reply_text(reply->items[i], &value)) {
+            buf_append_text(registry, value);
+            buf_append_char(registry, '\n');
+        }
+}
+
+static void registry_read(struct store_copy *copy, unsigned nth)
+{
+    struct copy_name name;
+
+    buf_clear(&copy->registry[nth]);
+    for (unsigned i = 0; i < copy->from.settings->partitions; i++)
+        copy_call(&copy->from, i, 2,
+                  (struct text[]){TEXT("HGETALL"), copy_name(&name, &copy->from, i, "nodes", TEXT(""))}, on_registry,
+                  &copy->registry[nth]);
+}
+
+static unsigned *number_kept(struct store_copy *copy, unsigned number)
+{
+    unsigned *kept = arena_alloc(&copy->arena, sizeof *kept);
+
+    *kept = number;
+    return kept;
+}
+
+static void source_ask(struct store_copy *copy)
+{
+    struct copy_name name;
+
+    for (unsigned i = 0; i < copy->from.settings->partitions; i++) {
+        copy_call(&copy->from, i, 6,
+                  (struct text[]){TEXT("HMGET"), copy_name(&name, &copy->from, i, "store", TEXT("")), TEXT("id"),
+                                  TEXT("partitions"), TEXT("partition"), TEXT("copying")},
+                  on_source_store, number_kept(copy, i));
+        copy_call(&copy->from, i, 2, (struct text[]){TEXT("GET"), copy_name(&name, &copy->from, i, "schema", TEXT(""))},
+                  on_schema, NULL);
+        copy_call(&copy->from, i, 2,
+                  (struct text[]){TEXT("GET"), copy_name(&name, &copy->from, i, "lease_max", TEXT(""))},
+                  on_source_lease, NULL);
+    }
+    registry_read(copy, 0);
+    copy_then(copy, target_ask);
+}
+
+/* Looking at the target */
+
+static void on_target_store(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+{
+    struct text id, copying;
+
+    if (!reply_text_or_nil(reply_at(reply, 0), &id) || !reply_text_or_nil(reply_at(reply, 1), &copying))
+        copy_malformed(&copy->to, "store");
+    else if (copying.len > 0 && !text_equal(copying, text_of(copy->id)))
+        copy_fail(copy, "A copy of another store into the target was interrupted: delete its names first.");
+    else if (copying.len > 0)
+        copy->marked++;
+    else if (text_equal(id, text_of(copy->id)))
+        copy->finished++;
+    else
+        copy->others += id.len > 0;
+}
+
+static void on_target_accounts(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+{
+    copy->others += reply->type == REPLY_INTEGER && reply->integer != 0;
+}
+
+static void target_ask(struct store_copy *copy)
+{
+    struct copy_name name;
+
+    for (unsigned i = 0; i < copy->to.settings->partitions; i++)
+        copy_call(&copy->to, i, 4,
+                  (struct text[]){TEXT("HMGET"), copy_name(&name, &copy->to, i, "store", TEXT("")), TEXT("id"),
+                                  TEXT("copying")},
+                  on_target_store, NULL);
+    copy_then(copy, judge);
+}
+
+/* Whether only the last step is missing: all was copied and compared, and some partitions may serve already. */
+static bool must_only_finish(const struct store_copy *copy)
+{
+    return copy->marked > 0 && copy->finished > 0 && copy->marked + copy->finished == copy->to.settings->partitions;
+}
+
+static void on_lease_over(uv_timer_t *timer)
+{
+    struct store_copy *copy = timer->data;
+
+    registry_read(copy, 1);
+    copy_then(copy, registry_judge);
+}
+
+/* A node that crashed stays in the registry. One that serves writes there four times in a lease. */
+static void registry_watch(struct store_copy *copy)
+{
+    uint64_t lease_ms = copy->lease_max_ms > 0 ? copy->lease_max_ms : LEASE_MS_MAX;
+
+    if (copy->registry[0].len == 0)
+        copy_then(copy, target_mark);
+    else
+        CHECK(uv_timer_start(&copy->timer, on_lease_over, lease_ms + lease_ms / 4 + LEASE_MARGIN_MS, 0) == 0);
+}
+
+static void accounts_judge(struct store_copy *copy)
+{
+    if (copy->others > 0)
+        copy_fail(copy, "The target is not empty: choose another Redis or --prefix.");
+    copy_then(copy, registry_watch);
+}
+
+static void judge(struct store_copy *copy)
+{
+    struct copy_name name;
+
+    if (must_only_finish(copy)) {
+        copy->copied.was_finished_only = true;
+        copy_then(copy, target_finish);
+        return;
+    }
+    if (copy->finished > 0)
+        copy_fail(copy, "The target is not empty: it holds this store already.");
+    if (copy->marked == 0)
+        for (unsigned i = 0; i < copy->to.settings->partitions; i++)
+            copy_call(&copy->to, i, 2,
+                      (struct text[]){TEXT("EXISTS"), copy_name(&name, &copy->to, i, "accounts", TEXT(""))},
+                      on_target_accounts, NULL);
+    copy_then(copy, accounts_judge);
+}
+
+static void registry_compare(struct store_copy *copy)
+{
+    if (!text_equal(buf_text(&copy->registry[0]), buf_text(&copy->registry[1])))
+        copy_fail(copy, "Nodes serve the source: stop them all, and run the copy again.");
+}
+
+static void registry_judge(struct store_copy *copy)
+{
+    registry_compare(copy);
+    copy_then(copy, target_mark);
+}
+
+/* Copying */
+
+static void tell(struct store_copy *copy, unsigned to, size_t argc, const struct text *argv)
+{
+    copy_call(&copy->to, to, argc, argv, NULL, NULL);
+}
+
+static void target_mark(struct store_copy *copy)
+{
+    struct copy_name store, schema;
+    char newer[16], partitions[16];
+
+    snprintf(newer, sizeof newer, "%d", STORE_COPY_SCHEMA);
+    snprintf(partitions, sizeof partitions, "%u", copy->to.settings->partitions);
+    copy->has_written = true;
+    for (unsigned i = 0; i < copy->to.settings->partitions; i++) {
+        struct text hash = copy_name(&store, &copy->to, i, "store", TEXT(""));
+
+        tell(copy, i, 1, (struct text[]){TEXT("MULTI")});
+        tell(copy, i, 2, (struct text[]){TEXT("DEL"), hash});
+        tell(copy, i, 6,
+             (struct text[]){TEXT("HSET"), hash, TEXT("copying"), text_of(copy->id), TEXT("partitions"),
+                             text_of(partitions)});
+        tell(copy, i, 3,
+             (struct text[]){TEXT("SET"), copy_name(&schema, &copy->to, i, "schema", TEXT("")), text_of(newer)});
+        tell(copy, i, 1, (struct text[]){TEXT("EXEC")});
+    }
+    copy_then(copy, target_wipe);
+}
+
+static void target_wipe(struct store_copy *copy)
+{
+    copy_wipe(copy, records_begin);
+}
+
+static void records_begin(struct store_copy *copy)
+{
+    copy_records(copy, whole_begin);
+}
+
+static void whole_begin(struct store_copy *copy)
+{
+    copy_whole(copy, count_begin);
+}
+
+static void count_begin(struct store_copy *copy)
+{
+    copy_count(copy, compare);
+}
+
+/* Comparing, and the end. Nothing of the target is trusted before. */
+
+static void compare_count(struct store_copy *copy, const char *what, uint64_t from, uint64_t to)
+{
+    if (from != to)
+        copy_fail(copy,
+                  "The source has %" PRIu64 " %s, the target %" PRIu64 ": stop what still changes the source, and run "
+                  "the copy again.",
+                  from, what, to);
+}
+
+static void compare(struct store_copy *copy)
+{
+    const struct store_copy_counts *from = &copy->counted[0], *to = &copy->counted[1];
+
+    compare_count(copy, "accounts", from->accounts, to->accounts);
+    compare_count(copy, "suspended accounts", from->suspended, to->suspended);
+    compare_count(copy, "keys", from->keys, to->keys);
+    compare_count(copy, "users", from->users, to->users);
+    compare_count(copy, "events", from->events, to->events);
+    copy->copied.counts = *to;
+    registry_read(copy, 1);
+    copy_then(copy, registry_judge_again);
+}
+
+static void registry_judge_again(struct store_copy *copy)
+{
+    registry_compare(copy);
+    copy_then(copy, target_finish);
+}
+
+static void target_finish(struct store_copy *copy)
+{
+    unsigned count = copy->to.settings->partitions;
+    struct copy_name store, schema;
+    char number[24], partitions[16], partition[16];
+
+    snprintf(number, sizeof number, "%" PRIu64, copy->schema);
+    snprintf(partitions, sizeof partitions, "%u", count);
+    for (unsigned i = 0; i < count; i++) {
+        struct text hash = copy_name(&store, &copy->to, i, "store", TEXT(""));
+
+        snprintf(partition, sizeof partition, "%u", i);
+        tell(copy, i, 1, (struct text[]){TEXT("MULTI")});
+        tell(copy, i, 8,
+             (struct text[]){TEXT("HSET"), hash, TEXT("id"), text_of(copy->id), TEXT("partitions"), text_of(partitions),
+                             TEXT("partition"), text_of(partition)});
+        tell(copy, i, 3, (struct text[]){TEXT("HDEL"), hash, TEXT("copying")});
+        tell(copy, i, 3,
+             (struct text[]){TEXT("SET"), copy_name(&schema, &copy->to, i, "schema", TEXT("")), text_of(number)});
+        tell(copy, i, 1, (struct text[]){TEXT("EXEC")});
+    }
+    copy_then(copy, replicas_ask);
+}
+
+static void on_replicas(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+{
+    int64_t replicas;
+
+    if (!reply_integer(reply, &replicas) || replicas < copy->to.settings->min_replicas)
+        copy_fail(copy,
+                  "All is copied, but too few replicas of the target have it: bring them back before nodes start.");
+}
+
+static void replicas_ask(struct store_copy *copy)
+{
+    char replicas[24], timeout[24];
+
+    snprintf(replicas, sizeof replicas, "%" PRId64, copy->to.settings->min_replicas);
+    snprintf(timeout, sizeof timeout, "%d", WAIT_MS);
+    for (unsigned i = 0; copy->to.settings->min_replicas > 0 && i < copy->to.settings->partitions; i++)
+        copy_call(&copy->to, i, 3, (struct text[]){TEXT("WAIT"), text_of(replicas), text_of(timeout)}, on_replicas,
+                  NULL);
+    copy_then(copy, copy_end);
+}
+
+/* Closing: the links, then what finds Redis for them. */
+
+static void on_finder_closed(void *arg)
+{
+    struct store_copy *copy = arg;
+
+    if (--copy->open > 0)
+        return;
+    copy->copied.from = copy->from.settings->partitions;
+    copy->copied.to = copy->to.settings->partitions;
+    copy->copied.trouble = copy->trouble[0] ? copy->trouble : NULL;
+    copy->copied.is_refusal = !copy->has_written;
+    copy->done(copy->arg, &copy->copied);
+    copy_records_finish(copy);
+    copy_whole_finish(copy);
+    copy_count_finish(copy);
+    buf_finish(&copy->registry[0]);
+    buf_finish(&copy->registry[1]);
+    arena_finish(&copy->arena);
+    free(copy);
+}
+
+static void on_link_closed(void *arg)
+{
+    struct store_copy *copy = arg;
+
+    if (--copy->open > 0)
+        return;
+    copy->open = 1;
+    copy_finders_close(&copy->from, on_finder_closed);
+    copy_finders_close(&copy->to, on_finder_closed);
+    on_finder_closed(copy);
+}
+
+static void on_timer_closed(uv_handle_t *timer)
+{
+    on_link_closed(timer->data);
+}
+
+static void links_close(struct copy_side *side)
+{
+    for (unsigned i = 0; i < side->open; i++)
+        redis_link_close(side->links[i], on_link_closed, side->copy);
+    side->copy->open += side->open;
+}
+
+void copy_end(struct store_copy *copy)
+{
+    if (copy->is_closing)
+        return;
+    copy->is_closing = true;
+    copy->open = 1;
+    uv_close((uv_handle_t *)&copy->timer, on_timer_closed);
+    links_close(&copy->from);
+    links_close(&copy->to);
+}

@@ -1,0 +1,182 @@
+/* What belongs to a whole partition is added up when partitions become fewer, and is in each when they become more. */
+#include "deadline.h"
+#include "leak_guard.h"
+#include "store/store_copy.h"
+#include "store_fixture.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(store_copy, .init = fixture_start, .fini = fixture_stop, .timeout = TEST_WITHIN_S);
+
+#define ID "00112233445566778899aabbccddeeff"
+#define MAKER "ffeeddccbbaa99887766554433221100"
+#define ACCOUNT "acct_01m8bdmmmgb83qpwt5fmy72awr" /* in partition 1 of 2, and 3 of 4 */
+
+static struct outcome {
+    bool is_done;
+    struct store_copied copied;
+    char trouble[STORE_COPY_TROUBLE_BYTES];
+} outcome;
+
+static void on_copied(void *arg, const struct store_copied *copied)
+{
+    (void)arg;
+    outcome.copied = *copied;
+    snprintf(outcome.trouble, sizeof outcome.trouble, "%s", copied->trouble ? copied->trouble : "");
+    outcome.is_done = true;
+}
+
+/* Both sides are in one Redis. */
+static void run(const char *from_prefix, unsigned from_partitions, const char *to_prefix, unsigned to_partitions)
+{
+    struct store_settings from = {.timeout_ms = 1000, .prefix = from_prefix, .partitions = from_partitions}, to;
+    struct buf why;
+
+    buf_init(&why, 200);
+    cr_assert(redis_target_parse(text_of(fixture.server.url), &from.target, &why));
+    to = from;
+    to.prefix = to_prefix;
+    to.partitions = to_partitions;
+    outcome = (struct outcome){0};
+    store_copy(&fixture.loop, &from, &to, on_copied, NULL);
+    cr_assert(test_loop_until_set(&fixture.loop, &outcome.is_done, PATIENCE_MS));
+}
+
+/* Splits at blanks. */
+static void ask(char *ret_reply, size_t size, const char *command)
+{
+    char words[256], *argv[12] = {0}, *rest = words, *word;
+    size_t count = 0;
+
+    snprintf(words, sizeof words, "%s", command);
+    while (count < 11 && (word = strsep(&rest, " ")))
+        argv[count++] = word;
+    redis_server_ask(&fixture.server, ret_reply, size, argv[0], argv[1], argv[2], argv[3], argv[4], argv[5], argv[6],
+                     argv[7], argv[8], argv[9], argv[10], NULL);
+}
+
+static void tell(const char *const *commands)
+{
+    char reply[256];
+
+    for (; *commands; commands++) {
+        ask(reply, sizeof reply, *commands);
+        cr_assert_neq(reply[0], '-', "%s: %s", *commands, reply);
+    }
+}
+
+static void expect(const char *command, const char *expected)
+{
+    char reply[512];
+
+    ask(reply, sizeof reply, command);
+    cr_expect_str_eq(reply, expected, "%s: %s", command, reply);
+}
+
+static void make_two_partitions(void)
+{
+    tell((const char *const[]){
+        "HSET s:{0}:store id " ID " partitions 2 partition 0 suspensions 5",
+        "HSET s:{0}:store accepted run " MAKER " 7",
+        "SET s:{0}:schema 2",
+        "SET s:{1}:schema 2",
+        "HSET s:{1}:store id " ID " partitions 2 partition 1 suspensions 8",
+        "SET s:{0}:lease_max 700",
+        "SET s:{1}:lease_max 900",
+        "SADD s:{0}:master_keys aa",
+        "SADD s:{1}:master_keys aa bb",
+        "HSET s:{1}:acct:" ACCOUNT " name North created 1 suspended 3",
+        "ZADD s:{1}:accounts 0 " ACCOUNT,
+        "HSET s:{0}:suspended version 5",
+        "HSET s:{1}:suspended version 8 " ACCOUNT " 3",
+        "XADD s:{0}:audit 5-1 type a",
+        "XADD s:{0}:audit 7-0 type c",
+        "XADD s:{1}:audit 5-1 type b",
+        "XADD s:{1}:unlogged:live 9-0 account " ACCOUNT " class live",
+        "XADD s:{0}:unlogged:live 8-0 account none class live",
+        "SET s:{0}:log_dropped 2",
+        "SET s:{1}:log_dropped 3",
+        "HSET s:{0}:strangers:counts failures 4",
+        "HSET s:{1}:strangers:counts failures 6",
+        "HSET s:{0}:log_heads cc head",
+        "SET s:{0}:throttle:x 1",
+        "SET s:{1}:email:gone@clinic.example usr_gone",
+        "SET s:{1}:newer 1",
+        NULL,
+    });
+}
+
+Test(store_copy, fewer_partitions)
+{
+    make_two_partitions();
+    run("s:", 0, "d:", 1);
+    cr_assert_str_eq(outcome.trouble, "");
+    cr_expect_eq(outcome.copied.from, 2);
+    cr_expect_eq(outcome.copied.counts.accounts, 1);
+    cr_expect_eq(outcome.copied.counts.suspended, 1);
+    cr_expect_eq(outcome.copied.left, 1, "the claim without a user");
+    cr_expect_eq(outcome.copied.unknown, 1);
+    cr_expect_str_eq(outcome.copied.an_unknown, "newer");
+    expect("HMGET d:store id partitions partition suspensions accepted copying " MAKER,
+           ID "\n1\n0\n8\n(nil)\n(nil)\n7\n");
+    expect("GET d:schema", "2");
+    expect("GET d:lease_max", "900");
+    expect("SCARD d:master_keys", "2");
+    expect("HMGET d:suspended version " ACCOUNT, "8\n3\n");
+    expect("ZRANGE d:accounts 0 -1", ACCOUNT "\n");
+    expect("XLEN d:audit", "3");
+    expect("XRANGE d:audit 5-2 5-2", "5-2\ntype\nb\n\n\n");
+    expect("XLEN d:unlogged:live", "2");
+    expect("GET d:log_dropped", "5");
+    expect("HGET d:strangers:counts failures", "10");
+    expect("HGET d:log_heads cc", "head");
+    expect("EXISTS d:throttle:x d:email:gone@clinic.example d:newer", "0");
+}
+
+Test(store_copy, more_partitions)
+{
+    make_two_partitions();
+    run("s:", 2, "d:", 4);
+    cr_assert_str_eq(outcome.trouble, "");
+    expect("HMGET d:{2}:store id partitions partition suspensions " MAKER, ID "\n4\n2\n8\n7\n");
+    expect("HMGET d:{3}:store id partitions partition suspensions " MAKER, ID "\n4\n3\n8\n(nil)\n");
+    expect("HGET d:{3}:suspended " ACCOUNT, "3");
+    expect("HGETALL d:{1}:suspended", "version\n8\n");
+    expect("GET d:{2}:lease_max", "900");
+    expect("SCARD d:{3}:master_keys", "2");
+    expect("XLEN d:{0}:audit", "2");
+    expect("XLEN d:{1}:audit", "1");
+    expect("XLEN d:{3}:unlogged:live", "1");
+    expect("XLEN d:{0}:unlogged:live", "1");
+    expect("GET d:{1}:log_dropped", "3");
+    expect("HGET d:{3}:log_heads cc", "head");
+}
+
+/* Killed between the last steps of two partitions: one serves, the other does not. */
+Test(store_copy, only_its_last_step)
+{
+    make_two_partitions();
+    run("s:", 2, "d:", 2);
+    cr_assert_str_eq(outcome.trouble, "");
+    tell((const char *const[]){"HDEL d:{1}:store id", "HSET d:{1}:store copying " ID, "SET d:{1}:schema 1000000",
+                               "SET d:{0}:key:made-since 1", NULL});
+    run("s:", 2, "d:", 2);
+    cr_assert_str_eq(outcome.trouble, "");
+    cr_expect(outcome.copied.was_finished_only);
+    expect("HMGET d:{1}:store id copying", ID "\n(nil)\n");
+    expect("GET d:{1}:schema", "2");
+    expect("EXISTS d:{0}:key:made-since", "1");
+}
+
+Test(store_copy, a_partition_is_missing)
+{
+    make_two_partitions();
+    tell((const char *const[]){"DEL s:{1}:store", NULL});
+    run("s:", 0, "d:", 1);
+    cr_expect(strstr(outcome.trouble, "not all of it"), "%s", outcome.trouble);
+    cr_expect(outcome.copied.is_refusal);
+    expect("EXISTS d:store d:schema", "0");
+}
