@@ -22,6 +22,7 @@ struct command_line {
     bool json;
     bool next;
     bool guide;
+    bool cluster;
     bool from_log;
     bool or_empty;
     bool adopt;

@@ -33,7 +33,8 @@ const struct command COMMANDS[] = {
              "shows how to sign in, and serves. Later starts reuse everything. Not for production: the\nfolder "
              "contains the password. Load its guide.sh into a shell for commands to try.",
      .examples = "chatelaine dev\n"
-                 "chatelaine dev --dir /tmp/try --listen 127.0.0.1:9000",
+                 "chatelaine dev --dir /tmp/try --listen 127.0.0.1:9000\n"
+                 "chatelaine dev --cluster --dir /tmp/cluster",
      .groups = DEV_OPTIONS,
      .shows_connection = true,
      .run = dev_command,

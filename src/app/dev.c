@@ -1,5 +1,6 @@
 #include "app/dev.h"
 
+#include "dev_cluster.h"
 #include "dev_guide.h"
 #include "dev_redis.h"
 
@@ -7,8 +8,6 @@
 #include "admin/users.h"
 #include "app/serve.h"
 #include "base/check.h"
-#include "base/encode.h"
-#include "base/random.h"
 #include "base/secure.h"
 #include "config/key_file.h"
 #include "core/address.h"
@@ -23,8 +22,7 @@
 #define DEV_EMAIL "admin@chatelaine.localhost"
 #define DEV_ACCOUNT TEXT("Demo Clinic")
 
-/* 15 random bytes are DEV_PASSWORD_CHARS characters of base64url. */
-enum { DEV_PASSWORD_RANDOM_BYTES = 15, DEV_WHY_MAX_BYTES = 1024 };
+enum { DEV_WHY_MAX_BYTES = 1024 };
 
 static const struct option_row DEV_ROWS[] = {
     {.name = "dir",
@@ -33,6 +31,10 @@ static const struct option_row DEV_ROWS[] = {
      .default_text = ".chatelaine",
      .value_name = "PATH",
      .help = "Keep everything in this folder: data, master key, password."},
+    {.name = "cluster",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct command_line, cluster),
+     .help = "Run a Redis Cluster of three primaries instead of one Redis. A folder stays with what it was made for."},
     {.name = "guide",
      .type = OPTION_FLAG,
      .offset = offsetof(struct command_line, guide),
@@ -102,6 +104,7 @@ static int dev_fill_settings(struct dev *dev, const struct settings *given)
     dev->settings.redis = dev->home.redis_url;
     dev->settings.prefix = store.prefix;
     dev->settings.partitions = store.partitions;
+    dev->settings.unsafe_redis = dev->home.is_cluster; /* its primaries have no replicas */
     dev->settings.redis_timeout_ms = store.redis_timeout_ms;
     dev->settings.audit_max = store.audit_max;
     dev->settings.keys_max = store.keys_max;
@@ -209,20 +212,15 @@ static int renew_user(struct store_client *client, struct keyring *keyring, cons
 static int make_credentials(struct dev *dev, struct store_client *client, struct keyring *keyring,
                             const struct id *known_user)
 {
-    uint8_t random[DEV_PASSWORD_RANDOM_BYTES];
-    char storage[DEV_PASSWORD_CHARS];
-    struct buf password;
+    char password[DEV_PASSWORD_CHARS + 1];
     struct totp_secret totp = {0};
 
-    random_secret(random, sizeof random);
-    buf_init_fixed(&password, storage, sizeof storage);
-    encode_base64url(&password, random, sizeof random);
-    int code = known_user ? renew_user(client, keyring, known_user, buf_text(&password), &totp)
-                          : make_user(client, keyring, buf_text(&password), &totp);
+    dev_password_make(password);
+    int code = known_user ? renew_user(client, keyring, known_user, text_of(password), &totp)
+                          : make_user(client, keyring, text_of(password), &totp);
     if (code == EXIT_DONE)
-        code = keep_credentials(dev, buf_text(&password), &totp);
-    secure_wipe(random, sizeof random);
-    secure_wipe(storage, sizeof storage);
+        code = keep_credentials(dev, text_of(password), &totp);
+    secure_wipe(password, sizeof password);
     secure_wipe(&totp, sizeof totp);
     return code;
 }
@@ -285,7 +283,7 @@ static void dev_redis_ended(void *arg)
 
 static int dev_run(struct dev *dev, const struct command_line *line)
 {
-    int code = dev_home_open(&dev->home, line->dir);
+    int code = dev_home_open(&dev->home, line->dir, line->cluster);
 
     if (code == EXIT_DONE)
         code = dev_choose_origin(dev, line->settings.listen);
@@ -293,12 +291,15 @@ static int dev_run(struct dev *dev, const struct command_line *line)
         code = dev_fill_settings(dev, &line->settings);
     if (code == EXIT_DONE)
         code = dev_redis_start(&dev->redis, &dev->loop, &dev->home);
+    if (code == EXIT_DONE && dev->home.is_cluster)
+        code = dev_cluster_form(&dev->redis);
     if (code == EXIT_DONE)
         code = dev_prepare_user(dev);
     if (code != EXIT_DONE)
         return code;
     dev->redis.ended = dev_redis_ended;
     dev->redis.arg = dev;
+    uv_update_time(&dev->loop); /* it stood still meanwhile, and deadlines of connections count from it */
     return serve_run(&dev->serve, &dev->loop, &dev->settings, dev_serving, dev);
 }
 

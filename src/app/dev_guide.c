@@ -62,6 +62,7 @@ static void put_guide(struct buf *out, const struct dev_guide *guide)
     put_variable(out, "DIR", guide->home->path);
     put_variable(out, "URL", guide->origin);
     put_variable(out, "REDIS", guide->home->redis_url);
+    put_variable(out, "REDIS_OPTION", guide->home->is_cluster ? "--unsafe-redis" : "");
     put_variable(out, "EMAIL", guide->credentials->email);
     put_variable(out, "PASSWORD", guide->credentials->password);
     buf_append_char(out, '\n');

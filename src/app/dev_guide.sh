@@ -60,7 +60,7 @@ tour() {
     return 1
 }
 
-second_node() {
-    "$BIN" serve --redis "$REDIS" --master-key-file "$DIR/master.key" --public-origin "$URL" \
+second_node() { # every user of the machine can see arguments, so the password in $REDIS is not one
+    CHATELAINE_REDIS=$REDIS "$BIN" serve $REDIS_OPTION --master-key-file "$DIR/master.key" --public-origin "$URL" \
         --listen 127.0.0.1:8082 --internal-listen 127.0.0.1:8083
 }

@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 
+#include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,10 +35,11 @@ static void remove_folder(void)
 
 TestSuite(dev, .init = make_folder, .fini = remove_folder, .timeout = TEST_WITHIN_S);
 
-static void start_dev(struct process *dev)
+/* flag: one more option, or NULL */
+static void start_dev_with(struct process *dev, const char *flag)
 {
     const char *const argv[] = {binary,        "dev", "--dir", home, "--listen", "127.0.0.1:0", "--internal-listen",
-                                "127.0.0.1:0", NULL};
+                                "127.0.0.1:0", flag,  NULL};
     struct deadline deadline = deadline_in(PATIENCE_MS);
     char out[PROCESS_PATH_BYTES];
 
@@ -48,6 +50,11 @@ static void start_dev(struct process *dev)
         if (process_wait(dev, 10) || deadline_left_ms(deadline) == 0)
             test_give_up("dev did not come up: %s", file_read(dev->err_path));
     }
+}
+
+static void start_dev(struct process *dev)
+{
+    start_dev_with(dev, NULL);
 }
 
 static void stop_dev(struct process *dev, int signal_number)
@@ -289,6 +296,168 @@ Test(dev, prints_its_guide_to_whoever_asks_while_it_runs)
     cr_expect(file_contains(other.out_path, "EMAIL='admin@chatelaine.localhost'"));
     cr_expect(file_contains(other.out_path, "tour() {"));
     stop_dev(&dev, SIGTERM);
+}
+
+/* Redis Cluster */
+
+/* What the guide gives to a variable. */
+static void read_variable(const char *name, char *ret_value, size_t size)
+{
+    char path[sizeof home + 16], start[32];
+
+    snprintf(path, sizeof path, "%s/guide.sh", home);
+    snprintf(start, sizeof start, "\n%s='", name);
+    char *guide = file_read(path);
+    const char *at = strstr(guide, start);
+    cr_assert(at, "%s", name);
+    at += strlen(start);
+    snprintf(ret_value, size, "%.*s", (int)strcspn(at, "'"), at);
+    free(guide);
+}
+
+/* The ports of the servers, from redis-cluster://:password@127.0.0.1:port,… */
+static void read_ports(uint16_t ret_ports[3])
+{
+    char url[256], *at = url;
+
+    read_variable("REDIS", url, sizeof url);
+    cr_assert_eq(strncmp(url, "redis-cluster://:", 17), 0, "%s", url);
+    for (int i = 0; i < 3; i++) {
+        at = strstr(at, "127.0.0.1:");
+        cr_assert(at, "%s", url);
+        at += strlen("127.0.0.1:");
+        ret_ports[i] = (uint16_t)strtoul(at, NULL, 10);
+    }
+}
+
+/* Returns a socket that listens there; -1: the port is in use. */
+static int take_port(uint16_t port)
+{
+    const struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
+
+    cr_assert(fd >= 0);
+    cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes), 0);
+    if (bind(fd, (const struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 1) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+Test(dev, serves_from_a_cluster_that_is_the_same_after_a_stop_and_a_crash)
+{
+    char url[256], password[64], again[256];
+    uint16_t ports[3];
+    struct process dev, shell;
+
+    start_dev_with(&dev, "--cluster");
+    read_variable("REDIS", url, sizeof url);
+    read_line(&dev, "Password", password, sizeof password);
+    cr_expect_not(file_contains(dev.err_path, "Redis connection is down"));
+    cr_expect_eq(run_guide(&shell, "tour && revoke_key"), 0, "%s", file_read(shell.out_path));
+    cr_expect_eq(run_guide(&shell, "CHATELAINE_REDIS=$REDIS \"$BIN\" account list $REDIS_OPTION"), 0);
+    cr_expect(file_contains(shell.out_path, "Demo Clinic"), "%s", file_read(shell.out_path));
+    read_ports(ports);
+    stop_dev(&dev, SIGTERM);
+    for (int i = 0; i < 3; i++) {
+        int fd = take_port(ports[i]);
+        cr_expect_geq(fd, 0, "server %d has not ended", i);
+        close(fd);
+    }
+
+    start_dev_with(&dev, "--cluster");
+    read_variable("REDIS", again, sizeof again);
+    cr_expect_str_eq(url, again);
+    process_kill(&dev);
+    start_dev_with(&dev, "--cluster");
+    read_variable("REDIS", again, sizeof again);
+    cr_expect_str_eq(url, again);
+    read_line(&dev, "Password", again, sizeof again);
+    cr_expect_str_eq(password, again, "the store has kept its user");
+    stop_dev(&dev, SIGINT);
+}
+
+Test(dev, shares_the_slots_of_a_cluster_among_servers_that_ask_for_a_password)
+{
+    char command[512], url[256];
+    uint16_t ports[3];
+    struct process dev, shell;
+
+    start_dev_with(&dev, "--cluster");
+    read_ports(ports);
+    read_variable("REDIS", url, sizeof url);
+    const char *password = url + strlen("redis-cluster://:");
+    for (int i = 0; i < 3; i++) {
+        snprintf(
+            command, sizeof command,
+            "port=%u; redis-cli -p $port PING | grep NOAUTH && export REDISCLI_AUTH=%.*s && "
+            "redis-cli -p $port CLUSTER INFO | grep cluster_slots_ok:16384 && "
+            "redis-cli -p $port CLUSTER INFO | grep cluster_size:3 && "
+            "[ \"$(redis-cli -p $port DBSIZE)\" -gt 0 ] && redis-cli -p $port CONFIG GET appendfsync | grep always",
+            (unsigned)ports[i], (int)strcspn(password, "@"), password);
+        cr_expect_eq(run_guide(&shell, command), 0, "%s", file_read(shell.out_path));
+    }
+    stop_dev(&dev, SIGTERM);
+}
+
+/* Runs dev to its end, and expects that it fails with this sentence. */
+static void expect_refusal(const char *flag, int code, const char *sentence)
+{
+    const char *const argv[] = {binary, "dev", "--dir", home, "--listen", "127.0.0.1:0", flag, NULL};
+    struct process dev;
+
+    cr_expect_eq(process_run(&dev, folder, "refused", argv, NULL, PATIENCE_MS), code);
+    cr_expect(file_contains(dev.err_path, sentence), "%s", file_read(dev.err_path));
+}
+
+Test(dev, keeps_a_folder_with_one_redis_from_a_cluster_and_the_reverse)
+{
+    char path[sizeof home + 16];
+    struct process dev;
+
+    start_dev(&dev);
+    stop_dev(&dev, SIGTERM);
+    expect_refusal("--cluster", 2, "was made without --cluster; leave --cluster out, or choose another folder");
+    snprintf(path, sizeof path, "%s/cluster.json", home);
+    cr_expect_eq(access(path, F_OK), -1);
+
+    snprintf(home, sizeof home, "%s/other", folder);
+    start_dev_with(&dev, "--cluster");
+    stop_dev(&dev, SIGTERM);
+    expect_refusal(NULL, 2, "was made with --cluster; add --cluster, or choose another folder");
+    snprintf(path, sizeof path, "%s/redis.conf", home);
+    cr_expect_eq(access(path, F_OK), -1);
+}
+
+Test(dev, names_the_port_of_its_cluster_that_another_process_uses)
+{
+    char sentence[128];
+    uint16_t ports[3];
+    struct process dev;
+
+    start_dev_with(&dev, "--cluster");
+    read_ports(ports);
+    stop_dev(&dev, SIGTERM);
+    int fd = take_port(ports[2]);
+    cr_assert_geq(fd, 0);
+    snprintf(sentence, sizeof sentence, "nother process uses port %u of 127.0.0.1", (unsigned)ports[2]);
+    expect_refusal("--cluster", 1, sentence);
+    close(fd);
+    start_dev_with(&dev, "--cluster");
+    stop_dev(&dev, SIGTERM);
+}
+
+Test(dev, says_that_the_ports_of_its_cluster_are_lost)
+{
+    char path[sizeof home + 16];
+    struct process dev;
+
+    start_dev_with(&dev, "--cluster");
+    stop_dev(&dev, SIGTERM);
+    snprintf(path, sizeof path, "%s/cluster.json", home);
+    file_write(path, "{\"password\":\"x\",\"servers\":[{\"port\":1,\"bus_port\":2}]}");
+    expect_refusal("--cluster", 1, "is damaged, so the cluster's ports and password are lost");
 }
 
 /* The commands in the README exist. */
