@@ -31,7 +31,7 @@ struct doctor_tls {
 struct doctor_evidence {
     const struct settings *settings;
     bool is_reachable;
-    const char *trouble; /* why Redis is not reachable */
+    const char *trouble;      /* why Redis is not reachable */
     struct store_facts facts; /* of the first partition that is unfit, or of the first */
     unsigned partitions, partitions_well;
     /* Addresses of the name in redis://, without this machine's own. More than one of a kind means several servers. */

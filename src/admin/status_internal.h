@@ -23,7 +23,7 @@ struct status {
     const struct settings *settings;
     char target[2048]; /* the address of Redis, without the password */
     bool is_reachable;
-    const char *trouble; /* why Redis is not reachable, or decides nothing; empty: fine */
+    const char *trouble;      /* why Redis is not reachable, or decides nothing; empty: fine */
     struct store_facts facts; /* of the first partition that is unfit, or of the first */
     unsigned partitions, partitions_well;
     bool is_listed; /* the nodes are known */

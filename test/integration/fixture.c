@@ -57,18 +57,18 @@ const char *fixture_name(const char *account, const char *format, ...)
     enum { NAMES = 8 };
     static char names[NAMES][128];
     static unsigned next;
+    char *name = names[next++ % NAMES], local[96];
     struct id id = {0};
-    char *name = names[next++ % NAMES];
     va_list values;
-    int len;
 
-    snprintf(id.text, sizeof id.text, "%s", account);
-    len = partition_count() > 1 || getenv("CHATELAINE_TEST_CLUSTER")
-              ? snprintf(name, sizeof *names, "chatelaine:{%u}:", bucket_of_account(&id) % partition_count())
-              : snprintf(name, sizeof *names, "chatelaine:");
     va_start(values, format);
-    vsnprintf(name + len, sizeof *names - (size_t)len, format, values);
+    vsnprintf(local, sizeof local, format, values);
     va_end(values);
+    snprintf(id.text, sizeof id.text, "%s", account);
+    if (partition_count() > 1 || getenv("CHATELAINE_TEST_CLUSTER"))
+        snprintf(name, sizeof *names, "chatelaine:{%u}:%s", bucket_of_account(&id) % partition_count(), local);
+    else
+        snprintf(name, sizeof *names, "chatelaine:%s", local);
     return name;
 }
 
