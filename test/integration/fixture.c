@@ -14,7 +14,6 @@
 #include "test_loop.h"
 
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,23 +51,19 @@ static unsigned partition_count(void)
     return count ? (unsigned)strtoul(count, NULL, 10) : 1;
 }
 
-const char *fixture_name(const char *account, const char *format, ...)
+const char *fixture_name(const char *account, const char *rest)
 {
-    enum { NAMES = 8 };
-    static char names[NAMES][128];
+    enum { NAMES = 8, NAME_BYTES = 128 };
+    static char names[NAMES][NAME_BYTES];
     static unsigned next;
-    char *name = names[next++ % NAMES], local[96];
+    char *name = names[next++ % NAMES];
     struct id id = {0};
-    va_list values;
 
-    va_start(values, format);
-    vsnprintf(local, sizeof local, format, values);
-    va_end(values);
     snprintf(id.text, sizeof id.text, "%s", account);
     if (partition_count() > 1 || getenv("CHATELAINE_TEST_CLUSTER"))
-        snprintf(name, sizeof *names, "chatelaine:{%u}:%s", bucket_of_account(&id) % partition_count(), local);
+        snprintf(name, NAME_BYTES, "chatelaine:{%u}:%s", bucket_of_account(&id) % partition_count(), rest);
     else
-        snprintf(name, sizeof *names, "chatelaine:%s", local);
+        snprintf(name, NAME_BYTES, "chatelaine:%s", rest);
     return name;
 }
 

@@ -56,8 +56,9 @@ void fixture_add_node(struct fixture *fixture, const char *const *more);
  * whose disk is busy is not one that hangs. */
 void fixture_start_node(struct fixture *fixture, size_t node, const char *name, const char *redis_url,
                         const char *const *more);
-/* A name in Redis, in the partition of that account, for looking at what is stored. Valid until eight more are made. */
-const char *fixture_name(const char *account, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A name in Redis, without the prefix and the partition of that account, with both in front: for looking at what is
+ * stored. Valid until eight more are made. */
+const char *fixture_name(const char *account, const char *rest);
 /* Returns once the node has read what was sent to it before, and has sent on to Redis what that asks for: the answers
  * of its internal listener come from the same loop. */
 void fixture_await_read(const struct fixture *fixture, size_t node);

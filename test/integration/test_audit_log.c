@@ -114,7 +114,7 @@ static long unlogged(struct logs *logs, const char *class)
 {
     char name[64], reply[64];
 
-    snprintf(name, sizeof name, "%s", fixture_name(logs->fixture.account, "unlogged:%s", class));
+    snprintf(name, sizeof name, "%sunlogged:%s", fixture_name(logs->fixture.account, ""), class);
     redis_server_ask(&logs->fixture.redis, reply, sizeof reply, "XLEN", name, NULL);
     return strtol(reply, NULL, 10);
 }
@@ -406,7 +406,7 @@ Test(audit_log, a_flood_drops_nothing_that_is_in_no_log)
     for (size_t i = 0; i < EVENTS; i++) {
         fixture_add_key(&logs.fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &many);
     }
-    snprintf(name, sizeof name, "%s", fixture_name(logs.fixture.account, "acct:%s:audit:live", logs.fixture.account));
+    snprintf(name, sizeof name, "%sacct:%s:audit:live", fixture_name(logs.fixture.account, ""), logs.fixture.account);
     redis_server_ask(&logs.fixture.redis, reply, sizeof reply, "XLEN", name, NULL);
     cr_expect_geq(unlogged(&logs, "live") + unlogged(&logs, "people"), EVENTS, "trail: %s", reply);
     limit_files(&logs, 0, RLIM_INFINITY);

@@ -168,9 +168,9 @@ Test(cli_lists, names_with_control_characters_are_harmless)
 
     fixture_start(&fixture, 0, NULL);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_PATIENTS_READ, &key);
-    snprintf(name, sizeof name, "%s", fixture_name(fixture.account, "id:%s", key.id));
+    snprintf(name, sizeof name, "%sid:%s", fixture_name(fixture.account, ""), key.id);
     redis_server_ask(&fixture.redis, digest, sizeof digest, "GET", name, NULL);
-    snprintf(name, sizeof name, "%s", fixture_name(fixture.account, "key:%s", digest));
+    snprintf(name, sizeof name, "%skey:%s", fixture_name(fixture.account, ""), digest);
     snprintf(record, sizeof record, "%s %s live abcd 4 1700000000000 - evil\x1b[2J", key.id, fixture.account);
     redis_server_tell(&fixture.redis, "SET", name, record, NULL);
     RUN(&fixture, &run, "key", "list");

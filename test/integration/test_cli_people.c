@@ -89,7 +89,7 @@ Test(cli_people, from_the_invitation_to_the_removal)
     cr_assert_eq(people_join(&people, 0, code, &user, "seven-Odd-lanterns-drift", &answer), 200, "%s", answer.body);
     cr_assert(http_answer_json(&answer, "user.id", user.id, sizeof user.id));
     /* The fixture counts its codes from far below the present. */
-    snprintf(name, sizeof name, "%s", fixture_name(people.fixture.account, "user:%s", user.id));
+    snprintf(name, sizeof name, "%suser:%s", fixture_name(people.fixture.account, ""), user.id);
     redis_server_tell(&people.fixture.redis, "HDEL", name, "totp_step", NULL);
     fixture_add_session(&people.fixture, &user, true, &session);
     people_make_key(&people, &session, "live", &key);
@@ -196,7 +196,7 @@ Test(cli_people, the_list_has_everybody_with_role_and_status)
         fixture_add_person(&people.fixture, NULL, email, ROLE_AUDITOR, &user);
     }
     people_add(&people, "locked@clinic.test", ROLE_DEVELOPER, &user, &session);
-    snprintf(name, sizeof name, "%s", fixture_name(people.fixture.account, "user:%s", user.id));
+    snprintf(name, sizeof name, "%suser:%s", fixture_name(people.fixture.account, ""), user.id);
     redis_server_tell(&people.fixture.redis, "HSET", name, "locked", "1", NULL);
     people_add(&people, "away@clinic.test", ROLE_RESPONDER, &user, &session);
     free(RUN(&people, 0, "user", "disable", "--email", "away@clinic.test", "--yes"));

@@ -70,12 +70,12 @@ static void expect_closed(struct scene *scene)
     }
     static const char *const SETS[] = {"ak-live", "ak-test", "dk"};
     for (size_t i = 0; i < 3; i++) {
-        snprintf(name, sizeof name, "%s",
-                 fixture_name(scene->account, "acct:%s:keys:%s:active", scene->account, SETS[i]));
+        snprintf(name, sizeof name, "%sacct:%s:keys:%s:active", fixture_name(scene->account, ""), scene->account,
+                 SETS[i]);
         redis_server_ask(&fixture->redis, count, sizeof count, "ZCARD", name, NULL);
         cr_expect_str_eq(count, "0", "%s", name);
     }
-    snprintf(name, sizeof name, "%s", fixture_name(scene->account, "acct:%s:users", scene->account));
+    snprintf(name, sizeof name, "%sacct:%s:users", fixture_name(scene->account, ""), scene->account);
     redis_server_ask(&fixture->redis, count, sizeof count, "SCARD", name, NULL);
     cr_expect_str_eq(count, "0");
     redis_server_ask(&fixture->redis, count, sizeof count, "HLEN", fixture_name(fixture->account, "suspended"), NULL);
@@ -134,7 +134,7 @@ Test(closing, goes_on_where_it_was_killed)
         struct deadline deadline = deadline_in(PATIENCE_MS);
 
         process_start(&command, fixture->folder, "close", argv);
-        snprintf(name, sizeof name, "%s", fixture_name(scene.account, "acct:%s", scene.account));
+        snprintf(name, sizeof name, "%sacct:%s", fixture_name(scene.account, ""), scene.account);
         do {
             redis_server_ask(&fixture->redis, value, sizeof value, "HGET", name, "closing", NULL);
             cr_assert_gt(deadline_left_ms(deadline), 0);

@@ -195,7 +195,7 @@ static void await_copy(const struct redis_server *replica, const char *account, 
     struct deadline deadline = deadline_in(PATIENCE_MS);
     char name[64], count[16];
 
-    snprintf(name, sizeof name, "%s", fixture_name(account, "id:%s", key->id));
+    snprintf(name, sizeof name, "%sid:%s", fixture_name(account, ""), key->id);
     do {
         cr_assert_gt(deadline_left_ms(deadline), 0, "the key is not replicated");
         redis_server_ask(replica, count, sizeof count, "EXISTS", name, NULL);
@@ -402,8 +402,8 @@ static int count_revocations(const struct redis_server *redis, const struct fixt
     int count = 0;
 
     for (size_t i = 0; i < sizeof CLASSES / sizeof *CLASSES; i++) {
-        snprintf(name, sizeof name, "%s",
-                 fixture_name(fixture->account, "acct:%s:audit%s", fixture->account, CLASSES[i]));
+        snprintf(name, sizeof name, "%sacct:%s:audit%s", fixture_name(fixture->account, ""), fixture->account,
+                 CLASSES[i]);
         redis_server_ask(redis, events, sizeof events, "XRANGE", name, "-", "+", NULL);
         for (const char *at = events; (at = strstr(at, "api_key.revoked")); at++)
             count++;

@@ -372,9 +372,9 @@ static void take_seal_from_key(const char *secret_id)
 {
     char name[128], digest[80], record[2048];
 
-    snprintf(name, sizeof name, "%s", fixture_name(fixture.account, "id:%s", secret_id));
+    snprintf(name, sizeof name, "%sid:%s", fixture_name(fixture.account, ""), secret_id);
     redis_server_ask(&fixture.redis, digest, sizeof digest, "GET", name, NULL);
-    snprintf(name, sizeof name, "%s", fixture_name(fixture.account, "key:%s", digest));
+    snprintf(name, sizeof name, "%skey:%s", fixture_name(fixture.account, ""), digest);
     redis_server_ask(&fixture.redis, record, sizeof record, "GET", name, NULL);
     record[strcspn(record, "\n")] = '\0';
     redis_server_tell(&fixture.redis, "SET", name, record, NULL);
@@ -384,7 +384,7 @@ static void take_seal_from_user(const char *id)
 {
     char name[128];
 
-    snprintf(name, sizeof name, "%s", fixture_name(fixture.account, "user:%s", id));
+    snprintf(name, sizeof name, "%suser:%s", fixture_name(fixture.account, ""), id);
     redis_server_tell(&fixture.redis, "HDEL", name, "mac", NULL);
 }
 

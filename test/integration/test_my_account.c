@@ -35,7 +35,7 @@ static void forget_step(void)
 {
     char name[96];
 
-    snprintf(name, sizeof name, "%s", fixture_name(fixture.account, "user:%s", user.id));
+    snprintf(name, sizeof name, "%suser:%s", fixture_name(fixture.account, ""), user.id);
     redis_server_tell(&fixture.redis, "HDEL", name, "totp_step", NULL);
 }
 
@@ -97,7 +97,7 @@ static void expect_event(const char *type)
 {
     char name[96], reply[4096], wanted[64];
 
-    snprintf(name, sizeof name, "%s", fixture_name(fixture.account, "acct:%s:audit", fixture.account));
+    snprintf(name, sizeof name, "%sacct:%s:audit", fixture_name(fixture.account, ""), fixture.account);
     redis_server_ask(&fixture.redis, reply, sizeof reply, "XREVRANGE", name, "+", "-", "COUNT", "4", NULL);
     snprintf(wanted, sizeof wanted, "%s", type);
     cr_expect_not_null(strstr(reply, wanted), "no %s in %s", type, reply);

@@ -333,7 +333,7 @@ Test(people, a_user_altered_in_redis_is_not_found)
 
     people_start(&people, 1, NULL);
     people_add(&people, "new@clinic.test", ROLE_AUDITOR, &user, &session);
-    snprintf(name, sizeof name, "%s", fixture_name(people.fixture.account, "user:%s", user.id));
+    snprintf(name, sizeof name, "%suser:%s", fixture_name(people.fixture.account, ""), user.id);
     redis_server_tell(&people.fixture.redis, "HSET", name, "role", "owner", NULL);
     cr_expect_eq(people_change(&people, 0, &user, "GET", "", NULL, &answer), 404, "%s", answer.body);
     cr_expect_eq(people_change(&people, 0, &user, "POST", "/role", "{\"role\":\"owner\"}", &answer), 404, "%s",

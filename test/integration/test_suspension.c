@@ -308,7 +308,7 @@ Test(suspension, is_repeated_at_a_redis_that_lost_it)
     change(&fixture, "suspend", fixture.account);
     for (size_t node = 0; node < NODES; node++)
         cr_assert_eq(check(&fixture, node), 403);
-    snprintf(name, sizeof name, "%s", fixture_name(fixture.account, "acct:%s", fixture.account));
+    snprintf(name, sizeof name, "%sacct:%s", fixture_name(fixture.account, ""), fixture.account);
     redis_server_tell(&fixture.redis, "HDEL", name, "suspended", NULL);
     redis_server_tell(&fixture.redis, "HDEL", fixture_name(fixture.account, "store"), "suspensions", NULL);
     redis_server_tell(&fixture.redis, "DEL", fixture_name(fixture.account, "suspended"), NULL);

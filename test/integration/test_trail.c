@@ -21,7 +21,7 @@ static void add_many(const struct fixture *fixture, unsigned count)
         "'target', ('x'):rep(300), 'ip', '', 'request_id', '') end return 1";
     char name[96], count_text[16];
 
-    snprintf(name, sizeof name, "%s", fixture_name(fixture->account, "acct:%s:audit:live", fixture->account));
+    snprintf(name, sizeof name, "%sacct:%s:audit:live", fixture_name(fixture->account, ""), fixture->account);
     snprintf(count_text, sizeof count_text, "%u", count);
     redis_server_tell(&fixture->redis, "EVAL", SCRIPT, "0", name, count_text, NULL);
 }
