@@ -27,7 +27,7 @@ struct cluster_peer {
     struct redis_cluster *cluster;
     struct redis_address address;
     struct redis_link *questions;
-    char id[CLUSTER_NODE_ID_CHARS + 1]; /* as it last said; empty: not yet */
+    char id[CLUSTER_NODE_ID_CHARS + 1]; /* as it said on this connection; empty: not yet */
     bool is_seed, is_closing;
     uint64_t opened_ms;
     unsigned unnamed_rounds;
@@ -212,6 +212,8 @@ static void on_questions_state(void *arg, bool is_up)
 
     if (is_up)
         redis_round_begin(&peer->cluster->rounds);
+    else
+        peer->id[0] = '\0'; /* the node may come back elsewhere */
 }
 
 /* If no node is connected, the follower waits for the first one or for the next round. */

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TIMEOUT_MS = 150, NODES = 3, LINKS = 2, REPLY_BYTES = 1024, REPLIES_MAX = 32, SLOT = 12182 };
+enum { TIMEOUT_MS = 150, NODES = 3, NOWHERE = NODES, LINKS = 2, REPLY_BYTES = 1024, REPLIES_MAX = 32, SLOT = 12182 };
 
 #define ID_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define ID_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -153,6 +153,7 @@ Test(cluster_topology, bounds_names_nodes_and_slots)
 static struct world {
     uv_loop_t loop;
     struct fake_redis *nodes[NODES];
+    unsigned at[NODES]; /* which of these a node is; NOWHERE: it is not part of the cluster */
     struct redis_cluster *cluster;
     struct redis_link *links[LINKS];
     unsigned closed, answered;
@@ -166,7 +167,7 @@ static const char *const IDS[NODES] = {ID_A, ID_B, ID_C};
 
 static void rule(unsigned node, const char *command, const char *answer)
 {
-    fake_redis_rule(w.nodes[node], &(struct fake_rule){command, FAKE_ANSWER, answer, 0, 0, false});
+    fake_redis_rule(w.nodes[w.at[node]], &(struct fake_rule){command, FAKE_ANSWER, answer, 0, 0, false});
 }
 
 /* From now on, the node says that the owner has the slot, with that epoch. */
@@ -175,9 +176,9 @@ static void say(unsigned node, unsigned owner, unsigned epoch)
     char nodes[REPLY_BYTES / 2];
     size_t used = 0;
 
-    for (unsigned i = 0; i < NODES; i++)
+    for (unsigned i = 0; i < NODES && w.at[i] != NOWHERE; i++)
         used += (size_t)snprintf(nodes + used, sizeof nodes - used, "%s 127.0.0.1:%u@1 %s%s %s 0 0 %u connected%s\n",
-                                 IDS[i], fake_redis_port(w.nodes[i]), i == node ? "myself," : "",
+                                 IDS[i], fake_redis_port(w.nodes[w.at[i]]), i == node ? "myself," : "",
                                  i == owner ? "master" : "slave", i == owner ? "-" : IDS[owner], epoch,
                                  i == owner ? " 12000-13000" : "");
     cr_assert_lt(w.reply_count, REPLIES_MAX);
@@ -195,8 +196,10 @@ static void open_nodes(void)
 {
     memset(&w, 0, sizeof w);
     cr_assert_eq(uv_loop_init(&w.loop), 0);
-    for (unsigned i = 0; i < NODES; i++)
+    for (unsigned i = 0; i < NODES; i++) {
         w.nodes[i] = fake_redis_create(&w.loop, NULL);
+        w.at[i] = i;
+    }
 }
 
 /* seeds: how many of the nodes, the first ones. */
@@ -340,6 +343,23 @@ Test(redis_cluster, moves_all_links_when_another_primary_takes_over)
     close_all();
 }
 
+/* As a pod does whose address changes. */
+Test(redis_cluster, a_node_that_comes_back_elsewhere_is_asked_there)
+{
+    open_nodes();
+    w.at[2] = NOWHERE;
+    say(0, 1, 5);
+    say(1, 1, 5);
+    open_links(1);
+    until_links_at(1);
+    fake_redis_go_away(w.nodes[1]);
+    w.at[1] = 2;
+    say(0, 1, 5);
+    say(1, 1, 5);
+    until_links_at(2);
+    close_all();
+}
+
 /* The second was promoted and is down again; the first still believes that it serves the slot. */
 Test(redis_cluster, is_not_led_back_by_one_that_was_away)
 {
@@ -457,9 +477,7 @@ Test(redis_cluster, tells_why_there_is_no_primary)
         rule(i, "CLUSTER NODES", "$8\r\nnonsense\r\n");
     until_trouble("its answer to CLUSTER NODES is malformed");
     for (unsigned i = 0; i < NODES; i++)
-        rule(i, "CLUSTER NODES", "$62\r\n" ID_A " a:1@2 myself,master -\r\n");
-    for (unsigned i = 0; i < NODES; i++)
-        rule(i, "CLUSTER NODES", "$76\r\n" ID_A " a:1@2 myself,master - 0 0 5 connected\r\n");
+        rule(i, "CLUSTER NODES", "$78\r\n" ID_A " a:1@2 myself,master - 0 0 5 connected\r\n");
     until_trouble("slot 12182 of the cluster: no node serves it");
     for (unsigned i = 0; i < NODES; i++)
         fake_redis_go_away(w.nodes[i]);
