@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "redis/sentinel.h"
 #include "store/state.h"
+#include "store/store_examine.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
@@ -231,6 +232,37 @@ Test(barrier, a_command_that_waits_for_no_replica)
 {
     make_follower_of_sentinels(1, 0);
     expect_between(over_at(100), fence()->connected_ns, 4510 + 1300);
+}
+
+static void on_examined(void *arg, enum store_result result, const struct store_facts *facts)
+{
+    (void)result, (void)facts;
+    *(bool *)arg = true;
+}
+
+static void examine(void)
+{
+    bool is_examined = false;
+
+    store_examine(fixture.store, on_examined, &is_examined);
+    cr_assert(test_loop_until_set(&fixture.loop, &is_examined, PATIENCE_MS));
+}
+
+/* A barrier under way ends when the old primary surely stopped, whether or not the new one can be examined again. */
+Test(barrier, settings_that_cannot_be_read_do_not_shorten_the_fence)
+{
+    static const char *const FORBIDDEN[] = {"-config", "-info"};
+
+    cr_assert_eq(uv_timer_stop(&fixture.store->probe), 0);
+    for (size_t i = 0; i < sizeof FORBIDDEN / sizeof *FORBIDDEN; i++) {
+        fence()->stop_ms = 25850;
+        redis_server_tell(&fixture.server, "ACL", "SETUSER", "default", FORBIDDEN[i], NULL);
+        examine();
+        cr_expect_eq(fence()->stop_ms, 25850, "%s", FORBIDDEN[i]);
+        redis_server_tell(&fixture.server, "ACL", "SETUSER", "default", "+@all", NULL);
+    }
+    examine();
+    cr_expect_eq(fence()->stop_ms, 4510);
 }
 
 /* With manual failover, there may be any number of replicas. */
