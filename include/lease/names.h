@@ -13,12 +13,14 @@ struct member_name {
     char text[MEMBER_NAME_CHARS + 1]; /* NUL-terminated; "-": none */
 };
 
-/* Whether the names with that prefix are those of one partition of several, with a tag in braces. Its channels belong
- * to the slot of its keys (SPUBLISH), so that what is published stays at the primary of the slot and subscriptions end
- * when the slot moves. prelude.lua decides likewise. */
+/* Whether the names with that prefix are those of one partition of several, with its number in braces. Its channels
+ * belong to the slot of its keys (SPUBLISH), so that what is published stays at the primary of the slot and
+ * subscriptions end when the slot moves. prelude.lua decides likewise. Other braces are the operator's: nodes of
+ * earlier versions use plain channels there, and would not be heard on others. */
 static inline bool prefix_has_tag(const char *prefix)
 {
-    size_t length = strlen(prefix);
+    const char *tag = strrchr(prefix, '{');
+    size_t digits = tag ? strspn(tag + 1, "0123456789") : 0;
 
-    return length >= 2 && strcmp(prefix + length - 2, "}:") == 0;
+    return digits > 0 && strcmp(tag + 1 + digits, "}:") == 0;
 }

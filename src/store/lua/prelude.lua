@@ -14,9 +14,9 @@
 
 local prefix = ARGV[1]
 
--- To whoever listens at the primary of this partition (src/lease/membership.c). A partition of several has a tag in
--- braces, and its channels belong to its slot.
-local PUBLISH = prefix:sub(-2) == '}:' and 'SPUBLISH' or 'PUBLISH'
+-- To whoever listens at the primary of this partition (src/lease/membership.c). A partition of several has its number
+-- in braces, and its channels belong to its slot: prefix_has_tag() decides likewise.
+local PUBLISH = prefix:find('{%d+}:$') and 'SPUBLISH' or 'PUBLISH'
 
 local K = {
     schema = function() return prefix .. 'schema' end,

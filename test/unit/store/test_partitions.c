@@ -2,6 +2,7 @@
 #include "store/partitions.h"
 #include "deadline.h"
 #include "leak_guard.h"
+#include "lease/names.h"
 #include "redis_server.h"
 #include "store/account_store.h"
 #include "test_loop.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { COUNT = 4 };
+enum { COUNT = 4, COUNT_MAX = 16 };
 
 static struct world {
     uv_loop_t loop;
@@ -18,7 +19,7 @@ static struct world {
     struct partitions *partitions;
     bool is_done;
     enum store_result result;
-    unsigned changes[COUNT];
+    unsigned changes[COUNT_MAX];
 } w;
 
 static void on_changed(void *arg, struct store *store)
@@ -136,6 +137,8 @@ Test(partitions, one_store_is_founded_in_all)
 {
     char id[64], name[32];
 
+    for (unsigned i = 0; i < COUNT; i++)
+        cr_expect_eq(w.changes[i], 1, "each tells of itself that it is ready");
     cr_assert_eq(found(), STORE_OK);
     snprintf(id, sizeof id, "%s", ask("t:{0}:store", "id"));
     cr_assert_eq(strlen(id), 32);
@@ -167,6 +170,32 @@ Test(partitions, an_account_lies_where_its_id_says)
         snprintf(name, sizeof name, "t:{%u}:acct:%s", bucket_of_account(&account) % COUNT, account.text);
         cr_expect_str_eq(ask(name, "name"), "North");
     }
+}
+
+/* By what the examination publishes. */
+static void expect_channels_of_slots(unsigned count, const char *prefix, const char *of_last, bool expected)
+{
+    char stats[16384];
+
+    close_partitions();
+    redis_server_tell(&w.server, "CONFIG", "RESETSTAT", NULL);
+    open_partitions(count, prefix);
+    cr_assert(test_loop_until(&w.loop, all_ready, NULL, PATIENCE_MS));
+    redis_server_ask(&w.server, stats, sizeof stats, "INFO", "commandstats", NULL);
+    cr_expect_eq(strstr(stats, "cmdstat_spublish:") != NULL, expected, "%s", prefix);
+    cr_expect_eq(strstr(stats, "cmdstat_publish:") == NULL, expected, "%s", prefix);
+    cr_expect_eq(prefix_has_tag(of_last), expected, "%s", of_last);
+}
+
+/* A node of an earlier version would not hear what is published to a slot, nor be heard. */
+Test(partitions, one_partition_has_plain_channels_whatever_its_prefix)
+{
+    expect_channels_of_slots(1, "{x}:", "{x}:", false);
+    expect_channels_of_slots(1, "a}:", "a}:", false);
+    expect_channels_of_slots(1, "{1x}:", "{1x}:", false);
+    expect_channels_of_slots(1, "{}:", "{}:", false);
+    expect_channels_of_slots(2, "{x}:", "{x}:{1}:", true);
+    expect_channels_of_slots(16, "t:", "t:{15}:", true);
 }
 
 /* Accounts would not be found, and a second store would grow beside the first. */
