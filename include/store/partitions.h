@@ -26,7 +26,7 @@ unsigned partitions_ready(const struct partitions *partitions);
  * of all. */
 void partitions_trouble(const struct partitions *partitions, struct buf *out);
 /* Gives each partition its part of a new store; one that exists stays as it is. STORE_CONFLICT: a partition belongs to
- * another store. */
+ * another store, or to one with another number of partitions. */
 void partitions_found(struct partitions *partitions, store_done *done, void *arg);
 /* The store has no account yet. */
 bool partitions_are_empty(const struct partitions *partitions);

@@ -382,11 +382,11 @@ Test(lua, a_store_gets_its_identity_once)
 /* A store of one partition that was made before it said so has one. */
 Test(lua, a_store_keeps_its_partitions)
 {
-    STEPS({"@store_found aa 16 3", "(ok aa)"}, {"@store_found bb 8 0", "(ok aa)"},
-          {"@account_create acct_A North 1 cc 1 0", "(ok)"}, {"HGET t:store id", "aa"},
-          {"@schema_claim 2 dd", "(ok 2 * 0 0 16 3 0)"}, {"HDEL t:store partitions partition", "2"},
-          {"@schema_claim 2 dd", "(ok 2 * 0 0 1 0 0)"}, {"HSET t:store aliased 1", "1"},
-          {"@schema_claim 2 dd", "(ok 2 * 0 0 1 0 1)"});
+    STEPS({"@store_found aa 16 3", "(ok aa)"}, {"@store_found bb 16 3", "(ok aa)"},
+          {"@store_found bb 8 0", "(conflict)"}, {"@account_create acct_A North 1 cc 1 0", "(ok)"},
+          {"HGET t:store id", "aa"}, {"@schema_claim 2 dd", "(ok 2 * 0 0 16 3 0)"},
+          {"HDEL t:store partitions partition", "2"}, {"@schema_claim 2 dd", "(ok 2 * 0 0 1 0 0)"},
+          {"HSET t:store aliased 1", "1"}, {"@schema_claim 2 dd", "(ok 2 * 0 0 1 0 1)"});
 }
 
 Test(lua, a_copy_under_way_is_no_store)

@@ -153,8 +153,18 @@ Test(partitions, one_store_is_founded_in_all)
 
 Test(partitions, another_store_in_one_of_them_is_refused)
 {
-    redis_server_tell(&w.server, "HSET", "t:{2}:store", "id", "00112233445566778899aabbccddeeff", NULL);
+    redis_server_tell(&w.server, "HSET", "t:{2}:store", "id", "00112233445566778899aabbccddeeff", "partitions", "4",
+                      "partition", "2", NULL);
     cr_expect_eq(found(), STORE_CONFLICT);
+}
+
+/* Two commands found the store at once, with different numbers: the second one leaves the other partitions alone. */
+Test(partitions, a_store_of_another_number_is_not_mixed_in)
+{
+    redis_server_tell(&w.server, "HSET", "t:{0}:store", "id", "00112233445566778899aabbccddeeff", "partitions", "8",
+                      "partition", "0", NULL);
+    cr_expect_eq(found(), STORE_CONFLICT);
+    cr_expect_str_eq(ask("t:{1}:store", "id"), "(nil)");
 }
 
 Test(partitions, an_account_lies_where_its_id_says)
