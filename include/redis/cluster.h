@@ -1,8 +1,8 @@
 /* Finds the primary of each slot of a Redis Cluster. Asks the seeds and the nodes that they name what they know
- * (CLUSTER NODES): once a second, whenever a link is about to connect, and so whenever a link was told MOVED. A node is
+ * (CLUSTER NODES): once a second, whenever a link is about to connect, and so whenever a link gets MOVED. A node is
  * believed to be the primary of a slot only if it says so itself, has the highest configuration epoch of all that do,
  * and no node knows a higher one for that slot. So one that was cut off or has just returned cannot lead back to an old
- * primary. When the primary of a slot changes, all links that follow it are told. Loop thread only. */
+ * primary. When the primary of a slot changes, every link to it moves to the new one. Loop thread only. */
 #pragma once
 #include "redis/resolver.h"
 #include "redis/tls.h"

@@ -56,11 +56,11 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
  * call; they get REDIS_NOT_SENT. Waits for a name lookup under way, for as long as the resolver takes. */
 void redis_link_close(struct redis_link *link, void (*closed)(void *arg), void *arg);
 bool redis_link_is_ready(const struct redis_link *link);
-/* With a resolver, the error replies MOVED and CLUSTERDOWN also end the connection: the command was not executed, and
- * the resolver is asked again. Nothing follows a redirection. */
 /* Drops the connection, if any, and reconnects. If the link was ready, ready(false) runs inside this call. */
 void redis_link_renew(struct redis_link *link, const char *why);
-/* Queues one command and copies its arguments. done runs exactly once, within timeout_ms, never inside this call. */
+/* Queues one command and copies its arguments. done runs exactly once, within timeout_ms, never inside this call. With
+ * a resolver, the error replies MOVED and CLUSTERDOWN also end the connection: the command was not executed, and the
+ * resolver is asked again. Nothing follows a redirection. */
 void redis_link_call(struct redis_link *link, size_t argc, const struct text *argv, redis_done *done, void *arg);
 /* The same for a command already in wire format: the check path. */
 void redis_link_call_raw(struct redis_link *link, struct text command, redis_done *done, void *arg);
