@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "base/secure.h"
 #include "core/limits.h"
 #include "redis/cluster.h"
 #include <stdio.h>
@@ -59,7 +60,9 @@ static struct store *open_partition(uv_loop_t *loop, const struct store_settings
     settings.prefix = prefix;
     if (cluster)
         settings.resolver = redis_cluster_resolver(cluster, redis_slot_of(text_of(prefix)));
-    return store_create(loop, &settings, on_ready, partition);
+    struct store *store = store_create(loop, &settings, on_ready, partition);
+    secure_wipe(&settings.target, sizeof settings.target);
+    return store;
 }
 
 struct partitions *partitions_create(uv_loop_t *loop, const struct store_settings *settings,
@@ -71,7 +74,6 @@ struct partitions *partitions_create(uv_loop_t *loop, const struct store_setting
     CHECK(count >= 1 && count <= PARTITIONS_MAX && (count & (count - 1)) == 0);
     partitions->changed = changed;
     partitions->arg = arg;
-    partitions->closed = NULL;
     partitions->count = count;
     if (settings->target.found == REDIS_BY_CLUSTER)
         partitions->cluster = redis_cluster_create(loop, &settings->target, settings->tls, settings->timeout_ms);
