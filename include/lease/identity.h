@@ -36,13 +36,13 @@ void identity_demoted(struct identity *identity);
 /* The store has a newer schema, perhaps because a copy into it is under way. Trusted again once identity_answered() has
  * run with an older one. */
 void identity_outdated(struct identity *identity, bool is_copied_into);
+/* The store has that many partitions. We expected another number, or this partition is another one of them. */
+void identity_other_layout(struct identity *identity, int64_t partitions, unsigned expected);
 /* Call this before each read on the link: it proves in the same batch that the replies come from our store, and tells
  * the `suspensions` which version belongs to those on the `reads` link. */
 void identity_witness(struct identity *identity, struct redis_link *link);
 
 /* Why this Redis decides nothing, as sentences; NULL: it holds our store. */
-/* The store has so many partitions, and we expected another number, or this one to be another one of them. */
-void identity_other_layout(struct identity *identity, int64_t partitions, unsigned expected);
 const char *identity_strange(const struct identity *identity);
 /* The store waits for its first account. */
 bool identity_is_empty(const struct identity *identity);

@@ -84,7 +84,7 @@ static void estrange(struct identity *identity, const char *why)
     bool was_trusted = identity->run_id[0] != '\0';
 
     if (identity->strange != why && (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED || why == NEWER ||
-                                     why == COPYING || why == UNSUSPENDED))
+                                     why == COPYING || why == UNSUSPENDED || why == identity->layout))
         LOG(why == EMPTY ? LOG_WARN : LOG_ERROR, "Redis is not trusted: requests are answered 503",
             log_str("why", why));
     identity->strange = why;
@@ -138,8 +138,6 @@ void identity_outdated(struct identity *identity, bool is_copied_into)
 
 void identity_other_layout(struct identity *identity, int64_t partitions, unsigned expected)
 {
-    bool is_new = identity->strange != identity->layout;
-
     if (partitions == (int64_t)expected)
         snprintf(identity->layout, sizeof identity->layout,
                  "The names of the store's partitions were mixed up: restore the data as it was.");
@@ -147,8 +145,6 @@ void identity_other_layout(struct identity *identity, int64_t partitions, unsign
         snprintf(identity->layout, sizeof identity->layout,
                  "The store has %lld partitions, not %u, and keeps them for ever: set --partitions %lld.",
                  (long long)partitions, expected, (long long)partitions);
-    if (is_new)
-        LOG(LOG_ERROR, "Redis is not trusted: requests are answered 503", log_str("why", identity->layout));
     estrange(identity, identity->layout);
 }
 
