@@ -3,6 +3,7 @@
 #include "deadline.h"
 #include "fake_redis.h"
 #include "leak_guard.h"
+#include "links.h"
 #include "redis/cluster_topology.h"
 #include "redis/link.h"
 #include "test_loop.h"
@@ -156,7 +157,7 @@ static struct world {
     unsigned at[NODES]; /* which of these a node is; NOWHERE: it is not part of the cluster */
     struct redis_cluster *cluster;
     struct redis_link *links[LINKS];
-    unsigned closed, answered;
+    unsigned answered;
     enum redis_outcome outcome;
     bool is_cluster_closed;
     char replies[REPLIES_MAX][REPLY_BYTES]; /* rules keep pointers to them */
@@ -217,18 +218,6 @@ static void open_links(unsigned seeds)
         w.links[i] = redis_link_create(&w.loop, &target, &settings, NULL, NULL);
 }
 
-static void on_link_closed(void *arg)
-{
-    (void)arg;
-    w.closed++;
-}
-
-static bool are_links_closed(void *arg)
-{
-    (void)arg;
-    return w.closed == LINKS;
-}
-
 static void on_cluster_closed(void *arg)
 {
     (void)arg;
@@ -237,9 +226,7 @@ static void on_cluster_closed(void *arg)
 
 static void close_all(void)
 {
-    for (unsigned i = 0; i < LINKS; i++)
-        redis_link_close(w.links[i], on_link_closed, NULL);
-    cr_assert(test_loop_until(&w.loop, are_links_closed, NULL, PATIENCE_MS));
+    links_close(&w.loop, w.links, LINKS);
     redis_cluster_close(w.cluster, on_cluster_closed, NULL);
     cr_assert(!w.is_cluster_closed);
     cr_assert(test_loop_until_set(&w.loop, &w.is_cluster_closed, PATIENCE_MS));

@@ -3,6 +3,7 @@
 #include "fake_redis.h"
 #include "deadline.h"
 #include "leak_guard.h"
+#include "links.h"
 #include "redis/link_internal.h"
 #include "test_loop.h"
 #include <criterion/criterion.h>
@@ -26,7 +27,7 @@ static struct world {
     struct fake_redis *peers[PEERS], *redises[REDISES];
     struct redis_sentinel *sentinel;
     struct redis_link *links[LINKS];
-    unsigned ups, downs, closed;
+    unsigned ups, downs;
     bool is_sentinel_closed;
     char replies[REPLIES_MAX][REPLY_BYTES]; /* rules keep pointers to them */
     unsigned reply_count;
@@ -124,29 +125,15 @@ static void open_links(void)
         w.links[i] = redis_link_create(&w.loop, &target, &settings, on_ready, NULL);
 }
 
-static void on_link_closed(void *arg)
-{
-    (void)arg;
-    w.closed++;
-}
-
 static void on_sentinel_closed(void *arg)
 {
     (void)arg;
     w.is_sentinel_closed = true;
 }
 
-static bool are_links_closed(void *arg)
-{
-    (void)arg;
-    return w.closed == LINKS;
-}
-
 static void close_all(void)
 {
-    for (unsigned i = 0; i < LINKS; i++)
-        redis_link_close(w.links[i], on_link_closed, NULL);
-    cr_assert(test_loop_until(&w.loop, are_links_closed, NULL, PATIENCE_MS));
+    links_close(&w.loop, w.links, LINKS);
     redis_sentinel_close(w.sentinel, on_sentinel_closed, NULL);
     cr_assert(!w.is_sentinel_closed);
     cr_assert(test_loop_until_set(&w.loop, &w.is_sentinel_closed, PATIENCE_MS));

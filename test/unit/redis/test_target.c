@@ -7,6 +7,17 @@
 
 TestSuite(redis_target, .fini = leak_guard);
 
+static struct redis_target parse(const char *url)
+{
+    struct redis_target target;
+    struct buf why;
+
+    buf_init(&why, 1024);
+    cr_assert(redis_target_parse(text_of(url), &target, &why), "%s: %.*s", url, TEXT_ARG(buf_text(&why)));
+    buf_finish(&why);
+    return target;
+}
+
 Test(redis_target, reads_what_is_right)
 {
     static const struct {
@@ -30,12 +41,8 @@ Test(redis_target, reads_what_is_right)
 
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         const struct redis_target *wanted = &CASES[i].target;
-        struct redis_target got;
-        struct buf why;
+        const struct redis_target got = parse(CASES[i].url);
 
-        buf_init(&why, 1024);
-        cr_assert(redis_target_parse(text_of(CASES[i].url), &got, &why), "%s: %.*s", CASES[i].url,
-                  TEXT_ARG(buf_text(&why)));
         cr_assert_eq(got.is_unix, wanted->is_unix, "%s", CASES[i].url);
         cr_assert_str_eq(got.host, wanted->host, "%s", CASES[i].url);
         cr_assert_eq(got.port, wanted->port, "%s", CASES[i].url);
@@ -43,7 +50,6 @@ Test(redis_target, reads_what_is_right)
         cr_assert_eq(got.tls, wanted->tls, "%s", CASES[i].url);
         cr_assert_str_eq(got.user, wanted->user, "%s", CASES[i].url);
         cr_assert_str_eq(got.password, wanted->password, "%s", CASES[i].url);
-        buf_finish(&why);
     }
 }
 
@@ -70,12 +76,8 @@ Test(redis_target, reads_sentinels)
 
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         const struct redis_target *wanted = &CASES[i].target;
-        struct redis_target got;
-        struct buf why;
+        const struct redis_target got = parse(CASES[i].url);
 
-        buf_init(&why, 1024);
-        cr_assert(redis_target_parse(text_of(CASES[i].url), &got, &why), "%s: %.*s", CASES[i].url,
-                  TEXT_ARG(buf_text(&why)));
         cr_assert_str_eq(got.master_name, wanted->master_name, "%s", CASES[i].url);
         cr_assert_eq(got.seed_count, wanted->seed_count, "%s", CASES[i].url);
         for (unsigned s = 0; s < got.seed_count; s++) {
@@ -88,7 +90,6 @@ Test(redis_target, reads_sentinels)
         cr_assert_str_eq(got.password, wanted->password, "%s", CASES[i].url);
         cr_assert_eq(got.found, REDIS_BY_SENTINEL, "%s", CASES[i].url);
         cr_assert(got.host[0] == '\0' && got.port == 0 && !got.is_unix, "%s", CASES[i].url);
-        buf_finish(&why);
     }
 }
 
@@ -108,12 +109,8 @@ Test(redis_target, reads_the_seeds_of_a_cluster)
 
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         const struct redis_target *wanted = &CASES[i].target;
-        struct redis_target got;
-        struct buf why;
+        const struct redis_target got = parse(CASES[i].url);
 
-        buf_init(&why, 1024);
-        cr_assert(redis_target_parse(text_of(CASES[i].url), &got, &why), "%s: %.*s", CASES[i].url,
-                  TEXT_ARG(buf_text(&why)));
         cr_assert_eq(got.found, REDIS_BY_CLUSTER, "%s", CASES[i].url);
         cr_assert_eq(got.seed_count, wanted->seed_count, "%s", CASES[i].url);
         for (unsigned s = 0; s < got.seed_count; s++)
@@ -122,7 +119,6 @@ Test(redis_target, reads_the_seeds_of_a_cluster)
         cr_assert_str_eq(got.user, wanted->user, "%s", CASES[i].url);
         cr_assert_str_eq(got.password, wanted->password, "%s", CASES[i].url);
         cr_assert(got.host[0] == '\0' && got.port == 0 && got.db == 0 && !got.is_unix, "%s", CASES[i].url);
-        buf_finish(&why);
     }
 }
 
