@@ -60,6 +60,7 @@ void open_fake(void)
     memset(&w, 0, sizeof w);
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     w.timeout_ms = TIMEOUT_MS;
+    w.prefix = "t:";
     w.fake = fake_redis_create(&w.loop, NULL);
     rule("TIME", FAKE_ANSWER, "*2\r\n$1\r\n1\r\n$1\r\n0\r\n", 0);
     rule("INFO", FAKE_ANSWER,
@@ -104,7 +105,7 @@ void join(uint32_t lease_ms)
     struct store_settings settings = {
         .target = {.host = "127.0.0.1", .port = fake_redis_port(w.fake)},
         .timeout_ms = w.timeout_ms,
-        .prefix = "t:",
+        .prefix = w.prefix,
         .audit_max = 100,
         .min_replicas = w.min_replicas,
         .unsafe_redis = !w.is_safe,

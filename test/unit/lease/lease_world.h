@@ -30,6 +30,7 @@ struct lease_world {
     char address[64];            /* as the Sentinel names it */
     struct store *store;
     uint32_t timeout_ms;  /* TIMEOUT_MS, unless set after open_fake() */
+    const char *prefix;   /* likewise; "t:" */
     int64_t min_replicas; /* likewise; Redis has as many as a WAIT may ask for */
     bool is_safe;         /* likewise: the Redis must be durable */
     unsigned store_told;  /* how often it reported that it is ready, or no longer ready */

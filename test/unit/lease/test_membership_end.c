@@ -51,6 +51,40 @@ Test(membership_end, a_lost_subscription_ends_the_membership)
     close_world();
 }
 
+static bool have_all_connected(void *times)
+{
+    static const char *const LINKS[] = {"reads", "scripts", "changes"};
+    char command[64];
+
+    for (size_t i = 0; i < sizeof LINKS / sizeof *LINKS; i++) {
+        snprintf(command, sizeof command, "CLIENT SETNAME chatelaine-%s", LINKS[i]);
+        if (fake_redis_count(w.fake, command) < *(unsigned *)times)
+            return false;
+    }
+    return true;
+}
+
+static bool is_ready_and_live(void *arg)
+{
+    return store_is_ready(w.store) && is_live(arg);
+}
+
+/* The slot may come back before these links call again, with a registry that another primary has lost. */
+Test(membership_end, all_connections_end_when_the_slot_leaves)
+{
+    open_fake();
+    w.prefix = "t:{0}:";
+    rule("HMGET", FAKE_ANSWER, FAKE_STORE(FAKE_STORE_ID), 0);
+    rule("SSUBSCRIBE", FAKE_ANSWER, "*3\r\n$10\r\nssubscribe\r\n$1\r\nx\r\n:1\r\n", 0);
+    join(LEASE_MS);
+    until(is_ready_and_live, NULL);
+    fake_redis_push(w.fake, "chatelaine-invalidations", "*3\r\n$12\r\nsunsubscribe\r\n$1\r\nx\r\n:0\r\n");
+    until_ended(1);
+    until(have_all_connected, &(unsigned){2});
+    until(is_ready_and_live, NULL);
+    close_world();
+}
+
 static bool no_lease_is_told(void *arg)
 {
     (void)arg;
