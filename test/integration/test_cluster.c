@@ -3,6 +3,7 @@
 #include "deadline.h"
 #include "fixture.h"
 #include "leak_guard.h"
+#include "lease/lease.h"
 #include "redis_cluster.h"
 #include "store/partitions.h"
 #include "test_loop.h"
@@ -207,22 +208,46 @@ static unsigned count_set(unsigned bits)
     return bits == 0 ? 0 : (bits & 1) + count_set(bits >> 1);
 }
 
+static struct partitions *open_partitions(uv_loop_t *loop, bool is_durability_asserted)
+{
+    struct store_settings settings = {.timeout_ms = PATIENCE_MS,
+                                      .prefix = "a:",
+                                      .partitions = PARTITIONS,
+                                      .durability_asserted = is_durability_asserted};
+    struct partitions *partitions;
+    struct buf why;
+
+    buf_init(&why, 200);
+    cr_assert(redis_target_parse(text_of(s.cluster.url), &settings.target, &why));
+    buf_finish(&why);
+    partitions = partitions_create(loop, &settings, on_changed, NULL);
+    cr_assert(test_loop_until(loop, are_all_ready, partitions, PATIENCE_MS), "%s",
+              store_trouble(partitions_at(partitions, 0)));
+    return partitions;
+}
+
+static void close_partitions(uv_loop_t *loop, struct partitions *partitions)
+{
+    bool is_closed = false;
+
+    partitions_close(partitions, on_closed, &is_closed);
+    cr_assert(test_loop_until_set(loop, &is_closed, PATIENCE_MS));
+}
+
+static const struct fence *fence_of(const struct partitions *partitions)
+{
+    return lease_fence(store_lease(partitions_at(partitions, 0)));
+}
+
 Test(cluster, partitions_are_spread_over_the_primaries)
 {
-    struct store_settings settings = {.timeout_ms = PATIENCE_MS, .prefix = "a:", .partitions = PARTITIONS};
     struct partitions *partitions;
     unsigned primaries = 0;
-    bool is_closed = false;
-    struct buf why;
     uv_loop_t loop;
 
     cluster_servers_start(&s.cluster, PRIMARIES, false);
-    buf_init(&why, 200);
-    cr_assert(redis_target_parse(text_of(s.cluster.url), &settings.target, &why));
     cr_assert_eq(uv_loop_init(&loop), 0);
-    partitions = partitions_create(&loop, &settings, on_changed, NULL);
-    cr_assert(test_loop_until(&loop, are_all_ready, partitions, PATIENCE_MS), "%s",
-              store_trouble(partitions_at(partitions, 0)));
+    partitions = open_partitions(&loop, false);
     for (unsigned i = 0; i < PARTITIONS; i++) {
         char name[32];
 
@@ -231,10 +256,13 @@ Test(cluster, partitions_are_spread_over_the_primaries)
         cr_expect(has_name(cluster_servers_primary_of(&s.cluster, name, -1), name), "%s", name);
     }
     cr_expect_eq(count_set(primaries), PRIMARIES);
-    partitions_close(partitions, on_closed, &is_closed);
-    cr_assert(test_loop_until_set(&loop, &is_closed, PATIENCE_MS));
+    cr_expect(fence_of(partitions)->is_cluster && fence_of(partitions)->resolver);
+    cr_expect_eq(fence_of(partitions)->stop_ms, 2750, "by its cluster-node-timeout of 1 s");
+    close_partitions(&loop, partitions);
+    partitions = open_partitions(&loop, true);
+    cr_expect_null(fence_of(partitions)->resolver, "whichever takes over knows what was acknowledged");
+    close_partitions(&loop, partitions);
     cr_assert(test_loop_finish(&loop));
-    buf_finish(&why);
     cluster_servers_stop(&s.cluster);
 }
 
