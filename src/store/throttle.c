@@ -99,7 +99,8 @@ static void judging_finish(struct judging *judging, enum store_result result)
     free(judging);
 }
 
-/* From the last place to the first, see struct login_attempt. */
+/* From the last place to the first, see struct login_attempt. A check is a change, so that a partition that could not
+ * count a wrong attempt lets no right one pass: otherwise the answer would tell them apart without a limit. */
 static void judge_next(struct judging *judging)
 {
     static const struct {
@@ -107,7 +108,7 @@ static void judge_next(struct judging *judging)
         enum script_link link;
     } STEPS[] = {
         [THROTTLE_RESERVE] = {SCRIPT_throttle_reserve, SCRIPT_READS},
-        [THROTTLE_CHECK] = {SCRIPT_throttle_check, SCRIPT_READS},
+        [THROTTLE_CHECK] = {SCRIPT_throttle_check, SCRIPT_CHANGES},
         [THROTTLE_FAIL] = {SCRIPT_throttle_fail, SCRIPT_CHANGES},
     };
 

@@ -6,7 +6,7 @@
 
 enum throttle_step {
     THROTTLE_RESERVE, /* at all counters, or at none */
-    THROTTLE_CHECK,   /* changes nothing */
+    THROTTLE_CHECK,   /* changes no counter; fails where THROTTLE_FAIL could not count */
     THROTTLE_FAIL,    /* counts, and ends the reservation */
 };
 

@@ -4,6 +4,7 @@
 #include "lease/lease.h"
 #include "store/factor_store.h"
 #include "store/link_store.h"
+#include "store/readiness.h"
 #include "store/token_search.h"
 #include "store_fixture.h"
 
@@ -292,6 +293,28 @@ Test(sign_in_partitions, limits_hold_in_all_partitions)
     create(&scene.user, 1, NULL, &made);
     cr_expect_eq(answer_wait(&made.answer), STORE_REFUSED);
     cr_expect_eq(made.retry_after_s, 30);
+    cr_expect_eq(load_session(&scene.user, 1), STORE_NOT_FOUND);
+}
+
+/* As a partition is whose Redis was found unfit. */
+static void make_unfit(unsigned partition)
+{
+    store_doubt(partitions_at(fixture.partitions, partition), "A test says so.");
+}
+
+/* Otherwise the two answers would tell right from wrong, and nothing would be counted. */
+Test(sign_in_partitions, nothing_is_right_where_nothing_can_be_wrong)
+{
+    struct session_answer made;
+    struct attempt attempt;
+
+    cr_assert_eq(begin(&attempt, scene.user.email), STORE_OK);
+    make_unfit(NETWORK_AT);
+    cr_expect_eq(fail(&attempt, &scene.user.id), STORE_UNAVAILABLE);
+    cr_expect_str_eq(count_at(NETWORK_AT, scene.network_tag), "(nil)");
+    make_unfit(NETWORK_AT);
+    create(&scene.user, 1, NULL, &made);
+    cr_expect_eq(answer_wait(&made.answer), STORE_UNAVAILABLE);
     cr_expect_eq(load_session(&scene.user, 1), STORE_NOT_FOUND);
 }
 
