@@ -728,11 +728,13 @@ local THROTTLES = {
 -- Longer than a password ever queues for hashing. A dead node's reservations last this long.
 local UNDER_WAY_MS = 60 * 1000
 
--- forgiven: a time or nil; failures in a window that began before it no longer count.
-local function throttle_read(tag, forgiven)
+-- forgiven: a time or nil; failures in a window that began before it no longer count. It comes from the clock of the
+-- user's partition, which may be ahead of this one. A time that is not reached here forgives nothing yet, because
+-- every new window would begin before it.
+local function throttle_read(tag, now, forgiven)
     local t = redis.call('HMGET', K.throttle(tag), 'n', 'first', 'until')
     local first = tonumber(t[2] or '0')
-    if forgiven and first <= forgiven then
+    if forgiven and forgiven <= now and first <= forgiven then
         return {n = 0, first = 0, wait_until = 0}
     end
     return {n = tonumber(t[1] or '0'), first = first, wait_until = tonumber(t[3] or '0')}
@@ -740,13 +742,13 @@ end
 
 -- Milliseconds to wait; 0: the attempt may go ahead.
 local function throttle_wait(tag, now, forgiven)
-    return math.max(0, throttle_read(tag, forgiven).wait_until - now)
+    return math.max(0, throttle_read(tag, now, forgiven).wait_until - now)
 end
 
 -- Counts one failure; call it only if throttle_wait() is 0. Returns the new count.
 local function throttle_count(tag, free, now, rule, forgiven)
     local window = rule and rule.window or THROTTLE_WINDOW_MS
-    local t = throttle_read(tag, forgiven)
+    local t = throttle_read(tag, now, forgiven)
     if t.n == 0 or now - t.first >= window then
         t = {n = 0, first = now, wait_until = 0}
     end

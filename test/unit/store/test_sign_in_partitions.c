@@ -437,6 +437,23 @@ Test(sign_in_partitions, unlocking_clears_what_is_counted)
     cr_expect_str_eq(count_at(PAIR_AT, scene.pair_tag), "1");
 }
 
+/* By a clock that is ahead of those where the counters lie. */
+Test(sign_in_partitions, limits_hold_before_the_time_of_unlocking)
+{
+    struct attempt attempt;
+    char user[96], time[24];
+
+    snprintf(user, sizeof user, "t:{%u}:user:%s", HOME, scene.user.id.text);
+    snprintf(time, sizeof time, "%lld", (long long)(clock_wall_ms() + 3600000));
+    redis_server_tell(&fixture.server, "HSET", user, "forgiven", time, NULL);
+    for (int i = 0; i < 5; i++) {
+        cr_assert_eq(begin(&attempt, scene.user.email), STORE_OK, "%d", i);
+        cr_assert_eq(fail(&attempt, &scene.user.id), STORE_OK, "%d", i);
+    }
+    cr_expect_str_eq(count_at(PAIR_AT, scene.pair_tag), "5");
+    cr_expect_eq(begin(&attempt, scene.user.email), STORE_REFUSED);
+}
+
 /* A known browser's counter lies with the user. */
 Test(sign_in_partitions, a_known_browser_is_counted_at_home)
 {
