@@ -124,6 +124,14 @@ void answer_done(void *arg, enum store_result result)
     answer->is_done = true;
 }
 
+void wait_answer_done(void *arg, enum store_result result, uint32_t retry_after_s)
+{
+    struct wait_answer *answer = arg;
+
+    answer->retry_after_s = retry_after_s;
+    answer_done(&answer->answer, result);
+}
+
 void answer_inserted(void *arg, enum store_result result, uint32_t retry_after_s)
 {
     struct answer *answer = arg;

@@ -43,6 +43,13 @@ void answer_done(void *arg, enum store_result result);
 /* Runs the loop until the verb has completed, which it must not have done inside its call. */
 enum store_result answer_wait(struct answer *answer);
 
+/* For verbs that may have to wait. */
+struct wait_answer {
+    struct answer answer;
+    uint32_t retry_after_s;
+};
+void wait_answer_done(void *arg, enum store_result result, uint32_t retry_after_s);
+
 /* For verbs that find one record, which is copied. */
 struct key_answer {
     struct answer answer;

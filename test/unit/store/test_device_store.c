@@ -46,20 +46,7 @@ static const struct token_digests *alone(const uint8_t *digest)
     return &digests;
 }
 
-struct begin_answer {
-    struct answer answer;
-    uint32_t retry_after_s;
-};
-
-static void begin_done(void *arg, enum store_result result, uint32_t retry_after_s)
-{
-    struct begin_answer *begun = arg;
-
-    begun->retry_after_s = retry_after_s;
-    answer_done(&begun->answer, result);
-}
-
-static enum store_result begin(const struct device *device, struct begin_answer *begun)
+static enum store_result begin(const struct device *device, struct wait_answer *begun)
 {
     struct device_request request = {.client = TEXT("agent"),
                                      .name = TEXT("Ward"),
@@ -69,15 +56,15 @@ static enum store_result begin(const struct device *device, struct begin_answer 
 
     memcpy(request.code_digest, device->code, sizeof device->code);
     memcpy(request.user_code_digest, device->user_code, sizeof device->user_code);
-    *begun = (struct begin_answer){0};
-    device_store_begin(fixture.partitions, &request, begin_done, begun);
+    *begun = (struct wait_answer){0};
+    device_store_begin(fixture.partitions, &request, wait_answer_done, begun);
     return answer_wait(&begun->answer);
 }
 
 static struct device some_device(uint8_t partition, uint8_t n)
 {
     struct device device = device_at(partition, n);
-    struct begin_answer begun;
+    struct wait_answer begun;
 
     cr_assert_eq(begin(&device, &begun), STORE_OK);
     return device;
@@ -190,7 +177,7 @@ Test(device_store, from_the_codes_to_the_key)
     struct id account = some_account();
     struct user_record user = some_user(&account, "ana@north.test");
     const struct key_view view = {.account = account, .kind = KEY_DEVICE};
-    struct begin_answer begun;
+    struct wait_answer begun;
     struct poll_answer polled;
     struct visit_answer visit;
     struct key_answer found = {0};
@@ -232,7 +219,7 @@ Test(device_store, a_denial)
 {
     struct id account = some_account();
     struct user_record user = some_user(&account, "ana@north.test");
-    struct begin_answer begun;
+    struct wait_answer begun;
     struct poll_answer polled;
     struct visit_answer visit;
     struct key_record key;
@@ -249,7 +236,7 @@ Test(device_store, a_denial)
 Test(device_store, waits_are_told)
 {
     struct id account = some_account();
-    struct begin_answer begun;
+    struct wait_answer begun;
     struct poll_answer polled;
     struct visit_answer visit;
     struct key_record key;
@@ -274,7 +261,7 @@ Test(device_store, records_that_cannot_be)
     static const char *const WRONG[][2] = {{"status", "bogus"}, {"scopes", "0"}, {"scopes", "x"}, {"created", "0"}};
     struct id account = some_account();
     struct user_record user = some_user(&account, "ana@north.test");
-    struct begin_answer begun;
+    struct wait_answer begun;
     struct visit_answer visit;
     char name[128] = "t:device:01";
 
@@ -328,7 +315,7 @@ Test(device_store, who_writes_redis_approves_nothing)
     struct id account = some_account();
     struct user_record user = some_user(&account, "ana@north.test");
     const char *name = name_of_enrolment("device", 1, 0);
-    struct begin_answer begun;
+    struct wait_answer begun;
     struct poll_answer polled;
     struct key_record key;
 
@@ -347,7 +334,7 @@ Test(device_store, an_approval_is_of_one_device_and_what_it_asked_for)
     struct id account = some_account();
     struct user_record user = some_user(&account, "ana@north.test");
     const char *name = name_of_enrolment("device", 1, 0);
-    struct begin_answer begun;
+    struct wait_answer begun;
     struct poll_answer polled;
     struct visit_answer visit;
     struct key_record key;
@@ -372,7 +359,7 @@ Test(device_store, a_user_code_is_of_one_device)
 {
     struct id account = some_account();
     struct user_record user = some_user(&account, "ana@north.test");
-    struct begin_answer begun;
+    struct wait_answer begun;
     struct visit_answer visit;
     char other[65];
 
@@ -470,7 +457,7 @@ Test(device_partitions, from_the_codes_to_the_key)
     for (uint8_t p = 0; p < PARTITIONS; p++) {
         struct device device = some_device(p, p);
         struct key_answer found = {0};
-        struct begin_answer begun;
+        struct wait_answer begun;
         struct poll_answer polled;
         struct visit_answer visit;
         struct key_record key;
@@ -704,7 +691,7 @@ Test(device_partitions, a_denial_that_was_not_marked_holds)
 Test(device_partitions, requests_of_an_address_count_wherever_their_codes_are)
 {
     struct device one_more = device_at(1, 200);
-    struct begin_answer begun;
+    struct wait_answer begun;
     struct poll_answer polled;
     struct key_record key;
 

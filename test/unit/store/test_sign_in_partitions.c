@@ -198,17 +198,9 @@ static enum store_result fail(struct attempt *attempt, const struct id *user)
 
 /* Sessions */
 
-struct session_answer {
-    struct answer answer;
-    uint32_t retry_after_s;
-};
-
 static void on_session(void *arg, enum store_result result, const struct session_record *session)
 {
-    struct session_answer *answer = arg;
-
-    answer->retry_after_s = session ? session->retry_after_s : 0;
-    answer_done(&answer->answer, result);
+    wait_answer_done(arg, result, session ? session->retry_after_s : 0);
 }
 
 /* A session of a user has a digest in the bucket of the account. */
@@ -221,7 +213,7 @@ static const uint8_t *digest_of(const struct user_record *user, uint8_t n)
     return digests[n];
 }
 
-static void create(const struct user_record *user, uint8_t n, const uint8_t *presented, struct session_answer *answer)
+static void create(const struct user_record *user, uint8_t n, const uint8_t *presented, struct wait_answer *answer)
 {
     const struct session_start start = {.user = user->id,
                                         .account = user->account,
@@ -234,13 +226,13 @@ static void create(const struct user_record *user, uint8_t n, const uint8_t *pre
                                         .presented_digest = presented,
                                         .verified = user};
 
-    *answer = (struct session_answer){0};
+    *answer = (struct wait_answer){0};
     session_store_create(fixture.partitions, &start, &LIMITS, &SOMEBODY, on_session, answer);
 }
 
 static enum store_result create_session(const struct user_record *user, uint8_t n, const uint8_t *presented)
 {
-    struct session_answer answer;
+    struct wait_answer answer;
 
     create(user, n, presented, &answer);
     return answer_wait(&answer.answer);
@@ -248,7 +240,7 @@ static enum store_result create_session(const struct user_record *user, uint8_t 
 
 static enum store_result load_session(const struct user_record *user, uint8_t n)
 {
-    struct session_answer answer = {0};
+    struct wait_answer answer = {0};
 
     session_store_load(partition_of_account(fixture.partitions, &user->account), digest_of(user, n), &LIMITS, TEXT(""),
                        on_session, &answer);
@@ -272,7 +264,7 @@ Test(sign_in_partitions, a_user_is_found_by_the_email_in_another_partition)
 /* Five wrong ones for an email from a network, wherever they are counted. */
 Test(sign_in_partitions, limits_hold_in_all_partitions)
 {
-    struct session_answer made;
+    struct wait_answer made;
     struct attempt attempt, late;
 
     cr_assert_eq(begin(&late, scene.user.email), STORE_OK);
@@ -305,7 +297,7 @@ static void make_unfit(unsigned partition)
 /* Otherwise the two answers would tell right from wrong, and nothing would be counted. */
 Test(sign_in_partitions, nothing_is_right_where_nothing_can_be_wrong)
 {
-    struct session_answer made;
+    struct wait_answer made;
     struct attempt attempt;
 
     cr_assert_eq(begin(&attempt, scene.user.email), STORE_OK);
@@ -522,7 +514,7 @@ Test(sign_in_partitions, a_sign_in_ends_the_session_of_another_account)
 {
     struct id other_account = account_in(PAIR_AT);
     struct user_record other = user_in(&other_account, "bob");
-    struct session_answer answer;
+    struct wait_answer answer;
     struct fence *fence = lease_fence(store_lease(partitions_at(fixture.partitions, PAIR_AT)));
 
     cr_assert_eq(create_session(&other, 1, NULL), STORE_OK);
@@ -552,19 +544,6 @@ static bool is_forgiven(void *arg)
     return strcmp(count_at(PAIR_AT, scene.pair_tag), "(nil)") == 0;
 }
 
-struct recovery_answer {
-    struct answer answer;
-    uint32_t retry_after_s;
-};
-
-static void on_recovery(void *arg, enum store_result result, uint32_t retry_after_s)
-{
-    struct recovery_answer *answer = arg;
-
-    answer->retry_after_s = retry_after_s;
-    answer_done(&answer->answer, result);
-}
-
 static void on_waiting(void *arg, enum store_result result, const struct waiting_totp *waiting)
 {
     cr_assert_eq(waiting != NULL, result == STORE_OK);
@@ -588,9 +567,9 @@ static enum store_result begin_recovery(const struct token_digests *code, const 
                                          .code = code,
                                          .ticket = ticket,
                                          .totp = &totp};
-    struct recovery_answer answer = {0};
+    struct wait_answer answer = {0};
 
-    factor_store_begin_recovery(fixture.partitions, &start, on_recovery, &answer);
+    factor_store_begin_recovery(fixture.partitions, &start, wait_answer_done, &answer);
     answer_wait(&answer.answer);
     cr_expect_eq(answer.retry_after_s > 0, answer.answer.result == STORE_REFUSED);
     return answer.answer.result;
@@ -623,23 +602,15 @@ Test(sign_in_partitions, a_recovery_is_throttled_and_found)
 
 /* Links */
 
-struct link_answer {
-    struct answer answer;
-    uint32_t retry_after_s;
-};
-
 static void on_link(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s)
 {
-    struct link_answer *answer = arg;
-
     cr_assert_eq(link != NULL, result == STORE_OK);
-    answer->retry_after_s = retry_after_s;
-    answer_done(&answer->answer, result);
+    wait_answer_done(arg, result, retry_after_s);
 }
 
 static enum store_result find_link(const struct token_digests *code, const char *tag)
 {
-    struct link_answer answer = {0};
+    struct wait_answer answer = {0};
 
     link_store_find(fixture.partitions, code, text_of(tag), on_link, &answer);
     answer_wait(&answer.answer);
@@ -655,14 +626,14 @@ Test(sign_in_partitions, links_are_found_and_wrong_codes_counted)
                                .email = "n@n.test"};
     struct token_digests right = {2, {{1}, {2}}};
     const struct token_digests wrong = {1, {{3}}};
-    struct link_answer invited = {0};
+    struct answer invited = {0};
 
     right.of[0][KEYRING_DIGEST_BYTES - 1] = (uint8_t)(bucket_of_account(&scene.account) + 1);
     right.of[1][KEYRING_DIGEST_BYTES - 1] = (uint8_t)bucket_of_account(&scene.account);
     memcpy(link.digest, right.of[1], sizeof link.digest);
     link_store_invite(fixture.partitions, &link, &(struct audit_source){.actor = TEXT("operator")}, answer_inserted,
-                      &invited.answer);
-    cr_assert_eq(answer_wait(&invited.answer), STORE_OK);
+                      &invited);
+    cr_assert_eq(answer_wait(&invited), STORE_OK);
 
     cr_expect_eq(find_link(&right, scene.pair_tag), STORE_OK);
     cr_expect_str_eq(count_at(PAIR_AT, scene.pair_tag), "(nil)");
