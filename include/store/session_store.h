@@ -48,12 +48,12 @@ typedef void session_found(void *arg, enum store_result result, const struct ses
  * session_store_create() or session_store_step_up() with STORE_OK (right), session_store_fail_login() (wrong),
  * session_store_give_back() (no verdict). Only wrong attempts count. An attempt that ends after a limit was reached is
  * refused, right or wrong. So guesses in parallel cannot exceed a limit, and right attempts in parallel never reach
- * one. This holds although the counters lie in several partitions: a wrong attempt is told only after it was counted at
- * all of them, a right one only after all were checked. */
+ * one. The counters may lie in several partitions: a wrong attempt is answered after all of them have counted it, a
+ * right one after all were checked. */
 struct login_attempt {
     struct text id; /* unique among attempts under way: the request's id */
     /* The counters it belongs to: "<rule>:<keyed tag>,…"; the rules are in prelude.lua. The partition of the first one
-     * is judged last: put the one there that closes something, which is then told only if all others counted. */
+     * is judged last: put the one there that closes something, so that it closes only if all others have counted. */
     struct text counters;
     struct store *home;  /* the partition of the user; of the email if it has none */
     bool counts_at_home; /* the counters lie in home: a known browser's, or a step-up's. Else each by its tag */

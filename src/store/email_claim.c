@@ -195,7 +195,7 @@ static void owner_voided(void *arg, enum store_result result, UNUSED const struc
         finish(call, result == STORE_CONFLICT ? STORE_CONFLICT : STORE_UNAVAILABLE);
 }
 
-/* Giving it up */
+/* Releasing it */
 
 static void released(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
 {

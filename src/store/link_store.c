@@ -320,8 +320,8 @@ void link_store_reset(struct store *store, struct link_record *link, const struc
     store_call_script(store, SCRIPT_link_reset, SCRIPT_CHANGES, args.count, args.argv, reset_called, call);
 }
 
-/* Finding one: the address must not wait; then the partitions of the code's digests are asked; a miss is told only
- * once it is counted. */
+/* Finding one: an address that must wait is refused. The partitions of the code's digests are asked in turn. A wrong
+ * code is counted before it is answered. */
 
 enum { ADDRESS_COUNTER_BYTES = 96 };
 

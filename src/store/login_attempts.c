@@ -1,6 +1,7 @@
-/* Attempts to sign in and to step up (store/session_store.h). A sign-in begins in three steps, each in one partition or
- * in those of its counters: whose the email is; what the attempt is judged by; its reservation. An email that nobody
- * has takes the same steps, with its own partition as home, so that the time of an answer does not tell. */
+/* Attempts to sign in and to step up (store/session_store.h). A sign-in begins in three steps: the email's partition
+ * names the user; the user's partition returns the record; the partitions of the counters reserve the attempt. An email
+ * that nobody has takes the same steps, with its own partition as home, so that the time of an answer does not differ.
+ */
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"

@@ -1,5 +1,5 @@
-/* Finds what a token names: a session, a link, a key. Each digest of the token tells a partition where it may be, so a
- * verb asks one partition after another until one knows it. With one partition that is one call. */
+/* Finds the link or the recovery of a token. Each of the token's digests names a partition where it may be, so a verb
+ * asks one partition after another until one knows it. With one partition that is one call. */
 #pragma once
 #include "core/token.h"
 #include "store/partitions.h"

@@ -559,7 +559,7 @@ static void change_account(const char *what)
     cr_assert_eq(fixture_run(&fixture, argv, NULL, NULL, NULL), 0, "%s", what);
 }
 
-/* As with a sign-in, only whoever has password and code is told. */
+/* As with a sign-in, the answer says so only if password and code are right. */
 Test(my_account, a_suspended_account_begins_no_recovery)
 {
     struct fixture_session mine;

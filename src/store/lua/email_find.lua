@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Whose an email is.
+-- The user of an email, as its claim says.
 -- ARGV: prefix, email
 -- Returns: ok, user, account; not_found: nobody's
 

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Gives up a user's claim to an email, unless it is somebody else's by now.
+-- Releases a user's claim to an email, unless another user has replaced it.
 -- ARGV: prefix, email, user
 -- Returns: ok
 

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- What an attempt to sign in or to step up is judged by. Reserves its counters in this partition before it is judged.
--- Counts nothing yet.
+-- Begins an attempt to sign in or to step up: returns the records that the node judges it by, and reserves its counters
+-- in this partition. Counts nothing yet.
 -- ARGV: prefix, user ('' if unknown), attempt, its counters in this partition, its counters if the browser is known
 --   ('' for none), digest of the browser's token ('' for none), digests of a recovery code as known_digest() takes them
 --   ('' for none)

@@ -4,9 +4,9 @@
 -- later one of the same user replaces it.
 -- ARGV: prefix, user, attempt, its counters in this partition, password hash as verified, digests of the recovery code
 --   as known_digest() takes them, digest of the ticket, sealed secret of the new authenticator
--- Returns: ok; refused, seconds to wait: a limit was reached since the attempt began; refused, 0: the user is locked or disabled;
---   not_found: no such user, the password has changed since it was verified, or the code was spent; suspended: the
---   account is suspended or closed
+-- Returns: ok; refused, seconds to wait: a limit was reached since the attempt began; refused, 0: the user is locked or
+--   disabled; not_found: no such user, the password has changed since it was verified, or the code was spent;
+--   suspended: the account is suspended or closed
 
 local user, now = ARGV[2], now_ms()
 local counters, guard = attempt_counters(ARGV[4]), user_guard(user)

@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
 -- Takes a TOTP step and creates a session. Ends the session that the sign-in came with, and the oldest ones beyond 20.
 -- ARGV: prefix, user, TOTP step, digest, sid, attempt, its counters in this partition, digest of the browser's token
---   ('' for none), digest of the session that it came with ('' if none is in this partition), idle, absolute and step-up limit in ms, password and totp as
---   verified ('' and '': not compared), ip, request id, events to keep, start of the session, MAC, name of the browser
+--   ('' for none), digest of the session that it came with ('' if none is in this partition), idle, absolute and
+--   step-up limit in ms, password and totp as verified ('' and '': not compared), ip, request id, events to keep, start
+--   of the session, MAC, name of the browser
 -- Returns: ok, session, then when sign-in was last closed to unknown browsers if not reported yet (else 0), notices;
 --   refused, seconds to wait: a limit was reached since the attempt began; refused, 0: the user is locked or disabled;
 --   not_found: no such user, or password or TOTP secret changed since they were verified; conflict, the last step used:
