@@ -24,22 +24,33 @@ static void user_stored(void *arg, enum store_result result)
     store_client_done(stored->client);
 }
 
+/* A store of one partition is founded by its first account. */
+static int found(struct store_client *client)
+{
+    static const struct store_refusals REFUSALS = {
+        .conflict = "a partition of this store belongs to another one; 'chatelaine doctor' shows more"};
+    struct stored stored = {.client = client};
+
+    if (partitions_count(client->partitions) == 1)
+        return EXIT_DONE;
+    partitions_found(client->partitions, user_stored, &stored);
+    store_client_wait(client);
+    return store_client_explain(client, stored.result, &REFUSALS);
+}
+
 int account_add(struct store_client *client, struct text name, struct id *ret_account)
 {
     static const struct store_refusals REFUSALS = {.conflict = "this account exists already; try again"};
     struct stored stored = {.client = client};
     struct id account = id_mint(ID_ACCOUNT, clock_wall_ms());
+    int code = found(client);
 
-    if (partitions_count(client->partitions) > 1) {
-        partitions_found(client->partitions, user_stored, &stored);
-        store_client_wait(client);
-    }
+    if (code != EXIT_DONE)
+        return code;
     store_client_choose(client, &account);
-    if (stored.result == STORE_OK) {
-        account_store_create(client->store, &account, name, user_stored, &stored);
-        store_client_wait(client);
-    }
-    int code = store_client_explain(client, stored.result, &REFUSALS);
+    account_store_create(client->store, &account, name, user_stored, &stored);
+    store_client_wait(client);
+    code = store_client_explain(client, stored.result, &REFUSALS);
     if (code == EXIT_DONE)
         *ret_account = account;
     return code;
