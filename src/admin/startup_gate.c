@@ -4,6 +4,7 @@
 #include "base/secure.h"
 #include "config/key_file.h"
 #include "core/bucket.h"
+#include "lease/names.h"
 #include "redis_tls_internal.h"
 #include "store/fitness.h"
 
@@ -73,6 +74,8 @@ static bool read_partitions(unsigned given, struct store_settings *store, struct
     else if (is_cluster && strchr(store->prefix, '{'))
         buf_append_str(ret_why, "--prefix must have no braces in a cluster: what is in a name's first braces decides "
                                 "its slot");
+    else if (prefix_has_tag(store->prefix))
+        buf_printf(ret_why, "--prefix must not end like that of a partition: %s", store->prefix);
     else
         return true;
     return false;

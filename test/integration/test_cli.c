@@ -49,6 +49,8 @@ Test(cli, wrong_usage_is_exit_code_2)
         {{"serve", "--redis-timeout-ms", "-1"}, "redis-timeout-ms"},
         {{"serve", "--redis"}, "redis"},
         {{"serve", "--log-format", "xml"}, "log-format"},
+        {{"account", "list", "--prefix", "a{7}:"}, "--prefix must not end like that of a partition: a{7}:"},
+        {{"account", "list", "--partitions", "3"}, "--partitions 3 is no power of two"},
         {{"user", "frobnicate"}, "user"},
         {{"account", "create"}, "--name"},
         {{"key", "revoke"}, ""},
