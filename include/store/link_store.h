@@ -51,7 +51,8 @@ void link_store_reset(struct store *store, struct link_record *link, const struc
 
 /* link: with STORE_OK, valid during the call. STORE_NOT_FOUND: no link that can be used. STORE_REFUSED: throttled. */
 typedef void link_found(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s);
-/* The link of a code. Codes that are none count against the address. */
+/* The link of a code. Codes that are none count against the address. The caller keeps ip_tag, a keyed digest in hex,
+ * until done. */
 void link_store_find(const struct partitions *partitions, const struct token_digests *code, struct text ip_tag,
                      link_found *done, void *arg);
 /* Keeps this authenticator with the link, unless it has one. link is then as stored. */

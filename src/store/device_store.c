@@ -5,20 +5,11 @@
 #include "base/mem.h"
 #include "device_seal.h"
 #include "lease/lease.h"
+#include "throttle.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { MS_PER_S = 1000 };
-
-static void throttle(const struct partitions *partitions, struct text ip_tag, script_done *done, void *arg)
-{
-    struct script_args args;
-
-    args_begin(&args);
-    args_add(&args, ip_tag);
-    store_call_script(partition_of_bucket(partitions, bucket_of_text(ip_tag)), SCRIPT_device_throttle, SCRIPT_READS,
-                      args.count, args.argv, done, arg);
-}
 
 /* Beginning */
 
@@ -29,7 +20,7 @@ struct begin_call {
     void *arg;
 };
 
-static void begin_counted(void *arg, enum store_result result, const struct redis_reply *reply);
+static void begin_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict);
 static void begin_write(struct begin_call *call);
 static void begin_written(void *arg, enum store_result result, const struct redis_reply *reply);
 
@@ -45,35 +36,22 @@ void device_store_begin(const struct partitions *partitions, const struct device
     struct begin_call *call = mem_alloc(sizeof *call);
 
     *call = (struct begin_call){partitions, request, done, arg};
-    throttle(partitions, request->ip_tag, begin_counted, call);
+    throttle_judge_address(partitions, request->ip_tag, THROTTLE_FAIL, begin_counted, call);
 }
 
-static struct store *begin_store(const struct begin_call *call)
+static void begin_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict)
 {
-    return partition_of_digest(call->partitions, call->request->user_code_digest);
-}
-
-static void begin_counted(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct begin_call *call = arg;
-    uint32_t retry_after_s = 0;
-
-    if (result == STORE_OK) {
-        begin_write(call);
-        return;
-    }
-    if (result == STORE_REFUSED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
-        store_malformed(begin_store(call), "enrolment");
-        result = STORE_UNAVAILABLE;
-    }
-    begin_finish(call, result, retry_after_s);
+    if (result == STORE_OK)
+        begin_write(arg);
+    else
+        begin_finish(arg, result, verdict->retry_after_s);
 }
 
 static void begin_write(struct begin_call *call)
 {
     const struct device_request *request = call->request;
     const struct device_wish wish = {request->code_digest, request->client, request->name, request->scopes};
-    struct store *store = begin_store(call);
+    struct store *store = partition_of_digest(call->partitions, request->user_code_digest);
     struct script_args args;
     struct record_mac mac;
     struct seal seal;
@@ -122,7 +100,8 @@ struct poll_call {
 static void poll_ask(struct poll_call *call);
 static void poll_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 static void poll_refused(struct poll_call *call, const struct redis_reply *reply);
-static void poll_counted(void *arg, enum store_result result, const struct redis_reply *reply);
+static void poll_count(struct poll_call *call);
+static void poll_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict);
 static void poll_slow_down(struct poll_call *call);
 static void poll_slowed_down(void *arg, enum store_result result, const struct redis_reply *reply);
 static void poll_approved(struct poll_call *call, const struct redis_reply *reply);
@@ -201,7 +180,7 @@ static void poll_answered(void *arg, enum store_result result, const struct redi
     else if (result == STORE_NOT_FOUND && call->tries < call->code.count)
         poll_ask(call);
     else if (result == STORE_NOT_FOUND)
-        throttle(call->partitions, call->ip_tag, poll_counted, call);
+        poll_count(call);
     else
         poll_fail(call, result);
 }
@@ -217,7 +196,7 @@ static void poll_refused(struct poll_call *call, const struct redis_reply *reply
         break;
     case HASTY:
         call->is_hasty = true;
-        throttle(call->partitions, call->ip_tag, poll_counted, call);
+        poll_count(call);
         break;
     case DENIED:
         poll_refuse(call, DEVICE_DENIED);
@@ -233,20 +212,24 @@ static void poll_refused(struct poll_call *call, const struct redis_reply *reply
     }
 }
 
-static void poll_counted(void *arg, enum store_result result, const struct redis_reply *reply)
+static void poll_count(struct poll_call *call)
+{
+    throttle_judge_address(call->partitions, call->ip_tag, THROTTLE_FAIL, poll_counted, call);
+}
+
+static void poll_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict)
 {
     struct poll_call *call = arg;
 
-    if (result == STORE_OK && call->is_hasty)
-        poll_slow_down(call);
-    else if (result == STORE_OK)
-        poll_finish(call, STORE_NOT_FOUND);
-    else if (result != STORE_REFUSED)
-        poll_fail(call, result);
-    else if (reply_seconds(reply_at(reply, 0), &call->poll.retry_after_s))
+    call->poll.retry_after_s = verdict->retry_after_s;
+    if (result == STORE_REFUSED)
         poll_refuse(call, DEVICE_THROTTLED);
+    else if (result != STORE_OK)
+        poll_fail(call, result);
+    else if (call->is_hasty)
+        poll_slow_down(call);
     else
-        poll_malformed(call, STORE_UNAVAILABLE);
+        poll_finish(call, STORE_NOT_FOUND);
 }
 
 static void poll_slow_down(struct poll_call *call)

@@ -323,12 +323,10 @@ void link_store_reset(struct store *store, struct link_record *link, const struc
 /* Finding one: an address that must wait is refused. The partitions of the code's digests are asked in turn. A wrong
  * code is counted before it is answered. */
 
-enum { ADDRESS_COUNTER_BYTES = 96 };
-
 struct find_call {
     const struct partitions *partitions;
     struct token_search search;
-    char counter[ADDRESS_COUNTER_BYTES]; /* of the address */
+    struct text ip_tag;
     link_found *done;
     void *arg;
 };
@@ -338,24 +336,14 @@ static void find_ask(struct find_call *call);
 static void find_called(void *arg, enum store_result result, const struct redis_reply *reply);
 static void miss_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict);
 
-static void judge_address(struct find_call *call, enum throttle_step step, throttle_done *done)
-{
-    const struct login_attempt attempt = {.counters = text_of(call->counter)};
-
-    throttle_judge(call->partitions, &attempt, step, done, call);
-}
-
 void link_store_find(const struct partitions *partitions, const struct token_digests *code, struct text ip_tag,
                      link_found *done, void *arg)
 {
     struct find_call *call = mem_alloc(sizeof *call);
-    int len;
 
-    *call = (struct find_call){.partitions = partitions, .done = done, .arg = arg};
+    *call = (struct find_call){.partitions = partitions, .ip_tag = ip_tag, .done = done, .arg = arg};
     token_search_begin(&call->search, partitions, code);
-    len = snprintf(call->counter, sizeof call->counter, "address:%.*s,", TEXT_ARG(ip_tag));
-    CHECK(len < ADDRESS_COUNTER_BYTES);
-    judge_address(call, THROTTLE_CHECK, address_checked);
+    throttle_judge_address(partitions, ip_tag, THROTTLE_CHECK, address_checked, call);
 }
 
 static void find_finish(struct find_call *call, enum store_result result, const struct link_record *link,
@@ -380,7 +368,7 @@ static void find_ask(struct find_call *call)
     struct script_args args;
 
     if (!token_search_next(&call->search)) {
-        judge_address(call, THROTTLE_FAIL, miss_counted);
+        throttle_judge_address(call->partitions, call->ip_tag, THROTTLE_FAIL, miss_counted, call);
         return;
     }
     args_begin(&args);

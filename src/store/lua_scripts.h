@@ -66,7 +66,6 @@ enum script {
     SCRIPT_recovery_codes_set,
     SCRIPT_recovery_codes_left,
     SCRIPT_device_begin,
-    SCRIPT_device_throttle,
     SCRIPT_device_poll,
     SCRIPT_device_slow_down,
     SCRIPT_device_claim,

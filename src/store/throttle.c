@@ -3,9 +3,10 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "verb_internal.h"
+#include <stdio.h>
 #include <stdlib.h>
 
-enum { COUNTERS_MAX = 4, COUNTERS_BYTES = 512 };
+enum { COUNTERS_MAX = 4, COUNTERS_BYTES = 512, ADDRESS_COUNTER_BYTES = 96 };
 
 /* The partitions of an attempt's counters, in the order of the first counter in each. */
 struct places {
@@ -85,7 +86,8 @@ struct judging {
     struct login_attempt attempt;
     enum throttle_step step;
     struct places places;
-    size_t left; /* of the places */
+    size_t left;                         /* of the places */
+    char address[ADDRESS_COUNTER_BYTES]; /* the counter of throttle_judge_address() */
     struct throttle_verdict verdict;
     throttle_done *done;
     void *arg;
@@ -119,15 +121,32 @@ static void judge_next(struct judging *judging)
                    STEPS[judging->step].script, STEPS[judging->step].link, place_judged, judging);
 }
 
+static void judging_begin(struct judging *judging)
+{
+    judging->places = places_of(judging->partitions, &judging->attempt);
+    judging->left = judging->places.count;
+    judge_next(judging);
+}
+
 void throttle_judge(const struct partitions *partitions, const struct login_attempt *attempt, enum throttle_step step,
                     throttle_done *done, void *arg)
 {
     struct judging *judging = mem_alloc(sizeof *judging);
 
     *judging = (struct judging){.partitions = partitions, .attempt = *attempt, .step = step, .done = done, .arg = arg};
-    judging->places = places_of(partitions, attempt);
-    judging->left = judging->places.count;
-    judge_next(judging);
+    judging_begin(judging);
+}
+
+void throttle_judge_address(const struct partitions *partitions, struct text ip_tag, enum throttle_step step,
+                            throttle_done *done, void *arg)
+{
+    struct judging *judging = mem_alloc(sizeof *judging);
+
+    *judging = (struct judging){.partitions = partitions, .step = step, .done = done, .arg = arg};
+    int len = snprintf(judging->address, sizeof judging->address, "address:%.*s,", TEXT_ARG(ip_tag));
+    CHECK(len < ADDRESS_COUNTER_BYTES);
+    judging->attempt.counters = text_of(judging->address);
+    judging_begin(judging);
 }
 
 /* A script that refuses the attempt leaves nothing reserved. */

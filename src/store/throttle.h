@@ -22,6 +22,10 @@ typedef void throttle_done(void *arg, enum store_result result, const struct thr
  * such counters. */
 void throttle_judge(const struct partitions *partitions, const struct login_attempt *attempt, enum throttle_step step,
                     throttle_done *done, void *arg);
+/* The same for requests that count against an address and are not reserved: wrong codes of links, and what devices do.
+ * ip_tag, a keyed digest in hex, is copied. */
+void throttle_judge_address(const struct partitions *partitions, struct text ip_tag, enum throttle_step step,
+                            throttle_done *done, void *arg);
 /* The attempt was right: releases it and clears what is forgiven. Fire and forget: a lost call leaves a reservation for
  * a minute, and the counters for their time. */
 void throttle_succeed(const struct partitions *partitions, const struct login_attempt *attempt);

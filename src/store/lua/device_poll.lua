@@ -1,5 +1,5 @@
 -- A device asks whether it is approved. If so, device_claim.lua then creates its key. The node counts wrong codes and
--- hasty devices against the address (device_throttle.lua). A device that keeps its interval is not counted, because a
+-- hasty devices against the address (throttle_fail.lua). A device that keeps its interval is not counted, because a
 -- client with a valid device code is not guessing.
 -- ARGV: prefix, digest of the device code, client
 -- Returns: ok, account, name, scopes, approving user, MAC of the approval; not_found: no such code, or another client's;

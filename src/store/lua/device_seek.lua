@@ -6,4 +6,13 @@
 
 local FREE_PER_USER = 5
 
-return actor_refused(ARGV[5], ARGV[3], ARGV[4]) or throttle_refused(ARGV[2], FREE_PER_USER, now_ms()) or {'ok'}
+local refused, now = actor_refused(ARGV[5], ARGV[3], ARGV[4]), now_ms()
+if refused then
+    return refused
+end
+local wait = throttle_wait(ARGV[2], now)
+if wait > 0 then
+    return {'refused', math.ceil(wait / 1000)}
+end
+throttle_count(ARGV[2], FREE_PER_USER, now)
+return {'ok'}

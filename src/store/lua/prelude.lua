@@ -723,7 +723,7 @@ local THROTTLES = {
     browser = {free = 5, under_way = 10, forgiven = true},  -- a browser that its user signed in from before
     session = {free = 5, under_way = 10, forgiven = true},  -- step-ups of one session
     user = {free = 20, under_way = 40},                     -- step-ups of one user
-    address = {free = 30},                                  -- wrong codes of links; never reserved
+    address = {free = 30},                                  -- wrong codes of links, requests of devices; never reserved
 }
 -- Longer than a password ever queues for hashing. A dead node's reservations last this long.
 local UNDER_WAY_MS = 60 * 1000
@@ -761,16 +761,6 @@ local function throttle_count(tag, free, now, rule, forgiven)
     redis.call('HSET', K.throttle(tag), 'n', t.n, 'first', t.first, 'until', t.wait_until)
     redis.call('PEXPIRE', K.throttle(tag), math.max(1, math.max(t.first + window, t.wait_until) - now))
     return t.n
-end
-
--- Counts one failure unless the tag has to wait. Returns the script's reply if it does, else nil.
-local function throttle_refused(tag, free, now)
-    local wait = throttle_wait(tag, now)
-    if wait > 0 then
-        return {'refused', math.ceil(wait / 1000)}
-    end
-    throttle_count(tag, free, now)
-    return nil
 end
 
 -- Attempts to sign in and to step up. Each is reserved before its password is hashed. A wrong one ends as a failure,
