@@ -57,7 +57,11 @@ struct store_copy {
     uint64_t schema, lease_max_ms, suspensions;
     bool has_aliases[PARTITIONS_MAX];  /* of the target */
     unsigned marked, finished, others; /* target partitions: a copy of this store is under way; it is done; neither */
-    struct buf registry[2];            /* the source's, when it was first and last read */
+    bool is_outdated;                  /* one that is marked was copied before the source's last changes */
+    struct copy_seen {
+        uint64_t nodes;   /* the registries; 0: they are empty */
+        uint64_t changes; /* the hashes `store`, which have the number of each node's last change */
+    } seen[2];            /* of the source, first and last: sums that differ if anything there does */
 
     struct copy_portion *portion;
     struct copy_streams *streams;

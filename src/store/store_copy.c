@@ -1,6 +1,7 @@
 #include "store/store_copy.h"
 
 #include "base/check.h"
+#include "base/crc32.h"
 #include "base/mem.h"
 #include "copy_internal.h"
 #include "core/limits.h"
@@ -17,21 +18,21 @@ enum {
     CONNECT_TIMEOUTS = 2,
     LEASE_MARGIN_MS = 1000,
     WAIT_MS = 30000,
-    REGISTRY_MAX_BYTES = 1024 * 1024,
+    CHANGES_BYTES = 24,
 };
 
 static void links_are_up(struct store_copy *copy);
 static void source_ask(struct store_copy *copy);
 static void target_ask(struct store_copy *copy);
 static void judge(struct store_copy *copy);
-static void registry_judge(struct store_copy *copy);
+static void source_judge(struct store_copy *copy);
 static void target_mark(struct store_copy *copy);
 static void target_wipe(struct store_copy *copy);
 static void records_begin(struct store_copy *copy);
 static void whole_begin(struct store_copy *copy);
 static void count_begin(struct store_copy *copy);
 static void compare(struct store_copy *copy);
-static void registry_judge_again(struct store_copy *copy);
+static void source_judge_again(struct store_copy *copy);
 static void target_finish(struct store_copy *copy);
 static void replicas_ask(struct store_copy *copy);
 
@@ -92,8 +93,6 @@ void store_copy(uv_loop_t *loop, const struct store_settings *from, const struct
     copy->done = done;
     copy->arg = arg;
     arena_init(&copy->arena, NULL, 0);
-    buf_init(&copy->registry[0], REGISTRY_MAX_BYTES);
-    buf_init(&copy->registry[1], REGISTRY_MAX_BYTES);
     CHECK(uv_timer_init(loop, &copy->timer) == 0);
     copy->timer.data = copy;
     side_init(copy, &copy->from, "The source", &copy->from_settings, from);
@@ -198,27 +197,40 @@ static void on_source_lease(struct store_copy *copy, UNUSED void *item, const st
         copy->lease_max_ms = (uint64_t)ms;
 }
 
-static void on_registry(UNUSED struct store_copy *copy, void *item, const struct redis_reply *reply)
+/* Adds up a hash, in whatever order its fields and the partitions answer. */
+static void on_seen(struct store_copy *copy, void *item, const struct redis_reply *reply)
 {
-    struct buf *registry = item;
-    struct text value;
+    uint64_t *sum = item;
+    struct text field, value;
 
-    for (size_t i = 0; reply->type == REPLY_ARRAY && i < reply->count; i++)
-        if (reply_text(reply->items[i], &value)) {
-            buf_append_text(registry, value);
-            buf_append_char(registry, '\n');
-        }
+    for (size_t f = 0; reply->type == REPLY_ARRAY && f + 1 < reply->count; f += 2)
+        if (reply_text(reply->items[f], &field) && reply_text(reply->items[f + 1], &value))
+            *sum += ((uint64_t)crc32_of(field) << 1 | 1) * (1 + (uint64_t)crc32_of(value));
+        else
+            copy_malformed(&copy->from, "hash");
 }
 
-static void registry_read(struct store_copy *copy, unsigned nth)
+static void source_look(struct store_copy *copy, unsigned nth)
 {
+    struct copy_seen *seen = &copy->seen[nth];
     struct copy_name name;
 
-    buf_clear(&copy->registry[nth]);
-    for (unsigned i = 0; i < copy->from.settings->partitions; i++)
+    *seen = (struct copy_seen){0};
+    for (unsigned i = 0; i < copy->from.settings->partitions; i++) {
         copy_call(&copy->from, i, 2,
-                  (struct text[]){TEXT("HGETALL"), copy_name(&name, &copy->from, i, "nodes", TEXT(""))}, on_registry,
-                  &copy->registry[nth]);
+                  (struct text[]){TEXT("HGETALL"), copy_name(&name, &copy->from, i, "nodes", TEXT(""))}, on_seen,
+                  &seen->nodes);
+        copy_call(&copy->from, i, 2,
+                  (struct text[]){TEXT("HGETALL"), copy_name(&name, &copy->from, i, "store", TEXT(""))}, on_seen,
+                  &seen->changes);
+    }
+}
+
+/* As the marker of a target keeps them. */
+static struct text print_changes(char storage[CHANGES_BYTES], const struct store_copy *copy)
+{
+    snprintf(storage, CHANGES_BYTES, "%016" PRIx64, copy->seen[0].changes);
+    return text_of(storage);
 }
 
 static unsigned *number_kept(struct store_copy *copy, unsigned number)
@@ -244,7 +256,7 @@ static void source_ask(struct store_copy *copy)
                   (struct text[]){TEXT("GET"), copy_name(&name, &copy->from, i, "lease_max", TEXT(""))},
                   on_source_lease, NULL);
     }
-    registry_read(copy, 0);
+    source_look(copy, 0);
     copy_then(copy, target_ask);
 }
 
@@ -252,18 +264,22 @@ static void source_ask(struct store_copy *copy)
 
 static void on_target_store(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
 {
-    struct text id, copying;
+    struct text id, copying, changes;
+    char now[CHANGES_BYTES];
 
-    if (!reply_text_or_nil(reply_at(reply, 0), &id) || !reply_text_or_nil(reply_at(reply, 1), &copying))
+    if (!reply_text_or_nil(reply_at(reply, 0), &id) || !reply_text_or_nil(reply_at(reply, 1), &copying) ||
+        !reply_text_or_nil(reply_at(reply, 2), &changes)) {
         copy_malformed(&copy->to, "store");
-    else if (copying.len > 0 && !text_equal(copying, text_of(copy->id)))
+    } else if (copying.len > 0 && !text_equal(copying, text_of(copy->id))) {
         copy_fail(copy, "A copy of another store into the target was interrupted: delete its names first.");
-    else if (copying.len > 0)
+    } else if (copying.len > 0) {
         copy->marked++;
-    else if (text_equal(id, text_of(copy->id)))
+        copy->is_outdated |= !text_equal(changes, print_changes(now, copy));
+    } else if (text_equal(id, text_of(copy->id))) {
         copy->finished++;
-    else
+    } else {
         copy->others += id.len > 0;
+    }
 }
 
 static void on_target_accounts(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
@@ -276,9 +292,9 @@ static void target_ask(struct store_copy *copy)
     struct copy_name name;
 
     for (unsigned i = 0; i < copy->to.settings->partitions; i++)
-        copy_call(&copy->to, i, 4,
+        copy_call(&copy->to, i, 5,
                   (struct text[]){TEXT("HMGET"), copy_name(&name, &copy->to, i, "store", TEXT("")), TEXT("id"),
-                                  TEXT("copying")},
+                                  TEXT("copying"), TEXT("copying_changes")},
                   on_target_store, NULL);
     copy_then(copy, judge);
 }
@@ -293,16 +309,16 @@ static void on_lease_over(uv_timer_t *timer)
 {
     struct store_copy *copy = timer->data;
 
-    registry_read(copy, 1);
-    copy_then(copy, registry_judge);
+    source_look(copy, 1);
+    copy_then(copy, source_judge);
 }
 
 /* A node that crashed stays in the registry. One that serves writes there four times in a lease. */
-static void registry_watch(struct store_copy *copy)
+static void source_watch(struct store_copy *copy)
 {
     uint64_t lease_ms = copy->lease_max_ms > 0 ? copy->lease_max_ms : LEASE_MS_MAX;
 
-    if (copy->registry[0].len == 0)
+    if (copy->seen[0].nodes == 0)
         copy_then(copy, target_mark);
     else
         CHECK(uv_timer_start(&copy->timer, on_lease_over, lease_ms + lease_ms / 4 + LEASE_MARGIN_MS, 0) == 0);
@@ -312,7 +328,7 @@ static void accounts_judge(struct store_copy *copy)
 {
     if (copy->others > 0)
         copy_fail(copy, "The target is not empty: choose another Redis or --prefix.");
-    copy_then(copy, registry_watch);
+    copy_then(copy, source_watch);
 }
 
 static void judge(struct store_copy *copy)
@@ -320,6 +336,9 @@ static void judge(struct store_copy *copy)
     struct copy_name name;
 
     if (must_only_finish(copy)) {
+        if (copy->is_outdated)
+            copy_fail(copy, "An earlier run lacked only its last step, and the source has changed since: delete the "
+                            "target's names, and run the copy again.");
         copy->copied.was_finished_only = true;
         copy_then(copy, target_finish);
         return;
@@ -334,15 +353,17 @@ static void judge(struct store_copy *copy)
     copy_then(copy, accounts_judge);
 }
 
-static void registry_compare(struct store_copy *copy)
+static void source_compare(struct store_copy *copy)
 {
-    if (!text_equal(buf_text(&copy->registry[0]), buf_text(&copy->registry[1])))
+    if (copy->seen[0].nodes != copy->seen[1].nodes)
         copy_fail(copy, "Nodes serve the source: stop them all, and run the copy again.");
+    if (copy->seen[0].changes != copy->seen[1].changes)
+        copy_fail(copy, "Something changes the source: stop it, and run the copy again.");
 }
 
-static void registry_judge(struct store_copy *copy)
+static void source_judge(struct store_copy *copy)
 {
-    registry_compare(copy);
+    source_compare(copy);
     copy_then(copy, target_mark);
 }
 
@@ -356,7 +377,7 @@ static void tell(struct store_copy *copy, unsigned to, size_t argc, const struct
 static void target_mark(struct store_copy *copy)
 {
     struct copy_name store, schema;
-    char newer[16], partitions[16];
+    char newer[16], partitions[16], changes[CHANGES_BYTES];
 
     snprintf(newer, sizeof newer, "%d", STORE_COPY_SCHEMA);
     snprintf(partitions, sizeof partitions, "%u", copy->to.settings->partitions);
@@ -366,9 +387,9 @@ static void target_mark(struct store_copy *copy)
 
         tell(copy, i, 1, (struct text[]){TEXT("MULTI")});
         tell(copy, i, 2, (struct text[]){TEXT("DEL"), hash});
-        tell(copy, i, 6,
-             (struct text[]){TEXT("HSET"), hash, TEXT("copying"), text_of(copy->id), TEXT("partitions"),
-                             text_of(partitions)});
+        tell(copy, i, 8,
+             (struct text[]){TEXT("HSET"), hash, TEXT("copying"), text_of(copy->id), TEXT("copying_changes"),
+                             print_changes(changes, copy), TEXT("partitions"), text_of(partitions)});
         tell(copy, i, 3,
              (struct text[]){TEXT("SET"), copy_name(&schema, &copy->to, i, "schema", TEXT("")), text_of(newer)});
         tell(copy, i, 1, (struct text[]){TEXT("EXEC")});
@@ -417,13 +438,13 @@ static void compare(struct store_copy *copy)
     compare_count(copy, "users", from->users, to->users);
     compare_count(copy, "events", from->events, to->events);
     copy->copied.counts = *to;
-    registry_read(copy, 1);
-    copy_then(copy, registry_judge_again);
+    source_look(copy, 1);
+    copy_then(copy, source_judge_again);
 }
 
-static void registry_judge_again(struct store_copy *copy)
+static void source_judge_again(struct store_copy *copy)
 {
-    registry_compare(copy);
+    source_compare(copy);
     copy_then(copy, target_finish);
 }
 
@@ -443,7 +464,7 @@ static void target_finish(struct store_copy *copy)
         tell(copy, i, 8,
              (struct text[]){TEXT("HSET"), hash, TEXT("id"), text_of(copy->id), TEXT("partitions"), text_of(partitions),
                              TEXT("partition"), text_of(partition)});
-        tell(copy, i, 3, (struct text[]){TEXT("HDEL"), hash, TEXT("copying")});
+        tell(copy, i, 4, (struct text[]){TEXT("HDEL"), hash, TEXT("copying"), TEXT("copying_changes")});
         tell(copy, i, 3,
              (struct text[]){TEXT("SET"), copy_name(&schema, &copy->to, i, "schema", TEXT("")), text_of(number)});
         tell(copy, i, 1, (struct text[]){TEXT("EXEC")});
@@ -488,8 +509,6 @@ static void on_finder_closed(void *arg)
     copy_records_finish(copy);
     copy_whole_finish(copy);
     copy_count_finish(copy);
-    buf_finish(&copy->registry[0]);
-    buf_finish(&copy->registry[1]);
     arena_finish(&copy->arena);
     free(copy);
 }

@@ -155,20 +155,44 @@ Test(store_copy, more_partitions)
     expect("HGET d:{3}:log_heads cc", "head");
 }
 
-/* Killed between the last steps of two partitions: one serves, the other does not. */
-Test(store_copy, only_its_last_step)
+/* As if killed between the last steps of two partitions: one serves, the other has its marker. */
+static void copy_but_for_a_last_step(void)
 {
+    char changes[64], mark[160];
+
     make_two_partitions();
+    tell((const char *const[]){"SET s:{0}:user:usr_x broken", NULL});
+    run("s:", 2, "d:", 2);
+    cr_assert(strstr(outcome.trouble, "WRONGTYPE"), "%s", outcome.trouble);
+    ask(changes, sizeof changes, "HGET d:{1}:store copying_changes");
+    tell((const char *const[]){"DEL s:{0}:user:usr_x", NULL});
     run("s:", 2, "d:", 2);
     cr_assert_str_eq(outcome.trouble, "");
-    tell((const char *const[]){"HDEL d:{1}:store id", "HSET d:{1}:store copying " ID, "SET d:{1}:schema 1000000",
-                               "SET d:{0}:key:made-since 1", NULL});
+    snprintf(mark, sizeof mark, "HSET d:{1}:store copying " ID " copying_changes %s", changes);
+    tell((const char *const[]){"HDEL d:{1}:store id", mark, "SET d:{1}:schema 1000000", "SET d:{0}:key:made-since 1",
+                               NULL});
+}
+
+Test(store_copy, only_its_last_step)
+{
+    copy_but_for_a_last_step();
     run("s:", 2, "d:", 2);
     cr_assert_str_eq(outcome.trouble, "");
     cr_expect(outcome.copied.was_finished_only);
-    expect("HMGET d:{1}:store id copying", ID "\n(nil)\n");
+    expect("HMGET d:{1}:store id copying copying_changes", ID "\n(nil)\n(nil)\n");
     expect("GET d:{1}:schema", "2");
     expect("EXISTS d:{0}:key:made-since", "1");
+}
+
+/* Otherwise a key that was revoked there since would be valid again. */
+Test(store_copy, not_its_last_step_once_the_source_has_changed)
+{
+    copy_but_for_a_last_step();
+    tell((const char *const[]){"HSET s:{0}:store " MAKER " 8", NULL});
+    run("s:", 2, "d:", 2);
+    cr_expect(strstr(outcome.trouble, "the source has changed since"), "%s", outcome.trouble);
+    cr_expect(outcome.copied.is_refusal);
+    expect("HGET d:{1}:store id", "(nil)");
 }
 
 Test(store_copy, a_partition_is_missing)
