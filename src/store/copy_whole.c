@@ -54,19 +54,19 @@ static void on_lease_max(struct store_copy *copy, UNUSED void *item, const struc
         copy->lease_max_ms = (uint64_t)ms;
 }
 
-/* The first partition's heads count: those of the others differ by moments. */
-static void on_log_heads(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
+/* The first partition's heads count, whichever answers first: those of the others differ by moments. */
+static void on_log_heads(struct store_copy *copy, void *item, const struct redis_reply *reply)
 {
+    const struct text command = *(const unsigned *)item == 0 ? TEXT("HSET") : TEXT("HSETNX");
     struct copy_name name;
     struct text chain, head;
 
     for (unsigned i = 0; i < copy->to.settings->partitions; i++)
         for (size_t f = 0; reply->type == REPLY_ARRAY && f + 1 < reply->count; f += 2)
             if (reply_text(reply->items[f], &chain) && reply_text(reply->items[f + 1], &head))
-                copy_call(
-                    &copy->to, i, 4,
-                    (struct text[]){TEXT("HSETNX"), copy_name(&name, &copy->to, i, "log_heads", TEXT("")), chain, head},
-                    NULL, NULL);
+                copy_call(&copy->to, i, 4,
+                          (struct text[]){command, copy_name(&name, &copy->to, i, "log_heads", TEXT("")), chain, head},
+                          NULL, NULL);
 }
 
 static void on_log_heads_expiry(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
@@ -149,8 +149,8 @@ static void on_suspended(struct store_copy *copy, UNUSED void *item, const struc
     }
 }
 
-/* Which Redis' losses were accepted says nothing about another Redis. The rest is written anew. */
-static bool is_made_anew(struct text field)
+/* Losses were accepted for one Redis, so they do not count at another. The copy itself sets the other fields. */
+static bool is_of_one_place(struct text field)
 {
     static const char *const FIELDS[] = {"id", "partitions", "partition", "copying", "aliased", "accepted"};
 
@@ -180,7 +180,7 @@ static void on_store(struct store_copy *copy, void *item, const struct redis_rep
             continue;
         if (text_equal(field, TEXT("suspensions")))
             note_suspensions(copy, value);
-        else if (!is_made_anew(field))
+        else if (!is_of_one_place(field))
             take_over(copy, *(const unsigned *)item, field, value);
     }
 }

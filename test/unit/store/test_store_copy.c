@@ -102,6 +102,7 @@ static void make_two_partitions(void)
         "HSET s:{0}:strangers:counts failures 4",
         "HSET s:{1}:strangers:counts failures 6",
         "HSET s:{0}:log_heads cc head",
+        "HSET s:{1}:log_heads cc later dd head",
         "SET s:{0}:throttle:x 1",
         "SET s:{1}:email:gone@clinic.example usr_gone",
         "SET s:{1}:newer 1",
@@ -132,7 +133,7 @@ Test(store_copy, fewer_partitions)
     expect("XLEN d:unlogged:live", "2");
     expect("GET d:log_dropped", "5");
     expect("HGET d:strangers:counts failures", "10");
-    expect("HGET d:log_heads cc", "head");
+    expect("HMGET d:log_heads cc dd", "head\nhead\n");
     expect("EXISTS d:throttle:x d:email:gone@clinic.example d:newer", "0");
 }
 
@@ -152,7 +153,7 @@ Test(store_copy, more_partitions)
     expect("XLEN d:{3}:unlogged:live", "1");
     expect("XLEN d:{0}:unlogged:live", "1");
     expect("GET d:{1}:log_dropped", "3");
-    expect("HGET d:{3}:log_heads cc", "head");
+    expect("HMGET d:{3}:log_heads cc dd", "head\nhead\n");
 }
 
 /* As if killed between the last steps of two partitions: one serves, the other has its marker. */
