@@ -156,6 +156,25 @@ Test(store_copy, more_partitions)
     expect("HMGET d:{3}:log_heads cc dd", "head\nhead\n");
 }
 
+#define ZEROS "000000000000000000000000000000000000000000000000000000000000000" /* a digest but for its last digit */
+
+/* Only keys and sessions are looked up by an alias. */
+Test(store_copy, aliases)
+{
+    tell((const char *const[]){"HSET s:store id " ID, "SET s:schema 2", "HSET s:acct:" ACCOUNT " name North created 1",
+                               "ZADD s:accounts 0 " ACCOUNT, "HSET s:session:" ZEROS "0 account " ACCOUNT,
+                               "HSET s:session:" ZEROS "3 account " ACCOUNT, "HSET s:link:" ZEROS "1 account " ACCOUNT,
+                               NULL});
+    run("s:", 1, "d:", 4);
+    cr_assert_str_eq(outcome.trouble, "");
+    cr_expect_eq(outcome.copied.aliases, 1);
+    expect("GET d:{0}:alias:" ZEROS "0", "7");
+    expect("EXISTS d:{3}:alias:" ZEROS "3 d:{1}:alias:" ZEROS "1", "0");
+    expect("EXISTS d:{3}:session:" ZEROS "0 d:{3}:session:" ZEROS "3 d:{3}:link:" ZEROS "1", "3");
+    expect("HGET d:{0}:store aliased", "1");
+    expect("HEXISTS d:{1}:store aliased", "0");
+}
+
 /* As if killed between the last steps of two partitions: one serves, the other has its marker. */
 static void copy_but_for_a_last_step(void)
 {
