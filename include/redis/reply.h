@@ -27,3 +27,6 @@ const struct redis_reply *reply_at(const struct redis_reply *reply, size_t index
 struct text reply_info_value(struct text info, struct text name);
 /* The first word of an error reply: "NOSCRIPT", "READONLY", "LOADING", …; {NULL, 0}: not an error. */
 struct text reply_error_kind(const struct redis_reply *reply);
+/* An error reply as it may be shown: without the arguments that some errors quote, which may be digests or records.
+ * {NULL, 0}: not an error. */
+struct text reply_error_shown(const struct redis_reply *reply);

@@ -79,3 +79,16 @@ struct text reply_error_kind(const struct redis_reply *reply)
     rest = reply->text;
     return text_next(&rest, ' ', &word) ? word : reply->text;
 }
+
+struct text reply_error_shown(const struct redis_reply *reply)
+{
+    static const char ARGUMENTS[] = ", with args";
+    struct text shown = {0};
+
+    if (!reply || reply->type != REPLY_ERROR)
+        return shown;
+    shown = reply->text;
+    const char *quoted = memmem(shown.ptr, shown.len, ARGUMENTS, sizeof ARGUMENTS - 1);
+    shown.len = quoted ? (size_t)(quoted - shown.ptr) : shown.len;
+    return shown;
+}

@@ -69,7 +69,7 @@ static void on_answered(void *arg, enum redis_outcome outcome, const struct redi
     if (outcome != REDIS_REPLIED)
         copy_fail(copy, "%s does not answer.", call.side->what);
     else if (reply->type == REPLY_ERROR)
-        explain_error(call.side, reply->text);
+        explain_error(call.side, reply_error_shown(reply));
     else if (call.answered && !copy->trouble[0])
         call.answered(copy, call.item, reply);
     copy->due--;

@@ -1,7 +1,6 @@
 #include "outcome.h"
 #include "access.h"
 #include "state.h"
-#include <string.h>
 
 enum { LOGGED_ERROR_BYTES = 200 };
 
@@ -16,12 +15,8 @@ enum store_result store_outcome(struct store *store, enum redis_outcome outcome,
 
     struct text kind = reply_error_kind(reply);
     if (!text_equal(kind, TEXT("NOSCRIPT")) && store_may_log(store, &store->error_pause)) {
-        /* Some errors quote their arguments, which may be digests. */
-        static const char ARGUMENTS[] = ", with args";
-        struct text shown = reply->text;
-        const char *quoted = memmem(shown.ptr, shown.len, ARGUMENTS, sizeof ARGUMENTS - 1);
+        struct text shown = reply_error_shown(reply);
 
-        shown.len = quoted ? (size_t)(quoted - shown.ptr) : shown.len;
         shown.len = shown.len < LOGGED_ERROR_BYTES ? shown.len : LOGGED_ERROR_BYTES;
         LOG(LOG_WARN, "Redis returned an error", log_text("error", shown),
             log_int("suppressed", store->error_pause.suppressed));

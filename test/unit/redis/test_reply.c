@@ -96,6 +96,18 @@ Test(reply, error_kind_is_the_first_word)
     cr_assert_null(reply_error_kind(NULL).ptr);
 }
 
+/* Arguments may be secret. */
+Test(reply, error_is_shown_without_its_arguments)
+{
+    struct redis_reply unknown =
+        of_text(REPLY_ERROR, "ERR unknown command 'RESTORE', with args beginning with: 'user:usr_1' '0' 'password' ");
+    struct redis_reply other = of_text(REPLY_ERROR, "LOADING wait"), string = of_text(REPLY_STRING, "a, with args b");
+
+    cr_expect(text_equal(reply_error_shown(&unknown), TEXT("ERR unknown command 'RESTORE'")));
+    cr_expect(text_equal(reply_error_shown(&other), TEXT("LOADING wait")));
+    cr_expect(!reply_error_shown(&string).ptr && !reply_error_shown(NULL).ptr);
+}
+
 /* The reader: bytes in, in any pieces; replies out */
 
 static void print(const struct redis_reply *reply, struct buf *out)
