@@ -40,7 +40,6 @@ static const struct {
     {"usage:seq:", ALL_BELOW, COPY_LEFT},
     {"device:", ALL_BELOW, COPY_LEFT},
     {"user_code:", ALL_BELOW, COPY_LEFT},
-    {"approval:", ALL_BELOW, COPY_LEFT},
     {"void:", ALL_BELOW, COPY_LEFT},
 };
 
