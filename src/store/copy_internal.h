@@ -30,7 +30,7 @@ struct copy_side {
     struct redis_link *links[PARTITIONS_MAX];
 };
 
-struct copy_portion;  /* copy_records.c */
+struct copy_portion;  /* copy_portion.h */
 struct copy_streams;  /* copy_whole.c */
 struct copy_counting; /* copy_count.c */
 
