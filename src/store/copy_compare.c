@@ -11,9 +11,10 @@ static void types_ask(struct store_copy *copy);
 static void elements_read(struct store_copy *copy);
 static void elements_compare(struct store_copy *copy);
 
-static bool has_expired(const struct copy_item *item, const struct redis_reply *reply)
+/* It was there when it was read. */
+static bool may_be_gone(const struct copy_item *item)
 {
-    return reply->type == REPLY_NIL && item->expires_ms > 0;
+    return item->expires_ms > 0;
 }
 
 static void on_read_back(struct store_copy *copy, void *arg, const struct redis_reply *reply)
@@ -21,7 +22,7 @@ static void on_read_back(struct store_copy *copy, void *arg, const struct redis_
     struct copy_item *item = arg;
     struct text payload;
 
-    if (has_expired(item, reply))
+    if (reply->type == REPLY_NIL && may_be_gone(item))
         return;
     if (!reply_text(reply, &payload))
         copy_fail(copy, "The target has lost the record %.*s.", TEXT_ARG(item->name));
@@ -52,6 +53,8 @@ static void on_type(struct store_copy *copy, void *arg, const struct redis_reply
     if (!reply_text(reply, &item->type))
         copy_malformed(&copy->to, "TYPE");
     item->type = copy_keep(copy, item->type);
+    if (text_equal(item->type, TEXT("none")) && may_be_gone(item))
+        item->differs = false;
 }
 
 static void types_ask(struct store_copy *copy)
@@ -109,7 +112,8 @@ static void keep_elements(struct store_copy *copy, const struct copy_item *item,
                           struct elements *ret_elements)
 {
     size_t group = reading_of(item->type)->group;
-    size_t count = group == 0 ? 1 : reply->type == REPLY_ARRAY ? reply->count / group : 0;
+    size_t items = reply->type == REPLY_ARRAY ? reply->count : 0;
+    size_t count = group > 0 ? items / group : items > 0 || reply->type == REPLY_STRING;
     struct buf out CLEANUP(buf_finish);
 
     buf_init(&out, ELEMENT_MAX_BYTES);
@@ -185,6 +189,8 @@ static void elements_compare(struct store_copy *copy)
     for (size_t i = 0; i < copy->portion->count; i++) {
         const struct copy_item *item = &copy->portion->items[i];
 
+        if (may_be_gone(item) && (item->elements[0].count == 0 || item->elements[1].count == 0))
+            continue;
         if (!same_elements(&item->elements[0], &item->elements[1]))
             copy_fail(copy, "The record %.*s differs at the target: does anything still change the source?",
                       TEXT_ARG(item->name));

@@ -13,7 +13,7 @@
 
 #define SCAN_COUNT "250"
 
-enum { ALIAS_VALUE_BYTES = 8 };
+enum { ALIAS_VALUE_BYTES = 8, EXPIRY_OF_NOTHING = -2 };
 
 static void scan_next(struct store_copy *copy);
 static void owners_ask(struct store_copy *copy);
@@ -300,6 +300,8 @@ static void on_expiry(struct store_copy *copy, void *arg, const struct redis_rep
 
     if (!reply_integer(reply, &item->expires_ms))
         copy_malformed(&copy->from, "expiry");
+    else if (item->expires_ms == EXPIRY_OF_NOTHING)
+        item->is_there = false; /* it has expired since it was dumped */
 }
 
 static void record_read(struct store_copy *copy, struct copy_item *item)

@@ -175,6 +175,40 @@ Test(store_copy, aliases)
     expect("HEXISTS d:{1}:store aliased", "0");
 }
 
+/* Sessions of so many fields that their order, and so the bytes, differ at the target. */
+static void make_sessions_that_expire_meanwhile(void)
+{
+    redis_server_tell(
+        &fixture.server, "EVAL",
+        "for i = 1, 300 do local name, fields = string.format('s:session:%064x', i), {'account', ARGV[1]} "
+        "for f = 1, 600 do fields[#fields + 1] = 'f' .. f * i fields[#fields + 1] = f end "
+        "redis.call('HSET', name, unpack(fields)) redis.call('PEXPIRE', name, 2 * i) end return 1",
+        "0", ACCOUNT, NULL);
+}
+
+static bool no_session_is_left(void *arg)
+{
+    char reply[64];
+
+    (void)arg;
+    redis_server_ask(&fixture.server, reply, sizeof reply, "EVAL", "return #redis.call('KEYS', '?:session:*')", "0",
+                     NULL);
+    return strcmp(reply, "0") == 0;
+}
+
+/* They neither make the copy fail nor outlive their time. */
+Test(store_copy, records_that_expire_meanwhile)
+{
+    for (int i = 0; i < 5; i++) {
+        tell((const char *const[]){"FLUSHALL", "HSET s:store id " ID, "SET s:schema 2",
+                                   "HSET s:acct:" ACCOUNT " name North created 1", "ZADD s:accounts 0 " ACCOUNT, NULL});
+        make_sessions_that_expire_meanwhile();
+        run("s:", 1, "d:", 1);
+        cr_assert_str_eq(outcome.trouble, "");
+        cr_expect(test_loop_until(&fixture.loop, no_session_is_left, NULL, PATIENCE_MS));
+    }
+}
+
 /* As if killed between the last steps of two partitions: one serves, the other has its marker. */
 static void copy_but_for_a_last_step(void)
 {
