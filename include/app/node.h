@@ -32,9 +32,11 @@ void node_reload(struct node *node);
 struct node_view {
     bool is_serving; /* has been ready once */
     bool is_stopping;
+    /* Of one partition: the first that is not ready, or else the first without a lease, or else the first. */
     const struct store *store;
     const struct membership *member;
-    size_t connections; /* of both listeners */
+    unsigned partitions, troubled; /* how many there are, and how many are not ready, or else without a lease */
+    size_t connections;            /* of both listeners */
 };
 struct node_view node_view(const struct node *node);
 /* One line without its end, such as "serves; checks are answered from memory". */

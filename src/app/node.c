@@ -40,19 +40,44 @@ const char *node_internal_address(const struct node *node)
     return node->internal_address;
 }
 
-/* The partition that the status line is about: the first with trouble, or else the first. */
-static unsigned part_to_view(const struct node *node)
+static bool is_unready(const struct node *node, unsigned part)
 {
-    unsigned count = partitions_count(node->partitions);
+    return !store_is_ready(node->parts[part].store);
+}
+
+static bool has_no_lease(const struct node *node, unsigned part)
+{
     uint64_t now_ns;
 
-    for (unsigned i = 0; i < count; i++)
-        if (!store_is_ready(node->parts[i].store))
-            return i;
-    for (unsigned i = 0; i < count; i++)
-        if (!membership_has_lease(node->members[i], &now_ns))
-            return i;
-    return 0;
+    return !membership_has_lease(node->members[part], &now_ns);
+}
+
+/* ret_first: the first partition with that trouble, if any has it. */
+static unsigned count_troubled(const struct node *node, bool (*is_troubled)(const struct node *node, unsigned part),
+                               unsigned *ret_first)
+{
+    unsigned count = 0;
+
+    for (unsigned i = partitions_count(node->partitions); i-- > 0;) {
+        if (!is_troubled(node, i))
+            continue;
+        *ret_first = i;
+        count++;
+    }
+    return count;
+}
+
+/* The first partition with trouble, or else the first. */
+static void view_part(const struct node *node, struct node_view *view)
+{
+    unsigned part = 0;
+
+    view->partitions = partitions_count(node->partitions);
+    view->troubled = count_troubled(node, is_unready, &part);
+    if (view->troubled == 0)
+        view->troubled = count_troubled(node, has_no_lease, &part);
+    view->store = node->parts[part].store;
+    view->member = node->members[part];
 }
 
 struct node_view node_view(const struct node *node)
@@ -62,12 +87,8 @@ struct node_view node_view(const struct node *node)
     if (node->public_server && node->internal_server)
         view.connections =
             http_server_connections(node->public_server) + http_server_connections(node->internal_server);
-    if (!node->is_stopping && node->parts) {
-        unsigned part = part_to_view(node);
-
-        view.store = node->parts[part].store;
-        view.member = node->members[part];
-    }
+    if (!node->is_stopping && node->parts)
+        view_part(node, &view);
     return view;
 }
 
@@ -137,7 +158,7 @@ static void node_announce(struct node *node)
     struct buf why;
 
     LOG(LOG_INFO, "node serves", log_str("address", node->address), log_str("internal_address", node->internal_address),
-        log_str("server", store_server(node->store)), log_int("pid", getpid()));
+        log_str("server", store_server(node->parts[0].store)), log_int("pid", getpid()));
     buf_init_fixed(&why, storage, sizeof storage);
     if (node->settings->ready_file &&
         !ready_file_write(node->settings->ready_file, node->address, node->internal_address, &why))
@@ -271,7 +292,6 @@ static void node_fill_service(struct node *node)
     node->service = (struct service){
         .keyring = node->keyring,
         .partitions = node->partitions,
-        .store = node->store,
         .checker = node->checker,
         .passwords = node->passwords,
         .usage = node->usage,
@@ -407,7 +427,6 @@ static void node_open_store(struct node *node)
     node->members = mem_alloc(count * sizeof *node->members);
     for (unsigned i = 0; i < count; i++)
         node->parts[i] = (struct node_part){.node = node, .store = partitions_at(node->partitions, i)};
-    node->store = node->parts[0].store;
     if (node->audit_log)
         node->audit_keeper = audit_keeper_create(node->partitions, node->audit_log);
     for (unsigned i = 0; i < count; i++)
@@ -436,8 +455,8 @@ int node_open(struct node *node)
     if (code != EXIT_DONE)
         return code;
     node->report = node_report_create(node->loop, &(struct node_reported){.settings = s,
-                                                                          .store = node->store,
-                                                                          .member = node->members[0],
+                                                                          .partitions = node->partitions,
+                                                                          .members = node->members,
                                                                           .keyring = node->keyring,
                                                                           .address = node->address,
                                                                           .internal_address = node->internal_address});

@@ -31,7 +31,6 @@ struct node {
     struct partitions *partitions;
     struct node_part *parts;     /* of the partitions, in their order; NULL before there are any, as are members */
     struct membership **members; /* of the same */
-    struct store *store;         /* the first partition */
     struct startup_gate *gate;
     struct key_checker *checker;
     struct password_pool *passwords;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { TROUBLE_BYTES = 256, TROUBLE_MAX_BYTES = 4096 };
 enum { LOOK_MS = 1000, LOOKS_PER_REPORT = 10, US_PER_NS = 1000 };
 
 struct node_report {
@@ -22,8 +23,8 @@ struct node_report {
     char name[NODE_NAME_MAX_BYTES];
     int64_t started_ms, lease_since_ms;
     bool has_lease, is_draining;
-    char trouble[256]; /* the store's, as last seen */
-    unsigned looks;    /* until the next report */
+    char trouble[TROUBLE_BYTES]; /* the store's, as last seen */
+    unsigned looks;              /* until the next report */
     void (*closed)(void *arg);
     void *closed_arg;
 };
@@ -64,8 +65,10 @@ static void put_degraded(struct json_writer *w, const struct node_report *report
     json_array_begin(w);
     if (report->trouble[0])
         json_put_text(w, text_of(report->trouble));
-    if (!report->has_lease && membership_may_cache(about->member) && !report->is_draining)
-        json_put_text(w, TEXT("No lease: checks read Redis."));
+    if (!report->has_lease && membership_may_cache(about->members[0]) && !report->is_draining)
+        json_put_text(w, partitions_count(about->partitions) == 1
+                             ? TEXT("No lease: checks read Redis.")
+                             : TEXT("No lease in some partitions: their checks read Redis."));
     if (metric_values[METRIC_REVOCATION_LOG_FAILED] > 0)
         json_put_text(w, TEXT("Revocations are missing from the revocation log; their log lines name them."));
     if (metric_values[METRIC_RECORDS_ALTERED] > 0)
@@ -89,8 +92,8 @@ static void print(const struct node_report *report, struct buf *out)
     put_integer(&w, "pid", getpid());
     put_integer(&w, "started_ms", report->started_ms);
     put_flag(&w, "is_draining", report->is_draining);
-    json_put_member(&w, "membership", text_of(membership_name(about->member)->text));
-    put_integer(&w, "lease_ms", membership_lease_ms(about->member));
+    json_put_member(&w, "membership", text_of(membership_name(about->members[0])->text));
+    put_integer(&w, "lease_ms", membership_lease_ms(about->members[0]));
     put_flag(&w, "has_lease", report->has_lease);
     put_integer(&w, "lease_since_ms", report->lease_since_ms);
     put_integer(&w, "revocations", histogram_count(HISTOGRAM_BARRIER));
@@ -111,23 +114,36 @@ static void report_send(struct node_report *report)
     print(report, &out);
     report->looks = LOOKS_PER_REPORT;
     if (!out.failed)
-        node_store_report(report->about.store, text_of(report->name), buf_text(&out));
+        node_store_report(partitions_at(report->about.partitions, 0), text_of(report->name), buf_text(&out));
+}
+
+static bool has_all_leases(const struct node_reported *about)
+{
+    uint64_t now_ns;
+
+    for (unsigned i = 0; i < partitions_count(about->partitions); i++)
+        if (!membership_has_lease(about->members[i], &now_ns))
+            return false;
+    return true;
 }
 
 /* Notes what has changed since the last look. */
 static bool look(struct node_report *report)
 {
-    const char *trouble = store_trouble(report->about.store);
-    uint64_t now_ns;
-    bool has_lease = membership_has_lease(report->about.member, &now_ns), has_changed = false;
+    bool has_lease = has_all_leases(&report->about), has_changed = false;
+    char storage[TROUBLE_MAX_BYTES], trouble[TROUBLE_BYTES];
+    struct buf all;
 
+    buf_init_fixed(&all, storage, sizeof storage);
+    partitions_trouble(report->about.partitions, &all);
+    snprintf(trouble, sizeof trouble, "%.*s", TEXT_ARG(buf_text(&all)));
     if (has_lease != report->has_lease) {
         report->has_lease = has_lease;
         report->lease_since_ms = clock_wall_ms();
         has_changed = true;
     }
-    if (strncmp(trouble, report->trouble, sizeof report->trouble - 1) != 0) {
-        snprintf(report->trouble, sizeof report->trouble, "%s", trouble);
+    if (strcmp(trouble, report->trouble) != 0) {
+        memcpy(report->trouble, trouble, sizeof trouble);
         has_changed = true;
     }
     return has_changed;
@@ -179,6 +195,6 @@ void node_report_close(struct node_report *report, void (*closed)(void *arg), vo
 {
     report->closed = closed;
     report->closed_arg = arg;
-    node_store_report(report->about.store, text_of(report->name), TEXT(""));
+    node_store_report(partitions_at(report->about.partitions, 0), text_of(report->name), TEXT(""));
     uv_close((uv_handle_t *)&report->timer, on_timer_closed);
 }

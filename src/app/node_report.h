@@ -3,15 +3,15 @@
 #pragma once
 #include "config/settings.h"
 #include "lease/membership.h"
-#include "store/store.h"
+#include "store/partitions.h"
 
 struct node_report;
 
 /* What the report is about; all outlive it. */
 struct node_reported {
     const struct settings *settings;
-    struct store *store;
-    const struct membership *member;
+    const struct partitions *partitions; /* the report is in the first */
+    struct membership *const *members;   /* of the partitions, in their order */
     struct keyring *keyring;
     const char *address, *internal_address; /* as bound */
 };

@@ -19,6 +19,8 @@ void node_view_print(const struct node_view *view, struct buf *out)
 {
     const char *trouble = view->store ? store_trouble(view->store) : "";
 
+    if (view->troubled > 0 && view->troubled < view->partitions)
+        buf_printf(out, "in %u of %u partitions: ", view->troubled, view->partitions);
     if (view->is_stopping) {
         buf_printf(out, "drains: %zu connections", view->connections);
     } else if (!view->store || !view->member) {

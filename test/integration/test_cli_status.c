@@ -120,6 +120,25 @@ Test(cli_status, nodes_report_and_withdraw)
     fixture_stop(&fixture);
 }
 
+/* One partition is lost to the node: its store has another id. */
+Test(cli_status, nodes_tell_of_every_partition)
+{
+    struct fixture fixture;
+    char why[128];
+    int code;
+
+    setenv("CHATELAINE_PARTITIONS", "2", 1);
+    fixture_start(&fixture, 1, NULL);
+    json_free(await_nodes(&fixture, 1, "held", &code));
+    cr_expect_eq(code, 0);
+    redis_server_tell(&fixture.redis, "HSET", "chatelaine:{1}:store", "id", "ffffffffffffffffffffffffffffffff", NULL);
+    json_free(await_nodes(&fixture, 1, "lost", &code));
+    await_problem(&fixture, ": No lease in some partitions");
+    snprintf(why, sizeof why, ":%u: Partition 1: Redis holds another store", fixture.nodes[0].port);
+    await_problem(&fixture, why);
+    fixture_stop(&fixture);
+}
+
 Test(cli_status, nodes_tell_how_long_revocations_take)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);

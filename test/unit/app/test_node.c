@@ -12,11 +12,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* The id that the first account would have created. */
 #define STORE_ID "00112233445566778899aabbccddeeff"
+#define OTHER_ID "ffeeddccbbaa99887766554433221100"
 #define MASTER_KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
 
 static struct fixture {
@@ -119,6 +121,54 @@ Test(node, serves_once_redis_is_there_and_takes_the_ready_file_away)
     cr_assert_eq(access(fixture.ready_path, F_OK), 0);
     close_node();
     cr_assert_neq(access(fixture.ready_path, F_OK), 0);
+    redis_server_stop(&redis);
+}
+
+/* What the status line must say, of one partition or of all. */
+struct wanted {
+    const char *text;
+    bool is_of_one;
+};
+
+static bool says(void *arg)
+{
+    const struct wanted *wanted = arg;
+    char storage[1024];
+    struct buf line;
+    struct node_view view = node_view(fixture.node);
+
+    buf_init_fixed(&line, storage, sizeof storage - 1);
+    node_view_print(&view, &line);
+    storage[line.len] = '\0';
+    return strstr(storage, wanted->text) &&
+           text_starts_with(buf_text(&line), TEXT("in 1 of 2 partitions: ")) == wanted->is_of_one;
+}
+
+static void await_line(const char *text, bool is_of_one)
+{
+    struct wanted wanted = {text, is_of_one};
+
+    cr_assert(test_loop_until(&fixture.loop, says, &wanted, PATIENCE_MS), "%s", text);
+}
+
+Test(node, says_how_many_partitions_have_trouble)
+{
+    struct redis_server redis;
+
+    redis_server_start(&redis, NULL);
+    redis_server_tell(&redis, "HSET", "chatelaine:{0}:store", "id", STORE_ID, "partitions", "2", "partition", "0",
+                      NULL);
+    redis_server_tell(&redis, "HSET", "chatelaine:{1}:store", "id", STORE_ID, "partitions", "2", "partition", "1",
+                      NULL);
+    fixture.settings.redis = redis.url;
+    fixture.settings.partitions = 2;
+    cr_assert_eq(node_open(fixture.node), EXIT_DONE);
+    await_line("serves; lease held", false);
+    redis_server_tell(&redis, "HSET", "chatelaine:{1}:store", "id", OTHER_ID, NULL);
+    await_line("answers 503: ", true);
+    redis_server_tell(&redis, "HSET", "chatelaine:{0}:store", "id", OTHER_ID, NULL);
+    await_line("answers 503: ", false);
+    close_node();
     redis_server_stop(&redis);
 }
 
