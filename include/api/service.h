@@ -22,7 +22,6 @@ enum { SERVICE_EXPORTS = 8 }; /* exports of audit trails that may run at once */
 struct service {
     struct keyring *keyring;
     struct partitions *partitions;
-    struct store *store; /* the first partition */
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;

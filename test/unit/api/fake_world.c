@@ -888,7 +888,6 @@ static struct id make_id(enum id_kind kind, const char *text)
 void world_begin(void)
 {
     static const uint8_t MASTER[1][KEYRING_MASTER_BYTES] = {{1}};
-    static char store; /* only its address is used */
     struct user_record *user = &world.session.user;
 
     clock_replace_wall_for_test(world_wall_ms);
@@ -898,7 +897,6 @@ void world_begin(void)
     world = (struct world){
         .wall_ms = 1234567890000, /* a time in appendix B of RFC 6238 */
         .service = {.keyring = keyring_create(MASTER, 1),
-                    .store = (struct store *)(void *)&store,
                     .policy = policy,
                     .public_origin = TEXT("https://console.test"),
                     .device_clients = TEXT("desktop-agent"),
