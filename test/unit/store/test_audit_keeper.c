@@ -1,0 +1,192 @@
+/* The audit log of a node whose store has several partitions, over a real Redis. */
+#include "store/audit_keeper.h"
+
+#include "base/metrics.h"
+#include "deadline.h"
+#include "process.h"
+#include "store_fixture.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARTITIONS = 4 };
+
+/* As far as a log goes. */
+struct node {
+    struct partitions *partitions;
+    struct audit_log *log;
+    struct audit_keeper *keeper;
+    char path[PROCESS_PATH_BYTES + 16];
+    bool is_ended, is_closed;
+};
+
+static char folder[PROCESS_PATH_BYTES];
+static struct node node;
+static struct id accounts[PARTITIONS]; /* one in each partition */
+
+static void node_begin(struct node *n, const char *name, struct partitions *partitions)
+{
+    char storage[256];
+    struct buf why;
+
+    *n = (struct node){.partitions = partitions};
+    snprintf(n->path, sizeof n->path, "%s/%s.log", folder, name);
+    buf_init_fixed(&why, storage, sizeof storage);
+    n->log =
+        audit_log_open(&fixture.loop,
+                       &(struct audit_log_settings){
+                           .path = n->path, .keyring = fixture.keyring, .write_within_ms = AUDIT_LOG_WRITE_WITHIN_MS},
+                       &why);
+    cr_assert(n->log, "%.*s", TEXT_ARG(buf_text(&why)));
+    audit_log_name(n->log, name);
+    n->keeper = audit_keeper_create(partitions, n->log);
+}
+
+static void set_flag(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static void node_end(struct node *n)
+{
+    audit_keeper_end(n->keeper, set_flag, &n->is_ended);
+    cr_assert(test_loop_until_set(&fixture.loop, &n->is_ended, PATIENCE_MS));
+    fixture_close_partitions(n->partitions);
+    audit_keeper_destroy(n->keeper);
+    audit_log_close(n->log, set_flag, &n->is_closed);
+    cr_assert(test_loop_until_set(&fixture.loop, &n->is_closed, PATIENCE_MS));
+}
+
+static void begin(void)
+{
+    fixture_start();
+    fixture_spread(PARTITIONS);
+    folder_make(folder);
+    for (unsigned found = 0; found < PARTITIONS;) {
+        struct id account = some_account();
+        unsigned at = bucket_of_account(&account) % PARTITIONS;
+
+        found += !accounts[at].text[0];
+        accounts[at] = account;
+    }
+    node_begin(&node, "a", fixture.partitions);
+}
+
+static void end(void)
+{
+    node_end(&node);
+    fixture.is_closed = true;
+    folder_remove(folder);
+    fixture_stop();
+}
+
+TestSuite(audit_keeper, .init = begin, .fini = end);
+
+static size_t count_in_log(const struct node *n, const char *text)
+{
+    char *content = file_read(n->path);
+    size_t count = 0;
+
+    for (const char *at = content; (at = strstr(at, text)); at++)
+        count++;
+    free(content);
+    return count;
+}
+
+/* What the command says of that name, in all partitions together. */
+static long long sum_of(const char *command, const char *name)
+{
+    long long sum = 0;
+
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        char whole[64], count[32];
+
+        snprintf(whole, sizeof whole, "t:{%u}:%s", i, name);
+        redis_server_ask(&fixture.server, count, sizeof count, command, whole, NULL);
+        sum += atoll(count);
+    }
+    return sum;
+}
+
+static long long copies_left(void)
+{
+    return sum_of("XLEN", "unlogged:people") + sum_of("XLEN", "unlogged:live");
+}
+
+static bool no_copy_is_left(void *arg)
+{
+    (void)arg;
+    return copies_left() == 0;
+}
+
+static bool is_published(void *arg)
+{
+    (void)arg;
+    return sum_of("HLEN", "log_heads") == PARTITIONS;
+}
+
+/* Takes over what is left, until no copy is. */
+static bool all_is_taken(void *arg)
+{
+    audit_keeper_hurry(node.keeper);
+    return no_copy_is_left(arg);
+}
+
+static struct id add_key(struct partitions *partitions, const struct id *account, uint8_t n)
+{
+    uint8_t digest[KEY_DIGEST_BYTES];
+    const struct key_record key = some_key(account, MODE_LIVE, n, digest);
+    struct answer answer = {0};
+
+    key_store_insert(partition_of_account(partitions, account), &key, digest, &SOMEBODY, answer_inserted, &answer);
+    cr_assert_eq(answer_wait(&answer), STORE_OK);
+    return key.id;
+}
+
+Test(audit_keeper, a_change_in_any_partition_is_in_the_log_once_it_is_answered)
+{
+    cr_assert(test_loop_until(&fixture.loop, is_published, NULL, PATIENCE_MS));
+    for (uint8_t i = 0; i < PARTITIONS; i++) {
+        struct id key = add_key(fixture.partitions, &accounts[i], i);
+
+        cr_assert_eq(count_in_log(&node, key.text), 1, "partition %u", i);
+    }
+    cr_assert(test_loop_until(&fixture.loop, no_copy_is_left, NULL, PATIENCE_MS));
+}
+
+Test(audit_keeper, what_commands_changed_in_any_partition_is_taken_over)
+{
+    struct partitions *command = fixture_open_partitions("t:", PARTITIONS);
+    struct id keys[PARTITIONS];
+
+    cr_assert(test_loop_until(&fixture.loop, is_published, NULL, PATIENCE_MS));
+    for (uint8_t i = 0; i < PARTITIONS; i++)
+        keys[i] = add_key(command, &accounts[i], i);
+    cr_assert(test_loop_until(&fixture.loop, all_is_taken, NULL, PATIENCE_MS));
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        cr_assert_geq(count_in_log(&node, keys[i].text), 1, "partition %u", i);
+    cr_assert_geq(metric_values[METRIC_AUDIT_LOG_TAKEN_OVER], PARTITIONS);
+    fixture_close_partitions(command);
+}
+
+static bool has_noted(void *arg)
+{
+    return count_in_log(arg, "\"log.head\"") > 0;
+}
+
+Test(audit_keeper, each_partition_tells_of_another_log_and_it_is_noted_once)
+{
+    struct node other;
+
+    add_key(fixture.partitions, &accounts[0], 1);
+    node_begin(&other, "b", fixture_open_partitions("t:", PARTITIONS));
+    node_end(&node);
+    cr_assert_eq(sum_of("HLEN", "log_heads") % PARTITIONS, 0, "published in every partition");
+    cr_assert(test_loop_until(&fixture.loop, has_noted, &other, PATIENCE_MS));
+    node_end(&other);
+    cr_assert_eq(count_in_log(&other, "\"log.head\""), 1);
+    fixture.partitions = fixture_open_partitions("t:", PARTITIONS);
+    node_begin(&node, "c", fixture.partitions);
+}
