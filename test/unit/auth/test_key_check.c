@@ -756,6 +756,13 @@ static struct placed place_in(const struct cached *f, unsigned partition)
     return place_key(f, 1, &partition);
 }
 
+/* Several partitions, with a key that lies in that one. */
+static struct placed set_up_placed(struct cached *f, unsigned partition)
+{
+    set_up_partitions(f, 1, PARTITIONS);
+    return place_in(f, partition);
+}
+
 static void begin_placed(struct cached *f, size_t nth, const struct placed *placed)
 {
     f->answers[nth] = (struct answer){0};
@@ -771,6 +778,14 @@ static size_t finds_of_all(struct cached *f)
     return finds;
 }
 
+/* Answers the newest find of that partition. */
+static void answer_newest(struct cached *f, unsigned partition, enum store_result result, const struct key_record *key)
+{
+    struct store *store = store_at(f, partition);
+
+    fake_store_answer_find(store, store->find_count - 1, result, key);
+}
+
 /* Expects a read in that partition and in no other, and answers it. */
 static void answer_read(struct cached *f, unsigned partition, const struct placed *placed, enum store_result result)
 {
@@ -780,8 +795,7 @@ static void answer_read(struct cached *f, unsigned partition, const struct place
     turn_finish(f->turn);
     cr_assert_eq(f->answers[0].count, 0);
     cr_assert_eq(finds_of_all(f), before + 1);
-    fake_store_answer_find(store_at(f, partition), store_at(f, partition)->find_count - 1, result,
-                           result == STORE_OK ? &placed->key : NULL);
+    answer_newest(f, partition, result, result == STORE_OK ? &placed->key : NULL);
 }
 
 static void expect_cached(struct cached *f, const struct placed *placed, enum key_verdict verdict)
@@ -805,8 +819,7 @@ Test(key_check, a_miss_reads_the_partition_that_the_digest_names)
         expect_cached(&f, &current, KEY_ACCEPTED);
         answer_read(&f, i, &retired, STORE_NOT_FOUND);
         cr_assert_eq(f.answers[0].count, 0);
-        fake_store_answer_find(store_at(&f, (i + 1) % PARTITIONS), store_at(&f, (i + 1) % PARTITIONS)->find_count - 1,
-                               STORE_OK, &retired.key);
+        answer_newest(&f, (i + 1) % PARTITIONS, STORE_OK, &retired.key);
         expect_answer(&f, 0, KEY_ACCEPTED);
         expect_cached(&f, &retired, KEY_ACCEPTED);
     }
@@ -866,10 +879,8 @@ Test(key_check, a_cached_key_is_used_under_the_lease_of_its_partition_alone)
 Test(key_check, an_unknown_digest_is_known_under_the_lease_of_its_partition_alone)
 {
     struct cached f;
-    struct placed placed;
+    struct placed placed = set_up_placed(&f, 3);
 
-    set_up_partitions(&f, 1, PARTITIONS);
-    placed = place_in(&f, 3);
     answer_read(&f, 3, &placed, STORE_NOT_FOUND);
     expect_cached(&f, &placed, KEY_INVALID);
     member_at(&f, 3)->has_lease = false;
@@ -949,11 +960,9 @@ Test(key_check, every_partition_invalidates_its_keys)
 
 Test(key_check, an_invalidation_in_another_partition_lets_a_read_fill)
 {
-    struct placed placed;
     struct cached f;
+    struct placed placed = set_up_placed(&f, 2);
 
-    set_up_partitions(&f, 1, PARTITIONS);
-    placed = place_in(&f, 2);
     for (unsigned i = 0; i < PARTITIONS; i++) {
         begin_placed(&f, 1, &placed);
         turn_finish(f.turn);
@@ -977,11 +986,9 @@ Test(key_check, an_invalidation_in_another_partition_lets_a_read_fill)
 /* Its revocation would be published in the partition of its account. */
 Test(key_check, a_key_whose_account_lies_elsewhere_is_answered_but_not_remembered)
 {
-    struct placed placed;
     struct cached f;
+    struct placed placed = set_up_placed(&f, 0);
 
-    set_up_partitions(&f, 1, PARTITIONS);
-    placed = place_in(&f, 0);
     placed.key.account = account_in(1);
     answer_read(&f, 0, &placed, STORE_OK);
     expect_answer(&f, 0, KEY_ACCEPTED);
@@ -997,25 +1004,31 @@ Test(key_check, a_key_whose_account_lies_elsewhere_is_answered_but_not_remembere
     tear_down_cached(&f);
 }
 
-/* Its digest leads to partition 0, where an alias names the partition of its account. */
+/* Its digest leads to partition 0, which does not know it but may have an alias. */
+static struct placed set_up_aliased(struct cached *f)
+{
+    struct placed placed = set_up_placed(f, 0);
+
+    store_at(f, 0)->has_aliases = true;
+    return placed;
+}
+
+/* It names the partition of the account. */
 Test(key_check, an_alias_is_followed_and_nothing_remembered)
 {
-    struct placed placed;
     struct cached f;
+    struct placed placed = set_up_aliased(&f);
 
-    set_up_partitions(&f, 1, PARTITIONS);
-    placed = place_in(&f, 0);
     placed.key.account = account_in(1);
-    store_at(&f, 0)->has_aliases = true;
     for (size_t i = 0; i < 2; i++) {
         begin_placed(&f, 0, &placed);
         turn_finish(f.turn);
-        fake_store_answer_find(store_at(&f, 0), i, STORE_NOT_FOUND, NULL);
+        answer_newest(&f, 0, STORE_NOT_FOUND, NULL);
         begin_placed(&f, 1, &placed);
         turn_finish(f.turn);
         fake_store_answer_alias(store_at(&f, 0), STORE_OK, 1);
         cr_assert_eq(f.answers[0].count, 0);
-        fake_store_answer_find(store_at(&f, 1), i, STORE_OK, &placed.key);
+        answer_newest(&f, 1, STORE_OK, &placed.key);
         expect_answer(&f, 0, KEY_ACCEPTED);
         expect_answer(&f, 1, KEY_ACCEPTED);
     }
@@ -1024,12 +1037,9 @@ Test(key_check, an_alias_is_followed_and_nothing_remembered)
 
 Test(key_check, without_an_alias_a_key_is_unknown)
 {
-    struct placed placed;
     struct cached f;
+    struct placed placed = set_up_aliased(&f);
 
-    set_up_partitions(&f, 1, PARTITIONS);
-    placed = place_in(&f, 0);
-    store_at(&f, 0)->has_aliases = true;
     answer_read(&f, 0, &placed, STORE_NOT_FOUND);
     cr_assert_eq(f.answers[0].count, 0);
     fake_store_answer_alias(store_at(&f, 0), STORE_NOT_FOUND, 0);
@@ -1041,26 +1051,22 @@ Test(key_check, without_an_alias_a_key_is_unknown)
 /* A read that an alias led to and found nothing. */
 Test(key_check, an_alias_that_leads_nowhere)
 {
-    struct placed placed;
     struct cached f;
+    struct placed placed = set_up_aliased(&f);
 
-    set_up_partitions(&f, 1, PARTITIONS);
-    placed = place_in(&f, 0);
-    store_at(&f, 0)->has_aliases = store_at(&f, 1)->has_aliases = true;
+    store_at(&f, 1)->has_aliases = true;
     answer_read(&f, 0, &placed, STORE_NOT_FOUND);
     fake_store_answer_alias(store_at(&f, 0), STORE_OK, 1);
-    fake_store_answer_find(store_at(&f, 1), 0, STORE_NOT_FOUND, NULL);
+    answer_newest(&f, 1, STORE_NOT_FOUND, NULL);
     expect_answer(&f, 0, KEY_INVALID);
     tear_down_cached(&f);
 }
 
 Test(key_check, suspensions_are_those_of_the_partition)
 {
-    struct placed placed;
     struct cached f;
+    struct placed placed = set_up_placed(&f, 2);
 
-    set_up_partitions(&f, 1, PARTITIONS);
-    placed = place_in(&f, 2);
     answer_read(&f, 2, &placed, STORE_OK);
     member_at(&f, 0)->is_ignorant = true;
     expect_cached(&f, &placed, KEY_ACCEPTED);
@@ -1073,11 +1079,9 @@ Test(key_check, suspensions_are_those_of_the_partition)
 
 Test(key_check, where_a_master_may_be_replaced_reads_decide_under_the_lease_of_their_partition)
 {
-    struct placed placed;
     struct cached f;
+    struct placed placed = set_up_placed(&f, 1);
 
-    set_up_partitions(&f, 1, PARTITIONS);
-    placed = place_in(&f, 1);
     for (unsigned i = 0; i < PARTITIONS; i++)
         member_at(&f, i)->is_fenced = true;
     member_at(&f, 1)->has_lease = false;
