@@ -33,8 +33,8 @@ static const uint64_t ROUND_NS = KEY_CACHE_AGE_MAX_S * UINT64_C(500000000), STEP
 
 static const uint32_t NO_ENTRY = UINT32_MAX;
 
-/* Entries of a cleared partition stay until the hand meets them or they are stored again. Their generation tells that
- * they are not to be found: removing each at once would take the event loop 0.1 to 0.5 s for a million. */
+/* Entries of a cleared partition stay until the hand meets them or they are stored again. They are not found, because
+ * their generation is an earlier one: removing each at once would take the event loop 0.1 to 0.5 s for a million. */
 enum { GENERATION_MAX = 7 };
 
 struct entry {

@@ -33,15 +33,15 @@ struct lease {
     uint64_t now_ns;
 };
 
-/* One partition of the store. What the cache knows of its keys is used under its lease alone, and dropped when its
- * membership ends. */
+/* One partition of the store. Its keys in the cache are used only under its lease, and dropped when its membership
+ * ends. */
 struct part {
     struct key_checker *checker;
     struct store *store;
     struct membership *member; /* NULL: no cache */
     unsigned number;
-    struct lease lease; /* as of that look */
-    uint64_t look;
+    struct lease lease;
+    uint64_t look; /* in which the lease was looked at */
 };
 
 struct key_checker {
@@ -145,7 +145,7 @@ static void on_membership_ended(void *arg)
     metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
 }
 
-static void look_anew(struct key_checker *checker)
+static void look_again(struct key_checker *checker)
 {
     checker->look++;
 }
@@ -231,8 +231,8 @@ static bool hears_of(const struct part *part, const struct key_principal *key)
     return part_of(part->checker, bucket_of_account(&key->account)) == part;
 }
 
-/* Rule 3 (src/lease/README.md). The cache knows an entry's partition by its digest, so what an alias led to is read
- * each time. */
+/* Rule 3 (src/lease/README.md). The cache knows an entry's partition by its digest, so a key that is found by an alias
+ * is read each time. */
 static bool remember(const struct key_read *read, enum store_result result, const struct key_principal *key)
 {
     const struct part *part = read->part;
@@ -359,7 +359,7 @@ static void look_further(struct key_check *check, struct recalled *recalled)
     while (recalled->answer == UNKNOWN && has_older_key(check)) {
         check->generation++;
         make_inner(check);
-        look_anew(check->checker);
+        look_again(check->checker);
         recall(check, recalled);
     }
     switch (recalled->answer) {
@@ -380,7 +380,7 @@ static void look_further(struct key_check *check, struct recalled *recalled)
 /* Before a slice is looked up. */
 static void prepare_cache(struct key_checker *checker, const struct key_check *last)
 {
-    look_anew(checker);
+    look_again(checker);
     if (!checker->cache)
         return;
     if (last->has_shape)
@@ -464,7 +464,7 @@ static void check_found(struct key_check *check, enum store_result result, const
     }
     check->generation++;
     make_inner(check);
-    look_anew(check->checker);
+    look_again(check->checker);
     recall(check, &recalled);
     look_further(check, &recalled);
 }

@@ -18,7 +18,7 @@ enum { ENTRIES_MAX = 1 << 20 };
 
 _Static_assert(ENTRIES_MAX / PARTITIONS_MAX >= 4096, "each table holds some batches");
 
-/* What one partition is to hold. Uses are counted in `gathered` while `writing` is sent in batches. When all of it is
+/* Uses of one partition's keys. They are counted in `gathered` while `writing` is sent in batches. When all of it is
  * written, the two are swapped. */
 struct writer {
     struct usage *usage;

@@ -10,7 +10,7 @@ struct usage_table {
     uint32_t *slots;             /* open addressing: 0, or index + 1 and a tag */
     size_t count;
     size_t capacity; /* half the number of slots; a power of two */
-    size_t most;     /* as usage_table_init() was told */
+    size_t most;     /* entries; as given to usage_table_init() */
 };
 
 /* most: entries, a power of two from 256 to USAGE_TABLE_MAX. */

@@ -20,9 +20,8 @@ static const struct option_row STORE_ROWS[] = {
      .help = "Where Redis is: redis://[user:password@]host[:port][/db], unix:/path, or "
              "redis-sentinel://[user:password@]host:port,host:port/master-name[/db] or "
              "redis-cluster://[user:password@]host:port,host:port, which need --min-replicas. rediss://, "
-             "rediss-sentinel:// and rediss-cluster:// use TLS. Put a password into --redis-file or CHATELAINE_REDIS: "
-             "every "
-             "user of the machine can see arguments."},
+             "rediss-sentinel:// and rediss-cluster:// use TLS. Put a password into --redis-file or "
+             "CHATELAINE_REDIS: every user of the machine can see arguments."},
     {.name = "redis-file",
      .type = OPTION_TEXT,
      .offset = AT(redis_file),
