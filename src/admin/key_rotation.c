@@ -9,6 +9,7 @@
 #include "store/seal_store.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* How long records without a seal are accepted, while nodes of an earlier version, which seal nothing, may run. */
 enum { ADOPTION_DAYS = 7 };
@@ -31,15 +32,31 @@ static const struct option_table ROTATE_TABLE = OPTION_TABLE(ROTATE_ROWS);
 
 const struct option_group MASTER_KEY_ROTATE_OPTIONS[] = ADMIN_OPTIONS(ROTATE_TABLE);
 
+/* What any partition has. */
+struct keys_found {
+    char lacking[sizeof((struct store_facts *)NULL)->lacking]; /* a master key that records need; empty: none */
+    bool is_unnoted;
+    int64_t unsealed_until_ms; /* the latest */
+};
+
 struct rotation {
     const struct command_line *line;
     struct keyring *keyring;
     struct store_client client;
     enum store_result result;
-    struct store_facts facts; /* before */
+    struct keys_found found; /* before */
     struct key_census census;
     size_t forgotten;
 };
+
+static void add_facts(struct keys_found *found, const struct store_facts *facts)
+{
+    if (facts->lacking[0])
+        memcpy(found->lacking, facts->lacking, sizeof found->lacking);
+    found->is_unnoted |= facts->keys == STORE_KEYS_UNNOTED;
+    if (facts->unsealed_until_ms > found->unsealed_until_ms)
+        found->unsealed_until_ms = facts->unsealed_until_ms;
+}
 
 static void rotation_examined(void *arg, enum store_result result, const struct store_facts *facts)
 {
@@ -47,7 +64,7 @@ static void rotation_examined(void *arg, enum store_result result, const struct 
 
     rotation->result = result;
     if (result == STORE_OK)
-        rotation->facts = *facts;
+        add_facts(&rotation->found, facts);
     store_client_done(&rotation->client);
 }
 
@@ -64,21 +81,18 @@ static int explain(struct rotation *rotation)
     return store_client_explain(&rotation->client, rotation->result, NULL);
 }
 
-/* Keeps the facts of a partition that lacks a key or accepts unsealed records, or of the last one. */
 static enum store_result examine_here(struct store_client *client, void *arg)
 {
     struct rotation *rotation = arg;
-    const struct store_facts before = rotation->facts;
 
     store_examine(client->store, rotation_examined, rotation);
     store_client_wait(client);
-    if (before.lacking[0] || before.keys == STORE_KEYS_UNNOTED || before.unsealed_until_ms > 0)
-        rotation->facts = before;
     return rotation->result;
 }
 
 static int examine(struct rotation *rotation)
 {
+    rotation->found = (struct keys_found){0};
     rotation->result = store_client_tell_all(&rotation->client, examine_here, rotation);
     return explain(rotation);
 }
@@ -88,7 +102,7 @@ static enum census_act act_of(const struct rotation *rotation)
 {
     if (rotation->line->adopt)
         return CENSUS_ADOPTS;
-    return rotation->facts.unsealed_until_ms > clock_wall_ms() ? CENSUS_ENDS : CENSUS_SEALS;
+    return rotation->found.unsealed_until_ms > clock_wall_ms() ? CENSUS_ENDS : CENSUS_SEALS;
 }
 
 /* Adopting a store needs its master key, so that must open at least one user's secrets. */
@@ -104,16 +118,16 @@ static int check_adoption(struct rotation *rotation)
 
 static int check_keys(struct rotation *rotation)
 {
-    const struct store_facts *facts = &rotation->facts;
+    const struct keys_found *found = &rotation->found;
 
-    if (facts->lacking[0])
+    if (found->lacking[0])
         return command_fail(
             EXIT_UNFIT,
             "this store has records made with master key %s, which is missing: add it to --retired-master-key-file",
-            facts->lacking);
+            found->lacking);
     if (rotation->line->adopt)
         return check_adoption(rotation);
-    if (facts->keys == STORE_KEYS_UNNOTED)
+    if (found->is_unnoted)
         return command_fail(EXIT_UNFIT, "%s", fitness_rule("noted-master-key")->remedy);
     return EXIT_DONE;
 }
@@ -159,7 +173,7 @@ static int forget_unneeded(struct rotation *rotation)
 static int rotate(struct rotation *rotation)
 {
     bool adopt = rotation->line->adopt;
-    int64_t until_ms = adopt ? clock_wall_ms() + ADOPTION_MS : rotation->facts.unsealed_until_ms;
+    int64_t until_ms = adopt ? clock_wall_ms() + ADOPTION_MS : rotation->found.unsealed_until_ms;
     int code = check_keys(rotation);
 
     if (code == EXIT_DONE)
@@ -291,13 +305,13 @@ int master_key_adopt_own(const struct settings *settings, struct keyring *keyrin
     if (code != EXIT_DONE)
         return code;
     code = examine(&rotation);
-    if (code == EXIT_DONE && rotation.facts.keys == STORE_KEYS_UNNOTED)
+    if (code == EXIT_DONE && rotation.found.is_unnoted)
         code = rotate(&rotation);
     /* A private store has no other nodes, so the adoption ends at once. */
     line.adopt = false;
     if (code == EXIT_DONE)
         code = examine(&rotation);
-    if (code == EXIT_DONE && rotation.facts.unsealed_until_ms > 0)
+    if (code == EXIT_DONE && rotation.found.unsealed_until_ms > 0)
         code = rotate(&rotation);
     store_client_close(&rotation.client);
     return code;
