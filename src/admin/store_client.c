@@ -198,11 +198,19 @@ int store_client_open_to_rotate(struct store_client *client, const struct settin
     return open_ready(client, settings, keyring, STORE_KEY_ROTATES);
 }
 
-/* trouble: sentences, or empty. */
-static int explain_not_done(const char *trouble)
+/* The chosen partition's trouble; if it has none, that of another one, which the operation needed too. */
+static int explain_not_done(const struct store_client *client)
 {
-    if (trouble[0])
-        return command_fail(EXIT_FAILED, "not done. %s Then try again", trouble);
+    char storage[STORE_URL_MAX_BYTES];
+    struct buf trouble;
+
+    buf_init_fixed(&trouble, storage, sizeof storage);
+    if (store_is_ready(client->store))
+        partitions_trouble(client->partitions, &trouble);
+    else
+        buf_append_str(&trouble, store_trouble(client->store));
+    if (trouble.len > 0)
+        return command_fail(EXIT_FAILED, "not done. %.*s Then try again", TEXT_ARG(buf_text(&trouble)));
     return command_fail(EXIT_FAILED, "not done: Redis refused, or sent something unexpected. Try again");
 }
 
@@ -232,7 +240,7 @@ int store_client_explain(struct store_client *client, enum store_result result, 
         why = refusals->refused;
         break;
     case STORE_UNAVAILABLE:
-        return explain_not_done(store_trouble(client->store));
+        return explain_not_done(client);
     case STORE_UNKNOWN:
         return command_fail(
             EXIT_FAILED,

@@ -1,5 +1,6 @@
 /* A backup brings revoked keys back to life; replaying the nodes' revocation logs ends them again. */
 #include "fixture.h"
+#include "core/bucket.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
@@ -206,5 +207,28 @@ Test(revocation_log, replay_tells_what_is_not_done)
     file_write(path, line);
     redis_server_tell(&fixture.redis, "SET", fixture_name(fixture.account, "lease_max"), "nonsense", NULL);
     EXPECT_REPLAY(&fixture, 1, "1 FAILED and may still be accepted\n", "chatelaine:", "--from-log", path);
+    fixture_stop(&fixture);
+}
+
+/* One of two partitions cannot be asked, so no command says that a key is unknown. */
+Test(revocation_log, a_partition_that_cannot_be_asked_is_named)
+{
+    struct fixture fixture;
+    struct id account, unknown = id_mint(ID_KEY, 1);
+    char path[PROCESS_PATH_BYTES + 16], line[128], lost[64], named[32];
+
+    setenv("CHATELAINE_PARTITIONS", "2", 1);
+    fixture_start(&fixture, 0, NULL);
+    cr_assert(id_parse(ID_ACCOUNT, text_of(fixture.account), &account));
+    unsigned home = bucket_of_account(&account) % 2;
+    snprintf(lost, sizeof lost, "chatelaine:{%u}:store", 1 - home);
+    snprintf(named, sizeof named, "Partition %u: The names", 1 - home);
+    redis_server_tell(&fixture.redis, "HSET", lost, "partition", home == 0 ? "0" : "1", NULL);
+    snprintf(path, sizeof path, "%s/one.log", fixture.folder);
+    snprintf(line, sizeof line, "2026-01-31T12:00:00.000Z %s %s\n", unknown.text, fixture.account);
+    file_write(path, line);
+    EXPECT_REPLAY(&fixture, 1, "", "Not done. The names", unknown.text);
+    EXPECT_REPLAY(&fixture, 1, "1 FAILED and may still be accepted\n", named, "--from-log", path);
+    EXPECT_REPLAY(&fixture, 0, fixture.manager.id, "", fixture.manager.id);
     fixture_stop(&fixture);
 }
