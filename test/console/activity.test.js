@@ -279,6 +279,7 @@ describe('the real trail', () => {
         await page.getByLabel('About', {exact: true}).fill('Revoked by whom');
         await page.getByLabel('About', {exact: true}).press('Enter');
         await row(page, other.name).waitFor({state: 'detached'});
+        await row(page, 'Created the API key Revoked by whom').waitFor(); // no row is there while they are read
         assert.deepEqual(
             (await page.locator('.event-words').allTextContents()).sort(),
             ['Created the API key Revoked by whom', 'Revoked the API key Revoked by whom'],
