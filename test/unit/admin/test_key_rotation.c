@@ -78,9 +78,9 @@ static void expect_adopted(void)
 
     for (unsigned i = 0; i < settings.partitions; i++) {
         redis_server_ask(&redis, reply, sizeof reply, "EXISTS", name_in(i, "unsealed"), NULL);
-        cr_expect_eq(atoi(reply), 0, "partition %u", i);
+        cr_expect_str_eq(reply, "0", "partition %u", i);
         redis_server_ask(&redis, reply, sizeof reply, "SCARD", name_in(i, "master_keys"), NULL);
-        cr_expect_eq(atoi(reply), 1, "partition %u", i);
+        cr_expect_str_eq(reply, "1", "partition %u", i);
     }
 }
 
