@@ -11,7 +11,7 @@ export CHATELAINE_TRUSTED_PROXIES=127.0.0.1/32
 run_node() { # NUMBER
     rm -f "$dir/ready.node$1"
     node_flags=(--listen "127.0.0.1:${port[node$1]}" --internal-listen "127.0.0.1:${port[check$1]}"
-        --policy-file docker/policy.json)
+        --policy-file docker/policy.json --step-up-ms 1h)
     start_node "node$1" 20
     node_pids[$1]=$node_pid
 }

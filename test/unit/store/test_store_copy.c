@@ -32,7 +32,7 @@ static void on_copied(void *arg, const struct store_copied *copied)
 /* Both sides are in one Redis. */
 static void run(const char *from_prefix, unsigned from_partitions, const char *to_prefix, unsigned to_partitions)
 {
-    struct store_settings from = {.timeout_ms = 1000, .prefix = from_prefix, .partitions = from_partitions}, to;
+    struct store_settings from = {.timeout_ms = 10000, .prefix = from_prefix, .partitions = from_partitions}, to;
     struct buf why;
 
     buf_init(&why, 200);
