@@ -21,12 +21,13 @@ void store_target_print(const struct redis_target *target, struct buf *out);
 enum startup_gate_result {
     STARTUP_GATE_OPEN,  /* the store is ready, or after a second a part of it */
     STARTUP_GATE_UNFIT, /* Redis answers but is unfit, and waiting will not help; why is a sentence with the remedy */
+    STARTUP_GATE_OTHER_PARTITIONS, /* the store has another number of them; why says which */
 };
 typedef void startup_gate_done(void *arg, enum startup_gate_result result, const char *why);
 
 struct startup_gate;
 
-/* Waits for one of the two results, forever if necessary. done runs at most once, and never inside a call of this
+/* Waits for one of these results, forever if necessary. done runs at most once, and never inside a call of this
  * module. why is valid only during done. Close the gate before the store. */
 struct startup_gate *startup_gate_create(uv_loop_t *loop, struct partitions *partitions, bool unsafe_redis,
                                          startup_gate_done *done, void *arg);

@@ -22,6 +22,8 @@ MUST_CHECK int store_client_open_to_rotate(struct store_client *client, const st
 /* Connects without waiting for readiness, to examine a Redis that may be unfit. */
 MUST_CHECK int store_client_open_to_look(struct store_client *client, const struct settings *settings,
                                          struct keyring *keyring);
+/* The same for the target of a copy, which may lie in one Redis with the source. */
+MUST_CHECK int store_client_open_to_copy(struct store_client *client, const struct settings *settings);
 /* Turns to the partition of that account. */
 void store_client_choose(struct store_client *client, const struct id *account);
 /* Asks the partitions in turn, until one answers STORE_OK. Otherwise the result is STORE_NOT_FOUND if all answered

@@ -15,6 +15,7 @@ struct store_facts {
     int64_t replicas;
     int64_t schema;              /* 0: unknown */
     char id[STORE_ID_CHARS + 1]; /* empty: no store, or not the one expected */
+    unsigned partitions_there;   /* of the store that is there, if we expect another number; 0: we do not */
     int64_t clock_ahead_ms;      /* Redis' clock minus ours */
     enum store_keys {
         STORE_KEYS_UNJUDGED, /* there is no keyring */

@@ -10,9 +10,11 @@ struct store_settings {
     /* In a cluster: finds the primary of this partition; outlives the store. Set by partitions_create(). */
     struct redis_resolver *resolver;
     uint32_t timeout_ms;
-    const char *prefix;   /* "chatelaine:"; at most REDIS_PREFIX_MAX_BYTES */
-    unsigned partitions;  /* of the whole store: a power of two up to PARTITIONS_MAX (store/partitions.h) */
-    unsigned partition;   /* the number of this one */
+    const char *prefix;  /* "chatelaine:"; at most REDIS_PREFIX_MAX_BYTES */
+    unsigned partitions; /* of the whole store: a power of two up to PARTITIONS_MAX (store/partitions.h) */
+    unsigned partition;  /* the number of this one */
+    /* The same Redis may hold a store with another number of partitions, one or several, under the same prefix. */
+    bool may_lie_beside;
     int64_t min_replicas; /* WAIT for this many before a change is answered */
     int64_t audit_max;    /* kept per account in each class of events */
     /* Limits on what API callers may create; 0: none. Commands have none. */

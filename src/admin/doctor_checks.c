@@ -248,9 +248,16 @@ static void check_transport(struct doctor_report *report, const struct doctor_ev
         add(report, "redis-tls", DOCTOR_OK, NULL, "TLS, with a verified certificate");
 }
 
-static void check_identity(struct doctor_report *report, const struct store_facts *facts)
+static void check_identity(struct doctor_report *report, const struct store_facts *facts, unsigned expected)
 {
     bool is_empty = facts->id[0] == '\0';
+
+    if (facts->partitions_there > 0) {
+        add(report, "store", DOCTOR_FAIL,
+            "Set --partitions to that number for all nodes and commands: it never changes.",
+            "its number of partitions is %u, not %u", facts->partitions_there, expected);
+        return;
+    }
 
     add(report, "store", is_empty ? DOCTOR_WARN : DOCTOR_OK,
         "Nodes answer 503 until the first account is created: chatelaine account create. If there were accounts "
@@ -308,7 +315,7 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
         check_takeover(report, facts, evidence->settings);
     }
     check_rule(report, facts, "schema", "version %" PRId64, facts->schema);
-    check_identity(report, facts);
+    check_identity(report, facts, evidence->partitions);
     check_clock(report, facts->clock_ahead_ms);
 }
 

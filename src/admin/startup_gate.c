@@ -180,10 +180,15 @@ static void gate_examined(void *arg, enum store_result result, const struct stor
         gate_freed(gate);
         return;
     }
+    struct store *store = partitions_at(gate->partitions, gate->examined);
+    if (result == STORE_OK && facts->partitions_there > 0) {
+        gate_finish(gate, STARTUP_GATE_OTHER_PARTITIONS, store_trouble(store));
+        return;
+    }
     /* If Redis loads its file, or replicas are missing, wait as for a Redis that is down. */
     unsigned kinds = (gate->unsafe_redis ? FITNESS_UNSAFE : FITNESS_ALL) & ~(unsigned)FITNESS_WAITS;
     const char *unfit = result == STORE_OK ? fitness_breach(facts, kinds) : NULL;
-    if (unfit && !store_is_ready(partitions_at(gate->partitions, gate->examined)))
+    if (unfit && !store_is_ready(store))
         gate_finish(gate, STARTUP_GATE_UNFIT, unfit);
 }
 

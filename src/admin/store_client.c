@@ -87,7 +87,7 @@ void store_client_close(struct store_client *client)
 }
 
 static int open_unready(struct store_client *client, const struct settings *settings, struct keyring *keyring,
-                        enum store_key_use use)
+                        enum store_key_use use, bool may_lie_beside)
 {
     char storage[WHY_MAX_BYTES];
     struct buf why;
@@ -100,6 +100,7 @@ static int open_unready(struct store_client *client, const struct settings *sett
     }
     client->settings.keyring = keyring;
     client->settings.key_use = use;
+    client->settings.may_lie_beside = may_lie_beside;
     CHECK(uv_loop_init(&client->loop) == 0);
     uv_timer_init(&client->loop, &client->timer);
     client->timer.data = client;
@@ -110,13 +111,18 @@ static int open_unready(struct store_client *client, const struct settings *sett
 
 int store_client_open_to_look(struct store_client *client, const struct settings *settings, struct keyring *keyring)
 {
-    return open_unready(client, settings, keyring, STORE_KEY_LOOKS);
+    return open_unready(client, settings, keyring, STORE_KEY_LOOKS, false);
+}
+
+int store_client_open_to_copy(struct store_client *client, const struct settings *settings)
+{
+    return open_unready(client, settings, NULL, STORE_KEY_LOOKS, true);
 }
 
 /* The gate's result, kept after it closes. */
 struct opening {
     struct store_client *client;
-    bool is_unfit;
+    bool is_unfit, is_other; /* by the gate's result */
     char storage[WHY_MAX_BYTES];
     struct buf why;
 };
@@ -125,7 +131,8 @@ static void on_gate(void *arg, enum startup_gate_result result, const char *why)
 {
     struct opening *opening = arg;
 
-    opening->is_unfit = result == STARTUP_GATE_UNFIT;
+    opening->is_unfit = result != STARTUP_GATE_OPEN;
+    opening->is_other = result == STARTUP_GATE_OTHER_PARTITIONS;
     if (opening->is_unfit)
         buf_append_str(&opening->why, why);
     store_client_done(opening->client);
@@ -166,7 +173,7 @@ static int open_ready(struct store_client *client, const struct settings *settin
                       enum store_key_use use)
 {
     struct opening opening = {.client = client};
-    int code = open_unready(client, settings, keyring, use);
+    int code = open_unready(client, settings, keyring, use, false);
 
     if (code != EXIT_DONE)
         return code;
@@ -179,7 +186,7 @@ static int open_ready(struct store_client *client, const struct settings *settin
         startup_gate_create(&client->loop, client->partitions, client->settings.unsafe_redis, on_gate, &opening);
     wait_for_gate(client, &opening);
     uv_timer_stop(&client->timer);
-    if (partitions_ready(client->partitions) == 0)
+    if (partitions_ready(client->partitions) == 0 || opening.is_other)
         code = explain_trouble(client, &opening);
     startup_gate_close(gate, on_part_closed, client);
     store_client_wait(client);

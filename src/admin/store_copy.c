@@ -109,7 +109,7 @@ static int target_judge(const struct settings *settings)
     struct store_facts facts;
     struct buf trouble;
     unsigned well;
-    int code = store_client_open_to_look(&client, settings, NULL);
+    int code = store_client_open_to_copy(&client, settings);
 
     if (code != EXIT_DONE)
         return code;

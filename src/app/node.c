@@ -178,9 +178,8 @@ static void node_gated(void *arg, enum startup_gate_result result, const char *w
         return;
     }
     (void)command_fail(
-        EXIT_UNFIT,
-        "%s 'chatelaine doctor' lists every problem. --unsafe-redis serves anyway, and a crash may then lose changes",
-        why);
+        EXIT_UNFIT, "%s 'chatelaine doctor' lists every problem%s", why,
+        result == STARTUP_GATE_UNFIT ? ". --unsafe-redis serves anyway, and a crash may then lose changes" : "");
     node->events.unfit(node->events.arg);
 }
 

@@ -143,8 +143,8 @@ void identity_other_layout(struct identity *identity, int64_t partitions, unsign
                  "The names of the store's partitions were mixed up: restore the data as it was.");
     else
         snprintf(identity->layout, sizeof identity->layout,
-                 "The store has %lld partitions, not %u, and keeps them for ever: set --partitions %lld.",
-                 (long long)partitions, expected, (long long)partitions);
+                 "The store has %lld partition%s, not %u, and keeps them for ever: set --partitions %lld.",
+                 (long long)partitions, partitions == 1 ? "" : "s", expected, (long long)partitions);
     estrange(identity, identity->layout);
 }
 

@@ -1,6 +1,7 @@
 #include "access.h"
 #include "state.h"
 #include "store/store.h"
+#include <string.h>
 
 enum { LOG_PAUSE_MS = 5000 };
 
@@ -12,6 +13,19 @@ struct redis_link *store_reads(struct store *store)
 uv_loop_t *store_loop(struct store *store)
 {
     return store->loop;
+}
+
+void store_print_prefix_beside(const struct store *store, struct buf *out)
+{
+    size_t len = strlen(store->prefix);
+
+    if (store->settings.resolver || store->settings.may_lie_beside)
+        return;
+    if (store_partitions(store) > 1)
+        len = (size_t)(strrchr(store->prefix, '{') - store->prefix);
+    buf_append_text(out, (struct text){store->prefix, len});
+    if (store_partitions(store) == 1)
+        buf_append_str(out, "{0}:");
 }
 
 struct text store_prefix(const struct store *store)

@@ -49,12 +49,17 @@ static void on_found(void *arg, enum store_result result, const struct redis_rep
 static void found_next(struct found_call *call)
 {
     struct store *store = partitions_at(call->partitions, call->number);
+    char storage[REDIS_PREFIX_MAX_BYTES];
     struct script_args args;
+    struct buf beside;
 
+    buf_init_fixed(&beside, storage, sizeof storage);
+    store_print_prefix_beside(store, &beside);
     args_begin(&args);
     args_add(&args, text_of(call->id));
     args_add_int(&args, store_partitions(store));
     args_add_int(&args, store_partition(store));
+    args_add(&args, buf_text(&beside));
     store_call_script(store, SCRIPT_store_found, SCRIPT_CHANGES, args.count, args.argv, on_found, call);
 }
 

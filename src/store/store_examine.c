@@ -1,4 +1,5 @@
 #include "store_examine.h"
+#include "access.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -91,7 +92,8 @@ static void ask_config(struct store *store)
 void examination_start(struct store *store)
 {
     struct examination *e = &store->examination;
-    char schema[16];
+    char schema[16], storage[REDIS_PREFIX_MAX_BYTES];
+    struct buf beside;
 
     if (e->is_running || store->is_closing)
         return;
@@ -107,9 +109,12 @@ void examination_start(struct store *store)
     ask_info(store);
     ask_config(store);
     snprintf(schema, sizeof schema, "%d", STORE_SCHEMA);
-    script_call_probe(store, SCRIPT_schema_claim, 2,
-                      (struct text[]){text_of(schema), identity_offered(lease_identity(store->lease))}, schema_answered,
-                      store);
+    buf_init_fixed(&beside, storage, sizeof storage);
+    store_print_prefix_beside(store, &beside);
+    script_call_probe(
+        store, SCRIPT_schema_claim, 3,
+        (struct text[]){text_of(schema), identity_offered(lease_identity(store->lease)), buf_text(&beside)},
+        schema_answered, store);
     if (store->settings.keyring) {
         e->due++;
         record_keys_ask(store, keys_answered);
@@ -317,6 +322,8 @@ static bool has_our_layout(struct store *store, const struct redis_reply *reply)
     if (!reply_integer(reply_at(reply, 4), &partitions) || !reply_integer(reply_at(reply, 5), &partition) ||
         partitions == 0 || (partitions == store_partitions(store) && partition == store_partition(store)))
         return true;
+    if (partitions != store_partitions(store))
+        store->examination.facts.partitions_there = (unsigned)partitions;
     identity_other_layout(lease_identity(store->lease), partitions, store_partitions(store));
     return false;
 }

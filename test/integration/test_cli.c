@@ -66,6 +66,44 @@ Test(cli, wrong_usage_is_exit_code_2)
     folder_remove(fixture.folder);
 }
 
+static void expect_other_partitions(struct fixture *fixture, const char *there, const char *given)
+{
+    struct cli_run run;
+    char says[128];
+
+    snprintf(says, sizeof says, "The store has %s partition%s, not %s, and keeps them for ever: set --partitions %s.",
+             there, strcmp(there, "1") == 0 ? "" : "s", given, there);
+    setenv("CHATELAINE_PARTITIONS", given, 1);
+    RUN(fixture, &run, "account", "create", "--name", "South");
+    cli_expect_refusal(&run, 3, says, "a command");
+    RUN(fixture, &run, "serve", "--listen", "127.0.0.1:0", "--internal-listen", "127.0.0.1:0", "--public-origin",
+        NODE_ORIGIN);
+    cli_expect_refusal(&run, 3, says, "a node");
+    RUN(fixture, &run, "doctor");
+    snprintf(says, sizeof says, "its number of partitions is %s, not %s", there, given);
+    cr_expect(run.exit_code == 3 && strstr(run.out, says), "%s", run.out);
+    cli_finish(&run);
+}
+
+/* Otherwise a second store would grow beside the first, without its accounts and its keys. */
+Test(cli, another_number_of_partitions_is_refused)
+{
+    static const char *const CASES[][2] = {{"1", "4"}, {"4", "1"}, {"4", "2"}, {"4", "8"}};
+    char names[8];
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct fixture fixture;
+
+        setenv("CHATELAINE_PARTITIONS", CASES[i][0], 1);
+        fixture_start(&fixture, 0, NULL);
+        expect_other_partitions(&fixture, CASES[i][0], CASES[i][1]);
+        redis_server_ask(&fixture.redis, names, sizeof names, "EVAL", "return #redis.call('KEYS', '*:accounts')", "0",
+                         NULL);
+        cr_expect_str_eq(names, "1", "nothing was founded beside it");
+        fixture_stop(&fixture);
+    }
+}
+
 /* With an umlaut, in UTF-8. */
 #define SOUTH_CLINIC "S\303\274d Zephyrine Zumpano"
 

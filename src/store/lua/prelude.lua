@@ -91,6 +91,17 @@ local function exists(name)
     return redis.call('EXISTS', name) == 1
 end
 
+-- On one Redis, the names of a store with one partition have no tag, and those of a store with several have. Neither
+-- would see the other. prefix_beside: what the names of the other kind begin with, in its first partition; '' in a
+-- cluster, where all names have a tag. Returns the number of its partitions; nil: there is no such store.
+local function store_beside(prefix_beside)
+    if (prefix_beside or '') == '' then
+        return nil
+    end
+    local there = redis.call('HMGET', prefix_beside .. 'store', 'id', 'partitions')
+    return (there[1] or exists(prefix_beside .. 'accounts')) and tonumber(there[2] or '1') or nil
+end
+
 -- An account's trail has a stream for each class of events, each with its own bound. So no number of live keys, test
 -- keys or strangers can push out the events of another class. An event's id contains the number of its class, so these
 -- numbers never change.

@@ -1,15 +1,17 @@
 -- Reads the schema version of this store, and claims an empty one. Always writes and publishes, so it fails if Redis
 -- accepts no writes or its user may not publish. A store that has accounts but no id comes from an earlier version and
--- gets the offered id. An empty store gets none here: its first account brings it.
--- ARGV: prefix, the newest schema this program knows, an id for the store
+-- gets the offered id. An empty store gets none here: its first account brings it. Where the names of a store with
+-- another number of partitions lie beside ours in the same Redis, nothing is claimed beside it.
+-- ARGV: prefix, the newest schema this program knows, an id for the store, prefix_beside
 -- Returns: ok, schema, now in ms, whether memory is full, so that only scripts with allow-oom may write (1 or
 --   0), lease_max, number of the store's partitions (0: there is no store), number of this one, whether it has aliases
 --   (1 or 0); refused, schema: newer than ours, whether that is because a copy into it is under way (1 or 0)
 
 -- A store of an earlier version has a single partition and does not say so.
+local beside = not exists(K.accounts()) and redis.call('HEXISTS', K.store(), 'id') == 0 and store_beside(ARGV[4])
 local function layout()
     local s = redis.call('HMGET', K.store(), 'id', 'partitions', 'partition', 'aliased')
-    return tonumber(s[2] or s[1] and '1' or '0'), tonumber(s[3] or '0'), s[4] and 1 or 0
+    return beside or tonumber(s[2] or s[1] and '1' or '0'), tonumber(s[3] or '0'), s[4] and 1 or 0
 end
 
 local ours = tonumber(ARGV[2])
@@ -21,6 +23,9 @@ local written = redis.pcall('SET', K.schema(), schema == 0 and ours or schema)
 local full = written.err and written.err:sub(1, 4) == 'OOM ' and schema > 0
 if written.err and not full then
     return written
+end
+if beside and schema == 0 then
+    redis.call('DEL', K.schema())
 end
 if not full and exists(K.accounts()) then
     redis.call('HSETNX', K.store(), 'id', ARGV[3])

@@ -389,6 +389,16 @@ Test(lua, a_store_keeps_its_partitions)
           {"HSET t:store aliased 1", "1"}, {"@schema_claim 2 dd", "(ok 2 * 0 0 1 0 1)"});
 }
 
+/* Of the same names, but for the tag that the names of a store with several partitions have. */
+Test(lua, nothing_is_claimed_beside_a_store_of_other_partitions)
+{
+    STEPS({"HSET u:store id aa partitions 16", "2"}, {"@schema_claim 2 dd u:", "(ok 2 * 0 0 16 0 0)"},
+          {"@store_found dd 1 0 u:", "(conflict)"}, {"KEYS t:*", "()"}, {"HDEL u:store partitions", "1"},
+          {"@schema_claim 2 dd u:", "(ok 2 * 0 0 1 0 0)"}, {"DEL u:store", "1"}, {"ZADD u:accounts 0 acct_A", "1"},
+          {"@schema_claim 2 dd u:", "(ok 2 * 0 0 1 0 0)"}, {"@store_found dd 1 0 u:", "(conflict)"},
+          {"@store_found dd 1 0", "(ok dd)"}, {"@schema_claim 2 dd u:", "(ok 2 * 0 0 1 0 0)"}, {"GET t:schema", "2"});
+}
+
 Test(lua, a_copy_under_way_is_no_store)
 {
     STEPS({"SET t:schema 1000000", "OK"}, {"HSET t:store copying aa", "1"}, {"ZADD t:accounts 0 acct_A", "1"},

@@ -218,6 +218,38 @@ Test(partitions, another_number_is_refused)
     cr_expect_eq(partitions_ready(w.partitions), 0);
 }
 
+/* Their names differ, so neither would see the other. */
+Test(partitions, one_and_several_are_not_founded_beside_each_other)
+{
+    cr_assert_eq(found(), STORE_OK);
+    close_partitions();
+    open_partitions(1, "t:");
+    expect_trouble("The store has 4 partitions, not 1, and keeps them for ever: set --partitions 4.");
+    cr_expect_str_eq(ask("t:store", "id"), "(nil)");
+    close_partitions();
+    redis_server_tell(&w.server, "FLUSHALL", NULL);
+    open_partitions(1, "t:");
+    cr_assert(test_loop_until(&w.loop, all_ready, NULL, PATIENCE_MS));
+    cr_assert_eq(found(), STORE_OK);
+    close_partitions();
+    open_partitions(COUNT, "t:");
+    expect_trouble("The store has 1 partition, not 4, and keeps them for ever: set --partitions 1.");
+    cr_expect_eq(partitions_ready(w.partitions), 0);
+    cr_expect_str_eq(ask("t:{0}:store", "id"), "(nil)");
+}
+
+/* 'store copy' made the one from the other, in the same Redis. */
+Test(partitions, one_and_several_that_exist_are_both_served)
+{
+    cr_assert_eq(found(), STORE_OK);
+    redis_server_tell(&w.server, "HSET", "t:store", "id", "00112233445566778899aabbccddeeff", "partitions", "1", NULL);
+    for (unsigned count = 1; count <= COUNT; count += COUNT - 1) {
+        close_partitions();
+        open_partitions(count, "t:");
+        cr_expect(test_loop_until(&w.loop, all_ready, NULL, PATIENCE_MS), "%u", count);
+    }
+}
+
 Test(partitions, trouble_names_those_that_have_it)
 {
     expect_trouble("");
