@@ -43,28 +43,65 @@ static struct id id_read(enum id_kind kind, const char *given)
     return id;
 }
 
+void fixture_use_one_redis(const char *reason)
+{
+    if (!getenv("CHATELAINE_TEST_CLUSTER"))
+        return;
+    fprintf(stderr, "one Redis in place of a cluster: %s\n", reason);
+    unsetenv("CHATELAINE_TEST_CLUSTER");
+    unsetenv("CHATELAINE_UNSAFE_REDIS");
+}
+
+void fixture_use_one_partition(const char *reason)
+{
+    fixture_use_one_redis(reason);
+    if (fixture_partitions() > 1)
+        fprintf(stderr, "one partition in place of several: %s\n", reason);
+    unsetenv("CHATELAINE_PARTITIONS");
+}
+
 /* Of all stores: the nodes and commands that the fixture starts read the same variable. */
-static unsigned partition_count(void)
+unsigned fixture_partitions(void)
 {
     const char *count = getenv("CHATELAINE_PARTITIONS");
 
     return count ? (unsigned)strtoul(count, NULL, 10) : 1;
 }
 
-const char *fixture_name(const char *account, const char *rest)
+const char *fixture_name_in(unsigned partition, const char *rest)
 {
     enum { NAMES = 8, NAME_BYTES = 128 };
     static char names[NAMES][NAME_BYTES];
     static unsigned next;
     char *name = names[next++ % NAMES];
-    struct id id = {0};
 
-    snprintf(id.text, sizeof id.text, "%s", account);
-    if (partition_count() > 1 || getenv("CHATELAINE_TEST_CLUSTER"))
-        snprintf(name, NAME_BYTES, "chatelaine:{%u}:%s", bucket_of_account(&id) % partition_count(), rest);
+    if (fixture_partitions() > 1 || getenv("CHATELAINE_TEST_CLUSTER"))
+        snprintf(name, NAME_BYTES, "chatelaine:{%u}:%s", partition, rest);
     else
         snprintf(name, NAME_BYTES, "chatelaine:%s", rest);
     return name;
+}
+
+const char *fixture_name(const char *account, const char *rest)
+{
+    struct id id = {0};
+
+    if (!account)
+        return fixture_name_in(0, rest);
+    snprintf(id.text, sizeof id.text, "%s", account);
+    return fixture_name_in(bucket_of_account(&id) % fixture_partitions(), rest);
+}
+
+long fixture_sum(const struct fixture *fixture, const char *command, const char *rest)
+{
+    char reply[64];
+    long sum = 0;
+
+    for (unsigned i = 0; i < fixture_partitions(); i++) {
+        redis_server_ask(&fixture->redis, reply, sizeof reply, command, fixture_name_in(i, rest), NULL);
+        sum += strtol(reply, NULL, 10);
+    }
+    return sum;
 }
 
 static bool all_ready(void *direct)
@@ -83,7 +120,7 @@ static void direct_open(struct direct *direct, const struct fixture *fixture)
 {
     struct store_settings settings = {.timeout_ms = PATIENCE_MS,
                                       .prefix = "chatelaine:",
-                                      .partitions = partition_count(),
+                                      .partitions = fixture_partitions(),
                                       .min_replicas = fixture->min_replicas,
                                       .audit_max = 100000};
     uint8_t master[1][KEYRING_MASTER_BYTES];
@@ -327,6 +364,17 @@ void fixture_await_read(const struct fixture *fixture, size_t node)
             test_give_up("node %zu does not live", node);
 }
 
+void fixture_await_all_ready(const struct fixture *fixture, size_t node)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (fixture_metric(fixture, node, "\nchatelaine_partitions_ready ") != (long)fixture_partitions()) {
+        if (deadline_left_ms(deadline) == 0)
+            test_give_up("node %zu does not serve all partitions", node);
+        poll(NULL, 0, 20);
+    }
+}
+
 static void make_files(struct fixture *fixture)
 {
     folder_make(fixture->folder);
@@ -343,33 +391,27 @@ static void fill(struct fixture *fixture)
     fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &fixture->manager);
 }
 
-/* CHATELAINE_TEST_CLUSTER: a Redis Cluster of one node, which holds all slots. */
-static void start_redis(struct redis_server *redis)
+static void start_redis(struct fixture *fixture)
 {
-    const struct redis_server_options cluster = {.tcp = true, .cluster_port = redis_server_free_port()};
-    struct deadline deadline = deadline_in(PATIENCE_MS);
-    char info[2048];
+    const char *primaries = getenv("CHATELAINE_TEST_CLUSTER");
+    struct cluster_servers *cluster = &fixture->cluster;
 
-    if (!getenv("CHATELAINE_TEST_CLUSTER")) {
-        redis_server_start(redis, NULL);
+    if (!primaries) {
+        redis_server_start(&fixture->redis, NULL);
         return;
     }
-    redis_server_start(redis, &cluster);
-    redis_server_tell(redis, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
-    do {
-        if (deadline_left_ms(deadline) == 0)
-            test_give_up("the cluster does not become ready");
-        poll(NULL, 0, 10);
-        redis_server_ask(redis, info, sizeof info, "CLUSTER", "INFO", NULL);
-    } while (!strstr(info, "cluster_state:ok"));
-    snprintf(redis->url, sizeof redis->url, "redis-cluster://127.0.0.1:%u", redis->port);
+    cluster_servers_start(cluster, (unsigned)strtoul(primaries, NULL, 10), false);
+    for (unsigned i = 1; i < cluster->count; i++)
+        cluster->servers[i - 1].next = &cluster->servers[i];
+    fixture->redis = cluster->servers[0];
+    snprintf(fixture->redis.url, sizeof fixture->redis.url, "%s", cluster->url);
 }
 
 void fixture_start(struct fixture *fixture, size_t nodes, const char *const *more)
 {
     *fixture = (struct fixture){0};
     make_files(fixture);
-    start_redis(&fixture->redis);
+    start_redis(fixture);
     fill(fixture);
     for (size_t i = 0; i < nodes; i++)
         fixture_add_node(fixture, more);

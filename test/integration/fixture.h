@@ -1,10 +1,16 @@
 /* What nearly every integration test needs: a Redis of its own, real nodes on it, an account, and credentials. Keys and
- * sessions are put into the store by the product's own verbs, which costs no password hash. */
+ * sessions are put into the store by the product's own verbs, which costs no password hash.
+ *
+ * The same tests run on other arrangements of Redis, as these variables say, which the program reads in part as well:
+ * CHATELAINE_PARTITIONS  how many partitions the store has; one without it
+ * CHATELAINE_TEST_CLUSTER  how many primaries without replicas a Redis Cluster has, 1 to 3; without it one plain Redis.
+ *                          CHATELAINE_UNSAFE_REDIS=1 is needed too, because the program demands replicas there. */
 #pragma once
 #include "core/account.h"
 #include "core/key.h"
 #include "http_client.h"
 #include "node.h"
+#include "redis_cluster.h"
 #include "redis_server.h"
 
 enum { FIXTURE_NODES_MAX = 3, FIXTURE_TOKEN_BYTES = 64 };
@@ -29,7 +35,8 @@ struct fixture_user {
 };
 
 struct fixture {
-    struct redis_server redis;
+    struct redis_server redis;      /* in a cluster its first primary, with the others as `next` */
+    struct cluster_servers cluster; /* only what `redis` points at is used */
     struct node nodes[FIXTURE_NODES_MAX];
     size_t node_count;
     char folder[PROCESS_PATH_BYTES];
@@ -56,9 +63,21 @@ void fixture_add_node(struct fixture *fixture, const char *const *more);
  * whose disk is busy is not one that hangs. */
 void fixture_start_node(struct fixture *fixture, size_t node, const char *name, const char *redis_url,
                         const char *const *more);
+/* For tests about what only one Redis does, or a store in one piece, whatever the variables above say; the reason is
+ * printed. Call it before fixture_start(). */
+void fixture_use_one_redis(const char *reason);
+/* The same, which implies one Redis: names have no partition. */
+void fixture_use_one_partition(const char *reason);
+unsigned fixture_partitions(void);
 /* A name in Redis, without the prefix and the partition of that account, with both in front: for looking at what is
- * stored. Valid until eight more are made. */
+ * stored. Valid until eight more are made. account NULL: partition 0. */
 const char *fixture_name(const char *account, const char *rest);
+/* The same in a partition by its number. */
+const char *fixture_name_in(unsigned partition, const char *rest);
+/* What a command with a single argument, such as HLEN, returns for that name in all partitions together. */
+long fixture_sum(const struct fixture *fixture, const char *command, const char *rest);
+/* Until the node serves every partition: /readyz is 200 as soon as it serves one. */
+void fixture_await_all_ready(const struct fixture *fixture, size_t node);
 /* Returns once the node has read what was sent to it before, and has sent on to Redis what that asks for: the answers
  * of its internal listener come from the same loop. */
 void fixture_await_read(const struct fixture *fixture, size_t node);

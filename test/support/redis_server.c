@@ -137,6 +137,26 @@ static bool ask(const struct redis_server *server, char *ret_reply, size_t size,
     return done;
 }
 
+/* The primary that an error "MOVED slot host:port" names; NULL: it is none. */
+static const struct redis_server *find_owner(const struct redis_server *server, const char *reply)
+{
+    const char *colon = strncmp(reply, "-MOVED ", 7) == 0 ? strrchr(reply, ':') : NULL;
+    unsigned long port = colon ? strtoul(colon + 1, NULL, 10) : 0;
+
+    while (server && server->port != port)
+        server = server->next;
+    return server;
+}
+
+static bool ask_owner(const struct redis_server *server, char *ret_reply, size_t size, size_t argc,
+                      const char *const *argv)
+{
+    bool done = ask(server, ret_reply, size, argc, argv);
+    const struct redis_server *owner = done && server->next ? find_owner(server->next, ret_reply) : NULL;
+
+    return owner ? ask(owner, ret_reply, size, argc, argv) : done;
+}
+
 static size_t collect(va_list args, const char **argv)
 {
     size_t argc = 0;
@@ -161,7 +181,7 @@ void redis_server_ask(const struct redis_server *server, char *ret_reply, size_t
     va_start(args, size);
     argc = collect(args, argv);
     va_end(args);
-    if (!ask(server, ret_reply, size, argc, argv))
+    if (!ask_owner(server, ret_reply, size, argc, argv))
         test_give_up("Redis does not answer %s", argv[0]);
 }
 
@@ -175,8 +195,23 @@ void redis_server_tell(const struct redis_server *server, ...)
     va_start(args, server);
     argc = collect(args, argv);
     va_end(args);
-    if (!ask(server, reply, sizeof reply, argc, argv) || reply[0] == '-')
+    if (!ask_owner(server, reply, sizeof reply, argc, argv) || reply[0] == '-')
         test_give_up("Redis, %s: %s", argv[0], reply);
+}
+
+void redis_server_tell_all(const struct redis_server *server, ...)
+{
+    const char *argv[ARGS_MAX];
+    char reply[256];
+    va_list args;
+    size_t argc;
+
+    va_start(args, server);
+    argc = collect(args, argv);
+    va_end(args);
+    for (; server; server = server->next)
+        if (!ask(server, reply, sizeof reply, argc, argv) || reply[0] == '-')
+            test_give_up("Redis, %s: %s", argv[0], reply);
 }
 
 static bool answers(const struct redis_server *server)
@@ -319,35 +354,43 @@ void redis_server_put_behind(struct redis_server *server, uint16_t proxy_port)
 
 void redis_server_kill(struct redis_server *server)
 {
-    process_kill(&server->process);
+    for (; server; server = server->next)
+        process_kill(&server->process);
 }
 
 void redis_server_restart(struct redis_server *server)
 {
-    process_kill(&server->process);
-    run(server);
+    redis_server_kill(server);
+    for (; server; server = server->next)
+        run(server);
 }
 
 void redis_server_forget(struct redis_server *server)
 {
     char data[PROCESS_PATH_BYTES + 16];
 
-    snprintf(data, sizeof data, "%s/appendonlydir", server->folder);
-    folder_remove(data);
+    for (; server; server = server->next) {
+        snprintf(data, sizeof data, "%s/appendonlydir", server->folder);
+        folder_remove(data);
+    }
 }
 
 void redis_server_freeze(struct redis_server *server)
 {
-    process_signal(&server->process, SIGSTOP);
+    for (; server; server = server->next)
+        process_signal(&server->process, SIGSTOP);
 }
 
 void redis_server_thaw(struct redis_server *server)
 {
-    process_signal(&server->process, SIGCONT);
+    for (; server; server = server->next)
+        process_signal(&server->process, SIGCONT);
 }
 
 void redis_server_stop(struct redis_server *server)
 {
-    process_kill(&server->process);
-    folder_remove(server->folder);
+    for (; server; server = server->next) {
+        process_kill(&server->process);
+        folder_remove(server->folder);
+    }
 }

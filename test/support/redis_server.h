@@ -24,6 +24,7 @@ struct redis_server {
     char socket_path[PROCESS_PATH_BYTES];
     char url[PROCESS_PATH_BYTES + 64]; /* for --redis: unix:/path[?password=…] */
     uint16_t port;                     /* 0 without tcp */
+    struct redis_server *next;         /* another primary of the same cluster, which the calls below act on too; NULL */
 };
 
 /* Returns when it answers PING; aborts the test if it does not. options may be NULL. */
@@ -52,7 +53,9 @@ void redis_server_stop(struct redis_server *server);
 
 /* Sends one command over a connection of its own; arguments up to a NULL. The reply as text: strings as they are,
  * integers in decimal, "(nil)", errors with a leading "-", each element of an array followed by a newline. Cut to size
- * - 1 bytes. */
+ * - 1 bytes. Of several primaries, the one that holds the name answers, or else the first. */
 __attribute__((sentinel)) void redis_server_ask(const struct redis_server *server, char *ret_reply, size_t size, ...);
 /* Sends one command and aborts on an error reply. */
 __attribute__((sentinel)) void redis_server_tell(const struct redis_server *server, ...);
+/* The same to every primary: settings, FLUSHALL. */
+__attribute__((sentinel)) void redis_server_tell_all(const struct redis_server *server, ...);
