@@ -1,55 +1,94 @@
 #include "examine_internal.h"
 
+#include "base/mem.h"
 #include "store/fitness.h"
+
+#include <stdlib.h>
 
 /* SEEDS_PAUSE_MS: seeds that hang are given up after half a second. */
 enum { EXAMINE_TRIES = 3, EXAMINE_PAUSE_MS = 100, SEEDS_PAUSE_MS = 700 };
 
+struct examined {
+    struct examination *examination;
+    bool has_facts;
+    struct store_facts facts;
+};
+
 struct examination {
     struct store_client *client;
-    enum store_result result;
-    struct store_facts *facts;
+    unsigned pending;
+    struct examined *parts; /* of the partitions, in their order */
 };
 
 static void on_examined(void *arg, enum store_result result, const struct store_facts *facts)
 {
-    struct examination *examination = arg;
+    struct examined *part = arg;
+    struct examination *examination = part->examination;
 
-    examination->result = result;
-    if (result == STORE_OK)
-        *examination->facts = *facts;
-    store_client_done(examination->client);
+    part->has_facts = result == STORE_OK;
+    if (part->has_facts)
+        part->facts = *facts;
+    if (--examination->pending == 0)
+        store_client_done(examination->client);
 }
 
-static bool examine_one(struct store_client *client, struct store_facts *ret_facts)
+/* All at once, because each that hangs takes its timeout. */
+static void examine_missing(struct examination *examination)
 {
-    struct examination examination = {client, STORE_UNAVAILABLE, ret_facts};
+    struct partitions *partitions = examination->client->partitions;
 
-    for (int i = 0; i < EXAMINE_TRIES && examination.result != STORE_OK; i++) {
-        store_client_pause(client, client->settings.target.found != REDIS_AT_HOST ? SEEDS_PAUSE_MS : EXAMINE_PAUSE_MS);
-        store_examine(client->store, on_examined, &examination);
-        store_client_wait(client);
+    for (unsigned i = 0; i < partitions_count(partitions); i++) {
+        if (examination->parts[i].has_facts)
+            continue;
+        examination->pending++;
+        store_examine(partitions_at(partitions, i), on_examined, &examination->parts[i]);
     }
-    return examination.result == STORE_OK;
+    store_client_wait(examination->client);
 }
 
-bool redis_examine(struct store_client *client, struct store_facts *ret_facts, unsigned *ret_well)
+static bool is_missing(const struct examination *examination)
 {
-    struct store_facts facts;
+    for (unsigned i = 0; i < partitions_count(examination->client->partitions); i++)
+        if (!examination->parts[i].has_facts)
+            return true;
+    return false;
+}
+
+static bool choose(const struct examination *examination, struct store_facts *ret_facts, unsigned *ret_well)
+{
     bool is_reachable = false, has_breach = false;
 
     *ret_well = 0;
-    for (unsigned i = 0; i < partitions_count(client->partitions); i++) {
-        client->store = partitions_at(client->partitions, i);
-        if (!examine_one(client, &facts))
+    for (unsigned i = 0; i < partitions_count(examination->client->partitions); i++) {
+        const struct examined *part = &examination->parts[i];
+
+        if (!part->has_facts)
             continue;
-        bool breaches = fitness_breach(&facts, FITNESS_ALL) != NULL;
+        bool breaches = fitness_breach(&part->facts, FITNESS_ALL) != NULL;
         if (!is_reachable || (breaches && !has_breach))
-            *ret_facts = facts;
+            *ret_facts = part->facts;
         is_reachable = true;
         has_breach |= breaches;
         *ret_well += !breaches;
     }
-    client->store = partitions_at(client->partitions, 0);
+    return is_reachable;
+}
+
+bool redis_examine(struct store_client *client, struct store_facts *ret_facts, unsigned *ret_well)
+{
+    unsigned count = partitions_count(client->partitions);
+    struct examination examination = {.client = client};
+    uint64_t pause_ms = client->settings.target.found != REDIS_AT_HOST ? SEEDS_PAUSE_MS : EXAMINE_PAUSE_MS;
+    bool is_reachable;
+
+    examination.parts = mem_alloc(count * sizeof *examination.parts);
+    for (unsigned i = 0; i < count; i++)
+        examination.parts[i] = (struct examined){.examination = &examination};
+    for (int tries = 0; tries < EXAMINE_TRIES && is_missing(&examination); tries++) {
+        store_client_pause(client, pause_ms);
+        examine_missing(&examination);
+    }
+    is_reachable = choose(&examination, ret_facts, ret_well);
+    free(examination.parts);
     return is_reachable;
 }

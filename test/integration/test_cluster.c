@@ -30,6 +30,7 @@ static struct scene {
 
 static void scene_start(void)
 {
+    fixture_use_one_partition("the cluster is the test's own, and its nodes are told of one partition");
     cluster_servers_start(&s.cluster, PRIMARIES, true);
     fixture_start_in_cluster(&s.fixture, s.cluster.url, 1);
     s.keys.fixture = &s.fixture;
@@ -285,6 +286,7 @@ Test(cluster, what_a_failover_would_break_is_refused)
     static const char *const LIST[] = {"account", "list", "--min-replicas", "1", "--partitions", "1", NULL};
     static struct redis_server single;
 
+    fixture_use_one_partition("the settings of a cluster are given here");
     redis_server_start(&single, &(struct redis_server_options){.tcp = true});
     memset(&s, 0, sizeof s);
     fixture_start(&s.fixture, 0, NULL);
@@ -297,4 +299,27 @@ Test(cluster, what_a_failover_would_break_is_refused)
     expect_refusal(LIST, 1, "its ACL forbids CLUSTER NODES: grant this user +cluster|nodes");
     fixture_stop(&s.fixture);
     redis_server_stop(&single);
+}
+
+#define DOCTOR "doctor", "--public-origin", NODE_ORIGIN, "--min-replicas", "1", NULL
+
+Test(cluster, doctor_looks_at_every_primary)
+{
+    static const char *const ARGS[] = {DOCTOR};
+    char *out;
+
+    fixture_use_one_redis("the cluster is the test's own");
+    setenv("CHATELAINE_PARTITIONS", "16", 1);
+    cluster_servers_start(&s.cluster, PRIMARIES, true);
+    fixture_start_in_cluster(&s.fixture, s.cluster.url, 1);
+    cr_expect_eq(fixture_run(&s.fixture, ARGS, NULL, &out, NULL), 0, "%s", out);
+    cr_expect(strstr(out, "16 of 16 can be reached and are fit"), "%s", out);
+    free(out);
+    redis_server_tell(&s.cluster.servers[PRIMARIES - 1], "CONFIG", "SET", "appendfsync", "everysec", NULL);
+    cr_expect_eq(fixture_run(&s.fixture, ARGS, NULL, &out, NULL), 3, "%s", out);
+    cr_expect(strstr(out, "set appendfsync always"), "%s", out);
+    cr_expect_null(strstr(out, "16 of 16 can be"), "%s", out);
+    cr_expect(strstr(out, "of 16 can be reached and are fit"), "%s", out);
+    free(out);
+    scene_stop();
 }
