@@ -19,7 +19,7 @@ MUST_CHECK bool store_settings_survive_failover(const struct store_settings *sto
 void store_target_print(const struct redis_target *target, struct buf *out);
 
 enum startup_gate_result {
-    STARTUP_GATE_OPEN,  /* the store is ready, or after a second a part of it */
+    STARTUP_GATE_OPEN,  /* the store is ready, or a part of it that the rest does not follow soon */
     STARTUP_GATE_UNFIT, /* Redis answers but is unfit, and waiting will not help; why is a sentence with the remedy */
     STARTUP_GATE_OTHER_PARTITIONS, /* the store has another number of them; why says which */
 };

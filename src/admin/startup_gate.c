@@ -12,14 +12,16 @@
 #include <string.h>
 
 /* Readiness is polled often at first, so that nodes start fast, and less often while Redis is away. */
-enum { LOOK_FIRST_MS = 2, LOOK_MAX_MS = 250, ALL_WITHIN_MS = 1000 };
+enum { LOOK_FIRST_MS = 2, LOOK_MAX_MS = 250 };
+/* After the first partition is ready. Links wait up to a second between attempts to connect. */
+enum { ALL_WITHIN_MS = 1500 };
 enum { AUTH_FILE_MAX_BYTES = 1024 };
 
 struct startup_gate {
     struct partitions *partitions;
-    unsigned next;     /* the partition to examine */
-    unsigned examined; /* the one being examined */
-    uint64_t began_ms;
+    unsigned next;           /* the partition to examine */
+    unsigned examined;       /* the one being examined */
+    uint64_t first_ready_ms; /* 0: none has been */
     bool unsafe_redis;
     startup_gate_done *done; /* NULL once it has run or must not run any more */
     void *arg;
@@ -207,12 +209,14 @@ static void gate_examine(struct startup_gate *gate)
 }
 
 /* Where a primary is down, the partitions of others are not waiting for it. */
-static bool is_open(const struct startup_gate *gate)
+static bool is_open(struct startup_gate *gate)
 {
     unsigned ready = partitions_ready(gate->partitions);
+    uint64_t now_ms = uv_now(gate->timer.loop);
 
-    return ready == partitions_count(gate->partitions) ||
-           (ready > 0 && uv_now(gate->timer.loop) - gate->began_ms >= ALL_WITHIN_MS);
+    if (ready > 0 && gate->first_ready_ms == 0)
+        gate->first_ready_ms = now_ms;
+    return ready == partitions_count(gate->partitions) || (ready > 0 && now_ms - gate->first_ready_ms >= ALL_WITHIN_MS);
 }
 
 static void gate_look(uv_timer_t *timer)
@@ -235,8 +239,7 @@ struct startup_gate *startup_gate_create(uv_loop_t *loop, struct partitions *par
 {
     struct startup_gate *gate = mem_alloc(sizeof *gate);
 
-    *gate = (struct startup_gate){
-        .partitions = partitions, .began_ms = uv_now(loop), .unsafe_redis = unsafe_redis, .done = done, .arg = arg};
+    *gate = (struct startup_gate){.partitions = partitions, .unsafe_redis = unsafe_redis, .done = done, .arg = arg};
     gate->pause_ms = LOOK_FIRST_MS;
     uv_timer_init(loop, &gate->timer);
     gate->timer.data = gate;

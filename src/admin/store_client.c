@@ -122,7 +122,7 @@ int store_client_open_to_copy(struct store_client *client, const struct settings
 /* The gate's result, kept after it closes. */
 struct opening {
     struct store_client *client;
-    bool is_unfit, is_other; /* by the gate's result */
+    bool is_open, is_unfit, is_other; /* by the gate's result */
     char storage[WHY_MAX_BYTES];
     struct buf why;
 };
@@ -131,6 +131,7 @@ static void on_gate(void *arg, enum startup_gate_result result, const char *why)
 {
     struct opening *opening = arg;
 
+    opening->is_open = result == STARTUP_GATE_OPEN;
     opening->is_unfit = result != STARTUP_GATE_OPEN;
     opening->is_other = result == STARTUP_GATE_OTHER_PARTITIONS;
     if (opening->is_unfit)
@@ -166,7 +167,8 @@ static void wait_for_gate(struct store_client *client, const struct opening *ope
         was_loading = is_loading;
         store_client_pause(client, (uint64_t)client->settings.timeout_ms * READY_TIMEOUTS);
         is_loading = store_is_loading(client->store);
-    } while (partitions_ready(client->partitions) == 0 && !opening->is_unfit && (is_loading || was_loading));
+        is_loading |= partitions_ready(client->partitions) > 0; /* the gate opens soon */
+    } while (!opening->is_open && !opening->is_unfit && (is_loading || was_loading));
 }
 
 static int open_ready(struct store_client *client, const struct settings *settings, struct keyring *keyring,

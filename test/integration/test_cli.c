@@ -178,7 +178,7 @@ Test(cli, what_people_read)
 
 Test(cli, refusals_say_what_to_do)
 {
-    char weak[PROCESS_PATH_BYTES], readable[PROCESS_PATH_BYTES];
+    char weak[PROCESS_PATH_BYTES], readable[PROCESS_PATH_BYTES], address[64];
     struct fixture fixture;
     struct cli_run run;
 
@@ -221,9 +221,10 @@ Test(cli, refusals_say_what_to_do)
                                        "--password-file", fixture.password_path, "--redis", fixture.redis.url,
                                        "--master-key-file", readable, NULL});
     cli_expect_refusal(&run, 2, "missing.key", "no master key");
+    snprintf(address, sizeof address, "no node answers: 127.0.0.1:%u", fixture.redis.port);
     redis_server_kill(&fixture.redis);
     RUN(&fixture, &run, "account", "create", "--name", "a");
-    cli_expect_refusal(&run, 1, "redis.sock", "no Redis");
+    cli_expect_refusal(&run, 1, getenv("CHATELAINE_TEST_CLUSTER") ? address : "redis.sock", "no Redis");
     fixture_stop(&fixture);
 }
 
@@ -269,11 +270,12 @@ Test(cli, resetting_a_user_ends_the_sessions)
 }
 
 /* Redis answers between the commands that it reads back, every 1,024th of them. */
-Test(cli, a_redis_that_loads_its_data_is_waited_for)
+static void expect_loading_is_awaited(void)
 {
     struct fixture fixture;
     struct cli_run run;
 
+    fixture_use_one_redis("a command does not wait for a primary that loads while others are ready");
     fixture_start(&fixture, 0, NULL);
     redis_server_tell(&fixture.redis, "EVAL", "for i = 1, 12000 do redis.call('SET', 'filler:' .. i, i) end", "0",
                       NULL);
@@ -286,17 +288,30 @@ Test(cli, a_redis_that_loads_its_data_is_waited_for)
     fixture_stop(&fixture);
 }
 
+Test(cli, a_redis_that_loads_its_data_is_waited_for)
+{
+    expect_loading_is_awaited();
+}
+
+/* Their connections are made at different times. */
+Test(cli, a_redis_that_loads_many_partitions_is_waited_for)
+{
+    setenv("CHATELAINE_PARTITIONS", "16", 1);
+    expect_loading_is_awaited();
+}
+
 Test(cli, doctor_judges)
 {
     struct fixture fixture;
     struct cli_run run;
 
+    fixture_use_one_redis("a cluster without replicas is unfit");
     fixture_start(&fixture, 0, NULL);
     RUN(&fixture, &run, "doctor", "--public-origin", NODE_ORIGIN, "--json");
     cr_expect_eq(run.exit_code, 0, "%s%s", run.out, run.err);
     cr_expect_not_null(strstr(run.out, "\"fit\":true"), "%s", run.out);
     cli_finish(&run);
-    redis_server_tell(&fixture.redis, "CONFIG", "SET", "appendfsync", "everysec", NULL);
+    redis_server_tell_all(&fixture.redis, "CONFIG", "SET", "appendfsync", "everysec", NULL);
     RUN(&fixture, &run, "doctor", "--public-origin", NODE_ORIGIN, "--json");
     cr_expect_eq(run.exit_code, 3);
     cr_expect_not_null(strstr(run.out, "\"fit\":false"), "%s", run.out);
