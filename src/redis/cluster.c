@@ -362,6 +362,7 @@ static const char *cluster_trouble(struct redis_cluster *cluster, char ret_text[
     return ret_text;
 }
 
+/* Without the slot where it is true of others too: partitions with the same trouble are told of together. */
 static void tell_failure(struct cluster_slot *slot, const char *trouble)
 {
     char text[TROUBLE_BYTES];
@@ -369,8 +370,10 @@ static void tell_failure(struct cluster_slot *slot, const char *trouble)
     if (!trouble && slot->named.port > 0)
         snprintf(text, sizeof text, "its primary %.*s:%u does not answer", (int)sizeof slot->named.host - 1,
                  slot->named.host, slot->named.port);
+    else if (!trouble)
+        snprintf(text, sizeof text, "no node serves slot %u", slot->number);
     else
-        snprintf(text, sizeof text, "%s", trouble ? trouble : "no node serves it");
+        snprintf(text, sizeof text, "%s", trouble);
     redis_resolver_tell_failure(&slot->resolver, text);
 }
 
@@ -433,7 +436,7 @@ struct redis_resolver *redis_cluster_resolver(struct redis_cluster *cluster, uns
     added->epoch = added->named_epoch = -1;
     added->resolver = (struct redis_resolver){.what = "the cluster", .ask = ask, .replicas = replicas};
     list_init(&added->resolver.followers);
-    snprintf(added->resolver.source, sizeof added->resolver.source, "slot %u of the cluster", slot);
+    snprintf(added->resolver.source, sizeof added->resolver.source, "the cluster");
     list_append(&cluster->slots, &added->node);
     return &added->resolver;
 }
