@@ -355,7 +355,8 @@ static void age_unlogged(struct logs *logs)
     char reply[64];
 
     redis_server_ask(&logs->fixture.redis, reply, sizeof reply, "EVAL", SCRIPT, "2",
-                     fixture_name(logs->fixture.account, "unlogged:live"), "aged", NULL);
+                     fixture_name(logs->fixture.account, "unlogged:live"), fixture_name(logs->fixture.account, "aged"),
+                     NULL);
     cr_assert_gt(strtol(reply, NULL, 10), 0);
 }
 

@@ -191,12 +191,13 @@ static void fill_keys(const struct fixture *fixture, const char *count)
         "for i = 1, tonumber(ARGV[1]) do "
         "local id = string.format('key_01kawt0e8g3m7q5v9x%08d', i) "
         "local digest = string.format('%064d', i) "
-        "redis.call('SET', 'chatelaine:key:' .. digest, id .. ' ' .. ARGV[2] .. ' live abcd 4 1700000000000 - k' .. i) "
-        "redis.call('SET', 'chatelaine:id:' .. id, digest) "
-        "redis.call('ZADD', 'chatelaine:acct:' .. ARGV[2] .. ':keys:ak-live:active', 0, id) "
+        "redis.call('SET', KEYS[1] .. 'key:' .. digest, id .. ' ' .. ARGV[2] .. ' live abcd 4 1700000000000 - k' .. i) "
+        "redis.call('SET', KEYS[1] .. 'id:' .. id, digest) "
+        "redis.call('ZADD', KEYS[1] .. 'acct:' .. ARGV[2] .. ':keys:ak-live:active', 0, id) "
         "end return 1";
 
-    redis_server_tell(&fixture->redis, "EVAL", SCRIPT, "0", count, fixture->account, NULL);
+    redis_server_tell(&fixture->redis, "EVAL", SCRIPT, "1", fixture_name(fixture->account, ""), count, fixture->account,
+                      NULL);
 }
 
 Test(cli_lists, ten_thousand_keys_are_all_listed_in_small_pieces)
@@ -207,7 +208,7 @@ Test(cli_lists, ten_thousand_keys_are_all_listed_in_small_pieces)
 
     fixture_start(&fixture, 0, NULL);
     fill_keys(&fixture, "10000");
-    redis_server_tell(&fixture.redis, "CONFIG", "RESETSTAT", NULL);
+    redis_server_tell_all(&fixture.redis, "CONFIG", "RESETSTAT", NULL);
     RUN(&fixture, &run, "key", "list", "--account", fixture.account, "--mode", "live");
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
     cr_expect_eq(count_lines(run.out), 10001, "and the manager");
@@ -218,24 +219,34 @@ Test(cli_lists, ten_thousand_keys_are_all_listed_in_small_pieces)
                      "local s = redis.call('INFO', 'commandstats') "
                      "return (s:find('cmdstat_keys:') or s:find('cmdstat_scan:')) and 'walked' or "
                      "(tonumber(s:match('cmdstat_zrevrangebylex:calls=(%d+)')) > 200 and 'paged' or s)",
-                     "0", NULL);
+                     "1", fixture_name(fixture.account, ""), NULL);
     cr_expect_str_eq(slowest, "paged");
     fixture_stop(&fixture);
+}
+
+static void print_pids(const struct redis_server *server, char *ret_pids, size_t size)
+{
+    size_t used = 0;
+
+    for (; server; server = server->next)
+        used += (size_t)snprintf(ret_pids + used, size - used, " %ld", (long)server->process.pid);
+    cr_assert_lt(used, size);
 }
 
 Test(cli_lists, a_redis_lost_in_mid_list_is_an_error)
 {
     struct fixture fixture;
     struct process process;
-    char command[1024], *out, *err;
+    char command[1024], pids[64], *out, *err;
 
     fixture_start(&fixture, 0, NULL);
     fill_keys(&fixture, "10000");
+    print_pids(&fixture.redis, pids, sizeof pids);
     /* The reader stops reading; the list waits for it; then Redis is gone. */
     snprintf(command, sizeof command,
              "(\"$0\" key list --json --redis-timeout-ms 500ms --redis '%s'; echo $? > '%s/status') | "
-             "(head -c 100; kill -9 %ld; cat > '%s/rest')",
-             fixture.redis.url, fixture.folder, (long)fixture.redis.process.pid, fixture.folder);
+             "(head -c 100; kill -9%s; cat > '%s/rest')",
+             fixture.redis.url, fixture.folder, pids, fixture.folder);
     process_run(&process, fixture.folder, "lost", (const char *const[]){"sh", "-c", command, node_binary(), NULL}, NULL,
                 PATIENCE_MS);
     snprintf(command, sizeof command, "%s/status", fixture.folder);

@@ -63,10 +63,10 @@ Test(cli_people, codes_of_links_lie_in_the_bucket_of_their_account)
     free(RUN(&people, 0, "user", "reset", "--email", "other@clinic.test", "--yes", "--public-origin", NODE_ORIGIN));
     snprintf(bucket, sizeof bucket, "%02x", bucket_of_account(&account));
     redis_server_ask(&people.fixture.redis, found, sizeof found, "EVAL",
-                     "local links, inside = redis.call('KEYS', 'chatelaine:link:*'), 0 "
+                     "local links, inside = redis.call('KEYS', KEYS[1] .. 'link:*'), 0 "
                      "for _, name in ipairs(links) do inside = inside + (name:sub(-2) == ARGV[1] and 1 or 0) end "
                      "return inside .. ' of ' .. #links",
-                     "0", bucket, NULL);
+                     "1", fixture_name(account.text, ""), bucket, NULL);
     cr_expect_str_eq(found, "4 of 4");
     people_stop(&people);
 }
