@@ -4,7 +4,7 @@
 #include "lease/membership.h"
 #include "store/store.h"
 
-enum { NODE_REPORT_MAX_BYTES = 8 * 1024, NODE_NAME_MAX_BYTES = 256, NODES_LISTED_MAX = 16384 };
+enum { NODE_REPORT_MAX_BYTES = 16 * 1024, NODE_NAME_MAX_BYTES = 256, NODES_LISTED_MAX = 16384 };
 
 /* Writes a node's report, or drops it (empty). It goes out even if Redis was not found fit, and is no change: replicas
  * are not waited for. Nobody needs to know whether it arrived. Nothing is written to a store that has no account. */

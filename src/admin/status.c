@@ -19,6 +19,7 @@ const struct option_group STATUS_OPTIONS[] = ADMIN_OPTIONS(TABLE);
 struct collecting {
     struct store_client *client;
     struct status *status;
+    unsigned pending; /* partitions whose registry is being read */
 };
 
 /* A node that has drained withdraws its report. If that got lost, silence after draining means the same. */
@@ -35,7 +36,7 @@ static size_t count_unnamed(const struct node_list *list, const struct status *s
         bool is_named = false;
 
         for (size_t i = 0; i < status->node_count && !is_named; i++)
-            is_named = strcmp(status->nodes[i].membership, list->members[m].text) == 0;
+            is_named = strstr(status->nodes[i].memberships, list->members[m].text) != NULL;
         unnamed += !is_named;
     }
     return unnamed;
@@ -59,11 +60,40 @@ static void nodes_were_listed(void *arg, enum store_result result, const struct 
     store_client_done(collecting->client);
 }
 
+static void registry_was_read(void *arg, enum store_result result, const struct node_list *list)
+{
+    struct collecting *collecting = arg;
+    struct status *status = collecting->status;
+
+    if (result == STORE_OK) {
+        status->unnamed += count_unnamed(list, status);
+        if (list->lease_max_ms > status->lease_max_ms)
+            status->lease_max_ms = list->lease_max_ms;
+    }
+    if (--collecting->pending == 0)
+        store_client_done(collecting->client);
+}
+
+/* Reports are in the first partition; each has a registry. */
+static void list_nodes(struct collecting *collecting)
+{
+    struct partitions *partitions = collecting->client->partitions;
+
+    node_store_list(partitions_at(partitions, 0), nodes_were_listed, collecting);
+    store_client_wait(collecting->client);
+    collecting->pending = partitions_count(partitions) - 1;
+    if (!collecting->status->is_listed || collecting->pending == 0)
+        return;
+    for (unsigned i = 1; i < partitions_count(partitions); i++)
+        node_store_list(partitions_at(partitions, i), registry_was_read, collecting);
+    store_client_wait(collecting->client);
+}
+
 /* trouble holds the text that status->trouble points to. */
 static int collect(struct status *status, struct keyring *keyring, struct buf *trouble)
 {
     struct store_client client;
-    struct collecting collecting = {&client, status};
+    struct collecting collecting = {&client, status, 0};
     struct buf target;
     int code = store_client_open_to_look(&client, status->settings, keyring);
 
@@ -72,10 +102,8 @@ static int collect(struct status *status, struct keyring *keyring, struct buf *t
     buf_init_fixed(&target, status->target, sizeof status->target - 1);
     store_target_print(&client.settings.target, &target);
     status->is_reachable = redis_examine(&client, &status->facts, &status->partitions_well);
-    if (status->is_reachable) {
-        node_store_list(client.store, nodes_were_listed, &collecting);
-        store_client_wait(&client);
-    }
+    if (status->is_reachable)
+        list_nodes(&collecting);
     status->partitions = partitions_count(client.partitions);
     if (!status->is_listed || status->partitions_well < status->partitions)
         partitions_trouble(client.partitions, trouble);

@@ -1,6 +1,7 @@
 /* What 'status' has found, and the judgement of it. Separate from collecting, so that tests need no Redis. */
 #pragma once
 #include "config/settings.h"
+#include "core/bucket.h"
 #include "store/node_store.h"
 
 enum { STATUS_PROBLEMS_MAX = 64, STATUS_PROBLEM_BYTES = 512, STATUS_TEXT_BYTES = 256, STATUS_REASONS_MAX = 8 };
@@ -10,7 +11,8 @@ enum { STATUS_SILENT_MS = 35000 };
 
 struct status_node {
     char name[NODE_NAME_MAX_BYTES], host[STATUS_TEXT_BYTES], address[STATUS_TEXT_BYTES], version[STATUS_TEXT_BYTES];
-    char membership[MEMBER_NAME_CHARS + 1], master_key[KEYRING_SHORT_NAME_CHARS + 1];
+    char memberships[PARTITIONS_MAX * (MEMBER_NAME_CHARS + 1)]; /* of the partitions, separated by spaces */
+    char master_key[KEYRING_SHORT_NAME_CHARS + 1];
     int64_t pid, age_ms, started_ms, lease_ms, lease_since_ms, revocations;
     int64_t barrier_p99_us; /* 0: no revocation yet; -1: above 10 s */
     bool is_readable;       /* the report is one of ours; else only name and age are set */
@@ -30,7 +32,7 @@ struct status {
     int64_t lease_max_ms;
     struct status_node *nodes; /* without those that have stopped */
     size_t node_count;
-    size_t unnamed; /* memberships that belong to no reporting node */
+    size_t unnamed; /* memberships, of any partition, that belong to no reporting node */
 
     char problems[STATUS_PROBLEMS_MAX][STATUS_PROBLEM_BYTES]; /* status_judge() fills these */
     size_t problem_count;

@@ -63,7 +63,7 @@ void status_read_node(const struct node_row *row, struct status_node *ret_node)
     copy_text(report, "host", ret_node->host, sizeof ret_node->host);
     copy_text(report, "address", ret_node->address, sizeof ret_node->address);
     copy_text(report, "version", ret_node->version, sizeof ret_node->version);
-    copy_text(report, "membership", ret_node->membership, sizeof ret_node->membership);
+    copy_text(report, "membership", ret_node->memberships, sizeof ret_node->memberships);
     copy_text(report, "master_key", ret_node->master_key, sizeof ret_node->master_key);
     ret_node->pid = copy_integer(report, "pid");
     ret_node->started_ms = copy_integer(report, "started_ms");

@@ -57,6 +57,16 @@ static void print_barriers(const struct status_node *node, struct buf *out)
         buf_printf(out, "within %g ms", (double)node->barrier_p99_us / US_PER_MS);
 }
 
+static void print_membership(const struct status_node *node, struct buf *out)
+{
+    size_t count = (strlen(node->memberships) + 1) / (MEMBER_NAME_CHARS + 1);
+
+    if (count > 1)
+        buf_printf(out, ", %zu memberships (see --json)\n    ", count);
+    else
+        buf_printf(out, ", membership %s\n    ", node->memberships);
+}
+
 static void print_node(const struct status_node *node, int64_t now_ms, struct buf *out)
 {
     buf_printf(out, "  %s\n", node->name);
@@ -71,7 +81,7 @@ static void print_node(const struct status_node *node, int64_t now_ms, struct bu
         buf_append_str(out, " since ");
         print_time_column(out, node->lease_since_ms, "unknown");
     }
-    buf_printf(out, ", membership %s\n    ", node->membership);
+    print_membership(node, out);
     print_barriers(node, out);
     buf_append_char(out, '\n');
 }
@@ -148,6 +158,20 @@ static void put_flag(struct json_writer *w, const char *name, bool value)
     json_put_bool(w, value);
 }
 
+/* The first one by itself, too: the only one without partitions. */
+static void put_memberships(struct json_writer *w, struct text names)
+{
+    struct text rest = names, name = {0};
+
+    (void)text_next(&rest, ' ', &name);
+    put_text_member(w, "membership", name);
+    json_key(w, "memberships");
+    json_array_begin(w);
+    while (text_next(&names, ' ', &name))
+        json_put_text(w, name);
+    json_array_end(w);
+}
+
 static void put_node(struct json_writer *w, const struct status_node *node)
 {
     json_object_begin(w);
@@ -163,7 +187,7 @@ static void put_node(struct json_writer *w, const struct status_node *node)
     json_put_member(w, "lease", text_of(lease_of(node)));
     put_time_member(w, "lease_since", node->lease_since_ms);
     put_integer(w, "lease_ms", node->lease_ms);
-    put_text_member(w, "membership", text_of(node->membership));
+    put_memberships(w, text_of(node->memberships));
     put_integer(w, "revocations", node->revocations);
     put_integer(w, "barrier_p99_us", node->barrier_p99_us);
     put_text_member(w, "master_key", text_of(node->master_key));

@@ -78,6 +78,19 @@ static void put_degraded(struct json_writer *w, const struct node_report *report
     json_array_end(w);
 }
 
+/* Of all partitions in their order, separated by spaces. */
+static void put_memberships(struct json_writer *w, const struct node_reported *about)
+{
+    enum { NAMES_MAX_BYTES = PARTITIONS_MAX * (MEMBER_NAME_CHARS + 1) };
+    char storage[NAMES_MAX_BYTES];
+    struct buf names;
+
+    buf_init_fixed(&names, storage, sizeof storage);
+    for (unsigned i = 0; i < partitions_count(about->partitions); i++)
+        buf_printf(&names, "%s%s", i > 0 ? " " : "", membership_name(about->members[i])->text);
+    json_put_member(w, "membership", buf_text(&names));
+}
+
 static void print(const struct node_report *report, struct buf *out)
 {
     const struct node_reported *about = &report->about;
@@ -92,7 +105,7 @@ static void print(const struct node_report *report, struct buf *out)
     put_integer(&w, "pid", getpid());
     put_integer(&w, "started_ms", report->started_ms);
     put_flag(&w, "is_draining", report->is_draining);
-    json_put_member(&w, "membership", text_of(membership_name(about->members[0])->text));
+    put_memberships(&w, about);
     put_integer(&w, "lease_ms", membership_lease_ms(about->members[0]));
     put_flag(&w, "has_lease", report->has_lease);
     put_integer(&w, "lease_since_ms", report->lease_since_ms);

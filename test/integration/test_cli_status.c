@@ -172,8 +172,8 @@ Test(cli_status, nodes_tell_how_long_revocations_take)
 
         RUN(&fixture, &run, "status");
         is_told = strstr(run.out, "    1 revocation, p99 ") != NULL;
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", run.out);
         cli_finish(&run);
-        cr_assert_gt(deadline_left_ms(deadline), 0);
         poll(NULL, 0, is_told ? 0 : 200);
     }
     fixture_stop(&fixture);
@@ -192,10 +192,23 @@ Test(cli_status, a_node_without_cache_has_no_lease_and_is_well)
     fixture_stop(&fixture);
 }
 
+/* Whether one of the texts in a list stands behind the given one. */
+static bool has_any(const char *log, const char *before, const struct json *list)
+{
+    char line[128];
+
+    for (const struct json *item = json_first(list); item; item = json_next(item)) {
+        snprintf(line, sizeof line, "%s%.*s", before, TEXT_ARG(json_text(item)));
+        if (strstr(log, line))
+            return true;
+    }
+    return false;
+}
+
 /* The registry and the log name memberships; status tells which nodes they are, even after their end. */
 Test(cli_status, a_killed_node_is_missed_and_named)
 {
-    char name[256], membership[64], line[128];
+    char name[256], line[128];
     struct fixture fixture;
     struct fixture_key key;
     struct cli_run run;
@@ -214,8 +227,6 @@ Test(cli_status, a_killed_node_is_missed_and_named)
         node = json_next(node);
     cr_assert(node);
     snprintf(name, sizeof name, "%.*s", TEXT_ARG(json_text(json_member(node, "name"))));
-    snprintf(membership, sizeof membership, "%.*s", TEXT_ARG(json_text(json_member(node, "membership"))));
-    json_free(document);
 
     struct http_answer answer;
     char target[64];
@@ -226,9 +237,9 @@ Test(cli_status, a_killed_node_is_missed_and_named)
                      &answer),
         200);
     char *log = node_log(&fixture.nodes[0]);
-    snprintf(line, sizeof line, "memberships=%s", membership);
-    cr_expect(strstr(log, line), "the log names it: %s", log);
+    cr_expect(has_any(log, "memberships=", json_member(node, "memberships")), "the log names it: %s", log);
     free(log);
+    json_free(document);
 
     /* As if a minute had passed. */
     redis_server_tell(&fixture.redis, "EVAL",

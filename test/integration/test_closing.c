@@ -78,7 +78,7 @@ static void expect_closed(struct scene *scene)
     snprintf(name, sizeof name, "%sacct:%s:users", fixture_name(scene->account, ""), scene->account);
     redis_server_ask(&fixture->redis, count, sizeof count, "SCARD", name, NULL);
     cr_expect_str_eq(count, "0");
-    redis_server_ask(&fixture->redis, count, sizeof count, "HLEN", fixture_name(fixture->account, "suspended"), NULL);
+    redis_server_ask(&fixture->redis, count, sizeof count, "HLEN", fixture_name(scene->account, "suspended"), NULL);
     cr_expect_str_eq(count, "1", "only the version is left");
     RUN(fixture, &run, "account", "close", scene->account, "--yes");
     cli_expect_refusal(&run, 1, "closed already", "closing again");

@@ -156,6 +156,25 @@ Test(status, long_texts_are_cut)
     free(report);
 }
 
+#define OTHER_MEMBERSHIP "ffeeddccbbaa99887766554433221100"
+
+Test(status, memberships_of_all_partitions_are_named)
+{
+    struct buf out;
+
+    make_well();
+    snprintf(nodes[0].memberships + strlen(nodes[0].memberships), sizeof OTHER_MEMBERSHIP + 1, " " OTHER_MEMBERSHIP);
+    buf_init(&out, 1 << 20);
+    status_print(&status, 1700000120000, &out);
+    status_print_json(&status, &out);
+    buf_append_char(&out, '\0');
+    cr_expect(strstr(out.ptr, ", 2 memberships (see --json)\n"), "%s", out.ptr);
+    cr_expect(strstr(out.ptr, "\"membership\":\"00112233445566778899aabbccddeeff\",\"memberships\":"
+                              "[\"00112233445566778899aabbccddeeff\",\"" OTHER_MEMBERSHIP "\"]"),
+              "%s", out.ptr);
+    buf_finish(&out);
+}
+
 Test(status, is_printed)
 {
     struct buf out;
