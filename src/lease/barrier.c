@@ -44,6 +44,7 @@ struct barrier {
     uint16_t *places;
     size_t place_count;
     bool is_waiting;
+    bool is_of_change; /* one that revokes nothing, after a takeover */
     uint64_t began_ns; /* when the script's reply was read */
     uint64_t wait_ns;  /* W */
     void (*done)(void *arg, bool is_over);
@@ -291,7 +292,8 @@ static void finish_over(struct barrier *barrier)
     struct buf names;
 
     buf_init_fixed(&names, names_storage, sizeof names_storage);
-    histogram_observe(HISTOGRAM_BARRIER, took_ns);
+    if (!barrier->is_of_change)
+        histogram_observe(HISTOGRAM_BARRIER, took_ns);
     if (barrier->missing > 0) {
         metric_add(METRIC_BARRIER_FORCED, 1);
         if (log_pause_is_over(&barriers->forced_pause, uv_now(barriers->settings->loop), LEASE_LOG_PAUSE_MS))
@@ -351,10 +353,13 @@ void barriers_settle(struct barriers *barriers, void (*done)(void *arg, bool is_
     uint64_t lease_max_ms = barriers->fence->lease_max_ms;
     uint64_t wait_ns = wait_of(longest_lease_ms(barriers, lease_max_ms));
 
-    if (!barriers->fence->may_be_replaced || (sole_ns > 0 && clock_boot_ns() >= sole_ns + wait_ns))
+    if (!barriers->fence->may_be_replaced || (sole_ns > 0 && clock_boot_ns() >= sole_ns + wait_ns)) {
         done(arg, true);
-    else
-        CHECK(barrier_wait(barrier_begin(barriers), (int64_t)lease_max_ms, &NOBODY, done, arg));
+        return;
+    }
+    struct barrier *barrier = barrier_begin(barriers);
+    barrier->is_of_change = true;
+    CHECK(barrier_wait(barrier, (int64_t)lease_max_ms, &NOBODY, done, arg));
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "deadline.h"
 #include "base/metrics.h"
 #include "redis/sentinel.h"
@@ -157,6 +158,7 @@ Test(key_store, an_insertion_waits_for_leases_of_a_replaced_master)
     key = some_key(&account, MODE_LIVE, 2, digest);
     cr_assert_eq(insert_key(&key, digest), STORE_OK);
     cr_assert_lt(clock_boot_ns() - began_ns, LEASES_MS * UINT64_C(1000000), "and no longer");
+    cr_assert_eq(histogram_count(HISTOGRAM_BARRIER), 0, "nothing was revoked");
 }
 
 Test(key_store, insertion_needs_an_account_and_a_new_key)
