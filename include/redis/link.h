@@ -56,6 +56,8 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
  * call; they get REDIS_NOT_SENT. Waits for a name lookup under way, for as long as the resolver takes. */
 void redis_link_close(struct redis_link *link, void (*closed)(void *arg), void *arg);
 bool redis_link_is_ready(const struct redis_link *link);
+/* It was ready once, or an attempt to connect has failed. */
+bool redis_link_has_tried(const struct redis_link *link);
 /* Drops the connection, if any, and reconnects. If the link was ready, ready(false) runs inside this call. */
 void redis_link_renew(struct redis_link *link, const char *why);
 /* Queues one command and copies its arguments. done runs exactly once, within timeout_ms, never inside this call. With

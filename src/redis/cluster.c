@@ -29,10 +29,12 @@ struct cluster_peer {
     struct redis_link *questions;
     char id[CLUSTER_NODE_ID_CHARS + 1]; /* as it said on this connection; empty: not yet */
     bool is_seed, is_closing;
-    uint64_t opened_ms;
+    bool is_logged; /* on this connection, as foreign */
+    bool is_heard;  /* it has been asked, and was heard or did not answer */
     unsigned unnamed_rounds;
     /* Its answer in this round. */
     bool has_answered, knows;
+    bool is_foreign;             /* it belongs to another cluster */
     char refusal[REFUSAL_BYTES]; /* why it does not know */
 };
 
@@ -62,6 +64,9 @@ struct redis_cluster {
     unsigned peer_count;
     struct list slots; /* struct cluster_slot */
     struct redis_rounds rounds;
+    struct cluster_roster roster; /* as it was named last; empty: nobody has named any */
+    /* The seeds are of one cluster. Until that is known, nothing is decided; later, others are ignored. */
+    bool is_settled;
 
     unsigned open; /* links and timer still open */
     bool is_closing;
@@ -72,6 +77,28 @@ struct redis_cluster {
 static void ask_peers(void *arg);
 static void round_end(void *arg);
 static void on_questions_state(void *arg, bool is_up);
+/* A node without slots that knows of none has not joined the cluster yet, or has left it. */
+static bool is_of_cluster(struct redis_cluster *cluster, const struct cluster_topology *view)
+{
+    if (view->range_count == 0)
+        return true;
+    if (cluster->roster.count > 0 && !cluster_roster_meets(&cluster->roster, view))
+        return false;
+    cluster_roster_set(&cluster->roster, view);
+    return true;
+}
+
+static void note_foreign(struct cluster_peer *peer)
+{
+    snprintf(peer->refusal, sizeof peer->refusal, "it belongs to another cluster");
+    peer->is_foreign = true;
+    if (!peer->cluster->is_settled || peer->is_logged)
+        return;
+    peer->is_logged = true;
+    LOG(LOG_WARN, "a node belongs to another cluster and is ignored",
+        log_str("node", redis_link_where(peer->questions)));
+}
+
 static void on_nodes_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 
 static struct cluster_peer *peer_of(struct list *node)
@@ -102,7 +129,6 @@ static void peer_open(struct redis_cluster *cluster, const struct redis_address 
     peer->cluster = cluster;
     peer->address = *address;
     peer->is_seed = is_seed;
-    peer->opened_ms = uv_now(cluster->loop);
     memcpy(target.host, address->host, sizeof target.host);
     target.port = address->port;
     list_append(&cluster->peers, &peer->node);
@@ -200,7 +226,7 @@ static void ask_peers(void *arg)
     for (struct list *at = cluster->peers.next; at != &cluster->peers; at = at->next) {
         struct cluster_peer *peer = peer_of(at);
 
-        peer->has_answered = peer->knows = false;
+        peer->has_answered = peer->knows = peer->is_foreign = false;
         peer->refusal[0] = '\0';
         redis_link_call(peer->questions, 2, (struct text[]){TEXT("CLUSTER"), TEXT("NODES")}, on_nodes_answered, peer);
     }
@@ -214,6 +240,7 @@ static void on_questions_state(void *arg, bool is_up)
         redis_round_begin(&peer->cluster->rounds);
     else
         peer->id[0] = '\0'; /* the node may come back elsewhere */
+    peer->is_logged = false;
 }
 
 /* If no node is connected, the follower waits for the first one or for the next round. */
@@ -255,7 +282,7 @@ static void claim(struct cluster_slot *slot, const struct redis_address *address
     slot->claimed = *address;
     slot->claimed_epoch = epoch;
     slot->claimed_replicas = replicas;
-    if (epoch < slot->named_epoch)
+    if (epoch < slot->named_epoch || !slot->cluster->is_settled)
         return;
     if (epoch > slot->epoch || (epoch == slot->epoch && is_current)) {
         learn(slot);
@@ -330,13 +357,17 @@ static void on_nodes_answered(void *arg, enum redis_outcome outcome, const struc
     struct text nodes;
 
     peer->has_answered = outcome == REDIS_REPLIED;
+    peer->is_heard |= outcome != REDIS_NOT_SENT;
     if (peer->has_answered && !peer->is_closing && !cluster->is_closing) {
-        peer->knows = reply_text(reply, &nodes) && cluster_topology_parse(nodes, cluster->target.tls, &view);
-        if (peer->knows) {
-            take_view(peer, &view);
-            cluster_topology_free(&view);
-        } else {
+        if (!reply_text(reply, &nodes) || !cluster_topology_parse(nodes, cluster->target.tls, &view)) {
             note_refusal(peer, reply);
+        } else {
+            peer->knows = is_of_cluster(cluster, &view);
+            if (peer->knows)
+                take_view(peer, &view);
+            else
+                note_foreign(peer);
+            cluster_topology_free(&view);
         }
     }
     redis_round_answered(&cluster->rounds);
@@ -393,29 +424,98 @@ static bool slot_decide(struct cluster_slot *slot, bool have_most_answered)
 /* It was named just now, or the process has just started: once it is connected, there is another round. */
 static bool is_new(const struct cluster_peer *peer)
 {
-    return !peer->has_answered && !peer->id[0] &&
-           uv_now(peer->cluster->loop) - peer->opened_ms < peer->cluster->timeout_ms;
+    return !peer->is_heard && (!redis_link_has_tried(peer->questions) || redis_link_is_ready(peer->questions));
+}
+
+/* What the peers said in a round. */
+struct round_count {
+    unsigned knowing, foreign;
+    bool is_one_new, is_seed_new;
+    /* The first that said anything of the slots, and the first of another cluster than that one; NULL: none. */
+    const struct cluster_peer *first, *other;
+};
+
+static struct round_count count_round(const struct redis_cluster *cluster)
+{
+    struct round_count count = {0};
+
+    for (struct list *at = cluster->peers.next; at != &cluster->peers; at = at->next) {
+        const struct cluster_peer *peer = peer_of(at);
+        count.knowing += peer->knows;
+        count.foreign += peer->is_foreign;
+        count.is_one_new |= is_new(peer);
+        count.is_seed_new |= is_new(peer) && peer->is_seed;
+        if (!count.first && (peer->knows || peer->is_foreign))
+            count.first = peer;
+        else if (!count.other && count.first && (count.first->is_foreign ? peer->knows : peer->is_foreign))
+            count.other = peer;
+    }
+    return count;
+}
+
+/* Addresses of nodes that are gone may be given to another cluster. */
+static void close_strangers(struct redis_cluster *cluster)
+{
+    struct list *at = cluster->peers.next, *next;
+
+    for (; at != &cluster->peers; at = next) {
+        next = at->next;
+        if (peer_of(at)->is_foreign && !peer_of(at)->is_seed)
+            peer_close(peer_of(at));
+    }
+}
+
+/* Whether the seeds are of one cluster. If not, *ret_trouble says so. If none of the known cluster is left, but most
+ * peers name another one, the cluster was set up afresh: the next round takes it for ours. */
+static bool settle(struct redis_cluster *cluster, const struct round_count *count, char ret_trouble[TROUBLE_BYTES])
+{
+    if (!cluster->is_settled && count->foreign > 0)
+        snprintf(ret_trouble, TROUBLE_BYTES, "%s and %s belong to different clusters: name the nodes of one",
+                 redis_link_where(count->first->questions),
+                 count->other ? redis_link_where(count->other->questions) : "others");
+    bool is_afresh = cluster->is_settled && count->knowing == 0 && 2 * count->foreign > cluster->peer_count;
+    if (is_afresh || (!cluster->is_settled && count->foreign > 0)) {
+        cluster_roster_set(&cluster->roster, NULL);
+        cluster->is_settled = false;
+        return false;
+    }
+    cluster->is_settled |= count->knowing > 0 && !count->is_seed_new;
+    if (cluster->is_settled)
+        close_strangers(cluster);
+    return cluster->is_settled;
+}
+
+static void decide_slots(struct redis_cluster *cluster, const struct round_count *count, const char *trouble)
+{
+    struct list *at = cluster->slots.next, *next;
+
+    for (; at != &cluster->slots; at = next) {
+        next = at->next;
+        if (!slot_decide(slot_of(at), 2 * count->knowing > cluster->peer_count) && !count->is_one_new)
+            tell_failure(slot_of(at), trouble);
+    }
+}
+
+static void fail_slots(struct redis_cluster *cluster, const char *trouble)
+{
+    for (struct list *at = cluster->slots.next, *next; at != &cluster->slots; at = next) {
+        next = at->next;
+        tell_failure(slot_of(at), trouble);
+    }
 }
 
 static void round_end(void *arg)
 {
     struct redis_cluster *cluster = arg;
-    char text[TROUBLE_BYTES];
-    unsigned knowing = 0;
+    const struct round_count count = count_round(cluster);
+    char text[TROUBLE_BYTES], strangers[TROUBLE_BYTES] = "";
     const char *trouble = cluster_trouble(cluster, text);
-    bool is_one_new = false;
-    struct list *at = cluster->slots.next, *next;
 
-    for (struct list *peer = cluster->peers.next; peer != &cluster->peers; peer = peer->next) {
-        knowing += peer_of(peer)->knows;
-        is_one_new |= is_new(peer_of(peer));
-    }
-    for (; at != &cluster->slots; at = next) {
-        next = at->next;
-        if (!slot_decide(slot_of(at), 2 * knowing > cluster->peer_count) && !is_one_new)
-            tell_failure(slot_of(at), trouble);
-    }
-    if (knowing > 0)
+    if (settle(cluster, &count, strangers))
+        decide_slots(cluster, &count, trouble);
+    else if (strangers[0] || (trouble && !count.is_one_new))
+        fail_slots(cluster, strangers[0] ? strangers : trouble);
+    if (count.knowing + count.foreign > 0)
         forget_unnamed(cluster);
 }
 
@@ -455,6 +555,7 @@ static void part_closed(struct redis_cluster *cluster)
         list_remove(node);
         free(slot_of(node));
     }
+    cluster_roster_set(&cluster->roster, NULL);
     secure_wipe(&cluster->target, sizeof cluster->target);
     free(cluster);
     closed(arg);

@@ -235,3 +235,23 @@ int64_t cluster_topology_replicas(const struct cluster_topology *topology, const
     }
     return count;
 }
+
+void cluster_roster_set(struct cluster_roster *roster, const struct cluster_topology *topology)
+{
+    free(roster->ids);
+    *roster = (struct cluster_roster){0};
+    if (!topology)
+        return;
+    roster->count = topology->node_count;
+    roster->ids = mem_alloc(roster->count * sizeof *roster->ids);
+    for (size_t i = 0; i < roster->count; i++)
+        memcpy(roster->ids[i], topology->nodes[i].id, sizeof *roster->ids);
+}
+
+bool cluster_roster_meets(const struct cluster_roster *roster, const struct cluster_topology *topology)
+{
+    for (size_t i = 0; i < roster->count; i++)
+        if (find_node(topology, roster->ids[i]))
+            return true;
+    return false;
+}

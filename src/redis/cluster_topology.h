@@ -35,3 +35,13 @@ const struct cluster_node *cluster_topology_owner(const struct cluster_topology 
 /* How many nodes could hold what that primary holds: its replicas, and, because it may just have replaced another
  * primary, all primaries without slots with theirs. */
 int64_t cluster_topology_replicas(const struct cluster_topology *topology, const struct cluster_node *primary);
+
+/* The nodes that a view of the cluster named, by which those of another cluster are told apart. Zeroed: none. */
+struct cluster_roster {
+    char (*ids)[CLUSTER_NODE_ID_CHARS + 1];
+    size_t count;
+};
+/* Replaces them; NULL: by none, which frees all. */
+void cluster_roster_set(struct cluster_roster *roster, const struct cluster_topology *topology);
+/* Whether they and the view have a node in common. A cluster may replace all its nodes, but not at once. */
+bool cluster_roster_meets(const struct cluster_roster *roster, const struct cluster_topology *topology);

@@ -153,7 +153,8 @@ void link_take_wire(struct redis_link *link, union redis_stream *stream, struct 
     link->wire = redis_wire_create(stream, tls, &WIRE_EVENTS, link);
     link->wires_open++;
     link->run_id[0] = '\0';
-    link->is_batch_begun = link->is_misled = false;
+    link->is_batch_begun = false;
+    link->misled = NULL;
 }
 
 void link_drop_wire(struct redis_link *link)
@@ -192,9 +193,13 @@ static void note_error(struct redis_link *link, const struct redis_reply *reply)
 {
     struct text kind = reply_error_kind(reply);
 
-    if (!link->resolver || (!text_equal(kind, TEXT("MOVED")) && !text_equal(kind, TEXT("CLUSTERDOWN"))))
+    if (link->resolver && text_equal(kind, TEXT("MOVED")))
+        link->misled = "it does not serve the slot of our names now";
+    else if (link->resolver && text_equal(kind, TEXT("CLUSTERDOWN")))
+        link->misled = "it says that the cluster is down: see CLUSTER INFO, and cluster-require-full-coverage if slots "
+                       "have no primary";
+    else
         return;
-    link->is_misled = true;
     link_wake(link);
 }
 
@@ -359,8 +364,8 @@ static void on_idle(uv_idle_t *idle)
     struct redis_link *link = idle->data;
 
     CHECK(uv_idle_stop(idle) == 0);
-    if (link->is_misled && link->state == LINK_READY)
-        link_lose(link, "it does not serve the slot of our names now");
+    if (link->misled && link->state == LINK_READY)
+        link_lose(link, link->misled);
     failures_tell(link);
     if (link->wire)
         redis_wire_flush(link->wire);
@@ -425,6 +430,11 @@ bool redis_link_begins_batch(struct redis_link *link)
 const char *redis_link_where(const struct redis_link *link)
 {
     return link->where;
+}
+
+bool redis_link_has_tried(const struct redis_link *link)
+{
+    return link->has_tried;
 }
 
 const char *redis_link_trouble(const struct redis_link *link)

@@ -54,6 +54,7 @@ static void retry_later(struct redis_link *link)
     if (backoff_ms > link->backoff_max_ms)
         backoff_ms = link->backoff_max_ms;
     link->attempts++;
+    link->has_tried = true;
     link->state = LINK_WAITING;
     link_arm(link, backoff_ms / 2 + random_below((uint32_t)(backoff_ms / 2) + 1));
 }
@@ -325,6 +326,7 @@ static void become_ready(struct redis_link *link)
 {
     CHECK(uv_timer_stop(&link->timer) == 0);
     link->state = LINK_READY;
+    link->has_tried = true;
     link->ready_since_ms = uv_now(link->loop);
     link->trouble[0] = '\0';
     log_ready(link);

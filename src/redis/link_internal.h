@@ -44,7 +44,7 @@ struct redis_link {
     uint64_t batch_at; /* counted over everything appended to the wire */
 
     struct redis_resolver *resolver; /* NULL: connect to target.host */
-    bool is_misled;                  /* this server no longer serves what the resolver promised: ask it again */
+    const char *misled;              /* why this server is not what the resolver promised: ask it again. NULL: it is */
     struct redis_follower follower;
 
     enum link_state state;
@@ -52,6 +52,7 @@ struct redis_link {
     struct redis_wire *wire;       /* in LINK_SECURING, LINK_GREETING and LINK_READY */
     unsigned wires_open;           /* including those still closing */
     unsigned attempts;             /* since the last connection that held */
+    bool has_tried;
     uint64_t ready_since_ms;
     char trouble[LINK_TROUBLE_BYTES];
     bool is_loss_logged;

@@ -18,6 +18,8 @@ enum { TIMEOUT_MS = 150, NODES = 3, NOWHERE = NODES, LINKS = 2, REPLY_BYTES = 10
 #define ID_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define ID_C "cccccccccccccccccccccccccccccccccccccccc"
 #define ID_D "dddddddddddddddddddddddddddddddddddddddd"
+#define ID_E "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
+#define ID_F "ffffffffffffffffffffffffffffffffffffffff"
 
 static void ignore_sigpipe(void)
 {
@@ -164,7 +166,7 @@ static struct world {
     unsigned reply_count;
 } w;
 
-static const char *const IDS[NODES] = {ID_A, ID_B, ID_C};
+static const char *ids[NODES];
 
 static void rule(unsigned node, const char *command, const char *answer)
 {
@@ -179,8 +181,8 @@ static void say(unsigned node, unsigned owner, unsigned epoch)
 
     for (unsigned i = 0; i < NODES && w.at[i] != NOWHERE; i++)
         used += (size_t)snprintf(nodes + used, sizeof nodes - used, "%s 127.0.0.1:%u@1 %s%s %s 0 0 %u connected%s\n",
-                                 IDS[i], fake_redis_port(w.nodes[w.at[i]]), i == node ? "myself," : "",
-                                 i == owner ? "master" : "slave", i == owner ? "-" : IDS[owner], epoch,
+                                 ids[i], fake_redis_port(w.nodes[w.at[i]]), i == node ? "myself," : "",
+                                 i == owner ? "master" : "slave", i == owner ? "-" : ids[owner], epoch,
                                  i == owner ? " 12000-13000" : "");
     cr_assert_lt(w.reply_count, REPLIES_MAX);
     snprintf(w.replies[w.reply_count], REPLY_BYTES, "$%zu\r\n%s\r\n", used, nodes);
@@ -193,9 +195,29 @@ static void say_all(unsigned owner, unsigned epoch)
         say(i, owner, epoch);
 }
 
+static void name_nodes(const char *first, const char *second, const char *third)
+{
+    ids[0] = first;
+    ids[1] = second;
+    ids[2] = third;
+}
+
+/* The node says that it is a cluster by itself. */
+static void say_alone(unsigned node, const char *id, unsigned epoch)
+{
+    char nodes[REPLY_BYTES / 2];
+    size_t used = (size_t)snprintf(nodes, sizeof nodes, "%s 127.0.0.1:%u@1 myself,master - 0 0 %u connected 0-16383\n",
+                                   id, fake_redis_port(w.nodes[node]), epoch);
+
+    cr_assert_lt(w.reply_count, REPLIES_MAX);
+    snprintf(w.replies[w.reply_count], REPLY_BYTES, "$%zu\r\n%s\r\n", used, nodes);
+    rule(node, "CLUSTER NODES", w.replies[w.reply_count++]);
+}
+
 static void open_nodes(void)
 {
     memset(&w, 0, sizeof w);
+    name_nodes(ID_A, ID_B, ID_C);
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     for (unsigned i = 0; i < NODES; i++) {
         w.nodes[i] = fake_redis_create(&w.loop, NULL);
@@ -394,6 +416,74 @@ Test(redis_cluster, follows_a_cluster_that_was_set_up_anew)
     close_all();
 }
 
+Test(redis_cluster, follows_a_cluster_of_other_nodes_at_the_same_addresses)
+{
+    open_nodes();
+    say_all(0, 50);
+    open_links(3);
+    until_links_at(0);
+    name_nodes(ID_D, ID_E, ID_F);
+    say_all(1, 2);
+    until_links_at(1);
+    close_all();
+}
+
+/* Otherwise whichever has the higher epoch would be taken for the one that is meant. */
+Test(redis_cluster, seeds_of_different_clusters_are_refused)
+{
+    char told[160];
+
+    open_nodes();
+    say_all(0, 5);
+    say_alone(2, ID_D, 9);
+    open_links(3);
+    snprintf(told, sizeof told,
+             "the cluster: 127.0.0.1:%u and 127.0.0.1:%u belong to different clusters: name the "
+             "nodes of one",
+             fake_redis_port(w.nodes[0]), fake_redis_port(w.nodes[2]));
+    until_trouble(told);
+    for_rounds(0, 3);
+    for (unsigned i = 0; i < NODES; i++)
+        cr_expect_eq(fake_redis_count(w.nodes[i], "ROLE"), 0, "%u", i);
+    say(2, 0, 5);
+    until_links_at(0);
+    close_all();
+}
+
+/* As when its address was that of a node of ours. */
+Test(redis_cluster, a_node_of_another_cluster_is_ignored_later)
+{
+    open_nodes();
+    say_all(0, 5);
+    open_links(2);
+    until_links_at(0);
+    for_rounds(2, 1);
+    say_alone(2, ID_D, 9);
+    say_alone(1, ID_E, 9);
+    for_rounds(1, 3);
+    cr_expect(are_links_at(NULL));
+    cr_expect_eq(fake_redis_count(w.nodes[1], "ROLE") + fake_redis_count(w.nodes[2], "ROLE"), 0);
+    say(1, 1, 6);
+    say(0, 1, 6);
+    until_links_at(1);
+    close_all();
+}
+
+/* It has not joined yet, or has left: nothing that it says concerns a slot. */
+Test(redis_cluster, a_seed_that_has_joined_no_cluster_is_no_obstacle)
+{
+    open_nodes();
+    w.at[2] = NOWHERE;
+    say(0, 0, 5);
+    say(1, 0, 5);
+    fake_redis_rule(w.nodes[2],
+                    &(struct fake_rule){"CLUSTER NODES", FAKE_ANSWER,
+                                        "$79\r\n" ID_D " a:1@2 myself,master - 0 0 9 connected\n\r\n", 0, 0, false});
+    open_links(3);
+    until_links_at(0);
+    close_all();
+}
+
 static void on_called(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     (void)arg, (void)reply;
@@ -427,7 +517,7 @@ Test(redis_cluster, a_link_that_is_told_moved_asks_again)
         rule(0, "GET", ERRORS[i]);
         say_all(1, 5); /* the epoch is the same, so nothing is told */
         call(0, "GET", 1);
-        until_trouble("it does not serve the slot");
+        until_trouble(i == 0 ? "it does not serve the slot" : "it says that the cluster is down: see CLUSTER INFO");
         count++;
         until_links_at(1);
         close_all();
