@@ -34,6 +34,7 @@ struct store_facts {
     /* min-replicas-to-write and min-replicas-max-lag; 0 if unknown */
     int64_t replicas_to_write, replica_lag_s;
     bool is_cluster;         /* a Redis Cluster */
+    bool is_of_cluster;      /* this Redis is a node of one, whatever --redis says */
     int64_t node_timeout_ms; /* its cluster-node-timeout; 0 if unknown */
     /* Sentinels: configured (0: --redis names Redis itself); that know the master; that agree on it; that must agree
      * before a failover; and how many exist by their own count. */

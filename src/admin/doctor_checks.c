@@ -299,6 +299,8 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
     check_address(report, evidence);
     check_transport(report, evidence);
     check_rule(report, facts, "redis-version", "%s", facts->server);
+    if (!fitness_rule("redis-cluster")->holds(facts))
+        check_rule(report, facts, "redis-cluster", "--redis names one Redis");
     check_durability(report, facts);
     check_settings(report, facts, FITNESS_DURABLE);
     check_snapshots(report, facts);

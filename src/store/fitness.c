@@ -13,6 +13,12 @@ static bool version_fits(const struct store_facts *facts)
     return text_next(&rest, '.', &major) && text_to_u64(major, INT32_MAX, &number) && number >= 7;
 }
 
+/* A node of a cluster refuses scripts whose names lie in several slots, as those of one Redis do. */
+static bool is_named_as_cluster(const struct store_facts *facts)
+{
+    return facts->is_cluster || !facts->is_of_cluster;
+}
+
 static bool schema_fits(const struct store_facts *facts)
 {
     return facts->schema <= STORE_SCHEMA;
@@ -110,6 +116,8 @@ static bool node_leaves_in_time(const struct store_facts *facts)
 /* In order of precedence: only the first broken rule is reported. */
 const struct fitness_rule FITNESS_RULES[] = {
     {"redis-version", FITNESS_USABLE, version_fits, NULL, "Redis is older than 7.0: upgrade it."},
+    {"redis-cluster", FITNESS_USABLE, is_named_as_cluster, NULL,
+     "This Redis is a node of a Redis Cluster: write redis-cluster:// in --redis."},
     {"schema", FITNESS_USABLE, schema_fits, NULL,
      "The store was written by a newer chatelaine: upgrade this one, or restore the backup made before the upgrade."},
     {"writable", FITNESS_WAITS, is_writable, NULL,

@@ -204,6 +204,8 @@ static void note_server(struct store *store, struct text info)
     struct text redis = reply_info_value(info, TEXT("redis_version"));
     struct text valkey = reply_info_value(info, TEXT("valkey_version"));
 
+    facts->is_of_cluster = text_equal(reply_info_value(info, TEXT("redis_mode")), TEXT("cluster")) ||
+                           text_equal(reply_info_value(info, TEXT("server_mode")), TEXT("cluster"));
     snprintf(facts->redis_version, sizeof facts->redis_version, "%.*s", TEXT_ARG(redis));
     snprintf(facts->server, sizeof facts->server, valkey.len > 0 ? "Valkey %.*s" : "Redis %.*s",
              TEXT_ARG(valkey.len > 0 ? valkey : redis));

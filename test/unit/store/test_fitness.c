@@ -43,6 +43,7 @@ Test(fitness, looks_at_each_fact)
     EXPECT(no_fsync_on_rewrite_off, false, "no-appendfsync-on-rewrite no");
     EXPECT(noeviction, false, "noeviction");
     EXPECT(writable, false, "master");
+    EXPECT(is_of_cluster, true, "write redis-cluster://");
     EXPECT(schema, 3, "upgrade");
     EXPECT(config_readable, false, "+config|get");
     EXPECT(config_readable, false, "--redis-durability asserted");
