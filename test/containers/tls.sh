@@ -34,20 +34,20 @@ look_at_node_tls() {
     [ "$status" = 400 ] || fail "the backend answers without a client certificate: $status"
 }
 look_at_redis_tls() {
-    ! compose exec -T redis timeout 3 redis-cli -h 127.0.0.1 ping 2>/dev/null | grep -q PONG || fail "Redis speaks plain"
-    ! compose exec -T redis timeout 3 redis-cli -h 127.0.0.1 --tls --cacert /run/store/store-ca.crt ping 2>/dev/null |
+    ! compose exec -T "$a_redis" timeout 3 redis-cli -h 127.0.0.1 ping 2>/dev/null | grep -q PONG || fail "Redis speaks plain"
+    ! compose exec -T "$a_redis" timeout 3 redis-cli -h 127.0.0.1 --tls --cacert /run/store/store-ca.crt ping 2>/dev/null |
         grep -q PONG || fail "Redis answers without a client certificate"
-    compose exec -T redis sh /etc/chatelaine/cli 6379 ping | grep -q PONG || fail "Redis does not answer with one"
+    compose exec -T "$a_redis" sh /etc/chatelaine/cli 6379 ping | grep -q PONG || fail "Redis does not answer with one"
 }
 # Who has which keys.
 look_at_keys() {
     local service
-    for service in gateway backend redis node1; do
+    for service in gateway backend "$a_redis" node1; do
         ! compose exec -T "$service" sh -c 'ls /run/ca/*.key' >/dev/null 2>&1 || fail "$service sees the keys of the CAs"
     done
     [ "$(compose exec -T node1 sh -c 'stat -c %a /run/node/*.pem /run/node/master.key | sort -u')" = 600 ] ||
         fail "keys of the nodes can be read by others"
-    [ "$(compose exec -T redis sh -c 'stat -c %a /run/store/*.pem')" = 640 ] || fail "the key of Redis can be read by others"
+    [ "$(compose exec -T "$a_redis" sh -c 'stat -c %a /run/store/*.pem')" = 640 ] || fail "the key of Redis can be read by others"
     [ "$(compose exec -T gateway sh -c 'stat -c %a /run/gateway/*.pem | sort -u')" = 640 ] ||
         fail "keys of the gateway can be read by others"
 }
