@@ -207,17 +207,14 @@ int store_client_open_to_rotate(struct store_client *client, const struct settin
     return open_ready(client, settings, keyring, STORE_KEY_ROTATES);
 }
 
-/* The chosen partition's trouble; if it has none, that of another one, which the operation needed too. */
+/* The trouble of every partition that has some: an operation may need others than the chosen one. */
 static int explain_not_done(const struct store_client *client)
 {
     char storage[STORE_URL_MAX_BYTES];
     struct buf trouble;
 
     buf_init_fixed(&trouble, storage, sizeof storage);
-    if (store_is_ready(client->store))
-        partitions_trouble(client->partitions, &trouble);
-    else
-        buf_append_str(&trouble, store_trouble(client->store));
+    partitions_trouble(client->partitions, &trouble);
     if (trouble.len > 0)
         return command_fail(EXIT_FAILED, "not done. %.*s Then try again", TEXT_ARG(buf_text(&trouble)));
     return command_fail(EXIT_FAILED, "not done: Redis refused, or sent something unexpected. Try again");
