@@ -420,8 +420,10 @@ void barriers_fail(struct barriers *barriers)
         list_append(&failed, node);
     }
     while ((node = list_first(&failed))) {
-        metric_add(METRIC_BARRIER_FAILED, 1);
-        finish(LIST_ENTRY(node, struct barrier, node), false);
+        struct barrier *barrier = LIST_ENTRY(node, struct barrier, node);
+
+        metric_add(METRIC_BARRIER_FAILED, !barrier->is_of_change);
+        finish(barrier, false);
     }
 }
 

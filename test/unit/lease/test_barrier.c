@@ -234,6 +234,28 @@ Test(barrier, a_command_that_waits_for_no_replica)
     expect_between(over_at(100), fence()->connected_ns, 4510 + 1300);
 }
 
+/* It waits for a replaced master's leases like a revocation, but is none. */
+Test(barrier, a_change_that_settles_is_no_revocation)
+{
+    struct outcome settled = {0}, lost = {0};
+
+    make_follower_of_sentinels(2, 2);
+    fence()->may_be_replaced = true;
+    barriers_set_lease(barriers(), 400);
+    barriers_settle(barriers(), on_done, &settled);
+    cr_assert_eq(settled.calls, 0);
+    until_done(&settled);
+    expect_over(&settled);
+    cr_expect_eq(histogram_count(HISTOGRAM_BARRIER), 0);
+
+    fence()->connected_ns = clock_boot_ns();
+    barriers_settle(barriers(), on_done, &lost);
+    barriers_fail(barriers());
+    cr_assert_eq(lost.calls, 1);
+    cr_expect_not(lost.is_over);
+    cr_expect_eq(metric_values[METRIC_BARRIER_FAILED], 0);
+}
+
 static void on_examined(void *arg, enum store_result result, const struct store_facts *facts)
 {
     (void)result, (void)facts;
