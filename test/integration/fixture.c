@@ -344,15 +344,27 @@ void fixture_add_node(struct fixture *fixture, const char *const *more)
     fixture_start_node(fixture, fixture->node_count++, name, fixture->redis.url, more);
 }
 
+/* Nodes are ready, and so started, once they serve some partitions. One with another internal listener than the usual
+ * cannot be asked. */
+static void await_rest(const struct fixture *fixture, size_t node, const char *const *more)
+{
+    for (; more && *more; more++)
+        if (strncmp(*more, "--internal-", sizeof "--internal-" - 1) == 0)
+            return;
+    if (fixture_partitions() > 1)
+        fixture_await_all_ready(fixture, node);
+}
+
 void fixture_start_node(struct fixture *fixture, size_t node, const char *name, const char *redis_url,
                         const char *const *more)
 {
     const char *all[NODE_ARGS_MAX] = {"--redis-timeout-ms", "10000"};
     size_t count = 2;
 
-    for (; more && *more && count < NODE_ARGS_MAX - 1; more++)
-        all[count++] = *more;
+    for (size_t i = 0; more && more[i] && count < NODE_ARGS_MAX - 1; i++)
+        all[count++] = more[i];
     node_start(&fixture->nodes[node], fixture->folder, name, redis_url, fixture->master_key_path, all);
+    await_rest(fixture, node, more);
 }
 
 void fixture_await_read(const struct fixture *fixture, size_t node)

@@ -60,7 +60,7 @@ void fixture_start_in_cluster(struct fixture *fixture, const char *redis_url, in
 void fixture_stop(struct fixture *fixture);
 void fixture_add_node(struct fixture *fixture, const char *const *more);
 /* The same for a node, and a Redis, of the caller's choice. Nodes wait 10 s for Redis unless `more` says otherwise: one
- * whose disk is busy is not one that hangs. */
+ * whose disk is busy is not one that hangs. Returns once it serves all partitions. */
 void fixture_start_node(struct fixture *fixture, size_t node, const char *name, const char *redis_url,
                         const char *const *more);
 /* For tests about what only one Redis does, or a store in one piece, whatever the variables above say; the reason is
