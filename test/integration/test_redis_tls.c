@@ -4,6 +4,7 @@
 #include "deadline.h"
 #include "fixture.h"
 #include "leak_guard.h"
+#include "redis_cluster.h"
 #include "sentinels.h"
 
 #include <criterion/criterion.h>
@@ -14,7 +15,7 @@
 
 TestSuite(redis_tls, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-enum { STEP_MS = 10, URL_BYTES = 96, PATHS_MAX = 16 };
+enum { NODES = 2, STEP_MS = 10, URL_BYTES = 96, PATHS_MAX = 16 };
 
 /* A CA, and what it has signed, in a folder that redis_server_options.tls takes. */
 struct scene {
@@ -67,6 +68,7 @@ static void make_certificates(void)
 static void scene_start(bool asks_for_certificates)
 {
     make_certificates();
+    fixture_use_one_redis("the addresses and certificates are those of one server");
     fixture_start(&scene.fixture, 0, NULL);
     scene.fixture.redis.options.tls = scene.folder;
     scene.fixture.redis.options.asks_for_certificates = asks_for_certificates;
@@ -333,6 +335,16 @@ Test(redis_tls, redis_is_killed_again_and_again)
     scene_stop();
 }
 
+static void revoke(unsigned node, const struct fixture_key *key)
+{
+    struct http_answer answer;
+    char target[64];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
+    struct http_call call = {.method = "DELETE", .target = target, .bearer = scene.fixture.manager.secret};
+    cr_assert_eq(fixture_call(&scene.fixture, node, &call, &answer), 200, "%s", answer.body);
+}
+
 /* The master is verified by the address that Sentinels name. */
 Test(redis_tls, a_failover_over_tls)
 {
@@ -347,14 +359,7 @@ Test(redis_tls, a_failover_over_tls)
     fixture_create_key(&scene.fixture, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &kept);
     fixture_create_key(&scene.fixture, 1, "{\"name\":\"r\",\"mode\":\"live\"}", &revoked);
     fixture_await_key(&scene.fixture, 0, revoked.secret, 200);
-    char target[64];
-    snprintf(target, sizeof target, "/v1/api_keys/%s", revoked.id);
-    struct http_answer answer;
-    cr_assert_eq(
-        fixture_call(&scene.fixture, 1,
-                     &(struct http_call){.method = "DELETE", .target = target, .bearer = scene.fixture.manager.secret},
-                     &answer),
-        200);
+    revoke(1, &revoked);
     redis_server_kill(&scene.fixture.redis);
     for (unsigned node = 0; node < 2; node++) {
         fixture_await_key(&scene.fixture, node, kept.secret, 200);
@@ -363,4 +368,40 @@ Test(redis_tls, a_failover_over_tls)
     cr_expect_neq(sentinels_master(&scene.sentinels), 0);
     scene_stop();
     sentinels_stop(&scene.sentinels);
+}
+
+/* Each primary is verified by the address that the cluster names. */
+Test(redis_tls, a_cluster_over_tls)
+{
+    static struct cluster_servers cluster;
+    static struct fixture_key kept[NODES], revoked[NODES];
+
+    make_certificates();
+    fixture_use_one_redis("the cluster is the test's own");
+    setenv("CHATELAINE_PARTITIONS", "4", 1);
+    cluster_servers_start_tls(&cluster, 3, true, scene.folder);
+    fixture_start_in_cluster(&scene.fixture, cluster.url, 1);
+    const char *const more[] = {"--redis-ca", scene.ca_path, "--min-replicas", "1", "--redis-timeout-ms", "500", NULL};
+    const char *const no_ca[] = {"--min-replicas", "1", NULL};
+    expect_list(cluster.tls_url, no_ca, "its certificate comes from an unknown CA");
+    for (unsigned node = 0; node < NODES; node++) {
+        add_node(cluster.tls_url, more);
+        fixture_create_key(&scene.fixture, node, "{\"name\":\"k\",\"mode\":\"live\"}", &kept[node]);
+        fixture_create_key(&scene.fixture, node, "{\"name\":\"r\",\"mode\":\"live\"}", &revoked[node]);
+        revoke(node, &revoked[node]);
+    }
+    const char *name = fixture_name(scene.fixture.account, "store");
+    unsigned primary = cluster_servers_primary_of(&cluster, name, -1);
+    redis_server_kill(&cluster.servers[primary]);
+    cr_expect_neq(cluster_servers_primary_of(&cluster, name, -1), primary);
+    redis_server_restart(&cluster.servers[primary]); /* nobody else could acknowledge to the new one */
+    for (unsigned node = 0; node < NODES; node++) {
+        for (unsigned i = 0; i < NODES; i++) {
+            fixture_await_key(&scene.fixture, node, kept[i].secret, 200);
+            fixture_await_key(&scene.fixture, node, revoked[i].secret, 401);
+        }
+    }
+    expect_list(cluster.tls_url, more, NULL);
+    scene_stop();
+    cluster_servers_stop(&cluster);
 }

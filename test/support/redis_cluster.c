@@ -90,25 +90,44 @@ static void give_slots(const struct cluster_servers *cluster)
     }
 }
 
-static void print_url(struct cluster_servers *cluster)
+static void print_url(const struct cluster_servers *cluster, bool is_tls, char ret_url[PROCESS_PATH_BYTES])
 {
-    size_t used = (size_t)snprintf(cluster->url, sizeof cluster->url, "redis-cluster://");
+    size_t used = (size_t)snprintf(ret_url, PROCESS_PATH_BYTES, is_tls ? "rediss-cluster://" : "redis-cluster://");
 
-    for (unsigned i = 0; i < cluster->count; i++)
-        used += (size_t)snprintf(cluster->url + used, sizeof cluster->url - used, "%s127.0.0.1:%u", i > 0 ? "," : "",
-                                 cluster->servers[i].port);
-    if (used >= sizeof cluster->url)
+    for (unsigned i = 0; i < cluster->count; i++) {
+        const struct redis_server *server = &cluster->servers[i];
+
+        used += (size_t)snprintf(ret_url + used, PROCESS_PATH_BYTES - used, "%s127.0.0.1:%u", i > 0 ? "," : "",
+                                 is_tls ? server->options.tls_port : server->port);
+    }
+    if (used >= PROCESS_PATH_BYTES)
         abort();
+}
+
+static void start_servers(struct cluster_servers *cluster, const char *tls)
+{
+    for (unsigned i = 0; i < cluster->count; i++) {
+        struct redis_server_options options = {.tcp = true, .cluster_port = redis_server_free_port(), .tls = tls};
+
+        options.tls_port = tls ? redis_server_free_port() : 0;
+        redis_server_start(&cluster->servers[i], &options);
+    }
+    print_url(cluster, false, cluster->url);
+    if (tls)
+        print_url(cluster, true, cluster->tls_url);
 }
 
 void cluster_servers_start(struct cluster_servers *cluster, unsigned primaries, bool has_replicas)
 {
+    cluster_servers_start_tls(cluster, primaries, has_replicas, NULL);
+}
+
+void cluster_servers_start_tls(struct cluster_servers *cluster, unsigned primaries, bool has_replicas, const char *tls)
+{
     char id[64];
 
     *cluster = (struct cluster_servers){.primaries = primaries, .count = has_replicas ? 2 * primaries : primaries};
-    for (unsigned i = 0; i < cluster->count; i++)
-        redis_server_start(&cluster->servers[i],
-                           &(struct redis_server_options){.tcp = true, .cluster_port = redis_server_free_port()});
+    start_servers(cluster, tls);
     give_slots(cluster);
     for (unsigned i = 1; i < cluster->count; i++)
         meet(&cluster->servers[0], &cluster->servers[i]);
@@ -118,7 +137,6 @@ void cluster_servers_start(struct cluster_servers *cluster, unsigned primaries, 
         name_node(&cluster->servers[i - primaries], id);
         redis_server_tell(&cluster->servers[i], "CLUSTER", "REPLICATE", id, NULL);
     }
-    print_url(cluster);
     if (!cluster_servers_wait_whole(cluster, PATIENCE_MS))
         test_give_up("the cluster does not become whole, see %s", cluster->servers[0].process.out_path);
 }

@@ -8,11 +8,14 @@ enum { CLUSTER_PRIMARIES_MAX = 3, CLUSTER_SERVERS_MAX = 2 * CLUSTER_PRIMARIES_MA
 struct cluster_servers {
     struct redis_server servers[CLUSTER_SERVERS_MAX]; /* the primaries, then their replicas in the same order */
     unsigned primaries, count;
-    char url[PROCESS_PATH_BYTES]; /* for --redis */
+    char url[PROCESS_PATH_BYTES];     /* for --redis */
+    char tls_url[PROCESS_PATH_BYTES]; /* empty without TLS */
 };
 
 /* Returns when all slots are served and all replicas are in sync. */
 void cluster_servers_start(struct cluster_servers *cluster, unsigned primaries, bool has_replicas);
+/* The same with TLS, which the test's own calls may do without: tls as in redis_server_options. */
+void cluster_servers_start_tls(struct cluster_servers *cluster, unsigned primaries, bool has_replicas, const char *tls);
 /* The index of the server that serves the slot of a name. Servers that were killed, or are `frozen` (an index; -1:
  * none), are not asked. Waits until there is one. */
 unsigned cluster_servers_primary_of(const struct cluster_servers *cluster, const char *name, int frozen);

@@ -246,21 +246,25 @@ static size_t add_cluster(const struct redis_server *server, const char **argv, 
     return sizeof words / sizeof *words;
 }
 
-/* Replicas and Sentinels use TLS between them, too. */
+/* Replicas, Sentinels and the nodes of a cluster use TLS between them, too. */
 static void add_tls(const struct redis_server *server, const char **argv, struct redis_server_tls_paths *paths)
 {
     const char *folder = server->options.tls;
-    const char *const words[] = {
-        "--tls-ca-cert-file", paths->ca,  "--tls-cert-file",    paths->certificate,
-        "--tls-key-file",     paths->key, "--tls-auth-clients", server->options.asks_for_certificates ? "yes" : "no",
-        "--tls-replication",  "yes",      "--tls-port",         paths->port};
+    const char *const words[] = {"--tls-ca-cert-file", paths->ca,
+                                 "--tls-cert-file",    paths->certificate,
+                                 "--tls-key-file",     paths->key,
+                                 "--tls-auth-clients", server->options.asks_for_certificates ? "yes" : "no",
+                                 "--tls-replication",  "yes",
+                                 "--tls-port",         paths->port,
+                                 "--tls-cluster",      server->options.cluster_port > 0 ? "yes" : "no"};
 
     if (!folder)
         return;
     snprintf(paths->ca, sizeof paths->ca, "%s/ca.pem", folder);
     snprintf(paths->certificate, sizeof paths->certificate, "%s/redis.pem", folder);
     snprintf(paths->key, sizeof paths->key, "%s/redis.key", folder);
-    snprintf(paths->port, sizeof paths->port, "%u", server->port);
+    snprintf(paths->port, sizeof paths->port, "%u",
+             server->options.tls_port > 0 ? server->options.tls_port : server->port);
     memcpy(argv, words, sizeof words);
 }
 
@@ -298,7 +302,8 @@ static void run(struct redis_server *server)
         memcpy(argv + argc, GUARDS, sizeof GUARDS);
         argc += sizeof GUARDS / sizeof *GUARDS;
     }
-    snprintf(port, sizeof port, "%u", server->options.behind_proxy || server->options.tls ? 0 : server->port);
+    snprintf(port, sizeof port, "%u",
+             server->options.behind_proxy || (server->options.tls && !server->options.tls_port) ? 0 : server->port);
     snprintf(announced_port, sizeof announced_port, "%u", server->port);
     if (server->options.behind_proxy) {
         const char *announced[] = {"--replica-announce-ip", "127.0.0.1", "--replica-announce-port", announced_port};

@@ -13,6 +13,7 @@ struct redis_server_options {
     unsigned load_delay_us; /* for each command that it loads from its file; then redis_server_start() does not wait */
     bool behind_proxy;      /* it has no port of its own; others find it at a proxy's port */
     const char *tls;        /* a folder with ca.pem, redis.pem, redis.key: the port speaks TLS; NULL: plain */
+    uint16_t tls_port;      /* with tls: it is this port that speaks TLS, beside the plain one; 0: the only port */
     bool asks_for_certificates; /* with tls: of clients, from the same CA */
     uint16_t cluster_port;      /* with tcp: it is a node of a cluster, whose others reach it there; 0: it is not */
 };
