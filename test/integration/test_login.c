@@ -316,8 +316,8 @@ Test(login, a_step_up_passes)
 Test(login, an_idle_session_ends_and_use_keeps_it_alive)
 {
     static const char *const MORE[] = {"--session-idle-ms", "5000", NULL};
-    struct deadline in_use = deadline_in(7000);
     struct fixture_session used, idle;
+    struct deadline in_use;
     struct http_answer answer;
     struct fixture fixture;
 
@@ -325,6 +325,7 @@ Test(login, an_idle_session_ends_and_use_keeps_it_alive)
     fixture_add_session(&fixture, NULL, false, &used);
     fixture_add_session(&fixture, NULL, false, &idle);
     cr_assert_eq(show_session(&fixture, 0, idle.token, &answer), 200);
+    in_use = deadline_in(7000);
     while (deadline_left_ms(in_use) > 0) {
         cr_assert_eq(show_session(&fixture, 0, used.token, &answer), 200);
         poll(NULL, 0, 200);

@@ -574,10 +574,10 @@ Test(my_account, a_suspended_account_begins_no_recovery)
         cr_expect_str_eq(http_answer_code(&answer), "account_suspended");
     }
     cr_expect_eq(recover(0, "not-My-old-password-1", code, &answer), 401, "%s", answer.body);
-    snprintf(name, sizeof name, "chatelaine:user:%s:new_totp", user.id);
+    snprintf(name, sizeof name, "%suser:%s:new_totp", fixture_name(fixture.account, ""), user.id);
     redis_server_ask(&fixture.redis, begun, sizeof begun, "EXISTS", name, NULL);
     cr_expect_str_eq(begun, "0");
-    snprintf(name, sizeof name, "chatelaine:user:%s:recovery_codes", user.id);
+    snprintf(name, sizeof name, "%suser:%s:recovery_codes", fixture_name(fixture.account, ""), user.id);
     redis_server_ask(&fixture.redis, left, sizeof left, "SCARD", name, NULL);
     cr_expect_str_eq(left, "10");
     change_account("resume");
@@ -616,15 +616,9 @@ Test(my_account, recoveries_are_answered_and_throttled_like_sign_ins)
 /* A key may be checked before the node's other connections are up again. */
 static void restart_redis(void)
 {
-    struct deadline deadline = deadline_in(PATIENCE_MS);
-    struct http_answer answer;
-
     redis_server_restart(&fixture.redis);
     for (size_t node = 0; node < 2; node++)
-        while (http_call(fixture.nodes[node].internal_port, &(struct http_call){.target = "/readyz"}, &answer) != 200) {
-            cr_assert_gt(deadline_left_ms(deadline), 0, "node %zu: %s", node, answer.body);
-            poll(NULL, 0, 20);
-        }
+        fixture_await_all_ready(&fixture, node);
 }
 
 Test(my_account, without_redis_nothing_changes)

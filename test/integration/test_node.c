@@ -236,24 +236,57 @@ Test(node, a_second_node_on_the_same_address_says_so)
     fixture_stop(&fixture);
 }
 
+static void demand_password(struct fixture *fixture, const char *password)
+{
+    redis_server_tell_all(&fixture->redis, "CONFIG", "SET", "requirepass", password, NULL);
+    for (struct redis_server *server = &fixture->redis; server; server = server->next)
+        server->options.password = password;
+}
+
+/* The address by TCP: that of the cluster, if there is one. */
+static void url_with_password(struct fixture *fixture, const char *password, char *ret_url, size_t size)
+{
+    static const char CLUSTER[] = "redis-cluster://";
+
+    if (strncmp(fixture->redis.url, CLUSTER, sizeof CLUSTER - 1) == 0) {
+        snprintf(ret_url, size, "%s:%s@%s", CLUSTER, password, fixture->redis.url + sizeof CLUSTER - 1);
+    } else {
+        redis_server_open_port(&fixture->redis);
+        snprintf(ret_url, size, "redis://:%s@127.0.0.1:%u", password, fixture->redis.port);
+    }
+}
+
+static void expect_node_keeps_secret(struct fixture *fixture, const char *name, const char *url, const char *password)
+{
+    fixture_start_node(fixture, 0, name, url, NULL);
+    cr_expect_eq(fixture_try_key(fixture, 0, fixture->manager.secret), 200);
+    cr_expect_not(file_contains(fixture->nodes[0].process.err_path, password), "a password in the log");
+    node_stop(&fixture->nodes[0]);
+}
+
 Test(node, a_redis_with_a_password_over_tcp)
 {
-    struct redis_server_options options = {.tcp = true, .password = "open-sesame"};
-    struct redis_server redis;
+    static const char PASSWORD[] = "open-sesame";
     struct fixture fixture;
-    struct node node;
-    char url[128];
+    char url[PROCESS_PATH_BYTES + 64];
 
     fixture_start(&fixture, 0, NULL);
-    redis_server_start(&redis, &options);
-    redis_server_tell(&redis, "HSET", fixture_name("", "store"), "id", "00112233445566778899aabbccddeeff", NULL);
-    snprintf(url, sizeof url, "redis://:open-sesame@127.0.0.1:%u", redis.port);
-    node_start(&node, fixture.folder, "tcp", url, fixture.master_key_path, NULL);
-    cr_expect_not(file_contains(node.process.err_path, "open-sesame"), "a password in the log");
-    node_stop(&node);
-    node_start(&node, fixture.folder, "socket", redis.url, fixture.master_key_path, NULL);
-    cr_expect_not(file_contains(node.process.err_path, "open-sesame"), "a password in the log");
-    node_stop(&node);
-    redis_server_stop(&redis);
+    demand_password(&fixture, PASSWORD);
+    url_with_password(&fixture, PASSWORD, url, sizeof url);
+    expect_node_keeps_secret(&fixture, "tcp", url, PASSWORD);
+    fixture_stop(&fixture);
+}
+
+Test(node, a_redis_with_a_password_at_a_socket)
+{
+    static const char PASSWORD[] = "open-sesame";
+    struct fixture fixture;
+    char url[PROCESS_PATH_BYTES + 64];
+
+    fixture_use_one_redis("a cluster is not reached by a socket");
+    fixture_start(&fixture, 0, NULL);
+    demand_password(&fixture, PASSWORD);
+    snprintf(url, sizeof url, "unix:%s?password=%s", fixture.redis.socket_path, PASSWORD);
+    expect_node_keeps_secret(&fixture, "socket", url, PASSWORD);
     fixture_stop(&fixture);
 }

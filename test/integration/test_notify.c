@@ -137,7 +137,7 @@ Test(notify, a_store_without_an_account_is_told_as_ready_with_what_to_do)
     char path[PROCESS_PATH_BYTES];
 
     fixture_start(&fixture, 0, NULL);
-    redis_server_tell(&fixture.redis, "FLUSHALL", NULL);
+    redis_server_tell_all(&fixture.redis, "FLUSHALL", NULL);
     snprintf(path, sizeof path, "%.80s/notify", fixture.folder);
     notify_socket_open(&notify, path);
     const char *const argv[] = {

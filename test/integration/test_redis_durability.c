@@ -41,6 +41,7 @@ static void set_user(struct service *service, const char *rights)
 
 static void service_start(struct service *service, const char *rights)
 {
+    fixture_use_one_redis("a cluster without replicas starts only if its settings are not judged");
     fixture_start(&service->fixture, 0, NULL);
     snprintf(service->url, sizeof service->url, "unix:%s?user=app&password=app-pass",
              service->fixture.redis.socket_path);

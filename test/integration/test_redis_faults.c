@@ -2,6 +2,7 @@
  * never accept a revoked key, never call a good key bad, and never answer 500. */
 #include "fixture.h"
 #include "leak_guard.h"
+#include "leases.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -94,6 +95,7 @@ static void expect_back(const struct scene *scene)
         cr_assert_gt(deadline_left_ms(deadline), 0, "not back: %s", answer.body);
         expect_no_wrong_answer(scene);
     }
+    fixture_await_all_ready(&scene->fixture, 0);
 }
 
 Test(redis_faults, a_crash_and_a_restart)
@@ -170,7 +172,7 @@ Test(redis_faults, it_pauses_its_clients)
 
     scene_start(&scene, HASTY);
     int64_t until_ms = deadline_now_ms() + 4000;
-    redis_server_tell(&scene.fixture.redis, "CLIENT", "PAUSE", "4000", "ALL", NULL);
+    redis_server_tell_all(&scene.fixture.redis, "CLIENT", "PAUSE", "4000", "ALL", NULL);
     check(&scene, scene.fixture.manager.secret, &answer);
     if (deadline_now_ms() < until_ms)
         expect_unavailable(&answer, "a check");
@@ -186,6 +188,7 @@ Test(redis_faults, it_pauses_writes)
     struct http_answer answer;
     unsigned checks = 0;
 
+    fixture_use_one_redis("in a cluster, no read decides without heartbeats, which are written");
     scene_start(&scene, NULL);
     cr_assert_eq(check(&scene, scene.fixture.manager.secret, &answer), 200);
     redis_server_tell(&scene.fixture.redis, "CLIENT", "PAUSE", "600000", "WRITE", NULL);
@@ -205,7 +208,7 @@ Test(redis_faults, it_closes_all_connections_again_and_again)
 
     scene_start(&scene, NULL);
     for (size_t i = 0; i < 10; i++) {
-        redis_server_tell(&scene.fixture.redis, "CLIENT", "KILL", "TYPE", "normal", NULL);
+        redis_server_tell_all(&scene.fixture.redis, "CLIENT", "KILL", "TYPE", "normal", NULL);
         expect_no_wrong_answer(&scene);
     }
     expect_back(&scene);
@@ -219,7 +222,7 @@ Test(redis_faults, it_forgets_all_scripts)
 
     scene_start(&scene, NULL);
     for (size_t i = 0; i < 3; i++) {
-        redis_server_tell(&scene.fixture.redis, "SCRIPT", "FLUSH", NULL);
+        redis_server_tell_all(&scene.fixture.redis, "SCRIPT", "FLUSH", NULL);
         cr_expect_eq(create(&scene, &answer), 201, "%s", answer.body);
         cr_expect_eq(check(&scene, scene.revoked.secret, &answer), 401);
         cr_expect_eq(
@@ -234,6 +237,7 @@ Test(redis_faults, it_becomes_a_replica)
     struct http_answer answer;
     struct scene scene;
 
+    fixture_use_one_redis("a cluster does not let REPLICAOF make a replica of its primary");
     scene_start(&scene, NULL);
     redis_server_tell(&scene.fixture.redis, "REPLICAOF", "127.0.0.1", "1", NULL);
     create(&scene, &answer);
@@ -244,6 +248,7 @@ Test(redis_faults, it_becomes_a_replica)
     struct deadline deadline = deadline_in(PATIENCE_MS);
     while (internal_status(&scene, "/readyz") != 200 && deadline_left_ms(deadline) > 0)
         poll(NULL, 0, 100);
+    fixture_await_all_ready(&scene.fixture, 0);
     expect_back(&scene);
     fixture_stop(&scene.fixture);
 }
@@ -290,17 +295,14 @@ static int revoke_by_command(struct scene *scene, const struct fixture_key *key)
 /* Heartbeats go on: the lease is renewed for longer than one lasts, and checks are answered from memory. */
 static void expect_leases(const struct scene *scene)
 {
-    struct deadline longer = deadline_in(3000), deadline = deadline_in(PATIENCE_MS);
+    struct deadline longer = deadline_in(3000);
     struct http_answer answer;
 
     while (deadline_left_ms(longer) > 0) {
         cr_expect_eq(check(scene, scene->fixture.manager.secret, &answer), 200);
         poll(NULL, 0, 100);
     }
-    while (fixture_metric(&scene->fixture, 0, "\nchatelaine_lease_held ") != 1) {
-        cr_assert_gt(deadline_left_ms(deadline), 0, "no lease");
-        poll(NULL, 0, 10);
-    }
+    leases_await(&scene->fixture, 0);
 }
 
 /* Any tenant can bring it about. What must go on does: revocations by a key, in the console and by command, ends of
@@ -314,7 +316,7 @@ Test(redis_faults, its_memory_is_full)
     scene_start(&scene, NULL);
     for (size_t i = 0; i < 3; i++)
         fixture_add_key(&scene.fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &keys[i]);
-    redis_server_tell(&scene.fixture.redis, "CONFIG", "SET", "maxmemory", "1", NULL);
+    redis_server_tell_all(&scene.fixture.redis, "CONFIG", "SET", "maxmemory", "1", NULL);
     create(&scene, &answer);
     expect_unavailable(&answer, "creating");
     cr_expect_eq(internal_status(&scene, "/readyz"), 200);
@@ -330,26 +332,25 @@ Test(redis_faults, its_memory_is_full)
     /* A node that comes up meanwhile serves as well. */
     fixture_add_node(&scene.fixture, NULL);
     cr_expect_eq(fixture_try_key(&scene.fixture, 1, scene.fixture.manager.secret), 200);
-    redis_server_tell(&scene.fixture.redis, "CONFIG", "SET", "maxmemory", "0", NULL);
+    redis_server_tell_all(&scene.fixture.redis, "CONFIG", "SET", "maxmemory", "0", NULL);
     cr_expect_eq(create(&scene, &answer), 201, "%s", answer.body);
     fixture_stop(&scene.fixture);
 }
 
 /* The name of the only key record but the revoked one's; there are two, so that a test spoils both. */
-static void spoil_all_records(const struct scene *scene, bool whole)
+static void spoil_all_records(const struct redis_server *server, const char *names_like, bool whole)
 {
     char names[4096], *rest = names, *name;
 
-    redis_server_ask(&scene->fixture.redis, names, sizeof names, "KEYS", fixture_name(scene->fixture.account, "key:*"),
-                     NULL);
+    redis_server_ask(server, names, sizeof names, "KEYS", names_like, NULL);
     while ((name = strsep(&rest, "\n")) != NULL) {
         if (*name == '\0')
             continue;
-        redis_server_tell(&scene->fixture.redis, "DEL", name, NULL);
+        redis_server_tell(server, "DEL", name, NULL);
         if (whole)
-            redis_server_tell(&scene->fixture.redis, "HSET", name, "id", "nonsense", NULL);
+            redis_server_tell(server, "HSET", name, "id", "nonsense", NULL);
         else
-            redis_server_tell(&scene->fixture.redis, "SET", name, "all of them, yesterday", NULL);
+            redis_server_tell(server, "SET", name, "all of them, yesterday", NULL);
     }
 }
 
@@ -359,7 +360,8 @@ static void expect_spoilt_records_are_refused(bool whole)
     struct scene scene;
 
     scene_start(&scene, NULL);
-    spoil_all_records(&scene, whole);
+    for (const struct redis_server *server = &scene.fixture.redis; server; server = server->next)
+        spoil_all_records(server, fixture_name(scene.fixture.account, "key:*"), whole);
     check(&scene, scene.fixture.manager.secret, &answer);
     expect_unavailable(&answer, "a record that is nonsense");
     check(&scene, scene.revoked.secret, &answer);
@@ -384,6 +386,7 @@ Test(redis_faults, serve_refuses_a_redis_that_is_not_durable)
     struct redis_server unfit;
     char *out, *err;
 
+    fixture_use_one_redis("it starts another Redis, and none that belongs to a cluster");
     fixture_start(&fixture, 0, NULL);
     redis_server_start(&unfit, &options);
     const char *args[] = {"serve",       "--public-origin",   NODE_ORIGIN,   "--listen",

@@ -194,10 +194,10 @@ Test(refusals, a_revocation_that_was_not_confirmed_is_named)
     fixture_start(&fixture, 1, NULL);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
     snprintf(path, sizeof path, "/v1/api_keys/%s", key.id);
-    redis_server_tell(&fixture.redis, "CONFIG", "SET", "min-replicas-to-write", "1", NULL);
+    redis_server_tell_all(&fixture.redis, "CONFIG", "SET", "min-replicas-to-write", "1", NULL);
     cr_expect_eq(
         call(&fixture, &(struct http_call){.method = "DELETE", .target = path, .bearer = fixture.manager.secret}), 503);
     cr_expect_eq(count_lines(&fixture.nodes[0], "revocation not confirmed: repeat it", key.id), 1);
-    redis_server_tell(&fixture.redis, "CONFIG", "SET", "min-replicas-to-write", "0", NULL);
+    redis_server_tell_all(&fixture.redis, "CONFIG", "SET", "min-replicas-to-write", "0", NULL);
     fixture_stop(&fixture);
 }

@@ -72,12 +72,14 @@ static void copy_files(const struct redis_server *redis, const char *from, const
     char from_path[PROCESS_PATH_BYTES + 32], to_path[PROCESS_PATH_BYTES + 32];
     struct process process;
 
-    snprintf(from_path, sizeof from_path, "%s/%s", redis->folder, from);
-    snprintf(to_path, sizeof to_path, "%s/%s", redis->folder, to);
-    folder_remove(to_path);
-    cr_assert_eq(process_run(&process, redis->folder, "cp", (const char *const[]){"cp", "-a", from_path, to_path, NULL},
-                             NULL, PATIENCE_MS),
-                 0);
+    for (; redis; redis = redis->next) {
+        snprintf(from_path, sizeof from_path, "%s/%s", redis->folder, from);
+        snprintf(to_path, sizeof to_path, "%s/%s", redis->folder, to);
+        folder_remove(to_path);
+        cr_assert_eq(process_run(&process, redis->folder, "cp",
+                                 (const char *const[]){"cp", "-a", from_path, to_path, NULL}, NULL, PATIENCE_MS),
+                     0);
+    }
 }
 
 static void back_up(struct redis_server *redis)

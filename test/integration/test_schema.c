@@ -2,6 +2,7 @@
  */
 #include "cli.h"
 #include "leak_guard.h"
+#include "leases.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -16,7 +17,8 @@ enum { NODES = 2, EXIT_UNFIT_CODE = 3 };
 
 static void set_schema(const struct fixture *fixture, const char *version)
 {
-    redis_server_tell(&fixture->redis, "SET", fixture_name(fixture->account, "schema"), version, NULL);
+    for (unsigned i = 0; i < fixture_partitions(); i++)
+        redis_server_tell(&fixture->redis, "SET", fixture_name_in(i, "schema"), version, NULL);
 }
 
 static void await_readiness(const struct node *node, int status, const char *part)
@@ -45,7 +47,7 @@ static void expect_refusal(struct fixture *fixture, const char *const *args, int
 Test(schema, newer_than_a_program_that_starts)
 {
     struct fixture fixture;
-    char accounts[64], version[8];
+    char version[8];
 
     fixture_start(&fixture, 0, NULL);
     set_schema(&fixture, "3");
@@ -56,9 +58,7 @@ Test(schema, newer_than_a_program_that_starts)
     expect_refusal(&fixture, (const char *const[]){"account", "create", "--name", "South", NULL}, EXIT_UNFIT_CODE);
     expect_refusal(&fixture, (const char *const[]){"key", "revoke", fixture.manager.id, NULL}, EXIT_UNFIT_CODE);
     expect_refusal(&fixture, (const char *const[]){"doctor", NULL}, EXIT_UNFIT_CODE);
-    redis_server_ask(&fixture.redis, accounts, sizeof accounts, "ZCARD", fixture_name(fixture.account, "accounts"),
-                     NULL);
-    cr_expect_str_eq(accounts, "1");
+    cr_expect_eq(fixture_sum(&fixture, "ZCARD", "accounts"), 1);
     redis_server_ask(&fixture.redis, version, sizeof version, "GET", fixture_name(fixture.account, "schema"), NULL);
     cr_expect_str_eq(version, "3");
     fixture_stop(&fixture);
@@ -85,12 +85,11 @@ static void expect_nothing_decided(const struct fixture *fixture, const struct f
 /* One node answers from memory, the other reads Redis. */
 Test(schema, raised_under_nodes_that_serve)
 {
-    static const char *const STRICT[] = {"--lease-ms", "0", NULL};
     struct fixture fixture;
     struct fixture_key key;
 
     fixture_start(&fixture, 1, NULL);
-    fixture_add_node(&fixture, STRICT);
+    fixture_add_node(&fixture, leases_none());
     fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
     for (size_t i = 0; i < NODES; i++)
         cr_assert_eq(fixture_try_key(&fixture, i, key.secret), 200);
@@ -102,7 +101,7 @@ Test(schema, raised_under_nodes_that_serve)
 
     set_schema(&fixture, "2");
     for (size_t i = 0; i < NODES; i++) {
-        await_readiness(&fixture.nodes[i], 200, "");
+        fixture_await_all_ready(&fixture, i);
         fixture_await_key(&fixture, i, key.secret, 200);
     }
     fixture_stop(&fixture);
@@ -111,7 +110,6 @@ Test(schema, raised_under_nodes_that_serve)
 /* Upgraded under nodes that serve: they go on, from memory and by Redis, and take the new id over. */
 Test(schema, upgraded_by_the_operator)
 {
-    static const char *const STRICT[] = {"--lease-ms", "0", NULL};
     struct fixture fixture;
     struct fixture_key key;
     struct cli_run run;
@@ -120,7 +118,7 @@ Test(schema, upgraded_by_the_operator)
     fixture_start(&fixture, 0, NULL);
     set_schema(&fixture, "1");
     fixture_add_node(&fixture, NULL);
-    fixture_add_node(&fixture, STRICT);
+    fixture_add_node(&fixture, leases_none());
     fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
     redis_server_ask(&fixture.redis, before, sizeof before, "HGET", fixture_name(fixture.account, "store"), "id", NULL);
     RUN(&fixture, &run, "account", "suspend", fixture.account);

@@ -15,6 +15,8 @@ TestSuite(sentinel, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 enum { NODES = 2, STEP_MS = 10 };
 
+static const char BY_NATURE[] = "Sentinels watch one Redis and its replicas";
+
 static const char *const MORE[] = {"--min-replicas", "1", "--redis-timeout-ms", "500", NULL};
 
 struct scene {
@@ -28,6 +30,7 @@ static void scene_start(struct scene *scene, unsigned replicas)
     struct fixture *fixture = &scene->fixture;
 
     scene->keys.fixture = fixture;
+    fixture_use_one_redis(BY_NATURE);
     fixture_start(fixture, 0, NULL);
     sentinels_start(&scene->sentinels, &fixture->redis, replicas);
     snprintf(fixture->redis.url, sizeof fixture->redis.url, "%s", scene->sentinels.url);
@@ -133,6 +136,7 @@ Test(sentinel, sentinels_ask_for_a_password_of_their_own)
     char path[PROCESS_PATH_BYTES];
 
     scene.keys.fixture = &scene.fixture;
+    fixture_use_one_redis(BY_NATURE);
     fixture_start(&scene.fixture, 0, NULL);
     sentinels_start(&scene.sentinels, &scene.fixture.redis, 2);
     sentinels_demand(&scene.sentinels, "sesame", "watcher", "of:watchers");
@@ -172,6 +176,7 @@ Test(sentinel, serve_refuses_what_a_failover_would_break)
     static struct scene scene;
     char *out;
 
+    fixture_use_one_redis(BY_NATURE);
     fixture_start(&scene.fixture, 0, NULL);
     sentinels_start(&scene.sentinels, &scene.fixture.redis, 1);
     snprintf(scene.fixture.redis.url, sizeof scene.fixture.redis.url, "%s", scene.sentinels.url);

@@ -88,7 +88,7 @@ static void clinic_start(struct clinic *c)
 {
     struct cli_run suspension;
 
-    unsetenv("CHATELAINE_PARTITIONS");
+    fixture_use_one_partition("copies go between databases of one Redis, with the partitions that a test says");
     people_start(&c->people, 0, NULL);
     for (size_t i = 0; i < 3; i++)
         snprintf(c->urls[i], sizeof c->urls[i], "%s?db=%zu", c->people.fixture.redis.url, i);

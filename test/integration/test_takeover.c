@@ -30,10 +30,16 @@ static struct scene {
     struct fixture_key key;
 } scene;
 
+static void start_fixture(void)
+{
+    fixture_use_one_redis("Sentinels watch one Redis and its replicas");
+    fixture_start(&scene.fixture, 0, NULL);
+}
+
 static void scene_begin(void)
 {
     if (!scene.fixture.redis.process.pid)
-        fixture_start(&scene.fixture, 0, NULL);
+        start_fixture();
     scene.proxy = redis_proxy_start(scene.fixture.redis.socket_path, 1, (const char *const[]){"127.0.0.1"});
     redis_server_put_behind(&scene.fixture.redis, redis_proxy_port(scene.proxy, 0));
     sentinels_start(&scene.sentinels, &scene.fixture.redis, REPLICAS);
@@ -181,7 +187,7 @@ Test(takeover, a_master_whose_clock_is_set_back_as_it_is_cut_off)
     file_write(path, "0\n");
     setenv("SHIFTED_CLOCK", path, 1);
     setenv("LD_PRELOAD", SHIFTED_CLOCK_LIBRARY, 1);
-    fixture_start(&scene.fixture, 0, NULL);
+    start_fixture();
     unsetenv("LD_PRELOAD");
     unsetenv("SHIFTED_CLOCK");
     scene_start(ONE);

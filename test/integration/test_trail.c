@@ -1,6 +1,7 @@
 /* The audit trail as files: whole from any node, and broken off once the credential has ended. */
 #include "fixture.h"
 #include "leak_guard.h"
+#include "leases.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -17,13 +18,14 @@ TestSuite(trail, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 static void add_many(const struct fixture *fixture, unsigned count)
 {
     static const char SCRIPT[] =
-        "for i = 1, ARGV[2] do redis.call('XADD', ARGV[1], i .. '-0', 'type', 'api_key.created', 'actor', 'operator', "
+        "for i = 1, ARGV[1] do redis.call('XADD', KEYS[1], i .. '-0', 'type', 'api_key.created', 'actor', 'operator', "
         "'target', ('x'):rep(300), 'ip', '', 'request_id', '') end return 1";
     char name[96], count_text[16];
 
     snprintf(name, sizeof name, "%sacct:%s:audit:live", fixture_name(fixture->account, ""), fixture->account);
     snprintf(count_text, sizeof count_text, "%u", count);
-    redis_server_tell(&fixture->redis, "EVAL", SCRIPT, "0", name, count_text, NULL);
+    redis_server_tell(&fixture->redis, "EVAL", SCRIPT, "1", name, count_text, NULL);
+    leases_await_all(fixture); /* they may have ended meanwhile */
 }
 
 /* Begins an export and reads its head. Returns the status. */

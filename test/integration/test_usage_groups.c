@@ -65,13 +65,15 @@ static void expect_equal(struct sums got, struct sums wanted, const char *what)
 static struct sums add_random(const struct fixture *fixture, const struct fixture_key keys[KEYS], bool only_test)
 {
     static const char SCRIPT[] =
-        "local a = 'chatelaine:acct:' .. ARGV[1] "
-        "redis.call('HINCRBY', a .. ':usage', ARGV[3] .. ':' .. ARGV[4], ARGV[5]) "
-        "redis.call('HINCRBY', a .. ':usage:' .. ARGV[3], ARGV[2], ARGV[5]) "
-        "redis.call('HINCRBY', a .. ':refused', ARGV[3] .. ':' .. ARGV[4], ARGV[6]) "
-        "redis.call('HINCRBY', a .. ':refused:' .. ARGV[3], ARGV[2] .. ':insufficient_scope', ARGV[6]) return 1";
+        "local a = KEYS[1] "
+        "redis.call('HINCRBY', a .. ':usage', ARGV[2] .. ':' .. ARGV[3], ARGV[4]) "
+        "redis.call('HINCRBY', a .. ':usage:' .. ARGV[2], ARGV[1], ARGV[4]) "
+        "redis.call('HINCRBY', a .. ':refused', ARGV[2] .. ':' .. ARGV[3], ARGV[5]) "
+        "redis.call('HINCRBY', a .. ':refused:' .. ARGV[2], ARGV[1] .. ':insufficient_scope', ARGV[5]) return 1";
     struct sums sums = {0};
+    char account[128];
 
+    snprintf(account, sizeof account, "%sacct:%s", fixture_name(fixture->account, ""), fixture->account);
     for (unsigned i = 0; i < 200; i++) {
         unsigned key = random_below(KEYS), requests = random_below(1000), refused = random_below(9);
         const char *mode = key % 2 ? "live" : "test";
@@ -80,8 +82,8 @@ static struct sums add_random(const struct fixture *fixture, const struct fixtur
         snprintf(date, sizeof date, "2026-03-%02u", 1 + random_below(31));
         snprintf(requests_text, sizeof requests_text, "%u", requests);
         snprintf(refused_text, sizeof refused_text, "%u", refused);
-        redis_server_tell(&fixture->redis, "EVAL", SCRIPT, "0", fixture->account, keys[key].id, date, mode,
-                          requests_text, refused_text, NULL);
+        redis_server_tell(&fixture->redis, "EVAL", SCRIPT, "1", account, keys[key].id, date, mode, requests_text,
+                          refused_text, NULL);
         if (strcmp(date, "2026-03-05") < 0 || strcmp(date, "2026-03-25") > 0 || (only_test && key % 2))
             continue;
         sums.requests += requests;
