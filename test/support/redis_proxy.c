@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    CONNS_MAX = 128,
+    CONNS_MAX = 512, /* four for each partition of each node */
     READ_BYTES = 16 * 1024,
     FLOW_MAX_BYTES = 16 * 1024 * 1024, /* beyond it the sender waits, as for any slow receiver */
     GREETING_BYTES = 512,              /* the name is among the first bytes */
