@@ -1,7 +1,7 @@
-/* bench_fill COUNT [ACCOUNT [device]]: mints API keys, or device keys, and prints "secret id" a line. With an account
- * it adds them to the Redis of the environment (CHATELAINE_REDIS, CHATELAINE_MASTER_KEY_FILE, CHATELAINE_PREFIX), many
- * at a time, which makes a million in a minute or two; without one they are keys that nobody knows. For scripts/bench.
- */
+/* bench_fill COUNT [ACCOUNT [device|manager]]: mints API keys, device keys, or API keys with all scopes, and prints
+ * "secret id" a line. With an account it adds them to the Redis of the environment (CHATELAINE_REDIS,
+ * CHATELAINE_PARTITIONS, CHATELAINE_MASTER_KEY_FILE, CHATELAINE_PREFIX), many at a time, which makes a million in some
+ * minutes; without one they are keys that nobody knows. For scripts/bench. */
 #include "admin/store_client.h"
 #include "auth/key_check.h"
 #include "base/clock.h"
@@ -36,12 +36,6 @@ static void print_key(const struct secret *secret, const struct id *id)
     printf("%s %s\n", secret->text, id->text);
 }
 
-static void mint(enum key_kind kind, struct secret *ret_secret, struct id *ret_id)
-{
-    secret_mint(kind, MODE_LIVE, ret_secret);
-    *ret_id = id_mint(key_id_kind(kind), clock_wall_ms());
-}
-
 static void insertion_done(void *arg, enum store_result result, uint32_t retry_after_s);
 
 static void insertion_begin(struct insertion *insertion)
@@ -52,11 +46,11 @@ static void insertion_begin(struct insertion *insertion)
 
     filling->to_start--;
     filling->in_flight++;
-    mint(key->kind, &insertion->secret, &insertion->id);
+    secret_draw(filling->keyring, bucket_of_account(&key->account), key->kind, key->mode, &insertion->secret, digest);
+    insertion->id = id_mint(key_id_kind(key->kind), clock_wall_ms());
     key->id = insertion->id;
     key->created_ms = id_time_ms(&key->id);
     key_set_last4(key, secret_text(&insertion->secret));
-    keyring_digest(filling->keyring, KEYRING_KEY_DIGEST, 0, secret_text(&insertion->secret), digest);
     key_store_insert(filling->client.store, key, digest, &ORIGIN, insertion_done, insertion);
 }
 
@@ -92,15 +86,14 @@ static void fill(struct filling *filling)
     secure_wipe(insertions, sizeof insertions);
 }
 
-static int fill_store(const struct settings *settings, const struct id *account, enum key_kind kind, uint64_t count)
+static int fill_store(const struct settings *settings, const struct key_record *key, uint64_t count)
 {
     static const struct store_refusals REFUSALS = {.conflict = "a key exists already", .refused = "no such account"};
     static struct filling filling;
     char storage[FILL_WHY_MAX_BYTES];
     struct buf why;
 
-    filling.key =
-        (struct key_record){.account = *account, .kind = kind, .mode = MODE_LIVE, .scopes = SCOPE_PATIENTS_READ};
+    filling.key = *key;
     if (!key_set_name(&filling.key, TEXT("bench")))
         return EXIT_FAILED;
     filling.to_start = count;
@@ -110,6 +103,7 @@ static int fill_store(const struct settings *settings, const struct id *account,
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     int code = store_client_open(&filling.client, settings, filling.keyring);
     if (code == EXIT_DONE) {
+        store_client_choose(&filling.client, &key->account);
         fill(&filling);
         code = store_client_explain(&filling.client, filling.result, &REFUSALS);
         store_client_close(&filling.client);
@@ -118,32 +112,43 @@ static int fill_store(const struct settings *settings, const struct id *account,
     return code;
 }
 
+static void print_unknown(uint64_t count)
+{
+    for (; count > 0; count--) {
+        const struct id id = id_mint(ID_KEY, clock_wall_ms());
+        struct secret secret;
+
+        secret_mint(KEY_API, MODE_LIVE, &secret);
+        print_key(&secret, &id);
+    }
+}
+
+static bool read_kind(const char *name, struct key_record *key)
+{
+    key->kind = strcmp(name, "device") == 0 ? KEY_DEVICE : KEY_API;
+    key->scopes = strcmp(name, "manager") == 0 ? SCOPE_ALL : SCOPE_PATIENTS_READ;
+    return key->kind == KEY_DEVICE || key->scopes == SCOPE_ALL;
+}
+
 int main(int argc, char **argv)
 {
-    static const char USAGE[] = "usage: bench_fill COUNT [ACCOUNT [device]]";
+    static const char USAGE[] = "usage: bench_fill COUNT [ACCOUNT [device|manager]]";
     const struct option_table tables[] = {SETTINGS_STORE, SETTINGS_KEYS};
+    struct key_record key = {.kind = KEY_API, .mode = MODE_LIVE, .scopes = SCOPE_PATIENTS_READ};
     char storage[FILL_WHY_MAX_BYTES];
     struct settings settings = {0};
     struct buf why;
     uint64_t count;
-    struct id id;
     int rest;
 
     buf_init_fixed(&why, storage, sizeof storage);
     if (!options_read(tables, sizeof tables / sizeof *tables, &settings, argc, argv, &rest, &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
-    bool is_device = rest == 4 && strcmp(argv[3], "device") == 0;
-    if (rest < 2 || (rest > 3 && !is_device) || !text_to_u64(text_of(argv[1]), COUNT_MAX, &count))
+    if (rest < 2 || rest > 4 || !text_to_u64(text_of(argv[1]), COUNT_MAX, &count) ||
+        (rest > 2 && !id_parse(ID_ACCOUNT, text_of(argv[2]), &key.account)) || (rest > 3 && !read_kind(argv[3], &key)))
         return command_fail(EXIT_USAGE, "%s", USAGE);
-    if (rest >= 3)
-        return id_parse(ID_ACCOUNT, text_of(argv[2]), &id)
-                   ? fill_store(&settings, &id, is_device ? KEY_DEVICE : KEY_API, count)
-                   : command_fail(EXIT_USAGE, "%s", USAGE);
-    for (; count > 0; count--) {
-        struct secret secret;
-
-        mint(KEY_API, &secret, &id);
-        print_key(&secret, &id);
-    }
+    if (rest > 2)
+        return fill_store(&settings, &key, count);
+    print_unknown(count);
     return EXIT_DONE;
 }

@@ -10,6 +10,7 @@ declare -A keys_of=() # NAME: the file of secrets that wrk walks, "$dir/keys" if
 declare -A aside=()   # NAME: a function that runs beside wrk, told the name, until it is ended; it execs what it runs
 tls_flags=()          # of nodes, if connections are to be encrypted
 declare -A refused=() # NAME: answers in a hundred that have to be other than 200, 0 if not said
+redis_servers=(redis) # whose commands and CPU time count
 
 port_of() { echo "${1##*:}"; } # URL
 cpu_ns() {                     # PID: the CPU time of its threads so far; /proc/PID/stat has the same in steps of 10 ms
@@ -118,16 +119,27 @@ N
 
 # --- what Redis does -------------------------------------------------------------------------------------------------
 
+each_redis() { # COMMAND…
+    local server
+    for server in "${redis_servers[@]}"; do redis_at "$server" "$@"; done
+}
+redis_cpu_ns() {
+    local server total=0
+    for server in "${redis_servers[@]}"; do total=$((total + $(cpu_ns "${redis_pid_of[$server]}"))); done
+    echo "$total"
+}
 # "name calls" a line, those inside scripts too, without what this script asks.
 redis_calls() {
-    redis info commandstats | tr -d '\r' | sed -n 's/^cmdstat_\([^:]*\):calls=\([0-9]*\),.*/\1 \2/p' |
-        grep -Ev '^(info|ping|config.*) ' | sort || true
+    each_redis info commandstats | tr -d '\r' |
+        awk -F '[_:=,]' '/^cmdstat_/ {sub(/^cmdstat_/, ""); split($0, part, ":calls="); calls[part[1]] += part[2] + 0}
+            END {for (name in calls) if (name !~ /^(info|ping|config.*|cluster.*)$/) print name, calls[name]}' | sort
 }
 # calls_between BEFORE AFTER: the same for what came between two files of redis_calls, most first.
 calls_between() {
     join -a 2 -o 0,1.2,2.2 -e 0 "$1" "$2" | awk '$3 > $2 {print $1, $3 - $2}' | sort -k2 -gr
 }
 sum_calls() { awk '{sum += $2} END {print sum + 0}'; }
+calls_at_rest=200 # within 1.2 s: heartbeats, no usage
 # Waits until what a load leaves behind (usage to be flushed) is done: only heartbeats for more than a flush interval.
 settle() {
     local before after
@@ -136,7 +148,7 @@ settle() {
         before=$after
         sleep 1.2
         after=$(redis_calls | sum_calls)
-        [ $((after - before)) -gt 200 ] || return 0
+        [ $((after - before)) -gt "$calls_at_rest" ] || return 0
     done
     die "Redis does not come to rest"
 }
@@ -171,15 +183,19 @@ make_doomed() { # SECONDS
     : >"$dir/revoked"
     exec {doomed}<"$dir/doomed.ids"
 }
+# judge_changes STATUS FILE: all that bench_change printed have that status, and there are some.
+judge_changes() {
+    ! grep -qv " $1\$" "$2" || die "a change was refused: $(grep -v -m1 " $1\$" "$2")"
+    [ -s "$2" ] || die "nothing was changed"
+}
 revoke_now_and_then() { # NAME
-    BENCH_BEARER=$first exec taskset -c 1 "$build/test/bench/bench_revoke" "$revoke_ms" \
+    BENCH_BEARER=$first exec taskset -c 1 "$build/test/bench/bench_change" "$revoke_ms" \
         "$(port_of "${url_of[$1]}")" <&"$doomed" >>"$dir/revoked"
 }
 print_revoked() {
     exec {doomed}<&-
     printf 'Keys revoked meanwhile: %s.\n' "$(grep -c ' 200$' "$dir/revoked")"
-    ! grep -qv ' 200$' "$dir/revoked" || die "a revocation was refused: $(grep -v -m1 ' 200$' "$dir/revoked")"
-    [ -s "$dir/revoked" ] || die "no key was revoked"
+    judge_changes 200 "$dir/revoked"
 }
 # load NAME SECONDS [WRK'S OPTION…]: checks, and beside them what belongs there. Leaves wrk's report in $dir/wrk.out and
 # their number in the caller's $requests.
@@ -202,11 +218,11 @@ measure() {
     local before after redis_before redis_after requests
     settle
     redis_calls >"$dir/calls.before"
-    redis_before=$(cpu_ns "$redis_pid") before=$(cpu_ns "${pid_of[$1]}")
+    redis_before=$(redis_cpu_ns) before=$(cpu_ns "${pid_of[$1]}")
     load "$1" "$each" --latency
     settle # so that the last flush counts as well
     after=$(cpu_ns "${pid_of[$1]}")
-    redis_after=$(cpu_ns "$redis_pid")
+    redis_after=$(redis_cpu_ns)
     redis_calls >"$dir/calls.after"
     calls_between "$dir/calls.before" "$dir/calls.after" >"$dir/calls.$1"
     echo "$(per_request $((after - before)) "$requests")" "$(awk '/Requests\/sec/ {print $2}' "$dir/wrk.out")" \
@@ -224,7 +240,9 @@ rounds_of() {                                                                   
     done
 }
 column_median() { cut -d' ' -f"$2" "$dir/result.$1" | median; } # NAME COLUMN
-ratio_to_nginx() { paste -d' ' "$dir/result.$1" "$dir/result.nginx" | awk '{printf "%.3f\n", $1 / $7}' | median; }
+ratio_of() {                                                    # NAME BASE [COLUMN]: the median of the rounds' ratios
+    paste -d' ' "$dir/result.$1" "$dir/result.$2" | awk -v column="${3:-1}" '{printf "%.3f\n", $column / $(column + NF / 2)}' | median
+}
 # table TITLE NAME…: nginx must have been in the rounds.
 table() {
     local server
@@ -234,7 +252,7 @@ table() {
     shift
     for server; do
         printf '| %s | %s | %.2f | %.0f | %s | %s | %s | %s |\n' "${label[$server]}" "$(column_median "$server" 1)" \
-            "$(ratio_to_nginx "$server")" "$(column_median "$server" 2)" "$(column_median "$server" 3)" \
+            "$(ratio_of "$server" nginx)" "$(column_median "$server" 2)" "$(column_median "$server" 3)" \
             "$(column_median "$server" 4)" "$(column_median "$server" 5)" "$(column_median "$server" 6)"
     done
 }

@@ -163,6 +163,7 @@ static int record_all(const struct settings *settings, record_line *add, const s
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     int code = store_client_open(&recording.client, settings, recording.keyring);
     if (code == EXIT_DONE) {
+        store_client_choose(&recording.client, account);
         record_lines(&recording, add);
         code = store_client_explain(&recording.client, recording.result, &REFUSALS);
         store_client_close(&recording.client);

@@ -19,10 +19,10 @@ revocations_with() {
     load_pid=$!
     pids+=("$load_pid")
     sleep "$each"
-    BENCH_BEARER=$first "$build/test/bench/bench_revoke" 0 "${ports[@]}" <"$dir/doomed.ids" >"$dir/revoked"
+    BENCH_BEARER=$first "$build/test/bench/bench_change" 0 "${ports[@]}" <"$dir/doomed.ids" >"$dir/revoked"
     kill -INT "$load_pid"
     forget "$load_pid"
-    ! grep -qv ' 200$' "$dir/revoked" || die "a revocation was refused: $(grep -v ' 200$' "$dir/revoked" | head -1)"
+    judge_changes 200 "$dir/revoked"
     ! grep -q Non-2xx "$dir/load.out" || die "checks were refused: $(grep Non-2xx "$dir/load.out")"
     printf '| %s %s nodes | %s | %.0f |\n' "$count" "$mode" "$(cut -d' ' -f1 "$dir/revoked" | percentiles)" \
         "$(awk '/Requests\/sec/ {print $2}' "$dir/load.out")"

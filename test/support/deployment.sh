@@ -4,11 +4,12 @@
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/chatelaine-$name.XXXXXX")
 pids=()
-redis_prefix=()      # what Redis is started by: taskset -c 1
-redis_flags=()       # what it gets beside what all get
-scheme=http          # of $url
-node_flags=()        # what the next nodes get beside what all get
-PATH=$PATH:/usr/sbin # nginx and haproxy are there, and Debian's users do not look there
+redis_prefix=()            # what Redis is started by: taskset -c 1
+redis_flags=()             # what it gets beside what all get
+declare -A redis_pid_of=() # SERVER: its process
+scheme=http                # of $url
+node_flags=()              # what the next nodes get beside what all get
+PATH=$PATH:/usr/sbin       # nginx and haproxy are there, and Debian's users do not look there
 
 say() { printf '\033[1m[%s]\033[0m %s\n' "$name" "$*" >&2; }
 die() {
@@ -50,18 +51,24 @@ forget() {
     for pid in "${pids[@]}"; do [ "$pid" = "$1" ] || kept+=("$pid"); done
     pids=("${kept[@]}")
 }
-redis() { redis-cli -s "$dir/redis.sock" "$@"; }
-# run_redis: sets redis_pid. After forget, runs it again on the same data.
+redis_at() { # SERVER COMMAND…
+    local server=$1
+    shift
+    redis-cli -s "$dir/$server.sock" "$@"
+}
+redis() { redis_at redis "$@"; }
+# run_redis [SERVER]: sets redis_pid. After forget, runs it again on the same data. SERVER is its name if there are several.
 run_redis() {
-    "${redis_prefix[@]}" redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$dir/redis" --appendonly yes \
-        --appendfsync always --maxmemory-policy noeviction --save '' --daemonize no "${redis_flags[@]}" >>"$dir/redis.log" 2>&1 &
-    redis_pid=$!
+    local server=${1:-redis}
+    "${redis_prefix[@]}" redis-server --port 0 --unixsocket "$dir/$server.sock" --dir "$dir/$server" --appendonly yes \
+        --appendfsync always --maxmemory-policy noeviction --save '' --daemonize no "${redis_flags[@]}" >>"$dir/$server.log" 2>&1 &
+    redis_pid=$! redis_pid_of[$server]=$!
     pids+=("$redis_pid")
     for _ in $(seq 1000); do
-        [ "$(redis ping 2>/dev/null)" = PONG ] && return
+        [ "$(redis_at "$server" ping 2>/dev/null)" = PONG ] && return
         sleep 0.02
     done
-    die "Redis did not start: $(tail -3 "$dir/redis.log")"
+    die "Redis did not start: $(tail -3 "$dir/$server.log")"
 }
 # start_redis: sets $CHATELAINE_REDIS.
 start_redis() {
@@ -70,11 +77,12 @@ start_redis() {
     "$binary" master-key >"$dir/master" && chmod 600 "$dir/master"
     export CHATELAINE_REDIS="unix:$dir/redis.sock" CHATELAINE_MASTER_KEY_FILE="$dir/master"
 }
-# stop_redis: also deletes its data.
+# stop_redis [SERVER]: also deletes its data.
 stop_redis() {
-    kill "$redis_pid"
-    forget "$redis_pid"
-    rm -r "$dir/redis"
+    local server=${1:-redis}
+    kill "${redis_pid_of[$server]}"
+    forget "${redis_pid_of[$server]}"
+    rm -r "${dir:?}/$server"
 }
 # start_node ID SECONDS [COMMAND PREFIX…]: sets node_pid and url. Waits up to SECONDS until it is ready.
 start_node() {
