@@ -187,9 +187,8 @@ static void direct_expect(struct direct *direct, const char *verb)
     direct->done = false;
 }
 
-void fixture_add_account(struct fixture *fixture, char ret_account[ID_TEXT_BYTES])
+static void add_account(struct fixture *fixture, struct id id, char ret_account[ID_TEXT_BYTES])
 {
-    struct id id = id_mint(ID_ACCOUNT, clock_wall_ms());
     struct direct direct;
 
     direct_open(&direct, fixture);
@@ -199,6 +198,21 @@ void fixture_add_account(struct fixture *fixture, char ret_account[ID_TEXT_BYTES
     direct_expect(&direct, "account_store_create");
     direct_finish(&direct);
     snprintf(ret_account, ID_TEXT_BYTES, "%s", id.text);
+}
+
+void fixture_add_account(struct fixture *fixture, char ret_account[ID_TEXT_BYTES])
+{
+    add_account(fixture, id_mint(ID_ACCOUNT, clock_wall_ms()), ret_account);
+}
+
+void fixture_add_account_in(struct fixture *fixture, unsigned partition, char ret_account[ID_TEXT_BYTES])
+{
+    struct id id;
+
+    do
+        id = id_mint(ID_ACCOUNT, clock_wall_ms());
+    while (bucket_of_account(&id) % fixture_partitions() != partition);
+    add_account(fixture, id, ret_account);
 }
 
 static uint8_t bucket_for(const struct fixture *fixture, const struct id *account)

@@ -53,7 +53,8 @@ struct fixture {
 /* Starts Redis and `nodes` nodes (0 is fine: account and keys are there all the same). more: further arguments of
  * `serve`, up to a NULL; may be NULL. Aborts the test on any failure. */
 void fixture_start(struct fixture *fixture, size_t nodes, const char *const *more);
-/* The same at a Redis Cluster, with one partition. min_replicas: as many as each primary has. */
+/* The same at a Redis Cluster, with one partition, or CHATELAINE_PARTITIONS of them. min_replicas: as many as each
+ * primary has. */
 void fixture_start_in_cluster(struct fixture *fixture, const char *redis_url, int64_t min_replicas);
 /* Drains the nodes, each of which must end cleanly, then stops the Redis that it started. Nodes that the test ended
  * itself are left out. */
@@ -83,6 +84,8 @@ void fixture_await_all_ready(const struct fixture *fixture, size_t node);
 void fixture_await_read(const struct fixture *fixture, size_t node);
 
 void fixture_add_account(struct fixture *fixture, char ret_account[ID_TEXT_BYTES]);
+/* One whose data lies in that partition. */
+void fixture_add_account_in(struct fixture *fixture, unsigned partition, char ret_account[ID_TEXT_BYTES]);
 /* An active key. account NULL: the fixture's own. */
 void fixture_add_key(struct fixture *fixture, const char *account, enum key_kind kind, enum key_mode mode,
                      scope_set scopes, struct fixture_key *ret_key);

@@ -27,7 +27,7 @@ static void meet(const struct redis_server *server, const struct redis_server *o
 
     snprintf(port, sizeof port, "%u", other->port);
     snprintf(bus_port, sizeof bus_port, "%u", other->options.cluster_port);
-    redis_server_tell(server, "CLUSTER", "MEET", "127.0.0.1", port, bus_port, NULL);
+    redis_server_tell(server, "CLUSTER", "MEET", redis_server_address(other), port, bus_port, NULL);
 }
 
 /* All know all others, by their lasting names. */
@@ -97,37 +97,18 @@ static void print_url(const struct cluster_servers *cluster, bool is_tls, char r
     for (unsigned i = 0; i < cluster->count; i++) {
         const struct redis_server *server = &cluster->servers[i];
 
-        used += (size_t)snprintf(ret_url + used, PROCESS_PATH_BYTES - used, "%s127.0.0.1:%u", i > 0 ? "," : "",
-                                 is_tls ? server->options.tls_port : server->port);
+        used += (size_t)snprintf(ret_url + used, PROCESS_PATH_BYTES - used, "%s%s:%u", i > 0 ? "," : "",
+                                 redis_server_address(server), is_tls ? server->options.tls_port : server->port);
     }
     if (used >= PROCESS_PATH_BYTES)
         abort();
 }
 
-static void start_servers(struct cluster_servers *cluster, const char *tls)
+void cluster_servers_join(struct cluster_servers *cluster)
 {
-    for (unsigned i = 0; i < cluster->count; i++) {
-        struct redis_server_options options = {.tcp = true, .cluster_port = redis_server_free_port(), .tls = tls};
-
-        options.tls_port = tls ? redis_server_free_port() : 0;
-        redis_server_start(&cluster->servers[i], &options);
-    }
-    print_url(cluster, false, cluster->url);
-    if (tls)
-        print_url(cluster, true, cluster->tls_url);
-}
-
-void cluster_servers_start(struct cluster_servers *cluster, unsigned primaries, bool has_replicas)
-{
-    cluster_servers_start_tls(cluster, primaries, has_replicas, NULL);
-}
-
-void cluster_servers_start_tls(struct cluster_servers *cluster, unsigned primaries, bool has_replicas, const char *tls)
-{
+    unsigned primaries = cluster->primaries;
     char id[64];
 
-    *cluster = (struct cluster_servers){.primaries = primaries, .count = has_replicas ? 2 * primaries : primaries};
-    start_servers(cluster, tls);
     give_slots(cluster);
     for (unsigned i = 1; i < cluster->count; i++)
         meet(&cluster->servers[0], &cluster->servers[i]);
@@ -139,6 +120,25 @@ void cluster_servers_start_tls(struct cluster_servers *cluster, unsigned primari
     }
     if (!cluster_servers_wait_whole(cluster, PATIENCE_MS))
         test_give_up("the cluster does not become whole, see %s", cluster->servers[0].process.out_path);
+}
+
+void cluster_servers_start(struct cluster_servers *cluster, unsigned primaries, bool has_replicas)
+{
+    cluster_servers_start_tls(cluster, primaries, has_replicas, NULL);
+}
+
+void cluster_servers_start_tls(struct cluster_servers *cluster, unsigned primaries, bool has_replicas, const char *tls)
+{
+    *cluster = (struct cluster_servers){.primaries = primaries, .count = has_replicas ? 2 * primaries : primaries};
+    for (unsigned i = 0; i < cluster->count; i++) {
+        struct redis_server_options options = {.tcp = true, .cluster_port = redis_server_free_port(), .tls = tls};
+
+        options.tls_port = tls ? redis_server_free_port() : 0;
+        redis_server_start(&cluster->servers[i], &options);
+    }
+    cluster_servers_join(cluster);
+    if (tls)
+        print_url(cluster, true, cluster->tls_url);
 }
 
 /* The error of all others is MOVED, or CLUSTERDOWN as long as nobody is. */
@@ -190,7 +190,8 @@ bool cluster_servers_move_keys(const struct cluster_servers *cluster, const char
     snprintf(port, sizeof port, "%u", cluster->servers[to].port);
     redis_server_ask(&cluster->servers[from], found, sizeof found, "CLUSTER", "GETKEYSINSLOT", slot, count, NULL);
     while ((key = strsep(&rest, "\n")) && key[0]) {
-        redis_server_tell(&cluster->servers[from], "MIGRATE", "127.0.0.1", port, key, "0", "10000", NULL);
+        redis_server_tell(&cluster->servers[from], "MIGRATE", redis_server_address(&cluster->servers[to]), port, key,
+                          "0", "10000", NULL);
         is_any = true;
     }
     return is_any;

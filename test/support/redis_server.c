@@ -19,6 +19,11 @@ struct redis_server_tls_paths {
     char ca[PROCESS_PATH_BYTES], certificate[PROCESS_PATH_BYTES], key[PROCESS_PATH_BYTES], port[8];
 };
 
+const char *redis_server_address(const struct redis_server *server)
+{
+    return server->options.address ? server->options.address : "127.0.0.1";
+}
+
 const char *redis_server_binary(void)
 {
     const char *other = getenv("CHATELAINE_TEST_REDIS_SERVER");
@@ -107,8 +112,8 @@ static bool read_reply(FILE *stream, FILE *out)
     }
 }
 
-/* False: the server cannot be reached, or goes away. */
-static bool ask(const struct redis_server *server, char *ret_reply, size_t size, size_t argc, const char *const *argv)
+bool redis_server_try(const struct redis_server *server, char *ret_reply, size_t size, size_t argc,
+                      const char *const *argv)
 {
     int fd = connect_unix(server->socket_path);
     FILE *stream = fd < 0 ? NULL : fdopen(fd, "r+");
@@ -151,10 +156,10 @@ static const struct redis_server *find_owner(const struct redis_server *server, 
 static bool ask_owner(const struct redis_server *server, char *ret_reply, size_t size, size_t argc,
                       const char *const *argv)
 {
-    bool done = ask(server, ret_reply, size, argc, argv);
+    bool done = redis_server_try(server, ret_reply, size, argc, argv);
     const struct redis_server *owner = done && server->next ? find_owner(server->next, ret_reply) : NULL;
 
-    return owner ? ask(owner, ret_reply, size, argc, argv) : done;
+    return owner ? redis_server_try(owner, ret_reply, size, argc, argv) : done;
 }
 
 static size_t collect(va_list args, const char **argv)
@@ -210,7 +215,7 @@ void redis_server_tell_all(const struct redis_server *server, ...)
     argc = collect(args, argv);
     va_end(args);
     for (; server; server = server->next)
-        if (!ask(server, reply, sizeof reply, argc, argv) || reply[0] == '-')
+        if (!redis_server_try(server, reply, sizeof reply, argc, argv) || reply[0] == '-')
             test_give_up("Redis, %s: %s", argv[0], reply);
 }
 
@@ -218,7 +223,8 @@ static bool answers(const struct redis_server *server)
 {
     char reply[64];
 
-    return ask(server, reply, sizeof reply, 1, (const char *const[]){"PING"}) && strcmp(reply, "PONG") == 0;
+    return redis_server_try(server, reply, sizeof reply, 1, (const char *const[]){"PING"}) &&
+           strcmp(reply, "PONG") == 0;
 }
 
 void redis_server_wait_up(struct redis_server *server)
@@ -231,17 +237,24 @@ void redis_server_wait_up(struct redis_server *server)
     }
 }
 
-/* A node of a cluster whose others are taken for dead after a second. A replica may take over however long it has not
- * heard of its primary: the machine may be slow. */
-static size_t add_cluster(const struct redis_server *server, const char **argv, char port[8])
+/* A replica may take over however long it has not heard of its primary: the machine may be slow. */
+static size_t add_cluster(const struct redis_server *server, const char **argv, char port[8], char timeout[16])
 {
-    const char *const words[] = {
-        "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
-        "--cluster-port",    port};
+    const char *const words[] = {"--cluster-enabled",
+                                 "yes",
+                                 "--cluster-node-timeout",
+                                 timeout,
+                                 "--cluster-replica-validity-factor",
+                                 "0",
+                                 "--cluster-port",
+                                 port,
+                                 "--cluster-require-full-coverage",
+                                 server->options.serves_part ? "no" : "yes"};
 
     if (server->options.cluster_port == 0)
         return 0;
     snprintf(port, 8, "%u", server->options.cluster_port);
+    snprintf(timeout, 16, "%u", server->options.cluster_timeout_ms ? server->options.cluster_timeout_ms : 1000);
     memcpy(argv, words, sizeof words);
     return sizeof words / sizeof *words;
 }
@@ -271,7 +284,7 @@ static void add_tls(const struct redis_server *server, const char **argv, struct
 static void run(struct redis_server *server)
 {
     struct redis_server_tls_paths tls;
-    char port[8], announced_port[8], cluster_port[8], load_delay[16];
+    char port[8], announced_port[8], cluster_port[8], cluster_timeout[16], load_delay[16];
     const char *argv[64] = {redis_server_binary(),
                             "--dir",
                             server->folder,
@@ -280,7 +293,9 @@ static void run(struct redis_server *server)
                             "--port",
                             port,
                             "--bind",
-                            "127.0.0.1",
+                            redis_server_address(server),
+                            "--protected-mode",
+                            "no",
                             "--save",
                             "",
                             "--appendfsync",
@@ -295,7 +310,7 @@ static void run(struct redis_server *server)
                             "0",
                             "--appendonly",
                             server->options.not_durable ? "no" : "yes"};
-    size_t argc = 23;
+    size_t argc = 25;
 
     if (server->options.guarded) {
         static const char *const GUARDS[] = {"--min-replicas-to-write", "1", "--min-replicas-max-lag", "2"};
@@ -319,7 +334,7 @@ static void run(struct redis_server *server)
         argv[argc++] = "--key-load-delay";
         argv[argc++] = load_delay;
     }
-    argc += add_cluster(server, argv + argc, cluster_port);
+    argc += add_cluster(server, argv + argc, cluster_port, cluster_timeout);
     add_tls(server, argv + argc, &tls);
     unlink(server->socket_path);
     process_start(&server->process, server->folder, "redis", argv);

@@ -14,8 +14,11 @@ struct redis_server_options {
     bool behind_proxy;      /* it has no port of its own; others find it at a proxy's port */
     const char *tls;        /* a folder with ca.pem, redis.pem, redis.key: the port speaks TLS; NULL: plain */
     uint16_t tls_port;      /* with tls: it is this port that speaks TLS, beside the plain one; 0: the only port */
-    bool asks_for_certificates; /* with tls: of clients, from the same CA */
-    uint16_t cluster_port;      /* with tcp: it is a node of a cluster, whose others reach it there; 0: it is not */
+    bool asks_for_certificates;  /* with tls: of clients, from the same CA */
+    uint16_t cluster_port;       /* with tcp: it is a node of a cluster, whose others reach it there; 0: it is not */
+    unsigned cluster_timeout_ms; /* then: after which others are taken for dead; 0: a second */
+    bool serves_part;            /* then: also while slots of others are not served */
+    const char *address;         /* with tcp: where it listens; NULL: 127.0.0.1 */
 };
 
 struct redis_server {
@@ -40,6 +43,8 @@ void redis_server_wait_up(struct redis_server *server);
 void redis_server_open_port(struct redis_server *server);
 /* For a server that was started without tcp: from now on it announces this port of 127.0.0.1 as its own. */
 void redis_server_put_behind(struct redis_server *server, uint16_t proxy_port);
+/* Where others reach it, with its port. */
+const char *redis_server_address(const struct redis_server *server);
 /* Sends SIGKILL. The data stays. */
 void redis_server_kill(struct redis_server *server);
 /* Starts the server again on the same data; kills it first if it runs. */
@@ -56,6 +61,9 @@ void redis_server_stop(struct redis_server *server);
  * integers in decimal, "(nil)", errors with a leading "-", each element of an array followed by a newline. Cut to size
  * - 1 bytes. Of several primaries, the one that holds the name answers, or else the first. */
 __attribute__((sentinel)) void redis_server_ask(const struct redis_server *server, char *ret_reply, size_t size, ...);
+/* The same; false when the server cannot be reached or goes away meanwhile. */
+bool redis_server_try(const struct redis_server *server, char *ret_reply, size_t size, size_t argc,
+                      const char *const *argv);
 /* Sends one command and aborts on an error reply. */
 __attribute__((sentinel)) void redis_server_tell(const struct redis_server *server, ...);
 /* The same to every primary: settings, FLUSHALL. */

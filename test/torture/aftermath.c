@@ -25,18 +25,29 @@ struct inspection {
     struct http_answer answer;
 };
 
+/* Until it accepts the manager of that account. */
+static bool await_node(struct inspection *inspection, unsigned node, unsigned account, int64_t start_ms)
+{
+    const struct http_call call = {.target = "/v1/whoami",
+                                   .bearer = inspection->cluster->accounts[account].manager.secret};
+
+    while (cluster_call(inspection->cluster, node, &call, &inspection->answer) != 200) {
+        if (deadline_now_ms() - start_ms > 4 * BACK_WITHIN_MS)
+            return false;
+        poll(NULL, 0, STEP_MS);
+    }
+    return true;
+}
+
 static void time_return(struct inspection *inspection, struct aftermath *aftermath)
 {
-    const struct http_call call = {.target = "/v1/whoami", .bearer = inspection->cluster->fixture.manager.secret};
+    unsigned account_count = inspection->cluster->account_count;
     int64_t start = deadline_now_ms();
 
-    for (unsigned node = 0; node < CLUSTER_NODES; node++)
-        while (cluster_call(inspection->cluster, node, &call, &inspection->answer) != 200) {
-            if (deadline_now_ms() - start > 4 * BACK_WITHIN_MS) {
-                history_violation(inspection->history, "a node does not serve again", inspection->answer.body);
-                return;
-            }
-            poll(NULL, 0, STEP_MS);
+    for (unsigned i = 0; i < CLUSTER_NODES * account_count; i++)
+        if (!await_node(inspection, i / account_count, i % account_count, start)) {
+            history_violation(inspection->history, "a node does not serve again", inspection->answer.body);
+            return;
         }
     aftermath->back_ms = deadline_now_ms() - start;
     if (aftermath->back_ms > BACK_WITHIN_MS)
@@ -118,14 +129,15 @@ static void check_listed(struct inspection *inspection, int index, char ret_id[H
     history_violation(inspection->history, "active, and nobody has its secret", what);
 }
 
-static void check_orphans(struct inspection *inspection, struct aftermath *aftermath)
+static void check_orphans(struct inspection *inspection, unsigned account, struct aftermath *aftermath)
 {
     char target[160], id[HISTORY_ID_BYTES] = "", more[8] = "true";
 
     while (strcmp(more, "true") == 0) {
         snprintf(target, sizeof target, "/v1/api_keys?limit=100&status=active&mode=test%s%s",
                  id[0] ? "&starting_after=" : "", id);
-        const struct http_call call = {.target = target, .bearer = inspection->cluster->fixture.manager.secret};
+        const struct http_call call = {.target = target,
+                                       .bearer = inspection->cluster->accounts[account].manager.secret};
         if (cluster_call(inspection->cluster, 0, &call, &inspection->answer) != 200 ||
             !http_answer_json(&inspection->answer, "has_more", more, sizeof more)) {
             history_violation(inspection->history, "the keys can't be listed", inspection->answer.body);
@@ -152,15 +164,14 @@ static void note_events(struct inspection *inspection, const char *type, unsigne
     }
 }
 
-/* Every answered creation and revocation is in the audit trail. */
-static void check_events(struct inspection *inspection, struct aftermath *aftermath)
+static void read_events(struct inspection *inspection, unsigned account, unsigned char *seen,
+                        struct aftermath *aftermath)
 {
-    static unsigned char seen[HISTORY_KEYS_MAX];
     struct fixture *fixture = &inspection->cluster->fixture;
     char target[128], cursor[ID_TEXT_BYTES] = "", more[8] = "true";
     struct fixture_session session;
 
-    fixture_add_session(fixture, &fixture->user, false, &session);
+    fixture_add_session(fixture, &inspection->cluster->accounts[account].user, false, &session);
     for (; strcmp(more, "true") == 0; aftermath->audit_pages++) {
         snprintf(target, sizeof target, "/v1/console/audit_events?limit=100%s%s", cursor[0] ? "&starting_after=" : "",
                  cursor);
@@ -175,6 +186,15 @@ static void check_events(struct inspection *inspection, struct aftermath *afterm
         for (const char *at = inspection->answer.body; (at = strstr(at, "\"evt_")) != NULL; at++)
             snprintf(cursor, sizeof cursor, "%.30s", at + 1);
     }
+}
+
+/* Every answered creation and revocation is in the audit trail. */
+static void check_events(struct inspection *inspection, struct aftermath *aftermath)
+{
+    static unsigned char seen[HISTORY_KEYS_MAX];
+
+    for (unsigned account = 0; account < inspection->cluster->account_count; account++)
+        read_events(inspection, account, seen, aftermath);
     for (uint32_t key = 0; key < history_count(inspection->history); key++) {
         if (!(seen[key] & SEEN_CREATED))
             history_violation(inspection->history, "no api_key.created event", history_id(inspection->history, key));
@@ -194,6 +214,7 @@ void aftermath_check(struct cluster *cluster, struct history *history, const str
     poll(NULL, 0, SETTLE_MS);
     check_keys(&inspection);
     check_sessions(&inspection, users, user_count, ret_aftermath);
-    check_orphans(&inspection, ret_aftermath);
+    for (unsigned account = 0; account < cluster->account_count; account++)
+        check_orphans(&inspection, account, ret_aftermath);
     check_events(&inspection, ret_aftermath);
 }

@@ -164,6 +164,9 @@ static void check_done(void *arg, const struct exchange_answer *answer)
     counts->refused += meant.status == 401;
     counts->unavailable += meant.status == 503;
     counts->unknown += meant.status == 0;
+    if (asking->clients->plan.availability)
+        availability_note(asking->clients->plan.availability,
+                          history_account(asking->clients->plan.history, asking->key), meant.status, meant.end_ns);
     note(asking->clients, asking, asking->key, &meant);
     free(asking);
 }
@@ -241,7 +244,7 @@ static uint32_t read_created(struct clients *clients, const struct exchange_answ
     clients->creations[number].end_ms = deadline_now_ms();
     if (answer->status == 201 && copy_after(answer->body, "\"id\":\"", ID_CHARACTERS, id, sizeof id) &&
         copy_after(answer->body, "\"secret\":\"", TOKEN_CHARACTERS, secret, sizeof secret))
-        key = history_add_key(clients->plan.history, id, secret);
+        key = history_add_key(clients->plan.history, clients->creations[number].account, id, secret);
     else if (answer->status == 201)
         history_violation(clients->plan.history, "a creation without id or secret", answer->body);
     return key;
@@ -278,6 +281,11 @@ static void successor_done(void *arg, const struct exchange_answer *answer)
     free(asking);
 }
 
+static const char *manager_of(const struct clients *clients, unsigned account)
+{
+    return clients->plan.cluster->accounts[account].manager.secret;
+}
+
 /* by: the key that asks; HISTORY_NO_KEY: the manager, at once. */
 static void create(struct clients *clients, uint32_t by, unsigned late_ms)
 {
@@ -285,6 +293,8 @@ static void create(struct clients *clients, uint32_t by, unsigned late_ms)
     unsigned node = below(clients, CLUSTER_NODES);
     size_t number = clients->creation_count;
     bool by_manager = by == HISTORY_NO_KEY;
+    unsigned account =
+        by_manager ? below(clients, clients->plan.cluster->account_count) : history_account(clients->plan.history, by);
     const struct asking asking = {clients, by_manager ? EVENT_CREATE : EVENT_SUCCESSOR, node, by, number};
 
     if (number == CREATIONS_MAX || !other_begins(clients))
@@ -296,10 +306,11 @@ static void create(struct clients *clients, uint32_t by, unsigned late_ms)
         snprintf(bytes, sizeof bytes,
                  "POST /v1/api_keys HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n"
                  "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-                 by_manager ? clients->plan.cluster->fixture.manager.secret : history_secret(clients->plan.history, by),
-                 body_len, body);
-    clients->creations[number] = (struct creation){
-        .node = (uint8_t)node, .incarnation = (uint16_t)cluster_incarnation(clients->plan.cluster, node)};
+                 by_manager ? manager_of(clients, account) : history_secret(clients->plan.history, by), body_len, body);
+    clients->creations[number] =
+        (struct creation){.node = (uint8_t)node,
+                          .account = (uint8_t)account,
+                          .incarnation = (uint16_t)cluster_incarnation(clients->plan.cluster, node)};
     if (send_request(clients, &asking, bytes, (size_t)len, late_ms, CHANGE_WITHIN_MS,
                      by_manager ? create_done : successor_done))
         clients->creation_count++;
@@ -349,7 +360,8 @@ static void revoke_at(struct clients *clients, struct life *life, unsigned node)
     const struct asking asking = {clients, EVENT_REVOKE, node, life->key, 0};
     int len = snprintf(bytes, sizeof bytes,
                        "DELETE /v1/api_keys/%s HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n\r\n",
-                       history_id(clients->plan.history, life->key), clients->plan.cluster->fixture.manager.secret);
+                       history_id(clients->plan.history, life->key),
+                       manager_of(clients, history_account(clients->plan.history, life->key)));
 
     history_revoke_begins(clients->plan.history, life->key, history_now_ns());
     if (send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, revoke_done))

@@ -2,6 +2,7 @@
  * at two nodes at once or by command, until that is answered, and check it most of all around that moment; people sign
  * in meanwhile. What they ask and are told goes into the history. */
 #pragma once
+#include "availability.h"
 #include "cluster.h"
 #include "endings.h"
 #include "history.h"
@@ -16,7 +17,8 @@ struct clients_plan {
     unsigned unit_ms;         /* what times are counted in: the lease */
     unsigned keys_per_second; /* made, and revoked some time later */
     bool stop_at_violation;
-    struct endings *endings; /* NULL: none */
+    struct endings *endings;           /* NULL: none */
+    struct availability *availability; /* NULL: accounts are in no partitions */
     const struct fixture_user *users;
     unsigned user_count;
 };
@@ -31,7 +33,7 @@ struct clients_counts {
 
 /* A creation that was sent. Its key's name is "torture-<number>". */
 struct creation {
-    uint8_t node;
+    uint8_t node, account;
     uint16_t incarnation;
     int status;     /* of the answer; 0: none came */
     int64_t end_ms; /* when it came, or was given up */

@@ -1,5 +1,6 @@
 #include "cluster.h"
 #include "netns.h"
+#include "shards.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -75,14 +76,11 @@ unsigned cluster_find_dead(struct cluster *cluster)
     return CLUSTER_NODES;
 }
 
-static void prepare(struct cluster *cluster, unsigned lease_ms)
+static void prepare_parts(struct cluster *cluster, unsigned lease_ms)
 {
     for (unsigned i = 0; i < CLUSTER_NODES; i++)
         pthread_mutex_init(&cluster->node_locks[i], NULL);
     pthread_mutex_init(&cluster->redis_lock, NULL);
-    fixture_start(&cluster->fixture, 0, NULL);
-    if (cluster->programs[0]) /* of an earlier version, which refuses what new stores begin with */
-        redis_server_tell(&cluster->fixture.redis, "SET", "chatelaine:schema", "1", NULL);
     snprintf(cluster->lease_ms, sizeof cluster->lease_ms, "%u", lease_ms);
     cluster->args[0] = "--audit-max";
     cluster->args[1] = "10000000";
@@ -92,6 +90,26 @@ static void prepare(struct cluster *cluster, unsigned lease_ms)
     cluster->args[5] = "10000000";
     cluster->args[6] = "--keys-max";
     cluster->args[7] = "10000000";
+}
+
+static void prepare(struct cluster *cluster, unsigned lease_ms)
+{
+    prepare_parts(cluster, lease_ms);
+    fixture_start(&cluster->fixture, 0, NULL);
+    if (cluster->programs[0]) /* of an earlier version, which refuses what new stores begin with */
+        redis_server_tell(&cluster->fixture.redis, "SET", "chatelaine:schema", "1", NULL);
+    cluster->accounts[0] = (struct cluster_account){cluster->fixture.manager, cluster->fixture.user};
+    cluster->account_count = 1;
+}
+
+/* For commands as well as for nodes. */
+static void set_for_all(const char *variable, unsigned value)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%u", value);
+    if (setenv(variable, text, 1) != 0)
+        abort();
 }
 
 void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *netns)
@@ -115,21 +133,47 @@ void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *net
 
 void cluster_start_replicated(struct cluster *cluster, unsigned lease_ms, unsigned min_replicas)
 {
-    char replicas[16];
-
     cluster->min_replicas = min_replicas;
     prepare(cluster, lease_ms);
     cluster->proxy = redis_proxy_start(cluster->fixture.redis.socket_path, 1, (const char *const[]){"127.0.0.1"});
     redis_server_put_behind(&cluster->fixture.redis, redis_proxy_port(cluster->proxy, 0));
     sentinels_start(&cluster->sentinels, &cluster->fixture.redis, SENTINELS_REDISES_MAX - 1);
     snprintf(cluster->fixture.redis.url, sizeof cluster->fixture.redis.url, "%s", cluster->sentinels.url);
-    /* For commands as well as for nodes. */
-    snprintf(replicas, sizeof replicas, "%u", min_replicas);
-    if (setenv("CHATELAINE_MIN_REPLICAS", replicas, 1) != 0)
-        abort();
+    set_for_all("CHATELAINE_MIN_REPLICAS", min_replicas);
     for (unsigned i = 0; i < CLUSTER_NODES; i++) {
         snprintf(cluster->urls[i], sizeof cluster->urls[i], "%s",
                  i == 0 ? cluster->sentinels.url_of_first : cluster->sentinels.url);
+        cluster_node_start(cluster, i);
+    }
+    cluster->fixture.node_count = CLUSTER_NODES;
+}
+
+static void add_accounts(struct cluster *cluster)
+{
+    for (unsigned i = 0; i < SHARDS_PARTITIONS; i++) {
+        struct cluster_account *account = &cluster->accounts[i];
+        char id[ID_TEXT_BYTES], email[32];
+
+        snprintf(email, sizeof email, "owner%u@clinic.test", i);
+        fixture_add_account_in(&cluster->fixture, i, id);
+        fixture_add_person(&cluster->fixture, id, email, ROLE_OWNER, &account->user);
+        fixture_add_key(&cluster->fixture, id, KEY_API, MODE_LIVE, SCOPE_ALL, &account->manager);
+    }
+    cluster->account_count = SHARDS_PARTITIONS;
+}
+
+void cluster_start_sharded(struct cluster *cluster, unsigned lease_ms, struct shards *shards, struct netns *netns)
+{
+    cluster->netns = netns;
+    cluster->shards = shards;
+    prepare_parts(cluster, lease_ms);
+    shards_start(shards, netns, CLUSTER_NODES);
+    set_for_all("CHATELAINE_PARTITIONS", SHARDS_PARTITIONS);
+    set_for_all("CHATELAINE_MIN_REPLICAS", 1);
+    fixture_start_in_cluster(&cluster->fixture, shards->servers.url, 1);
+    add_accounts(cluster);
+    for (unsigned i = 0; i < CLUSTER_NODES; i++) {
+        snprintf(cluster->urls[i], sizeof cluster->urls[i], "%s", shards->servers.url);
         cluster_node_start(cluster, i);
     }
     cluster->fixture.node_count = CLUSTER_NODES;
@@ -144,6 +188,8 @@ void cluster_stop(struct cluster *cluster)
         redis_server_stop(&cluster->elsewhere);
     if (cluster->sentinels.redis_count > 0)
         sentinels_stop(&cluster->sentinels);
+    if (cluster->shards)
+        shards_stop(cluster->shards);
     for (unsigned i = 0; i < CLUSTER_NODES; i++)
         pthread_mutex_destroy(&cluster->node_locks[i]);
     pthread_mutex_destroy(&cluster->redis_lock);

@@ -8,9 +8,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { CLUSTER_NODES = 3, CLUSTER_INCARNATIONS_MAX = 1 << 14 };
+enum { CLUSTER_NODES = 3, CLUSTER_INCARNATIONS_MAX = 1 << 14, CLUSTER_ACCOUNTS_MAX = 16 };
 
 struct netns;
+struct shards;
+
+/* An account in which keys are made and revoked. */
+struct cluster_account {
+    struct fixture_key manager;
+    struct fixture_user user;
+};
 
 struct cluster {
     struct fixture fixture;
@@ -19,7 +26,10 @@ struct cluster {
     struct redis_server elsewhere; /* where a node's address may lead for a while; none with Sentinels (port 0) */
     struct sentinels sentinels;    /* redis_count 0: none */
     struct netns *netns;           /* NULL without namespaces */
+    struct shards *shards;         /* the Redis Cluster; NULL: none */
     unsigned min_replicas;         /* 0 without Sentinels */
+    struct cluster_account accounts[CLUSTER_ACCOUNTS_MAX]; /* in a Redis Cluster, one in each partition */
+    unsigned account_count;
     const char *args[9];
     char lease_ms[16];
     char urls[CLUSTER_NODES][PROCESS_PATH_BYTES];
@@ -42,6 +52,9 @@ void cluster_start(struct cluster *cluster, unsigned lease_ms, struct netns *net
 /* The same with two replicas and three Sentinels, by which the nodes and all commands find the master; the first node
  * knows of the first Sentinel alone. */
 void cluster_start_replicated(struct cluster *cluster, unsigned lease_ms, unsigned min_replicas);
+/* The same with that Redis Cluster, which is started here, behind no proxy, and an account in each partition. In
+ * namespaces, the nodes have the first ones. */
+void cluster_start_sharded(struct cluster *cluster, unsigned lease_ms, struct shards *shards, struct netns *netns);
 /* Drains the nodes, which must end cleanly, and stops all. */
 void cluster_stop(struct cluster *cluster);
 

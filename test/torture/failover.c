@@ -1,4 +1,5 @@
 #include "failover.h"
+#include "probe.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -7,69 +8,33 @@
 
 enum {
     STEP_MS = 10,
-    GIVE_UP_MS = 60000,
     WHOLE_WITHIN_MS = 60000, /* Sentinels wait some ten seconds before they tell a master of old that it is none */
     STOPPED_FOR_MS = 6000,   /* long enough for a failover, and a little into what follows it */
     UNHEARD_FOR_MS = 10000,  /* some time in which revocations are answered that the first node cannot hear of */
     AWAKE_FOR_MS = 4000, /* as long as a master can go on by the count of its replicas that it remembers, and a lease */
 };
 
-static struct http_answer answer;
-
-static int64_t since(int64_t start_ms)
-{
-    return deadline_now_ms() - start_ms;
-}
-
-/* Until the call is answered so by that node. */
-static void insist(struct cluster *cluster, unsigned node, const struct http_call *call, int status, int64_t start_ms)
-{
-    while (cluster_call(cluster, node, call, &answer) != status) {
-        if (since(start_ms) > GIVE_UP_MS)
-            test_give_up("node %u still answers %d: %s", node, answer.status, answer.body);
-        poll(NULL, 0, STEP_MS);
-    }
-}
-
 static void await_promotion(struct cluster *cluster, int64_t start_ms, struct failover *ret_failover)
 {
     while (sentinels_master(&cluster->sentinels) == ret_failover->from) {
-        if (since(start_ms) > GIVE_UP_MS)
+        if (probe_since(start_ms) > PROBE_GIVE_UP_MS)
             test_give_up("the Sentinels name no other master");
         poll(NULL, 0, STEP_MS);
     }
     ret_failover->to = sentinels_master(&cluster->sentinels);
-    ret_failover->named_ms = since(start_ms);
+    ret_failover->named_ms = probe_since(start_ms);
 }
 
-/* Keys of live mode, which the history's own are not, for nobody will look for them. */
 static void measure(struct cluster *cluster, unsigned first_node, const char *probe_id, int64_t start_ms,
                     struct failover *ret_failover)
 {
-    const char *manager = cluster->fixture.manager.secret;
-    const struct http_call check = {.target = "/v1/whoami", .bearer = manager};
-    const struct http_call write = {.method = "POST",
-                                    .target = "/v1/api_keys",
-                                    .bearer = manager,
-                                    .json = "{\"name\":\"failover\",\"mode\":\"live\",\"scopes\":[\"usage:read\"]}"};
-    char target[64];
-
-    for (unsigned node = first_node; node < CLUSTER_NODES; node++)
-        insist(cluster, node, &check, 200, start_ms);
-    ret_failover->checks_ms = since(start_ms);
-    for (unsigned node = first_node; node < CLUSTER_NODES; node++)
-        insist(cluster, node, &write, 201, start_ms);
-    ret_failover->writes_ms = since(start_ms);
-    snprintf(target, sizeof target, "/v1/api_keys/%s", probe_id);
-    insist(cluster, first_node, &(struct http_call){.method = "DELETE", .target = target, .bearer = manager}, 200,
-           start_ms);
-    ret_failover->revokes_ms = since(start_ms);
+    probe_measure(cluster, &cluster->accounts[0], first_node, probe_id, start_ms, &ret_failover->times);
 }
 
 static void wait_until(int64_t start_ms, int64_t ms)
 {
-    if (since(start_ms) < ms)
-        poll(NULL, 0, (int)(ms - since(start_ms)));
+    if (probe_since(start_ms) < ms)
+        poll(NULL, 0, (int)(ms - probe_since(start_ms)));
 }
 
 /* The ways to lose a master; each returns when it is back. */
@@ -113,7 +78,7 @@ static void await_missed(struct cluster *cluster, int64_t start_ms)
     char reply[4096];
 
     do {
-        if (since(start_ms) > GIVE_UP_MS)
+        if (probe_since(start_ms) > PROBE_GIVE_UP_MS)
             test_give_up("no Sentinel misses the master");
         poll(NULL, 0, STEP_MS);
         redis_server_ask(&cluster->sentinels.servers[1], reply, sizeof reply, "SENTINEL", "MASTER",
@@ -182,8 +147,8 @@ void failover_run(struct cluster *cluster, struct history *history, unsigned rou
     int64_t back_ms = deadline_now_ms();
     if (!sentinels_wait_whole(&cluster->sentinels, WHOLE_WITHIN_MS))
         history_violation(history, "the lost master does not become a replica", ret_failover->how);
-    ret_failover->returned_ms = since(back_ms);
+    ret_failover->returned_ms = probe_since(back_ms);
     history_fault_end(history, fault);
-    if (ret_failover->writes_ms > (must_be_whole(cluster) ? FAILOVER_LIMIT_WHOLE_MS : FAILOVER_LIMIT_MS))
+    if (ret_failover->times.writes_ms > (must_be_whole(cluster) ? FAILOVER_LIMIT_WHOLE_MS : FAILOVER_LIMIT_MS))
         history_violation(history, "writes took too long to resume", ret_failover->how);
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include "cluster.h"
 #include "history.h"
+#include "probe.h"
 
 /* Where all replicas must acknowledge, writes wait until the old master is one: Sentinels take some ten seconds to tell
  * it. */
@@ -11,11 +12,9 @@ enum { FAILOVER_LIMIT_MS = 10000, FAILOVER_LIMIT_WHOLE_MS = 30000 };
 /* One round; times from the loss of the master, of the nodes that can hear of it. */
 struct failover {
     const char *how;
-    unsigned from, to;   /* which Redis */
-    int64_t named_ms;    /* until the Sentinels named another */
-    int64_t checks_ms;   /* until every node accepted a key again */
-    int64_t writes_ms;   /* until every node created one */
-    int64_t revokes_ms;  /* until a revocation was answered */
+    unsigned from, to; /* which Redis */
+    int64_t named_ms;  /* until the Sentinels named another */
+    struct probe_times times;
     int64_t returned_ms; /* until the lost one was a replica in step, from when it came back */
 };
 

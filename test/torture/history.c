@@ -20,6 +20,7 @@ enum {
 struct history_key {
     char id[HISTORY_ID_BYTES];
     char secret[HISTORY_SECRET_BYTES];
+    unsigned account;
     struct key_times times;
 };
 
@@ -214,7 +215,7 @@ void history_violation(struct history *history, const char *what, const char *wh
 
 /* Writing */
 
-uint32_t history_add_key(struct history *history, const char *id, const char *secret)
+uint32_t history_add_key(struct history *history, unsigned account, const char *id, const char *secret)
 {
     if (history->key_count == HISTORY_KEYS_MAX)
         return HISTORY_NO_KEY;
@@ -223,6 +224,7 @@ uint32_t history_add_key(struct history *history, const char *id, const char *se
     ENTRY *found;
     snprintf(key->id, sizeof key->id, "%s", id);
     snprintf(key->secret, sizeof key->secret, "%s", secret);
+    key->account = account;
     key->times = NOTHING_KNOWN;
     hsearch_r((ENTRY){.key = key->id, .data = key}, ENTER, &found, &history->by_id);
     return (uint32_t)history->key_count++;
@@ -279,6 +281,11 @@ const char *history_id(const struct history *history, uint32_t key)
 const char *history_secret(const struct history *history, uint32_t key)
 {
     return history->keys[key].secret;
+}
+
+unsigned history_account(const struct history *history, uint32_t key)
+{
+    return history->keys[key].account;
 }
 
 const struct key_times *history_times(const struct history *history, uint32_t key)

@@ -53,8 +53,8 @@ int64_t history_now_ns(void);
 struct history *history_create(void);
 void history_destroy(struct history *history);
 
-/* Returns the new key's index, or HISTORY_NO_KEY when there is no room. */
-uint32_t history_add_key(struct history *history, const char *id, const char *secret);
+/* Returns the new key's index, or HISTORY_NO_KEY when there is no room. account: the number of its account. */
+uint32_t history_add_key(struct history *history, unsigned account, const char *id, const char *secret);
 /* A revocation of that key is about to be sent: told at once, for it may have an effect before it has an end. */
 void history_revoke_begins(struct history *history, uint32_t key, int64_t start_ns);
 /* Adds and judges; a violation is printed with all that is known of the key, and counted. False when it is one. */
@@ -64,6 +64,7 @@ bool history_is_full(const struct history *history);
 size_t history_count(const struct history *history);
 const char *history_id(const struct history *history, uint32_t key);
 const char *history_secret(const struct history *history, uint32_t key);
+unsigned history_account(const struct history *history, uint32_t key);
 const struct key_times *history_times(const struct history *history, uint32_t key);
 /* HISTORY_NO_KEY when it was never acknowledged. */
 uint32_t history_find(struct history *history, const char *id);

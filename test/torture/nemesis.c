@@ -8,7 +8,6 @@
 #include <string.h>
 
 enum {
-    LANES = 3,
     STEP_MS = 20,
     COPY_WITHIN_MS = 3000,
     TAKE_WITHIN_MS = 3000,
@@ -41,7 +40,7 @@ struct nemesis {
     atomic_bool mend, end;
     atomic_uint idle;
     atomic_uint busy_links[CLUSTER_NODES]; /* those that some fault has in its hands */
-    struct lane lanes[LANES];
+    struct lane lanes[NEMESIS_LANES_MAX];
     atomic_uint *counts;
 };
 
@@ -757,6 +756,9 @@ static void fault_partition(struct lane *lane)
     links_give_back(lane, &target);
 }
 
+/* The first ones need neither the proxy nor a Redis behind it. */
+enum { KINDS_OF_NODES = 4 };
+
 static const struct fault_kind KINDS[] = {
     {"kill", 3, fault_kill},
     {"drain", 3, fault_drain},
@@ -789,7 +791,9 @@ enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
 static bool is_wanted(const struct nemesis *nemesis, size_t kind)
 {
-    bool is_possible = KINDS[kind].run != fault_partition || nemesis->plan.cluster->netns;
+    const struct cluster *cluster = nemesis->plan.cluster;
+    bool is_possible =
+        kind < KINDS_OF_NODES || (cluster->proxy && (KINDS[kind].run != fault_partition || cluster->netns));
 
     return is_possible && (!nemesis->plan.focus || strcmp(nemesis->plan.focus, KINDS[kind].name) == 0);
 }
@@ -844,7 +848,7 @@ struct nemesis *nemesis_start(const struct nemesis_plan *plan)
         free(nemesis);
         return NULL;
     }
-    for (unsigned i = 0; i < LANES; i++) {
+    for (unsigned i = 0; i < plan->lanes; i++) {
         struct lane *lane = &nemesis->lanes[i];
         *lane = (struct lane){.nemesis = nemesis, .seed = plan->seed * 31 + i};
         if (pthread_create(&lane->thread, NULL, lane_run, lane) != 0)
@@ -856,14 +860,14 @@ struct nemesis *nemesis_start(const struct nemesis_plan *plan)
 void nemesis_mend(struct nemesis *nemesis)
 {
     nemesis->mend = true;
-    while (nemesis->idle < LANES)
+    while (nemesis->idle < nemesis->plan.lanes)
         pause_ms(STEP_MS);
 }
 
 void nemesis_end(struct nemesis *nemesis)
 {
     nemesis->end = true;
-    for (unsigned i = 0; i < LANES; i++)
+    for (unsigned i = 0; i < nemesis->plan.lanes; i++)
         pthread_join(nemesis->lanes[i].thread, NULL);
     free(nemesis->counts);
     free(nemesis);

@@ -4,17 +4,20 @@
 #include "cluster.h"
 #include "history.h"
 
+enum { NEMESIS_LANES_MAX = 3 };
+
 struct nemesis_plan {
     struct cluster *cluster;
     struct history *history;
     unsigned seed;
     unsigned unit_ms;  /* what the lengths of faults are counted in: the lease */
+    unsigned lanes;    /* how many faults at once, up to NEMESIS_LANES_MAX */
     const char *focus; /* only faults of this name; NULL: all */
 };
 
 struct nemesis;
 
-/* NULL when there is no fault of the name of plan->focus. */
+/* NULL when there is no fault of the name of plan->focus. Where there is no proxy, the faults are those of nodes. */
 struct nemesis *nemesis_start(const struct nemesis_plan *plan);
 /* Returns when all is mended: every node runs and is reached. The lanes' threads go on, idle, because processes that a
  * thread has started die with it. */

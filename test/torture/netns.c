@@ -18,11 +18,13 @@
 /* Names begin with this and the process id of their run, so that a later run can tell what is left over. */
 #define PREFIX "chatelaine-t"
 
-enum { COUNT_MAX = 8, COMMAND_WITHIN_MS = 10000, ARGS_MAX = 24 };
+enum { COUNT_MAX = 12, COMMAND_WITHIN_MS = 10000, ARGS_MAX = 24 };
 
 struct netns {
     unsigned count;
     int root; /* the namespace to come back to */
+    int hub;  /* the namespace with the bridge; -1: none */
+    char hub_name[32], root_end[IFNAMSIZ];
     int fds[COUNT_MAX];
     char names[COUNT_MAX][32];
     char outer[COUNT_MAX][IFNAMSIZ], inner[COUNT_MAX][IFNAMSIZ];
@@ -66,11 +68,18 @@ static void remove_leftovers(const char *folder)
         closedir(names);
 }
 
+static int open_namespace(const char *name)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/var/run/netns/%s", name);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 /* 10.213.x.y, four addresses a node, x from the process id: runs at the same time seldom meet. */
 static bool add_one(struct netns *netns, unsigned i)
 {
     unsigned pid = (unsigned)getpid(), x = pid % 256, y = i * 4;
-    char path[64];
 
     snprintf(netns->names[i], sizeof netns->names[i], PREFIX "%u-%u", pid, i);
     snprintf(netns->outer[i], sizeof netns->outer[i], "ct%uo%u", pid % 1000000, i % 100);
@@ -79,8 +88,7 @@ static bool add_one(struct netns *netns, unsigned i)
     if (!ip(netns->folder, "netns add %s", netns->names[i]))
         return false;
     netns->count = i + 1;
-    snprintf(path, sizeof path, "/var/run/netns/%s", netns->names[i]);
-    netns->fds[i] = open(path, O_RDONLY | O_CLOEXEC);
+    netns->fds[i] = open_namespace(netns->names[i]);
     return netns->fds[i] >= 0 &&
            ip(netns->folder, "link add %s type veth peer name %s netns %s", netns->outer[i], netns->inner[i],
               netns->names[i]) &&
@@ -91,7 +99,63 @@ static bool add_one(struct netns *netns, unsigned i)
            ip(netns->folder, "-n %s link set lo up", netns->names[i]);
 }
 
-struct netns *netns_create(const char *folder, unsigned count)
+/* 10.214.x.0/24, its first address for the root namespace. */
+static bool add_hub(struct netns *netns)
+{
+    unsigned pid = (unsigned)getpid();
+
+    snprintf(netns->hub_name, sizeof netns->hub_name, PREFIX "%u-hub", pid);
+    snprintf(netns->root_end, sizeof netns->root_end, "ct%ur", pid % 1000000);
+    if (!ip(netns->folder, "netns add %s", netns->hub_name))
+        return false;
+    netns->hub = open_namespace(netns->hub_name);
+    return netns->hub >= 0 && ip(netns->folder, "-n %s link add bridge type bridge", netns->hub_name) &&
+           ip(netns->folder, "-n %s link set bridge up", netns->hub_name) &&
+           ip(netns->folder, "link add %s type veth peer name root netns %s", netns->root_end, netns->hub_name) &&
+           ip(netns->folder, "-n %s link set root master bridge up", netns->hub_name) &&
+           ip(netns->folder, "addr add 10.214.%u.1/24 dev %s", pid % 256, netns->root_end) &&
+           ip(netns->folder, "link set %s up", netns->root_end);
+}
+
+/* A packet from an address without a route back is dropped: so netns_set_parted() needs one side alone. */
+static bool drop_unanswerable(const struct netns *netns, unsigned i)
+{
+    static const char PATH[] = "/proc/sys/net/ipv4/conf/all/rp_filter";
+    bool is_written;
+    FILE *file;
+
+    netns_enter(netns, i);
+    file = fopen(PATH, "we");
+    is_written = file && fputs("1", file) >= 0;
+    if (file && fclose(file) != 0)
+        is_written = false;
+    netns_leave(netns);
+    return is_written;
+}
+
+static bool add_bridged(struct netns *netns, unsigned i)
+{
+    unsigned pid = (unsigned)getpid();
+    const char *name = netns->names[i], *inner = netns->inner[i], *outer = netns->outer[i];
+
+    snprintf(netns->names[i], sizeof netns->names[i], PREFIX "%u-%u", pid, i);
+    snprintf(netns->outer[i], sizeof netns->outer[i], "o%u", i % 100);
+    snprintf(netns->inner[i], sizeof netns->inner[i], "i%u", i % 100);
+    snprintf(netns->addresses[i], sizeof netns->addresses[i], "10.214.%u.%u", pid % 256, i + 2);
+    if (!ip(netns->folder, "netns add %s", name))
+        return false;
+    netns->count = i + 1;
+    netns->fds[i] = open_namespace(name);
+    return netns->fds[i] >= 0 &&
+           ip(netns->folder, "-n %s link add %s type veth peer name %s netns %s", netns->hub_name, outer, inner,
+              name) &&
+           ip(netns->folder, "-n %s link set %s master bridge up", netns->hub_name, outer) &&
+           ip(netns->folder, "-n %s addr add %s/24 dev %s", name, netns->addresses[i], inner) &&
+           ip(netns->folder, "-n %s link set %s up", name, inner) && ip(netns->folder, "-n %s link set lo up", name) &&
+           drop_unanswerable(netns, i);
+}
+
+static struct netns *create(const char *folder, unsigned count, bool is_bridged)
 {
     struct netns *netns = calloc(1, sizeof *netns);
     bool is_good = geteuid() == 0 && count <= COUNT_MAX;
@@ -100,15 +164,39 @@ struct netns *netns_create(const char *folder, unsigned count)
         abort();
     snprintf(netns->folder, sizeof netns->folder, "%s", folder);
     netns->root = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    netns->hub = -1;
     if (is_good)
         remove_leftovers(folder);
+    if (is_good && is_bridged)
+        is_good = add_hub(netns);
     for (unsigned i = 0; is_good && i < count; i++)
-        is_good = add_one(netns, i);
+        is_good = is_bridged ? add_bridged(netns, i) : add_one(netns, i);
     if (is_good)
         return netns;
     netns_destroy(netns);
     fprintf(stderr, "no network namespaces (they need root, iproute2 and veth): partitions by the proxy only\n");
     return NULL;
+}
+
+struct netns *netns_create(const char *folder, unsigned count)
+{
+    return create(folder, count, false);
+}
+
+struct netns *netns_create_bridged(const char *folder, unsigned count)
+{
+    return create(folder, count, true);
+}
+
+/* Its links go with it. */
+static void remove_hub(struct netns *netns)
+{
+    if (netns->hub_name[0] == '\0')
+        return;
+    if (netns->hub >= 0)
+        close(netns->hub);
+    ip(netns->folder, "netns delete %s", netns->hub_name);
+    ip(netns->folder, "link delete %s", netns->root_end);
 }
 
 void netns_destroy(struct netns *netns)
@@ -117,9 +205,11 @@ void netns_destroy(struct netns *netns)
         return;
     for (unsigned i = 0; i < netns->count; i++) {
         close(netns->fds[i]);
-        ip(netns->folder, "link delete %s", netns->outer[i]);
+        if (netns->hub < 0)
+            ip(netns->folder, "link delete %s", netns->outer[i]);
         ip(netns->folder, "netns delete %s", netns->names[i]);
     }
+    remove_hub(netns);
     close(netns->root);
     free(netns);
 }
@@ -141,10 +231,27 @@ const char *netns_address(const struct netns *netns, unsigned node)
     return netns->addresses[node];
 }
 
+/* The socket stays in the namespace that the link is in. */
+static int open_control(const struct netns *netns)
+{
+    if (netns->hub >= 0 && setns(netns->hub, CLONE_NEWNET) != 0)
+        test_give_up("setns: %s", strerror(errno));
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    netns_leave(netns);
+    return fd;
+}
+
+void netns_set_parted(const struct netns *netns, unsigned node, unsigned other, bool is_parted)
+{
+    if (!ip(netns->folder, "-n %s route %s blackhole %s/32", netns->names[node], is_parted ? "add" : "del",
+            netns->addresses[other]))
+        test_give_up("the route from %u to %u", node, other);
+}
+
 void netns_set_link(const struct netns *netns, unsigned node, bool up)
 {
     struct ifreq request = {0};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int fd = open_control(netns);
 
     snprintf(request.ifr_name, sizeof request.ifr_name, "%s", netns->outer[node]);
     if (fd < 0 || ioctl(fd, SIOCGIFFLAGS, &request) != 0)

@@ -76,7 +76,7 @@ static const struct scene SCENES[] = {
 static bool scene_passes(const struct scene *scene)
 {
     struct history *history = history_create();
-    uint32_t key = history_add_key(history, "key_self_test", "svc_sk_test_none");
+    uint32_t key = history_add_key(history, 0, "key_self_test", "svc_sk_test_none");
     size_t checked;
 
     history_add(history,

@@ -1,13 +1,18 @@
 /* scripts/torture: three nodes and a Redis, with a proxy between that cuts, holds and delays, are killed, paused,
  * partitioned and restarted at random from a seed, while clients create, check and revoke keys, people sign in, are
- * removed with their keys and replaced, and commands suspend and resume accounts.
+ * removed with their keys and replaced, and commands suspend and resume accounts. Or a Redis behind Sentinels, or a
+ * Redis Cluster, that fail over again and again.
  * What they were told is judged on the way and, whole, at the end. See usage(). */
 #include "aftermath.h"
+#include "availability.h"
+#include "base/log.h"
 #include "core/lease_rules.h"
 #include "failover.h"
 #include "nemesis.h"
 #include "netns.h"
+#include "rebalance.h"
 #include "self_test.h"
+#include "shard_faults.h"
 #include "upgrade.h"
 
 #include <getopt.h>
@@ -27,14 +32,15 @@ struct options {
     unsigned keys_per_second;
     unsigned failovers; /* 0: the faults are the nemesis' */
     unsigned min_replicas;
-    bool sentinels;
+    bool sentinels, cluster;
     const char *upgrade_from, *old_name, *new_name; /* upgrade_from NULL: no upgrade */
     const char *focus;
     const char *history_path;
     bool netns, first;
 };
 
-enum { UPGRADE_USERS = 6, ENDING_ACCOUNTS = 4, ENDING_PEOPLE_MAX = 400 };
+/* In a cluster each of these people takes longer to make, and removals wait for primaries that are lost. */
+enum { UPGRADE_USERS = 6, ENDING_ACCOUNTS = 4, ENDING_PEOPLE_MAX = 400, ENDING_PEOPLE_MAX_IN_CLUSTER = 24 };
 
 struct torture {
     struct options options;
@@ -44,6 +50,10 @@ struct torture {
     struct nemesis *nemesis;
     struct netns *netns;
     struct upgrade *upgrade;
+    struct shards shards;
+    struct shard_faults shard_faults;
+    struct rebalance *rebalance;
+    struct availability *availability;
     struct endings *endings; /* NULL: none */
     struct fixture_user users[CLIENTS_USERS_MAX];
     unsigned user_count;
@@ -61,7 +71,11 @@ static int usage(void)
           "  --history PATH  write every event and fault there\n"
           "  --failovers N   instead of these faults and for as long as they take: N losses of a master that three\n"
           "                  Sentinels watch over, with two replicas\n"
-          "  --min-replicas N  then: how many of these must acknowledge, 1 or 2\n"
+          "  --cluster       instead: a Redis Cluster of three primaries with a replica each, which are lost in turn "
+          "while "
+          "slots\n"
+          "                  are moved and nodes killed and paused; --netns: primaries are cut off, too\n"
+          "  --min-replicas N  with --failovers: how many of these must acknowledge, 1 or 2\n"
           "  --upgrade-from PROGRAM  instead of faults: the nodes are replaced one by one, from that program to this "
           "one\n"
           "                  and back, while a gateway checks and people use the console; --sentinels: with two "
@@ -110,16 +124,16 @@ static unsigned unit_ms(const struct torture *torture)
 static void add_endings(struct torture *torture)
 {
     unsigned people = (unsigned)torture->options.seconds; /* about one a second is removed */
+    unsigned most = torture->options.cluster ? ENDING_PEOPLE_MAX_IN_CLUSTER : ENDING_PEOPLE_MAX;
 
     if (torture->options.upgrade_from)
         return;
-    torture->endings =
-        endings_create(&(struct endings_plan){.cluster = &torture->cluster,
-                                              .history = torture->history,
-                                              .seed = torture->options.seed,
-                                              .unit_ms = unit_ms(torture),
-                                              .accounts = ENDING_ACCOUNTS,
-                                              .people = people < ENDING_PEOPLE_MAX ? people : ENDING_PEOPLE_MAX});
+    torture->endings = endings_create(&(struct endings_plan){.cluster = &torture->cluster,
+                                                             .history = torture->history,
+                                                             .seed = torture->options.seed,
+                                                             .unit_ms = unit_ms(torture),
+                                                             .accounts = ENDING_ACCOUNTS,
+                                                             .people = people < most ? people : most});
 }
 
 static void start_clients(struct torture *torture)
@@ -131,6 +145,7 @@ static void start_clients(struct torture *torture)
                                                             .keys_per_second = torture->options.keys_per_second,
                                                             .stop_at_violation = torture->options.first,
                                                             .endings = torture->endings,
+                                                            .availability = torture->availability,
                                                             .users = torture->users,
                                                             .user_count = torture->user_count});
 }
@@ -141,8 +156,22 @@ static bool start_nemesis(struct torture *torture)
                                                             .history = torture->history,
                                                             .seed = torture->options.seed,
                                                             .unit_ms = unit_ms(torture),
+                                                            .lanes = torture->options.cluster ? 1 : NEMESIS_LANES_MAX,
                                                             .focus = torture->options.focus});
     return torture->nemesis != NULL;
+}
+
+static void find_dead(struct torture *torture)
+{
+    unsigned dead = cluster_find_dead(&torture->cluster);
+
+    if (dead == CLUSTER_NODES)
+        return;
+    char *log = node_log(&torture->cluster.fixture.nodes[dead]);
+    size_t len = strlen(log);
+    fprintf(stderr, "%s\n", len > 4000 ? log + len - 4000 : log);
+    test_give_up("seed %u: node %u ended by itself, with code %d", torture->options.seed, dead,
+                 process_exit_code(&torture->cluster.fixture.nodes[dead].process));
 }
 
 /* Until time is up, the clients have ended, or a node has died of itself. */
@@ -153,14 +182,7 @@ static void wait_for_end(struct torture *torture)
 
     while (deadline_left_ms(deadline) > 0 && !clients_ended(torture->clients)) {
         poll(NULL, 0, STEP_MS);
-        unsigned dead = cluster_find_dead(&torture->cluster);
-        if (dead < CLUSTER_NODES) {
-            char *log = node_log(&torture->cluster.fixture.nodes[dead]);
-            size_t len = strlen(log);
-            fprintf(stderr, "%s\n", len > 4000 ? log + len - 4000 : log);
-            test_give_up("seed %u: node %u ended by itself, with code %d", torture->options.seed, dead,
-                         process_exit_code(&torture->cluster.fixture.nodes[dead].process));
-        }
+        find_dead(torture);
     }
     torture->took_ms = deadline_now_ms() - start_ms;
 }
@@ -175,18 +197,33 @@ static void run_failovers(struct torture *torture)
         failover_run(&torture->cluster, torture->history, round, &f);
         printf("round %2u: %-7s of redis %u: redis %u named after %5ld ms, checks %5ld ms, writes %5ld ms, revocations "
                "%5ld ms; back as a replica in %ld ms\n",
-               round + 1, f.how, f.from, f.to, (long)f.named_ms, (long)f.checks_ms, (long)f.writes_ms,
-               (long)f.revokes_ms, (long)f.returned_ms);
-        const int64_t times_ms[] = {f.checks_ms, f.writes_ms, f.revokes_ms};
+               round + 1, f.how, f.from, f.to, (long)f.named_ms, (long)f.times.checks_ms, (long)f.times.writes_ms,
+               (long)f.times.revokes_ms, (long)f.returned_ms);
+        const int64_t times_ms[] = {f.times.checks_ms, f.times.writes_ms, f.times.revokes_ms};
         for (size_t i = 0; i < 3; i++)
             slowest_ms[i] = times_ms[i] > slowest_ms[i] ? times_ms[i] : slowest_ms[i];
-        unsigned dead = cluster_find_dead(&torture->cluster);
-        if (dead < CLUSTER_NODES)
-            test_give_up("seed %u: node %u ended by itself", torture->options.seed, dead);
+        find_dead(torture);
     }
     torture->took_ms = deadline_now_ms() - start_ms;
     printf("slowest: checks %ld ms, writes %ld ms, revocations %ld ms\n", (long)slowest_ms[0], (long)slowest_ms[1],
            (long)slowest_ms[2]);
+}
+
+/* For as long as the time lasts, and the round that is under way then. */
+static void run_cluster_faults(struct torture *torture)
+{
+    int64_t start_ms = deadline_now_ms();
+    struct deadline deadline = deadline_in(torture->options.seconds * INT64_C(1000));
+
+    torture->shard_faults = (struct shard_faults){
+        .cluster = &torture->cluster, .history = torture->history, .availability = torture->availability};
+    torture->rebalance = rebalance_start(&torture->shards, torture->history, torture->options.seed);
+    while (deadline_left_ms(deadline) > 0 && !clients_ended(torture->clients)) {
+        shard_faults_run(&torture->shard_faults);
+        find_dead(torture);
+    }
+    rebalance_stop(torture->rebalance);
+    torture->took_ms = deadline_now_ms() - start_ms;
 }
 
 static void run_upgrade(struct torture *torture)
@@ -203,8 +240,17 @@ static void run_faults(struct torture *torture)
         run_upgrade(torture);
     else if (torture->options.failovers > 0)
         run_failovers(torture);
+    else if (torture->options.cluster)
+        run_cluster_faults(torture);
     else
         wait_for_end(torture);
+}
+
+static void print_cluster_counts(const struct torture *torture)
+{
+    shard_faults_print_counts(&torture->shard_faults);
+    rebalance_print_counts(torture->rebalance);
+    availability_print(torture->availability);
 }
 
 static void print_counts(const struct torture *torture)
@@ -216,6 +262,8 @@ static void print_counts(const struct torture *torture)
            torture->options.lease_ms, torture->netns ? ", network namespaces" : "");
     if (torture->nemesis)
         nemesis_print_counts(torture->nemesis);
+    if (torture->options.cluster)
+        print_cluster_counts(torture);
     printf("answered: %zu of %zu creations, %zu of %zu revocations (mean %.0f ms, max %ld ms), %zu of %zu by command\n",
            counts->answered[EVENT_CREATE], counts->asked[EVENT_CREATE], counts->answered[EVENT_REVOKE],
            counts->asked[EVENT_REVOKE], revoked ? counts->revoke_ms_sum / (double)revoked : 0.0,
@@ -283,10 +331,20 @@ static void start_cluster(struct torture *torture)
 {
     if (torture->options.upgrade_from)
         upgrade_begin_with_old(&torture->cluster, torture->options.upgrade_from);
-    if (torture->options.failovers > 0 || torture->options.sentinels)
+    if (torture->options.cluster) {
+        cluster_start_sharded(&torture->cluster, torture->options.lease_ms, &torture->shards, torture->netns);
+        torture->availability = availability_create(&torture->shards);
+    } else if (torture->options.failovers > 0 || torture->options.sentinels)
         cluster_start_replicated(&torture->cluster, torture->options.lease_ms, torture->options.min_replicas);
     else
         cluster_start(&torture->cluster, torture->options.lease_ms, torture->netns);
+}
+
+static void make_namespaces(struct torture *torture, const char *folder)
+{
+    if (torture->options.netns)
+        torture->netns = torture->options.cluster ? netns_create_bridged(folder, CLUSTER_NODES + SHARDS_SERVERS)
+                                                  : netns_create(folder, CLUSTER_NODES);
 }
 
 static int torture_run(struct torture *torture)
@@ -294,7 +352,7 @@ static int torture_run(struct torture *torture)
     char folder[PROCESS_PATH_BYTES];
 
     folder_make(folder);
-    torture->netns = torture->options.netns ? netns_create(folder, CLUSTER_NODES) : NULL;
+    make_namespaces(torture, folder);
     start_cluster(torture);
     torture->history = history_create();
     add_users(torture);
@@ -324,6 +382,8 @@ static int torture_run(struct torture *torture)
     upgrade_destroy(torture->upgrade);
     clients_destroy(torture->clients);
     endings_destroy(torture->endings);
+    rebalance_destroy(torture->rebalance);
+    availability_destroy(torture->availability);
     history_destroy(torture->history);
     netns_destroy(torture->netns);
     folder_remove(folder);
@@ -352,6 +412,7 @@ enum {
     OPTION_FAILOVERS,
     OPTION_MIN_REPLICAS,
     OPTION_SENTINELS,
+    OPTION_CLUSTER,
     OPTION_UPGRADE_FROM,
     OPTION_OLD_NAME,
     OPTION_NEW_NAME,
@@ -368,6 +429,7 @@ static const struct option OPTIONS[] = {{"lease-ms", required_argument, NULL, OP
                                         {"failovers", required_argument, NULL, OPTION_FAILOVERS},
                                         {"min-replicas", required_argument, NULL, OPTION_MIN_REPLICAS},
                                         {"sentinels", no_argument, NULL, OPTION_SENTINELS},
+                                        {"cluster", no_argument, NULL, OPTION_CLUSTER},
                                         {"upgrade-from", required_argument, NULL, OPTION_UPGRADE_FROM},
                                         {"old-name", required_argument, NULL, OPTION_OLD_NAME},
                                         {"new-name", required_argument, NULL, OPTION_NEW_NAME},
@@ -390,6 +452,7 @@ int main(int argc, char **argv)
                                 .new_name = "new"};
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
+    log_configure(LOG_ERROR, LOG_LOGFMT); /* of the fixture's own stores */
     while ((option = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1) {
         switch (option) {
         case OPTION_LEASE:
@@ -419,6 +482,9 @@ int main(int argc, char **argv)
         case OPTION_SENTINELS:
             options->sentinels = true;
             break;
+        case OPTION_CLUSTER:
+            options->cluster = true;
+            break;
         case OPTION_UPGRADE_FROM:
             options->upgrade_from = optarg;
             break;
@@ -444,6 +510,8 @@ int main(int argc, char **argv)
                                    options->min_replicas < 1 || options->min_replicas > SENTINELS_REDISES_MAX - 1))
         return usage();
     if (options->upgrade_from ? options->failovers > 0 || options->netns || options->focus : options->sentinels)
+        return usage();
+    if (options->cluster && (options->upgrade_from || options->failovers > 0 || options->lease_ms == 0))
         return usage();
     return optind < argc || options->keys_per_second == 0 ? usage() : torture_run(&torture);
 }
