@@ -112,8 +112,8 @@ static bool read_reply(FILE *stream, FILE *out)
     }
 }
 
-bool redis_server_try(const struct redis_server *server, char *ret_reply, size_t size, size_t argc,
-                      const char *const *argv)
+/* The reply, which the caller frees. NULL: the server cannot be reached, or goes away. */
+static char *ask(const struct redis_server *server, size_t argc, const char *const *argv)
 {
     int fd = connect_unix(server->socket_path);
     FILE *stream = fd < 0 ? NULL : fdopen(fd, "r+");
@@ -123,7 +123,7 @@ bool redis_server_try(const struct redis_server *server, char *ret_reply, size_t
     bool done = true;
 
     if (!stream)
-        return false;
+        return NULL;
     if (server->options.password) {
         char ignored[64] = "";
 
@@ -137,9 +137,11 @@ bool redis_server_try(const struct redis_server *server, char *ret_reply, size_t
     done = done && is_answered(fd) && read_reply(stream, out);
     fclose(out);
     fclose(stream);
-    snprintf(ret_reply, size, "%s", reply);
-    free(reply);
-    return done;
+    if (!done) {
+        free(reply);
+        return NULL;
+    }
+    return reply;
 }
 
 /* The primary that an error "MOVED slot host:port" names; NULL: it is none. */
@@ -153,13 +155,15 @@ static const struct redis_server *find_owner(const struct redis_server *server, 
     return server;
 }
 
-static bool ask_owner(const struct redis_server *server, char *ret_reply, size_t size, size_t argc,
-                      const char *const *argv)
+static char *ask_owner(const struct redis_server *server, size_t argc, const char *const *argv)
 {
-    bool done = redis_server_try(server, ret_reply, size, argc, argv);
-    const struct redis_server *owner = done && server->next ? find_owner(server->next, ret_reply) : NULL;
+    char *reply = ask(server, argc, argv);
+    const struct redis_server *owner = reply ? find_owner(server->next, reply) : NULL;
 
-    return owner ? redis_server_try(owner, ret_reply, size, argc, argv) : done;
+    if (!owner)
+        return reply;
+    free(reply);
+    return ask(owner, argc, argv);
 }
 
 static size_t collect(va_list args, const char **argv)
@@ -177,37 +181,57 @@ static size_t collect(va_list args, const char **argv)
     return argc;
 }
 
+bool redis_server_try(const struct redis_server *server, char *ret_reply, size_t size, size_t argc,
+                      const char *const *argv)
+{
+    char *reply = ask(server, argc, argv);
+    bool is_done = reply != NULL;
+
+    snprintf(ret_reply, size, "%s", is_done ? reply : "");
+    free(reply);
+    return is_done;
+}
+
 void redis_server_ask(const struct redis_server *server, char *ret_reply, size_t size, ...)
 {
     const char *argv[ARGS_MAX];
     va_list args;
     size_t argc;
+    char *reply;
 
     va_start(args, size);
     argc = collect(args, argv);
     va_end(args);
-    if (!ask_owner(server, ret_reply, size, argc, argv))
+    reply = ask_owner(server, argc, argv);
+    if (!reply)
         test_give_up("Redis does not answer %s", argv[0]);
+    snprintf(ret_reply, size, "%s", reply);
+    free(reply);
+}
+
+/* Frees the reply. */
+static void expect_done(const char *command, char *reply)
+{
+    if (!reply || reply[0] == '-')
+        test_give_up("Redis, %s: %s", command, reply ? reply : "no answer");
+    free(reply);
 }
 
 void redis_server_tell(const struct redis_server *server, ...)
 {
     const char *argv[ARGS_MAX];
-    char reply[256];
     va_list args;
     size_t argc;
 
     va_start(args, server);
     argc = collect(args, argv);
     va_end(args);
-    if (!ask_owner(server, reply, sizeof reply, argc, argv) || reply[0] == '-')
-        test_give_up("Redis, %s: %s", argv[0], reply);
+    expect_done(argv[0], ask_owner(server, argc, argv));
 }
 
 void redis_server_tell_all(const struct redis_server *server, ...)
 {
     const char *argv[ARGS_MAX];
-    char reply[256];
     va_list args;
     size_t argc;
 
@@ -215,16 +239,16 @@ void redis_server_tell_all(const struct redis_server *server, ...)
     argc = collect(args, argv);
     va_end(args);
     for (; server; server = server->next)
-        if (!redis_server_try(server, reply, sizeof reply, argc, argv) || reply[0] == '-')
-            test_give_up("Redis, %s: %s", argv[0], reply);
+        expect_done(argv[0], ask(server, argc, argv));
 }
 
 static bool answers(const struct redis_server *server)
 {
-    char reply[64];
+    char *reply = ask(server, 1, (const char *const[]){"PING"});
+    bool is_up = reply && strcmp(reply, "PONG") == 0;
 
-    return redis_server_try(server, reply, sizeof reply, 1, (const char *const[]){"PING"}) &&
-           strcmp(reply, "PONG") == 0;
+    free(reply);
+    return is_up;
 }
 
 void redis_server_wait_up(struct redis_server *server)

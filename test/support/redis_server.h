@@ -61,7 +61,7 @@ void redis_server_stop(struct redis_server *server);
  * integers in decimal, "(nil)", errors with a leading "-", each element of an array followed by a newline. Cut to size
  * - 1 bytes. Of several primaries, the one that holds the name answers, or else the first. */
 __attribute__((sentinel)) void redis_server_ask(const struct redis_server *server, char *ret_reply, size_t size, ...);
-/* The same; false when the server cannot be reached or goes away meanwhile. */
+/* The same of this server alone; false when it cannot be reached or goes away meanwhile. */
 bool redis_server_try(const struct redis_server *server, char *ret_reply, size_t size, size_t argc,
                       const char *const *argv);
 /* Sends one command and aborts on an error reply. */
