@@ -51,6 +51,13 @@ start_all() {
     compose exec -T gateway cat /run/gateway/edge-ca.crt >"$dir/edge-ca.crt"
     export CURL_CA_BUNDLE=$dir/edge-ca.crt
 }
+# What was acknowledged must survive it.
+stop_and_start_all() {
+    say "stopping everything and starting it again"
+    compose down --timeout 15 >>"$dir/compose.log" 2>&1
+    bring_up --no-build
+    await_serving
+}
 # The image is small, and what runs is shut in.
 look_at_image() {
     local size base

@@ -39,6 +39,7 @@ look_at_failing_masters() {
     sleep 5 # until revocations have begun
     for round in $(seq "${rounds:-10}"); do fail_over "$round"; done
     end_writes
+    stop_and_start_all
     await_replicas
     look_at_writes
 }

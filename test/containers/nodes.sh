@@ -32,4 +32,9 @@ look_at_failing_nodes() {
         for node in node1 node2 node3; do node_fails "$how" "$node"; done
     done
     end_load || fail "requests failed while one node did"
+    known_key 'before the restart' "$first"
+    revoke_and_try 'before the restart' "$url" "$first"
+    stop_and_start_all
+    ask '200 mode=live' "$first" GET /v1/patients/1
+    ask '401 api_key_revoked' "$known_secret" GET /v1/patients/1
 }

@@ -112,12 +112,6 @@ primary_fails() { # ROUND HOW NUMBER of the account whose primary fails
         fi
     done
 }
-stop_and_start_all() {
-    say "stopping everything and starting it again"
-    compose down --timeout 15 >>"$dir/compose.log" 2>&1
-    bring_up --no-build
-    await_whole
-}
 look_at_failing_primaries() {
     local hows=(killed stopped paused) number round
     make_accounts
@@ -129,6 +123,7 @@ look_at_failing_primaries() {
     await_whole
     end_writes
     stop_and_start_all
+    await_whole
     for number in 0 1 2; do
         writes=$dir/writes.$number
         look_at_writes

@@ -34,10 +34,11 @@ look_at_node_tls() {
     [ "$status" = 400 ] || fail "the backend answers without a client certificate: $status"
 }
 look_at_redis_tls() {
-    ! compose exec -T "$a_redis" timeout 3 redis-cli -h 127.0.0.1 ping 2>/dev/null | grep -q PONG || fail "Redis speaks plain"
-    ! compose exec -T "$a_redis" timeout 3 redis-cli -h 127.0.0.1 --tls --cacert /run/store/store-ca.crt ping 2>/dev/null |
+    local ping=(--user health --pass none --no-auth-warning ping)
+    ! compose exec -T "$a_redis" timeout 3 redis-cli -h 127.0.0.1 "${ping[@]}" 2>/dev/null | grep -q PONG || fail "Redis speaks plain"
+    ! compose exec -T "$a_redis" timeout 3 redis-cli -h 127.0.0.1 --tls --cacert /run/store/store-ca.crt "${ping[@]}" 2>/dev/null |
         grep -q PONG || fail "Redis answers without a client certificate"
-    compose exec -T "$a_redis" sh /etc/chatelaine/cli 6379 ping | grep -q PONG || fail "Redis does not answer with one"
+    compose exec -T "$a_redis" sh /etc/chatelaine/cli 6379 "${ping[@]}" | grep -q PONG || fail "Redis does not answer with one"
 }
 # Who has which keys.
 look_at_keys() {
