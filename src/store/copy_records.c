@@ -268,12 +268,6 @@ static bool has_digest(const struct copy_item *item)
            item->kind == COPY_RECOVERY;
 }
 
-/* Links and tickets do not last long enough for that. */
-static bool is_looked_up_by_alias(const struct copy_item *item)
-{
-    return item->kind == COPY_KEY || item->kind == COPY_SESSION;
-}
-
 static bool is_record(const struct copy_item *item)
 {
     return item->kind == COPY_ACCOUNT || item->kind == COPY_USER || item->kind == COPY_KEY_NOTE || has_digest(item);
@@ -381,7 +375,7 @@ static void write_record(struct store_copy *copy, const struct copy_item *item)
                   NULL, NULL);
     if (item->kind == COPY_KEY)
         write_plain(copy, item, "id:", id_text(&item->key), item->owner);
-    if (is_looked_up_by_alias(item))
+    if (has_digest(item))
         write_alias(copy, item);
     copy->copied.sessions += item->kind == COPY_SESSION;
     copy->copied.links += item->kind == COPY_LINK;

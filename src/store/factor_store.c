@@ -91,13 +91,40 @@ static void find_by_ticket(struct find_call *call)
     find_send(call, &args);
 }
 
+static void find_finish(struct find_call *call, enum store_result result, const struct waiting_totp *waiting)
+{
+    call->done(call->arg, result, waiting);
+    free(call);
+}
+
+static void find_on(struct find_call *call)
+{
+    if (token_search_next(&call->search))
+        find_by_ticket(call);
+    else
+        find_finish(call, STORE_NOT_FOUND, NULL);
+}
+
+static void find_followed(void *arg, enum store_result result)
+{
+    struct find_call *call = arg;
+
+    if (result == STORE_OK)
+        find_by_ticket(call);
+    else if (result == STORE_NOT_FOUND)
+        find_on(call);
+    else
+        find_finish(call, result, NULL);
+}
+
 static void find_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct find_call *call = arg;
     struct waiting_totp waiting;
 
-    if (result == STORE_NOT_FOUND && token_search_next(&call->search)) {
-        find_by_ticket(call);
+    if (result == STORE_NOT_FOUND) {
+        if (!token_search_follow(&call->search, find_followed, call))
+            find_on(call);
         return;
     }
     if (result == STORE_OK && !waiting_read(reply, &waiting)) {
@@ -106,8 +133,7 @@ static void find_called(void *arg, enum store_result result, const struct redis_
     }
     if (result == STORE_OK)
         result = user_record_believe(call->search.store, &waiting.user);
-    call->done(call->arg, result, result == STORE_OK ? &waiting : NULL);
-    free(call);
+    find_finish(call, result, result == STORE_OK ? &waiting : NULL);
 }
 
 void factor_store_find_totp(struct store *store, const struct session_record *session, totp_waits *done, void *arg)

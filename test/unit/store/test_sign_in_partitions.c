@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "deadline.h"
 #include "lease/lease.h"
+#include "store/alias.h"
 #include "store/factor_store.h"
 #include "store/link_store.h"
 #include "store/readiness.h"
@@ -583,19 +584,24 @@ static enum store_result begin_recovery(const struct token_digests *code, const 
     return answer.answer.result;
 }
 
+static void add_recovery_code(void)
+{
+    char name[128], digest[65];
+
+    snprintf(name, sizeof name, "t:{%u}:user:%s:recovery_codes", HOME, scene.user.id.text);
+    snprintf(digest, sizeof digest, "09%062d", 0);
+    redis_server_tell(&fixture.server, "SADD", name, digest, NULL);
+}
+
 /* Its ticket may have been made with a retired master key, whose digest names another partition. */
 Test(sign_in_partitions, a_recovery_is_throttled_and_found)
 {
     const struct token_digests code = {1, {{9}}};
     struct token_digests ticket = {2, {{1}, {2}}};
-    char name[128], digest[65];
 
     ticket.of[0][KEYRING_DIGEST_BYTES - 1] = (uint8_t)(bucket_of_account(&scene.account) + 1);
     ticket.of[1][KEYRING_DIGEST_BYTES - 1] = (uint8_t)bucket_of_account(&scene.account);
-    snprintf(name, sizeof name, "t:{%u}:user:%s:recovery_codes", HOME, scene.user.id.text);
-    snprintf(digest, sizeof digest, "09%062d", 0);
-    redis_server_tell(&fixture.server, "SADD", name, digest, NULL);
-
+    add_recovery_code();
     cr_expect_eq(find_recovery(&ticket), STORE_NOT_FOUND);
     set_counter(NETWORK_AT, scene.network_tag, "20", 60000);
     cr_expect_eq(begin_recovery(&code, ticket.of[1]), STORE_REFUSED);
@@ -651,6 +657,76 @@ Test(sign_in_partitions, links_are_found_and_wrong_codes_counted)
     cr_expect_eq(find_link(&wrong, scene.pair_tag), STORE_REFUSED);
     cr_expect_eq(find_link(&right, scene.pair_tag), STORE_REFUSED);
     cr_expect_eq(find_link(&right, scene.network_tag), STORE_OK);
+}
+
+/* As 'store copy' leaves it for what was not drawn to lie with its account. */
+static void put_alias(const uint8_t digest[KEYRING_DIGEST_BYTES])
+{
+    const unsigned at = bucket_of_digest(digest) % PARTITIONS;
+    char name[128], store[32], bucket[8];
+    int len = snprintf(name, sizeof name, "t:{%u}:alias:", at);
+
+    for (size_t i = 0; i < KEYRING_DIGEST_BYTES; i++)
+        len += snprintf(name + len, sizeof name - (size_t)len, "%02x", digest[i]);
+    snprintf(store, sizeof store, "t:{%u}:store", at);
+    snprintf(bucket, sizeof bucket, "%u", bucket_of_account(&scene.account));
+    redis_server_tell(&fixture.server, "SET", name, bucket, NULL);
+    redis_server_tell(&fixture.server, "HSET", store, "aliased", "1", NULL);
+}
+
+static bool has_aliases(void *digest)
+{
+    return store_has_aliases(partition_of_digest(fixture.partitions, digest));
+}
+
+/* Of two master keys: the older one made them. Both digests name the same partition, not that of the account. */
+static struct token_digests digests_elsewhere(void)
+{
+    struct token_digests digests = {2, {{1}, {2}}};
+
+    for (size_t i = 0; i < digests.count; i++)
+        digests.of[i][KEYRING_DIGEST_BYTES - 1] = (uint8_t)(bucket_of_account(&scene.account) + 1);
+    return digests;
+}
+
+static void await_alias(struct token_digests *digests)
+{
+    put_alias(digests->of[1]);
+    cr_assert(test_loop_until(&fixture.loop, has_aliases, digests->of[1], PATIENCE_MS));
+}
+
+Test(sign_in_partitions, links_are_found_by_an_alias)
+{
+    struct token_digests code = digests_elsewhere();
+    struct link_record link = {.id = id_mint(ID_INVITATION, clock_wall_ms()),
+                               .account = scene.account,
+                               .role = ROLE_OWNER,
+                               .email = "n@n.test"};
+    struct answer invited = {0};
+
+    memcpy(link.digest, code.of[1], sizeof link.digest);
+    link_store_invite(fixture.partitions, &link, &(struct audit_source){.actor = TEXT("operator")}, answer_inserted,
+                      &invited);
+    cr_assert_eq(answer_wait(&invited), STORE_OK);
+    cr_expect_eq(find_link(&code, scene.pair_tag), STORE_NOT_FOUND);
+    await_alias(&code);
+    cr_expect_eq(find_link(&code, scene.pair_tag), STORE_OK);
+    code.of[1][0] = 3;
+    cr_expect_eq(find_link(&code, scene.pair_tag), STORE_NOT_FOUND, "no alias of that digest");
+}
+
+Test(sign_in_partitions, recoveries_are_found_by_an_alias)
+{
+    const struct token_digests code = {1, {{9}}};
+    struct token_digests ticket = digests_elsewhere();
+
+    add_recovery_code();
+    cr_assert_eq(begin_recovery(&code, ticket.of[1]), STORE_OK);
+    cr_expect_eq(find_recovery(&ticket), STORE_NOT_FOUND);
+    await_alias(&ticket);
+    cr_expect_eq(find_recovery(&ticket), STORE_OK);
+    ticket.of[1][0] = 3;
+    cr_expect_eq(find_recovery(&ticket), STORE_NOT_FOUND, "no alias of that digest");
 }
 
 /* One call for each partition, however many digests are there. */

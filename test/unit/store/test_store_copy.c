@@ -158,21 +158,23 @@ Test(store_copy, more_partitions)
 
 #define ZEROS "000000000000000000000000000000000000000000000000000000000000000" /* a digest but for its last digit */
 
-/* Only keys and sessions are looked up by an alias. */
+/* Of all that is looked up by a digest. */
 Test(store_copy, aliases)
 {
     tell((const char *const[]){"HSET s:store id " ID, "SET s:schema 2", "HSET s:acct:" ACCOUNT " name North created 1",
                                "ZADD s:accounts 0 " ACCOUNT, "HSET s:session:" ZEROS "0 account " ACCOUNT,
                                "HSET s:session:" ZEROS "3 account " ACCOUNT, "HSET s:link:" ZEROS "1 account " ACCOUNT,
-                               NULL});
+                               "HSET s:user:usr_x account " ACCOUNT, "SET s:recovery:" ZEROS "2 usr_x", NULL});
     run("s:", 1, "d:", 4);
     cr_assert_str_eq(outcome.trouble, "");
-    cr_expect_eq(outcome.copied.aliases, 1);
+    cr_expect_eq(outcome.copied.aliases, 3);
     expect("GET d:{0}:alias:" ZEROS "0", "7");
-    expect("EXISTS d:{3}:alias:" ZEROS "3 d:{1}:alias:" ZEROS "1", "0");
+    expect("GET d:{1}:alias:" ZEROS "1", "7");
+    expect("GET d:{2}:alias:" ZEROS "2", "7");
+    expect("EXISTS d:{3}:alias:" ZEROS "3", "0");
     expect("EXISTS d:{3}:session:" ZEROS "0 d:{3}:session:" ZEROS "3 d:{3}:link:" ZEROS "1", "3");
     expect("HGET d:{0}:store aliased", "1");
-    expect("HEXISTS d:{1}:store aliased", "0");
+    expect("HEXISTS d:{3}:store aliased", "0");
 }
 
 /* Sessions of so many fields that their order, and so the bytes, differ at the target. */
