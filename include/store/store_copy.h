@@ -22,7 +22,7 @@ struct store_copy_counts {
 struct store_copied {
     struct store_copy_counts counts;
     uint64_t sessions, links, emails; /* copied */
-    uint64_t aliases;                 /* keys and sessions that lie elsewhere than their digest says */
+    uint64_t aliases;                 /* records that lie elsewhere than their digest says */
     uint64_t
         left; /* records that belong to nothing: of a key or user that is gone, a claim to an email without a user */
     uint64_t unknown;       /* names of no known kind */

@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "leak_guard.h"
 #include "people.h"
+#include "redis_cluster.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -226,6 +227,49 @@ Test(store_copy, nodes_serve_the_partitions)
     expect_keys(&c);
     expect_people(&c);
     node_end(&c);
+    clinic_stop(&c);
+}
+
+static void expect_link(struct clinic *c)
+{
+    struct fixture_user grace = {.email = "grace@clinic.example"};
+    struct http_answer answer;
+
+    cr_expect_eq(people_begin(&c->people, 0, c->invitation, &grace, &answer), 200, "%s", answer.body);
+}
+
+/* With three primaries, which hold the partitions among them. */
+Test(store_copy, into_a_cluster_and_back)
+{
+    static struct clinic c;
+    static struct cluster_servers cluster;
+    char *exported;
+
+    setenv("CHATELAINE_UNSAFE_REDIS", "1", 1);
+    clinic_start(&c);
+    exported = export_of(&c, c.people.fixture.account);
+    cluster_servers_start(&cluster, 3, false);
+    snprintf(c.urls[1], sizeof c.urls[1], "%s", cluster.url);
+    copy(&c, 0, 1, "4");
+    setenv("CHATELAINE_TEST_CLUSTER", "3", 1);
+    turn_to(&c, 1, "4");
+    expect_export(&c, c.people.fixture.account, exported, "in the cluster");
+    node_begin(&c);
+    fixture_await_all_ready(&c.people.fixture, 0);
+    expect_sessions(&c);
+    expect_keys(&c);
+    expect_link(&c);
+    node_end(&c);
+    copy(&c, 1, 2, "1");
+    unsetenv("CHATELAINE_TEST_CLUSTER");
+    turn_to(&c, 2, "1");
+    node_begin(&c);
+    expect_sessions(&c);
+    expect_keys(&c);
+    expect_people(&c);
+    node_end(&c);
+    free(exported);
+    cluster_servers_stop(&cluster);
     clinic_stop(&c);
 }
 
