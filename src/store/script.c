@@ -275,6 +275,11 @@ void store_call_script(struct store *store, enum script script, enum script_link
         call_send(call);
 }
 
+void store_refuse(struct store *store, script_done *done, void *arg)
+{
+    refuse(call_begin(store, SCRIPT_session_end, SCRIPT_PLAIN, 0, NULL, done, arg));
+}
+
 void script_call_probe(struct store *store, enum script script, size_t argc, const struct text *argv, script_done *done,
                        void *arg)
 {

@@ -21,6 +21,8 @@ enum script_link {
  * replies are logged, rate-limited, and reported as STORE_UNAVAILABLE. done runs once, later. */
 void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
                        const struct text *argv, script_done *done, void *arg);
+/* Calls none: STORE_UNAVAILABLE, later. For a verb that finds before its first call that another partition is away. */
+void store_refuse(struct store *store, script_done *done, void *arg);
 
 /* For the store's own files */
 

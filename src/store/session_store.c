@@ -1,9 +1,11 @@
+#include "store/alias.h"
 #include "store/session_store.h"
 
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
 #include "lease/lease.h"
+#include "store/alias.h"
 #include "throttle.h"
 #include "verb_internal.h"
 #include <stdio.h>
@@ -69,6 +71,7 @@ struct creation {
     struct session_start start;
     struct session_limits limits;
     struct audit_source source;
+    struct store *presented_at; /* where the session is that the sign-in came with; NULL: it came with none */
 };
 
 static bool session_read(const struct redis_reply *reply, struct session_record *ret_session)
@@ -179,8 +182,7 @@ static void session_settle(struct session_call *call)
 /* NULL: the sign-in came with no session, or with one whose end is up to session_create.lua. */
 static struct store *presented_elsewhere(const struct session_call *call)
 {
-    const uint8_t *presented = call->creation->start.presented_digest;
-    struct store *store = presented ? partition_of_digest(call->creation->partitions, presented) : NULL;
+    struct store *store = call->creation->presented_at;
 
     return store == call->store ? NULL : store;
 }
@@ -247,9 +249,12 @@ static void call_session(struct store *store, enum script script, enum script_li
 }
 
 /* Creating one: no limit may have been reached since the attempt began; then the script in the account's partition
- * decides; then the session that the sign-in came with ends, wherever it is. */
+ * decides; then the session that the sign-in came with ends, wherever it is. So that this one never lives on unseen, a
+ * sign-in is refused before it makes anything, if the partition of that session is not served. If that partition is
+ * lost in between, the new session is never told of: it ends by itself, and the answer is 503. */
 
 static void creation_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict);
+static void presented_found(void *arg, enum store_result result, unsigned bucket);
 
 void session_store_create(const struct partitions *partitions, const struct session_start *start,
                           const struct session_limits *limits, const struct audit_source *source, session_found *done,
@@ -258,13 +263,15 @@ void session_store_create(const struct partitions *partitions, const struct sess
     struct session_call *call = mem_alloc(sizeof *call);
     struct creation *creation = mem_alloc(sizeof *creation);
 
-    *creation = (struct creation){partitions, *start, *limits, *source};
+    *creation = (struct creation){.partitions = partitions, .start = *start, .limits = *limits, .source = *source};
     *call = (struct session_call){.store = partition_of_account(partitions, &start->account),
                                   .is_change = true,
                                   .done = done,
                                   .arg = arg,
                                   .creation = creation};
     memcpy(call->digest, start->token_digest, sizeof call->digest);
+    if (start->presented_digest)
+        creation->presented_at = partition_of_digest(partitions, start->presented_digest);
     throttle_judge(partitions, &start->attempt, THROTTLE_CHECK, creation_checked, call);
 }
 
@@ -300,7 +307,7 @@ static void creation_send(struct session_call *call)
     args_add(&args, start->attempt.id);
     args_add(&args, throttle_counters_at_home(&start->attempt));
     args_add(&args, start->browser_digest);
-    if (start->presented_digest && !presented_elsewhere(call))
+    if (creation->presented_at && !presented_elsewhere(call))
         args_add_hex(&args, start->presented_digest, TOKEN_DIGEST_BYTES);
     else
         args_add(&args, TEXT(""));
@@ -314,13 +321,40 @@ static void creation_send(struct session_call *call)
     store_call_script(call->store, SCRIPT_session_create, SCRIPT_CHANGES, args.count, args.argv, session_called, call);
 }
 
+static void creation_begin(struct session_call *call)
+{
+    const struct store *elsewhere = presented_elsewhere(call);
+
+    if (elsewhere && !store_is_ready(elsewhere))
+        store_refuse(call->store, session_called, call);
+    else
+        creation_send(call);
+}
+
 static void creation_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict)
 {
     struct session_call *call = arg;
 
+    const struct creation *creation = call->creation;
+
     call->session.retry_after_s = verdict->retry_after_s;
+    if (result != STORE_OK)
+        session_answer(call, result);
+    else if (creation->presented_at && store_has_aliases(creation->presented_at))
+        alias_find(creation->presented_at, creation->start.presented_digest, presented_found, call);
+    else
+        creation_begin(call);
+}
+
+/* A session from before sessions were drawn into the partition of their account. */
+static void presented_found(void *arg, enum store_result result, unsigned bucket)
+{
+    struct session_call *call = arg;
+
     if (result == STORE_OK)
-        creation_send(call);
+        call->creation->presented_at = partition_of_bucket(call->creation->partitions, bucket);
+    if (result == STORE_OK || result == STORE_NOT_FOUND)
+        creation_begin(call);
     else
         session_answer(call, result);
 }

@@ -214,12 +214,13 @@ static const uint8_t *digest_of(const struct user_record *user, uint8_t n)
     return digests[n];
 }
 
-static void create(const struct user_record *user, uint8_t n, const uint8_t *presented, struct wait_answer *answer)
+static void create_as(const struct user_record *user, uint8_t n, const uint8_t *digest, const uint8_t *presented,
+                      struct wait_answer *answer)
 {
     const struct session_start start = {.user = user->id,
                                         .account = user->account,
                                         .totp_step = n,
-                                        .token_digest = digest_of(user, n),
+                                        .token_digest = digest,
                                         .sid = "01jd0000000000000000000000",
                                         .attempt = {.id = TEXT("a"), .counters = text_of(scene.counters)},
                                         .browser_digest = TEXT("b1"),
@@ -231,6 +232,11 @@ static void create(const struct user_record *user, uint8_t n, const uint8_t *pre
     session_store_create(fixture.partitions, &start, &LIMITS, &SOMEBODY, on_session, answer);
 }
 
+static void create(const struct user_record *user, uint8_t n, const uint8_t *presented, struct wait_answer *answer)
+{
+    create_as(user, n, digest_of(user, n), presented, answer);
+}
+
 static enum store_result create_session(const struct user_record *user, uint8_t n, const uint8_t *presented)
 {
     struct wait_answer answer;
@@ -239,13 +245,18 @@ static enum store_result create_session(const struct user_record *user, uint8_t 
     return answer_wait(&answer.answer);
 }
 
-static enum store_result load_session(const struct user_record *user, uint8_t n)
+static enum store_result load_by(const struct user_record *user, const uint8_t *digest)
 {
     struct wait_answer answer = {0};
 
-    session_store_load(partition_of_account(fixture.partitions, &user->account), digest_of(user, n), &LIMITS, TEXT(""),
-                       on_session, &answer);
+    session_store_load(partition_of_account(fixture.partitions, &user->account), digest, &LIMITS, TEXT(""), on_session,
+                       &answer);
     return answer_wait(&answer.answer);
+}
+
+static enum store_result load_session(const struct user_record *user, uint8_t n)
+{
+    return load_by(user, digest_of(user, n));
 }
 
 Test(sign_in_partitions, a_user_is_found_by_the_email_in_another_partition)
@@ -545,6 +556,76 @@ Test(sign_in_partitions, a_sign_in_ends_the_session_of_another_account)
     cr_expect_eq(load_session(&scene.user, 4), STORE_OK);
 }
 
+/* As 'store copy' leaves it for what was not drawn to lie with its account. */
+static void put_alias(const uint8_t digest[KEYRING_DIGEST_BYTES], const struct id *account)
+{
+    const unsigned at = bucket_of_digest(digest) % PARTITIONS;
+    char name[128], store[32], bucket[8];
+    int len = snprintf(name, sizeof name, "t:{%u}:alias:", at);
+
+    for (size_t i = 0; i < KEYRING_DIGEST_BYTES; i++)
+        len += snprintf(name + len, sizeof name - (size_t)len, "%02x", digest[i]);
+    snprintf(store, sizeof store, "t:{%u}:store", at);
+    snprintf(bucket, sizeof bucket, "%u", bucket_of_account(account));
+    redis_server_tell(&fixture.server, "SET", name, bucket, NULL);
+    redis_server_tell(&fixture.server, "HSET", store, "aliased", "1", NULL);
+}
+
+static bool has_aliases(void *digest)
+{
+    return store_has_aliases(partition_of_digest(fixture.partitions, digest));
+}
+
+static void await_alias(uint8_t digest[KEYRING_DIGEST_BYTES], const struct id *account)
+{
+    put_alias(digest, account);
+    cr_assert(test_loop_until(&fixture.loop, has_aliases, digest, PATIENCE_MS));
+}
+
+/* A session that lies with its account, while its digest leads to the partition of emails. */
+static void expect_end_of_one_elsewhere(const struct user_record *user, uint8_t n)
+{
+    uint8_t old[KEYRING_DIGEST_BYTES] = {n, [KEYRING_DIGEST_BYTES - 1] = EMAIL_AT};
+    struct wait_answer answer;
+
+    create_as(user, n, old, NULL, &answer);
+    cr_assert_eq(answer_wait(&answer.answer), STORE_OK);
+    await_alias(old, &user->account);
+    cr_expect_eq(load_by(user, old), STORE_OK);
+    cr_assert_eq(create_session(&scene.user, (uint8_t)(n + 1), old), STORE_OK);
+    cr_expect_eq(load_by(user, old), STORE_NOT_FOUND);
+}
+
+Test(sign_in_partitions, a_sign_in_ends_a_session_that_is_found_by_an_alias)
+{
+    struct id other_account = account_in(PAIR_AT);
+    struct user_record other = user_in(&other_account, "bob");
+
+    expect_end_of_one_elsewhere(&other, 1);
+    expect_end_of_one_elsewhere(&scene.user, 3);
+}
+
+static bool is_away(void *store)
+{
+    return !store_is_ready(store);
+}
+
+/* Otherwise that session could not be ended, and would live on. */
+Test(sign_in_partitions, a_sign_in_waits_for_the_partition_of_the_session_that_it_ends)
+{
+    struct id other_account = account_in(PAIR_AT);
+    struct user_record other = user_in(&other_account, "bob");
+
+    cr_assert_eq(create_session(&other, 1, NULL), STORE_OK);
+    redis_server_tell(&fixture.server, "HSET", "t:{2}:store", "id", "00112233445566778899aabbccddeeff", "partitions",
+                      "8", NULL);
+    cr_assert(test_loop_until(&fixture.loop, is_away, partitions_at(fixture.partitions, PAIR_AT), PATIENCE_MS));
+    scene.counters[0] = '\0'; /* none lies there */
+    cr_expect_eq(create_session(&scene.user, 2, digest_of(&other, 1)), STORE_UNAVAILABLE);
+    cr_expect_eq(load_session(&scene.user, 2), STORE_NOT_FOUND);
+    cr_expect_eq(create_session(&scene.user, 2, NULL), STORE_OK, "the code was not spent");
+}
+
 /* Recovery */
 
 static bool is_forgiven(void *arg)
@@ -659,26 +740,6 @@ Test(sign_in_partitions, links_are_found_and_wrong_codes_counted)
     cr_expect_eq(find_link(&right, scene.network_tag), STORE_OK);
 }
 
-/* As 'store copy' leaves it for what was not drawn to lie with its account. */
-static void put_alias(const uint8_t digest[KEYRING_DIGEST_BYTES])
-{
-    const unsigned at = bucket_of_digest(digest) % PARTITIONS;
-    char name[128], store[32], bucket[8];
-    int len = snprintf(name, sizeof name, "t:{%u}:alias:", at);
-
-    for (size_t i = 0; i < KEYRING_DIGEST_BYTES; i++)
-        len += snprintf(name + len, sizeof name - (size_t)len, "%02x", digest[i]);
-    snprintf(store, sizeof store, "t:{%u}:store", at);
-    snprintf(bucket, sizeof bucket, "%u", bucket_of_account(&scene.account));
-    redis_server_tell(&fixture.server, "SET", name, bucket, NULL);
-    redis_server_tell(&fixture.server, "HSET", store, "aliased", "1", NULL);
-}
-
-static bool has_aliases(void *digest)
-{
-    return store_has_aliases(partition_of_digest(fixture.partitions, digest));
-}
-
 /* Of two master keys: the older one made them. Both digests name the same partition, not that of the account. */
 static struct token_digests digests_elsewhere(void)
 {
@@ -687,12 +748,6 @@ static struct token_digests digests_elsewhere(void)
     for (size_t i = 0; i < digests.count; i++)
         digests.of[i][KEYRING_DIGEST_BYTES - 1] = (uint8_t)(bucket_of_account(&scene.account) + 1);
     return digests;
-}
-
-static void await_alias(struct token_digests *digests)
-{
-    put_alias(digests->of[1]);
-    cr_assert(test_loop_until(&fixture.loop, has_aliases, digests->of[1], PATIENCE_MS));
 }
 
 Test(sign_in_partitions, links_are_found_by_an_alias)
@@ -709,7 +764,7 @@ Test(sign_in_partitions, links_are_found_by_an_alias)
                       &invited);
     cr_assert_eq(answer_wait(&invited), STORE_OK);
     cr_expect_eq(find_link(&code, scene.pair_tag), STORE_NOT_FOUND);
-    await_alias(&code);
+    await_alias(code.of[1], &scene.account);
     cr_expect_eq(find_link(&code, scene.pair_tag), STORE_OK);
     code.of[1][0] = 3;
     cr_expect_eq(find_link(&code, scene.pair_tag), STORE_NOT_FOUND, "no alias of that digest");
@@ -723,7 +778,7 @@ Test(sign_in_partitions, recoveries_are_found_by_an_alias)
     add_recovery_code();
     cr_assert_eq(begin_recovery(&code, ticket.of[1]), STORE_OK);
     cr_expect_eq(find_recovery(&ticket), STORE_NOT_FOUND);
-    await_alias(&ticket);
+    await_alias(ticket.of[1], &scene.account);
     cr_expect_eq(find_recovery(&ticket), STORE_OK);
     ticket.of[1][0] = 3;
     cr_expect_eq(find_recovery(&ticket), STORE_NOT_FOUND, "no alias of that digest");
