@@ -113,10 +113,13 @@ static void expect_refusal(struct fixture *fixture, const char *const *args, int
     free(err);
 }
 
+/* Waits 6 s for Sentinels, for machines that are busy. */
+#define LIST "account", "list", "--min-replicas", "1", "--redis-timeout-ms", "3000"
+
 static void expect_auth(struct scene *scene, const char *line, const char *sentence)
 {
     char path[PROCESS_PATH_BYTES];
-    const char *const args[] = {"account", "list", "--min-replicas", "1", "--sentinel-auth-file", path, NULL};
+    const char *const args[] = {LIST, "--sentinel-auth-file", path, NULL};
     char *out, *err;
 
     snprintf(path, sizeof path, "%.100s/sentinel-auth", scene->fixture.folder);
@@ -131,7 +134,7 @@ static void expect_auth(struct scene *scene, const char *line, const char *sente
 /* Their users are not those of Redis. */
 Test(sentinel, sentinels_ask_for_a_password_of_their_own)
 {
-    static const char *const NO_AUTH[] = {"account", "list", "--min-replicas", "1", NULL};
+    static const char *const NO_AUTH[] = {LIST, NULL};
     static struct scene scene;
     char path[PROCESS_PATH_BYTES];
 
