@@ -137,6 +137,7 @@ void cluster_servers_start_tls(struct cluster_servers *cluster, unsigned primari
         redis_server_start(&cluster->servers[i], &options);
     }
     cluster_servers_join(cluster);
+    print_url(cluster, false, cluster->url);
     if (tls)
         print_url(cluster, true, cluster->tls_url);
 }
