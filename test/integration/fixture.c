@@ -3,6 +3,7 @@
 #include "auth/session_auth.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/random.h"
 #include "core/secret.h"
 #include "core/totp.h"
@@ -116,7 +117,7 @@ static void ready_changed(void *direct, struct store *store)
     (void)direct, (void)store;
 }
 
-static void direct_open(struct direct *direct, const struct fixture *fixture)
+static void direct_connect(struct direct *direct, const struct fixture *fixture)
 {
     struct store_settings settings = {.timeout_ms = PATIENCE_MS,
                                       .prefix = "chatelaine:",
@@ -144,13 +145,42 @@ static void direct_closed(void *direct)
     ((struct direct *)direct)->done = true;
 }
 
-static void direct_finish(struct direct *direct)
+static struct direct *direct_open(const struct fixture *fixture)
 {
+    struct direct *direct = fixture->kept;
+
+    if (direct) {
+        uv_update_time(&direct->loop);
+        return direct;
+    }
+    direct = mem_alloc(sizeof *direct);
+    direct_connect(direct, fixture);
+    return direct;
+}
+
+static void direct_finish(const struct fixture *fixture, struct direct *direct)
+{
+    if (direct == fixture->kept)
+        return;
     direct->done = false;
     partitions_close(direct->partitions, direct_closed, direct);
     if (!test_loop_until_set(&direct->loop, &direct->done, PATIENCE_MS) || !test_loop_finish(&direct->loop))
         test_give_up("the store does not close");
     keyring_destroy(direct->keyring);
+    free(direct);
+}
+
+void fixture_open_store(struct fixture *fixture)
+{
+    fixture->kept = direct_open(fixture);
+}
+
+void fixture_close_store(struct fixture *fixture)
+{
+    struct direct *direct = fixture->kept;
+
+    fixture->kept = NULL;
+    direct_finish(fixture, direct);
 }
 
 static void verb_done(void *arg, enum store_result result)
@@ -189,14 +219,14 @@ static void direct_expect(struct direct *direct, const char *verb)
 
 static void add_account(struct fixture *fixture, struct id id, char ret_account[ID_TEXT_BYTES])
 {
-    struct direct direct;
+    struct direct *direct;
 
-    direct_open(&direct, fixture);
-    partitions_found(direct.partitions, verb_done, &direct);
-    direct_expect(&direct, "partitions_found");
-    account_store_create(partition_of_account(direct.partitions, &id), &id, TEXT("North Clinic"), verb_done, &direct);
-    direct_expect(&direct, "account_store_create");
-    direct_finish(&direct);
+    direct = direct_open(fixture);
+    partitions_found(direct->partitions, verb_done, direct);
+    direct_expect(direct, "partitions_found");
+    account_store_create(partition_of_account(direct->partitions, &id), &id, TEXT("North Clinic"), verb_done, direct);
+    direct_expect(direct, "account_store_create");
+    direct_finish(fixture, direct);
     snprintf(ret_account, ID_TEXT_BYTES, "%s", id.text);
 }
 
@@ -232,17 +262,17 @@ void fixture_add_key(struct fixture *fixture, const char *account, enum key_kind
                              .created_ms = now_ms};
     uint8_t digest[KEY_DIGEST_BYTES];
     struct secret secret;
-    struct direct direct;
+    struct direct *direct;
 
     if (!key_set_name(&key, TEXT("fixture")))
         test_give_up("key_set_name");
-    direct_open(&direct, fixture);
-    secret_draw(direct.keyring, bucket_for(fixture, &key.account), kind, mode, &secret, digest);
+    direct = direct_open(fixture);
+    secret_draw(direct->keyring, bucket_for(fixture, &key.account), kind, mode, &secret, digest);
     key_set_last4(&key, secret_text(&secret));
-    key_store_insert(partition_of_account(direct.partitions, &key.account), &key, digest, &NOBODY, insertion_done,
-                     &direct);
-    direct_expect(&direct, "key_store_insert");
-    direct_finish(&direct);
+    key_store_insert(partition_of_account(direct->partitions, &key.account), &key, digest, &NOBODY, insertion_done,
+                     direct);
+    direct_expect(direct, "key_store_insert");
+    direct_finish(fixture, direct);
     snprintf(ret_key->id, sizeof ret_key->id, "%s", key.id.text);
     snprintf(ret_key->secret, sizeof ret_key->secret, "%s", secret.text);
 }
@@ -251,19 +281,19 @@ void fixture_revoke_key(struct fixture *fixture, const struct fixture_key *key)
 {
     struct id id = id_read(id_kind_of(text_of(key->id)), key->id);
     struct key_view view = {.any_kind = true};
-    struct direct direct;
+    struct direct *direct;
 
-    direct_open(&direct, fixture);
-    for (unsigned i = 0; i < partitions_count(direct.partitions); i++) {
-        key_store_revoke(partitions_at(direct.partitions, i), &view, &id, &NOBODY, key_verb_done, &direct);
-        if (!test_loop_until_set(&direct.loop, &direct.done, PATIENCE_MS))
+    direct = direct_open(fixture);
+    for (unsigned i = 0; i < partitions_count(direct->partitions); i++) {
+        key_store_revoke(partitions_at(direct->partitions, i), &view, &id, &NOBODY, key_verb_done, direct);
+        if (!test_loop_until_set(&direct->loop, &direct->done, PATIENCE_MS))
             test_give_up("key_store_revoke");
-        direct.done = direct.result == STORE_OK;
-        if (direct.done)
+        direct->done = direct->result == STORE_OK;
+        if (direct->done)
             break;
     }
-    direct_expect(&direct, "key_store_revoke");
-    direct_finish(&direct);
+    direct_expect(direct, "key_store_revoke");
+    direct_finish(fixture, direct);
 }
 
 void fixture_add_person(struct fixture *fixture, const char *account, const char *email, enum role role,
@@ -273,15 +303,15 @@ void fixture_add_person(struct fixture *fixture, const char *account, const char
                                .account = id_read(ID_ACCOUNT, account ? account : fixture->account),
                                .role = role,
                                .created_ms = clock_wall_ms()};
-    struct direct direct;
+    struct direct *direct;
 
     snprintf(user.email, sizeof user.email, "%s", email);
     snprintf(user.password_hash, sizeof user.password_hash,
              "scrypt$17$8$1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
-    direct_open(&direct, fixture);
-    account_store_add_user(direct.partitions, &user, &NOBODY, verb_done, &direct);
-    direct_expect(&direct, "account_store_add_user");
-    direct_finish(&direct);
+    direct = direct_open(fixture);
+    account_store_add_user(direct->partitions, &user, &NOBODY, verb_done, direct);
+    direct_expect(direct, "account_store_add_user");
+    direct_finish(fixture, direct);
     *ret_user = (struct fixture_user){0};
     snprintf(ret_user->id, sizeof ret_user->id, "%s", user.id.text);
     snprintf(ret_user->account, sizeof ret_user->account, "%s", user.account.text);
@@ -329,23 +359,23 @@ void fixture_add_session(struct fixture *fixture, const struct fixture_user *use
     struct id sid = id_mint(ID_REQUEST, clock_wall_ms()), account;
     uint8_t digest[KEYRING_DIGEST_BYTES], old_digest[KEYRING_DIGEST_BYTES];
     struct token token;
-    struct direct direct;
+    struct direct *direct;
     uint8_t bucket;
 
     user = user ? user : &fixture->user;
     account = id_read(ID_ACCOUNT, user->account[0] ? user->account : fixture->account);
     bucket = bucket_for(fixture, &account);
-    direct_open(&direct, fixture);
-    token_draw(direct.keyring, bucket, KEYRING_SESSION_DIGEST, &token, digest);
-    begin_session(&direct, user, account.text, digest, sid.text + sizeof "req_" - 1);
+    direct = direct_open(fixture);
+    token_draw(direct->keyring, bucket, KEYRING_SESSION_DIGEST, &token, digest);
+    begin_session(direct, user, account.text, digest, sid.text + sizeof "req_" - 1);
     if (stepped_up) {
         memcpy(old_digest, digest, sizeof old_digest);
-        token_draw(direct.keyring, bucket, KEYRING_SESSION_DIGEST, &token, digest);
-        step_up(&direct, old_digest, digest);
+        token_draw(direct->keyring, bucket, KEYRING_SESSION_DIGEST, &token, digest);
+        step_up(direct, old_digest, digest);
     }
     snprintf(ret_session->token, sizeof ret_session->token, "%s", token.text);
-    csrf_token_print(direct.keyring, sid.text + sizeof "req_" - 1, ret_session->csrf);
-    direct_finish(&direct);
+    csrf_token_print(direct->keyring, sid.text + sizeof "req_" - 1, ret_session->csrf);
+    direct_finish(fixture, direct);
 }
 
 void fixture_add_node(struct fixture *fixture, const char *const *more)
@@ -412,9 +442,11 @@ static void make_files(struct fixture *fixture)
 
 static void fill(struct fixture *fixture)
 {
+    fixture_open_store(fixture);
     fixture_add_account(fixture, fixture->account);
     fixture_add_person(fixture, NULL, "nobody@clinic.test", ROLE_OWNER, &fixture->user);
     fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &fixture->manager);
+    fixture_close_store(fixture);
 }
 
 static void start_redis(struct fixture *fixture)

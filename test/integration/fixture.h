@@ -46,6 +46,7 @@ struct fixture {
     struct fixture_user user;   /* cannot sign in: no true password */
     struct fixture_key manager; /* live, every scope */
     int64_t min_replicas;       /* for the test's own verbs */
+    struct direct *kept;        /* the store, between fixture_open_store() and fixture_close_store() */
     bool draws_elsewhere;       /* keys and sessions lie in another bucket than their account, as before it was so */
     bool runs_old_program;      /* in which no password expires and user create has no --permanent-password */
 };
@@ -83,6 +84,10 @@ void fixture_await_all_ready(const struct fixture *fixture, size_t node);
  * of its internal listener come from the same loop. */
 void fixture_await_read(const struct fixture *fixture, size_t node);
 
+/* The functions below each connect to the store and close it again, unless it is kept open for many of them: at a Redis
+ * that may be replaced, a new connection waits before its first change. */
+void fixture_open_store(struct fixture *fixture);
+void fixture_close_store(struct fixture *fixture);
 void fixture_add_account(struct fixture *fixture, char ret_account[ID_TEXT_BYTES]);
 /* One whose data lies in that partition. */
 void fixture_add_account_in(struct fixture *fixture, unsigned partition, char ret_account[ID_TEXT_BYTES]);

@@ -404,9 +404,10 @@ Test(audit_log, a_flood_drops_nothing_that_is_in_no_log)
     limit_files(&logs, 0, (rlim_t)size_of(logs.path[0]));
     cr_expect_eq(revoke_key(&logs, 0, &key), 503);
     /* By the store's own verbs, like commands. */
-    for (size_t i = 0; i < EVENTS; i++) {
+    fixture_open_store(&logs.fixture);
+    for (size_t i = 0; i < EVENTS; i++)
         fixture_add_key(&logs.fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &many);
-    }
+    fixture_close_store(&logs.fixture);
     snprintf(name, sizeof name, "%sacct:%s:audit:live", fixture_name(logs.fixture.account, ""), logs.fixture.account);
     redis_server_ask(&logs.fixture.redis, reply, sizeof reply, "XLEN", name, NULL);
     cr_expect_geq(unlogged(&logs, "live") + unlogged(&logs, "people"), EVENTS, "trail: %s", reply);

@@ -191,10 +191,12 @@ Test(cli_people, the_list_has_everybody_with_role_and_status)
 
     people_start(&people, 0, NULL);
     const char *account = people.fixture.account;
+    fixture_open_store(&people.fixture);
     for (int i = 0; i < MANY; i++) {
         snprintf(email, sizeof email, "auditor%d@clinic.test", i);
         fixture_add_person(&people.fixture, NULL, email, ROLE_AUDITOR, &user);
     }
+    fixture_close_store(&people.fixture);
     people_add(&people, "locked@clinic.test", ROLE_DEVELOPER, &user, &session);
     snprintf(name, sizeof name, "%suser:%s", fixture_name(people.fixture.account, ""), user.id);
     redis_server_tell(&people.fixture.redis, "HSET", name, "locked", "1", NULL);

@@ -30,6 +30,7 @@ static void scene_start(struct scene *scene)
     struct fixture_key other;
 
     fixture_start(fixture, NODES, LEASE_500);
+    fixture_open_store(fixture);
     fixture_add_account(fixture, scene->account);
     fixture_add_key(fixture, scene->account, KEY_API, MODE_LIVE, SCOPE_ALL, &scene->keys[0]);
     fixture_add_key(fixture, scene->account, KEY_API, MODE_TEST, SCOPE_ALL, &scene->keys[1]);
@@ -43,6 +44,7 @@ static void scene_start(struct scene *scene)
         fixture_add_person(fixture, scene->account, email, ROLE_OWNER, &scene->user);
     }
     fixture_add_session(fixture, &scene->user, false, &scene->session);
+    fixture_close_store(fixture);
     for (size_t node = 0; node < NODES; node++)
         for (int times = 0; times < 4; times++)
             fixture_await_key(fixture, node, scene->keys[times % 2].secret, 200);
