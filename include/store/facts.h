@@ -36,6 +36,7 @@ struct store_facts {
     bool is_cluster;         /* a Redis Cluster */
     bool is_of_cluster;      /* this Redis is a node of one, whatever --redis says */
     int64_t node_timeout_ms; /* its cluster-node-timeout; 0 if unknown */
+    bool full_coverage_off;  /* cluster-require-full-coverage no: others go on without a primary that is lost */
     /* Sentinels: configured (0: --redis names Redis itself); that know the master; that agree on it; that must agree
      * before a failover; and how many exist by their own count. */
     int64_t sentinels, sentinels_knowing, sentinels_agreeing, sentinel_quorum, sentinels_known;

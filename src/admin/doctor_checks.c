@@ -189,6 +189,10 @@ static void check_cluster(struct doctor_report *report, const struct store_facts
         "on every node, set min-replicas-to-write 1 and min-replicas-max-lag 2.",
         "cluster-node-timeout %" PRId64 " ms, min-replicas-to-write %" PRId64 ", min-replicas-max-lag %" PRId64,
         facts->node_timeout_ms, facts->replicas_to_write, facts->replica_lag_s);
+    add(report, "cluster-require-full-coverage", facts->full_coverage_off ? DOCTOR_OK : DOCTOR_WARN,
+        "If one primary fails, all others refuse everything until its replica has taken over: on every node, set "
+        "cluster-require-full-coverage no, by CONFIG SET and in redis.conf.",
+        facts->full_coverage_off ? "no" : "not no");
 }
 
 /* How surely a replaced master is kept from granting leases. */

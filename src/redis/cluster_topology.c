@@ -99,7 +99,7 @@ static bool read_node(const struct text fields[FIELDS], bool with_names, struct 
     return text_equal(fields[FIELD_PRIMARY], TEXT("-")) || read_id(fields[FIELD_PRIMARY], ret_node->primary_id);
 }
 
-/* "7" or "7-9"; in brackets: a slot that is being moved, which still belongs to its owner. */
+/* "7" or "7-9". */
 static bool read_range(struct text field, struct cluster_range *ret_range)
 {
     struct text last = field, first;
@@ -115,12 +115,37 @@ static bool read_range(struct text field, struct cluster_range *ret_range)
     return true;
 }
 
+/* "[7->-<id>]": handed over to that node; "[7-<-<id>]": imported from it. A slot is in one of them at most. */
+static bool read_move(struct text field, struct cluster_move *ret_move)
+{
+    struct text rest = text_skip(field, 1), slot, direction, id;
+    uint64_t number;
+
+    if (!text_next(&rest, '-', &slot) || !rest.ptr || !text_next(&rest, '-', &direction) || !rest.ptr ||
+        !text_next(&rest, ']', &id) || !rest.ptr || rest.len > 0 || !text_to_u64(slot, REDIS_SLOTS - 1, &number))
+        return false;
+    ret_move->slot = (unsigned)number;
+    ret_move->is_import = text_equal(direction, TEXT("<"));
+    return (ret_move->is_import || text_equal(direction, TEXT(">"))) && read_id(id, ret_move->other_id);
+}
+
+static bool add_move(struct cluster_topology *topology, struct text field)
+{
+    struct cluster_move move;
+
+    if (topology->move_count == REDIS_SLOTS || !read_move(field, &move))
+        return false;
+    topology->moves = mem_resize(topology->moves, (topology->move_count + 1) * sizeof *topology->moves);
+    topology->moves[topology->move_count++] = move;
+    return true;
+}
+
 static bool add_range(struct cluster_topology *topology, size_t *max, struct text field)
 {
     struct cluster_range range = {.node = topology->node_count};
 
     if (text_starts_with(field, TEXT("[")))
-        return true;
+        return add_move(topology, field);
     if (topology->range_count == REDIS_SLOTS || !read_range(field, &range))
         return false;
     if (topology->range_count == *max) {
@@ -191,6 +216,7 @@ void cluster_topology_free(struct cluster_topology *topology)
 {
     free(topology->nodes);
     free(topology->ranges);
+    free(topology->moves);
     *topology = (struct cluster_topology){0};
 }
 
@@ -208,7 +234,15 @@ const struct cluster_node *cluster_topology_owner(const struct cluster_topology 
     return owner;
 }
 
-static const struct cluster_node *find_node(const struct cluster_topology *topology, const char *id)
+const struct cluster_move *cluster_topology_move(const struct cluster_topology *topology, unsigned slot)
+{
+    for (size_t i = 0; i < topology->move_count; i++)
+        if (topology->moves[i].slot == slot)
+            return &topology->moves[i];
+    return NULL;
+}
+
+const struct cluster_node *cluster_topology_find(const struct cluster_topology *topology, const char *id)
 {
     for (size_t i = 0; i < topology->node_count; i++)
         if (strcmp(topology->nodes[i].id, id) == 0)
@@ -219,7 +253,7 @@ static const struct cluster_node *find_node(const struct cluster_topology *topol
 /* Of a primary without slots, or such a primary. */
 static bool is_left_over(const struct cluster_topology *topology, const struct cluster_node *node)
 {
-    const struct cluster_node *primary = node->is_primary ? node : find_node(topology, node->primary_id);
+    const struct cluster_node *primary = node->is_primary ? node : cluster_topology_find(topology, node->primary_id);
 
     return !primary || (primary->is_primary && !primary->has_slots);
 }

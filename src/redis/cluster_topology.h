@@ -18,11 +18,20 @@ struct cluster_range {
     size_t node;
 };
 
+/* A slot that a node is handing over to another, or importing from it, by its own word. */
+struct cluster_move {
+    unsigned slot;
+    bool is_import;
+    char other_id[CLUSTER_NODE_ID_CHARS + 1];
+};
+
 struct cluster_topology {
     struct cluster_node *nodes;
     size_t node_count;
     struct cluster_range *ranges;
     size_t range_count;
+    struct cluster_move *moves; /* of who said this */
+    size_t move_count;
     const struct cluster_node *myself; /* who said this */
 };
 
@@ -32,6 +41,10 @@ MUST_CHECK bool cluster_topology_parse(struct text nodes, bool with_names, struc
 void cluster_topology_free(struct cluster_topology *topology);
 /* The primary that serves the slot; NULL: none. */
 const struct cluster_node *cluster_topology_owner(const struct cluster_topology *topology, unsigned slot);
+/* What who said this knows of a move of the slot; NULL: nothing. */
+const struct cluster_move *cluster_topology_move(const struct cluster_topology *topology, unsigned slot);
+/* NULL: none has that id. */
+const struct cluster_node *cluster_topology_find(const struct cluster_topology *topology, const char *id);
 /* How many nodes could hold what that primary holds: its replicas, and, because it may just have replaced another
  * primary, all primaries without slots with theirs. */
 int64_t cluster_topology_replicas(const struct cluster_topology *topology, const struct cluster_node *primary);

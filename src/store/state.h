@@ -10,7 +10,7 @@
 enum {
     STORE_SCHEMA = 2, /* the newest layout in Redis that we know; when to raise it: ARCHITECTURE.md#the-schema */
     SCRIPT_SHA1_HEX_BYTES = 40,
-    CONFIG_SETTING_COUNT = 9,
+    CONFIG_SETTING_COUNT = 10,
     INFO_SECTION_COUNT = 4,
 };
 

@@ -23,7 +23,8 @@ struct examiner {
     void *arg;
 };
 
-static const char NODE_TIMEOUT[] = "cluster-node-timeout";
+/* Of a cluster's nodes only. */
+static const char NODE_TIMEOUT[] = "cluster-node-timeout", FULL_COVERAGE[] = "cluster-require-full-coverage";
 
 /* Settings that only CONFIG GET shows, or shows more exactly than INFO. One command each: before 7.0 CONFIG GET takes
  * one name, and an old Redis must get as far as being reported as too old. */
@@ -39,6 +40,7 @@ static const struct config_setting {
     {"min-replicas-to-write", NULL, offsetof(struct store_facts, replicas_to_write), false},
     {"min-replicas-max-lag", NULL, offsetof(struct store_facts, replica_lag_s), false},
     {NODE_TIMEOUT, NULL, offsetof(struct store_facts, node_timeout_ms), false},
+    {FULL_COVERAGE, "no", offsetof(struct store_facts, full_coverage_off), true},
     {"save", "", offsetof(struct store_facts, save_off), true},
     {"stop-writes-on-bgsave-error", "no", offsetof(struct store_facts, stop_writes_on_failure_off), true},
 };
@@ -70,7 +72,7 @@ void examination_init(struct store *store)
 
 static bool is_asked(const struct store *store, const struct config_setting *setting)
 {
-    if (setting->name == NODE_TIMEOUT)
+    if (setting->name == NODE_TIMEOUT || setting->name == FULL_COVERAGE)
         return store->settings.resolver != NULL;
     return setting->fit || store->resolver;
 }

@@ -378,11 +378,14 @@ Test(doctor, judges_a_cluster)
     evidence.facts.replicas_known = 1;
     doctor_evaluate(&evidence, &report);
     cr_expect_eq(check_named("cluster")->status, DOCTOR_WARN);
+    cr_expect_eq(check_named("cluster-require-full-coverage")->status, DOCTOR_WARN);
     cr_expect_eq(check_named("leases")->status, DOCTOR_OK);
+    evidence.facts.full_coverage_off = true;
     evidence.facts.replicas_to_write = 1;
     evidence.facts.replica_lag_s = 2;
     doctor_evaluate(&evidence, &report);
     cr_expect_eq(check_named("cluster")->status, DOCTOR_OK);
+    cr_expect_eq(check_named("cluster-require-full-coverage")->status, DOCTOR_OK);
     settings.min_replicas = 0;
     doctor_evaluate(&evidence, &report);
     cr_expect_eq(check_named("replicas")->status, DOCTOR_FAIL);
