@@ -16,7 +16,8 @@ enum {
     TIMEOUT_MAX_MS = 500, /* the answer takes a node no time, so a slower one counts as down */
     BACKOFF_MAX_MS = 1000,
     CALLS_MAX = 8,
-    FORGET_ROUNDS = 30, /* without anyone naming a node that is no seed */
+    FORGET_ROUNDS = 30, /* without anyone naming a node that is no seed; without a word of one that imports a slot */
+    TORN_ROUNDS = 2,    /* a move begins at one end, and a moment later at the other */
     REFUSAL_BYTES = 160,
     TROUBLE_BYTES = REDIS_HOST_BYTES + 192,
 };
@@ -47,10 +48,16 @@ struct cluster_slot {
     struct redis_address primary; /* port 0: unknown */
     int64_t epoch;                /* of that primary; -1: unknown */
     int64_t replicas;
+    /* The node that last said that it is importing the slot, and does not own it; empty: none. The source of the move
+     * knows of it too, and refuses what would see half of the names. The replica that takes over from it does not. */
+    char importer[CLUSTER_NODE_ID_CHARS + 1];
+    unsigned importer_silent_rounds;
+    unsigned torn_rounds; /* in which the primary knew of no move, and another node did */
 
     /* In this round: the primary by its own word, and the highest epoch that any node knows of one. */
     struct redis_address claimed; /* port 0: none */
     int64_t claimed_epoch, claimed_replicas;
+    bool claimed_moves;         /* it knows that the slot is being moved */
     struct redis_address named; /* port 0: none */
     int64_t named_epoch;
 };
@@ -272,8 +279,15 @@ static void learn(struct cluster_slot *slot)
     redis_resolver_tell_moved(&slot->resolver, &slot->primary);
 }
 
+/* Some of the names may be at another node, and whoever claims the slot does not know. */
+static bool is_torn(const struct cluster_slot *slot)
+{
+    return slot->importer[0] && !slot->claimed_moves;
+}
+
 /* Among equal epochs, the one that keeps the current primary. */
-static void claim(struct cluster_slot *slot, const struct redis_address *address, int64_t epoch, int64_t replicas)
+static void claim(struct cluster_slot *slot, const struct redis_address *address, int64_t epoch, int64_t replicas,
+                  bool moves)
 {
     bool is_current = redis_address_equal(address, &slot->primary);
 
@@ -282,7 +296,8 @@ static void claim(struct cluster_slot *slot, const struct redis_address *address
     slot->claimed = *address;
     slot->claimed_epoch = epoch;
     slot->claimed_replicas = replicas;
-    if (epoch < slot->named_epoch || !slot->cluster->is_settled)
+    slot->claimed_moves = moves;
+    if (epoch < slot->named_epoch || !slot->cluster->is_settled || is_torn(slot))
         return;
     if (epoch > slot->epoch || (epoch == slot->epoch && is_current)) {
         learn(slot);
@@ -308,11 +323,38 @@ static void name_replicas(struct redis_cluster *cluster, const struct cluster_to
             peer_named(cluster, &view->nodes[i]);
 }
 
+/* Whoever imports a slot is asked from now on, so that it can say so when the source has failed. */
+static void take_move(const struct cluster_peer *peer, const struct cluster_topology *view, struct cluster_slot *slot,
+                      bool is_owner)
+{
+    const struct cluster_move *move = cluster_topology_move(view, slot->number);
+    const struct cluster_node *other = move ? cluster_topology_find(view, move->other_id) : NULL;
+    const char *id = view->myself->id;
+
+    if (other)
+        peer_named(peer->cluster, other);
+    if (move && move->is_import && view->myself->is_primary && !is_owner) {
+        memcpy(slot->importer, id, sizeof slot->importer);
+        slot->importer_silent_rounds = 0;
+    } else if (strcmp(slot->importer, id) == 0) {
+        slot->importer[0] = '\0';
+    }
+}
+
+/* That its owner hands it over. */
+static bool moves_away(const struct cluster_topology *view, unsigned slot)
+{
+    const struct cluster_move *move = cluster_topology_move(view, slot);
+
+    return move && !move->is_import;
+}
+
 static void take_view_of_slot(const struct cluster_peer *peer, const struct cluster_topology *view,
                               struct cluster_slot *slot)
 {
     const struct cluster_node *owner = cluster_topology_owner(view, slot->number);
 
+    take_move(peer, view, slot, owner == view->myself);
     if (!owner)
         return;
     const struct redis_address address = address_of(peer, owner);
@@ -323,7 +365,8 @@ static void take_view_of_slot(const struct cluster_peer *peer, const struct clus
     peer_named(peer->cluster, owner);
     name_replicas(peer->cluster, view, owner);
     if (owner == view->myself && address.port > 0)
-        claim(slot, &address, (int64_t)owner->epoch, cluster_topology_replicas(view, owner));
+        claim(slot, &address, (int64_t)owner->epoch, cluster_topology_replicas(view, owner),
+              moves_away(view, slot->number));
 }
 
 static void take_view(struct cluster_peer *peer, const struct cluster_topology *view)
@@ -398,7 +441,11 @@ static void tell_failure(struct cluster_slot *slot, const char *trouble)
 {
     char text[TROUBLE_BYTES];
 
-    if (!trouble && slot->named.port > 0)
+    if (!trouble && slot->torn_rounds > 0)
+        snprintf(text, sizeof text,
+                 "slot %u is being moved, and its primary does not know: finish the move (redis-cli --cluster fix)",
+                 slot->number);
+    else if (!trouble && slot->named.port > 0)
         snprintf(text, sizeof text, "its primary %.*s:%u does not answer", (int)sizeof slot->named.host - 1,
                  slot->named.host, slot->named.port);
     else if (!trouble)
@@ -408,13 +455,29 @@ static void tell_failure(struct cluster_slot *slot, const char *trouble)
     redis_resolver_tell_failure(&slot->resolver, text);
 }
 
+/* Links stay for a moment at a primary that they know, because a move may just have begun. They never go to another. */
+static bool must_wait_for_move(struct cluster_slot *slot)
+{
+    static const struct redis_address NOBODY = {.port = 0};
+
+    if (slot->importer[0] && ++slot->importer_silent_rounds > FORGET_ROUNDS)
+        slot->importer[0] = '\0';
+    if (!is_torn(slot) || slot->claimed.port == 0) {
+        slot->torn_rounds = 0;
+        return false;
+    }
+    if (++slot->torn_rounds == TORN_ROUNDS)
+        redis_resolver_tell_moved(&slot->resolver, &NOBODY);
+    return slot->torn_rounds >= TORN_ROUNDS || !redis_address_equal(&slot->claimed, &slot->primary);
+}
+
 /* An epoch lower than one seen before is accepted only if most nodes answered and none knows a higher one: the cluster
  * was set up afresh. */
 static bool slot_decide(struct cluster_slot *slot, bool have_most_answered)
 {
     bool is_newest = slot->claimed.port > 0 && slot->claimed_epoch >= slot->named_epoch;
 
-    if (!is_newest || (slot->claimed_epoch < slot->epoch && !have_most_answered))
+    if (must_wait_for_move(slot) || !is_newest || (slot->claimed_epoch < slot->epoch && !have_most_answered))
         return false;
     learn(slot);
     redis_resolver_tell_master(&slot->resolver, &slot->primary);

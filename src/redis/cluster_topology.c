@@ -285,7 +285,7 @@ void cluster_roster_set(struct cluster_roster *roster, const struct cluster_topo
 bool cluster_roster_meets(const struct cluster_roster *roster, const struct cluster_topology *topology)
 {
     for (size_t i = 0; i < roster->count; i++)
-        if (find_node(topology, roster->ids[i]))
+        if (cluster_topology_find(topology, roster->ids[i]))
             return true;
     return false;
 }

@@ -10,6 +10,7 @@
 #include "watched_keys.h"
 
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,6 +181,44 @@ Test(cluster, a_slot_that_moves_takes_everything_with_it)
     cr_expect_eq(channels_at(away, "chatelaine:{0}:node:*"), NODES);
     watched_keys_change_everything(&s.keys);
     move(away, home);
+    watched_keys_change_everything(&s.keys);
+    scene_stop();
+}
+
+static void await_log(unsigned node, const char *text)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (!file_contains(s.fixture.nodes[node].process.err_path, text)) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "node %u never says '%s'", node, text);
+        poll(NULL, 0, 20);
+    }
+}
+
+/* Its replica knows nothing of the move and has half of the names: nodes leave it alone until the move is finished. */
+Test(cluster, half_of_a_slot_serves_nobody_when_the_source_fails)
+{
+    unsigned home, away, heir;
+
+    scene_start();
+    watched_keys_make(&s.keys);
+    home = primary(-1);
+    away = (home + 1) % PRIMARIES;
+    cluster_servers_move_begin(&s.cluster, TAG, home, away);
+    cr_assert(cluster_servers_move_keys(&s.cluster, TAG, home, away, 4));
+    redis_server_kill(&s.cluster.servers[home]);
+    heir = primary(-1);
+    cr_assert_eq(heir, home + PRIMARIES);
+    redis_server_restart(&s.cluster.servers[home]);
+    cr_assert(cluster_servers_wait_whole(&s.cluster, PATIENCE_MS));
+    for (unsigned node = 0; node < NODES; node++)
+        await_log(node, "its primary does not know: finish the move");
+    cr_assert_not(watched_keys_check(&s.keys), "nothing is decided by half of the names");
+    cluster_servers_move_begin(&s.cluster, TAG, heir, away);
+    while (cluster_servers_move_keys(&s.cluster, TAG, heir, away, 4))
+        ;
+    cluster_servers_move_end(&s.cluster, TAG, heir, away);
+    watched_keys_check_until_known(&s.keys, 0);
     watched_keys_change_everything(&s.keys);
     scene_stop();
 }

@@ -69,6 +69,10 @@ Test(cluster_topology, reads_what_a_node_says)
     cr_assert(a && a == topology.myself && a == cluster_topology_owner(&topology, 0));
     cr_assert(b && b == cluster_topology_owner(&topology, 150));
     cr_assert_null(cluster_topology_owner(&topology, 300));
+    const struct cluster_move *move = cluster_topology_move(&topology, 300);
+    cr_assert(move && !move->is_import);
+    cr_expect_eq(cluster_topology_find(&topology, move->other_id), b);
+    cr_assert_null(cluster_topology_move(&topology, 200));
     cr_expect_str_eq(a->address.host, "10.0.0.1");
     cr_expect_eq(a->address.port, 7000);
     cr_expect_eq(a->epoch, 5);
@@ -120,6 +124,11 @@ Test(cluster_topology, refuses_what_is_malformed)
         ID_A " a:1@2 myself,master - 0 0 5 connected 5-",
         ID_A " a:1@2 myself,master - 0 0 5 connected -5",
         ID_A " a:1@2 myself,master - 0 0 5 connected 1,2",
+        ID_A " a:1@2 myself,master - 0 0 5 connected [7]",
+        ID_A " a:1@2 myself,master - 0 0 5 connected [7->-" ID_B,
+        ID_A " a:1@2 myself,master - 0 0 5 connected [7->-b]",
+        ID_A " a:1@2 myself,master - 0 0 5 connected [7-x-" ID_B "]",
+        ID_A " a:1@2 myself,master - 0 0 5 connected [16384-<-" ID_B "]",
         ID_A " a:1@2 myself,master - 0 0 5 connected\n" ID_B " b:1@2 myself,master - 0 0 5 connected",
     };
 
@@ -156,7 +165,8 @@ Test(cluster_topology, bounds_names_nodes_and_slots)
 static struct world {
     uv_loop_t loop;
     struct fake_redis *nodes[NODES];
-    unsigned at[NODES]; /* which of these a node is; NOWHERE: it is not part of the cluster */
+    unsigned at[NODES];       /* which of these a node is; NOWHERE: it is not part of the cluster */
+    const char *moves[NODES]; /* what a node, a primary then, says of moves; NULL: nothing */
     struct redis_cluster *cluster;
     struct redis_link *links[LINKS];
     unsigned answered;
@@ -179,11 +189,14 @@ static void say(unsigned node, unsigned owner, unsigned epoch)
     char nodes[REPLY_BYTES / 2];
     size_t used = 0;
 
-    for (unsigned i = 0; i < NODES && w.at[i] != NOWHERE; i++)
-        used += (size_t)snprintf(nodes + used, sizeof nodes - used, "%s 127.0.0.1:%u@1 %s%s %s 0 0 %u connected%s\n",
+    for (unsigned i = 0; i < NODES && w.at[i] != NOWHERE; i++) {
+        bool is_primary = i == owner || w.moves[i];
+
+        used += (size_t)snprintf(nodes + used, sizeof nodes - used, "%s 127.0.0.1:%u@1 %s%s %s 0 0 %u connected%s%s\n",
                                  ids[i], fake_redis_port(w.nodes[w.at[i]]), i == node ? "myself," : "",
-                                 i == owner ? "master" : "slave", i == owner ? "-" : ids[owner], epoch,
-                                 i == owner ? " 12000-13000" : "");
+                                 is_primary ? "master" : "slave", is_primary ? "-" : ids[owner], epoch,
+                                 i == owner ? " 12000-13000" : "", i == node && w.moves[i] ? w.moves[i] : "");
+    }
     cr_assert_lt(w.reply_count, REPLIES_MAX);
     snprintf(w.replies[w.reply_count], REPLY_BYTES, "$%zu\r\n%s\r\n", used, nodes);
     rule(node, "CLUSTER NODES", w.replies[w.reply_count++]);
@@ -537,6 +550,47 @@ Test(redis_cluster, a_link_stays_while_a_slot_is_being_moved)
     call(0, "MGET", 2);
     call(0, "PING", 3);
     cr_assert_eq(fake_redis_count(w.nodes[0], "ROLE"), LINKS);
+    close_all();
+}
+
+#define TO_C " [12182->-" ID_C "]"
+#define FROM_A " [12182-<-" ID_A "]"
+
+/* The replica that takes over from the source knows nothing of the move, and would take what it has for everything. */
+Test(redis_cluster, half_of_a_slot_is_served_by_nobody)
+{
+    open_nodes();
+    w.moves[0] = TO_C;
+    w.moves[2] = FROM_A;
+    say_all(0, 5);
+    open_links(1); /* who imports is asked because the source names it */
+    until_links_at(0);
+    for_rounds(0, 3);
+    cr_assert(are_links_at(NULL), "the source refuses by itself");
+    fake_redis_go_away(w.nodes[0]);
+    w.moves[0] = NULL;
+    say(1, 1, 6);
+    until_trouble("its primary does not know: finish the move");
+    for_rounds(1, 3);
+    cr_assert_eq(fake_redis_count(w.nodes[1], "ROLE"), 0);
+    w.moves[1] = TO_C;
+    say(1, 1, 6);
+    until_links_at(1);
+    close_all();
+}
+
+Test(redis_cluster, links_leave_half_of_a_slot)
+{
+    open_nodes();
+    say_all(0, 5);
+    open_links(3);
+    until_links_at(0);
+    w.moves[2] = FROM_A;
+    say(2, 0, 5);
+    until_trouble("its primary does not know: finish the move");
+    w.moves[2] = NULL;
+    say(2, 0, 5);
+    until_links_at(0);
     close_all();
 }
 
