@@ -16,6 +16,8 @@ enum {
 enum {
     WHY_BYTES = 200,
     REVOKED_WITHIN_MS = 20000, /* after the faults of that time were healed, by the node itself */
+    /* The loss of one primary, of another, and moves between them that wait for both, follow each other. */
+    REVOKED_WITHIN_IN_CLUSTER_MS = 90000
 };
 
 struct inspection {
@@ -106,7 +108,9 @@ static bool is_excused(struct inspection *inspection, const char *name, char ret
     snprintf(ret_why, WHY_BYTES, "%s, answered %d by node %u in its life %u, which ended %ld ms later (0: never)", name,
              creation->status, creation->node, creation->incarnation,
              ended_ms ? (long)(ended_ms - creation->end_ms) : 0);
-    return creation->status != 201 && ended_ms && ended_ms - creation->end_ms < REVOKED_WITHIN_MS;
+    return creation->status != 201 && ended_ms &&
+           ended_ms - creation->end_ms <
+               (inspection->cluster->shards ? REVOKED_WITHIN_IN_CLUSTER_MS : REVOKED_WITHIN_MS);
 }
 
 static void check_listed(struct inspection *inspection, int index, char ret_id[HISTORY_ID_BYTES],
