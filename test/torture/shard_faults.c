@@ -13,7 +13,7 @@ enum {
 };
 
 /* Which way to lose primaries comes when: kills most often. Without namespaces, the first two. */
-static const unsigned char TURNS[] = {0, 1, 2, 0, 3, 0};
+static const unsigned char TURNS[] = {0, 1, 0, 2, 0, 3, 0, 0};
 
 struct round {
     unsigned shard, server; /* whose primary it is at first */
