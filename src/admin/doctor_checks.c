@@ -184,8 +184,7 @@ static void check_cluster(struct doctor_report *report, const struct store_facts
         facts->replicas_to_write >= 1 && facts->replica_lag_s >= 1 && facts->replica_lag_s <= FENCE_REPLICA_LAG_MAX_S;
 
     add(report, "cluster", stops_by_lag ? DOCTOR_OK : DOCTOR_WARN,
-        "A primary that was replaced goes on for up to cluster-node-timeout, and after a failover changes wait for "
-        "that: "
+        "A primary that was cut off goes on taking writes until cluster-node-timeout stops it, and then they are lost: "
         "on every node, set min-replicas-to-write 1 and min-replicas-max-lag 2.",
         "cluster-node-timeout %" PRId64 " ms, min-replicas-to-write %" PRId64 ", min-replicas-max-lag %" PRId64,
         facts->node_timeout_ms, facts->replicas_to_write, facts->replica_lag_s);

@@ -18,18 +18,12 @@ void fence_on_connection(struct fence *fence, bool is_up)
     fence->followed_ns = 0;
 }
 
-static bool stops_by_lag(int64_t replicas_to_write, int64_t replica_lag_s)
-{
-    return replicas_to_write >= 1 && replica_lag_s >= 1 && replica_lag_s <= FENCE_REPLICA_LAG_MAX_S;
-}
-
 /* A node of a cluster pings the others after half of cluster-node-timeout without a sign of them, and refuses
- * everything once a majority has not answered for the whole of it. */
-void fence_on_settings(struct fence *fence, int64_t replicas_to_write, int64_t replica_lag_s, int64_t node_timeout_ms)
+ * everything once a majority has not answered for the whole of it. Its min-replicas-to-write may stop it earlier, but
+ * not if replicas were cut off together with it. */
+void fence_on_settings(struct fence *fence, int64_t node_timeout_ms)
 {
-    bool by_cluster = node_timeout_ms > 0 && !stops_by_lag(replicas_to_write, replica_lag_s);
-
-    fence->stop_ms = by_cluster ? ((uint64_t)node_timeout_ms * 3 / 2 + CLUSTER_SPARE_MS) * 11 / 10 : FENCE_MS;
+    fence->stop_ms = node_timeout_ms > 0 ? ((uint64_t)node_timeout_ms * 3 / 2 + CLUSTER_SPARE_MS) * 11 / 10 : FENCE_MS;
 }
 
 void fence_on_followed(struct fence *fence)
@@ -60,10 +54,10 @@ enum takeover takeover_of(int64_t replicas_known, int64_t min_replicas)
  * MOST   R of this master's N replicas, the old master among them, follow it. Any other master has at most N - 1 - R
  *        left, fewer than R. So its heartbeats were sent before R were first seen to follow this one.
  * FENCE  Some replicas may still follow the old master. Once they have moved, its own replica count stops it, late by
- *        the lag that it allows. A node of a cluster also stops when it reaches no majority.
- * Without a resolver only MOST is certain: nobody says how many replicas could be promoted by hand. If the operator
- * asserts that acknowledged writes survive (--redis-durability), each heartbeat is known to whichever Redis takes over,
- * and a replaced one acknowledges none: as with ALL. */
+ *        the lag that it allows. In a cluster replicas come from other primaries while those of the old one stay with
+ * it, so there it stops when it reaches no majority. Without a resolver only MOST is certain: nobody says how many
+ * replicas could be promoted by hand. If the operator asserts that acknowledged writes survive (--redis-durability),
+ * each heartbeat is known to whichever Redis takes over, and a replaced one acknowledges none: as with ALL. */
 uint64_t fence_sole_since_ns(const struct fence *fence)
 {
     enum takeover takeover = takeover_of(fence_replicas(fence), fence->min_replicas);

@@ -147,8 +147,7 @@ static void take_census(struct store *store)
     facts->lease_ms = lease_member_ms(store->lease);
     /* Settings that were not seen must not shorten the delay of a barrier that is under way. */
     if (!store->examination.has_failed && facts->config_readable)
-        fence_on_settings(lease_fence(store->lease), facts->replicas_to_write, facts->replica_lag_s,
-                          facts->node_timeout_ms);
+        fence_on_settings(lease_fence(store->lease), facts->node_timeout_ms);
     if (!store->sentinel)
         return;
     census = redis_sentinel_census(store->sentinel);
