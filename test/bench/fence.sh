@@ -9,7 +9,6 @@ FENCE_NODE_TIMEOUT_MS=${FENCE_NODE_TIMEOUT_MS:-2000}
 FENCE_SHARDS=3
 FENCE_REPLICAS=2
 FENCE_NETWORK=10.77 # server N is $FENCE_NETWORK.N.2
-FENCE_STOP_MS=4510  # fence.c: FENCE_MS, for min-replicas-max-lag 2
 FENCE_SETTLE_MS=3000
 declare -A number_of=() # SERVER
 
@@ -37,17 +36,24 @@ fence_network() {
     echo 1 >/proc/sys/net/ipv4/ip_forward
     ip rule add priority 100 iif lo lookup main
 }
-cut_off() { # SERVER…: from all others, not from each other
+# cut_off SERVER…: from all others, not from each other, at once. Sets $began_ms.
+cut_off() {
     local inside outside
     for outside in "${names[@]}"; do
         [[ " $* " != *" $outside "* ]] || continue
         for inside; do
-            ip rule add priority 200 from "$(host_of "$inside")" to "$(host_of "$outside")" blackhole
-            ip rule add priority 200 from "$(host_of "$outside")" to "$(host_of "$inside")" blackhole
+            echo "rule add priority 200 from $(host_of "$inside") to $(host_of "$outside") blackhole"
+            echo "rule add priority 200 from $(host_of "$outside") to $(host_of "$inside") blackhole"
         done
-    done
+    done >"$dir/cut"
+    began_ms=$(now_ms)
+    ip -batch "$dir/cut"
 }
-heal() { while ip rule delete priority 200 2>/dev/null; do :; done; }
+heal() {
+    sed 's/^rule add/rule delete/' "$dir/cut" >"$dir/healed"
+    woken_ms=$(now_ms)
+    ip -batch "$dir/healed"
+}
 
 # --- the cluster -----------------------------------------------------------------------------------------------------
 
@@ -124,8 +130,9 @@ await_silence() { # SERVER: it has accepted nothing for a while
     die "$1 goes on accepting writes"
 }
 # The damage. Each leaves what it did to the caller's $old until a replica has taken over, and for long enough to see how
-# the old primary goes on; $woken_ms is when it was woken.
+# the old primary goes on; $began_ms and $woken_ms are when it did so, and when it ended that.
 damage_kill() {
+    began_ms=$(now_ms)
     kill -KILL "${redis_pid_of[$old]}"
     forget "${redis_pid_of[$old]}"
     await_takeover "$1" "$old"
@@ -133,6 +140,7 @@ damage_kill() {
     woken_ms=$(now_ms)
 }
 damage_pause() {
+    began_ms=$(now_ms)
     kill -STOP "${redis_pid_of[$old]}"
     await_takeover "$1" "$old"
     sleep "0.$((RANDOM % 10))"
@@ -144,7 +152,6 @@ damage_alone() {
     cut_off "$old"
     await_takeover "$1" "$old"
     await_silence "$old"
-    woken_ms=$(now_ms)
     heal
 }
 damage_together() {
@@ -153,7 +160,6 @@ damage_together() {
     cut_off "$old" "$beside"
     await_takeover "$1" "$old"
     await_silence "$old"
-    woken_ms=$(now_ms)
     heal
 }
 # fence_trial KIND SHARD: appends to $dir/fence.KIND.GUARD: when the new primary first accepted a write, and first had it
@@ -165,7 +171,6 @@ fence_trial() {
     old=$(primary_of "$shard")
     begin_writes "$shard"
     sleep 1
-    began_ms=$(now_ms)
     "damage_$kind" "$shard"
     wait_for_servers is_settled # meanwhile the old one learns what it missed
     end_writes
@@ -185,21 +190,23 @@ fence_range() {
         awk '{v[NR] = $1} END {if (NR) printf "%d, %d, %d", v[1], v[int((NR + 1) / 2)], v[NR]; else printf "never"}'
 }
 fence_row() { # WHAT KIND
-    local file=$dir/fence.$2.$guard
-    printf '| %s | %s | %s | %s | %s | %s | %s |\n' "$1" "$(wc -l <"$file")" "$(fence_range "$file" 'of($1)')" \
-        "$(fence_range "$file" 'of($3)')" "$(fence_range "$file" 'of($3) - of($1)')" "$(fence_range "$file" 'of($4) - of($2)')" \
-        "$(fence_range "$file" 'of($5)')"
+    local file=$dir/fence.$2.$guard field
+    printf '| %s | %s |' "$1" "$(wc -l <"$file")"
+    for field in 'of($1)' 'of($3)' 'of($4)' 'of($3) - of($1)' 'of($4) - of($2)' 'of($5)'; do
+        printf ' %s |' "$(fence_range "$file" "$field")"
+    done
+    printf '\n'
 }
 fence_table() { # KIND…
-    local kind stop=$FENCE_STOP_MS
+    local kind
     local -A what=([kill]='killed, started again after the takeover' [pause]='paused until the takeover'
         [alone]='cut off from all' [together]='cut off with one of its replicas')
-    [ "$guard" = 1 ] || stop=$(((FENCE_NODE_TIMEOUT_MS * 3 / 2 + 1000) * 11 / 10))
-    printf '\n| cluster-node-timeout %s ms, min-replicas-to-write %s, max-lag 2: a primary is | trials | new one accepts writes after | old one still accepts writes after | … after the new one began (fence: %s) | old one still acknowledged after the first acknowledged by the new one | old one accepts writes after it woke or came back |\n' \
-        "$FENCE_NODE_TIMEOUT_MS" "$guard" "$stop"
-    printf '|---|---|---|---|---|---|---|\n'
+    printf '\n| cluster-node-timeout %s ms, min-replicas-to-write %s, max-lag 2: a primary is | trials | new one accepts writes after | old one accepts the last after | … that a replica acknowledges | from the first of the new one to the last of the old one | … that a replica acknowledges | old one accepts writes for so long after it woke or came back |\n' \
+        "$FENCE_NODE_TIMEOUT_MS" "$guard"
+    printf '|---|---|---|---|---|---|---|---|\n'
     for kind; do fence_row "${what[$kind]}" "$kind"; done
-    printf '\nLowest, median and highest, in ms.\n'
+    printf '\nLowest, median and highest, in ms. The fence: %s ms after replicas follow the new one.\n' \
+        "$(((FENCE_NODE_TIMEOUT_MS * 3 / 2 + 1000) * 11 / 10))"
 }
 fence_trials() { # KIND…
     local kind shard trial rows=()
