@@ -185,12 +185,14 @@ Test(cluster, a_slot_that_moves_takes_everything_with_it)
     scene_stop();
 }
 
-static void await_log(unsigned node, const char *text)
+static void await_reason(unsigned node, const char *text)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct http_answer answer;
 
-    while (!file_contains(s.fixture.nodes[node].process.err_path, text)) {
-        cr_assert_gt(deadline_left_ms(deadline), 0, "node %u never says '%s'", node, text);
+    while (http_call(s.fixture.nodes[node].internal_port, &(struct http_call){.target = "/readyz"}, &answer) != 503 ||
+           !strstr(answer.body, text)) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "node %u says '%s'", node, answer.body);
         poll(NULL, 0, 20);
     }
 }
@@ -212,7 +214,7 @@ Test(cluster, half_of_a_slot_serves_nobody_when_the_source_fails)
     redis_server_restart(&s.cluster.servers[home]);
     cr_assert(cluster_servers_wait_whole(&s.cluster, PATIENCE_MS));
     for (unsigned node = 0; node < NODES; node++)
-        await_log(node, "its primary does not know: finish the move");
+        await_reason(node, "its primary does not know: finish the move");
     cr_assert_not(watched_keys_check(&s.keys), "nothing is decided by half of the names");
     cluster_servers_move_begin(&s.cluster, TAG, heir, away);
     while (cluster_servers_move_keys(&s.cluster, TAG, heir, away, 4))

@@ -120,6 +120,7 @@ void cluster_servers_join(struct cluster_servers *cluster)
     }
     if (!cluster_servers_wait_whole(cluster, PATIENCE_MS))
         test_give_up("the cluster does not become whole, see %s", cluster->servers[0].process.out_path);
+    print_url(cluster, false, cluster->url);
 }
 
 void cluster_servers_start(struct cluster_servers *cluster, unsigned primaries, bool has_replicas)
@@ -131,13 +132,13 @@ void cluster_servers_start_tls(struct cluster_servers *cluster, unsigned primari
 {
     *cluster = (struct cluster_servers){.primaries = primaries, .count = has_replicas ? 2 * primaries : primaries};
     for (unsigned i = 0; i < cluster->count; i++) {
-        struct redis_server_options options = {.tcp = true, .cluster_port = redis_server_free_port(), .tls = tls};
+        struct redis_server_options options = {
+            .tcp = true, .cluster_port = redis_server_free_port(), .serves_part = true, .tls = tls};
 
         options.tls_port = tls ? redis_server_free_port() : 0;
         redis_server_start(&cluster->servers[i], &options);
     }
     cluster_servers_join(cluster);
-    print_url(cluster, false, cluster->url);
     if (tls)
         print_url(cluster, true, cluster->tls_url);
 }
@@ -176,6 +177,8 @@ void cluster_servers_move_begin(const struct cluster_servers *cluster, const cha
     name_slot(cluster, name, slot);
     name_node(&cluster->servers[from], from_id);
     name_node(&cluster->servers[to], to_id);
+    /* Where a move was under way already, the target knows of no owner if that has changed, and takes no names. */
+    redis_server_tell(&cluster->servers[to], "CLUSTER", "SETSLOT", slot, "NODE", from_id, NULL);
     redis_server_tell(&cluster->servers[to], "CLUSTER", "SETSLOT", slot, "IMPORTING", from_id, NULL);
     redis_server_tell(&cluster->servers[from], "CLUSTER", "SETSLOT", slot, "MIGRATING", to_id, NULL);
 }

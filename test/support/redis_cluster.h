@@ -1,5 +1,5 @@
 /* A Redis Cluster of the test's own, on free ports of 127.0.0.1: primaries, each with one replica or none. A node that
- * says nothing for a second counts as dead. All calls block. */
+ * says nothing for a second counts as dead, and the others go on without it. All calls block. */
 #pragma once
 #include "redis_server.h"
 
