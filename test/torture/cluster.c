@@ -150,6 +150,7 @@ void cluster_start_replicated(struct cluster *cluster, unsigned lease_ms, unsign
 
 static void add_accounts(struct cluster *cluster)
 {
+    fixture_open_store(&cluster->fixture);
     for (unsigned i = 0; i < SHARDS_PARTITIONS; i++) {
         struct cluster_account *account = &cluster->accounts[i];
         char id[ID_TEXT_BYTES], email[32];
@@ -159,6 +160,7 @@ static void add_accounts(struct cluster *cluster)
         fixture_add_person(&cluster->fixture, id, email, ROLE_OWNER, &account->user);
         fixture_add_key(&cluster->fixture, id, KEY_API, MODE_LIVE, SCOPE_ALL, &account->manager);
     }
+    fixture_close_store(&cluster->fixture);
     cluster->account_count = SHARDS_PARTITIONS;
 }
 

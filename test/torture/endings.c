@@ -108,6 +108,7 @@ struct endings *endings_create(const struct endings_plan *plan)
         abort();
     endings->plan = *plan;
     endings->seed = plan->seed * 17 + 3;
+    fixture_open_store(&plan->cluster->fixture);
     for (unsigned i = 0; i < plan->accounts; i++)
         add_account(endings);
     endings->hired = endings->count;
@@ -115,6 +116,7 @@ struct endings *endings_create(const struct endings_plan *plan)
     fixture_add_key(&plan->cluster->fixture, account, KEY_API, MODE_LIVE, SCOPE_ALL, &endings->manager);
     for (unsigned i = 0; i < plan->people; i++)
         add_person(endings, account);
+    fixture_close_store(&plan->cluster->fixture);
     for (unsigned i = 0; i < PEOPLE_AT_WORK; i++)
         hire(endings);
     return endings;

@@ -3,7 +3,7 @@
 #pragma once
 #include "cluster.h"
 
-enum { PROBE_GIVE_UP_MS = 60000 };
+enum { PROBE_GIVE_UP_MS = 180000 };
 
 /* Since the fault began. */
 struct probe_times {

@@ -119,8 +119,12 @@ static void tell_all(struct rebalance *rebalance, const struct move *move)
  * slot, the target's replica has taken over before it heard of its end. */
 static void move_on(struct rebalance *rebalance, const struct move *move)
 {
-    if (!set_slot(rebalance, move->target, move, "IMPORTING", move->source) ||
-        (move->source_view.has_slot && !set_slot(rebalance, move->source, move, "MIGRATING", move->target)))
+    bool is_owned = move->source_view.has_slot;
+
+    /* A target that imported from a primary that has failed knows of no owner, and takes no names. */
+    if ((is_owned && !set_slot(rebalance, move->target, move, "NODE", move->source)) ||
+        !set_slot(rebalance, move->target, move, "IMPORTING", move->source) ||
+        (is_owned && !set_slot(rebalance, move->source, move, "MIGRATING", move->target)))
         return;
     while (move_some(rebalance, move))
         ;
