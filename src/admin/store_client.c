@@ -167,8 +167,9 @@ static void wait_for_gate(struct store_client *client, const struct opening *ope
         was_loading = is_loading;
         store_client_pause(client, (uint64_t)client->settings.timeout_ms * READY_TIMEOUTS);
         is_loading = store_is_loading(client->store);
-        is_loading |= partitions_ready(client->partitions) > 0; /* the gate opens soon */
-    } while (!opening->is_open && !opening->is_unfit && (is_loading || was_loading));
+        /* If some are ready, the gate opens soon. */
+    } while (!opening->is_open && !opening->is_unfit &&
+             (partitions_ready(client->partitions) > 0 || is_loading || was_loading));
 }
 
 static int open_ready(struct store_client *client, const struct settings *settings, struct keyring *keyring,

@@ -1,7 +1,6 @@
 /* Nodes and commands at a Redis Cluster that is not what they need: each says what is wrong, and nothing is decided by
  * it. */
 #include "cli.h"
-#include "core/bucket.h"
 #include "deadline.h"
 #include "leak_guard.h"
 #include "redis_cluster.h"
@@ -14,7 +13,7 @@
 
 TestSuite(cluster_start, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-enum { PRIMARIES = 3, COUNT = 4, LOST = 3 };
+enum { PRIMARIES = 3, LOST = 3 };
 
 #define PARTITIONS "4"
 
@@ -94,22 +93,12 @@ static void lose_slot(const char *full_coverage, const char *state)
     await_state(state);
 }
 
-static unsigned partition_of(const char *account)
-{
-    struct id id = {0};
-
-    snprintf(id.text, sizeof id.text, "%s", account);
-    return bucket_of_account(&id) % COUNT;
-}
-
-/* An account that lies there, or elsewhere; with a key of its own. */
-static void add_key_at(unsigned partition, bool is_there, struct fixture_key *ret_key)
+/* Of an account that lies there. */
+static void add_key_in(unsigned partition, struct fixture_key *ret_key)
 {
     char account[ID_TEXT_BYTES];
 
-    do
-        fixture_add_account(&s.fixture, account);
-    while ((partition_of(account) == partition) != is_there);
+    fixture_add_account_in(&s.fixture, partition, account);
     fixture_add_key(&s.fixture, account, KEY_API, MODE_LIVE, 0, ret_key);
 }
 
@@ -119,14 +108,17 @@ Test(cluster_start, a_slot_that_nobody_serves_costs_its_partition_alone)
     struct fixture_key lost, other;
 
     scene_start();
-    add_key_at(LOST, true, &lost);
-    add_key_at(LOST, false, &other);
+    add_key_in(LOST, &lost);
+    add_key_in(LOST - 1, &other);
     lose_slot("no", "cluster_state:ok");
-    fixture_add_node(&s.fixture, NULL);
+    /* The fixture's own way waits for all partitions. */
+    node_start(&s.fixture.nodes[s.fixture.node_count++], s.fixture.folder, "node0", s.cluster.url,
+               s.fixture.master_key_path, NULL);
     await_ready(200, "Partition 3: Redis cannot be reached: the cluster: no node serves slot 1584.");
     fixture_await_key(&s.fixture, 0, other.secret, 200);
     cr_expect_eq(fixture_try_key(&s.fixture, 0, lost.secret), 503);
-    expect_refused(s.cluster.url, 1, "Not done. Redis cannot be reached: the cluster: no node serves slot 1584.");
+    expect_refused(s.cluster.url, 1,
+                   "Not done. Partition 3: Redis cannot be reached: the cluster: no node serves slot 1584.");
     scene_stop();
 }
 
@@ -135,7 +127,7 @@ Test(cluster_start, a_cluster_that_wants_all_slots_serves_none)
     struct fixture_key key;
 
     scene_start();
-    add_key_at(LOST, false, &key);
+    add_key_in(LOST - 1, &key);
     fixture_add_node(&s.fixture, NULL);
     cr_expect_eq(fixture_try_key(&s.fixture, 0, key.secret), 200);
     lose_slot("yes", "cluster_state:fail");
@@ -171,13 +163,13 @@ Test(cluster_start, another_cluster_at_the_same_addresses_is_another_store)
     struct fixture_key key;
 
     scene_start();
-    add_key_at(0, true, &key);
+    add_key_in(0, &key);
     fixture_add_node(&s.fixture, NULL);
     cr_expect_eq(fixture_try_key(&s.fixture, 0, key.secret), 200);
     for (unsigned i = 0; i < PRIMARIES; i++)
         redis_server_tell(&s.cluster.servers[i], "FLUSHALL", NULL);
     await_ready(503, "Redis has lost the store that this node served");
-    for (unsigned i = 0; i < COUNT; i++) {
+    for (unsigned i = 0; i < fixture_partitions(); i++) {
         char store[32];
         unsigned primary;
 
