@@ -151,13 +151,14 @@ static void expect_upload(const struct scene *scene, size_t node, const char *se
 static void expect_nowhere(const struct scene *scene, const char *secret)
 {
     char path[PROCESS_PATH_BYTES + 64];
+    const struct redis_server *redis = &scene->fixture.redis;
     bool has_device = false;
 
-    for (const struct redis_server *redis = &scene->fixture.redis; redis; redis = redis->next) {
+    do {
         snprintf(path, sizeof path, "%s/appendonlydir/appendonly.aof.1.incr.aof", redis->folder);
         has_device |= file_contains(path, "device:");
         cr_expect_not(file_contains(path, secret), "Redis has %s", secret);
-    }
+    } while ((redis = redis->next));
     cr_expect(has_device, "%s", path);
     for (size_t i = 0; i < scene->fixture.node_count; i++) {
         char *log = node_log(&scene->fixture.nodes[i]);
