@@ -116,7 +116,7 @@ static void expect_list(const char *url, const char *const *more, const char *wh
 
 static void expect_doctor(const char *url, const char *line)
 {
-    const char *const args[] = {"doctor", "--redis-ca", scene.ca_path, NULL};
+    const char *const args[] = {"doctor", "--redis-ca", scene.ca_path, "--redis-timeout-ms", "20000", NULL};
     struct redis_server as_admin = scene.fixture.redis;
     char *out;
 
@@ -383,6 +383,7 @@ Test(redis_tls, a_cluster_over_tls)
     fixture_start_in_cluster(&scene.fixture, cluster.url, 1);
     const char *const more[] = {"--redis-ca", scene.ca_path, "--min-replicas", "1", "--redis-timeout-ms", "500", NULL};
     const char *const no_ca[] = {"--min-replicas", "1", NULL};
+    const char *const for_list[] = {"--redis-ca", scene.ca_path, "--min-replicas", "1", NULL};
     expect_list(cluster.tls_url, no_ca, "its certificate comes from an unknown CA");
     for (unsigned node = 0; node < NODES; node++) {
         add_node(cluster.tls_url, more);
@@ -401,7 +402,7 @@ Test(redis_tls, a_cluster_over_tls)
             fixture_await_key(&scene.fixture, node, revoked[i].secret, 401);
         }
     }
-    expect_list(cluster.tls_url, more, NULL);
+    expect_list(cluster.tls_url, for_list, NULL);
     scene_stop();
     cluster_servers_stop(&cluster);
 }
