@@ -97,6 +97,7 @@ grow() {
     echo "$heartbeat $use $read $create $first_us $revoke_us" \
         "$(awk -v many="$revoke_us" -v one="$first_us" -v others=$((GROWTH_NODES - 1)) 'BEGIN {printf "%.2f", (many - one) / others}')" \
         >>"$dir/growth.$store"
+    say "$store: ${GROWTH_COLUMNS[*]}: $(tail -n 1 "$dir/growth.$store")"
 }
 # growth_median STORE COLUMN'S NAME
 growth_median() {
