@@ -4,7 +4,7 @@
 -- ARGV: prefix, account, actor, ip, request id, events to keep
 -- Returns: ok, how many were removed, whether that was all (1 or 0), how many sessions ended, {user, email} of
 --   each; conflict: it is not being closed
--- Event: user.removed, for each
+-- Events: session.ended and user.removed, for each
 
 local USERS_MAX = 20
 
@@ -14,10 +14,7 @@ if account_status(account) ~= 'closing' then
 end
 local ended, removed, users = 0, {}, redis.call('SRANDMEMBER', K.account_users(account), USERS_MAX)
 for _, user in ipairs(users) do
-    for _, digest in ipairs(redis.call('SMEMBERS', K.user_sessions(user))) do
-        ended = ended + redis.call('DEL', K.session(digest))
-    end
-    redis.call('DEL', K.user_sessions(user))
+    ended = ended + sessions_end(user, account, '', '', source_from(3))
     local email = redis.call('HGET', K.user(user), 'email') or ''
     removed[#removed + 1] = {user, email}
     user_erase(user, account, email)

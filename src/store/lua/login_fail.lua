@@ -37,6 +37,8 @@ end
 if closed then
     redis.call('HSET', K.user(user), 'attacked', now)
 end
+-- A lock ends nothing. It stops sign-ins, which are changes: a replaced master cannot have them acknowledged. So its
+-- answer does not wait for leases of such a master, as those of ends do.
 local locks = false
 if ARGV[5] == '1' and not guard.locked then
     locks = redis.call('HINCRBY', K.user(user), 'wrong_codes', 1) >= WRONG_CODES_MAX

@@ -1119,28 +1119,29 @@ Test(lua, twenty_sessions_a_user_and_the_oldest_ends)
 
 Test(lua, account_close)
 {
-    STEPS(
-        {"SET t:schema 2", "OK"}, ACCOUNT, USER, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
-        {"@key_insert d2 key_2+acct_A+test+wxyz+3+7+-+Two" BY, "(ok)"}, {CREATE("s1", "7"), "(ok *)"},
-        {STEP("close_keys") " - -", "(conflict)"}, {STEP("close_people"), "(conflict)"}, {STEP("close"), "(conflict)"},
-        {SUSPEND, "(ok *)"}, {STEP("close_keys") " - -", "(conflict)"}, {STEP("close"), "(conflict)"},
-        {"@account_suspend acct_A operator '' '' 100 - - 1", "(ok *)"}, {RESUME, "(conflict)"},
-        {"@account_find acct_A", "(ok (acct_A North closing))"}, {STEP("close"), "(conflict)"},
-        {"@user_create usr_V acct_A b@b.test hash sealed 5" ORIGIN " mac ''", "(refused)"},
-        {"SET t:lease_max 700", "OK"}, {STEP("close_keys") " - -", "(ok 2 1 700 ())"}, {"GET t:key:d1", "* 7 1* One"},
-        {"GET t:key:d2", "* 7 1* Two"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "0"},
-        {STEP("close_keys") " - -", "(ok 0 1 700 ())"}, {STEP("close"), "(conflict)"},
-        {STEP("close_people"), "(ok 1 1 1 ((usr_U a@b.test)))"},
-        {"EXISTS t:user:usr_U t:session:s1 t:user:usr_U:sessions t:acct:acct_A:users", "0"},
-        {STEP("close_people"), "(ok 0 1 0 ())"}, {STEP("close"), "(ok)"}, {STEP("close"), "(ok)"},
-        {"@account_suspend_again 0 acct_A", "(ok)"}, {"HKEYS t:suspended", "(version)"},
-        {"@account_find acct_A", "(ok (acct_A North closed))"},
-        {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
-         "((* (type account.closed actor operator target acct_A ip  request_id )) (* (type user.removed * usr_U *)))"},
-        {SUSPEND, "(conflict)"}, {RESUME, "(conflict)"}, {STEP("close_keys") " - -", "(conflict)"},
-        {"@key_insert d3 key_3+acct_A+live+wxyz+3+7+-+Three" BY, "(suspended)"},
-        {"@account_suspend_again 0 acct_A", "(ok)"}, {"HKEYS t:suspended", "(version)"},
-        {"@account_close acct_B operator '' '' 100", "(not_found)"});
+    STEPS({"SET t:schema 2", "OK"}, ACCOUNT, USER, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
+          {"@key_insert d2 key_2+acct_A+test+wxyz+3+7+-+Two" BY, "(ok)"}, {CREATE("s1", "7"), "(ok *)"},
+          {STEP("close_keys") " - -", "(conflict)"}, {STEP("close_people"), "(conflict)"},
+          {STEP("close"), "(conflict)"}, {SUSPEND, "(ok *)"}, {STEP("close_keys") " - -", "(conflict)"},
+          {STEP("close"), "(conflict)"}, {"@account_suspend acct_A operator '' '' 100 - - 1", "(ok *)"},
+          {RESUME, "(conflict)"}, {"@account_find acct_A", "(ok (acct_A North closing))"},
+          {STEP("close"), "(conflict)"},
+          {"@user_create usr_V acct_A b@b.test hash sealed 5" ORIGIN " mac ''", "(refused)"},
+          {"SET t:lease_max 700", "OK"}, {STEP("close_keys") " - -", "(ok 2 1 700 ())"}, {"GET t:key:d1", "* 7 1* One"},
+          {"GET t:key:d2", "* 7 1* Two"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "0"},
+          {STEP("close_keys") " - -", "(ok 0 1 700 ())"}, {STEP("close"), "(conflict)"},
+          {STEP("close_people"), "(ok 1 1 1 ((usr_U a@b.test)))"},
+          {"EXISTS t:user:usr_U t:session:s1 t:user:usr_U:sessions t:acct:acct_A:users", "0"},
+          {STEP("close_people"), "(ok 0 1 0 ())"}, {STEP("close"), "(ok)"}, {STEP("close"), "(ok)"},
+          {"@account_suspend_again 0 acct_A", "(ok)"}, {"HKEYS t:suspended", "(version)"},
+          {"@account_find acct_A", "(ok (acct_A North closed))"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 3",
+           "((* (type account.closed actor operator target acct_A ip  request_id )) (* (type user.removed * usr_U *)) "
+           "(* (type session.ended actor operator target usr_U ip  request_id )))"},
+          {SUSPEND, "(conflict)"}, {RESUME, "(conflict)"}, {STEP("close_keys") " - -", "(conflict)"},
+          {"@key_insert d3 key_3+acct_A+live+wxyz+3+7+-+Three" BY, "(suspended)"},
+          {"@account_suspend_again 0 acct_A", "(ok)"}, {"HKEYS t:suspended", "(version)"},
+          {"@account_close acct_B operator '' '' 100", "(not_found)"});
 }
 
 Test(lua, account_close_takes_so_many_at_a_time)
