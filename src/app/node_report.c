@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TROUBLE_BYTES = 256, TROUBLE_MAX_BYTES = 4096 };
+enum { TROUBLE_BYTES = 256 };
 enum { LOOK_MS = 1000, LOOKS_PER_REPORT = 10, US_PER_NS = 1000 };
 
 struct node_report {
@@ -144,12 +144,12 @@ static bool has_all_leases(const struct node_reported *about)
 static bool look(struct node_report *report)
 {
     bool has_lease = has_all_leases(&report->about), has_changed = false;
-    char storage[TROUBLE_MAX_BYTES], trouble[TROUBLE_BYTES];
+    char trouble[TROUBLE_BYTES] = "";
     struct buf all;
 
-    buf_init_fixed(&all, storage, sizeof storage);
+    buf_init_fixed(&all, trouble, sizeof trouble - 1);
     partitions_trouble(report->about.partitions, &all);
-    snprintf(trouble, sizeof trouble, "%.*s", TEXT_ARG(buf_text(&all)));
+    trouble[all.len] = '\0';
     if (has_lease != report->has_lease) {
         report->has_lease = has_lease;
         report->lease_since_ms = clock_wall_ms();

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of partitions with the same trouble: their numbers, and the longest text of it. Of those that are left out. */
+enum { GROUP_BYTES = 16 + 5 * PARTITIONS_MAX + 512, REST_BYTES = 48 };
+
 struct partition {
     struct partitions *partitions;
     struct store *store;
@@ -183,22 +186,48 @@ static void print_numbers(const struct partitions *partitions, unsigned first, u
     buf_append_str(out, ": ");
 }
 
+static void print_group(const struct partitions *partitions, unsigned first, unsigned count, struct buf *out)
+{
+    if (count < partitions->count)
+        print_numbers(partitions, first, count, out);
+    buf_append_str(out, store_trouble(partitions->at[first].store));
+}
+
+static unsigned count_troubled(const struct partitions *partitions)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < partitions->count; i++)
+        count += store_trouble(partitions->at[i].store)[0] != '\0';
+    return count;
+}
+
+/* What does not fit as a whole is left out, and said to be. Room for that is kept, unless there is too little for even
+ * the first sentence. */
 void partitions_trouble(const struct partitions *partitions, struct buf *out)
 {
-    size_t from = out->len;
+    const size_t from = out->len;
+    unsigned left = count_troubled(partitions);
 
-    for (unsigned i = 0; i < partitions->count; i++) {
+    for (unsigned i = 0; i < partitions->count && left > 0; i++) {
         const char *trouble = store_trouble(partitions->at[i].store);
         unsigned count = trouble[0] ? count_alike(partitions, i) : 0;
+        char storage[GROUP_BYTES];
+        struct buf group;
 
         if (count == 0)
             continue;
+        buf_init_fixed(&group, storage, sizeof storage);
         if (out->len > from)
-            buf_append_char(out, ' ');
-        if (count < partitions->count)
-            print_numbers(partitions, i, count, out);
-        buf_append_str(out, trouble);
+            buf_append_char(&group, ' ');
+        print_group(partitions, i, count, &group);
+        if (out->len > from && out->len + group.len + (left > count ? REST_BYTES : 0) > out->max)
+            break;
+        buf_append_text(out, buf_text(&group));
+        left -= count;
     }
+    if (left > 0)
+        buf_printf(out, " %u more partitions have other troubles.", left);
 }
 
 bool partitions_are_empty(const struct partitions *partitions)

@@ -250,6 +250,34 @@ Test(partitions, one_and_several_that_exist_are_both_served)
     }
 }
 
+/* More than there is room for. */
+Test(partitions, trouble_that_does_not_fit_is_counted)
+{
+    static const char FIRST[] =
+        "Partition 0: The store has 8 partitions, not 4, and keeps them for ever: set --partitions 8.";
+    char storage[sizeof FIRST + 60], name[32], number[8];
+    struct buf trouble;
+
+    for (unsigned i = 0; i < COUNT; i++) {
+        snprintf(name, sizeof name, "t:{%u}:store", i);
+        snprintf(number, sizeof number, "%u", 8U << i);
+        redis_server_tell(&w.server, "HSET", name, "id", "00112233445566778899aabbccddeeff", "partitions", number,
+                          NULL);
+    }
+    close_partitions();
+    open_partitions(COUNT, "t:");
+    expect_trouble("Partition 0: The store has 8 partitions, not 4, and keeps them for ever: set --partitions 8. "
+                   "Partition 1: The store has 16 partitions, not 4, and keeps them for ever: set --partitions 16. "
+                   "Partition 2: The store has 32 partitions, not 4, and keeps them for ever: set --partitions 32. "
+                   "Partition 3: The store has 64 partitions, not 4, and keeps them for ever: set --partitions 64.");
+    buf_init_fixed(&trouble, storage, sizeof storage);
+    partitions_trouble(w.partitions, &trouble);
+    cr_expect_not(trouble.failed);
+    cr_expect_eq(trouble.len, strlen(FIRST) + strlen(" 3 more partitions have other troubles."));
+    cr_expect(text_starts_with(buf_text(&trouble), text_of(FIRST)), "%.*s", TEXT_ARG(buf_text(&trouble)));
+    cr_expect(memmem(trouble.ptr, trouble.len, " 3 more partitions have other troubles.", 39));
+}
+
 Test(partitions, trouble_names_those_that_have_it)
 {
     expect_trouble("");
