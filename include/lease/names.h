@@ -1,6 +1,8 @@
 /* Names of members and barriers in the lease protocol (src/lease/README.md), in hex. */
 #pragma once
+#include "base/log.h"
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -23,4 +25,14 @@ static inline bool prefix_has_tag(const char *prefix)
     size_t digits = tag ? strspn(tag + 1, "0123456789") : 0;
 
     return digits > 0 && strcmp(tag + 1 + digits, "}:") == 0;
+}
+
+/* For log lines: which partition of several the names with that prefix are of; absent if they are of a store of one. */
+static inline struct log_field log_partition(const char *prefix)
+{
+    bool has_tag = prefix_has_tag(prefix);
+    struct log_field field = log_int("partition", has_tag ? strtol(strrchr(prefix, '{') + 1, NULL, 10) : 0);
+
+    field.is_absent = !has_tag;
+    return field;
 }

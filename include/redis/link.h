@@ -2,6 +2,7 @@
  * without blocking), reconnecting with backoff and jitter, the deadline of each call, and the outcome of each call. All
  * commands of one loop turn leave in one write. Loop thread only. */
 #pragma once
+#include "base/log.h"
 #include "base/histogram.h"
 #include "redis/reply.h"
 #include "redis/resolver.h"
@@ -43,6 +44,7 @@ struct redis_link_settings {
     bool to_master;                                /* asks for role and run id, and refuses replicas */
     struct redis_tls *tls;                         /* for a target with tls */
     bool to_sentinel;                              /* only for what the link says about itself */
+    struct log_field about;                        /* what its log lines say besides; zeroed: nothing */
 };
 
 struct redis_link;

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "core/lease_rules.h"
 #include "core/limits.h"
+#include "lease/names.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +86,8 @@ static void estrange(struct identity *identity, const char *why)
 
     if (identity->strange != why && (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED || why == NEWER ||
                                      why == COPYING || why == UNSUSPENDED || why == identity->layout))
-        LOG(why == EMPTY ? LOG_WARN : LOG_ERROR, "Redis is not trusted: requests are answered 503",
-            log_str("why", why));
+        LOG(why == EMPTY ? LOG_WARN : LOG_ERROR, "Redis is not trusted: requests are answered 503", log_str("why", why),
+            log_partition(identity->settings->prefix));
     identity->strange = why;
     identity->run_id[0] = '\0';
     if (was_trusted)
@@ -97,7 +98,8 @@ static void estrange(struct identity *identity, const char *why)
 static void trust(struct identity *identity)
 {
     if (identity->strange)
-        LOG(LOG_INFO, "Redis holds the store again", log_str("store", identity->id));
+        LOG(LOG_INFO, "Redis holds the store again", log_str("store", identity->id),
+            log_partition(identity->settings->prefix));
     identity->strange = NULL;
     snprintf(identity->run_id, sizeof identity->run_id, "%s", redis_link_run_id(identity->settings->changes));
 }

@@ -9,6 +9,7 @@
 #include "core/lease_rules.h"
 #include "core/limits.h"
 #include "redis/link.h"
+#include "lease/names.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +106,7 @@ struct membership *membership_create(const struct lease_settings *settings, stru
         .resolver = settings->resolver,
         .tls = settings->tls,
         .to_master = true,
+        .about = log_partition(settings->prefix),
     };
 
     CHECK(lease_ms <= LEASE_MS_MAX);
@@ -281,12 +283,14 @@ static bool may_log(const struct membership *member, struct log_pause *pause)
 static void log_loss(const struct membership *member)
 {
     const struct log_field id = log_str("membership", member->id.text), why = log_str("why", lease_trouble(member)),
-                           suppressed = log_int("suppressed", member->loss_pause.suppressed);
+                           suppressed = log_int("suppressed", member->loss_pause.suppressed),
+                           partition = log_partition(member->settings->prefix);
 
     if (member->settings->may_be_replaced)
-        LOG(LOG_WARN, "lease lost: checks are answered 503 until the next one", id, why, suppressed);
+        LOG(LOG_WARN, "lease lost: checks are answered 503 until the next one", id, why, suppressed, partition);
     else
-        LOG(LOG_WARN, "lease lost: checks read Redis until the next one (slower, still correct)", id, why, suppressed);
+        LOG(LOG_WARN, "lease lost: checks read Redis until the next one (slower, still correct)", id, why, suppressed,
+            partition);
 }
 
 static void lease_note(struct membership *member)
@@ -303,7 +307,7 @@ static void lease_note(struct membership *member)
         return;
     if (has_lease)
         LOG(LOG_INFO, "lease gained: checks are answered from memory", log_str("membership", member->id.text),
-            log_int("lease_ms", member->lease_ms));
+            log_int("lease_ms", member->lease_ms), log_partition(member->settings->prefix));
     else
         log_loss(member);
 }

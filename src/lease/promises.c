@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "core/lease_rules.h"
+#include "lease/names.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -188,7 +189,8 @@ PRINTF_LIKE(2, 3) static void set_trouble(struct promises *promises, const char 
     if (strcmp(trouble, promises->trouble) == 0)
         return;
     memcpy(promises->trouble, trouble, sizeof trouble);
-    LOG(LOG_ERROR, "Redis lost changes that this node acknowledged", log_str("why", trouble));
+    LOG(LOG_ERROR, "Redis lost changes that this node acknowledged", log_str("why", trouble),
+        log_partition(promises->settings->prefix));
 }
 
 static void end_telling(struct promises *promises)
@@ -204,7 +206,8 @@ static void on_settled(void *arg, bool is_done)
 
     if (is_done) {
         LOG(LOG_WARN, "lost revocations were repeated at Redis", log_int("revocations", (int64_t)promises->told),
-            log_int("accepted_as_lost", (int64_t)count_missing(promises, &(bool){false})));
+            log_int("accepted_as_lost", (int64_t)count_missing(promises, &(bool){false})),
+            log_partition(promises->settings->prefix));
         for (size_t i = 0; i < promises->count; i++)
             if (revocation_at(promises, i)->number > promises->held)
                 revocation_at(promises, i)->number = promises->number;

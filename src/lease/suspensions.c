@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "core/lease_rules.h"
 #include "core/limits.h"
+#include "lease/names.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -269,7 +270,8 @@ static void on_told(void *arg, bool is_done)
         settings->on_doubt(settings->arg);
         return;
     }
-    LOG(LOG_WARN, "lost suspensions were repeated at Redis", log_int("accounts", (int64_t)suspensions->told));
+    LOG(LOG_WARN, "lost suspensions were repeated at Redis", log_int("accounts", (int64_t)suspensions->told),
+        log_partition(settings->prefix));
     settings->on_settled(settings->arg);
 }
 

@@ -316,6 +316,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     link->tls = target->tls ? settings->tls : NULL;
     link->to_master = settings->to_master;
     link->to_sentinel = settings->to_sentinel;
+    link->about = settings->about;
     link_name_place(link);
     link_set_trouble(link, "%s: not connected yet", link->where);
     CHECK(uv_timer_init(loop, &link->timer) == 0);

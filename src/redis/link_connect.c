@@ -33,13 +33,14 @@ static void log_loss(struct redis_link *link)
     if (link->is_loss_logged || !log_pause_is_over(&link->loss_pause, uv_now(link->loop), LOG_PAUSE_MS))
         return;
     link->is_loss_logged = true;
-    LOG(LOG_WARN, "Redis connection is down", log_str("link", link->name), log_str("why", link->trouble));
+    LOG(LOG_WARN, "Redis connection is down", log_str("link", link->name), log_str("why", link->trouble), link->about);
 }
 
 static void log_ready(struct redis_link *link)
 {
     if (link->is_loss_logged)
-        LOG(LOG_INFO, "Redis connection is up again", log_str("link", link->name), log_str("redis", link->where));
+        LOG(LOG_INFO, "Redis connection is up again", log_str("link", link->name), log_str("redis", link->where),
+            link->about);
     link->is_loss_logged = false;
 }
 

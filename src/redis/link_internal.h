@@ -56,6 +56,7 @@ struct redis_link {
     uint64_t ready_since_ms;
     char trouble[LINK_TROUBLE_BYTES];
     bool is_loss_logged;
+    struct log_field about;
     struct log_pause loss_pause;
 
     /* A ring of calls that await replies. All have the same timeout, so they are in order of deadline. The first

@@ -5,6 +5,7 @@
 #include "base/metrics.h"
 #include "state.h"
 #include "store/store.h"
+#include "lease/names.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -86,9 +87,9 @@ void readiness_tell(struct store *store)
 static void unfit_set(struct store *store, const char *unfit)
 {
     if (unfit && unfit != store->unfit && unfit != NOT_EXAMINED)
-        LOG(LOG_WARN, "Redis is not fit: changes are refused", log_str("why", unfit));
+        LOG(LOG_WARN, "Redis is not fit: changes are refused", log_str("why", unfit), log_partition(store->prefix));
     else if (!unfit && store->unfit && store->unfit != NOT_EXAMINED)
-        LOG(LOG_INFO, "Redis is fit again", log_str("link", "changes"));
+        LOG(LOG_INFO, "Redis is fit again", log_str("link", "changes"), log_partition(store->prefix));
     store->unfit = unfit;
 }
 
@@ -114,16 +115,17 @@ void store_doubt(struct store *store, const char *reason)
     readiness_tell(store);
 }
 
-/* Of the partitions that this process has open. */
+/* How many of the partitions that this process has open are full. One that is closed while it is full stays counted,
+ * because then the process ends. */
 static int stores_full;
 
 void store_note_full(struct store *store, bool is_full)
 {
     if (is_full && !store->is_full) {
-        LOG(LOG_ERROR, "Redis' memory is full", log_str("why", FULL));
+        LOG(LOG_ERROR, "Redis' memory is full", log_str("why", FULL), log_partition(store->prefix));
         probe_in(store, PROBE_AGAIN_MS);
     } else if (!is_full && store->is_full) {
-        LOG(LOG_INFO, "Redis has free memory again", log_str("link", "changes"));
+        LOG(LOG_INFO, "Redis has free memory again", log_str("link", "changes"), log_partition(store->prefix));
     }
     stores_full += is_full - store->is_full;
     store->is_full = is_full;

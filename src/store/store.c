@@ -13,6 +13,7 @@
 #include "state.h"
 #include "store_examine.h"
 #include "verb_internal.h"
+#include "lease/names.h"
 #include <stdlib.h>
 
 enum {
@@ -76,6 +77,7 @@ static struct redis_link *make_link(struct store *store, const struct redis_targ
         .resolver = store->resolver,
         .tls = store->settings.tls,
         .to_master = true,
+        .about = log_partition(store->prefix),
     };
     struct redis_link *link = redis_link_create(store->loop, target, &settings, on_state, store);
 

@@ -117,6 +117,7 @@ Test(cluster_start, a_slot_that_nobody_serves_costs_its_partition_alone)
     await_ready(200, "Partition 3: Redis cannot be reached: the cluster: no node serves slot 1584.");
     fixture_await_key(&s.fixture, 0, other.secret, 200);
     cr_expect_eq(fixture_try_key(&s.fixture, 0, lost.secret), 503);
+    cr_expect(file_contains(s.fixture.nodes[0].process.err_path, "no node serves slot 1584\" partition=3"));
     expect_refused(s.cluster.url, 1,
                    "Not done. Partition 3: Redis cannot be reached: the cluster: no node serves slot 1584.");
     scene_stop();
