@@ -22,6 +22,8 @@ struct examined_row {
 /* An examination of Redis; one at a time. */
 struct examination {
     bool is_running, has_failed;
+    bool found_no_store; /* when the schema was claimed */
+    bool must_repeat;    /* there is one since */
     unsigned due; /* replies still missing */
     int64_t sent_wall_ms;
     struct store_facts facts;

@@ -100,7 +100,7 @@ void examination_start(struct store *store)
     if (e->is_running || store->is_closing)
         return;
     e->is_running = true;
-    e->has_failed = false;
+    e->has_failed = e->found_no_store = e->must_repeat = false;
     e->facts = (struct store_facts){.config_readable = true,
                                     .durability_asserted = store->settings.durability_asserted,
                                     .is_cluster = store->settings.resolver != NULL};
@@ -168,6 +168,10 @@ static void part_done(struct store *store)
     e->is_running = false;
     if (store->is_closing)
         return; /* store_close() ends those who wait */
+    if (e->must_repeat && store->changes_up) {
+        examination_start(store);
+        return;
+    }
 
     take_census(store);
     snprintf(store->server, sizeof store->server, "%s", e->facts.server);
@@ -322,6 +326,7 @@ static bool has_our_layout(struct store *store, const struct redis_reply *reply)
 
     if (reply_integer(reply_at(reply, 6), &aliased))
         store->has_aliases = aliased != 0;
+    store->examination.found_no_store = reply_integer(reply_at(reply, 4), &partitions) && partitions == 0;
     if (!reply_integer(reply_at(reply, 4), &partitions) || !reply_integer(reply_at(reply, 5), &partition) ||
         partitions == 0 || (partitions == store_partitions(store) && partition == store_partition(store)))
         return true;
@@ -362,12 +367,25 @@ static void schema_answered(void *arg, enum store_result result, const struct re
     part_done(store);
 }
 
+/* It was founded after the claim, perhaps with another number of partitions. */
+static bool is_founded_since(const struct examination *e, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct text id;
+
+    return e->found_no_store && outcome == REDIS_REPLIED && reply_text_or_nil(reply_at(reply, 0), &id) && id.len > 0;
+}
+
 static void store_id_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct store *store = arg;
     struct examination *e = &store->examination;
     struct identity *identity = lease_identity(store->lease);
 
+    e->must_repeat = is_founded_since(e, outcome, reply);
+    if (e->must_repeat) {
+        part_done(store);
+        return;
+    }
     e->has_failed |= !identity_answered(identity, outcome, reply);
     snprintf(e->facts.id, sizeof e->facts.id, "%s", identity_strange(identity) ? "" : identity_known(identity));
     part_done(store);

@@ -88,7 +88,7 @@ void open_sentinel(void)
                                                     .answer = "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"});
 }
 
-static void name_script(enum script script, char ret_command[SCRIPT_BYTES])
+void name_script(enum script script, char ret_command[SCRIPT_BYTES])
 {
     snprintf(ret_command, SCRIPT_BYTES, "EVALSHA %.*s", SCRIPT_SHA1_HEX_BYTES, w.store->script_sha1[script]);
 }

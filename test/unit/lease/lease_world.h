@@ -4,6 +4,7 @@
 #include "deadline.h"
 #include "fake_redis.h"
 #include "lease/lease.h"
+#include "store/lua_scripts.h"
 #include "store/store.h"
 #include "test_loop.h"
 
@@ -64,6 +65,9 @@ bool has_ended(void *times);
 bool has_subscribed_twice(void *arg);
 bool is_live(void *arg);
 bool may_fill(uint64_t epoch);
+
+/* How calls of that script begin, once there is a store. */
+void name_script(enum script script, char ret_command[SCRIPT_BYTES]);
 
 /* What Redis saw. */
 struct heartbeat {

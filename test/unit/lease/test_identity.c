@@ -252,3 +252,21 @@ Test(identity, a_redis_that_does_not_tell_what_it_is_is_not_used)
         close_world();
     }
 }
+
+/* "ok", schema, time, not full, no longest lease, and the number of partitions. */
+#define CLAIMED(partitions) "*8\r\n$2\r\nok\r\n:2\r\n:1\r\n:0\r\n:0\r\n:" partitions "\r\n:0\r\n:0\r\n"
+
+/* Between the claim and the question for its id: how many partitions it has was not seen. */
+Test(identity, a_store_that_is_founded_while_it_is_examined)
+{
+    char claim[SCRIPT_BYTES];
+
+    open_fake();
+    join(0);
+    name_script(SCRIPT_schema_claim, claim);
+    rule(claim, FAKE_ANSWER, CLAIMED("8"), 0);
+    rule(claim, FAKE_ANSWER, CLAIMED("0"), 1);
+    until_trouble("The store has 8 partitions, not 1");
+    cr_expect_eq(w.store_told, 0, "it was not ready before");
+    close_world();
+}

@@ -30,11 +30,6 @@ static bool has_trouble(void *arg)
     return strstr(store_trouble(w.store), *(const char **)arg);
 }
 
-static void name_script(enum script script, char ret_command[SCRIPT_BYTES])
-{
-    snprintf(ret_command, SCRIPT_BYTES, "EVALSHA %.*s", SCRIPT_SHA1_HEX_BYTES, w.store->script_sha1[script]);
-}
-
 static void open_ready(void)
 {
     open_fake();
