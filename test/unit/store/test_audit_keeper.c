@@ -4,6 +4,9 @@
 #include "base/metrics.h"
 #include "deadline.h"
 #include "process.h"
+#include "slow_disk.h"
+#include "store/people_store.h"
+#include "store/state.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
@@ -49,14 +52,26 @@ static void set_flag(void *arg)
     *(bool *)arg = true;
 }
 
-static void node_end(struct node *n)
+static void end_keeper(struct node *n)
 {
     audit_keeper_end(n->keeper, set_flag, &n->is_ended);
     cr_assert(test_loop_until_set(&fixture.loop, &n->is_ended, PATIENCE_MS));
-    fixture_close_partitions(n->partitions);
+}
+
+static void close_log(struct node *n)
+{
     audit_keeper_destroy(n->keeper);
     audit_log_close(n->log, set_flag, &n->is_closed);
     cr_assert(test_loop_until_set(&fixture.loop, &n->is_closed, PATIENCE_MS));
+}
+
+static void node_end(struct node *n)
+{
+    if (n->is_closed)
+        return;
+    end_keeper(n);
+    fixture_close_partitions(n->partitions);
+    close_log(n);
 }
 
 static void begin(void)
@@ -189,4 +204,67 @@ Test(audit_keeper, each_partition_tells_of_another_log_and_it_is_noted_once)
     cr_assert_eq(count_in_log(&other, "\"log.head\""), 1);
     fixture.partitions = fixture_open_partitions("t:", PARTITIONS);
     node_begin(&node, "c", fixture.partitions);
+}
+
+/* Closing while a change is being logged: its partition waits for that, but the others do not, and are gone. */
+
+static struct answer changed;
+
+static void on_changed(void *arg, enum store_result result, const struct person_changed *what)
+{
+    (void)what;
+    answer_done(arg, result);
+}
+
+static void change(const struct user_record *user, enum person_change_kind kind)
+{
+    const struct person_change change = {.kind = kind};
+    const struct person_observer observer = {.done = on_changed, .arg = &changed};
+
+    changed = (struct answer){0};
+    people_store_change(fixture.partitions, &user->account, &user->id, &change, &SOMEBODY, &observer);
+}
+
+static bool is_logging(void *account)
+{
+    return fixture_home(account)->logging > 0;
+}
+
+/* Their emails lie elsewhere. */
+static struct user_record person_apart(const struct id *account)
+{
+    char email[32];
+    unsigned i = 0;
+
+    do
+        snprintf(email, sizeof email, "ana%u@north.test", i++);
+    while ((bucket_of_text(text_of(email)) ^ bucket_of_account(account)) % PARTITIONS == 0);
+    return some_person(account, email, ROLE_DEVELOPER);
+}
+
+static void close_until_the_others_are_gone(void)
+{
+    bool is_closed = false;
+
+    partitions_close(fixture.partitions, set_flag, &is_closed);
+    test_loop_for(&fixture.loop, 500);
+    cr_expect_not(is_closed, "one waits for its event");
+    atomic_store(&disk_hangs, false);
+    cr_assert(test_loop_until_set(&fixture.loop, &is_closed, PATIENCE_MS));
+    close_log(&node);
+}
+
+Test(audit_keeper, a_removal_that_is_logged_while_the_store_closes_goes_no_further)
+{
+    struct user_record user = person_apart(&accounts[1]);
+
+    change(&user, PERSON_DISABLE);
+    cr_assert_eq(answer_wait(&changed), STORE_OK);
+    end_keeper(&node);
+    atomic_store(&disk_hangs, true);
+    change(&user, PERSON_REMOVE);
+    cr_assert(test_loop_until(&fixture.loop, is_logging, &user.account, PATIENCE_MS));
+    close_until_the_others_are_gone();
+    cr_expect(changed.is_done);
+    cr_expect_eq(changed.result, STORE_UNKNOWN, "the email was not released");
 }

@@ -3,12 +3,12 @@
 #include "deadline.h"
 #include "leak_guard.h"
 #include "process.h"
+#include "slow_disk.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@
 
 enum { FILE_MAX = 64 * 1024 };
 
-/* A disk that hangs: the library's fdatasync(2) is this one. */
-static atomic_bool disk_hangs;
+/* The library's fdatasync(2) is this one. */
+atomic_bool disk_hangs;
 
 int fdatasync(int fd)
 {
