@@ -5,6 +5,7 @@
 #include "deadline.h"
 #include "process.h"
 #include "slow_disk.h"
+#include "store/account_state.h"
 #include "store/people_store.h"
 #include "store/state.h"
 #include "store_fixture.h"
@@ -267,4 +268,33 @@ Test(audit_keeper, a_removal_that_is_logged_while_the_store_closes_goes_no_furth
     close_until_the_others_are_gone();
     cr_expect(changed.is_done);
     cr_expect_eq(changed.result, STORE_UNKNOWN, "the email was not released");
+}
+
+static void on_suspended(void *arg, enum store_result result, const struct account_suspension *suspension)
+{
+    (void)suspension;
+    answer_done(arg, result);
+}
+
+static void on_closed_some(void *arg, enum store_result result, const struct account_close_step *step)
+{
+    (void)step;
+    answer_done(arg, result);
+}
+
+Test(audit_keeper, an_account_that_is_closed_while_the_store_closes_too)
+{
+    struct user_record user = person_apart(&accounts[2]);
+    struct answer answer = {0};
+
+    account_store_suspend(fixture_home(&user.account), &user.account, true, &SOMEBODY, on_suspended, &answer);
+    cr_assert_eq(answer_wait(&answer), STORE_OK);
+    end_keeper(&node);
+    atomic_store(&disk_hangs, true);
+    changed = (struct answer){0};
+    account_store_close_people(fixture.partitions, &user.account, &SOMEBODY, on_closed_some, &changed);
+    cr_assert(test_loop_until(&fixture.loop, is_logging, &user.account, PATIENCE_MS));
+    close_until_the_others_are_gone();
+    cr_expect(changed.is_done);
+    cr_expect_eq(changed.result, STORE_UNKNOWN, "the emails were not released");
 }
