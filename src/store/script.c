@@ -512,6 +512,9 @@ static void on_logged(void *arg, bool is_synced)
 
     if (!is_synced && call->result == STORE_OK && !may_go_unlogged(call->script))
         call->result = STORE_UNKNOWN;
+    /* The other partitions did not wait for this log and may be gone, so the operation must not go on there. */
+    if (call->result == STORE_OK && store->is_closing && store_partitions(store) > 1)
+        call->result = STORE_UNKNOWN;
     if (--call->due == 0)
         call_finish(call, call->reply);
     if (--store->logging == 0 && store->waits_for_log)

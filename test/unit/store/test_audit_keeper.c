@@ -7,6 +7,7 @@
 #include "slow_disk.h"
 #include "store/account_state.h"
 #include "store/people_store.h"
+#include "store/session_store.h"
 #include "store/state.h"
 #include "store_fixture.h"
 
@@ -297,4 +298,41 @@ Test(audit_keeper, an_account_that_is_closed_while_the_store_closes_too)
     close_until_the_others_are_gone();
     cr_expect(changed.is_done);
     cr_expect_eq(changed.result, STORE_UNKNOWN, "the emails were not released");
+}
+
+static void on_session(void *arg, enum store_result result, const struct session_record *session)
+{
+    (void)session;
+    answer_done(arg, result);
+}
+
+/* Its counter lies elsewhere, and would be told next that it was right. */
+Test(audit_keeper, a_sign_in_that_is_logged_while_the_store_closes_goes_no_further)
+{
+    static const struct session_limits LIMITS = {1800000, 43200000, 300000};
+    struct user_record user = person_apart(&accounts[0]);
+    uint8_t digest[KEYRING_DIGEST_BYTES] = {1};
+    char counters[32];
+    unsigned tag = 0;
+
+    do
+        snprintf(counters, sizeof counters, "pair:t%u,", ++tag);
+    while (bucket_of_text((struct text){counters + 5, strlen(counters) - 6}) % PARTITIONS == 0);
+    const struct session_start start = {.user = user.id,
+                                        .account = user.account,
+                                        .totp_step = 1,
+                                        .token_digest = digest,
+                                        .sid = "01jd0000000000000000000000",
+                                        .attempt = {.id = TEXT("a"), .counters = text_of(counters)},
+                                        .browser_digest = TEXT("b1"),
+                                        .browser = "Firefox on Windows",
+                                        .verified = &user};
+    end_keeper(&node);
+    atomic_store(&disk_hangs, true);
+    changed = (struct answer){0};
+    session_store_create(fixture.partitions, &start, &LIMITS, &SOMEBODY, on_session, &changed);
+    cr_assert(test_loop_until(&fixture.loop, is_logging, &user.account, PATIENCE_MS));
+    close_until_the_others_are_gone();
+    cr_expect(changed.is_done);
+    cr_expect_eq(changed.result, STORE_UNKNOWN);
 }
