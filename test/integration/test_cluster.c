@@ -299,7 +299,7 @@ Test(cluster, partitions_are_spread_over_the_primaries)
     }
     cr_expect_eq(count_set(primaries), PRIMARIES);
     cr_expect(fence_of(partitions)->is_cluster && fence_of(partitions)->resolver);
-    cr_expect_eq(fence_of(partitions)->stop_ms, 2750, "by its cluster-node-timeout of 1 s");
+    cr_expect_eq(fence_of(partitions)->stop_ms, 50600, "by its cluster-node-timeout of 30 s");
     close_partitions(&loop, partitions);
     partitions = open_partitions(&loop, true);
     cr_expect_null(fence_of(partitions)->resolver, "whichever takes over knows what was acknowledged");

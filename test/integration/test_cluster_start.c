@@ -130,7 +130,7 @@ Test(cluster_start, a_cluster_that_wants_all_slots_serves_none)
     scene_start();
     add_key_in(LOST - 1, &key);
     fixture_add_node(&s.fixture, NULL);
-    cr_expect_eq(fixture_try_key(&s.fixture, 0, key.secret), 200);
+    fixture_await_key(&s.fixture, 0, key.secret, 200);
     lose_slot("yes", "cluster_state:fail");
     await_ready(503, "it says that the cluster is down: see CLUSTER INFO");
     expect_refused(s.cluster.url, 1, "it says that the cluster is down: see CLUSTER INFO");
@@ -140,6 +140,7 @@ Test(cluster_start, a_cluster_that_wants_all_slots_serves_none)
 Test(cluster_start, seeds_and_addresses_of_the_wrong_kind)
 {
     char both[2 * PROCESS_PATH_BYTES], plain[PROCESS_PATH_BYTES], says[128];
+    struct deadline deadline = deadline_in(PATIENCE_MS);
     struct cli_run run;
 
     scene_start();
@@ -147,8 +148,12 @@ Test(cluster_start, seeds_and_addresses_of_the_wrong_kind)
     snprintf(both, sizeof both, "%s,127.0.0.1:%u", s.cluster.url, s.other.servers[0].port);
     snprintf(says, sizeof says, "127.0.0.1:%u and 127.0.0.1:%u belong to different clusters: name the nodes of one",
              s.cluster.servers[0].port, s.other.servers[0].port);
-    for (int i = 0; i < 3; i++)
-        expect_refused(both, 1, says);
+    list_at(both, &run);
+    while (run.exit_code == 0 && deadline_left_ms(deadline) > 0) { /* a busy machine: one seed did not answer in time */
+        cli_finish(&run);
+        list_at(both, &run);
+    }
+    cli_expect_refusal(&run, 1, says, both);
     snprintf(plain, sizeof plain, "redis://127.0.0.1:%u", s.cluster.servers[0].port);
     expect_refused(plain, 3, "This Redis is a node of a Redis Cluster: write redis-cluster:// in --redis.");
     list_at(s.other.url, &run);
@@ -166,7 +171,7 @@ Test(cluster_start, another_cluster_at_the_same_addresses_is_another_store)
     scene_start();
     add_key_in(0, &key);
     fixture_add_node(&s.fixture, NULL);
-    cr_expect_eq(fixture_try_key(&s.fixture, 0, key.secret), 200);
+    fixture_await_key(&s.fixture, 0, key.secret, 200);
     for (unsigned i = 0; i < PRIMARIES; i++)
         redis_server_tell(&s.cluster.servers[i], "FLUSHALL", NULL);
     await_ready(503, "Redis has lost the store that this node served");

@@ -278,7 +278,7 @@ static size_t add_cluster(const struct redis_server *server, const char **argv, 
     if (server->options.cluster_port == 0)
         return 0;
     snprintf(port, 8, "%u", server->options.cluster_port);
-    snprintf(timeout, 16, "%u", server->options.cluster_timeout_ms ? server->options.cluster_timeout_ms : 1000);
+    snprintf(timeout, 16, "%u", server->options.cluster_timeout_ms ? server->options.cluster_timeout_ms : 30000);
     memcpy(argv, words, sizeof words);
     return sizeof words / sizeof *words;
 }

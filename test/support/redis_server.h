@@ -16,7 +16,7 @@ struct redis_server_options {
     uint16_t tls_port;      /* with tls: it is this port that speaks TLS, beside the plain one; 0: the only port */
     bool asks_for_certificates;  /* with tls: of clients, from the same CA */
     uint16_t cluster_port;       /* with tcp: it is a node of a cluster, whose others reach it there; 0: it is not */
-    unsigned cluster_timeout_ms; /* then: after which others are taken for dead; 0: a second */
+    unsigned cluster_timeout_ms; /* then: after which others are taken for dead; 0: half a minute */
     bool serves_part;            /* then: also while slots of others are not served */
     const char *address;         /* with tcp: where it listens; NULL: 127.0.0.1 */
 };

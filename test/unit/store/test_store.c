@@ -239,7 +239,7 @@ Test(store, is_ready_with_a_durable_redis)
 Test(store, calls_scripts_that_redis_does_not_know_or_has_forgotten)
 {
     open_real(NULL);
-    open_store(0, false);
+    open_store_with(PATIENCE_MS, 0, false);
     until(is_ready, NULL);
     cr_assert_eq(change("acct_1"), STORE_OK);
     redis_server_tell(&w.server, "SCRIPT", "FLUSH", NULL);
