@@ -1,4 +1,3 @@
-#include "store/alias.h"
 #include "store/session_store.h"
 
 #include "base/check.h"

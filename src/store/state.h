@@ -24,7 +24,7 @@ struct examination {
     bool is_running, has_failed;
     bool found_no_store; /* when the schema was claimed */
     bool must_repeat;    /* there is one since */
-    unsigned due; /* replies still missing */
+    unsigned due;        /* replies still missing */
     int64_t sent_wall_ms;
     struct store_facts facts;
     const char *refusal; /* why Redis refuses writes, from its error reply; NULL: none of the known reasons */
