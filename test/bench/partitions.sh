@@ -132,12 +132,12 @@ partition_revocations() {
     local -A ports_of=()
     for store in "${REVOCATION_STORES[@]}"; do
         use_store "$store"
+        store_keys 1000 "$dir/$store.keys"
+        store_keys "$revocations" "$dir/$store.doomed"
         for number in 1 2 3; do
             store_node "$store.$number" "$lease_ms"
             ports_of[$store]+="${ports_of[$store]:+ }$(port_of "$url")"
         done
-        store_keys 1000 "$dir/$store.keys"
-        store_keys "$revocations" "$dir/$store.doomed"
         BENCH_PORTS=${ports_of[$store]} BENCH_DELAY_MS=$BESIDE_PAUSE_MS wrk -t3 -c$((3 * CONNECTIONS_PER_NODE)) -d3600 \
             -s test/bench/check.lua "$url" -- "$dir/$store.keys" >"$dir/$store.load" &
         load_pids+=($!)
