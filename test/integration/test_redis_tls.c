@@ -352,7 +352,7 @@ Test(redis_tls, a_failover_over_tls)
 
     scene_start(false);
     sentinels_start(&scene.sentinels, &scene.fixture.redis, 2);
-    const char *const more[] = {"--redis-ca", scene.ca_path, "--min-replicas", "1", "--redis-timeout-ms", "500", NULL};
+    const char *const more[] = {"--redis-ca", scene.ca_path, "--min-replicas", "1", "--redis-timeout-ms", "1000", NULL};
     snprintf(scene.fixture.redis.url, sizeof scene.fixture.redis.url, "%s", scene.sentinels.url);
     add_node(scene.sentinels.url, more);
     add_node(scene.sentinels.url, more);
@@ -381,7 +381,7 @@ Test(redis_tls, a_cluster_over_tls)
     setenv("CHATELAINE_PARTITIONS", "4", 1);
     cluster_servers_start_tls(&cluster, 3, true, scene.folder);
     fixture_start_in_cluster(&scene.fixture, cluster.url, 1);
-    const char *const more[] = {"--redis-ca", scene.ca_path, "--min-replicas", "1", "--redis-timeout-ms", "500", NULL};
+    const char *const more[] = {"--redis-ca", scene.ca_path, "--min-replicas", "1", "--redis-timeout-ms", "1000", NULL};
     const char *const no_ca[] = {"--min-replicas", "1", NULL};
     const char *const for_list[] = {"--redis-ca", scene.ca_path, "--min-replicas", "1", NULL};
     expect_list(cluster.tls_url, no_ca, "its certificate comes from an unknown CA");
