@@ -287,11 +287,11 @@ static void expect_loading_is_awaited(void)
 
     fixture_use_one_redis("a command does not wait for a primary that loads while others are ready");
     fixture_start(&fixture, 0, NULL);
-    redis_server_tell(&fixture.redis, "EVAL", "for i = 1, 12000 do redis.call('SET', 'filler:' .. i, i) end", "0",
+    redis_server_tell(&fixture.redis, "EVAL", "for i = 1, 24000 do redis.call('SET', 'filler:' .. i, i) end", "0",
                       NULL);
     fixture.redis.options.load_delay_us = 300;
     redis_server_restart(&fixture.redis);
-    RUN(&fixture, &run, "account", "list", "--json");
+    RUN(&fixture, &run, "account", "list", "--json", "--redis-timeout-ms", "2000");
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
     cr_expect(strstr(run.err, "Redis is loading its data."), "%s", run.err);
     cli_finish(&run);
