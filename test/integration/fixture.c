@@ -459,8 +459,6 @@ static void start_redis(struct fixture *fixture)
         return;
     }
     cluster_servers_start(cluster, (unsigned)strtoul(primaries, NULL, 10), false);
-    /* Commands wait twice as long for the connections of all partitions. */
-    setenv("CHATELAINE_REDIS_TIMEOUT_MS", "10000", 0);
     for (unsigned i = 1; i < cluster->count; i++)
         cluster->servers[i - 1].next = &cluster->servers[i];
     fixture->redis = cluster->servers[0];
