@@ -25,6 +25,7 @@ struct subject {
     int64_t check_at_ns[CLUSTER_NODES];
     struct process command; /* pid 0: none */
     bool is_asked;          /* a node was asked, and has not answered */
+    bool is_between;        /* an attempt may have had its effect, and nobody was told */
     struct ending_times times;
 };
 
@@ -126,6 +127,7 @@ struct endings *endings_create(const struct endings_plan *plan)
 
 static void note_attempt(struct subject *subject)
 {
+    subject->is_between = true;
     if (subject->must_end && subject->times.tried_ns == HISTORY_NEVER)
         subject->times.tried_ns = history_now_ns();
     if (!subject->must_end && subject->times.returning_ns == HISTORY_NEVER)
@@ -149,6 +151,7 @@ static void begin_command(struct endings *endings, struct subject *subject)
 
 static void end_told(struct endings *endings, struct subject *subject, int64_t now_ns)
 {
+    subject->is_between = false;
     subject->is_ended = subject->must_end;
     if (!subject->must_end) {
         endings->counts.resumed++;
@@ -180,6 +183,7 @@ static void end_failed(struct endings *endings, struct subject *subject)
 static void end_found(struct endings *endings, struct subject *subject)
 {
     endings->counts.removed_before++;
+    subject->is_between = false;
     subject->is_ended = true;
     subject->must_end = false;
     subject->due_ns = HISTORY_NEVER;
@@ -427,10 +431,9 @@ void endings_check_whole(struct endings *endings)
         const struct subject *subject = &endings->subjects[i / CLUSTER_NODES];
         const struct http_call by_session = {.target = "/v1/console/session", .cookie = subject->session.token};
         const struct http_call by_key = {.target = "/v1/whoami", .bearer = subject->key.secret};
-        bool is_between = subject->times.tried_ns != HISTORY_NEVER && subject->is_ended != !subject->must_end;
         int ended = subject->is_person ? 401 : 403, wanted = subject->is_ended ? ended : 200;
 
-        if (is_between) /* its last command did not tell what became of it */
+        if (subject->is_between)
             continue;
         if (ask(endings, i % CLUSTER_NODES, &by_session) != wanted ||
             ask(endings, i % CLUSTER_NODES, &by_key) != wanted)
