@@ -326,7 +326,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     link->follower = (struct redis_follower){.on_master = link_on_master, .on_moved = link_on_moved, .arg = link};
     if (link->resolver)
         redis_resolver_follow(link->resolver, &link->follower);
-    link_attempt(link);
+    link_arm(link, 0); /* deadlines count from the loop's time, which stands still until it runs */
     return link;
 }
 

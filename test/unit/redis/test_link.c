@@ -165,6 +165,18 @@ static void rule_late(const char *command, const char *answer, unsigned delay_ms
                     &(struct fake_rule){.command = command, .answer = answer, .delay_ms = delay_ms, .times = 1});
 }
 
+/* Whoever makes a link may do other things before the loop runs, for longer than an attempt may take. */
+Test(redis_link, no_time_of_the_first_attempt_passes_before_the_loop_runs)
+{
+    open_world();
+    struct redis_target target = fake_target();
+    open_link(&target, 1000);
+    cr_assert_eq(w.link->state, LINK_WAITING);
+    cr_assert_eq(uv_timer_get_due_in(&w.link->timer), 0);
+    until(is_ready, NULL);
+    close_world();
+}
+
 Test(redis_link, answers_in_order)
 {
     open_ready();
