@@ -409,10 +409,10 @@ Test(people, a_removal_that_was_cut_is_completed_by_the_next)
     people_start(&people, 2, (const char *const[]){"--redis-timeout-ms", "500", NULL});
     people_add(&people, "leaver@clinic.test", ROLE_DEVELOPER, &user, &session);
     people_make_key(&people, &session, "live", &key);
-    redis_server_tell(&people.fixture.redis, "CLIENT", "PAUSE", "3000", "WRITE", NULL);
+    redis_server_tell_all(&people.fixture.redis, "CLIENT", "PAUSE", "3000", "WRITE", NULL);
     cr_expect_eq(people_change(&people, 0, &user, "DELETE", "?revoke_keys=true", NULL, &answer), 503, "%s",
                  answer.body);
-    redis_server_tell(&people.fixture.redis, "CLIENT", "UNPAUSE", NULL);
+    redis_server_tell_all(&people.fixture.redis, "CLIENT", "UNPAUSE", NULL);
     for (int tries = 0; people_change(&people, 1, &user, "DELETE", "?revoke_keys=true", NULL, &answer) == 503; tries++)
         cr_assert_lt(tries, 1000, "%s", answer.body);
     cr_expect_eq(answer.status, 200, "%s", answer.body);
