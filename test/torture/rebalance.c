@@ -37,6 +37,7 @@ struct move {
     unsigned partition, from, to; /* shards */
     unsigned source, target;      /* their primaries */
     struct shard_view source_view, target_view;
+    bool may_come_late; /* names of a MIGRATE that failed, on a connection that its source has given up */
 };
 
 static bool tell(struct rebalance *rebalance, unsigned server, size_t argc, const char *const *argv)
@@ -79,7 +80,7 @@ static bool is_empty(struct rebalance *rebalance, const struct move *move)
 }
 
 /* Moves some names; false when there are none, or it failed. */
-static bool move_some(struct rebalance *rebalance, const struct move *move)
+static bool move_some(struct rebalance *rebalance, struct move *move)
 {
     static char found[REPLY_BYTES];
     const struct redis_server *source = &rebalance->shards->servers.servers[move->source];
@@ -97,10 +98,21 @@ static bool move_some(struct rebalance *rebalance, const struct move *move)
         return false;
     while (argc < ARGS && (name = strsep(&rest, "\n")) && name[0])
         argv[argc++] = name;
-    if (argc == 8 || !tell(rebalance, move->source, argc, argv))
+    if (argc == 8)
         return false;
-    rebalance->names += argc - 8;
-    return true;
+    move->may_come_late = !tell(rebalance, move->source, argc, argv);
+    rebalance->names += move->may_come_late ? 0 : argc - 8;
+    return !move->may_come_late;
+}
+
+/* What a source that was cut off has sent is still sent by its kernel once it is no longer cut off, although MIGRATE
+ * has failed, and would replace what was changed since. So the target ends all connections before anything goes on. */
+static bool nothing_comes_late(struct rebalance *rebalance, struct move *move)
+{
+    if (move->may_come_late)
+        move->may_come_late =
+            !tell(rebalance, move->target, 4, (const char *const[]){"CLIENT", "KILL", "TYPE", "normal"});
+    return !move->may_come_late;
 }
 
 /* Both ends, and whoever else is a primary, so that nobody sends nodes to the old one. */
@@ -117,10 +129,12 @@ static void tell_all(struct rebalance *rebalance, const struct move *move)
 /* Whatever was done before, by servers that have failed since. The source holds what it has not handed over, and nobody
  * has changed what it has: while a slot is being moved, nodes change nothing. Where neither end says that it has the
  * slot, the target's replica has taken over before it heard of its end. */
-static void move_on(struct rebalance *rebalance, const struct move *move)
+static void move_on(struct rebalance *rebalance, struct move *move)
 {
     bool is_owned = move->source_view.has_slot;
 
+    if (!nothing_comes_late(rebalance, move))
+        return;
     /* A target that imported from a primary that has failed knows of no owner, and takes no names. */
     if ((is_owned && !set_slot(rebalance, move->target, move, "NODE", move->source)) ||
         !set_slot(rebalance, move->target, move, "IMPORTING", move->source) ||
@@ -128,7 +142,7 @@ static void move_on(struct rebalance *rebalance, const struct move *move)
         return;
     while (move_some(rebalance, move))
         ;
-    if (is_empty(rebalance, move))
+    if (!move->may_come_late && is_empty(rebalance, move))
         tell_all(rebalance, move);
 }
 
