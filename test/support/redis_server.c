@@ -112,36 +112,62 @@ static bool read_reply(FILE *stream, FILE *out)
     }
 }
 
-/* The reply, which the caller frees. NULL: the server cannot be reached, or goes away. */
-static char *ask(const struct redis_server *server, size_t argc, const char *const *argv)
+/* The reply, which the caller frees. NULL: the connection ended. */
+static char *ask_on(FILE *stream, size_t argc, const char *const *argv)
 {
-    int fd = connect_unix(server->socket_path);
-    FILE *stream = fd < 0 ? NULL : fdopen(fd, "r+");
     char *reply = NULL;
     size_t len = 0;
-    FILE *out;
-    bool done = true;
+    FILE *out = open_memstream(&reply, &len);
 
-    if (!stream)
-        return NULL;
-    if (server->options.password) {
-        char ignored[64] = "";
-
-        out = fmemopen(ignored, sizeof ignored, "w");
-        send_command(stream, 2, (const char *const[]){"AUTH", server->options.password});
-        done = is_answered(fd) && read_reply(stream, out);
-        fclose(out);
-    }
-    out = open_memstream(&reply, &len);
     send_command(stream, argc, argv);
-    done = done && is_answered(fd) && read_reply(stream, out);
+    bool done = is_answered(fileno(stream)) && read_reply(stream, out);
     fclose(out);
-    fclose(stream);
     if (!done) {
         free(reply);
         return NULL;
     }
     return reply;
+}
+
+/* NULL: the server cannot be reached. */
+static FILE *open_stream(const struct redis_server *server)
+{
+    int fd = connect_unix(server->socket_path);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "r+");
+
+    if (stream && server->options.password)
+        free(ask_on(stream, 2, (const char *const[]){"AUTH", server->options.password}));
+    return stream;
+}
+
+/* The reply, which the caller frees. NULL: the server cannot be reached, or goes away. */
+static char *ask(const struct redis_server *server, size_t argc, const char *const *argv)
+{
+    FILE *stream = open_stream(server);
+    char *reply;
+
+    if (!stream)
+        return NULL;
+    reply = ask_on(stream, argc, argv);
+    fclose(stream);
+    return reply;
+}
+
+bool redis_server_sync(const struct redis_server *server, const char *name, unsigned timeout_ms)
+{
+    FILE *stream = open_stream(server);
+    char timeout[16], *written, *replicas;
+
+    if (!stream)
+        return false;
+    snprintf(timeout, sizeof timeout, "%u", timeout_ms);
+    written = ask_on(stream, 3, (const char *const[]){"SET", name, ""});
+    replicas = written ? ask_on(stream, 3, (const char *const[]){"WAIT", "1", timeout}) : NULL;
+    fclose(stream);
+    bool is_kept = replicas && strcmp(written, "OK") == 0 && strtoul(replicas, NULL, 10) >= 1;
+    free(written);
+    free(replicas);
+    return is_kept;
 }
 
 /* The primary that an error "MOVED slot host:port" names; NULL: it is none. */

@@ -64,6 +64,8 @@ __attribute__((sentinel)) void redis_server_ask(const struct redis_server *serve
 /* The same of this server alone; false when it cannot be reached or goes away meanwhile. */
 bool redis_server_try(const struct redis_server *server, char *ret_reply, size_t size, size_t argc,
                       const char *const *argv);
+/* Writes that name, and waits until a replica has it and everything from before. False: none has within that time. */
+bool redis_server_sync(const struct redis_server *server, const char *name, unsigned timeout_ms);
 /* Sends one command and aborts on an error reply. */
 __attribute__((sentinel)) void redis_server_tell(const struct redis_server *server, ...);
 /* The same to every primary: settings, FLUSHALL. */

@@ -14,10 +14,12 @@
 
 enum {
     BATCH_KEYS = 64,
-    ARGS = 8 + BATCH_KEYS,
+    FIRST_KEY = 9,
+    ARGS = FIRST_KEY + BATCH_KEYS,
     REPLY_BYTES = 65536,
     AGAIN_MS = 20,
-    SETTLE_MS = 200,       /* for nodes to follow: so a partition stays for some seconds before it is moved on */
+    SETTLE_MS = 200, /* for nodes to follow: so a partition stays for some seconds before it is moved on */
+    SYNC_MS = 500,
     ENDS_WITHIN_MS = 60000 /* once nothing disturbs it */
 };
 
@@ -32,7 +34,7 @@ struct rebalance {
     int64_t longest_ms;
 };
 
-/* One move: a partition, and what is known of both ends. */
+/* A move of a partition's slot, and the last answers of its source and its target. */
 struct move {
     unsigned partition, from, to; /* shards */
     unsigned source, target;      /* their primaries */
@@ -79,16 +81,17 @@ static bool is_empty(struct rebalance *rebalance, const struct move *move)
            strcmp(count, "0") == 0;
 }
 
-/* Moves some names; false when there are none, or it failed. */
+/* Moves some names; false when there are none, or it failed. Without COPY, MIGRATE deletes them at the source before
+ * any replica of the target has them, so that they would be lost with the target. */
 static bool move_some(struct rebalance *rebalance, struct move *move)
 {
     static char found[REPLY_BYTES];
     const struct redis_server *source = &rebalance->shards->servers.servers[move->source];
     const struct redis_server *target = &rebalance->shards->servers.servers[move->target];
     char port[8], *rest = found, *name;
-    const char *argv[ARGS] = {"MIGRATE", redis_server_address(target), port,      "",
-                              "0",       MIGRATE_TIMEOUT_MS,           "REPLACE", "KEYS"};
-    size_t argc = 8;
+    const char *argv[ARGS] = {
+        "MIGRATE", redis_server_address(target), port, "", "0", MIGRATE_TIMEOUT_MS, "COPY", "REPLACE", "KEYS"};
+    size_t argc = FIRST_KEY;
 
     snprintf(port, sizeof port, "%u", target->port);
     if (!redis_server_try(
@@ -98,15 +101,18 @@ static bool move_some(struct rebalance *rebalance, struct move *move)
         return false;
     while (argc < ARGS && (name = strsep(&rest, "\n")) && name[0])
         argv[argc++] = name;
-    if (argc == 8)
+    if (argc == FIRST_KEY)
         return false;
     move->may_come_late = !tell(rebalance, move->source, argc, argv);
-    rebalance->names += move->may_come_late ? 0 : argc - 8;
-    return !move->may_come_late;
+    if (move->may_come_late || !redis_server_sync(target, rebalance->shards->names[move->to], SYNC_MS))
+        return false;
+    argv[FIRST_KEY - 1] = "DEL";
+    rebalance->names += argc - FIRST_KEY;
+    return tell(rebalance, move->source, argc - (FIRST_KEY - 1), argv + FIRST_KEY - 1);
 }
 
-/* What a source that was cut off has sent is still sent by its kernel once it is no longer cut off, although MIGRATE
- * has failed, and would replace what was changed since. So the target ends all connections before anything goes on. */
+/* If a source is cut off while it sends, MIGRATE fails, and its kernel may deliver what was sent much later. That would
+ * replace newer records. So the target closes all connections before the move goes on. */
 static bool nothing_comes_late(struct rebalance *rebalance, struct move *move)
 {
     if (move->may_come_late)

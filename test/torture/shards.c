@@ -23,6 +23,29 @@ static void start_server(struct shards *shards, unsigned server)
     netns_leave(shards->netns);
 }
 
+static bool is_of_partition(const struct shards *shards, const char *slot)
+{
+    for (unsigned i = 0; i < SHARDS_PARTITIONS; i++)
+        if (strcmp(slot, shards->slots[i]) == 0)
+            return true;
+    return false;
+}
+
+static void choose_anchor(struct shards *shards, unsigned shard)
+{
+    unsigned long slot;
+
+    for (unsigned n = 0;; n++) {
+        snprintf(shards->names[shard], sizeof shards->names[shard], "anchor-%u", n);
+        redis_server_ask(&shards->servers.servers[0], shards->anchors[shard], sizeof shards->anchors[shard], "CLUSTER",
+                         "KEYSLOT", shards->names[shard], NULL);
+        slot = strtoul(shards->anchors[shard], NULL, 10);
+        if (slot >= shard * SLOTS / SHARDS && slot < (shard + 1) * SLOTS / SHARDS &&
+            !is_of_partition(shards, shards->anchors[shard]))
+            return;
+    }
+}
+
 static void learn_names(struct shards *shards)
 {
     char name[16];
@@ -35,7 +58,7 @@ static void learn_names(struct shards *shards)
                          name, NULL);
     }
     for (unsigned i = 0; i < SHARDS; i++)
-        snprintf(shards->anchors[i], sizeof shards->anchors[i], "%u", i * SLOTS / SHARDS + 1);
+        choose_anchor(shards, i);
 }
 
 static unsigned find_home(const struct shards *shards, unsigned partition)

@@ -1,6 +1,6 @@
 /* The Redis Cluster that is tortured: three primaries with a replica each, set up as OPERATIONS.md asks. Whoever serves
- * a third of the slots is a shard's primary, and one slot of these, which is never moved, tells who that is: replicas
- * change shards by themselves, when one has two and another none. */
+ * a third of the slots is a shard's primary, and the slot of one name, which is never moved, tells who that is:
+ * replicas change shards by themselves, when one has two and another none. */
 #pragma once
 #include "redis_cluster.h"
 #include <stdatomic.h>
@@ -11,16 +11,16 @@ struct netns;
 
 struct shards {
     struct cluster_servers servers;
-    struct netns *netns;                  /* NULL: all are at 127.0.0.1 */
-    unsigned first_namespace;             /* that of server 0 */
-    char ids[SHARDS_SERVERS][48];         /* as the cluster names them */
-    char slots[SHARDS_PARTITIONS][8];     /* of the partitions */
-    char anchors[SHARDS][8];              /* the slots that are never moved */
-    atomic_uint homes[SHARDS_PARTITIONS]; /* the shard that has the slot, as whoever moves slots knows */
-    atomic_int disturbed;                 /* the shard that a fault has in its hands; SHARDS_NONE */
-    atomic_int moving;                    /* the partition that is being moved; SHARDS_NONE */
-    atomic_uint ends[SHARDS_PARTITIONS];  /* of its moves: bits of shards, until the fault that looks clears them */
-    atomic_bool away[SHARDS_SERVERS];     /* it would not answer */
+    struct netns *netns;                        /* NULL: all are at 127.0.0.1 */
+    unsigned first_namespace;                   /* that of server 0 */
+    char ids[SHARDS_SERVERS][48];               /* as the cluster names them */
+    char slots[SHARDS_PARTITIONS][8];           /* of the partitions */
+    char names[SHARDS][16], anchors[SHARDS][8]; /* a name of each shard whose slot is never moved, and that slot */
+    atomic_uint homes[SHARDS_PARTITIONS];       /* the shard that has the slot, as whoever moves slots knows */
+    atomic_int disturbed;                       /* the shard that a fault has in its hands; SHARDS_NONE */
+    atomic_int moving;                          /* the partition that is being moved; SHARDS_NONE */
+    atomic_uint ends[SHARDS_PARTITIONS]; /* of its moves: bits of shards, until the fault that looks clears them */
+    atomic_bool away[SHARDS_SERVERS];    /* it would not answer */
 };
 
 /* What a server says of itself and a slot. */
