@@ -95,7 +95,8 @@ static void on_backlog(void *arg, enum store_result result, const struct audit_b
     store_client_done(call->client);
 }
 
-/* Collects the evidence from Redis. trouble holds the text that evidence->trouble points to. */
+/* Collects the evidence from Redis. trouble holds the text that evidence->trouble points to, and has a byte more than
+ * its maximum. */
 static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyring, struct buf *trouble)
 {
     struct store_client client;
@@ -115,7 +116,7 @@ static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyri
         store_client_wait(&client);
     }
     partitions_trouble(client.partitions, trouble);
-    buf_append_char(trouble, '\0');
+    trouble->ptr[trouble->len] = '\0';
     evidence->trouble = trouble->ptr;
     store_client_close(&client);
     return EXIT_DONE;
@@ -205,7 +206,7 @@ int doctor_run(const struct command_line *line)
     struct rlimit files;
 
     buf_init(&out, REPORT_MAX_BYTES);
-    buf_init_fixed(&redis, redis_trouble, sizeof redis_trouble);
+    buf_init_fixed(&redis, redis_trouble, sizeof redis_trouble - 1);
     buf_init_fixed(&key, key_trouble, sizeof key_trouble);
     buf_init_fixed(&origin, origin_trouble, sizeof origin_trouble);
     struct keyring *keyring = examine_key(&evidence, &key);

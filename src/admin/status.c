@@ -89,7 +89,7 @@ static void list_nodes(struct collecting *collecting)
     store_client_wait(collecting->client);
 }
 
-/* trouble holds the text that status->trouble points to. */
+/* trouble holds the text that status->trouble points to, and has a byte more than its maximum. */
 static int collect(struct status *status, struct keyring *keyring, struct buf *trouble)
 {
     struct store_client client;
@@ -107,7 +107,7 @@ static int collect(struct status *status, struct keyring *keyring, struct buf *t
     status->partitions = partitions_count(client.partitions);
     if (!status->is_listed || status->partitions_well < status->partitions)
         partitions_trouble(client.partitions, trouble);
-    buf_append_char(trouble, '\0');
+    trouble->ptr[trouble->len] = '\0';
     status->trouble = trouble->ptr;
     store_client_close(&client);
     return EXIT_DONE;
@@ -131,7 +131,7 @@ int status_run(const struct command_line *line)
     int code = load_keyring(line, &keyring);
 
     buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
-    buf_init_fixed(&trouble, storage, sizeof storage);
+    buf_init_fixed(&trouble, storage, sizeof storage - 1);
     status->settings = &line->settings;
     if (code == EXIT_DONE)
         code = collect(status, keyring, &trouble);

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of partitions with the same trouble: their numbers, and the longest text of it. Of those that are left out. */
-enum { GROUP_BYTES = 16 + 5 * PARTITIONS_MAX + 512, REST_BYTES = 48 };
+/* Partitions with the same trouble: the numbers that are listed, and room for them and the longest text. Room for the
+ * sentence about those that are left out. */
+enum { NUMBERS_MAX = 16, GROUP_BYTES = 32 + 5 * NUMBERS_MAX + 512, REST_BYTES = 48 };
 
 struct partition {
     struct partitions *partitions;
@@ -178,11 +179,17 @@ static unsigned count_alike(const struct partitions *partitions, unsigned first)
 static void print_numbers(const struct partitions *partitions, unsigned first, unsigned count, struct buf *out)
 {
     const char *trouble = store_trouble(partitions->at[first].store);
+    unsigned listed = 1;
 
     buf_printf(out, count == 1 ? "Partition %u" : "Partitions %u", first);
-    for (unsigned i = first + 1; i < partitions->count; i++)
-        if (strcmp(store_trouble(partitions->at[i].store), trouble) == 0)
-            buf_printf(out, ", %u", i);
+    for (unsigned i = first + 1; i < partitions->count && listed < NUMBERS_MAX; i++) {
+        if (strcmp(store_trouble(partitions->at[i].store), trouble) != 0)
+            continue;
+        buf_printf(out, ", %u", i);
+        listed++;
+    }
+    if (count > listed)
+        buf_printf(out, " and %u more", count - listed);
     buf_append_str(out, ": ");
 }
 
@@ -202,8 +209,7 @@ static unsigned count_troubled(const struct partitions *partitions)
     return count;
 }
 
-/* What does not fit as a whole is left out, and said to be. Room for that is kept, unless there is too little for even
- * the first sentence. */
+/* Leaves out each group that does not fit as a whole, and keeps room to say so. Only the first group may be cut. */
 void partitions_trouble(const struct partitions *partitions, struct buf *out)
 {
     const size_t from = out->len;
@@ -221,12 +227,13 @@ void partitions_trouble(const struct partitions *partitions, struct buf *out)
         if (out->len > from)
             buf_append_char(&group, ' ');
         print_group(partitions, i, count, &group);
-        if (out->len > from && out->len + group.len + (left > count ? REST_BYTES : 0) > out->max)
+        const size_t room = out->max - out->len;
+        if (out->len > from && group.len + (left > count ? REST_BYTES : 0) > room)
             break;
-        buf_append_text(out, buf_text(&group));
+        buf_append(out, storage, group.len < room ? group.len : room);
         left -= count;
     }
-    if (left > 0)
+    if (left > 0 && out->max - out->len >= REST_BYTES)
         buf_printf(out, " %u more partitions have other troubles.", left);
 }
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { COUNT = 4, COUNT_MAX = 16 };
+enum { COUNT = 4, COUNT_MAX = 32 };
 
 static struct world {
     uv_loop_t loop;
@@ -276,6 +276,29 @@ Test(partitions, trouble_that_does_not_fit_is_counted)
     cr_expect_eq(trouble.len, strlen(FIRST) + strlen(" 3 more partitions have other troubles."));
     cr_expect(text_starts_with(buf_text(&trouble), text_of(FIRST)), "%.*s", TEXT_ARG(buf_text(&trouble)));
     cr_expect(memmem(trouble.ptr, trouble.len, " 3 more partitions have other troubles.", 39));
+    for (size_t max = 0; max < sizeof FIRST + 38; max++) {
+        size_t fits = max < strlen(FIRST) ? max : strlen(FIRST);
+
+        buf_init_fixed(&trouble, storage, max);
+        partitions_trouble(w.partitions, &trouble);
+        cr_assert_not(trouble.failed);
+        cr_assert_eq(trouble.len, fits, "%zu bytes of %zu", trouble.len, max);
+        cr_assert_eq(memcmp(storage, FIRST, fits), 0);
+    }
+}
+
+Test(partitions, trouble_lists_so_many_numbers)
+{
+    char name[32];
+
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "t:{%u}:store", i);
+        redis_server_tell(&w.server, "HSET", name, "id", "00112233445566778899aabbccddeeff", "partitions", "8", NULL);
+    }
+    close_partitions();
+    open_partitions(COUNT_MAX, "t:");
+    expect_trouble("Partitions 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 and 4 more: "
+                   "The store has 8 partitions, not 32, and keeps them for ever: set --partitions 8.");
 }
 
 Test(partitions, trouble_names_those_that_have_it)
