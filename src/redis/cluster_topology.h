@@ -49,12 +49,12 @@ const struct cluster_node *cluster_topology_find(const struct cluster_topology *
  * primary, all primaries without slots with theirs. */
 int64_t cluster_topology_replicas(const struct cluster_topology *topology, const struct cluster_node *primary);
 
-/* The nodes that a view of the cluster named, by which those of another cluster are told apart. Zeroed: none. */
+/* The ids of all nodes in one view of a cluster. A view that has none of them is of another cluster. Zeroed: empty. */
 struct cluster_roster {
     char (*ids)[CLUSTER_NODE_ID_CHARS + 1];
     size_t count;
 };
-/* Replaces them; NULL: by none, which frees all. */
+/* Replaces the ids by those of the view; NULL: empties and frees the roster. */
 void cluster_roster_set(struct cluster_roster *roster, const struct cluster_topology *topology);
-/* Whether they and the view have a node in common. A cluster may replace all its nodes, but not at once. */
+/* Whether the view has a node of the roster. A cluster may replace all its nodes, but not at once. */
 bool cluster_roster_meets(const struct cluster_roster *roster, const struct cluster_topology *topology);
