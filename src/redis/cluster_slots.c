@@ -100,7 +100,8 @@ static void name_replicas(struct redis_cluster *cluster, const struct cluster_to
             cluster_name_node(cluster, &view->nodes[i]);
 }
 
-/* Whoever imports a slot is asked from now on, so that it can say so when the source has failed. */
+/* A node that imports the slot is asked as long as it says so, because the source may fail, and then no other node names
+ * it. */
 static void take_move(struct cluster_slot *slot, const struct cluster_topology *view, bool is_owner)
 {
     const struct cluster_move *move = cluster_topology_move(view, slot->number);
@@ -110,6 +111,7 @@ static void take_move(struct cluster_slot *slot, const struct cluster_topology *
     if (other)
         cluster_name_node(slot->cluster, other);
     if (move && move->is_import && view->myself->is_primary && !is_owner) {
+        cluster_name_node(slot->cluster, view->myself);
         memcpy(slot->importer, id, sizeof slot->importer);
         slot->importer_silent_rounds = 0;
     } else if (strcmp(slot->importer, id) == 0) {
