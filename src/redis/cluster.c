@@ -14,6 +14,7 @@ enum {
     TIMEOUT_MAX_MS = 500, /* the answer takes a node no time, so a slower one counts as down */
     BACKOFF_MAX_MS = 1000,
     CALLS_MAX = 8,
+    FORGET_ROUNDS = 30, /* without anyone naming a node that is no seed */
     REFUSAL_BYTES = 160,
 };
 
@@ -118,7 +119,7 @@ static void forget_unnamed(struct redis_cluster *cluster)
 
     for (; at != &cluster->peers; at = next) {
         next = at->next;
-        if (!peer_of(at)->is_seed && ++peer_of(at)->unnamed_rounds > CLUSTER_FORGET_ROUNDS)
+        if (!peer_of(at)->is_seed && ++peer_of(at)->unnamed_rounds > FORGET_ROUNDS)
             peer_close(peer_of(at));
     }
 }

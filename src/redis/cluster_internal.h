@@ -3,11 +3,7 @@
 #include "cluster_topology.h"
 #include "redis/cluster.h"
 
-enum {
-    /* without anyone naming a node that is no seed; without a word of one that imports a slot */
-    CLUSTER_FORGET_ROUNDS = 30,
-    CLUSTER_TROUBLE_BYTES = REDIS_HOST_BYTES + 192,
-};
+enum { CLUSTER_TROUBLE_BYTES = REDIS_HOST_BYTES + 192 };
 
 struct redis_cluster {
     uv_loop_t *loop;

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TORN_ROUNDS = 2 }; /* a move begins at one end, and a moment later at the other */
+enum {
+    TORN_ROUNDS = 2,            /* a move begins at one end, and a moment later at the other */
+    IMPORTER_SILENT_MS = 30000, /* then it is taken to be gone; in time, because links that ask make rounds short */
+};
 
 /* One slot, for which links want the primary. */
 struct cluster_slot {
@@ -23,7 +26,7 @@ struct cluster_slot {
     /* The node that last said that it is importing the slot, and does not own it; empty: none. The source of the move
      * knows of it too, and refuses what would see half of the names. The replica that takes over from it does not. */
     char importer[CLUSTER_NODE_ID_CHARS + 1];
-    unsigned importer_silent_rounds;
+    uint64_t importer_heard_ms;
     unsigned torn_rounds; /* in which the primary knew of no move, and another node did */
 
     /* In this round: the primary by its own word, and the highest epoch that any node knows of one. */
@@ -100,8 +103,8 @@ static void name_replicas(struct redis_cluster *cluster, const struct cluster_to
             cluster_name_node(cluster, &view->nodes[i]);
 }
 
-/* A node that imports the slot is asked as long as it says so, because the source may fail, and then no other node names
- * it. */
+/* A node that imports the slot is asked as long as it says so, because the source may fail, and then no other node
+ * names it. */
 static void take_move(struct cluster_slot *slot, const struct cluster_topology *view, bool is_owner)
 {
     const struct cluster_move *move = cluster_topology_move(view, slot->number);
@@ -113,7 +116,7 @@ static void take_move(struct cluster_slot *slot, const struct cluster_topology *
     if (move && move->is_import && view->myself->is_primary && !is_owner) {
         cluster_name_node(slot->cluster, view->myself);
         memcpy(slot->importer, id, sizeof slot->importer);
-        slot->importer_silent_rounds = 0;
+        slot->importer_heard_ms = uv_now(slot->cluster->loop);
     } else if (strcmp(slot->importer, id) == 0) {
         slot->importer[0] = '\0';
     }
@@ -180,7 +183,7 @@ static bool must_wait_for_move(struct cluster_slot *slot)
 {
     static const struct redis_address NOBODY = {.port = 0};
 
-    if (slot->importer[0] && ++slot->importer_silent_rounds > CLUSTER_FORGET_ROUNDS)
+    if (uv_now(slot->cluster->loop) - slot->importer_heard_ms > IMPORTER_SILENT_MS)
         slot->importer[0] = '\0';
     if (!is_torn(slot) || slot->claimed.port == 0) {
         slot->torn_rounds = 0;

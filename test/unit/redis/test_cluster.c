@@ -588,6 +588,8 @@ Test(redis_cluster, half_of_a_slot_is_served_by_nobody)
     say(1, 1, 6);
     until_trouble("its primary does not know: finish the move");
     hurry_rounds(1, 2 * ROUNDS_OF_MEMORY); /* though nobody names the node that imports any more */
+    fake_redis_go_away(w.nodes[2]);
+    hurry_rounds(1, ROUNDS_OF_MEMORY); /* in less time than it may be silent */
     cr_assert_eq(fake_redis_count(w.nodes[1], "ROLE"), 0);
     w.moves[1] = TO_C;
     say(1, 1, 6);
