@@ -256,11 +256,11 @@ static const char *hint_at(const struct redis_link *link, struct text kind)
 static bool greeting_is_good(struct redis_link *link, const struct redis_reply *reply)
 {
     char why[LINK_TROUBLE_BYTES];
-    struct text words = reply->type == REPLY_ERROR ? reply->text : TEXT("it is not a Redis server");
+    struct text words = reply->type == REPLY_ERROR ? reply_error_shown(reply) : TEXT("it is not a Redis server");
 
     if (reply->type == REPLY_STATUS)
         return true;
-    /* Redis' own words name the cause: WRONGPASS, NOAUTH, LOADING, NOPERM, … They never repeat the password. */
+    /* Redis' own words name the cause: WRONGPASS, NOAUTH, LOADING, NOPERM, … */
     if (words.len > 0 && words.ptr[words.len - 1] == '.')
         words.len--;
     snprintf(why, sizeof why, "%.*s%s", TEXT_ARG(words), hint_at(link, reply_error_kind(reply)));

@@ -240,6 +240,7 @@ Test(redis_link, waits_until_the_greeting_is_answered_well)
         const char *answer, *trouble;
     } CASES[] = {
         {"AUTH", FAKE_ANSWER, "-WRONGPASS invalid\r\n", "WRONGPASS invalid"},
+        {"AUTH", FAKE_ANSWER, "-ERR unknown command 'AUTH', with args beginning with: 'secret' \r\n", "command 'AUTH'"},
         {"SELECT", FAKE_ANSWER, "-ERR DB index is out of range\r\n", "out of range"},
         {"PING", FAKE_ANSWER, "-NOAUTH Authentication required.\r\n", "NOAUTH"},
         {"PING", FAKE_ANSWER, "-LOADING Redis is loading\r\n", "LOADING"},
